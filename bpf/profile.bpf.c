@@ -1,0 +1,1 @@
+char license[] __attribute__((section("license"))) = "Dual BSD/GPL";

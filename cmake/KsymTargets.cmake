@@ -1,0 +1,88 @@
+# The functions every CMakeLists.txt of the project makes its targets with.
+# They apply one set of compile options, so no target can miss a warning or a
+# sanitizer, and none changes CMAKE_CXX_FLAGS.
+
+add_library(ksym_compile_options INTERFACE)
+target_compile_options(ksym_compile_options INTERFACE
+  -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wformat=2
+  -Wnon-virtual-dtor -Woverloaded-virtual -fno-omit-frame-pointer
+  $<$<BOOL:${KSYM_WERROR}>:-Werror>)
+target_compile_definitions(ksym_compile_options INTERFACE
+  KSYM_VERSION="${PROJECT_VERSION}" _FILE_OFFSET_BITS=64)
+if(KSYM_SANITIZE)
+  target_compile_options(ksym_compile_options INTERFACE
+    -fsanitize=${KSYM_SANITIZE} -fno-sanitize-recover=all)
+  target_link_options(ksym_compile_options INTERFACE
+    -fsanitize=${KSYM_SANITIZE})
+endif()
+if(KSYM_LIBFUZZER)
+  # Coverage counters in the libraries as well, or the fuzzer is blind in them.
+  target_compile_options(ksym_compile_options INTERFACE
+    -fsanitize=fuzzer-no-link)
+endif()
+
+# ksym_library(NAME SOURCES a.cc ... [DEPENDS target ...] [PRIVATE_DEPENDS ...])
+# A static library; includes are written from the project's root.
+function(ksym_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_include_directories(${name} PUBLIC "${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${name}
+    PUBLIC ${ARG_DEPENDS}
+    PRIVATE ksym_compile_options ${ARG_PRIVATE_DEPENDS})
+endfunction()
+
+# ksym_executable(NAME SOURCES a.cc ... [DEPENDS target ...])
+function(ksym_executable name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${name} PRIVATE ksym_compile_options ${ARG_DEPENDS})
+endfunction()
+
+# ksym_test(NAME SOURCES a_test.cc ... [DEPENDS target ...] [LABELS l ...])
+# A GoogleTest program, one ctest entry per program. A test that calls
+# GTEST_SKIP prints why; ctest counts the program as passed.
+function(ksym_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LABELS" ${ARGN})
+  find_package(GTest REQUIRED)
+  ksym_executable(${name} SOURCES ${ARG_SOURCES}
+    DEPENDS ${ARG_DEPENDS} GTest::gmock GTest::gtest GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE
+    KSYM_TEST_DATA_DIR="${PROJECT_SOURCE_DIR}/tests/data")
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES
+    LABELS "unit;${ARG_LABELS}" TIMEOUT 300)
+endfunction()
+
+# ksym_fuzz(NAME SOURCES a_fuzz.cc [DEPENDS target ...])
+# The source defines LLVMFuzzerTestOneInput. With KSYM_LIBFUZZER it becomes a
+# fuzzer; otherwise a driver replays tests/fuzz/corpus/NAME as a ctest entry.
+function(ksym_fuzz name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  set(corpus "${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${name}")
+  if(KSYM_LIBFUZZER)
+    ksym_executable(${name} SOURCES ${ARG_SOURCES} DEPENDS ${ARG_DEPENDS})
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  else()
+    ksym_executable(${name}
+      SOURCES ${ARG_SOURCES} "${PROJECT_SOURCE_DIR}/tests/fuzz/replay_main.cc"
+      DEPENDS ${ARG_DEPENDS})
+    add_test(NAME ${name} COMMAND ${name} "${corpus}")
+    set_tests_properties(${name} PROPERTIES LABELS "fuzz" TIMEOUT 300)
+  endif()
+endfunction()
+
+# ksym_benchmark(NAME SOURCES a_bench.cc [DEPENDS target ...])
+# A Google Benchmark program. ctest runs each benchmark once, briefly, so that
+# none can rot; figures come from running the program itself.
+function(ksym_benchmark name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  find_package(benchmark REQUIRED)
+  ksym_executable(${name} SOURCES ${ARG_SOURCES}
+    DEPENDS ${ARG_DEPENDS} benchmark::benchmark)
+  target_compile_definitions(${name} PRIVATE
+    KSYM_TEST_DATA_DIR="${PROJECT_SOURCE_DIR}/tests/data")
+  add_test(NAME ${name} COMMAND ${name} --benchmark_min_time=0.001)
+  set_tests_properties(${name} PROPERTIES LABELS "bench" TIMEOUT 300)
+endfunction()

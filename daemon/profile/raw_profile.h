@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "daemon/profile/accounting.h"
+#include "ksym/process/process_image.h"
+
+namespace profd {
+
+// What was asked for and on which machine it ran; the same in a RawProfile
+// and in the Profile made of it.
+struct CaptureMetadata {
+  std::string version;  // of the program that captured
+  std::string event;    // really used, e.g. "cpu-clock"
+  // Exactly one is not zero: samples per second, or events per sample.
+  uint64_t frequency_hz = 0;
+  uint64_t count_period = 0;
+  uint64_t start_unix_ns = 0;
+  uint64_t duration_ns = 0;
+  std::string hostname;
+  std::string kernel_release;
+  std::string architecture;
+  std::string cpus;         // sampled ones as a list, e.g. "0-3,6"
+  std::string stack_store;  // "exact" or "stackid"
+  uint32_t max_stack_depth = 0;
+  // Human-readable limits that applied (hidden kernel symbols ...).
+  std::vector<std::string> warnings;
+
+  friend bool operator==(const CaptureMetadata&,
+                         const CaptureMetadata&) = default;
+};
+
+// 64-bit hash of a stack's frames (exact store) or a bucket number (stackid
+// store). The values below kFirstStackId are states, not stacks.
+using StackId = uint64_t;
+inline constexpr StackId kNoStack = 0;        // there was none to take
+inline constexpr StackId kFaultedStack = 1;   // the walk failed
+inline constexpr StackId kCollidedStack = 2;  // stackid store: bucket taken
+inline constexpr StackId kFirstStackId = 16;
+
+// Addresses, leaf first. The first one is where the CPU was, the others are
+// return addresses.
+struct RawStack {
+  std::vector<uint64_t> frames;
+  bool truncated = false;  // the depth limit cut the root end off
+
+  friend bool operator==(const RawStack&, const RawStack&) = default;
+};
+
+// How often one thing was seen; the identity is everything but `count`.
+struct RawSample {
+  ksym::ProcessId process;
+  uint32_t tid = 0;  // 0 unless threads were asked for
+  std::string comm;  // any bytes but NUL, at most 15
+  StackId user_stack = kNoStack;
+  StackId kernel_stack = kNoStack;
+  uint64_t count = 0;
+
+  friend bool operator==(const RawSample&, const RawSample&) = default;
+};
+
+// Everything that one interval brought out of the kernel, without any name.
+struct RawProfile {
+  CaptureMetadata metadata;
+  Accounting accounting;
+  std::vector<RawSample> samples;
+  std::unordered_map<StackId, RawStack> stacks;
+  // The address spaces of the sampled processes. One that is missing was gone
+  // before it could be read.
+  std::map<ksym::ProcessId, ksym::ProcessImage> images;
+};
+
+}  // namespace profd

@@ -1,0 +1,188 @@
+#include "ksym/base/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+namespace ksym {
+namespace {
+
+constexpr size_t kBlockBytes = 64 * 1024;
+
+ssize_t ReadRetry(int fd, void* out, size_t size) {
+  ssize_t n = 0;
+  do {
+    n = ::read(fd, out, size);
+  } while (n < 0 && errno == EINTR);
+  return n;
+}
+
+}  // namespace
+
+Result<UniqueFd> OpenForRead(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd.valid()) return FailErrno(errno, path);
+  return fd;
+}
+
+Result<std::string> ReadAll(int fd, size_t max_bytes) {
+  std::string text;
+  size_t used = 0;
+  for (;;) {
+    if (used == max_bytes) {
+      char probe = 0;
+      const ssize_t n = ReadRetry(fd, &probe, 1);
+      if (n < 0) return FailErrno(errno, "read");
+      if (n == 0) break;
+      return Fail(ErrorCode::kLimit,
+                  "larger than " + std::to_string(max_bytes) + " bytes");
+    }
+    const size_t want = std::min(max_bytes - used, kBlockBytes);
+    text.resize(used + want);
+    const ssize_t n = ReadRetry(fd, text.data() + used, want);
+    if (n < 0) return FailErrno(errno, "read");
+    used += static_cast<size_t>(n);
+    if (n == 0) break;
+  }
+  text.resize(used);
+  return text;
+}
+
+Result<std::string> ReadFile(const std::string& path, size_t max_bytes) {
+  const auto fd = OpenForRead(path);
+  if (!fd) return Fail(fd.error());
+  auto text = ReadAll(fd->get(), max_bytes);
+  if (!text) return Fail(std::move(text.error()).WithContext(path));
+  return text;
+}
+
+Status ReadExactlyAt(int fd, uint64_t offset, std::span<std::byte> out) {
+  size_t done = 0;
+  while (done < out.size()) {
+    const uint64_t position = offset + done;
+    if (position < offset || position > INT64_MAX) {
+      return Fail(ErrorCode::kCorrupt, "offset past the end of any file");
+    }
+    const ssize_t n = ::pread(fd, out.data() + done, out.size() - done,
+                              static_cast<off_t>(position));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return FailErrno(errno, "pread");
+    if (n == 0) {
+      return Fail(ErrorCode::kCorrupt,
+                  "file ends at offset " + std::to_string(position));
+    }
+    done += static_cast<size_t>(n);
+  }
+  return {};
+}
+
+Status WriteAll(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return FailErrno(errno, "write");
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+  return {};
+}
+
+Status ForEachLine(int fd, const std::function<bool(std::string_view)>& line) {
+  std::vector<char> block(kBlockBytes);
+  size_t used = 0;  // bytes of an unfinished line at the front of the block
+  for (;;) {
+    if (used == block.size()) block.resize(block.size() * 2);
+    const ssize_t n = ReadRetry(fd, block.data() + used, block.size() - used);
+    if (n < 0) return FailErrno(errno, "read");
+    if (n == 0) break;
+    const char* begin = block.data();
+    const char* scan = begin + used;
+    const char* end = scan + n;
+    while (const auto* newline = static_cast<const char*>(
+               std::memchr(scan, '\n', static_cast<size_t>(end - scan)))) {
+      if (!line({begin, static_cast<size_t>(newline - begin)})) return {};
+      begin = scan = newline + 1;
+    }
+    used = static_cast<size_t>(end - begin);
+    std::memmove(block.data(), begin, used);
+  }
+  if (used > 0) line({block.data(), used});
+  return {};
+}
+
+AtomicFile::AtomicFile(std::string path, std::string temporary_path,
+                       UniqueFd fd)
+    : path_(std::move(path)),
+      temporary_path_(std::move(temporary_path)),
+      fd_(std::move(fd)) {}
+
+AtomicFile::~AtomicFile() {
+  if (fd_.valid()) ::unlink(temporary_path_.c_str());
+}
+
+Result<AtomicFile> AtomicFile::Create(const std::string& path) {
+  std::string temporary_path = path + ".XXXXXX";
+  UniqueFd fd(::mkostemp(temporary_path.data(), O_CLOEXEC));
+  if (!fd.valid()) return FailErrno(errno, path);
+  // mkostemp makes files that only their owner can read; give this one what
+  // open(2) would have given.
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  if (::fchmod(fd.get(), 0666 & ~mask) != 0) return FailErrno(errno, path);
+  return AtomicFile(path, std::move(temporary_path), std::move(fd));
+}
+
+Status AtomicFile::Write(std::string_view bytes) {
+  auto written = WriteAll(fd_.get(), bytes);
+  if (!written) {
+    return Fail(std::move(written.error()).WithContext(temporary_path_));
+  }
+  return {};
+}
+
+Status AtomicFile::Commit(Durability durability) {
+  if (durability == Durability::kDurable && ::fsync(fd_.get()) != 0) {
+    return FailErrno(errno, temporary_path_);
+  }
+  if (::rename(temporary_path_.c_str(), path_.c_str()) != 0) {
+    return FailErrno(errno, path_);
+  }
+  fd_.Reset();
+  return {};
+}
+
+Result<MappedFile> MappedFile::Open(const std::string& path) {
+  const auto fd = OpenForRead(path);
+  if (!fd) return Fail(fd.error());
+  struct stat status = {};
+  if (::fstat(fd->get(), &status) != 0) return FailErrno(errno, path);
+  if (!S_ISREG(status.st_mode)) {
+    return Fail(ErrorCode::kUnsupported, path + ": not a regular file");
+  }
+  const auto size = static_cast<size_t>(status.st_size);
+  if (size == 0) return MappedFile(nullptr, 0);
+  void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd->get(), 0);
+  if (data == MAP_FAILED) return FailErrno(errno, path);
+  return MappedFile(static_cast<const std::byte*>(data), size);
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+}  // namespace ksym

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "ksym/base/result.h"
+#include "ksym/base/unique_fd.h"
+
+namespace ksym {
+
+// Opens with O_RDONLY | O_CLOEXEC | O_NONBLOCK (a FIFO does not block).
+Result<UniqueFd> OpenForRead(const std::string& path);
+
+// Everything from the descriptor's position to the end, at most max_bytes
+// (then kLimit). Works on /proc files, whose size is not known beforehand.
+Result<std::string> ReadAll(int fd, size_t max_bytes);
+Result<std::string> ReadFile(const std::string& path, size_t max_bytes);
+
+// pread(2) until `size` bytes are there; kCorrupt when the file ends before.
+Status ReadExactlyAt(int fd, uint64_t offset, std::span<std::byte> out);
+
+// write(2) until everything is written.
+Status WriteAll(int fd, std::string_view bytes);
+
+// Reads the descriptor in large blocks and calls `line` with each line without
+// its newline, the last one also when no newline ends it. `line` returns false
+// to stop early. Lines of any length; memory is the longest line plus a block.
+Status ForEachLine(int fd, const std::function<bool(std::string_view)>& line);
+
+// A file that appears under its name whole or not at all: written to a
+// temporary file beside it, then renamed. Without Commit() the temporary file
+// is removed. Mode 0666 less the umask. The target's directory must exist.
+class AtomicFile {
+ public:
+  static Result<AtomicFile> Create(const std::string& path);
+  AtomicFile(AtomicFile&& other) noexcept = default;
+  AtomicFile& operator=(AtomicFile&& other) = delete;
+  ~AtomicFile();
+
+  int fd() const { return fd_.get(); }
+  Status Write(std::string_view bytes);
+  // Closes and renames. With kDurable the data reaches the disk first.
+  enum class Durability { kNone, kDurable };
+  Status Commit(Durability durability = Durability::kNone);
+
+ private:
+  AtomicFile(std::string path, std::string temporary_path, UniqueFd fd);
+
+  std::string path_;
+  std::string temporary_path_;
+  UniqueFd fd_;
+};
+
+// A whole regular file mapped read-only. Only for files that this project
+// wrote by rename: another process that truncates a mapped file makes the
+// reader die of SIGBUS. Files of profiled processes are read with
+// ReadExactlyAt.
+class MappedFile {
+ public:
+  static Result<MappedFile> Open(const std::string& path);
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  ~MappedFile();
+
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+
+ private:
+  MappedFile(const std::byte* data, size_t size) : data_(data), size_(size) {}
+
+  const std::byte* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+}  // namespace ksym

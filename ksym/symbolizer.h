@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "ksym/base/address.h"
+#include "ksym/base/result.h"
+#include "ksym/process/process_image.h"
+
+namespace ksym {
+
+// Why an address has no name. kNone: it has one.
+enum class Unresolved : uint8_t {
+  kNone,
+  kUnmapped,      // no mapping of the process contains the address
+  kNoProcess,     // the process was gone before its mappings could be read
+  kAnonymous,     // in memory without a file (JIT code, a stack)
+  kNoSymbols,     // the file has no symbol table (stripped)
+  kNoSymbol,      // the file has symbols, but none covers the address
+  kNoPermission,  // the file or the table could not be opened
+  kGone,          // the file could not be found any more
+  kFileChanged,   // another file is now where the mapped one was
+  kMalformed,     // the file is not valid ELF
+  kTooLarge,      // a size limit of ours was reached
+};
+// The name used in JSON and in docs/formats.md, e.g. "no-symbol".
+std::string_view UnresolvedName(Unresolved reason);
+
+// What is known of one address. The views live as long as the Symbolizer.
+struct UserSymbol {
+  std::string_view name;    // demangled unless switched off; empty: see reason
+  std::string_view module;  // path of the mapped file as the process sees it
+  std::string_view build_id;   // lower-case hex, empty if the file has none
+  FileOffset file_offset;      // the looked-up address's byte in that file
+  uint64_t symbol_offset = 0;  // bytes from the symbol's start
+  Unresolved reason = Unresolved::kNone;
+};
+
+struct SymbolizerOptions {
+  enum class Demangle : uint8_t { kOn, kOff };
+  Demangle demangle = Demangle::kOn;
+  // Where files are looked for: as the live process sees them, through
+  // /proc/PID, or by their path on this machine (a replayed capture).
+  enum class Files : uint8_t { kOfProcess, kOfHost };
+  Files files = Files::kOfProcess;
+  // Bytes of symbol tables kept; the least recently used go first.
+  size_t cache_bytes = size_t{256} << 20;
+  // The ELF image of the vdso; empty: this process's own.
+  std::string vdso_image;
+};
+
+// Names user-space addresses. Files are opened through the process that maps
+// them, checked to be the mapped ones (device and inode), and read with
+// pread, never mapped: a profiled process owns them and may be hostile. One
+// table per file, shared by all processes. Not thread-safe; no thread of its
+// own; never logs.
+class Symbolizer {
+ public:
+  explicit Symbolizer(SymbolizerOptions options);
+  ~Symbolizer();
+  Symbolizer(const Symbolizer&) = delete;
+  Symbolizer& operator=(const Symbolizer&) = delete;
+
+  // Opens the image's executable files that are not open yet, so that they
+  // can be read after the process has exited. Cost: one open per new file.
+  void Pin(const ProcessImage& image);
+
+  // The symbol that covers `address`. Pass a return address less one, or the
+  // frame is named for the call's successor. Cost: the first address in a
+  // file loads its table; then O(log symbols), and O(1) when repeated.
+  UserSymbol Resolve(const ProcessImage& image, Address address);
+
+  struct Statistics {
+    uint64_t files_loaded = 0;
+    uint64_t files_failed = 0;
+    uint64_t symbols = 0;
+    uint64_t cache_bytes = 0;
+    uint64_t files_evicted = 0;
+  };
+  Statistics statistics() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ksym
