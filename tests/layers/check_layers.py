@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+"""Rejects #includes that point the wrong way.
+
+    check_layers.py ROOT            checks the tree at ROOT
+    check_layers.py --self-test     proves that planted violations are found
+
+MODULES says which folders of this project a folder may include from, and
+RESTRICTED_HEADERS where a library's headers may be used. A folder that holds
+sources and has no entry is an error: a new module states its layer here.
+"""
+
+import os
+import re
+import sys
+import tempfile
+
+# The modules of libksym that stand beside each other, above ksym/base.
+SIBLINGS = ["ksym/breakpad", "ksym/demangle", "ksym/dwarf", "ksym/elf",
+            "ksym/gsym", "ksym/kernel", "ksym/markup", "ksym/process"]
+KSYM = ["ksym", "ksym/base"] + SIBLINGS
+
+MODULES = {
+    "ksym/base": [],
+    "ksym/breakpad": ["ksym/base"],
+    "ksym/demangle": ["ksym/base"],
+    # DWARF is read through the ELF file that holds it.
+    "ksym/dwarf": ["ksym/base", "ksym/elf"],
+    "ksym/elf": ["ksym/base"],
+    "ksym/gsym": ["ksym/base"],
+    "ksym/kernel": ["ksym/base"],
+    "ksym/markup": ["ksym/base"],
+    "ksym/process": ["ksym/base"],
+    # The facade: ksym/symbolizer.h and its parts.
+    "ksym": KSYM,
+    "ksym/tools": KSYM,
+    "gen": KSYM,
+    "bpf": [],
+    "daemon/profile": KSYM,
+    "daemon/output": KSYM + ["daemon/profile"],
+    "daemon/capture": KSYM + ["daemon/profile", "bpf"],
+    "daemon/service": KSYM + ["daemon/profile", "daemon/output",
+                              "daemon/capture"],
+    "daemon": KSYM + ["daemon/profile", "daemon/output", "daemon/capture",
+                      "daemon/service"],
+}
+
+# Header pattern -> modules that may use it; a module stands for the folders
+# below it as well.
+RESTRICTED_HEADERS = {
+    r"bpf/.*|.*\.skel\.h": ["bpf", "daemon/capture"],
+    r"(linux/)?bpf(_common)?\.h|linux/perf_event\.h": ["bpf",
+                                                       "daemon/capture"],
+    r"spdlog/.*|nlohmann/.*": ["daemon"],
+    r"fmt/.*|CLI/.*": ["daemon", "gen", "ksym/tools"],
+    r"libelf\.h|gelf\.h|elfutils/.*|dwarf\.h": ["ksym/elf", "ksym/dwarf"],
+    # libksym has no threads and prints nothing.
+    r"thread|jthread|future|condition_variable|pthread\.h": ["daemon", "gen",
+                                                            "ksym/tools"],
+    r"iostream|syslog\.h": ["daemon", "gen", "ksym/tools"],
+}
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include(?:_next)?[ \t]+(.*?)[ \t]*$')
+NAME = re.compile(r'^[<"]([^>"]+)[>"]')
+SOURCE = re.compile(r".*\.(h|c|cc|cpp|inc)$")
+TOP_FOLDERS = ("bpf", "daemon", "gen", "ksym")
+
+
+def contains(folders, path):
+    return any(path == f or path.startswith(f + "/") for f in folders)
+
+
+def module_of(path):
+    """The longest entry of MODULES that holds the path, or None.
+
+    Folders below an entry belong to it, but for the tops, ksym and daemon,
+    whose entries stand for the files directly in them.
+    """
+    folder = os.path.dirname(path)
+    if folder in MODULES:
+        return folder
+    while "/" in folder:
+        folder = os.path.dirname(folder)
+        if folder in MODULES and folder not in ("ksym", "daemon"):
+            return folder
+    return None
+
+
+def check_include(module, header):
+    """Why `module` may not include `header`, or None."""
+    if header.startswith(".") or "/../" in header:
+        return "includes are written from the project's root"
+    for pattern, modules in RESTRICTED_HEADERS.items():
+        if re.fullmatch(pattern, header) and not contains(modules, module):
+            return "only allowed in " + ", ".join(modules)
+    if not header.startswith(tuple(f + "/" for f in TOP_FOLDERS)):
+        return None
+    target = module_of(header)
+    if target == module or target in MODULES[module]:
+        return None
+    # <bpf/...> is libbpf's folder as well as ours; where it may be used at
+    # all has been checked above.
+    if header.startswith("bpf/") and module in ("bpf", "daemon/capture"):
+        return None
+    return f"{module} may include from: " + (
+        ", ".join(MODULES[module]) or "nothing but itself")
+
+
+def check_file(root, path):
+    module = module_of(path)
+    if module is None:
+        return [f"{path}: its folder has no entry in MODULES"]
+    problems = []
+    with open(os.path.join(root, path), encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            include = INCLUDE.match(line)
+            if include is None:
+                continue
+            name = NAME.match(include.group(1))
+            why = (check_include(module, name.group(1)) if name
+                   else "an include names its header")
+            if why:
+                problems.append(f"{path}:{number}: {line.strip()}: {why}")
+    return problems
+
+
+def check_tree(root):
+    """All problems of the tree, and how many files were read."""
+    problems, files = [], 0
+    for top in TOP_FOLDERS:
+        for folder, _, names in os.walk(os.path.join(root, top)):
+            for name in sorted(names):
+                if not SOURCE.match(name):
+                    continue
+                path = os.path.relpath(os.path.join(folder, name), root)
+                problems += check_file(root, path)
+                files += 1
+    return problems, files
+
+
+# One line per rule: file, include, whether it is allowed.
+CASES = [
+    ("ksym/base/a.cc", '"ksym/base/result.h"', True),
+    ("ksym/base/a.cc", '"ksym/elf/elf_image.h"', False),
+    ("ksym/base/a.cc", '"ksym/symbolizer.h"', False),
+    ("ksym/elf/a.cc", '"ksym/base/result.h"', True),
+    ("ksym/elf/a.cc", '"ksym/process/process_image.h"', False),
+    ("ksym/dwarf/a.cc", '"ksym/elf/elf_image.h"', True),
+    ("ksym/symbolizer.h", '"ksym/process/process_image.h"', True),
+    ("ksym/symbolizer.cc", '"ksym/tools/a.h"', False),
+    ("ksym/symbolizer.cc", '"daemon/profile/profile.h"', False),
+    ("ksym/symbolizer.cc", "<daemon/profile/profile.h>", False),
+    ("ksym/kernel/a.h", '"bpf/profile_abi.h"', False),
+    ("ksym/kernel/a.h", "<thread>", False),
+    ("ksym/kernel/a.h", "<spdlog/spdlog.h>", False),
+    ("ksym/kernel/a.h", "<fmt/format.h>", False),
+    ("ksym/kernel/deeper/a.h", '"ksym/base/text.h"', True),
+    ("ksym/kernel/a.h", "<vector>", True),
+    ("ksym/kernel/a.h", '"../base/text.h"', False),
+    ("ksym/kernel/a.h", "SOME_MACRO", False),
+    ("ksym/tools/a.cc", "<fmt/format.h>", True),
+    ("ksym/unheard_of/a.cc", "<vector>", False),
+    ("gen/a.cc", '"ksym/kernel/kallsyms_blob.h"', True),
+    ("gen/a.cc", '"daemon/profile/profile.h"', False),
+    ("gen/a.cc", "<nlohmann/json.hpp>", False),
+    ("bpf/a.bpf.c", "<bpf/bpf_helpers.h>", True),
+    ("bpf/a.bpf.c", '"daemon/capture/a.h"', False),
+    ("daemon/profile/a.cc", '"daemon/output/a.h"', False),
+    ("daemon/profile/a.cc", '"daemon/capture/a.h"', False),
+    ("daemon/profile/a.cc", "<bpf/libbpf.h>", False),
+    ("daemon/output/a.cc", '"daemon/profile/profile.h"', True),
+    ("daemon/output/a.cc", '"daemon/capture/a.h"', False),
+    ("daemon/output/a.cc", "<nlohmann/json.hpp>", True),
+    ("daemon/capture/a.cc", '"daemon/output/a.h"', False),
+    ("daemon/capture/a.cc", "<bpf/libbpf.h>", True),
+    ("daemon/capture/a.cc", '"profile.skel.h"', True),
+    ("daemon/capture/a.cc", '"bpf/profile_abi.h"', True),
+    ("daemon/ksym_profile.cc", '"daemon/capture/a.h"', True),
+    ("daemon/ksym_profile.cc", "<bpf/libbpf.h>", False),
+    ("daemon/ksym_profile.cc", '"profile.skel.h"', False),
+]
+
+
+def self_test():
+    wrong = 0
+    for path, header, allowed in CASES:
+        with tempfile.TemporaryDirectory() as root:
+            full = os.path.join(root, path)
+            os.makedirs(os.path.dirname(full))
+            with open(full, "w", encoding="utf-8") as file:
+                file.write(f"#pragma once\n  #  include {header}  // why\n")
+            problems, files = check_tree(root)
+        if files != 1 or (not problems) != allowed:
+            print(f"{path}: #include {header}: expected "
+                  f"{'no problem' if allowed else 'a problem'}: {problems}")
+            wrong += 1
+    print(f"{len(CASES)} cases, {wrong} wrong")
+    return 1 if wrong else 0
+
+
+def main(arguments):
+    if arguments == ["--self-test"]:
+        return self_test()
+    if len(arguments) != 1:
+        print(__doc__)
+        return 2
+    problems, files = check_tree(arguments[0])
+    for problem in problems:
+        print(problem)
+    print(f"{files} files, {len(problems)} problems")
+    return 1 if problems or files == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
