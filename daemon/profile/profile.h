@@ -1,13 +1,14 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
+#include "daemon/profile/id_index.h"
 #include "daemon/profile/raw_profile.h"
 #include "ksym/symbolizer.h"
 
@@ -17,6 +18,8 @@ namespace profd {
 using StringId = uint32_t;
 // Index into a Profile's frames.
 using FrameId = uint32_t;
+// Index into a Profile's call stacks; 0 is the empty one.
+using CallStackId = uint32_t;
 
 // Each different text once. Views stay valid while the table lives.
 class StringTable {
@@ -30,7 +33,26 @@ class StringTable {
 
  private:
   std::deque<std::string> strings_;  // elements never move
-  std::unordered_map<std::string_view, StringId> ids_;
+  IdIndex ids_;
+};
+
+// Each different list of frames once, all in one array: 8 bytes and 4 per
+// frame for a stack, without an allocation of its own. A view is valid until
+// the next Intern.
+class CallStackTable {
+ public:
+  CallStackTable();
+  CallStackId Intern(std::span<const FrameId> leaf_first);
+  std::span<const FrameId> Get(CallStackId id) const {
+    return {frames_.data() + ends_[id], ends_[id + 1] - ends_[id]};
+  }
+  size_t size() const { return ends_.size() - 1; }
+
+ private:
+  std::vector<FrameId> frames_;
+  // Stack i ends where i + 1 begins: at ends_[i + 1].
+  std::vector<size_t> ends_ = {0};
+  IdIndex ids_;
 };
 
 enum class FrameKind : uint8_t { kUser, kKernel };
@@ -61,52 +83,58 @@ enum class StackState : uint8_t {
   kCollided,   // stackid store: lost to another stack
 };
 
-// Samples of one thread or process with one pair of stacks.
+// Samples of one thread or process with one pair of stacks. The identity is
+// everything but the count.
 struct ProfileSample {
   StringId comm = 0;
   uint32_t pid = 0;
   uint32_t tid = 0;  // 0 unless threads were asked for
   StackState user_state = StackState::kNone;
   StackState kernel_state = StackState::kNone;
-  std::vector<FrameId> user;    // leaf first
-  std::vector<FrameId> kernel;  // leaf first
+  CallStackId user = 0;
+  CallStackId kernel = 0;
   uint64_t count = 0;
 };
 
 // A named profile: what the writers in daemon/output take. Value, owns its
-// strings. The order of samples and frames carries no meaning; writers sort.
+// strings. The order of samples, stacks and frames carries no meaning; writers
+// sort.
 struct Profile {
   CaptureMetadata metadata;
   Accounting accounting;
   StringTable strings;
   std::vector<Frame> frames;
+  CallStackTable stacks;
   std::vector<ProfileSample> samples;  // no two equal but for the count
 
   std::string_view String(StringId id) const { return strings.Get(id); }
+  // Leaf first.
+  std::span<const FrameId> Stack(CallStackId id) const {
+    return stacks.Get(id);
+  }
 };
 
-// Puts a Profile together: interns frames and merges equal samples.
+// Puts a Profile together: interns strings, frames and stacks, and merges
+// equal samples. All operations are O(1) on average in the number of elements.
 class ProfileBuilder {
  public:
-  ProfileBuilder();
   StringId Intern(std::string_view text) {
     return profile_.strings.Intern(text);
   }
   FrameId AddFrame(const Frame& frame);
+  CallStackId AddStack(std::span<const FrameId> leaf_first) {
+    return profile_.stacks.Intern(leaf_first);
+  }
   // Adds to the count of an equal sample when there is one.
-  void AddSample(ProfileSample sample);
+  void AddSample(const ProfileSample& sample);
   void Add(const Accounting& accounting) { profile_.accounting += accounting; }
   size_t distinct_samples() const { return profile_.samples.size(); }
   Profile Finish(CaptureMetadata metadata) &&;
 
  private:
-  struct FrameHash {
-    size_t operator()(const Frame& frame) const noexcept;
-  };
   Profile profile_;
-  std::unordered_map<Frame, FrameId, FrameHash> frame_ids_;
-  // From the hash of a sample's identity to the samples that have it.
-  std::unordered_multimap<uint64_t, size_t> sample_ids_;
+  IdIndex frame_ids_;
+  IdIndex sample_ids_;
 };
 
 }  // namespace profd

@@ -1,0 +1,88 @@
+#include "daemon/profile/profile.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+namespace profd {
+namespace {
+
+uint64_t HashOf(const Frame& frame) {
+  uint64_t hash = MixHash(frame.name, frame.module);
+  hash = MixHash(hash, frame.build_id);
+  hash = MixHash(hash, static_cast<uint64_t>(frame.kind) << 8 |
+                           static_cast<uint64_t>(frame.reason));
+  hash = MixHash(hash, frame.address);
+  hash = MixHash(hash, frame.file_offset);
+  return MixHash(hash, frame.symbol_offset);
+}
+
+uint64_t HashOf(const ProfileSample& sample) {
+  uint64_t hash = MixHash(sample.comm, uint64_t{sample.pid} << 32 | sample.tid);
+  hash = MixHash(hash, static_cast<uint64_t>(sample.user_state) << 8 |
+                           static_cast<uint64_t>(sample.kernel_state));
+  return MixHash(hash, uint64_t{sample.user} << 32 | sample.kernel);
+}
+
+bool SameIdentity(const ProfileSample& a, const ProfileSample& b) {
+  return a.comm == b.comm && a.pid == b.pid && a.tid == b.tid &&
+         a.user_state == b.user_state && a.kernel_state == b.kernel_state &&
+         a.user == b.user && a.kernel == b.kernel;
+}
+
+uint32_t NextId(size_t size) { return static_cast<uint32_t>(size); }
+
+}  // namespace
+
+StringTable::StringTable() { Intern(""); }
+
+StringId StringTable::Intern(std::string_view text) {
+  const auto [id, is_new] = ids_.FindOrInsert(
+      std::hash<std::string_view>()(text), NextId(strings_.size()),
+      [&](StringId other) { return strings_[other] == text; });
+  if (is_new) strings_.emplace_back(text);
+  return id;
+}
+
+CallStackTable::CallStackTable() { Intern({}); }
+
+CallStackId CallStackTable::Intern(std::span<const FrameId> leaf_first) {
+  uint64_t hash = leaf_first.size();
+  for (const FrameId frame : leaf_first) hash = MixHash(hash, frame);
+  const auto [id, is_new] =
+      ids_.FindOrInsert(hash, NextId(size()), [&](CallStackId other) {
+        return std::ranges::equal(Get(other), leaf_first);
+      });
+  if (is_new) {
+    frames_.insert(frames_.end(), leaf_first.begin(), leaf_first.end());
+    ends_.push_back(frames_.size());
+  }
+  return id;
+}
+
+FrameId ProfileBuilder::AddFrame(const Frame& frame) {
+  const auto [id, is_new] = frame_ids_.FindOrInsert(
+      HashOf(frame), NextId(profile_.frames.size()),
+      [&](FrameId other) { return profile_.frames[other] == frame; });
+  if (is_new) profile_.frames.push_back(frame);
+  return id;
+}
+
+void ProfileBuilder::AddSample(const ProfileSample& sample) {
+  const auto [id, is_new] = sample_ids_.FindOrInsert(
+      HashOf(sample), NextId(profile_.samples.size()), [&](uint32_t other) {
+        return SameIdentity(profile_.samples[other], sample);
+      });
+  if (is_new) {
+    profile_.samples.push_back(sample);
+  } else {
+    profile_.samples[id].count += sample.count;
+  }
+}
+
+Profile ProfileBuilder::Finish(CaptureMetadata metadata) && {
+  profile_.metadata = std::move(metadata);
+  return std::move(profile_);
+}
+
+}  // namespace profd

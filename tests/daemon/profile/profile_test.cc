@@ -1,0 +1,141 @@
+#include "daemon/profile/profile.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+namespace profd {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// Equal texts have one id, the empty text has 0, and views survive growth.
+TEST(StringTableTest, InternsEachTextOnce) {
+  StringTable table;
+  EXPECT_EQ(table.Intern(""), 0u);
+  const StringId first = table.Intern("main");
+  const std::string_view view = table.Get(first);
+  for (int i = 0; i < 10000; ++i) table.Intern("f" + std::to_string(i));
+  EXPECT_EQ(table.Intern("main"), first);
+  EXPECT_EQ(view.data(), table.Get(first).data());
+  EXPECT_EQ(table.Get(table.Intern("f9999")), "f9999");
+  EXPECT_EQ(table.size(), 10002u);
+  EXPECT_NE(table.Intern(std::string_view("a\0b", 3)), table.Intern("a"));
+}
+
+// Equal stacks have one id; a prefix, the reverse and the empty one differ.
+TEST(CallStackTableTest, InternsEachStackOnce) {
+  CallStackTable table;
+  const std::vector<FrameId> stack = {1, 2, 3};
+  const std::vector<FrameId> prefix = {1, 2};
+  const std::vector<FrameId> reverse = {3, 2, 1};
+  const CallStackId id = table.Intern(stack);
+  const std::set<CallStackId> ids = {0, id, table.Intern(prefix),
+                                     table.Intern(reverse)};
+  EXPECT_EQ(ids.size(), 4u);
+  EXPECT_EQ(table.Intern(stack), id);
+  EXPECT_EQ(table.Intern({}), 0u);
+  EXPECT_THAT(table.Get(id), ElementsAre(1, 2, 3));
+  EXPECT_THAT(table.Get(0), IsEmpty());
+}
+
+// Samples that are equal in every part of their identity add up; a difference
+// in any single part keeps them apart.
+TEST(ProfileBuilderTest, MergesEqualSamplesOnly) {
+  ProfileBuilder builder;
+  const FrameId frame = builder.AddFrame({.name = builder.Intern("main")});
+  const ProfileSample base = {.comm = builder.Intern("a"),
+                              .pid = 1,
+                              .user_state = StackState::kWhole,
+                              .user = builder.AddStack({{frame}}),
+                              .count = 2};
+  std::vector<ProfileSample> others(7, base);
+  others[0].comm = builder.Intern("b");
+  others[1].pid = 2;
+  others[2].tid = 1;
+  others[3].user_state = StackState::kTruncated;
+  others[4].kernel_state = StackState::kFaulted;
+  others[5].user = 0;
+  others[6].kernel = base.user;
+  builder.AddSample(base);
+  for (const ProfileSample& other : others) builder.AddSample(other);
+  builder.AddSample(base);
+  EXPECT_EQ(builder.distinct_samples(), 8u);
+  CaptureMetadata metadata;
+  metadata.version = "1";
+  const Profile profile = std::move(builder).Finish(metadata);
+  EXPECT_EQ(profile.samples[0].count, 4u);
+  for (size_t i = 1; i < 8; ++i) EXPECT_EQ(profile.samples[i].count, 2u);
+  EXPECT_EQ(profile.metadata.version, "1");
+}
+
+// A difference in any field of a frame makes it another frame.
+TEST(ProfileBuilderTest, InternsFrames) {
+  ProfileBuilder builder;
+  const Frame base = {.name = 1, .module = 2, .build_id = 3};
+  std::vector<Frame> frames(9, base);
+  frames[1].name = 9;
+  frames[2].module = 9;
+  frames[3].build_id = 9;
+  frames[4].kind = FrameKind::kKernel;
+  frames[5].reason = ksym::Unresolved::kGone;
+  frames[6].address = 9;
+  frames[7].file_offset = 9;
+  frames[8].symbol_offset = 9;
+  std::set<FrameId> ids;
+  for (const Frame& frame : frames) ids.insert(builder.AddFrame(frame));
+  EXPECT_EQ(ids.size(), frames.size());
+  EXPECT_EQ(builder.AddFrame(base), 0u);
+}
+
+// Many stacks of the same frames in other orders all stay distinct.
+TEST(ProfileBuilderTest, KeepsManyStacksApart) {
+  ProfileBuilder builder;
+  for (FrameId a = 0; a < 100; ++a) {
+    for (FrameId b = 0; b < 100; ++b) {
+      const CallStackId stack = builder.AddStack({{a, b}});
+      builder.AddSample({.pid = 1, .user = stack, .count = 1});
+      builder.AddSample({.pid = 1, .kernel = stack, .count = 1});
+    }
+  }
+  EXPECT_EQ(builder.distinct_samples(), 20000u);
+}
+
+// Each cause has its own stable name.
+TEST(AccountingTest, NamesEveryCause) {
+  std::set<std::string_view> names;
+  for (size_t i = 0; i < kLossCauses; ++i) {
+    names.insert(Name(static_cast<LossCause>(i)));
+  }
+  for (size_t i = 0; i < kDamageCauses; ++i) {
+    names.insert(Name(static_cast<DamageCause>(i)));
+  }
+  EXPECT_EQ(names.size(), kLossCauses + kDamageCauses);
+  EXPECT_FALSE(names.contains("unknown"));
+}
+
+// Every field is summed.
+TEST(AccountingTest, Adds) {
+  const Accounting one = {.taken = 10,
+                          .emitted = 4,
+                          .lost_by_cause = {1, 2, 3},
+                          .damaged_by_cause = {4, 5, 6},
+                          .time_enabled_ns = 7,
+                          .time_running_ns = 6};
+  Accounting sum = one;
+  sum += one;
+  EXPECT_EQ(sum, (Accounting{.taken = 20,
+                             .emitted = 8,
+                             .lost_by_cause = {2, 4, 6},
+                             .damaged_by_cause = {8, 10, 12},
+                             .time_enabled_ns = 14,
+                             .time_running_ns = 12}));
+  EXPECT_EQ(sum.taken, sum.emitted + sum.lost());
+}
+
+}  // namespace
+}  // namespace profd

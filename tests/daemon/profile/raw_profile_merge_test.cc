@@ -1,0 +1,129 @@
+#include "daemon/profile/raw_profile_merge.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace profd {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::UnorderedElementsAre;
+
+ksym::Mapping MappingAt(uint64_t start, uint64_t end, std::string path) {
+  ksym::Mapping mapping;
+  mapping.start = {start};
+  mapping.end = {end};
+  mapping.path = std::move(path);
+  return mapping;
+}
+
+RawSample SampleOf(StackId user, uint64_t count) {
+  return {
+      .process = {.pid = 7}, .comm = "a", .user_stack = user, .count = count};
+}
+
+// An empty profile becomes the interval, metadata included.
+TEST(RawProfileMergeTest, IntoEmpty) {
+  RawProfile into;
+  RawProfile interval;
+  interval.metadata.version = "1";
+  interval.accounting.taken = 3;
+  interval.samples = {SampleOf(100, 3)};
+  interval.stacks[100] = {.frames = {1, 2}};
+  interval.images[{.pid = 7}] = {.id = {.pid = 7}, .mappings = {}};
+  Merge(into, std::move(interval));
+  EXPECT_EQ(into.metadata.version, "1");
+  EXPECT_EQ(into.accounting.taken, 3u);
+  EXPECT_THAT(into.samples, ElementsAre(SampleOf(100, 3)));
+  EXPECT_EQ(into.stacks.at(100).frames.size(), 2u);
+  EXPECT_EQ(into.images.size(), 1u);
+}
+
+// Equal samples add up, others stay apart, and the accounting is summed.
+TEST(RawProfileMergeTest, SumsEqualSamples) {
+  RawProfile into;
+  into.metadata.version = "1";
+  into.accounting = {.taken = 3, .emitted = 3};
+  into.samples = {SampleOf(100, 3)};
+  into.stacks[100] = {.frames = {1}};
+  RawProfile interval = into;
+  interval.samples.push_back(SampleOf(kFaultedStack, 1));
+  interval.samples.push_back(SampleOf(100, 2));
+  interval.samples.back().process.exec_count = 1;
+  Merge(into, std::move(interval));
+  RawSample other_generation = SampleOf(100, 2);
+  other_generation.process.exec_count = 1;
+  EXPECT_THAT(into.samples,
+              UnorderedElementsAre(SampleOf(100, 6), SampleOf(kFaultedStack, 1),
+                                   other_generation));
+  EXPECT_EQ(into.accounting.taken, 6u);
+  EXPECT_EQ(into.stacks.size(), 1u);
+}
+
+// A bucket number that means other frames in a later interval is renamed, with
+// its samples; the same stack seen a third time joins the renamed one.
+TEST(RawProfileMergeTest, KeepsReusedStackIdsApart) {
+  RawProfile first;
+  first.metadata.version = "1";
+  first.samples = {SampleOf(100, 1)};
+  first.stacks[100] = {.frames = {1}};
+  RawProfile second = first;
+  second.stacks[100] = {.frames = {2}};
+  const RawProfile third = second;
+  Merge(first, std::move(second));
+  Merge(first, RawProfile(third));
+  ASSERT_EQ(first.samples.size(), 2u);
+  ASSERT_EQ(first.stacks.size(), 2u);
+  for (const RawSample& sample : first.samples) {
+    const bool is_first = sample.user_stack == 100;
+    EXPECT_EQ(sample.count, is_first ? 1u : 2u);
+    EXPECT_THAT(first.stacks.at(sample.user_stack).frames,
+                ElementsAre(is_first ? 1u : 2u));
+    EXPECT_GE(sample.user_stack, kFirstStackId);
+  }
+}
+
+// Later mappings win; earlier ones stay where the later image has a gap. An
+// earlier mapping that ends where a later one starts does not overlap.
+TEST(RawProfileMergeTest, UnitesMappings) {
+  RawProfile into;
+  into.metadata.version = "1";
+  const ksym::ProcessId id = {.pid = 7};
+  into.images[id] = {.id = id,
+                     .mappings = {MappingAt(0x1000, 0x2000, "old"),
+                                  MappingAt(0x2000, 0x3001, "replaced"),
+                                  MappingAt(0x5000, 0x6000, "unloaded")}};
+  RawProfile interval;
+  interval.images[id] = {.id = id,
+                         .mappings = {MappingAt(0x3000, 0x4000, "new"),
+                                      MappingAt(0x4000, 0x5000, "newer")}};
+  Merge(into, std::move(interval));
+  std::vector<std::string> paths;
+  for (const auto& mapping : into.images[id].mappings) {
+    paths.push_back(mapping.path);
+  }
+  EXPECT_THAT(paths, ElementsAre("old", "new", "newer", "unloaded"));
+}
+
+// The time span reaches from the first interval's start to the last one's
+// end, and each warning is kept once.
+TEST(RawProfileMergeTest, ExtendsMetadata) {
+  RawProfile into;
+  into.metadata.start_unix_ns = 100;
+  into.metadata.duration_ns = 50;
+  into.metadata.warnings = {"a"};
+  RawProfile interval;
+  interval.metadata.start_unix_ns = 160;
+  interval.metadata.duration_ns = 40;
+  interval.metadata.warnings = {"a", "b"};
+  Merge(into, std::move(interval));
+  EXPECT_EQ(into.metadata.start_unix_ns, 100u);
+  EXPECT_EQ(into.metadata.duration_ns, 100u);
+  EXPECT_THAT(into.metadata.warnings, ElementsAre("a", "b"));
+}
+
+}  // namespace
+}  // namespace profd
