@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace profd {
+
+// Texts with counts, all in one buffer: what every writer makes of the
+// samples, sorts and merges, so that its output does not depend on the order
+// in which samples came.
+class CountedTexts {
+ public:
+  struct Entry {
+    size_t begin = 0;
+    size_t size = 0;
+    uint64_t count = 0;
+  };
+
+  // Appending to the buffer composes a text; Commit ends it.
+  std::string& buffer() { return buffer_; }
+  void Commit(uint64_t count);
+
+  // Sorts by text, byte by byte, and adds the counts of equal texts up.
+  void SortAndMerge();
+
+  std::vector<Entry>& entries() { return entries_; }
+  std::string_view Text(const Entry& entry) const {
+    return std::string_view(buffer_).substr(entry.begin, entry.size);
+  }
+  size_t text_bytes() const { return buffer_.size(); }
+
+ private:
+  std::string buffer_;
+  std::vector<Entry> entries_;
+  size_t committed_ = 0;  // end of the last text
+};
+
+}  // namespace profd

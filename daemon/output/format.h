@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "daemon/output/options.h"
+#include "daemon/profile/profile.h"
+#include "ksym/base/result.h"
+
+namespace profd {
+
+enum class OutputFormat : uint8_t { kFolded, kText, kJson };
+
+// "folded", "text" or "json"; anything else is kInvalid and the message lists
+// the formats there are.
+ksym::Result<OutputFormat> ParseOutputFormat(std::string_view name);
+
+// What the end of a file's name says: .folded, .txt, .json; else nothing.
+std::optional<OutputFormat> FormatOfExtension(std::string_view path);
+
+// The profile in one of the formats; see the function of each. Pure: the same
+// samples give the same bytes, whatever order they come in. Memory: the result
+// and about as much again.
+std::string Render(const Profile& profile, OutputFormat format,
+                   const OutputOptions& options);
+
+}  // namespace profd

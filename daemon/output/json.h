@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include "daemon/output/options.h"
+#include "daemon/profile/profile.h"
+
+namespace profd {
+
+// One JSON document, one frame and one stack per line. Stacks name their
+// frames by index into one table, root first, so that user frames followed by
+// kernel frames are the whole stack. docs/formats.md describes the document
+// and docs/profile.schema.json checks it. Addresses and offsets are strings
+// ("0x1f"), because JSON's numbers hold 53 bits. Every text is valid UTF-8
+// without control characters; see AppendPrintable.
+std::string RenderJson(const Profile& profile, const OutputOptions& options);
+
+}  // namespace profd

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string_view>
+
+#include "daemon/profile/profile.h"
+
+namespace profd {
+
+// bcc's words for a stack that was there but could not be taken.
+inline constexpr std::string_view kMissedUserStack = "[Missed User Stack]";
+inline constexpr std::string_view kMissedKernelStack = "[Missed Kernel Stack]";
+
+inline bool IsMissed(StackState state) {
+  return state == StackState::kFaulted || state == StackState::kCollided;
+}
+
+inline bool IsPresent(StackState state) {
+  return state == StackState::kWhole || state == StackState::kTruncated;
+}
+
+inline bool HasBothStacks(const ProfileSample& sample) {
+  return IsPresent(sample.user_state) && IsPresent(sample.kernel_state);
+}
+
+}  // namespace profd

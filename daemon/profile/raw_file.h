@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "daemon/profile/raw_profile.h"
+#include "ksym/base/result.h"
+
+namespace profd {
+
+// Why a capture carries no kernel symbol table.
+enum class KernelSymbolsState : uint8_t {
+  kPresent,
+  kNotWanted,     // user stacks only, no kernel address to name
+  kNoPermission,  // the kernel hides its addresses from this user
+  kUnreadable,    // the table could not be read or understood
+};
+
+// A capture with all that is needed to name its addresses later, on this
+// machine or another one: the file that --raw writes and --replay reads.
+struct RawCapture {
+  RawProfile profile;
+  // The kernel's symbol table in a form that only its own module knows.
+  std::vector<std::byte> kernel_symbols;
+  KernelSymbolsState kernel_symbols_state = KernelSymbolsState::kPresent;
+  // The ELF image of the vdso; empty: it could not be read.
+  std::string vdso_image;
+};
+
+// Puts the capture's bytes into `out`, in the format of docs/formats.md:
+// protobuf between a header and a CRC. The same capture gives the same bytes,
+// whatever the order of its samples. Fails with kLimit when one blob is
+// 4 GiB or more, and with kInvalid when a comm is longer than 15 bytes.
+[[nodiscard]] ksym::Status WriteRawCapture(const RawCapture& capture,
+                                           std::string& out);
+
+// Reads what WriteRawCapture wrote; the bytes may come from anyone. Memory is
+// at most about 32 times the file and 256 MiB of paths. kCorrupt for bytes
+// that are no raw capture, with the offset where that shows; kUnsupported for
+// a later version; kLimit when the paths are longer than that. The samples
+// come back sorted, and of an image the key decides its id.
+[[nodiscard]] ksym::Result<RawCapture> ReadRawCapture(
+    std::span<const std::byte> bytes);
+
+}  // namespace profd
