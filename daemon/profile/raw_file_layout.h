@@ -1,0 +1,95 @@
+#pragma once
+
+// The numbers of the raw capture format, shared by its writer and its reader.
+// docs/formats.md gives the same as .proto text.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "daemon/profile/raw_profile.h"
+
+namespace profd::raw_file {
+
+// Ends in a newline, so that a transfer in text mode shows.
+inline constexpr std::string_view kMagic = "KSYMRAW\n";
+inline constexpr uint32_t kFormatVersion = 1;
+// Magic, u32 version, u32 CRC-32 of the payload, u64 size of the payload.
+inline constexpr size_t kHeaderBytes = 24;
+inline constexpr size_t kMaxCommBytes = 15;
+
+// In a sample: the states as they are, then indices into the stack table.
+inline constexpr uint64_t kFirstStackReference = kFirstStackId;
+
+enum class CaptureField : uint32_t {
+  kMetadata = 1,
+  kAccounting = 2,
+  kString = 3,
+  kStack = 4,
+  kProcess = 5,
+  kSamples = 6,
+  kKernelSymbols = 7,
+  kKernelSymbolsState = 8,
+  kVdsoImage = 9,
+};
+enum class MetadataField : uint32_t {
+  kVersion = 1,
+  kEvent = 2,
+  kFrequencyHz = 3,
+  kCountPeriod = 4,
+  kStartUnixNs = 5,
+  kDurationNs = 6,
+  kHostname = 7,
+  kKernelRelease = 8,
+  kArchitecture = 9,
+  kCpus = 10,
+  kStackStore = 11,
+  kMaxStackDepth = 12,
+  kWarning = 13,
+};
+enum class AccountingField : uint32_t {
+  kTaken = 1,
+  kEmitted = 2,
+  kLost = 3,
+  kDamaged = 4,
+  kTimeEnabledNs = 5,
+  kTimeRunningNs = 6,
+};
+enum class StackField : uint32_t {
+  kId = 1,
+  kFrame = 2,
+  kTruncated = 3,
+  kMissing = 4,
+};
+enum class ProcessField : uint32_t {
+  kPid = 1,
+  kExecCount = 2,
+  kStartNs = 3,
+  kHasImage = 4,
+  kMapping = 5,
+};
+enum class MappingField : uint32_t {
+  kStart = 1,
+  kSize = 2,
+  kFileOffset = 3,
+  kDeviceMajor = 4,
+  kDeviceMinor = 5,
+  kInode = 6,
+  kPath = 7,
+};
+// Columns: the nth number of each belongs to the nth sample.
+enum class SamplesField : uint32_t {
+  kProcess = 1,
+  kTid = 2,
+  kComm = 3,
+  kUserStack = 4,
+  kKernelStack = 5,
+  kCount = 6,
+};
+inline constexpr size_t kSampleColumns = 6;
+
+// The header for this payload.
+std::string Header(std::string_view payload);
+
+}  // namespace profd::raw_file

@@ -1,0 +1,505 @@
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+#include <protozero/pbf_message.hpp>
+#include <string_view>
+#include <utility>
+
+#include "daemon/profile/raw_file.h"
+#include "daemon/profile/raw_file_layout.h"
+#include "ksym/base/byte_reader.h"
+
+namespace profd {
+namespace raw_file {
+namespace {
+
+using protozero::data_view;
+using protozero::pbf_message;
+using protozero::pbf_wire_type;
+using protozero::tag_and_type;
+
+// protozero reports damage by exceptions, so ours does the same; none leaves
+// this file.
+class Malformed : public protozero::exception {
+ public:
+  explicit Malformed(const char* what) : what_(what) {}
+  const char* what() const noexcept override { return what_; }
+
+ private:
+  const char* what_;
+};
+struct PathsTooLong {};
+
+// Paths are shared in the file and copied in memory: the one place where a
+// small file could ask for much.
+constexpr size_t kMaxPathBytes = size_t{256} << 20;
+
+template <typename Field>
+constexpr uint32_t VarintField(Field field) {
+  return tag_and_type(field, pbf_wire_type::varint);
+}
+template <typename Field>
+constexpr uint32_t BytesField(Field field) {
+  return tag_and_type(field, pbf_wire_type::length_delimited);
+}
+
+uint32_t To32Bits(uint64_t value) {
+  if (value > std::numeric_limits<uint32_t>::max()) {
+    throw Malformed("a 32-bit number is larger");
+  }
+  return static_cast<uint32_t>(value);
+}
+
+// The numbers of a packed field.
+class Column {
+ public:
+  Column() = default;
+  explicit Column(data_view view)
+      : next_(view.data()), end_(view.data() + view.size()) {}
+  bool AtEnd() const { return next_ == end_; }
+  uint64_t Next() { return protozero::decode_varint(&next_, end_); }
+
+ private:
+  const char* next_ = nullptr;
+  const char* end_ = nullptr;
+};
+
+template <size_t kCauses>
+void ReadCauses(data_view view, std::array<uint64_t, kCauses>& counts) {
+  Column column(view);
+  for (size_t i = 0; !column.AtEnd(); ++i) {
+    if (i == kCauses) throw Malformed("unknown loss causes");
+    counts[i] = column.Next();
+  }
+}
+
+class Reader {
+ public:
+  Reader(std::string_view payload, const char* file)
+      : payload_(payload), file_(file), offset_(payload.data()) {}
+
+  // References go back and forth, so the tables are read before their users.
+  // Throws what protozero throws.
+  void Read() {
+    ForEachField(
+        [this](pbf_message<CaptureField>& field) { return Tables(field); });
+    ForEachField([this](pbf_message<CaptureField>& field) {
+      if (field.tag_and_type() != BytesField(CaptureField::kProcess)) {
+        return false;
+      }
+      AddProcess(field.get_view());
+      return true;
+    });
+    ForEachField([this](pbf_message<CaptureField>& field) {
+      if (field.tag_and_type() != BytesField(CaptureField::kSamples)) {
+        return false;
+      }
+      AddSamples(field.get_view());
+      return true;
+    });
+  }
+
+  RawCapture& capture() { return capture_; }
+  // Of the top-level field that is being read.
+  size_t offset() const { return static_cast<size_t>(offset_ - file_); }
+
+ private:
+  template <typename Function>
+  void ForEachField(const Function& function) {
+    pbf_message<CaptureField> message(
+        data_view(payload_.data(), payload_.size()));
+    for (;;) {
+      offset_ = message.data().data();
+      if (!message.next()) return;
+      if (!function(message)) message.skip();
+    }
+  }
+
+  bool Tables(pbf_message<CaptureField>& field) {
+    switch (field.tag_and_type()) {
+      case BytesField(CaptureField::kMetadata):
+        ReadMetadata(field.get_view());
+        return true;
+      case BytesField(CaptureField::kAccounting):
+        ReadAccounting(field.get_view());
+        return true;
+      case BytesField(CaptureField::kString):
+        strings_.emplace_back(field.get_view());
+        return true;
+      case BytesField(CaptureField::kStack):
+        AddStack(field.get_view());
+        return true;
+      case BytesField(CaptureField::kKernelSymbols): {
+        const data_view view = field.get_view();
+        const auto* bytes = reinterpret_cast<const std::byte*>(view.data());
+        capture_.kernel_symbols.assign(bytes, bytes + view.size());
+        return true;
+      }
+      case VarintField(CaptureField::kKernelSymbolsState):
+        ReadKernelSymbolsState(field.get_uint64());
+        return true;
+      case BytesField(CaptureField::kVdsoImage):
+        capture_.vdso_image = field.get_bytes();
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  void ReadKernelSymbolsState(uint64_t value) {
+    if (value > static_cast<uint64_t>(KernelSymbolsState::kUnreadable)) {
+      throw Malformed("unknown state of the kernel symbols");
+    }
+    capture_.kernel_symbols_state = static_cast<KernelSymbolsState>(value);
+  }
+
+  void ReadMetadata(data_view view) {
+    CaptureMetadata& metadata = capture_.profile.metadata;
+    pbf_message<MetadataField> message(view);
+    while (message.next()) {
+      const MetadataField field = message.tag();  // gone after the value
+      if (message.wire_type() == pbf_wire_type::varint) {
+        ReadMetadataNumber(field, message.get_uint64());
+      } else if (message.tag_and_type() ==
+                 BytesField(MetadataField::kWarning)) {
+        metadata.warnings.push_back(message.get_bytes());
+      } else if (message.wire_type() == pbf_wire_type::length_delimited) {
+        ReadMetadataText(field, message.get_bytes());
+      } else {
+        message.skip();
+      }
+    }
+  }
+
+  void ReadMetadataNumber(MetadataField field, uint64_t value) {
+    CaptureMetadata& metadata = capture_.profile.metadata;
+    switch (field) {
+      case MetadataField::kFrequencyHz:
+        metadata.frequency_hz = value;
+        break;
+      case MetadataField::kCountPeriod:
+        metadata.count_period = value;
+        break;
+      case MetadataField::kStartUnixNs:
+        metadata.start_unix_ns = value;
+        break;
+      case MetadataField::kDurationNs:
+        metadata.duration_ns = value;
+        break;
+      case MetadataField::kMaxStackDepth:
+        metadata.max_stack_depth = To32Bits(value);
+        break;
+      default:
+        break;
+    }
+  }
+
+  void ReadMetadataText(MetadataField field, std::string&& text) {
+    CaptureMetadata& metadata = capture_.profile.metadata;
+    switch (field) {
+      case MetadataField::kVersion:
+        metadata.version = std::move(text);
+        break;
+      case MetadataField::kEvent:
+        metadata.event = std::move(text);
+        break;
+      case MetadataField::kHostname:
+        metadata.hostname = std::move(text);
+        break;
+      case MetadataField::kKernelRelease:
+        metadata.kernel_release = std::move(text);
+        break;
+      case MetadataField::kArchitecture:
+        metadata.architecture = std::move(text);
+        break;
+      case MetadataField::kCpus:
+        metadata.cpus = std::move(text);
+        break;
+      case MetadataField::kStackStore:
+        metadata.stack_store = std::move(text);
+        break;
+      default:
+        break;
+    }
+  }
+
+  void ReadAccounting(data_view view) {
+    Accounting& accounting = capture_.profile.accounting;
+    pbf_message<AccountingField> message(view);
+    while (message.next()) {
+      switch (message.tag_and_type()) {
+        case VarintField(AccountingField::kTaken):
+          accounting.taken = message.get_uint64();
+          break;
+        case VarintField(AccountingField::kEmitted):
+          accounting.emitted = message.get_uint64();
+          break;
+        case BytesField(AccountingField::kLost):
+          ReadCauses(message.get_view(), accounting.lost_by_cause);
+          break;
+        case BytesField(AccountingField::kDamaged):
+          ReadCauses(message.get_view(), accounting.damaged_by_cause);
+          break;
+        case VarintField(AccountingField::kTimeEnabledNs):
+          accounting.time_enabled_ns = message.get_uint64();
+          break;
+        case VarintField(AccountingField::kTimeRunningNs):
+          accounting.time_running_ns = message.get_uint64();
+          break;
+        default:
+          message.skip();
+      }
+    }
+  }
+
+  void AddStack(data_view view) {
+    StackId id = 0;
+    bool missing = false;
+    RawStack stack;
+    pbf_message<StackField> message(view);
+    while (message.next()) {
+      switch (message.tag_and_type()) {
+        case tag_and_type(StackField::kId, pbf_wire_type::fixed64):
+          id = message.get_fixed64();
+          break;
+        case BytesField(StackField::kFrame): {
+          uint64_t frame = 0;
+          for (Column column(message.get_view()); !column.AtEnd();) {
+            frame += static_cast<uint64_t>(
+                protozero::decode_zigzag64(column.Next()));
+            stack.frames.push_back(frame);
+          }
+          break;
+        }
+        case VarintField(StackField::kTruncated):
+          stack.truncated = message.get_uint64() != 0;
+          break;
+        case VarintField(StackField::kMissing):
+          missing = message.get_uint64() != 0;
+          break;
+        default:
+          message.skip();
+      }
+    }
+    const StackId least =
+        stack_ids_.empty() ? kFirstStackId : stack_ids_.back() + 1;
+    if (id < least || (!stack_ids_.empty() && least == 0)) {
+      throw Malformed("stack ids do not ascend");
+    }
+    stack_ids_.push_back(id);
+    if (!missing) capture_.profile.stacks.emplace(id, std::move(stack));
+  }
+
+  void AddProcess(data_view view) {
+    ksym::ProcessImage image;
+    bool has_image = false;
+    pbf_message<ProcessField> message(view);
+    while (message.next()) {
+      switch (message.tag_and_type()) {
+        case VarintField(ProcessField::kPid):
+          image.id.pid = To32Bits(message.get_uint64());
+          break;
+        case VarintField(ProcessField::kExecCount):
+          image.id.exec_count = To32Bits(message.get_uint64());
+          break;
+        case VarintField(ProcessField::kStartNs):
+          image.id.start_ns = message.get_uint64();
+          break;
+        case VarintField(ProcessField::kHasImage):
+          has_image = message.get_uint64() != 0;
+          break;
+        case BytesField(ProcessField::kMapping):
+          AddMapping(message.get_view(), image.mappings);
+          break;
+        default:
+          message.skip();
+      }
+    }
+    if (!processes_.empty() && image.id <= processes_.back()) {
+      throw Malformed("processes do not ascend");
+    }
+    processes_.push_back(image.id);
+    if (!has_image) return;
+    const ksym::ProcessId id = image.id;
+    capture_.profile.images.emplace(id, std::move(image));
+  }
+
+  void AddMapping(data_view view, std::vector<ksym::Mapping>& mappings) {
+    ksym::Mapping mapping;
+    uint64_t size = 0;
+    pbf_message<MappingField> message(view);
+    while (message.next()) {
+      if (message.wire_type() != pbf_wire_type::varint) {
+        message.skip();
+        continue;
+      }
+      const MappingField field = message.tag();
+      const uint64_t value = message.get_uint64();
+      switch (field) {
+        case MappingField::kStart:
+          mapping.start.value = value;
+          break;
+        case MappingField::kSize:
+          size = value;
+          break;
+        case MappingField::kFileOffset:
+          mapping.file_offset.value = value;
+          break;
+        case MappingField::kDeviceMajor:
+          mapping.device_major = To32Bits(value);
+          break;
+        case MappingField::kDeviceMinor:
+          mapping.device_minor = To32Bits(value);
+          break;
+        case MappingField::kInode:
+          mapping.inode = value;
+          break;
+        case MappingField::kPath:
+          mapping.path = Path(value);
+          break;
+        default:
+          break;
+      }
+    }
+    const auto end = ksym::CheckedAdd(mapping.start.value, size);
+    if (!end || size == 0 ||
+        (!mappings.empty() && mapping.start < mappings.back().end)) {
+      throw Malformed("mappings are empty or overlap");
+    }
+    mapping.end.value = *end;
+    mappings.push_back(std::move(mapping));
+  }
+
+  std::string_view String(uint64_t index) const {
+    if (index >= strings_.size()) throw Malformed("no such string");
+    return {strings_[index].data(), strings_[index].size()};
+  }
+
+  std::string Path(uint64_t index) {
+    const std::string_view path = String(index);
+    if (path.size() > kMaxPathBytes - path_bytes_) throw PathsTooLong{};
+    path_bytes_ += path.size();
+    return std::string(path);
+  }
+
+  void AddSamples(data_view view) {
+    std::array<Column, kSampleColumns> columns;
+    pbf_message<SamplesField> message(view);
+    while (message.next()) {
+      const auto index = static_cast<size_t>(message.tag()) - 1;
+      if (message.wire_type() == pbf_wire_type::length_delimited &&
+          index < columns.size()) {
+        columns[index] = Column(message.get_view());
+      } else {
+        message.skip();
+      }
+    }
+    const auto ended = [](const Column& column) { return column.AtEnd(); };
+    while (std::ranges::none_of(columns, ended)) AddSample(columns);
+    if (!std::ranges::all_of(columns, ended)) {
+      throw Malformed("the samples' columns differ in length");
+    }
+  }
+
+  void AddSample(std::array<Column, kSampleColumns>& columns) {
+    const uint64_t process = columns[0].Next();
+    if (process >= processes_.size()) throw Malformed("no such process");
+    RawSample sample;
+    sample.process = processes_[process];
+    sample.tid = To32Bits(columns[1].Next());
+    const std::string_view comm = String(columns[2].Next());
+    if (comm.size() > kMaxCommBytes) throw Malformed("a comm is too long");
+    sample.comm = comm;
+    sample.user_stack = ToStackId(columns[3].Next());
+    sample.kernel_stack = ToStackId(columns[4].Next());
+    sample.count = columns[5].Next();
+    capture_.profile.samples.push_back(std::move(sample));
+  }
+
+  StackId ToStackId(uint64_t reference) const {
+    if (reference < kFirstStackReference) return reference;
+    const uint64_t index = reference - kFirstStackReference;
+    if (index >= stack_ids_.size()) throw Malformed("no such stack");
+    return stack_ids_[index];
+  }
+
+  std::string_view payload_;
+  const char* file_;
+  const char* offset_;
+  RawCapture capture_;
+  std::vector<data_view> strings_;
+  std::vector<StackId> stack_ids_;
+  std::vector<ksym::ProcessId> processes_;
+  size_t path_bytes_ = 0;
+};
+
+ksym::Error Corrupt(std::string message) {
+  return {ksym::ErrorCode::kCorrupt, "raw capture: " + std::move(message)};
+}
+
+// The payload, after the checks that need no decoding.
+ksym::Result<std::string_view> Payload(std::string_view file) {
+  if (!file.starts_with(kMagic.substr(0, file.size()))) {
+    return ksym::Fail(Corrupt("wrong magic at offset 0, not such a file"));
+  }
+  if (file.size() < kHeaderBytes) {
+    return ksym::Fail(Corrupt("ends at offset " + std::to_string(file.size()) +
+                              ", inside the header"));
+  }
+  ksym::ByteReader reader(std::as_bytes(std::span(file)));
+  reader.Seek(kMagic.size());
+  const auto version = reader.Read<uint32_t>();
+  const auto crc = reader.Read<uint32_t>();
+  const auto size = reader.Read<uint64_t>();
+  if (version != kFormatVersion) {
+    return ksym::Fail(ksym::ErrorCode::kUnsupported,
+                      "raw capture: version " + std::to_string(version) +
+                          ", this program reads " +
+                          std::to_string(kFormatVersion));
+  }
+  const std::string_view payload = file.substr(kHeaderBytes);
+  if (payload.size() < size) {
+    return ksym::Fail(Corrupt("ends at offset " + std::to_string(file.size()) +
+                              ", " + std::to_string(size - payload.size()) +
+                              " bytes are missing"));
+  }
+  if (payload.size() > size) {
+    return ksym::Fail(Corrupt("should end at offset " +
+                              std::to_string(kHeaderBytes + size) +
+                              ", more bytes follow"));
+  }
+  const auto actual_crc = crc32_z(
+      0, reinterpret_cast<const Bytef*>(payload.data()), payload.size());
+  if (actual_crc != crc) {
+    return ksym::Fail(Corrupt("the checksum of the bytes from offset " +
+                              std::to_string(kHeaderBytes) + " is wrong"));
+  }
+  return payload;
+}
+
+}  // namespace
+}  // namespace raw_file
+
+ksym::Result<RawCapture> ReadRawCapture(std::span<const std::byte> bytes) {
+  const std::string_view file(reinterpret_cast<const char*>(bytes.data()),
+                              bytes.size());
+  const auto payload = raw_file::Payload(file);
+  if (!payload) return ksym::Fail(payload.error());
+  raw_file::Reader reader(*payload, file.data());
+  try {
+    reader.Read();
+  } catch (const protozero::exception& e) {
+    return ksym::Fail(raw_file::Corrupt("malformed in the field at offset " +
+                                        std::to_string(reader.offset()) + ": " +
+                                        e.what()));
+  } catch (const raw_file::PathsTooLong&) {
+    return ksym::Fail(ksym::ErrorCode::kLimit,
+                      "raw capture: more than 256 MiB of paths");
+  }
+  return std::move(reader.capture());
+}
+
+}  // namespace profd

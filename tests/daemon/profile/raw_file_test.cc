@@ -1,0 +1,376 @@
+#include "daemon/profile/raw_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <protozero/pbf_writer.hpp>
+#include <random>
+#include <string>
+
+#include "daemon/profile/raw_file_layout.h"
+
+namespace profd {
+namespace {
+
+using ksym::ErrorCode;
+using ::testing::HasSubstr;
+
+std::span<const std::byte> BytesOf(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
+
+std::string Written(const RawCapture& capture) {
+  std::string out;
+  const ksym::Status status = WriteRawCapture(capture, out);
+  EXPECT_TRUE(status.has_value());
+  return out;
+}
+
+ksym::Error ErrorOf(const std::string& file) {
+  const auto capture = ReadRawCapture(BytesOf(file));
+  EXPECT_FALSE(capture.has_value());
+  return capture.has_value() ? ksym::Error(ErrorCode::kInvalid, "")
+                             : capture.error();
+}
+
+// A file whose header is right and whose payload is ours to choose.
+std::string FileOf(const std::string& payload) {
+  return raw_file::Header(payload) + payload;
+}
+
+void Sort(std::vector<RawSample>& samples) {
+  std::ranges::sort(samples, {}, [](const RawSample& s) {
+    return std::tie(s.process, s.tid, s.comm, s.user_stack, s.kernel_stack,
+                    s.count);
+  });
+}
+
+void ExpectEqual(const RawCapture& a, const RawCapture& b) {
+  EXPECT_EQ(a.profile.metadata, b.profile.metadata);
+  EXPECT_EQ(a.profile.accounting, b.profile.accounting);
+  EXPECT_EQ(a.profile.samples, b.profile.samples);
+  EXPECT_EQ(a.profile.stacks, b.profile.stacks);
+  ASSERT_EQ(a.profile.images.size(), b.profile.images.size());
+  for (const auto& [id, image] : a.profile.images) {
+    ASSERT_TRUE(b.profile.images.contains(id));
+    EXPECT_EQ(b.profile.images.at(id).id, id);
+    EXPECT_EQ(image.mappings, b.profile.images.at(id).mappings);
+  }
+  EXPECT_EQ(a.kernel_symbols, b.kernel_symbols);
+  EXPECT_EQ(a.kernel_symbols_state, b.kernel_symbols_state);
+  EXPECT_EQ(a.vdso_image, b.vdso_image);
+}
+
+// Makes captures of every shape, extreme numbers included.
+class Generator {
+ public:
+  explicit Generator(uint32_t seed) : random_(seed) {}
+
+  RawCapture Capture() {
+    RawCapture capture;
+    RawProfile& profile = capture.profile;
+    profile.metadata.version = Bytes(8);
+    profile.metadata.event = "cpu-clock";
+    profile.metadata.frequency_hz = Number();
+    profile.metadata.count_period = Number();
+    profile.metadata.start_unix_ns = Number();
+    profile.metadata.duration_ns = Number();
+    profile.metadata.hostname = Bytes(20);
+    profile.metadata.kernel_release = "6.1";
+    profile.metadata.architecture = "x86_64";
+    profile.metadata.cpus = "0-3";
+    profile.metadata.stack_store = "exact";
+    profile.metadata.max_stack_depth = static_cast<uint32_t>(Number());
+    profile.metadata.warnings.assign(Below(3), Bytes(30));
+    profile.accounting.taken = Number();
+    profile.accounting.emitted = Number();
+    for (uint64_t& n : profile.accounting.lost_by_cause) n = Number();
+    for (uint64_t& n : profile.accounting.damaged_by_cause) n = Number();
+    profile.accounting.time_enabled_ns = Number();
+    profile.accounting.time_running_ns = Number();
+    for (size_t i = Below(20); i > 0; --i) {
+      profile.stacks[StackIdValue()] = {.frames = Numbers(Below(130)),
+                                        .truncated = Below(2) == 0};
+    }
+    for (size_t i = Below(5); i > 0; --i) AddImage(profile);
+    for (size_t i = Below(50); i > 0; --i) AddSample(profile);
+    Sort(profile.samples);
+    capture.kernel_symbols.resize(Below(100), std::byte{0x5a});
+    capture.kernel_symbols_state = static_cast<KernelSymbolsState>(Below(4));
+    capture.vdso_image = Bytes(100);
+    return capture;
+  }
+
+ private:
+  size_t Below(size_t limit) { return random_() % limit; }
+  uint64_t Number() {
+    const uint64_t bits = uint64_t{random_()} << 32 | random_();
+    return Below(8) == 0 ? std::numeric_limits<uint64_t>::max()
+                         : bits >> Below(64);
+  }
+  std::vector<uint64_t> Numbers(size_t n) {
+    std::vector<uint64_t> numbers(n);
+    std::ranges::generate(numbers, [this] { return Number(); });
+    return numbers;
+  }
+  std::string Bytes(size_t limit) {
+    std::string bytes(Below(limit + 1), '\0');
+    std::ranges::generate(bytes,
+                          [this] { return static_cast<char>(random_()); });
+    return bytes;
+  }
+  StackId StackIdValue() { return std::max<StackId>(Number(), kFirstStackId); }
+  ksym::ProcessId Process() {
+    return {.pid = static_cast<uint32_t>(Below(5)),
+            .exec_count = static_cast<uint32_t>(Below(2)),
+            .start_ns = Below(2) == 0 ? 0 : Number()};
+  }
+  void AddImage(RawProfile& profile) {
+    const ksym::ProcessId id = Process();
+    ksym::ProcessImage image;
+    image.id = id;
+    uint64_t at = Number() >> 8;
+    for (size_t i = Below(6); i > 0; --i) {
+      ksym::Mapping mapping;
+      mapping.start = {at += Below(2) * 0x1000};
+      mapping.end = {at += 0x1000};
+      mapping.file_offset = {Number()};
+      mapping.device_major = static_cast<uint32_t>(Number());
+      mapping.device_minor = static_cast<uint32_t>(Number());
+      mapping.inode = Number();
+      mapping.path = Below(2) == 0 ? "/usr/lib/libc.so.6" : Bytes(10);
+      image.mappings.push_back(mapping);
+    }
+    profile.images[id] = image;
+  }
+  void AddSample(RawProfile& profile) {
+    RawSample sample;
+    sample.process = Process();
+    sample.tid = static_cast<uint32_t>(Number());
+    sample.comm = Bytes(15);
+    sample.user_stack = Below(2) == 0 ? Below(3) : StackIdValue();
+    sample.kernel_stack =
+        profile.stacks.empty() ? kNoStack : profile.stacks.begin()->first;
+    sample.count = Number();
+    profile.samples.push_back(sample);
+  }
+
+  std::mt19937 random_;
+};
+
+// What is written is read again, for captures of every shape; samples may
+// name stacks whose frames never came and processes without an image.
+TEST(RawFileTest, RoundTrip) {
+  for (uint32_t seed = 0; seed < 500; ++seed) {
+    SCOPED_TRACE(seed);
+    const RawCapture capture = Generator(seed).Capture();
+    const auto read = ReadRawCapture(BytesOf(Written(capture)));
+    ASSERT_TRUE(read.has_value()) << read.error().message();
+    ExpectEqual(capture, *read);
+  }
+}
+
+// The order of the samples does not change the bytes.
+TEST(RawFileTest, IsDeterministic) {
+  RawCapture capture = Generator(3).Capture();
+  ASSERT_GT(capture.profile.samples.size(), 1u);
+  const std::string bytes = Written(capture);
+  std::ranges::reverse(capture.profile.samples);
+  EXPECT_EQ(Written(capture), bytes);
+}
+
+// Every proper prefix is refused, and the message names where it ends.
+TEST(RawFileTest, NamesTheOffsetOfATruncation) {
+  const std::string bytes = Written(Generator(5).Capture());
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    const ksym::Error error = ErrorOf(bytes.substr(0, size));
+    EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
+    EXPECT_THAT(error.message(),
+                HasSubstr("ends at offset " + std::to_string(size)));
+  }
+  EXPECT_THAT(ErrorOf(bytes + "x").message(), HasSubstr("more bytes follow"));
+}
+
+// No single changed byte goes unnoticed.
+TEST(RawFileTest, NoticesEveryChangedByte) {
+  std::string bytes = Written(Generator(5).Capture());
+  for (char& byte : bytes) {
+    byte = static_cast<char>(byte ^ 0x10);
+    EXPECT_FALSE(ReadRawCapture(BytesOf(bytes)).has_value());
+    byte = static_cast<char>(byte ^ 0x10);
+  }
+}
+
+// A later version is told apart from damage.
+TEST(RawFileTest, RefusesLaterVersions) {
+  std::string bytes = Written({});
+  bytes[8] = 2;
+  EXPECT_EQ(ErrorOf(bytes).code(), ErrorCode::kUnsupported);
+}
+
+// What cannot be read back is not written.
+TEST(RawFileTest, RefusesToWriteInvalidCaptures) {
+  std::string out;
+  RawCapture capture;
+  capture.profile.samples.resize(1);
+  capture.profile.samples[0].comm.assign(15, 'a');
+  EXPECT_TRUE(WriteRawCapture(capture, out).has_value());
+  capture.profile.samples[0].comm.assign(16, 'a');
+  EXPECT_FALSE(WriteRawCapture(capture, out).has_value());
+  capture.profile.samples.clear();
+  capture.profile.stacks[kFirstStackId] = {};
+  EXPECT_TRUE(WriteRawCapture(capture, out).has_value());
+  capture.profile.stacks[kFirstStackId - 1] = {};
+  EXPECT_FALSE(WriteRawCapture(capture, out).has_value());
+}
+
+struct MalformedCase {
+  const char* what;
+  void (*build)(protozero::pbf_writer& capture);
+};
+
+std::string Process(uint32_t pid, const std::string& mappings) {
+  std::string process;
+  protozero::pbf_writer writer(process);
+  writer.add_uint32(1, pid);
+  writer.add_uint32(4, 1);
+  return process + mappings;
+}
+
+std::string MappingField(uint64_t start, uint64_t size, uint64_t path) {
+  std::string mapping;
+  protozero::pbf_writer writer(mapping);
+  writer.add_uint64(1, start);
+  writer.add_uint64(2, size);
+  writer.add_uint64(7, path);
+  std::string field;
+  protozero::pbf_writer(field).add_message(5, mapping);
+  return field;
+}
+
+std::string Samples(std::array<uint64_t, 6> values, size_t columns) {
+  std::string samples;
+  protozero::pbf_writer writer(samples);
+  for (uint32_t i = 0; i < columns; ++i) {
+    writer.add_packed_uint64(i + 1, &values[i], &values[i] + 1);
+  }
+  return samples;
+}
+
+std::string Stack(uint64_t id) {
+  std::string stack;
+  protozero::pbf_writer(stack).add_fixed64(1, id);
+  return stack;
+}
+
+// Files with a right checksum that break a rule of the format are refused.
+TEST(RawFileTest, RefusesBrokenRules) {
+  using Writer = protozero::pbf_writer;
+  const MalformedCase cases[] = {
+      {"32-bit",
+       [](Writer& w) {
+         std::string process;
+         Writer(process).add_uint64(1, uint64_t{1} << 32);
+         w.add_message(5, process);
+       }},
+      {"ascend",
+       [](Writer& w) {
+         w.add_message(5, Process(1, ""));
+         w.add_message(5, Process(1, ""));
+       }},
+      {"ascend", [](Writer& w) { w.add_message(4, Stack(kFirstStackId - 1)); }},
+      {"ascend",
+       [](Writer& w) {
+         w.add_message(4, Stack(~uint64_t{0}));
+         w.add_message(4, Stack(kFirstStackId));
+       }},
+      {"overlap",
+       [](Writer& w) {
+         w.add_bytes(3, "");
+         w.add_message(5, Process(1, MappingField(~uint64_t{0}, 1, 0)));
+       }},
+      {"overlap",
+       [](Writer& w) {
+         w.add_bytes(3, "");
+         w.add_message(5, Process(1, MappingField(16, 0, 0)));
+       }},
+      {"overlap",
+       [](Writer& w) {
+         w.add_bytes(3, "");
+         w.add_message(
+             5, Process(1, MappingField(16, 16, 0) + MappingField(31, 1, 0)));
+       }},
+      {"no such string",
+       [](Writer& w) {
+         w.add_message(5, Process(1, MappingField(16, 16, 0)));
+       }},
+      {"no such process",
+       [](Writer& w) {
+         w.add_bytes(3, "");
+         w.add_message(6, Samples({0, 0, 0, 0, 0, 1}, 6));
+       }},
+      {"no such stack",
+       [](Writer& w) {
+         w.add_bytes(3, "");
+         w.add_message(5, Process(1, ""));
+         w.add_message(6, Samples({0, 0, 0, kFirstStackId, 0, 1}, 6));
+       }},
+      {"comm is too long",
+       [](Writer& w) {
+         w.add_bytes(3, "sixteen bytes...");
+         w.add_message(5, Process(1, ""));
+         w.add_message(6, Samples({0, 0, 0, 0, 0, 1}, 6));
+       }},
+      {"differ in length",
+       [](Writer& w) {
+         w.add_bytes(3, "");
+         w.add_message(5, Process(1, ""));
+         w.add_message(6, Samples({0, 0, 0, 0, 0, 1}, 5));
+       }},
+      {"kernel symbols", [](Writer& w) { w.add_uint32(8, 4); }},
+      {"loss causes",
+       [](Writer& w) {
+         std::string accounting;
+         const std::array<uint64_t, kLossCauses + 1> lost = {};
+         Writer(accounting).add_packed_uint64(3, lost.begin(), lost.end());
+         w.add_message(2, accounting);
+       }},
+  };
+  for (const MalformedCase& test : cases) {
+    std::string payload;
+    Writer writer(payload);
+    test.build(writer);
+    const ksym::Error error = ErrorOf(FileOf(payload));
+    EXPECT_EQ(error.code(), ErrorCode::kCorrupt) << test.what;
+    EXPECT_THAT(error.message(), HasSubstr(test.what));
+    EXPECT_THAT(error.message(), HasSubstr("offset "));
+  }
+}
+
+// Unknown fields and known ones of another wire type are skipped.
+TEST(RawFileTest, SkipsUnknownFields) {
+  std::string payload;
+  protozero::pbf_writer writer(payload);
+  writer.add_string(1000, "later");
+  writer.add_fixed64(1, 7);
+  writer.add_string(8, "not a number");
+  EXPECT_TRUE(ReadRawCapture(BytesOf(FileOf(payload))).has_value());
+}
+
+// A small file cannot ask for unbounded memory through one shared long path.
+TEST(RawFileTest, BoundsThePathsMemory) {
+  std::string payload;
+  protozero::pbf_writer writer(payload);
+  writer.add_bytes(3, std::string(1 << 20, 'a'));
+  std::string mappings;
+  for (uint64_t i = 0; i < 257; ++i) {
+    mappings += MappingField(16 + i, 1, 0);
+  }
+  writer.add_message(5, Process(1, mappings));
+  EXPECT_EQ(ErrorOf(FileOf(payload)).code(), ErrorCode::kLimit);
+}
+
+}  // namespace
+}  // namespace profd
