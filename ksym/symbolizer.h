@@ -47,8 +47,15 @@ struct SymbolizerOptions {
   Files files = Files::kOfProcess;
   // Bytes of symbol tables kept; the least recently used go first.
   size_t cache_bytes = size_t{256} << 20;
+  // Files held open at once; beyond it the least recently used one is closed
+  // and can only be named again through a live process that maps it. Keep it
+  // below RLIMIT_NOFILE.
+  size_t max_open_files = 1024;
+  // Bytes of different names ever returned, which are kept for the callers'
+  // views; beyond it new names are kTooLarge until there is a new Symbolizer.
+  size_t max_name_bytes = size_t{256} << 20;
   // The ELF image of the vdso; empty: this process's own.
-  std::string vdso_image;
+  std::string vdso_image = {};
 };
 
 // Names user-space addresses. Files are opened through the process that maps
@@ -69,7 +76,8 @@ class Symbolizer {
 
   // The symbol that covers `address`. Pass a return address less one, or the
   // frame is named for the call's successor. Cost: the first address in a
-  // file loads its table; then O(log symbols), and O(1) when repeated.
+  // file reads its table; the first one in a symbol reads and demangles its
+  // name; every other one is a binary search.
   UserSymbol Resolve(const ProcessImage& image, Address address);
 
   struct Statistics {

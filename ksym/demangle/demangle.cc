@@ -1,0 +1,86 @@
+#include "ksym/demangle/demangle.h"
+
+#include <libiberty/demangle.h>
+
+#include <algorithm>
+#include <csetjmp>
+#include <cstdlib>
+#include <memory>
+
+namespace ksym {
+namespace {
+
+constexpr int kOptions = DMGL_PARAMS | DMGL_ANSI;
+
+// D's demangler returns its text whole, so what a back reference ("Q") can
+// double has to be bounded beforehand.
+constexpr size_t kMaxDBytes = 1024;
+constexpr ptrdiff_t kMaxDBackReferences = 24;
+
+using Demangler = int (*)(const char*, int, demangle_callbackref, void*);
+
+struct Output {
+  std::string text;
+  std::jmp_buf give_up;
+};
+
+// libiberty cannot be told to stop, and a doubling name would go on for years
+// with its output thrown away. It is C that owns nothing at this point but a
+// decoded identifier of at most kMaxMangledBytes in the Rust case, which a
+// jump leaks.
+void Append(const char* text, size_t size, void* opaque) {
+  auto& output = *static_cast<Output*>(opaque);
+  if (size > kMaxDemangledBytes - output.text.size()) {
+    std::longjmp(output.give_up, 1);
+  }
+  output.text.append(text, size);
+}
+
+// No local object may live across the jump.
+bool Run(Demangler demangler, const char* mangled, Output& output) {
+  output.text.clear();
+  if (setjmp(output.give_up) != 0) return false;
+  return demangler(mangled, kOptions, Append, &output) != 0;
+}
+
+std::string DemangleD(const std::string& mangled) {
+  if (mangled.size() > kMaxDBytes ||
+      std::count(mangled.begin(), mangled.end(), 'Q') > kMaxDBackReferences) {
+    return {};
+  }
+  const std::unique_ptr<char, decltype(&std::free)> text(
+      dlang_demangle(mangled.c_str(), kOptions), &std::free);
+  return text == nullptr ? std::string() : std::string(text.get());
+}
+
+// Empty when the name is not mangled or too long when it is written out.
+std::string DemangleWhole(const std::string& mangled) {
+  Output output;
+  const bool is_cpp = mangled.starts_with("_Z") ||
+                      mangled.starts_with("___Z");  // a block's invocation
+  if ((is_cpp || mangled.starts_with("_R")) &&
+      Run(rust_demangle_callback, mangled.c_str(), output)) {
+    return std::move(output.text);
+  }
+  if (is_cpp && Run(cplus_demangle_v3_callback, mangled.c_str(), output)) {
+    return std::move(output.text);
+  }
+  return mangled.starts_with("_D") ? DemangleD(mangled) : std::string();
+}
+
+}  // namespace
+
+std::string Demangle(std::string_view name) {
+  if (name.size() > kMaxMangledBytes || !name.starts_with('_')) {
+    return std::string(name);
+  }
+  const size_t at = name.find('@');
+  std::string text = DemangleWhole(std::string(name.substr(0, at)));
+  if (text.empty() || text.size() > kMaxDemangledBytes) {
+    return std::string(name);
+  }
+  if (at != std::string_view::npos) text += name.substr(at);
+  return text;
+}
+
+}  // namespace ksym

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ksym/base/address.h"
+#include "ksym/base/result.h"
+#include "ksym/elf/byte_source.h"
+#include "ksym/elf/elf_image.h"
+#include "ksym/elf/symbol_table.h"
+
+namespace ksym {
+
+// Everything needed to name the code of one ELF file: its segments, its
+// symbols, and the source that the names are read from when asked for. Owns
+// the source, so the file stays open as long as this lives.
+//   auto symbols = ElfSymbols::Load(ByteSource::OfFile(std::move(fd), size));
+//   if (auto match = symbols->Find(offset)) name = symbols->ReadName(*match);
+// Not thread-safe.
+class ElfSymbols {
+ public:
+  // Longer names are cut here; nothing legitimate comes near.
+  static constexpr size_t kMaxNameBytes = size_t{1} << 20;
+
+  // Reads the headers and symbol tables. kUnsupported: not an ELF file of
+  // ours; kCorrupt: it contradicts itself; kLimit: too many symbols. A file
+  // without symbols is no error: symbol_count() is 0.
+  static Result<ElfSymbols> Load(ByteSource source);
+
+  // Where the byte belongs, or nothing when no symbol covers it. O(log n).
+  std::optional<SymbolTable::Match> Find(FileOffset offset) const;
+  // The preferred alias's name, not demangled; "f@plt" for a stub. Cost: one
+  // pread per alias. Fails when the file has shrunk.
+  Result<std::string> ReadName(const SymbolTable::Match& match) const;
+
+  // Lower-case hex; empty when the file has none.
+  const std::string& build_id() const { return build_id_; }
+  const std::vector<ElfSegment>& segments() const { return segments_; }
+  // The source's descriptor, -1 when it is in memory.
+  int fd() const { return source_.fd(); }
+  // Gives the descriptor back; no name can be read any more.
+  UniqueFd TakeFd() && { return std::move(source_).TakeFd(); }
+  size_t symbol_count() const { return table_.size(); }
+  size_t memory_bytes() const;
+
+ private:
+  // The part of the source that a string table is.
+  struct Strings {
+    uint64_t file_offset = 0;
+    uint64_t size = 0;
+  };
+
+  explicit ElfSymbols(ByteSource source) : source_(std::move(source)) {}
+  Status ReadTables(const ElfImage& image);
+  Result<std::string> ReadString(const SymbolTable::Name& name) const;
+
+  ByteSource source_;
+  std::vector<ElfSegment> segments_;
+  std::string build_id_;
+  std::array<Strings, 4> strings_;  // by NameTable
+  SymbolTable table_;
+};
+
+}  // namespace ksym

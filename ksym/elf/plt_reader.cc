@@ -1,0 +1,145 @@
+#include <elf.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+#include <span>
+
+#include "ksym/base/byte_reader.h"
+#include "ksym/elf/symbol_reader.h"
+
+namespace ksym {
+namespace {
+
+constexpr size_t kMaxPltBytes = size_t{4} << 20;
+constexpr size_t kBlockBytes = size_t{64} << 10;
+
+// A stub and the word of the global offset table that it jumps through.
+struct Stub {
+  uint64_t slot = 0;
+  uint64_t start = 0;
+  uint64_t size = 0;
+};
+
+// The slot of "jmp *disp32(%rip)", perhaps behind endbr64 and a bnd prefix;
+// nothing for other code, such as the table's first entry.
+std::optional<uint64_t> DecodeSlot(std::span<const std::byte> code,
+                                   uint64_t address) {
+  constexpr std::array<uint8_t, 4> kEndbr64 = {0xf3, 0x0f, 0x1e, 0xfa};
+  size_t at = 0;
+  if (code.size() >= kEndbr64.size() &&
+      std::memcmp(code.data(), kEndbr64.data(), kEndbr64.size()) == 0) {
+    at = kEndbr64.size();
+  }
+  if (at < code.size() && code[at] == std::byte{0xf2}) ++at;
+  ByteReader in(code.subspan(at));
+  if (in.Read<uint8_t>() != 0xff || in.Read<uint8_t>() != 0x25) {
+    return std::nullopt;
+  }
+  const auto distance = static_cast<int32_t>(in.Read<uint32_t>());
+  if (!in.ok()) return std::nullopt;
+  return address + at + 6 + static_cast<uint64_t>(int64_t{distance});
+}
+
+// .plt.got's stubs are 8 bytes unless they begin with endbr64, which its
+// sh_entsize says; .plt's sh_entsize is not always there.
+uint64_t StubSize(const ElfSection& section, std::string_view name) {
+  if (section.entry_size == 8 || section.entry_size == 16) {
+    return section.entry_size;
+  }
+  return name == ".plt.got" ? 8 : 16;
+}
+
+void CollectStubs(const ByteSource& source, const ElfImage& image,
+                  std::vector<Stub>& stubs) {
+  for (const std::string_view name : {".plt", ".plt.sec", ".plt.got"}) {
+    const ElfSection* section = image.FindSection(name);
+    if (section == nullptr || (section->flags & SHF_EXECINSTR) == 0) continue;
+    const auto code = ReadSection(source, *section, kMaxPltBytes);
+    if (!code) continue;
+    const uint64_t size = StubSize(*section, name);
+    for (uint64_t at = 0; at + size <= code->size(); at += size) {
+      const uint64_t address = section->address.value + at;
+      const auto slot = DecodeSlot(std::span(*code).subspan(at, size), address);
+      if (slot) stubs.push_back({*slot, address, size});
+    }
+  }
+  std::sort(stubs.begin(), stubs.end(),
+            [](const Stub& a, const Stub& b) { return a.slot < b.slot; });
+}
+
+// The name of a .dynsym symbol as an offset in .dynstr.
+std::optional<uint32_t> NameOfDynamic(const ByteSource& source,
+                                      const ElfSection& dynsym,
+                                      uint64_t index) {
+  if (index == 0 || index >= dynsym.size / sizeof(Elf64_Sym)) {
+    return std::nullopt;
+  }
+  std::array<std::byte, sizeof(uint32_t)> bytes = {};
+  const auto offset = CheckedAdd(dynsym.file_offset, index * sizeof(Elf64_Sym));
+  if (!offset || !source.ReadAt(*offset, bytes)) return std::nullopt;
+  return ByteReader(bytes).Read<uint32_t>();
+}
+
+// Matches the relocations in one block with the stubs.
+void MatchRelocations(std::span<const std::byte> block,
+                      const ByteSource& source, const ElfSection& dynsym,
+                      const std::vector<Stub>& stubs, size_t limit,
+                      std::vector<SymbolCandidate>& out) {
+  ByteReader in(block);
+  while (in.remaining() >= sizeof(Elf64_Rela) && out.size() < limit) {
+    const auto slot = in.Read<uint64_t>();
+    const auto info = in.Read<uint64_t>();
+    in.Read<uint64_t>();  // r_addend
+    const uint64_t type = ELF64_R_TYPE(info);
+    if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) continue;
+    auto stub = std::lower_bound(
+        stubs.begin(), stubs.end(), slot,
+        [](const Stub& s, uint64_t value) { return s.slot < value; });
+    if (stub == stubs.end() || stub->slot != slot) continue;
+    const auto name = NameOfDynamic(source, dynsym, ELF64_R_SYM(info));
+    for (; name && stub != stubs.end() && stub->slot == slot; ++stub) {
+      SymbolCandidate candidate;
+      candidate.start = {stub->start};
+      candidate.end = {stub->start + stub->size};
+      candidate.name = *name;
+      candidate.table = NameTable::kPlt;
+      out.push_back(candidate);
+    }
+  }
+}
+
+}  // namespace
+
+Status ReadPltStubs(const ByteSource& source, const ElfImage& image,
+                    std::vector<SymbolCandidate>& out) {
+  if (image.machine() != EM_X86_64 || image.elf_class() != ElfClass::k64) {
+    return {};
+  }
+  const ElfSection* dynsym = image.FindSection(".dynsym");
+  std::vector<Stub> stubs;
+  if (dynsym != nullptr) CollectStubs(source, image, stubs);
+  if (stubs.empty()) return {};
+  // A stub has one relocation; a hostile file's could repeat without end.
+  const size_t limit = out.size() + stubs.size();
+  std::vector<std::byte> block(kBlockBytes / sizeof(Elf64_Rela) *
+                               sizeof(Elf64_Rela));
+  for (const std::string_view name : {".rela.plt", ".rela.dyn"}) {
+    const ElfSection* section = image.FindSection(name);
+    if (section == nullptr || section->type != SHT_RELA) continue;
+    for (uint64_t at = 0; at < section->size && out.size() < limit;
+         at += block.size()) {
+      const auto bytes = std::span(block).first(static_cast<size_t>(
+          std::min<uint64_t>(section->size - at, block.size())));
+      const auto offset = CheckedAdd(section->file_offset, at);
+      if (!offset) return Fail(ErrorCode::kCorrupt, "relocations wrap around");
+      const auto read = source.ReadAt(*offset, bytes);
+      if (!read) return read;
+      MatchRelocations(bytes, source, *dynsym, stubs, limit, out);
+    }
+  }
+  return {};
+}
+
+}  // namespace ksym

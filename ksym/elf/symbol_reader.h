@@ -1,0 +1,32 @@
+#pragma once
+
+#include <vector>
+
+#include "ksym/base/result.h"
+#include "ksym/elf/byte_source.h"
+#include "ksym/elf/elf_image.h"
+#include "ksym/elf/symbol_table.h"
+
+namespace ksym {
+
+// Symbols of one file that are looked at; more is kLimit. The largest known
+// binaries (browsers with debug data) have about two million.
+inline constexpr uint64_t kMaxSymbols = uint64_t{8} << 20;
+
+// Appends the function symbols of a SHT_SYMTAB or SHT_DYNSYM section: type
+// FUNC or GNU_IFUNC, or NOTYPE with a size, defined in an executable section
+// of `image`. Mapping symbols ("$x") and assembler locals (".L") are left out.
+// Read in blocks of 64 KiB; transient memory is that and 4 bytes per local
+// symbol. `table` says where the names are.
+Status ReadSymbols(const ByteSource& source, const ElfImage& image,
+                   const ElfSection& section, NameTable table,
+                   std::vector<SymbolCandidate>& out);
+
+// Appends the stubs of the procedure linkage tables, named for the .dynsym
+// symbol they jump to. x86-64 only: each stub's indirect jump is decoded and
+// its slot looked up among the relocations, which holds for .plt, .plt.sec
+// and .plt.got whatever their order. A file without any adds nothing.
+Status ReadPltStubs(const ByteSource& source, const ElfImage& image,
+                    std::vector<SymbolCandidate>& out);
+
+}  // namespace ksym

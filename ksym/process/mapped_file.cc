@@ -1,0 +1,136 @@
+#include "ksym/process/mapped_file.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace ksym {
+namespace {
+
+constexpr std::string_view kDeleted = " (deleted)";
+
+Result<UniqueFd> Open(int directory, const std::string& path,
+                      uint64_t resolve) {
+  open_how how = {};
+  how.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+  how.resolve = resolve;
+  UniqueFd fd(static_cast<int>(
+      ::syscall(SYS_openat2, directory, path.c_str(), &how, sizeof(how))));
+  if (!fd.valid()) return FailErrno(errno, path);
+  return fd;
+}
+
+// Whether fstat(2) gives files of this kind another device number than
+// /proc/PID/maps does.
+bool HasTwoDeviceNumbers(int fd) {
+  struct statfs status = {};
+  if (::fstatfs(fd, &status) != 0) return false;
+  return status.f_type == OVERLAYFS_SUPER_MAGIC ||
+         status.f_type == BTRFS_SUPER_MAGIC;
+}
+
+enum class Check : uint8_t { kInode, kInodeAndDevice };
+
+Result<OpenedFile> Verify(UniqueFd fd, const Mapping& mapping,
+                          const std::string& path, Check check) {
+  struct stat status = {};
+  if (::fstat(fd.get(), &status) != 0) return FailErrno(errno, path);
+  if (!S_ISREG(status.st_mode)) {
+    return Fail(ErrorCode::kUnsupported, path + ": not a regular file");
+  }
+  const bool same_device = major(status.st_dev) == mapping.device_major &&
+                           minor(status.st_dev) == mapping.device_minor;
+  const bool same_inode = status.st_ino == mapping.inode;
+  if (mapping.inode != 0 &&
+      (!same_inode || (check == Check::kInodeAndDevice && !same_device &&
+                       !HasTwoDeviceNumbers(fd.get())))) {
+    return Fail(ErrorCode::kInvalid, path + ": not the file that was mapped");
+  }
+  OpenedFile opened;
+  opened.fd = std::move(fd);
+  opened.size = static_cast<uint64_t>(status.st_size);
+  opened.mtime_ns = MtimeNs(status);
+  return opened;
+}
+
+Result<OpenedFile> OpenMapFile(uint32_t pid, const Mapping& mapping) {
+  char path[80];
+  std::snprintf(path, sizeof(path), "/proc/%u/map_files/%llx-%llx", pid,
+                static_cast<unsigned long long>(mapping.start.value),
+                static_cast<unsigned long long>(mapping.end.value));
+  auto fd = Open(AT_FDCWD, path, 0);
+  if (!fd) return Fail(std::move(fd.error()));
+  // The link leads to the file whatever its device number looks like.
+  return Verify(std::move(*fd), mapping, path, Check::kInode);
+}
+
+Result<OpenedFile> OpenPath(int root, const Mapping& mapping,
+                            const std::string& path) {
+  auto fd = Open(root, path, RESOLVE_IN_ROOT);
+  if (!fd) return Fail(std::move(fd.error()));
+  return Verify(std::move(*fd), mapping, path, Check::kInodeAndDevice);
+}
+
+// By the path as it is, then without " (deleted)".
+Result<OpenedFile> OpenBelow(int root, const Mapping& mapping) {
+  auto opened = OpenPath(root, mapping, mapping.path);
+  if (opened || !mapping.path.ends_with(kDeleted)) return opened;
+  auto bare =
+      OpenPath(root, mapping,
+               mapping.path.substr(0, mapping.path.size() - kDeleted.size()));
+  if (bare || opened.error().code() == ErrorCode::kNotFound) return bare;
+  return opened;
+}
+
+Result<UniqueFd> OpenRoot(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) return FailErrno(errno, path);
+  return fd;
+}
+
+}  // namespace
+
+int64_t MtimeNs(const struct stat& status) {
+  return int64_t{status.st_mtim.tv_sec} * 1'000'000'000 +
+         status.st_mtim.tv_nsec;
+}
+
+Result<OpenedFile> OpenMappedFile(uint32_t pid, const Mapping& mapping) {
+  auto mapped = OpenMapFile(pid, mapping);
+  if (mapped) return mapped;
+  const auto root = OpenRoot("/proc/" + std::to_string(pid) + "/root");
+  if (!root) return Fail(root.error());
+  return OpenBelow(root->get(), mapping);
+}
+
+Result<OpenedFile> OpenHostFile(const Mapping& mapping) {
+  const auto root = OpenRoot("/");
+  if (!root) return Fail(root.error());
+  return OpenBelow(root->get(), mapping);
+}
+
+Result<UniqueFd> OpenInRoot(int root, const std::string& path, Links links) {
+  auto fd = Open(
+      root, path,
+      RESOLVE_IN_ROOT | (links == Links::kRefuse ? RESOLVE_NO_SYMLINKS : 0));
+  if (!fd) return fd;
+  struct stat status = {};
+  if (::fstat(fd->get(), &status) != 0) return FailErrno(errno, path);
+  if (!S_ISREG(status.st_mode)) {
+    return Fail(ErrorCode::kUnsupported, path + ": not a regular file");
+  }
+  return fd;
+}
+
+}  // namespace ksym

@@ -1,0 +1,230 @@
+#include "ksym/process/perf_map.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <ctime>
+#include <queue>
+#include <span>
+#include <utility>
+
+#include "ksym/base/byte_reader.h"
+#include "ksym/base/file.h"
+#include "ksym/base/text.h"
+#include "ksym/process/mapped_file.h"
+
+namespace ksym {
+namespace {
+
+constexpr size_t kBlockBytes = size_t{64} << 10;
+constexpr size_t kMaxLineBytes = size_t{64} << 10;
+constexpr int64_t kNsPerSecond = 1'000'000'000;
+
+std::string_view StripHexPrefix(std::string_view text) {
+  if (text.starts_with("0x") || text.starts_with("0X")) text.remove_prefix(2);
+  return text;
+}
+
+// What of /proc/PID/status decides about a perf map.
+struct TaskStatus {
+  uint32_t effective_uid = 0;
+  uint32_t innermost_pid = 0;
+};
+
+std::string_view LastField(std::string_view line) {
+  const size_t at = line.find_last_of(" \t");
+  return at == std::string_view::npos ? line : line.substr(at + 1);
+}
+
+Result<TaskStatus> ReadTaskStatus(uint32_t pid) {
+  const std::string path = "/proc/" + std::to_string(pid) + "/status";
+  const auto text = ReadFile(path, size_t{64} << 10);
+  if (!text) return Fail(text.error());
+  TaskStatus status;
+  status.innermost_pid = pid;
+  std::optional<uint32_t> uid;
+  std::string_view rest = *text;
+  while (!rest.empty()) {
+    std::string_view line = TakeField(rest, '\n');
+    const std::string_view key = TakeField(line, ':');
+    if (key == "Uid") {
+      line = TrimLeft(line, '\t');
+      TakeField(line, '\t');  // real
+      uid = ParseUnsigned<uint32_t>(TakeField(line, '\t'), 10);
+    } else if (key == "NSpid") {
+      status.innermost_pid =
+          ParseUnsigned<uint32_t>(LastField(line), 10).value_or(pid);
+    }
+  }
+  if (!uid) return Fail(ErrorCode::kUnsupported, path + ": no Uid line");
+  status.effective_uid = *uid;
+  return status;
+}
+
+int64_t ClockNs(clockid_t clock) {
+  timespec now = {};
+  ::clock_gettime(clock, &now);
+  return int64_t{now.tv_sec} * kNsPerSecond + now.tv_nsec;
+}
+
+// A map that was last written before the process began is another process's
+// that had the pid. A second's grace for clocks that were set.
+bool IsStale(const struct stat& file, const ProcessId& process) {
+  if (process.start_ns == 0) return false;
+  const int64_t boot = ClockNs(CLOCK_REALTIME) - ClockNs(CLOCK_BOOTTIME);
+  const int64_t started = boot + static_cast<int64_t>(process.start_ns);
+  const int64_t written = int64_t{file.st_mtim.tv_sec} * kNsPerSecond;
+  return written + 2 * kNsPerSecond < started;
+}
+
+Result<UniqueFd> OpenMap(const std::string& root_path, uint32_t named_pid,
+                         const TaskStatus& status, const ProcessId& process) {
+  const UniqueFd root(
+      ::open(root_path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root.valid()) return FailErrno(errno, root_path);
+  const std::string path = "tmp/perf-" + std::to_string(named_pid) + ".map";
+  auto fd = OpenInRoot(root.get(), path, Links::kRefuse);
+  if (!fd) return fd;
+  struct stat file = {};
+  if (::fstat(fd->get(), &file) != 0) return FailErrno(errno, path);
+  if (file.st_uid != status.effective_uid && file.st_uid != 0) {
+    return Fail(ErrorCode::kInvalid, path + ": owned by another user");
+  }
+  if (IsStale(file, process)) {
+    return Fail(ErrorCode::kInvalid, path + ": older than the process");
+  }
+  return fd;
+}
+
+}  // namespace
+
+bool PerfMap::AddLine(std::string_view line) {
+  const auto start = ParseUnsigned(StripHexPrefix(TakeField(line, ' ')), 16);
+  const auto size = ParseUnsigned(StripHexPrefix(TakeField(line, ' ')), 16);
+  if (!start || !size || *size == 0 || line.empty()) return false;
+  const auto end = CheckedAdd(*start, *size);
+  if (!end) return false;
+  if (entries_.size() == kMaxEntries ||
+      line.size() > kMaxNameBytes - names_.size()) {
+    full_ = true;
+    return true;
+  }
+  entries_.push_back({*start, *end, static_cast<uint32_t>(names_.size()),
+                      static_cast<uint32_t>(line.size())});
+  names_ += line;
+  cut_ = false;
+  return true;
+}
+
+void PerfMap::Append(std::string_view text) {
+  while (!text.empty() && !full_) {
+    const size_t newline = text.find('\n');
+    std::string_view line = text.substr(0, newline);
+    if (newline == std::string_view::npos) {
+      // Of a line without end only the beginning is kept; it will not parse.
+      if (torn_line_.size() < kMaxLineBytes) torn_line_ += line;
+      return;
+    }
+    text.remove_prefix(newline + 1);
+    if (!torn_line_.empty()) torn_line_ += line;
+    const bool torn = !torn_line_.empty();
+    const std::string_view whole = torn ? std::string_view(torn_line_) : line;
+    if (whole.size() > kMaxLineBytes || !AddLine(whole)) ++malformed_lines_;
+    if (torn) torn_line_.clear();
+  }
+}
+
+// Sweeps over the entries by address with a heap of those that are open; the
+// newest owns the position.
+void PerfMap::Cut() {
+  cut_ = true;
+  pieces_.clear();
+  std::vector<uint32_t> order(entries_.size());
+  for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::sort(order.begin(), order.end(), [this](uint32_t a, uint32_t b) {
+    return entries_[a].start < entries_[b].start;
+  });
+  std::priority_queue<uint32_t> open;
+  uint64_t position = 0;
+  size_t next = 0;
+  while (next < order.size() || !open.empty()) {
+    if (open.empty()) position = entries_[order[next]].start;
+    while (next < order.size() && entries_[order[next]].start <= position) {
+      open.push(order[next++]);
+    }
+    const uint32_t newest = open.top();
+    if (entries_[newest].end <= position) {
+      open.pop();
+      continue;
+    }
+    uint64_t stop = entries_[newest].end;
+    if (next < order.size()) {
+      stop = std::min(stop, entries_[order[next]].start);
+    }
+    if (!pieces_.empty() && pieces_.back().entry == newest &&
+        pieces_.back().end == position) {
+      pieces_.back().end = stop;
+    } else {
+      pieces_.push_back({position, stop, newest});
+    }
+    position = stop;
+  }
+}
+
+std::optional<PerfMap::Match> PerfMap::Find(Address address) {
+  if (!cut_) Cut();
+  const auto next = std::upper_bound(
+      pieces_.begin(), pieces_.end(), address.value,
+      [](uint64_t value, const Piece& p) { return value < p.start; });
+  if (next == pieces_.begin() || address.value >= (next - 1)->end) {
+    return std::nullopt;
+  }
+  const Entry& entry = entries_[(next - 1)->entry];
+  return Match{std::string_view(names_).substr(entry.name, entry.name_size),
+               Address{entry.start}};
+}
+
+size_t PerfMap::memory_bytes() const {
+  return names_.capacity() + entries_.capacity() * sizeof(Entry) +
+         pieces_.capacity() * sizeof(Piece);
+}
+
+Result<PerfMapFile> PerfMapFile::Open(const ProcessId& process) {
+  const auto status = ReadTaskStatus(process.pid);
+  if (!status) return Fail(status.error());
+  auto fd = OpenMap("/proc/" + std::to_string(process.pid) + "/root",
+                    status->innermost_pid, *status, process);
+  if (!fd && fd.error().code() == ErrorCode::kNotFound) {
+    fd = OpenMap("/", process.pid, *status, process);
+  }
+  if (!fd) return Fail(fd.error());
+  return PerfMapFile(std::move(*fd));
+}
+
+Status PerfMapFile::Refresh() {
+  struct stat file = {};
+  if (::fstat(fd_.get(), &file) != 0) return FailErrno(errno, "perf map");
+  const auto size =
+      std::min(static_cast<uint64_t>(file.st_size), kMaxFileBytes);
+  if (size < read_bytes_) {
+    map_ = PerfMap();
+    read_bytes_ = 0;
+  }
+  std::array<char, kBlockBytes> block;
+  while (read_bytes_ < size && !map_.full()) {
+    const auto want = static_cast<size_t>(
+        std::min<uint64_t>(size - read_bytes_, block.size()));
+    const auto part = std::span(block).first(want);
+    const auto read =
+        ReadExactlyAt(fd_.get(), read_bytes_, std::as_writable_bytes(part));
+    if (!read) return read;
+    map_.Append({part.data(), part.size()});
+    read_bytes_ += want;
+  }
+  return {};
+}
+
+}  // namespace ksym

@@ -1,0 +1,112 @@
+#include "ksym/process/process_image.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "ksym/base/file.h"
+#include "ksym/base/text.h"
+
+namespace ksym {
+namespace {
+
+// seq_path() in the kernel escapes the newline only.
+std::string DecodePath(std::string_view text) {
+  constexpr std::string_view kNewline = "\\012";
+  std::string path;
+  for (;;) {
+    const size_t at = text.find(kNewline);
+    path.append(text.substr(0, at));
+    if (at == std::string_view::npos) return path;
+    path += '\n';
+    text.remove_prefix(at + kNewline.size());
+  }
+}
+
+// Keeps what ParseMaps promises while lines come in.
+class MapsParser {
+ public:
+  // False when the line is malformed.
+  bool AddLine(std::string_view line) {
+    // The permissions follow the two addresses; most lines end here.
+    const size_t space = line.find(' ');
+    if (space == std::string_view::npos || line.size() < space + 6) {
+      return false;
+    }
+    const std::string_view permissions = line.substr(space + 1, 4);
+    if (line[space + 5] != ' ') return false;
+    if (permissions[2] != 'x') return permissions[2] == '-';
+    std::string_view range = line.substr(0, space);
+    line.remove_prefix(space + 6);
+    auto mapping = Parse(range, line);
+    if (!mapping) return false;
+    const bool in_order =
+        mappings_.empty() || mappings_.back().end <= mapping->start;
+    if (in_order) mappings_.push_back(std::move(*mapping));
+    return in_order;
+  }
+
+  std::vector<Mapping> Take() && { return std::move(mappings_); }
+
+ private:
+  static std::optional<Mapping> Parse(std::string_view range,
+                                      std::string_view rest) {
+    const auto start = ParseUnsigned(TakeField(range, '-'), 16);
+    const auto end = ParseUnsigned(range, 16);
+    const auto offset = ParseUnsigned(TakeField(rest, ' '), 16);
+    const auto major = ParseUnsigned<uint32_t>(TakeField(rest, ':'), 16);
+    const auto minor = ParseUnsigned<uint32_t>(TakeField(rest, ' '), 16);
+    const auto inode = ParseUnsigned(TakeField(rest, ' '), 10);
+    if (!start || !end || !offset || !major || !minor || !inode ||
+        *start >= *end) {
+      return std::nullopt;
+    }
+    Mapping mapping;
+    mapping.start = {*start};
+    mapping.end = {*end};
+    mapping.file_offset = {*offset};
+    mapping.device_major = *major;
+    mapping.device_minor = *minor;
+    mapping.inode = *inode;
+    mapping.path = DecodePath(TrimLeft(rest));
+    return mapping;
+  }
+
+  std::vector<Mapping> mappings_;
+};
+
+}  // namespace
+
+const Mapping* ProcessImage::Find(Address address) const {
+  const auto next = std::upper_bound(
+      mappings.begin(), mappings.end(), address,
+      [](Address value, const Mapping& m) { return value < m.start; });
+  if (next == mappings.begin()) return nullptr;
+  const Mapping& mapping = *(next - 1);
+  return address < mapping.end ? &mapping : nullptr;
+}
+
+std::vector<Mapping> ParseMaps(std::string_view text, size_t* malformed_lines) {
+  MapsParser parser;
+  size_t malformed = 0;
+  while (!text.empty()) {
+    if (!parser.AddLine(TakeField(text, '\n'))) ++malformed;
+  }
+  if (malformed_lines != nullptr) *malformed_lines = malformed;
+  return std::move(parser).Take();
+}
+
+Result<std::vector<Mapping>> ReadMaps(uint32_t pid) {
+  const std::string path = "/proc/" + std::to_string(pid) + "/maps";
+  const auto fd = OpenForRead(path);
+  if (!fd) return Fail(fd.error());
+  MapsParser parser;
+  const auto read = ForEachLine(fd->get(), [&](std::string_view line) {
+    parser.AddLine(line);
+    return true;
+  });
+  if (!read) return Fail(Error(read.error()).WithContext(path));
+  return std::move(parser).Take();
+}
+
+}  // namespace ksym

@@ -1,0 +1,196 @@
+#include "ksym/symbolizer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "ksym/base/string_pool.h"
+#include "ksym/process/perf_map.h"
+#include "ksym/process/vdso.h"
+#include "ksym/symbolizer_files.h"
+
+namespace ksym {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// How often a perf map is looked for, or looked at for growth, at most.
+constexpr auto kPerfMapPeriod = std::chrono::milliseconds(100);
+// Processes whose perf maps are kept; each holds a descriptor.
+constexpr size_t kMaxPerfMaps = 128;
+
+// Memory that no file stands behind: "", "[heap]", "[stack]", "[anon:...]",
+// "//anon"; and what the kernel shows as an unnamed file of its own.
+bool IsAnonymous(const Mapping& mapping) {
+  const std::string_view path = mapping.path;
+  return path.empty() || path.starts_with('[') || path.starts_with("//") ||
+         path.starts_with("/dev/zero") || path.starts_with("/anon_hugepage") ||
+         path.starts_with("/SYSV");
+}
+
+}  // namespace
+
+std::string_view UnresolvedName(Unresolved reason) {
+  switch (reason) {
+    case Unresolved::kNone:
+      return "none";
+    case Unresolved::kUnmapped:
+      return "unmapped";
+    case Unresolved::kNoProcess:
+      return "no-process";
+    case Unresolved::kAnonymous:
+      return "anonymous";
+    case Unresolved::kNoSymbols:
+      return "no-symbols";
+    case Unresolved::kNoSymbol:
+      return "no-symbol";
+    case Unresolved::kNoPermission:
+      return "no-permission";
+    case Unresolved::kGone:
+      return "gone";
+    case Unresolved::kFileChanged:
+      return "file-changed";
+    case Unresolved::kMalformed:
+      return "malformed";
+    case Unresolved::kTooLarge:
+      return "too-large";
+  }
+  return "none";
+}
+
+class Symbolizer::Impl {
+ public:
+  explicit Impl(SymbolizerOptions options)
+      : options_(std::move(options)),
+        pool_(options_.max_name_bytes),
+        files_(options_, pool_) {}
+
+  void Pin(const ProcessImage& image) {
+    bool anonymous = false;
+    for (const Mapping& mapping : image.mappings) {
+      if (IsAnonymous(mapping)) {
+        // The vdso and vsyscall pages are in every process.
+        anonymous = anonymous || !mapping.path.starts_with("[v");
+      } else {
+        files_.Pin(image.id, mapping);
+      }
+    }
+    if (anonymous && options_.files == SymbolizerOptions::Files::kOfProcess) {
+      PerfMapState& state = StateOf(image.id);
+      state.due = {};
+      if (!state.file) Update(image.id, state);
+    }
+  }
+
+  UserSymbol Resolve(const ProcessImage& image, Address address) {
+    UserSymbol symbol;
+    const Mapping* mapping = image.Find(address);
+    if (mapping == nullptr) {
+      symbol.reason = image.mappings.empty() ? Unresolved::kNoProcess
+                                             : Unresolved::kUnmapped;
+      return symbol;
+    }
+    symbol.module = pool_.Intern(mapping->path).value_or("");
+    symbol.file_offset = mapping->file_offset + (address - mapping->start);
+    if (mapping->path == "[vdso]") {
+      symbol.file_offset = {address - mapping->start};
+      files_.Resolve(Vdso(), symbol.file_offset, symbol);
+    } else if (mapping->path == "[vsyscall]") {
+      symbol.reason = Unresolved::kNoSymbols;
+    } else if (IsAnonymous(*mapping)) {
+      symbol.file_offset = {};
+      symbol.reason = Unresolved::kAnonymous;
+      ResolveInPerfMap(image.id, address, symbol);
+    } else {
+      SymbolFile& file = files_.Load(image.id, *mapping);
+      files_.Resolve(file, symbol.file_offset, symbol);
+      // Some compilers write their code to a memfd and map that.
+      if (symbol.reason == Unresolved::kMalformed) {
+        ResolveInPerfMap(image.id, address, symbol);
+      }
+    }
+    return symbol;
+  }
+
+  Statistics statistics() const { return files_.statistics(); }
+
+ private:
+  struct PerfMapState {
+    std::optional<PerfMapFile> file;
+    Clock::time_point due;  // when it is worth another look
+    Clock::time_point used;
+  };
+
+  SymbolFile& Vdso() {
+    if (!vdso_) {
+      vdso_ = files_.LoadImage(
+          options_.vdso_image.empty() ? OwnVdsoImage() : options_.vdso_image);
+    }
+    return *vdso_;
+  }
+
+  PerfMapState& StateOf(const ProcessId& process) {
+    const auto [it, is_new] = perf_maps_.try_emplace(process);
+    PerfMapState& state = it->second;
+    state.used = Clock::now();
+    if (is_new && perf_maps_.size() > kMaxPerfMaps) {
+      perf_maps_.erase(std::min_element(
+          perf_maps_.begin(), perf_maps_.end(),
+          [](auto& a, auto& b) { return a.second.used < b.second.used; }));
+    }
+    return state;
+  }
+
+  static void Update(const ProcessId& process, PerfMapState& state) {
+    state.due = state.used + kPerfMapPeriod;
+    if (!state.file) {
+      auto file = PerfMapFile::Open(process);
+      if (file) state.file = std::move(*file);
+    }
+  }
+
+  void ResolveInPerfMap(const ProcessId& process, Address address,
+                        UserSymbol& symbol) {
+    // Of a process that is not of this machine, or gone, the file could be
+    // another's.
+    if (options_.files != SymbolizerOptions::Files::kOfProcess) return;
+    PerfMapState& state = StateOf(process);
+    if (state.used >= state.due) {
+      Update(process, state);
+      // What was read before stays usable.
+      if (state.file) static_cast<void>(state.file->Refresh());
+    }
+    if (!state.file) return;
+    const auto match = state.file->Find(address);
+    if (!match) return;
+    const auto name = pool_.Intern(match->name);
+    symbol.reason = name ? Unresolved::kNone : Unresolved::kTooLarge;
+    symbol.name = name.value_or("");
+    symbol.symbol_offset = name ? address - match->start : 0;
+  }
+
+  const SymbolizerOptions options_;
+  StringPool pool_;
+  SymbolFiles files_;
+  std::optional<SymbolFile> vdso_;
+  std::map<ProcessId, PerfMapState> perf_maps_;
+};
+
+Symbolizer::Symbolizer(SymbolizerOptions options)
+    : impl_(std::make_unique<Impl>(std::move(options))) {}
+
+Symbolizer::~Symbolizer() = default;
+
+void Symbolizer::Pin(const ProcessImage& image) { impl_->Pin(image); }
+
+UserSymbol Symbolizer::Resolve(const ProcessImage& image, Address address) {
+  return impl_->Resolve(image, address);
+}
+
+Symbolizer::Statistics Symbolizer::statistics() const {
+  return impl_->statistics();
+}
+
+}  // namespace ksym

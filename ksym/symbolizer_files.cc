@@ -1,0 +1,237 @@
+#include "ksym/symbolizer_files.h"
+
+#include <sys/stat.h>
+
+#include <functional>
+#include <utility>
+
+#include "ksym/demangle/demangle.h"
+
+namespace ksym {
+namespace {
+
+// After so many processes through which a file could not be opened it is not
+// tried again.
+constexpr uint32_t kMaxFailures = 16;
+
+Unresolved ReasonOfOpening(const Error& error) {
+  switch (error.code()) {
+    case ErrorCode::kPermission:
+      return Unresolved::kNoPermission;
+    case ErrorCode::kInvalid:
+      return Unresolved::kFileChanged;
+    case ErrorCode::kUnsupported:
+      return Unresolved::kMalformed;
+    default:
+      return error.sys_errno() == EMFILE || error.sys_errno() == ENFILE
+                 ? Unresolved::kTooLarge
+                 : Unresolved::kGone;
+  }
+}
+
+Unresolved ReasonOfLoading(const Error& error) {
+  return error.code() == ErrorCode::kLimit ? Unresolved::kTooLarge
+                                           : Unresolved::kMalformed;
+}
+
+int DescriptorOf(const SymbolFile& file) {
+  return file.symbols ? file.symbols->fd() : file.opened.fd.get();
+}
+
+// Whether the open file is still as it was when it was opened. One fstat.
+bool IsUnchanged(const SymbolFile& file) {
+  const int fd = DescriptorOf(file);
+  if (fd < 0) return true;  // an image in memory
+  struct stat status = {};
+  if (::fstat(fd, &status) != 0) return false;
+  return static_cast<uint64_t>(status.st_size) == file.opened.size &&
+         MtimeNs(status) == file.opened.mtime_ns;
+}
+
+}  // namespace
+
+size_t FileKeyHash::operator()(const FileKey& key) const {
+  constexpr uint64_t kMix = 0x9e3779b97f4a7c15;
+  const uint64_t device = (uint64_t{key.device_major} << 32) | key.device_minor;
+  const uint64_t text =
+      key.path.empty() ? 0 : std::hash<std::string_view>()(key.path);
+  return static_cast<size_t>((key.inode * kMix ^ device) * kMix ^ text);
+}
+
+SymbolFile& SymbolFiles::Touch(const Mapping& mapping) {
+  FileKey key{mapping.device_major, mapping.device_minor, mapping.inode, {}};
+  if (mapping.inode == 0) key.path = mapping.path;
+  const auto found = index_.find(key);
+  if (found != index_.end()) {
+    files_.splice(files_.begin(), files_, found->second);
+    return found->second->second;
+  }
+  if (!key.path.empty()) key.path = pool_.Intern(key.path).value_or("");
+  files_.emplace_front(key, SymbolFile());
+  index_.emplace(key, files_.begin());
+  return files_.front().second;
+}
+
+void SymbolFiles::Open(const ProcessId& process, const Mapping& mapping,
+                       SymbolFile& file) {
+  auto opened = options_.files == SymbolizerOptions::Files::kOfProcess
+                    ? OpenMappedFile(process.pid, mapping)
+                    : OpenHostFile(mapping);
+  if (!opened) {
+    file.state = SymbolFile::State::kFailed;
+    file.reason = ReasonOfOpening(opened.error());
+    file.tried = process;
+    if (file.failures++ == 0) ++statistics_.files_failed;
+    return;
+  }
+  file.opened = std::move(*opened);
+  file.state = SymbolFile::State::kPinned;
+  file.reason = Unresolved::kNone;
+  ++open_files_;
+  EnforceDescriptors();
+}
+
+void SymbolFiles::Read(SymbolFile& file) {
+  auto symbols = ElfSymbols::Load(
+      ByteSource::OfFile(std::move(file.opened.fd), file.opened.size));
+  if (!symbols) {
+    file.state = SymbolFile::State::kFailed;
+    file.reason = ReasonOfLoading(symbols.error());
+    file.failures = kMaxFailures;  // another process has the same file
+    --open_files_;
+    ++statistics_.files_failed;
+    return;
+  }
+  file.symbols = std::move(*symbols);
+  file.state = SymbolFile::State::kLoaded;
+  file.build_id = pool_.Intern(file.symbols->build_id()).value_or("");
+  file.charged_bytes = file.symbols->memory_bytes();
+  statistics_.cache_bytes += file.charged_bytes;
+  statistics_.symbols += file.symbols->symbol_count();
+  ++statistics_.files_loaded;
+  EnforceBytes();
+}
+
+// A file written over in place keeps its numbers. What was read of it before
+// describes a program that is not there any more.
+void SymbolFiles::CloseIfChanged(SymbolFile& file) {
+  const bool open = file.state == SymbolFile::State::kPinned ||
+                    file.state == SymbolFile::State::kLoaded;
+  if (!open || IsUnchanged(file)) return;
+  Drop(file);
+  file.opened.fd.Reset();
+  file.state = SymbolFile::State::kClosed;
+  --open_files_;
+}
+
+void SymbolFiles::Pin(const ProcessId& process, const Mapping& mapping) {
+  SymbolFile& file = Touch(mapping);
+  CloseIfChanged(file);
+  const bool retry = file.state == SymbolFile::State::kFailed &&
+                     file.failures < kMaxFailures && file.tried != process;
+  if (retry || file.state == SymbolFile::State::kClosed) {
+    Open(process, mapping, file);
+  }
+}
+
+SymbolFile& SymbolFiles::Load(const ProcessId& process,
+                              const Mapping& mapping) {
+  SymbolFile& file = Touch(mapping);
+  if (file.state == SymbolFile::State::kClosed) Open(process, mapping, file);
+  if (file.state == SymbolFile::State::kPinned) Read(file);
+  return file;
+}
+
+SymbolFile SymbolFiles::LoadImage(std::string image) {
+  SymbolFile file;
+  auto symbols = ElfSymbols::Load(ByteSource::OfMemory(std::move(image)));
+  if (!symbols) {
+    file.state = SymbolFile::State::kFailed;
+    file.reason = ReasonOfLoading(symbols.error());
+    return file;
+  }
+  file.symbols = std::move(*symbols);
+  file.state = SymbolFile::State::kLoaded;
+  file.build_id = pool_.Intern(file.symbols->build_id()).value_or("");
+  return file;
+}
+
+std::optional<std::string_view> SymbolFiles::NameOf(
+    SymbolFile& file, const SymbolTable::Match& match, Unresolved& reason) {
+  const auto found = file.names.find(match.index);
+  if (found != file.names.end()) return found->second;
+  if (!IsUnchanged(file)) {
+    reason = Unresolved::kFileChanged;
+    return std::nullopt;
+  }
+  const auto name = file.symbols->ReadName(match);
+  if (!name) {
+    reason = Unresolved::kMalformed;
+    return std::nullopt;
+  }
+  const bool demangle = options_.demangle == SymbolizerOptions::Demangle::kOn;
+  const auto kept = pool_.Intern(demangle ? Demangle(*name) : *name);
+  if (!kept) {
+    reason = Unresolved::kTooLarge;
+    return std::nullopt;
+  }
+  file.names.emplace(match.index, *kept);
+  return kept;
+}
+
+void SymbolFiles::Resolve(SymbolFile& file, FileOffset offset,
+                          UserSymbol& symbol) {
+  if (file.state == SymbolFile::State::kFailed) {
+    symbol.reason = file.reason;
+    return;
+  }
+  symbol.build_id = file.build_id;
+  const auto match = file.symbols->Find(offset);
+  if (!match) {
+    symbol.reason = file.symbols->symbol_count() == 0 ? Unresolved::kNoSymbols
+                                                      : Unresolved::kNoSymbol;
+    return;
+  }
+  const auto name = NameOf(file, *match, symbol.reason);
+  if (!name) return;
+  symbol.name = *name;
+  symbol.symbol_offset = match->address - match->start;
+}
+
+// Forgets what was read; the descriptor goes back to `opened`.
+void SymbolFiles::Drop(SymbolFile& file) {
+  if (!file.symbols) return;
+  statistics_.cache_bytes -= file.charged_bytes;
+  statistics_.symbols -= file.symbols->symbol_count();
+  file.charged_bytes = 0;
+  file.opened.fd = std::move(*file.symbols).TakeFd();
+  file.symbols.reset();
+  file.names = {};
+  file.state = SymbolFile::State::kPinned;
+}
+
+void SymbolFiles::EnforceDescriptors() {
+  const size_t limit = std::max<size_t>(options_.max_open_files, 1);
+  for (auto it = files_.end(); open_files_ > limit && it != files_.begin();) {
+    SymbolFile& file = (--it)->second;
+    Drop(file);
+    if (file.state != SymbolFile::State::kPinned) continue;
+    file.opened.fd.Reset();
+    file.state = SymbolFile::State::kClosed;
+    --open_files_;
+    ++statistics_.files_evicted;
+  }
+}
+
+void SymbolFiles::EnforceBytes() {
+  // The most recently used one is in use.
+  for (auto it = files_.end(); statistics_.cache_bytes > options_.cache_bytes &&
+                               it != std::next(files_.begin());) {
+    SymbolFile& file = (--it)->second;
+    if (!file.symbols) continue;
+    Drop(file);
+    ++statistics_.files_evicted;
+  }
+}
+
+}  // namespace ksym

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+
+#include "ksym/base/string_pool.h"
+#include "ksym/elf/elf_symbols.h"
+#include "ksym/process/mapped_file.h"
+#include "ksym/process/process_image.h"
+#include "ksym/symbolizer.h"
+
+namespace ksym {
+
+// A file while it is held open: the descriptor keeps the kernel from using
+// its inode number again, so the three numbers name it.
+struct FileKey {
+  uint32_t device_major = 0;
+  uint32_t device_minor = 0;
+  uint64_t inode = 0;
+  std::string_view path;  // only where the inode is not known
+
+  friend bool operator==(const FileKey&, const FileKey&) = default;
+};
+
+struct FileKeyHash {
+  size_t operator()(const FileKey& key) const;
+};
+
+// What is known of one mapped file, from the first sight of it on.
+struct SymbolFile {
+  enum class State : uint8_t {
+    kClosed,  // not tried yet, or evicted
+    kPinned,  // open, not read
+    kLoaded,  // open, `symbols` is there
+    kFailed,  // `reason` says why; never loaded again by Resolve
+  };
+
+  State state = State::kClosed;
+  Unresolved reason = Unresolved::kNone;
+  // For which process opening failed last, and how often it did.
+  ProcessId tried;
+  uint32_t failures = 0;
+  OpenedFile opened;  // its descriptor moves into `symbols` when loaded
+  std::optional<ElfSymbols> symbols;
+  std::string_view build_id;  // in the pool; known once loaded
+  // Finished names by SymbolTable::Match::index, in the pool.
+  std::unordered_map<uint32_t, std::string_view> names;
+  size_t charged_bytes = 0;
+};
+
+// The files of all processes, opened early and read late. Bounded twice: by
+// descriptors (the least recently used file is closed, and must be pinned
+// again through a live process), and by bytes of tables (the least recently
+// used table is dropped and read again from its descriptor when needed).
+// Not thread-safe.
+class SymbolFiles {
+ public:
+  SymbolFiles(const SymbolizerOptions& options, StringPool& pool)
+      : options_(options), pool_(pool) {}
+
+  // Opens the mapping's file if it is not open; at most three system calls
+  // when it is new, one when it is known.
+  void Pin(const ProcessId& process, const Mapping& mapping);
+  // The file with its table loaded, or with state kFailed.
+  SymbolFile& Load(const ProcessId& process, const Mapping& mapping);
+  // Fills in what the file knows about the byte: name, symbol_offset,
+  // build_id and reason.
+  void Resolve(SymbolFile& file, FileOffset offset, UserSymbol& symbol);
+  // Makes a file of an image in memory, which is not counted or evicted.
+  SymbolFile LoadImage(std::string image);
+
+  const Symbolizer::Statistics& statistics() const { return statistics_; }
+
+ private:
+  using Files = std::list<std::pair<FileKey, SymbolFile>>;
+
+  SymbolFile& Touch(const Mapping& mapping);
+  void Open(const ProcessId& process, const Mapping& mapping, SymbolFile& file);
+  void Read(SymbolFile& file);
+  void CloseIfChanged(SymbolFile& file);
+  std::optional<std::string_view> NameOf(SymbolFile& file,
+                                         const SymbolTable::Match& match,
+                                         Unresolved& reason);
+  void Drop(SymbolFile& file);
+  void EnforceDescriptors();
+  void EnforceBytes();
+
+  const SymbolizerOptions& options_;
+  StringPool& pool_;
+  Files files_;  // most recently used first
+  std::unordered_map<FileKey, Files::iterator, FileKeyHash> index_;
+  size_t open_files_ = 0;
+  Symbolizer::Statistics statistics_;
+};
+
+}  // namespace ksym
