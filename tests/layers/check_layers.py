@@ -38,10 +38,13 @@ MODULES = {
     "daemon/profile": KSYM,
     "daemon/output": KSYM + ["daemon/profile"],
     "daemon/capture": KSYM + ["daemon/profile", "bpf"],
+    # What a program does from start to end: these put the stages together.
+    "daemon/oneshot": KSYM + ["daemon/profile", "daemon/output",
+                              "daemon/capture"],
     "daemon/service": KSYM + ["daemon/profile", "daemon/output",
                               "daemon/capture"],
-    "daemon": KSYM + ["daemon/profile", "daemon/output", "daemon/capture",
-                      "daemon/service"],
+    # The main functions.
+    "daemon": ["daemon/oneshot", "daemon/service"],
 }
 
 # Header pattern -> modules that may use it; a module stands for the folders
@@ -51,6 +54,7 @@ RESTRICTED_HEADERS = {
     r"(linux/)?bpf(_common)?\.h|linux/perf_event\.h": ["bpf",
                                                        "daemon/capture"],
     r"spdlog/.*|nlohmann/.*": ["daemon"],
+    r"protozero/.*": ["daemon", "gen"],
     r"fmt/.*|CLI/.*": ["daemon", "gen", "ksym/tools"],
     r"libelf\.h|gelf\.h|elfutils/.*|dwarf\.h": ["ksym/elf", "ksym/dwarf"],
     # libksym has no threads and prints nothing.
@@ -174,7 +178,13 @@ CASES = [
     ("daemon/capture/a.cc", "<bpf/libbpf.h>", True),
     ("daemon/capture/a.cc", '"profile.skel.h"', True),
     ("daemon/capture/a.cc", '"bpf/profile_abi.h"', True),
-    ("daemon/ksym_profile.cc", '"daemon/capture/a.h"', True),
+    ("daemon/oneshot/a.cc", '"daemon/capture/a.h"', True),
+    ("daemon/oneshot/a.cc", '"daemon/output/a.h"', True),
+    ("daemon/oneshot/a.cc", '"daemon/service/a.h"', False),
+    ("daemon/oneshot/a.cc", '"bpf/profile_abi.h"', False),
+    ("daemon/profile/a.cc", '"daemon/oneshot/a.h"', False),
+    ("daemon/ksym_profile.cc", '"daemon/oneshot/a.h"', True),
+    ("daemon/ksym_profile.cc", '"daemon/capture/a.h"', False),
     ("daemon/ksym_profile.cc", "<bpf/libbpf.h>", False),
     ("daemon/ksym_profile.cc", '"profile.skel.h"', False),
 ]
