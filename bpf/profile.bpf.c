@@ -1,1 +1,481 @@
-char license[] __attribute__((section("license"))) = "Dual BSD/GPL";
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+/*
+ * The sampler. One program runs on each overflow of a perf event:
+ *
+ *   filters -> stack ids -> counts[set]{key} += 1
+ *                 |
+ *                 `-> frames of a stack not yet seen in this set -> ring
+ *
+ * sample_exact names a stack by a 64-bit hash of its frames and sends the
+ * frames once; sample_stackid leaves both to BPF_MAP_TYPE_STACK_TRACE. User
+ * space flips `active_set`, waits until no program can still be in the old
+ * set, and drains it. No record wakes the reader (a wakeup costs more than the
+ * sample): user space looks on a timer.
+ */
+#include <linux/bpf.h>
+#include <linux/bpf_perf_event.h>
+#include <linux/errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+#include "bpf/profile_abi.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#define __core __attribute__((preserve_access_index))
+
+struct ns_common {
+	unsigned int inum;
+} __core;
+struct mnt_namespace {
+	struct ns_common ns;
+} __core;
+struct nsproxy {
+	struct mnt_namespace *mnt_ns;
+} __core;
+struct mm_struct;
+struct task_struct {
+	int pid;
+	int tgid;
+	struct mm_struct *mm;
+	struct task_struct *group_leader;
+	struct nsproxy *nsproxy;
+	unsigned long long start_boottime;
+	unsigned int self_exec_id; /* 64 bits wide since 5.7; low half used */
+} __core;
+/* The field's name before 5.5. */
+struct task_struct___before_5_5 {
+	unsigned long long real_start_time;
+} __core;
+
+/* Set before load. */
+const volatile bool want_user = true;
+const volatile bool want_kernel = true;
+const volatile bool per_thread = false;
+const volatile bool include_idle = false;
+const volatile bool filter_pids = false;
+const volatile bool filter_tids = false;
+const volatile bool filter_cgroup = false;
+const volatile bool filter_cgroup_ids = false;
+const volatile bool filter_mntns = false;
+const volatile __u32 max_depth = 127;
+/* Random per capture: nobody can aim two stacks at one id. Odd. */
+const volatile __u64 hash_multiplier = 0x9e3779b97f4a7c15ull;
+
+/* Flipped by user space. */
+__u32 active_set = 0;
+
+#define COUNTS_MAP                                                             \
+	__uint(type, BPF_MAP_TYPE_HASH);                                       \
+	__uint(max_entries, 1);                                                \
+	__type(key, struct profile_key);                                       \
+	__type(value, __u64)
+
+struct {
+	COUNTS_MAP;
+} counts_0 SEC(".maps"), counts_1 SEC(".maps");
+
+/* Ids whose frames are in the ring already; the value carries nothing. */
+#define SEEN_MAP                                                               \
+	__uint(type, BPF_MAP_TYPE_HASH);                                       \
+	__uint(max_entries, 1);                                                \
+	__type(key, __u64);                                                    \
+	__type(value, __u8)
+
+struct {
+	SEEN_MAP;
+} seen_0 SEC(".maps"), seen_1 SEC(".maps");
+
+/* value_size is set before load, from the depth. */
+#define STACK_TRACE_MAP                                                        \
+	__uint(type, BPF_MAP_TYPE_STACK_TRACE);                                \
+	__uint(max_entries, 1);                                                \
+	__uint(key_size, sizeof(__u32));                                       \
+	__uint(value_size, 127 * sizeof(__u64))
+
+struct {
+	STACK_TRACE_MAP;
+} traces_0 SEC(".maps"), traces_1 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} ring SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, PROFILE_SETS);
+	__type(key, __u32);
+	__type(value, struct profile_stats);
+} stats SEC(".maps");
+
+/* A stack is put together here: it does not fit the BPF stack. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct profile_stack_record);
+} scratch SEC(".maps");
+
+/* Thread group ids (or thread ids) to sample. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u8);
+} selected_ids SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_CGROUP_ARRAY);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(__u32));
+} selected_cgroup SEC(".maps");
+
+/* Replaced by the user's pinned maps. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u64);
+	__type(value, __u64);
+} cgroup_ids SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u64);
+	__type(value, __u32);
+} mount_namespaces SEC(".maps");
+
+struct sample {
+	struct task_struct *task;
+	struct profile_stats *stats;
+	__u32 set;
+	struct profile_key key;
+};
+
+static __always_inline bool in_selected_mntns(struct task_struct *task)
+{
+	struct nsproxy *nsproxy;
+	struct mnt_namespace *mnt_ns;
+	__u32 inum = 0;
+	__u64 id;
+
+	/* A task whose namespace cannot be read is kept. */
+	if (bpf_core_read(&nsproxy, sizeof(nsproxy), &task->nsproxy) ||
+	    bpf_core_read(&mnt_ns, sizeof(mnt_ns), &nsproxy->mnt_ns) ||
+	    bpf_core_read(&inum, sizeof(inum), &mnt_ns->ns.inum))
+		return true;
+	id = inum;
+	return bpf_map_lookup_elem(&mount_namespaces, &id) != NULL;
+}
+
+static __always_inline bool passes_filters(struct sample *s, __u64 pid_tgid)
+{
+	__u32 id;
+
+	if (!include_idle && (__u32)pid_tgid == 0)
+		return false;
+	if (filter_pids || filter_tids) {
+		id = filter_tids ? (__u32)pid_tgid : (__u32)(pid_tgid >> 32);
+		if (!bpf_map_lookup_elem(&selected_ids, &id))
+			return false;
+	}
+	if (filter_cgroup &&
+	    bpf_current_task_under_cgroup(&selected_cgroup, 0) != 1)
+		return false;
+	if (filter_cgroup_ids) {
+		__u64 cgroup = bpf_get_current_cgroup_id();
+
+		if (!bpf_map_lookup_elem(&cgroup_ids, &cgroup))
+			return false;
+	}
+	return !filter_mntns || in_selected_mntns(s->task);
+}
+
+static __always_inline __u64 start_time(struct task_struct *task)
+{
+	struct task_struct *leader = NULL;
+	__u64 ns = 0;
+
+	bpf_core_read(&leader, sizeof(leader), &task->group_leader);
+	if (bpf_core_field_exists(task->start_boottime)) {
+		bpf_core_read(&ns, sizeof(ns), &leader->start_boottime);
+	} else {
+		struct task_struct___before_5_5 *old = (void *)leader;
+
+		bpf_core_read(&ns, sizeof(ns), &old->real_start_time);
+	}
+	return ns;
+}
+
+/* Fills everything but the stacks; false: the sample is not wanted. */
+static __always_inline bool begin_sample(struct sample *s)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	__u64 pid_tgid = bpf_get_current_pid_tgid();
+
+	s->task = task;
+	if (!passes_filters(s, pid_tgid))
+		return false;
+	s->set = active_set & 1;
+	s->stats = bpf_map_lookup_elem(&stats, &s->set);
+	if (!s->stats)
+		return false;
+	s->stats->taken++;
+
+	__builtin_memset(&s->key, 0, sizeof(s->key));
+	s->key.tgid = pid_tgid >> 32;
+	if (per_thread)
+		s->key.tid = (__u32)pid_tgid;
+	if ((__u32)pid_tgid == 0) {
+		/* The kernel says swapper/CPU; the idle task is one thing. */
+		__builtin_memcpy(s->key.comm, "swapper", sizeof("swapper"));
+		return true;
+	}
+	bpf_get_current_comm(s->key.comm, sizeof(s->key.comm));
+	s->key.start_ns = start_time(task);
+	bpf_core_read(&s->key.exec_count, sizeof(s->key.exec_count),
+		      &task->self_exec_id);
+	return true;
+}
+
+static __always_inline void send_process_hint(struct sample *s)
+{
+	struct profile_process_record hint = {
+	    .header = {.type = PROFILE_RECORD_PROCESS, .set = s->set},
+	    .start_ns = s->key.start_ns,
+	    .tgid = s->key.tgid,
+	    .exec_count = s->key.exec_count,
+	};
+
+	if (bpf_ringbuf_output(&ring, &hint, sizeof(hint), BPF_RB_NO_WAKEUP))
+		s->stats->hints_dropped++;
+}
+
+/* True when the key is new in this set. */
+static __always_inline bool count_in(void *counts, struct sample *s)
+{
+	__u64 one = 1;
+	__u64 *count = bpf_map_lookup_elem(counts, &s->key);
+
+	if (count) {
+		__sync_fetch_and_add(count, 1);
+		return false;
+	}
+	if (bpf_map_update_elem(counts, &s->key, &one, BPF_NOEXIST) == 0)
+		return true;
+	/* Another CPU was first, or the map is full. */
+	count = bpf_map_lookup_elem(counts, &s->key);
+	if (count)
+		__sync_fetch_and_add(count, 1);
+	else
+		s->stats->lost_counts_full++;
+	return false;
+}
+
+static __always_inline bool count_sample(struct sample *s)
+{
+	return s->set ? count_in(&counts_1, s) : count_in(&counts_0, s);
+}
+
+/* A failed walk is a fault only where there is a user stack to walk. */
+static __always_inline __u64 user_failure(struct sample *s)
+{
+	struct task_struct *task = s->task;
+	struct mm_struct *mm = NULL;
+
+	bpf_core_read(&mm, sizeof(mm), &task->mm);
+	return mm ? PROFILE_STACK_FAULT : PROFILE_STACK_NONE;
+}
+
+/* -EFAULT says that the CPU was not in the kernel. */
+static __always_inline __u64 kernel_failure(long error)
+{
+	return error == 0 || error == -EFAULT ? PROFILE_STACK_NONE
+					      : PROFILE_STACK_FAULT;
+}
+
+/*
+ * The id of the frames in the scratch record. One multiplication a frame: each
+ * step is a bijection of the state, so stacks that differ in one frame never
+ * meet; the multiplier is random, so others meet with a chance of about 2^-64
+ * a pair. A global function, because the verifier walks such a one once and
+ * an inlined one at each call on each path (30,000 instructions, 20 ms).
+ */
+__noinline __u64 hash_scratch(__u32 depth)
+{
+	__u64 hash = hash_multiplier ^ depth;
+	struct profile_stack_record *record;
+	__u32 zero = 0;
+
+	record = bpf_map_lookup_elem(&scratch, &zero);
+	if (!record)
+		return 0;
+	for (__u32 i = 0; i < max_depth && i < PROFILE_MAX_DEPTH; i++) {
+		if (i >= depth)
+			break;
+		hash = (hash ^ record->frames[i]) * hash_multiplier;
+	}
+	hash ^= hash >> 32;
+	hash *= 0xd6e8feb86659fd93ull;
+	hash ^= hash >> 32;
+	return hash < PROFILE_STACK_FIRST_ID ? hash + PROFILE_STACK_FIRST_ID
+					     : hash;
+}
+
+/*
+ * Makes the frames in the scratch record known under an id. 0: there was no
+ * room in the ring, so the sample is lost.
+ */
+static __always_inline __u64 store_stack(void *seen, struct sample *s,
+					 struct profile_stack_record *record,
+					 __u32 bytes)
+{
+	__u32 depth = bytes / sizeof(__u64);
+	__u8 present = 1;
+	__u64 id;
+
+	if (depth > PROFILE_MAX_DEPTH)
+		depth = PROFILE_MAX_DEPTH;
+	id = hash_scratch(depth);
+	if (bpf_map_lookup_elem(seen, &id))
+		return id;
+	record->header.type = PROFILE_RECORD_STACK;
+	record->header.set = s->set;
+	record->id = id;
+	record->depth = depth;
+	record->truncated = depth >= max_depth;
+	if (bpf_ringbuf_output(&ring, record, PROFILE_STACK_RECORD_BYTES(depth),
+			       BPF_RB_NO_WAKEUP)) {
+		s->stats->lost_ring_full++;
+		return 0;
+	}
+	/* When this map is full the frames are merely sent again. */
+	bpf_map_update_elem(seen, &id, &present, BPF_ANY);
+	return id;
+}
+
+static __always_inline bool take_stacks(struct bpf_perf_event_data *ctx,
+					void *seen, struct sample *s)
+{
+	struct profile_stack_record *record;
+	__u32 zero = 0;
+	long n;
+
+	record = bpf_map_lookup_elem(&scratch, &zero);
+	if (!record)
+		return false;
+	if (want_user) {
+		n = bpf_get_stack(ctx, record->frames,
+				  max_depth * sizeof(__u64), BPF_F_USER_STACK);
+		s->key.user_stack =
+		    n > 0 ? store_stack(seen, s, record, n) : user_failure(s);
+		if (n > 0 && s->key.user_stack == 0)
+			return false;
+	}
+	if (want_kernel) {
+		n = bpf_get_stack(ctx, record->frames,
+				  max_depth * sizeof(__u64), 0);
+		s->key.kernel_stack =
+		    n > 0 ? store_stack(seen, s, record, n) : kernel_failure(n);
+		if (n > 0 && s->key.kernel_stack == 0)
+			return false;
+	}
+	return true;
+}
+
+SEC("perf_event")
+int sample_exact(struct bpf_perf_event_data *ctx)
+{
+	struct sample s;
+	bool stored;
+
+	if (!begin_sample(&s))
+		return 0;
+	stored = s.set ? take_stacks(ctx, &seen_1, &s)
+		       : take_stacks(ctx, &seen_0, &s);
+	if (stored && count_sample(&s))
+		send_process_hint(&s);
+	return 0;
+}
+
+static __always_inline void take_stackids(struct bpf_perf_event_data *ctx,
+					  void *traces, struct sample *s)
+{
+	long id;
+
+	if (want_user) {
+		id = bpf_get_stackid(ctx, traces, BPF_F_USER_STACK);
+		if (id >= 0)
+			s->key.user_stack = PROFILE_STACK_FIRST_ID + id;
+		else if (id == -EEXIST)
+			s->key.user_stack = PROFILE_STACK_COLLIDED;
+		else
+			s->key.user_stack = user_failure(s);
+	}
+	if (want_kernel) {
+		id = bpf_get_stackid(ctx, traces, 0);
+		if (id >= 0)
+			s->key.kernel_stack = PROFILE_STACK_FIRST_ID + id;
+		else if (id == -EEXIST)
+			s->key.kernel_stack = PROFILE_STACK_COLLIDED;
+		else
+			s->key.kernel_stack = kernel_failure(id);
+	}
+}
+
+/* Needs no ring buffer, so it runs on kernels before 5.8; sends no hints. */
+SEC("perf_event")
+int sample_stackid(struct bpf_perf_event_data *ctx)
+{
+	struct sample s;
+
+	if (!begin_sample(&s))
+		return 0;
+	if (s.set)
+		take_stackids(ctx, &traces_1, &s);
+	else
+		take_stackids(ctx, &traces_0, &s);
+	count_sample(&s);
+	return 0;
+}
+
+/* A selected process's child is selected before it runs for the first time. */
+SEC("raw_tp/sched_process_fork")
+int follow_fork(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *parent = (void *)ctx->args[0];
+	struct task_struct *child = (void *)ctx->args[1];
+	__u32 parent_id = 0, child_id = 0, zero = 0;
+	struct profile_stats *counters;
+	__u8 selected = 1;
+
+	bpf_core_read(&parent_id, sizeof(parent_id), &parent->tgid);
+	bpf_core_read(&child_id, sizeof(child_id), &child->tgid);
+	if (parent_id == child_id ||
+	    !bpf_map_lookup_elem(&selected_ids, &parent_id))
+		return 0;
+	if (bpf_map_update_elem(&selected_ids, &child_id, &selected, BPF_ANY)) {
+		counters = bpf_map_lookup_elem(&stats, &zero);
+		if (counters)
+			counters->follow_full++;
+	}
+	return 0;
+}
+
+/* The pid is free for others from here on. */
+SEC("raw_tp/sched_process_free")
+int follow_free(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = (void *)ctx->args[0];
+	__u32 tid = 0, tgid = 0;
+
+	bpf_core_read(&tid, sizeof(tid), &task->pid);
+	bpf_core_read(&tgid, sizeof(tgid), &task->tgid);
+	if (tid == tgid)
+		bpf_map_delete_elem(&selected_ids, &tgid);
+	return 0;
+}

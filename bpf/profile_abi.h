@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * The contract between profile.bpf.c and daemon/capture: every type that
+ * crosses the border between the kernel and user space, and nothing else.
+ * Plain C that both compilers read; sizes are asserted on both sides.
+ */
+#pragma once
+
+#include <linux/types.h>
+
+#ifdef __cplusplus
+#define PROFILE_ABI_ASSERT static_assert
+#else
+#define PROFILE_ABI_ASSERT _Static_assert
+#endif
+
+/* Frames of one stack, at the most. */
+#define PROFILE_MAX_DEPTH  512
+#define PROFILE_COMM_BYTES 16
+/* Two sets of counts and stacks: one is written while the other is drained. */
+#define PROFILE_SETS 2
+
+/* Values of profile_key.*_stack that are states and not the id of a stack. */
+enum profile_stack_state {
+	PROFILE_STACK_NONE = 0,	    /* none to take, or not asked for */
+	PROFILE_STACK_FAULT = 1,    /* the kernel could not walk it */
+	PROFILE_STACK_COLLIDED = 2, /* stackid store: the bucket was taken */
+	PROFILE_STACK_FIRST_ID = 16,
+};
+
+/* What is counted: the identity of a sample. */
+struct profile_key {
+	__u64 user_stack;
+	__u64 kernel_stack;
+	__u64 start_ns; /* start_boottime of the thread group's leader */
+	__u32 tgid;
+	__u32 tid;	  /* 0 unless threads are asked for */
+	__u32 exec_count; /* low half of task_struct.self_exec_id */
+	__u32 reserved;
+	char comm[PROFILE_COMM_BYTES];
+};
+PROFILE_ABI_ASSERT(sizeof(struct profile_key) == 56, "profile_key");
+
+/* Records of the ring buffer; all start with this header. */
+enum profile_record_type {
+	PROFILE_RECORD_STACK = 1,
+	PROFILE_RECORD_PROCESS = 2,
+};
+
+struct profile_record {
+	__u32 type;
+	__u32 set; /* the set that was being written */
+};
+
+/* A stack's frames, once per set. */
+struct profile_stack_record {
+	struct profile_record header;
+	__u64 id;
+	__u32 depth;	 /* number of frames */
+	__u32 truncated; /* 1: the depth limit cut the root end off */
+	__u64 frames[PROFILE_MAX_DEPTH]; /* leaf first; only depth are sent */
+};
+#define PROFILE_STACK_RECORD_BYTES(depth) (24 + 8 * (depth))
+PROFILE_ABI_ASSERT(sizeof(struct profile_stack_record) ==
+		       PROFILE_STACK_RECORD_BYTES(PROFILE_MAX_DEPTH),
+		   "profile_stack_record");
+
+/*
+ * A hint that a process was sampled, sent with each new key, so that user
+ * space can look at the process while it lives.
+ */
+struct profile_process_record {
+	struct profile_record header;
+	__u64 start_ns;
+	__u32 tgid;
+	__u32 exec_count;
+};
+PROFILE_ABI_ASSERT(sizeof(struct profile_process_record) == 24,
+		   "profile_process_record");
+
+/* One per set and CPU. taken == sum of counts + all lost_*. */
+struct profile_stats {
+	__u64 taken;		/* samples that passed the filters */
+	__u64 lost_counts_full; /* no room for a new key */
+	__u64 lost_ring_full;	/* no room for a new stack's frames */
+	__u64 hints_dropped;	/* process records that did not fit; no loss */
+	__u64 follow_full;	/* children that could not be followed */
+};
+PROFILE_ABI_ASSERT(sizeof(struct profile_stats) == 40, "profile_stats");

@@ -1,0 +1,394 @@
+#include "daemon/capture/bpf_sampler.h"
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "daemon/capture/batch.h"
+#include "daemon/capture/minimal_btf.h"
+#include "ksym/base/file.h"
+#include "ksym/base/unique_fd.h"
+#include "profile.skel.h"
+
+namespace profd {
+namespace {
+
+using ksym::ErrorCode;
+using ksym::Fail;
+using ksym::FailErrno;
+
+// A selected process may have many descendants.
+constexpr uint32_t kFollowEntries = 65536;
+
+struct SkeletonDeleter {
+  void operator()(profile_bpf* skeleton) const {
+    profile_bpf__destroy(skeleton);
+  }
+};
+struct RingDeleter {
+  void operator()(ring_buffer* ring) const { ring_buffer__free(ring); }
+};
+struct LinkDeleter {
+  void operator()(bpf_link* link) const { bpf_link__destroy(link); }
+};
+using LinkPtr = std::unique_ptr<bpf_link, LinkDeleter>;
+
+// libbpf explains a failure only through its print callback. The first
+// warning is kept, because it names the cause; the later ones follow from it.
+class LibbpfMessages {
+ public:
+  explicit LibbpfMessages(Verbosity verbosity) {
+    first_warning_.clear();
+    verbose_ = verbosity == Verbosity::kVerbose;
+    previous_ = libbpf_set_print(&Print);
+  }
+  ~LibbpfMessages() { libbpf_set_print(previous_); }
+  LibbpfMessages(const LibbpfMessages&) = delete;
+  LibbpfMessages& operator=(const LibbpfMessages&) = delete;
+
+  static const std::string& first_warning() { return first_warning_; }
+
+ private:
+  __attribute__((format(printf, 2, 0))) static int Print(
+      libbpf_print_level level, const char* format, va_list arguments) {
+    if (verbose_) return std::vfprintf(stderr, format, arguments);
+    if (level != LIBBPF_WARN || !first_warning_.empty()) return 0;
+    std::array<char, 512> text = {};
+    const int length =
+        std::vsnprintf(text.data(), text.size(), format, arguments);
+    first_warning_.assign(text.data());
+    while (first_warning_.ends_with('\n')) first_warning_.pop_back();
+    return length;
+  }
+
+  static inline std::string first_warning_;
+  static inline bool verbose_ = false;
+  libbpf_print_fn_t previous_;
+};
+
+std::unexpected<ksym::Error> LoadFailure(int error) {
+  std::string what = "loading the BPF programs";
+  const std::string& detail = LibbpfMessages::first_warning();
+  if (!detail.empty()) what += " (" + detail + ")";
+  return FailErrno(error, what);
+}
+
+uint64_t RandomOdd() {
+  uint64_t value = 0;
+  if (::getrandom(&value, sizeof(value), GRND_NONBLOCK) != sizeof(value)) {
+    value = 0x9e3779b97f4a7c15u;  // early in boot: still a good multiplier
+  }
+  return value | 1;
+}
+
+// Lets the program use a map that the user keeps pinned.
+ksym::Status UsePinned(bpf_map* map, const std::string& path) {
+  const ksym::UniqueFd fd(bpf_obj_get(path.c_str()));
+  if (!fd.valid()) return FailErrno(errno, path);
+  bpf_map_info info = {};
+  uint32_t size = sizeof(info);
+  if (bpf_obj_get_info_by_fd(fd.get(), &info, &size) != 0) {
+    return FailErrno(errno, path);
+  }
+  if (info.type != BPF_MAP_TYPE_HASH || info.key_size != sizeof(uint64_t)) {
+    return Fail(ErrorCode::kInvalid,
+                path + ": not a BPF hash map with keys of 8 bytes");
+  }
+  const int error = bpf_map__reuse_fd(map, fd.get());
+  if (error != 0) return FailErrno(-error, path);
+  return {};
+}
+
+void ConfigurePrograms(profile_bpf& skeleton, const SamplerConfig& config) {
+  auto& programs = skeleton.progs;
+  const bool exact = config.store == StackStore::kExact;
+  bpf_program__set_autoload(programs.sample_exact, exact);
+  bpf_program__set_autoload(programs.sample_stackid, !exact);
+  bpf_program__set_autoload(programs.follow_fork, config.follow_children);
+  bpf_program__set_autoload(programs.follow_free, config.follow_children);
+
+  auto& knobs = *skeleton.rodata;
+  knobs.want_user = config.user_stacks;
+  knobs.want_kernel = config.kernel_stacks;
+  knobs.per_thread = config.per_thread;
+  knobs.include_idle = config.include_idle;
+  knobs.filter_pids = !config.pids.empty();
+  knobs.filter_tids = !config.tids.empty();
+  knobs.filter_cgroup = !config.cgroup_path.empty();
+  knobs.filter_cgroup_ids = !config.cgroup_map_path.empty();
+  knobs.filter_mntns = !config.mntns_map_path.empty();
+  knobs.max_depth = config.max_stack_depth;
+  knobs.hash_multiplier = RandomOdd();
+}
+
+void ConfigureMaps(profile_bpf& skeleton, const SamplerConfig& config) {
+  auto& maps = skeleton.maps;
+  const bool exact = config.store == StackStore::kExact;
+  for (bpf_map* counts : {maps.counts_0, maps.counts_1}) {
+    bpf_map__set_max_entries(counts, config.count_entries);
+  }
+  for (bpf_map* seen : {maps.seen_0, maps.seen_1}) {
+    bpf_map__set_autocreate(seen, exact);
+    bpf_map__set_max_entries(seen, config.stack_entries);
+  }
+  for (bpf_map* traces : {maps.traces_0, maps.traces_1}) {
+    bpf_map__set_autocreate(traces, !exact);
+    bpf_map__set_max_entries(traces, config.stack_entries);
+    bpf_map__set_value_size(traces,
+                            static_cast<uint32_t>(config.max_stack_depth * 8));
+  }
+  bpf_map__set_autocreate(maps.ring, exact);
+  bpf_map__set_autocreate(maps.scratch, exact);
+  bpf_map__set_max_entries(maps.ring, config.ring_bytes);
+  const size_t selected = std::max(config.pids.size(), config.tids.size());
+  bpf_map__set_max_entries(
+      maps.selected_ids,
+      static_cast<uint32_t>(std::max<size_t>(
+          selected, config.follow_children ? kFollowEntries : 1)));
+}
+
+ksym::Status FillFilters(profile_bpf& skeleton, const SamplerConfig& config) {
+  const uint8_t selected = 1;
+  const int ids = bpf_map__fd(skeleton.maps.selected_ids);
+  for (const uint32_t id : config.tids.empty() ? config.pids : config.tids) {
+    if (bpf_map_update_elem(ids, &id, &selected, BPF_ANY) != 0) {
+      return FailErrno(errno, "selecting processes");
+    }
+  }
+  if (config.cgroup_path.empty()) return {};
+  const ksym::UniqueFd cgroup(
+      ::open(config.cgroup_path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!cgroup.valid()) return FailErrno(errno, config.cgroup_path);
+  const uint32_t slot = 0;
+  const int cgroup_fd = cgroup.get();
+  if (bpf_map_update_elem(bpf_map__fd(skeleton.maps.selected_cgroup), &slot,
+                          &cgroup_fd, BPF_ANY) != 0) {
+    return FailErrno(errno, config.cgroup_path + ": not a cgroup v2 directory");
+  }
+  return {};
+}
+
+}  // namespace
+
+class BpfSampler::Impl {
+ public:
+  // Members in the order they are made, so that they go in reverse.
+  std::unique_ptr<profile_bpf, SkeletonDeleter> skeleton;
+  std::vector<LinkPtr> links;
+  std::unique_ptr<ring_buffer, RingDeleter> ring;
+  const RecordHandler* handler = nullptr;  // during ConsumeRecords only
+
+  int CountsFd(uint32_t set) const {
+    return bpf_map__fd(set == 0 ? skeleton->maps.counts_0
+                                : skeleton->maps.counts_1);
+  }
+  int SeenFd(uint32_t set) const {
+    return bpf_map__fd(set == 0 ? skeleton->maps.seen_0
+                                : skeleton->maps.seen_1);
+  }
+  int TracesFd(uint32_t set) const {
+    return bpf_map__fd(set == 0 ? skeleton->maps.traces_0
+                                : skeleton->maps.traces_1);
+  }
+
+  // Opens and loads the object; `btf_path` null: libbpf finds the kernel's BTF.
+  ksym::Status Load(const SamplerConfig& config, const char* btf_path) {
+    auto opened = Open(config, btf_path);
+    return opened ? LoadOpened() : opened;
+  }
+
+  // Without the small copy libbpf would keep the kernel's BTF in memory
+  // twice, which costs 12 MB and 15 ms. Any failure means: do without it.
+  ksym::Status LoadWithMinimalBtf(const SamplerConfig& config) {
+    const auto kernel_btf = ksym::OpenForRead("/sys/kernel/btf/vmlinux");
+    if (!kernel_btf) return Fail(kernel_btf.error());
+    const ksym::UniqueFd copy(::memfd_create("minimal.btf", MFD_CLOEXEC));
+    if (!copy.valid()) return FailErrno(errno, "memfd_create");
+    const std::string path = fmt::format("/proc/self/fd/{}", copy.get());
+    auto opened = Open(config, path.c_str());
+    if (!opened) return opened;
+    uint32_t size = 0;
+    const void* data = btf__raw_data(bpf_object__btf(skeleton->obj), &size);
+    const auto minimal = MinimalBtf(
+        kernel_btf->get(),
+        StructsOfObject({static_cast<const std::byte*>(data), size}));
+    if (!minimal) return Fail(minimal.error());
+    auto written = ksym::WriteAll(
+        copy.get(),
+        {reinterpret_cast<const char*>(minimal->data()), minimal->size()});
+    return written ? LoadOpened() : written;
+  }
+
+  ksym::Status Follow() {
+    for (bpf_program* program :
+         {skeleton->progs.follow_fork, skeleton->progs.follow_free}) {
+      LinkPtr link(bpf_program__attach(program));
+      if (!link) return FailErrno(errno, "following child processes");
+      links.push_back(std::move(link));
+    }
+    return {};
+  }
+
+  ksym::Status OpenRing() {
+    ring.reset(ring_buffer__new(bpf_map__fd(skeleton->maps.ring), &OnRecord,
+                                this, nullptr));
+    if (!ring) return FailErrno(errno, "mapping the ring buffer");
+    return {};
+  }
+
+ private:
+  ksym::Status Open(const SamplerConfig& config, const char* btf_path) {
+    bpf_object_open_opts options = {};
+    options.sz = sizeof(options);
+    options.btf_custom_path = btf_path;
+    skeleton.reset(profile_bpf__open_opts(&options));
+    if (!skeleton) return LoadFailure(errno);
+    ConfigurePrograms(*skeleton, config);
+    ConfigureMaps(*skeleton, config);
+    for (const auto& [map, path] :
+         {std::pair(skeleton->maps.cgroup_ids, &config.cgroup_map_path),
+          std::pair(skeleton->maps.mount_namespaces, &config.mntns_map_path)}) {
+      if (path->empty()) continue;
+      auto used = UsePinned(map, *path);
+      if (!used) return used;
+    }
+    return {};
+  }
+
+  ksym::Status LoadOpened() {
+    const int error = profile_bpf__load(skeleton.get());
+    if (error != 0) return LoadFailure(-error);
+    return {};
+  }
+
+  static int OnRecord(void* context, void* data, size_t size) {
+    const auto* impl = static_cast<const Impl*>(context);
+    if (size >= sizeof(profile_record)) {
+      (*impl->handler)(*static_cast<const profile_record*>(data), size);
+    }
+    return 0;
+  }
+};
+
+BpfSampler::BpfSampler(std::unique_ptr<Impl> impl, StackStore store)
+    : impl_(std::move(impl)), store_(store) {}
+BpfSampler::BpfSampler(BpfSampler&&) noexcept = default;
+BpfSampler& BpfSampler::operator=(BpfSampler&&) noexcept = default;
+BpfSampler::~BpfSampler() = default;
+
+ksym::Result<BpfSampler> BpfSampler::Load(const SamplerConfig& config) {
+  const LibbpfMessages messages(config.verbosity);
+  auto impl = std::make_unique<Impl>();
+  auto loaded = impl->LoadWithMinimalBtf(config);
+  if (!loaded) loaded = impl->Load(config, nullptr);
+  if (!loaded) return Fail(std::move(loaded.error()));
+
+  auto filled = FillFilters(*impl->skeleton, config);
+  if (!filled) return Fail(std::move(filled.error()));
+  if (config.follow_children) {
+    auto followed = impl->Follow();
+    if (!followed) return Fail(std::move(followed.error()));
+  }
+  if (config.store == StackStore::kExact) {
+    auto opened = impl->OpenRing();
+    if (!opened) return Fail(std::move(opened.error()));
+  }
+  return BpfSampler(std::move(impl), config.store);
+}
+
+int BpfSampler::program_fd() const {
+  const auto& programs = impl_->skeleton->progs;
+  return bpf_program__fd(store_ == StackStore::kExact
+                             ? programs.sample_exact
+                             : programs.sample_stackid);
+}
+
+uint32_t BpfSampler::Flip() {
+  // The map behind .bss is shared with the kernel; the programs read it once.
+  uint32_t* active = &impl_->skeleton->bss->active_set;
+  const uint32_t old = __atomic_load_n(active, __ATOMIC_RELAXED);
+  __atomic_store_n(active, 1 - old, __ATOMIC_RELEASE);
+  return old;
+}
+
+void BpfSampler::ConsumeRecords(const RecordHandler& handler) {
+  if (!impl_->ring) return;
+  impl_->handler = &handler;
+  // Not poll(): records are sent without a wakeup, so epoll never fires.
+  ring_buffer__consume(impl_->ring.get());
+  impl_->handler = nullptr;
+}
+
+ksym::Result<std::vector<BpfSampler::Count>> BpfSampler::TakeCounts(
+    uint32_t set) {
+  std::vector<Count> counts;
+  auto taken = TakeAll<profile_key, uint64_t>(
+      impl_->CountsFd(set), [&](const profile_key& key, uint64_t count) {
+        counts.push_back({key, count});
+      });
+  if (!taken) return Fail(std::move(taken.error()));
+  return counts;
+}
+
+ksym::Status BpfSampler::ClearStacks(uint32_t set) {
+  if (store_ == StackStore::kExact) {
+    return TakeAll<uint64_t, uint8_t>(impl_->SeenFd(set),
+                                      [](uint64_t, uint8_t) {});
+  }
+  // Stack trace maps have no batches.
+  const int fd = impl_->TracesFd(set);
+  uint32_t bucket = 0;
+  while (bpf_map_get_next_key(fd, nullptr, &bucket) == 0) {
+    if (bpf_map_delete_elem(fd, &bucket) != 0) {
+      return FailErrno(errno, "clearing the stack trace map");
+    }
+  }
+  return {};
+}
+
+std::vector<uint64_t> BpfSampler::ReadStackTrace(uint32_t set,
+                                                 uint32_t bucket) const {
+  std::vector<uint64_t> frames(PROFILE_MAX_DEPTH, 0);
+  if (bpf_map_lookup_elem(impl_->TracesFd(set), &bucket, frames.data()) != 0) {
+    return {};
+  }
+  frames.erase(std::ranges::find(frames, uint64_t{0}), frames.end());
+  return frames;
+}
+
+ksym::Result<profile_stats> BpfSampler::ReadStats(uint32_t set) const {
+  const int cpus = libbpf_num_possible_cpus();
+  if (cpus < 0) return FailErrno(-cpus, "counting the possible CPUs");
+  std::vector<profile_stats> per_cpu(static_cast<size_t>(cpus));
+  if (bpf_map_lookup_elem(bpf_map__fd(impl_->skeleton->maps.stats), &set,
+                          per_cpu.data()) != 0) {
+    return FailErrno(errno, "reading the BPF counters");
+  }
+  profile_stats sum = {};
+  for (const profile_stats& one : per_cpu) {
+    sum.taken += one.taken;
+    sum.lost_counts_full += one.lost_counts_full;
+    sum.lost_ring_full += one.lost_ring_full;
+    sum.hints_dropped += one.hints_dropped;
+    sum.follow_full += one.follow_full;
+  }
+  return sum;
+}
+
+bool KernelHasRingBuffer() {
+  return libbpf_probe_bpf_map_type(BPF_MAP_TYPE_RINGBUF, nullptr) > 0;
+}
+
+}  // namespace profd

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bpf/profile_abi.h"
+#include "ksym/base/result.h"
+
+namespace profd {
+
+enum class StackStore : uint8_t {
+  kExact,    // 64-bit ids, frames through the ring buffer; loses nothing
+  kStackId,  // BPF_MAP_TYPE_STACK_TRACE; loses stacks to collisions
+};
+
+inline constexpr uint32_t kExactStackEntries = 32768;
+inline constexpr uint32_t kStackIdEntries = 16384;
+
+enum class Verbosity : uint8_t { kNormal, kVerbose };
+
+// What the BPF side is built with; fixed before load.
+struct SamplerConfig {
+  StackStore store = StackStore::kExact;
+  uint32_t max_stack_depth = 127;
+  uint32_t count_entries = 40960;  // distinct keys per set
+  // Distinct stacks per set; 0: kExactStackEntries or kStackIdEntries.
+  uint32_t stack_entries = 0;
+  uint32_t ring_bytes = 4u << 20;  // power of two, multiple of the page size
+  bool user_stacks = true;
+  bool kernel_stacks = true;
+  bool per_thread = false;
+  bool include_idle = false;
+  // Sample only these thread groups, or threads; empty: all.
+  std::vector<uint32_t> pids;
+  std::vector<uint32_t> tids;
+  bool follow_children = false;  // of `pids`, from now on
+  std::string cgroup_path;       // a cgroup v2 directory; empty: all
+  std::string cgroup_map_path;   // pinned hash of cgroup ids, as bcc's
+  std::string mntns_map_path;    // pinned hash of mount namespaces, as bcc's
+  Verbosity verbosity = Verbosity::kNormal;
+};
+
+// The loaded BPF object: programs and maps of bpf/profile.bpf.c. Owns them;
+// not thread-safe.
+class BpfSampler {
+ public:
+  static ksym::Result<BpfSampler> Load(const SamplerConfig& config);
+  BpfSampler(BpfSampler&&) noexcept;
+  BpfSampler& operator=(BpfSampler&&) noexcept;
+  ~BpfSampler();
+
+  // The program to attach to a perf event.
+  int program_fd() const;
+  StackStore store() const { return store_; }
+
+  // Makes samples from now on go to the other set; returns the one that was
+  // written. A program that is running may still write to it: see
+  // WaitForRunningPrograms().
+  uint32_t Flip();
+
+  // Calls the function with each record that is in the ring, in order, and
+  // frees the space. The record is valid during the call only.
+  using RecordHandler =
+      std::function<void(const profile_record& record, size_t bytes)>;
+  void ConsumeRecords(const RecordHandler& handler);
+
+  struct Count {
+    profile_key key;
+    uint64_t count;
+  };
+  // Empties a set that nobody writes to any more, in batches.
+  ksym::Result<std::vector<Count>> TakeCounts(uint32_t set);
+  // Exact store: forgets which stacks were sent. StackId store: forgets all.
+  ksym::Status ClearStacks(uint32_t set);
+  // StackId store: the frames of a bucket, leaf first; empty when there are
+  // none.
+  std::vector<uint64_t> ReadStackTrace(uint32_t set, uint32_t bucket) const;
+
+  // Sums over the CPUs of everything since load; never reset.
+  ksym::Result<profile_stats> ReadStats(uint32_t set) const;
+
+ private:
+  class Impl;
+  BpfSampler(std::unique_ptr<Impl> impl, StackStore store);
+
+  std::unique_ptr<Impl> impl_;
+  StackStore store_;
+};
+
+// True when the kernel has BPF ring buffers (5.8).
+bool KernelHasRingBuffer();
+
+}  // namespace profd

@@ -1,0 +1,312 @@
+#include "daemon/capture/capture.h"
+
+#include <fmt/format.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <unordered_map>
+#include <utility>
+
+#include "daemon/capture/cpu_events.h"
+#include "daemon/capture/grace_period.h"
+#include "daemon/capture/privileges.h"
+#include "daemon/capture/process_watch.h"
+#include "ksym/base/file.h"
+#include "ksym/base/text.h"
+
+namespace profd {
+namespace {
+
+using ksym::Fail;
+
+static_assert(kNoStack == PROFILE_STACK_NONE);
+static_assert(kFaultedStack == PROFILE_STACK_FAULT);
+static_assert(kCollidedStack == PROFILE_STACK_COLLIDED);
+static_assert(kFirstStackId == PROFILE_STACK_FIRST_ID);
+
+uint64_t NowNs(clockid_t clock) {
+  timespec now = {};
+  ::clock_gettime(clock, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<uint64_t>(now.tv_nsec);
+}
+
+// What the kernel walks at the most, whatever a program asks for.
+uint32_t KernelStackDepthLimit() {
+  const auto text = ksym::ReadFile("/proc/sys/kernel/perf_event_max_stack", 64);
+  if (!text) return 127;
+  std::string_view line = *text;
+  return ksym::ParseUnsigned<uint32_t>(ksym::TakeField(line, '\n'), 10)
+      .value_or(127);
+}
+
+CaptureMetadata DescribeHost() {
+  CaptureMetadata metadata;
+  metadata.version = KSYM_VERSION;
+  utsname host = {};
+  if (::uname(&host) == 0) {
+    metadata.hostname = host.nodename;
+    metadata.kernel_release = host.release;
+    metadata.architecture = host.machine;
+  }
+  return metadata;
+}
+
+std::string CommOf(const profile_key& key) {
+  return {key.comm, ::strnlen(key.comm, sizeof(key.comm))};
+}
+
+ksym::ProcessId ProcessOf(const profile_key& key) {
+  return {key.tgid, key.exec_count, key.start_ns};
+}
+
+}  // namespace
+
+class Capture::Impl {
+ public:
+  Impl(CaptureOptions options, CaptureMetadata metadata, BpfSampler sampler,
+       CpuEvents events)
+      : metadata_(std::move(metadata)),
+        sampler_(std::move(sampler)),
+        events_(std::move(events)),
+        watch_(std::move(options.on_process)) {}
+
+  const CaptureMetadata& metadata() const { return metadata_; }
+
+  ksym::Status Enable() {
+    metadata_.start_unix_ns = NowNs(CLOCK_REALTIME);
+    interval_start_ns_ = NowNs(CLOCK_MONOTONIC);
+    return events_.Enable();
+  }
+
+  void Poll() {
+    sampler_.ConsumeRecords([this](const profile_record& record, size_t bytes) {
+      OnRecord(record, bytes);
+    });
+  }
+
+  ksym::Result<RawProfile> Drain() {
+    if (const auto online = ReadOnlineCpus()) {
+      auto followed = events_.Follow(*online);
+      if (!followed) return Fail(std::move(followed.error()));
+    }
+    const uint32_t set = sampler_.Flip();
+    auto waited = WaitForRunningPrograms();
+    if (!waited) return Fail(std::move(waited.error()));
+    Poll();
+    return TakeSet(set);
+  }
+
+  ksym::Result<RawProfile> Stop() {
+    events_.Disable();
+    Poll();
+    return TakeSet(sampler_.Flip());
+  }
+
+ private:
+  void OnRecord(const profile_record& record, size_t bytes) {
+    if (record.set >= PROFILE_SETS) return;
+    if (record.type == PROFILE_RECORD_PROCESS &&
+        bytes >= sizeof(profile_process_record)) {
+      const auto& process =
+          reinterpret_cast<const profile_process_record&>(record);
+      watch_.See({process.tgid, process.exec_count, process.start_ns});
+    } else if (record.type == PROFILE_RECORD_STACK) {
+      const auto& stack = reinterpret_cast<const profile_stack_record&>(record);
+      if (bytes < PROFILE_STACK_RECORD_BYTES(stack.depth)) return;
+      stacks_[record.set].try_emplace(
+          stack.id, RawStack{{stack.frames, stack.frames + stack.depth},
+                             stack.truncated != 0});
+    }
+  }
+
+  ksym::Result<RawProfile> TakeSet(uint32_t set) {
+    auto counts = sampler_.TakeCounts(set);
+    if (!counts) return Fail(std::move(counts.error()));
+    RawProfile profile;
+    for (const auto& [key, count] : *counts) {
+      AddSample(set, key, count, profile);
+    }
+    auto cleared = sampler_.ClearStacks(set);
+    if (!cleared) return Fail(std::move(cleared.error()));
+    stacks_[set].clear();
+    watch_.EndInterval();
+    auto accounted = Account(set, profile);
+    if (!accounted) return Fail(std::move(accounted.error()));
+    DescribeInterval(profile);
+    return profile;
+  }
+
+  void AddSample(uint32_t set, const profile_key& key, uint64_t count,
+                 RawProfile& profile) {
+    if (!TakeStack(set, key.user_stack, profile) ||
+        !TakeStack(set, key.kernel_stack, profile)) {
+      Count(profile, LossCause::kStackMissing, count);
+      return;
+    }
+    CountDamage(key, count, profile);
+    RawSample sample = {.process = ProcessOf(key),
+                        .tid = key.tid,
+                        .comm = CommOf(key),
+                        .user_stack = key.user_stack,
+                        .kernel_stack = key.kernel_stack,
+                        .count = count};
+    if (key.user_stack >= kFirstStackId) {
+      const auto& frames = profile.stacks.at(key.user_stack).frames;
+      const auto* image = watch_.ImageFor(sample.process, frames);
+      if (image != nullptr) profile.images[sample.process] = *image;
+    }
+    profile.accounting.emitted += count;
+    profile.samples.push_back(std::move(sample));
+  }
+
+  // Puts the stack into the profile; false when its frames are not known.
+  bool TakeStack(uint32_t set, StackId id, RawProfile& profile) {
+    if (id < kFirstStackId || profile.stacks.contains(id)) return true;
+    if (sampler_.store() == StackStore::kStackId) {
+      auto frames = sampler_.ReadStackTrace(
+          set, static_cast<uint32_t>(id - kFirstStackId));
+      if (frames.empty()) return false;
+      const bool truncated = frames.size() >= metadata_.max_stack_depth;
+      profile.stacks.emplace(id, RawStack{std::move(frames), truncated});
+      return true;
+    }
+    const auto at = stacks_[set].find(id);
+    if (at == stacks_[set].end()) return false;
+    profile.stacks.emplace(id, at->second);
+    return true;
+  }
+
+  static void Count(RawProfile& profile, LossCause cause, uint64_t count) {
+    profile.accounting.lost_by_cause[static_cast<size_t>(cause)] += count;
+  }
+
+  static void CountDamage(const profile_key& key, uint64_t count,
+                          RawProfile& profile) {
+    const auto add = [&](DamageCause cause) {
+      profile.accounting.damaged_by_cause[static_cast<size_t>(cause)] += count;
+    };
+    const auto is_truncated = [&](StackId id) {
+      return id >= kFirstStackId && profile.stacks.at(id).truncated;
+    };
+    if (key.user_stack == kFaultedStack || key.kernel_stack == kFaultedStack) {
+      add(DamageCause::kStackFault);
+    }
+    if (key.user_stack == kCollidedStack ||
+        key.kernel_stack == kCollidedStack) {
+      add(DamageCause::kCollision);
+    }
+    if (is_truncated(key.user_stack) || is_truncated(key.kernel_stack)) {
+      add(DamageCause::kTruncated);
+    }
+  }
+
+  // The counters in BPF only grow; an interval is a difference.
+  ksym::Status Account(uint32_t set, RawProfile& profile) {
+    const auto stats = sampler_.ReadStats(set);
+    if (!stats) return Fail(stats.error());
+    const profile_stats before = std::exchange(stats_[set], *stats);
+    profile.accounting.taken = stats->taken - before.taken;
+    Count(profile, LossCause::kCountsFull,
+          stats->lost_counts_full - before.lost_counts_full);
+    Count(profile, LossCause::kRingFull,
+          stats->lost_ring_full - before.lost_ring_full);
+    const SamplingEvent::Times times = events_.ReadTimes();
+    profile.accounting.time_enabled_ns = times.enabled_ns - times_.enabled_ns;
+    profile.accounting.time_running_ns = times.running_ns - times_.running_ns;
+    times_ = times;
+    return {};
+  }
+
+  void DescribeInterval(RawProfile& profile) {
+    const uint64_t now = NowNs(CLOCK_MONOTONIC);
+    metadata_.cpus = FormatCpuList(events_.cpus());
+    profile.metadata = metadata_;
+    profile.metadata.duration_ns = now - interval_start_ns_;
+    metadata_.start_unix_ns += now - interval_start_ns_;
+    interval_start_ns_ = now;
+  }
+
+  CaptureMetadata metadata_;
+  BpfSampler sampler_;
+  CpuEvents events_;  // after the sampler: closed first
+  ProcessWatch watch_;
+  // Frames that came through the ring, by set.
+  std::array<std::unordered_map<StackId, RawStack>, PROFILE_SETS> stacks_;
+  std::array<profile_stats, PROFILE_SETS> stats_ = {};
+  SamplingEvent::Times times_;
+  uint64_t interval_start_ns_ = 0;
+};
+
+Capture::Capture(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Capture::Capture(Capture&&) noexcept = default;
+Capture& Capture::operator=(Capture&&) noexcept = default;
+Capture::~Capture() = default;
+
+ksym::Result<Capture> Capture::Start(CaptureOptions options) {
+  auto allowed = CheckCapturePrivileges();
+  if (!allowed) return Fail(std::move(allowed.error()));
+  RaiseLimits();
+  const auto online = ReadOnlineCpus();
+  if (!online) return Fail(online.error());
+  const CpuList cpus =
+      options.cpus ? Intersect(*options.cpus, *online) : *online;
+  if (cpus.empty()) {
+    return Fail(
+        ksym::ErrorCode::kNotFound,
+        fmt::format("none of the CPUs {} is online (there are {})",
+                    FormatCpuList(*options.cpus), FormatCpuList(*online)));
+  }
+  const auto event = ChooseEvent(options.event, options.rate, cpus.front());
+  if (!event) return Fail(event.error());
+
+  CaptureMetadata metadata = DescribeHost();
+  SamplerConfig& config = options.sampler;
+  config.store = options.store.value_or(
+      KernelHasRingBuffer() ? StackStore::kExact : StackStore::kStackId);
+  if (config.stack_entries == 0) {
+    config.stack_entries = config.store == StackStore::kExact
+                               ? kExactStackEntries
+                               : kStackIdEntries;
+  }
+  const uint32_t limit = KernelStackDepthLimit();
+  if (config.max_stack_depth > limit) {
+    metadata.warnings.push_back(fmt::format(
+        "kernel.perf_event_max_stack is {}: deeper stacks are truncated "
+        "(sysctl -w kernel.perf_event_max_stack={})",
+        limit, config.max_stack_depth));
+    config.max_stack_depth = limit;
+  }
+  auto sampler = BpfSampler::Load(config);
+  if (!sampler) return Fail(std::move(sampler.error()));
+
+  metadata.event = event->name;
+  metadata.frequency_hz = options.rate.frequency_hz;
+  metadata.count_period = options.rate.count_period;
+  metadata.max_stack_depth = config.max_stack_depth;
+  metadata.stack_store =
+      config.store == StackStore::kExact ? "exact" : "stackid";
+  metadata.cpus = FormatCpuList(cpus);
+  CpuEvents events(
+      *event, options.rate,
+      config.include_idle ? IdleSamples::kInclude : IdleSamples::kExclude,
+      options.cpus, sampler->program_fd());
+  auto followed = events.Follow(*online);
+  if (!followed) return Fail(std::move(followed.error()));
+  return Capture(std::make_unique<Impl>(std::move(options), std::move(metadata),
+                                        std::move(*sampler),
+                                        std::move(events)));
+}
+
+const CaptureMetadata& Capture::metadata() const { return impl_->metadata(); }
+ksym::Status Capture::Enable() { return impl_->Enable(); }
+void Capture::Poll() { impl_->Poll(); }
+ksym::Result<RawProfile> Capture::Drain() { return impl_->Drain(); }
+ksym::Result<RawProfile> Capture::Stop() { return impl_->Stop(); }
+
+}  // namespace profd

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "daemon/capture/bpf_sampler.h"
+#include "daemon/capture/cpu_list.h"
+#include "daemon/capture/perf_event.h"
+#include "daemon/profile/raw_profile.h"
+#include "ksym/base/result.h"
+#include "ksym/process/process_image.h"
+
+namespace profd {
+
+struct CaptureOptions {
+  std::string event;  // empty: the best that there is
+  SamplingRate rate;
+  std::optional<CpuList> cpus;      // empty: all
+  std::optional<StackStore> store;  // empty: exact where the kernel can
+  SamplerConfig sampler;            // its `store` is decided by Start()
+  // Called with each process at first sight, while it probably still lives.
+  std::function<void(const ksym::ProcessImage&)> on_process;
+};
+
+// A running capture: kernel -> RawProfile. Opens a sampling event on each CPU,
+// follows CPUs that come and go, and takes what was counted out of the kernel.
+// Single-threaded: the caller calls Poll() and Drain() on a timer.
+class Capture {
+ public:
+  // Loads everything, checks privileges first; sampling starts with Enable().
+  static ksym::Result<Capture> Start(CaptureOptions options);
+  Capture(Capture&&) noexcept;
+  Capture& operator=(Capture&&) noexcept;
+  ~Capture();
+
+  // What is known at the start; `duration_ns` is filled by Drain().
+  const CaptureMetadata& metadata() const;
+
+  ksym::Status Enable();
+  // Takes new stacks and processes in. Every 100 ms or so: the ring buffer
+  // holds what comes in between. Cost: 0.2 us per new stack, one read of
+  // /proc/PID/maps per new process.
+  void Poll();
+  // Everything since the last Drain(), with the accounting of that interval.
+  // Sampling goes on. Sleeps for an RCU grace period (1 to 100 ms).
+  ksym::Result<RawProfile> Drain();
+  // Stops sampling and drains; without a grace period.
+  ksym::Result<RawProfile> Stop();
+
+ private:
+  class Impl;
+  explicit Capture(std::unique_ptr<Impl> impl);
+
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace profd

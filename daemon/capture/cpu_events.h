@@ -1,0 +1,43 @@
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "daemon/capture/cpu_list.h"
+#include "daemon/capture/perf_event.h"
+#include "ksym/base/result.h"
+
+namespace profd {
+
+// One sampling event per CPU, kept in step with the CPUs that are online.
+class CpuEvents {
+ public:
+  // `wanted` empty: every CPU, also those that come later.
+  CpuEvents(EventSpec spec, SamplingRate rate, IdleSamples idle,
+            std::optional<CpuList> wanted, int program_fd);
+
+  // Opens events on the CPUs of `online` that have none and closes those of
+  // CPUs that left. One that fails because its CPU is gone again is left out;
+  // any other failure is an error.
+  ksym::Status Follow(const CpuList& online);
+  ksym::Status Enable();
+  void Disable();
+
+  // Sums over all CPUs, also those that left.
+  SamplingEvent::Times ReadTimes() const;
+  CpuList cpus() const;
+
+ private:
+  ksym::Status Add(uint32_t cpu);
+
+  EventSpec spec_;
+  SamplingRate rate_;
+  IdleSamples idle_;
+  std::optional<CpuList> wanted_;
+  int program_fd_;
+  bool enabled_ = false;
+  std::map<uint32_t, SamplingEvent> events_;
+  SamplingEvent::Times closed_;  // of CPUs that left
+};
+
+}  // namespace profd

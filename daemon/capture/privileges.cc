@@ -1,0 +1,57 @@
+#include "daemon/capture/privileges.h"
+
+#include <fmt/format.h>
+#include <linux/capability.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+
+namespace profd {
+namespace {
+
+ksym::Result<uint64_t> EffectiveCapabilities() {
+  __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+  std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> data = {};
+  if (::syscall(SYS_capget, &header, data.data()) != 0) {
+    return ksym::FailErrno(errno, "capget");
+  }
+  return uint64_t{data[1].effective} << 32 | data[0].effective;
+}
+
+bool Has(uint64_t capabilities, unsigned capability) {
+  return (capabilities >> capability & 1) != 0;
+}
+
+}  // namespace
+
+ksym::Status CheckCapturePrivileges() {
+  const auto capabilities = EffectiveCapabilities();
+  if (!capabilities) return ksym::Fail(capabilities.error());
+  if (Has(*capabilities, CAP_SYS_ADMIN)) return {};
+  std::string missing;
+  if (!Has(*capabilities, CAP_BPF)) missing += " CAP_BPF";
+  if (!Has(*capabilities, CAP_PERFMON)) missing += " CAP_PERFMON";
+  if (missing.empty()) return {};
+  return ksym::Fail(ksym::ErrorCode::kPermission,
+                    fmt::format("missing{}: run as root, or give the program "
+                                "cap_bpf,cap_perfmon,cap_syslog,cap_sys_ptrace,"
+                                "cap_dac_read_search with setcap",
+                                missing));
+}
+
+void RaiseLimits() {
+  rlimit files = {};
+  if (::getrlimit(RLIMIT_NOFILE, &files) == 0 &&
+      files.rlim_cur < files.rlim_max) {
+    files.rlim_cur = files.rlim_max;
+    ::setrlimit(RLIMIT_NOFILE, &files);
+  }
+  const rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
+  ::setrlimit(RLIMIT_MEMLOCK, &unlimited);
+}
+
+}  // namespace profd

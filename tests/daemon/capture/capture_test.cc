@@ -1,0 +1,170 @@
+// Runs the real sampler in this kernel. Needs root, or CAP_BPF and
+// CAP_PERFMON; skips otherwise.
+
+#include "daemon/capture/capture.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "daemon/capture/privileges.h"
+
+namespace profd {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Burns time in a thread while it exists.
+class Spinner {
+ public:
+  Spinner()
+      : thread_([this] {
+          while (!stop_) ++turns_;
+        }) {}
+  ~Spinner() {
+    stop_ = true;
+    thread_.join();
+  }
+
+ private:
+  std::atomic<bool> stop_ = false;
+  std::atomic<uint64_t> turns_ = 0;
+  std::thread thread_;
+};
+
+class CaptureTest : public testing::TestWithParam<StackStore> {
+ protected:
+  void SetUp() override {
+    const auto allowed = CheckCapturePrivileges();
+    if (!allowed) GTEST_SKIP() << allowed.error().message();
+    options_.store = GetParam();
+    options_.rate.frequency_hz = 999;
+    options_.event = "cpu-clock";
+  }
+
+  static void ExpectBalanced(const Accounting& a) {
+    EXPECT_EQ(a.taken, a.emitted + a.lost());
+  }
+
+  CaptureOptions options_;
+};
+
+// Over many drains every sample taken is emitted or counted as lost, and this
+// process's own mappings come along.
+TEST_P(CaptureTest, AccountsForEverySampleOfEachInterval) {
+  auto capture = Capture::Start(options_);
+  ASSERT_TRUE(capture) << capture.error().message();
+  const Spinner spinner;
+  ASSERT_TRUE(capture->Enable());
+  uint64_t emitted = 0;
+  bool saw_own_image = false;
+  for (int i = 0; i < 20; ++i) {
+    std::this_thread::sleep_for(milliseconds(20));
+    capture->Poll();
+    const auto raw = i == 19 ? capture->Stop() : capture->Drain();
+    ASSERT_TRUE(raw) << raw.error().message();
+    ExpectBalanced(raw->accounting);
+    uint64_t sum = 0;
+    for (const RawSample& sample : raw->samples) sum += sample.count;
+    EXPECT_EQ(sum, raw->accounting.emitted);
+    emitted += sum;
+    for (const auto& [id, image] : raw->images) {
+      saw_own_image |= id.pid == static_cast<uint32_t>(::getpid()) &&
+                       !image.mappings.empty();
+    }
+  }
+  EXPECT_GT(emitted, 100u);
+  EXPECT_TRUE(saw_own_image);
+}
+
+// With room for four counts nearly everything is lost, and all of it counted.
+TEST_P(CaptureTest, CountsLossWhenTheCountsAreFull) {
+  options_.sampler.count_entries = 4;
+  options_.rate.frequency_hz = 10000;
+  auto capture = Capture::Start(options_);
+  ASSERT_TRUE(capture) << capture.error().message();
+  const Spinner spinner;
+  ASSERT_TRUE(capture->Enable());
+  std::this_thread::sleep_for(milliseconds(300));
+  const auto raw = capture->Stop();
+  ASSERT_TRUE(raw) << raw.error().message();
+  ExpectBalanced(raw->accounting);
+  EXPECT_GT(raw->accounting
+                .lost_by_cause[static_cast<size_t>(LossCause::kCountsFull)],
+            0u);
+  EXPECT_LE(raw->samples.size(), 4u);
+}
+
+// A depth limit cuts stacks off, and the samples that had one are counted.
+TEST_P(CaptureTest, CountsTruncatedStacks) {
+  options_.sampler.max_stack_depth = 1;
+  auto capture = Capture::Start(options_);
+  ASSERT_TRUE(capture) << capture.error().message();
+  const Spinner spinner;
+  ASSERT_TRUE(capture->Enable());
+  std::this_thread::sleep_for(milliseconds(200));
+  const auto raw = capture->Stop();
+  ASSERT_TRUE(raw) << raw.error().message();
+  ExpectBalanced(raw->accounting);
+  EXPECT_GT(raw->accounting
+                .damaged_by_cause[static_cast<size_t>(DamageCause::kTruncated)],
+            0u);
+  for (const auto& [id, stack] : raw->stacks) {
+    EXPECT_EQ(stack.frames.size(), 1u);
+    EXPECT_TRUE(stack.truncated);
+  }
+}
+
+// Only the selected process is sampled.
+TEST_P(CaptureTest, FiltersByProcess) {
+  options_.sampler.pids = {static_cast<uint32_t>(::getpid())};
+  auto capture = Capture::Start(options_);
+  ASSERT_TRUE(capture) << capture.error().message();
+  const Spinner spinner;
+  ASSERT_TRUE(capture->Enable());
+  std::this_thread::sleep_for(milliseconds(200));
+  const auto raw = capture->Stop();
+  ASSERT_TRUE(raw) << raw.error().message();
+  EXPECT_FALSE(raw->samples.empty());
+  for (const RawSample& sample : raw->samples) {
+    EXPECT_EQ(sample.process.pid, static_cast<uint32_t>(::getpid()));
+  }
+}
+
+std::string StoreName(const testing::TestParamInfo<StackStore>& store) {
+  return store.param == StackStore::kExact ? "Exact" : "StackId";
+}
+
+INSTANTIATE_TEST_SUITE_P(Stores, CaptureTest,
+                         testing::Values(StackStore::kExact,
+                                         StackStore::kStackId),
+                         StoreName);
+
+// A ring buffer that is too small for the stacks loses samples, counted.
+TEST(CaptureRingTest, CountsLossWhenTheRingIsFull) {
+  const auto allowed = CheckCapturePrivileges();
+  if (!allowed) GTEST_SKIP() << allowed.error().message();
+  CaptureOptions options;
+  options.store = StackStore::kExact;
+  options.event = "cpu-clock";
+  options.rate.frequency_hz = 20000;
+  options.sampler.ring_bytes = 4096;
+  options.sampler.stack_entries = 1;  // so that stacks are sent again
+  auto capture = Capture::Start(options);
+  ASSERT_TRUE(capture) << capture.error().message();
+  const Spinner spinner;
+  ASSERT_TRUE(capture->Enable());
+  std::this_thread::sleep_for(milliseconds(300));
+  const auto raw = capture->Stop();
+  ASSERT_TRUE(raw) << raw.error().message();
+  const Accounting& a = raw->accounting;
+  EXPECT_EQ(a.taken, a.emitted + a.lost());
+  EXPECT_GT(a.lost_by_cause[static_cast<size_t>(LossCause::kRingFull)], 0u);
+}
+
+}  // namespace
+}  // namespace profd
