@@ -1,0 +1,242 @@
+#include "ksym/base/file.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ksym/base/string_pool.h"
+#include "ksym/base/unique_fd.h"
+
+namespace ksym {
+namespace {
+
+// A folder of its own for each test.
+class FileTest : public testing::Test {
+ protected:
+  FileTest() {
+    std::string name = testing::TempDir() + "ksym_file_XXXXXX";
+    EXPECT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  ~FileTest() override { std::filesystem::remove_all(folder_); }
+
+  std::string Path(const std::string& name) const { return folder_ / name; }
+  std::string Write(const std::string& name, std::string_view text) const {
+    std::ofstream(Path(name), std::ios::binary) << text;
+    return Path(name);
+  }
+  size_t FileCount() const {
+    return static_cast<size_t>(
+        std::distance(std::filesystem::directory_iterator(folder_),
+                      std::filesystem::directory_iterator()));
+  }
+
+  std::filesystem::path folder_;
+};
+
+bool IsOpen(int fd) { return ::fcntl(fd, F_GETFD) >= 0; }
+
+// A descriptor is closed once, by its last owner.
+TEST(UniqueFdTest, ClosesOnce) {
+  std::array<int, 2> ends = {};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  const UniqueFd writer(ends[1]);
+  {
+    UniqueFd first(ends[0]);
+    const UniqueFd second(std::move(first));
+    EXPECT_EQ(second.get(), ends[0]);
+    EXPECT_TRUE(IsOpen(ends[0]));
+  }
+  EXPECT_FALSE(IsOpen(ends[0]));
+  EXPECT_FALSE(UniqueFd().valid());
+}
+
+// What is released stays open.
+TEST(UniqueFdTest, ReleaseGivesUpOwnership) {
+  std::array<int, 2> ends = {};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  int raw = -1;
+  {
+    UniqueFd owner(ends[0]);
+    raw = owner.Release();
+  }
+  EXPECT_TRUE(IsOpen(raw));
+  ::close(raw);
+  ::close(ends[1]);
+}
+
+// A file of exactly the limit is read, one of a byte more is not.
+TEST_F(FileTest, ReadFileKeepsItsLimit) {
+  const std::string path = Write("a", "12345");
+  EXPECT_EQ(ReadFile(path, 5).value(), "12345");
+  const auto over = ReadFile(path, 4);
+  ASSERT_FALSE(over);
+  EXPECT_EQ(over.error().code(), ErrorCode::kLimit);
+  EXPECT_THAT(over.error().message(), testing::HasSubstr(path));
+  EXPECT_EQ(ReadFile(Write("empty", ""), 0).value(), "");
+}
+
+// A missing file is told from one that cannot be read.
+TEST_F(FileTest, ReadFileNamesTheFailure) {
+  const auto missing = ReadFile(Path("none"), 10);
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().code(), ErrorCode::kNotFound);
+  const auto folder = ReadFile(folder_, 10);
+  ASSERT_FALSE(folder);
+  EXPECT_EQ(folder.error().code(), ErrorCode::kIo);
+}
+
+// Opening a FIFO that nobody writes to returns at once.
+TEST_F(FileTest, OpenForReadDoesNotBlock) {
+  ASSERT_EQ(::mkfifo(Path("fifo").c_str(), 0600), 0);
+  EXPECT_TRUE(OpenForRead(Path("fifo")));
+}
+
+// The last bytes of a file are read, one further is corrupt, and so is an
+// offset that no file can have.
+TEST_F(FileTest, ReadExactlyAtIsExact) {
+  const auto fd = OpenForRead(Write("a", "12345"));
+  ASSERT_TRUE(fd);
+  std::array<char, 2> out = {};
+  const auto bytes = std::as_writable_bytes(std::span(out));
+  EXPECT_TRUE(ReadExactlyAt(fd->get(), 3, bytes));
+  EXPECT_EQ(std::string_view(out.data(), 2), "45");
+  for (const uint64_t offset : {uint64_t{4}, uint64_t{1} << 63, UINT64_MAX}) {
+    const auto read = ReadExactlyAt(fd->get(), offset, bytes);
+    ASSERT_FALSE(read) << offset;
+    EXPECT_EQ(read.error().code(), ErrorCode::kCorrupt) << offset;
+  }
+}
+
+// Lines come without their newline; the last one needs none; long ones grow
+// the block.
+TEST_F(FileTest, ForEachLineSplits) {
+  const std::string large(200'000, 'x');
+  const auto fd = OpenForRead(Write("a", "one\n\n" + large + "\nlast"));
+  ASSERT_TRUE(fd);
+  std::vector<std::string> lines;
+  ASSERT_TRUE(ForEachLine(fd->get(), [&](std::string_view line) {
+    lines.emplace_back(line);
+    return true;
+  }));
+  EXPECT_THAT(lines, testing::ElementsAre("one", "", large, "last"));
+}
+
+// The callback can end the reading.
+TEST_F(FileTest, ForEachLineStops) {
+  const auto fd = OpenForRead(Write("a", "one\ntwo\nthree\n"));
+  ASSERT_TRUE(fd);
+  int count = 0;
+  ASSERT_TRUE(
+      ForEachLine(fd->get(), [&](std::string_view) { return ++count < 2; }));
+  EXPECT_EQ(count, 2);
+}
+
+// A committed file has its name and text, and nothing is left beside it.
+TEST_F(FileTest, AtomicFileAppearsWhole) {
+  Write("a", "old");
+  {
+    auto file = AtomicFile::Create(Path("a"));
+    ASSERT_TRUE(file);
+    ASSERT_TRUE(file->Write("new text"));
+    EXPECT_EQ(ReadFile(Path("a"), 100).value(), "old");
+    ASSERT_TRUE(file->Commit(AtomicFile::Durability::kDurable));
+  }
+  EXPECT_EQ(ReadFile(Path("a"), 100).value(), "new text");
+  EXPECT_EQ(FileCount(), 1u);
+}
+
+// A file that is not committed leaves no trace.
+TEST_F(FileTest, AtomicFileVanishesWithoutCommit) {
+  {
+    auto file = AtomicFile::Create(Path("a"));
+    ASSERT_TRUE(file);
+    ASSERT_TRUE(file->Write("text"));
+    EXPECT_EQ(FileCount(), 1u);
+  }
+  EXPECT_EQ(FileCount(), 0u);
+}
+
+// The mode is what open(2) would have given, not mkstemp's.
+TEST_F(FileTest, AtomicFileObeysTheUmask) {
+  const mode_t mask = ::umask(027);
+  auto file = AtomicFile::Create(Path("a"));
+  ASSERT_TRUE(file);
+  ASSERT_TRUE(file->Commit());
+  ::umask(mask);
+  struct stat status = {};
+  ASSERT_EQ(::stat(Path("a").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0640u);
+}
+
+// A folder that does not exist is the caller's to hear about.
+TEST_F(FileTest, AtomicFileNeedsItsFolder) {
+  const auto file = AtomicFile::Create(Path("none/a"));
+  ASSERT_FALSE(file);
+  EXPECT_EQ(file.error().code(), ErrorCode::kNotFound);
+}
+
+// A mapped file shows the file's bytes, also when there are none; what is no
+// regular file is refused.
+TEST_F(FileTest, MappedFileShowsTheBytes) {
+  const auto mapped = MappedFile::Open(Write("a", "text"));
+  ASSERT_TRUE(mapped);
+  EXPECT_EQ(mapped->bytes().size(), 4u);
+  EXPECT_EQ(mapped->bytes()[3], std::byte{'t'});
+  const auto empty = MappedFile::Open(Write("empty", ""));
+  ASSERT_TRUE(empty);
+  EXPECT_TRUE(empty->bytes().empty());
+  const auto folder = MappedFile::Open(folder_);
+  ASSERT_FALSE(folder);
+  EXPECT_EQ(folder.error().code(), ErrorCode::kUnsupported);
+}
+
+// An error's code follows the system's, and each caller adds its context.
+TEST(ErrorTest, CarriesCodeAndContext) {
+  const Error error = Error::FromErrno(EACCES, "/etc/x").WithContext("symbols");
+  EXPECT_EQ(error.code(), ErrorCode::kPermission);
+  EXPECT_EQ(error.sys_errno(), EACCES);
+  EXPECT_EQ(error.message(), "symbols: /etc/x: Permission denied");
+  EXPECT_EQ(Error::FromErrno(ESRCH, "").code(), ErrorCode::kNotFound);
+  EXPECT_EQ(Error::FromErrno(ENOSYS, "").code(), ErrorCode::kUnsupported);
+  EXPECT_EQ(Error::FromErrno(EIO, "").code(), ErrorCode::kIo);
+}
+
+// Equal texts are one view, which later texts do not move.
+TEST(StringPoolTest, KeepsEachTextOnce) {
+  StringPool pool(1 << 20);
+  const auto first = pool.Intern(std::string("name"));
+  ASSERT_TRUE(first);
+  for (int i = 0; i < 10'000; ++i) {
+    ASSERT_TRUE(pool.Intern("text " + std::to_string(i)));
+  }
+  EXPECT_EQ(*first, "name");
+  EXPECT_EQ(pool.Intern("name")->data(), first->data());
+  EXPECT_EQ(pool.size(), 10'001u);
+}
+
+// A text that fills the pool exactly is taken; then only known ones are.
+TEST(StringPoolTest, KeepsItsBound) {
+  StringPool pool(8);
+  EXPECT_TRUE(pool.Intern("123"));
+  EXPECT_FALSE(pool.Intern("456789"));
+  EXPECT_TRUE(pool.Intern("45678"));
+  EXPECT_FALSE(pool.Intern("9"));
+  EXPECT_TRUE(pool.Intern("123"));
+  EXPECT_EQ(pool.bytes(), 8u);
+}
+
+}  // namespace
+}  // namespace ksym
