@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <protozero/pbf_writer.hpp>
 #include <random>
@@ -347,6 +349,39 @@ TEST(RawFileTest, RefusesBrokenRules) {
     EXPECT_THAT(error.message(), HasSubstr(test.what));
     EXPECT_THAT(error.message(), HasSubstr("offset "));
   }
+}
+
+// A file written by another program after the description is understood.
+TEST(RawFileTest, ReadsTheDocumentedFormat) {
+  std::ifstream in(std::string(KSYM_TEST_DATA_DIR) +
+                       "/../fuzz/corpus/raw_profile_fuzz/full_file",
+                   std::ios::binary);
+  const std::string file((std::istreambuf_iterator<char>(in)), {});
+  const auto capture = ReadRawCapture(BytesOf(file));
+  ASSERT_TRUE(capture.has_value()) << capture.error().message();
+  const RawProfile& profile = capture->profile;
+  EXPECT_EQ(profile.metadata.event, "cpu-clock");
+  EXPECT_EQ(profile.metadata.warnings.size(), 1u);
+  EXPECT_EQ(profile.accounting.taken,
+            profile.accounting.emitted + profile.accounting.lost());
+  ASSERT_EQ(profile.samples.size(), 2u);
+  EXPECT_EQ(profile.samples[0].comm, "app");
+  EXPECT_EQ(profile.samples[0].user_stack, 100u);
+  EXPECT_EQ(profile.samples[1].tid, 9u);
+  EXPECT_EQ(profile.samples[1].user_stack, kFaultedStack);
+  EXPECT_EQ(profile.stacks.at(100).frames,
+            (std::vector<uint64_t>{0x401136, 0x401180, 0x7f0000000000}));
+  EXPECT_EQ(profile.stacks.at(200).frames[0], 0xffffffff81000000u);
+  EXPECT_TRUE(profile.stacks.at(200).truncated);
+  EXPECT_FALSE(profile.stacks.contains(300));
+  const auto& image = profile.images.at({.pid = 1, .start_ns = 5});
+  ASSERT_EQ(image.mappings.size(), 2u);
+  EXPECT_EQ(image.mappings[0].end.value, 0x402000u);
+  EXPECT_EQ(image.mappings[0].path, "/usr/bin/app");
+  EXPECT_TRUE(profile.images.at({.pid = 2, .start_ns = 5}).mappings.empty());
+  EXPECT_EQ(capture->vdso_image,
+            "\x7f"
+            "ELF");
 }
 
 // Unknown fields and known ones of another wire type are skipped.

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Writes the seeds in corpus/raw_profile_fuzz: raw captures as whole files and
+as bare payloads, see docs/formats.md. Run without arguments."""
+
+import pathlib
+import struct
+import zlib
+
+
+def varint(n):
+    n &= (1 << 64) - 1
+    out = bytearray()
+    while n >= 0x80:
+        out.append(n & 0x7F | 0x80)
+        n >>= 7
+    out.append(n)
+    return bytes(out)
+
+
+def number(field, n):
+    return varint(field << 3) + varint(n)
+
+
+def chunk(field, data):
+    return varint(field << 3 | 2) + varint(len(data)) + data
+
+
+def packed(field, numbers):
+    return chunk(field, b"".join(varint(n) for n in numbers))
+
+
+def zigzag(n):
+    return n << 1 if n >= 0 else (-n << 1) - 1
+
+
+def stack(stack_id, frames, extra=b""):
+    deltas = [zigzag(b - a) for a, b in zip([0] + frames, frames)]
+    fixed = varint(1 << 3 | 1) + struct.pack("<Q", stack_id)
+    return chunk(4, fixed + packed(2, deltas) + extra)
+
+
+def mapping(start, size, path):
+    numbers = enumerate([start, size, 0x1000, 8, 1, 77, path], start=1)
+    return chunk(5, b"".join(number(field, n) for field, n in numbers))
+
+
+def process(pid, mappings):
+    return chunk(5, number(1, pid) + number(3, 5) + number(4, 1) + mappings)
+
+
+def full():
+    metadata = chunk(1, b"0.1.0") + chunk(2, b"cpu-clock") + number(3, 99)
+    accounting = number(1, 12) + number(2, 10) + packed(3, [1, 1, 0])
+    samples = [[0, 1], [0, 9], [1, 1], [16, 1], [17, 0], [7, 3]]
+    return b"".join([
+        chunk(1, metadata + chunk(13, b"a warning")),
+        chunk(2, accounting + packed(4, [0, 0, 1])),
+        stack(100, [0x401136, 0x401180, 0x7F0000000000]),
+        stack(200, [0xFFFFFFFF81000000 - (1 << 64)], number(3, 1)),
+        stack(300, [], number(4, 1)),
+        process(1, mapping(0x400000, 0x2000, 2) + mapping(0x500000, 1, 2)),
+        process(2, b""),
+        chunk(6, b"".join(packed(i + 1, c) for i, c in enumerate(samples))),
+        chunk(3, b""), chunk(3, b"app"), chunk(3, b"/usr/bin/app"),
+        chunk(7, b"symbols"), number(8, 0), chunk(9, b"\x7fELF"),
+    ])
+
+
+def with_header(payload):
+    head = struct.pack("<IIQ", 1, zlib.crc32(payload), len(payload))
+    return b"KSYMRAW\n" + head + payload
+
+
+def main():
+    folder = pathlib.Path(__file__).parent / "corpus" / "raw_profile_fuzz"
+    folder.mkdir(parents=True, exist_ok=True)
+    payload = full()
+    seeds = {
+        "empty_capture": with_header(b""),
+        "full_file": with_header(payload),
+        "full_payload": payload,
+        "truncated_file": with_header(payload)[:-1],
+        "huge_length": chunk(3, b"x")[:1] + varint(1 << 40),
+        "shared_path": chunk(3, b"p" * 4096) + process(
+            1, b"".join(mapping(16 + i, 1, 0) for i in range(64))),
+        "uneven_columns": chunk(3, b"") + process(1, b"") + chunk(
+            6, packed(1, [0, 0]) + packed(2, [0])),
+    }
+    for name, data in seeds.items():
+        (folder / name).write_bytes(data)
+
+
+if __name__ == "__main__":
+    main()
