@@ -1,0 +1,157 @@
+#include "ksym/process/process_image.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ksym {
+namespace {
+
+constexpr std::string_view kLine =
+    "7f1c8e026000-7f1c8e17b000 r-xp 00026000 fd:0a 1234       "
+    "              /usr/lib/libc.so.6\n";
+
+std::vector<Mapping> Parse(std::string_view text, size_t malformed = 0) {
+  size_t counted = 0;
+  auto mappings = ParseMaps(text, &counted);
+  EXPECT_EQ(counted, malformed) << text;
+  return mappings;
+}
+
+// Each field of a line lands where it belongs.
+TEST(ParseMapsTest, ReadsAllFields) {
+  const auto mappings = Parse(kLine);
+  ASSERT_EQ(mappings.size(), 1u);
+  const Mapping expected = {.start = {0x7f1c8e026000},
+                            .end = {0x7f1c8e17b000},
+                            .file_offset = {0x26000},
+                            .device_major = 0xfd,
+                            .device_minor = 0x0a,
+                            .inode = 1234,
+                            .path = "/usr/lib/libc.so.6"};
+  EXPECT_EQ(mappings[0], expected);
+}
+
+// Only what can be executed is kept, whatever else is allowed.
+TEST(ParseMapsTest, KeepsExecutableMappingsOnly) {
+  const auto mappings = Parse(
+      "1000-2000 r--p 00000000 00:00 0 \n"
+      "2000-3000 rwxp 00000000 00:00 0 \n"
+      "3000-4000 rw-s 00000000 00:00 0 /a\n"
+      "4000-5000 --xp 00000000 00:00 0                  [vsyscall]\n");
+  ASSERT_EQ(mappings.size(), 2u);
+  EXPECT_EQ(mappings[0].start.value, 0x2000u);
+  EXPECT_EQ(mappings[0].path, "");
+  EXPECT_EQ(mappings[1].path, "[vsyscall]");
+}
+
+// Paths may hold spaces, marks and escaped newlines.
+TEST(ParseMapsTest, DecodesPaths) {
+  const auto mappings = Parse(
+      "1000-2000 r-xp 00000000 00:01 7 /a b/c (deleted)\n"
+      "2000-3000 r-xp 00000000 00:01 8 /x\\012y\\012\n"
+      "3000-4000 r-xp 00000000 00:01 9 /back\\slash\\01\n");
+  ASSERT_EQ(mappings.size(), 3u);
+  EXPECT_EQ(mappings[0].path, "/a b/c (deleted)");
+  EXPECT_EQ(mappings[1].path, "/x\ny\n");
+  EXPECT_EQ(mappings[2].path, "/back\\slash\\01");
+}
+
+// The last line needs no newline; no text has no mappings.
+TEST(ParseMapsTest, TakesTextWithoutFinalNewline) {
+  EXPECT_EQ(Parse(kLine.substr(0, kLine.size() - 1)).size(), 1u);
+  EXPECT_TRUE(Parse("").empty());
+}
+
+// Every line that is not of the form is counted, and the others are kept.
+TEST(ParseMapsTest, SkipsAndCountsMalformedLines) {
+  for (const std::string_view line :
+       {"", "x", "1000-2000", "1000-2000 r-xp", "1000-2000 r-xp ",
+        "1000-2000 r-xp 0 00:00", "1000-2000 r-xp 0 0000 0 /a",
+        "1000-2000 r-xpp 00000000 00:00 0 /a", "1000 r-xp 00000000 00:00 0 /a",
+        "2000-2000 r-xp 00000000 00:00 0 /a",
+        "2000-1000 r-xp 00000000 00:00 0 /a",
+        "g000-h000 r-xp 00000000 00:00 0 /a",
+        "1000-2000 r-xp 00000000 00:00 x /a",
+        "1000-2000 r-?p 00000000 00:00 0 /a",
+        "1000-11112222333344445 r-xp 00000000 00:00 0 /a",
+        "1000-2000 r-xp 00000000 fffffffff:00 0 /a"}) {
+    const std::string text = std::string(line) + "\n" + std::string(kLine);
+    EXPECT_EQ(Parse(text, 1).size(), 1u) << line;
+  }
+}
+
+// Mappings that overlap or go back would break the search: they are refused,
+// while those that touch are fine.
+TEST(ParseMapsTest, KeepsMappingsSortedAndDisjoint) {
+  const auto mappings = Parse(
+      "2000-3000 r-xp 00000000 00:00 0 /a\n"
+      "3000-4000 r-xp 00000000 00:00 0 /b\n"
+      "3fff-5000 r-xp 00000000 00:00 0 /c\n"
+      "1000-2000 r-xp 00000000 00:00 0 /d\n",
+      2);
+  ASSERT_EQ(mappings.size(), 2u);
+  EXPECT_EQ(mappings[1].path, "/b");
+}
+
+// A mapping holds its first and its last byte, not the ones beside them.
+TEST(ProcessImageTest, FindIsHalfOpen) {
+  ProcessImage image;
+  image.mappings = Parse(
+      "2000-3000 r-xp 00000000 00:00 0 /a\n"
+      "3000-4000 r-xp 00000000 00:00 0 /b\n"
+      "6000-7000 r-xp 00000000 00:00 0 /c\n");
+  const auto path = [&image](uint64_t address) -> std::string {
+    const Mapping* mapping = image.Find({address});
+    return mapping == nullptr ? "" : mapping->path;
+  };
+  EXPECT_EQ(path(0), "");
+  EXPECT_EQ(path(0x1fff), "");
+  EXPECT_EQ(path(0x2000), "/a");
+  EXPECT_EQ(path(0x2fff), "/a");
+  EXPECT_EQ(path(0x3000), "/b");
+  EXPECT_EQ(path(0x3fff), "/b");
+  EXPECT_EQ(path(0x4000), "");
+  EXPECT_EQ(path(0x5fff), "");
+  EXPECT_EQ(path(0x6fff), "/c");
+  EXPECT_EQ(path(0x7000), "");
+  EXPECT_EQ(path(UINT64_MAX), "");
+  EXPECT_EQ(ProcessImage().Find({0}), nullptr);
+}
+
+// This process's own code lies in its own mappings.
+TEST(ReadMapsTest, ReadsThisProcess) {
+  ProcessImage image;
+  auto mappings = ReadMaps(static_cast<uint32_t>(::getpid()));
+  ASSERT_TRUE(mappings);
+  image.mappings = std::move(*mappings);
+  const Mapping* own = image.Find({reinterpret_cast<uint64_t>(&ParseMaps)});
+  ASSERT_NE(own, nullptr);
+  EXPECT_THAT(own->path, testing::EndsWith("process_test"));
+  EXPECT_NE(own->inode, 0u);
+}
+
+// A process that is gone is not found; one that is dead but not reaped has no
+// mappings any more.
+TEST(ReadMapsTest, TellsThatAProcessIsGone) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  siginfo_t info = {};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT),
+            0);
+  const auto zombie = ReadMaps(static_cast<uint32_t>(child));
+  EXPECT_TRUE(!zombie || zombie->empty());
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  const auto gone = ReadMaps(static_cast<uint32_t>(child));
+  ASSERT_FALSE(gone);
+  EXPECT_EQ(gone.error().code(), ErrorCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace ksym
