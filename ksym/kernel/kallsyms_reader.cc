@@ -1,0 +1,162 @@
+#include "ksym/kernel/kallsyms_reader.h"
+
+#include <optional>
+#include <utility>
+
+#include "ksym/base/file.h"
+#include "ksym/base/text.h"
+#include "ksym/kernel/kernel_symbol_map_builder.h"
+
+namespace ksym {
+namespace {
+
+constexpr size_t kMaxAddressDigits = 16;
+
+int HexDigit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+// Takes the digits off the front; returns how many there were.
+size_t TakeHex(std::string_view& text, uint64_t& value) {
+  size_t digits = 0;
+  for (; digits < text.size() && digits <= kMaxAddressDigits; ++digits) {
+    const int digit = HexDigit(text[digits]);
+    if (digit < 0) break;
+    value = value << 4 | static_cast<uint64_t>(digit);
+  }
+  text.remove_prefix(digits);
+  return digits;
+}
+
+bool IsPrintable(char c) { return c > ' ' && c <= '~'; }
+
+// `nm` pads the place of the address of an undefined symbol with spaces.
+bool IsUndefined(std::string_view text) {
+  const std::string_view rest = TrimLeft(text);
+  return rest.size() > 2 && rest.size() < text.size() && IsPrintable(rest[0]) &&
+         rest[1] == ' ';
+}
+
+// "name 16384 2 other, Live 0xffffffffc0555000 (E)"
+struct Extent {
+  Address start;
+  Address end;
+};
+std::optional<Extent> ParseModuleLine(std::string_view line) {
+  TakeField(line, ' ');
+  const auto size = ParseUnsigned(TakeField(line, ' '), 10);
+  for (int skipped = 0; skipped < 3; ++skipped) TakeField(line, ' ');
+  std::string_view address = TakeField(line, ' ');
+  if (!size || !address.starts_with("0x")) return std::nullopt;
+  address.remove_prefix(2);
+  const auto start = ParseUnsigned(address, 16);
+  if (!start || *start == 0 || *start + *size < *start) return std::nullopt;
+  return Extent{Address{*start}, Address{*start + *size}};
+}
+
+}  // namespace
+
+KallsymsLineKind ParseKallsymsLine(std::string_view text, KallsymsLine* line,
+                                   std::string_view* reason) {
+  std::string_view rest = text;
+  uint64_t address = 0;
+  const size_t digits = TakeHex(rest, address);
+  const auto malformed = [&](std::string_view why) {
+    *reason = why;
+    return KallsymsLineKind::kMalformed;
+  };
+  if (digits == 0) {
+    if (IsUndefined(text)) return KallsymsLineKind::kUndefined;
+    return malformed("no hexadecimal address");
+  }
+  if (digits > kMaxAddressDigits) return malformed("address too long");
+  if (rest.size() < 3 || rest[0] != ' ' || !IsPrintable(rest[1]) ||
+      rest[2] != ' ') {
+    return malformed("no symbol type");
+  }
+  line->type = rest[1];
+  rest.remove_prefix(3);
+  line->module = {};
+  if (rest.ends_with(']')) {
+    const size_t tab = rest.rfind("\t[");
+    if (tab != std::string_view::npos) {
+      line->module = rest.substr(tab + 2, rest.size() - tab - 3);
+      rest = rest.substr(0, tab);
+    }
+  }
+  if (rest.empty()) return malformed("no symbol name");
+  line->address = Address{address};
+  line->name = rest;
+  return KallsymsLineKind::kSymbol;
+}
+
+Status ReadKallsyms(int fd, KallsymsReport& report,
+                    const std::function<Status(const KallsymsLine&)>& symbol) {
+  Status status;
+  const auto take = [&](std::string_view text) {
+    ++report.lines;
+    KallsymsLine line;
+    std::string_view reason;
+    switch (ParseKallsymsLine(text, &line, &reason)) {
+      case KallsymsLineKind::kUndefined:
+        ++report.undefined;
+        return true;
+      case KallsymsLineKind::kMalformed:
+        if (report.malformed++ == 0) {
+          report.first_malformed_line = report.lines;
+          report.first_malformed_reason = reason;
+        }
+        return true;
+      case KallsymsLineKind::kSymbol:
+        break;
+    }
+    ++report.symbols;
+    if (line.address.value == 0) ++report.zero_addresses;
+    status = symbol(line);
+    return status.has_value();
+  };
+  const auto read = ForEachLine(fd, take);
+  if (!status) {
+    return Fail(std::move(status.error())
+                    .WithContext("line " + std::to_string(report.lines)));
+  }
+  if (!read) return read;
+  if (report.symbols > 0 && report.zero_addresses == report.symbols) {
+    return Fail(ErrorCode::kPermission,
+                "kernel addresses are hidden: needs CAP_SYSLOG and "
+                "kernel.kptr_restrict < 2");
+  }
+  if (report.symbols == 0 && report.malformed > 0) {
+    return Fail(ErrorCode::kCorrupt,
+                "not a symbol listing: line " +
+                    std::to_string(report.first_malformed_line) + ": " +
+                    report.first_malformed_reason);
+  }
+  return {};
+}
+
+Result<KernelSymbolMap> LoadKallsyms(int fd, KallsymsReport* report) {
+  return LoadKallsyms(fd, std::string_view(), report);
+}
+
+Result<KernelSymbolMap> LoadKallsyms(int fd, std::string_view modules,
+                                     KallsymsReport* report) {
+  KernelSymbolMapBuilder builder;
+  while (!modules.empty()) {
+    const auto extent = ParseModuleLine(TakeField(modules, '\n'));
+    if (extent) builder.AddModuleExtent(extent->start, extent->end);
+  }
+  KallsymsReport own_report;
+  const auto read = ReadKallsyms(
+      fd, report != nullptr ? *report : own_report,
+      [&](const KallsymsLine& line) {
+        return builder.Add({line.address, line.type, line.name, line.module});
+      });
+  if (!read) return Fail(read.error());
+  return std::move(builder).Build();
+}
+
+}  // namespace ksym

@@ -1,0 +1,243 @@
+#include "ksym/kernel/kernel_symbol_map.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "ksym/kernel/symbol_order.h"
+
+namespace ksym {
+namespace {
+
+constexpr uint64_t kMaxAddress = std::numeric_limits<uint64_t>::max();
+
+std::unexpected<Error> Damaged(const char* what) {
+  return Fail(ErrorCode::kCorrupt, std::string("compact symbol map: ") + what);
+}
+
+}  // namespace
+
+Result<KernelSymbolMap> KernelSymbolMap::Parse(
+    std::span<const std::byte> bytes) {
+  auto tables = MapTables::Parse(bytes);
+  if (!tables) return Fail(std::move(tables.error()));
+  return KernelSymbolMap(std::move(*tables), bytes);
+}
+
+Result<KernelSymbolMap> KernelSymbolMap::Borrow(
+    std::span<const std::byte> bytes) {
+  auto map = Parse(bytes);
+  if (!map) return map;
+  if (auto ok = map->CheckEntries(); !ok) return Fail(std::move(ok.error()));
+  return map;
+}
+
+Result<KernelSymbolMap> KernelSymbolMap::FromBytes(
+    std::vector<std::byte> bytes) {
+  auto map = Borrow(bytes);
+  if (map) map->owned_ = std::move(bytes);
+  return map;
+}
+
+Result<KernelSymbolMap> KernelSymbolMap::Adopt(std::vector<std::byte> bytes) {
+  auto map = Parse(bytes);
+  if (map) map->owned_ = std::move(bytes);
+  return map;
+}
+
+Result<KernelSymbolMap> KernelSymbolMap::MapFile(const std::string& path) {
+  auto file = MappedFile::Open(path);
+  if (!file) return Fail(std::move(file.error()));
+  auto map = Borrow(file->bytes());
+  if (!map) return Fail(std::move(map.error()).WithContext(path));
+  map->mapped_ = std::move(*file);
+  return map;
+}
+
+Status KernelSymbolMap::CheckEntries() const {
+  SymbolNameBuffer buffer;
+  char* name = buffer.Prepare(tables_.header().max_name_bytes);
+  const uint32_t count = tables_.header().entry_count;
+  uint64_t symbols = 0;
+  uint64_t previous = 0;     // address of the entry before
+  uint64_t group_start = 0;  // from which the entry's group answers
+  MapEntry entry;
+  for (uint32_t index = 0; index < count; ++index) {
+    const bool ok =
+        index == 0 ? tables_.ReadFirst(0, entry) : tables_.ReadNext(entry);
+    if (!ok) return Damaged("an entry cannot be decoded");
+    if (entry.address < previous) return Damaged("addresses not in order");
+    if (index == 0 || entry.address != previous) {
+      const uint64_t padding = PaddingOf(entry);
+      if (entry.address < padding ||
+          (index != 0 && entry.address - padding <= previous)) {
+        return Damaged("padding overlaps a symbol");
+      }
+      group_start = entry.address - padding;
+    }
+    if (index % kBlockEntries == 0 &&
+        tables_.BlockStart(index / kBlockEntries) != group_start) {
+      return Damaged("a block does not start with its first entry");
+    }
+    previous = entry.address;
+    if (entry.gap) continue;
+    symbols += entry.prefixed ? 2 : 1;
+    const auto text = tables_.RenderName(entry, name);
+    if (text.empty()) return Damaged("a name cannot be decoded");
+  }
+  if (symbols != tables_.header().symbol_count) {
+    return Damaged("another number of symbols than its header says");
+  }
+  return {};
+}
+
+bool KernelSymbolMap::RewindGroup(uint32_t block, Group& group) const {
+  block = tables_.FirstBlockOfStart(block);
+  // The group's first entry starts the block, unless the block before ends
+  // with the same address.
+  if (!tables_.ReadFirst(block, group.first)) return false;
+  if (block == 0) return true;
+  MapEntry entry;
+  if (!tables_.ReadFirst(block - 1, entry)) return false;
+  MapEntry first = entry;
+  while (!tables_.LastOfBlock(entry)) {
+    if (!tables_.ReadNext(entry)) return false;
+    if (entry.address != first.address) first = entry;
+  }
+  if (first.address == group.first.address) group.first = first;
+  return true;
+}
+
+std::optional<KernelSymbolMap::Group> KernelSymbolMap::FindGroup(
+    uint64_t address) const {
+  const uint32_t block = tables_.FindBlock(address);
+  if (block == tables_.block_count()) return std::nullopt;
+  Group group;
+  MapEntry entry;
+  if (!tables_.ReadFirst(block, entry)) return std::nullopt;
+  group.first = entry;
+  group.end = 0;
+  while (!tables_.LastOfBlock(entry)) {
+    if (!tables_.ReadNext(entry)) return std::nullopt;
+    if (entry.address == group.first.address) continue;
+    const uint64_t start = entry.address - PaddingOf(entry);
+    if (start > address) {
+      group.end = start;
+      break;
+    }
+    group.first = entry;
+  }
+  if (group.end == 0) group.end = tables_.NextStart(block);
+  if (group.first.index % kBlockEntries == 0 && !RewindGroup(block, group)) {
+    return std::nullopt;
+  }
+  group.start = group.first.address - PaddingOf(group.first);
+  if (address < group.start || address >= group.end) return std::nullopt;
+  return group;
+}
+
+KernelSymbol KernelSymbolMap::MakeSymbol(const Group& group,
+                                         const MapEntry& entry, Part part,
+                                         PrefixNames names,
+                                         SymbolNameBuffer& buffer) const {
+  constexpr size_t kPrefix = kPaddingPrefix.size();
+  char* room = buffer.Prepare(tables_.header().max_name_bytes + kPrefix);
+  KernelSymbol symbol;
+  symbol.name = tables_.RenderName(entry, room + kPrefix);
+  const auto kind = tables_.KindOf(entry);
+  symbol.module = kind.module;
+  symbol.type = kind.type;
+  symbol.start = Address{entry.address};
+  symbol.size = group.end - entry.address;
+  if (part == Part::kPadding) {
+    symbol.start = symbol.start - PaddingOf(entry);
+    symbol.size = PaddingOf(entry);
+    symbol.in_prefix = true;
+    if (names == PrefixNames::kKeep) {
+      std::memcpy(room, kPaddingPrefix.data(), kPrefix);
+      symbol.name = {room, kPrefix + symbol.name.size()};
+    }
+  } else if (symbol.name.starts_with(kPaddingPrefix) &&
+             symbol.name.size() > kPrefix) {
+    symbol.in_prefix = true;
+    if (names == PrefixNames::kFold) symbol.name.remove_prefix(kPrefix);
+  }
+  return symbol;
+}
+
+std::optional<KernelSymbol> KernelSymbolMap::Find(Address address,
+                                                  SymbolNameBuffer& buffer,
+                                                  SymbolQuery query) const {
+  const auto group = FindGroup(address.value);
+  if (!group || group->first.gap) return std::nullopt;
+  const Part part =
+      address.value < group->first.address ? Part::kPadding : Part::kBody;
+  KernelSymbol symbol =
+      MakeSymbol(*group, group->first, part, query.prefix_names, buffer);
+  if (query.kinds == SymbolKinds::kText && !IsTextType(symbol.type)) {
+    return std::nullopt;
+  }
+  if (symbol.name.empty()) return std::nullopt;
+  symbol.offset = address - symbol.start;
+  return symbol;
+}
+
+bool KernelSymbolMap::VisitGroup(const Group& group, Part part,
+                                 SymbolQuery query, SymbolNameBuffer& buffer,
+                                 const Visitor& visit) const {
+  MapEntry entry = group.first;
+  do {
+    if (entry.gap || (part == Part::kPadding && !entry.prefixed)) continue;
+    const KernelSymbol symbol =
+        MakeSymbol(group, entry, part, query.prefix_names, buffer);
+    if (query.kinds == SymbolKinds::kText && !IsTextType(symbol.type)) continue;
+    if (!visit(symbol)) return false;
+  } while (tables_.ReadNext(entry) && entry.address == group.first.address);
+  return true;
+}
+
+void KernelSymbolMap::FindAliases(Address address, SymbolNameBuffer& buffer,
+                                  const Visitor& visit,
+                                  SymbolQuery query) const {
+  const auto group = FindGroup(address.value);
+  if (!group || group->first.gap) return;
+  const Part part =
+      address.value < group->first.address ? Part::kPadding : Part::kBody;
+  VisitGroup(*group, part, query, buffer, [&](const KernelSymbol& symbol) {
+    KernelSymbol answer = symbol;
+    answer.offset = address - symbol.start;
+    return visit(answer);
+  });
+}
+
+void KernelSymbolMap::ForEach(SymbolNameBuffer& buffer,
+                              const Visitor& visit) const {
+  constexpr SymbolQuery kEverything = {SymbolKinds::kAll, PrefixNames::kKeep};
+  Group group;
+  MapEntry entry;
+  bool more = tables_.block_count() > 0 && tables_.ReadFirst(0, entry);
+  while (more) {
+    group.first = entry;
+    group.start = entry.address - PaddingOf(entry);
+    do {
+      more = tables_.ReadNext(entry);
+    } while (more && entry.address == group.first.address);
+    group.end = more ? entry.address - PaddingOf(entry) : kMaxAddress;
+    if (!VisitGroup(group, Part::kPadding, kEverything, buffer, visit) ||
+        !VisitGroup(group, Part::kBody, kEverything, buffer, visit)) {
+      return;
+    }
+  }
+}
+
+std::vector<Address> KernelSymbolMap::FindByName(std::string_view name) const {
+  std::vector<Address> found;
+  SymbolNameBuffer buffer;
+  ForEach(buffer, [&](const KernelSymbol& symbol) {
+    if (symbol.name == name) found.push_back(symbol.start);
+    return true;
+  });
+  return found;
+}
+
+}  // namespace ksym

@@ -1,0 +1,107 @@
+#include "ksym/kernel/kernel_symbol_map_builder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ksym/kernel/map_encoder.h"
+#include "ksym/kernel/symbol_order.h"
+
+namespace ksym {
+namespace {
+
+// Largest distance that is taken for padding before a function.
+constexpr uint64_t kMaxPrefixDistance = 64;
+constexpr size_t kMaxNameBytes = size_t{1} << 31;
+constexpr size_t kMaxModules = size_t{1} << 24;
+constexpr size_t kMaxSymbols = size_t{1} << 31;
+
+}  // namespace
+
+KernelSymbolMapBuilder::KernelSymbolMapBuilder() {
+  records_.modules.emplace_back();  // the kernel image
+  module_ids_.emplace("", 0);
+}
+
+uint32_t KernelSymbolMapBuilder::ModuleId(std::string_view module) {
+  if (records_.modules[last_module_] == module) return last_module_;
+  const auto next = static_cast<uint32_t>(records_.modules.size());
+  const auto [at, added] = module_ids_.emplace(module, next);
+  if (added) records_.modules.emplace_back(module);
+  last_module_ = at->second;
+  return last_module_;
+}
+
+void KernelSymbolMapBuilder::AddRecord(uint64_t address, uint32_t kind,
+                                       uint8_t flags, std::string_view name) {
+  MapRecord record;
+  record.address = address;
+  record.kind = kind;
+  record.flags = flags;
+  record.first_token = static_cast<uint32_t>(records_.tokens.size());
+  records_.interner.Tokenize(name, records_.tokens);
+  record.token_count =
+      static_cast<uint32_t>(records_.tokens.size()) - record.first_token;
+  records_.records.push_back(record);
+  records_.max_name_bytes =
+      std::max(records_.max_name_bytes, static_cast<uint32_t>(name.size()));
+}
+
+void KernelSymbolMapBuilder::FlushPadding() {
+  if (!padding_.valid) return;
+  padding_.valid = false;
+  AddRecord(padding_.address, padding_.kind, MapRecord::kPadding,
+            padding_.name);
+}
+
+Status KernelSymbolMapBuilder::Add(const Symbol& symbol) {
+  if (symbol.name.empty()) return Fail(ErrorCode::kInvalid, "no name");
+  if (symbol.type <= ' ' || symbol.type > '~') {
+    return Fail(ErrorCode::kInvalid, "type is not a printable character");
+  }
+  name_bytes_ += symbol.name.size();
+  if (name_bytes_ > kMaxNameBytes || symbol_count_ == kMaxSymbols ||
+      records_.modules.size() == kMaxModules) {
+    return Fail(ErrorCode::kLimit, "more symbols than a map can hold");
+  }
+  ++symbol_count_;
+  const std::string_view name = StripCfiSuffix(symbol.name);
+  const uint64_t address = symbol.address.value;
+  const uint32_t kind =
+      ModuleId(symbol.module) << 8 | static_cast<uint8_t>(symbol.type);
+  if (name.starts_with(kPaddingPrefix) && name.size() > kPaddingPrefix.size()) {
+    FlushPadding();
+    padding_.valid = true;
+    padding_.address = address;
+    padding_.kind = kind;
+    padding_.name = name.substr(kPaddingPrefix.size());
+    return {};
+  }
+  uint8_t flags = IsTextEnd(name) ? MapRecord::kTextEnd : 0;
+  if (padding_.valid && padding_.kind == kind && padding_.name == name) {
+    const uint64_t distance = address - padding_.address;
+    if (records_.prefix_distance == 0 && distance <= kMaxPrefixDistance) {
+      records_.prefix_distance = static_cast<uint32_t>(distance);
+    }
+    if (distance != 0 && distance == records_.prefix_distance) {
+      flags |= MapRecord::kPrefixed;
+      padding_.valid = false;
+    }
+  }
+  FlushPadding();
+  AddRecord(address, kind, flags, name);
+  return {};
+}
+
+void KernelSymbolMapBuilder::AddModuleExtent(Address start, Address end) {
+  records_.extents.emplace_back(start.value, end.value);
+}
+
+Result<KernelSymbolMap> KernelSymbolMapBuilder::Build() && {
+  FlushPadding();
+  records_.Arrange();
+  auto bytes = EncodeMap(records_, symbol_count_);
+  if (!bytes) return Fail(std::move(bytes.error()));
+  return KernelSymbolMap::Adopt(std::move(*bytes));
+}
+
+}  // namespace ksym

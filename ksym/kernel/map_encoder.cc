@@ -1,0 +1,366 @@
+#include "ksym/kernel/map_encoder.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "ksym/kernel/bit_stream.h"
+#include "ksym/kernel/map_format.h"
+#include "ksym/kernel/prefix_code.h"
+#include "ksym/kernel/token_coder.h"
+
+namespace ksym {
+namespace {
+
+// Entries with another letter than their run, before a new run pays.
+constexpr size_t kNewRunEntries = 3;
+
+bool IsLetter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+char ToLower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+// Codes of at most 65,536 values with a canonical prefix code.
+class ValueCoder {
+ public:
+  void Count(uint16_t value) { ++weights_[value]; }
+  uint32_t weight(uint16_t value) const { return weights_[value]; }
+  void set_weight(uint16_t value, uint32_t weight) { weights_[value] = weight; }
+
+  void Finish() {
+    // A code needs two words at least.
+    size_t used = 0;
+    for (const uint32_t weight : weights_) used += weight != 0 ? 1 : 0;
+    for (size_t value = 0; used < 2; ++value) {
+      if (weights_[value] != 0) continue;
+      weights_[value] = 1;
+      ++used;
+    }
+    const auto lengths = MakeCodeLengths(weights_);
+    for (unsigned length = 1; length <= kMaxCodeBits; ++length) {
+      for (size_t value = 0; value < lengths.size(); ++value) {
+        if (lengths[value] != length) continue;
+        values_.push_back(static_cast<uint16_t>(value));
+        ++counts_[length];
+      }
+    }
+    words_.resize(weights_.size());
+    const auto words = MakeCodeWords(counts_);
+    for (size_t rank = 0; rank < words.size(); ++rank) {
+      words_[values_[rank]] = words[rank];
+    }
+  }
+
+  void Write(uint16_t value, BitWriter& out) const {
+    out.Write(words_[value].bits, words_[value].length);
+  }
+  const CodeLengthCounts& counts() const { return counts_; }
+  // By rank.
+  const std::vector<uint16_t>& values() const { return values_; }
+
+  explicit ValueCoder(size_t value_count) : weights_(value_count) {}
+
+ private:
+  std::vector<uint32_t> weights_;
+  std::vector<CodeWord> words_;  // by value
+  std::vector<uint16_t> values_;
+  CodeLengthCounts counts_ = {};
+};
+
+class MapEncoder {
+ public:
+  MapEncoder(const MapRecords& records, size_t symbol_count)
+      : in_(records), symbol_count_(symbol_count) {}
+
+  Result<std::vector<std::byte>> Encode();
+
+ private:
+  struct Plan {
+    uint64_t delta = 0;
+    uint16_t value = kEntryEscape;
+    uint8_t shared = 0;
+  };
+
+  void MakePlans();
+  void PlanAddresses();
+  void PlanNames();
+  void MakeRuns();
+  bool NewRunPays(size_t index, char letter) const;
+  void CodeValues();
+  void WriteEscape(const MapRecord& record, uint64_t delta);
+  Status WriteBlocks();
+  Status FinishOffsets(const std::vector<uint64_t>& offsets);
+  template <typename T>
+  void Append(MapSectionId id, const std::vector<T>& items);
+  void AppendModules();
+
+  const MapRecords& in_;
+  size_t symbol_count_;
+  std::vector<Plan> plans_;
+  std::vector<uint32_t> block_starts_;
+  std::vector<MapSegment> segments_;
+  std::vector<MapRun> runs_;
+  ValueCoder entry_code_{size_t{kEntryEscape} + 1};
+  ValueCoder shared_code_{kMaxShared + 1};
+  TokenCoder token_code_;
+  BitWriter blocks_;
+  MapHeader header_ = {};
+  std::vector<std::byte> out_;
+};
+
+void MapEncoder::PlanAddresses() {
+  const auto& records = in_.records;
+  const auto start_of = [&](size_t i) {
+    const bool prefixed = records[i].Has(MapRecord::kPrefixed);
+    return records[i].address - (prefixed ? in_.prefix_distance : 0);
+  };
+  size_t group = 0;
+  uint64_t previous = 0;
+  for (size_t i = 0; i < records.size(); ++i) {
+    const MapRecord& record = records[i];
+    if (record.address != records[group].address) group = i;
+    if (i % kBlockEntries == 0) {
+      const uint64_t start = start_of(group);
+      if (segments_.empty() || start - segments_.back().base >
+                                   std::numeric_limits<uint32_t>::max()) {
+        segments_.push_back(
+            {static_cast<uint32_t>(i / kBlockEntries), 0, start});
+      }
+      block_starts_.push_back(
+          static_cast<uint32_t>(start - segments_.back().base));
+      previous = start;
+    }
+    plans_[i].delta = record.address - previous;
+    previous = record.address;
+  }
+}
+
+void MapEncoder::PlanNames() {
+  const auto& records = in_.records;
+  const MapRecord* before = nullptr;
+  for (size_t i = 0; i < records.size(); ++i) {
+    const MapRecord& record = records[i];
+    if (i % kBlockEntries == 0) before = nullptr;
+    if (record.Has(MapRecord::kGap)) continue;
+    const uint32_t* tokens = in_.tokens.data() + record.first_token;
+    uint32_t shared = 0;
+    if (before != nullptr) {
+      const uint32_t most =
+          std::min({record.token_count - 1, before->token_count, kMaxShared});
+      const uint32_t* other = in_.tokens.data() + before->first_token;
+      while (shared < most && tokens[shared] == other[shared]) ++shared;
+    }
+    plans_[i].shared = static_cast<uint8_t>(shared);
+    shared_code_.Count(static_cast<uint16_t>(shared));
+    for (uint32_t t = shared; t < record.token_count; ++t) {
+      token_code_.Count(tokens[t]);
+    }
+    before = &record;
+  }
+}
+
+bool MapEncoder::NewRunPays(size_t index, char letter) const {
+  const auto& records = in_.records;
+  if (index + kNewRunEntries > records.size()) return false;
+  const uint32_t module = records[index].module();
+  return std::all_of(
+      records.begin() + static_cast<ptrdiff_t>(index),
+      records.begin() + static_cast<ptrdiff_t>(index) + kNewRunEntries,
+      [&](const MapRecord& record) {
+        return record.module() == module && ToLower(record.type()) == letter;
+      });
+}
+
+void MapEncoder::MakeRuns() {
+  const auto& records = in_.records;
+  uint32_t module = 0;
+  char letter = 't';
+  runs_.push_back({0, static_cast<uint32_t>(letter)});
+  for (size_t i = 0; i < records.size(); ++i) {
+    const MapRecord& record = records[i];
+    if (record.Has(MapRecord::kGap)) continue;
+    const char own = ToLower(record.type());
+    const bool other_letter = IsLetter(record.type()) && own != letter;
+    if (record.module() != module || (other_letter && NewRunPays(i, own))) {
+      module = record.module();
+      if (other_letter) letter = own;
+      if (runs_.back().first_entry == i) runs_.pop_back();
+      runs_.push_back({static_cast<uint32_t>(i),
+                       module << 8 | static_cast<uint8_t>(letter)});
+    }
+    if (own != letter || !IsLetter(record.type()) ||
+        plans_[i].delta > kMaxListedDelta) {
+      continue;
+    }
+    const bool upper = record.type() != own;
+    plans_[i].value = static_cast<uint16_t>(
+        plans_[i].delta << kEntryDeltaShift | (upper ? kEntryUpper : 0) |
+        (record.Has(MapRecord::kPrefixed) ? kEntryPrefixed : 0));
+  }
+}
+
+void MapEncoder::CodeValues() {
+  for (const Plan& plan : plans_) entry_code_.Count(plan.value);
+  // A value that occurs once costs more in the list than after an escape.
+  for (Plan& plan : plans_) {
+    if (plan.value == kEntryEscape || entry_code_.weight(plan.value) > 1) {
+      continue;
+    }
+    entry_code_.set_weight(plan.value, 0);
+    entry_code_.Count(kEntryEscape);
+    plan.value = kEntryEscape;
+  }
+  entry_code_.Finish();
+  shared_code_.Finish();
+}
+
+void MapEncoder::WriteEscape(const MapRecord& record, uint64_t delta) {
+  const bool gap = record.Has(MapRecord::kGap);
+  blocks_.Write(gap ? 0 : static_cast<uint8_t>(record.type()), kEscapeTypeBits);
+  blocks_.Write(record.Has(MapRecord::kPrefixed) ? 1 : 0, 1);
+  const auto width = static_cast<unsigned>(std::bit_width(delta));
+  blocks_.Write(width, kEscapeWidthBits);
+  const unsigned high_bits = width > 32 ? width - 32 : 0;
+  if (high_bits > 0) {
+    blocks_.Write(static_cast<uint32_t>(delta >> 32), high_bits);
+  }
+  blocks_.Write(static_cast<uint32_t>(delta), width - high_bits);
+}
+
+Status MapEncoder::WriteBlocks() {
+  std::vector<uint64_t> offsets;
+  for (size_t i = 0; i < plans_.size(); ++i) {
+    const MapRecord& record = in_.records[i];
+    const Plan& plan = plans_[i];
+    if (i % kBlockEntries == 0) {
+      blocks_.Align();
+      offsets.push_back(blocks_.byte_count());
+    }
+    entry_code_.Write(plan.value, blocks_);
+    if (plan.value == kEntryEscape) WriteEscape(record, plan.delta);
+    if (record.Has(MapRecord::kGap)) continue;
+    shared_code_.Write(plan.shared, blocks_);
+    for (uint32_t t = plan.shared; t < record.token_count; ++t) {
+      token_code_.Write(in_.tokens[record.first_token + t], blocks_);
+    }
+  }
+  blocks_.Align();
+  if (blocks_.byte_count() >
+      std::numeric_limits<uint32_t>::max() - kBitStreamPadding) {
+    return Fail(ErrorCode::kLimit, "more than 4 GiB of names");
+  }
+  for (size_t i = 0; i < kBitStreamPadding; ++i) blocks_.Write(0, 8);
+  return FinishOffsets(offsets);
+}
+
+Status MapEncoder::FinishOffsets(const std::vector<uint64_t>& offsets) {
+  std::vector<uint32_t> whole;
+  std::vector<uint32_t> fine;
+  for (size_t block = 0; block < offsets.size(); ++block) {
+    if (block % kBlocksPerOffset == 0) {
+      whole.push_back(static_cast<uint32_t>(offsets[block]));
+    }
+    fine.push_back(static_cast<uint32_t>(offsets[block]) - whole.back());
+  }
+  Append(MapSectionId::kWholeOffsets, whole);
+  const bool narrow = std::ranges::all_of(fine, [](uint32_t offset) {
+    return offset <= std::numeric_limits<uint16_t>::max();
+  });
+  header_.fine_offset_bytes = narrow ? sizeof(uint16_t) : sizeof(uint32_t);
+  if (narrow) {
+    Append(MapSectionId::kFineOffsets,
+           std::vector<uint16_t>(fine.begin(), fine.end()));
+  } else {
+    Append(MapSectionId::kFineOffsets, fine);
+  }
+  return {};
+}
+
+template <typename T>
+void MapEncoder::Append(MapSectionId id, const std::vector<T>& items) {
+  const size_t size = items.size() * sizeof(T);
+  header_.sections[static_cast<size_t>(id)] = {
+      static_cast<uint32_t>(out_.size()), static_cast<uint32_t>(size)};
+  const size_t at = out_.size();
+  out_.resize((at + size + 3) / 4 * 4);
+  if (size > 0) std::memcpy(out_.data() + at, items.data(), size);
+}
+
+void MapEncoder::AppendModules() {
+  std::vector<uint32_t> ends;
+  std::string names;
+  for (const std::string& module : in_.modules) {
+    names += module;
+    ends.push_back(static_cast<uint32_t>(names.size()));
+  }
+  const auto count = static_cast<uint32_t>(ends.size());
+  std::vector<std::byte> section((1 + ends.size()) * sizeof(uint32_t) +
+                                 names.size());
+  std::memcpy(section.data(), &count, sizeof count);
+  std::memcpy(section.data() + sizeof count, ends.data(),
+              ends.size() * sizeof(uint32_t));
+  std::memcpy(section.data() + (1 + ends.size()) * sizeof(uint32_t),
+              names.data(), names.size());
+  Append(MapSectionId::kModules, section);
+}
+
+void MapEncoder::MakePlans() {
+  plans_.resize(in_.records.size());
+  PlanAddresses();
+  MakeRuns();
+  PlanNames();
+  CodeValues();
+}
+
+Result<std::vector<std::byte>> MapEncoder::Encode() {
+  out_.resize(sizeof(MapHeader));
+  token_code_.Prepare(in_.interner);
+  MakePlans();
+  if (auto ok = token_code_.Finish(); !ok) return Fail(ok.error());
+  if (auto ok = WriteBlocks(); !ok) return Fail(ok.error());
+  Append(MapSectionId::kBlocks, blocks_.bytes());
+  Append(MapSectionId::kBlockStarts, block_starts_);
+  Append(MapSectionId::kSegments, segments_);
+  Append(MapSectionId::kRuns, runs_);
+  AppendModules();
+  Append(MapSectionId::kEntryValues, entry_code_.values());
+  Append(MapSectionId::kClasses, token_code_.classes());
+  Append(MapSectionId::kClassIndex, token_code_.class_index());
+  Append(MapSectionId::kCharacters, token_code_.characters());
+  out_.resize((out_.size() + 7) / 8 * 8);
+
+  header_.magic = kMapMagic;
+  header_.version = kMapVersion;
+  header_.byte_order = kMapByteOrder;
+  header_.header_bytes = sizeof(MapHeader);
+  header_.file_bytes = out_.size();
+  header_.symbol_count = static_cast<uint32_t>(symbol_count_);
+  header_.entry_count = static_cast<uint32_t>(in_.records.size());
+  header_.max_name_bytes = in_.max_name_bytes;
+  header_.prefix_distance = in_.prefix_distance;
+  header_.token_lengths = token_code_.counts();
+  header_.ender_lengths = token_code_.ender_counts();
+  header_.entry_lengths = entry_code_.counts();
+  header_.shared_lengths = shared_code_.counts();
+  std::ranges::copy(shared_code_.values(), header_.shared_values.begin());
+  header_.alphabet5 = token_code_.alphabet5();
+  header_.alphabet6 = token_code_.alphabet6();
+  std::memcpy(out_.data(), &header_, sizeof header_);
+  header_.checksum = MapChecksum(out_);
+  std::memcpy(out_.data(), &header_, sizeof header_);
+  return std::move(out_);
+}
+
+}  // namespace
+
+Result<std::vector<std::byte>> EncodeMap(const MapRecords& records,
+                                         size_t symbol_count) {
+  return MapEncoder(records, symbol_count).Encode();
+}
+
+}  // namespace ksym

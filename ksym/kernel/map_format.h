@@ -1,0 +1,134 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "ksym/kernel/prefix_code.h"
+
+namespace ksym {
+
+// The compact map's bytes; docs/kallsyms.md describes them. Little endian.
+
+inline constexpr std::array<char, 8> kMapMagic = {'K', 'S', 'Y', 'M',
+                                                  'M', 'A', 'P', '\n'};
+inline constexpr uint16_t kMapVersion = 1;
+inline constexpr uint16_t kMapByteOrder = 0x0102;
+
+// Entries of one block: a lookup decodes half of them on average.
+inline constexpr uint32_t kBlockEntries = 16;
+// Leading tokens that a name can share with the one before it.
+inline constexpr uint32_t kMaxShared = 15;
+// Blocks between two whole offsets.
+inline constexpr uint32_t kBlocksPerOffset = 16;
+// Ranks between two entries of the class index.
+inline constexpr uint32_t kRanksPerClassIndex = 16;
+// Longest text of one token; longer words are cut into several.
+inline constexpr size_t kMaxTokenText = 63;
+
+// How a token ends. The order is the order within one code length: enders
+// come first, so that a rank alone tells whether the name goes on.
+enum class TokenEnd : uint8_t {
+  kEndOfName,
+  kNothing,  // a word that was cut
+  kUnderscore,
+  kDot,
+  kTwoUnderscores,
+};
+inline constexpr size_t kTokenEndCount = 5;
+constexpr std::string_view TokenEndText(TokenEnd end) {
+  constexpr std::string_view kTexts[kTokenEndCount] = {"", "", "_", ".", "__"};
+  return kTexts[static_cast<size_t>(end)];
+}
+
+// Consecutive ranks whose tokens have the same length and shape; their texts
+// lie one after another.
+struct TokenClass {
+  uint32_t first_rank;
+  uint32_t first_bit;  // in the character section
+  uint16_t text_length;
+  TokenEnd end;
+  uint8_t bits_per_char;  // 5, 6: an index into an alphabet; 8: the byte
+};
+static_assert(sizeof(TokenClass) == 12);
+
+// Blocks whose starts are given relative to `base`.
+struct MapSegment {
+  uint32_t first_block;
+  uint32_t reserved;
+  uint64_t base;
+};
+static_assert(sizeof(MapSegment) == 16);
+
+// Consecutive entries with the same module and type letter.
+struct MapRun {
+  uint32_t first_entry;
+  uint32_t module_and_letter;  // module << 8 | lower-case letter
+};
+static_assert(sizeof(MapRun) == 8);
+
+// Values of the entry code. An entry's delta to its predecessor's address, its
+// case and whether it has a padding symbol are one value; what does not fit,
+// or is too rare to be listed, follows an escape.
+inline constexpr uint16_t kEntryUpper = 1;
+inline constexpr uint16_t kEntryPrefixed = 2;
+inline constexpr unsigned kEntryDeltaShift = 2;
+inline constexpr uint16_t kEntryEscape = 0xffff;
+inline constexpr uint64_t kMaxListedDelta =
+    (kEntryEscape >> kEntryDeltaShift) - 1;
+// After an escape: type (8 bits; 0 = a gap, which has no name), prefixed (1),
+// number of bits of the delta (7), the delta.
+inline constexpr unsigned kEscapeTypeBits = 8;
+inline constexpr unsigned kEscapeWidthBits = 7;
+
+struct MapSection {
+  uint32_t offset;
+  uint32_t size;
+};
+
+enum class MapSectionId : uint8_t {
+  kBlocks,        // the entries, bit stream; ends with kBitStreamPadding
+  kBlockStarts,   // uint32_t per block
+  kWholeOffsets,  // uint32_t per kBlocksPerOffset blocks
+  kFineOffsets,   // uint16_t or uint32_t per block
+  kSegments,      // MapSegment
+  kRuns,          // MapRun
+  kModules,       // uint32_t count, uint32_t ends[count], names
+  kEntryValues,   // uint16_t per rank of the entry code
+  kClasses,       // TokenClass
+  kClassIndex,    // uint16_t per kRanksPerClassIndex ranks
+  kCharacters,    // bit stream; ends with kBitStreamPadding
+};
+inline constexpr size_t kMapSectionCount = 11;
+
+struct MapHeader {
+  std::array<char, 8> magic;
+  uint16_t version;
+  uint16_t byte_order;
+  uint32_t header_bytes;
+  uint64_t file_bytes;
+  uint64_t checksum;  // of the whole buffer, with 0 in this field
+  uint32_t symbol_count;
+  uint32_t entry_count;
+  uint32_t max_name_bytes;  // of an entry
+  uint32_t prefix_distance;
+  uint32_t fine_offset_bytes;  // 2 or 4
+  uint32_t reserved;
+  std::array<MapSection, kMapSectionCount> sections;
+  CodeLengthCounts token_lengths;
+  CodeLengthCounts ender_lengths;  // of them: words that end the name
+  CodeLengthCounts entry_lengths;
+  CodeLengthCounts shared_lengths;
+  std::array<uint8_t, kMaxShared + 1> shared_values;
+  std::array<char, 32> alphabet5;
+  std::array<char, 64> alphabet6;
+};
+static_assert(sizeof(MapHeader) % 8 == 0);
+
+// FNV-1a over 64-bit words, the last one filled up with zeros, taking the
+// header's checksum field as zero. Any change of one word changes it.
+uint64_t MapChecksum(std::span<const std::byte> bytes);
+
+}  // namespace ksym

@@ -1,0 +1,241 @@
+#include "ksym/kernel/map_records.h"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+
+#include "ksym/kernel/symbol_order.h"
+
+namespace ksym {
+namespace {
+
+constexpr uint64_t kPageBytes = 4096;
+constexpr uint64_t kMaxAddress = std::numeric_limits<uint64_t>::max();
+// Records looked at to find a padding symbol's function: aliases of one
+// address are few, and a hostile table must not make this quadratic.
+constexpr size_t kMaxPairSteps = 64;
+
+bool AddressLess(const MapRecord& a, const MapRecord& b) {
+  return a.address < b.address;
+}
+
+// The first page boundary after the address, or the largest address.
+uint64_t PageEnd(uint64_t address) {
+  const uint64_t page = address / kPageBytes * kPageBytes;
+  return page > kMaxAddress - kPageBytes ? kMaxAddress : page + kPageBytes;
+}
+
+}  // namespace
+
+void MapRecords::Arrange() {
+  SortByAddress();
+  PairPadding();
+  SortAliases();
+  SplitUnsafePairs();
+  InsertGaps();
+}
+
+std::string MapRecords::NameOf(const MapRecord& record) const {
+  std::string name;
+  if (record.Has(MapRecord::kPadding)) name = kPaddingPrefix;
+  interner.Render({tokens.data() + record.first_token, record.token_count},
+                  name);
+  return name;
+}
+
+bool MapRecords::SameName(const MapRecord& a, const MapRecord& b) const {
+  return a.token_count == b.token_count &&
+         std::equal(tokens.begin() + a.first_token,
+                    tokens.begin() + a.first_token + a.token_count,
+                    tokens.begin() + b.first_token);
+}
+
+void MapRecords::SortByAddress() {
+  if (!std::ranges::is_sorted(records, AddressLess)) {
+    std::ranges::stable_sort(records, AddressLess);
+  }
+}
+
+void MapRecords::PairPadding() {
+  size_t dead = 0;
+  for (size_t i = 0; i < records.size(); ++i) {
+    MapRecord& padding = records[i];
+    if (!padding.Has(MapRecord::kPadding)) continue;
+    for (size_t step = 1; step <= kMaxPairSteps; ++step) {
+      if (i + step == records.size()) break;
+      MapRecord& function = records[i + step];
+      const uint64_t distance = function.address - padding.address;
+      if (distance > prefix_distance) break;
+      if (distance != prefix_distance || distance == 0 ||
+          function.kind != padding.kind ||
+          (function.flags & (MapRecord::kPrefixed | MapRecord::kPadding)) !=
+              0 ||
+          !SameName(padding, function)) {
+        continue;
+      }
+      function.flags |= MapRecord::kPrefixed;
+      padding.flags |= MapRecord::kDead;
+      ++dead;
+      break;
+    }
+  }
+  if (dead == 0) return;
+  std::erase_if(records,
+                [](const MapRecord& r) { return r.Has(MapRecord::kDead); });
+}
+
+size_t MapRecords::GroupEnd(size_t begin) const {
+  size_t end = begin + 1;
+  while (end < records.size() &&
+         records[end].address == records[begin].address) {
+    ++end;
+  }
+  return end;
+}
+
+void MapRecords::SortGroup(size_t begin, size_t end) {
+  struct Named {
+    std::string name;
+    MapRecord record;
+  };
+  std::vector<Named> group;
+  for (size_t i = begin; i < end; ++i) {
+    group.push_back({NameOf(records[i]), records[i]});
+  }
+  std::ranges::stable_sort(group, [&](const Named& a, const Named& b) {
+    const AliasKey key_a = {a.name, a.record.type()};
+    const AliasKey key_b = {b.name, b.record.type()};
+    if (AliasBefore(key_a, key_b)) return true;
+    if (AliasBefore(key_b, key_a)) return false;
+    return modules[a.record.module()] < modules[b.record.module()];
+  });
+  for (size_t i = begin; i < end; ++i) records[i] = group[i - begin].record;
+}
+
+void MapRecords::SortAliases() {
+  for (size_t begin = 0; begin < records.size();) {
+    const size_t end = GroupEnd(begin);
+    if (end - begin > 1) SortGroup(begin, end);
+    begin = end;
+  }
+}
+
+bool MapRecords::PairIsSafe(size_t begin, size_t end) const {
+  // A lookup in the padding must reach this group's first name, and padding
+  // that is split off elsewhere must not come to lie in this one.
+  const uint64_t address = records[begin].address;
+  if (!records[begin].Has(MapRecord::kPrefixed)) return false;
+  if (begin > 0 && records[begin - 1].address >= address - prefix_distance) {
+    return false;
+  }
+  return end == records.size() ||
+         records[end].address - address >= prefix_distance;
+}
+
+void MapRecords::SplitUnsafePairs() {
+  const size_t paired = records.size();
+  std::vector<MapRecord> split;
+  for (size_t begin = 0; begin < paired;) {
+    const size_t end = GroupEnd(begin);
+    const bool safe = PairIsSafe(begin, end);
+    for (size_t i = begin; i < end && !safe; ++i) {
+      MapRecord& record = records[i];
+      if (!record.Has(MapRecord::kPrefixed)) continue;
+      record.flags &= static_cast<uint8_t>(~MapRecord::kPrefixed);
+      MapRecord padding = record;
+      padding.address -= prefix_distance;
+      padding.flags = MapRecord::kPadding;
+      split.push_back(padding);
+    }
+    begin = end;
+  }
+  // What stays a symbol of its own gets its whole name. Padding symbols that
+  // never had a function are among the records already.
+  std::ranges::stable_sort(split, AddressLess);
+  records.insert(records.end(), split.begin(), split.end());
+  std::ranges::inplace_merge(
+      records, records.begin() + static_cast<ptrdiff_t>(paired), AddressLess);
+  for (MapRecord& record : records) {
+    if (!record.Has(MapRecord::kPadding)) continue;
+    const std::string name = NameOf(record);
+    record.flags = 0;
+    record.first_token = static_cast<uint32_t>(tokens.size());
+    interner.Tokenize(name, tokens);
+    record.token_count =
+        static_cast<uint32_t>(tokens.size()) - record.first_token;
+    max_name_bytes =
+        std::max(max_name_bytes, static_cast<uint32_t>(name.size()));
+  }
+  if (!split.empty()) SortAliases();
+}
+
+bool MapRecords::EndsText(size_t begin, size_t end) const {
+  bool ends = false;
+  for (size_t i = begin; i < end; ++i) {
+    ends = ends || records[i].Has(MapRecord::kTextEnd);
+  }
+  if (!ends) return false;
+  return std::all_of(records.begin() + static_cast<ptrdiff_t>(begin),
+                     records.begin() + static_cast<ptrdiff_t>(end),
+                     [&](const MapRecord& record) {
+                       return !IsTextType(record.type()) ||
+                              IsSectionMark(NameOf(record));
+                     });
+}
+
+uint64_t MapRecords::BoundOf(size_t last, size_t next) const {
+  const MapRecord& record = records[last];
+  const uint64_t address = record.address;
+  uint64_t bound = kMaxAddress;
+  const bool other_module =
+      next == records.size() || records[next].module() != record.module();
+  if (next < records.size()) {
+    const MapRecord& after = records[next];
+    bound =
+        after.address - (after.Has(MapRecord::kPrefixed) ? prefix_distance : 0);
+    // A module's code and data are on different pages.
+    if (!other_module && !modules[record.module()].empty() &&
+        IsTextType(record.type()) && !IsTextType(after.type())) {
+      const uint64_t page = bound / kPageBytes * kPageBytes;
+      if (page > address) bound = page;
+    }
+  }
+  if (!other_module) return bound;
+  const auto extent = std::ranges::upper_bound(
+      extents, address, {}, &std::pair<uint64_t, uint64_t>::first);
+  if (extent != extents.begin() && std::prev(extent)->second > address) {
+    return std::min(bound, std::prev(extent)->second);
+  }
+  return std::min(bound, PageEnd(address));
+}
+
+void MapRecords::InsertGaps() {
+  std::ranges::sort(extents);
+  std::vector<MapRecord> gaps;
+  for (size_t begin = 0; begin < records.size();) {
+    const size_t end = GroupEnd(begin);
+    MapRecord gap;
+    gap.flags = MapRecord::kGap;
+    if (EndsText(begin, end)) {
+      gap.address = records[begin].address;
+      gaps.push_back(gap);
+    } else {
+      gap.address = BoundOf(begin, end);
+      const bool reached =
+          end < records.size() &&
+          gap.address ==
+              records[end].address - (records[end].Has(MapRecord::kPrefixed)
+                                          ? prefix_distance
+                                          : 0);
+      if (!reached && gap.address != kMaxAddress) gaps.push_back(gap);
+    }
+    begin = end;
+  }
+  // In front of the symbols of the same address.
+  std::vector<MapRecord> merged;
+  merged.reserve(records.size() + gaps.size());
+  std::ranges::merge(gaps, records, std::back_inserter(merged), AddressLess);
+  records = std::move(merged);
+}
+
+}  // namespace ksym

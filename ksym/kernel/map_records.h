@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ksym/kernel/token_interner.h"
+
+namespace ksym {
+
+// A symbol while a map is being built.
+struct MapRecord {
+  enum Flag : uint8_t {
+    kPrefixed = 1,  // has a padding symbol of the same name, type and module
+    kPadding = 2,   // is one: the tokens are the name without `__pfx_`
+    kTextEnd = 4,   // `_etext` or `_einittext`
+    kGap = 8,       // no symbol: nothing lives from here on
+    kDead = 16,     // merged into another record
+  };
+
+  uint64_t address = 0;
+  uint32_t first_token = 0;
+  uint32_t token_count = 0;
+  uint32_t kind = 0;  // module << 8 | type
+  uint8_t flags = 0;
+
+  uint32_t module() const { return kind >> 8; }
+  char type() const { return static_cast<char>(kind & 0xff); }
+  bool Has(Flag flag) const { return (flags & flag) != 0; }
+};
+
+// All symbols of a map being built, and the steps from the order of the input
+// to the order of the map.
+struct MapRecords {
+  TokenInterner interner;
+  std::vector<uint32_t> tokens;
+  std::vector<MapRecord> records;
+  std::vector<std::string> modules;
+  // Ends of module memory: (start, end), sorted.
+  std::vector<std::pair<uint64_t, uint64_t>> extents;
+  // Bytes from a padding symbol to its function; 0: no pair has been seen.
+  uint32_t prefix_distance = 0;
+  uint32_t max_name_bytes = 0;
+
+  // Does all of the below, in this order.
+  void Arrange();
+
+ private:
+  void SortByAddress();
+  // Merges padding records with their functions.
+  void PairPadding();
+  // Sorts records of one address by the alias rule.
+  void SortAliases();
+  // Splits pairs again whose padding answers for another symbol's bytes too.
+  void SplitUnsafePairs();
+  // Ends sections and modules with gap records.
+  void InsertGaps();
+
+  std::string NameOf(const MapRecord& record) const;
+  bool SameName(const MapRecord& a, const MapRecord& b) const;
+  size_t GroupEnd(size_t begin) const;
+  void SortGroup(size_t begin, size_t end);
+  bool PairIsSafe(size_t begin, size_t end) const;
+  bool EndsText(size_t begin, size_t end) const;
+  uint64_t BoundOf(size_t last, size_t next) const;
+};
+
+}  // namespace ksym

@@ -1,0 +1,126 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+
+#include "ksym/base/result.h"
+#include "ksym/kernel/bit_stream.h"
+#include "ksym/kernel/map_format.h"
+#include "ksym/kernel/prefix_code.h"
+
+namespace ksym {
+
+// Where a reader of the entries stands: what one entry says, and what the next
+// one refers to. A value; copy it to come back to the same entry.
+struct MapEntry {
+  uint32_t index = 0;     // of this entry in the map
+  uint64_t next_bit = 0;  // where the next one starts, within a block
+  uint64_t address = 0;
+  uint8_t explicit_type = 0;  // 0: the run's letter, with `upper`
+  bool upper = false;
+  bool prefixed = false;  // has a padding symbol prefix_distance before it
+  bool gap = false;       // not a symbol: nothing lives from here on
+  // The first tokens of the name; the others are read from tail_bit.
+  uint32_t token_count = 0;
+  bool has_tail = false;
+  uint64_t tail_bit = 0;
+  std::array<uint32_t, kMaxShared> tokens;
+};
+
+// The parts of a compact map and the decoding of one entry. Borrows the bytes.
+// Decoding is safe on any bytes that Parse accepted: no read outside of them,
+// no endless loop; what is damaged within the bit streams ends in `false`.
+class MapTables {
+ public:
+  // Checks header, checksum, every section's bounds and every index that
+  // decoding follows. O(bytes).
+  static Result<MapTables> Parse(std::span<const std::byte> bytes);
+
+  const MapHeader& header() const { return header_; }
+  uint32_t block_count() const { return block_count_; }
+  std::span<const std::byte> section(MapSectionId id) const {
+    const MapSection s = header_.sections[static_cast<size_t>(id)];
+    return bytes_.subspan(s.offset, s.size);
+  }
+
+  // The address from which the block answers: its first entry's, or that of
+  // the entry's padding.
+  uint64_t BlockStart(uint32_t block) const;
+  // The last block that starts at or before the address; block_count() if
+  // none does.
+  uint32_t FindBlock(uint64_t address) const;
+  // The first block with the same start.
+  uint32_t FirstBlockOfStart(uint32_t block) const;
+  // The start of the first block after this one that starts later, or the
+  // largest address.
+  uint64_t NextStart(uint32_t block) const;
+
+  // Decodes the block's first entry.
+  bool ReadFirst(uint32_t block, MapEntry& entry) const;
+  // Decodes the next entry, in the same block or the next one; false at the
+  // end of the map as well.
+  bool ReadNext(MapEntry& entry) const;
+  // True when the entry is the last one of its block.
+  bool LastOfBlock(const MapEntry& entry) const {
+    return entry.index + 1 == header_.entry_count ||
+           (entry.index + 1) % kBlockEntries == 0;
+  }
+
+  struct Kind {
+    std::string_view module;
+    char type;
+  };
+  Kind KindOf(const MapEntry& entry) const;
+  // Writes the entry's name to `out`, which has max_name_bytes of room. An
+  // empty view for a damaged name.
+  std::string_view RenderName(const MapEntry& entry, char* out) const;
+
+ private:
+  struct Rendering;
+
+  Status ParseSections();
+  Status ParseCodes();
+  Status CheckBlocks();
+  Status CheckClasses() const;
+  Status CheckSegments() const;
+  Status CheckRuns() const;
+  Status CheckModules() const;
+
+  template <typename T>
+  T Load(MapSectionId id, size_t index) const {
+    T value;
+    std::memcpy(&value, pointers_[static_cast<size_t>(id)] + index * sizeof(T),
+                sizeof(T));
+    return value;
+  }
+  template <typename T>
+  size_t CountOf(MapSectionId id) const {
+    return section(id).size() / sizeof(T);
+  }
+  uint64_t BlockBit(uint32_t block) const;
+  uint64_t SegmentBase(uint32_t block) const;
+  bool ReadEntry(MapEntry& entry) const;
+  bool ReadEscape(MapEntry& entry) const;
+  bool ReadName(MapEntry& entry) const;
+  bool RenderToken(uint32_t rank, Rendering& to) const;
+  std::string_view ModuleName(uint32_t module) const;
+
+  std::span<const std::byte> bytes_;
+  std::array<const std::byte*, kMapSectionCount> pointers_ = {};
+  MapHeader header_ = {};
+  uint32_t block_count_ = 0;
+  uint32_t segment_count_ = 0;
+  uint64_t entry_bits_ = 0;  // valid bits of kBlocks
+  // Absent (no code words) when the map has no entries.
+  PrefixDecoder token_code_;
+  PrefixDecoder entry_code_;
+  PrefixDecoder shared_code_;
+  // Ranks of this length below the limit end the name.
+  std::array<uint32_t, kMaxCodeBits + 1> ender_limit_ = {};
+};
+
+}  // namespace ksym

@@ -1,0 +1,129 @@
+#include "ksym/kernel/prefix_code.h"
+
+#include <algorithm>
+#include <cassert>
+#include <functional>
+
+namespace ksym {
+namespace {
+
+// Depths of Huffman's tree over ascending weights, by two queues: leaves, and
+// inner nodes in the order they are made, which is ascending as well.
+std::vector<uint32_t> TreeDepths(std::span<const uint64_t> ascending) {
+  const size_t n = ascending.size();
+  std::vector<uint64_t> weight(ascending.begin(), ascending.end());
+  weight.reserve(2 * n - 1);
+  std::vector<uint32_t> parent(2 * n - 1);
+  size_t leaf = 0;
+  size_t inner = n;
+  while (weight.size() < 2 * n - 1) {
+    uint64_t sum = 0;
+    for (int child = 0; child < 2; ++child) {
+      const bool take_leaf =
+          leaf < n && (inner >= weight.size() || weight[leaf] <= weight[inner]);
+      const size_t node = take_leaf ? leaf++ : inner++;
+      parent[node] = static_cast<uint32_t>(weight.size());
+      sum += weight[node];
+    }
+    weight.push_back(sum);
+  }
+  std::vector<uint32_t> depth(2 * n - 1);
+  for (size_t node = 2 * n - 2; node-- > 0;) {
+    depth[node] = depth[parent[node]] + 1;
+  }
+  depth.resize(n);
+  return depth;
+}
+
+// Cuts depths to kMaxCodeBits and restores the Kraft sum by lengthening the
+// deepest words that still can be. `depth` is descending (rarest first).
+void LimitDepths(std::vector<uint32_t>& depth) {
+  uint64_t used = 0;
+  for (uint32_t& d : depth) {
+    d = std::min(d, kMaxCodeBits);
+    used += uint64_t{1} << (kMaxCodeBits - d);
+  }
+  constexpr uint64_t kSpace = uint64_t{1} << kMaxCodeBits;
+  // One bit more for the rarest word that is not at the limit yet.
+  for (auto at = depth.begin(); used > kSpace;) {
+    if (*at == kMaxCodeBits) {
+      ++at;
+      continue;
+    }
+    used -= uint64_t{1} << (kMaxCodeBits - *at - 1);
+    ++*at;
+  }
+  // Lengthening may have overshot; give the space back, commonest first.
+  for (size_t i = depth.size(); i-- > 0 && used < kSpace;) {
+    while (depth[i] > 1 &&
+           used + (uint64_t{1} << (kMaxCodeBits - depth[i])) <= kSpace) {
+      used += uint64_t{1} << (kMaxCodeBits - depth[i]);
+      --depth[i];
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<uint8_t> MakeCodeLengths(std::span<const uint32_t> weights) {
+  // Weight above, symbol below: sorts by weight, ties by symbol.
+  std::vector<uint64_t> order;
+  order.reserve(weights.size());
+  for (size_t i = 0; i < weights.size(); ++i) {
+    if (weights[i] != 0) order.push_back(uint64_t{weights[i]} << 32 | i);
+  }
+  assert(order.size() >= 2 && order.size() <= kMaxCodeSymbols);
+  std::ranges::sort(order);
+  std::vector<uint64_t> ascending(order.size());
+  std::ranges::transform(order, ascending.begin(),
+                         [](uint64_t item) { return item >> 32; });
+  std::vector<uint32_t> depth = TreeDepths(ascending);
+  std::ranges::sort(depth, std::greater<>());
+  LimitDepths(depth);
+  std::vector<uint8_t> lengths(weights.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    lengths[static_cast<uint32_t>(order[i])] = static_cast<uint8_t>(depth[i]);
+  }
+  return lengths;
+}
+
+std::vector<CodeWord> MakeCodeWords(const CodeLengthCounts& counts) {
+  std::vector<CodeWord> words;
+  uint32_t next = 0;
+  for (unsigned length = 1; length <= kMaxCodeBits; ++length) {
+    next <<= 1;
+    for (uint32_t i = 0; i < counts[length]; ++i) {
+      words.push_back({next++, static_cast<uint8_t>(length)});
+    }
+  }
+  return words;
+}
+
+Result<PrefixDecoder> PrefixDecoder::Make(const CodeLengthCounts& counts) {
+  PrefixDecoder decoder;
+  uint64_t end = 0;  // first window after the words so far, left-justified
+  for (unsigned length = 1; length <= kMaxCodeBits; ++length) {
+    const uint64_t step = uint64_t{1} << (32 - length);
+    const uint64_t begin = end;
+    end += step * counts[length];
+    if (end > uint64_t{1} << 32) {
+      return Fail(ErrorCode::kCorrupt, "code words overlap");
+    }
+    decoder.first_rank_[length] = decoder.symbol_count_;
+    decoder.rank_bias_[length] =
+        static_cast<uint32_t>(decoder.symbol_count_ - (begin >> (32 - length)));
+    // With no word so far nothing can be decoded at this length; window 0
+    // passes, but then first_length_ does not lead here.
+    decoder.last_[length] = end == 0 ? 0 : static_cast<uint32_t>(end - 1);
+    for (uint64_t top = (begin + 0xffffff) >> 24; top << 24 < end; ++top) {
+      decoder.first_length_[top] = static_cast<uint8_t>(length);
+    }
+    decoder.symbol_count_ += counts[length];
+  }
+  if (end != uint64_t{1} << 32) {
+    return Fail(ErrorCode::kCorrupt, "code words leave gaps");
+  }
+  return decoder;
+}
+
+}  // namespace ksym

@@ -1,0 +1,117 @@
+#include "ksym/kernel/token_coder.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+namespace ksym {
+namespace {
+
+constexpr uint8_t kNotInAlphabet = 64;
+
+}  // namespace
+
+void TokenCoder::Prepare(const TokenInterner& tokens) {
+  tokens_ = &tokens;
+  weights_.resize(tokens.size());
+}
+
+void TokenCoder::ChooseAlphabets() {
+  std::array<uint32_t, 256> uses = {};
+  for (uint32_t id = 0; id < weights_.size(); ++id) {
+    if (weights_[id] == 0) continue;
+    for (const char c : tokens_->text(id)) ++uses[static_cast<uint8_t>(c)];
+  }
+  std::array<uint8_t, 256> order;
+  std::iota(order.begin(), order.end(), uint8_t{0});
+  std::ranges::stable_sort(
+      order, [&](uint8_t a, uint8_t b) { return uses[a] > uses[b]; });
+  char_index_.fill(kNotInAlphabet);
+  for (uint8_t i = 0; i < alphabet6_.size(); ++i) {
+    char_index_[order[i]] = i;
+    alphabet6_[i] = static_cast<char>(order[i]);
+  }
+  std::copy_n(alphabet6_.begin(), alphabet5_.size(), alphabet5_.begin());
+}
+
+uint8_t TokenCoder::BitsPerChar(uint32_t id) const {
+  uint8_t largest = 0;
+  for (const char c : tokens_->text(id)) {
+    largest = std::max(largest, char_index_[static_cast<uint8_t>(c)]);
+  }
+  if (largest < alphabet5_.size()) return 5;
+  return largest < alphabet6_.size() ? 6 : 8;
+}
+
+void TokenCoder::SortByRank(const std::vector<uint8_t>& lengths) {
+  // One integer per token, so that sorting does not look at the tokens:
+  // code length, end, bits per character, text length, id.
+  std::vector<uint64_t> keys;
+  for (uint32_t id = 0; id < lengths.size(); ++id) {
+    if (lengths[id] == 0) continue;
+    const uint64_t end = static_cast<uint64_t>(tokens_->end(id));
+    keys.push_back(uint64_t{lengths[id]} << 56 | end << 48 |
+                   uint64_t{BitsPerChar(id)} << 40 |
+                   uint64_t{tokens_->text(id).size()} << 32 | id);
+    ++counts_[lengths[id]];
+    if (tokens_->end(id) == TokenEnd::kEndOfName) ++ender_counts_[lengths[id]];
+  }
+  std::ranges::sort(keys);
+  const auto words = MakeCodeWords(counts_);
+  words_.resize(lengths.size());
+  for (size_t rank = 0; rank < keys.size(); ++rank) {
+    ranked_.push_back(static_cast<uint32_t>(keys[rank]));
+    words_[ranked_.back()] = words[rank];
+  }
+}
+
+Status TokenCoder::LayOut() {
+  for (uint32_t rank = 0; rank < ranked_.size(); ++rank) {
+    const uint32_t id = ranked_[rank];
+    const auto text = tokens_->text(id);
+    const TokenClass own = {
+        rank, static_cast<uint32_t>(characters_.bit_count()),
+        static_cast<uint16_t>(text.size()), tokens_->end(id), BitsPerChar(id)};
+    if (classes_.empty() || classes_.back().text_length != own.text_length ||
+        classes_.back().end != own.end ||
+        classes_.back().bits_per_char != own.bits_per_char) {
+      classes_.push_back(own);
+    }
+    if (rank % kRanksPerClassIndex == 0) {
+      class_index_.push_back(static_cast<uint16_t>(classes_.size() - 1));
+    }
+    for (const char c : text) {
+      const auto byte = static_cast<uint8_t>(c);
+      characters_.Write(own.bits_per_char == 8 ? byte : char_index_[byte],
+                        own.bits_per_char);
+    }
+    if (characters_.bit_count() > std::numeric_limits<uint32_t>::max()) {
+      return Fail(ErrorCode::kLimit, "more than 512 MiB of distinct tokens");
+    }
+  }
+  characters_.Align();
+  for (size_t i = 0; i < kBitStreamPadding; ++i) characters_.Write(0, 8);
+  return {};
+}
+
+Status TokenCoder::Finish() {
+  if (weights_.size() > kMaxCodeSymbols) {
+    return Fail(ErrorCode::kLimit, "more than " +
+                                       std::to_string(kMaxCodeSymbols) +
+                                       " distinct words in the names");
+  }
+  // A code needs two words at least; the second may never be written.
+  auto used = static_cast<size_t>(
+      std::ranges::count_if(weights_, [](uint32_t w) { return w != 0; }));
+  for (size_t id = 0; used < 2; ++id) {
+    if (weights_[id] != 0) continue;
+    weights_[id] = 1;
+    ++used;
+  }
+  const auto lengths = MakeCodeLengths(weights_);
+  ChooseAlphabets();
+  SortByRank(lengths);
+  return LayOut();
+}
+
+}  // namespace ksym

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "ksym/base/result.h"
+#include "ksym/kernel/bit_stream.h"
+#include "ksym/kernel/map_format.h"
+#include "ksym/kernel/prefix_code.h"
+#include "ksym/kernel/token_interner.h"
+
+namespace ksym {
+
+// Chooses code words for the tokens of a map and lays out their texts. Tokens
+// get ranks by (length of the code word, how they end, bits per character,
+// length of the text): so neither an offset nor a length is stored per token.
+//
+// Prepare, then Count each token written, then Finish, then Write.
+class TokenCoder {
+ public:
+  // `tokens` must outlive the coder and not change.
+  void Prepare(const TokenInterner& tokens);
+  void Count(uint32_t id) { ++weights_[id]; }
+  // kLimit for more tokens than a code can have words.
+  Status Finish();
+
+  void Write(uint32_t id, BitWriter& out) const {
+    out.Write(words_[id].bits, words_[id].length);
+  }
+
+  const CodeLengthCounts& counts() const { return counts_; }
+  const CodeLengthCounts& ender_counts() const { return ender_counts_; }
+  const std::vector<TokenClass>& classes() const { return classes_; }
+  const std::vector<uint16_t>& class_index() const { return class_index_; }
+  const std::vector<std::byte>& characters() const {
+    return characters_.bytes();
+  }
+  const std::array<char, 32>& alphabet5() const { return alphabet5_; }
+  const std::array<char, 64>& alphabet6() const { return alphabet6_; }
+
+ private:
+  void ChooseAlphabets();
+  uint8_t BitsPerChar(uint32_t id) const;
+  void SortByRank(const std::vector<uint8_t>& lengths);
+  Status LayOut();
+
+  const TokenInterner* tokens_ = nullptr;
+  std::vector<uint32_t> weights_;  // by id
+  std::vector<CodeWord> words_;    // by id
+  std::vector<uint32_t> ranked_;   // ids by rank
+  CodeLengthCounts counts_ = {};
+  CodeLengthCounts ender_counts_ = {};
+  std::array<char, 32> alphabet5_ = {};
+  std::array<char, 64> alphabet6_ = {};
+  std::array<uint8_t, 256> char_index_ = {};  // 64: in neither alphabet
+  std::vector<TokenClass> classes_;
+  std::vector<uint16_t> class_index_;
+  BitWriter characters_;
+};
+
+}  // namespace ksym

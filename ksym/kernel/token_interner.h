@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ksym/kernel/map_format.h"
+
+namespace ksym {
+
+// Cuts names at '_' and '.' into tokens and numbers the distinct ones:
+//   __x64_sys_read.cold -> ""+"__"  "x64"+"_"  "sys"+"_"  "read"+"."  "cold"
+// A kernel's table has some ten thousand of them. Memory: 10 bytes and the
+// text per token and 8 bytes per slot of the hash table.
+class TokenInterner {
+ public:
+  TokenInterner();
+
+  // Appends the ids of the name's tokens, in order, to `ids`. The name is not
+  // empty. kEndOfName ends the last token and no other.
+  void Tokenize(std::string_view name, std::vector<uint32_t>& ids);
+
+  // Appends the text that the ids came from.
+  void Render(std::span<const uint32_t> ids, std::string& name) const;
+
+  // Two at least: a prefix code cannot have fewer.
+  size_t size() const { return tokens_.size(); }
+  std::string_view text(uint32_t id) const {
+    return std::string_view(text_).substr(tokens_[id].offset,
+                                          tokens_[id].length);
+  }
+  TokenEnd end(uint32_t id) const { return tokens_[id].end; }
+
+ private:
+  struct Token {
+    uint32_t offset;
+    uint8_t length;
+    TokenEnd end;
+  };
+  struct Slot {
+    uint32_t hash = 0;
+    uint32_t id_plus_1 = 0;
+  };
+
+  uint32_t Intern(const char* text, size_t length, TokenEnd end);
+  void Grow();
+
+  std::string text_;
+  std::vector<Token> tokens_;
+  std::vector<Slot> slots_;  // open addressing, a power of two
+};
+
+}  // namespace ksym
