@@ -60,25 +60,23 @@ Result<std::string> ElfSymbols::ReadString(
   if (name.offset >= strings.size) {
     return Fail(ErrorCode::kCorrupt, "a name is outside its string table");
   }
+  const uint64_t limit =
+      std::min<uint64_t>(strings.size - name.offset, kMaxNameBytes);
   std::string text;
   size_t step = 128;  // most names fit
-  while (text.size() < kMaxNameBytes) {
+  while (text.size() < limit) {
     const size_t used = text.size();
-    const uint64_t at = name.offset + used;
     const auto want =
-        static_cast<size_t>(std::min<uint64_t>(step, strings.size - at));
+        static_cast<size_t>(std::min<uint64_t>(step, limit - used));
     text.resize(used + want);
     const auto read = source_.ReadSomeAt(
-        strings.file_offset + at,
+        strings.file_offset + name.offset + used,
         std::as_writable_bytes(std::span(text).subspan(used)));
     if (!read) return Fail(read.error());
-    const size_t end = std::string_view(text).find('\0', used);
-    if (end < used + *read) {
-      text.resize(end);
-      break;
-    }
     text.resize(used + *read);
-    if (*read < step) break;
+    const size_t end = text.find('\0', used);
+    if (end != std::string::npos) text.resize(end);
+    if (end != std::string::npos || *read < want) break;
     step *= 4;
   }
   if (name.table == NameTable::kPlt && !text.empty()) text += "@plt";

@@ -23,8 +23,8 @@ namespace ksym {
 // Not thread-safe.
 class ElfSymbols {
  public:
-  // Longer names are cut here; nothing legitimate comes near.
-  static constexpr size_t kMaxNameBytes = size_t{1} << 20;
+  // Longer names are cut here; templates reach some thousands.
+  static constexpr size_t kMaxNameBytes = size_t{64} << 10;
 
   // Reads the headers and symbol tables. kUnsupported: not an ELF file of
   // ours; kCorrupt: it contradicts itself; kLimit: too many symbols. A file
