@@ -10,6 +10,22 @@
 #include "ksym/elf/symbol_reader.h"
 
 namespace ksym {
+namespace {
+
+// How many symbols there can be. Growing in steps would double what a large
+// table needs at once; pages of a reservation that are not used cost nothing.
+size_t SymbolBound(const ElfImage& image, uint64_t file_size) {
+  uint64_t bytes = 0;
+  for (const ElfSection& section : image.sections()) {
+    if (section.type == SHT_SYMTAB || section.type == SHT_DYNSYM) {
+      bytes += std::min(section.size, file_size);
+    }
+  }
+  return static_cast<size_t>(
+      std::min(std::min(bytes, file_size) / sizeof(Elf32_Sym), kMaxSymbols));
+}
+
+}  // namespace
 
 Result<ElfSymbols> ElfSymbols::Load(ByteSource source) {
   auto image = ElfImage::Parse(source);
@@ -25,6 +41,7 @@ Result<ElfSymbols> ElfSymbols::Load(ByteSource source) {
 
 Status ElfSymbols::ReadTables(const ElfImage& image) {
   std::vector<SymbolCandidate> candidates;
+  candidates.reserve(SymbolBound(image, source_.size()));
   for (const ElfSection& section : image.sections()) {
     if (section.type != SHT_SYMTAB && section.type != SHT_DYNSYM) continue;
     const auto table =
