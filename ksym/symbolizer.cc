@@ -79,8 +79,8 @@ class Symbolizer::Impl {
     }
     if (anonymous && options_.files == SymbolizerOptions::Files::kOfProcess) {
       PerfMapState& state = StateOf(image.id);
+      OpenIfMissing(image.id, state);
       state.due = {};
-      if (!state.file) Update(image.id, state);
     }
   }
 
@@ -143,12 +143,10 @@ class Symbolizer::Impl {
     return state;
   }
 
-  static void Update(const ProcessId& process, PerfMapState& state) {
-    state.due = state.used + kPerfMapPeriod;
-    if (!state.file) {
-      auto file = PerfMapFile::Open(process);
-      if (file) state.file = std::move(*file);
-    }
+  static void OpenIfMissing(const ProcessId& process, PerfMapState& state) {
+    if (state.file) return;
+    auto file = PerfMapFile::Open(process);
+    if (file) state.file = std::move(*file);
   }
 
   void ResolveInPerfMap(const ProcessId& process, Address address,
@@ -158,7 +156,8 @@ class Symbolizer::Impl {
     if (options_.files != SymbolizerOptions::Files::kOfProcess) return;
     PerfMapState& state = StateOf(process);
     if (state.used >= state.due) {
-      Update(process, state);
+      OpenIfMissing(process, state);
+      state.due = state.used + kPerfMapPeriod;
       // What was read before stays usable.
       if (state.file) static_cast<void>(state.file->Refresh());
     }

@@ -10,23 +10,6 @@
 #include "ksym/elf/symbol_reader.h"
 
 namespace ksym {
-namespace {
-
-// How many symbols there can be. Growing in steps would double what a large
-// table needs at once; pages of a reservation that are not used cost nothing.
-size_t SymbolBound(const ElfImage& image, uint64_t file_size) {
-  uint64_t bytes = 0;
-  for (const ElfSection& section : image.sections()) {
-    if (section.type == SHT_SYMTAB || section.type == SHT_DYNSYM) {
-      bytes += std::min(section.size, file_size);
-    }
-  }
-  return static_cast<size_t>(
-      std::min(std::min(bytes, file_size) / sizeof(Elf32_Sym), kMaxSymbols));
-}
-
-}  // namespace
-
 Result<ElfSymbols> ElfSymbols::Load(ByteSource source) {
   auto image = ElfImage::Parse(source);
   if (!image) return Fail(std::move(image.error()));
@@ -40,8 +23,7 @@ Result<ElfSymbols> ElfSymbols::Load(ByteSource source) {
 }
 
 Status ElfSymbols::ReadTables(const ElfImage& image) {
-  std::vector<SymbolCandidate> candidates;
-  candidates.reserve(SymbolBound(image, source_.size()));
+  SymbolReader reader(source_, image);
   for (const ElfSection& section : image.sections()) {
     if (section.type != SHT_SYMTAB && section.type != SHT_DYNSYM) continue;
     const auto table =
@@ -50,7 +32,7 @@ Status ElfSymbols::ReadTables(const ElfImage& image) {
     // The ABI allows one of each; a second one's names would be read from
     // the first one's strings.
     if (strings.size != 0) continue;
-    const auto read = ReadSymbols(source_, image, section, table, candidates);
+    const auto read = reader.ReadSymbols(section, table);
     if (!read) return read;
     if (section.link < image.sections().size()) {
       const ElfSection& link = image.sections()[section.link];
@@ -59,9 +41,9 @@ Status ElfSymbols::ReadTables(const ElfImage& image) {
   }
   strings_[static_cast<size_t>(NameTable::kPlt)] =
       strings_[static_cast<size_t>(NameTable::kDynamic)];
-  const auto stubs = ReadPltStubs(source_, image, candidates);
+  const auto stubs = reader.ReadPltStubs();
   if (!stubs) return stubs;
-  table_ = SymbolTable::Build(std::move(candidates));
+  table_ = SymbolTable::Build(std::move(reader).Take());
   return {};
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "ksym/base/byte_reader.h"
 #include "ksym/elf/symbol_reader.h"
@@ -82,61 +83,80 @@ std::optional<uint32_t> NameOfDynamic(const ByteSource& source,
   return ByteReader(bytes).Read<uint32_t>();
 }
 
-// Matches the relocations in one block with the stubs.
-void MatchRelocations(std::span<const std::byte> block,
-                      const ByteSource& source, const ElfSection& dynsym,
-                      const std::vector<Stub>& stubs, size_t limit,
+// Names the stubs while the relocations go by.
+class StubNamer {
+ public:
+  StubNamer(const ByteSource& source, const ElfSection& dynsym,
+            std::vector<Stub> stubs)
+      : source_(source), dynsym_(dynsym), stubs_(std::move(stubs)) {}
+
+  // A stub has one relocation; a hostile file's could repeat without end.
+  bool done() const { return named_ >= stubs_.size(); }
+
+  void AddRelocations(std::span<const std::byte> block,
                       std::vector<SymbolCandidate>& out) {
-  ByteReader in(block);
-  while (in.remaining() >= sizeof(Elf64_Rela) && out.size() < limit) {
-    const auto slot = in.Read<uint64_t>();
-    const auto info = in.Read<uint64_t>();
-    in.Read<uint64_t>();  // r_addend
-    const uint64_t type = ELF64_R_TYPE(info);
-    if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) continue;
+    ByteReader in(block);
+    while (in.remaining() >= sizeof(Elf64_Rela) && !done()) {
+      const auto slot = in.Read<uint64_t>();
+      const auto info = in.Read<uint64_t>();
+      in.Read<uint64_t>();  // r_addend
+      const uint64_t type = ELF64_R_TYPE(info);
+      if (type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT) {
+        AddStubs(slot, ELF64_R_SYM(info), out);
+      }
+    }
+  }
+
+ private:
+  void AddStubs(uint64_t slot, uint64_t symbol,
+                std::vector<SymbolCandidate>& out) {
     auto stub = std::lower_bound(
-        stubs.begin(), stubs.end(), slot,
+        stubs_.begin(), stubs_.end(), slot,
         [](const Stub& s, uint64_t value) { return s.slot < value; });
-    if (stub == stubs.end() || stub->slot != slot) continue;
-    const auto name = NameOfDynamic(source, dynsym, ELF64_R_SYM(info));
-    for (; name && stub != stubs.end() && stub->slot == slot; ++stub) {
+    if (stub == stubs_.end() || stub->slot != slot) return;
+    const auto name = NameOfDynamic(source_, dynsym_, symbol);
+    for (; name && stub != stubs_.end() && stub->slot == slot; ++stub) {
       SymbolCandidate candidate;
       candidate.start = {stub->start};
       candidate.end = {stub->start + stub->size};
       candidate.name = *name;
       candidate.table = NameTable::kPlt;
       out.push_back(candidate);
+      ++named_;
     }
   }
-}
+
+  const ByteSource& source_;
+  const ElfSection& dynsym_;
+  std::vector<Stub> stubs_;  // sorted by slot
+  size_t named_ = 0;
+};
 
 }  // namespace
 
-Status ReadPltStubs(const ByteSource& source, const ElfImage& image,
-                    std::vector<SymbolCandidate>& out) {
-  if (image.machine() != EM_X86_64 || image.elf_class() != ElfClass::k64) {
+Status SymbolReader::ReadPltStubs() {
+  if (image_.machine() != EM_X86_64 || image_.elf_class() != ElfClass::k64) {
     return {};
   }
-  const ElfSection* dynsym = image.FindSection(".dynsym");
+  const ElfSection* dynsym = image_.FindSection(".dynsym");
   std::vector<Stub> stubs;
-  if (dynsym != nullptr) CollectStubs(source, image, stubs);
+  if (dynsym != nullptr) CollectStubs(source_, image_, stubs);
   if (stubs.empty()) return {};
-  // A stub has one relocation; a hostile file's could repeat without end.
-  const size_t limit = out.size() + stubs.size();
+  StubNamer namer(source_, *dynsym, std::move(stubs));
   std::vector<std::byte> block(kBlockBytes / sizeof(Elf64_Rela) *
                                sizeof(Elf64_Rela));
   for (const std::string_view name : {".rela.plt", ".rela.dyn"}) {
-    const ElfSection* section = image.FindSection(name);
+    const ElfSection* section = image_.FindSection(name);
     if (section == nullptr || section->type != SHT_RELA) continue;
-    for (uint64_t at = 0; at < section->size && out.size() < limit;
+    for (uint64_t at = 0; at < section->size && !namer.done();
          at += block.size()) {
       const auto bytes = std::span(block).first(static_cast<size_t>(
           std::min<uint64_t>(section->size - at, block.size())));
       const auto offset = CheckedAdd(section->file_offset, at);
       if (!offset) return Fail(ErrorCode::kCorrupt, "relocations wrap around");
-      const auto read = source.ReadAt(*offset, bytes);
+      const auto read = source_.ReadAt(*offset, bytes);
       if (!read) return read;
-      MatchRelocations(bytes, source, *dynsym, stubs, limit, out);
+      namer.AddRelocations(bytes, symbols_);
     }
   }
   return {};

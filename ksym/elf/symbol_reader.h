@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "ksym/base/result.h"
@@ -13,20 +16,42 @@ namespace ksym {
 // binaries (browsers with debug data) have about two million.
 inline constexpr uint64_t kMaxSymbols = uint64_t{8} << 20;
 
-// Appends the function symbols of a SHT_SYMTAB or SHT_DYNSYM section: type
-// FUNC or GNU_IFUNC, or NOTYPE with a size, defined in an executable section
-// of `image`. Mapping symbols ("$x") and assembler locals (".L") are left out.
-// Read in blocks of 64 KiB; transient memory is that and 4 bytes per local
-// symbol. `table` says where the names are.
-Status ReadSymbols(const ByteSource& source, const ElfImage& image,
-                   const ElfSection& section, NameTable table,
-                   std::vector<SymbolCandidate>& out);
+// Collects the function symbols of one file. Borrows its arguments.
+class SymbolReader {
+ public:
+  SymbolReader(const ByteSource& source, const ElfImage& image);
 
-// Appends the stubs of the procedure linkage tables, named for the .dynsym
-// symbol they jump to. x86-64 only: each stub's indirect jump is decoded and
-// its slot looked up among the relocations, which holds for .plt, .plt.sec
-// and .plt.got whatever their order. A file without any adds nothing.
-Status ReadPltStubs(const ByteSource& source, const ElfImage& image,
-                    std::vector<SymbolCandidate>& out);
+  // Appends the symbols of a SHT_SYMTAB or SHT_DYNSYM section: type FUNC or
+  // GNU_IFUNC, or NOTYPE with a size, defined in an executable section of the
+  // image. Mapping symbols ("$x") and assembler locals (".L") are left out.
+  // Read in blocks of 64 KiB; transient memory is that and 4 bytes per local
+  // symbol. `table` says where the names are.
+  Status ReadSymbols(const ElfSection& section, NameTable table);
+
+  // Appends the stubs of the procedure linkage tables, named for the .dynsym
+  // symbol they jump to. x86-64 only: each stub's indirect jump is decoded and
+  // its slot looked up among the relocations, which holds for .plt, .plt.sec
+  // and .plt.got whatever their order. A file without any adds nothing.
+  Status ReadPltStubs();
+
+  std::vector<SymbolCandidate> Take() && { return std::move(symbols_); }
+
+ private:
+  // Addresses of an executable section: half-open.
+  struct Range {
+    uint64_t start = 0;
+    uint64_t end = 0;
+  };
+  struct RawSymbol;
+
+  const Range* FindCode(uint64_t address) const;
+  void AddSymbol(const RawSymbol& symbol, NameTable table);
+  void DropIgnoredLocals(const ElfSection& strings, size_t first);
+
+  const ByteSource& source_;
+  const ElfImage& image_;
+  std::vector<Range> code_;  // sorted
+  std::vector<SymbolCandidate> symbols_;
+};
 
 }  // namespace ksym

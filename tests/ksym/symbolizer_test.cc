@@ -1,37 +1,59 @@
 #include "ksym/symbolizer.h"
 
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdio>
-#include <cstring>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tests/ksym/elf/elf_builder.h"
 
 namespace ksym {
 namespace {
+
+constexpr auto kOfHost = SymbolizerOptions::Files::kOfHost;
 
 [[gnu::noinline]] int KnownFunction(int x) { return x * 3 + 1; }
 
 Address AddressOf(const void* p) { return {reinterpret_cast<uint64_t>(p)}; }
 
-ProcessImage OwnImage() {
+Address KnownAddress() {
+  return AddressOf(reinterpret_cast<const void*>(&KnownFunction));
+}
+
+ProcessImage ImageOf(pid_t pid) {
   ProcessImage image;
-  image.id.pid = static_cast<uint32_t>(::getpid());
+  image.id.pid = static_cast<uint32_t>(pid);
   auto mappings = ReadMaps(image.id.pid);
   EXPECT_TRUE(mappings);
   if (mappings) image.mappings = std::move(*mappings);
   return image;
 }
 
+ProcessImage OwnImage() { return ImageOf(::getpid()); }
+
 // A function of this program is named, demangled, with module and offsets.
 TEST(SymbolizerTest, NamesOwnFunction) {
   Symbolizer symbolizer({});
   const ProcessImage image = OwnImage();
   symbolizer.Pin(image);
-  const Address address =
-      AddressOf(reinterpret_cast<const void*>(&KnownFunction));
+  const Address address = KnownAddress();
   const UserSymbol symbol = symbolizer.Resolve(image, address + 3);
   EXPECT_EQ(symbol.name, "ksym::(anonymous namespace)::KnownFunction(int)");
   EXPECT_EQ(symbol.symbol_offset, 3u);
@@ -43,8 +65,7 @@ TEST(SymbolizerTest, NamesOwnFunction) {
 // With demangling off the linkage name is given.
 TEST(SymbolizerTest, GivesLinkageNameWhenDemanglingIsOff) {
   Symbolizer symbolizer({.demangle = SymbolizerOptions::Demangle::kOff});
-  const UserSymbol symbol = symbolizer.Resolve(
-      OwnImage(), AddressOf(reinterpret_cast<const void*>(&KnownFunction)));
+  const UserSymbol symbol = symbolizer.Resolve(OwnImage(), KnownAddress());
   EXPECT_THAT(std::string(symbol.name), testing::StartsWith("_ZN4ksym"));
 }
 
@@ -70,6 +91,283 @@ TEST(SymbolizerTest, NamesVdso) {
     named = named || symbol.name.find("clock_gettime") != std::string::npos;
   }
   EXPECT_TRUE(named);
+}
+
+// A child of this process that sleeps until it is ended.
+class Child {
+ public:
+  Child() : pid_(::fork()) {
+    if (pid_ == 0) {
+      for (;;) ::pause();
+    }
+  }
+  ~Child() { End(); }
+  void End() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+  }
+  pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_;
+};
+
+// Files that were pinned while the process lived are named after its end.
+TEST(SymbolizerTest, NamesAfterTheProcessExited) {
+  Child child;
+  const ProcessImage image = ImageOf(child.pid());
+  Symbolizer symbolizer({});
+  symbolizer.Pin(image);
+  child.End();
+  EXPECT_THAT(std::string(symbolizer.Resolve(image, KnownAddress()).name),
+              testing::HasSubstr("KnownFunction"));
+}
+
+// What was not pinned in time says so, and does not become another file.
+TEST(SymbolizerTest, SaysThatTheFileIsGone) {
+  Child child;
+  const ProcessImage image = ImageOf(child.pid());
+  Symbolizer symbolizer({});
+  child.End();
+  const UserSymbol symbol = symbolizer.Resolve(image, KnownAddress());
+  EXPECT_EQ(symbol.reason, Unresolved::kGone);
+  EXPECT_EQ(symbol.name, "");
+  EXPECT_THAT(std::string(symbol.module), testing::EndsWith("symbolizer_test"));
+  // Another process with the same file makes up for it.
+  const ProcessImage own = OwnImage();
+  symbolizer.Pin(own);
+  EXPECT_EQ(symbolizer.Resolve(image, KnownAddress()).reason,
+            Unresolved::kNone);
+}
+
+// Files made for a test, mapped nowhere: their images are written by hand.
+class SymbolizerFileTest : public testing::Test {
+ protected:
+  SymbolizerFileTest() {
+    std::string name = testing::TempDir() + "ksym_symbolizer_XXXXXX";
+    EXPECT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = std::filesystem::canonical(name);
+  }
+  ~SymbolizerFileTest() override { std::filesystem::remove_all(folder_); }
+
+  std::string Path(const std::string& name) const { return folder_ / name; }
+
+  void Write(const std::string& name, std::string_view bytes) const {
+    std::ofstream(Path(name), std::ios::binary) << bytes;
+  }
+
+  void WriteElf(const std::string& name,
+                std::vector<TestSymbol> symbols) const {
+    TestElf elf;
+    elf.symbols = std::move(symbols);
+    Write(name, ElfBuilder<Elf64Types>::Build(elf));
+  }
+
+  // An image that maps the file's text at 0x10000 * (1 + index).
+  void Map(const std::string& name) {
+    struct stat status = {};
+    ASSERT_EQ(::stat(Path(name).c_str(), &status), 0);
+    Mapping mapping;
+    mapping.start = {0x10000 * (1 + image_.mappings.size())};
+    mapping.end = mapping.start + 0x1000;
+    mapping.file_offset = {0x1000};
+    mapping.device_major = major(status.st_dev);
+    mapping.device_minor = minor(status.st_dev);
+    mapping.inode = status.st_ino;
+    mapping.path = Path(name);
+    image_.mappings.push_back(mapping);
+  }
+
+  void MapMemory(uint64_t start, const char* name) {
+    Mapping mapping;
+    mapping.start = {start};
+    mapping.end = {start + 0x1000};
+    mapping.path = name;
+    image_.mappings.push_back(mapping);
+  }
+
+  UserSymbol Resolve(Symbolizer& symbolizer, uint64_t address) const {
+    return symbolizer.Resolve(image_, {address});
+  }
+
+  std::filesystem::path folder_;
+  ProcessImage image_;
+};
+
+// Each way to have no name has its own reason.
+TEST_F(SymbolizerFileTest, GivesTheReason) {
+  WriteElf("full", {{"name", 0x401000, 0x10}});
+  WriteElf("stripped", {});
+  Write("text", "#!/bin/sh\n");
+  Write("gone", "x");
+  WriteElf("changed", {{"name", 0x401000, 0x10}});
+  for (const char* name : {"full", "stripped", "text", "gone", "changed"}) {
+    Map(name);
+  }
+  MapMemory(0x60000, "");
+  MapMemory(0x70000, "[vsyscall]");
+  std::filesystem::remove(Path("gone"));
+  std::filesystem::rename(Path("changed"), Path("kept"));
+  WriteElf("changed", {{"other", 0x401000, 0x10}});
+  Symbolizer symbolizer({.files = kOfHost});
+  const auto reason = [&](uint64_t address) {
+    return Resolve(symbolizer, address).reason;
+  };
+  EXPECT_EQ(reason(0x10000), Unresolved::kNone);
+  EXPECT_EQ(reason(0x1000f), Unresolved::kNone);
+  EXPECT_EQ(reason(0x10010), Unresolved::kNoSymbol);
+  EXPECT_EQ(reason(0x20000), Unresolved::kNoSymbols);
+  EXPECT_EQ(reason(0x30000), Unresolved::kMalformed);
+  EXPECT_EQ(reason(0x40000), Unresolved::kGone);
+  EXPECT_EQ(reason(0x50000), Unresolved::kFileChanged);
+  EXPECT_EQ(reason(0x60000), Unresolved::kAnonymous);
+  EXPECT_EQ(reason(0x70000), Unresolved::kNoSymbols);
+  EXPECT_EQ(reason(0xffff), Unresolved::kUnmapped);
+  EXPECT_EQ(symbolizer.Resolve({}, {0x10000}).reason, Unresolved::kNoProcess);
+  EXPECT_EQ(Resolve(symbolizer, 0x10010).file_offset.value, 0x1010u);
+  EXPECT_EQ(Resolve(symbolizer, 0x10010).build_id, "0102abcd");
+  EXPECT_EQ(symbolizer.statistics().files_failed, 3u);
+  EXPECT_EQ(symbolizer.statistics().files_loaded, 2u);
+}
+
+// Every reason has a name of its own.
+TEST(UnresolvedTest, NamesAreDistinct) {
+  std::set<std::string_view> names;
+  for (int i = 0; i <= static_cast<int>(Unresolved::kTooLarge); ++i) {
+    names.insert(UnresolvedName(static_cast<Unresolved>(i)));
+  }
+  EXPECT_EQ(names.size(), static_cast<size_t>(Unresolved::kTooLarge) + 1);
+  EXPECT_EQ(UnresolvedName(Unresolved::kNoSymbol), "no-symbol");
+}
+
+// A file that may not be read is told from one that is gone.
+TEST_F(SymbolizerFileTest, SaysThatPermissionIsMissing) {
+  WriteElf("secret", {{"name", 0x401000, 0x10}});
+  Map("secret");
+  std::filesystem::permissions(folder_, std::filesystem::perms::all);
+  ASSERT_EQ(::chmod(Path("secret").c_str(), 0), 0);
+  const bool root = ::geteuid() == 0;
+  if (root) {
+    ASSERT_EQ(::seteuid(65534), 0);
+  }
+  Symbolizer symbolizer({.files = kOfHost});
+  EXPECT_EQ(Resolve(symbolizer, 0x10000).reason, Unresolved::kNoPermission);
+  if (root) {
+    ASSERT_EQ(::seteuid(0), 0);
+  }
+}
+
+// A file written over in place keeps the names that are known; for a new one
+// it would be wrong to look into what is there now.
+TEST_F(SymbolizerFileTest, NoticesAFileWrittenOver) {
+  WriteElf("file", {{"first", 0x401000, 0x10}, {"second", 0x401010, 0x10}});
+  Map("file");
+  Symbolizer symbolizer({.files = kOfHost});
+  EXPECT_EQ(Resolve(symbolizer, 0x10000).name, "first");
+  WriteElf("file", {{"other", 0x401000, 0x10}, {"longer_name", 0x401010, 1}});
+  EXPECT_EQ(Resolve(symbolizer, 0x10000).name, "first");
+  EXPECT_EQ(Resolve(symbolizer, 0x10010).reason, Unresolved::kFileChanged);
+  // A process seen from now on runs the new contents.
+  symbolizer.Pin(image_);
+  EXPECT_EQ(Resolve(symbolizer, 0x10010).name, "longer_name");
+}
+
+// With one descriptor allowed, two files take turns, and all names stay valid.
+TEST_F(SymbolizerFileTest, BoundsOpenFiles) {
+  WriteElf("a", {{"name_a", 0x401000, 0x10}});
+  WriteElf("b", {{"name_b", 0x401000, 0x10}});
+  Map("a");
+  Map("b");
+  Symbolizer symbolizer({.files = kOfHost, .max_open_files = 1});
+  symbolizer.Pin(image_);
+  EXPECT_EQ(symbolizer.statistics().files_evicted, 1u);
+  const UserSymbol first = Resolve(symbolizer, 0x10000);
+  const UserSymbol second = Resolve(symbolizer, 0x20000);
+  EXPECT_EQ(first.name, "name_a");
+  EXPECT_EQ(second.name, "name_b");
+  EXPECT_EQ(Resolve(symbolizer, 0x10000).name.data(), first.name.data());
+}
+
+// With no memory for tables only the one in use is kept.
+TEST_F(SymbolizerFileTest, BoundsTableBytes) {
+  WriteElf("a", {{"name_a", 0x401000, 0x10}});
+  WriteElf("b", {{"name_b", 0x401000, 0x10}});
+  Map("a");
+  Map("b");
+  Symbolizer symbolizer({.files = kOfHost, .cache_bytes = 0});
+  const UserSymbol first = Resolve(symbolizer, 0x10000);
+  const uint64_t one_table = symbolizer.statistics().cache_bytes;
+  EXPECT_EQ(Resolve(symbolizer, 0x20000).name, "name_b");
+  EXPECT_EQ(symbolizer.statistics().cache_bytes, one_table);
+  EXPECT_EQ(symbolizer.statistics().symbols, 1u);
+  EXPECT_EQ(symbolizer.statistics().files_evicted, 1u);
+  EXPECT_EQ(Resolve(symbolizer, 0x10000).name, "name_a");
+  EXPECT_EQ(first.name, "name_a");
+}
+
+// When there is no room for a new name, the reason says so.
+TEST_F(SymbolizerFileTest, BoundsNameBytes) {
+  WriteElf("a", {{"name", 0x401000, 0x10},
+                 {std::string(2000, 'x'), 0x401010, 0x10}});
+  Map("a");
+  Symbolizer symbolizer({.files = kOfHost, .max_name_bytes = 1000});
+  EXPECT_EQ(Resolve(symbolizer, 0x10000).name, "name");
+  EXPECT_EQ(Resolve(symbolizer, 0x10010).reason, Unresolved::kTooLarge);
+}
+
+// A library is named when its file was deleted, before or after it was pinned.
+TEST_F(SymbolizerFileTest, NamesDeletedLibraries) {
+  std::filesystem::copy(KSYM_ELF_FIXTURE, Path("lib.so"));
+  void* library = ::dlopen(Path("lib.so").c_str(), RTLD_NOW);
+  ASSERT_NE(library, nullptr) << ::dlerror();
+  const Address address = AddressOf(::dlsym(library, "fixture_global"));
+  Symbolizer early({});
+  early.Pin(OwnImage());
+  std::filesystem::remove(Path("lib.so"));
+  const ProcessImage image = OwnImage();
+  EXPECT_EQ(early.Resolve(image, address).name, "fixture_global");
+  Symbolizer late({});
+  const UserSymbol symbol = late.Resolve(image, address);
+  EXPECT_TRUE(symbol.name == "fixture_global" ||
+              symbol.reason == Unresolved::kGone)
+      << UnresolvedName(symbol.reason);
+  if (::geteuid() == 0) {
+    EXPECT_EQ(symbol.name, "fixture_global");
+  }
+  ::dlclose(library);
+}
+
+// Code in memory without a file is named by the process's perf map, also when
+// the map comes or grows later.
+TEST(SymbolizerTest, NamesJitCode) {
+  void* code = ::mmap(nullptr, 4096, PROT_READ | PROT_EXEC,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(code, MAP_FAILED);
+  const std::string path = "/tmp/perf-" + std::to_string(::getpid()) + ".map";
+  const auto append = [&](int offset, const char* name) {
+    char line[80];
+    std::snprintf(line, sizeof(line), "%lx 10 %s\n",
+                  reinterpret_cast<unsigned long>(code) + offset, name);
+    std::ofstream(path, std::ios::app) << line;
+  };
+  ::unlink(path.c_str());
+  Symbolizer symbolizer({});
+  const ProcessImage image = OwnImage();
+  symbolizer.Pin(image);
+  EXPECT_EQ(symbolizer.Resolve(image, AddressOf(code)).reason,
+            Unresolved::kAnonymous);
+  append(0, "LazyCompile:~one a.js:1");
+  symbolizer.Pin(image);
+  const UserSymbol symbol = symbolizer.Resolve(image, AddressOf(code) + 4);
+  EXPECT_EQ(symbol.name, "LazyCompile:~one a.js:1");
+  EXPECT_EQ(symbol.symbol_offset, 4u);
+  append(16, "two");
+  symbolizer.Pin(image);
+  EXPECT_EQ(symbolizer.Resolve(image, AddressOf(code) + 16).name, "two");
+  ::unlink(path.c_str());
+  ::munmap(code, 4096);
 }
 
 }  // namespace
