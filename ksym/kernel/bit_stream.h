@@ -14,13 +14,18 @@ static_assert(std::endian::native == std::endian::little,
 // Bits after the last one that a reader may load (never use).
 inline constexpr size_t kBitStreamPadding = 16;
 
+// At least 57 bits from bit `position` on, at the most significant end. Loads
+// eight bytes, like the next function.
+inline uint64_t PeekBits57(const std::byte* bytes, uint64_t position) {
+  uint64_t word = 0;
+  std::memcpy(&word, bytes + (position >> 3), sizeof word);
+  return __builtin_bswap64(word) << (position & 7);
+}
+
 // 32 bits from bit `position` on, first bit of a byte = most significant.
 // Loads eight bytes: the storage has kBitStreamPadding bytes after its end.
 inline uint32_t PeekBits32(const std::byte* bytes, uint64_t position) {
-  uint64_t word = 0;
-  std::memcpy(&word, bytes + (position >> 3), sizeof word);
-  word = __builtin_bswap64(word) << (position & 7);
-  return static_cast<uint32_t>(word >> 32);
+  return static_cast<uint32_t>(PeekBits57(bytes, position) >> 32);
 }
 
 // The next `count` bits (0..32).

@@ -56,7 +56,7 @@ Result<KernelSymbolMap> KernelSymbolMap::MapFile(const std::string& path) {
 
 Status KernelSymbolMap::CheckEntries() const {
   SymbolNameBuffer buffer;
-  char* name = buffer.Prepare(tables_.header().max_name_bytes);
+  char* name = buffer.Prepare(tables_.name_room());
   const uint32_t count = tables_.header().entry_count;
   uint64_t symbols = 0;
   uint64_t previous = 0;     // address of the entry before
@@ -78,6 +78,10 @@ Status KernelSymbolMap::CheckEntries() const {
     if (index % kBlockEntries == 0 &&
         tables_.BlockStart(index / kBlockEntries) != group_start) {
       return Damaged("a block does not start with its first entry");
+    }
+    if (index % kBlockEntries == 0 &&
+        entry.block_continues != (index != 0 && entry.address == previous)) {
+      return Damaged("a block with a wrong continuation mark");
     }
     previous = entry.address;
     if (entry.gap) continue;
@@ -113,22 +117,23 @@ std::optional<KernelSymbolMap::Group> KernelSymbolMap::FindGroup(
   const uint32_t block = tables_.FindBlock(address);
   if (block == tables_.block_count()) return std::nullopt;
   Group group;
-  MapEntry entry;
+  MapEntry& entry = group.first;
   if (!tables_.ReadFirst(block, entry)) return std::nullopt;
-  group.first = entry;
-  group.end = 0;
+  MapEntryHead first = entry.head();
   while (!tables_.LastOfBlock(entry)) {
     if (!tables_.ReadNext(entry)) return std::nullopt;
-    if (entry.address == group.first.address) continue;
+    if (entry.address == first.address) continue;
     const uint64_t start = entry.address - PaddingOf(entry);
     if (start > address) {
       group.end = start;
       break;
     }
-    group.first = entry;
+    first = entry.head();
   }
+  entry.head() = first;
   if (group.end == 0) group.end = tables_.NextStart(block);
-  if (group.first.index % kBlockEntries == 0 && !RewindGroup(block, group)) {
+  if (group.first.index % kBlockEntries == 0 && group.first.block_continues &&
+      !RewindGroup(block, group)) {
     return std::nullopt;
   }
   group.start = group.first.address - PaddingOf(group.first);
@@ -141,7 +146,7 @@ KernelSymbol KernelSymbolMap::MakeSymbol(const Group& group,
                                          PrefixNames names,
                                          SymbolNameBuffer& buffer) const {
   constexpr size_t kPrefix = kPaddingPrefix.size();
-  char* room = buffer.Prepare(tables_.header().max_name_bytes + kPrefix);
+  char* room = buffer.Prepare(tables_.name_room() + kPrefix);
   KernelSymbol symbol;
   symbol.name = tables_.RenderName(entry, room + kPrefix);
   const auto kind = tables_.KindOf(entry);

@@ -64,7 +64,9 @@ class KernelSymbolMap {
   std::span<const std::byte> bytes() const { return bytes_; }
   size_t symbol_count() const { return tables_.header().symbol_count; }
   // bytes() and what was allocated beside them to decode them.
-  size_t memory_bytes() const { return bytes_.size() + sizeof(*this); }
+  size_t memory_bytes() const {
+    return bytes_.size() + sizeof(*this) + tables_.memory_bytes();
+  }
   const MapTables& tables() const { return tables_; }
 
  private:

@@ -42,13 +42,13 @@ class ValueCoder {
       ++used;
     }
     const auto lengths = MakeCodeLengths(weights_);
-    for (unsigned length = 1; length <= kMaxCodeBits; ++length) {
-      for (size_t value = 0; value < lengths.size(); ++value) {
-        if (lengths[value] != length) continue;
-        values_.push_back(static_cast<uint16_t>(value));
-        ++counts_[length];
-      }
+    for (size_t value = 0; value < lengths.size(); ++value) {
+      if (lengths[value] == 0) continue;
+      values_.push_back(static_cast<uint16_t>(value));
+      ++counts_[lengths[value]];
     }
+    std::ranges::stable_sort(values_, {},
+                             [&](uint16_t v) { return lengths[v]; });
     words_.resize(weights_.size());
     const auto words = MakeCodeWords(counts_);
     for (size_t rank = 0; rank < words.size(); ++rank) {
@@ -82,13 +82,17 @@ class MapEncoder {
  private:
   struct Plan {
     uint64_t delta = 0;
+    uint32_t name_bits = 0;
     uint16_t value = kEntryEscape;
+    uint16_t name_value = kNameEscape;
     uint8_t shared = 0;
+    bool continues = false;
   };
 
-  void MakePlans();
+  Status MakePlans();
   void PlanAddresses();
   void PlanNames();
+  void PlanLengths();
   void MakeRuns();
   bool NewRunPays(size_t index, char letter) const;
   void CodeValues();
@@ -106,7 +110,7 @@ class MapEncoder {
   std::vector<MapSegment> segments_;
   std::vector<MapRun> runs_;
   ValueCoder entry_code_{size_t{kEntryEscape} + 1};
-  ValueCoder shared_code_{kMaxShared + 1};
+  ValueCoder name_code_{size_t{kNameEscape} + 1};
   TokenCoder token_code_;
   BitWriter blocks_;
   MapHeader header_ = {};
@@ -125,6 +129,7 @@ void MapEncoder::PlanAddresses() {
     const MapRecord& record = records[i];
     if (record.address != records[group].address) group = i;
     if (i % kBlockEntries == 0) {
+      plans_[i].continues = group != i;
       const uint64_t start = start_of(group);
       if (segments_.empty() || start - segments_.back().base >
                                    std::numeric_limits<uint32_t>::max()) {
@@ -156,7 +161,6 @@ void MapEncoder::PlanNames() {
       while (shared < most && tokens[shared] == other[shared]) ++shared;
     }
     plans_[i].shared = static_cast<uint8_t>(shared);
-    shared_code_.Count(static_cast<uint16_t>(shared));
     for (uint32_t t = shared; t < record.token_count; ++t) {
       token_code_.Count(tokens[t]);
     }
@@ -204,19 +208,36 @@ void MapEncoder::MakeRuns() {
   }
 }
 
-void MapEncoder::CodeValues() {
-  for (const Plan& plan : plans_) entry_code_.Count(plan.value);
-  // A value that occurs once costs more in the list than after an escape.
-  for (Plan& plan : plans_) {
-    if (plan.value == kEntryEscape || entry_code_.weight(plan.value) > 1) {
-      continue;
+void MapEncoder::PlanLengths() {
+  for (size_t i = 0; i < plans_.size(); ++i) {
+    const MapRecord& record = in_.records[i];
+    if (record.Has(MapRecord::kGap)) continue;
+    Plan& plan = plans_[i];
+    for (uint32_t t = plan.shared; t < record.token_count; ++t) {
+      plan.name_bits +=
+          token_code_.code_length(in_.tokens[record.first_token + t]);
     }
-    entry_code_.set_weight(plan.value, 0);
-    entry_code_.Count(kEntryEscape);
-    plan.value = kEntryEscape;
+    if (plan.name_bits > kMaxListedLength) continue;
+    plan.name_value =
+        static_cast<uint16_t>(plan.name_bits << kNameLengthShift | plan.shared);
   }
-  entry_code_.Finish();
-  shared_code_.Finish();
+}
+
+void MapEncoder::CodeValues() {
+  // A value that occurs once costs more in the list than after an escape.
+  const auto code = [&](ValueCoder& coder, uint16_t Plan::* value,
+                        uint16_t escape) {
+    for (const Plan& plan : plans_) coder.Count(plan.*value);
+    for (Plan& plan : plans_) {
+      if (plan.*value == escape || coder.weight(plan.*value) > 1) continue;
+      coder.set_weight(plan.*value, 0);
+      coder.Count(escape);
+      plan.*value = escape;
+    }
+    coder.Finish();
+  };
+  code(entry_code_, &Plan::value, kEntryEscape);
+  code(name_code_, &Plan::name_value, kNameEscape);
 }
 
 void MapEncoder::WriteEscape(const MapRecord& record, uint64_t delta) {
@@ -240,11 +261,16 @@ Status MapEncoder::WriteBlocks() {
     if (i % kBlockEntries == 0) {
       blocks_.Align();
       offsets.push_back(blocks_.byte_count());
+      blocks_.Write(plan.continues ? 1 : 0, 1);
     }
     entry_code_.Write(plan.value, blocks_);
     if (plan.value == kEntryEscape) WriteEscape(record, plan.delta);
     if (record.Has(MapRecord::kGap)) continue;
-    shared_code_.Write(plan.shared, blocks_);
+    name_code_.Write(plan.name_value, blocks_);
+    if (plan.name_value == kNameEscape) {
+      blocks_.Write(plan.shared, kNameLengthShift);
+      blocks_.Write(plan.name_bits, kNameEscapeLengthBits);
+    }
     for (uint32_t t = plan.shared; t < record.token_count; ++t) {
       token_code_.Write(in_.tokens[record.first_token + t], blocks_);
     }
@@ -309,19 +335,21 @@ void MapEncoder::AppendModules() {
   Append(MapSectionId::kModules, section);
 }
 
-void MapEncoder::MakePlans() {
+Status MapEncoder::MakePlans() {
   plans_.resize(in_.records.size());
   PlanAddresses();
   MakeRuns();
+  token_code_.Prepare(in_.interner);
   PlanNames();
+  if (auto ok = token_code_.Finish(); !ok) return ok;
+  PlanLengths();
   CodeValues();
+  return {};
 }
 
 Result<std::vector<std::byte>> MapEncoder::Encode() {
   out_.resize(sizeof(MapHeader));
-  token_code_.Prepare(in_.interner);
-  MakePlans();
-  if (auto ok = token_code_.Finish(); !ok) return Fail(ok.error());
+  if (auto ok = MakePlans(); !ok) return Fail(ok.error());
   if (auto ok = WriteBlocks(); !ok) return Fail(ok.error());
   Append(MapSectionId::kBlocks, blocks_.bytes());
   Append(MapSectionId::kBlockStarts, block_starts_);
@@ -329,6 +357,7 @@ Result<std::vector<std::byte>> MapEncoder::Encode() {
   Append(MapSectionId::kRuns, runs_);
   AppendModules();
   Append(MapSectionId::kEntryValues, entry_code_.values());
+  Append(MapSectionId::kNameValues, name_code_.values());
   Append(MapSectionId::kClasses, token_code_.classes());
   Append(MapSectionId::kClassIndex, token_code_.class_index());
   Append(MapSectionId::kCharacters, token_code_.characters());
@@ -344,12 +373,9 @@ Result<std::vector<std::byte>> MapEncoder::Encode() {
   header_.max_name_bytes = in_.max_name_bytes;
   header_.prefix_distance = in_.prefix_distance;
   header_.token_lengths = token_code_.counts();
-  header_.ender_lengths = token_code_.ender_counts();
   header_.entry_lengths = entry_code_.counts();
-  header_.shared_lengths = shared_code_.counts();
-  std::ranges::copy(shared_code_.values(), header_.shared_values.begin());
-  header_.alphabet5 = token_code_.alphabet5();
-  header_.alphabet6 = token_code_.alphabet6();
+  header_.name_lengths = name_code_.counts();
+  header_.alphabet = token_code_.alphabet();
   std::memcpy(out_.data(), &header_, sizeof header_);
   header_.checksum = MapChecksum(out_);
   std::memcpy(out_.data(), &header_, sizeof header_);

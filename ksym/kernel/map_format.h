@@ -18,18 +18,24 @@ inline constexpr uint16_t kMapVersion = 1;
 inline constexpr uint16_t kMapByteOrder = 0x0102;
 
 // Entries of one block: a lookup decodes half of them on average.
-inline constexpr uint32_t kBlockEntries = 16;
+inline constexpr uint32_t kBlockEntries = 8;
 // Leading tokens that a name can share with the one before it.
 inline constexpr uint32_t kMaxShared = 15;
 // Blocks between two whole offsets.
 inline constexpr uint32_t kBlocksPerOffset = 16;
-// Ranks between two entries of the class index.
+// The class index has an entry for each of the first ranks, which are the
+// common tokens, then one for several.
+inline constexpr uint32_t kDirectRanks = 1024;
 inline constexpr uint32_t kRanksPerClassIndex = 16;
+constexpr uint32_t ClassIndexSlot(uint32_t rank) {
+  return rank < kDirectRanks
+             ? rank
+             : kDirectRanks + (rank - kDirectRanks) / kRanksPerClassIndex;
+}
 // Longest text of one token; longer words are cut into several.
 inline constexpr size_t kMaxTokenText = 63;
 
-// How a token ends. The order is the order within one code length: enders
-// come first, so that a rank alone tells whether the name goes on.
+// How a token ends.
 enum class TokenEnd : uint8_t {
   kEndOfName,
   kNothing,  // a word that was cut
@@ -50,7 +56,7 @@ struct TokenClass {
   uint32_t first_bit;  // in the character section
   uint16_t text_length;
   TokenEnd end;
-  uint8_t bits_per_char;  // 5, 6: an index into an alphabet; 8: the byte
+  uint8_t bits_per_char;  // 5, 6: an index into the alphabet; 8: the byte
 };
 static_assert(sizeof(TokenClass) == 12);
 
@@ -83,6 +89,16 @@ inline constexpr uint64_t kMaxListedDelta =
 inline constexpr unsigned kEscapeTypeBits = 8;
 inline constexpr unsigned kEscapeWidthBits = 7;
 
+// Values of the name code: how many tokens the name shares with the one before
+// it, and how many bits its other tokens take. After an escape: shared (4
+// bits), bits (32).
+inline constexpr unsigned kNameLengthShift = 4;
+inline constexpr uint16_t kNameSharedMask = 15;
+inline constexpr uint16_t kNameEscape = 0xffff;
+inline constexpr uint64_t kMaxListedLength =
+    (kNameEscape >> kNameLengthShift) - 1;
+inline constexpr unsigned kNameEscapeLengthBits = 32;
+
 struct MapSection {
   uint32_t offset;
   uint32_t size;
@@ -97,11 +113,13 @@ enum class MapSectionId : uint8_t {
   kRuns,          // MapRun
   kModules,       // uint32_t count, uint32_t ends[count], names
   kEntryValues,   // uint16_t per rank of the entry code
+  kNameValues,    // uint16_t per rank of the name code
   kClasses,       // TokenClass
-  kClassIndex,    // uint16_t per kRanksPerClassIndex ranks
+  kClassIndex,    // uint16_t per ClassIndexSlot of a rank: its class, or one
+                  // before it
   kCharacters,    // bit stream; ends with kBitStreamPadding
 };
-inline constexpr size_t kMapSectionCount = 11;
+inline constexpr size_t kMapSectionCount = 12;
 
 struct MapHeader {
   std::array<char, 8> magic;
@@ -118,12 +136,10 @@ struct MapHeader {
   uint32_t reserved;
   std::array<MapSection, kMapSectionCount> sections;
   CodeLengthCounts token_lengths;
-  CodeLengthCounts ender_lengths;  // of them: words that end the name
   CodeLengthCounts entry_lengths;
-  CodeLengthCounts shared_lengths;
-  std::array<uint8_t, kMaxShared + 1> shared_values;
-  std::array<char, 32> alphabet5;
-  std::array<char, 64> alphabet6;
+  CodeLengthCounts name_lengths;
+  // Characters of 6 bits; the first 32 also of 5 bits.
+  std::array<char, 64> alphabet;
 };
 static_assert(sizeof(MapHeader) % 8 == 0);
 

@@ -86,28 +86,17 @@ Status MapTables::ParseSections() {
 }
 
 Status MapTables::ParseCodes() {
-  const auto make = [](const CodeLengthCounts& counts, PrefixDecoder& code) {
-    auto made = PrefixDecoder::Make(counts);
-    if (made) code = *made;
-    return made.has_value();
-  };
-  if (!make(header_.token_lengths, token_code_) ||
-      !make(header_.entry_lengths, entry_code_) ||
-      !make(header_.shared_lengths, shared_code_)) {
+  auto tokens = PrefixDecoder::Make(header_.token_lengths);
+  auto entries = ValueDecoder::Make(header_.entry_lengths,
+                                    section(MapSectionId::kEntryValues));
+  auto names = ValueDecoder::Make(header_.name_lengths,
+                                  section(MapSectionId::kNameValues));
+  if (!tokens || !entries || !names) {
     return Damaged("a prefix code is not complete");
   }
-  if (entry_code_.symbol_count() >
-          CountOf<uint16_t>(MapSectionId::kEntryValues) ||
-      shared_code_.symbol_count() > header_.shared_values.size()) {
-    return Damaged("a prefix code has more words than values");
-  }
-  for (unsigned length = 1; length <= kMaxCodeBits; ++length) {
-    if (header_.ender_lengths[length] > header_.token_lengths[length]) {
-      return Damaged("more tokens end names than there are tokens");
-    }
-    ender_limit_[length] =
-        token_code_.first_rank(length) + header_.ender_lengths[length];
-  }
+  token_code_ = *tokens;
+  entry_code_ = std::move(*entries);
+  name_code_ = std::move(*names);
   return {};
 }
 
@@ -217,15 +206,15 @@ Status MapTables::CheckClasses() const {
       return Damaged("a token class out of range");
     }
   }
-  const size_t index_count =
-      (size_t{tokens} + kRanksPerClassIndex - 1) / kRanksPerClassIndex;
-  if (CountOf<uint16_t>(MapSectionId::kClassIndex) < index_count) {
-    return Damaged("token class index too short");
-  }
-  for (size_t i = 0; i < index_count; ++i) {
-    const auto at = Load<uint16_t>(MapSectionId::kClassIndex, i);
-    if (at >= count || Load<TokenClass>(MapSectionId::kClasses, at).first_rank >
-                           i * kRanksPerClassIndex) {
+  for (uint32_t rank = 0, slots = 0; rank < tokens; ++rank) {
+    if (ClassIndexSlot(rank) != slots) continue;
+    ++slots;
+    if (CountOf<uint16_t>(MapSectionId::kClassIndex) < slots) {
+      return Damaged("token class index too short");
+    }
+    const auto at = Load<uint16_t>(MapSectionId::kClassIndex, slots - 1);
+    if (at >= count ||
+        Load<TokenClass>(MapSectionId::kClasses, at).first_rank > rank) {
       return Damaged("token class index out of range");
     }
   }

@@ -101,9 +101,10 @@ uint64_t MapTables::BlockBit(uint32_t block) const {
 
 bool MapTables::ReadFirst(uint32_t block, MapEntry& entry) const {
   entry.index = block * kBlockEntries;
-  entry.next_bit = BlockBit(block);
   entry.address = BlockStart(block);
-  entry.token_count = 0;
+  const uint64_t bit = BlockBit(block);
+  entry.block_continues = PeekBits(BlockStream(), bit, 1) != 0;
+  entry.next_bit = bit + 1;
   return ReadEntry(entry);
 }
 
@@ -118,24 +119,51 @@ bool MapTables::ReadNext(MapEntry& entry) const {
 
 bool MapTables::ReadEntry(MapEntry& entry) const {
   if (entry.next_bit >= entry_bits_) return false;
-  const std::byte* stream = pointers_[size_t(MapSectionId::kBlocks)];
-  const auto word = entry_code_.Decode(PeekBits32(stream, entry.next_bit));
-  entry.next_bit += word.length;
-  const auto value = Load<uint16_t>(MapSectionId::kEntryValues, word.rank);
-  if (value == kEntryEscape) [[unlikely]] {
+  const uint32_t position = entry.index % kBlockEntries;
+  const uint64_t window = PeekBits57(BlockStream(), entry.next_bit);
+  const auto value = entry_code_.Decode(static_cast<uint32_t>(window >> 32));
+  entry.next_bit += value.length;
+  if (value.value == kEntryEscape) [[unlikely]] {
     if (!ReadEscape(entry)) return false;
-  } else {
-    entry.explicit_type = 0;
-    entry.gap = false;
-    entry.upper = (value & kEntryUpper) != 0;
-    entry.prefixed = (value & kEntryPrefixed) != 0;
-    entry.address += value >> kEntryDeltaShift;
+    if (entry.gap) {
+      // The next name refers to the one before the gap.
+      entry.name_bits[position] =
+          position == 0 ? entry.next_bit : entry.name_bits[position - 1];
+      entry.shared[position] =
+          position == 0 ? uint8_t{0} : entry.shared[position - 1];
+      return true;
+    }
+    return ReadNameHead(entry, position,
+                        PeekBits57(BlockStream(), entry.next_bit));
   }
-  return entry.gap || ReadName(entry);
+  entry.explicit_type = 0;
+  entry.gap = false;
+  entry.upper = (value.value & kEntryUpper) != 0;
+  entry.prefixed = (value.value & kEntryPrefixed) != 0;
+  entry.address += value.value >> kEntryDeltaShift;
+  return ReadNameHead(entry, position, window << value.length);
+}
+
+bool MapTables::ReadNameHead(MapEntry& entry, uint32_t position,
+                             uint64_t window) const {
+  const auto value = name_code_.Decode(static_cast<uint32_t>(window >> 32));
+  uint64_t bit = entry.next_bit + value.length;
+  uint32_t shared = value.value & kNameSharedMask;
+  uint64_t length = value.value >> kNameLengthShift;
+  if (value.value == kNameEscape) [[unlikely]] {
+    shared = PeekBits(BlockStream(), bit, kNameLengthShift);
+    bit += kNameLengthShift;
+    length = PeekBits(BlockStream(), bit, kNameEscapeLengthBits);
+    bit += kNameEscapeLengthBits;
+  }
+  entry.name_bits[position] = bit;
+  entry.shared[position] = static_cast<uint8_t>(shared);
+  entry.next_bit = bit + length;
+  return entry.next_bit <= entry_bits_;
 }
 
 bool MapTables::ReadEscape(MapEntry& entry) const {
-  const std::byte* stream = pointers_[size_t(MapSectionId::kBlocks)];
+  const std::byte* stream = BlockStream();
   uint64_t bit = entry.next_bit;
   entry.explicit_type =
       static_cast<uint8_t>(PeekBits(stream, bit, kEscapeTypeBits));
@@ -155,39 +183,15 @@ bool MapTables::ReadEscape(MapEntry& entry) const {
   return true;
 }
 
-bool MapTables::ReadName(MapEntry& entry) const {
-  const std::byte* stream = pointers_[size_t(MapSectionId::kBlocks)];
-  uint64_t bit = entry.next_bit;
-  const auto shared = shared_code_.Decode(PeekBits32(stream, bit));
-  bit += shared.length;
-  uint32_t count =
-      std::min<uint32_t>(header_.shared_values[shared.rank], entry.token_count);
-  entry.has_tail = false;
-  for (;;) {
-    if (bit >= entry_bits_) return false;
-    const auto word = token_code_.Decode(PeekBits32(stream, bit));
-    if (count < kMaxShared) {
-      entry.tokens[count] = word.rank;
-      ++count;
-    } else if (!entry.has_tail) {
-      entry.has_tail = true;
-      entry.tail_bit = bit;
-    }
-    bit += word.length;
-    if (word.rank < ender_limit_[word.length]) break;
-  }
-  entry.token_count = count;
-  entry.next_bit = bit;
-  return true;
-}
-
 MapTables::Kind MapTables::KindOf(const MapEntry& entry) const {
+  // The last run that starts at or before the entry.
   size_t low = 0;
-  size_t high = CountOf<MapRun>(MapSectionId::kRuns);
-  while (high - low > 1) {
-    const size_t middle = low + (high - low) / 2;
-    const auto run = Load<MapRun>(MapSectionId::kRuns, middle);
-    (run.first_entry <= entry.index ? low : high) = middle;
+  size_t count = CountOf<MapRun>(MapSectionId::kRuns);
+  while (count > 1) {
+    const size_t half = count / 2;
+    const auto run = Load<MapRun>(MapSectionId::kRuns, low + half);
+    low += run.first_entry <= entry.index ? half : 0;
+    count -= half;
   }
   const uint32_t packed =
       Load<MapRun>(MapSectionId::kRuns, low).module_and_letter;
@@ -211,8 +215,7 @@ std::string_view MapTables::ModuleName(uint32_t module) const {
 }
 
 bool MapTables::RenderToken(uint32_t rank, Rendering& to) const {
-  size_t at =
-      Load<uint16_t>(MapSectionId::kClassIndex, rank / kRanksPerClassIndex);
+  size_t at = Load<uint16_t>(MapSectionId::kClassIndex, ClassIndexSlot(rank));
   const size_t class_count = CountOf<TokenClass>(MapSectionId::kClasses);
   auto token_class = Load<TokenClass>(MapSectionId::kClasses, at);
   while (at + 1 < class_count) {
@@ -221,38 +224,72 @@ bool MapTables::RenderToken(uint32_t rank, Rendering& to) const {
     token_class = next;
     ++at;
   }
-  const std::string_view end = TokenEndText(token_class.end);
   const size_t length = token_class.text_length;
+  const std::string_view end = TokenEndText(token_class.end);
   if (to.room - to.used < length + end.size()) return false;
   const unsigned width = token_class.bits_per_char;
   uint64_t bit = token_class.first_bit +
                  uint64_t{rank - token_class.first_rank} * length * width;
   const std::byte* stream = pointers_[size_t(MapSectionId::kCharacters)];
   char* out = to.out + to.used;
-  const char* alphabet =
-      width == 5 ? header_.alphabet5.data() : header_.alphabet6.data();
-  for (size_t i = 0; i < length; ++i, bit += width) {
-    const uint32_t c = PeekBits(stream, bit, width);
-    out[i] = width == 8 ? static_cast<char>(c) : alphabet[c];
-  }
-  std::memcpy(out + length, end.data(), end.size());
   to.used += length + end.size();
   to.ended = token_class.end == TokenEnd::kEndOfName;
+  if (width == 8) {
+    for (size_t i = 0; i < length; ++i, bit += 8) {
+      out[i] = static_cast<char>(PeekBits(stream, bit, 8));
+    }
+  } else {
+    // Seven characters of five or six bits come with one load. Whole rounds
+    // are written: name_room() has place for what is too much.
+    const char* alphabet = header_.alphabet.data();
+    for (size_t i = 0; i < length; i += 7, bit += 7 * width) {
+      uint64_t window = PeekBits57(stream, bit);
+      for (size_t c = 0; c < 7; ++c, window <<= width) {
+        out[i + c] = alphabet[window >> (64 - width)];
+      }
+    }
+  }
+  // Two bytes always: a call of memcpy costs more than the rest.
+  constexpr char kEnds[kTokenEndCount][2] = {
+      {}, {}, {'_', 0}, {'.', 0}, {'_', '_'}};
+  std::memcpy(out + length, kEnds[static_cast<size_t>(token_class.end)], 2);
+  return true;
+}
+
+bool MapTables::RenderShared(const MapEntry& entry, Rendering& to) const {
+  uint32_t position = entry.index % kBlockEntries;
+  const uint32_t count = entry.shared[position];
+  // Walks back through the block: of each name those tokens that this one has
+  // from it and it does not itself have from an earlier one.
+  std::array<uint32_t, kMaxShared> tokens;
+  for (uint32_t wanted = count; wanted > 0;) {
+    if (position == 0) return false;
+    --position;
+    uint64_t bit = entry.name_bits[position];
+    for (uint32_t i = entry.shared[position]; i < wanted; ++i) {
+      if (bit >= entry_bits_) return false;
+      const auto word = token_code_.Decode(PeekBits32(BlockStream(), bit));
+      bit += word.length;
+      tokens[i] = word.rank;
+    }
+    wanted = std::min<uint32_t>(wanted, entry.shared[position]);
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    if (!RenderToken(tokens[i], to)) return false;
+  }
   return true;
 }
 
 std::string_view MapTables::RenderName(const MapEntry& entry, char* out) const {
   Rendering to{.out = out, .room = header_.max_name_bytes};
-  for (uint32_t i = 0; i < entry.token_count; ++i) {
-    if (!RenderToken(entry.tokens[i], to)) return {};
-  }
-  const std::byte* stream = pointers_[size_t(MapSectionId::kBlocks)];
-  for (uint64_t bit = entry.tail_bit; entry.has_tail && !to.ended;) {
+  if (!RenderShared(entry, to)) return {};
+  uint64_t bit = entry.name_bits[entry.index % kBlockEntries];
+  do {
     if (bit >= entry_bits_) return {};
-    const auto word = token_code_.Decode(PeekBits32(stream, bit));
+    const auto word = token_code_.Decode(PeekBits32(BlockStream(), bit));
     bit += word.length;
     if (!RenderToken(word.rank, to)) return {};
-  }
+  } while (!to.ended);
   return {to.out, to.used};
 }
 

@@ -15,20 +15,26 @@
 namespace ksym {
 
 // Where a reader of the entries stands: what one entry says, and what the next
-// one refers to. A value; copy it to come back to the same entry.
-struct MapEntry {
+// ones of its block refer to. A value; copy it to come back to the entry.
+struct MapEntryHead {
   uint32_t index = 0;     // of this entry in the map
-  uint64_t next_bit = 0;  // where the next one starts, within a block
+  uint64_t next_bit = 0;  // where the next one of the block starts
   uint64_t address = 0;
   uint8_t explicit_type = 0;  // 0: the run's letter, with `upper`
   bool upper = false;
   bool prefixed = false;  // has a padding symbol prefix_distance before it
   bool gap = false;       // not a symbol: nothing lives from here on
-  // The first tokens of the name; the others are read from tail_bit.
-  uint32_t token_count = 0;
-  bool has_tail = false;
-  uint64_t tail_bit = 0;
-  std::array<uint32_t, kMaxShared> tokens;
+  // The block's first entry has the address of the entry before it.
+  bool block_continues = false;
+};
+struct MapEntry : MapEntryHead {
+  // Of the block's entries up to this one: where the name's own tokens start,
+  // and how many it shares with the name before. What later entries have left
+  // here does no harm: putting an earlier head back goes back to its entry.
+  std::array<uint64_t, kBlockEntries> name_bits;
+  std::array<uint8_t, kBlockEntries> shared;
+
+  MapEntryHead& head() { return *this; }
 };
 
 // The parts of a compact map and the decoding of one entry. Borrows the bytes.
@@ -40,6 +46,10 @@ class MapTables {
   // decoding follows. O(bytes).
   static Result<MapTables> Parse(std::span<const std::byte> bytes);
 
+  // Allocated beside the bytes.
+  size_t memory_bytes() const {
+    return entry_code_.memory_bytes() + name_code_.memory_bytes();
+  }
   const MapHeader& header() const { return header_; }
   uint32_t block_count() const { return block_count_; }
   std::span<const std::byte> section(MapSectionId id) const {
@@ -75,8 +85,12 @@ class MapTables {
     char type;
   };
   Kind KindOf(const MapEntry& entry) const;
-  // Writes the entry's name to `out`, which has max_name_bytes of room. An
-  // empty view for a damaged name.
+  // Room for RenderName: it writes whole words past the name's end.
+  size_t name_room() const {
+    return size_t{header_.max_name_bytes} + kMaxTokenText + 8;
+  }
+  // Writes the entry's name to `out`, which has name_room() bytes. An empty
+  // view for a damaged name.
   std::string_view RenderName(const MapEntry& entry, char* out) const;
 
  private:
@@ -101,11 +115,15 @@ class MapTables {
   size_t CountOf(MapSectionId id) const {
     return section(id).size() / sizeof(T);
   }
+  const std::byte* BlockStream() const {
+    return pointers_[static_cast<size_t>(MapSectionId::kBlocks)];
+  }
   uint64_t BlockBit(uint32_t block) const;
   uint64_t SegmentBase(uint32_t block) const;
   bool ReadEntry(MapEntry& entry) const;
   bool ReadEscape(MapEntry& entry) const;
-  bool ReadName(MapEntry& entry) const;
+  bool ReadNameHead(MapEntry& entry, uint32_t position, uint64_t window) const;
+  bool RenderShared(const MapEntry& entry, Rendering& to) const;
   bool RenderToken(uint32_t rank, Rendering& to) const;
   std::string_view ModuleName(uint32_t module) const;
 
@@ -117,10 +135,8 @@ class MapTables {
   uint64_t entry_bits_ = 0;  // valid bits of kBlocks
   // Absent (no code words) when the map has no entries.
   PrefixDecoder token_code_;
-  PrefixDecoder entry_code_;
-  PrefixDecoder shared_code_;
-  // Ranks of this length below the limit end the name.
-  std::array<uint32_t, kMaxCodeBits + 1> ender_limit_ = {};
+  ValueDecoder entry_code_;
+  ValueDecoder name_code_;
 };
 
 }  // namespace ksym

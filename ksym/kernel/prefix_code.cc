@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstring>
 #include <functional>
 
 namespace ksym {
@@ -124,6 +125,32 @@ Result<PrefixDecoder> PrefixDecoder::Make(const CodeLengthCounts& counts) {
     return Fail(ErrorCode::kCorrupt, "code words leave gaps");
   }
   return decoder;
+}
+
+Result<ValueDecoder> ValueDecoder::Make(const CodeLengthCounts& counts,
+                                        std::span<const std::byte> values) {
+  auto code = PrefixDecoder::Make(counts);
+  if (!code) return Fail(std::move(code.error()));
+  if (code->symbol_count() > values.size() / sizeof(uint16_t)) {
+    return Fail(ErrorCode::kCorrupt, "more code words than values");
+  }
+  ValueDecoder decoder;
+  decoder.code_ = *code;
+  decoder.values_ = values.data();
+  decoder.table_.resize(size_t{1} << kTableBits);
+  for (uint32_t i = 0; i < decoder.table_.size(); ++i) {
+    const Word word = decoder.DecodeLong(i << (32 - kTableBits));
+    if (word.length > kTableBits) continue;
+    decoder.table_[i] = word.value << 8 | word.length;
+  }
+  return decoder;
+}
+
+ValueDecoder::Word ValueDecoder::DecodeLong(uint32_t window) const {
+  const auto word = code_.Decode(window);
+  uint16_t value = 0;
+  std::memcpy(&value, values_ + size_t{word.rank} * sizeof value, sizeof value);
+  return {value, word.length};
 }
 
 }  // namespace ksym

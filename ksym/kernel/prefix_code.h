@@ -66,4 +66,38 @@ class PrefixDecoder {
   uint32_t symbol_count_ = 0;
 };
 
+// Decodes a canonical code whose ranks stand for 16-bit values. Short words
+// take one table look-up. Owns a table of 4 KiB.
+class ValueDecoder {
+ public:
+  struct Word {
+    uint32_t value;
+    uint32_t length;
+  };
+
+  // An empty one: nothing may be decoded.
+  ValueDecoder() = default;
+  // `values` by rank, little endian, at least as many as code words (else
+  // kCorrupt); must outlive the decoder.
+  static Result<ValueDecoder> Make(const CodeLengthCounts& counts,
+                                   std::span<const std::byte> values);
+
+  Word Decode(uint32_t window) const {
+    const uint32_t entry = table_[window >> (32 - kTableBits)];
+    if (entry != 0) [[likely]]
+      return {entry >> 8, entry & 0xff};
+    return DecodeLong(window);
+  }
+  size_t memory_bytes() const { return table_.size() * sizeof(table_[0]); }
+
+ private:
+  static constexpr unsigned kTableBits = 10;
+
+  Word DecodeLong(uint32_t window) const;
+
+  PrefixDecoder code_;
+  const std::byte* values_ = nullptr;
+  std::vector<uint32_t> table_;  // value << 8 | length; 0: a longer word
+};
+
 }  // namespace ksym

@@ -16,7 +16,7 @@ void TokenCoder::Prepare(const TokenInterner& tokens) {
   weights_.resize(tokens.size());
 }
 
-void TokenCoder::ChooseAlphabets() {
+void TokenCoder::ChooseAlphabet() {
   std::array<uint32_t, 256> uses = {};
   for (uint32_t id = 0; id < weights_.size(); ++id) {
     if (weights_[id] == 0) continue;
@@ -27,11 +27,10 @@ void TokenCoder::ChooseAlphabets() {
   std::ranges::stable_sort(
       order, [&](uint8_t a, uint8_t b) { return uses[a] > uses[b]; });
   char_index_.fill(kNotInAlphabet);
-  for (uint8_t i = 0; i < alphabet6_.size(); ++i) {
+  for (uint8_t i = 0; i < alphabet_.size(); ++i) {
     char_index_[order[i]] = i;
-    alphabet6_[i] = static_cast<char>(order[i]);
+    alphabet_[i] = static_cast<char>(order[i]);
   }
-  std::copy_n(alphabet6_.begin(), alphabet5_.size(), alphabet5_.begin());
 }
 
 uint8_t TokenCoder::BitsPerChar(uint32_t id) const {
@@ -39,8 +38,8 @@ uint8_t TokenCoder::BitsPerChar(uint32_t id) const {
   for (const char c : tokens_->text(id)) {
     largest = std::max(largest, char_index_[static_cast<uint8_t>(c)]);
   }
-  if (largest < alphabet5_.size()) return 5;
-  return largest < alphabet6_.size() ? 6 : 8;
+  if (largest < 32) return 5;
+  return largest < alphabet_.size() ? 6 : 8;
 }
 
 void TokenCoder::SortByRank(const std::vector<uint8_t>& lengths) {
@@ -54,7 +53,6 @@ void TokenCoder::SortByRank(const std::vector<uint8_t>& lengths) {
                    uint64_t{BitsPerChar(id)} << 40 |
                    uint64_t{tokens_->text(id).size()} << 32 | id);
     ++counts_[lengths[id]];
-    if (tokens_->end(id) == TokenEnd::kEndOfName) ++ender_counts_[lengths[id]];
   }
   std::ranges::sort(keys);
   const auto words = MakeCodeWords(counts_);
@@ -77,7 +75,7 @@ Status TokenCoder::LayOut() {
         classes_.back().bits_per_char != own.bits_per_char) {
       classes_.push_back(own);
     }
-    if (rank % kRanksPerClassIndex == 0) {
+    if (ClassIndexSlot(rank) == class_index_.size()) {
       class_index_.push_back(static_cast<uint16_t>(classes_.size() - 1));
     }
     for (const char c : text) {
@@ -109,7 +107,7 @@ Status TokenCoder::Finish() {
     ++used;
   }
   const auto lengths = MakeCodeLengths(weights_);
-  ChooseAlphabets();
+  ChooseAlphabet();
   SortByRank(lengths);
   return LayOut();
 }

@@ -22,6 +22,7 @@ class TokenCoder {
  public:
   // `tokens` must outlive the coder and not change.
   void Prepare(const TokenInterner& tokens);
+  uint8_t code_length(uint32_t id) const { return words_[id].length; }
   void Count(uint32_t id) { ++weights_[id]; }
   // kLimit for more tokens than a code can have words.
   Status Finish();
@@ -31,17 +32,15 @@ class TokenCoder {
   }
 
   const CodeLengthCounts& counts() const { return counts_; }
-  const CodeLengthCounts& ender_counts() const { return ender_counts_; }
   const std::vector<TokenClass>& classes() const { return classes_; }
   const std::vector<uint16_t>& class_index() const { return class_index_; }
   const std::vector<std::byte>& characters() const {
     return characters_.bytes();
   }
-  const std::array<char, 32>& alphabet5() const { return alphabet5_; }
-  const std::array<char, 64>& alphabet6() const { return alphabet6_; }
+  const std::array<char, 64>& alphabet() const { return alphabet_; }
 
  private:
-  void ChooseAlphabets();
+  void ChooseAlphabet();
   uint8_t BitsPerChar(uint32_t id) const;
   void SortByRank(const std::vector<uint8_t>& lengths);
   Status LayOut();
@@ -51,10 +50,8 @@ class TokenCoder {
   std::vector<CodeWord> words_;    // by id
   std::vector<uint32_t> ranked_;   // ids by rank
   CodeLengthCounts counts_ = {};
-  CodeLengthCounts ender_counts_ = {};
-  std::array<char, 32> alphabet5_ = {};
-  std::array<char, 64> alphabet6_ = {};
-  std::array<uint8_t, 256> char_index_ = {};  // 64: in neither alphabet
+  std::array<char, 64> alphabet_ = {};
+  std::array<uint8_t, 256> char_index_ = {};  // 64: not in it
   std::vector<TokenClass> classes_;
   std::vector<uint16_t> class_index_;
   BitWriter characters_;

@@ -5,28 +5,46 @@
 namespace ksym {
 namespace {
 
-constexpr size_t kFirstSlots = size_t{1} << 15;
+constexpr unsigned kFirstSlotBits = 15;
+constexpr uint64_t kMultiplier = 0x9e3779b97f4a7c15;
 
-uint64_t LoadUpTo8(const char* text, size_t length) {
-  uint64_t word = 0;
-  std::memcpy(&word, text, length);
+template <typename T>
+uint64_t LoadAs(const char* text) {
+  T word;
+  std::memcpy(&word, text, sizeof word);
   return word;
 }
 
-uint32_t Hash(const char* text, size_t length, TokenEnd end) {
-  constexpr uint64_t kMultiplier = 0x9e3779b97f4a7c15;
-  uint64_t hash = length << 8 | static_cast<uint64_t>(end);
-  for (; length > 8; text += 8, length -= 8) {
-    hash = (hash ^ LoadUpTo8(text, 8)) * kMultiplier;
-    hash ^= hash >> 32;
+// Up to eight characters as a number, different for different texts of one
+// length; longer texts hashed.
+uint64_t KeyOf(const char* text, size_t length) {
+  if (length > 8) {
+    uint64_t hash = length;
+    for (; length > 8; text += 8, length -= 8) {
+      hash = (hash ^ LoadAs<uint64_t>(text)) * kMultiplier;
+      hash ^= hash >> 32;
+    }
+    // The last eight characters, some of them for the second time.
+    return hash ^ LoadAs<uint64_t>(text + length - 8);
   }
-  hash = (hash ^ LoadUpTo8(text, length)) * kMultiplier;
-  return static_cast<uint32_t>(hash >> 32);
+  if (length >= 4) {
+    return LoadAs<uint32_t>(text) << 32 | LoadAs<uint32_t>(text + length - 4);
+  }
+  if (length >= 2) {
+    return LoadAs<uint16_t>(text) << 16 | LoadAs<uint16_t>(text + length - 2);
+  }
+  return length == 1 ? LoadAs<uint8_t>(text) : 0;
+}
+
+uint64_t HashOf(uint64_t key, uint32_t meta) {
+  key = (key ^ meta) * kMultiplier;
+  return (key ^ key >> 32) * kMultiplier;
 }
 
 }  // namespace
 
-TokenInterner::TokenInterner() : slots_(kFirstSlots) {
+TokenInterner::TokenInterner()
+    : slots_(size_t{1} << kFirstSlotBits), slot_shift_(64 - kFirstSlotBits) {
   // A prefix code needs two words even when all names are one token.
   Intern("", 0, TokenEnd::kEndOfName);
   Intern("", 0, TokenEnd::kUnderscore);
@@ -35,33 +53,36 @@ TokenInterner::TokenInterner() : slots_(kFirstSlots) {
 void TokenInterner::Grow() {
   std::vector<Slot> old(slots_.size() * 2);
   old.swap(slots_);
+  --slot_shift_;
   const size_t mask = slots_.size() - 1;
   for (const Slot& slot : old) {
     if (slot.id_plus_1 == 0) continue;
-    size_t at = slot.hash & mask;
+    size_t at = HashOf(slot.key, slot.meta) >> slot_shift_;
     while (slots_[at].id_plus_1 != 0) at = (at + 1) & mask;
     slots_[at] = slot;
   }
 }
 
 uint32_t TokenInterner::Intern(const char* text, size_t length, TokenEnd end) {
-  const uint32_t hash = Hash(text, length, end);
+  const uint64_t key = KeyOf(text, length);
+  const auto meta =
+      static_cast<uint32_t>(length << 8 | static_cast<size_t>(end));
   const size_t mask = slots_.size() - 1;
-  size_t at = hash & mask;
+  size_t at = HashOf(key, meta) >> slot_shift_;
   for (; slots_[at].id_plus_1 != 0; at = (at + 1) & mask) {
-    if (slots_[at].hash != hash) continue;
-    const uint32_t id = slots_[at].id_plus_1 - 1;
-    const Token& token = tokens_[id];
-    if (token.length == length && token.end == end &&
-        std::memcmp(text_.data() + token.offset, text, length) == 0) {
+    const Slot& slot = slots_[at];
+    if (slot.key != key || slot.meta != meta) continue;
+    const uint32_t id = slot.id_plus_1 - 1;
+    if (length <= 8 ||
+        std::memcmp(text_.data() + tokens_[id].offset, text, length) == 0) {
       return id;
     }
   }
   tokens_.push_back(
       {static_cast<uint32_t>(text_.size()), static_cast<uint8_t>(length), end});
   text_.append(text, length);
-  slots_[at] = {hash, static_cast<uint32_t>(tokens_.size())};
   const auto id = static_cast<uint32_t>(tokens_.size() - 1);
+  slots_[at] = {key, meta, id + 1};
   if (tokens_.size() * 2 > slots_.size()) Grow();
   return id;
 }

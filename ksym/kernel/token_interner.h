@@ -14,8 +14,8 @@ namespace ksym {
 
 // Cuts names at '_' and '.' into tokens and numbers the distinct ones:
 //   __x64_sys_read.cold -> ""+"__"  "x64"+"_"  "sys"+"_"  "read"+"."  "cold"
-// A kernel's table has some ten thousand of them. Memory: 10 bytes and the
-// text per token and 8 bytes per slot of the hash table.
+// A kernel's table has some ten thousand of them. Memory: 8 bytes and the text
+// per token and 16 bytes per slot of the hash table.
 class TokenInterner {
  public:
   TokenInterner();
@@ -42,7 +42,8 @@ class TokenInterner {
     TokenEnd end;
   };
   struct Slot {
-    uint32_t hash = 0;
+    uint64_t key = 0;   // the text itself if it is short, else its hash
+    uint32_t meta = 0;  // length << 8 | end
     uint32_t id_plus_1 = 0;
   };
 
@@ -52,6 +53,7 @@ class TokenInterner {
   std::string text_;
   std::vector<Token> tokens_;
   std::vector<Slot> slots_;  // open addressing, a power of two
+  unsigned slot_shift_ = 0;  // of a 64-bit hash to a slot
 };
 
 }  // namespace ksym
