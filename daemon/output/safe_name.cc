@@ -100,8 +100,8 @@ void AppendFoldedName(std::string_view name, std::string& out) {
   }
   const size_t begin = out.size();
   AppendPrintable(name, out);
-  std::replace(out.begin() + static_cast<std::ptrdiff_t>(begin), out.end(),
-               ';', ':');
+  std::replace(out.begin() + static_cast<std::ptrdiff_t>(begin), out.end(), ';',
+               ':');
   ReplaceSpacesBeforeCount(out, begin);
   ReplaceAnnotation(out, begin);
   if (out.size() - begin == 1 && out[begin] == '-') out[begin] = '_';

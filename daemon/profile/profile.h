@@ -25,8 +25,6 @@ using CallStackId = uint32_t;
 class StringTable {
  public:
   StringTable();
-  StringTable(StringTable&&) = default;
-  StringTable& operator=(StringTable&&) = default;
   StringId Intern(std::string_view text);
   std::string_view Get(StringId id) const { return strings_[id]; }
   size_t size() const { return strings_.size(); }

@@ -33,21 +33,26 @@ enum class CaptureField : uint32_t {
   kKernelSymbolsState = 8,
   kVdsoImage = 9,
 };
-enum class MetadataField : uint32_t {
-  kVersion = 1,
-  kEvent = 2,
-  kFrequencyHz = 3,
-  kCountPeriod = 4,
-  kStartUnixNs = 5,
-  kDurationNs = 6,
-  kHostname = 7,
-  kKernelRelease = 8,
-  kArchitecture = 9,
-  kCpus = 10,
-  kStackStore = 11,
-  kMaxStackDepth = 12,
-  kWarning = 13,
+// A field's number and the member that it holds.
+template <typename Owner, typename Value>
+struct MemberField {
+  uint32_t number;
+  Value Owner::* member;
 };
+inline constexpr MemberField<CaptureMetadata, std::string> kMetadataTexts[] = {
+    {1, &CaptureMetadata::version},      {2, &CaptureMetadata::event},
+    {7, &CaptureMetadata::hostname},     {8, &CaptureMetadata::kernel_release},
+    {9, &CaptureMetadata::architecture}, {10, &CaptureMetadata::cpus},
+    {11, &CaptureMetadata::stack_store},
+};
+inline constexpr MemberField<CaptureMetadata, uint64_t> kMetadataNumbers[] = {
+    {3, &CaptureMetadata::frequency_hz},
+    {4, &CaptureMetadata::count_period},
+    {5, &CaptureMetadata::start_unix_ns},
+    {6, &CaptureMetadata::duration_ns},
+};
+inline constexpr uint32_t kMaxStackDepthField = 12;
+inline constexpr uint32_t kWarningField = 13;
 enum class AccountingField : uint32_t {
   kTaken = 1,
   kEmitted = 2,

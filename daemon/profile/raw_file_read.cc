@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <protozero/pbf_message.hpp>
+#include <protozero/pbf_reader.hpp>
 #include <string_view>
 #include <utility>
 
@@ -18,6 +19,7 @@ namespace {
 
 using protozero::data_view;
 using protozero::pbf_message;
+using protozero::pbf_reader;
 using protozero::pbf_wire_type;
 using protozero::tag_and_type;
 
@@ -76,10 +78,17 @@ void ReadCauses(data_view view, std::array<uint64_t, kCauses>& counts) {
   }
 }
 
+template <typename Fields, typename Owner, typename Value>
+void SetField(const Fields& fields, uint32_t number, Owner& owner,
+              const Value& value) {
+  for (const auto& field : fields) {
+    if (field.number == number) owner.*field.member = value;
+  }
+}
+
 class Reader {
  public:
-  Reader(std::string_view payload, const char* file)
-      : payload_(payload), file_(file), offset_(payload.data()) {}
+  explicit Reader(std::string_view payload) : payload_(payload) {}
 
   // References go back and forth, so the tables are read before their users.
   // Throws what protozero throws.
@@ -103,8 +112,8 @@ class Reader {
   }
 
   RawCapture& capture() { return capture_; }
-  // Of the top-level field that is being read.
-  size_t offset() const { return static_cast<size_t>(offset_ - file_); }
+  // In the file, of the top-level field that is being read.
+  size_t offset() const { return kHeaderBytes + offset_; }
 
  private:
   template <typename Function>
@@ -112,7 +121,7 @@ class Reader {
     pbf_message<CaptureField> message(
         data_view(payload_.data(), payload_.size()));
     for (;;) {
-      offset_ = message.data().data();
+      offset_ = payload_.size() - message.length();
       if (!message.next()) return;
       if (!function(message)) message.skip();
     }
@@ -158,71 +167,22 @@ class Reader {
 
   void ReadMetadata(data_view view) {
     CaptureMetadata& metadata = capture_.profile.metadata;
-    pbf_message<MetadataField> message(view);
+    pbf_reader message(view);
     while (message.next()) {
-      const MetadataField field = message.tag();  // gone after the value
+      const uint32_t number = message.tag();  // gone after the value
       if (message.wire_type() == pbf_wire_type::varint) {
-        ReadMetadataNumber(field, message.get_uint64());
-      } else if (message.tag_and_type() ==
-                 BytesField(MetadataField::kWarning)) {
-        metadata.warnings.push_back(message.get_bytes());
+        const uint64_t value = message.get_uint64();
+        SetField(kMetadataNumbers, number, metadata, value);
+        if (number == kMaxStackDepthField) {
+          metadata.max_stack_depth = To32Bits(value);
+        }
       } else if (message.wire_type() == pbf_wire_type::length_delimited) {
-        ReadMetadataText(field, message.get_bytes());
+        const std::string text = message.get_bytes();
+        SetField(kMetadataTexts, number, metadata, text);
+        if (number == kWarningField) metadata.warnings.push_back(text);
       } else {
         message.skip();
       }
-    }
-  }
-
-  void ReadMetadataNumber(MetadataField field, uint64_t value) {
-    CaptureMetadata& metadata = capture_.profile.metadata;
-    switch (field) {
-      case MetadataField::kFrequencyHz:
-        metadata.frequency_hz = value;
-        break;
-      case MetadataField::kCountPeriod:
-        metadata.count_period = value;
-        break;
-      case MetadataField::kStartUnixNs:
-        metadata.start_unix_ns = value;
-        break;
-      case MetadataField::kDurationNs:
-        metadata.duration_ns = value;
-        break;
-      case MetadataField::kMaxStackDepth:
-        metadata.max_stack_depth = To32Bits(value);
-        break;
-      default:
-        break;
-    }
-  }
-
-  void ReadMetadataText(MetadataField field, std::string&& text) {
-    CaptureMetadata& metadata = capture_.profile.metadata;
-    switch (field) {
-      case MetadataField::kVersion:
-        metadata.version = std::move(text);
-        break;
-      case MetadataField::kEvent:
-        metadata.event = std::move(text);
-        break;
-      case MetadataField::kHostname:
-        metadata.hostname = std::move(text);
-        break;
-      case MetadataField::kKernelRelease:
-        metadata.kernel_release = std::move(text);
-        break;
-      case MetadataField::kArchitecture:
-        metadata.architecture = std::move(text);
-        break;
-      case MetadataField::kCpus:
-        metadata.cpus = std::move(text);
-        break;
-      case MetadataField::kStackStore:
-        metadata.stack_store = std::move(text);
-        break;
-      default:
-        break;
     }
   }
 
@@ -427,8 +387,7 @@ class Reader {
   }
 
   std::string_view payload_;
-  const char* file_;
-  const char* offset_;
+  size_t offset_ = 0;  // in the payload
   RawCapture capture_;
   std::vector<data_view> strings_;
   std::vector<StackId> stack_ids_;
@@ -488,7 +447,7 @@ ksym::Result<RawCapture> ReadRawCapture(std::span<const std::byte> bytes) {
                               bytes.size());
   const auto payload = raw_file::Payload(file);
   if (!payload) return ksym::Fail(payload.error());
-  raw_file::Reader reader(*payload, file.data());
+  raw_file::Reader reader(*payload);
   try {
     reader.Read();
   } catch (const protozero::exception& e) {

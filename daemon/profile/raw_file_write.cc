@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 #include <protozero/pbf_builder.hpp>
+#include <protozero/pbf_writer.hpp>
 #include <tuple>
 #include <utility>
 
@@ -17,6 +18,7 @@ namespace {
 
 using ksym::ProcessId;
 using protozero::pbf_builder;
+using protozero::pbf_writer;
 
 template <typename T>
 void SortUnique(std::vector<T>& values) {
@@ -88,21 +90,16 @@ class Writer {
   void AddMetadata() {
     const CaptureMetadata& metadata = profile_.metadata;
     std::string buffer;
-    pbf_builder<MetadataField> message(buffer);
-    message.add_bytes(MetadataField::kVersion, metadata.version);
-    message.add_bytes(MetadataField::kEvent, metadata.event);
-    message.add_uint64(MetadataField::kFrequencyHz, metadata.frequency_hz);
-    message.add_uint64(MetadataField::kCountPeriod, metadata.count_period);
-    message.add_uint64(MetadataField::kStartUnixNs, metadata.start_unix_ns);
-    message.add_uint64(MetadataField::kDurationNs, metadata.duration_ns);
-    message.add_bytes(MetadataField::kHostname, metadata.hostname);
-    message.add_bytes(MetadataField::kKernelRelease, metadata.kernel_release);
-    message.add_bytes(MetadataField::kArchitecture, metadata.architecture);
-    message.add_bytes(MetadataField::kCpus, metadata.cpus);
-    message.add_bytes(MetadataField::kStackStore, metadata.stack_store);
-    message.add_uint32(MetadataField::kMaxStackDepth, metadata.max_stack_depth);
+    pbf_writer message(buffer);
+    for (const auto& field : kMetadataTexts) {
+      message.add_bytes(field.number, metadata.*field.member);
+    }
+    for (const auto& field : kMetadataNumbers) {
+      message.add_uint64(field.number, metadata.*field.member);
+    }
+    message.add_uint32(kMaxStackDepthField, metadata.max_stack_depth);
     for (const std::string& warning : metadata.warnings) {
-      message.add_bytes(MetadataField::kWarning, warning);
+      message.add_bytes(kWarningField, warning);
     }
     Add(CaptureField::kMetadata, buffer);
   }

@@ -14,7 +14,6 @@ namespace profd {
 namespace {
 
 using ksym::Mapping;
-using ksym::ProcessImage;
 
 uint64_t HashOf(const RawSample& sample) {
   uint64_t hash = MixHash(sample.process.pid, sample.process.exec_count);

@@ -23,6 +23,7 @@ constexpr size_t kFunctions = 20'000;
 Profile MakeProfile() {
   ProfileBuilder builder;
   std::vector<FrameId> frames;
+  frames.reserve(kFunctions);
   for (size_t i = 0; i < kFunctions; ++i) {
     frames.push_back(builder.AddFrame(
         {.name = builder.Intern("some_function_" + std::to_string(i)),
@@ -71,10 +72,10 @@ void Build(benchmark::State& state) {
 BENCHMARK(Build)->Unit(benchmark::kMillisecond);
 
 void Write(benchmark::State& state, OutputFormat format) {
-  static const Profile profile = MakeProfile();
+  static const Profile kProfile = MakeProfile();
   size_t bytes = 0;
   for (auto _ : state) {
-    const std::string out = Render(profile, format, {});
+    const std::string out = Render(kProfile, format, {});
     bytes = out.size();
     benchmark::DoNotOptimize(out.data());
   }
