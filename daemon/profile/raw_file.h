@@ -38,7 +38,7 @@ struct RawCapture {
                                            std::string& out);
 
 // Reads what WriteRawCapture wrote; the bytes may come from anyone. Memory is
-// at most about 32 times the file and 256 MiB of paths. kCorrupt for bytes
+// at most about 50 times the file and 256 MiB of paths. kCorrupt for bytes
 // that are no raw capture, with the offset where that shows; kUnsupported for
 // a later version; kLimit when the paths are longer than that. The samples
 // come back sorted, and of an image the key decides its id.
