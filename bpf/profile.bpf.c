@@ -50,16 +50,16 @@ struct task_struct___before_5_5 {
 	unsigned long long real_start_time;
 } __core;
 
-/* Set before load. */
-const volatile bool want_user = true;
-const volatile bool want_kernel = true;
-const volatile bool per_thread = false;
-const volatile bool include_idle = false;
-const volatile bool filter_pids = false;
-const volatile bool filter_tids = false;
-const volatile bool filter_cgroup = false;
-const volatile bool filter_cgroup_ids = false;
-const volatile bool filter_mntns = false;
+/* Set before load. Flags are bytes: the skeleton is read by C++ as well. */
+const volatile __u8 want_user = 1;
+const volatile __u8 want_kernel = 1;
+const volatile __u8 per_thread = 0;
+const volatile __u8 include_idle = 0;
+const volatile __u8 filter_pids = 0;
+const volatile __u8 filter_tids = 0;
+const volatile __u8 filter_cgroup = 0;
+const volatile __u8 filter_cgroup_ids = 0;
+const volatile __u8 filter_mntns = 0;
 const volatile __u32 max_depth = 127;
 /* Random per capture: nobody can aim two stacks at one id. Odd. */
 const volatile __u64 hash_multiplier = 0x9e3779b97f4a7c15ull;

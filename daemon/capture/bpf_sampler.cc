@@ -189,6 +189,7 @@ class BpfSampler::Impl {
   std::vector<LinkPtr> links;
   std::unique_ptr<ring_buffer, RingDeleter> ring;
   const RecordHandler* handler = nullptr;  // during ConsumeRecords only
+  bool used_minimal_btf = false;
 
   int CountsFd(uint32_t set) const {
     return bpf_map__fd(set == 0 ? skeleton->maps.counts_0
@@ -292,6 +293,7 @@ ksym::Result<BpfSampler> BpfSampler::Load(const SamplerConfig& config) {
   const LibbpfMessages messages(config.verbosity);
   auto impl = std::make_unique<Impl>();
   auto loaded = impl->LoadWithMinimalBtf(config);
+  impl->used_minimal_btf = loaded.has_value();
   if (!loaded) loaded = impl->Load(config, nullptr);
   if (!loaded) return Fail(std::move(loaded.error()));
 
@@ -307,6 +309,8 @@ ksym::Result<BpfSampler> BpfSampler::Load(const SamplerConfig& config) {
   }
   return BpfSampler(std::move(impl), config.store);
 }
+
+bool BpfSampler::used_minimal_btf() const { return impl_->used_minimal_btf; }
 
 int BpfSampler::program_fd() const {
   const auto& programs = impl_->skeleton->progs;

@@ -16,6 +16,8 @@ enum class StackStore : uint8_t {
   kStackId,  // BPF_MAP_TYPE_STACK_TRACE; loses stacks to collisions
 };
 
+// Frames of one stack, at the most.
+inline constexpr uint32_t kMaxStackDepth = PROFILE_MAX_DEPTH;
 inline constexpr uint32_t kExactStackEntries = 32768;
 inline constexpr uint32_t kStackIdEntries = 16384;
 
@@ -28,7 +30,8 @@ struct SamplerConfig {
   uint32_t count_entries = 40960;  // distinct keys per set
   // Distinct stacks per set; 0: kExactStackEntries or kStackIdEntries.
   uint32_t stack_entries = 0;
-  uint32_t ring_bytes = 4u << 20;  // power of two, multiple of the page size
+  // Power of two and multiple of the page size; 0: RingBytesFor(the rate).
+  uint32_t ring_bytes = 0;
   bool user_stacks = true;
   bool kernel_stacks = true;
   bool per_thread = false;
@@ -52,6 +55,8 @@ class BpfSampler {
   BpfSampler& operator=(BpfSampler&&) noexcept;
   ~BpfSampler();
 
+  // Whether libbpf was content with MinimalBtf().
+  bool used_minimal_btf() const;
   // The program to attach to a perf event.
   int program_fd() const;
   StackStore store() const { return store_; }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <unordered_map>
@@ -43,6 +44,21 @@ uint32_t KernelStackDepthLimit() {
   std::string_view line = *text;
   return ksym::ParseUnsigned<uint32_t>(ksym::TakeField(line, '\n'), 10)
       .value_or(127);
+}
+
+// Room for what a quarter of a second can bring at most, if every sample has
+// two new stacks of full depth; several times what comes between two polls.
+// Each byte of it counts twice in the resident set, as the kernel maps the
+// ring twice in a row, so it is no larger than that.
+uint32_t RingBytesFor(SamplingRate rate, size_t cpus, uint32_t depth) {
+  constexpr uint64_t kLeast = 512 << 10;
+  constexpr uint64_t kMost = 16 << 20;
+  if (rate.frequency_hz == 0) return 4 << 20;  // any rate may come
+  const uint64_t stack_bytes = PROFILE_STACK_RECORD_BYTES(uint64_t{depth});
+  const uint64_t samples =
+      std::min(rate.frequency_hz, uint64_t{1} << 24) * cpus / 4;
+  return static_cast<uint32_t>(
+      std::bit_ceil(std::clamp(2 * samples * stack_bytes, kLeast, kMost)));
 }
 
 CaptureMetadata DescribeHost() {
@@ -281,6 +297,10 @@ ksym::Result<Capture> Capture::Start(CaptureOptions options) {
         "(sysctl -w kernel.perf_event_max_stack={})",
         limit, config.max_stack_depth));
     config.max_stack_depth = limit;
+  }
+  if (config.ring_bytes == 0) {
+    config.ring_bytes =
+        RingBytesFor(options.rate, cpus.size(), config.max_stack_depth);
   }
   auto sampler = BpfSampler::Load(config);
   if (!sampler) return Fail(std::move(sampler.error()));

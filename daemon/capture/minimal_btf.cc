@@ -330,7 +330,7 @@ class Extractor {
       if (!type) return Fail(type.error());
       std::vector<Member> members;
       auto kept =
-          KeepMembers(id, wanted_.at(names_[type->name_off]), 0, 0, members);
+          KeepMembers({.id = id}, wanted_.at(names_[type->name_off]), members);
       if (!kept) return Fail(std::move(kept.error()));
       extracted.emplace_back(*type, std::move(members));
     }
@@ -365,27 +365,38 @@ class Extractor {
     }
   }
 
-  Status KeepMembers(uint32_t id, const std::set<std::string>& wanted,
-                     uint32_t base_bits, int nesting,
+  // A struct within the one whose members are kept, or that one itself.
+  struct Nested {
+    uint32_t id = 0;
+    uint32_t base_bits = 0;
+    int level = 0;
+  };
+
+  Status KeepMembers(Nested nested, const std::set<std::string>& wanted,
                      std::vector<Member>& kept) {
-    if (nesting > kMaxNesting) return Fail(ErrorCode::kCorrupt, "BTF nesting");
-    const auto members = reader_.Members(id);
+    if (nested.level > kMaxNesting) {
+      return Fail(ErrorCode::kCorrupt, "BTF nesting");
+    }
+    const auto members = reader_.Members(nested.id);
     if (!members) return Fail(members.error());
     for (Member member : *members) {
-      member.bit_offset += base_bits;
+      member.bit_offset += nested.base_bits;
       const auto resolved = reader_.Resolve(member.type);
       if (!resolved) return Fail(resolved.error());
       member.type = *resolved;
       if (member.name == 0) {
         const auto type = reader_.Type(*resolved);
         if (!type || !IsComposite(BTF_INFO_KIND(type->info))) continue;
-        auto lifted = KeepMembers(*resolved, wanted, member.bit_offset,
-                                  nesting + 1, kept);
+        auto lifted = KeepMembers(
+            {*resolved, member.bit_offset, nested.level + 1}, wanted, kept);
         if (!lifted) return lifted;
         continue;
       }
       const auto name = names_.find(member.name);
       if (name == names_.end() || !wanted.contains(name->second)) continue;
+      const auto copyable = IsCopyable(member.type);
+      if (!copyable) return Fail(copyable.error());
+      if (!*copyable) continue;
       if (!struct_ids_.contains(member.type) && member.type != 0 &&
           leaf_ids_.emplace(member.type, next_id_).second) {
         ++next_id_;
@@ -393,6 +404,17 @@ class Extractor {
       kept.push_back(member);
     }
     return {};
+  }
+
+  // Members of other kinds, arrays above all, are left out. An object that
+  // relocates one does not load with this BTF, and gets the whole one then.
+  Result<bool> IsCopyable(uint32_t id) const {
+    if (id == 0) return true;
+    const auto type = reader_.Type(id);
+    if (!type) return Fail(type.error());
+    const uint32_t kind = BTF_INFO_KIND(type->info);
+    return kind == BTF_KIND_INT || kind == BTF_KIND_PTR ||
+           kind == BTF_KIND_ENUM || IsComposite(kind);
   }
 
   uint32_t NewId(uint32_t old) const {
@@ -424,10 +446,8 @@ class Extractor {
       writer_.Word(*encoding);
     } else if (kind == BTF_KIND_PTR) {
       writer_.TypeHeader(0, Info(BTF_KIND_PTR, 0, false), 0);
-    } else if (IsComposite(kind) || kind == BTF_KIND_ENUM) {
-      writer_.TypeHeader(0, Info(kind, 0, false), type->size);
     } else {
-      return Fail(ErrorCode::kUnsupported, "BTF member of an unexpected kind");
+      writer_.TypeHeader(0, Info(kind, 0, false), type->size);
     }
     return {};
   }

@@ -144,6 +144,18 @@ INSTANTIATE_TEST_SUITE_P(Stores, CaptureTest,
                                          StackStore::kStackId),
                          StoreName);
 
+// The kernel's whole BTF is not needed, which is what keeps memory small.
+TEST(BpfSamplerTest, LoadsWithAMinimalBtf) {
+  const auto allowed = CheckCapturePrivileges();
+  if (!allowed) GTEST_SKIP() << allowed.error().message();
+  SamplerConfig config;
+  config.stack_entries = 16;
+  config.ring_bytes = 4096;
+  const auto sampler = BpfSampler::Load(config);
+  ASSERT_TRUE(sampler) << sampler.error().message();
+  EXPECT_TRUE(sampler->used_minimal_btf());
+}
+
 // A ring buffer that is too small for the stacks loses samples, counted.
 TEST(CaptureRingTest, CountsLossWhenTheRingIsFull) {
   const auto allowed = CheckCapturePrivileges();

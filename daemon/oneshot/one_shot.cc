@@ -1,0 +1,346 @@
+#include "daemon/oneshot/one_shot.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "daemon/oneshot/command.h"
+#include "daemon/oneshot/kernel_names.h"
+#include "daemon/oneshot/progress.h"
+#include "daemon/oneshot/report_file.h"
+#include "daemon/oneshot/stop_signals.h"
+#include "daemon/output/summary.h"
+#include "daemon/output/text.h"
+#include "daemon/profile/raw_file.h"
+#include "daemon/profile/raw_profile_merge.h"
+#include "daemon/profile/resolve.h"
+#include "ksym/process/vdso.h"
+
+namespace profd {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using ksym::Fail;
+using ksym::Result;
+using ksym::Status;
+using std::chrono::milliseconds;
+
+// How often the ring buffer is emptied and new processes are looked at.
+constexpr milliseconds kPollPeriod(50);
+// How often everything is taken out of the kernel and named, so that little
+// is left to do when the capture ends.
+constexpr milliseconds kDrainPeriod(200);
+// A raw capture larger than this is refused by --replay.
+constexpr size_t kMaxRawBytes = size_t{1} << 31;
+
+ksym::SymbolizerOptions MakeSymbolizerOptions(
+    const ProfileOptions& options, ksym::SymbolizerOptions::Files files,
+    std::string vdso_image) {
+  ksym::SymbolizerOptions made;
+  made.demangle = options.demangle ? ksym::SymbolizerOptions::Demangle::kOn
+                                   : ksym::SymbolizerOptions::Demangle::kOff;
+  made.files = files;
+  made.vdso_image = std::move(vdso_image);
+  return made;
+}
+
+ResolveOptions MakeResolveOptions(const ProfileOptions& options) {
+  ResolveOptions made;
+  if (options.output.addresses) {
+    made.addresses = ResolveOptions::Addresses::kKeep;
+  }
+  if (!options.demangle) {
+    made.demangle = ksym::SymbolizerOptions::Demangle::kOff;
+  }
+  return made;
+}
+
+std::string StartLine(const ProfileOptions& options,
+                      const CaptureMetadata& metadata) {
+  TextHeaderOptions header = {
+      .frequency_hz = metadata.frequency_hz,
+      .count_period = metadata.count_period,
+      .pids = options.capture.sampler.pids,
+      .tids = options.capture.sampler.tids,
+      .cpus = options.capture.cpus ? metadata.cpus : "",
+      .duration_seconds = options.duration
+                              ? std::optional(options.duration->count())
+                              : std::nullopt};
+  if (!options.capture.sampler.kernel_stacks) {
+    header.stacks = TextHeaderOptions::Stacks::kUser;
+  } else if (!options.capture.sampler.user_stacks) {
+    header.stacks = TextHeaderOptions::Stacks::kKernel;
+  }
+  std::string line = TextHeader(header);
+  while (line.ends_with('\n')) line.pop_back();
+  return fmt::format("{} [event {}, CPUs {}]", line, metadata.event,
+                     metadata.cpus);
+}
+
+// Writes the report; a reader that went away is no failure.
+Status WriteReport(const Profile& profile, const ProfileOptions& options,
+                   ReportFile& file) {
+  auto written = file.Write(Render(profile, options.format, options.output));
+  if (!written && written.error().sys_errno() == EPIPE) return {};
+  return written;
+}
+
+Status WriteRaw(const RawCapture& capture, ReportFile& file) {
+  std::string bytes;
+  auto encoded = WriteRawCapture(capture, bytes);
+  return encoded ? file.Write(bytes) : encoded;
+}
+
+int StatusOf(const Profile& profile, const ProfileOptions& options) {
+  return options.strict && profile.accounting.AnythingLost() ? kExitLoss
+                                                             : kExitOk;
+}
+
+int ReportFailure(const ksym::Error& error) {
+  fmt::print(stderr, "ksym-profile: {}\n", error.message());
+  return kExitFailure;
+}
+
+// One capture from start to report.
+class CaptureRun {
+ public:
+  explicit CaptureRun(ProfileOptions options)
+      : options_(std::move(options)),
+        progress_(Progress::ForStderr(options_.quiet)),
+        symbolizer_(MakeSymbolizerOptions(
+            options_, ksym::SymbolizerOptions::Files::kOfProcess, {})),
+        resolver_(symbolizer_, MakeResolveOptions(options_)) {}
+
+  Result<int> Run() {
+    auto begun = Begin();
+    if (!begun) return Fail(std::move(begun.error()));
+    auto sampled = Sample();
+    if (!sampled) return Fail(std::move(sampled.error()));
+    return Finish();
+  }
+
+ private:
+  // Opens what may fail first, starts sampling, then reads what takes time.
+  Status Begin() {
+    auto opened = OpenFiles();
+    if (!opened) return opened;
+    auto signals = StopSignals::Install();
+    if (!signals) return Fail(std::move(signals.error()));
+    signals_.emplace(std::move(*signals));
+    auto prepared = PrepareCommand();
+    if (!prepared) return prepared;
+
+    options_.capture.on_process = [this](const ksym::ProcessImage& image) {
+      symbolizer_.Pin(image);
+    };
+    auto capture = Capture::Start(options_.capture);
+    if (!capture) return Fail(std::move(capture.error()));
+    capture_.emplace(std::move(*capture));
+    auto enabled = capture_->Enable();
+    if (!enabled) return enabled;
+    begin_ = Clock::now();
+    metadata_ = capture_->metadata();
+    progress_.Say(StartLine(options_, metadata_));
+    for (const std::string& warning : metadata_.warnings) {
+      progress_.Say("warning: " + warning);
+    }
+    if (command_) {
+      auto gone = command_->Go();
+      if (!gone) return gone;
+    }
+    return LoadKernelNames();
+  }
+
+  Status OpenFiles() {
+    auto report = ReportFile::Open(options_.output_path);
+    if (!report) return Fail(std::move(report.error()));
+    report_file_.emplace(std::move(*report));
+    if (options_.raw_path.empty()) return {};
+    auto raw = ReportFile::Open(options_.raw_path);
+    if (!raw) return Fail(std::move(raw.error()));
+    raw_file_.emplace(std::move(*raw));
+    return {};
+  }
+
+  Status PrepareCommand() {
+    if (options_.command.empty()) return {};
+    const bool report_on_stdout =
+        options_.output_path.empty() || options_.output_path == "-";
+    auto command = Command::Prepare(
+        options_.command, report_on_stdout ? Command::Stdout::kToStderr
+                                           : Command::Stdout::kInherit);
+    if (!command) return Fail(std::move(command.error()));
+    command_.emplace(std::move(*command));
+    SamplerConfig& sampler = options_.capture.sampler;
+    sampler.pids = {static_cast<uint32_t>(command_->pid())};
+    sampler.follow_children = true;
+    return {};
+  }
+
+  Status LoadKernelNames() {
+    if (!options_.capture.sampler.kernel_stacks) {
+      kernel_.state = KernelSymbolsState::kNotWanted;
+      return {};
+    }
+    if (options_.kernel_symbols_path.empty()) {
+      kernel_ = LoadRunningKernelNames();
+    } else {
+      auto symbols = ksym::OpenKernelSymbols(options_.kernel_symbols_path);
+      if (!symbols) return Fail(std::move(symbols.error()));
+      kernel_.symbols.emplace(std::move(*symbols));
+    }
+    if (!kernel_.warning.empty()) {
+      progress_.Say("warning: " + kernel_.warning);
+      metadata_.warnings.push_back(kernel_.warning);
+    }
+    resolver_.SetKernelSymbols(kernel_.source());
+    return {};
+  }
+
+  Status Sample() {
+    auto next_drain = begin_ + kDrainPeriod;
+    for (;;) {
+      const auto now = Clock::now();
+      auto wake = now + kPollPeriod;
+      if (options_.duration) wake = std::min(wake, End());
+      const auto event =
+          signals_->Wait(std::max(wake - now, Clock::duration(0)));
+      if (event == StopSignals::Event::kStop || CommandEnded()) return {};
+      if (options_.duration && Clock::now() >= End()) return {};
+      capture_->Poll();
+      if (Clock::now() < next_drain) continue;
+      auto raw = capture_->Drain();
+      if (!raw) return Fail(std::move(raw.error()));
+      Take(std::move(*raw));
+      next_drain = std::max(next_drain + kDrainPeriod, Clock::now());
+      ShowProgress();
+    }
+  }
+
+  Clock::time_point End() const {
+    return begin_ +
+           std::chrono::duration_cast<Clock::duration>(*options_.duration);
+  }
+
+  bool CommandEnded() {
+    if (!command_) return false;
+    const auto status = command_->Poll();
+    if (!status) return false;
+    command_end_ = fmt::format("{} {}", options_.command.front(),
+                               DescribeWaitStatus(*status));
+    return true;
+  }
+
+  void Take(RawProfile&& raw) {
+    metadata_.cpus = raw.metadata.cpus;
+    metadata_.duration_ns += raw.metadata.duration_ns;
+    for (std::string& warning : raw.metadata.warnings) {
+      if (std::ranges::find(metadata_.warnings, warning) ==
+          metadata_.warnings.end()) {
+        metadata_.warnings.push_back(std::move(warning));
+      }
+    }
+    resolver_.Add(raw, builder_);
+    taken_ += raw.accounting;
+    if (raw_file_) Merge(raw_capture_.profile, std::move(raw));
+  }
+
+  void ShowProgress() {
+    progress_.Update(
+        {.elapsed_seconds =
+             std::chrono::duration<double>(Clock::now() - begin_).count(),
+         .samples = taken_.taken,
+         .distinct_stacks = builder_.distinct_samples(),
+         .lost = taken_.lost()});
+  }
+
+  Result<int> Finish() {
+    auto raw = capture_->Stop();
+    if (!raw) return Fail(std::move(raw.error()));
+    Take(std::move(*raw));
+    const Profile profile = std::move(builder_).Finish(metadata_);
+    auto written = WriteReport(profile, options_, *report_file_);
+    if (written && raw_file_) written = WriteRawFile();
+    if (!written) return Fail(std::move(written.error()));
+    if (!command_end_.empty()) progress_.Say(command_end_);
+    progress_.Say(SummaryLine(profile));
+    return StatusOf(profile, options_);
+  }
+
+  Status WriteRawFile() {
+    raw_capture_.profile.metadata = metadata_;
+    raw_capture_.kernel_symbols_state = kernel_.state;
+    if (kernel_.symbols) {
+      const auto bytes = kernel_.symbols->bytes();
+      raw_capture_.kernel_symbols.assign(bytes.begin(), bytes.end());
+    }
+    raw_capture_.vdso_image = ksym::OwnVdsoImage();
+    return WriteRaw(raw_capture_, *raw_file_);
+  }
+
+  ProfileOptions options_;
+  Progress progress_;
+  ksym::Symbolizer symbolizer_;
+  Resolver resolver_;
+  ProfileBuilder builder_;
+  KernelNames kernel_;
+  CaptureMetadata metadata_;
+  Accounting taken_;
+  RawCapture raw_capture_;
+  std::optional<ReportFile> report_file_;
+  std::optional<ReportFile> raw_file_;
+  std::optional<StopSignals> signals_;
+  std::optional<Command> command_;
+  std::string command_end_;
+  std::optional<Capture> capture_;
+  Clock::time_point begin_;
+};
+
+Result<int> Replay(const ProfileOptions& options) {
+  auto report = ReportFile::Open(options.output_path);
+  if (!report) return Fail(std::move(report.error()));
+  const auto bytes = ksym::ReadFile(options.replay_path, kMaxRawBytes);
+  if (!bytes) return Fail(bytes.error());
+  auto capture = ReadRawCapture(std::as_bytes(std::span(*bytes)));
+  if (!capture) {
+    return Fail(std::move(capture.error()).WithContext(options.replay_path));
+  }
+  Progress progress = Progress::ForStderr(options.quiet);
+  KernelNames kernel = KernelNamesOfCapture(*capture);
+  if (!options.kernel_symbols_path.empty()) {
+    auto symbols = ksym::OpenKernelSymbols(options.kernel_symbols_path);
+    if (!symbols) return Fail(std::move(symbols.error()));
+    kernel.symbols.emplace(std::move(*symbols));
+  }
+  if (!kernel.warning.empty()) progress.Say("warning: " + kernel.warning);
+
+  ksym::Symbolizer symbolizer(MakeSymbolizerOptions(
+      options, ksym::SymbolizerOptions::Files::kOfHost, capture->vdso_image));
+  Resolver resolver(symbolizer, MakeResolveOptions(options));
+  resolver.SetKernelSymbols(kernel.source());
+  ProfileBuilder builder;
+  resolver.Add(capture->profile, builder);
+  const Profile profile = std::move(builder).Finish(capture->profile.metadata);
+  auto written = WriteReport(profile, options, *report);
+  if (!written) return Fail(std::move(written.error()));
+  progress.Say(SummaryLine(profile));
+  return StatusOf(profile, options);
+}
+
+}  // namespace
+
+int RunOneShot(ProfileOptions options) {
+  const Result<int> status = options.replay_path.empty()
+                                 ? CaptureRun(std::move(options)).Run()
+                                 : Replay(options);
+  return status ? *status : ReportFailure(status.error());
+}
+
+}  // namespace profd

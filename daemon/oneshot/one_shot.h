@@ -1,0 +1,19 @@
+#pragma once
+
+#include "daemon/oneshot/options.h"
+
+namespace profd {
+
+// What ksym-profile exits with.
+enum ExitStatus : int {
+  kExitOk = 0,       // the report is printed, also after SIGINT or SIGTERM
+  kExitFailure = 1,  // it could not be made; one line on stderr says why
+  kExitUsage = 2,
+  kExitLoss = 3,  // with --strict: printed, but something was lost
+};
+
+// Does what the options ask for, from capture (or replay) to report. Blocks
+// until it is done; prints to stdout and stderr.
+int RunOneShot(ProfileOptions options);
+
+}  // namespace profd

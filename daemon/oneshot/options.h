@@ -1,0 +1,47 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "daemon/capture/capture.h"
+#include "daemon/output/format.h"
+#include "daemon/output/options.h"
+
+namespace profd {
+
+// Everything that ksym-profile was asked for.
+struct ProfileOptions {
+  CaptureOptions capture;
+  std::optional<std::chrono::duration<double>> duration;  // none: until Ctrl-C
+  std::vector<std::string> command;  // to run and profile; empty: none
+
+  OutputFormat format = OutputFormat::kFolded;
+  OutputOptions output;
+  std::string output_path;  // empty or "-": stdout
+  std::string raw_path;     // where the raw profile goes; empty: nowhere
+  std::string replay_path;  // a raw profile instead of a capture
+  std::string kernel_symbols_path;
+
+  bool demangle = true;
+  bool quiet = false;
+  bool verbose = false;
+  bool strict = false;
+};
+
+// What the command line came to: options, or a text to print and a status to
+// exit with.
+struct ParsedCommandLine {
+  std::optional<ProfileOptions> options;
+  int exit_status = 0;
+  std::string output_text;  // for stdout: --help, --version
+  std::string error_text;   // for stderr: one line
+};
+
+// Parses ksym-profile's arguments. Checks everything that can be checked
+// without touching the system; usage errors have exit_status 2.
+ParsedCommandLine ParseCommandLine(int argc, const char* const* argv);
+
+}  // namespace profd

@@ -1,0 +1,41 @@
+#include "daemon/oneshot/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "ksym/base/text.h"
+
+namespace profd {
+
+Progress Progress::ForStderr(bool quiet) {
+  if (quiet) return Progress(Mode::kQuiet);
+  return Progress(::isatty(STDERR_FILENO) == 1 ? Mode::kLive : Mode::kPlain);
+}
+
+void Progress::Update(const State& state) {
+  if (mode_ != Mode::kLive) return;
+  // To the line's start, and erase what a longer line left behind.
+  fmt::print(
+      stderr, "\r{:.1f} s, {} samples, {} distinct stacks, {} lost\033[K",
+      state.elapsed_seconds, state.samples, state.distinct_stacks, state.lost);
+  std::fflush(stderr);
+  live_line_shown_ = true;
+}
+
+void Progress::Say(std::string_view text) {
+  if (mode_ == Mode::kQuiet) return;
+  ClearLive();
+  while (!text.empty()) {
+    fmt::print(stderr, "ksym-profile: {}\n", ksym::TakeField(text, '\n'));
+  }
+}
+
+void Progress::ClearLive() {
+  if (!live_line_shown_) return;
+  std::fputs("\r\033[K", stderr);
+  live_line_shown_ = false;
+}
+
+}  // namespace profd

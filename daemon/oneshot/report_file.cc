@@ -1,0 +1,51 @@
+#include "daemon/oneshot/report_file.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <memory>
+#include <utility>
+
+namespace profd {
+namespace {
+
+std::string Resolved(const std::string& path) {
+  struct Free {
+    void operator()(char* text) const { ::free(text); }
+  };
+  const std::unique_ptr<char, Free> real(::realpath(path.c_str(), nullptr));
+  return real ? real.get() : path;
+}
+
+}  // namespace
+
+ksym::Result<ReportFile> ReportFile::Open(const std::string& path) {
+  ReportFile file;
+  if (path.empty() || path == "-") return file;
+  struct stat status = {};
+  const bool exists = ::stat(path.c_str(), &status) == 0;
+  if (exists && S_ISDIR(status.st_mode)) return ksym::FailErrno(EISDIR, path);
+  if (exists && !S_ISREG(status.st_mode)) {
+    file.direct_ =
+        ksym::UniqueFd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
+    if (!file.direct_.valid()) return ksym::FailErrno(errno, path);
+    return file;
+  }
+  auto atomic = ksym::AtomicFile::Create(Resolved(path));
+  if (!atomic) return ksym::Fail(std::move(atomic.error()));
+  file.atomic_.emplace(std::move(*atomic));
+  return file;
+}
+
+ksym::Status ReportFile::Write(std::string_view bytes) {
+  if (atomic_) {
+    auto written = atomic_->Write(bytes);
+    return written ? atomic_->Commit() : written;
+  }
+  return ksym::WriteAll(direct_.valid() ? direct_.get() : STDOUT_FILENO, bytes);
+}
+
+}  // namespace profd

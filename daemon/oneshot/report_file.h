@@ -1,0 +1,31 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "ksym/base/file.h"
+#include "ksym/base/result.h"
+#include "ksym/base/unique_fd.h"
+
+namespace profd {
+
+// Where a report goes. Opened before the capture, so that a path that cannot
+// be written costs no capture. A regular file appears whole or not at all;
+// anything else that exists (a device, a FIFO) is written to as it is, never
+// replaced; a symbolic link keeps pointing where it did.
+class ReportFile {
+ public:
+  // Empty or "-": stdout.
+  static ksym::Result<ReportFile> Open(const std::string& path);
+
+  ksym::Status Write(std::string_view bytes);
+
+ private:
+  ReportFile() = default;
+
+  std::optional<ksym::AtomicFile> atomic_;
+  ksym::UniqueFd direct_;  // neither: stdout
+};
+
+}  // namespace profd

@@ -1,0 +1,178 @@
+#include "daemon/profile/resolve.h"
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "ksym/demangle/demangle.h"
+
+namespace profd {
+namespace {
+
+// The first frame is where the CPU was. The others are return addresses: the
+// call is before them, perhaps as the last instruction of its function.
+ksym::Address LookupAddress(const std::vector<uint64_t>& frames, size_t i) {
+  return {i == 0 || frames[i] == 0 ? frames[i] : frames[i] - 1};
+}
+
+// "[libfoo.so]" for "/usr/lib/libfoo.so"; "[vdso]" stays.
+std::string InBrackets(std::string_view path) {
+  if (path.starts_with('[')) return std::string(path);
+  const std::string_view base = path.substr(path.rfind('/') + 1);
+  std::string name = "[";
+  name += base;
+  name += ']';
+  return name;
+}
+
+StackState StateOf(const RawStack& stack) {
+  return stack.truncated ? StackState::kTruncated : StackState::kWhole;
+}
+
+StackState StateOf(StackId id) {
+  if (id == kFaultedStack) return StackState::kFaulted;
+  if (id == kCollidedStack) return StackState::kCollided;
+  return StackState::kNone;
+}
+
+}  // namespace
+
+// One call of Add: stacks that several samples share are named once.
+class Resolver::Interval {
+ public:
+  Interval(Resolver& resolver, const RawProfile& raw, ProfileBuilder& builder)
+      : resolver_(resolver), raw_(raw), builder_(builder) {}
+
+  void Run() {
+    for (const RawSample& raw : raw_.samples) {
+      const NamedStack user = UserStack(raw);
+      const NamedStack kernel = KernelStack(raw);
+      builder_.AddSample({.comm = builder_.Intern(raw.comm),
+                          .pid = raw.process.pid,
+                          .tid = raw.tid,
+                          .user_state = user.state,
+                          .kernel_state = kernel.state,
+                          .user = user.frames,
+                          .kernel = kernel.frames,
+                          .count = raw.count});
+    }
+    builder_.Add(raw_.accounting);
+  }
+
+ private:
+  NamedStack UserStack(const RawSample& sample) {
+    const auto stack = raw_.stacks.find(sample.user_stack);
+    if (stack == raw_.stacks.end()) return {StateOf(sample.user_stack), 0};
+    const auto found = raw_.images.find(sample.process);
+    const ksym::ProcessImage* image =
+        found == raw_.images.end() ? nullptr : &found->second;
+    auto& named = user_stacks_[image];
+    const auto [at, is_new] = named.try_emplace(sample.user_stack);
+    if (is_new) {
+      at->second =
+          Name(stack->second, [&](uint64_t address, ksym::Address lookup) {
+            return resolver_.UserFrame(image, address, lookup, builder_);
+          });
+    }
+    return at->second;
+  }
+
+  NamedStack KernelStack(const RawSample& sample) {
+    const auto stack = raw_.stacks.find(sample.kernel_stack);
+    if (stack == raw_.stacks.end()) return {StateOf(sample.kernel_stack), 0};
+    const auto [at, is_new] = kernel_stacks_.try_emplace(sample.kernel_stack);
+    if (is_new) {
+      at->second =
+          Name(stack->second, [&](uint64_t address, ksym::Address lookup) {
+            return resolver_.KernelFrame(address, lookup, builder_);
+          });
+    }
+    return at->second;
+  }
+
+  template <typename NameFrame>
+  NamedStack Name(const RawStack& stack, const NameFrame& name_frame) {
+    std::vector<FrameId>& frames = resolver_.frames_;
+    frames.clear();
+    for (size_t i = 0; i < stack.frames.size(); ++i) {
+      frames.push_back(
+          name_frame(stack.frames[i], LookupAddress(stack.frames, i)));
+    }
+    return {StateOf(stack), builder_.AddStack(frames)};
+  }
+
+  Resolver& resolver_;
+  const RawProfile& raw_;
+  ProfileBuilder& builder_;
+  std::unordered_map<const ksym::ProcessImage*,
+                     std::unordered_map<StackId, NamedStack>>
+      user_stacks_;
+  std::unordered_map<StackId, NamedStack> kernel_stacks_;
+};
+
+void Resolver::SetKernelSymbols(const ksym::KernelSymbolSource* kernel) {
+  kernel_ = kernel;
+}
+
+void Resolver::Add(const RawProfile& raw, ProfileBuilder& builder) {
+  Interval(*this, raw, builder).Run();
+}
+
+FrameId Resolver::UserFrame(const ksym::ProcessImage* image, uint64_t sampled,
+                            ksym::Address lookup, ProfileBuilder& builder) {
+  Frame frame = {.kind = FrameKind::kUser};
+  if (options_.addresses == ResolveOptions::Addresses::kKeep) {
+    frame.address = sampled;
+  }
+  if (image == nullptr) {
+    frame.name = builder.Intern("[unknown]");
+    frame.reason = ksym::Unresolved::kNoProcess;
+    return builder.AddFrame(frame);
+  }
+  const ksym::UserSymbol symbol = user_.Resolve(*image, lookup);
+  frame.module = builder.Intern(symbol.module);
+  frame.build_id = builder.Intern(symbol.build_id);
+  frame.reason = symbol.reason;
+  frame.file_offset = symbol.file_offset.value;
+  frame.symbol_offset = symbol.symbol_offset;
+  if (!symbol.name.empty()) {
+    frame.name = builder.Intern(symbol.name);
+  } else if (!symbol.module.empty()) {
+    frame.name = builder.Intern(InBrackets(symbol.module));
+  } else {
+    frame.name = builder.Intern("[unknown]");
+  }
+  return builder.AddFrame(frame);
+}
+
+FrameId Resolver::KernelFrame(uint64_t sampled, ksym::Address lookup,
+                              ProfileBuilder& builder) {
+  Frame frame = {.kind = FrameKind::kKernel};
+  if (options_.addresses == ResolveOptions::Addresses::kKeep) {
+    frame.address = sampled;
+  }
+  frame.module = builder.Intern("[kernel]");
+  if (kernel_ == nullptr) {
+    frame.name = frame.module;
+    frame.reason = ksym::Unresolved::kNoPermission;
+    return builder.AddFrame(frame);
+  }
+  const auto symbol = kernel_->Find(lookup, name_buffer_);
+  if (!symbol) {
+    frame.name = builder.Intern("[unknown]");
+    frame.reason = ksym::Unresolved::kNoSymbol;
+    return builder.AddFrame(frame);
+  }
+  if (!symbol->module.empty()) {
+    frame.module = builder.Intern(InBrackets(symbol->module));
+  }
+  // Rust in the kernel; C names come back as they are.
+  frame.name =
+      builder.Intern(options_.demangle == ksym::SymbolizerOptions::Demangle::kOn
+                         ? ksym::Demangle(symbol->name)
+                         : std::string(symbol->name));
+  frame.symbol_offset = symbol->offset;
+  return builder.AddFrame(frame);
+}
+
+}  // namespace profd

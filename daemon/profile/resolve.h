@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "daemon/profile/profile.h"
+#include "daemon/profile/raw_profile.h"
+#include "ksym/kernel/kernel_symbol_source.h"
+#include "ksym/symbolizer.h"
+
+namespace profd {
+
+struct ResolveOptions {
+  // Whether frames keep their run-time addresses. They make stacks differ
+  // that are equal by name, so only where the output shows them.
+  enum class Addresses : uint8_t { kDrop, kKeep };
+  Addresses addresses = Addresses::kDrop;
+  ksym::SymbolizerOptions::Demangle demangle =
+      ksym::SymbolizerOptions::Demangle::kOn;
+};
+
+// RawProfile -> Profile, an interval at a time, so that names are ready when
+// the capture ends. Borrows the symbolizer and the kernel's symbols. Not
+// thread-safe.
+class Resolver {
+ public:
+  Resolver(ksym::Symbolizer& user, ResolveOptions options)
+      : user_(user), options_(options) {}
+
+  // The kernel's table from now on; null: hidden, frames are "[kernel]".
+  void SetKernelSymbols(const ksym::KernelSymbolSource* kernel);
+
+  // Names everything in `raw` and adds it. Cost: a lookup per distinct frame
+  // and process of the interval.
+  void Add(const RawProfile& raw, ProfileBuilder& builder);
+
+ private:
+  struct NamedStack {
+    StackState state = StackState::kNone;
+    CallStackId frames = 0;
+  };
+  class Interval;
+
+  FrameId UserFrame(const ksym::ProcessImage* image, uint64_t sampled,
+                    ksym::Address lookup, ProfileBuilder& builder);
+  FrameId KernelFrame(uint64_t sampled, ksym::Address lookup,
+                      ProfileBuilder& builder);
+
+  ksym::Symbolizer& user_;
+  ResolveOptions options_;
+  const ksym::KernelSymbolSource* kernel_ = nullptr;
+  ksym::SymbolNameBuffer name_buffer_;
+  std::vector<FrameId> frames_;  // room for one stack
+};
+
+}  // namespace profd

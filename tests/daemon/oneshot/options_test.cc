@@ -1,0 +1,166 @@
+#include "daemon/oneshot/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace profd {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+ParsedCommandLine Parse(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "ksym-profile");
+  return ParseCommandLine(static_cast<int>(arguments.size()), arguments.data());
+}
+
+ProfileOptions ParseOk(const std::vector<const char*>& arguments) {
+  const ParsedCommandLine parsed = Parse(arguments);
+  EXPECT_TRUE(parsed.options) << parsed.error_text;
+  return parsed.options.value_or(ProfileOptions{});
+}
+
+// Without arguments: the whole machine at 99 Hz until Ctrl-C, folded.
+TEST(OptionsTest, HasTheDocumentedDefaults) {
+  const ProfileOptions options = ParseOk({});
+  EXPECT_EQ(options.capture.rate.frequency_hz, 99u);
+  EXPECT_EQ(options.capture.rate.count_period, 0u);
+  EXPECT_FALSE(options.duration);
+  EXPECT_EQ(options.format, OutputFormat::kFolded);
+  EXPECT_EQ(options.output.by, OutputOptions::By::kComm);
+  EXPECT_EQ(options.capture.sampler.max_stack_depth, 127u);
+  EXPECT_FALSE(options.capture.store);
+  EXPECT_TRUE(options.demangle);
+}
+
+// Rate, filters and storage arrive where the capture reads them.
+TEST(OptionsTest, ReadsSamplingOptions) {
+  const ProfileOptions options =
+      ParseOk({"-F", "999", "-e", "task-clock", "-p", "7,5,7", "-C", "0-1",
+               "-U", "--stack-map=stackid", "--max-stack-depth", "512",
+               "--hash-storage-size=100", "--stack-storage-size=200", "2.5"});
+  EXPECT_EQ(options.capture.rate.frequency_hz, 999u);
+  EXPECT_EQ(options.capture.event, "task-clock");
+  EXPECT_THAT(options.capture.sampler.pids, ElementsAre(5, 7));
+  EXPECT_THAT(*options.capture.cpus, ElementsAre(0, 1));
+  EXPECT_FALSE(options.capture.sampler.kernel_stacks);
+  EXPECT_TRUE(options.capture.sampler.user_stacks);
+  EXPECT_EQ(options.capture.store, StackStore::kStackId);
+  EXPECT_EQ(options.capture.sampler.max_stack_depth, 512u);
+  EXPECT_EQ(options.capture.sampler.count_entries, 100u);
+  EXPECT_EQ(options.capture.sampler.stack_entries, 200u);
+  EXPECT_DOUBLE_EQ(options.duration->count(), 2.5);
+}
+
+// -c replaces the frequency.
+TEST(OptionsTest, CountsEventsInsteadOfTime) {
+  const ProfileOptions options = ParseOk({"-c", "1000000"});
+  EXPECT_EQ(options.capture.rate.frequency_hz, 0u);
+  EXPECT_EQ(options.capture.rate.count_period, 1000000u);
+}
+
+// The format follows --format, then -f, then the file's extension.
+TEST(OptionsTest, ChoosesTheFormat) {
+  EXPECT_EQ(ParseOk({"-o", "x.json"}).format, OutputFormat::kJson);
+  EXPECT_EQ(ParseOk({"-o", "x.txt"}).format, OutputFormat::kText);
+  EXPECT_EQ(ParseOk({"-o", "x.other"}).format, OutputFormat::kFolded);
+  EXPECT_EQ(ParseOk({"-o", "x.json", "-f"}).format, OutputFormat::kFolded);
+  EXPECT_EQ(ParseOk({"-o", "x.json", "--format", "text"}).format,
+            OutputFormat::kText);
+}
+
+// Everything after "--" is the command, options included.
+TEST(OptionsTest, TakesACommand) {
+  const ProfileOptions options =
+      ParseOk({"-F", "49", "--", "ls", "-F", "--", "x"});
+  EXPECT_THAT(options.command, ElementsAre("ls", "-F", "--", "x"));
+  EXPECT_EQ(options.capture.rate.frequency_hz, 49u);
+}
+
+// Thousands of process ids are not too many.
+TEST(OptionsTest, TakesManyPids) {
+  std::string list = "1";
+  for (int pid = 2; pid <= 5000; ++pid) list += "," + std::to_string(pid);
+  EXPECT_EQ(ParseOk({"-p", list.c_str()}).capture.sampler.pids.size(), 5000u);
+}
+
+// --by tid makes the kernel side tell threads apart.
+TEST(OptionsTest, ByThreadSamplesThreads) {
+  EXPECT_TRUE(ParseOk({"--by", "tid"}).capture.sampler.per_thread);
+  EXPECT_FALSE(ParseOk({"--by", "pid"}).capture.sampler.per_thread);
+}
+
+struct BadCase {
+  std::vector<const char*> arguments;
+  const char* mention;
+};
+
+// A contradiction or a bad value is one line that names it, and status 2.
+TEST(OptionsTest, RefusesBadUsageInOneLine) {
+  const std::vector<BadCase> cases = {
+      {{"-F", "0"}, "-F"},
+      {{"-F", "-1"}, "-F"},
+      {{"-F", "x"}, "frequency"},
+      {{"-c", "0"}, "-c"},
+      {{"-F", "99", "-c", "5"}, "contradict"},
+      {{"-p", "1", "-L", "2"}, "contradict"},
+      {{"-p", "0"}, "-p"},
+      {{"-p", "1,,2"}, "-p"},
+      {{"-p", "1,"}, "-p"},
+      {{"-p", ""}, "pid"},
+      {{"-p", "99999999"}, "-p"},
+      {{"-C", "3-1"}, "'3-1'"},
+      {{"-C", "x"}, "'x'"},
+      {{"-U", "-K"}, "contradict"},
+      {{"-e", "no-such-event"}, "no-such-event"},
+      {{"-e", "rxyz"}, "rxyz"},
+      {{"--max-stack-depth", "0"}, "max-stack-depth"},
+      {{"--max-stack-depth", "513"}, "512"},
+      {{"--stack-map", "x"}, "stack-map"},
+      {{"--stack-storage-size", "0"}, "stack-storage-size"},
+      {{"--hash-storage-size", "99999999999"}, "hash-storage-size"},
+      {{"--by", "x"}, "--by"},
+      {{"--format", "x"}, "--format"},
+      {{"-f", "--format", "json"}, "contradict"},
+      {{"-q", "-v"}, "contradict"},
+      {{"-I", "-p", "1"}, "contradict"},
+      {{"0"}, "DURATION"},
+      {{"-5"}, "-5"},
+      {{"nan"}, "DURATION"},
+      {{"1e99"}, "DURATION"},
+      {{"10x"}, "DURATION"},
+      {{"1", "2"}, "2"},
+      {{"--"}, "COMMAND"},
+      {{"5", "--", "ls"}, "contradict"},
+      {{"-p", "1", "--", "ls"}, "contradict"},
+      {{"--replay", "f", "-F", "9"}, "contradict"},
+      {{"--replay", "f", "--", "ls"}, "contradict"},
+      {{"--no-such-option"}, "no-such-option"}};
+  for (const BadCase& bad : cases) {
+    const ParsedCommandLine parsed = Parse(bad.arguments);
+    const std::string what = testing::PrintToString(bad.arguments);
+    EXPECT_FALSE(parsed.options) << what;
+    EXPECT_EQ(parsed.exit_status, 2) << what;
+    EXPECT_THAT(parsed.error_text, HasSubstr(bad.mention)) << what;
+    EXPECT_EQ(std::ranges::count(parsed.error_text, '\n'), 1) << what;
+    EXPECT_THAT(parsed.output_text, IsEmpty()) << what;
+  }
+}
+
+// Help and version are data on stdout with status 0.
+TEST(OptionsTest, PrintsHelpAndVersion) {
+  const ParsedCommandLine help = Parse({"--help"});
+  EXPECT_EQ(help.exit_status, 0);
+  EXPECT_THAT(help.output_text, HasSubstr("-- COMMAND"));
+  EXPECT_THAT(help.output_text, HasSubstr("--stack-storage-size"));
+  const ParsedCommandLine version = Parse({"--version"});
+  EXPECT_EQ(version.exit_status, 0);
+  EXPECT_EQ(version.output_text, "ksym-profile " KSYM_VERSION "\n");
+}
+
+}  // namespace
+}  // namespace profd
