@@ -119,10 +119,7 @@ Status ReadKallsyms(int fd, KallsymsReport& report,
     return status.has_value();
   };
   const auto read = ForEachLine(fd, take);
-  if (!status) {
-    return Fail(std::move(status.error())
-                    .WithContext("line " + std::to_string(report.lines)));
-  }
+  if (!status) return status;
   if (!read) return read;
   if (report.symbols > 0 && report.zero_addresses == report.symbols) {
     return Fail(ErrorCode::kPermission,

@@ -50,8 +50,8 @@ struct KallsymsReport {
 // Reads a listing of any size from the descriptor's position to the end and
 // calls `symbol` for each one, in the order of the file; malformed lines are
 // counted and skipped. Never holds more than a block of 64 KiB (or the longest
-// line). Fails with I/O errors and what `symbol` returns (with the line's
-// number), and, after the last line,
+// line). Fails with I/O errors and with what `symbol` returns (report.lines is
+// then the line's number), and, after the last line,
 //   kPermission  every address is zero: the kernel hides them
 //   kCorrupt     there are lines, but not one is a symbol
 Status ReadKallsyms(int fd, KallsymsReport& report,

@@ -153,7 +153,7 @@ KernelSymbol KernelSymbolMap::MakeSymbol(const Group& group,
   symbol.module = kind.module;
   symbol.type = kind.type;
   symbol.start = Address{entry.address};
-  symbol.size = group.end - entry.address;
+  symbol.size = group.first.gap ? 0 : group.end - entry.address;
   if (part == Part::kPadding) {
     symbol.start = symbol.start - PaddingOf(entry);
     symbol.size = PaddingOf(entry);
@@ -213,6 +213,18 @@ void KernelSymbolMap::FindAliases(Address address, SymbolNameBuffer& buffer,
     answer.offset = address - symbol.start;
     return visit(answer);
   });
+}
+
+void KernelSymbolMap::VisitAt(Address address, SymbolNameBuffer& buffer,
+                              const Visitor& visit) const {
+  constexpr SymbolQuery kEverything = {SymbolKinds::kAll, PrefixNames::kKeep};
+  const auto group = FindGroup(address.value);
+  if (!group) return;
+  if (address.value == group->first.address) {
+    VisitGroup(*group, Part::kBody, kEverything, buffer, visit);
+  } else if (address.value == group->start) {
+    VisitGroup(*group, Part::kPadding, kEverything, buffer, visit);
+  }
 }
 
 void KernelSymbolMap::ForEach(SymbolNameBuffer& buffer,

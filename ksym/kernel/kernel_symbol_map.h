@@ -52,6 +52,11 @@ class KernelSymbolMap {
   void FindAliases(Address address, SymbolNameBuffer& buffer,
                    const Visitor& visit, SymbolQuery query = {}) const;
 
+  // All symbols that start at exactly this address, of any kind, with their
+  // whole names.
+  void VisitAt(Address address, SymbolNameBuffer& buffer,
+               const Visitor& visit) const;
+
   // The addresses of all symbols with exactly this name, ascending; `__pfx_X`
   // is a name like any other. Decodes the whole map: milliseconds. For many
   // names, KernelNameIndex.

@@ -1,0 +1,42 @@
+#include "ksym/kernel/kernel_name_index.h"
+
+#include <algorithm>
+#include <functional>
+
+namespace ksym {
+namespace {
+
+uint64_t HashName(std::string_view name) {
+  return std::hash<std::string_view>()(name);
+}
+
+}  // namespace
+
+KernelNameIndex::KernelNameIndex(const KernelSymbolMap& map) {
+  items_.reserve(map.symbol_count());
+  SymbolNameBuffer buffer;
+  map.ForEach(buffer, [&](const KernelSymbol& symbol) {
+    items_.push_back({HashName(symbol.name), symbol.start.value});
+    return true;
+  });
+  std::ranges::sort(items_);
+}
+
+std::vector<Address> KernelNameIndex::Find(const KernelSymbolMap& map,
+                                           std::string_view name) const {
+  const uint64_t hash = HashName(name);
+  std::vector<Address> found;
+  SymbolNameBuffer buffer;
+  auto at = std::ranges::lower_bound(items_, hash, {}, &Item::hash);
+  for (; at != items_.end() && at->hash == hash; ++at) {
+    // Symbols of one name and address are neighbours and visited together.
+    if (!found.empty() && found.back().value == at->address) continue;
+    map.VisitAt(Address{at->address}, buffer, [&](const KernelSymbol& symbol) {
+      if (symbol.name == name) found.push_back(symbol.start);
+      return true;
+    });
+  }
+  return found;
+}
+
+}  // namespace ksym
