@@ -34,6 +34,27 @@ Unresolved ReasonOfLoading(const Error& error) {
                                            : Unresolved::kMalformed;
 }
 
+// Debug files are looked for where the stripped file is: in the process's own
+// root as long as it lives. Those that this machine keeps by build-id serve a
+// container's files as well; no other path that a process's file names is
+// opened outside its root.
+DebugFileFinder FinderOf(SymbolizerOptions::Files files,
+                         const ProcessId& process, const Mapping& mapping) {
+  const auto open = [files, pid = process.pid](
+                        const std::string& path) -> Result<ByteSource> {
+    Result<OpenedFile> opened = Fail(ErrorCode::kNotFound, path);
+    if (files == SymbolizerOptions::Files::kOfProcess) {
+      opened = OpenFileOfProcess(pid, path);
+    }
+    const bool host = files == SymbolizerOptions::Files::kOfHost ||
+                      path.starts_with(kBuildIdFolder);
+    if (!opened && host) opened = OpenFileOfHost(path);
+    if (!opened) return Fail(std::move(opened.error()));
+    return ByteSource::OfFile(std::move(opened->fd), opened->size);
+  };
+  return {mapping.path, open};
+}
+
 int DescriptorOf(const SymbolFile& file) {
   return file.symbols ? file.symbols->fd() : file.opened.fd.get();
 }
@@ -91,9 +112,11 @@ void SymbolFiles::Open(const ProcessId& process, const Mapping& mapping,
   EnforceDescriptors();
 }
 
-void SymbolFiles::Read(SymbolFile& file) {
+void SymbolFiles::Read(const ProcessId& process, const Mapping& mapping,
+                       SymbolFile& file) {
   auto symbols = ElfSymbols::Load(
-      ByteSource::OfFile(std::move(file.opened.fd), file.opened.size));
+      ByteSource::OfFile(std::move(file.opened.fd), file.opened.size),
+      FinderOf(options_.files, process, mapping));
   if (!symbols) {
     file.state = SymbolFile::State::kFailed;
     file.reason = ReasonOfLoading(symbols.error());
@@ -104,6 +127,7 @@ void SymbolFiles::Read(SymbolFile& file) {
   }
   file.symbols = std::move(*symbols);
   file.state = SymbolFile::State::kLoaded;
+  open_files_ += file.symbols->holds_debug_file() ? 1 : 0;
   file.build_id = pool_.Intern(file.symbols->build_id()).value_or("");
   file.charged_bytes = file.symbols->memory_bytes();
   statistics_.cache_bytes += file.charged_bytes;
@@ -138,7 +162,9 @@ SymbolFile& SymbolFiles::Load(const ProcessId& process,
                               const Mapping& mapping) {
   SymbolFile& file = Touch(mapping);
   if (file.state == SymbolFile::State::kClosed) Open(process, mapping, file);
-  if (file.state == SymbolFile::State::kPinned) Read(file);
+  if (file.state == SymbolFile::State::kPinned) {
+    Read(process, mapping, file);
+  }
   return file;
 }
 
@@ -160,7 +186,7 @@ std::optional<std::string_view> SymbolFiles::NameOf(
     SymbolFile& file, const SymbolTable::Match& match, Unresolved& reason) {
   const auto found = file.names.find(match.index);
   if (found != file.names.end()) return found->second;
-  if (!IsUnchanged(file)) {
+  if (!file.symbols || !IsUnchanged(file)) {
     reason = Unresolved::kFileChanged;
     return std::nullopt;
   }
@@ -181,7 +207,7 @@ std::optional<std::string_view> SymbolFiles::NameOf(
 
 void SymbolFiles::Resolve(SymbolFile& file, FileOffset offset,
                           UserSymbol& symbol) {
-  if (file.state == SymbolFile::State::kFailed) {
+  if (!file.symbols) {
     symbol.reason = file.reason;
     return;
   }
@@ -204,6 +230,7 @@ void SymbolFiles::Drop(SymbolFile& file) {
   statistics_.cache_bytes -= file.charged_bytes;
   statistics_.symbols -= file.symbols->symbol_count();
   file.charged_bytes = 0;
+  open_files_ -= file.symbols->holds_debug_file() ? 1 : 0;
   file.opened.fd = std::move(*file.symbols).TakeFd();
   file.symbols.reset();
   file.names = {};

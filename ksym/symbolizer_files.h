@@ -79,7 +79,7 @@ class SymbolFiles {
 
   SymbolFile& Touch(const Mapping& mapping);
   void Open(const ProcessId& process, const Mapping& mapping, SymbolFile& file);
-  void Read(SymbolFile& file);
+  void Read(const ProcessId& process, const Mapping& mapping, SymbolFile& file);
   void CloseIfChanged(SymbolFile& file);
   std::optional<std::string_view> NameOf(SymbolFile& file,
                                          const SymbolTable::Match& match,

@@ -10,41 +10,87 @@
 #include "ksym/elf/symbol_reader.h"
 
 namespace ksym {
-Result<ElfSymbols> ElfSymbols::Load(ByteSource source) {
+namespace {
+
+const ElfSection* FindType(const ElfImage& image, uint32_t type) {
+  for (const ElfSection& section : image.sections()) {
+    if (section.type == type) return &section;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Result<ElfSymbols> ElfSymbols::Load(ByteSource source,
+                                    const DebugFileFinder& finder) {
   auto image = ElfImage::Parse(source);
   if (!image) return Fail(std::move(image.error()));
   ElfSymbols symbols(std::move(source));
   symbols.segments_ = image->segments();
   symbols.build_id_ = ToHex(image->build_id());
   if (!image->section_error()) return Fail(image->section_error().error());
-  const auto read = symbols.ReadTables(*image);
+  const auto read = symbols.ReadTables(*image, finder);
   if (!read) return Fail(read.error());
   return symbols;
 }
 
-Status ElfSymbols::ReadTables(const ElfImage& image) {
+Status ElfSymbols::ReadTables(const ElfImage& image,
+                              const DebugFileFinder& finder) {
   SymbolReader reader(source_, image);
-  for (const ElfSection& section : image.sections()) {
-    if (section.type != SHT_SYMTAB && section.type != SHT_DYNSYM) continue;
-    const auto table =
-        section.type == SHT_SYMTAB ? NameTable::kSymtab : NameTable::kDynamic;
-    Strings& strings = strings_[static_cast<size_t>(table)];
-    // The ABI allows one of each; a second one's names would be read from
-    // the first one's strings.
-    if (strings.size != 0) continue;
-    const auto read = reader.ReadSymbols(section, table);
+  // The ABI allows one table of each type.
+  for (const auto& [type, table] :
+       {std::pair(uint32_t{SHT_SYMTAB}, NameTable::kSymtab),
+        std::pair(uint32_t{SHT_DYNSYM}, NameTable::kDynamic)}) {
+    const ElfSection* section = FindType(image, type);
+    if (section == nullptr) continue;
+    const auto read = reader.ReadSymbols(*section, table);
     if (!read) return read;
-    if (section.link < image.sections().size()) {
-      const ElfSection& link = image.sections()[section.link];
-      strings = {link.file_offset, link.size};
+    if (section->link < image.sections().size()) {
+      const ElfSection& link = image.sections()[section->link];
+      strings_[static_cast<size_t>(table)] = {link.file_offset, link.size};
     }
   }
   strings_[static_cast<size_t>(NameTable::kPlt)] =
       strings_[static_cast<size_t>(NameTable::kDynamic)];
   const auto stubs = reader.ReadPltStubs();
   if (!stubs) return stubs;
-  table_ = SymbolTable::Build(std::move(reader).Take());
+  std::vector<SymbolCandidate> candidates = std::move(reader).Take();
+  const bool stripped =
+      std::none_of(candidates.begin(), candidates.end(),
+                   [](const auto& c) { return c.table == NameTable::kSymtab; });
+  if (stripped) {
+    auto debug = FindDebugFile(source_, image, finder);
+    if (!debug) debug = UnpackDebugData(source_, image);
+    if (debug) AddDebugSymbols(std::move(*debug), candidates);
+  }
+  table_ = SymbolTable::Build(std::move(candidates));
   return {};
+}
+
+void ElfSymbols::AddDebugSymbols(ByteSource debug,
+                                 std::vector<SymbolCandidate>& candidates) {
+  const auto image = ElfImage::Parse(debug);
+  if (!image) return;
+  const ElfSection* symtab = FindType(*image, SHT_SYMTAB);
+  if (symtab == nullptr) return;
+  SymbolReader reader(debug, *image);
+  if (!reader.ReadSymbols(*symtab, NameTable::kDebug)) return;
+  const auto added = std::move(reader).Take();
+  if (added.empty()) return;
+  const ElfSection& link = image->sections()[symtab->link];
+  Strings& strings = strings_[static_cast<size_t>(NameTable::kDebug)];
+  if (debug.fd() >= 0) {
+    strings = {link.file_offset, link.size};
+    debug_source_ = std::move(debug);
+  } else {
+    // Of an unpacked image only the names are needed from now on.
+    const auto names = ReadSection(debug, link, kMaxDebugDataBytes);
+    if (!names) return;
+    strings = {0, names->size()};
+    debug_source_ = ByteSource::OfMemory(std::string(
+        reinterpret_cast<const char*>(names->data()), names->size()));
+  }
+  candidates.insert(candidates.end(), added.begin(), added.end());
 }
 
 std::optional<SymbolTable::Match> ElfSymbols::Find(FileOffset offset) const {
@@ -59,6 +105,8 @@ Result<std::string> ElfSymbols::ReadString(
   if (name.offset >= strings.size) {
     return Fail(ErrorCode::kCorrupt, "a name is outside its string table");
   }
+  const ByteSource& source =
+      name.table == NameTable::kDebug ? debug_source_ : source_;
   const uint64_t limit =
       std::min<uint64_t>(strings.size - name.offset, kMaxNameBytes);
   std::string text;
@@ -68,7 +116,7 @@ Result<std::string> ElfSymbols::ReadString(
     const auto want =
         static_cast<size_t>(std::min<uint64_t>(step, limit - used));
     text.resize(used + want);
-    const auto read = source_.ReadSomeAt(
+    const auto read = source.ReadSomeAt(
         strings.file_offset + name.offset + used,
         std::as_writable_bytes(std::span(text).subspan(used)));
     if (!read) return Fail(read.error());
@@ -105,6 +153,7 @@ Result<std::string> ElfSymbols::ReadName(
 
 size_t ElfSymbols::memory_bytes() const {
   return sizeof(*this) + table_.memory_bytes() + source_.memory_bytes() +
+         debug_source_.memory_bytes() +
          segments_.capacity() * sizeof(ElfSegment);
 }
 

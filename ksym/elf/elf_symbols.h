@@ -10,6 +10,7 @@
 #include "ksym/base/address.h"
 #include "ksym/base/result.h"
 #include "ksym/elf/byte_source.h"
+#include "ksym/elf/debug_file.h"
 #include "ksym/elf/elf_image.h"
 #include "ksym/elf/symbol_table.h"
 
@@ -26,10 +27,14 @@ class ElfSymbols {
   // Longer names are cut here; templates reach some thousands.
   static constexpr size_t kMaxNameBytes = size_t{64} << 10;
 
-  // Reads the headers and symbol tables. kUnsupported: not an ELF file of
-  // ours; kCorrupt: it contradicts itself; kLimit: too many symbols. A file
-  // without symbols is no error: symbol_count() is 0.
-  static Result<ElfSymbols> Load(ByteSource source);
+  // Reads the headers and symbol tables. A file that has only dynamic symbols
+  // gets those of its debug file, if `finder` finds it, or else of its
+  // .gnu_debugdata section; what is wrong with those is no error.
+  // kUnsupported: not an ELF file of ours; kCorrupt: it contradicts itself;
+  // kLimit: too many symbols. A file without symbols is no error:
+  // symbol_count() is 0.
+  static Result<ElfSymbols> Load(ByteSource source,
+                                 const DebugFileFinder& finder = {});
 
   // Where the byte belongs, or nothing when no symbol covers it. O(log n).
   std::optional<SymbolTable::Match> Find(FileOffset offset) const;
@@ -42,6 +47,8 @@ class ElfSymbols {
   const std::vector<ElfSegment>& segments() const { return segments_; }
   // The source's descriptor, -1 when it is in memory.
   int fd() const { return source_.fd(); }
+  // Whether a second descriptor is held, of the debug file.
+  bool holds_debug_file() const { return debug_source_.fd() >= 0; }
   // Gives the descriptor back; no name can be read any more.
   UniqueFd TakeFd() && { return std::move(source_).TakeFd(); }
   size_t symbol_count() const { return table_.size(); }
@@ -55,10 +62,14 @@ class ElfSymbols {
   };
 
   explicit ElfSymbols(ByteSource source) : source_(std::move(source)) {}
-  Status ReadTables(const ElfImage& image);
+  Status ReadTables(const ElfImage& image, const DebugFileFinder& finder);
+  // Takes over `debug` and the symbols in it, or leaves both.
+  void AddDebugSymbols(ByteSource debug,
+                       std::vector<SymbolCandidate>& candidates);
   Result<std::string> ReadString(const SymbolTable::Name& name) const;
 
   ByteSource source_;
+  ByteSource debug_source_ = ByteSource::OfMemory({});
   std::vector<ElfSegment> segments_;
   std::string build_id_;
   std::array<Strings, 4> strings_;  // by NameTable

@@ -40,28 +40,38 @@ bool HasTwoDeviceNumbers(int fd) {
          status.f_type == BTRFS_SUPER_MAGIC;
 }
 
-enum class Check : uint8_t { kInode, kInodeAndDevice };
-
-Result<OpenedFile> Verify(UniqueFd fd, const Mapping& mapping,
-                          const std::string& path, Check check) {
+Result<struct stat> StatRegular(int fd, const std::string& path) {
   struct stat status = {};
-  if (::fstat(fd.get(), &status) != 0) return FailErrno(errno, path);
+  if (::fstat(fd, &status) != 0) return FailErrno(errno, path);
   if (!S_ISREG(status.st_mode)) {
     return Fail(ErrorCode::kUnsupported, path + ": not a regular file");
   }
-  const bool same_device = major(status.st_dev) == mapping.device_major &&
-                           minor(status.st_dev) == mapping.device_minor;
-  const bool same_inode = status.st_ino == mapping.inode;
-  if (mapping.inode != 0 &&
-      (!same_inode || (check == Check::kInodeAndDevice && !same_device &&
-                       !HasTwoDeviceNumbers(fd.get())))) {
-    return Fail(ErrorCode::kInvalid, path + ": not the file that was mapped");
-  }
+  return status;
+}
+
+OpenedFile Describe(UniqueFd fd, const struct stat& status) {
   OpenedFile opened;
   opened.fd = std::move(fd);
   opened.size = static_cast<uint64_t>(status.st_size);
   opened.mtime_ns = MtimeNs(status);
   return opened;
+}
+
+enum class Check : uint8_t { kInode, kInodeAndDevice };
+
+Result<OpenedFile> Verify(UniqueFd fd, const Mapping& mapping,
+                          const std::string& path, Check check) {
+  const auto status = StatRegular(fd.get(), path);
+  if (!status) return Fail(status.error());
+  const bool same_device = major(status->st_dev) == mapping.device_major &&
+                           minor(status->st_dev) == mapping.device_minor;
+  const bool same_inode = status->st_ino == mapping.inode;
+  if (mapping.inode != 0 &&
+      (!same_inode || (check == Check::kInodeAndDevice && !same_device &&
+                       !HasTwoDeviceNumbers(fd.get())))) {
+    return Fail(ErrorCode::kInvalid, path + ": not the file that was mapped");
+  }
+  return Describe(std::move(fd), *status);
 }
 
 Result<OpenedFile> OpenMapFile(uint32_t pid, const Mapping& mapping) {
@@ -99,11 +109,30 @@ Result<UniqueFd> OpenRoot(const std::string& path) {
   return fd;
 }
 
+Result<OpenedFile> OpenFileIn(const std::string& root_path,
+                              const std::string& path) {
+  const auto root = OpenRoot(root_path);
+  if (!root) return Fail(root.error());
+  auto fd = Open(root->get(), path, RESOLVE_IN_ROOT);
+  if (!fd) return Fail(std::move(fd.error()));
+  const auto status = StatRegular(fd->get(), path);
+  if (!status) return Fail(status.error());
+  return Describe(std::move(*fd), *status);
+}
+
 }  // namespace
 
 int64_t MtimeNs(const struct stat& status) {
   return int64_t{status.st_mtim.tv_sec} * 1'000'000'000 +
          status.st_mtim.tv_nsec;
+}
+
+Result<OpenedFile> OpenFileOfProcess(uint32_t pid, const std::string& path) {
+  return OpenFileIn("/proc/" + std::to_string(pid) + "/root", path);
+}
+
+Result<OpenedFile> OpenFileOfHost(const std::string& path) {
+  return OpenFileIn("/", path);
 }
 
 Result<OpenedFile> OpenMappedFile(uint32_t pid, const Mapping& mapping) {
@@ -125,11 +154,8 @@ Result<UniqueFd> OpenInRoot(int root, const std::string& path, Links links) {
       root, path,
       RESOLVE_IN_ROOT | (links == Links::kRefuse ? RESOLVE_NO_SYMLINKS : 0));
   if (!fd) return fd;
-  struct stat status = {};
-  if (::fstat(fd->get(), &status) != 0) return FailErrno(errno, path);
-  if (!S_ISREG(status.st_mode)) {
-    return Fail(ErrorCode::kUnsupported, path + ": not a regular file");
-  }
+  const auto status = StatRegular(fd->get(), path);
+  if (!status) return Fail(status.error());
   return fd;
 }
 

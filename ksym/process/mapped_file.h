@@ -41,6 +41,11 @@ Result<OpenedFile> OpenMappedFile(uint32_t pid, const Mapping& mapping);
 // was written by hand knows none.
 Result<OpenedFile> OpenHostFile(const Mapping& mapping);
 
+// Opens a regular file by its path as the process sees it, or as this one
+// does; no link leads out of that root.
+Result<OpenedFile> OpenFileOfProcess(uint32_t pid, const std::string& path);
+Result<OpenedFile> OpenFileOfHost(const std::string& path);
+
 // Opens `path` below `root` as openat2 with RESOLVE_IN_ROOT does it, and
 // RESOLVE_NO_SYMLINKS too if asked. Regular files only.
 enum class Links : uint8_t { kFollowInside, kRefuse };

@@ -20,7 +20,8 @@ struct TestSymbol {
 };
 
 // What a test's ELF file is made of. All sections are in this order: null,
-// .text, .note.gnu.build-id, .symtab, .strtab, .dynsym, .dynstr, .shstrtab.
+// .text, .note.gnu.build-id, .symtab, .strtab, .dynsym, .dynstr, the extra one,
+// .shstrtab.
 struct TestElf {
   uint64_t text_address = 0x401000;
   uint64_t text_offset = 0x1000;
@@ -28,6 +29,9 @@ struct TestElf {
   std::vector<TestSymbol> symbols;
   std::vector<TestSymbol> dynamic_symbols;
   std::string build_id = "\x01\x02\xab\xcd";
+  // A section of any kind behind .dynstr, if it has a name.
+  std::string extra_name;
+  std::string extra_bytes;
 };
 
 // Types of one ELF class.
@@ -58,7 +62,7 @@ class ElfBuilder {
     return builder.Write();
   }
 
-  static constexpr size_t kSections = 8;
+  static constexpr size_t kSections = 9;
 
  private:
   using Ehdr = typename T::Ehdr;
@@ -85,6 +89,7 @@ class ElfBuilder {
     Append(".strtab", SHT_STRTAB, strings);
     Append(".dynsym", SHT_DYNSYM, dynamic, 6);
     Append(".dynstr", SHT_STRTAB, dynamic_strings);
+    Append(elf_.extra_name, SHT_PROGBITS, elf_.extra_bytes);
     Section(".shstrtab", SHT_STRTAB, file_.size(), 0);
     Set(sections_.back().sh_size, names_.size());
     file_ += names_;

@@ -1,0 +1,156 @@
+#include "ksym/elf/debug_file.h"
+
+#include <lzma.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "ksym/base/byte_reader.h"
+
+namespace ksym {
+namespace {
+
+constexpr std::string_view kDebugFolder = "/usr/lib/debug";
+constexpr size_t kMaxLinkBytes = 4096;
+constexpr size_t kMaxPackedBytes = size_t{32} << 20;
+// What the decoder may use itself; xz -9 needs 65 MB.
+constexpr uint64_t kMaxDecoderBytes = uint64_t{96} << 20;
+constexpr size_t kBlockBytes = size_t{64} << 10;
+
+bool HasCrc(const ByteSource& source, uint32_t expected) {
+  if (source.size() > kMaxCrcBytes) return false;
+  std::vector<std::byte> block(kBlockBytes);
+  uLong crc = ::crc32(0, nullptr, 0);
+  for (uint64_t at = 0; at < source.size(); at += block.size()) {
+    const auto bytes = std::span(block).first(static_cast<size_t>(
+        std::min<uint64_t>(source.size() - at, block.size())));
+    if (!source.ReadAt(at, bytes)) return false;
+    crc = ::crc32(crc, reinterpret_cast<const Bytef*>(bytes.data()),
+                  static_cast<uInt>(bytes.size()));
+  }
+  return crc == expected;
+}
+
+// Whether `debug` was split off the file with this build-id.
+bool IsDebugFileOf(const ByteSource& debug, const std::string& build_id,
+                   const std::optional<DebugLink>& link) {
+  const auto image = ElfImage::Parse(debug);
+  if (!image || !image->section_error()) return false;
+  if (!build_id.empty() && !image->build_id().empty()) {
+    return image->build_id() == build_id;
+  }
+  return link && HasCrc(debug, link->crc);
+}
+
+// Owns a decoder's state.
+class XzDecoder {
+ public:
+  XzDecoder() = default;
+  XzDecoder(const XzDecoder&) = delete;
+  XzDecoder& operator=(const XzDecoder&) = delete;
+  ~XzDecoder() { ::lzma_end(&stream_); }
+
+  Result<std::string> Decode(std::span<const std::byte> packed) {
+    if (::lzma_stream_decoder(&stream_, kMaxDecoderBytes, 0) != LZMA_OK) {
+      return Fail(ErrorCode::kLimit, ".gnu_debugdata: no memory to unpack it");
+    }
+    stream_.next_in = reinterpret_cast<const uint8_t*>(packed.data());
+    stream_.avail_in = packed.size();
+    std::string text;
+    lzma_ret result = LZMA_OK;
+    while (result == LZMA_OK) {
+      if (text.size() > kMaxDebugDataBytes) {
+        return Fail(ErrorCode::kLimit,
+                    ".gnu_debugdata: too large when unpacked");
+      }
+      const size_t used = text.size();
+      text.resize(
+          std::min(used + std::max(used, kBlockBytes), kMaxDebugDataBytes + 1));
+      stream_.next_out = reinterpret_cast<uint8_t*>(text.data()) + used;
+      stream_.avail_out = text.size() - used;
+      result = ::lzma_code(&stream_, LZMA_FINISH);
+      text.resize(text.size() - stream_.avail_out);
+    }
+    if (result != LZMA_STREAM_END) {
+      return Fail(result == LZMA_MEMLIMIT_ERROR ? ErrorCode::kLimit
+                                                : ErrorCode::kCorrupt,
+                  ".gnu_debugdata: cannot be unpacked");
+    }
+    return text;
+  }
+
+ private:
+  lzma_stream stream_ = LZMA_STREAM_INIT;
+};
+
+}  // namespace
+
+std::optional<DebugLink> ReadDebugLink(const ByteSource& source,
+                                       const ElfImage& image) {
+  const ElfSection* section = image.FindSection(".gnu_debuglink");
+  if (section == nullptr) return std::nullopt;
+  const auto bytes = ReadSection(source, *section, kMaxLinkBytes);
+  if (!bytes) return std::nullopt;
+  ByteReader in(*bytes);
+  const std::string_view text = in.ReadString(bytes->size());
+  const size_t end = text.find('\0');
+  if (end == 0 || end == std::string_view::npos) return std::nullopt;
+  DebugLink link;
+  link.name = text.substr(0, end);
+  in.Seek((end + 4) / 4 * 4);  // behind the NUL, aligned
+  link.crc = in.Read<uint32_t>();
+  if (!in.ok() || link.name.find('/') != std::string::npos) {
+    return std::nullopt;
+  }
+  return link;
+}
+
+std::vector<std::string> DebugFilePaths(std::string_view build_id,
+                                        const std::optional<DebugLink>& link,
+                                        std::string_view file_path) {
+  std::vector<std::string> paths;
+  const std::string root(kDebugFolder);
+  if (build_id.size() > 2) {
+    paths.push_back(std::string(kBuildIdFolder) +
+                    std::string(build_id.substr(0, 2)) + "/" +
+                    std::string(build_id.substr(2)) + ".debug");
+  }
+  const size_t slash = file_path.rfind('/');
+  if (link && slash != std::string_view::npos) {
+    const std::string folder(file_path.substr(0, slash + 1));
+    paths.push_back(folder + link->name);
+    paths.push_back(folder + ".debug/" + link->name);
+    paths.push_back(root + folder + link->name);
+  }
+  return paths;
+}
+
+Result<ByteSource> FindDebugFile(const ByteSource& source,
+                                 const ElfImage& image,
+                                 const DebugFileFinder& finder) {
+  if (!finder.open) return Fail(ErrorCode::kNotFound, "not looked for");
+  const auto link = ReadDebugLink(source, image);
+  for (const std::string& path :
+       DebugFilePaths(ToHex(image.build_id()), link, finder.file_path)) {
+    auto debug = finder.open(path);
+    if (debug && IsDebugFileOf(*debug, image.build_id(), link)) return debug;
+  }
+  return Fail(ErrorCode::kNotFound, "no debug file");
+}
+
+Result<ByteSource> UnpackDebugData(const ByteSource& source,
+                                   const ElfImage& image) {
+  const ElfSection* section = image.FindSection(".gnu_debugdata");
+  if (section == nullptr) {
+    return Fail(ErrorCode::kNotFound, "no .gnu_debugdata");
+  }
+  const auto packed = ReadSection(source, *section, kMaxPackedBytes);
+  if (!packed) return Fail(packed.error());
+  auto text = XzDecoder().Decode(*packed);
+  if (!text) return Fail(std::move(text.error()));
+  return ByteSource::OfMemory(std::move(*text));
+}
+
+}  // namespace ksym
