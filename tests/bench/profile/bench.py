@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""Measures ksym-profile beside perf and bpftrace; see scripts/bench.
+
+    bench.py [--quick] --build FOLDER [SECTION...]
+
+Exit status: 0, 1 when a section failed, 77 when nothing can be measured here.
+"""
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+
+import cost
+import kernel
+import programs
+import rate
+import stacks
+import wall
+
+SECTIONS = {"wall": wall, "cost": cost, "stacks": stacks, "rate": rate,
+            "kernel": kernel}
+NOTHING_TO_MEASURE = 77
+
+
+def version_of(command):
+    try:
+        done = subprocess.run([command, "--version"], capture_output=True,
+                              text=True, check=False)
+    except OSError:
+        return f"{command}: not installed"
+    return done.stdout.strip().splitlines()[0] if done.stdout else command
+
+
+def print_host(context):
+    print(f"{platform.system()} {platform.release()}, "
+          f"{len(programs.online_cpus())} CPUs, load average "
+          f"{os.getloadavg()[0]:.2f}")
+    print(", ".join(version_of(program) for program in
+                    (context.profiler, "perf", "bpftrace")) + "\n",
+          flush=True)
+
+
+def run_section(context, name):
+    """True when it did not fail."""
+    module = SECTIONS[name]
+    print(f"== {name}: {module.__doc__.splitlines()[0]}\n", flush=True)
+    try:
+        module.run(context)
+    except programs.Skipped as reason:
+        print(f"  skipped: {reason}\n", flush=True)
+    except (programs.Failed, OSError) as error:
+        print(f"  FAILED: {error}\n", flush=True)
+        return False
+    return True
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        prog="scripts/bench",
+        description="Measures ksym-profile beside perf and bpftrace.")
+    parser.add_argument("--quick", action="store_true",
+                        help="one short run of everything, as a smoke test")
+    parser.add_argument("--build", required=True, metavar="FOLDER",
+                        help="build folder to take the programs from")
+    parser.add_argument("sections", nargs="*", metavar="SECTION",
+                        help="of " + ", ".join(SECTIONS) + " (default: all)")
+    arguments = parser.parse_args()
+    for name in arguments.sections:
+        if name not in SECTIONS:
+            parser.error(f"no section {name}; there are " +
+                         ", ".join(SECTIONS))
+    if os.geteuid() != 0:
+        print("skipped: sampling the whole machine and reading BPF run times "
+              "needs root")
+        return NOTHING_TO_MEASURE
+    with tempfile.TemporaryDirectory(prefix="ksym-bench-") as scratch:
+        context = programs.Context(os.path.abspath(arguments.build), scratch,
+                                   arguments.quick)
+        print_host(context)
+        fine = [run_section(context, name)
+                for name in arguments.sections or SECTIONS]
+    return 0 if all(fine) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,69 @@
+"""The kernel's symbol table: the compact map beside the other forms."""
+
+import json
+import os
+import re
+import subprocess
+
+import programs
+import tables
+
+# Which form of the table a benchmark is about, by a word of its name.
+FORMS = {"map": r"compact|map", "blob": r"blob",
+         "vector": r"sorted|vector|strings"}
+# What Google Benchmark reports of each benchmark beside our own counters.
+STANDARD_KEYS = {
+    "name", "family_index", "per_family_instance_index", "run_name",
+    "run_type", "repetitions", "repetition_index", "threads", "iterations",
+    "real_time", "cpu_time", "time_unit", "label", "aggregate_name",
+    "aggregate_unit", "error_occurred", "error_message"}
+
+
+def split_name(name):
+    """(form, the name without its form), or (None, name)."""
+    for form, words in FORMS.items():
+        rest, found = re.subn(words, "", name, count=1, flags=re.IGNORECASE)
+        if found:
+            return form, re.sub(r"[_/<>:]+", " ", rest).strip()
+    return None, name
+
+
+def collect(report):
+    """{(what, figure): {form: value}} in the order of the report."""
+    figures = {}
+    for one in report["benchmarks"]:
+        if one.get("error_occurred"):
+            continue
+        form, what = split_name(one["name"])
+        if form is None:
+            continue
+        values = {f"time, {one['time_unit']}": one["cpu_time"]}
+        values.update((key, value) for key, value in one.items()
+                      if key not in STANDARD_KEYS)
+        for figure, value in values.items():
+            figures.setdefault((what, figure), {})[form] = value
+    return figures
+
+
+def run(context):
+    program = os.path.join(context.build, "tests", "bench",
+                           "kernel_symbols_bench")
+    if not os.access(program, os.X_OK):
+        raise programs.Skipped(program + " is not built")
+    command = [program, "--benchmark_format=json"]
+    if context.quick:
+        command.append("--benchmark_min_time=0.001")
+    done = subprocess.run(command, capture_output=True, text=True,
+                          check=False)
+    if done.returncode != 0:
+        raise programs.Failed(f"{program}: {done.stderr.strip()[-300:]}")
+    rows = []
+    for (what, figure), values in collect(json.loads(done.stdout)).items():
+        row = [f"{what}: {figure}", tables.number(values.get("map"), 2)]
+        for form in ("blob", "vector"):
+            row += [tables.number(values.get(form), 2),
+                    tables.number(
+                        tables.ratio(values.get("map"), values.get(form)), 3)]
+        rows.append(row)
+    tables.print_table(["figure", "map", "blob", "ratio", "vector", "ratio"],
+                       rows)
