@@ -60,11 +60,7 @@ class XzDecoder {
     stream_.avail_in = packed.size();
     std::string text;
     lzma_ret result = LZMA_OK;
-    while (result == LZMA_OK) {
-      if (text.size() > kMaxDebugDataBytes) {
-        return Fail(ErrorCode::kLimit,
-                    ".gnu_debugdata: too large when unpacked");
-      }
+    while (result == LZMA_OK && text.size() <= kMaxDebugDataBytes) {
       const size_t used = text.size();
       text.resize(
           std::min(used + std::max(used, kBlockBytes), kMaxDebugDataBytes + 1));
@@ -72,6 +68,9 @@ class XzDecoder {
       stream_.avail_out = text.size() - used;
       result = ::lzma_code(&stream_, LZMA_FINISH);
       text.resize(text.size() - stream_.avail_out);
+    }
+    if (text.size() > kMaxDebugDataBytes) {
+      return Fail(ErrorCode::kLimit, ".gnu_debugdata: too large when unpacked");
     }
     if (result != LZMA_STREAM_END) {
       return Fail(result == LZMA_MEMLIMIT_ERROR ? ErrorCode::kLimit
