@@ -6,9 +6,11 @@
 #include <iterator>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "ksym/kernel/kallsyms_blob.h"
 #include "ksym/kernel/symbol_order.h"
@@ -138,11 +140,11 @@ class BlobBytes {
 };
 
 void SortSymbols(std::vector<BlobSymbol>& symbols) {
-  std::ranges::stable_sort(
-      symbols, [](const BlobSymbol& a, const BlobSymbol& b) {
-        if (a.address != b.address) return a.address < b.address;
-        return AliasBefore({a.name, a.type}, {b.name, b.type});
-      });
+  // Symbols that are equal in all of this are the same.
+  std::ranges::sort(symbols, [](const BlobSymbol& a, const BlobSymbol& b) {
+    if (a.address != b.address) return a.address < b.address;
+    return AliasBefore({a.name, a.type}, {b.name, b.type});
+  });
 }
 
 Status CheckSymbol(const BlobSymbol& symbol, size_t payload_bytes) {
@@ -201,8 +203,8 @@ Result<std::vector<std::byte>> WriteKallsymsBlob(
 
   std::vector<uint32_t> name_order(symbols.size());
   std::iota(name_order.begin(), name_order.end(), 0u);
-  std::ranges::stable_sort(name_order, {}, [&](uint32_t i) {
-    return std::string_view(symbols[i].name);
+  std::ranges::sort(name_order, {}, [&](uint32_t i) {
+    return std::pair(std::string_view(symbols[i].name), i);
   });
 
   BlobBytes out;

@@ -1,41 +1,86 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "ksym/base/address.h"
 #include "ksym/base/result.h"
+#include "ksym/kernel/kallsyms_blob.h"
+#include "ksym/kernel/kallsyms_reader.h"
 #include "ksym/kernel/kernel_symbol.h"
 #include "ksym/kernel/kernel_symbol_map.h"
 
 namespace ksym {
 
-// The kernel's symbols from whatever form they came in. Move-only; thread-safe
-// for readers with a SymbolNameBuffer each.
-class KernelSymbolSource {
- public:
-  explicit KernelSymbolSource(KernelSymbolMap map) : map_(std::move(map)) {}
-
-  // Bytes that bytes() gave; kCorrupt or kUnsupported for others.
-  static Result<KernelSymbolSource> FromBytes(std::vector<std::byte> bytes);
-
-  // As KernelSymbolMap::Find.
-  std::optional<KernelSymbol> Find(Address address,
-                                   SymbolNameBuffer& buffer) const {
-    return map_.Find(address, buffer);
-  }
-  size_t symbol_count() const { return map_.symbol_count(); }
-  std::span<const std::byte> bytes() const { return map_.bytes(); }
-
- private:
-  KernelSymbolMap map_;
+// What is told from outside about a file of kernel symbols: the bounds of the
+// kernel's text, for a blob, which does not say them. Without them a blob's
+// own `_stext` (or `_text`, or first symbol) and `_etext` (or the end of the
+// last symbol's page) are taken.
+struct KernelSymbolOptions {
+  std::optional<Address> stext;
+  std::optional<Address> etext;
 };
 
-// Reads a listing (/proc/kallsyms, System.map, nm) or a compact map, told
-// apart by content. Errors name the path.
-Result<KernelSymbolSource> OpenKernelSymbols(const std::string& path);
+// The kernel's symbols from whatever form they came in. Owns its bytes or
+// their mapping. Move-only; thread-safe for readers with a SymbolNameBuffer
+// each.
+class KernelSymbolSource {
+ public:
+  using Visitor = std::function<bool(const KernelSymbol&)>;
+
+  explicit KernelSymbolSource(KernelSymbolMap map) : table_(std::move(map)) {}
+
+  // Bytes that bytes() gave: a compact map or a blob, told apart by content.
+  // kCorrupt or kUnsupported for others.
+  static Result<KernelSymbolSource> FromBytes(
+      std::vector<std::byte> bytes, const KernelSymbolOptions& options = {});
+
+  // As KernelSymbolMap has them. A blob knows no modules, and no symbols
+  // outside of the kernel's text.
+  std::optional<KernelSymbol> Find(Address address, SymbolNameBuffer& buffer,
+                                   SymbolQuery query = {}) const;
+  std::vector<Address> FindByName(std::string_view name) const;
+  void ForEach(SymbolNameBuffer& buffer, const Visitor& visit) const;
+  size_t symbol_count() const;
+  std::span<const std::byte> bytes() const;
+
+  // Null when it is the other one.
+  const KernelSymbolMap* map() const {
+    return std::get_if<KernelSymbolMap>(&table_);
+  }
+  const KallsymsBlob* blob() const {
+    const auto* table = std::get_if<BlobTable>(&table_);
+    return table == nullptr ? nullptr : &table->blob;
+  }
+
+ private:
+  struct BlobTable {
+    BlobTable(std::vector<std::byte> bytes, const KallsymsBlob& view)
+        : storage(std::move(bytes)), blob(view) {}
+    BlobTable(BlobTable&&) noexcept = default;
+    BlobTable& operator=(BlobTable&&) noexcept = default;
+
+    std::vector<std::byte> storage;  // which the view looks into
+    KallsymsBlob blob;
+  };
+
+  explicit KernelSymbolSource(BlobTable table) : table_(std::move(table)) {}
+
+  std::variant<KernelSymbolMap, BlobTable> table_;
+};
+
+// Reads a listing (/proc/kallsyms, System.map, nm), a compact map or a blob,
+// told apart by content. Errors name the path. What a listing contained goes
+// to `report` unless it is null.
+Result<KernelSymbolSource> OpenKernelSymbols(
+    const std::string& path, const KernelSymbolOptions& options = {},
+    KallsymsReport* report = nullptr);
 
 }  // namespace ksym

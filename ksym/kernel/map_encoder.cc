@@ -25,49 +25,60 @@ char ToLower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
-// Codes of at most 65,536 values with a canonical prefix code.
+// Codes 16-bit values with a canonical prefix code. Its tables end with the
+// largest value; 0xffff, the escape, stands first in them.
 class ValueCoder {
  public:
-  void Count(uint16_t value) { ++weights_[value]; }
-  uint32_t weight(uint16_t value) const { return weights_[value]; }
-  void set_weight(uint16_t value, uint32_t weight) { weights_[value] = weight; }
+  void Count(uint16_t value) {
+    const size_t slot = SlotOf(value);
+    if (slot >= weights_.size()) weights_.resize(slot + 1);
+    ++weights_[slot];
+  }
+  uint32_t weight(uint16_t value) const { return weights_[SlotOf(value)]; }
+  // Counts an escape instead of the value, which was counted.
+  void Escape(uint16_t value) {
+    weights_[SlotOf(value)] = 0;
+    ++weights_[0];
+  }
 
   void Finish() {
     // A code needs two words at least.
-    size_t used = 0;
-    for (const uint32_t weight : weights_) used += weight != 0 ? 1 : 0;
-    for (size_t value = 0; used < 2; ++value) {
-      if (weights_[value] != 0) continue;
-      weights_[value] = 1;
-      ++used;
+    weights_.resize(std::max<size_t>(weights_.size(), 2));
+    for (size_t slot = 0; slot < 2; ++slot) {
+      weights_[slot] = std::max(weights_[slot], 1u);
     }
     const auto lengths = MakeCodeLengths(weights_);
-    for (size_t value = 0; value < lengths.size(); ++value) {
-      if (lengths[value] == 0) continue;
-      values_.push_back(static_cast<uint16_t>(value));
-      ++counts_[lengths[value]];
+    std::vector<uint32_t> ranked;  // length << 16 | slot
+    for (uint32_t slot = 0; slot < lengths.size(); ++slot) {
+      if (lengths[slot] == 0) continue;
+      ranked.push_back(uint32_t{lengths[slot]} << 16 | slot);
+      ++counts_[lengths[slot]];
     }
-    std::ranges::stable_sort(values_, {},
-                             [&](uint16_t v) { return lengths[v]; });
-    words_.resize(weights_.size());
+    std::ranges::sort(ranked);
     const auto words = MakeCodeWords(counts_);
+    words_.resize(weights_.size());
     for (size_t rank = 0; rank < words.size(); ++rank) {
-      words_[values_[rank]] = words[rank];
+      const uint32_t slot = ranked[rank] & 0xffff;
+      words_[slot] = words[rank];
+      values_.push_back(static_cast<uint16_t>(slot - 1));
     }
   }
 
   void Write(uint16_t value, BitWriter& out) const {
-    out.Write(words_[value].bits, words_[value].length);
+    const CodeWord& word = words_[SlotOf(value)];
+    out.Write(word.bits, word.length);
   }
   const CodeLengthCounts& counts() const { return counts_; }
   // By rank.
   const std::vector<uint16_t>& values() const { return values_; }
 
-  explicit ValueCoder(size_t value_count) : weights_(value_count) {}
-
  private:
-  std::vector<uint32_t> weights_;
-  std::vector<CodeWord> words_;  // by value
+  static size_t SlotOf(uint16_t value) {
+    return static_cast<uint16_t>(value + 1);
+  }
+
+  std::vector<uint32_t> weights_;  // by slot
+  std::vector<CodeWord> words_;    // by slot
   std::vector<uint16_t> values_;
   CodeLengthCounts counts_ = {};
 };
@@ -109,8 +120,8 @@ class MapEncoder {
   std::vector<uint32_t> block_starts_;
   std::vector<MapSegment> segments_;
   std::vector<MapRun> runs_;
-  ValueCoder entry_code_{size_t{kEntryEscape} + 1};
-  ValueCoder name_code_{size_t{kNameEscape} + 1};
+  ValueCoder entry_code_;
+  ValueCoder name_code_;
   TokenCoder token_code_;
   BitWriter blocks_;
   MapHeader header_ = {};
@@ -230,8 +241,7 @@ void MapEncoder::CodeValues() {
     for (const Plan& plan : plans_) coder.Count(plan.*value);
     for (Plan& plan : plans_) {
       if (plan.*value == escape || coder.weight(plan.*value) > 1) continue;
-      coder.set_weight(plan.*value, 0);
-      coder.Count(escape);
+      coder.Escape(plan.*value);
       plan.*value = escape;
     }
     coder.Finish();

@@ -19,6 +19,12 @@ bool AddressLess(const MapRecord& a, const MapRecord& b) {
   return a.address < b.address;
 }
 
+// Ties by the place in the input, which the tokens are numbered by.
+bool InputOrderLess(const MapRecord& a, const MapRecord& b) {
+  if (a.address != b.address) return a.address < b.address;
+  return a.first_token < b.first_token;
+}
+
 // The first page boundary after the address, or the largest address.
 uint64_t PageEnd(uint64_t address) {
   const uint64_t page = address / kPageBytes * kPageBytes;
@@ -52,7 +58,7 @@ bool MapRecords::SameName(const MapRecord& a, const MapRecord& b) const {
 
 void MapRecords::SortByAddress() {
   if (!std::ranges::is_sorted(records, AddressLess)) {
-    std::ranges::stable_sort(records, AddressLess);
+    std::ranges::sort(records, InputOrderLess);
   }
 }
 
@@ -102,12 +108,15 @@ void MapRecords::SortGroup(size_t begin, size_t end) {
   for (size_t i = begin; i < end; ++i) {
     group.push_back({NameOf(records[i]), records[i]});
   }
-  std::ranges::stable_sort(group, [&](const Named& a, const Named& b) {
+  std::ranges::sort(group, [&](const Named& a, const Named& b) {
     const AliasKey key_a = {a.name, a.record.type()};
     const AliasKey key_b = {b.name, b.record.type()};
     if (AliasBefore(key_a, key_b)) return true;
     if (AliasBefore(key_b, key_a)) return false;
-    return modules[a.record.module()] < modules[b.record.module()];
+    const std::string& module_a = modules[a.record.module()];
+    const std::string& module_b = modules[b.record.module()];
+    if (module_a != module_b) return module_a < module_b;
+    return a.record.first_token < b.record.first_token;
   });
   for (size_t i = begin; i < end; ++i) records[i] = group[i - begin].record;
 }
@@ -151,7 +160,7 @@ void MapRecords::SplitUnsafePairs() {
   }
   // What stays a symbol of its own gets its whole name. Padding symbols that
   // never had a function are among the records already.
-  std::ranges::stable_sort(split, AddressLess);
+  std::ranges::sort(split, InputOrderLess);
   records.insert(records.end(), split.begin(), split.end());
   std::ranges::inplace_merge(
       records, records.begin() + static_cast<ptrdiff_t>(paired), AddressLess);

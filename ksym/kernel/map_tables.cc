@@ -36,7 +36,7 @@ uint32_t MapTables::FindBlock(uint64_t address) const {
              address) {
     --segment;
   }
-  if (segment == 0) return block_count_;
+  if (segment == 0 || block_count_ == 0) return block_count_;
   const auto found = Load<MapSegment>(MapSectionId::kSegments, segment - 1);
   const uint64_t relative = address - found.base;
   const uint32_t end =

@@ -24,8 +24,9 @@ void TokenCoder::ChooseAlphabet() {
   }
   std::array<uint8_t, 256> order;
   std::iota(order.begin(), order.end(), uint8_t{0});
-  std::ranges::stable_sort(
-      order, [&](uint8_t a, uint8_t b) { return uses[a] > uses[b]; });
+  std::ranges::sort(order, [&](uint8_t a, uint8_t b) {
+    return uses[a] != uses[b] ? uses[a] > uses[b] : a < b;
+  });
   char_index_.fill(kNotInAlphabet);
   for (uint8_t i = 0; i < alphabet_.size(); ++i) {
     char_index_[order[i]] = i;

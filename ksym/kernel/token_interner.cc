@@ -5,7 +5,7 @@
 namespace ksym {
 namespace {
 
-constexpr unsigned kFirstSlotBits = 15;
+constexpr unsigned kFirstSlotBits = 10;
 constexpr uint64_t kMultiplier = 0x9e3779b97f4a7c15;
 
 template <typename T>

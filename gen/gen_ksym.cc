@@ -1,0 +1,45 @@
+// Makes and reads tables of kernel symbols; see gen_ksym(1).
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <string_view>
+#include <vector>
+
+#include "gen/ksym_generate.h"
+#include "gen/ksym_inspect.h"
+#include "gen/ksym_options.h"
+
+int main(int argc, char** argv) {
+  const std::vector<std::string_view> arguments(argv + 1, argv + argc);
+  const auto options = gen::ParseKsymOptions(arguments);
+  if (!options) {
+    fmt::print(stderr, "gen_ksym: {}\n{}", options.error().message(),
+               gen::kKsymUsage);
+    return 2;
+  }
+  using Action = gen::KsymOptions::Action;
+  if (options->action == Action::kHelp) {
+    fmt::print("{}", gen::kKsymUsage);
+    return 0;
+  }
+  if (options->action == Action::kVersion) {
+    fmt::print("gen_ksym {}\n", KSYM_VERSION);
+    return 0;
+  }
+  const auto status =
+      options->action == Action::kGenerate
+          ? gen::GenerateKsymFile(*options)
+          : gen::InspectKsym(*options, [](std::string_view text) {
+              std::fwrite(text.data(), 1, text.size(), stdout);
+            });
+  if (!status) {
+    fmt::print(stderr, "{}\n", status.error().message());
+    return 1;
+  }
+  if (std::fflush(stdout) != 0) {
+    std::perror("gen_ksym: standard output");
+    return 1;
+  }
+  return 0;
+}
