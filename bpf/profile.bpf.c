@@ -479,3 +479,34 @@ int follow_free(struct bpf_raw_tracepoint_args *ctx)
 		bpf_map_delete_elem(&selected_ids, &tgid);
 	return 0;
 }
+
+static __always_inline int send_module_change(void)
+{
+	struct profile_record record = {
+	    .type = PROFILE_RECORD_MODULE,
+	    .set = active_set & 1,
+	};
+	struct profile_stats *counters;
+	__u32 zero = 0;
+
+	if (bpf_ringbuf_output(&ring, &record, sizeof(record),
+			       BPF_RB_NO_WAKEUP)) {
+		counters = bpf_map_lookup_elem(&stats, &zero);
+		if (counters)
+			counters->hints_dropped++;
+	}
+	return 0;
+}
+
+/* Both are attached only where the kernel has modules. */
+SEC("raw_tp/module_load")
+int module_loaded(void *ctx __attribute__((unused)))
+{
+	return send_module_change();
+}
+
+SEC("raw_tp/module_free")
+int module_freed(void *ctx __attribute__((unused)))
+{
+	return send_module_change();
+}

@@ -56,6 +56,8 @@ std::string_view UnresolvedName(Unresolved reason) {
       return "malformed";
     case Unresolved::kTooLarge:
       return "too-large";
+    case Unresolved::kAmbiguous:
+      return "ambiguous";
   }
   return "none";
 }

@@ -24,6 +24,7 @@ enum class Unresolved : uint8_t {
   kFileChanged,   // another file is now where the mapped one was
   kMalformed,     // the file is not valid ELF
   kTooLarge,      // a size limit of ours was reached
+  kAmbiguous,     // several symbols were there while the samples were taken
 };
 // The name used in JSON and in docs/formats.md, e.g. "no-symbol".
 std::string_view UnresolvedName(Unresolved reason);

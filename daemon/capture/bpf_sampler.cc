@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -14,6 +15,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "daemon/capture/batch.h"
@@ -111,6 +113,9 @@ ksym::Status UsePinned(bpf_map* map, const std::string& path) {
   return {};
 }
 
+// CONFIG_MODULES; without it there are no such tracepoints either.
+bool KernelHasModules() { return ::access("/proc/modules", F_OK) == 0; }
+
 void ConfigurePrograms(profile_bpf& skeleton, const SamplerConfig& config) {
   auto& programs = skeleton.progs;
   const bool exact = config.store == StackStore::kExact;
@@ -118,6 +123,9 @@ void ConfigurePrograms(profile_bpf& skeleton, const SamplerConfig& config) {
   bpf_program__set_autoload(programs.sample_stackid, !exact);
   bpf_program__set_autoload(programs.follow_fork, config.follow_children);
   bpf_program__set_autoload(programs.follow_free, config.follow_children);
+  const bool modules = exact && config.kernel_stacks && KernelHasModules();
+  bpf_program__set_autoload(programs.module_loaded, modules);
+  bpf_program__set_autoload(programs.module_freed, modules);
 
   auto& knobs = *skeleton.rodata;
   knobs.want_user = config.user_stacks;
@@ -190,6 +198,7 @@ class BpfSampler::Impl {
   std::unique_ptr<ring_buffer, RingDeleter> ring;
   const RecordHandler* handler = nullptr;  // during ConsumeRecords only
   bool used_minimal_btf = false;
+  bool watches_modules = false;
 
   int CountsFd(uint32_t set) const {
     return bpf_map__fd(set == 0 ? skeleton->maps.counts_0
@@ -240,6 +249,20 @@ class BpfSampler::Impl {
       links.push_back(std::move(link));
     }
     return {};
+  }
+
+  // Best effort: where the tracepoints cannot be had there are uevents.
+  void WatchModules() {
+    std::vector<LinkPtr> attached;
+    for (bpf_program* program :
+         {skeleton->progs.module_loaded, skeleton->progs.module_freed}) {
+      if (!bpf_program__autoload(program)) return;
+      LinkPtr link(bpf_program__attach(program));
+      if (!link) return;
+      attached.push_back(std::move(link));
+    }
+    watches_modules = true;
+    std::ranges::move(attached, std::back_inserter(links));
   }
 
   ksym::Status OpenRing() {
@@ -303,12 +326,15 @@ ksym::Result<BpfSampler> BpfSampler::Load(const SamplerConfig& config) {
     auto followed = impl->Follow();
     if (!followed) return Fail(std::move(followed.error()));
   }
+  impl->WatchModules();
   if (config.store == StackStore::kExact) {
     auto opened = impl->OpenRing();
     if (!opened) return Fail(std::move(opened.error()));
   }
   return BpfSampler(std::move(impl), config.store);
 }
+
+bool BpfSampler::watches_modules() const { return impl_->watches_modules; }
 
 bool BpfSampler::used_minimal_btf() const { return impl_->used_minimal_btf; }
 

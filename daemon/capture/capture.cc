@@ -15,6 +15,7 @@
 
 #include "daemon/capture/cpu_events.h"
 #include "daemon/capture/grace_period.h"
+#include "daemon/capture/kernel_watch.h"
 #include "daemon/capture/privileges.h"
 #include "daemon/capture/process_watch.h"
 #include "ksym/base/file.h"
@@ -86,10 +87,11 @@ ksym::ProcessId ProcessOf(const profile_key& key) {
 class Capture::Impl {
  public:
   Impl(CaptureOptions options, CaptureMetadata metadata, BpfSampler sampler,
-       CpuEvents events)
+       CpuEvents events, std::optional<KernelWatch> kernel_watch)
       : metadata_(std::move(metadata)),
         sampler_(std::move(sampler)),
         events_(std::move(events)),
+        kernel_watch_(std::move(kernel_watch)),
         watch_(std::move(options.on_process)) {}
 
   const CaptureMetadata& metadata() const { return metadata_; }
@@ -100,7 +102,13 @@ class Capture::Impl {
     return events_.Enable();
   }
 
-  void Poll() {
+  Advice Poll() {
+    ConsumeRing();
+    return kernel_watch_ && kernel_watch_->Poll() ? Advice::kDrainSoon
+                                                  : Advice::kGoOn;
+  }
+
+  void ConsumeRing() {
     sampler_.ConsumeRecords([this](const profile_record& record, size_t bytes) {
       OnRecord(record, bytes);
     });
@@ -109,24 +117,30 @@ class Capture::Impl {
   ksym::Result<RawProfile> Drain() {
     if (const auto online = ReadOnlineCpus()) {
       auto followed = events_.Follow(*online);
+      if (followed && kernel_watch_) followed = kernel_watch_->Follow(*online);
       if (!followed) return Fail(std::move(followed.error()));
     }
     const uint32_t set = sampler_.Flip();
+    const uint64_t end_ns = NowNs(CLOCK_MONOTONIC);
     auto waited = WaitForRunningPrograms();
     if (!waited) return Fail(std::move(waited.error()));
-    Poll();
-    return TakeSet(set);
+    ConsumeRing();
+    return TakeSet(set, end_ns);
   }
 
   ksym::Result<RawProfile> Stop() {
     events_.Disable();
-    Poll();
-    return TakeSet(sampler_.Flip());
+    const uint64_t end_ns = NowNs(CLOCK_MONOTONIC);
+    ConsumeRing();
+    return TakeSet(sampler_.Flip(), end_ns);
   }
 
  private:
   void OnRecord(const profile_record& record, size_t bytes) {
     if (record.set >= PROFILE_SETS) return;
+    if (record.type == PROFILE_RECORD_MODULE && kernel_watch_) {
+      kernel_watch_->ModuleChanged();
+    }
     if (record.type == PROFILE_RECORD_PROCESS &&
         bytes >= sizeof(profile_process_record)) {
       const auto& process =
@@ -141,7 +155,7 @@ class Capture::Impl {
     }
   }
 
-  ksym::Result<RawProfile> TakeSet(uint32_t set) {
+  ksym::Result<RawProfile> TakeSet(uint32_t set, uint64_t end_ns) {
     auto counts = sampler_.TakeCounts(set);
     if (!counts) return Fail(std::move(counts.error()));
     RawProfile profile;
@@ -154,7 +168,8 @@ class Capture::Impl {
     watch_.EndInterval();
     auto accounted = Account(set, profile);
     if (!accounted) return Fail(std::move(accounted.error()));
-    DescribeInterval(profile);
+    DescribeInterval(end_ns, profile);
+    if (kernel_watch_) kernel_watch_->EndInterval(end_ns, profile);
     return profile;
   }
 
@@ -239,18 +254,18 @@ class Capture::Impl {
     return {};
   }
 
-  void DescribeInterval(RawProfile& profile) {
-    const uint64_t now = NowNs(CLOCK_MONOTONIC);
+  void DescribeInterval(uint64_t end_ns, RawProfile& profile) {
     metadata_.cpus = FormatCpuList(events_.cpus());
     profile.metadata = metadata_;
-    profile.metadata.duration_ns = now - interval_start_ns_;
-    metadata_.start_unix_ns += now - interval_start_ns_;
-    interval_start_ns_ = now;
+    profile.metadata.duration_ns = end_ns - interval_start_ns_;
+    metadata_.start_unix_ns += end_ns - interval_start_ns_;
+    interval_start_ns_ = end_ns;
   }
 
   CaptureMetadata metadata_;
   BpfSampler sampler_;
-  CpuEvents events_;  // after the sampler: closed first
+  CpuEvents events_;                         // after the sampler: closed first
+  std::optional<KernelWatch> kernel_watch_;  // with kernel stacks only
   ProcessWatch watch_;
   // Frames that came through the ring, by set.
   std::array<std::unordered_map<StackId, RawStack>, PROFILE_SETS> stacks_;
@@ -318,14 +333,22 @@ ksym::Result<Capture> Capture::Start(CaptureOptions options) {
       options.cpus, sampler->program_fd());
   auto followed = events.Follow(*online);
   if (!followed) return Fail(std::move(followed.error()));
+  std::optional<KernelWatch> kernel_watch;
+  if (config.kernel_stacks) {
+    auto watch = KernelWatch::Start(
+        *online, sampler->watches_modules() ? KernelWatch::Modules::kTold
+                                            : KernelWatch::Modules::kByUevents);
+    if (!watch) return Fail(std::move(watch.error()));
+    kernel_watch.emplace(std::move(*watch));
+  }
   return Capture(std::make_unique<Impl>(std::move(options), std::move(metadata),
-                                        std::move(*sampler),
-                                        std::move(events)));
+                                        std::move(*sampler), std::move(events),
+                                        std::move(kernel_watch)));
 }
 
 const CaptureMetadata& Capture::metadata() const { return impl_->metadata(); }
 ksym::Status Capture::Enable() { return impl_->Enable(); }
-void Capture::Poll() { impl_->Poll(); }
+Capture::Advice Capture::Poll() { return impl_->Poll(); }
 ksym::Result<RawProfile> Capture::Drain() { return impl_->Drain(); }
 ksym::Result<RawProfile> Capture::Stop() { return impl_->Stop(); }
 

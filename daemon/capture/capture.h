@@ -43,8 +43,10 @@ class Capture {
   ksym::Status Enable();
   // Takes new stacks and processes in. Every 100 ms or so: the ring buffer
   // holds what comes in between. Cost: 0.2 us per new stack, one read of
-  // /proc/PID/maps per new process.
-  void Poll();
+  // /proc/PID/maps per new process. kDrainSoon: the kernel's symbols changed,
+  // and what was sampled before should not be mixed with what comes after.
+  enum class Advice : uint8_t { kGoOn, kDrainSoon };
+  Advice Poll();
   // Everything since the last Drain(), with the accounting of that interval.
   // Sampling goes on. Sleeps for an RCU grace period (1 to 100 ms).
   ksym::Result<RawProfile> Drain();

@@ -1,31 +1,71 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
+#include <vector>
 
 #include "daemon/profile/raw_file.h"
-#include "ksym/kernel/kernel_symbol_source.h"
+#include "ksym/base/result.h"
+#include "ksym/kernel/kernel_timeline.h"
 
 namespace profd {
 
-// The kernel's symbols, or why there are none: without them a profile is
-// still of use, so that is no failure.
-struct KernelNames {
-  std::optional<ksym::KernelSymbolSource> symbols;
-  KernelSymbolsState state = KernelSymbolsState::kPresent;
-  std::string warning;  // what the user should know; empty: nothing
+// The kernel's symbols as they change during a capture. Without symbols, or
+// where the kernel hides them, a profile is still of use: that is a warning
+// and no failure.
+class KernelNames {
+ public:
+  // None, because no kernel frame will be asked for.
+  KernelNames() = default;
+  // The running kernel's, from /proc/kallsyms; 30 to 50 ms.
+  static KernelNames OfRunningKernel();
+  // What the user gave instead.
+  static ksym::Result<KernelNames> OfFile(const std::string& path);
+  // What a raw capture carries, with all its changes applied.
+  static KernelNames OfCapture(const RawCapture& capture);
 
-  const ksym::KernelSymbolSource* source() const {
-    return symbols ? &*symbols : nullptr;
+  // Null: none.
+  const ksym::KernelTimeline* timeline() const {
+    return timeline_ ? &*timeline_ : nullptr;
   }
+  KernelSymbolsState state() const { return state_; }
+  // What the user should know; empty: nothing.
+  const std::string& warning() const { return warning_; }
+
+  // Takes an interval's changes in, before its samples are named. Where only
+  // the whole table tells, it is read again, but at most once a second: a
+  // storm of module loads shall not make reading all that is done.
+  void BeginInterval(const RawProfile& interval);
+  void EndInterval();
+
+  // The table of the last reading, for a raw capture; empty: none.
+  std::vector<std::byte> Bytes() const;
+
+  struct Statistics {
+    uint64_t snapshots = 0;   // tables read
+    uint64_t changes = 0;     // symbols that came or went since
+    uint64_t symbols = 0;     // of the last snapshot
+    uint64_t bytes = 0;       // of the last snapshot
+    double milliseconds = 0;  // spent reading, all together
+  };
+  Statistics statistics() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void ReadAgainIfDue();
+
+  std::optional<ksym::KernelTimeline> timeline_;
+  KernelSymbolsState state_ = KernelSymbolsState::kNotWanted;
+  std::string warning_;
+  bool follows_running_kernel_ = false;
+  bool stale_ = false;
+  Clock::time_point last_read_;
+  uint64_t snapshots_ = 0;
+  uint64_t changes_ = 0;
+  Clock::duration reading_{};
 };
-
-// The running kernel's, from /proc/kallsyms; 30 to 50 ms.
-KernelNames LoadRunningKernelNames();
-
-// What a raw capture carries.
-KernelNames KernelNamesOfCapture(const RawCapture& capture);
 
 }  // namespace profd

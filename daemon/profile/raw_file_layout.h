@@ -32,6 +32,7 @@ enum class CaptureField : uint32_t {
   kKernelSymbols = 7,
   kKernelSymbolsState = 8,
   kVdsoImage = 9,
+  kKernelChange = 10,
 };
 // A field's number and the member that it holds.
 template <typename Owner, typename Value>
@@ -82,6 +83,13 @@ enum class MappingField : uint32_t {
   kDeviceMinor = 5,
   kInode = 6,
   kPath = 7,
+};
+enum class KernelChangeField : uint32_t {
+  kRemoved = 1,
+  kStart = 2,
+  kSize = 3,
+  kName = 4,
+  kModule = 5,
 };
 // Columns: the nth number of each belongs to the nth sample.
 enum class SamplesField : uint32_t {

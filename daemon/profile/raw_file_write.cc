@@ -64,6 +64,7 @@ class Writer {
     for (const StackId id : stack_ids_) AddStack(id);
     for (const ProcessId& id : processes_) AddProcess(id);
     AddSamples();
+    for (const auto& change : profile_.kernel_changes) AddKernelChange(change);
     for (StringId id = 0; id < strings_.size(); ++id) {
       Add(CaptureField::kString, strings_.Get(id));
     }
@@ -171,6 +172,20 @@ class Writer {
     message.add_uint64(MappingField::kInode, mapping.inode);
     message.add_uint32(MappingField::kPath, strings_.Intern(mapping.path));
     return buffer;
+  }
+
+  void AddKernelChange(const ksym::KernelSymbolChange& change) {
+    std::string buffer;
+    pbf_builder<KernelChangeField> message(buffer);
+    if (change.kind == ksym::KernelSymbolChange::Kind::kRemoved) {
+      message.add_uint32(KernelChangeField::kRemoved, 1);
+    }
+    message.add_uint64(KernelChangeField::kStart, change.start.value);
+    message.add_uint64(KernelChangeField::kSize, change.size);
+    message.add_uint32(KernelChangeField::kName, strings_.Intern(change.name));
+    message.add_uint32(KernelChangeField::kModule,
+                       strings_.Intern(change.module));
+    Add(CaptureField::kKernelChange, buffer);
   }
 
   uint64_t StackReference(StackId id) const {

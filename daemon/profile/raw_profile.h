@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "daemon/profile/accounting.h"
+#include "ksym/kernel/kernel_symbol_change.h"
 #include "ksym/process/process_image.h"
 
 namespace profd {
@@ -73,6 +74,11 @@ struct RawProfile {
   // The address spaces of the sampled processes. One that is missing was gone
   // before it could be read.
   std::map<ksym::ProcessId, ksym::ProcessImage> images;
+  // Kernel symbols that came and went in the interval, in order.
+  std::vector<ksym::KernelSymbolChange> kernel_changes;
+  // The kernel's table changed in a way that only reading it again tells: a
+  // module came or went, or reports of changes were lost.
+  bool kernel_table_stale = false;
 };
 
 }  // namespace profd

@@ -136,6 +136,9 @@ void Merge(RawProfile& into, RawProfile&& interval) {
     }
   }
   MergeSamples(into.samples, std::move(interval.samples));
+  std::ranges::move(interval.kernel_changes,
+                    std::back_inserter(into.kernel_changes));
+  into.kernel_table_stale |= interval.kernel_table_stale;
   for (auto& [id, image] : interval.images) {
     MergeMappings(into.images[id].mappings, std::move(image.mappings));
     into.images[id].id = id;

@@ -1,5 +1,7 @@
 #include "daemon/profile/resolve.h"
 
+#include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,6 +35,29 @@ StackState StateOf(StackId id) {
   if (id == kFaultedStack) return StackState::kFaulted;
   if (id == kCollidedStack) return StackState::kCollided;
   return StackState::kNone;
+}
+
+// The kernel calls a program bpf_prog_TAG_NAME, the tag being 16 hexadecimal
+// digits of a hash of its instructions (bpf_get_prog_name() in
+// kernel/bpf/core.c).
+struct BpfProgramName {
+  std::string name;  // bpf_prog_NAME
+  std::string_view tag;
+};
+
+std::optional<BpfProgramName> SplitBpfProgramName(std::string_view symbol) {
+  constexpr std::string_view kPrefix = "bpf_prog_";
+  constexpr size_t kTagDigits = 16;
+  if (!symbol.starts_with(kPrefix)) return std::nullopt;
+  const std::string_view tag = symbol.substr(kPrefix.size(), kTagDigits);
+  const std::string_view rest =
+      symbol.substr(std::min(symbol.size(), kPrefix.size() + kTagDigits));
+  if (tag.size() != kTagDigits || !rest.starts_with('_') || rest.size() < 2 ||
+      tag.find_first_not_of("0123456789abcdef") != std::string_view::npos) {
+    return std::nullopt;
+  }
+  return BpfProgramName{std::string(kPrefix) + std::string(rest.substr(1)),
+                        tag};
 }
 
 }  // namespace
@@ -110,10 +135,6 @@ class Resolver::Interval {
   std::unordered_map<StackId, NamedStack> kernel_stacks_;
 };
 
-void Resolver::SetKernelSymbols(const ksym::KernelSymbolSource* kernel) {
-  kernel_ = kernel;
-}
-
 void Resolver::Add(const RawProfile& raw, ProfileBuilder& builder) {
   Interval(*this, raw, builder).Run();
 }
@@ -157,22 +178,35 @@ FrameId Resolver::KernelFrame(uint64_t sampled, ksym::Address lookup,
     frame.reason = ksym::Unresolved::kNoPermission;
     return builder.AddFrame(frame);
   }
-  const auto symbol = kernel_->Find(lookup, name_buffer_);
-  if (!symbol) {
+  const auto answer = kernel_->Find(lookup, name_buffer_);
+  using Kind = ksym::KernelTimeline::Answer::Kind;
+  if (answer.kind == Kind::kFound) {
+    NameKernelFrame(answer.symbol, frame, builder);
+  } else {
     frame.name = builder.Intern("[unknown]");
-    frame.reason = ksym::Unresolved::kNoSymbol;
-    return builder.AddFrame(frame);
+    frame.reason = answer.kind == Kind::kAmbiguous
+                       ? ksym::Unresolved::kAmbiguous
+                       : ksym::Unresolved::kNoSymbol;
   }
-  if (!symbol->module.empty()) {
-    frame.module = builder.Intern(InBrackets(symbol->module));
+  return builder.AddFrame(frame);
+}
+
+void Resolver::NameKernelFrame(const ksym::KernelSymbol& symbol, Frame& frame,
+                               ProfileBuilder& builder) const {
+  if (!symbol.module.empty()) {
+    frame.module = builder.Intern(InBrackets(symbol.module));
+  }
+  frame.symbol_offset = symbol.offset;
+  if (const auto program = SplitBpfProgramName(symbol.name)) {
+    frame.name = builder.Intern(program->name);
+    frame.build_id = builder.Intern(program->tag);
+    return;
   }
   // Rust in the kernel; C names come back as they are.
   frame.name =
       builder.Intern(options_.demangle == ksym::SymbolizerOptions::Demangle::kOn
-                         ? ksym::Demangle(symbol->name)
-                         : std::string(symbol->name));
-  frame.symbol_offset = symbol->offset;
-  return builder.AddFrame(frame);
+                         ? ksym::Demangle(symbol.name)
+                         : std::string(symbol.name));
 }
 
 }  // namespace profd

@@ -6,7 +6,7 @@
 
 #include "daemon/profile/profile.h"
 #include "daemon/profile/raw_profile.h"
-#include "ksym/kernel/kernel_symbol_source.h"
+#include "ksym/kernel/kernel_timeline.h"
 #include "ksym/symbolizer.h"
 
 namespace profd {
@@ -28,8 +28,10 @@ class Resolver {
   Resolver(ksym::Symbolizer& user, ResolveOptions options)
       : user_(user), options_(options) {}
 
-  // The kernel's table from now on; null: hidden, frames are "[kernel]".
-  void SetKernelSymbols(const ksym::KernelSymbolSource* kernel);
+  // The kernel's symbols from now on; null: hidden, frames are "[kernel]".
+  void SetKernelSymbols(const ksym::KernelTimeline* kernel) {
+    kernel_ = kernel;
+  }
 
   // Names everything in `raw` and adds it. Cost: a lookup per distinct frame
   // and process of the interval.
@@ -46,10 +48,12 @@ class Resolver {
                     ksym::Address lookup, ProfileBuilder& builder);
   FrameId KernelFrame(uint64_t sampled, ksym::Address lookup,
                       ProfileBuilder& builder);
+  void NameKernelFrame(const ksym::KernelSymbol& symbol, Frame& frame,
+                       ProfileBuilder& builder) const;
 
   ksym::Symbolizer& user_;
   ResolveOptions options_;
-  const ksym::KernelSymbolSource* kernel_ = nullptr;
+  const ksym::KernelTimeline* kernel_ = nullptr;
   ksym::SymbolNameBuffer name_buffer_;
   std::vector<FrameId> frames_;  // room for one stack
 };

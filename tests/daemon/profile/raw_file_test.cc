@@ -54,6 +54,7 @@ void ExpectEqual(const RawCapture& a, const RawCapture& b) {
   EXPECT_EQ(a.profile.accounting, b.profile.accounting);
   EXPECT_EQ(a.profile.samples, b.profile.samples);
   EXPECT_EQ(a.profile.stacks, b.profile.stacks);
+  EXPECT_EQ(a.profile.kernel_changes, b.profile.kernel_changes);
   ASSERT_EQ(a.profile.images.size(), b.profile.images.size());
   for (const auto& [id, image] : a.profile.images) {
     ASSERT_TRUE(b.profile.images.contains(id));
@@ -99,6 +100,14 @@ class Generator {
     for (size_t i = Below(5); i > 0; --i) AddImage(profile);
     for (size_t i = Below(50); i > 0; --i) AddSample(profile);
     Sort(profile.samples);
+    for (size_t i = Below(4); i > 0; --i) {
+      profile.kernel_changes.push_back(
+          {.kind = static_cast<ksym::KernelSymbolChange::Kind>(Below(2)),
+           .start = {Number() >> 1},
+           .size = Number() >> 1,
+           .name = Bytes(20),
+           .module = Below(2) == 0 ? "bpf" : ""});
+    }
     capture.kernel_symbols.resize(Below(100), std::byte{0x5a});
     capture.kernel_symbols_state = static_cast<KernelSymbolsState>(Below(4));
     capture.vdso_image = Bytes(100);

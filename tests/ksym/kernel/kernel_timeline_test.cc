@@ -1,0 +1,155 @@
+#include "ksym/kernel/kernel_timeline.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <string>
+#include <string_view>
+
+#include "ksym/base/file.h"
+#include "ksym/kernel/kallsyms_reader.h"
+
+namespace ksym {
+namespace {
+
+constexpr std::string_view kTable =
+    "ffffffff81000000 T _stext\n"
+    "ffffffff81000000 T one\n"
+    "ffffffff81001000 T two\n"
+    "ffffffff81002000 T _etext\n"
+    "ffffffffc0001000 t bpf_prog_old\t[bpf]\n"
+    "ffffffffc0002000 t bpf_prog_other\t[bpf]\n";
+
+KernelSymbolSource Table(std::string_view text) {
+  const UniqueFd fd(::memfd_create("kallsyms", MFD_CLOEXEC));
+  EXPECT_TRUE(WriteAll(fd.get(), text));
+  ::lseek(fd.get(), 0, SEEK_SET);
+  auto map = LoadKallsyms(fd.get());
+  EXPECT_TRUE(map) << map.error().message();
+  return KernelSymbolSource(std::move(*map));
+}
+
+class KernelTimelineTest : public testing::Test {
+ protected:
+  void Add(uint64_t start, uint64_t size, const char* name) {
+    timeline_.Apply(
+        {KernelSymbolChange::Kind::kAdded, Address{start}, size, name, "bpf"});
+  }
+  void Remove(uint64_t start, uint64_t size, const char* name) {
+    timeline_.Apply({KernelSymbolChange::Kind::kRemoved, Address{start}, size,
+                     name, "bpf"});
+  }
+  // The name, "" for none, "?" for an ambiguous one.
+  std::string NameAt(uint64_t address) {
+    const auto answer = timeline_.Find(Address{address}, buffer_);
+    if (answer.kind == KernelTimeline::Answer::Kind::kAmbiguous) return "?";
+    if (answer.kind == KernelTimeline::Answer::Kind::kNone) return "";
+    EXPECT_EQ(answer.symbol.start + answer.symbol.offset, Address{address});
+    return std::string(answer.symbol.name);
+  }
+
+  KernelTimeline timeline_{Table(kTable)};
+  SymbolNameBuffer buffer_;
+};
+
+// Without changes the snapshot answers.
+TEST_F(KernelTimelineTest, AnswersFromTheSnapshot) {
+  EXPECT_EQ(NameAt(0xffffffff81000fff), "one");
+  EXPECT_EQ(NameAt(0xffffffff81001000), "two");
+  EXPECT_EQ(NameAt(0xffffffffc0001004), "bpf_prog_old");
+}
+
+// A program that is loaded has its name from its first to its last byte.
+TEST_F(KernelTimelineTest, KnowsAddedSymbols) {
+  Add(0xffffffffd0000000, 0x100, "bpf_prog_new");
+  EXPECT_EQ(NameAt(0xffffffffd0000000), "bpf_prog_new");
+  EXPECT_EQ(NameAt(0xffffffffd00000ff), "bpf_prog_new");
+  EXPECT_EQ(NameAt(0xffffffffd0000100), "");
+  EXPECT_EQ(NameAt(0xffffffff81001000), "two");
+  timeline_.EndInterval();
+  EXPECT_EQ(NameAt(0xffffffffd0000000), "bpf_prog_new");
+}
+
+// One that goes is known to the end of its interval, and not after.
+TEST_F(KernelTimelineTest, ForgetsRemovedSymbolsWithTheirInterval) {
+  Add(0xffffffffd0000000, 0x100, "bpf_prog_new");
+  timeline_.EndInterval();
+  Remove(0xffffffffd0000000, 0x100, "bpf_prog_new");
+  EXPECT_EQ(NameAt(0xffffffffd0000010), "bpf_prog_new");
+  timeline_.EndInterval();
+  EXPECT_EQ(NameAt(0xffffffffd0000010), "");
+  EXPECT_EQ(timeline_.added_symbols(), 0u);
+}
+
+// The same holds for one that was there when the table was read.
+TEST_F(KernelTimelineTest, ForgetsRemovedSymbolsOfTheSnapshot) {
+  Remove(0xffffffffc0001000, 0x100, "bpf_prog_old");
+  EXPECT_EQ(NameAt(0xffffffffc0001010), "bpf_prog_old");
+  EXPECT_EQ(NameAt(0xffffffffc0002010), "bpf_prog_other");
+  timeline_.EndInterval();
+  EXPECT_EQ(NameAt(0xffffffffc0001010), "");
+  EXPECT_EQ(NameAt(0xffffffffc0002010), "bpf_prog_other");
+}
+
+// Two programs at one address within one interval: no name is the true one.
+TEST_F(KernelTimelineTest, GivesNoNameWhereTwoWereInOneInterval) {
+  Add(0xffffffffd0000000, 0x100, "bpf_prog_a");
+  Remove(0xffffffffd0000000, 0x100, "bpf_prog_a");
+  Add(0xffffffffd0000080, 0x100, "bpf_prog_b");
+  EXPECT_EQ(NameAt(0xffffffffd0000010), "bpf_prog_a");
+  EXPECT_EQ(NameAt(0xffffffffd0000090), "?");
+  EXPECT_EQ(NameAt(0xffffffffd0000100), "bpf_prog_b");
+  timeline_.EndInterval();
+  EXPECT_EQ(NameAt(0xffffffffd0000010), "");
+  EXPECT_EQ(NameAt(0xffffffffd0000090), "bpf_prog_b");
+}
+
+// The same program loaded again at its old place is one program.
+TEST_F(KernelTimelineTest, KnowsAProgramThatIsLoadedAgain) {
+  for (int i = 0; i < 3; ++i) {
+    Add(0xffffffffd0000000, 0x100, "bpf_prog_a");
+    Remove(0xffffffffd0000000, 0x100, "bpf_prog_a");
+  }
+  EXPECT_EQ(NameAt(0xffffffffd0000010), "bpf_prog_a");
+}
+
+// A program in the place of one that the snapshot had.
+TEST_F(KernelTimelineTest, GivesNoNameWhereTheSnapshotsWasReplaced) {
+  Remove(0xffffffffc0001000, 0x100, "bpf_prog_old");
+  Add(0xffffffffc0001000, 0x100, "bpf_prog_new");
+  EXPECT_EQ(NameAt(0xffffffffc0001010), "?");
+  timeline_.EndInterval();
+  EXPECT_EQ(NameAt(0xffffffffc0001010), "bpf_prog_new");
+}
+
+// A table that is read anew takes over; what only the old one had is known to
+// the interval's end.
+TEST_F(KernelTimelineTest, FollowsANewTable) {
+  timeline_.Replace(
+      Table("ffffffff81000000 T _stext\n"
+            "ffffffff81000000 T one\n"
+            "ffffffff81002000 T _etext\n"
+            "ffffffffc0100000 t module_function\t[mod]\n"));
+  EXPECT_EQ(NameAt(0xffffffffc0100010), "module_function");
+  EXPECT_EQ(NameAt(0xffffffffc0001004), "bpf_prog_old");
+  timeline_.EndInterval();
+  EXPECT_EQ(NameAt(0xffffffffc0100010), "module_function");
+  EXPECT_EQ(NameAt(0xffffffffc0001004), "");
+}
+
+// A storm of loads and unloads leaves nothing behind.
+TEST_F(KernelTimelineTest, StaysSmallInAStorm) {
+  for (int interval = 0; interval < 100; ++interval) {
+    for (int i = 0; i < 500; ++i) {
+      Add(0xffffffffd0000000, 0x100, "bpf_prog_a");
+      Remove(0xffffffffd0000000, 0x100, "bpf_prog_a");
+    }
+    timeline_.EndInterval();
+    EXPECT_EQ(timeline_.added_symbols(), 0u);
+  }
+}
+
+}  // namespace
+}  // namespace ksym
