@@ -1,12 +1,31 @@
 #include <cstdio>
+#include <string>
+#include <utility>
 
+#include "daemon/oneshot/messages.h"
 #include "daemon/oneshot/one_shot.h"
 #include "daemon/oneshot/options.h"
+#include "daemon/oneshot/standard_streams.h"
+
+namespace {
+
+// For --help and --version, which are data.
+int PrintToStdout(const std::string& text) {
+  if (std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) {
+    return profd::kExitOk;
+  }
+  profd::PrintMessage("stdout cannot be written");
+  return profd::kExitFailure;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
+  const auto reserved = profd::ReserveStandardStreams();
+  if (!reserved) return profd::kExitFailure;
   profd::ParsedCommandLine parsed = profd::ParseCommandLine(argc, argv);
-  std::fputs(parsed.output_text.c_str(), stdout);
-  std::fputs(parsed.error_text.c_str(), stderr);
-  if (!parsed.options) return parsed.exit_status;
-  return profd::RunOneShot(std::move(*parsed.options));
+  if (parsed.options) return profd::RunOneShot(std::move(*parsed.options));
+  if (parsed.exit_status == 0) return PrintToStdout(parsed.output_text);
+  profd::PrintMessage(parsed.error_text);
+  return parsed.exit_status;
 }

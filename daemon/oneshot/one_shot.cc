@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,6 +12,7 @@
 
 #include "daemon/oneshot/command.h"
 #include "daemon/oneshot/kernel_names.h"
+#include "daemon/oneshot/messages.h"
 #include "daemon/oneshot/progress.h"
 #include "daemon/oneshot/report_file.h"
 #include "daemon/oneshot/stop_signals.h"
@@ -37,6 +37,8 @@ constexpr milliseconds kPollPeriod(50);
 // How often everything is taken out of the kernel and named, so that little
 // is left to do when the capture ends.
 constexpr milliseconds kDrainPeriod(200);
+// No drain begins that near to the end: it would make the capture longer.
+constexpr milliseconds kLastDrain(100);
 // A raw capture larger than this is refused by --replay.
 constexpr size_t kMaxRawBytes = size_t{1} << 31;
 
@@ -80,6 +82,10 @@ std::string StartLine(const ProfileOptions& options,
   }
   std::string line = TextHeader(header);
   while (line.ends_with('\n')) line.pop_back();
+  if (!options.command.empty()) {
+    line = fmt::format("Sampling {} and its children until it ends",
+                       options.command.front());
+  }
   return fmt::format("{} [event {}, CPUs {}]", line, metadata.event,
                      metadata.cpus);
 }
@@ -104,7 +110,7 @@ int StatusOf(const Profile& profile, const ProfileOptions& options) {
 }
 
 int ReportFailure(const ksym::Error& error) {
-  fmt::print(stderr, "ksym-profile: {}\n", error.message());
+  PrintMessage(error.message());
   return kExitFailure;
 }
 
@@ -147,13 +153,13 @@ class CaptureRun {
     if (!enabled) return enabled;
     begin_ = Clock::now();
     metadata_ = capture_->metadata();
-    progress_.Say(StartLine(options_, metadata_));
-    for (const std::string& warning : metadata_.warnings) {
-      progress_.Say("warning: " + warning);
-    }
     if (command_) {
       auto gone = command_->Go();
       if (!gone) return gone;
+    }
+    progress_.Say(StartLine(options_, metadata_));
+    for (const std::string& warning : metadata_.warnings) {
+      progress_.Say("warning: " + warning);
     }
     return LoadKernelNames();
   }
@@ -185,22 +191,19 @@ class CaptureRun {
   }
 
   Status LoadKernelNames() {
-    if (!options_.capture.sampler.kernel_stacks) {
-      kernel_.state = KernelSymbolsState::kNotWanted;
-      return {};
-    }
+    if (!options_.capture.sampler.kernel_stacks) return {};
     if (options_.kernel_symbols_path.empty()) {
-      kernel_ = LoadRunningKernelNames();
+      kernel_ = KernelNames::OfRunningKernel();
     } else {
-      auto symbols = ksym::OpenKernelSymbols(options_.kernel_symbols_path);
-      if (!symbols) return Fail(std::move(symbols.error()));
-      kernel_.symbols.emplace(std::move(*symbols));
+      auto names = KernelNames::OfFile(options_.kernel_symbols_path);
+      if (!names) return Fail(std::move(names.error()));
+      kernel_ = std::move(*names);
     }
-    if (!kernel_.warning.empty()) {
-      progress_.Say("warning: " + kernel_.warning);
-      metadata_.warnings.push_back(kernel_.warning);
+    if (!kernel_.warning().empty()) {
+      progress_.Say("warning: " + kernel_.warning());
+      metadata_.warnings.push_back(kernel_.warning());
     }
-    resolver_.SetKernelSymbols(kernel_.source());
+    resolver_.SetKernelSymbols(kernel_.timeline());
     return {};
   }
 
@@ -214,8 +217,12 @@ class CaptureRun {
           signals_->Wait(std::max(wake - now, Clock::duration(0)));
       if (event == StopSignals::Event::kStop || CommandEnded()) return {};
       if (options_.duration && Clock::now() >= End()) return {};
-      capture_->Poll();
-      if (Clock::now() < next_drain) continue;
+      const auto advice = capture_->Poll();
+      if (advice == Capture::Advice::kGoOn && Clock::now() < next_drain) {
+        continue;
+      }
+      // Draining sleeps; the last part is taken when sampling has stopped.
+      if (options_.duration && End() - Clock::now() < kLastDrain) continue;
       auto raw = capture_->Drain();
       if (!raw) return Fail(std::move(raw.error()));
       Take(std::move(*raw));
@@ -247,7 +254,9 @@ class CaptureRun {
         metadata_.warnings.push_back(std::move(warning));
       }
     }
+    kernel_.BeginInterval(raw);
     resolver_.Add(raw, builder_);
+    kernel_.EndInterval();
     taken_ += raw.accounting;
     if (raw_file_) Merge(raw_capture_.profile, std::move(raw));
   }
@@ -271,16 +280,29 @@ class CaptureRun {
     if (!written) return Fail(std::move(written.error()));
     if (!command_end_.empty()) progress_.Say(command_end_);
     progress_.Say(SummaryLine(profile));
+    if (options_.verbose) SayStatistics();
     return StatusOf(profile, options_);
+  }
+
+  void SayStatistics() {
+    const auto kernel = kernel_.statistics();
+    progress_.Say(fmt::format(
+        "kernel symbols: {} snapshots, {} symbols, {} bytes, {:.1f} ms, {} "
+        "changes",
+        kernel.snapshots, kernel.symbols, kernel.bytes, kernel.milliseconds,
+        kernel.changes));
+    const auto user = symbolizer_.statistics();
+    progress_.Say(fmt::format(
+        "user symbols: {} files, {} symbols, {} bytes, {} files failed, {} "
+        "evicted",
+        user.files_loaded, user.symbols, user.cache_bytes, user.files_failed,
+        user.files_evicted));
   }
 
   Status WriteRawFile() {
     raw_capture_.profile.metadata = metadata_;
-    raw_capture_.kernel_symbols_state = kernel_.state;
-    if (kernel_.symbols) {
-      const auto bytes = kernel_.symbols->bytes();
-      raw_capture_.kernel_symbols.assign(bytes.begin(), bytes.end());
-    }
+    raw_capture_.kernel_symbols_state = kernel_.state();
+    raw_capture_.kernel_symbols = kernel_.Bytes();
     raw_capture_.vdso_image = ksym::OwnVdsoImage();
     return WriteRaw(raw_capture_, *raw_file_);
   }
@@ -313,18 +335,18 @@ Result<int> Replay(const ProfileOptions& options) {
     return Fail(std::move(capture.error()).WithContext(options.replay_path));
   }
   Progress progress = Progress::ForStderr(options.quiet);
-  KernelNames kernel = KernelNamesOfCapture(*capture);
+  KernelNames kernel = KernelNames::OfCapture(*capture);
   if (!options.kernel_symbols_path.empty()) {
-    auto symbols = ksym::OpenKernelSymbols(options.kernel_symbols_path);
-    if (!symbols) return Fail(std::move(symbols.error()));
-    kernel.symbols.emplace(std::move(*symbols));
+    auto names = KernelNames::OfFile(options.kernel_symbols_path);
+    if (!names) return Fail(std::move(names.error()));
+    kernel = std::move(*names);
   }
-  if (!kernel.warning.empty()) progress.Say("warning: " + kernel.warning);
+  if (!kernel.warning().empty()) progress.Say("warning: " + kernel.warning());
 
   ksym::Symbolizer symbolizer(MakeSymbolizerOptions(
       options, ksym::SymbolizerOptions::Files::kOfHost, capture->vdso_image));
   Resolver resolver(symbolizer, MakeResolveOptions(options));
-  resolver.SetKernelSymbols(kernel.source());
+  resolver.SetKernelSymbols(kernel.timeline());
   ProfileBuilder builder;
   resolver.Add(capture->profile, builder);
   const Profile profile = std::move(builder).Finish(capture->profile.metadata);

@@ -383,8 +383,7 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv) {
     parsed.error_text = error.message;
   }
   if (parsed.exit_status == 2) {
-    parsed.error_text =
-        "ksym-profile: " + parsed.error_text + " (see --help)\n";
+    parsed.error_text += " (see --help)";
   }
   return parsed;
 }

@@ -4,8 +4,9 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <string>
 
-#include "ksym/base/text.h"
+#include "daemon/oneshot/messages.h"
 
 namespace profd {
 
@@ -17,9 +18,10 @@ Progress Progress::ForStderr(bool quiet) {
 void Progress::Update(const State& state) {
   if (mode_ != Mode::kLive) return;
   // To the line's start, and erase what a longer line left behind.
-  fmt::print(
-      stderr, "\r{:.1f} s, {} samples, {} distinct stacks, {} lost\033[K",
+  const std::string line = fmt::format(
+      "\r{:.1f} s, {} samples, {} distinct stacks, {} lost\033[K",
       state.elapsed_seconds, state.samples, state.distinct_stacks, state.lost);
+  std::fputs(line.c_str(), stderr);
   std::fflush(stderr);
   live_line_shown_ = true;
 }
@@ -27,9 +29,7 @@ void Progress::Update(const State& state) {
 void Progress::Say(std::string_view text) {
   if (mode_ == Mode::kQuiet) return;
   ClearLive();
-  while (!text.empty()) {
-    fmt::print(stderr, "ksym-profile: {}\n", ksym::TakeField(text, '\n'));
-  }
+  PrintMessage(text);
 }
 
 void Progress::ClearLive() {
