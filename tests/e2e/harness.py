@@ -1,0 +1,480 @@
+"""What the end-to-end tests share: running the profiler, reading what it
+wrote, workloads, and what they must put back in the end.
+
+Every run is checked for what always holds: taken = emitted + lost, and the
+counts in the report add up to what was emitted.
+"""
+
+import ctypes
+import errno
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+SOURCE_DIR = os.environ.get("KSYM_SOURCE_DIR") or os.path.dirname(
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PROFILER = os.environ.get("KSYM_PROFILE") or os.path.join(
+    SOURCE_DIR, "build/release/daemon/ksym-profile")
+WORKLOADS = os.environ.get("KSYM_E2E_WORKLOADS") or os.path.join(
+    SOURCE_DIR, "build/release/tests/e2e/workloads")
+
+NOBODY = 65534
+SKIPPED = 77  # ctest's SKIP_RETURN_CODE
+# A run that takes longer hangs; a loaded machine is far below.
+RUN_SECONDS = 60
+
+FOLDED_LINE = re.compile(rb"^[^;]+(;[^;]+)* [0-9]+$")
+SUMMARY = re.compile(r"(\d+) samples taken, (\d+) emitted, (\d+) lost")
+# Validating a frame or stack takes Python 0.2 ms.
+VALIDATED_ITEMS = 400
+
+
+class Run:
+    """A finished run of the profiler."""
+
+    def __init__(self, arguments, status, stdout, stderr):
+        self.arguments = arguments
+        self.status = status
+        self.stdout = stdout
+        self.stderr = stderr.decode("utf-8", "surrogateescape")
+
+    @property
+    def stderr_lines(self):
+        return self.stderr.splitlines()
+
+    @property
+    def warnings(self):
+        return [line for line in self.stderr_lines if "warning:" in line]
+
+    def summary(self):
+        """taken, emitted, lost of the last line; None with -q."""
+        found = SUMMARY.findall(self.stderr)
+        return tuple(map(int, found[-1])) if found else None
+
+    def __str__(self):
+        return "ksym-profile %s: status %s, stderr:\n%s" % (
+            " ".join(map(str, self.arguments)), self.status,
+            self.stderr[-2000:])
+
+
+class Folded:
+    """Folded stacks; every line is held against the grammar."""
+
+    def __init__(self, data):
+        self.lines = []  # (frames as texts, count)
+        if data and not data.endswith(b"\n"):
+            raise AssertionError("the last line has no end")
+        lines = data.split(b"\n")[:-1]
+        for line in lines:
+            if not FOLDED_LINE.match(line):
+                raise AssertionError("no folded line: %r" % line)
+            text, count = line.decode("utf-8").rsplit(" ", 1)
+            if any(ord(c) < 32 or 127 <= ord(c) < 160 for c in text):
+                raise AssertionError("control characters: %r" % line)
+            self.lines.append((text.split(";"), int(count)))
+        if lines != sorted(lines):
+            raise AssertionError("the lines are not sorted")
+        if len({line.rsplit(b" ", 1)[0] for line in lines}) != len(lines):
+            raise AssertionError("a stack is there twice")
+
+    def total(self):
+        return sum(count for _, count in self.lines)
+
+    def owners(self):
+        return {frames[0] for frames, _ in self.lines}
+
+    def of(self, owner):
+        """The lines whose first frame is `owner`, without it."""
+        return [(frames[1:], count) for frames, count in self.lines
+                if frames[0] == owner]
+
+    def share(self, owner, path):
+        """How much of the owner's samples has `path` (a;b;c) in it."""
+        lines = self.of(owner)
+        total = sum(count for _, count in lines)
+        wanted = ";%s;" % path
+        hits = sum(count for frames, count in lines
+                   if wanted in ";%s;" % ";".join(frames))
+        return hits / total if total else 0.0
+
+
+class Document:
+    """A JSON report, held against its schema and against itself."""
+
+    def __init__(self, data):
+        self.json = json.loads(data)
+        validate(self.json)
+        self.metadata = self.json["metadata"]
+        self.samples = self.metadata["samples"]
+        self.frames = self.json["frames"]
+        self.stacks = self.json["stacks"]
+        lost = sum(self.samples["lost"].values())
+        expect(self.samples["taken"] == self.samples["emitted"] + lost,
+               "taken is not emitted + lost: %s" % self.samples)
+        expect(self.total() == self.samples["emitted"],
+               "the counts do not add up to %d" % self.samples["emitted"])
+        used = set()
+        for stack in self.stacks:
+            used.update(stack["user"], stack["kernel"])
+        expect(used == set(range(len(self.frames))),
+               "frames that no stack uses, or the reverse")
+
+    def total(self, keep=lambda stack: True):
+        return sum(s["count"] for s in self.stacks if keep(s))
+
+    def user(self, stack):
+        return [self.frames[i] for i in stack["user"]]
+
+    def kernel(self, stack):
+        return [self.frames[i] for i in stack["kernel"]]
+
+    def names(self, stack):
+        return [f["name"] for f in self.user(stack) + self.kernel(stack)]
+
+    def of_kind(self, kind):
+        return [f for f in self.frames if f["kind"] == kind]
+
+    def pids(self):
+        return {s["pid"] for s in self.stacks}
+
+    def share(self, keep, among=lambda stack: True):
+        total = self.total(among)
+        return self.total(lambda s: among(s) and keep(s)) / max(total, 1)
+
+
+def expect(condition, message):
+    if not condition:
+        raise AssertionError(message)
+
+
+def validate(document):
+    """Against docs/profile.schema.json; of long arrays a part."""
+    import jsonschema
+    with open(os.path.join(SOURCE_DIR, "docs/profile.schema.json")) as file:
+        schema = json.load(file)
+    part = dict(document)
+    for key in ("frames", "stacks"):
+        items = document[key]
+        step = max(1, len(items) // VALIDATED_ITEMS)
+        part[key] = items[::step]
+    jsonschema.Draft202012Validator(schema).validate(part)
+
+
+def read_text(path):
+    with open(path) as file:
+        return file.read()
+
+
+def read_bytes(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def write_text(path, text):
+    with open(path, "w") as file:
+        file.write(text)
+
+
+def die_with_parent():
+    """In a child before exec: nothing outlives a test that is killed."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def as_nobody(*capabilities):
+    """The words before a command that run it as nobody, with these."""
+    wanted = ",".join(["-all"] + ["+" + name for name in capabilities])
+    return ["setpriv", "--reuid=%d" % NOBODY, "--regid=%d" % NOBODY,
+            "--clear-groups", "--inh-caps=" + wanted,
+            "--ambient-caps=" + wanted, "--bounding-set=" + wanted]
+
+
+def write_when_free(path, text, seconds):
+    """The last error, or None. perf_event_max_stack is busy until the kernel
+    has freed what the captures before have used, a moment after they end."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            write_text(path, text)
+            return None
+        except OSError as error:
+            if error.errno != errno.EBUSY or time.monotonic() > end:
+                return error
+        time.sleep(0.05)
+
+
+class Background:
+    """A running profiler."""
+
+    def __init__(self, arguments, prefix=(), stdout=None, **options):
+        self.arguments = [str(argument) for argument in arguments]
+        # Files, not pipes: nobody reads while it runs.
+        self._stdout = tempfile.TemporaryFile() if stdout is None else stdout
+        self._own_stdout = stdout is None
+        self._stderr = tempfile.TemporaryFile()
+        self.process = subprocess.Popen(
+            [*prefix, PROFILER, *self.arguments], stdin=subprocess.DEVNULL,
+            stdout=self._stdout, stderr=self._stderr,
+            preexec_fn=die_with_parent, **options)
+
+    def stderr_so_far(self):
+        # Not seek and read: the position is shared with the profiler.
+        fd = self._stderr.fileno()
+        return os.pread(fd, os.fstat(fd).st_size, 0).decode(
+            "utf-8", "surrogateescape")
+
+    def wait_started(self):
+        """Until the events count."""
+        wait_for(lambda: "Sampling at" in self.stderr_so_far()
+                 or self.process.poll() is not None, "the start line")
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def finish(self):
+        try:
+            self.process.wait(RUN_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise AssertionError(
+                "hangs: ksym-profile " + " ".join(self.arguments)) from None
+        data = b""
+        if self._own_stdout:
+            self._stdout.seek(0)
+            data = self._stdout.read()
+            self._stdout.close()
+        self._stderr.seek(0)
+        stderr = self._stderr.read()
+        self._stderr.close()
+        return Run(self.arguments, self.process.returncode, data, stderr)
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+
+def wait_for(condition, what, seconds=30):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        result = condition()
+        if result:
+            return result
+        time.sleep(0.01)
+    raise AssertionError("waited %d s for %s" % (seconds, what))
+
+
+class Workload:
+    """A running program of tests/e2e/workloads, or any other command."""
+
+    def __init__(self, command, prefix=(), ready=False, **options):
+        self.process = subprocess.Popen(
+            [*prefix, *map(str, command)], stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE if ready else subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, preexec_fn=die_with_parent,
+            start_new_session=True, **options)
+        self.pid = self.process.pid
+        self.output = []
+        while ready:
+            line = self.process.stdout.readline().decode()
+            expect(line, "%s ended before it was ready" % command)
+            if line == "ready\n":
+                break
+            self.output.append(line.strip())
+
+    def stop(self):
+        try:
+            os.killpg(self.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.wait()
+        if self.process.stdout:
+            self.process.stdout.close()
+
+
+class E2eTest(unittest.TestCase):
+    """Has a temporary directory that everybody may use, and puts everything
+    back in the end."""
+
+    NEEDS_ROOT = True
+
+    def setUp(self):
+        if self.NEEDS_ROOT and os.geteuid() != 0:
+            self.skipTest("needs root")
+        self.dir = tempfile.mkdtemp(prefix="ksym-e2e-")
+        os.chmod(self.dir, 0o777)
+        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
+
+    def path(self, name):
+        return os.path.join(self.dir, name)
+
+    # Running the profiler.
+
+    def profile_raw(self, *arguments, prefix=(), **options):
+        """Runs the profiler and checks nothing but that it ends."""
+        return self.background(*arguments, prefix=prefix, **options).finish()
+
+    def background(self, *arguments, prefix=(), **options):
+        running = Background(arguments, prefix, **options)
+        self.addCleanup(running.kill)
+        return running
+
+    def profile(self, *arguments, status=0, **options):
+        run = self.profile_raw(*arguments, **options)
+        self.assertEqual(run.status, status, str(run))
+        return run
+
+    def check_folded(self, run, data=None):
+        folded = Folded(run.stdout if data is None else data)
+        summary = run.summary()
+        if summary:
+            taken, emitted, lost = summary
+            self.assertEqual(taken, emitted + lost, str(run))
+            self.assertEqual(folded.total(), emitted, str(run))
+        return folded
+
+    def folded(self, *arguments, **options):
+        return self.check_folded(self.profile(*arguments, **options))
+
+    def document(self, *arguments, **options):
+        run = self.profile("--format", "json", *arguments, **options)
+        document = Document(run.stdout)
+        summary = run.summary()
+        if summary:
+            self.assertEqual(summary[0], document.samples["taken"])
+        return document
+
+    def assert_failure(self, run, *words):
+        """Exit status 1, one line that has these words, and no report."""
+        self.assertEqual(run.status, 1, str(run))
+        self.assertEqual(len(run.stderr_lines), 1, str(run))
+        for word in words:
+            self.assertIn(word, run.stderr)
+        self.assertEqual(run.stdout, b"", str(run))
+
+    # Workloads.
+
+    def workload(self, name, *arguments, **options):
+        """Starts one of tests/e2e/workloads and waits until it works."""
+        return self.start([os.path.join(WORKLOADS, name), *arguments],
+                          ready=True, **options)
+
+    def start(self, command, **options):
+        workload = Workload(command, **options)
+        self.addCleanup(workload.stop)
+        return workload
+
+    def program(self, name):
+        """A copy of a workload's file that every user can reach."""
+        return self.copy(os.path.join(WORKLOADS, name), name)
+
+    def copy(self, source, name):
+        target = self.path(name)
+        if not os.path.exists(target):
+            shutil.copy(source, target)
+            os.chmod(target, 0o755)
+        return target
+
+    # The machine.
+
+    def set_sysctl(self, name, value):
+        """Until the end of the test."""
+        path = "/proc/sys/" + name.replace(".", "/")
+        before = read_text(path).strip()
+        if before == str(value):
+            return
+        error = write_when_free(path, str(value), 10)
+        if error:
+            self.skipTest("cannot set %s: %s" % (name, error))
+        self.addCleanup(self.restore_sysctl, path, before)
+
+    def restore_sysctl(self, path, text):
+        error = write_when_free(path, text, 60)
+        self.assertIsNone(error, path)
+
+    def allow_rate(self, hz):
+        """Lets the kernel take `hz` samples; it may have lowered its limit."""
+        path = "/proc/sys/kernel/perf_event_max_sample_rate"
+        if int(read_text(path)) < hz:
+            self.set_sysctl("kernel.perf_event_max_sample_rate", hz)
+
+    def need_command(self, name):
+        if shutil.which(name) is None:
+            self.skipTest("needs the command " + name)
+
+    def need_two_cpus(self):
+        cpus = os.sched_getaffinity(0)
+        if not {0, 1} <= cpus:
+            self.skipTest("needs CPUs 0 and 1, there are %s" % cpus)
+
+    def cgroup(self):
+        """A new cgroup v2 directory, removed in the end."""
+        for line in read_text("/proc/mounts").splitlines():
+            _, mount, kind = line.split()[:3]
+            if kind == "cgroup2":
+                break
+        else:
+            self.skipTest("no cgroup v2 hierarchy is mounted")
+        path = os.path.join(mount, "ksym-e2e-%d" % os.getpid())
+        try:
+            os.mkdir(path)
+        except OSError as error:
+            self.skipTest("cannot make a cgroup: %s" % error)
+        self.addCleanup(self._remove_cgroup, path)
+        return path
+
+    @staticmethod
+    def _remove_cgroup(path):
+        def removed():
+            try:
+                for folder, _, _ in os.walk(path, topdown=False):
+                    os.rmdir(folder)
+                return True
+            except OSError:
+                return False
+        wait_for(removed, "the cgroup to be empty")
+
+    def bpf_fs(self):
+        """A BPF file system of our own, unmounted in the end."""
+        self.need_command("bpftool")
+        path = self.path("bpf")
+        os.mkdir(path)
+        mounted = subprocess.run(["mount", "-t", "bpf", "bpf", path],
+                                 capture_output=True, check=False)
+        if mounted.returncode != 0:
+            self.skipTest("cannot mount a BPF file system: %s"
+                          % mounted.stderr.decode().strip())
+        self.addCleanup(subprocess.run, ["umount", path], check=True)
+        return path
+
+    def pinned_map(self, path, keys, key_size=8, value_size=8):
+        """A pinned BPF hash with these 64-bit keys."""
+        subprocess.run(
+            ["bpftool", "map", "create", path, "type", "hash", "key",
+             str(key_size), "value", str(value_size), "entries", "16", "name",
+             "ksym_e2e"], check=True, capture_output=True)
+        for key in keys:
+            subprocess.run(
+                ["bpftool", "map", "update", "pinned", path, "key",
+                 *map(str, key.to_bytes(key_size, sys.byteorder)), "value",
+                 *["0"] * value_size], check=True, capture_output=True)
+
+
+def main():
+    """Runs the calling file's tests; 77 if every one was skipped."""
+    for needed in [PROFILER, os.path.join(WORKLOADS, "spin")]:
+        if not os.access(needed, os.X_OK):
+            sys.exit("%s: there is no such program; build it first" % needed)
+    program = unittest.main(verbosity=2, exit=False, argv=sys.argv)
+    result = program.result
+    if not result.wasSuccessful():
+        sys.exit(1)
+    ran = result.testsRun - len(result.skipped)
+    sys.exit(SKIPPED if result.skipped and ran == 0 else 0)

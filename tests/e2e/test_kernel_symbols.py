@@ -1,0 +1,101 @@
+"""Kernel symbols that come and go while ksym-profile samples."""
+
+import re
+import time
+
+import harness
+
+TAG = re.compile(r"^[0-9a-f]{16}$")
+
+
+def resident_kb(pid):
+    text = harness.read_text("/proc/%d/status" % pid)
+    return int(re.search(r"VmRSS:\s+(\d+)", text).group(1))
+
+
+class KernelSymbolsTest(harness.E2eTest):
+
+    def wait_done(self, workload):
+        line = workload.process.stdout.readline().decode()
+        self.assertEqual(line, "done\n")
+
+    def test_program_loaded_and_unloaded_within(self):
+        # A BPF program that exists for a part of the capture has its name
+        # and its tag in its own process's stacks, and in no others.
+        report = self.path("report.json")
+        running = self.background("-F", 499, "-o", report)
+        running.wait_started()
+        time.sleep(0.3)
+        burner = self.workload("bpf_burner", "ksym_burn", "burn", 1.5)
+        self.wait_done(burner)
+        time.sleep(0.3)
+        running.signal(harness.signal.SIGINT)
+        run = running.finish()
+        self.assertEqual(run.status, 0, str(run))
+        document = harness.Document(harness.read_bytes(report))
+
+        def burns(stack):
+            return "bpf_prog_ksym_burn" in document.names(stack)
+
+        self.assertGreater(document.total(burns), 100)
+        for stack in document.stacks:
+            if burns(stack):
+                self.assertEqual(stack["comm"], "ksym_burn")
+        frames = [f for f in document.frames
+                  if f["name"] == "bpf_prog_ksym_burn"]
+        for frame in frames:
+            self.assertEqual(frame["module"], "[bpf]")
+            self.assertRegex(frame["build_id"], TAG)
+        unnamed = document.share(
+            lambda s: any(f["name"] == "[unknown]"
+                          for f in document.kernel(s)),
+            lambda s: s["comm"] == "ksym_burn")
+        self.assertLess(unnamed, 0.02)
+
+    def test_program_from_before(self):
+        # One that was there before the capture is known from the table, and
+        # is still known while its last samples are named.
+        burner = self.workload("bpf_burner", "ksym_before", "burn", 2)
+        time.sleep(0.5)
+        folded = self.folded("-F", 499, 2.5)
+        self.wait_done(burner)
+        self.assertGreater(
+            folded.share("ksym_before", "bpf_prog_ksym_before"), 0.5)
+
+    def test_storm(self):
+        # Programs that come and go 1000 times, at places that they inherit
+        # from each other: nothing is lost uncounted, no frame has the name of
+        # another's program, and memory stays flat.
+        report = self.path("report.json")
+        running = self.background("-F", 999, "-o", report)
+        running.wait_started()
+        names = ["ksym_storm_a", "ksym_storm_b"]
+        early = [self.workload("bpf_burner", name, "storm", 50)
+                 for name in names]
+        for burner in early:
+            self.wait_done(burner)
+        before = resident_kb(running.process.pid)
+        late = [self.workload("bpf_burner", name, "storm", 500)
+                for name in names]
+        for burner in late:
+            self.wait_done(burner)
+        after = resident_kb(running.process.pid)
+        running.signal(harness.signal.SIGINT)
+        run = running.finish()
+        self.assertEqual(run.status, 0, str(run))
+        # Document checks taken = emitted + lost.
+        document = harness.Document(harness.read_bytes(report))
+        self.assertLess(after - before, 4096)
+        for name in names:
+            program = "bpf_prog_" + name
+            owners = {s["comm"] for s in document.stacks
+                      if program in document.names(s)}
+            self.assertLessEqual(owners, {name})
+        named = document.total(
+            lambda s: any(n.startswith("bpf_prog_ksym_storm")
+                          for n in document.names(s)))
+        self.assertGreater(named, 10)
+
+
+if __name__ == "__main__":
+    harness.main()
