@@ -11,6 +11,9 @@ namespace ksym {
 namespace {
 
 constexpr int kOptions = DMGL_PARAMS | DMGL_ANSI;
+// libiberty's own limit refuses names of more than 1,024 bytes, which templates
+// reach. Within kMaxMangledBytes any nesting takes less than 1 MiB of stack.
+constexpr int kCppOptions = kOptions | DMGL_NO_RECURSE_LIMIT;
 
 // D's demangler returns its text whole, so what a back reference ("Q") can
 // double has to be bounded beforehand.
@@ -37,10 +40,11 @@ void Append(const char* text, size_t size, void* opaque) {
 }
 
 // No local object may live across the jump.
-bool Run(Demangler demangler, const char* mangled, Output& output) {
+bool Run(Demangler demangler, int options, const char* mangled,
+         Output& output) {
   output.text.clear();
   if (setjmp(output.give_up) != 0) return false;
-  return demangler(mangled, kOptions, Append, &output) != 0;
+  return demangler(mangled, options, Append, &output) != 0;
 }
 
 std::string DemangleD(const std::string& mangled) {
@@ -59,10 +63,11 @@ std::string DemangleWhole(const std::string& mangled) {
   const bool is_cpp = mangled.starts_with("_Z") ||
                       mangled.starts_with("___Z");  // a block's invocation
   if ((is_cpp || mangled.starts_with("_R")) &&
-      Run(rust_demangle_callback, mangled.c_str(), output)) {
+      Run(rust_demangle_callback, kOptions, mangled.c_str(), output)) {
     return std::move(output.text);
   }
-  if (is_cpp && Run(cplus_demangle_v3_callback, mangled.c_str(), output)) {
+  if (is_cpp &&
+      Run(cplus_demangle_v3_callback, kCppOptions, mangled.c_str(), output)) {
     return std::move(output.text);
   }
   return mangled.starts_with("_D") ? DemangleD(mangled) : std::string();

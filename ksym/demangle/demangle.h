@@ -13,8 +13,9 @@ inline constexpr size_t kMaxDemangledBytes = 16384;
 
 // The source-level name of a C++ (Itanium ABI), Rust (v0, and legacy without
 // its hash) or D symbol; the name itself when it is none of them or too long.
-// A suffix that is not part of the mangling ("@plt", ".cold", ".isra.0",
-// "@@VERSION") is kept. Thread-safe; microseconds per name.
+// A suffix that is not part of the mangling is kept: "f()@plt",
+// "f()@@VERSION", "f() [clone .cold]". Thread-safe; microseconds per name; at
+// most 1 MiB of stack.
 std::string Demangle(std::string_view name);
 
 }  // namespace ksym

@@ -137,11 +137,11 @@ TEST_P(FixtureTest, NamesUntypedAndUnsizedCode) {
 // Every stub is named for the function it leads to: calling it shows which.
 TEST_P(FixtureTest, NamesPltStubs) {
 #ifdef __x86_64__
-  std::map<std::string, const void*> stubs;
+  std::map<std::string, void*> stubs;
   for (const Mapping& mapping : image_.mappings) {
     if (mapping.path != std::filesystem::canonical(GetParam())) continue;
     for (uint64_t at = mapping.start.value; at < mapping.end.value; ++at) {
-      const void* address = reinterpret_cast<const void*>(at);
+      void* address = reinterpret_cast<void*>(at);
       const std::string name = NameAt(address);
       if (name.ends_with("@plt")) stubs.try_emplace(name, address);
     }
