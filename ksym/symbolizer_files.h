@@ -61,8 +61,8 @@ class SymbolFiles {
   SymbolFiles(const SymbolizerOptions& options, StringPool& pool)
       : options_(options), pool_(pool) {}
 
-  // Opens the mapping's file if it is not open; at most three system calls
-  // when it is new, one when it is known.
+  // Opens the mapping's file if it is not open: three system calls for a new
+  // file that map_files leads to, one for a known file.
   void Pin(const ProcessId& process, const Mapping& mapping);
   // The file with its table loaded, or with state kFailed.
   SymbolFile& Load(const ProcessId& process, const Mapping& mapping);

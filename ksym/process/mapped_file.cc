@@ -20,15 +20,48 @@ namespace {
 
 constexpr std::string_view kDeleted = " (deleted)";
 
-Result<UniqueFd> Open(int directory, const std::string& path,
-                      uint64_t resolve) {
-  open_how how = {};
-  how.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-  how.resolve = resolve;
+Result<UniqueFd> OpenAt(int directory, const std::string& path,
+                        const open_how& how) {
   UniqueFd fd(static_cast<int>(
       ::syscall(SYS_openat2, directory, path.c_str(), &how, sizeof(how))));
   if (!fd.valid()) return FailErrno(errno, path);
   return fd;
+}
+
+// A regular file, open for reading, and what it was before it was opened.
+struct Regular {
+  UniqueFd fd;
+  struct stat status = {};
+};
+
+// Looks at the file before it opens it: opening a device has effects of its
+// own, and the path is a profiled process's choice.
+Result<Regular> OpenRegular(int directory, const std::string& path,
+                            uint64_t resolve) {
+  const auto place =
+      OpenAt(directory, path,
+             {.flags = O_PATH | O_CLOEXEC, .mode = 0, .resolve = resolve});
+  if (!place) return Fail(place.error());
+  Regular file;
+  if (::fstat(place->get(), &file.status) != 0) return FailErrno(errno, path);
+  if (!S_ISREG(file.status.st_mode)) {
+    return Fail(ErrorCode::kUnsupported, path + ": not a regular file");
+  }
+  auto fd = OpenAt(AT_FDCWD, "/proc/self/fd/" + std::to_string(place->get()),
+                   {.flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+                    .mode = 0,
+                    .resolve = 0});
+  if (!fd) return Fail(std::move(fd.error()).WithContext(path));
+  file.fd = std::move(*fd);
+  return file;
+}
+
+OpenedFile Describe(Regular file) {
+  OpenedFile opened;
+  opened.fd = std::move(file.fd);
+  opened.size = static_cast<uint64_t>(file.status.st_size);
+  opened.mtime_ns = MtimeNs(file.status);
+  return opened;
 }
 
 // Whether fstat(2) gives files of this kind another device number than
@@ -40,38 +73,20 @@ bool HasTwoDeviceNumbers(int fd) {
          status.f_type == BTRFS_SUPER_MAGIC;
 }
 
-Result<struct stat> StatRegular(int fd, const std::string& path) {
-  struct stat status = {};
-  if (::fstat(fd, &status) != 0) return FailErrno(errno, path);
-  if (!S_ISREG(status.st_mode)) {
-    return Fail(ErrorCode::kUnsupported, path + ": not a regular file");
-  }
-  return status;
-}
-
-OpenedFile Describe(UniqueFd fd, const struct stat& status) {
-  OpenedFile opened;
-  opened.fd = std::move(fd);
-  opened.size = static_cast<uint64_t>(status.st_size);
-  opened.mtime_ns = MtimeNs(status);
-  return opened;
-}
-
 enum class Check : uint8_t { kInode, kInodeAndDevice };
 
-Result<OpenedFile> Verify(UniqueFd fd, const Mapping& mapping,
+Result<OpenedFile> Verify(Regular file, const Mapping& mapping,
                           const std::string& path, Check check) {
-  const auto status = StatRegular(fd.get(), path);
-  if (!status) return Fail(status.error());
-  const bool same_device = major(status->st_dev) == mapping.device_major &&
-                           minor(status->st_dev) == mapping.device_minor;
-  const bool same_inode = status->st_ino == mapping.inode;
+  const dev_t device = file.status.st_dev;
+  const bool same_device = major(device) == mapping.device_major &&
+                           minor(device) == mapping.device_minor;
+  const bool same_inode = file.status.st_ino == mapping.inode;
   if (mapping.inode != 0 &&
       (!same_inode || (check == Check::kInodeAndDevice && !same_device &&
-                       !HasTwoDeviceNumbers(fd.get())))) {
+                       !HasTwoDeviceNumbers(file.fd.get())))) {
     return Fail(ErrorCode::kInvalid, path + ": not the file that was mapped");
   }
-  return Describe(std::move(fd), *status);
+  return Describe(std::move(file));
 }
 
 Result<OpenedFile> OpenMapFile(uint32_t pid, const Mapping& mapping) {
@@ -79,17 +94,17 @@ Result<OpenedFile> OpenMapFile(uint32_t pid, const Mapping& mapping) {
   std::snprintf(path, sizeof(path), "/proc/%u/map_files/%llx-%llx", pid,
                 static_cast<unsigned long long>(mapping.start.value),
                 static_cast<unsigned long long>(mapping.end.value));
-  auto fd = Open(AT_FDCWD, path, 0);
-  if (!fd) return Fail(std::move(fd.error()));
+  auto file = OpenRegular(AT_FDCWD, path, 0);
+  if (!file) return Fail(std::move(file.error()));
   // The link leads to the file whatever its device number looks like.
-  return Verify(std::move(*fd), mapping, path, Check::kInode);
+  return Verify(std::move(*file), mapping, path, Check::kInode);
 }
 
 Result<OpenedFile> OpenPath(int root, const Mapping& mapping,
                             const std::string& path) {
-  auto fd = Open(root, path, RESOLVE_IN_ROOT);
-  if (!fd) return Fail(std::move(fd.error()));
-  return Verify(std::move(*fd), mapping, path, Check::kInodeAndDevice);
+  auto file = OpenRegular(root, path, RESOLVE_IN_ROOT);
+  if (!file) return Fail(std::move(file.error()));
+  return Verify(std::move(*file), mapping, path, Check::kInodeAndDevice);
 }
 
 // By the path as it is, then without " (deleted)".
@@ -113,11 +128,9 @@ Result<OpenedFile> OpenFileIn(const std::string& root_path,
                               const std::string& path) {
   const auto root = OpenRoot(root_path);
   if (!root) return Fail(root.error());
-  auto fd = Open(root->get(), path, RESOLVE_IN_ROOT);
-  if (!fd) return Fail(std::move(fd.error()));
-  const auto status = StatRegular(fd->get(), path);
-  if (!status) return Fail(status.error());
-  return Describe(std::move(*fd), *status);
+  auto file = OpenRegular(root->get(), path, RESOLVE_IN_ROOT);
+  if (!file) return Fail(std::move(file.error()));
+  return Describe(std::move(*file));
 }
 
 }  // namespace
@@ -150,13 +163,10 @@ Result<OpenedFile> OpenHostFile(const Mapping& mapping) {
 }
 
 Result<UniqueFd> OpenInRoot(int root, const std::string& path, Links links) {
-  auto fd = Open(
-      root, path,
-      RESOLVE_IN_ROOT | (links == Links::kRefuse ? RESOLVE_NO_SYMLINKS : 0));
-  if (!fd) return fd;
-  const auto status = StatRegular(fd->get(), path);
-  if (!status) return Fail(status.error());
-  return fd;
+  const uint64_t refused = links == Links::kRefuse ? RESOLVE_NO_SYMLINKS : 0;
+  auto file = OpenRegular(root, path, RESOLVE_IN_ROOT | refused);
+  if (!file) return Fail(std::move(file.error()));
+  return std::move(file->fd);
 }
 
 }  // namespace ksym

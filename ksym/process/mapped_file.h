@@ -22,7 +22,8 @@ struct OpenedFile {
 int64_t MtimeNs(const struct stat& status);
 
 // Opens the regular file that `mapping` of the process shows, read-only and
-// without blocking. Tried in this order:
+// without blocking; what is no regular file is looked at but not opened. Tried
+// in this order:
 // 1. /proc/PID/map_files/START-END: the mapped file itself, also when it was
 //    deleted, replaced or is a memfd. Needs CAP_SYS_ADMIN or
 //    CAP_CHECKPOINT_RESTORE.

@@ -186,6 +186,34 @@ TEST(ElfSymbolsTest, BoundsNames) {
   EXPECT_EQ(names(section, 3), "fi - ");
 }
 
+// Names that stand for no function are left out wherever they lie in a string
+// table that is read in several blocks.
+TEST(ElfSymbolsTest, IgnoresLocalsInLargeStringTables) {
+  TestElf elf;
+  elf.text_size = 0x10000;
+  size_t functions = 0;
+  for (uint64_t i = 0; i < 4096; ++i) {
+    TestSymbol symbol = {"", 0x401000 + i * 16, 16, STT_FUNC, STB_LOCAL};
+    const std::string tail(i % 61, 'x');
+    if (i % 4 == 0) {
+      symbol.name = ".L" + tail;
+    } else if (i % 4 == 1) {
+      symbol.name = i % 8 == 1 ? "$x" : "$d." + tail;
+    } else {
+      symbol.name = (i % 4 == 2 ? "$" : "f") + tail + std::to_string(i);
+      ++functions;
+    }
+    elf.symbols.push_back(symbol);
+  }
+  const auto symbols = ElfSymbols::Load(
+      ByteSource::OfMemory(ElfBuilder<Elf64Types>::Build(elf)));
+  ASSERT_TRUE(symbols);
+  EXPECT_EQ(symbols->symbol_count(), functions);
+  for (uint64_t i = 0; i < 4096; ++i) {
+    EXPECT_EQ(symbols->Find({0x1000 + i * 16}).has_value(), i % 4 >= 2) << i;
+  }
+}
+
 // A very long name is cut at the bound.
 TEST(ElfSymbolsTest, CutsVeryLongNames) {
   TestElf elf;
