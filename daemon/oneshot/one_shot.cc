@@ -83,7 +83,11 @@ std::string StartLine(const ProfileOptions& options,
   std::string line = TextHeader(header);
   while (line.ends_with('\n')) line.pop_back();
   if (!options.command.empty()) {
-    line = fmt::format("Sampling {} and its children until it ends",
+    const std::string rate =
+        metadata.frequency_hz != 0
+            ? fmt::format("at {} Hertz", metadata.frequency_hz)
+            : fmt::format("every {} events", metadata.count_period);
+    line = fmt::format("Sampling {} of {} and its children until it ends", rate,
                        options.command.front());
   }
   return fmt::format("{} [event {}, CPUs {}]", line, metadata.event,

@@ -24,7 +24,14 @@ std::string Resolved(const std::string& path) {
 
 ksym::Result<ReportFile> ReportFile::Open(const std::string& path) {
   ReportFile file;
-  if (path.empty() || path == "-") return file;
+  if (path.empty() || path == "-") {
+    const int flags = ::fcntl(STDOUT_FILENO, F_GETFL);
+    if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY) {
+      return ksym::Fail(ksym::ErrorCode::kIo,
+                        "stdout is closed: give a file with -o");
+    }
+    return file;
+  }
   struct stat status = {};
   const bool exists = ::stat(path.c_str(), &status) == 0;
   if (exists && S_ISDIR(status.st_mode)) return ksym::FailErrno(EISDIR, path);
