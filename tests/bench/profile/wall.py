@@ -1,7 +1,6 @@
 """Time and memory of `-F 99 1`: what a capture costs who starts it."""
 
 import contextlib
-import os
 
 import programs
 import tables
@@ -79,12 +78,11 @@ def print_figures(results, figure, decimals):
 
 
 def run(context):
-    results = {
-        "idle": measure_load(context, contextlib.nullcontext()),
-        "a spinner per CPU": measure_load(
-            context, programs.load(context, programs.online_cpus(), "depth",
-                                   26)),
-    }
+    results = {"idle": measure_load(context, contextlib.nullcontext())}
+    if not context.quick:
+        results["a spinner per CPU"] = measure_load(
+            context,
+            programs.load(context, programs.online_cpus(), "depth", 26))
     print(f"Seconds beyond the capture's one, median of {context.runs(RUNS)} "
           f"runs, bpftrace {context.runs(BPFTRACE_RUNS)}\n(-F 99 1; perf: "
           "record -a -g and script)")
@@ -101,4 +99,3 @@ def run(context):
         [[load] + [tables.number(programs_["ksym-profile"].get(phase), 3)
                    for phase in ("start", "report", "exit")]
          for load, programs_ in results.items()])
-    os.remove(context.scratch_file("out.folded"))
