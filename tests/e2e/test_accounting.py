@@ -4,6 +4,8 @@ The harness checks that equation, and that the counts in the report add up to
 what was emitted, in every run of every test; here it is put under pressure.
 """
 
+import os
+
 import harness
 
 STORES = ["exact", "stackid"]
@@ -120,6 +122,22 @@ class DistinctStacksTest(harness.E2eTest):
         folded = self.folded("-F", 999, "-p", threads.pid, 1)
         self.assertEqual(folded.owners(), {"threads"})
         self.assertGreater(folded.share("threads", "ThreadMain"), 0.8)
+
+
+class ShortLivedProcessTest(harness.E2eTest):
+
+    def test_fork_and_exec_storm(self):
+        # Processes that live for milliseconds: each sample is counted under
+        # its process, and a frame without a name says why.
+        self.start([os.path.join(harness.WORKLOADS, "storm"), "1000000"])
+        document = self.document("-F", 999, 2)
+        children = [s for s in document.stacks if s["comm"] == "exe"]
+        self.assertGreater(len({s["pid"] for s in children}), 20)
+        self.assertEqual(sum(document.samples["lost"].values()), 0)
+        for stack in children:
+            for frame in document.user(stack):
+                self.assertIn("reason" if frame["name"] == "[unknown]"
+                              else "module", frame)
 
 
 class StrictTest(harness.E2eTest):

@@ -105,6 +105,18 @@ class CommandTest(harness.E2eTest):
         os.kill(pid, signal.SIGKILL)  # fails if it is gone
 
 
+    def test_interrupted_with_its_command(self):
+        # Ctrl-C on a terminal goes to both; there is a report all the same.
+        running = self.background("--", "sleep", "100",
+                                  start_new_session=True)
+        running.wait_started()
+        time.sleep(0.3)
+        os.killpg(running.process.pid, signal.SIGINT)
+        run = running.finish()
+        self.assertEqual(run.status, 0, str(run))
+        self.check_folded(run)
+
+
 class SignalTest(harness.E2eTest):
 
     def test_signals_end_the_capture(self):

@@ -15,13 +15,14 @@ class HotPathTest(harness.E2eTest):
         # The hot path of a program with frame pointers dominates its samples
         # while a compiler, an interpreter and a copy from the kernel run, and
         # of those each leaf is at least placed in its file.
-        for command in ["gcc", "/usr/bin/python3", "dd"]:
+        for command in ["gcc", "/usr/bin/python3", "dd", "openssl"]:
             self.need_command(command)
         self.workload("spin")
         self.workload("shapes")
         self.start(["dd", "if=/dev/urandom", "of=/dev/null", "bs=1M"])
         self.start(["/usr/bin/python3", "-c",
                     "while True: sum(i * i for i in range(1000))"])
+        self.start(["openssl", "speed", "-seconds", "60", "sha256"])
         self.start_compiler()
         out = self.path("out.folded")
         raw = self.path("out.raw")
@@ -36,6 +37,7 @@ class HotPathTest(harness.E2eTest):
         self.assert_kernel_is_named(document)
         self.assert_leaves_in(document, "python3", r"/python3[.0-9]*$|/libc")
         self.assert_leaves_in(document, "cc1", r"/cc1$|/lib")
+        self.assert_leaves_in(document, "openssl", r"/libcrypto|/openssl$")
 
     def start_compiler(self):
         source = self.path("big.c")
@@ -188,7 +190,8 @@ class EventTest(harness.E2eTest):
 class DepthTest(harness.E2eTest):
 
     def deepest(self, document):
-        return max(len(stack["user"]) for stack in document.stacks)
+        return max((len(stack["user"]) for stack in document.stacks),
+                   default=0)
 
     def test_default_limit(self):
         # 600 frames are cut at 127, and the cut is flagged and counted.
@@ -218,6 +221,16 @@ class DepthTest(harness.E2eTest):
                 self.assertGreater(document.share(
                     lambda s: [f["name"] for f in document.user(s)]
                     == ["Descend"] * 4 + ["Bottom"]), 0.9)
+
+    def test_one_frame(self):
+        # The smallest limit keeps the leaf, and one call more is cut.
+        deep = self.workload("deep", 2)
+        document = self.document("-F", 199, "--max-stack-depth", 1, "-p",
+                                 deep.pid, 1)
+        self.assertEqual(self.deepest(document), 1)
+        self.assertGreater(document.share(
+            lambda s: document.user(s)[0]["name"] == "Bottom"
+            and s["user_state"] == "truncated"), 0.9)
 
     def test_raised_limit(self):
         # With the kernel's limit raised 512 frames are kept, in both stores,
