@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "daemon/output/safe_name.h"
 #include "ksym/base/text.h"
 
 namespace profd {
@@ -340,11 +341,6 @@ class UsageOfBothForms : public CLI::Formatter {
   }
 };
 
-std::string FirstLine(std::string text) {
-  text.resize(std::min(text.find('\n'), text.size()));
-  return text;
-}
-
 }  // namespace
 
 ParsedCommandLine ParseCommandLine(int argc, const char* const* argv) {
@@ -377,13 +373,16 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv) {
     parsed.output_text = std::string(version.what()) + "\n";
   } catch (const CLI::ParseError& error) {
     parsed.exit_status = 2;
-    parsed.error_text = FirstLine(error.what());
+    parsed.error_text = error.what();
   } catch (const UsageError& error) {
     parsed.exit_status = 2;
     parsed.error_text = error.message;
   }
   if (parsed.exit_status == 2) {
-    parsed.error_text += " (see --help)";
+    // One line, whatever the arguments that it quotes have in them.
+    std::string printable;
+    AppendPrintable(parsed.error_text, printable);
+    parsed.error_text = printable + " (see --help)";
   }
   return parsed;
 }

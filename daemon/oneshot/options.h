@@ -37,7 +37,7 @@ struct ParsedCommandLine {
   std::optional<ProfileOptions> options;
   int exit_status = 0;
   std::string output_text;  // for stdout: --help, --version
-  std::string error_text;   // for PrintMessage; quotes arguments as they are
+  std::string error_text;   // for PrintMessage: one line, without prefix
 };
 
 // Parses ksym-profile's arguments. Checks everything that can be checked

@@ -121,6 +121,7 @@ TEST(OptionsTest, RefusesBadUsageInOneLine) {
       {{"--max-stack-depth", "0"}, "max-stack-depth"},
       {{"--max-stack-depth", "513"}, "512"},
       {{"--stack-map", "x"}, "stack-map"},
+      {{"--stack-map", "x\ny\033[31m"}, "x?y?[31m"},
       {{"--stack-storage-size", "0"}, "stack-storage-size"},
       {{"--hash-storage-size", "99999999999"}, "hash-storage-size"},
       {{"--by", "x"}, "--by"},
