@@ -242,6 +242,10 @@ class Capture::Impl {
     const auto stats = sampler_.ReadStats(set);
     if (!stats) return Fail(stats.error());
     const profile_stats before = std::exchange(stats_[set], *stats);
+    if (stats->follow_full != before.follow_full) {
+      metadata_.warnings.emplace_back(
+          "too many child processes: some are not in the profile");
+    }
     profile.accounting.taken = stats->taken - before.taken;
     Count(profile, LossCause::kCountsFull,
           stats->lost_counts_full - before.lost_counts_full);
@@ -257,6 +261,7 @@ class Capture::Impl {
   void DescribeInterval(uint64_t end_ns, RawProfile& profile) {
     metadata_.cpus = FormatCpuList(events_.cpus());
     profile.metadata = metadata_;
+    metadata_.warnings.clear();  // each is given once
     profile.metadata.duration_ns = end_ns - interval_start_ns_;
     metadata_.start_unix_ns += end_ns - interval_start_ns_;
     interval_start_ns_ = end_ns;

@@ -1,6 +1,7 @@
 #include "daemon/oneshot/one_shot.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -9,6 +10,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "daemon/oneshot/command.h"
 #include "daemon/oneshot/kernel_names.h"
@@ -94,6 +96,27 @@ std::string StartLine(const ProfileOptions& options,
                      metadata.cpus);
 }
 
+// An id that nothing has would give an empty profile after a long wait.
+// Returns those; an error if there are no others.
+Result<std::vector<uint32_t>> MissingIds(const SamplerConfig& sampler) {
+  const auto& ids = sampler.tids.empty() ? sampler.pids : sampler.tids;
+  std::vector<uint32_t> missing;
+  for (const uint32_t id : ids) {
+    if (::kill(static_cast<pid_t>(id), 0) != 0 && errno == ESRCH) {
+      missing.push_back(id);
+    }
+  }
+  if (!ids.empty() && missing.size() == ids.size()) {
+    return Fail(
+        ksym::ErrorCode::kNotFound,
+        fmt::format("there is no {} {}{}",
+                    sampler.tids.empty() ? "process" : "thread",
+                    missing.front(),
+                    missing.size() > 1 ? " nor any other of the list" : ""));
+  }
+  return missing;
+}
+
 // Writes the report; a reader that went away is no failure.
 Status WriteReport(const Profile& profile, const ProfileOptions& options,
                    ReportFile& file) {
@@ -139,6 +162,8 @@ class CaptureRun {
  private:
   // Opens what may fail first, starts sampling, then reads what takes time.
   Status Begin() {
+    const auto missing = MissingIds(options_.capture.sampler);
+    if (!missing) return Fail(missing.error());
     auto opened = OpenFiles();
     if (!opened) return opened;
     auto signals = StopSignals::Install();
@@ -162,6 +187,9 @@ class CaptureRun {
       if (!gone) return gone;
     }
     progress_.Say(StartLine(options_, metadata_));
+    for (const uint32_t id : *missing) {
+      metadata_.warnings.push_back(fmt::format("there is no {}", id));
+    }
     for (const std::string& warning : metadata_.warnings) {
       progress_.Say("warning: " + warning);
     }
@@ -255,6 +283,7 @@ class CaptureRun {
     for (std::string& warning : raw.metadata.warnings) {
       if (std::ranges::find(metadata_.warnings, warning) ==
           metadata_.warnings.end()) {
+        progress_.Say("warning: " + warning);
         metadata_.warnings.push_back(std::move(warning));
       }
     }
