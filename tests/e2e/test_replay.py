@@ -72,9 +72,10 @@ class ReplayTest(harness.E2eTest):
             with self.subTest(store):
                 run = self.profile(
                     *self.filter, "--format", "json", "--stack-map", store,
-                    "--hash-storage-size", 2, "--max-stack-depth", 20,
+                    "--hash-storage-size", 1, "--max-stack-depth", 2,
                     "--raw", self.raw, 1)
                 samples = harness.Document(run.stdout).samples
+                self.assertGreater(samples["lost"]["counts-full"], 0)
                 self.assertGreater(samples["damaged"]["truncated"], 0)
                 self.assertEqual(self.replay_as_nobody("--format", "json"),
                                  run.stdout)
