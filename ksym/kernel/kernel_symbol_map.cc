@@ -67,13 +67,19 @@ Status KernelSymbolMap::CheckEntries() const {
         index == 0 ? tables_.ReadFirst(0, entry) : tables_.ReadNext(entry);
     if (!ok) return Damaged("an entry cannot be decoded");
     if (entry.address < previous) return Damaged("addresses not in order");
-    if (index == 0 || entry.address != previous) {
-      const uint64_t padding = PaddingOf(entry);
+    const bool first_of_group = index == 0 || entry.address != previous;
+    const uint64_t padding = PaddingOf(entry);
+    if (first_of_group) {
       if (entry.address < padding ||
           (index != 0 && entry.address - padding <= previous)) {
         return Damaged("padding overlaps a symbol");
       }
       group_start = entry.address - padding;
+    }
+    // What is true of a group's first entry holds for the group.
+    if ((entry.gap && (entry.prefixed || !first_of_group)) ||
+        (padding != 0 && group_start == entry.address)) {
+      return Damaged("a gap or padding in the middle of aliases");
     }
     if (index % kBlockEntries == 0 &&
         tables_.BlockStart(index / kBlockEntries) != group_start) {

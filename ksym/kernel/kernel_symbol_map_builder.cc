@@ -15,6 +15,13 @@ constexpr size_t kMaxNameBytes = size_t{1} << 31;
 constexpr size_t kMaxModules = size_t{1} << 24;
 constexpr size_t kMaxSymbols = size_t{1} << 31;
 
+// Doubling would hold three times the table while it is copied.
+template <typename T>
+void GrowSparingly(std::vector<T>& items, size_t more) {
+  if (items.capacity() - items.size() >= more) return;
+  items.reserve(items.size() + items.size() / 4 + more + 1024);
+}
+
 }  // namespace
 
 KernelSymbolMapBuilder::KernelSymbolMapBuilder() {
@@ -33,6 +40,8 @@ uint32_t KernelSymbolMapBuilder::ModuleId(std::string_view module) {
 
 void KernelSymbolMapBuilder::AddRecord(uint64_t address, uint32_t kind,
                                        uint8_t flags, std::string_view name) {
+  GrowSparingly(records_.records, 1);
+  GrowSparingly(records_.tokens, name.size() + 1);
   MapRecord record;
   record.address = address;
   record.kind = kind;

@@ -92,16 +92,19 @@ class MapEncoder {
 
  private:
   struct Plan {
-    uint64_t delta = 0;
     uint32_t name_bits = 0;
     uint16_t value = kEntryEscape;
     uint16_t name_value = kNameEscape;
     uint8_t shared = 0;
+    // Of a block's first entry: it has the address of the entry before it,
+    // and the block starts with the padding of its first name.
     bool continues = false;
+    bool padded = false;
   };
 
   Status MakePlans();
   void PlanAddresses();
+  uint64_t DeltaOf(size_t i) const;
   void PlanNames();
   void PlanLengths();
   void MakeRuns();
@@ -135,25 +138,24 @@ void MapEncoder::PlanAddresses() {
     return records[i].address - (prefixed ? in_.prefix_distance : 0);
   };
   size_t group = 0;
-  uint64_t previous = 0;
   for (size_t i = 0; i < records.size(); ++i) {
-    const MapRecord& record = records[i];
-    if (record.address != records[group].address) group = i;
-    if (i % kBlockEntries == 0) {
-      plans_[i].continues = group != i;
-      const uint64_t start = start_of(group);
-      if (segments_.empty() || start - segments_.back().base >
-                                   std::numeric_limits<uint32_t>::max()) {
-        segments_.push_back(
-            {static_cast<uint32_t>(i / kBlockEntries), 0, start});
-      }
-      block_starts_.push_back(
-          static_cast<uint32_t>(start - segments_.back().base));
-      previous = start;
+    if (records[i].address != records[group].address) group = i;
+    if (i % kBlockEntries != 0) continue;
+    plans_[i].continues = group != i;
+    plans_[i].padded = records[group].Has(MapRecord::kPrefixed);
+    const uint64_t start = start_of(group);
+    if (segments_.empty() ||
+        start - segments_.back().base > std::numeric_limits<uint32_t>::max()) {
+      segments_.push_back({static_cast<uint32_t>(i / kBlockEntries), 0, start});
     }
-    plans_[i].delta = record.address - previous;
-    previous = record.address;
+    block_starts_.push_back(
+        static_cast<uint32_t>(start - segments_.back().base));
   }
+}
+
+uint64_t MapEncoder::DeltaOf(size_t i) const {
+  if (i % kBlockEntries == 0) return plans_[i].padded ? in_.prefix_distance : 0;
+  return in_.records[i].address - in_.records[i - 1].address;
 }
 
 void MapEncoder::PlanNames() {
@@ -209,12 +211,12 @@ void MapEncoder::MakeRuns() {
                        module << 8 | static_cast<uint8_t>(letter)});
     }
     if (own != letter || !IsLetter(record.type()) ||
-        plans_[i].delta > kMaxListedDelta) {
+        DeltaOf(i) > kMaxListedDelta) {
       continue;
     }
     const bool upper = record.type() != own;
     plans_[i].value = static_cast<uint16_t>(
-        plans_[i].delta << kEntryDeltaShift | (upper ? kEntryUpper : 0) |
+        DeltaOf(i) << kEntryDeltaShift | (upper ? kEntryUpper : 0) |
         (record.Has(MapRecord::kPrefixed) ? kEntryPrefixed : 0));
   }
 }
@@ -274,7 +276,7 @@ Status MapEncoder::WriteBlocks() {
       blocks_.Write(plan.continues ? 1 : 0, 1);
     }
     entry_code_.Write(plan.value, blocks_);
-    if (plan.value == kEntryEscape) WriteEscape(record, plan.delta);
+    if (plan.value == kEntryEscape) WriteEscape(record, DeltaOf(i));
     if (record.Has(MapRecord::kGap)) continue;
     name_code_.Write(plan.name_value, blocks_);
     if (plan.name_value == kNameEscape) {

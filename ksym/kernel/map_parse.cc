@@ -79,7 +79,10 @@ Status MapTables::ParseSections() {
                  (header_.entry_count % kBlockEntries != 0 ? 1 : 0);
   segment_count_ =
       static_cast<uint32_t>(CountOf<MapSegment>(MapSectionId::kSegments));
-  if (header_.max_name_bytes > bytes_.size() * 64) {
+  // A token takes one bit at least, so this bounds what a name can be, and
+  // what a hostile header makes a lookup allocate.
+  constexpr uint64_t kMostPerBit = kMaxTokenText + 2;
+  if (header_.max_name_bytes > bytes_.size() * 8 * kMostPerBit) {
     return Damaged("names longer than the file can hold");
   }
   return {};

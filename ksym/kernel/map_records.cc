@@ -241,10 +241,15 @@ void MapRecords::InsertGaps() {
     begin = end;
   }
   // In front of the symbols of the same address.
-  std::vector<MapRecord> merged;
-  merged.reserve(records.size() + gaps.size());
-  std::ranges::merge(gaps, records, std::back_inserter(merged), AddressLess);
-  records = std::move(merged);
+  const auto symbols = static_cast<ptrdiff_t>(records.size());
+  records.insert(records.end(), gaps.begin(), gaps.end());
+  std::ranges::inplace_merge(records, records.begin() + symbols,
+                             [](const MapRecord& a, const MapRecord& b) {
+                               if (a.address != b.address)
+                                 return a.address < b.address;
+                               return a.Has(MapRecord::kGap) &&
+                                      !b.Has(MapRecord::kGap);
+                             });
 }
 
 }  // namespace ksym

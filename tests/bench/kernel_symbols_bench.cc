@@ -1,0 +1,274 @@
+// Kernel symbol tables beside each other: the compact map, the blob, and the
+// plain sorted vector of strings that most tools keep. On the running kernel's
+// table (skipped when it hides its addresses) and on a Debian kernel's with
+// modules and data symbols. Counters: bytes_per_symbol, peak_bytes.
+
+#include <benchmark/benchmark.h>
+#include <malloc.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ksym/base/file.h"
+#include "ksym/kernel/kallsyms_blob.h"
+#include "ksym/kernel/kallsyms_blob_writer.h"
+#include "ksym/kernel/kallsyms_reader.h"
+#include "tests/ksym/kernel/kernel_tables.h"
+
+namespace {
+
+// What the program has allocated, to tell a table's memory and what making it
+// takes at most. One thread only.
+size_t allocated = 0;
+size_t peak = 0;
+
+void* Allocate(size_t size) {
+  void* memory = std::malloc(size);
+  if (memory == nullptr) std::abort();
+  allocated += ::malloc_usable_size(memory);
+  peak = std::max(peak, allocated);
+  return memory;
+}
+
+void Release(void* memory) {
+  allocated -= memory == nullptr ? 0 : ::malloc_usable_size(memory);
+  std::free(memory);
+}
+
+}  // namespace
+
+// Not inlined: the compiler would see free() called on what new gave.
+[[gnu::noinline]] void* operator new(size_t size) { return Allocate(size); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
+  Release(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept {
+  Release(memory);
+}
+
+namespace {
+
+using ksym::Address;
+
+constexpr size_t kQueries = size_t{1} << 16;
+
+// The two listings: /proc/kallsyms itself, and a file of the other one.
+struct Listing {
+  std::string path;
+  bool readable = false;
+  std::vector<uint64_t> queries;  // random text addresses
+};
+
+std::string DebianPath() {
+  static const std::string path = [] {
+    char name[] = "/tmp/kallsyms-bench-XXXXXX";
+    const ksym::UniqueFd fd(::mkstemp(name));
+    if (!fd.valid() || !ksym::WriteAll(fd.get(), ksym_test::DebianTable())) {
+      std::abort();
+    }
+    return std::string(name);
+  }();
+  return path;
+}
+
+ksym::Result<ksym::KernelSymbolMap> LoadMap(const std::string& path) {
+  const auto fd = ksym::OpenForRead(path);
+  if (!fd) return ksym::Fail(fd.error());
+  return ksym::LoadKallsyms(fd->get());
+}
+
+Listing MakeListing(std::string path) {
+  Listing listing;
+  listing.path = std::move(path);
+  const auto map = LoadMap(listing.path);
+  if (!map) return listing;
+  listing.readable = true;
+  std::vector<std::pair<uint64_t, uint64_t>> ranges;
+  ksym::SymbolNameBuffer buffer;
+  map->ForEach(buffer, [&](const ksym::KernelSymbol& symbol) {
+    const auto found = map->Find(symbol.start, buffer);
+    if (found && found->start == symbol.start) {
+      ranges.emplace_back(symbol.start.value, found->size);
+    }
+    return true;
+  });
+  std::mt19937_64 random(1);
+  for (size_t i = 0; i < kQueries; ++i) {
+    const auto [start, size] = ranges[random() % ranges.size()];
+    listing.queries.push_back(start + random() % size);
+  }
+  return listing;
+}
+
+const Listing& GetListing(benchmark::State& state) {
+  static const Listing running = MakeListing("/proc/kallsyms");
+  static const Listing debian = MakeListing(DebianPath());
+  const Listing& listing = state.range(0) == 0 ? running : debian;
+  if (!listing.readable) {
+    state.SkipWithError("/proc/kallsyms hides its addresses");
+  }
+  return listing;
+}
+
+// The tables, each with Load, Lookup (bytes of the name) and its size.
+class CompactTable {
+ public:
+  explicit CompactTable(const std::string& path) : map_(LoadMap(path)) {}
+  size_t Lookup(uint64_t address) {
+    const auto symbol = map_->Find(Address{address}, buffer_);
+    return symbol ? symbol->name.size() : 0;
+  }
+  size_t symbols() const { return map_->symbol_count(); }
+  size_t bytes() const { return map_->memory_bytes(); }
+
+ private:
+  ksym::Result<ksym::KernelSymbolMap> map_;
+  ksym::SymbolNameBuffer buffer_;
+};
+
+// Loading is making one from a listing, as gen_ksym does.
+class BlobTable {
+ public:
+  explicit BlobTable(const std::string& path) {
+    const auto fd = ksym::OpenForRead(path);
+    if (!fd) return;
+    std::vector<ksym::BlobSymbol> symbols;
+    ksym::KallsymsReport report;
+    const auto read = ksym::ReadKallsyms(
+        fd->get(), report, [&](const ksym::KallsymsLine& line) -> ksym::Status {
+          symbols.push_back({line.address, line.type, std::string(line.name)});
+          return {};
+        });
+    if (!read) std::abort();
+    bytes_ = ksym::WriteKallsymsBlob(std::move(symbols)).value();
+    blob_ =
+        ksym::KallsymsBlob::FromBlob(bytes_, Address{0}, Address{UINT64_MAX})
+            .value();
+  }
+  size_t Lookup(uint64_t address) {
+    const auto symbol = blob_->LookupAddress(Address{address}, buffer_);
+    return symbol ? symbol->name.size() : 0;
+  }
+  size_t symbols() const { return blob_->symbol_count(); }
+  size_t bytes() const { return bytes_.size(); }
+
+ private:
+  std::vector<std::byte> bytes_;
+  std::optional<ksym::KallsymsBlob> blob_;
+  ksym::SymbolNameBuffer buffer_;
+};
+
+class StringTable {
+ public:
+  explicit StringTable(const std::string& path) {
+    const size_t before = allocated;
+    const auto fd = ksym::OpenForRead(path);
+    if (!fd) return;
+    ksym::KallsymsReport report;
+    const auto read = ksym::ReadKallsyms(
+        fd->get(), report, [&](const ksym::KallsymsLine& line) -> ksym::Status {
+          symbols_.emplace_back(line.address.value, std::string(line.name));
+          return {};
+        });
+    if (!read) std::abort();
+    std::ranges::sort(symbols_);
+    bytes_ = allocated - before;
+  }
+  size_t Lookup(uint64_t address) {
+    auto at = std::ranges::upper_bound(
+        symbols_, address, {}, &std::pair<uint64_t, std::string>::first);
+    if (at == symbols_.begin()) return 0;
+    name_ = std::prev(at)->second;
+    return name_.size();
+  }
+  size_t symbols() const { return symbols_.size(); }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  std::vector<std::pair<uint64_t, std::string>> symbols_;
+  std::string name_;
+  size_t bytes_ = 0;
+};
+
+// The floor of any load: reading the listing.
+void BM_ReadListing(benchmark::State& state) {
+  const Listing& listing = GetListing(state);
+  if (!listing.readable) return;
+  for (auto _ : state) {
+    const auto fd = ksym::OpenForRead(listing.path);
+    std::vector<char> block(size_t{64} * 1024);
+    while (fd && ::read(fd->get(), block.data(), block.size()) > 0) {
+      benchmark::DoNotOptimize(block.data());
+    }
+  }
+}
+
+template <typename Table>
+void BM_Load(benchmark::State& state) {
+  const Listing& listing = GetListing(state);
+  if (!listing.readable) return;
+  size_t most = 0;
+  size_t bytes = 0;
+  size_t symbols = 1;
+  for (auto _ : state) {
+    const size_t before = allocated;
+    peak = allocated;
+    const Table table(listing.path);
+    most = std::max(most, peak - before);
+    bytes = table.bytes();
+    symbols = table.symbols();
+  }
+  state.counters["peak_bytes"] = static_cast<double>(most);
+  state.counters["bytes"] = static_cast<double>(bytes);
+  state.counters["bytes_per_symbol"] =
+      static_cast<double>(bytes) / static_cast<double>(symbols);
+}
+
+template <typename Table>
+void BM_Lookup(benchmark::State& state) {
+  const Listing& listing = GetListing(state);
+  if (!listing.readable) return;
+  Table table(listing.path);
+  size_t next = 0;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(table.Lookup(listing.queries[next]));
+    next = (next + 1) % kQueries;
+  }
+}
+
+// Argument 0: the running kernel's table, 1: the Debian kernel's.
+BENCHMARK(BM_ReadListing)->Arg(0)->Arg(1)->Unit(benchmark::kMillisecond);
+BENCHMARK_TEMPLATE(BM_Load, CompactTable)
+    ->Arg(0)
+    ->Arg(1)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_TEMPLATE(BM_Load, BlobTable)
+    ->Arg(0)
+    ->Arg(1)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_TEMPLATE(BM_Load, StringTable)
+    ->Arg(0)
+    ->Arg(1)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_TEMPLATE(BM_Lookup, CompactTable)->Arg(0)->Arg(1);
+BENCHMARK_TEMPLATE(BM_Lookup, BlobTable)->Arg(0)->Arg(1);
+BENCHMARK_TEMPLATE(BM_Lookup, StringTable)->Arg(0)->Arg(1);
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
+  ::unlink(DebianPath().c_str());
+  return 0;
+}

@@ -1,0 +1,136 @@
+#include "ksym/kernel/kallsyms_reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/ksym/kernel/kernel_tables.h"
+
+namespace ksym {
+namespace {
+
+using ksym_test::FdOf;
+
+std::string Parse(std::string_view text) {
+  KallsymsLine line;
+  std::string_view reason;
+  switch (ParseKallsymsLine(text, &line, &reason)) {
+    case KallsymsLineKind::kUndefined:
+      return "undefined";
+    case KallsymsLineKind::kMalformed:
+      return "malformed: " + std::string(reason);
+    case KallsymsLineKind::kSymbol:
+      break;
+  }
+  return std::to_string(line.address.value) + "|" + line.type + "|" +
+         std::string(line.name) + "|" + std::string(line.module);
+}
+
+// Lines of kallsyms, System.map and nm are taken apart; the module column does
+// not become part of the name.
+TEST(ParseKallsymsLine, TakesLinesApart) {
+  EXPECT_EQ(Parse("0000000000001000 T _start"), "4096|T|_start|");
+  EXPECT_EQ(Parse("ffffffffffffffff t f\t[xfs]"),
+            "18446744073709551615|t|f|xfs");
+  EXPECT_EQ(Parse("10 t tramp\t[__builtin__ftrace]"),
+            "16|t|tramp|__builtin__ftrace");
+  EXPECT_EQ(Parse("08048000 T main(int, char**)"),
+            "134512640|T|main(int, char**)|");
+  EXPECT_EQ(Parse("1 t operator[](a b)]"), "1|t|operator[](a b)]|");
+  EXPECT_EQ(Parse("1 T \xc3\xa9\x01"), "1|T|\xc3\xa9\x01|");
+}
+
+// A symbol that nm lists without an address is no error.
+TEST(ParseKallsymsLine, UndefinedSymbols) {
+  EXPECT_EQ(Parse("                 U printf"), "undefined");
+  EXPECT_EQ(Parse("                 w __cxa_finalize"), "undefined");
+}
+
+// What is not a symbol says why.
+TEST(ParseKallsymsLine, MalformedLines) {
+  EXPECT_EQ(Parse(""), "malformed: no hexadecimal address");
+  EXPECT_EQ(Parse("g T f"), "malformed: no hexadecimal address");
+  EXPECT_EQ(Parse("0x10 T f"), "malformed: no symbol type");
+  EXPECT_EQ(Parse("00000000000001000 T f"), "malformed: address too long");
+  EXPECT_EQ(Parse("10"), "malformed: no symbol type");
+  EXPECT_EQ(Parse("10 T"), "malformed: no symbol type");
+  EXPECT_EQ(Parse("10 TT f"), "malformed: no symbol type");
+  EXPECT_EQ(Parse("10 T "), "malformed: no symbol name");
+  EXPECT_EQ(Parse("10 T \t[m]"), "malformed: no symbol name");
+}
+
+// Malformed lines are counted, the first one is named, the rest is read; a
+// last line without newline counts.
+TEST(ReadKallsyms, CountsAndGoesOn) {
+  KallsymsReport report;
+  std::vector<std::string> names;
+  const auto status =
+      ReadKallsyms(FdOf("10 T a\nzap\n20 T b\n    U c\n\n0 A d").get(), report,
+                   [&](const KallsymsLine& line) -> Status {
+                     names.emplace_back(line.name);
+                     return {};
+                   });
+  EXPECT_TRUE(status);
+  EXPECT_THAT(names, testing::ElementsAre("a", "b", "d"));
+  EXPECT_EQ(report.lines, 6u);
+  EXPECT_EQ(report.symbols, 3u);
+  EXPECT_EQ(report.undefined, 1u);
+  EXPECT_EQ(report.malformed, 2u);
+  EXPECT_EQ(report.zero_addresses, 1u);
+  EXPECT_EQ(report.first_malformed_line, 2u);
+  EXPECT_EQ(report.first_malformed_reason, "no hexadecimal address");
+}
+
+// Names longer than a block of the reader come whole.
+TEST(ReadKallsyms, NamesOfAnyLength) {
+  const std::string name(200'000, 'x');
+  const auto map = LoadKallsyms(FdOf("1000 T " + name + "\n").get());
+  ASSERT_TRUE(map) << map.error().message();
+  SymbolNameBuffer buffer;
+  const auto found = map->Find(Address{0x1000}, buffer);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->name, name);
+}
+
+// All addresses zero means that the kernel hides them; some may be zero.
+TEST(LoadKallsyms, HiddenAddressesArePermission) {
+  const auto hidden = LoadKallsyms(FdOf("0 T a\n0 t b\n").get());
+  ASSERT_FALSE(hidden);
+  EXPECT_EQ(hidden.error().code(), ErrorCode::kPermission);
+  EXPECT_THAT(hidden.error().message(), testing::HasSubstr("CAP_SYSLOG"));
+  EXPECT_TRUE(LoadKallsyms(FdOf("0 A a\n10 t b\n").get()));
+}
+
+// A file of another kind is refused with its first bad line; an empty listing
+// is an empty map.
+TEST(LoadKallsyms, OtherFilesAreRefused) {
+  const auto other = LoadKallsyms(FdOf("#!/bin/sh\nexit 0\n").get());
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().code(), ErrorCode::kCorrupt);
+  EXPECT_THAT(other.error().message(), testing::HasSubstr("line 1"));
+  const auto empty = LoadKallsyms(FdOf("").get());
+  ASSERT_TRUE(empty);
+  EXPECT_EQ(empty->symbol_count(), 0u);
+  SymbolNameBuffer buffer;
+  EXPECT_FALSE(empty->Find(Address{0}, buffer));
+}
+
+// /proc/modules says where a module ends: else its last page ends it.
+TEST(LoadKallsyms, ModuleListBoundsTheLastSymbol) {
+  const char kListing[] = "c0201000 t f\t[m]\n";
+  SymbolNameBuffer buffer;
+  const auto bounded = LoadKallsyms(FdOf(kListing).get(),
+                                    "m 8192 0 - Live 0x00000000c0200100 (E)\n");
+  ASSERT_TRUE(bounded);
+  EXPECT_TRUE(bounded->Find(Address{0xc02020ff}, buffer));
+  EXPECT_FALSE(bounded->Find(Address{0xc0202100}, buffer));
+  const auto paged = LoadKallsyms(FdOf(kListing).get());
+  ASSERT_TRUE(paged);
+  EXPECT_TRUE(paged->Find(Address{0xc0201fff}, buffer));
+  EXPECT_FALSE(paged->Find(Address{0xc0202000}, buffer));
+}
+
+}  // namespace
+}  // namespace ksym

@@ -1,0 +1,119 @@
+#include "ksym/kernel/prefix_code.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <vector>
+
+#include "ksym/kernel/bit_stream.h"
+
+namespace ksym {
+namespace {
+
+CodeLengthCounts CountsOf(const std::vector<uint8_t>& lengths) {
+  CodeLengthCounts counts = {};
+  for (const uint8_t length : lengths) counts[length] += length != 0 ? 1 : 0;
+  return counts;
+}
+
+// Every word decodes to its rank, whatever bits follow.
+TEST(PrefixCode, WordsDecodeToTheirRanks) {
+  std::mt19937 random(1);
+  std::vector<uint32_t> weights(5000);
+  for (uint32_t& weight : weights) {
+    weight = static_cast<uint32_t>(1 + random() % 7 * (random() % 99));
+  }
+  const auto counts = CountsOf(MakeCodeLengths(weights));
+  const auto words = MakeCodeWords(counts);
+  const auto decoder = PrefixDecoder::Make(counts);
+  ASSERT_TRUE(decoder);
+  ASSERT_EQ(words.size(), weights.size());
+  for (uint32_t rank = 0; rank < words.size(); ++rank) {
+    const unsigned rest = 32 - words[rank].length;
+    const uint32_t first = words[rank].bits << rest;
+    const uint32_t last = first | ((1u << rest) - 1);
+    for (const uint32_t window : {first, last}) {
+      EXPECT_EQ(decoder->Decode(window).rank, rank);
+      EXPECT_EQ(decoder->Decode(window).length, words[rank].length);
+    }
+  }
+}
+
+// Weights that would need longer words get words of at most kMaxCodeBits, and
+// the code stays complete.
+TEST(PrefixCode, LengthsAreCutToTheLimit) {
+  std::vector<uint32_t> weights = {1, 1};
+  while (weights.size() < 44) {
+    weights.push_back(weights[weights.size() - 1] +
+                      weights[weights.size() - 2]);
+  }
+  const auto lengths = MakeCodeLengths(weights);
+  for (const uint8_t length : lengths) {
+    EXPECT_GE(length, 1);
+    EXPECT_LE(length, kMaxCodeBits);
+  }
+  EXPECT_TRUE(PrefixDecoder::Make(CountsOf(lengths)));
+}
+
+// A weight of zero gets no word.
+TEST(PrefixCode, UnusedSymbolsHaveNoWord) {
+  const std::vector<uint32_t> weights = {0, 5, 0, 1};
+  EXPECT_EQ(MakeCodeLengths(weights), (std::vector<uint8_t>{0, 1, 0, 1}));
+}
+
+// Word counts that overlap or leave gaps are refused: some bits would decode
+// to nothing.
+TEST(PrefixCode, IncompleteCodesAreRefused) {
+  CodeLengthCounts counts = {};
+  EXPECT_FALSE(PrefixDecoder::Make(counts));
+  counts[1] = 1;
+  EXPECT_FALSE(PrefixDecoder::Make(counts));
+  counts[1] = 3;
+  EXPECT_FALSE(PrefixDecoder::Make(counts));
+  counts[1] = 2;
+  EXPECT_TRUE(PrefixDecoder::Make(counts));
+  counts[2] = 0xffffffff;
+  EXPECT_FALSE(PrefixDecoder::Make(counts));
+}
+
+// Values come back for short and long words; too few values are refused.
+TEST(ValueDecoder, DecodesShortAndLongWords) {
+  std::vector<uint32_t> weights(3000, 1);
+  weights[7] = 100000;
+  const auto counts = CountsOf(MakeCodeLengths(weights));
+  std::vector<uint16_t> values(weights.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<uint16_t>(i * 3);
+  }
+  const auto bytes = std::as_bytes(std::span(values));
+  const auto decoder = ValueDecoder::Make(counts, bytes);
+  ASSERT_TRUE(decoder);
+  const auto words = MakeCodeWords(counts);
+  for (size_t rank = 0; rank < words.size(); ++rank) {
+    const auto word =
+        decoder->Decode(words[rank].bits << (32 - words[rank].length));
+    EXPECT_EQ(word.value, values[rank]);
+    EXPECT_EQ(word.length, words[rank].length);
+  }
+  EXPECT_FALSE(ValueDecoder::Make(counts, bytes.first(bytes.size() - 1)));
+}
+
+// Bits come back as they were written, across bytes.
+TEST(BitStream, ReadsWhatWasWritten) {
+  BitWriter writer;
+  writer.Write(1, 1);
+  writer.Write(0xabcdef01, 32);
+  writer.Write(0, 0);
+  writer.Write(5, 3);
+  writer.Align();
+  EXPECT_EQ(writer.byte_count(), 5u);
+  for (size_t i = 0; i < kBitStreamPadding; ++i) writer.Write(0, 8);
+  const std::byte* bytes = writer.bytes().data();
+  EXPECT_EQ(PeekBits(bytes, 0, 1), 1u);
+  EXPECT_EQ(PeekBits(bytes, 1, 32), 0xabcdef01u);
+  EXPECT_EQ(PeekBits(bytes, 33, 3), 5u);
+  EXPECT_EQ(PeekBits(bytes, 33, 0), 0u);
+}
+
+}  // namespace
+}  // namespace ksym
