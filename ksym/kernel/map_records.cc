@@ -161,6 +161,7 @@ void MapRecords::SplitUnsafePairs() {
   // What stays a symbol of its own gets its whole name. Padding symbols that
   // never had a function are among the records already.
   std::ranges::sort(split, InputOrderLess);
+  records.reserve(paired + split.size());
   records.insert(records.end(), split.begin(), split.end());
   std::ranges::inplace_merge(
       records, records.begin() + static_cast<ptrdiff_t>(paired), AddressLess);
@@ -242,6 +243,7 @@ void MapRecords::InsertGaps() {
   }
   // In front of the symbols of the same address.
   const auto symbols = static_cast<ptrdiff_t>(records.size());
+  records.reserve(records.size() + gaps.size());
   records.insert(records.end(), gaps.begin(), gaps.end());
   std::ranges::inplace_merge(records, records.begin() + symbols,
                              [](const MapRecord& a, const MapRecord& b) {
