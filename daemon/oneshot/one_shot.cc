@@ -66,6 +66,17 @@ ResolveOptions MakeResolveOptions(const ProfileOptions& options) {
   return made;
 }
 
+void UseKernelNames(const KernelNames& kernel, Resolver& resolver) {
+  if (kernel.timeline() != nullptr) {
+    resolver.SetKernelSymbols(*kernel.timeline());
+  } else {
+    resolver.SetNoKernelSymbols(kernel.state() ==
+                                        KernelSymbolsState::kUnreadable
+                                    ? ksym::Unresolved::kMalformed
+                                    : ksym::Unresolved::kNoPermission);
+  }
+}
+
 std::string StartLine(const ProfileOptions& options,
                       const CaptureMetadata& metadata) {
   TextHeaderOptions header = {
@@ -235,7 +246,7 @@ class CaptureRun {
       progress_.Say("warning: " + kernel_.warning());
       metadata_.warnings.push_back(kernel_.warning());
     }
-    resolver_.SetKernelSymbols(kernel_.timeline());
+    UseKernelNames(kernel_, resolver_);
     return {};
   }
 
@@ -379,7 +390,7 @@ Result<int> Replay(const ProfileOptions& options) {
   ksym::Symbolizer symbolizer(MakeSymbolizerOptions(
       options, ksym::SymbolizerOptions::Files::kOfHost, capture->vdso_image));
   Resolver resolver(symbolizer, MakeResolveOptions(options));
-  resolver.SetKernelSymbols(kernel.timeline());
+  UseKernelNames(kernel, resolver);
   ProfileBuilder builder;
   resolver.Add(capture->profile, builder);
   const Profile profile = std::move(builder).Finish(capture->profile.metadata);

@@ -175,7 +175,7 @@ FrameId Resolver::KernelFrame(uint64_t sampled, ksym::Address lookup,
   frame.module = builder.Intern("[kernel]");
   if (kernel_ == nullptr) {
     frame.name = frame.module;
-    frame.reason = ksym::Unresolved::kNoPermission;
+    frame.reason = no_kernel_reason_;
     return builder.AddFrame(frame);
   }
   const auto answer = kernel_->Find(lookup, name_buffer_);

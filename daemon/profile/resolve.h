@@ -28,9 +28,14 @@ class Resolver {
   Resolver(ksym::Symbolizer& user, ResolveOptions options)
       : user_(user), options_(options) {}
 
-  // The kernel's symbols from now on; null: hidden, frames are "[kernel]".
-  void SetKernelSymbols(const ksym::KernelTimeline* kernel) {
-    kernel_ = kernel;
+  // The kernel's symbols from now on.
+  void SetKernelSymbols(const ksym::KernelTimeline& kernel) {
+    kernel_ = &kernel;
+  }
+  // Without them kernel frames are "[kernel]", for this reason.
+  void SetNoKernelSymbols(ksym::Unresolved reason) {
+    kernel_ = nullptr;
+    no_kernel_reason_ = reason;
   }
 
   // Names everything in `raw` and adds it. Cost: a lookup per distinct frame
@@ -54,6 +59,7 @@ class Resolver {
   ksym::Symbolizer& user_;
   ResolveOptions options_;
   const ksym::KernelTimeline* kernel_ = nullptr;
+  ksym::Unresolved no_kernel_reason_ = ksym::Unresolved::kNoPermission;
   ksym::SymbolNameBuffer name_buffer_;
   std::vector<FrameId> frames_;  // room for one stack
 };

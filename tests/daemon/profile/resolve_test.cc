@@ -1,0 +1,208 @@
+#include "daemon/profile/resolve.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ksym/base/file.h"
+#include "ksym/kernel/kallsyms_reader.h"
+#include "ksym/process/process_image.h"
+
+// Known to this program's symbol table, and large enough that the byte after
+// the call is within it.
+extern "C" __attribute__((noinline)) int ResolveTestMarker(int value) {
+  asm volatile("" : "+r"(value));
+  return value + 1;
+}
+
+namespace profd {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr std::string_view kTable =
+    "ffffffff81000000 T _stext\n"
+    "ffffffff81000000 T first\n"
+    "ffffffff81001000 T second\n"
+    "ffffffff81002000 T _etext\n"
+    "ffffffffc0001000 t module_function\t[some_module]\n";
+
+ksym::KernelTimeline Timeline() {
+  const ksym::UniqueFd fd(::memfd_create("kallsyms", MFD_CLOEXEC));
+  EXPECT_TRUE(ksym::WriteAll(fd.get(), kTable));
+  ::lseek(fd.get(), 0, SEEK_SET);
+  auto map = ksym::LoadKallsyms(fd.get());
+  EXPECT_TRUE(map) << map.error().message();
+  return ksym::KernelTimeline(ksym::KernelSymbolSource(std::move(*map)));
+}
+
+class ResolveTest : public testing::Test {
+ protected:
+  // Adds a sample of this process.
+  void Sample(std::vector<uint64_t> user, std::vector<uint64_t> kernel) {
+    RawSample sample;
+    sample.process = self_;
+    sample.comm = "test";
+    sample.count = 1;
+    sample.user_stack = AddStack(std::move(user));
+    sample.kernel_stack = AddStack(std::move(kernel));
+    raw_.samples.push_back(sample);
+  }
+  StackId AddStack(std::vector<uint64_t> frames) {
+    if (frames.empty()) return kNoStack;
+    const StackId id = next_id_++;
+    raw_.stacks[id] = {.frames = std::move(frames), .truncated = false};
+    return id;
+  }
+  void ReadOwnImage() {
+    auto mappings = ksym::ReadMaps(self_.pid);
+    ASSERT_TRUE(mappings);
+    raw_.images[self_] = {.id = self_, .mappings = std::move(*mappings)};
+  }
+  Profile Resolve() {
+    ProfileBuilder builder;
+    resolver_.Add(raw_, builder);
+    return std::move(builder).Finish(CaptureMetadata());
+  }
+  static std::vector<std::string> Names(const Profile& profile,
+                                        CallStackId id) {
+    std::vector<std::string> names;
+    for (const FrameId frame : profile.Stack(id)) {
+      names.emplace_back(profile.String(profile.frames[frame].name));
+    }
+    return names;
+  }
+
+  const ksym::ProcessId self_ = {
+      .pid = static_cast<uint32_t>(::getpid()), .exec_count = 1, .start_ns = 1};
+  RawProfile raw_;
+  StackId next_id_ = kFirstStackId;
+  ksym::Symbolizer symbolizer_{ksym::SymbolizerOptions()};
+  Resolver resolver_{symbolizer_, ResolveOptions()};
+  ksym::KernelTimeline timeline_ = Timeline();
+};
+
+// The first frame is looked up where it is, a return address in its call: at
+// a function's first byte the one names it and the other its predecessor.
+TEST_F(ResolveTest, LooksReturnAddressesUpInTheCall) {
+  resolver_.SetKernelSymbols(timeline_);
+  Sample({}, {0xffffffff81001000, 0xffffffff81001000, 0xffffffff81001001});
+  const Profile profile = Resolve();
+  ASSERT_EQ(profile.samples.size(), 1u);
+  EXPECT_THAT(Names(profile, profile.samples[0].kernel),
+              ElementsAre("second", "first", "second"));
+}
+
+// A user frame has its function, file and no reason.
+TEST_F(ResolveTest, NamesUserFrames) {
+  ReadOwnImage();
+  Sample({reinterpret_cast<uint64_t>(&ResolveTestMarker)}, {});
+  const Profile profile = Resolve();
+  ASSERT_EQ(profile.frames.size(), 1u);
+  const Frame& frame = profile.frames[0];
+  EXPECT_EQ(profile.String(frame.name), "ResolveTestMarker");
+  EXPECT_EQ(frame.reason, ksym::Unresolved::kNone);
+  EXPECT_THAT(std::string(profile.String(frame.module)),
+              testing::EndsWith("resolve_test"));
+  EXPECT_EQ(frame.kind, FrameKind::kUser);
+  EXPECT_EQ(frame.symbol_offset, 0u);
+}
+
+// A process whose mappings were never read gives a reason, not a guess.
+TEST_F(ResolveTest, ExplainsAProcessThatWasGone) {
+  Sample({0x401000}, {});
+  const Profile profile = Resolve();
+  ASSERT_EQ(profile.frames.size(), 1u);
+  EXPECT_EQ(profile.String(profile.frames[0].name), "[unknown]");
+  EXPECT_EQ(profile.frames[0].reason, ksym::Unresolved::kNoProcess);
+}
+
+// An address in none of the mappings is unmapped.
+TEST_F(ResolveTest, ExplainsAnUnmappedAddress) {
+  ReadOwnImage();
+  Sample({8}, {});
+  const Profile profile = Resolve();
+  ASSERT_EQ(profile.frames.size(), 1u);
+  EXPECT_EQ(profile.String(profile.frames[0].name), "[unknown]");
+  EXPECT_EQ(profile.frames[0].reason, ksym::Unresolved::kUnmapped);
+}
+
+// Modules are in brackets; a gap has no name.
+TEST_F(ResolveTest, NamesModulesAndGaps) {
+  resolver_.SetKernelSymbols(timeline_);
+  Sample({}, {0xffffffffc0001004, 0xffffffff90000000});
+  const Profile profile = Resolve();
+  ASSERT_EQ(profile.frames.size(), 2u);
+  EXPECT_EQ(profile.String(profile.frames[0].name), "module_function");
+  EXPECT_EQ(profile.String(profile.frames[0].module), "[some_module]");
+  EXPECT_EQ(profile.String(profile.frames[1].name), "[unknown]");
+  EXPECT_EQ(profile.frames[1].reason, ksym::Unresolved::kNoSymbol);
+}
+
+// A BPF program prints without its tag, which becomes the build-id; a name
+// that only looks like one stays as it is.
+TEST_F(ResolveTest, SplitsTheTagOffBpfPrograms) {
+  timeline_.Apply({ksym::KernelSymbolChange::Kind::kAdded,
+                   ksym::Address{0xffffffffd0000000}, 0x100,
+                   "bpf_prog_0123456789abcdef_my_prog", "bpf"});
+  timeline_.Apply({ksym::KernelSymbolChange::Kind::kAdded,
+                   ksym::Address{0xffffffffd0001000}, 0x100,
+                   "bpf_prog_get_type", "bpf"});
+  timeline_.Apply({ksym::KernelSymbolChange::Kind::kAdded,
+                   ksym::Address{0xffffffffd0002000}, 0x100,
+                   "bpf_prog_0123456789abcdef", "bpf"});
+  resolver_.SetKernelSymbols(timeline_);
+  Sample({}, {0xffffffffd0000010, 0xffffffffd0001010, 0xffffffffd0002010});
+  const Profile profile = Resolve();
+  EXPECT_THAT(Names(profile, profile.samples[0].kernel),
+              ElementsAre("bpf_prog_my_prog", "bpf_prog_get_type",
+                          "bpf_prog_0123456789abcdef"));
+  EXPECT_EQ(profile.String(profile.frames[0].build_id), "0123456789abcdef");
+  EXPECT_EQ(profile.String(profile.frames[0].module), "[bpf]");
+}
+
+// Two programs at one place within the interval: no name, and why.
+TEST_F(ResolveTest, ExplainsAnAmbiguousAddress) {
+  for (const char* name : {"bpf_prog_a", "bpf_prog_b"}) {
+    timeline_.Apply({ksym::KernelSymbolChange::Kind::kAdded,
+                     ksym::Address{0xffffffffd0000000}, 0x100, name, "bpf"});
+  }
+  resolver_.SetKernelSymbols(timeline_);
+  Sample({}, {0xffffffffd0000010});
+  const Profile profile = Resolve();
+  EXPECT_EQ(profile.String(profile.frames[0].name), "[unknown]");
+  EXPECT_EQ(profile.frames[0].reason, ksym::Unresolved::kAmbiguous);
+}
+
+// Without symbols every kernel frame is the kernel.
+TEST_F(ResolveTest, FoldsAHiddenKernel) {
+  resolver_.SetNoKernelSymbols(ksym::Unresolved::kNoPermission);
+  Sample({}, {0xffffffff81001000, 0xffffffff81000500});
+  const Profile profile = Resolve();
+  EXPECT_THAT(Names(profile, profile.samples[0].kernel),
+              ElementsAre("[kernel]", "[kernel]"));
+  EXPECT_EQ(profile.frames[0].reason, ksym::Unresolved::kNoPermission);
+}
+
+// States that are no stacks keep their meaning.
+TEST_F(ResolveTest, KeepsStatesOfMissingStacks) {
+  RawSample sample;
+  sample.process = self_;
+  sample.count = 7;
+  sample.user_stack = kFaultedStack;
+  sample.kernel_stack = kCollidedStack;
+  raw_.samples.push_back(sample);
+  const Profile profile = Resolve();
+  EXPECT_EQ(profile.samples[0].user_state, StackState::kFaulted);
+  EXPECT_EQ(profile.samples[0].kernel_state, StackState::kCollided);
+  EXPECT_EQ(profile.samples[0].count, 7u);
+}
+
+}  // namespace
+}  // namespace profd
