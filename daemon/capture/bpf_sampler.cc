@@ -222,8 +222,6 @@ class BpfSampler::Impl {
   // Without the small copy libbpf would keep the kernel's BTF in memory
   // twice, which costs 12 MB and 15 ms. Any failure means: do without it.
   ksym::Status LoadWithMinimalBtf(const SamplerConfig& config) {
-    const auto kernel_btf = ksym::OpenForRead("/sys/kernel/btf/vmlinux");
-    if (!kernel_btf) return Fail(kernel_btf.error());
     const ksym::UniqueFd copy(::memfd_create("minimal.btf", MFD_CLOEXEC));
     if (!copy.valid()) return FailErrno(errno, "memfd_create");
     const std::string path = fmt::format("/proc/self/fd/{}", copy.get());
@@ -231,8 +229,7 @@ class BpfSampler::Impl {
     if (!opened) return opened;
     uint32_t size = 0;
     const void* data = btf__raw_data(bpf_object__btf(skeleton->obj), &size);
-    const auto minimal = MinimalBtf(
-        kernel_btf->get(),
+    const auto minimal = MinimalKernelBtf(
         StructsOfObject({static_cast<const std::byte*>(data), size}));
     if (!minimal) return Fail(minimal.error());
     auto written = ksym::WriteAll(

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "daemon/capture/btf_reader.h"
 #include "ksym/base/file.h"
 
 namespace profd {
@@ -19,256 +20,12 @@ using ksym::Fail;
 using ksym::Result;
 using ksym::Status;
 
-constexpr size_t kBlockBytes = 32 * 1024;
 // Anonymous structs within anonymous structs; the kernel has two levels.
 constexpr int kMaxNesting = 8;
-
-// Bytes that follow a btf_type of this kind, or nothing for a kind that is
-// newer than this code and so cannot be stepped over.
-std::optional<size_t> TrailingBytes(uint32_t info) {
-  const size_t vlen = BTF_INFO_VLEN(info);
-  switch (BTF_INFO_KIND(info)) {
-    case BTF_KIND_PTR:
-    case BTF_KIND_FWD:
-    case BTF_KIND_TYPEDEF:
-    case BTF_KIND_VOLATILE:
-    case BTF_KIND_CONST:
-    case BTF_KIND_RESTRICT:
-    case BTF_KIND_FUNC:
-    case BTF_KIND_FLOAT:
-    case BTF_KIND_TYPE_TAG:
-      return 0;
-    case BTF_KIND_INT:
-    case BTF_KIND_VAR:
-    case BTF_KIND_DECL_TAG:
-      return sizeof(uint32_t);
-    case BTF_KIND_ARRAY:
-      return sizeof(btf_array);
-    case BTF_KIND_STRUCT:
-    case BTF_KIND_UNION:
-      return vlen * sizeof(btf_member);
-    case BTF_KIND_ENUM:
-      return vlen * sizeof(btf_enum);
-    case BTF_KIND_FUNC_PROTO:
-      return vlen * sizeof(btf_param);
-    case BTF_KIND_DATASEC:
-      return vlen * sizeof(btf_var_secinfo);
-    case BTF_KIND_ENUM64:
-      return vlen * 3 * sizeof(uint32_t);
-    default:
-      return std::nullopt;
-  }
-}
-
-bool IsModifier(uint32_t kind) {
-  return kind == BTF_KIND_TYPEDEF || kind == BTF_KIND_VOLATILE ||
-         kind == BTF_KIND_CONST || kind == BTF_KIND_RESTRICT ||
-         kind == BTF_KIND_TYPE_TAG;
-}
 
 bool IsComposite(uint32_t kind) {
   return kind == BTF_KIND_STRUCT || kind == BTF_KIND_UNION;
 }
-
-// Where bytes come from: a file that is read in blocks, or memory.
-class BtfSource {
- public:
-  explicit BtfSource(int fd) : fd_(fd) {}
-  explicit BtfSource(std::span<const std::byte> bytes) : bytes_(bytes) {}
-
-  Status Read(uint64_t offset, std::span<std::byte> out) const {
-    if (fd_ >= 0) return ksym::ReadExactlyAt(fd_, offset, out);
-    if (offset > bytes_.size() || out.size() > bytes_.size() - offset) {
-      return Fail(ErrorCode::kCorrupt, "BTF ends early");
-    }
-    std::memcpy(out.data(), bytes_.data() + offset, out.size());
-    return {};
-  }
-
- private:
-  int fd_ = -1;
-  std::span<const std::byte> bytes_;
-};
-
-struct Member {
-  uint32_t name = 0;
-  uint32_t type = 0;
-  uint32_t bit_offset = 0;
-  uint32_t bitfield_bits = 0;
-};
-
-// Random access to the types of one BTF, by id.
-class BtfReader {
- public:
-  static Result<BtfReader> Open(BtfSource source) {
-    BtfReader reader(source);
-    auto indexed = reader.Index();
-    if (!indexed) return Fail(std::move(indexed.error()));
-    return reader;
-  }
-
-  // Ids are 1 .. size() - 1; 0 is void.
-  size_t size() const { return type_offsets_.size(); }
-
-  Result<btf_type> Type(uint32_t id) const {
-    btf_type type = {};
-    if (id == 0 || id >= size()) return Fail(ErrorCode::kCorrupt, "BTF id");
-    auto read = source_.Read(types_begin_ + type_offsets_[id], Bytes(type));
-    if (!read) return Fail(std::move(read.error()));
-    return type;
-  }
-
-  // Without typedefs and qualifiers; 0 for void.
-  Result<uint32_t> Resolve(uint32_t id) const {
-    for (int step = 0; step < 32; ++step) {
-      if (id == 0) return 0;
-      const auto type = Type(id);
-      if (!type) return Fail(type.error());
-      if (!IsModifier(BTF_INFO_KIND(type->info))) return id;
-      id = type->type;
-    }
-    return Fail(ErrorCode::kCorrupt, "BTF typedefs in a circle");
-  }
-
-  Result<std::vector<Member>> Members(uint32_t id) const {
-    const auto type = Type(id);
-    if (!type) return Fail(type.error());
-    std::vector<btf_member> raw(BTF_INFO_VLEN(type->info));
-    auto read =
-        source_.Read(types_begin_ + type_offsets_[id] + sizeof(btf_type),
-                     std::as_writable_bytes(std::span(raw)));
-    if (!read) return Fail(std::move(read.error()));
-    const bool has_bitfields = BTF_INFO_KFLAG(type->info) != 0;
-    std::vector<Member> members;
-    members.reserve(raw.size());
-    for (const btf_member& m : raw) {
-      members.push_back(
-          {m.name_off, m.type,
-           has_bitfields ? BTF_MEMBER_BIT_OFFSET(m.offset) : m.offset,
-           has_bitfields ? BTF_MEMBER_BITFIELD_SIZE(m.offset) : 0});
-    }
-    return members;
-  }
-
-  // The word after an integer's btf_type: encoding, offset and bits.
-  Result<uint32_t> IntEncoding(uint32_t id) const {
-    uint32_t word = 0;
-    auto read = source_.Read(
-        types_begin_ + type_offsets_[id] + sizeof(btf_type), Bytes(word));
-    if (!read) return Fail(std::move(read.error()));
-    return word;
-  }
-
-  // Calls visit(offset, text) with each string.
-  template <typename Visit>
-  Status ForEachString(const Visit& visit) const {
-    std::vector<std::byte> block(kBlockBytes);
-    size_t used = 0;  // bytes of an unfinished string at the front
-    uint64_t next = 0;
-    while (next < strings_bytes_) {
-      if (used == block.size()) block.resize(block.size() * 2);
-      const size_t want =
-          std::min<uint64_t>(block.size() - used, strings_bytes_ - next);
-      auto read = source_.Read(strings_begin_ + next,
-                               std::span(block).subspan(used, want));
-      if (!read) return read;
-      next += want;
-      const char* begin = reinterpret_cast<const char*>(block.data());
-      const char* end = begin + used + want;
-      const char* text = begin;
-      const auto first = static_cast<uint32_t>(next - used - want);
-      while (const void* nul =
-                 std::memchr(text, 0, static_cast<size_t>(end - text))) {
-        const char* stop = static_cast<const char*>(nul);
-        visit(first + static_cast<uint32_t>(text - begin),
-              std::string_view(text, static_cast<size_t>(stop - text)));
-        text = stop + 1;
-      }
-      used = static_cast<size_t>(end - text);
-      std::memmove(block.data(), text, used);
-    }
-    return {};
-  }
-
-  // Structs by the offset of their name, as Index() met them.
-  const std::vector<std::pair<uint32_t, uint32_t>>& structs() const {
-    return structs_;
-  }
-
- private:
-  explicit BtfReader(BtfSource source) : source_(source) {}
-
-  template <typename T>
-  static std::span<std::byte> Bytes(T& value) {
-    return std::as_writable_bytes(std::span(&value, 1));
-  }
-
-  Status ReadHeader() {
-    btf_header header = {};
-    auto read = source_.Read(0, Bytes(header));
-    if (!read) return read;
-    if (header.magic != BTF_MAGIC || header.version != BTF_VERSION) {
-      return Fail(ErrorCode::kUnsupported, "not BTF of version 1");
-    }
-    types_begin_ = uint64_t{header.hdr_len} + header.type_off;
-    types_bytes_ = header.type_len;
-    strings_begin_ = uint64_t{header.hdr_len} + header.str_off;
-    strings_bytes_ = header.str_len;
-    return {};
-  }
-
-  Status Index() {
-    auto status = ReadHeader();
-    if (!status) return status;
-    type_offsets_.push_back(0);  // void
-    std::vector<std::byte> block(kBlockBytes);
-    uint64_t offset = 0;
-    while (offset < types_bytes_) {
-      const size_t want =
-          std::min<uint64_t>(block.size(), types_bytes_ - offset);
-      status =
-          source_.Read(types_begin_ + offset, std::span(block).first(want));
-      if (!status) return status;
-      const auto used = IndexBlock(std::span(block).first(want), offset);
-      if (!used) return Fail(used.error());
-      if (*used == 0) return Fail(ErrorCode::kCorrupt, "BTF type cut off");
-      offset += *used;
-    }
-    return {};
-  }
-
-  // Returns the bytes of the types whose fixed part lies within the block;
-  // more than the block has when the last one's members reach beyond it.
-  Result<uint64_t> IndexBlock(std::span<const std::byte> block,
-                              uint64_t offset) {
-    uint64_t at = 0;
-    while (at + sizeof(btf_type) <= block.size()) {
-      btf_type type = {};
-      std::memcpy(&type, block.data() + at, sizeof(type));
-      const auto trailing = TrailingBytes(type.info);
-      if (!trailing) {
-        return Fail(ErrorCode::kUnsupported,
-                    "BTF has a kind of type that is "
-                    "newer than this program");
-      }
-      if (BTF_INFO_KIND(type.info) == BTF_KIND_STRUCT && type.name_off != 0) {
-        structs_.emplace_back(type.name_off,
-                              static_cast<uint32_t>(type_offsets_.size()));
-      }
-      type_offsets_.push_back(static_cast<uint32_t>(offset + at));
-      at += sizeof(btf_type) + *trailing;
-    }
-    return at;
-  }
-
-  BtfSource source_;
-  uint64_t types_begin_ = 0;
-  uint64_t types_bytes_ = 0;
-  uint64_t strings_begin_ = 0;
-  uint64_t strings_bytes_ = 0;
-  std::vector<uint32_t> type_offsets_;
-  std::vector<std::pair<uint32_t, uint32_t>> structs_;
-};
 
 // Puts types and strings together into the bytes of a BTF.
 class BtfWriter {
@@ -324,11 +81,11 @@ class Extractor {
     FindStructs();
     // Ids 1 .. n are the wanted structs; the types of their members follow.
     next_id_ = static_cast<uint32_t>(found_.size()) + 1;
-    std::vector<std::pair<btf_type, std::vector<Member>>> extracted;
+    std::vector<std::pair<btf_type, std::vector<BtfMember>>> extracted;
     for (const uint32_t id : found_) {
       const auto type = reader_.Type(id);
       if (!type) return Fail(type.error());
-      std::vector<Member> members;
+      std::vector<BtfMember> members;
       auto kept =
           KeepMembers({.id = id}, wanted_.at(names_[type->name_off]), members);
       if (!kept) return Fail(std::move(kept.error()));
@@ -373,13 +130,13 @@ class Extractor {
   };
 
   Status KeepMembers(Nested nested, const std::set<std::string>& wanted,
-                     std::vector<Member>& kept) {
+                     std::vector<BtfMember>& kept) {
     if (nested.level > kMaxNesting) {
       return Fail(ErrorCode::kCorrupt, "BTF nesting");
     }
     const auto members = reader_.Members(nested.id);
     if (!members) return Fail(members.error());
-    for (Member member : *members) {
+    for (BtfMember member : *members) {
       member.bit_offset += nested.base_bits;
       const auto resolved = reader_.Resolve(member.type);
       if (!resolved) return Fail(resolved.error());
@@ -423,10 +180,10 @@ class Extractor {
     return known != struct_ids_.end() ? known->second : leaf_ids_.at(old);
   }
 
-  void EmitStruct(const btf_type& type, const std::vector<Member>& members) {
+  void EmitStruct(const btf_type& type, const std::vector<BtfMember>& members) {
     writer_.TypeHeader(writer_.AddString(names_.at(type.name_off)),
                        Info(BTF_KIND_STRUCT, members.size(), true), type.size);
-    for (const Member& member : members) {
+    for (const BtfMember& member : members) {
       writer_.Word(writer_.AddString(names_.at(member.name)));
       writer_.Word(NewId(member.type));
       writer_.Word(member.bitfield_bits << 24 | member.bit_offset);
@@ -463,6 +220,13 @@ class Extractor {
   uint32_t next_id_ = 0;
 };
 
+Result<std::vector<std::byte>> Extract(BtfSource source,
+                                       const WantedTypes& wanted) {
+  const auto reader = BtfReader::Open(source);
+  if (!reader) return Fail(reader.error());
+  return Extractor(*reader, wanted).Run();
+}
+
 }  // namespace
 
 WantedTypes StructsOfObject(std::span<const std::byte> object_btf) {
@@ -478,7 +242,7 @@ WantedTypes StructsOfObject(std::span<const std::byte> object_btf) {
     plain.resize(std::min(plain.find("___"), plain.size()));
     const auto members = reader->Members(id);
     if (!members) continue;
-    for (const Member& member : *members) {
+    for (const BtfMember& member : *members) {
       wanted[plain].insert(names[member.name]);
     }
   }
@@ -487,9 +251,23 @@ WantedTypes StructsOfObject(std::span<const std::byte> object_btf) {
 
 Result<std::vector<std::byte>> MinimalBtf(int btf_fd,
                                           const WantedTypes& wanted) {
-  const auto reader = BtfReader::Open(BtfSource(btf_fd));
-  if (!reader) return Fail(reader.error());
-  return Extractor(*reader, wanted).Run();
+  return Extract(BtfSource(btf_fd), wanted);
+}
+
+Result<std::vector<std::byte>> MinimalBtf(std::span<const std::byte> btf,
+                                          const WantedTypes& wanted) {
+  return Extract(BtfSource(btf), wanted);
+}
+
+Result<std::vector<std::byte>> MinimalKernelBtf(const WantedTypes& wanted) {
+  constexpr char kPath[] = "/sys/kernel/btf/vmlinux";
+  // Safe to map: nobody can truncate it.
+  if (const auto mapped = ksym::MappedFile::Open(kPath)) {
+    return MinimalBtf(mapped->bytes(), wanted);
+  }
+  const auto fd = ksym::OpenForRead(kPath);
+  if (!fd) return Fail(fd.error());
+  return MinimalBtf(fd->get(), wanted);
 }
 
 }  // namespace profd

@@ -22,12 +22,18 @@ extern const char fixture_outer[], fixture_inner[], fixture_notype[];
 extern const char fixture_unsized[];
 const void* fixture_address(int which) {
   switch (which) {
-    case 0: return fixture_outer;
-    case 1: return fixture_inner;
-    case 2: return fixture_notype;
-    case 3: return fixture_unsized;
-    case 4: return (const void*)&fixture_static;
-    default: return (const void*)&choose;
+    case 0:
+      return fixture_outer;
+    case 1:
+      return fixture_inner;
+    case 2:
+      return fixture_notype;
+    case 3:
+      return fixture_unsized;
+    case 4:
+      return (const void*)&fixture_static;
+    default:
+      return (const void*)&choose;
   }
 }
 
