@@ -19,6 +19,16 @@ const ElfSection* FindType(const ElfImage& image, uint32_t type) {
   return nullptr;
 }
 
+// The names of the symbol table `symbols`.
+Result<SectionBytes> OpenStrings(const ByteSource& source,
+                                 const ElfImage& image,
+                                 const ElfSection& symbols) {
+  if (symbols.link >= image.sections().size()) {
+    return Fail(ErrorCode::kCorrupt, "a symbol table has no string table");
+  }
+  return SectionBytes::Open(source, image, image.sections()[symbols.link]);
+}
+
 }  // namespace
 
 Result<ElfSymbols> ElfSymbols::Load(ByteSource source,
@@ -36,25 +46,9 @@ Result<ElfSymbols> ElfSymbols::Load(ByteSource source,
 
 Status ElfSymbols::ReadTables(const ElfImage& image,
                               const DebugFileFinder& finder) {
-  SymbolReader reader(source_, image);
-  // The ABI allows one table of each type.
-  for (const auto& [type, table] :
-       {std::pair(uint32_t{SHT_SYMTAB}, NameTable::kSymtab),
-        std::pair(uint32_t{SHT_DYNSYM}, NameTable::kDynamic)}) {
-    const ElfSection* section = FindType(image, type);
-    if (section == nullptr) continue;
-    const auto read = reader.ReadSymbols(*section, table);
-    if (!read) return read;
-    if (section->link < image.sections().size()) {
-      const ElfSection& link = image.sections()[section->link];
-      strings_[static_cast<size_t>(table)] = {link.file_offset, link.size};
-    }
-  }
-  strings_[static_cast<size_t>(NameTable::kPlt)] =
-      strings_[static_cast<size_t>(NameTable::kDynamic)];
-  const auto stubs = reader.ReadPltStubs();
-  if (!stubs) return stubs;
-  std::vector<SymbolCandidate> candidates = std::move(reader).Take();
+  std::vector<SymbolCandidate> candidates;
+  const auto read = ReadOwnSymbols(image, candidates);
+  if (!read) return read;
   const bool stripped =
       std::none_of(candidates.begin(), candidates.end(),
                    [](const auto& c) { return c.table == NameTable::kSymtab; });
@@ -67,28 +61,64 @@ Status ElfSymbols::ReadTables(const ElfImage& image,
   return {};
 }
 
+Status ElfSymbols::ReadOwnSymbols(const ElfImage& image,
+                                  std::vector<SymbolCandidate>& candidates) {
+  SymbolReader reader(source_, image);
+  // The ABI allows one table of each type.
+  for (const auto& [type, table] :
+       {std::pair(uint32_t{SHT_SYMTAB}, NameTable::kSymtab),
+        std::pair(uint32_t{SHT_DYNSYM}, NameTable::kDynamic)}) {
+    const ElfSection* section = FindType(image, type);
+    if (section == nullptr) continue;
+    auto names = OpenStrings(source_, image, *section);
+    if (!names) return Fail(std::move(names.error()));
+    const auto read = reader.ReadSymbols(*section, *names, table);
+    if (!read) return read;
+    Strings& strings = strings_[static_cast<size_t>(table)];
+    strings = {Strings::Place::kFile,
+               image.sections()[section->link].file_offset, names->size()};
+    if (!names->is_unpacked()) continue;
+    if (table == NameTable::kDynamic) {
+      return Fail(ErrorCode::kCorrupt,
+                  "the dynamic linker cannot unpack names");
+    }
+    strings = {Strings::Place::kBeside, 0, names->size()};
+    beside_ = std::move(*names).TakeUnpacked();
+  }
+  strings_[static_cast<size_t>(NameTable::kPlt)] =
+      strings_[static_cast<size_t>(NameTable::kDynamic)];
+  const auto stubs = reader.ReadPltStubs();
+  if (!stubs) return stubs;
+  candidates = std::move(reader).Take();
+  return {};
+}
+
 void ElfSymbols::AddDebugSymbols(ByteSource debug,
                                  std::vector<SymbolCandidate>& candidates) {
   const auto image = ElfImage::Parse(debug);
   if (!image) return;
   const ElfSection* symtab = FindType(*image, SHT_SYMTAB);
   if (symtab == nullptr) return;
+  auto names = OpenStrings(debug, *image, *symtab);
+  if (!names) return;
   SymbolReader reader(debug, *image);
-  if (!reader.ReadSymbols(*symtab, NameTable::kDebug)) return;
+  if (!reader.ReadSymbols(*symtab, *names, NameTable::kDebug)) return;
   const auto added = std::move(reader).Take();
   if (added.empty()) return;
-  const ElfSection& link = image->sections()[symtab->link];
   Strings& strings = strings_[static_cast<size_t>(NameTable::kDebug)];
-  if (debug.fd() >= 0) {
-    strings = {link.file_offset, link.size};
-    debug_source_ = std::move(debug);
+  strings = {Strings::Place::kBeside, 0, names->size()};
+  if (names->is_unpacked()) {
+    beside_ = std::move(*names).TakeUnpacked();
+  } else if (debug.fd() >= 0) {
+    strings.file_offset = image->sections()[symtab->link].file_offset;
+    beside_ = std::move(debug);
   } else {
     // Of an unpacked image only the names are needed from now on.
-    const auto names = ReadSection(debug, link, kMaxDebugDataBytes);
-    if (!names) return;
-    strings = {0, names->size()};
-    debug_source_ = ByteSource::OfMemory(std::string(
-        reinterpret_cast<const char*>(names->data()), names->size()));
+    if (names->size() > debug.size()) return;
+    std::string text(static_cast<size_t>(names->size()), '\0');
+    const auto bytes = std::as_writable_bytes(std::span(text));
+    if (!names->ReadAt(0, bytes)) return;
+    beside_ = ByteSource::OfMemory(std::move(text));
   }
   candidates.insert(candidates.end(), added.begin(), added.end());
 }
@@ -106,7 +136,7 @@ Result<std::string> ElfSymbols::ReadString(
     return Fail(ErrorCode::kCorrupt, "a name is outside its string table");
   }
   const ByteSource& source =
-      name.table == NameTable::kDebug ? debug_source_ : source_;
+      strings.place == Strings::Place::kBeside ? beside_ : source_;
   const uint64_t limit =
       std::min<uint64_t>(strings.size - name.offset, kMaxNameBytes);
   std::string text;
@@ -153,8 +183,7 @@ Result<std::string> ElfSymbols::ReadName(
 
 size_t ElfSymbols::memory_bytes() const {
   return sizeof(*this) + table_.memory_bytes() + source_.memory_bytes() +
-         debug_source_.memory_bytes() +
-         segments_.capacity() * sizeof(ElfSegment);
+         beside_.memory_bytes() + segments_.capacity() * sizeof(ElfSegment);
 }
 
 }  // namespace ksym

@@ -48,28 +48,34 @@ class ElfSymbols {
   // The source's descriptor, -1 when it is in memory.
   int fd() const { return source_.fd(); }
   // Whether a second descriptor is held, of the debug file.
-  bool holds_debug_file() const { return debug_source_.fd() >= 0; }
+  bool holds_debug_file() const { return beside_.fd() >= 0; }
   // Gives the descriptor back; no name can be read any more.
   UniqueFd TakeFd() && { return std::move(source_).TakeFd(); }
   size_t symbol_count() const { return table_.size(); }
   size_t memory_bytes() const;
 
  private:
-  // The part of the source that a string table is.
+  // The part of a source that a string table is.
   struct Strings {
+    enum class Place : uint8_t { kFile, kBeside };
+    Place place = Place::kFile;
     uint64_t file_offset = 0;
     uint64_t size = 0;
   };
 
   explicit ElfSymbols(ByteSource source) : source_(std::move(source)) {}
   Status ReadTables(const ElfImage& image, const DebugFileFinder& finder);
+  Status ReadOwnSymbols(const ElfImage& image,
+                        std::vector<SymbolCandidate>& candidates);
   // Takes over `debug` and the symbols in it, or leaves both.
   void AddDebugSymbols(ByteSource debug,
                        std::vector<SymbolCandidate>& candidates);
   Result<std::string> ReadString(const SymbolTable::Name& name) const;
 
   ByteSource source_;
-  ByteSource debug_source_ = ByteSource::OfMemory({});
+  // Names that are not in the file as they are: the debug file, or a string
+  // table that had to be unpacked.
+  ByteSource beside_ = ByteSource::OfMemory({});
   std::vector<ElfSegment> segments_;
   std::string build_id_;
   std::array<Strings, 4> strings_;  // by NameTable

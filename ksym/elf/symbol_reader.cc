@@ -124,7 +124,8 @@ const SymbolReader::Range* SymbolReader::FindCode(uint64_t address) const {
 
 // Goes over the local symbols in the order of their names' places, so that
 // the string table is read in blocks and once, and drops the ignored ones.
-void SymbolReader::DropIgnoredLocals(const ElfSection& strings, size_t first) {
+void SymbolReader::DropIgnoredLocals(const SectionBytes& strings,
+                                     size_t first) {
   std::vector<uint32_t> locals;
   for (size_t i = first; i < symbols_.size(); ++i) {
     if (symbols_[i].binding == SymbolBinding::kLocal) {
@@ -142,12 +143,8 @@ void SymbolReader::DropIgnoredLocals(const ElfSection& strings, size_t first) {
   for (const uint32_t i : locals) {
     const uint64_t name = symbols_[i].name;
     if (name + kLookAt > block_end && !at_end) {
-      const auto want = std::min<uint64_t>(strings.size - name, block.size());
       block_start = name;
-      block_end = name + source_
-                             .ReadSomeAt(strings.file_offset + name,
-                                         std::span(block).first(want))
-                             .value_or(0);
+      block_end = name + strings.ReadSomeAt(name, block).value_or(0);
       at_end = block_end < name + block.size();
     }
     const uint64_t at = std::min(name, block_end) - block_start;
@@ -178,7 +175,8 @@ void SymbolReader::AddSymbol(const RawSymbol& symbol, NameTable table) {
   symbols_.push_back(candidate);
 }
 
-Status SymbolReader::ReadSymbols(const ElfSection& section, NameTable table) {
+Status SymbolReader::ReadSymbols(const ElfSection& section,
+                                 const SectionBytes& strings, NameTable table) {
   const bool is64 = image_.elf_class() == ElfClass::k64;
   const size_t entry_size = is64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
   if (section.type == SHT_NOBITS) return {};
@@ -186,28 +184,24 @@ Status SymbolReader::ReadSymbols(const ElfSection& section, NameTable table) {
     return Fail(ErrorCode::kCorrupt, "sh_entsize of a symbol table is " +
                                          std::to_string(section.entry_size));
   }
-  if (section.link >= image_.sections().size()) {
-    return Fail(ErrorCode::kCorrupt, "a symbol table has no string table");
-  }
-  const uint64_t count = section.size / entry_size;
+  const auto symbols = SectionBytes::Open(source_, image_, section);
+  if (!symbols) return Fail(symbols.error());
+  const uint64_t count = symbols->size() / entry_size;
   if (count > kMaxSymbols) {
     return Fail(ErrorCode::kLimit, std::to_string(count) + " symbols");
   }
-  const ElfSection& strings = image_.sections()[section.link];
   const size_t first = symbols_.size();
   std::vector<std::byte> block(kBlockBytes / entry_size * entry_size);
   for (uint64_t at = 0; at < count * entry_size; at += block.size()) {
     const uint64_t left = count * entry_size - at;
     const auto bytes = std::span(block).first(
         static_cast<size_t>(std::min<uint64_t>(left, block.size())));
-    const auto offset = CheckedAdd(section.file_offset, at);
-    if (!offset) return Fail(ErrorCode::kCorrupt, "a symbol table wraps");
-    const auto read = source_.ReadAt(*offset, bytes);
+    const auto read = symbols->ReadAt(at, bytes);
     if (!read) return read;
     ByteReader in(bytes);
     while (in.remaining() >= entry_size) {
       const auto symbol = RawSymbol::Parse(in, image_.elf_class());
-      if (symbol.IsFunction() && symbol.name < strings.size) {
+      if (symbol.IsFunction() && symbol.name < strings.size()) {
         AddSymbol(symbol, table);
       }
     }

@@ -8,6 +8,7 @@
 #include "ksym/base/result.h"
 #include "ksym/elf/byte_source.h"
 #include "ksym/elf/elf_image.h"
+#include "ksym/elf/section_bytes.h"
 #include "ksym/elf/symbol_table.h"
 
 namespace ksym {
@@ -25,8 +26,9 @@ class SymbolReader {
   // GNU_IFUNC, or NOTYPE with a size, defined in an executable section of the
   // image. Mapping symbols ("$x") and assembler locals (".L") are left out.
   // Read in blocks of 64 KiB; transient memory is that and 4 bytes per local
-  // symbol. `table` says where the names are.
-  Status ReadSymbols(const ElfSection& section, NameTable table);
+  // symbol. `strings` are the names, and `table` says where that is.
+  Status ReadSymbols(const ElfSection& section, const SectionBytes& strings,
+                     NameTable table);
 
   // Appends the stubs of the procedure linkage tables, named for the .dynsym
   // symbol they jump to. x86-64 only: each stub's indirect jump is decoded and
@@ -46,7 +48,7 @@ class SymbolReader {
 
   const Range* FindCode(uint64_t address) const;
   void AddSymbol(const RawSymbol& symbol, NameTable table);
-  void DropIgnoredLocals(const ElfSection& strings, size_t first);
+  void DropIgnoredLocals(const SectionBytes& strings, size_t first);
 
   const ByteSource& source_;
   const ElfImage& image_;

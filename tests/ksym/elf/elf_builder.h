@@ -1,6 +1,7 @@
 #pragma once
 
 #include <elf.h>
+#include <zlib.h>
 
 #include <cstdint>
 #include <cstring>
@@ -29,6 +30,8 @@ struct TestElf {
   std::vector<TestSymbol> symbols;
   std::vector<TestSymbol> dynamic_symbols;
   std::string build_id = "\x01\x02\xab\xcd";
+  // SHF_COMPRESSED .symtab and .strtab, as zlib packs them.
+  bool compressed = false;
   // A section of any kind behind .dynstr, if it has a name.
   std::string extra_name;
   std::string extra_bytes;
@@ -40,6 +43,7 @@ struct Elf64Types {
   using Phdr = Elf64_Phdr;
   using Shdr = Elf64_Shdr;
   using Sym = Elf64_Sym;
+  using Chdr = Elf64_Chdr;
   static constexpr uint8_t kClass = ELFCLASS64;
   static constexpr uint16_t kMachine = EM_X86_64;
 };
@@ -48,6 +52,7 @@ struct Elf32Types {
   using Phdr = Elf32_Phdr;
   using Shdr = Elf32_Shdr;
   using Sym = Elf32_Sym;
+  using Chdr = Elf32_Chdr;
   static constexpr uint8_t kClass = ELFCLASS32;
   static constexpr uint16_t kMachine = EM_386;
 };
@@ -85,8 +90,10 @@ class ElfBuilder {
     Set(sections_.back().sh_addr, elf_.text_address);
     const size_t note_offset = file_.size();
     Append(".note.gnu.build-id", SHT_NOTE, note);
-    Append(".symtab", SHT_SYMTAB, symbols, 4);
-    Append(".strtab", SHT_STRTAB, strings);
+    Append(".symtab", SHT_SYMTAB, Packed(symbols), 4);
+    if (elf_.compressed) Set(sections_.back().sh_flags, SHF_COMPRESSED);
+    Append(".strtab", SHT_STRTAB, Packed(strings));
+    if (elf_.compressed) Set(sections_.back().sh_flags, SHF_COMPRESSED);
     Append(".dynsym", SHT_DYNSYM, dynamic, 6);
     Append(".dynstr", SHT_STRTAB, dynamic_strings);
     Append(elf_.extra_name, SHT_PROGBITS, elf_.extra_bytes);
@@ -96,6 +103,21 @@ class ElfBuilder {
     WriteHeaders(note_offset, note.size());
     for (const Shdr& section : sections_) Put(section);
     return file_;
+  }
+
+  std::string Packed(const std::string& text) const {
+    if (!elf_.compressed) return text;
+    typename T::Chdr header = {};
+    header.ch_type = ELFCOMPRESS_ZLIB;
+    Set(header.ch_size, text.size());
+    header.ch_addralign = 1;
+    uLongf size = ::compressBound(text.size());
+    std::string packed(sizeof(header) + size, '\0');
+    std::memcpy(packed.data(), &header, sizeof(header));
+    ::compress(reinterpret_cast<Bytef*>(packed.data()) + sizeof(header), &size,
+               reinterpret_cast<const Bytef*>(text.data()), text.size());
+    packed.resize(sizeof(header) + size);
+    return packed;
   }
 
   void WriteHeaders(size_t note_offset, size_t note_size) {

@@ -1,0 +1,162 @@
+#include "ksym/elf/section_bytes.h"
+
+#include <elf.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "ksym/base/byte_reader.h"
+
+namespace ksym {
+namespace {
+
+constexpr size_t kBlockBytes = size_t{64} << 10;
+
+// Owns a decoder's state.
+class Inflater {
+ public:
+  Inflater() : ok_(::inflateInit(&stream_) == Z_OK) {}
+  Inflater(const Inflater&) = delete;
+  Inflater& operator=(const Inflater&) = delete;
+  ~Inflater() {
+    if (ok_) ::inflateEnd(&stream_);
+  }
+
+  bool ok() const { return ok_; }
+  bool at_end() const { return at_end_; }
+
+  // Appends what `packed` holds to `text`, which stays within max_bytes.
+  // False when it is malformed or holds more.
+  bool Append(std::span<const std::byte> packed, size_t max_bytes,
+              std::string& text) {
+    // zlib's interface is not const-correct.
+    stream_.next_in =
+        reinterpret_cast<Bytef*>(const_cast<std::byte*>(packed.data()));
+    stream_.avail_in = static_cast<uInt>(packed.size());
+    while (!at_end_) {
+      const size_t used = text.size();
+      const size_t room = std::min(kBlockBytes, max_bytes - used);
+      text.resize(used + room);
+      stream_.next_out = reinterpret_cast<Bytef*>(text.data()) + used;
+      stream_.avail_out = static_cast<uInt>(room);
+      const int result = ::inflate(&stream_, Z_NO_FLUSH);
+      text.resize(text.size() - stream_.avail_out);
+      at_end_ = result == Z_STREAM_END;
+      if (at_end_) break;
+      // No progress: either all input is used up, or there is no room left.
+      if (result == Z_BUF_ERROR) return stream_.avail_in == 0;
+      if (result != Z_OK) return false;
+      if (stream_.avail_in == 0 && stream_.avail_out > 0) return true;
+    }
+    return true;
+  }
+
+ private:
+  z_stream stream_ = {};
+  bool ok_;
+  bool at_end_ = false;
+};
+
+// Elf32_Chdr and Elf64_Chdr.
+struct CompressionHeader {
+  uint32_t type = 0;
+  uint64_t size = 0;
+  size_t header_bytes = 0;
+};
+
+Result<CompressionHeader> ReadHeader(const ByteSource& file, ElfClass elf_class,
+                                     const ElfSection& section) {
+  const bool is64 = elf_class == ElfClass::k64;
+  CompressionHeader header;
+  header.header_bytes = is64 ? sizeof(Elf64_Chdr) : sizeof(Elf32_Chdr);
+  if (section.size < header.header_bytes) {
+    return Fail(ErrorCode::kCorrupt, "a compressed section has no header");
+  }
+  std::array<std::byte, sizeof(Elf64_Chdr)> bytes = {};
+  const auto part = std::span(bytes).first(header.header_bytes);
+  const auto read = file.ReadAt(section.file_offset, part);
+  if (!read) return Fail(read.error());
+  ByteReader in(part);
+  header.type = in.Read<uint32_t>();
+  if (is64) in.Read<uint32_t>();  // ch_reserved
+  header.size = is64 ? in.Read<uint64_t>() : in.Read<uint32_t>();
+  return header;
+}
+
+Result<std::string> Unpack(const ByteSource& file, uint64_t offset,
+                           uint64_t packed_size, size_t size) {
+  Inflater inflater;
+  if (!inflater.ok()) return Fail(ErrorCode::kLimit, "no memory to unpack");
+  std::vector<std::byte> block(
+      static_cast<size_t>(std::min<uint64_t>(packed_size, kBlockBytes)));
+  std::string text;
+  text.reserve(size);  // no page of it is used before it is written
+  for (uint64_t at = 0; at < packed_size && !inflater.at_end();
+       at += block.size()) {
+    const auto part = std::span(block).first(static_cast<size_t>(
+        std::min<uint64_t>(packed_size - at, block.size())));
+    const auto place = CheckedAdd(offset, at);
+    if (!place) return Fail(ErrorCode::kCorrupt, "a section wraps around");
+    const auto read = file.ReadAt(*place, part);
+    if (!read) return Fail(read.error());
+    if (!inflater.Append(part, size, text)) break;
+  }
+  if (!inflater.at_end() || text.size() != size) {
+    return Fail(ErrorCode::kCorrupt, "a compressed section cannot be unpacked");
+  }
+  return text;
+}
+
+}  // namespace
+
+Result<SectionBytes> SectionBytes::Open(const ByteSource& file,
+                                        const ElfImage& image,
+                                        const ElfSection& section) {
+  const bool has_bytes = section.type != SHT_NOBITS;
+  SectionBytes bytes(file, section.file_offset, has_bytes ? section.size : 0);
+  if ((section.flags & SHF_COMPRESSED) == 0 || !has_bytes) return bytes;
+  const auto header = ReadHeader(file, image.elf_class(), section);
+  if (!header) return Fail(header.error());
+  if (header->type != ELFCOMPRESS_ZLIB) {
+    return Fail(ErrorCode::kUnsupported, "a section is compressed in format " +
+                                             std::to_string(header->type) +
+                                             ", not zlib's");
+  }
+  if (header->size > kMaxUnpackedBytes) {
+    return Fail(ErrorCode::kLimit,
+                "a compressed section has " + std::to_string(header->size) +
+                    " bytes, more than " + std::to_string(kMaxUnpackedBytes));
+  }
+  // The header's bytes were read, so this does not wrap.
+  auto text = Unpack(file, section.file_offset + header->header_bytes,
+                     section.size - header->header_bytes,
+                     static_cast<size_t>(header->size));
+  if (!text) return Fail(std::move(text.error()));
+  bytes.size_ = text->size();
+  bytes.file_offset_ = 0;
+  bytes.unpacked_ = ByteSource::OfMemory(std::move(*text));
+  bytes.is_unpacked_ = true;
+  return bytes;
+}
+
+Status SectionBytes::ReadAt(uint64_t offset, std::span<std::byte> out) const {
+  const auto place = CheckedAdd(file_offset_, offset);
+  if (!place || offset > size_ || out.size() > size_ - offset) {
+    return Fail(ErrorCode::kCorrupt, "a read beyond the end of a section");
+  }
+  return source().ReadAt(*place, out);
+}
+
+Result<size_t> SectionBytes::ReadSomeAt(uint64_t offset,
+                                        std::span<std::byte> out) const {
+  const auto place = CheckedAdd(file_offset_, offset);
+  if (!place || offset >= size_) return 0;
+  const auto want =
+      static_cast<size_t>(std::min<uint64_t>(out.size(), size_ - offset));
+  return source().ReadSomeAt(*place, out.first(want));
+}
+
+}  // namespace ksym

@@ -1,0 +1,134 @@
+#include "ksym/elf/section_bytes.h"
+
+#include <elf.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+#include <string>
+
+#include "ksym/elf/elf_symbols.h"
+#include "tests/ksym/elf/elf_builder.h"
+
+namespace ksym {
+namespace {
+
+using Builder = ElfBuilder<Elf64Types>;
+
+TestElf WithPackedSymbols() {
+  TestElf elf;
+  for (uint64_t i = 0; i < 200; ++i) {
+    elf.symbols.push_back(
+        {"function_" + std::to_string(i), 0x401000 + i * 16, 16});
+  }
+  elf.compressed = true;
+  return elf;
+}
+
+std::string NameAt(const Result<ElfSymbols>& symbols, uint64_t offset) {
+  if (!symbols) return symbols.error().message();
+  const auto match = symbols->Find({offset});
+  return match ? symbols->ReadName(*match).value_or("?") : "-";
+}
+
+// The section header `index` of a built file, and where it is.
+struct Header {
+  Header(const std::string& bytes, size_t index)
+      : at(bytes.size() - (Builder::kSections - index) * sizeof(section)) {
+    std::memcpy(&section, bytes.data() + at, sizeof(section));
+  }
+  void Write(std::string& bytes) const {
+    std::memcpy(bytes.data() + at, &section, sizeof(section));
+  }
+
+  size_t at;
+  Elf64_Shdr section;
+};
+constexpr size_t kSymtab = 3;
+constexpr size_t kStrtab = 4;
+
+// A file with one field of a section's compression header changed.
+template <typename Field>
+ErrorCode CodeWith(size_t index, Field Elf64_Chdr::* field, uint64_t value) {
+  std::string bytes = Builder::Build(WithPackedSymbols());
+  const Header header(bytes, index);
+  Elf64_Chdr compression;
+  char* place = bytes.data() + header.section.sh_offset;
+  std::memcpy(&compression, place, sizeof(compression));
+  compression.*field = static_cast<Field>(value);
+  std::memcpy(place, &compression, sizeof(compression));
+  const auto symbols = ElfSymbols::Load(ByteSource::OfMemory(bytes));
+  return symbols ? ErrorCode::kIo : symbols.error().code();
+}
+
+// Packed symbols and names are read like others, in both classes.
+TEST(SectionBytesTest, UnpacksSymbolsAndNames) {
+  const auto symbols64 = ElfSymbols::Load(
+      ByteSource::OfMemory(Builder::Build(WithPackedSymbols())));
+  EXPECT_EQ(NameAt(symbols64, 0x1000), "function_0");
+  EXPECT_EQ(NameAt(symbols64, 0x1000 + 199 * 16), "function_199");
+  EXPECT_EQ(NameAt(symbols64, 0x1000 + 200 * 16), "-");
+  const auto symbols32 = ElfSymbols::Load(
+      ByteSource::OfMemory(ElfBuilder<Elf32Types>::Build(WithPackedSymbols())));
+  EXPECT_EQ(NameAt(symbols32, 0x1000 + 7 * 16), "function_7");
+}
+
+// So are those of a debug file.
+TEST(SectionBytesTest, UnpacksDebugFiles) {
+  const std::string debug = Builder::Build(WithPackedSymbols());
+  const DebugFileFinder finder = {
+      "/usr/bin/tool", [&](const std::string&) {
+        return Result<ByteSource>(ByteSource::OfMemory(debug));
+      }};
+  const auto symbols =
+      ElfSymbols::Load(ByteSource::OfMemory(Builder::Build(TestElf())), finder);
+  EXPECT_EQ(NameAt(symbols, 0x1000 + 16), "function_1");
+}
+
+// The size that the header gives is the exact one and within the bound; the
+// format is zlib's.
+TEST(SectionBytesTest, ChecksTheCompressionHeader) {
+  const uint64_t size = 201 * sizeof(Elf64_Sym);
+  for (const size_t section : {kSymtab, kStrtab}) {
+    EXPECT_EQ(CodeWith(section, &Elf64_Chdr::ch_type, ELFCOMPRESS_ZLIB),
+              ErrorCode::kIo);
+    EXPECT_EQ(CodeWith(section, &Elf64_Chdr::ch_type, 2),
+              ErrorCode::kUnsupported);
+    for (const uint64_t bad : {uint64_t{0}, size + 1, kMaxUnpackedBytes}) {
+      EXPECT_EQ(CodeWith(section, &Elf64_Chdr::ch_size, bad),
+                ErrorCode::kCorrupt);
+    }
+    for (const uint64_t bad : {kMaxUnpackedBytes + 1, ~size_t{0}}) {
+      EXPECT_EQ(CodeWith(section, &Elf64_Chdr::ch_size, bad),
+                ErrorCode::kLimit);
+    }
+  }
+  EXPECT_EQ(CodeWith(kSymtab, &Elf64_Chdr::ch_size, size), ErrorCode::kIo);
+  EXPECT_EQ(CodeWith(kSymtab, &Elf64_Chdr::ch_size, size - 1),
+            ErrorCode::kCorrupt);
+}
+
+// A section that is cut off anywhere, or changed, gives no names; nothing is
+// read outside.
+TEST(SectionBytesTest, SurvivesDamage) {
+  const std::string good = Builder::Build(WithPackedSymbols());
+  for (const size_t index : {kSymtab, kStrtab}) {
+    const Header header(good, index);
+    for (uint64_t size = 0; size < header.section.sh_size; ++size) {
+      std::string bytes = good;
+      Header cut = header;
+      cut.section.sh_size = size;
+      cut.Write(bytes);
+      EXPECT_FALSE(ElfSymbols::Load(ByteSource::OfMemory(bytes))) << size;
+      bytes = good;
+      bytes[header.section.sh_offset + size] ^= 0x41;
+      const auto symbols = ElfSymbols::Load(ByteSource::OfMemory(bytes));
+      if (symbols) {
+        EXPECT_EQ(NameAt(symbols, 0x1000), "function_0") << size;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ksym
