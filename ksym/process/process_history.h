@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "ksym/process/process_image.h"
+
+namespace ksym {
+
+// The address spaces of all processes over time, put together from what the
+// kernel reports as it happens (fork, exec, mmap, exit), so that a process
+// that is gone still has the mappings it had. All times are of one clock, in
+// nanoseconds; events of one process come in their order.
+//
+// A process's life is a row of generations: a fork copies the parent's, an
+// exec begins a new one, an exit ends the last. A munmap is not reported; a
+// mapping ends when another takes its place.
+//
+// Not thread-safe. Memory: about 100 bytes per executable mapping; a fork
+// shares its parent's until one of them maps something.
+class ProcessHistory {
+ public:
+  // Generations are named by number; 0 is none.
+  using GenerationId = uint64_t;
+
+  // Mappings that were read from /proc: of a process that was there before
+  // the reports began, or whose reports were lost. They join what is known of
+  // its present generation, and win over it.
+  struct Reading {
+    uint32_t pid = 0;
+    uint32_t threads = 1;
+    std::vector<Mapping> mappings;
+  };
+  void Seed(Reading reading, uint64_t time_ns);
+  // Parent and child are the same when a thread starts.
+  void Fork(uint32_t parent, uint32_t child, uint64_t time_ns);
+  void Exec(uint32_t pid, uint64_t time_ns);
+  void Map(uint32_t pid, Mapping mapping, uint64_t time_ns);
+  // Of one thread; the last one's ends the generation, whichever it is.
+  void Exit(uint32_t pid, uint64_t time_ns);
+
+  // The generation that the process had at that time; 0 if none is known.
+  GenerationId Find(uint32_t pid, uint64_t time_ns) const;
+  // The one before, in the same process; 0: there was none, or it is
+  // forgotten.
+  GenerationId Previous(GenerationId id) const;
+  // Sorted and without overlap; null if the generation is not known. Valid
+  // until the next call that is not const.
+  const std::vector<Mapping>* Mappings(GenerationId id) const;
+  // Grows with each change of the generation's mappings.
+  uint64_t Version(GenerationId id) const;
+
+  // Drops generations that ended before that time.
+  void Forget(uint64_t before_ns);
+  size_t generations() const { return by_id_.size(); }
+
+ private:
+  using MappingList = std::vector<Mapping>;
+  struct Generation {
+    GenerationId id = 0;
+    uint64_t begin_ns = 0;
+    uint64_t end_ns = std::numeric_limits<uint64_t>::max();
+    uint64_t version = 0;
+    std::shared_ptr<MappingList> mappings;
+  };
+  // Of one pid.
+  struct Life {
+    std::deque<Generation> generations;  // oldest first
+    uint32_t threads = 1;
+  };
+
+  Generation& Begin(uint32_t pid, uint64_t time_ns,
+                    std::shared_ptr<MappingList> mappings);
+  Generation& Present(uint32_t pid, uint64_t time_ns);
+  static MappingList& Own(Generation& generation);
+  const Generation* Get(GenerationId id) const;
+
+  std::unordered_map<uint32_t, Life> lives_;
+  std::unordered_map<GenerationId, uint32_t> by_id_;  // to the pid
+  GenerationId next_id_ = 1;
+};
+
+// Puts the mapping into the sorted list; what it covers of others goes.
+void InsertMapping(std::vector<Mapping>& mappings, Mapping mapping);
+
+}  // namespace ksym

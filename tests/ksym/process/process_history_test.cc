@@ -1,0 +1,173 @@
+#include "ksym/process/process_history.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ksym {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+Mapping At(uint64_t start, uint64_t end, const char* path) {
+  Mapping mapping;
+  mapping.start = Address{start};
+  mapping.end = Address{end};
+  mapping.inode = 1;
+  mapping.path = path;
+  return mapping;
+}
+
+// "start-end path" of each.
+std::vector<std::string> Texts(const std::vector<Mapping>& mappings) {
+  std::vector<std::string> texts;
+  for (const Mapping& m : mappings) {
+    texts.push_back(std::to_string(m.start.value) + "-" +
+                    std::to_string(m.end.value) + " " + m.path);
+  }
+  return texts;
+}
+
+class ProcessHistoryTest : public testing::Test {
+ protected:
+  std::vector<std::string> MappingsAt(uint32_t pid, uint64_t time_ns) {
+    const auto* mappings = history_.Mappings(history_.Find(pid, time_ns));
+    return mappings == nullptr ? std::vector<std::string>{"none"}
+                               : Texts(*mappings);
+  }
+
+  ProcessHistory history_;
+};
+
+// A mapping replaces what it covers, and leaves the rest with its offsets.
+TEST(InsertMappingTest, CutsWhatItCovers) {
+  std::vector<Mapping> mappings;
+  InsertMapping(mappings, At(10, 50, "a"));
+  InsertMapping(mappings, At(20, 30, "b"));
+  EXPECT_THAT(Texts(mappings), ElementsAre("10-20 a", "20-30 b", "30-50 a"));
+  EXPECT_EQ(mappings[2].file_offset, FileOffset{20});
+  InsertMapping(mappings, At(15, 35, "c"));
+  EXPECT_THAT(Texts(mappings), ElementsAre("10-15 a", "15-35 c", "35-50 a"));
+  EXPECT_EQ(mappings[2].file_offset, FileOffset{25});
+  InsertMapping(mappings, At(0, 100, "d"));
+  EXPECT_THAT(Texts(mappings), ElementsAre("0-100 d"));
+}
+
+// Neighbours that only touch stay whole; an empty mapping is none.
+TEST(InsertMappingTest, KeepsNeighbours) {
+  std::vector<Mapping> mappings;
+  InsertMapping(mappings, At(20, 30, "b"));
+  InsertMapping(mappings, At(10, 20, "a"));
+  InsertMapping(mappings, At(30, 40, "c"));
+  InsertMapping(mappings, At(25, 25, "x"));
+  EXPECT_THAT(Texts(mappings), ElementsAre("10-20 a", "20-30 b", "30-40 c"));
+}
+
+// A child has what its parent had at the fork, and not what came later.
+TEST_F(ProcessHistoryTest, CopiesOnFork) {
+  history_.Seed({.pid = 1, .threads = 1, .mappings = {At(10, 20, "a")}}, 100);
+  history_.Fork(1, 2, 200);
+  history_.Map(1, At(30, 40, "parent"), 300);
+  history_.Map(2, At(50, 60, "child"), 300);
+  EXPECT_THAT(MappingsAt(2, 250), ElementsAre("10-20 a", "50-60 child"));
+  EXPECT_THAT(MappingsAt(1, 250), ElementsAre("10-20 a", "30-40 parent"));
+}
+
+// An exec begins anew; before it the old image answers.
+TEST_F(ProcessHistoryTest, BeginsAnewAtExec) {
+  history_.Fork(1, 2, 100);
+  history_.Map(2, At(10, 20, "old"), 110);
+  history_.Exec(2, 200);
+  history_.Map(2, At(10, 20, "new"), 210);
+  EXPECT_THAT(MappingsAt(2, 199), ElementsAre("10-20 old"));
+  EXPECT_THAT(MappingsAt(2, 200), ElementsAre("10-20 new"));
+  const auto present = history_.Find(2, 300);
+  EXPECT_EQ(history_.Previous(present), history_.Find(2, 150));
+  EXPECT_EQ(history_.Previous(history_.Find(2, 150)), 0u);
+}
+
+// A process that exited keeps its mappings until it is forgotten.
+TEST_F(ProcessHistoryTest, KeepsTheDeadUntilForgotten) {
+  history_.Fork(1, 2, 100);
+  history_.Exec(2, 110);
+  history_.Map(2, At(10, 20, "a"), 120);
+  history_.Exit(2, 200);
+  history_.Forget(200);
+  EXPECT_THAT(MappingsAt(2, 150), ElementsAre("10-20 a"));
+  EXPECT_THAT(MappingsAt(2, 250), ElementsAre("10-20 a"));
+  history_.Forget(201);
+  EXPECT_THAT(MappingsAt(2, 150), ElementsAre("none"));
+  EXPECT_EQ(history_.generations(), 0u);
+}
+
+// A pid that is used again is another process.
+TEST_F(ProcessHistoryTest, TellsReusedPidsApart) {
+  history_.Fork(1, 2, 100);
+  history_.Map(2, At(10, 20, "first"), 110);
+  history_.Exit(2, 200);
+  history_.Fork(1, 2, 300);
+  history_.Map(2, At(10, 20, "second"), 310);
+  EXPECT_THAT(MappingsAt(2, 150), ElementsAre("10-20 first"));
+  EXPECT_THAT(MappingsAt(2, 350), ElementsAre("10-20 second"));
+}
+
+// Threads may outlive the one that began the process.
+TEST_F(ProcessHistoryTest, LivesUntilItsLastThreadExits) {
+  history_.Fork(1, 2, 100);
+  history_.Fork(2, 2, 110);
+  history_.Map(2, At(10, 20, "a"), 120);
+  history_.Exit(2, 200);
+  history_.Forget(1000);
+  EXPECT_THAT(MappingsAt(2, 1000), ElementsAre("10-20 a"));
+  history_.Exit(2, 2000);
+  history_.Forget(3000);
+  EXPECT_THAT(MappingsAt(2, 1000), ElementsAre("none"));
+}
+
+// One that was there before the reports is known back to the beginning.
+TEST_F(ProcessHistoryTest, SeedsReachBack) {
+  history_.Seed({.pid = 7, .threads = 3, .mappings = {At(10, 20, "a")}}, 500);
+  EXPECT_THAT(MappingsAt(7, 1), ElementsAre("10-20 a"));
+  // Read again, after reports were lost: what is new wins.
+  history_.Seed({.pid = 7, .threads = 3, .mappings = {At(10, 15, "b")}}, 600);
+  EXPECT_THAT(MappingsAt(7, 600), ElementsAre("10-15 b", "15-20 a"));
+}
+
+// Nothing is known of a process that nobody told of.
+TEST_F(ProcessHistoryTest, KnowsNothingOfOthers) {
+  EXPECT_THAT(MappingsAt(9, 1), ElementsAre("none"));
+  history_.Exit(9, 5);
+  history_.Fork(9, 10, 6);
+  EXPECT_THAT(MappingsAt(10, 7), IsEmpty());
+  EXPECT_THAT(MappingsAt(10, 5), ElementsAre("none"));
+}
+
+// The version tells that mappings were added.
+TEST_F(ProcessHistoryTest, CountsVersions) {
+  history_.Fork(1, 2, 100);
+  const auto id = history_.Find(2, 100);
+  const uint64_t before = history_.Version(id);
+  history_.Map(2, At(10, 20, "a"), 110);
+  EXPECT_GT(history_.Version(id), before);
+}
+
+// Many short lives leave nothing behind.
+TEST_F(ProcessHistoryTest, StaysSmall) {
+  history_.Seed({.pid = 1, .threads = 1, .mappings = {At(10, 20, "a")}}, 1);
+  for (uint64_t t = 10; t < 100000; t += 10) {
+    const auto pid = static_cast<uint32_t>(2 + t % 1000);
+    history_.Fork(1, pid, t);
+    history_.Exec(pid, t + 1);
+    history_.Map(pid, At(10, 20, "b"), t + 2);
+    history_.Exit(pid, t + 3);
+    history_.Forget(t);
+  }
+  EXPECT_LE(history_.generations(), 4u);
+}
+
+}  // namespace
+}  // namespace ksym
