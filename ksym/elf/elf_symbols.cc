@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "ksym/elf/go_symbols.h"
 #include "ksym/elf/symbol_reader.h"
 
 namespace ksym {
@@ -55,7 +56,8 @@ Status ElfSymbols::ReadTables(const ElfImage& image,
   if (stripped) {
     auto debug = FindDebugFile(source_, image, finder);
     if (!debug) debug = UnpackDebugData(source_, image);
-    if (debug) AddDebugSymbols(std::move(*debug), candidates);
+    const bool added = debug && AddDebugSymbols(std::move(*debug), candidates);
+    if (!added) AddGoFunctions(image, candidates);
   }
   table_ = SymbolTable::Build(std::move(candidates));
   return {};
@@ -93,18 +95,18 @@ Status ElfSymbols::ReadOwnSymbols(const ElfImage& image,
   return {};
 }
 
-void ElfSymbols::AddDebugSymbols(ByteSource debug,
+bool ElfSymbols::AddDebugSymbols(ByteSource debug,
                                  std::vector<SymbolCandidate>& candidates) {
   const auto image = ElfImage::Parse(debug);
-  if (!image) return;
+  if (!image) return false;
   const ElfSection* symtab = FindType(*image, SHT_SYMTAB);
-  if (symtab == nullptr) return;
+  if (symtab == nullptr) return false;
   auto names = OpenStrings(debug, *image, *symtab);
-  if (!names) return;
+  if (!names) return false;
   SymbolReader reader(debug, *image);
-  if (!reader.ReadSymbols(*symtab, *names, NameTable::kDebug)) return;
+  if (!reader.ReadSymbols(*symtab, *names, NameTable::kDebug)) return false;
   const auto added = std::move(reader).Take();
-  if (added.empty()) return;
+  if (added.empty()) return false;
   Strings& strings = strings_[static_cast<size_t>(NameTable::kDebug)];
   strings = {Strings::Place::kBeside, 0, names->size()};
   if (names->is_unpacked()) {
@@ -114,13 +116,24 @@ void ElfSymbols::AddDebugSymbols(ByteSource debug,
     beside_ = std::move(debug);
   } else {
     // Of an unpacked image only the names are needed from now on.
-    if (names->size() > debug.size()) return;
+    if (names->size() > debug.size()) return false;
     std::string text(static_cast<size_t>(names->size()), '\0');
     const auto bytes = std::as_writable_bytes(std::span(text));
-    if (!names->ReadAt(0, bytes)) return;
+    if (!names->ReadAt(0, bytes)) return false;
     beside_ = ByteSource::OfMemory(std::move(text));
   }
   candidates.insert(candidates.end(), added.begin(), added.end());
+  return true;
+}
+
+void ElfSymbols::AddGoFunctions(const ElfImage& image,
+                                std::vector<SymbolCandidate>& candidates) {
+  const auto functions = ReadGoFunctions(source_, image);
+  if (!functions) return;
+  strings_[static_cast<size_t>(NameTable::kSymtab)] = {
+      Strings::Place::kFile, functions->names_offset, functions->names_size};
+  candidates.insert(candidates.end(), functions->candidates.begin(),
+                    functions->candidates.end());
 }
 
 std::optional<SymbolTable::Match> ElfSymbols::Find(FileOffset offset) const {

@@ -29,7 +29,8 @@ class ElfSymbols {
 
   // Reads the headers and symbol tables. A file that has only dynamic symbols
   // gets those of its debug file, if `finder` finds it, or else of its
-  // .gnu_debugdata section; what is wrong with those is no error.
+  // .gnu_debugdata section, or else of its .gopclntab section; what is wrong
+  // with those is no error.
   // kUnsupported: not an ELF file of ours; kCorrupt: it contradicts itself;
   // kLimit: too many symbols. A file without symbols is no error:
   // symbol_count() is 0.
@@ -67,9 +68,11 @@ class ElfSymbols {
   Status ReadTables(const ElfImage& image, const DebugFileFinder& finder);
   Status ReadOwnSymbols(const ElfImage& image,
                         std::vector<SymbolCandidate>& candidates);
-  // Takes over `debug` and the symbols in it, or leaves both.
-  void AddDebugSymbols(ByteSource debug,
+  // Takes over `debug` and the symbols in it; false: there are none.
+  bool AddDebugSymbols(ByteSource debug,
                        std::vector<SymbolCandidate>& candidates);
+  void AddGoFunctions(const ElfImage& image,
+                      std::vector<SymbolCandidate>& candidates);
   Result<std::string> ReadString(const SymbolTable::Name& name) const;
 
   ByteSource source_;

@@ -100,26 +100,8 @@ bool SymbolReader::RawSymbol::IsFunction() const {
 }
 
 SymbolReader::SymbolReader(const ByteSource& source, const ElfImage& image)
-    : source_(source), image_(image) {
-  for (const ElfSection& section : image.sections()) {
-    if ((section.flags & SHF_EXECINSTR) == 0) continue;
-    const auto end = CheckedAdd(section.address.value, section.size);
-    if (end && section.size > 0) {
-      code_.push_back({section.address.value, *end});
-    }
-  }
-  std::sort(code_.begin(), code_.end(),
-            [](const Range& a, const Range& b) { return a.start < b.start; });
+    : source_(source), image_(image), code_(image) {
   symbols_.reserve(SymbolBound(image, source.size()));
-}
-
-const SymbolReader::Range* SymbolReader::FindCode(uint64_t address) const {
-  const auto next = std::upper_bound(
-      code_.begin(), code_.end(), address,
-      [](uint64_t value, const Range& r) { return value < r.start; });
-  if (next == code_.begin()) return nullptr;
-  const Range& range = *(next - 1);
-  return address < range.end ? &range : nullptr;
 }
 
 // Goes over the local symbols in the order of their names' places, so that
@@ -160,7 +142,7 @@ void SymbolReader::AddSymbol(const RawSymbol& symbol, NameTable table) {
   // Bit 0 of an Arm function's value says that it is Thumb code.
   const uint64_t start =
       image_.machine() == EM_ARM ? symbol.value & ~uint64_t{1} : symbol.value;
-  const Range* range = FindCode(start);
+  const CodeRanges::Range* range = code_.Find(start);
   if (range == nullptr) return;
   SymbolCandidate candidate;
   candidate.start = {start};

@@ -7,6 +7,7 @@
 
 #include "ksym/base/result.h"
 #include "ksym/elf/byte_source.h"
+#include "ksym/elf/code_ranges.h"
 #include "ksym/elf/elf_image.h"
 #include "ksym/elf/section_bytes.h"
 #include "ksym/elf/symbol_table.h"
@@ -39,20 +40,14 @@ class SymbolReader {
   std::vector<SymbolCandidate> Take() && { return std::move(symbols_); }
 
  private:
-  // Addresses of an executable section: half-open.
-  struct Range {
-    uint64_t start = 0;
-    uint64_t end = 0;
-  };
   struct RawSymbol;
 
-  const Range* FindCode(uint64_t address) const;
   void AddSymbol(const RawSymbol& symbol, NameTable table);
   void DropIgnoredLocals(const SectionBytes& strings, size_t first);
 
   const ByteSource& source_;
   const ElfImage& image_;
-  std::vector<Range> code_;  // sorted
+  CodeRanges code_;
   std::vector<SymbolCandidate> symbols_;
 };
 

@@ -15,7 +15,7 @@ enum class SymbolBinding : uint8_t { kLocal, kWeak, kGlobal };
 
 // Which string table a symbol's name is in.
 enum class NameTable : uint8_t {
-  kSymtab,   // .strtab of the file itself
+  kSymtab,   // .strtab of the file itself; without .symtab, .gopclntab
   kDynamic,  // .dynstr
   kPlt,      // .dynstr, and the symbol is the procedure's linkage table stub
   kDebug,    // .strtab of the file's debug data
