@@ -134,6 +134,34 @@ TEST_F(FileTest, ForEachLineSplits) {
   EXPECT_THAT(lines, testing::ElementsAre("one", "", large, "last"));
 }
 
+// Blocks of lines are the file, cut behind newlines only; long lines grow the
+// block, and the callback can end the reading.
+TEST_F(FileTest, ForEachBlockOfLinesCutsBehindNewlines) {
+  std::string text;
+  for (size_t i = 0; i < 40'000; ++i) text += std::string(i % 7, 'y') + '\n';
+  text += std::string(200'000, 'x') + "\nlast";
+  const std::string path = Write("a", text);
+  const auto fd = OpenForRead(path);
+  ASSERT_TRUE(fd);
+  std::string joined;
+  size_t blocks = 0;
+  ASSERT_TRUE(ForEachBlockOfLines(fd->get(), [&](std::string_view lines) {
+    EXPECT_TRUE(lines.ends_with('\n') || lines == "last");
+    joined += lines;
+    ++blocks;
+    return true;
+  }));
+  EXPECT_EQ(joined, text);
+  EXPECT_GT(blocks, 2u);
+
+  const auto again = OpenForRead(path);
+  ASSERT_TRUE(again);
+  size_t calls = 0;
+  ASSERT_TRUE(ForEachBlockOfLines(
+      again->get(), [&](std::string_view) { return ++calls < 2; }));
+  EXPECT_EQ(calls, 2u);
+}
+
 // The callback can end the reading.
 TEST_F(FileTest, ForEachLineStops) {
   const auto fd = OpenForRead(Write("a", "one\ntwo\nthree\n"));
