@@ -39,6 +39,10 @@ class ElfSymbols {
 
   // Where the byte belongs, or nothing when no symbol covers it. O(log n).
   std::optional<SymbolTable::Match> Find(FileOffset offset) const;
+  // The same for an address as the file's own headers count.
+  std::optional<SymbolTable::Match> FindAddress(ElfAddress address) const {
+    return table_.Find(address);
+  }
   // The preferred alias's name, not demangled; "f@plt" for a stub. Cost: one
   // pread per alias. Fails when the file has shrunk.
   Result<std::string> ReadName(const SymbolTable::Match& match) const;

@@ -1,0 +1,221 @@
+#include "ksym/tools/address_source.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "ksym/base/file.h"
+#include "ksym/base/text.h"
+#include "ksym/demangle/demangle.h"
+#include "ksym/elf/elf_symbols.h"
+#include "ksym/kernel/kernel_symbol_source.h"
+#include "ksym/process/mapped_file.h"
+#include "ksym/process/process_image.h"
+#include "ksym/symbolizer.h"
+
+namespace ksym {
+namespace {
+
+using Demangling = SymbolizerOptions::Demangle;
+using SourceResult = Result<std::unique_ptr<AddressSource>>;
+
+std::string Shown(std::string name, Demangling demangle) {
+  return demangle == Demangling::kOn ? Demangle(name) : name;
+}
+
+class FileSource : public AddressSource {
+ public:
+  FileSource(ElfSymbols symbols, const SymbolizeOptions& options)
+      : symbols_(std::move(symbols)),
+        path_(options.file),
+        demangle_(options.demangle) {}
+
+  AddressAnswer Resolve(uint64_t address) override {
+    AddressAnswer answer;
+    answer.module = path_;
+    const auto match = symbols_.FindAddress({address});
+    if (!match) {
+      answer.reason = UnresolvedName(ReasonOf(address));
+      return answer;
+    }
+    auto name = symbols_.ReadName(*match);
+    if (!name) {
+      answer.reason = UnresolvedName(Unresolved::kMalformed);
+      return answer;
+    }
+    answer.function = Shown(std::move(*name), demangle_);
+    answer.symbol_start = match->start.value;
+    return answer;
+  }
+
+ private:
+  Unresolved ReasonOf(uint64_t address) const {
+    const auto holds = [address](const ElfSegment& segment) {
+      return address - segment.address.value < segment.file_size;
+    };
+    if (std::ranges::none_of(symbols_.segments(), holds)) {
+      return Unresolved::kUnmapped;
+    }
+    return symbols_.symbol_count() == 0 ? Unresolved::kNoSymbols
+                                        : Unresolved::kNoSymbol;
+  }
+
+  ElfSymbols symbols_;
+  std::string path_;
+  Demangling demangle_;
+};
+
+Result<ByteSource> OpenDebugFile(const std::string& path) {
+  auto opened = OpenFileOfHost(path);
+  if (!opened) return Fail(std::move(opened.error()));
+  return ByteSource::OfFile(std::move(opened->fd), opened->size);
+}
+
+SourceResult OpenFileSource(const SymbolizeOptions& options) {
+  auto fd = OpenForRead(options.file);
+  if (!fd) return Fail(std::move(fd.error()));
+  struct stat status = {};
+  if (::fstat(fd->get(), &status) != 0) return FailErrno(errno, options.file);
+  if (!S_ISREG(status.st_mode)) {
+    return Fail(ErrorCode::kInvalid, options.file + ": not a regular file");
+  }
+  // The debug file may lie beside the file itself, not beside a link to it.
+  std::error_code ignored;
+  const std::string path = std::filesystem::canonical(options.file, ignored);
+  auto symbols = ElfSymbols::Load(
+      ByteSource::OfFile(std::move(*fd), static_cast<uint64_t>(status.st_size)),
+      {path, OpenDebugFile});
+  if (!symbols) {
+    return Fail(std::move(symbols.error()).WithContext(options.file));
+  }
+  return std::make_unique<FileSource>(std::move(*symbols), options);
+}
+
+// The 22nd field of /proc/PID/stat: what tells a process from a later one with
+// its pid. The name before it may hold anything.
+Result<uint64_t> ReadStartNs(uint32_t pid) {
+  const std::string path = "/proc/" + std::to_string(pid) + "/stat";
+  const auto text = ReadFile(path, 4096);
+  if (!text) return Fail(text.error());
+  const size_t name_end = text->rfind(") ");
+  std::string_view rest = *text;
+  rest.remove_prefix(name_end == std::string::npos ? rest.size()
+                                                   : name_end + 2);
+  constexpr int kFieldsBefore = 19;
+  for (int i = 0; i < kFieldsBefore; ++i) TakeField(rest, ' ');
+  const auto ticks = ParseUnsigned(TakeField(rest, ' '), 10);
+  if (!ticks) return Fail(ErrorCode::kCorrupt, path + ": no start time");
+  const auto ticks_per_second = static_cast<uint64_t>(::sysconf(_SC_CLK_TCK));
+  return *ticks * (1'000'000'000 / ticks_per_second);
+}
+
+class ProcessSource : public AddressSource {
+ public:
+  explicit ProcessSource(const SymbolizeOptions& options)
+      : symbolizer_({.demangle = options.demangle}) {
+    image_.id.pid = options.pid;
+  }
+
+  // Reads the mappings; fails when the process is gone.
+  Status Read() {
+    const auto start = ReadStartNs(image_.id.pid);
+    if (!start) return Fail(start.error());
+    if (image_.id.start_ns != 0 && image_.id.start_ns != *start) {
+      return Fail(ErrorCode::kNotFound, "another process has the pid now");
+    }
+    auto mappings = ReadMaps(image_.id.pid);
+    if (!mappings) return Fail(std::move(mappings.error()));
+    image_.id.start_ns = *start;
+    image_.mappings = std::move(*mappings);
+    return {};
+  }
+
+  AddressAnswer Resolve(uint64_t address) override {
+    UserSymbol symbol = symbolizer_.Resolve(image_, {address});
+    const bool unknown = symbol.reason == Unresolved::kUnmapped ||
+                         symbol.reason == Unresolved::kNoProcess;
+    if (unknown) {
+      if (Read()) {
+        symbol = symbolizer_.Resolve(image_, {address});
+      } else {
+        symbol.reason = Unresolved::kNoProcess;
+      }
+    }
+    AddressAnswer answer;
+    answer.function = symbol.name;
+    answer.module = symbol.module;
+    if (symbol.reason != Unresolved::kNone) {
+      answer.reason = UnresolvedName(symbol.reason);
+    } else {
+      answer.symbol_start = address - symbol.symbol_offset;
+    }
+    return answer;
+  }
+
+ private:
+  Symbolizer symbolizer_;
+  ProcessImage image_;
+};
+
+SourceResult OpenProcessSource(const SymbolizeOptions& options) {
+  auto source = std::make_unique<ProcessSource>(options);
+  const auto read = source->Read();
+  if (!read) return Fail(read.error());
+  return source;
+}
+
+class KernelSource : public AddressSource {
+ public:
+  KernelSource(KernelSymbolSource symbols, Demangling demangle)
+      : symbols_(std::move(symbols)), demangle_(demangle) {}
+
+  AddressAnswer Resolve(uint64_t address) override {
+    AddressAnswer answer;
+    answer.module = "[kernel]";
+    const auto symbol = symbols_.Find({address}, buffer_);
+    if (!symbol) {
+      answer.reason =
+          UnresolvedName(symbols_.symbol_count() == 0 ? Unresolved::kNoSymbols
+                                                      : Unresolved::kNoSymbol);
+      return answer;
+    }
+    if (!symbol->module.empty()) {
+      answer.module = '[' + std::string(symbol->module) + ']';
+    }
+    answer.function = Shown(std::string(symbol->name), demangle_);
+    answer.symbol_start = symbol->start.value;
+    return answer;
+  }
+
+ private:
+  KernelSymbolSource symbols_;
+  SymbolNameBuffer buffer_;
+  Demangling demangle_;
+};
+
+SourceResult OpenKernelSource(const SymbolizeOptions& options) {
+  auto symbols = OpenKernelSymbols("/proc/kallsyms");
+  if (!symbols) return Fail(std::move(symbols.error()));
+  return std::make_unique<KernelSource>(std::move(*symbols), options.demangle);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<AddressSource>> OpenAddressSource(
+    const SymbolizeOptions& options) {
+  switch (options.source) {
+    case SymbolizeOptions::Source::kProcess:
+      return OpenProcessSource(options);
+    case SymbolizeOptions::Source::kKernel:
+      return OpenKernelSource(options);
+    case SymbolizeOptions::Source::kFile:
+      break;
+  }
+  return OpenFileSource(options);
+}
+
+}  // namespace ksym

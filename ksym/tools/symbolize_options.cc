@@ -1,0 +1,90 @@
+#include "ksym/tools/symbolize_options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "ksym/base/printable.h"
+#include "ksym/base/text.h"
+
+namespace ksym {
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  ksym-symbolize -e /bin/ls 0x4a30        an address as the file's headers count
+  ksym-symbolize -p 1234 7f1c8e0261a0     a run-time address of a process
+  ksym-symbolize -k < addresses           the kernel's, one per line
+)";
+
+// Empty, or why not.
+std::string SetAddresses(const std::vector<std::string>& texts,
+                         SymbolizeOptions& options) {
+  for (const std::string& text : texts) {
+    const auto address = ParseHexAddress(text);
+    if (!address) {
+      return fmt::format("'{}' is not a hexadecimal address", text);
+    }
+    options.addresses.push_back(*address);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<uint64_t> ParseHexAddress(std::string_view text) {
+  if (text.starts_with("0x") || text.starts_with("0X")) text.remove_prefix(2);
+  return ParseUnsigned(text, 16);
+}
+
+ParsedSymbolizeOptions ParseSymbolizeOptions(int argc,
+                                             const char* const* argv) {
+  CLI::App app("Names addresses of a file, a process or the kernel.",
+               "ksym-symbolize");
+  app.footer(kExamples);
+  app.set_version_flag("--version", "ksym-symbolize " KSYM_VERSION);
+  ParsedSymbolizeOptions parsed;
+  SymbolizeOptions& options = parsed.options;
+  std::vector<std::string> addresses;
+  auto* sources = app.add_option_group("Source");
+  sources->add_option("-e,--exe", options.file, "Name addresses of this file")
+      ->type_name("FILE");
+  auto* pid = sources->add_option("-p,--pid", options.pid,
+                                  "Name addresses of this process");
+  pid->type_name("PID")->check(CLI::Range(1u, 1u << 22));
+  bool kernel = false;
+  sources->add_flag("-k,--kernel", kernel, "Name kernel addresses");
+  sources->require_option(1);
+  bool no_demangle = false;
+  app.add_flag("--no-demangle", no_demangle,
+               "Print names as the files have them");
+  bool json = false;
+  app.add_flag("--json", json, "Print JSON");
+  app.add_option("ADDR", addresses,
+                 "Hexadecimal addresses; none: one per line of the input");
+  try {
+    app.parse(argc, argv);
+    using Source = SymbolizeOptions::Source;
+    if (pid->count() > 0) options.source = Source::kProcess;
+    if (kernel) options.source = Source::kKernel;
+    if (json) options.style = SymbolizeOptions::Style::kJson;
+    if (no_demangle) {
+      options.demangle = SymbolizerOptions::Demangle::kOff;
+    }
+    parsed.error_text = SetAddresses(addresses, options);
+  } catch (const CLI::CallForHelp&) {
+    parsed.output_text = app.help();
+  } catch (const CLI::CallForVersion& version) {
+    parsed.output_text = std::string(version.what()) + "\n";
+  } catch (const CLI::ParseError& error) {
+    parsed.error_text = error.what();
+  }
+  if (!parsed.error_text.empty()) {
+    parsed.exit_status = 2;
+    std::string line;
+    AppendPrintable(parsed.error_text, line);
+    parsed.error_text = line + " (see --help)";
+  }
+  return parsed;
+}
+
+}  // namespace ksym

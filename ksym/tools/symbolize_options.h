@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ksym/symbolizer.h"
+
+namespace ksym {
+
+struct SymbolizeOptions {
+  enum class Source : uint8_t { kFile, kProcess, kKernel };
+  enum class Style : uint8_t { kLlvm, kJson };
+
+  Source source = Source::kFile;
+  std::string file;  // of kFile
+  uint32_t pid = 0;  // of kProcess
+  SymbolizerOptions::Demangle demangle = SymbolizerOptions::Demangle::kOn;
+  Style style = Style::kLlvm;
+  std::vector<uint64_t> addresses;  // empty: read them from standard input
+};
+
+// What a command line asks for: to run with `options`, or to print a text and
+// end with a status.
+struct ParsedSymbolizeOptions {
+  SymbolizeOptions options;
+  int exit_status = 0;      // 2: usage error
+  std::string output_text;  // for standard output: help or version
+  std::string error_text;   // for standard error: one line, without newline
+  bool runs() const { return output_text.empty() && error_text.empty(); }
+};
+
+ParsedSymbolizeOptions ParseSymbolizeOptions(int argc, const char* const* argv);
+
+// An address in hexadecimal, with or without 0x.
+std::optional<uint64_t> ParseHexAddress(std::string_view text);
+
+}  // namespace ksym
