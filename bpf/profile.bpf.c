@@ -248,6 +248,7 @@ static __always_inline void send_process_hint(struct sample *s)
 {
 	struct profile_process_record hint = {
 	    .header = {.type = PROFILE_RECORD_PROCESS, .set = s->set},
+	    .time_ns = bpf_ktime_get_ns(),
 	    .start_ns = s->key.start_ns,
 	    .tgid = s->key.tgid,
 	    .exec_count = s->key.exec_count,

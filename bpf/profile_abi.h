@@ -72,11 +72,12 @@ PROFILE_ABI_ASSERT(sizeof(struct profile_stack_record) ==
  */
 struct profile_process_record {
 	struct profile_record header;
+	__u64 time_ns; /* of the sample, CLOCK_MONOTONIC */
 	__u64 start_ns;
 	__u32 tgid;
 	__u32 exec_count;
 };
-PROFILE_ABI_ASSERT(sizeof(struct profile_process_record) == 24,
+PROFILE_ABI_ASSERT(sizeof(struct profile_process_record) == 32,
 		   "profile_process_record");
 
 /* One per set and CPU. taken == sum of counts + all lost_*. */

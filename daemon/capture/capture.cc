@@ -12,12 +12,14 @@
 #include <cstring>
 #include <unordered_map>
 #include <utility>
+#include <variant>
 
 #include "daemon/capture/cpu_events.h"
 #include "daemon/capture/grace_period.h"
 #include "daemon/capture/kernel_watch.h"
 #include "daemon/capture/privileges.h"
 #include "daemon/capture/process_watch.h"
+#include "daemon/capture/side_band.h"
 #include "ksym/base/file.h"
 #include "ksym/base/text.h"
 
@@ -87,11 +89,15 @@ ksym::ProcessId ProcessOf(const profile_key& key) {
 class Capture::Impl {
  public:
   Impl(CaptureOptions options, CaptureMetadata metadata, BpfSampler sampler,
-       CpuEvents events, std::optional<KernelWatch> kernel_watch)
+       CpuEvents events, SideBand side_band)
       : metadata_(std::move(metadata)),
+        reads_processes_(options.sampler.user_stacks),
         sampler_(std::move(sampler)),
         events_(std::move(events)),
-        kernel_watch_(std::move(kernel_watch)),
+        side_band_(std::move(side_band)),
+        kernel_watch_(sampler_.watches_modules()
+                          ? KernelWatch::Modules::kTold
+                          : KernelWatch::Modules::kByUevents),
         watch_(std::move(options.on_process)) {}
 
   const CaptureMetadata& metadata() const { return metadata_; }
@@ -99,13 +105,35 @@ class Capture::Impl {
   ksym::Status Enable() {
     metadata_.start_unix_ns = NowNs(CLOCK_REALTIME);
     interval_start_ns_ = NowNs(CLOCK_MONOTONIC);
-    return events_.Enable();
+    auto enabled = events_.Enable();
+    // Sampling goes on meanwhile.
+    if (enabled && reads_processes_) watch_.ReadAll();
+    return enabled;
   }
 
   Advice Poll() {
+    TakeReports();
+    return kernel_watch_.Poll() ? Advice::kDrainSoon : Advice::kGoOn;
+  }
+
+  // What a process did before a sample was reported before the sample: with
+  // the hints taken first, the reports that are taken then go far enough.
+  void TakeReports() {
     ConsumeRing();
-    return kernel_watch_ && kernel_watch_->Poll() ? Advice::kDrainSoon
-                                                  : Advice::kGoOn;
+    for (SideBandEvent& event : side_band_.Read()) {
+      if (auto* change = std::get_if<ksym::KernelSymbolChange>(&event.report)) {
+        kernel_watch_.Add(event.time_ns, std::move(*change));
+      } else if (const auto* lost = std::get_if<LostReport>(&event.report)) {
+        kernel_watch_.TableChanged();
+        side_band_lost_ += lost->count;
+      } else {
+        watch_.Apply(std::move(event));
+      }
+    }
+    for (const auto& [id, time_ns] : std::exchange(hints_, {})) {
+      watch_.See(id, time_ns);
+    }
+    watch_.TellObserver();
   }
 
   void ConsumeRing() {
@@ -117,35 +145,34 @@ class Capture::Impl {
   ksym::Result<RawProfile> Drain() {
     if (const auto online = ReadOnlineCpus()) {
       auto followed = events_.Follow(*online);
-      if (followed && kernel_watch_) followed = kernel_watch_->Follow(*online);
+      if (followed) followed = side_band_.Follow(*online);
       if (!followed) return Fail(std::move(followed.error()));
     }
     const uint32_t set = sampler_.Flip();
     const uint64_t end_ns = NowNs(CLOCK_MONOTONIC);
     auto waited = WaitForRunningPrograms();
     if (!waited) return Fail(std::move(waited.error()));
-    ConsumeRing();
+    TakeReports();
     return TakeSet(set, end_ns);
   }
 
   ksym::Result<RawProfile> Stop() {
     events_.Disable();
     const uint64_t end_ns = NowNs(CLOCK_MONOTONIC);
-    ConsumeRing();
+    TakeReports();
     return TakeSet(sampler_.Flip(), end_ns);
   }
 
  private:
   void OnRecord(const profile_record& record, size_t bytes) {
     if (record.set >= PROFILE_SETS) return;
-    if (record.type == PROFILE_RECORD_MODULE && kernel_watch_) {
-      kernel_watch_->ModuleChanged();
-    }
+    if (record.type == PROFILE_RECORD_MODULE) kernel_watch_.TableChanged();
     if (record.type == PROFILE_RECORD_PROCESS &&
         bytes >= sizeof(profile_process_record)) {
       const auto& process =
           reinterpret_cast<const profile_process_record&>(record);
-      watch_.See({process.tgid, process.exec_count, process.start_ns});
+      hints_.push_back({{process.tgid, process.exec_count, process.start_ns},
+                        process.time_ns});
     } else if (record.type == PROFILE_RECORD_STACK) {
       const auto& stack = reinterpret_cast<const profile_stack_record&>(record);
       if (bytes < PROFILE_STACK_RECORD_BYTES(stack.depth)) return;
@@ -165,11 +192,11 @@ class Capture::Impl {
     auto cleared = sampler_.ClearStacks(set);
     if (!cleared) return Fail(std::move(cleared.error()));
     stacks_[set].clear();
-    watch_.EndInterval();
+    watch_.EndInterval(end_ns);
     auto accounted = Account(set, profile);
     if (!accounted) return Fail(std::move(accounted.error()));
     DescribeInterval(end_ns, profile);
-    if (kernel_watch_) kernel_watch_->EndInterval(end_ns, profile);
+    kernel_watch_.EndInterval(end_ns, profile);
     return profile;
   }
 
@@ -189,8 +216,11 @@ class Capture::Impl {
                         .count = count};
     if (key.user_stack >= kFirstStackId) {
       const auto& frames = profile.stacks.at(key.user_stack).frames;
-      const auto* image = watch_.ImageFor(sample.process, frames);
-      if (image != nullptr) profile.images[sample.process] = *image;
+      ProcessWatch::Answer answer = watch_.Find(sample.process, frames);
+      sample.process = answer.id;
+      if (answer.known) {
+        profile.images[answer.id] = std::move(answer.image);
+      }
     }
     profile.accounting.emitted += count;
     profile.samples.push_back(std::move(sample));
@@ -242,6 +272,7 @@ class Capture::Impl {
     const auto stats = sampler_.ReadStats(set);
     if (!stats) return Fail(stats.error());
     const profile_stats before = std::exchange(stats_[set], *stats);
+    WarnOfLostReports();
     if (stats->follow_full != before.follow_full) {
       metadata_.warnings.emplace_back(
           "too many child processes: some are not in the profile");
@@ -258,6 +289,14 @@ class Capture::Impl {
     return {};
   }
 
+  void WarnOfLostReports() {
+    if (side_band_lost_ == 0 || warned_of_lost_reports_) return;
+    warned_of_lost_reports_ = true;
+    metadata_.warnings.emplace_back(
+        "reports of mapped files were lost: processes that ended at once may "
+        "lack names");
+  }
+
   void DescribeInterval(uint64_t end_ns, RawProfile& profile) {
     metadata_.cpus = FormatCpuList(events_.cpus());
     profile.metadata = metadata_;
@@ -268,10 +307,19 @@ class Capture::Impl {
   }
 
   CaptureMetadata metadata_;
+  bool reads_processes_;
   BpfSampler sampler_;
-  CpuEvents events_;                         // after the sampler: closed first
-  std::optional<KernelWatch> kernel_watch_;  // with kernel stacks only
+  CpuEvents events_;  // after the sampler: closed first
+  SideBand side_band_;
+  KernelWatch kernel_watch_;
   ProcessWatch watch_;
+  struct Hint {
+    ksym::ProcessId id;
+    uint64_t time_ns = 0;
+  };
+  std::vector<Hint> hints_;
+  uint64_t side_band_lost_ = 0;
+  bool warned_of_lost_reports_ = false;
   // Frames that came through the ring, by set.
   std::array<std::unordered_map<StackId, RawStack>, PROFILE_SETS> stacks_;
   std::array<profile_stats, PROFILE_SETS> stats_ = {};
@@ -338,17 +386,13 @@ ksym::Result<Capture> Capture::Start(CaptureOptions options) {
       options.cpus, sampler->program_fd());
   auto followed = events.Follow(*online);
   if (!followed) return Fail(std::move(followed.error()));
-  std::optional<KernelWatch> kernel_watch;
-  if (config.kernel_stacks) {
-    auto watch = KernelWatch::Start(
-        *online, sampler->watches_modules() ? KernelWatch::Modules::kTold
-                                            : KernelWatch::Modules::kByUevents);
-    if (!watch) return Fail(std::move(watch.error()));
-    kernel_watch.emplace(std::move(*watch));
-  }
+  SideBand side_band({.kernel_symbols = config.kernel_stacks,
+                      .processes = config.user_stacks});
+  followed = side_band.Follow(*online);
+  if (!followed) return Fail(std::move(followed.error()));
   return Capture(std::make_unique<Impl>(std::move(options), std::move(metadata),
                                         std::move(*sampler), std::move(events),
-                                        std::move(kernel_watch)));
+                                        std::move(side_band)));
 }
 
 const CaptureMetadata& Capture::metadata() const { return impl_->metadata(); }

@@ -4,11 +4,9 @@
 #include <optional>
 #include <vector>
 
-#include "daemon/capture/cpu_list.h"
 #include "daemon/capture/module_uevents.h"
-#include "daemon/capture/side_band.h"
 #include "daemon/profile/raw_profile.h"
-#include "ksym/base/result.h"
+#include "ksym/kernel/kernel_symbol_change.h"
 
 namespace profd {
 
@@ -17,27 +15,26 @@ namespace profd {
 class KernelWatch {
  public:
   enum class Modules : uint8_t { kTold, kByUevents };
-  // kTold: somebody else calls ModuleChanged().
-  static ksym::Result<KernelWatch> Start(const CpuList& online,
-                                         Modules modules);
+  // kTold: somebody else calls TableChanged().
+  explicit KernelWatch(Modules modules);
 
-  ksym::Status Follow(const CpuList& online) {
-    return side_band_.Follow(online);
-  }
-  void ModuleChanged() { stale_ = true; }
+  void Add(uint64_t time_ns, ksym::KernelSymbolChange change);
+  // In a way that is not known: a module, or reports that were lost.
+  void TableChanged() { stale_ = true; }
 
-  // Takes new reports in. True when there is something that should end the
-  // running interval.
+  // True when there is something that should end the running interval.
   bool Poll();
   // Moves the changes up to that time (CLOCK_MONOTONIC) into the profile.
   void EndInterval(uint64_t time_ns, RawProfile& profile);
 
  private:
-  explicit KernelWatch(SideBand side_band) : side_band_(std::move(side_band)) {}
+  struct Pending {
+    uint64_t time_ns = 0;
+    ksym::KernelSymbolChange change;
+  };
 
-  SideBand side_band_;
   std::optional<ModuleUevents> uevents_;
-  std::vector<SideBandEvent> pending_;
+  std::vector<Pending> pending_;  // by time
   bool stale_ = false;
 };
 

@@ -12,22 +12,26 @@
 #include <cstring>
 #include <utility>
 
-#include "ksym/base/byte_reader.h"
+#include "ksym/base/unique_fd.h"
 
 namespace profd {
 namespace {
 
-// What sample_id_all appends to each record for SAMPLE_TID | SAMPLE_TIME.
-constexpr size_t kSampleIdBytes = 16;
-
-perf_event_attr DummyAttributes() {
+perf_event_attr Attributes(SideBand::Options options) {
   perf_event_attr attr = {};
   attr.size = sizeof(attr);
   attr.type = PERF_TYPE_SOFTWARE;
   attr.config = PERF_COUNT_SW_DUMMY;
   attr.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME;
   attr.sample_id_all = 1;
-  attr.ksymbol = 1;
+  attr.ksymbol = options.kernel_symbols ? 1 : 0;
+  if (options.processes) {
+    attr.mmap = 1;
+    attr.mmap2 = 1;
+    attr.comm = 1;
+    attr.comm_exec = 1;
+    attr.task = 1;
+  }
   attr.use_clockid = 1;
   attr.clockid = CLOCK_MONOTONIC;
   attr.watermark = 1;
@@ -35,49 +39,14 @@ perf_event_attr DummyAttributes() {
   return attr;
 }
 
-uint64_t TimeOf(std::span<const std::byte> record) {
-  ksym::ByteReader reader(record.last(kSampleIdBytes));
-  reader.Read<uint64_t>();  // pid, tid
-  return reader.Read<uint64_t>();
-}
-
 }  // namespace
-
-std::optional<SideBandEvent> ParseSideBandRecord(
-    std::span<const std::byte> record) {
-  if (record.size() < sizeof(perf_event_header) + kSampleIdBytes) {
-    return std::nullopt;
-  }
-  ksym::ByteReader reader(record.first(record.size() - kSampleIdBytes));
-  const auto type = reader.Read<uint32_t>();
-  reader.Read<uint32_t>();  // misc, size
-  SideBandEvent event;
-  event.time_ns = TimeOf(record);
-  if (type == PERF_RECORD_LOST) {
-    reader.Read<uint64_t>();  // id
-    event.kind = SideBandEvent::Kind::kLost;
-    event.lost = reader.Read<uint64_t>();
-    return reader.ok() ? std::optional(std::move(event)) : std::nullopt;
-  }
-  if (type != PERF_RECORD_KSYMBOL) return std::nullopt;
-  event.address = reader.Read<uint64_t>();
-  event.size = reader.Read<uint32_t>();
-  event.is_bpf = reader.Read<uint16_t>() == PERF_RECORD_KSYMBOL_TYPE_BPF;
-  const auto flags = reader.Read<uint16_t>();
-  event.kind = (flags & PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER) != 0
-                   ? SideBandEvent::Kind::kSymbolRemoved
-                   : SideBandEvent::Kind::kSymbolAdded;
-  if (!reader.ok()) return std::nullopt;
-  const std::string_view name = reader.ReadString(reader.remaining());
-  event.name = name.substr(0, name.find('\0'));
-  return event;
-}
 
 // The memory of one ring buffer; see perf_event_open(2), "MMAP layout".
 class SideBand::Ring {
  public:
-  static ksym::Result<std::unique_ptr<Ring>> Open(uint32_t cpu) {
-    perf_event_attr attr = DummyAttributes();
+  static ksym::Result<std::unique_ptr<Ring>> Open(Options options,
+                                                  uint32_t cpu) {
+    perf_event_attr attr = Attributes(options);
     ksym::UniqueFd fd(static_cast<int>(
         ::syscall(SYS_perf_event_open, &attr, /*pid=*/-1, static_cast<int>(cpu),
                   /*group_fd=*/-1, PERF_FLAG_FD_CLOEXEC)));
@@ -104,9 +73,8 @@ class SideBand::Ring {
       if (header.size < sizeof(header) || header.size > head - tail) break;
       record.resize(header.size);
       Copy(tail, record);
-      if (auto event = ParseSideBandRecord(record)) {
-        events.push_back(std::move(*event));
-      }
+      SideBandEvent event = ParseSideBandRecord(record);
+      if (event.report.index() != 0) events.push_back(std::move(event));
       tail += header.size;
     }
     __atomic_store_n(&page()->data_tail, tail, __ATOMIC_RELEASE);
@@ -134,7 +102,7 @@ class SideBand::Ring {
   size_t page_;
 };
 
-SideBand::SideBand() = default;
+SideBand::SideBand(Options options) : options_(options) {}
 SideBand::~SideBand() = default;
 SideBand::SideBand(SideBand&&) noexcept = default;
 SideBand& SideBand::operator=(SideBand&&) noexcept = default;
@@ -148,7 +116,7 @@ ksym::Status SideBand::Follow(const CpuList& online) {
   });
   for (const uint32_t cpu : online) {
     if (rings_.contains(cpu)) continue;
-    auto ring = Ring::Open(cpu);
+    auto ring = Ring::Open(options_, cpu);
     if (!ring) {
       // The CPU went away again.
       if (ring.error().code() == ksym::ErrorCode::kNotFound) continue;

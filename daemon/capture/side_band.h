@@ -4,49 +4,70 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "daemon/capture/cpu_list.h"
 #include "ksym/base/result.h"
-#include "ksym/base/unique_fd.h"
+#include "ksym/kernel/kernel_symbol_change.h"
+#include "ksym/process/process_image.h"
 
 namespace profd {
 
-// What the kernel reports beside the samples, in the order it happened.
+// What the kernel reports beside the samples. Ids are thread group ids.
+struct ForkReport {
+  uint32_t parent = 0;
+  uint32_t child = 0;  // the same as the parent: a thread started
+  friend bool operator==(const ForkReport&, const ForkReport&) = default;
+};
+struct ExecReport {
+  uint32_t pid = 0;
+  friend bool operator==(const ExecReport&, const ExecReport&) = default;
+};
+struct MapReport {
+  uint32_t pid = 0;
+  ksym::Mapping mapping;
+  friend bool operator==(const MapReport&, const MapReport&) = default;
+};
+struct ExitReport {
+  uint32_t pid = 0;  // of one thread of it
+  friend bool operator==(const ExitReport&, const ExitReport&) = default;
+};
+// Records that did not fit the ring.
+struct LostReport {
+  uint64_t count = 0;
+  friend bool operator==(const LostReport&, const LostReport&) = default;
+};
+
 struct SideBandEvent {
-  enum class Kind : uint8_t {
-    kSymbolAdded,    // a BPF program, trampoline or kprobe slot appeared
-    kSymbolRemoved,  // and went
-    kLost,           // `lost` records did not fit the ring
-  };
-  Kind kind = Kind::kLost;
   uint64_t time_ns = 0;  // CLOCK_MONOTONIC
-  uint64_t address = 0;
-  uint64_t size = 0;
-  std::string name;
-  bool is_bpf = false;  // else out of line: kprobes, ftrace
-  uint64_t lost = 0;
+  std::variant<std::monostate, ksym::KernelSymbolChange, ForkReport, ExecReport,
+               MapReport, ExitReport, LostReport>
+      report;
 
   friend bool operator==(const SideBandEvent&, const SideBandEvent&) = default;
 };
 
-// Decodes one PERF_RECORD_KSYMBOL or PERF_RECORD_LOST with the sample_id that
-// SideBand asks for (perf_event_open(2)); nothing for other types and for
-// records that are too short for what they claim.
-std::optional<SideBandEvent> ParseSideBandRecord(
-    std::span<const std::byte> record);
+// Decodes one record with the sample_id that SideBand asks for
+// (perf_event_open(2), "MMAP layout"). The report is empty for types that are
+// of no interest and for records too short for what they claim.
+SideBandEvent ParseSideBandRecord(std::span<const std::byte> record);
 
 // One dummy event per CPU whose ring receives those records. Needs
 // CAP_PERFMON. Nothing is woken up: read it on a timer.
 class SideBand {
  public:
-  // 64 KiB a CPU hold about 700 records.
-  static constexpr size_t kRingBytes = 64 * 1024;
+  // What an unprivileged user may lock per CPU (perf_event_mlock_kb); holds
+  // the records of some 400 short processes.
+  static constexpr size_t kRingBytes = 256 * 1024;
 
-  SideBand();
+  struct Options {
+    bool kernel_symbols = true;
+    bool processes = true;
+  };
+  explicit SideBand(Options options);
   ~SideBand();
   SideBand(SideBand&&) noexcept;
   SideBand& operator=(SideBand&&) noexcept;
@@ -59,6 +80,7 @@ class SideBand {
 
  private:
   class Ring;
+  Options options_;
   std::map<uint32_t, std::unique_ptr<Ring>> rings_;
   std::vector<SideBandEvent> of_closed_rings_;
 };

@@ -67,7 +67,7 @@ void KernelNames::BeginInterval(const RawProfile& interval) {
 }
 
 void KernelNames::ReadAgainIfDue() {
-  if (!follows_running_kernel_ || !stale_ ||
+  if (!timeline_ || !follows_running_kernel_ || !stale_ ||
       Clock::now() - last_read_ < kReadAtMostEvery) {
     return;
   }

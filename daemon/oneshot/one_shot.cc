@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -179,7 +180,7 @@ class CaptureRun {
     if (!opened) return opened;
     auto signals = StopSignals::Install();
     if (!signals) return Fail(std::move(signals.error()));
-    signals_.emplace(std::move(*signals));
+    signals_ = std::make_unique<StopSignals>(std::move(*signals));
     auto prepared = PrepareCommand();
     if (!prepared) return prepared;
 
@@ -188,18 +189,26 @@ class CaptureRun {
     };
     auto capture = Capture::Start(options_.capture);
     if (!capture) return Fail(std::move(capture.error()));
-    capture_.emplace(std::move(*capture));
+    capture_ = std::make_unique<Capture>(std::move(*capture));
     auto enabled = capture_->Enable();
     if (!enabled) return enabled;
     begin_ = Clock::now();
+    if (options_.duration) {
+      end_ = begin_ +
+             std::chrono::duration_cast<Clock::duration>(*options_.duration);
+    }
     metadata_ = capture_->metadata();
     if (command_) {
       auto gone = command_->Go();
       if (!gone) return gone;
     }
     progress_.Say(StartLine(options_, metadata_));
-    for (const uint32_t id : *missing) {
-      metadata_.warnings.push_back(fmt::format("there is no {}", id));
+    if (!missing->empty()) {
+      metadata_.warnings.push_back(
+          fmt::format("there is no {}{}", missing->front(),
+                      missing->size() > 1
+                          ? fmt::format(" nor {} others", missing->size() - 1)
+                          : ""));
     }
     for (const std::string& warning : metadata_.warnings) {
       progress_.Say("warning: " + warning);
@@ -210,11 +219,11 @@ class CaptureRun {
   Status OpenFiles() {
     auto report = ReportFile::Open(options_.output_path);
     if (!report) return Fail(std::move(report.error()));
-    report_file_.emplace(std::move(*report));
+    report_file_ = std::make_unique<ReportFile>(std::move(*report));
     if (options_.raw_path.empty()) return {};
     auto raw = ReportFile::Open(options_.raw_path);
     if (!raw) return Fail(std::move(raw.error()));
-    raw_file_.emplace(std::move(*raw));
+    raw_file_ = std::make_unique<ReportFile>(std::move(*raw));
     return {};
   }
 
@@ -226,7 +235,7 @@ class CaptureRun {
         options_.command, report_on_stdout ? Command::Stdout::kToStderr
                                            : Command::Stdout::kInherit);
     if (!command) return Fail(std::move(command.error()));
-    command_.emplace(std::move(*command));
+    command_ = std::make_unique<Command>(std::move(*command));
     SamplerConfig& sampler = options_.capture.sampler;
     sampler.pids = {static_cast<uint32_t>(command_->pid())};
     sampler.follow_children = true;
@@ -254,29 +263,23 @@ class CaptureRun {
     auto next_drain = begin_ + kDrainPeriod;
     for (;;) {
       const auto now = Clock::now();
-      auto wake = now + kPollPeriod;
-      if (options_.duration) wake = std::min(wake, End());
+      const auto wake = std::min(now + Clock::duration(kPollPeriod), end_);
       const auto event =
           signals_->Wait(std::max(wake - now, Clock::duration(0)));
       if (event == StopSignals::Event::kStop || CommandEnded()) return {};
-      if (options_.duration && Clock::now() >= End()) return {};
+      if (Clock::now() >= end_) return {};
       const auto advice = capture_->Poll();
       if (advice == Capture::Advice::kGoOn && Clock::now() < next_drain) {
         continue;
       }
       // Draining sleeps; the last part is taken when sampling has stopped.
-      if (options_.duration && End() - Clock::now() < kLastDrain) continue;
+      if (end_ - Clock::now() < kLastDrain) continue;
       auto raw = capture_->Drain();
       if (!raw) return Fail(std::move(raw.error()));
       Take(std::move(*raw));
       next_drain = std::max(next_drain + kDrainPeriod, Clock::now());
       ShowProgress();
     }
-  }
-
-  Clock::time_point End() const {
-    return begin_ +
-           std::chrono::duration_cast<Clock::duration>(*options_.duration);
   }
 
   bool CommandEnded() {
@@ -360,13 +363,15 @@ class CaptureRun {
   CaptureMetadata metadata_;
   Accounting taken_;
   RawCapture raw_capture_;
-  std::optional<ReportFile> report_file_;
-  std::optional<ReportFile> raw_file_;
-  std::optional<StopSignals> signals_;
-  std::optional<Command> command_;
+  // Made in Begin(), in this order.
+  std::unique_ptr<ReportFile> report_file_;
+  std::unique_ptr<ReportFile> raw_file_;
+  std::unique_ptr<StopSignals> signals_;
+  std::unique_ptr<Command> command_;
   std::string command_end_;
-  std::optional<Capture> capture_;
+  std::unique_ptr<Capture> capture_;
   Clock::time_point begin_;
+  Clock::time_point end_ = Clock::time_point::max();
 };
 
 Result<int> Replay(const ProfileOptions& options) {

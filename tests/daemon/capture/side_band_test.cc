@@ -4,7 +4,9 @@
 #include <linux/perf_event.h>
 
 #include <cstring>
+#include <span>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "daemon/capture/module_uevents.h"
@@ -53,41 +55,118 @@ std::vector<std::byte> SymbolRecord(uint16_t flags) {
       .Finish();
 }
 
+template <typename Report>
+const Report* As(const SideBandEvent& event) {
+  return std::get_if<Report>(&event.report);
+}
+
+perf_event_header Header(uint32_t type, uint16_t misc = 0) {
+  return {.type = type, .misc = misc, .size = 0};
+}
+
+// What sample_id_all appends: pid and tid, time.
+std::vector<std::byte> Finish(RecordBuilder& builder, uint64_t time_ns) {
+  return builder.Add(uint64_t{0}).Add(time_ns).Finish();
+}
+
 // A program that is loaded, with all its fields.
 TEST(SideBandTest, ParsesAnAddedSymbol) {
-  const auto event = ParseSideBandRecord(SymbolRecord(0));
-  ASSERT_TRUE(event);
-  EXPECT_EQ(*event, (SideBandEvent{.kind = SideBandEvent::Kind::kSymbolAdded,
-                                   .time_ns = 777,
-                                   .address = 0xffffffffc0001000,
-                                   .size = 0x123,
-                                   .name = "bpf_prog_0123456789abcdef_name",
-                                   .is_bpf = true,
-                                   .lost = 0}));
+  const SideBandEvent event = ParseSideBandRecord(SymbolRecord(0));
+  EXPECT_EQ(event.time_ns, 777u);
+  const auto* change = As<ksym::KernelSymbolChange>(event);
+  ASSERT_NE(change, nullptr);
+  EXPECT_EQ(*change, (ksym::KernelSymbolChange{
+                         .kind = ksym::KernelSymbolChange::Kind::kAdded,
+                         .start = ksym::Address{0xffffffffc0001000},
+                         .size = 0x123,
+                         .name = "bpf_prog_0123456789abcdef_name",
+                         .module = "bpf"}));
 }
 
 // The flag tells one that goes.
 TEST(SideBandTest, ParsesARemovedSymbol) {
-  const auto event =
+  const SideBandEvent event =
       ParseSideBandRecord(SymbolRecord(PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER));
-  ASSERT_TRUE(event);
-  EXPECT_EQ(event->kind, SideBandEvent::Kind::kSymbolRemoved);
+  const auto* change = As<ksym::KernelSymbolChange>(event);
+  ASSERT_NE(change, nullptr);
+  EXPECT_EQ(change->kind, ksym::KernelSymbolChange::Kind::kRemoved);
+}
+
+// Forks and exits name thread groups.
+TEST(SideBandTest, ParsesForkAndExit) {
+  for (const uint32_t type : {PERF_RECORD_FORK, PERF_RECORD_EXIT}) {
+    RecordBuilder builder;
+    builder.Add(Header(type))
+        .Add(uint32_t{20})  // pid
+        .Add(uint32_t{10})  // ppid
+        .Add(uint32_t{21})  // tid
+        .Add(uint32_t{11})  // ptid
+        .Add(uint64_t{5});  // time
+    const SideBandEvent event = ParseSideBandRecord(Finish(builder, 6));
+    EXPECT_EQ(event.time_ns, 6u);
+    if (type == PERF_RECORD_FORK) {
+      const auto* fork = As<ForkReport>(event);
+      ASSERT_NE(fork, nullptr);
+      EXPECT_EQ(*fork, (ForkReport{.parent = 10, .child = 20}));
+    } else {
+      const auto* exit = As<ExitReport>(event);
+      ASSERT_NE(exit, nullptr);
+      EXPECT_EQ(exit->pid, 20u);
+    }
+  }
+}
+
+// A new command name is an exec only if the kernel says so.
+TEST(SideBandTest, TellsExecFromRename) {
+  for (const auto misc : {uint16_t{0}, uint16_t{PERF_RECORD_MISC_COMM_EXEC}}) {
+    RecordBuilder builder;
+    builder.Add(Header(PERF_RECORD_COMM, misc))
+        .Add(uint32_t{20})
+        .Add(uint32_t{20})
+        .AddText("name", 8);
+    const SideBandEvent event = ParseSideBandRecord(Finish(builder, 6));
+    EXPECT_EQ(As<ExecReport>(event) != nullptr, misc != 0);
+  }
+}
+
+// A mapping has all its fields; the name of anonymous memory is none.
+TEST(SideBandTest, ParsesMappings) {
+  for (const char* name : {"/usr/lib/libc.so.6", "//anon"}) {
+    RecordBuilder builder;
+    builder.Add(Header(PERF_RECORD_MMAP2))
+        .Add(uint32_t{20})
+        .Add(uint32_t{21})
+        .Add(uint64_t{0x7f0000001000})
+        .Add(uint64_t{0x2000})
+        .Add(uint64_t{0x3000})
+        .Add(uint32_t{8})
+        .Add(uint32_t{1})
+        .Add(uint64_t{1234})
+        .Add(uint64_t{99})
+        .Add(uint64_t{0x500000002})
+        .AddText(name, 24);
+    const SideBandEvent event = ParseSideBandRecord(Finish(builder, 6));
+    const auto* map = As<MapReport>(event);
+    ASSERT_NE(map, nullptr);
+    EXPECT_EQ(map->pid, 20u);
+    EXPECT_EQ(map->mapping.start, ksym::Address{0x7f0000001000});
+    EXPECT_EQ(map->mapping.end, ksym::Address{0x7f0000003000});
+    EXPECT_EQ(map->mapping.file_offset, ksym::FileOffset{0x3000});
+    EXPECT_EQ(map->mapping.device_major, 8u);
+    EXPECT_EQ(map->mapping.device_minor, 1u);
+    EXPECT_EQ(map->mapping.inode, 1234u);
+    EXPECT_EQ(map->mapping.path, name[1] == '/' ? "" : name);
+  }
 }
 
 // Lost records are reported with their number.
 TEST(SideBandTest, ParsesLostRecords) {
-  const auto event = ParseSideBandRecord(
-      RecordBuilder()
-          .Add(
-              perf_event_header{.type = PERF_RECORD_LOST, .misc = 0, .size = 0})
-          .Add(uint64_t{1})
-          .Add(uint64_t{42})
-          .Add(uint64_t{0})
-          .Add(uint64_t{5})
-          .Finish());
-  ASSERT_TRUE(event);
-  EXPECT_EQ(event->kind, SideBandEvent::Kind::kLost);
-  EXPECT_EQ(event->lost, 42u);
+  RecordBuilder builder;
+  builder.Add(Header(PERF_RECORD_LOST)).Add(uint64_t{1}).Add(uint64_t{42});
+  const SideBandEvent event = ParseSideBandRecord(Finish(builder, 5));
+  const auto* lost = As<LostReport>(event);
+  ASSERT_NE(lost, nullptr);
+  EXPECT_EQ(lost->count, 42u);
 }
 
 // Other types, and records that are cut off before their fixed part's end, are
@@ -96,11 +175,13 @@ TEST(SideBandTest, IgnoresOtherAndShortRecords) {
   const std::vector<std::byte> record = SymbolRecord(0);
   constexpr size_t kFixedBytes = 8 + 16 + 16;
   for (size_t size = 0; size < kFixedBytes; ++size) {
-    EXPECT_FALSE(ParseSideBandRecord(std::span(record).first(size))) << size;
+    EXPECT_EQ(ParseSideBandRecord(std::span(record).first(size)).report.index(),
+              0u)
+        << size;
   }
   std::vector<std::byte> other = record;
-  other[0] = std::byte{PERF_RECORD_FORK};
-  EXPECT_FALSE(ParseSideBandRecord(other));
+  other[0] = std::byte{PERF_RECORD_THROTTLE};
+  EXPECT_EQ(ParseSideBandRecord(other).report.index(), 0u);
 }
 
 // Only the kernel's messages about modules themselves count.
