@@ -26,10 +26,14 @@ class ProcessFilterTest(harness.E2eTest):
         self.assertEqual(document.pids(), {spin.pid})
 
     def test_absent_pid(self):
-        # A process that does not exist gives an empty report, not an error.
-        run = self.profile("-p", 4_000_000, 0.3)
-        self.assertEqual(run.stdout, b"")
-        self.assertEqual(run.summary(), (0, 0, 0))
+        # A process that does not exist is an error at once; one of several is
+        # a warning.
+        run = self.profile_raw("-p", 4_000_000, 30)
+        self.assert_failure(run, "4000000")
+        spin = self.workload("spin")
+        run = self.profile("-p", "4000000,4000001,%d" % spin.pid, 0.3)
+        self.assertEqual(len(run.warnings), 1, str(run))
+        self.assertIn("4000000", run.warnings[0])
 
     def test_tids(self):
         # -L takes the named threads and no other thread of their process.

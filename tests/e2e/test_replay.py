@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import time
 
 import harness
 
@@ -138,7 +139,9 @@ class ReplayTest(harness.E2eTest):
 
     def test_strict(self):
         # --strict asks what the capture lost.
-        self.profile("-p", 4_000_000, "--raw", self.raw, 0.2)
+        asleep = self.start(["sleep", "1000"])
+        time.sleep(0.3)
+        self.profile("-p", asleep.pid, "--raw", self.raw, 0.2)
         self.profile("--strict", "--replay", self.raw)
         self.profile(*self.filter, "--max-stack-depth", 5, "--raw", self.raw,
                      1)
