@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "ksym/base/text.h"
+
 namespace ksym {
 namespace {
 
@@ -92,7 +94,8 @@ Status WriteAll(int fd, std::string_view bytes) {
   return {};
 }
 
-Status ForEachLine(int fd, const std::function<bool(std::string_view)>& line) {
+Status ForEachBlockOfLines(int fd,
+                           const std::function<bool(std::string_view)>& lines) {
   std::vector<char> block(kBlockBytes);
   size_t used = 0;  // bytes of an unfinished line at the front of the block
   for (;;) {
@@ -100,19 +103,28 @@ Status ForEachLine(int fd, const std::function<bool(std::string_view)>& line) {
     const ssize_t n = ReadRetry(fd, block.data() + used, block.size() - used);
     if (n < 0) return FailErrno(errno, "read");
     if (n == 0) break;
-    const char* begin = block.data();
-    const char* scan = begin + used;
-    const char* end = scan + n;
-    while (const auto* newline = static_cast<const char*>(
-               std::memchr(scan, '\n', static_cast<size_t>(end - scan)))) {
-      if (!line({begin, static_cast<size_t>(newline - begin)})) return {};
-      begin = scan = newline + 1;
+    const std::string_view added(block.data() + used, static_cast<size_t>(n));
+    const size_t last = added.rfind('\n');
+    if (last == std::string_view::npos) {
+      used += added.size();
+      continue;
     }
-    used = static_cast<size_t>(end - begin);
-    std::memmove(block.data(), begin, used);
+    const size_t whole = used + last + 1;
+    if (!lines({block.data(), whole})) return {};
+    used = added.size() - last - 1;
+    std::memmove(block.data(), block.data() + whole, used);
   }
-  if (used > 0) line({block.data(), used});
+  if (used > 0) lines({block.data(), used});
   return {};
+}
+
+Status ForEachLine(int fd, const std::function<bool(std::string_view)>& line) {
+  return ForEachBlockOfLines(fd, [&](std::string_view lines) {
+    while (!lines.empty()) {
+      if (!line(TakeField(lines, '\n'))) return false;
+    }
+    return true;
+  });
 }
 
 AtomicFile::AtomicFile(std::string path, std::string temporary_path,

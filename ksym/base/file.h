@@ -31,6 +31,12 @@ Status WriteAll(int fd, std::string_view bytes);
 // to stop early. Lines of any length; memory is the longest line plus a block.
 Status ForEachLine(int fd, const std::function<bool(std::string_view)>& line);
 
+// The same with as many whole lines at once as a block has, for callers to
+// which a call per line is too much: each line with its newline, but the last
+// one of a file that does not end with one. Never empty.
+Status ForEachBlockOfLines(int fd,
+                           const std::function<bool(std::string_view)>& lines);
+
 // A file that appears under its name whole or not at all: written to a
 // temporary file beside it, then renamed. Without Commit() the temporary file
 // is removed. Mode 0666 less the umask. The target's directory must exist.
