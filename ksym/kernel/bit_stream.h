@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 namespace ksym {
@@ -35,32 +36,63 @@ inline uint32_t PeekBits(const std::byte* bytes, uint64_t position,
   return static_cast<uint32_t>(window >> (32 - count));
 }
 
+// Appends bits to bytes that a caller may hand in and takes back, so that a
+// stream need not be copied to where it belongs.
 class BitWriter {
  public:
+  BitWriter() = default;
+  // Starts after the bytes.
+  explicit BitWriter(std::vector<std::byte> bytes)
+      : bytes_(std::move(bytes)), used_(bytes_.size()) {}
+
+  // Room for so many bits more.
+  void Reserve(uint64_t bits) {
+    bytes_.resize(used_ + bits / 8 + 2 * sizeof(uint64_t));
+  }
+
   // Appends the low `count` (0..32) bits of `value`, most significant first.
   void Write(uint32_t value, unsigned count) {
     pending_ = (pending_ << count) | value;
     pending_bits_ += count;
-    while (pending_bits_ >= 8) {
-      pending_bits_ -= 8;
-      bytes_.push_back(static_cast<std::byte>(pending_ >> pending_bits_));
+    if (pending_bits_ >= 32) {
+      pending_bits_ -= 32;
+      Put(static_cast<uint32_t>(pending_ >> pending_bits_));
     }
   }
 
   // Fills the last byte with zero bits.
-  void Align() {
-    if (pending_bits_ != 0) Write(0, 8 - pending_bits_);
+  void Align() { Write(0, -pending_bits_ % 8); }
+
+  // From the first byte on, also of those handed in; whole ones after Align().
+  size_t byte_count() const { return used_ + pending_bits_ / 8; }
+  uint64_t bit_count() const { return uint64_t{used_} * 8 + pending_bits_; }
+
+  // Everything, the last byte filled up. The writer is used up.
+  std::vector<std::byte> Take() && {
+    Align();
+    const size_t size = byte_count();
+    if (pending_bits_ > 0) {
+      Put(static_cast<uint32_t>(pending_ << (32 - pending_bits_)));
+    }
+    bytes_.resize(size);
+    return std::move(bytes_);
   }
 
-  // Whole bytes written; call Align() before.
-  const std::vector<std::byte>& bytes() const { return bytes_; }
-  size_t byte_count() const { return bytes_.size(); }
-  uint64_t bit_count() const { return bytes_.size() * 8 + pending_bits_; }
-
  private:
+  void Put(uint32_t word) {
+    if (bytes_.size() - used_ < sizeof word) [[unlikely]] {
+      // Doubling would hold three times the stream while it is copied.
+      bytes_.resize(used_ + used_ / 4 + 4096);
+    }
+    word = __builtin_bswap32(word);
+    std::memcpy(bytes_.data() + used_, &word, sizeof word);
+    used_ += sizeof word;
+  }
+
   uint64_t pending_ = 0;
   unsigned pending_bits_ = 0;
   std::vector<std::byte> bytes_;
+  size_t used_ = 0;
 };
 
 }  // namespace ksym

@@ -1,5 +1,7 @@
 #include "ksym/kernel/kallsyms_reader.h"
 
+#include <array>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
@@ -12,20 +14,25 @@ namespace {
 
 constexpr size_t kMaxAddressDigits = 16;
 
-int HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
+// The value of each character as a hexadecimal digit, or kNoDigit.
+constexpr uint8_t kNoDigit = 0xff;
+constexpr auto kHexDigits = [] {
+  std::array<uint8_t, 256> digits = {};
+  digits.fill(kNoDigit);
+  for (uint8_t i = 0; i < 10; ++i) digits[size_t{'0'} + i] = i;
+  for (uint8_t i = 0; i < 6; ++i) {
+    digits[size_t{'a'} + i] = digits[size_t{'A'} + i] = uint8_t(10 + i);
+  }
+  return digits;
+}();
 
 // Takes the digits off the front; returns how many there were.
 size_t TakeHex(std::string_view& text, uint64_t& value) {
   size_t digits = 0;
   for (; digits < text.size() && digits <= kMaxAddressDigits; ++digits) {
-    const int digit = HexDigit(text[digits]);
-    if (digit < 0) break;
-    value = value << 4 | static_cast<uint64_t>(digit);
+    const uint8_t digit = kHexDigits[static_cast<uint8_t>(text[digits])];
+    if (digit == kNoDigit) break;
+    value = value << 4 | digit;
   }
   text.remove_prefix(digits);
   return digits;
@@ -93,34 +100,10 @@ KallsymsLineKind ParseKallsymsLine(std::string_view text, KallsymsLine* line,
   return KallsymsLineKind::kSymbol;
 }
 
-Status ReadKallsyms(int fd, KallsymsReport& report,
-                    const std::function<Status(const KallsymsLine&)>& symbol) {
-  Status status;
-  const auto take = [&](std::string_view text) {
-    ++report.lines;
-    KallsymsLine line;
-    std::string_view reason;
-    switch (ParseKallsymsLine(text, &line, &reason)) {
-      case KallsymsLineKind::kUndefined:
-        ++report.undefined;
-        return true;
-      case KallsymsLineKind::kMalformed:
-        if (report.malformed++ == 0) {
-          report.first_malformed_line = report.lines;
-          report.first_malformed_reason = reason;
-        }
-        return true;
-      case KallsymsLineKind::kSymbol:
-        break;
-    }
-    ++report.symbols;
-    if (line.address.value == 0) ++report.zero_addresses;
-    status = symbol(line);
-    return status.has_value();
-  };
-  const auto read = ForEachLine(fd, take);
-  if (!status) return status;
-  if (!read) return read;
+namespace {
+
+// What the whole listing says about itself.
+Status CheckReport(const KallsymsReport& report) {
   if (report.symbols > 0 && report.zero_addresses == report.symbols) {
     return Fail(ErrorCode::kPermission,
                 "kernel addresses are hidden: needs CAP_SYSLOG and "
@@ -135,6 +118,50 @@ Status ReadKallsyms(int fd, KallsymsReport& report,
   return {};
 }
 
+// Counts a line that is no symbol.
+void CountOther(KallsymsLineKind kind, std::string_view reason,
+                KallsymsReport& report) {
+  if (kind == KallsymsLineKind::kUndefined) {
+    ++report.undefined;
+  } else if (report.malformed++ == 0) {
+    report.first_malformed_line = report.lines;
+    report.first_malformed_reason = reason;
+  }
+}
+
+// ReadKallsyms for any callable, so that a call per line can be inlined.
+template <typename Callback>
+Status ReadListing(int fd, KallsymsReport& report, const Callback& symbol) {
+  Status status;
+  const auto read = ForEachBlockOfLines(fd, [&](std::string_view lines) {
+    while (status && !lines.empty()) {
+      ++report.lines;
+      KallsymsLine line;
+      std::string_view reason;
+      const auto kind =
+          ParseKallsymsLine(TakeField(lines, '\n'), &line, &reason);
+      if (kind != KallsymsLineKind::kSymbol) [[unlikely]] {
+        CountOther(kind, reason, report);
+        continue;
+      }
+      ++report.symbols;
+      if (line.address.value == 0) ++report.zero_addresses;
+      status = symbol(line);
+    }
+    return status.has_value();
+  });
+  if (!status) return status;
+  if (!read) return read;
+  return CheckReport(report);
+}
+
+}  // namespace
+
+Status ReadKallsyms(int fd, KallsymsReport& report,
+                    const std::function<Status(const KallsymsLine&)>& symbol) {
+  return ReadListing(fd, report, symbol);
+}
+
 Result<KernelSymbolMap> LoadKallsyms(int fd, KallsymsReport* report) {
   return LoadKallsyms(fd, std::string_view(), report);
 }
@@ -147,7 +174,7 @@ Result<KernelSymbolMap> LoadKallsyms(int fd, std::string_view modules,
     if (extent) builder.AddModuleExtent(extent->start, extent->end);
   }
   KallsymsReport own_report;
-  const auto read = ReadKallsyms(
+  const auto read = ReadListing(
       fd, report != nullptr ? *report : own_report,
       [&](const KallsymsLine& line) {
         return builder.Add({line.address, line.type, line.name, line.module});

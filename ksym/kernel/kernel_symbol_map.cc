@@ -68,7 +68,7 @@ Status KernelSymbolMap::CheckEntries() const {
     if (!ok) return Damaged("an entry cannot be decoded");
     if (entry.address < previous) return Damaged("addresses not in order");
     const bool first_of_group = index == 0 || entry.address != previous;
-    const uint64_t padding = PaddingOf(entry);
+    const uint64_t padding = tables_.PaddingOf(entry);
     if (first_of_group) {
       if (entry.address < padding ||
           (index != 0 && entry.address - padding <= previous)) {
@@ -118,33 +118,17 @@ bool KernelSymbolMap::RewindGroup(uint32_t block, Group& group) const {
   return true;
 }
 
-std::optional<KernelSymbolMap::Group> KernelSymbolMap::FindGroup(
-    uint64_t address) const {
+bool KernelSymbolMap::FindGroup(uint64_t address, Group& group) const {
   const uint32_t block = tables_.FindBlock(address);
-  if (block == tables_.block_count()) return std::nullopt;
-  Group group;
-  MapEntry& entry = group.first;
-  if (!tables_.ReadFirst(block, entry)) return std::nullopt;
-  MapEntryHead first = entry.head();
-  while (!tables_.LastOfBlock(entry)) {
-    if (!tables_.ReadNext(entry)) return std::nullopt;
-    if (entry.address == first.address) continue;
-    const uint64_t start = entry.address - PaddingOf(entry);
-    if (start > address) {
-      group.end = start;
-      break;
-    }
-    first = entry.head();
-  }
-  entry.head() = first;
-  if (group.end == 0) group.end = tables_.NextStart(block);
+  if (block == tables_.block_count()) return false;
+  if (!tables_.FindInBlock(block, address, group.first, group.end))
+    return false;
   if (group.first.index % kBlockEntries == 0 && group.first.block_continues &&
       !RewindGroup(block, group)) {
-    return std::nullopt;
+    return false;
   }
-  group.start = group.first.address - PaddingOf(group.first);
-  if (address < group.start || address >= group.end) return std::nullopt;
-  return group;
+  group.start = group.first.address - tables_.PaddingOf(group.first);
+  return address >= group.start && address < group.end;
 }
 
 KernelSymbol KernelSymbolMap::MakeSymbol(const Group& group,
@@ -161,8 +145,8 @@ KernelSymbol KernelSymbolMap::MakeSymbol(const Group& group,
   symbol.start = Address{entry.address};
   symbol.size = group.first.gap ? 0 : group.end - entry.address;
   if (part == Part::kPadding) {
-    symbol.start = symbol.start - PaddingOf(entry);
-    symbol.size = PaddingOf(entry);
+    symbol.start = symbol.start - tables_.PaddingOf(entry);
+    symbol.size = tables_.PaddingOf(entry);
     symbol.in_prefix = true;
     if (names == PrefixNames::kKeep) {
       std::memcpy(room, kPaddingPrefix.data(), kPrefix);
@@ -179,12 +163,12 @@ KernelSymbol KernelSymbolMap::MakeSymbol(const Group& group,
 std::optional<KernelSymbol> KernelSymbolMap::Find(Address address,
                                                   SymbolNameBuffer& buffer,
                                                   SymbolQuery query) const {
-  const auto group = FindGroup(address.value);
-  if (!group || group->first.gap) return std::nullopt;
+  Group group;
+  if (!FindGroup(address.value, group) || group.first.gap) return std::nullopt;
   const Part part =
-      address.value < group->first.address ? Part::kPadding : Part::kBody;
+      address.value < group.first.address ? Part::kPadding : Part::kBody;
   KernelSymbol symbol =
-      MakeSymbol(*group, group->first, part, query.prefix_names, buffer);
+      MakeSymbol(group, group.first, part, query.prefix_names, buffer);
   if (query.kinds == SymbolKinds::kText && !IsTextType(symbol.type)) {
     return std::nullopt;
   }
@@ -210,11 +194,11 @@ bool KernelSymbolMap::VisitGroup(const Group& group, Part part,
 void KernelSymbolMap::FindAliases(Address address, SymbolNameBuffer& buffer,
                                   const Visitor& visit,
                                   SymbolQuery query) const {
-  const auto group = FindGroup(address.value);
-  if (!group || group->first.gap) return;
+  Group group;
+  if (!FindGroup(address.value, group) || group.first.gap) return;
   const Part part =
-      address.value < group->first.address ? Part::kPadding : Part::kBody;
-  VisitGroup(*group, part, query, buffer, [&](const KernelSymbol& symbol) {
+      address.value < group.first.address ? Part::kPadding : Part::kBody;
+  VisitGroup(group, part, query, buffer, [&](const KernelSymbol& symbol) {
     KernelSymbol answer = symbol;
     answer.offset = address - symbol.start;
     return visit(answer);
@@ -224,12 +208,12 @@ void KernelSymbolMap::FindAliases(Address address, SymbolNameBuffer& buffer,
 void KernelSymbolMap::VisitAt(Address address, SymbolNameBuffer& buffer,
                               const Visitor& visit) const {
   constexpr SymbolQuery kEverything = {SymbolKinds::kAll, PrefixNames::kKeep};
-  const auto group = FindGroup(address.value);
-  if (!group) return;
-  if (address.value == group->first.address) {
-    VisitGroup(*group, Part::kBody, kEverything, buffer, visit);
-  } else if (address.value == group->start) {
-    VisitGroup(*group, Part::kPadding, kEverything, buffer, visit);
+  Group group;
+  if (!FindGroup(address.value, group)) return;
+  if (address.value == group.first.address) {
+    VisitGroup(group, Part::kBody, kEverything, buffer, visit);
+  } else if (address.value == group.start) {
+    VisitGroup(group, Part::kPadding, kEverything, buffer, visit);
   }
 }
 
@@ -241,11 +225,11 @@ void KernelSymbolMap::ForEach(SymbolNameBuffer& buffer,
   bool more = tables_.block_count() > 0 && tables_.ReadFirst(0, entry);
   while (more) {
     group.first = entry;
-    group.start = entry.address - PaddingOf(entry);
+    group.start = entry.address - tables_.PaddingOf(entry);
     do {
       more = tables_.ReadNext(entry);
     } while (more && entry.address == group.first.address);
-    group.end = more ? entry.address - PaddingOf(entry) : kMaxAddress;
+    group.end = more ? entry.address - tables_.PaddingOf(entry) : kMaxAddress;
     if (!VisitGroup(group, Part::kPadding, kEverything, buffer, visit) ||
         !VisitGroup(group, Part::kBody, kEverything, buffer, visit)) {
       return;

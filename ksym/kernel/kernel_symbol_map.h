@@ -19,8 +19,8 @@
 namespace ksym {
 
 // Every symbol of a kernel in one contiguous, position-independent, immutable
-// buffer: about 3.5 bytes per symbol of a kernel whose functions have padding
-// symbols, 6.5 of one with modules and data symbols (docs/kallsyms.md gives
+// buffer: about 4.5 bytes per symbol of a kernel whose functions have padding
+// symbols, 8.2 of one with modules and data symbols (docs/kallsyms.md gives
 // the format, tests/bench the figures). Made by KernelSymbolMapBuilder, or
 // mapped from a file that holds bytes().
 //
@@ -41,7 +41,7 @@ class KernelSymbolMap {
   // The symbol whose bytes contain the address. Past a symbol's end - the next
   // symbol, `_etext`, `_einittext`, the end of its module - there is none.
   // Of several symbols at one address the first by AliasBefore (see
-  // symbol_order.h) answers. O(log symbols) + one block of 16 decoded; no
+  // symbol_order.h) answers. O(log symbols) + one block decoded; no
   // allocation after the buffer's first use.
   std::optional<KernelSymbol> Find(Address address, SymbolNameBuffer& buffer,
                                    SymbolQuery query = {}) const;
@@ -92,10 +92,8 @@ class KernelSymbolMap {
   static Result<KernelSymbolMap> Adopt(std::vector<std::byte> bytes);
   Status CheckEntries() const;
 
-  uint64_t PaddingOf(const MapEntry& entry) const {
-    return entry.prefixed ? tables_.header().prefix_distance : 0;
-  }
-  std::optional<Group> FindGroup(uint64_t address) const;
+  // False when no symbol and no gap answers.
+  bool FindGroup(uint64_t address, Group& group) const;
   bool RewindGroup(uint32_t block, Group& group) const;
   // One symbol of the group; an empty name if it is damaged.
   enum class Part : uint8_t { kBody, kPadding };

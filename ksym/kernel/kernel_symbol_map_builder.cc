@@ -12,7 +12,8 @@ namespace {
 // Largest distance that is taken for padding before a function.
 constexpr uint64_t kMaxPrefixDistance = 64;
 constexpr size_t kMaxNameBytes = size_t{1} << 31;
-constexpr size_t kMaxModules = size_t{1} << 24;
+// Keeps the bits of a name, 20 per token, in 32.
+constexpr size_t kLongestName = size_t{1} << 27;
 constexpr size_t kMaxSymbols = size_t{1} << 31;
 
 // Doubling would hold three times the table while it is copied.
@@ -39,17 +40,14 @@ uint32_t KernelSymbolMapBuilder::ModuleId(std::string_view module) {
 }
 
 void KernelSymbolMapBuilder::AddRecord(uint64_t address, uint32_t kind,
-                                       uint8_t flags, std::string_view name) {
+                                       uint32_t flags, std::string_view name) {
   GrowSparingly(records_.records, 1);
   GrowSparingly(records_.tokens, name.size() + 1);
   MapRecord record;
   record.address = address;
-  record.kind = kind;
-  record.flags = flags;
+  record.packed = kind << 5 | flags;
   record.first_token = static_cast<uint32_t>(records_.tokens.size());
   records_.interner.Tokenize(name, records_.tokens);
-  record.token_count =
-      static_cast<uint32_t>(records_.tokens.size()) - record.first_token;
   records_.records.push_back(record);
   records_.max_name_bytes =
       std::max(records_.max_name_bytes, static_cast<uint32_t>(name.size()));
@@ -67,16 +65,18 @@ Status KernelSymbolMapBuilder::Add(const Symbol& symbol) {
   if (symbol.type <= ' ' || symbol.type > '~') {
     return Fail(ErrorCode::kInvalid, "type is not a printable character");
   }
+  if (symbol.name.size() > kLongestName) {
+    return Fail(ErrorCode::kLimit, "a name of more than 128 MiB");
+  }
   name_bytes_ += symbol.name.size();
   if (name_bytes_ > kMaxNameBytes || symbol_count_ == kMaxSymbols ||
-      records_.modules.size() == kMaxModules) {
+      records_.modules.size() == MapRecord::kMaxModules) {
     return Fail(ErrorCode::kLimit, "more symbols than a map can hold");
   }
   ++symbol_count_;
   const std::string_view name = StripCfiSuffix(symbol.name);
   const uint64_t address = symbol.address.value;
-  const uint32_t kind =
-      ModuleId(symbol.module) << 8 | static_cast<uint8_t>(symbol.type);
+  const uint32_t kind = MapRecord::Kind(ModuleId(symbol.module), symbol.type);
   if (name.starts_with(kPaddingPrefix) && name.size() > kPaddingPrefix.size()) {
     FlushPadding();
     padding_.valid = true;
@@ -85,7 +85,8 @@ Status KernelSymbolMapBuilder::Add(const Symbol& symbol) {
     padding_.name = name.substr(kPaddingPrefix.size());
     return {};
   }
-  uint8_t flags = IsTextEnd(name) ? MapRecord::kTextEnd : 0;
+  uint32_t flags = 0;
+  if (IsTextEnd(name)) flags |= MapRecord::kTextEnd;
   if (padding_.valid && padding_.kind == kind && padding_.name == name) {
     const uint64_t distance = address - padding_.address;
     if (records_.prefix_distance == 0 && distance <= kMaxPrefixDistance) {
@@ -108,7 +109,7 @@ void KernelSymbolMapBuilder::AddModuleExtent(Address start, Address end) {
 Result<KernelSymbolMap> KernelSymbolMapBuilder::Build() && {
   FlushPadding();
   records_.Arrange();
-  auto bytes = EncodeMap(records_, symbol_count_);
+  auto bytes = EncodeMap(std::move(records_), symbol_count_);
   if (!bytes) return Fail(std::move(bytes.error()));
   return KernelSymbolMap::Adopt(std::move(*bytes));
 }

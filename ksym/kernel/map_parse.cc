@@ -63,6 +63,8 @@ Result<MapTables> MapTables::Parse(std::span<const std::byte> bytes) {
         &MapTables::CheckModules, &MapTables::CheckClasses}) {
     if (auto ok = (tables.*check)(); !ok) return Fail(ok.error());
   }
+  tables.MakeShortTokens();
+  tables.MakeRunHints();
   return tables;
 }
 

@@ -15,15 +15,16 @@ constexpr uint64_t kMaxAddress = std::numeric_limits<uint64_t>::max();
 // address are few, and a hostile table must not make this quadratic.
 constexpr size_t kMaxPairSteps = 64;
 
-bool AddressLess(const MapRecord& a, const MapRecord& b) {
+// Objects rather than functions, so that sorting inlines them.
+constexpr auto kAddressLess = [](const MapRecord& a, const MapRecord& b) {
   return a.address < b.address;
-}
+};
 
 // Ties by the place in the input, which the tokens are numbered by.
-bool InputOrderLess(const MapRecord& a, const MapRecord& b) {
+constexpr auto kInputOrderLess = [](const MapRecord& a, const MapRecord& b) {
   if (a.address != b.address) return a.address < b.address;
   return a.first_token < b.first_token;
-}
+};
 
 // The first page boundary after the address, or the largest address.
 uint64_t PageEnd(uint64_t address) {
@@ -38,27 +39,29 @@ void MapRecords::Arrange() {
   PairPadding();
   SortAliases();
   SplitUnsafePairs();
+  interner.DropIndex();
   InsertGaps();
 }
 
 std::string MapRecords::NameOf(const MapRecord& record) const {
   std::string name;
   if (record.Has(MapRecord::kPadding)) name = kPaddingPrefix;
-  interner.Render({tokens.data() + record.first_token, record.token_count},
-                  name);
+  interner.Render(tokens.data() + record.first_token, name);
   return name;
 }
 
 bool MapRecords::SameName(const MapRecord& a, const MapRecord& b) const {
-  return a.token_count == b.token_count &&
-         std::equal(tokens.begin() + a.first_token,
-                    tokens.begin() + a.first_token + a.token_count,
-                    tokens.begin() + b.first_token);
+  const uint32_t* tokens_a = tokens.data() + a.first_token;
+  const uint32_t* tokens_b = tokens.data() + b.first_token;
+  for (; *tokens_a == *tokens_b; ++tokens_a, ++tokens_b) {
+    if ((*tokens_a & kLastToken) != 0) return true;
+  }
+  return false;
 }
 
 void MapRecords::SortByAddress() {
-  if (!std::ranges::is_sorted(records, AddressLess)) {
-    std::ranges::sort(records, InputOrderLess);
+  if (!std::ranges::is_sorted(records, kAddressLess)) {
+    std::ranges::sort(records, kInputOrderLess);
   }
 }
 
@@ -73,14 +76,13 @@ void MapRecords::PairPadding() {
       const uint64_t distance = function.address - padding.address;
       if (distance > prefix_distance) break;
       if (distance != prefix_distance || distance == 0 ||
-          function.kind != padding.kind ||
-          (function.flags & (MapRecord::kPrefixed | MapRecord::kPadding)) !=
-              0 ||
+          function.kind() != padding.kind() ||
+          function.Has(MapRecord::kPrefixed | MapRecord::kPadding) ||
           !SameName(padding, function)) {
         continue;
       }
-      function.flags |= MapRecord::kPrefixed;
-      padding.flags |= MapRecord::kDead;
+      function.Set(MapRecord::kPrefixed);
+      padding.Set(MapRecord::kDead);
       ++dead;
       break;
     }
@@ -150,29 +152,28 @@ void MapRecords::SplitUnsafePairs() {
     for (size_t i = begin; i < end && !safe; ++i) {
       MapRecord& record = records[i];
       if (!record.Has(MapRecord::kPrefixed)) continue;
-      record.flags &= static_cast<uint8_t>(~MapRecord::kPrefixed);
+      record.Clear(MapRecord::kPrefixed);
       MapRecord padding = record;
       padding.address -= prefix_distance;
-      padding.flags = MapRecord::kPadding;
+      padding.Clear(MapRecord::kAllFlags);
+      padding.Set(MapRecord::kPadding);
       split.push_back(padding);
     }
     begin = end;
   }
   // What stays a symbol of its own gets its whole name. Padding symbols that
   // never had a function are among the records already.
-  std::ranges::sort(split, InputOrderLess);
+  std::ranges::sort(split, kInputOrderLess);
   records.reserve(paired + split.size());
   records.insert(records.end(), split.begin(), split.end());
   std::ranges::inplace_merge(
-      records, records.begin() + static_cast<ptrdiff_t>(paired), AddressLess);
+      records, records.begin() + static_cast<ptrdiff_t>(paired), kAddressLess);
   for (MapRecord& record : records) {
     if (!record.Has(MapRecord::kPadding)) continue;
     const std::string name = NameOf(record);
-    record.flags = 0;
+    record.Clear(MapRecord::kAllFlags);
     record.first_token = static_cast<uint32_t>(tokens.size());
     interner.Tokenize(name, tokens);
-    record.token_count =
-        static_cast<uint32_t>(tokens.size()) - record.first_token;
     max_name_bytes =
         std::max(max_name_bytes, static_cast<uint32_t>(name.size()));
   }
@@ -225,7 +226,7 @@ void MapRecords::InsertGaps() {
   for (size_t begin = 0; begin < records.size();) {
     const size_t end = GroupEnd(begin);
     MapRecord gap;
-    gap.flags = MapRecord::kGap;
+    gap.Set(MapRecord::kGap);
     if (EndsText(begin, end)) {
       gap.address = records[begin].address;
       gaps.push_back(gap);

@@ -12,24 +12,32 @@ namespace ksym {
 
 // A symbol while a map is being built.
 struct MapRecord {
-  enum Flag : uint8_t {
+  enum Flag : uint32_t {
     kPrefixed = 1,  // has a padding symbol of the same name, type and module
     kPadding = 2,   // is one: the tokens are the name without `__pfx_`
     kTextEnd = 4,   // `_etext` or `_einittext`
     kGap = 8,       // no symbol: nothing lives from here on
     kDead = 16,     // merged into another record
+    kAllFlags = 31,
   };
 
-  uint64_t address = 0;
-  uint32_t first_token = 0;
-  uint32_t token_count = 0;
-  uint32_t kind = 0;  // module << 8 | type
-  uint8_t flags = 0;
+  static constexpr uint32_t kMaxModules = uint32_t{1} << 19;
+  static uint32_t Kind(uint32_t module, char type) {
+    return module << 8 | static_cast<uint8_t>(type);
+  }
 
-  uint32_t module() const { return kind >> 8; }
-  char type() const { return static_cast<char>(kind & 0xff); }
-  bool Has(Flag flag) const { return (flags & flag) != 0; }
+  uint64_t address = 0;
+  uint32_t first_token = 0;  // up to the one with kLastToken
+  uint32_t packed = 0;       // kind << 5 | flags
+
+  uint32_t kind() const { return packed >> 5; }
+  uint32_t module() const { return packed >> 13; }
+  char type() const { return static_cast<char>(kind() & 0xff); }
+  bool Has(uint32_t flags) const { return (packed & flags) != 0; }
+  void Set(Flag flag) { packed |= flag; }
+  void Clear(uint32_t flags) { packed &= ~flags; }
 };
+static_assert(sizeof(MapRecord) == 16);
 
 // All symbols of a map being built, and the steps from the order of the input
 // to the order of the map.
@@ -44,7 +52,7 @@ struct MapRecords {
   uint32_t prefix_distance = 0;
   uint32_t max_name_bytes = 0;
 
-  // Does all of the below, in this order.
+  // Does all of the below, in this order. No name can be added after it.
   void Arrange();
 
  private:

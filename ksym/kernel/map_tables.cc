@@ -5,6 +5,36 @@
 #include <string>
 
 namespace ksym {
+namespace {
+
+// How tokens end. Two bytes are written always: a call of memcpy costs more
+// than the rest.
+constexpr char kEnds[kTokenEndCount][2] = {
+    {}, {}, {'_', 0}, {'.', 0}, {'_', '_'}};
+constexpr uint8_t kEndLengths[kTokenEndCount] = {0, 0, 1, 1, 2};
+
+// A token with a short word, in 32 bits.
+struct ShortToken {
+  static constexpr uint32_t kMaxPlace = (1u << 19) - 1;
+
+  uint32_t place;  // of the text, in bytes of the character section
+  uint32_t text_length;
+  TokenEnd end;
+  uint32_t word_length;
+
+  uint32_t Pack() const {
+    static_assert(kMaxTokenText < 64 && kTokenEndCount <= 8 &&
+                  kShortTokenBits < 16);
+    return place << 13 | text_length << 7 | uint32_t(end) << 4 | word_length;
+  }
+  static uint32_t LengthOf(uint32_t packed) { return packed & 15; }
+  static ShortToken Unpack(uint32_t packed) {
+    return {packed >> 13, packed >> 7 & 63, TokenEnd(packed >> 4 & 7),
+            LengthOf(packed)};
+  }
+};
+
+}  // namespace
 
 // Where RenderToken appends.
 struct MapTables::Rendering {
@@ -99,53 +129,39 @@ uint64_t MapTables::BlockBit(uint32_t block) const {
   return (whole + fine) * 8;
 }
 
-bool MapTables::ReadFirst(uint32_t block, MapEntry& entry) const {
-  entry.index = block * kBlockEntries;
-  entry.address = BlockStart(block);
-  const uint64_t bit = BlockBit(block);
-  entry.block_continues = PeekBits(BlockStream(), bit, 1) != 0;
-  entry.next_bit = bit + 1;
-  return ReadEntry(entry);
-}
-
-bool MapTables::ReadNext(MapEntry& entry) const {
-  if (entry.index + 1 == header_.entry_count) return false;
-  if ((entry.index + 1) % kBlockEntries == 0) {
-    return ReadFirst((entry.index + 1) / kBlockEntries, entry);
-  }
-  ++entry.index;
-  return ReadEntry(entry);
-}
-
-bool MapTables::ReadEntry(MapEntry& entry) const {
+// Inlined with ReadNameHead, so that a search keeps the head in registers.
+[[gnu::always_inline]] inline bool MapTables::ReadEntry(
+    MapEntryHead& entry, MapEntryNames& names) const {
   if (entry.next_bit >= entry_bits_) return false;
-  const uint32_t position = entry.index % kBlockEntries;
   const uint64_t window = PeekBits57(BlockStream(), entry.next_bit);
   const auto value = entry_code_.Decode(static_cast<uint32_t>(window >> 32));
   entry.next_bit += value.length;
   if (value.value == kEntryEscape) [[unlikely]] {
-    if (!ReadEscape(entry)) return false;
-    if (entry.gap) {
-      // The next name refers to the one before the gap.
-      entry.name_bits[position] =
-          position == 0 ? entry.next_bit : entry.name_bits[position - 1];
-      entry.shared[position] =
-          position == 0 ? uint8_t{0} : entry.shared[position - 1];
-      return true;
+    MapEntryHead escaped = entry;
+    if (!ReadEscape(escaped)) return false;
+    entry = escaped;
+    if (!entry.gap) {
+      return ReadNameHead(entry, names,
+                          PeekBits57(BlockStream(), entry.next_bit));
     }
-    return ReadNameHead(entry, position,
-                        PeekBits57(BlockStream(), entry.next_bit));
+    // The next name refers to the one before the gap.
+    const uint32_t position = entry.index % kBlockEntries;
+    names.name_bits[position] =
+        position == 0 ? entry.next_bit : names.name_bits[position - 1];
+    names.shared[position] =
+        position == 0 ? uint8_t{0} : names.shared[position - 1];
+    return true;
   }
   entry.explicit_type = 0;
   entry.gap = false;
   entry.upper = (value.value & kEntryUpper) != 0;
   entry.prefixed = (value.value & kEntryPrefixed) != 0;
   entry.address += value.value >> kEntryDeltaShift;
-  return ReadNameHead(entry, position, window << value.length);
+  return ReadNameHead(entry, names, window << value.length);
 }
 
-bool MapTables::ReadNameHead(MapEntry& entry, uint32_t position,
-                             uint64_t window) const {
+[[gnu::always_inline]] inline bool MapTables::ReadNameHead(
+    MapEntryHead& entry, MapEntryNames& names, uint64_t window) const {
   const auto value = name_code_.Decode(static_cast<uint32_t>(window >> 32));
   uint64_t bit = entry.next_bit + value.length;
   uint32_t shared = value.value & kNameSharedMask;
@@ -156,13 +172,60 @@ bool MapTables::ReadNameHead(MapEntry& entry, uint32_t position,
     length = PeekBits(BlockStream(), bit, kNameEscapeLengthBits);
     bit += kNameEscapeLengthBits;
   }
-  entry.name_bits[position] = bit;
-  entry.shared[position] = static_cast<uint8_t>(shared);
+  const uint32_t position = entry.index % kBlockEntries;
+  names.name_bits[position] = bit;
+  names.shared[position] = static_cast<uint8_t>(shared);
   entry.next_bit = bit + length;
   return entry.next_bit <= entry_bits_;
 }
 
-bool MapTables::ReadEscape(MapEntry& entry) const {
+[[gnu::always_inline]] inline void MapTables::StartBlock(
+    uint32_t block, MapEntryHead& entry) const {
+  entry.index = block * kBlockEntries;
+  entry.address = BlockStart(block);
+  const uint64_t bit = BlockBit(block);
+  entry.block_continues = PeekBits(BlockStream(), bit, 1) != 0;
+  entry.next_bit = bit + 1;
+}
+
+bool MapTables::ReadFirst(uint32_t block, MapEntry& entry) const {
+  StartBlock(block, entry);
+  return ReadEntry(entry, entry);
+}
+
+bool MapTables::ReadNext(MapEntry& entry) const {
+  if (entry.index + 1 == header_.entry_count) return false;
+  if ((entry.index + 1) % kBlockEntries == 0) {
+    return ReadFirst((entry.index + 1) / kBlockEntries, entry);
+  }
+  ++entry.index;
+  return ReadEntry(entry, entry);
+}
+
+bool MapTables::FindInBlock(uint32_t block, uint64_t address, MapEntry& first,
+                            uint64_t& end) const {
+  MapEntryHead entry;
+  StartBlock(block, entry);
+  if (!ReadEntry(entry, first)) return false;
+  MapEntryHead found = entry;
+  while (!LastOfBlock(entry)) {
+    ++entry.index;
+    if (!ReadEntry(entry, first)) return false;
+    if (entry.address == found.address) continue;
+    const uint64_t start = entry.address - PaddingOf(entry);
+    if (start > address) {
+      static_cast<MapEntryHead&>(first) = found;
+      end = start;
+      return true;
+    }
+    found = entry;
+  }
+  static_cast<MapEntryHead&>(first) = found;
+  end = NextStart(block);
+  return true;
+}
+
+bool MapTables::ReadEscape(MapEntryHead& entry) const {
   const std::byte* stream = BlockStream();
   uint64_t bit = entry.next_bit;
   entry.explicit_type =
@@ -183,15 +246,29 @@ bool MapTables::ReadEscape(MapEntry& entry) const {
   return true;
 }
 
-MapTables::Kind MapTables::KindOf(const MapEntry& entry) const {
-  // The last run that starts at or before the entry.
-  size_t low = 0;
-  size_t count = CountOf<MapRun>(MapSectionId::kRuns);
-  while (count > 1) {
-    const size_t half = count / 2;
-    const auto run = Load<MapRun>(MapSectionId::kRuns, low + half);
-    low += run.first_entry <= entry.index ? half : 0;
-    count -= half;
+void MapTables::MakeRunHints() {
+  const size_t runs = CountOf<MapRun>(MapSectionId::kRuns);
+  run_hints_.reserve((header_.entry_count - 1) / kEntriesPerHint + 1);
+  size_t run = 0;
+  for (uint64_t i = 0; i < header_.entry_count; i += kEntriesPerHint) {
+    while (run + 1 < runs &&
+           Load<MapRun>(MapSectionId::kRuns, run + 1).first_entry <= i) {
+      ++run;
+    }
+    run_hints_.push_back(static_cast<uint32_t>(run));
+  }
+}
+
+MapTables::Kind MapTables::KindOf(const MapEntryHead& entry) const {
+  // The last run that starts at or before the entry: between two hints.
+  const size_t hint = entry.index / kEntriesPerHint;
+  size_t low = run_hints_[hint];
+  const size_t end = hint + 1 < run_hints_.size()
+                         ? run_hints_[hint + 1]
+                         : CountOf<MapRun>(MapSectionId::kRuns) - 1;
+  while (low < end && Load<MapRun>(MapSectionId::kRuns, low + 1).first_entry <=
+                          entry.index) {
+    ++low;
   }
   const uint32_t packed =
       Load<MapRun>(MapSectionId::kRuns, low).module_and_letter;
@@ -214,7 +291,7 @@ std::string_view MapTables::ModuleName(uint32_t module) const {
   return {reinterpret_cast<const char*>(names.data()) + begin, end - begin};
 }
 
-bool MapTables::RenderToken(uint32_t rank, Rendering& to) const {
+TokenClass MapTables::ClassOf(uint32_t rank) const {
   size_t at = Load<uint16_t>(MapSectionId::kClassIndex, ClassIndexSlot(rank));
   const size_t class_count = CountOf<TokenClass>(MapSectionId::kClasses);
   auto token_class = Load<TokenClass>(MapSectionId::kClasses, at);
@@ -224,16 +301,78 @@ bool MapTables::RenderToken(uint32_t rank, Rendering& to) const {
     token_class = next;
     ++at;
   }
-  const size_t length = token_class.text_length;
-  const std::string_view end = TokenEndText(token_class.end);
-  if (to.room - to.used < length + end.size()) return false;
-  const unsigned width = token_class.bits_per_char;
-  uint64_t bit = token_class.first_bit +
-                 uint64_t{rank - token_class.first_rank} * length * width;
+  return token_class;
+}
+
+void MapTables::MakeShortTokens() {
+  short_tokens_.resize(size_t{1} << kShortTokenBits);
+  for (uint32_t i = 0; i < short_tokens_.size();) {
+    const auto word = token_code_.Decode(i << (32 - kShortTokenBits));
+    if (word.length > kShortTokenBits) break;
+    const TokenClass shape = ClassOf(word.rank);
+    const uint64_t place =
+        shape.first_bit / 8 +
+        uint64_t{word.rank - shape.first_rank} * shape.text_length;
+    const uint32_t end = i + (1u << (kShortTokenBits - word.length));
+    if (shape.bits_per_char == 8 && shape.first_bit % 8 == 0 &&
+        place <= ShortToken::kMaxPlace) {
+      const ShortToken token = {static_cast<uint32_t>(place), shape.text_length,
+                                shape.end, word.length};
+      std::fill(short_tokens_.begin() + i, short_tokens_.begin() + end,
+                token.Pack());
+    }
+    i = end;
+  }
+}
+
+inline MapTables::TokenWord MapTables::DecodeToken(uint64_t bit) const {
+  const uint32_t window = PeekBits32(BlockStream(), bit);
+  const uint32_t packed = short_tokens_[window >> (32 - kShortTokenBits)];
+  if (packed != 0) [[likely]] {
+    return {packed, 0, ShortToken::LengthOf(packed)};
+  }
+  const auto word = token_code_.Decode(window);
+  return {0, word.rank, word.length};
+}
+
+inline bool MapTables::RenderToken(const TokenWord& word, Rendering& to) const {
+  if (word.packed != 0) [[likely]]
+    return RenderShortToken(word.packed, to);
+  return RenderLongToken(word.rank, to);
+}
+
+inline bool MapTables::RenderShortToken(uint32_t packed, Rendering& to) const {
+  const auto token = ShortToken::Unpack(packed);
+  const size_t size = token.text_length + kEndLengths[size_t(token.end)];
+  if (to.room - to.used < size) return false;
+  const std::byte* text =
+      pointers_[size_t(MapSectionId::kCharacters)] + token.place;
+  char* out = to.out + to.used;
+  // 16 bytes at a time: name_room() and kBitStreamPadding have place for what
+  // is too much.
+  static_assert(kBitStreamPadding >= 16);
+  std::memcpy(out, text, 16);
+  for (size_t i = 16; i < token.text_length; i += 16) [[unlikely]] {
+    std::memcpy(out + i, text + i, 16);
+  }
+  std::memcpy(out + token.text_length, kEnds[size_t(token.end)], 2);
+  to.used += size;
+  to.ended = token.end == TokenEnd::kEndOfName;
+  return true;
+}
+
+bool MapTables::RenderLongToken(uint32_t rank, Rendering& to) const {
+  const TokenClass shape = ClassOf(rank);
+  const size_t length = shape.text_length;
+  const size_t size = length + kEndLengths[size_t(shape.end)];
+  if (to.room - to.used < size) return false;
+  const unsigned width = shape.bits_per_char;
+  uint64_t bit =
+      shape.first_bit + uint64_t{rank - shape.first_rank} * length * width;
   const std::byte* stream = pointers_[size_t(MapSectionId::kCharacters)];
   char* out = to.out + to.used;
-  to.used += length + end.size();
-  to.ended = token_class.end == TokenEnd::kEndOfName;
+  to.used += size;
+  to.ended = shape.end == TokenEnd::kEndOfName;
   if (width == 8) {
     for (size_t i = 0; i < length; ++i, bit += 8) {
       out[i] = static_cast<char>(PeekBits(stream, bit, 8));
@@ -249,10 +388,7 @@ bool MapTables::RenderToken(uint32_t rank, Rendering& to) const {
       }
     }
   }
-  // Two bytes always: a call of memcpy costs more than the rest.
-  constexpr char kEnds[kTokenEndCount][2] = {
-      {}, {}, {'_', 0}, {'.', 0}, {'_', '_'}};
-  std::memcpy(out + length, kEnds[static_cast<size_t>(token_class.end)], 2);
+  std::memcpy(out + length, kEnds[size_t(shape.end)], 2);
   return true;
 }
 
@@ -261,16 +397,15 @@ bool MapTables::RenderShared(const MapEntry& entry, Rendering& to) const {
   const uint32_t count = entry.shared[position];
   // Walks back through the block: of each name those tokens that this one has
   // from it and it does not itself have from an earlier one.
-  std::array<uint32_t, kMaxShared> tokens;
+  std::array<TokenWord, kMaxShared> tokens;
   for (uint32_t wanted = count; wanted > 0;) {
     if (position == 0) return false;
     --position;
     uint64_t bit = entry.name_bits[position];
     for (uint32_t i = entry.shared[position]; i < wanted; ++i) {
       if (bit >= entry_bits_) return false;
-      const auto word = token_code_.Decode(PeekBits32(BlockStream(), bit));
-      bit += word.length;
-      tokens[i] = word.rank;
+      tokens[i] = DecodeToken(bit);
+      bit += tokens[i].length;
     }
     wanted = std::min<uint32_t>(wanted, entry.shared[position]);
   }
@@ -286,9 +421,9 @@ std::string_view MapTables::RenderName(const MapEntry& entry, char* out) const {
   uint64_t bit = entry.name_bits[entry.index % kBlockEntries];
   do {
     if (bit >= entry_bits_) return {};
-    const auto word = token_code_.Decode(PeekBits32(BlockStream(), bit));
+    const TokenWord word = DecodeToken(bit);
     bit += word.length;
-    if (!RenderToken(word.rank, to)) return {};
+    if (!RenderToken(word, to)) return {};
   } while (!to.ended);
   return {to.out, to.used};
 }

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "ksym/base/result.h"
 #include "ksym/kernel/bit_stream.h"
@@ -27,15 +28,14 @@ struct MapEntryHead {
   // The block's first entry has the address of the entry before it.
   bool block_continues = false;
 };
-struct MapEntry : MapEntryHead {
+struct MapEntryNames {
   // Of the block's entries up to this one: where the name's own tokens start,
   // and how many it shares with the name before. What later entries have left
   // here does no harm: putting an earlier head back goes back to its entry.
   std::array<uint64_t, kBlockEntries> name_bits;
   std::array<uint8_t, kBlockEntries> shared;
-
-  MapEntryHead& head() { return *this; }
 };
+struct MapEntry : MapEntryHead, MapEntryNames {};
 
 // The parts of a compact map and the decoding of one entry. Borrows the bytes.
 // Decoding is safe on any bytes that Parse accepted: no read outside of them,
@@ -48,7 +48,9 @@ class MapTables {
 
   // Allocated beside the bytes.
   size_t memory_bytes() const {
-    return entry_code_.memory_bytes() + name_code_.memory_bytes();
+    return entry_code_.memory_bytes() + name_code_.memory_bytes() +
+           short_tokens_.size() * sizeof(short_tokens_[0]) +
+           run_hints_.size() * sizeof(run_hints_[0]);
   }
   const MapHeader& header() const { return header_; }
   uint32_t block_count() const { return block_count_; }
@@ -75,16 +77,27 @@ class MapTables {
   // end of the map as well.
   bool ReadNext(MapEntry& entry) const;
   // True when the entry is the last one of its block.
-  bool LastOfBlock(const MapEntry& entry) const {
+  bool LastOfBlock(const MapEntryHead& entry) const {
     return entry.index + 1 == header_.entry_count ||
            (entry.index + 1) % kBlockEntries == 0;
+  }
+
+  // Looks in a block that FindBlock has found: `first` is the first entry, of
+  // those in the block, with the address of the last symbol (or padding of
+  // one) at or before `address`; `end` is where the next one starts. False for
+  // damaged bytes.
+  bool FindInBlock(uint32_t block, uint64_t address, MapEntry& first,
+                   uint64_t& end) const;
+  // Bytes of padding before the entry's symbol.
+  uint64_t PaddingOf(const MapEntryHead& entry) const {
+    return entry.prefixed ? header_.prefix_distance : 0;
   }
 
   struct Kind {
     std::string_view module;
     char type;
   };
-  Kind KindOf(const MapEntry& entry) const;
+  Kind KindOf(const MapEntryHead& entry) const;
   // Room for RenderName: it writes whole words past the name's end.
   size_t name_room() const {
     return size_t{header_.max_name_bytes} + kMaxTokenText + 8;
@@ -95,6 +108,12 @@ class MapTables {
 
  private:
   struct Rendering;
+  // A decoded token: a word of short_tokens_, or 0 and its rank.
+  struct TokenWord {
+    uint32_t packed;
+    uint32_t rank;
+    uint32_t length;  // of the code word
+  };
 
   Status ParseSections();
   Status ParseCodes();
@@ -120,21 +139,35 @@ class MapTables {
   }
   uint64_t BlockBit(uint32_t block) const;
   uint64_t SegmentBase(uint32_t block) const;
-  bool ReadEntry(MapEntry& entry) const;
-  bool ReadEscape(MapEntry& entry) const;
-  bool ReadNameHead(MapEntry& entry, uint32_t position, uint64_t window) const;
+  void StartBlock(uint32_t block, MapEntryHead& entry) const;
+  bool ReadEntry(MapEntryHead& entry, MapEntryNames& names) const;
+  bool ReadEscape(MapEntryHead& entry) const;
+  bool ReadNameHead(MapEntryHead& entry, MapEntryNames& names,
+                    uint64_t window) const;
   bool RenderShared(const MapEntry& entry, Rendering& to) const;
-  bool RenderToken(uint32_t rank, Rendering& to) const;
+  TokenClass ClassOf(uint32_t rank) const;
+  void MakeShortTokens();
+  void MakeRunHints();
+  TokenWord DecodeToken(uint64_t bit) const;
+  bool RenderToken(const TokenWord& word, Rendering& to) const;
+  bool RenderShortToken(uint32_t packed, Rendering& to) const;
+  bool RenderLongToken(uint32_t rank, Rendering& to) const;
   std::string_view ModuleName(uint32_t module) const;
 
   std::span<const std::byte> bytes_;
   std::array<const std::byte*, kMapSectionCount> pointers_ = {};
   MapHeader header_ = {};
+  // For each kEntriesPerHint entries: the run of the first one.
+  static constexpr uint32_t kEntriesPerHint = 64;
+  std::vector<uint32_t> run_hints_;
   uint32_t block_count_ = 0;
   uint32_t segment_count_ = 0;
   uint64_t entry_bits_ = 0;  // valid bits of kBlocks
   // Absent (no code words) when the map has no entries.
   PrefixDecoder token_code_;
+  // By the first kShortTokenBits of a word: place and shape of the token's
+  // text, packed; 0: a longer word.
+  std::vector<uint32_t> short_tokens_;
   ValueDecoder entry_code_;
   ValueDecoder name_code_;
 };

@@ -34,7 +34,9 @@ void TokenCoder::ChooseAlphabet() {
   }
 }
 
-uint8_t TokenCoder::BitsPerChar(uint32_t id) const {
+uint8_t TokenCoder::BitsPerChar(uint32_t id, unsigned code_length) const {
+  // The common ones are few: whole bytes make them quick to copy.
+  if (code_length <= kShortTokenBits) return 8;
   uint8_t largest = 0;
   for (const char c : tokens_->text(id)) {
     largest = std::max(largest, char_index_[static_cast<uint8_t>(c)]);
@@ -51,7 +53,7 @@ void TokenCoder::SortByRank(const std::vector<uint8_t>& lengths) {
     if (lengths[id] == 0) continue;
     const uint64_t end = static_cast<uint64_t>(tokens_->end(id));
     keys.push_back(uint64_t{lengths[id]} << 56 | end << 48 |
-                   uint64_t{BitsPerChar(id)} << 40 |
+                   uint64_t{BitsPerChar(id, lengths[id])} << 40 |
                    uint64_t{tokens_->text(id).size()} << 32 | id);
     ++counts_[lengths[id]];
   }
@@ -65,15 +67,17 @@ void TokenCoder::SortByRank(const std::vector<uint8_t>& lengths) {
 }
 
 Status TokenCoder::LayOut() {
+  BitWriter characters;
   for (uint32_t rank = 0; rank < ranked_.size(); ++rank) {
     const uint32_t id = ranked_[rank];
     const auto text = tokens_->text(id);
-    const TokenClass own = {
-        rank, static_cast<uint32_t>(characters_.bit_count()),
-        static_cast<uint16_t>(text.size()), tokens_->end(id), BitsPerChar(id)};
+    TokenClass own = {rank, 0, static_cast<uint16_t>(text.size()),
+                      tokens_->end(id), BitsPerChar(id, words_[id].length)};
     if (classes_.empty() || classes_.back().text_length != own.text_length ||
         classes_.back().end != own.end ||
         classes_.back().bits_per_char != own.bits_per_char) {
+      if (own.bits_per_char == 8) characters.Align();
+      own.first_bit = static_cast<uint32_t>(characters.bit_count());
       classes_.push_back(own);
     }
     if (ClassIndexSlot(rank) == class_index_.size()) {
@@ -81,15 +85,16 @@ Status TokenCoder::LayOut() {
     }
     for (const char c : text) {
       const auto byte = static_cast<uint8_t>(c);
-      characters_.Write(own.bits_per_char == 8 ? byte : char_index_[byte],
-                        own.bits_per_char);
+      characters.Write(own.bits_per_char == 8 ? byte : char_index_[byte],
+                       own.bits_per_char);
     }
-    if (characters_.bit_count() > std::numeric_limits<uint32_t>::max()) {
+    if (characters.bit_count() > std::numeric_limits<uint32_t>::max()) {
       return Fail(ErrorCode::kLimit, "more than 512 MiB of distinct tokens");
     }
   }
-  characters_.Align();
-  for (size_t i = 0; i < kBitStreamPadding; ++i) characters_.Write(0, 8);
+  characters.Align();
+  for (size_t i = 0; i < kBitStreamPadding; ++i) characters.Write(0, 8);
+  characters_ = std::move(characters).Take();
   return {};
 }
 
@@ -110,7 +115,10 @@ Status TokenCoder::Finish() {
   const auto lengths = MakeCodeLengths(weights_);
   ChooseAlphabet();
   SortByRank(lengths);
-  return LayOut();
+  weights_ = {};
+  const auto done = LayOut();
+  ranked_ = {};
+  return done;
 }
 
 }  // namespace ksym

@@ -20,13 +20,14 @@ namespace ksym {
 // Prepare, then Count each token written, then Finish, then Write.
 class TokenCoder {
  public:
-  // `tokens` must outlive the coder and not change.
+  // `tokens` must not change until Finish has returned.
   void Prepare(const TokenInterner& tokens);
   uint8_t code_length(uint32_t id) const { return words_[id].length; }
   void Count(uint32_t id) { ++weights_[id]; }
   // kLimit for more tokens than a code can have words.
   Status Finish();
 
+  // Only after Finish, like the following.
   void Write(uint32_t id, BitWriter& out) const {
     out.Write(words_[id].bits, words_[id].length);
   }
@@ -34,14 +35,12 @@ class TokenCoder {
   const CodeLengthCounts& counts() const { return counts_; }
   const std::vector<TokenClass>& classes() const { return classes_; }
   const std::vector<uint16_t>& class_index() const { return class_index_; }
-  const std::vector<std::byte>& characters() const {
-    return characters_.bytes();
-  }
+  const std::vector<std::byte>& characters() const { return characters_; }
   const std::array<char, 64>& alphabet() const { return alphabet_; }
 
  private:
   void ChooseAlphabet();
-  uint8_t BitsPerChar(uint32_t id) const;
+  uint8_t BitsPerChar(uint32_t id, unsigned code_length) const;
   void SortByRank(const std::vector<uint8_t>& lengths);
   Status LayOut();
 
@@ -54,7 +53,7 @@ class TokenCoder {
   std::array<uint8_t, 256> char_index_ = {};  // 64: not in it
   std::vector<TokenClass> classes_;
   std::vector<uint16_t> class_index_;
-  BitWriter characters_;
+  std::vector<std::byte> characters_;
 };
 
 }  // namespace ksym

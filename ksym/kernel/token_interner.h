@@ -12,6 +12,9 @@
 
 namespace ksym {
 
+// Marks the last one of a name's tokens where ids are stored.
+inline constexpr uint32_t kLastToken = uint32_t{1} << 31;
+
 // Cuts names at '_' and '.' into tokens and numbers the distinct ones:
 //   __x64_sys_read.cold -> ""+"__"  "x64"+"_"  "sys"+"_"  "read"+"."  "cold"
 // A kernel's table has some ten thousand of them. Memory: 8 bytes and the text
@@ -20,12 +23,16 @@ class TokenInterner {
  public:
   TokenInterner();
 
-  // Appends the ids of the name's tokens, in order, to `ids`. The name is not
-  // empty. kEndOfName ends the last token and no other.
+  // Appends the ids of the name's tokens, in order, to `ids`, the last one
+  // with kLastToken. The name is not empty. kEndOfName ends the last token and
+  // no other.
   void Tokenize(std::string_view name, std::vector<uint32_t>& ids);
 
-  // Appends the text that the ids came from.
-  void Render(std::span<const uint32_t> ids, std::string& name) const;
+  // Appends the text that the ids, up to the one with kLastToken, came from.
+  void Render(const uint32_t* ids, std::string& name) const;
+
+  // Frees what only Tokenize needs, which is then no longer possible.
+  void DropIndex();
 
   // Two at least: a prefix code cannot have fewer.
   size_t size() const { return tokens_.size(); }
@@ -42,18 +49,22 @@ class TokenInterner {
     TokenEnd end;
   };
   struct Slot {
-    uint64_t key = 0;   // the text itself if it is short, else its hash
+    uint64_t key = 0;   // the text itself if it is short, else a hash
     uint32_t meta = 0;  // length << 8 | end
     uint32_t id_plus_1 = 0;
   };
 
+  // Eight bytes after the text can be read.
   uint32_t Intern(const char* text, size_t length, TokenEnd end);
+  uint32_t Insert(size_t slot, const char* text, const Slot& content);
   void Grow();
 
   std::string text_;
   std::vector<Token> tokens_;
   std::vector<Slot> slots_;  // open addressing, a power of two
   unsigned slot_shift_ = 0;  // of a 64-bit hash to a slot
+  // The name being cut, with bytes after it that may be read.
+  std::vector<char> padded_;
 };
 
 }  // namespace ksym

@@ -108,11 +108,27 @@ TEST(BitStream, ReadsWhatWasWritten) {
   writer.Align();
   EXPECT_EQ(writer.byte_count(), 5u);
   for (size_t i = 0; i < kBitStreamPadding; ++i) writer.Write(0, 8);
-  const std::byte* bytes = writer.bytes().data();
+  const std::vector<std::byte> written = std::move(writer).Take();
+  const std::byte* bytes = written.data();
   EXPECT_EQ(PeekBits(bytes, 0, 1), 1u);
   EXPECT_EQ(PeekBits(bytes, 1, 32), 0xabcdef01u);
   EXPECT_EQ(PeekBits(bytes, 33, 3), 5u);
   EXPECT_EQ(PeekBits(bytes, 33, 0), 0u);
+}
+
+// A writer goes on after the bytes it is given, and grows as it must.
+TEST(BitStream, ContinuesAfterWhatItIsGiven) {
+  BitWriter writer(std::vector<std::byte>(3, std::byte{0x5a}));
+  writer.Reserve(1);
+  for (uint32_t i = 0; i < 10000; ++i) writer.Write(i % 8, 3);
+  EXPECT_EQ(writer.bit_count(), 24u + 30000u);
+  std::vector<std::byte> written = std::move(writer).Take();
+  ASSERT_EQ(written.size(), 3u + 30000u / 8);
+  EXPECT_EQ(written[2], std::byte{0x5a});
+  written.resize(written.size() + kBitStreamPadding);
+  for (uint32_t i = 0; i < 10000; ++i) {
+    ASSERT_EQ(PeekBits(written.data(), 24 + 3 * i, 3), i % 8);
+  }
 }
 
 }  // namespace
