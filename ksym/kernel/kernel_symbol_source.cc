@@ -6,6 +6,8 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <string>
+#include <utility>
 
 #include "ksym/base/file.h"
 #include "ksym/kernel/map_format.h"
@@ -15,6 +17,7 @@ namespace ksym {
 namespace {
 
 constexpr size_t kMaxBlobBytes = size_t{4} << 30;
+constexpr size_t kMaxModulesBytes = size_t{16} << 20;
 constexpr uint64_t kPageBytes = 4096;
 constexpr size_t kHeadBytes = sizeof(uint64_t);
 
@@ -72,6 +75,14 @@ Result<KernelSymbolSource> OpenBlob(int fd,
   if (!text) return Fail(text.error());
   const auto bytes = std::as_bytes(std::span(text->data(), text->size()));
   return KernelSymbolSource::FromBytes({bytes.begin(), bytes.end()}, options);
+}
+
+// The text of /proc/modules for the running kernel's own listing, nothing for
+// any other file. A kernel without modules does not have it.
+std::string ModulesFor(const std::string& path) {
+  if (path != kRunningKernelSymbols) return {};
+  auto modules = ReadFile("/proc/modules", kMaxModulesBytes);
+  return modules ? std::move(*modules) : std::string();
 }
 
 }  // namespace
@@ -161,7 +172,7 @@ Result<KernelSymbolSource> OpenKernelSymbols(const std::string& path,
     if (!map) return Fail(std::move(map.error()));
     return KernelSymbolSource(std::move(*map));
   }
-  auto map = LoadKallsyms(fd->get(), report);
+  auto map = LoadKallsyms(fd->get(), ModulesFor(path), report);
   if (!map) return with_path(std::move(map.error()));
   return KernelSymbolSource(std::move(*map));
 }

@@ -76,9 +76,13 @@ class KernelSymbolSource {
   std::variant<KernelSymbolMap, BlobTable> table_;
 };
 
+// The running kernel's own listing.
+inline constexpr std::string_view kRunningKernelSymbols = "/proc/kallsyms";
+
 // Reads a listing (/proc/kallsyms, System.map, nm), a compact map or a blob,
 // told apart by content. Errors name the path. What a listing contained goes
-// to `report` unless it is null.
+// to `report` unless it is null. With kRunningKernelSymbols, /proc/modules is
+// read as well, so that a module's last symbol ends with its module.
 Result<KernelSymbolSource> OpenKernelSymbols(
     const std::string& path, const KernelSymbolOptions& options = {},
     KallsymsReport* report = nullptr);
