@@ -22,17 +22,17 @@ constexpr uint64_t kMaxHeaderWords = 8;
 // Go pads its text to a function's alignment, C libraries add more than that.
 constexpr uint64_t kMaxTextPadding = 64;
 
-enum class Version : uint8_t { k1_2, k1_16, k1_18 };
+enum class Version : uint8_t { kGo1Dot2, kGo1Dot16, kGo1Dot18 };
 
 std::optional<Version> VersionOf(uint32_t magic) {
   switch (magic) {
     case 0xfffffffb:
-      return Version::k1_2;
+      return Version::kGo1Dot2;
     case 0xfffffffa:
-      return Version::k1_16;
+      return Version::kGo1Dot16;
     case 0xfffffff0:  // 1.18
     case 0xfffffff1:  // 1.20: its difference is in the names of packages
-      return Version::k1_18;
+      return Version::kGo1Dot18;
     default:
       return std::nullopt;
   }
@@ -40,7 +40,7 @@ std::optional<Version> VersionOf(uint32_t magic) {
 
 // What the header says; places are offsets in the section.
 struct Layout {
-  Version version = Version::k1_2;
+  Version version = Version::kGo1Dot2;
   size_t pointer_bytes = 0;
   size_t field_bytes = 0;  // of a start and of a place in the list
   uint64_t count = 0;
@@ -87,14 +87,14 @@ void PlaceParts(std::span<const uint64_t> words, Layout& layout) {
   layout.count = words[0];
   layout.field_bytes = layout.pointer_bytes;
   switch (layout.version) {
-    case Version::k1_2:
+    case Version::kGo1Dot2:
       layout.list = kFixedHeaderBytes + layout.pointer_bytes;
       break;
-    case Version::k1_16:
+    case Version::kGo1Dot16:
       layout.names = words[2];
       layout.list = layout.records = words[6];
       break;
-    case Version::k1_18:
+    case Version::kGo1Dot18:
       layout.field_bytes = sizeof(uint32_t);
       layout.text_start = words[2];
       layout.names = words[3];
@@ -122,9 +122,9 @@ Result<Layout> ReadLayout(const SectionBytes& section) {
     return Corrupt("bad header");
   }
   std::array<uint64_t, kMaxHeaderWords> words = {};
-  const size_t count = layout.version == Version::k1_2    ? 1
-                       : layout.version == Version::k1_16 ? 7
-                                                          : 8;
+  const size_t count = layout.version == Version::kGo1Dot2    ? 1
+                       : layout.version == Version::kGo1Dot16 ? 7
+                                                              : 8;
   for (size_t i = 0; i < count; ++i) {
     words[i] = ReadWord(in, layout.pointer_bytes);
   }
@@ -215,8 +215,9 @@ class GoReader {
                                         uint32_t name) const {
     const auto start = CheckedAdd(layout_.text_start, entry.start);
     const auto end = CheckedAdd(layout_.text_start, entry.end);
-    const CodeRanges::Range* range = start ? code_.Find(*start) : nullptr;
-    if (range == nullptr || !end || *end > range->end) {
+    if (!start || !end) return Corrupt("a function's address wraps around");
+    const CodeRanges::Range* range = code_.Find(*start);
+    if (range == nullptr || *end > range->end) {
       return Corrupt("a function is not in an executable section");
     }
     SymbolCandidate candidate;
@@ -241,7 +242,7 @@ class GoReader {
 // was linked with C code has that before and behind them.
 Status FindTextStart(const SectionBytes& section, const ElfImage& image,
                      Layout& layout) {
-  if (layout.version != Version::k1_18 || layout.text_start != 0) return {};
+  if (layout.version != Version::kGo1Dot18 || layout.text_start != 0) return {};
   std::array<std::byte, sizeof(uint32_t)> bytes = {};
   const auto read = section.ReadAt(
       layout.list + 2 * layout.count * layout.field_bytes, bytes);

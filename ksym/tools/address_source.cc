@@ -23,8 +23,8 @@ namespace {
 using Demangling = SymbolizerOptions::Demangle;
 using SourceResult = Result<std::unique_ptr<AddressSource>>;
 
-std::string Shown(std::string name, Demangling demangle) {
-  return demangle == Demangling::kOn ? Demangle(name) : name;
+std::string Shown(std::string_view name, Demangling demangle) {
+  return demangle == Demangling::kOn ? Demangle(name) : std::string(name);
 }
 
 class FileSource : public AddressSource {
@@ -42,12 +42,12 @@ class FileSource : public AddressSource {
       answer.reason = UnresolvedName(ReasonOf(address));
       return answer;
     }
-    auto name = symbols_.ReadName(*match);
+    const auto name = symbols_.ReadName(*match);
     if (!name) {
       answer.reason = UnresolvedName(Unresolved::kMalformed);
       return answer;
     }
-    answer.function = Shown(std::move(*name), demangle_);
+    answer.function = Shown(*name, demangle_);
     answer.symbol_start = match->start.value;
     return answer;
   }
@@ -186,7 +186,7 @@ class KernelSource : public AddressSource {
     if (!symbol->module.empty()) {
       answer.module = '[' + std::string(symbol->module) + ']';
     }
-    answer.function = Shown(std::string(symbol->name), demangle_);
+    answer.function = Shown(symbol->name, demangle_);
     answer.symbol_start = symbol->start.value;
     return answer;
   }
