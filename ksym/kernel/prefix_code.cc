@@ -1,12 +1,32 @@
 #include "ksym/kernel/prefix_code.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cstring>
 #include <functional>
 
 namespace ksym {
 namespace {
+
+// The symbols with a weight, by weight, ties by symbol: weight above, symbol
+// below. Nearly all weights are small, and those need no comparisons.
+std::vector<uint64_t> SortByWeight(std::span<const uint32_t> weights) {
+  constexpr uint32_t kLarge = 64;
+  std::array<size_t, kLarge + 2> begin = {};
+  for (const uint32_t weight : weights) ++begin[std::min(weight, kLarge) + 1];
+  begin[1] = 0;  // what has no weight is left out
+  for (size_t i = 1; i < begin.size(); ++i) begin[i] += begin[i - 1];
+  std::vector<uint64_t> order(begin[kLarge + 1]);
+  const size_t large = begin[kLarge];
+  for (size_t i = 0; i < weights.size(); ++i) {
+    if (weights[i] == 0) continue;
+    order[begin[std::min(weights[i], kLarge)]++] =
+        uint64_t{weights[i]} << 32 | i;
+  }
+  std::ranges::sort(order.begin() + static_cast<ptrdiff_t>(large), order.end());
+  return order;
+}
 
 // Depths of Huffman's tree over ascending weights, by two queues: leaves, and
 // inner nodes in the order they are made, which is ascending as well.
@@ -67,14 +87,8 @@ void LimitDepths(std::vector<uint32_t>& depth) {
 }  // namespace
 
 std::vector<uint8_t> MakeCodeLengths(std::span<const uint32_t> weights) {
-  // Weight above, symbol below: sorts by weight, ties by symbol.
-  std::vector<uint64_t> order;
-  order.reserve(weights.size());
-  for (size_t i = 0; i < weights.size(); ++i) {
-    if (weights[i] != 0) order.push_back(uint64_t{weights[i]} << 32 | i);
-  }
+  const std::vector<uint64_t> order = SortByWeight(weights);
   assert(order.size() >= 2 && order.size() <= kMaxCodeSymbols);
-  std::ranges::sort(order);
   std::vector<uint64_t> ascending(order.size());
   std::ranges::transform(order, ascending.begin(),
                          [](uint64_t item) { return item >> 32; });

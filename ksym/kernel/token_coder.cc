@@ -45,21 +45,21 @@ uint8_t TokenCoder::BitsPerChar(uint32_t id, unsigned code_length) const {
   return largest < alphabet_.size() ? 6 : 8;
 }
 
-void TokenCoder::SortByRank(const std::vector<uint8_t>& lengths) {
+void TokenCoder::SortByRank() {
   // One integer per token, so that sorting does not look at the tokens:
   // code length, end, bits per character, text length, id.
   std::vector<uint64_t> keys;
-  for (uint32_t id = 0; id < lengths.size(); ++id) {
-    if (lengths[id] == 0) continue;
+  for (uint32_t id = 0; id < lengths_.size(); ++id) {
+    if (lengths_[id] == 0) continue;
     const uint64_t end = static_cast<uint64_t>(tokens_->end(id));
-    keys.push_back(uint64_t{lengths[id]} << 56 | end << 48 |
-                   uint64_t{BitsPerChar(id, lengths[id])} << 40 |
+    keys.push_back(uint64_t{lengths_[id]} << 56 | end << 48 |
+                   uint64_t{BitsPerChar(id, lengths_[id])} << 40 |
                    uint64_t{tokens_->text(id).size()} << 32 | id);
-    ++counts_[lengths[id]];
+    ++counts_[lengths_[id]];
   }
   std::ranges::sort(keys);
   const auto words = MakeCodeWords(counts_);
-  words_.resize(lengths.size());
+  words_.resize(lengths_.size());
   for (size_t rank = 0; rank < keys.size(); ++rank) {
     ranked_.push_back(static_cast<uint32_t>(keys[rank]));
     words_[ranked_.back()] = words[rank];
@@ -112,9 +112,9 @@ Status TokenCoder::Finish() {
     weights_[id] = 1;
     ++used;
   }
-  const auto lengths = MakeCodeLengths(weights_);
+  lengths_ = MakeCodeLengths(weights_);
   ChooseAlphabet();
-  SortByRank(lengths);
+  SortByRank();
   weights_ = {};
   const auto done = LayOut();
   ranked_ = {};

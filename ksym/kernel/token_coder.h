@@ -22,7 +22,7 @@ class TokenCoder {
  public:
   // `tokens` must not change until Finish has returned.
   void Prepare(const TokenInterner& tokens);
-  uint8_t code_length(uint32_t id) const { return words_[id].length; }
+  uint8_t code_length(uint32_t id) const { return lengths_[id]; }
   void Count(uint32_t id) { ++weights_[id]; }
   // kLimit for more tokens than a code can have words.
   Status Finish();
@@ -41,12 +41,13 @@ class TokenCoder {
  private:
   void ChooseAlphabet();
   uint8_t BitsPerChar(uint32_t id, unsigned code_length) const;
-  void SortByRank(const std::vector<uint8_t>& lengths);
+  void SortByRank();
   Status LayOut();
 
   const TokenInterner* tokens_ = nullptr;
   std::vector<uint32_t> weights_;  // by id
   std::vector<CodeWord> words_;    // by id
+  std::vector<uint8_t> lengths_;   // of them, small enough for a near cache
   std::vector<uint32_t> ranked_;   // ids by rank
   CodeLengthCounts counts_ = {};
   std::array<char, 64> alphabet_ = {};

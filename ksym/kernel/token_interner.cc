@@ -1,12 +1,14 @@
 #include "ksym/kernel/token_interner.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 namespace ksym {
 namespace {
 
 constexpr unsigned kFirstSlotBits = 10;
+constexpr size_t kCutsAtOnce = 8;
 constexpr uint64_t kMultiplier = 0x9e3779b97f4a7c15;
 
 constexpr size_t kWord = sizeof(uint64_t);
@@ -65,6 +67,12 @@ bool SameText(const char* a, const char* b, size_t length) {
   return LoadWord(a + length - kWord) == LoadWord(b + length - kWord);
 }
 
+TokenEnd SeparatorAt(const char* at, const char* end) {
+  if (*at == '.') return TokenEnd::kDot;
+  return at + 1 != end && at[1] == '_' ? TokenEnd::kTwoUnderscores
+                                       : TokenEnd::kUnderscore;
+}
+
 uint64_t HashOf(uint64_t key, uint32_t meta) {
   key = (key ^ meta) * kMultiplier;
   return (key ^ key >> 32) * kMultiplier;
@@ -75,8 +83,8 @@ uint64_t HashOf(uint64_t key, uint32_t meta) {
 TokenInterner::TokenInterner()
     : slots_(size_t{1} << kFirstSlotBits), slot_shift_(64 - kFirstSlotBits) {
   // A prefix code needs two words even when all names are one token.
-  Intern("", 0, TokenEnd::kEndOfName);
-  Intern("", 0, TokenEnd::kUnderscore);
+  Intern(MakeCut("", 0, TokenEnd::kEndOfName));
+  Intern(MakeCut("", 0, TokenEnd::kUnderscore));
 }
 
 void TokenInterner::DropIndex() {
@@ -97,35 +105,43 @@ void TokenInterner::Grow() {
   }
 }
 
-uint32_t TokenInterner::Insert(size_t slot, const char* text,
-                               const Slot& content) {
-  const size_t length = content.meta >> 8;
+uint32_t TokenInterner::Insert(size_t slot, const Cut& cut) {
+  const size_t length = cut.meta >> 8;
   tokens_.push_back({static_cast<uint32_t>(text_.size()),
                      static_cast<uint8_t>(length),
-                     static_cast<TokenEnd>(content.meta & 0xff)});
-  text_.append(text, length);
-  slots_[slot] = content;
-  slots_[slot].id_plus_1 = static_cast<uint32_t>(tokens_.size());
+                     static_cast<TokenEnd>(cut.meta & 0xff)});
+  text_.append(cut.text, length);
+  slots_[slot] = {cut.key, cut.meta, static_cast<uint32_t>(tokens_.size())};
   if (tokens_.size() * 2 > slots_.size()) Grow();
   return static_cast<uint32_t>(tokens_.size() - 1);
 }
 
-uint32_t TokenInterner::Intern(const char* text, size_t length, TokenEnd end) {
-  const uint64_t key = KeyOf(text, length);
-  const auto meta =
-      static_cast<uint32_t>(length << 8 | static_cast<size_t>(end));
+inline TokenInterner::Cut TokenInterner::MakeCut(const char* text,
+                                                 size_t length,
+                                                 TokenEnd end) const {
+  Cut cut;
+  cut.text = text;
+  cut.key = KeyOf(text, length);
+  cut.meta = static_cast<uint32_t>(length << 8 | static_cast<size_t>(end));
+  cut.hash = HashOf(cut.key, cut.meta);
+  __builtin_prefetch(&slots_[cut.hash >> slot_shift_]);
+  return cut;
+}
+
+inline uint32_t TokenInterner::Intern(const Cut& cut) {
   const size_t mask = slots_.size() - 1;
-  size_t at = HashOf(key, meta) >> slot_shift_;
+  const size_t length = cut.meta >> 8;
+  size_t at = cut.hash >> slot_shift_;
   for (; slots_[at].id_plus_1 != 0; at = (at + 1) & mask) {
     const Slot& slot = slots_[at];
-    if (slot.key != key || slot.meta != meta) continue;
+    if (slot.key != cut.key || slot.meta != cut.meta) continue;
     const uint32_t id = slot.id_plus_1 - 1;
     if (length <= kWord ||
-        SameText(text_.data() + tokens_[id].offset, text, length)) {
+        SameText(text_.data() + tokens_[id].offset, cut.text, length)) {
       return id;
     }
   }
-  return Insert(at, text, {key, meta, 0});
+  return Insert(at, cut);
 }
 
 void TokenInterner::Tokenize(std::string_view name,
@@ -138,26 +154,28 @@ void TokenInterner::Tokenize(std::string_view name,
   const char* at = padded_.data();
   const char* const end = at + name.size();
   padded_[name.size()] = '_';
-  for (;;) {
-    const size_t word = WordLength(at);
-    const size_t length = std::min(word, kMaxTokenText);
-    const char* const stop = at + length;
-    if (stop == end) {
-      ids.push_back(Intern(at, length, TokenEnd::kEndOfName) | kLastToken);
-      return;
+  // Some tokens are cut before the first is looked for: by then its slot has
+  // come from memory.
+  std::array<Cut, kCutsAtOnce> cuts;
+  for (bool more = true; more;) {
+    size_t count = 0;
+    while (more && count < cuts.size()) {
+      const size_t word = WordLength(at);
+      const size_t length = std::min(word, kMaxTokenText);
+      const char* const stop = at + length;
+      auto token_end = TokenEnd::kNothing;
+      if (stop == end) {
+        token_end = TokenEnd::kEndOfName;
+        more = false;
+      } else if (length == word) {
+        token_end = SeparatorAt(stop, end);
+      }
+      cuts[count++] = MakeCut(at, length, token_end);
+      at = stop + TokenEndText(token_end).size();
     }
-    auto token_end = TokenEnd::kNothing;
-    size_t end_length = 0;
-    if (length == word) {
-      const bool two = stop + 1 != end && stop[0] == '_' && stop[1] == '_';
-      token_end = stop[0] == '.' ? TokenEnd::kDot
-                  : two          ? TokenEnd::kTwoUnderscores
-                                 : TokenEnd::kUnderscore;
-      end_length = two ? 2 : 1;
-    }
-    ids.push_back(Intern(at, length, token_end));
-    at = stop + end_length;
+    for (size_t i = 0; i < count; ++i) ids.push_back(Intern(cuts[i]));
   }
+  ids.back() |= kLastToken;
 }
 
 void TokenInterner::Render(const uint32_t* ids, std::string& name) const {

@@ -54,9 +54,18 @@ class TokenInterner {
     uint32_t id_plus_1 = 0;
   };
 
-  // Eight bytes after the text can be read.
-  uint32_t Intern(const char* text, size_t length, TokenEnd end);
-  uint32_t Insert(size_t slot, const char* text, const Slot& content);
+  // A token that has been cut off a name.
+  struct Cut {
+    const char* text;  // eight bytes after it can be read
+    uint64_t key;
+    uint64_t hash;
+    uint32_t meta;
+  };
+
+  // Also starts to load the slot where the token should be.
+  Cut MakeCut(const char* text, size_t length, TokenEnd end) const;
+  uint32_t Intern(const Cut& cut);
+  uint32_t Insert(size_t slot, const Cut& cut);
   void Grow();
 
   std::string text_;
