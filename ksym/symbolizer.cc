@@ -20,6 +20,9 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kPerfMapPeriod = std::chrono::milliseconds(100);
 // Processes whose perf maps are kept; each holds a descriptor.
 constexpr size_t kMaxPerfMaps = 128;
+// Of all perf maps together. Beyond it the largest is given up for good, so
+// that who writes large ones loses names and nobody else does.
+constexpr size_t kMaxPerfMapBytes = size_t{64} << 20;
 
 // Memory that no file stands behind: "", "[heap]", "[stack]", "[anon:...]",
 // "//anon"; and what the kernel shows as an unnamed file of its own.
@@ -121,7 +124,8 @@ class Symbolizer::Impl {
  private:
   struct PerfMapState {
     std::optional<PerfMapFile> file;
-    Clock::time_point due;  // when it is worth another look
+    bool too_large = false;  // then there is no file any more
+    Clock::time_point due;   // when it is worth another look
     Clock::time_point used;
   };
 
@@ -146,9 +150,34 @@ class Symbolizer::Impl {
   }
 
   static void OpenIfMissing(const ProcessId& process, PerfMapState& state) {
-    if (state.file) return;
+    if (state.file || state.too_large) return;
     auto file = PerfMapFile::Open(process);
     if (file) state.file = std::move(*file);
+  }
+
+  void Refresh(PerfMapState& state) {
+    if (!state.file) return;
+    // After any other failure what was read before stays usable.
+    const auto refreshed = state.file->Refresh();
+    if (!refreshed && refreshed.error().code() == ErrorCode::kLimit) {
+      GiveUp(state);
+    }
+    size_t bytes = 0;
+    PerfMapState* largest = nullptr;
+    for (auto& [process, other] : perf_maps_) {
+      if (!other.file) continue;
+      bytes += other.file->memory_bytes();
+      if (largest == nullptr ||
+          other.file->memory_bytes() > largest->file->memory_bytes()) {
+        largest = &other;
+      }
+    }
+    if (bytes > kMaxPerfMapBytes) GiveUp(*largest);
+  }
+
+  static void GiveUp(PerfMapState& state) {
+    state.file.reset();
+    state.too_large = true;
   }
 
   void ResolveInPerfMap(const ProcessId& process, Address address,
@@ -160,9 +189,9 @@ class Symbolizer::Impl {
     if (state.used >= state.due) {
       OpenIfMissing(process, state);
       state.due = state.used + kPerfMapPeriod;
-      // What was read before stays usable.
-      if (state.file) static_cast<void>(state.file->Refresh());
+      Refresh(state);
     }
+    if (state.too_large) symbol.reason = Unresolved::kTooLarge;
     if (!state.file) return;
     const auto match = state.file->Find(address);
     if (!match) return;

@@ -98,7 +98,7 @@ uint64_t RandomOdd() {
 // Lets the program use a map that the user keeps pinned.
 ksym::Status UsePinned(bpf_map* map, const std::string& path) {
   const ksym::UniqueFd fd(bpf_obj_get(path.c_str()));
-  if (!fd.valid()) return FailErrno(errno, path);
+  if (!fd.valid()) return FailErrno(errno, path + ": not a pinned BPF map");
   bpf_map_info info = {};
   uint32_t size = sizeof(info);
   if (bpf_obj_get_info_by_fd(fd.get(), &info, &size) != 0) {
@@ -183,7 +183,10 @@ ksym::Status FillFilters(profile_bpf& skeleton, const SamplerConfig& config) {
   const int cgroup_fd = cgroup.get();
   if (bpf_map_update_elem(bpf_map__fd(skeleton.maps.selected_cgroup), &slot,
                           &cgroup_fd, BPF_ANY) != 0) {
-    return FailErrno(errno, config.cgroup_path + ": not a cgroup v2 directory");
+    return FailErrno(errno, config.cgroup_path +
+                                ": not a cgroup v2 directory "
+                                "(findmnt -t cgroup2 shows where "
+                                "they are)");
   }
   return {};
 }

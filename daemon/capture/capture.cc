@@ -338,13 +338,12 @@ ksym::Result<Capture> Capture::Start(CaptureOptions options) {
   RaiseLimits();
   const auto online = ReadOnlineCpus();
   if (!online) return Fail(online.error());
-  const CpuList cpus =
-      options.cpus ? Intersect(*options.cpus, *online) : *online;
+  const CpuList wanted = options.cpus.value_or(*online);
+  const CpuList cpus = Intersect(wanted, *online);
   if (cpus.empty()) {
-    return Fail(
-        ksym::ErrorCode::kNotFound,
-        fmt::format("none of the CPUs {} is online (there are {})",
-                    FormatCpuList(*options.cpus), FormatCpuList(*online)));
+    return Fail(ksym::ErrorCode::kNotFound,
+                fmt::format("none of the CPUs {} is online (there are {})",
+                            FormatCpuList(wanted), FormatCpuList(*online)));
   }
   const auto event = ChooseEvent(options.event, options.rate, cpus.front());
   if (!event) return Fail(event.error());

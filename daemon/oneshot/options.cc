@@ -191,7 +191,7 @@ void DecideRate(const CLI::App& app, const RawOptions& raw,
   if (has_frequency && raw.frequency_hz == 0) Refuse("-F must be above 0");
   if (has_count && raw.count_period == 0) Refuse("-c must be above 0");
   if (raw.frequency_hz > INT64_MAX || raw.count_period > INT64_MAX) {
-    Refuse("-F and -c must be below 2^63");
+    Refuse("-F and -c must be from 1 to 2^63 - 1");
   }
   if (has_frequency) capture.rate.frequency_hz = raw.frequency_hz;
   if (has_count) capture.rate = {0, raw.count_period};
@@ -273,6 +273,20 @@ void DecideStorage(const CLI::App& app, const RawOptions& raw,
   capture.sampler.max_stack_depth = raw.max_stack_depth;
 }
 
+// A name without extension is folded; one with another tool's is a mistake
+// that would only show when that tool refuses the file.
+OutputFormat FormatOfPath(std::string_view path) {
+  if (const auto format = FormatOfExtension(path)) return *format;
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  if (name.find('.', 1) != std::string_view::npos) {
+    Refuse(
+        fmt::format("-o {}: its name does not say the format: end it in "
+                    ".folded, .json or .txt, or give --format",
+                    path));
+  }
+  return OutputFormat::kFolded;
+}
+
 void DecideOutput(const RawOptions& raw, ProfileOptions& options) {
   using By = OutputOptions::By;
   if (!raw.format.empty()) {
@@ -282,9 +296,8 @@ void DecideOutput(const RawOptions& raw, ProfileOptions& options) {
       Refuse("-f and --format " + raw.format + " contradict each other");
     }
     options.format = *format;
-  } else if (!raw.folded && !options.output_path.empty()) {
-    const auto format = FormatOfExtension(options.output_path);
-    options.format = format.value_or(OutputFormat::kFolded);
+  } else if (!raw.folded) {
+    options.format = FormatOfPath(options.output_path);
   }
   if (raw.by == "pid") {
     options.output.by = By::kPid;
@@ -322,6 +335,13 @@ void Decide(const CLI::App& app, const RawOptions& raw,
   DecideRate(app, raw, options.capture);
   DecideFilters(app, raw, options);
   DecideStorage(app, raw, options.capture);
+  for (const char* option :
+       {"--output", "--raw", "--replay", "--kernel-symbols", "--cgroup",
+        "--cgroupmap", "--mntnsmap"}) {
+    if (app.count(option) > 0 && app[option]->as<std::string>().empty()) {
+      Refuse(fmt::format("{}: the path is empty", option));
+    }
+  }
   DecideOutput(raw, options);
   CheckReplay(app, options);
   if (!raw.duration.empty()) {

@@ -1,14 +1,26 @@
 #include "daemon/oneshot/progress.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 
 #include "daemon/oneshot/messages.h"
 
 namespace profd {
+namespace {
+
+size_t TerminalColumns() {
+  winsize size = {};
+  constexpr size_t kUsual = 80;
+  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0) return kUsual;
+  return size.ws_col == 0 ? kUsual : size.ws_col;
+}
+
+}  // namespace
 
 Progress Progress::ForStderr(bool quiet) {
   if (quiet) return Progress(Mode::kQuiet);
@@ -18,10 +30,12 @@ Progress Progress::ForStderr(bool quiet) {
 void Progress::Update(const State& state) {
   if (mode_ != Mode::kLive) return;
   // To the line's start, and erase what a longer line left behind.
-  const std::string line = fmt::format(
-      "\r{:.1f} s, {} samples, {} distinct stacks, {} lost\033[K",
+  std::string line = fmt::format(
+      "{:.1f} s, {} samples, {} distinct stacks, {} lost",
       state.elapsed_seconds, state.samples, state.distinct_stacks, state.lost);
-  std::fputs(line.c_str(), stderr);
+  // A line that wraps could not be redrawn.
+  line.resize(std::min(line.size(), TerminalColumns() - 1));
+  std::fputs(("\r" + line + "\033[K").c_str(), stderr);
   std::fflush(stderr);
   live_line_shown_ = true;
 }

@@ -1,23 +1,29 @@
 #include "daemon/oneshot/report_file.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <memory>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 namespace profd {
 namespace {
 
-std::string Resolved(const std::string& path) {
-  struct Free {
-    void operator()(char* text) const { ::free(text); }
-  };
-  const std::unique_ptr<char, Free> real(::realpath(path.c_str(), nullptr));
-  return real ? real.get() : path;
+namespace fs = std::filesystem;
+
+// Where a chain of symbolic links ends, also when nothing is there yet.
+std::string Resolved(std::string path) {
+  constexpr int kMaxLinks = 40;  // as many as the kernel follows
+  std::error_code error;
+  for (int i = 0; i < kMaxLinks && fs::is_symlink(path, error); ++i) {
+    const fs::path target = fs::read_symlink(path, error);
+    if (error) break;
+    path = fs::path(path).parent_path() / target;
+  }
+  return path;
 }
 
 }  // namespace

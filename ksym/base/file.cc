@@ -137,16 +137,39 @@ AtomicFile::~AtomicFile() {
   if (fd_.valid()) ::unlink(temporary_path_.c_str());
 }
 
+namespace {
+
+// Gives the new file the owner and mode of the one whose place it will take,
+// so that a private file stays private; where there is none, the mode that
+// open(2) would have given (mkostemp makes files for their owner alone).
+Status TakeOver(const std::string& path, int fd) {
+  struct stat old = {};
+  if (::stat(path.c_str(), &old) != 0) {
+    const mode_t mask = ::umask(0);
+    ::umask(mask);
+    if (::fchmod(fd, 0666 & ~mask) != 0) return FailErrno(errno, path);
+    return {};
+  }
+  struct stat fresh = {};
+  if (::fstat(fd, &fresh) != 0) return FailErrno(errno, path);
+  const bool same_owner =
+      old.st_uid == fresh.st_uid && old.st_gid == fresh.st_gid;
+  // Without the privilege to give it away the file stays ours alone.
+  if (!same_owner && ::fchown(fd, old.st_uid, old.st_gid) != 0) return {};
+  if (::fchmod(fd, old.st_mode & 07777) != 0) return FailErrno(errno, path);
+  return {};
+}
+
+}  // namespace
+
 Result<AtomicFile> AtomicFile::Create(const std::string& path) {
   std::string temporary_path = path + ".XXXXXX";
   UniqueFd fd(::mkostemp(temporary_path.data(), O_CLOEXEC));
   if (!fd.valid()) return FailErrno(errno, path);
-  // mkostemp makes files that only their owner can read; give this one what
-  // open(2) would have given.
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  if (::fchmod(fd.get(), 0666 & ~mask) != 0) return FailErrno(errno, path);
-  return AtomicFile(path, std::move(temporary_path), std::move(fd));
+  auto prepared = TakeOver(path, fd.get());
+  AtomicFile file(path, std::move(temporary_path), std::move(fd));
+  if (!prepared) return Fail(std::move(prepared.error()));
+  return file;
 }
 
 Status AtomicFile::Write(std::string_view bytes) {

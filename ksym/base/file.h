@@ -39,7 +39,8 @@ Status ForEachBlockOfLines(int fd,
 
 // A file that appears under its name whole or not at all: written to a
 // temporary file beside it, then renamed. Without Commit() the temporary file
-// is removed. Mode 0666 less the umask. The target's directory must exist.
+// is removed. It has the owner and mode of the file that it replaces, else
+// mode 0666 less the umask. The target's directory must exist.
 class AtomicFile {
  public:
   static Result<AtomicFile> Create(const std::string& path);

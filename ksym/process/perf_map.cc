@@ -207,8 +207,10 @@ Result<PerfMapFile> PerfMapFile::Open(const ProcessId& process) {
 Status PerfMapFile::Refresh() {
   struct stat file = {};
   if (::fstat(fd_.get(), &file) != 0) return FailErrno(errno, "perf map");
-  const auto size =
-      std::min(static_cast<uint64_t>(file.st_size), kMaxFileBytes);
+  const auto size = static_cast<uint64_t>(file.st_size);
+  if (size > kMaxFileBytes) {
+    return Fail(ErrorCode::kLimit, "perf map: too large");
+  }
   if (size < read_bytes_) {
     map_ = PerfMap();
     read_bytes_ = 0;

@@ -71,17 +71,20 @@ class PerfMap {
 // The file is looked for by the process's own (innermost) pid below its own
 // root, then as the initial namespace's /tmp/perf-PID.map. It must be a regular
 // file owned by the process's effective user or by root, reached through no
-// link, and not older than the process. At most kMaxFileBytes are read.
+// link, and not older than the process.
 class PerfMapFile {
  public:
-  static constexpr uint64_t kMaxFileBytes = uint64_t{256} << 20;
+  // Several times what large programs write. Any process can write one, and
+  // reading it is our time and memory.
+  static constexpr uint64_t kMaxFileBytes = uint64_t{32} << 20;
 
   // kNotFound: there is none; kPermission: the process or file is not ours
   // to read; kInvalid: the file must not be trusted (owner, age).
   static Result<PerfMapFile> Open(const ProcessId& process);
 
   // Reads what was appended since the last call; starts over when the file
-  // has shrunk. Cost when nothing changed: one fstat.
+  // has shrunk. Cost when nothing changed: one fstat. kLimit, before anything
+  // is read: the file is larger than kMaxFileBytes.
   Status Refresh();
   std::optional<PerfMap::Match> Find(Address address) {
     return map_.Find(address);

@@ -5,7 +5,6 @@ what was emitted, in every run of every test; here it is put under pressure.
 """
 
 import os
-
 import time
 
 import harness

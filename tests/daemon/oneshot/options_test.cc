@@ -67,7 +67,8 @@ TEST(OptionsTest, CountsEventsInsteadOfTime) {
 TEST(OptionsTest, ChoosesTheFormat) {
   EXPECT_EQ(ParseOk({"-o", "x.json"}).format, OutputFormat::kJson);
   EXPECT_EQ(ParseOk({"-o", "x.txt"}).format, OutputFormat::kText);
-  EXPECT_EQ(ParseOk({"-o", "x.other"}).format, OutputFormat::kFolded);
+  EXPECT_EQ(ParseOk({"-o", "a.b/x"}).format, OutputFormat::kFolded);
+  EXPECT_EQ(ParseOk({"-o", "x.svg", "-f"}).format, OutputFormat::kFolded);
   EXPECT_EQ(ParseOk({"-o", "x.json", "-f"}).format, OutputFormat::kFolded);
   EXPECT_EQ(ParseOk({"-o", "x.json", "--format", "text"}).format,
             OutputFormat::kText);
@@ -125,6 +126,9 @@ TEST(OptionsTest, RefusesBadUsageInOneLine) {
       {{"--stack-storage-size", "0"}, "stack-storage-size"},
       {{"--hash-storage-size", "99999999999"}, "hash-storage-size"},
       {{"--by", "x"}, "--by"},
+      {{"-o", "x.svg"}, "x.svg"},
+      {{"-o", ""}, "empty"},
+      {{"--raw", ""}, "empty"},
       {{"--format", "x"}, "--format"},
       {{"-f", "--format", "json"}, "contradict"},
       {{"-q", "-v"}, "contradict"},

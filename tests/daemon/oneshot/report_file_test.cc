@@ -74,6 +74,24 @@ TEST_F(ReportFileTest, FollowsASymbolicLink) {
   EXPECT_EQ(Content(Path("target")), "new");
 }
 
+// A link to a file that is not there yet makes that file.
+TEST_F(ReportFileTest, FollowsADanglingLink) {
+  fs::create_symlink("target", Path("link"));
+  ASSERT_TRUE(ReportFile::Open(Path("link"))->Write("new"));
+  EXPECT_TRUE(fs::is_symlink(Path("link")));
+  EXPECT_EQ(Content(Path("target")), "new");
+}
+
+// A file that only its owner may read stays one.
+TEST_F(ReportFileTest, KeepsTheMode) {
+  ASSERT_TRUE(ReportFile::Open(Path("out"))->Write("old"));
+  ASSERT_EQ(::chmod(Path("out").c_str(), 0600), 0);
+  ASSERT_TRUE(ReportFile::Open(Path("out"))->Write("new"));
+  struct stat status = {};
+  ASSERT_EQ(::stat(Path("out").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777, 0600u);
+}
+
 // A FIFO gets the text and stays a FIFO.
 TEST_F(ReportFileTest, WritesToAFifo) {
   const std::string path = Path("fifo");
