@@ -120,19 +120,17 @@ class Capture::Impl {
   // the hints taken first, the reports that are taken then go far enough.
   void TakeReports() {
     ConsumeRing();
-    for (SideBandEvent& event : side_band_.Read()) {
+    std::vector<SideBandEvent> events = side_band_.Read();
+    for (SideBandEvent& event : events) {
       if (auto* change = std::get_if<ksym::KernelSymbolChange>(&event.report)) {
         kernel_watch_.Add(event.time_ns, std::move(*change));
       } else if (const auto* lost = std::get_if<LostReport>(&event.report)) {
         kernel_watch_.TableChanged();
         side_band_lost_ += lost->count;
-      } else {
-        watch_.Apply(std::move(event));
       }
     }
-    for (const auto& [id, time_ns] : std::exchange(hints_, {})) {
-      watch_.See(id, time_ns);
-    }
+    watch_.Apply(std::move(events));
+    for (const SampleHint& hint : std::exchange(hints_, {})) watch_.See(hint);
     watch_.TellObserver();
   }
 
@@ -172,6 +170,7 @@ class Capture::Impl {
       const auto& process =
           reinterpret_cast<const profile_process_record&>(record);
       hints_.push_back({{process.tgid, process.exec_count, process.start_ns},
+                        record.set,
                         process.time_ns});
     } else if (record.type == PROFILE_RECORD_STACK) {
       const auto& stack = reinterpret_cast<const profile_stack_record&>(record);
@@ -183,16 +182,17 @@ class Capture::Impl {
   }
 
   ksym::Result<RawProfile> TakeSet(uint32_t set, uint64_t end_ns) {
+    const TakenSet taken = {set, end_ns};
     auto counts = sampler_.TakeCounts(set);
     if (!counts) return Fail(std::move(counts.error()));
     RawProfile profile;
     for (const auto& [key, count] : *counts) {
-      AddSample(set, key, count, profile);
+      AddSample(taken, key, count, profile);
     }
     auto cleared = sampler_.ClearStacks(set);
     if (!cleared) return Fail(std::move(cleared.error()));
     stacks_[set].clear();
-    watch_.EndInterval(end_ns);
+    watch_.EndInterval(taken);
     auto accounted = Account(set, profile);
     if (!accounted) return Fail(std::move(accounted.error()));
     DescribeInterval(end_ns, profile);
@@ -200,10 +200,10 @@ class Capture::Impl {
     return profile;
   }
 
-  void AddSample(uint32_t set, const profile_key& key, uint64_t count,
+  void AddSample(const TakenSet& taken, const profile_key& key, uint64_t count,
                  RawProfile& profile) {
-    if (!TakeStack(set, key.user_stack, profile) ||
-        !TakeStack(set, key.kernel_stack, profile)) {
+    if (!TakeStack(taken.set, key.user_stack, profile) ||
+        !TakeStack(taken.set, key.kernel_stack, profile)) {
       Count(profile, LossCause::kStackMissing, count);
       return;
     }
@@ -216,7 +216,7 @@ class Capture::Impl {
                         .count = count};
     if (key.user_stack >= kFirstStackId) {
       const auto& frames = profile.stacks.at(key.user_stack).frames;
-      ProcessWatch::Answer answer = watch_.Find(sample.process, frames);
+      ProcessWatch::Answer answer = watch_.Find(sample.process, frames, taken);
       sample.process = answer.id;
       if (answer.known) {
         profile.images[answer.id] = std::move(answer.image);
@@ -313,11 +313,7 @@ class Capture::Impl {
   SideBand side_band_;
   KernelWatch kernel_watch_;
   ProcessWatch watch_;
-  struct Hint {
-    ksym::ProcessId id;
-    uint64_t time_ns = 0;
-  };
-  std::vector<Hint> hints_;
+  std::vector<SampleHint> hints_;
   uint64_t side_band_lost_ = 0;
   bool warned_of_lost_reports_ = false;
   // Frames that came through the ring, by set.

@@ -10,6 +10,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -19,9 +21,6 @@
 
 namespace profd {
 namespace {
-
-// Intervals without a sample after which a process's binding is forgotten.
-constexpr uint64_t kKeptIntervals = 60;
 
 template <typename... Visitors>
 struct Overloaded : Visitors... {
@@ -63,15 +62,6 @@ uint32_t CountThreads(uint32_t pid) {
   return static_cast<uint32_t>(StatField(pid, kThreadsField).value_or(1));
 }
 
-// Whether /proc/PID still is the process of this start time.
-bool IsSameProcess(const ksym::ProcessId& id) {
-  static const auto kTicksPerSecond =
-      static_cast<uint64_t>(::sysconf(_SC_CLK_TCK));
-  constexpr int kStartTimeField = 22;  // in clock ticks since boot
-  const auto ticks = StatField(id.pid, kStartTimeField);
-  return ticks && *ticks == id.start_ns / (1'000'000'000 / kTicksPerSecond);
-}
-
 }  // namespace
 
 void ProcessWatch::ReadAll() {
@@ -81,17 +71,76 @@ void ProcessWatch::ReadAll() {
   while (const dirent* entry = ::readdir(proc)) {
     const auto pid = ksym::ParseUnsigned<uint32_t>(entry->d_name, 10);
     if (!pid) continue;
+    const uint64_t begin = NowNs();
     auto mappings = ksym::ReadMaps(*pid);
     // Kernel threads have none, and others may be gone or not ours to see.
     if (!mappings || mappings->empty()) continue;
-    history_.Seed({.pid = *pid,
-                   .threads = CountThreads(*pid),
-                   .mappings = std::move(*mappings)},
-                  NowNs());
+    readings_.push_back({.mappings = {.pid = *pid,
+                                      .threads = CountThreads(*pid),
+                                      .since_ns = read_before_ ? begin : 0,
+                                      .mappings = std::move(*mappings)},
+                         .begin_ns = begin,
+                         .end_ns = NowNs()});
   }
+  read_before_ = true;
 }
 
-void ProcessWatch::Apply(SideBandEvent event) {
+// A process that became another one while it was read: which of the two the
+// mappings are of is not known. Its reports tell all about the new one.
+void ProcessWatch::DropReadingsAcross(
+    const std::vector<SideBandEvent>& events) {
+  std::unordered_map<uint32_t, const Reading*> by_pid;
+  for (const Reading& reading : readings_) {
+    by_pid.emplace(reading.mappings.pid, &reading);
+  }
+  std::unordered_set<uint32_t> dropped;
+  for (const SideBandEvent& event : events) {
+    const auto* exec = std::get_if<ExecReport>(&event.report);
+    const auto* fork = std::get_if<ForkReport>(&event.report);
+    if (exec == nullptr && fork == nullptr) continue;
+    const uint32_t pid = exec != nullptr ? exec->pid : fork->child;
+    const auto at = by_pid.find(pid);
+    if (at != by_pid.end() && event.time_ns >= at->second->begin_ns &&
+        event.time_ns <= at->second->end_ns) {
+      dropped.insert(pid);
+    }
+  }
+  std::erase_if(readings_, [&](const Reading& reading) {
+    return dropped.contains(reading.mappings.pid);
+  });
+}
+
+void ProcessWatch::Apply(std::vector<SideBandEvent> events) {
+  const uint64_t now = NowNs();
+  const bool lost = std::ranges::any_of(events, [](const SideBandEvent& e) {
+    return std::holds_alternative<LostReport>(e.report);
+  });
+  if (lost) {
+    // What is left of them would tell half of a story.
+    history_.LoseTrack(applied_ns_);
+    readings_.clear();
+    ReadAll();
+    applied_ns_ = now;
+    return;
+  }
+  DropReadingsAcross(events);
+  auto reading = readings_.begin();
+  const auto seed_until = [&](uint64_t time_ns) {
+    for (; reading != readings_.end() && reading->begin_ns <= time_ns;
+         ++reading) {
+      history_.Seed(std::move(reading->mappings), reading->begin_ns);
+    }
+  };
+  for (SideBandEvent& event : events) {
+    seed_until(event.time_ns);
+    ApplyOne(std::move(event));
+  }
+  seed_until(now);
+  readings_.clear();
+  applied_ns_ = now;
+}
+
+void ProcessWatch::ApplyOne(SideBandEvent event) {
   const uint64_t time = event.time_ns;
   std::visit(
       Overloaded{
@@ -105,72 +154,51 @@ void ProcessWatch::Apply(SideBandEvent event) {
       event.report);
 }
 
-ProcessWatch::Bound& ProcessWatch::Bind(const ksym::ProcessId& id,
-                                        uint64_t time_ns) {
-  const auto [at, is_new] = bound_.try_emplace(id);
-  Bound& bound = at->second;
-  bound.seen_in = interval_;
-  if (!is_new) return bound;
-  bound.generation = history_.Find(id.pid, time_ns);
-  // Its reports were lost; perhaps it still lives.
-  if (bound.generation == 0) ReadAgain(id, bound);
-  return bound;
-}
-
-void ProcessWatch::See(const ksym::ProcessId& id, uint64_t time_ns) {
-  if (id.pid != 0) Bind(id, time_ns);  // 0: idle, without an address space
+void ProcessWatch::See(const SampleHint& hint) {
+  // 0: idle, without an address space. The first hint of the set counts.
+  if (hint.id.pid == 0) return;
+  bound_[hint.set].try_emplace(hint.id,
+                               history_.Find(hint.id.pid, hint.time_ns));
 }
 
 void ProcessWatch::TellObserver() {
   if (!observer_) return;
-  for (auto& [id, bound] : bound_) {
-    const auto* mappings = history_.Mappings(bound.generation);
-    if (mappings == nullptr) continue;
-    const uint64_t version = history_.Version(bound.generation);
-    if (bound.told && bound.told_version == version) continue;
-    bound.told = true;
-    bound.told_version = version;
-    observer_({.id = id, .mappings = *mappings});
+  for (const Bound& bound : bound_) {
+    for (const auto& [id, generation] : bound) {
+      const auto* mappings = history_.Mappings(generation);
+      if (mappings == nullptr) continue;
+      const uint64_t version = history_.Version(generation);
+      const auto [told, is_new] = told_.try_emplace(generation, version);
+      if (!is_new && told->second == version) continue;
+      told->second = version;
+      observer_({.id = id, .mappings = *mappings});
+    }
   }
 }
 
-void ProcessWatch::ReadAgain(const ksym::ProcessId& id, Bound& bound) {
-  bound.read_in = interval_;
-  const uint64_t now = NowNs();
-  auto mappings = ksym::ReadMaps(id.pid);
-  if (!mappings || mappings->empty() || !IsSameProcess(id)) return;
-  const auto present = history_.Find(id.pid, now);
-  // An exec since: what is there now is not what was sampled.
-  if (bound.generation != 0 && present != bound.generation) return;
-  history_.Seed({.pid = id.pid,
-                 .threads = CountThreads(id.pid),
-                 .mappings = std::move(*mappings)},
-                now);
-  bound.generation = history_.Find(id.pid, now);
-}
-
 ProcessWatch::Answer ProcessWatch::Find(const ksym::ProcessId& id,
-                                        std::span<const uint64_t> frames) {
-  Bound& bound = Bind(id, NowNs());
+                                        std::span<const uint64_t> frames,
+                                        const TakenSet& taken) {
+  // Without a hint the time is not known, and the generation only if the
+  // process had no other.
+  auto [bound, is_new] = bound_[taken.set].try_emplace(id);
+  if (is_new) {
+    bound->second = history_.FindOnly(id.pid, interval_begin_ns_, taken.end_ns);
+  }
   const auto contains = [&](ksym::ProcessHistory::GenerationId generation,
                             uint64_t frame) {
     const auto* mappings = history_.Mappings(generation);
     return mappings != nullptr &&
            FindMapping(*mappings, ksym::Address{frame}) != nullptr;
   };
-  const bool complete = std::ranges::all_of(frames, [&](uint64_t frame) {
-    return contains(bound.generation, frame);
-  });
-  const auto previous = history_.Previous(bound.generation);
+  auto generation = bound->second;
   Answer answer = {.id = id, .image = {}, .known = false};
-  auto generation = bound.generation;
-  if (!complete && !frames.empty() && !contains(generation, frames.front()) &&
-      contains(previous, frames.front())) {
-    generation = previous;
-    --answer.id.exec_count;
-  } else if (!complete && bound.read_in < interval_) {
-    ReadAgain(id, bound);
-    generation = bound.generation;
+  if (!frames.empty() && !contains(generation, frames.front())) {
+    const auto previous = history_.Previous(generation);
+    if (contains(previous, frames.front())) {
+      generation = previous;
+      --answer.id.exec_count;
+    }
   }
   const auto* mappings = history_.Mappings(generation);
   if (mappings == nullptr || mappings->empty()) return answer;
@@ -179,13 +207,13 @@ ProcessWatch::Answer ProcessWatch::Find(const ksym::ProcessId& id,
   return answer;
 }
 
-void ProcessWatch::EndInterval(uint64_t end_ns) {
-  std::erase_if(bound_, [&](const auto& entry) {
-    return entry.second.seen_in + kKeptIntervals < interval_;
-  });
+void ProcessWatch::EndInterval(const TakenSet& taken) {
+  bound_[taken.set].clear();
   history_.Forget(interval_begin_ns_);
-  interval_begin_ns_ = end_ns;
-  ++interval_;
+  std::erase_if(told_, [&](const auto& told) {
+    return history_.Mappings(told.first) == nullptr;
+  });
+  interval_begin_ns_ = taken.end_ns;
 }
 
 }  // namespace profd

@@ -1,34 +1,52 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <span>
+#include <vector>
 
+#include "bpf/profile_abi.h"
 #include "daemon/capture/side_band.h"
 #include "ksym/process/process_history.h"
 #include "ksym/process/process_image.h"
 
 namespace profd {
 
+// A sample of the process was taken then, the first in this set.
+struct SampleHint {
+  ksym::ProcessId id;
+  uint32_t set = 0;
+  uint64_t time_ns = 0;  // CLOCK_MONOTONIC
+};
+
+// The set that is drained, and when it was last written to.
+struct TakenSet {
+  uint32_t set = 0;
+  uint64_t end_ns = 0;
+};
+
 // The address spaces of the sampled processes, also of those that are gone:
 // what was there at the start is read from /proc once, the rest is told by the
-// side band. /proc is read again only when an address turns up that a living
-// process's known mappings lack, as reports can be lost.
+// side band. A sample's process is found by the time of its first sample in
+// the interval, as one pid may be several programs within it. Where reports
+// were lost nothing is assumed: /proc is read again, and what was sampled
+// before that has no mappings.
 class ProcessWatch {
  public:
   // Called for a sampled process at first sight and when it maps more files.
   using Observer = std::function<void(const ksym::ProcessImage&)>;
   explicit ProcessWatch(Observer observer) : observer_(std::move(observer)) {}
 
-  // Reads the mappings of every process; some 20 us each. After the side band
-  // was opened, so that nothing falls between.
+  // Reads the mappings of every process, some 20 us each, for the next
+  // Apply(). After the side band was opened, so that nothing falls between.
   void ReadAll();
-  // Reports, in the order of time.
-  void Apply(SideBandEvent event);
+  // All reports since the last call, in the order of time.
+  void Apply(std::vector<SideBandEvent> events);
 
-  // A sample of the process was taken then; earlier reports were applied.
-  void See(const ksym::ProcessId& id, uint64_t time_ns);
+  // Reports up to the hint's time were applied.
+  void See(const SampleHint& hint);
   // Tells the observer of mappings that came since it was last told.
   void TellObserver();
 
@@ -37,30 +55,36 @@ class ProcessWatch {
     ksym::ProcessImage image;
     bool known = false;
   };
-  // The process's address space, as it was when it was first seen and with
+  // The process's address space as of its first sample in the set, and with
   // what it mapped since. `frames`: of one sample, leaf first. A sample taken
   // while its process is in execve may still have the old program's addresses:
   // then the answer is the address space before, with an id of its own.
-  Answer Find(const ksym::ProcessId& id, std::span<const uint64_t> frames);
+  Answer Find(const ksym::ProcessId& id, std::span<const uint64_t> frames,
+              const TakenSet& taken);
 
-  // Forgets processes that ended before the interval that ends now did begin.
-  void EndInterval(uint64_t end_ns);
+  // Forgets the set's hints, and processes that ended before the interval that
+  // ends now did begin.
+  void EndInterval(const TakenSet& taken);
 
  private:
-  struct Bound {
-    ksym::ProcessHistory::GenerationId generation = 0;
-    uint64_t told_version = 0;  // of the mappings that the observer knows
-    bool told = false;
-    uint64_t read_in = 0;  // interval of the last reading of /proc
-    uint64_t seen_in = 0;  // interval of the last sample
+  struct Reading {
+    ksym::ProcessHistory::Reading mappings;
+    uint64_t begin_ns = 0;
+    uint64_t end_ns = 0;
   };
-  Bound& Bind(const ksym::ProcessId& id, uint64_t time_ns);
-  void ReadAgain(const ksym::ProcessId& id, Bound& bound);
+  void DropReadingsAcross(const std::vector<SideBandEvent>& events);
+  void ApplyOne(SideBandEvent event);
 
   Observer observer_;
   ksym::ProcessHistory history_;
-  std::map<ksym::ProcessId, Bound> bound_;
-  uint64_t interval_ = 1;
+  std::vector<Reading> readings_;  // in the order of time
+  // By set: samples of the next interval come in before this one is drained.
+  using Bound = std::map<ksym::ProcessId, ksym::ProcessHistory::GenerationId>;
+  std::array<Bound, PROFILE_SETS> bound_;
+  // What the observer was told of: generation and version.
+  std::map<ksym::ProcessHistory::GenerationId, uint64_t> told_;
+  bool read_before_ = false;
+  uint64_t applied_ns_ = 0;
   uint64_t interval_begin_ns_ = 0;
 };
 

@@ -56,12 +56,12 @@ ProcessHistory::Generation& ProcessHistory::Begin(
 ProcessHistory::Generation& ProcessHistory::Present(uint32_t pid,
                                                     uint64_t time_ns) {
   const auto life = lives_.find(pid);
-  if (life != lives_.end() && !life->second.generations.empty() &&
+  if (life != lives_.end() &&
       life->second.generations.back().end_ns > time_ns) {
     return life->second.generations.back();
   }
   // Its fork was not reported: it was there before, or the report was lost.
-  return Begin(pid, time_ns, std::make_shared<MappingList>());
+  return Begin(pid, time_ns, nullptr);
 }
 
 ProcessHistory::MappingList& ProcessHistory::Own(Generation& generation) {
@@ -73,15 +73,24 @@ ProcessHistory::MappingList& ProcessHistory::Own(Generation& generation) {
 }
 
 void ProcessHistory::Seed(Reading reading, uint64_t time_ns) {
-  const bool is_new = !lives_.contains(reading.pid);
-  Generation& generation = Present(reading.pid, time_ns);
-  if (is_new) {
-    generation.begin_ns = 0;  // it may have been there for long
+  const auto life = lives_.find(reading.pid);
+  if (life == lives_.end()) {
+    Begin(reading.pid, reading.since_ns, std::make_shared<MappingList>());
     lives_[reading.pid].threads = reading.threads;
+  } else if (life->second.generations.back().mappings == nullptr) {
+    Begin(reading.pid, time_ns, std::make_shared<MappingList>());
+    life->second.threads = reading.threads;
   }
-  MappingList& known = Own(generation);
+  MappingList& known = Own(Present(reading.pid, time_ns));
   for (Mapping& mapping : reading.mappings) {
     InsertMapping(known, std::move(mapping));
+  }
+}
+
+void ProcessHistory::LoseTrack(uint64_t time_ns) {
+  for (auto& [pid, life] : lives_) {
+    if (life.generations.back().end_ns <= time_ns) continue;
+    Begin(pid, time_ns, nullptr);
   }
 }
 
@@ -91,11 +100,10 @@ void ProcessHistory::Fork(uint32_t parent, uint32_t child, uint64_t time_ns) {
     if (life != lives_.end()) ++life->second.threads;
     return;
   }
+  // Of an unknown parent the child is unknown, too, until it execs.
   std::shared_ptr<MappingList> mappings;
-  if (life != lives_.end() && !life->second.generations.empty()) {
+  if (life != lives_.end()) {
     mappings = life->second.generations.back().mappings;
-  } else {
-    mappings = std::make_shared<MappingList>();
   }
   Begin(child, time_ns, std::move(mappings));
   lives_[child].threads = 1;
@@ -106,12 +114,15 @@ void ProcessHistory::Exec(uint32_t pid, uint64_t time_ns) {
 }
 
 void ProcessHistory::Map(uint32_t pid, Mapping mapping, uint64_t time_ns) {
-  InsertMapping(Own(Present(pid, time_ns)), std::move(mapping));
+  Generation& generation = Present(pid, time_ns);
+  // One mapping of many would not tell which program it is.
+  if (generation.mappings == nullptr) return;
+  InsertMapping(Own(generation), std::move(mapping));
 }
 
 void ProcessHistory::Exit(uint32_t pid, uint64_t time_ns) {
   const auto life = lives_.find(pid);
-  if (life == lives_.end() || life->second.generations.empty()) return;
+  if (life == lives_.end()) return;
   if (life->second.threads > 1) {
     --life->second.threads;
     return;
@@ -130,6 +141,17 @@ ProcessHistory::GenerationId ProcessHistory::Find(uint32_t pid,
   const auto next =
       std::ranges::upper_bound(generations, time_ns, {}, &Generation::begin_ns);
   return next == generations.begin() ? 0 : std::prev(next)->id;
+}
+
+ProcessHistory::GenerationId ProcessHistory::FindOnly(uint32_t pid,
+                                                      uint64_t begin_ns,
+                                                      uint64_t end_ns) const {
+  const auto id = Find(pid, end_ns);
+  if (id == 0) return 0;
+  const Generation* generation = Get(id);
+  // What began within the time stands alone only if it is the first.
+  const bool is_only = generation->begin_ns <= begin_ns || Previous(id) == 0;
+  return is_only ? id : 0;
 }
 
 const ProcessHistory::Generation* ProcessHistory::Get(GenerationId id) const {

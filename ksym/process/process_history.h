@@ -29,15 +29,20 @@ class ProcessHistory {
   // Generations are named by number; 0 is none.
   using GenerationId = uint64_t;
 
-  // Mappings that were read from /proc: of a process that was there before
-  // the reports began, or whose reports were lost. They join what is known of
-  // its present generation, and win over it.
+  // Mappings that were read from /proc at that time, of a process that was
+  // there before the reports began, or when reports were lost. They join what
+  // is known of its present generation, and win over it. If nothing is known
+  // of the process they hold since `since_ns`.
   struct Reading {
     uint32_t pid = 0;
     uint32_t threads = 1;
+    uint64_t since_ns = 0;
     std::vector<Mapping> mappings;
   };
   void Seed(Reading reading, uint64_t time_ns);
+  // Reports were lost: from that time on nothing is known of any process,
+  // until it is seeded again or execs.
+  void LoseTrack(uint64_t time_ns);
   // Parent and child are the same when a thread starts.
   void Fork(uint32_t parent, uint32_t child, uint64_t time_ns);
   void Exec(uint32_t pid, uint64_t time_ns);
@@ -47,11 +52,13 @@ class ProcessHistory {
 
   // The generation that the process had at that time; 0 if none is known.
   GenerationId Find(uint32_t pid, uint64_t time_ns) const;
+  // The generation that it had in all of that time; 0 if it had several.
+  GenerationId FindOnly(uint32_t pid, uint64_t begin_ns, uint64_t end_ns) const;
   // The one before, in the same process; 0: there was none, or it is
   // forgotten.
   GenerationId Previous(GenerationId id) const;
-  // Sorted and without overlap; null if the generation is not known. Valid
-  // until the next call that is not const.
+  // Sorted and without overlap; null if they are not known. Valid until the
+  // next call that is not const.
   const std::vector<Mapping>* Mappings(GenerationId id) const;
   // Grows with each change of the generation's mappings.
   uint64_t Version(GenerationId id) const;
@@ -67,7 +74,7 @@ class ProcessHistory {
     uint64_t begin_ns = 0;
     uint64_t end_ns = std::numeric_limits<uint64_t>::max();
     uint64_t version = 0;
-    std::shared_ptr<MappingList> mappings;
+    std::shared_ptr<MappingList> mappings;  // null: not known
   };
   // Of one pid.
   struct Life {

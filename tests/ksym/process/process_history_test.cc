@@ -11,7 +11,6 @@ namespace ksym {
 namespace {
 
 using testing::ElementsAre;
-using testing::IsEmpty;
 
 Mapping At(uint64_t start, uint64_t end, const char* path) {
   Mapping mapping;
@@ -79,6 +78,7 @@ TEST_F(ProcessHistoryTest, CopiesOnFork) {
 
 // An exec begins anew; before it the old image answers.
 TEST_F(ProcessHistoryTest, BeginsAnewAtExec) {
+  history_.Seed({.pid = 1, .threads = 1, .mappings = {}}, 1);
   history_.Fork(1, 2, 100);
   history_.Map(2, At(10, 20, "old"), 110);
   history_.Exec(2, 200);
@@ -106,6 +106,7 @@ TEST_F(ProcessHistoryTest, KeepsTheDeadUntilForgotten) {
 
 // A pid that is used again is another process.
 TEST_F(ProcessHistoryTest, TellsReusedPidsApart) {
+  history_.Seed({.pid = 1, .threads = 1, .mappings = {}}, 1);
   history_.Fork(1, 2, 100);
   history_.Map(2, At(10, 20, "first"), 110);
   history_.Exit(2, 200);
@@ -117,6 +118,7 @@ TEST_F(ProcessHistoryTest, TellsReusedPidsApart) {
 
 // Threads may outlive the one that began the process.
 TEST_F(ProcessHistoryTest, LivesUntilItsLastThreadExits) {
+  history_.Seed({.pid = 1, .threads = 1, .mappings = {}}, 1);
   history_.Fork(1, 2, 100);
   history_.Fork(2, 2, 110);
   history_.Map(2, At(10, 20, "a"), 120);
@@ -137,17 +139,46 @@ TEST_F(ProcessHistoryTest, SeedsReachBack) {
   EXPECT_THAT(MappingsAt(7, 600), ElementsAre("10-15 b", "15-20 a"));
 }
 
-// Nothing is known of a process that nobody told of.
+// Nothing is known of a process that nobody told of, nor of its child before
+// that execs.
 TEST_F(ProcessHistoryTest, KnowsNothingOfOthers) {
   EXPECT_THAT(MappingsAt(9, 1), ElementsAre("none"));
   history_.Exit(9, 5);
   history_.Fork(9, 10, 6);
-  EXPECT_THAT(MappingsAt(10, 7), IsEmpty());
-  EXPECT_THAT(MappingsAt(10, 5), ElementsAre("none"));
+  history_.Map(10, At(10, 20, "a"), 7);
+  EXPECT_THAT(MappingsAt(10, 7), ElementsAre("none"));
+  history_.Exec(10, 8);
+  history_.Map(10, At(10, 20, "b"), 9);
+  EXPECT_THAT(MappingsAt(10, 9), ElementsAre("10-20 b"));
+  EXPECT_THAT(MappingsAt(10, 7), ElementsAre("none"));
+}
+
+// After reports were lost nothing is taken for granted until it was read.
+TEST_F(ProcessHistoryTest, ForgetsWhatItCannotBeSureOf) {
+  history_.Seed({.pid = 7, .threads = 1, .mappings = {At(10, 20, "a")}}, 100);
+  history_.LoseTrack(200);
+  history_.Map(7, At(30, 40, "b"), 250);
+  EXPECT_THAT(MappingsAt(7, 199), ElementsAre("10-20 a"));
+  EXPECT_THAT(MappingsAt(7, 260), ElementsAre("none"));
+  history_.Seed({.pid = 7, .threads = 1, .mappings = {At(10, 20, "c")}}, 300);
+  EXPECT_THAT(MappingsAt(7, 299), ElementsAre("none"));
+  EXPECT_THAT(MappingsAt(7, 300), ElementsAre("10-20 c"));
+}
+
+// Without a time there is an answer only where it cannot matter.
+TEST_F(ProcessHistoryTest, FindsTheOnlyGeneration) {
+  history_.Seed({.pid = 7, .threads = 1, .mappings = {At(10, 20, "a")}}, 100);
+  history_.Exec(7, 500);
+  EXPECT_EQ(history_.FindOnly(7, 100, 499), history_.Find(7, 200));
+  EXPECT_EQ(history_.FindOnly(7, 100, 500), 0u);
+  EXPECT_EQ(history_.FindOnly(7, 500, 900), history_.Find(7, 500));
+  history_.Fork(7, 8, 600);
+  EXPECT_EQ(history_.FindOnly(8, 100, 700), history_.Find(8, 700));
 }
 
 // The version tells that mappings were added.
 TEST_F(ProcessHistoryTest, CountsVersions) {
+  history_.Seed({.pid = 1, .threads = 1, .mappings = {}}, 1);
   history_.Fork(1, 2, 100);
   const auto id = history_.Find(2, 100);
   const uint64_t before = history_.Version(id);
