@@ -95,7 +95,7 @@ ksym::Result<std::vector<std::byte>> GenerateKsym(int fd,
 ksym::Status GenerateKsymFile(const KsymOptions& options) {
   ksym::UniqueFd file;
   if (!options.input.empty()) {
-    auto opened = ksym::OpenForRead(options.input);
+    auto opened = ksym::OpenInput(options.input);
     if (!opened) return ksym::Fail(std::move(opened.error()));
     file = std::move(*opened);
   }

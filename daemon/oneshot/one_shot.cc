@@ -177,6 +177,8 @@ class CaptureRun {
     const auto missing = MissingIds(options_.capture.sampler);
     if (!missing) return Fail(missing.error());
     auto opened = OpenFiles();
+    // What the user gave may be slow to read; signals still end us here.
+    if (opened) opened = LoadGivenKernelNames();
     if (!opened) return opened;
     auto signals = StopSignals::Install();
     if (!signals) return Fail(std::move(signals.error()));
@@ -213,7 +215,8 @@ class CaptureRun {
     for (const std::string& warning : metadata_.warnings) {
       progress_.Say("warning: " + warning);
     }
-    return LoadKernelNames();
+    LoadKernelNames();
+    return {};
   }
 
   Status OpenFiles() {
@@ -242,21 +245,29 @@ class CaptureRun {
     return {};
   }
 
-  Status LoadKernelNames() {
-    if (!options_.capture.sampler.kernel_stacks) return {};
+  Status LoadGivenKernelNames() {
+    if (options_.kernel_symbols_path.empty() ||
+        !options_.capture.sampler.kernel_stacks) {
+      return {};
+    }
+    auto names = KernelNames::OfFile(options_.kernel_symbols_path);
+    if (!names) return Fail(std::move(names.error()));
+    kernel_ = std::move(*names);
+    return {};
+  }
+
+  void LoadKernelNames() {
+    if (!options_.capture.sampler.kernel_stacks) return;
     if (options_.kernel_symbols_path.empty()) {
       kernel_ = KernelNames::OfRunningKernel();
-    } else {
-      auto names = KernelNames::OfFile(options_.kernel_symbols_path);
-      if (!names) return Fail(std::move(names.error()));
-      kernel_ = std::move(*names);
     }
-    if (!kernel_.warning().empty()) {
-      progress_.Say("warning: " + kernel_.warning());
-      metadata_.warnings.push_back(kernel_.warning());
-    }
+    if (!kernel_.warning().empty()) Warn(kernel_.warning());
     UseKernelNames(kernel_, resolver_);
-    return {};
+  }
+
+  void Warn(std::string warning) {
+    progress_.Say("warning: " + warning);
+    metadata_.warnings.push_back(std::move(warning));
   }
 
   Status Sample() {
@@ -297,8 +308,7 @@ class CaptureRun {
     for (std::string& warning : raw.metadata.warnings) {
       if (std::ranges::find(metadata_.warnings, warning) ==
           metadata_.warnings.end()) {
-        progress_.Say("warning: " + warning);
-        metadata_.warnings.push_back(std::move(warning));
+        Warn(std::move(warning));
       }
     }
     kernel_.BeginInterval(raw);
@@ -321,6 +331,11 @@ class CaptureRun {
     auto raw = capture_->Stop();
     if (!raw) return Fail(std::move(raw.error()));
     Take(std::move(*raw));
+    if (builder_.HasFrame(ksym::Unresolved::kNoPermission, FrameKind::kUser)) {
+      Warn(
+          "files of other users' processes could not be read: needs "
+          "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH");
+    }
     const Profile profile = std::move(builder_).Finish(metadata_);
     auto written = WriteReport(profile, options_, *report_file_);
     if (written && raw_file_) written = WriteRawFile();
@@ -377,8 +392,12 @@ class CaptureRun {
 Result<int> Replay(const ProfileOptions& options) {
   auto report = ReportFile::Open(options.output_path);
   if (!report) return Fail(std::move(report.error()));
-  const auto bytes = ksym::ReadFile(options.replay_path, kMaxRawBytes);
-  if (!bytes) return Fail(bytes.error());
+  const auto file = ksym::OpenInput(options.replay_path);
+  if (!file) return Fail(file.error());
+  auto bytes = ksym::ReadAll(file->get(), kMaxRawBytes);
+  if (!bytes) {
+    return Fail(std::move(bytes.error()).WithContext(options.replay_path));
+  }
   auto capture = ReadRawCapture(std::as_bytes(std::span(*bytes)));
   if (!capture) {
     return Fail(std::move(capture.error()).WithContext(options.replay_path));

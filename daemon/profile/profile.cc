@@ -80,6 +80,12 @@ void ProfileBuilder::AddSample(const ProfileSample& sample) {
   }
 }
 
+bool ProfileBuilder::HasFrame(ksym::Unresolved reason, FrameKind kind) const {
+  return std::ranges::any_of(profile_.frames, [&](const Frame& frame) {
+    return frame.reason == reason && frame.kind == kind;
+  });
+}
+
 Profile ProfileBuilder::Finish(CaptureMetadata metadata) && {
   profile_.metadata = std::move(metadata);
   return std::move(profile_);

@@ -126,6 +126,8 @@ class ProfileBuilder {
   // Adds to the count of an equal sample when there is one.
   void AddSample(const ProfileSample& sample);
   void Add(const Accounting& accounting) { profile_.accounting += accounting; }
+  // Whether a frame of this kind has no name for this reason. O(frames).
+  bool HasFrame(ksym::Unresolved reason, FrameKind kind) const;
   size_t distinct_samples() const { return profile_.samples.size(); }
   Profile Finish(CaptureMetadata metadata) &&;
 

@@ -33,6 +33,12 @@ Result<UniqueFd> OpenForRead(const std::string& path) {
   return fd;
 }
 
+Result<UniqueFd> OpenInput(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+  if (!fd.valid()) return FailErrno(errno, path);
+  return fd;
+}
+
 Result<std::string> ReadAll(int fd, size_t max_bytes) {
   std::string text;
   size_t used = 0;

@@ -15,6 +15,9 @@ namespace ksym {
 // Opens with O_RDONLY | O_CLOEXEC | O_NONBLOCK (a FIFO does not block).
 Result<UniqueFd> OpenForRead(const std::string& path);
 
+// Opens what the user named: a FIFO is waited for, as other programs do.
+Result<UniqueFd> OpenInput(const std::string& path);
+
 // Everything from the descriptor's position to the end, at most max_bytes
 // (then kLimit). Works on /proc files, whose size is not known beforehand.
 Result<std::string> ReadAll(int fd, size_t max_bytes);

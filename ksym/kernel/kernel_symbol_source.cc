@@ -151,8 +151,8 @@ std::span<const std::byte> KernelSymbolSource::bytes() const {
 Result<KernelSymbolSource> OpenKernelSymbols(const std::string& path,
                                              const KernelSymbolOptions& options,
                                              KallsymsReport* report) {
-  const auto fd = OpenForRead(path);
-  // OpenForRead has named the path already.
+  const auto fd = OpenInput(path);
+  // OpenInput has named the path already.
   if (!fd) return Fail(fd.error());
   const auto with_path = [&](Error error) {
     return Fail(std::move(error).WithContext(path));
@@ -174,6 +174,9 @@ Result<KernelSymbolSource> OpenKernelSymbols(const std::string& path,
   }
   auto map = LoadKallsyms(fd->get(), ModulesFor(path), report);
   if (!map) return with_path(std::move(map.error()));
+  if (map->symbol_count() == 0) {
+    return with_path({ErrorCode::kCorrupt, "there is no symbol in it"});
+  }
   return KernelSymbolSource(std::move(*map));
 }
 
