@@ -54,6 +54,34 @@ Result<KernelSymbolMap> KernelSymbolMap::MapFile(const std::string& path) {
   return map;
 }
 
+Status KernelSymbolMap::CheckOrder(const MapEntry& entry, uint64_t previous,
+                                   uint64_t& group_start) const {
+  if (entry.address < previous) return Damaged("addresses not in order");
+  const bool first = entry.index == 0;
+  const bool first_of_group = first || entry.address != previous;
+  const uint64_t padding = tables_.PaddingOf(entry);
+  if (first_of_group) {
+    if (entry.address < padding ||
+        (!first && entry.address - padding <= previous)) {
+      return Damaged("padding overlaps a symbol");
+    }
+    group_start = entry.address - padding;
+  }
+  // What is true of a group's first entry holds for the group.
+  if ((entry.gap && (entry.prefixed || !first_of_group)) ||
+      (padding != 0 && group_start == entry.address)) {
+    return Damaged("a gap or padding in the middle of aliases");
+  }
+  if (entry.index % kBlockEntries != 0) return {};
+  if (tables_.BlockStart(entry.index / kBlockEntries) != group_start) {
+    return Damaged("a block does not start with its first entry");
+  }
+  if (entry.block_continues == first_of_group) {
+    return Damaged("a block with a wrong continuation mark");
+  }
+  return {};
+}
+
 Status KernelSymbolMap::CheckEntries() const {
   SymbolNameBuffer buffer;
   char* name = buffer.Prepare(tables_.name_room());
@@ -66,29 +94,8 @@ Status KernelSymbolMap::CheckEntries() const {
     const bool ok =
         index == 0 ? tables_.ReadFirst(0, entry) : tables_.ReadNext(entry);
     if (!ok) return Damaged("an entry cannot be decoded");
-    if (entry.address < previous) return Damaged("addresses not in order");
-    const bool first_of_group = index == 0 || entry.address != previous;
-    const uint64_t padding = tables_.PaddingOf(entry);
-    if (first_of_group) {
-      if (entry.address < padding ||
-          (index != 0 && entry.address - padding <= previous)) {
-        return Damaged("padding overlaps a symbol");
-      }
-      group_start = entry.address - padding;
-    }
-    // What is true of a group's first entry holds for the group.
-    if ((entry.gap && (entry.prefixed || !first_of_group)) ||
-        (padding != 0 && group_start == entry.address)) {
-      return Damaged("a gap or padding in the middle of aliases");
-    }
-    if (index % kBlockEntries == 0 &&
-        tables_.BlockStart(index / kBlockEntries) != group_start) {
-      return Damaged("a block does not start with its first entry");
-    }
-    if (index % kBlockEntries == 0 &&
-        entry.block_continues != (index != 0 && entry.address == previous)) {
-      return Damaged("a block with a wrong continuation mark");
-    }
+    auto in_order = CheckOrder(entry, previous, group_start);
+    if (!in_order) return in_order;
     previous = entry.address;
     if (entry.gap) continue;
     symbols += entry.prefixed ? 2 : 1;
@@ -132,8 +139,7 @@ bool KernelSymbolMap::FindGroup(uint64_t address, Group& group) const {
 }
 
 KernelSymbol KernelSymbolMap::MakeSymbol(const Group& group,
-                                         const MapEntry& entry, Part part,
-                                         PrefixNames names,
+                                         const MapEntry& entry, Wanted wanted,
                                          SymbolNameBuffer& buffer) const {
   constexpr size_t kPrefix = kPaddingPrefix.size();
   char* room = buffer.Prepare(tables_.name_room() + kPrefix);
@@ -144,18 +150,19 @@ KernelSymbol KernelSymbolMap::MakeSymbol(const Group& group,
   symbol.type = kind.type;
   symbol.start = Address{entry.address};
   symbol.size = group.first.gap ? 0 : group.end - entry.address;
-  if (part == Part::kPadding) {
+  if (wanted.part == Part::kPadding) {
     symbol.start = symbol.start - tables_.PaddingOf(entry);
     symbol.size = tables_.PaddingOf(entry);
     symbol.in_prefix = true;
-    if (names == PrefixNames::kKeep) {
+    if (wanted.query.prefix_names == PrefixNames::kKeep) {
       std::memcpy(room, kPaddingPrefix.data(), kPrefix);
       symbol.name = {room, kPrefix + symbol.name.size()};
     }
   } else if (symbol.name.starts_with(kPaddingPrefix) &&
              symbol.name.size() > kPrefix) {
     symbol.in_prefix = true;
-    if (names == PrefixNames::kFold) symbol.name.remove_prefix(kPrefix);
+    if (wanted.query.prefix_names == PrefixNames::kFold)
+      symbol.name.remove_prefix(kPrefix);
   }
   return symbol;
 }
@@ -165,10 +172,8 @@ std::optional<KernelSymbol> KernelSymbolMap::Find(Address address,
                                                   SymbolQuery query) const {
   Group group;
   if (!FindGroup(address.value, group) || group.first.gap) return std::nullopt;
-  const Part part =
-      address.value < group.first.address ? Part::kPadding : Part::kBody;
   KernelSymbol symbol =
-      MakeSymbol(group, group.first, part, query.prefix_names, buffer);
+      MakeSymbol(group, group.first, {PartAt(group, address), query}, buffer);
   if (query.kinds == SymbolKinds::kText && !IsTextType(symbol.type)) {
     return std::nullopt;
   }
@@ -177,15 +182,17 @@ std::optional<KernelSymbol> KernelSymbolMap::Find(Address address,
   return symbol;
 }
 
-bool KernelSymbolMap::VisitGroup(const Group& group, Part part,
-                                 SymbolQuery query, SymbolNameBuffer& buffer,
+bool KernelSymbolMap::VisitGroup(const Group& group, Wanted wanted,
+                                 SymbolNameBuffer& buffer,
                                  const Visitor& visit) const {
+  const bool text_only = wanted.query.kinds == SymbolKinds::kText;
   MapEntry entry = group.first;
   do {
-    if (entry.gap || (part == Part::kPadding && !entry.prefixed)) continue;
-    const KernelSymbol symbol =
-        MakeSymbol(group, entry, part, query.prefix_names, buffer);
-    if (query.kinds == SymbolKinds::kText && !IsTextType(symbol.type)) continue;
+    if (entry.gap || (wanted.part == Part::kPadding && !entry.prefixed)) {
+      continue;
+    }
+    const KernelSymbol symbol = MakeSymbol(group, entry, wanted, buffer);
+    if (text_only && !IsTextType(symbol.type)) continue;
     if (!visit(symbol)) return false;
   } while (tables_.ReadNext(entry) && entry.address == group.first.address);
   return true;
@@ -196,13 +203,12 @@ void KernelSymbolMap::FindAliases(Address address, SymbolNameBuffer& buffer,
                                   SymbolQuery query) const {
   Group group;
   if (!FindGroup(address.value, group) || group.first.gap) return;
-  const Part part =
-      address.value < group.first.address ? Part::kPadding : Part::kBody;
-  VisitGroup(group, part, query, buffer, [&](const KernelSymbol& symbol) {
-    KernelSymbol answer = symbol;
-    answer.offset = address - symbol.start;
-    return visit(answer);
-  });
+  VisitGroup(group, {PartAt(group, address), query}, buffer,
+             [&](const KernelSymbol& symbol) {
+               KernelSymbol answer = symbol;
+               answer.offset = address - symbol.start;
+               return visit(answer);
+             });
 }
 
 void KernelSymbolMap::VisitAt(Address address, SymbolNameBuffer& buffer,
@@ -211,9 +217,9 @@ void KernelSymbolMap::VisitAt(Address address, SymbolNameBuffer& buffer,
   Group group;
   if (!FindGroup(address.value, group)) return;
   if (address.value == group.first.address) {
-    VisitGroup(group, Part::kBody, kEverything, buffer, visit);
+    VisitGroup(group, {Part::kBody, kEverything}, buffer, visit);
   } else if (address.value == group.start) {
-    VisitGroup(group, Part::kPadding, kEverything, buffer, visit);
+    VisitGroup(group, {Part::kPadding, kEverything}, buffer, visit);
   }
 }
 
@@ -230,8 +236,8 @@ void KernelSymbolMap::ForEach(SymbolNameBuffer& buffer,
       more = tables_.ReadNext(entry);
     } while (more && entry.address == group.first.address);
     group.end = more ? entry.address - tables_.PaddingOf(entry) : kMaxAddress;
-    if (!VisitGroup(group, Part::kPadding, kEverything, buffer, visit) ||
-        !VisitGroup(group, Part::kBody, kEverything, buffer, visit)) {
+    if (!VisitGroup(group, {Part::kPadding, kEverything}, buffer, visit) ||
+        !VisitGroup(group, {Part::kBody, kEverything}, buffer, visit)) {
       return;
     }
   }

@@ -91,17 +91,29 @@ class KernelSymbolMap {
   // For bytes the builder has just made.
   static Result<KernelSymbolMap> Adopt(std::vector<std::byte> bytes);
   Status CheckEntries() const;
+  // Whether the entry may follow one at address `previous`; group_start: where
+  // its group's addresses start, of the entries before and then of this one.
+  Status CheckOrder(const MapEntry& entry, uint64_t previous,
+                    uint64_t& group_start) const;
 
   // False when no symbol and no gap answers.
   bool FindGroup(uint64_t address, Group& group) const;
   bool RewindGroup(uint32_t block, Group& group) const;
-  // One symbol of the group; an empty name if it is damaged.
+  // What is wanted of a group: its symbols, or the padding before them.
   enum class Part : uint8_t { kBody, kPadding };
-  KernelSymbol MakeSymbol(const Group& group, const MapEntry& entry, Part part,
-                          PrefixNames names, SymbolNameBuffer& buffer) const;
-  // Calls the visitor for the group's symbols of one part; false to stop.
-  bool VisitGroup(const Group& group, Part part, SymbolQuery query,
-                  SymbolNameBuffer& buffer, const Visitor& visit) const;
+  struct Wanted {
+    Part part;
+    SymbolQuery query;
+  };
+  static Part PartAt(const Group& group, Address address) {
+    return address.value < group.first.address ? Part::kPadding : Part::kBody;
+  }
+  // One symbol of the group; an empty name if it is damaged.
+  KernelSymbol MakeSymbol(const Group& group, const MapEntry& entry,
+                          Wanted wanted, SymbolNameBuffer& buffer) const;
+  // Calls the visitor for the group's symbols; false to stop.
+  bool VisitGroup(const Group& group, Wanted wanted, SymbolNameBuffer& buffer,
+                  const Visitor& visit) const;
 
   MapTables tables_;
   std::span<const std::byte> bytes_;

@@ -72,7 +72,7 @@ Status MapTables::ParseSections() {
   for (size_t i = 0; i < kMapSectionCount; ++i) {
     const MapSection s = header_.sections[i];
     const auto end = CheckedAdd(s.offset, s.size);
-    if (s.offset < sizeof(MapHeader) || *end > bytes_.size()) {
+    if (s.offset < sizeof(MapHeader) || !end || *end > bytes_.size()) {
       return Damaged("a section outside of the file");
     }
     pointers_[i] = bytes_.data() + s.offset;

@@ -381,7 +381,7 @@ bool MapTables::RenderLongToken(uint32_t rank, Rendering& to) const {
     // Seven characters of five or six bits come with one load. Whole rounds
     // are written: name_room() has place for what is too much.
     const char* alphabet = header_.alphabet.data();
-    for (size_t i = 0; i < length; i += 7, bit += 7 * width) {
+    for (size_t i = 0; i < length; i += 7, bit += size_t{7} * width) {
       uint64_t window = PeekBits57(stream, bit);
       for (size_t c = 0; c < 7; ++c, window <<= width) {
         out[i + c] = alphabet[window >> (64 - width)];

@@ -28,8 +28,8 @@ void TokenCoder::ChooseAlphabet() {
     return uses[a] != uses[b] ? uses[a] > uses[b] : a < b;
   });
   char_index_.fill(kNotInAlphabet);
-  for (uint8_t i = 0; i < alphabet_.size(); ++i) {
-    char_index_[order[i]] = i;
+  for (size_t i = 0; i < alphabet_.size(); ++i) {
+    char_index_[order[i]] = static_cast<uint8_t>(i);
     alphabet_[i] = static_cast<char>(order[i]);
   }
 }
