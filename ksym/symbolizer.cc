@@ -163,16 +163,17 @@ class Symbolizer::Impl {
       GiveUp(state);
     }
     size_t bytes = 0;
+    size_t most = 0;
     PerfMapState* largest = nullptr;
     for (auto& [process, other] : perf_maps_) {
       if (!other.file) continue;
-      bytes += other.file->memory_bytes();
-      if (largest == nullptr ||
-          other.file->memory_bytes() > largest->file->memory_bytes()) {
-        largest = &other;
-      }
+      const size_t own = other.file->memory_bytes();
+      bytes += own;
+      if (own <= most) continue;
+      most = own;
+      largest = &other;
     }
-    if (bytes > kMaxPerfMapBytes) GiveUp(*largest);
+    if (bytes > kMaxPerfMapBytes && largest != nullptr) GiveUp(*largest);
   }
 
   static void GiveUp(PerfMapState& state) {

@@ -68,7 +68,7 @@ struct Listing {
 };
 
 std::string DebianPath() {
-  static const std::string path = [] {
+  static const std::string kPath = [] {
     char name[] = "/tmp/kallsyms-bench-XXXXXX";
     const ksym::UniqueFd fd(::mkstemp(name));
     if (!fd.valid() || !ksym::WriteAll(fd.get(), ksym_test::DebianTable())) {
@@ -76,7 +76,7 @@ std::string DebianPath() {
     }
     return std::string(name);
   }();
-  return path;
+  return kPath;
 }
 
 ksym::Result<ksym::KernelSymbolMap> LoadMap(const std::string& path) {
@@ -109,9 +109,9 @@ Listing MakeListing(std::string path) {
 }
 
 const Listing& GetListing(benchmark::State& state) {
-  static const Listing running = MakeListing("/proc/kallsyms");
-  static const Listing debian = MakeListing(DebianPath());
-  const Listing& listing = state.range(0) == 0 ? running : debian;
+  static const Listing kRunning = MakeListing("/proc/kallsyms");
+  static const Listing kDebian = MakeListing(DebianPath());
+  const Listing& listing = state.range(0) == 0 ? kRunning : kDebian;
   if (!listing.readable) {
     state.SkipWithError("/proc/kallsyms hides its addresses");
   }

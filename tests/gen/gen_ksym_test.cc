@@ -70,7 +70,7 @@ TEST_F(GenKsym, DumpIsTheListing) {
 
 // The module column survives in the compact format and never gets into a name.
 TEST_F(GenKsym, Modules) {
-  const char kModule[] = "00000000c0001000 t f\t[m]\n";
+  constexpr char kModule[] = "00000000c0001000 t f\t[m]\n";
   ASSERT_EQ(Generate(kModule, {"--format", "compact"}), "");
   EXPECT_EQ(Inspect({"--dump", Output()}), kModule);
   EXPECT_EQ(Inspect({"--lookup", Output(), "0xc0001004"}),

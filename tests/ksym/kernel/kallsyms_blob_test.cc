@@ -154,6 +154,7 @@ TEST(KallsymsBlob, TokenIdsAreNotAmbiguous) {
 // may end, spaces, longer than 255 bytes, up to the largest payload.
 TEST(KallsymsBlob, HardNames) {
   std::vector<BlobSymbol> symbols;
+  symbols.reserve(70);
   for (uint64_t i = 0; i < 70; ++i) {
     symbols.push_back({Address{0x1000 + i * 16}, 't',
                        std::string(i, 'a') + "\xc3\xa9\xe2\x82\xac b"});

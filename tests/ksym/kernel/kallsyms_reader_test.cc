@@ -119,7 +119,7 @@ TEST(LoadKallsyms, OtherFilesAreRefused) {
 
 // /proc/modules says where a module ends: else its last page ends it.
 TEST(LoadKallsyms, ModuleListBoundsTheLastSymbol) {
-  const char kListing[] = "c0201000 t f\t[m]\n";
+  constexpr char kListing[] = "c0201000 t f\t[m]\n";
   SymbolNameBuffer buffer;
   const auto bounded = LoadKallsyms(FdOf(kListing).get(),
                                     "m 8192 0 - Live 0x00000000c0200100 (E)\n");
