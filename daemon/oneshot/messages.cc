@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <string>
 
-#include "daemon/output/safe_name.h"
+#include "ksym/base/printable.h"
 #include "ksym/base/text.h"
 
 namespace profd {
@@ -12,7 +12,7 @@ void PrintMessage(std::string_view text) {
   std::string lines;
   while (!text.empty()) {
     lines += "ksym-profile: ";
-    AppendPrintable(ksym::TakeField(text, '\n'), lines);
+    ksym::AppendPrintable(ksym::TakeField(text, '\n'), lines);
     lines += '\n';
   }
   std::fputs(lines.c_str(), stderr);

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <utility>
 
-#include "daemon/output/safe_name.h"
+#include "ksym/base/printable.h"
 #include "ksym/base/text.h"
 
 namespace profd {
@@ -401,7 +401,7 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv) {
   if (parsed.exit_status == 2) {
     // One line, whatever the arguments that it quotes have in them.
     std::string printable;
-    AppendPrintable(parsed.error_text, printable);
+    ksym::AppendPrintable(parsed.error_text, printable);
     parsed.error_text = printable + " (see --help)";
   }
   return parsed;

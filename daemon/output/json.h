@@ -12,7 +12,7 @@ namespace profd {
 // kernel frames are the whole stack. docs/formats.md describes the document
 // and docs/profile.schema.json checks it. Addresses and offsets are strings
 // ("0x1f"), because JSON's numbers hold 53 bits. Every text is valid UTF-8
-// without control characters; see AppendPrintable.
+// without control characters; see ksym::AppendPrintable.
 std::string RenderJson(const Profile& profile, const OutputOptions& options);
 
 }  // namespace profd

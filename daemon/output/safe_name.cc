@@ -2,54 +2,11 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
+
+#include "ksym/base/printable.h"
 
 namespace profd {
 namespace {
-
-constexpr char kReplacement = '?';
-
-struct Decoded {
-  uint32_t code_point = 0;
-  size_t size = 0;  // 0: not valid UTF-8
-};
-
-// The character at the start of `text`, which is not ASCII (RFC 3629: no
-// overlong forms, no surrogates, nothing above U+10FFFF).
-Decoded DecodeMultibyte(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
-  const uint8_t lead = byte(0);
-  size_t size = 0;
-  uint32_t smallest = 0;
-  if (lead >= 0xc2 && lead <= 0xdf) {
-    size = 2;
-    smallest = 0x80;
-  } else if ((lead & 0xf0u) == 0xe0) {
-    size = 3;
-    smallest = 0x800;
-  } else if (lead >= 0xf0 && lead <= 0xf4) {
-    size = 4;
-    smallest = 0x10000;
-  }
-  if (size == 0 || text.size() < size) return {};
-  uint32_t code_point = lead & (0xffu >> (size + 1));
-  for (size_t i = 1; i < size; ++i) {
-    if ((byte(i) & 0xc0u) != 0x80) return {};
-    code_point = code_point << 6 | (byte(i) & 0x3fu);
-  }
-  const bool is_surrogate = code_point >= 0xd800 && code_point <= 0xdfff;
-  if (code_point < smallest || code_point > 0x10ffff || is_surrogate) return {};
-  return {.code_point = code_point, .size = size};
-}
-
-bool IsHarmful(uint32_t code_point) {
-  return code_point <= 0x9f ||                              // C1 controls
-         code_point == 0x2028 || code_point == 0x2029 ||    // line separators
-         (code_point >= 0x202a && code_point <= 0x202e) ||  // bidi overrides
-         (code_point >= 0x2066 && code_point <= 0x2069);    // bidi isolates
-}
-
-bool IsPlainAscii(char c) { return c >= 0x20 && c < 0x7f; }
 
 void ReplaceSpacesBeforeCount(std::string& out, size_t begin) {
   for (size_t i = out.size(); i > begin; --i) {
@@ -74,32 +31,13 @@ void ReplaceAnnotation(std::string& out, size_t begin) {
 
 }  // namespace
 
-void AppendPrintable(std::string_view name, std::string& out) {
-  while (!name.empty()) {
-    const size_t plain = static_cast<size_t>(
-        std::ranges::find_if_not(name, IsPlainAscii) - name.begin());
-    out.append(name.substr(0, plain));
-    name.remove_prefix(plain);
-    if (name.empty()) return;
-    const bool is_ascii = static_cast<uint8_t>(name[0]) < 0x80;
-    const Decoded decoded = is_ascii ? Decoded{} : DecodeMultibyte(name);
-    const size_t size = std::max<size_t>(decoded.size, 1);
-    if (decoded.size == 0 || IsHarmful(decoded.code_point)) {
-      out.append(size, kReplacement);
-    } else {
-      out.append(name.substr(0, size));
-    }
-    name.remove_prefix(size);
-  }
-}
-
 void AppendFoldedName(std::string_view name, std::string& out) {
   if (name.empty()) {
     out += "[unknown]";
     return;
   }
   const size_t begin = out.size();
-  AppendPrintable(name, out);
+  ksym::AppendPrintable(name, out);
   std::replace(out.begin() + static_cast<std::ptrdiff_t>(begin), out.end(), ';',
                ':');
   ReplaceSpacesBeforeCount(out, begin);
@@ -110,7 +48,7 @@ void AppendFoldedName(std::string_view name, std::string& out) {
 void AppendJsonText(std::string_view name, std::string& out) {
   for (;;) {
     const size_t special = std::min(name.find_first_of("\"\\"), name.size());
-    AppendPrintable(name.substr(0, special), out);
+    ksym::AppendPrintable(name.substr(0, special), out);
     if (special == name.size()) return;
     out += '\\';
     out += name[special];

@@ -10,11 +10,7 @@ namespace profd {
 // line it stands in nor reach the terminal as a command. What is replaced
 // becomes one '?' per byte.
 
-// Replaces control characters (C0, DEL, C1), line and paragraph separators,
-// bidirectional overrides and every byte that is not valid UTF-8 (RFC 3629).
-void AppendPrintable(std::string_view name, std::string& out);
-
-// For one frame of a folded line: as AppendPrintable, and
+// For one frame of a folded line: as ksym::AppendPrintable, and
 //   - an empty name becomes "[unknown]",
 //   - ';', which separates frames, becomes ':',
 //   - in a trailing run of spaces, digits and dots the spaces become '_', as
@@ -23,7 +19,8 @@ void AppendPrintable(std::string_view name, std::string& out);
 //   - a lone "-", the mark between user and kernel frames, becomes "_".
 void AppendFoldedName(std::string_view name, std::string& out);
 
-// The inside of a JSON string: as AppendPrintable, with '"' and '\' escaped.
+// The inside of a JSON string: as ksym::AppendPrintable, with '"' and '\'
+// escaped.
 void AppendJsonText(std::string_view name, std::string& out);
 
 }  // namespace profd

@@ -11,6 +11,7 @@
 #include "daemon/output/counted_texts.h"
 #include "daemon/output/safe_name.h"
 #include "daemon/output/stack_state.h"
+#include "ksym/base/printable.h"
 
 namespace profd {
 namespace {
@@ -21,7 +22,7 @@ constexpr std::string_view kIndent = "    ";
 void AppendLineName(std::string_view name, std::string& out) {
   const size_t spaces = std::min(name.find_first_not_of(' '), name.size());
   out.append(spaces, '_');
-  AppendPrintable(name.substr(spaces), out);
+  ksym::AppendPrintable(name.substr(spaces), out);
 }
 
 // Of a path its last part; the kernel's modules have their brackets already.
@@ -30,11 +31,11 @@ void AppendModule(const Frame& frame, std::string_view module,
   if (module.empty()) return;
   out += ' ';
   if (frame.kind == FrameKind::kKernel) {
-    AppendPrintable(module, out);
+    ksym::AppendPrintable(module, out);
     return;
   }
   out += '[';
-  AppendPrintable(module.substr(module.rfind('/') + 1), out);
+  ksym::AppendPrintable(module.substr(module.rfind('/') + 1), out);
   out += ']';
 }
 
@@ -82,7 +83,7 @@ std::string RenderText(const Profile& profile, const OutputOptions& options) {
     if (options.delimiter && HasBothStacks(sample)) out += "    --\n";
     append_stack(sample.user_state, sample.user, kMissedUserStack);
     fmt::format_to(std::back_inserter(out), "{}{:<16} ", kIndent, "-");
-    AppendPrintable(profile.String(sample.comm), out);
+    ksym::AppendPrintable(profile.String(sample.comm), out);
     fmt::format_to(
         std::back_inserter(out), " ({})\n",
         options.by == OutputOptions::By::kTid ? sample.tid : sample.pid);

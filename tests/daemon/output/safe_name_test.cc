@@ -4,12 +4,14 @@
 
 #include <string>
 
+#include "ksym/base/printable.h"
+
 namespace profd {
 namespace {
 
 std::string Printable(std::string_view name) {
   std::string out;
-  AppendPrintable(name, out);
+  ksym::AppendPrintable(name, out);
   return out;
 }
 
