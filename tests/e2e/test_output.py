@@ -128,7 +128,7 @@ class OutputFileTest(harness.E2eTest):
         self.workload("spin")
         for name, arguments, form in [
                 ("a.folded", [], "folded"), ("a.json", [], "json"),
-                ("a.txt", [], "text"), ("a.other", [], "folded"),
+                ("a.txt", [], "text"), ("a.other", ["-f"], "folded"),
                 ("json", [], "folded"),
                 ("b.txt", ["--format", "json"], "json"),
                 ("b.json", ["-f"], "folded")]:
