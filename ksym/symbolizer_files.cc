@@ -95,9 +95,17 @@ SymbolFile& SymbolFiles::Touch(const Mapping& mapping) {
 
 void SymbolFiles::Open(const ProcessId& process, const Mapping& mapping,
                        SymbolFile& file) {
-  auto opened = options_.files == SymbolizerOptions::Files::kOfProcess
-                    ? OpenMappedFile(process.pid, mapping)
-                    : OpenHostFile(mapping);
+  const bool of_process =
+      options_.files == SymbolizerOptions::Files::kOfProcess;
+  auto opened =
+      of_process ? OpenMappedFile(process.pid, mapping) : OpenHostFile(mapping);
+  // A process that lived shorter than it took to look at it: what it mapped
+  // is most often still there, and the inode tells whether it is that file.
+  if (!opened && of_process && mapping.inode != 0 &&
+      opened.error().code() == ErrorCode::kNotFound) {
+    auto of_host = OpenHostFile(mapping);
+    if (of_host) opened = std::move(of_host);
+  }
   if (!opened) {
     file.state = SymbolFile::State::kFailed;
     file.reason = ReasonOfOpening(opened.error());

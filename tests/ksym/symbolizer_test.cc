@@ -125,21 +125,44 @@ TEST(SymbolizerTest, NamesAfterTheProcessExited) {
               testing::HasSubstr("KnownFunction"));
 }
 
-// What was not pinned in time says so, and does not become another file.
-TEST(SymbolizerTest, SaysThatTheFileIsGone) {
+// A file that was not pinned in time, but is still where it was, is found by
+// its path and inode.
+TEST(SymbolizerTest, FindsTheFileOfAProcessThatIsGone) {
   Child child;
   const ProcessImage image = ImageOf(child.pid());
+  Symbolizer symbolizer({});
+  child.End();
+  EXPECT_THAT(std::string(symbolizer.Resolve(image, KnownAddress()).name),
+              testing::HasSubstr("KnownFunction"));
+}
+
+// One that is not there any more says so, and does not become another file.
+TEST(SymbolizerTest, SaysThatTheFileIsGone) {
+  Child child;
+  ProcessImage image = ImageOf(child.pid());
+  for (Mapping& mapping : image.mappings) mapping.path += ".gone";
   Symbolizer symbolizer({});
   child.End();
   const UserSymbol symbol = symbolizer.Resolve(image, KnownAddress());
   EXPECT_EQ(symbol.reason, Unresolved::kGone);
   EXPECT_EQ(symbol.name, "");
-  EXPECT_THAT(std::string(symbol.module), testing::EndsWith("symbolizer_test"));
   // Another process with the same file makes up for it.
   const ProcessImage own = OwnImage();
   symbolizer.Pin(own);
   EXPECT_EQ(symbolizer.Resolve(image, KnownAddress()).reason,
             Unresolved::kNone);
+}
+
+// Another file at the same path is not taken for the one that was mapped.
+TEST(SymbolizerTest, TakesNoOtherFileForTheOneThatIsGone) {
+  Child child;
+  ProcessImage image = ImageOf(child.pid());
+  for (Mapping& mapping : image.mappings) ++mapping.inode;
+  Symbolizer symbolizer({});
+  child.End();
+  const UserSymbol symbol = symbolizer.Resolve(image, KnownAddress());
+  EXPECT_EQ(symbol.name, "");
+  EXPECT_NE(symbol.reason, Unresolved::kNone);
 }
 
 // Files made for a test, mapped nowhere: their images are written by hand.
