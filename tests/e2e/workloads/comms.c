@@ -18,7 +18,7 @@ static const char* const kNames[] = {"a;b;main 99",
                                      " lead",
                                      "rlo\xe2\x80\xae!"};
 
-NOINLINE static void Busy(void) { WORK(1000000); }
+NOINLINE static void Busy(void) { Work(1000000); }
 
 int main(void) {
   LimitLife();

@@ -8,7 +8,7 @@ NOINLINE static void Bottom(void) {
   SayReady();
   // Not for ever, in the compiler's eyes, or Descend would never return.
   static volatile int on = 1;
-  while (on) WORK(1000000);
+  while (on) Work(1000000);
 }
 
 NOINLINE static void Descend(long left) {

@@ -6,7 +6,7 @@
 typedef void Step(unsigned digits, int left);
 static Step* const kSteps[];
 
-NOINLINE static void Leaf(void) { WORK(5000); }
+NOINLINE static void Leaf(void) { Work(5000); }
 
 NOINLINE static void Walk(unsigned digits, int left) {
   if (left == 0) {

@@ -15,7 +15,7 @@ static double Now(void) {
 }
 
 NOINLINE void WORK_FUNCTION(double end) {
-  while (Now() < end) WORK(20000);
+  while (Now() < end) Work(20000);
 }
 
 int main(int argc, char** argv) {

@@ -7,7 +7,7 @@
 namespace geometry {
 namespace {
 
-NOINLINE void Grind() { WORK(1000000); }
+NOINLINE void Grind() { Work(1000000); }
 
 }  // namespace
 

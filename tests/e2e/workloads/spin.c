@@ -3,7 +3,7 @@
 
 #include "workload.h"
 
-NOINLINE void Hot(void) { WORK(2000000); }
+NOINLINE void Hot(void) { Work(2000000); }
 
 NOINLINE void Middle(void) { Hot(); }
 

@@ -15,7 +15,7 @@ static long CpuMilliseconds(void) {
   return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-NOINLINE static void StormLeaf(void) { WORK(100000); }
+NOINLINE static void StormLeaf(void) { Work(100000); }
 
 int main(int argc, char** argv) {
   LimitLife();

@@ -6,7 +6,7 @@
 
 #include "workload.h"
 
-NOINLINE void Turn(void) { WORK(100000); }
+NOINLINE void Turn(void) { Work(100000); }
 
 NOINLINE static void* ThreadMain(void* start) {
   pthread_barrier_wait(start);

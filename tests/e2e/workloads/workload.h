@@ -24,8 +24,9 @@ static inline void SayReady(void) {
 // A loop that the compiler keeps. Its counter is on the stack, because gcc
 // leaves the frame pointer out of a function that does not use the stack,
 // whatever the flags say, and then its caller is missing in every sample.
-#define WORK(turns) \
-  for (volatile unsigned long left = (turns); left != 0;) left = left - 1
+static inline __attribute__((always_inline)) void Work(unsigned long turns) {
+  for (volatile unsigned long left = turns; left != 0;) left = left - 1;
+}
 
 // Keeps a function's frame until its end: the call before this is no tail
 // call, and functions that differ in `value` are not merged.
