@@ -83,8 +83,8 @@ TEST(DemangleTest, GivesUpOnDoublingNames) {
   const auto doubled = [kDigits](size_t times) {
     std::string name = "_Z1fSt4pairIiiE";
     for (size_t i = 0; i < times; ++i) {
-      const std::string previous = std::string("S") + kDigits[i] + "_";
-      name += "S_I" + previous + previous + "E";
+      const std::string previous = {'S', kDigits[i], '_'};
+      name.append("S_I").append(previous).append(previous).append("E");
     }
     return name;
   };

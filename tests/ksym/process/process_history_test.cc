@@ -24,6 +24,7 @@ Mapping At(uint64_t start, uint64_t end, const char* path) {
 // "start-end path" of each.
 std::vector<std::string> Texts(const std::vector<Mapping>& mappings) {
   std::vector<std::string> texts;
+  texts.reserve(mappings.size());
   for (const Mapping& m : mappings) {
     texts.push_back(std::to_string(m.start.value) + "-" +
                     std::to_string(m.end.value) + " " + m.path);
