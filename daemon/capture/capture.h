@@ -22,7 +22,8 @@ struct CaptureOptions {
   std::optional<CpuList> cpus;      // empty: all
   std::optional<StackStore> store;  // empty: exact where the kernel can
   SamplerConfig sampler;            // its `store` is decided by Start()
-  // Called with each process at first sight, while it probably still lives.
+  // Called for a sampled process at first sight and when it maps more files,
+  // while it probably still lives.
   std::function<void(const ksym::ProcessImage&)> on_process;
 };
 
@@ -42,8 +43,8 @@ class Capture {
 
   ksym::Status Enable();
   // Takes new stacks and processes in. Every 100 ms or so: the ring buffer
-  // holds what comes in between. Cost: 0.2 us per new stack, one read of
-  // /proc/PID/maps per new process. kDrainSoon: the kernel's symbols changed,
+  // holds what comes in between. Cost: 0.2 us per new stack, and
+  // the reports of all processes. kDrainSoon: the kernel's symbols changed,
   // and what was sampled before should not be mixed with what comes after.
   enum class Advice : uint8_t { kGoOn, kDrainSoon };
   Advice Poll();
