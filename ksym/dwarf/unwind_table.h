@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "ksym/base/address.h"
@@ -40,6 +41,8 @@ struct UnwindTable {
   // up to a multiple of 16, which goes with what is before it.
   std::vector<UnwindRow> rows;
   UnwindTableCounts counts;
+  // Which of the bad FDEs was found first, and what is wrong with it.
+  std::string first_problem;
 };
 
 // 128 MiB of rows: the largest programs known have a tenth.

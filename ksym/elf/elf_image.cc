@@ -175,6 +175,7 @@ Status ElfImage::ReadSegments(const ByteSource& source, const Header& header) {
     if (type == PT_NOTE) {
       notes_.push_back({segment.file_offset.value, segment.file_size});
     }
+    if (type == PT_GNU_EH_FRAME) eh_frame_header_ = segment;
     const bool fits =
         CheckedAdd(segment.file_offset.value, segment.file_size) &&
         CheckedAdd(segment.address.value, segment.file_size);

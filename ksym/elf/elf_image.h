@@ -49,6 +49,10 @@ class ElfImage {
   ElfClass elf_class() const { return class_; }
   uint16_t machine() const { return machine_; }
   const std::vector<ElfSegment>& segments() const { return segments_; }
+  // PT_GNU_EH_FRAME: where to look for .eh_frame without sections.
+  const std::optional<ElfSegment>& eh_frame_header() const {
+    return eh_frame_header_;
+  }
   const std::vector<ElfSection>& sections() const { return sections_; }
   const Status& section_error() const { return section_error_; }
   // The GNU build-id note's bytes, at most 64; empty when there is none.
@@ -70,6 +74,7 @@ class ElfImage {
   ElfClass class_ = ElfClass::k64;
   uint16_t machine_ = 0;
   std::vector<ElfSegment> segments_;
+  std::optional<ElfSegment> eh_frame_header_;
   std::vector<ElfSection> sections_;
   // Places to look for notes: PT_NOTE segments, or SHT_NOTE sections.
   struct Extent {

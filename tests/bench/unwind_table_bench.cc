@@ -1,0 +1,100 @@
+// Building of unwind tables, and lookups in them. The files are the machine's
+// own: those of kFiles that are installed.
+
+#include <benchmark/benchmark.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ksym/base/file.h"
+#include "ksym/dwarf/unwind_table.h"
+
+namespace ksym {
+namespace {
+
+constexpr std::array kFiles = {
+    "/lib/x86_64-linux-gnu/libc.so.6",
+    "/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2",
+    "/usr/lib/x86_64-linux-gnu/libstdc++.so.6",
+    "/usr/lib/x86_64-linux-gnu/libcrypto.so.3",
+    "/usr/bin/python3",
+    "/usr/bin/node",
+    "/usr/lib/jvm/java-17-openjdk-amd64/lib/server/libjvm.so",
+    "/usr/lib/gcc/x86_64-linux-gnu/12/cc1plus",
+    "/usr/lib/x86_64-linux-gnu/libclang-cpp.so.14",
+    "/usr/lib/x86_64-linux-gnu/libLLVM-14.so.1",
+};
+
+Result<UnwindTable> Load(const std::string& path) {
+  auto fd = OpenForRead(path);
+  if (!fd) return Fail(fd.error());
+  struct stat status = {};
+  if (::fstat(fd->get(), &status) != 0) return FailErrno(errno, path);
+  const auto source =
+      ByteSource::OfFile(std::move(*fd), static_cast<uint64_t>(status.st_size));
+  const auto image = ElfImage::Parse(source);
+  if (!image) return Fail(image.error());
+  return BuildUnwindTable(source, *image);
+}
+
+// Time to a table, from the path.
+void Build(benchmark::State& state, const std::string& path) {
+  UnwindTable table;
+  for (auto unused : state) {
+    auto built = Load(path);
+    if (!built) {
+      state.SkipWithError(built.error().message().c_str());
+      return;
+    }
+    table = std::move(*built);
+  }
+  const auto rows = static_cast<double>(table.rows.size());
+  state.counters["fdes"] = table.counts.fdes;
+  state.counters["bad"] = table.counts.bad_fdes;
+  state.counters["unsupported"] = table.counts.unsupported_rows;
+  state.counters["rows"] = rows;
+  state.counters["row_bytes"] = sizeof(UnwindRow);
+  state.counters["rows/fde"] = rows / table.counts.fdes;
+}
+
+// One lookup at a random place.
+void FindRow(benchmark::State& state, const std::string& path) {
+  const auto table = Load(path);
+  if (!table) {
+    state.SkipWithError(table.error().message().c_str());
+    return;
+  }
+  constexpr size_t kLookups = 4096;
+  std::vector<uint64_t> places(kLookups);
+  std::minstd_rand random(1);
+  for (uint64_t& place : places) place = random() % table->size;
+  size_t next = 0;
+  for (auto unused : state) {
+    benchmark::DoNotOptimize(FindUnwindRow(*table, places[next]));
+    next = (next + 1) % kLookups;
+  }
+}
+
+}  // namespace
+}  // namespace ksym
+
+int main(int argc, char** argv) {
+  for (const std::string file : ksym::kFiles) {
+    if (!std::filesystem::exists(file)) continue;
+    const std::string name = std::filesystem::path(file).filename();
+    benchmark::RegisterBenchmark(("Build/" + name).c_str(), ksym::Build, file)
+        ->Unit(benchmark::kMillisecond);
+    benchmark::RegisterBenchmark(("FindRow/" + name).c_str(), ksym::FindRow,
+                                 file);
+  }
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
