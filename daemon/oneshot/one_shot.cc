@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -127,6 +128,18 @@ Result<std::vector<uint32_t>> MissingIds(const SamplerConfig& sampler) {
                     missing.size() > 1 ? " nor any other of the list" : ""));
   }
   return missing;
+}
+
+// Bytes that are no text may put a terminal into any state.
+Status CheckTerminal(const ProfileOptions& options) {
+  const bool on_stdout =
+      options.output_path.empty() || options.output_path == "-";
+  if (options.format != OutputFormat::kPprof || !on_stdout ||
+      ::isatty(STDOUT_FILENO) == 0) {
+    return {};
+  }
+  return Fail(ksym::ErrorCode::kInvalid,
+              "stdout is a terminal and pprof is not text: give -o FILE");
 }
 
 // Writes the report; a reader that went away is no failure.
@@ -427,6 +440,8 @@ Result<int> Replay(const ProfileOptions& options) {
 }  // namespace
 
 int RunOneShot(ProfileOptions options) {
+  const Status readable = CheckTerminal(options);
+  if (!readable) return ReportFailure(readable.error());
   const Result<int> status = options.replay_path.empty()
                                  ? CaptureRun(std::move(options)).Run()
                                  : Replay(options);

@@ -67,7 +67,10 @@ std::string RenderFolded(const Profile& profile, const OutputOptions& options) {
       out += missed;
       return;
     }
-    if (state == StackState::kTruncated) out += ";[truncated]";
+    if (state == StackState::kTruncated) {
+      out += ';';
+      out += kTruncatedMark;
+    }
     for (const FrameId frame : profile.Stack(stack) | std::views::reverse) {
       out += names[frame];
     }

@@ -2,6 +2,7 @@
 
 #include "daemon/output/folded.h"
 #include "daemon/output/json.h"
+#include "daemon/output/pprof.h"
 #include "daemon/output/text.h"
 
 namespace profd {
@@ -10,15 +11,19 @@ ksym::Result<OutputFormat> ParseOutputFormat(std::string_view name) {
   if (name == "folded") return OutputFormat::kFolded;
   if (name == "text") return OutputFormat::kText;
   if (name == "json") return OutputFormat::kJson;
+  if (name == "pprof") return OutputFormat::kPprof;
   return ksym::Fail(ksym::ErrorCode::kInvalid,
                     "unknown format \"" + std::string(name) +
-                        "\" (there are folded, text and json)");
+                        "\" (there are folded, text, json and pprof)");
 }
 
 std::optional<OutputFormat> FormatOfExtension(std::string_view path) {
   if (path.ends_with(".folded")) return OutputFormat::kFolded;
   if (path.ends_with(".txt")) return OutputFormat::kText;
   if (path.ends_with(".json")) return OutputFormat::kJson;
+  if (path.ends_with(".pb.gz") || path.ends_with(".pprof")) {
+    return OutputFormat::kPprof;
+  }
   return std::nullopt;
 }
 
@@ -31,6 +36,8 @@ std::string Render(const Profile& profile, OutputFormat format,
       return RenderText(profile, options);
     case OutputFormat::kJson:
       return RenderJson(profile, options);
+    case OutputFormat::kPprof:
+      return RenderPprof(profile, options);
   }
   return {};
 }

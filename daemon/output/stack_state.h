@@ -10,6 +10,9 @@ namespace profd {
 inline constexpr std::string_view kMissedUserStack = "[Missed User Stack]";
 inline constexpr std::string_view kMissedKernelStack = "[Missed Kernel Stack]";
 
+// The root of a stack that is deeper than the limit.
+inline constexpr std::string_view kTruncatedMark = "[truncated]";
+
 inline bool IsMissed(StackState state) {
   return state == StackState::kFaulted || state == StackState::kCollided;
 }

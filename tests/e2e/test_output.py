@@ -3,6 +3,7 @@
 import os
 import pty
 import re
+import shutil
 import stat
 import subprocess
 
@@ -11,6 +12,17 @@ import harness
 HOT_PATH = "main;Outer;Middle;Hot"
 TEXT_BLOCK = re.compile(
     r"(?:    \S.*\n)+    -                \S.* \(\d+\)\n        \d+\n")
+
+
+def pprof_command():
+    """Go's pprof, as a command; None where there is none."""
+    if shutil.which("pprof"):
+        return ["pprof"]
+    go = shutil.which("go")
+    if not go:
+        return None
+    tool = subprocess.run([go, "tool", "-n", "pprof"], capture_output=True)
+    return None if tool.returncode else [tool.stdout.decode().strip()]
 
 
 class FormatTest(harness.E2eTest):
@@ -43,6 +55,32 @@ class FormatTest(harness.E2eTest):
             self.assertEqual(frame["module"],
                              os.path.realpath("/proc/%d/exe" % self.spin.pid))
             self.assertIn("build_id", frame)
+
+    def test_pprof(self):
+        # pprof itself opens the file, and counts every sample in it.
+        pprof = pprof_command()
+        if not pprof:
+            self.skipTest("there is no pprof (Debian's golang-go has one)")
+        path = self.path("out.pb.gz")
+        run = self.profile(*self.filter, "-o", path, 0.7)
+        text = subprocess.run(
+            [*pprof, "-sample_index=samples", "-top", path],
+            check=True, capture_output=True,
+            env={**os.environ, "HOME": self.path("home")}).stdout.decode()
+        self.assertIn("Type: samples", text)
+        total = re.search(r"of (\d+) total", text)
+        self.assertEqual(int(total.group(1)), run.summary()[1])
+        self.assertRegex(text, r"(?m)^ *\d+ +[\d.]+% .* Hot$")
+
+    def test_pprof_is_not_for_terminals(self):
+        # Bytes that are no text are kept from a terminal.
+        control, terminal = pty.openpty()
+        try:
+            run = self.profile_raw("--format", "pprof", 0.1, stdout=terminal)
+        finally:
+            os.close(control)
+            os.close(terminal)
+        self.assert_failure(run, "terminal", "-o FILE")
 
     def test_text(self):
         # Text has bcc's blocks, and only those.

@@ -1,0 +1,313 @@
+#include "daemon/output/pprof.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <protozero/pbf_builder.hpp>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "daemon/output/counted_texts.h"
+#include "daemon/output/gzip.h"
+#include "daemon/output/pprof_fields.h"
+#include "daemon/output/pprof_places.h"
+#include "daemon/output/stack_state.h"
+
+namespace profd {
+namespace {
+
+using pprof::FunctionField;
+using pprof::LabelField;
+using pprof::LineField;
+using pprof::LocationField;
+using pprof::MappingField;
+using pprof::ProfileField;
+using pprof::SampleField;
+using pprof::ValueTypeField;
+using protozero::pbf_builder;
+
+int64_t Signed(uint64_t value) {
+  constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
+  return static_cast<int64_t>(std::min(value, kMost));
+}
+
+uint64_t Product(uint64_t a, uint64_t b) {
+  uint64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product)
+             ? std::numeric_limits<uint64_t>::max()
+             : product;
+}
+
+// Numbered in the order of first use; the empty text is 0.
+class Strings {
+ public:
+  Strings() { Id(""); }
+  int64_t Id(std::string_view text) {
+    const auto [at, is_new] = ids_.try_emplace(std::string(text), ids_.size());
+    if (is_new) texts_.push_back(at->first);
+    return static_cast<int64_t>(at->second);
+  }
+  const std::vector<std::string_view>& texts() const { return texts_; }
+
+ private:
+  std::unordered_map<std::string, size_t> ids_;
+  std::vector<std::string_view> texts_;
+};
+
+std::string_view StateLabel(StackState state) {
+  switch (state) {
+    case StackState::kNone:
+    case StackState::kWhole:
+      return "";
+    case StackState::kTruncated:
+      return "truncated";
+    case StackState::kFaulted:
+      return "faulted";
+    case StackState::kCollided:
+      return "collided";
+  }
+  return "";
+}
+
+// How many units of `type` a sample stands for.
+struct Weight {
+  std::string type;
+  std::string unit;
+  uint64_t period = 0;
+};
+
+Weight WeightOf(const CaptureMetadata& metadata) {
+  if (metadata.frequency_hz != 0) {
+    return {"cpu", "nanoseconds", 1'000'000'000 / metadata.frequency_hz};
+  }
+  // cpu-clock counts nanoseconds.
+  if (metadata.event.starts_with("cpu-clock")) {
+    return {"cpu", "nanoseconds", metadata.count_period};
+  }
+  return {PprofText(metadata.event), "count", metadata.count_period};
+}
+
+class Writer {
+ public:
+  Writer(const Profile& profile, const OutputOptions& options)
+      : profile_(profile), options_(options), places_(profile) {}
+
+  std::string Run() {
+    const Weight weight = WeightOf(profile_.metadata);
+    AddValueType(ProfileField::kSampleType, "samples", "count");
+    AddValueType(ProfileField::kSampleType, weight.type, weight.unit);
+    AddSamples(weight.period);
+    AddMappings();
+    AddLocations();
+    AddMetadata(weight);
+    // Last: all of the others name strings.
+    for (const std::string_view text : strings_.texts()) {
+      out_.add_bytes(ProfileField::kStringTable, text.data(), text.size());
+    }
+    return std::move(bytes_);
+  }
+
+ private:
+  void AddValueType(ProfileField field, std::string_view type,
+                    std::string_view unit) {
+    pbf_builder<ValueTypeField> value(out_, field);
+    value.add_int64(ValueTypeField::kType, strings_.Id(type));
+    value.add_int64(ValueTypeField::kUnit, strings_.Id(unit));
+  }
+
+  void AddSamples(uint64_t period) {
+    // Strings are numbered by first use: not in the order of the samples.
+    std::vector<std::string> comms;
+    for (const ProfileSample& sample : profile_.samples) {
+      comms.push_back(PprofText(profile_.String(sample.comm)));
+    }
+    std::ranges::sort(comms);
+    for (const std::string_view text :
+         {"comm", "pid", "tid", "user_stack", "kernel_stack", "truncated",
+          "faulted", "collided"}) {
+      strings_.Id(text);
+    }
+    for (const std::string& comm : comms) strings_.Id(comm);
+
+    CountedTexts texts;
+    for (const ProfileSample& sample : profile_.samples) {
+      AppendSample(sample, texts.buffer());
+      texts.Commit(sample.count);
+    }
+    texts.SortAndMerge();
+    for (const CountedTexts::Entry& entry : texts.entries()) {
+      std::string message(texts.Text(entry));
+      const int64_t values[] = {Signed(entry.count),
+                                Signed(Product(entry.count, period))};
+      pbf_builder<SampleField> sample(message);
+      sample.add_packed_int64(SampleField::kValue, std::begin(values),
+                              std::end(values));
+      out_.add_message(ProfileField::kSample, message);
+    }
+  }
+
+  // Everything but the values.
+  void AppendSample(const ProfileSample& sample, std::string& buffer) {
+    location_ids_.clear();
+    AppendStack(sample.kernel_state, sample.kernel, kMissedKernelStack);
+    AppendStack(sample.user_state, sample.user, kMissedUserStack);
+    pbf_builder<SampleField> out(buffer);
+    out.add_packed_uint64(SampleField::kLocationId, location_ids_.begin(),
+                          location_ids_.end());
+    AddLabel(out, "comm", PprofText(profile_.String(sample.comm)));
+    AddLabel(out, "pid", sample.pid);
+    if (options_.by == OutputOptions::By::kTid) {
+      AddLabel(out, "tid", sample.tid);
+    }
+    AddLabel(out, "user_stack", StateLabel(sample.user_state));
+    AddLabel(out, "kernel_stack", StateLabel(sample.kernel_state));
+  }
+
+  void AppendStack(StackState state, CallStackId stack,
+                   std::string_view missed) {
+    if (IsMissed(state)) {
+      location_ids_.push_back(places_.LocationOf(missed));
+      return;
+    }
+    for (const FrameId frame : profile_.Stack(stack)) {
+      location_ids_.push_back(places_.LocationOf(frame));
+    }
+    if (state == StackState::kTruncated) {
+      location_ids_.push_back(places_.LocationOf(kTruncatedMark));
+    }
+  }
+
+  void AddLabel(pbf_builder<SampleField>& sample, std::string_view key,
+                std::string_view value) {
+    if (value.empty()) return;
+    pbf_builder<LabelField> label(sample, SampleField::kLabel);
+    label.add_int64(LabelField::kKey, strings_.Id(key));
+    label.add_int64(LabelField::kStr, strings_.Id(value));
+  }
+  void AddLabel(pbf_builder<SampleField>& sample, std::string_view key,
+                uint32_t value) {
+    pbf_builder<LabelField> label(sample, SampleField::kLabel);
+    label.add_int64(LabelField::kKey, strings_.Id(key));
+    label.add_int64(LabelField::kNum, value);
+  }
+
+  void AddMappings() {
+    std::map<PprofModule, uint64_t> limits;
+    for (const PprofPlace& place : places_.all()) {
+      if (place.module.filename.empty()) continue;
+      uint64_t& limit = limits[place.module];
+      limit = std::max(limit, place.address + 1);
+    }
+    if (const auto main = MainModule(profile_))
+      AddMapping(*main, limits[*main]);
+    for (const auto& [module, limit] : limits) {
+      if (!mapping_ids_.contains(module)) AddMapping(module, limit);
+    }
+  }
+
+  // Addresses of locations are offsets in the file, which pprof computes as
+  // address - memory_start + file_offset.
+  void AddMapping(const PprofModule& module, uint64_t limit) {
+    const uint64_t id = mapping_ids_.size() + 1;
+    mapping_ids_.emplace(module, id);
+    pbf_builder<MappingField> mapping(out_, ProfileField::kMapping);
+    mapping.add_uint64(MappingField::kId, id);
+    mapping.add_uint64(MappingField::kMemoryStart, 0);
+    mapping.add_uint64(MappingField::kMemoryLimit, limit);
+    mapping.add_int64(MappingField::kFilename, strings_.Id(module.filename));
+    mapping.add_int64(MappingField::kBuildId, strings_.Id(module.build_id));
+    mapping.add_bool(MappingField::kHasFunctions, true);
+  }
+
+  void AddLocations() {
+    std::map<std::string_view, uint64_t> functions;
+    for (const PprofPlace& place : places_.all())
+      functions.emplace(place.function, 0);
+    uint64_t next = 0;
+    for (auto& [name, id] : functions) {
+      id = ++next;
+      pbf_builder<FunctionField> function(out_, ProfileField::kFunction);
+      function.add_uint64(FunctionField::kId, id);
+      function.add_int64(FunctionField::kName, strings_.Id(name));
+      function.add_int64(FunctionField::kSystemName, strings_.Id(name));
+    }
+    for (size_t i = 0; i < places_.all().size(); ++i) {
+      const PprofPlace& place = places_.all()[i];
+      pbf_builder<LocationField> location(out_, ProfileField::kLocation);
+      location.add_uint64(LocationField::kId, i + 1);
+      if (!place.module.filename.empty()) {
+        location.add_uint64(LocationField::kMappingId,
+                            mapping_ids_.at(place.module));
+      }
+      location.add_uint64(LocationField::kAddress, place.address);
+      pbf_builder<LineField> line(location, LocationField::kLine);
+      line.add_uint64(LineField::kFunctionId, functions.at(place.function));
+    }
+  }
+
+  void AddMetadata(const Weight& weight) {
+    const CaptureMetadata& metadata = profile_.metadata;
+    out_.add_int64(ProfileField::kTimeNanos, Signed(metadata.start_unix_ns));
+    out_.add_int64(ProfileField::kDurationNanos, Signed(metadata.duration_ns));
+    AddValueType(ProfileField::kPeriodType, weight.type, weight.unit);
+    out_.add_int64(ProfileField::kPeriod, Signed(weight.period));
+    AddComments();
+    out_.add_int64(ProfileField::kDefaultSampleType, strings_.Id(weight.type));
+  }
+
+  void AddComments() {
+    const CaptureMetadata& metadata = profile_.metadata;
+    const Accounting& accounting = profile_.accounting;
+    AddComment(fmt::format("ksym-profile {}, event {}, CPUs {}",
+                           metadata.version, metadata.event, metadata.cpus));
+    AddComment(fmt::format("{}, Linux {} {}", metadata.hostname,
+                           metadata.kernel_release, metadata.architecture));
+    AddComment(fmt::format("samples: {} taken, {} emitted, {} lost",
+                           accounting.taken, accounting.emitted,
+                           accounting.lost()));
+    AddCauses<LossCause>("lost", accounting.lost_by_cause);
+    AddCauses<DamageCause>("damaged", accounting.damaged_by_cause);
+    for (const std::string& warning : metadata.warnings) {
+      AddComment("warning: " + warning);
+    }
+  }
+
+  template <typename Cause, size_t kCauses>
+  void AddCauses(std::string_view what,
+                 const std::array<uint64_t, kCauses>& counts) {
+    for (size_t i = 0; i < kCauses; ++i) {
+      if (counts[i] == 0) continue;
+      AddComment(fmt::format("{}: {} {}", what, counts[i],
+                             Name(static_cast<Cause>(i))));
+    }
+  }
+
+  void AddComment(std::string_view text) {
+    out_.add_int64(ProfileField::kComment, strings_.Id(PprofText(text)));
+  }
+
+  const Profile& profile_;
+  const OutputOptions& options_;
+  std::string bytes_;
+  pbf_builder<ProfileField> out_{bytes_};
+  Strings strings_;
+  PprofPlaces places_;
+  std::map<PprofModule, uint64_t> mapping_ids_;
+  std::vector<uint64_t> location_ids_;  // room for one stack
+};
+
+}  // namespace
+
+std::string RenderPprof(const Profile& profile, const OutputOptions& options) {
+  return Gzip(Writer(profile, options).Run());
+}
+
+}  // namespace profd
