@@ -126,6 +126,7 @@ class Writer {
   void AddSamples(uint64_t period) {
     // Strings are numbered by first use: not in the order of the samples.
     std::vector<std::string> comms;
+    comms.reserve(profile_.samples.size());
     for (const ProfileSample& sample : profile_.samples) {
       comms.push_back(PprofText(profile_.String(sample.comm)));
     }

@@ -229,6 +229,7 @@ TEST(PprofTest, Mappings) {
   p.Add({.user = {p.User("jit", "")}});
   Decoded decoded(RenderPprof(std::move(p).Finish(), {}));
   std::vector<std::string> names;
+  names.reserve(decoded.mappings.size());
   for (const DecodedMapping& mapping : decoded.mappings) {
     names.push_back(mapping.filename);
   }
