@@ -1,0 +1,209 @@
+#include "ksym/gsym/gsym_lookup.h"
+
+#include <span>
+#include <string>
+
+#include "ksym/gsym/gsym_inline.h"
+#include "ksym/gsym/gsym_line_table.h"
+
+namespace ksym {
+namespace {
+
+std::unexpected<Error> Corrupt(std::string what) {
+  return Fail(ErrorCode::kCorrupt, "GSYM: " + std::move(what));
+}
+
+// The parts of a function's information that a lookup needs; null: absent.
+struct Parts {
+  std::span<const std::byte> lines;
+  std::span<const std::byte> inlines;
+  std::span<const std::byte> call_sites;
+  uint32_t merged = 0;
+};
+
+// One lookup in one function. The result is put together in `answer`.
+class FunctionLookup {
+ public:
+  FunctionLookup(const GsymFile& file, uint64_t address, GsymAnswer& answer)
+      : file_(file), address_(address), answer_(answer) {}
+
+  // `in` stands behind the function's size.
+  Status Run(ByteCursor in) {
+    const uint64_t name = in.ReadSized(file_.string_bytes());
+    auto parts = ReadParts(in);
+    if (!parts) return Fail(std::move(parts.error()));
+    const auto function = file_.String(name);
+    if (!function) return Corrupt("a name is not in the string table");
+    answer_.merged_functions = parts->merged;
+    answer_.frames.push_back(
+        {.function = *function, .offset = address_ - answer_.start.value});
+    if (parts->call_sites.data() != nullptr) {
+      const auto read = ReadCallSites(parts->call_sites);
+      if (!read) return read;
+    }
+    if (parts->lines.data() == nullptr) return {};
+    const auto has_line = SetLine(parts->lines);
+    if (!has_line) return Fail(has_line.error());
+    if (!*has_line || parts->inlines.data() == nullptr) return {};
+    return AddInlinedCalls(parts->inlines);
+  }
+
+ private:
+  Result<Parts> ReadParts(ByteCursor in) const;
+  Result<bool> SetLine(std::span<const std::byte> bytes);
+  Status AddInlinedCalls(std::span<const std::byte> bytes);
+  Status AddFrame(const GsymInlineNode& node);
+  Status ReadCallSites(std::span<const std::byte> bytes);
+  ByteCursor Cursor(std::span<const std::byte> bytes) const {
+    return ByteCursor(bytes, file_.byte_order());
+  }
+
+  const GsymFile& file_;
+  uint64_t address_;
+  GsymAnswer& answer_;
+};
+
+Result<Parts> FunctionLookup::ReadParts(ByteCursor in) const {
+  Parts parts;
+  while (in.ok()) {
+    const auto type = static_cast<GsymInfo>(in.Read<uint32_t>());
+    const auto bytes = in.ReadBytes(in.Read<uint32_t>());
+    if (!in.ok()) break;
+    switch (type) {
+      case GsymInfo::kEnd:
+        return parts;
+      case GsymInfo::kLineTable:
+        parts.lines = bytes;
+        break;
+      case GsymInfo::kInlines:
+        parts.inlines = bytes;
+        break;
+      case GsymInfo::kMergedFunctions:
+        parts.merged = Cursor(bytes).Read<uint32_t>();
+        break;
+      case GsymInfo::kCallSites:
+        parts.call_sites = bytes;
+        break;
+      default:  // of a later version
+        break;
+    }
+  }
+  return Corrupt("a function's information is cut off");
+}
+
+// The row that covers the address, if there is one.
+Result<bool> FunctionLookup::SetLine(std::span<const std::byte> bytes) {
+  LineRow found;
+  bool is_found = false;
+  const bool ok = RunGsymLineTable(Cursor(bytes), answer_.start.value,
+                                   [&](const LineRow& row) {
+                                     if (row.address > address_) return false;
+                                     found = row;
+                                     is_found = true;
+                                     return row.address != address_;
+                                   });
+  if (!ok) return Corrupt("a line table is malformed");
+  // File 0 is no file: the row says that nothing is known.
+  if (!is_found || found.file == 0) return false;
+  const auto path = file_.FindFile(found.file);
+  if (!path) return Corrupt("a line's file is not in the file table");
+  GsymFrame& frame = answer_.frames.back();
+  frame.directory = path->directory;
+  frame.file = path->base;
+  frame.line = found.line;
+  return true;
+}
+
+// Walks down the nodes that contain the address. They come outermost first and
+// frames innermost first, so the calls are collected before they are named.
+Status FunctionLookup::AddInlinedCalls(std::span<const std::byte> bytes) {
+  GsymInlineReader reader(Cursor(bytes), file_.string_bytes());
+  std::vector<GsymInlineNode> chain;
+  uint64_t base = answer_.start.value;
+  GsymInlineNode node;
+  for (;;) {
+    node.contains = false;
+    const bool has_node =
+        reader.Next(base, node, [&](uint64_t start, uint64_t size) {
+          if (address_ - start < size) node.contains = true;
+        });
+    if (!has_node) break;
+    if (!node.contains) {
+      if (chain.empty()) break;  // the function's own node has no siblings
+      if (node.has_children) reader.SkipChildren();
+      continue;
+    }
+    chain.push_back(node);
+    if (!node.has_children) break;
+    base = node.first_start;
+  }
+  if (!reader.ok()) return Corrupt("inlined calls are malformed");
+  for (size_t i = chain.size(); i > 0; --i) {
+    const auto added = AddFrame(chain[i - 1]);
+    if (!added) return added;
+  }
+  return {};
+}
+
+// The last frame becomes the inlined function's, and its caller's follows. A
+// node without a place of its call, as the function's own is, adds none.
+Status FunctionLookup::AddFrame(const GsymInlineNode& node) {
+  const auto call = file_.FindFile(node.call_file);
+  if (!call) return Corrupt("a call's file is not in the file table");
+  if (call->directory.empty() && call->base.empty()) return {};
+  const auto name = file_.String(node.name);
+  if (!name) return Corrupt("a name is not in the string table");
+  GsymFrame caller = answer_.frames.back();
+  caller.directory = call->directory;
+  caller.file = call->base;
+  caller.line = node.call_line;
+  answer_.frames.back().function = *name;
+  answer_.frames.back().offset = address_ - node.first_start;
+  answer_.frames.push_back(caller);
+  return {};
+}
+
+Status FunctionLookup::ReadCallSites(std::span<const std::byte> bytes) {
+  ByteCursor in = Cursor(bytes);
+  const auto count = in.Read<uint32_t>();
+  for (uint32_t i = 0; i < count && in.ok(); ++i) {
+    const auto return_offset = in.Read<uint64_t>();
+    in.Read<uint8_t>();  // whether the callee is in this file
+    const auto patterns = in.Read<uint32_t>();
+    for (uint32_t k = 0; k < patterns && in.ok(); ++k) {
+      const auto text = file_.String(in.ReadSized(file_.string_bytes()));
+      if (!text) return Corrupt("a pattern is not in the string table");
+      if (in.ok() && answer_.start.value + return_offset == address_) {
+        answer_.call_patterns.push_back(*text);
+      }
+    }
+  }
+  if (!in.ok()) return Corrupt("call sites are malformed");
+  return {};
+}
+
+}  // namespace
+
+Result<bool> LookupGsym(const GsymFile& file, ElfAddress address,
+                        GsymAnswer& answer) {
+  answer.frames.clear();
+  answer.call_patterns.clear();
+  answer.merged_functions = 0;
+  const auto first = file.FindLastStart(address);
+  if (!first) return false;
+  answer.start = file.FunctionStart(*first);
+  // Functions that start together have different ends.
+  for (uint32_t i = *first; i < file.function_count(); ++i) {
+    if (file.FunctionStart(i) != answer.start) break;
+    ByteCursor in = file.FunctionBytes(i);
+    answer.size = in.Read<uint32_t>();
+    if (!in.ok()) return Corrupt("a function's information is cut off");
+    if (answer.size != 0 && address - answer.start >= answer.size) continue;
+    const auto done = FunctionLookup(file, address.value, answer).Run(in);
+    if (!done) return Fail(done.error());
+    return true;
+  }
+  return false;
+}
+
+}  // namespace ksym

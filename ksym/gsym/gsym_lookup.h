@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "ksym/base/address.h"
+#include "ksym/base/result.h"
+#include "ksym/gsym/gsym_file.h"
+
+namespace ksym {
+
+// A function, or code that was inlined into one. Views of the GSYM file.
+struct GsymFrame {
+  std::string_view function;
+  uint64_t offset = 0;  // bytes from its start, or from its first range's
+  // Where this frame's code is, or for the callers of inlined code the call;
+  // empty and 0 when not known.
+  std::string_view directory = {};
+  std::string_view file = {};
+  uint32_t line = 0;
+};
+
+// Everything that a file has on one address.
+struct GsymAnswer {
+  ElfAddress start;   // the function's
+  uint64_t size = 0;  // 0: not known
+  // Innermost first; the last one is the function itself.
+  std::vector<GsymFrame> frames;
+  // Where the address is a call's return address: patterns of what that call
+  // may call, if the file says so.
+  std::vector<std::string_view> call_patterns;
+  // How many more functions have this very code: the name is one of several.
+  uint32_t merged_functions = 0;
+};
+
+// Finds the function that covers the address, its line and the whole chain of
+// inlined calls. False when no function does. A function without lines for the
+// address has one frame, without a file. kCorrupt: the file contradicts itself
+// there. `answer` is overwritten and keeps its memory; its views live as long
+// as the file's bytes. Thread-safe. O(log functions + size of the function's
+// information).
+Result<bool> LookupGsym(const GsymFile& file, ElfAddress address,
+                        GsymAnswer& answer);
+
+}  // namespace ksym
