@@ -2,10 +2,10 @@
 #include <string>
 #include <utility>
 
+#include "daemon/base/standard_streams.h"
 #include "daemon/oneshot/messages.h"
 #include "daemon/oneshot/one_shot.h"
 #include "daemon/oneshot/options.h"
-#include "daemon/oneshot/standard_streams.h"
 
 namespace {
 

@@ -119,7 +119,11 @@ class Symbolizer::Impl {
     return symbol;
   }
 
-  Statistics statistics() const { return files_.statistics(); }
+  Statistics statistics() const {
+    Statistics statistics = files_.statistics();
+    statistics.name_bytes = pool_.bytes();
+    return statistics;
+  }
 
  private:
   struct PerfMapState {

@@ -87,6 +87,7 @@ class Symbolizer {
     uint64_t symbols = 0;
     uint64_t cache_bytes = 0;
     uint64_t files_evicted = 0;
+    uint64_t name_bytes = 0;  // of max_name_bytes
   };
   Statistics statistics() const;
 

@@ -15,13 +15,13 @@
 #include <vector>
 
 #include "daemon/oneshot/command.h"
-#include "daemon/oneshot/kernel_names.h"
 #include "daemon/oneshot/messages.h"
 #include "daemon/oneshot/progress.h"
 #include "daemon/oneshot/report_file.h"
 #include "daemon/oneshot/stop_signals.h"
 #include "daemon/output/summary.h"
 #include "daemon/output/text.h"
+#include "daemon/profile/kernel_names.h"
 #include "daemon/profile/raw_file.h"
 #include "daemon/profile/raw_profile_merge.h"
 #include "daemon/profile/resolve.h"
@@ -66,17 +66,6 @@ ResolveOptions MakeResolveOptions(const ProfileOptions& options) {
     made.demangle = ksym::SymbolizerOptions::Demangle::kOff;
   }
   return made;
-}
-
-void UseKernelNames(const KernelNames& kernel, Resolver& resolver) {
-  if (kernel.timeline() != nullptr) {
-    resolver.SetKernelSymbols(*kernel.timeline());
-  } else {
-    resolver.SetNoKernelSymbols(kernel.state() ==
-                                        KernelSymbolsState::kUnreadable
-                                    ? ksym::Unresolved::kMalformed
-                                    : ksym::Unresolved::kNoPermission);
-  }
 }
 
 std::string StartLine(const ProfileOptions& options,

@@ -35,16 +35,17 @@ MODULES = {
     "ksym/tools": KSYM,
     "gen": KSYM,
     "bpf": [],
+    "daemon/base": ["ksym/base"],
     "daemon/profile": KSYM,
     "daemon/output": KSYM + ["daemon/profile"],
     "daemon/capture": KSYM + ["daemon/profile", "bpf"],
     # What a program does from start to end: these put the stages together.
-    "daemon/oneshot": KSYM + ["daemon/profile", "daemon/output",
-                              "daemon/capture"],
-    "daemon/service": KSYM + ["daemon/profile", "daemon/output",
-                              "daemon/capture"],
+    "daemon/oneshot": KSYM + ["daemon/base", "daemon/profile",
+                              "daemon/output", "daemon/capture"],
+    "daemon/service": KSYM + ["daemon/base", "daemon/profile",
+                              "daemon/output", "daemon/capture"],
     # The main functions.
-    "daemon": ["daemon/oneshot", "daemon/service"],
+    "daemon": ["daemon/base", "daemon/oneshot", "daemon/service"],
 }
 
 # Header pattern -> modules that may use it; a module stands for the folders

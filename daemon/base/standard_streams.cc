@@ -1,4 +1,4 @@
-#include "daemon/oneshot/standard_streams.h"
+#include "daemon/base/standard_streams.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "daemon/oneshot/kernel_names.h"
+#include "daemon/profile/kernel_names.h"
 
 #include <utility>
 
@@ -103,6 +103,17 @@ KernelNames::Statistics KernelNames::statistics() const {
     statistics.bytes = timeline_->snapshot().bytes().size();
   }
   return statistics;
+}
+
+void UseKernelNames(const KernelNames& kernel, Resolver& resolver) {
+  if (kernel.timeline() != nullptr) {
+    resolver.SetKernelSymbols(*kernel.timeline());
+  } else {
+    resolver.SetNoKernelSymbols(kernel.state() ==
+                                        KernelSymbolsState::kUnreadable
+                                    ? ksym::Unresolved::kMalformed
+                                    : ksym::Unresolved::kNoPermission);
+  }
 }
 
 }  // namespace profd

@@ -1,4 +1,4 @@
-#include "daemon/oneshot/kernel_names.h"
+#include "daemon/profile/kernel_names.h"
 
 #include <gtest/gtest.h>
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "daemon/profile/raw_file.h"
+#include "daemon/profile/resolve.h"
 #include "ksym/base/result.h"
 #include "ksym/kernel/kernel_timeline.h"
 
@@ -67,5 +68,8 @@ class KernelNames {
   uint64_t changes_ = 0;
   Clock::duration reading_{};
 };
+
+// Makes the resolver name kernel frames with `kernel`, which it borrows.
+void UseKernelNames(const KernelNames& kernel, Resolver& resolver);
 
 }  // namespace profd
