@@ -147,10 +147,11 @@ void AddStorageOptions(CLI::App& app, RawOptions& raw) {
 void AddOutputOptions(CLI::App& app, RawOptions& raw, ProfileOptions& options) {
   app.add_option("-o,--output", options.output_path,
                  "Write to FILE, in the format that its extension names "
-                 "(.folded, .json, .txt, .pb.gz)")
+                 "(.folded, .json, .txt, .pb.gz, .html)")
       ->type_name("FILE");
   app.add_option("--format", raw.format,
-                 "folded, json, text or pprof (default: by FILE, else folded)")
+                 "folded, json, text, pprof or flamegraph (default: by FILE, "
+                 "else folded)")
       ->type_name("FORMAT");
   app.add_flag("-f,--folded", raw.folded, "The same as --format folded");
   app.add_option("--by", raw.by,
@@ -281,7 +282,7 @@ OutputFormat FormatOfPath(std::string_view path) {
   if (name.find('.', 1) != std::string_view::npos) {
     Refuse(
         fmt::format("-o {}: its name does not say the format: end it in "
-                    ".folded, .json, .txt or .pb.gz, or give --format",
+                    ".folded, .json, .txt, .pb.gz or .html, or give --format",
                     path));
   }
   return OutputFormat::kFolded;

@@ -1,5 +1,6 @@
 #include "daemon/output/format.h"
 
+#include "daemon/output/flamegraph.h"
 #include "daemon/output/folded.h"
 #include "daemon/output/json.h"
 #include "daemon/output/pprof.h"
@@ -12,9 +13,11 @@ ksym::Result<OutputFormat> ParseOutputFormat(std::string_view name) {
   if (name == "text") return OutputFormat::kText;
   if (name == "json") return OutputFormat::kJson;
   if (name == "pprof") return OutputFormat::kPprof;
-  return ksym::Fail(ksym::ErrorCode::kInvalid,
-                    "unknown format \"" + std::string(name) +
-                        "\" (there are folded, text, json and pprof)");
+  if (name == "flamegraph") return OutputFormat::kFlamegraph;
+  return ksym::Fail(
+      ksym::ErrorCode::kInvalid,
+      "unknown format \"" + std::string(name) +
+          "\" (there are folded, text, json, pprof and flamegraph)");
 }
 
 std::optional<OutputFormat> FormatOfExtension(std::string_view path) {
@@ -24,6 +27,7 @@ std::optional<OutputFormat> FormatOfExtension(std::string_view path) {
   if (path.ends_with(".pb.gz") || path.ends_with(".pprof")) {
     return OutputFormat::kPprof;
   }
+  if (path.ends_with(".html")) return OutputFormat::kFlamegraph;
   return std::nullopt;
 }
 
@@ -38,6 +42,8 @@ std::string Render(const Profile& profile, OutputFormat format,
       return RenderJson(profile, options);
     case OutputFormat::kPprof:
       return RenderPprof(profile, options);
+    case OutputFormat::kFlamegraph:
+      return RenderFlamegraph(profile, options);
   }
   return {};
 }

@@ -11,14 +11,20 @@
 
 namespace profd {
 
-enum class OutputFormat : uint8_t { kFolded, kText, kJson, kPprof };
+enum class OutputFormat : uint8_t {
+  kFolded,
+  kText,
+  kJson,
+  kPprof,
+  kFlamegraph
+};
 
-// "folded", "text", "json" or "pprof"; anything else is kInvalid and the
-// message lists the formats there are.
+// "folded", "text", "json", "pprof" or "flamegraph"; anything else is kInvalid
+// and the message lists the formats there are.
 ksym::Result<OutputFormat> ParseOutputFormat(std::string_view name);
 
-// What the end of a file's name says: .folded, .txt, .json, .pb.gz or .pprof;
-// else nothing.
+// What the end of a file's name says: .folded, .txt, .json, .pb.gz, .pprof or
+// .html; else nothing.
 std::optional<OutputFormat> FormatOfExtension(std::string_view path);
 
 // The profile in one of the formats; see the function of each. Pure: the same

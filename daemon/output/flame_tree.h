@@ -1,0 +1,66 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "daemon/profile/profile.h"
+
+namespace profd {
+
+// What a frame is, as far as a picture shows it by colour.
+enum class FlameKind : uint8_t {
+  kProcess,  // the command name, where every stack begins
+  kUser,
+  kKernel,
+  kGenerated,  // user code without a file that has a name: from a perf map
+  kBpf,
+  kUnknown,  // without a name, or a mark for what is missing
+};
+inline constexpr size_t kFlameKinds = 6;
+
+struct FlameFrame {
+  std::string name;  // printable, not empty
+  std::string module;
+  FlameKind kind = FlameKind::kProcess;
+
+  friend auto operator<=>(const FlameFrame&, const FlameFrame&) = default;
+};
+
+// The stacks of a profile as one tree, root first: command name, user frames,
+// kernel frames. Frames that print the same are one. The order of nodes does
+// not depend on the order of samples.
+class FlameTree {
+ public:
+  // Index 0 is the root of all, whose parent and frame mean nothing. A node's
+  // subtree follows it, and siblings are in the order of their frames.
+  struct Node {
+    uint32_t parent = 0;
+    uint32_t frame = 0;  // index into frames()
+  };
+  // Samples whose stack ends in a node, by thread (or process).
+  struct Leaf {
+    uint32_t node = 0;
+    uint32_t pid = 0;
+    uint32_t tid = 0;  // 0 unless threads were asked for
+    uint64_t count = 0;
+    friend auto operator<=>(const Leaf&, const Leaf&) = default;
+  };
+
+  // Cost: sorts the stacks. Memory: 4 bytes per frame of every stack.
+  explicit FlameTree(const Profile& profile);
+
+  const std::vector<FlameFrame>& frames() const { return frames_; }
+  const std::vector<Node>& nodes() const { return nodes_; }
+  const std::vector<Leaf>& leaves() const { return leaves_; }
+
+ private:
+  class Builder;
+  std::vector<FlameFrame> frames_;
+  std::vector<Node> nodes_;
+  std::vector<Leaf> leaves_;
+};
+
+}  // namespace profd

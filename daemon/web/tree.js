@@ -1,0 +1,157 @@
+'use strict';
+
+// A tree of frames in arrays. Node 0 is the root; a node's subtree follows it,
+// so that sums and places need one pass and no recursion.
+class Tree {
+  // parent, frame: of each node. self: samples that end in it.
+  constructor(parent, frame, self) {
+    const count = parent.length;
+    this.parent = parent;
+    this.frame = frame;
+    this.total = Float64Array.from(self);
+    this.depth = new Uint16Array(count);
+    this.end = new Uint32Array(count);  // one past the last of the subtree
+    this.start = new Float64Array(count);  // in samples from the left
+    this.maxDepth = 0;
+    for (let i = 0; i < count; ++i) this.end[i] = i + 1;
+    for (let i = count - 1; i > 0; --i) {
+      const p = parent[i];
+      this.total[p] += this.total[i];
+      if (this.end[p] < this.end[i]) this.end[p] = this.end[i];
+    }
+    const next = new Float64Array(count);  // where the next child begins
+    for (let i = 1; i < count; ++i) {
+      const p = parent[i];
+      this.depth[i] = this.depth[p] + 1;
+      if (this.depth[i] > this.maxDepth) this.maxDepth = this.depth[i];
+      this.start[i] = next[p];
+      next[p] += this.total[i];
+      next[i] = this.start[i];
+    }
+  }
+
+  // Nodes from below the root down to `node`.
+  pathTo(node) {
+    const path = [];
+    for (; node !== 0; node = this.parent[node]) path.push(node);
+    return path.reverse();
+  }
+
+  // The next node at the same depth under the same parent, or -1.
+  siblingAfter(node) {
+    const next = this.end[node];
+    return node !== 0 && next < this.end[this.parent[node]] ? next : -1;
+  }
+  siblingBefore(node) {
+    if (node === 0) return -1;
+    let before = -1;
+    for (let i = this.parent[node] + 1; i < node; i = this.end[i]) before = i;
+    return before;
+  }
+  heaviestChild(node) {
+    let best = -1;
+    for (let i = node + 1; i < this.end[node]; i = this.end[i]) {
+      if (best < 0 || this.total[i] > this.total[best]) best = i;
+    }
+    return best;
+  }
+
+  // Samples in frames that match: each counted once, however often its stack
+  // has such a frame. `hit`: by frame.
+  matched(hit) {
+    let sum = 0;
+    for (let i = 1; i < this.parent.length;) {
+      if (hit[this.frame[i]]) {
+        sum += this.total[i];
+        i = this.end[i];
+      } else {
+        ++i;
+      }
+    }
+    return sum;
+  }
+}
+
+// What the page shows: the data as it was written, and a tree for each way to
+// group the samples.
+class FlameData {
+  constructor(json) {
+    this.json = json;
+    this.frames = json.frames.map(
+        ([name, module, kind]) => ({name, module: json.modules[module], kind}));
+    const count = json.nodes.length / 2;
+    this.parent = new Uint32Array(count);
+    this.frame = new Uint32Array(count);
+    for (let i = 1; i < count; ++i) {
+      this.parent[i] = i - json.nodes[2 * i];
+      this.frame[i] = json.nodes[2 * i + 1];
+    }
+    this.trees = new Map();
+  }
+
+  groupings() {
+    return this.json.threads ? ['command', 'process', 'thread'] :
+                               ['command', 'process'];
+  }
+
+  tree(grouping) {
+    if (!this.trees.has(grouping)) {
+      this.trees.set(grouping,
+          grouping === 'command' ? this.byCommand() : this.byOwner(grouping));
+    }
+    return this.trees.get(grouping);
+  }
+
+  byCommand() {
+    const self = new Float64Array(this.parent.length);
+    const leaves = this.json.leaves;
+    for (let i = 0; i < leaves.length; i += 4) self[leaves[i]] += leaves[i + 3];
+    return new Tree(this.parent, this.frame, self);
+  }
+
+  // A copy of the command's subtree for each process (or thread) of it, with
+  // only the nodes that it has samples in.
+  byOwner(grouping) {
+    const owners = new Map();
+    const leaves = this.json.leaves;
+    for (let i = 0; i < leaves.length; i += 4) {
+      const [node, pid, tid] = leaves.slice(i, i + 3);
+      let command = node;
+      while (this.parent[command] !== 0) command = this.parent[command];
+      const id = grouping === 'thread' ? `${pid}/${tid}` : `${pid}`;
+      const key = `${command} ${id}`;
+      if (!owners.has(key)) owners.set(key, {command, id, leaves: []});
+      owners.get(key).leaves.push(node, leaves[i + 3]);
+    }
+    const sorted = [...owners.values()].sort((a, b) =>
+        a.command - b.command || parseInt(a.id) - parseInt(b.id) ||
+        a.id.localeCompare(b.id));
+    return this.join(sorted);
+  }
+
+  join(owners) {
+    const parent = [0], frame = [0], self = [0];
+    const place = new Int32Array(this.parent.length);  // in the new tree
+    for (const owner of owners) {
+      const nodes = new Map();  // node -> samples that end there
+      for (let i = 0; i < owner.leaves.length; i += 2) {
+        const leaf = owner.leaves[i];
+        nodes.set(leaf, (nodes.get(leaf) ?? 0) + owner.leaves[i + 1]);
+        for (let n = this.parent[leaf]; n !== 0 && !nodes.has(n);
+             n = this.parent[n]) {
+          nodes.set(n, 0);
+        }
+      }
+      const name = this.frames[this.frame[owner.command]].name;
+      this.frames.push({name: `${name}-${owner.id}`, module: '', kind: 0});
+      for (const node of [...nodes.keys()].sort((a, b) => a - b)) {
+        place[node] = parent.length;
+        const isCommand = node === owner.command;
+        parent.push(isCommand ? 0 : place[this.parent[node]]);
+        frame.push(isCommand ? this.frames.length - 1 : this.frame[node]);
+        self.push(nodes.get(node));
+      }
+    }
+    return new Tree(Uint32Array.from(parent), Uint32Array.from(frame), self);
+  }
+}

@@ -1,0 +1,164 @@
+#include "daemon/output/flamegraph.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "daemon/output/flame_tree.h"
+#include "daemon/output/format.h"
+#include "tests/daemon/output/test_profile.h"
+
+namespace profd {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::Pair;
+
+// The path of each leaf, "comm;root;...", with its samples.
+std::map<std::string, uint64_t> Paths(const FlameTree& tree) {
+  std::map<std::string, uint64_t> paths;
+  for (const FlameTree::Leaf& leaf : tree.leaves()) {
+    std::string path;
+    for (uint32_t node = leaf.node; node != 0;
+         node = tree.nodes()[node].parent) {
+      const std::string& name = tree.frames()[tree.nodes()[node].frame].name;
+      path = path.empty() ? name : name + ";" + path;
+    }
+    paths[path] += leaf.count;
+  }
+  return paths;
+}
+
+nlohmann::json DataOf(const std::string& page) {
+  constexpr std::string_view kBegin = "id=\"data\">";
+  const size_t begin = page.find(kBegin) + kBegin.size();
+  return nlohmann::json::parse(
+      page.substr(begin, page.find("</script>", begin) - begin));
+}
+
+// Every stack is a path from the root, user frames before kernel frames, and a
+// path that begins like another shares its nodes.
+TEST(FlameTreeTest, Paths) {
+  TestProfile p;
+  const auto main = p.User("main");
+  p.Add({.user = {p.User("a"), main}, .count = 2});
+  p.Add({.user = {main}, .count = 3});
+  p.Add({.user = {p.User("b"), main}, .kernel = {p.Kernel("k")}, .count = 4});
+  const FlameTree tree(std::move(p).Finish());
+  EXPECT_THAT(Paths(tree),
+              ElementsAre(Pair("app;main", 3), Pair("app;main;a", 2),
+                          Pair("app;main;b;k", 4)));
+  EXPECT_EQ(tree.nodes().size(), 6u);  // root, app, main, a, b, k
+  for (uint32_t i = 1; i < tree.nodes().size(); ++i) {
+    EXPECT_LT(tree.nodes()[i].parent, i);
+  }
+}
+
+// What is missing of a stack is a frame of the kind "unknown", and so is a
+// frame without a name; generated code and BPF programs have their own kinds.
+TEST(FlameTreeTest, Kinds) {
+  TestProfile p;
+  p.Add({.user = {p.User("[libx.so]", "/libx.so", ksym::Unresolved::kNoSymbols),
+                  p.User("js", "")},
+         .kernel = {p.Kernel("bpf_prog_x", "[bpf]"), p.Kernel("vfs_read")},
+         .user_state = StackState::kTruncated});
+  p.Add({.user_state = StackState::kFaulted});
+  const FlameTree tree(std::move(p).Finish());
+  std::map<std::string, FlameKind> kinds;
+  for (const FlameFrame& frame : tree.frames()) {
+    kinds[frame.name] = frame.kind;
+  }
+  EXPECT_EQ(kinds.at("app"), FlameKind::kProcess);
+  EXPECT_EQ(kinds.at("[libx.so]"), FlameKind::kUnknown);
+  EXPECT_EQ(kinds.at("js"), FlameKind::kGenerated);
+  EXPECT_EQ(kinds.at("bpf_prog_x"), FlameKind::kBpf);
+  EXPECT_EQ(kinds.at("vfs_read"), FlameKind::kKernel);
+  EXPECT_THAT(Paths(tree),
+              ElementsAre(Pair("app;[Missed User Stack]", 1),
+                          Pair("app;[truncated];js;[libx.so];vfs_read;"
+                               "bpf_prog_x",
+                               1)));
+}
+
+// Processes of one command share its nodes and keep their samples apart.
+TEST(FlameTreeTest, LeavesByProcess) {
+  TestProfile p;
+  p.Add({.pid = 1, .user = {p.User("f")}, .count = 2});
+  p.Add({.pid = 2, .user = {p.User("f")}, .count = 3});
+  const FlameTree tree(std::move(p).Finish());
+  EXPECT_THAT(tree.leaves(), ElementsAre(FlameTree::Leaf{2, 1, 0, 2},
+                                         FlameTree::Leaf{2, 2, 0, 3}));
+}
+
+// No text of a profiled program can end the data or become markup.
+TEST(FlamegraphTest, HostileNames) {
+  TestProfile p;
+  p.Add({.comm = "</script>",
+         .user = {p.User("</script><script>alert(1)</script>", "<!--")}});
+  const std::string page = RenderFlamegraph(std::move(p).Finish(), {});
+  EXPECT_THAT(page, Not(HasSubstr("alert(1)<")));
+  EXPECT_THAT(page, Not(HasSubstr("<!--")));
+  const auto data = DataOf(page);
+  bool found = false;
+  for (const auto& frame : data["frames"]) {
+    found = found || frame[0] == "</script><script>alert(1)</script>";
+  }
+  EXPECT_TRUE(found);
+}
+
+// The page requests nothing: it names no address but its own data's.
+TEST(FlamegraphTest, IsSelfContained) {
+  const std::string page = RenderFlamegraph(ExampleProfile(1), {});
+  for (const std::string_view way :
+       {"http:", "https:", "src=", "@import", "url(", "fetch(", "@DATA@",
+        "@STYLE@", "@SCRIPT@"}) {
+    EXPECT_THAT(page, Not(HasSubstr(way)));
+  }
+  EXPECT_THAT(page, HasSubstr("default-src 'none'"));
+}
+
+// The data has every emitted sample, and says what was lost and what is
+// incomplete.
+TEST(FlamegraphTest, Data) {
+  const Profile profile = ExampleProfile(1);
+  const auto data = DataOf(RenderFlamegraph(profile, {}));
+  EXPECT_EQ(data["nodes"].size() % 2, 0u);
+  uint64_t sum = 0;
+  for (size_t i = 3; i < data["leaves"].size(); i += 4) {
+    sum += data["leaves"][i].get<uint64_t>();
+  }
+  EXPECT_EQ(sum, profile.accounting.emitted);
+  EXPECT_EQ(data["loss"], "8 of 120 samples lost, 6 with incomplete stacks");
+  EXPECT_EQ(data["threads"], false);
+  const auto about = data["about"].dump();
+  EXPECT_THAT(about, HasSubstr(R"(["lost: counts-full","5"])"));
+  EXPECT_THAT(about, HasSubstr("2023-11-14 22:13:20 UTC"));
+  EXPECT_THAT(about, HasSubstr("kernel symbols are hidden"));
+}
+
+// The same samples give the same bytes, in whatever order they come; an empty
+// profile is a page too.
+TEST(FlamegraphTest, OrderDoesNotMatter) {
+  const std::string first = RenderFlamegraph(ExampleProfile(1), {});
+  for (uint32_t seed = 2; seed < 10; ++seed) {
+    EXPECT_TRUE(RenderFlamegraph(ExampleProfile(seed), {}) == first) << seed;
+  }
+  const auto empty = DataOf(RenderFlamegraph(TestProfile().Finish(), {}));
+  EXPECT_TRUE(empty["leaves"].empty());
+}
+
+// Extension and name of the format.
+TEST(FlamegraphTest, IsSelected) {
+  EXPECT_EQ(FormatOfExtension("a.html"), OutputFormat::kFlamegraph);
+  EXPECT_EQ(*ParseOutputFormat("flamegraph"), OutputFormat::kFlamegraph);
+}
+
+}  // namespace
+}  // namespace profd
