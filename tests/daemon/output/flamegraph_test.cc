@@ -5,6 +5,7 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <ranges>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,11 +26,15 @@ using ::testing::Pair;
 std::map<std::string, uint64_t> Paths(const FlameTree& tree) {
   std::map<std::string, uint64_t> paths;
   for (const FlameTree::Leaf& leaf : tree.leaves()) {
-    std::string path;
+    std::vector<std::string_view> names;
     for (uint32_t node = leaf.node; node != 0;
          node = tree.nodes()[node].parent) {
-      const std::string& name = tree.frames()[tree.nodes()[node].frame].name;
-      path = path.empty() ? name : name + ";" + path;
+      names.push_back(tree.frames()[tree.nodes()[node].frame].name);
+    }
+    std::string path;
+    for (const std::string_view name : names | std::views::reverse) {
+      if (!path.empty()) path += ';';
+      path += name;
     }
     paths[path] += leaf.count;
   }
