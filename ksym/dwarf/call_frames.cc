@@ -153,7 +153,9 @@ const char* ParseCommon(const CallFrameSection& section, const Entry& entry,
   if (return_register != kDwarfRip) {
     return "its return address is not in register 16";
   }
-  if (!letters.empty()) {
+  if (letters == "S") {
+    common.is_signal_frame = true;
+  } else if (!letters.empty()) {
     if (letters.front() != 'z') return "its augmentation is unknown";
     common.has_augmentation_data = true;
     ByteReader data(in.ReadBytes(static_cast<size_t>(in.ReadUleb128())));

@@ -77,6 +77,9 @@ struct StackCopy {
   std::span<const std::byte> bytes;
 };
 
+// A frame pointer this far above RSP is none.
+inline constexpr uint64_t kMaxFrameBytes = uint64_t{1} << 20;
+
 struct WalkedStack {
   // Leaf first. The first is where the CPU was; each other one's code is at the
   // address less 1, so an interrupted function's is one more than its RIP.

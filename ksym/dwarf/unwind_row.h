@@ -94,10 +94,10 @@ constexpr uint8_t MakeRule(CfaKind cfa, RbpKind rbp = RbpKind::kSame) {
 constexpr int16_t PackCfaOffset(int8_t high, int8_t low) {
   return static_cast<int16_t>(high * 256 + static_cast<uint8_t>(low));
 }
-constexpr int8_t CfaOffsetHigh(const UnwindRow& row) {
-  return static_cast<int8_t>(row.cfa_offset >> 8);
+constexpr int CfaOffsetHigh(const UnwindRow& row) {
+  return row.cfa_offset >> 8;
 }
-constexpr int8_t CfaOffsetLow(const UnwindRow& row) {
+constexpr int CfaOffsetLow(const UnwindRow& row) {
   return static_cast<int8_t>(row.cfa_offset & 0xff);
 }
 

@@ -38,6 +38,29 @@ Status SetExtent(const ElfImage& image, UnwindTable& table) {
   return {};
 }
 
+// gcc ends a function that realigned its stack with "leave; lea -8(r10), rsp;
+// ret", and leaves the rule for RBP as it was: in memory at RBP. After the
+// leave that is another frame's. Once the CFA is by RSP, RBP is the caller's
+// again; while it is still by r10, that is not known in an epilogue.
+class RealignedFrame {
+ public:
+  UnwindRow Correct(UnwindRow row) {
+    if (GetCfaKind(row) == CfaKind::kRbpDeref) is_set_up_ = true;
+    if (GetRbpKind(row) != RbpKind::kSavedAtRbp) return row;
+    if (GetCfaKind(row) == CfaKind::kRsp) {
+      row.rbp_offset = 0;
+      row.rule = MakeRule(CfaKind::kRsp, RbpKind::kSameRbxLost);
+    } else if (GetCfaKind(row) == CfaKind::kLeafRegister && is_set_up_) {
+      row.rbp_offset = 0;
+      row.rule = MakeRule(CfaKind::kLeafRegister, RbpKind::kLost);
+    }
+    return row;
+  }
+
+ private:
+  bool is_set_up_ = false;
+};
+
 // Makes the rows of one section.
 class TableBuilder {
  public:
@@ -123,8 +146,9 @@ Status TableBuilder::AddFunction(const FrameEntry& entry, uint64_t stop) {
   }
   CallFrameProgram program(section_, common, entry);
   uint32_t unsupported = 0;
+  RealignedFrame realigned;
   while (program.Next() && program.start() < stop) {
-    const UnwindRow row = ToUnwindRow(program.state());
+    const UnwindRow row = realigned.Correct(ToUnwindRow(program.state()));
     if (GetCfaKind(row) == CfaKind::kUnsupported) ++unsupported;
     Push(row, program.start());
   }

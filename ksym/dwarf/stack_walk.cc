@@ -1,0 +1,278 @@
+#include "ksym/dwarf/stack_walk.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+namespace ksym {
+namespace {
+
+constexpr uint64_t kWord = 8;
+
+// Where the kernel puts the registers of interrupted code: struct ucontext and
+// struct sigcontext_64 of the x86-64 system call interface.
+constexpr uint64_t kContextRbp = 120;
+constexpr uint64_t kContextRbx = 128;
+constexpr uint64_t kContextRsp = 160;
+constexpr uint64_t kContextRip = 168;
+
+uint64_t Offset(int words) {
+  return static_cast<uint64_t>(int64_t{words}) * kWord;
+}
+
+// A callee-saved register of a frame: most are never needed, so what is kept is
+// where it is.
+struct SavedRegister {
+  enum class Kind : uint8_t { kLost, kValue, kInMemory };
+  Kind kind = Kind::kLost;
+  uint64_t value = 0;  // or the address
+};
+
+// One walk. Each function that finds an end sets it and returns false or
+// nothing.
+class StackWalker {
+ public:
+  StackWalker(const StackCopy& copy, const std::function<CodeAt(Address)>& find,
+              WalkedStack& stack)
+      : copy_(copy), find_(find), stack_(stack) {
+    ip_ = copy.ip.value;
+    rsp_ = Register(X86Register::kRsp);
+    rbp_ = {SavedRegister::Kind::kValue, Register(X86Register::kRbp)};
+    rbx_ = {SavedRegister::Kind::kValue, Register(X86Register::kRbx)};
+  }
+
+  void Walk(size_t max_frames) {
+    stack_.frames.clear();
+    do {
+      if (stack_.frames.size() >= std::max<size_t>(max_frames, 1)) {
+        End(StackEnd::kDepthLimit);
+        return;
+      }
+    } while (StepFrame());
+  }
+
+ private:
+  bool is_innermost() const { return stack_.frames.size() == 1; }
+
+  bool End(StackEnd end) {
+    stack_.end = end;
+    return false;
+  }
+
+  uint64_t Register(X86Register number) const {
+    return copy_.registers[static_cast<size_t>(number)];
+  }
+
+  std::optional<uint64_t> Read(uint64_t address) {
+    const uint64_t at = address - copy_.address.value;
+    uint64_t word = 0;
+    if (at >= copy_.bytes.size() || copy_.bytes.size() - at < kWord) {
+      End(StackEnd::kBadRead);
+      return std::nullopt;
+    }
+    std::memcpy(&word, copy_.bytes.data() + at, sizeof(word));
+    return word;
+  }
+
+  std::optional<uint64_t> Get(SavedRegister& saved) {
+    if (saved.kind == SavedRegister::Kind::kInMemory) {
+      const auto word = Read(saved.value);
+      if (!word) return std::nullopt;
+      saved = {SavedRegister::Kind::kValue, *word};
+    }
+    if (saved.kind == SavedRegister::Kind::kValue) return saved.value;
+    End(StackEnd::kUnsupported);
+    return std::nullopt;
+  }
+
+  bool StepFrame();
+  bool StepByRow(const UnwindRow& row);
+  bool StepByFramePointer();
+  bool StepOverSignal();
+  std::optional<uint64_t> FindCfa(const UnwindRow& row);
+  std::optional<uint64_t> Deref(std::optional<uint64_t> base,
+                                const UnwindRow& row);
+  std::optional<uint64_t> LeafRegister(const UnwindRow& row);
+  bool RestoreRegisters(const UnwindRow& row, uint64_t cfa);
+
+  const StackCopy& copy_;
+  const std::function<CodeAt(Address)>& find_;
+  WalkedStack& stack_;
+  uint64_t ip_ = 0;
+  uint64_t rsp_ = 0;
+  SavedRegister rbp_;
+  SavedRegister rbx_;
+  // The CPU was at ip_, which is not a return address.
+  bool is_exact_ = true;
+};
+
+// Adds the frame at ip_ and goes to its caller.
+bool StackWalker::StepFrame() {
+  const uint64_t at = is_exact_ ? ip_ : ip_ - 1;
+  const CodeAt code = find_({at});
+  const bool is_first = stack_.frames.empty();
+  if (code.kind == CodeAt::Kind::kNoMapping && !is_first) {
+    return End(StackEnd::kNoMapping);
+  }
+  stack_.frames.push_back({is_exact_ && !is_first ? ip_ + 1 : ip_});
+  if (code.kind == CodeAt::Kind::kNoMapping) return End(StackEnd::kNoMapping);
+  const UnwindRow* row = nullptr;
+  if (code.kind == CodeAt::Kind::kTable) {
+    const uint64_t base = code.table->base.value + code.load_bias;
+    row = FindUnwindRow(*code.table, at - base);
+  }
+  return row == nullptr ? StepByFramePointer() : StepByRow(*row);
+}
+
+bool StackWalker::StepByRow(const UnwindRow& row) {
+  switch (GetCfaKind(row)) {
+    case CfaKind::kNoInfo:
+      return StepByFramePointer();
+    case CfaKind::kEnd:
+      return End(StackEnd::kOutermost);
+    case CfaKind::kSignal:
+      return StepOverSignal();
+    default:
+      break;
+  }
+  const auto cfa = FindCfa(row);
+  if (!cfa) return false;
+  if (*cfa <= rsp_) return End(StackEnd::kNoProgress);
+  const auto return_address = Read(*cfa - kWord);
+  if (!return_address || !RestoreRegisters(row, *cfa)) return false;
+  ip_ = *return_address;
+  rsp_ = *cfa;
+  is_exact_ = false;
+  return true;
+}
+
+std::optional<uint64_t> StackWalker::FindCfa(const UnwindRow& row) {
+  const uint64_t offset = Offset(row.cfa_offset);
+  switch (GetCfaKind(row)) {
+    case CfaKind::kRsp:
+      return rsp_ + offset;
+    case CfaKind::kRbp: {
+      const auto rbp = Get(rbp_);
+      return rbp ? std::optional(*rbp + offset) : std::nullopt;
+    }
+    case CfaKind::kRbx: {
+      const auto rbx = Get(rbx_);
+      return rbx ? std::optional(*rbx + offset) : std::nullopt;
+    }
+    case CfaKind::kRspDeref:
+      return Deref(rsp_, row);
+    case CfaKind::kRbpDeref:
+      return Deref(Get(rbp_), row);
+    case CfaKind::kPlt: {
+      const bool has_pushed = static_cast<int>(ip_ & 15u) >= row.cfa_offset;
+      return rsp_ + kWord + (has_pushed ? kWord : 0);
+    }
+    case CfaKind::kLeafRegister:
+      return LeafRegister(row);
+    default:
+      End(StackEnd::kUnsupported);
+      return std::nullopt;
+  }
+}
+
+std::optional<uint64_t> StackWalker::Deref(std::optional<uint64_t> base,
+                                           const UnwindRow& row) {
+  if (!base) return std::nullopt;
+  const auto word = Read(*base + Offset(CfaOffsetHigh(row)));
+  return word ? std::optional(*word + Offset(CfaOffsetLow(row))) : std::nullopt;
+}
+
+std::optional<uint64_t> StackWalker::LeafRegister(const UnwindRow& row) {
+  const auto number = static_cast<uint8_t>(CfaOffsetHigh(row));
+  if (!is_innermost() || number >= kX86Registers) {
+    End(StackEnd::kUnsupported);
+    return std::nullopt;
+  }
+  return copy_.registers[number] + Offset(CfaOffsetLow(row));
+}
+
+// Makes rbp_ and rbx_ the caller's.
+bool StackWalker::RestoreRegisters(const UnwindRow& row, uint64_t cfa) {
+  using Kind = SavedRegister::Kind;
+  const uint64_t at = cfa + Offset(row.rbp_offset);
+  const RbpKind kind = GetRbpKind(row);
+  switch (kind) {
+    case RbpKind::kSame:
+      break;
+    case RbpKind::kSameRbxSaved:
+      rbx_ = {Kind::kInMemory, at};
+      break;
+    case RbpKind::kSameRbxLost:
+      rbx_ = {};
+      break;
+    case RbpKind::kSaved:
+      rbp_ = {Kind::kInMemory, at};
+      break;
+    case RbpKind::kSavedRbxLost:
+      rbp_ = {Kind::kInMemory, at};
+      rbx_ = {};
+      break;
+    case RbpKind::kLost:
+      rbp_ = {};
+      rbx_ = {};
+      break;
+    case RbpKind::kSavedAtRbp: {
+      const auto rbp = Get(rbp_);
+      if (!rbp) return false;
+      rbp_ = {Kind::kInMemory, *rbp + Offset(row.rbp_offset)};
+      rbx_ = {};
+      break;
+    }
+    default: {
+      const int below = kind == RbpKind::kSavedRbxBelow
+                            ? 1
+                            : static_cast<int>(kind) -
+                                  static_cast<int>(RbpKind::kSavedRbxBelow2) +
+                                  2;
+      rbp_ = {Kind::kInMemory, at};
+      rbx_ = {Kind::kInMemory, at - Offset(below)};
+    }
+  }
+  return true;
+}
+
+bool StackWalker::StepByFramePointer() {
+  if (rbp_.kind == SavedRegister::Kind::kLost) return End(StackEnd::kNoTable);
+  const auto rbp = Get(rbp_);
+  if (!rbp) return false;
+  if (*rbp == 0) return End(StackEnd::kZeroFramePointer);
+  if (*rbp % kWord != 0 || *rbp < rsp_ || *rbp - rsp_ > kMaxFrameBytes) {
+    return End(StackEnd::kNoTable);
+  }
+  const auto return_address = Read(*rbp + kWord);
+  if (!return_address) return false;
+  ip_ = *return_address;
+  rsp_ = *rbp + 2 * kWord;
+  rbp_ = {SavedRegister::Kind::kInMemory, *rbp};
+  rbx_ = {};
+  is_exact_ = false;
+  return true;
+}
+
+bool StackWalker::StepOverSignal() {
+  // The trampoline is not called from anywhere: its first byte is where it is.
+  if (!is_exact_) stack_.frames.back() = {ip_ + 1};
+  const auto rip = Read(rsp_ + kContextRip);
+  const auto rsp = Read(rsp_ + kContextRsp);
+  if (!rip || !rsp) return false;
+  rbp_ = {SavedRegister::Kind::kInMemory, rsp_ + kContextRbp};
+  rbx_ = {SavedRegister::Kind::kInMemory, rsp_ + kContextRbx};
+  ip_ = *rip;
+  rsp_ = *rsp;
+  is_exact_ = true;
+  return true;
+}
+
+}  // namespace
+
+void WalkStack(const StackCopy& copy, size_t max_frames,
+               const std::function<CodeAt(Address)>& find, WalkedStack& stack) {
+  StackWalker(copy, find, stack).Walk(max_frames);
+}
+
+}  // namespace ksym

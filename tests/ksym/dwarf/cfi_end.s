@@ -1,0 +1,4 @@
+# The end of .eh_frame, as crtend.o has it.
+        .section .eh_frame, "a", @progbits
+        .long   0
+        .section .note.GNU-stack, "", @progbits
