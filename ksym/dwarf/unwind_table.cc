@@ -85,8 +85,10 @@ class TableBuilder {
 
 Status TableBuilder::Build() {
   frames_ = ReadCallFrames(section_);
-  table_.counts.bad_fdes = frames_.bad_functions;
-  table_.first_problem = std::move(frames_.first_problem);
+  table_.counts.bad_fdes += frames_.bad_functions;
+  if (table_.first_problem.empty()) {
+    table_.first_problem = std::move(frames_.first_problem);
+  }
   TakeFunctions();
   described_to_ = table_.base.value;
   table_.rows.clear();
@@ -218,6 +220,7 @@ Result<UnwindTable> BuildUnwindTable(const ByteSource& source,
     if (is_go && read == ReadDebugFrame) break;
     const auto section = read(source, image);
     if (!section) return Fail(section.error());
+    if (section->bytes.empty()) continue;
     const auto built = TableBuilder(*section, table).Build();
     if (!built) return Fail(built.error());
     if (table.counts.fdes > 0) break;

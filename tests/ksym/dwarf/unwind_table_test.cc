@@ -226,5 +226,12 @@ TEST(UnwindTableEhFrameTest, SkipsPersonalities) {
   EXPECT_THAT(fixture.Rows("throws", 2), ElementsAre("rsp+8", "rsp+16"));
 }
 
+// Go programs are left to their frame pointers.
+TEST(UnwindTableGoTest, LeavesGoToFramePointers) {
+  const Fixture fixture({KSYM_CFI_GO});
+  ASSERT_TRUE(fixture.table());
+  EXPECT_EQ(fixture.table()->rows, std::vector<UnwindRow>(1));
+}
+
 }  // namespace
 }  // namespace ksym

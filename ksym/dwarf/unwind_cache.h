@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "ksym/base/result.h"
+#include "ksym/dwarf/unwind_table.h"
+#include "ksym/elf/byte_source.h"
+#include "ksym/elf/elf_image.h"
+
+namespace ksym {
+
+// What a cache did; each problem is also counted where it is met.
+struct UnwindCacheCounts {
+  uint64_t read = 0;     // tables that were there
+  uint64_t built = 0;    // and those that were not
+  uint64_t corrupt = 0;  // of them, because what was there was of no use
+  uint64_t written = 0;
+  uint64_t not_written = 0;  // no room, no privilege
+  uint64_t removed = 0;      // to make room
+};
+
+// Unwind tables on disk, one file per build-id, so that a table is built once
+// per machine and not once per run. Several processes may use one directory: a
+// file appears whole or not at all. Build-ids are trusted: two files with one
+// build-id are taken for one. Not thread-safe.
+class UnwindCache {
+ public:
+  // The directory is made, with mode 0700, unless it is there; its parent must
+  // be. kPermission: it is another user's, or others may write to it.
+  static Result<UnwindCache> Open(std::string directory, uint64_t max_bytes);
+
+  // The file's table from the cache; else it is built and written to the cache.
+  // A cache that fails costs time only; errors are BuildUnwindTable's. Files
+  // without a build-id are always built.
+  Result<UnwindTable> LoadOrBuild(const ByteSource& source,
+                                  const ElfImage& image);
+
+  // kNotFound, kCorrupt, kIo. Marks the file as used.
+  Result<UnwindTable> Load(std::string_view build_id);
+  // Removes the files that were not used for longest, until this one fits.
+  // kLimit: it alone is larger than the bound.
+  Status Store(std::string_view build_id, const UnwindTable& table);
+
+  const UnwindCacheCounts& counts() const { return counts_; }
+
+ private:
+  UnwindCache(std::string directory, uint64_t max_bytes)
+      : directory_(std::move(directory)), max_bytes_(max_bytes) {}
+
+  std::string PathOf(std::string_view build_id) const;
+  void MakeRoom(uint64_t bytes);
+
+  std::string directory_;
+  uint64_t max_bytes_;
+  UnwindCacheCounts counts_;
+};
+
+}  // namespace ksym

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "ksym/base/result.h"
+#include "ksym/dwarf/unwind_table.h"
+
+namespace ksym {
+
+// Raised when a builder makes other rows from the same file, or a reader would
+// understand old ones differently.
+inline constexpr uint32_t kUnwindTableVersion = 1;
+
+// A table as bytes of a file (docs/formats.md). first_problem is not kept.
+std::string EncodeUnwindTable(const UnwindTable& table,
+                              std::string_view build_id);
+
+// The table, if the bytes are one of this version, and of the file with this
+// build-id, whole and unchanged, and each row is one that a builder makes;
+// kCorrupt otherwise. O(rows).
+Result<UnwindTable> DecodeUnwindTable(std::span<const std::byte> bytes,
+                                      std::string_view build_id);
+
+}  // namespace ksym

@@ -1,0 +1,193 @@
+#include "ksym/dwarf/unwind_cache.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ksym/base/file.h"
+#include "ksym/dwarf/unwind_table_file.h"
+#include "tests/ksym/dwarf/table_of.h"
+
+namespace ksym {
+namespace {
+
+constexpr std::string_view kBuildId = "\x12\x34\xab";
+
+UnwindTable SmallTable() {
+  UnwindTable table;
+  table.base = {0x1000};
+  table.size = 0x100;
+  table.rows = {
+      {0, 0, 0, MakeRule(CfaKind::kNoInfo)},
+      {16, 2, -2, MakeRule(CfaKind::kRsp, RbpKind::kSaved)},
+      {32, PackCfaOffset(10, -1), 0, MakeRule(CfaKind::kLeafRegister)}};
+  table.counts.fdes = 2;
+  table.counts.bad_fdes = 1;
+  return table;
+}
+
+Result<UnwindTable> Decode(const std::string& bytes,
+                           std::string_view build_id = kBuildId) {
+  return DecodeUnwindTable(std::as_bytes(std::span(bytes)), build_id);
+}
+
+// What is written is read again.
+TEST(UnwindTableFileTest, RoundTrips) {
+  const UnwindTable table = SmallTable();
+  const auto read = Decode(EncodeUnwindTable(table, kBuildId));
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(read->base, table.base);
+  EXPECT_EQ(read->size, table.size);
+  EXPECT_EQ(read->rows, table.rows);
+  EXPECT_EQ(read->counts, table.counts);
+}
+
+// A file that is cut off anywhere, or changed in any byte, is refused, as is
+// another file's.
+TEST(UnwindTableFileTest, RefusesChangedFiles) {
+  const std::string bytes = EncodeUnwindTable(SmallTable(), kBuildId);
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    EXPECT_FALSE(Decode(bytes.substr(0, i))) << i;
+    std::string changed = bytes;
+    changed[i] = static_cast<char>(changed[i] ^ 1);
+    const auto read = Decode(changed);
+    ASSERT_FALSE(read) << i;
+    EXPECT_EQ(read.error().code(), ErrorCode::kCorrupt);
+  }
+  EXPECT_FALSE(Decode(bytes + '\0'));
+  EXPECT_FALSE(Decode(bytes, "another"));
+  EXPECT_FALSE(Decode(bytes, ""));
+}
+
+// Rows that no builder makes are refused even when the checksum is right.
+TEST(UnwindTableFileTest, RefusesImpossibleRows) {
+  const auto refuses = [](const auto& change) {
+    UnwindTable table = SmallTable();
+    change(table);
+    return !Decode(EncodeUnwindTable(table, kBuildId));
+  };
+  EXPECT_FALSE(refuses([](UnwindTable&) {}));
+  EXPECT_TRUE(refuses([](UnwindTable& t) { t.rows.clear(); }));
+  EXPECT_TRUE(refuses([](UnwindTable& t) { t.rows[0].pc = 1; }));
+  EXPECT_TRUE(refuses([](UnwindTable& t) { t.rows[2].pc = 16; }));
+  EXPECT_TRUE(refuses([](UnwindTable& t) { t.rows[2].pc = 15; }));
+  EXPECT_TRUE(refuses([](UnwindTable& t) { t.rows[2].pc = 0x100; }));
+  EXPECT_FALSE(refuses([](UnwindTable& t) { t.rows[2].pc = 0xff; }));
+  EXPECT_TRUE(refuses([](UnwindTable& t) { t.rows[1].rule = 10; }));
+  EXPECT_TRUE(refuses([](UnwindTable& t) { t.rows[0].cfa_offset = 1; }));
+  EXPECT_TRUE(refuses(
+      [](UnwindTable& t) { t.rows[2].cfa_offset = PackCfaOffset(16, 0); }));
+  EXPECT_TRUE(refuses([](UnwindTable& t) { t.size = uint64_t{1} << 32; }));
+}
+
+class UnwindCacheTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string path = ::testing::TempDir() + "unwind_cache_XXXXXX";
+    ASSERT_NE(::mkdtemp(path.data()), nullptr);
+    directory_ = path;
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  UnwindCache Open(uint64_t max_bytes = 1 << 20) const {
+    return std::move(*UnwindCache::Open(directory_, max_bytes));
+  }
+  std::string PathOf(const std::string& hex) const {
+    return directory_ + "/" + hex + ".unwind";
+  }
+  void SetAge(const std::string& hex, int seconds) const {
+    timeval times[2] = {};
+    ::gettimeofday(&times[0], nullptr);
+    times[0].tv_sec -= seconds;
+    times[1] = times[0];
+    ASSERT_EQ(::utimes(PathOf(hex).c_str(), times), 0);
+  }
+
+  std::string directory_;
+};
+
+// A table is built once; the next user reads it.
+TEST_F(UnwindCacheTest, BuildsATableOnce) {
+  auto fd = OpenForRead("/proc/self/exe");
+  ASSERT_TRUE(fd);
+  struct stat status = {};
+  ASSERT_EQ(::fstat(fd->get(), &status), 0);
+  const auto source =
+      ByteSource::OfFile(std::move(*fd), static_cast<uint64_t>(status.st_size));
+  const auto image = ElfImage::Parse(source);
+  ASSERT_TRUE(image);
+  if (image->build_id().empty()) GTEST_SKIP() << "linked without build-id";
+
+  UnwindCache first = Open(uint64_t{64} << 20);
+  const auto built = first.LoadOrBuild(source, *image);
+  ASSERT_TRUE(built) << built.error().message();
+  EXPECT_EQ(first.counts().built, 1u);
+  EXPECT_EQ(first.counts().written, 1u);
+  UnwindCache second = Open(uint64_t{64} << 20);
+  const auto read = second.LoadOrBuild(source, *image);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(second.counts().built, 0u);
+  EXPECT_EQ(second.counts().read, 1u);
+  EXPECT_EQ(read->rows, built->rows);
+
+  // A file that was damaged is built and written again.
+  std::ofstream(PathOf(ToHex(image->build_id()))) << "damage";
+  ASSERT_TRUE(second.LoadOrBuild(source, *image));
+  EXPECT_EQ(second.counts().corrupt, 1u);
+  EXPECT_EQ(second.counts().written, 1u);
+  EXPECT_TRUE(second.Load(image->build_id()));
+}
+
+// What was not used for longest makes room, and no more than needed.
+TEST_F(UnwindCacheTest, RemovesWhatWasUsedLeast) {
+  const uint64_t size = EncodeUnwindTable(SmallTable(), "a").size();
+  UnwindCache cache = Open(3 * size);
+  for (const char* id : {"a", "b", "c"}) {
+    ASSERT_TRUE(cache.Store(id, SmallTable()));
+  }
+  SetAge("61", 300);
+  SetAge("62", 200);
+  SetAge("63", 100);
+  ASSERT_TRUE(cache.Load("a"));
+  ASSERT_TRUE(cache.Store("d", SmallTable()));
+  EXPECT_EQ(cache.counts().removed, 1u);
+  EXPECT_TRUE(cache.Load("a"));
+  EXPECT_EQ(cache.Load("b").error().code(), ErrorCode::kNotFound);
+  EXPECT_TRUE(cache.Load("c"));
+  EXPECT_TRUE(cache.Load("d"));
+}
+
+// A table that is larger than the whole cache removes nothing.
+TEST_F(UnwindCacheTest, LeavesOutWhatIsTooLarge) {
+  const uint64_t size = EncodeUnwindTable(SmallTable(), "a").size();
+  UnwindCache cache = Open(size);
+  ASSERT_TRUE(cache.Store("a", SmallTable()));
+  UnwindTable large = SmallTable();
+  large.rows.push_back({48, 1, 0, MakeRule(CfaKind::kRsp)});
+  EXPECT_EQ(cache.Store("b", large).error().code(), ErrorCode::kLimit);
+  EXPECT_TRUE(cache.Load("a"));
+}
+
+// Nobody else may be able to put tables there.
+TEST_F(UnwindCacheTest, RefusesDirectoriesOfOthers) {
+  ASSERT_EQ(::chmod(directory_.c_str(), 0777), 0);
+  const auto open = UnwindCache::Open(directory_, 1000);
+  ASSERT_FALSE(open);
+  EXPECT_EQ(open.error().code(), ErrorCode::kPermission);
+  EXPECT_EQ(UnwindCache::Open(directory_ + "/no/such", 1000).error().code(),
+            ErrorCode::kNotFound);
+  ASSERT_EQ(::chmod(directory_.c_str(), 0700), 0);
+  EXPECT_TRUE(UnwindCache::Open(directory_ + "/new", 1000));
+}
+
+}  // namespace
+}  // namespace ksym
