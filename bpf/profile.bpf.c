@@ -21,7 +21,9 @@
 #include <bpf/bpf_helpers.h>
 
 #include "bpf/profile_abi.h"
+#include "bpf/profile_filters.bpf.h"
 #include "bpf/profile_maps.bpf.h"
+#include "bpf/unwind.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -31,45 +33,6 @@ struct sample {
 	__u32 set;
 	struct profile_key key;
 };
-
-static __always_inline bool in_selected_mntns(struct task_struct *task)
-{
-	struct nsproxy *nsproxy;
-	struct mnt_namespace *mnt_ns;
-	__u32 inum = 0;
-	__u64 id;
-
-	/* A task whose namespace cannot be read is kept. */
-	if (bpf_core_read(&nsproxy, sizeof(nsproxy), &task->nsproxy) ||
-	    bpf_core_read(&mnt_ns, sizeof(mnt_ns), &nsproxy->mnt_ns) ||
-	    bpf_core_read(&inum, sizeof(inum), &mnt_ns->ns.inum))
-		return true;
-	id = inum;
-	return bpf_map_lookup_elem(&mount_namespaces, &id) != NULL;
-}
-
-static __always_inline bool passes_filters(struct sample *s, __u64 pid_tgid)
-{
-	__u32 id;
-
-	if (!include_idle && (__u32)pid_tgid == 0)
-		return false;
-	if (filter_pids || filter_tids) {
-		id = filter_tids ? (__u32)pid_tgid : (__u32)(pid_tgid >> 32);
-		if (!bpf_map_lookup_elem(&selected_ids, &id))
-			return false;
-	}
-	if (filter_cgroup &&
-	    bpf_current_task_under_cgroup(&selected_cgroup, 0) != 1)
-		return false;
-	if (filter_cgroup_ids) {
-		__u64 cgroup = bpf_get_current_cgroup_id();
-
-		if (!bpf_map_lookup_elem(&cgroup_ids, &cgroup))
-			return false;
-	}
-	return !filter_mntns || in_selected_mntns(s->task);
-}
 
 static __always_inline __u64 start_time(struct task_struct *task)
 {
@@ -94,7 +57,7 @@ static __always_inline bool begin_sample(struct sample *s)
 	__u64 pid_tgid = bpf_get_current_pid_tgid();
 
 	s->task = task;
-	if (!passes_filters(s, pid_tgid))
+	if (!passes_filters(task, pid_tgid))
 		return false;
 	s->set = active_set & 1;
 	s->stats = bpf_map_lookup_elem(&stats, &s->set);
@@ -190,6 +153,8 @@ __noinline __u64 hash_scratch(__u32 which, __u32 depth)
 	record = bpf_map_lookup_elem(&scratch, &which);
 	if (!record)
 		return 0;
+	hash ^= (__u64)record->end << 32;
+	hash ^= (__u64)record->used_frame_pointer << 48;
 	for (__u32 i = 0; i < max_depth && i < PROFILE_MAX_DEPTH; i++) {
 		if (i >= depth)
 			break;
@@ -202,17 +167,27 @@ __noinline __u64 hash_scratch(__u32 which, __u32 depth)
 					     : hash;
 }
 
-/* The id of what bpf_get_stack() wrote into the scratch record. */
+/* The id of the frames that were written into the scratch record. */
 static __always_inline __u64 name_stack(__u32 which,
 					struct profile_stack_record *record,
-					__u32 bytes)
+					__u32 depth)
 {
-	__u32 depth = bytes / sizeof(__u64);
-
 	if (depth > PROFILE_MAX_DEPTH)
 		depth = PROFILE_MAX_DEPTH;
 	record->depth = depth;
 	return hash_scratch(which, depth);
+}
+
+/* The same of what bpf_get_stack() wrote; it does not say how it ended. */
+static __always_inline __u64 name_kernel_walk(
+    __u32 which, struct profile_stack_record *record, long bytes, __u32 end)
+{
+	__u32 depth = bytes / sizeof(__u64);
+
+	record->end =
+	    depth >= kernel_walk_depth ? PROFILE_END_DEPTH_LIMIT : end;
+	record->used_frame_pointer = 0;
+	return name_stack(which, record, depth);
 }
 
 /* Asking for a kernel stack only to hear that there is none costs 70 ns. */
@@ -246,7 +221,6 @@ static __always_inline bool send_stack(void *seen, struct sample *s,
 	record->header.type = PROFILE_RECORD_STACK;
 	record->header.set = s->set;
 	record->id = id;
-	record->truncated = depth >= max_depth;
 	if (bpf_ringbuf_output(&ring, record, PROFILE_STACK_RECORD_BYTES(depth),
 			       BPF_RB_NO_WAKEUP)) {
 		s->stats->lost_ring_full++;
@@ -257,31 +231,89 @@ static __always_inline bool send_stack(void *seen, struct sample *s,
 	return true;
 }
 
-static __always_inline bool take_stacks(struct bpf_perf_event_data *ctx,
-					struct sample *s)
+/* By whom user stacks are walked; each is a program of its own. */
+enum user_walk {
+	WALK_BY_KERNEL, /* along frame pointers */
+	WALK_BY_STEPS,	/* by tables, in a bounded loop of global functions */
+	WALK_BY_LOOP,	/* the same with bpf_loop() (5.17) */
+};
+
+static __always_inline void walk(struct unwind_state *st,
+				 struct profile_stack_record *record,
+				 enum user_walk how)
+{
+	if (how == WALK_BY_LOOP) {
+		struct unwind_walk state = {.st = st, .record = record};
+
+		bpf_loop(PROFILE_MAX_DEPTH + 1, unwind_callback, &state, 0);
+		return;
+	}
+	for (int i = 0; i <= PROFILE_MAX_DEPTH; i++) {
+		if (unwind_step(SCRATCH_USER))
+			break;
+	}
+}
+
+static __always_inline bool take_user_stack(struct bpf_perf_event_data *ctx,
+					    struct sample *s,
+					    enum user_walk how)
 {
 	struct profile_stack_record *record;
-	__u32 which = SCRATCH_USER;
+	__u32 which = SCRATCH_USER, zero = 0;
+	__u32 end = PROFILE_END_FRAME_POINTERS;
+	__u32 depth = kernel_walk_depth;
+	struct unwind_state *st;
 	long n;
 
-	if (want_user) {
-		record = bpf_map_lookup_elem(&scratch, &which);
-		if (!record)
+	record = bpf_map_lookup_elem(&scratch, &which);
+	if (!record)
+		return false;
+	if (how != WALK_BY_KERNEL) {
+		st = bpf_map_lookup_elem(&unwind_scratch, &zero);
+		if (!st)
 			return false;
-		n = bpf_get_stack(ctx, record->frames,
-				  max_depth * sizeof(__u64), BPF_F_USER_STACK);
-		s->key.user_stack =
-		    n > 0 ? name_stack(which, record, n) : user_failure(s);
+		if (unwind_begin(st, s->task, &s->key, &end)) {
+			walk(st, record, how);
+			record->end = st->end;
+			record->used_frame_pointer = st->used_frame_pointer;
+			s->key.user_stack =
+			    name_stack(which, record, st->depth);
+			return true;
+		}
 	}
+	if (!unwind_by_frame_pointer)
+		depth = 1;
+	n = bpf_get_stack(ctx, record->frames, depth * sizeof(__u64),
+			  BPF_F_USER_STACK);
+	if (n <= 0) {
+		s->key.user_stack = user_failure(s);
+		return true;
+	}
+	if (!unwind_by_frame_pointer && end == PROFILE_END_FRAME_POINTERS)
+		end = PROFILE_END_NOT_WALKED;
+	s->key.user_stack = name_kernel_walk(which, record, n, end);
+	return true;
+}
+
+static __always_inline bool take_stacks(struct bpf_perf_event_data *ctx,
+					struct sample *s, enum user_walk how)
+{
+	struct profile_stack_record *record;
+	__u32 which = SCRATCH_KERNEL;
+	long n;
+
+	if (want_user && !take_user_stack(ctx, s, how))
+		return false;
 	if (want_kernel && !in_user_mode(ctx)) {
-		which = SCRATCH_KERNEL;
 		record = bpf_map_lookup_elem(&scratch, &which);
 		if (!record)
 			return false;
 		n = bpf_get_stack(ctx, record->frames,
-				  max_depth * sizeof(__u64), 0);
+				  kernel_walk_depth * sizeof(__u64), 0);
 		s->key.kernel_stack =
-		    n > 0 ? name_stack(which, record, n) : kernel_failure(n);
+		    n > 0 ? name_kernel_walk(which, record, n,
+					     PROFILE_END_FRAME_POINTERS)
+			  : kernel_failure(n);
 	}
 	return true;
 }
@@ -303,20 +335,38 @@ static __always_inline void count_exact(void *counts, void *seen,
 		send_process_hint(s);
 }
 
-SEC("perf_event")
-int sample_exact(struct bpf_perf_event_data *ctx)
+static __always_inline int sample(struct bpf_perf_event_data *ctx,
+				  enum user_walk how)
 {
 	struct sample s;
 
 	if (!begin_sample(&s))
 		return 0;
-	if (!take_stacks(ctx, &s))
+	if (!take_stacks(ctx, &s, how))
 		return 0;
 	if (s.set)
 		count_exact(&counts_1, &seen_1, &s);
 	else
 		count_exact(&counts_0, &seen_0, &s);
 	return 0;
+}
+
+SEC("perf_event")
+int sample_exact(struct bpf_perf_event_data *ctx)
+{
+	return sample(ctx, WALK_BY_KERNEL);
+}
+
+SEC("perf_event")
+int sample_by_steps(struct bpf_perf_event_data *ctx)
+{
+	return sample(ctx, WALK_BY_STEPS);
+}
+
+SEC("perf_event")
+int sample_by_loop(struct bpf_perf_event_data *ctx)
+{
+	return sample(ctx, WALK_BY_LOOP);
 }
 
 static __always_inline void take_stackids(struct bpf_perf_event_data *ctx,
@@ -357,43 +407,6 @@ int sample_stackid(struct bpf_perf_event_data *ctx)
 	else
 		take_stackids(ctx, &traces_0, &s);
 	count_sample(&s);
-	return 0;
-}
-
-/* A selected process's child is selected before it runs for the first time. */
-SEC("raw_tp/sched_process_fork")
-int follow_fork(struct bpf_raw_tracepoint_args *ctx)
-{
-	struct task_struct *parent = (void *)ctx->args[0];
-	struct task_struct *child = (void *)ctx->args[1];
-	__u32 parent_id = 0, child_id = 0, zero = 0;
-	struct profile_stats *counters;
-	__u8 selected = 1;
-
-	bpf_core_read(&parent_id, sizeof(parent_id), &parent->tgid);
-	bpf_core_read(&child_id, sizeof(child_id), &child->tgid);
-	if (parent_id == child_id ||
-	    !bpf_map_lookup_elem(&selected_ids, &parent_id))
-		return 0;
-	if (bpf_map_update_elem(&selected_ids, &child_id, &selected, BPF_ANY)) {
-		counters = bpf_map_lookup_elem(&stats, &zero);
-		if (counters)
-			counters->follow_full++;
-	}
-	return 0;
-}
-
-/* The pid is free for others from here on. */
-SEC("raw_tp/sched_process_free")
-int follow_free(struct bpf_raw_tracepoint_args *ctx)
-{
-	struct task_struct *task = (void *)ctx->args[0];
-	__u32 tid = 0, tgid = 0;
-
-	bpf_core_read(&tid, sizeof(tid), &task->pid);
-	bpf_core_read(&tgid, sizeof(tgid), &task->tgid);
-	if (tid == tgid)
-		bpf_map_delete_elem(&selected_ids, &tgid);
 	return 0;
 }
 

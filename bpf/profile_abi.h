@@ -28,6 +28,21 @@ enum profile_stack_state {
 	PROFILE_STACK_FIRST_ID = 16,
 };
 
+/* How the walk of a user stack ended; the first ones are ksym::StackEnd. */
+enum profile_stack_end {
+	PROFILE_END_OUTERMOST = 0,
+	PROFILE_END_ZERO_FRAME_POINTER = 1,
+	PROFILE_END_DEPTH_LIMIT = 2,
+	PROFILE_END_NO_TABLE = 3,
+	PROFILE_END_NO_MAPPING = 4,
+	PROFILE_END_BAD_READ = 5,
+	PROFILE_END_UNSUPPORTED = 6,
+	PROFILE_END_NO_PROGRESS = 7,
+	PROFILE_END_FRAME_POINTERS = 8, /* by the kernel, which does not tell */
+	PROFILE_END_NOT_YET = 9,	/* the same, until there are tables */
+	PROFILE_END_NOT_WALKED = 10,	/* only the innermost frame was taken */
+};
+
 /* What is counted: the identity of a sample. */
 struct profile_key {
 	__u64 user_stack;
@@ -57,8 +72,10 @@ struct profile_record {
 struct profile_stack_record {
 	struct profile_record header;
 	__u64 id;
-	__u32 depth;	 /* number of frames */
-	__u32 truncated; /* 1: the depth limit cut the root end off */
+	__u32 depth; /* number of frames */
+	__u16 end;   /* profile_stack_end; of a kernel stack 2 or 8 */
+	__u8 used_frame_pointer; /* by unwind.bpf.h, at least once */
+	__u8 reserved;
 	__u64 frames[PROFILE_MAX_DEPTH]; /* leaf first; only depth are sent */
 };
 #define PROFILE_STACK_RECORD_BYTES(depth) (24 + 8 * (depth))

@@ -47,6 +47,8 @@ const volatile __u8 filter_cgroup = 0;
 const volatile __u8 filter_cgroup_ids = 0;
 const volatile __u8 filter_mntns = 0;
 const volatile __u32 max_depth = 127;
+/* The same, but not above the kernel's own limit. */
+const volatile __u32 kernel_walk_depth = 127;
 /* Random per capture: nobody can aim two stacks at one id. Odd. */
 const volatile __u64 hash_multiplier = 0x9e3779b97f4a7c15ull;
 

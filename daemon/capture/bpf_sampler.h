@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bpf/profile_abi.h"
+#include "daemon/capture/unwind_maps.h"
 #include "ksym/base/result.h"
 
 namespace profd {
@@ -14,6 +15,22 @@ namespace profd {
 enum class StackStore : uint8_t {
   kExact,    // 64-bit ids, frames through the ring buffer; loses nothing
   kStackId,  // BPF_MAP_TYPE_STACK_TRACE; loses stacks to collisions
+};
+
+// How user stacks are walked.
+enum class Unwind : uint8_t {
+  kAuto,    // by call-frame tables; by frame pointers where there is none
+  kTables,  // by call-frame tables only
+  kFramePointers,  // by frame pointers only
+  kNone,           // not at all: the innermost frame
+};
+constexpr bool WalksByTables(Unwind unwind) {
+  return unwind == Unwind::kAuto || unwind == Unwind::kTables;
+}
+// Which program walks by tables; both find the same frames.
+enum class TableWalk : uint8_t {
+  kLoop,   // bpf_loop(), since 5.17
+  kSteps,  // a bounded loop
 };
 
 // Frames of one stack, at the most.
@@ -26,8 +43,13 @@ enum class Verbosity : uint8_t { kNormal, kVerbose };
 // What the BPF side is built with; fixed before load.
 struct SamplerConfig {
   StackStore store = StackStore::kExact;
+  Unwind unwind = Unwind::kFramePointers;  // the stackid store knows no other
+  TableWalk table_walk = TableWalk::kLoop;
+  bool has_task_pt_regs = true;  // the kernel's bpf_task_pt_regs(), 5.15
+  uint64_t unwind_bytes = uint64_t{256} << 20;  // of tables, in the kernel
   uint32_t max_stack_depth = 127;
-  uint32_t count_entries = 40960;  // distinct keys per set
+  uint32_t kernel_walk_depth = 127;  // not above kernel.perf_event_max_stack
+  uint32_t count_entries = 40960;    // distinct keys per set
   // Distinct stacks per set; 0: kExactStackEntries or kStackIdEntries.
   uint32_t stack_entries = 0;
   // Power of two and multiple of the page size; 0: RingBytesFor(the rate).
@@ -61,6 +83,8 @@ class BpfSampler {
   bool used_minimal_btf() const;
   // The program to attach to a perf event.
   int program_fd() const;
+  // Where it finds tables; -1 unless it walks by them.
+  UnwindMapFds unwind_maps() const;
   StackStore store() const { return store_; }
 
   // Makes samples from now on go to the other set; returns the one that was
@@ -99,5 +123,8 @@ class BpfSampler {
 
 // True when the kernel has BPF ring buffers (5.8).
 bool KernelHasRingBuffer();
+// Whether perf event programs may call bpf_loop() or bpf_task_pt_regs().
+bool KernelHasBpfLoop();
+bool KernelHasTaskPtRegs();
 
 }  // namespace profd

@@ -19,9 +19,10 @@
 #include "daemon/capture/kernel_watch.h"
 #include "daemon/capture/privileges.h"
 #include "daemon/capture/process_watch.h"
+#include "daemon/capture/sampler_config.h"
 #include "daemon/capture/side_band.h"
-#include "ksym/base/file.h"
-#include "ksym/base/text.h"
+#include "daemon/capture/stack_records.h"
+#include "daemon/capture/unwind_tables.h"
 
 namespace profd {
 namespace {
@@ -38,30 +39,6 @@ uint64_t NowNs(clockid_t clock) {
   ::clock_gettime(clock, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 +
          static_cast<uint64_t>(now.tv_nsec);
-}
-
-// What the kernel walks at the most, whatever a program asks for.
-uint32_t KernelStackDepthLimit() {
-  const auto text = ksym::ReadFile("/proc/sys/kernel/perf_event_max_stack", 64);
-  if (!text) return 127;
-  std::string_view line = *text;
-  return ksym::ParseUnsigned<uint32_t>(ksym::TakeField(line, '\n'), 10)
-      .value_or(127);
-}
-
-// Room for what a quarter of a second can bring at most, if every sample has
-// two new stacks of full depth; several times what comes between two polls.
-// Each byte of it counts twice in the resident set, as the kernel maps the
-// ring twice in a row, so it is no larger than that.
-uint32_t RingBytesFor(SamplingRate rate, size_t cpus, uint32_t depth) {
-  constexpr uint64_t kLeast = 512 << 10;
-  constexpr uint64_t kMost = 16 << 20;
-  if (rate.frequency_hz == 0) return 4 << 20;  // any rate may come
-  const uint64_t stack_bytes = PROFILE_STACK_RECORD_BYTES(uint64_t{depth});
-  const uint64_t samples =
-      std::min(rate.frequency_hz, uint64_t{1} << 24) * cpus / 4;
-  return static_cast<uint32_t>(
-      std::bit_ceil(std::clamp(2 * samples * stack_bytes, kLeast, kMost)));
 }
 
 CaptureMetadata DescribeHost() {
@@ -98,7 +75,20 @@ class Capture::Impl {
         kernel_watch_(sampler_.watches_modules()
                           ? KernelWatch::Modules::kTold
                           : KernelWatch::Modules::kByUevents),
-        watch_(std::move(options.on_process)) {}
+        on_process_(std::move(options.on_process)),
+        watch_([this](const ksym::ProcessImage& image) { OnProcess(image); },
+               [this](const ksym::ProcessId& id) {
+                 if (tables_) tables_->Forget(id);
+               }),
+        stacks_(options.sampler.kernel_walk_depth) {
+    if (WalksByTables(options.sampler.unwind)) {
+      tables_.emplace(
+          UnwindMaps(sampler_.unwind_maps(),
+                     UnwindMapSizes::ForMemory(options.sampler.unwind_bytes)));
+    }
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
 
   const CaptureMetadata& metadata() const { return metadata_; }
 
@@ -130,14 +120,26 @@ class Capture::Impl {
       }
     }
     watch_.Apply(std::move(events));
-    for (const SampleHint& hint : std::exchange(hints_, {})) watch_.See(hint);
+    const std::vector<SampleHint> hints = std::exchange(hints_, {});
+    for (const SampleHint& hint : hints) watch_.See(hint);
     watch_.TellObserver();
+    if (!tables_) return;
+    for (const SampleHint& hint : hints) tables_->Saw(hint.id);
   }
 
   void ConsumeRing() {
     sampler_.ConsumeRecords([this](const profile_record& record, size_t bytes) {
       OnRecord(record, bytes);
     });
+  }
+
+  void BuildTables(UnwindTables::Clock::duration budget,
+                   UnwindTables::Clock::time_point deadline) {
+    if (tables_) tables_->Build(budget, deadline);
+  }
+
+  UnwindStatistics unwind_statistics() const {
+    return tables_ ? tables_->statistics() : UnwindStatistics{};
   }
 
   ksym::Result<RawProfile> Drain() {
@@ -150,6 +152,7 @@ class Capture::Impl {
     const uint64_t end_ns = NowNs(CLOCK_MONOTONIC);
     auto waited = WaitForRunningPrograms();
     if (!waited) return Fail(std::move(waited.error()));
+    if (tables_) tables_->Recycle();
     TakeReports();
     return TakeSet(set, end_ns);
   }
@@ -162,6 +165,11 @@ class Capture::Impl {
   }
 
  private:
+  void OnProcess(const ksym::ProcessImage& image) {
+    if (on_process_) on_process_(image);
+    if (tables_) tables_->Update(image);
+  }
+
   void OnRecord(const profile_record& record, size_t bytes) {
     if (record.set >= PROFILE_SETS) return;
     if (record.type == PROFILE_RECORD_MODULE) kernel_watch_.TableChanged();
@@ -173,11 +181,7 @@ class Capture::Impl {
                         record.set,
                         process.time_ns});
     } else if (record.type == PROFILE_RECORD_STACK) {
-      const auto& stack = reinterpret_cast<const profile_stack_record&>(record);
-      if (bytes < PROFILE_STACK_RECORD_BYTES(stack.depth)) return;
-      stacks_[record.set].try_emplace(
-          stack.id, RawStack{{stack.frames, stack.frames + stack.depth},
-                             stack.truncated != 0});
+      stacks_.Add(reinterpret_cast<const profile_stack_record&>(record), bytes);
     }
   }
 
@@ -191,7 +195,7 @@ class Capture::Impl {
     }
     auto cleared = sampler_.ClearStacks(set);
     if (!cleared) return Fail(std::move(cleared.error()));
-    stacks_[set].clear();
+    stacks_.Clear(set);
     watch_.EndInterval(taken);
     auto accounted = Account(set, profile);
     if (!accounted) return Fail(std::move(accounted.error()));
@@ -202,18 +206,18 @@ class Capture::Impl {
 
   void AddSample(const TakenSet& taken, const profile_key& key, uint64_t count,
                  RawProfile& profile) {
-    if (!TakeStack(taken.set, key.user_stack, profile) ||
-        !TakeStack(taken.set, key.kernel_stack, profile)) {
+    if (!stacks_.Take(sampler_, taken.set, key.user_stack, profile) ||
+        !stacks_.Take(sampler_, taken.set, key.kernel_stack, profile)) {
       Count(profile, LossCause::kStackMissing, count);
       return;
     }
-    CountDamage(key, count, profile);
     RawSample sample = {.process = ProcessOf(key),
                         .tid = key.tid,
                         .comm = CommOf(key),
                         .user_stack = key.user_stack,
                         .kernel_stack = key.kernel_stack,
                         .count = count};
+    CountStackEnds(sample, profile);
     if (key.user_stack >= kFirstStackId) {
       const auto& frames = profile.stacks.at(key.user_stack).frames;
       ProcessWatch::Answer answer = watch_.Find(sample.process, frames, taken);
@@ -226,45 +230,8 @@ class Capture::Impl {
     profile.samples.push_back(std::move(sample));
   }
 
-  // Puts the stack into the profile; false when its frames are not known.
-  bool TakeStack(uint32_t set, StackId id, RawProfile& profile) {
-    if (id < kFirstStackId || profile.stacks.contains(id)) return true;
-    if (sampler_.store() == StackStore::kStackId) {
-      auto frames = sampler_.ReadStackTrace(
-          set, static_cast<uint32_t>(id - kFirstStackId));
-      if (frames.empty()) return false;
-      const bool truncated = frames.size() >= metadata_.max_stack_depth;
-      profile.stacks.emplace(id, RawStack{std::move(frames), truncated});
-      return true;
-    }
-    const auto at = stacks_[set].find(id);
-    if (at == stacks_[set].end()) return false;
-    profile.stacks.emplace(id, at->second);
-    return true;
-  }
-
   static void Count(RawProfile& profile, LossCause cause, uint64_t count) {
     profile.accounting.lost_by_cause[static_cast<size_t>(cause)] += count;
-  }
-
-  static void CountDamage(const profile_key& key, uint64_t count,
-                          RawProfile& profile) {
-    const auto add = [&](DamageCause cause) {
-      profile.accounting.damaged_by_cause[static_cast<size_t>(cause)] += count;
-    };
-    const auto is_truncated = [&](StackId id) {
-      return id >= kFirstStackId && profile.stacks.at(id).truncated;
-    };
-    if (key.user_stack == kFaultedStack || key.kernel_stack == kFaultedStack) {
-      add(DamageCause::kStackFault);
-    }
-    if (key.user_stack == kCollidedStack ||
-        key.kernel_stack == kCollidedStack) {
-      add(DamageCause::kCollision);
-    }
-    if (is_truncated(key.user_stack) || is_truncated(key.kernel_stack)) {
-      add(DamageCause::kTruncated);
-    }
   }
 
   // The counters in BPF only grow; an interval is a difference.
@@ -299,6 +266,9 @@ class Capture::Impl {
 
   void DescribeInterval(uint64_t end_ns, RawProfile& profile) {
     metadata_.cpus = FormatCpuList(events_.cpus());
+    if (auto warning = tables_ ? tables_->TakeWarning() : std::nullopt) {
+      metadata_.warnings.push_back(std::move(*warning));
+    }
     profile.metadata = metadata_;
     metadata_.warnings.clear();  // each is given once
     profile.metadata.duration_ns = end_ns - interval_start_ns_;
@@ -312,12 +282,13 @@ class Capture::Impl {
   CpuEvents events_;  // after the sampler: closed first
   SideBand side_band_;
   KernelWatch kernel_watch_;
+  std::function<void(const ksym::ProcessImage&)> on_process_;
   ProcessWatch watch_;
   std::vector<SampleHint> hints_;
   uint64_t side_band_lost_ = 0;
   bool warned_of_lost_reports_ = false;
-  // Frames that came through the ring, by set.
-  std::array<std::unordered_map<StackId, RawStack>, PROFILE_SETS> stacks_;
+  StackRecords stacks_;
+  std::optional<UnwindTables> tables_;  // empty: stacks are not walked by them
   std::array<profile_stats, PROFILE_SETS> stats_ = {};
   SamplingEvent::Times times_;
   uint64_t interval_start_ns_ = 0;
@@ -346,34 +317,13 @@ ksym::Result<Capture> Capture::Start(CaptureOptions options) {
 
   CaptureMetadata metadata = DescribeHost();
   SamplerConfig& config = options.sampler;
-  config.store = options.store.value_or(
-      KernelHasRingBuffer() ? StackStore::kExact : StackStore::kStackId);
-  if (config.stack_entries == 0) {
-    config.stack_entries = config.store == StackStore::kExact
-                               ? kExactStackEntries
-                               : kStackIdEntries;
-  }
-  const uint32_t limit = KernelStackDepthLimit();
-  if (config.max_stack_depth > limit) {
-    metadata.warnings.push_back(fmt::format(
-        "kernel.perf_event_max_stack is {}: deeper stacks are truncated "
-        "(sysctl -w kernel.perf_event_max_stack={})",
-        limit, config.max_stack_depth));
-    config.max_stack_depth = limit;
-  }
-  if (config.ring_bytes == 0) {
-    config.ring_bytes =
-        RingBytesFor(options.rate, cpus.size(), config.max_stack_depth);
-  }
+  CompleteConfig(options, cpus.size(), metadata);
   auto sampler = BpfSampler::Load(config);
   if (!sampler) return Fail(std::move(sampler.error()));
 
   metadata.event = event->name;
   metadata.frequency_hz = options.rate.frequency_hz;
   metadata.count_period = options.rate.count_period;
-  metadata.max_stack_depth = config.max_stack_depth;
-  metadata.stack_store =
-      config.store == StackStore::kExact ? "exact" : "stackid";
   metadata.cpus = FormatCpuList(cpus);
   CpuEvents events(
       *event, options.rate,
@@ -393,6 +343,13 @@ ksym::Result<Capture> Capture::Start(CaptureOptions options) {
 const CaptureMetadata& Capture::metadata() const { return impl_->metadata(); }
 ksym::Status Capture::Enable() { return impl_->Enable(); }
 Capture::Advice Capture::Poll() { return impl_->Poll(); }
+void Capture::BuildTables(UnwindTables::Clock::duration budget,
+                          UnwindTables::Clock::time_point deadline) {
+  impl_->BuildTables(budget, deadline);
+}
+UnwindStatistics Capture::unwind_statistics() const {
+  return impl_->unwind_statistics();
+}
 ksym::Result<RawProfile> Capture::Drain() { return impl_->Drain(); }
 ksym::Result<RawProfile> Capture::Stop() { return impl_->Stop(); }
 

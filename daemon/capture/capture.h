@@ -10,6 +10,7 @@
 #include "daemon/capture/bpf_sampler.h"
 #include "daemon/capture/cpu_list.h"
 #include "daemon/capture/perf_event.h"
+#include "daemon/capture/unwind_tables.h"
 #include "daemon/profile/raw_profile.h"
 #include "ksym/base/result.h"
 #include "ksym/process/process_image.h"
@@ -21,7 +22,11 @@ struct CaptureOptions {
   SamplingRate rate;
   std::optional<CpuList> cpus;      // empty: all
   std::optional<StackStore> store;  // empty: exact where the kernel can
-  SamplerConfig sampler;            // its `store` is decided by Start()
+  // kAuto where the kernel and the store can.
+  Unwind unwind = Unwind::kAuto;
+  std::optional<TableWalk> table_walk;  // empty: what the kernel can
+  // Its `store`, `unwind` and depths are decided by Start().
+  SamplerConfig sampler;
   // Called for a sampled process at first sight and when it maps more files,
   // while it probably still lives.
   std::function<void(const ksym::ProcessImage&)> on_process;
@@ -48,6 +53,12 @@ class Capture {
   // and what was sampled before should not be mixed with what comes after.
   enum class Advice : uint8_t { kGoOn, kDrainSoon };
   Advice Poll();
+  // Builds call-frame tables for the processes that were seen in Poll(); see
+  // UnwindTables::Build(). Their stacks are walked along frame pointers until
+  // theirs are there.
+  void BuildTables(UnwindTables::Clock::duration budget,
+                   UnwindTables::Clock::time_point deadline);
+  UnwindStatistics unwind_statistics() const;
   // Everything since the last Drain(), with the accounting of that interval.
   // Sampling goes on. Sleeps for an RCU grace period (1 to 100 ms).
   ksym::Result<RawProfile> Drain();

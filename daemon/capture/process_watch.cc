@@ -9,6 +9,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -168,9 +169,10 @@ void ProcessWatch::TellObserver() {
       const auto* mappings = history_.Mappings(generation);
       if (mappings == nullptr) continue;
       const uint64_t version = history_.Version(generation);
-      const auto [told, is_new] = told_.try_emplace(generation, version);
-      if (!is_new && told->second == version) continue;
-      told->second = version;
+      const auto [told, is_new] =
+          told_.try_emplace(generation, Told{.id = id, .version = version});
+      if (!is_new && told->second.version == version) continue;
+      told->second.version = version;
       observer_({.id = id, .mappings = *mappings});
     }
   }
@@ -210,10 +212,20 @@ ProcessWatch::Answer ProcessWatch::Find(const ksym::ProcessId& id,
 void ProcessWatch::EndInterval(const TakenSet& taken) {
   bound_[taken.set].clear();
   history_.Forget(interval_begin_ns_);
-  std::erase_if(told_, [&](const auto& told) {
-    return history_.Mappings(told.first) == nullptr;
-  });
+  TellOfGone();
   interval_begin_ns_ = taken.end_ns;
+}
+
+void ProcessWatch::TellOfGone() {
+  std::set<ksym::ProcessId> gone;
+  std::erase_if(told_, [&](const auto& told) {
+    if (history_.Mappings(told.first) != nullptr) return false;
+    gone.insert(told.second.id);
+    return true;
+  });
+  // After lost reports one process may have had two generations.
+  for (const auto& [generation, told] : told_) gone.erase(told.id);
+  for (const ksym::ProcessId& id : gone) mourner_(id);
 }
 
 }  // namespace profd

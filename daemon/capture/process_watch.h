@@ -37,7 +37,10 @@ class ProcessWatch {
  public:
   // Called for a sampled process at first sight and when it maps more files.
   using Observer = std::function<void(const ksym::ProcessImage&)>;
-  explicit ProcessWatch(Observer observer) : observer_(std::move(observer)) {}
+  // Called when such a process was gone for a whole interval.
+  using Mourner = std::function<void(const ksym::ProcessId&)>;
+  ProcessWatch(Observer observer, Mourner mourner)
+      : observer_(std::move(observer)), mourner_(std::move(mourner)) {}
 
   // Reads the mappings of every process, some 20 us each, for the next
   // Apply(). After the side band was opened, so that nothing falls between.
@@ -74,15 +77,21 @@ class ProcessWatch {
   };
   void DropReadingsAcross(const std::vector<SideBandEvent>& events);
   void ApplyOne(SideBandEvent event);
+  void TellOfGone();
 
   Observer observer_;
+  Mourner mourner_;
   ksym::ProcessHistory history_;
   std::vector<Reading> readings_;  // in the order of time
   // By set: samples of the next interval come in before this one is drained.
   using Bound = std::map<ksym::ProcessId, ksym::ProcessHistory::GenerationId>;
   std::array<Bound, PROFILE_SETS> bound_;
-  // What the observer was told of: generation and version.
-  std::map<ksym::ProcessHistory::GenerationId, uint64_t> told_;
+  // What the observer was told of.
+  struct Told {
+    ksym::ProcessId id;
+    uint64_t version = 0;
+  };
+  std::map<ksym::ProcessHistory::GenerationId, Told> told_;
   bool read_before_ = false;
   uint64_t applied_ns_ = 0;
   uint64_t interval_begin_ns_ = 0;

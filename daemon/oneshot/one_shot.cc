@@ -41,6 +41,10 @@ constexpr milliseconds kPollPeriod(50);
 // How often everything is taken out of the kernel and named, so that little
 // is left to do when the capture ends.
 constexpr milliseconds kDrainPeriod(200);
+// What call-frame tables may cost per poll, so that the ring is emptied in
+// time, and how long before the end the last one must be ready.
+constexpr milliseconds kTablesBudget(25);
+constexpr milliseconds kTablesMargin(10);
 // No drain begins that near to the end: it would make the capture longer.
 constexpr milliseconds kLastDrain(100);
 // A raw capture larger than this is refused by --replay.
@@ -282,6 +286,7 @@ class CaptureRun {
       if (event == StopSignals::Event::kStop || CommandEnded()) return {};
       if (Clock::now() >= end_) return {};
       const auto advice = capture_->Poll();
+      capture_->BuildTables(kTablesBudget, end_ - kTablesMargin);
       if (advice == Capture::Advice::kGoOn && Clock::now() < next_drain) {
         continue;
       }
@@ -361,6 +366,13 @@ class CaptureRun {
         "evicted",
         user.files_loaded, user.symbols, user.cache_bytes, user.files_failed,
         user.files_evicted));
+    const UnwindStatistics tables = capture_->unwind_statistics();
+    progress_.Say(fmt::format(
+        "unwind tables: {} processes, {} files, {} bytes, {:.1f} ms, {} files "
+        "failed, {} refused, {} evicted, {} processes refused, {} evicted",
+        tables.processes, tables.files, tables.rows_bytes, tables.milliseconds,
+        tables.files_failed, tables.files_refused, tables.files_evicted,
+        tables.processes_refused, tables.processes_evicted));
   }
 
   Status WriteRawFile() {

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "daemon/oneshot/unwind_options.h"
 #include "ksym/base/printable.h"
 #include "ksym/base/text.h"
 
@@ -47,6 +48,7 @@ struct RawOptions {
   bool kernel_only = false;
   bool folded = false;
   bool no_demangle = false;
+  UnwindOptions unwind;
 };
 
 // A usage error; caught in ParseCommandLine and nowhere else.
@@ -317,11 +319,26 @@ void DecideOutput(const RawOptions& raw, ProfileOptions& options) {
 // A replay takes its samples from a file, so nothing about sampling applies.
 void CheckReplay(const CLI::App& app, const ProfileOptions& options) {
   if (options.replay_path.empty()) return;
-  for (const char* option :
-       {"DURATION", "--frequency", "--count", "--event", "--pid", "--tid",
-        "--cpu", "--cgroup", "--cgroupmap", "--mntnsmap", "--user-stacks-only",
-        "--kernel-stacks-only", "--include-idle", "--stack-storage-size",
-        "--hash-storage-size", "--max-stack-depth", "--stack-map", "--raw"}) {
+  for (const char* option : {"DURATION",
+                             "--frequency",
+                             "--count",
+                             "--event",
+                             "--pid",
+                             "--tid",
+                             "--cpu",
+                             "--cgroup",
+                             "--cgroupmap",
+                             "--mntnsmap",
+                             "--user-stacks-only",
+                             "--kernel-stacks-only",
+                             "--include-idle",
+                             "--stack-storage-size",
+                             "--hash-storage-size",
+                             "--max-stack-depth",
+                             "--stack-map",
+                             "--unwind",
+                             "--unwind-memory",
+                             "--raw"}) {
     if (app.count(option) > 0) {
       Refuse(fmt::format("{} and --replay contradict each other", option));
     }
@@ -336,6 +353,9 @@ void Decide(const CLI::App& app, const RawOptions& raw,
   DecideRate(app, raw, options.capture);
   DecideFilters(app, raw, options);
   DecideStorage(app, raw, options.capture);
+  if (auto wrong = raw.unwind.Apply(options.capture)) {
+    Refuse(std::move(*wrong));
+  }
   for (const char* option :
        {"--output", "--raw", "--replay", "--kernel-symbols", "--cgroup",
         "--cgroupmap", "--mntnsmap"}) {
@@ -377,6 +397,7 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv) {
   ProfileOptions options;
   AddSamplingOptions(app, raw, options);
   AddStorageOptions(app, raw);
+  raw.unwind.AddTo(app);
   AddOutputOptions(app, raw, options);
 
   ParsedCommandLine parsed;

@@ -116,7 +116,7 @@ class FlameTree::Builder {
       path_frames_.push_back(Number(Mark(missed)));
       return;
     }
-    if (state == StackState::kTruncated) {
+    if (LacksRoot(state)) {
       path_frames_.push_back(Number(Mark(kTruncatedMark)));
     }
     for (const FrameId frame : profile_.Stack(stack) | std::views::reverse) {

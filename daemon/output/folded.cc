@@ -67,7 +67,7 @@ std::string RenderFolded(const Profile& profile, const OutputOptions& options) {
       out += missed;
       return;
     }
-    if (state == StackState::kTruncated) {
+    if (LacksRoot(state)) {
       out += ';';
       out += kTruncatedMark;
     }

@@ -10,10 +10,10 @@ namespace profd {
 // Folded stacks, what flamegraph.pl and speedscope read: a line per distinct
 // named stack, sorted byte by byte like `LC_ALL=C sort`.
 //   comm;user root;...;user leaf;kernel root;...;kernel leaf COUNT
-// By pid the first field is comm-PID, by tid comm-PID/TID. A truncated stack
-// starts with "[truncated]"; one that was not to be had is "[Missed User
-// Stack]" or "[Missed Kernel Stack]". Names are replaced as AppendFoldedName
-// says.
+// By pid the first field is comm-PID, by tid comm-PID/TID. A stack that lacks
+// its root starts with "[truncated]"; one that was not to be had is "[Missed
+// User Stack]" or "[Missed Kernel Stack]". Names are replaced as
+// AppendFoldedName says.
 std::string RenderFolded(const Profile& profile, const OutputOptions& options);
 
 }  // namespace profd

@@ -40,6 +40,8 @@ std::string_view StateName(StackState state) {
       return "whole";
     case StackState::kTruncated:
       return "truncated";
+    case StackState::kBroken:
+      return "broken";
     case StackState::kFaulted:
       return "faulted";
     case StackState::kCollided:
@@ -77,6 +79,7 @@ void AppendMetadata(const Profile& profile, std::string& out) {
   AppendText("architecture", metadata.architecture, out);
   AppendText("cpus", metadata.cpus, out);
   AppendText("stack_store", metadata.stack_store, out);
+  AppendText("unwind", metadata.unwind, out);
   AppendNumber("max_stack_depth", metadata.max_stack_depth, out);
   out += ",\"warnings\":[";
   for (const std::string& warning : metadata.warnings) {
@@ -90,6 +93,9 @@ void AppendMetadata(const Profile& profile, std::string& out) {
   AppendNumber("emitted", accounting.emitted, out);
   AppendCauses<LossCause>("lost", accounting.lost_by_cause, out);
   AppendCauses<DamageCause>("damaged", accounting.damaged_by_cause, out);
+  AppendCauses<StackEnd>("user_stack_ends", accounting.user_stack_ends, out);
+  AppendNumber("helped_by_frame_pointers", accounting.helped_by_frame_pointers,
+               out);
   AppendNumber("time_enabled_ns", accounting.time_enabled_ns, out);
   AppendNumber("time_running_ns", accounting.time_running_ns, out);
   out += "}}";

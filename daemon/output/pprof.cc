@@ -69,6 +69,8 @@ std::string_view StateLabel(StackState state) {
       return "";
     case StackState::kTruncated:
       return "truncated";
+    case StackState::kBroken:
+      return "broken";
     case StackState::kFaulted:
       return "faulted";
     case StackState::kCollided:
@@ -181,7 +183,7 @@ class Writer {
     for (const FrameId frame : profile_.Stack(stack)) {
       location_ids_.push_back(places_.LocationOf(frame));
     }
-    if (state == StackState::kTruncated) {
+    if (LacksRoot(state)) {
       location_ids_.push_back(places_.LocationOf(kTruncatedMark));
     }
   }

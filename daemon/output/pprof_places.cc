@@ -61,8 +61,7 @@ void PprofPlaces::AddMarks(const ProfileSample& sample) {
   };
   if (IsMissed(sample.user_state)) add(kMissedUserStack);
   if (IsMissed(sample.kernel_state)) add(kMissedKernelStack);
-  if (sample.user_state == StackState::kTruncated ||
-      sample.kernel_state == StackState::kTruncated) {
+  if (LacksRoot(sample.user_state) || LacksRoot(sample.kernel_state)) {
     add(kTruncatedMark);
   }
 }

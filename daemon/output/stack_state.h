@@ -10,7 +10,7 @@ namespace profd {
 inline constexpr std::string_view kMissedUserStack = "[Missed User Stack]";
 inline constexpr std::string_view kMissedKernelStack = "[Missed Kernel Stack]";
 
-// The root of a stack that is deeper than the limit.
+// The root of a stack that lacks it.
 inline constexpr std::string_view kTruncatedMark = "[truncated]";
 
 inline bool IsMissed(StackState state) {
@@ -18,7 +18,13 @@ inline bool IsMissed(StackState state) {
 }
 
 inline bool IsPresent(StackState state) {
-  return state == StackState::kWhole || state == StackState::kTruncated;
+  return state == StackState::kWhole || state == StackState::kTruncated ||
+         state == StackState::kBroken;
+}
+
+// The root end is missing.
+inline bool LacksRoot(StackState state) {
+  return state == StackState::kTruncated || state == StackState::kBroken;
 }
 
 inline bool HasBothStacks(const ProfileSample& sample) {

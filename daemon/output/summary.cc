@@ -4,6 +4,7 @@
 
 #include <array>
 #include <iterator>
+#include <numeric>
 #include <string_view>
 
 namespace profd {
@@ -29,6 +30,8 @@ std::string_view CureOf(DamageCause cause) {
       return "raise --stack-storage-size or use --stack-map=exact";
     case DamageCause::kTruncated:
       return "raise --max-stack-depth";
+    case DamageCause::kBroken:
+      return {};
   }
   return {};
 }
@@ -49,6 +52,37 @@ void AppendCauses(const std::array<uint64_t, kCauses>& counts,
     separator = ", ";
   }
   if (separator == ", ") out += ')';
+}
+
+// "\nuser stacks: 99.1 % reach the outermost frame (not-yet 8, bad-read 1); 3
+// helped by frame pointers", where they were walked by tables.
+void AppendUserStackEnds(const Profile& profile, std::string& out) {
+  const std::string& unwind = profile.metadata.unwind;
+  const auto& ends = profile.accounting.user_stack_ends;
+  const uint64_t total = std::accumulate(ends.begin(), ends.end(), uint64_t{0});
+  if ((unwind != "auto" && unwind != "dwarf") || total == 0) return;
+  const uint64_t whole = ends[static_cast<size_t>(StackEnd::kOutermost)] +
+                         ends[static_cast<size_t>(StackEnd::kZeroFramePointer)];
+  fmt::format_to(
+      std::back_inserter(out),
+      "\nuser stacks: {:.1f} % reach the outermost frame",
+      100.0 * static_cast<double>(whole) / static_cast<double>(total));
+  std::string_view separator = " (";
+  for (size_t i = 0; i < kStackEnds; ++i) {
+    const auto end = static_cast<StackEnd>(i);
+    if (ends[i] == 0 || end == StackEnd::kOutermost ||
+        end == StackEnd::kZeroFramePointer) {
+      continue;
+    }
+    fmt::format_to(std::back_inserter(out), "{}{} {}", separator, Name(end),
+                   ends[i]);
+    separator = ", ";
+  }
+  if (separator == ", ") out += ')';
+  if (profile.accounting.helped_by_frame_pointers != 0) {
+    fmt::format_to(std::back_inserter(out), "; {} helped by frame pointers",
+                   profile.accounting.helped_by_frame_pointers);
+  }
 }
 
 }  // namespace
@@ -74,6 +108,7 @@ std::string SummaryLine(const Profile& profile) {
                    100.0 * static_cast<double>(idle_ns) /
                        static_cast<double>(accounting.time_enabled_ns));
   }
+  AppendUserStackEnds(profile, out);
   return out;
 }
 

@@ -76,7 +76,10 @@ std::string RenderText(const Profile& profile, const OutputOptions& options) {
       return;
     }
     for (const FrameId frame : profile.Stack(stack)) out += lines[frame];
-    if (state == StackState::kTruncated) out += "    [truncated]\n";
+    if (LacksRoot(state)) {
+      fmt::format_to(std::back_inserter(out), "{}{}\n", kIndent,
+                     kTruncatedMark);
+    }
   };
   for (const ProfileSample& sample : profile.samples) {
     append_stack(sample.kernel_state, sample.kernel, kMissedKernelStack);

@@ -18,8 +18,8 @@ namespace profd {
 //         99                        samples; then an empty line
 // A frame without a name is printed as it is, "[libfoo.so]" or "[unknown]",
 // the latter with the file if there is one. With addresses each frame has its
-// own in front: 0x%-16x for the kernel's, 0x%016x for the user's. A truncated
-// stack ends in "[truncated]".
+// own in front: 0x%-16x for the kernel's, 0x%016x for the user's. A stack
+// that lacks its root ends in "[truncated]".
 std::string RenderText(const Profile& profile, const OutputOptions& options);
 
 // What bcc prints before it starts sampling.

@@ -22,6 +22,36 @@ std::string_view Name(DamageCause cause) {
       return "collision";
     case DamageCause::kTruncated:
       return "truncated";
+    case DamageCause::kBroken:
+      return "broken";
+  }
+  return "unknown";
+}
+
+std::string_view Name(StackEnd end) {
+  switch (end) {
+    case StackEnd::kOutermost:
+      return "outermost";
+    case StackEnd::kZeroFramePointer:
+      return "zero-frame-pointer";
+    case StackEnd::kDepthLimit:
+      return "depth-limit";
+    case StackEnd::kNoTable:
+      return "no-table";
+    case StackEnd::kNoMapping:
+      return "no-mapping";
+    case StackEnd::kBadRead:
+      return "bad-read";
+    case StackEnd::kUnsupported:
+      return "unsupported";
+    case StackEnd::kNoProgress:
+      return "no-progress";
+    case StackEnd::kFramePointers:
+      return "frame-pointers";
+    case StackEnd::kNotYet:
+      return "not-yet";
+    case StackEnd::kNotWalked:
+      return "not-walked";
   }
   return "unknown";
 }
@@ -35,6 +65,10 @@ Accounting& Accounting::operator+=(const Accounting& other) {
   for (size_t i = 0; i < kDamageCauses; ++i) {
     damaged_by_cause[i] += other.damaged_by_cause[i];
   }
+  for (size_t i = 0; i < kStackEnds; ++i) {
+    user_stack_ends[i] += other.user_stack_ends[i];
+  }
+  helped_by_frame_pointers += other.helped_by_frame_pointers;
   time_enabled_ns += other.time_enabled_ns;
   time_running_ns += other.time_running_ns;
   return *this;

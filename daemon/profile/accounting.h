@@ -6,6 +6,8 @@
 #include <numeric>
 #include <string_view>
 
+#include "daemon/profile/stack_end.h"
+
 namespace profd {
 
 // Why a sample that was taken is not in the output.
@@ -21,8 +23,9 @@ enum class DamageCause : uint8_t {
   kStackFault,  // the kernel could not walk the stack
   kCollision,   // stackid store: another stack holds the bucket
   kTruncated,   // deeper than the depth limit: the root end is missing
+  kBroken,      // the root end is missing for another reason: IsBroken()
 };
-inline constexpr size_t kDamageCauses = 3;
+inline constexpr size_t kDamageCauses = 4;
 
 // Names used in the summary, in JSON and in docs/formats.md.
 std::string_view Name(LossCause cause);    // e.g. "counts-full"
@@ -34,6 +37,10 @@ struct Accounting {
   uint64_t emitted = 0;
   std::array<uint64_t, kLossCauses> lost_by_cause = {};
   std::array<uint64_t, kDamageCauses> damaged_by_cause = {};
+  // Of the emitted samples that have a user stack: how its walk ended, and how
+  // many were in part walked along frame pointers for want of a table.
+  std::array<uint64_t, kStackEnds> user_stack_ends = {};
+  uint64_t helped_by_frame_pointers = 0;
   // Summed over the events. running < enabled: the kernel multiplexed or
   // throttled the counter, and samples were never taken.
   uint64_t time_enabled_ns = 0;

@@ -77,6 +77,7 @@ enum class StackState : uint8_t {
   kNone,       // there was none, or it was not asked for
   kWhole,      // as far as the walk could see
   kTruncated,  // the depth limit cut the root end off
+  kBroken,     // the root end is missing: the walk could not go on
   kFaulted,    // the kernel could not walk it
   kCollided,   // stackid store: lost to another stack
 };

@@ -14,7 +14,9 @@ namespace profd::raw_file {
 
 // Ends in a newline, so that a transfer in text mode shows.
 inline constexpr std::string_view kMagic = "KSYMRAW\n";
-inline constexpr uint32_t kFormatVersion = 1;
+inline constexpr uint32_t kFormatVersion = 2;
+// Still read; its stacks say no more of their end than kTruncated.
+inline constexpr uint32_t kOldestFormatVersion = 1;
 // Magic, u32 version, u32 CRC-32 of the payload, u64 size of the payload.
 inline constexpr size_t kHeaderBytes = 24;
 inline constexpr size_t kMaxCommBytes = 15;
@@ -44,7 +46,7 @@ inline constexpr MemberField<CaptureMetadata, std::string> kMetadataTexts[] = {
     {1, &CaptureMetadata::version},      {2, &CaptureMetadata::event},
     {7, &CaptureMetadata::hostname},     {8, &CaptureMetadata::kernel_release},
     {9, &CaptureMetadata::architecture}, {10, &CaptureMetadata::cpus},
-    {11, &CaptureMetadata::stack_store},
+    {11, &CaptureMetadata::stack_store}, {14, &CaptureMetadata::unwind},
 };
 inline constexpr MemberField<CaptureMetadata, uint64_t> kMetadataNumbers[] = {
     {3, &CaptureMetadata::frequency_hz},
@@ -61,12 +63,16 @@ enum class AccountingField : uint32_t {
   kDamaged = 4,
   kTimeEnabledNs = 5,
   kTimeRunningNs = 6,
+  kUserStackEnds = 7,
+  kHelpedByFramePointers = 8,
 };
 enum class StackField : uint32_t {
   kId = 1,
   kFrame = 2,
-  kTruncated = 3,
+  kTruncated = 3,  // version 1
   kMissing = 4,
+  kEnd = 5,
+  kUsedFramePointers = 6,
 };
 enum class ProcessField : uint32_t {
   kPid = 1,

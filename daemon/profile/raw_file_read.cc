@@ -55,6 +55,11 @@ uint32_t To32Bits(uint64_t value) {
   return static_cast<uint32_t>(value);
 }
 
+StackEnd ToStackEnd(uint64_t value) {
+  if (value >= kStackEnds) throw Malformed("unknown end of a stack");
+  return static_cast<StackEnd>(value);
+}
+
 // The numbers of a packed field.
 class Column {
  public:
@@ -208,6 +213,12 @@ class Reader {
         case BytesField(AccountingField::kDamaged):
           ReadCauses(message.get_view(), accounting.damaged_by_cause);
           break;
+        case BytesField(AccountingField::kUserStackEnds):
+          ReadCauses(message.get_view(), accounting.user_stack_ends);
+          break;
+        case VarintField(AccountingField::kHelpedByFramePointers):
+          accounting.helped_by_frame_pointers = message.get_uint64();
+          break;
         case VarintField(AccountingField::kTimeEnabledNs):
           accounting.time_enabled_ns = message.get_uint64();
           break;
@@ -240,7 +251,13 @@ class Reader {
           break;
         }
         case VarintField(StackField::kTruncated):
-          stack.truncated = message.get_uint64() != 0;
+          if (message.get_uint64() != 0) stack.end = StackEnd::kDepthLimit;
+          break;
+        case VarintField(StackField::kEnd):
+          stack.end = ToStackEnd(message.get_uint64());
+          break;
+        case VarintField(StackField::kUsedFramePointers):
+          stack.used_frame_pointers = message.get_uint64() != 0;
           break;
         case VarintField(StackField::kMissing):
           missing = message.get_uint64() != 0;
@@ -455,10 +472,10 @@ ksym::Result<std::string_view> Payload(std::string_view file) {
   const auto version = reader.Read<uint32_t>();
   const auto crc = reader.Read<uint32_t>();
   const auto size = reader.Read<uint64_t>();
-  if (version != kFormatVersion) {
+  if (version < kOldestFormatVersion || version > kFormatVersion) {
     return ksym::Fail(ksym::ErrorCode::kUnsupported,
                       "raw capture: version " + std::to_string(version) +
-                          ", this program reads " +
+                          ", this program reads up to " +
                           std::to_string(kFormatVersion));
   }
   const std::string_view payload = file.substr(kHeaderBytes);
@@ -500,6 +517,8 @@ ksym::Result<RawCapture> ReadRawCapture(std::span<const std::byte> bytes) {
     return ksym::Fail(ksym::ErrorCode::kLimit,
                       "raw capture: more than 256 MiB of paths");
   }
+  CaptureMetadata& metadata = reader.capture().profile.metadata;
+  if (metadata.unwind.empty()) metadata.unwind = "fp";  // version 1
   return std::move(reader.capture());
 }
 

@@ -116,6 +116,11 @@ class Writer {
     message.add_packed_uint64(AccountingField::kLost, lost.begin(), lost.end());
     message.add_packed_uint64(AccountingField::kDamaged, damaged.begin(),
                               damaged.end());
+    const auto& ends = accounting.user_stack_ends;
+    message.add_packed_uint64(AccountingField::kUserStackEnds, ends.begin(),
+                              ends.end());
+    message.add_uint64(AccountingField::kHelpedByFramePointers,
+                       accounting.helped_by_frame_pointers);
     message.add_uint64(AccountingField::kTimeEnabledNs,
                        accounting.time_enabled_ns);
     message.add_uint64(AccountingField::kTimeRunningNs,
@@ -140,7 +145,11 @@ class Writer {
       }
       message.add_packed_sint64(StackField::kFrame, deltas.begin(),
                                 deltas.end());
-      if (it->second.truncated) message.add_uint32(StackField::kTruncated, 1);
+      message.add_uint32(StackField::kEnd,
+                         static_cast<uint32_t>(it->second.end));
+      if (it->second.used_frame_pointers) {
+        message.add_uint32(StackField::kUsedFramePointers, 1);
+      }
     }
     Add(CaptureField::kStack, buffer);
   }

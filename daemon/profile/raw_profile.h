@@ -28,6 +28,7 @@ struct CaptureMetadata {
   std::string architecture;
   std::string cpus;         // sampled ones as a list, e.g. "0-3,6"
   std::string stack_store;  // "exact" or "stackid"
+  std::string unwind;       // "auto", "dwarf", "fp" or "none"
   uint32_t max_stack_depth = 0;
   // Human-readable limits that applied (hidden kernel symbols ...).
   std::vector<std::string> warnings;
@@ -45,10 +46,14 @@ inline constexpr StackId kCollidedStack = 2;  // stackid store: bucket taken
 inline constexpr StackId kFirstStackId = 16;
 
 // Addresses, leaf first. The first one is where the CPU was, the others are
-// return addresses.
+// return addresses, whose code is one byte before them; so that this holds for
+// a function that a signal interrupted, too, its address is one more than
+// where it was.
 struct RawStack {
   std::vector<uint64_t> frames;
-  bool truncated = false;  // the depth limit cut the root end off
+  StackEnd end = StackEnd::kFramePointers;
+  // Frame pointers helped where there was no table.
+  bool used_frame_pointers = false;
 
   friend bool operator==(const RawStack&, const RawStack&) = default;
 };

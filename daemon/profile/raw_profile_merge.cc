@@ -53,7 +53,8 @@ void MergeSamples(std::vector<RawSample>& into,
 // so that the same stack finds the same id again in the next interval.
 StackId OtherId(const std::unordered_map<StackId, RawStack>& stacks,
                 const RawStack& stack) {
-  StackId id = stack.truncated ? 1 : 0;
+  StackId id =
+      static_cast<StackId>(stack.end) * 2 + (stack.used_frame_pointers ? 1 : 0);
   for (const uint64_t frame : stack.frames) id = MixHash(id, frame);
   for (;; ++id) {
     if (id < kFirstStackId) id = kFirstStackId;

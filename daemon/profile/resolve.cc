@@ -28,7 +28,8 @@ std::string InBrackets(std::string_view path) {
 }
 
 StackState StateOf(const RawStack& stack) {
-  return stack.truncated ? StackState::kTruncated : StackState::kWhole;
+  if (stack.end == StackEnd::kDepthLimit) return StackState::kTruncated;
+  return IsBroken(stack.end) ? StackState::kBroken : StackState::kWhole;
 }
 
 StackState StateOf(StackId id) {

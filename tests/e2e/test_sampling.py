@@ -256,17 +256,22 @@ class DepthTest(harness.E2eTest):
 
     def test_limit_above_the_kernels(self):
         # More than the kernel walks: one warning that names the sysctl, and
-        # the capture goes on with what the kernel gives.
+        # the capture goes on with what the kernel gives. Walking by tables
+        # knows no such limit.
         self.set_sysctl("kernel.perf_event_max_stack", 127)
         deep = self.workload("deep", 600)
-        run = self.profile("-F", 199, "--max-stack-depth", 512, "--format",
-                           "json", "-p", deep.pid, 1)
+        run = self.profile("-F", 199, "--max-stack-depth", 512, "--unwind",
+                           "fp", "--format", "json", "-p", deep.pid, 1)
         self.assertEqual(len(run.warnings), 1, str(run))
         self.assertIn("kernel.perf_event_max_stack", run.warnings[0])
         document = harness.Document(run.stdout)
         self.assertEqual(self.deepest(document), 127)
         self.assertEqual(len(document.metadata["warnings"]), 1)
         self.assertGreater(document.samples["damaged"]["truncated"], 0)
+        document = self.document("-F", 199, "--max-stack-depth", 512, "-p",
+                                 deep.pid, 1)
+        self.assertEqual(self.deepest(document), 512)
+        self.assertEqual(document.metadata["warnings"], [])
 
 
 class RestTest(harness.E2eTest):

@@ -115,7 +115,7 @@ TEST_P(CaptureTest, CountsTruncatedStacks) {
             0u);
   for (const auto& [id, stack] : raw->stacks) {
     EXPECT_EQ(stack.frames.size(), 1u);
-    EXPECT_TRUE(stack.truncated);
+    EXPECT_EQ(stack.end, StackEnd::kDepthLimit);
   }
 }
 

@@ -259,6 +259,43 @@ TEST(SummaryTest, TellsLosses) {
   EXPECT_THAT(summary, Not(HasSubstr("stack-missing")));
 }
 
+// Where stacks are walked by tables the summary says how they ended.
+TEST(SummaryTest, TellsHowUserStacksEnded) {
+  TestProfile profile;
+  Accounting accounting = {.taken = 10, .emitted = 10};
+  accounting.user_stack_ends[static_cast<size_t>(StackEnd::kOutermost)] = 5;
+  accounting.user_stack_ends[static_cast<size_t>(StackEnd::kZeroFramePointer)] =
+      1;
+  accounting.user_stack_ends[static_cast<size_t>(StackEnd::kBadRead)] = 2;
+  accounting.helped_by_frame_pointers = 3;
+  profile.builder().Add(accounting);
+  Profile finished = std::move(profile).Finish();
+  finished.metadata.unwind = "auto";
+  EXPECT_THAT(SummaryLine(finished),
+              HasSubstr("\nuser stacks: 75.0 % reach the outermost frame "
+                        "(bad-read 2); 3 helped by frame pointers"));
+  finished.metadata.unwind = "fp";
+  EXPECT_THAT(SummaryLine(finished), Not(HasSubstr("user stacks")));
+}
+
+// A stack whose root end is missing starts with a mark in every format.
+TEST(OutputTest, MarksBrokenStacks) {
+  for (const StackState state : {StackState::kTruncated, StackState::kBroken}) {
+    TestProfile made;
+    made.builder().AddSample({.comm = made.builder().Intern("a"),
+                              .pid = 1,
+                              .user_state = state,
+                              .count = 1});
+    const Profile profile = std::move(made).Finish();
+    EXPECT_EQ(RenderFolded(profile, {}), "a;[truncated] 1\n");
+    EXPECT_THAT(RenderText(profile, {}), HasSubstr("    [truncated]\n"));
+    EXPECT_THAT(RenderJson(profile, {}),
+                HasSubstr(state == StackState::kBroken
+                              ? "\"user_state\":\"broken\""
+                              : "\"user_state\":\"truncated\""));
+  }
+}
+
 // Names and extensions of formats; anything else is refused.
 TEST(FormatTest, Parses) {
   EXPECT_EQ(*ParseOutputFormat("folded"), OutputFormat::kFolded);

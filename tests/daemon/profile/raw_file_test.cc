@@ -85,17 +85,22 @@ class Generator {
     profile.metadata.architecture = "x86_64";
     profile.metadata.cpus = "0-3";
     profile.metadata.stack_store = "exact";
+    profile.metadata.unwind = "auto";
     profile.metadata.max_stack_depth = static_cast<uint32_t>(Number());
     profile.metadata.warnings.assign(Below(3), Bytes(30));
     profile.accounting.taken = Number();
     profile.accounting.emitted = Number();
     for (uint64_t& n : profile.accounting.lost_by_cause) n = Number();
     for (uint64_t& n : profile.accounting.damaged_by_cause) n = Number();
+    for (uint64_t& n : profile.accounting.user_stack_ends) n = Number();
+    profile.accounting.helped_by_frame_pointers = Number();
     profile.accounting.time_enabled_ns = Number();
     profile.accounting.time_running_ns = Number();
     for (size_t i = Below(20); i > 0; --i) {
-      profile.stacks[StackIdValue()] = {.frames = Numbers(Below(130)),
-                                        .truncated = Below(2) == 0};
+      profile.stacks[StackIdValue()] = {
+          .frames = Numbers(Below(130)),
+          .end = static_cast<StackEnd>(Below(kStackEnds)),
+          .used_frame_pointers = Below(2) == 0};
     }
     for (size_t i = Below(5); i > 0; --i) AddImage(profile);
     for (size_t i = Below(50); i > 0; --i) AddSample(profile);
@@ -217,7 +222,7 @@ TEST(RawFileTest, NoticesEveryChangedByte) {
 // A later version is told apart from damage.
 TEST(RawFileTest, RefusesLaterVersions) {
   std::string bytes = Written({});
-  bytes[8] = 2;
+  bytes[8] = 3;
   EXPECT_EQ(ErrorOf(bytes).code(), ErrorCode::kUnsupported);
 }
 
@@ -341,6 +346,14 @@ TEST(RawFileTest, RefusesBrokenRules) {
          w.add_message(6, Samples({0, 0, 0, 0, 0, 1}, 5));
        }},
       {"kernel symbols", [](Writer& w) { w.add_uint32(8, 4); }},
+      {"end of a stack",
+       [](Writer& w) {
+         std::string stack;
+         Writer stack_writer(stack);
+         stack_writer.add_fixed64(1, 16);
+         stack_writer.add_uint32(5, kStackEnds);
+         w.add_message(4, stack);
+       }},
       {"loss causes",
        [](Writer& w) {
          std::string accounting;
@@ -381,7 +394,10 @@ TEST(RawFileTest, ReadsTheDocumentedFormat) {
   EXPECT_EQ(profile.stacks.at(100).frames,
             (std::vector<uint64_t>{0x401136, 0x401180, 0x7f0000000000}));
   EXPECT_EQ(profile.stacks.at(200).frames[0], 0xffffffff81000000u);
-  EXPECT_TRUE(profile.stacks.at(200).truncated);
+  // It is of version 1.
+  EXPECT_EQ(profile.metadata.unwind, "fp");
+  EXPECT_EQ(profile.stacks.at(100).end, StackEnd::kFramePointers);
+  EXPECT_EQ(profile.stacks.at(200).end, StackEnd::kDepthLimit);
   EXPECT_FALSE(profile.stacks.contains(300));
   const auto& image = profile.images.at({.pid = 1, .start_ns = 5});
   ASSERT_EQ(image.mappings.size(), 2u);

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * The contract between the stack walk in unwind.bpf.h and daemon/capture: how
+ * call-frame tables lie in the sampler's maps.
+ *
+ *   unwind_processes   who -> a place in unwind_mappings
+ *   unwind_mappings    lists of a header and mappings, sorted by start
+ *   unwind_shards      arrays of slots, made as they are needed
+ *
+ * A mapping without a table has the shard UNWIND_NO_TABLE. With one it has a
+ * piece of a file's table in one shard: first an index of 16-bit numbers, four
+ * to a slot, then the rows. The nth number says which row is in force where
+ * the nth block of 256 bytes begins, so that of a table of a million rows a
+ * handful is searched. A file with more rows than a shard has slots is several
+ * mappings, each with a piece.
+ *
+ * A list is written before it is published and its place is not used again
+ * before no program can still read it; the header says whose it is, because a
+ * hash map may give an element to another key while it is read.
+ */
+#pragma once
+
+#include "bpf/profile_abi.h"
+
+/* Slots of a shard: 512 KiB. */
+#define UNWIND_SHARD_SLOTS 65536
+#define UNWIND_BLOCK_SHIFT 8
+#define UNWIND_NO_TABLE	   0xffffffffu
+/* A list with more mappings is cut off; 2^16 - 1. */
+#define UNWIND_MAX_MAPPINGS 65535
+
+/* ksym::UnwindRow: see ksym/dwarf/unwind_row.h for what the kinds mean. */
+struct unwind_row {
+	__u32 pc;
+	__s16 cfa_offset;
+	__s8 rbp_offset;
+	__u8 rule;
+};
+PROFILE_ABI_ASSERT(sizeof(struct unwind_row) == 8, "unwind_row");
+
+enum unwind_cfa_kind {
+	UNWIND_CFA_NO_INFO = 0,
+	UNWIND_CFA_END = 1,
+	UNWIND_CFA_RSP = 2,
+	UNWIND_CFA_RBP = 3,
+	UNWIND_CFA_RBX = 4,
+	UNWIND_CFA_RSP_DEREF = 5,
+	UNWIND_CFA_RBP_DEREF = 6,
+	UNWIND_CFA_PLT = 7,
+	UNWIND_CFA_SIGNAL = 8,
+	UNWIND_CFA_LEAF_REGISTER = 9,
+	UNWIND_CFA_UNSUPPORTED = 15,
+};
+
+enum unwind_rbp_kind {
+	UNWIND_RBP_SAME = 0,
+	UNWIND_RBP_SAVED = 1,
+	UNWIND_RBP_SAVED_RBX_BELOW = 2,
+	UNWIND_RBP_SAME_RBX_SAVED = 3,
+	UNWIND_RBP_LOST = 4,
+	UNWIND_RBP_SAVED_RBX_LOST = 5,
+	UNWIND_RBP_SAME_RBX_LOST = 6,
+	UNWIND_RBP_SAVED_AT_RBP = 7,
+	/* And up to 15: the RBX is one word further below each. */
+	UNWIND_RBP_SAVED_RBX_BELOW_2 = 8,
+};
+
+/* Whose list it is; takes the place of a mapping. */
+struct unwind_list_header {
+	__u64 start_ns;
+	__u32 tgid;
+	__u32 exec_count;
+	__u32 mappings; /* that follow */
+	__u32 reserved[3];
+};
+
+struct unwind_mapping {
+	__u64 start;
+	/* The address at run time of the code that the rows' pc 0 means. */
+	__u64 base;
+	/* From start: 2^32 - 1 at the most, longer ones are several. */
+	__u32 size;
+	__u32 shard;
+	/* Of the piece's first block: pc >> UNWIND_BLOCK_SHIFT. */
+	__u32 first_block;
+	__u16 index; /* slot where the piece's index begins */
+	__u16 rows;  /* slot where its rows begin */
+};
+PROFILE_ABI_ASSERT(sizeof(struct unwind_mapping) == 32, "unwind_mapping");
+PROFILE_ABI_ASSERT(sizeof(struct unwind_list_header) ==
+		       sizeof(struct unwind_mapping),
+		   "unwind_list_header");
+
+struct unwind_process {
+	__u64 start_ns;
+	__u32 tgid;
+	__u32 exec_count;
+};
+PROFILE_ABI_ASSERT(sizeof(struct unwind_process) == 16, "unwind_process");

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* What the walk of user stacks stands on: its knobs, maps and state. */
+#pragma once
+
+#include <linux/bpf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+#include "bpf/profile_abi.h"
+#include "bpf/profile_maps.bpf.h"
+#include "bpf/unwind_abi.h"
+
+/* Whether code without rows is left by its frame pointer. */
+const volatile __u8 unwind_by_frame_pointer = 1;
+/* bpf_task_pt_regs() and bpf_get_current_task_btf() (5.15). */
+const volatile __u8 has_task_pt_regs = 1;
+
+struct task_struct___stack {
+	void *stack;
+} __core;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct unwind_process);
+	__type(value, __u64); /* the header's place in unwind_mappings */
+} unwind_processes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct unwind_mapping);
+} unwind_mappings SEC(".maps");
+
+/* Sizes and not types: a struct that only an inner map uses has no BTF. */
+struct unwind_shard {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, UNWIND_SHARD_SLOTS);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(__u64));
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(__u32));
+	__array(values, struct unwind_shard);
+} unwind_shards SEC(".maps");
+
+/* struct pt_regs of x86-64, whose layout ptrace(2) promises. */
+struct x86_64_regs {
+	__u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8;
+	__u64 ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
+};
+/* The part of struct ucontext that has them (asm/sigcontext.h). */
+struct x86_64_signal_regs {
+	__u64 r8, r9, r10, r11, r12, r13, r14, r15;
+	__u64 di, si, bp, bx, dx, ax, cx, sp, ip;
+};
+#define SIGNAL_REGS_OFFSET 40
+
+#define USER_CODE_64 0x33
+
+/* Numbers of the x86-64 ABI's DWARF registers. */
+enum {
+	DWARF_RDX = 1,
+	DWARF_RCX = 2,
+	DWARF_RSI = 4,
+	DWARF_RDI = 5,
+	DWARF_R8 = 8,
+	DWARF_REGISTERS = 16,
+};
+
+struct unwind_state {
+	__u64 ip, sp, bp, bx;
+	/* 0: `ip` is where the CPU was, 1: behind a call. */
+	__u64 back;
+	/* Of the innermost frame, or one that a signal interrupted. */
+	__u64 leaf[DWARF_REGISTERS];
+	__u32 first; /* of the list's mappings */
+	__u32 mappings;
+	__u32 depth;
+	__u32 limit;
+	__u32 end; /* profile_stack_end */
+	__u8 bp_lost, bx_lost, used_frame_pointer, reserved;
+	struct unwind_mapping at; /* that the last frame was in */
+	struct x86_64_regs regs;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct unwind_state);
+} unwind_scratch SEC(".maps");

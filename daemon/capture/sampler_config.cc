@@ -1,0 +1,121 @@
+#include "daemon/capture/sampler_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <string_view>
+
+#include "ksym/base/file.h"
+#include "ksym/base/text.h"
+
+namespace profd {
+namespace {
+
+// What the kernel walks at the most, whatever a program asks for.
+uint32_t KernelStackDepthLimit() {
+  const auto text = ksym::ReadFile("/proc/sys/kernel/perf_event_max_stack", 64);
+  if (!text) return 127;
+  std::string_view line = *text;
+  return ksym::ParseUnsigned<uint32_t>(ksym::TakeField(line, '\n'), 10)
+      .value_or(127);
+}
+
+// Room for what a quarter of a second can bring at most, if every sample has
+// two new stacks of full depth; several times what comes between two polls.
+// Each byte of it counts twice in the resident set, as the kernel maps the
+// ring twice in a row, so it is no larger than that.
+uint32_t RingBytesFor(SamplingRate rate, size_t cpus, uint32_t depth) {
+  constexpr uint64_t kLeast = 512 << 10;
+  constexpr uint64_t kMost = 16 << 20;
+  if (rate.frequency_hz == 0) return 4 << 20;  // any rate may come
+  const uint64_t stack_bytes = PROFILE_STACK_RECORD_BYTES(uint64_t{depth});
+  const uint64_t samples =
+      std::min(rate.frequency_hz, uint64_t{1} << 24) * cpus / 4;
+  return static_cast<uint32_t>(
+      std::bit_ceil(std::clamp(2 * samples * stack_bytes, kLeast, kMost)));
+}
+
+std::string_view Name(Unwind unwind) {
+  switch (unwind) {
+    case Unwind::kAuto:
+      return "auto";
+    case Unwind::kTables:
+      return "dwarf";
+    case Unwind::kFramePointers:
+      return "fp";
+    case Unwind::kNone:
+      return "none";
+  }
+  return "fp";
+}
+
+// The architecture that the tables and the walk are made for.
+constexpr bool kHasTables =
+#if defined(__x86_64__)
+    true;
+#else
+    false;
+#endif
+
+void DecideUnwind(CaptureOptions& options, CaptureMetadata& metadata) {
+  SamplerConfig& config = options.sampler;
+  config.unwind = options.unwind;
+  if (WalksByTables(config.unwind) && config.user_stacks &&
+      (config.store != StackStore::kExact || !kHasTables)) {
+    if (config.unwind == Unwind::kTables) {
+      metadata.warnings.emplace_back(
+          "--unwind dwarf needs x86-64 and the exact stack store: stacks are "
+          "walked along frame pointers");
+    }
+    config.unwind = Unwind::kFramePointers;
+  }
+  if (!config.user_stacks && WalksByTables(config.unwind)) {
+    config.unwind = Unwind::kFramePointers;
+  }
+  if (WalksByTables(config.unwind)) {
+    config.table_walk = options.table_walk.value_or(
+        KernelHasBpfLoop() ? TableWalk::kLoop : TableWalk::kSteps);
+    config.has_task_pt_regs = config.table_walk == TableWalk::kLoop ||
+                              (!options.table_walk && KernelHasTaskPtRegs());
+  }
+  metadata.unwind = Name(config.unwind);
+}
+
+void DecideDepths(SamplerConfig& config, CaptureMetadata& metadata) {
+  const uint32_t limit = KernelStackDepthLimit();
+  config.kernel_walk_depth = std::min(config.max_stack_depth, limit);
+  // Kernel stacks are nowhere that deep.
+  if (config.max_stack_depth > limit && !WalksByTables(config.unwind)) {
+    metadata.warnings.push_back(fmt::format(
+        "kernel.perf_event_max_stack is {}: deeper stacks are truncated "
+        "(sysctl -w kernel.perf_event_max_stack={})",
+        limit, config.max_stack_depth));
+    config.max_stack_depth = limit;
+  }
+}
+
+}  // namespace
+
+void CompleteConfig(CaptureOptions& options, size_t cpus,
+                    CaptureMetadata& metadata) {
+  SamplerConfig& config = options.sampler;
+  config.store = options.store.value_or(
+      KernelHasRingBuffer() ? StackStore::kExact : StackStore::kStackId);
+  if (config.stack_entries == 0) {
+    config.stack_entries = config.store == StackStore::kExact
+                               ? kExactStackEntries
+                               : kStackIdEntries;
+  }
+  DecideUnwind(options, metadata);
+  DecideDepths(config, metadata);
+  if (config.ring_bytes == 0) {
+    config.ring_bytes =
+        RingBytesFor(options.rate, cpus, config.max_stack_depth);
+  }
+  metadata.max_stack_depth = config.max_stack_depth;
+  metadata.stack_store =
+      config.store == StackStore::kExact ? "exact" : "stackid";
+}
+
+}  // namespace profd

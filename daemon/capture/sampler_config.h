@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstddef>
+
+#include "daemon/capture/capture.h"
+
+namespace profd {
+
+// Decides what the options leave open, by what this kernel can: the store, the
+// walk of user stacks, depths and sizes. Says so in the metadata, with a
+// warning where it is less than what was asked for.
+void CompleteConfig(CaptureOptions& options, size_t cpus,
+                    CaptureMetadata& metadata);
+
+}  // namespace profd

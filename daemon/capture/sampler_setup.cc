@@ -1,0 +1,166 @@
+#include "daemon/capture/sampler_setup.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <fcntl.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include "daemon/capture/unwind_maps.h"
+#include "ksym/base/unique_fd.h"
+
+namespace profd {
+namespace {
+
+using ksym::ErrorCode;
+using ksym::Fail;
+using ksym::FailErrno;
+
+// A selected process may have many descendants.
+constexpr uint32_t kFollowEntries = 65536;
+
+uint64_t RandomOdd() {
+  uint64_t value = 0;
+  if (::getrandom(&value, sizeof(value), GRND_NONBLOCK) != sizeof(value)) {
+    value = 0x9e3779b97f4a7c15u;  // early in boot: still a good multiplier
+  }
+  return value | 1;
+}
+
+// Lets the program use a map that the user keeps pinned.
+ksym::Status UsePinned(bpf_map* map, const std::string& path) {
+  const ksym::UniqueFd fd(bpf_obj_get(path.c_str()));
+  if (!fd.valid()) return FailErrno(errno, path + ": not a pinned BPF map");
+  bpf_map_info info = {};
+  uint32_t size = sizeof(info);
+  if (bpf_obj_get_info_by_fd(fd.get(), &info, &size) != 0) {
+    return FailErrno(errno, path);
+  }
+  if (info.type != BPF_MAP_TYPE_HASH || info.key_size != sizeof(uint64_t)) {
+    return Fail(ErrorCode::kInvalid,
+                path + ": not a BPF hash map with keys of 8 bytes");
+  }
+  const int error = bpf_map__reuse_fd(map, fd.get());
+  if (error != 0) return FailErrno(-error, path);
+  return {};
+}
+
+// CONFIG_MODULES; without it there are no such tracepoints either.
+bool KernelHasModules() { return ::access("/proc/modules", F_OK) == 0; }
+
+void ConfigurePrograms(profile_bpf& skeleton, const SamplerConfig& config) {
+  auto& programs = skeleton.progs;
+  const bool exact = config.store == StackStore::kExact;
+  const bool tables = exact && WalksByTables(config.unwind);
+  const bool loop = config.table_walk == TableWalk::kLoop;
+  bpf_program__set_autoload(programs.sample_exact, exact && !tables);
+  bpf_program__set_autoload(programs.sample_by_loop, tables && loop);
+  bpf_program__set_autoload(programs.sample_by_steps, tables && !loop);
+  bpf_program__set_autoload(programs.sample_stackid, !exact);
+  bpf_program__set_autoload(programs.follow_fork, config.follow_children);
+  bpf_program__set_autoload(programs.follow_free, config.follow_children);
+  const bool modules = exact && config.kernel_stacks && KernelHasModules();
+  bpf_program__set_autoload(programs.module_loaded, modules);
+  bpf_program__set_autoload(programs.module_freed, modules);
+
+  auto& knobs = *skeleton.rodata;
+  knobs.want_user = config.user_stacks;
+  knobs.want_kernel = config.kernel_stacks;
+  knobs.per_thread = config.per_thread;
+  knobs.include_idle = config.include_idle;
+  knobs.filter_pids = !config.pids.empty();
+  knobs.filter_tids = !config.tids.empty();
+  knobs.filter_cgroup = !config.cgroup_path.empty();
+  knobs.filter_cgroup_ids = !config.cgroup_map_path.empty();
+  knobs.filter_mntns = !config.mntns_map_path.empty();
+  knobs.max_depth = config.max_stack_depth;
+  knobs.kernel_walk_depth = config.kernel_walk_depth;
+  knobs.unwind_by_frame_pointer =
+      config.unwind == Unwind::kAuto || config.unwind == Unwind::kFramePointers;
+  knobs.has_task_pt_regs = config.has_task_pt_regs;
+  knobs.hash_multiplier = RandomOdd();
+}
+
+void ConfigureMaps(profile_bpf& skeleton, const SamplerConfig& config) {
+  auto& maps = skeleton.maps;
+  const bool exact = config.store == StackStore::kExact;
+  for (bpf_map* counts : {maps.counts_0, maps.counts_1}) {
+    bpf_map__set_max_entries(counts, config.count_entries);
+  }
+  for (bpf_map* seen : {maps.seen_0, maps.seen_1}) {
+    bpf_map__set_autocreate(seen, exact);
+    bpf_map__set_max_entries(seen, config.stack_entries);
+  }
+  for (bpf_map* traces : {maps.traces_0, maps.traces_1}) {
+    bpf_map__set_autocreate(traces, !exact);
+    bpf_map__set_max_entries(traces, config.stack_entries);
+    bpf_map__set_value_size(
+        traces, static_cast<uint32_t>(config.kernel_walk_depth * 8));
+  }
+  const bool tables = exact && WalksByTables(config.unwind);
+  const UnwindMapSizes sizes = UnwindMapSizes::ForMemory(config.unwind_bytes);
+  for (const auto& [map, entries] :
+       {std::pair(maps.unwind_processes, sizes.processes),
+        std::pair(maps.unwind_mappings, sizes.mappings),
+        std::pair(maps.unwind_shards, sizes.shards),
+        std::pair(maps.unwind_scratch, uint32_t{1})}) {
+    bpf_map__set_autocreate(map, tables);
+    bpf_map__set_max_entries(map, entries);
+  }
+  bpf_map__set_autocreate(maps.ring, exact);
+  bpf_map__set_autocreate(maps.scratch, exact);
+  bpf_map__set_max_entries(maps.ring, config.ring_bytes);
+  const size_t selected = std::max(config.pids.size(), config.tids.size());
+  bpf_map__set_max_entries(
+      maps.selected_ids,
+      static_cast<uint32_t>(std::max<size_t>(
+          selected, config.follow_children ? kFollowEntries : 1)));
+}
+
+}  // namespace
+
+ksym::Status ConfigureSampler(const SamplerConfig& config,
+                              profile_bpf& skeleton) {
+  ConfigurePrograms(skeleton, config);
+  ConfigureMaps(skeleton, config);
+  for (const auto& [map, path] :
+       {std::pair(skeleton.maps.cgroup_ids, &config.cgroup_map_path),
+        std::pair(skeleton.maps.mount_namespaces, &config.mntns_map_path)}) {
+    if (path->empty()) continue;
+    auto used = UsePinned(map, *path);
+    if (!used) return used;
+  }
+  return {};
+}
+
+ksym::Status FillFilters(const SamplerConfig& config,
+                         const profile_bpf& skeleton) {
+  const uint8_t selected = 1;
+  const int ids = bpf_map__fd(skeleton.maps.selected_ids);
+  for (const uint32_t id : config.tids.empty() ? config.pids : config.tids) {
+    if (bpf_map_update_elem(ids, &id, &selected, BPF_ANY) != 0) {
+      return FailErrno(errno, "selecting processes");
+    }
+  }
+  if (config.cgroup_path.empty()) return {};
+  const ksym::UniqueFd cgroup(
+      ::open(config.cgroup_path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!cgroup.valid()) return FailErrno(errno, config.cgroup_path);
+  const uint32_t slot = 0;
+  const int cgroup_fd = cgroup.get();
+  if (bpf_map_update_elem(bpf_map__fd(skeleton.maps.selected_cgroup), &slot,
+                          &cgroup_fd, BPF_ANY) != 0) {
+    return FailErrno(errno, config.cgroup_path +
+                                ": not a cgroup v2 directory "
+                                "(findmnt -t cgroup2 shows where "
+                                "they are)");
+  }
+  return {};
+}
+
+}  // namespace profd

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "daemon/capture/bpf_sampler.h"
+#include "ksym/base/result.h"
+#include "profile.skel.h"
+
+namespace profd {
+
+// Before the object is loaded: which programs and maps it has, how large they
+// are, and the knobs.
+ksym::Status ConfigureSampler(const SamplerConfig& config,
+                              profile_bpf& skeleton);
+// After it was loaded: what is sampled.
+ksym::Status FillFilters(const SamplerConfig& config,
+                         const profile_bpf& skeleton);
+
+}  // namespace profd

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace profd {
+
+// Hands out runs of slots of a fixed number of them. What is freed can be
+// handed out again after the next Recycle(): until then a program that is
+// running may still read it. Not thread-safe. O(free runs).
+class SlotSpace {
+ public:
+  explicit SlotSpace(uint32_t slots) : slots_(slots) {
+    if (slots > 0) free_[0] = slots;
+  }
+
+  // The first slot of the run; nothing when no run is that long. count > 0.
+  std::optional<uint32_t> Take(uint32_t count);
+  void Free(uint32_t first, uint32_t count);
+  // No program can still read what was freed before.
+  void Recycle();
+
+  // Nothing is taken or waits to be recycled.
+  bool empty() const { return used_ == 0; }
+  uint32_t slots() const { return slots_; }
+
+ private:
+  void Insert(uint32_t first, uint32_t count);
+
+  uint32_t slots_;
+  uint32_t used_ = 0;                  // with what waits
+  std::map<uint32_t, uint32_t> free_;  // first -> count; never adjacent
+  std::vector<std::pair<uint32_t, uint32_t>> waiting_;
+};
+
+}  // namespace profd

@@ -1,0 +1,97 @@
+#include "daemon/capture/stack_records.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ksym/dwarf/stack_walk.h"
+
+namespace profd {
+namespace {
+
+template <typename Theirs>
+constexpr bool Same(StackEnd ours, Theirs theirs) {
+  return static_cast<unsigned>(ours) == static_cast<unsigned>(theirs);
+}
+static_assert(Same(StackEnd::kOutermost, PROFILE_END_OUTERMOST));
+static_assert(Same(StackEnd::kZeroFramePointer,
+                   PROFILE_END_ZERO_FRAME_POINTER));
+static_assert(Same(StackEnd::kDepthLimit, PROFILE_END_DEPTH_LIMIT));
+static_assert(Same(StackEnd::kNoTable, PROFILE_END_NO_TABLE));
+static_assert(Same(StackEnd::kNoMapping, PROFILE_END_NO_MAPPING));
+static_assert(Same(StackEnd::kBadRead, PROFILE_END_BAD_READ));
+static_assert(Same(StackEnd::kUnsupported, PROFILE_END_UNSUPPORTED));
+static_assert(Same(StackEnd::kNoProgress, PROFILE_END_NO_PROGRESS));
+static_assert(Same(StackEnd::kFramePointers, PROFILE_END_FRAME_POINTERS));
+static_assert(Same(StackEnd::kNotYet, PROFILE_END_NOT_YET));
+static_assert(Same(StackEnd::kNotWalked, PROFILE_END_NOT_WALKED));
+static_assert(Same(StackEnd::kOutermost, ksym::StackEnd::kOutermost));
+static_assert(Same(StackEnd::kZeroFramePointer,
+                   ksym::StackEnd::kZeroFramePointer));
+static_assert(Same(StackEnd::kDepthLimit, ksym::StackEnd::kDepthLimit));
+static_assert(Same(StackEnd::kNoTable, ksym::StackEnd::kNoTable));
+static_assert(Same(StackEnd::kNoMapping, ksym::StackEnd::kNoMapping));
+static_assert(Same(StackEnd::kBadRead, ksym::StackEnd::kBadRead));
+static_assert(Same(StackEnd::kUnsupported, ksym::StackEnd::kUnsupported));
+static_assert(Same(StackEnd::kNoProgress, ksym::StackEnd::kNoProgress));
+
+}  // namespace
+
+void StackRecords::Add(const profile_stack_record& record, size_t bytes) {
+  if (record.depth > PROFILE_MAX_DEPTH || record.end >= kStackEnds ||
+      bytes < PROFILE_STACK_RECORD_BYTES(record.depth)) {
+    return;
+  }
+  stacks_[record.header.set].try_emplace(
+      record.id,
+      RawStack{.frames = {record.frames, record.frames + record.depth},
+               .end = static_cast<StackEnd>(record.end),
+               .used_frame_pointers = record.used_frame_pointer != 0});
+}
+
+bool StackRecords::Take(const BpfSampler& sampler, uint32_t set, StackId id,
+                        RawProfile& profile) const {
+  if (id < kFirstStackId || profile.stacks.contains(id)) return true;
+  if (sampler.store() == StackStore::kStackId) {
+    auto frames =
+        sampler.ReadStackTrace(set, static_cast<uint32_t>(id - kFirstStackId));
+    if (frames.empty()) return false;
+    const StackEnd end = frames.size() >= kernel_walk_depth_
+                             ? StackEnd::kDepthLimit
+                             : StackEnd::kFramePointers;
+    profile.stacks.emplace(id,
+                           RawStack{.frames = std::move(frames), .end = end});
+    return true;
+  }
+  const auto at = stacks_[set].find(id);
+  if (at == stacks_[set].end()) return false;
+  profile.stacks.emplace(id, at->second);
+  return true;
+}
+
+void CountStackEnds(const RawSample& sample, RawProfile& profile) {
+  Accounting& accounting = profile.accounting;
+  const auto add = [&](DamageCause cause) {
+    accounting.damaged_by_cause[static_cast<size_t>(cause)] += sample.count;
+  };
+  const auto either = [&](StackId state) {
+    return sample.user_stack == state || sample.kernel_stack == state;
+  };
+  const auto is_truncated = [&](StackId id) {
+    return id >= kFirstStackId &&
+           profile.stacks.at(id).end == StackEnd::kDepthLimit;
+  };
+  if (either(kFaultedStack)) add(DamageCause::kStackFault);
+  if (either(kCollidedStack)) add(DamageCause::kCollision);
+  if (is_truncated(sample.user_stack) || is_truncated(sample.kernel_stack)) {
+    add(DamageCause::kTruncated);
+  }
+  if (sample.user_stack < kFirstStackId) return;
+  const RawStack& stack = profile.stacks.at(sample.user_stack);
+  if (IsBroken(stack.end)) add(DamageCause::kBroken);
+  accounting.user_stack_ends[static_cast<size_t>(stack.end)] += sample.count;
+  if (stack.used_frame_pointers) {
+    accounting.helped_by_frame_pointers += sample.count;
+  }
+}
+
+}  // namespace profd

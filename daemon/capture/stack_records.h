@@ -1,0 +1,38 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+
+#include "bpf/profile_abi.h"
+#include "daemon/capture/bpf_sampler.h"
+#include "daemon/profile/raw_profile.h"
+
+namespace profd {
+
+// The stacks that came through the ring, by set, until their set is drained.
+// Of the stackid store it reads the kernel's map instead.
+class StackRecords {
+ public:
+  // Depth of a stack that the kernel walked to its limit.
+  explicit StackRecords(uint32_t kernel_walk_depth)
+      : kernel_walk_depth_(kernel_walk_depth) {}
+
+  // Ignores a record that is shorter than it claims. set < PROFILE_SETS.
+  void Add(const profile_stack_record& record, size_t bytes);
+  // Puts the stack into the profile; false when its frames are not known.
+  bool Take(const BpfSampler& sampler, uint32_t set, StackId id,
+            RawProfile& profile) const;
+  void Clear(uint32_t set) { stacks_[set].clear(); }
+
+ private:
+  uint32_t kernel_walk_depth_;
+  std::array<std::unordered_map<StackId, RawStack>, PROFILE_SETS> stacks_;
+};
+
+// Counts what is wrong with the sample's stacks, and how its user stack ended.
+// Both are in the profile.
+void CountStackEnds(const RawSample& sample, RawProfile& profile);
+
+}  // namespace profd

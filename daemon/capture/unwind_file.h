@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "bpf/unwind_abi.h"
+#include "daemon/capture/unwind_maps.h"
+#include "daemon/capture/unwind_pieces.h"
+#include "ksym/base/result.h"
+#include "ksym/elf/byte_source.h"
+#include "ksym/elf/elf_image.h"
+#include "ksym/process/process_image.h"
+
+namespace profd {
+
+// A file's table as it lies in the sampler's maps.
+struct UnwindFile {
+  struct Piece {
+    uint64_t begin = 0;  // of the code, from the table's base
+    uint64_t end = 0;
+    uint32_t rows_at = 0;
+    UnwindMaps::Place place;
+  };
+  ksym::ElfAddress base;
+  std::vector<ksym::ElfSegment> code;  // the executable segments
+  std::vector<Piece> pieces;           // ascending
+};
+
+// The table of an ELF file, before it has places.
+struct BuiltUnwindFile {
+  UnwindFile file;  // its pieces have none
+  std::vector<UnwindPiece> pieces;
+};
+ksym::Result<BuiltUnwindFile> BuildUnwindFile(const ksym::ByteSource& source);
+
+// Puts the entries of one mapping of the file behind the others: one per piece
+// that it shows, and one without a table for each gap. `file` null: it has no
+// table. What is not user memory ([vsyscall]) is left out.
+void AppendUnwindMappings(const ksym::Mapping& mapping, const UnwindFile* file,
+                          std::vector<unwind_mapping>& mappings);
+
+}  // namespace profd

@@ -1,0 +1,164 @@
+#include "daemon/capture/unwind_maps.h"
+
+#include <bpf/bpf.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace profd {
+namespace {
+
+using ksym::Fail;
+using ksym::FailErrno;
+
+constexpr uint64_t kShardBytes = uint64_t{UNWIND_SHARD_SLOTS} * 8;
+
+unwind_process KeyOf(const ksym::ProcessId& id) {
+  return {.start_ns = id.start_ns, .tgid = id.pid, .exec_count = id.exec_count};
+}
+
+// Writes into an array map that can be mapped. The pages that are touched are
+// mapped for the moment of writing only, or all of them would count as this
+// process's memory.
+ksym::Status WriteArray(int map, size_t offset, const void* data,
+                        size_t bytes) {
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  const size_t begin = offset / page * page;
+  const size_t length = offset + bytes - begin;
+  void* window = ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED,
+                        map, static_cast<off_t>(begin));
+  if (window == MAP_FAILED) return FailErrno(errno, "mapping an unwind table");
+  std::memcpy(static_cast<char*>(window) + (offset - begin), data, bytes);
+  ::munmap(window, length);
+  return {};
+}
+
+}  // namespace
+
+UnwindMapSizes UnwindMapSizes::ForMemory(uint64_t bytes) {
+  // A sixty-fourth for the lists of mappings, the rest for tables.
+  const auto clamp = [](uint64_t value, uint64_t least, uint64_t most) {
+    return static_cast<uint32_t>(std::clamp(value, least, most));
+  };
+  return {.processes = 8192,
+          .mappings = clamp(bytes / 64 / sizeof(unwind_mapping), 4096, 1 << 20),
+          .shards = clamp(bytes / kShardBytes, 1, 1 << 15)};
+}
+
+UnwindMaps::UnwindMaps(UnwindMapFds fds, UnwindMapSizes sizes)
+    : fds_(fds), sizes_(sizes), mapping_space_(sizes.mappings) {}
+
+ksym::Result<std::optional<UnwindMaps::Place>> UnwindMaps::AddSlots(
+    std::span<const uint64_t> slots) {
+  const auto count = static_cast<uint32_t>(slots.size());
+  Place place = {.shard = 0, .first = 0, .count = count};
+  std::optional<uint32_t> first;
+  for (; place.shard < shards_.size() && !first; ++place.shard) {
+    if (shards_[place.shard]) first = shards_[place.shard]->space.Take(count);
+  }
+  if (first) {
+    --place.shard;
+  } else {
+    auto added = AddShard();
+    if (!added) return Fail(std::move(added.error()));
+    place.shard = *added;
+    if (place.shard == UNWIND_NO_TABLE) return std::nullopt;
+    first = shards_[place.shard]->space.Take(count);
+    if (!first) return std::nullopt;
+  }
+  place.first = *first;
+  auto written =
+      WriteArray(shards_[place.shard]->map.get(), size_t{place.first} * 8,
+                 slots.data(), slots.size_bytes());
+  if (!written) return Fail(std::move(written.error()));
+  return place;
+}
+
+// UNWIND_NO_TABLE when there are as many as there may be.
+ksym::Result<uint32_t> UnwindMaps::AddShard() {
+  auto index = static_cast<uint32_t>(
+      std::ranges::find(shards_, false, &std::optional<Shard>::has_value) -
+      shards_.begin());
+  if (index >= sizes_.shards) return UNWIND_NO_TABLE;
+  bpf_map_create_opts options = {};
+  options.sz = sizeof(options);
+  options.map_flags = BPF_F_MMAPABLE;
+  ksym::UniqueFd map(bpf_map_create(BPF_MAP_TYPE_ARRAY, "unwind_shard",
+                                    sizeof(uint32_t), sizeof(uint64_t),
+                                    UNWIND_SHARD_SLOTS, &options));
+  if (!map.valid()) return FailErrno(errno, "creating an unwind table");
+  const int fd = map.get();
+  if (bpf_map_update_elem(fds_.shards, &index, &fd, BPF_ANY) != 0) {
+    return FailErrno(errno, "adding an unwind table");
+  }
+  Shard shard = {.map = std::move(map), .space = SlotSpace(UNWIND_SHARD_SLOTS)};
+  if (index == shards_.size()) shards_.emplace_back();
+  shards_[index].emplace(std::move(shard));
+  return index;
+}
+
+void UnwindMaps::FreeSlots(const Place& place) {
+  shards_[place.shard]->space.Free(place.first, place.count);
+}
+
+ksym::Result<bool> UnwindMaps::Publish(
+    const ksym::ProcessId& process, std::span<const unwind_mapping> mappings) {
+  const auto count = static_cast<uint32_t>(
+      std::min<size_t>(mappings.size(), UNWIND_MAX_MAPPINGS));
+  const auto first = mapping_space_.Take(count + 1);
+  if (!first) return false;
+  unwind_list_header header = {};
+  header.start_ns = process.start_ns;
+  header.tgid = process.pid;
+  header.exec_count = process.exec_count;
+  header.mappings = count;
+  std::vector<unwind_mapping> list(count + 1);
+  std::memcpy(list.data(), &header, sizeof(header));
+  std::ranges::copy(mappings.first(count), list.begin() + 1);
+  auto written =
+      WriteArray(fds_.mappings, size_t{*first} * sizeof(unwind_mapping),
+                 list.data(), list.size() * sizeof(unwind_mapping));
+  if (!written) return Fail(std::move(written.error()));
+
+  const unwind_process key = KeyOf(process);
+  const uint64_t place = *first;
+  if (bpf_map_update_elem(fds_.processes, &key, &place, BPF_ANY) != 0) {
+    const int error = errno;
+    mapping_space_.Free(*first, count + 1);
+    if (error == E2BIG) return false;
+    return FailErrno(error, "publishing unwind tables");
+  }
+  const auto [list_of, is_new] = lists_.try_emplace(process);
+  if (!is_new)
+    mapping_space_.Free(list_of->second.first, list_of->second.count);
+  list_of->second = {.first = *first, .count = count + 1};
+  return true;
+}
+
+void UnwindMaps::Withdraw(const ksym::ProcessId& process) {
+  const auto list = lists_.find(process);
+  if (list == lists_.end()) return;
+  const unwind_process key = KeyOf(process);
+  bpf_map_delete_elem(fds_.processes, &key);
+  mapping_space_.Free(list->second.first, list->second.count);
+  lists_.erase(list);
+}
+
+void UnwindMaps::Recycle() {
+  mapping_space_.Recycle();
+  for (uint32_t i = 0; i < shards_.size(); ++i) {
+    if (!shards_[i]) continue;
+    shards_[i]->space.Recycle();
+  }
+}
+
+uint64_t UnwindMaps::shard_bytes() const {
+  return kShardBytes * static_cast<uint64_t>(std::ranges::count(
+                           shards_, true, &std::optional<Shard>::has_value));
+}
+
+}  // namespace profd

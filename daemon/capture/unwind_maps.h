@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "bpf/unwind_abi.h"
+#include "daemon/capture/slot_space.h"
+#include "ksym/base/result.h"
+#include "ksym/base/unique_fd.h"
+#include "ksym/process/process_image.h"
+
+namespace profd {
+
+// Descriptors of the sampler's maps of that name; borrowed. -1: not loaded.
+struct UnwindMapFds {
+  int processes = -1;
+  int mappings = -1;
+  int shards = -1;
+};
+
+// How large those maps are; see bpf/unwind_abi.h.
+struct UnwindMapSizes {
+  uint32_t processes = 0;
+  uint32_t mappings = 0;  // with the headers of the lists
+  uint32_t shards = 0;
+
+  // As much as that memory is worth.
+  static UnwindMapSizes ForMemory(uint64_t bytes);
+};
+
+// Writes tables and mapping lists where the sampler reads them. The sampler
+// may run meanwhile: a list is published when it is complete, and what is
+// taken back is not written again before Recycle(). Not thread-safe.
+class UnwindMaps {
+ public:
+  UnwindMaps(UnwindMapFds fds, UnwindMapSizes sizes);
+
+  struct Place {
+    uint32_t shard = 0;
+    uint32_t first = 0;
+    uint32_t count = 0;
+  };
+  // Copies the slots into a shard. Nothing: there is no room. A new shard costs
+  // 512 KiB and an RCU grace period (12 ms of sleep).
+  ksym::Result<std::optional<Place>> AddSlots(std::span<const uint64_t> slots);
+  void FreeSlots(const Place& place);
+
+  // Replaces the process's list. False: there is no room.
+  ksym::Result<bool> Publish(const ksym::ProcessId& process,
+                             std::span<const unwind_mapping> mappings);
+  void Withdraw(const ksym::ProcessId& process);
+
+  // After a grace period that began after the last call of the others.
+  void Recycle();
+
+  uint64_t shard_bytes() const;
+
+ private:
+  struct Shard {
+    ksym::UniqueFd map;
+    SlotSpace space;
+  };
+  struct List {
+    uint32_t first = 0;
+    uint32_t count = 0;
+  };
+
+  ksym::Result<uint32_t> AddShard();
+
+  UnwindMapFds fds_;
+  UnwindMapSizes sizes_;
+  SlotSpace mapping_space_;
+  std::vector<std::optional<Shard>> shards_;
+  std::map<ksym::ProcessId, List> lists_;
+};
+
+}  // namespace profd

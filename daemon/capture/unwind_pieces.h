@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "bpf/unwind_abi.h"
+#include "ksym/dwarf/unwind_row.h"
+
+namespace profd {
+
+// A part of a file's table as it lies in a shard: an index, then rows; see
+// bpf/unwind_abi.h.
+struct UnwindPiece {
+  uint64_t begin = 0;  // of the code, as the rows count; multiples of a block
+  uint64_t end = 0;
+  uint32_t rows_at = 0;  // the slot of the first row
+  std::vector<uint64_t> slots;
+};
+
+// Cuts a table into pieces of at most `max_slots` slots, one after the other
+// from 0 to `code_bytes`. The rows are sorted and begin at 0. A block of code
+// with more rows than a piece could hold is left out. Pure; O(rows + blocks).
+std::vector<UnwindPiece> CutIntoPieces(std::span<const ksym::UnwindRow> rows,
+                                       uint64_t code_bytes,
+                                       size_t max_slots = UNWIND_SHARD_SLOTS);
+
+}  // namespace profd

@@ -1,0 +1,59 @@
+#include "daemon/oneshot/unwind_options.h"
+
+#include <fmt/format.h>
+
+namespace profd {
+namespace {
+
+constexpr uint64_t kMostMemoryMb = 16 << 10;
+
+}  // namespace
+
+void UnwindOptions::AddTo(CLI::App& app) {
+  app.add_option("--unwind", unwind_,
+                 "How user stacks are walked: dwarf (by the call-frame "
+                 "information of programs), fp (by frame pointers), none (the "
+                 "innermost frame), or auto: dwarf, and fp where there is no "
+                 "such information")
+      ->type_name("HOW");
+  app.add_option("--unwind-memory", memory_mb_,
+                 "MB of kernel memory for call-frame information (default 256)")
+      ->type_name("MB");
+  // For tests: what is chosen by what the kernel can do.
+  app.add_option("--unwind-program", program_, "auto, loop or steps")
+      ->group("");
+}
+
+std::optional<std::string> UnwindOptions::Apply(CaptureOptions& capture) const {
+  if (unwind_ == "auto") {
+    capture.unwind = Unwind::kAuto;
+  } else if (unwind_ == "dwarf") {
+    capture.unwind = Unwind::kTables;
+  } else if (unwind_ == "fp") {
+    capture.unwind = Unwind::kFramePointers;
+  } else if (unwind_ == "none") {
+    capture.unwind = Unwind::kNone;
+  } else {
+    return fmt::format("--unwind '{}' is none of auto, dwarf, fp, none",
+                       unwind_);
+  }
+  if (memory_mb_ == 0 || memory_mb_ > kMostMemoryMb) {
+    return fmt::format("--unwind-memory must be from 1 to {}", kMostMemoryMb);
+  }
+  capture.sampler.unwind_bytes = memory_mb_ << 20;
+  if (program_ == "loop") {
+    capture.table_walk = TableWalk::kLoop;
+  } else if (program_ == "steps") {
+    capture.table_walk = TableWalk::kSteps;
+  } else if (program_ != "auto") {
+    return fmt::format("--unwind-program '{}' is none of auto, loop, steps",
+                       program_);
+  }
+  if (capture.unwind == Unwind::kTables &&
+      capture.store == StackStore::kStackId) {
+    return "--unwind dwarf and --stack-map=stackid contradict each other";
+  }
+  return std::nullopt;
+}
+
+}  // namespace profd
