@@ -55,7 +55,8 @@ static __always_inline bool unwind_frame_pointer(struct unwind_state *st)
 		st->used_frame_pointer = 1;
 		return false;
 	}
-	if (st->bp < st->sp || st->bp & 7)
+	if (st->bp < st->sp || st->bp & 7 ||
+	    st->bp - st->sp > UNWIND_MAX_FRAME_BYTES)
 		return false;
 	if (!read_user(saved, sizeof(saved), st->bp)) {
 		st->end = PROFILE_END_BAD_READ;
@@ -272,6 +273,9 @@ static __always_inline long unwind_frame(struct unwind_state *st,
 				      st->at.first_block, pc - st->at.base);
 	if ((row >> 56 & 15) == UNWIND_CFA_NO_INFO)
 		return !unwind_frame_pointer(st);
+	/* Nobody calls the trampoline: its first byte is where it is. */
+	if ((row >> 56 & 15) == UNWIND_CFA_SIGNAL)
+		record->frames[depth] = st->ip + (depth != 0);
 	return !unwind_by_row(st, row);
 }
 

@@ -25,7 +25,9 @@
 /* Slots of a shard: 512 KiB. */
 #define UNWIND_SHARD_SLOTS 65536
 #define UNWIND_BLOCK_SHIFT 8
-#define UNWIND_NO_TABLE	   0xffffffffu
+/* A frame pointer further from the stack pointer is none. */
+#define UNWIND_MAX_FRAME_BYTES (1 << 20)
+#define UNWIND_NO_TABLE	       0xffffffffu
 /* A list with more mappings is cut off; 2^16 - 1. */
 #define UNWIND_MAX_MAPPINGS 65535
 

@@ -65,13 +65,19 @@ ksym::ProcessId ProcessOf(const profile_key& key) {
 
 class Capture::Impl {
  public:
-  Impl(CaptureOptions options, CaptureMetadata metadata, BpfSampler sampler,
-       CpuEvents events, SideBand side_band)
+  // What samples and reports come from.
+  struct Sources {
+    BpfSampler sampler;
+    CpuEvents events;
+    SideBand side_band;
+  };
+
+  Impl(CaptureOptions options, CaptureMetadata metadata, Sources sources)
       : metadata_(std::move(metadata)),
         reads_processes_(options.sampler.user_stacks),
-        sampler_(std::move(sampler)),
-        events_(std::move(events)),
-        side_band_(std::move(side_band)),
+        sampler_(std::move(sources.sampler)),
+        events_(std::move(sources.events)),
+        side_band_(std::move(sources.side_band)),
         kernel_watch_(sampler_.watches_modules()
                           ? KernelWatch::Modules::kTold
                           : KernelWatch::Modules::kByUevents),
@@ -335,9 +341,11 @@ ksym::Result<Capture> Capture::Start(CaptureOptions options) {
                       .processes = config.user_stacks});
   followed = side_band.Follow(*online);
   if (!followed) return Fail(std::move(followed.error()));
-  return Capture(std::make_unique<Impl>(std::move(options), std::move(metadata),
-                                        std::move(*sampler), std::move(events),
-                                        std::move(side_band)));
+  return Capture(
+      std::make_unique<Impl>(std::move(options), std::move(metadata),
+                             Impl::Sources{.sampler = std::move(*sampler),
+                                           .events = std::move(events),
+                                           .side_band = std::move(side_band)}));
 }
 
 const CaptureMetadata& Capture::metadata() const { return impl_->metadata(); }

@@ -12,7 +12,6 @@ std::optional<uint32_t> SlotSpace::Take(uint32_t count) {
   const auto [first, length] = *run;
   free_.erase(run);
   if (length > count) free_[first + count] = length - count;
-  used_ += count;
   return first;
 }
 
@@ -22,7 +21,6 @@ void SlotSpace::Free(uint32_t first, uint32_t count) {
 
 void SlotSpace::Recycle() {
   for (const auto& [first, count] : waiting_) {
-    used_ -= count;
     Insert(first, count);
   }
   waiting_.clear();

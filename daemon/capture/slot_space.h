@@ -13,7 +13,7 @@ namespace profd {
 // running may still read it. Not thread-safe. O(free runs).
 class SlotSpace {
  public:
-  explicit SlotSpace(uint32_t slots) : slots_(slots) {
+  explicit SlotSpace(uint32_t slots) {
     if (slots > 0) free_[0] = slots;
   }
 
@@ -23,15 +23,9 @@ class SlotSpace {
   // No program can still read what was freed before.
   void Recycle();
 
-  // Nothing is taken or waits to be recycled.
-  bool empty() const { return used_ == 0; }
-  uint32_t slots() const { return slots_; }
-
  private:
   void Insert(uint32_t first, uint32_t count);
 
-  uint32_t slots_;
-  uint32_t used_ = 0;                  // with what waits
   std::map<uint32_t, uint32_t> free_;  // first -> count; never adjacent
   std::vector<std::pair<uint32_t, uint32_t>> waiting_;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "bpf/unwind_abi.h"
 #include "ksym/dwarf/stack_walk.h"
 
 namespace profd {
@@ -24,6 +25,7 @@ static_assert(Same(StackEnd::kNoProgress, PROFILE_END_NO_PROGRESS));
 static_assert(Same(StackEnd::kFramePointers, PROFILE_END_FRAME_POINTERS));
 static_assert(Same(StackEnd::kNotYet, PROFILE_END_NOT_YET));
 static_assert(Same(StackEnd::kNotWalked, PROFILE_END_NOT_WALKED));
+static_assert(ksym::kMaxFrameBytes == UNWIND_MAX_FRAME_BYTES);
 static_assert(Same(StackEnd::kOutermost, ksym::StackEnd::kOutermost));
 static_assert(Same(StackEnd::kZeroFramePointer,
                    ksym::StackEnd::kZeroFramePointer));

@@ -55,35 +55,27 @@ UnwindMaps::UnwindMaps(UnwindMapFds fds, UnwindMapSizes sizes)
 ksym::Result<std::optional<UnwindMaps::Place>> UnwindMaps::AddSlots(
     std::span<const uint64_t> slots) {
   const auto count = static_cast<uint32_t>(slots.size());
-  Place place = {.shard = 0, .first = 0, .count = count};
   std::optional<uint32_t> first;
-  for (; place.shard < shards_.size() && !first; ++place.shard) {
-    if (shards_[place.shard]) first = shards_[place.shard]->space.Take(count);
+  uint32_t shard = 0;
+  while (shard < shards_.size()) {
+    first = shards_[shard].space.Take(count);
+    if (first) break;
+    ++shard;
   }
-  if (first) {
-    --place.shard;
-  } else {
+  if (!first) {
+    if (shard >= sizes_.shards) return std::nullopt;
     auto added = AddShard();
     if (!added) return Fail(std::move(added.error()));
-    place.shard = *added;
-    if (place.shard == UNWIND_NO_TABLE) return std::nullopt;
-    first = shards_[place.shard]->space.Take(count);
+    first = shards_[shard].space.Take(count);
     if (!first) return std::nullopt;
   }
-  place.first = *first;
-  auto written =
-      WriteArray(shards_[place.shard]->map.get(), size_t{place.first} * 8,
-                 slots.data(), slots.size_bytes());
+  auto written = WriteArray(shards_[shard].map.get(), size_t{*first} * 8,
+                            slots.data(), slots.size_bytes());
   if (!written) return Fail(std::move(written.error()));
-  return place;
+  return Place{.shard = shard, .first = *first, .count = count};
 }
 
-// UNWIND_NO_TABLE when there are as many as there may be.
-ksym::Result<uint32_t> UnwindMaps::AddShard() {
-  auto index = static_cast<uint32_t>(
-      std::ranges::find(shards_, false, &std::optional<Shard>::has_value) -
-      shards_.begin());
-  if (index >= sizes_.shards) return UNWIND_NO_TABLE;
+ksym::Status UnwindMaps::AddShard() {
   bpf_map_create_opts options = {};
   options.sz = sizeof(options);
   options.map_flags = BPF_F_MMAPABLE;
@@ -91,18 +83,18 @@ ksym::Result<uint32_t> UnwindMaps::AddShard() {
                                     sizeof(uint32_t), sizeof(uint64_t),
                                     UNWIND_SHARD_SLOTS, &options));
   if (!map.valid()) return FailErrno(errno, "creating an unwind table");
+  const auto index = static_cast<uint32_t>(shards_.size());
   const int fd = map.get();
   if (bpf_map_update_elem(fds_.shards, &index, &fd, BPF_ANY) != 0) {
     return FailErrno(errno, "adding an unwind table");
   }
-  Shard shard = {.map = std::move(map), .space = SlotSpace(UNWIND_SHARD_SLOTS)};
-  if (index == shards_.size()) shards_.emplace_back();
-  shards_[index].emplace(std::move(shard));
-  return index;
+  shards_.push_back(
+      {.map = std::move(map), .space = SlotSpace(UNWIND_SHARD_SLOTS)});
+  return {};
 }
 
 void UnwindMaps::FreeSlots(const Place& place) {
-  shards_[place.shard]->space.Free(place.first, place.count);
+  shards_[place.shard].space.Free(place.first, place.count);
 }
 
 ksym::Result<bool> UnwindMaps::Publish(
@@ -150,15 +142,7 @@ void UnwindMaps::Withdraw(const ksym::ProcessId& process) {
 
 void UnwindMaps::Recycle() {
   mapping_space_.Recycle();
-  for (uint32_t i = 0; i < shards_.size(); ++i) {
-    if (!shards_[i]) continue;
-    shards_[i]->space.Recycle();
-  }
-}
-
-uint64_t UnwindMaps::shard_bytes() const {
-  return kShardBytes * static_cast<uint64_t>(std::ranges::count(
-                           shards_, true, &std::optional<Shard>::has_value));
+  for (Shard& shard : shards_) shard.space.Recycle();
 }
 
 }  // namespace profd

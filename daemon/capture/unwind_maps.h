@@ -57,8 +57,6 @@ class UnwindMaps {
   // After a grace period that began after the last call of the others.
   void Recycle();
 
-  uint64_t shard_bytes() const;
-
  private:
   struct Shard {
     ksym::UniqueFd map;
@@ -69,12 +67,12 @@ class UnwindMaps {
     uint32_t count = 0;
   };
 
-  ksym::Result<uint32_t> AddShard();
+  ksym::Status AddShard();
 
   UnwindMapFds fds_;
   UnwindMapSizes sizes_;
   SlotSpace mapping_space_;
-  std::vector<std::optional<Shard>> shards_;
+  std::vector<Shard> shards_;  // by index; kept until the end
   std::map<ksym::ProcessId, List> lists_;
 };
 

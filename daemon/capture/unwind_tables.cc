@@ -183,9 +183,10 @@ void UnwindTables::BuildFile(File& file) {
 bool UnwindTables::Place(BuiltUnwindFile built, File& file) {
   file.table = std::move(built.file);
   for (const UnwindPiece& piece : built.pieces) {
-    auto place = maps_.AddSlots(piece.slots);
-    if (!place) Warn(place.error());
-    if (!place || !*place) {
+    auto added = maps_.AddSlots(piece.slots);
+    if (!added) Warn(added.error());
+    const auto place = std::move(added).value_or(std::nullopt);
+    if (!place) {
       DropTable(file);
       return false;
     }
@@ -193,7 +194,7 @@ bool UnwindTables::Place(BuiltUnwindFile built, File& file) {
     file.table.pieces.push_back({.begin = piece.begin,
                                  .end = piece.end,
                                  .rows_at = piece.rows_at,
-                                 .place = **place});
+                                 .place = *place});
   }
   ++statistics_.files;
   file.state = File::State::kReady;
