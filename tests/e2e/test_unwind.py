@@ -1,0 +1,104 @@
+"""User stacks of programs without frame pointers."""
+
+import harness
+
+# Of each function of calls.cc who calls it; LIBRARY: a frame of no function
+# here.
+LIBRARY = "a library"
+CALLERS = {
+    "main": {LIBRARY},
+    "Sort": {"main"},
+    "Compare": {LIBRARY},
+    "Allocate": {"main"},
+    "Catch": {"main"},
+    "Throw": {"Catch"},
+    "Recurse": {"main", "Recurse"},
+    "CallLibrary": {"main"},
+    "OnSignal": {LIBRARY},
+}
+# Compare calls no library, but a signal interrupts it.
+CALLS_OR_INTERRUPTED = set(CALLERS) | {LIBRARY}
+
+
+def place(name):
+    """A function of calls.cc, or LIBRARY."""
+    name = name.split(".cold")[0]
+    return name if name in CALLERS else LIBRARY
+
+
+class CallsTest(harness.E2eTest):
+
+    def check_callers(self, document):
+        """No caller is wrong, and 99 of 100 stacks are whole."""
+        samples = document.samples
+        ends = samples["user_stack_ends"]
+        wrong = {}
+        whole = 0
+        for stack in document.stacks:
+            names = [frame["name"] for frame in document.user(stack)]
+            broken = stack["user_state"] == "broken"
+            # What was sampled before the tables were there is not judged.
+            if not names or not (broken or names[0] == "_start"):
+                continue
+            whole += 0 if broken else stack["count"]
+            places = [place(name) for name in names]
+            for caller, callee in zip(places, places[1:]):
+                if caller not in CALLERS.get(callee, CALLS_OR_INTERRUPTED):
+                    wrong[(caller, callee)] = names
+        self.assertEqual(wrong, {})
+        judged = sum(ends.values()) - ends["not-yet"]
+        self.assertGreater(judged, 100, ends)
+        self.assertGreaterEqual(ends["outermost"], 0.99 * judged, ends)
+        self.assertGreaterEqual(whole, 0.99 * ends["outermost"])
+        return {place(name) for stack in document.stacks
+                for name in document.names(stack)}
+
+    def test_callers(self):
+        # A callback through the C library, alloca, exceptions in flight, a
+        # signal handler, recursion and the linkage table: every caller is a
+        # legal one and the stacks are whole, by both of the programs that walk
+        # by tables, in a dynamic and in a static program.
+        for name, program in [("calls", "loop"), ("calls", "steps"),
+                              ("calls_static", "loop")]:
+            with self.subTest(name=name, program=program):
+                calls = self.workload(name)
+                document = self.document("-F", 997, "-p", calls.pid,
+                                         "--unwind-program", program, 2)
+                calls.stop()
+                self.assertEqual(document.metadata["unwind"], "auto")
+                self.assertEqual(self.check_callers(document),
+                                 set(CALLERS) | {LIBRARY})
+
+    def test_dwarf(self):
+        # Without any help of frame pointers.
+        calls = self.workload("calls")
+        document = self.document("-F", 997, "-p", calls.pid, "--unwind",
+                                 "dwarf", 2)
+        self.check_callers(document)
+        self.assertEqual(document.samples["helped_by_frame_pointers"], 0)
+
+    def test_none(self):
+        # The innermost frame alone.
+        calls = self.workload("calls")
+        document = self.document("-F", 499, "-p", calls.pid, "--unwind",
+                                 "none", 1)
+        self.assertEqual({len(s["user"]) for s in document.stacks
+                          if s["user"]}, {1})
+        ends = document.samples["user_stack_ends"]
+        self.assertEqual(sum(ends.values()), ends["not-walked"])
+        self.assertEqual(document.samples["damaged"]["truncated"], 0)
+
+    def test_fp(self):
+        # By frame pointers the same program's stacks break.
+        calls = self.workload("calls")
+        document = self.document("-F", 499, "-p", calls.pid, "--unwind", "fp",
+                                 1)
+        ends = document.samples["user_stack_ends"]
+        self.assertEqual(sum(ends.values()), ends["frame-pointers"])
+        self.assertLess(document.share(
+            lambda s: s["user"] and document.user(s)[0]["name"] == "_start"),
+            0.1)
+
+
+if __name__ == "__main__":
+    harness.main()
