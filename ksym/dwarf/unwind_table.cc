@@ -10,6 +10,7 @@
 
 #include "ksym/dwarf/call_frame_section.h"
 #include "ksym/dwarf/call_frames.h"
+#include "ksym/dwarf/known_code.h"
 
 namespace ksym {
 namespace {
@@ -226,6 +227,7 @@ Result<UnwindTable> BuildUnwindTable(const ByteSource& source,
     if (table.counts.fdes > 0) break;
   }
   if (table.rows.empty()) table.rows.emplace_back();
+  AddKnownCode(source, image, table);
   return table;
 }
 

@@ -51,7 +51,9 @@ inline constexpr size_t kMaxUnwindRows = size_t{16} << 20;
 inline constexpr size_t kMaxCallFrameBytes = size_t{256} << 20;
 
 // The table of an x86-64 file: from .eh_frame or, where there is none, from
-// .debug_frame; a file with neither has one row, kNoInfo. An entry that is
+// .debug_frame, unless it is Go's; a file with neither has one row, kNoInfo.
+// Linkage stubs and returns from signal handlers that have none are known by
+// their code (ksym/dwarf/known_code.h). An entry that is
 // malformed costs its own range only. Where two describe the same code, the one
 // that begins earlier ends where the other begins; of two with the same begin
 // the first in the file counts.

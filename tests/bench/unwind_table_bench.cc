@@ -1,20 +1,29 @@
-// Building of unwind tables, and lookups in them. The files are the machine's
-// own: those of kFiles that are installed.
+// Building of unwind tables, lookups in them, and walks. The files are the
+// machine's own: those of kFiles that are installed.
 
 #include <benchmark/benchmark.h>
 #include <sys/stat.h>
+#include <ucontext.h>
 
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "ksym/base/file.h"
+#include "ksym/dwarf/stack_walk.h"
 #include "ksym/dwarf/unwind_table.h"
+#include "tests/ksym/dwarf/loaded_code.h"
+
+// Of glibc: where the stack was when the program began.
+extern "C" void* __libc_stack_end;  // NOLINT
 
 namespace ksym {
 namespace {
@@ -81,6 +90,63 @@ void FindRow(benchmark::State& state, const std::string& path) {
     next = (next + 1) % kLookups;
   }
 }
+
+// One stack of the benchmark itself: `depth` frames, called back from the C
+// library's sort, up to _start.
+struct Captured {
+  std::vector<std::byte> bytes;
+  StackCopy copy;
+};
+
+Captured* g_captured;
+
+[[gnu::noinline]] int Capture(int depth) {
+  volatile int local = depth;
+  if (depth > 0) return Capture(depth - 1) + local;
+  ucontext_t context;
+  ::getcontext(&context);
+  const greg_t* r = context.uc_mcontext.gregs;
+  StackCopy& copy = g_captured->copy;
+  const auto set = [&](X86Register number, int index) {
+    copy.registers[static_cast<size_t>(number)] =
+        static_cast<uint64_t>(r[index]);
+  };
+  set(X86Register::kRsp, REG_RSP);
+  set(X86Register::kRbp, REG_RBP);
+  set(X86Register::kRbx, REG_RBX);
+  copy.ip = {static_cast<uint64_t>(r[REG_RIP])};
+  constexpr uint64_t kRedZone = 128;
+  copy.address = {static_cast<uint64_t>(r[REG_RSP]) - kRedZone};
+  const auto* start = reinterpret_cast<const std::byte*>(copy.address.value);
+  g_captured->bytes.assign(
+      start, reinterpret_cast<const std::byte*>(__libc_stack_end));
+  copy.bytes = g_captured->bytes;
+  return local;
+}
+
+int CaptureFromSort(const void* a, const void* b) {
+  return Capture(*static_cast<const int*>(a) + *static_cast<const int*>(b));
+}
+
+void Walk(benchmark::State& state) {
+  Captured captured;
+  g_captured = &captured;
+  const auto depth = static_cast<int>(state.range(0));
+  int numbers[] = {depth, 0};
+  std::qsort(numbers, std::size(numbers), sizeof(int), CaptureFromSort);
+  const LoadedCode code;
+  const std::function<CodeAt(Address)> find = [&](Address at) {
+    return code.Find(at);
+  };
+  WalkedStack stack;
+  for (auto unused : state) {
+    WalkStack(captured.copy, 512, find, stack);
+    benchmark::DoNotOptimize(stack.frames.data());
+  }
+  if (stack.end != StackEnd::kOutermost) state.SkipWithError("cut off");
+  state.counters["frames"] = static_cast<double>(stack.frames.size());
+}
+BENCHMARK(Walk)->Arg(0)->Arg(20)->Arg(100);
 
 }  // namespace
 }  // namespace ksym

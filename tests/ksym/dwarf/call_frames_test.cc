@@ -226,6 +226,33 @@ TEST(CallFramesTest, SkipsInnerTerminators) {
   EXPECT_EQ(RowAt(TableOf(builder.bytes()), 1), "rsp+16");
 }
 
+// The return from a signal handler is known by its code, from one byte before
+// it to its end, and not where it has rows.
+TEST(CallFramesTest, KnowsSignalReturnsByTheirCode) {
+  const std::string code = "\x48\xc7\xc0\x0f\0\0\0\x0f\x05"s;
+  TestElf elf;
+  elf.text_address = kText;
+  elf.text_offset = kText;
+  elf.text_size = kTextSize;
+  std::string file = ElfBuilder<Elf64Types>::Build(elf);
+  file.replace(kText + 0x20, code.size(), code);
+  file.replace(kText + kTextSize - code.size(), code.size(), code);
+  const auto table = ksym::TableOf(ByteSource::OfMemory(file));
+  EXPECT_EQ(RowAt(table, 0x1e), "no info");
+  EXPECT_EQ(RowAt(table, 0x1f), "signal");
+  EXPECT_EQ(RowAt(table, 0x28), "signal");
+  EXPECT_EQ(RowAt(table, 0x29), "no info");
+  EXPECT_EQ(RowAt(table, kTextSize - 1), "signal");
+
+  CfiBuilder builder(CfiLayout::kEhFrame);
+  builder.AddFde(builder.AddCie({}), kText, 0x40, "");
+  elf.extra_name = ".eh_frame";
+  elf.extra_bytes = builder.bytes();
+  file = ElfBuilder<Elf64Types>::Build(elf);
+  file.replace(kText + 0x20, code.size(), code);
+  EXPECT_EQ(RowAt(ksym::TableOf(ByteSource::OfMemory(file)), 0x20), "rsp+8");
+}
+
 // Files that have no rows say so, or why they cannot.
 TEST(CallFramesTest, FilesWithoutRows) {
   const auto none = TableOf("", ".other");

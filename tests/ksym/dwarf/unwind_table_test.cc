@@ -4,7 +4,10 @@
 #include <elf.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <link.h>
+#include <sys/auxv.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -12,6 +15,7 @@
 #include <vector>
 
 #include "ksym/base/file.h"
+#include "ksym/process/vdso.h"
 #include "tests/ksym/dwarf/describe_row.h"
 #include "tests/ksym/dwarf/table_of.h"
 
@@ -20,6 +24,18 @@ namespace {
 
 using ::testing::ElementsAre;
 
+// Of this program.
+uint64_t LoadBias() {
+  uint64_t bias = 0;
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* data) {
+        *static_cast<uint64_t*>(data) = info->dlpi_addr;
+        return 1;  // the program is the first
+      },
+      &bias);
+  return bias;
+}
+
 // A library, and what of it is read.
 struct Source {
   const char* path;
@@ -27,7 +43,7 @@ struct Source {
 };
 
 Result<UnwindTable> TableOf(const Source& source) {
-  auto bytes = ReadFile(source.path, size_t{1} << 20);
+  auto bytes = ReadFile(source.path, size_t{4} << 20);
   if (!bytes) return Fail(bytes.error());
   if (source.headers == Source::Headers::kNoSections) {
     Elf64_Ehdr header;
@@ -224,6 +240,46 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(UnwindTableEhFrameTest, SkipsPersonalities) {
   const Fixture fixture({KSYM_CFI_EH_FRAME});
   EXPECT_THAT(fixture.Rows("throws", 2), ElementsAre("rsp+8", "rsp+16"));
+}
+
+// The kernel's own library has a table, which describes nearly all of it.
+TEST(UnwindTableVdsoTest, KnowsTheVdso) {
+  const std::string image = OwnVdsoImage();
+  if (image.empty()) GTEST_SKIP() << "the kernel gives no vdso";
+  const auto table = TableOf(ByteSource::OfMemory(image));
+  ASSERT_TRUE(table) << table.error().message();
+  EXPECT_EQ(table->counts.bad_fdes, 0u) << table->first_problem;
+  EXPECT_GE(table->counts.fdes, 4u);
+}
+
+// A program's first function, and the one that threads start in, are outermost.
+TEST(UnwindTableStartTest, ProgramsAndThreadsHaveAnEnd) {
+  const auto ends = [](const UnwindTable& table) {
+    return std::count_if(
+        table.rows.begin(), table.rows.end(),
+        [](const UnwindRow& row) { return GetCfaKind(row) == CfaKind::kEnd; });
+  };
+  const auto self = TableOfFile("/proc/self/exe");
+  ASSERT_TRUE(self) << self.error().message();
+  const uint64_t start = ::getauxval(AT_ENTRY) - LoadBias();
+  EXPECT_EQ(DescribeRow(FindUnwindRow(*self, start - self->base.value)), "end");
+  const Fixture libc({"/lib/x86_64-linux-gnu/libc.so.6"});
+  if (!libc.table()) GTEST_SKIP() << "the C library is elsewhere";
+  // clone and clone3, and the start of a context.
+  EXPECT_GE(ends(*libc.table()), 2);
+}
+
+// Linkage stubs without call-frame information are known by their code.
+TEST(UnwindTableStubsTest, KnowsStubsByTheirCode) {
+  const Fixture fixture({KSYM_CFI_STUBS});
+  EXPECT_EQ(fixture.RowAt("first_stub", 0), "rsp+16");
+  EXPECT_EQ(fixture.RowAt("first_stub", 5), "rsp+16");
+  EXPECT_EQ(fixture.RowAt("first_stub", 6), "rsp+24");
+  EXPECT_EQ(fixture.RowAt("first_stub", 15), "rsp+24");
+  EXPECT_EQ(fixture.RowAt("lazy_stub", 0), "plt 11");
+  EXPECT_EQ(fixture.RowAt("lazy_stub", 15), "plt 11");
+  EXPECT_EQ(fixture.RowAt("plain_stub", 0), "rsp+8");
+  EXPECT_EQ(fixture.RowAt("plain_stub", 7), "rsp+8");
 }
 
 // Go programs are left to their frame pointers.

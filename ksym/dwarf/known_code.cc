@@ -1,0 +1,222 @@
+#include "ksym/dwarf/known_code.h"
+
+#include <elf.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace ksym {
+namespace {
+
+using std::string_view_literals::operator""sv;
+
+// "mov $15, %rax; syscall": rt_sigreturn(2).
+constexpr std::string_view kSignalReturn =
+    "\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05"sv;
+// A file has one; more are data that looks like it.
+constexpr size_t kMaxSignalReturns = 16;
+constexpr size_t kBlockBytes = size_t{64} << 10;
+constexpr uint64_t kStubBytes = 16;
+
+// Code that gets a row, counted from the table's base; [start, end).
+struct Patch {
+  uint64_t start = 0;
+  uint64_t end = 0;
+  UnwindRow row;
+};
+
+// A part of the code, from the table's base on.
+struct CodeRange {
+  uint64_t start = 0;
+  uint64_t end = 0;
+};
+
+// The part of an executable section that the table covers.
+std::optional<CodeRange> RangeOf(const ElfSection* section,
+                                 const UnwindTable& table) {
+  if (section == nullptr || (section->flags & SHF_EXECINSTR) == 0 ||
+      section->type == SHT_NOBITS || section->address < table.base) {
+    return std::nullopt;
+  }
+  const uint64_t start = section->address - table.base;
+  if (start >= table.size || section->size > table.size - start) {
+    return std::nullopt;
+  }
+  return CodeRange{start, start + section->size};
+}
+
+// Calls `visit` with each part of `range` that has no rows, in order.
+template <typename Visit>
+void ForEachGap(const UnwindTable& table, CodeRange range, const Visit& visit) {
+  auto row = std::upper_bound(
+      table.rows.begin(), table.rows.end(), range.start,
+      [](uint64_t pc, const UnwindRow& r) { return pc < r.pc; });
+  --row;  // the first is at 0
+  for (; row != table.rows.end() && row->pc < range.end; ++row) {
+    if (GetCfaKind(*row) != CfaKind::kNoInfo) continue;
+    const auto next = row + 1;
+    const uint64_t end = next == table.rows.end() ? table.size : next->pc;
+    const CodeRange gap = {std::max<uint64_t>(row->pc, range.start),
+                           std::min(end, range.end)};
+    if (gap.start < gap.end) visit(gap);
+  }
+}
+
+bool IsGap(const UnwindTable& table, CodeRange range) {
+  bool is_gap = false;
+  ForEachGap(table, range, [&](CodeRange gap) {
+    is_gap = gap.start == range.start && gap.end == range.end;
+  });
+  return is_gap;
+}
+
+// Where the push of a stub ends: "jmp *slot; push index; jmp first", or
+// "endbr64; push index; jmp first".
+std::optional<int16_t> PushEnd(std::string_view stub) {
+  if (stub.starts_with("\xff\x25"sv) && stub.substr(6, 1) == "\x68"sv) {
+    return int16_t{11};
+  }
+  if (stub.starts_with("\xf3\x0f\x1e\xfa\x68"sv)) return int16_t{9};
+  return std::nullopt;
+}
+
+void AddLazyStubs(const ByteSource& source, const ElfImage& image,
+                  const UnwindTable& table, std::vector<Patch>& patches) {
+  const ElfSection* section = image.FindSection(".plt");
+  const auto range = RangeOf(section, table);
+  std::array<char, 2 * kStubBytes> bytes = {};
+  if (!range || range->end - range->start < bytes.size() ||
+      !IsGap(table, *range) ||
+      !source.ReadAt(section->file_offset,
+                     std::as_writable_bytes(std::span(bytes)))) {
+    return;
+  }
+  const std::string_view code(bytes.data(), bytes.size());
+  const auto push_end = PushEnd(code.substr(kStubBytes));
+  // The first stub, "push word; jmp *resolver", is where the others jump to.
+  constexpr uint64_t kFirstPushBytes = 6;
+  if (!push_end || !code.starts_with("\xff\x35"sv)) return;
+  const uint64_t start = range->start;
+  patches.push_back(
+      {start, start + kFirstPushBytes, {0, 2, 0, MakeRule(CfaKind::kRsp)}});
+  patches.push_back({start + kFirstPushBytes,
+                     start + kStubBytes,
+                     {0, 3, 0, MakeRule(CfaKind::kRsp)}});
+  patches.push_back({start + kStubBytes,
+                     range->end,
+                     {0, *push_end, 0, MakeRule(CfaKind::kPlt)}});
+}
+
+// Stubs that only jump.
+void AddPlainStubs(const ElfImage& image, const UnwindTable& table,
+                   std::vector<Patch>& patches) {
+  for (const std::string_view name : {".plt.sec"sv, ".plt.got"sv}) {
+    const auto range = RangeOf(image.FindSection(name), table);
+    if (range && range->start < range->end && IsGap(table, *range)) {
+      patches.push_back(
+          {range->start, range->end, {0, 1, 0, MakeRule(CfaKind::kRsp)}});
+    }
+  }
+}
+
+// Looks for the return from signal handlers in one gap.
+class SignalReturnFinder {
+ public:
+  SignalReturnFinder(const ByteSource& source, FileOffset base,
+                     std::vector<Patch>& patches)
+      : source_(source), base_(base), patches_(patches) {}
+
+  void Scan(CodeRange gap) {
+    // Blocks overlap, so that what lies across two is found.
+    constexpr uint64_t kStep = kBlockBytes - kSignalReturn.size() + 1;
+    for (uint64_t at = gap.start; at < gap.end; at += kStep) {
+      if (scanned_ >= kMaxScannedBytes || found_ >= kMaxSignalReturns) return;
+      const size_t size = std::min<uint64_t>(kBlockBytes, gap.end - at);
+      const auto bytes = std::as_writable_bytes(std::span(block_)).first(size);
+      if (!source_.ReadAt(base_.value + at, bytes)) return;
+      scanned_ += size;
+      ScanBlock(gap, at, std::string_view(block_.data(), size));
+    }
+  }
+
+ private:
+  void ScanBlock(CodeRange gap, uint64_t start, std::string_view bytes) {
+    for (size_t at = bytes.find(kSignalReturn); at != std::string_view::npos;
+         at = bytes.find(kSignalReturn, at + 1)) {
+      if (++found_ > kMaxSignalReturns) return;
+      // Handlers return to the first byte, and are looked up one before it.
+      const uint64_t first = std::max(gap.start, start + at - 1);
+      patches_.push_back({first,
+                          start + at + kSignalReturn.size(),
+                          {0, 0, 0, MakeRule(CfaKind::kSignal)}});
+    }
+  }
+
+  const ByteSource& source_;
+  FileOffset base_;  // of the table's base
+  std::vector<Patch>& patches_;
+  std::vector<char> block_ = std::vector<char>(kBlockBytes);
+  uint64_t scanned_ = 0;
+  size_t found_ = 0;
+};
+
+void AddSignalReturns(const ByteSource& source, const ElfImage& image,
+                      const UnwindTable& table, std::vector<Patch>& patches) {
+  const ElfSection* section = image.FindSection(".text");
+  const auto range = RangeOf(section, table);
+  if (!range || section->file_offset < range->start) return;
+  SignalReturnFinder finder(source, {section->file_offset - range->start},
+                            patches);
+  ForEachGap(table, *range, [&](CodeRange gap) { finder.Scan(gap); });
+}
+
+// Appends a row unless it says what the last one does.
+void Append(UnwindRow row, uint64_t pc, std::vector<UnwindRow>& rows) {
+  row.pc = static_cast<uint32_t>(pc);
+  if (!rows.empty()) {
+    UnwindRow last = rows.back();
+    last.pc = row.pc;
+    if (last == row) return;
+  }
+  rows.push_back(row);
+}
+
+// Patches lie within rows without information.
+void Apply(std::vector<Patch> patches, UnwindTable& table) {
+  std::sort(patches.begin(), patches.end(),
+            [](const Patch& a, const Patch& b) { return a.start < b.start; });
+  std::vector<UnwindRow> rows;
+  rows.reserve(table.rows.size() + 2 * patches.size());
+  auto patch = patches.begin();
+  for (size_t i = 0; i < table.rows.size(); ++i) {
+    const uint64_t end =
+        i + 1 < table.rows.size() ? table.rows[i + 1].pc : table.size;
+    uint64_t at = table.rows[i].pc;
+    for (; patch != patches.end() && patch->start < end; ++patch) {
+      if (patch->start < at) continue;  // overlaps the one before
+      if (patch->start > at) Append(table.rows[i], at, rows);
+      Append(patch->row, patch->start, rows);
+      at = patch->end;
+    }
+    if (at < end) Append(table.rows[i], at, rows);
+  }
+  table.rows = std::move(rows);
+}
+
+}  // namespace
+
+void AddKnownCode(const ByteSource& source, const ElfImage& image,
+                  UnwindTable& table) {
+  std::vector<Patch> patches;
+  AddLazyStubs(source, image, table, patches);
+  AddPlainStubs(image, table, patches);
+  AddSignalReturns(source, image, table, patches);
+  if (!patches.empty()) Apply(std::move(patches), table);
+}
+
+}  // namespace ksym

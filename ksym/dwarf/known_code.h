@@ -1,0 +1,21 @@
+#pragma once
+
+#include "ksym/dwarf/unwind_table.h"
+#include "ksym/elf/byte_source.h"
+#include "ksym/elf/elf_image.h"
+
+namespace ksym {
+
+// Adds rows for code that linkers and C libraries leave without call-frame
+// information, and that is known by its bytes, where the table has none:
+//
+//   linkage stubs in .plt (those of lld), .plt.sec and .plt.got
+//   the return from a signal handler (those of musl and Go)
+//
+// What cannot be read is left as it is. Cost: reads the code of .text that has
+// no rows, at most kMaxScannedBytes.
+inline constexpr uint64_t kMaxScannedBytes = uint64_t{64} << 20;
+void AddKnownCode(const ByteSource& source, const ElfImage& image,
+                  UnwindTable& table);
+
+}  // namespace ksym
