@@ -23,6 +23,7 @@ constexpr size_t kMaxPerfMaps = 128;
 // Of all perf maps together. Beyond it the largest is given up for good, so
 // that who writes large ones loses names and nobody else does.
 constexpr size_t kMaxPerfMapBytes = size_t{64} << 20;
+constexpr uint64_t kMaxWarnings = 20;
 
 // Memory that no file stands behind: "", "[heap]", "[stack]", "[anon:...]",
 // "//anon"; and what the kernel shows as an unnamed file of its own.
@@ -31,6 +32,25 @@ bool IsAnonymous(const Mapping& mapping) {
   return path.empty() || path.starts_with('[') || path.starts_with("//") ||
          path.starts_with("/dev/zero") || path.starts_with("/anon_hugepage") ||
          path.starts_with("/SYSV");
+}
+
+// The one page that every process on x86-64 has beside its mappings; neither
+// reports nor PROCMAP_QUERY tell of it.
+bool IsVsyscall(Address address) {
+  constexpr Address kStart{0xffffffffff600000};
+  return address >= kStart && address < kStart + 0x1000;
+}
+
+// What a perf map that was not opened means for its process's frames.
+Unresolved ReasonOfRefusal(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kNotFound:
+      return Unresolved::kAnonymous;
+    case ErrorCode::kPermission:
+      return Unresolved::kNoPermission;
+    default:
+      return Unresolved::kMapRefused;
+  }
 }
 
 }  // namespace
@@ -61,6 +81,8 @@ std::string_view UnresolvedName(Unresolved reason) {
       return "too-large";
     case Unresolved::kAmbiguous:
       return "ambiguous";
+    case Unresolved::kMapRefused:
+      return "map-refused";
   }
   return "none";
 }
@@ -92,6 +114,11 @@ class Symbolizer::Impl {
   UserSymbol Resolve(const ProcessImage& image, Address address) {
     UserSymbol symbol;
     const Mapping* mapping = image.Find(address);
+    if (mapping == nullptr && IsVsyscall(address)) {
+      symbol.module = "[vsyscall]";
+      symbol.reason = Unresolved::kNoSymbols;
+      return symbol;
+    }
     if (mapping == nullptr) {
       symbol.reason = image.mappings.empty() ? Unresolved::kNoProcess
                                              : Unresolved::kUnmapped;
@@ -104,6 +131,9 @@ class Symbolizer::Impl {
       files_.Resolve(Vdso(), symbol.file_offset, symbol);
     } else if (mapping->path == "[vsyscall]") {
       symbol.reason = Unresolved::kNoSymbols;
+    } else if (mapping->path == kReplacedPath) {
+      symbol.file_offset = {};
+      symbol.reason = Unresolved::kAmbiguous;
     } else if (IsAnonymous(*mapping)) {
       symbol.file_offset = {};
       symbol.reason = Unresolved::kAnonymous;
@@ -122,12 +152,21 @@ class Symbolizer::Impl {
   Statistics statistics() const {
     Statistics statistics = files_.statistics();
     statistics.name_bytes = pool_.bytes();
+    statistics.perf_maps_refused = perf_maps_refused_;
     return statistics;
+  }
+
+  std::vector<std::string> TakeWarnings() {
+    return std::exchange(warnings_, {});
   }
 
  private:
   struct PerfMapState {
     std::optional<PerfMapFile> file;
+    // Why an address that is not in the file has no name.
+    Unresolved reason = Unresolved::kAnonymous;
+    std::string refusal;  // in words; empty: nothing to complain of
+    bool warned = false;
     bool too_large = false;  // then there is no file any more
     Clock::time_point due;   // when it is worth another look
     Clock::time_point used;
@@ -156,7 +195,29 @@ class Symbolizer::Impl {
   static void OpenIfMissing(const ProcessId& process, PerfMapState& state) {
     if (state.file || state.too_large) return;
     auto file = PerfMapFile::Open(process);
-    if (file) state.file = std::move(*file);
+    state.refusal.clear();
+    if (file) {
+      state.file = std::move(*file);
+      state.reason = Unresolved::kAnonymous;
+      return;
+    }
+    state.reason = ReasonOfRefusal(file.error().code());
+    if (state.reason == Unresolved::kMapRefused) {
+      state.refusal = file.error().message();
+    }
+  }
+
+  // Only once a name is wanted: who has no samples there needs no map.
+  void Warn(const ProcessId& process, PerfMapState& state) {
+    if (state.refusal.empty() || state.warned) return;
+    state.warned = true;
+    ++perf_maps_refused_;
+    if (perf_maps_refused_ > kMaxWarnings) return;
+    warnings_.push_back(perf_maps_refused_ == kMaxWarnings
+                            ? "more perf maps were not used, or not all of them"
+                            : "perf map of process " +
+                                  std::to_string(process.pid) +
+                                  " not used: " + state.refusal);
   }
 
   void Refresh(PerfMapState& state) {
@@ -164,11 +225,18 @@ class Symbolizer::Impl {
     // After any other failure what was read before stays usable.
     const auto refreshed = state.file->Refresh();
     if (!refreshed && refreshed.error().code() == ErrorCode::kLimit) {
-      GiveUp(state);
+      GiveUp(state, refreshed.error().message());
+    } else if (state.file->full()) {
+      state.reason = Unresolved::kTooLarge;
+      state.refusal = state.file->path() + ": the entries beyond " +
+                      std::to_string(PerfMap::kMaxEntries) + ", or " +
+                      std::to_string(PerfMap::kMaxNameBytes >> 20) +
+                      " MiB of names";
     }
     size_t bytes = 0;
     size_t most = 0;
     PerfMapState* largest = nullptr;
+    std::string path;
     for (auto& [process, other] : perf_maps_) {
       if (!other.file) continue;
       const size_t own = other.file->memory_bytes();
@@ -176,13 +244,21 @@ class Symbolizer::Impl {
       if (own <= most) continue;
       most = own;
       largest = &other;
+      path = other.file->path();
     }
-    if (bytes > kMaxPerfMapBytes && largest != nullptr) GiveUp(*largest);
+    if (bytes > kMaxPerfMapBytes && largest != nullptr) {
+      GiveUp(*largest, path +
+                           ": the largest of perf maps that take more than " +
+                           std::to_string(kMaxPerfMapBytes >> 20) +
+                           " MiB of memory together");
+    }
   }
 
-  static void GiveUp(PerfMapState& state) {
+  static void GiveUp(PerfMapState& state, std::string why) {
     state.file.reset();
     state.too_large = true;
+    state.reason = Unresolved::kTooLarge;
+    state.refusal = std::move(why);
   }
 
   void ResolveInPerfMap(const ProcessId& process, Address address,
@@ -196,10 +272,12 @@ class Symbolizer::Impl {
       state.due = state.used + kPerfMapPeriod;
       Refresh(state);
     }
-    if (state.too_large) symbol.reason = Unresolved::kTooLarge;
-    if (!state.file) return;
-    const auto match = state.file->Find(address);
-    if (!match) return;
+    const auto match = state.file ? state.file->Find(address) : std::nullopt;
+    if (!match) {
+      if (symbol.reason == Unresolved::kAnonymous) symbol.reason = state.reason;
+      Warn(process, state);
+      return;
+    }
     const auto name = pool_.Intern(match->name);
     symbol.reason = name ? Unresolved::kNone : Unresolved::kTooLarge;
     symbol.name = name.value_or("");
@@ -211,6 +289,8 @@ class Symbolizer::Impl {
   SymbolFiles files_;
   std::optional<SymbolFile> vdso_;
   std::map<ProcessId, PerfMapState> perf_maps_;
+  uint64_t perf_maps_refused_ = 0;
+  std::vector<std::string> warnings_;
 };
 
 Symbolizer::Symbolizer(SymbolizerOptions options)
@@ -226,6 +306,10 @@ UserSymbol Symbolizer::Resolve(const ProcessImage& image, Address address) {
 
 Symbolizer::Statistics Symbolizer::statistics() const {
   return impl_->statistics();
+}
+
+std::vector<std::string> Symbolizer::TakeWarnings() {
+  return impl_->TakeWarnings();
 }
 
 }  // namespace ksym

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ksym/base/address.h"
 #include "ksym/base/result.h"
@@ -25,6 +26,7 @@ enum class Unresolved : uint8_t {
   kMalformed,     // the file is not valid ELF
   kTooLarge,      // a size limit of ours was reached
   kAmbiguous,     // several symbols were there while the samples were taken
+  kMapRefused,    // there is a perf map that must not be trusted
 };
 // The name used in JSON and in docs/formats.md, e.g. "no-symbol".
 std::string_view UnresolvedName(Unresolved reason);
@@ -86,10 +88,17 @@ class Symbolizer {
     uint64_t files_failed = 0;
     uint64_t symbols = 0;
     uint64_t cache_bytes = 0;
-    uint64_t files_evicted = 0;
+    uint64_t files_evicted = 0;  // tables dropped for want of cache_bytes
+    uint64_t files_closed = 0;   // for want of max_open_files
+    uint64_t perf_maps_refused = 0;
     uint64_t name_bytes = 0;  // of max_name_bytes
   };
   Statistics statistics() const;
+
+  // One sentence for each perf map that a name was wanted from and that could
+  // not be used, or not all of it, since the last call: which and why. 20 at
+  // the most in all; the last one says that there are more.
+  std::vector<std::string> TakeWarnings();
 
  private:
   class Impl;

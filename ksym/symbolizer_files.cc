@@ -81,7 +81,7 @@ size_t FileKeyHash::operator()(const FileKey& key) const {
 
 SymbolFile& SymbolFiles::Touch(const Mapping& mapping) {
   FileKey key{mapping.device_major, mapping.device_minor, mapping.inode, {}};
-  if (mapping.inode == 0) key.path = mapping.path;
+  if (mapping.inode == 0 || mapping.device_major == 0) key.path = mapping.path;
   const auto found = index_.find(key);
   if (found != index_.end()) {
     files_.splice(files_.begin(), files_, found->second);
@@ -125,9 +125,13 @@ void SymbolFiles::Read(const ProcessId& process, const Mapping& mapping,
   auto symbols = ElfSymbols::Load(
       ByteSource::OfFile(std::move(file.opened.fd), file.opened.size),
       FinderOf(options_.files, process, mapping));
-  if (!symbols) {
+  const std::string& mapped = file.opened.mapped_build_id;
+  const bool is_other =
+      symbols && !mapped.empty() && symbols->build_id() != ToHex(mapped);
+  if (!symbols || is_other) {
     file.state = SymbolFile::State::kFailed;
-    file.reason = ReasonOfLoading(symbols.error());
+    file.reason =
+        is_other ? Unresolved::kFileChanged : ReasonOfLoading(symbols.error());
     file.failures = kMaxFailures;  // another process has the same file
     --open_files_;
     ++statistics_.files_failed;
@@ -254,7 +258,7 @@ void SymbolFiles::EnforceDescriptors() {
     file.opened.fd.Reset();
     file.state = SymbolFile::State::kClosed;
     --open_files_;
-    ++statistics_.files_evicted;
+    ++statistics_.files_closed;
   }
 }
 

@@ -20,7 +20,9 @@ struct FileKey {
   uint32_t device_major = 0;
   uint32_t device_minor = 0;
   uint64_t inode = 0;
-  std::string_view path;  // only where the inode is not known
+  // Where the inode is not known; and on devices that are none (major 0): an
+  // overlay numbers the files of each of its layers.
+  std::string_view path;
 
   friend bool operator==(const FileKey&, const FileKey&) = default;
 };

@@ -154,20 +154,21 @@ class Capture::Impl {
       if (followed) followed = side_band_.Follow(*online);
       if (!followed) return Fail(std::move(followed.error()));
     }
+    const uint64_t flip_ns = NowNs(CLOCK_MONOTONIC);
     const uint32_t set = sampler_.Flip();
     const uint64_t end_ns = NowNs(CLOCK_MONOTONIC);
     auto waited = WaitForRunningPrograms();
     if (!waited) return Fail(std::move(waited.error()));
     if (tables_) tables_->Recycle();
     TakeReports();
-    return TakeSet(set, end_ns);
+    return TakeSet({set, flip_ns, end_ns});
   }
 
   ksym::Result<RawProfile> Stop() {
     events_.Disable();
     const uint64_t end_ns = NowNs(CLOCK_MONOTONIC);
     TakeReports();
-    return TakeSet(sampler_.Flip(), end_ns);
+    return TakeSet({sampler_.Flip(), end_ns, end_ns});
   }
 
  private:
@@ -191,8 +192,8 @@ class Capture::Impl {
     }
   }
 
-  ksym::Result<RawProfile> TakeSet(uint32_t set, uint64_t end_ns) {
-    const TakenSet taken = {set, end_ns};
+  ksym::Result<RawProfile> TakeSet(const TakenSet& taken) {
+    const uint32_t set = taken.set;
     auto counts = sampler_.TakeCounts(set);
     if (!counts) return Fail(std::move(counts.error()));
     RawProfile profile;
@@ -205,8 +206,8 @@ class Capture::Impl {
     watch_.EndInterval(taken);
     auto accounted = Account(set, profile);
     if (!accounted) return Fail(std::move(accounted.error()));
-    DescribeInterval(end_ns, profile);
-    kernel_watch_.EndInterval(end_ns, profile);
+    DescribeInterval(taken.end_ns, profile);
+    kernel_watch_.EndInterval(taken.end_ns, profile);
     return profile;
   }
 
@@ -245,7 +246,7 @@ class Capture::Impl {
     const auto stats = sampler_.ReadStats(set);
     if (!stats) return Fail(stats.error());
     const profile_stats before = std::exchange(stats_[set], *stats);
-    WarnOfLostReports();
+    AccountProcesses(*stats, before, profile.accounting.processes);
     if (stats->follow_full != before.follow_full) {
       metadata_.warnings.emplace_back(
           "too many child processes: some are not in the profile");
@@ -262,12 +263,24 @@ class Capture::Impl {
     return {};
   }
 
-  void WarnOfLostReports() {
-    if (side_band_lost_ == 0 || warned_of_lost_reports_) return;
-    warned_of_lost_reports_ = true;
-    metadata_.warnings.emplace_back(
-        "reports of mapped files were lost: processes that ended at once may "
-        "lack names");
+  void AccountProcesses(const profile_stats& now, const profile_stats& before,
+                        ProcessLoss& loss) {
+    loss.hints_dropped = now.hints_dropped - before.hints_dropped;
+    loss.reports_lost = std::exchange(side_band_lost_, 0);
+    const uint64_t dropped = watch_.statistics().generations_dropped +
+                             watch_.statistics().mappings_dropped;
+    loss.histories_dropped =
+        dropped - std::exchange(histories_dropped_, dropped);
+    if (loss.reports_lost != 0) {
+      metadata_.warnings.emplace_back(
+          "reports of mapped files were lost: processes that ended at once may "
+          "lack names");
+    }
+    if (loss.histories_dropped != 0) {
+      metadata_.warnings.emplace_back(
+          "too many processes, or mappings of one, to remember: some may lack "
+          "names");
+    }
   }
 
   void DescribeInterval(uint64_t end_ns, RawProfile& profile) {
@@ -291,8 +304,8 @@ class Capture::Impl {
   std::function<void(const ksym::ProcessImage&)> on_process_;
   ProcessWatch watch_;
   std::vector<SampleHint> hints_;
-  uint64_t side_band_lost_ = 0;
-  bool warned_of_lost_reports_ = false;
+  uint64_t side_band_lost_ = 0;  // in this interval
+  uint64_t histories_dropped_ = 0;
   StackRecords stacks_;
   std::optional<UnwindTables> tables_;  // empty: stacks are not walked by them
   std::array<profile_stats, PROFILE_SETS> stats_ = {};

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -45,22 +46,36 @@ const ksym::Mapping* FindMapping(const std::vector<ksym::Mapping>& mappings,
   return &*std::prev(next);
 }
 
-// A field of /proc/PID/stat (proc_pid_stat(5) numbers them from 1). The
-// command in field 2 may contain anything, so fields are counted from its
+// Fields of /proc/PID/stat as proc_pid_stat(5) numbers them, from 1.
+constexpr size_t kStateField = 3;
+constexpr size_t kThreadsField = 20;
+using StatFields = std::array<std::string, kThreadsField + 1>;
+
+// The command in field 2 may contain anything, so fields are counted from its
 // closing parenthesis.
-std::optional<uint64_t> StatField(uint32_t pid, int wanted) {
+std::optional<StatFields> ReadStat(uint32_t pid) {
   const auto stat = ksym::ReadFile(fmt::format("/proc/{}/stat", pid), 1 << 16);
   if (!stat) return std::nullopt;
   const size_t close = stat->rfind(')');
   if (close == std::string::npos) return std::nullopt;
   std::string_view rest = std::string_view(*stat).substr(close + 1);
-  for (int field = 2; field < wanted; ++field) ksym::TakeField(rest, ' ');
-  return ksym::ParseUnsigned(ksym::TakeField(rest, ' '), 10);
+  ksym::TakeField(rest, ' ');
+  StatFields fields;
+  for (size_t i = kStateField; i < fields.size(); ++i) {
+    fields[i] = ksym::TakeField(rest, ' ');
+  }
+  return fields;
 }
 
+// Of those that have not ended: the kernel counts a first thread that ended
+// before others among them.
 uint32_t CountThreads(uint32_t pid) {
-  constexpr int kThreadsField = 20;
-  return static_cast<uint32_t>(StatField(pid, kThreadsField).value_or(1));
+  const auto stat = ReadStat(pid);
+  if (!stat) return 1;
+  const auto threads =
+      ksym::ParseUnsigned<uint32_t>((*stat)[kThreadsField], 10);
+  const bool leader_ended = (*stat)[kStateField] == "Z";
+  return std::max(threads.value_or(1) - (leader_ended ? 1 : 0), 1U);
 }
 
 }  // namespace
@@ -202,18 +217,32 @@ ProcessWatch::Answer ProcessWatch::Find(const ksym::ProcessId& id,
       --answer.id.exec_count;
     }
   }
-  const auto* mappings = history_.Mappings(generation);
-  if (mappings == nullptr || mappings->empty()) return answer;
-  answer.image = {.id = answer.id, .mappings = *mappings};
-  answer.known = true;
+  answer.image = {.id = answer.id, .mappings = MappingsInInterval(generation)};
+  answer.known = !answer.image.mappings.empty();
   return answer;
+}
+
+std::vector<ksym::Mapping> ProcessWatch::MappingsInInterval(
+    ksym::ProcessHistory::GenerationId generation) const {
+  const auto* known = history_.Mappings(generation);
+  if (known == nullptr) return {};
+  std::vector<ksym::Mapping> mappings = *known;
+  for (const auto& change : history_.Changes(generation)) {
+    if (change.time_ns < interval_begin_ns_) continue;
+    ksym::Mapping replaced;
+    replaced.start = change.start;
+    replaced.end = change.end;
+    replaced.path = ksym::kReplacedPath;
+    ksym::InsertMapping(mappings, std::move(replaced));
+  }
+  return mappings;
 }
 
 void ProcessWatch::EndInterval(const TakenSet& taken) {
   bound_[taken.set].clear();
   history_.Forget(interval_begin_ns_);
   TellOfGone();
-  interval_begin_ns_ = taken.end_ns;
+  interval_begin_ns_ = taken.flip_ns;
 }
 
 void ProcessWatch::TellOfGone() {

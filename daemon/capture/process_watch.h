@@ -21,9 +21,11 @@ struct SampleHint {
   uint64_t time_ns = 0;  // CLOCK_MONOTONIC
 };
 
-// The set that is drained, and when it was last written to.
+// The set that is drained, and when it was last written to. The next one was
+// not written to before `flip_ns`.
 struct TakenSet {
   uint32_t set = 0;
+  uint64_t flip_ns = 0;
   uint64_t end_ns = 0;
 };
 
@@ -59,7 +61,9 @@ class ProcessWatch {
     bool known = false;
   };
   // The process's address space as of its first sample in the set, and with
-  // what it mapped since. `frames`: of one sample, leaf first. A sample taken
+  // what it mapped since. Where something was mapped in the place of something
+  // else meanwhile, samples of both have the same addresses: that has the path
+  // ksym::kReplacedPath. `frames`: of one sample, leaf first. A sample taken
   // while its process is in execve may still have the old program's addresses:
   // then the answer is the address space before, with an id of its own.
   Answer Find(const ksym::ProcessId& id, std::span<const uint64_t> frames,
@@ -68,6 +72,11 @@ class ProcessWatch {
   // Forgets the set's hints, and processes that ended before the interval that
   // ends now did begin.
   void EndInterval(const TakenSet& taken);
+
+  // What did not fit into the history, since the start.
+  const ksym::ProcessHistory::Statistics& statistics() const {
+    return history_.statistics();
+  }
 
  private:
   struct Reading {
@@ -78,6 +87,8 @@ class ProcessWatch {
   void DropReadingsAcross(const std::vector<SideBandEvent>& events);
   void ApplyOne(SideBandEvent event);
   void TellOfGone();
+  std::vector<ksym::Mapping> MappingsInInterval(
+      ksym::ProcessHistory::GenerationId generation) const;
 
   Observer observer_;
   Mourner mourner_;
@@ -94,7 +105,7 @@ class ProcessWatch {
   std::map<ksym::ProcessHistory::GenerationId, Told> told_;
   bool read_before_ = false;
   uint64_t applied_ns_ = 0;
-  uint64_t interval_begin_ns_ = 0;
+  uint64_t interval_begin_ns_ = 0;  // nothing in the set is older
 };
 
 }  // namespace profd

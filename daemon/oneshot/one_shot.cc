@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -50,6 +51,18 @@ constexpr milliseconds kLastDrain(100);
 // A raw capture larger than this is refused by --replay.
 constexpr size_t kMaxRawBytes = size_t{1} << 31;
 
+// Half of what this process may open: the events take some per CPU, perf maps
+// 128, the rest is for what is open for a moment only. A capture raises the
+// limit to what is allowed.
+size_t MaxOpenFiles(ksym::SymbolizerOptions::Files files) {
+  constexpr rlim_t kMost = 8192;  // about 2 MB of the kernel's memory
+  rlimit limit = {};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 256;
+  const bool is_capture = files == ksym::SymbolizerOptions::Files::kOfProcess;
+  const rlim_t allowed = is_capture ? limit.rlim_max : limit.rlim_cur;
+  return static_cast<size_t>(std::min(allowed / 2, kMost));
+}
+
 ksym::SymbolizerOptions MakeSymbolizerOptions(
     const ProfileOptions& options, ksym::SymbolizerOptions::Files files,
     std::string vdso_image) {
@@ -57,6 +70,7 @@ ksym::SymbolizerOptions MakeSymbolizerOptions(
   made.demangle = options.demangle ? ksym::SymbolizerOptions::Demangle::kOn
                                    : ksym::SymbolizerOptions::Demangle::kOff;
   made.files = files;
+  made.max_open_files = MaxOpenFiles(files);
   made.vdso_image = std::move(vdso_image);
   return made;
 }
@@ -338,11 +352,7 @@ class CaptureRun {
     auto raw = capture_->Stop();
     if (!raw) return Fail(std::move(raw.error()));
     Take(std::move(*raw));
-    if (builder_.HasFrame(ksym::Unresolved::kNoPermission, FrameKind::kUser)) {
-      Warn(
-          "files of other users' processes could not be read: needs "
-          "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH");
-    }
+    WarnOfNames();
     const Profile profile = std::move(builder_).Finish(metadata_);
     auto written = WriteReport(profile, options_, *report_file_);
     if (written && raw_file_) written = WriteRawFile();
@@ -351,6 +361,25 @@ class CaptureRun {
     progress_.Say(SummaryLine(profile));
     if (options_.verbose) SayStatistics();
     return StatusOf(profile, options_);
+  }
+
+  // What the symbolizer could not do, and the cure.
+  void WarnOfNames() {
+    if (builder_.HasFrame(ksym::Unresolved::kNoPermission, FrameKind::kUser)) {
+      Warn(
+          "files of other users' processes could not be read: needs "
+          "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH");
+    }
+    const uint64_t closed = symbolizer_.statistics().files_closed;
+    if (closed != 0) {
+      Warn(fmt::format(
+          "{} mapped files were closed to open others; processes that had "
+          "ended by then may lack names (raise ulimit -Hn)",
+          closed));
+    }
+    for (std::string& warning : symbolizer_.TakeWarnings()) {
+      Warn(std::move(warning));
+    }
   }
 
   void SayStatistics() {
@@ -363,9 +392,9 @@ class CaptureRun {
     const auto user = symbolizer_.statistics();
     progress_.Say(fmt::format(
         "user symbols: {} files, {} symbols, {} bytes, {} files failed, {} "
-        "evicted",
+        "evicted, {} closed early, {} perf maps refused",
         user.files_loaded, user.symbols, user.cache_bytes, user.files_failed,
-        user.files_evicted));
+        user.files_evicted, user.files_closed, user.perf_maps_refused));
     const UnwindStatistics tables = capture_->unwind_statistics();
     progress_.Say(fmt::format(
         "unwind tables: {} processes, {} files, {} bytes, {:.1f} ms, {} files "
@@ -373,6 +402,11 @@ class CaptureRun {
         tables.processes, tables.files, tables.rows_bytes, tables.milliseconds,
         tables.files_failed, tables.files_refused, tables.files_evicted,
         tables.processes_refused, tables.processes_evicted));
+    const ProcessLoss& processes = taken_.processes;
+    progress_.Say(fmt::format(
+        "processes: {} hints dropped, {} reports lost, {} histories dropped",
+        processes.hints_dropped, processes.reports_lost,
+        processes.histories_dropped));
   }
 
   Status WriteRawFile() {

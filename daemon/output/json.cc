@@ -98,6 +98,12 @@ void AppendMetadata(const Profile& profile, std::string& out) {
                out);
   AppendNumber("time_enabled_ns", accounting.time_enabled_ns, out);
   AppendNumber("time_running_ns", accounting.time_running_ns, out);
+  const ProcessLoss& processes = accounting.processes;
+  fmt::format_to(std::back_inserter(out),
+                 "}},\"processes\":{{\"hints-dropped\":{}",
+                 processes.hints_dropped);
+  AppendNumber("reports-lost", processes.reports_lost, out);
+  AppendNumber("histories-dropped", processes.histories_dropped, out);
   out += "}}";
 }
 

@@ -56,6 +56,13 @@ std::string_view Name(StackEnd end) {
   return "unknown";
 }
 
+ProcessLoss& ProcessLoss::operator+=(const ProcessLoss& other) {
+  hints_dropped += other.hints_dropped;
+  reports_lost += other.reports_lost;
+  histories_dropped += other.histories_dropped;
+  return *this;
+}
+
 Accounting& Accounting::operator+=(const Accounting& other) {
   taken += other.taken;
   emitted += other.emitted;
@@ -69,6 +76,7 @@ Accounting& Accounting::operator+=(const Accounting& other) {
     user_stack_ends[i] += other.user_stack_ends[i];
   }
   helped_by_frame_pointers += other.helped_by_frame_pointers;
+  processes += other.processes;
   time_enabled_ns += other.time_enabled_ns;
   time_running_ns += other.time_running_ns;
   return *this;

@@ -27,6 +27,17 @@ enum class DamageCause : uint8_t {
 };
 inline constexpr size_t kDamageCauses = 4;
 
+// What can cost names, but no sample.
+struct ProcessLoss {
+  uint64_t hints_dropped = 0;  // hints that a process was sampled
+  uint64_t reports_lost = 0;   // of forks, execs, mappings and exits
+  // Times that the history of a process had no room.
+  uint64_t histories_dropped = 0;
+
+  ProcessLoss& operator+=(const ProcessLoss& other);
+  friend bool operator==(const ProcessLoss&, const ProcessLoss&) = default;
+};
+
 // Names used in the summary, in JSON and in docs/formats.md.
 std::string_view Name(LossCause cause);    // e.g. "counts-full"
 std::string_view Name(DamageCause cause);  // e.g. "stack-fault"
@@ -41,6 +52,7 @@ struct Accounting {
   // many were in part walked along frame pointers for want of a table.
   std::array<uint64_t, kStackEnds> user_stack_ends = {};
   uint64_t helped_by_frame_pointers = 0;
+  ProcessLoss processes = {};
   // Summed over the events. running < enabled: the kernel multiplexed or
   // throttled the counter, and samples were never taken.
   uint64_t time_enabled_ns = 0;

@@ -65,6 +65,9 @@ enum class AccountingField : uint32_t {
   kTimeRunningNs = 6,
   kUserStackEnds = 7,
   kHelpedByFramePointers = 8,
+  kHintsDropped = 9,
+  kReportsLost = 10,
+  kHistoriesDropped = 11,
 };
 enum class StackField : uint32_t {
   kId = 1,

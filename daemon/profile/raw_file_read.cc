@@ -225,6 +225,15 @@ class Reader {
         case VarintField(AccountingField::kTimeRunningNs):
           accounting.time_running_ns = message.get_uint64();
           break;
+        case VarintField(AccountingField::kHintsDropped):
+          accounting.processes.hints_dropped = message.get_uint64();
+          break;
+        case VarintField(AccountingField::kReportsLost):
+          accounting.processes.reports_lost = message.get_uint64();
+          break;
+        case VarintField(AccountingField::kHistoriesDropped):
+          accounting.processes.histories_dropped = message.get_uint64();
+          break;
         default:
           message.skip();
       }

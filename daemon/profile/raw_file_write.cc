@@ -125,6 +125,11 @@ class Writer {
                        accounting.time_enabled_ns);
     message.add_uint64(AccountingField::kTimeRunningNs,
                        accounting.time_running_ns);
+    const ProcessLoss& processes = accounting.processes;
+    message.add_uint64(AccountingField::kHintsDropped, processes.hints_dropped);
+    message.add_uint64(AccountingField::kReportsLost, processes.reports_lost);
+    message.add_uint64(AccountingField::kHistoriesDropped,
+                       processes.histories_dropped);
     Add(CaptureField::kAccounting, buffer);
   }
 

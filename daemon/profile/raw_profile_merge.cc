@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <map>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -106,6 +107,48 @@ void MergeMappings(std::vector<Mapping>& into, std::vector<Mapping>&& later) {
       [](const Mapping& a, const Mapping& b) { return a.start < b.start; });
 }
 
+// Whether some address means one thing in one list and another in the other.
+bool Contradict(const std::vector<Mapping>& a, const std::vector<Mapping>& b) {
+  auto next = b.begin();
+  for (const Mapping& mapping : a) {
+    while (next != b.end() && next->end <= mapping.start) ++next;
+    for (auto at = next; at != b.end() && at->start < mapping.end; ++at) {
+      if (!ksym::HaveSameBytes(mapping, *at)) return true;
+    }
+  }
+  return false;
+}
+
+using Images = std::map<ksym::ProcessId, ksym::ProcessImage>;
+
+// An id whose address space agrees with `mappings`: the own one, or one that
+// no process has, because none calls exec so often.
+ksym::ProcessId AgreeingId(const Images& images, ksym::ProcessId id,
+                           const std::vector<Mapping>& mappings) {
+  constexpr uint32_t kMoreThanAnyExecs = 0x80000000;
+  const uint32_t first = id.exec_count + kMoreThanAnyExecs;
+  for (uint32_t other = first;; ++other) {
+    const auto at = images.find(id);
+    if (at == images.end() || !Contradict(at->second.mappings, mappings)) {
+      return id;
+    }
+    id.exec_count = other;
+  }
+}
+
+// Returns the ids that changed.
+std::map<ksym::ProcessId, ksym::ProcessId> MergeImages(Images& into,
+                                                       Images&& interval) {
+  std::map<ksym::ProcessId, ksym::ProcessId> renamed;
+  for (auto& [own, image] : interval) {
+    const ksym::ProcessId id = AgreeingId(into, own, image.mappings);
+    if (id != own) renamed.emplace(own, id);
+    MergeMappings(into[id].mappings, std::move(image.mappings));
+    into[id].id = id;
+  }
+  return renamed;
+}
+
 void MergeMetadata(CaptureMetadata& into, CaptureMetadata&& interval) {
   const uint64_t end = interval.start_unix_ns + interval.duration_ns;
   if (end > into.start_unix_ns + into.duration_ns) {
@@ -136,14 +179,15 @@ void Merge(RawProfile& into, RawProfile&& interval) {
       }
     }
   }
+  const auto others = MergeImages(into.images, std::move(interval.images));
+  for (RawSample& sample : interval.samples) {
+    const auto it = others.find(sample.process);
+    if (it != others.end()) sample.process = it->second;
+  }
   MergeSamples(into.samples, std::move(interval.samples));
   std::ranges::move(interval.kernel_changes,
                     std::back_inserter(into.kernel_changes));
   into.kernel_table_stale |= interval.kernel_table_stale;
-  for (auto& [id, image] : interval.images) {
-    MergeMappings(into.images[id].mappings, std::move(image.mappings));
-    into.images[id].id = id;
-  }
 }
 
 }  // namespace profd

@@ -9,6 +9,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <string>
@@ -75,15 +76,18 @@ bool HasTwoDeviceNumbers(int fd) {
 
 enum class Check : uint8_t { kInode, kInodeAndDevice };
 
+bool HasDevice(const struct stat& status, const Mapping& mapping) {
+  return major(status.st_dev) == mapping.device_major &&
+         minor(status.st_dev) == mapping.device_minor;
+}
+
 Result<OpenedFile> Verify(Regular file, const Mapping& mapping,
                           const std::string& path, Check check) {
-  const dev_t device = file.status.st_dev;
-  const bool same_device = major(device) == mapping.device_major &&
-                           minor(device) == mapping.device_minor;
   const bool same_inode = file.status.st_ino == mapping.inode;
   if (mapping.inode != 0 &&
-      (!same_inode || (check == Check::kInodeAndDevice && !same_device &&
-                       !HasTwoDeviceNumbers(file.fd.get())))) {
+      (!same_inode ||
+       (check == Check::kInodeAndDevice && !HasDevice(file.status, mapping) &&
+        !HasTwoDeviceNumbers(file.fd.get())))) {
     return Fail(ErrorCode::kInvalid, path + ": not the file that was mapped");
   }
   return Describe(std::move(file));
@@ -100,33 +104,53 @@ Result<OpenedFile> OpenMapFile(uint32_t pid, const Mapping& mapping) {
   return Verify(std::move(*file), mapping, path, Check::kInode);
 }
 
-Result<OpenedFile> OpenPath(int root, const Mapping& mapping,
+// A file of a process, or of none (0).
+Result<OpenedFile> OpenPath(int root, uint32_t thread, const Mapping& mapping,
                             const std::string& path) {
   auto file = OpenRegular(root, path, RESOLVE_IN_ROOT);
   if (!file) return Fail(std::move(file.error()));
-  return Verify(std::move(*file), mapping, path, Check::kInodeAndDevice);
+  const bool same_device = HasDevice(file->status, mapping);
+  auto opened = Verify(std::move(*file), mapping, path, Check::kInodeAndDevice);
+  // Layers of an overlay number their files alike, and it shows one device.
+  const bool in_layers = mapping.device_major == 0 || !same_device;
+  if (opened && thread != 0 && in_layers) {
+    opened->mapped_build_id = ReadMappedBuildId(thread, mapping);
+  }
+  return opened;
 }
 
 // By the path as it is, then without " (deleted)".
-Result<OpenedFile> OpenBelow(int root, const Mapping& mapping) {
-  auto opened = OpenPath(root, mapping, mapping.path);
+Result<OpenedFile> OpenBelow(int root, uint32_t thread,
+                             const Mapping& mapping) {
+  auto opened = OpenPath(root, thread, mapping, mapping.path);
   if (opened || !mapping.path.ends_with(kDeleted)) return opened;
   auto bare =
-      OpenPath(root, mapping,
+      OpenPath(root, thread, mapping,
                mapping.path.substr(0, mapping.path.size() - kDeleted.size()));
   if (bare || opened.error().code() == ErrorCode::kNotFound) return bare;
   return opened;
 }
 
-Result<UniqueFd> OpenRoot(const std::string& path) {
-  UniqueFd fd(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.valid()) return FailErrno(errno, path);
-  return fd;
+std::string RootOf(uint32_t thread) {
+  return "/proc/" + std::to_string(thread) + "/root";
 }
 
-Result<OpenedFile> OpenFileIn(const std::string& root_path,
+bool HasRoot(uint32_t thread) {
+  return ::faccessat(AT_FDCWD, RootOf(thread).c_str(), F_OK, AT_EACCESS) == 0 ||
+         errno != ENOENT;
+}
+
+// A thread of the process that has memory and a root; the first one loses
+// both when it ends.
+uint32_t ThreadWithRoot(uint32_t pid) {
+  if (HasRoot(pid)) return pid;
+  const auto threads = OtherThreads(pid);
+  const auto found = std::ranges::find_if(threads, HasRoot);
+  return found == threads.end() ? pid : *found;
+}
+
+Result<OpenedFile> OpenFileIn(const Result<UniqueFd>& root,
                               const std::string& path) {
-  const auto root = OpenRoot(root_path);
   if (!root) return Fail(root.error());
   auto file = OpenRegular(root->get(), path, RESOLVE_IN_ROOT);
   if (!file) return Fail(std::move(file.error()));
@@ -141,25 +165,40 @@ int64_t MtimeNs(const struct stat& status) {
 }
 
 Result<OpenedFile> OpenFileOfProcess(uint32_t pid, const std::string& path) {
-  return OpenFileIn("/proc/" + std::to_string(pid) + "/root", path);
+  return OpenFileIn(OpenRootOf(pid), path);
 }
 
 Result<OpenedFile> OpenFileOfHost(const std::string& path) {
-  return OpenFileIn("/", path);
+  return OpenFileIn(OpenRoot("/"), path);
 }
 
 Result<OpenedFile> OpenMappedFile(uint32_t pid, const Mapping& mapping) {
   auto mapped = OpenMapFile(pid, mapping);
   if (mapped) return mapped;
-  const auto root = OpenRoot("/proc/" + std::to_string(pid) + "/root");
+  const uint32_t thread = ThreadWithRoot(pid);
+  if (thread != pid) {
+    mapped = OpenMapFile(thread, mapping);
+    if (mapped) return mapped;
+  }
+  const auto root = OpenRoot(RootOf(thread));
   if (!root) return Fail(root.error());
-  return OpenBelow(root->get(), mapping);
+  return OpenBelow(root->get(), thread, mapping);
 }
 
 Result<OpenedFile> OpenHostFile(const Mapping& mapping) {
   const auto root = OpenRoot("/");
   if (!root) return Fail(root.error());
-  return OpenBelow(root->get(), mapping);
+  return OpenBelow(root->get(), 0, mapping);
+}
+
+Result<UniqueFd> OpenRoot(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) return FailErrno(errno, path);
+  return fd;
+}
+
+Result<UniqueFd> OpenRootOf(uint32_t pid) {
+  return OpenRoot(RootOf(ThreadWithRoot(pid)));
 }
 
 Result<UniqueFd> OpenInRoot(int root, const std::string& path, Links links) {

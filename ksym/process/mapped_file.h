@@ -16,6 +16,9 @@ struct OpenedFile {
   UniqueFd fd;
   uint64_t size = 0;
   int64_t mtime_ns = 0;
+  // Not empty: only the inode was compared, and that of the overlay's layers
+  // may be equal; it is the mapped file if it has this build-id (bytes).
+  std::string mapped_build_id = {};
 };
 
 // A file's modification time in nanoseconds since the epoch.
@@ -30,9 +33,10 @@ int64_t MtimeNs(const struct stat& status);
 // 2. The path under /proc/PID/root, where no link or ".." leads out of that
 //    root (RESOLVE_IN_ROOT); then without a trailing " (deleted)", for a file
 //    whose name really ends so or that came back.
+// Of a process whose first thread has ended, through one of its others.
 // What was opened must be what is mapped: the inode must be equal, and the
 // device, except on overlayfs and btrfs, whose fstat(2) device never is the
-// one that /proc/PID/maps shows.
+// one that /proc/PID/maps shows; see OpenedFile::mapped_build_id.
 // kNotFound: gone; kPermission; kInvalid: another file is there now;
 // kUnsupported: not a regular file, or a kernel without openat2 (< 5.6).
 Result<OpenedFile> OpenMappedFile(uint32_t pid, const Mapping& mapping);
@@ -46,6 +50,10 @@ Result<OpenedFile> OpenHostFile(const Mapping& mapping);
 // does; no link leads out of that root.
 Result<OpenedFile> OpenFileOfProcess(uint32_t pid, const std::string& path);
 Result<OpenedFile> OpenFileOfHost(const std::string& path);
+
+// A directory, and a process's root, both O_PATH.
+Result<UniqueFd> OpenRoot(const std::string& path);
+Result<UniqueFd> OpenRootOf(uint32_t pid);
 
 // Opens `path` below `root` as openat2 with RESOLVE_IN_ROOT does it, and
 // RESOLVE_NO_SYMLINKS too if asked. Regular files only.

@@ -80,18 +80,25 @@ bool IsStale(const struct stat& file, const ProcessId& process) {
   return written + 2 * kNsPerSecond < started;
 }
 
-Result<UniqueFd> OpenMap(const std::string& root_path, uint32_t named_pid,
+std::string PathOf(uint32_t pid) {
+  return "/tmp/perf-" + std::to_string(pid) + ".map";
+}
+
+Result<UniqueFd> OpenMap(const Result<UniqueFd>& root, const std::string& path,
                          const TaskStatus& status, const ProcessId& process) {
-  const UniqueFd root(
-      ::open(root_path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!root.valid()) return FailErrno(errno, root_path);
-  const std::string path = "tmp/perf-" + std::to_string(named_pid) + ".map";
-  auto fd = OpenInRoot(root.get(), path, Links::kRefuse);
+  if (!root) return Fail(root.error());
+  auto fd = OpenInRoot(root->get(), path, Links::kRefuse);
+  if (!fd && fd.error().sys_errno() == ELOOP) {
+    return Fail(ErrorCode::kInvalid, path + ": behind a symbolic link");
+  }
   if (!fd) return fd;
   struct stat file = {};
   if (::fstat(fd->get(), &file) != 0) return FailErrno(errno, path);
   if (file.st_uid != status.effective_uid && file.st_uid != 0) {
-    return Fail(ErrorCode::kInvalid, path + ": owned by another user");
+    return Fail(ErrorCode::kInvalid,
+                path + ": owned by another user (" +
+                    std::to_string(file.st_uid) + "), not the process's (" +
+                    std::to_string(status.effective_uid) + ") or root");
   }
   if (IsStale(file, process)) {
     return Fail(ErrorCode::kInvalid, path + ": older than the process");
@@ -195,13 +202,14 @@ size_t PerfMap::memory_bytes() const {
 Result<PerfMapFile> PerfMapFile::Open(const ProcessId& process) {
   const auto status = ReadTaskStatus(process.pid);
   if (!status) return Fail(status.error());
-  auto fd = OpenMap("/proc/" + std::to_string(process.pid) + "/root",
-                    status->innermost_pid, *status, process);
+  std::string path = PathOf(status->innermost_pid);
+  auto fd = OpenMap(OpenRootOf(process.pid), path, *status, process);
   if (!fd && fd.error().code() == ErrorCode::kNotFound) {
-    fd = OpenMap("/", process.pid, *status, process);
+    path = PathOf(process.pid);
+    fd = OpenMap(OpenRoot("/"), path, *status, process);
   }
   if (!fd) return Fail(fd.error());
-  return PerfMapFile(std::move(*fd));
+  return PerfMapFile(std::move(*fd), std::move(path));
 }
 
 Status PerfMapFile::Refresh() {
@@ -209,7 +217,9 @@ Status PerfMapFile::Refresh() {
   if (::fstat(fd_.get(), &file) != 0) return FailErrno(errno, "perf map");
   const auto size = static_cast<uint64_t>(file.st_size);
   if (size > kMaxFileBytes) {
-    return Fail(ErrorCode::kLimit, "perf map: too large");
+    return Fail(ErrorCode::kLimit, path_ + ": larger than " +
+                                       std::to_string(kMaxFileBytes >> 20) +
+                                       " MiB");
   }
   if (size < read_bytes_) {
     map_ = PerfMap();

@@ -79,7 +79,9 @@ class PerfMapFile {
   static constexpr uint64_t kMaxFileBytes = uint64_t{32} << 20;
 
   // kNotFound: there is none; kPermission: the process or file is not ours
-  // to read; kInvalid: the file must not be trusted (owner, age).
+  // to read; kInvalid: the file must not be trusted (owner, age, a link);
+  // kUnsupported: it is not a regular file. The message has the path as the
+  // process sees it.
   static Result<PerfMapFile> Open(const ProcessId& process);
 
   // Reads what was appended since the last call; starts over when the file
@@ -90,11 +92,17 @@ class PerfMapFile {
     return map_.Find(address);
   }
   size_t memory_bytes() const { return map_.memory_bytes(); }
+  // Whether there were more entries than are kept.
+  bool full() const { return map_.full(); }
+  // As the process sees it.
+  const std::string& path() const { return path_; }
 
  private:
-  explicit PerfMapFile(UniqueFd fd) : fd_(std::move(fd)) {}
+  PerfMapFile(UniqueFd fd, std::string path)
+      : fd_(std::move(fd)), path_(std::move(path)) {}
 
   UniqueFd fd_;
+  std::string path_;
   uint64_t read_bytes_ = 0;
   PerfMap map_;
 };

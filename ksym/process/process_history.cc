@@ -17,14 +17,21 @@ Mapping TailFrom(const Mapping& mapping, Address start) {
   return tail;
 }
 
+// The mappings that have a byte in common with [start, end).
+template <typename Mappings>
+auto Overlapping(Mappings& mappings, Address start, Address end) {
+  const auto first =
+      std::ranges::upper_bound(mappings, start, {}, &Mapping::end);
+  const auto last =
+      std::ranges::lower_bound(first, mappings.end(), end, {}, &Mapping::start);
+  return std::ranges::subrange(first, last);
+}
+
 }  // namespace
 
 void InsertMapping(std::vector<Mapping>& mappings, Mapping mapping) {
   if (mapping.start >= mapping.end) return;
-  auto first =
-      std::ranges::upper_bound(mappings, mapping.start, {}, &Mapping::end);
-  auto last = std::ranges::lower_bound(first, mappings.end(), mapping.end, {},
-                                       &Mapping::start);
+  const auto [first, last] = Overlapping(mappings, mapping.start, mapping.end);
   std::vector<Mapping> replacement;
   if (first != last && first->start < mapping.start) {
     replacement.push_back(*first);
@@ -40,28 +47,35 @@ void InsertMapping(std::vector<Mapping>& mappings, Mapping mapping) {
                   std::make_move_iterator(replacement.end()));
 }
 
-ProcessHistory::Generation& ProcessHistory::Begin(
+ProcessHistory::Generation* ProcessHistory::Begin(
     uint32_t pid, uint64_t time_ns, std::shared_ptr<MappingList> mappings) {
+  const auto life = lives_.find(pid);
+  if (by_id_.size() >= limits_.generations) {
+    ++statistics_.generations_dropped;
+    if (life == lives_.end()) return nullptr;
+    // What comes now must not be taken for what was before.
+    by_id_.erase(life->second.generations.front().id);
+    life->second.generations.pop_front();
+  }
   auto& generations = lives_[pid].generations;
   if (!generations.empty()) {
     Generation& last = generations.back();
     last.end_ns = std::min(last.end_ns, time_ns);
   }
-  generations.push_back(
-      {.id = next_id_++, .begin_ns = time_ns, .mappings = std::move(mappings)});
+  generations.push_back({.id = next_id_++,
+                         .begin_ns = time_ns,
+                         .mappings = std::move(mappings),
+                         .changes = {}});
   by_id_.emplace(generations.back().id, pid);
-  return generations.back();
+  return &generations.back();
 }
 
-ProcessHistory::Generation& ProcessHistory::Present(uint32_t pid,
+ProcessHistory::Generation* ProcessHistory::Present(uint32_t pid,
                                                     uint64_t time_ns) {
   const auto life = lives_.find(pid);
-  if (life != lives_.end() &&
-      life->second.generations.back().end_ns > time_ns) {
-    return life->second.generations.back();
-  }
-  // Its fork was not reported: it was there before, or the report was lost.
-  return Begin(pid, time_ns, nullptr);
+  if (life == lives_.end()) return nullptr;
+  Generation& last = life->second.generations.back();
+  return last.end_ns > time_ns ? &last : nullptr;
 }
 
 ProcessHistory::MappingList& ProcessHistory::Own(Generation& generation) {
@@ -72,18 +86,65 @@ ProcessHistory::MappingList& ProcessHistory::Own(Generation& generation) {
   return *generation.mappings;
 }
 
-void ProcessHistory::Seed(Reading reading, uint64_t time_ns) {
-  const auto life = lives_.find(reading.pid);
-  if (life == lives_.end()) {
-    Begin(reading.pid, reading.since_ns, std::make_shared<MappingList>());
-    lives_[reading.pid].threads = reading.threads;
-  } else if (life->second.generations.back().mappings == nullptr) {
-    Begin(reading.pid, time_ns, std::make_shared<MappingList>());
-    life->second.threads = reading.threads;
+void ProcessHistory::AddChange(Generation& generation, const Change& change) {
+  std::vector<Change>& changes = generation.changes;
+  const auto same = std::ranges::find_if(changes, [&](const Change& other) {
+    return other.start == change.start && other.end == change.end;
+  });
+  if (same != changes.end()) {
+    same->time_ns = change.time_ns;
+    return;
   }
-  MappingList& known = Own(Present(reading.pid, time_ns));
+  if (changes.size() >= limits_.changes) {
+    changes.clear();
+    changes.push_back({.time_ns = change.time_ns,
+                       .start = Address{0},
+                       .end = Address{std::numeric_limits<uint64_t>::max()}});
+    return;
+  }
+  changes.push_back(change);
+}
+
+void ProcessHistory::Put(Generation& generation, Mapping mapping,
+                         uint64_t time_ns) {
+  if (generation.mappings == nullptr) return;
+  if (generation.mappings->size() >= limits_.mappings) {
+    ++statistics_.mappings_dropped;
+    generation.mappings = nullptr;
+    return;
+  }
+  const MappingList& known = *generation.mappings;
+  for (const Mapping& old : Overlapping(known, mapping.start, mapping.end)) {
+    if (HaveSameBytes(old, mapping)) continue;
+    AddChange(generation, {.time_ns = time_ns,
+                           .start = std::max(old.start, mapping.start),
+                           .end = std::min(old.end, mapping.end)});
+  }
+  InsertMapping(Own(generation), std::move(mapping));
+}
+
+// The generation that a reading of that time tells of, with mappings.
+ProcessHistory::Generation* ProcessHistory::Seeded(const Reading& reading,
+                                                   uint64_t time_ns) {
+  Generation* present = Present(reading.pid, time_ns);
+  if (present != nullptr && present->mappings != nullptr) return present;
+  if (present != nullptr && present->was_there_before) {
+    present->begin_ns = std::min(present->begin_ns, reading.since_ns);
+    present->mappings = std::make_shared<MappingList>();
+  } else {
+    const bool is_first = !lives_.contains(reading.pid);
+    present = Begin(reading.pid, is_first ? reading.since_ns : time_ns,
+                    std::make_shared<MappingList>());
+  }
+  if (present != nullptr) lives_[reading.pid].threads = reading.threads;
+  return present;
+}
+
+void ProcessHistory::Seed(Reading reading, uint64_t time_ns) {
+  Generation* generation = Seeded(reading, time_ns);
+  if (generation == nullptr) return;
   for (Mapping& mapping : reading.mappings) {
-    InsertMapping(known, std::move(mapping));
+    Put(*generation, std::move(mapping), time_ns);
   }
 }
 
@@ -105,29 +166,44 @@ void ProcessHistory::Fork(uint32_t parent, uint32_t child, uint64_t time_ns) {
   if (life != lives_.end()) {
     mappings = life->second.generations.back().mappings;
   }
-  Begin(child, time_ns, std::move(mappings));
+  if (Begin(child, time_ns, std::move(mappings)) == nullptr) return;
   lives_[child].threads = 1;
 }
 
 void ProcessHistory::Exec(uint32_t pid, uint64_t time_ns) {
-  Begin(pid, time_ns, std::make_shared<MappingList>());
+  const auto mappings = std::make_shared<MappingList>();
+  // The other threads have ended.
+  if (Begin(pid, time_ns, mappings) != nullptr) lives_[pid].threads = 1;
 }
 
 void ProcessHistory::Map(uint32_t pid, Mapping mapping, uint64_t time_ns) {
-  Generation& generation = Present(pid, time_ns);
-  // One mapping of many would not tell which program it is.
-  if (generation.mappings == nullptr) return;
-  InsertMapping(Own(generation), std::move(mapping));
+  Generation* generation = Present(pid, time_ns);
+  if (generation == nullptr) {
+    // Its fork was not reported: it was there before, or the report was lost.
+    const bool is_first = !lives_.contains(pid);
+    generation = Begin(pid, time_ns, nullptr);
+    if (generation == nullptr) return;
+    generation->was_there_before = is_first;
+  }
+  if (generation->mappings == nullptr) {
+    // One mapping of many would not tell which program it is. What was here
+    // before is not known.
+    AddChange(*generation, {time_ns, mapping.start, mapping.end});
+    return;
+  }
+  Put(*generation, std::move(mapping), time_ns);
 }
 
 void ProcessHistory::Exit(uint32_t pid, uint64_t time_ns) {
   const auto life = lives_.find(pid);
   if (life == lives_.end()) return;
+  Generation& last = life->second.generations.back();
+  // How many threads it has is known when it is read.
+  if (last.was_there_before && last.mappings == nullptr) return;
   if (life->second.threads > 1) {
     --life->second.threads;
     return;
   }
-  Generation& last = life->second.generations.back();
   last.end_ns = std::min(last.end_ns, time_ns);
 }
 
@@ -180,12 +256,24 @@ uint64_t ProcessHistory::Version(GenerationId id) const {
   return generation == nullptr ? 0 : generation->version;
 }
 
+std::span<const ProcessHistory::Change> ProcessHistory::Changes(
+    GenerationId id) const {
+  const Generation* generation = Get(id);
+  if (generation == nullptr) return {};
+  return generation->changes;
+}
+
 void ProcessHistory::Forget(uint64_t before_ns) {
   for (auto life = lives_.begin(); life != lives_.end();) {
     auto& generations = life->second.generations;
     while (!generations.empty() && generations.front().end_ns < before_ns) {
       by_id_.erase(generations.front().id);
       generations.pop_front();
+    }
+    for (Generation& generation : generations) {
+      std::erase_if(generation.changes, [=](const Change& change) {
+        return change.time_ns < before_ns;
+      });
     }
     life = generations.empty() ? lives_.erase(life) : std::next(life);
   }

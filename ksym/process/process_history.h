@@ -5,10 +5,11 @@
 #include <deque>
 #include <limits>
 #include <memory>
-#include <optional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
+#include "ksym/base/address.h"
 #include "ksym/process/process_image.h"
 
 namespace ksym {
@@ -20,19 +21,37 @@ namespace ksym {
 //
 // A process's life is a row of generations: a fork copies the parent's, an
 // exec begins a new one, an exit ends the last. A munmap is not reported; a
-// mapping ends when another takes its place.
+// mapping ends when another takes its place, and what was there at one time
+// is then not known any more (see Changes).
 //
 // Not thread-safe. Memory: about 100 bytes per executable mapping; a fork
-// shares its parent's until one of them maps something.
+// shares its parent's until one of them maps something. Both are bounded: see
+// Limits.
 class ProcessHistory {
  public:
   // Generations are named by number; 0 is none.
   using GenerationId = uint64_t;
 
+  // Where they bite nothing is known of a process from then on, as if it had
+  // never been reported, and it is counted.
+  struct Limits {
+    size_t generations = size_t{1} << 18;  // of all processes, 200 bytes each
+    // Of one generation; a quarter of what the kernel allows by default.
+    size_t mappings = size_t{1} << 14;
+    // Of one generation; beyond it everything counts as changed.
+    size_t changes = 256;
+  };
+  struct Statistics {
+    uint64_t generations_dropped = 0;
+    uint64_t mappings_dropped = 0;
+  };
+  ProcessHistory() = default;
+  explicit ProcessHistory(Limits limits) : limits_(limits) {}
+
   // Mappings that were read from /proc at that time, of a process that was
   // there before the reports began, or when reports were lost. They join what
-  // is known of its present generation, and win over it. If nothing is known
-  // of the process they hold since `since_ns`.
+  // is known of its present generation, and win over it. If nothing but
+  // mappings was ever reported of the process they hold since `since_ns`.
   struct Reading {
     uint32_t pid = 0;
     uint32_t threads = 1;
@@ -63,9 +82,20 @@ class ProcessHistory {
   // Grows with each change of the generation's mappings.
   uint64_t Version(GenerationId id) const;
 
-  // Drops generations that ended before that time.
+  // From `start` to `end` something else was mapped until that time than
+  // what is there now.
+  struct Change {
+    uint64_t time_ns = 0;
+    Address start;
+    Address end;
+  };
+  // Of one range the last one. Valid until the next call that is not const.
+  std::span<const Change> Changes(GenerationId id) const;
+
+  // Drops generations that ended before that time, and older changes.
   void Forget(uint64_t before_ns);
   size_t generations() const { return by_id_.size(); }
+  const Statistics& statistics() const { return statistics_; }
 
  private:
   using MappingList = std::vector<Mapping>;
@@ -74,7 +104,10 @@ class ProcessHistory {
     uint64_t begin_ns = 0;
     uint64_t end_ns = std::numeric_limits<uint64_t>::max();
     uint64_t version = 0;
+    // Began with its first report, not with a fork or exec or a loss.
+    bool was_there_before = false;
     std::shared_ptr<MappingList> mappings;  // null: not known
+    std::vector<Change> changes;
   };
   // Of one pid.
   struct Life {
@@ -82,18 +115,27 @@ class ProcessHistory {
     uint32_t threads = 1;
   };
 
-  Generation& Begin(uint32_t pid, uint64_t time_ns,
+  // Null where there is no room for another generation.
+  Generation* Begin(uint32_t pid, uint64_t time_ns,
                     std::shared_ptr<MappingList> mappings);
-  Generation& Present(uint32_t pid, uint64_t time_ns);
+  // Null if it has none at that time.
+  Generation* Present(uint32_t pid, uint64_t time_ns);
+  Generation* Seeded(const Reading& reading, uint64_t time_ns);
+  void Put(Generation& generation, Mapping mapping, uint64_t time_ns);
   static MappingList& Own(Generation& generation);
+  void AddChange(Generation& generation, const Change& change);
   const Generation* Get(GenerationId id) const;
+
+  Limits limits_;
+  Statistics statistics_;
 
   std::unordered_map<uint32_t, Life> lives_;
   std::unordered_map<GenerationId, uint32_t> by_id_;  // to the pid
   GenerationId next_id_ = 1;
 };
 
-// Puts the mapping into the sorted list; what it covers of others goes.
+// Puts the mapping into the sorted list; what it covers of others goes. In the
+// middle of another one this makes three of two.
 void InsertMapping(std::vector<Mapping>& mappings, Mapping mapping);
 
 }  // namespace ksym

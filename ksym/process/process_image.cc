@@ -4,7 +4,6 @@
 #include <optional>
 #include <utility>
 
-#include "ksym/base/file.h"
 #include "ksym/base/text.h"
 
 namespace ksym {
@@ -77,6 +76,21 @@ class MapsParser {
 
 }  // namespace
 
+bool HaveSameBytes(const Mapping& a, const Mapping& b) {
+  if (a.inode != b.inode || a.device_major != b.device_major ||
+      a.device_minor != b.device_minor) {
+    return false;
+  }
+  // Of memory without a file only the kernel's own has names in it.
+  if (a.inode == 0) {
+    return a.path == b.path ||
+           (!a.path.starts_with("[v") && !b.path.starts_with("[v") &&
+            a.path != kReplacedPath && b.path != kReplacedPath);
+  }
+  return a.file_offset.value - a.start.value ==
+         b.file_offset.value - b.start.value;
+}
+
 const Mapping* ProcessImage::Find(Address address) const {
   const auto next = std::upper_bound(
       mappings.begin(), mappings.end(), address,
@@ -93,19 +107,6 @@ std::vector<Mapping> ParseMaps(std::string_view text, size_t* malformed_lines) {
     if (!parser.AddLine(TakeField(text, '\n'))) ++malformed;
   }
   if (malformed_lines != nullptr) *malformed_lines = malformed;
-  return std::move(parser).Take();
-}
-
-Result<std::vector<Mapping>> ReadMaps(uint32_t pid) {
-  const std::string path = "/proc/" + std::to_string(pid) + "/maps";
-  const auto fd = OpenForRead(path);
-  if (!fd) return Fail(fd.error());
-  MapsParser parser;
-  const auto read = ForEachLine(fd->get(), [&](std::string_view line) {
-    parser.AddLine(line);
-    return true;
-  });
-  if (!read) return Fail(Error(read.error()).WithContext(path));
   return std::move(parser).Take();
 }
 

@@ -26,6 +26,14 @@ struct Mapping {
   friend bool operator==(const Mapping&, const Mapping&) = default;
 };
 
+// The path of a mapping that stands for memory in which different things were
+// mapped while its samples were taken. The kernel gives no such path.
+inline constexpr std::string_view kReplacedPath = "[replaced]";
+
+// Whether the bytes that two mappings have in common are of the same file and
+// place in it, or of no file in both.
+bool HaveSameBytes(const Mapping& a, const Mapping& b);
+
 // What distinguishes one address space from another that once had its pid.
 struct ProcessId {
   uint32_t pid = 0;         // thread group id, in the initial pid namespace
@@ -53,7 +61,20 @@ struct ProcessImage {
 // "\012"; it is decoded.
 std::vector<Mapping> ParseMaps(std::string_view text, size_t* malformed_lines);
 
-// Reads and parses /proc/<pid>/maps. kNotFound when the process is gone.
+// The executable mappings of a process, sorted, with paths as the process
+// itself sees them; also when its first thread has ended and others go on.
+// Empty for a kernel thread. kNotFound when the process is gone.
+// Cost: 5 us, and 0.4 to 2 us per executable mapping, with PROCMAP_QUERY (Linux
+// 6.11); before that the whole of /proc/PID/maps is read: twice to three times
+// as much, as most mappings are not executable.
 Result<std::vector<Mapping>> ReadMaps(uint32_t pid);
+
+// The numbers of the process's threads but the first, which has its own.
+std::vector<uint32_t> OtherThreads(uint32_t pid);
+
+// The build-id of the file that is mapped there, as the kernel read it from
+// memory; bytes, empty if it has none or the kernel does not tell (before
+// 6.11). `thread`: one of the process.
+std::string ReadMappedBuildId(uint32_t thread, const Mapping& mapping);
 
 }  // namespace ksym

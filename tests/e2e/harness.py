@@ -5,6 +5,7 @@ Every run is checked for what always holds: taken = emitted + lost, and the
 counts in the report add up to what was emitted.
 """
 
+import collections
 import ctypes
 import errno
 import json
@@ -22,6 +23,8 @@ SOURCE_DIR = os.environ.get("KSYM_SOURCE_DIR") or os.path.dirname(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PROFILER = os.environ.get("KSYM_PROFILE") or os.path.join(
     SOURCE_DIR, "build/release/daemon/ksym-profile")
+SYMBOLIZER = os.environ.get("KSYM_SYMBOLIZE") or os.path.join(
+    SOURCE_DIR, "build/release/ksym/tools/ksym-symbolize")
 WORKLOADS = os.environ.get("KSYM_E2E_WORKLOADS") or os.path.join(
     SOURCE_DIR, "build/release/tests/e2e/workloads")
 
@@ -29,6 +32,11 @@ NOBODY = 65534
 SKIPPED = 77  # ctest's SKIP_RETURN_CODE
 # A run that takes longer hangs; a loaded machine is far below.
 RUN_SECONDS = 60
+
+# Where the workloads that are told apart by their names spend their time.
+WORK_FUNCTIONS = {"Hot", "Work_a", "Work_b", "Survivor", "ChildWork",
+                  "GrandchildWork", "StormLeaf", "Plugin_a", "Plugin_b",
+                  "LazyCompile:~first a.js:1", "second;(part) 7"}
 
 FOLDED_LINE = re.compile(rb"^[^;]+(;[^;]+)* [0-9]+$")
 SUMMARY = re.compile(r"(\d+) samples taken, (\d+) emitted, (\d+) lost")
@@ -143,6 +151,21 @@ class Document:
 
     def pids(self):
         return {s["pid"] for s in self.stacks}
+
+    def leaves(self, pid=None, comm=None):
+        """How often which user frame was the innermost one: by its name, or
+        by its reason in parentheses where it has none."""
+        counts = collections.Counter()
+        for stack in self.stacks:
+            if pid not in (None, stack["pid"]) or not stack["user"]:
+                continue
+            if comm not in (None, stack["comm"]):
+                continue
+            leaf = self.user(stack)[-1]
+            name = ("(%s)" % leaf["reason"] if "reason" in leaf
+                    else leaf["name"])
+            counts[name] += stack["count"]
+        return counts
 
     def share(self, keep, among=lambda stack: True):
         total = self.total(among)
@@ -359,6 +382,15 @@ class E2eTest(unittest.TestCase):
             self.assertIn(word, run.stderr)
         self.assertEqual(run.stdout, b"", str(run))
 
+    def assert_leaves(self, leaves, *wanted):
+        """Nearly all of the leaves are one of `wanted`, and none is where
+        another workload works. The rest are in libraries, or in the program
+        that called exec."""
+        hits = sum(leaves[name] for name in wanted)
+        self.assertGreater(hits, 10, leaves)
+        self.assertGreater(hits / sum(leaves.values()), 0.9, leaves)
+        self.assertFalse(WORK_FUNCTIONS & set(leaves) - set(wanted), leaves)
+
     # Workloads.
 
     def workload(self, name, *arguments, **options):
@@ -371,15 +403,30 @@ class E2eTest(unittest.TestCase):
         self.addCleanup(workload.stop)
         return workload
 
-    def program(self, name):
+    def program(self, name, target=None):
         """A copy of a workload's file that every user can reach."""
-        return self.copy(os.path.join(WORKLOADS, name), name)
+        return self.copy(os.path.join(WORKLOADS, name), target or name)
 
     def copy(self, source, name):
         target = self.path(name)
         if not os.path.exists(target):
             shutil.copy(source, target)
             os.chmod(target, 0o755)
+        return target
+
+    def copy_with_libraries(self, name, root):
+        """Copies a workload to /NAME in the directory `root`, with the
+        libraries that it needs, so that it runs with that root."""
+        program = os.path.join(WORKLOADS, name)
+        target = os.path.join(root, name)
+        os.makedirs(root, exist_ok=True)
+        shutil.copy(program, target)
+        libraries = subprocess.run(["ldd", program], capture_output=True,
+                                   text=True, check=False).stdout
+        for path in re.findall(r"(/\S+) \(0x", libraries):
+            inside = os.path.join(root, path.lstrip("/"))
+            os.makedirs(os.path.dirname(inside), exist_ok=True)
+            shutil.copy(path, inside)
         return target
 
     # The machine.
@@ -413,6 +460,17 @@ class E2eTest(unittest.TestCase):
         cpus = os.sched_getaffinity(0)
         if not {0, 1} <= cpus:
             self.skipTest("needs CPUs 0 and 1, there are %s" % cpus)
+
+    def mount(self, *arguments):
+        """Until the end of the test; the last argument is where."""
+        done = subprocess.run(["mount", *arguments], capture_output=True,
+                              check=False)
+        if done.returncode != 0:
+            self.skipTest("cannot mount %s: %s" % (
+                " ".join(arguments), done.stderr.decode().strip()))
+        # Its processes end when the test does, but not at once.
+        self.addCleanup(subprocess.run, ["umount", "--lazy", arguments[-1]],
+                        check=True)
 
     def cgroup(self):
         """A new cgroup v2 directory, removed in the end."""

@@ -34,6 +34,50 @@ class ProcessesTest(harness.E2eTest):
                     self.assertEqual(
                         names["relay_" + own, "Work_" + other], 0, names)
 
+    def test_fork_without_exec(self):
+        # Children that never call exec have their own names, and their
+        # children, too, though each lives for some milliseconds only.
+        running = self.background("-F", 999, "--format", "json")
+        running.wait_started()
+        workload = self.workload("forks")
+        harness.time.sleep(0.8)
+        workload.stop()
+        running.signal(harness.signal.SIGINT)
+        document = harness.Document(running.finish().stdout)
+        self.assert_leaves(document.leaves(comm="forked"), "ChildWork")
+        self.assert_leaves(document.leaves(comm="forked twice"),
+                           "GrandchildWork")
+
+    def test_threads_that_outlive_the_first(self):
+        # A process whose first thread has ended, after which /proc/PID/maps
+        # is empty, has its names: whether that was before the capture or
+        # within it, and when another thread than the first calls exec.
+        before = self.workload("leader")
+        self.assertEqual(
+            harness.read_text("/proc/%d/maps" % before.pid), "")
+        running = self.background("-F", 999, "--format", "json")
+        running.wait_started()
+        within = self.workload("leader")
+        spin = self.workload("leader", os.path.join(harness.WORKLOADS, "spin"))
+        harness.time.sleep(0.7)
+        running.signal(harness.signal.SIGINT)
+        document = harness.Document(running.finish().stdout)
+        self.assert_leaves(document.leaves(before.pid), "Survivor")
+        self.assert_leaves(document.leaves(within.pid, "leader"), "Survivor")
+        self.assert_leaves(document.leaves(spin.pid, "spin"), "Hot")
+
+    def test_exec_chain(self):
+        # One process that is shell, relay_a, relay_b, relay_a and so on: each
+        # has its own names, also when there are many of them.
+        a, b = (os.path.join(harness.WORKLOADS, "relay_" + which)
+                for which in "ab")
+        chain = self.start(
+            ["sh", "-c", "exec env sh -c 'exec %s %s 60 %s'" % (a, a, b)],
+            ready=True)
+        document = self.document("-F", 1999, "-p", chain.pid, 1)
+        self.assert_leaves(document.leaves(chain.pid, "relay_a"), "Work_a")
+        self.assert_leaves(document.leaves(chain.pid, "relay_b"), "Work_b")
+
     def test_short_lived(self):
         # Nearly every sample of a thousand processes that live a millisecond
         # has a name or at least its file.

@@ -258,10 +258,10 @@ TEST_F(SymbolizerFileTest, GivesTheReason) {
 // Every reason has a name of its own.
 TEST(UnresolvedTest, NamesAreDistinct) {
   std::set<std::string_view> names;
-  for (int i = 0; i <= static_cast<int>(Unresolved::kAmbiguous); ++i) {
+  for (int i = 0; i <= static_cast<int>(Unresolved::kMapRefused); ++i) {
     names.insert(UnresolvedName(static_cast<Unresolved>(i)));
   }
-  EXPECT_EQ(names.size(), static_cast<size_t>(Unresolved::kAmbiguous) + 1);
+  EXPECT_EQ(names.size(), static_cast<size_t>(Unresolved::kMapRefused) + 1);
   EXPECT_EQ(UnresolvedName(Unresolved::kNoSymbol), "no-symbol");
 }
 
@@ -305,7 +305,7 @@ TEST_F(SymbolizerFileTest, BoundsOpenFiles) {
   Map("b");
   Symbolizer symbolizer({.files = kOfHost, .max_open_files = 1});
   symbolizer.Pin(image_);
-  EXPECT_EQ(symbolizer.statistics().files_evicted, 1u);
+  EXPECT_EQ(symbolizer.statistics().files_closed, 1u);
   const UserSymbol first = Resolve(symbolizer, 0x10000);
   const UserSymbol second = Resolve(symbolizer, 0x20000);
   EXPECT_EQ(first.name, "name_a");

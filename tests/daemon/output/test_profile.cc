@@ -94,6 +94,7 @@ Profile ExampleProfile(uint32_t seed) {
                                    .emitted = 112,
                                    .lost_by_cause = {5, 3, 0},
                                    .damaged_by_cause = {1, 1, 4},
+                                   .processes = {7, 8, 9},
                                    .time_enabled_ns = 40000000000,
                                    .time_running_ns = 39000000000});
       }};

@@ -124,6 +124,7 @@ TEST(AccountingTest, Adds) {
                           .emitted = 4,
                           .lost_by_cause = {1, 2, 3},
                           .damaged_by_cause = {4, 5, 6},
+                          .processes = {1, 2, 3},
                           .time_enabled_ns = 7,
                           .time_running_ns = 6};
   Accounting sum = one;
@@ -132,6 +133,7 @@ TEST(AccountingTest, Adds) {
                              .emitted = 8,
                              .lost_by_cause = {2, 4, 6},
                              .damaged_by_cause = {8, 10, 12},
+                             .processes = {2, 4, 6},
                              .time_enabled_ns = 14,
                              .time_running_ns = 12}));
   EXPECT_EQ(sum.taken, sum.emitted + sum.lost());

@@ -94,6 +94,7 @@ class Generator {
     for (uint64_t& n : profile.accounting.damaged_by_cause) n = Number();
     for (uint64_t& n : profile.accounting.user_stack_ends) n = Number();
     profile.accounting.helped_by_frame_pointers = Number();
+    profile.accounting.processes = {Number(), Number(), Number()};
     profile.accounting.time_enabled_ns = Number();
     profile.accounting.time_running_ns = Number();
     for (size_t i = Below(20); i > 0; --i) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -84,6 +85,34 @@ TEST(RawProfileMergeTest, KeepsReusedStackIdsApart) {
                 ElementsAre(is_first ? 1u : 2u));
     EXPECT_GE(sample.user_stack, kFirstStackId);
   }
+}
+
+// Where a process had another file in the same place before, its samples of
+// the two intervals belong to two processes, each with its own mappings.
+TEST(RawProfileMergeTest, KeepsContradictingMappingsApart) {
+  const auto interval_of = [](uint64_t inode) {
+    RawProfile interval;
+    interval.metadata.version = "1";
+    interval.samples = {SampleOf(100, 1)};
+    ksym::Mapping mapping = MappingAt(0x1000, 0x2000, "lib");
+    mapping.inode = inode;
+    interval.images[{.pid = 7}] = {.id = {.pid = 7}, .mappings = {mapping}};
+    return interval;
+  };
+  RawProfile into;
+  for (const uint64_t inode : {1, 2, 1, 3, 2}) {
+    Merge(into, interval_of(inode));
+  }
+  ASSERT_EQ(into.samples.size(), 3u);
+  std::map<uint64_t, uint64_t> counts;  // by inode
+  for (const RawSample& sample : into.samples) {
+    EXPECT_EQ(sample.process.pid, 7u);
+    const auto& image = into.images.at(sample.process);
+    EXPECT_EQ(image.id, sample.process);
+    ASSERT_EQ(image.mappings.size(), 1u);
+    counts[image.mappings[0].inode] += sample.count;
+  }
+  EXPECT_EQ(counts, (std::map<uint64_t, uint64_t>{{1, 2}, {2, 2}, {3, 1}}));
 }
 
 // Later mappings win; earlier ones stay where the later image has a gap. An

@@ -40,8 +40,25 @@ class ProcessHistoryTest : public testing::Test {
                                : Texts(*mappings);
   }
 
+  // "start-end time" of each.
+  std::vector<std::string> ChangesAt(uint32_t pid, uint64_t time_ns) {
+    std::vector<std::string> texts;
+    for (const auto& change : history_.Changes(history_.Find(pid, time_ns))) {
+      texts.push_back(std::to_string(change.start.value) + "-" +
+                      std::to_string(change.end.value) + " " +
+                      std::to_string(change.time_ns));
+    }
+    return texts;
+  }
+
   ProcessHistory history_;
 };
+
+Mapping WithInode(Mapping mapping, uint64_t inode, uint64_t offset) {
+  mapping.inode = inode;
+  mapping.file_offset = FileOffset{offset};
+  return mapping;
+}
 
 // A mapping replaces what it covers, and leaves the rest with its offsets.
 TEST(InsertMappingTest, CutsWhatItCovers) {
@@ -175,6 +192,96 @@ TEST_F(ProcessHistoryTest, FindsTheOnlyGeneration) {
   EXPECT_EQ(history_.FindOnly(7, 500, 900), history_.Find(7, 500));
   history_.Fork(7, 8, 600);
   EXPECT_EQ(history_.FindOnly(8, 100, 700), history_.Find(8, 700));
+}
+
+// Where another file, or another part of it, takes the place of one, it is
+// known until when; the same bytes mapped again are no change.
+TEST_F(ProcessHistoryTest, KnowsWhatWasReplaced) {
+  history_.Seed({.pid = 1, .threads = 1, .mappings = {At(10, 30, "a")}}, 100);
+  history_.Map(1, WithInode(At(20, 30, "a"), 1, 10), 200);
+  history_.Map(1, At(40, 50, "elsewhere"), 210);
+  EXPECT_THAT(ChangesAt(1, 300), ElementsAre());
+  history_.Map(1, WithInode(At(25, 45, "b"), 2, 0), 220);
+  EXPECT_THAT(ChangesAt(1, 300), ElementsAre("25-30 220", "40-45 220"));
+  history_.Map(1, WithInode(At(25, 30, "b"), 2, 50), 230);
+  EXPECT_THAT(ChangesAt(1, 300), ElementsAre("25-30 230", "40-45 220"));
+  // The child has the result, not the change.
+  history_.Fork(1, 2, 240);
+  EXPECT_THAT(ChangesAt(2, 300), ElementsAre());
+  history_.Forget(230);
+  EXPECT_THAT(ChangesAt(1, 300), ElementsAre("25-30 230"));
+}
+
+// A process that mapped something before it could be read is known from the
+// beginning, but for what was there before that mapping.
+TEST_F(ProcessHistoryTest, SeedsWhatMappedBeforeItWasRead) {
+  history_.Map(7, At(10, 20, "new"), 200);
+  history_.Exit(7, 210);  // one of its threads
+  history_.Seed(
+      {.pid = 7, .threads = 2, .mappings = {At(0, 5, "a"), At(10, 20, "new")}},
+      300);
+  EXPECT_THAT(MappingsAt(7, 1), ElementsAre("0-5 a", "10-20 new"));
+  EXPECT_THAT(ChangesAt(7, 1), ElementsAre("10-20 200"));
+  history_.Exit(7, 400);
+  history_.Forget(500);
+  EXPECT_THAT(MappingsAt(7, 600), ElementsAre("0-5 a", "10-20 new"));
+}
+
+// A pid that ended, and is read as another process whose fork was lost.
+TEST_F(ProcessHistoryTest, SeedsAReusedPid) {
+  history_.Seed({.pid = 7, .threads = 1, .mappings = {At(10, 20, "a")}}, 100);
+  history_.Exit(7, 200);
+  history_.LoseTrack(250);
+  history_.Seed({.pid = 7, .threads = 1, .mappings = {At(10, 20, "b")}}, 300);
+  EXPECT_THAT(MappingsAt(7, 150), ElementsAre("10-20 a"));
+  EXPECT_THAT(MappingsAt(7, 300), ElementsAre("10-20 b"));
+}
+
+// An exec ends all threads but one, however many were known.
+TEST_F(ProcessHistoryTest, HasOneThreadAfterExec) {
+  history_.Seed({.pid = 7, .threads = 9, .mappings = {}}, 100);
+  history_.Exec(7, 200);
+  history_.Exit(7, 300);
+  history_.Forget(400);
+  EXPECT_EQ(history_.generations(), 0u);
+}
+
+// At the bound on mappings a process is not known any more, and on changes
+// everything has changed; others are not touched.
+TEST(ProcessHistoryLimitsTest, BoundsOneProcess) {
+  ProcessHistory history({.generations = 10, .mappings = 3, .changes = 2});
+  for (const uint32_t pid : {1, 2}) {
+    history.Seed({.pid = pid, .threads = 1, .mappings = {At(0, 5, "a")}}, 1);
+  }
+  for (uint64_t i = 1; i <= 3; ++i) {
+    history.Map(1, At(i * 10, i * 10 + 5, "b"), i);
+    history.Map(2, WithInode(At(i, i + 1, "b"), 1 + i, 0), i);
+  }
+  EXPECT_EQ(history.Mappings(history.Find(1, 9)), nullptr);
+  EXPECT_EQ(history.statistics().mappings_dropped, 2u);
+  history.Map(1, At(90, 95, "b"), 10);
+  EXPECT_EQ(history.Mappings(history.Find(1, 10)), nullptr);
+}
+
+// At the bound on generations the oldest of a process makes room for its next
+// one, and a new process is not known.
+TEST(ProcessHistoryLimitsTest, BoundsGenerations) {
+  ProcessHistory history({.generations = 2, .mappings = 9, .changes = 9});
+  history.Seed({.pid = 1, .threads = 1, .mappings = {At(0, 5, "a")}}, 1);
+  history.Exec(1, 10);
+  history.Map(1, At(0, 5, "b"), 11);
+  history.Exec(1, 20);
+  EXPECT_EQ(history.Find(1, 5), 0u);
+  EXPECT_THAT(Texts(*history.Mappings(history.Find(1, 15))),
+              ElementsAre("0-5 b"));
+  EXPECT_THAT(Texts(*history.Mappings(history.Find(1, 25))), ElementsAre());
+  history.Fork(1, 2, 30);
+  history.Exec(2, 31);
+  history.Map(2, At(0, 5, "c"), 32);
+  history.Exit(2, 33);
+  EXPECT_EQ(history.Find(2, 40), 0u);
+  EXPECT_EQ(history.generations(), 2u);
+  EXPECT_EQ(history.statistics().generations_dropped, 4u);
 }
 
 // The version tells that mappings were added.

@@ -2,13 +2,21 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
+
+#include "ksym/base/file.h"
+#include "ksym/base/unique_fd.h"
 
 namespace ksym {
 namespace {
@@ -151,6 +159,81 @@ TEST(ReadMapsTest, TellsThatAProcessIsGone) {
   const auto gone = ReadMaps(static_cast<uint32_t>(child));
   ASSERT_FALSE(gone);
   EXPECT_EQ(gone.error().code(), ErrorCode::kNotFound);
+}
+
+// Whichever way the kernel tells, the mappings are those of /proc/PID/maps.
+TEST(ReadMapsTest, AgreesWithTheText) {
+  // A path with a newline, which the text escapes and the other way does not.
+  std::string name = testing::TempDir() + "ksym\nmaps_XXXXXX";
+  const UniqueFd fd(::mkstemp(name.data()));
+  ASSERT_TRUE(fd.valid());
+  ASSERT_EQ(::ftruncate(fd.get(), 8192), 0);
+  void* memory =
+      ::mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd.get(), 4096);
+  ASSERT_NE(memory, MAP_FAILED);
+  ::unlink(name.c_str());
+  const auto text = ReadFile("/proc/self/maps", size_t{1} << 24);
+  ASSERT_TRUE(text);
+  auto expected = ParseMaps(*text, nullptr);
+  auto maps = ReadMaps(static_cast<uint32_t>(::getpid()));
+  ASSERT_TRUE(maps) << maps.error().message();
+  std::erase_if(expected, [](auto& m) { return m.path == "[vsyscall]"; });
+  std::erase_if(*maps, [](auto& m) { return m.path == "[vsyscall]"; });
+  EXPECT_EQ(*maps, expected);
+  ::munmap(memory, 4096);
+}
+
+// A process that is gone has none; of a thread that ended others tell.
+TEST(ReadMapsTest, FindsALivingThread) {
+  const auto gone = ReadMaps(0x7fffffff);
+  ASSERT_FALSE(gone);
+  EXPECT_EQ(gone.error().code(), ErrorCode::kNotFound);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::thread([] { ::pause(); }).detach();
+    ::syscall(SYS_exit, 0);  // this thread only
+  }
+  const auto pid = static_cast<uint32_t>(child);
+  const std::string stat = "/proc/" + std::to_string(pid) + "/stat";
+  while (ReadFile(stat, 4096).value_or("").find(") Z ") == std::string::npos) {
+    ::usleep(1000);
+  }
+  EXPECT_EQ(OtherThreads(pid).size(), 1u);
+  const auto maps = ReadMaps(pid);
+  ASSERT_TRUE(maps);
+  EXPECT_FALSE(maps->empty());
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+}
+
+// Two mappings show the same bytes if file and place agree; of memory without
+// a file if neither is the kernel's own.
+TEST(HaveSameBytesTest, ComparesFileAndPlace) {
+  Mapping file;
+  file.start = {0x2000};
+  file.end = {0x4000};
+  file.file_offset = {0x1000};
+  file.inode = 5;
+  Mapping part = file;
+  part.start = {0x3000};
+  part.file_offset = {0x2000};
+  EXPECT_TRUE(HaveSameBytes(file, part));
+  part.file_offset = {0x3000};
+  EXPECT_FALSE(HaveSameBytes(file, part));
+  part = file;
+  part.device_minor = 1;
+  EXPECT_FALSE(HaveSameBytes(file, part));
+  Mapping anonymous;
+  EXPECT_FALSE(HaveSameBytes(file, anonymous));
+  Mapping heap;
+  heap.path = "[heap]";
+  EXPECT_TRUE(HaveSameBytes(anonymous, heap));
+  for (const char* path : {"[vdso]", "[replaced]"}) {
+    Mapping named;
+    named.path = path;
+    EXPECT_TRUE(HaveSameBytes(named, named));
+    EXPECT_FALSE(HaveSameBytes(named, anonymous));
+  }
 }
 
 }  // namespace

@@ -1,0 +1,172 @@
+#include <dirent.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "ksym/base/file.h"
+#include "ksym/base/text.h"
+#include "ksym/base/unique_fd.h"
+#include "ksym/process/process_image.h"
+
+namespace ksym {
+namespace {
+
+// struct procmap_query of linux/fs.h, which Debian 12's headers do not have.
+struct ProcmapQuery {
+  uint64_t size = sizeof(ProcmapQuery);
+  uint64_t query_flags = 0;
+  uint64_t query_addr = 0;
+  uint64_t vma_start = 0;
+  uint64_t vma_end = 0;
+  uint64_t vma_flags = 0;
+  uint64_t vma_page_size = 0;
+  uint64_t vma_offset = 0;
+  uint64_t inode = 0;
+  uint32_t dev_major = 0;
+  uint32_t dev_minor = 0;
+  uint32_t vma_name_size = 0;  // with the NUL; 0: no name
+  uint32_t build_id_size = 0;
+  uint64_t vma_name_addr = 0;
+  uint64_t build_id_addr = 0;
+};
+static_assert(sizeof(ProcmapQuery) == 104);
+
+constexpr unsigned long kProcmapQuery = _IOWR('f', 17, ProcmapQuery);
+constexpr uint64_t kExecutable = 0x04;
+constexpr uint64_t kCoveringOrNext = 0x10;
+
+constexpr size_t kMaxPathBytes = 4096;  // PATH_MAX
+
+uint64_t PointerValue(const void* pointer) {
+  return reinterpret_cast<uint64_t>(pointer);
+}
+
+// False with errno when there is none, or no such call.
+bool NextExecutable(int maps, uint64_t from, std::span<char> name,
+                    ProcmapQuery& query) {
+  query = {};
+  query.query_flags = kExecutable | kCoveringOrNext;
+  query.query_addr = from;
+  query.vma_name_size = static_cast<uint32_t>(name.size());
+  query.vma_name_addr = PointerValue(name.data());
+  return ::ioctl(maps, kProcmapQuery, &query) == 0;
+}
+
+Mapping MappingOf(const ProcmapQuery& query, const char* name) {
+  Mapping mapping;
+  mapping.start = {query.vma_start};
+  mapping.end = {query.vma_end};
+  mapping.file_offset = {query.vma_offset};
+  mapping.device_major = query.dev_major;
+  mapping.device_minor = query.dev_minor;
+  mapping.inode = query.inode;
+  if (query.vma_name_size > 1) mapping.path.assign(name);
+  return mapping;
+}
+
+// Empty when the kernel has no PROCMAP_QUERY, or a mapping it cannot tell.
+std::optional<std::vector<Mapping>> QueryMaps(int maps) {
+  std::vector<Mapping> mappings;
+  std::array<char, kMaxPathBytes> name;
+  ProcmapQuery query;
+  uint64_t from = 0;
+  while (NextExecutable(maps, from, name, query)) {
+    if (query.vma_end <= from) return std::nullopt;
+    mappings.push_back(MappingOf(query, name.data()));
+    from = query.vma_end;
+  }
+  // ESRCH: the process has no memory any more, or never had.
+  if (errno != ENOENT && errno != ESRCH) return std::nullopt;
+  return mappings;
+}
+
+Result<std::vector<Mapping>> ReadMapsFile(const std::string& path) {
+  const auto fd = OpenForRead(path);
+  if (!fd) return Fail(fd.error());
+  if (auto mappings = QueryMaps(fd->get())) return std::move(*mappings);
+  std::vector<Mapping> mappings;
+  const auto read = ForEachBlockOfLines(fd->get(), [&](std::string_view lines) {
+    for (Mapping& mapping : ParseMaps(lines, nullptr)) {
+      if (!mappings.empty() && mapping.start < mappings.back().end) continue;
+      mappings.push_back(std::move(mapping));
+    }
+    return true;
+  });
+  if (!read) return Fail(Error(read.error()).WithContext(path));
+  return mappings;
+}
+
+// The kernel shows paths as they are from the reader's root.
+void StripRoot(const std::string& folder, std::vector<Mapping>& mappings) {
+  std::array<char, kMaxPathBytes> buffer;
+  const std::string link = folder + "/root";
+  const ssize_t size = ::readlink(link.c_str(), buffer.data(), buffer.size());
+  if (size <= 1) return;
+  const std::string_view root(buffer.data(), static_cast<size_t>(size));
+  for (Mapping& mapping : mappings) {
+    const std::string_view path = mapping.path;
+    if (path.starts_with(root) && path.substr(root.size()).starts_with('/')) {
+      mapping.path.erase(0, root.size());
+    }
+  }
+}
+
+std::string FolderOf(uint32_t pid) { return "/proc/" + std::to_string(pid); }
+
+}  // namespace
+
+std::vector<uint32_t> OtherThreads(uint32_t pid) {
+  std::vector<uint32_t> threads;
+  const std::string path = FolderOf(pid) + "/task";
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(path.c_str()),
+                                                   &::closedir);
+  if (folder == nullptr) return threads;
+  while (const dirent* entry = ::readdir(folder.get())) {
+    const auto thread = ParseUnsigned<uint32_t>(entry->d_name, 10);
+    if (thread && *thread != pid) threads.push_back(*thread);
+  }
+  return threads;
+}
+
+Result<std::vector<Mapping>> ReadMaps(uint32_t pid) {
+  std::string folder = FolderOf(pid);
+  auto mappings = ReadMapsFile(folder + "/maps");
+  if (!mappings) return mappings;
+  if (mappings->empty()) {
+    for (const uint32_t thread : OtherThreads(pid)) {
+      const std::string other = folder + "/task/" + std::to_string(thread);
+      auto of_thread = ReadMapsFile(other + "/maps");
+      if (!of_thread || of_thread->empty()) continue;
+      mappings = std::move(of_thread);
+      folder = other;
+      break;
+    }
+  }
+  StripRoot(folder, *mappings);
+  return mappings;
+}
+
+std::string ReadMappedBuildId(uint32_t thread, const Mapping& mapping) {
+  const auto fd = OpenForRead(FolderOf(thread) + "/maps");
+  if (!fd) return {};
+  std::array<char, 20> build_id;  // what the kernel keeps of it
+  ProcmapQuery query;
+  query.query_addr = mapping.start.value;
+  query.build_id_size = build_id.size();
+  query.build_id_addr = PointerValue(build_id.data());
+  if (::ioctl(fd->get(), kProcmapQuery, &query) != 0 ||
+      query.inode != mapping.inode || query.build_id_size > build_id.size()) {
+    return {};
+  }
+  return {build_id.data(), query.build_id_size};
+}
+
+}  // namespace ksym
