@@ -23,16 +23,11 @@
 #include "bpf/profile_abi.h"
 #include "bpf/profile_filters.bpf.h"
 #include "bpf/profile_maps.bpf.h"
+#include "bpf/stack_copy.bpf.h"
+#include "bpf/stacks.bpf.h"
 #include "bpf/unwind.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
-
-struct sample {
-	struct task_struct *task;
-	struct profile_stats *stats;
-	__u32 set;
-	struct profile_key key;
-};
 
 static __always_inline __u64 start_time(struct task_struct *task)
 {
@@ -121,87 +116,6 @@ static __always_inline bool count_sample(struct sample *s)
 	return s->set ? count_in(&counts_1, s) : count_in(&counts_0, s);
 }
 
-/* A failed walk is a fault only where there is a user stack to walk. */
-static __always_inline __u64 user_failure(struct sample *s)
-{
-	struct task_struct *task = s->task;
-	struct mm_struct *mm = NULL;
-
-	bpf_core_read(&mm, sizeof(mm), &task->mm);
-	return mm ? PROFILE_STACK_FAULT : PROFILE_STACK_NONE;
-}
-
-/* -EFAULT says that the CPU was not in the kernel. */
-static __always_inline __u64 kernel_failure(long error)
-{
-	return error == 0 || error == -EFAULT ? PROFILE_STACK_NONE
-					      : PROFILE_STACK_FAULT;
-}
-
-/*
- * The id of the frames in a scratch record. One multiplication a frame: each
- * step is a bijection of the state, so stacks that differ in one frame never
- * meet; the multiplier is random, so others meet with a chance of about 2^-64
- * a pair. A global function, because the verifier walks such a one once and
- * an inlined one at each call on each path (30,000 instructions, 20 ms).
- */
-__noinline __u64 hash_scratch(__u32 which, __u32 depth)
-{
-	__u64 hash = hash_multiplier ^ depth;
-	struct profile_stack_record *record;
-
-	record = bpf_map_lookup_elem(&scratch, &which);
-	if (!record)
-		return 0;
-	hash ^= (__u64)record->end << 32;
-	hash ^= (__u64)record->used_frame_pointer << 48;
-	for (__u32 i = 0; i < max_depth && i < PROFILE_MAX_DEPTH; i++) {
-		if (i >= depth)
-			break;
-		hash = (hash ^ record->frames[i]) * hash_multiplier;
-	}
-	hash ^= hash >> 32;
-	hash *= 0xd6e8feb86659fd93ull;
-	hash ^= hash >> 32;
-	return hash < PROFILE_STACK_FIRST_ID ? hash + PROFILE_STACK_FIRST_ID
-					     : hash;
-}
-
-/* The id of the frames that were written into the scratch record. */
-static __always_inline __u64 name_stack(__u32 which,
-					struct profile_stack_record *record,
-					__u32 depth)
-{
-	if (depth > PROFILE_MAX_DEPTH)
-		depth = PROFILE_MAX_DEPTH;
-	record->depth = depth;
-	return hash_scratch(which, depth);
-}
-
-/* The same of what bpf_get_stack() wrote; it does not say how it ended. */
-static __always_inline __u64 name_kernel_walk(
-    __u32 which, struct profile_stack_record *record, long bytes, __u32 end)
-{
-	__u32 depth = bytes / sizeof(__u64);
-
-	record->end =
-	    depth >= kernel_walk_depth ? PROFILE_END_DEPTH_LIMIT : end;
-	record->used_frame_pointer = 0;
-	return name_stack(which, record, depth);
-}
-
-/* Asking for a kernel stack only to hear that there is none costs 70 ns. */
-static __always_inline bool in_user_mode(struct bpf_perf_event_data *ctx)
-{
-#if defined(__TARGET_ARCH_x86)
-	return (ctx->regs.cs & 3) == 3; /* the privilege level */
-#elif defined(__TARGET_ARCH_arm64)
-	return (ctx->regs.pstate & 0xf) == 0; /* EL0t */
-#else
-#error "which bits of the registers tell user mode here?"
-#endif
-}
-
 /* False: there was no room in the ring, so the sample is lost. */
 static __always_inline bool send_stack(void *seen, struct sample *s,
 				       __u32 which, __u64 id)
@@ -231,93 +145,6 @@ static __always_inline bool send_stack(void *seen, struct sample *s,
 	return true;
 }
 
-/* By whom user stacks are walked; each is a program of its own. */
-enum user_walk {
-	WALK_BY_KERNEL, /* along frame pointers */
-	WALK_BY_STEPS,	/* by tables, in a bounded loop of global functions */
-	WALK_BY_LOOP,	/* the same with bpf_loop() (5.17) */
-};
-
-static __always_inline void walk(struct unwind_state *st,
-				 struct profile_stack_record *record,
-				 enum user_walk how)
-{
-	if (how == WALK_BY_LOOP) {
-		struct unwind_walk state = {.st = st, .record = record};
-
-		bpf_loop(PROFILE_MAX_DEPTH + 1, unwind_callback, &state, 0);
-		return;
-	}
-	for (int i = 0; i <= PROFILE_MAX_DEPTH; i++) {
-		if (unwind_step(SCRATCH_USER))
-			break;
-	}
-}
-
-static __always_inline bool take_user_stack(struct bpf_perf_event_data *ctx,
-					    struct sample *s,
-					    enum user_walk how)
-{
-	struct profile_stack_record *record;
-	__u32 which = SCRATCH_USER, zero = 0;
-	__u32 end = PROFILE_END_FRAME_POINTERS;
-	__u32 depth = kernel_walk_depth;
-	struct unwind_state *st;
-	long n;
-
-	record = bpf_map_lookup_elem(&scratch, &which);
-	if (!record)
-		return false;
-	if (how != WALK_BY_KERNEL) {
-		st = bpf_map_lookup_elem(&unwind_scratch, &zero);
-		if (!st)
-			return false;
-		if (unwind_begin(st, s->task, &s->key, &end)) {
-			walk(st, record, how);
-			record->end = st->end;
-			record->used_frame_pointer = st->used_frame_pointer;
-			s->key.user_stack =
-			    name_stack(which, record, st->depth);
-			return true;
-		}
-	}
-	if (!unwind_by_frame_pointer)
-		depth = 1;
-	n = bpf_get_stack(ctx, record->frames, depth * sizeof(__u64),
-			  BPF_F_USER_STACK);
-	if (n <= 0) {
-		s->key.user_stack = user_failure(s);
-		return true;
-	}
-	if (!unwind_by_frame_pointer && end == PROFILE_END_FRAME_POINTERS)
-		end = PROFILE_END_NOT_WALKED;
-	s->key.user_stack = name_kernel_walk(which, record, n, end);
-	return true;
-}
-
-static __always_inline bool take_stacks(struct bpf_perf_event_data *ctx,
-					struct sample *s, enum user_walk how)
-{
-	struct profile_stack_record *record;
-	__u32 which = SCRATCH_KERNEL;
-	long n;
-
-	if (want_user && !take_user_stack(ctx, s, how))
-		return false;
-	if (want_kernel && !in_user_mode(ctx)) {
-		record = bpf_map_lookup_elem(&scratch, &which);
-		if (!record)
-			return false;
-		n = bpf_get_stack(ctx, record->frames,
-				  kernel_walk_depth * sizeof(__u64), 0);
-		s->key.kernel_stack =
-		    n > 0 ? name_kernel_walk(which, record, n,
-					     PROFILE_END_FRAME_POINTERS)
-			  : kernel_failure(n);
-	}
-	return true;
-}
-
 /* A key that is in counts already proves that both its stacks were sent. */
 static __always_inline void count_exact(void *counts, void *seen,
 					struct sample *s)
@@ -335,19 +162,42 @@ static __always_inline void count_exact(void *counts, void *seen,
 		send_process_hint(s);
 }
 
+static __always_inline void count_with(struct bpf_perf_event_data *ctx,
+				       void *counts, void *seen,
+				       struct sample *s, enum taken user)
+{
+	struct unwind_state *st;
+	__u32 zero = 0;
+
+	if (user == TAKEN_LATER) {
+		/* The copy's sample needs them as any other does. */
+		if (!send_stack(seen, s, SCRATCH_KERNEL, s->key.kernel_stack))
+			return;
+		st = bpf_map_lookup_elem(&unwind_scratch, &zero);
+		if (st && send_copy(st, s->set, &s->key, s->stats))
+			return;
+		if (!take_by_kernel(ctx, s, PROFILE_END_NOT_YET))
+			return;
+	}
+	count_exact(counts, seen, s);
+}
+
 static __always_inline int sample(struct bpf_perf_event_data *ctx,
 				  enum user_walk how)
 {
+	enum taken user = TAKEN;
 	struct sample s;
 
 	if (!begin_sample(&s))
 		return 0;
-	if (!take_stacks(ctx, &s, how))
+	if (want_user)
+		user = take_user_stack(ctx, &s, how);
+	if (user == NOT_TAKEN || !take_kernel_stack(ctx, &s))
 		return 0;
 	if (s.set)
-		count_exact(&counts_1, &seen_1, &s);
+		count_with(ctx, &counts_1, &seen_1, &s, user);
 	else
-		count_exact(&counts_0, &seen_0, &s);
+		count_with(ctx, &counts_0, &seen_0, &s, user);
 	return 0;
 }
 

@@ -41,6 +41,7 @@ enum profile_stack_end {
 	PROFILE_END_FRAME_POINTERS = 8, /* by the kernel, which does not tell */
 	PROFILE_END_NOT_YET = 9,	/* the same, until there are tables */
 	PROFILE_END_NOT_WALKED = 10,	/* only the innermost frame was taken */
+	PROFILE_END_BEYOND_COPY = 11,	/* walked in user space, on a copy */
 };
 
 /* What is counted: the identity of a sample. */
@@ -61,6 +62,7 @@ enum profile_record_type {
 	PROFILE_RECORD_STACK = 1,
 	PROFILE_RECORD_PROCESS = 2,
 	PROFILE_RECORD_MODULE = 3, /* the header alone: a module came or went */
+	PROFILE_RECORD_COPY = 4,
 };
 
 struct profile_record {
@@ -97,12 +99,39 @@ struct profile_process_record {
 PROFILE_ABI_ASSERT(sizeof(struct profile_process_record) == 32,
 		   "profile_process_record");
 
-/* One per set and CPU. taken == sum of counts + all lost_*. */
+/*
+ * A sample of a process that has no tables yet: user space walks its stack and
+ * counts it. Whole chunks from below the stack pointer on, so that a read that
+ * fails costs no more than what cannot be read.
+ */
+#define PROFILE_REGISTERS   16
+#define PROFILE_COPY_CHUNK  1024
+#define PROFILE_COPY_CHUNKS 16
+struct profile_copy_record {
+	struct profile_record header;
+	struct profile_key key; /* without a user stack */
+	__u64 time_ns;		/* CLOCK_MONOTONIC */
+	__u64 ip;
+	__u64 registers[PROFILE_REGISTERS]; /* by DWARF number */
+	__u64 address;			    /* of the first byte */
+	__u32 bytes;
+	__u32 whole; /* 1: as many chunks as wanted, 0: reading one failed */
+	__u8 stack[PROFILE_COPY_CHUNK * PROFILE_COPY_CHUNKS];
+};
+#define PROFILE_COPY_RECORD_BYTES(bytes) (224 + (bytes))
+PROFILE_ABI_ASSERT(sizeof(struct profile_copy_record) ==
+		       PROFILE_COPY_RECORD_BYTES(PROFILE_COPY_CHUNK *
+						 PROFILE_COPY_CHUNKS),
+		   "profile_copy_record");
+
+/* One per set and CPU. taken == sum of counts + copies + all lost_*. */
 struct profile_stats {
 	__u64 taken;		/* samples that passed the filters */
 	__u64 lost_counts_full; /* no room for a new key */
 	__u64 lost_ring_full;	/* no room for a new stack's frames */
 	__u64 hints_dropped;	/* process records that did not fit; no loss */
 	__u64 follow_full;	/* children that could not be followed */
+	__u64
+	    copies_refused; /* copies that the ring had no room for; no loss */
 };
-PROFILE_ABI_ASSERT(sizeof(struct profile_stats) == 40, "profile_stats");
+PROFILE_ABI_ASSERT(sizeof(struct profile_stats) == 48, "profile_stats");

@@ -356,8 +356,8 @@ static __always_inline void unwind_use_regs(struct unwind_state *st)
 }
 
 /*
- * Finds the process's list. False: it has none, and the kernel's walk has to
- * do; *end then says why.
+ * Finds the process's list. False: it has none; *end is PROFILE_END_NOT_YET if
+ * it may come, with the registers in place, or else as it was.
  */
 static __always_inline bool unwind_begin(struct unwind_state *st,
 					 struct task_struct *task,
@@ -378,6 +378,11 @@ static __always_inline bool unwind_begin(struct unwind_state *st,
 	bpf_core_read(&mm, sizeof(mm), &task->mm);
 	if (!mm)
 		return false;
+	if (!user_regs(task, &st->regs))
+		return false;
+	if ((st->regs.cs & 0xffff) != USER_CODE_64)
+		return false;
+	unwind_use_regs(st);
 	*end = PROFILE_END_NOT_YET;
 	place = bpf_map_lookup_elem(&unwind_processes, &who);
 	if (!place)
@@ -391,12 +396,5 @@ static __always_inline bool unwind_begin(struct unwind_state *st,
 	st->first = first + 1;
 	st->mappings = header->mappings;
 	st->limit = max_depth;
-	if (!user_regs(task, &st->regs))
-		return false;
-	if ((st->regs.cs & 0xffff) != USER_CODE_64) {
-		*end = PROFILE_END_FRAME_POINTERS;
-		return false;
-	}
-	unwind_use_regs(st);
 	return true;
 }

@@ -17,6 +17,12 @@ const volatile __u8 unwind_by_frame_pointer = 1;
 /* bpf_task_pt_regs() and bpf_get_current_task_btf() (5.15). */
 const volatile __u8 has_task_pt_regs = 1;
 
+/* Copies of stacks leave the rest of the ring to other records. */
+const volatile __u64 copy_ring_limit = 0;
+
+/* Set by user space as it goes: how much of a stack is copied. */
+__u32 copy_chunks = 8;
+
 struct task_struct___stack {
 	void *stack;
 } __core;
@@ -53,6 +59,13 @@ struct {
 	__array(values, struct unwind_shard);
 } unwind_shards SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct profile_copy_record);
+} copy_scratch SEC(".maps");
+
 /* struct pt_regs of x86-64, whose layout ptrace(2) promises. */
 struct x86_64_regs {
 	__u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8;
@@ -71,8 +84,11 @@ struct x86_64_signal_regs {
 enum {
 	DWARF_RDX = 1,
 	DWARF_RCX = 2,
+	DWARF_RBX = 3,
 	DWARF_RSI = 4,
 	DWARF_RDI = 5,
+	DWARF_RBP = 6,
+	DWARF_RSP = 7,
 	DWARF_R8 = 8,
 	DWARF_REGISTERS = 16,
 };

@@ -247,6 +247,11 @@ uint32_t BpfSampler::Flip() {
   return old;
 }
 
+void BpfSampler::SetCopyChunks(uint32_t chunks) {
+  __atomic_store_n(&impl_->skeleton->data->copy_chunks, chunks,
+                   __ATOMIC_RELAXED);
+}
+
 void BpfSampler::ConsumeRecords(const RecordHandler& handler) {
   if (!impl_->ring) return;
   impl_->handler = &handler;
@@ -307,6 +312,7 @@ ksym::Result<profile_stats> BpfSampler::ReadStats(uint32_t set) const {
     sum.lost_ring_full += one.lost_ring_full;
     sum.hints_dropped += one.hints_dropped;
     sum.follow_full += one.follow_full;
+    sum.copies_refused += one.copies_refused;
   }
   return sum;
 }

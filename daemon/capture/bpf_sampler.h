@@ -98,6 +98,9 @@ class BpfSampler {
       std::function<void(const profile_record& record, size_t bytes)>;
   void ConsumeRecords(const RecordHandler& handler);
 
+  // How much of a stack is copied from now on; see PROFILE_COPY_CHUNK.
+  void SetCopyChunks(uint32_t chunks);
+
   struct Count {
     profile_key key;
     uint64_t count;

@@ -21,6 +21,7 @@
 #include "daemon/capture/process_watch.h"
 #include "daemon/capture/sampler_config.h"
 #include "daemon/capture/side_band.h"
+#include "daemon/capture/stack_copies.h"
 #include "daemon/capture/stack_records.h"
 #include "daemon/capture/unwind_tables.h"
 
@@ -86,11 +87,13 @@ class Capture::Impl {
                [this](const ksym::ProcessId& id) {
                  if (tables_) tables_->Forget(id);
                }),
-        stacks_(options.sampler.kernel_walk_depth) {
+        stacks_(options.sampler.kernel_walk_depth),
+        copies_(options.sampler.unwind, options.sampler.max_stack_depth) {
     if (WalksByTables(options.sampler.unwind)) {
       tables_.emplace(
           UnwindMaps(sampler_.unwind_maps(),
-                     UnwindMapSizes::ForMemory(options.sampler.unwind_bytes)));
+                     UnwindMapSizes::ForMemory(options.sampler.unwind_bytes)),
+          options.unwind_cache_path);
     }
   }
   Impl(const Impl&) = delete;
@@ -126,11 +129,13 @@ class Capture::Impl {
       }
     }
     watch_.Apply(std::move(events));
-    const std::vector<SampleHint> hints = std::exchange(hints_, {});
+    std::vector<SampleHint> hints = std::exchange(hints_, {});
+    std::ranges::copy(copies_.Hints(), std::back_inserter(hints));
     for (const SampleHint& hint : hints) watch_.See(hint);
     watch_.TellObserver();
     if (!tables_) return;
     for (const SampleHint& hint : hints) tables_->Saw(hint.id);
+    copies_.Walk(watch_, *tables_, stacks_);
   }
 
   void ConsumeRing() {
@@ -145,7 +150,11 @@ class Capture::Impl {
   }
 
   UnwindStatistics unwind_statistics() const {
-    return tables_ ? tables_->statistics() : UnwindStatistics{};
+    UnwindStatistics statistics;
+    if (tables_) statistics = tables_->statistics();
+    statistics.copies = copies_.walked();
+    statistics.copies_refused = copies_refused_;
+    return statistics;
   }
 
   ksym::Result<RawProfile> Drain() {
@@ -189,6 +198,8 @@ class Capture::Impl {
                         process.time_ns});
     } else if (record.type == PROFILE_RECORD_STACK) {
       stacks_.Add(reinterpret_cast<const profile_stack_record&>(record), bytes);
+    } else if (record.type == PROFILE_RECORD_COPY) {
+      copies_.Add(reinterpret_cast<const profile_copy_record&>(record), bytes);
     }
   }
 
@@ -198,6 +209,9 @@ class Capture::Impl {
     if (!counts) return Fail(std::move(counts.error()));
     RawProfile profile;
     for (const auto& [key, count] : *counts) {
+      AddSample(taken, key, count, profile);
+    }
+    for (const auto& [key, count] : copies_.Take(set)) {
       AddSample(taken, key, count, profile);
     }
     auto cleared = sampler_.ClearStacks(set);
@@ -256,6 +270,9 @@ class Capture::Impl {
           stats->lost_counts_full - before.lost_counts_full);
     Count(profile, LossCause::kRingFull,
           stats->lost_ring_full - before.lost_ring_full);
+    const uint64_t refused = stats->copies_refused - before.copies_refused;
+    copies_refused_ += refused;
+    if (tables_) sampler_.SetCopyChunks(copies_.AdaptChunks(refused));
     const SamplingEvent::Times times = events_.ReadTimes();
     profile.accounting.time_enabled_ns = times.enabled_ns - times_.enabled_ns;
     profile.accounting.time_running_ns = times.running_ns - times_.running_ns;
@@ -306,7 +323,9 @@ class Capture::Impl {
   std::vector<SampleHint> hints_;
   uint64_t side_band_lost_ = 0;  // in this interval
   uint64_t histories_dropped_ = 0;
+  uint64_t copies_refused_ = 0;
   StackRecords stacks_;
+  StackCopies copies_;
   std::optional<UnwindTables> tables_;  // empty: stacks are not walked by them
   std::array<profile_stats, PROFILE_SETS> stats_ = {};
   SamplingEvent::Times times_;

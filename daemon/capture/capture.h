@@ -25,6 +25,8 @@ struct CaptureOptions {
   // kAuto where the kernel and the store can.
   Unwind unwind = Unwind::kAuto;
   std::optional<TableWalk> table_walk;  // empty: what the kernel can
+  // A directory for built call-frame tables, whose parent exists; empty: none.
+  std::string unwind_cache_path;
   // Its `store`, `unwind` and depths are decided by Start().
   SamplerConfig sampler;
   // Called for a sampled process at first sight and when it maps more files,

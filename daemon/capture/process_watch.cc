@@ -36,16 +36,6 @@ uint64_t NowNs() {
          static_cast<uint64_t>(now.tv_nsec);
 }
 
-const ksym::Mapping* FindMapping(const std::vector<ksym::Mapping>& mappings,
-                                 ksym::Address address) {
-  const auto next =
-      std::ranges::upper_bound(mappings, address, {}, &ksym::Mapping::start);
-  if (next == mappings.begin() || address >= std::prev(next)->end) {
-    return nullptr;
-  }
-  return &*std::prev(next);
-}
-
 // Fields of /proc/PID/stat as proc_pid_stat(5) numbers them, from 1.
 constexpr size_t kStateField = 3;
 constexpr size_t kThreadsField = 20;
@@ -79,6 +69,16 @@ uint32_t CountThreads(uint32_t pid) {
 }
 
 }  // namespace
+
+const ksym::Mapping* FindMapping(std::span<const ksym::Mapping> mappings,
+                                 ksym::Address address) {
+  const auto next =
+      std::ranges::upper_bound(mappings, address, {}, &ksym::Mapping::start);
+  if (next == mappings.begin() || address >= std::prev(next)->end) {
+    return nullptr;
+  }
+  return &*std::prev(next);
+}
 
 void ProcessWatch::ReadAll() {
   DIR* proc = ::opendir("/proc");
@@ -236,6 +236,20 @@ std::vector<ksym::Mapping> ProcessWatch::MappingsInInterval(
     ksym::InsertMapping(mappings, std::move(replaced));
   }
   return mappings;
+}
+
+std::span<const ksym::Mapping> ProcessWatch::MappingsAt(
+    uint32_t pid, uint64_t time_ns, ksym::Address address) const {
+  const auto generation = history_.Find(pid, time_ns);
+  for (const auto id : {generation, history_.Previous(generation)}) {
+    const auto* mappings = history_.Mappings(id);
+    if (mappings != nullptr && FindMapping(*mappings, address) != nullptr) {
+      return *mappings;
+    }
+  }
+  const auto* mappings = history_.Mappings(generation);
+  if (mappings == nullptr) return {};
+  return *mappings;
 }
 
 void ProcessWatch::EndInterval(const TakenSet& taken) {

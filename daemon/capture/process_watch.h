@@ -21,6 +21,10 @@ struct SampleHint {
   uint64_t time_ns = 0;  // CLOCK_MONOTONIC
 };
 
+// The mapping that holds the address, or null. They are sorted.
+const ksym::Mapping* FindMapping(std::span<const ksym::Mapping> mappings,
+                                 ksym::Address address);
+
 // The set that is drained, and when it was last written to. The next one was
 // not written to before `flip_ns`.
 struct TakenSet {
@@ -68,6 +72,12 @@ class ProcessWatch {
   // then the answer is the address space before, with an id of its own.
   Answer Find(const ksym::ProcessId& id, std::span<const uint64_t> frames,
               const TakenSet& taken);
+
+  // The mappings that the process had then; those of the program before if
+  // the address is in none of them, as it is within execve. Valid until the
+  // next call that is not const; empty if they are not known.
+  std::span<const ksym::Mapping> MappingsAt(uint32_t pid, uint64_t time_ns,
+                                            ksym::Address address) const;
 
   // Forgets the set's hints, and processes that ended before the interval that
   // ends now did begin.

@@ -36,6 +36,18 @@ uint32_t RingBytesFor(SamplingRate rate, size_t cpus, uint32_t depth) {
       std::bit_ceil(std::clamp(2 * samples * stack_bytes, kLeast, kMost)));
 }
 
+// Half of the ring for the copied stacks of a tenth of a second, if all
+// processes were new.
+uint32_t RingBytesForCopies(SamplingRate rate, size_t cpus) {
+  constexpr uint64_t kMost = 4 << 20;
+  constexpr uint64_t kCopyBytes = 10 << 10;
+  if (rate.frequency_hz == 0) return kMost;
+  const uint64_t samples =
+      std::min(rate.frequency_hz, uint64_t{1} << 24) * cpus / 10;
+  return static_cast<uint32_t>(
+      std::bit_ceil(std::clamp<uint64_t>(2 * samples * kCopyBytes, 1, kMost)));
+}
+
 std::string_view Name(Unwind unwind) {
   switch (unwind) {
     case Unwind::kAuto:
@@ -112,6 +124,10 @@ void CompleteConfig(CaptureOptions& options, size_t cpus,
   if (config.ring_bytes == 0) {
     config.ring_bytes =
         RingBytesFor(options.rate, cpus, config.max_stack_depth);
+    if (WalksByTables(config.unwind)) {
+      config.ring_bytes =
+          std::max(config.ring_bytes, RingBytesForCopies(options.rate, cpus));
+    }
   }
   metadata.max_stack_depth = config.max_stack_depth;
   metadata.stack_store =

@@ -82,6 +82,7 @@ void ConfigurePrograms(profile_bpf& skeleton, const SamplerConfig& config) {
   knobs.kernel_walk_depth = config.kernel_walk_depth;
   knobs.unwind_by_frame_pointer =
       config.unwind == Unwind::kAuto || config.unwind == Unwind::kFramePointers;
+  knobs.copy_ring_limit = config.ring_bytes / 2;
   knobs.has_task_pt_regs = config.has_task_pt_regs;
   knobs.hash_multiplier = RandomOdd();
 }
@@ -108,7 +109,8 @@ void ConfigureMaps(profile_bpf& skeleton, const SamplerConfig& config) {
        {std::pair(maps.unwind_processes, sizes.processes),
         std::pair(maps.unwind_mappings, sizes.mappings),
         std::pair(maps.unwind_shards, sizes.shards),
-        std::pair(maps.unwind_scratch, uint32_t{1})}) {
+        std::pair(maps.unwind_scratch, uint32_t{1}),
+        std::pair(maps.copy_scratch, uint32_t{1})}) {
     bpf_map__set_autocreate(map, tables);
     bpf_map__set_max_entries(map, entries);
   }

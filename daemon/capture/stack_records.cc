@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "bpf/unwind_abi.h"
+#include "daemon/profile/id_index.h"
 #include "ksym/dwarf/stack_walk.h"
 
 namespace profd {
@@ -26,6 +27,7 @@ static_assert(Same(StackEnd::kFramePointers, PROFILE_END_FRAME_POINTERS));
 static_assert(Same(StackEnd::kNotYet, PROFILE_END_NOT_YET));
 static_assert(Same(StackEnd::kNotWalked, PROFILE_END_NOT_WALKED));
 static_assert(ksym::kMaxFrameBytes == UNWIND_MAX_FRAME_BYTES);
+static_assert(Same(StackEnd::kBeyondCopy, PROFILE_END_BEYOND_COPY));
 static_assert(Same(StackEnd::kOutermost, ksym::StackEnd::kOutermost));
 static_assert(Same(StackEnd::kZeroFramePointer,
                    ksym::StackEnd::kZeroFramePointer));
@@ -48,6 +50,17 @@ void StackRecords::Add(const profile_stack_record& record, size_t bytes) {
       RawStack{.frames = {record.frames, record.frames + record.depth},
                .end = static_cast<StackEnd>(record.end),
                .used_frame_pointers = record.used_frame_pointer != 0});
+}
+
+StackId StackRecords::AddWalked(uint32_t set, RawStack stack) {
+  StackId id = MixHash(static_cast<uint64_t>(stack.end),
+                       stack.used_frame_pointers ? 1 : 0);
+  for (const uint64_t frame : stack.frames) id = MixHash(id, frame);
+  for (;; ++id) {
+    if (id < kFirstStackId) id = kFirstStackId;
+    const auto [at, is_new] = stacks_[set].try_emplace(id, stack);
+    if (is_new || at->second == stack) return id;
+  }
 }
 
 bool StackRecords::Take(const BpfSampler& sampler, uint32_t set, StackId id,

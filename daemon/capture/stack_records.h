@@ -21,6 +21,8 @@ class StackRecords {
 
   // Ignores a record that is shorter than it claims. set < PROFILE_SETS.
   void Add(const profile_stack_record& record, size_t bytes);
+  // One that was walked in user space. Its id is found again for equal ones.
+  StackId AddWalked(uint32_t set, RawStack stack);
   // Puts the stack into the profile; false when its frames are not known.
   bool Take(const BpfSampler& sampler, uint32_t set, StackId id,
             RawProfile& profile) const;

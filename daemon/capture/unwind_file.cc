@@ -6,8 +6,6 @@
 #include <optional>
 #include <utility>
 
-#include "ksym/dwarf/unwind_table.h"
-
 namespace profd {
 namespace {
 
@@ -29,17 +27,6 @@ uint64_t Overlap(const Mapping& mapping, const ElfSegment& segment) {
   return end > begin ? end - begin : 0;
 }
 
-// Where the mapping's first byte is by the file's headers. The segment that
-// most of it shows decides: a page at an edge may belong to two.
-std::optional<uint64_t> ElfStart(const Mapping& mapping,
-                                 const std::vector<ElfSegment>& code) {
-  const auto best = std::ranges::max_element(
-      code, {}, [&](const ElfSegment& s) { return Overlap(mapping, s); });
-  if (best == code.end() || Overlap(mapping, *best) == 0) return std::nullopt;
-  return best->address.value - best->file_offset.value +
-         mapping.file_offset.value;
-}
-
 void AppendWithoutTable(uint64_t begin, uint64_t end,
                         std::vector<unwind_mapping>& mappings) {
   while (begin < end) {
@@ -55,29 +42,26 @@ void AppendWithoutTable(uint64_t begin, uint64_t end,
 
 }  // namespace
 
-ksym::Result<BuiltUnwindFile> BuildUnwindFile(const ksym::ByteSource& source) {
-  const auto image = ksym::ElfImage::Parse(source);
-  if (!image) return ksym::Fail(image.error());
-  const auto table = ksym::BuildUnwindTable(source, *image);
-  if (!table) return ksym::Fail(table.error());
-  BuiltUnwindFile built;
-  built.file.base = table->base;
-  std::ranges::copy_if(image->segments(), std::back_inserter(built.file.code),
-                       &ElfSegment::executable);
-  built.pieces = CutIntoPieces(table->rows, table->size);
-  return built;
+// The segment that most of the mapping shows decides: a page at an edge may
+// belong to two.
+std::optional<uint64_t> UnwindFile::LoadBias(const Mapping& mapping) const {
+  const auto best = std::ranges::max_element(
+      code, {}, [&](const ElfSegment& s) { return Overlap(mapping, s); });
+  if (best == code.end() || Overlap(mapping, *best) == 0) return std::nullopt;
+  return mapping.start.value - mapping.file_offset.value +
+         best->file_offset.value - best->address.value;
 }
 
 void AppendUnwindMappings(const Mapping& mapping, const UnwindFile* file,
                           std::vector<unwind_mapping>& mappings) {
   if (mapping.end.value > kUserEnd) return;
-  const auto elf_start =
-      file == nullptr ? std::nullopt : ElfStart(mapping, file->code);
+  const auto load_bias =
+      file == nullptr ? std::nullopt : file->LoadBias(mapping);
   uint64_t done = mapping.start.value;
   const uint64_t end = mapping.end.value;
-  if (elf_start) {
+  if (load_bias) {
     // Wraps when the mapping shows something in front of the table.
-    const uint64_t base = mapping.start.value - *elf_start + file->base.value;
+    const uint64_t base = *load_bias + file->base.value;
     for (const UnwindFile::Piece& piece : file->pieces) {
       const auto bias = static_cast<int64_t>(base);
       const auto at = [&](uint64_t pc) {

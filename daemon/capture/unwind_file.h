@@ -1,14 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "bpf/unwind_abi.h"
 #include "daemon/capture/unwind_maps.h"
 #include "daemon/capture/unwind_pieces.h"
-#include "ksym/base/result.h"
-#include "ksym/elf/byte_source.h"
 #include "ksym/elf/elf_image.h"
 #include "ksym/process/process_image.h"
 
@@ -25,14 +24,10 @@ struct UnwindFile {
   ksym::ElfAddress base;
   std::vector<ksym::ElfSegment> code;  // the executable segments
   std::vector<Piece> pieces;           // ascending
-};
 
-// The table of an ELF file, before it has places.
-struct BuiltUnwindFile {
-  UnwindFile file;  // its pieces have none
-  std::vector<UnwindPiece> pieces;
+  // Run-time address less ElfAddress; nothing if the mapping shows no code.
+  std::optional<uint64_t> LoadBias(const ksym::Mapping& mapping) const;
 };
-ksym::Result<BuiltUnwindFile> BuildUnwindFile(const ksym::ByteSource& source);
 
 // Puts the entries of one mapping of the file behind the others: one per piece
 // that it shows, and one without a table for each gap. `file` null: it has no

@@ -1,6 +1,9 @@
 #include "daemon/capture/unwind_tables.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "ksym/process/vdso.h"
@@ -17,6 +20,9 @@ constexpr size_t kMaxOpenFiles = 256;
 constexpr seconds kKeepUnused(30);
 // A process that was sampled since then keeps its tables.
 constexpr seconds kKeepSampled(2);
+// Of rows in this process, beside those that the sampler has.
+constexpr uint64_t kMostRowBytes = 48 << 20;
+constexpr uint64_t kMostCacheBytes = 512 << 20;
 // Upper ends of what building and placing one file takes.
 constexpr milliseconds kFixedCost(15);
 constexpr uint64_t kBytesPerMillisecond = 1 << 20;
@@ -26,6 +32,14 @@ UnwindTables::Clock::duration CostOf(uint64_t file_bytes) {
 }
 
 }  // namespace
+
+UnwindTables::UnwindTables(UnwindMaps maps, const std::string& cache_directory)
+    : maps_(std::move(maps)) {
+  if (cache_directory.empty()) return;
+  // Without it tables are built; that costs time only.
+  auto cache = ksym::UnwindCache::Open(cache_directory, kMostCacheBytes);
+  if (cache) cache_.emplace(std::move(*cache));
+}
 
 void UnwindTables::Update(const ksym::ProcessImage& image) {
   Process& process = processes_[image.id];
@@ -63,6 +77,12 @@ void UnwindTables::Forget(const ksym::ProcessId& id) {
   processes_.erase(process);
 }
 
+void UnwindTables::Close(File& file) {
+  if (!file.fd.valid()) return;
+  file.fd = ksym::UniqueFd();
+  --open_files_;
+}
+
 // Null for memory that is no file's.
 UnwindTables::File* UnwindTables::FileOf(uint32_t pid,
                                          const ksym::Mapping& mapping) {
@@ -73,12 +93,14 @@ UnwindTables::File* UnwindTables::FileOf(uint32_t pid,
                                 .device_minor = mapping.device_minor,
                                 .inode = mapping.inode};
   auto& file = files_[key];
-  if (file && file->users == 0 && !is_vdso) {
+  if (file && file->users == 0 && !is_vdso && file->checked != round_) {
     file->pid = pid;
     file->mapping = mapping;
+    file->checked = round_;
     // An inode that nobody mapped for a while may be another file's by now.
     if (!IsUnchanged(*file)) {
       DropTable(*file);
+      Close(*file);
       file.reset();
     }
   }
@@ -86,13 +108,20 @@ UnwindTables::File* UnwindTables::FileOf(uint32_t pid,
     file = std::make_unique<File>();
     file->pid = pid;
     file->mapping = mapping;
+    file->checked = round_;
     if (!is_vdso && open_files_ < kMaxOpenFiles) Open(*file);
   }
   return file.get();
 }
 
 ksym::Result<ksym::OpenedFile> UnwindTables::Find(const File& file) {
-  return ksym::OpenMappedFile(file.pid, file.mapping);
+  auto opened = ksym::OpenMappedFile(file.pid, file.mapping);
+  // Of a process that is gone the file may still be where it was.
+  if (!opened && file.mapping.inode != 0 &&
+      opened.error().code() == ksym::ErrorCode::kNotFound) {
+    return ksym::OpenHostFile(file.mapping);
+  }
+  return opened;
 }
 
 bool UnwindTables::IsUnchanged(const File& file) const {
@@ -131,6 +160,7 @@ UnwindTables::Process* UnwindTables::MostWanted(const ksym::ProcessId** id) {
 
 void UnwindTables::Build(Clock::duration budget, Clock::time_point deadline) {
   const auto begin = Clock::now();
+  ++round_;
   const Times times = {.until = begin + budget, .deadline = deadline};
   const ksym::ProcessId* id = nullptr;
   while (!waits_for_room_ && Clock::now() < std::min(times.until, deadline)) {
@@ -156,33 +186,53 @@ bool UnwindTables::BuildFiles(Process& process, const Times& times) {
   return true;
 }
 
-void UnwindTables::BuildFile(File& file) {
+// False when the file cannot have a table.
+bool UnwindTables::LoadRows(File& file) {
+  if (file.rows) return true;
   const bool is_vdso = file.mapping.path == "[vdso]";
   if (!is_vdso && !file.fd.valid()) Open(file);
-  const bool was_open = file.fd.valid();
-  auto source = is_vdso
-                    ? ksym::ByteSource::OfMemory(ksym::OwnVdsoImage())
-                    : ksym::ByteSource::OfFile(std::move(file.fd), file.size);
-  auto built = BuildUnwindFile(source);
-  if (!built) {
+  const auto source =
+      is_vdso ? ksym::ByteSource::OfMemory(ksym::OwnVdsoImage())
+              : ksym::ByteSource::OfFile(ksym::UniqueFd(::dup(file.fd.get())),
+                                         file.size);
+  const auto built = BuildRows(source, file);
+  Close(file);
+  return built.has_value();
+}
+
+ksym::Status UnwindTables::BuildRows(const ksym::ByteSource& source,
+                                     File& file) {
+  const auto image = ksym::ElfImage::Parse(source);
+  if (!image) return ksym::Fail(image.error());
+  auto table = cache_ ? cache_->LoadOrBuild(source, *image)
+                      : ksym::BuildUnwindTable(source, *image);
+  if (!table) return ksym::Fail(std::move(table.error()));
+  file.rows = std::move(*table);
+  file.table.base = file.rows->base;
+  file.table.code.clear();
+  std::ranges::copy_if(image->segments(), std::back_inserter(file.table.code),
+                       &ksym::ElfSegment::executable);
+  return {};
+}
+
+void UnwindTables::BuildFile(File& file) {
+  if (!LoadRows(file)) {
     ++statistics_.files_failed;
     file.state = File::State::kNone;
-  } else if (!Place(std::move(*built), file) && MakeRoom()) {
+  } else if (!Place(file)) {
     // Again, when what was freed can be used.
-    waits_for_room_ = true;
-    file.fd = std::move(source).TakeFd();
-    return;
-  } else if (file.state == File::State::kPending) {
+    waits_for_room_ = MakeRoom();
+    if (waits_for_room_) return;
     ++statistics_.files_refused;
     file.state = File::State::kNone;
   }
-  if (was_open) --open_files_;
 }
 
 // False when there is no room; then nothing of it has a place.
-bool UnwindTables::Place(BuiltUnwindFile built, File& file) {
-  file.table = std::move(built.file);
-  for (const UnwindPiece& piece : built.pieces) {
+bool UnwindTables::Place(File& file) {
+  if (!file.rows) return false;
+  for (const UnwindPiece& piece :
+       CutIntoPieces(file.rows->rows, file.rows->size)) {
     auto added = maps_.AddSlots(piece.slots);
     if (!added) Warn(added.error());
     const auto place = std::move(added).value_or(std::nullopt);
@@ -201,16 +251,43 @@ bool UnwindTables::Place(BuiltUnwindFile built, File& file) {
   return true;
 }
 
+ksym::CodeAt UnwindTables::CodeOf(uint32_t pid, const ksym::Mapping& mapping) {
+  File* file = FileOf(pid, mapping);
+  ksym::CodeAt code = {.kind = ksym::CodeAt::Kind::kNoTable};
+  if (file == nullptr || file->state == File::State::kNone) return code;
+  file->used = Clock::now();
+  if (!LoadRows(*file)) {
+    ++statistics_.files_failed;
+    file->state = File::State::kNone;
+    return code;
+  }
+  const auto load_bias = file->table.LoadBias(mapping);
+  if (!load_bias || !file->rows) return code;
+  return {.kind = ksym::CodeAt::Kind::kTable,
+          .table = &*file->rows,
+          .load_bias = *load_bias};
+}
+
+// The sampler has its own copy: here they serve stacks that were copied.
+void UnwindTables::DropRows() {
+  uint64_t bytes = 0;
+  for (const auto& [key, file] : files_) {
+    if (file->rows) bytes += file->rows->rows.size() * sizeof(ksym::UnwindRow);
+  }
+  for (const auto& [key, file] : files_) {
+    if (bytes <= kMostRowBytes) return;
+    if (!file->rows) continue;
+    bytes -= file->rows->rows.size() * sizeof(ksym::UnwindRow);
+    file->rows.reset();
+  }
+}
+
 void UnwindTables::DropTable(File& file) {
   for (const UnwindFile::Piece& piece : file.table.pieces) {
     maps_.FreeSlots(piece.place);
     statistics_.rows_bytes -= piece.place.count * sizeof(uint64_t);
   }
   file.table.pieces.clear();
-  if (file.fd.valid()) {
-    file.fd = ksym::UniqueFd();
-    --open_files_;
-  }
 }
 
 // True when something was freed.
@@ -225,6 +302,7 @@ bool UnwindTables::MakeRoom() {
   if (longest_unused != files_.end() && longest_unused->second->users == 0 &&
       longest_unused->second->state == File::State::kReady) {
     DropTable(*longest_unused->second);
+    Close(*longest_unused->second);
     files_.erase(longest_unused);
     ++statistics_.files_evicted;
     return true;
@@ -272,6 +350,7 @@ void UnwindTables::Publish(const ksym::ProcessId& id, Process& process) {
 void UnwindTables::Recycle() {
   maps_.Recycle();
   waits_for_room_ = false;
+  DropRows();
   const auto now = Clock::now();
   for (auto file = files_.begin(); file != files_.end();) {
     if (file->second->users > 0 || file->second->used + kKeepUnused > now) {
@@ -279,6 +358,7 @@ void UnwindTables::Recycle() {
       continue;
     }
     DropTable(*file->second);
+    Close(*file->second);
     file = files_.erase(file);
   }
 }

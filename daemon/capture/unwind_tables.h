@@ -12,6 +12,10 @@
 #include "daemon/capture/unwind_file.h"
 #include "daemon/capture/unwind_maps.h"
 #include "ksym/base/unique_fd.h"
+#include "ksym/dwarf/stack_walk.h"
+#include "ksym/dwarf/unwind_cache.h"
+#include "ksym/dwarf/unwind_table.h"
+#include "ksym/elf/byte_source.h"
 #include "ksym/process/mapped_file.h"
 #include "ksym/process/process_image.h"
 
@@ -27,7 +31,9 @@ struct UnwindStatistics {
   uint64_t files_evicted = 0;  // to make room
   uint64_t processes_refused = 0;
   uint64_t processes_evicted = 0;
-  double milliseconds = 0;  // spent in Build()
+  uint64_t copies = 0;          // stacks that were walked in user space
+  uint64_t copies_refused = 0;  // that the ring had no room for
+  double milliseconds = 0;      // spent in Build()
 };
 
 // Gives sampled processes their call-frame tables: builds those of the files
@@ -39,7 +45,8 @@ class UnwindTables {
  public:
   using Clock = std::chrono::steady_clock;
 
-  explicit UnwindTables(UnwindMaps maps) : maps_(std::move(maps)) {}
+  // `cache_directory`: where tables are kept from run to run; empty: nowhere.
+  UnwindTables(UnwindMaps maps, const std::string& cache_directory);
 
   // The process was sampled and has those mappings, perhaps more than before.
   // Opens files that are new, some 20 us each.
@@ -53,6 +60,9 @@ class UnwindTables {
   // interrupted: it takes up to 1 ms per MB, and one that may not be ready
   // before the deadline is not begun.
   void Build(Clock::duration budget, Clock::time_point deadline);
+  // The table of the mapping's file, built if it is not there. Valid until the
+  // next Recycle() or Update().
+  ksym::CodeAt CodeOf(uint32_t pid, const ksym::Mapping& mapping);
   // A grace period has passed since the last Build(), Forget() or Update().
   void Recycle();
 
@@ -77,6 +87,9 @@ class UnwindTables {
     uint64_t size = 0;
     int64_t mtime_ns = 0;
     UnwindFile table;
+    // Not of files that were not used for some time.
+    std::optional<ksym::UnwindTable> rows;
+    uint64_t checked = 0;  // in which round it was seen to be unchanged
     uint32_t users = 0;
     Clock::time_point used;  // last, by a process that is gone
   };
@@ -93,6 +106,7 @@ class UnwindTables {
   File* FileOf(uint32_t pid, const ksym::Mapping& mapping);
   static ksym::Result<ksym::OpenedFile> Find(const File& file);
   void Open(File& file);
+  void Close(File& file);
   bool IsUnchanged(const File& file) const;
   void Acquire(const ksym::ProcessId& id, Process& process);
   void Release(Process& process);
@@ -102,17 +116,22 @@ class UnwindTables {
     Clock::time_point deadline;
   };
   bool BuildFiles(Process& process, const Times& times);
+  bool LoadRows(File& file);
+  ksym::Status BuildRows(const ksym::ByteSource& source, File& file);
   void BuildFile(File& file);
-  bool Place(BuiltUnwindFile built, File& file);
+  bool Place(File& file);
+  void DropRows();
   void Publish(const ksym::ProcessId& id, Process& process);
   bool MakeRoom();
   void DropTable(File& file);
   void Warn(const ksym::Error& error);
 
   UnwindMaps maps_;
+  std::optional<ksym::UnwindCache> cache_;
   std::map<Key, std::unique_ptr<File>> files_;
   std::map<ksym::ProcessId, Process> processes_;
   size_t open_files_ = 0;
+  uint64_t round_ = 1;
   // Something was freed that can be used after the next Recycle().
   bool waits_for_room_ = false;
   UnwindStatistics statistics_;

@@ -20,6 +20,7 @@
 #include "daemon/oneshot/progress.h"
 #include "daemon/oneshot/report_file.h"
 #include "daemon/oneshot/stop_signals.h"
+#include "daemon/oneshot/unwind_options.h"
 #include "daemon/output/summary.h"
 #include "daemon/output/text.h"
 #include "daemon/profile/kernel_names.h"
@@ -209,6 +210,7 @@ class CaptureRun {
     options_.capture.on_process = [this](const ksym::ProcessImage& image) {
       symbolizer_.Pin(image);
     };
+    options_.capture.unwind_cache_path = UnwindCachePath();
     auto capture = Capture::Start(options_.capture);
     if (!capture) return Fail(std::move(capture.error()));
     capture_ = std::make_unique<Capture>(std::move(*capture));
@@ -398,10 +400,12 @@ class CaptureRun {
     const UnwindStatistics tables = capture_->unwind_statistics();
     progress_.Say(fmt::format(
         "unwind tables: {} processes, {} files, {} bytes, {:.1f} ms, {} files "
-        "failed, {} refused, {} evicted, {} processes refused, {} evicted",
+        "failed, {} refused, {} evicted, {} processes refused, {} evicted; {} "
+        "stacks copied, {} not for want of room",
         tables.processes, tables.files, tables.rows_bytes, tables.milliseconds,
         tables.files_failed, tables.files_refused, tables.files_evicted,
-        tables.processes_refused, tables.processes_evicted));
+        tables.processes_refused, tables.processes_evicted, tables.copies,
+        tables.copies_refused));
     const ProcessLoss& processes = taken_.processes;
     progress_.Say(fmt::format(
         "processes: {} hints dropped, {} reports lost, {} histories dropped",

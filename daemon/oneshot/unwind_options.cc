@@ -1,6 +1,9 @@
 #include "daemon/oneshot/unwind_options.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
 
 namespace profd {
 namespace {
@@ -8,6 +11,22 @@ namespace {
 constexpr uint64_t kMostMemoryMb = 16 << 10;
 
 }  // namespace
+
+std::string UnwindCachePath() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  std::string parent;
+  if (cache != nullptr && cache[0] == '/') {
+    parent = cache;
+  } else if (home != nullptr && home[0] == '/') {
+    parent = std::string(home) + "/.cache";
+  } else {
+    return {};
+  }
+  // It may be there; what cannot be made cannot be opened either.
+  ::mkdir(parent.c_str(), 0700);
+  return parent + "/ksym";
+}
 
 void UnwindOptions::AddTo(CLI::App& app) {
   app.add_option("--unwind", unwind_,

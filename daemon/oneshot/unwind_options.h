@@ -9,6 +9,10 @@
 
 namespace profd {
 
+// Where call-frame tables are kept from run to run: $XDG_CACHE_HOME/ksym or
+// ~/.cache/ksym, whose parent is made. Empty if there is no such place.
+std::string UnwindCachePath();
+
 // The options that say how user stacks are walked.
 class UnwindOptions {
  public:

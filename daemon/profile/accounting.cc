@@ -52,6 +52,8 @@ std::string_view Name(StackEnd end) {
       return "not-yet";
     case StackEnd::kNotWalked:
       return "not-walked";
+    case StackEnd::kBeyondCopy:
+      return "beyond-copy";
   }
   return "unknown";
 }

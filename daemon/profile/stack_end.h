@@ -20,15 +20,17 @@ enum class StackEnd : uint8_t {
   kFramePointers = 8,     // walked by the kernel, which does not tell
   kNotYet = 9,            // the same, before the process's tables were there
   kNotWalked = 10,        // only the innermost frame was asked for
+  kBeyondCopy = 11,       // deeper than the part of it that was copied
 };
-inline constexpr size_t kStackEnds = 11;
+inline constexpr size_t kStackEnds = 12;
 
 // Used in the summary, in JSON and in docs/formats.md, e.g. "bad-read".
 std::string_view Name(StackEnd end);
 
 // Its root end is known to be missing, and not for its depth.
 constexpr bool IsBroken(StackEnd end) {
-  return end >= StackEnd::kNoTable && end <= StackEnd::kNoProgress;
+  return (end >= StackEnd::kNoTable && end <= StackEnd::kNoProgress) ||
+         end == StackEnd::kBeyondCopy;
 }
 
 }  // namespace profd

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Takes the stacks of a sample into scratch records and names them. */
+#pragma once
+
+#include <linux/bpf.h>
+#include <linux/bpf_perf_event.h>
+#include <linux/errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+#include "bpf/profile_abi.h"
+#include "bpf/profile_maps.bpf.h"
+#include "bpf/unwind.bpf.h"
+
+struct sample {
+	struct task_struct *task;
+	struct profile_stats *stats;
+	__u32 set;
+	struct profile_key key;
+};
+
+/* A failed walk is a fault only where there is a user stack to walk. */
+static __always_inline __u64 user_failure(struct sample *s)
+{
+	struct task_struct *task = s->task;
+	struct mm_struct *mm = NULL;
+
+	bpf_core_read(&mm, sizeof(mm), &task->mm);
+	return mm ? PROFILE_STACK_FAULT : PROFILE_STACK_NONE;
+}
+
+/* -EFAULT says that the CPU was not in the kernel. */
+static __always_inline __u64 kernel_failure(long error)
+{
+	return error == 0 || error == -EFAULT ? PROFILE_STACK_NONE
+					      : PROFILE_STACK_FAULT;
+}
+
+/*
+ * The id of the frames in a scratch record. One multiplication a frame: each
+ * step is a bijection of the state, so stacks that differ in one frame never
+ * meet; the multiplier is random, so others meet with a chance of about 2^-64
+ * a pair. A global function, because the verifier walks such a one once and
+ * an inlined one at each call on each path (30,000 instructions, 20 ms).
+ */
+__noinline __u64 hash_scratch(__u32 which, __u32 depth)
+{
+	__u64 hash = hash_multiplier ^ depth;
+	struct profile_stack_record *record;
+
+	record = bpf_map_lookup_elem(&scratch, &which);
+	if (!record)
+		return 0;
+	hash ^= (__u64)record->end << 32;
+	hash ^= (__u64)record->used_frame_pointer << 48;
+	for (__u32 i = 0; i < max_depth && i < PROFILE_MAX_DEPTH; i++) {
+		if (i >= depth)
+			break;
+		hash = (hash ^ record->frames[i]) * hash_multiplier;
+	}
+	hash ^= hash >> 32;
+	hash *= 0xd6e8feb86659fd93ull;
+	hash ^= hash >> 32;
+	return hash < PROFILE_STACK_FIRST_ID ? hash + PROFILE_STACK_FIRST_ID
+					     : hash;
+}
+
+/* The id of the frames that were written into the scratch record. */
+static __always_inline __u64 name_stack(__u32 which,
+					struct profile_stack_record *record,
+					__u32 depth)
+{
+	if (depth > PROFILE_MAX_DEPTH)
+		depth = PROFILE_MAX_DEPTH;
+	record->depth = depth;
+	return hash_scratch(which, depth);
+}
+
+/* The same of what bpf_get_stack() wrote; it does not say how it ended. */
+static __always_inline __u64 name_kernel_walk(
+    __u32 which, struct profile_stack_record *record, long bytes, __u32 end)
+{
+	__u32 depth = bytes / sizeof(__u64);
+
+	record->end =
+	    depth >= kernel_walk_depth ? PROFILE_END_DEPTH_LIMIT : end;
+	record->used_frame_pointer = 0;
+	return name_stack(which, record, depth);
+}
+
+/* Asking for a kernel stack only to hear that there is none costs 70 ns. */
+static __always_inline bool in_user_mode(struct bpf_perf_event_data *ctx)
+{
+#if defined(__TARGET_ARCH_x86)
+	return (ctx->regs.cs & 3) == 3; /* the privilege level */
+#elif defined(__TARGET_ARCH_arm64)
+	return (ctx->regs.pstate & 0xf) == 0; /* EL0t */
+#else
+#error "which bits of the registers tell user mode here?"
+#endif
+}
+
+/* By whom user stacks are walked; each is a program of its own. */
+enum user_walk {
+	WALK_BY_KERNEL, /* along frame pointers */
+	WALK_BY_STEPS,	/* by tables, in a bounded loop of global functions */
+	WALK_BY_LOOP,	/* the same with bpf_loop() (5.17) */
+};
+
+static __always_inline void walk(struct unwind_state *st,
+				 struct profile_stack_record *record,
+				 enum user_walk how)
+{
+	if (how == WALK_BY_LOOP) {
+		struct unwind_walk state = {.st = st, .record = record};
+
+		bpf_loop(PROFILE_MAX_DEPTH + 1, unwind_callback, &state, 0);
+		return;
+	}
+	for (int i = 0; i <= PROFILE_MAX_DEPTH; i++) {
+		if (unwind_step(SCRATCH_USER))
+			break;
+	}
+}
+
+/* By the kernel, along frame pointers. `end`: why. */
+static __always_inline bool take_by_kernel(struct bpf_perf_event_data *ctx,
+					   struct sample *s, __u32 end)
+{
+	struct profile_stack_record *record;
+	__u32 which = SCRATCH_USER;
+	__u32 depth = unwind_by_frame_pointer ? kernel_walk_depth : 1;
+	long n;
+
+	record = bpf_map_lookup_elem(&scratch, &which);
+	if (!record)
+		return false;
+	n = bpf_get_stack(ctx, record->frames, depth * sizeof(__u64),
+			  BPF_F_USER_STACK);
+	if (n <= 0) {
+		s->key.user_stack = user_failure(s);
+		return true;
+	}
+	if (!unwind_by_frame_pointer && end == PROFILE_END_FRAME_POINTERS)
+		end = PROFILE_END_NOT_WALKED;
+	s->key.user_stack = name_kernel_walk(which, record, n, end);
+	return true;
+}
+
+enum taken { TAKEN, TAKEN_LATER, NOT_TAKEN };
+
+/* TAKEN_LATER: the process has no tables yet, its stack should be copied. */
+static __always_inline enum taken
+take_user_stack(struct bpf_perf_event_data *ctx, struct sample *s,
+		enum user_walk how)
+{
+	struct profile_stack_record *record;
+	__u32 which = SCRATCH_USER, zero = 0;
+	__u32 end = PROFILE_END_FRAME_POINTERS;
+	struct unwind_state *st;
+
+	if (how == WALK_BY_KERNEL)
+		return take_by_kernel(ctx, s, end) ? TAKEN : NOT_TAKEN;
+	record = bpf_map_lookup_elem(&scratch, &which);
+	st = bpf_map_lookup_elem(&unwind_scratch, &zero);
+	if (!record || !st)
+		return NOT_TAKEN;
+	if (unwind_begin(st, s->task, &s->key, &end)) {
+		walk(st, record, how);
+		record->end = st->end;
+		record->used_frame_pointer = st->used_frame_pointer;
+		s->key.user_stack = name_stack(which, record, st->depth);
+		return TAKEN;
+	}
+	if (end == PROFILE_END_NOT_YET)
+		return TAKEN_LATER;
+	return take_by_kernel(ctx, s, end) ? TAKEN : NOT_TAKEN;
+}
+
+static __always_inline bool take_kernel_stack(struct bpf_perf_event_data *ctx,
+					      struct sample *s)
+{
+	struct profile_stack_record *record;
+	__u32 which = SCRATCH_KERNEL;
+	long n;
+
+	if (!want_kernel || in_user_mode(ctx))
+		return true;
+	record = bpf_map_lookup_elem(&scratch, &which);
+	if (!record)
+		return false;
+	n = bpf_get_stack(ctx, record->frames,
+			  kernel_walk_depth * sizeof(__u64), 0);
+	s->key.kernel_stack =
+	    n > 0
+		? name_kernel_walk(which, record, n, PROFILE_END_FRAME_POINTERS)
+		: kernel_failure(n);
+	return true;
+}

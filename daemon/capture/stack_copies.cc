@@ -1,0 +1,132 @@
+#include "daemon/capture/stack_copies.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "ksym/dwarf/stack_walk.h"
+
+namespace profd {
+namespace {
+
+constexpr uint32_t kFewestChunks = 4;
+constexpr uint32_t kChunkStep = 4;
+
+ksym::ProcessId ProcessOf(const profile_key& key) {
+  return {key.tgid, key.exec_count, key.start_ns};
+}
+
+}  // namespace
+
+bool StackCopies::KeyLess::operator()(const profile_key& a,
+                                      const profile_key& b) const {
+  return std::memcmp(&a, &b, sizeof(a)) < 0;
+}
+
+void StackCopies::Add(const profile_copy_record& record, size_t bytes) {
+  if (record.bytes > sizeof(record.stack) ||
+      bytes < PROFILE_COPY_RECORD_BYTES(size_t{record.bytes})) {
+    return;
+  }
+  Copy& copy = copies_.emplace_back();
+  std::memcpy(&copy.head, &record, offsetof(profile_copy_record, stack));
+  const auto* stack = reinterpret_cast<const std::byte*>(record.stack);
+  copy.stack.assign(stack, stack + record.bytes);
+}
+
+std::vector<SampleHint> StackCopies::Hints() const {
+  std::vector<SampleHint> hints;
+  hints.reserve(copies_.size());
+  for (const Copy& copy : copies_) {
+    hints.push_back({.id = ProcessOf(copy.head.key),
+                     .set = copy.head.header.set,
+                     .time_ns = copy.head.time_ns});
+  }
+  return hints;
+}
+
+void StackCopies::Walk(const ProcessWatch& watch, UnwindTables& tables,
+                       StackRecords& records) {
+  for (const Copy& copy : std::exchange(copies_, {})) {
+    const uint32_t set = copy.head.header.set;
+    RawStack stack = WalkOne(copy, watch, tables);
+    ++walked_;
+    ++recent_;
+    recent_beyond_ += stack.end == StackEnd::kBeyondCopy ? 1 : 0;
+    profile_key key = copy.head.key;
+    key.user_stack = records.AddWalked(set, std::move(stack));
+    ++counts_[set][key];
+  }
+}
+
+RawStack StackCopies::WalkOne(const Copy& copy, const ProcessWatch& watch,
+                              UnwindTables& tables) {
+  const profile_copy_record& head = copy.head;
+  const auto mappings =
+      watch.MappingsAt(head.key.tgid, head.time_ns, ksym::Address{head.ip});
+  // Frames whose callers only the frame pointer can tell.
+  size_t frames = 0;
+  size_t first_without_row = SIZE_MAX;
+  const auto find = [&](ksym::Address address) -> ksym::CodeAt {
+    const size_t frame = frames++;
+    const ksym::Mapping* mapping = FindMapping(mappings, address);
+    if (mapping == nullptr) return {};
+    const ksym::CodeAt code = tables.CodeOf(head.key.tgid, *mapping);
+    const ksym::UnwindRow* row = nullptr;
+    if (code.kind == ksym::CodeAt::Kind::kTable) {
+      row = ksym::FindUnwindRow(
+          *code.table, address.value - code.load_bias - code.table->base.value);
+    }
+    if (row == nullptr || ksym::GetCfaKind(*row) == ksym::CfaKind::kNoInfo) {
+      first_without_row = std::min(first_without_row, frame);
+    }
+    return code;
+  };
+  ksym::StackCopy input;
+  input.ip = ksym::Address{head.ip};
+  std::ranges::copy(head.registers, input.registers.begin());
+  input.address = ksym::Address{head.address};
+  input.bytes = copy.stack;
+  ksym::WalkedStack walked;
+  ksym::WalkStack(input, max_stack_depth_, find, walked);
+
+  RawStack stack;
+  stack.end = static_cast<StackEnd>(walked.end);
+  if (stack.end == StackEnd::kBadRead && head.whole != 0) {
+    stack.end = StackEnd::kBeyondCopy;
+  }
+  for (const ksym::Address frame : walked.frames) {
+    stack.frames.push_back(frame.value);
+  }
+  const bool went_on = first_without_row < stack.frames.size() &&
+                       first_without_row != stack.frames.size() - 1;
+  if (went_on || stack.end == StackEnd::kZeroFramePointer) {
+    stack.used_frame_pointers = unwind_ == Unwind::kAuto;
+    if (unwind_ == Unwind::kTables) {
+      stack.frames.resize(first_without_row + 1);
+      stack.end = StackEnd::kNoTable;
+    }
+  }
+  return stack;
+}
+
+std::vector<BpfSampler::Count> StackCopies::Take(uint32_t set) {
+  std::vector<BpfSampler::Count> counts;
+  for (const auto& [key, count] : std::exchange(counts_[set], {})) {
+    counts.push_back({.key = key, .count = count});
+  }
+  return counts;
+}
+
+uint32_t StackCopies::AdaptChunks(uint64_t refused) {
+  const uint64_t walked = std::exchange(recent_, 0);
+  const uint64_t beyond = std::exchange(recent_beyond_, 0);
+  if (refused > 0) {
+    chunks_ = std::max(chunks_ - kChunkStep, kFewestChunks);
+  } else if (beyond * 50 > walked) {
+    chunks_ = std::min<uint32_t>(chunks_ + kChunkStep, PROFILE_COPY_CHUNKS);
+  }
+  return chunks_;
+}
+
+}  // namespace profd

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "bpf/profile_abi.h"
+#include "daemon/capture/bpf_sampler.h"
+#include "daemon/capture/process_watch.h"
+#include "daemon/capture/stack_records.h"
+#include "daemon/capture/unwind_tables.h"
+
+namespace profd {
+
+// Samples of processes that had no tables when they were taken: the sampler
+// sends registers and a part of the stack, and it is walked here. Each is
+// counted once, like those that the sampler counts itself. Not thread-safe.
+class StackCopies {
+ public:
+  StackCopies(Unwind unwind, uint32_t max_stack_depth)
+      : unwind_(unwind), max_stack_depth_(max_stack_depth) {}
+
+  // Keeps the record for Walk(). Ignores one that is shorter than it claims.
+  void Add(const profile_copy_record& record, size_t bytes);
+  // One per record, so that their processes are followed.
+  std::vector<SampleHint> Hints() const;
+  // Walks what was kept, when all reports up to the records' times were
+  // applied. Cost: 2 us per stack, and the tables of files that are new.
+  void Walk(const ProcessWatch& watch, UnwindTables& tables,
+            StackRecords& records);
+  // The walked samples of the set.
+  std::vector<BpfSampler::Count> Take(uint32_t set);
+
+  // How much of a stack should be copied from now on, when so many copies did
+  // not fit the ring since the last call.
+  uint32_t AdaptChunks(uint64_t refused);
+  uint64_t walked() const { return walked_; }
+
+ private:
+  struct Copy {
+    profile_copy_record head;  // its stack is not filled
+    std::vector<std::byte> stack;
+  };
+  RawStack WalkOne(const Copy& copy, const ProcessWatch& watch,
+                   UnwindTables& tables);
+
+  struct KeyLess {
+    bool operator()(const profile_key& a, const profile_key& b) const;
+  };
+
+  Unwind unwind_;
+  uint32_t max_stack_depth_;
+  std::vector<Copy> copies_;
+  std::array<std::map<profile_key, uint64_t, KeyLess>, PROFILE_SETS> counts_;
+  uint32_t chunks_ = 8;
+  uint64_t walked_ = 0;
+  uint64_t recent_ = 0;         // since the last AdaptChunks()
+  uint64_t recent_beyond_ = 0;  // of them needed more of the stack
+};
+
+}  // namespace profd
