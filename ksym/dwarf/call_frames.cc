@@ -204,12 +204,16 @@ class CallFramesReader {
     while (const auto entry = entries.Next()) {
       if (entry->is_common) {
         AddCommon(*entry);
-      } else {
-        functions_.push_back(*entry);
+      } else if (!AddFunction(*entry)) {
+        early_.push_back(*entry);
       }
       at = entries.offset();
     }
-    for (const Entry& entry : functions_) AddFunction(entry);
+    for (const Entry& entry : early_) {
+      if (!AddFunction(entry)) {
+        AddProblem(entry.offset, "there is no CIE where it says");
+      }
+    }
     if (entries.problem() != nullptr) AddProblem(at, entries.problem());
     return std::move(frames_);
   }
@@ -234,21 +238,20 @@ class CallFramesReader {
     return last_;
   }
 
-  void AddFunction(const Entry& entry) {
+  // False when its CIE was not there so far.
+  bool AddFunction(const Entry& entry) {
     const size_t common = FindCommon(entry.common_offset);
-    if (common == frames_.common.size()) {
-      AddProblem(entry.offset, "there is no CIE where it says");
-      return;
-    }
+    if (common == frames_.common.size()) return false;
     FrameEntry function;
     const char* problem =
         ParseFunction(section_, entry, frames_.common[common], function);
     if (problem != nullptr) {
       AddProblem(entry.offset, problem);
-      return;
+      return true;
     }
     function.common = static_cast<uint32_t>(common);
     frames_.functions.push_back(function);
+    return true;
   }
 
   void AddProblem(uint64_t offset, const char* problem) {
@@ -259,7 +262,7 @@ class CallFramesReader {
 
   const CallFrameSection& section_;
   CallFrames frames_;
-  std::vector<Entry> functions_;
+  std::vector<Entry> early_;  // FDEs whose CIE may come later
   size_t last_ = 0;
 };
 

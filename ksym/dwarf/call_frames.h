@@ -39,7 +39,7 @@ struct FrameEntry {
 // All entries of a section.
 struct CallFrames {
   std::vector<CommonEntry> common;    // by offset
-  std::vector<FrameEntry> functions;  // as the section has them
+  std::vector<FrameEntry> functions;  // in no order
   // FDEs that cannot be read, and the first one's trouble.
   uint32_t bad_functions = 0;
   std::string first_problem;

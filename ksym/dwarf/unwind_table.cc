@@ -120,10 +120,10 @@ void TableBuilder::TakeFunctions() {
   });
   table_.counts.fdes = static_cast<uint32_t>(functions.size());
   const auto before = [](const FrameEntry& a, const FrameEntry& b) {
-    return a.start < b.start;
+    return a.start != b.start ? a.start < b.start : a.offset < b.offset;
   };
   if (!std::is_sorted(functions.begin(), functions.end(), before)) {
-    std::stable_sort(functions.begin(), functions.end(), before);
+    std::sort(functions.begin(), functions.end(), before);
   }
   uint64_t reach = 0;
   for (const FrameEntry& entry : functions) {

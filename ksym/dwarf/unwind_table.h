@@ -47,8 +47,9 @@ struct UnwindTable {
 
 // 128 MiB of rows: the largest programs known have a tenth.
 inline constexpr size_t kMaxUnwindRows = size_t{16} << 20;
-// Larger sections of call-frame information are kLimit.
-inline constexpr size_t kMaxCallFrameBytes = size_t{256} << 20;
+// Larger sections of call-frame information are kLimit; that of libLLVM has
+// 5 MiB.
+inline constexpr size_t kMaxCallFrameBytes = size_t{64} << 20;
 
 // The table of an x86-64 file: from .eh_frame or, where there is none, from
 // .debug_frame, unless it is Go's; a file with neither has one row, kNoInfo.
@@ -60,8 +61,8 @@ inline constexpr size_t kMaxCallFrameBytes = size_t{256} << 20;
 //
 // kUnsupported: another machine, a 32-bit file, or code that is 4 GiB apart.
 // kNotFound: no executable segment. kCorrupt: the section cannot be read.
-// kLimit: see above. Cost: 0.2 to 0.5 µs per FDE, and while it runs the
-// section's bytes and twice the rows.
+// kLimit: see above. Cost: 0.2 to 0.6 µs per FDE; and while it runs, the
+// section's bytes, 40 bytes per FDE and twice the rows.
 Result<UnwindTable> BuildUnwindTable(const ByteSource& source,
                                      const ElfImage& image);
 

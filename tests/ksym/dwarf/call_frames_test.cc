@@ -216,6 +216,20 @@ TEST(CallFramesTest, OverlapsHaveARule) {
   EXPECT_EQ(RowAt(table, 0x20), "no info");
 }
 
+// In .debug_frame a CIE may stand behind its functions.
+TEST(CallFramesTest, FindsCommonEntriesBehindTheirFunctions) {
+  CieFields cie;
+  cie.augmentation = "";
+  CfiBuilder measure(CfiLayout::kDebugFrame);
+  measure.AddFde(0, kText, 0x10, kPush);
+  CfiBuilder builder(CfiLayout::kDebugFrame);
+  builder.AddFde(measure.bytes().size(), kText, 0x10, kPush);
+  builder.AddCie(cie);
+  const auto table = TableOf(builder.bytes(), ".debug_frame");
+  EXPECT_EQ(RowAt(table, 0), "rsp+8");
+  EXPECT_EQ(RowAt(table, 1), "rsp+16");
+}
+
 // Terminators in the middle of a section that the file's headers bound are
 // skipped.
 TEST(CallFramesTest, SkipsInnerTerminators) {
