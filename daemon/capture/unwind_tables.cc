@@ -271,15 +271,16 @@ ksym::CodeAt UnwindTables::CodeOf(uint32_t pid, const ksym::Mapping& mapping) {
 // The sampler has its own copy: here they serve stacks that were copied.
 void UnwindTables::DropRows() {
   uint64_t bytes = 0;
-  for (const auto& [key, file] : files_) {
-    if (file->rows) bytes += file->rows->rows.size() * sizeof(ksym::UnwindRow);
-  }
+  for (const auto& [key, file] : files_) bytes += file->RowBytes();
   for (const auto& [key, file] : files_) {
     if (bytes <= kMostRowBytes) return;
-    if (!file->rows) continue;
-    bytes -= file->rows->rows.size() * sizeof(ksym::UnwindRow);
+    bytes -= file->RowBytes();
     file->rows.reset();
   }
+}
+
+uint64_t UnwindTables::File::RowBytes() const {
+  return rows ? rows->rows.size() * sizeof(ksym::UnwindRow) : 0;
 }
 
 void UnwindTables::DropTable(File& file) {

@@ -92,6 +92,8 @@ class UnwindTables {
     uint64_t checked = 0;  // in which round it was seen to be unchanged
     uint32_t users = 0;
     Clock::time_point used;  // last, by a process that is gone
+
+    uint64_t RowBytes() const;
   };
   struct Process {
     std::vector<ksym::Mapping> mappings;

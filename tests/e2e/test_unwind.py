@@ -100,5 +100,67 @@ class CallsTest(harness.E2eTest):
             0.1)
 
 
+class RoughTest(harness.E2eTest):
+    """Programs that are hard to follow: every sample is accounted for (which
+    each document is checked for) and nothing is made up."""
+
+    def document_of(self, *arguments, hz=997):
+        rough = self.workload("rough", *arguments)
+        document = self.document("-F", hz, "-p", rough.pid, 1.5)
+        self.assertIsNone(rough.process.poll(), "the program ended")
+        rough.stop()
+        self.assertGreater(document.total(), 20)
+        return document
+
+    def known(self, document, names):
+        """The share of user stacks whose frames have no other names."""
+        return document.share(
+            lambda s: {f["name"] for f in document.user(s)} <= names,
+            lambda s: s["user"])
+
+    def test_ten_thousand_mappings(self):
+        # Code in any of 10,000 mappings is found; its callers are walked by
+        # frame pointer and then by table.
+        document = self.document_of("maps", 10_000)
+        whole = document.share(
+            lambda s: [f["name"] for f in document.user(s)][:1] == ["_start"],
+            lambda s: s["user"])
+        self.assertGreater(whole, 0.9, document.samples)
+        self.assertGreater(document.samples["helped_by_frame_pointers"], 20)
+
+    def test_unmapped_under_the_walk(self):
+        # Code that is gone when its sample is looked at.
+        document = self.document_of("unmap")
+        names = {"_start", "main", "Unmap", "NewCode", "WriteCode",
+                 "[unknown]", "[rough]"}
+        self.assertTrue(any("Unmap" in document.names(s)
+                            for s in document.stacks))
+        libraries = {f["name"] for f in document.of_kind("user")
+                     if "libc" in f.get("module", "")}
+        self.assertGreater(self.known(document, names | libraries), 0.99)
+
+    def test_overwritten_stack(self):
+        # Where saved registers and return addresses are overwritten the walk
+        # ends, and says so.
+        document = self.document_of("scribble")
+        self.assertGreater(document.samples["damaged"]["broken"], 0,
+                           document.samples)
+        names = {"_start", "main", "Scribble", "Smear", "[unknown]"}
+        libraries = {f["name"] for f in document.of_kind("user")
+                     if "/lib" in f.get("module", "")}
+        self.assertGreater(self.known(document, names | libraries), 0.99)
+
+    def test_reloaded_library(self):
+        # dlopen and dlclose hundreds of times a second.
+        document = self.document_of("reload", "libz.so.1")
+        self.assertTrue(any("dlopen" in name or "dl_open" in name
+                            for f in document.frames
+                            for name in [f["name"]]))
+        ends = document.samples["user_stack_ends"]
+        total = sum(ends.values())
+        self.assertGreater(ends["outermost"] + ends["zero-frame-pointer"],
+                           0.9 * total, ends)
+
+
 if __name__ == "__main__":
     harness.main()

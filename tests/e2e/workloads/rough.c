@@ -1,0 +1,88 @@
+// rough WHAT: makes its stacks and mappings hard to follow while it is
+// sampled.
+//   maps N      calls through N executable mappings, each with its own code
+//   unmap       takes the code away under its callers, again and again
+//   scribble    overwrites return addresses and saved registers above it
+//   reload FILE dlopen and dlclose of FILE, as often as it can
+
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "workload.h"
+
+#define PAGE 4096
+
+typedef void Function(void);
+
+// push %rbp; mov %rsp,%rbp; mov $N,%ecx; 1: dec %ecx; jnz 1b; pop %rbp; ret
+static void WriteCode(unsigned char* page) {
+  static const unsigned char code[] = {0x55, 0x48, 0x89, 0xe5, 0xb9,
+                                       0x00, 0x04, 0x00, 0x00, 0xff,
+                                       0xc9, 0x75, 0xfc, 0x5d, 0xc3};
+  memcpy(page, code, sizeof(code));
+}
+
+static unsigned char* NewCode(void) {
+  unsigned char* page = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE | PROT_EXEC,
+                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) abort();
+  WriteCode(page);
+  // A gap, or the kernel would make one mapping of all.
+  mprotect(page + PAGE, PAGE, PROT_NONE);
+  return page;
+}
+
+NOINLINE static void Maps(long count) {
+  Function** functions = calloc((size_t)count, sizeof(*functions));
+  for (long i = 0; i < count; ++i) functions[i] = (Function*)NewCode();
+  SayReady();
+  for (long i = 0;; ++i) functions[i % count]();
+}
+
+NOINLINE static void Unmap(void) {
+  SayReady();
+  for (;;) {
+    unsigned char* page = NewCode();
+    for (int i = 0; i < 50; ++i) ((Function*)page)();
+    munmap(page, 2 * PAGE);
+  }
+}
+
+NOINLINE static void Smear(volatile uintptr_t* words, uintptr_t seed) {
+  uintptr_t saved[24];
+  for (int i = 0; i < 24; ++i) saved[i] = words[i];
+  for (int i = 0; i < 24; ++i)
+    words[i] = seed * 0x9e3779b97f4a7c15u >> (i & 31);
+  Work(20000);
+  for (int i = 0; i < 24; ++i) words[i] = saved[i];
+}
+
+NOINLINE static void Scribble(void) {
+  SayReady();
+  for (uintptr_t seed = 1;; ++seed) {
+    volatile uintptr_t here[2] = {seed, seed};
+    Smear(here, seed);
+  }
+}
+
+NOINLINE static void Reload(const char* file) {
+  SayReady();
+  for (;;) {
+    void* library = dlopen(file, RTLD_NOW);
+    if (library == NULL) abort();
+    dlclose(library);
+  }
+}
+
+int main(int argc, char** argv) {
+  LimitLife();
+  if (argc < 2) return 2;
+  if (strcmp(argv[1], "maps") == 0) Maps(strtol(argv[2], NULL, 10));
+  if (strcmp(argv[1], "unmap") == 0) Unmap();
+  if (strcmp(argv[1], "scribble") == 0) Scribble();
+  if (strcmp(argv[1], "reload") == 0) Reload(argv[2]);
+  return 2;
+}
