@@ -1,7 +1,6 @@
 #include "ksym/elf/section_bytes.h"
 
 #include <elf.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <array>
@@ -9,56 +8,12 @@
 #include <vector>
 
 #include "ksym/base/byte_reader.h"
+#include "ksym/elf/unpacker.h"
 
 namespace ksym {
 namespace {
 
 constexpr size_t kBlockBytes = size_t{64} << 10;
-
-// Owns a decoder's state.
-class Inflater {
- public:
-  Inflater() : ok_(::inflateInit(&stream_) == Z_OK) {}
-  Inflater(const Inflater&) = delete;
-  Inflater& operator=(const Inflater&) = delete;
-  ~Inflater() {
-    if (ok_) ::inflateEnd(&stream_);
-  }
-
-  bool ok() const { return ok_; }
-  bool at_end() const { return at_end_; }
-
-  // Appends what `packed` holds to `text`, which stays within max_bytes.
-  // False when it is malformed or holds more.
-  bool Append(std::span<const std::byte> packed, size_t max_bytes,
-              std::string& text) {
-    // zlib's interface is not const-correct.
-    stream_.next_in =
-        reinterpret_cast<Bytef*>(const_cast<std::byte*>(packed.data()));
-    stream_.avail_in = static_cast<uInt>(packed.size());
-    while (!at_end_) {
-      const size_t used = text.size();
-      const size_t room = std::min(kBlockBytes, max_bytes - used);
-      text.resize(used + room);
-      stream_.next_out = reinterpret_cast<Bytef*>(text.data()) + used;
-      stream_.avail_out = static_cast<uInt>(room);
-      const int result = ::inflate(&stream_, Z_NO_FLUSH);
-      text.resize(text.size() - stream_.avail_out);
-      at_end_ = result == Z_STREAM_END;
-      if (at_end_) break;
-      // No progress: either all input is used up, or there is no room left.
-      if (result == Z_BUF_ERROR) return stream_.avail_in == 0;
-      if (result != Z_OK) return false;
-      if (stream_.avail_in == 0 && stream_.avail_out > 0) return true;
-    }
-    return true;
-  }
-
- private:
-  z_stream stream_ = {};
-  bool ok_;
-  bool at_end_ = false;
-};
 
 // Elf32_Chdr and Elf64_Chdr.
 struct CompressionHeader {
@@ -87,24 +42,28 @@ Result<CompressionHeader> ReadHeader(const ByteSource& file, ElfClass elf_class,
 }
 
 Result<std::string> Unpack(const ByteSource& file, uint64_t offset,
-                           uint64_t packed_size, size_t size) {
-  Inflater inflater;
-  if (!inflater.ok()) return Fail(ErrorCode::kLimit, "no memory to unpack");
+                           uint64_t packed_size,
+                           const CompressionHeader& header) {
+  const auto size = static_cast<size_t>(header.size);
+  const auto unpacker = Unpacker::OfType(header.type);
+  if (unpacker == nullptr)
+    return Fail(ErrorCode::kLimit, "no memory to unpack");
   std::vector<std::byte> block(
       static_cast<size_t>(std::min<uint64_t>(packed_size, kBlockBytes)));
   std::string text;
   text.reserve(size);  // no page of it is used before it is written
-  for (uint64_t at = 0; at < packed_size && !inflater.at_end();
-       at += block.size()) {
+  for (uint64_t at = 0; at < packed_size; at += block.size()) {
     const auto part = std::span(block).first(static_cast<size_t>(
         std::min<uint64_t>(packed_size - at, block.size())));
     const auto place = CheckedAdd(offset, at);
     if (!place) return Fail(ErrorCode::kCorrupt, "a section wraps around");
     const auto read = file.ReadAt(*place, part);
     if (!read) return Fail(read.error());
-    if (!inflater.Append(part, size, text)) break;
+    if (!unpacker->Append(part, size, text)) {
+      return Fail(ErrorCode::kCorrupt, "a compressed section is malformed");
+    }
   }
-  if (!inflater.at_end() || text.size() != size) {
+  if (!unpacker->at_end() || text.size() != size) {
     return Fail(ErrorCode::kCorrupt, "a compressed section cannot be unpacked");
   }
   return text;
@@ -120,10 +79,10 @@ Result<SectionBytes> SectionBytes::Open(const ByteSource& file,
   if ((section.flags & SHF_COMPRESSED) == 0 || !has_bytes) return bytes;
   const auto header = ReadHeader(file, image.elf_class(), section);
   if (!header) return Fail(header.error());
-  if (header->type != ELFCOMPRESS_ZLIB) {
+  if (!Unpacker::Knows(header->type)) {
     return Fail(ErrorCode::kUnsupported, "a section is compressed in format " +
                                              std::to_string(header->type) +
-                                             ", not zlib's");
+                                             ", not zlib's or zstd's");
   }
   if (header->size > kMaxUnpackedBytes) {
     return Fail(ErrorCode::kLimit,
@@ -132,8 +91,7 @@ Result<SectionBytes> SectionBytes::Open(const ByteSource& file,
   }
   // The header's bytes were read, so this does not wrap.
   auto text = Unpack(file, section.file_offset + header->header_bytes,
-                     section.size - header->header_bytes,
-                     static_cast<size_t>(header->size));
+                     section.size - header->header_bytes, *header);
   if (!text) return Fail(std::move(text.error()));
   bytes.size_ = text->size();
   bytes.file_offset_ = 0;

@@ -18,9 +18,10 @@ inline constexpr size_t kMaxUnpackedBytes = size_t{128} << 20;
 // compressed, unpacked ones in memory. Borrows the file.
 class SectionBytes {
  public:
-  // Unpacks zlib's format (System V ABI, "Section Compression"), which costs
-  // memory as it goes and not as the header claims. kCorrupt: it is not what
-  // its header says; kUnsupported: another format; kLimit.
+  // Unpacks zlib's and Zstandard's formats (System V ABI, "Section
+  // Compression"), which costs memory as it goes and not as the header claims.
+  // kCorrupt: it is not what its header says; kUnsupported: another format;
+  // kLimit.
   static Result<SectionBytes> Open(const ByteSource& file,
                                    const ElfImage& image,
                                    const ElfSection& section);

@@ -1,8 +1,8 @@
 // Any bytes as an ELF file: headers, symbols, stubs, names. The corpus holds
 // what ElfBuilder (tests/ksym/elf/elf_builder.h) writes for each class, with
-// plain and with packed tables, and a library with linkage stubs: "int a(void);
-// int b(void); int f(void) { return a() + b(); }" by gcc -O1 -fPIC -shared
-// -nostdlib -Wl,-z,noseparate-code,-s.
+// plain tables and with ones that zlib or zstd packed, and a library with
+// linkage stubs: "int a(void); int b(void); int f(void) { return a() + b(); }"
+// by gcc -O1 -fPIC -shared -nostdlib -Wl,-z,noseparate-code,-s.
 
 #include <cstddef>
 #include <cstdint>

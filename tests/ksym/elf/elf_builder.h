@@ -2,6 +2,7 @@
 
 #include <elf.h>
 #include <zlib.h>
+#include <zstd.h>
 
 #include <cstdint>
 #include <cstring>
@@ -10,6 +11,9 @@
 #include <vector>
 
 namespace ksym {
+
+// ELFCOMPRESS_ZSTD, which <elf.h> of glibc 2.36 does not have yet.
+inline constexpr uint32_t kTestZstd = 2;
 
 struct TestSymbol {
   std::string name;
@@ -30,8 +34,9 @@ struct TestElf {
   std::vector<TestSymbol> symbols;
   std::vector<TestSymbol> dynamic_symbols;
   std::string build_id = "\x01\x02\xab\xcd";
-  // SHF_COMPRESSED .symtab and .strtab, as zlib packs them.
-  bool compressed = false;
+  // 0, or the ch_type of SHF_COMPRESSED .symtab and .strtab: ELFCOMPRESS_ZLIB
+  // or kTestZstd.
+  uint32_t compression = 0;
   // A section of any kind behind .dynstr, if it has a name.
   std::string extra_name;
   std::string extra_bytes;
@@ -91,9 +96,9 @@ class ElfBuilder {
     const size_t note_offset = file_.size();
     Append(".note.gnu.build-id", SHT_NOTE, note);
     Append(".symtab", SHT_SYMTAB, Packed(symbols), 4);
-    if (elf_.compressed) Set(sections_.back().sh_flags, SHF_COMPRESSED);
+    if (elf_.compression != 0) Set(sections_.back().sh_flags, SHF_COMPRESSED);
     Append(".strtab", SHT_STRTAB, Packed(strings));
-    if (elf_.compressed) Set(sections_.back().sh_flags, SHF_COMPRESSED);
+    if (elf_.compression != 0) Set(sections_.back().sh_flags, SHF_COMPRESSED);
     Append(".dynsym", SHT_DYNSYM, dynamic, 6);
     Append(".dynstr", SHT_STRTAB, dynamic_strings);
     Append(elf_.extra_name, SHT_PROGBITS, elf_.extra_bytes);
@@ -106,18 +111,37 @@ class ElfBuilder {
   }
 
   std::string Packed(const std::string& text) const {
-    if (!elf_.compressed) return text;
+    if (elf_.compression == 0) return text;
     typename T::Chdr header = {};
-    header.ch_type = ELFCOMPRESS_ZLIB;
+    header.ch_type = elf_.compression;
     Set(header.ch_size, text.size());
     header.ch_addralign = 1;
+    const std::string head(reinterpret_cast<const char*>(&header),
+                           sizeof(header));
+    return head +
+           (elf_.compression == kTestZstd ? PackZstd(text) : PackZlib(text));
+  }
+
+  static std::string PackZlib(const std::string& text) {
     uLongf size = ::compressBound(text.size());
-    std::string packed(sizeof(header) + size, '\0');
-    std::memcpy(packed.data(), &header, sizeof(header));
-    ::compress(reinterpret_cast<Bytef*>(packed.data()) + sizeof(header), &size,
+    std::string packed(size, '\0');
+    ::compress(reinterpret_cast<Bytef*>(packed.data()), &size,
                reinterpret_cast<const Bytef*>(text.data()), text.size());
-    packed.resize(sizeof(header) + size);
+    packed.resize(size);
     return packed;
+  }
+
+  // In two frames, as a linker with threads does it.
+  static std::string PackZstd(const std::string& text) {
+    std::string all;
+    const size_t half = text.size() / 2;
+    for (const std::string& part : {text.substr(0, half), text.substr(half)}) {
+      std::string packed(::ZSTD_compressBound(part.size()), '\0');
+      packed.resize(::ZSTD_compress(packed.data(), packed.size(), part.data(),
+                                    part.size(), 1));
+      all += packed;
+    }
+    return all;
   }
 
   void WriteHeaders(size_t note_offset, size_t note_size) {
