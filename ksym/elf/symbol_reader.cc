@@ -63,7 +63,8 @@ struct SymbolReader::RawSymbol {
   uint64_t size = 0;
 
   static RawSymbol Parse(ByteReader& in, ElfClass elf_class);
-  bool IsFunction() const;
+  bool IsLabel() const;
+  bool IsCode(NameTable table) const;
 };
 
 SymbolReader::RawSymbol SymbolReader::RawSymbol::Parse(ByteReader& in,
@@ -84,7 +85,11 @@ SymbolReader::RawSymbol SymbolReader::RawSymbol::Parse(ByteReader& in,
   return symbol;
 }
 
-bool SymbolReader::RawSymbol::IsFunction() const {
+bool SymbolReader::RawSymbol::IsLabel() const {
+  return ELF64_ST_TYPE(info) == STT_NOTYPE && size == 0;
+}
+
+bool SymbolReader::RawSymbol::IsCode(NameTable table) const {
   if (section == SHN_UNDEF || section == SHN_ABS || section == SHN_COMMON) {
     return false;
   }
@@ -93,7 +98,7 @@ bool SymbolReader::RawSymbol::IsFunction() const {
     case STT_GNU_IFUNC:
       return true;
     case STT_NOTYPE:
-      return size > 0;
+      return name != 0 && (!IsLabel() || table != NameTable::kDynamic);
     default:
       return false;
   }
@@ -133,7 +138,8 @@ void SymbolReader::DropIgnoredLocals(const SectionBytes& strings,
     const uint64_t length = std::min(kLookAt, block_end - block_start - at);
     const std::string_view text(
         reinterpret_cast<const char*>(block.data()) + at, length);
-    if (IsIgnoredLocal(text)) symbols_[i].end = symbols_[i].start;
+    const bool mark = symbols_[i].label && text.starts_with('.');
+    if (mark || IsIgnoredLocal(text)) symbols_[i].end = symbols_[i].start;
   }
   // Build() leaves empty symbols out.
 }
@@ -147,6 +153,7 @@ void SymbolReader::AddSymbol(const RawSymbol& symbol, NameTable table) {
   SymbolCandidate candidate;
   candidate.start = {start};
   candidate.sized = symbol.size > 0;
+  candidate.label = symbol.IsLabel();
   candidate.end = {range->end};
   if (candidate.sized && symbol.size < range->end - start) {
     candidate.end = candidate.start + symbol.size;
@@ -183,7 +190,7 @@ Status SymbolReader::ReadSymbols(const ElfSection& section,
     ByteReader in(bytes);
     while (in.remaining() >= entry_size) {
       const auto symbol = RawSymbol::Parse(in, image_.elf_class());
-      if (symbol.IsFunction() && symbol.name < strings.size()) {
+      if (symbol.IsCode(table) && symbol.name < strings.size()) {
         AddSymbol(symbol, table);
       }
     }

@@ -24,8 +24,11 @@ class SymbolReader {
   SymbolReader(const ByteSource& source, const ElfImage& image);
 
   // Appends the symbols of a SHT_SYMTAB or SHT_DYNSYM section: type FUNC or
-  // GNU_IFUNC, or NOTYPE with a size, defined in an executable section of the
-  // image. Mapping symbols ("$x") and assembler locals (".L") are left out.
+  // GNU_IFUNC, or NOTYPE, defined in an executable section of the image.
+  // NOTYPE without a size is a label, which only a full table has close enough
+  // together to say where it ends: .dynsym's are left out. So are mapping
+  // symbols ("$x"), assembler locals (".L") and marks of compilers (labels
+  // that begin with a dot).
   // Read in blocks of 64 KiB; transient memory is that and 4 bytes per local
   // symbol. `strings` are the names, and `table` says where that is.
   Status ReadSymbols(const ElfSection& section, const SectionBytes& strings,

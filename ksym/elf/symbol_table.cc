@@ -25,6 +25,25 @@ bool SameBytes(const SymbolCandidate& a, const SymbolCandidate& b) {
   return a.start == b.start && a.end == b.end && a.sized == b.sized;
 }
 
+// Needs sorted input.
+void DropCoveredLabels(std::vector<SymbolCandidate>& candidates) {
+  uint64_t covered_to = 0;
+  auto out = candidates.begin();
+  for (auto first = candidates.begin(); first != candidates.end();) {
+    auto last = first;
+    bool has_function = false;
+    for (; last != candidates.end() && last->start == first->start; ++last) {
+      has_function = has_function || !last->label;
+      if (last->sized) covered_to = std::max(covered_to, last->end.value);
+    }
+    const bool drop = has_function || covered_to > first->start.value;
+    for (; first != last; ++first) {
+      if (!drop || !first->label) *out++ = *first;
+    }
+  }
+  candidates.erase(out, candidates.end());
+}
+
 // Ends each unsized symbol at the next higher start. Needs sorted input.
 void BoundUnsized(std::vector<SymbolCandidate>& candidates) {
   uint64_t next_start = std::numeric_limits<uint64_t>::max();
@@ -154,6 +173,7 @@ SymbolTable SymbolTable::Build(std::vector<SymbolCandidate> candidates) {
   std::erase_if(candidates, [base](const SymbolCandidate& c) {
     return c.end - base > kMaxSpan;
   });
+  DropCoveredLabels(candidates);
   BoundUnsized(candidates);
   DropDynamicCopies(candidates);
   table.entries_.reserve(candidates.size());

@@ -31,6 +31,8 @@ struct SymbolCandidate {
   NameTable table = NameTable::kSymtab;
   SymbolBinding binding = SymbolBinding::kLocal;
   bool sized = true;
+  // An assembler's label: unsized, and nothing says that it begins a function.
+  bool label = false;
 };
 
 // One name of several that a place can be called by.
@@ -54,7 +56,8 @@ bool IsPreferredAlias(const SymbolAlias& a, const SymbolAlias& b);
 // search whatever the nesting. The rules:
 // - A symbol with a size covers [start, start + size), cut at the end of its
 //   section. One without covers everything up to the next symbol's start or
-//   the section's end.
+//   the section's end. A label is such a one, but only where no other symbol
+//   starts or covers its place: most are jump targets within a function.
 // - Where several cover an address, the one that starts last wins; of those
 //   with one start a sized one wins, then the smaller.
 // - Of those with the same bytes IsPreferredAlias decides, when the name is

@@ -244,13 +244,35 @@ TEST(ElfSymbolsTest, SurvivesTruncationAfterLoading) {
   std::filesystem::remove(path);
 }
 
+// A label of hand-written code is used where no function is; one of .dynsym is
+// not, because what lies behind it may have been stripped off.
+TEST(ElfSymbolsTest, NamesLabelsOfTheFullTable) {
+  TestElf elf;
+  elf.symbols = {{"_start", 0x401000, 0, STT_NOTYPE},
+                 {"main", 0x401100, 0x20},
+                 {"main_loop", 0x401110, 0, STT_NOTYPE, STB_LOCAL}};
+  elf.dynamic_symbols = {{"exported", 0x401200, 0, STT_NOTYPE}};
+  const auto symbols = ElfSymbols::Load(
+      ByteSource::OfMemory(ElfBuilder<Elf64Types>::Build(elf)));
+  ASSERT_TRUE(symbols);
+  const auto name = [&](uint64_t offset) {
+    const auto match = symbols->Find({offset});
+    return match ? symbols->ReadName(*match).value_or("?") : "-";
+  };
+  EXPECT_EQ(name(0x1000), "_start");
+  EXPECT_EQ(name(0x10ff), "_start");
+  EXPECT_EQ(name(0x1110), "main");
+  EXPECT_EQ(name(0x1120), "-");
+  EXPECT_EQ(name(0x1200), "-");
+}
+
 // Symbols outside executable sections, undefined or absolute, are no code.
 TEST(ElfSymbolsTest, TakesCodeOnly) {
   TestElf elf;
   elf.symbols = {{"undefined", 0x401000, 8, STT_FUNC, STB_GLOBAL, SHN_UNDEF},
                  {"absolute", 0x401008, 8, STT_FUNC, STB_GLOBAL, SHN_ABS},
                  {"object", 0x401010, 8, STT_OBJECT},
-                 {"label", 0x401018, 0, STT_NOTYPE},
+                 {".annobin_a.c", 0x401018, 0, STT_NOTYPE, STB_LOCAL},
                  {"before", 0x400fff, 8},
                  {"behind", 0x402000, 8},
                  {"last", 0x401fff, 8}};

@@ -24,6 +24,12 @@ SymbolCandidate Unsized(uint64_t start, uint32_t name) {
   return {.start = {start}, .end = {kSectionEnd}, .name = name, .sized = false};
 }
 
+SymbolCandidate Label(uint64_t start, uint32_t name) {
+  SymbolCandidate candidate = Unsized(start, name);
+  candidate.label = true;
+  return candidate;
+}
+
 // The first alias's name offset stands for the name; 0 is none.
 uint32_t NameAt(const SymbolTable& table, uint64_t address) {
   const auto match = table.Find({address});
@@ -52,6 +58,37 @@ TEST(SymbolTableTest, CoversHalfOpenRanges) {
   EXPECT_EQ(NameAt(table, 0x200f), 2u);
   EXPECT_EQ(NameAt(table, 0x2010), 0u);
   EXPECT_EQ(NameAt(table, UINT64_MAX), 0u);
+}
+
+// A label names the code up to the next symbol where nothing else does, and
+// nothing within another symbol or where one starts.
+TEST(SymbolTableTest, LabelsFillGapsOnly) {
+  const auto table = SymbolTable::Build(
+      {Label(0x1000, 1), Sized(0x1020, 0x40, 2), Label(0x1020, 3),
+       Label(0x1030, 4), Label(0x105f, 5), Label(0x1060, 6), Label(0x1070, 7),
+       Unsized(0x1080, 8), Label(0x1080, 9), Label(0x1090, 10)});
+  EXPECT_EQ(NameAt(table, 0xfff), 0u);
+  EXPECT_EQ(NameAt(table, 0x1000), 1u);
+  EXPECT_EQ(NameAt(table, 0x101f), 1u);
+  EXPECT_EQ(NamesAt(table, 0x1020), std::set<uint32_t>{2});
+  EXPECT_EQ(NameAt(table, 0x1030), 2u);
+  EXPECT_EQ(NameAt(table, 0x105f), 2u);
+  EXPECT_EQ(NameAt(table, 0x1060), 6u);
+  EXPECT_EQ(NameAt(table, 0x106f), 6u);
+  EXPECT_EQ(NameAt(table, 0x1070), 7u);
+  EXPECT_EQ(NamesAt(table, 0x1080), std::set<uint32_t>{8});
+  EXPECT_EQ(NameAt(table, 0x108f), 8u);
+  EXPECT_EQ(NameAt(table, 0x1090), 10u);
+  EXPECT_EQ(NameAt(table, kSectionEnd - 1), 10u);
+  EXPECT_EQ(NameAt(table, kSectionEnd), 0u);
+}
+
+// What starts a section names nothing behind the function there.
+TEST(SymbolTableTest, ALabelDoesNotNameTheGapBehindAFunction) {
+  const auto table =
+      SymbolTable::Build({Label(0x1000, 1), Sized(0x1000, 0x10, 2)});
+  EXPECT_EQ(NameAt(table, 0x100f), 2u);
+  EXPECT_EQ(NameAt(table, 0x1010), 0u);
 }
 
 // A table without symbols finds nothing.
