@@ -149,6 +149,22 @@ class Symbolizer::Impl {
     return symbol;
   }
 
+  void SetDebugFileSource(DebugFileSource source) {
+    files_.SetDebugFileSource(std::move(source));
+  }
+
+  UserSymbol ResolveAgain(std::string_view build_id, FileOffset offset) {
+    UserSymbol symbol;
+    symbol.file_offset = offset;
+    SymbolFile* file = files_.LoadAgain(build_id);
+    if (file == nullptr) {
+      symbol.reason = Unresolved::kGone;
+    } else {
+      files_.Resolve(*file, offset, symbol);
+    }
+    return symbol;
+  }
+
   Statistics statistics() const {
     Statistics statistics = files_.statistics();
     statistics.name_bytes = pool_.bytes();
@@ -302,6 +318,15 @@ void Symbolizer::Pin(const ProcessImage& image) { impl_->Pin(image); }
 
 UserSymbol Symbolizer::Resolve(const ProcessImage& image, Address address) {
   return impl_->Resolve(image, address);
+}
+
+void Symbolizer::SetDebugFileSource(DebugFileSource source) {
+  impl_->SetDebugFileSource(std::move(source));
+}
+
+UserSymbol Symbolizer::ResolveAgain(std::string_view build_id,
+                                    FileOffset offset) {
+  return impl_->ResolveAgain(build_id, offset);
 }
 
 Symbolizer::Statistics Symbolizer::statistics() const {

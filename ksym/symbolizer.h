@@ -8,6 +8,7 @@
 
 #include "ksym/base/address.h"
 #include "ksym/base/result.h"
+#include "ksym/elf/debug_file.h"
 #include "ksym/process/process_image.h"
 
 namespace ksym {
@@ -82,6 +83,15 @@ class Symbolizer {
   // file reads its table; the first one in a symbol reads and demangles its
   // name; every other one is a binary search.
   UserSymbol Resolve(const ProcessImage& image, Address address);
+
+  // Where debug files come from, from now on, that neither the process's root
+  // nor this machine has. It is waited for, so give it when nothing else does.
+  void SetDebugFileSource(DebugFileSource source);
+
+  // Names a byte of a file that was loaded before, for what Resolve() had no
+  // name when there was no such source. `build_id` and `offset` are those of
+  // its answer; reason kGone: no file of that build-id is known.
+  UserSymbol ResolveAgain(std::string_view build_id, FileOffset offset);
 
   struct Statistics {
     uint64_t files_loaded = 0;

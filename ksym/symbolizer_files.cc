@@ -14,6 +14,9 @@ namespace {
 // tried again.
 constexpr uint32_t kMaxFailures = 16;
 
+// A node of an unordered_map<uint32_t, std::string_view> and its bucket.
+constexpr size_t kNameEntryBytes = 48;
+
 Unresolved ReasonOfOpening(const Error& error) {
   switch (error.code()) {
     case ErrorCode::kPermission:
@@ -32,27 +35,6 @@ Unresolved ReasonOfOpening(const Error& error) {
 Unresolved ReasonOfLoading(const Error& error) {
   return error.code() == ErrorCode::kLimit ? Unresolved::kTooLarge
                                            : Unresolved::kMalformed;
-}
-
-// Debug files are looked for where the stripped file is: in the process's own
-// root as long as it lives. Those that this machine keeps by build-id serve a
-// container's files as well; no other path that a process's file names is
-// opened outside its root.
-DebugFileFinder FinderOf(SymbolizerOptions::Files files,
-                         const ProcessId& process, const Mapping& mapping) {
-  const auto open = [files, pid = process.pid](
-                        const std::string& path) -> Result<ByteSource> {
-    Result<OpenedFile> opened = Fail(ErrorCode::kNotFound, path);
-    if (files == SymbolizerOptions::Files::kOfProcess) {
-      opened = OpenFileOfProcess(pid, path);
-    }
-    const bool host = files == SymbolizerOptions::Files::kOfHost ||
-                      path.starts_with(kBuildIdFolder);
-    if (!opened && host) opened = OpenFileOfHost(path);
-    if (!opened) return Fail(std::move(opened.error()));
-    return ByteSource::OfFile(std::move(opened->fd), opened->size);
-  };
-  return {mapping.path, open};
 }
 
 int DescriptorOf(const SymbolFile& file) {
@@ -120,11 +102,35 @@ void SymbolFiles::Open(const ProcessId& process, const Mapping& mapping,
   EnforceDescriptors();
 }
 
-void SymbolFiles::Read(const ProcessId& process, const Mapping& mapping,
+// Debug files are looked for where the stripped file is: in the process's own
+// root as long as it lives. Those that this machine keeps by build-id serve a
+// container's files as well; no other path that a process's file names is
+// opened outside its root.
+DebugFileFinder SymbolFiles::FinderOf(const ProcessId& process,
+                                      const std::string& file_path) const {
+  const auto open = [files = options_.files, pid = process.pid](
+                        const std::string& path) -> Result<ByteSource> {
+    Result<OpenedFile> opened = Fail(ErrorCode::kNotFound, path);
+    if (files == SymbolizerOptions::Files::kOfProcess) {
+      opened = OpenFileOfProcess(pid, path);
+    }
+    const bool host = files == SymbolizerOptions::Files::kOfHost ||
+                      path.starts_with(kBuildIdFolder);
+    if (!opened && host) opened = OpenFileOfHost(path);
+    if (!opened) return Fail(std::move(opened.error()));
+    return ByteSource::OfFile(std::move(opened->fd), opened->size);
+  };
+  return {file_path, open, fetch_};
+}
+
+void SymbolFiles::Read(const ProcessId& process, const std::string& path,
                        SymbolFile& file) {
+  file.read_for = process;
+  if (file.path != path) file.path = pool_.Intern(path).value_or("");
+  file.fetch_asked = static_cast<bool>(fetch_);
   auto symbols = ElfSymbols::Load(
       ByteSource::OfFile(std::move(file.opened.fd), file.opened.size),
-      FinderOf(options_.files, process, mapping));
+      FinderOf(process, path));
   const std::string& mapped = file.opened.mapped_build_id;
   const bool is_other =
       symbols && !mapped.empty() && symbols->build_id() != ToHex(mapped);
@@ -141,10 +147,14 @@ void SymbolFiles::Read(const ProcessId& process, const Mapping& mapping,
   file.state = SymbolFile::State::kLoaded;
   open_files_ += file.symbols->holds_debug_file() ? 1 : 0;
   file.build_id = pool_.Intern(file.symbols->build_id()).value_or("");
-  file.charged_bytes = file.symbols->memory_bytes();
-  statistics_.cache_bytes += file.charged_bytes;
   statistics_.symbols += file.symbols->symbol_count();
   ++statistics_.files_loaded;
+  Charge(file, file.symbols->memory_bytes());
+}
+
+void SymbolFiles::Charge(SymbolFile& file, size_t bytes) {
+  file.charged_bytes += bytes;
+  statistics_.cache_bytes += bytes;
   EnforceBytes();
 }
 
@@ -175,9 +185,27 @@ SymbolFile& SymbolFiles::Load(const ProcessId& process,
   SymbolFile& file = Touch(mapping);
   if (file.state == SymbolFile::State::kClosed) Open(process, mapping, file);
   if (file.state == SymbolFile::State::kPinned) {
-    Read(process, mapping, file);
+    Read(process, mapping.path, file);
+    if (!file.build_id.empty()) by_build_id_[file.build_id] = files_.begin();
   }
   return file;
+}
+
+SymbolFile* SymbolFiles::LoadAgain(std::string_view build_id) {
+  const auto found = by_build_id_.find(build_id);
+  if (found == by_build_id_.end()) return nullptr;
+  files_.splice(files_.begin(), files_, found->second);
+  SymbolFile& file = files_.front().second;
+  CloseIfChanged(file);
+  if (file.symbols && !file.symbols->has_full_table() && fetch_ &&
+      !file.fetch_asked) {
+    Drop(file);
+  }
+  if (file.state == SymbolFile::State::kPinned) {
+    Read(file.read_for, std::string(file.path), file);
+  }
+  // What has been written in its place is not the file that was asked for.
+  return file.build_id == build_id ? &file : nullptr;
 }
 
 SymbolFile SymbolFiles::LoadImage(std::string image) {
@@ -214,6 +242,7 @@ std::optional<std::string_view> SymbolFiles::NameOf(
     return std::nullopt;
   }
   file.names.emplace(match.index, *kept);
+  if (file.charged_bytes > 0) Charge(file, kNameEntryBytes);
   return kept;
 }
 

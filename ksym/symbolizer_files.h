@@ -3,8 +3,10 @@
 #include <cstdint>
 #include <list>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "ksym/base/string_pool.h"
 #include "ksym/elf/elf_symbols.h"
@@ -48,6 +50,11 @@ struct SymbolFile {
   OpenedFile opened;  // its descriptor moves into `symbols` when loaded
   std::optional<ElfSymbols> symbols;
   std::string_view build_id;  // in the pool; known once loaded
+  // Through whose root, and beside what, debug files were looked for; the path
+  // is in the pool.
+  ProcessId read_for;
+  std::string_view path;
+  bool fetch_asked = false;  // whether the source of debug files was
   // Finished names by SymbolTable::Match::index, in the pool.
   std::unordered_map<uint32_t, std::string_view> names;
   size_t charged_bytes = 0;
@@ -68,6 +75,12 @@ class SymbolFiles {
   void Pin(const ProcessId& process, const Mapping& mapping);
   // The file with its table loaded, or with state kFailed.
   SymbolFile& Load(const ProcessId& process, const Mapping& mapping);
+  // The file of that build-id that was loaded last, read again if there is a
+  // source of debug files now that was not asked for it; null: none was.
+  SymbolFile* LoadAgain(std::string_view build_id);
+  void SetDebugFileSource(DebugFileSource source) {
+    fetch_ = std::move(source);
+  }
   // Fills in what the file knows about the byte: name, symbol_offset,
   // build_id and reason.
   void Resolve(SymbolFile& file, FileOffset offset, UserSymbol& symbol);
@@ -81,11 +94,15 @@ class SymbolFiles {
 
   SymbolFile& Touch(const Mapping& mapping);
   void Open(const ProcessId& process, const Mapping& mapping, SymbolFile& file);
-  void Read(const ProcessId& process, const Mapping& mapping, SymbolFile& file);
+  void Read(const ProcessId& process, const std::string& path,
+            SymbolFile& file);
+  DebugFileFinder FinderOf(const ProcessId& process,
+                           const std::string& path) const;
   void CloseIfChanged(SymbolFile& file);
   std::optional<std::string_view> NameOf(SymbolFile& file,
                                          const SymbolTable::Match& match,
                                          Unresolved& reason);
+  void Charge(SymbolFile& file, size_t bytes);
   void Drop(SymbolFile& file);
   void EnforceDescriptors();
   void EnforceBytes();
@@ -94,6 +111,9 @@ class SymbolFiles {
   StringPool& pool_;
   Files files_;  // most recently used first
   std::unordered_map<FileKey, Files::iterator, FileKeyHash> index_;
+  // By build-id; values are elements of files_, which are never removed.
+  std::unordered_map<std::string_view, Files::iterator> by_build_id_;
+  DebugFileSource fetch_;
   size_t open_files_ = 0;
   Symbolizer::Statistics statistics_;
 };

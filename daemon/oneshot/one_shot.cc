@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "daemon/oneshot/command.h"
+#include "daemon/oneshot/debug_files.h"
 #include "daemon/oneshot/messages.h"
 #include "daemon/oneshot/progress.h"
 #include "daemon/oneshot/report_file.h"
@@ -72,6 +73,7 @@ ksym::SymbolizerOptions MakeSymbolizerOptions(
                                    : ksym::SymbolizerOptions::Demangle::kOff;
   made.files = files;
   made.max_open_files = MaxOpenFiles(files);
+  made.cache_bytes = options.symbol_cache_bytes;
   made.vdso_image = std::move(vdso_image);
   return made;
 }
@@ -164,6 +166,22 @@ Status WriteRaw(const RawCapture& capture, ReportFile& file) {
   return encoded ? file.Write(bytes) : encoded;
 }
 
+// Those after the first `said` ones.
+void SayWarnings(const Profile& profile, size_t said, Progress& progress) {
+  const auto& warnings = profile.metadata.warnings;
+  for (size_t i = said; i < warnings.size(); ++i) {
+    progress.Say("warning: " + warnings[i]);
+  }
+}
+
+// What is done about names when all samples are there.
+Profile FinishNames(Profile profile, ksym::Symbolizer& symbolizer,
+                    DebugFiles& debug_files) {
+  debug_files.NameRest(symbolizer, profile);
+  profile.symbol_tables_evicted = symbolizer.statistics().files_evicted;
+  return profile;
+}
+
 int StatusOf(const Profile& profile, const ProfileOptions& options) {
   return options.strict && profile.accounting.AnythingLost() ? kExitLoss
                                                              : kExitOk;
@@ -197,6 +215,9 @@ class CaptureRun {
   Status Begin() {
     const auto missing = MissingIds(options_.capture.sampler);
     if (!missing) return Fail(missing.error());
+    auto debug_files = DebugFiles::Prepare(options_);
+    if (!debug_files) return Fail(std::move(debug_files.error()));
+    debug_files_ = std::move(*debug_files);
     auto opened = OpenFiles();
     // What the user gave may be slow to read; signals still end us here.
     if (opened) opened = LoadGivenKernelNames();
@@ -355,7 +376,9 @@ class CaptureRun {
     if (!raw) return Fail(std::move(raw.error()));
     Take(std::move(*raw));
     WarnOfNames();
-    const Profile profile = std::move(builder_).Finish(metadata_);
+    const Profile profile = FinishNames(std::move(builder_).Finish(metadata_),
+                                        symbolizer_, debug_files_);
+    SayWarnings(profile, metadata_.warnings.size(), progress_);
     auto written = WriteReport(profile, options_, *report_file_);
     if (written && raw_file_) written = WriteRawFile();
     if (!written) return Fail(std::move(written.error()));
@@ -425,6 +448,7 @@ class CaptureRun {
   Progress progress_;
   ksym::Symbolizer symbolizer_;
   Resolver resolver_;
+  DebugFiles debug_files_;
   ProfileBuilder builder_;
   KernelNames kernel_;
   CaptureMetadata metadata_;
@@ -442,6 +466,8 @@ class CaptureRun {
 };
 
 Result<int> Replay(const ProfileOptions& options) {
+  auto debug_files = DebugFiles::Prepare(options);
+  if (!debug_files) return Fail(std::move(debug_files.error()));
   auto report = ReportFile::Open(options.output_path);
   if (!report) return Fail(std::move(report.error()));
   const auto file = ksym::OpenInput(options.replay_path);
@@ -469,7 +495,11 @@ Result<int> Replay(const ProfileOptions& options) {
   UseKernelNames(kernel, resolver);
   ProfileBuilder builder;
   resolver.Add(capture->profile, builder);
-  const Profile profile = std::move(builder).Finish(capture->profile.metadata);
+  const size_t old_warnings = capture->profile.metadata.warnings.size();
+  const Profile profile =
+      FinishNames(std::move(builder).Finish(capture->profile.metadata),
+                  symbolizer, *debug_files);
+  SayWarnings(profile, old_warnings, progress);
   auto written = WriteReport(profile, options, *report);
   if (!written) return Fail(std::move(written.error()));
   progress.Say(SummaryLine(profile));

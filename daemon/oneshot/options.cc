@@ -21,6 +21,8 @@ namespace {
 constexpr double kMaxDurationSeconds = 1e9;
 // More entries would be refused by the kernel or take gigabytes.
 constexpr uint64_t kMaxEntries = uint64_t{1} << 26;
+constexpr double kMaxSymbolTimeoutSeconds = 3600;
+constexpr uint64_t kMaxCacheMib = uint64_t{1} << 20;
 constexpr uint32_t kMaxPid = 1u << 22;  // PID_MAX_LIMIT of 64-bit kernels
 
 constexpr std::string_view kExamples = R"(Examples:
@@ -49,6 +51,8 @@ struct RawOptions {
   bool folded = false;
   bool no_demangle = false;
   UnwindOptions unwind;
+  double symbol_timeout_seconds = 10;
+  uint64_t symbol_cache_mib = 256;
 };
 
 // A usage error; caught in ParseCommandLine and nowhere else.
@@ -165,12 +169,6 @@ void AddOutputOptions(CLI::App& app, RawOptions& raw, ProfileOptions& options) {
                "Append _[k] to kernel frames (folded)");
   app.add_flag("-A,--addresses", options.output.addresses,
                "Show run-time addresses (text, JSON)");
-  app.add_option("--kernel-symbols", options.kernel_symbols_path,
-                 "Take kernel names from FILE: a copy of /proc/kallsyms, or "
-                 "what gen_ksym wrote")
-      ->type_name("FILE");
-  app.add_flag("--no-demangle", raw.no_demangle,
-               "Print C++, Rust and D names as they are in the file");
   app.add_option("--raw", options.raw_path,
                  "Also write the unnamed capture, for --replay")
       ->type_name("FILE");
@@ -182,6 +180,24 @@ void AddOutputOptions(CLI::App& app, RawOptions& raw, ProfileOptions& options) {
   app.add_flag("-v,--verbose", options.verbose,
                "Say what is done, with libbpf's messages");
   app.add_flag("--strict", options.strict, "Exit with 3 if anything was lost");
+}
+
+void AddSymbolOptions(CLI::App& app, RawOptions& raw, ProfileOptions& options) {
+  app.add_option("--kernel-symbols", options.kernel_symbols_path,
+                 "Take kernel names from FILE: a copy of /proc/kallsyms, or "
+                 "what gen_ksym wrote")
+      ->type_name("FILE");
+  app.add_flag("--no-demangle", raw.no_demangle,
+               "Print C++, Rust and D names as they are in the file");
+  app.add_flag("--debuginfod", options.debuginfod,
+               "Fetch debug files of stripped programs from the servers of "
+               "DEBUGINFOD_URLS when the capture is over");
+  app.add_option("--symbol-timeout", raw.symbol_timeout_seconds,
+                 "Wait for those servers no longer, all together (default 10)")
+      ->type_name("SECONDS");
+  app.add_option("--symbol-cache", raw.symbol_cache_mib,
+                 "Keep no more symbol tables in memory than this (default 256)")
+      ->type_name("MB");
 }
 
 void DecideRate(const CLI::App& app, const RawOptions& raw,
@@ -310,10 +326,28 @@ void DecideOutput(const RawOptions& raw, ProfileOptions& options) {
     Refuse(fmt::format("--by '{}' is none of comm, pid, tid", raw.by));
   }
   options.capture.sampler.per_thread = options.output.by == By::kTid;
-  options.demangle = !raw.no_demangle;
   if (options.quiet && options.verbose) {
     Refuse("-q and -v contradict each other");
   }
+}
+
+void DecideSymbols(const CLI::App& app, const RawOptions& raw,
+                   ProfileOptions& options) {
+  options.demangle = !raw.no_demangle;
+  if (app.count("--symbol-timeout") > 0 && !options.debuginfod) {
+    Refuse("--symbol-timeout needs --debuginfod");
+  }
+  if (!(raw.symbol_timeout_seconds > 0 &&
+        raw.symbol_timeout_seconds <= kMaxSymbolTimeoutSeconds)) {
+    Refuse(fmt::format("--symbol-timeout must be above 0 and at most {}",
+                       kMaxSymbolTimeoutSeconds));
+  }
+  options.symbol_timeout = std::chrono::ceil<std::chrono::milliseconds>(
+      std::chrono::duration<double>(raw.symbol_timeout_seconds));
+  if (raw.symbol_cache_mib == 0 || raw.symbol_cache_mib > kMaxCacheMib) {
+    Refuse(fmt::format("--symbol-cache must be from 1 to {}", kMaxCacheMib));
+  }
+  options.symbol_cache_bytes = raw.symbol_cache_mib << 20;
 }
 
 // A replay takes its samples from a file, so nothing about sampling applies.
@@ -364,6 +398,7 @@ void Decide(const CLI::App& app, const RawOptions& raw,
     }
   }
   DecideOutput(raw, options);
+  DecideSymbols(app, raw, options);
   CheckReplay(app, options);
   if (!raw.duration.empty()) {
     options.duration =
@@ -399,6 +434,7 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv) {
   AddStorageOptions(app, raw);
   raw.unwind.AddTo(app);
   AddOutputOptions(app, raw, options);
+  AddSymbolOptions(app, raw, options);
 
   ParsedCommandLine parsed;
   try {

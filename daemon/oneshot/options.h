@@ -26,6 +26,9 @@ struct ProfileOptions {
   std::string kernel_symbols_path;
 
   bool demangle = true;
+  bool debuginfod = false;  // fetch debug files, at most so long:
+  std::chrono::milliseconds symbol_timeout = std::chrono::seconds(10);
+  uint64_t symbol_cache_bytes = uint64_t{256} << 20;
   bool quiet = false;
   bool verbose = false;
   bool strict = false;

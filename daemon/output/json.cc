@@ -81,6 +81,7 @@ void AppendMetadata(const Profile& profile, std::string& out) {
   AppendText("stack_store", metadata.stack_store, out);
   AppendText("unwind", metadata.unwind, out);
   AppendNumber("max_stack_depth", metadata.max_stack_depth, out);
+  AppendNumber("symbol_tables_evicted", profile.symbol_tables_evicted, out);
   out += ",\"warnings\":[";
   for (const std::string& warning : metadata.warnings) {
     out += &warning == metadata.warnings.data() ? "\"" : ",\"";

@@ -109,6 +109,12 @@ std::string SummaryLine(const Profile& profile) {
                        static_cast<double>(accounting.time_enabled_ns));
   }
   AppendUserStackEnds(profile, out);
+  if (profile.symbol_tables_evicted > 0) {
+    fmt::format_to(std::back_inserter(out),
+                   "\n{} symbol tables did not fit and had to make room: raise "
+                   "--symbol-cache",
+                   profile.symbol_tables_evicted);
+  }
   return out;
 }
 

@@ -7,7 +7,8 @@
 namespace profd {
 
 // What became of the samples, for stderr when a capture ends; no newline at
-// its end. A second line follows when the events did not run all the time.
+// its end. A line each follows when the events did not run all the time, and
+// when symbol tables did not fit.
 //   990 samples taken, 980 emitted, 10 lost (counts-full 10: raise
 //   --hash-storage-size), 3 with incomplete stacks (truncated 3: ...)
 std::string SummaryLine(const Profile& profile);

@@ -105,6 +105,8 @@ struct Profile {
   std::vector<Frame> frames;
   CallStackTable stacks;
   std::vector<ProfileSample> samples;  // no two equal but for the count
+  // Tables that did not fit --symbol-cache and were read again when needed.
+  uint64_t symbol_tables_evicted = 0;
 
   std::string_view String(StringId id) const { return strings.Get(id); }
   // Leaf first.

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "daemon/profile/frame_cache.h"
 #include "ksym/demangle/demangle.h"
 
 namespace profd {
@@ -63,7 +64,8 @@ std::optional<BpfProgramName> SplitBpfProgramName(std::string_view symbol) {
 
 }  // namespace
 
-// One call of Add: stacks that several samples share are named once.
+// One call of Add: stacks that several samples share are named once, and so are
+// addresses that several stacks of a process share.
 class Resolver::Interval {
  public:
   Interval(Resolver& resolver, const RawProfile& raw, ProfileBuilder& builder)
@@ -86,19 +88,26 @@ class Resolver::Interval {
   }
 
  private:
+  // What was named so far in one address space.
+  struct Space {
+    std::unordered_map<StackId, NamedStack> stacks;
+    FrameCache frames;
+  };
+
   NamedStack UserStack(const RawSample& sample) {
     const auto stack = raw_.stacks.find(sample.user_stack);
     if (stack == raw_.stacks.end()) return {StateOf(sample.user_stack), 0};
     const auto found = raw_.images.find(sample.process);
     const ksym::ProcessImage* image =
         found == raw_.images.end() ? nullptr : &found->second;
-    auto& named = user_stacks_[image];
-    const auto [at, is_new] = named.try_emplace(sample.user_stack);
+    Space& space = user_[image];
+    const auto [at, is_new] = space.stacks.try_emplace(sample.user_stack);
     if (is_new) {
       at->second =
-          Name(stack->second, [&](uint64_t address, ksym::Address lookup) {
-            return resolver_.UserFrame(image, address, lookup, builder_);
-          });
+          Name(stack->second, space.frames,
+               [&](uint64_t address, ksym::Address lookup) {
+                 return resolver_.UserFrame(image, address, lookup, builder_);
+               });
     }
     return at->second;
   }
@@ -106,23 +115,28 @@ class Resolver::Interval {
   NamedStack KernelStack(const RawSample& sample) {
     const auto stack = raw_.stacks.find(sample.kernel_stack);
     if (stack == raw_.stacks.end()) return {StateOf(sample.kernel_stack), 0};
-    const auto [at, is_new] = kernel_stacks_.try_emplace(sample.kernel_stack);
+    const auto [at, is_new] = kernel_.stacks.try_emplace(sample.kernel_stack);
     if (is_new) {
       at->second =
-          Name(stack->second, [&](uint64_t address, ksym::Address lookup) {
-            return resolver_.KernelFrame(address, lookup, builder_);
-          });
+          Name(stack->second, kernel_.frames,
+               [&](uint64_t address, ksym::Address lookup) {
+                 return resolver_.KernelFrame(address, lookup, builder_);
+               });
     }
     return at->second;
   }
 
   template <typename NameFrame>
-  NamedStack Name(const RawStack& stack, const NameFrame& name_frame) {
+  NamedStack Name(const RawStack& stack, FrameCache& known,
+                  const NameFrame& name_frame) {
     std::vector<FrameId>& frames = resolver_.frames_;
     frames.clear();
     for (size_t i = 0; i < stack.frames.size(); ++i) {
-      frames.push_back(
-          name_frame(stack.frames[i], LookupAddress(stack.frames, i)));
+      const uint64_t address = stack.frames[i];
+      frames.push_back(known.Find(
+          address,
+          i == 0 ? FrameCache::Place::kLeaf : FrameCache::Place::kCaller,
+          [&] { return name_frame(address, LookupAddress(stack.frames, i)); }));
     }
     return {StateOf(stack), builder_.AddStack(frames)};
   }
@@ -130,10 +144,8 @@ class Resolver::Interval {
   Resolver& resolver_;
   const RawProfile& raw_;
   ProfileBuilder& builder_;
-  std::unordered_map<const ksym::ProcessImage*,
-                     std::unordered_map<StackId, NamedStack>>
-      user_stacks_;
-  std::unordered_map<StackId, NamedStack> kernel_stacks_;
+  std::unordered_map<const ksym::ProcessImage*, Space> user_;
+  Space kernel_;
 };
 
 void Resolver::Add(const RawProfile& raw, ProfileBuilder& builder) {
@@ -165,6 +177,22 @@ FrameId Resolver::UserFrame(const ksym::ProcessImage* image, uint64_t sampled,
     frame.name = builder.Intern("[unknown]");
   }
   return builder.AddFrame(frame);
+}
+
+void ResolveAgain(ksym::Symbolizer& user, Profile& profile) {
+  for (Frame& frame : profile.frames) {
+    const bool of_file = frame.reason == ksym::Unresolved::kNoSymbols ||
+                         frame.reason == ksym::Unresolved::kNoSymbol;
+    if (frame.kind != FrameKind::kUser || !of_file || frame.build_id == 0) {
+      continue;
+    }
+    const ksym::UserSymbol symbol =
+        user.ResolveAgain(profile.String(frame.build_id), {frame.file_offset});
+    if (symbol.name.empty()) continue;
+    frame.name = profile.strings.Intern(symbol.name);
+    frame.symbol_offset = symbol.symbol_offset;
+    frame.reason = ksym::Unresolved::kNone;
+  }
 }
 
 FrameId Resolver::KernelFrame(uint64_t sampled, ksym::Address lookup,

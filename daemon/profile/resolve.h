@@ -38,8 +38,9 @@ class Resolver {
     no_kernel_reason_ = reason;
   }
 
-  // Names everything in `raw` and adds it. Cost: a lookup per distinct frame
-  // and process of the interval.
+  // Names everything in `raw` and adds it. Cost: a lookup per distinct address
+  // and process of the interval, and some nanoseconds per frame of a distinct
+  // stack.
   void Add(const RawProfile& raw, ProfileBuilder& builder);
 
  private:
@@ -63,5 +64,10 @@ class Resolver {
   ksym::SymbolNameBuffer name_buffer_;
   std::vector<FrameId> frames_;  // room for one stack
 };
+
+// Asks again for the user frames that a file's symbols could not name; for when
+// the symbolizer has a source of debug files. Cost: a lookup per such frame,
+// and what the source takes per file.
+void ResolveAgain(ksym::Symbolizer& user, Profile& profile);
 
 }  // namespace profd

@@ -139,6 +139,19 @@ Result<ByteSource> FindDebugFile(const ByteSource& source,
   return Fail(ErrorCode::kNotFound, "no debug file");
 }
 
+Result<ByteSource> FetchDebugFile(const ElfImage& image,
+                                  const DebugFileFinder& finder) {
+  if (!finder.fetch || image.build_id().empty()) {
+    return Fail(ErrorCode::kNotFound, "not looked for");
+  }
+  auto debug = finder.fetch(ToHex(image.build_id()));
+  if (!debug) return debug;
+  if (!IsDebugFileOf(*debug, image.build_id(), std::nullopt)) {
+    return Fail(ErrorCode::kNotFound, "not the debug file that was asked for");
+  }
+  return debug;
+}
+
 Result<ByteSource> UnpackDebugData(const ByteSource& source,
                                    const ElfImage& image) {
   const ElfSection* section = image.FindSection(".gnu_debugdata");

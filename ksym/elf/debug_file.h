@@ -24,11 +24,16 @@ struct DebugLink {
   uint32_t crc = 0;
 };
 
+// Gets a debug file from elsewhere, by its build-id in hex; may take long.
+using DebugFileSource =
+    std::function<Result<ByteSource>(const std::string& build_id)>;
+
 // Where the symbols of a stripped file may be found. `open` opens a path in the
-// file system that the file is in; both empty: look nowhere.
+// file system that the file is in; all empty: look nowhere.
 struct DebugFileFinder {
   std::string file_path;  // the stripped file's own
   std::function<Result<ByteSource>(const std::string& path)> open;
+  DebugFileSource fetch = {};  // asked last
 };
 
 // Nothing when there is none, or when it names a path instead of a file.
@@ -49,6 +54,11 @@ inline constexpr uint64_t kMaxCrcBytes = uint64_t{256} << 20;
 Result<ByteSource> FindDebugFile(const ByteSource& source,
                                  const ElfImage& image,
                                  const DebugFileFinder& finder);
+
+// What `finder` fetches for the build-id of `image`, if its own build-id is the
+// same; kNotFound otherwise, or if there is nothing to ask or ask for.
+Result<ByteSource> FetchDebugFile(const ElfImage& image,
+                                  const DebugFileFinder& finder);
 
 // The ELF image in the .gnu_debugdata section ("MiniDebugInfo" in the manual
 // of GDB): xz, at most kMaxDebugDataBytes when unpacked, which then is kLimit.

@@ -50,14 +50,18 @@ Status ElfSymbols::ReadTables(const ElfImage& image,
   std::vector<SymbolCandidate> candidates;
   const auto read = ReadOwnSymbols(image, candidates);
   if (!read) return read;
-  const bool stripped =
-      std::none_of(candidates.begin(), candidates.end(),
-                   [](const auto& c) { return c.table == NameTable::kSymtab; });
-  if (stripped) {
+  has_full_table_ =
+      std::any_of(candidates.begin(), candidates.end(),
+                  [](const auto& c) { return c.table == NameTable::kSymtab; });
+  const auto add = [&](Result<ByteSource> debug) {
+    return debug && AddDebugSymbols(std::move(*debug), candidates);
+  };
+  if (!has_full_table_) {
     auto debug = FindDebugFile(source_, image, finder);
     if (!debug) debug = UnpackDebugData(source_, image);
-    const bool added = debug && AddDebugSymbols(std::move(*debug), candidates);
-    if (!added) AddGoFunctions(image, candidates);
+    has_full_table_ = add(std::move(debug)) ||
+                      AddGoFunctions(image, candidates) ||
+                      add(FetchDebugFile(image, finder));
   }
   table_ = SymbolTable::Build(std::move(candidates));
   return {};
@@ -126,14 +130,15 @@ bool ElfSymbols::AddDebugSymbols(ByteSource debug,
   return true;
 }
 
-void ElfSymbols::AddGoFunctions(const ElfImage& image,
+bool ElfSymbols::AddGoFunctions(const ElfImage& image,
                                 std::vector<SymbolCandidate>& candidates) {
   const auto functions = ReadGoFunctions(source_, image);
-  if (!functions) return;
+  if (!functions || functions->candidates.empty()) return false;
   strings_[static_cast<size_t>(NameTable::kSymtab)] = {
       Strings::Place::kFile, functions->names_offset, functions->names_size};
   candidates.insert(candidates.end(), functions->candidates.begin(),
                     functions->candidates.end());
+  return true;
 }
 
 std::optional<SymbolTable::Match> ElfSymbols::Find(FileOffset offset) const {

@@ -29,8 +29,8 @@ class ElfSymbols {
 
   // Reads the headers and symbol tables. A file that has only dynamic symbols
   // gets those of its debug file, if `finder` finds it, or else of its
-  // .gnu_debugdata section, or else of its .gopclntab section; what is wrong
-  // with those is no error.
+  // .gnu_debugdata section, or else of its .gopclntab section, or else of the
+  // debug file that `finder` fetches; what is wrong with those is no error.
   // kUnsupported: not an ELF file of ours; kCorrupt: it contradicts itself;
   // kLimit: too many symbols. A file without symbols is no error:
   // symbol_count() is 0.
@@ -56,6 +56,8 @@ class ElfSymbols {
   bool holds_debug_file() const { return beside_.fd() >= 0; }
   // Gives the descriptor back; no name can be read any more.
   UniqueFd TakeFd() && { return std::move(source_).TakeFd(); }
+  // Whether there are more than the dynamic symbols.
+  bool has_full_table() const { return has_full_table_; }
   size_t symbol_count() const { return table_.size(); }
   size_t memory_bytes() const;
 
@@ -75,7 +77,7 @@ class ElfSymbols {
   // Takes over `debug` and the symbols in it; false: there are none.
   bool AddDebugSymbols(ByteSource debug,
                        std::vector<SymbolCandidate>& candidates);
-  void AddGoFunctions(const ElfImage& image,
+  bool AddGoFunctions(const ElfImage& image,
                       std::vector<SymbolCandidate>& candidates);
   Result<std::string> ReadString(const SymbolTable::Name& name) const;
 
@@ -87,6 +89,7 @@ class ElfSymbols {
   std::string build_id_;
   std::array<Strings, 4> strings_;  // by NameTable
   SymbolTable table_;
+  bool has_full_table_ = false;
 };
 
 }  // namespace ksym

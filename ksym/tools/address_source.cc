@@ -11,6 +11,7 @@
 #include "ksym/base/file.h"
 #include "ksym/base/text.h"
 #include "ksym/demangle/demangle.h"
+#include "ksym/elf/debuginfod_client.h"
 #include "ksym/elf/elf_symbols.h"
 #include "ksym/kernel/kernel_symbol_source.h"
 #include "ksym/process/mapped_file.h"
@@ -75,7 +76,15 @@ Result<ByteSource> OpenDebugFile(const std::string& path) {
   return ByteSource::OfFile(std::move(opened->fd), opened->size);
 }
 
-SourceResult OpenFileSource(const SymbolizeOptions& options) {
+// What Symbolizer and ElfSymbols take; nothing without a client.
+DebugFileSource SourceOf(DebuginfodClient* client) {
+  if (client == nullptr) return nullptr;
+  return
+      [client](const std::string& build_id) { return client->Find(build_id); };
+}
+
+SourceResult OpenFileSource(const SymbolizeOptions& options,
+                            DebuginfodClient* client) {
   auto fd = OpenForRead(options.file);
   if (!fd) return Fail(std::move(fd.error()));
   struct stat status = {};
@@ -88,7 +97,7 @@ SourceResult OpenFileSource(const SymbolizeOptions& options) {
   const std::string path = std::filesystem::canonical(options.file, ignored);
   auto symbols = ElfSymbols::Load(
       ByteSource::OfFile(std::move(*fd), static_cast<uint64_t>(status.st_size)),
-      {path, OpenDebugFile});
+      {path, OpenDebugFile, SourceOf(client)});
   if (!symbols) {
     return Fail(std::move(symbols.error()).WithContext(options.file));
   }
@@ -120,9 +129,17 @@ class ProcessSource : public AddressSource {
     image_.id.pid = options.pid;
   }
 
+  void SetDebugFileSource(DebugFileSource source) {
+    symbolizer_.SetDebugFileSource(std::move(source));
+  }
+
   // Reads the mappings; fails when the process is gone.
   Status Read() {
     const auto start = ReadStartNs(image_.id.pid);
+    if (!start && start.error().code() == ErrorCode::kNotFound) {
+      return Fail(ErrorCode::kNotFound,
+                  "there is no process " + std::to_string(image_.id.pid));
+    }
     if (!start) return Fail(start.error());
     if (image_.id.start_ns != 0 && image_.id.start_ns != *start) {
       return Fail(ErrorCode::kNotFound, "another process has the pid now");
@@ -161,8 +178,10 @@ class ProcessSource : public AddressSource {
   ProcessImage image_;
 };
 
-SourceResult OpenProcessSource(const SymbolizeOptions& options) {
+SourceResult OpenProcessSource(const SymbolizeOptions& options,
+                               DebuginfodClient* client) {
   auto source = std::make_unique<ProcessSource>(options);
+  source->SetDebugFileSource(SourceOf(client));
   const auto read = source->Read();
   if (!read) return Fail(read.error());
   return source;
@@ -206,16 +225,16 @@ SourceResult OpenKernelSource(const SymbolizeOptions& options) {
 }  // namespace
 
 Result<std::unique_ptr<AddressSource>> OpenAddressSource(
-    const SymbolizeOptions& options) {
+    const SymbolizeOptions& options, DebuginfodClient* client) {
   switch (options.source) {
     case SymbolizeOptions::Source::kProcess:
-      return OpenProcessSource(options);
+      return OpenProcessSource(options, client);
     case SymbolizeOptions::Source::kKernel:
       return OpenKernelSource(options);
     case SymbolizeOptions::Source::kFile:
       break;
   }
-  return OpenFileSource(options);
+  return OpenFileSource(options, client);
 }
 
 }  // namespace ksym

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "ksym/base/result.h"
+#include "ksym/elf/debuginfod_client.h"
 #include "ksym/tools/symbolize_options.h"
 
 namespace ksym {
@@ -36,7 +37,8 @@ class AddressSource {
 // - Of a process the mappings are read now, and again whenever an address is
 //   not mapped.
 // - The kernel's symbols are those of /proc/kallsyms now.
+// `client`, which is borrowed, is asked for debug files; null: nobody is.
 Result<std::unique_ptr<AddressSource>> OpenAddressSource(
-    const SymbolizeOptions& options);
+    const SymbolizeOptions& options, DebuginfodClient* client);
 
 }  // namespace ksym

@@ -5,12 +5,15 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "ksym/base/file.h"
 #include "ksym/base/printable.h"
+#include "ksym/elf/debuginfod_client.h"
 #include "ksym/tools/address_source.h"
 #include "ksym/tools/symbolize_options.h"
 #include "ksym/tools/symbolize_output.h"
@@ -70,6 +73,35 @@ Status AnswerInput(const SymbolizeOptions& options, AddressSource& source) {
   return read;
 }
 
+void PrintError(std::string_view text) {
+  std::string line;
+  AppendPrintable(text, line);
+  fmt::print(stderr, "ksym-symbolize: {}\n", line);
+}
+
+Result<std::unique_ptr<DebuginfodClient>> StartClient(
+    const SymbolizeOptions& options) {
+  if (!options.debuginfod) return nullptr;
+  auto client = DebuginfodClient::Start({.max_wait = options.symbol_timeout});
+  if (client) return client;
+  return Fail(std::move(client.error()).WithContext("--debuginfod"));
+}
+
+Status Answer(const SymbolizeOptions& options) {
+  const auto client = StartClient(options);
+  if (!client) return Fail(client.error());
+  const auto source = OpenAddressSource(options, client->get());
+  if (!source) return Fail(source.error());
+  const auto status = options.addresses.empty()
+                          ? AnswerInput(options, **source)
+                          : AnswerArguments(options, **source);
+  if (*client == nullptr) return status;
+  for (const std::string& line : (*client)->DescribeFailures()) {
+    PrintError("warning: " + line);
+  }
+  return status;
+}
+
 int Run(int argc, char** argv) {
   const auto parsed = ParseSymbolizeOptions(argc, argv);
   if (!parsed.runs()) {
@@ -79,20 +111,9 @@ int Run(int argc, char** argv) {
     const auto written = WriteAll(STDOUT_FILENO, parsed.output_text);
     return written ? parsed.exit_status : 1;
   }
-  const SymbolizeOptions& options = parsed.options;
-  const auto source = OpenAddressSource(options);
-  Status status;
-  if (!source) {
-    status = Fail(source.error());
-  } else if (options.addresses.empty()) {
-    status = AnswerInput(options, **source);
-  } else {
-    status = AnswerArguments(options, **source);
-  }
+  const auto status = Answer(parsed.options);
   if (status) return 0;
-  std::string line;
-  AppendPrintable(status.error().message(), line);
-  fmt::print(stderr, "ksym-symbolize: {}\n", line);
+  PrintError(status.error().message());
   return 1;
 }
 

@@ -59,6 +59,14 @@ ParsedSymbolizeOptions ParseSymbolizeOptions(int argc,
                "Print names as the files have them");
   bool json = false;
   app.add_flag("--json", json, "Print JSON");
+  app.add_flag("--debuginfod", options.debuginfod,
+               "Fetch debug files of stripped files from the servers of "
+               "DEBUGINFOD_URLS");
+  double timeout_seconds = 10;
+  app.add_option("--symbol-timeout", timeout_seconds,
+                 "Wait for those servers no longer, all together (default 10)")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.001, 3600.0));
   app.add_option("ADDR", addresses,
                  "Hexadecimal addresses; none: one per line of the input");
   try {
@@ -67,6 +75,8 @@ ParsedSymbolizeOptions ParseSymbolizeOptions(int argc,
     if (pid->count() > 0) options.source = Source::kProcess;
     if (kernel) options.source = Source::kKernel;
     if (json) options.style = SymbolizeOptions::Style::kJson;
+    options.symbol_timeout = std::chrono::ceil<std::chrono::milliseconds>(
+        std::chrono::duration<double>(timeout_seconds));
     if (no_demangle) {
       options.demangle = SymbolizerOptions::Demangle::kOff;
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -19,6 +20,8 @@ struct SymbolizeOptions {
   uint32_t pid = 0;  // of kProcess
   SymbolizerOptions::Demangle demangle = SymbolizerOptions::Demangle::kOn;
   Style style = Style::kLlvm;
+  bool debuginfod = false;  // fetch debug files, at most so long:
+  std::chrono::milliseconds symbol_timeout = std::chrono::seconds(10);
   std::vector<uint64_t> addresses;  // empty: read them from standard input
 };
 

@@ -326,8 +326,62 @@ TEST_F(SymbolizerFileTest, BoundsTableBytes) {
   EXPECT_EQ(symbolizer.statistics().cache_bytes, one_table);
   EXPECT_EQ(symbolizer.statistics().symbols, 1u);
   EXPECT_EQ(symbolizer.statistics().files_evicted, 1u);
+  EXPECT_EQ(symbolizer.statistics().files_closed, 0u);
   EXPECT_EQ(Resolve(symbolizer, 0x10000).name, "name_a");
   EXPECT_EQ(first.name, "name_a");
+}
+
+// What had no name has one as soon as there is a source of debug files, which
+// is asked once per stripped file and for no other.
+TEST_F(SymbolizerFileTest, ResolvesAgainWithFetchedDebugFiles) {
+  TestElf full;
+  full.symbols = {{"fetched", 0x401010, 0x10}};
+  full.build_id = "stripped";
+  WriteElf("a", {{"own", 0x401000, 0x10}});
+  TestElf stripped;
+  stripped.build_id = full.build_id;
+  stripped.dynamic_symbols = {{"dynamic", 0x401000, 0x10}};
+  std::ofstream(Path("b")) << ElfBuilder<Elf64Types>::Build(stripped);
+  Map("a");
+  Map("b");
+  Symbolizer symbolizer({.files = kOfHost});
+  const UserSymbol own = Resolve(symbolizer, 0x10010);
+  EXPECT_EQ(own.reason, Unresolved::kNoSymbol);
+  EXPECT_EQ(Resolve(symbolizer, 0x20000).name, "dynamic");
+  const UserSymbol before = Resolve(symbolizer, 0x20014);
+  EXPECT_EQ(before.reason, Unresolved::kNoSymbol);
+  const auto again = [&](const UserSymbol& symbol) {
+    return symbolizer.ResolveAgain(symbol.build_id, symbol.file_offset);
+  };
+  EXPECT_EQ(again(before).reason, Unresolved::kNoSymbol);
+
+  std::vector<std::string> asked;
+  symbolizer.SetDebugFileSource(
+      [&](const std::string& build_id) -> Result<ByteSource> {
+        asked.push_back(build_id);
+        return ByteSource::OfMemory(ElfBuilder<Elf64Types>::Build(full));
+      });
+  const UserSymbol after = again(before);
+  EXPECT_EQ(after.name, "fetched");
+  EXPECT_EQ(after.symbol_offset, 4u);
+  EXPECT_EQ(again(before).name, "fetched");
+  EXPECT_EQ(again(own).reason, Unresolved::kNoSymbol);
+  EXPECT_THAT(asked, testing::ElementsAre(before.build_id));
+  EXPECT_EQ(symbolizer.ResolveAgain("0123", {0}).reason, Unresolved::kGone);
+}
+
+// A source that gives another file's symbols names nothing.
+TEST_F(SymbolizerFileTest, RefusesFetchedFilesOfAnotherBuildId) {
+  WriteElf("a", {});
+  Map("a");
+  TestElf other;
+  other.symbols = {{"wrong", 0x401000, 0x10}};
+  other.build_id = "other";
+  Symbolizer symbolizer({.files = kOfHost});
+  symbolizer.SetDebugFileSource([&](const std::string&) -> Result<ByteSource> {
+    return ByteSource::OfMemory(ElfBuilder<Elf64Types>::Build(other));
+  });
+  EXPECT_EQ(Resolve(symbolizer, 0x10000).reason, Unresolved::kNoSymbols);
 }
 
 // When there is no room for a new name, the reason says so.

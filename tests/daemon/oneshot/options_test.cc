@@ -74,6 +74,18 @@ TEST(OptionsTest, ChoosesTheFormat) {
             OutputFormat::kText);
 }
 
+// Where names come from is bounded in time and memory.
+TEST(OptionsTest, BoundsSymbols) {
+  const ProfileOptions plain = ParseOk({});
+  EXPECT_FALSE(plain.debuginfod);
+  EXPECT_EQ(plain.symbol_cache_bytes, uint64_t{256} << 20);
+  const ProfileOptions options = ParseOk(
+      {"--debuginfod", "--symbol-timeout", "0.25", "--symbol-cache", "1"});
+  EXPECT_TRUE(options.debuginfod);
+  EXPECT_EQ(options.symbol_timeout, std::chrono::milliseconds(250));
+  EXPECT_EQ(options.symbol_cache_bytes, uint64_t{1} << 20);
+}
+
 // Everything after "--" is the command, options included.
 TEST(OptionsTest, TakesACommand) {
   const ProfileOptions options =
@@ -125,6 +137,13 @@ TEST(OptionsTest, RefusesBadUsageInOneLine) {
       {{"--stack-map", "x\ny\033[31m"}, "x?y?[31m"},
       {{"--stack-storage-size", "0"}, "stack-storage-size"},
       {{"--hash-storage-size", "99999999999"}, "hash-storage-size"},
+      {{"--symbol-cache", "0"}, "symbol-cache"},
+      {{"--symbol-cache", "-1"}, "symbol-cache"},
+      {{"--symbol-cache", "99999999999"}, "symbol-cache"},
+      {{"--symbol-timeout", "5"}, "needs --debuginfod"},
+      {{"--debuginfod", "--symbol-timeout", "0"}, "symbol-timeout"},
+      {{"--debuginfod", "--symbol-timeout", "nan"}, "symbol-timeout"},
+      {{"--debuginfod", "--symbol-timeout", "3601"}, "3600"},
       {{"--by", "x"}, "--by"},
       {{"-o", "x.svg"}, "x.svg"},
       {{"-o", ""}, "empty"},

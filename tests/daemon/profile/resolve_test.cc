@@ -5,6 +5,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,6 +15,7 @@
 #include "ksym/base/file.h"
 #include "ksym/kernel/kallsyms_reader.h"
 #include "ksym/process/process_image.h"
+#include "tests/ksym/elf/elf_builder.h"
 
 // Known to this program's symbol table, and large enough that the byte after
 // the call is within it.
@@ -97,6 +100,46 @@ TEST_F(ResolveTest, LooksReturnAddressesUpInTheCall) {
   ASSERT_EQ(profile.samples.size(), 1u);
   EXPECT_THAT(Names(profile, profile.samples[0].kernel),
               ElementsAre("second", "first", "second"));
+}
+
+// Frames that a stripped file could not name are named when there is a source
+// of debug files, the others stay as they are.
+TEST_F(ResolveTest, NamesTheRestAgain) {
+  ksym::TestElf stripped;
+  stripped.dynamic_symbols = {{"exported", 0x401000, 0x10}};
+  ksym::TestElf full = stripped;
+  full.symbols = {{"exported", 0x401000, 0x10}, {"hidden", 0x401010, 0x10}};
+  const std::string path = testing::TempDir() + "ksym_resolve_again";
+  std::ofstream(path) << ksym::ElfBuilder<ksym::Elf64Types>::Build(stripped);
+  ksym::Mapping mapping;
+  mapping.start = {0x10000};
+  mapping.end = {0x11000};
+  mapping.file_offset = {0x1000};
+  mapping.path = path;
+  raw_.images[self_] = {.id = self_, .mappings = {mapping}};
+  Sample({0x10014, 0x10001, 0x10101, 0x90001}, {});
+  ksym::Symbolizer symbolizer(
+      {.files = ksym::SymbolizerOptions::Files::kOfHost});
+  Resolver resolver(symbolizer, ResolveOptions());
+  ProfileBuilder builder;
+  resolver.Add(raw_, builder);
+  Profile profile = std::move(builder).Finish(CaptureMetadata());
+  const CallStackId stack = profile.samples[0].user;
+  EXPECT_THAT(Names(profile, stack),
+              ElementsAre("[ksym_resolve_again]", "exported",
+                          "[ksym_resolve_again]", "[unknown]"));
+  symbolizer.SetDebugFileSource([&](const std::string&) {
+    return ksym::Result<ksym::ByteSource>(ksym::ByteSource::OfMemory(
+        ksym::ElfBuilder<ksym::Elf64Types>::Build(full)));
+  });
+  ResolveAgain(symbolizer, profile);
+  EXPECT_THAT(
+      Names(profile, stack),
+      ElementsAre("hidden", "exported", "[ksym_resolve_again]", "[unknown]"));
+  const Frame& frame = profile.frames[profile.Stack(stack)[0]];
+  EXPECT_EQ(frame.symbol_offset, 4u);
+  EXPECT_EQ(frame.reason, ksym::Unresolved::kNone);
+  std::filesystem::remove(path);
 }
 
 // A user frame has its function, file and no reason.

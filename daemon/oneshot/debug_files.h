@@ -1,0 +1,29 @@
+#pragma once
+
+#include <memory>
+
+#include "daemon/oneshot/options.h"
+#include "daemon/profile/profile.h"
+#include "ksym/base/result.h"
+#include "ksym/elf/debuginfod_client.h"
+#include "ksym/symbolizer.h"
+
+namespace profd {
+
+// Fetches debug files for what has no name, if asked to, when a capture is
+// over: a server may take seconds, and samples would be lost meanwhile.
+class DebugFiles {
+ public:
+  // Starts the client, which shall be before anything large is there; does
+  // nothing without --debuginfod.
+  static ksym::Result<DebugFiles> Prepare(const ProfileOptions& options);
+
+  // Names the frames whose files have symbols elsewhere, and adds a warning
+  // for each kind of failure. Blocks, as long as --symbol-timeout says.
+  void NameRest(ksym::Symbolizer& symbolizer, Profile& profile);
+
+ private:
+  std::unique_ptr<ksym::DebuginfodClient> client_;  // null: not asked for
+};
+
+}  // namespace profd

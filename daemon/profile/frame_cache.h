@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "daemon/profile/id_index.h"
+#include "daemon/profile/profile.h"
+
+namespace profd {
+
+// The frames of addresses that were named before, of one address space: in a
+// profile of 100,000 stacks some hundred addresses come two million times.
+class FrameCache {
+ public:
+  // Where a frame stands on its stack decides what is looked up for it.
+  enum class Place : uint8_t { kLeaf, kCaller };
+
+  // The frame of `address`, which `name()` makes when it is not known yet.
+  template <typename Name>
+  FrameId Find(uint64_t address, Place place, const Name& name) {
+    const auto [id, is_new] = ids_.FindOrInsert(
+        MixHash(static_cast<uint64_t>(place), address),
+        static_cast<uint32_t>(entries_.size()), [&](uint32_t other) {
+          return entries_[other].address == address &&
+                 entries_[other].place == place;
+        });
+    if (is_new) entries_.push_back({address, name(), place});
+    return entries_[id].frame;
+  }
+
+ private:
+  struct Entry {
+    uint64_t address = 0;
+    FrameId frame = 0;
+    Place place = Place::kLeaf;
+  };
+
+  std::vector<Entry> entries_;
+  IdIndex ids_;
+};
+
+}  // namespace profd
