@@ -18,10 +18,11 @@ import kernel
 import programs
 import rate
 import stacks
+import symbols
 import wall
 
 SECTIONS = {"wall": wall, "cost": cost, "stacks": stacks, "rate": rate,
-            "kernel": kernel}
+            "kernel": kernel, "symbols": symbols}
 NOTHING_TO_MEASURE = 77
 
 

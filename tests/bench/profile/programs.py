@@ -95,11 +95,13 @@ class Run:
         return next((line for line in self.lines if text in line[1]), None)
 
 
-def run_measured(context, command, stdout=subprocess.DEVNULL, priority=0):
+def run_measured(context, command, stdin=None, stdout=subprocess.DEVNULL,
+                 priority=0):
     """Runs `command` to its end; Failed unless it exits with 0."""
     result = context.scratch_file("runner.txt")
     process = subprocess.Popen(
-        [context.tool("bench_runner"), result] + command, stdout=stdout,
+        [context.tool("bench_runner"), result] + command, stdin=stdin,
+        stdout=stdout,
         stderr=subprocess.PIPE, text=True, errors="replace",
         env=context.environment(), cwd=context.scratch,
         preexec_fn=becoming(priority))
