@@ -74,6 +74,14 @@ class Column {
   const char* end_ = nullptr;
 };
 
+// Of a packed field: each varint has one byte whose highest bit is not set.
+size_t CountNumbers(data_view view) {
+  return static_cast<size_t>(
+      std::count_if(view.data(), view.data() + view.size(), [](char byte) {
+        return (static_cast<unsigned char>(byte) & 0x80u) == 0;
+      }));
+}
+
 template <size_t kCauses>
 void ReadCauses(data_view view, std::array<uint64_t, kCauses>& counts) {
   Column column(view);
@@ -251,8 +259,10 @@ class Reader {
           id = message.get_fixed64();
           break;
         case BytesField(StackField::kFrame): {
+          const data_view frames = message.get_view();
+          stack.frames.reserve(CountNumbers(frames));
           uint64_t frame = 0;
-          for (Column column(message.get_view()); !column.AtEnd();) {
+          for (Column column(frames); !column.AtEnd();) {
             frame += static_cast<uint64_t>(
                 protozero::decode_zigzag64(column.Next()));
             stack.frames.push_back(frame);

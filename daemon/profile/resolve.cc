@@ -90,7 +90,17 @@ class Resolver::Interval {
  private:
   // What was named so far in one address space.
   struct Space {
-    std::unordered_map<StackId, NamedStack> stacks;
+    // The stack's place in `stacks`, and whether it still has to be named.
+    std::pair<uint32_t, bool> Find(StackId id) {
+      const auto found = index.FindOrInsert(
+          MixHash(0, id), static_cast<uint32_t>(stacks.size()),
+          [&](uint32_t other) { return stacks[other].first == id; });
+      if (found.second) stacks.emplace_back(id, NamedStack());
+      return found;
+    }
+
+    std::vector<std::pair<StackId, NamedStack>> stacks;
+    IdIndex index;
     FrameCache frames;
   };
 
@@ -101,29 +111,29 @@ class Resolver::Interval {
     const ksym::ProcessImage* image =
         found == raw_.images.end() ? nullptr : &found->second;
     Space& space = user_[image];
-    const auto [at, is_new] = space.stacks.try_emplace(sample.user_stack);
+    const auto [at, is_new] = space.Find(sample.user_stack);
     if (is_new) {
-      at->second =
+      space.stacks[at].second =
           Name(stack->second, space.frames,
                [&](uint64_t address, ksym::Address lookup) {
                  return resolver_.UserFrame(image, address, lookup, builder_);
                });
     }
-    return at->second;
+    return space.stacks[at].second;
   }
 
   NamedStack KernelStack(const RawSample& sample) {
     const auto stack = raw_.stacks.find(sample.kernel_stack);
     if (stack == raw_.stacks.end()) return {StateOf(sample.kernel_stack), 0};
-    const auto [at, is_new] = kernel_.stacks.try_emplace(sample.kernel_stack);
+    const auto [at, is_new] = kernel_.Find(sample.kernel_stack);
     if (is_new) {
-      at->second =
+      kernel_.stacks[at].second =
           Name(stack->second, kernel_.frames,
                [&](uint64_t address, ksym::Address lookup) {
                  return resolver_.KernelFrame(address, lookup, builder_);
                });
     }
-    return at->second;
+    return kernel_.stacks[at].second;
   }
 
   template <typename NameFrame>

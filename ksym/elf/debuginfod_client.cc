@@ -189,6 +189,7 @@ Result<ByteSource> DebuginfodClient::Ask(const std::string& build_id) {
 
 std::vector<std::string> DebuginfodClient::DescribeFailures() const {
   std::vector<std::string> lines;
+  lines.reserve(failures_.size());
   for (const Failure& failure : failures_) {
     lines.push_back("debuginfod: " + failure.message + " (" +
                     std::to_string(failure.files) +

@@ -16,12 +16,11 @@ ADDRESSES = 100_000
 PATHS = 1_000_000
 # Nanoseconds of CPU time per sample: 10 kHz.
 PERIOD_NS = 100_000
-EVENT = "cpu-clock:u"
+EVENT = "cpu-clock"
 
 
-def run_benchmarks(context):
-    program = os.path.join(context.build, "tests", "bench",
-                           "elf_symbols_bench")
+def run_benchmarks(context, name):
+    program = os.path.join(context.build, "tests", "bench", name)
     if not os.access(program, os.X_OK):
         raise programs.Skipped(program + " is not built")
     command = [program, "--benchmark_format=json",
@@ -116,7 +115,7 @@ def capture_many_stacks(context, seconds):
         if not programs.has_program("perf"):
             return raw, None
         programs.run_measured(
-            context, ["perf", "record", "-q", "-a", "-g", "-e", EVENT, "-c",
+            context, ["perf", "record", "-q", "-a", "-g", "-e", EVENT + ":u", "-c",
                       str(PERIOD_NS), "-o", data, "--", "sleep",
                       str(seconds)], priority=programs.PROFILER_PRIORITY)
     return raw, data
@@ -144,6 +143,12 @@ def compare_reports(context):
         context, replay + [context.scratch_file("many." + extension)], samples)
         for name, extension in (("pprof", "pb.gz"), ("JSON", "json"),
                                 ("folded", "folded"))}
+    for one in run_benchmarks(context, "resolve_bench"):
+        seconds = one["cpu_time"] / 1e3
+        count = one["items_per_second"] * seconds
+        rows["naming alone (resolve_bench)"] = {
+            "samples": count, "cpu": seconds, "wall": None, "rss": None,
+            "each_us": 1e6 / one["items_per_second"]}
     peer = None
     if data:
         listing = subprocess.run(
@@ -169,6 +174,6 @@ def compare_reports(context):
 
 
 def run(context):
-    print_tables(run_benchmarks(context))
+    print_tables(run_benchmarks(context, "elf_symbols_bench"))
     compare_tools(context)
     compare_reports(context)

@@ -211,40 +211,6 @@ TEST(ElfImageTest, ReadsExtendedSectionCount) {
   EXPECT_TRUE(too_many->sections().empty());
 }
 
-// Each word of each header, set to each of the values that break arithmetic,
-// gives an answer or an error that says why: no crash, no endless loop, no read
-// outside.
-template <typename Record>
-void CorruptWords(const std::string& good, size_t first_record, size_t count) {
-  for (size_t word = 0; word < count * sizeof(Record) / 4; ++word) {
-    for (const uint32_t value :
-         {0u, 1u, 0x7fffffffu, 0x80000000u, 0xffffffffu, 0xfffffff0u}) {
-      std::string bytes = good;
-      std::memcpy(bytes.data() + first_record + word * 4, &value, 4);
-      const Outcome outcome = Load(bytes);
-      EXPECT_TRUE(outcome.parsed || outcome.code == ErrorCode::kCorrupt ||
-                  outcome.code == ErrorCode::kLimit ||
-                  outcome.code == ErrorCode::kUnsupported);
-    }
-  }
-}
-
-TEST(ElfImageTest, SurvivesEachHeaderWord) {
-  const std::string good64 = Builder64::Build(WithSymbols());
-  EXPECT_NE(Load(good64).names.find("one two"), std::string::npos);
-  CorruptWords<Elf64_Ehdr>(good64, 0, 1);
-  CorruptWords<Elf64_Phdr>(good64, sizeof(Elf64_Ehdr), 3);
-  CorruptWords<Elf64_Shdr>(
-      good64, good64.size() - Builder64::kSections * sizeof(Elf64_Shdr),
-      Builder64::kSections);
-  const std::string good32 = Builder32::Build(WithSymbols());
-  CorruptWords<Elf32_Ehdr>(good32, 0, 1);
-  CorruptWords<Elf32_Phdr>(good32, sizeof(Elf32_Ehdr), 3);
-  CorruptWords<Elf32_Shdr>(
-      good32, good32.size() - Builder32::kSections * sizeof(Elf32_Shdr),
-      Builder32::kSections);
-}
-
 // A file cut off anywhere is refused or has fewer names.
 TEST(ElfImageTest, SurvivesEachTruncation) {
   TestElf elf = WithSymbols();
