@@ -20,10 +20,10 @@
 #include "daemon/oneshot/messages.h"
 #include "daemon/oneshot/progress.h"
 #include "daemon/oneshot/report_file.h"
+#include "daemon/oneshot/start_line.h"
 #include "daemon/oneshot/stop_signals.h"
 #include "daemon/oneshot/unwind_options.h"
 #include "daemon/output/summary.h"
-#include "daemon/output/text.h"
 #include "daemon/profile/kernel_names.h"
 #include "daemon/profile/raw_file.h"
 #include "daemon/profile/raw_profile_merge.h"
@@ -87,36 +87,6 @@ ResolveOptions MakeResolveOptions(const ProfileOptions& options) {
     made.demangle = ksym::SymbolizerOptions::Demangle::kOff;
   }
   return made;
-}
-
-std::string StartLine(const ProfileOptions& options,
-                      const CaptureMetadata& metadata) {
-  TextHeaderOptions header = {
-      .frequency_hz = metadata.frequency_hz,
-      .count_period = metadata.count_period,
-      .pids = options.capture.sampler.pids,
-      .tids = options.capture.sampler.tids,
-      .cpus = options.capture.cpus ? metadata.cpus : "",
-      .duration_seconds = options.duration
-                              ? std::optional(options.duration->count())
-                              : std::nullopt};
-  if (!options.capture.sampler.kernel_stacks) {
-    header.stacks = TextHeaderOptions::Stacks::kUser;
-  } else if (!options.capture.sampler.user_stacks) {
-    header.stacks = TextHeaderOptions::Stacks::kKernel;
-  }
-  std::string line = TextHeader(header);
-  while (line.ends_with('\n')) line.pop_back();
-  if (!options.command.empty()) {
-    const std::string rate =
-        metadata.frequency_hz != 0
-            ? fmt::format("at {} Hertz", metadata.frequency_hz)
-            : fmt::format("every {} events", metadata.count_period);
-    line = fmt::format("Sampling {} of {} and its children until it ends", rate,
-                       options.command.front());
-  }
-  return fmt::format("{} [event {}, CPUs {}]", line, metadata.event,
-                     metadata.cpus);
 }
 
 // An id that nothing has would give an empty profile after a long wait.
