@@ -19,10 +19,11 @@ import programs
 import rate
 import stacks
 import symbols
+import unwind
 import wall
 
 SECTIONS = {"wall": wall, "cost": cost, "stacks": stacks, "rate": rate,
-            "kernel": kernel, "symbols": symbols}
+            "kernel": kernel, "symbols": symbols, "unwind": unwind}
 NOTHING_TO_MEASURE = 77
 
 

@@ -1,0 +1,264 @@
+"""How many user stacks are whole, beside perf and bpftrace, and what it costs.
+
+A stack counts as whole if its root is where programs and threads begin. The
+share is of the samples that have a user stack at all.
+"""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+import cost
+import programs
+import tables
+
+RATE_HZ = 199
+ROOT = re.compile(r"^(_start|_dl_start_user|_dl_start|(__)?clone3?|"
+                  r"(\[?ld-linux[^;]*)|thread_native_entry|__libc_start_main.*"
+                  r"|__GI___clone3?)(\+0x[0-9a-f]+)?$")
+CALLS = "tests/e2e/workloads/calls.cc"
+SOURCE_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
+    os.path.dirname(os.path.abspath(__file__)))))
+DEPTHS = [(9, "depth", 7), (28, "depth", 26), (106, "depth", 104)]
+IDLE_PROCESSES = 200
+IDLE_FILES = 300
+
+
+def write(context, name, text):
+    path = context.scratch_file(name)
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text)
+    return path
+
+
+def build_calls(context):
+    path = context.scratch_file("calls")
+    subprocess.run(["g++", "-O2", "-fomit-frame-pointer", "-fno-builtin",
+                    "-I", os.path.join(SOURCE_ROOT, "tests/e2e/workloads"),
+                    os.path.join(SOURCE_ROOT, CALLS), "-o", path], check=True)
+    return [path]
+
+
+def big_source(context, functions):
+    body = ("#include <map>\n#include <string>\n#include <vector>\n"
+            "#include <algorithm>\n") + "".join(
+        f"int f{i}(std::vector<std::string>& v) {{ std::map<int, std::string> "
+        f"m; for (auto& s : v) m[s.size() + {i}] = s; std::sort(v.begin(), "
+        f"v.end()); return m.size(); }}\n" for i in range(functions))
+    return write(context, "big.cc", body)
+
+
+def java_command(context):
+    write(context, "Busy.java",
+          "public class Busy { static long f(int n) { return n < 2 ? n : "
+          "f(n - 1) + f(n - 2); } public static void main(String[] a) { "
+          "while (true) f(30); } }")
+    return ["java", "-XX:+PreserveFramePointer",
+            context.scratch_file("Busy.java")]
+
+
+def loads(context):
+    """(name, command, whether its children count) that run for a while."""
+    python = ("import json\nd = {str(i): list(range(9)) for i in range(999)}\n"
+              "while True: json.loads(json.dumps(d, indent=1))")
+    node = "const f = n => n < 2 ? n : f(n - 1) + f(n - 2); for (;;) f(25)"
+    small = write(context, "small.c", "".join(
+        f"int f{i}(int x) {{ return x * {i} ^ x; }}\n" for i in range(300)))
+    big = big_source(context, 60)
+    found = [("C++ without frame pointers", build_calls(context)),
+             ("python3", [sys.executable, "-c", python]),
+             ("cc1plus -O2", ["g++", "-O2", "-S", "-o", os.devnull, big]),
+             ("clang -O2", ["clang", "-O2", "-S", "-o", os.devnull, big]),
+             ("openssl speed", ["openssl", "speed", "-seconds", "9",
+                                "rsa2048"]),
+             ("node", ["node", "-e", node]),
+             ("java, with frame pointers", java_command(context)),
+             ("2,000 x /bin/true", ["bash", "-c", "for i in {1..2000}; do "
+                                    "/bin/true; done"]),
+             ("gcc, 40 files", ["sh", "-c", "for i in $(seq 40); do gcc -O2 "
+                                f"-c -o {os.devnull} {small}; done"])]
+    return [load for load in found if programs.has_program(load[1][0])]
+
+
+def limited(command, seconds):
+    return ["timeout", str(seconds)] + command
+
+
+def share(stacks):
+    """Of (root, count)s."""
+    total = sum(count for _, count in stacks)
+    whole = sum(count for root, count in stacks if ROOT.match(root))
+    return 100 * whole / total if total else None
+
+
+def run_quietly(command, **options):
+    return subprocess.run(command, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL, check=False, **options)
+
+
+def ours(context, command, *options):
+    """(% by root names, % as the sampler says, ends) of the same run."""
+    report = context.scratch_file("out.json")
+    run_quietly([context.profiler, "-q", "-F", str(RATE_HZ), "-o", report,
+                 "--max-stack-depth", "512", *options, "--"] + command,
+                env=context.environment())
+    with open(report, encoding="utf-8") as file:
+        document = json.load(file)
+    stacks = []
+    for stack in document["stacks"]:
+        if not stack["user"]:
+            continue
+        root = document["frames"][stack["user"][0]]["name"]
+        if stack["user_state"] in ("broken", "truncated"):
+            root = "[truncated]"
+        stacks.append((root, stack["count"]))
+    ends = document["metadata"]["samples"]["user_stack_ends"]
+    total = sum(ends.values())
+    whole = ends["outermost"] + ends["zero-frame-pointer"]
+    rest = ", ".join(f"{name} {count}" for name, count in ends.items()
+                     if count and name not in ("outermost",
+                                               "zero-frame-pointer"))
+    return share(stacks), 100 * whole / total if total else None, rest
+
+
+def perf(context, command, mode):
+    data = context.scratch_file("perf.data")
+    run_quietly(["perf", "record", "-q", "-F", str(RATE_HZ), "--call-graph",
+                 mode, "-o", data, "--"] + command,
+                env=context.environment(), cwd=context.scratch)
+    script = subprocess.run(
+        ["perf", "script", "-i", data, "--max-stack", "512", "-F", "ip,sym",
+         "--no-inline"],
+        capture_output=True, text=True, errors="replace", check=False,
+        env=context.environment(), timeout=300)
+    stacks = []
+    for block in script.stdout.split("\n\n"):
+        frames = [line.split(None, 1) for line in block.splitlines()
+                  if line.strip()]
+        user = [frame[1] if len(frame) > 1 else "" for frame in frames
+                if not frame[0].startswith("ffff")]
+        if user:
+            stacks.append((user[-1], 1))
+    return share(stacks)
+
+
+def bpftrace(context, command):
+    if not programs.has_program("bpftrace"):
+        return None
+    output = context.scratch_file("bpftrace.txt")
+    run_quietly(["bpftrace", "-o", output, "-c", " ".join(command), "-e",
+                 f"profile:hz:{RATE_HZ} /pid == cpid/ "
+                 "{ @[ustack(127)] = count(); }"], env=context.environment())
+    with open(output, encoding="utf-8", errors="replace") as file:
+        text = file.read()
+    stacks = []
+    for block in re.findall(r"@\[\n(.*?)\]: (\d+)", text, re.S):
+        lines = [line.strip() for line in block[0].splitlines()
+                 if line.strip()]
+        if lines:
+            stacks.append((lines[-1].split("+")[0], int(block[1])))
+    return share(stacks)
+
+
+def print_completeness(context, seconds):
+    rows = []
+    for name, command in loads(context)[:1 if context.quick else None]:
+        command = limited(command, seconds)
+        by_root, by_end, rest = ours(context, command)
+        rows.append([name, tables.number(by_end, 1),
+                     tables.number(by_root, 1),
+                     tables.number(perf(context, command, "dwarf"), 1),
+                     tables.number(perf(context, command, "fp"), 1),
+                     # It follows one process only.
+                     tables.number(bpftrace(context, command[2:])
+                                   if name.startswith("C++") else None, 1),
+                     rest])
+        print("  " + " | ".join(rows[-1]), flush=True)
+    print("\nPer cent of user stacks that reach their outermost frame, at "
+          f"{RATE_HZ} Hz for {seconds} s or until the load ends")
+    tables.print_table(["load", "ksym", "by name", "perf dwarf", "perf fp",
+                        "bpftrace", "ours that do not"], rows)
+
+
+def print_cost(context, runs, seconds):
+    rows = []
+    for frames, *workload in DEPTHS[:1 if context.quick else None]:
+        figures = {"auto": [], "fp": []}
+        cpus = programs.online_cpus()[-1:]
+        with programs.load(context, cpus, *workload, programs.LOAD_PRIORITY):
+            for _ in range(runs):
+                for how, values in figures.items():
+                    values.append(cost.ns_per_sample(
+                        context, cost.our_command(context, "exact", 10000) +
+                        ["--unwind", how], seconds))
+        auto, fp = (tables.median(figures[how]) for how in ("auto", "fp"))
+        rows.append([f"{frames} user frames", tables.number(auto, 0),
+                     tables.number(fp, 0),
+                     tables.number(tables.ratio(auto, fp), 2)])
+    print("BPF nanoseconds per sample at 10 kHz, by tables and by frame "
+          f"pointers, median of {runs} alternating runs of {seconds} s")
+    tables.print_table(["load", "auto", "fp", "ratio"], rows)
+
+
+@contextlib.contextmanager
+def many_processes(context, count, files):
+    """Processes that run now and then, with that many different libraries."""
+    library = next(path for path in (
+        "/usr/lib/x86_64-linux-gnu/libz.so.1", "/lib64/libz.so.1")
+        if os.path.exists(path))
+    names = []
+    for i in range(files):
+        names.append(context.scratch_file(f"lib{i}.so"))
+        shutil.copy(library, names[-1])
+    program = ("import ctypes, sys, time\n"
+               "for f in sys.argv[1:]: ctypes.CDLL(f)\n"
+               "while True:\n"
+               "  end = time.monotonic() + 0.003\n"
+               "  while time.monotonic() < end: pass\n"
+               "  time.sleep(0.5)\n")
+    with contextlib.ExitStack() as stack:
+        for i in range(count):
+            mine = names[i * files // count:(i + 1) * files // count]
+            stack.enter_context(programs.running(
+                context, [sys.executable, "-S", "-E", "-c", program, *mine]))
+        time.sleep(0.5 if context.quick else 5)
+        yield
+
+
+def print_idle(context):
+    count, files = (2, 4) if context.quick else (IDLE_PROCESSES, IDLE_FILES)
+    rows = []
+    with many_processes(context, count, files):
+        for how in ("auto", "fp"):
+            def one(seconds, how=how):
+                return programs.run_measured(
+                    context, [context.profiler, "-v", "-F", "99", "--unwind",
+                              how, "-o", context.scratch_file("out.folded"),
+                              str(seconds)])
+            short, long = one(1), one(1.5 if context.quick else 6)
+            per_second = ((long.cpu_seconds - short.cpu_seconds) /
+                          (long.wall - short.wall))
+            line = long.line_with("unwind tables:")
+            rows.append([how, tables.number(100 * per_second, 2),
+                         tables.number(short.cpu_seconds, 3),
+                         tables.number(long.peak_rss_mib, 1),
+                         tables.number(short.wall - 1, 3)])
+            print("  " + (line[1] if line else ""))
+    print(f"\nA capture at 99 Hz with {count} processes and {files} more "
+          "files: CPU time after the first second, % of one CPU; in the "
+          "first second, s; peak memory, MiB; beyond the second, s")
+    tables.print_table(["--unwind", "CPU %", "first s", "RSS", "beyond"], rows)
+
+
+def run(context):
+    if not programs.has_program("perf"):
+        raise programs.Skipped("needs perf")
+    print_completeness(context, 1 if context.quick else 3)
+    with cost.bpf_statistics():
+        print_cost(context, context.runs(5), 0.2 if context.quick else 0.6)
+    print_idle(context)
