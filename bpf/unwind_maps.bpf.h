@@ -21,7 +21,7 @@ const volatile __u8 has_task_pt_regs = 1;
 const volatile __u64 copy_ring_limit = 0;
 
 /* Set by user space as it goes: how much of a stack is copied. */
-__u32 copy_chunks = 8;
+__u32 copy_chunks = PROFILE_COPY_CHUNKS;
 
 struct task_struct___stack {
 	void *stack;

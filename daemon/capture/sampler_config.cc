@@ -40,7 +40,7 @@ uint32_t RingBytesFor(SamplingRate rate, size_t cpus, uint32_t depth) {
 // processes were new.
 uint32_t RingBytesForCopies(SamplingRate rate, size_t cpus) {
   constexpr uint64_t kMost = 4 << 20;
-  constexpr uint64_t kCopyBytes = 10 << 10;
+  constexpr uint64_t kCopyBytes = 17 << 10;
   if (rate.frequency_hz == 0) return kMost;
   const uint64_t samples =
       std::min(rate.frequency_hz, uint64_t{1} << 24) * cpus / 10;

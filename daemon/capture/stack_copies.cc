@@ -9,7 +9,7 @@
 namespace profd {
 namespace {
 
-constexpr uint32_t kFewestChunks = 4;
+constexpr uint32_t kFewestChunks = 8;
 constexpr uint32_t kChunkStep = 4;
 
 ksym::ProcessId ProcessOf(const profile_key& key) {

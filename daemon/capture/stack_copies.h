@@ -54,7 +54,7 @@ class StackCopies {
   uint32_t max_stack_depth_;
   std::vector<Copy> copies_;
   std::array<std::map<profile_key, uint64_t, KeyLess>, PROFILE_SETS> counts_;
-  uint32_t chunks_ = 8;
+  uint32_t chunks_ = PROFILE_COPY_CHUNKS;
   uint64_t walked_ = 0;
   uint64_t recent_ = 0;         // since the last AdaptChunks()
   uint64_t recent_beyond_ = 0;  // of them needed more of the stack

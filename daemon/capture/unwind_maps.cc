@@ -75,7 +75,7 @@ ksym::Result<std::optional<UnwindMaps::Place>> UnwindMaps::AddSlots(
   return Place{.shard = shard, .first = *first, .count = count};
 }
 
-ksym::Status UnwindMaps::AddShard() {
+ksym::Result<ksym::UniqueFd> UnwindMaps::CreateShard() {
   bpf_map_create_opts options = {};
   options.sz = sizeof(options);
   options.map_flags = BPF_F_MMAPABLE;
@@ -83,13 +83,44 @@ ksym::Status UnwindMaps::AddShard() {
                                     sizeof(uint32_t), sizeof(uint64_t),
                                     UNWIND_SHARD_SLOTS, &options));
   if (!map.valid()) return FailErrno(errno, "creating an unwind table");
+  return map;
+}
+
+void UnwindMaps::AddShards(size_t count) {
+  std::vector<uint32_t> indices;
+  std::vector<int> fds;
+  std::vector<ksym::UniqueFd> maps;
+  const auto first = static_cast<uint32_t>(shards_.size());
+  count = std::min<size_t>(count, sizes_.shards - first);
+  for (uint32_t i = 0; i < count; ++i) {
+    auto map = CreateShard();
+    if (!map) return;
+    indices.push_back(first + i);
+    fds.push_back(map->get());
+    maps.push_back(std::move(*map));
+  }
+  auto added = static_cast<uint32_t>(count);
+  // One by one, when they are needed, where the kernel has no batches.
+  if (count == 0 || bpf_map_update_batch(fds_.shards, indices.data(),
+                                         fds.data(), &added, nullptr) != 0) {
+    return;
+  }
+  for (ksym::UniqueFd& map : maps) {
+    shards_.push_back(
+        {.map = std::move(map), .space = SlotSpace(UNWIND_SHARD_SLOTS)});
+  }
+}
+
+ksym::Status UnwindMaps::AddShard() {
+  auto map = CreateShard();
+  if (!map) return Fail(std::move(map.error()));
   const auto index = static_cast<uint32_t>(shards_.size());
-  const int fd = map.get();
+  const int fd = map->get();
   if (bpf_map_update_elem(fds_.shards, &index, &fd, BPF_ANY) != 0) {
     return FailErrno(errno, "adding an unwind table");
   }
   shards_.push_back(
-      {.map = std::move(map), .space = SlotSpace(UNWIND_SHARD_SLOTS)});
+      {.map = std::move(*map), .space = SlotSpace(UNWIND_SHARD_SLOTS)});
   return {};
 }
 

@@ -48,6 +48,9 @@ class UnwindMaps {
   // 512 KiB and an RCU grace period (12 ms of sleep).
   ksym::Result<std::optional<Place>> AddSlots(std::span<const uint64_t> slots);
   void FreeSlots(const Place& place);
+  // Makes room for that many pieces of a whole shard each, for one grace
+  // period where the kernel has batches for it. As many as there may be.
+  void AddShards(size_t count);
 
   // Replaces the process's list. False: there is no room.
   ksym::Result<bool> Publish(const ksym::ProcessId& process,
@@ -68,6 +71,7 @@ class UnwindMaps {
   };
 
   ksym::Status AddShard();
+  static ksym::Result<ksym::UniqueFd> CreateShard();
 
   UnwindMapFds fds_;
   UnwindMapSizes sizes_;

@@ -231,8 +231,10 @@ void UnwindTables::BuildFile(File& file) {
 // False when there is no room; then nothing of it has a place.
 bool UnwindTables::Place(File& file) {
   if (!file.rows) return false;
-  for (const UnwindPiece& piece :
-       CutIntoPieces(file.rows->rows, file.rows->size)) {
+  const auto pieces = CutIntoPieces(file.rows->rows, file.rows->size);
+  // All but the last one fill a shard.
+  if (pieces.size() > 2) maps_.AddShards(pieces.size() - 1);
+  for (const UnwindPiece& piece : pieces) {
     auto added = maps_.AddSlots(piece.slots);
     if (!added) Warn(added.error());
     const auto place = std::move(added).value_or(std::nullopt);

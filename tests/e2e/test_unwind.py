@@ -132,7 +132,7 @@ class RoughTest(harness.E2eTest):
         # Code that is gone when its sample is looked at.
         document = self.document_of("unmap")
         names = {"_start", "main", "Unmap", "NewCode", "WriteCode",
-                 "[unknown]", "[rough]"}
+                 "[unknown]", "[replaced]", "[rough]"}
         self.assertTrue(any("Unmap" in document.names(s)
                             for s in document.stacks))
         libraries = {f["name"] for f in document.of_kind("user")

@@ -20,7 +20,7 @@ import tables
 RATE_HZ = 199
 ROOT = re.compile(r"^(_start|_dl_start_user|_dl_start|(__)?clone3?|"
                   r"(\[?ld-linux[^;]*)|thread_native_entry|__libc_start_main.*"
-                  r"|__GI___clone3?)(\+0x[0-9a-f]+)?$")
+                  r"|__libc_start_call_main|__GI___clone3?)(\+0x[0-9a-f]+)?$")
 CALLS = "tests/e2e/workloads/calls.cc"
 SOURCE_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.dirname(os.path.abspath(__file__)))))
@@ -90,9 +90,11 @@ def limited(command, seconds):
 
 
 def share(stacks):
-    """Of (root, count)s."""
+    """Of (frames from the root on, count)s. A stripped program's first frame
+    has no name: the C library's, which it called, will do."""
     total = sum(count for _, count in stacks)
-    whole = sum(count for root, count in stacks if ROOT.match(root))
+    whole = sum(count for roots, count in stacks
+                if any(ROOT.match(root) for root in roots[:3]))
     return 100 * whole / total if total else None
 
 
@@ -113,10 +115,10 @@ def ours(context, command, *options):
     for stack in document["stacks"]:
         if not stack["user"]:
             continue
-        root = document["frames"][stack["user"][0]]["name"]
+        roots = [document["frames"][i]["name"] for i in stack["user"][:3]]
         if stack["user_state"] in ("broken", "truncated"):
-            root = "[truncated]"
-        stacks.append((root, stack["count"]))
+            roots = ["[truncated]"]
+        stacks.append((roots, stack["count"]))
     ends = document["metadata"]["samples"]["user_stack_ends"]
     total = sum(ends.values())
     whole = ends["outermost"] + ends["zero-frame-pointer"]
@@ -143,17 +145,18 @@ def perf(context, command, mode):
         user = [frame[1] if len(frame) > 1 else "" for frame in frames
                 if not frame[0].startswith("ffff")]
         if user:
-            stacks.append((user[-1], 1))
+            stacks.append((user[:-4:-1], 1))
     return share(stacks)
 
 
-def bpftrace(context, command):
+def bpftrace(context, command, seconds):
     if not programs.has_program("bpftrace"):
         return None
     output = context.scratch_file("bpftrace.txt")
     run_quietly(["bpftrace", "-o", output, "-c", " ".join(command), "-e",
                  f"profile:hz:{RATE_HZ} /pid == cpid/ "
-                 "{ @[ustack(127)] = count(); }"], env=context.environment())
+                 "{ @[ustack(127)] = count(); } "
+                 f"interval:s:{seconds} {{ exit(); }}"], env=context.environment())
     with open(output, encoding="utf-8", errors="replace") as file:
         text = file.read()
     stacks = []
@@ -161,7 +164,8 @@ def bpftrace(context, command):
         lines = [line.strip() for line in block[0].splitlines()
                  if line.strip()]
         if lines:
-            stacks.append((lines[-1].split("+")[0], int(block[1])))
+            roots = [line.split("+")[0] for line in lines[:-4:-1]]
+            stacks.append((roots, int(block[1])))
     return share(stacks)
 
 
@@ -175,7 +179,8 @@ def print_completeness(context, seconds):
                      tables.number(perf(context, command, "dwarf"), 1),
                      tables.number(perf(context, command, "fp"), 1),
                      # It follows one process only.
-                     tables.number(bpftrace(context, command[2:])
+                     tables.number(bpftrace(context, command[2:],
+                                            seconds)
                                    if name.startswith("C++") else None, 1),
                      rest])
         print("  " + " | ".join(rows[-1]), flush=True)
