@@ -16,21 +16,30 @@ constexpr size_t kMaxNameBytes = size_t{1} << 31;
 constexpr size_t kLongestName = size_t{1} << 27;
 constexpr size_t kMaxSymbols = size_t{1} << 31;
 
+// Enough for a kernel with few modules. Memory that is never touched costs
+// nothing, copying a table that grows costs a tenth of a load.
+constexpr size_t kUsualRecords = size_t{72} << 10;
+constexpr size_t kUsualTokens = size_t{304} << 10;
+
 // Doubling would hold three times the table while it is copied.
 template <typename T>
 void GrowSparingly(std::vector<T>& items, size_t more) {
-  if (items.capacity() - items.size() >= more) return;
+  if (items.capacity() - items.size() >= more) [[likely]]
+    return;
   items.reserve(items.size() + items.size() / 4 + more + 1024);
 }
 
 }  // namespace
 
 KernelSymbolMapBuilder::KernelSymbolMapBuilder() {
+  records_.records.reserve(kUsualRecords);
+  records_.tokens.reserve(kUsualTokens);
   records_.modules.emplace_back();  // the kernel image
   module_ids_.emplace("", 0);
 }
 
 uint32_t KernelSymbolMapBuilder::ModuleId(std::string_view module) {
+  if (module.empty()) return 0;
   if (records_.modules[last_module_] == module) return last_module_;
   const auto next = static_cast<uint32_t>(records_.modules.size());
   const auto [at, added] = module_ids_.emplace(module, next);
@@ -53,11 +62,24 @@ void KernelSymbolMapBuilder::AddRecord(uint64_t address, uint32_t kind,
       std::max(records_.max_name_bytes, static_cast<uint32_t>(name.size()));
 }
 
-void KernelSymbolMapBuilder::FlushPadding() {
-  if (!padding_.valid) return;
-  padding_.valid = false;
-  AddRecord(padding_.address, padding_.kind, MapRecord::kPadding,
-            padding_.name);
+// Makes one record of a padding symbol and of its function, which nearly
+// always comes next.
+bool KernelSymbolMapBuilder::JoinPadding(uint64_t address, uint32_t kind,
+                                         std::string_view name) {
+  MapRecord& padding = records_.records.back();
+  if (padding.kind() != kind || records_.interner.last_name() != name) {
+    return false;
+  }
+  const uint64_t distance = address - padding.address;
+  if (records_.prefix_distance == 0 && distance <= kMaxPrefixDistance) {
+    records_.prefix_distance = static_cast<uint32_t>(distance);
+  }
+  if (distance == 0 || distance != records_.prefix_distance) return false;
+  padding.address = address;
+  padding.Clear(MapRecord::kAllFlags);
+  padding.Set(MapRecord::kPrefixed);
+  if (IsTextEnd(name)) padding.Set(MapRecord::kTextEnd);
+  return true;
 }
 
 Status KernelSymbolMapBuilder::Add(const Symbol& symbol) {
@@ -78,27 +100,16 @@ Status KernelSymbolMapBuilder::Add(const Symbol& symbol) {
   const uint64_t address = symbol.address.value;
   const uint32_t kind = MapRecord::Kind(ModuleId(symbol.module), symbol.type);
   if (name.starts_with(kPaddingPrefix) && name.size() > kPaddingPrefix.size()) {
-    FlushPadding();
-    padding_.valid = true;
-    padding_.address = address;
-    padding_.kind = kind;
-    padding_.name = name.substr(kPaddingPrefix.size());
+    AddRecord(address, kind, MapRecord::kPadding,
+              name.substr(kPaddingPrefix.size()));
+    after_padding_ = true;
     return {};
   }
-  uint32_t flags = 0;
-  if (IsTextEnd(name)) flags |= MapRecord::kTextEnd;
-  if (padding_.valid && padding_.kind == kind && padding_.name == name) {
-    const uint64_t distance = address - padding_.address;
-    if (records_.prefix_distance == 0 && distance <= kMaxPrefixDistance) {
-      records_.prefix_distance = static_cast<uint32_t>(distance);
-    }
-    if (distance != 0 && distance == records_.prefix_distance) {
-      flags |= MapRecord::kPrefixed;
-      padding_.valid = false;
-    }
+  if (std::exchange(after_padding_, false) &&
+      JoinPadding(address, kind, name)) {
+    return {};
   }
-  FlushPadding();
-  AddRecord(address, kind, flags, name);
+  AddRecord(address, kind, IsTextEnd(name) ? MapRecord::kTextEnd : 0, name);
   return {};
 }
 
@@ -107,7 +118,6 @@ void KernelSymbolMapBuilder::AddModuleExtent(Address start, Address end) {
 }
 
 Result<KernelSymbolMap> KernelSymbolMapBuilder::Build() && {
-  FlushPadding();
   records_.Arrange();
   auto bytes = EncodeMap(std::move(records_), symbol_count_);
   if (!bytes) return Fail(std::move(bytes.error()));

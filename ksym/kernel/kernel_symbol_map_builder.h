@@ -42,20 +42,14 @@ class KernelSymbolMapBuilder {
   Result<KernelSymbolMap> Build() &&;
 
  private:
-  struct PendingPadding {
-    bool valid = false;
-    uint64_t address = 0;
-    uint32_t kind = 0;
-    std::string name;  // without the prefix
-  };
-
   uint32_t ModuleId(std::string_view module);
   void AddRecord(uint64_t address, uint32_t kind, uint32_t flags,
                  std::string_view name);
-  void FlushPadding();
+  bool JoinPadding(uint64_t address, uint32_t kind, std::string_view name);
 
   MapRecords records_;
-  PendingPadding padding_;
+  // The last record is a padding symbol whose function may come next.
+  bool after_padding_ = false;
   std::unordered_map<std::string, uint32_t> module_ids_;
   uint32_t last_module_ = 0;
   size_t symbol_count_ = 0;

@@ -45,18 +45,6 @@ bool IsSectionMark(std::string_view name) {
           name.ends_with("_begin"));
 }
 
-std::string_view StripCfiSuffix(std::string_view name) {
-  // Nearly every name ends otherwise.
-  if (!name.ends_with('t') && !name.ends_with('i')) return name;
-  for (const std::string_view suffix : {".cfi_jt", ".cfi"}) {
-    if (name.ends_with(suffix) && name.size() > suffix.size()) {
-      name.remove_suffix(suffix.size());
-      return name;
-    }
-  }
-  return name;
-}
-
 bool AliasBefore(const AliasKey& a, const AliasKey& b) {
   return Rank(a) < Rank(b);
 }

@@ -24,7 +24,15 @@ bool IsTextEnd(std::string_view name);
 // What Clang's old control-flow integrity appended (`.cfi`, `.cfi_jt`) goes;
 // every other suffix (`.cold`, `.isra.0`, `.llvm.123`) says something true
 // about the code and stays.
-std::string_view StripCfiSuffix(std::string_view name);
+inline std::string_view StripCfiSuffix(std::string_view name) {
+  for (const std::string_view suffix : {".cfi_jt", ".cfi"}) {
+    if (name.size() > suffix.size() && name.ends_with(suffix)) {
+      name.remove_suffix(suffix.size());
+      return name;
+    }
+  }
+  return name;
+}
 
 // A symbol among those that share its address.
 struct AliasKey {

@@ -1,6 +1,7 @@
 #include "ksym/kernel/token_coder.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <numeric>
 
@@ -8,6 +9,21 @@ namespace ksym {
 namespace {
 
 constexpr uint8_t kNotInAlphabet = 64;
+constexpr uint8_t kLeastBitsPerChar = 5;
+
+// Of a token's shape.
+uint8_t BitsPerChar(uint32_t shape) {
+  return static_cast<uint8_t>((shape >> 6 & 3) + kLeastBitsPerChar);
+}
+
+// Stable, by the byte of the shape that starts at this bit.
+template <unsigned kBit, typename Item>
+void SortByByte(const std::vector<Item>& in, std::vector<Item>& out) {
+  std::array<uint32_t, 257> begin = {};
+  for (const Item& item : in) ++begin[(item.shape >> kBit & 0xff) + 1];
+  for (size_t i = 1; i < begin.size(); ++i) begin[i] += begin[i - 1];
+  for (const Item& item : in) out[begin[item.shape >> kBit & 0xff]++] = item;
+}
 
 }  // namespace
 
@@ -34,7 +50,7 @@ void TokenCoder::ChooseAlphabet() {
   }
 }
 
-uint8_t TokenCoder::BitsPerChar(uint32_t id, unsigned code_length) const {
+uint8_t TokenCoder::CharBits(uint32_t id, unsigned code_length) const {
   // The common ones are few: whole bytes make them quick to copy.
   if (code_length <= kShortTokenBits) return 8;
   uint8_t largest = 0;
@@ -45,34 +61,44 @@ uint8_t TokenCoder::BitsPerChar(uint32_t id, unsigned code_length) const {
   return largest < alphabet_.size() ? 6 : 8;
 }
 
+// Tokens by how their rank is chosen, in 16 bits: code length, end, bits per
+// character, text length.
+uint32_t TokenCoder::ShapeOf(uint32_t id) const {
+  static_assert(kMaxCodeBits < 32 && kTokenEndCount <= 8 && kMaxTokenText < 64);
+  const uint32_t bits = CharBits(id, lengths_[id]) - kLeastBitsPerChar;
+  return uint32_t{lengths_[id]} << 11 |
+         static_cast<uint32_t>(tokens_->end(id)) << 8 | bits << 6 |
+         static_cast<uint32_t>(tokens_->text(id).size());
+}
+
 void TokenCoder::SortByRank() {
-  // One integer per token, so that sorting does not look at the tokens:
-  // code length, end, bits per character, text length, id.
-  std::vector<uint64_t> keys;
+  std::vector<Ranked> items;
+  items.reserve(lengths_.size());
   for (uint32_t id = 0; id < lengths_.size(); ++id) {
     if (lengths_[id] == 0) continue;
-    const uint64_t end = static_cast<uint64_t>(tokens_->end(id));
-    keys.push_back(uint64_t{lengths_[id]} << 56 | end << 48 |
-                   uint64_t{BitsPerChar(id, lengths_[id])} << 40 |
-                   uint64_t{tokens_->text(id).size()} << 32 | id);
+    items.push_back({ShapeOf(id), id});
     ++counts_[lengths_[id]];
   }
-  std::ranges::sort(keys);
+  // Ties stay by id: a stable sort by the lower byte, then by the upper one.
+  ranked_.resize(items.size());
+  SortByByte<0>(items, ranked_);
+  SortByByte<8>(ranked_, items);
+  ranked_.swap(items);
   const auto words = MakeCodeWords(counts_);
   words_.resize(lengths_.size());
-  for (size_t rank = 0; rank < keys.size(); ++rank) {
-    ranked_.push_back(static_cast<uint32_t>(keys[rank]));
-    words_[ranked_.back()] = words[rank];
+  for (size_t rank = 0; rank < ranked_.size(); ++rank) {
+    words_[ranked_[rank].id] =
+        words[rank].bits << kLengthBits | words[rank].length;
   }
 }
 
 Status TokenCoder::LayOut() {
   BitWriter characters;
   for (uint32_t rank = 0; rank < ranked_.size(); ++rank) {
-    const uint32_t id = ranked_[rank];
+    const auto [shape, id] = ranked_[rank];
     const auto text = tokens_->text(id);
     TokenClass own = {rank, 0, static_cast<uint16_t>(text.size()),
-                      tokens_->end(id), BitsPerChar(id, words_[id].length)};
+                      tokens_->end(id), BitsPerChar(shape)};
     if (classes_.empty() || classes_.back().text_length != own.text_length ||
         classes_.back().end != own.end ||
         classes_.back().bits_per_char != own.bits_per_char) {

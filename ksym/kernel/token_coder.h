@@ -29,7 +29,7 @@ class TokenCoder {
 
   // Only after Finish, like the following.
   void Write(uint32_t id, BitWriter& out) const {
-    out.Write(words_[id].bits, words_[id].length);
+    out.Write(words_[id] >> kLengthBits, words_[id] & kLengthMask);
   }
 
   const CodeLengthCounts& counts() const { return counts_; }
@@ -39,16 +39,26 @@ class TokenCoder {
   const std::array<char, 64>& alphabet() const { return alphabet_; }
 
  private:
+  static constexpr unsigned kLengthBits = 5;
+  static constexpr uint32_t kLengthMask = (1u << kLengthBits) - 1;
+  static_assert(kMaxCodeBits <= kLengthMask);
+
+  struct Ranked {
+    uint32_t shape;
+    uint32_t id;
+  };
+
   void ChooseAlphabet();
-  uint8_t BitsPerChar(uint32_t id, unsigned code_length) const;
+  uint8_t CharBits(uint32_t id, unsigned code_length) const;
+  uint32_t ShapeOf(uint32_t id) const;
   void SortByRank();
   Status LayOut();
 
   const TokenInterner* tokens_ = nullptr;
   std::vector<uint32_t> weights_;  // by id
-  std::vector<CodeWord> words_;    // by id
+  std::vector<uint32_t> words_;    // by id: bits << kLengthBits | length
   std::vector<uint8_t> lengths_;   // of them, small enough for a near cache
-  std::vector<uint32_t> ranked_;   // ids by rank
+  std::vector<Ranked> ranked_;     // by rank
   CodeLengthCounts counts_ = {};
   std::array<char, 64> alphabet_ = {};
   std::array<uint8_t, 256> char_index_ = {};  // 64: not in it

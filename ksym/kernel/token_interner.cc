@@ -7,7 +7,7 @@
 namespace ksym {
 namespace {
 
-constexpr unsigned kFirstSlotBits = 10;
+constexpr unsigned kFirstSlotBits = 13;
 constexpr size_t kCutsAtOnce = 8;
 constexpr uint64_t kMultiplier = 0x9e3779b97f4a7c15;
 
@@ -30,52 +30,59 @@ uint64_t ZeroBytes(uint64_t word) {
   return ~(((word & kLow) + kLow) | word | kLow);
 }
 
-// Bytes before the first separator. Reads whole words, of which one at least
-// has a separator.
-size_t WordLength(const char* text) {
-  for (size_t length = 0;; length += kWord) {
-    const uint64_t word = LoadWord(text + length);
-    const uint64_t found =
+// Bit n is set if character n is a separator. Looks at whole words, 64 bytes
+// at most; what is after `size` may be in the answer as well.
+uint64_t FindSeparators(const char* text, size_t size) {
+  constexpr uint64_t kGather = 0x0102040810204080;  // a byte's bit to the top
+  uint64_t found = 0;
+  for (size_t at = 0; at < std::min<size_t>(size, 64); at += kWord) {
+    const uint64_t word = LoadWord(text + at);
+    const uint64_t here =
         ZeroBytes(word ^ Repeat('_')) | ZeroBytes(word ^ Repeat('.'));
-    if (found != 0) {
-      return length + static_cast<size_t>(std::countr_zero(found)) / 8;
-    }
+    found |= ((here >> 7) * kGather >> 56) << at;
   }
+  return found;
 }
 
-// Up to eight characters as a number, different for different texts of one
-// length; longer texts hashed. Reads whole words.
-uint64_t KeyOf(const char* text, size_t length) {
-  if (length == 0) return 0;
-  if (length <= kWord) {
-    return LoadWord(text) << (8 * (kWord - length));
-  }
-  uint64_t hash = length;
-  for (; length > kWord; text += kWord, length -= kWord) {
-    hash = (hash ^ LoadWord(text)) * kMultiplier;
+// Keeps the first n bytes of a word.
+constexpr auto kFirstBytes = [] {
+  std::array<uint64_t, kWord + 1> masks = {};
+  for (size_t n = 1; n <= kWord; ++n) masks[n] = masks[n - 1] << 8 | 0xff;
+  return masks;
+}();
+
+// For texts of more than 16 bytes: what is between the first word and the
+// last.
+uint64_t HashMiddle(const char* text, size_t length) {
+  uint64_t hash = 0;
+  for (size_t at = kWord; at + kWord < length; at += kWord) {
+    hash = (hash ^ LoadWord(text + at)) * kMultiplier;
     hash ^= hash >> 32;
   }
-  // The last eight characters, some of them for the second time.
-  return hash ^ LoadWord(text + length - kWord);
+  return hash;
 }
 
-// For texts of more than eight bytes.
-bool SameText(const char* a, const char* b, size_t length) {
-  for (size_t at = 0; at + kWord < length; at += kWord) {
-    if (LoadWord(a + at) != LoadWord(b + at)) return false;
+// How a token ends whose end is marked by the separator, or the end itself.
+TokenEnd EndAt(const char* separator, const char* end) {
+  const bool two = separator[1] == '_' && separator + 1 != end;
+  TokenEnd found = two ? TokenEnd::kTwoUnderscores : TokenEnd::kUnderscore;
+  found = *separator == '.' ? TokenEnd::kDot : found;
+  return separator == end ? TokenEnd::kEndOfName : found;
+}
+
+constexpr auto kEndSizes = [] {
+  std::array<uint8_t, kTokenEndCount> sizes = {};
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    sizes[i] =
+        static_cast<uint8_t>(TokenEndText(static_cast<TokenEnd>(i)).size());
   }
-  return LoadWord(a + length - kWord) == LoadWord(b + length - kWord);
-}
+  return sizes;
+}();
 
-TokenEnd SeparatorAt(const char* at, const char* end) {
-  if (*at == '.') return TokenEnd::kDot;
-  return at + 1 != end && at[1] == '_' ? TokenEnd::kTwoUnderscores
-                                       : TokenEnd::kUnderscore;
-}
-
-uint64_t HashOf(uint64_t key, uint32_t meta) {
-  key = (key ^ meta) * kMultiplier;
-  return (key ^ key >> 32) * kMultiplier;
+uint64_t HashOf(uint64_t head, uint64_t tail, uint32_t meta) {
+  uint64_t hash = head + tail * kMultiplier + meta;
+  hash = (hash ^ hash >> 32) * kMultiplier;
+  return (hash ^ hash >> 32) * kMultiplier;
 }
 
 }  // namespace
@@ -90,16 +97,18 @@ TokenInterner::TokenInterner()
 void TokenInterner::DropIndex() {
   slots_ = {};
   padded_ = {};
+  last_size_ = 0;
 }
 
 void TokenInterner::Grow() {
-  std::vector<Slot> old(slots_.size() * 2);
+  constexpr size_t kTimes = 4;
+  std::vector<Slot> old(slots_.size() * kTimes);
   old.swap(slots_);
-  --slot_shift_;
+  slot_shift_ -= std::countr_zero(kTimes);
   const size_t mask = slots_.size() - 1;
   for (const Slot& slot : old) {
     if (slot.id_plus_1 == 0) continue;
-    size_t at = HashOf(slot.key, slot.meta) >> slot_shift_;
+    size_t at = HashOf(slot.head, slot.tail, slot.meta) >> slot_shift_;
     while (slots_[at].id_plus_1 != 0) at = (at + 1) & mask;
     slots_[at] = slot;
   }
@@ -111,7 +120,8 @@ uint32_t TokenInterner::Insert(size_t slot, const Cut& cut) {
                      static_cast<uint8_t>(length),
                      static_cast<TokenEnd>(cut.meta & 0xff)});
   text_.append(cut.text, length);
-  slots_[slot] = {cut.key, cut.meta, static_cast<uint32_t>(tokens_.size())};
+  slots_[slot] = {cut.head, cut.tail, cut.meta,
+                  static_cast<uint32_t>(tokens_.size())};
   if (tokens_.size() * 2 > slots_.size()) Grow();
   return static_cast<uint32_t>(tokens_.size() - 1);
 }
@@ -119,11 +129,16 @@ uint32_t TokenInterner::Insert(size_t slot, const Cut& cut) {
 inline TokenInterner::Cut TokenInterner::MakeCut(const char* text,
                                                  size_t length,
                                                  TokenEnd end) const {
+  // Without branches on the length, which nothing predicts.
   Cut cut;
   cut.text = text;
-  cut.key = KeyOf(text, length);
+  cut.head = LoadWord(text) & kFirstBytes[std::min(length, kWord)];
+  const uint64_t last = LoadWord(text + std::max(length, kWord) - kWord);
+  cut.tail = length > kWord ? last : 0;
+  if (length > kExactBytes) [[unlikely]]
+    cut.tail ^= HashMiddle(text, length);
   cut.meta = static_cast<uint32_t>(length << 8 | static_cast<size_t>(end));
-  cut.hash = HashOf(cut.key, cut.meta);
+  cut.hash = HashOf(cut.head, cut.tail, cut.meta);
   __builtin_prefetch(&slots_[cut.hash >> slot_shift_]);
   return cut;
 }
@@ -134,10 +149,13 @@ inline uint32_t TokenInterner::Intern(const Cut& cut) {
   size_t at = cut.hash >> slot_shift_;
   for (; slots_[at].id_plus_1 != 0; at = (at + 1) & mask) {
     const Slot& slot = slots_[at];
-    if (slot.key != cut.key || slot.meta != cut.meta) continue;
+    if (((slot.head ^ cut.head) | (slot.tail ^ cut.tail) |
+         (slot.meta ^ cut.meta)) != 0) {
+      continue;
+    }
     const uint32_t id = slot.id_plus_1 - 1;
-    if (length <= kWord ||
-        SameText(text_.data() + tokens_[id].offset, cut.text, length)) {
+    if (length <= kExactBytes ||
+        std::memcmp(text_.data() + tokens_[id].offset, cut.text, length) == 0) {
       return id;
     }
   }
@@ -151,27 +169,31 @@ void TokenInterner::Tokenize(std::string_view name,
     padded_.resize(name.size() + 2 * kWord);
   }
   std::memcpy(padded_.data(), name.data(), name.size());
+  last_size_ = name.size();
   const char* at = padded_.data();
   const char* const end = at + name.size();
   padded_[name.size()] = '_';
+  uint64_t separators = 0;  // those from `at` on that have been found
   // Some tokens are cut before the first is looked for: by then its slot has
   // come from memory.
   std::array<Cut, kCutsAtOnce> cuts;
   for (bool more = true; more;) {
     size_t count = 0;
     while (more && count < cuts.size()) {
-      const size_t word = WordLength(at);
-      const size_t length = std::min(word, kMaxTokenText);
-      const char* const stop = at + length;
-      auto token_end = TokenEnd::kNothing;
-      if (stop == end) {
-        token_end = TokenEnd::kEndOfName;
-        more = false;
-      } else if (length == word) {
-        token_end = SeparatorAt(stop, end);
+      if (separators == 0) {
+        separators = FindSeparators(at, static_cast<size_t>(end - at) + 1);
       }
+      size_t length = kMaxTokenText;
+      auto token_end = TokenEnd::kNothing;
+      if (separators != 0) [[likely]] {
+        length = static_cast<size_t>(std::countr_zero(separators));
+        token_end = EndAt(at + length, end);
+        more = at + length != end;
+      }
+      const size_t end_size = kEndSizes[static_cast<size_t>(token_end)];
       cuts[count++] = MakeCut(at, length, token_end);
-      at = stop + TokenEndText(token_end).size();
+      at += length + end_size;
+      separators = separators >> length >> end_size;
     }
     for (size_t i = 0; i < count; ++i) ids.push_back(Intern(cuts[i]));
   }

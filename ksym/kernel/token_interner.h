@@ -18,7 +18,7 @@ inline constexpr uint32_t kLastToken = uint32_t{1} << 31;
 // Cuts names at '_' and '.' into tokens and numbers the distinct ones:
 //   __x64_sys_read.cold -> ""+"__"  "x64"+"_"  "sys"+"_"  "read"+"."  "cold"
 // A kernel's table has some ten thousand of them. Memory: 8 bytes and the text
-// per token and 16 bytes per slot of the hash table.
+// per token and 24 bytes per slot of the hash table.
 class TokenInterner {
  public:
   TokenInterner();
@@ -27,6 +27,9 @@ class TokenInterner {
   // with kLastToken. The name is not empty. kEndOfName ends the last token and
   // no other.
   void Tokenize(std::string_view name, std::vector<uint32_t>& ids);
+
+  // What was cut last; until the next Tokenize.
+  std::string_view last_name() const { return {padded_.data(), last_size_}; }
 
   // Appends the text that the ids, up to the one with kLastToken, came from.
   void Render(const uint32_t* ids, std::string& name) const;
@@ -43,13 +46,17 @@ class TokenInterner {
   TokenEnd end(uint32_t id) const { return tokens_[id].end; }
 
  private:
+  // Longest text that a slot has whole.
+  static constexpr size_t kExactBytes = 16;
+
   struct Token {
     uint32_t offset;
     uint8_t length;
     TokenEnd end;
   };
   struct Slot {
-    uint64_t key = 0;   // the text itself if it is short, else a hash
+    uint64_t head = 0;  // the first eight characters
+    uint64_t tail = 0;  // the last eight if it is longer; hashed beyond 16
     uint32_t meta = 0;  // length << 8 | end
     uint32_t id_plus_1 = 0;
   };
@@ -57,7 +64,8 @@ class TokenInterner {
   // A token that has been cut off a name.
   struct Cut {
     const char* text;  // eight bytes after it can be read
-    uint64_t key;
+    uint64_t head;
+    uint64_t tail;
     uint64_t hash;
     uint32_t meta;
   };
@@ -74,6 +82,7 @@ class TokenInterner {
   unsigned slot_shift_ = 0;  // of a 64-bit hash to a slot
   // The name being cut, with bytes after it that may be read.
   std::vector<char> padded_;
+  size_t last_size_ = 0;
 };
 
 }  // namespace ksym
