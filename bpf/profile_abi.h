@@ -61,8 +61,7 @@ PROFILE_ABI_ASSERT(sizeof(struct profile_key) == 56, "profile_key");
 enum profile_record_type {
 	PROFILE_RECORD_STACK = 1,
 	PROFILE_RECORD_PROCESS = 2,
-	PROFILE_RECORD_MODULE = 3, /* the header alone: a module came or went */
-	PROFILE_RECORD_COPY = 4,
+	PROFILE_RECORD_COPY = 3,
 };
 
 struct profile_record {

@@ -55,6 +55,9 @@ const volatile __u64 hash_multiplier = 0x9e3779b97f4a7c15ull;
 /* Flipped by user space. */
 __u32 active_set = 0;
 
+/* Modules that came or went since the start; user space compares. */
+__u64 module_changes = 0;
+
 #define COUNTS_MAP                                                             \
 	__uint(type, BPF_MAP_TYPE_HASH);                                       \
 	__uint(max_entries, 1);                                                \

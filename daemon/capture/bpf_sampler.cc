@@ -95,6 +95,7 @@ class BpfSampler::Impl {
   const RecordHandler* handler = nullptr;  // during ConsumeRecords only
   bool used_minimal_btf = false;
   bool watches_modules = false;
+  uint64_t module_changes = 0;  // as of the last ModulesChanged()
 
   int CountsFd(uint32_t set) const {
     return bpf_map__fd(set == 0 ? skeleton->maps.counts_0
@@ -250,6 +251,12 @@ uint32_t BpfSampler::Flip() {
 void BpfSampler::SetCopyChunks(uint32_t chunks) {
   __atomic_store_n(&impl_->skeleton->data->copy_chunks, chunks,
                    __ATOMIC_RELAXED);
+}
+
+bool BpfSampler::ModulesChanged() {
+  const uint64_t now =
+      __atomic_load_n(&impl_->skeleton->bss->module_changes, __ATOMIC_RELAXED);
+  return std::exchange(impl_->module_changes, now) != now;
 }
 
 void BpfSampler::ConsumeRecords(const RecordHandler& handler) {

@@ -77,8 +77,10 @@ class BpfSampler {
   BpfSampler& operator=(BpfSampler&&) noexcept;
   ~BpfSampler();
 
-  // Whether PROFILE_RECORD_MODULE is sent when a module comes or goes.
+  // Whether ModulesChanged() knows when a module comes or goes.
   bool watches_modules() const;
+  // True when one did since the last call.
+  bool ModulesChanged();
   // Whether libbpf was content with MinimalBtf().
   bool used_minimal_btf() const;
   // The program to attach to a perf event.

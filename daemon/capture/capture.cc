@@ -119,6 +119,7 @@ class Capture::Impl {
   // the hints taken first, the reports that are taken then go far enough.
   void TakeReports() {
     ConsumeRing();
+    if (sampler_.ModulesChanged()) kernel_watch_.TableChanged();
     std::vector<SideBandEvent> events = side_band_.Read();
     for (SideBandEvent& event : events) {
       if (auto* change = std::get_if<ksym::KernelSymbolChange>(&event.report)) {
@@ -188,7 +189,6 @@ class Capture::Impl {
 
   void OnRecord(const profile_record& record, size_t bytes) {
     if (record.set >= PROFILE_SETS) return;
-    if (record.type == PROFILE_RECORD_MODULE) kernel_watch_.TableChanged();
     if (record.type == PROFILE_RECORD_PROCESS &&
         bytes >= sizeof(profile_process_record)) {
       const auto& process =

@@ -64,7 +64,7 @@ void ConfigurePrograms(profile_bpf& skeleton, const SamplerConfig& config) {
   bpf_program__set_autoload(programs.sample_stackid, !exact);
   bpf_program__set_autoload(programs.follow_fork, config.follow_children);
   bpf_program__set_autoload(programs.follow_free, config.follow_children);
-  const bool modules = exact && config.kernel_stacks && KernelHasModules();
+  const bool modules = config.kernel_stacks && KernelHasModules();
   bpf_program__set_autoload(programs.module_loaded, modules);
   bpf_program__set_autoload(programs.module_freed, modules);
 

@@ -346,6 +346,7 @@ class CaptureRun {
     if (!raw) return Fail(std::move(raw.error()));
     Take(std::move(*raw));
     WarnOfNames();
+    metadata_.kernel_table = kernel_.statistics();
     const Profile profile = FinishNames(std::move(builder_).Finish(metadata_),
                                         symbolizer_, debug_files_);
     SayWarnings(profile, metadata_.warnings.size(), progress_);
@@ -382,8 +383,8 @@ class CaptureRun {
     progress_.Say(fmt::format(
         "kernel symbols: {} snapshots, {} symbols, {} bytes, {:.1f} ms, {} "
         "changes",
-        kernel.snapshots, kernel.symbols, kernel.bytes, kernel.milliseconds,
-        kernel.changes));
+        kernel.snapshots, kernel.symbols, kernel.bytes,
+        static_cast<double>(kernel.reading_ns) / 1e6, kernel.changes));
     const auto user = symbolizer_.statistics();
     progress_.Say(fmt::format(
         "user symbols: {} files, {} symbols, {} bytes, {} files failed, {} "
@@ -456,6 +457,7 @@ Result<int> Replay(const ProfileOptions& options) {
     auto names = KernelNames::OfFile(options.kernel_symbols_path);
     if (!names) return Fail(std::move(names.error()));
     kernel = std::move(*names);
+    capture->profile.metadata.kernel_table = kernel.statistics();
   }
   if (!kernel.warning().empty()) progress.Say("warning: " + kernel.warning());
 

@@ -62,6 +62,17 @@ void AppendCauses(std::string_view key,
   out += '}';
 }
 
+void AppendKernelTable(const KernelTableStatistics& table, std::string& out) {
+  if (table.snapshots == 0) return;
+  fmt::format_to(std::back_inserter(out),
+                 ",\"kernel_table\":{{\"snapshots\":{}", table.snapshots);
+  AppendNumber("changes", table.changes, out);
+  AppendNumber("symbols", table.symbols, out);
+  AppendNumber("bytes", table.bytes, out);
+  AppendNumber("reading_ns", table.reading_ns, out);
+  out += '}';
+}
+
 void AppendMetadata(const Profile& profile, std::string& out) {
   const CaptureMetadata& metadata = profile.metadata;
   out += "\"metadata\":{\"format\":\"ksym-profile\",\"format_version\":1";
@@ -82,6 +93,7 @@ void AppendMetadata(const Profile& profile, std::string& out) {
   AppendText("unwind", metadata.unwind, out);
   AppendNumber("max_stack_depth", metadata.max_stack_depth, out);
   AppendNumber("symbol_tables_evicted", profile.symbol_tables_evicted, out);
+  AppendKernelTable(metadata.kernel_table, out);
   out += ",\"warnings\":[";
   for (const std::string& warning : metadata.warnings) {
     out += &warning == metadata.warnings.data() ? "\"" : ",\"";

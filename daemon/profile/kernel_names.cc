@@ -2,17 +2,28 @@
 
 #include <utility>
 
+#include "ksym/base/file.h"
+
 namespace profd {
 namespace {
 
 constexpr char kKallsyms[] = "/proc/kallsyms";
 constexpr std::chrono::seconds kReadAtMostEvery(1);
+constexpr size_t kMaxModulesBytes = size_t{1} << 20;
+
+// Empty where the kernel has none.
+std::vector<ksym::KernelModule> ReadModules() {
+  const auto text = ksym::ReadFile("/proc/modules", kMaxModulesBytes);
+  if (!text) return {};
+  return ksym::ParseModules(*text);
+}
 
 }  // namespace
 
 KernelNames KernelNames::OfRunningKernel() {
   KernelNames names;
   const auto begin = Clock::now();
+  names.modules_ = ksym::ModuleList(ReadModules());
   auto symbols = ksym::OpenKernelSymbols(kKallsyms);
   if (!symbols) {
     names.state_ = symbols.error().code() == ksym::ErrorCode::kPermission
@@ -67,16 +78,23 @@ void KernelNames::BeginInterval(const RawProfile& interval) {
 }
 
 void KernelNames::ReadAgainIfDue() {
-  if (!timeline_ || !follows_running_kernel_ || !stale_ ||
-      Clock::now() - last_read_ < kReadAtMostEvery) {
+  if (!timeline_ || !follows_running_kernel_ || !stale_) return;
+  if (Clock::now() - last_read_ < kReadAtMostEvery) {
+    timeline_->DoubtModules(modules_.EndInterval(ReadModules()));
     return;
   }
   const auto begin = Clock::now();
+  // Before the table: what comes in between is in doubt sooner than needed.
+  std::vector<ksym::KernelModule> modules = ReadModules();
   auto symbols = ksym::OpenKernelSymbols(kKallsyms);
   last_read_ = Clock::now();
   reading_ += last_read_ - begin;
   // It could be read before; the old table serves until it can be again.
-  if (!symbols) return;
+  if (!symbols) {
+    timeline_->DoubtModules(modules_.EndInterval(modules));
+    return;
+  }
+  modules_ = ksym::ModuleList(std::move(modules));
   stale_ = false;
   ++snapshots_;
   timeline_->Replace(std::move(*symbols));
@@ -92,12 +110,12 @@ std::vector<std::byte> KernelNames::Bytes() const {
   return {bytes.begin(), bytes.end()};
 }
 
-KernelNames::Statistics KernelNames::statistics() const {
-  Statistics statistics = {
+KernelTableStatistics KernelNames::statistics() const {
+  KernelTableStatistics statistics = {
       .snapshots = snapshots_,
       .changes = changes_,
-      .milliseconds =
-          std::chrono::duration<double, std::milli>(reading_).count()};
+      .reading_ns =
+          static_cast<uint64_t>(std::chrono::nanoseconds(reading_).count())};
   if (timeline_) {
     statistics.symbols = timeline_->snapshot().symbol_count();
     statistics.bytes = timeline_->snapshot().bytes().size();

@@ -11,6 +11,7 @@
 #include "daemon/profile/resolve.h"
 #include "ksym/base/result.h"
 #include "ksym/kernel/kernel_timeline.h"
+#include "ksym/kernel/module_list.h"
 
 namespace profd {
 
@@ -45,14 +46,7 @@ class KernelNames {
   // The table of the last reading, for a raw capture; empty: none.
   std::vector<std::byte> Bytes() const;
 
-  struct Statistics {
-    uint64_t snapshots = 0;   // tables read
-    uint64_t changes = 0;     // symbols that came or went since
-    uint64_t symbols = 0;     // of the last snapshot
-    uint64_t bytes = 0;       // of the last snapshot
-    double milliseconds = 0;  // spent reading, all together
-  };
-  Statistics statistics() const;
+  KernelTableStatistics statistics() const;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -64,6 +58,7 @@ class KernelNames {
   bool follows_running_kernel_ = false;
   bool stale_ = false;
   Clock::time_point last_read_;
+  ksym::ModuleList modules_;  // of that time
   uint64_t snapshots_ = 0;
   uint64_t changes_ = 0;
   Clock::duration reading_{};

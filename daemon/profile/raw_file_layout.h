@@ -54,6 +54,14 @@ inline constexpr MemberField<CaptureMetadata, uint64_t> kMetadataNumbers[] = {
     {5, &CaptureMetadata::start_unix_ns},
     {6, &CaptureMetadata::duration_ns},
 };
+inline constexpr MemberField<KernelTableStatistics, uint64_t>
+    kKernelTableNumbers[] = {
+        {15, &KernelTableStatistics::snapshots},
+        {16, &KernelTableStatistics::changes},
+        {17, &KernelTableStatistics::symbols},
+        {18, &KernelTableStatistics::bytes},
+        {19, &KernelTableStatistics::reading_ns},
+};
 inline constexpr uint32_t kMaxStackDepthField = 12;
 inline constexpr uint32_t kWarningField = 13;
 enum class AccountingField : uint32_t {

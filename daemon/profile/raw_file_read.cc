@@ -191,6 +191,7 @@ class Reader {
       if (message.wire_type() == pbf_wire_type::varint) {
         const uint64_t value = message.get_uint64();
         SetField(kMetadataNumbers, number, metadata, value);
+        SetField(kKernelTableNumbers, number, metadata.kernel_table, value);
         if (number == kMaxStackDepthField) {
           metadata.max_stack_depth = To32Bits(value);
         }

@@ -98,6 +98,9 @@ class Writer {
     for (const auto& field : kMetadataNumbers) {
       message.add_uint64(field.number, metadata.*field.member);
     }
+    for (const auto& field : kKernelTableNumbers) {
+      message.add_uint64(field.number, metadata.kernel_table.*field.member);
+    }
     message.add_uint32(kMaxStackDepthField, metadata.max_stack_depth);
     for (const std::string& warning : metadata.warnings) {
       message.add_bytes(kWarningField, warning);

@@ -13,6 +13,18 @@
 
 namespace profd {
 
+// The kernel's symbol tables that give the names.
+struct KernelTableStatistics {
+  uint64_t snapshots = 0;   // tables read; 0: none
+  uint64_t changes = 0;     // symbols that came or went since
+  uint64_t symbols = 0;     // of the last snapshot
+  uint64_t bytes = 0;       // of the last snapshot
+  uint64_t reading_ns = 0;  // spent reading /proc/kallsyms, all together
+
+  friend bool operator==(const KernelTableStatistics&,
+                         const KernelTableStatistics&) = default;
+};
+
 // What was asked for and on which machine it ran; the same in a RawProfile
 // and in the Profile made of it.
 struct CaptureMetadata {
@@ -30,6 +42,7 @@ struct CaptureMetadata {
   std::string stack_store;  // "exact" or "stackid"
   std::string unwind;       // "auto", "dwarf", "fp" or "none"
   uint32_t max_stack_depth = 0;
+  KernelTableStatistics kernel_table;
   // Human-readable limits that applied (hidden kernel symbols ...).
   std::vector<std::string> warnings;
 

@@ -1,16 +1,20 @@
 #include "ksym/kernel/kallsyms_reader.h"
 
 #include <array>
+#include <bit>
 #include <cstdint>
-#include <optional>
+#include <cstring>
 #include <utility>
 
 #include "ksym/base/file.h"
 #include "ksym/base/text.h"
 #include "ksym/kernel/kernel_symbol_map_builder.h"
+#include "ksym/kernel/module_list.h"
 
 namespace ksym {
 namespace {
+
+static_assert(std::endian::native == std::endian::little);
 
 constexpr size_t kMaxAddressDigits = 16;
 
@@ -26,8 +30,38 @@ constexpr auto kHexDigits = [] {
   return digits;
 }();
 
+// The value of the first eight characters, if they are hexadecimal digits in
+// lower case.
+[[gnu::always_inline]] inline bool ParseEightHex(std::string_view text,
+                                                 uint64_t& value) {
+  constexpr uint64_t kOnes = 0x0101010101010101;
+  uint64_t word = 0;
+  std::memcpy(&word, text.data(), sizeof word);
+  // Letters, 0x61 to 0x66, have this bit, digits, 0x30 to 0x39, do not.
+  const uint64_t letters = word >> 6 & kOnes;
+  const uint64_t nibbles = (word & 15 * kOnes) + 9 * letters;
+  const uint64_t above_9 = (nibbles + 6 * kOnes) >> 4 & kOnes;
+  const uint64_t digits = nibbles + '0' * kOnes + ('a' - '0' - 10) * letters;
+  if ((nibbles & 0xf0 * kOnes) != 0 || above_9 != letters || digits != word) {
+    return false;
+  }
+  uint64_t packed = __builtin_bswap64(nibbles);
+  packed = (packed | packed >> 4) & 0x00ff00ff00ff00ff;
+  packed = (packed | packed >> 8) & 0x0000ffff0000ffff;
+  value = (packed | packed >> 16) & 0xffffffff;
+  return true;
+}
+
 // Takes the digits off the front; returns how many there were.
 size_t TakeHex(std::string_view& text, uint64_t& value) {
+  uint64_t high = 0;
+  uint64_t low = 0;
+  if (text.size() > kMaxAddressDigits && text[kMaxAddressDigits] == ' ' &&
+      ParseEightHex(text, high) && ParseEightHex(text.substr(8), low)) {
+    value = high << 32 | low;
+    text.remove_prefix(kMaxAddressDigits);
+    return kMaxAddressDigits;
+  }
   size_t digits = 0;
   for (; digits < text.size() && digits <= kMaxAddressDigits; ++digits) {
     const uint8_t digit = kHexDigits[static_cast<uint8_t>(text[digits])];
@@ -45,23 +79,6 @@ bool IsUndefined(std::string_view text) {
   const std::string_view rest = TrimLeft(text);
   return rest.size() > 2 && rest.size() < text.size() && IsPrintable(rest[0]) &&
          rest[1] == ' ';
-}
-
-// "name 16384 2 other, Live 0xffffffffc0555000 (E)"
-struct Extent {
-  Address start;
-  Address end;
-};
-std::optional<Extent> ParseModuleLine(std::string_view line) {
-  TakeField(line, ' ');
-  const auto size = ParseUnsigned(TakeField(line, ' '), 10);
-  for (int skipped = 0; skipped < 3; ++skipped) TakeField(line, ' ');
-  std::string_view address = TakeField(line, ' ');
-  if (!size || !address.starts_with("0x")) return std::nullopt;
-  address.remove_prefix(2);
-  const auto start = ParseUnsigned(address, 16);
-  if (!start || *start == 0 || *start + *size < *start) return std::nullopt;
-  return Extent{Address{*start}, Address{*start + *size}};
 }
 
 }  // namespace
@@ -146,7 +163,9 @@ Status ReadListing(int fd, KallsymsReport& report, const Callback& symbol) {
       }
       ++report.symbols;
       if (line.address.value == 0) ++report.zero_addresses;
-      status = symbol(line);
+      if (Status taken = symbol(line); !taken) [[unlikely]] {
+        status = std::move(taken);
+      }
     }
     return status.has_value();
   });
@@ -169,9 +188,8 @@ Result<KernelSymbolMap> LoadKallsyms(int fd, KallsymsReport* report) {
 Result<KernelSymbolMap> LoadKallsyms(int fd, std::string_view modules,
                                      KallsymsReport* report) {
   KernelSymbolMapBuilder builder;
-  while (!modules.empty()) {
-    const auto extent = ParseModuleLine(TakeField(modules, '\n'));
-    if (extent) builder.AddModuleExtent(extent->start, extent->end);
+  for (const KernelModule& module : ParseModules(modules)) {
+    builder.AddModuleExtent(module.memory.start, module.memory.end);
   }
   KallsymsReport own_report;
   const auto read = ReadListing(

@@ -1,9 +1,26 @@
 #include "ksym/kernel/kernel_timeline.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 namespace ksym {
+namespace {
+
+// False for the kernel itself, and for what it lists like modules but reports
+// one by one.
+bool IsModule(std::string_view module) {
+  return !module.empty() && module != "bpf" &&
+         !module.starts_with("__builtin__");
+}
+
+bool Contains(const std::vector<AddressRange>& ranges, Address address) {
+  return std::ranges::any_of(ranges, [&](const AddressRange& range) {
+    return range.start <= address && address < range.end;
+  });
+}
+
+}  // namespace
 
 void KernelTimeline::Apply(const KernelSymbolChange& change) {
   if (change.kind == KernelSymbolChange::Kind::kAdded) {
@@ -28,6 +45,7 @@ void KernelTimeline::Replace(KernelSymbolSource snapshot) {
   // which went again is not in it.
   std::erase_if(added_, [](const Added& added) { return !added.is_gone; });
   removed_.clear();
+  doubtful_before_ = std::exchange(doubtful_, {});
 }
 
 void KernelTimeline::EndInterval() {
@@ -37,20 +55,41 @@ void KernelTimeline::EndInterval() {
   previous_.reset();
 }
 
-std::optional<KernelSymbol> KernelTimeline::FindInSnapshots(
-    Address address, SymbolNameBuffer& buffer, bool& leaves) const {
-  auto symbol = snapshot_.Find(address, buffer);
-  if (!symbol && previous_) {
-    symbol = previous_->Find(address, buffer);
-    leaves = symbol.has_value();
-    return symbol;
+// Whether the table before this one has another symbol at the address.
+bool KernelTimeline::HeldAnother(Address address,
+                                 const KernelSymbol& symbol) const {
+  if (!previous_) return false;
+  SymbolNameBuffer buffer;
+  const auto before = previous_->Find(address, buffer);
+  return before &&
+         (before->start != symbol.start || before->name != symbol.name ||
+          before->module != symbol.module);
+}
+
+KernelTimeline::InSnapshots KernelTimeline::FindInSnapshots(
+    Address address, SymbolNameBuffer& buffer) const {
+  InSnapshots found = {.symbol = snapshot_.Find(address, buffer)};
+  if (!found.symbol) {
+    if (!previous_) return found;
+    found.symbol = previous_->Find(address, buffer);
+    found.leaves = found.symbol.has_value();
+    found.is_ambiguous = found.symbol && IsModule(found.symbol->module) &&
+                         Contains(doubtful_before_, address);
+    return found;
   }
-  if (!symbol) return symbol;
   const auto removed =
-      std::ranges::find(removed_, symbol->start, &Removed::start);
-  if (removed == removed_.end()) return symbol;
-  leaves = true;
-  return removed->in_this_interval ? symbol : std::nullopt;
+      std::ranges::find(removed_, found.symbol->start, &Removed::start);
+  if (removed != removed_.end()) {
+    found.leaves = true;
+    if (!removed->in_this_interval) found.symbol.reset();
+    return found;
+  }
+  // Only what is loaded can have had another's place.
+  if (found.symbol->module.empty()) return found;
+  found.is_ambiguous =
+      (IsModule(found.symbol->module) && Contains(doubtful_, address)) ||
+      HeldAnother(address, *found.symbol);
+  return found;
 }
 
 KernelTimeline::Answer KernelTimeline::Find(Address address,
@@ -65,9 +104,9 @@ KernelTimeline::Answer KernelTimeline::Find(Address address,
     }
     found = &added;
   }
-  bool leaves = false;
-  const auto symbol = FindInSnapshots(address, buffer, leaves);
+  const auto [symbol, leaves, is_ambiguous] = FindInSnapshots(address, buffer);
   if (found == nullptr) {
+    if (is_ambiguous) return {Answer::Kind::kAmbiguous, {}};
     if (!symbol) return answer;
     return {Answer::Kind::kFound, *symbol};
   }

@@ -3,12 +3,14 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ksym/base/address.h"
 #include "ksym/kernel/kernel_symbol.h"
 #include "ksym/kernel/kernel_symbol_change.h"
 #include "ksym/kernel/kernel_symbol_source.h"
+#include "ksym/kernel/module_list.h"
 
 namespace ksym {
 
@@ -29,6 +31,12 @@ class KernelTimeline {
       : snapshot_(std::move(snapshot)) {}
 
   void Apply(const KernelSymbolChange& change);
+  // A module came or went, and the table was not read again yet: from this
+  // interval on, until the next call of this or Replace(), there is no answer
+  // for what is in a module and in one of the ranges (see ModuleList).
+  void DoubtModules(std::vector<AddressRange> ranges) {
+    doubtful_ = std::move(ranges);
+  }
   // A table that was read anew. What only the old one has stays known until
   // EndInterval().
   void Replace(KernelSymbolSource snapshot);
@@ -62,14 +70,20 @@ class KernelTimeline {
     bool in_this_interval = true;
   };
 
-  std::optional<KernelSymbol> FindInSnapshots(Address address,
-                                              SymbolNameBuffer& buffer,
-                                              bool& leaves) const;
+  struct InSnapshots {
+    std::optional<KernelSymbol> symbol;
+    bool leaves = false;        // went in this interval
+    bool is_ambiguous = false;  // something else may have been there as well
+  };
+  InSnapshots FindInSnapshots(Address address, SymbolNameBuffer& buffer) const;
+  bool HeldAnother(Address address, const KernelSymbol& symbol) const;
 
   KernelSymbolSource snapshot_;
   std::optional<KernelSymbolSource> previous_;  // replaced in this interval
   std::vector<Added> added_;
   std::vector<Removed> removed_;
+  std::vector<AddressRange> doubtful_;
+  std::vector<AddressRange> doubtful_before_;  // the same of previous_
 };
 
 }  // namespace ksym

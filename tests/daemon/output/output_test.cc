@@ -195,6 +195,12 @@ TEST(JsonTest, Document) {
   EXPECT_EQ(samples["lost"]["counts-full"], 5);
   EXPECT_EQ(samples["damaged"]["truncated"], 4);
   EXPECT_EQ(document["metadata"]["event"], "cpu-clock");
+  const auto& table = document["metadata"]["kernel_table"];
+  EXPECT_EQ(table["snapshots"], 2);
+  EXPECT_EQ(table["changes"], 7);
+  EXPECT_EQ(table["symbols"], 122153);
+  EXPECT_EQ(table["bytes"], 572000);
+  EXPECT_EQ(table["reading_ns"], 90000000);
   uint64_t total = 0;
   for (const auto& stack : document["stacks"]) {
     total += stack["count"].get<uint64_t>();

@@ -57,6 +57,11 @@ Profile TestProfile::Finish() && {
   metadata.stack_store = "exact";
   metadata.max_stack_depth = 127;
   metadata.warnings = {"kernel symbols are hidden \"here\""};
+  metadata.kernel_table = {.snapshots = 2,
+                           .changes = 7,
+                           .symbols = 122153,
+                           .bytes = 572000,
+                           .reading_ns = 90000000};
   return std::move(builder_).Finish(std::move(metadata));
 }
 

@@ -42,6 +42,29 @@ TEST(ParseKallsymsLine, TakesLinesApart) {
   EXPECT_EQ(Parse("1 T \xc3\xa9\x01"), "1|T|\xc3\xa9\x01|");
 }
 
+// An address of any length and case has the value that its digits say, and
+// nothing else is one: 16 digits are read eight at a time.
+TEST(ParseKallsymsLine, AddressesOfAnyDigits) {
+  const std::string_view digits = "0123456789abcdefABCDEF";
+  for (size_t at = 0; at < 16; ++at) {
+    for (int byte = 1; byte < 256; ++byte) {
+      std::string text = "0123456789abcdef T f";
+      const char c = static_cast<char>(byte);
+      if (c == ' ' || c == '\n') continue;
+      text[at] = c;
+      const bool is_digit = digits.find(c) != std::string_view::npos;
+      const std::string parsed = Parse(text);
+      if (is_digit) {
+        EXPECT_EQ(parsed,
+                  std::to_string(std::stoull(text, nullptr, 16)) + "|T|f|")
+            << text;
+      } else {
+        EXPECT_EQ(parsed.substr(0, 9), "malformed") << text;
+      }
+    }
+  }
+}
+
 // A symbol that nm lists without an address is no error.
 TEST(ParseKallsymsLine, UndefinedSymbols) {
   EXPECT_EQ(Parse("                 U printf"), "undefined");

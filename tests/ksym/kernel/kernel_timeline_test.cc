@@ -7,6 +7,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ksym/base/file.h"
 #include "ksym/kernel/kallsyms_reader.h"
@@ -137,6 +138,51 @@ TEST_F(KernelTimelineTest, FollowsANewTable) {
   timeline_.EndInterval();
   EXPECT_EQ(NameAt(0xffffffffc0100010), "module_function");
   EXPECT_EQ(NameAt(0xffffffffc0001004), "");
+}
+
+// A module that got the place of one that went in the same interval has no
+// name in it, as the samples may be the other's; from the next one on it has.
+TEST_F(KernelTimelineTest, GivesNoNameWhereModulesChangedPlaces) {
+  timeline_.Replace(
+      Table("ffffffff81001000 T two\n"
+            "ffffffffc0100000 t a_work\t[a]\n"));
+  timeline_.EndInterval();
+  EXPECT_EQ(NameAt(0xffffffffc0100010), "a_work");
+  timeline_.Replace(
+      Table("ffffffff81001000 T two\n"
+            "ffffffffc0100000 t b_work\t[b]\n"));
+  EXPECT_EQ(NameAt(0xffffffffc0100010), "?");
+  EXPECT_EQ(NameAt(0xffffffff81001010), "two");
+  timeline_.EndInterval();
+  EXPECT_EQ(NameAt(0xffffffffc0100010), "b_work");
+}
+
+// While the table waits to be read again what is in doubt has no name, if it is
+// a module's; what the kernel reports by itself and its image have.
+TEST_F(KernelTimelineTest, DoubtsModulesUntilTheTableIsReadAgain) {
+  const std::string table =
+      std::string(kTable) + "ffffffffc0100000 t a_work\t[a]\n";
+  const std::vector<AddressRange> where_a = {
+      {Address{0xffffffffc0100000}, Address{0xffffffffc0101000}}};
+  timeline_.Replace(Table(table));
+  timeline_.EndInterval();
+  EXPECT_EQ(NameAt(0xffffffffc0100010), "a_work");
+  timeline_.DoubtModules({{Address{0}, Address{~uint64_t{0}}}});
+  EXPECT_EQ(NameAt(0xffffffffc0100010), "?");
+  EXPECT_EQ(NameAt(0xffffffffc0001004), "bpf_prog_old");
+  EXPECT_EQ(NameAt(0xffffffff81001010), "two");
+  timeline_.EndInterval();
+  EXPECT_EQ(NameAt(0xffffffffc0100010), "?");
+  timeline_.Replace(Table(table));
+  EXPECT_EQ(NameAt(0xffffffffc0100010), "a_work");
+  // Had it gone, another could have been there between the two readings.
+  timeline_.EndInterval();
+  timeline_.DoubtModules(where_a);
+  timeline_.EndInterval();
+  timeline_.Replace(Table(kTable));
+  EXPECT_EQ(NameAt(0xffffffffc0100010), "?");
+  timeline_.EndInterval();
+  EXPECT_EQ(NameAt(0xffffffffc0100010), "");
 }
 
 // A storm of loads and unloads leaves nothing behind.

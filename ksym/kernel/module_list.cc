@@ -1,0 +1,45 @@
+#include "ksym/kernel/module_list.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "ksym/base/text.h"
+
+namespace ksym {
+
+std::vector<KernelModule> ParseModules(std::string_view text) {
+  std::vector<KernelModule> modules;
+  while (!text.empty()) {
+    std::string_view line = TakeField(text, '\n');
+    const std::string_view name = TakeField(line, ' ');
+    const auto size = ParseUnsigned(TakeField(line, ' '), 10);
+    for (int skipped = 0; skipped < 3; ++skipped) TakeField(line, ' ');
+    std::string_view address = TakeField(line, ' ');
+    if (!size || !address.starts_with("0x")) continue;
+    address.remove_prefix(2);
+    const auto start = ParseUnsigned(address, 16);
+    if (!start || *start == 0 || *start + *size < *start) continue;
+    modules.push_back(
+        {std::string(name), {Address{*start}, Address{*start + *size}}});
+  }
+  return modules;
+}
+
+std::vector<AddressRange> ModuleList::EndInterval(
+    const std::vector<KernelModule>& now) {
+  std::vector<AddressRange> doubtful;
+  for (const KernelModule& module : now) {
+    if (std::ranges::find(modules_, module) == modules_.end()) {
+      doubtful.push_back(module.memory);
+    }
+  }
+  for (size_t i = 0; i < modules_.size(); ++i) {
+    if (is_gone_[i]) doubtful.push_back(modules_[i].memory);
+    if (std::ranges::find(now, modules_[i]) == now.end()) is_gone_[i] = true;
+  }
+  return doubtful;
+}
+
+}  // namespace ksym

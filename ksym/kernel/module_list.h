@@ -1,0 +1,51 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ksym/base/address.h"
+
+namespace ksym {
+
+struct AddressRange {
+  Address start;
+  Address end;
+
+  friend bool operator==(const AddressRange&, const AddressRange&) = default;
+};
+
+// A line of /proc/modules:
+//   ext4 983040 2 - Live 0xffffffffc0555000
+struct KernelModule {
+  std::string name;
+  AddressRange memory;
+
+  friend bool operator==(const KernelModule&, const KernelModule&) = default;
+};
+
+// The modules whose addresses the text shows; other lines are skipped.
+std::vector<KernelModule> ParseModules(std::string_view text);
+
+// Tells where a table of symbols that was read a while ago may be wrong by now,
+// because a module came or went. Value, not thread-safe.
+class ModuleList {
+ public:
+  // As of the time when the table was read.
+  explicit ModuleList(std::vector<KernelModule> modules)
+      : modules_(std::move(modules)), is_gone_(modules_.size()) {}
+  ModuleList() = default;
+
+  // `now`: the modules that are there at the end of an interval. The answer:
+  // the memory of those that the table does not know, and of those that were
+  // gone at the end of an earlier interval. One that went in this interval is
+  // not in it, as the interval's samples are still its own.
+  std::vector<AddressRange> EndInterval(const std::vector<KernelModule>& now);
+
+ private:
+  std::vector<KernelModule> modules_;
+  std::vector<bool> is_gone_;  // by module: at the end of an earlier interval
+};
+
+}  // namespace ksym
