@@ -22,7 +22,7 @@ class KernelNames {
  public:
   // None, because no kernel frame will be asked for.
   KernelNames() = default;
-  // The running kernel's, from /proc/kallsyms; 30 to 50 ms.
+  // The running kernel's, from /proc/kallsyms; 40 to 50 ms.
   static KernelNames OfRunningKernel();
   // What the user gave instead.
   static ksym::Result<KernelNames> OfFile(const std::string& path);
