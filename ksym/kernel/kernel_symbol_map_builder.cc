@@ -109,7 +109,7 @@ Status KernelSymbolMapBuilder::Add(const Symbol& symbol) {
       JoinPadding(address, kind, name)) {
     return {};
   }
-  AddRecord(address, kind, IsTextEnd(name) ? MapRecord::kTextEnd : 0, name);
+  AddRecord(address, kind, IsTextEnd(name) ? uint32_t{MapRecord::kTextEnd} : 0u, name);
   return {};
 }
 

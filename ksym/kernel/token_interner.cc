@@ -90,8 +90,9 @@ uint64_t HashOf(uint64_t head, uint64_t tail, uint32_t meta) {
 TokenInterner::TokenInterner()
     : slots_(size_t{1} << kFirstSlotBits), slot_shift_(64 - kFirstSlotBits) {
   // A prefix code needs two words even when all names are one token.
-  Intern(MakeCut("", 0, TokenEnd::kEndOfName));
-  Intern(MakeCut("", 0, TokenEnd::kUnderscore));
+  constexpr std::array<char, kWord> kNothing = {};
+  Intern(MakeCut(kNothing.data(), 0, TokenEnd::kEndOfName));
+  Intern(MakeCut(kNothing.data(), 0, TokenEnd::kUnderscore));
 }
 
 void TokenInterner::DropIndex() {
