@@ -27,7 +27,6 @@
 namespace profd {
 namespace {
 
-using ksym::ErrorCode;
 using ksym::Fail;
 using ksym::FailErrno;
 

@@ -109,7 +109,8 @@ Status KernelSymbolMapBuilder::Add(const Symbol& symbol) {
       JoinPadding(address, kind, name)) {
     return {};
   }
-  AddRecord(address, kind, IsTextEnd(name) ? uint32_t{MapRecord::kTextEnd} : 0u, name);
+  AddRecord(address, kind, IsTextEnd(name) ? uint32_t{MapRecord::kTextEnd} : 0u,
+            name);
   return {};
 }
 
