@@ -46,7 +46,7 @@ constexpr milliseconds kPollPeriod(50);
 constexpr milliseconds kDrainPeriod(200);
 // What call-frame tables may cost per poll, so that the ring is emptied in
 // time, and how long before the end the last one must be ready.
-constexpr milliseconds kTablesBudget(25);
+constexpr milliseconds kTablesBudget(80);
 constexpr milliseconds kTablesMargin(10);
 // No drain begins that near to the end: it would make the capture longer.
 constexpr milliseconds kLastDrain(100);
