@@ -85,11 +85,13 @@ class PerfScriptTest(harness.E2eTest):
         text = self.perf("script", "--no-demangle", "-i", "perf.data", "-F",
                          "pid,ip,sym,dso")
         frames = {pid: set() for pid in pids}
+        pid = None
         for line in text.splitlines():
             if line.strip().isdigit():
                 pid = int(line)
             found = FRAME.match(line)
-            if found and found.group(3).startswith("/"):
+            # What a program starts is recorded with it.
+            if found and found.group(3).startswith("/") and pid in frames:
                 offset, name, path = found.groups()
                 frames[pid].add((int(offset, 16), None if name == "[unknown]"
                                  else name, path))
