@@ -130,7 +130,6 @@ struct profile_stats {
 	__u64 lost_ring_full;	/* no room for a new stack's frames */
 	__u64 hints_dropped;	/* process records that did not fit; no loss */
 	__u64 follow_full;	/* children that could not be followed */
-	__u64
-	    copies_refused; /* copies that the ring had no room for; no loss */
+	__u64 copies_refused;	/* copies that there was no room for; no loss */
 };
 PROFILE_ABI_ASSERT(sizeof(struct profile_stats) == 48, "profile_stats");

@@ -50,8 +50,13 @@ static __always_inline bool send_copy(const struct unwind_state *st, __u32 set,
 	__u32 zero = 0, bytes;
 	__u64 size;
 
-	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) + sizeof(*record) >
-	    copy_ring_limit) {
+	/*
+	 * Without a limit in time copies could come as fast as user space
+	 * takes them, and it would do nothing else.
+	 */
+	if (copies_sent >= copies_allowed ||
+	    bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) + sizeof(*record) >
+		copy_ring_limit) {
 		counters->copies_refused++;
 		return false;
 	}
@@ -77,5 +82,6 @@ static __always_inline bool send_copy(const struct unwind_state *st, __u32 set,
 		counters->copies_refused++;
 		return false;
 	}
+	__sync_fetch_and_add(&copies_sent, 1);
 	return true;
 }

@@ -22,6 +22,9 @@ const volatile __u64 copy_ring_limit = 0;
 
 /* Set by user space as it goes: how much of a stack is copied. */
 __u32 copy_chunks = PROFILE_COPY_CHUNKS;
+/* And how many copies may have been sent; what is over is refused. */
+__u64 copies_allowed = 0;
+__u64 copies_sent = 0;
 
 struct task_struct___stack {
 	void *stack;

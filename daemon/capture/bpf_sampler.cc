@@ -92,6 +92,8 @@ class BpfSampler::Impl {
   std::vector<LinkPtr> links;
   std::unique_ptr<ring_buffer, RingDeleter> ring;
   const RecordHandler* handler = nullptr;  // during ConsumeRecords only
+  uint64_t ring_bytes = 0;
+  uint64_t unread_bytes = 0;  // of what ConsumeRecords() has to take
   bool used_minimal_btf = false;
   bool watches_modules = false;
   uint64_t module_changes = 0;  // as of the last ModulesChanged()
@@ -162,6 +164,7 @@ class BpfSampler::Impl {
     ring.reset(ring_buffer__new(bpf_map__fd(skeleton->maps.ring), &OnRecord,
                                 this, nullptr));
     if (!ring) return FailErrno(errno, "mapping the ring buffer");
+    ring_bytes = bpf_map__max_entries(skeleton->maps.ring);
     return {};
   }
 
@@ -182,10 +185,14 @@ class BpfSampler::Impl {
   }
 
   static int OnRecord(void* context, void* data, size_t size) {
-    const auto* impl = static_cast<const Impl*>(context);
+    auto* impl = static_cast<Impl*>(context);
     if (size >= sizeof(profile_record)) {
       (*impl->handler)(*static_cast<const profile_record*>(data), size);
     }
+    // The record is taken in either case.
+    const uint64_t in_ring = BPF_RINGBUF_HDR_SZ + size;
+    if (in_ring >= impl->unread_bytes) return -ECANCELED;
+    impl->unread_bytes -= in_ring;
     return 0;
   }
 };
@@ -252,6 +259,13 @@ void BpfSampler::SetCopyChunks(uint32_t chunks) {
                    __ATOMIC_RELAXED);
 }
 
+void BpfSampler::AllowCopies(uint64_t count) {
+  const uint64_t sent =
+      __atomic_load_n(&impl_->skeleton->bss->copies_sent, __ATOMIC_RELAXED);
+  __atomic_store_n(&impl_->skeleton->bss->copies_allowed, sent + count,
+                   __ATOMIC_RELAXED);
+}
+
 bool BpfSampler::ModulesChanged() {
   const uint64_t now =
       __atomic_load_n(&impl_->skeleton->bss->module_changes, __ATOMIC_RELAXED);
@@ -261,6 +275,7 @@ bool BpfSampler::ModulesChanged() {
 void BpfSampler::ConsumeRecords(const RecordHandler& handler) {
   if (!impl_->ring) return;
   impl_->handler = &handler;
+  impl_->unread_bytes = impl_->ring_bytes;
   // Not poll(): records are sent without a wakeup, so epoll never fires.
   ring_buffer__consume(impl_->ring.get());
   impl_->handler = nullptr;

@@ -95,13 +95,16 @@ class BpfSampler {
   uint32_t Flip();
 
   // Calls the function with each record that is in the ring, in order, and
-  // frees the space. The record is valid during the call only.
+  // frees the space. Ends after a ring's worth, however fast others come. The
+  // record is valid during the call only.
   using RecordHandler =
       std::function<void(const profile_record& record, size_t bytes)>;
   void ConsumeRecords(const RecordHandler& handler);
 
   // How much of a stack is copied from now on; see PROFILE_COPY_CHUNK.
   void SetCopyChunks(uint32_t chunks);
+  // So many more stacks may be copied until the next call.
+  void AllowCopies(uint64_t count);
 
   struct Count {
     profile_key key;

@@ -32,7 +32,7 @@ struct UnwindStatistics {
   uint64_t processes_refused = 0;
   uint64_t processes_evicted = 0;
   uint64_t copies = 0;          // stacks that were walked in user space
-  uint64_t copies_refused = 0;  // that the ring had no room for
+  uint64_t copies_refused = 0;  // that there was no room for
   double milliseconds = 0;      // spent in Build()
 };
 
