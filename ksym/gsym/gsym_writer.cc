@@ -27,6 +27,18 @@ uint32_t GsymWriter::FileIndex(const FunctionBatch& batch, uint32_t index) {
   return batch_files_[index];
 }
 
+// A row of file 0 counts as none at all, and without a row there are no inlined
+// calls either. So an unknown file is one with an empty path.
+uint32_t GsymWriter::RowFile(const FunctionBatch& batch, uint32_t index) {
+  const uint32_t known = FileIndex(batch, index);
+  if (known != 0) return known;
+  if (unknown_file_ == 0) {
+    unknown_file_ = static_cast<uint32_t>(files_.size());
+    files_.emplace_back(0, 0);
+  }
+  return unknown_file_;
+}
+
 void GsymWriter::Add(const FunctionBatch& batch,
                      std::span<const GsymCallSite> call_sites) {
   batch_files_.assign(batch.files.size(), 0);
@@ -55,7 +67,7 @@ void GsymWriter::AddFunction(const FunctionBatch& batch,
   const size_t detail = encoded_.size();
   AddLines(batch, function);
   AddInlines(batch, function);
-  entry.detail = static_cast<uint32_t>(encoded_.size() - detail);
+  entry.has_detail = encoded_.size() > detail;
   AddCallSites(call_sites);
   encoded_.Write(static_cast<uint32_t>(GsymInfo::kEnd));
   encoded_.Write(uint32_t{0});
@@ -99,7 +111,7 @@ void GsymWriter::AddLines(const FunctionBatch& batch,
       continue;
     }
     next = row.address + 1;
-    row.file = FileIndex(batch, row.file);
+    row.file = RowFile(batch, row.file);
     if (!rows_.empty() && rows_.back().file == row.file &&
         rows_.back().line == row.line) {
       continue;

@@ -25,7 +25,7 @@ struct GsymWriterOptions {
   // 1, 2, 4 or 8; 0: the least that the addresses need.
   uint8_t address_bytes = 0;
   enum class Merge : uint8_t {
-    kDrop,  // of functions with the same code the one with most detail is kept
+    kDrop,  // of functions with the same code the first with lines is kept
     kKeep,  // the others go with it, as merged functions
   };
   Merge merge = Merge::kDrop;
@@ -58,6 +58,9 @@ class GsymWriter {
   // The file's bytes. kInvalid: a uuid that is too long, or address_bytes that
   // are too few; kLimit: more than version 1 can hold.
   Result<std::vector<std::byte>> Finish(std::string_view uuid) &&;
+  // The same, and what was left out in all.
+  Result<std::vector<std::byte>> Finish(std::string_view uuid,
+                                        Losses& losses) &&;
 
  private:
   // A function that is encoded but for its padding.
@@ -67,9 +70,10 @@ class GsymWriter {
     uint32_t bytes = 0;
     uint64_t offset = 0;  // in encoded_
     uint64_t name = 0;
-    uint32_t detail = 0;  // bytes of lines and inlined calls
+    bool has_detail = false;  // lines or inlined calls
   };
 
+  uint32_t RowFile(const FunctionBatch& batch, uint32_t index);
   uint32_t FileIndex(const FunctionBatch& batch, uint32_t index);
   void AddFunction(const FunctionBatch& batch, const FunctionInfo& function,
                    std::span<const GsymCallSite> call_sites);
@@ -99,6 +103,7 @@ class GsymWriter {
   size_t string_bytes_;
   GsymStrings strings_;
   std::vector<std::pair<uint64_t, uint64_t>> files_;
+  uint32_t unknown_file_ = 0;  // 0: not needed so far
   std::map<std::pair<uint64_t, uint64_t>, uint32_t> file_ids_;
   std::vector<Encoded> functions_;
   ByteWriter encoded_;

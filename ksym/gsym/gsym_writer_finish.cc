@@ -20,12 +20,14 @@ constexpr uint64_t AlignUp(uint64_t value, uint64_t alignment) {
 }  // namespace
 
 // By address; of several with one start the smallest first, so that it is the
-// answer where it reaches, and of those with the same code the one with most
-// detail. What was added first comes first among equals.
+// answer where it reaches. Of those with the same code one with lines comes
+// before one without, and then the order is that in which they were added:
+// a linker keeps the first copy of code that several units have, and the
+// others' debug data may say that the same bytes are something else.
 void GsymWriter::SortAndMerge() {
-  std::ranges::stable_sort(functions_, [](const Encoded& a, const Encoded& b) {
-    return std::tuple(a.start, a.size, b.detail) <
-           std::tuple(b.start, b.size, a.detail);
+  std::ranges::sort(functions_, {}, [](const Encoded& function) {
+    return std::tuple(function.start, function.size, !function.has_detail,
+                      function.offset);
   });
   size_t kept = 0;
   for (size_t i = 0; i < functions_.size();) {
@@ -224,11 +226,18 @@ Result<std::vector<std::byte>> GsymWriter::Finish2(std::string_view uuid,
 }
 
 Result<std::vector<std::byte>> GsymWriter::Finish(std::string_view uuid) && {
+  Losses losses;
+  return std::move(*this).Finish(uuid, losses);
+}
+
+Result<std::vector<std::byte>> GsymWriter::Finish(std::string_view uuid,
+                                                  Losses& losses) && {
   if (uuid.size() > kGsymMaxUuidBytes) {
     return Fail(ErrorCode::kInvalid, "GSYM: a uuid has at most 20 bytes, not " +
                                          std::to_string(uuid.size()));
   }
   SortAndMerge();
+  losses = losses_;
   const auto address_bytes = AddressBytes();
   if (!address_bytes) return Fail(address_bytes.error());
   if (functions_.size() > std::numeric_limits<uint32_t>::max()) {

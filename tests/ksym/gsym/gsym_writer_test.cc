@@ -114,7 +114,7 @@ TEST(GsymWriter, Deduplicates) {
   EXPECT_EQ(file->strings().size(), sizeof("\0/a\0b.c\0same_name"));
 }
 
-// Of functions with the same code the one with most detail is kept; the others
+// Of functions with the same code the first with lines is kept; the others
 // are counted, or on demand kept as merged functions.
 TEST(GsymWriter, SameCode) {
   const auto write = [](GsymWriterOptions::Merge merge) {
@@ -160,6 +160,16 @@ TEST(GsymWriter, CallSites) {
     ASSERT_TRUE(function);
     EXPECT_EQ(function->call_sites[1].flags, 2);
   }
+}
+
+// A row without a file says that nothing is known there; what was inlined is.
+TEST(GsymWriter, RowsWithoutFile) {
+  FunctionBatch batch = SampleBatch();
+  batch.lines[2].file = 0;
+  batch.lines[2].line = 0;
+  const auto bytes = WriteGsym(batch);
+  EXPECT_EQ(LookupText(bytes, 0x1014),
+            "once+0; twice+4 /src/include/util.h:4; main+20 /src/main.c:11");
 }
 
 // Functions that start together are told apart by their ends.

@@ -1,0 +1,88 @@
+#include "gen/gsym_generate.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "gen/unit_threads.h"
+#include "ksym/base/file.h"
+#include "ksym/gsym_convert.h"
+
+namespace gen {
+namespace {
+
+// One line per cause that lost something.
+void ReportLosses(const ksym::GsymConversion& made, std::string_view input,
+                  const GenerateHooks& hooks) {
+  const auto report = [&](uint64_t count, std::string_view what) {
+    if (count > 0) hooks.warn(fmt::format("{}: {} {}", input, count, what));
+  };
+  const ksym::DwarfLosses& dwarf = made.dwarf_losses;
+  report(dwarf.malformed_units, "malformed units, read up to the fault");
+  report(dwarf.line_tables, "malformed line tables, read up to the fault");
+  report(dwarf.split_files, "files with debug data that cannot be read");
+  report(dwarf.ranges, "malformed range lists");
+  report(dwarf.inlined_calls, "inlined calls in functions of too many pieces");
+  report(dwarf.functions, "functions beyond bounds");
+  if (!dwarf.first.empty()) {
+    hooks.warn(fmt::format("{}: first: {}", input, dwarf.first));
+  }
+  const auto& file = made.file_losses;
+  report(file.empty_functions, "functions without code, or of 4 GiB");
+  report(file.rows, "lines outside of their function");
+  report(file.inlined_calls, "inlined calls before their caller's code");
+}
+
+ksym::Status WriteWhole(const std::string& path,
+                        const std::vector<std::byte>& bytes) {
+  auto out = ksym::AtomicFile::Create(path);
+  if (!out) return ksym::Fail(std::move(out.error()));
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()),
+                              bytes.size());
+  if (auto ok = out->Write(text); !ok) return ok;
+  return out->Commit(ksym::AtomicFile::Durability::kDurable);
+}
+
+}  // namespace
+
+ksym::Result<ksym::ByteSource> OpenSource(const std::string& path) {
+  auto fd = ksym::OpenForRead(path);
+  if (!fd) return ksym::Fail(std::move(fd.error()));
+  struct stat status = {};
+  if (::fstat(fd->get(), &status) != 0) return ksym::FailErrno(errno, path);
+  if (!S_ISREG(status.st_mode)) {
+    return ksym::Fail(ksym::ErrorCode::kInvalid, path + ": not a regular file");
+  }
+  return ksym::ByteSource::OfFile(std::move(*fd),
+                                  static_cast<uint64_t>(status.st_size));
+}
+
+ksym::DebugFileFinder FinderFor(const std::string& path) {
+  // What lies beside the file does not lie beside a link to it.
+  std::error_code ignored;
+  return {std::filesystem::canonical(path, ignored), OpenSource};
+}
+
+ksym::Status GenerateGsymFile(const GsymOptions& options,
+                              const GenerateHooks& hooks) {
+  const auto source = OpenSource(options.input);
+  if (!source) return ksym::Fail(source.error());
+  ksym::GsymConvertOptions convert;
+  convert.file.version = options.version;
+  convert.dwarf = options.dwarf;
+  convert.runner = RunUnitsOnThreads(options.threads, hooks.progress);
+  const auto made =
+      ksym::ConvertElfToGsym(*source, FinderFor(options.input), convert);
+  if (!made) {
+    return ksym::Fail(ksym::Error(made.error()).WithContext(options.input));
+  }
+  ReportLosses(*made, options.input, hooks);
+  return WriteWhole(options.output, made->bytes);
+}
+
+}  // namespace gen

@@ -1,0 +1,97 @@
+#include "gen/unit_threads.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace gen {
+namespace {
+
+// Units in flight: slot i % slots holds unit i from when it is begun until it
+// is added.
+class UnitQueue {
+ public:
+  UnitQueue(const ksym::UnitWork& work, size_t slots)
+      : work_(work), slots_(slots) {}
+
+  // On each worker: reads the next unit as soon as its slot is free.
+  void Work() {
+    for (;;) {
+      std::unique_lock lock(mutex_);
+      const size_t index = next_read_++;
+      if (index >= work_.unit_count) return;
+      changed_.wait(lock, [&] { return index < added_ + slots_.size(); });
+      lock.unlock();
+      Slot& slot = slots_[index % slots_.size()];
+      work_.read(index, slot.unit);
+      lock.lock();
+      slot.is_read = true;
+      changed_.notify_all();
+    }
+  }
+
+  // On the caller's thread: adds the units as they become ready.
+  void AddAll(const std::function<void(size_t, size_t)>& progress) {
+    for (size_t i = 0; i < work_.unit_count; ++i) {
+      Slot& slot = slots_[i % slots_.size()];
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return slot.is_read; });
+      lock.unlock();
+      work_.add(slot.unit);
+      lock.lock();
+      slot.is_read = false;
+      ++added_;
+      changed_.notify_all();
+      lock.unlock();
+      progress(i + 1, work_.unit_count);
+    }
+  }
+
+ private:
+  struct Slot {
+    ksym::UnitFunctions unit;
+    bool is_read = false;
+  };
+
+  const ksym::UnitWork& work_;
+  std::vector<Slot> slots_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  size_t next_read_ = 0;
+  size_t added_ = 0;
+};
+
+void RunAlone(const ksym::UnitWork& work,
+              const std::function<void(size_t, size_t)>& progress) {
+  ksym::UnitFunctions unit;
+  for (size_t i = 0; i < work.unit_count; ++i) {
+    work.read(i, unit);
+    work.add(unit);
+    progress(i + 1, work.unit_count);
+  }
+}
+
+}  // namespace
+
+ksym::UnitRunner RunUnitsOnThreads(
+    size_t threads, std::function<void(size_t done, size_t all)> progress) {
+  return [threads, progress = std::move(progress)](const ksym::UnitWork& work) {
+    const size_t count = std::min(threads, work.unit_count);
+    if (count < 2) {
+      RunAlone(work, progress);
+      return;
+    }
+    UnitQueue queue(work, 2 * count);
+    std::vector<std::jthread> workers;
+    workers.reserve(count);
+    for (size_t i = 0; i < count; ++i) {
+      workers.emplace_back([&queue] { queue.Work(); });
+    }
+    queue.AddAll(progress);
+  };
+}
+
+}  // namespace gen

@@ -1,0 +1,246 @@
+#include "ksym/dwarf/dwarf_file.h"
+
+#include <dwarf.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+namespace ksym {
+namespace {
+
+std::unexpected<Error> Corrupt(uint64_t offset, std::string_view what) {
+  return Fail(ErrorCode::kCorrupt, ".debug_info at offset " +
+                                       std::to_string(offset) + ": " +
+                                       std::string(what));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<DwarfFile>> DwarfFile::Load(const ByteSource& source,
+                                                   const ElfImage& image,
+                                                   DebugSections::Kind kind,
+                                                   Alternate alternate) {
+  auto sections = DebugSections::Load(source, image, kind);
+  if (!sections) return Fail(std::move(sections.error()));
+  // make_unique cannot call the private constructor.
+  std::unique_ptr<DwarfFile> file(new DwarfFile(std::move(*sections), kind));
+  file->alternate_ = std::move(alternate);
+  if (kind == DebugSections::Kind::kSplit) file->ReadPackageIndex();
+  file->IndexUnits();
+  return file;
+}
+
+void DwarfFile::IndexUnits() {
+  ByteCursor in(info());
+  while (index_status_ && !in.AtEnd()) index_status_ = IndexUnit(in);
+}
+
+// Tables are shared by units, and hostile ones could overlap; what is read is
+// bounded by a few times the section.
+Result<const AbbreviationTable*> DwarfFile::Abbreviations(uint64_t offset) {
+  const auto found = abbreviations_.find(offset);
+  if (found != abbreviations_.end()) return found->second.get();
+  const auto section = sections_.Get(DebugSection::kAbbrev);
+  constexpr uint64_t kMaxTimesRead = 8;
+  if (abbreviation_bytes_ > kMaxTimesRead * section.size()) {
+    return Fail(ErrorCode::kLimit, ".debug_abbrev: tables overlap");
+  }
+  ByteCursor in(section);
+  in.Seek(offset);
+  auto table = std::make_unique<AbbreviationTable>();
+  const bool ok = table->Parse(in);
+  if (ok) abbreviation_bytes_ += in.offset() - offset;
+  if (!ok) {
+    return Fail(
+        ErrorCode::kCorrupt,
+        ".debug_abbrev at offset " + std::to_string(offset) + ": malformed");
+  }
+  return abbreviations_.emplace(offset, std::move(table)).first->second.get();
+}
+
+Status DwarfFile::IndexUnit(ByteCursor& in) {
+  DwarfUnit unit;
+  unit.offset = in.offset();
+  unit.format.offset_bytes = 4;
+  uint64_t length = in.Read<uint32_t>();
+  if (length == 0xffffffff) {
+    unit.format.offset_bytes = 8;
+    length = in.Read<uint64_t>();
+  }
+  if (!in.ok() || length > in.remaining()) {
+    return Corrupt(unit.offset, "a unit is cut off");
+  }
+  unit.end = in.offset() + length;
+  unit.format.version = in.Read<uint16_t>();
+  const uint16_t version = unit.format.version;
+  if (version < 2 || version > 5) {
+    return Fail(ErrorCode::kUnsupported,
+                ".debug_info at offset " + std::to_string(unit.offset) +
+                    ": DWARF version " + std::to_string(version));
+  }
+  uint64_t abbreviations = 0;
+  unit.type = DW_UT_compile;
+  if (version >= 5) {
+    unit.type = in.Read<uint8_t>();
+    unit.format.address_bytes = in.Read<uint8_t>();
+    abbreviations = in.ReadSized(unit.format.offset_bytes);
+    if (unit.type == DW_UT_skeleton || unit.type == DW_UT_split_compile) {
+      unit.dwo_id = in.Read<uint64_t>();
+    }
+  } else {
+    abbreviations = in.ReadSized(unit.format.offset_bytes);
+    unit.format.address_bytes = in.Read<uint8_t>();
+  }
+  unit.first_entry = in.offset();
+  if (!in.ok() || unit.first_entry > unit.end) {
+    return Corrupt(unit.offset, "a unit's header is cut off");
+  }
+  in.Seek(unit.end);
+  const bool has_entries =
+      unit.type != DW_UT_type && unit.type != DW_UT_split_type;
+  if (!has_entries) return {};
+  if (unit.format.address_bytes != 4 && unit.format.address_bytes != 8) {
+    return Corrupt(unit.offset, "addresses have neither 4 nor 8 bytes");
+  }
+  const auto package = package_.find(unit.offset);
+  if (package != package_.end()) abbreviations += package->second.abbrev;
+  const auto table = Abbreviations(abbreviations);
+  if (!table) return Fail(table.error());
+  unit.abbreviations = *table;
+  const auto read = ReadFirstEntry(unit);
+  if (read) units_.push_back(unit);
+  return read;
+}
+
+namespace {
+
+// The attributes of a unit's entry that matter, in the order that
+// SetUnitAttributes takes their values: bases first, which the others need.
+constexpr std::array<uint16_t, 11> kUnitAttributes = {
+    DW_AT_str_offsets_base, DW_AT_addr_base,       DW_AT_GNU_addr_base,
+    DW_AT_rnglists_base,    DW_AT_GNU_ranges_base, DW_AT_stmt_list,
+    DW_AT_low_pc,           DW_AT_comp_dir,        DW_AT_dwo_name,
+    DW_AT_GNU_dwo_name,     DW_AT_GNU_dwo_id};
+
+}  // namespace
+
+Status DwarfFile::ReadFirstEntry(DwarfUnit& unit) {
+  ByteCursor in(info().first(static_cast<size_t>(unit.end)));
+  in.Seek(unit.first_entry);
+  const Abbreviation* abbreviation = unit.abbreviations->Find(in.ReadUleb128());
+  if (abbreviation == nullptr) {
+    return Corrupt(unit.offset, "a unit's entry has no abbreviation");
+  }
+  unit.tag = abbreviation->tag;
+  std::vector<FormValue> values(kUnitAttributes.size());
+  for (const AttributeSpec& spec :
+       unit.abbreviations->Attributes(*abbreviation)) {
+    FormValue value;
+    if (!ReadForm(spec, unit.format, in, value) || !in.ok()) {
+      return Corrupt(unit.offset, "a unit's entry is malformed");
+    }
+    const auto* known = std::ranges::find(kUnitAttributes, spec.name);
+    if (known != kUnitAttributes.end()) {
+      values[static_cast<size_t>(known - kUnitAttributes.begin())] = value;
+    }
+  }
+  SetUnitAttributes(unit, values);
+  return {};
+}
+
+void DwarfFile::SetUnitAttributes(DwarfUnit& unit,
+                                  const std::vector<FormValue>& values) {
+  const auto package = package_.find(unit.offset);
+  const bool is_split = kind_ == DebugSections::Kind::kSplit;
+  const Contribution part =
+      package == package_.end() ? Contribution() : package->second;
+  // Split units do not say where their parts begin: behind a header in DWARF
+  // 5, at once before.
+  const bool has_headers = unit.format.version >= 5;
+  const bool is64 = unit.format.offset_bytes == 8;
+  const uint64_t strings_header = has_headers ? (is64 ? 16 : 8) : 0;
+  const uint64_t ranges_header = has_headers ? (is64 ? 20 : 12) : 0;
+  unit.str_offsets_base =
+      is_split ? part.str_offsets + strings_header : values[0].number;
+  unit.addr_base = values[1].is_set() ? values[1].number : values[2].number;
+  unit.rnglists_base =
+      is_split ? part.rnglists + ranges_header : values[3].number;
+  unit.ranges_base = values[4].number;
+  unit.line_offset = values[5];
+  unit.low_pc = AddressOf(unit, values[6]).value_or(0);
+  unit.comp_dir = String(unit, values[7]);
+  // A split unit repeats its own name.
+  if (!is_split) {
+    unit.dwo_name = String(unit, values[8].is_set() ? values[8] : values[9]);
+  }
+  if (values[10].is_set()) unit.dwo_id = values[10].number;
+  if (package != package_.end()) unit.dwo_id = part.dwo_id;
+}
+
+void DwarfFile::SetSkeleton(const DwarfFile& file, const DwarfUnit& skeleton) {
+  skeleton_file_ = &file;
+  for (DwarfUnit& unit : units_) {
+    if (unit.dwo_id != skeleton.dwo_id) continue;
+    unit.addr_base = skeleton.addr_base;
+    unit.ranges_base = skeleton.ranges_base;
+    unit.low_pc = skeleton.low_pc;
+    unit.comp_dir = skeleton.comp_dir;
+    unit.line_offset = skeleton.line_offset;
+  }
+}
+
+const DwarfUnit* DwarfFile::FindUnit(uint64_t offset) const {
+  const auto next =
+      std::ranges::upper_bound(units_, offset, {}, &DwarfUnit::offset);
+  if (next == units_.begin()) return nullptr;
+  const DwarfUnit& unit = *(next - 1);
+  return offset < unit.end ? &unit : nullptr;
+}
+
+const DwarfUnit* DwarfFile::FindSplitUnit(uint64_t dwo_id) const {
+  const auto found =
+      std::ranges::find(units_, std::optional(dwo_id), &DwarfUnit::dwo_id);
+  return found == units_.end() ? nullptr : &*found;
+}
+
+// The index of a package: DWARF 5, section 7.3.5.3, and its predecessor, whose
+// version is 2. A malformed one leaves the units as they are.
+void DwarfFile::ReadPackageIndex() {
+  ByteCursor in(sections_.Get(DebugSection::kCuIndex));
+  const auto version = in.Read<uint32_t>() & 0xffffu;
+  const auto columns = in.Read<uint32_t>();
+  const auto unit_count = in.Read<uint32_t>();
+  const auto slots = in.Read<uint32_t>();
+  constexpr uint32_t kMaxColumns = 16;
+  if (!in.ok() || columns > kMaxColumns || slots > in.remaining() / 12) return;
+  ByteCursor ids = in;
+  in.Skip(uint64_t{slots} * 8);
+  ByteCursor rows = in;
+  in.Skip(uint64_t{slots} * 4);
+  std::vector<uint32_t> kinds(columns);
+  for (uint32_t& kind : kinds) kind = in.Read<uint32_t>();
+  const size_t table = in.offset();
+  constexpr uint32_t kInfo = 1;
+  constexpr uint32_t kAbbrev = 3;
+  constexpr uint32_t kStrOffsets = 6;
+  const uint32_t rnglists = version >= 5 ? 8 : 0;
+  for (uint32_t i = 0; i < slots && in.ok(); ++i) {
+    Contribution part = {.dwo_id = ids.Read<uint64_t>()};
+    const auto row = rows.Read<uint32_t>();
+    if (row == 0 || row > unit_count) continue;
+    in.Seek(table + uint64_t{row - 1} * columns * 4);
+    uint64_t offset = 0;
+    for (const uint32_t kind : kinds) {
+      const auto value = in.Read<uint32_t>();
+      if (kind == kInfo) offset = value;
+      if (kind == kAbbrev) part.abbrev = value;
+      if (kind == kStrOffsets) part.str_offsets = value;
+      if (kind == rnglists) part.rnglists = value;
+    }
+    if (in.ok()) package_.emplace(offset, part);
+  }
+}
+
+}  // namespace ksym

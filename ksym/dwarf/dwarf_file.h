@@ -1,0 +1,149 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "ksym/base/byte_cursor.h"
+#include "ksym/base/function_batch.h"
+#include "ksym/base/result.h"
+#include "ksym/dwarf/abbreviations.h"
+#include "ksym/dwarf/debug_sections.h"
+
+namespace ksym {
+
+// A value as it is stored; what it means depends on form and unit.
+struct FormValue {
+  uint16_t form = 0;           // 0: the attribute is not there
+  uint64_t number = 0;         // also of references, indices and offsets
+  std::string_view text = {};  // of DW_FORM_string
+
+  bool is_set() const { return form != 0; }
+};
+
+class DwarfFile;
+
+// A unit's header and what its first entry says: DWARF 5, sections 7.5.1 and
+// 3.1. Offsets are in .debug_info.
+struct DwarfUnit {
+  uint64_t offset = 0;
+  uint64_t first_entry = 0;
+  uint64_t end = 0;
+  UnitFormat format;
+  uint8_t type = 0;  // DW_UT_*
+  const AbbreviationTable* abbreviations = nullptr;
+  uint16_t tag = 0;  // of the first entry
+
+  // Where the unit's parts of other sections begin.
+  uint64_t str_offsets_base = 0;
+  uint64_t addr_base = 0;
+  uint64_t ranges_base = 0;  // DWARF 4 split units only
+  uint64_t rnglists_base = 0;
+  uint64_t low_pc = 0;
+  FormValue line_offset;  // DW_AT_stmt_list
+  std::string_view comp_dir;
+  // Of a unit whose entries are in another file.
+  std::string_view dwo_name;
+  std::optional<uint64_t> dwo_id;
+
+  bool is_skeleton() const { return !dwo_name.empty(); }
+};
+
+// The DWARF of one file: its sections, units and abbreviations. Immutable after
+// Load and SetSkeleton; any number of threads may read. Entries are read with
+// ByteCursor over info(), so nothing here costs per entry.
+class DwarfFile {
+ public:
+  // Where DW_FORM_GNU_ref_alt and the like refer to: the file that dwz moved
+  // what several files share to. Or null.
+  using Alternate = std::unique_ptr<DwarfFile>;
+
+  // Indexes all units: their headers, first entries and abbreviations, which
+  // costs a page per unit. A unit that is malformed ends the index, because
+  // what is behind it cannot be found; see index_status(). kCorrupt, kLimit:
+  // no section can be used.
+  static Result<std::unique_ptr<DwarfFile>> Load(const ByteSource& source,
+                                                 const ElfImage& image,
+                                                 DebugSections::Kind kind,
+                                                 Alternate alternate = nullptr);
+
+  // Where addresses and the ranges of DWARF 4 are: of a split file, those of
+  // the file that it was split from. Both are borrowed.
+  void SetSkeleton(const DwarfFile& file, const DwarfUnit& unit);
+
+  const std::vector<DwarfUnit>& units() const { return units_; }
+  const Status& index_status() const { return index_status_; }
+  const DebugSections& sections() const { return sections_; }
+  std::span<const std::byte> info() const {
+    return sections_.Get(DebugSection::kInfo);
+  }
+  // The unit that holds the offset, or null. O(log units).
+  const DwarfUnit* FindUnit(uint64_t offset) const;
+  const DwarfUnit* FindSplitUnit(uint64_t dwo_id) const;
+
+  // Reads one value. False for a form that is not known.
+  static bool ReadForm(const AttributeSpec& spec, const UnitFormat& format,
+                       ByteCursor& in, FormValue& value);
+
+  // What values mean. Nothing, or an empty text, when they refer to nothing.
+  std::string_view String(const DwarfUnit& unit, const FormValue& value) const;
+  std::optional<uint64_t> AddressOf(const DwarfUnit& unit,
+                                    const FormValue& value) const;
+  // Appends the ranges that DW_AT_ranges stands for, without empty ones. False
+  // when the list is malformed or longer than kMaxRanges.
+  static constexpr size_t kMaxRanges = size_t{1} << 20;
+  bool ReadRanges(const DwarfUnit& unit, const FormValue& value,
+                  std::vector<AddressRange>& ranges) const;
+
+  // An entry, possibly of another unit or file.
+  struct Reference {
+    const DwarfFile* file = nullptr;
+    uint64_t offset = 0;
+  };
+  std::optional<Reference> Refer(const DwarfUnit& unit,
+                                 const FormValue& value) const;
+
+ private:
+  // A part of a package that belongs to one unit.
+  struct Contribution {
+    uint64_t dwo_id = 0;
+    uint64_t abbrev = 0;
+    uint64_t str_offsets = 0;
+    uint64_t rnglists = 0;
+  };
+
+  explicit DwarfFile(DebugSections sections, DebugSections::Kind kind)
+      : sections_(std::move(sections)), kind_(kind) {}
+
+  void IndexUnits();
+  Status IndexUnit(ByteCursor& in);
+  Status ReadFirstEntry(DwarfUnit& unit);
+  void SetUnitAttributes(DwarfUnit& unit, const std::vector<FormValue>& values);
+  Result<const AbbreviationTable*> Abbreviations(uint64_t offset);
+  void ReadPackageIndex();
+  std::optional<uint64_t> IndexedAddress(const DwarfUnit& unit,
+                                         uint64_t index) const;
+  std::string_view IndexedString(const DwarfUnit& unit, uint64_t index) const;
+  bool ReadOldRanges(const DwarfUnit& unit, uint64_t offset,
+                     std::vector<AddressRange>& ranges) const;
+  bool ReadRangeList(const DwarfUnit& unit, uint64_t offset,
+                     std::vector<AddressRange>& ranges) const;
+  std::optional<uint64_t> RangeListOffset(const DwarfUnit& unit,
+                                          const FormValue& value) const;
+
+  DebugSections sections_;
+  DebugSections::Kind kind_;
+  std::vector<DwarfUnit> units_;
+  Status index_status_;
+  std::map<uint64_t, std::unique_ptr<AbbreviationTable>> abbreviations_;
+  uint64_t abbreviation_bytes_ = 0;           // read so far
+  std::map<uint64_t, Contribution> package_;  // by the unit's offset
+  std::unique_ptr<DwarfFile> alternate_;
+  const DwarfFile* skeleton_file_ = nullptr;
+};
+
+}  // namespace ksym

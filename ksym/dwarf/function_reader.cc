@@ -1,0 +1,196 @@
+#include "ksym/dwarf/function_reader.h"
+
+#include <dwarf.h>
+
+#include <utility>
+#include <vector>
+
+#include "ksym/dwarf/line_table.h"
+#include "ksym/elf/debug_file.h"
+
+namespace ksym {
+namespace {
+
+constexpr size_t kMaxLinkBytes = 4096;
+
+// The path and build-id in .gnu_debugaltlink.
+struct AlternateLink {
+  std::string path;
+  std::string build_id;
+};
+
+std::optional<AlternateLink> ReadAlternateLink(const ByteSource& source,
+                                               const ElfImage& image) {
+  const ElfSection* section = image.FindSection(".gnu_debugaltlink");
+  if (section == nullptr) return std::nullopt;
+  const auto bytes = ReadSection(source, *section, kMaxLinkBytes);
+  if (!bytes) return std::nullopt;
+  ByteCursor in(*bytes);
+  AlternateLink link;
+  link.path = in.ReadCString();
+  const auto id = in.ReadBytes(in.remaining());
+  link.build_id.assign(reinterpret_cast<const char*>(id.data()), id.size());
+  if (!in.ok() || link.path.empty()) return std::nullopt;
+  return link;
+}
+
+std::string FolderOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash + 1);
+}
+
+Result<std::unique_ptr<DwarfFile>> LoadSplit(const ByteSource& source) {
+  const auto image = ElfImage::Parse(source);
+  if (!image) return Fail(image.error());
+  return DwarfFile::Load(source, *image, DebugSections::Kind::kSplit);
+}
+
+}  // namespace
+
+Result<DwarfFunctionReader> DwarfFunctionReader::Open(
+    const ByteSource& source, const ElfImage& image,
+    const DwarfFileFinder& finder) {
+  const ElfSection* info = image.FindSection(".debug_info");
+  // Compressed or not, it is there if it has bytes.
+  constexpr uint32_t kNoBits = 8;  // SHT_NOBITS
+  if (info == nullptr || info->size == 0 || info->type == kNoBits) {
+    return Fail(ErrorCode::kNotFound, "no .debug_info section");
+  }
+  DwarfFunctionReader reader(CodeRanges(image), finder);
+  auto file = DwarfFile::Load(source, image, DebugSections::Kind::kPlain,
+                              reader.OpenAlternate(source, image));
+  if (!file) return Fail(std::move(file.error()));
+  reader.file_ = std::move(*file);
+  if (!reader.file_->index_status()) {
+    ++reader.losses_.malformed_units;
+    reader.losses_.Note(reader.file_->index_status().error());
+  }
+  reader.OpenPackage();
+  return reader;
+}
+
+// The path as it is written, or beside the file, or by its build-id, which has
+// to be the right one wherever it is.
+std::unique_ptr<DwarfFile> DwarfFunctionReader::OpenAlternate(
+    const ByteSource& source, const ElfImage& image) {
+  const auto link = ReadAlternateLink(source, image);
+  if (!link) return nullptr;
+  const bool is_absolute = link->path.starts_with('/');
+  std::vector<std::string> paths = {
+      is_absolute ? link->path : FolderOf(finder_.file_path) + link->path};
+  const auto by_id = DebugFilePaths(ToHex(link->build_id), std::nullopt, "");
+  paths.insert(paths.end(), by_id.begin(), by_id.end());
+  for (const std::string& path : paths) {
+    if (!finder_.open) break;
+    const auto opened = finder_.open(path);
+    if (!opened) continue;
+    const auto other = ElfImage::Parse(*opened);
+    if (!other || other->build_id() != link->build_id) continue;
+    auto file = DwarfFile::Load(*opened, *other, DebugSections::Kind::kPlain);
+    if (!file) continue;
+    return std::move(*file);
+  }
+  ++losses_.split_files;
+  losses_.Note(
+      Error(ErrorCode::kNotFound, "the file that dwz made, " + link->path +
+                                      ", is not there; names in it are lost"));
+  return nullptr;
+}
+
+void DwarfFunctionReader::OpenPackage() {
+  if (!finder_.open) return;
+  bool has_skeletons = false;
+  for (const DwarfUnit& unit : file_->units()) {
+    has_skeletons = has_skeletons || unit.is_skeleton();
+  }
+  if (!has_skeletons) return;
+  for (const std::string& path : {finder_.file_path, finder_.program_path}) {
+    if (path.empty()) continue;
+    const auto opened = finder_.open(path + ".dwp");
+    if (!opened) continue;
+    auto package = LoadSplit(*opened);
+    if (!package) continue;
+    for (const DwarfUnit& unit : file_->units()) {
+      if (unit.dwo_id) (*package)->SetSkeleton(*file_, unit);
+    }
+    package_ = std::move(*package);
+    return;
+  }
+}
+
+Result<std::shared_ptr<const DwarfFile>> DwarfFunctionReader::OpenSplit(
+    const DwarfUnit& skeleton) const {
+  const uint64_t dwo_id = skeleton.dwo_id.value_or(0);
+  if (package_ != nullptr && package_->FindSplitUnit(dwo_id) != nullptr) {
+    return package_;
+  }
+  std::string path(skeleton.dwo_name);
+  if (!path.starts_with('/') && !skeleton.comp_dir.empty()) {
+    path = std::string(skeleton.comp_dir) + "/" + path;
+  }
+  if (!finder_.open)
+    return Fail(ErrorCode::kNotFound, path + ": not looked for");
+  auto opened = finder_.open(path);
+  // Or beside the program, where it may have been moved to.
+  const std::string beside =
+      FolderOf(finder_.file_path) + path.substr(path.rfind('/') + 1);
+  if (!opened) opened = finder_.open(beside);
+  if (!opened) return Fail(ErrorCode::kNotFound, path + ": not there");
+  auto file = LoadSplit(*opened);
+  if (!file) return Fail(std::move(file.error()).WithContext(path));
+  if ((*file)->FindSplitUnit(dwo_id) == nullptr) {
+    return Fail(ErrorCode::kNotFound, path + ": of another build");
+  }
+  (*file)->SetSkeleton(*file_, skeleton);
+  return std::shared_ptr<const DwarfFile>(std::move(*file));
+}
+
+void DwarfFunctionReader::ReadUnit(size_t index,
+                                   const DwarfReadOptions& options,
+                                   UnitFunctions& out) const {
+  out.batch.Clear();
+  out.losses = {};
+  out.split_file.reset();
+  const DwarfUnit& unit = file_->units()[index];
+  if (!unit.is_skeleton() || !unit.dwo_id) {
+    ReadEntriesOf(*file_, unit, options, out);
+    return;
+  }
+  auto split = OpenSplit(unit);
+  if (!split) {
+    ++out.losses.split_files;
+    out.losses.Note(split.error());
+    return;
+  }
+  out.split_file = std::move(*split);
+  const DwarfUnit* split_unit = out.split_file->FindSplitUnit(*unit.dwo_id);
+  if (split_unit != nullptr) {
+    ReadEntriesOf(*out.split_file, *split_unit, options, out);
+  }
+}
+
+// Lines are always in the file itself, also of a unit that is split off it.
+void DwarfFunctionReader::ReadEntriesOf(const DwarfFile& file,
+                                        const DwarfUnit& unit,
+                                        const DwarfReadOptions& options,
+                                        UnitFunctions& out) const {
+  LineTable lines;
+  if (unit.line_offset.is_set() && unit.tag != DW_TAG_partial_unit) {
+    const auto read = lines.Read(*file_, unit, unit.line_offset.number, code_);
+    if (!read) {
+      ++out.losses.line_tables;
+      out.losses.Note(read.error());
+    }
+  }
+  if (options.lines == DwarfReadOptions::Lines::kSkip) lines.DropRows();
+  const auto read =
+      UnitReader({file, unit, code_, lines, options}, out.batch, out.losses)
+          .Run();
+  if (!read) {
+    ++out.losses.malformed_units;
+    out.losses.Note(read.error());
+  }
+  out.batch.files = std::move(lines).TakeFiles();
+}
+
+}  // namespace ksym

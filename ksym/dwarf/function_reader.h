@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "ksym/base/function_batch.h"
+#include "ksym/base/result.h"
+#include "ksym/dwarf/dwarf_file.h"
+#include "ksym/dwarf/unit_reader.h"
+#include "ksym/elf/byte_source.h"
+#include "ksym/elf/code_ranges.h"
+#include "ksym/elf/elf_image.h"
+
+namespace ksym {
+
+// Where the other files are that DWARF refers to. `open` empty: look nowhere.
+struct DwarfFileFinder {
+  std::string file_path;  // of the file with the DWARF
+  // More paths that may have a package beside them ("PATH.dwp"): those of the
+  // program itself, when its DWARF is in a separate debug file.
+  std::string program_path;
+  std::function<Result<ByteSource>(const std::string& path)> open;
+};
+
+// The functions of one unit.
+struct UnitFunctions {
+  FunctionBatch batch;
+  DwarfLosses losses;
+  // Has the names of a unit whose entries are in a file of its own.
+  std::shared_ptr<const DwarfFile> split_file;
+};
+
+// Functions, their lines and inlined calls from the DWARF of one ELF file, of
+// versions 2 to 5: units of all kinds, entries that refer to other units or to
+// the file that dwz made for several, split units in .dwo files or a .dwp
+// package, compressed sections. Everything is checked; nothing is mapped.
+// Immutable once opened: any number of threads may read units.
+class DwarfFunctionReader {
+ public:
+  // kNotFound: the file has no .debug_info. Reads the sections into memory,
+  // and a package whole; the names in batches are views of it.
+  static Result<DwarfFunctionReader> Open(const ByteSource& source,
+                                          const ElfImage& image,
+                                          const DwarfFileFinder& finder = {});
+
+  size_t unit_count() const { return file_->units().size(); }
+  // Of opening; those of units come with their functions.
+  const DwarfLosses& losses() const { return losses_; }
+
+  // Replaces `out` by the functions of a unit; `index` is below unit_count().
+  // A unit without code gives none. Cost: one pass over the unit's entries,
+  // and its line table if there is a function. Views in `out` live as long as
+  // this and `out` do.
+  void ReadUnit(size_t index, const DwarfReadOptions& options,
+                UnitFunctions& out) const;
+
+ private:
+  DwarfFunctionReader(CodeRanges code, const DwarfFileFinder& finder)
+      : code_(std::move(code)), finder_(finder) {}
+
+  std::unique_ptr<DwarfFile> OpenAlternate(const ByteSource& source,
+                                           const ElfImage& image);
+  void OpenPackage();
+  Result<std::shared_ptr<const DwarfFile>> OpenSplit(
+      const DwarfUnit& skeleton) const;
+  void ReadEntriesOf(const DwarfFile& file, const DwarfUnit& unit,
+                     const DwarfReadOptions& options, UnitFunctions& out) const;
+
+  std::unique_ptr<DwarfFile> file_;
+  CodeRanges code_;
+  DwarfFileFinder finder_;
+  DwarfLosses losses_;
+  // Its bytes; units in it are completed by their skeletons' one at a time.
+  std::shared_ptr<DwarfFile> package_;
+};
+
+}  // namespace ksym

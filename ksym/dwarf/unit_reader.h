@@ -1,0 +1,116 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "ksym/base/byte_cursor.h"
+#include "ksym/base/function_batch.h"
+#include "ksym/base/result.h"
+#include "ksym/dwarf/dwarf_file.h"
+#include "ksym/dwarf/line_table.h"
+#include "ksym/elf/code_ranges.h"
+
+namespace ksym {
+
+// What could not be taken over from DWARF, by cause.
+struct DwarfLosses {
+  uint64_t malformed_units = 0;  // what is behind the fault is not read
+  uint64_t line_tables = 0;      // malformed, from the fault on
+  uint64_t split_files = 0;      // .dwo files that are not there or not ours
+  uint64_t ranges = 0;           // lists that are malformed
+  uint64_t inlined_calls = 0;    // no code within their function
+  uint64_t functions = 0;        // more rows or pieces than a program has
+  std::string first;             // the first of them, in words
+
+  void Add(const DwarfLosses& other);
+  void Note(const Error& error) {
+    if (first.empty()) first = error.message();
+  }
+};
+
+struct DwarfReadOptions {
+  enum class Lines : uint8_t { kRead, kSkip };
+  enum class Inlines : uint8_t { kRead, kSkip };
+  Lines lines = Lines::kRead;
+  Inlines inlines = Inlines::kRead;
+};
+
+// Goes through the entries of one unit once and collects its functions: those
+// of all nesting, with the inlined calls in them. Borrows its arguments.
+class UnitReader {
+ public:
+  struct Input {
+    const DwarfFile& file;
+    const DwarfUnit& unit;
+    const CodeRanges& code;  // functions outside of it were dropped by linking
+    const LineTable& lines;  // of the unit
+    DwarfReadOptions options;
+  };
+
+  UnitReader(const Input& input, FunctionBatch& batch, DwarfLosses& losses)
+      : in_(input), batch_(batch), losses_(losses) {}
+
+  // kCorrupt: the functions before the fault are in the batch.
+  Status Run();
+
+ private:
+  // A function that has been begun.
+  struct Function {
+    uint64_t entry = 0;
+    std::vector<AddressRange> pieces;  // sorted, disjoint
+    struct Inline {
+      std::string_view name;
+      uint32_t parent = 0;  // index + 1; 0: the function
+      uint32_t depth = 1;
+      uint32_t call_file = 0;
+      uint32_t call_line = 0;
+      std::vector<AddressRange> ranges;  // sorted, disjoint
+    };
+    std::vector<Inline> inlines;
+  };
+  // What the children of an entry belong to.
+  struct Scope {
+    uint32_t function = 0;  // index + 1 in open_; 0: none
+    uint32_t inlined = 0;   // index + 1 in its inlines; 0: directly
+    bool ends_function = false;
+  };
+  // The attributes that matter.
+  struct Entry {
+    FormValue low_pc, high_pc, ranges;
+    FormValue name, linkage_name, origin;
+    FormValue call_file, call_line;
+  };
+
+  Status ReadEntries(ByteCursor& in);
+  Status ReadEntry(uint64_t code, uint64_t offset, ByteCursor& in);
+  static bool SkipEntry(const DwarfUnit& unit, const Abbreviation& abbreviation,
+                        ByteCursor& in);
+  static bool ReadAttributes(const DwarfUnit& unit,
+                             const Abbreviation& abbreviation, ByteCursor& in,
+                             Entry& entry);
+  std::vector<AddressRange> CodeOf(const Entry& entry);
+  void Begin(const Entry& entry, uint64_t offset, Scope& scope);
+  void AddInline(const Entry& entry, Scope& scope);
+  void EndFunction();
+  void KeepCode(std::vector<AddressRange>& pieces) const;
+  void WidenParents(Function& function);
+  void Emit(const Function& function);
+  void EmitInlines(const Function& function, const AddressRange& piece);
+  std::string_view NameOf(const DwarfFile& file, uint64_t offset);
+  std::string_view ReadName(const DwarfFile& file, uint64_t offset) const;
+
+  Input in_;
+  FunctionBatch& batch_;
+  DwarfLosses& losses_;
+  std::vector<Scope> scopes_;
+  std::vector<Function> open_;
+  size_t open_count_ = 0;  // the others' memory is kept
+  std::unordered_map<uint64_t, std::string_view> names_;
+  uint64_t ranges_read_ = 0;
+};
+
+}  // namespace ksym

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ksym/base/result.h"
+#include "ksym/dwarf/function_reader.h"
+#include "ksym/elf/byte_source.h"
+#include "ksym/elf/debug_file.h"
+#include "ksym/elf/symbol_table.h"
+#include "ksym/gsym/gsym_writer.h"
+
+namespace ksym {
+
+// Runs read(i, out) for each unit, on any thread, and add(out) on the caller's,
+// in the order of i, which makes the result independent of the number of
+// threads. libksym starts none itself.
+struct UnitWork {
+  size_t unit_count = 0;
+  std::function<void(size_t index, UnitFunctions& out)> read;
+  std::function<void(const UnitFunctions& unit)> add;
+};
+using UnitRunner = std::function<void(const UnitWork& work)>;
+// One after the other, with the memory of one unit.
+void RunUnitsInTurn(const UnitWork& work);
+
+struct GsymConvertOptions {
+  GsymWriterOptions file;
+  DwarfReadOptions dwarf;
+  UnitRunner runner = RunUnitsInTurn;
+};
+
+// A GSYM file and what it was made of.
+struct GsymConversion {
+  std::vector<std::byte> bytes;
+  size_t functions = 0;         // in the file
+  size_t symbol_functions = 0;  // of those, known by their symbol only
+  DwarfLosses dwarf_losses;
+  GsymWriter::Losses file_losses;
+};
+
+// The functions of an ELF file from its DWARF, or its debug file's, and where
+// there is none from its symbols. A function's name is the one that DWARF and
+// the symbol table agree on, else the symbol's, which tells the parts that a
+// compiler split off ("f.cold") from the whole.
+class ElfFunctions {
+ public:
+  // Opens the file and what it refers to. kUnsupported, kCorrupt: not an ELF
+  // file that can be read. One without DWARF has symbols only.
+  static Result<ElfFunctions> Open(const ByteSource& source,
+                                   const DebugFileFinder& finder);
+
+  const std::string& build_id() const { return build_id_; }
+  bool has_dwarf() const { return dwarf_ != nullptr; }
+  // Why not, or what is lost of it.
+  const Status& dwarf_status() const { return dwarf_status_; }
+
+  // Goes over the functions of all units, then over those that only have
+  // symbols, in the same form and without files. Views live as long as this.
+  // `add` is called on this thread.
+  void ForEachBatch(const DwarfReadOptions& options, const UnitRunner& runner,
+                    const std::function<void(const FunctionBatch&)>& add);
+  // Of all batches so far.
+  const DwarfLosses& losses() const { return losses_; }
+  size_t symbol_functions() const { return symbol_functions_; }
+
+ private:
+  struct Symbol {
+    uint64_t start = 0;
+    uint64_t end = 0;
+    SymbolAlias alias;
+  };
+
+  ElfFunctions() = default;
+  Status LoadDwarf(const ByteSource& source, const ElfImage& image,
+                   const DwarfFileFinder& finder);
+  void LoadSymbols(const ByteSource& source, const ElfImage& image);
+  std::string_view NameAt(uint64_t start, std::string_view dwarf_name) const;
+  void SetNames(FunctionBatch& batch) const;
+  FunctionBatch SymbolsOutside(std::vector<AddressRange> covered) const;
+
+  std::string build_id_;
+  Status dwarf_status_;
+  std::unique_ptr<DwarfFunctionReader> dwarf_;
+  std::vector<std::byte> symbol_names_;
+  std::vector<Symbol> symbols_;  // sorted by start
+  DwarfLosses losses_;
+  size_t symbol_functions_ = 0;
+};
+
+// Makes the GSYM file of an ELF file. Peak memory is that of its DWARF
+// sections, of the result, and of a unit per thread. kNotFound: there is
+// neither DWARF nor a symbol.
+Result<GsymConversion> ConvertElfToGsym(const ByteSource& source,
+                                        const DebugFileFinder& finder,
+                                        const GsymConvertOptions& options);
+
+}  // namespace ksym

@@ -1,0 +1,290 @@
+"""Tests of gen_gsym as a program: the same sample in every form of debug data,
+against llvm-symbolizer, and files exchanged with llvm-gsymutil.
+
+Run by ctest, which sets the paths.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+GEN = os.environ["GEN_GSYM"]
+SAMPLE = os.environ["GSYM_SAMPLE"]
+# The versions whose output is the reference.
+SYMBOLIZER = shutil.which("llvm-symbolizer-19")
+GSYMUTIL = shutil.which("llvm-gsymutil-19")
+
+
+def run(*arguments, text="", cwd=None):
+    return subprocess.run(arguments, input=text, capture_output=True,
+                          text=True, timeout=120, check=False, cwd=cwd)
+
+
+def must(*arguments, text="", cwd=None):
+    done = run(*arguments, text=text, cwd=cwd)
+    assert done.returncode == 0, done.stderr + done.stdout
+    return done.stdout
+
+
+def text_addresses(path, step=1):
+    listing = must("readelf", "-SW", path)
+    found = re.findall(r" \.text\S* +PROGBITS +([0-9a-f]+) [0-9a-f]+ "
+                       r"([0-9a-f]+)", listing)
+    return [int(start, 16) + i for start, size in found
+            for i in range(0, int(size, 16), step)]
+
+
+def symbolizer_frames(path, addresses):
+    """Per address the frames (name, file, line); [] where there is no name."""
+    text = must(SYMBOLIZER, "--no-demangle", "--inlines", "-e", path,
+                text="".join(f"{a:#x}\n" for a in addresses))
+    answers = []
+    for block in text.strip("\n").split("\n\n"):
+        lines = block.split("\n")
+        frames = []
+        for name, place in zip(lines[::2], lines[1::2]):
+            file, line, _ = place.rsplit(":", 2)
+            frames.append((name, file, int(line)))
+        answers.append([] if frames[0][0] == "??" else frames)
+    return answers
+
+
+def gsymutil_text(gsym, addresses):
+    return must(GSYMUTIL, "--addresses-from-stdin",
+                text="".join(f"{a:#x} {gsym}\n" for a in addresses))
+
+
+def gsymutil_frames(gsym, addresses):
+    answers = []
+    for block in gsymutil_text(gsym, addresses).strip("\n").split("\n\n"):
+        if "error:" in block:
+            answers.append([])
+            continue
+        frames = []
+        for line in block.split("\n"):
+            match = re.fullmatch(r"(.*?)(?: \+ \d+)?(?: @ (.*):(\d+))?"
+                                 r"(?: \[inlined\])?", line[20:])
+            frames.append((match[1], match[2] or "??", int(match[3] or 0)))
+        answers.append(frames)
+    return answers
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def compile(self, *flags, compiler="g++"):
+        """The sample as a program; sources are found relative to a folder."""
+        if shutil.which(compiler) is None:
+            self.skipTest(f"{compiler} is not installed")
+        for name in ("gsym_sample.cc", "gsym_sample.h"):
+            shutil.copy(os.path.join(SAMPLE, name), self.folder)
+        program = self.path("program")
+        must(compiler, "-std=c++17", "-O2", "-g", *flags, "gsym_sample.cc",
+             "-o", program, cwd=self.folder)
+        return program
+
+    def convert(self, program, *options):
+        gsym = self.path("program.gsym")
+        done = run(GEN, *options, "-o", gsym, program)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return gsym
+
+
+class Forms(Folder):
+    """Each form of debug data says the same as llvm-symbolizer does."""
+
+    def check(self, program, symbolized=None):
+        if SYMBOLIZER is None or GSYMUTIL is None:
+            self.skipTest("llvm-19 is not installed")
+        gsym = self.convert(program)
+        self.assertIn(" 0 differences",
+                      must(GEN, "--verify", gsym, program))
+        addresses = text_addresses(program)
+        expected = symbolizer_frames(symbolized or program, addresses)
+        found = gsymutil_frames(gsym, addresses)
+        self.assertEqual(len(expected), len(found))
+        deepest = 0
+        for address, theirs, ours in zip(addresses, expected, found):
+            # Code without a debug entry has a line for llvm-symbolizer.
+            if len(ours) == 1 and ours[0][1] == "??":
+                ours = [(ours[0][0], *theirs[0][1:])] if theirs else ours
+            self.assertEqual(ours, theirs, hex(address))
+            deepest = max(deepest, len(ours))
+        self.assertGreaterEqual(deepest, 3)
+
+    def test_dwarf_versions(self):
+        for compiler in ("g++", "clang++-19"):
+            for version in (2, 3, 4, 5):
+                with self.subTest(compiler=compiler, version=version):
+                    self.check(self.compile(f"-gdwarf-{version}",
+                                            compiler=compiler))
+
+    def test_dwarf64(self):
+        self.check(self.compile("-gdwarf-5", "-gdwarf64"))
+
+    def test_compressed(self):
+        self.check(self.compile("-gz"))
+
+    def test_separate_sections(self):
+        self.check(self.compile("-ffunction-sections", "-Wl,--gc-sections"))
+
+    def test_link_time_optimization(self):
+        self.check(self.compile("-flto"))
+
+    def test_split_units(self):
+        for compiler in ("g++", "clang++-19"):
+            for version in (4, 5):
+                with self.subTest(compiler=compiler, version=version):
+                    self.check(self.compile("-gsplit-dwarf",
+                                            f"-gdwarf-{version}",
+                                            compiler=compiler))
+
+    # The units of a package are those of the files it was made of.
+    def test_package(self):
+        tool = shutil.which("llvm-dwp-19")
+        if tool is None:
+            self.skipTest("llvm-dwp-19 is not installed")
+        for version in (4, 5):
+            with self.subTest(version=version):
+                program = self.compile("-gsplit-dwarf", f"-gdwarf-{version}")
+                must(tool, "-e", program, "-o", program + ".dwp",
+                     cwd=self.folder)
+                for name in os.listdir(self.folder):
+                    if name.endswith(".dwo"):
+                        os.remove(self.path(name))
+                self.check(program)
+
+    # Names that dwz moved to a file that several programs share.
+    def test_shared_debug_data(self):
+        if shutil.which("dwz") is None:
+            self.skipTest("dwz is not installed")
+        program = self.compile("-gdwarf-4")
+        plain = self.path("plain")
+        other = self.path("other")
+        shutil.copy(program, plain)
+        shutil.copy(program, other)
+        must("dwz", "-m", self.path("common"), "-M", self.path("common"),
+             program, other)
+        self.assertIn(".gnu_debugaltlink", must("readelf", "-SW", program))
+        self.check(program, plain)
+
+    def test_separate_debug_file(self):
+        program = self.compile()
+        plain = self.path("plain")
+        shutil.copy(program, plain)
+        must("objcopy", "--only-keep-debug", program, program + ".debug")
+        must("strip", program)
+        must("objcopy", f"--add-gnu-debuglink={program}.debug", program)
+        self.check(program, plain)
+
+
+class Exchange(Folder):
+    """llvm-gsymutil reads our files as we do, and we read its."""
+
+    def setUp(self):
+        super().setUp()
+        if GSYMUTIL is None:
+            self.skipTest("llvm-gsymutil-19 is not installed")
+        self.program = self.compile()
+        self.addresses = text_addresses(self.program)
+
+    def test_it_reads_ours(self):
+        gsym = self.convert(self.program)
+        self.assertIn("main", must(GSYMUTIL, gsym))
+        frames = gsymutil_frames(gsym, self.addresses)
+        self.assertTrue(any(len(chain) > 2 for chain in frames))
+
+    # Its file of one thread and of two, against the debug data.
+    def test_we_read_its(self):
+        for threads in (1, 2):
+            gsym = self.path("theirs.gsym")
+            must(GSYMUTIL, "--quiet", f"--num-threads={threads}", "--convert",
+                 self.program, "-o", gsym)
+            self.assertIn("\nfunctions ", must(GEN, "--stats", gsym))
+            self.assertIn(" main\n", must(GEN, "--dump", gsym))
+
+    def test_header_fields(self):
+        gsym = self.convert(self.program)
+        theirs = self.path("theirs.gsym")
+        must(GSYMUTIL, "--quiet", "--convert", self.program, "-o", theirs)
+        with open(gsym, "rb") as ours, open(theirs, "rb") as other:
+            # Magic, version and uuid; sizes and counts may differ.
+            a, b = ours.read(48), other.read(48)
+        self.assertEqual((a[:6], a[7], a[28:]), (b[:6], b[7], b[28:]))
+
+
+class Program(Folder):
+    def test_options(self):
+        program = self.compile()
+        whole = self.convert(program)
+        with open(whole, "rb") as file:
+            expected = file.read()
+        # The result does not depend on the number of threads.
+        threads = self.convert(program, "--threads", "3")
+        with open(threads, "rb") as file:
+            self.assertEqual(file.read(), expected)
+        self.assertIn("  inlined ", must(GEN, "--dump", whole))
+        self.assertNotIn("  inlined ", must(
+            GEN, "--dump", self.convert(program, "--no-inlines")))
+        self.assertNotRegex(must(
+            GEN, "--dump", self.convert(program, "--no-lines")),
+            r"\n  0x[0-9a-f]+ /")
+        second = self.convert(program, "--format-version", "2")
+        self.assertIn("version 2\n", must(GEN, "--stats", second))
+        self.assertIn(" 0 differences",
+                      must(GEN, "--verify", second, program))
+        must(GEN, "--quiet", program)
+        self.assertTrue(os.path.exists(program + ".gsym"))
+
+    # A difference is found, shown, and is the exit status.
+    def test_verify_finds_differences(self):
+        program = self.compile()
+        gsym = self.convert(program)
+        with open(gsym, "rb") as file:
+            data = file.read()
+        self.assertIn(b"_Z5Outeri", data)
+        with open(gsym, "wb") as file:
+            file.write(data.replace(b"_Z5Outeri", b"_Z5Innerj"))
+        done = run(GEN, "--verify", gsym, program)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("_Z5Innerj", done.stdout)
+
+    def test_errors(self):
+        self.assertEqual(run(GEN).returncode, 2)
+        self.assertEqual(run(GEN, "--what", "f").returncode, 2)
+        self.assertEqual(run(GEN, "--threads", "0", "f").returncode, 2)
+        missing = run(GEN, self.path("nothing"))
+        self.assertEqual(missing.returncode, 1)
+        self.assertIn("nothing", missing.stderr)
+        text = self.path("text")
+        with open(text, "w", encoding="utf-8") as file:
+            file.write("hello\n")
+        for options in ([text], ["--dump", text], ["--stats", text]):
+            done = run(GEN, *options)
+            self.assertEqual(done.returncode, 1)
+            self.assertRegex(done.stderr, r"text: .*not ")
+        self.assertFalse(os.path.exists(text + ".gsym"))
+        program = self.compile()
+        gsym = self.convert(program)
+        must("strip", program)
+        stripped = run(GEN, program)
+        self.assertEqual(stripped.returncode, 1)
+        self.assertIn("no .debug_info section, and no symbol", stripped.stderr)
+        other = self.compile("-O1")
+        wrong = run(GEN, "--verify", gsym, other)
+        self.assertEqual(wrong.returncode, 1)
+        self.assertIn("build-ids differ", wrong.stderr)
+
+
+if __name__ == "__main__":
+    # Verbose: the reason for a test that is skipped is printed.
+    unittest.main(verbosity=2)
