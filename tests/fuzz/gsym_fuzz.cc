@@ -1,0 +1,44 @@
+// Any bytes as a GSYM file of either version: rejected, or every lookup and
+// decoding ends within them, and a lookup agrees with the address table.
+
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+
+#include "ksym/gsym/gsym_decode.h"
+#include "ksym/gsym/gsym_file.h"
+#include "ksym/gsym/gsym_lookup.h"
+
+namespace {
+
+void Check(bool ok) {
+  if (!ok) std::abort();
+}
+
+void LookUp(const ksym::GsymFile& file, ksym::ElfAddress address) {
+  ksym::GsymAnswer answer;
+  const auto found = ksym::LookupGsym(file, address, answer);
+  if (!found || !*found) return;
+  Check(!answer.frames.empty());
+  Check(answer.start <= address);
+  Check(answer.size == 0 || address - answer.start < answer.size);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const auto file = ksym::GsymFile::Parse(std::as_bytes(std::span(data, size)));
+  if (!file) return 0;
+  constexpr uint32_t kFunctions = 32;
+  const uint32_t step = file->function_count() / kFunctions + 1;
+  for (uint32_t i = 0; i < file->function_count(); i += step) {
+    const ksym::ElfAddress start = file->FunctionStart(i);
+    for (const uint64_t offset : {0, 1, 4, 15, 60, 250}) {
+      LookUp(*file, start + offset);
+    }
+    static_cast<void>(ksym::DecodeGsymFunction(*file, i));
+  }
+  LookUp(*file, {0});
+  LookUp(*file, {~uint64_t{0}});
+  return 0;
+}
