@@ -232,6 +232,7 @@ Result<std::unique_ptr<AddressSource>> OpenAddressSource(
     case SymbolizeOptions::Source::kKernel:
       return OpenKernelSource(options);
     case SymbolizeOptions::Source::kFile:
+    case SymbolizeOptions::Source::kMarkup:  // has no single source
       break;
   }
   return OpenFileSource(options, client);

@@ -15,6 +15,7 @@
 #include "ksym/base/printable.h"
 #include "ksym/elf/debuginfod_client.h"
 #include "ksym/tools/address_source.h"
+#include "ksym/tools/filter_markup.h"
 #include "ksym/tools/symbolize_options.h"
 #include "ksym/tools/symbolize_output.h"
 
@@ -88,6 +89,9 @@ Result<std::unique_ptr<DebuginfodClient>> StartClient(
 }
 
 Status Answer(const SymbolizeOptions& options) {
+  if (options.source == SymbolizeOptions::Source::kMarkup) {
+    return FilterStandardInput(options.markup);
+  }
   const auto client = StartClient(options);
   if (!client) return Fail(client.error());
   const auto source = OpenAddressSource(options, client->get());

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <map>
+#include <string>
 
 #include "ksym/base/printable.h"
 #include "ksym/base/text.h"
@@ -14,6 +16,7 @@ constexpr const char* kExamples = R"(Examples:
   ksym-symbolize -e /bin/ls 0x4a30        an address as the file's headers count
   ksym-symbolize -p 1234 7f1c8e0261a0     a run-time address of a process
   ksym-symbolize -k < addresses           the kernel's, one per line
+  ksym-symbolize --filter-markup < log    those in a log with markup
 )";
 
 // Empty, or why not.
@@ -27,6 +30,39 @@ std::string SetAddresses(const std::vector<std::string>& texts,
     options.addresses.push_back(*address);
   }
   return {};
+}
+
+// Options of --filter-markup only.
+void AddMarkupOptions(CLI::App& app, FilterMarkupOptions& options) {
+  using Color = FilterMarkupOptions::Color;
+  static const std::map<std::string, Color> kColors = {
+      {"auto", Color::kAuto},
+      {"always", Color::kAlways},
+      {"never", Color::kNever}};
+  auto* group = app.add_option_group("Markup", "With --filter-markup");
+  const auto add = [&app](CLI::Option* option) {
+    option->needs(app.get_option("--filter-markup"));
+    return option;
+  };
+  add(group->add_option("--color", options.color,
+                        "Colors: auto (the default), always or never"))
+      ->type_name("WHEN")
+      ->transform(CLI::Transformer(kColors))
+      ->option_text("WHEN");
+  add(group->add_option("--debug-file-directory", options.names.debug_folders,
+                        "Find files in DIR/.build-id (default: "
+                        "/usr/lib/debug); repeatable"))
+      ->type_name("DIR")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add(group->add_option("--kernel-symbols", options.names.kernel_symbols,
+                        "The log's kernel's symbols: a copy of /proc/kallsyms "
+                        "(default: the running kernel's, if it is that one)"))
+      ->type_name("FILE");
+  add(group->add_option("--max-line", options.max_line_bytes,
+                        "Filter longer lines in parts (default: 1 MiB)"))
+      ->type_name("BYTES")
+      ->check(CLI::Range(size_t{256}, size_t{1} << 30));
 }
 
 }  // namespace
@@ -53,6 +89,10 @@ ParsedSymbolizeOptions ParseSymbolizeOptions(int argc,
   pid->type_name("PID")->check(CLI::Range(1u, 1u << 22));
   bool kernel = false;
   sources->add_flag("-k,--kernel", kernel, "Name kernel addresses");
+  bool filter_markup = false;
+  sources->add_flag("--filter-markup", filter_markup,
+                    "Name the addresses in a log with symbolizer markup: "
+                    "standard input to standard output");
   sources->require_option(1);
   bool no_demangle = false;
   app.add_flag("--no-demangle", no_demangle,
@@ -69,6 +109,7 @@ ParsedSymbolizeOptions ParseSymbolizeOptions(int argc,
       ->check(CLI::Range(0.001, 3600.0));
   app.add_option("ADDR", addresses,
                  "Hexadecimal addresses; none: one per line of the input");
+  AddMarkupOptions(app, options.markup);
   try {
     app.parse(argc, argv);
     using Source = SymbolizeOptions::Source;
@@ -79,8 +120,13 @@ ParsedSymbolizeOptions ParseSymbolizeOptions(int argc,
         std::chrono::duration<double>(timeout_seconds));
     if (no_demangle) {
       options.demangle = SymbolizerOptions::Demangle::kOff;
+      options.markup.names.demangle = options.demangle;
     }
-    parsed.error_text = SetAddresses(addresses, options);
+    if (filter_markup) options.source = Source::kMarkup;
+    parsed.error_text =
+        filter_markup && (json || options.debuginfod || !addresses.empty())
+            ? "--filter-markup excludes --json, --debuginfod and addresses"
+            : SetAddresses(addresses, options);
   } catch (const CLI::CallForHelp&) {
     parsed.output_text = app.help();
   } catch (const CLI::CallForVersion& version) {

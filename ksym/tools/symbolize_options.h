@@ -8,11 +8,12 @@
 #include <vector>
 
 #include "ksym/symbolizer.h"
+#include "ksym/tools/filter_markup.h"
 
 namespace ksym {
 
 struct SymbolizeOptions {
-  enum class Source : uint8_t { kFile, kProcess, kKernel };
+  enum class Source : uint8_t { kFile, kProcess, kKernel, kMarkup };
   enum class Style : uint8_t { kLlvm, kJson };
 
   Source source = Source::kFile;
@@ -22,6 +23,7 @@ struct SymbolizeOptions {
   Style style = Style::kLlvm;
   bool debuginfod = false;  // fetch debug files, at most so long:
   std::chrono::milliseconds symbol_timeout = std::chrono::seconds(10);
+  FilterMarkupOptions markup;       // of kMarkup
   std::vector<uint64_t> addresses;  // empty: read them from standard input
 };
 
