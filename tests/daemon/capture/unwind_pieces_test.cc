@@ -74,6 +74,7 @@ TEST(UnwindPiecesTest, HaveTheTablesRows) {
 TEST(UnwindPiecesTest, LeavesOutWhatDoesNotFit) {
   EXPECT_TRUE(CutIntoPieces({}, 1000).empty());
   std::vector<UnwindRow> rows;
+  rows.reserve(257);
   for (uint32_t pc = 0; pc < 256; ++pc) rows.push_back({.pc = pc});
   rows.push_back({.pc = 256, .rule = 1});
   const auto pieces = CutIntoPieces(rows, 512, 100);

@@ -8,7 +8,11 @@
 
 #include "workload.h"
 
+#ifdef __clang__
+#define KEEP __attribute__((noinline))
+#else
 #define KEEP __attribute__((noinline, noclone))
+#endif
 
 static volatile unsigned long sink;
 
