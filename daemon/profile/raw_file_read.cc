@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <optional>
 #include <protozero/pbf_message.hpp>
-#include <protozero/pbf_reader.hpp>
 #include <string_view>
 #include <utility>
 
 #include "daemon/profile/raw_file.h"
+#include "daemon/profile/raw_file_decode.h"
 #include "daemon/profile/raw_file_layout.h"
 #include "ksym/base/byte_reader.h"
 
@@ -19,60 +18,19 @@ namespace {
 
 using protozero::data_view;
 using protozero::pbf_message;
-using protozero::pbf_reader;
 using protozero::pbf_wire_type;
 using protozero::tag_and_type;
 
-// protozero reports damage by exceptions, so ours does the same; none leaves
-// this file.
-class Malformed : public protozero::exception {
- public:
-  explicit Malformed(const char* what) : what_(what) {}
-  const char* what() const noexcept override { return what_; }
-
- private:
-  const char* what_;
-};
 struct PathsTooLong {};
 
 // Paths are shared in the file and copied in memory: the one place where a
 // small file could ask for much.
 constexpr size_t kMaxPathBytes = size_t{256} << 20;
 
-template <typename Field>
-constexpr uint32_t VarintField(Field field) {
-  return tag_and_type(field, pbf_wire_type::varint);
-}
-template <typename Field>
-constexpr uint32_t BytesField(Field field) {
-  return tag_and_type(field, pbf_wire_type::length_delimited);
-}
-
-uint32_t To32Bits(uint64_t value) {
-  if (value > std::numeric_limits<uint32_t>::max()) {
-    throw Malformed("a 32-bit number is larger");
-  }
-  return static_cast<uint32_t>(value);
-}
-
 StackEnd ToStackEnd(uint64_t value) {
   if (value >= kStackEnds) throw Malformed("unknown end of a stack");
   return static_cast<StackEnd>(value);
 }
-
-// The numbers of a packed field.
-class Column {
- public:
-  Column() = default;
-  explicit Column(data_view view)
-      : next_(view.data()), end_(view.data() + view.size()) {}
-  bool AtEnd() const { return next_ == end_; }
-  uint64_t Next() { return protozero::decode_varint(&next_, end_); }
-
- private:
-  const char* next_ = nullptr;
-  const char* end_ = nullptr;
-};
 
 // Of a packed field: each varint has one byte whose highest bit is not set.
 size_t CountNumbers(data_view view) {
@@ -81,24 +39,6 @@ size_t CountNumbers(data_view view) {
         return (static_cast<unsigned char>(byte) & 0x80u) == 0;
       }));
 }
-
-template <size_t kCauses>
-void ReadCauses(data_view view, std::array<uint64_t, kCauses>& counts) {
-  Column column(view);
-  for (size_t i = 0; !column.AtEnd(); ++i) {
-    if (i == kCauses) throw Malformed("unknown loss causes");
-    counts[i] = column.Next();
-  }
-}
-
-template <typename Fields, typename Owner, typename Value>
-void SetField(const Fields& fields, uint32_t number, Owner& owner,
-              const Value& value) {
-  for (const auto& field : fields) {
-    if (field.number == number) owner.*field.member = value;
-  }
-}
-
 class Reader {
  public:
   explicit Reader(std::string_view payload) : payload_(payload) {}
@@ -148,10 +88,10 @@ class Reader {
   bool Tables(pbf_message<CaptureField>& field) {
     switch (field.tag_and_type()) {
       case BytesField(CaptureField::kMetadata):
-        ReadMetadata(field.get_view());
+        ReadMetadata(field.get_view(), capture_.profile.metadata);
         return true;
       case BytesField(CaptureField::kAccounting):
-        ReadAccounting(field.get_view());
+        ReadAccounting(field.get_view(), capture_.profile.accounting);
         return true;
       case BytesField(CaptureField::kString):
         strings_.emplace_back(field.get_view());
@@ -181,72 +121,6 @@ class Reader {
       throw Malformed("unknown state of the kernel symbols");
     }
     capture_.kernel_symbols_state = static_cast<KernelSymbolsState>(value);
-  }
-
-  void ReadMetadata(data_view view) {
-    CaptureMetadata& metadata = capture_.profile.metadata;
-    pbf_reader message(view);
-    while (message.next()) {
-      const uint32_t number = message.tag();  // gone after the value
-      if (message.wire_type() == pbf_wire_type::varint) {
-        const uint64_t value = message.get_uint64();
-        SetField(kMetadataNumbers, number, metadata, value);
-        SetField(kKernelTableNumbers, number, metadata.kernel_table, value);
-        if (number == kMaxStackDepthField) {
-          metadata.max_stack_depth = To32Bits(value);
-        }
-      } else if (message.wire_type() == pbf_wire_type::length_delimited) {
-        const std::string text = message.get_bytes();
-        SetField(kMetadataTexts, number, metadata, text);
-        if (number == kWarningField) metadata.warnings.push_back(text);
-      } else {
-        message.skip();
-      }
-    }
-  }
-
-  void ReadAccounting(data_view view) {
-    Accounting& accounting = capture_.profile.accounting;
-    pbf_message<AccountingField> message(view);
-    while (message.next()) {
-      switch (message.tag_and_type()) {
-        case VarintField(AccountingField::kTaken):
-          accounting.taken = message.get_uint64();
-          break;
-        case VarintField(AccountingField::kEmitted):
-          accounting.emitted = message.get_uint64();
-          break;
-        case BytesField(AccountingField::kLost):
-          ReadCauses(message.get_view(), accounting.lost_by_cause);
-          break;
-        case BytesField(AccountingField::kDamaged):
-          ReadCauses(message.get_view(), accounting.damaged_by_cause);
-          break;
-        case BytesField(AccountingField::kUserStackEnds):
-          ReadCauses(message.get_view(), accounting.user_stack_ends);
-          break;
-        case VarintField(AccountingField::kHelpedByFramePointers):
-          accounting.helped_by_frame_pointers = message.get_uint64();
-          break;
-        case VarintField(AccountingField::kTimeEnabledNs):
-          accounting.time_enabled_ns = message.get_uint64();
-          break;
-        case VarintField(AccountingField::kTimeRunningNs):
-          accounting.time_running_ns = message.get_uint64();
-          break;
-        case VarintField(AccountingField::kHintsDropped):
-          accounting.processes.hints_dropped = message.get_uint64();
-          break;
-        case VarintField(AccountingField::kReportsLost):
-          accounting.processes.reports_lost = message.get_uint64();
-          break;
-        case VarintField(AccountingField::kHistoriesDropped):
-          accounting.processes.histories_dropped = message.get_uint64();
-          break;
-        default:
-          message.skip();
-      }
-    }
   }
 
   void AddStack(data_view view) {

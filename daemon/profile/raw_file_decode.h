@@ -1,0 +1,60 @@
+#pragma once
+
+// What the parts of the raw capture's reader share.
+
+#include <cstdint>
+#include <limits>
+#include <protozero/exception.hpp>
+#include <protozero/pbf_reader.hpp>
+
+#include "daemon/profile/raw_profile.h"
+
+namespace profd::raw_file {
+
+// protozero reports damage by exceptions, so ours does the same; none leaves
+// ReadRawCapture().
+class Malformed : public protozero::exception {
+ public:
+  explicit Malformed(const char* what) : what_(what) {}
+  const char* what() const noexcept override { return what_; }
+
+ private:
+  const char* what_;
+};
+
+template <typename Field>
+constexpr uint32_t VarintField(Field field) {
+  return protozero::tag_and_type(field, protozero::pbf_wire_type::varint);
+}
+template <typename Field>
+constexpr uint32_t BytesField(Field field) {
+  return protozero::tag_and_type(field,
+                                 protozero::pbf_wire_type::length_delimited);
+}
+
+inline uint32_t To32Bits(uint64_t value) {
+  if (value > std::numeric_limits<uint32_t>::max()) {
+    throw Malformed("a 32-bit number is larger");
+  }
+  return static_cast<uint32_t>(value);
+}
+
+// The numbers of a packed field.
+class Column {
+ public:
+  Column() = default;
+  explicit Column(protozero::data_view view)
+      : next_(view.data()), end_(view.data() + view.size()) {}
+  bool AtEnd() const { return next_ == end_; }
+  uint64_t Next() { return protozero::decode_varint(&next_, end_); }
+
+ private:
+  const char* next_ = nullptr;
+  const char* end_ = nullptr;
+};
+
+// Set the members from the file's message. Throw what protozero throws.
+void ReadMetadata(protozero::data_view view, CaptureMetadata& metadata);
+void ReadAccounting(protozero::data_view view, Accounting& accounting);
+
+}  // namespace profd::raw_file
