@@ -3,6 +3,8 @@
 #include <elf.h>
 
 #include <algorithm>
+#include <span>
+#include <unordered_map>
 #include <utility>
 
 #include "ksym/elf/section_bytes.h"
@@ -125,10 +127,62 @@ void ElfFunctions::SetNames(FunctionBatch& batch) const {
   }
 }
 
+// Padding, which is most of it, has no symbol and is dropped.
+void ElfFunctions::KeepOtherCode(const UnitFunctions& unit) {
+  for (const FunctionInfo& code : unit.other_code) {
+    const auto symbol = std::ranges::lower_bound(symbols_, code.range.start, {},
+                                                 &Symbol::start);
+    if (symbol == symbols_.end() || symbol->start >= code.range.end) continue;
+    const auto rows =
+        std::span(unit.batch.lines).subspan(code.first_line, code.line_count);
+    OtherCode& kept = other_code_.emplace_back();
+    kept.range = code.range;
+    kept.files.resize(1);
+    kept.lines.assign(rows.begin(), rows.end());
+    std::unordered_map<uint32_t, uint32_t> numbers = {{0, 0}};
+    for (LineRow& row : kept.lines) {
+      const auto [at, is_new] = numbers.try_emplace(
+          row.file, static_cast<uint32_t>(kept.files.size()));
+      if (is_new) kept.files.push_back(unit.batch.files[row.file]);
+      row.file = at->second;
+    }
+  }
+}
+
+// The lines at a symbol; `other_code_` is sorted by now.
+void ElfFunctions::AddOtherLines(FunctionInfo& function,
+                                 FunctionBatch& batch) const {
+  function.first_line = static_cast<uint32_t>(batch.lines.size());
+  const AddressRange& range = function.range;
+  auto code = std::ranges::upper_bound(
+      other_code_, range.start, {},
+      [](const OtherCode& other) { return other.range.start; });
+  if (code == other_code_.begin() || !(--code)->range.Contains(range.start)) {
+    return;
+  }
+  const auto first_file = static_cast<uint32_t>(batch.files.size()) - 1;
+  batch.files.insert(batch.files.end(), code->files.begin() + 1,
+                     code->files.end());
+  auto row =
+      std::ranges::upper_bound(code->lines, range.start, {}, &LineRow::address);
+  if (row != code->lines.begin()) --row;
+  for (; row != code->lines.end() && row->address < range.end; ++row) {
+    LineRow& added = batch.lines.emplace_back(*row);
+    added.address = std::max(added.address, range.start);
+    if (added.file != 0) added.file += first_file;
+  }
+  if (range.end > code->range.end) {
+    batch.lines.push_back({.address = code->range.end, .file = 0, .line = 0});
+  }
+  function.line_count =
+      static_cast<uint32_t>(batch.lines.size() - function.first_line);
+}
+
 // A symbol reaches to its end, or to the next one or the next function.
 FunctionBatch ElfFunctions::SymbolsOutside(
     std::vector<AddressRange> covered) const {
   FunctionBatch batch;
+  batch.files.resize(1);
   std::ranges::sort(covered, {}, &AddressRange::start);
   uint64_t covered_end = 0;  // of all functions that start before the symbol
   auto next = covered.begin();
@@ -143,7 +197,9 @@ FunctionBatch ElfFunctions::SymbolsOutside(
     if (range.start < covered_end) continue;
     if (i < symbols_.size()) range.end = std::min(range.end, symbols_[i].start);
     if (next != covered.end()) range.end = std::min(range.end, next->start);
-    batch.functions.push_back({NameAt(range.start, {}), range, 0, 0, 0, 0});
+    FunctionInfo function = {.name = NameAt(range.start, {}), .range = range};
+    AddOtherLines(function, batch);
+    batch.functions.push_back(function);
   }
   return batch;
 }
@@ -163,9 +219,12 @@ void ElfFunctions::ForEachBatch(
       covered.push_back(function.range);
     }
     losses_.Add(unit.losses);
+    KeepOtherCode(unit);
     add(unit.batch);
   };
   runner(work);
+  std::ranges::sort(other_code_, {},
+                    [](const OtherCode& code) { return code.range.start; });
   const FunctionBatch rest = SymbolsOutside(std::move(covered));
   symbol_functions_ = rest.functions.size();
   add(rest);

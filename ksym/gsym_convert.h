@@ -44,9 +44,9 @@ struct GsymConversion {
 };
 
 // The functions of an ELF file from its DWARF, or its debug file's, and where
-// there is none from its symbols. A function's name is the one that DWARF and
-// the symbol table agree on, else the symbol's, which tells the parts that a
-// compiler split off ("f.cold") from the whole.
+// there is none from its symbols, with lines if DWARF has those. A function's
+// name is the one that DWARF and the symbol table agree on, else the symbol's,
+// which tells the parts that a compiler split off ("f.cold") from the whole.
 class ElfFunctions {
  public:
   // Opens the file and what it refers to. kUnsupported, kCorrupt: not an ELF
@@ -60,7 +60,7 @@ class ElfFunctions {
   const Status& dwarf_status() const { return dwarf_status_; }
 
   // Goes over the functions of all units, then over those that only have
-  // symbols, in the same form and without files. Views live as long as this.
+  // symbols, in the same form. Views live as long as this.
   // `add` is called on this thread.
   void ForEachBatch(const DwarfReadOptions& options, const UnitRunner& runner,
                     const std::function<void(const FunctionBatch&)>& add);
@@ -81,6 +81,14 @@ class ElfFunctions {
   void LoadSymbols(const ByteSource& source, const ElfImage& image);
   std::string_view NameAt(uint64_t start, std::string_view dwarf_name) const;
   void SetNames(FunctionBatch& batch) const;
+  // Lines of code that has no function.
+  struct OtherCode {
+    AddressRange range;
+    std::vector<LineRow> lines;     // files are indices into those here
+    std::vector<SourceFile> files;  // [0] is none
+  };
+  void KeepOtherCode(const UnitFunctions& unit);
+  void AddOtherLines(FunctionInfo& function, FunctionBatch& batch) const;
   FunctionBatch SymbolsOutside(std::vector<AddressRange> covered) const;
 
   std::string build_id_;
@@ -88,6 +96,7 @@ class ElfFunctions {
   std::unique_ptr<DwarfFunctionReader> dwarf_;
   std::vector<std::byte> symbol_names_;
   std::vector<Symbol> symbols_;  // sorted by start
+  std::vector<OtherCode> other_code_;
   DwarfLosses losses_;
   size_t symbol_functions_ = 0;
 };

@@ -1,6 +1,7 @@
 #include "ksym/dwarf/function_reader.h"
 
 #include <dwarf.h>
+#include <algorithm>
 
 #include <utility>
 #include <vector>
@@ -149,6 +150,7 @@ void DwarfFunctionReader::ReadUnit(size_t index,
                                    const DwarfReadOptions& options,
                                    UnitFunctions& out) const {
   out.batch.Clear();
+  out.other_code.clear();
   out.losses = {};
   out.split_file.reset();
   const DwarfUnit& unit = file_->units()[index];
@@ -168,6 +170,40 @@ void DwarfFunctionReader::ReadUnit(size_t index,
     ReadEntriesOf(*out.split_file, *split_unit, options, out);
   }
 }
+
+namespace {
+
+// What the unit's line table has beside its functions.
+void AddOtherCode(const LineTable& lines, UnitFunctions& out) {
+  std::vector<AddressRange> functions;
+  functions.reserve(out.batch.functions.size());
+  for (const FunctionInfo& function : out.batch.functions) {
+    functions.push_back(function.range);
+  }
+  std::ranges::sort(functions, {}, &AddressRange::start);
+  const auto add = [&](uint64_t start, uint64_t end) {
+    if (start >= end) return;
+    FunctionInfo code = {.name = {}, .range = {start, end}};
+    code.first_line = static_cast<uint32_t>(out.batch.lines.size());
+    lines.AppendRows(code.range, out.batch.lines);
+    code.line_count =
+        static_cast<uint32_t>(out.batch.lines.size() - code.first_line);
+    out.other_code.push_back(code);
+  };
+  auto next = functions.begin();
+  uint64_t done = 0;  // everything in front of it has been looked at
+  for (const AddressRange& sequence : lines.Covered()) {
+    done = std::max(done, sequence.start);
+    for (; next != functions.end() && next->start < sequence.end; ++next) {
+      add(done, next->start);
+      done = std::max(done, next->end);
+    }
+    add(done, sequence.end);
+    done = std::max(done, sequence.end);
+  }
+}
+
+}  // namespace
 
 // Lines are always in the file itself, also of a unit that is split off it.
 void DwarfFunctionReader::ReadEntriesOf(const DwarfFile& file,
@@ -190,6 +226,7 @@ void DwarfFunctionReader::ReadEntriesOf(const DwarfFile& file,
     ++out.losses.malformed_units;
     out.losses.Note(read.error());
   }
+  AddOtherCode(lines, out);
   out.batch.files = std::move(lines).TakeFiles();
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ksym/base/function_batch.h"
 #include "ksym/base/result.h"
@@ -28,6 +29,9 @@ struct DwarfFileFinder {
 // The functions of one unit.
 struct UnitFunctions {
   FunctionBatch batch;
+  // Code that has lines, which are in the batch, and no function: what an
+  // assembler made, and padding. Without names.
+  std::vector<FunctionInfo> other_code;
   DwarfLosses losses;
   // Has the names of a unit whose entries are in a file of its own.
   std::shared_ptr<const DwarfFile> split_file;

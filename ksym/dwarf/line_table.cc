@@ -347,6 +347,15 @@ void LineTable::AppendSequenceRows(const Sequence& sequence,
   }
 }
 
+std::vector<AddressRange> LineTable::Covered() const {
+  std::vector<AddressRange> covered;
+  covered.reserve(sequences_.size());
+  for (const Sequence& sequence : sequences_) {
+    covered.push_back({sequence.start, sequence.end});
+  }
+  return covered;
+}
+
 void LineTable::AppendRows(const AddressRange& range,
                            std::vector<LineRow>& out) const {
   auto next =

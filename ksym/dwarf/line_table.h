@@ -32,6 +32,9 @@ class LineTable {
   }
   size_t row_count() const { return rows_.size(); }
 
+  // The code that has rows: sorted by start, as the program has it.
+  std::vector<AddressRange> Covered() const;
+
   // What a number of the unit's attributes and rows is in files().
   uint32_t FileIndex(uint64_t number) const {
     const uint64_t index = number + (version_ >= 5 ? 1 : 0);

@@ -17,6 +17,7 @@
 #include "ksym/process/mapped_file.h"
 #include "ksym/process/process_image.h"
 #include "ksym/symbolizer.h"
+#include "ksym/tools/gsym_source.h"
 
 namespace ksym {
 namespace {
@@ -28,6 +29,18 @@ std::string Shown(std::string_view name, Demangling demangle) {
   return demangle == Demangling::kOn ? Demangle(name) : std::string(name);
 }
 
+// What a source has when it has a name and nothing else.
+void SetName(std::string_view name, AddressAnswer& answer) {
+  answer.frames.push_back({.function = name, .directory = {}, .file = {}});
+}
+
+void Clear(AddressAnswer& answer) {
+  answer.frames.clear();
+  answer.module = {};
+  answer.symbol_start.reset();
+  answer.reason = {};
+}
+
 class FileSource : public AddressSource {
  public:
   FileSource(ElfSymbols symbols, const SymbolizeOptions& options)
@@ -35,22 +48,22 @@ class FileSource : public AddressSource {
         path_(options.file),
         demangle_(options.demangle) {}
 
-  AddressAnswer Resolve(uint64_t address) override {
-    AddressAnswer answer;
+  void Resolve(uint64_t address, AddressAnswer& answer) override {
+    Clear(answer);
     answer.module = path_;
     const auto match = symbols_.FindAddress({address});
     if (!match) {
       answer.reason = UnresolvedName(ReasonOf(address));
-      return answer;
+      return;
     }
     const auto name = symbols_.ReadName(*match);
     if (!name) {
       answer.reason = UnresolvedName(Unresolved::kMalformed);
-      return answer;
+      return;
     }
-    answer.function = Shown(*name, demangle_);
+    name_ = Shown(*name, demangle_);
+    SetName(name_, answer);
     answer.symbol_start = match->start.value;
-    return answer;
   }
 
  private:
@@ -68,6 +81,7 @@ class FileSource : public AddressSource {
   ElfSymbols symbols_;
   std::string path_;
   Demangling demangle_;
+  std::string name_;  // of the last answer
 };
 
 Result<ByteSource> OpenDebugFile(const std::string& path) {
@@ -83,25 +97,36 @@ DebugFileSource SourceOf(DebuginfodClient* client) {
       [client](const std::string& build_id) { return client->Find(build_id); };
 }
 
-SourceResult OpenFileSource(const SymbolizeOptions& options,
-                            DebuginfodClient* client) {
-  auto fd = OpenForRead(options.file);
+Result<ByteSource> OpenRegularFile(const std::string& path) {
+  auto fd = OpenForRead(path);
   if (!fd) return Fail(std::move(fd.error()));
   struct stat status = {};
-  if (::fstat(fd->get(), &status) != 0) return FailErrno(errno, options.file);
+  if (::fstat(fd->get(), &status) != 0) return FailErrno(errno, path);
   if (!S_ISREG(status.st_mode)) {
-    return Fail(ErrorCode::kInvalid, options.file + ": not a regular file");
+    return Fail(ErrorCode::kInvalid, path + ": not a regular file");
   }
+  return ByteSource::OfFile(std::move(*fd),
+                            static_cast<uint64_t>(status.st_size));
+}
+
+SourceResult OpenFileSource(const SymbolizeOptions& options,
+                            DebuginfodClient* client) {
+  auto file = OpenRegularFile(options.file);
+  if (!file) return Fail(std::move(file.error()));
   // The debug file may lie beside the file itself, not beside a link to it.
   std::error_code ignored;
   const std::string path = std::filesystem::canonical(options.file, ignored);
-  auto symbols = ElfSymbols::Load(
-      ByteSource::OfFile(std::move(*fd), static_cast<uint64_t>(status.st_size)),
-      {path, OpenDebugFile, SourceOf(client)});
+  const DebugFileFinder finder = {path, OpenDebugFile, SourceOf(client)};
+  auto symbols = ElfSymbols::Load(std::move(*file), finder);
   if (!symbols) {
     return Fail(std::move(symbols.error()).WithContext(options.file));
   }
-  return std::make_unique<FileSource>(std::move(*symbols), options);
+  auto source = std::make_unique<FileSource>(std::move(*symbols), options);
+  if (!options.inlines) return source;
+  // Again: the symbols keep their own descriptor.
+  const auto program = OpenRegularFile(options.file);
+  if (!program) return Fail(program.error());
+  return OpenConvertedFile(options, *program, finder, std::move(source));
 }
 
 // The 22nd field of /proc/PID/stat: what tells a process from a later one with
@@ -151,7 +176,8 @@ class ProcessSource : public AddressSource {
     return {};
   }
 
-  AddressAnswer Resolve(uint64_t address) override {
+  void Resolve(uint64_t address, AddressAnswer& answer) override {
+    Clear(answer);
     UserSymbol symbol = symbolizer_.Resolve(image_, {address});
     const bool unknown = symbol.reason == Unresolved::kUnmapped ||
                          symbol.reason == Unresolved::kNoProcess;
@@ -162,15 +188,13 @@ class ProcessSource : public AddressSource {
         symbol.reason = Unresolved::kNoProcess;
       }
     }
-    AddressAnswer answer;
-    answer.function = symbol.name;
     answer.module = symbol.module;
     if (symbol.reason != Unresolved::kNone) {
       answer.reason = UnresolvedName(symbol.reason);
     } else {
+      SetName(symbol.name, answer);
       answer.symbol_start = address - symbol.symbol_offset;
     }
-    return answer;
   }
 
  private:
@@ -192,28 +216,31 @@ class KernelSource : public AddressSource {
   KernelSource(KernelSymbolSource symbols, Demangling demangle)
       : symbols_(std::move(symbols)), demangle_(demangle) {}
 
-  AddressAnswer Resolve(uint64_t address) override {
-    AddressAnswer answer;
+  void Resolve(uint64_t address, AddressAnswer& answer) override {
+    Clear(answer);
     answer.module = "[kernel]";
     const auto symbol = symbols_.Find({address}, buffer_);
     if (!symbol) {
       answer.reason =
           UnresolvedName(symbols_.symbol_count() == 0 ? Unresolved::kNoSymbols
                                                       : Unresolved::kNoSymbol);
-      return answer;
+      return;
     }
     if (!symbol->module.empty()) {
-      answer.module = '[' + std::string(symbol->module) + ']';
+      module_ = '[' + std::string(symbol->module) + ']';
+      answer.module = module_;
     }
-    answer.function = Shown(symbol->name, demangle_);
+    name_ = Shown(symbol->name, demangle_);
+    SetName(name_, answer);
     answer.symbol_start = symbol->start.value;
-    return answer;
   }
 
  private:
   KernelSymbolSource symbols_;
   SymbolNameBuffer buffer_;
   Demangling demangle_;
+  std::string name_;  // of the last answer
+  std::string module_;
 };
 
 SourceResult OpenKernelSource(const SymbolizeOptions& options) {
@@ -231,6 +258,8 @@ Result<std::unique_ptr<AddressSource>> OpenAddressSource(
       return OpenProcessSource(options, client);
     case SymbolizeOptions::Source::kKernel:
       return OpenKernelSource(options);
+    case SymbolizeOptions::Source::kGsym:
+      return OpenGsymFile(options);
     case SymbolizeOptions::Source::kFile:
     case SymbolizeOptions::Source::kMarkup:  // has no single source
       break;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ksym/base/result.h"
 #include "ksym/elf/debuginfod_client.h"
@@ -12,10 +13,22 @@
 
 namespace ksym {
 
-// What is known of one address.
+// A function at an address, and where in its source that is, or for callers of
+// inlined code the call; without a file the place is not known.
+struct AnswerFrame {
+  std::string_view function;
+  std::string_view directory;
+  std::string_view file;  // its base name
+  uint32_t line = 0;
+};
+
+// What is known of one address. Views are valid until the source is asked
+// again.
 struct AddressAnswer {
-  std::string function;  // as the file has it or demangled; empty: see reason
-  std::string module;    // the file's path, or the kernel's module
+  // Innermost first: inlined calls, then the function, as the file has their
+  // names or demangled. Empty: see reason.
+  std::vector<AnswerFrame> frames;
+  std::string_view module;  // the file's path, or the kernel's module
   std::optional<uint64_t> symbol_start;
   std::string_view reason;  // a name of Unresolved; empty when there is a name
 };
@@ -28,12 +41,15 @@ class AddressSource {
   AddressSource& operator=(const AddressSource&) = delete;
   virtual ~AddressSource() = default;
 
-  virtual AddressAnswer Resolve(uint64_t address) = 0;
+  // Overwrites `answer`, whose memory is used again.
+  virtual void Resolve(uint64_t address, AddressAnswer& answer) = 0;
 };
 
 // Opens what the options name. Fails with one line for the user: the file or
 // process is not there, is not ours to read, or is no ELF file.
 // - A file is opened by its path, and its addresses are those of its headers.
+//   For inlined calls its debug data are converted to GSYM in memory.
+// - A GSYM file is mapped.
 // - Of a process the mappings are read now, and again whenever an address is
 //   not mapped.
 // - The kernel's symbols are those of /proc/kallsyms now.

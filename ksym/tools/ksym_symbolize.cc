@@ -13,6 +13,7 @@
 
 #include "ksym/base/file.h"
 #include "ksym/base/printable.h"
+#include "ksym/base/text.h"
 #include "ksym/elf/debuginfod_client.h"
 #include "ksym/tools/address_source.h"
 #include "ksym/tools/filter_markup.h"
@@ -24,19 +25,37 @@ namespace {
 
 using Style = SymbolizeOptions::Style;
 
+// Of answers that wait to be written.
+constexpr size_t kMaxOutputBytes = size_t{1} << 16;
+
+// One answer as the style has it; JSON without a newline. `address` is nothing
+// for a line of the input that is none.
+void Append(std::optional<uint64_t> address, const AddressAnswer& answer,
+            Style style, std::string& out) {
+  switch (style) {
+    case Style::kLlvm:
+      AppendLlvmStyle(answer, out);
+      break;
+    case Style::kGnu:
+      AppendGnuStyle(answer, out);
+      break;
+    case Style::kJson:
+      AppendJson(address, answer, out);
+      break;
+  }
+}
+
 // What the arguments ask for, in one piece; JSON as one array.
 Status AnswerArguments(const SymbolizeOptions& options, AddressSource& source) {
+  const bool json = options.style == Style::kJson;
   std::string out;
+  AddressAnswer answer;
   for (const uint64_t address : options.addresses) {
-    const AddressAnswer answer = source.Resolve(address);
-    if (options.style == Style::kLlvm) {
-      AppendLlvmStyle(answer, out);
-      continue;
-    }
-    out += out.empty() ? '[' : ',';
-    AppendJson(address, answer, out);
+    source.Resolve(address, answer);
+    if (json) out += out.empty() ? '[' : ',';
+    Append(address, answer, options.style, out);
   }
-  if (options.style == Style::kJson) out += "]\n";
+  if (json) out += "]\n";
   return WriteAll(STDOUT_FILENO, out);
 }
 
@@ -47,29 +66,31 @@ std::string_view Trimmed(std::string_view line) {
   return line.substr(first, line.find_last_not_of(kSpace) - first + 1);
 }
 
-// One answer per line of the input, written before the next line is read, so
-// that another program can ask and wait.
+// One answer per line of the input. All that was read is answered before more
+// is waited for, so that another program can ask and wait.
 Status AnswerInput(const SymbolizeOptions& options, AddressSource& source) {
   Status written;
-  const auto answer_line = [&](std::string_view line) {
-    const auto address = ParseHexAddress(Trimmed(line));
-    AddressAnswer answer;
-    if (address) {
-      answer = source.Resolve(*address);
-    } else {
-      answer.reason = "no-address";
+  std::string out;
+  AddressAnswer answer;
+  const auto answer_lines = [&](std::string_view lines) {
+    while (!lines.empty()) {
+      const auto address = ParseHexAddress(Trimmed(TakeField(lines, '\n')));
+      if (address) {
+        source.Resolve(*address, answer);
+      } else {
+        answer = {};
+        answer.reason = "no-address";
+      }
+      Append(address, answer, options.style, out);
+      if (options.style == Style::kJson) out += '\n';
+      if (!lines.empty() && out.size() < kMaxOutputBytes) continue;
+      written = WriteAll(STDOUT_FILENO, out);
+      out.clear();
+      if (!written) return false;
     }
-    std::string out;
-    if (options.style == Style::kLlvm) {
-      AppendLlvmStyle(answer, out);
-    } else {
-      AppendJson(address, answer, out);
-      out += '\n';
-    }
-    written = WriteAll(STDOUT_FILENO, out);
-    return written.has_value();
+    return true;
   };
-  const auto read = ForEachLine(STDIN_FILENO, answer_line);
+  const auto read = ForEachBlockOfLines(STDIN_FILENO, answer_lines);
   if (!written) return written;
   return read;
 }

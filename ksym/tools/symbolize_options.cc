@@ -14,6 +14,7 @@ namespace {
 
 constexpr const char* kExamples = R"(Examples:
   ksym-symbolize -e /bin/ls 0x4a30        an address as the file's headers count
+  ksym-symbolize -e prog --inlines 4a30   with inlined calls, file and line
   ksym-symbolize -p 1234 7f1c8e0261a0     a run-time address of a process
   ksym-symbolize -k < addresses           the kernel's, one per line
   ksym-symbolize --filter-markup < log    those in a log with markup
@@ -30,6 +31,18 @@ std::string SetAddresses(const std::vector<std::string>& texts,
     options.addresses.push_back(*address);
   }
   return {};
+}
+
+void AddStyleOption(CLI::App& app, SymbolizeOptions::Style& style) {
+  using Style = SymbolizeOptions::Style;
+  static const std::map<std::string, Style> kStyles = {
+      {"LLVM", Style::kLlvm}, {"GNU", Style::kGnu}, {"JSON", Style::kJson}};
+  app.add_option("--output-style", style,
+                 "LLVM (the default), GNU or JSON, as llvm-symbolizer has them")
+      ->type_name("STYLE")
+      ->transform(CLI::Transformer(kStyles))
+      ->option_text("STYLE")
+      ->excludes("--json");
 }
 
 // Options of --filter-markup only.
@@ -84,6 +97,10 @@ ParsedSymbolizeOptions ParseSymbolizeOptions(int argc,
   auto* sources = app.add_option_group("Source");
   sources->add_option("-e,--exe", options.file, "Name addresses of this file")
       ->type_name("FILE");
+  auto* gsym = sources->add_option(
+      "--gsym", options.file,
+      "Name addresses by this GSYM file, with inlined calls and lines");
+  gsym->type_name("FILE");
   auto* pid = sources->add_option("-p,--pid", options.pid,
                                   "Name addresses of this process");
   pid->type_name("PID")->check(CLI::Range(1u, 1u << 22));
@@ -97,8 +114,12 @@ ParsedSymbolizeOptions ParseSymbolizeOptions(int argc,
   bool no_demangle = false;
   app.add_flag("--no-demangle", no_demangle,
                "Print names as the files have them");
+  app.add_flag("-i,--inlines", options.inlines,
+               "With -e: inlined calls, source files and lines as well")
+      ->needs(app.get_option("--exe"));
   bool json = false;
   app.add_flag("--json", json, "Print JSON");
+  AddStyleOption(app, options.style);
   app.add_flag("--debuginfod", options.debuginfod,
                "Fetch debug files of stripped files from the servers of "
                "DEBUGINFOD_URLS");
@@ -114,6 +135,7 @@ ParsedSymbolizeOptions ParseSymbolizeOptions(int argc,
     app.parse(argc, argv);
     using Source = SymbolizeOptions::Source;
     if (pid->count() > 0) options.source = Source::kProcess;
+    if (gsym->count() > 0) options.source = Source::kGsym;
     if (kernel) options.source = Source::kKernel;
     if (json) options.style = SymbolizeOptions::Style::kJson;
     options.symbol_timeout = std::chrono::ceil<std::chrono::milliseconds>(

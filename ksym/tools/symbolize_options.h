@@ -13,12 +13,13 @@
 namespace ksym {
 
 struct SymbolizeOptions {
-  enum class Source : uint8_t { kFile, kProcess, kKernel, kMarkup };
-  enum class Style : uint8_t { kLlvm, kJson };
+  enum class Source : uint8_t { kFile, kGsym, kProcess, kKernel, kMarkup };
+  enum class Style : uint8_t { kLlvm, kGnu, kJson };
 
   Source source = Source::kFile;
-  std::string file;  // of kFile
-  uint32_t pid = 0;  // of kProcess
+  std::string file;      // of kFile and kGsym
+  bool inlines = false;  // of kFile: lines and inlined calls as well
+  uint32_t pid = 0;      // of kProcess
   SymbolizerOptions::Demangle demangle = SymbolizerOptions::Demangle::kOn;
   Style style = Style::kLlvm;
   bool debuginfod = false;  // fetch debug files, at most so long:

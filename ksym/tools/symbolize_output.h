@@ -8,12 +8,18 @@
 
 namespace ksym {
 
-// As llvm-symbolizer prints by default: the function, its source line, an
-// empty line; what is not known is "??". Names are printable text.
+// As llvm-symbolizer prints by default: per frame the function and its source
+// line, then an empty line; what is not known is "??". Columns are not known.
+// Names are printable text.
+//   Inner(int)
+//   /src/program.cc:12:0
 //   main
-//   ??:0:0
+//   /src/program.cc:31:0
 //
 void AppendLlvmStyle(const AddressAnswer& answer, std::string& out);
+
+// As addr2line: without columns and the empty line.
+void AppendGnuStyle(const AddressAnswer& answer, std::string& out);
 
 // As llvm-symbolizer --output-style=JSON has it, without a newline, and with a
 // "reason" when there is no name. `address` is nothing for a line of the input
