@@ -10,7 +10,6 @@
 
 #include "ksym/base/byte_reader.h"
 #include "ksym/dwarf/encoded_pointer.h"
-#include "ksym/dwarf/unwind_table.h"
 #include "ksym/elf/section_bytes.h"
 
 namespace ksym {

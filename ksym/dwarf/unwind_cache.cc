@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "ksym/base/blake2b.h"
+#include "ksym/base/byte_writer.h"
 #include "ksym/base/file.h"
 #include "ksym/dwarf/unwind_table_file.h"
 
@@ -19,6 +21,9 @@ namespace {
 
 constexpr std::string_view kSuffix = ".unwind";
 constexpr size_t kMaxFileBytes = kMaxUnwindRows * sizeof(UnwindRow) + 4096;
+
+// What smaller sections say is known sooner than a file is read.
+constexpr size_t kLeastSectionBytes = 4096;
 
 struct CachedFile {
   std::filesystem::path path;
@@ -72,48 +77,74 @@ Result<UnwindCache> UnwindCache::Open(std::string directory,
   return UnwindCache(std::move(directory), max_bytes);
 }
 
-std::string UnwindCache::PathOf(std::string_view build_id) const {
+std::string UnwindCache::PathOf(std::string_view key) const {
   std::string path = directory_;
   path += '/';
-  path += ToHex(build_id);
+  path += ToHex(key);
   path += kSuffix;
   return path;
 }
 
+std::string UnwindCache::KeyOf(const CallFrameSection& section,
+                               const CodeExtent& code) {
+  ByteWriter about;
+  about.Write(kUnwindTableVersion);
+  about.Write(static_cast<uint8_t>(section.format));
+  about.Write(static_cast<uint8_t>(section.ends_with_zero ? 1 : 0));
+  about.Write(section.address.value);
+  about.Write(code.base.value);
+  about.Write(code.size);
+  Blake2b key;
+  key.Update(about.bytes());
+  key.Update(section.bytes);
+  return key.Finish();
+}
+
 Result<UnwindTable> UnwindCache::LoadOrBuild(const ByteSource& source,
                                              const ElfImage& image) {
-  const std::string& build_id = image.build_id();
-  if (!build_id.empty()) {
-    auto cached = Load(build_id);
-    if (cached) {
-      ++counts_.read;
-      return cached;
-    }
-    if (cached.error().code() == ErrorCode::kCorrupt) ++counts_.corrupt;
+  return BuildUnwindTable(
+      source, image,
+      [this](const CallFrameSection& section, const CodeExtent& code) {
+        return LoadOrBuildSection(section, code);
+      });
+}
+
+Result<UnwindTable> UnwindCache::LoadOrBuildSection(
+    const CallFrameSection& section, const CodeExtent& code) {
+  if (section.bytes.size() < kLeastSectionBytes) {
+    return BuildSectionTable(section, code);
   }
-  auto table = BuildUnwindTable(source, image);
+  const std::string key = KeyOf(section, code);
+  auto cached = Load(key);
+  if (cached) {
+    ++counts_.read;
+    return cached;
+  }
+  if (cached.error().code() == ErrorCode::kCorrupt) ++counts_.corrupt;
+  auto table = BuildSectionTable(section, code);
   if (!table) return table;
   ++counts_.built;
-  if (!build_id.empty() && !Store(build_id, *table)) ++counts_.not_written;
+  const bool is_kept = !table->rows.empty() && Store(key, *table);
+  if (!is_kept) ++counts_.not_written;
   return table;
 }
 
-Result<UnwindTable> UnwindCache::Load(std::string_view build_id) {
-  const std::string path = PathOf(build_id);
+Result<UnwindTable> UnwindCache::Load(std::string_view key) {
+  const std::string path = PathOf(key);
   const auto fd = OpenForRead(path);
   if (!fd) return Fail(fd.error());
   const auto bytes = ReadAll(fd->get(), kMaxFileBytes);
   if (!bytes) return Fail(Error(bytes.error()).WithContext(path));
-  auto table = DecodeUnwindTable(std::as_bytes(std::span(*bytes)), build_id);
+  auto table = DecodeUnwindTable(std::as_bytes(std::span(*bytes)), key);
   if (!table) return Fail(Error(table.error()).WithContext(path));
   // Only the order of removal depends on it.
   (void)::futimens(fd->get(), nullptr);
   return table;
 }
 
-Status UnwindCache::Store(std::string_view build_id, const UnwindTable& table) {
-  const std::string bytes = EncodeUnwindTable(table, build_id);
-  const std::string path = PathOf(build_id);
+Status UnwindCache::Store(std::string_view key, const UnwindTable& table) {
+  const std::string bytes = EncodeUnwindTable(table, key);
+  const std::string path = PathOf(key);
   if (bytes.size() > max_bytes_) {
     return Fail(ErrorCode::kLimit,
                 path + ": " + std::to_string(bytes.size()) +

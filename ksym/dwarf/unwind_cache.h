@@ -21,27 +21,34 @@ struct UnwindCacheCounts {
   uint64_t removed = 0;      // to make room
 };
 
-// Unwind tables on disk, one file per build-id, so that a table is built once
-// per machine and not once per run. Several processes may use one directory: a
-// file appears whole or not at all. Build-ids are trusted: two files with one
-// build-id are taken for one. Not thread-safe.
+// Unwind tables on disk, so that a table is built once per machine and not once
+// per run. A file there is the table of one section of call-frame information,
+// named by what the section says (KeyOf), so equal libraries of many containers
+// share it and no file can pass for another: build-ids and paths are not looked
+// at, which anybody can copy. Several processes may use one directory: a file
+// appears whole or not at all. Not thread-safe.
 class UnwindCache {
  public:
   // The directory is made, with mode 0700, unless it is there; its parent must
   // be. kPermission: it is another user's, or others may write to it.
   static Result<UnwindCache> Open(std::string directory, uint64_t max_bytes);
 
-  // The file's table from the cache; else it is built and written to the cache.
-  // A cache that fails costs time only; errors are BuildUnwindTable's. Files
-  // without a build-id are always built.
+  // BuildUnwindTable, with the section's table from the cache; if it is not
+  // there it is built and written to the cache. A cache that fails costs time
+  // only; errors are BuildUnwindTable's. Small sections are always built.
   Result<UnwindTable> LoadOrBuild(const ByteSource& source,
                                   const ElfImage& image);
 
+  // A name for all that BuildSectionTable depends on: nobody can make two that
+  // have the same. 1 ms per MB.
+  static std::string KeyOf(const CallFrameSection& section,
+                           const CodeExtent& code);
+
   // kNotFound, kCorrupt, kIo. Marks the file as used.
-  Result<UnwindTable> Load(std::string_view build_id);
+  Result<UnwindTable> Load(std::string_view key);
   // Removes the files that were not used for longest, until this one fits.
   // kLimit: it alone is larger than the bound.
-  Status Store(std::string_view build_id, const UnwindTable& table);
+  Status Store(std::string_view key, const UnwindTable& table);
 
   const UnwindCacheCounts& counts() const { return counts_; }
 
@@ -49,7 +56,9 @@ class UnwindCache {
   UnwindCache(std::string directory, uint64_t max_bytes)
       : directory_(std::move(directory)), max_bytes_(max_bytes) {}
 
-  std::string PathOf(std::string_view build_id) const;
+  Result<UnwindTable> LoadOrBuildSection(const CallFrameSection& section,
+                                         const CodeExtent& code);
+  std::string PathOf(std::string_view key) const;
   void MakeRoom(uint64_t bytes);
 
   std::string directory_;

@@ -18,8 +18,7 @@ namespace {
 // Functions are aligned to this, and what is between is never run.
 constexpr uint64_t kFunctionAlignment = 16;
 
-// Sets the table's base and size.
-Status SetExtent(const ElfImage& image, UnwindTable& table) {
+Result<CodeExtent> FindCode(const ElfImage& image) {
   uint64_t start = std::numeric_limits<uint64_t>::max();
   uint64_t end = 0;
   for (const ElfSegment& segment : image.segments()) {
@@ -34,9 +33,7 @@ Status SetExtent(const ElfImage& image, UnwindTable& table) {
     return Fail(ErrorCode::kUnsupported,
                 "executable segments that are 4 GiB apart");
   }
-  table.base = {start};
-  table.size = end - start;
-  return {};
+  return CodeExtent{.base = {start}, .size = end - start};
 }
 
 // gcc ends a function that realigned its stack with "leave; lea -8(r10), rsp;
@@ -86,14 +83,12 @@ class TableBuilder {
 
 Status TableBuilder::Build() {
   frames_ = ReadCallFrames(section_);
-  table_.counts.bad_fdes += frames_.bad_functions;
-  if (table_.first_problem.empty()) {
-    table_.first_problem = std::move(frames_.first_problem);
-  }
+  table_.counts.bad_fdes = frames_.bad_functions;
+  table_.first_problem = std::move(frames_.first_problem);
   TakeFunctions();
   described_to_ = table_.base.value;
-  table_.rows.clear();
   const auto& functions = frames_.functions;
+  if (functions.empty()) return {};
   for (size_t i = 0; i < functions.size(); ++i) {
     uint64_t stop = functions[i].start + functions[i].size;
     if (i + 1 < functions.size()) {
@@ -207,13 +202,24 @@ Status CheckMachine(const ElfImage& image) {
 
 }  // namespace
 
-Result<UnwindTable> BuildUnwindTable(const ByteSource& source,
-                                     const ElfImage& image) {
+Result<UnwindTable> BuildSectionTable(const CallFrameSection& section,
+                                      const CodeExtent& code) {
   UnwindTable table;
+  static_cast<CodeExtent&>(table) = code;
+  const auto built = TableBuilder(section, table).Build();
+  if (!built) return Fail(built.error());
+  return table;
+}
+
+Result<UnwindTable> BuildUnwindTable(const ByteSource& source,
+                                     const ElfImage& image,
+                                     const SectionTables& table_of) {
   const auto machine = CheckMachine(image);
   if (!machine) return Fail(machine.error());
-  const auto extent = SetExtent(image, table);
-  if (!extent) return Fail(extent.error());
+  const auto code = FindCode(image);
+  if (!code) return Fail(code.error());
+  UnwindTable table;
+  static_cast<CodeExtent&>(table) = *code;
   // Go keeps frame pointers, and switches stacks in ways that its .debug_frame
   // does not tell.
   const bool is_go = image.FindSection(".gopclntab") != nullptr;
@@ -222,8 +228,13 @@ Result<UnwindTable> BuildUnwindTable(const ByteSource& source,
     const auto section = read(source, image);
     if (!section) return Fail(section.error());
     if (section->bytes.empty()) continue;
-    const auto built = TableBuilder(*section, table).Build();
-    if (!built) return Fail(built.error());
+    auto built = table_of(*section, *code);
+    if (!built) return built;
+    built->counts.bad_fdes += table.counts.bad_fdes;
+    if (!table.first_problem.empty()) {
+      built->first_problem = std::move(table.first_problem);
+    }
+    table = std::move(*built);
     if (table.counts.fdes > 0) break;
   }
   if (table.rows.empty()) table.rows.emplace_back();

@@ -2,11 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "ksym/base/address.h"
 #include "ksym/base/result.h"
+#include "ksym/dwarf/call_frame_section.h"
 #include "ksym/dwarf/unwind_row.h"
 #include "ksym/elf/byte_source.h"
 #include "ksym/elf/elf_image.h"
@@ -29,12 +31,16 @@ struct UnwindTableCounts {
                          const UnwindTableCounts&) = default;
 };
 
-// The rows of one file.
-struct UnwindTable {
+// Where a file's code is.
+struct CodeExtent {
   // The lowest address of an executable PT_LOAD segment, which rows count from.
   ElfAddress base;
   // How far the executable segments reach from there, in bytes; below 4 GiB.
   uint64_t size = 0;
+};
+
+// The rows of one file.
+struct UnwindTable : CodeExtent {
   // Sorted by pc, each pc once, none equal to the one before but for its pc.
   // Never empty: the first row is at pc 0. Code that nothing describes has
   // kNoInfo rows, but for the padding in front of a function, at most 15 bytes
@@ -47,9 +53,15 @@ struct UnwindTable {
 
 // 128 MiB of rows: the largest programs known have a tenth.
 inline constexpr size_t kMaxUnwindRows = size_t{16} << 20;
-// Larger sections of call-frame information are kLimit; that of libLLVM has
-// 5 MiB.
-inline constexpr size_t kMaxCallFrameBytes = size_t{64} << 20;
+
+// What one section says, and nothing else: equal sections of equal extents have
+// equal tables. No rows if the section has no FDE. kLimit: kMaxUnwindRows.
+Result<UnwindTable> BuildSectionTable(const CallFrameSection& section,
+                                      const CodeExtent& code);
+
+// BuildSectionTable, or what gives the same and knows it already.
+using SectionTables = std::function<Result<UnwindTable>(const CallFrameSection&,
+                                                        const CodeExtent&)>;
 
 // The table of an x86-64 file: from .eh_frame or, where there is none, from
 // .debug_frame, unless it is Go's; a file with neither has one row, kNoInfo.
@@ -63,8 +75,9 @@ inline constexpr size_t kMaxCallFrameBytes = size_t{64} << 20;
 // kNotFound: no executable segment. kCorrupt: the section cannot be read.
 // kLimit: see above. Cost: 0.2 to 0.6 µs per FDE; and while it runs, the
 // section's bytes, 40 bytes per FDE and twice the rows.
-Result<UnwindTable> BuildUnwindTable(const ByteSource& source,
-                                     const ElfImage& image);
+Result<UnwindTable> BuildUnwindTable(
+    const ByteSource& source, const ElfImage& image,
+    const SectionTables& table_of = BuildSectionTable);
 
 // The row that holds at `pc`, which counts from the table's base, or null when
 // it is past the table's end. O(log rows).

@@ -17,7 +17,7 @@ namespace {
 // Rows are stored as they are in memory.
 static_assert(std::endian::native == std::endian::little);
 
-constexpr size_t kMaxBuildIdBytes = 64;
+constexpr size_t kMaxKeyBytes = 64;
 
 struct FileHeader {
   std::array<char, 8> magic = {'K', 'S', 'Y', 'M', 'U', 'N', 'W', '\n'};
@@ -27,8 +27,8 @@ struct FileHeader {
   uint64_t size = 0;
   uint64_t rows = 0;
   UnwindTableCounts counts;
-  std::array<char, kMaxBuildIdBytes> build_id = {};
-  uint32_t build_id_size = 0;
+  std::array<char, kMaxKeyBytes> key = {};
+  uint32_t key_size = 0;
   // CRC-32 of all that is before, and of the rows.
   uint32_t checksum = 0;
 };
@@ -76,17 +76,16 @@ bool AreValidRows(const UnwindTable& table) {
 }
 
 // What is wrong with a header, or null.
-const char* CheckHeader(const FileHeader& header, std::string_view build_id) {
+const char* CheckHeader(const FileHeader& header, std::string_view key) {
   const FileHeader right;
   if (header.magic != right.magic) return "not an unwind table";
   if (header.byte_order != right.byte_order) {
     return "of a machine with another byte order";
   }
   if (header.version != right.version) return "of another version";
-  if (header.build_id_size > kMaxBuildIdBytes ||
-      std::string_view(header.build_id.data(), header.build_id_size) !=
-          build_id) {
-    return "of another file";
+  if (header.key_size > kMaxKeyBytes ||
+      std::string_view(header.key.data(), header.key_size) != key) {
+    return "of something else";
   }
   if (header.size > std::numeric_limits<uint32_t>::max() ||
       header.rows > kMaxUnwindRows) {
@@ -97,15 +96,14 @@ const char* CheckHeader(const FileHeader& header, std::string_view build_id) {
 
 }  // namespace
 
-std::string EncodeUnwindTable(const UnwindTable& table,
-                              std::string_view build_id) {
+std::string EncodeUnwindTable(const UnwindTable& table, std::string_view key) {
   FileHeader header;
   header.base = table.base.value;
   header.size = table.size;
   header.rows = table.rows.size();
   header.counts = table.counts;
-  header.build_id_size = static_cast<uint32_t>(
-      build_id.copy(header.build_id.data(), kMaxBuildIdBytes));
+  header.key_size =
+      static_cast<uint32_t>(key.copy(header.key.data(), kMaxKeyBytes));
   const auto rows = std::as_bytes(std::span(table.rows));
   header.checksum = Checksum(header, rows);
   std::string bytes;
@@ -116,13 +114,13 @@ std::string EncodeUnwindTable(const UnwindTable& table,
 }
 
 Result<UnwindTable> DecodeUnwindTable(std::span<const std::byte> bytes,
-                                      std::string_view build_id) {
+                                      std::string_view key) {
   FileHeader header;
   if (bytes.size() < sizeof(header)) {
     return Fail(ErrorCode::kCorrupt, "cut off in its header");
   }
   std::memcpy(&header, bytes.data(), sizeof(header));
-  if (const char* problem = CheckHeader(header, build_id)) {
+  if (const char* problem = CheckHeader(header, key)) {
     return Fail(ErrorCode::kCorrupt, problem);
   }
   const auto rows = bytes.subspan(sizeof(header));

@@ -12,16 +12,16 @@ namespace ksym {
 
 // Raised when a builder makes other rows from the same file, or a reader would
 // understand old ones differently.
-inline constexpr uint32_t kUnwindTableVersion = 1;
+inline constexpr uint32_t kUnwindTableVersion = 2;
 
-// A table as bytes of a file (docs/formats.md). first_problem is not kept.
-std::string EncodeUnwindTable(const UnwindTable& table,
-                              std::string_view build_id);
+// A table as bytes of a file (docs/formats.md). `key`, at most 64 bytes, says
+// what it is the table of. first_problem is not kept.
+std::string EncodeUnwindTable(const UnwindTable& table, std::string_view key);
 
-// The table, if the bytes are one of this version, and of the file with this
-// build-id, whole and unchanged, and each row is one that a builder makes;
-// kCorrupt otherwise. O(rows).
+// The table, if the bytes are one of this version and key, whole and
+// unchanged, and each row is one that a builder makes; kCorrupt otherwise.
+// O(rows).
 Result<UnwindTable> DecodeUnwindTable(std::span<const std::byte> bytes,
-                                      std::string_view build_id);
+                                      std::string_view key);
 
 }  // namespace ksym

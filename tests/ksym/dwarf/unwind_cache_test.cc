@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -20,7 +21,7 @@
 namespace ksym {
 namespace {
 
-constexpr std::string_view kBuildId = "\x12\x34\xab";
+constexpr std::string_view kKey = "\x12\x34\xab";
 
 UnwindTable SmallTable() {
   UnwindTable table;
@@ -36,14 +37,14 @@ UnwindTable SmallTable() {
 }
 
 Result<UnwindTable> Decode(const std::string& bytes,
-                           std::string_view build_id = kBuildId) {
-  return DecodeUnwindTable(std::as_bytes(std::span(bytes)), build_id);
+                           std::string_view key = kKey) {
+  return DecodeUnwindTable(std::as_bytes(std::span(bytes)), key);
 }
 
 // What is written is read again.
 TEST(UnwindTableFileTest, RoundTrips) {
   const UnwindTable table = SmallTable();
-  const auto read = Decode(EncodeUnwindTable(table, kBuildId));
+  const auto read = Decode(EncodeUnwindTable(table, kKey));
   ASSERT_TRUE(read) << read.error().message();
   EXPECT_EQ(read->base, table.base);
   EXPECT_EQ(read->size, table.size);
@@ -54,7 +55,7 @@ TEST(UnwindTableFileTest, RoundTrips) {
 // A file that is cut off anywhere, or changed in any byte, is refused, as is
 // another file's.
 TEST(UnwindTableFileTest, RefusesChangedFiles) {
-  const std::string bytes = EncodeUnwindTable(SmallTable(), kBuildId);
+  const std::string bytes = EncodeUnwindTable(SmallTable(), kKey);
   for (size_t i = 0; i < bytes.size(); ++i) {
     EXPECT_FALSE(Decode(bytes.substr(0, i))) << i;
     std::string changed = bytes;
@@ -73,7 +74,7 @@ TEST(UnwindTableFileTest, RefusesImpossibleRows) {
   const auto refuses = [](const auto& change) {
     UnwindTable table = SmallTable();
     change(table);
-    return !Decode(EncodeUnwindTable(table, kBuildId));
+    return !Decode(EncodeUnwindTable(table, kKey));
   };
   EXPECT_FALSE(refuses([](UnwindTable&) {}));
   EXPECT_TRUE(refuses([](UnwindTable& t) { t.rows.clear(); }));
@@ -115,17 +116,17 @@ class UnwindCacheTest : public ::testing::Test {
   std::string directory_;
 };
 
-// A table is built once; the next user reads it.
+// This program's file, as it is or changed.
+std::string OwnBytes() {
+  const auto fd = OpenForRead("/proc/self/exe");
+  return fd ? ReadAll(fd->get(), size_t{1} << 30).value_or("") : "";
+}
+
+// A table is built once; the next user reads it, and it says the same.
 TEST_F(UnwindCacheTest, BuildsATableOnce) {
-  auto fd = OpenForRead("/proc/self/exe");
-  ASSERT_TRUE(fd);
-  struct stat status = {};
-  ASSERT_EQ(::fstat(fd->get(), &status), 0);
-  const auto source =
-      ByteSource::OfFile(std::move(*fd), static_cast<uint64_t>(status.st_size));
+  const auto source = ByteSource::OfMemory(OwnBytes());
   const auto image = ElfImage::Parse(source);
   ASSERT_TRUE(image);
-  if (image->build_id().empty()) GTEST_SKIP() << "linked without build-id";
 
   UnwindCache first = Open(uint64_t{64} << 20);
   const auto built = first.LoadOrBuild(source, *image);
@@ -138,13 +139,81 @@ TEST_F(UnwindCacheTest, BuildsATableOnce) {
   EXPECT_EQ(second.counts().built, 0u);
   EXPECT_EQ(second.counts().read, 1u);
   EXPECT_EQ(read->rows, built->rows);
+  const auto alone = BuildUnwindTable(source, *image);
+  ASSERT_TRUE(alone);
+  EXPECT_EQ(read->rows, alone->rows);
+  EXPECT_EQ(read->counts, alone->counts);
+  EXPECT_EQ(read->base, alone->base);
+  EXPECT_EQ(read->size, alone->size);
 
   // A file that was damaged is built and written again.
-  std::ofstream(PathOf(ToHex(image->build_id()))) << "damage";
+  for (const auto& entry : std::filesystem::directory_iterator(directory_)) {
+    std::ofstream(entry.path()) << "damage";
+  }
   ASSERT_TRUE(second.LoadOrBuild(source, *image));
   EXPECT_EQ(second.counts().corrupt, 1u);
   EXPECT_EQ(second.counts().written, 1u);
-  EXPECT_TRUE(second.Load(image->build_id()));
+  UnwindCache third = Open(uint64_t{64} << 20);
+  ASSERT_TRUE(third.LoadOrBuild(source, *image));
+  EXPECT_EQ(third.counts().read, 1u);
+}
+
+// A file with another one's build-id and size, sampled first, does not give
+// that one its table.
+TEST_F(UnwindCacheTest, DoesNotTrustBuildIds) {
+  std::string bytes = OwnBytes();
+  const auto right = ByteSource::OfMemory(bytes);
+  const auto image = ElfImage::Parse(right);
+  ASSERT_TRUE(image);
+  const ElfSection* section = image->FindSection(".eh_frame");
+  ASSERT_NE(section, nullptr);
+  // DW_CFA_def_cfa_offset 16 becomes 24.
+  const std::string_view says("\x0e\x10", 2);
+  size_t changed = 0;
+  for (size_t at = section->file_offset;
+       (at = bytes.find(says, at)) < section->file_offset + section->size;
+       ++at) {
+    bytes[at + 1] = '\x18';
+    ++changed;
+  }
+  ASSERT_GT(changed, 0u);
+  const auto crafted = ByteSource::OfMemory(bytes);
+  const auto crafted_image = ElfImage::Parse(crafted);
+  ASSERT_TRUE(crafted_image);
+  ASSERT_EQ(crafted_image->build_id(), image->build_id());
+
+  UnwindCache cache = Open(uint64_t{64} << 20);
+  const auto of_crafted = cache.LoadOrBuild(crafted, *crafted_image);
+  const auto of_right = cache.LoadOrBuild(right, *image);
+  const auto alone = BuildUnwindTable(right, *image);
+  ASSERT_TRUE(of_crafted && of_right && alone);
+  EXPECT_NE(of_crafted->rows, alone->rows);
+  EXPECT_EQ(of_right->rows, alone->rows);
+  EXPECT_EQ(cache.counts().built, 2u);
+}
+
+// All that a table depends on is in its name.
+TEST_F(UnwindCacheTest, NamesAllThatMatters) {
+  CallFrameSection section;
+  section.address = {0x2000};
+  section.bytes.resize(100);
+  const CodeExtent code = {.base = {0x1000}, .size = 0x500};
+  std::set<std::string> keys = {UnwindCache::KeyOf(section, code)};
+  EXPECT_EQ(keys.count(UnwindCache::KeyOf(section, code)), 1u);
+  const auto is_new = [&](const auto& change) {
+    auto changed = section;
+    auto changed_code = code;
+    change(changed, changed_code);
+    return keys.insert(UnwindCache::KeyOf(changed, changed_code)).second;
+  };
+  EXPECT_TRUE(is_new([](auto& s, auto&) { s.bytes[99] = std::byte{1}; }));
+  EXPECT_TRUE(is_new([](auto& s, auto&) { s.bytes.resize(101); }));
+  EXPECT_TRUE(is_new([](auto& s, auto&) { s.address = {0x2001}; }));
+  EXPECT_TRUE(is_new([](auto& s, auto&) { s.ends_with_zero = true; }));
+  EXPECT_TRUE(
+      is_new([](auto& s, auto&) { s.format = CallFrameFormat::kDebugFrame; }));
+  EXPECT_TRUE(is_new([](auto&, auto& c) { c.base = {0x1001}; }));
+  EXPECT_TRUE(is_new([](auto&, auto& c) { c.size = 0x501; }));
 }
 
 // What was not used for longest makes room, and no more than needed.
