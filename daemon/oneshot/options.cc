@@ -14,6 +14,7 @@
 #include "daemon/oneshot/unwind_options.h"
 #include "ksym/base/printable.h"
 #include "ksym/base/text.h"
+#include "ksym/cli/completion.h"
 
 namespace profd {
 namespace {
@@ -147,7 +148,7 @@ void AddStorageOptions(CLI::App& app, RawOptions& raw) {
   app.add_option("--stack-map", raw.stack_map,
                  "Where stacks are kept: exact, stackid, or auto: exact where "
                  "the kernel has BPF ring buffers")
-      ->type_name("KIND");
+      ->type_name("exact|stackid|auto");
 }
 
 void AddOutputOptions(CLI::App& app, RawOptions& raw, ProfileOptions& options) {
@@ -158,11 +159,11 @@ void AddOutputOptions(CLI::App& app, RawOptions& raw, ProfileOptions& options) {
   app.add_option("--format", raw.format,
                  "folded, json, text, pprof or flamegraph (default: by FILE, "
                  "else folded)")
-      ->type_name("FORMAT");
+      ->type_name("folded|json|text|pprof|flamegraph");
   app.add_flag("-f,--folded", raw.folded, "The same as --format folded");
   app.add_option("--by", raw.by,
                  "What stacks start with: comm, pid or tid (default comm)")
-      ->type_name("WHAT");
+      ->type_name("comm|pid|tid");
   app.add_flag("-d,--delimited", options.output.delimiter,
                "Put a mark between user and kernel frames");
   app.add_flag("-a,--annotations", options.output.annotations,
@@ -435,6 +436,7 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv) {
   raw.unwind.AddTo(app);
   AddOutputOptions(app, raw, options);
   AddSymbolOptions(app, raw, options);
+  ksym::AddCompletionOption(app);
 
   ParsedCommandLine parsed;
   try {

@@ -34,7 +34,7 @@ void UnwindOptions::AddTo(CLI::App& app) {
                  "information of programs), fp (by frame pointers), none (the "
                  "innermost frame), or auto: dwarf, and fp where there is no "
                  "such information")
-      ->type_name("HOW");
+      ->type_name("auto|dwarf|fp|none");
   app.add_option("--unwind-memory", memory_mb_,
                  "MB of kernel memory for call-frame information (default 256)")
       ->type_name("MB");

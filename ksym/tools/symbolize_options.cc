@@ -8,6 +8,7 @@
 
 #include "ksym/base/printable.h"
 #include "ksym/base/text.h"
+#include "ksym/cli/completion.h"
 
 namespace ksym {
 namespace {
@@ -39,7 +40,7 @@ void AddStyleOption(CLI::App& app, SymbolizeOptions::Style& style) {
       {"LLVM", Style::kLlvm}, {"GNU", Style::kGnu}, {"JSON", Style::kJson}};
   app.add_option("--output-style", style,
                  "LLVM (the default), GNU or JSON, as llvm-symbolizer has them")
-      ->type_name("STYLE")
+      ->type_name("LLVM|GNU|JSON")
       ->transform(CLI::Transformer(kStyles))
       ->option_text("STYLE")
       ->excludes("--json");
@@ -59,7 +60,7 @@ void AddMarkupOptions(CLI::App& app, FilterMarkupOptions& options) {
   };
   add(group->add_option("--color", options.color,
                         "Colors: auto (the default), always or never"))
-      ->type_name("WHEN")
+      ->type_name("auto|always|never")
       ->transform(CLI::Transformer(kColors))
       ->option_text("WHEN");
   add(group->add_option("--debug-file-directory", options.names.debug_folders,
@@ -131,6 +132,7 @@ ParsedSymbolizeOptions ParseSymbolizeOptions(int argc,
   app.add_option("ADDR", addresses,
                  "Hexadecimal addresses; none: one per line of the input");
   AddMarkupOptions(app, options.markup);
+  AddCompletionOption(app);
   try {
     app.parse(argc, argv);
     using Source = SymbolizeOptions::Source;

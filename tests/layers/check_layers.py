@@ -32,17 +32,19 @@ MODULES = {
     "ksym/process": ["ksym/base"],
     # The facade: ksym/symbolizer.h and its parts.
     "ksym": KSYM,
-    "ksym/tools": KSYM,
-    "gen": KSYM,
+    # What programs with options share; no part of libksym.
+    "ksym/cli": ["ksym/base"],
+    "ksym/tools": KSYM + ["ksym/cli"],
+    "gen": KSYM + ["ksym/cli"],
     "bpf": [],
     "daemon/base": ["ksym/base"],
     "daemon/profile": KSYM,
     "daemon/output": KSYM + ["daemon/profile"],
     "daemon/capture": KSYM + ["daemon/profile", "bpf"],
     # What a program does from start to end: these put the stages together.
-    "daemon/oneshot": KSYM + ["daemon/base", "daemon/profile",
+    "daemon/oneshot": KSYM + ["ksym/cli", "daemon/base", "daemon/profile",
                               "daemon/output", "daemon/capture"],
-    "daemon/service": KSYM + ["daemon/base", "daemon/profile",
+    "daemon/service": KSYM + ["ksym/cli", "daemon/base", "daemon/profile",
                               "daemon/output", "daemon/capture"],
     # The main functions.
     "daemon": ["daemon/base", "daemon/oneshot", "daemon/service"],
@@ -56,7 +58,7 @@ RESTRICTED_HEADERS = {
                                                        "daemon/capture"],
     r"spdlog/.*|nlohmann/.*": ["daemon"],
     r"protozero/.*": ["daemon", "gen"],
-    r"fmt/.*|CLI/.*": ["daemon", "gen", "ksym/tools"],
+    r"fmt/.*|CLI/.*": ["daemon", "gen", "ksym/cli", "ksym/tools"],
     r"libelf\.h|gelf\.h|elfutils/.*|dwarf\.h": ["ksym/elf", "ksym/dwarf"],
     # libksym has no threads and prints nothing.
     r"thread|jthread|future|condition_variable|pthread\.h": ["daemon", "gen",
