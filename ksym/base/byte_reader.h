@@ -30,6 +30,10 @@ class ByteReader {
 
   // Unsigned LEB128, at most 64 bits of value.
   uint64_t ReadUleb128() {
+    // Nearly all numbers have one byte.
+    if (ok_ && !AtEnd() && bytes_[offset_] < std::byte{0x80}) {
+      return static_cast<uint64_t>(bytes_[offset_++]);
+    }
     uint64_t value = 0;
     for (unsigned shift = 0; shift < 64; shift += 7) {
       const auto byte = Read<uint8_t>();

@@ -60,6 +60,14 @@ int64_t Multiply(int64_t a, int64_t b) {
              : product;
 }
 
+// The rule of a register that rows know, or null.
+template <typename State>
+auto RuleOf(State& state, uint64_t number) -> decltype(&state.rbp) {
+  if (number == kDwarfRbp) return &state.rbp;
+  if (number == kDwarfRbx) return &state.rbx;
+  return number == kDwarfRip ? &state.return_address : nullptr;
+}
+
 }  // namespace
 
 CallFrameProgram::CallFrameProgram(const CallFrameSection& section,
@@ -84,6 +92,68 @@ CallFrameProgram::CallFrameProgram(const CallFrameSection& section,
               .subspan(entry.instructions, entry.instructions_size),
           entry) {}
 
+// The functions up to RunOne() run for each instruction of a file.
+
+inline void CallFrameProgram::SetRule(uint64_t number, RegisterRule rule) {
+  if (RegisterRule* known = RuleOf(state_, number)) *known = rule;
+}
+
+inline void CallFrameProgram::SetSavedAt(uint64_t number, int64_t factored) {
+  RegisterRule* known = RuleOf(state_, number);
+  if (known == nullptr) return;
+  const int64_t offset = Multiply(factored, common_.data_alignment);
+  if (FitsInt32(offset)) {
+    *known = {RegisterRule::Kind::kAtCfa, static_cast<int32_t>(offset)};
+  } else {
+    *known = {RegisterRule::Kind::kOther, 0};
+  }
+}
+
+inline void CallFrameProgram::Restore(uint64_t number) {
+  if (const RegisterRule* initial = RuleOf(common_.initial, number)) {
+    *RuleOf(state_, number) = *initial;
+  }
+}
+
+inline void CallFrameProgram::Advance(uint64_t units) {
+  const auto bytes = CheckedMul(units, common_.code_alignment);
+  const auto to = bytes ? CheckedAdd(location_, *bytes) : std::nullopt;
+  location_ = to.value_or(std::numeric_limits<uint64_t>::max());
+}
+
+inline void CallFrameProgram::SetCfaOffset(int64_t offset) {
+  if (state_.cfa.kind != CfaRule::Kind::kRegister) return;
+  if (FitsInt32(offset)) {
+    state_.cfa.offset = static_cast<int32_t>(offset);
+  } else {
+    state_.cfa.kind = CfaRule::Kind::kOther;
+  }
+}
+
+[[gnu::always_inline]] inline void CallFrameProgram::RunOne() {
+  const auto opcode = in_.Read<uint8_t>();
+  const uint8_t operand = opcode & 0x3fu;
+  switch (opcode & 0xc0u) {
+    case kAdvanceLoc:
+      Advance(operand);
+      break;
+    case kOffset:
+      SetSavedAt(operand, ToSigned(in_.ReadUleb128()));
+      break;
+    case kRestore:
+      Restore(operand);
+      break;
+    default:
+      if (opcode == kDefCfaOffset) {
+        SetCfaOffset(ToSigned(in_.ReadUleb128()));
+      } else {
+        RunExtended(opcode);
+      }
+      break;
+  }
+  if (!in_.ok()) problem_ = "its instructions are cut off";
+}
+
 const char* RunInitialInstructions(const CallFrameSection& section,
                                    std::span<const std::byte> code,
                                    CommonEntry& common) {
@@ -105,26 +175,6 @@ bool CallFrameProgram::Next() {
     }
   }
   return problem_ == nullptr;
-}
-
-void CallFrameProgram::RunOne() {
-  const auto opcode = in_.Read<uint8_t>();
-  const uint8_t operand = opcode & 0x3fu;
-  switch (opcode & 0xc0u) {
-    case kAdvanceLoc:
-      Advance(operand);
-      break;
-    case kOffset:
-      SetSavedAt(operand, ToSigned(in_.ReadUleb128()));
-      break;
-    case kRestore:
-      Restore(operand);
-      break;
-    default:
-      RunExtended(opcode);
-      break;
-  }
-  if (!in_.ok()) problem_ = "its instructions are cut off";
 }
 
 void CallFrameProgram::RunExtended(uint8_t opcode) {
@@ -153,9 +203,6 @@ void CallFrameProgram::RunExtended(uint8_t opcode) {
       break;
     case kDefCfaRegister:
       SetCfaRegister(in_.ReadUleb128());
-      break;
-    case kDefCfaOffset:
-      SetCfaOffset(ToSigned(in_.ReadUleb128()));
       break;
     case kDefCfaOffsetSf:
       SetCfaOffset(Multiply(in_.ReadSleb128(), common_.data_alignment));
@@ -219,12 +266,6 @@ void CallFrameProgram::RunRegister(uint8_t opcode) {
   }
 }
 
-void CallFrameProgram::Advance(uint64_t units) {
-  const auto bytes = CheckedMul(units, common_.code_alignment);
-  const auto to = bytes ? CheckedAdd(location_, *bytes) : std::nullopt;
-  location_ = to.value_or(std::numeric_limits<uint64_t>::max());
-}
-
 void CallFrameProgram::SetLocation() {
   const uint64_t own = section_.address.value + instructions_at_ + in_.offset();
   const auto to = common_.pointers.Read(in_, own);
@@ -240,56 +281,6 @@ void CallFrameProgram::SetCfaRegister(uint64_t number) {
   state_.cfa.kind =
       number <= kDwarfRip ? CfaRule::Kind::kRegister : CfaRule::Kind::kOther;
   state_.cfa.register_number = static_cast<uint8_t>(number);
-}
-
-void CallFrameProgram::SetCfaOffset(int64_t offset) {
-  if (state_.cfa.kind != CfaRule::Kind::kRegister) return;
-  if (FitsInt32(offset)) {
-    state_.cfa.offset = static_cast<int32_t>(offset);
-  } else {
-    state_.cfa.kind = CfaRule::Kind::kOther;
-  }
-}
-
-void CallFrameProgram::SetRule(uint64_t number, RegisterRule rule) {
-  switch (number) {
-    case kDwarfRbp:
-      state_.rbp = rule;
-      break;
-    case kDwarfRbx:
-      state_.rbx = rule;
-      break;
-    case kDwarfRip:
-      state_.return_address = rule;
-      break;
-    default:
-      break;
-  }
-}
-
-void CallFrameProgram::SetSavedAt(uint64_t number, int64_t factored) {
-  const int64_t offset = Multiply(factored, common_.data_alignment);
-  if (FitsInt32(offset)) {
-    SetRule(number, {RegisterRule::Kind::kAtCfa, static_cast<int32_t>(offset)});
-  } else {
-    SetRule(number, {RegisterRule::Kind::kOther, 0});
-  }
-}
-
-void CallFrameProgram::Restore(uint64_t number) {
-  switch (number) {
-    case kDwarfRbp:
-      state_.rbp = common_.initial.rbp;
-      break;
-    case kDwarfRbx:
-      state_.rbx = common_.initial.rbx;
-      break;
-    case kDwarfRip:
-      state_.return_address = common_.initial.return_address;
-      break;
-    default:
-      break;
-  }
 }
 
 void CallFrameProgram::Remember() {

@@ -180,7 +180,7 @@ const char* ParseFunction(const CallFrameSection& section, const Entry& entry,
   const auto size = common.pointers.ReadValue(in);
   if (!start || !size) return "it is cut off";
   if (!CheckedAdd(*start, *size)) return "its range wraps around";
-  function.offset = entry.offset;
+  function.offset = static_cast<uint32_t>(entry.offset);
   function.start = *start;
   function.size = *size;
   if (common.has_augmentation_data) {
@@ -199,6 +199,9 @@ class CallFramesReader {
       : section_(section) {}
 
   CallFrames Read() {
+    // Most are a little longer.
+    constexpr size_t kBytesOfAnEntry = 32;
+    frames_.functions.reserve(section_.bytes.size() / kBytesOfAnEntry);
     EntryReader entries(section_);
     size_t at = 0;
     while (const auto entry = entries.Next()) {

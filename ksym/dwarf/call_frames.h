@@ -27,11 +27,11 @@ struct CommonEntry {
 
 // A frame description entry: the instructions for one range of addresses.
 struct FrameEntry {
-  uint64_t offset = 0;  // of the entry in its section
-  uint64_t start = 0;   // ElfAddress
+  uint64_t start = 0;  // ElfAddress
   uint64_t size = 0;
   uint32_t common = 0;  // index in CallFrames::common
   // Within the section.
+  uint32_t offset = 0;  // of the entry
   uint32_t instructions = 0;
   uint32_t instructions_size = 0;
 };

@@ -4,18 +4,13 @@ namespace ksym {
 namespace {
 
 // DW_EH_PE_*.
-constexpr uint8_t kFormatMask = 0x0f;
-constexpr uint8_t kAbsolute = 0x00;
 constexpr uint8_t kUleb128 = 0x01;
 constexpr uint8_t kUdata2 = 0x02;
 constexpr uint8_t kUdata4 = 0x03;
 constexpr uint8_t kUdata8 = 0x04;
 constexpr uint8_t kSleb128 = 0x09;
 constexpr uint8_t kSdata2 = 0x0a;
-constexpr uint8_t kSdata4 = 0x0b;
 constexpr uint8_t kSdata8 = 0x0c;
-constexpr uint8_t kRelativeMask = 0xf0;  // with DW_EH_PE_indirect
-constexpr uint8_t kPcRelative = 0x10;
 
 template <typename Signed>
 uint64_t Extend(std::make_unsigned_t<Signed> value) {
@@ -24,17 +19,9 @@ uint64_t Extend(std::make_unsigned_t<Signed> value) {
 
 }  // namespace
 
-bool PointerEncoding::IsReadable() const {
-  const unsigned relative = encoding_ & kRelativeMask;
-  return relative == kAbsolute || relative == kPcRelative;
-}
-
-std::optional<uint64_t> PointerEncoding::ReadValue(ByteReader& in) const {
+std::optional<uint64_t> PointerEncoding::ReadOther(ByteReader& in) const {
   uint64_t value = 0;
   switch (encoding_ & kFormatMask) {
-    case kSdata4:
-      value = Extend<int32_t>(in.Read<uint32_t>());
-      break;
     case kUdata4:
       value = in.Read<uint32_t>();
       break;
@@ -59,16 +46,6 @@ std::optional<uint64_t> PointerEncoding::ReadValue(ByteReader& in) const {
       return std::nullopt;
   }
   if (!in.ok()) return std::nullopt;
-  return value;
-}
-
-std::optional<uint64_t> PointerEncoding::Read(ByteReader& in,
-                                              uint64_t own_address) const {
-  if (!IsReadable()) return std::nullopt;
-  auto value = ReadValue(in);
-  if (value && (encoding_ & kRelativeMask) == kPcRelative) {
-    *value += own_address;
-  }
   return value;
 }
 

@@ -85,8 +85,8 @@ std::optional<int16_t> PushEnd(std::string_view stub) {
   return std::nullopt;
 }
 
-void AddLazyStubs(const ByteSource& source, const ElfImage& image,
-                  const UnwindTable& table, std::vector<Patch>& patches) {
+void AddStubs(const ByteSource& source, const ElfImage& image,
+              const UnwindTable& table, std::vector<Patch>& patches) {
   const ElfSection* section = image.FindSection(".plt");
   const auto range = RangeOf(section, table);
   std::array<char, 2 * kStubBytes> bytes = {};
@@ -97,11 +97,19 @@ void AddLazyStubs(const ByteSource& source, const ElfImage& image,
     return;
   }
   const std::string_view code(bytes.data(), bytes.size());
+  const uint64_t start = range->start;
+  // Of a static program nothing is bound later: "jmp *slot; xchg %ax, %ax".
+  constexpr std::string_view kJump = "\xff\x25"sv;
+  constexpr std::string_view kFill = "\x66\x90"sv;
+  if (code.starts_with(kJump) && code.substr(6, 2) == kFill &&
+      code.substr(8, 2) == kJump && code.substr(14, 2) == kFill) {
+    patches.push_back({start, range->end, {0, 1, 0, MakeRule(CfaKind::kRsp)}});
+    return;
+  }
   const auto push_end = PushEnd(code.substr(kStubBytes));
   // The first stub, "push word; jmp *resolver", is where the others jump to.
   constexpr uint64_t kFirstPushBytes = 6;
   if (!push_end || !code.starts_with("\xff\x35"sv)) return;
-  const uint64_t start = range->start;
   patches.push_back(
       {start, start + kFirstPushBytes, {0, 2, 0, MakeRule(CfaKind::kRsp)}});
   patches.push_back({start + kFirstPushBytes,
@@ -213,7 +221,7 @@ void Apply(std::vector<Patch> patches, UnwindTable& table) {
 void AddKnownCode(const ByteSource& source, const ElfImage& image,
                   UnwindTable& table) {
   std::vector<Patch> patches;
-  AddLazyStubs(source, image, table, patches);
+  AddStubs(source, image, table, patches);
   AddPlainStubs(image, table, patches);
   AddSignalReturns(source, image, table, patches);
   if (!patches.empty()) Apply(std::move(patches), table);

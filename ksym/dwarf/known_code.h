@@ -9,7 +9,8 @@ namespace ksym {
 // Adds rows for code that linkers and C libraries leave without call-frame
 // information, and that is known by its bytes, where the table has none:
 //
-//   linkage stubs in .plt (those of lld), .plt.sec and .plt.got
+//   linkage stubs in .plt (those of lld, and of static programs), .plt.sec and
+//   .plt.got
 //   the return from a signal handler (those of musl and Go)
 //
 // What cannot be read is left as it is. Cost: reads the code of .text that has

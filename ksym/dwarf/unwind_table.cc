@@ -89,6 +89,8 @@ Status TableBuilder::Build() {
   described_to_ = table_.base.value;
   const auto& functions = frames_.functions;
   if (functions.empty()) return {};
+  constexpr size_t kRowsOfAFunction = 8;
+  table_.rows.reserve(functions.size() * kRowsOfAFunction);
   for (size_t i = 0; i < functions.size(); ++i) {
     uint64_t stop = functions[i].start + functions[i].size;
     if (i + 1 < functions.size()) {

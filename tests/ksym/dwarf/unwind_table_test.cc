@@ -282,6 +282,13 @@ TEST(UnwindTableStubsTest, KnowsStubsByTheirCode) {
   EXPECT_EQ(fixture.RowAt("plain_stub", 7), "rsp+8");
 }
 
+// So are those of static programs, all of them.
+TEST(UnwindTableStubsTest, KnowsStubsOfStaticPrograms) {
+  const Fixture fixture({KSYM_CFI_STATIC_STUBS});
+  EXPECT_EQ(fixture.RowAt("static_stub", 0), "rsp+8");
+  EXPECT_EQ(fixture.RowAt("static_stub", 31), "rsp+8");
+}
+
 // Go programs are left to their frame pointers.
 TEST(UnwindTableGoTest, LeavesGoToFramePointers) {
   const Fixture fixture({KSYM_CFI_GO});
