@@ -5,6 +5,7 @@
 #include <numeric>
 #include <ranges>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "daemon/output/stack_state.h"
@@ -21,6 +22,7 @@ std::string Printable(std::string_view text) {
 
 FlameKind KindOf(const Profile& profile, const Frame& frame) {
   if (frame.reason != ksym::Unresolved::kNone) return FlameKind::kUnknown;
+  if (frame.inlined) return FlameKind::kInlined;
   if (frame.kind == FrameKind::kUser) {
     return frame.module == 0 ? FlameKind::kGenerated : FlameKind::kUser;
   }
@@ -38,10 +40,80 @@ FlameFrame Shown(const Profile& profile, const Frame& frame) {
 
 }  // namespace
 
+// Which line of a node has how many samples. Frames that print the same are one
+// node, whatever their lines.
+class FlameTree::PlaceCounts {
+ public:
+  // Does nothing if the profile has no lines.
+  PlaceCounts(const Profile& profile, FlameTree& tree) : tree_(tree) {
+    std::vector<std::string> of_frame;
+    of_frame.reserve(profile.frames.size());
+    for (const Frame& frame : profile.frames) {
+      of_frame.push_back(PlaceText(profile, frame));
+    }
+    std::vector<std::string> all = of_frame;
+    all.emplace_back();
+    std::ranges::sort(all);
+    const auto repeated = std::ranges::unique(all);
+    all.erase(repeated.begin(), repeated.end());
+    if (all.size() < 2) return;
+    for (const std::string& place : of_frame) {
+      numbers_.push_back(static_cast<uint32_t>(
+          std::ranges::lower_bound(all, place) - all.begin()));
+    }
+    tree_.places_ = std::move(all);
+  }
+
+  bool has_places() const { return !numbers_.empty(); }
+  uint32_t Number(FrameId frame) const { return numbers_[frame]; }
+  void Add(uint32_t node, uint32_t place, uint64_t count) {
+    if (place != 0) counts_.push_back({node, place, count});
+  }
+
+  // The heaviest place of each node, the first of equal ones.
+  void Finish() {
+    if (!has_places()) return;
+    tree_.node_places_.assign(tree_.nodes_.size(), 0);
+    std::ranges::sort(counts_, {}, [](const Count& count) {
+      return std::pair(count.node, count.place);
+    });
+    std::vector<uint64_t> most(tree_.nodes_.size());
+    for (size_t i = 0; i < counts_.size();) {
+      const auto [node, place, unused] = counts_[i];
+      uint64_t sum = 0;
+      for (; i < counts_.size() && counts_[i].node == node &&
+             counts_[i].place == place;
+           ++i) {
+        sum += counts_[i].count;
+      }
+      if (sum <= most[node]) continue;
+      most[node] = sum;
+      tree_.node_places_[node] = place;
+    }
+  }
+
+ private:
+  struct Count {
+    uint32_t node = 0;
+    uint32_t place = 0;
+    uint64_t count = 0;
+  };
+
+  static std::string PlaceText(const Profile& profile, const Frame& frame) {
+    if (frame.file == 0) return {};
+    return Printable(profile.String(frame.file)) + ":" +
+           std::to_string(frame.line);
+  }
+
+  FlameTree& tree_;
+  std::vector<uint32_t> numbers_;  // by FrameId; empty: there are no lines
+  std::vector<Count> counts_;
+};
+
 class FlameTree::Builder {
  public:
   Builder(const Profile& profile, FlameTree& tree)
-      : profile_(profile), tree_(tree) {}
+      : profile_(profile), tree_(tree), places_(profile, tree) {}
 
   void Run() {
     NumberFrames();
@@ -55,6 +127,7 @@ class FlameTree::Builder {
     for (const size_t index : order) AddToTree(index);
     std::ranges::sort(tree_.leaves_);
     MergeLeaves();
+    places_.Finish();
   }
 
  private:
@@ -105,7 +178,7 @@ class FlameTree::Builder {
 
   void AddPath(const ProfileSample& sample) {
     const size_t begin = path_frames_.size();
-    path_frames_.push_back(Number(Process(sample)));
+    Append(Number(Process(sample)), 0);
     AddStack(sample.user_state, sample.user, kMissedUserStack);
     AddStack(sample.kernel_state, sample.kernel, kMissedKernelStack);
     paths_.push_back({begin, path_frames_.size()});
@@ -113,15 +186,20 @@ class FlameTree::Builder {
 
   void AddStack(StackState state, CallStackId stack, std::string_view missed) {
     if (IsMissed(state)) {
-      path_frames_.push_back(Number(Mark(missed)));
+      Append(Number(Mark(missed)), 0);
       return;
     }
     if (LacksRoot(state)) {
-      path_frames_.push_back(Number(Mark(kTruncatedMark)));
+      Append(Number(Mark(kTruncatedMark)), 0);
     }
     for (const FrameId frame : profile_.Stack(stack) | std::views::reverse) {
-      path_frames_.push_back(numbers_[frame]);
+      Append(numbers_[frame], places_.has_places() ? places_.Number(frame) : 0);
     }
+  }
+
+  void Append(uint32_t frame, uint32_t place) {
+    path_frames_.push_back(frame);
+    if (places_.has_places()) path_places_.push_back(place);
   }
 
   std::span<const uint32_t> Path(size_t index) const {
@@ -145,6 +223,12 @@ class FlameTree::Builder {
       tree_.nodes_.push_back({.parent = parent, .frame = path[depth]});
     }
     const ProfileSample& sample = profile_.samples[index];
+    if (places_.has_places()) {
+      const size_t begin = paths_[index].begin;
+      for (size_t i = 0; i < open_.size(); ++i) {
+        places_.Add(open_[i], path_places_[begin + i], sample.count);
+      }
+    }
     tree_.leaves_.push_back({.node = open_.back(),
                              .pid = sample.pid,
                              .tid = sample.tid,
@@ -169,9 +253,11 @@ class FlameTree::Builder {
   const Profile& profile_;
   FlameTree& tree_;
   std::vector<uint32_t> numbers_;  // by FrameId: index into frames()
+  PlaceCounts places_;
   std::vector<uint32_t> path_frames_;
-  std::vector<PathRange> paths_;  // by sample
-  std::vector<uint32_t> open_;    // nodes of the path before
+  std::vector<uint32_t> path_places_;  // empty, or one for each of those
+  std::vector<PathRange> paths_;       // by sample
+  std::vector<uint32_t> open_;         // nodes of the path before
 };
 
 FlameTree::FlameTree(const Profile& profile) { Builder(profile, *this).Run(); }

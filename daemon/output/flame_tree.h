@@ -18,8 +18,9 @@ enum class FlameKind : uint8_t {
   kGenerated,  // user code without a file that has a name: from a perf map
   kBpf,
   kUnknown,  // without a name, or a mark for what is missing
+  kInlined,  // a function within the code of the next one towards the root
 };
-inline constexpr size_t kFlameKinds = 6;
+inline constexpr size_t kFlameKinds = 7;
 
 struct FlameFrame {
   std::string name;  // printable, not empty
@@ -55,12 +56,19 @@ class FlameTree {
   const std::vector<FlameFrame>& frames() const { return frames_; }
   const std::vector<Node>& nodes() const { return nodes_; }
   const std::vector<Leaf>& leaves() const { return leaves_; }
+  // Lines of source, "FILE:LINE", each once; [0] is empty. None without lines.
+  const std::vector<std::string>& places() const { return places_; }
+  // By node: where most of its samples are, as an index into places().
+  const std::vector<uint32_t>& node_places() const { return node_places_; }
 
  private:
   class Builder;
+  class PlaceCounts;
   std::vector<FlameFrame> frames_;
   std::vector<Node> nodes_;
   std::vector<Leaf> leaves_;
+  std::vector<std::string> places_;
+  std::vector<uint32_t> node_places_;
 };
 
 }  // namespace profd

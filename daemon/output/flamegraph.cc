@@ -2,6 +2,7 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <cassert>
@@ -127,6 +128,18 @@ void AppendFrames(const FlameTree& tree, std::string& out) {
   out += ']';
 }
 
+// Only where there are lines.
+void AppendPlaces(const FlameTree& tree, std::string& out) {
+  if (tree.node_places().empty()) return;
+  out += ",\n\"places\":[";
+  for (const std::string& place : tree.places()) {
+    if (&place != tree.places().data()) out += ',';
+    AppendQuoted(place, out);
+  }
+  fmt::format_to(std::back_inserter(out), "],\n\"nodePlaces\":[{}]",
+                 fmt::join(tree.node_places(), ","));
+}
+
 std::string Data(const Profile& profile, const OutputOptions& options) {
   const FlameTree tree(profile);
   std::string out = "{\"title\":";
@@ -152,7 +165,9 @@ std::string Data(const Profile& profile, const OutputOptions& options) {
     fmt::format_to(std::back_inserter(out), ",{},{}", i - node.parent,
                    node.frame);
   }
-  out += "],\n\"leaves\":[";
+  out += ']';
+  AppendPlaces(tree, out);
+  out += ",\n\"leaves\":[";
   for (const FlameTree::Leaf& leaf : tree.leaves()) {
     fmt::format_to(std::back_inserter(out), "{}{},{},{},{}",
                    &leaf == tree.leaves().data() ? "" : ",", leaf.node,

@@ -26,6 +26,7 @@ std::vector<std::string> FrameNames(const Profile& profile,
     if (options.annotations && frame.kind == FrameKind::kKernel) {
       name += "_[k]";
     }
+    if (options.annotations && frame.inlined) name += "_[i]";
   }
   return names;
 }

@@ -180,9 +180,7 @@ class Writer {
       location_ids_.push_back(places_.LocationOf(missed));
       return;
     }
-    for (const FrameId frame : profile_.Stack(stack)) {
-      location_ids_.push_back(places_.LocationOf(frame));
-    }
+    places_.AppendLocations(profile_.Stack(stack), location_ids_);
     if (LacksRoot(state)) {
       location_ids_.push_back(places_.LocationOf(kTruncatedMark));
     }
@@ -231,17 +229,7 @@ class Writer {
   }
 
   void AddLocations() {
-    std::map<std::string_view, uint64_t> functions;
-    for (const PprofPlace& place : places_.all())
-      functions.emplace(place.function, 0);
-    uint64_t next = 0;
-    for (auto& [name, id] : functions) {
-      id = ++next;
-      pbf_builder<FunctionField> function(out_, ProfileField::kFunction);
-      function.add_uint64(FunctionField::kId, id);
-      function.add_int64(FunctionField::kName, strings_.Id(name));
-      function.add_int64(FunctionField::kSystemName, strings_.Id(name));
-    }
+    const std::map<PprofFunction, uint64_t> functions = AddFunctions();
     for (size_t i = 0; i < places_.all().size(); ++i) {
       const PprofPlace& place = places_.all()[i];
       pbf_builder<LocationField> location(out_, ProfileField::kLocation);
@@ -251,9 +239,35 @@ class Writer {
                             mapping_ids_.at(place.module));
       }
       location.add_uint64(LocationField::kAddress, place.address);
-      pbf_builder<LineField> line(location, LocationField::kLine);
-      line.add_uint64(LineField::kFunctionId, functions.at(place.function));
+      for (const PprofLine& at : place.lines) {
+        pbf_builder<LineField> line(location, LocationField::kLine);
+        line.add_uint64(LineField::kFunctionId, functions.at(at.function));
+        if (at.line != 0) line.add_int64(LineField::kLine, at.line);
+      }
     }
+  }
+
+  // Their ids.
+  std::map<PprofFunction, uint64_t> AddFunctions() {
+    std::map<PprofFunction, uint64_t> functions;
+    for (const PprofPlace& place : places_.all()) {
+      for (const PprofLine& line : place.lines) {
+        functions.emplace(line.function, 0);
+      }
+    }
+    uint64_t next = 0;
+    for (auto& [function, id] : functions) {
+      id = ++next;
+      const int64_t name = strings_.Id(function.name);
+      pbf_builder<FunctionField> out(out_, ProfileField::kFunction);
+      out.add_uint64(FunctionField::kId, id);
+      out.add_int64(FunctionField::kName, name);
+      out.add_int64(FunctionField::kSystemName, name);
+      if (!function.file.empty()) {
+        out.add_int64(FunctionField::kFilename, strings_.Id(function.file));
+      }
+    }
+    return functions;
   }
 
   void AddMetadata(const Weight& weight) {

@@ -51,12 +51,16 @@ enum class LocationField : protozero::pbf_tag_type {
   kLine = 4,
 };
 
-enum class LineField : protozero::pbf_tag_type { kFunctionId = 1 };
+enum class LineField : protozero::pbf_tag_type {
+  kFunctionId = 1,
+  kLine = 2,
+};
 
 enum class FunctionField : protozero::pbf_tag_type {
   kId = 1,
   kName = 2,
   kSystemName = 3,
+  kFilename = 4,
 };
 
 }  // namespace profd::pprof

@@ -12,10 +12,18 @@ namespace {
 // What pprof's own tools call the kernel.
 constexpr std::string_view kKernelMapping = "[kernel.kallsyms]";
 
+PprofLine LineOf(const Profile& profile, const Frame& frame) {
+  PprofLine line;
+  line.function.name = PprofText(profile.String(frame.name));
+  if (line.function.name.empty()) line.function.name = "[unknown]";
+  line.function.file = PprofText(profile.String(frame.file));
+  line.line = frame.line;
+  return line;
+}
+
 PprofPlace PlaceOf(const Profile& profile, const Frame& frame) {
   PprofPlace place;
-  place.function = PprofText(profile.String(frame.name));
-  if (place.function.empty()) place.function = "[unknown]";
+  place.lines = {LineOf(profile, frame)};
   place.module.filename = PprofText(profile.String(frame.module));
   if (frame.kind == FrameKind::kKernel) {
     if (place.module.filename == "[kernel]") {
@@ -30,6 +38,12 @@ PprofPlace PlaceOf(const Profile& profile, const Frame& frame) {
   return place;
 }
 
+PprofPlace PlaceOf(std::string_view mark) {
+  PprofLine line;
+  line.function.name = mark;
+  return {.module = {}, .lines = {std::move(line)}};
+}
+
 }  // namespace
 
 std::string PprofText(std::string_view text) {
@@ -38,13 +52,55 @@ std::string PprofText(std::string_view text) {
   return out;
 }
 
-PprofPlaces::PprofPlaces(const Profile& profile) {
+std::span<const FrameId> PprofPlaces::TakeChain(
+    std::span<const FrameId>& leaf_first) const {
+  size_t size = 1;
+  while (size < leaf_first.size() &&
+         profile_.frames[leaf_first[size - 1]].inlined) {
+    ++size;
+  }
+  const auto chain = leaf_first.first(size);
+  leaf_first = leaf_first.subspan(size);
+  return chain;
+}
+
+PprofPlace PprofPlaces::PlaceOf(std::span<const FrameId> chain) const {
+  PprofPlace place = profd::PlaceOf(profile_, profile_.frames[chain.back()]);
+  std::vector<PprofLine> inlined;
+  for (const FrameId frame : chain.first(chain.size() - 1)) {
+    inlined.push_back(LineOf(profile_, profile_.frames[frame]));
+  }
+  place.lines.insert(place.lines.begin(), inlined.begin(), inlined.end());
+  return place;
+}
+
+void PprofPlaces::CollectChains() {
+  for (CallStackId id = 0; id < profile_.stacks.size(); ++id) {
+    auto stack = profile_.Stack(id);
+    while (!stack.empty()) {
+      const auto chain = TakeChain(stack);
+      if (chain.size() < 2) continue;
+      of_chain_.try_emplace(Chain(chain.begin(), chain.end()), 0);
+    }
+  }
+}
+
+PprofPlaces::PprofPlaces(const Profile& profile) : profile_(profile) {
   std::vector<PprofPlace> of_frame;
   of_frame.reserve(profile.frames.size());
   for (const Frame& frame : profile.frames) {
-    of_frame.push_back(PlaceOf(profile, frame));
+    of_frame.push_back(profd::PlaceOf(profile, frame));
   }
-  places_ = of_frame;
+  const bool has_inlined = std::ranges::any_of(
+      profile.frames, [](const Frame& f) { return f.inlined; });
+  if (has_inlined) CollectChains();
+  // Inlined frames have no place of their own.
+  for (size_t i = 0; i < of_frame.size(); ++i) {
+    if (!profile.frames[i].inlined) places_.push_back(of_frame[i]);
+  }
+  for (const auto& [chain, location] : of_chain_) {
+    places_.push_back(PlaceOf(chain));
+  }
   for (const ProfileSample& sample : profile.samples) AddMarks(sample);
   std::ranges::sort(places_);
   const auto repeated = std::ranges::unique(places_);
@@ -53,11 +109,24 @@ PprofPlaces::PprofPlaces(const Profile& profile) {
   for (const PprofPlace& place : of_frame) {
     of_frame_.push_back(LocationOf(place));
   }
+  for (auto& [chain, location] : of_chain_) {
+    location = LocationOf(PlaceOf(chain));
+  }
+}
+
+void PprofPlaces::AppendLocations(std::span<const FrameId> leaf_first,
+                                  std::vector<uint64_t>& out) const {
+  while (!leaf_first.empty()) {
+    const auto chain = TakeChain(leaf_first);
+    out.push_back(chain.size() == 1
+                      ? of_frame_[chain.front()]
+                      : of_chain_.at(Chain(chain.begin(), chain.end())));
+  }
 }
 
 void PprofPlaces::AddMarks(const ProfileSample& sample) {
   const auto add = [&](std::string_view mark) {
-    places_.push_back({.module = {}, .function = std::string(mark)});
+    places_.push_back(profd::PlaceOf(mark));
   };
   if (IsMissed(sample.user_state)) add(kMissedUserStack);
   if (IsMissed(sample.kernel_state)) add(kMissedKernelStack);
@@ -72,7 +141,7 @@ uint64_t PprofPlaces::LocationOf(const PprofPlace& place) const {
 }
 
 uint64_t PprofPlaces::LocationOf(std::string_view mark) const {
-  return LocationOf(PprofPlace{.module = {}, .function = std::string(mark)});
+  return LocationOf(profd::PlaceOf(mark));
 }
 
 std::optional<PprofModule> MainModule(const Profile& profile) {

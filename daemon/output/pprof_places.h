@@ -2,7 +2,9 @@
 
 #include <compare>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,34 +23,61 @@ struct PprofModule {
   auto operator<=>(const PprofModule&) const = default;
 };
 
-// What becomes a Location.
+// What becomes a Function.
+struct PprofFunction {
+  std::string name;
+  std::string file;  // empty: not known
+  auto operator<=>(const PprofFunction&) const = default;
+};
+
+// What becomes a Line.
+struct PprofLine {
+  PprofFunction function;
+  uint32_t line = 0;
+  auto operator<=>(const PprofLine&) const = default;
+};
+
+// What becomes a Location: a function with what is inlined there.
 struct PprofPlace {
   PprofModule module;
-  std::string function;
+  std::vector<PprofLine> lines;  // innermost first, at least one
   uint64_t address = 0;
   auto operator<=>(const PprofPlace&) const = default;
 };
 
 // The places of a profile's frames, and of the marks for what is missing of a
 // stack, each once and sorted, so that their numbers do not depend on the order
-// in which frames came.
+// in which frames came. Inlined frames are at the place of the function that
+// they are in.
 class PprofPlaces {
  public:
-  // Cost: sorts the frames by their texts.
+  // Cost: goes over all stacks and sorts the frames by their texts.
   explicit PprofPlaces(const Profile& profile);
 
   // The place at index i has the location id i + 1.
   const std::vector<PprofPlace>& all() const { return places_; }
-  uint64_t LocationOf(FrameId frame) const { return of_frame_[frame]; }
+  // Appends the places of a stack, leaf first.
+  void AppendLocations(std::span<const FrameId> leaf_first,
+                       std::vector<uint64_t>& out) const;
   // Of a mark that the profile needs, such as kTruncatedMark.
   uint64_t LocationOf(std::string_view mark) const;
 
  private:
+  // Inlined frames and the function that they are in, innermost first. Most
+  // often that is one frame.
+  using Chain = std::vector<FrameId>;
+  // Takes the first chain off a stack.
+  std::span<const FrameId> TakeChain(
+      std::span<const FrameId>& leaf_first) const;
+  void CollectChains();
   void AddMarks(const ProfileSample& sample);
+  PprofPlace PlaceOf(std::span<const FrameId> chain) const;
   uint64_t LocationOf(const PprofPlace& place) const;
 
+  const Profile& profile_;
   std::vector<PprofPlace> places_;
-  std::vector<uint64_t> of_frame_;
+  std::vector<uint64_t> of_frame_;      // of chains of one frame
+  std::map<Chain, uint64_t> of_chain_;  // of longer ones
 };
 
 // pprof takes a profile's first mapping for the program. That is the file in

@@ -14,6 +14,8 @@ uint64_t HashOf(const Frame& frame) {
                            static_cast<uint64_t>(frame.reason));
   hash = MixHash(hash, frame.address);
   hash = MixHash(hash, frame.file_offset);
+  hash = MixHash(hash, uint64_t{frame.file} << 32 | frame.line);
+  hash = MixHash(hash, frame.inlined ? 1 : 0);
   return MixHash(hash, frame.symbol_offset);
 }
 

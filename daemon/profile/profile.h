@@ -68,6 +68,13 @@ struct Frame {
   uint64_t address = 0;      // at run time, as sampled
   uint64_t file_offset = 0;  // user frames in a file
   uint64_t symbol_offset = 0;
+  // Where in the source the code is, or for the callers of inlined code the
+  // call; 0: not known, or not asked for.
+  StringId file = 0;
+  uint32_t line = 0;
+  // The body of a function within the next frame up that is not inlined. Such
+  // frames have the address and offset in the file of that one.
+  bool inlined = false;
 
   friend bool operator==(const Frame&, const Frame&) = default;
 };

@@ -185,11 +185,11 @@ class Page {
   }
 
   showDetails(node) {
-    const {name, samples, ofAll, ofParent, module, kind} =
+    const {name, samples, ofAll, ofParent, module, kind, place} =
         this.view.details(node);
     const about = document.createElement('span');
     about.textContent =
-        [kind, module].filter((text) => text !== '').join(', ');
+        [kind, module, place].filter((text) => text !== '').join(', ');
     const line = make('div', `${samples} samples, ${percent(ofAll)} of all` +
         (node === 0 ? '' : `, ${percent(ofParent)} of the caller`) + '  ');
     line.append(about);

@@ -89,6 +89,13 @@ class FlameData {
     this.trees = new Map();
   }
 
+  // Where in the source most samples of a node are; '' if that is not known.
+  place(tree, node) {
+    const {places, nodePlaces} = this.json;
+    if (!places) return '';
+    return places[nodePlaces[tree.origin ? tree.origin[node] : node]];
+  }
+
   groupings() {
     return this.json.threads ? ['command', 'process', 'thread'] :
                                ['command', 'process'];
@@ -130,7 +137,7 @@ class FlameData {
   }
 
   join(owners) {
-    const parent = [0], frame = [0], self = [0];
+    const parent = [0], frame = [0], self = [0], origin = [0];
     const place = new Int32Array(this.parent.length);  // in the new tree
     for (const owner of owners) {
       const nodes = new Map();  // node -> samples that end there
@@ -150,8 +157,12 @@ class FlameData {
         parent.push(isCommand ? 0 : place[this.parent[node]]);
         frame.push(isCommand ? this.frames.length - 1 : this.frame[node]);
         self.push(nodes.get(node));
+        origin.push(node);
       }
     }
-    return new Tree(Uint32Array.from(parent), Uint32Array.from(frame), self);
+    const tree =
+        new Tree(Uint32Array.from(parent), Uint32Array.from(frame), self);
+    tree.origin = Uint32Array.from(origin);  // the nodes that these copy
+    return tree;
   }
 }

@@ -10,6 +10,7 @@ const KINDS = [
   {name: 'generated code', hue: 164, saturation: 45, light: 62},
   {name: 'BPF', hue: 327, saturation: 52, light: 76},
   {name: 'unknown', hue: 220, saturation: 6, light: 70},
+  {name: 'inlined', hue: 56, saturation: 85, light: 70},
 ];
 
 const ROW_PIXELS = 18;
@@ -167,6 +168,7 @@ class FlameView {
       ofParent: samples / tree.total[tree.parent[node]],
       module: frame?.module ?? '',
       kind: frame ? KINDS[frame.kind].name : '',
+      place: this.data.place(tree, node),
     };
   }
 }

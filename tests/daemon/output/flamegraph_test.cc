@@ -165,5 +165,38 @@ TEST(FlamegraphTest, IsSelected) {
   EXPECT_EQ(*ParseOutputFormat("flamegraph"), OutputFormat::kFlamegraph);
 }
 
+// Frames of one name are one box, whatever their lines; its line is the one
+// with the most samples. Inlined frames have a kind of their own.
+TEST(FlameTreeTest, Lines) {
+  TestProfile p;
+  const auto inner = p.Inlined("inner", "/a.h", 5);
+  p.Add({.user = {inner, p.Placed("outer", "/a.cc", 30)}, .count = 2});
+  p.Add({.user = {p.Placed("outer", "/a.cc", 31)}, .count = 3});
+  p.Add({.user = {inner, p.Placed("outer", "/a.cc", 30)}, .count = 2});
+  const FlameTree tree(std::move(p).Finish());
+  EXPECT_THAT(Paths(tree),
+              ElementsAre(Pair("app;outer", 3), Pair("app;outer;inner", 4)));
+  std::map<std::string, std::string> places;
+  for (size_t i = 1; i < tree.nodes().size(); ++i) {
+    const FlameFrame& frame = tree.frames()[tree.nodes()[i].frame];
+    places[frame.name] = tree.places()[tree.node_places()[i]];
+    EXPECT_EQ(frame.kind == FlameKind::kInlined, frame.name == "inner");
+  }
+  EXPECT_THAT(places, ElementsAre(Pair("app", ""), Pair("inner", "/a.h:5"),
+                                  Pair("outer", "/a.cc:30")));
+}
+
+TEST(FlamegraphTest, PlacesOnlyWithLines) {
+  TestProfile p;
+  p.Add({.user = {p.Placed("outer", "/a.cc", 30)}});
+  const auto with = DataOf(RenderFlamegraph(std::move(p).Finish(), {}));
+  EXPECT_EQ(with.at("places"), nlohmann::json({"", "/a.cc:30"}));
+  EXPECT_EQ(with.at("nodePlaces"), nlohmann::json({0, 0, 1}));
+  TestProfile q;
+  q.Add({.user = {q.User("main")}});
+  const auto without = DataOf(RenderFlamegraph(std::move(q).Finish(), {}));
+  EXPECT_FALSE(without.contains("places"));
+}
+
 }  // namespace
 }  // namespace profd

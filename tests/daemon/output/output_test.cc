@@ -316,5 +316,39 @@ TEST(FormatTest, Parses) {
   EXPECT_EQ(FormatOfExtension("b.json/out"), std::nullopt);
 }
 
+// Inlined frames are frames of their own, marked where marks were asked for.
+TEST(InlinedFramesTest, Folded) {
+  TestProfile p;
+  p.Add({.user = {p.Inlined("inner_[i]", "/a.h", 5),
+                  p.Placed("outer", "/a.cc", 30)},
+         .count = 3});
+  const Profile profile = std::move(p).Finish();
+  EXPECT_EQ(RenderFolded(profile, {}), "app;outer;inner_(i) 3\n");
+  EXPECT_EQ(RenderFolded(profile, {.annotations = true}),
+            "app;outer;inner_(i)_[i] 3\n");
+}
+
+TEST(InlinedFramesTest, JsonAndText) {
+  TestProfile p;
+  p.Add({.user = {p.Inlined("inner", "/a.h", 5), p.Placed("outer", "/a.cc", 0),
+                  p.User("main")}});
+  const Profile profile = std::move(p).Finish();
+  const auto json = nlohmann::json::parse(RenderJson(profile, {}));
+  const auto& frames = json.at("frames");
+  ASSERT_EQ(frames.size(), 3u);
+  EXPECT_EQ(frames[0].at("name"), "inner");
+  EXPECT_EQ(frames[0].at("inlined"), true);
+  EXPECT_EQ(frames[0].at("file"), "/a.h");
+  EXPECT_EQ(frames[0].at("line"), 5);
+  EXPECT_FALSE(frames[1].contains("inlined"));
+  EXPECT_FALSE(frames[1].contains("file"));
+  EXPECT_EQ(frames[2].at("line"), 0);
+  EXPECT_EQ(RenderText(profile, {}),
+            "    inner+0x4 [app] (inlined) /a.h:5\n"
+            "    outer+0x10 [app] /a.cc:0\n"
+            "    main+0x10 [app]\n"
+            "    -                app (7)\n        1\n\n");
+}
+
 }  // namespace
 }  // namespace profd

@@ -25,6 +25,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
 
 std::string Gunzip(const std::string& bytes) {
   z_stream stream = {};
@@ -50,7 +51,8 @@ std::string Gunzip(const std::string& bytes) {
 struct DecodedLocation {
   uint64_t mapping = 0;
   uint64_t address = 0;
-  uint64_t function = 0;
+  uint64_t function = 0;           // of the last line
+  std::vector<std::string> lines;  // "function FILE:LINE", innermost first
 };
 struct DecodedSample {
   std::vector<std::string> frames;  // leaf first
@@ -70,8 +72,9 @@ class Decoded {
   explicit Decoded(const std::string& gzipped) : bytes_(Gunzip(gzipped)) {
     Each(6, [&](pbf_reader&, std::string text) { strings.push_back(text); });
     EachMessage(5, [&](pbf_reader message) {
-      const auto fields = Numbers(message);
+      auto fields = Numbers(message);
       EXPECT_EQ(fields.at(2), fields.at(3));
+      files[fields.at(1)] = strings.at(fields[4]);
       functions[fields.at(1)] = strings.at(fields.at(2));
     });
     EachMessage(3, [&](pbf_reader message) {
@@ -92,7 +95,11 @@ class Decoded {
         } else if (message.tag() == 3) {
           location.address = message.get_uint64();
         } else {
-          location.function = Numbers(message.get_message()).at(1);
+          auto fields = Numbers(message.get_message());
+          location.function = fields.at(1);
+          location.lines.push_back(functions.at(fields.at(1)) + " " +
+                                   files[fields.at(1)] + ":" +
+                                   std::to_string(fields[2]));
         }
       }
       EXPECT_NE(id, 0u);
@@ -129,6 +136,7 @@ class Decoded {
 
   std::vector<std::string> strings;
   std::map<uint64_t, std::string> functions;
+  std::map<uint64_t, std::string> files;  // of functions
   std::vector<DecodedMapping> mappings;
   std::map<uint64_t, DecodedLocation> locations;
   std::vector<DecodedSample> samples;
@@ -350,6 +358,28 @@ TEST(PprofTest, IsSelected) {
   const auto wrong = ParseOutputFormat("pprot");
   ASSERT_FALSE(wrong);
   EXPECT_THAT(wrong.error().message(), HasSubstr("pprof"));
+}
+
+// Inlined frames are lines of the place of the function that they are in, and
+// the same function alone is another place.
+TEST(PprofTest, InlinedFrames) {
+  TestProfile p;
+  const auto outer = p.Placed("outer", "/src/a.cc", 30);
+  const auto inner = p.Inlined("inner", "/src/a.h", 5);
+  const auto innermost = p.Inlined("innermost", "/src/b.h", 7);
+  p.Add({.user = {innermost, inner, outer, p.User("main")}, .count = 3});
+  p.Add({.user = {inner, outer, outer}, .count = 2});
+  const Decoded decoded(RenderPprof(std::move(p).Finish(), {}));
+  std::vector<std::vector<std::string>> lines;
+  for (const auto& [id, location] : decoded.locations) {
+    lines.push_back(location.lines);
+  }
+  EXPECT_THAT(lines,
+              UnorderedElementsAre(
+                  ElementsAre("innermost /src/b.h:7", "inner /src/a.h:5",
+                              "outer /src/a.cc:30"),
+                  ElementsAre("inner /src/a.h:5", "outer /src/a.cc:30"),
+                  ElementsAre("outer /src/a.cc:30"), ElementsAre("main :0")));
 }
 
 }  // namespace

@@ -20,6 +20,27 @@ FrameId TestProfile::User(std::string_view name, std::string_view module,
        .symbol_offset = 0x10});
 }
 
+FrameId TestProfile::Placed(std::string_view name, std::string_view file,
+                            uint32_t line) {
+  return builder_.AddFrame({.name = builder_.Intern(name),
+                            .module = builder_.Intern("/bin/app"),
+                            .file_offset = 0x2000,
+                            .symbol_offset = 0x10,
+                            .file = builder_.Intern(file),
+                            .line = line});
+}
+
+FrameId TestProfile::Inlined(std::string_view name, std::string_view file,
+                             uint32_t line) {
+  return builder_.AddFrame({.name = builder_.Intern(name),
+                            .module = builder_.Intern("/bin/app"),
+                            .file_offset = 0x2000,
+                            .symbol_offset = 0x4,
+                            .file = builder_.Intern(file),
+                            .line = line,
+                            .inlined = true});
+}
+
 FrameId TestProfile::Kernel(std::string_view name, std::string_view module) {
   return builder_.AddFrame({.name = builder_.Intern(name),
                             .module = builder_.Intern(module),

@@ -15,6 +15,9 @@ class TestProfile {
 
   FrameId User(std::string_view name, std::string_view module = "/bin/app",
                ksym::Unresolved reason = ksym::Unresolved::kNone);
+  // With a place in the source, and the body of one within another.
+  FrameId Placed(std::string_view name, std::string_view file, uint32_t line);
+  FrameId Inlined(std::string_view name, std::string_view file, uint32_t line);
   FrameId Kernel(std::string_view name, std::string_view module = "[kernel]");
 
   struct Sample {
