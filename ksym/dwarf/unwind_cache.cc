@@ -1,9 +1,11 @@
 #include "ksym/dwarf/unwind_cache.h"
 
+#include <nettle/sha2.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <span>
@@ -11,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "ksym/base/blake2b.h"
 #include "ksym/base/byte_writer.h"
 #include "ksym/base/file.h"
 #include "ksym/dwarf/unwind_table_file.h"
@@ -94,10 +95,17 @@ std::string UnwindCache::KeyOf(const CallFrameSection& section,
   about.Write(section.address.value);
   about.Write(code.base.value);
   about.Write(code.size);
-  Blake2b key;
-  key.Update(about.bytes());
-  key.Update(section.bytes);
-  return key.Finish();
+  sha256_ctx state;
+  sha256_init(&state);
+  const auto add = [&state](std::span<const std::byte> bytes) {
+    sha256_update(&state, bytes.size(),
+                  reinterpret_cast<const uint8_t*>(bytes.data()));
+  };
+  add(about.bytes());
+  add(section.bytes);
+  std::array<uint8_t, SHA256_DIGEST_SIZE> key{};
+  sha256_digest(&state, key.size(), key.data());
+  return {key.begin(), key.end()};
 }
 
 Result<UnwindTable> UnwindCache::LoadOrBuild(const ByteSource& source,
