@@ -162,22 +162,42 @@ static __always_inline void count_exact(void *counts, void *seen,
 		send_process_hint(s);
 }
 
+/* Of x86-64, on which alone stacks are copied. */
+#define SYSCALL_EXECVE	 59
+#define SYSCALL_EXECVEAT 322
+
+static __always_inline bool in_exec(struct bpf_perf_event_data *ctx,
+				    const struct unwind_state *st)
+{
+	__u64 call = st->regs.orig_ax & 0xffff;
+
+	return !in_user_mode(ctx) &&
+	       (call == SYSCALL_EXECVE || call == SYSCALL_EXECVEAT);
+}
+
 static __always_inline void count_with(struct bpf_perf_event_data *ctx,
 				       void *counts, void *seen,
 				       struct sample *s, enum taken user)
 {
 	struct unwind_state *st;
 	__u32 zero = 0;
+	enum copied how;
 
 	if (user == TAKEN_LATER) {
 		/* The copy's sample needs them as any other does. */
 		if (!send_stack(seen, s, SCRATCH_KERNEL, s->key.kernel_stack))
 			return;
 		st = bpf_map_lookup_elem(&unwind_scratch, &zero);
-		if (st && send_copy(st, s->set, &s->key, s->stats))
+		how = st ? send_copy(st, s->set, &s->key) : COPY_REFUSED;
+		if (how == COPIED)
 			return;
-		if (!take_by_kernel(ctx, s, PROFILE_END_NOT_YET))
-			return;
+		if (how == COPY_REFUSED)
+			s->stats->copies_refused++;
+		/* What called exec is gone, what it calls is not there yet. */
+		if (how != NO_STACK || !in_exec(ctx, st)) {
+			if (!take_by_kernel(ctx, s, PROFILE_END_NOT_YET))
+				return;
+		}
 	}
 	count_exact(counts, seen, s);
 }

@@ -62,6 +62,7 @@ enum profile_record_type {
 	PROFILE_RECORD_STACK = 1,
 	PROFILE_RECORD_PROCESS = 2,
 	PROFILE_RECORD_COPY = 3,
+	PROFILE_RECORD_PIECE = 4,
 };
 
 struct profile_record {
@@ -100,27 +101,40 @@ PROFILE_ABI_ASSERT(sizeof(struct profile_process_record) == 32,
 
 /*
  * A sample of a process that has no tables yet: user space walks its stack and
- * counts it. Whole chunks from below the stack pointer on, so that a read that
- * fails costs no more than what cannot be read.
+ * counts it. The stack comes first, in pieces; the copy's own record is the
+ * last, so that pieces without one belong to a sample that was counted
+ * otherwise. The pieces of one copy follow each other, but those of other CPUs
+ * come between.
  */
 #define PROFILE_REGISTERS   16
-#define PROFILE_COPY_CHUNK  1024
-#define PROFILE_COPY_CHUNKS 16
+#define PROFILE_COPY_CHUNK  1024 /* what is read at once */
+#define PROFILE_COPY_CHUNKS 16	 /* of a piece */
+#define PROFILE_COPY_PIECES 16	 /* of a copy */
+struct profile_piece_record {
+	struct profile_record header;
+	__u64 copy; /* which one: the CPU in the high 16 bits, then a number */
+	__u32 bytes;
+	__u32 reserved;
+	__u8 stack[PROFILE_COPY_CHUNK * PROFILE_COPY_CHUNKS];
+};
+#define PROFILE_PIECE_RECORD_BYTES(bytes) (24 + (bytes))
+PROFILE_ABI_ASSERT(sizeof(struct profile_piece_record) ==
+		       PROFILE_PIECE_RECORD_BYTES(PROFILE_COPY_CHUNK *
+						  PROFILE_COPY_CHUNKS),
+		   "profile_piece_record");
+
 struct profile_copy_record {
 	struct profile_record header;
+	__u64 copy;		/* of the pieces */
 	struct profile_key key; /* without a user stack */
 	__u64 time_ns;		/* CLOCK_MONOTONIC */
 	__u64 ip;
 	__u64 registers[PROFILE_REGISTERS]; /* by DWARF number */
 	__u64 address;			    /* of the first byte */
-	__u32 bytes;
-	__u32 whole; /* 1: as many chunks as wanted, 0: reading one failed */
-	__u8 stack[PROFILE_COPY_CHUNK * PROFILE_COPY_CHUNKS];
+	__u32 bytes;			    /* of all pieces */
+	__u32 unreadable; /* 1: what follows them could not be read */
 };
-#define PROFILE_COPY_RECORD_BYTES(bytes) (224 + (bytes))
-PROFILE_ABI_ASSERT(sizeof(struct profile_copy_record) ==
-		       PROFILE_COPY_RECORD_BYTES(PROFILE_COPY_CHUNK *
-						 PROFILE_COPY_CHUNKS),
+PROFILE_ABI_ASSERT(sizeof(struct profile_copy_record) == 232,
 		   "profile_copy_record");
 
 /* One per set and CPU. taken == sum of counts + copies + all lost_*. */

@@ -5,6 +5,7 @@
 #include <linux/bpf.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
 #include "bpf/profile_abi.h"
@@ -13,75 +14,172 @@
 
 /* Below the stack pointer is what leaf functions use. */
 #define RED_ZONE_BYTES 128
+#define PIECE_BYTES    (PROFILE_COPY_CHUNK * PROFILE_COPY_CHUNKS)
+/* Reading the chunk that follows failed. */
+#define COPY_UNREADABLE (1u << 31)
+/* What a copy counts for at least: walking it takes time too. */
+#define LEAST_COPY_BYTES PIECE_BYTES
 
-/* Copies into the scratch record; returns the number of bytes. */
-__noinline __u32 copy_stack(__u32 chunks)
+struct mm_struct___stack {
+	unsigned long start_stack;
+} __core;
+struct thread_struct {
+	unsigned long fsbase;
+} __core;
+struct task_struct___thread {
+	struct thread_struct thread;
+} __core;
+
+/* Reads up to `chunks` into the scratch piece; returns how many. */
+__noinline __u32 read_piece(__u64 from, __u32 chunks)
 {
-	struct profile_copy_record *record;
+	struct copy_scratch *scratch_copy;
 	__u32 zero = 0, i;
-	__u64 from;
 
-	record = bpf_map_lookup_elem(&copy_scratch, &zero);
-	if (!record)
+	scratch_copy = bpf_map_lookup_elem(&copy_scratch, &zero);
+	if (!scratch_copy)
 		return 0;
-	from = (record->registers[DWARF_RSP] - RED_ZONE_BYTES) &
-	       ~(__u64)(PROFILE_COPY_CHUNK - 1);
-	record->address = from;
 	for (i = 0; i < PROFILE_COPY_CHUNKS; i++) {
 		if (i >= chunks)
 			break;
 		if (bpf_probe_read_user(
-			record->stack + i * PROFILE_COPY_CHUNK,
+			scratch_copy->piece.stack + i * PROFILE_COPY_CHUNK,
 			PROFILE_COPY_CHUNK,
 			(void *)(from + i * PROFILE_COPY_CHUNK)))
 			break;
 	}
-	record->whole = i >= chunks;
-	record->bytes = i * PROFILE_COPY_CHUNK;
-	return record->bytes;
+	return i;
 }
 
-/* st has the registers. False: there was no room, or nothing to read. */
-static __always_inline bool send_copy(const struct unwind_state *st, __u32 set,
-				      const struct profile_key *key,
-				      struct profile_stats *counters)
+/* Sends the scratch piece; false: there is no room. */
+static __always_inline bool send_piece(struct profile_piece_record *piece,
+				       __u32 chunks)
 {
-	struct profile_copy_record *record;
-	__u32 zero = 0, bytes;
-	__u64 size;
+	__u64 bytes = (__u64)chunks * PROFILE_COPY_CHUNK;
 
+	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) + bytes >
+	    copy_ring_limit)
+		return false;
+	/* A sum that is made of bits is one whose bounds nobody follows. */
+	asm volatile("" : "+r"(bytes));
+	if (bytes > sizeof(piece->stack))
+		return false;
+	piece->bytes = bytes;
+	return bpf_ringbuf_output(&ring, piece,
+				  PROFILE_PIECE_RECORD_BYTES(bytes),
+				  BPF_RB_NO_WAKEUP) == 0;
+}
+
+/* Sends up to `chunks`; returns how many, perhaps with COPY_UNREADABLE. */
+__noinline __u32 send_pieces(__u64 from, __u32 chunks)
+{
+	struct copy_scratch *scratch_copy;
+	__u32 zero = 0, sent = 0, want, got;
+
+	scratch_copy = bpf_map_lookup_elem(&copy_scratch, &zero);
+	if (!scratch_copy)
+		return 0;
+	for (int i = 0; i < PROFILE_COPY_PIECES; i++) {
+		if (sent >= chunks)
+			break;
+		want = chunks - sent;
+		if (want > PROFILE_COPY_CHUNKS)
+			want = PROFILE_COPY_CHUNKS;
+		got = read_piece(from + (__u64)sent * PROFILE_COPY_CHUNK, want);
+		if (got > PROFILE_COPY_CHUNKS)
+			return sent;
+		if (got && !send_piece(&scratch_copy->piece, got))
+			return sent;
+		sent += got;
+		if (got < want)
+			return sent | COPY_UNREADABLE;
+	}
+	return sent;
+}
+
+/*
+ * How much there is from there on. The first thread's stack ends where the
+ * program's arguments begin, and those that the C libraries make end below what
+ * their fs register points to.
+ */
+static __always_inline __u32 chunks_of_stack(__u64 from)
+{
+	void *task = (void *)bpf_get_current_task();
+	struct task_struct *common = task;
+	struct task_struct___thread *with_thread = task;
+	struct mm_struct___stack *mm = NULL;
+	unsigned long end = 0;
+	__u64 most = 4 * (__u64)copy_chunks * PROFILE_COPY_CHUNK;
+
+	if (bpf_core_read(&mm, sizeof(mm), &common->mm) == 0 && mm)
+		bpf_core_read(&end, sizeof(end), &mm->start_stack);
+	if (end - from >= most)
+		bpf_core_read(&end, sizeof(end), &with_thread->thread.fsbase);
+	if (end - from >= most)
+		return copy_chunks;
+	return (end - from + PROFILE_COPY_CHUNK) / PROFILE_COPY_CHUNK;
+}
+
+static __always_inline void fill_copy(struct profile_copy_record *head,
+				      const struct unwind_state *st, __u32 set,
+				      const struct profile_key *key)
+{
+	head->header.type = PROFILE_RECORD_COPY;
+	head->header.set = set;
+	head->key = *key;
+	head->time_ns = bpf_ktime_get_ns();
+	head->ip = st->ip;
+	__builtin_memcpy(head->registers, st->leaf, sizeof(st->leaf));
+	head->registers[DWARF_RBX] = st->bx;
+	head->registers[DWARF_RBP] = st->bp;
+	head->registers[DWARF_RSP] = st->sp;
+	/* Of the same alignment as what is read at once. */
+	head->address =
+	    (st->sp - RED_ZONE_BYTES) & ~(__u64)(PROFILE_COPY_CHUNK - 1);
+}
+
+/* What became of a copy. */
+enum copied {
+	COPIED,
+	COPY_REFUSED, /* there was no room */
+	NO_STACK,     /* the stack pointer points to nothing */
+};
+
+/* st has the registers. */
+static __always_inline enum copied send_copy(const struct unwind_state *st,
+					     __u32 set,
+					     const struct profile_key *key)
+{
+	struct copy_scratch *scratch_copy;
+	struct profile_copy_record *head;
+	__u32 zero = 0, sent, chunks;
+	__u64 charge;
+
+	scratch_copy = bpf_map_lookup_elem(&copy_scratch, &zero);
 	/*
 	 * Without a limit in time copies could come as fast as user space
 	 * takes them, and it would do nothing else.
 	 */
-	if (copies_sent >= copies_allowed ||
-	    bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) + sizeof(*record) >
-		copy_ring_limit) {
-		counters->copies_refused++;
-		return false;
-	}
-	record = bpf_map_lookup_elem(&copy_scratch, &zero);
-	if (!record)
-		return false;
-	record->header.type = PROFILE_RECORD_COPY;
-	record->header.set = set;
-	record->key = *key;
-	record->time_ns = bpf_ktime_get_ns();
-	record->ip = st->ip;
-	__builtin_memcpy(record->registers, st->leaf, sizeof(st->leaf));
-	record->registers[DWARF_RBX] = st->bx;
-	record->registers[DWARF_RBP] = st->bp;
-	record->registers[DWARF_RSP] = st->sp;
-	bytes = copy_stack(copy_chunks);
-	if (!bytes)
-		return false;
-	size = PROFILE_COPY_RECORD_BYTES((__u64)bytes);
-	if (size > sizeof(*record))
-		return false;
-	if (bpf_ringbuf_output(&ring, record, size, BPF_RB_NO_WAKEUP)) {
-		counters->copies_refused++;
-		return false;
-	}
-	__sync_fetch_and_add(&copies_sent, 1);
-	return true;
+	if (!scratch_copy || copy_bytes_sent >= copy_bytes_allowed)
+		return COPY_REFUSED;
+	head = &scratch_copy->head;
+	fill_copy(head, st, set, key);
+	head->copy = ((head->copy + 1) & 0xffffffffffffull) |
+		     (__u64)bpf_get_smp_processor_id() << 48;
+	scratch_copy->piece.header.type = PROFILE_RECORD_PIECE;
+	scratch_copy->piece.header.set = set;
+	scratch_copy->piece.copy = head->copy;
+	sent = send_pieces(head->address, chunks_of_stack(head->address));
+	head->unreadable = (sent & COPY_UNREADABLE) != 0;
+	chunks = sent & ~COPY_UNREADABLE;
+	if (!chunks)
+		return head->unreadable ? NO_STACK : COPY_REFUSED;
+	head->bytes = chunks * PROFILE_COPY_CHUNK;
+	if (bpf_ringbuf_output(&ring, head, sizeof(*head), BPF_RB_NO_WAKEUP))
+		return COPY_REFUSED;
+	charge = head->bytes;
+	if (charge < LEAST_COPY_BYTES)
+		charge = LEAST_COPY_BYTES;
+	__sync_fetch_and_add(&copy_bytes_sent, charge);
+	return COPIED;
 }

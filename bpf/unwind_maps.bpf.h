@@ -20,11 +20,14 @@ const volatile __u8 has_task_pt_regs = 1;
 /* Copies of stacks leave the rest of the ring to other records. */
 const volatile __u64 copy_ring_limit = 0;
 
-/* Set by user space as it goes: how much of a stack is copied. */
-__u32 copy_chunks = PROFILE_COPY_CHUNKS;
-/* And how many copies may have been sent; what is over is refused. */
-__u64 copies_allowed = 0;
-__u64 copies_sent = 0;
+/*
+ * Set by user space as it goes: how much is copied of a stack that ends nobody
+ * knows where; of others up to four times that.
+ */
+__u32 copy_chunks = 64;
+/* And how many bytes may have been sent; what is over is refused. */
+__u64 copy_bytes_allowed = 0;
+__u64 copy_bytes_sent = 0;
 
 struct task_struct___stack {
 	void *stack;
@@ -62,11 +65,16 @@ struct {
 	__array(values, struct unwind_shard);
 } unwind_shards SEC(".maps");
 
+struct copy_scratch {
+	struct profile_copy_record head;
+	struct profile_piece_record piece;
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct profile_copy_record);
+	__type(value, struct copy_scratch);
 } copy_scratch SEC(".maps");
 
 /* struct pt_regs of x86-64, whose layout ptrace(2) promises. */

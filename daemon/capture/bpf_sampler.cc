@@ -259,10 +259,10 @@ void BpfSampler::SetCopyChunks(uint32_t chunks) {
                    __ATOMIC_RELAXED);
 }
 
-void BpfSampler::AllowCopies(uint64_t count) {
+void BpfSampler::AllowCopies(uint64_t bytes) {
   const uint64_t sent =
-      __atomic_load_n(&impl_->skeleton->bss->copies_sent, __ATOMIC_RELAXED);
-  __atomic_store_n(&impl_->skeleton->bss->copies_allowed, sent + count,
+      __atomic_load_n(&impl_->skeleton->bss->copy_bytes_sent, __ATOMIC_RELAXED);
+  __atomic_store_n(&impl_->skeleton->bss->copy_bytes_allowed, sent + bytes,
                    __ATOMIC_RELAXED);
 }
 

@@ -103,8 +103,9 @@ class BpfSampler {
 
   // How much of a stack is copied from now on; see PROFILE_COPY_CHUNK.
   void SetCopyChunks(uint32_t chunks);
-  // So many more stacks may be copied until the next call.
-  void AllowCopies(uint64_t count);
+  // So many more bytes of stacks may be copied until the next call; each copy
+  // counts for 16 KiB at least.
+  void AllowCopies(uint64_t bytes);
 
   struct Count {
     profile_key key;

@@ -28,9 +28,9 @@
 namespace profd {
 namespace {
 
-// Stacks that are copied between two polls, at the most: 8 MiB, and some 4 ms
-// to walk them. All samples of 100 CPUs at 99 Hz.
-constexpr uint64_t kCopiesAtOnce = 512;
+// Bytes of stacks that are copied between two polls, at the most. A copy counts
+// for 16 KiB at least, so these are 1,024 copies, and some 8 ms to walk them.
+constexpr uint64_t kCopiesAtOnce = 16 << 20;
 
 using ksym::Fail;
 
@@ -204,6 +204,9 @@ class Capture::Impl {
                         process.time_ns});
     } else if (record.type == PROFILE_RECORD_STACK) {
       stacks_.Add(reinterpret_cast<const profile_stack_record&>(record), bytes);
+    } else if (record.type == PROFILE_RECORD_PIECE) {
+      copies_.AddPiece(reinterpret_cast<const profile_piece_record&>(record),
+                       bytes);
     } else if (record.type == PROFILE_RECORD_COPY) {
       copies_.Add(reinterpret_cast<const profile_copy_record&>(record), bytes);
     }

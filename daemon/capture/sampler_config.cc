@@ -39,8 +39,8 @@ uint32_t RingBytesFor(SamplingRate rate, size_t cpus, uint32_t depth) {
 // Half of the ring for the copied stacks of a tenth of a second, if all
 // processes were new.
 uint32_t RingBytesForCopies(SamplingRate rate, size_t cpus) {
-  constexpr uint64_t kMost = 4 << 20;
-  constexpr uint64_t kCopyBytes = 17 << 10;
+  constexpr uint64_t kMost = 8 << 20;
+  constexpr uint64_t kCopyBytes = 33 << 10;  // most are smaller
   if (rate.frequency_hz == 0) return kMost;
   const uint64_t samples =
       std::min(rate.frequency_hz, uint64_t{1} << 24) * cpus / 10;

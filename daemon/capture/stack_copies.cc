@@ -10,7 +10,10 @@ namespace profd {
 namespace {
 
 constexpr uint32_t kFewestChunks = 8;
-constexpr uint32_t kChunkStep = 4;
+constexpr uint32_t kFirstChunks = 64;
+constexpr uint32_t kMostChunks = PROFILE_COPY_CHUNKS * PROFILE_COPY_PIECES;
+
+uint64_t CpuOf(uint64_t copy) { return copy >> 48; }
 
 ksym::ProcessId ProcessOf(const profile_key& key) {
   return {key.tgid, key.exec_count, key.start_ns};
@@ -23,15 +26,32 @@ bool StackCopies::KeyLess::operator()(const profile_key& a,
   return std::memcmp(&a, &b, sizeof(a)) < 0;
 }
 
-void StackCopies::Add(const profile_copy_record& record, size_t bytes) {
+StackCopies::StackCopies(Unwind unwind, uint32_t max_stack_depth)
+    : unwind_(unwind),
+      max_stack_depth_(max_stack_depth),
+      chunks_(kFirstChunks) {}
+
+void StackCopies::AddPiece(const profile_piece_record& record, size_t bytes) {
   if (record.bytes > sizeof(record.stack) ||
-      bytes < PROFILE_COPY_RECORD_BYTES(size_t{record.bytes})) {
+      bytes < PROFILE_PIECE_RECORD_BYTES(size_t{record.bytes})) {
     return;
   }
-  Copy& copy = copies_.emplace_back();
-  std::memcpy(&copy.head, &record, offsetof(profile_copy_record, stack));
+  Pieces& pieces = pieces_[CpuOf(record.copy)];
+  if (pieces.copy != record.copy) pieces = {.copy = record.copy, .stack = {}};
   const auto* stack = reinterpret_cast<const std::byte*>(record.stack);
-  copy.stack.assign(stack, stack + record.bytes);
+  pieces.stack.insert(pieces.stack.end(), stack, stack + record.bytes);
+}
+
+void StackCopies::Add(const profile_copy_record& record, size_t bytes) {
+  if (bytes < sizeof(record)) return;
+  const auto pieces = pieces_.find(CpuOf(record.copy));
+  if (pieces == pieces_.end() || pieces->second.copy != record.copy ||
+      pieces->second.stack.size() != record.bytes) {
+    return;
+  }
+  copies_.push_back(
+      {.head = record, .stack = std::move(pieces->second.stack)});
+  pieces_.erase(pieces);
 }
 
 std::vector<SampleHint> StackCopies::Hints() const {
@@ -92,7 +112,7 @@ RawStack StackCopies::WalkOne(const Copy& copy, const ProcessWatch& watch,
 
   RawStack stack;
   stack.end = static_cast<StackEnd>(walked.end);
-  if (stack.end == StackEnd::kBadRead && head.whole != 0) {
+  if (stack.end == StackEnd::kBadRead && head.unreadable == 0) {
     stack.end = StackEnd::kBeyondCopy;
   }
   for (const ksym::Address frame : walked.frames) {
@@ -122,9 +142,9 @@ uint32_t StackCopies::AdaptChunks(uint64_t refused) {
   const uint64_t walked = std::exchange(recent_, 0);
   const uint64_t beyond = std::exchange(recent_beyond_, 0);
   if (refused > 0) {
-    chunks_ = std::max(chunks_ - kChunkStep, kFewestChunks);
+    chunks_ = std::max(chunks_ / 2, kFewestChunks);
   } else if (beyond * 50 > walked) {
-    chunks_ = std::min<uint32_t>(chunks_ + kChunkStep, PROFILE_COPY_CHUNKS);
+    chunks_ = std::min(chunks_ * 2, kMostChunks);
   }
   return chunks_;
 }

@@ -19,10 +19,13 @@ namespace profd {
 // counted once, like those that the sampler counts itself. Not thread-safe.
 class StackCopies {
  public:
-  StackCopies(Unwind unwind, uint32_t max_stack_depth)
-      : unwind_(unwind), max_stack_depth_(max_stack_depth) {}
+  StackCopies(Unwind unwind, uint32_t max_stack_depth);
 
-  // Keeps the record for Walk(). Ignores one that is shorter than it claims.
+  // A part of the stack that the next record of a copy from the same CPU is
+  // of. Ignores one that is shorter than it claims.
+  void AddPiece(const profile_piece_record& record, size_t bytes);
+  // Keeps the copy for Walk(). Ignores one that is too short, or whose pieces
+  // are not all there.
   void Add(const profile_copy_record& record, size_t bytes);
   // One per record, so that their processes are followed.
   std::vector<SampleHint> Hints() const;
@@ -33,14 +36,19 @@ class StackCopies {
   // The walked samples of the set.
   std::vector<BpfSampler::Count> Take(uint32_t set);
 
-  // How much of a stack should be copied from now on, when so many copies did
-  // not fit the ring since the last call.
+  // How much of a stack should be copied from now on where its end is not
+  // known, when so many copies did not fit the ring since the last call.
   uint32_t AdaptChunks(uint64_t refused);
   uint64_t walked() const { return walked_; }
 
  private:
   struct Copy {
-    profile_copy_record head;  // its stack is not filled
+    profile_copy_record head;
+    std::vector<std::byte> stack;
+  };
+  // The pieces of a copy whose own record is still to come.
+  struct Pieces {
+    uint64_t copy = 0;
     std::vector<std::byte> stack;
   };
   RawStack WalkOne(const Copy& copy, const ProcessWatch& watch,
@@ -53,8 +61,9 @@ class StackCopies {
   Unwind unwind_;
   uint32_t max_stack_depth_;
   std::vector<Copy> copies_;
+  std::map<uint64_t, Pieces> pieces_;  // by CPU
   std::array<std::map<profile_key, uint64_t, KeyLess>, PROFILE_SETS> counts_;
-  uint32_t chunks_ = PROFILE_COPY_CHUNKS;
+  uint32_t chunks_;
   uint64_t walked_ = 0;
   uint64_t recent_ = 0;         // since the last AdaptChunks()
   uint64_t recent_beyond_ = 0;  // of them needed more of the stack

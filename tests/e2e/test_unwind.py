@@ -1,5 +1,7 @@
 """User stacks of programs without frame pointers."""
 
+import os
+
 import harness
 
 # Of each function of calls.cc who calls it; LIBRARY: a frame of no function
@@ -160,6 +162,40 @@ class RoughTest(harness.E2eTest):
         total = sum(ends.values())
         self.assertGreater(ends["outermost"] + ends["zero-frame-pointer"],
                            0.9 * total, ends)
+
+
+class FirstSamplesTest(harness.E2eTest):
+    """Samples that were taken before their process had tables."""
+
+    def whole_share(self, document):
+        ends = document.samples["user_stack_ends"]
+        whole = ends["outermost"] + ends["zero-frame-pointer"]
+        return whole / max(sum(ends.values()), 1)
+
+    def test_large_stacks(self):
+        # A stack of 100 KiB is copied whole, and of no thread more than it has.
+        for who in ("first", "thread"):
+            with self.subTest(who=who):
+                rough = os.path.join(harness.WORKLOADS, "rough")
+                document = self.document("-F", 199, "--", rough, "large", who)
+                ends = document.samples["user_stack_ends"]
+                self.assertGreater(sum(ends.values()), 20, ends)
+                self.assertGreater(self.whole_share(document), 0.9, ends)
+                self.assertEqual(ends["beyond-copy"], 0, ends)
+
+    def test_short_lives(self):
+        # Of programs that live for a millisecond; what runs in execve when the
+        # old program is gone has no user stack.
+        document = self.document(
+            "-F", 997, "--", "sh", "-c",
+            "i=0; while [ $i -lt 300 ]; do /bin/true; i=$((i+1)); done")
+        ends = document.samples["user_stack_ends"]
+        self.assertGreater(sum(ends.values()), 50, ends)
+        self.assertGreater(self.whole_share(document), 0.95, ends)
+        self.assertTrue(any(
+            not s["user"] and any("execve" in f["name"]
+                                  for f in document.kernel(s))
+            for s in document.stacks))
 
 
 if __name__ == "__main__":

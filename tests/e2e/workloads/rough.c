@@ -4,12 +4,16 @@
 //   unmap       takes the code away under its callers, again and again
 //   scribble    overwrites return addresses and saved registers above it
 //   reload FILE dlopen and dlclose of FILE, as often as it can
+//   large WHO   works under 100 KiB of frames in its first half second, then
+//               ends; WHO is first or thread
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "workload.h"
 
@@ -77,6 +81,35 @@ NOINLINE static void Reload(const char* file) {
   }
 }
 
+static double Seconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+NOINLINE static char Descend(int frames, double end) {
+  volatile char large[4096];
+  large[0] = (char)frames;
+  if (frames > 1) return Descend(frames - 1, end) + large[0];
+  while (Seconds() < end) Work(20000);
+  return large[0];
+}
+
+static void* Large(void* unused) {
+  Descend(25, Seconds() + 0.5);
+  return unused;
+}
+
+static void LargeIn(const char* who) {
+  pthread_t thread;
+  if (strcmp(who, "first") == 0) {
+    Large(NULL);
+  } else if (pthread_create(&thread, NULL, Large, NULL) == 0) {
+    pthread_join(thread, NULL);
+  }
+  exit(0);
+}
+
 int main(int argc, char** argv) {
   LimitLife();
   if (argc < 2) return 2;
@@ -84,5 +117,6 @@ int main(int argc, char** argv) {
   if (strcmp(argv[1], "unmap") == 0) Unmap();
   if (strcmp(argv[1], "scribble") == 0) Scribble();
   if (strcmp(argv[1], "reload") == 0) Reload(argv[2]);
+  if (strcmp(argv[1], "large") == 0) LargeIn(argv[2]);
   return 2;
 }
