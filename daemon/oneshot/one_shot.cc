@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -125,15 +126,19 @@ Status CheckTerminal(const ProfileOptions& options) {
 // Writes the report; a reader that went away is no failure.
 Status WriteReport(const Profile& profile, const ProfileOptions& options,
                    ReportFile& file) {
-  auto written = file.Write(Render(profile, options.format, options.output));
+  auto written =
+      Write(profile, options.format, options.output,
+            [&](std::string_view piece) { return file.Append(piece); });
+  if (written) written = file.Commit();
   if (!written && written.error().sys_errno() == EPIPE) return {};
   return written;
 }
 
 Status WriteRaw(const RawCapture& capture, ReportFile& file) {
   std::string bytes;
-  auto encoded = WriteRawCapture(capture, bytes);
-  return encoded ? file.Write(bytes) : encoded;
+  auto written = WriteRawCapture(capture, bytes);
+  if (written) written = file.Append(bytes);
+  return written ? file.Commit() : written;
 }
 
 // Those after the first `said` ones.

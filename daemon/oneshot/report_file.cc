@@ -53,12 +53,13 @@ ksym::Result<ReportFile> ReportFile::Open(const std::string& path) {
   return file;
 }
 
-ksym::Status ReportFile::Write(std::string_view bytes) {
-  if (atomic_) {
-    auto written = atomic_->Write(bytes);
-    return written ? atomic_->Commit() : written;
-  }
+ksym::Status ReportFile::Append(std::string_view bytes) {
+  if (atomic_) return atomic_->Write(bytes);
   return ksym::WriteAll(direct_.valid() ? direct_.get() : STDOUT_FILENO, bytes);
+}
+
+ksym::Status ReportFile::Commit() {
+  return atomic_ ? atomic_->Commit() : ksym::Status();
 }
 
 }  // namespace profd

@@ -19,7 +19,10 @@ class ReportFile {
   // Empty or "-": stdout.
   static ksym::Result<ReportFile> Open(const std::string& path);
 
-  ksym::Status Write(std::string_view bytes);
+  // The next bytes. After a failure there is no file.
+  ksym::Status Append(std::string_view bytes);
+  // When everything is there: the file appears.
+  ksym::Status Commit();
 
  private:
   ReportFile() = default;

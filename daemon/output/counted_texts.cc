@@ -1,6 +1,9 @@
 #include "daemon/output/counted_texts.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "daemon/output/text_order.h"
 
 namespace profd {
 
@@ -12,16 +15,20 @@ void CountedTexts::Commit(uint64_t count) {
 }
 
 void CountedTexts::SortAndMerge() {
-  std::ranges::sort(entries_, {}, [this](const Entry& e) { return Text(e); });
-  size_t kept = 0;
-  for (size_t i = 0; i < entries_.size(); ++i) {
-    if (kept > 0 && Text(entries_[kept - 1]) == Text(entries_[i])) {
-      entries_[kept - 1].count += entries_[i].count;
+  std::vector<std::string_view> texts(entries_.size());
+  std::ranges::transform(entries_, texts.begin(),
+                         [this](const Entry& entry) { return Text(entry); });
+  std::vector<Entry> merged;
+  merged.reserve(entries_.size());
+  for (const uint32_t index : OrderOfTexts(texts)) {
+    const Entry& entry = entries_[index];
+    if (!merged.empty() && Text(merged.back()) == texts[index]) {
+      merged.back().count += entry.count;
     } else {
-      entries_[kept++] = entries_[i];
+      merged.push_back(entry);
     }
   }
-  entries_.resize(kept);
+  entries_ = std::move(merged);
 }
 
 }  // namespace profd

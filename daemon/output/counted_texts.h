@@ -8,9 +8,9 @@
 
 namespace profd {
 
-// Texts with counts, all in one buffer: what every writer makes of the
-// samples, sorts and merges, so that its output does not depend on the order
-// in which samples came.
+// Texts (or the keys of texts, see text_pieces.h) with counts, all in one
+// buffer: what every writer makes of the samples, sorts and merges, so that its
+// output does not depend on the order in which samples came.
 class CountedTexts {
  public:
   struct Entry {
@@ -27,10 +27,10 @@ class CountedTexts {
   void SortAndMerge();
 
   std::vector<Entry>& entries() { return entries_; }
+  const std::vector<Entry>& entries() const { return entries_; }
   std::string_view Text(const Entry& entry) const {
     return std::string_view(buffer_).substr(entry.begin, entry.size);
   }
-  size_t text_bytes() const { return buffer_.size(); }
 
  private:
   std::string buffer_;

@@ -3,99 +3,212 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <compare>
 #include <iterator>
 #include <ranges>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "daemon/output/counted_texts.h"
 #include "daemon/output/safe_name.h"
 #include "daemon/output/stack_state.h"
+#include "daemon/output/text_pieces.h"
 
 namespace profd {
 namespace {
 
-std::vector<std::string> FrameNames(const Profile& profile,
-                                    const OutputOptions& options) {
-  std::vector<std::string> names;
-  names.reserve(profile.frames.size());
-  for (const Frame& frame : profile.frames) {
-    std::string& name = names.emplace_back(1, ';');
-    AppendFoldedName(profile.String(frame.name), name);
-    if (options.annotations && frame.kind == FrameKind::kKernel) {
-      name += "_[k]";
+class FoldedWriter {
+ public:
+  FoldedWriter(const Profile& profile, const OutputOptions& options)
+      : profile_(profile), options_(options) {}
+
+  void Run(OutputBuffer& out) {
+    MakePieces();
+    for (size_t i = 0; i < profile_.samples.size(); ++i) {
+      AddLine(profile_.samples[i], owners_[owner_of_sample_[i]]);
     }
-    if (options.annotations && frame.inlined) name += "_[i]";
+    lines_.SortAndMerge();
+    SortWholeLines();
+    WriteLines(out);
   }
-  return names;
-}
 
-void AppendOwner(const Profile& profile, const ProfileSample& sample,
-                 OutputOptions::By by, std::string& out) {
-  AppendFoldedName(profile.String(sample.comm), out);
-  if (by == OutputOptions::By::kComm) return;
-  fmt::format_to(std::back_inserter(out), "-{}", sample.pid);
-  if (by == OutputOptions::By::kTid) {
-    fmt::format_to(std::back_inserter(out), "/{}", sample.tid);
+ private:
+  // A name as a piece of a line, with what follows it there: numbers in
+  // pieces_, and ranks when these are there.
+  struct Name {
+    uint32_t inner = 0;  // "name;"
+    uint32_t last = 0;   // "name ", in front of the count
+  };
+
+  Name AddName(std::string text) {
+    Name name;
+    text += ';';
+    name.inner = pieces_.Add(text);
+    text.back() = ' ';
+    name.last = pieces_.Add(text);
+    return name;
   }
-}
+  Name Ranked(Name name) const {
+    return {.inner = pieces_.RankOf(name.inner),
+            .last = pieces_.RankOf(name.last)};
+  }
 
-// Where the lines "a COUNT" and "b COUNT" stand to each other. Differs from
-// the texts' order when one text starts with the other: "f 9" stands behind
-// "f !g 1".
-bool LineLess(const CountedTexts& texts, const CountedTexts::Entry& a,
-              const CountedTexts::Entry& b) {
-  const std::string_view text_a = texts.Text(a);
-  const std::string_view text_b = texts.Text(b);
-  const size_t common = std::min(text_a.size(), text_b.size());
-  const int order = text_a.substr(0, common).compare(text_b.substr(0, common));
-  if (order != 0) return order < 0;
-  return fmt::format("{} {}", text_a.substr(common), a.count) <
-         fmt::format("{} {}", text_b.substr(common), b.count);
-}
+  std::string FrameText(const Frame& frame) const {
+    std::string text;
+    AppendFoldedName(profile_.String(frame.name), text);
+    if (options_.annotations && frame.kind == FrameKind::kKernel) {
+      text += "_[k]";
+    }
+    if (options_.annotations && frame.inlined) text += "_[i]";
+    return text;
+  }
+
+  std::string OwnerText(const ProfileSample& sample) const {
+    std::string text;
+    AppendFoldedName(profile_.String(sample.comm), text);
+    if (options_.by == OutputOptions::By::kComm) return text;
+    fmt::format_to(std::back_inserter(text), "-{}", sample.pid);
+    if (options_.by == OutputOptions::By::kTid) {
+      fmt::format_to(std::back_inserter(text), "/{}", sample.tid);
+    }
+    return text;
+  }
+
+  void MakePieces() {
+    frames_.reserve(profile_.frames.size());
+    for (const Frame& frame : profile_.frames) {
+      frames_.push_back(AddName(FrameText(frame)));
+    }
+    SampleHeads heads;
+    owner_of_sample_.reserve(profile_.samples.size());
+    for (const ProfileSample& sample : profile_.samples) {
+      owner_of_sample_.push_back(heads.Find(sample, [&] {
+        owners_.push_back(AddName(OwnerText(sample)));
+        return static_cast<uint32_t>(owners_.size() - 1);
+      }));
+    }
+    missed_user_ = AddName(std::string(kMissedUserStack));
+    missed_kernel_ = AddName(std::string(kMissedKernelStack));
+    truncated_ = AddName(std::string(kTruncatedMark));
+    delimiter_ = AddName("-");
+    pieces_.Rank();
+    for (std::vector<Name>* names : {&frames_, &owners_}) {
+      for (Name& name : *names) name = Ranked(name);
+    }
+    for (Name* name :
+         {&missed_user_, &missed_kernel_, &truncated_, &delimiter_}) {
+      *name = Ranked(*name);
+    }
+  }
+
+  void AddLine(const ProfileSample& sample, const Name& owner) {
+    KeyWriter key(pieces_.rank_bits(), lines_.buffer());
+    const Name* before = &owner;  // perhaps the last one
+    const auto add = [&](const Name& name) {
+      key.Add(before->inner);
+      before = &name;
+    };
+    const auto add_stack = [&](StackState state, CallStackId stack,
+                               const Name& missed) {
+      if (IsMissed(state)) return add(missed);
+      if (LacksRoot(state)) add(truncated_);
+      for (const FrameId frame : profile_.Stack(stack) | std::views::reverse) {
+        add(frames_[frame]);
+      }
+    };
+    add_stack(sample.user_state, sample.user, missed_user_);
+    if (options_.delimiter && HasBothStacks(sample)) add(delimiter_);
+    add_stack(sample.kernel_state, sample.kernel, missed_kernel_);
+    key.Add(before->last);
+    key.Finish();
+    lines_.Commit(sample.count);
+  }
+
+  // Keys are in the order of the lines but where one name is another one's
+  // beginning and the count decides: "f 9" stands behind "f !g 1".
+  void SortWholeLines() {
+    if (!pieces_.AnyBeginsNext()) return;
+    auto& entries = lines_.entries();
+    const auto less = [this](const auto& a, const auto& b) {
+      return LineLess(a, b);
+    };
+    if (!std::ranges::is_sorted(entries, less)) {
+      std::ranges::sort(entries, less);
+    }
+  }
+
+  KeyReader KeyOf(const CountedTexts::Entry& entry) const {
+    return {pieces_.rank_bits(), lines_.Text(entry)};
+  }
+
+  bool LineLess(const CountedTexts::Entry& a,
+                const CountedTexts::Entry& b) const {
+    KeyReader key_a = KeyOf(a);
+    KeyReader key_b = KeyOf(b);
+    uint32_t rank_a = 0;
+    uint32_t rank_b = 0;
+    do {
+      rank_a = key_a.Next();
+      rank_b = key_b.Next();
+      // No line is another one's beginning: its last name says that it is.
+      if (rank_a == 0 || rank_b == 0) return false;
+    } while (rank_a == rank_b);
+    if (!pieces_.BeginsNext(std::min(rank_a, rank_b))) return rank_a < rank_b;
+    return Rest(rank_a, key_a, a.count) < Rest(rank_b, key_b, b.count);
+  }
+
+  // The line from a name on.
+  std::string Rest(uint32_t rank, KeyReader key, uint64_t count) const {
+    std::string rest;
+    for (; rank != 0; rank = key.Next()) rest += pieces_.Text(rank);
+    return rest += fmt::format_int(count).c_str();
+  }
+
+  // Lines that follow each other begin with the same names for the most part.
+  void WriteLines(OutputBuffer& out) const {
+    std::string line;
+    std::vector<uint32_t> ranks;  // of `line`
+    std::vector<size_t> ends;     // of their texts in it
+    for (const CountedTexts::Entry& entry : lines_.entries()) {
+      KeyReader key = KeyOf(entry);
+      uint32_t rank = key.Next();
+      size_t same = 0;
+      while (same < ranks.size() && rank == ranks[same]) {
+        rank = key.Next();
+        ++same;
+      }
+      ranks.resize(same);
+      ends.resize(same);
+      line.resize(same == 0 ? 0 : ends.back());
+      for (; rank != 0; rank = key.Next()) {
+        line += pieces_.Text(rank);
+        ranks.push_back(rank);
+        ends.push_back(line.size());
+      }
+      const fmt::format_int count(entry.count);
+      out.text().append(line).append(count.data(), count.size()) += '\n';
+      out.PassOn();
+    }
+  }
+
+  const Profile& profile_;
+  const OutputOptions& options_;
+  TextPieces pieces_;
+  std::vector<Name> frames_;  // by FrameId
+  std::vector<Name> owners_;
+  std::vector<uint32_t> owner_of_sample_;  // indices into owners_
+  Name missed_user_;
+  Name missed_kernel_;
+  Name truncated_;
+  Name delimiter_;
+  CountedTexts lines_;
+};
 
 }  // namespace
 
-std::string RenderFolded(const Profile& profile, const OutputOptions& options) {
-  const std::vector<std::string> names = FrameNames(profile, options);
-  CountedTexts lines;
-  std::string& out = lines.buffer();
-  const auto append_stack = [&](StackState state, CallStackId stack,
-                                std::string_view missed) {
-    if (IsMissed(state)) {
-      out += ';';
-      out += missed;
-      return;
-    }
-    if (LacksRoot(state)) {
-      out += ';';
-      out += kTruncatedMark;
-    }
-    for (const FrameId frame : profile.Stack(stack) | std::views::reverse) {
-      out += names[frame];
-    }
-  };
-  for (const ProfileSample& sample : profile.samples) {
-    AppendOwner(profile, sample, options.by, out);
-    append_stack(sample.user_state, sample.user, kMissedUserStack);
-    if (options.delimiter && HasBothStacks(sample)) out += ";-";
-    append_stack(sample.kernel_state, sample.kernel, kMissedKernelStack);
-    lines.Commit(sample.count);
-  }
-  lines.SortAndMerge();
-  auto& entries = lines.entries();
-  const auto less = [&](const auto& a, const auto& b) {
-    return LineLess(lines, a, b);
-  };
-  if (!std::ranges::is_sorted(entries, less)) std::ranges::sort(entries, less);
-  std::string result;
-  result.reserve(lines.text_bytes() + entries.size() * 8);
-  for (const CountedTexts::Entry& entry : entries) {
-    result += lines.Text(entry);
-    fmt::format_to(std::back_inserter(result), " {}\n", entry.count);
-  }
-  return result;
+void WriteFolded(const Profile& profile, const OutputOptions& options,
+                 OutputBuffer& out) {
+  FoldedWriter(profile, options).Run(out);
 }
 
 }  // namespace profd

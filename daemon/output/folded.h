@@ -1,8 +1,7 @@
 #pragma once
 
-#include <string>
-
 #include "daemon/output/options.h"
+#include "daemon/output/output_buffer.h"
 #include "daemon/profile/profile.h"
 
 namespace profd {
@@ -13,7 +12,8 @@ namespace profd {
 // By pid the first field is comm-PID, by tid comm-PID/TID. A stack that lacks
 // its root starts with "[truncated]"; one that was not to be had is "[Missed
 // User Stack]" or "[Missed Kernel Stack]". Names are replaced as
-// AppendFoldedName says.
-std::string RenderFolded(const Profile& profile, const OutputOptions& options);
+// AppendFoldedName says. Memory: some bits per frame of every line.
+void WriteFolded(const Profile& profile, const OutputOptions& options,
+                 OutputBuffer& out);
 
 }  // namespace profd

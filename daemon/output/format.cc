@@ -1,5 +1,8 @@
 #include "daemon/output/format.h"
 
+#include <cassert>
+#include <utility>
+
 #include "daemon/output/flamegraph.h"
 #include "daemon/output/folded.h"
 #include "daemon/output/json.h"
@@ -31,21 +34,39 @@ std::optional<OutputFormat> FormatOfExtension(std::string_view path) {
   return std::nullopt;
 }
 
-std::string Render(const Profile& profile, OutputFormat format,
-                   const OutputOptions& options) {
+ksym::Status Write(const Profile& profile, OutputFormat format,
+                   const OutputOptions& options, OutputBuffer::Sink sink) {
+  OutputBuffer out(std::move(sink));
   switch (format) {
     case OutputFormat::kFolded:
-      return RenderFolded(profile, options);
+      WriteFolded(profile, options, out);
+      break;
     case OutputFormat::kText:
-      return RenderText(profile, options);
+      WriteText(profile, options, out);
+      break;
     case OutputFormat::kJson:
-      return RenderJson(profile, options);
+      WriteJson(profile, options, out);
+      break;
     case OutputFormat::kPprof:
-      return RenderPprof(profile, options);
+      out.Write(RenderPprof(profile, options));
+      break;
     case OutputFormat::kFlamegraph:
-      return RenderFlamegraph(profile, options);
+      out.Write(RenderFlamegraph(profile, options));
+      break;
   }
-  return {};
+  return out.Finish();
+}
+
+std::string Render(const Profile& profile, OutputFormat format,
+                   const OutputOptions& options) {
+  std::string text;
+  const ksym::Status written =
+      Write(profile, format, options, [&](std::string_view piece) {
+        text += piece;
+        return ksym::Status();
+      });
+  assert(written);
+  return text;
 }
 
 }  // namespace profd

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "daemon/output/options.h"
+#include "daemon/output/output_buffer.h"
 #include "daemon/profile/profile.h"
 #include "ksym/base/result.h"
 
@@ -27,9 +28,15 @@ ksym::Result<OutputFormat> ParseOutputFormat(std::string_view name);
 // .html; else nothing.
 std::optional<OutputFormat> FormatOfExtension(std::string_view path);
 
-// The profile in one of the formats; see the function of each. Pure: the same
-// samples give the same bytes, whatever order they come in. Memory: the result
-// and about as much again.
+// Writes the profile in one of the formats; see the function of each. The same
+// samples give the same bytes, whatever order they come in. Fails as the sink
+// does. Memory: folded, text and JSON some bits per frame of every stack; pprof
+// and flame graph the result and about as much again.
+[[nodiscard]] ksym::Status Write(const Profile& profile, OutputFormat format,
+                                 const OutputOptions& options,
+                                 OutputBuffer::Sink sink);
+
+// The same as one text.
 std::string Render(const Profile& profile, OutputFormat format,
                    const OutputOptions& options);
 

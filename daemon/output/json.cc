@@ -6,12 +6,14 @@
 #include <array>
 #include <iterator>
 #include <numeric>
-#include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "daemon/output/counted_texts.h"
 #include "daemon/output/safe_name.h"
+#include "daemon/output/text_pieces.h"
 
 namespace profd {
 namespace {
@@ -178,55 +180,132 @@ FrameTable MakeFrameTable(const Profile& profile,
   return table;
 }
 
-void AppendStack(std::string_view key, std::span<const FrameId> leaf_first,
-                 const FrameTable& table, std::string& out) {
-  fmt::format_to(std::back_inserter(out), ",\"{}\":[", key);
-  for (size_t i = leaf_first.size(); i-- > 0;) {
-    const fmt::format_int index(table.index_of[leaf_first[i]]);
-    out.append(index.data(), index.size());
-    if (i != 0) out += ',';
+// The stacks' lines, but for their counts, as keys of three kinds of pieces:
+// everything up to the first frame, a frame's index with the comma or bracket
+// that follows it, and the bracket of an empty list. None begins with another.
+class StackLines {
+ public:
+  StackLines(const Profile& profile, const OutputOptions& options,
+             const FrameTable& table)
+      : profile_(profile), options_(options), table_(table) {
+    MakePieces();
+    for (size_t i = 0; i < profile_.samples.size(); ++i) {
+      AddLine(profile_.samples[i], head_of_sample_[i]);
+    }
+    lines_.SortAndMerge();
   }
-  out += ']';
-}
+
+  void Write(OutputBuffer& out) const {
+    std::string_view before = "\n";
+    for (const CountedTexts::Entry& entry : lines_.entries()) {
+      std::string& text = out.text();
+      text += std::exchange(before, ",\n");
+      KeyReader key(pieces_.rank_bits(), lines_.Text(entry));
+      text += pieces_.Text(key.Next());
+      AppendList(key, text);
+      text += ",\"kernel\":[";
+      AppendList(key, text);
+      AppendNumber("count", entry.count, text);
+      text += '}';
+      out.PassOn();
+    }
+  }
+
+ private:
+  // Numbers in pieces_, and ranks when these are there.
+  struct Index {
+    uint32_t inner = 0;  // "12,"
+    uint32_t last = 0;   // "12]"
+  };
+
+  void MakePieces() {
+    indices_.reserve(table_.objects.size());
+    for (size_t i = 0; i < table_.objects.size(); ++i) {
+      std::string text = fmt::format("{},", i);
+      const uint32_t inner = pieces_.Add(text);
+      text.back() = ']';
+      indices_.push_back({.inner = inner, .last = pieces_.Add(text)});
+    }
+    SampleHeads heads;
+    head_of_sample_.reserve(profile_.samples.size());
+    for (const ProfileSample& sample : profile_.samples) {
+      head_of_sample_.push_back(
+          heads.Find(sample, [&] { return pieces_.Add(HeadText(sample)); }));
+    }
+    end_ = pieces_.Add("]");
+    pieces_.Rank();
+    for (Index& index : indices_) {
+      index = {.inner = pieces_.RankOf(index.inner),
+               .last = pieces_.RankOf(index.last)};
+    }
+    for (uint32_t& head : head_of_sample_) head = pieces_.RankOf(head);
+    end_ = pieces_.RankOf(end_);
+  }
+
+  std::string HeadText(const ProfileSample& sample) const {
+    std::string text = "{\"comm\":\"";
+    AppendJsonText(profile_.String(sample.comm), text);
+    text += '"';
+    AppendNumber("pid", sample.pid, text);
+    if (options_.by == OutputOptions::By::kTid) {
+      AppendNumber("tid", sample.tid, text);
+    }
+    AppendText("user_state", StateName(sample.user_state), text);
+    AppendText("kernel_state", StateName(sample.kernel_state), text);
+    text += ",\"user\":[";
+    return text;
+  }
+
+  void AddLine(const ProfileSample& sample, uint32_t head) {
+    KeyWriter key(pieces_.rank_bits(), lines_.buffer());
+    key.Add(head);
+    for (const CallStackId stack : {sample.user, sample.kernel}) {
+      const auto leaf_first = profile_.Stack(stack);
+      if (leaf_first.empty()) key.Add(end_);
+      for (size_t i = leaf_first.size(); i-- > 0;) {
+        const Index& index = indices_[table_.index_of[leaf_first[i]]];
+        key.Add(i == 0 ? index.last : index.inner);
+      }
+    }
+    key.Finish();
+    lines_.Commit(sample.count);
+  }
+
+  // The pieces up to the bracket.
+  void AppendList(KeyReader& key, std::string& out) const {
+    do {
+      out += pieces_.Text(key.Next());
+    } while (out.back() != ']');
+  }
+
+  const Profile& profile_;
+  const OutputOptions& options_;
+  const FrameTable& table_;
+  TextPieces pieces_;
+  std::vector<Index> indices_;            // by place in table_
+  std::vector<uint32_t> head_of_sample_;  // by index of the sample
+  uint32_t end_ = 0;                      // of an empty list
+  CountedTexts lines_;
+};
 
 }  // namespace
 
-std::string RenderJson(const Profile& profile, const OutputOptions& options) {
+void WriteJson(const Profile& profile, const OutputOptions& options,
+               OutputBuffer& out) {
   const FrameTable table = MakeFrameTable(profile, options);
-  CountedTexts stacks;
-  std::string& buffer = stacks.buffer();
-  for (const ProfileSample& sample : profile.samples) {
-    buffer += "{\"comm\":\"";
-    AppendJsonText(profile.String(sample.comm), buffer);
-    buffer += '"';
-    AppendNumber("pid", sample.pid, buffer);
-    if (options.by == OutputOptions::By::kTid) {
-      AppendNumber("tid", sample.tid, buffer);
-    }
-    AppendText("user_state", StateName(sample.user_state), buffer);
-    AppendText("kernel_state", StateName(sample.kernel_state), buffer);
-    AppendStack("user", profile.Stack(sample.user), table, buffer);
-    AppendStack("kernel", profile.Stack(sample.kernel), table, buffer);
-    stacks.Commit(sample.count);
-  }
-  stacks.SortAndMerge();
-
-  std::string out = "{";
-  AppendMetadata(profile, out);
-  out += ",\n\"frames\":[";
+  const StackLines stacks(profile, options, table);
+  std::string& text = out.text();
+  text += "{";
+  AppendMetadata(profile, text);
+  text += ",\n\"frames\":[";
   for (const std::string& object : table.objects) {
-    out += &object == table.objects.data() ? "\n" : ",\n";
-    out += object;
+    text += &object == table.objects.data() ? "\n" : ",\n";
+    text += object;
+    out.PassOn();
   }
-  out += "\n],\n\"stacks\":[";
-  out.reserve(out.size() + stacks.text_bytes() + stacks.entries().size() * 24);
-  for (const CountedTexts::Entry& entry : stacks.entries()) {
-    out += &entry == stacks.entries().data() ? "\n" : ",\n";
-    out += stacks.Text(entry);
-    fmt::format_to(std::back_inserter(out), ",\"count\":{}}}", entry.count);
-  }
-  out += "\n]}\n";
-  return out;
+  text += "\n],\n\"stacks\":[";
+  stacks.Write(out);
+  text += "\n]}\n";
 }
 
 }  // namespace profd

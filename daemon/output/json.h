@@ -1,8 +1,7 @@
 #pragma once
 
-#include <string>
-
 #include "daemon/output/options.h"
+#include "daemon/output/output_buffer.h"
 #include "daemon/profile/profile.h"
 
 namespace profd {
@@ -13,6 +12,7 @@ namespace profd {
 // and docs/profile.schema.json checks it. Addresses and offsets are strings
 // ("0x1f"), because JSON's numbers hold 53 bits. Every text is valid UTF-8
 // without control characters; see ksym::AppendPrintable.
-std::string RenderJson(const Profile& profile, const OutputOptions& options);
+void WriteJson(const Profile& profile, const OutputOptions& options,
+               OutputBuffer& out);
 
 }  // namespace profd

@@ -11,6 +11,7 @@
 #include "daemon/output/counted_texts.h"
 #include "daemon/output/safe_name.h"
 #include "daemon/output/stack_state.h"
+#include "daemon/output/text_pieces.h"
 #include "ksym/base/printable.h"
 
 namespace profd {
@@ -65,48 +66,104 @@ std::string FrameLine(const Profile& profile, const Frame& frame,
   return line;
 }
 
+// "comm (pid)", the last line of a block.
+std::string OwnerLine(const Profile& profile, const ProfileSample& sample,
+                      OutputOptions::By by) {
+  std::string line = fmt::format("{}{:<16} ", kIndent, "-");
+  ksym::AppendPrintable(profile.String(sample.comm), line);
+  fmt::format_to(std::back_inserter(line), " ({})\n",
+                 by == OutputOptions::By::kTid ? sample.tid : sample.pid);
+  return line;
+}
+
+std::string MarkLine(std::string_view mark) {
+  return fmt::format("{}{}\n", kIndent, mark);
+}
+
+// Blocks are lists of lines, so their keys sort as they do: no line begins with
+// another one.
+class TextWriter {
+ public:
+  TextWriter(const Profile& profile, const OutputOptions& options)
+      : profile_(profile), options_(options) {}
+
+  void Run(OutputBuffer& out) {
+    MakeLines();
+    for (size_t i = 0; i < profile_.samples.size(); ++i) {
+      AddBlock(profile_.samples[i], owner_of_sample_[i]);
+    }
+    blocks_.SortAndMerge();
+    std::ranges::stable_sort(blocks_.entries(), {},
+                             &CountedTexts::Entry::count);
+    for (const CountedTexts::Entry& entry : blocks_.entries()) {
+      KeyReader key(lines_.rank_bits(), blocks_.Text(entry));
+      while (const uint32_t rank = key.Next()) out.text() += lines_.Text(rank);
+      fmt::format_to(std::back_inserter(out.text()), "        {}\n\n",
+                     entry.count);
+      out.PassOn();
+    }
+  }
+
+ private:
+  void MakeLines() {
+    frames_.reserve(profile_.frames.size());
+    for (const Frame& frame : profile_.frames) {
+      frames_.push_back(lines_.Add(FrameLine(profile_, frame, options_)));
+    }
+    SampleHeads heads;
+    owner_of_sample_.reserve(profile_.samples.size());
+    for (const ProfileSample& sample : profile_.samples) {
+      owner_of_sample_.push_back(heads.Find(sample, [&] {
+        return lines_.Add(OwnerLine(profile_, sample, options_.by));
+      }));
+    }
+    missed_user_ = lines_.Add(MarkLine(kMissedUserStack));
+    missed_kernel_ = lines_.Add(MarkLine(kMissedKernelStack));
+    truncated_ = lines_.Add(MarkLine(kTruncatedMark));
+    delimiter_ = lines_.Add(MarkLine("--"));
+    lines_.Rank();
+    for (uint32_t& number : frames_) number = lines_.RankOf(number);
+    for (uint32_t& number : owner_of_sample_) number = lines_.RankOf(number);
+    for (uint32_t* number :
+         {&missed_user_, &missed_kernel_, &truncated_, &delimiter_}) {
+      *number = lines_.RankOf(*number);
+    }
+  }
+
+  void AddBlock(const ProfileSample& sample, uint32_t owner) {
+    KeyWriter key(lines_.rank_bits(), blocks_.buffer());
+    const auto add_stack = [&](StackState state, CallStackId stack,
+                               uint32_t missed) {
+      if (IsMissed(state)) return key.Add(missed);
+      for (const FrameId frame : profile_.Stack(stack)) key.Add(frames_[frame]);
+      if (LacksRoot(state)) key.Add(truncated_);
+    };
+    add_stack(sample.kernel_state, sample.kernel, missed_kernel_);
+    if (options_.delimiter && HasBothStacks(sample)) key.Add(delimiter_);
+    add_stack(sample.user_state, sample.user, missed_user_);
+    key.Add(owner);
+    key.Finish();
+    blocks_.Commit(sample.count);
+  }
+
+  const Profile& profile_;
+  const OutputOptions& options_;
+  // Numbers in lines_, and ranks when these are there.
+  std::vector<uint32_t> frames_;           // by FrameId
+  std::vector<uint32_t> owner_of_sample_;  // by index of the sample
+  uint32_t missed_user_ = 0;
+  uint32_t missed_kernel_ = 0;
+  uint32_t truncated_ = 0;
+  uint32_t delimiter_ = 0;
+  TextPieces lines_;
+  CountedTexts blocks_;
+};
+
 }  // namespace
 
-std::string RenderText(const Profile& profile, const OutputOptions& options) {
-  std::vector<std::string> lines;
-  lines.reserve(profile.frames.size());
-  for (const Frame& frame : profile.frames) {
-    lines.push_back(FrameLine(profile, frame, options));
-  }
-  CountedTexts blocks;
-  std::string& out = blocks.buffer();
-  const auto append_stack = [&](StackState state, CallStackId stack,
-                                std::string_view missed) {
-    if (IsMissed(state)) {
-      fmt::format_to(std::back_inserter(out), "{}{}\n", kIndent, missed);
-      return;
-    }
-    for (const FrameId frame : profile.Stack(stack)) out += lines[frame];
-    if (LacksRoot(state)) {
-      fmt::format_to(std::back_inserter(out), "{}{}\n", kIndent,
-                     kTruncatedMark);
-    }
-  };
-  for (const ProfileSample& sample : profile.samples) {
-    append_stack(sample.kernel_state, sample.kernel, kMissedKernelStack);
-    if (options.delimiter && HasBothStacks(sample)) out += "    --\n";
-    append_stack(sample.user_state, sample.user, kMissedUserStack);
-    fmt::format_to(std::back_inserter(out), "{}{:<16} ", kIndent, "-");
-    ksym::AppendPrintable(profile.String(sample.comm), out);
-    fmt::format_to(
-        std::back_inserter(out), " ({})\n",
-        options.by == OutputOptions::By::kTid ? sample.tid : sample.pid);
-    blocks.Commit(sample.count);
-  }
-  blocks.SortAndMerge();
-  std::ranges::stable_sort(blocks.entries(), {}, &CountedTexts::Entry::count);
-  std::string result;
-  result.reserve(blocks.text_bytes() + blocks.entries().size() * 16);
-  for (const CountedTexts::Entry& entry : blocks.entries()) {
-    result += blocks.Text(entry);
-    fmt::format_to(std::back_inserter(result), "        {}\n\n", entry.count);
-  }
-  return result;
+void WriteText(const Profile& profile, const OutputOptions& options,
+               OutputBuffer& out) {
+  TextWriter(profile, options).Run(out);
 }
 
 std::string TextHeader(const TextHeaderOptions& options) {

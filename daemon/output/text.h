@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "daemon/output/options.h"
+#include "daemon/output/output_buffer.h"
 #include "daemon/profile/profile.h"
 
 namespace profd {
@@ -20,7 +21,8 @@ namespace profd {
 // the latter with the file if there is one. With addresses each frame has its
 // own in front: 0x%-16x for the kernel's, 0x%016x for the user's. A stack
 // that lacks its root ends in "[truncated]".
-std::string RenderText(const Profile& profile, const OutputOptions& options);
+void WriteText(const Profile& profile, const OutputOptions& options,
+               OutputBuffer& out);
 
 // What bcc prints before it starts sampling.
 struct TextHeaderOptions {

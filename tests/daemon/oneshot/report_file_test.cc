@@ -33,6 +33,13 @@ class ReportFileTest : public testing::Test {
   fs::path folder_;
 };
 
+ksym::Status WriteWhole(ksym::Result<ReportFile>&& file,
+                        std::string_view bytes) {
+  if (!file) return ksym::Fail(file.error());
+  const ksym::Status written = file->Append(bytes);
+  return written ? file->Commit() : written;
+}
+
 std::string Content(const std::string& path) {
   return ksym::ReadFile(path, 1 << 20).value_or("(unreadable)");
 }
@@ -40,12 +47,12 @@ std::string Content(const std::string& path) {
 // Until it is written, the old file is what others see; nothing is left over.
 TEST_F(ReportFileTest, ReplacesAFileAsAWhole) {
   const std::string path = Path("out");
-  ASSERT_TRUE(ReportFile::Open(path)->Write("old"));
+  ASSERT_TRUE(WriteWhole(ReportFile::Open(path), "old"));
   {
     auto file = ReportFile::Open(path);
     ASSERT_TRUE(file);
     EXPECT_EQ(Content(path), "old");
-    ASSERT_TRUE(file->Write("new"));
+    ASSERT_TRUE(WriteWhole(std::move(file), "new"));
   }
   EXPECT_EQ(Content(path), "new");
   EXPECT_EQ(FilesInFolder(), 1u);
@@ -61,15 +68,15 @@ TEST_F(ReportFileTest, LeavesNothingWhenNothingIsWritten) {
 TEST_F(ReportFileTest, WritesToADeviceInPlace) {
   auto file = ReportFile::Open("/dev/null");
   ASSERT_TRUE(file);
-  EXPECT_TRUE(file->Write("text"));
+  EXPECT_TRUE(WriteWhole(std::move(file), "text"));
   EXPECT_TRUE(fs::is_character_file("/dev/null"));
 }
 
 // A link stays a link, and its target gets the text.
 TEST_F(ReportFileTest, FollowsASymbolicLink) {
-  ASSERT_TRUE(ReportFile::Open(Path("target"))->Write("old"));
+  ASSERT_TRUE(WriteWhole(ReportFile::Open(Path("target")), "old"));
   fs::create_symlink("target", Path("link"));
-  ASSERT_TRUE(ReportFile::Open(Path("link"))->Write("new"));
+  ASSERT_TRUE(WriteWhole(ReportFile::Open(Path("link")), "new"));
   EXPECT_TRUE(fs::is_symlink(Path("link")));
   EXPECT_EQ(Content(Path("target")), "new");
 }
@@ -77,16 +84,16 @@ TEST_F(ReportFileTest, FollowsASymbolicLink) {
 // A link to a file that is not there yet makes that file.
 TEST_F(ReportFileTest, FollowsADanglingLink) {
   fs::create_symlink("target", Path("link"));
-  ASSERT_TRUE(ReportFile::Open(Path("link"))->Write("new"));
+  ASSERT_TRUE(WriteWhole(ReportFile::Open(Path("link")), "new"));
   EXPECT_TRUE(fs::is_symlink(Path("link")));
   EXPECT_EQ(Content(Path("target")), "new");
 }
 
 // A file that only its owner may read stays one.
 TEST_F(ReportFileTest, KeepsTheMode) {
-  ASSERT_TRUE(ReportFile::Open(Path("out"))->Write("old"));
+  ASSERT_TRUE(WriteWhole(ReportFile::Open(Path("out")), "old"));
   ASSERT_EQ(::chmod(Path("out").c_str(), 0600), 0);
-  ASSERT_TRUE(ReportFile::Open(Path("out"))->Write("new"));
+  ASSERT_TRUE(WriteWhole(ReportFile::Open(Path("out")), "new"));
   struct stat status = {};
   ASSERT_EQ(::stat(Path("out").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 07777, 0600u);
@@ -103,7 +110,7 @@ TEST_F(ReportFileTest, WritesToAFifo) {
   });
   auto file = ReportFile::Open(path);
   ASSERT_TRUE(file);
-  EXPECT_TRUE(file->Write("text\n"));
+  EXPECT_TRUE(WriteWhole(std::move(file), "text\n"));
   reader.join();
   EXPECT_EQ(got, "text");
   EXPECT_TRUE(fs::is_fifo(path));

@@ -9,15 +9,23 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/output/folded.h"
 #include "daemon/output/format.h"
-#include "daemon/output/json.h"
 #include "daemon/output/summary.h"
 #include "daemon/output/text.h"
 #include "tests/daemon/output/test_profile.h"
 
 namespace profd {
 namespace {
+
+std::string RenderFolded(const Profile& profile, const OutputOptions& options) {
+  return Render(profile, OutputFormat::kFolded, options);
+}
+std::string RenderText(const Profile& profile, const OutputOptions& options) {
+  return Render(profile, OutputFormat::kText, options);
+}
+std::string RenderJson(const Profile& profile, const OutputOptions& options) {
+  return Render(profile, OutputFormat::kJson, options);
+}
 
 using By = OutputOptions::By;
 using ::testing::HasSubstr;

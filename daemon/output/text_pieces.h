@@ -1,0 +1,139 @@
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "daemon/profile/id_index.h"
+#include "daemon/profile/profile.h"
+
+namespace profd {
+
+// The pieces that lines are put together from, each once, ranked in the order
+// of their bytes. A line becomes a key, the ranks of its pieces: some bits per
+// frame instead of a name. As long as no piece begins with another one, keys
+// sort as the lines do. Fewer than 2^31 pieces.
+class TextPieces {
+ public:
+  // A number for the text, the same for equal ones. Not after Rank().
+  uint32_t Add(std::string_view text);
+  // When all pieces are there. Cost: sorts them.
+  void Rank();
+
+  // From here on after Rank(). Ranks start at 1.
+  uint32_t RankOf(uint32_t number) const { return ranks_[number]; }
+  std::string_view Text(uint32_t rank) const {
+    return TextOf(order_[rank - 1]);
+  }
+  // The bits that a rank takes in a key.
+  unsigned rank_bits() const {
+    return static_cast<unsigned>(std::bit_width(order_.size()));
+  }
+  // Whether the piece of the next rank begins with this one; if it does not,
+  // none does.
+  bool BeginsNext(uint32_t rank) const {
+    return rank < order_.size() && Text(rank + 1).starts_with(Text(rank));
+  }
+  // Of any rank.
+  bool AnyBeginsNext() const;
+
+ private:
+  std::string_view TextOf(uint32_t number) const {
+    const size_t begin = number == 0 ? 0 : ends_[number - 1];
+    return std::string_view(texts_).substr(begin, ends_[number] - begin);
+  }
+
+  std::string texts_;
+  std::vector<size_t> ends_;  // in texts_, by number
+  IdIndex numbers_;
+  std::vector<uint32_t> ranks_;  // by number
+  std::vector<uint32_t> order_;  // by rank - 1: the number
+};
+
+// Appends ranks to a key, the highest bits first. A key ends in bits that are 0
+// up to the end of its last byte, and no rank is 0: of two keys the one that
+// ends first is the smaller one.
+class KeyWriter {
+ public:
+  KeyWriter(unsigned rank_bits, std::string& out)
+      : rank_bits_(rank_bits), out_(out) {}
+
+  void Add(uint32_t rank) {
+    bits_ = bits_ << rank_bits_ | rank;
+    filled_ += rank_bits_;
+    while (filled_ >= 8) {
+      filled_ -= 8;
+      out_ += static_cast<char>(bits_ >> filled_);
+    }
+  }
+  // Ends the key.
+  void Finish() {
+    if (filled_ != 0) out_ += static_cast<char>(bits_ << (8 - filled_));
+    filled_ = 0;
+  }
+
+ private:
+  unsigned rank_bits_;  // at most 32
+  std::string& out_;
+  uint64_t bits_ = 0;  // the lowest `filled_` ones are still to be written
+  unsigned filled_ = 0;
+};
+
+class KeyReader {
+ public:
+  KeyReader(unsigned rank_bits, std::string_view key)
+      : rank_bits_(rank_bits), key_(key) {}
+
+  // The next rank; 0 at the end.
+  uint32_t Next() {
+    while (filled_ < rank_bits_) {
+      if (next_ == key_.size()) return 0;
+      bits_ = bits_ << 8 | static_cast<uint8_t>(key_[next_++]);
+      filled_ += 8;
+    }
+    filled_ -= rank_bits_;
+    return static_cast<uint32_t>(bits_ >> filled_ &
+                                 ((uint64_t{1} << rank_bits_) - 1));
+  }
+  // What follows the byte in which the last rank ended.
+  std::string_view rest() const { return key_.substr(next_); }
+
+ private:
+  unsigned rank_bits_;
+  std::string_view key_;
+  size_t next_ = 0;
+  uint64_t bits_ = 0;
+  unsigned filled_ = 0;
+};
+
+// Numbers of what a writer makes of a sample without its stacks: made once for
+// all samples that agree in command name, ids and states.
+class SampleHeads {
+ public:
+  // What `make()` gave for the first such sample.
+  template <typename Make>
+  uint32_t Find(const ProfileSample& sample, const Make& make) {
+    const auto [at, is_new] = index_.FindOrInsert(
+        HashOf(sample), static_cast<uint32_t>(heads_.size()),
+        [&](uint32_t other) { return IsSame(heads_[other].sample, sample); });
+    if (is_new) heads_.push_back({sample, make()});
+    return heads_[at].number;
+  }
+
+ private:
+  struct Head {
+    ProfileSample sample;
+    uint32_t number = 0;
+  };
+
+  static uint64_t HashOf(const ProfileSample& sample);
+  static bool IsSame(const ProfileSample& a, const ProfileSample& b);
+
+  std::vector<Head> heads_;
+  IdIndex index_;
+};
+
+}  // namespace profd
