@@ -109,6 +109,14 @@ void DecideDepths(SamplerConfig& config, CaptureMetadata& metadata) {
 
 }  // namespace
 
+std::optional<Unwind> ParseUnwind(std::string_view name) {
+  for (const Unwind unwind : {Unwind::kAuto, Unwind::kTables,
+                              Unwind::kFramePointers, Unwind::kNone}) {
+    if (name == Name(unwind)) return unwind;
+  }
+  return std::nullopt;
+}
+
 void CompleteConfig(CaptureOptions& options, size_t cpus,
                     CaptureMetadata& metadata) {
   SamplerConfig& config = options.sampler;

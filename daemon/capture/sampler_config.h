@@ -1,10 +1,15 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
+#include <string_view>
 
 #include "daemon/capture/capture.h"
 
 namespace profd {
+
+// "auto", "dwarf", "fp" or "none"; else nothing.
+std::optional<Unwind> ParseUnwind(std::string_view name);
 
 // Decides what the options leave open, by what this kernel can: the store, the
 // walk of user stacks, depths and sizes. Says so in the metadata, with a

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/base/open_files.h"
 #include "daemon/oneshot/command.h"
 #include "daemon/oneshot/debug_files.h"
 #include "daemon/oneshot/messages.h"
@@ -25,7 +25,7 @@
 #include "daemon/oneshot/stop_signals.h"
 #include "daemon/oneshot/unwind_options.h"
 #include "daemon/output/summary.h"
-#include "daemon/profile/kernel_names.h"
+#include "daemon/profile/naming.h"
 #include "daemon/profile/raw_file.h"
 #include "daemon/profile/raw_profile_merge.h"
 #include "daemon/profile/resolve.h"
@@ -54,18 +54,6 @@ constexpr milliseconds kLastDrain(100);
 // A raw capture larger than this is refused by --replay.
 constexpr size_t kMaxRawBytes = size_t{1} << 31;
 
-// Half of what this process may open: the events take some per CPU, perf maps
-// 128, the rest is for what is open for a moment only. A capture raises the
-// limit to what is allowed.
-size_t MaxOpenFiles(ksym::SymbolizerOptions::Files files) {
-  constexpr rlim_t kMost = 8192;  // about 2 MB of the kernel's memory
-  rlimit limit = {};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 256;
-  const bool is_capture = files == ksym::SymbolizerOptions::Files::kOfProcess;
-  const rlim_t allowed = is_capture ? limit.rlim_max : limit.rlim_cur;
-  return static_cast<size_t>(std::min(allowed / 2, kMost));
-}
-
 ksym::SymbolizerOptions MakeSymbolizerOptions(
     const ProfileOptions& options, ksym::SymbolizerOptions::Files files,
     std::string vdso_image) {
@@ -73,7 +61,10 @@ ksym::SymbolizerOptions MakeSymbolizerOptions(
   made.demangle = options.demangle ? ksym::SymbolizerOptions::Demangle::kOn
                                    : ksym::SymbolizerOptions::Demangle::kOff;
   made.files = files;
-  made.max_open_files = MaxOpenFiles(files);
+  // A capture raises the limit to what is allowed.
+  made.max_open_files = MaxMappedFiles(
+      files == ksym::SymbolizerOptions::Files::kOfProcess ? LimitOf::kHard
+                                                          : LimitOf::kSoft);
   made.cache_bytes = options.symbol_cache_bytes;
   made.vdso_image = std::move(vdso_image);
   return made;
@@ -173,9 +164,9 @@ class CaptureRun {
   explicit CaptureRun(ProfileOptions options)
       : options_(std::move(options)),
         progress_(Progress::ForStderr(options_.quiet)),
-        symbolizer_(MakeSymbolizerOptions(
-            options_, ksym::SymbolizerOptions::Files::kOfProcess, {})),
-        resolver_(symbolizer_, MakeResolveOptions(options_)) {}
+        naming_(MakeSymbolizerOptions(
+                    options_, ksym::SymbolizerOptions::Files::kOfProcess, {}),
+                MakeResolveOptions(options_)) {}
 
   Result<int> Run() {
     auto begun = Begin();
@@ -204,7 +195,7 @@ class CaptureRun {
     if (!prepared) return prepared;
 
     options_.capture.on_process = [this](const ksym::ProcessImage& image) {
-      symbolizer_.Pin(image);
+      naming_.symbolizer().Pin(image);
     };
     options_.capture.unwind_cache_path = UnwindCachePath();
     auto capture = Capture::Start(options_.capture);
@@ -217,21 +208,19 @@ class CaptureRun {
       end_ = begin_ +
              std::chrono::duration_cast<Clock::duration>(*options_.duration);
     }
-    metadata_ = capture_->metadata();
+    const CaptureMetadata& metadata = capture_->metadata();
+    naming_.Begin(metadata);
     if (command_) {
       auto gone = command_->Go();
       if (!gone) return gone;
     }
-    progress_.Say(StartLine(options_, metadata_));
+    progress_.Say(StartLine(options_, metadata));
+    for (const std::string& warning : metadata.warnings) SayWarning(warning);
     if (!missing->empty()) {
-      metadata_.warnings.push_back(
-          fmt::format("there is no {}{}", missing->front(),
-                      missing->size() > 1
-                          ? fmt::format(" nor {} others", missing->size() - 1)
-                          : ""));
-    }
-    for (const std::string& warning : metadata_.warnings) {
-      progress_.Say("warning: " + warning);
+      Warn(fmt::format("there is no {}{}", missing->front(),
+                       missing->size() > 1
+                           ? fmt::format(" nor {} others", missing->size() - 1)
+                           : ""));
     }
     LoadKernelNames();
     return {};
@@ -270,22 +259,23 @@ class CaptureRun {
     }
     auto names = KernelNames::OfFile(options_.kernel_symbols_path);
     if (!names) return Fail(std::move(names.error()));
-    kernel_ = std::move(*names);
+    naming_.UseKernel(std::move(*names));
     return {};
   }
 
   void LoadKernelNames() {
     if (!options_.capture.sampler.kernel_stacks) return;
     if (options_.kernel_symbols_path.empty()) {
-      kernel_ = KernelNames::OfRunningKernel();
+      naming_.UseKernel(KernelNames::OfRunningKernel());
     }
-    if (!kernel_.warning().empty()) Warn(kernel_.warning());
-    UseKernelNames(kernel_, resolver_);
+    if (!naming_.kernel().warning().empty()) Warn(naming_.kernel().warning());
   }
 
-  void Warn(std::string warning) {
+  void Warn(const std::string& warning) {
+    if (naming_.Warn(warning)) SayWarning(warning);
+  }
+  void SayWarning(const std::string& warning) {
     progress_.Say("warning: " + warning);
-    metadata_.warnings.push_back(std::move(warning));
   }
 
   Status Sample() {
@@ -322,18 +312,7 @@ class CaptureRun {
   }
 
   void Take(RawProfile&& raw) {
-    metadata_.cpus = raw.metadata.cpus;
-    metadata_.duration_ns += raw.metadata.duration_ns;
-    for (std::string& warning : raw.metadata.warnings) {
-      if (std::ranges::find(metadata_.warnings, warning) ==
-          metadata_.warnings.end()) {
-        Warn(std::move(warning));
-      }
-    }
-    kernel_.BeginInterval(raw);
-    resolver_.Add(raw, builder_);
-    kernel_.EndInterval();
-    taken_ += raw.accounting;
+    for (const std::string& warning : naming_.Add(raw)) SayWarning(warning);
     if (raw_file_) Merge(raw_capture_.profile, std::move(raw));
   }
 
@@ -341,20 +320,21 @@ class CaptureRun {
     progress_.Update(
         {.elapsed_seconds =
              std::chrono::duration<double>(Clock::now() - begin_).count(),
-         .samples = taken_.taken,
-         .distinct_stacks = builder_.distinct_samples(),
-         .lost = taken_.lost()});
+         .samples = naming_.accounting().taken,
+         .distinct_stacks = naming_.distinct_samples(),
+         .lost = naming_.accounting().lost()});
   }
 
   Result<int> Finish() {
     auto raw = capture_->Stop();
     if (!raw) return Fail(std::move(raw.error()));
     Take(std::move(*raw));
-    WarnOfNames();
-    metadata_.kernel_table = kernel_.statistics();
-    const Profile profile = FinishNames(std::move(builder_).Finish(metadata_),
-                                        symbolizer_, debug_files_);
-    SayWarnings(profile, metadata_.warnings.size(), progress_);
+    for (const std::string& warning : naming_.TakeWarningsOfNames()) {
+      SayWarning(warning);
+    }
+    const Profile profile =
+        FinishNames(naming_.Finish(), naming_.symbolizer(), debug_files_);
+    SayWarnings(profile, naming_.metadata().warnings.size(), progress_);
     auto written = WriteReport(profile, options_, *report_file_);
     if (written && raw_file_) written = WriteRawFile();
     if (!written) return Fail(std::move(written.error()));
@@ -364,33 +344,14 @@ class CaptureRun {
     return StatusOf(profile, options_);
   }
 
-  // What the symbolizer could not do, and the cure.
-  void WarnOfNames() {
-    if (builder_.HasFrame(ksym::Unresolved::kNoPermission, FrameKind::kUser)) {
-      Warn(
-          "files of other users' processes could not be read: needs "
-          "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH");
-    }
-    const uint64_t closed = symbolizer_.statistics().files_closed;
-    if (closed != 0) {
-      Warn(fmt::format(
-          "{} mapped files were closed to open others; processes that had "
-          "ended by then may lack names (raise ulimit -Hn)",
-          closed));
-    }
-    for (std::string& warning : symbolizer_.TakeWarnings()) {
-      Warn(std::move(warning));
-    }
-  }
-
   void SayStatistics() {
-    const auto kernel = kernel_.statistics();
+    const auto kernel = naming_.kernel().statistics();
     progress_.Say(fmt::format(
         "kernel symbols: {} snapshots, {} symbols, {} bytes, {:.1f} ms, {} "
         "changes",
         kernel.snapshots, kernel.symbols, kernel.bytes,
         static_cast<double>(kernel.reading_ns) / 1e6, kernel.changes));
-    const auto user = symbolizer_.statistics();
+    const auto user = naming_.symbolizer().statistics();
     progress_.Say(fmt::format(
         "user symbols: {} files, {} symbols, {} bytes, {} files failed, {} "
         "evicted, {} closed early, {} perf maps refused",
@@ -405,7 +366,7 @@ class CaptureRun {
         tables.files_failed, tables.files_refused, tables.files_evicted,
         tables.processes_refused, tables.processes_evicted, tables.copies,
         tables.copies_refused));
-    const ProcessLoss& processes = taken_.processes;
+    const ProcessLoss& processes = naming_.accounting().processes;
     progress_.Say(fmt::format(
         "processes: {} hints dropped, {} reports lost, {} histories dropped",
         processes.hints_dropped, processes.reports_lost,
@@ -413,22 +374,17 @@ class CaptureRun {
   }
 
   Status WriteRawFile() {
-    raw_capture_.profile.metadata = metadata_;
-    raw_capture_.kernel_symbols_state = kernel_.state();
-    raw_capture_.kernel_symbols = kernel_.Bytes();
+    raw_capture_.profile.metadata = naming_.metadata();
+    raw_capture_.kernel_symbols_state = naming_.kernel().state();
+    raw_capture_.kernel_symbols = naming_.kernel().Bytes();
     raw_capture_.vdso_image = ksym::OwnVdsoImage();
     return WriteRaw(raw_capture_, *raw_file_);
   }
 
   ProfileOptions options_;
   Progress progress_;
-  ksym::Symbolizer symbolizer_;
-  Resolver resolver_;
+  Naming naming_;
   DebugFiles debug_files_;
-  ProfileBuilder builder_;
-  KernelNames kernel_;
-  CaptureMetadata metadata_;
-  Accounting taken_;
   RawCapture raw_capture_;
   // Made in Begin(), in this order.
   std::unique_ptr<ReportFile> report_file_;

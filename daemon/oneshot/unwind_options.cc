@@ -5,6 +5,8 @@
 
 #include <cstdlib>
 
+#include "daemon/capture/sampler_config.h"
+
 namespace profd {
 namespace {
 
@@ -44,18 +46,12 @@ void UnwindOptions::AddTo(CLI::App& app) {
 }
 
 std::optional<std::string> UnwindOptions::Apply(CaptureOptions& capture) const {
-  if (unwind_ == "auto") {
-    capture.unwind = Unwind::kAuto;
-  } else if (unwind_ == "dwarf") {
-    capture.unwind = Unwind::kTables;
-  } else if (unwind_ == "fp") {
-    capture.unwind = Unwind::kFramePointers;
-  } else if (unwind_ == "none") {
-    capture.unwind = Unwind::kNone;
-  } else {
+  const auto unwind = ParseUnwind(unwind_);
+  if (!unwind) {
     return fmt::format("--unwind '{}' is none of auto, dwarf, fp, none",
                        unwind_);
   }
+  capture.unwind = *unwind;
   if (memory_mb_ == 0 || memory_mb_ > kMostMemoryMb) {
     return fmt::format("--unwind-memory must be from 1 to {}", kMostMemoryMb);
   }

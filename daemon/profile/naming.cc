@@ -1,0 +1,73 @@
+#include "daemon/profile/naming.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <utility>
+
+namespace profd {
+
+void Naming::UseKernel(KernelNames kernel) {
+  kernel_ = std::move(kernel);
+  UseKernelNames(kernel_, resolver_);
+}
+
+void Naming::Begin(CaptureMetadata metadata) {
+  metadata_ = std::move(metadata);
+  metadata_.duration_ns = 0;
+  accounting_ = {};
+  builder_ = {};
+}
+
+bool Naming::Warn(std::string warning) {
+  if (std::ranges::find(metadata_.warnings, warning) !=
+      metadata_.warnings.end()) {
+    return false;
+  }
+  metadata_.warnings.push_back(std::move(warning));
+  return true;
+}
+
+std::vector<std::string> Naming::Add(const RawProfile& part) {
+  metadata_.cpus = part.metadata.cpus;
+  metadata_.duration_ns += part.metadata.duration_ns;
+  std::vector<std::string> fresh;
+  for (const std::string& warning : part.metadata.warnings) {
+    if (Warn(warning)) fresh.push_back(warning);
+  }
+  kernel_.BeginInterval(part);
+  resolver_.Add(part, builder_);
+  kernel_.EndInterval();
+  accounting_ += part.accounting;
+  return fresh;
+}
+
+std::vector<std::string> Naming::TakeWarningsOfNames() {
+  std::vector<std::string> warnings;
+  if (builder_.HasFrame(ksym::Unresolved::kNoPermission, FrameKind::kUser)) {
+    warnings.emplace_back(
+        "files of other users' processes could not be read: needs "
+        "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH");
+  }
+  const uint64_t closed = symbolizer_.statistics().files_closed;
+  if (closed != files_closed_) {
+    warnings.push_back(std::to_string(closed - files_closed_) +
+                       " mapped files were closed to open others; processes "
+                       "that had ended by then may lack names (raise ulimit "
+                       "-Hn)");
+    files_closed_ = closed;
+  }
+  std::ranges::move(symbolizer_.TakeWarnings(), std::back_inserter(warnings));
+  std::erase_if(warnings,
+                [this](const std::string& warning) { return !Warn(warning); });
+  return warnings;
+}
+
+Profile Naming::Finish() {
+  metadata_.kernel_table = kernel_.statistics();
+  Profile profile = std::exchange(builder_, {}).Finish(metadata_);
+  profile.symbol_tables_evicted = symbolizer_.statistics().files_evicted;
+  return profile;
+}
+
+}  // namespace profd

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon/profile/kernel_names.h"
+#include "daemon/profile/profile.h"
+#include "daemon/profile/raw_profile.h"
+#include "daemon/profile/resolve.h"
+#include "ksym/symbolizer.h"
+
+namespace profd {
+
+// Makes named profiles of what a capture drains: the symbolizer, the kernel's
+// symbols and the profile in the making. Symbols stay from one profile to the
+// next. Not thread-safe, but not bound to the capture's thread.
+class Naming {
+ public:
+  Naming(ksym::SymbolizerOptions symbols, ResolveOptions options)
+      : symbolizer_(std::move(symbols)), resolver_(symbolizer_, options) {}
+  Naming(const Naming&) = delete;
+  Naming& operator=(const Naming&) = delete;
+
+  ksym::Symbolizer& symbolizer() { return symbolizer_; }
+  const ksym::Symbolizer& symbolizer() const { return symbolizer_; }
+  const KernelNames& kernel() const { return kernel_; }
+  // Names kernel frames from now on; without it they are "[kernel]".
+  void UseKernel(KernelNames kernel);
+
+  // What is being made. Its warnings are those of the profile.
+  const CaptureMetadata& metadata() const { return metadata_; }
+  const Accounting& accounting() const { return accounting_; }
+  size_t distinct_samples() const { return builder_.distinct_samples(); }
+
+  // Begins a profile, with the time and the host that the metadata says. Its
+  // duration counts up from 0.
+  void Begin(CaptureMetadata metadata);
+  // Adds a warning that the profile has not yet; true if so.
+  bool Warn(std::string warning);
+  // Names a drained part and adds it. Returns the warnings that are new in
+  // this profile. Cost: see Resolver::Add().
+  std::vector<std::string> Add(const RawProfile& part);
+  // What the symbolizer could not do since the last call, and the cure; also
+  // added to the profile.
+  std::vector<std::string> TakeWarningsOfNames();
+  // The profile. Begin() comes next.
+  Profile Finish();
+
+ private:
+  ksym::Symbolizer symbolizer_;
+  Resolver resolver_;
+  KernelNames kernel_;
+  ProfileBuilder builder_;
+  CaptureMetadata metadata_;
+  Accounting accounting_;
+  uint64_t files_closed_ = 0;  // that were warned of
+};
+
+}  // namespace profd
