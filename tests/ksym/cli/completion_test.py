@@ -51,8 +51,8 @@ class Bash(unittest.TestCase):
 
     def test_prefix(self):
         """A prefix completes to what begins with it."""
-        self.assertEqual(set(bash("--no")),
-                         {name for name in OPTIONS if name.startswith("--no")})
+        self.assertEqual(set(bash("--co")),
+                         {name for name in OPTIONS if name.startswith("--co")})
 
     def test_value(self):
         """A value completes to the words that the option knows, also behind
@@ -71,8 +71,9 @@ class Bash(unittest.TestCase):
 
     def test_no_value(self):
         """Where no word is known, files are not offered instead."""
-        self.assertEqual(bash("--symbol-timeout", ""), ["compopt +o default",
-                                                        ""])
+        option = ("--symbol-timeout" if "--symbol-timeout" in OPTIONS
+                  else "--frequency-hz")
+        self.assertEqual(bash(option, ""), ["compopt +o default", ""])
 
     def test_command(self):
         """Behind "--" is a command."""

@@ -1,0 +1,29 @@
+#include <cstdio>
+#include <string>
+
+#include "daemon/base/standard_streams.h"
+#include "daemon/service/log.h"
+#include "daemon/service/service.h"
+#include "daemon/service/service_options.h"
+
+namespace {
+
+// For --help and --version, which are data.
+int PrintToStdout(const std::string& text) {
+  const bool printed =
+      std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
+  return printed ? profd::kServiceOk : profd::kServiceFailure;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto reserved = profd::ReserveStandardStreams();
+  if (!reserved) return profd::kServiceFailure;
+  const auto parsed = profd::ParseServiceCommandLine(argc, argv);
+  if (parsed.options) return profd::RunService(*parsed.options);
+  if (parsed.exit_status == 0) return PrintToStdout(parsed.output_text);
+  profd::StartLog(profd::LogLevel::kInfo);
+  profd::Log(profd::LogLevel::kError, parsed.error_text);
+  return parsed.exit_status;
+}

@@ -1,0 +1,270 @@
+#include "daemon/service/config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "daemon/service/json_tree.h"
+#include "ksym/base/text.h"
+
+namespace profd {
+namespace {
+
+using ksym::ErrorCode;
+using ksym::Fail;
+
+constexpr size_t kMaxProblems = 20;
+constexpr size_t kMaxPathBytes = 4095;  // PATH_MAX, less its NUL
+
+constexpr auto kUnwindWords =
+    std::to_array<std::string_view>({"auto", "dwarf", "fp", "none"});
+constexpr auto kFormatWords =
+    std::to_array<std::string_view>({"folded", "json", "pprof"});
+constexpr auto kLevelWords =
+    std::to_array<std::string_view>({"error", "warning", "info", "debug"});
+
+using Config = ServiceConfig;
+
+constexpr auto kKeys = std::to_array<ConfigKey>({
+    {.path = "frequency_hz",
+     .help = "samples per second and CPU (default 19)",
+     .kind =
+         ConfigKey::Number{
+             [](Config& c) -> uint64_t& { return c.frequency_hz; }, 1, 1000}},
+    {.path = "interval_seconds",
+     .help = "length of a profile (default 10)",
+     .kind = ConfigKey::Number{[](Config& c) -> uint64_t& {
+                                 return c.interval_seconds;
+                               },
+                               1, 3600}},
+    {.path = "stacks.max_depth",
+     .help = "frames of a stack, at the most (default 127)",
+     .kind = ConfigKey::Number{[](Config& c) -> uint64_t& {
+                                 return c.stacks.max_depth;
+                               },
+                               1, 512}},
+    {.path = "stacks.unwind",
+     .help = "how user stacks are walked: auto, dwarf, fp or none",
+     .kind = ConfigKey::Choice{[](Config& c) -> std::string& {
+                                 return c.stacks.unwind;
+                               },
+                               kUnwindWords}},
+    {.path = "stacks.memory_bytes",
+     .help = "kernel memory for call-frame information (default 128 MiB)",
+     .kind = ConfigKey::Number{[](Config& c) -> uint64_t& {
+                                 return c.stacks.memory_bytes;
+                               },
+                               uint64_t{1} << 20, uint64_t{16} << 30}},
+    {.path = "stacks.cache_directory",
+     .help = "where call-frame information is kept for the next start",
+     .kind = ConfigKey::Path{[](Config& c) -> std::string& {
+       return c.stacks.cache_directory;
+     }}},
+    {.path = "symbols.cache_bytes",
+     .help = "symbol tables in memory, at the most (default 64 MiB)",
+     .kind = ConfigKey::Number{[](Config& c) -> uint64_t& {
+                                 return c.symbols.cache_bytes;
+                               },
+                               uint64_t{1} << 20, uint64_t{16} << 30}},
+    {.path = "symbols.demangle",
+     .help = "names as their source has them (default true)",
+     .kind = ConfigKey::Flag{[](Config& c) -> bool& {
+       return c.symbols.demangle;
+     }}},
+    {.path = "files.directory",
+     .help = "where profiles are written; empty: nowhere",
+     .kind = ConfigKey::Path{[](Config& c) -> std::string& {
+       return c.files.directory;
+     }}},
+    {.path = "files.format",
+     .help = "folded, json or pprof (default pprof)",
+     .kind = ConfigKey::Choice{[](Config& c) -> std::string& {
+                                 return c.files.format;
+                               },
+                               kFormatWords}},
+    {.path = "files.max_bytes",
+     .help = "all profiles together, at the most (default 1 GiB)",
+     .kind = ConfigKey::Number{[](Config& c) -> uint64_t& {
+                                 return c.files.max_bytes;
+                               },
+                               uint64_t{64} << 10, uint64_t{1} << 50}},
+    {.path = "files.max_age_seconds",
+     .help = "age at which a profile is deleted (default 7 days)",
+     .kind = ConfigKey::Number{[](Config& c) -> uint64_t& {
+                                 return c.files.max_age_seconds;
+                               },
+                               60, uint64_t{10} * 366 * 24 * 3600}},
+    {.path = "log.level",
+     .help = "error, warning, info or debug (default info)",
+     .kind = ConfigKey::Choice{[](Config& c) -> std::string& {
+                                 return c.log.level;
+                               },
+                               kLevelWords}},
+});
+
+// Each returns what is wrong with the value, or nothing.
+using Problem = std::optional<std::string>;
+
+Problem Set(const ConfigKey::Number& kind, uint64_t value, Config& config) {
+  if (value < kind.least || value > kind.most) {
+    return fmt::format("{} is not from {} to {}", value, kind.least, kind.most);
+  }
+  kind.value(config) = value;
+  return std::nullopt;
+}
+
+Problem Set(const ConfigKey::Choice& kind, std::string_view word,
+            Config& config) {
+  if (std::ranges::find(kind.words, word) == kind.words.end()) {
+    return fmt::format("\"{}\" is none of {}", word,
+                       fmt::join(kind.words, ", "));
+  }
+  kind.value(config) = word;
+  return std::nullopt;
+}
+
+Problem Set(const ConfigKey::Path& kind, std::string_view path,
+            Config& config) {
+  if (!path.empty() && !path.starts_with('/')) {
+    return fmt::format("\"{}\" is not an absolute path", path);
+  }
+  if (path.size() > kMaxPathBytes || path.contains('\0')) {
+    return "this is no path: it is too long or has a NUL in it";
+  }
+  kind.value(config) = path;
+  return std::nullopt;
+}
+
+JsonNode::Type TypeOf(const ConfigKey& key) {
+  if (std::holds_alternative<ConfigKey::Number>(key.kind)) {
+    return JsonNode::Type::kNumber;
+  }
+  return std::holds_alternative<ConfigKey::Flag>(key.kind)
+             ? JsonNode::Type::kFlag
+             : JsonNode::Type::kText;
+}
+
+Problem SetFromNode(const ConfigKey& key, const JsonNode& node,
+                    Config& config) {
+  if (node.type != TypeOf(key)) {
+    return fmt::format("wants {} and not {}", NameOf(TypeOf(key)),
+                       NameOf(node.type));
+  }
+  if (const auto* number = std::get_if<ConfigKey::Number>(&key.kind)) {
+    return Set(*number, node.number, config);
+  }
+  if (const auto* choice = std::get_if<ConfigKey::Choice>(&key.kind)) {
+    return Set(*choice, node.text, config);
+  }
+  if (const auto* path = std::get_if<ConfigKey::Path>(&key.kind)) {
+    return Set(*path, node.text, config);
+  }
+  std::get<ConfigKey::Flag>(key.kind).value(config) = node.flag;
+  return std::nullopt;
+}
+
+// The names that may stand below `section` ("" or "files.").
+std::vector<std::string_view> NamesBelow(std::string_view section) {
+  std::vector<std::string_view> names;
+  for (const ConfigKey& key : kKeys) {
+    if (!key.path.starts_with(section)) continue;
+    std::string_view rest = key.path.substr(section.size());
+    const std::string_view name = ksym::TakeField(rest, '.');
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
+class ConfigReader {
+ public:
+  explicit ConfigReader(std::string_view file_name) : file_name_(file_name) {}
+
+  // `section` is "" or ends in a dot. Recurses as deep as keys do.
+  void ReadSection(const JsonNode& object, const std::string& section) {
+    for (const auto& [name, node] : object.members) {
+      const std::string path = section + name;
+      const auto key = std::ranges::find(kKeys, path, &ConfigKey::path);
+      if (key != kKeys.end()) {
+        if (auto problem = SetFromNode(*key, node, config_)) {
+          Add(node, path, *problem);
+        }
+      } else if (NamesBelow(path + ".").empty() || name.empty()) {
+        Add(node, path,
+            fmt::format("unknown key (there are {})",
+                        fmt::join(NamesBelow(section), ", ")));
+      } else if (node.type != JsonNode::Type::kObject) {
+        Add(node, path,
+            fmt::format("wants {} and not {}", NameOf(JsonNode::Type::kObject),
+                        NameOf(node.type)));
+      } else {
+        ReadSection(node, path + ".");
+      }
+    }
+  }
+
+  ksym::Result<ServiceConfig> Finish() {
+    if (problems_.empty()) return std::move(config_);
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("{}", fmt::join(problems_, "\n")));
+  }
+
+ private:
+  void Add(const JsonNode& node, std::string_view path,
+           std::string_view problem) {
+    if (problems_.size() == kMaxProblems) return;
+    problems_.push_back(
+        fmt::format("{}:{}: {}: {}", file_name_, node.line, path, problem));
+  }
+
+  std::string_view file_name_;
+  ServiceConfig config_;
+  std::vector<std::string> problems_;
+};
+
+}  // namespace
+
+std::span<const ConfigKey> ConfigKeys() { return kKeys; }
+
+std::string FlagOf(const ConfigKey& key) {
+  std::string flag = "--" + std::string(key.path);
+  std::ranges::replace(flag, '.', '-');
+  std::ranges::replace(flag, '_', '-');
+  return flag;
+}
+
+ksym::Status SetFromText(const ConfigKey& key, std::string_view text,
+                         ServiceConfig& config) {
+  JsonNode node = {.type = TypeOf(key), .text = std::string(text)};
+  if (node.type == JsonNode::Type::kNumber) {
+    const auto number = ksym::ParseUnsigned(text, 10);
+    node.type = number ? node.type : JsonNode::Type::kText;
+    node.number = number.value_or(0);
+  } else if (node.type == JsonNode::Type::kFlag) {
+    node.flag = text == "true";
+    if (!node.flag && text != "false") node.type = JsonNode::Type::kText;
+  }
+  const auto problem = SetFromNode(key, node, config);
+  if (!problem) return {};
+  return Fail(ErrorCode::kInvalid, FlagOf(key) + ": " + *problem);
+}
+
+ksym::Result<ServiceConfig> ParseConfig(std::string_view text,
+                                        std::string_view name) {
+  auto tree = ParseJsonTree(text);
+  if (!tree) {
+    return Fail(tree.error().code(),
+                fmt::format("{}:{}", name, tree.error().message()));
+  }
+  if (tree->type != JsonNode::Type::kObject) {
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("{}:{}: wants an object, {{...}}, and not {}", name,
+                            tree->line, NameOf(tree->type)));
+  }
+  ConfigReader reader(name);
+  reader.ReadSection(*tree, "");
+  return reader.Finish();
+}
+
+}  // namespace profd

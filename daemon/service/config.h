@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "ksym/base/result.h"
+
+namespace profd {
+
+inline constexpr std::string_view kDefaultConfigPath =
+    "/etc/ksym/ksym-profiled.json";
+
+// What ksym-profiled was asked for. docs/service.md says what each key means.
+struct ServiceConfig {
+  uint64_t frequency_hz = 19;
+  uint64_t interval_seconds = 10;
+
+  struct Stacks {
+    uint64_t max_depth = 127;
+    std::string unwind = "auto";
+    uint64_t memory_bytes = uint64_t{128} << 20;
+    std::string cache_directory = "/var/cache/ksym-profiled";
+
+    friend bool operator==(const Stacks&, const Stacks&) = default;
+  } stacks;
+
+  struct Symbols {
+    uint64_t cache_bytes = uint64_t{64} << 20;
+    bool demangle = true;
+
+    friend bool operator==(const Symbols&, const Symbols&) = default;
+  } symbols;
+
+  struct Files {
+    std::string directory = "/var/lib/ksym-profiled";  // empty: no files
+    std::string format = "pprof";
+    uint64_t max_bytes = uint64_t{1} << 30;
+    uint64_t max_age_seconds = uint64_t{7} * 24 * 3600;
+
+    friend bool operator==(const Files&, const Files&) = default;
+  } files;
+
+  struct Log {
+    std::string level = "info";
+
+    friend bool operator==(const Log&, const Log&) = default;
+  } log;
+
+  friend bool operator==(const ServiceConfig&, const ServiceConfig&) = default;
+};
+
+// One key of the configuration: where its value goes, and what it may be.
+struct ConfigKey {
+  struct Number {
+    uint64_t& (*value)(ServiceConfig&);
+    uint64_t least;
+    uint64_t most;
+  };
+  struct Flag {
+    bool& (*value)(ServiceConfig&);
+  };
+  // One of several words.
+  struct Choice {
+    std::string& (*value)(ServiceConfig&);
+    std::span<const std::string_view> words;
+  };
+  // An absolute path of at most 4095 bytes, or empty for "none".
+  struct Path {
+    std::string& (*value)(ServiceConfig&);
+  };
+
+  std::string_view path;  // e.g. "files.max_bytes"
+  std::string_view help;  // one line for --help
+  std::variant<Number, Flag, Choice, Path> kind;
+};
+
+// Every key there is; the file, the flags and the JSON Schema have the same.
+std::span<const ConfigKey> ConfigKeys();
+
+// The flag of a key: "--files-max-bytes".
+std::string FlagOf(const ConfigKey& key);
+
+// Sets a key from a flag's text. kInvalid says what it may be.
+ksym::Status SetFromText(const ConfigKey& key, std::string_view text,
+                         ServiceConfig& config);
+
+// Parses a configuration file's text over the defaults. kInvalid and kCorrupt:
+// a line per problem, "NAME:LINE: KEY: what is wrong"; 20 at the most.
+ksym::Result<ServiceConfig> ParseConfig(std::string_view text,
+                                        std::string_view name);
+
+}  // namespace profd

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace profd {
+
+// What the service counts over its life. Written by its threads and read by
+// any, each number for itself.
+struct ServiceCounters {
+  using Number = std::atomic<uint64_t>;
+
+  Number samples_taken = 0;
+  // taken = emitted + lost in the capture + dropped before they had names.
+  Number samples_emitted = 0;
+  Number samples_lost = 0;
+  Number samples_dropped_unnamed = 0;
+  Number processes_not_pinned = 0;  // files could not be opened in time
+  Number drains = 0;
+  Number drain_ns = 0;   // spent in drains, waiting included
+  Number naming_ns = 0;  // spent on names
+  Number profiles = 0;
+  Number profiles_dropped_unwritten = 0;  // the disk was slower than we
+  Number files_written = 0;
+  Number file_bytes_written = 0;
+  Number files_failed = 0;
+  Number symbolizers = 0;  // made anew to stay within memory
+  Number reloads = 0;
+  Number reloads_refused = 0;
+};
+
+}  // namespace profd

@@ -1,0 +1,185 @@
+#include "daemon/service/naming_thread.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "daemon/base/open_files.h"
+#include "daemon/service/log.h"
+
+namespace profd {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Two minutes of parts; by then what is behind them is lost anyway.
+constexpr size_t kMaxParts = 120;
+constexpr size_t kMaxImages = 4096;
+// Files and names that were ever seen are remembered until there is a new
+// symbolizer.
+constexpr uint64_t kMaxFilesKnown = 20'000;
+constexpr size_t kMaxNameBytes = size_t{64} << 20;
+
+ksym::SymbolizerOptions MakeSymbolizerOptions(
+    const NamingThread::Settings& settings) {
+  ksym::SymbolizerOptions made;
+  made.demangle = settings.demangle ? ksym::SymbolizerOptions::Demangle::kOn
+                                    : ksym::SymbolizerOptions::Demangle::kOff;
+  made.files = ksym::SymbolizerOptions::Files::kOfProcess;
+  made.max_open_files = MaxMappedFiles(LimitOf::kSoft);
+  made.cache_bytes = settings.cache_bytes;
+  made.max_name_bytes = kMaxNameBytes;
+  return made;
+}
+
+int64_t NowNs() { return Clock::now().time_since_epoch().count(); }
+
+}  // namespace
+
+NamingThread::NamingThread(Settings settings, ServiceCounters& counters,
+                           Sink sink)
+    : counters_(counters),
+      sink_(std::move(sink)),
+      settings_(settings),
+      thread_([this] { Run(); }) {}
+
+NamingThread::~NamingThread() {
+  Finish(Clock::time_point::min());
+  thread_.join();
+}
+
+void NamingThread::Pin(const ksym::ProcessImage& image) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (images_.size() < kMaxImages) {
+      images_.push_back(image);
+      changed_.notify_all();
+      return;
+    }
+  }
+  ++counters_.processes_not_pinned;
+}
+
+void NamingThread::Add(RawProfile part, Edge edge) {
+  const Accounting& accounting = part.accounting;
+  counters_.samples_taken += accounting.taken;
+  counters_.samples_lost += accounting.lost();
+  const uint64_t emitted = accounting.emitted;
+  {
+    const std::lock_guard lock(mutex_);
+    if (parts_.size() < kMaxParts) {
+      parts_.push_back({std::move(part), edge});
+      changed_.notify_all();
+      return;
+    }
+    // The profile ends all the same.
+    if (edge == Edge::kEnd) parts_.back().edge = edge;
+  }
+  counters_.samples_dropped_unnamed += emitted;
+  LogSome(LogLevel::kError, "naming-behind",
+          fmt::format("{} samples were dropped: naming is too slow", emitted));
+}
+
+void NamingThread::Configure(Settings settings) {
+  const std::lock_guard lock(mutex_);
+  new_settings_ = settings;
+  changed_.notify_all();
+}
+
+bool NamingThread::Finish(Clock::time_point deadline) {
+  std::unique_lock lock(mutex_);
+  closed_ = true;
+  changed_.notify_all();
+  return changed_.wait_until(lock, deadline, [this] { return done_; });
+}
+
+std::chrono::nanoseconds NamingThread::BusyFor() const {
+  const int64_t since = busy_since_ns_;
+  return std::chrono::nanoseconds(since == 0 ? 0 : NowNs() - since);
+}
+
+std::optional<NamingThread::Task> NamingThread::Next() {
+  std::unique_lock lock(mutex_);
+  busy_since_ns_ = 0;
+  changed_.wait(lock, [this] {
+    return closed_ || new_settings_ || !images_.empty() || !parts_.empty();
+  });
+  busy_since_ns_ = NowNs();
+  std::optional<Task> task;
+  if (!images_.empty()) {
+    task = std::move(images_.front());
+    images_.pop_front();
+  } else if (!parts_.empty()) {
+    task = std::move(parts_.front());
+    parts_.pop_front();
+  } else if (new_settings_) {
+    task = *std::exchange(new_settings_, std::nullopt);
+  }
+  return task;
+}
+
+void NamingThread::Run() {
+  Begin(settings_);
+  while (auto task = Next()) {
+    if (const auto* image = std::get_if<ksym::ProcessImage>(&*task)) {
+      naming_->symbolizer().Pin(*image);
+    } else if (const auto* part = std::get_if<Part>(&*task)) {
+      Name(*part);
+    } else {
+      settings_ = std::get<Settings>(*task);
+      // A profile in the making keeps what it has begun with.
+      if (begun_) FinishProfile();
+      Begin(settings_);
+    }
+  }
+  if (begun_) FinishProfile();
+  const std::lock_guard lock(mutex_);
+  done_ = true;
+  changed_.notify_all();
+}
+
+void NamingThread::Begin(const Settings& settings) {
+  ResolveOptions options;
+  if (!settings.demangle) {
+    options.demangle = ksym::SymbolizerOptions::Demangle::kOff;
+  }
+  naming_ = std::make_unique<Naming>(MakeSymbolizerOptions(settings), options);
+  naming_->UseKernel(KernelNames::OfRunningKernel());
+  ++counters_.symbolizers;
+  const std::string& warning = naming_->kernel().warning();
+  if (!warning.empty()) LogSome(LogLevel::kWarning, "kernel-names", warning);
+}
+
+void NamingThread::Name(const Part& part) {
+  const auto begin = Clock::now();
+  if (!begun_) {
+    CaptureMetadata metadata = part.raw.metadata;
+    metadata.warnings.clear();  // Add() has them
+    naming_->Begin(std::move(metadata));
+    begun_ = true;
+  }
+  for (const std::string& warning : naming_->Add(part.raw)) {
+    LogSome(LogLevel::kWarning, "capture", warning);
+  }
+  counters_.samples_emitted += part.raw.accounting.emitted;
+  if (part.edge == Edge::kEnd) FinishProfile();
+  counters_.naming_ns += static_cast<uint64_t>((Clock::now() - begin).count());
+}
+
+void NamingThread::FinishProfile() {
+  begun_ = false;
+  for (const std::string& warning : naming_->TakeWarningsOfNames()) {
+    LogSome(LogLevel::kWarning, "names", warning);
+  }
+  auto profile = std::make_shared<const Profile>(naming_->Finish());
+  ++counters_.profiles;
+  const auto statistics = naming_->symbolizer().statistics();
+  if (statistics.files_loaded + statistics.files_failed > kMaxFilesKnown ||
+      statistics.name_bytes > kMaxNameBytes / 4 * 3) {
+    Log(LogLevel::kInfo, "symbol tables are read anew to free memory");
+    Begin(settings_);
+  }
+  sink_(std::move(profile));
+}
+
+}  // namespace profd

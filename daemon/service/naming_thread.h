@@ -1,0 +1,90 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <variant>
+
+#include "daemon/profile/naming.h"
+#include "daemon/profile/profile.h"
+#include "daemon/profile/raw_profile.h"
+#include "daemon/service/counters.h"
+
+namespace profd {
+
+// Names what the capture drains in a thread of its own, so that reading a
+// large program's symbols never keeps the capture from emptying its ring.
+// What is given is never waited for: over the bounds it is dropped, counted
+// and said. One thread gives.
+class NamingThread {
+ public:
+  struct Settings {
+    uint64_t cache_bytes = 0;
+    bool demangle = true;
+
+    friend bool operator==(const Settings&, const Settings&) = default;
+  };
+  // Gets each finished profile, in the thread.
+  using Sink = std::function<void(std::shared_ptr<const Profile>)>;
+  // How the parts make profiles: the one with kEnd is the last of its profile.
+  enum class Edge : uint8_t { kGoOn, kEnd };
+
+  // The counters must live longer.
+  NamingThread(Settings settings, ServiceCounters& counters, Sink sink);
+  // Waits until everything that was given is named.
+  ~NamingThread();
+
+  // Opens the files of a process that was just sampled, before parts that
+  // were given earlier: it may end at any moment.
+  void Pin(const ksym::ProcessImage& image);
+  void Add(RawProfile part, Edge edge);
+  // From the next profile on.
+  void Configure(Settings settings);
+  // Whether everything was named before the deadline; nothing may be given
+  // after it.
+  bool Finish(std::chrono::steady_clock::time_point deadline);
+  // How long it has been at work on one part; zero when it is idle.
+  std::chrono::nanoseconds BusyFor() const;
+
+ private:
+  struct Part {
+    RawProfile raw;
+    Edge edge = Edge::kGoOn;
+  };
+  using Task = std::variant<ksym::ProcessImage, Part, Settings>;
+
+  void Run();
+  std::optional<Task> Next();
+  void Begin(const Settings& settings);
+  void Name(const Part& part);
+  void FinishProfile();
+
+  ServiceCounters& counters_;
+  const Sink sink_;
+
+  std::mutex mutex_;  // of what follows
+  std::condition_variable changed_;
+  std::deque<ksym::ProcessImage> images_;
+  std::deque<Part> parts_;
+  std::optional<Settings> new_settings_;
+  bool closed_ = false;
+  bool done_ = false;
+
+  std::atomic<int64_t> busy_since_ns_ = 0;  // of the steady clock; 0: idle
+
+  // Of the thread.
+  Settings settings_;
+  std::unique_ptr<Naming> naming_;
+  bool begun_ = false;
+
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace profd

@@ -1,0 +1,319 @@
+#include "daemon/service/service.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <ctime>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "daemon/capture/capture.h"
+#include "daemon/capture/sampler_config.h"
+#include "daemon/service/counters.h"
+#include "daemon/service/file_writer.h"
+#include "daemon/service/interval_clock.h"
+#include "daemon/service/log.h"
+#include "daemon/service/naming_thread.h"
+#include "daemon/service/service_signals.h"
+#include "daemon/service/systemd_notify.h"
+
+namespace profd {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Edge = NamingThread::Edge;
+using ksym::Fail;
+using ksym::Status;
+using std::chrono::milliseconds;
+
+// How often the ring buffer is emptied and new processes are looked at.
+constexpr milliseconds kPollPeriod(100);
+// How often everything is taken out of the kernel: the parts of a profile.
+constexpr milliseconds kDrainPeriod(1000);
+// What call-frame tables may cost per poll, an eighth of a CPU; right after a
+// start there are many to build.
+constexpr milliseconds kTablesBudget(12);
+// From SIGTERM to the end, less what is left for the rest.
+constexpr milliseconds kFinishWithin(1700);
+
+uint64_t NowUnixNs() {
+  timespec now = {};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<uint64_t>(now.tv_nsec);
+}
+
+CaptureOptions MakeCaptureOptions(const ServiceConfig& config) {
+  CaptureOptions options;
+  options.rate.frequency_hz = config.frequency_hz;
+  options.unwind = ParseUnwind(config.stacks.unwind).value_or(Unwind::kAuto);
+  options.unwind_cache_path = config.stacks.cache_directory;
+  options.sampler.unwind_bytes = config.stacks.memory_bytes;
+  options.sampler.max_stack_depth =
+      static_cast<uint32_t>(config.stacks.max_depth);
+  return options;
+}
+
+NamingThread::Settings NamingSettings(const ServiceConfig& config) {
+  return {.cache_bytes = config.symbols.cache_bytes,
+          .demangle = config.symbols.demangle};
+}
+
+FileWriter::Settings FileSettings(const ServiceConfig& config) {
+  return {.directory = config.files.directory,
+          .format = config.files.format,
+          .limits = {
+              .max_bytes = config.files.max_bytes,
+              .max_age = std::chrono::seconds(config.files.max_age_seconds)}};
+}
+
+// A running service: the capture in this thread, names and files in others.
+class Service {
+ public:
+  Service(const ServiceOptions& options, ServiceConfig config,
+          ServiceSignals signals, SystemdNotify notify)
+      : options_(options),
+        config_(std::move(config)),
+        signals_(std::move(signals)),
+        notify_(std::move(notify)),
+        intervals_(std::chrono::seconds(config_.interval_seconds),
+                   NowUnixNs()) {}
+
+  Status Start() {
+    auto prepared = PrepareDirectory(config_.files.directory);
+    if (!prepared) return prepared;
+    auto capture = StartCapture(config_);
+    if (!capture) return Fail(std::move(capture.error()));
+    capture_.emplace(std::move(*capture));
+    writer_ = std::make_unique<FileWriter>(FileSettings(config_), counters_);
+    naming_ = std::make_unique<NamingThread>(
+        NamingSettings(config_), counters_,
+        [this](std::shared_ptr<const Profile> profile) {
+          writer_->Write(std::move(profile));
+        });
+    auto enabled = capture_->Enable();
+    if (!enabled) return enabled;
+    SayStarted();
+    notify_.Send("READY=1\nSTATUS=" + Describe());
+    return {};
+  }
+
+  // Until a signal ends it, or the capture fails.
+  int Run() {
+    Status sampled = Sample();
+    notify_.Send("STOPPING=1");
+    const bool finished = Finish();
+    if (!sampled) Log(LogLevel::kError, sampled.error().message());
+    return sampled && finished ? kServiceOk : kServiceFailure;
+  }
+
+ private:
+  ksym::Result<Capture> StartCapture(const ServiceConfig& config) {
+    CaptureOptions options = MakeCaptureOptions(config);
+    options.on_process = [this](const ksym::ProcessImage& image) {
+      naming_->Pin(image);
+    };
+    return Capture::Start(std::move(options));
+  }
+
+  std::string Describe() const {
+    return fmt::format("sampling {} at {} Hz, a profile every {} s",
+                       capture_->metadata().event, config_.frequency_hz,
+                       config_.interval_seconds);
+  }
+
+  void SayStarted() const {
+    Log(LogLevel::kInfo,
+        fmt::format("ksym-profiled {}: {}{}", KSYM_VERSION, Describe(),
+                    config_.files.directory.empty()
+                        ? ""
+                        : " to " + config_.files.directory));
+  }
+
+  Status Sample() {
+    auto next_drain = Clock::now() + kDrainPeriod;
+    for (;;) {
+      const auto asked = signals_.Wait(std::min<std::chrono::nanoseconds>(
+          kPollPeriod, intervals_.UntilNext(NowUnixNs())));
+      if (asked.stop) return {};
+      KeepAlive();
+      const auto advice = capture_->Poll();
+      capture_->BuildTables(kTablesBudget, Clock::time_point::max());
+      const bool ends = intervals_.Passed(NowUnixNs()) || asked.write_now;
+      if (ends || advice == Capture::Advice::kDrainSoon ||
+          Clock::now() >= next_drain) {
+        auto drained = Drain(ends ? Edge::kEnd : Edge::kGoOn);
+        if (!drained) return drained;
+        next_drain = Clock::now() + kDrainPeriod;
+      }
+      if (asked.reload) {
+        auto reloaded = Reload();
+        if (!reloaded) return reloaded;
+      }
+    }
+  }
+
+  Status Drain(Edge edge) {
+    const auto begin = Clock::now();
+    auto raw = capture_->Drain();
+    if (!raw) return Fail(std::move(raw.error()));
+    Give(std::move(*raw), edge);
+    ++counters_.drains;
+    counters_.drain_ns += static_cast<uint64_t>((Clock::now() - begin).count());
+    return {};
+  }
+
+  void Give(RawProfile raw, Edge edge) {
+    // The capture counts on from its start; over months the host's clock and
+    // that drift apart.
+    const uint64_t now = NowUnixNs();
+    raw.metadata.start_unix_ns = now - std::min(now, raw.metadata.duration_ns);
+    naming_->Add(std::move(raw), edge);
+  }
+
+  // A service whose names hang is no better than one that is dead.
+  void KeepAlive() {
+    const auto watchdog = notify_.watchdog();
+    if (!watchdog) return;
+    const auto now = Clock::now();
+    if (now < next_sign_of_life_ || naming_->BusyFor() > *watchdog / 2) return;
+    notify_.Send("WATCHDOG=1");
+    next_sign_of_life_ = now + *watchdog / 4;
+  }
+
+  // An error only when there is no capture any more.
+  Status Reload() {
+    notify_.Send(
+        fmt::format("RELOADING=1\nMONOTONIC_USEC={}",
+                    std::chrono::duration_cast<std::chrono::microseconds>(
+                        Clock::now().time_since_epoch())
+                        .count()));
+    const Status status = TryReload();
+    notify_.Send("READY=1\nSTATUS=" + Describe());
+    return status;
+  }
+
+  Status TryReload() {
+    auto config = LoadConfig(options_);
+    Status usable;
+    if (!config) {
+      usable = Fail(config.error());
+    } else {
+      usable = PrepareDirectory(config->files.directory);
+    }
+    std::optional<Capture> fresh;
+    if (usable && NeedsNewCapture(*config)) {
+      auto capture = StartCapture(*config);
+      if (capture) {
+        fresh.emplace(std::move(*capture));
+      } else {
+        usable = Fail(std::move(capture.error()));
+      }
+    }
+    if (!usable) {
+      ++counters_.reloads_refused;
+      Log(LogLevel::kError,
+          "not reloaded, the configuration stays as it was:\n" +
+              usable.error().message());
+      return {};
+    }
+    ++counters_.reloads;
+    return Apply(std::move(*config), std::move(fresh));
+  }
+
+  bool NeedsNewCapture(const ServiceConfig& config) const {
+    return config.frequency_hz != config_.frequency_hz ||
+           config.stacks != config_.stacks;
+  }
+
+  Status Apply(ServiceConfig config, std::optional<Capture> fresh) {
+    if (fresh) {
+      auto rest = capture_->Stop();
+      if (!rest) return Fail(std::move(rest.error()));
+      Give(std::move(*rest), Edge::kEnd);
+      capture_ = std::move(fresh);
+      auto enabled = capture_->Enable();
+      if (!enabled) return enabled;
+    }
+    if (NamingSettings(config) != NamingSettings(config_)) {
+      naming_->Configure(NamingSettings(config));
+    }
+    if (config.files != config_.files) writer_->Configure(FileSettings(config));
+    if (config.interval_seconds != config_.interval_seconds) {
+      intervals_ = IntervalClock(std::chrono::seconds(config.interval_seconds),
+                                 NowUnixNs());
+    }
+    config_ = std::move(config);
+    SetLogLevel(ParseLogLevel(config_.log.level));
+    Log(LogLevel::kInfo, "reloaded: " + Describe());
+    return {};
+  }
+
+  // Whether everything that was sampled is written.
+  bool Finish() {
+    const auto deadline = Clock::now() + kFinishWithin;
+    auto raw = capture_->Stop();
+    if (raw) {
+      Give(std::move(*raw), Edge::kEnd);
+    } else {
+      Log(LogLevel::kError, raw.error().message());
+    }
+    const uint64_t failed = counters_.files_failed;
+    if (!naming_->Finish(deadline) || !writer_->Finish(deadline)) {
+      Log(LogLevel::kError,
+          "the last profile was not written: names or disk are too slow");
+      // Their threads cannot be interrupted.
+      std::_Exit(kServiceFailure);
+    }
+    Log(LogLevel::kInfo,
+        fmt::format(
+            "ended: {} samples taken, {} in profiles, {} lost, {} "
+            "dropped; {} files written, {} failed",
+            counters_.samples_taken.load(), counters_.samples_emitted.load(),
+            counters_.samples_lost.load(),
+            counters_.samples_dropped_unnamed.load(),
+            counters_.files_written.load(), counters_.files_failed.load()));
+    return raw.has_value() && counters_.files_failed == failed;
+  }
+
+  const ServiceOptions& options_;
+  ServiceConfig config_;
+  ServiceSignals signals_;
+  SystemdNotify notify_;
+  IntervalClock intervals_;
+  Clock::time_point next_sign_of_life_;
+  ServiceCounters counters_;
+  std::unique_ptr<FileWriter> writer_;
+  std::unique_ptr<NamingThread> naming_;  // gives to writer_
+  std::optional<Capture> capture_;        // gives to naming_
+};
+
+int Refuse(const ksym::Error& error, int status) {
+  Log(LogLevel::kError, error.message());
+  return status;
+}
+
+}  // namespace
+
+int RunService(const ServiceOptions& options) {
+  StartLog(LogLevel::kInfo);
+  auto config = LoadConfig(options);
+  if (!config) return Refuse(config.error(), kServiceUsage);
+  if (options.check_config) return kServiceOk;
+  SetLogLevel(ParseLogLevel(config->log.level));
+  auto signals = ServiceSignals::Install();
+  if (!signals) return Refuse(signals.error(), kServiceFailure);
+  auto notify = SystemdNotify::FromEnvironment();
+  if (!notify) return Refuse(notify.error(), kServiceFailure);
+  Service service(options, std::move(*config), std::move(*signals),
+                  std::move(*notify));
+  const Status started = service.Start();
+  if (!started) return Refuse(started.error(), kServiceFailure);
+  return service.Run();
+}
+
+}  // namespace profd

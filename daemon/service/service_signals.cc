@@ -1,0 +1,48 @@
+#include "daemon/service/service_signals.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+
+#include <cerrno>
+#include <utility>
+
+namespace profd {
+
+ksym::Result<ServiceSignals> ServiceSignals::Install() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1}) {
+    sigaddset(&set, signal);
+  }
+  if (::sigprocmask(SIG_BLOCK, &set, nullptr) != 0) {
+    return ksym::FailErrno(errno, "sigprocmask");
+  }
+  // A write to a closed socket shall be an error of that write.
+  ::signal(SIGPIPE, SIG_IGN);
+  ksym::UniqueFd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd.valid()) return ksym::FailErrno(errno, "signalfd");
+  return ServiceSignals(std::move(fd));
+}
+
+ServiceSignals::Asked ServiceSignals::Wait(
+    std::chrono::nanoseconds timeout) const {
+  const timespec limit = {.tv_sec = timeout.count() / 1'000'000'000,
+                          .tv_nsec = timeout.count() % 1'000'000'000};
+  pollfd entry = {.fd = fd_.get(), .events = POLLIN, .revents = 0};
+  Asked asked;
+  if (::ppoll(&entry, 1, &limit, nullptr) <= 0) return asked;
+  signalfd_siginfo info = {};
+  while (::read(fd_.get(), &info, sizeof(info)) == sizeof(info)) {
+    if (info.ssi_signo == SIGHUP) {
+      asked.reload = true;
+    } else if (info.ssi_signo == SIGUSR1) {
+      asked.write_now = true;
+    } else {
+      asked.stop = true;
+    }
+  }
+  return asked;
+}
+
+}  // namespace profd

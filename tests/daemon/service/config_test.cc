@@ -1,0 +1,205 @@
+#include "daemon/service/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "ksym/base/file.h"
+
+namespace profd {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+std::string ErrorOf(std::string_view text) {
+  const auto config = ParseConfig(text, "f.json");
+  return config ? "no error" : config.error().message();
+}
+
+// An empty object is the defaults.
+TEST(ConfigTest, EmptyObjectIsTheDefaults) {
+  const auto config = ParseConfig("{}", "f.json");
+  ASSERT_TRUE(config) << config.error().message();
+  EXPECT_EQ(*config, ServiceConfig());
+  EXPECT_EQ(config->frequency_hz, 19u);
+  EXPECT_EQ(config->interval_seconds, 10u);
+}
+
+// Values of each type arrive in their fields; comments may stand anywhere.
+TEST(ConfigTest, ReadsEachTypeAndComments) {
+  const auto config = ParseConfig(R"(// at the top
+{
+  "frequency_hz": 99,  // a number
+  "symbols": {"demangle": false /* a flag */},
+  "files": {
+    // "max_bytes": 1,
+    "format": "folded",
+    "directory": "/srv/profiles"
+  }
+}
+)",
+                                  "f.json");
+  ASSERT_TRUE(config) << config.error().message();
+  EXPECT_EQ(config->frequency_hz, 99u);
+  EXPECT_FALSE(config->symbols.demangle);
+  EXPECT_EQ(config->files.format, "folded");
+  EXPECT_EQ(config->files.directory, "/srv/profiles");
+  EXPECT_EQ(config->files.max_bytes, ServiceConfig().files.max_bytes);
+}
+
+// What is wrong is said with the file, the line and the key's path.
+TEST(ConfigTest, NamesFileLineAndKey) {
+  EXPECT_EQ(ErrorOf("{\n  \"frequency\": 99\n}"),
+            "f.json:2: frequency: unknown key (there are frequency_hz, "
+            "interval_seconds, stacks, symbols, files, log)");
+  EXPECT_EQ(ErrorOf("{\"files\": {\n\n\"size\": 1}}"),
+            "f.json:3: files.size: unknown key (there are directory, format, "
+            "max_bytes, max_age_seconds)");
+  EXPECT_EQ(ErrorOf("{\"frequency_hz\":\n0\n}"),
+            "f.json:2: frequency_hz: 0 is not from 1 to 1000");
+  EXPECT_EQ(ErrorOf("{\n\"frequency_hz\": \"99\"}"),
+            "f.json:2: frequency_hz: wants a whole number and not a text");
+  EXPECT_EQ(ErrorOf("{\"files\": {\"format\": \"svg\"}}"),
+            "f.json:1: files.format: \"svg\" is none of folded, json, pprof");
+  EXPECT_EQ(ErrorOf("{\"files\": {\"directory\": \"here\"}}"),
+            "f.json:1: files.directory: \"here\" is not an absolute path");
+  EXPECT_EQ(ErrorOf("{\"files\": 1}"),
+            "f.json:1: files: wants an object and not a whole number");
+  EXPECT_EQ(ErrorOf("[]"), "f.json:1: wants an object, {...}, and not a list");
+}
+
+// The type is checked, not only the text: 1.5, -1, true and null are no whole
+// numbers.
+TEST(ConfigTest, RefusesOtherTypes) {
+  for (const char* value : {"1.5", "-1", "true", "null", "[1]", "{}", "1e1"}) {
+    EXPECT_THAT(ErrorOf(std::string("{\"frequency_hz\": ") + value + "}"),
+                HasSubstr("f.json:1: frequency_hz: wants a whole number"))
+        << value;
+  }
+  EXPECT_THAT(ErrorOf("{\"symbols\": {\"demangle\": 1}}"),
+              HasSubstr("wants true or false and not a whole number"));
+}
+
+// All problems are said at once.
+TEST(ConfigTest, SaysAllProblems) {
+  EXPECT_EQ(ErrorOf("{\"a\": 1,\n\"frequency_hz\": 5000,\n\"log\": []}"),
+            "f.json:1: a: unknown key (there are frequency_hz, "
+            "interval_seconds, stacks, symbols, files, log)\n"
+            "f.json:2: frequency_hz: 5000 is not from 1 to 1000\n"
+            "f.json:3: log: wants an object and not a list");
+}
+
+// Text that is no JSON is refused with its line; so is a key that is there
+// twice, of which one would be ignored, and a value that is nested too deep.
+TEST(ConfigTest, RefusesWhatIsNoJson) {
+  EXPECT_THAT(ErrorOf("{\n\"frequency_hz\" 1}"), HasSubstr("f.json:2: "));
+  EXPECT_THAT(ErrorOf(""), HasSubstr("f.json:1: "));
+  EXPECT_THAT(ErrorOf("{} {}"), HasSubstr("f.json:1: "));
+  EXPECT_THAT(ErrorOf("{\"a\": 18446744073709551616000}"),
+              HasSubstr("unknown key"));
+  EXPECT_EQ(ErrorOf("{\"frequency_hz\": 1,\n\"frequency_hz\": 2}"),
+            "f.json:2: the key \"frequency_hz\" is there twice");
+  EXPECT_THAT(ErrorOf(std::string(100'000, '[')), HasSubstr("nested more"));
+}
+
+// Both ends of a range are allowed, their neighbours are not.
+TEST(ConfigTest, RangesIncludeBothEnds) {
+  for (const ConfigKey& key : ConfigKeys()) {
+    const auto* number = std::get_if<ConfigKey::Number>(&key.kind);
+    if (number == nullptr) continue;
+    ServiceConfig config;
+    for (const uint64_t value : {number->least, number->most}) {
+      EXPECT_TRUE(SetFromText(key, std::to_string(value), config)) << key.path;
+      EXPECT_EQ(number->value(config), value);
+    }
+    for (const uint64_t value : {number->least - 1, number->most + 1}) {
+      EXPECT_FALSE(SetFromText(key, std::to_string(value), config)) << key.path;
+    }
+    EXPECT_EQ(number->value(config), number->most);
+  }
+}
+
+// A flag has its key's name and the same checks.
+TEST(ConfigTest, FlagsAreNamedAfterKeys) {
+  const auto keys = ConfigKeys();
+  const auto key =
+      std::ranges::find(keys, "files.max_age_seconds", &ConfigKey::path);
+  ASSERT_NE(key, keys.end());
+  EXPECT_EQ(FlagOf(*key), "--files-max-age-seconds");
+  ServiceConfig config;
+  ASSERT_TRUE(SetFromText(*key, "3600", config));
+  EXPECT_EQ(config.files.max_age_seconds, 3600u);
+  const auto refused = SetFromText(*key, "1 day", config);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message(),
+            "--files-max-age-seconds: wants a whole number and not a text");
+}
+
+// Finds "a.b" in a JSON Schema's properties.
+const json* Property(const json& schema, std::string_view path) {
+  const json* node = &schema;
+  while (!path.empty()) {
+    const size_t dot = path.find('.');
+    const std::string name(path.substr(0, dot));
+    path.remove_prefix(dot == std::string_view::npos ? path.size() : dot + 1);
+    const auto properties = node->find("properties");
+    if (properties == node->end() || !properties->contains(name)) {
+      return nullptr;
+    }
+    node = &(*properties)[name];
+  }
+  return node;
+}
+
+size_t CountKeys(const json& schema) {
+  if (!schema.contains("properties")) return 1;
+  EXPECT_EQ(schema["additionalProperties"], false);
+  size_t keys = 0;
+  for (const json& property : schema["properties"]) keys += CountKeys(property);
+  return keys;
+}
+
+void ExpectSame(const ConfigKey& key, const json& property) {
+  ServiceConfig defaults;
+  if (const auto* number = std::get_if<ConfigKey::Number>(&key.kind)) {
+    EXPECT_EQ(property["type"], "integer");
+    EXPECT_EQ(property["minimum"], number->least);
+    EXPECT_EQ(property["maximum"], number->most);
+    EXPECT_EQ(property["default"], number->value(defaults));
+  } else if (const auto* flag = std::get_if<ConfigKey::Flag>(&key.kind)) {
+    EXPECT_EQ(property["type"], "boolean");
+    EXPECT_EQ(property["default"], flag->value(defaults));
+  } else if (const auto* choice = std::get_if<ConfigKey::Choice>(&key.kind)) {
+    EXPECT_EQ(property["enum"],
+              json(std::vector<std::string>(choice->words.begin(),
+                                            choice->words.end())));
+    EXPECT_EQ(property["default"], choice->value(defaults));
+  } else {
+    EXPECT_EQ(property["type"], "string");
+    EXPECT_EQ(property["pattern"], "^(/.*)?$");
+    EXPECT_EQ(property["maxLength"], 4095);
+    EXPECT_EQ(property["default"],
+              std::get<ConfigKey::Path>(key.kind).value(defaults));
+  }
+}
+
+// The JSON Schema has exactly the parser's keys, types, ranges and defaults.
+TEST(ConfigTest, SchemaAgreesWithParser) {
+  const auto text = ksym::ReadFile(
+      KSYM_TEST_DATA_DIR "/../../docs/ksym-profiled.schema.json", 1 << 20);
+  ASSERT_TRUE(text) << text.error().message();
+  const json schema = json::parse(*text);
+  EXPECT_EQ(CountKeys(schema), ConfigKeys().size());
+  for (const ConfigKey& key : ConfigKeys()) {
+    SCOPED_TRACE(key.path);
+    const json* property = Property(schema, key.path);
+    ASSERT_NE(property, nullptr);
+    ExpectSame(key, *property);
+  }
+}
+
+}  // namespace
+}  // namespace profd

@@ -1,0 +1,249 @@
+"""ksym-profiled: the running service, its files, signals and configuration."""
+
+import glob
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+import harness
+
+SERVICE = os.environ.get("KSYM_PROFILED") or os.path.join(
+    harness.SOURCE_DIR, "build/release/daemon/ksym-profiled")
+ENDED = re.compile(r"ended: (\d+) samples taken, (\d+) in profiles, (\d+) lost,"
+                   r" (\d+) dropped; (\d+) files written, (\d+) failed")
+
+
+class Service:
+    """A running service; `manager` stands for systemd's socket."""
+
+    def __init__(self, arguments, manager=None, environment=()):
+        self.stderr = tempfile.TemporaryFile()
+        variables = dict(os.environ, **dict(environment))
+        if manager:
+            variables["NOTIFY_SOCKET"] = manager
+        self.process = subprocess.Popen(
+            [SERVICE, *map(str, arguments)], stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=self.stderr, env=variables,
+            preexec_fn=harness.die_with_parent)
+
+    def log(self):
+        fd = self.stderr.fileno()
+        return os.pread(fd, os.fstat(fd).st_size, 0).decode()
+
+    def wait_log(self, text):
+        harness.wait_for(lambda: text in self.log()
+                         or self.process.poll() is not None, text)
+        harness.expect(text in self.log(), self.log())
+
+    def end(self, number=signal.SIGTERM):
+        """The seconds from the signal to the end."""
+        begin = time.monotonic()
+        self.process.send_signal(number)
+        self.process.wait(20)
+        return time.monotonic() - begin
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self.stderr.close()
+
+
+class ServiceTest(harness.E2eTest):
+
+    def setUp(self):
+        super().setUp()
+        self.folder = self.path("profiles")
+        self.config_path = self.path("config.json")
+
+    def configure(self, frequency_hz=99, interval_seconds=1, **files):
+        files = {"directory": self.folder, "format": "folded", **files}
+        harness.write_text(
+            self.config_path, "// written by a test\n" + json.dumps({
+                "frequency_hz": frequency_hz,
+                "interval_seconds": interval_seconds,
+                "stacks": {"cache_directory": self.path("cache")},
+                "files": files}, indent=1))
+
+    def start_service(self, *arguments, **options):
+        service = Service(["--config", self.config_path, *arguments],
+                          **options)
+        self.addCleanup(service.kill)
+        service.wait_log("a profile every")
+        return service
+
+    def files(self, extension="folded"):
+        return sorted(glob.glob(
+            self.folder + "/[0-9]*/[0-9]*/[0-9]*/*Z*." + extension))
+
+    def wait_files(self, count, extension="folded"):
+        return harness.wait_for(
+            lambda: len(self.files(extension)) >= count
+            and self.files(extension), "%d files" % count)
+
+    def totals(self, service):
+        """What the last line says, checked against itself."""
+        found = ENDED.search(service.log())
+        self.assertIsNotNone(found, service.log())
+        taken, named, lost, dropped, written, failed = map(int,
+                                                           found.groups())
+        self.assertEqual(taken, named + lost + dropped)
+        return taken, named, written, failed
+
+    def test_profiles_appear(self):
+        # A profile per interval, aligned to the clock; together they have
+        # every sample that was taken, and each sample is in one of them.
+        self.configure()
+        spin = self.workload("spin")
+        service = self.start_service()
+        self.wait_files(3)
+        seconds = service.end()
+        self.assertEqual(service.process.returncode, 0, service.log())
+        self.assertLess(seconds, 2)
+        taken, named, written, failed = self.totals(service)
+        files = self.files()
+        self.assertEqual((len(files), failed), (written, 0))
+        profiles = [harness.Folded(harness.read_bytes(path))
+                    for path in files]
+        self.assertEqual(sum(p.total() for p in profiles), named)
+        self.assertGreater(taken, 100)
+        self.assertGreater(profiles[1].share("spin", "main"), 0.9)
+        # The first begins with the service, the last ends with it.
+        for path in files[1:]:
+            fraction = int(os.path.basename(path).split(".")[1].rstrip("Z"))
+            self.assertLess(fraction, 500, path)
+        self.assertEqual(os.stat(files[0]).st_mode & 0o111, 0)
+        spin.stop()
+
+    def test_signals(self):
+        # SIGUSR1 writes at once, SIGHUP takes the new file into force or
+        # keeps the old one and says why, SIGTERM writes the rest.
+        self.configure(interval_seconds=3600)
+        manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.addCleanup(manager.close)
+        manager.bind(self.path("notify"))
+        manager.settimeout(20)
+        service = self.start_service(
+            manager=self.path("notify"),
+            environment={"WATCHDOG_USEC": "2000000"})
+        self.assertIn("READY=1", manager.recv(4096).decode())
+        self.assertEqual(manager.recv(4096), b"WATCHDOG=1")
+        time.sleep(0.5)
+        self.assertEqual(self.files(), [])
+        service.process.send_signal(signal.SIGUSR1)
+        self.wait_files(1)
+
+        harness.write_text(self.config_path, "{\n\"frequency_hz\": 0}")
+        service.process.send_signal(signal.SIGHUP)
+        service.wait_log(
+            self.config_path + ":2: frequency_hz: 0 is not from 1 to 1000")
+        self.assertIn("not reloaded", service.log())
+        service.process.send_signal(signal.SIGUSR1)
+        self.wait_files(2)
+
+        self.configure(frequency_hz=49, interval_seconds=3600, format="json")
+        service.process.send_signal(signal.SIGHUP)
+        service.wait_log("reloaded: ")
+        time.sleep(0.5)
+        self.assertLess(service.end(), 2)
+        self.assertEqual(service.process.returncode, 0, service.log())
+        documents = [harness.Document(harness.read_bytes(path))
+                     for path in self.files("json")]
+        self.assertEqual(documents[-1].metadata["frequency_hz"], 49)
+        self.totals(service)
+        states = []
+        manager.settimeout(0)
+        try:
+            while True:
+                states.append(manager.recv(4096).decode().split("\n")[0])
+        except BlockingIOError:
+            pass
+        states = [state for state in states if state != "WATCHDOG=1"]
+        self.assertEqual(states, ["RELOADING=1", "READY=1", "RELOADING=1",
+                                  "READY=1", "STOPPING=1"])
+
+    def test_full_disk(self):
+        # A full disk costs the profiles that did not fit, says so, and
+        # nothing after there is room again.
+        os.mkdir(self.folder)
+        self.mount("-t", "tmpfs", "-o", "size=8m", "tmpfs", self.folder)
+        filler = os.path.join(self.folder, "filler")
+        with open(filler, "wb") as file:
+            os.posix_fallocate(file.fileno(), 0, (8 << 20) - 16384)
+        self.configure(frequency_hz=499)
+        self.workload("paths")
+        service = self.start_service()
+        service.wait_log("was not written")
+        self.assertIn("No space left", service.log())
+        os.unlink(filler)
+        service.wait_log("profiles are written again")
+        service.end()
+        taken, _, written, failed = self.totals(service)
+        self.assertGreater(failed, 0)
+        self.assertEqual(len(self.files()), written)
+        self.assertGreater(taken, 100)
+        for path in self.files():
+            harness.Folded(harness.read_bytes(path))
+
+    def test_killed(self):
+        # After SIGKILL every file that is there is whole, and the next run
+        # goes on and removes what was half written.
+        self.configure(frequency_hz=499)
+        for milliseconds in (1010, 1060, 1130):
+            service = self.start_service()
+            time.sleep(milliseconds / 1000)
+            service.end(signal.SIGKILL)
+        service = self.start_service()
+        service.process.send_signal(signal.SIGUSR1)
+        harness.wait_for(lambda: self.files(), "a file")
+        service.end()
+        self.totals(service)
+        everything = [name for _, _, names in os.walk(self.folder)
+                      for name in names]
+        self.assertEqual(len(everything), len(self.files()), everything)
+        for path in self.files():
+            harness.Folded(harness.read_bytes(path))
+
+    def test_check_config(self):
+        # --check-config says what is wrong with the file or the flags, and
+        # flags win over the file.
+        def check(*arguments):
+            done = subprocess.run(
+                [SERVICE, "--config", self.config_path, "--check-config",
+                 *arguments], capture_output=True, text=True, check=False,
+                timeout=harness.RUN_SECONDS)
+            return done.returncode, done.stderr
+
+        self.configure()
+        self.assertEqual(check(), (0, ""))
+        self.assertEqual(check("--files-format", "svg")[0], 2)
+        harness.write_text(self.config_path, '{"files": {"fromat": 1}}')
+        status, stderr = check()
+        self.assertEqual(status, 2)
+        self.assertIn(self.config_path + ":1: files.fromat: unknown key",
+                      stderr)
+        os.unlink(self.config_path)
+        status, stderr = check()
+        self.assertEqual(status, 2)
+        self.assertIn(self.config_path, stderr)
+
+    def test_journal_priorities(self):
+        # Where stderr is the journal each line begins with its priority.
+        harness.write_text(self.config_path, "{")
+        log = self.path("journal")
+        with open(log, "w") as file:
+            status = os.fstat(file.fileno())
+            stream = "%d:%d" % (status.st_dev, status.st_ino)
+            subprocess.run([SERVICE, "--config", self.config_path],
+                           stderr=file, check=False,
+                           env=dict(os.environ, JOURNAL_STREAM=stream))
+        self.assertRegex(harness.read_text(log), r"\A<3>error: .*:1: ")
+
+
+if __name__ == "__main__":
+    harness.main()
