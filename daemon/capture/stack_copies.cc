@@ -49,8 +49,7 @@ void StackCopies::Add(const profile_copy_record& record, size_t bytes) {
       pieces->second.stack.size() != record.bytes) {
     return;
   }
-  copies_.push_back(
-      {.head = record, .stack = std::move(pieces->second.stack)});
+  copies_.push_back({.head = record, .stack = std::move(pieces->second.stack)});
   pieces_.erase(pieces);
 }
 

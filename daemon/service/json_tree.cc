@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -14,6 +15,7 @@ using Json = nlohmann::json;
 constexpr size_t kMaxDepth = 16;
 
 // Tells how far the parser has read, which knows of no position itself.
+// NOLINTBEGIN(readability-identifier-naming): an iterator's names are given
 class CountingIterator {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -31,20 +33,18 @@ class CountingIterator {
   friend bool operator==(const CountingIterator& a, const CountingIterator& b) {
     return a.at_ == b.at_;
   }
-  friend bool operator!=(const CountingIterator& a, const CountingIterator& b) {
-    return a.at_ != b.at_;
-  }
 
  private:
   const char* at_;
   const char** seen_;
 };
+// NOLINTEND(readability-identifier-naming)
 
 // Counts lines up to places that only move forward.
 class LineCounter {
  public:
   explicit LineCounter(std::string_view text)
-      : at_(text.data()), end_(text.data() + text.size()) {}
+      : at_(std::to_address(text.begin())), end_(std::to_address(text.end())) {}
 
   // The line of the token that ends before `stop`. After a number the parser
   // has read one byte more; a newline there belongs to the token's own line.
@@ -188,9 +188,10 @@ std::string_view NameOf(JsonNode::Type type) {
 
 ksym::Result<JsonNode> ParseJsonTree(std::string_view text) {
   TreeBuilder builder(text);
-  builder.StartAt(text.data());
-  const CountingIterator begin(text.data(), builder.seen());
-  const CountingIterator end(text.data() + text.size(), builder.seen());
+  const char* const start = std::to_address(text.begin());
+  builder.StartAt(start);
+  const CountingIterator begin(start, builder.seen());
+  const CountingIterator end(start + text.size(), builder.seen());
   const bool parsed =
       Json::sax_parse(begin, end, &builder, Json::input_format_t::json,
                       /*strict=*/true, /*ignore_comments=*/true);

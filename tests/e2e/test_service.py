@@ -19,7 +19,7 @@ ENDED = re.compile(r"ended: (\d+) samples taken, (\d+) in profiles, (\d+) lost,"
 
 
 class Service:
-    """A running service; `manager` stands for systemd's socket."""
+    """A running command, the service; `manager` stands for systemd's socket."""
 
     def __init__(self, arguments, manager=None, environment=()):
         self.stderr = tempfile.TemporaryFile()
@@ -27,7 +27,7 @@ class Service:
         if manager:
             variables["NOTIFY_SOCKET"] = manager
         self.process = subprocess.Popen(
-            [SERVICE, *map(str, arguments)], stdin=subprocess.DEVNULL,
+            [*map(str, arguments)], stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=self.stderr, env=variables,
             preexec_fn=harness.die_with_parent)
 
@@ -70,9 +70,9 @@ class ServiceTest(harness.E2eTest):
                 "stacks": {"cache_directory": self.path("cache")},
                 "files": files}, indent=1))
 
-    def start_service(self, *arguments, **options):
-        service = Service(["--config", self.config_path, *arguments],
-                          **options)
+    def start_service(self, *arguments, prefix=(), **options):
+        service = Service([*prefix, SERVICE, "--config", self.config_path,
+                           *arguments], **options)
         self.addCleanup(service.kill)
         service.wait_log("a profile every")
         return service
@@ -208,6 +208,32 @@ class ServiceTest(harness.E2eTest):
         self.assertEqual(len(everything), len(self.files()), everything)
         for path in self.files():
             harness.Folded(harness.read_bytes(path))
+
+    def test_unit_capabilities(self):
+        # As another user with the unit's capabilities and no others it names
+        # kernel and user frames of root's processes, also of a program that
+        # only root may read and that was deleted.
+        self.configure(frequency_hz=499, format="json")
+        unit = harness.read_text(os.path.join(
+            harness.SOURCE_DIR, "systemd/ksym-profiled.service.in"))
+        names = re.search(r"(?m)^AmbientCapabilities=(.*)$", unit)[1].split()
+        program = self.program("spin", "hidden")
+        os.chmod(program, 0o700)
+        spin = self.start([program], ready=True)
+        os.unlink(program)
+        self.workload("faults")
+        service = self.start_service(prefix=harness.as_nobody(
+            *(name.removeprefix("CAP_").lower() for name in names)))
+        self.wait_files(2, "json")
+        self.assertLess(service.end(), 2)
+        self.assertEqual(service.process.returncode, 0, service.log())
+        self.assertNotIn("warning", service.log())
+        document = harness.Document(
+            harness.read_bytes(self.files("json")[1]))
+        self.assertGreater(document.leaves(pid=spin.pid)["Hot"], 10,
+                           document.leaves(pid=spin.pid))
+        self.assertTrue([frame for frame in document.of_kind("kernel")
+                         if "reason" not in frame])
 
     def test_check_config(self):
         # --check-config says what is wrong with the file or the flags, and
