@@ -159,19 +159,21 @@ class Service {
 
   Status Drain(Edge edge) {
     const auto begin = Clock::now();
+    // A part ends as its drain begins, which then waits for the sampler.
+    const uint64_t end_unix_ns = NowUnixNs();
     auto raw = capture_->Drain();
     if (!raw) return Fail(std::move(raw.error()));
-    Give(std::move(*raw), edge);
+    Give(std::move(*raw), edge, end_unix_ns);
     ++counters_.drains;
     counters_.drain_ns += static_cast<uint64_t>((Clock::now() - begin).count());
     return {};
   }
 
-  void Give(RawProfile raw, Edge edge) {
-    // The capture counts on from its start; over months the host's clock and
-    // that drift apart.
-    const uint64_t now = NowUnixNs();
-    raw.metadata.start_unix_ns = now - std::min(now, raw.metadata.duration_ns);
+  // The capture counts on from its start; over months the host's clock and that
+  // drift apart, so a part gets its time from when it ended.
+  void Give(RawProfile raw, Edge edge, uint64_t end_unix_ns) {
+    raw.metadata.start_unix_ns =
+        end_unix_ns - std::min(end_unix_ns, raw.metadata.duration_ns);
     naming_->Add(std::move(raw), edge);
   }
 
@@ -234,7 +236,7 @@ class Service {
     if (fresh) {
       auto rest = capture_->Stop();
       if (!rest) return Fail(std::move(rest.error()));
-      Give(std::move(*rest), Edge::kEnd);
+      Give(std::move(*rest), Edge::kEnd, NowUnixNs());
       capture_ = std::move(fresh);
       auto enabled = capture_->Enable();
       if (!enabled) return enabled;
@@ -258,7 +260,7 @@ class Service {
     const auto deadline = Clock::now() + kFinishWithin;
     auto raw = capture_->Stop();
     if (raw) {
-      Give(std::move(*raw), Edge::kEnd);
+      Give(std::move(*raw), Edge::kEnd, NowUnixNs());
     } else {
       Log(LogLevel::kError, raw.error().message());
     }
