@@ -44,6 +44,10 @@ class UnwindMaps {
     uint32_t first = 0;
     uint32_t count = 0;
   };
+  // How many there may be in all.
+  uint64_t max_slots() const {
+    return uint64_t{sizes_.shards} * UNWIND_SHARD_SLOTS;
+  }
   // Copies the slots into a shard. Nothing: there is no room. A new shard costs
   // 512 KiB and an RCU grace period (12 ms of sleep).
   ksym::Result<std::optional<Place>> AddSlots(std::span<const uint64_t> slots);

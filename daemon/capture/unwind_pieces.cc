@@ -117,11 +117,11 @@ class Part {
 }  // namespace
 
 std::vector<UnwindPiece> CutIntoPieces(std::span<const UnwindRow> rows,
-                                       uint64_t code_bytes, size_t max_slots) {
+                                       uint64_t code_bytes, size_t max_slots,
+                                       uint64_t begin) {
   // Numbers of rows within a piece have 16 bits.
   max_slots = std::min<size_t>(max_slots, UNWIND_SHARD_SLOTS);
   std::vector<UnwindPiece> pieces;
-  uint64_t begin = 0;
   while (!rows.empty() && begin < code_bytes) {
     Part part(rows, begin);
     while (part.end() < code_bytes && part.AddBlock(max_slots)) {

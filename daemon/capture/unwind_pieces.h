@@ -20,10 +20,12 @@ struct UnwindPiece {
 };
 
 // Cuts a table into pieces of at most `max_slots` slots, one after the other
-// from 0 to `code_bytes`. The rows are sorted and begin at 0. A block of code
-// with more rows than a piece could hold is left out. Pure; O(rows + blocks).
+// from `begin`, a multiple of a block, to `code_bytes`. The rows are sorted and
+// begin at 0. A block of code with more rows than a piece could hold is left
+// out. Pure; O(rows + blocks).
 std::vector<UnwindPiece> CutIntoPieces(std::span<const ksym::UnwindRow> rows,
                                        uint64_t code_bytes,
-                                       size_t max_slots = UNWIND_SHARD_SLOTS);
+                                       size_t max_slots = UNWIND_SHARD_SLOTS,
+                                       uint64_t begin = 0);
 
 }  // namespace profd

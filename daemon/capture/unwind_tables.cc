@@ -23,6 +23,8 @@ constexpr seconds kKeepSampled(2);
 // Of rows in this process, beside those that the sampler has.
 constexpr uint64_t kMostRowBytes = 48 << 20;
 constexpr uint64_t kMostCacheBytes = 512 << 20;
+// Smaller pieces of a table would be too many.
+constexpr size_t kFewestSlots = UNWIND_SHARD_SLOTS / 16;
 // Upper ends of what building and placing one file takes.
 constexpr milliseconds kFixedCost(15);
 constexpr uint64_t kBytesPerMillisecond = 1 << 20;
@@ -221,26 +223,42 @@ void UnwindTables::BuildFile(File& file) {
     file.state = File::State::kNone;
   } else if (!Place(file)) {
     // Again, when what was freed can be used.
-    waits_for_room_ = MakeRoom();
+    waits_for_room_ = MakeRoom(file.rows ? file.rows->rows.size() : 0);
     if (waits_for_room_) return;
     ++statistics_.files_refused;
-    file.state = File::State::kNone;
+    file.state = File::State::kRefused;
+    file.refused = Clock::now();
   }
 }
 
 // False when there is no room; then nothing of it has a place.
 bool UnwindTables::Place(File& file) {
+  if (!PlacePieces(file, UNWIND_SHARD_SLOTS, 0)) {
+    DropTable(file);
+    return false;
+  }
+  ++statistics_.files;
+  file.state = File::State::kReady;
+  return true;
+}
+
+// The table from `begin` on.
+bool UnwindTables::PlacePieces(File& file, size_t max_slots, uint64_t begin) {
   if (!file.rows) return false;
-  const auto pieces = CutIntoPieces(file.rows->rows, file.rows->size);
+  const auto pieces =
+      CutIntoPieces(file.rows->rows, file.rows->size, max_slots, begin);
   // All but the last one fill a shard.
-  if (pieces.size() > 2) maps_.AddShards(pieces.size() - 1);
+  if (max_slots == UNWIND_SHARD_SLOTS && pieces.size() > 2) {
+    maps_.AddShards(pieces.size() - 1);
+  }
   for (const UnwindPiece& piece : pieces) {
     auto added = maps_.AddSlots(piece.slots);
     if (!added) Warn(added.error());
     const auto place = std::move(added).value_or(std::nullopt);
     if (!place) {
-      DropTable(file);
-      return false;
+      // There may be room between other tables.
+      return max_slots > kFewestSlots &&
+             PlacePieces(file, max_slots / 4, piece.begin);
     }
     statistics_.rows_bytes += piece.slots.size() * sizeof(uint64_t);
     file.table.pieces.push_back({.begin = piece.begin,
@@ -248,8 +266,6 @@ bool UnwindTables::Place(File& file) {
                                  .rows_at = piece.rows_at,
                                  .place = *place});
   }
-  ++statistics_.files;
-  file.state = File::State::kReady;
   return true;
 }
 
@@ -285,31 +301,52 @@ uint64_t UnwindTables::File::RowBytes() const {
   return rows ? rows->rows.size() * sizeof(ksym::UnwindRow) : 0;
 }
 
-void UnwindTables::DropTable(File& file) {
+// The slots that it had.
+uint64_t UnwindTables::DropTable(File& file) {
+  uint64_t slots = 0;
   for (const UnwindFile::Piece& piece : file.table.pieces) {
     maps_.FreeSlots(piece.place);
-    statistics_.rows_bytes -= piece.place.count * sizeof(uint64_t);
+    slots += piece.place.count;
   }
+  statistics_.rows_bytes -= slots * sizeof(uint64_t);
   file.table.pieces.clear();
+  return slots;
 }
 
-// True when something was freed.
-bool UnwindTables::MakeRoom() {
-  const auto longest_unused =
-      std::ranges::min_element(files_, {}, [](const auto& entry) {
-        const File& file = *entry.second;
-        const bool can_go =
-            file.users == 0 && file.state == File::State::kReady;
-        return std::pair(!can_go, file.used);
-      });
-  if (longest_unused != files_.end() && longest_unused->second->users == 0 &&
-      longest_unused->second->state == File::State::kReady) {
-    DropTable(*longest_unused->second);
-    Close(*longest_unused->second);
-    files_.erase(longest_unused);
-    ++statistics_.files_evicted;
-    return true;
+// Frees about that many slots, if it can; true when it freed any.
+bool UnwindTables::MakeRoom(uint64_t slots) {
+  if (slots > maps_.max_slots()) return false;
+  uint64_t freed = 0;
+  while (freed < slots) {
+    const uint64_t more = EvictFile();
+    if (more == 0 && !EvictProcess()) break;
+    freed += more;
   }
+  return freed > 0;
+}
+
+// Drops the table that nobody has mapped for longest; 0: there is none.
+uint64_t UnwindTables::EvictFile() {
+  const auto can_go = [](const File& file) {
+    return file.users == 0 && file.state == File::State::kReady;
+  };
+  const auto longest_unused =
+      std::ranges::min_element(files_, {}, [&](const auto& entry) {
+        return std::pair(!can_go(*entry.second), entry.second->used);
+      });
+  if (longest_unused == files_.end() || !can_go(*longest_unused->second)) {
+    return 0;
+  }
+  const uint64_t slots = DropTable(*longest_unused->second);
+  Close(*longest_unused->second);
+  files_.erase(longest_unused);
+  ++statistics_.files_evicted;
+  return slots;
+}
+
+// Withdraws the process that was not sampled for longest, so that its files may
+// go. False: all were sampled a moment ago.
+bool UnwindTables::EvictProcess() {
   const auto longest_unseen =
       std::ranges::min_element(processes_, {}, [](const auto& entry) {
         return std::pair(!entry.second.published, entry.second.seen);
@@ -350,9 +387,33 @@ void UnwindTables::Publish(const ksym::ProcessId& id, Process& process) {
   }
 }
 
+// By now those that had the room may not be sampled any more.
+void UnwindTables::RetryRefused() {
+  if (statistics_.files_refused == 0) return;
+  const auto before = Clock::now() - kKeepSampled;
+  bool again = false;
+  for (const auto& [id, process] : processes_) {
+    for (File* file : process.files) {
+      if (file == nullptr || file->state != File::State::kRefused ||
+          file->refused > before || process.seen <= file->refused) {
+        continue;
+      }
+      file->state = File::State::kPending;
+      again = true;
+    }
+  }
+  if (!again) return;
+  for (auto& [id, process] : processes_) {
+    process.stale |= std::ranges::any_of(process.files, [](const File* file) {
+      return file != nullptr && file->state == File::State::kPending;
+    });
+  }
+}
+
 void UnwindTables::Recycle() {
   maps_.Recycle();
   waits_for_room_ = false;
+  RetryRefused();
   DropRows();
   const auto now = Clock::now();
   for (auto file = files_.begin(); file != files_.end();) {

@@ -27,7 +27,7 @@ struct UnwindStatistics {
   uint64_t files = 0;          // built
   uint64_t rows_bytes = 0;     // that they have
   uint64_t files_failed = 0;   // could not be opened or understood
-  uint64_t files_refused = 0;  // no room
+  uint64_t files_refused = 0;  // no room; each time that it was tried
   uint64_t files_evicted = 0;  // to make room
   uint64_t processes_refused = 0;
   uint64_t processes_evicted = 0;
@@ -40,7 +40,8 @@ struct UnwindStatistics {
 // that they map, each once, and publishes a process's list when all of its are
 // there. Who was sampled most comes first. Where memory ends, tables that
 // nobody maps go, then those of the processes that were not sampled for the
-// longest time. Not thread-safe.
+// longest time; what there is no room for even so is tried again 2 s later. Not
+// thread-safe.
 class UnwindTables {
  public:
   using Clock = std::chrono::steady_clock;
@@ -78,7 +79,8 @@ class UnwindTables {
     friend auto operator<=>(const Key&, const Key&) = default;
   };
   struct File {
-    enum class State : uint8_t { kPending, kReady, kNone };
+    // kRefused: there was no room. kNone: there is no table.
+    enum class State : uint8_t { kPending, kReady, kRefused, kNone };
     State state = State::kPending;
     // Where it can be opened, and opened if there was a descriptor to spare.
     uint32_t pid = 0;
@@ -92,6 +94,7 @@ class UnwindTables {
     uint64_t checked = 0;  // in which round it was seen to be unchanged
     uint32_t users = 0;
     Clock::time_point used;  // last, by a process that is gone
+    Clock::time_point refused;
 
     uint64_t RowBytes() const;
   };
@@ -122,10 +125,14 @@ class UnwindTables {
   ksym::Status BuildRows(const ksym::ByteSource& source, File& file);
   void BuildFile(File& file);
   bool Place(File& file);
+  bool PlacePieces(File& file, size_t max_slots, uint64_t begin);
   void DropRows();
   void Publish(const ksym::ProcessId& id, Process& process);
-  bool MakeRoom();
-  void DropTable(File& file);
+  bool MakeRoom(uint64_t slots);
+  uint64_t EvictFile();
+  bool EvictProcess();
+  void RetryRefused();
+  uint64_t DropTable(File& file);
   void Warn(const ksym::Error& error);
 
   UnwindMaps maps_;

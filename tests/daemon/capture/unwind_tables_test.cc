@@ -1,0 +1,259 @@
+#include "daemon/capture/unwind_tables.h"
+
+#include <bpf/bpf.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <bit>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "ksym/base/file.h"
+#include "ksym/base/unique_fd.h"
+#include "ksym/dwarf/unwind_table.h"
+
+namespace profd {
+namespace {
+
+using ksym::Address;
+using ksym::FileOffset;
+using ksym::ProcessId;
+using ksym::UniqueFd;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// A shard has room for two tables like this one's, and not for three.
+constexpr const char* kLibrary = "/usr/lib/x86_64-linux-gnu/libstdc++.so.6";
+// A process is not sampled for so long: its tables may go.
+constexpr milliseconds kIdle(2100);
+
+// An array whose memory can be mapped.
+UniqueFd CreateArray(uint32_t value_bytes, uint32_t entries) {
+  bpf_map_create_opts options = {};
+  options.sz = sizeof(options);
+  options.map_flags = BPF_F_MMAPABLE;
+  return UniqueFd(bpf_map_create(BPF_MAP_TYPE_ARRAY, "unwind_test", 4,
+                                 value_bytes, entries, &options));
+}
+
+UniqueFd CreateProcesses() {
+  return UniqueFd(bpf_map_create(BPF_MAP_TYPE_HASH, "unwind_test",
+                                 sizeof(unwind_process), 8, 16, nullptr));
+}
+
+UniqueFd CreateShards(uint32_t entries) {
+  const UniqueFd inner = CreateArray(8, UNWIND_SHARD_SLOTS);
+  bpf_map_create_opts options = {};
+  options.sz = sizeof(options);
+  options.inner_map_fd = static_cast<uint32_t>(inner.get());
+  return UniqueFd(bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, "unwind_test", 4,
+                                 4, entries, &options));
+}
+
+class UnwindTablesTest : public ::testing::Test {
+ protected:
+  static constexpr UnwindMapSizes kSizes = {
+      .processes = 16, .mappings = 64, .shards = 1};
+
+  void SetUp() override {
+    if (!std::filesystem::exists(kLibrary))
+      GTEST_SKIP() << "needs " << kLibrary;
+    processes_ = CreateProcesses();
+    if (!processes_.valid()) GTEST_SKIP() << "needs root: no BPF maps";
+    mappings_ = CreateArray(sizeof(unwind_mapping), kSizes.mappings);
+    shards_ = CreateShards(kSizes.shards);
+    ASSERT_TRUE(mappings_.valid() && shards_.valid());
+    std::string path = ::testing::TempDir() + "unwind_tables_XXXXXX";
+    ASSERT_NE(::mkdtemp(path.data()), nullptr);
+    directory_ = path;
+    tables_.emplace(UnwindMaps({.processes = processes_.get(),
+                                .mappings = mappings_.get(),
+                                .shards = shards_.get()},
+                               kSizes),
+                    "");
+    LoadLibrary();
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  void LoadLibrary() {
+    auto fd = ksym::OpenForRead(kLibrary);
+    ASSERT_TRUE(fd);
+    struct stat status = {};
+    ASSERT_EQ(::fstat(fd->get(), &status), 0);
+    const auto source = ksym::ByteSource::OfFile(
+        std::move(*fd), static_cast<uint64_t>(status.st_size));
+    const auto image = ksym::ElfImage::Parse(source);
+    ASSERT_TRUE(image);
+    for (const ksym::ElfSegment& segment : image->segments()) {
+      if (segment.executable) code_ = segment;
+    }
+    auto table = BuildUnwindTable(source, *image);
+    ASSERT_TRUE(table);
+    table_ = std::move(*table);
+    ASSERT_GT(3 * table_.rows.size(), size_t{UNWIND_SHARD_SLOTS});
+    ASSERT_LT(2 * table_.rows.size(), size_t{UNWIND_SHARD_SLOTS} * 15 / 16);
+  }
+
+  // A process that maps its own copy of the library.
+  ProcessId Start(uint64_t number) {
+    const std::string path = directory_ + "/" + std::to_string(number);
+    std::filesystem::copy_file(kLibrary, path);
+    struct stat status = {};
+    EXPECT_EQ(::stat(path.c_str(), &status), 0);
+    ksym::Mapping mapping;
+    mapping.start = Address{0x7f00'0000'0000 + (number << 32)};
+    mapping.end = mapping.start + code_.file_size;
+    mapping.file_offset = code_.file_offset;
+    mapping.device_major = major(status.st_dev);
+    mapping.device_minor = minor(status.st_dev);
+    mapping.inode = status.st_ino;
+    mapping.path = path;
+    const auto pid = static_cast<uint32_t>(::getpid());
+    const ProcessId id = {.pid = pid, .exec_count = 0, .start_ns = number};
+    tables_->Update({.id = id, .mappings = {mapping}});
+    tables_->Saw(id);
+    return id;
+  }
+
+  // What the capture does between two drains, while these are sampled.
+  void Poll(const std::vector<ProcessId>& sampled, int times = 1) {
+    for (int i = 0; i < times; ++i) {
+      for (const ProcessId& id : sampled) tables_->Saw(id);
+      const auto now = UnwindTables::Clock::now();
+      tables_->Build(seconds(20), now + seconds(20));
+      tables_->Recycle();
+    }
+  }
+
+  enum class Lists { kNone, kWithoutTable, kRight, kWrong };
+
+  // What the sampler would find for the process.
+  Lists ListOf(const ProcessId& id) const {
+    const unwind_process key = {
+        .start_ns = id.start_ns, .tgid = id.pid, .exec_count = id.exec_count};
+    uint64_t place = 0;
+    if (bpf_map_lookup_elem(processes_.get(), &key, &place) != 0) {
+      return Lists::kNone;
+    }
+    auto at = static_cast<uint32_t>(place);
+    unwind_list_header header = {};
+    bpf_map_lookup_elem(mappings_.get(), &at, &header);
+    if (header.start_ns != id.start_ns || header.tgid != id.pid) {
+      return Lists::kWrong;
+    }
+    uint64_t covered = 0;
+    for (uint32_t i = 0; i < header.mappings; ++i) {
+      ++at;
+      unwind_mapping mapping = {};
+      bpf_map_lookup_elem(mappings_.get(), &at, &mapping);
+      if (mapping.shard == UNWIND_NO_TABLE) continue;
+      if (!IsRight(mapping)) return Lists::kWrong;
+      covered += mapping.size;
+    }
+    if (covered == 0) return Lists::kWithoutTable;
+    return covered >= table_.size ? Lists::kRight : Lists::kWrong;
+  }
+
+  // Whether each place of the mapping leads to its row.
+  bool IsRight(const unwind_mapping& mapping) const {
+    const std::vector<uint64_t> slots = ReadShard(mapping.shard);
+    const auto number = [&](uint64_t block) {
+      return slots.at(mapping.index + block / 4) >> (16 * (block % 4)) & 0xffff;
+    };
+    for (uint64_t at = 0; at < mapping.size; at += 61) {
+      const uint64_t pc = mapping.start + at - mapping.base;
+      const uint64_t block = (pc >> UNWIND_BLOCK_SHIFT) - mapping.first_block;
+      uint64_t row = mapping.rows + number(block);
+      const uint64_t last = mapping.rows + number(block + 1);
+      while (row < last && (slots.at(row + 1) & 0xffffffff) <= pc) ++row;
+      const auto found = std::bit_cast<ksym::UnwindRow>(slots.at(row));
+      ksym::UnwindRow right = *FindUnwindRow(table_, pc);
+      right.pc = found.pc;  // that of a piece's first row is the piece's
+      if (found != right) return false;
+    }
+    return true;
+  }
+
+  std::vector<uint64_t> ReadShard(uint32_t shard) const {
+    uint32_t id = 0;
+    bpf_map_lookup_elem(shards_.get(), &shard, &id);
+    const UniqueFd map(bpf_map_get_fd_by_id(id));
+    std::vector<uint64_t> slots(UNWIND_SHARD_SLOTS);
+    for (uint32_t i = 0; i < slots.size(); ++i) {
+      bpf_map_lookup_elem(map.get(), &i, &slots[i]);
+    }
+    return slots;
+  }
+
+  UniqueFd processes_, mappings_, shards_;
+  std::string directory_;
+  ksym::ElfSegment code_;
+  ksym::UnwindTable table_;
+  std::optional<UnwindTables> tables_;
+};
+
+// When memory ends, those who were not sampled for a while lose their tables to
+// those who are, and get them again when they are sampled; each step is
+// counted, and no process ever has a wrong row.
+TEST_F(UnwindTablesTest, EvictsAndRecovers) {
+  const ProcessId a = Start(1);
+  const ProcessId b = Start(2);
+  Poll({a, b});
+  EXPECT_EQ(ListOf(a), Lists::kRight);
+  EXPECT_EQ(ListOf(b), Lists::kRight);
+  EXPECT_EQ(tables_->statistics().files_refused, 0u);
+
+  // All are sampled: the third has to do without.
+  const ProcessId c = Start(3);
+  Poll({a, b, c}, 2);
+  EXPECT_EQ(ListOf(c), Lists::kWithoutTable);
+  EXPECT_EQ(tables_->statistics().files_refused, 1u);
+  EXPECT_EQ(tables_->statistics().processes_evicted, 0u);
+
+  // The first is idle: the third gets its room.
+  std::this_thread::sleep_for(kIdle);
+  Poll({b, c}, 3);
+  EXPECT_EQ(ListOf(a), Lists::kNone);
+  EXPECT_EQ(ListOf(b), Lists::kRight);
+  EXPECT_EQ(ListOf(c), Lists::kRight);
+  EXPECT_EQ(tables_->statistics().processes_evicted, 1u);
+  EXPECT_EQ(tables_->statistics().files_evicted, 1u);
+
+  // It comes back, and the second is idle.
+  Poll({a, c}, 2);
+  EXPECT_EQ(ListOf(a), Lists::kWithoutTable);
+  std::this_thread::sleep_for(kIdle);
+  Poll({a, c}, 3);
+  EXPECT_EQ(ListOf(a), Lists::kRight);
+  EXPECT_EQ(ListOf(b), Lists::kNone);
+  EXPECT_EQ(ListOf(c), Lists::kRight);
+  EXPECT_EQ(tables_->statistics().processes_evicted, 2u);
+  EXPECT_EQ(tables_->statistics().files_refused, 2u);
+}
+
+// A process that ended leaves its room at once.
+TEST_F(UnwindTablesTest, UsesTheRoomOfWhoIsGone) {
+  const ProcessId a = Start(1);
+  const ProcessId b = Start(2);
+  const ProcessId c = Start(3);
+  Poll({a, b}, 1);
+  tables_->Forget(a);
+  Poll({b, c}, 3);
+  std::this_thread::sleep_for(kIdle);
+  Poll({b, c}, 3);
+  EXPECT_EQ(ListOf(a), Lists::kNone);
+  EXPECT_EQ(ListOf(b), Lists::kRight);
+  EXPECT_EQ(ListOf(c), Lists::kRight);
+  EXPECT_EQ(tables_->statistics().processes_evicted, 0u);
+}
+
+}  // namespace
+}  // namespace profd
