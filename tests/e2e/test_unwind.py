@@ -1,6 +1,8 @@
 """User stacks of programs without frame pointers."""
 
+import collections
 import os
+import subprocess
 
 import harness
 
@@ -100,6 +102,70 @@ class CallsTest(harness.E2eTest):
         self.assertLess(document.share(
             lambda s: s["user"] and document.user(s)[0]["name"] == "_start"),
             0.1)
+
+
+def fold(names):
+    """From the root on, each place once: how often a library's or a recursive
+    function is there in a row is left out."""
+    folded = []
+    for name in names:
+        if not folded or folded[-1] != place(name):
+            folded.append(place(name))
+    return ";".join(folded)
+
+
+def shares(stacks):
+    """{folded stack: its share} of (names from the root on, count)s."""
+    counts = collections.Counter()
+    for names, count in stacks:
+        counts[fold(names)] += count
+    total = sum(counts.values())
+    return {stack: count / total for stack, count in counts.items()}
+
+
+class PerfTest(harness.E2eTest):
+    """The stacks of calls.cc beside those of perf's dwarf mode, of the same
+    time."""
+
+    # Each has some 1,500 samples.
+    TOLERANCE = 0.06
+
+    def perf_stacks(self, data):
+        script = subprocess.run(
+            ["perf", "script", "-i", data, "-F", "ip,sym", "--no-inline"],
+            capture_output=True, text=True, errors="replace", check=True)
+        for block in script.stdout.split("\n\n"):
+            frames = [line.split(None, 1) for line in block.splitlines()]
+            names = [frame[1] if len(frame) > 1 else "[unknown]"
+                     for frame in frames if frame
+                     and not frame[0].startswith("ffff")]
+            # What perf could not follow is no stack to compare with.
+            if names and names[-1] == "_start":
+                yield names[::-1], 1
+
+    def test_same_stacks(self):
+        # Every call path has the share that perf gives it.
+        self.need_command("perf")
+        calls = self.workload("calls")
+        data = self.path("perf.data")
+        perf = self.start(["perf", "record", "-q", "-e", "cpu-clock:u", "-F",
+                           "499", "--call-graph", "dwarf,8192", "-p",
+                           str(calls.pid), "-o", data, "--", "sleep", "3"])
+        document = self.document("-F", 499, "-p", calls.pid, "--unwind",
+                                 "dwarf", 3)
+        perf.process.wait(harness.RUN_SECONDS)
+        ours = shares(
+            ([frame["name"] for frame in document.user(s)], s["count"])
+            for s in document.stacks
+            if s["user"] and not s["kernel"]
+            and document.user(s)[0]["name"] == "_start")
+        perfs = shares(self.perf_stacks(data))
+        print("\n".join(f"{ours.get(stack, 0):6.3f} {perfs.get(stack, 0):6.3f} "
+                        f"{stack}" for stack in sorted(ours | perfs)))
+        self.assertGreater(len(ours), 5)
+        for stack in ours | perfs:
+            self.assertAlmostEqual(ours.get(stack, 0), perfs.get(stack, 0),
+                                   delta=self.TOLERANCE, msg=stack)
 
 
 class RoughTest(harness.E2eTest):
