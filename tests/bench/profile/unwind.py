@@ -5,6 +5,7 @@ share is of the samples that have a user stack at all.
 """
 
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -16,73 +17,16 @@ import time
 import cost
 import programs
 import tables
+import unwind_loads
 
 RATE_HZ = 199
 ROOT = re.compile(r"^(_start|_dl_start_user|_dl_start|(__)?clone3?|"
                   r"(\[?ld-linux[^;]*)|thread_native_entry|__libc_start_main.*"
-                  r"|__libc_start_call_main|__GI___clone3?)(\+0x[0-9a-f]+)?$")
-CALLS = "tests/e2e/workloads/calls.cc"
-SOURCE_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
-    os.path.dirname(os.path.abspath(__file__)))))
+                  r"|__libc_start_call_main|__GI___clone3?"
+                  r"|runtime\.(goexit|mstart|rt0_go)(\.abi0)?)(\+0x[0-9a-f]+)?$")
 DEPTHS = [(9, "depth", 7), (28, "depth", 26), (106, "depth", 104)]
 IDLE_PROCESSES = 200
 IDLE_FILES = 300
-
-
-def write(context, name, text):
-    path = context.scratch_file(name)
-    with open(path, "w", encoding="ascii") as file:
-        file.write(text)
-    return path
-
-
-def build_calls(context):
-    path = context.scratch_file("calls")
-    subprocess.run(["g++", "-O2", "-fomit-frame-pointer", "-fno-builtin",
-                    "-I", os.path.join(SOURCE_ROOT, "tests/e2e/workloads"),
-                    os.path.join(SOURCE_ROOT, CALLS), "-o", path], check=True)
-    return [path]
-
-
-def big_source(context, functions):
-    body = ("#include <map>\n#include <string>\n#include <vector>\n"
-            "#include <algorithm>\n") + "".join(
-        f"int f{i}(std::vector<std::string>& v) {{ std::map<int, std::string> "
-        f"m; for (auto& s : v) m[s.size() + {i}] = s; std::sort(v.begin(), "
-        f"v.end()); return m.size(); }}\n" for i in range(functions))
-    return write(context, "big.cc", body)
-
-
-def java_command(context):
-    write(context, "Busy.java",
-          "public class Busy { static long f(int n) { return n < 2 ? n : "
-          "f(n - 1) + f(n - 2); } public static void main(String[] a) { "
-          "while (true) f(30); } }")
-    return ["java", "-XX:+PreserveFramePointer",
-            context.scratch_file("Busy.java")]
-
-
-def loads(context):
-    """(name, command, whether its children count) that run for a while."""
-    python = ("import json\nd = {str(i): list(range(9)) for i in range(999)}\n"
-              "while True: json.loads(json.dumps(d, indent=1))")
-    node = "const f = n => n < 2 ? n : f(n - 1) + f(n - 2); for (;;) f(25)"
-    small = write(context, "small.c", "".join(
-        f"int f{i}(int x) {{ return x * {i} ^ x; }}\n" for i in range(300)))
-    big = big_source(context, 60)
-    found = [("C++ without frame pointers", build_calls(context)),
-             ("python3", [sys.executable, "-c", python]),
-             ("cc1plus -O2", ["g++", "-O2", "-S", "-o", os.devnull, big]),
-             ("clang -O2", ["clang", "-O2", "-S", "-o", os.devnull, big]),
-             ("openssl speed", ["openssl", "speed", "-seconds", "9",
-                                "rsa2048"]),
-             ("node", ["node", "-e", node]),
-             ("java, with frame pointers", java_command(context)),
-             ("2,000 x /bin/true", ["bash", "-c", "for i in {1..2000}; do "
-                                    "/bin/true; done"]),
-             ("gcc, 40 files", ["sh", "-c", "for i in $(seq 40); do gcc -O2 "
-                                f"-c -o {os.devnull} {small}; done"])]
-    return [load for load in found if programs.has_program(load[1][0])]
 
 
 def limited(command, seconds):
@@ -171,7 +115,8 @@ def bpftrace(context, command, seconds):
 
 def print_completeness(context, seconds):
     rows = []
-    for name, command in loads(context)[:1 if context.quick else None]:
+    for name, command in itertools.islice(unwind_loads.loads(context),
+                                          1 if context.quick else None):
         command = limited(command, seconds)
         by_root, by_end, rest = ours(context, command)
         rows.append([name, tables.number(by_end, 1),
