@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <string>
@@ -15,6 +16,15 @@
 
 namespace gen {
 namespace {
+
+void ReportBreakpadLosses(
+    const ksym::BreakpadLosses& losses,
+    const std::function<void(uint64_t, std::string_view)>& report) {
+  report(losses.malformed_lines, "malformed lines, which are left out");
+  report(losses.misplaced_lines, "lines of a function in front of any");
+  report(losses.inlined_calls, "inlined calls outside of their caller");
+  report(losses.publics, "PUBLIC symbols where another one is");
+}
 
 // One line per cause that lost something.
 void ReportLosses(const ksym::GsymConversion& made, std::string_view input,
@@ -29,8 +39,9 @@ void ReportLosses(const ksym::GsymConversion& made, std::string_view input,
   report(dwarf.ranges, "malformed range lists");
   report(dwarf.inlined_calls, "inlined calls in functions of too many pieces");
   report(dwarf.functions, "functions beyond bounds");
-  if (!dwarf.first.empty()) {
-    hooks.warn(fmt::format("{}: first: {}", input, dwarf.first));
+  ReportBreakpadLosses(made.breakpad_losses, report);
+  for (const std::string& first : {dwarf.first, made.breakpad_losses.first}) {
+    if (!first.empty()) hooks.warn(fmt::format("{}: first: {}", input, first));
   }
   const auto& file = made.file_losses;
   report(file.empty_functions, "functions without code, or of 4 GiB");
@@ -48,7 +59,21 @@ ksym::Status WriteWhole(const std::string& path,
   return out->Commit(ksym::AtomicFile::Durability::kDurable);
 }
 
+ksym::Result<ksym::GsymConversion> ConvertBreakpad(
+    const std::string& path, const ksym::GsymConvertOptions& options) {
+  const auto text = ksym::ReadFile(path, kMaxBreakpadBytes);
+  if (!text) return ksym::Fail(text.error());
+  return ksym::ConvertBreakpadToGsym(*text, options);
+}
+
 }  // namespace
+
+bool IsBreakpad(const ksym::ByteSource& source) {
+  std::array<std::byte, 7> head = {};
+  return source.ReadAt(0, head) &&
+         ksym::BreakpadFile::IsBreakpad(
+             {reinterpret_cast<const char*>(head.data()), head.size()});
+}
 
 ksym::Result<ksym::ByteSource> OpenSource(const std::string& path) {
   auto fd = ksym::OpenForRead(path);
@@ -77,7 +102,9 @@ ksym::Status GenerateGsymFile(const GsymOptions& options,
   convert.dwarf = options.dwarf;
   convert.runner = RunUnitsOnThreads(options.threads, hooks.progress);
   const auto made =
-      ksym::ConvertElfToGsym(*source, FinderFor(options.input), convert);
+      IsBreakpad(*source)
+          ? ConvertBreakpad(options.input, convert)
+          : ksym::ConvertElfToGsym(*source, FinderFor(options.input), convert);
   if (!made) {
     return ksym::Fail(ksym::Error(made.error()).WithContext(options.input));
   }

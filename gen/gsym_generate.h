@@ -12,6 +12,9 @@ namespace gen {
 
 // Opens a regular file to read it with pread. kInvalid: it is none.
 ksym::Result<ksym::ByteSource> OpenSource(const std::string& path);
+// Whether it is a Breakpad symbol file; at most so much of one is read.
+bool IsBreakpad(const ksym::ByteSource& source);
+inline constexpr size_t kMaxBreakpadBytes = size_t{4} << 30;
 // Finds the debug files of the program at `path`, on this machine.
 ksym::DebugFileFinder FinderFor(const std::string& path);
 

@@ -139,7 +139,7 @@ const std::string_view kGsymUsage =
     "       gen_gsym --verify GSYM FILE\n"
     "\n"
     "Makes a GSYM file of a program with DWARF, its own or its debug file's,\n"
-    "and prints, measures or checks one.\n";
+    "or of a Breakpad symbol file, and prints, measures or checks one.\n";
 
 ksym::Result<GsymOptions> ParseGsymOptions(
     std::span<const std::string_view> arguments) {

@@ -166,6 +166,50 @@ class Verifier {
   uint64_t differences_ = 0;
 };
 
+ksym::Status OtherProgram(const GsymOptions& options) {
+  return ksym::Fail(ksym::ErrorCode::kInvalid,
+                    options.input + " was not made of " + options.program +
+                        ": their build-ids differ");
+}
+
+using IsSame = std::function<bool(const std::string& build_id)>;
+using AddBatch = std::function<void(const ksym::FunctionBatch&)>;
+
+ksym::Status ForEachBreakpadFunction(const GsymOptions& options,
+                                     const IsSame& is_same,
+                                     const AddBatch& add) {
+  const auto text = ksym::ReadFile(options.program, kMaxBreakpadBytes);
+  if (!text) return ksym::Fail(text.error());
+  auto symbols = ksym::BreakpadFile::Parse(*text);
+  if (!symbols) {
+    return ksym::Fail(std::move(symbols.error()).WithContext(options.program));
+  }
+  if (!is_same(symbols->build_id())) return OtherProgram(options);
+  symbols->ForEachBatch(ksym::BreakpadOptionsOf(options.dwarf), add);
+  return {};
+}
+
+// What the file should have been made of.
+ksym::Status ForEachFunction(const GsymOptions& options, const IsSame& is_same,
+                             const AddBatch& add) {
+  const auto source = OpenSource(options.program);
+  if (!source) return ksym::Fail(source.error());
+  if (IsBreakpad(*source)) {
+    return ForEachBreakpadFunction(options, is_same, add);
+  }
+  auto functions =
+      ksym::ElfFunctions::Open(*source, FinderFor(options.program));
+  if (!functions) {
+    return ksym::Fail(
+        std::move(functions.error()).WithContext(options.program));
+  }
+  if (!is_same(functions->build_id())) return OtherProgram(options);
+  functions->ForEachBatch(
+      options.dwarf, RunUnitsOnThreads(options.threads, [](size_t, size_t) {}),
+      add);
+  return {};
+}
+
 }  // namespace
 
 ksym::Result<bool> VerifyGsym(const GsymOptions& options, const Writer& write) {
@@ -176,25 +220,14 @@ ksym::Result<bool> VerifyGsym(const GsymOptions& options, const Writer& write) {
   if (!file) {
     return ksym::Fail(ksym::Error(file.error()).WithContext(options.input));
   }
-  const auto source = OpenSource(options.program);
-  if (!source) return ksym::Fail(source.error());
-  auto functions =
-      ksym::ElfFunctions::Open(*source, FinderFor(options.program));
-  if (!functions) {
-    return ksym::Fail(
-        std::move(functions.error()).WithContext(options.program));
-  }
-  const std::string uuid =
-      functions->build_id().substr(0, ksym::kGsymMaxUuidBytes);
-  if (uuid != file->uuid()) {
-    return ksym::Fail(ksym::ErrorCode::kInvalid,
-                      options.input + " was not made of " + options.program +
-                          ": their build-ids differ");
-  }
   Verifier verifier(*file, write);
-  functions->ForEachBatch(
-      options.dwarf, RunUnitsOnThreads(options.threads, [](size_t, size_t) {}),
+  const auto checked = ForEachFunction(
+      options,
+      [&](const std::string& build_id) -> bool {
+        return build_id.substr(0, ksym::kGsymMaxUuidBytes) == file->uuid();
+      },
       [&](const ksym::FunctionBatch& batch) { verifier.Check(batch); });
+  if (!checked) return ksym::Fail(checked.error());
   return verifier.PrintSummary();
 }
 

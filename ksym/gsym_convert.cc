@@ -244,6 +244,7 @@ Result<GsymConversion> ConvertElfToGsym(const ByteSource& source,
         [&](const FunctionBatch& batch) { writer.Add(batch); });
     conversion.dwarf_losses = functions->losses();
     conversion.symbol_functions = functions->symbol_functions();
+    conversion.has_dwarf = functions->has_dwarf();
     uuid = functions->build_id().substr(0, kGsymMaxUuidBytes);
     if (writer.function_count() == 0) {
       const Status& status = functions->dwarf_status();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ksym/base/result.h"
+#include "ksym/breakpad/breakpad_file.h"
 #include "ksym/dwarf/function_reader.h"
 #include "ksym/elf/byte_source.h"
 #include "ksym/elf/debug_file.h"
@@ -39,7 +40,9 @@ struct GsymConversion {
   std::vector<std::byte> bytes;
   size_t functions = 0;         // in the file
   size_t symbol_functions = 0;  // of those, known by their symbol only
+  bool has_dwarf = false;
   DwarfLosses dwarf_losses;
+  BreakpadLosses breakpad_losses;
   GsymWriter::Losses file_losses;
 };
 
@@ -107,5 +110,11 @@ class ElfFunctions {
 Result<GsymConversion> ConvertElfToGsym(const ByteSource& source,
                                         const DebugFileFinder& finder,
                                         const GsymConvertOptions& options);
+
+// The same of the text of a Breakpad symbol file. kUnsupported, kCorrupt: it is
+// none; kNotFound: it has no function.
+Result<GsymConversion> ConvertBreakpadToGsym(std::string_view text,
+                                             const GsymConvertOptions& options);
+BreakpadReadOptions BreakpadOptionsOf(const DwarfReadOptions& options);
 
 }  // namespace ksym

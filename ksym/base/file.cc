@@ -200,15 +200,21 @@ Status AtomicFile::Commit(Durability durability) {
 Result<MappedFile> MappedFile::Open(const std::string& path) {
   const auto fd = OpenForRead(path);
   if (!fd) return Fail(fd.error());
+  auto file = OfDescriptor(fd->get());
+  if (!file) return Fail(std::move(file.error()).WithContext(path));
+  return file;
+}
+
+Result<MappedFile> MappedFile::OfDescriptor(int fd) {
   struct stat status = {};
-  if (::fstat(fd->get(), &status) != 0) return FailErrno(errno, path);
+  if (::fstat(fd, &status) != 0) return FailErrno(errno, "fstat");
   if (!S_ISREG(status.st_mode)) {
-    return Fail(ErrorCode::kUnsupported, path + ": not a regular file");
+    return Fail(ErrorCode::kUnsupported, "not a regular file");
   }
   const auto size = static_cast<size_t>(status.st_size);
   if (size == 0) return MappedFile(nullptr, 0);
-  void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd->get(), 0);
-  if (data == MAP_FAILED) return FailErrno(errno, path);
+  void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
+  if (data == MAP_FAILED) return FailErrno(errno, "mmap");
   return MappedFile(static_cast<const std::byte*>(data), size);
 }
 

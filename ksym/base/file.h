@@ -72,6 +72,8 @@ class AtomicFile {
 class MappedFile {
  public:
   static Result<MappedFile> Open(const std::string& path);
+  // Of a file that is open for reading; the descriptor is not kept.
+  static Result<MappedFile> OfDescriptor(int fd);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
   ~MappedFile();

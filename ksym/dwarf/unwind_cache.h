@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "ksym/base/cache_folder.h"
 #include "ksym/base/result.h"
 #include "ksym/dwarf/unwind_table.h"
 #include "ksym/elf/byte_source.h"
@@ -44,7 +46,7 @@ class UnwindCache {
   static std::string KeyOf(const CallFrameSection& section,
                            const CodeExtent& code);
 
-  // kNotFound, kCorrupt, kIo. Marks the file as used.
+  // kNotFound, kPermission, kCorrupt, kIo. Marks the file as used.
   Result<UnwindTable> Load(std::string_view key);
   // Removes the files that were not used for longest, until this one fits.
   // kLimit: it alone is larger than the bound.
@@ -53,16 +55,12 @@ class UnwindCache {
   const UnwindCacheCounts& counts() const { return counts_; }
 
  private:
-  UnwindCache(std::string directory, uint64_t max_bytes)
-      : directory_(std::move(directory)), max_bytes_(max_bytes) {}
+  explicit UnwindCache(CacheFolder folder) : folder_(std::move(folder)) {}
 
   Result<UnwindTable> LoadOrBuildSection(const CallFrameSection& section,
                                          const CodeExtent& code);
-  std::string PathOf(std::string_view key) const;
-  void MakeRoom(uint64_t bytes);
 
-  std::string directory_;
-  uint64_t max_bytes_;
+  CacheFolder folder_;
   UnwindCacheCounts counts_;
 };
 

@@ -1,15 +1,11 @@
 #include "ksym/tools/gsym_source.h"
 
-#include <cstddef>
-#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
-#include "ksym/base/file.h"
 #include "ksym/demangle/demangle.h"
-#include "ksym/gsym/gsym_file.h"
+#include "ksym/gsym/gsym_image.h"
 #include "ksym/gsym/gsym_lookup.h"
 #include "ksym/gsym_convert.h"
 
@@ -18,28 +14,17 @@ namespace {
 
 using Demangling = SymbolizerOptions::Demangle;
 
-// What a GSYM file is a view of: a mapped file, or memory.
-struct GsymBytes {
-  std::optional<MappedFile> mapped;
-  std::vector<std::byte> memory;
-
-  std::span<const std::byte> bytes() const {
-    return mapped ? mapped->bytes() : memory;
-  }
-};
-
 class GsymSource : public AddressSource {
  public:
-  GsymSource(GsymBytes bytes, GsymFile file, const SymbolizeOptions& options,
+  GsymSource(GsymImage image, const SymbolizeOptions& options,
              std::unique_ptr<AddressSource> symbols)
-      : bytes_(std::move(bytes)),
-        file_(std::move(file)),
+      : image_(std::move(image)),
         path_(options.file),
         demangle_(options.demangle),
         symbols_(std::move(symbols)) {}
 
   void Resolve(uint64_t address, AddressAnswer& answer) override {
-    const auto found = LookupGsym(file_, {address}, found_);
+    const auto found = LookupGsym(image_.file(), {address}, found_);
     if (symbols_ && found && !*found) {
       symbols_->Resolve(address, answer);
       return;
@@ -72,8 +57,7 @@ class GsymSource : public AddressSource {
     return at->second;
   }
 
-  GsymBytes bytes_;
-  GsymFile file_;  // views of bytes_
+  GsymImage image_;
   std::string path_;
   Demangling demangle_;
   std::unique_ptr<AddressSource> symbols_;  // may be null
@@ -81,24 +65,21 @@ class GsymSource : public AddressSource {
   std::unordered_map<const char*, std::string> names_;
 };
 
-Result<std::unique_ptr<AddressSource>> OpenBytes(
-    GsymBytes bytes, const SymbolizeOptions& options,
+Result<std::unique_ptr<AddressSource>> SourceOf(
+    Result<GsymImage> image, const SymbolizeOptions& options,
     std::unique_ptr<AddressSource> symbols) {
-  auto file = GsymFile::Parse(bytes.bytes());
-  if (!file) return Fail(std::move(file.error()).WithContext(options.file));
-  return std::make_unique<GsymSource>(std::move(bytes), std::move(*file),
-                                      options, std::move(symbols));
+  if (!image) return Fail(std::move(image.error()).WithContext(options.file));
+  return std::make_unique<GsymSource>(std::move(*image), options,
+                                      std::move(symbols));
 }
 
 }  // namespace
 
 Result<std::unique_ptr<AddressSource>> OpenGsymFile(
     const SymbolizeOptions& options) {
-  GsymBytes bytes;
   auto mapped = MappedFile::Open(options.file);
   if (!mapped) return Fail(std::move(mapped.error()));
-  bytes.mapped = std::move(*mapped);
-  return OpenBytes(std::move(bytes), options, nullptr);
+  return SourceOf(GsymImage::OfFile(std::move(*mapped)), options, nullptr);
 }
 
 Result<std::unique_ptr<AddressSource>> OpenConvertedFile(
@@ -107,9 +88,8 @@ Result<std::unique_ptr<AddressSource>> OpenConvertedFile(
   auto made = ConvertElfToGsym(source, finder, {});
   if (!made && made.error().code() == ErrorCode::kNotFound) return symbols;
   if (!made) return Fail(std::move(made.error()).WithContext(options.file));
-  GsymBytes bytes;
-  bytes.memory = std::move(made->bytes);
-  return OpenBytes(std::move(bytes), options, std::move(symbols));
+  return SourceOf(GsymImage::OfMemory(std::move(made->bytes)), options,
+                  std::move(symbols));
 }
 
 }  // namespace ksym

@@ -223,6 +223,50 @@ class Exchange(Folder):
         self.assertEqual((a[:6], a[7], a[28:]), (b[:6], b[7], b[28:]))
 
 
+BREAKPAD = """\
+MODULE Linux x86_64 04030201060508070910111213141516A server
+FILE 3 /src/server.cc
+FILE 7 /src/util.h
+INLINE_ORIGIN 0 Scale(int)
+FUNC 1000 40 0 Outer(int)
+INLINE 0 42 3 0 1010 10
+1000 10 41 3
+1010 10 5 7
+1020 20 43 3
+PUBLIC 2000 0 plain_c
+STACK CFI INIT 1000 40 .cfa: $rsp 8 + .ra: .cfa -8 + ^
+"""
+
+
+class Breakpad(Folder):
+    """Symbol files of Breakpad are told by their content."""
+
+    def test_conversion(self):
+        symbols = self.path("server.sym")
+        with open(symbols, "w", encoding="utf-8") as file:
+            file.write(BREAKPAD)
+        gsym = self.convert(symbols)
+        self.assertIn(" 0 differences", must(GEN, "--verify", gsym, symbols))
+        self.assertIn("uuid 01020304050607080910111213141516\n",
+                      must(GEN, "--stats", gsym))
+        if GSYMUTIL is not None:
+            self.assertEqual(gsymutil_frames(gsym, [0x1000, 0x1018, 0x2000]), [
+                [("Outer(int)", "/src/server.cc", 41)],
+                [("Scale(int)", "/src/util.h", 5),
+                 ("Outer(int)", "/src/server.cc", 42)],
+                [("plain_c", "??", 0)]])
+
+    # What is malformed is told with its place, and the rest is taken.
+    def test_malformed_lines(self):
+        symbols = self.path("server.sym")
+        with open(symbols, "w", encoding="utf-8") as file:
+            file.write(BREAKPAD + "FUNC 30\n")
+        done = run(GEN, symbols)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("1 malformed lines", done.stderr)
+        self.assertIn("line 12: 'FUNC 30'", done.stderr)
+
+
 class Program(Folder):
     def test_options(self):
         program = self.compile()

@@ -1,0 +1,40 @@
+#include <utility>
+
+#include "ksym/breakpad/breakpad_file.h"
+#include "ksym/gsym_convert.h"
+
+namespace ksym {
+
+BreakpadReadOptions BreakpadOptionsOf(const DwarfReadOptions& options) {
+  BreakpadReadOptions made;
+  if (options.lines == DwarfReadOptions::Lines::kSkip) {
+    made.lines = BreakpadReadOptions::Lines::kSkip;
+  }
+  if (options.inlines == DwarfReadOptions::Inlines::kSkip) {
+    made.inlines = BreakpadReadOptions::Inlines::kSkip;
+  }
+  return made;
+}
+
+Result<GsymConversion> ConvertBreakpadToGsym(
+    std::string_view text, const GsymConvertOptions& options) {
+  auto symbols = BreakpadFile::Parse(text);
+  if (!symbols) return Fail(std::move(symbols.error()));
+  GsymConversion conversion;
+  GsymWriter writer(options.file);
+  symbols->ForEachBatch(BreakpadOptionsOf(options.dwarf),
+                        [&](const FunctionBatch& batch) { writer.Add(batch); });
+  conversion.breakpad_losses = symbols->losses();
+  if (writer.function_count() == 0) {
+    return Fail(ErrorCode::kNotFound, "no FUNC and no PUBLIC line");
+  }
+  auto bytes = std::move(writer).Finish(
+      symbols->build_id().substr(0, kGsymMaxUuidBytes), conversion.file_losses);
+  if (!bytes) return Fail(std::move(bytes.error()));
+  conversion.bytes = std::move(*bytes);
+  const auto file = GsymFile::Parse(conversion.bytes);
+  if (file) conversion.functions = file->function_count();
+  return conversion;
+}
+
+}  // namespace ksym

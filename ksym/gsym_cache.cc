@@ -1,0 +1,44 @@
+#include "ksym/gsym_cache.h"
+
+#include "ksym/elf/elf_image.h"
+
+namespace ksym {
+namespace {
+
+// The number changes when the conversion does, so that what an older version
+// made is made anew.
+constexpr std::string_view kSuffix = ".1.gsym";
+
+}  // namespace
+
+Result<GsymCache> GsymCache::Open(std::string directory, uint64_t max_bytes) {
+  auto folder =
+      CacheFolder::Open(std::move(directory), std::string(kSuffix), max_bytes);
+  if (!folder) return Fail(std::move(folder.error()));
+  return GsymCache(std::move(*folder));
+}
+
+Result<GsymImage> GsymCache::Load(std::string_view build_id) const {
+  const auto fd = folder_.OpenFile(build_id);
+  if (!fd) return Fail(fd.error());
+  const auto fail = [&](Error error) {
+    return Fail(std::move(error).WithContext(folder_.PathOf(build_id)));
+  };
+  auto mapped = MappedFile::OfDescriptor(fd->get());
+  if (!mapped) return fail(std::move(mapped.error()));
+  auto image = GsymImage::OfFile(std::move(*mapped));
+  if (!image) return fail(std::move(image.error()));
+  const std::string uuid = ToHex(image->file().uuid());
+  if (uuid.empty() || !build_id.starts_with(uuid)) {
+    return fail(Error(ErrorCode::kCorrupt, "of another program"));
+  }
+  return image;
+}
+
+Status GsymCache::Store(std::string_view build_id,
+                        std::span<const std::byte> bytes) {
+  return folder_.Store(
+      build_id, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+}  // namespace ksym
