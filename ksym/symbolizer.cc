@@ -165,6 +165,10 @@ class Symbolizer::Impl {
     return symbol;
   }
 
+  Result<ProgramFile> OpenAgain(std::string_view build_id) const {
+    return files_.OpenAgain(build_id);
+  }
+
   Statistics statistics() const {
     Statistics statistics = files_.statistics();
     statistics.name_bytes = pool_.bytes();
@@ -327,6 +331,11 @@ void Symbolizer::SetDebugFileSource(DebugFileSource source) {
 UserSymbol Symbolizer::ResolveAgain(std::string_view build_id,
                                     FileOffset offset) {
   return impl_->ResolveAgain(build_id, offset);
+}
+
+Result<Symbolizer::ProgramFile> Symbolizer::OpenAgain(
+    std::string_view build_id) const {
+  return impl_->OpenAgain(build_id);
 }
 
 Symbolizer::Statistics Symbolizer::statistics() const {

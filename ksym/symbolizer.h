@@ -93,6 +93,16 @@ class Symbolizer {
   // its answer; reason kGone: no file of that build-id is known.
   UserSymbol ResolveAgain(std::string_view build_id, FileOffset offset);
 
+  // A file that was loaded before, to read its debug data from: with a
+  // descriptor of its own, so that any thread may. `build_id` is that of
+  // Resolve()'s answer. kNotFound: no such file is known, it is not open any
+  // more, or has changed.
+  struct ProgramFile {
+    ByteSource source;
+    DebugFileFinder finder;
+  };
+  Result<ProgramFile> OpenAgain(std::string_view build_id) const;
+
   struct Statistics {
     uint64_t files_loaded = 0;
     uint64_t files_failed = 0;

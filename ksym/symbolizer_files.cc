@@ -1,7 +1,9 @@
 #include "ksym/symbolizer_files.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <functional>
 #include <utility>
 
@@ -206,6 +208,24 @@ SymbolFile* SymbolFiles::LoadAgain(std::string_view build_id) {
   }
   // What has been written in its place is not the file that was asked for.
   return file.build_id == build_id ? &file : nullptr;
+}
+
+Result<Symbolizer::ProgramFile> SymbolFiles::OpenAgain(
+    std::string_view build_id) const {
+  const auto found = by_build_id_.find(build_id);
+  if (found == by_build_id_.end()) {
+    return Fail(ErrorCode::kNotFound, "no file of that build-id is known");
+  }
+  const SymbolFile& file = found->second->second;
+  if (DescriptorOf(file) < 0 || !IsUnchanged(file)) {
+    return Fail(ErrorCode::kNotFound,
+                std::string(file.path) + ": not open any more, or changed");
+  }
+  UniqueFd fd(::fcntl(DescriptorOf(file), F_DUPFD_CLOEXEC, 0));
+  if (!fd.valid()) return FailErrno(errno, std::string(file.path));
+  return Symbolizer::ProgramFile{
+      ByteSource::OfFile(std::move(fd), file.opened.size),
+      FinderOf(file.read_for, std::string(file.path))};
 }
 
 SymbolFile SymbolFiles::LoadImage(std::string image) {

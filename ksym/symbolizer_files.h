@@ -78,6 +78,8 @@ class SymbolFiles {
   // The file of that build-id that was loaded last, read again if there is a
   // source of debug files now that was not asked for it; null: none was.
   SymbolFile* LoadAgain(std::string_view build_id);
+  // See Symbolizer::OpenAgain.
+  Result<Symbolizer::ProgramFile> OpenAgain(std::string_view build_id) const;
   void SetDebugFileSource(DebugFileSource source) {
     fetch_ = std::move(source);
   }

@@ -19,11 +19,15 @@ ksym::Result<DebugFiles> DebugFiles::Prepare(const ProfileOptions& options) {
   return files;
 }
 
-void DebugFiles::NameRest(ksym::Symbolizer& symbolizer, Profile& profile) {
+void DebugFiles::BeginFetching(ksym::Symbolizer& symbolizer, Profile& profile) {
   if (client_ == nullptr) return;
   symbolizer.SetDebugFileSource(
       [this](const std::string& build_id) { return client_->Find(build_id); });
   ResolveAgain(symbolizer, profile);
+}
+
+void DebugFiles::EndFetching(ksym::Symbolizer& symbolizer, Profile& profile) {
+  if (client_ == nullptr) return;
   symbolizer.SetDebugFileSource(nullptr);
   for (std::string& line : client_->DescribeFailures()) {
     profile.metadata.warnings.push_back(std::move(line));

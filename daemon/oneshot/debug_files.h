@@ -18,9 +18,12 @@ class DebugFiles {
   // nothing without --debuginfod.
   static ksym::Result<DebugFiles> Prepare(const ProfileOptions& options);
 
-  // Names the frames whose files have symbols elsewhere, and adds a warning
-  // for each kind of failure. Blocks, as long as --symbol-timeout says.
-  void NameRest(ksym::Symbolizer& symbolizer, Profile& profile);
+  // Names the frames whose files have symbols elsewhere. Until EndFetching()
+  // whoever asks the symbolizer's files for debug files gets fetched ones too.
+  // Blocks, for all requests together as long as --symbol-timeout says.
+  void BeginFetching(ksym::Symbolizer& symbolizer, Profile& profile);
+  // Adds a warning for each kind of failure.
+  void EndFetching(ksym::Symbolizer& symbolizer, Profile& profile);
 
  private:
   std::unique_ptr<ksym::DebuginfodClient> client_;  // null: not asked for

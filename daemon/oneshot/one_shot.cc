@@ -18,6 +18,7 @@
 #include "daemon/base/open_files.h"
 #include "daemon/oneshot/command.h"
 #include "daemon/oneshot/debug_files.h"
+#include "daemon/oneshot/finish_names.h"
 #include "daemon/oneshot/messages.h"
 #include "daemon/oneshot/progress.h"
 #include "daemon/oneshot/report_file.h"
@@ -140,14 +141,6 @@ void SayWarnings(const Profile& profile, size_t said, Progress& progress) {
   }
 }
 
-// What is done about names when all samples are there.
-Profile FinishNames(Profile profile, ksym::Symbolizer& symbolizer,
-                    DebugFiles& debug_files) {
-  debug_files.NameRest(symbolizer, profile);
-  profile.symbol_tables_evicted = symbolizer.statistics().files_evicted;
-  return profile;
-}
-
 int StatusOf(const Profile& profile, const ProfileOptions& options) {
   return options.strict && profile.accounting.AnythingLost() ? kExitLoss
                                                              : kExitOk;
@@ -197,7 +190,7 @@ class CaptureRun {
     options_.capture.on_process = [this](const ksym::ProcessImage& image) {
       naming_.symbolizer().Pin(image);
     };
-    options_.capture.unwind_cache_path = UnwindCachePath();
+    options_.capture.unwind_cache_path = CacheDirectory();
     auto capture = Capture::Start(options_.capture);
     if (!capture) return Fail(std::move(capture.error()));
     capture_ = std::make_unique<Capture>(std::move(*capture));
@@ -333,7 +326,8 @@ class CaptureRun {
       SayWarning(warning);
     }
     const Profile profile =
-        FinishNames(naming_.Finish(), naming_.symbolizer(), debug_files_);
+        FinishNames(naming_.Finish(), options_, naming_.symbolizer(),
+                    debug_files_, progress_);
     SayWarnings(profile, naming_.metadata().warnings.size(), progress_);
     auto written = WriteReport(profile, options_, *report_file_);
     if (written && raw_file_) written = WriteRawFile();
@@ -430,8 +424,8 @@ Result<int> Replay(const ProfileOptions& options) {
   resolver.Add(capture->profile, builder);
   const size_t old_warnings = capture->profile.metadata.warnings.size();
   const Profile profile =
-      FinishNames(std::move(builder).Finish(capture->profile.metadata),
-                  symbolizer, *debug_files);
+      FinishNames(std::move(builder).Finish(capture->profile.metadata), options,
+                  symbolizer, *debug_files, progress);
   SayWarnings(profile, old_warnings, progress);
   auto written = WriteReport(profile, options, *report);
   if (!written) return Fail(std::move(written.error()));

@@ -167,7 +167,7 @@ void AddOutputOptions(CLI::App& app, RawOptions& raw, ProfileOptions& options) {
   app.add_flag("-d,--delimited", options.output.delimiter,
                "Put a mark between user and kernel frames");
   app.add_flag("-a,--annotations", options.output.annotations,
-               "Append _[k] to kernel frames (folded)");
+               "Append _[k] to kernel and _[i] to inlined frames (folded)");
   app.add_flag("-A,--addresses", options.output.addresses,
                "Show run-time addresses (text, JSON)");
   app.add_option("--raw", options.raw_path,
@@ -190,11 +190,16 @@ void AddSymbolOptions(CLI::App& app, RawOptions& raw, ProfileOptions& options) {
       ->type_name("FILE");
   app.add_flag("--no-demangle", raw.no_demangle,
                "Print C++, Rust and D names as they are in the file");
+  app.add_flag("--inlines", options.inlines,
+               "Show calls that were inlined, by the programs' debug data");
+  app.add_flag("--lines", options.lines,
+               "Show source files and lines (text, JSON, pprof, flamegraph)");
   app.add_flag("--debuginfod", options.debuginfod,
                "Fetch debug files of stripped programs from the servers of "
                "DEBUGINFOD_URLS when the capture is over");
   app.add_option("--symbol-timeout", raw.symbol_timeout_seconds,
-                 "Wait for those servers no longer, all together (default 10)")
+                 "Wait for those servers, and read debug data, no longer than "
+                 "this (default 10)")
       ->type_name("SECONDS");
   app.add_option("--symbol-cache", raw.symbol_cache_mib,
                  "Keep no more symbol tables in memory than this (default 256)")
@@ -335,8 +340,9 @@ void DecideOutput(const RawOptions& raw, ProfileOptions& options) {
 void DecideSymbols(const CLI::App& app, const RawOptions& raw,
                    ProfileOptions& options) {
   options.demangle = !raw.no_demangle;
-  if (app.count("--symbol-timeout") > 0 && !options.debuginfod) {
-    Refuse("--symbol-timeout needs --debuginfod");
+  if (app.count("--symbol-timeout") > 0 && !options.debuginfod &&
+      !options.inlines && !options.lines) {
+    Refuse("--symbol-timeout needs --debuginfod, --inlines or --lines");
   }
   if (!(raw.symbol_timeout_seconds > 0 &&
         raw.symbol_timeout_seconds <= kMaxSymbolTimeoutSeconds)) {

@@ -26,6 +26,8 @@ struct ProfileOptions {
   std::string kernel_symbols_path;
 
   bool demangle = true;
+  bool inlines = false;     // frames for inlined calls
+  bool lines = false;       // source files and lines
   bool debuginfod = false;  // fetch debug files, at most so long:
   std::chrono::milliseconds symbol_timeout = std::chrono::seconds(10);
   uint64_t symbol_cache_bytes = uint64_t{256} << 20;

@@ -14,7 +14,7 @@ constexpr uint64_t kMostMemoryMb = 16 << 10;
 
 }  // namespace
 
-std::string UnwindCachePath() {
+std::string CacheDirectory() {
   const char* cache = std::getenv("XDG_CACHE_HOME");
   const char* home = std::getenv("HOME");
   std::string parent;

@@ -9,9 +9,10 @@
 
 namespace profd {
 
-// Where call-frame tables are kept from run to run: $XDG_CACHE_HOME/ksym or
+// Where call-frame tables and debug data are kept from run to run:
+// $XDG_CACHE_HOME/ksym or
 // ~/.cache/ksym, whose parent is made. Empty if there is no such place.
-std::string UnwindCachePath();
+std::string CacheDirectory();
 
 // The options that say how user stacks are walked.
 class UnwindOptions {

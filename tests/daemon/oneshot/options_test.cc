@@ -78,6 +78,13 @@ TEST(OptionsTest, ChoosesTheFormat) {
 TEST(OptionsTest, BoundsSymbols) {
   const ProfileOptions plain = ParseOk({});
   EXPECT_FALSE(plain.debuginfod);
+  EXPECT_FALSE(plain.inlines);
+  EXPECT_FALSE(plain.lines);
+  const ProfileOptions lines =
+      ParseOk({"--lines", "--inlines", "--symbol-timeout", "5"});
+  EXPECT_TRUE(lines.inlines);
+  EXPECT_TRUE(lines.lines);
+  EXPECT_EQ(lines.symbol_timeout, std::chrono::seconds(5));
   EXPECT_EQ(plain.symbol_cache_bytes, uint64_t{256} << 20);
   const ProfileOptions options = ParseOk(
       {"--debuginfod", "--symbol-timeout", "0.25", "--symbol-cache", "1"});

@@ -1,0 +1,57 @@
+#include "daemon/oneshot/finish_names.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "daemon/oneshot/unwind_options.h"
+#include "daemon/profile/line_files.h"
+#include "daemon/profile/source_lines.h"
+
+namespace profd {
+namespace {
+
+void FindLines(const ProfileOptions& options,
+               const ksym::Symbolizer& symbolizer, Profile& profile,
+               Progress& progress) {
+  LineFiles files(symbolizer, {.cache_directory = CacheDirectory(),
+                               .deadline = std::chrono::steady_clock::now() +
+                                           options.symbol_timeout});
+  SourceLineOptions wanted;
+  if (options.inlines) wanted.inlines = SourceLineOptions::Inlines::kShow;
+  if (options.lines) wanted.lines = SourceLineOptions::Lines::kShow;
+  if (!options.demangle) {
+    wanted.demangle = ksym::SymbolizerOptions::Demangle::kOff;
+  }
+  const SourceLineCounts counts = AddSourceLines(files, wanted, profile);
+  for (std::string& warning : files.Warnings()) {
+    profile.metadata.warnings.push_back(std::move(warning));
+  }
+  if (!options.verbose) return;
+  const LineFileCounts& made = files.counts();
+  progress.Say(fmt::format(
+      "lines: {} of {} different user frames, {} inlined frames; {} files from "
+      "the cache, {} converted in {:.1f} ms, {} without debug data, {} late, "
+      "{} failed",
+      counts.found, counts.frames, counts.inlined, made.from_cache,
+      made.converted, made.milliseconds, made.without_debug_data, made.late,
+      made.failed));
+}
+
+}  // namespace
+
+Profile FinishNames(Profile profile, const ProfileOptions& options,
+                    ksym::Symbolizer& symbolizer, DebugFiles& debug_files,
+                    Progress& progress) {
+  debug_files.BeginFetching(symbolizer, profile);
+  if (options.inlines || options.lines) {
+    FindLines(options, symbolizer, profile, progress);
+  }
+  debug_files.EndFetching(symbolizer, profile);
+  profile.symbol_tables_evicted = symbolizer.statistics().files_evicted;
+  return profile;
+}
+
+}  // namespace profd

@@ -1,0 +1,175 @@
+#include "daemon/profile/source_lines.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "ksym/demangle/demangle.h"
+#include "ksym/gsym/gsym_lookup.h"
+
+namespace profd {
+namespace {
+
+class LineAdder {
+ public:
+  LineAdder(LineFiles& files, const SourceLineOptions& options,
+            Profile& profile)
+      : files_(files), options_(options), profile_(profile) {}
+
+  SourceLineCounts Run() {
+    // Frames are added behind these.
+    const size_t frame_count = profile_.frames.size();
+    std::unordered_map<StringId, std::vector<FrameId>> by_build_id;
+    for (FrameId id = 0; id < frame_count; ++id) {
+      const Frame& frame = profile_.frames[id];
+      if (frame.kind != FrameKind::kUser) continue;
+      ++counts_.frames;
+      if (frame.build_id != 0) by_build_id[frame.build_id].push_back(id);
+    }
+    for (const StringId build_id : MostSampledFirst()) {
+      const auto& frames = by_build_id[build_id];
+      if (frames.empty()) continue;
+      names_.clear();
+      const Frame& any = profile_.frames[frames.front()];
+      const LineFile* file =
+          files_.Find(profile_.String(build_id), profile_.String(any.module));
+      if (file == nullptr) continue;
+      for (const FrameId id : frames) AddLines(*file, id);
+    }
+    if (!chains_.empty()) RebuildStacks();
+    return counts_;
+  }
+
+ private:
+  std::vector<StringId> MostSampledFirst() const {
+    std::unordered_map<StringId, uint64_t> weights;
+    for (const ProfileSample& sample : profile_.samples) {
+      for (const FrameId id : profile_.Stack(sample.user)) {
+        weights[profile_.frames[id].build_id] += sample.count;
+      }
+    }
+    weights.erase(0);
+    std::vector<std::pair<StringId, uint64_t>> order(weights.begin(),
+                                                     weights.end());
+    std::ranges::sort(order, [](const auto& a, const auto& b) {
+      return a.second != b.second ? a.second > b.second : a.first < b.first;
+    });
+    std::vector<StringId> build_ids;
+    for (const auto& [build_id, weight] : order) build_ids.push_back(build_id);
+    return build_ids;
+  }
+
+  void AddLines(const LineFile& file, FrameId id) {
+    const auto address =
+        ksym::ToElfAddress(file.segments, {profile_.frames[id].file_offset});
+    if (!address) return;
+    const auto found = LookupGsym(file.image.file(), *address, answer_);
+    if (!found || !*found) return;
+    if (!answer_.frames.front().file.empty()) ++counts_.found;
+    const bool with_inlines =
+        options_.inlines == SourceLineOptions::Inlines::kShow;
+    if (with_inlines && answer_.frames.size() > 1) AddInlined(id);
+    SetFunction(with_inlines ? answer_.frames.back() : answer_.frames.front(),
+                profile_.frames[id]);
+  }
+
+  void AddInlined(FrameId id) {
+    std::vector<FrameId>& chain = chains_[id];
+    for (size_t i = 0; i + 1 < answer_.frames.size(); ++i) {
+      const ksym::GsymFrame& inlined = answer_.frames[i];
+      Frame frame = profile_.frames[id];
+      frame.name = NameOf(inlined.function);
+      frame.symbol_offset = inlined.offset;
+      frame.reason = ksym::Unresolved::kNone;
+      frame.inlined = true;
+      SetPlace(inlined, frame);
+      chain.push_back(static_cast<FrameId>(profile_.frames.size()));
+      profile_.frames.push_back(frame);
+      ++counts_.inlined;
+    }
+    chain.push_back(id);
+  }
+
+  // The function's own frame keeps the name of its symbol if it has one.
+  void SetFunction(const ksym::GsymFrame& place, Frame& frame) {
+    SetPlace(place, frame);
+    const bool lacks_name = frame.reason == ksym::Unresolved::kNoSymbol ||
+                            frame.reason == ksym::Unresolved::kNoSymbols;
+    if (!lacks_name || answer_.frames.back().function.empty()) return;
+    frame.name = NameOf(answer_.frames.back().function);
+    frame.symbol_offset = answer_.frames.back().offset;
+    frame.reason = ksym::Unresolved::kNone;
+  }
+
+  void SetPlace(const ksym::GsymFrame& place, Frame& frame) {
+    if (options_.lines == SourceLineOptions::Lines::kOmit ||
+        place.file.empty()) {
+      return;
+    }
+    path_ = place.directory;
+    if (!path_.empty() && !path_.ends_with('/')) path_ += '/';
+    path_ += place.file;
+    frame.file = profile_.strings.Intern(path_);
+    frame.line = place.line;
+  }
+
+  // Names are views of the file: equal ones have one address.
+  StringId NameOf(std::string_view name) {
+    const auto [at, is_new] = names_.try_emplace(name.data(), 0);
+    if (is_new) {
+      const bool demangle =
+          options_.demangle == ksym::SymbolizerOptions::Demangle::kOn;
+      at->second = profile_.strings.Intern(demangle ? ksym::Demangle(name)
+                                                    : std::string(name));
+    }
+    return at->second;
+  }
+
+  // Different stacks stay different: each chain ends with its own frame.
+  void RebuildStacks() {
+    CallStackTable stacks;
+    std::vector<CallStackId> new_ids;
+    std::vector<FrameId> frames;
+    for (CallStackId id = 0; id < profile_.stacks.size(); ++id) {
+      frames.clear();
+      for (const FrameId frame : profile_.Stack(id)) {
+        const auto chain = chains_.find(frame);
+        if (chain == chains_.end()) {
+          frames.push_back(frame);
+        } else {
+          frames.insert(frames.end(), chain->second.begin(),
+                        chain->second.end());
+        }
+      }
+      new_ids.push_back(stacks.Intern(frames));
+    }
+    for (ProfileSample& sample : profile_.samples) {
+      sample.user = new_ids[sample.user];
+      sample.kernel = new_ids[sample.kernel];
+    }
+    profile_.stacks = std::move(stacks);
+  }
+
+  LineFiles& files_;
+  SourceLineOptions options_;
+  Profile& profile_;
+  SourceLineCounts counts_;
+  ksym::GsymAnswer answer_;
+  std::string path_;                                 // room for one
+  std::unordered_map<const char*, StringId> names_;  // of one file
+  // The frames that stand for one, innermost first.
+  std::unordered_map<FrameId, std::vector<FrameId>> chains_;
+};
+
+}  // namespace
+
+SourceLineCounts AddSourceLines(LineFiles& files,
+                                const SourceLineOptions& options,
+                                Profile& profile) {
+  return LineAdder(files, options, profile).Run();
+}
+
+}  // namespace profd

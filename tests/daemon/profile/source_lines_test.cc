@@ -1,0 +1,196 @@
+#include "daemon/profile/source_lines.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ksym/base/file.h"
+#include "ksym/gsym/gsym_writer.h"
+#include "ksym/gsym_cache.h"
+#include "ksym/process/process_image.h"
+
+// Known to this program's symbol table.
+extern "C" __attribute__((noinline)) int SourceLinesMarker(int value) {
+  asm volatile("" : "+r"(value));
+  return value + 1;
+}
+
+namespace profd {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using Clock = std::chrono::steady_clock;
+
+uint64_t MarkerAddress() {
+  return reinterpret_cast<uint64_t>(&SourceLinesMarker);
+}
+
+// A profile with one sample in this program, and a cache of its own.
+class SourceLinesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string path = testing::TempDir() + "source_lines_XXXXXX";
+    ASSERT_NE(::mkdtemp(path.data()), nullptr);
+    directory_ = path;
+    const ksym::ProcessId self = {.pid = static_cast<uint32_t>(::getpid())};
+    auto mappings = ksym::ReadMaps(self.pid);
+    ASSERT_TRUE(mappings);
+    const ksym::UserSymbol symbol = symbolizer_.Resolve(
+        {.id = self, .mappings = std::move(*mappings)}, {MarkerAddress()});
+    if (symbol.build_id.empty()) GTEST_SKIP() << "linked without build-id";
+    ASSERT_EQ(symbol.name, "SourceLinesMarker");
+    build_id_ = symbol.build_id;
+    ProfileBuilder builder;
+    const Frame marker = {.name = builder.Intern(symbol.name),
+                          .module = builder.Intern(symbol.module),
+                          .build_id = builder.Intern(symbol.build_id),
+                          .file_offset = symbol.file_offset.value};
+    const Frame caller = {.name = builder.Intern("caller")};
+    const std::vector<FrameId> stack = {builder.AddFrame(marker),
+                                        builder.AddFrame(caller)};
+    builder.AddSample({.user_state = StackState::kWhole,
+                       .user = builder.AddStack(stack),
+                       .count = 3});
+    profile_ = std::move(builder).Finish({});
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  // What a conversion of this program could have given.
+  void FillCache(std::string_view uuid) {
+    const auto program = symbolizer_.OpenAgain(build_id_);
+    ASSERT_TRUE(program) << program.error().message();
+    const auto elf = ksym::ElfImage::Parse(program->source);
+    ASSERT_TRUE(elf);
+    const auto start =
+        ksym::ToElfAddress(elf->segments(), {profile_.frames[0].file_offset});
+    ASSERT_TRUE(start);
+    ksym::FunctionBatch batch;
+    batch.files = {{}, {"/src", "a.cc"}, {"/src", "b.h"}};
+    batch.lines = {{start->value, 2, 7}};
+    batch.ranges = {{start->value, start->value + 4}};
+    batch.inlines = {{"_Z5innerv", 1, 1, 30, 0, 1}};
+    batch.functions = {{.name = "SourceLinesMarker",
+                        .range = {start->value, start->value + 4},
+                        .line_count = 1,
+                        .inline_count = 1}};
+    ksym::GsymWriter writer;
+    writer.Add(batch);
+    const auto bytes = std::move(writer).Finish(
+        uuid.empty() ? elf->build_id().substr(0, 20) : uuid);
+    ASSERT_TRUE(bytes);
+    auto cache = ksym::GsymCache::Open(directory_, 1 << 20);
+    ASSERT_TRUE(cache);
+    ASSERT_TRUE(cache->Store(build_id_, *bytes));
+  }
+
+  LineFiles Files(Clock::duration wait = std::chrono::minutes(1)) const {
+    return {symbolizer_,
+            {.cache_directory = directory_, .deadline = Clock::now() + wait}};
+  }
+
+  // "name file:line", leaf first; inlined ones with "*".
+  std::vector<std::string> Frames() const {
+    std::vector<std::string> texts;
+    for (const FrameId id : profile_.Stack(profile_.samples[0].user)) {
+      const Frame& frame = profile_.frames[id];
+      texts.push_back(std::string(profile_.String(frame.name)) +
+                      (frame.inlined ? "* " : " ") +
+                      std::string(profile_.String(frame.file)) + ":" +
+                      std::to_string(frame.line));
+    }
+    return texts;
+  }
+
+  static constexpr auto kInlines = SourceLineOptions::Inlines::kShow;
+  static constexpr auto kLines = SourceLineOptions::Lines::kShow;
+
+  ksym::Symbolizer symbolizer_{{}};
+  std::string directory_;
+  std::string build_id_;
+  Profile profile_;
+};
+
+TEST_F(SourceLinesTest, InlinesAndLines) {
+  FillCache({});
+  LineFiles files = Files();
+  const auto counts =
+      AddSourceLines(files, {.inlines = kInlines, .lines = kLines}, profile_);
+  EXPECT_THAT(Frames(),
+              ElementsAre("inner()* /src/b.h:7",
+                          "SourceLinesMarker /src/a.cc:30", "caller :0"));
+  EXPECT_EQ(counts.found, 1u);
+  EXPECT_EQ(counts.inlined, 1u);
+  EXPECT_EQ(files.counts().from_cache, 1u);
+  EXPECT_THAT(files.Warnings(), IsEmpty());
+  EXPECT_EQ(profile_.samples[0].count, 3u);
+}
+
+// Without inlined frames a function has the line where its code is from.
+TEST_F(SourceLinesTest, LinesAlone) {
+  FillCache({});
+  LineFiles files = Files();
+  AddSourceLines(files, {.lines = kLines}, profile_);
+  EXPECT_THAT(Frames(),
+              ElementsAre("SourceLinesMarker /src/b.h:7", "caller :0"));
+}
+
+TEST_F(SourceLinesTest, InlinesAlone) {
+  FillCache({});
+  LineFiles files = Files();
+  AddSourceLines(files,
+                 {.inlines = kInlines,
+                  .demangle = ksym::SymbolizerOptions::Demangle::kOff},
+                 profile_);
+  EXPECT_THAT(Frames(), ElementsAre("_Z5innerv* :0", "SourceLinesMarker :0",
+                                    "caller :0"));
+}
+
+// When the time is up nothing is read; names are as they were.
+TEST_F(SourceLinesTest, Deadline) {
+  LineFiles files = Files(-std::chrono::seconds(1));
+  AddSourceLines(files, {.inlines = kInlines, .lines = kLines}, profile_);
+  EXPECT_THAT(Frames(), ElementsAre("SourceLinesMarker :0", "caller :0"));
+  EXPECT_EQ(files.counts().late, 1u);
+  EXPECT_THAT(files.Warnings(),
+              ElementsAre(HasSubstr("--symbol-timeout was over")));
+}
+
+// Another program's file, one that is damaged, and one that others may write
+// to are not used.
+TEST_F(SourceLinesTest, DistrustsTheCache) {
+  const std::string path = directory_ + "/" + build_id_ + ".1.gsym";
+  const auto is_used = [&] {
+    LineFiles files = Files(-std::chrono::seconds(1));
+    files.Find(build_id_, "this");
+    return files.counts().from_cache == 1;
+  };
+  FillCache("another");
+  EXPECT_FALSE(is_used());
+  FillCache({});
+  EXPECT_TRUE(is_used());
+  ASSERT_EQ(::chmod(path.c_str(), 0622), 0);
+  EXPECT_FALSE(is_used());
+  ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
+  const auto size = std::filesystem::file_size(path);
+  for (const auto kept : {size - 1, size / 2, decltype(size){0}}) {
+    std::filesystem::resize_file(path, kept);
+    EXPECT_FALSE(is_used()) << kept;
+  }
+  std::filesystem::remove(path);
+  std::filesystem::create_symlink("/proc/self/exe", path);
+  EXPECT_FALSE(is_used());
+}
+
+}  // namespace
+}  // namespace profd
