@@ -119,18 +119,29 @@ class FlameData {
   // A copy of the command's subtree for each process (or thread) of it, with
   // only the nodes that it has samples in.
   byOwner(grouping) {
-    const owners = new Map();
-    const leaves = this.json.leaves;
-    for (let i = 0; i < leaves.length; i += 4) {
-      const [node, pid, tid] = leaves.slice(i, i + 3);
-      let command = node;
-      while (this.parent[command] !== 0) command = this.parent[command];
-      const id = grouping === 'thread' ? `${pid}/${tid}` : `${pid}`;
-      const key = `${command} ${id}`;
-      if (!owners.has(key)) owners.set(key, {command, id, leaves: []});
-      owners.get(key).leaves.push(node, leaves[i + 3]);
+    const command = new Uint32Array(this.parent.length);  // above each node
+    for (let i = 1; i < command.length; ++i) {
+      command[i] = this.parent[i] === 0 ? i : command[this.parent[i]];
     }
-    const sorted = [...owners.values()].sort((a, b) =>
+    const byCommand = new Map();  // command -> pid and tid in one -> owner
+    const {leaves} = this.json;
+    for (let i = 0; i < leaves.length; i += 4) {
+      const node = leaves[i];
+      const pid = leaves[i + 1];
+      const tid = grouping === 'thread' ? leaves[i + 2] : 0;
+      let owners = byCommand.get(command[node]);
+      if (!owners) byCommand.set(command[node], owners = new Map());
+      const key = pid * 2 ** 22 + tid;
+      let owner = owners.get(key);
+      if (!owner) {
+        const id = grouping === 'thread' ? `${pid}/${tid}` : `${pid}`;
+        owners.set(key, owner = {command: command[node], id, leaves: []});
+      }
+      owner.leaves.push(node, leaves[i + 3]);
+    }
+    const sorted = [...byCommand.values()].flatMap(
+        (owners) => [...owners.values()]);
+    sorted.sort((a, b) =>
         a.command - b.command || parseInt(a.id) - parseInt(b.id) ||
         a.id.localeCompare(b.id));
     return this.join(sorted);
@@ -138,28 +149,33 @@ class FlameData {
 
   join(owners) {
     const parent = [0], frame = [0], self = [0], origin = [0];
-    const place = new Int32Array(this.parent.length);  // in the new tree
-    for (const owner of owners) {
-      const nodes = new Map();  // node -> samples that end there
+    const count = this.parent.length;
+    const place = new Uint32Array(count);  // in the new tree
+    const ending = new Float64Array(count);  // samples of this owner
+    const seen = new Uint32Array(count);  // the last owner's number from 1
+    owners.forEach((owner, index) => {
+      const nodes = [];
       for (let i = 0; i < owner.leaves.length; i += 2) {
         const leaf = owner.leaves[i];
-        nodes.set(leaf, (nodes.get(leaf) ?? 0) + owner.leaves[i + 1]);
-        for (let n = this.parent[leaf]; n !== 0 && !nodes.has(n);
+        for (let n = leaf; n !== 0 && seen[n] !== index + 1;
              n = this.parent[n]) {
-          nodes.set(n, 0);
+          seen[n] = index + 1;
+          ending[n] = 0;
+          nodes.push(n);
         }
+        ending[leaf] += owner.leaves[i + 1];
       }
       const name = this.frames[this.frame[owner.command]].name;
       this.frames.push({name: `${name}-${owner.id}`, module: '', kind: 0});
-      for (const node of [...nodes.keys()].sort((a, b) => a - b)) {
+      for (const node of Uint32Array.from(nodes).sort()) {
         place[node] = parent.length;
         const isCommand = node === owner.command;
         parent.push(isCommand ? 0 : place[this.parent[node]]);
         frame.push(isCommand ? this.frames.length - 1 : this.frame[node]);
-        self.push(nodes.get(node));
+        self.push(ending[node]);
         origin.push(node);
       }
-    }
+    });
     const tree =
         new Tree(Uint32Array.from(parent), Uint32Array.from(frame), self);
     tree.origin = Uint32Array.from(origin);  // the nodes that these copy
