@@ -249,7 +249,7 @@ class Capture::Impl {
                         .count = count};
     CountStackEnds(sample, profile);
     if (key.user_stack >= kFirstStackId) {
-      const auto& frames = profile.stacks.at(key.user_stack).frames;
+      const auto frames = profile.stacks.Get(key.user_stack).frames;
       ProcessWatch::Answer answer = watch_.Find(sample.process, frames, taken);
       sample.process = answer.id;
       if (answer.known) {

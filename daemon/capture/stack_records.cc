@@ -73,13 +73,12 @@ bool StackRecords::Take(const BpfSampler& sampler, uint32_t set, StackId id,
     const StackEnd end = frames.size() >= kernel_walk_depth_
                              ? StackEnd::kDepthLimit
                              : StackEnd::kFramePointers;
-    profile.stacks.emplace(id,
-                           RawStack{.frames = std::move(frames), .end = end});
+    profile.stacks.Add(id, RawStack{.frames = std::move(frames), .end = end});
     return true;
   }
   const auto at = stacks_[set].find(id);
   if (at == stacks_[set].end()) return false;
-  profile.stacks.emplace(id, at->second);
+  profile.stacks.Add(id, at->second);
   return true;
 }
 
@@ -93,7 +92,7 @@ void CountStackEnds(const RawSample& sample, RawProfile& profile) {
   };
   const auto is_truncated = [&](StackId id) {
     return id >= kFirstStackId &&
-           profile.stacks.at(id).end == StackEnd::kDepthLimit;
+           profile.stacks.Find(id)->end == StackEnd::kDepthLimit;
   };
   if (either(kFaultedStack)) add(DamageCause::kStackFault);
   if (either(kCollidedStack)) add(DamageCause::kCollision);
@@ -101,7 +100,7 @@ void CountStackEnds(const RawSample& sample, RawProfile& profile) {
     add(DamageCause::kTruncated);
   }
   if (sample.user_stack < kFirstStackId) return;
-  const RawStack& stack = profile.stacks.at(sample.user_stack);
+  const PackedStack stack = *profile.stacks.Find(sample.user_stack);
   if (IsBroken(stack.end)) add(DamageCause::kBroken);
   accounting.user_stack_ends[static_cast<size_t>(stack.end)] += sample.count;
   if (stack.used_frame_pointers) {

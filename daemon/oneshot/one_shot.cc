@@ -391,21 +391,23 @@ class CaptureRun {
   Clock::time_point end_ = Clock::time_point::max();
 };
 
+Result<RawCapture> LoadRawCapture(const std::string& path) {
+  const auto file = ksym::OpenInput(path);
+  if (!file) return Fail(file.error());
+  auto bytes = ksym::ReadAll(file->get(), kMaxRawBytes);
+  if (!bytes) return Fail(std::move(bytes.error()).WithContext(path));
+  auto capture = ReadRawCapture(std::as_bytes(std::span(*bytes)));
+  if (!capture) return Fail(std::move(capture.error()).WithContext(path));
+  return capture;
+}
+
 Result<int> Replay(const ProfileOptions& options) {
   auto debug_files = DebugFiles::Prepare(options);
   if (!debug_files) return Fail(std::move(debug_files.error()));
   auto report = ReportFile::Open(options.output_path);
   if (!report) return Fail(std::move(report.error()));
-  const auto file = ksym::OpenInput(options.replay_path);
-  if (!file) return Fail(file.error());
-  auto bytes = ksym::ReadAll(file->get(), kMaxRawBytes);
-  if (!bytes) {
-    return Fail(std::move(bytes.error()).WithContext(options.replay_path));
-  }
-  auto capture = ReadRawCapture(std::as_bytes(std::span(*bytes)));
-  if (!capture) {
-    return Fail(std::move(capture.error()).WithContext(options.replay_path));
-  }
+  auto capture = LoadRawCapture(options.replay_path);
+  if (!capture) return Fail(std::move(capture.error()));
   Progress progress = Progress::ForStderr(options.quiet);
   KernelNames kernel = KernelNames::OfCapture(*capture);
   if (!options.kernel_symbols_path.empty()) {
@@ -423,6 +425,9 @@ Result<int> Replay(const ProfileOptions& options) {
   ProfileBuilder builder;
   resolver.Add(capture->profile, builder);
   const size_t old_warnings = capture->profile.metadata.warnings.size();
+  // What has names now makes room for the report.
+  capture->profile.stacks = {};
+  capture->profile.samples = {};
   const Profile profile =
       FinishNames(std::move(builder).Finish(capture->profile.metadata), options,
                   symbolizer, *debug_files, progress);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -26,8 +27,7 @@ class IdIndex {
   std::pair<uint32_t, bool> FindOrInsert(uint64_t hash, uint32_t next_id,
                                          const Equal& equal) {
     if (used_ + used_ / 3 >= slots_.size()) Grow();
-    // The high half of the product depends on all bits of the hash.
-    const auto tag = static_cast<uint32_t>((hash * 0xff51afd7ed558ccdu) >> 32);
+    const uint32_t tag = TagOf(hash);
     const size_t mask = slots_.size() - 1;
     size_t at = tag & mask;
     for (; slots_[at].id_plus_one != 0; at = (at + 1) & mask) {
@@ -39,7 +39,26 @@ class IdIndex {
     return {next_id, true};
   }
 
+  // The same without entering anything.
+  template <typename Equal>
+  std::optional<uint32_t> Find(uint64_t hash, const Equal& equal) const {
+    if (slots_.empty()) return std::nullopt;
+    const uint32_t tag = TagOf(hash);
+    const size_t mask = slots_.size() - 1;
+    for (size_t at = tag & mask; slots_[at].id_plus_one != 0;
+         at = (at + 1) & mask) {
+      const uint32_t id = slots_[at].id_plus_one - 1;
+      if (slots_[at].tag == tag && equal(id)) return id;
+    }
+    return std::nullopt;
+  }
+
  private:
+  // The high half of the product depends on all bits of the hash.
+  static uint32_t TagOf(uint64_t hash) {
+    return static_cast<uint32_t>((hash * 0xff51afd7ed558ccdu) >> 32);
+  }
+
   struct Slot {
     uint32_t tag = 0;
     uint32_t id_plus_one = 0;  // 0: free

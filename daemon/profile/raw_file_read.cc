@@ -39,6 +39,21 @@ size_t CountNumbers(data_view view) {
         return (static_cast<unsigned char>(byte) & 0x80u) == 0;
       }));
 }
+
+// The bytes of a packed field, if they are varints that protozero can read.
+std::string_view WholeNumbers(data_view view) {
+  constexpr int kMaxVarintBytes = 10;
+  int bytes = 0;  // of the number that has begun
+  for (const char byte : std::string_view(view.data(), view.size())) {
+    if (++bytes > kMaxVarintBytes) {
+      throw protozero::varint_too_long_exception();
+    }
+    if ((static_cast<unsigned char>(byte) & 0x80u) == 0) bytes = 0;
+  }
+  if (bytes != 0) throw protozero::end_of_buffer_exception();
+  return {view.data(), view.size()};
+}
+
 class Reader {
  public:
   explicit Reader(std::string_view payload) : payload_(payload) {}
@@ -126,7 +141,7 @@ class Reader {
   void AddStack(data_view view) {
     StackId id = 0;
     bool missing = false;
-    RawStack stack;
+    PackedStack stack;
     pbf_message<StackField> message(view);
     while (message.next()) {
       switch (message.tag_and_type()) {
@@ -134,14 +149,10 @@ class Reader {
           id = message.get_fixed64();
           break;
         case BytesField(StackField::kFrame): {
-          const data_view frames = message.get_view();
-          stack.frames.reserve(CountNumbers(frames));
-          uint64_t frame = 0;
-          for (Column column(frames); !column.AtEnd();) {
-            frame += static_cast<uint64_t>(
-                protozero::decode_zigzag64(column.Next()));
-            stack.frames.push_back(frame);
+          if (!stack.frames.empty()) {
+            throw Malformed("a stack has its frames twice");
           }
+          stack.frames = WholeNumbers(message.get_view());
           break;
         }
         case VarintField(StackField::kTruncated):
@@ -166,7 +177,7 @@ class Reader {
       throw Malformed("stack ids do not ascend");
     }
     stack_ids_.push_back(id);
-    if (!missing) capture_.profile.stacks.emplace(id, std::move(stack));
+    if (!missing) capture_.profile.stacks.Add(id, stack);
   }
 
   void AddProcess(data_view view) {
@@ -300,12 +311,15 @@ class Reader {
 
   void AddSamples(data_view view) {
     std::array<Column, kSampleColumns> columns;
+    std::vector<RawSample>& samples = capture_.profile.samples;
     pbf_message<SamplesField> message(view);
     while (message.next()) {
       const auto index = static_cast<size_t>(message.tag()) - 1;
       if (message.wire_type() == pbf_wire_type::length_delimited &&
           index < columns.size()) {
-        columns[index] = Column(message.get_view());
+        const data_view numbers = message.get_view();
+        columns[index] = Column(numbers);
+        if (index == 0) samples.reserve(samples.size() + CountNumbers(numbers));
       } else {
         message.skip();
       }

@@ -47,7 +47,7 @@ class Writer {
         if (id >= kFirstStackId) stack_ids_.push_back(id);
       }
     }
-    for (const auto& [id, stack] : profile_.stacks) stack_ids_.push_back(id);
+    for (const StackId id : profile_.stacks.ids()) stack_ids_.push_back(id);
     for (const auto& [id, image] : profile_.images) processes_.push_back(id);
     SortUnique(stack_ids_);
     SortUnique(processes_);
@@ -140,22 +140,16 @@ class Writer {
     std::string buffer;
     pbf_builder<StackField> message(buffer);
     message.add_fixed64(StackField::kId, id);
-    const auto it = profile_.stacks.find(id);
-    if (it == profile_.stacks.end()) {
+    const auto stack = profile_.stacks.Find(id);
+    if (!stack) {
       message.add_uint32(StackField::kMissing, 1);
     } else {
-      std::vector<int64_t> deltas;
-      deltas.reserve(it->second.frames.size());
-      uint64_t previous = 0;
-      for (const uint64_t frame : it->second.frames) {
-        deltas.push_back(static_cast<int64_t>(frame - previous));
-        previous = frame;
+      if (!stack->frames.empty()) {
+        message.add_bytes(StackField::kFrame, stack->frames.data(),
+                          stack->frames.size());
       }
-      message.add_packed_sint64(StackField::kFrame, deltas.begin(),
-                                deltas.end());
-      message.add_uint32(StackField::kEnd,
-                         static_cast<uint32_t>(it->second.end));
-      if (it->second.used_frame_pointers) {
+      message.add_uint32(StackField::kEnd, static_cast<uint32_t>(stack->end));
+      if (stack->used_frame_pointers) {
         message.add_uint32(StackField::kUsedFramePointers, 1);
       }
     }
@@ -268,7 +262,7 @@ ksym::Status WriteRawCapture(const RawCapture& capture, std::string& out) {
           "raw capture: comm \"" + sample.comm + "\" is longer than 15 bytes");
     }
   }
-  for (const auto& [id, stack] : capture.profile.stacks) {
+  for (const StackId id : capture.profile.stacks.ids()) {
     if (id < kFirstStackId) {
       return ksym::Fail(ksym::ErrorCode::kInvalid,
                         "raw capture: stack id " + std::to_string(id) +

@@ -4,10 +4,10 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "daemon/profile/accounting.h"
+#include "daemon/profile/raw_stack_table.h"
 #include "ksym/kernel/kernel_symbol_change.h"
 #include "ksym/process/process_image.h"
 
@@ -50,27 +50,6 @@ struct CaptureMetadata {
                          const CaptureMetadata&) = default;
 };
 
-// 64-bit hash of a stack's frames (exact store) or a bucket number (stackid
-// store). The values below kFirstStackId are states, not stacks.
-using StackId = uint64_t;
-inline constexpr StackId kNoStack = 0;        // there was none to take
-inline constexpr StackId kFaultedStack = 1;   // the walk failed
-inline constexpr StackId kCollidedStack = 2;  // stackid store: bucket taken
-inline constexpr StackId kFirstStackId = 16;
-
-// Addresses, leaf first. The first one is where the CPU was, the others are
-// return addresses, whose code is one byte before them; so that this holds for
-// a function that a signal interrupted, too, its address is one more than
-// where it was.
-struct RawStack {
-  std::vector<uint64_t> frames;
-  StackEnd end = StackEnd::kFramePointers;
-  // Frame pointers helped where there was no table.
-  bool used_frame_pointers = false;
-
-  friend bool operator==(const RawStack&, const RawStack&) = default;
-};
-
 // How often one thing was seen; the identity is everything but `count`.
 struct RawSample {
   ksym::ProcessId process;
@@ -88,7 +67,7 @@ struct RawProfile {
   CaptureMetadata metadata;
   Accounting accounting;
   std::vector<RawSample> samples;
-  std::unordered_map<StackId, RawStack> stacks;
+  RawStackTable stacks;
   // The address spaces of the sampled processes. One that is missing was gone
   // before it could be read.
   std::map<ksym::ProcessId, ksym::ProcessImage> images;

@@ -52,38 +52,34 @@ void MergeSamples(std::vector<RawSample>& into,
 
 // An id for frames whose own one is taken by others: derived from the frames,
 // so that the same stack finds the same id again in the next interval.
-StackId OtherId(const std::unordered_map<StackId, RawStack>& stacks,
-                const RawStack& stack) {
+StackId OtherId(const RawStackTable& stacks, const PackedStack& stack) {
   StackId id =
       static_cast<StackId>(stack.end) * 2 + (stack.used_frame_pointers ? 1 : 0);
-  for (const uint64_t frame : stack.frames) id = MixHash(id, frame);
+  std::vector<uint64_t> frames;
+  UnpackFrames(stack.frames, frames);
+  for (const uint64_t frame : frames) id = MixHash(id, frame);
   for (;; ++id) {
     if (id < kFirstStackId) id = kFirstStackId;
-    const auto it = stacks.find(id);
-    if (it == stacks.end() || it->second == stack) return id;
+    const auto other = stacks.Find(id);
+    if (!other || *other == stack) return id;
   }
 }
 
 // Returns the ids that changed.
 std::unordered_map<StackId, StackId> MergeStacks(
-    std::unordered_map<StackId, RawStack>& into,
-    std::unordered_map<StackId, RawStack>&& interval) {
+    RawStackTable& into, const RawStackTable& interval) {
   std::unordered_map<StackId, StackId> renamed;
   std::vector<StackId> conflicts;
-  for (auto& [id, stack] : interval) {
-    const auto it = into.find(id);
-    if (it == into.end()) {
-      into.emplace(id, std::move(stack));
-    } else if (it->second != stack) {
-      conflicts.push_back(id);
-    }
+  for (const StackId id : interval.ids()) {
+    const PackedStack stack = *interval.Find(id);
+    if (!into.Add(id, stack) && into.Find(id) != stack) conflicts.push_back(id);
   }
-  // In the ids' order, or the result would depend on the hash table's.
+  // In the ids' order, or the result would depend on the other one's.
   std::ranges::sort(conflicts);
   for (const StackId id : conflicts) {
-    RawStack& stack = interval[id];
+    const PackedStack stack = *interval.Find(id);
     renamed[id] = OtherId(into, stack);
-    into.emplace(renamed[id], std::move(stack));
+    into.Add(renamed[id], stack);
   }
   return renamed;
 }
@@ -170,7 +166,7 @@ void Merge(RawProfile& into, RawProfile&& interval) {
     MergeMetadata(into.metadata, std::move(interval.metadata));
   }
   into.accounting += interval.accounting;
-  const auto renamed = MergeStacks(into.stacks, std::move(interval.stacks));
+  const auto renamed = MergeStacks(into.stacks, interval.stacks);
   if (!renamed.empty()) {
     for (RawSample& sample : interval.samples) {
       for (StackId* id : {&sample.user_stack, &sample.kernel_stack}) {

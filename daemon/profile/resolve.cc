@@ -28,7 +28,7 @@ std::string InBrackets(std::string_view path) {
   return name;
 }
 
-StackState StateOf(const RawStack& stack) {
+StackState StateOf(const PackedStack& stack) {
   if (stack.end == StackEnd::kDepthLimit) return StackState::kTruncated;
   return IsBroken(stack.end) ? StackState::kBroken : StackState::kWhole;
 }
@@ -105,48 +105,61 @@ class Resolver::Interval {
   };
 
   NamedStack UserStack(const RawSample& sample) {
-    const auto stack = raw_.stacks.find(sample.user_stack);
-    if (stack == raw_.stacks.end()) return {StateOf(sample.user_stack), 0};
-    const auto found = raw_.images.find(sample.process);
-    const ksym::ProcessImage* image =
-        found == raw_.images.end() ? nullptr : &found->second;
-    Space& space = user_[image];
-    const auto [at, is_new] = space.Find(sample.user_stack);
+    if (sample.user_stack < kFirstStackId) {
+      return {StateOf(sample.user_stack), 0};
+    }
+    EnterSpace(sample.process);
+    const ksym::ProcessImage* image = image_;
+    return NameOnce(sample.user_stack, *space_,
+                    [&](uint64_t address, ksym::Address lookup) {
+                      return resolver_.UserFrame(image, address, lookup,
+                                                 builder_);
+                    });
+  }
+
+  // Samples of one process follow each other for the most part.
+  void EnterSpace(const ksym::ProcessId& process) {
+    if (space_ != nullptr && process == process_) return;
+    process_ = process;
+    const auto found = raw_.images.find(process);
+    image_ = found == raw_.images.end() ? nullptr : &found->second;
+    space_ = &user_[image_];
+  }
+
+  NamedStack KernelStack(const RawSample& sample) {
+    if (sample.kernel_stack < kFirstStackId) {
+      return {StateOf(sample.kernel_stack), 0};
+    }
+    return NameOnce(sample.kernel_stack, kernel_,
+                    [&](uint64_t address, ksym::Address lookup) {
+                      return resolver_.KernelFrame(address, lookup, builder_);
+                    });
+  }
+
+  template <typename NameFrame>
+  NamedStack NameOnce(StackId id, Space& space, const NameFrame& name_frame) {
+    const auto [at, is_new] = space.Find(id);
     if (is_new) {
-      space.stacks[at].second =
-          Name(stack->second, space.frames,
-               [&](uint64_t address, ksym::Address lookup) {
-                 return resolver_.UserFrame(image, address, lookup, builder_);
-               });
+      if (const auto stack = raw_.stacks.Find(id)) {
+        space.stacks[at].second = Name(*stack, space.frames, name_frame);
+      }
     }
     return space.stacks[at].second;
   }
 
-  NamedStack KernelStack(const RawSample& sample) {
-    const auto stack = raw_.stacks.find(sample.kernel_stack);
-    if (stack == raw_.stacks.end()) return {StateOf(sample.kernel_stack), 0};
-    const auto [at, is_new] = kernel_.Find(sample.kernel_stack);
-    if (is_new) {
-      kernel_.stacks[at].second =
-          Name(stack->second, kernel_.frames,
-               [&](uint64_t address, ksym::Address lookup) {
-                 return resolver_.KernelFrame(address, lookup, builder_);
-               });
-    }
-    return kernel_.stacks[at].second;
-  }
-
   template <typename NameFrame>
-  NamedStack Name(const RawStack& stack, FrameCache& known,
+  NamedStack Name(const PackedStack& stack, FrameCache& known,
                   const NameFrame& name_frame) {
+    std::vector<uint64_t>& addresses = resolver_.addresses_;
+    UnpackFrames(stack.frames, addresses);
     std::vector<FrameId>& frames = resolver_.frames_;
     frames.clear();
-    for (size_t i = 0; i < stack.frames.size(); ++i) {
-      const uint64_t address = stack.frames[i];
+    for (size_t i = 0; i < addresses.size(); ++i) {
+      const uint64_t address = addresses[i];
       frames.push_back(known.Find(
           address,
           i == 0 ? FrameCache::Place::kLeaf : FrameCache::Place::kCaller,
-          [&] { return name_frame(address, LookupAddress(stack.frames, i)); }));
+          [&] { return name_frame(address, LookupAddress(addresses, i)); }));
     }
     return {StateOf(stack), builder_.AddStack(frames)};
   }
@@ -156,6 +169,10 @@ class Resolver::Interval {
   ProfileBuilder& builder_;
   std::unordered_map<const ksym::ProcessImage*, Space> user_;
   Space kernel_;
+  // Of the last sample with a user stack.
+  ksym::ProcessId process_;
+  const ksym::ProcessImage* image_ = nullptr;
+  Space* space_ = nullptr;
 };
 
 void Resolver::Add(const RawProfile& raw, ProfileBuilder& builder) {

@@ -62,7 +62,9 @@ class Resolver {
   const ksym::KernelTimeline* kernel_ = nullptr;
   ksym::Unresolved no_kernel_reason_ = ksym::Unresolved::kNoPermission;
   ksym::SymbolNameBuffer name_buffer_;
-  std::vector<FrameId> frames_;  // room for one stack
+  // Room for one stack.
+  std::vector<uint64_t> addresses_;
+  std::vector<FrameId> frames_;
 };
 
 // Asks again for the user frames that a file's symbols could not name; for when

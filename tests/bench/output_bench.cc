@@ -53,10 +53,11 @@ RawProfile MakeRawProfile() {
   std::mt19937_64 random(1);
   for (size_t i = 0; i < kStacks; ++i) {
     const StackId id = random() | kFirstStackId;
-    RawStack& stack = profile.stacks[id];
+    RawStack stack;
     for (size_t depth = 0; depth < kDepth; ++depth) {
       stack.frames.push_back(0x7f0000000000 + random() % kFunctions * 64);
     }
+    profile.stacks.Add(id, stack);
     RawSample& sample = profile.samples.emplace_back();
     sample.process.pid = 1 + static_cast<uint32_t>(i % 50);
     sample.comm = "app";

@@ -43,10 +43,11 @@ ksym::Result<RawProfile> MakeRawProfile() {
   }
   for (size_t i = 0; i < kStacks; ++i) {
     const StackId id = kFirstStackId + i;
-    RawStack& stack = raw.stacks[id];
+    RawStack stack;
     for (size_t depth = 0; depth < kDepth; ++depth) {
       stack.frames.push_back(addresses[random() % kAddresses]);
     }
+    raw.stacks.Add(id, stack);
     RawSample& sample = raw.samples.emplace_back();
     sample.process = self;
     sample.comm = "bench";

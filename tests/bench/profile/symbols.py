@@ -134,15 +134,14 @@ def measure(context, command, samples):
 def compare_reports(context):
     raw, data = capture_many_stacks(context, 0.3 if context.quick else 8)
     report = context.scratch_file("many.json")
-    replay = [context.profiler, "-q", "--replay", raw, "-o"]
-    programs.run_measured(context, replay + [report])
+    replay = [context.profiler, "-q", "--replay", raw]
+    programs.run_measured(context, replay + ["-o", report])
     with open(report, encoding="utf-8") as file:
         document = json.load(file)
     samples = document["metadata"]["samples"]["emitted"]
     rows = {f"ksym-profile --replay, {name}": measure(
-        context, replay + [context.scratch_file("many." + extension)], samples)
-        for name, extension in (("pprof", "pb.gz"), ("JSON", "json"),
-                                ("folded", "folded"))}
+        context, replay + ["--format", name], samples)
+        for name in ("folded", "json", "pprof")}
     for one in run_benchmarks(context, "resolve_bench"):
         seconds = one["cpu_time"] / 1e3
         count = one["items_per_second"] * seconds
@@ -159,8 +158,8 @@ def compare_reports(context):
                        len(listing.split()))
         rows["perf script"] = peer
     print(f"Naming and writing a profile of {len(document['stacks'])} distinct "
-          "stacks that was captured before;\nthe ratio is perf's CPU time per "
-          "sample by ours")
+          "stacks that was captured before,\nto /dev/null; the ratio is perf's CPU "
+          "time per sample by ours")
     tables.print_table(
         ["program", "samples", "wall s", "CPU s", "us per sample", "peak MiB",
          "perf / it"],

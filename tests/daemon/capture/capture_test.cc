@@ -114,7 +114,8 @@ TEST_P(CaptureTest, CountsTruncatedStacks) {
   EXPECT_GT(raw->accounting
                 .damaged_by_cause[static_cast<size_t>(DamageCause::kTruncated)],
             0u);
-  for (const auto& [id, stack] : raw->stacks) {
+  for (const StackId id : raw->stacks.ids()) {
+    const RawStack stack = raw->stacks.Get(id);
     EXPECT_EQ(stack.frames.size(), 1u);
     EXPECT_EQ(stack.end, StackEnd::kDepthLimit);
   }

@@ -100,10 +100,11 @@ class Generator {
     profile.accounting.time_enabled_ns = Number();
     profile.accounting.time_running_ns = Number();
     for (size_t i = Below(20); i > 0; --i) {
-      profile.stacks[StackIdValue()] = {
-          .frames = Numbers(Below(130)),
-          .end = static_cast<StackEnd>(Below(kStackEnds)),
-          .used_frame_pointers = Below(2) == 0};
+      profile.stacks.Add(
+          StackIdValue(),
+          RawStack{.frames = Numbers(Below(130)),
+                   .end = static_cast<StackEnd>(Below(kStackEnds)),
+                   .used_frame_pointers = Below(2) == 0});
     }
     for (size_t i = Below(5); i > 0; --i) AddImage(profile);
     for (size_t i = Below(50); i > 0; --i) AddSample(profile);
@@ -171,7 +172,7 @@ class Generator {
     sample.comm = Bytes(15);
     sample.user_stack = Below(2) == 0 ? Below(3) : StackIdValue();
     sample.kernel_stack =
-        profile.stacks.empty() ? kNoStack : profile.stacks.begin()->first;
+        profile.stacks.empty() ? kNoStack : profile.stacks.ids().front();
     sample.count = Number();
     profile.samples.push_back(sample);
   }
@@ -239,9 +240,9 @@ TEST(RawFileTest, RefusesToWriteInvalidCaptures) {
   capture.profile.samples[0].comm.assign(16, 'a');
   EXPECT_FALSE(WriteRawCapture(capture, out).has_value());
   capture.profile.samples.clear();
-  capture.profile.stacks[kFirstStackId] = {};
+  capture.profile.stacks.Add(kFirstStackId, RawStack());
   EXPECT_TRUE(WriteRawCapture(capture, out).has_value());
-  capture.profile.stacks[kFirstStackId - 1] = {};
+  capture.profile.stacks.Add(kFirstStackId - 1, RawStack());
   EXPECT_FALSE(WriteRawCapture(capture, out).has_value());
 }
 
@@ -284,6 +285,12 @@ std::string Stack(uint64_t id) {
   return stack;
 }
 
+std::string Frames(const std::string& packed) {
+  std::string frames;
+  protozero::pbf_writer(frames).add_bytes(2, packed);
+  return frames;
+}
+
 // Files with a right checksum that break a rule of the format are refused.
 TEST(RawFileTest, RefusesBrokenRules) {
   using Writer = protozero::pbf_writer;
@@ -304,6 +311,20 @@ TEST(RawFileTest, RefusesBrokenRules) {
        [](Writer& w) {
          w.add_message(4, Stack(~uint64_t{0}));
          w.add_message(4, Stack(kFirstStackId));
+       }},
+      {"twice",
+       [](Writer& w) {
+         w.add_message(4,
+                       Stack(kFirstStackId) + Frames("\x01") + Frames("\x02"));
+       }},
+      {"varint too long",
+       [](Writer& w) {
+         const std::string frame = std::string(10, '\x80') + '\x01';
+         w.add_message(4, Stack(kFirstStackId) + Frames(frame));
+       }},
+      {"end of buffer",
+       [](Writer& w) {
+         w.add_message(4, Stack(kFirstStackId) + Frames("\x01\x80"));
        }},
       {"overlap",
        [](Writer& w) {
@@ -394,13 +415,13 @@ TEST(RawFileTest, ReadsTheDocumentedFormat) {
   EXPECT_EQ(profile.samples[0].user_stack, 100u);
   EXPECT_EQ(profile.samples[1].tid, 9u);
   EXPECT_EQ(profile.samples[1].user_stack, kFaultedStack);
-  EXPECT_EQ(profile.stacks.at(100).frames,
+  EXPECT_EQ(profile.stacks.Get(100).frames,
             (std::vector<uint64_t>{0x401136, 0x401180, 0x7f0000000000}));
-  EXPECT_EQ(profile.stacks.at(200).frames[0], 0xffffffff81000000u);
+  EXPECT_EQ(profile.stacks.Get(200).frames[0], 0xffffffff81000000u);
   // It is of version 1.
   EXPECT_EQ(profile.metadata.unwind, "fp");
-  EXPECT_EQ(profile.stacks.at(100).end, StackEnd::kFramePointers);
-  EXPECT_EQ(profile.stacks.at(200).end, StackEnd::kDepthLimit);
+  EXPECT_EQ(profile.stacks.Get(100).end, StackEnd::kFramePointers);
+  EXPECT_EQ(profile.stacks.Get(200).end, StackEnd::kDepthLimit);
   EXPECT_FALSE(profile.stacks.contains(300));
   const auto& image = profile.images.at({.pid = 1, .start_ns = 5});
   ASSERT_EQ(image.mappings.size(), 2u);

@@ -33,13 +33,13 @@ TEST(RawProfileMergeTest, IntoEmpty) {
   interval.metadata.version = "1";
   interval.accounting.taken = 3;
   interval.samples = {SampleOf(100, 3)};
-  interval.stacks[100] = {.frames = {1, 2}};
+  interval.stacks.Add(100, RawStack{.frames = {1, 2}});
   interval.images[{.pid = 7}] = {.id = {.pid = 7}, .mappings = {}};
   Merge(into, std::move(interval));
   EXPECT_EQ(into.metadata.version, "1");
   EXPECT_EQ(into.accounting.taken, 3u);
   EXPECT_THAT(into.samples, ElementsAre(SampleOf(100, 3)));
-  EXPECT_EQ(into.stacks.at(100).frames.size(), 2u);
+  EXPECT_EQ(into.stacks.Get(100).frames.size(), 2u);
   EXPECT_EQ(into.images.size(), 1u);
 }
 
@@ -49,7 +49,7 @@ TEST(RawProfileMergeTest, SumsEqualSamples) {
   into.metadata.version = "1";
   into.accounting = {.taken = 3, .emitted = 3};
   into.samples = {SampleOf(100, 3)};
-  into.stacks[100] = {.frames = {1}};
+  into.stacks.Add(100, RawStack{.frames = {1}});
   RawProfile interval = into;
   interval.samples.push_back(SampleOf(kFaultedStack, 1));
   interval.samples.push_back(SampleOf(100, 2));
@@ -70,9 +70,10 @@ TEST(RawProfileMergeTest, KeepsReusedStackIdsApart) {
   RawProfile first;
   first.metadata.version = "1";
   first.samples = {SampleOf(100, 1)};
-  first.stacks[100] = {.frames = {1}};
+  first.stacks.Add(100, RawStack{.frames = {1}});
   RawProfile second = first;
-  second.stacks[100] = {.frames = {2}};
+  second.stacks = {};
+  second.stacks.Add(100, RawStack{.frames = {2}});
   const RawProfile third = second;
   Merge(first, std::move(second));
   Merge(first, RawProfile(third));
@@ -81,7 +82,7 @@ TEST(RawProfileMergeTest, KeepsReusedStackIdsApart) {
   for (const RawSample& sample : first.samples) {
     const bool is_first = sample.user_stack == 100;
     EXPECT_EQ(sample.count, is_first ? 1u : 2u);
-    EXPECT_THAT(first.stacks.at(sample.user_stack).frames,
+    EXPECT_THAT(first.stacks.Get(sample.user_stack).frames,
                 ElementsAre(is_first ? 1u : 2u));
     EXPECT_GE(sample.user_stack, kFirstStackId);
   }

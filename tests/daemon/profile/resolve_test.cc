@@ -60,7 +60,7 @@ class ResolveTest : public testing::Test {
   StackId AddStack(std::vector<uint64_t> frames) {
     if (frames.empty()) return kNoStack;
     const StackId id = next_id_++;
-    raw_.stacks[id] = {.frames = std::move(frames)};
+    raw_.stacks.Add(id, RawStack{.frames = std::move(frames)});
     return id;
   }
   void ReadOwnImage() {
