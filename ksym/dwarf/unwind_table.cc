@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "ksym/dwarf/call_frame_section.h"
 #include "ksym/dwarf/call_frames.h"
@@ -58,6 +59,20 @@ class RealignedFrame {
  private:
   bool is_set_up_ = false;
 };
+
+// A section's entries are sorted but for a few parts, or not at all.
+template <typename Before>
+void Sort(std::vector<FrameEntry>& entries, const Before& before) {
+  constexpr int kFewParts = 8;
+  auto sorted = std::is_sorted_until(entries.begin(), entries.end(), before);
+  for (int i = 0; i < kFewParts && sorted != entries.end(); ++i) {
+    const auto next = std::is_sorted_until(sorted, entries.end(), before);
+    std::inplace_merge(entries.begin(), sorted, next, before);
+    sorted = next;
+  }
+  if (sorted != entries.end())
+    std::sort(entries.begin(), entries.end(), before);
+}
 
 // Makes the rows of one section.
 class TableBuilder {
@@ -119,9 +134,7 @@ void TableBuilder::TakeFunctions() {
   const auto before = [](const FrameEntry& a, const FrameEntry& b) {
     return a.start != b.start ? a.start < b.start : a.offset < b.offset;
   };
-  if (!std::is_sorted(functions.begin(), functions.end(), before)) {
-    std::sort(functions.begin(), functions.end(), before);
-  }
+  Sort(functions, before);
   uint64_t reach = 0;
   for (const FrameEntry& entry : functions) {
     if (entry.start < reach) ++table_.counts.overlapping_fdes;
