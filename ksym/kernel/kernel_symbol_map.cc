@@ -76,7 +76,7 @@ Status KernelSymbolMap::CheckOrder(const MapEntry& entry, uint64_t previous,
   if (tables_.BlockStart(entry.index / kBlockEntries) != group_start) {
     return Damaged("a block does not start with its first entry");
   }
-  if (entry.block_continues == first_of_group) {
+  if (entry.continues() == first_of_group) {
     return Damaged("a block with a wrong continuation mark");
   }
   return {};
@@ -130,10 +130,7 @@ bool KernelSymbolMap::FindGroup(uint64_t address, Group& group) const {
   if (block == tables_.block_count()) return false;
   if (!tables_.FindInBlock(block, address, group.first, group.end))
     return false;
-  if (group.first.index % kBlockEntries == 0 && group.first.block_continues &&
-      !RewindGroup(block, group)) {
-    return false;
-  }
+  if (group.first.continues() && !RewindGroup(block, group)) return false;
   group.start = group.first.address - tables_.PaddingOf(group.first);
   return address >= group.start && address < group.end;
 }

@@ -114,7 +114,9 @@ class MapEncoder {
   bool NewRunPays(size_t index, char letter) const;
   void CodeValues();
   void WriteEscape(const MapRecord& record, uint64_t delta);
-  void WriteName(const Plan& plan, const MapRecord& record);
+  void WriteNameHead(const Plan& plan, const MapRecord& record);
+  void WriteTokens(const Plan& plan, const MapRecord& record);
+  void WriteBlock(size_t begin, size_t end);
   Status WriteBlocks();
   void AppendOffsets();
   void AppendAll();
@@ -284,13 +286,15 @@ void MapEncoder::WriteEscape(const MapRecord& record, uint64_t delta) {
   blocks_.Write(static_cast<uint32_t>(delta), width - high_bits);
 }
 
-void MapEncoder::WriteName(const Plan& plan, const MapRecord& record) {
+void MapEncoder::WriteNameHead(const Plan& plan, const MapRecord& record) {
   name_code_.Write(plan.name_value, blocks_);
-  if (plan.name_value == kNameEscape) {
-    blocks_.Write(plan.shared, kNameLengthShift);
-    blocks_.Write(static_cast<uint32_t>(NameBits(plan, record)),
-                  kNameEscapeLengthBits);
-  }
+  if (plan.name_value != kNameEscape) return;
+  blocks_.Write(plan.shared, kNameLengthShift);
+  blocks_.Write(static_cast<uint32_t>(NameBits(plan, record)),
+                kNameEscapeLengthBits);
+}
+
+void MapEncoder::WriteTokens(const Plan& plan, const MapRecord& record) {
   const uint32_t* token = in_.tokens.data() + record.first_token + plan.shared;
   for (; (*token & kLastToken) == 0; ++token) {
     token_code_.Write(*token, blocks_);
@@ -298,27 +302,38 @@ void MapEncoder::WriteName(const Plan& plan, const MapRecord& record) {
   token_code_.Write(*token & ~kLastToken, blocks_);
 }
 
+void MapEncoder::WriteBlock(size_t begin, size_t end) {
+  blocks_.Write(plans_[begin].continues ? 1 : 0, 1);
+  for (size_t i = begin; i < end; ++i) {
+    entry_code_.Write(plans_[i].value, blocks_);
+    if (plans_[i].value == kEntryEscape) {
+      WriteEscape(in_.records[i], DeltaOf(i));
+    }
+  }
+  for (size_t i = begin; i < end; ++i) {
+    if (in_.records[i].Has(MapRecord::kGap)) continue;
+    WriteNameHead(plans_[i], in_.records[i]);
+  }
+  for (size_t i = begin; i < end; ++i) {
+    if (in_.records[i].Has(MapRecord::kGap)) continue;
+    WriteTokens(plans_[i], in_.records[i]);
+  }
+}
+
 Status MapEncoder::WriteBlocks() {
   // Into the place that the section has in the whole.
   std::vector<std::byte> head(sizeof(MapHeader));
   blocks_ = BitWriter(std::move(head));
   blocks_.Reserve(name_bits_ + 8 * kTypicalEntryBytes * plans_.size());
-  for (size_t i = 0; i < plans_.size(); ++i) {
-    const MapRecord& record = in_.records[i];
-    const Plan& plan = plans_[i];
-    if (i % kBlockEntries == 0) {
-      blocks_.Align();
-      const uint64_t offset = blocks_.byte_count() - sizeof(MapHeader);
-      if (i / kBlockEntries % kBlocksPerOffset == 0) {
-        whole_offsets_.push_back(static_cast<uint32_t>(offset));
-      }
-      fine_offsets_.push_back(static_cast<uint32_t>(offset) -
-                              whole_offsets_.back());
-      blocks_.Write(plan.continues ? 1 : 0, 1);
+  for (size_t i = 0; i < plans_.size(); i += kBlockEntries) {
+    blocks_.Align();
+    const uint64_t offset = blocks_.byte_count() - sizeof(MapHeader);
+    if (i / kBlockEntries % kBlocksPerOffset == 0) {
+      whole_offsets_.push_back(static_cast<uint32_t>(offset));
     }
-    entry_code_.Write(plan.value, blocks_);
-    if (plan.value == kEntryEscape) WriteEscape(record, DeltaOf(i));
-    if (!record.Has(MapRecord::kGap)) WriteName(plan, record);
+    fine_offsets_.push_back(static_cast<uint32_t>(offset) -
+                            whole_offsets_.back());
+    WriteBlock(i, std::min<size_t>(i + kBlockEntries, plans_.size()));
   }
   blocks_.Align();
   for (size_t i = 0; i < kBitStreamPadding; ++i) blocks_.Write(0, 8);

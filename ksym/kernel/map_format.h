@@ -14,7 +14,7 @@ namespace ksym {
 
 inline constexpr std::array<char, 8> kMapMagic = {'K', 'S', 'Y', 'M',
                                                   'M', 'A', 'P', '\n'};
-inline constexpr uint16_t kMapVersion = 1;
+inline constexpr uint16_t kMapVersion = 2;
 inline constexpr uint16_t kMapByteOrder = 0x0102;
 
 // Entries of one block, of which a lookup decodes half on average: one less
@@ -26,7 +26,7 @@ inline constexpr uint32_t kMaxShared = 15;
 inline constexpr uint32_t kBlocksPerOffset = 16;
 // The class index has an entry for each of the first ranks, which are the
 // common tokens, then one for several.
-inline constexpr uint32_t kDirectRanks = 2048;
+inline constexpr uint32_t kDirectRanks = 4096;
 inline constexpr uint32_t kRanksPerClassIndex = 16;
 constexpr uint32_t ClassIndexSlot(uint32_t rank) {
   return rank < kDirectRanks
@@ -118,8 +118,8 @@ enum class MapSectionId : uint8_t {
   kEntryValues,   // uint16_t per rank of the entry code
   kNameValues,    // uint16_t per rank of the name code
   kClasses,       // TokenClass
-  kClassIndex,    // uint16_t per ClassIndexSlot of a rank: its class, or one
-                  // before it
+  kClassIndex,    // uint16_t per ClassIndexSlot of a rank: its class, or from
+                  // kDirectRanks on that of the slot's first rank
   kCharacters,    // bit stream; ends with kBitStreamPadding
 };
 inline constexpr size_t kMapSectionCount = 12;

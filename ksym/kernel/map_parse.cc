@@ -65,6 +65,7 @@ Result<MapTables> MapTables::Parse(std::span<const std::byte> bytes) {
   }
   tables.MakeShortTokens();
   tables.MakeRunHints();
+  tables.MakeStartSamples();
   return tables;
 }
 
@@ -218,8 +219,12 @@ Status MapTables::CheckClasses() const {
       return Damaged("token class index too short");
     }
     const auto at = Load<uint16_t>(MapSectionId::kClassIndex, slots - 1);
-    if (at >= count ||
-        Load<TokenClass>(MapSectionId::kClasses, at).first_rank > rank) {
+    const auto first_of = [&](size_t i) {
+      return Load<TokenClass>(MapSectionId::kClasses, i).first_rank;
+    };
+    // An entry of several ranks may be followed by other classes.
+    if (at >= count || first_of(at) > rank ||
+        (rank < kDirectRanks && at + 1u < count && first_of(at + 1u) <= rank)) {
       return Damaged("token class index out of range");
     }
   }

@@ -59,6 +59,83 @@ uint64_t MapTables::BlockStart(uint32_t block) const {
   return SegmentBase(block) + Load<uint32_t>(MapSectionId::kBlockStarts, block);
 }
 
+void MapTables::MakeStartSamples() {
+  for (uint32_t block = 0; block < block_count_; block += kSampling) {
+    const auto start = Load<uint32_t>(MapSectionId::kBlockStarts, block);
+    if (start_samples_.size() % kSampling == 0) {
+      start_top_samples_.push_back(start);
+    }
+    start_samples_.push_back(start);
+  }
+}
+
+namespace {
+
+// How many of kSampling 32-bit values, at any alignment, are at most `limit`.
+// In vectors: a loop over the values takes longer than the rest of a search.
+template <uint32_t kSampling>
+uint32_t CountUpTo(const std::byte* values, uint32_t limit) {
+  constexpr uint32_t kLanes = 4;
+  using Lanes [[gnu::vector_size(kLanes * sizeof(uint32_t))]] = uint32_t;
+  Lanes below = {};
+  for (uint32_t i = 0; i < kSampling; i += kLanes) {
+    Lanes some;
+    std::memcpy(&some, values + i * sizeof(uint32_t), sizeof some);
+    below -= reinterpret_cast<Lanes>(some <= limit);
+  }
+  return below[0] + below[1] + below[2] + below[3];
+}
+
+}  // namespace
+
+uint32_t MapTables::LastUpTo(const std::byte* values, Span span,
+                             uint32_t limit) {
+  uint32_t low = span.begin;
+  uint32_t count = span.end - span.begin;
+  const auto value = [&](uint32_t i) {
+    uint32_t loaded = 0;
+    std::memcpy(&loaded, values + size_t{i} * sizeof loaded, sizeof loaded);
+    return loaded;
+  };
+  if (count == kSampling) [[likely]] {
+    // Without the first one, which need not be comparable.
+    const uint32_t first = value(low) <= limit ? 1 : 0;
+    return low - first +
+           CountUpTo<kSampling>(values + size_t{low} * sizeof limit, limit);
+  }
+  while (count > 1) {
+    const uint32_t half = count / 2;
+    low += value(low + half) <= limit ? half : 0;
+    count -= half;
+  }
+  return low;
+}
+
+// From samples, which stay in a near cache, to the one place they lead to.
+uint32_t MapTables::FindInSegment(uint32_t first, uint32_t end,
+                                  uint32_t relative) const {
+  // What stands before the segment's own blocks is relative to another base,
+  // but the first of a span is never looked at.
+  const auto narrow = [&](uint32_t found, uint32_t scale) -> Span {
+    return {std::max(found * kSampling, first / scale),
+            std::min((found + 1) * kSampling, (end - 1) / scale + 1)};
+  };
+  constexpr uint32_t kTop = kSampling * kSampling;
+  const auto bytes_of = [](const std::vector<uint32_t>& samples) {
+    return std::as_bytes(std::span(samples)).data();
+  };
+  const uint32_t top = LastUpTo(bytes_of(start_top_samples_),
+                                {first / kTop, (end - 1) / kTop + 1}, relative);
+  const uint32_t sample =
+      LastUpTo(bytes_of(start_samples_), narrow(top, kSampling), relative);
+  const Span blocks = narrow(sample, 1);
+  __builtin_prefetch(
+      pointers_[static_cast<size_t>(MapSectionId::kFineOffsets)] +
+      size_t{blocks.begin} * header_.fine_offset_bytes);
+  return LastUpTo(pointers_[static_cast<size_t>(MapSectionId::kBlockStarts)],
+                  blocks, relative);
+}
+
 uint32_t MapTables::FindBlock(uint64_t address) const {
   uint32_t segment = segment_count_;
   while (segment > 0 &&
@@ -74,17 +151,7 @@ uint32_t MapTables::FindBlock(uint64_t address) const {
           ? block_count_
           : Load<MapSegment>(MapSectionId::kSegments, segment).first_block;
   if (relative > std::numeric_limits<uint32_t>::max()) return end - 1;
-  // The last block of [low, end) that starts at or before; the segment's first
-  // block starts at its base.
-  uint32_t low = found.first_block;
-  uint32_t count = end - low;
-  while (count > 1) {
-    const uint32_t half = count / 2;
-    const auto start = Load<uint32_t>(MapSectionId::kBlockStarts, low + half);
-    low += start <= relative ? half : 0;
-    count -= half;
-  }
-  return low;
+  return FindInSegment(found.first_block, end, static_cast<uint32_t>(relative));
 }
 
 uint32_t MapTables::FirstBlockOfStart(uint32_t block) const {
@@ -129,120 +196,181 @@ uint64_t MapTables::BlockBit(uint32_t block) const {
   return (whole + fine) * 8;
 }
 
-// Inlined with ReadNameHead, so that a search keeps the head in registers.
-[[gnu::always_inline]] inline bool MapTables::ReadEntry(
-    MapEntryHead& entry, MapEntryNames& names) const {
-  if (entry.next_bit >= entry_bits_) return false;
-  const uint64_t window = PeekBits57(BlockStream(), entry.next_bit);
-  const auto value = entry_code_.Decode(static_cast<uint32_t>(window >> 32));
-  entry.next_bit += value.length;
-  if (value.value == kEntryEscape) [[unlikely]] {
-    MapEntryHead escaped = entry;
-    if (!ReadEscape(escaped)) return false;
-    entry = escaped;
-    if (!entry.gap) {
-      return ReadNameHead(entry, names,
-                          PeekBits57(BlockStream(), entry.next_bit));
+// Reads words one after another: 57 bits come with one load and often have all
+// of a block's. Past the end of the stream it reads what is there.
+struct MapTables::BitCursor {
+  const std::byte* stream;
+  uint64_t end;
+  uint64_t bit;  // of the window's first
+  uint64_t window;
+  unsigned left;  // bits of the window
+
+  BitCursor(const std::byte* from, uint64_t at, uint64_t end_bit)
+      : stream(from), end(end_bit) {
+    GoTo(at);
+  }
+
+  void GoTo(uint64_t at) {
+    bit = at;
+    window = PeekBits57(stream, std::min(at, end));
+    left = 57;
+  }
+  template <typename Decoder>
+  [[gnu::always_inline]] uint32_t Take(const Decoder& decoder) {
+    if (left < kMaxCodeBits) [[unlikely]]
+      GoTo(bit);
+    const auto word = decoder.Decode(static_cast<uint32_t>(window >> 32));
+    Skip(word.length);
+    return word.value;
+  }
+  // At most what is left.
+  void Skip(unsigned count) {
+    window <<= count;
+    bit += count;
+    left -= count;
+  }
+  // 0 to 32 bits. The window must be loaded anew.
+  uint32_t TakeBits(unsigned count) {
+    const uint32_t value = PeekBits(stream, std::min(bit, end), count);
+    bit += count;
+    return value;
+  }
+};
+
+// Without branches on what the addresses are, which nothing predicts.
+template <bool kWhole>
+[[gnu::always_inline]] inline bool MapTables::ReadHeads(BitCursor& bits,
+                                                        MapBlock& block) const {
+  const uint32_t count = kWhole ? kBlockEntries : block.count;
+  // The first one's group may begin in an earlier block.
+  uint64_t address = block.starts[0];
+  uint64_t start = address;
+  uint8_t leader = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint64_t previous = address;
+    const uint32_t value = bits.Take(entry_code_);
+    block.explicit_types[i] = 0;
+    block.flags[i] = value & (kEntryUpper | kEntryPrefixed);
+    if (value == kEntryEscape) [[unlikely]] {
+      block.addresses[i] = address;
+      // A copy, so that the cursor itself stays in registers.
+      BitCursor escape = bits;
+      if (!ReadEscape(escape, block, i)) return false;
+      bits = escape;
+      address = block.addresses[i];
+    } else {
+      address += value >> kEntryDeltaShift;
+      block.addresses[i] = address;
     }
-    // The next name refers to the one before the gap.
-    const uint32_t position = entry.index % kBlockEntries;
-    names.name_bits[position] =
-        position == 0 ? entry.next_bit : names.name_bits[position - 1];
-    names.shared[position] =
-        position == 0 ? uint8_t{0} : names.shared[position - 1];
-    return true;
+    const bool leads = i != 0 && address != previous;
+    const uint64_t padding =
+        (block.flags[i] & kEntryPrefixed) != 0 ? header_.prefix_distance : 0;
+    start = leads ? address - padding : start;
+    leader = leads ? static_cast<uint8_t>(i) : leader;
+    block.starts[i] = start;
+    block.leaders[i] = leader;
   }
-  entry.explicit_type = 0;
-  entry.gap = false;
-  entry.upper = (value.value & kEntryUpper) != 0;
-  entry.prefixed = (value.value & kEntryPrefixed) != 0;
-  entry.address += value.value >> kEntryDeltaShift;
-  return ReadNameHead(entry, names, window << value.length);
+  return true;
 }
 
-[[gnu::always_inline]] inline bool MapTables::ReadNameHead(
-    MapEntryHead& entry, MapEntryNames& names, uint64_t window) const {
-  const auto value = name_code_.Decode(static_cast<uint32_t>(window >> 32));
-  uint64_t bit = entry.next_bit + value.length;
-  uint32_t shared = value.value & kNameSharedMask;
-  uint64_t length = value.value >> kNameLengthShift;
-  if (value.value == kNameEscape) [[unlikely]] {
-    shared = PeekBits(BlockStream(), bit, kNameLengthShift);
-    bit += kNameLengthShift;
-    length = PeekBits(BlockStream(), bit, kNameEscapeLengthBits);
-    bit += kNameEscapeLengthBits;
+template <bool kWhole>
+[[gnu::always_inline]] inline bool MapTables::ReadNameHeads(
+    BitCursor& bits, MapBlock& block) const {
+  const uint32_t count = kWhole ? kBlockEntries : block.count;
+  // The lengths first: the names lie behind all of them.
+  uint64_t place = 0;
+  uint8_t shared = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    // The next name refers to the one before a gap.
+    block.name_bits[i] = i == 0 ? 0 : block.name_bits[i - 1];
+    block.shared[i] = shared;
+    if ((block.flags[i] & MapBlock::kGap) != 0) [[unlikely]]
+      continue;
+    const uint32_t value = bits.Take(name_code_);
+    uint64_t length = value >> kNameLengthShift;
+    shared = value & kNameSharedMask;
+    if (value == kNameEscape) [[unlikely]] {
+      shared = static_cast<uint8_t>(bits.TakeBits(kNameLengthShift));
+      length = bits.TakeBits(kNameEscapeLengthBits);
+      bits.GoTo(bits.bit);
+    }
+    block.name_bits[i] = place;
+    block.shared[i] = shared;
+    place += length;
   }
-  const uint32_t position = entry.index % kBlockEntries;
-  names.name_bits[position] = bit;
-  names.shared[position] = static_cast<uint8_t>(shared);
-  entry.next_bit = bit + length;
-  return entry.next_bit <= entry_bits_;
+  for (uint32_t i = 0; i < count; ++i) block.name_bits[i] += bits.bit;
+  return bits.bit + place <= entry_bits_;
 }
 
-[[gnu::always_inline]] inline void MapTables::StartBlock(
-    uint32_t block, MapEntryHead& entry) const {
-  entry.index = block * kBlockEntries;
-  entry.address = BlockStart(block);
-  const uint64_t bit = BlockBit(block);
-  entry.block_continues = PeekBits(BlockStream(), bit, 1) != 0;
-  entry.next_bit = bit + 1;
+[[gnu::always_inline]] inline bool MapTables::ReadBlock(uint32_t index,
+                                                        MapBlock& block) const {
+  block.count =
+      std::min(kBlockEntries, header_.entry_count - index * kBlockEntries);
+  BitCursor bits(BlockStream(), BlockBit(index), entry_bits_);
+  block.continues = bits.window >> 63 != 0;
+  bits.Skip(1);
+  block.starts[0] = BlockStart(index);
+  if (block.count == kBlockEntries) [[likely]] {
+    return ReadHeads<true>(bits, block) && ReadNameHeads<true>(bits, block);
+  }
+  return ReadHeads<false>(bits, block) && ReadNameHeads<false>(bits, block);
+}
+
+inline void MapTables::StandAt(uint32_t position, MapEntry& entry) {
+  entry.index = entry.index - entry.index % kBlockEntries + position;
+  entry.address = entry.block.addresses[position];
+  entry.explicit_type = entry.block.explicit_types[position];
+  const uint8_t flags = entry.block.flags[position];
+  entry.upper = (flags & kEntryUpper) != 0;
+  entry.prefixed = (flags & kEntryPrefixed) != 0;
+  entry.gap = (flags & MapBlock::kGap) != 0;
 }
 
 bool MapTables::ReadFirst(uint32_t block, MapEntry& entry) const {
-  StartBlock(block, entry);
-  return ReadEntry(entry, entry);
+  entry.index = block * kBlockEntries;
+  if (!ReadBlock(block, entry.block)) return false;
+  StandAt(0, entry);
+  return true;
 }
 
 bool MapTables::ReadNext(MapEntry& entry) const {
-  if (entry.index + 1 == header_.entry_count) return false;
-  if ((entry.index + 1) % kBlockEntries == 0) {
-    return ReadFirst((entry.index + 1) / kBlockEntries, entry);
-  }
-  ++entry.index;
-  return ReadEntry(entry, entry);
+  const uint32_t next = entry.index + 1;
+  if (next == header_.entry_count) return false;
+  if (next % kBlockEntries == 0) return ReadFirst(next / kBlockEntries, entry);
+  StandAt(next % kBlockEntries, entry);
+  return true;
 }
 
 bool MapTables::FindInBlock(uint32_t block, uint64_t address, MapEntry& first,
                             uint64_t& end) const {
-  MapEntryHead entry;
-  StartBlock(block, entry);
-  if (!ReadEntry(entry, first)) return false;
-  MapEntryHead found = entry;
-  while (!LastOfBlock(entry)) {
-    ++entry.index;
-    if (!ReadEntry(entry, first)) return false;
-    if (entry.address == found.address) continue;
-    const uint64_t start = entry.address - PaddingOf(entry);
-    if (start > address) {
-      static_cast<MapEntryHead&>(first) = found;
-      end = start;
-      return true;
-    }
-    found = entry;
+  first.index = block * kBlockEntries;
+  if (!ReadBlock(block, first.block)) return false;
+  const auto& starts = first.block.starts;
+  // They ascend. The first one is at or before the address.
+  uint32_t last = 0;
+  for (uint32_t i = 1; i < first.block.count; ++i) {
+    last += starts[i] <= address ? 1 : 0;
   }
-  static_cast<MapEntryHead&>(first) = found;
-  end = NextStart(block);
+  end = last + 1 < first.block.count ? starts[last + 1] : NextStart(block);
+  StandAt(first.block.leaders[last], first);
   return true;
 }
 
-bool MapTables::ReadEscape(MapEntryHead& entry) const {
-  const std::byte* stream = BlockStream();
-  uint64_t bit = entry.next_bit;
-  entry.explicit_type =
-      static_cast<uint8_t>(PeekBits(stream, bit, kEscapeTypeBits));
-  bit += kEscapeTypeBits;
-  entry.prefixed = PeekBits(stream, bit, 1) != 0;
-  bit += 1;
-  const uint32_t width = PeekBits(stream, bit, kEscapeWidthBits);
-  bit += kEscapeWidthBits;
-  if (width > 64 || bit + width > entry_bits_) return false;
+bool MapTables::ReadEscape(BitCursor& bits, MapBlock& block,
+                           uint32_t position) const {
+  const uint32_t type = bits.TakeBits(kEscapeTypeBits);
+  const bool prefixed = bits.TakeBits(1) != 0;
+  const uint32_t width = bits.TakeBits(kEscapeWidthBits);
+  if (width > 64 || bits.bit + width > entry_bits_) return false;
   const unsigned high_bits = width > 32 ? width - 32 : 0;
   const unsigned low_bits = width - high_bits;
-  const uint64_t high = PeekBits(stream, bit, high_bits);
-  const uint64_t low = PeekBits(stream, bit + high_bits, low_bits);
-  entry.address += (high << low_bits) | low;
-  entry.gap = entry.explicit_type == 0;
-  entry.next_bit = bit + width;
+  const uint64_t high = bits.TakeBits(high_bits);
+  const uint64_t low = bits.TakeBits(low_bits);
+  bits.GoTo(bits.bit);
+  block.addresses[position] += (high << low_bits) | low;
+  block.explicit_types[position] = static_cast<uint8_t>(type);
+  block.flags[position] = static_cast<uint8_t>(
+      (prefixed ? kEntryPrefixed : 0) | (type == 0 ? MapBlock::kGap : 0));
   return true;
 }
 
@@ -293,8 +421,10 @@ std::string_view MapTables::ModuleName(uint32_t module) const {
 
 TokenClass MapTables::ClassOf(uint32_t rank) const {
   size_t at = Load<uint16_t>(MapSectionId::kClassIndex, ClassIndexSlot(rank));
-  const size_t class_count = CountOf<TokenClass>(MapSectionId::kClasses);
   auto token_class = Load<TokenClass>(MapSectionId::kClasses, at);
+  if (rank < kDirectRanks) [[likely]]
+    return token_class;
+  const size_t class_count = CountOf<TokenClass>(MapSectionId::kClasses);
   while (at + 1 < class_count) {
     const auto next = Load<TokenClass>(MapSectionId::kClasses, at + 1);
     if (next.first_rank > rank) break;
@@ -394,20 +524,21 @@ bool MapTables::RenderLongToken(uint32_t rank, Rendering& to) const {
 
 bool MapTables::RenderShared(const MapEntry& entry, Rendering& to) const {
   uint32_t position = entry.index % kBlockEntries;
-  const uint32_t count = entry.shared[position];
+  const MapBlock& block = entry.block;
+  const uint32_t count = block.shared[position];
   // Walks back through the block: of each name those tokens that this one has
   // from it and it does not itself have from an earlier one.
   std::array<TokenWord, kMaxShared> tokens;
   for (uint32_t wanted = count; wanted > 0;) {
     if (position == 0) return false;
     --position;
-    uint64_t bit = entry.name_bits[position];
-    for (uint32_t i = entry.shared[position]; i < wanted; ++i) {
+    uint64_t bit = block.name_bits[position];
+    for (uint32_t i = block.shared[position]; i < wanted; ++i) {
       if (bit >= entry_bits_) return false;
       tokens[i] = DecodeToken(bit);
       bit += tokens[i].length;
     }
-    wanted = std::min<uint32_t>(wanted, entry.shared[position]);
+    wanted = std::min<uint32_t>(wanted, block.shared[position]);
   }
   for (uint32_t i = 0; i < count; ++i) {
     if (!RenderToken(tokens[i], to)) return false;
@@ -418,7 +549,7 @@ bool MapTables::RenderShared(const MapEntry& entry, Rendering& to) const {
 std::string_view MapTables::RenderName(const MapEntry& entry, char* out) const {
   Rendering to{.out = out, .room = header_.max_name_bytes};
   if (!RenderShared(entry, to)) return {};
-  uint64_t bit = entry.name_bits[entry.index % kBlockEntries];
+  uint64_t bit = entry.block.name_bits[entry.index % kBlockEntries];
   do {
     if (bit >= entry_bits_) return {};
     const TokenWord word = DecodeToken(bit);

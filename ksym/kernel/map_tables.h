@@ -15,27 +15,48 @@
 
 namespace ksym {
 
-// Where a reader of the entries stands: what one entry says, and what the next
-// ones of its block refer to. A value; copy it to come back to the entry.
+// What one entry says.
 struct MapEntryHead {
-  uint32_t index = 0;     // of this entry in the map
-  uint64_t next_bit = 0;  // where the next one of the block starts
+  uint32_t index = 0;  // of this entry in the map
   uint64_t address = 0;
   uint8_t explicit_type = 0;  // 0: the run's letter, with `upper`
   bool upper = false;
   bool prefixed = false;  // has a padding symbol prefix_distance before it
   bool gap = false;       // not a symbol: nothing lives from here on
-  // The block's first entry has the address of the entry before it.
-  bool block_continues = false;
 };
-struct MapEntryNames {
-  // Of the block's entries up to this one: where the name's own tokens start,
-  // and how many it shares with the name before. What later entries have left
-  // here does no harm: putting an earlier head back goes back to its entry.
+
+// A block, decoded but for the names' tokens. By the entry's position in it.
+struct MapBlock {
+  // Case and padding as in the entry's value; what only an escape can say.
+  static constexpr uint8_t kGap = 4;
+  static_assert((kGap & (kEntryUpper | kEntryPrefixed)) == 0);
+
+  uint32_t count = 0;  // entries
+  // The first entry has the address of the entry before it.
+  bool continues = false;
+  std::array<uint64_t, kBlockEntries> addresses;
+  // Where the entry's group begins to answer: its first entry's address, or
+  // that of the entry's padding.
+  std::array<uint64_t, kBlockEntries> starts;
+  std::array<uint8_t, kBlockEntries> leaders;  // the group's first in the block
+  std::array<uint8_t, kBlockEntries> flags;
+  std::array<uint8_t, kBlockEntries> explicit_types;
+  // Where the name's own tokens start, and how many leading ones it shares
+  // with the name before.
   std::array<uint64_t, kBlockEntries> name_bits;
   std::array<uint8_t, kBlockEntries> shared;
 };
-struct MapEntry : MapEntryHead, MapEntryNames {};
+
+// Where a reader of the entries stands: an entry and its block. A value; copy
+// it to come back to the entry.
+struct MapEntry : MapEntryHead {
+  MapBlock block;
+
+  // The block's first entry has the address of the entry before it.
+  bool continues() const {
+    return index % kBlockEntries == 0 && block.continues;
+  }
+};
 
 // The parts of a compact map and the decoding of one entry. Borrows the bytes.
 // Decoding is safe on any bytes that Parse accepted: no read outside of them,
@@ -50,7 +71,9 @@ class MapTables {
   size_t memory_bytes() const {
     return entry_code_.memory_bytes() + name_code_.memory_bytes() +
            short_tokens_.size() * sizeof(short_tokens_[0]) +
-           run_hints_.size() * sizeof(run_hints_[0]);
+           run_hints_.size() * sizeof(run_hints_[0]) +
+           start_samples_.size() * sizeof(start_samples_[0]) +
+           start_top_samples_.size() * sizeof(start_top_samples_[0]);
   }
   const MapHeader& header() const { return header_; }
   uint32_t block_count() const { return block_count_; }
@@ -71,10 +94,10 @@ class MapTables {
   // largest address.
   uint64_t NextStart(uint32_t block) const;
 
-  // Decodes the block's first entry.
+  // Decodes the block and stands at its first entry.
   bool ReadFirst(uint32_t block, MapEntry& entry) const;
-  // Decodes the next entry, in the same block or the next one; false at the
-  // end of the map as well.
+  // The next entry, in the same block or the next one; false at the end of the
+  // map as well.
   bool ReadNext(MapEntry& entry) const;
   // True when the entry is the last one of its block.
   bool LastOfBlock(const MapEntryHead& entry) const {
@@ -108,6 +131,7 @@ class MapTables {
 
  private:
   struct Rendering;
+  struct BitCursor;
   // A decoded token: a word of short_tokens_, or 0 and its rank.
   struct TokenWord {
     uint32_t packed;
@@ -139,11 +163,24 @@ class MapTables {
   }
   uint64_t BlockBit(uint32_t block) const;
   uint64_t SegmentBase(uint32_t block) const;
-  void StartBlock(uint32_t block, MapEntryHead& entry) const;
-  bool ReadEntry(MapEntryHead& entry, MapEntryNames& names) const;
-  bool ReadEscape(MapEntryHead& entry) const;
-  bool ReadNameHead(MapEntryHead& entry, MapEntryNames& names,
-                    uint64_t window) const;
+  void MakeStartSamples();
+  // Of the segment's blocks [first, end): the last one that starts at or before
+  // this many bytes after the segment's base.
+  uint32_t FindInSegment(uint32_t first, uint32_t end, uint32_t relative) const;
+  struct Span {
+    uint32_t begin;
+    uint32_t end;
+  };
+  // The last of ascending values that is at most `limit`; the span's first one
+  // if no other is.
+  static uint32_t LastUpTo(const std::byte* values, Span span, uint32_t limit);
+  bool ReadBlock(uint32_t index, MapBlock& block) const;
+  template <bool kWhole>  // the block is not the last one with fewer entries
+  bool ReadHeads(BitCursor& bits, MapBlock& block) const;
+  bool ReadEscape(BitCursor& bits, MapBlock& block, uint32_t position) const;
+  template <bool kWhole>
+  bool ReadNameHeads(BitCursor& bits, MapBlock& block) const;
+  static void StandAt(uint32_t position, MapEntry& entry);
   bool RenderShared(const MapEntry& entry, Rendering& to) const;
   TokenClass ClassOf(uint32_t rank) const;
   void MakeShortTokens();
@@ -160,6 +197,10 @@ class MapTables {
   // For each kEntriesPerHint entries: the run of the first one.
   static constexpr uint32_t kEntriesPerHint = 64;
   std::vector<uint32_t> run_hints_;
+  // The starts of each kSampling-th block, and of each kSampling-th of those.
+  static constexpr uint32_t kSampling = 16;
+  std::vector<uint32_t> start_samples_;
+  std::vector<uint32_t> start_top_samples_;
   uint32_t block_count_ = 0;
   uint32_t segment_count_ = 0;
   uint64_t entry_bits_ = 0;  // valid bits of kBlocks

@@ -67,7 +67,7 @@ class PrefixDecoder {
 };
 
 // Decodes a canonical code whose ranks stand for 16-bit values. Short words
-// take one table look-up. Owns a table of 4 KiB.
+// take one table look-up. Owns a table of 8 KiB.
 class ValueDecoder {
  public:
   struct Word {
@@ -91,7 +91,7 @@ class ValueDecoder {
   size_t memory_bytes() const { return table_.size() * sizeof(table_[0]); }
 
  private:
-  static constexpr unsigned kTableBits = 10;
+  static constexpr unsigned kTableBits = 11;
 
   Word DecodeLong(uint32_t window) const;
 
