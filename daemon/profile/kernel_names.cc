@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "daemon/profile/read_ahead.h"
 #include "ksym/base/file.h"
 
 namespace profd {
@@ -18,13 +19,17 @@ std::vector<ksym::KernelModule> ReadModules() {
   return ksym::ParseModules(*text);
 }
 
+ksym::Result<ksym::KernelSymbolSource> ReadKallsyms() {
+  return ksym::OpenKernelSymbols(kKallsyms, {.make_stream = ReadAhead::Start});
+}
+
 }  // namespace
 
 KernelNames KernelNames::OfRunningKernel() {
   KernelNames names;
   const auto begin = Clock::now();
   names.modules_ = ksym::ModuleList(ReadModules());
-  auto symbols = ksym::OpenKernelSymbols(kKallsyms);
+  auto symbols = ReadKallsyms();
   if (!symbols) {
     names.state_ = symbols.error().code() == ksym::ErrorCode::kPermission
                        ? KernelSymbolsState::kNoPermission
@@ -86,7 +91,7 @@ void KernelNames::ReadAgainIfDue() {
   const auto begin = Clock::now();
   // Before the table: what comes in between is in doubt sooner than needed.
   std::vector<ksym::KernelModule> modules = ReadModules();
-  auto symbols = ksym::OpenKernelSymbols(kKallsyms);
+  auto symbols = ReadKallsyms();
   last_read_ = Clock::now();
   reading_ += last_read_ - begin;
   // It could be read before; the old table serves until it can be again.

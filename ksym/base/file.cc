@@ -100,16 +100,28 @@ Status WriteAll(int fd, std::string_view bytes) {
   return {};
 }
 
+Result<size_t> FdStream::Read(std::span<char> out) {
+  const ssize_t n = ReadRetry(fd_, out.data(), out.size());
+  if (n < 0) return FailErrno(errno, "read");
+  return static_cast<size_t>(n);
+}
+
 Status ForEachBlockOfLines(int fd,
+                           const std::function<bool(std::string_view)>& lines) {
+  FdStream source(fd);
+  return ForEachBlockOfLines(source, lines);
+}
+
+Status ForEachBlockOfLines(ByteStream& source,
                            const std::function<bool(std::string_view)>& lines) {
   std::vector<char> block(kBlockBytes);
   size_t used = 0;  // bytes of an unfinished line at the front of the block
   for (;;) {
     if (used == block.size()) block.resize(block.size() * 2);
-    const ssize_t n = ReadRetry(fd, block.data() + used, block.size() - used);
-    if (n < 0) return FailErrno(errno, "read");
-    if (n == 0) break;
-    const std::string_view added(block.data() + used, static_cast<size_t>(n));
+    const auto n = source.Read(std::span(block).subspan(used));
+    if (!n) return Fail(n.error());
+    if (*n == 0) break;
+    const std::string_view added(block.data() + used, *n);
     const size_t last = added.rfind('\n');
     if (last == std::string_view::npos) {
       used += added.size();

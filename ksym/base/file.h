@@ -34,9 +34,29 @@ Status WriteAll(int fd, std::string_view bytes);
 // to stop early. Lines of any length; memory is the longest line plus a block.
 Status ForEachLine(int fd, const std::function<bool(std::string_view)>& line);
 
-// The same with as many whole lines at once as a block has, for callers to
-// which a call per line is too much: each line with its newline, but the last
-// one of a file that does not end with one. Never empty.
+// Where bytes come from, one after another. Not thread-safe.
+class ByteStream {
+ public:
+  virtual ~ByteStream() = default;
+  // The next bytes, at least one unless `out` is empty; 0 at the end.
+  virtual Result<size_t> Read(std::span<char> out) = 0;
+};
+
+// A descriptor, which it borrows, from its position on.
+class FdStream final : public ByteStream {
+ public:
+  explicit FdStream(int fd) : fd_(fd) {}
+  Result<size_t> Read(std::span<char> out) override;
+
+ private:
+  int fd_;
+};
+
+// As ForEachLine, with as many whole lines at once as a block has, for callers
+// to which a call per line is too much: each line with its newline, but the
+// last one of a file that does not end with one. Never empty.
+Status ForEachBlockOfLines(ByteStream& source,
+                           const std::function<bool(std::string_view)>& lines);
 Status ForEachBlockOfLines(int fd,
                            const std::function<bool(std::string_view)>& lines);
 

@@ -148,9 +148,10 @@ void CountOther(KallsymsLineKind kind, std::string_view reason,
 
 // ReadKallsyms for any callable, so that a call per line can be inlined.
 template <typename Callback>
-Status ReadListing(int fd, KallsymsReport& report, const Callback& symbol) {
+Status ReadListing(ByteStream& source, KallsymsReport& report,
+                   const Callback& symbol) {
   Status status;
-  const auto read = ForEachBlockOfLines(fd, [&](std::string_view lines) {
+  const auto read = ForEachBlockOfLines(source, [&](std::string_view lines) {
     while (status && !lines.empty()) {
       ++report.lines;
       KallsymsLine line;
@@ -178,14 +179,17 @@ Status ReadListing(int fd, KallsymsReport& report, const Callback& symbol) {
 
 Status ReadKallsyms(int fd, KallsymsReport& report,
                     const std::function<Status(const KallsymsLine&)>& symbol) {
-  return ReadListing(fd, report, symbol);
+  FdStream source(fd);
+  return ReadListing(source, report, symbol);
 }
 
 Result<KernelSymbolMap> LoadKallsyms(int fd, KallsymsReport* report) {
-  return LoadKallsyms(fd, std::string_view(), report);
+  FdStream source(fd);
+  return LoadKallsyms(source, {}, report);
 }
 
-Result<KernelSymbolMap> LoadKallsyms(int fd, std::string_view modules,
+Result<KernelSymbolMap> LoadKallsyms(ByteStream& source,
+                                     std::string_view modules,
                                      KallsymsReport* report) {
   KernelSymbolMapBuilder builder;
   for (const KernelModule& module : ParseModules(modules)) {
@@ -193,7 +197,7 @@ Result<KernelSymbolMap> LoadKallsyms(int fd, std::string_view modules,
   }
   KallsymsReport own_report;
   const auto read = ReadListing(
-      fd, report != nullptr ? *report : own_report,
+      source, report != nullptr ? *report : own_report,
       [&](const KallsymsLine& line) {
         return builder.Add({line.address, line.type, line.name, line.module});
       });

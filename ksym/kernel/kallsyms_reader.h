@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "ksym/base/address.h"
+#include "ksym/base/file.h"
 #include "ksym/base/result.h"
 #include "ksym/kernel/kernel_symbol_map.h"
 
@@ -63,7 +64,8 @@ Result<KernelSymbolMap> LoadKallsyms(int fd, KallsymsReport* report = nullptr);
 
 // The same, with the text of /proc/modules (which may be empty), so that the
 // last symbol of a module ends where the module's memory ends.
-Result<KernelSymbolMap> LoadKallsyms(int fd, std::string_view modules,
+Result<KernelSymbolMap> LoadKallsyms(ByteStream& source,
+                                     std::string_view modules,
                                      KallsymsReport* report = nullptr);
 
 }  // namespace ksym

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -172,7 +173,10 @@ Result<KernelSymbolSource> OpenKernelSymbols(const std::string& path,
     if (!map) return Fail(std::move(map.error()));
     return KernelSymbolSource(std::move(*map));
   }
-  auto map = LoadKallsyms(fd->get(), ModulesFor(path), report);
+  const std::unique_ptr<ByteStream> stream =
+      options.make_stream ? options.make_stream(fd->get())
+                          : std::make_unique<FdStream>(fd->get());
+  auto map = LoadKallsyms(*stream, ModulesFor(path), report);
   if (!map) return with_path(std::move(map.error()));
   if (map->symbol_count() == 0) {
     return with_path({ErrorCode::kCorrupt, "there is no symbol in it"});

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "ksym/base/address.h"
+#include "ksym/base/file.h"
 #include "ksym/base/result.h"
 #include "ksym/kernel/kallsyms_blob.h"
 #include "ksym/kernel/kallsyms_reader.h"
@@ -19,13 +21,17 @@
 
 namespace ksym {
 
-// What is told from outside about a file of kernel symbols: the bounds of the
-// kernel's text, for a blob, which does not say them. Without them a blob's
-// own `_stext` (or `_text`, or first symbol) and `_etext` (or the end of the
-// last symbol's page) are taken.
+// What is told from outside about a file of kernel symbols.
 struct KernelSymbolOptions {
-  std::optional<Address> stext;
-  std::optional<Address> etext;
+  // The bounds of the kernel's text, for a blob, which does not say them.
+  // Without them its own `_stext` (or `_text`, or first symbol) and `_etext`
+  // (or the end of the last symbol's page) are taken.
+  std::optional<Address> stext = {};
+  std::optional<Address> etext = {};
+  // What reads a listing from the open file, which outlives it; absent: read(2)
+  // as the lines are needed. A program may read ahead in a thread, as the
+  // kernel takes longer to write its listing than the lines to parse.
+  std::function<std::unique_ptr<ByteStream>(int fd)> make_stream = {};
 };
 
 // The kernel's symbols from whatever form they came in. Owns its bytes or

@@ -17,7 +17,7 @@ std::vector<KernelModule> ParseModules(std::string_view text) {
     const auto size = ParseUnsigned(TakeField(line, ' '), 10);
     for (int skipped = 0; skipped < 3; ++skipped) TakeField(line, ' ');
     std::string_view address = TakeField(line, ' ');
-    if (!size || !address.starts_with("0x")) continue;
+    if (name.empty() || !size || !address.starts_with("0x")) continue;
     address.remove_prefix(2);
     const auto start = ParseUnsigned(address, 16);
     if (!start || *start == 0 || *start + *size < *start) continue;

@@ -144,8 +144,10 @@ TEST(LoadKallsyms, OtherFilesAreRefused) {
 TEST(LoadKallsyms, ModuleListBoundsTheLastSymbol) {
   constexpr char kListing[] = "c0201000 t f\t[m]\n";
   SymbolNameBuffer buffer;
-  const auto bounded = LoadKallsyms(FdOf(kListing).get(),
-                                    "m 8192 0 - Live 0x00000000c0200100 (E)\n");
+  const auto fd = FdOf(kListing);
+  FdStream stream(fd.get());
+  const auto bounded =
+      LoadKallsyms(stream, "m 8192 0 - Live 0x00000000c0200100 (E)\n");
   ASSERT_TRUE(bounded);
   EXPECT_TRUE(bounded->Find(Address{0xc02020ff}, buffer));
   EXPECT_FALSE(bounded->Find(Address{0xc0202100}, buffer));
