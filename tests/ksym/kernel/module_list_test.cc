@@ -13,13 +13,14 @@ const KernelModule kExt4 = {"ext4", {Address{0x10000}, Address{0x20000}}};
 const KernelModule kZram = {"zram", {Address{0x30000}, Address{0x38000}}};
 const KernelModule kXor = {"xor", {Address{0x34000}, Address{0x35000}}};
 
-// Lines of /proc/modules give name and memory; those without a size or an
-// address, or with one that is hidden or wraps, are left out.
+// Lines of /proc/modules give name and memory; those without a name, a
+// size or an address, or with one that is hidden or wraps, are left out.
 TEST(ParseModules, TakesLinesApart) {
   EXPECT_THAT(ParseModules("ext4 65536 2 - Live 0x10000\n"
                            "hidden 16 0 - Live 0x0000000000000000\n"
                            "wraps 32 0 - Live 0xfffffffffffffff0\n"
                            "nonsense\n\n"
+                           " 16 0 - Live 0x1000\n"
                            "zram 32768 0 a,b, Live 0x30000 (E)"),
               ElementsAre(kExt4, kZram));
   EXPECT_THAT(ParseModules(""), IsEmpty());
