@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "ksym/base/file.h"
@@ -70,12 +72,73 @@ Result<KallsymsBlob> ViewBlob(std::span<const std::byte> bytes,
   return KallsymsBlob::FromBlob(bytes, bounds.start, bounds.end);
 }
 
-Result<KernelSymbolSource> OpenBlob(int fd,
-                                    const KernelSymbolOptions& options) {
-  const auto text = ReadAll(fd, kMaxBlobBytes);
+// A stream whose first bytes have been taken already.
+class ResumedStream final : public ByteStream {
+ public:
+  ResumedStream(std::string_view taken, ByteStream& rest)
+      : taken_(taken), rest_(rest) {}
+
+  Result<size_t> Read(std::span<char> out) override {
+    if (taken_.empty()) return rest_.Read(out);
+    const size_t n = taken_.copy(out.data(), out.size());
+    taken_.remove_prefix(n);
+    return n;
+  }
+
+ private:
+  std::string_view taken_;
+  ByteStream& rest_;
+};
+
+// A file's first bytes.
+struct Head {
+  std::string bytes;
+  // They are gone: what is read of a pipe does not come again.
+  bool taken = false;
+};
+
+Result<Head> ReadHead(int fd) {
+  Head head;
+  head.bytes.resize(kHeadBytes);
+  ssize_t n = ::pread(fd, head.bytes.data(), kHeadBytes, 0);
+  if (n < 0 && errno == ESPIPE) {
+    head.taken = true;
+    FdStream pipe(fd);
+    n = 0;
+    for (size_t more = 1; more > 0 && std::cmp_less(n, kHeadBytes);) {
+      const auto read = pipe.Read(std::span(head.bytes).subspan(size_t(n)));
+      if (!read) return Fail(read.error());
+      more = *read;
+      n += static_cast<ssize_t>(more);
+    }
+  }
+  head.bytes.resize(static_cast<size_t>(std::max<ssize_t>(n, 0)));
+  return head;
+}
+
+// A blob, or a compact map from a pipe.
+Result<KernelSymbolSource> OpenBytes(int fd, const Head& head,
+                                     const KernelSymbolOptions& options) {
+  auto text = ReadAll(fd, kMaxBlobBytes);
   if (!text) return Fail(text.error());
+  if (head.taken) text->insert(0, head.bytes);
   const auto bytes = std::as_bytes(std::span(text->data(), text->size()));
   return KernelSymbolSource::FromBytes({bytes.begin(), bytes.end()}, options);
+}
+
+Result<KernelSymbolMap> OpenListing(int fd, const Head& head,
+                                    std::string_view modules,
+                                    const KernelSymbolOptions& options,
+                                    KallsymsReport* report) {
+  const std::unique_ptr<ByteStream> stream =
+      options.make_stream ? options.make_stream(fd)
+                          : std::make_unique<FdStream>(fd);
+  ResumedStream whole(head.taken ? head.bytes : std::string_view(), *stream);
+  auto map = LoadKallsyms(whole, modules, report);
+  if (map && map->symbol_count() == 0) {
+    return Fail(ErrorCode::kCorrupt, "there is no symbol in it");
+  }
+  return map;
 }
 
 // The text of /proc/modules for the running kernel's own listing, nothing for
@@ -158,13 +221,11 @@ Result<KernelSymbolSource> OpenKernelSymbols(const std::string& path,
   const auto with_path = [&](Error error) {
     return Fail(std::move(error).WithContext(path));
   };
-  std::array<std::byte, kHeadBytes> head = {};
-  // What cannot be read at a position is a pipe: it can only be a listing.
-  const ssize_t n = ::pread(fd->get(), head.data(), head.size(), 0);
-  const auto read = static_cast<size_t>(std::max<ssize_t>(n, 0));
-  const Format format = FormatOf(std::span(head).first(read));
-  if (format == Format::kBlob) {
-    auto source = OpenBlob(fd->get(), options);
+  const auto head = ReadHead(fd->get());
+  if (!head) return with_path(head.error());
+  const Format format = FormatOf(std::as_bytes(std::span(head->bytes)));
+  if (format == Format::kBlob || (format == Format::kMap && head->taken)) {
+    auto source = OpenBytes(fd->get(), *head, options);
     if (!source) return with_path(std::move(source.error()));
     return source;
   }
@@ -173,14 +234,8 @@ Result<KernelSymbolSource> OpenKernelSymbols(const std::string& path,
     if (!map) return Fail(std::move(map.error()));
     return KernelSymbolSource(std::move(*map));
   }
-  const std::unique_ptr<ByteStream> stream =
-      options.make_stream ? options.make_stream(fd->get())
-                          : std::make_unique<FdStream>(fd->get());
-  auto map = LoadKallsyms(*stream, ModulesFor(path), report);
+  auto map = OpenListing(fd->get(), *head, ModulesFor(path), options, report);
   if (!map) return with_path(std::move(map.error()));
-  if (map->symbol_count() == 0) {
-    return with_path({ErrorCode::kCorrupt, "there is no symbol in it"});
-  }
   return KernelSymbolSource(std::move(*map));
 }
 

@@ -86,9 +86,10 @@ class KernelSymbolSource {
 inline constexpr std::string_view kRunningKernelSymbols = "/proc/kallsyms";
 
 // Reads a listing (/proc/kallsyms, System.map, nm), a compact map or a blob,
-// told apart by content. Errors name the path. What a listing contained goes
-// to `report` unless it is null. With kRunningKernelSymbols, /proc/modules is
-// read as well, so that a module's last symbol ends with its module.
+// told apart by content, from a file or a pipe. Errors name the path. What a
+// listing contained goes to `report` unless it is null. With
+// kRunningKernelSymbols, /proc/modules is read as well, so that a module's last
+// symbol ends with its module.
 Result<KernelSymbolSource> OpenKernelSymbols(
     const std::string& path, const KernelSymbolOptions& options = {},
     KallsymsReport* report = nullptr);

@@ -1,7 +1,9 @@
 #include "ksym/kernel/kernel_symbol_source.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <string>
 
@@ -64,6 +66,35 @@ TEST(KernelSymbolSource, AllFormsAnswerAlike) {
   ExpectAnswers(blob);
   EXPECT_NE(blob->blob(), nullptr);
   EXPECT_EQ(blob->map(), nullptr);
+}
+
+// The reading end of a pipe that holds `bytes`, which are few.
+UniqueFd PipeOf(std::string_view bytes) {
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC) != 0) ADD_FAILURE();
+  UniqueFd in(ends[0]);
+  const UniqueFd out(ends[1]);
+  EXPECT_TRUE(WriteAll(out.get(), bytes));
+  return in;
+}
+
+Result<KernelSymbolSource> OpenPipe(std::string_view bytes) {
+  const UniqueFd pipe = PipeOf(bytes);
+  return OpenKernelSymbols("/proc/self/fd/" + std::to_string(pipe.get()));
+}
+
+// So they are from a pipe, whose first bytes cannot be looked at twice.
+TEST(KernelSymbolSource, AllFormsFromAPipe) {
+  const auto listing = OpenPipe(kListing);
+  ExpectAnswers(listing);
+  ExpectAnswers(OpenPipe(Text(listing->bytes())));
+  ExpectAnswers(OpenPipe(Text(Blob())));
+  for (const std::string_view bad : {"", "hello\n", "1000"}) {
+    EXPECT_FALSE(OpenPipe(bad)) << bad;
+  }
+  const auto tiny = OpenPipe("1 T a");
+  ASSERT_TRUE(tiny);
+  EXPECT_EQ(tiny->symbol_count(), 1u);
 }
 
 // What bytes() gave can be read again, from both binary forms.
