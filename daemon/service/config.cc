@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "daemon/service/json_tree.h"
+#include "daemon/service/listen_address.h"
 #include "ksym/base/text.h"
 
 namespace profd {
@@ -96,6 +97,22 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
                                  return c.files.max_age_seconds;
                                },
                                60, uint64_t{10} * 366 * 24 * 3600}},
+    {.path = "http.listen",
+     .help = "unix:/PATH and ADDRESS:PORT; empty: nowhere",
+     .kind = ConfigKey::Addresses{[](Config& c) -> std::vector<std::string>& {
+       return c.http.listen;
+     }}},
+    {.path = "http.token_file",
+     .help = "file with the token that TCP clients must give; empty: none",
+     .kind = ConfigKey::Path{[](Config& c) -> std::string& {
+       return c.http.token_file;
+     }}},
+    {.path = "http.recent_bytes",
+     .help = "profiles kept in memory for clients (default 32 MiB)",
+     .kind = ConfigKey::Number{[](Config& c) -> uint64_t& {
+                                 return c.http.recent_bytes;
+                               },
+                               0, uint64_t{4} << 30}},
     {.path = "log.level",
      .help = "error, warning, info or debug (default info)",
      .kind = ConfigKey::Choice{[](Config& c) -> std::string& {
@@ -137,7 +154,26 @@ Problem Set(const ConfigKey::Path& kind, std::string_view path,
   return std::nullopt;
 }
 
+Problem Set(const ConfigKey::Addresses& kind, const JsonNode& list,
+            Config& config) {
+  std::vector<std::string> addresses;
+  for (const JsonNode& element : list.elements) {
+    if (element.type != JsonNode::Type::kText) {
+      return fmt::format("wants a list of texts and not {} in it",
+                         NameOf(element.type));
+    }
+    const auto parsed = ParseListenAddress(element.text);
+    if (!parsed) return parsed.error().message();
+    addresses.push_back(element.text);
+  }
+  kind.value(config) = std::move(addresses);
+  return std::nullopt;
+}
+
 JsonNode::Type TypeOf(const ConfigKey& key) {
+  if (std::holds_alternative<ConfigKey::Addresses>(key.kind)) {
+    return JsonNode::Type::kList;
+  }
   if (std::holds_alternative<ConfigKey::Number>(key.kind)) {
     return JsonNode::Type::kNumber;
   }
@@ -160,6 +196,9 @@ Problem SetFromNode(const ConfigKey& key, const JsonNode& node,
   }
   if (const auto* path = std::get_if<ConfigKey::Path>(&key.kind)) {
     return Set(*path, node.text, config);
+  }
+  if (const auto* list = std::get_if<ConfigKey::Addresses>(&key.kind)) {
+    return Set(*list, node, config);
   }
   std::get<ConfigKey::Flag>(key.kind).value(config) = node.flag;
   return std::nullopt;
@@ -244,6 +283,12 @@ ksym::Status SetFromText(const ConfigKey& key, std::string_view text,
   } else if (node.type == JsonNode::Type::kFlag) {
     node.flag = text == "true";
     if (!node.flag && text != "false") node.type = JsonNode::Type::kText;
+  } else if (node.type == JsonNode::Type::kList) {
+    while (!text.empty()) {
+      node.elements.push_back(
+          {.type = JsonNode::Type::kText,
+           .text = std::string(ksym::TakeField(text, ','))});
+    }
   }
   const auto problem = SetFromNode(key, node, config);
   if (!problem) return {};

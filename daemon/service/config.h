@@ -44,6 +44,14 @@ struct ServiceConfig {
     friend bool operator==(const Files&, const Files&) = default;
   } files;
 
+  struct Http {
+    std::vector<std::string> listen = {"unix:/run/ksym-profiled/http.sock"};
+    std::string token_file;  // empty: TCP clients need no token
+    uint64_t recent_bytes = uint64_t{32} << 20;
+
+    friend bool operator==(const Http&, const Http&) = default;
+  } http;
+
   struct Log {
     std::string level = "info";
 
@@ -72,10 +80,14 @@ struct ConfigKey {
   struct Path {
     std::string& (*value)(ServiceConfig&);
   };
+  // A list of addresses; see ParseListenAddress(). As a flag: with commas.
+  struct Addresses {
+    std::vector<std::string>& (*value)(ServiceConfig&);
+  };
 
   std::string_view path;  // e.g. "files.max_bytes"
   std::string_view help;  // one line for --help
-  std::variant<Number, Flag, Choice, Path> kind;
+  std::variant<Number, Flag, Choice, Path, Addresses> kind;
 };
 
 // Every key there is; the file, the flags and the JSON Schema have the same.

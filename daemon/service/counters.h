@@ -1,7 +1,10 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
+
+#include "daemon/profile/accounting.h"
 
 namespace profd {
 
@@ -14,6 +17,7 @@ struct ServiceCounters {
   // taken = emitted + lost in the capture + dropped before they had names.
   Number samples_emitted = 0;
   Number samples_lost = 0;
+  std::array<Number, kLossCauses> lost_by_cause = {};  // of samples_lost
   Number samples_dropped_unnamed = 0;
   Number processes_not_pinned = 0;  // files could not be opened in time
   Number drains = 0;
@@ -25,8 +29,18 @@ struct ServiceCounters {
   Number file_bytes_written = 0;
   Number files_failed = 0;
   Number symbolizers = 0;  // made anew to stay within memory
+  Number http_requests = 0;
+  Number http_refused = 0;
   Number reloads = 0;
   Number reloads_refused = 0;
+
+  // These go up and down.
+  Number symbol_cache_bytes = 0;
+  Number symbols = 0;
+  Number kernel_symbols = 0;
+  Number kernel_symbol_bytes = 0;
+  Number kernel_snapshots = 0;
+  Number unwind_table_bytes = 0;
 };
 
 }  // namespace profd

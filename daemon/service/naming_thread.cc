@@ -37,9 +37,9 @@ int64_t NowNs() { return Clock::now().time_since_epoch().count(); }
 }  // namespace
 
 NamingThread::NamingThread(Settings settings, ServiceCounters& counters,
-                           Sink sink)
+                           Sinks sinks)
     : counters_(counters),
-      sink_(std::move(sink)),
+      sinks_(std::move(sinks)),
       settings_(settings),
       thread_([this] { Run(); }) {}
 
@@ -64,6 +64,9 @@ void NamingThread::Add(RawProfile part, Edge edge) {
   const Accounting& accounting = part.accounting;
   counters_.samples_taken += accounting.taken;
   counters_.samples_lost += accounting.lost();
+  for (size_t i = 0; i < kLossCauses; ++i) {
+    counters_.lost_by_cause[i] += accounting.lost_by_cause[i];
+  }
   const uint64_t emitted = accounting.emitted;
   {
     const std::lock_guard lock(mutex_);
@@ -128,11 +131,11 @@ void NamingThread::Run() {
     } else {
       settings_ = std::get<Settings>(*task);
       // A profile in the making keeps what it has begun with.
-      if (begun_) FinishProfile();
+      if (merger_) FinishProfile();
       Begin(settings_);
     }
   }
-  if (begun_) FinishProfile();
+  if (merger_) FinishProfile();
   const std::lock_guard lock(mutex_);
   done_ = true;
   changed_.notify_all();
@@ -152,26 +155,29 @@ void NamingThread::Begin(const Settings& settings) {
 
 void NamingThread::Name(const Part& part) {
   const auto begin = Clock::now();
-  if (!begun_) {
-    CaptureMetadata metadata = part.raw.metadata;
-    metadata.warnings.clear();  // Add() has them
-    naming_->Begin(std::move(metadata));
-    begun_ = true;
-  }
+  CaptureMetadata metadata = part.raw.metadata;
+  metadata.warnings.clear();  // Add() has them
+  naming_->Begin(std::move(metadata));
   for (const std::string& warning : naming_->Add(part.raw)) {
     LogSome(LogLevel::kWarning, "capture", warning);
   }
+  for (const std::string& warning : naming_->TakeWarningsOfNames()) {
+    LogSome(LogLevel::kWarning, "names", warning);
+  }
+  const auto named = std::make_shared<const Profile>(naming_->Finish());
+  if (!merger_) merger_.emplace();
+  merger_->Add(*named);
+  sinks_.part(named);
+  ShowStatistics();
   counters_.samples_emitted += part.raw.accounting.emitted;
   if (part.edge == Edge::kEnd) FinishProfile();
   counters_.naming_ns += static_cast<uint64_t>((Clock::now() - begin).count());
 }
 
 void NamingThread::FinishProfile() {
-  begun_ = false;
-  for (const std::string& warning : naming_->TakeWarningsOfNames()) {
-    LogSome(LogLevel::kWarning, "names", warning);
-  }
-  auto profile = std::make_shared<const Profile>(naming_->Finish());
+  const auto profile =
+      std::make_shared<const Profile>(std::move(*merger_).Finish());
+  merger_.reset();
   ++counters_.profiles;
   const auto statistics = naming_->symbolizer().statistics();
   if (statistics.files_loaded + statistics.files_failed > kMaxFilesKnown ||
@@ -179,7 +185,17 @@ void NamingThread::FinishProfile() {
     Log(LogLevel::kInfo, "symbol tables are read anew to free memory");
     Begin(settings_);
   }
-  sink_(std::move(profile));
+  sinks_.profile(profile);
+}
+
+void NamingThread::ShowStatistics() {
+  const auto user = naming_->symbolizer().statistics();
+  const KernelTableStatistics kernel = naming_->kernel().statistics();
+  counters_.symbol_cache_bytes = user.cache_bytes;
+  counters_.symbols = user.symbols;
+  counters_.kernel_symbols = kernel.symbols;
+  counters_.kernel_symbol_bytes = kernel.bytes;
+  counters_.kernel_snapshots = kernel.snapshots;
 }
 
 }  // namespace profd

@@ -14,6 +14,7 @@
 
 #include "daemon/profile/naming.h"
 #include "daemon/profile/profile.h"
+#include "daemon/profile/profile_merge.h"
 #include "daemon/profile/raw_profile.h"
 #include "daemon/service/counters.h"
 
@@ -31,13 +32,18 @@ class NamingThread {
 
     friend bool operator==(const Settings&, const Settings&) = default;
   };
-  // Gets each finished profile, in the thread.
-  using Sink = std::function<void(std::shared_ptr<const Profile>)>;
+  // They get what is named, in the thread.
+  struct Sinks {
+    // Each part by itself.
+    std::function<void(const std::shared_ptr<const Profile>&)> part;
+    // Each finished profile.
+    std::function<void(const std::shared_ptr<const Profile>&)> profile;
+  };
   // How the parts make profiles: the one with kEnd is the last of its profile.
   enum class Edge : uint8_t { kGoOn, kEnd };
 
   // The counters must live longer.
-  NamingThread(Settings settings, ServiceCounters& counters, Sink sink);
+  NamingThread(Settings settings, ServiceCounters& counters, Sinks sinks);
   // Waits until everything that was given is named.
   ~NamingThread();
 
@@ -65,9 +71,10 @@ class NamingThread {
   void Begin(const Settings& settings);
   void Name(const Part& part);
   void FinishProfile();
+  void ShowStatistics();
 
   ServiceCounters& counters_;
-  const Sink sink_;
+  const Sinks sinks_;
 
   std::mutex mutex_;  // of what follows
   std::condition_variable changed_;
@@ -82,7 +89,7 @@ class NamingThread {
   // Of the thread.
   Settings settings_;
   std::unique_ptr<Naming> naming_;
-  bool begun_ = false;
+  std::optional<ProfileMerger> merger_;  // of the parts since the last end
 
   std::thread thread_;  // last: it uses all of the above
 };

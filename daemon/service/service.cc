@@ -15,9 +15,12 @@
 #include "daemon/capture/sampler_config.h"
 #include "daemon/service/counters.h"
 #include "daemon/service/file_writer.h"
+#include "daemon/service/http_api.h"
+#include "daemon/service/http_server.h"
 #include "daemon/service/interval_clock.h"
 #include "daemon/service/log.h"
 #include "daemon/service/naming_thread.h"
+#include "daemon/service/profile_hub.h"
 #include "daemon/service/service_signals.h"
 #include "daemon/service/systemd_notify.h"
 
@@ -89,12 +92,9 @@ class Service {
     auto capture = StartCapture(config_);
     if (!capture) return Fail(std::move(capture.error()));
     capture_.emplace(std::move(*capture));
-    writer_ = std::make_unique<FileWriter>(FileSettings(config_), counters_);
-    naming_ = std::make_unique<NamingThread>(
-        NamingSettings(config_), counters_,
-        [this](std::shared_ptr<const Profile> profile) {
-          writer_->Write(std::move(profile));
-        });
+    auto listening = StartHttp();
+    if (!listening) return listening;
+    StartSinks();
     auto enabled = capture_->Enable();
     if (!enabled) return enabled;
     SayStarted();
@@ -112,6 +112,39 @@ class Service {
   }
 
  private:
+  Status StartHttp() {
+    HttpServer::Settings settings = {.listen = config_.http.listen,
+                                     .token = {}};
+    if (!config_.http.token_file.empty()) {
+      auto token = ReadToken(config_.http.token_file);
+      if (!token) return Fail(std::move(token.error()));
+      settings.token = std::move(*token);
+    }
+    hub_ = std::make_unique<ProfileHub>(config_.http.recent_bytes);
+    api_ = std::make_unique<HttpApi>(counters_, *hub_);
+    if (settings.listen.empty()) return {};
+    auto server = HttpServer::Start(
+        settings,
+        [this](const HttpQuestion& question) { return api_->Answer(question); },
+        counters_);
+    if (!server) return Fail(std::move(server.error()));
+    http_ = std::move(*server);
+    return {};
+  }
+
+  void StartSinks() {
+    writer_ = std::make_unique<FileWriter>(FileSettings(config_), counters_);
+    naming_ = std::make_unique<NamingThread>(
+        NamingSettings(config_), counters_,
+        NamingThread::Sinks{
+            .part = [this](const auto& part) { hub_->AddPart(part); },
+            .profile =
+                [this](const auto& profile) {
+                  hub_->AddProfile(profile);
+                  writer_->Write(profile);
+                }});
+  }
+
   ksym::Result<Capture> StartCapture(const ServiceConfig& config) {
     CaptureOptions options = MakeCaptureOptions(config);
     options.on_process = [this](const ksym::ProcessImage& image) {
@@ -165,6 +198,7 @@ class Service {
     if (!raw) return Fail(std::move(raw.error()));
     Give(std::move(*raw), edge, end_unix_ns);
     ++counters_.drains;
+    counters_.unwind_table_bytes = capture_->unwind_statistics().rows_bytes;
     counters_.drain_ns += static_cast<uint64_t>((Clock::now() - begin).count());
     return {};
   }
@@ -249,6 +283,10 @@ class Service {
       intervals_ = IntervalClock(std::chrono::seconds(config.interval_seconds),
                                  NowUnixNs());
     }
+    if (config.http != config_.http) {
+      Log(LogLevel::kWarning, "\"http\" changes with the next start only");
+      config.http = config_.http;
+    }
     config_ = std::move(config);
     SetLogLevel(ParseLogLevel(config_.log.level));
     Log(LogLevel::kInfo, "reloaded: " + Describe());
@@ -258,6 +296,8 @@ class Service {
   // Whether everything that was sampled is written.
   bool Finish() {
     const auto deadline = Clock::now() + kFinishWithin;
+    hub_->Close();
+    http_.reset();
     auto raw = capture_->Stop();
     if (raw) {
       Give(std::move(*raw), Edge::kEnd, NowUnixNs());
@@ -289,8 +329,11 @@ class Service {
   IntervalClock intervals_;
   Clock::time_point next_sign_of_life_;
   ServiceCounters counters_;
+  std::unique_ptr<ProfileHub> hub_;
+  std::unique_ptr<HttpApi> api_;      // asks hub_
+  std::unique_ptr<HttpServer> http_;  // asks api_
   std::unique_ptr<FileWriter> writer_;
-  std::unique_ptr<NamingThread> naming_;  // gives to writer_
+  std::unique_ptr<NamingThread> naming_;  // gives to writer_ and hub_
   std::optional<Capture> capture_;        // gives to naming_
 };
 

@@ -1,13 +1,18 @@
 """ksym-profiled: the running service, its files, signals and configuration."""
 
+import contextlib
 import glob
+import gzip
+import http.client
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 
 import harness
@@ -60,6 +65,8 @@ class ServiceTest(harness.E2eTest):
         super().setUp()
         self.folder = self.path("profiles")
         self.config_path = self.path("config.json")
+        self.socket_path = self.path("http.sock")
+        self.http = {"listen": ["unix:" + self.socket_path]}
 
     def configure(self, frequency_hz=99, interval_seconds=1, **files):
         files = {"directory": self.folder, "format": "folded", **files}
@@ -68,7 +75,7 @@ class ServiceTest(harness.E2eTest):
                 "frequency_hz": frequency_hz,
                 "interval_seconds": interval_seconds,
                 "stacks": {"cache_directory": self.path("cache")},
-                "files": files}, indent=1))
+                "files": files, "http": self.http}, indent=1))
 
     def start_service(self, *arguments, prefix=(), **options):
         service = Service([*prefix, SERVICE, "--config", self.config_path,
@@ -94,6 +101,136 @@ class ServiceTest(harness.E2eTest):
                                                            found.groups())
         self.assertEqual(taken, named + lost + dropped)
         return taken, named, written, failed
+
+    def get(self, path, address=None, headers=None):
+        """Status and body, from the Unix socket or from host:port."""
+        connection = http.client.HTTPConnection(address or "unix", timeout=30)
+        if address is None:
+            connection.sock = self.connect()
+        with contextlib.closing(connection):
+            connection.request("GET", path, headers=headers or {})
+            response = connection.getresponse()
+            return response.status, response.read()
+
+    def connect(self):
+        client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        client.connect(self.socket_path)  # waits while the backlog is full
+        client.settimeout(30)
+        self.addCleanup(client.close)
+        return client
+
+    def metrics(self):
+        """Metrics by name and labels."""
+        status, body = self.get("/metrics")
+        self.assertEqual(status, 200)
+        return {name: float(value) for name, value in
+                (line.rsplit(" ", 1) for line in body.decode().splitlines()
+                 if not line.startswith("#"))}
+
+    @staticmethod
+    def free_port():
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            return probe.getsockname()[1]
+
+    def test_http(self):
+        # Clients get profiles from now on, at once, and those of the last
+        # intervals; metrics add up. Only the group may connect.
+        self.configure()
+        spin = self.workload("spin")
+        service = self.start_service()
+        self.assertEqual(os.stat(self.socket_path).st_mode & 0o777, 0o660)
+        self.assertEqual(self.get("/healthz"), (200, b"ok\n"))
+        answers = []
+        clients = [threading.Thread(target=lambda: answers.append(
+            self.get("/debug/pprof/profile?seconds=2"))) for _ in range(5)]
+        begin = time.monotonic()
+        for client in clients:
+            client.start()
+        for client in clients:
+            client.join()
+        self.assertLess(time.monotonic() - begin, 6)
+        self.assertEqual([status for status, _ in answers], [200] * 5)
+        for _, body in answers:
+            self.assertIn(b"spin", gzip.decompress(body))
+        self.wait_files(3)
+        status, body = self.get("/profile?seconds=60")
+        self.assertEqual(status, 200)
+        self.assertGreater(harness.Folded(body).share("spin", "main"), 0.9)
+        harness.Document(self.get("/profile?format=json&seconds=60")[1])
+        self.assertEqual(self.get("/profile?seconds=x")[0], 400)
+        self.assertEqual(self.get("/debug/pprof/heap")[0], 404)
+        metrics = self.metrics()
+        lost = sum(value for name, value in metrics.items()
+                   if name.startswith("ksym_samples_lost_total"))
+        # What is being named is in neither.
+        self.assertLessEqual(metrics["ksym_samples_emitted_total"] + lost,
+                             metrics["ksym_samples_taken_total"])
+        self.assertGreater(metrics["ksym_samples_emitted_total"], 100)
+        self.assertGreater(metrics["ksym_resident_bytes"], 1e6)
+        self.assertLess(service.end(), 2)
+        self.assertEqual(service.process.returncode, 0, service.log())
+        self.assertFalse(os.path.exists(self.socket_path))
+        spin.stop()
+
+    def test_hanging_clients(self):
+        # Clients that say nothing, one byte a second, or do not read, cost
+        # the others their place at the most: what is over the limit is
+        # refused at once, and capturing goes on.
+        self.configure(frequency_hz=199)
+        service = self.start_service()
+        hanging = [self.connect() for _ in range(32)]
+        hanging[0].sendall(b"GET /metrics HT")
+        hanging[1].sendall(b"GET /profile?format=json HTTP/1.1\r\n\r\n")
+        others = [self.connect() for _ in range(100)]
+        time.sleep(1)
+        refused = 0
+        for client in others:
+            with contextlib.suppress(BlockingIOError, ConnectionError):
+                refused += client.recv(100, socket.MSG_DONTWAIT).startswith(
+                    b"HTTP/1.1 503 ")
+        self.assertGreater(refused, 90)
+        before = len(self.files())
+        self.wait_files(before + 2)
+        # Clients that hang while it ends do not keep it.
+        self.assertLess(service.end(), 2)
+        self.assertEqual(service.process.returncode, 0, service.log())
+        self.totals(service)
+
+    def test_tcp_and_token(self):
+        # Over TCP the token is asked for, if there is one; go tool pprof reads
+        # from a port without one.
+        open_port, token_path = self.free_port(), self.path("token")
+        self.http["listen"].append("127.0.0.1:%d" % open_port)
+        address = "127.0.0.1:%d" % open_port
+        harness.write_text(token_path, "sesame\n")
+        self.http["token_file"] = token_path
+        self.configure()
+        service = self.start_service()
+        self.assertEqual(self.get("/healthz", address)[0], 401)
+        self.assertEqual(
+            self.get("/healthz", address,
+                     {"Authorization": "Bearer sesam!"})[0], 401)
+        self.assertEqual(
+            self.get("/healthz", address,
+                     {"Authorization": "Bearer sesame"})[0], 200)
+        self.assertEqual(self.get("/healthz")[0], 200)
+        service.end(signal.SIGKILL)
+        # The dead one's socket is no obstacle.
+        del self.http["token_file"]
+        self.configure()
+        self.workload("spin")
+        service = self.start_service()
+        self.assertEqual(self.get("/healthz", address)[0], 200)
+        if shutil.which("go"):
+            done = subprocess.run(
+                ["go", "tool", "pprof", "-sample_index=samples", "-top",
+                 "http://%s/debug/pprof/profile?seconds=1" % address],
+                capture_output=True, text=True, check=False, timeout=50,
+                env=dict(os.environ, PPROF_TMPDIR=self.dir, HOME=self.dir))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(done.stdout, r"(?m)^ *\d+ .* Hot$")
+        self.assertLess(service.end(), 2)
 
     def test_profiles_appear(self):
         # A profile per interval, aligned to the clock; together they have

@@ -1,0 +1,149 @@
+#include "daemon/service/http_api.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "daemon/output/format.h"
+#include "daemon/profile/profile_merge.h"
+#include "daemon/service/metrics.h"
+#include "ksym/base/text.h"
+
+namespace profd {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr uint64_t kNsPerSecond = 1'000'000'000;
+constexpr uint64_t kDefaultSeconds = 30;  // as Go's own /debug/pprof/profile
+constexpr uint64_t kMostSeconds = 600;
+// Parts come once a second; the last one may be that late.
+constexpr std::chrono::seconds kPatience(3);
+
+// go tool pprof shows such a body to its user.
+HttpAnswer BadRequest(std::string why) {
+  return {.status = 400, .body = std::move(why) + "\n"};
+}
+
+struct Parameter {
+  std::string_view name;
+  uint64_t most;
+  std::optional<uint64_t> value;
+};
+
+// Fills the values in; returns what is wrong, or nothing. `format` may stand
+// there as well if it is not null.
+std::optional<std::string> ReadParameters(const HttpQuestion& question,
+                                          std::span<Parameter> parameters,
+                                          std::string* format) {
+  for (const auto& [name, text] : question.parameters) {
+    if (format != nullptr && name == "format") {
+      *format = text;
+      continue;
+    }
+    const auto parameter =
+        std::ranges::find(parameters, name, &Parameter::name);
+    if (parameter == parameters.end()) {
+      return fmt::format("unknown parameter {}", name);
+    }
+    parameter->value = ksym::ParseUnsigned(text, 10);
+    if (!parameter->value || *parameter->value > parameter->most) {
+      return fmt::format("{} must be a whole number up to {}", name,
+                         parameter->most);
+    }
+  }
+  return std::nullopt;
+}
+
+std::string_view ContentType(OutputFormat format) {
+  switch (format) {
+    case OutputFormat::kJson:
+      return "application/json";
+    case OutputFormat::kPprof:
+      return "application/octet-stream";
+    default:
+      return "text/plain; charset=utf-8";
+  }
+}
+
+}  // namespace
+
+HttpAnswer HttpApi::Answer(const HttpQuestion& question) const {
+  if (question.path == "/debug/pprof/profile") return Profile(question);
+  if (question.path == "/profile") return RecentProfile(question);
+  if (question.path == "/metrics") {
+    return {.content_type = "text/plain; version=0.0.4; charset=utf-8",
+            .body = RenderMetrics(counters_)};
+  }
+  if (question.path == "/healthz") return {.body = "ok\n"};
+  if (question.path == "/version") {
+    return {.body = "ksym-profiled " KSYM_VERSION "\n"};
+  }
+  return {.status = 404,
+          .body =
+              "there are /debug/pprof/profile?seconds=N, "
+              "/profile?format=F&seconds=N, /metrics, /healthz and "
+              "/version\n"};
+}
+
+HttpAnswer HttpApi::Profile(const HttpQuestion& question) const {
+  Parameter seconds = {"seconds", kMostSeconds, {}};
+  const auto wrong = ReadParameters(question, {&seconds, 1}, nullptr);
+  if (wrong) return BadRequest(*wrong);
+  const uint64_t wanted =
+      std::max<uint64_t>(seconds.value.value_or(kDefaultSeconds), 1);
+  const auto deadline = Clock::now() + std::chrono::seconds(wanted) + kPatience;
+  ProfileHub::Subscription subscription(hub_);
+  ProfileMerger merger;
+  // The first part has begun before the request, so half a part less is as
+  // good as half a part more, and the answer is in time.
+  while (merger.duration_ns() + kNsPerSecond / 2 < wanted * kNsPerSecond) {
+    const auto part = subscription.Next(deadline);
+    if (!part) break;
+    merger.Add(**part);
+  }
+  if (merger.duration_ns() == 0) {
+    return {.status = 503, .body = "nothing is sampled now\n"};
+  }
+  return {.content_type = std::string(ContentType(OutputFormat::kPprof)),
+          .body = Render(std::move(merger).Finish(), OutputFormat::kPprof, {})};
+}
+
+HttpAnswer HttpApi::RecentProfile(const HttpQuestion& question) const {
+  constexpr uint64_t kMost = std::numeric_limits<uint32_t>::max();
+  std::array<Parameter, 3> parameters = {
+      {{"seconds", kMost, {}}, {"from", kMost, {}}, {"until", kMost, {}}}};
+  std::string format_name = "folded";
+  const auto wrong = ReadParameters(question, parameters, &format_name);
+  if (wrong) return BadRequest(*wrong);
+  const auto& [seconds, from, until] = parameters;
+  if (seconds.value && (from.value || until.value)) {
+    return BadRequest("seconds and from or until contradict each other");
+  }
+  const auto format = ParseOutputFormat(format_name);
+  if (!format) return BadRequest(format.error().message());
+  const auto now = static_cast<uint64_t>(::time(nullptr)) + 1;
+  const uint64_t end = until.value.value_or(now);
+  const uint64_t begin = from.value.value_or(
+      end - std::min(end, seconds.value.value_or(kDefaultSeconds)));
+  const auto profiles = hub_.Recent(begin * kNsPerSecond, end * kNsPerSecond);
+  if (profiles.empty()) {
+    return {.status = 404,
+            .body =
+                "no profile of that time is in memory; see "
+                "http.recent_bytes and interval_seconds\n"};
+  }
+  ProfileMerger merger;
+  for (const auto& profile : profiles) merger.Add(*profile);
+  return {.content_type = std::string(ContentType(*format)),
+          .body = Render(std::move(merger).Finish(), *format, {})};
+}
+
+}  // namespace profd

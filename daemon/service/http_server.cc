@@ -1,0 +1,303 @@
+#include "daemon/service/http_server.h"
+
+#include <httplib.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <set>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "daemon/service/listen_address.h"
+#include "daemon/service/log.h"
+#include "ksym/base/file.h"
+#include "ksym/base/text.h"
+
+namespace profd {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr size_t kMaxRequestBytes = 32 << 10;
+constexpr seconds kRequestWithin(10);
+constexpr seconds kAnswerWithin(30);
+constexpr std::string_view kBusy =
+    "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n"
+    "Content-Length: 17\r\n\r\ntoo many clients\n";
+
+// A socket whose client has so long for the request and for the answer,
+// however slowly the bytes come and go.
+class DeadlineStream : public httplib::Stream {
+ public:
+  explicit DeadlineStream(int fd)
+      : fd_(fd), deadline_(Clock::now() + kRequestWithin) {}
+  using httplib::Stream::write;
+
+  // What httplib calls for connections that go on; ours do not.
+  bool is_readable() const override { return true; }
+  bool is_writable() const override { return true; }
+  ssize_t read(char* to, size_t size) override {
+    if (begin_ == end_ && !Fill()) return -1;
+    const size_t taken = std::min(size, end_ - begin_);
+    std::copy_n(buffer_.begin() + static_cast<ptrdiff_t>(begin_), taken, to);
+    begin_ += taken;
+    return static_cast<ssize_t>(taken);
+  }
+  ssize_t write(const char* from, size_t size) override {
+    if (!std::exchange(answers_, true)) {
+      deadline_ = Clock::now() + kAnswerWithin;
+    }
+    for (;;) {
+      const ssize_t sent = ::send(fd_, from, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (sent >= 0) return sent;
+      if ((errno != EAGAIN && errno != EINTR) || !WaitFor(POLLOUT)) return -1;
+    }
+  }
+  void get_remote_ip_and_port(std::string& /*ip*/,
+                              int& /*port*/) const override {}
+  void get_local_ip_and_port(std::string& /*ip*/,
+                             int& /*port*/) const override {}
+  // Not ours: httplib refuses numbers that select(2) cannot have, and a
+  // symbolizer holds thousands of files open.
+  socket_t socket() const override { return INVALID_SOCKET; }
+
+ private:
+  bool Fill() {
+    if (received_ >= kMaxRequestBytes || !WaitFor(POLLIN)) return false;
+    const ssize_t size =
+        ::recv(fd_, buffer_.data(), buffer_.size(), MSG_DONTWAIT);
+    if (size <= 0) return false;
+    begin_ = 0;
+    end_ = static_cast<size_t>(size);
+    received_ += end_;
+    return true;
+  }
+  bool WaitFor(short events) const {
+    const auto left = std::chrono::ceil<milliseconds>(deadline_ - Clock::now());
+    if (left <= milliseconds(0)) return false;
+    pollfd entry = {.fd = fd_, .events = events, .revents = 0};
+    return ::poll(&entry, 1, static_cast<int>(left.count())) > 0;
+  }
+
+  int fd_;
+  Clock::time_point deadline_;
+  bool answers_ = false;
+  std::array<char, 4096> buffer_ = {};
+  size_t begin_ = 0;
+  size_t end_ = 0;
+  size_t received_ = 0;
+};
+
+// Without telling by the time it takes where the first wrong byte is.
+bool IsToken(std::string_view given, std::string_view wanted) {
+  unsigned difference = given.size() == wanted.size() ? 0 : 1;
+  for (size_t i = 0; i < given.size(); ++i) {
+    difference |= static_cast<unsigned>(given[i] ^ wanted[i % wanted.size()]);
+  }
+  return difference == 0;
+}
+
+// httplib's parser of requests and writer of responses, without its sockets:
+// those it has know neither Unix sockets nor bounds on clients and time.
+class Protocol : public httplib::Server {
+ public:
+  // `token`: empty if none is asked for.
+  Protocol(HttpServer::Answer answer, std::string token)
+      : answer_(std::move(answer)), token_(std::move(token)) {
+    set_pre_routing_handler(
+        [this](const httplib::Request& request, httplib::Response& response) {
+          Handle(request, response);
+          return HandlerResponse::Handled;
+        });
+  }
+  void Serve(int fd) {
+    DeadlineStream stream(fd);
+    bool closed = false;
+    process_request(stream, /*close_connection=*/true, closed, nullptr);
+  }
+
+ private:
+  void Handle(const httplib::Request& request,
+              httplib::Response& response) const {
+    HttpAnswer answer;
+    const std::string given = request.get_header_value("Authorization");
+    if (request.method != "GET" && request.method != "HEAD") {
+      answer = {.status = 405, .body = "only GET and HEAD\n"};
+    } else if (!token_.empty() && !IsToken(given, "Bearer " + token_)) {
+      answer = {.status = 401, .body = "wants Authorization: Bearer TOKEN\n"};
+    } else {
+      answer = answer_({request.path, request.params});
+    }
+    response.status = answer.status;
+    // go tool pprof shows the body of an error that has it.
+    if (answer.status != 200) response.set_header("X-Go-Pprof", "1");
+    if (answer.status == 401) response.set_header("WWW-Authenticate", "Bearer");
+    response.set_content(answer.body, answer.content_type);
+  }
+
+  HttpServer::Answer answer_;
+  std::string token_;
+};
+
+}  // namespace
+
+class HttpServer::Impl {
+ public:
+  Impl(const Settings& settings, Answer answer, ServiceCounters& counters)
+      : local_(answer, {}),
+        remote_(std::move(answer), settings.token),
+        counters_(counters) {}
+
+  ksym::Status Start(const Settings& settings) {
+    for (const std::string& text : settings.listen) {
+      const auto address = ParseListenAddress(text);
+      if (!address) return ksym::Fail(address.error());
+      auto fd = Listen(*address);
+      if (!fd) return ksym::Fail(std::move(fd.error()).WithContext(text));
+      if (!address->path.empty()) paths_.push_back(address->path);
+      listeners_.push_back({std::move(*fd), !address->path.empty()});
+      if (!address->is_loopback() && settings.token.empty()) {
+        Log(LogLevel::kWarning,
+            text +
+                ": everybody who reaches it can read profiles: give "
+                "http.token_file");
+      }
+    }
+    stop_ = ksym::UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!stop_.valid()) return ksym::FailErrno(errno, "eventfd");
+    thread_ = std::thread([this] { Accept(); });
+    return {};
+  }
+
+  ~Impl() {
+    if (thread_.joinable()) {
+      ::eventfd_write(stop_.get(), 1);
+      thread_.join();
+    }
+    std::unique_lock lock(mutex_);
+    for (const int fd : clients_) ::shutdown(fd, SHUT_RDWR);
+    changed_.wait(lock, [this] { return clients_.empty(); });
+    for (const std::string& path : paths_) ::unlink(path.c_str());
+  }
+
+ private:
+  struct Listener {
+    ksym::UniqueFd fd;
+    bool is_local;
+  };
+
+  void Accept() {
+    std::vector<pollfd> entries = {{stop_.get(), POLLIN, 0}};
+    for (const Listener& listener : listeners_) {
+      entries.push_back({listener.fd.get(), POLLIN, 0});
+    }
+    for (;;) {
+      if (::poll(entries.data(), entries.size(), -1) < 0) continue;
+      if (entries[0].revents != 0) return;
+      for (size_t i = 0; i < listeners_.size(); ++i) {
+        if (entries[i + 1].revents != 0) AcceptOne(listeners_[i]);
+      }
+    }
+  }
+
+  void AcceptOne(const Listener& listener) {
+    ksym::UniqueFd fd(::accept4(listener.fd.get(), nullptr, nullptr,
+                                SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!fd.valid()) {
+      if (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR) return;
+      LogSome(LogLevel::kError, "accept",
+              ksym::Error::FromErrno(errno, "accept").message());
+      // Out of descriptors: the client stays in the queue meanwhile.
+      std::this_thread::sleep_for(milliseconds(100));
+      return;
+    }
+    const bool served = Begin(fd.get(), listener.is_local);
+    if (served) {
+      (void)fd.Release();
+      return;
+    }
+    ++counters_.http_refused;
+    (void)::send(fd.get(), kBusy.data(), kBusy.size(),
+                 MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
+
+  // Starts the client's thread, which closes the descriptor in the end.
+  bool Begin(int fd, bool is_local) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (clients_.size() >= static_cast<size_t>(kMaxClients)) return false;
+      clients_.insert(fd);
+    }
+    try {
+      std::thread([this, fd, is_local] { Serve(fd, is_local); }).detach();
+      return true;
+    } catch (const std::system_error&) {  // no more threads are allowed
+      const std::lock_guard lock(mutex_);
+      clients_.erase(fd);
+      return false;
+    }
+  }
+
+  void Serve(int fd, bool is_local) {
+    (is_local ? local_ : remote_).Serve(fd);
+    ++counters_.http_requests;
+    // What the client still sends would make close() cut the answer off.
+    ::shutdown(fd, SHUT_WR);
+    std::array<char, 4096> rest = {};
+    while (::recv(fd, rest.data(), rest.size(), MSG_DONTWAIT) > 0) {
+    }
+    const std::lock_guard lock(mutex_);
+    clients_.erase(fd);
+    ::close(fd);
+    changed_.notify_all();
+  }
+
+  Protocol local_;
+  Protocol remote_;
+  ServiceCounters& counters_;
+  std::vector<Listener> listeners_;
+  std::vector<std::string> paths_;
+  ksym::UniqueFd stop_;
+  std::mutex mutex_;  // of clients_
+  std::condition_variable changed_;
+  std::set<int> clients_;  // descriptors that are being served
+  std::thread thread_;
+};
+
+HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+HttpServer::~HttpServer() = default;
+
+ksym::Result<std::unique_ptr<HttpServer>> HttpServer::Start(
+    const Settings& settings, Answer answer, ServiceCounters& counters) {
+  auto impl = std::make_unique<Impl>(settings, std::move(answer), counters);
+  auto started = impl->Start(settings);
+  if (!started) return ksym::Fail(std::move(started.error()));
+  return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
+}
+
+ksym::Result<std::string> ReadToken(const std::string& path) {
+  constexpr size_t kMaxBytes = 4096;
+  auto text = ksym::ReadFile(path, kMaxBytes);
+  if (!text) return text;
+  std::string_view rest = *text;
+  std::string token(ksym::TakeField(rest, '\n'));
+  if (token.empty()) {
+    return ksym::Fail(ksym::ErrorCode::kInvalid,
+                      path + ": its first line is empty: no token");
+  }
+  return token;
+}
+
+}  // namespace profd

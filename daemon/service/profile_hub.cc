@@ -1,0 +1,85 @@
+#include "daemon/service/profile_hub.h"
+
+#include <utility>
+
+namespace profd {
+namespace {
+
+// A client that does not take its parts loses the oldest: two minutes.
+constexpr size_t kMaxParts = 120;
+
+// About: the tables hold each text and stack once, with an index.
+uint64_t BytesOf(const Profile& profile) {
+  constexpr uint64_t kPerString = 120;
+  constexpr uint64_t kPerStack = 160;
+  return profile.strings.size() * kPerString +
+         profile.frames.size() * (sizeof(Frame) + sizeof(uint64_t)) +
+         profile.stacks.size() * kPerStack +
+         profile.samples.size() * (sizeof(ProfileSample) + sizeof(uint64_t));
+}
+
+}  // namespace
+
+ProfileHub::Subscription::Subscription(ProfileHub& hub) : hub_(hub) {
+  const std::lock_guard lock(hub_.mutex_);
+  hub_.subscriptions_.push_back(this);
+}
+
+ProfileHub::Subscription::~Subscription() {
+  const std::lock_guard lock(hub_.mutex_);
+  hub_.subscriptions_.remove(this);
+}
+
+std::optional<ProfileHub::Shared> ProfileHub::Subscription::Next(
+    std::chrono::steady_clock::time_point deadline) {
+  std::unique_lock lock(hub_.mutex_);
+  hub_.changed_.wait_until(lock, deadline,
+                           [this] { return hub_.closed_ || !parts_.empty(); });
+  if (parts_.empty()) return std::nullopt;
+  Shared part = std::move(parts_.front());
+  parts_.pop_front();
+  return part;
+}
+
+void ProfileHub::AddPart(const Shared& part) {
+  const std::lock_guard lock(mutex_);
+  for (Subscription* subscription : subscriptions_) {
+    auto& parts = subscription->parts_;
+    if (parts.size() == kMaxParts) parts.pop_front();
+    parts.push_back(part);
+  }
+  changed_.notify_all();
+}
+
+void ProfileHub::AddProfile(Shared profile) {
+  const uint64_t bytes = BytesOf(*profile);
+  const std::lock_guard lock(mutex_);
+  kept_bytes_ += bytes;
+  recent_.push_back({std::move(profile), bytes});
+  while (kept_bytes_ > recent_bytes_ && !recent_.empty()) {
+    kept_bytes_ -= recent_.front().bytes;
+    recent_.pop_front();
+  }
+}
+
+std::vector<ProfileHub::Shared> ProfileHub::Recent(uint64_t from_unix_ns,
+                                                   uint64_t until_unix_ns) {
+  const std::lock_guard lock(mutex_);
+  std::vector<Shared> found;
+  for (const Kept& kept : recent_) {
+    const CaptureMetadata& metadata = kept.profile->metadata;
+    const uint64_t end = metadata.start_unix_ns + metadata.duration_ns;
+    if (metadata.start_unix_ns < until_unix_ns && end > from_unix_ns) {
+      found.push_back(kept.profile);
+    }
+  }
+  return found;
+}
+
+void ProfileHub::Close() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  changed_.notify_all();
+}
+
+}  // namespace profd

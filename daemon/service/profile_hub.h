@@ -1,0 +1,67 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "daemon/profile/profile.h"
+
+namespace profd {
+
+// What clients can ask for: the profiles of the last intervals, and the parts
+// of what is being sampled now. Giving never waits for a client. Thread-safe.
+class ProfileHub {
+ public:
+  using Shared = std::shared_ptr<const Profile>;
+
+  // Finished profiles are kept until they take about that much memory.
+  explicit ProfileHub(uint64_t recent_bytes) : recent_bytes_(recent_bytes) {}
+
+  // Gets each part that is named from its making on. It must not outlive the
+  // hub.
+  class Subscription {
+   public:
+    explicit Subscription(ProfileHub& hub);
+    ~Subscription();
+    Subscription(const Subscription&) = delete;
+    Subscription& operator=(const Subscription&) = delete;
+
+    // The next part; nothing at the deadline, or when the hub is closed.
+    std::optional<Shared> Next(std::chrono::steady_clock::time_point deadline);
+
+   private:
+    friend class ProfileHub;
+    ProfileHub& hub_;
+    std::deque<Shared> parts_;  // guarded by the hub's mutex
+  };
+
+  void AddPart(const Shared& part);
+  void AddProfile(Shared profile);
+  // Those that have any of the time from..until (nanoseconds since 1970) in
+  // them, oldest first.
+  std::vector<Shared> Recent(uint64_t from_unix_ns, uint64_t until_unix_ns);
+  // Wakes all subscribers for good.
+  void Close();
+
+ private:
+  struct Kept {
+    Shared profile;
+    uint64_t bytes = 0;
+  };
+
+  const uint64_t recent_bytes_;
+  std::mutex mutex_;  // of what follows
+  std::condition_variable changed_;
+  std::list<Subscription*> subscriptions_;
+  std::deque<Kept> recent_;
+  uint64_t kept_bytes_ = 0;
+  bool closed_ = false;
+};
+
+}  // namespace profd

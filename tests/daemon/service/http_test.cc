@@ -1,0 +1,219 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <ctime>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "daemon/output/format.h"
+#include "daemon/profile/profile_merge.h"
+#include "daemon/service/counters.h"
+#include "daemon/service/http_api.h"
+#include "daemon/service/listen_address.h"
+#include "daemon/service/metrics.h"
+#include "daemon/service/profile_hub.h"
+
+namespace profd {
+namespace {
+
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+using testing::HasSubstr;
+using testing::MatchesRegex;
+
+constexpr uint64_t kSecond = 1'000'000'000;
+
+// A profile of a second in which `name` was sampled so often, called by main.
+Profile Sampled(std::string_view name, uint64_t count, uint64_t start_ns = 0) {
+  ProfileBuilder builder;
+  builder.Intern("other strings shift the numbers of " + std::string(name));
+  Frame frame;
+  frame.module = builder.Intern("/bin/app");
+  frame.name = builder.Intern(name);
+  const FrameId leaf = builder.AddFrame(frame);
+  frame.name = builder.Intern("main");
+  const FrameId root = builder.AddFrame(frame);
+  const FrameId stack[] = {leaf, root};
+  builder.AddSample({.comm = builder.Intern("app"),
+                     .pid = 7,
+                     .user_state = StackState::kWhole,
+                     .user = builder.AddStack(stack),
+                     .count = count});
+  builder.Add(Accounting{.taken = count, .emitted = count});
+  CaptureMetadata metadata;
+  metadata.event = "cpu-clock";
+  metadata.frequency_hz = 19;
+  metadata.start_unix_ns = start_ns;
+  metadata.duration_ns = kSecond;
+  metadata.warnings = {"of " + std::string(name)};
+  return std::move(builder).Finish(metadata);
+}
+
+ProfileHub::Shared Share(Profile profile) {
+  return std::make_shared<const Profile>(std::move(profile));
+}
+
+// Equal stacks of two profiles become one whatever numbers their tables gave
+// them; counts, accounting and time are summed, warnings united.
+TEST(ProfileMergeTest, SumsWhatIsEqual) {
+  ProfileMerger merger;
+  merger.Add(Sampled("f", 2, 5 * kSecond));
+  merger.Add(Sampled("g", 3, 6 * kSecond));
+  merger.Add(Sampled("f", 5, 7 * kSecond));
+  EXPECT_EQ(merger.duration_ns(), 3 * kSecond);
+  const Profile merged = std::move(merger).Finish();
+  EXPECT_EQ(Render(merged, OutputFormat::kFolded, {}),
+            "app;main;f 7\napp;main;g 3\n");
+  EXPECT_EQ(merged.accounting.taken, 10u);
+  EXPECT_EQ(merged.accounting.emitted, 10u);
+  EXPECT_EQ(merged.metadata.start_unix_ns, 5 * kSecond);
+  EXPECT_EQ(merged.metadata.duration_ns, 3 * kSecond);
+  EXPECT_THAT(merged.metadata.warnings, testing::ElementsAre("of f", "of g"));
+  EXPECT_EQ(merged.samples.size(), 2u);
+  EXPECT_EQ(merged.frames.size(), 3u);
+}
+
+// The hub keeps the newest profiles within its memory and finds those that
+// have any of a time in them; both ends are exclusive.
+TEST(ProfileHubTest, KeepsTheNewest) {
+  ProfileHub hub(5000);
+  for (uint64_t i = 0; i < 100; ++i) {
+    hub.AddProfile(Share(Sampled("f", i, i * kSecond)));
+  }
+  const auto kept = hub.Recent(0, 1000 * kSecond);
+  ASSERT_GT(kept.size(), 2u);
+  EXPECT_LT(kept.size(), 20u);
+  EXPECT_EQ(kept.back()->accounting.taken, 99u);
+  EXPECT_EQ(hub.Recent(98 * kSecond, 99 * kSecond).size(), 1u);
+  EXPECT_EQ(hub.Recent(98 * kSecond + 1, 99 * kSecond + 1).size(), 2u);
+  EXPECT_TRUE(hub.Recent(100 * kSecond, 101 * kSecond).empty());
+}
+
+// A subscriber gets the parts from its making on, and wakes when it closes.
+TEST(ProfileHubTest, HandsPartsOn) {
+  ProfileHub hub(0);
+  hub.AddPart(Share(Sampled("early", 1)));
+  ProfileHub::Subscription subscription(hub);
+  hub.AddPart(Share(Sampled("f", 1)));
+  const auto deadline = steady_clock::now() + seconds(20);
+  EXPECT_EQ((*subscription.Next(deadline))->metadata.warnings[0], "of f");
+  EXPECT_FALSE(subscription.Next(steady_clock::now()));
+  std::thread closer([&hub] { hub.Close(); });
+  EXPECT_FALSE(subscription.Next(deadline));
+  closer.join();
+  EXPECT_LT(steady_clock::now(), deadline);
+}
+
+class HttpApiTest : public testing::Test {
+ protected:
+  HttpAnswer Get(std::string path,
+                 std::multimap<std::string, std::string> parameters = {}) {
+    return HttpApi(counters_, hub_)
+        .Answer({std::move(path), std::move(parameters)});
+  }
+
+  ServiceCounters counters_;
+  ProfileHub hub_{1 << 20};
+};
+
+// /debug/pprof/profile answers with what is sampled from now on, and ends when
+// there are as many seconds of it.
+TEST_F(HttpApiTest, ProfilesFromNowOn) {
+  std::thread sampling([this] {
+    // Until the answer is there; a subscription begins at any time.
+    for (int i = 0; i < 200; ++i) {
+      hub_.AddPart(Share(Sampled("f", 1)));
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  });
+  const HttpAnswer answer = Get("/debug/pprof/profile", {{"seconds", "3"}});
+  sampling.join();
+  EXPECT_EQ(answer.status, 200) << answer.body;
+  EXPECT_EQ(answer.content_type, "application/octet-stream");
+  EXPECT_EQ(answer.body.substr(0, 2), "\x1f\x8b");
+}
+
+// /profile answers with the intervals in memory, by age or by time, in each
+// format.
+TEST_F(HttpApiTest, AnswersWithRecentProfiles) {
+  const auto now = static_cast<uint64_t>(::time(nullptr));
+  hub_.AddProfile(Share(Sampled("old", 1, (now - 1000) * kSecond)));
+  hub_.AddProfile(Share(Sampled("f", 2, (now - 3) * kSecond)));
+  hub_.AddProfile(Share(Sampled("g", 3, (now - 2) * kSecond)));
+  EXPECT_EQ(Get("/profile").body, "app;main;f 2\napp;main;g 3\n");
+  EXPECT_EQ(Get("/profile", {{"from", std::to_string(now - 1001)},
+                             {"until", std::to_string(now - 990)}})
+                .body,
+            "app;main;old 1\n");
+  const HttpAnswer json = Get("/profile", {{"format", "json"}});
+  EXPECT_EQ(json.content_type, "application/json");
+  EXPECT_EQ(json.body.front(), '{');
+  EXPECT_EQ(Get("/profile", {{"from", "5"}, {"until", "6"}}).status, 404);
+}
+
+// What cannot be understood is refused and named.
+TEST_F(HttpApiTest, RefusesWhatItDoesNotUnderstand) {
+  for (const auto& [name, value] :
+       {std::pair("seconds", "x"), std::pair("seconds", "-1"),
+        std::pair("seconds", "601"), std::pair("secons", "1")}) {
+    const HttpAnswer answer = Get("/debug/pprof/profile", {{name, value}});
+    EXPECT_EQ(answer.status, 400);
+    EXPECT_THAT(answer.body, HasSubstr(name));
+  }
+  EXPECT_EQ(Get("/profile", {{"format", "svg"}}).status, 400);
+  EXPECT_EQ(Get("/profile", {{"seconds", "1"}, {"from", "1"}}).status, 400);
+  EXPECT_EQ(Get("/").status, 404);
+  EXPECT_EQ(Get("/debug/pprof/heap").status, 404);
+  EXPECT_EQ(Get("/healthz").body, "ok\n");
+  EXPECT_EQ(Get("/version").body, "ksym-profiled " KSYM_VERSION "\n");
+}
+
+// Each metric has its help and type before it, and values are what was counted.
+TEST_F(HttpApiTest, MetricsAreWellFormed) {
+  counters_.samples_taken = 12;
+  counters_.lost_by_cause[static_cast<size_t>(LossCause::kRingFull)] = 3;
+  const std::string text = Get("/metrics").body;
+  EXPECT_THAT(text, HasSubstr("# TYPE ksym_samples_taken_total counter\n"
+                              "ksym_samples_taken_total 12\n"));
+  EXPECT_THAT(text,
+              HasSubstr("ksym_samples_lost_total{cause=\"ring-full\"} 3"));
+  std::string family;
+  size_t begin = 0;
+  while (begin < text.size()) {
+    const size_t end = text.find('\n', begin);
+    ASSERT_NE(end, std::string::npos);
+    const std::string line = text.substr(begin, end - begin);
+    begin = end + 1;
+    if (line.starts_with("# TYPE ")) {
+      family = line.substr(7, line.rfind(' ') - 7);
+    } else if (!line.starts_with("# HELP ")) {
+      EXPECT_THAT(line, MatchesRegex("ksym_[a-z_]+(\\{[a-z]+=\"[^\"]+\"\\})? "
+                                     "[0-9.e+-]+"));
+      EXPECT_EQ(line.substr(0, line.find_first_of(" {")), family);
+    }
+  }
+}
+
+// Addresses are numbers or paths; everything else is refused.
+TEST(ListenAddressTest, TakesNumbersAndPaths) {
+  EXPECT_EQ(ParseListenAddress("unix:/run/a.sock")->path, "/run/a.sock");
+  EXPECT_TRUE(ParseListenAddress(":4040")->is_loopback());
+  EXPECT_TRUE(ParseListenAddress("127.9.9.9:4040")->is_loopback());
+  EXPECT_TRUE(ParseListenAddress("[::1]:4040")->is_loopback());
+  EXPECT_FALSE(ParseListenAddress("0.0.0.0:4040")->is_loopback());
+  EXPECT_FALSE(ParseListenAddress("[::]:4040")->is_loopback());
+  for (const char* text :
+       {"", "4040", "host:80", ":0", ":65536", ":80x", "unix:a",
+        "unix:", "::1:80", "[::1]", "[::1:80", "1.2.3:80"}) {
+    EXPECT_FALSE(ParseListenAddress(text)) << text;
+  }
+  EXPECT_TRUE(ParseListenAddress("unix:/" + std::string(106, 'x')));
+  EXPECT_FALSE(ParseListenAddress("unix:/" + std::string(107, 'x')));
+}
+
+}  // namespace
+}  // namespace profd
