@@ -52,6 +52,7 @@ static __always_inline bool begin_sample(struct sample *s)
 	__u64 pid_tgid = bpf_get_current_pid_tgid();
 
 	s->task = task;
+	s->is_walked = false;
 	if (!passes_filters(task, pid_tgid))
 		return false;
 	s->set = active_set & 1;
@@ -195,7 +196,7 @@ static __always_inline void count_with(struct bpf_perf_event_data *ctx,
 			s->stats->copies_refused++;
 		/* What called exec is gone, what it calls is not there yet. */
 		if (how != NO_STACK || !in_exec(ctx, st)) {
-			if (!take_by_kernel(ctx, s, PROFILE_END_NOT_YET))
+			if (!take_rest(ctx, s))
 				return;
 		}
 	}

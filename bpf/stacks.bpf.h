@@ -19,6 +19,8 @@ struct sample {
 	struct profile_stats *stats;
 	__u32 set;
 	struct profile_key key;
+	/* The scratch record has as much of the user stack as was found. */
+	bool is_walked;
 };
 
 /* A failed walk is a fault only where there is a user stack to walk. */
@@ -149,6 +151,24 @@ static __always_inline bool take_by_kernel(struct bpf_perf_event_data *ctx,
 	return true;
 }
 
+/* What was walked of a stack that could not be copied, or by the kernel. */
+static __always_inline bool take_rest(struct bpf_perf_event_data *ctx,
+				      struct sample *s)
+{
+	struct profile_stack_record *record;
+	__u32 which = SCRATCH_USER;
+
+	if (!s->is_walked)
+		return take_by_kernel(ctx, s, PROFILE_END_NOT_YET);
+	record = bpf_map_lookup_elem(&scratch, &which);
+	if (!record)
+		return false;
+	if (record->end == PROFILE_END_NOT_YET)
+		record->end = PROFILE_END_NO_TABLE;
+	s->key.user_stack = name_stack(which, record, record->depth);
+	return true;
+}
+
 enum taken { TAKEN, TAKEN_LATER, NOT_TAKEN };
 
 /* TAKEN_LATER: the process has no tables yet, its stack should be copied. */
@@ -171,7 +191,11 @@ take_user_stack(struct bpf_perf_event_data *ctx, struct sample *s,
 		walk(st, record, how);
 		record->end = st->end;
 		record->used_frame_pointer = st->used_frame_pointer;
-		s->key.user_stack = name_stack(which, record, st->depth);
+		record->depth = st->depth;
+		s->is_walked = true;
+		if (unwind_again(st))
+			return TAKEN_LATER;
+		s->key.user_stack = name_stack(which, record, record->depth);
 		return TAKEN;
 	}
 	if (end == PROFILE_END_NOT_YET)

@@ -267,6 +267,10 @@ static __always_inline long unwind_frame(struct unwind_state *st,
 		st->end = PROFILE_END_NO_MAPPING;
 		return 1;
 	}
+	if (st->at.shard == UNWIND_PENDING) {
+		st->end = PROFILE_END_NOT_YET;
+		return 1;
+	}
 	if (st->at.shard != UNWIND_NO_TABLE)
 		row = unwind_find_row(st->at.shard,
 				      st->at.index | (__u32)st->at.rows << 16,
@@ -353,6 +357,28 @@ static __always_inline void unwind_use_regs(struct unwind_state *st)
 	st->depth = 0;
 	st->at.start = 0;
 	st->at.size = 0;
+}
+
+/*
+ * Whether user space can know more about the stack that was walked: there the
+ * mappings are those of the moment. Then the registers are in place again.
+ */
+static __always_inline bool unwind_again(struct unwind_state *st)
+{
+	struct unwind_list_header *header;
+	__u32 place = st->first - 1;
+
+	if (st->end == PROFILE_END_NO_MAPPING) {
+		header = bpf_map_lookup_elem(&unwind_mappings, &place);
+		/* Not exact where two CPUs do it at once. */
+		if (!header || header->copies == 0)
+			return false;
+		header->copies--;
+	} else if (st->end != PROFILE_END_NOT_YET) {
+		return false;
+	}
+	unwind_use_regs(st);
+	return true;
 }
 
 /*

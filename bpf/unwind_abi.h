@@ -7,12 +7,12 @@
  *   unwind_mappings    lists of a header and mappings, sorted by start
  *   unwind_shards      arrays of slots, made as they are needed
  *
- * A mapping without a table has the shard UNWIND_NO_TABLE. With one it has a
- * piece of a file's table in one shard: first an index of 16-bit numbers, four
- * to a slot, then the rows. The nth number says which row is in force where
- * the nth block of 256 bytes begins, so that of a table of a million rows a
- * handful is searched. A file with more rows than a shard has slots is several
- * mappings, each with a piece.
+ * A mapping without a table has the shard UNWIND_NO_TABLE, or UNWIND_PENDING
+ * if it will have one. With one it has a piece of a file's table in one shard:
+ * first an index of 16-bit numbers, four to a slot, then the rows. The nth
+ * number says which row is in force where the nth block of 256 bytes begins, so
+ * that of a table of a million rows a handful is searched. A file with more
+ * rows than a shard has slots is several mappings, each with a piece.
  *
  * A list is written before it is published and its place is not used again
  * before no program can still read it; the header says whose it is, because a
@@ -28,6 +28,11 @@
 /* A frame pointer further from the stack pointer is none. */
 #define UNWIND_MAX_FRAME_BYTES (1 << 20)
 #define UNWIND_NO_TABLE	       0xffffffffu
+/* There will be one: until then the stack is walked in user space. */
+#define UNWIND_PENDING 0xfffffffeu
+/* So many stacks may be copied that a list does not lead through; see copies.
+ */
+#define UNWIND_COPIES_PER_LIST 16
 /* A list with more mappings is cut off; 2^16 - 1. */
 #define UNWIND_MAX_MAPPINGS 65535
 
@@ -73,7 +78,13 @@ struct unwind_list_header {
 	__u32 tgid;
 	__u32 exec_count;
 	__u32 mappings; /* that follow */
-	__u32 reserved[3];
+	/*
+	 * A return address in no mapping may be in one that came after the list
+	 * was written, as code is that is made at run time. So many stacks are
+	 * still copied because of it; the sampler counts down.
+	 */
+	__u32 copies;
+	__u32 reserved[2];
 };
 
 struct unwind_mapping {

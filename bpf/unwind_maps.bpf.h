@@ -110,7 +110,7 @@ struct unwind_state {
 	__u64 back;
 	/* Of the innermost frame, or one that a signal interrupted. */
 	__u64 leaf[DWARF_REGISTERS];
-	__u32 first; /* of the list's mappings */
+	__u32 first; /* of the list's mappings, behind its header */
 	__u32 mappings;
 	__u32 depth;
 	__u32 limit;

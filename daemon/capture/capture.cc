@@ -31,6 +31,10 @@ namespace {
 // Bytes of stacks that are copied between two polls, at the most. A copy counts
 // for 16 KiB at least, so these are 1,024 copies, and some 8 ms to walk them.
 constexpr uint64_t kCopiesAtOnce = 16 << 20;
+// How long a drain waits for tables that stacks of its set need, at the most,
+// and how often it empties the ring meanwhile.
+constexpr std::chrono::seconds kWaitForTables(2);
+constexpr std::chrono::milliseconds kRingPeriod(20);
 
 using ksym::Fail;
 
@@ -97,7 +101,7 @@ class Capture::Impl {
       tables_.emplace(
           UnwindMaps(sampler_.unwind_maps(),
                      UnwindMapSizes::ForMemory(options.sampler.unwind_bytes)),
-          options.unwind_cache_path);
+          BuildTablesWith(options.unwind_cache_path));
     }
   }
   Impl(const Impl&) = delete;
@@ -108,7 +112,7 @@ class Capture::Impl {
   ksym::Status Enable() {
     metadata_.start_unix_ns = NowNs(CLOCK_REALTIME);
     interval_start_ns_ = NowNs(CLOCK_MONOTONIC);
-    sampler_.AllowCopies(kCopiesAtOnce);
+    AllowCopies();
     auto enabled = events_.Enable();
     // Sampling goes on meanwhile.
     if (enabled && reads_processes_) watch_.ReadAll();
@@ -140,9 +144,31 @@ class Capture::Impl {
     for (const SampleHint& hint : hints) watch_.See(hint);
     watch_.TellObserver();
     if (!tables_) return;
-    for (const SampleHint& hint : hints) tables_->Saw(hint.id);
-    copies_.Walk(watch_, *tables_, stacks_);
-    sampler_.AllowCopies(kCopiesAtOnce);
+    for (const SampleHint& hint : hints) {
+      tables_->Saw(hint.id, UnwindTables::Clock::time_point(
+                                std::chrono::nanoseconds(hint.time_ns)));
+    }
+    copies_.Walk({watch_, *tables_, stacks_});
+    AllowCopies();
+  }
+
+  void AllowCopies() {
+    sampler_.AllowCopies(kCopiesAtOnce -
+                         std::min(kCopiesAtOnce, copies_.waiting_bytes()));
+  }
+
+  // All copies of the set are there, but tables that they need may not be.
+  void WalkRest(uint32_t set) {
+    if (!tables_) return;
+    const auto until = UnwindTables::Clock::now() + kWaitForTables;
+    while (copies_.HasWaiting(set)) {
+      tables_->WaitForTable(kRingPeriod);
+      ConsumeRing();
+      copies_.WalkSet({watch_, *tables_, stacks_}, set,
+                      UnwindTables::Clock::now() < until
+                          ? StackCopies::Patience::kWait
+                          : StackCopies::Patience::kAtOnce);
+    }
   }
 
   void ConsumeRing() {
@@ -155,6 +181,8 @@ class Capture::Impl {
                    UnwindTables::Clock::time_point deadline) {
     if (tables_) tables_->Build(budget, deadline);
   }
+
+  bool IsBuildingTables() const { return tables_ && tables_->IsBuilding(); }
 
   UnwindStatistics unwind_statistics() const {
     UnwindStatistics statistics;
@@ -214,6 +242,7 @@ class Capture::Impl {
 
   ksym::Result<RawProfile> TakeSet(const TakenSet& taken) {
     const uint32_t set = taken.set;
+    WalkRest(set);
     auto counts = sampler_.TakeCounts(set);
     if (!counts) return Fail(std::move(counts.error()));
     RawProfile profile;
@@ -396,6 +425,7 @@ void Capture::BuildTables(UnwindTables::Clock::duration budget,
                           UnwindTables::Clock::time_point deadline) {
   impl_->BuildTables(budget, deadline);
 }
+bool Capture::IsBuildingTables() const { return impl_->IsBuildingTables(); }
 UnwindStatistics Capture::unwind_statistics() const {
   return impl_->unwind_statistics();
 }

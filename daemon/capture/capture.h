@@ -36,7 +36,8 @@ struct CaptureOptions {
 
 // A running capture: kernel -> RawProfile. Opens a sampling event on each CPU,
 // follows CPUs that come and go, and takes what was counted out of the kernel.
-// Single-threaded: the caller calls Poll() and Drain() on a timer.
+// Tables are built in a thread that ends with it. The caller calls Poll() and
+// Drain() on a timer.
 class Capture {
  public:
   // Loads everything, checks privileges first; sampling starts with Enable().
@@ -55,11 +56,14 @@ class Capture {
   // and what was sampled before should not be mixed with what comes after.
   enum class Advice : uint8_t { kGoOn, kDrainSoon };
   Advice Poll();
-  // Builds call-frame tables for the processes that were seen in Poll(); see
-  // UnwindTables::Build(). Their stacks are walked along frame pointers until
-  // theirs are there.
+  // Has call-frame tables built for the processes that were seen in Poll(), in
+  // a thread, and gives them those that are ready; see UnwindTables::Build().
+  // Until then their stacks are copied.
   void BuildTables(UnwindTables::Clock::duration budget,
                    UnwindTables::Clock::time_point deadline);
+  // More tables will be ready soon: a caller that polls sooner than otherwise
+  // has them in use sooner.
+  bool IsBuildingTables() const;
   UnwindStatistics unwind_statistics() const;
   // Everything since the last Drain(), with the accounting of that interval.
   // Sampling goes on. Sleeps for an RCU grace period (1 to 100 ms).

@@ -145,6 +145,7 @@ void ProcessWatch::Apply(std::vector<SideBandEvent> events) {
     for (; reading != readings_.end() && reading->begin_ns <= time_ns;
          ++reading) {
       history_.Seed(std::move(reading->mappings), reading->begin_ns);
+      has_news_ = true;
     }
   };
   for (SideBandEvent& event : events) {
@@ -158,6 +159,7 @@ void ProcessWatch::Apply(std::vector<SideBandEvent> events) {
 
 void ProcessWatch::ApplyOne(SideBandEvent event) {
   const uint64_t time = event.time_ns;
+  has_news_ = true;
   std::visit(
       Overloaded{
           [&](const ForkReport& r) { history_.Fork(r.parent, r.child, time); },
@@ -173,12 +175,14 @@ void ProcessWatch::ApplyOne(SideBandEvent event) {
 void ProcessWatch::See(const SampleHint& hint) {
   // 0: idle, without an address space. The first hint of the set counts.
   if (hint.id.pid == 0) return;
-  bound_[hint.set].try_emplace(hint.id,
-                               history_.Find(hint.id.pid, hint.time_ns));
+  const auto [bound, is_new] = bound_[hint.set].try_emplace(hint.id);
+  if (!is_new) return;
+  bound->second = history_.Find(hint.id.pid, hint.time_ns);
+  has_news_ = true;
 }
 
 void ProcessWatch::TellObserver() {
-  if (!observer_) return;
+  if (!observer_ || !std::exchange(has_news_, false)) return;
   for (const Bound& bound : bound_) {
     for (const auto& [id, generation] : bound) {
       const auto* mappings = history_.Mappings(generation);
@@ -200,6 +204,7 @@ ProcessWatch::Answer ProcessWatch::Find(const ksym::ProcessId& id,
   // process had no other.
   auto [bound, is_new] = bound_[taken.set].try_emplace(id);
   if (is_new) {
+    has_news_ = true;
     bound->second = history_.FindOnly(id.pid, interval_begin_ns_, taken.end_ns);
   }
   const auto contains = [&](ksym::ProcessHistory::GenerationId generation,
@@ -254,8 +259,9 @@ std::span<const ksym::Mapping> ProcessWatch::MappingsAt(
 
 void ProcessWatch::EndInterval(const TakenSet& taken) {
   bound_[taken.set].clear();
+  const size_t before = history_.generations();
   history_.Forget(interval_begin_ns_);
-  TellOfGone();
+  if (history_.generations() != before) TellOfGone();
   interval_begin_ns_ = taken.flip_ns;
 }
 

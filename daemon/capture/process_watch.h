@@ -113,6 +113,7 @@ class ProcessWatch {
     uint64_t version = 0;
   };
   std::map<ksym::ProcessHistory::GenerationId, Told> told_;
+  bool has_news_ = false;  // for the observer, perhaps
   bool read_before_ = false;
   uint64_t applied_ns_ = 0;
   uint64_t interval_begin_ns_ = 0;  // nothing in the set is older

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include "ksym/dwarf/stack_walk.h"
@@ -51,55 +52,95 @@ void StackCopies::Add(const profile_copy_record& record, size_t bytes) {
   }
   copies_.push_back({.head = record, .stack = std::move(pieces->second.stack)});
   pieces_.erase(pieces);
+  waiting_bytes_ += record.bytes;
 }
 
-std::vector<SampleHint> StackCopies::Hints() const {
+std::vector<SampleHint> StackCopies::Hints() {
   std::vector<SampleHint> hints;
-  hints.reserve(copies_.size());
-  for (const Copy& copy : copies_) {
-    hints.push_back({.id = ProcessOf(copy.head.key),
-                     .set = copy.head.header.set,
-                     .time_ns = copy.head.time_ns});
+  for (; hinted_ < copies_.size(); ++hinted_) {
+    const profile_copy_record& head = copies_[hinted_].head;
+    hints.push_back({.id = ProcessOf(head.key),
+                     .set = head.header.set,
+                     .time_ns = head.time_ns});
   }
   return hints;
 }
 
-void StackCopies::Walk(const ProcessWatch& watch, UnwindTables& tables,
-                       StackRecords& records) {
-  for (const Copy& copy : std::exchange(copies_, {})) {
-    const uint32_t set = copy.head.header.set;
-    RawStack stack = WalkOne(copy, watch, tables);
-    ++walked_;
-    ++recent_;
-    recent_beyond_ += stack.end == StackEnd::kBeyondCopy ? 1 : 0;
-    profile_key key = copy.head.key;
-    key.user_stack = records.AddWalked(set, std::move(stack));
-    ++counts_[set][key];
+void StackCopies::Walk(const Sources& sources) {
+  for (uint32_t set = 0; set < PROFILE_SETS; ++set) {
+    WalkSet(sources, set, Patience::kWait);
   }
 }
 
-RawStack StackCopies::WalkOne(const Copy& copy, const ProcessWatch& watch,
-                              UnwindTables& tables) {
+void StackCopies::WalkSet(const Sources& sources, uint32_t set,
+                          Patience patience) {
+  std::vector<Copy> left;
+  size_t hinted = 0;
+  for (size_t i = 0; i < copies_.size(); ++i) {
+    Copy& copy = copies_[i];
+    // What came since the last call of Hints() may be of an unknown process.
+    const bool is_hinted = i < hinted_;
+    if (is_hinted && copy.head.header.set == set &&
+        WalkAndCount(copy, sources, patience)) {
+      waiting_bytes_ -= copy.stack.size();
+      continue;
+    }
+    hinted += is_hinted ? 1 : 0;
+    left.push_back(std::move(copy));
+  }
+  copies_ = std::move(left);
+  hinted_ = hinted;
+}
+
+bool StackCopies::HasWaiting(uint32_t set) const {
+  const auto hinted = std::span(copies_).first(hinted_);
+  return std::ranges::any_of(
+      hinted, [&](const Copy& copy) { return copy.head.header.set == set; });
+}
+
+// False when it has to wait.
+bool StackCopies::WalkAndCount(const Copy& copy, const Sources& sources,
+                               Patience patience) {
+  auto stack = WalkOne(copy, sources, patience);
+  if (!stack) return false;
+  ++walked_;
+  ++recent_;
+  recent_beyond_ += stack->end == StackEnd::kBeyondCopy ? 1 : 0;
+  const uint32_t set = copy.head.header.set;
+  profile_key key = copy.head.key;
+  key.user_stack = sources.records.AddWalked(set, std::move(*stack));
+  ++counts_[set][key];
+  return true;
+}
+
+std::optional<RawStack> StackCopies::WalkOne(const Copy& copy,
+                                             const Sources& sources,
+                                             Patience patience) const {
   const profile_copy_record& head = copy.head;
-  const auto mappings =
-      watch.MappingsAt(head.key.tgid, head.time_ns, ksym::Address{head.ip});
+  const auto mappings = sources.watch.MappingsAt(head.key.tgid, head.time_ns,
+                                                 ksym::Address{head.ip});
   // Frames whose callers only the frame pointer can tell.
   size_t frames = 0;
   size_t first_without_row = SIZE_MAX;
+  bool is_waiting = false;
   const auto find = [&](ksym::Address address) -> ksym::CodeAt {
     const size_t frame = frames++;
     const ksym::Mapping* mapping = FindMapping(mappings, address);
     if (mapping == nullptr) return {};
-    const ksym::CodeAt code = tables.CodeOf(head.key.tgid, *mapping);
+    const auto code = sources.tables.CodeOf(head.key.tgid, *mapping);
+    if (!code) {
+      is_waiting = true;
+      return {};
+    }
     const ksym::UnwindRow* row = nullptr;
-    if (code.kind == ksym::CodeAt::Kind::kTable) {
-      row = ksym::FindUnwindRow(
-          *code.table, address.value - code.load_bias - code.table->base.value);
+    if (code->kind == ksym::CodeAt::Kind::kTable) {
+      row = ksym::FindUnwindRow(*code->table, address.value - code->load_bias -
+                                                  code->table->base.value);
     }
     if (row == nullptr || ksym::GetCfaKind(*row) == ksym::CfaKind::kNoInfo) {
       first_without_row = std::min(first_without_row, frame);
     }
-    return code;
+    return *code;
   };
   ksym::StackCopy input;
   input.ip = ksym::Address{head.ip};
@@ -108,25 +149,32 @@ RawStack StackCopies::WalkOne(const Copy& copy, const ProcessWatch& watch,
   input.bytes = copy.stack;
   ksym::WalkedStack walked;
   ksym::WalkStack(input, max_stack_depth_, find, walked);
+  if (is_waiting && patience == Patience::kWait) return std::nullopt;
 
   RawStack stack;
   stack.end = static_cast<StackEnd>(walked.end);
+  if (is_waiting) stack.end = StackEnd::kNoTable;
   if (stack.end == StackEnd::kBadRead && head.unreadable == 0) {
     stack.end = StackEnd::kBeyondCopy;
   }
   for (const ksym::Address frame : walked.frames) {
     stack.frames.push_back(frame.value);
   }
+  UseFramePointers(first_without_row, stack);
+  return stack;
+}
+
+// What frame pointers told is kept only if they are to be used.
+void StackCopies::UseFramePointers(size_t first_without_row,
+                                   RawStack& stack) const {
   const bool went_on = first_without_row < stack.frames.size() &&
                        first_without_row != stack.frames.size() - 1;
-  if (went_on || stack.end == StackEnd::kZeroFramePointer) {
-    stack.used_frame_pointers = unwind_ == Unwind::kAuto;
-    if (unwind_ == Unwind::kTables) {
-      stack.frames.resize(first_without_row + 1);
-      stack.end = StackEnd::kNoTable;
-    }
+  if (!went_on && stack.end != StackEnd::kZeroFramePointer) return;
+  stack.used_frame_pointers = unwind_ == Unwind::kAuto;
+  if (unwind_ == Unwind::kTables) {
+    stack.frames.resize(first_without_row + 1);
+    stack.end = StackEnd::kNoTable;
   }
-  return stack;
 }
 
 std::vector<BpfSampler::Count> StackCopies::Take(uint32_t set) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "bpf/profile_abi.h"
@@ -27,12 +28,23 @@ class StackCopies {
   // Keeps the copy for Walk(). Ignores one that is too short, or whose pieces
   // are not all there.
   void Add(const profile_copy_record& record, size_t bytes);
-  // One per record, so that their processes are followed.
-  std::vector<SampleHint> Hints() const;
-  // Walks what was kept, when all reports up to the records' times were
-  // applied. Cost: 2 us per stack, and the tables of files that are new.
-  void Walk(const ProcessWatch& watch, UnwindTables& tables,
-            StackRecords& records);
+  // One per record since the last call, so that their processes are followed.
+  std::vector<SampleHint> Hints();
+  // What a walk needs to know.
+  struct Sources {
+    const ProcessWatch& watch;  // all reports up to the records' times applied
+    UnwindTables& tables;
+    StackRecords& records;
+  };
+  // Walks what was kept, but for stacks for which a table is still being built.
+  // Cost: 2 us per stack.
+  void Walk(const Sources& sources);
+  // Those of the set alone; kAtOnce: without tables that are not there.
+  enum class Patience : uint8_t { kWait, kAtOnce };
+  void WalkSet(const Sources& sources, uint32_t set, Patience patience);
+  // Some of the set that Hints() told of were not walked.
+  bool HasWaiting(uint32_t set) const;
+  uint64_t waiting_bytes() const { return waiting_bytes_; }
   // The walked samples of the set.
   std::vector<BpfSampler::Count> Take(uint32_t set);
 
@@ -51,8 +63,11 @@ class StackCopies {
     uint64_t copy = 0;
     std::vector<std::byte> stack;
   };
-  RawStack WalkOne(const Copy& copy, const ProcessWatch& watch,
-                   UnwindTables& tables);
+  bool WalkAndCount(const Copy& copy, const Sources& sources,
+                    Patience patience);
+  std::optional<RawStack> WalkOne(const Copy& copy, const Sources& sources,
+                                  Patience patience) const;
+  void UseFramePointers(size_t first_without_row, RawStack& stack) const;
 
   struct KeyLess {
     bool operator()(const profile_key& a, const profile_key& b) const;
@@ -61,6 +76,8 @@ class StackCopies {
   Unwind unwind_;
   uint32_t max_stack_depth_;
   std::vector<Copy> copies_;
+  size_t hinted_ = 0;  // of them, from the front
+  uint64_t waiting_bytes_ = 0;
   std::map<uint64_t, Pieces> pieces_;  // by CPU
   std::array<std::map<profile_key, uint64_t, KeyLess>, PROFILE_SETS> counts_;
   uint32_t chunks_;

@@ -27,14 +27,14 @@ uint64_t Overlap(const Mapping& mapping, const ElfSegment& segment) {
   return end > begin ? end - begin : 0;
 }
 
-void AppendWithoutTable(uint64_t begin, uint64_t end,
+void AppendWithoutTable(uint64_t begin, uint64_t end, NoTable why,
                         std::vector<unwind_mapping>& mappings) {
   while (begin < end) {
     const uint64_t size = std::min(end - begin, kMostBytes);
     unwind_mapping entry = {};
     entry.start = begin;
     entry.size = static_cast<uint32_t>(size);
-    entry.shard = UNWIND_NO_TABLE;
+    entry.shard = why == NoTable::kYet ? UNWIND_PENDING : UNWIND_NO_TABLE;
     mappings.push_back(entry);
     begin += size;
   }
@@ -52,17 +52,22 @@ std::optional<uint64_t> UnwindFile::LoadBias(const Mapping& mapping) const {
          best->file_offset.value - best->address.value;
 }
 
-void AppendUnwindMappings(const Mapping& mapping, const UnwindFile* file,
+void AppendUnwindMappings(const Mapping& mapping, NoTable why,
                           std::vector<unwind_mapping>& mappings) {
   if (mapping.end.value > kUserEnd) return;
-  const auto load_bias =
-      file == nullptr ? std::nullopt : file->LoadBias(mapping);
+  AppendWithoutTable(mapping.start.value, mapping.end.value, why, mappings);
+}
+
+void AppendUnwindMappings(const Mapping& mapping, const UnwindFile& file,
+                          std::vector<unwind_mapping>& mappings) {
+  if (mapping.end.value > kUserEnd) return;
+  const auto load_bias = file.LoadBias(mapping);
   uint64_t done = mapping.start.value;
   const uint64_t end = mapping.end.value;
   if (load_bias) {
     // Wraps when the mapping shows something in front of the table.
-    const uint64_t base = *load_bias + file->base.value;
-    for (const UnwindFile::Piece& piece : file->pieces) {
+    const uint64_t base = *load_bias + file.base.value;
+    for (const UnwindFile::Piece& piece : file.pieces) {
       const auto bias = static_cast<int64_t>(base);
       const auto at = [&](uint64_t pc) {
         const int64_t address = bias + static_cast<int64_t>(pc);
@@ -72,7 +77,7 @@ void AppendUnwindMappings(const Mapping& mapping, const UnwindFile* file,
       const auto from = static_cast<uint64_t>(at(piece.begin));
       const auto to = static_cast<uint64_t>(at(piece.end));
       if (from >= to) continue;
-      AppendWithoutTable(done, from, mappings);
+      AppendWithoutTable(done, from, NoTable::kEver, mappings);
       mappings.push_back(
           {.start = from,
            .base = base,
@@ -85,7 +90,7 @@ void AppendUnwindMappings(const Mapping& mapping, const UnwindFile* file,
       done = to;
     }
   }
-  AppendWithoutTable(done, end, mappings);
+  AppendWithoutTable(done, end, NoTable::kEver, mappings);
 }
 
 }  // namespace profd

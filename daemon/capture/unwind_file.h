@@ -30,9 +30,13 @@ struct UnwindFile {
 };
 
 // Puts the entries of one mapping of the file behind the others: one per piece
-// that it shows, and one without a table for each gap. `file` null: it has no
-// table. What is not user memory ([vsyscall]) is left out.
-void AppendUnwindMappings(const ksym::Mapping& mapping, const UnwindFile* file,
+// that it shows, and one without a table for each gap. What is not user memory
+// ([vsyscall]) is left out.
+void AppendUnwindMappings(const ksym::Mapping& mapping, const UnwindFile& file,
+                          std::vector<unwind_mapping>& mappings);
+// The same of a mapping that has no table, or none yet.
+enum class NoTable : uint8_t { kEver, kYet };
+void AppendUnwindMappings(const ksym::Mapping& mapping, NoTable why,
                           std::vector<unwind_mapping>& mappings);
 
 }  // namespace profd

@@ -139,6 +139,7 @@ ksym::Result<bool> UnwindMaps::Publish(
   header.tgid = process.pid;
   header.exec_count = process.exec_count;
   header.mappings = count;
+  header.copies = UNWIND_COPIES_PER_LIST;
   std::vector<unwind_mapping> list(count + 1);
   std::memcpy(list.data(), &header, sizeof(header));
   std::ranges::copy(mappings.first(count), list.begin() + 1);

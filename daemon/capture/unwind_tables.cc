@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <iterator>
+#include <functional>
 #include <utility>
 
 #include "ksym/process/vdso.h"
@@ -18,13 +18,16 @@ using std::chrono::seconds;
 constexpr size_t kMaxOpenFiles = 256;
 // How long a table that nobody maps is kept for the next one who does.
 constexpr seconds kKeepUnused(30);
+// How often that is looked at.
+constexpr seconds kSweepPeriod(1);
 // A process that was sampled since then keeps its tables.
 constexpr seconds kKeepSampled(2);
 // Of rows in this process, beside those that the sampler has.
 constexpr uint64_t kMostRowBytes = 48 << 20;
-constexpr uint64_t kMostCacheBytes = 512 << 20;
 // Smaller pieces of a table would be too many.
 constexpr size_t kFewestSlots = UNWIND_SHARD_SLOTS / 16;
+// Stacks that wait for a file come before all processes without.
+constexpr uint64_t kWantedNow = uint64_t{1} << 32;
 // Upper ends of what building and placing one file takes.
 constexpr milliseconds kFixedCost(15);
 constexpr uint64_t kBytesPerMillisecond = 1 << 20;
@@ -35,13 +38,8 @@ UnwindTables::Clock::duration CostOf(uint64_t file_bytes) {
 
 }  // namespace
 
-UnwindTables::UnwindTables(UnwindMaps maps, const std::string& cache_directory)
-    : maps_(std::move(maps)) {
-  if (cache_directory.empty()) return;
-  // Without it tables are built; that costs time only.
-  auto cache = ksym::UnwindCache::Open(cache_directory, kMostCacheBytes);
-  if (cache) cache_.emplace(std::move(*cache));
-}
+UnwindTables::UnwindTables(UnwindMaps maps, TableBuilder::Build build)
+    : maps_(std::move(maps)), builder_(std::move(build)) {}
 
 void UnwindTables::Update(const ksym::ProcessImage& image) {
   Process& process = processes_[image.id];
@@ -60,14 +58,18 @@ void UnwindTables::Acquire(const ksym::ProcessId& id, Process& process) {
   Release(process);
   process.files = std::move(files);
   process.evicted = false;
-  process.stale = true;
+  process.changed = true;
+  stale_.insert(id);
 }
 
-void UnwindTables::Saw(const ksym::ProcessId& id) {
+void UnwindTables::Saw(const ksym::ProcessId& id, Clock::time_point time) {
   const auto process = processes_.find(id);
   if (process == processes_.end()) return;
+  if (process->second.seen == Clock::time_point()) {
+    process->second.first_seen = time;
+  }
   ++process->second.samples;
-  process->second.seen = Clock::now();
+  process->second.seen = std::max(process->second.seen, time);
   if (process->second.evicted) Acquire(id, process->second);
 }
 
@@ -76,6 +78,7 @@ void UnwindTables::Forget(const ksym::ProcessId& id) {
   if (process == processes_.end()) return;
   maps_.Withdraw(id);
   Release(process->second);
+  stale_.erase(id);
   processes_.erase(process);
 }
 
@@ -95,14 +98,14 @@ UnwindTables::File* UnwindTables::FileOf(uint32_t pid,
                                 .device_minor = mapping.device_minor,
                                 .inode = mapping.inode};
   auto& file = files_[key];
-  if (file && file->users == 0 && !is_vdso && file->checked != round_) {
+  if (file && file->users == 0 && file->job == 0 && !is_vdso &&
+      file->checked != round_) {
     file->pid = pid;
     file->mapping = mapping;
     file->checked = round_;
     // An inode that nobody mapped for a while may be another file's by now.
     if (!IsUnchanged(*file)) {
-      DropTable(*file);
-      Close(*file);
+      Discard(*file);
       file.reset();
     }
   }
@@ -149,104 +152,121 @@ void UnwindTables::Release(Process& process) {
   process.files.clear();
 }
 
-UnwindTables::Process* UnwindTables::MostWanted(const ksym::ProcessId** id) {
-  Process* best = nullptr;
-  for (auto& [candidate_id, candidate] : processes_) {
-    if (!candidate.stale) continue;
-    if (best != nullptr && candidate.samples <= best->samples) continue;
-    best = &candidate;
-    *id = &candidate_id;
-  }
-  return best;
-}
-
 void UnwindTables::Build(Clock::duration budget, Clock::time_point deadline) {
-  const auto begin = Clock::now();
+  const auto until = std::min(Clock::now() + budget, deadline);
   ++round_;
-  const Times times = {.until = begin + budget, .deadline = deadline};
-  const ksym::ProcessId* id = nullptr;
-  while (!waits_for_room_ && Clock::now() < std::min(times.until, deadline)) {
-    Process* process = MostWanted(&id);
-    if (process == nullptr || !BuildFiles(*process, times)) break;
-    Publish(*id, *process);
-  }
-  statistics_.milliseconds +=
-      std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
-}
-
-// False when there was not the time, or not the room.
-bool UnwindTables::BuildFiles(Process& process, const Times& times) {
-  for (File* file : process.files) {
-    if (file == nullptr || file->state != File::State::kPending) continue;
-    const auto now = Clock::now();
-    if (now > times.until || now + CostOf(file->size) > times.deadline) {
-      return false;
+  TakeBuilt();
+  using Entry = std::pair<const ksym::ProcessId, Process>;
+  std::vector<Entry*> stale;
+  for (const auto& id : stale_) stale.push_back(&*processes_.find(id));
+  std::ranges::sort(stale, std::greater(),
+                    [](const Entry* e) { return e->second.samples; });
+  for (Entry* entry : stale) {
+    if (waits_for_room_ || Clock::now() >= until) return;
+    // It may have had to make room for one before it.
+    if (!stale_.contains(entry->first)) continue;
+    const bool is_whole = BuildFiles(entry->second, until, deadline);
+    if (waits_for_room_) return;
+    if (entry->second.evicted) continue;
+    if (is_whole || entry->second.changed) {
+      Publish(entry->first, entry->second);
     }
-    BuildFile(*file);
-    if (waits_for_room_) return false;
+    if (is_whole) stale_.erase(entry->first);
   }
-  return true;
 }
 
-// False when the file cannot have a table.
-bool UnwindTables::LoadRows(File& file) {
-  if (file.rows) return true;
+// Places what is there and asks for the rest. True when there is no rest.
+bool UnwindTables::BuildFiles(Process& process, Clock::time_point until,
+                              Clock::time_point deadline) {
+  bool is_whole = true;
+  for (File* file : process.files) {
+    if (file == nullptr || !file->is_pending()) continue;
+    const auto now = Clock::now();
+    if (file->rows) {
+      if (now >= until) return false;
+      process.changed |= Place(*file);
+      if (waits_for_room_ || process.evicted) return false;
+    } else if (file->has_failed) {
+      file->state = File::State::kNone;
+    } else if (now + CostOf(file->size) < deadline) {
+      Ask(*file, process.samples);
+    }
+    is_whole &= !file->is_pending();
+  }
+  return is_whole;
+}
+
+void UnwindTables::Ask(File& file, uint64_t wanted) {
+  if (file.job != 0) {
+    builder_.Want(file.job, wanted);
+    return;
+  }
   const bool is_vdso = file.mapping.path == "[vdso]";
   if (!is_vdso && !file.fd.valid()) Open(file);
-  const auto source =
-      is_vdso ? ksym::ByteSource::OfMemory(ksym::OwnVdsoImage())
-              : ksym::ByteSource::OfFile(ksym::UniqueFd(::dup(file.fd.get())),
-                                         file.size);
-  const auto built = BuildRows(source, file);
-  Close(file);
-  return built.has_value();
+  if (!is_vdso && !file.fd.valid()) return Fail(file);
+  auto source = is_vdso
+                    ? ksym::ByteSource::OfMemory(ksym::OwnVdsoImage())
+                    : ksym::ByteSource::OfFile(std::move(file.fd), file.size);
+  if (!is_vdso) --open_files_;
+  file.job = ++last_job_;
+  queued_[file.job] = &file;
+  builder_.Add({.id = file.job, .wanted = wanted, .source = std::move(source)});
 }
 
-ksym::Status UnwindTables::BuildRows(const ksym::ByteSource& source,
-                                     File& file) {
-  const auto image = ksym::ElfImage::Parse(source);
-  if (!image) return ksym::Fail(image.error());
-  auto table = cache_ ? cache_->LoadOrBuild(source, *image)
-                      : ksym::BuildUnwindTable(source, *image);
-  if (!table) return ksym::Fail(std::move(table.error()));
-  file.rows = std::move(*table);
-  file.table.base = file.rows->base;
-  file.table.code.clear();
-  std::ranges::copy_if(image->segments(), std::back_inserter(file.table.code),
-                       &ksym::ElfSegment::executable);
-  return {};
+void UnwindTables::Fail(File& file) {
+  ++statistics_.files_failed;
+  file.has_failed = true;
 }
 
-void UnwindTables::BuildFile(File& file) {
-  if (!LoadRows(file)) {
-    ++statistics_.files_failed;
-    file.state = File::State::kNone;
-  } else if (!Place(file)) {
-    // Again, when what was freed can be used.
-    waits_for_room_ = MakeRoom(file.rows ? file.rows->rows.size() : 0);
-    if (waits_for_room_) return;
-    ++statistics_.files_refused;
-    file.state = File::State::kRefused;
-    file.refused = Clock::now();
+void UnwindTables::TakeBuilt() {
+  for (TableBuilder::Result& result : builder_.Take()) {
+    const auto queued = queued_.find(result.id);
+    if (queued == queued_.end()) continue;
+    File& file = *queued->second;
+    queued_.erase(queued);
+    file.job = 0;
+    file.used = Clock::now();
+    if (!result.table.rows) {
+      Fail(file);
+      continue;
+    }
+    SetRows(file, std::move(result.table.rows));
+    if (!file.is_pending()) continue;
+    file.table.base = file.rows->base;
+    file.table.code = std::move(result.table.code);
+    file.pieces = std::move(result.table.pieces);
   }
 }
 
-// False when there is no room; then nothing of it has a place.
+void UnwindTables::WaitForTable(Clock::duration time) {
+  builder_.Wait(time);
+  TakeBuilt();
+}
+
+// True when it has a place now.
 bool UnwindTables::Place(File& file) {
-  if (!PlacePieces(file, UNWIND_SHARD_SLOTS, 0)) {
-    DropTable(file);
-    return false;
+  if (PlacePieces(file, UNWIND_SHARD_SLOTS, 0)) {
+    ++statistics_.files;
+    file.state = File::State::kReady;
+    return true;
   }
-  ++statistics_.files;
-  file.state = File::State::kReady;
-  return true;
+  DropTable(file);
+  // Again, when what was freed can be used.
+  waits_for_room_ = MakeRoom(file.rows->rows.size());
+  if (waits_for_room_) return false;
+  ++statistics_.files_refused;
+  file.state = File::State::kRefused;
+  file.refused = Clock::now();
+  return false;
 }
 
-// The table from `begin` on.
+// The table from `begin` on; false when there is no room for all of it.
 bool UnwindTables::PlacePieces(File& file, size_t max_slots, uint64_t begin) {
-  if (!file.rows) return false;
-  const auto pieces =
-      CutIntoPieces(file.rows->rows, file.rows->size, max_slots, begin);
+  const bool is_cut =
+      begin == 0 && max_slots == UNWIND_SHARD_SLOTS && !file.pieces.empty();
+  const auto pieces = is_cut ? std::exchange(file.pieces, {})
+                             : CutIntoPieces(file.rows->rows, file.rows->size,
+                                             max_slots, begin);
   // All but the last one fill a shard.
   if (max_slots == UNWIND_SHARD_SLOTS && pieces.size() > 2) {
     maps_.AddShards(pieces.size() - 1);
@@ -269,36 +289,48 @@ bool UnwindTables::PlacePieces(File& file, size_t max_slots, uint64_t begin) {
   return true;
 }
 
-ksym::CodeAt UnwindTables::CodeOf(uint32_t pid, const ksym::Mapping& mapping) {
+std::optional<ksym::CodeAt> UnwindTables::CodeOf(uint32_t pid,
+                                                 const ksym::Mapping& mapping) {
   File* file = FileOf(pid, mapping);
   ksym::CodeAt code = {.kind = ksym::CodeAt::Kind::kNoTable};
-  if (file == nullptr || file->state == File::State::kNone) return code;
+  if (file == nullptr) return code;
   file->used = Clock::now();
-  if (!LoadRows(*file)) {
-    ++statistics_.files_failed;
-    file->state = File::State::kNone;
-    return code;
-  }
+  if (!file->rows && !file->has_failed) Ask(*file, kWantedNow);
+  if (file->job != 0) return std::nullopt;
+  if (file->has_failed) return code;
   const auto load_bias = file->table.LoadBias(mapping);
-  if (!load_bias || !file->rows) return code;
-  return {.kind = ksym::CodeAt::Kind::kTable,
-          .table = &*file->rows,
-          .load_bias = *load_bias};
+  if (!load_bias) return code;
+  return {{.kind = ksym::CodeAt::Kind::kTable,
+           .table = file->rows.get(),
+           .load_bias = *load_bias}};
 }
 
 // The sampler has its own copy: here they serve stacks that were copied.
 void UnwindTables::DropRows() {
-  uint64_t bytes = 0;
-  for (const auto& [key, file] : files_) bytes += file->RowBytes();
+  if (row_bytes_ <= kMostRowBytes) return;
   for (const auto& [key, file] : files_) {
-    if (bytes <= kMostRowBytes) return;
-    bytes -= file->RowBytes();
-    file->rows.reset();
+    if (row_bytes_ <= kMostRowBytes) return;
+    // What has no place yet will get one, and then they can go.
+    if (file->is_pending() && file->users > 0) continue;
+    SetRows(*file, nullptr);
   }
 }
 
-uint64_t UnwindTables::File::RowBytes() const {
-  return rows ? rows->rows.size() * sizeof(ksym::UnwindRow) : 0;
+void UnwindTables::SetRows(File& file,
+                           std::shared_ptr<const ksym::UnwindTable> rows) {
+  const auto bytes_of = [](const auto& table) {
+    return table ? table->rows.size() * sizeof(ksym::UnwindRow) : 0;
+  };
+  row_bytes_ += bytes_of(rows);
+  row_bytes_ -= bytes_of(file.rows);
+  file.rows = std::move(rows);
+}
+
+// Before it is erased; returns the slots that it had.
+uint64_t UnwindTables::Discard(File& file) {
+  Close(file);
+  SetRows(file, nullptr);
+  return DropTable(file);
 }
 
 // The slots that it had.
@@ -328,7 +360,8 @@ bool UnwindTables::MakeRoom(uint64_t slots) {
 // Drops the table that nobody has mapped for longest; 0: there is none.
 uint64_t UnwindTables::EvictFile() {
   const auto can_go = [](const File& file) {
-    return file.users == 0 && file.state == File::State::kReady;
+    return file.users == 0 && file.job == 0 &&
+           file.state == File::State::kReady;
   };
   const auto longest_unused =
       std::ranges::min_element(files_, {}, [&](const auto& entry) {
@@ -337,8 +370,7 @@ uint64_t UnwindTables::EvictFile() {
   if (longest_unused == files_.end() || !can_go(*longest_unused->second)) {
     return 0;
   }
-  const uint64_t slots = DropTable(*longest_unused->second);
-  Close(*longest_unused->second);
+  const uint64_t slots = Discard(*longest_unused->second);
   files_.erase(longest_unused);
   ++statistics_.files_evicted;
   return slots;
@@ -360,23 +392,33 @@ bool UnwindTables::EvictProcess() {
   Release(process);
   process.published = false;
   process.evicted = true;
-  process.stale = false;
+  stale_.erase(longest_unseen->first);
   ++statistics_.processes_evicted;
   return true;
 }
 
 void UnwindTables::Publish(const ksym::ProcessId& id, Process& process) {
   std::vector<unwind_mapping> list;
+  bool is_whole = true;
+  bool has_any = process.published;
   for (size_t i = 0; i < process.mappings.size(); ++i) {
     const File* file = process.files[i];
     const bool ready = file != nullptr && file->state == File::State::kReady;
-    AppendUnwindMappings(process.mappings[i], ready ? &file->table : nullptr,
-                         list);
+    const bool pending = file != nullptr && file->is_pending();
+    has_any |= ready;
+    is_whole &= !pending;
+    if (ready) {
+      AppendUnwindMappings(process.mappings[i], file->table, list);
+    } else {
+      AppendUnwindMappings(process.mappings[i],
+                           pending ? NoTable::kYet : NoTable::kEver, list);
+    }
   }
+  // With nothing but what is to come the whole stack is copied anyway.
+  if (!is_whole && !has_any) return;
   const auto published = maps_.Publish(id, list);
   if (!published) Warn(published.error());
-  process.stale = false;
-  process.samples = 0;
+  process.changed = false;
   if (published && *published) {
     statistics_.processes += process.published ? 0 : 1;
     process.published = true;
@@ -385,6 +427,21 @@ void UnwindTables::Publish(const ksym::ProcessId& id, Process& process) {
     // Half of the truth would be a wrong stack.
     maps_.Withdraw(id);
   }
+  if (!is_whole) return;
+  process.samples = 0;
+  if (process.published && !process.complete) {
+    process.complete = true;
+    delays_.Add(Clock::now() - process.first_seen);
+  }
+}
+
+UnwindStatistics UnwindTables::statistics() const {
+  UnwindStatistics statistics = statistics_;
+  statistics.milliseconds =
+      std::chrono::duration<double, std::milli>(builder_.busy()).count();
+  statistics.median_delay = delays_.Median();
+  statistics.longest_delay = delays_.longest();
+  return statistics;
 }
 
 // By now those that had the room may not be sampled any more.
@@ -404,9 +461,10 @@ void UnwindTables::RetryRefused() {
   }
   if (!again) return;
   for (auto& [id, process] : processes_) {
-    process.stale |= std::ranges::any_of(process.files, [](const File* file) {
-      return file != nullptr && file->state == File::State::kPending;
-    });
+    const bool is_stale = std::ranges::any_of(
+        process.files,
+        [](const File* file) { return file != nullptr && file->is_pending(); });
+    if (is_stale) stale_.insert(id);
   }
 }
 
@@ -416,13 +474,15 @@ void UnwindTables::Recycle() {
   RetryRefused();
   DropRows();
   const auto now = Clock::now();
+  if (now < next_sweep_) return;
+  next_sweep_ = now + kSweepPeriod;
   for (auto file = files_.begin(); file != files_.end();) {
-    if (file->second->users > 0 || file->second->used + kKeepUnused > now) {
+    if (file->second->users > 0 || file->second->job != 0 ||
+        file->second->used + kKeepUnused > now) {
       ++file;
       continue;
     }
-    DropTable(*file->second);
-    Close(*file->second);
+    Discard(*file->second);
     file = files_.erase(file);
   }
 }

@@ -6,14 +6,16 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "daemon/capture/latencies.h"
+#include "daemon/capture/table_builder.h"
 #include "daemon/capture/unwind_file.h"
 #include "daemon/capture/unwind_maps.h"
 #include "ksym/base/unique_fd.h"
 #include "ksym/dwarf/stack_walk.h"
-#include "ksym/dwarf/unwind_cache.h"
 #include "ksym/dwarf/unwind_table.h"
 #include "ksym/elf/byte_source.h"
 #include "ksym/process/mapped_file.h"
@@ -33,41 +35,51 @@ struct UnwindStatistics {
   uint64_t processes_evicted = 0;
   uint64_t copies = 0;          // stacks that were walked in user space
   uint64_t copies_refused = 0;  // that there was no room for
-  double milliseconds = 0;      // spent in Build()
+  double milliseconds = 0;      // spent building tables
+  // From a process's first sample until all of its tables were there, of those
+  // that lived so long.
+  std::chrono::milliseconds median_delay = {};
+  std::chrono::milliseconds longest_delay = {};
 };
 
-// Gives sampled processes their call-frame tables: builds those of the files
-// that they map, each once, and publishes a process's list when all of its are
-// there. Who was sampled most comes first. Where memory ends, tables that
-// nobody maps go, then those of the processes that were not sampled for the
-// longest time; what there is no room for even so is tried again 2 s later. Not
-// thread-safe.
+// Gives sampled processes their call-frame tables: has those of the files that
+// they map built, each once, in a thread of its own, and publishes a process's
+// list when the first of its tables is there, and again as others come. What is
+// wanted most comes first: by stacks that wait, then by samples. Where memory
+// ends, tables that nobody maps go, then those of the processes that were not
+// sampled for the longest time; what there is no room for even so is tried
+// again 2 s later. Not thread-safe.
 class UnwindTables {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `cache_directory`: where tables are kept from run to run; empty: nowhere.
-  UnwindTables(UnwindMaps maps, const std::string& cache_directory);
+  UnwindTables(UnwindMaps maps, TableBuilder::Build build);
 
   // The process was sampled and has those mappings, perhaps more than before.
   // Opens files that are new, some 20 us each.
   void Update(const ksym::ProcessImage& image);
-  // It was sampled again.
-  void Saw(const ksym::ProcessId& process);
+  // It was sampled again, then.
+  void Saw(const ksym::ProcessId& process, Clock::time_point time);
   // It is gone.
   void Forget(const ksym::ProcessId& process);
 
-  // Goes on until nothing is left to do, or for that long. One file is not
-  // interrupted: it takes up to 1 ms per MB, and one that may not be ready
-  // before the deadline is not begun.
+  // Places what was built, asks for more, and publishes, for that long: one
+  // file of 50 MB takes 15 ms. One that may not be ready before the deadline is
+  // not asked for.
   void Build(Clock::duration budget, Clock::time_point deadline);
-  // The table of the mapping's file, built if it is not there. Valid until the
-  // next Recycle() or Update().
-  ksym::CodeAt CodeOf(uint32_t pid, const ksym::Mapping& mapping);
+  // Something will be there to place.
+  bool IsBuilding() const { return !queued_.empty(); }
+  // Waits until there is something to place, for that long at the most.
+  void WaitForTable(Clock::duration time);
+
+  // The table of the mapping's file; nothing while it is built, which is asked
+  // for if need be. Valid until the next Recycle() or Update().
+  std::optional<ksym::CodeAt> CodeOf(uint32_t pid,
+                                     const ksym::Mapping& mapping);
   // A grace period has passed since the last Build(), Forget() or Update().
   void Recycle();
 
-  const UnwindStatistics& statistics() const { return statistics_; }
+  UnwindStatistics statistics() const;
   // Why the kernel refused something, once.
   std::optional<std::string> TakeWarning();
 
@@ -79,9 +91,12 @@ class UnwindTables {
     friend auto operator<=>(const Key&, const Key&) = default;
   };
   struct File {
-    // kRefused: there was no room. kNone: there is no table.
+    // Of its place in the sampler's maps. kRefused: there was no room. kNone:
+    // there is no table.
     enum class State : uint8_t { kPending, kReady, kRefused, kNone };
     State state = State::kPending;
+    bool has_failed = false;  // there are no rows to be had
+    uint64_t job = 0;         // of the builder; 0: none
     // Where it can be opened, and opened if there was a descriptor to spare.
     uint32_t pid = 0;
     ksym::Mapping mapping;
@@ -89,21 +104,24 @@ class UnwindTables {
     uint64_t size = 0;
     int64_t mtime_ns = 0;
     UnwindFile table;
+    std::vector<UnwindPiece> pieces;  // that have no place yet
     // Not of files that were not used for some time.
-    std::optional<ksym::UnwindTable> rows;
+    std::shared_ptr<const ksym::UnwindTable> rows;
     uint64_t checked = 0;  // in which round it was seen to be unchanged
     uint32_t users = 0;
     Clock::time_point used;  // last, by a process that is gone
     Clock::time_point refused;
 
-    uint64_t RowBytes() const;
+    bool is_pending() const { return state == State::kPending; }
   };
   struct Process {
     std::vector<ksym::Mapping> mappings;
     std::vector<File*> files;  // by mapping; null: none
-    uint64_t samples = 0;      // hints, since the last publication
+    uint64_t samples = 0;      // hints, since all tables were there
+    Clock::time_point first_seen;
     Clock::time_point seen;
-    bool stale = true;  // the list is not what the mappings say
+    bool changed = true;    // the list is not what it can be by now
+    bool complete = false;  // all tables were there once
     bool published = false;
     bool evicted = false;  // has no files until it is sampled again
   };
@@ -115,35 +133,39 @@ class UnwindTables {
   bool IsUnchanged(const File& file) const;
   void Acquire(const ksym::ProcessId& id, Process& process);
   void Release(Process& process);
-  Process* MostWanted(const ksym::ProcessId** id);
-  struct Times {
-    Clock::time_point until;
-    Clock::time_point deadline;
-  };
-  bool BuildFiles(Process& process, const Times& times);
-  bool LoadRows(File& file);
-  ksym::Status BuildRows(const ksym::ByteSource& source, File& file);
-  void BuildFile(File& file);
+  void Ask(File& file, uint64_t wanted);
+  void Fail(File& file);
+  void TakeBuilt();
+  bool BuildFiles(Process& process, Clock::time_point until,
+                  Clock::time_point deadline);
   bool Place(File& file);
   bool PlacePieces(File& file, size_t max_slots, uint64_t begin);
+  void SetRows(File& file, std::shared_ptr<const ksym::UnwindTable> rows);
   void DropRows();
   void Publish(const ksym::ProcessId& id, Process& process);
   bool MakeRoom(uint64_t slots);
   uint64_t EvictFile();
   bool EvictProcess();
   void RetryRefused();
+  uint64_t Discard(File& file);
   uint64_t DropTable(File& file);
   void Warn(const ksym::Error& error);
 
   UnwindMaps maps_;
-  std::optional<ksym::UnwindCache> cache_;
+  TableBuilder builder_;
   std::map<Key, std::unique_ptr<File>> files_;
   std::map<ksym::ProcessId, Process> processes_;
+  std::map<uint64_t, File*> queued_;  // by job
+  uint64_t last_job_ = 0;
+  std::set<ksym::ProcessId> stale_;  // processes whose list is not what it will
+  uint64_t row_bytes_ = 0;           // of files' rows
+  Clock::time_point next_sweep_;     // of files that nobody uses
   size_t open_files_ = 0;
   uint64_t round_ = 1;
   // Something was freed that can be used after the next Recycle().
   bool waits_for_room_ = false;
   UnwindStatistics statistics_;
+  Latencies delays_;
   std::optional<std::string> warning_;
   bool warned_ = false;
 };

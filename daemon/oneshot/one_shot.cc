@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <deque>
+#include <future>
 #include <memory>
 #include <optional>
 #include <span>
@@ -23,6 +25,7 @@
 #include "daemon/oneshot/progress.h"
 #include "daemon/oneshot/report_file.h"
 #include "daemon/oneshot/start_line.h"
+#include "daemon/oneshot/statistics_lines.h"
 #include "daemon/oneshot/stop_signals.h"
 #include "daemon/oneshot/unwind_options.h"
 #include "daemon/output/summary.h"
@@ -43,6 +46,8 @@ using std::chrono::milliseconds;
 
 // How often the ring buffer is emptied and new processes are looked at.
 constexpr milliseconds kPollPeriod(50);
+// The same while call-frame tables are being built.
+constexpr milliseconds kEagerPollPeriod(10);
 // How often everything is taken out of the kernel and named, so that little
 // is left to do when the capture ends.
 constexpr milliseconds kDrainPeriod(200);
@@ -50,6 +55,9 @@ constexpr milliseconds kDrainPeriod(200);
 // time, and how long before the end the last one must be ready.
 constexpr milliseconds kTablesBudget(80);
 constexpr milliseconds kTablesMargin(10);
+// Naming waits for them, for so many drains at the most: it reads symbol tables
+// for longer than building takes, and nothing is polled meanwhile.
+constexpr size_t kMostUnnamed = 3;
 // No drain begins that near to the end: it would make the capture longer.
 constexpr milliseconds kLastDrain(100);
 // A raw capture larger than this is refused by --replay.
@@ -215,7 +223,7 @@ class CaptureRun {
                            ? fmt::format(" nor {} others", missing->size() - 1)
                            : ""));
     }
-    LoadKernelNames();
+    BeginKernelNames();
     return {};
   }
 
@@ -256,12 +264,30 @@ class CaptureRun {
     return {};
   }
 
-  void LoadKernelNames() {
+  // Takes 100 ms, in which the first processes that are sampled must be seen.
+  void BeginKernelNames() {
     if (!options_.capture.sampler.kernel_stacks) return;
     if (options_.kernel_symbols_path.empty()) {
-      naming_.UseKernel(KernelNames::OfRunningKernel());
+      kernel_names_ =
+          std::async(std::launch::async, &KernelNames::OfRunningKernel);
+    } else {
+      WarnOfKernelNames();
     }
+  }
+
+  void AwaitKernelNames() {
+    if (!kernel_names_.valid()) return;
+    naming_.UseKernel(kernel_names_.get());
+    WarnOfKernelNames();
+  }
+
+  void WarnOfKernelNames() {
     if (!naming_.kernel().warning().empty()) Warn(naming_.kernel().warning());
+  }
+
+  bool HasKernelNames() const {
+    return !kernel_names_.valid() ||
+           kernel_names_.wait_for(milliseconds(0)) == std::future_status::ready;
   }
 
   void Warn(const std::string& warning) {
@@ -275,7 +301,9 @@ class CaptureRun {
     auto next_drain = begin_ + kDrainPeriod;
     for (;;) {
       const auto now = Clock::now();
-      const auto wake = std::min(now + Clock::duration(kPollPeriod), end_);
+      const auto period =
+          capture_->IsBuildingTables() ? kEagerPollPeriod : kPollPeriod;
+      const auto wake = std::min(now + Clock::duration(period), end_);
       const auto event =
           signals_->Wait(std::max(wake - now, Clock::duration(0)));
       if (event == StopSignals::Event::kStop || CommandEnded()) return {};
@@ -305,6 +333,23 @@ class CaptureRun {
   }
 
   void Take(RawProfile&& raw) {
+    unnamed_.push_back(std::move(raw));
+    while (!unnamed_.empty() && MustName()) NameOne();
+  }
+
+  // The kernel's changes are looked into at once: others may follow.
+  bool MustName() const {
+    const bool is_changed = std::ranges::any_of(unnamed_, [](const auto& raw) {
+      return raw.kernel_table_stale || !raw.kernel_changes.empty();
+    });
+    return is_changed || unnamed_.size() > kMostUnnamed ||
+           (HasKernelNames() && !capture_->IsBuildingTables());
+  }
+
+  void NameOne() {
+    AwaitKernelNames();
+    RawProfile raw = std::move(unnamed_.front());
+    unnamed_.pop_front();
     for (const std::string& warning : naming_.Add(raw)) SayWarning(warning);
     if (raw_file_) Merge(raw_capture_.profile, std::move(raw));
   }
@@ -321,7 +366,8 @@ class CaptureRun {
   Result<int> Finish() {
     auto raw = capture_->Stop();
     if (!raw) return Fail(std::move(raw.error()));
-    Take(std::move(*raw));
+    unnamed_.push_back(std::move(*raw));
+    while (!unnamed_.empty()) NameOne();
     for (const std::string& warning : naming_.TakeWarningsOfNames()) {
       SayWarning(warning);
     }
@@ -334,37 +380,13 @@ class CaptureRun {
     if (!written) return Fail(std::move(written.error()));
     if (!command_end_.empty()) progress_.Say(command_end_);
     progress_.Say(SummaryLine(profile));
-    if (options_.verbose) SayStatistics();
+    if (options_.verbose) {
+      for (const std::string& line :
+           StatisticsLines(naming_, capture_->unwind_statistics())) {
+        progress_.Say(line);
+      }
+    }
     return StatusOf(profile, options_);
-  }
-
-  void SayStatistics() {
-    const auto kernel = naming_.kernel().statistics();
-    progress_.Say(fmt::format(
-        "kernel symbols: {} snapshots, {} symbols, {} bytes, {:.1f} ms, {} "
-        "changes",
-        kernel.snapshots, kernel.symbols, kernel.bytes,
-        static_cast<double>(kernel.reading_ns) / 1e6, kernel.changes));
-    const auto user = naming_.symbolizer().statistics();
-    progress_.Say(fmt::format(
-        "user symbols: {} files, {} symbols, {} bytes, {} files failed, {} "
-        "evicted, {} closed early, {} perf maps refused",
-        user.files_loaded, user.symbols, user.cache_bytes, user.files_failed,
-        user.files_evicted, user.files_closed, user.perf_maps_refused));
-    const UnwindStatistics tables = capture_->unwind_statistics();
-    progress_.Say(fmt::format(
-        "unwind tables: {} processes, {} files, {} bytes, {:.1f} ms, {} files "
-        "failed, {} refused, {} evicted, {} processes refused, {} evicted; {} "
-        "stacks copied, {} not for want of room",
-        tables.processes, tables.files, tables.rows_bytes, tables.milliseconds,
-        tables.files_failed, tables.files_refused, tables.files_evicted,
-        tables.processes_refused, tables.processes_evicted, tables.copies,
-        tables.copies_refused));
-    const ProcessLoss& processes = naming_.accounting().processes;
-    progress_.Say(fmt::format(
-        "processes: {} hints dropped, {} reports lost, {} histories dropped",
-        processes.hints_dropped, processes.reports_lost,
-        processes.histories_dropped));
   }
 
   Status WriteRawFile() {
@@ -378,6 +400,8 @@ class CaptureRun {
   ProfileOptions options_;
   Progress progress_;
   Naming naming_;
+  std::future<KernelNames> kernel_names_;  // while they are read
+  std::deque<RawProfile> unnamed_;         // drained, not in naming_ yet
   DebugFiles debug_files_;
   RawCapture raw_capture_;
   // Made in Begin(), in this order.

@@ -35,10 +35,12 @@ using std::chrono::milliseconds;
 
 // How often the ring buffer is emptied and new processes are looked at.
 constexpr milliseconds kPollPeriod(100);
+// The same while call-frame tables are being built.
+constexpr milliseconds kEagerPollPeriod(20);
 // How often everything is taken out of the kernel: the parts of a profile.
 constexpr milliseconds kDrainPeriod(1000);
-// What call-frame tables may cost per poll, an eighth of a CPU; right after a
-// start there are many to build.
+// What placing call-frame tables may cost per poll, an eighth of a CPU; right
+// after a start there are many. A thread builds them.
 constexpr milliseconds kTablesBudget(12);
 // From SIGTERM to the end, less what is left for the rest.
 constexpr milliseconds kFinishWithin(1700);
@@ -170,8 +172,10 @@ class Service {
   Status Sample() {
     auto next_drain = Clock::now() + kDrainPeriod;
     for (;;) {
+      const auto period =
+          capture_->IsBuildingTables() ? kEagerPollPeriod : kPollPeriod;
       const auto asked = signals_.Wait(std::min<std::chrono::nanoseconds>(
-          kPollPeriod, intervals_.UntilNext(NowUnixNs())));
+          period, intervals_.UntilNext(NowUnixNs())));
       if (asked.stop) return {};
       KeepAlive();
       const auto advice = capture_->Poll();

@@ -257,11 +257,23 @@ class FirstSamplesTest(harness.E2eTest):
                 self.assertGreater(self.whole_share(document), 0.9, ends)
                 self.assertEqual(ends["beyond-copy"], 0, ends)
 
+    def test_time_to_tables(self):
+        # -v says how long a process was without them.
+        calls = self.workload("calls")
+        run = self.profile("-v", "-F", 499, "-p", calls.pid, 1)
+        found = re.search(r"ready (\d+) ms after the first sample, at the "
+                          r"latest (\d+);", run.stderr)
+        self.assertIsNotNone(found, run.stderr)
+        median, longest = map(int, found.groups())
+        self.assertLessEqual(median, longest)
+        self.assertLess(longest, 1000)
+        self.assertGreater(longest, 0)
+
     def test_short_lives(self):
         # Of programs that live for a millisecond; what runs in execve when the
         # old program is gone has no user stack.
         document = self.document(
-            "-F", 997, "--", "sh", "-c",
+            "-F", 997, "--", "bash", "-c",
             "i=0; while [ $i -lt 300 ]; do /bin/true; i=$((i+1)); done")
         ends = document.samples["user_stack_ends"]
         self.assertGreater(sum(ends.values()), 50, ends)

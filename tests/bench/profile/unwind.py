@@ -24,6 +24,8 @@ ROOT = re.compile(r"^(_start|_dl_start_user|_dl_start|(__)?clone3?|"
                   r"(\[?ld-linux[^;]*)|thread_native_entry|__libc_start_main.*"
                   r"|__libc_start_call_main|__GI___clone3?"
                   r"|runtime\.(goexit|mstart|rt0_go)(\.abi0)?)(\+0x[0-9a-f]+)?$")
+READY = re.compile(r"ready (\d+) ms after the first sample, at the latest "
+                   r"(\d+)")
 DEPTHS = [(9, "depth", 7), (28, "depth", 26), (106, "depth", 104)]
 IDLE_PROCESSES = 200
 IDLE_FILES = 300
@@ -48,11 +50,15 @@ def run_quietly(command, **options):
 
 
 def ours(context, command, *options):
-    """(% by root names, % as the sampler says, ends) of the same run."""
+    """(% by root names, % as the sampler says, ends, milliseconds until the
+    tables were there) of the same run."""
     report = context.scratch_file("out.json")
-    run_quietly([context.profiler, "-q", "-F", str(RATE_HZ), "-o", report,
-                 "--max-stack-depth", "512", *options, "--"] + command,
-                env=context.environment())
+    run = subprocess.run(
+        [context.profiler, "-v", "-F", str(RATE_HZ), "-o", report,
+         "--max-stack-depth", "512", *options, "--"] + command,
+        env=context.environment(), stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE, encoding="utf-8", errors="replace", check=False)
+    delay = READY.search(run.stderr)
     with open(report, encoding="utf-8") as file:
         document = json.load(file)
     stacks = []
@@ -69,7 +75,8 @@ def ours(context, command, *options):
     rest = ", ".join(f"{name} {count}" for name, count in ends.items()
                      if count and name not in ("outermost",
                                                "zero-frame-pointer"))
-    return share(stacks), 100 * whole / total if total else None, rest
+    return (share(stacks), 100 * whole / total if total else None, rest,
+            " to ".join(delay.groups()) if delay else "-")
 
 
 def perf(context, command, mode):
@@ -118,7 +125,7 @@ def print_completeness(context, seconds):
     for name, command in itertools.islice(unwind_loads.loads(context),
                                           1 if context.quick else None):
         command = limited(command, seconds)
-        by_root, by_end, rest = ours(context, command)
+        by_root, by_end, rest, delay = ours(context, command)
         rows.append([name, tables.number(by_end, 1),
                      tables.number(by_root, 1),
                      tables.number(perf(context, command, "dwarf"), 1),
@@ -127,12 +134,13 @@ def print_completeness(context, seconds):
                      tables.number(bpftrace(context, command[2:],
                                             seconds)
                                    if name.startswith("C++") else None, 1),
-                     rest])
+                     delay, rest])
         print("  " + " | ".join(rows[-1]), flush=True)
     print("\nPer cent of user stacks that reach their outermost frame, at "
-          f"{RATE_HZ} Hz for {seconds} s or until the load ends")
+          f"{RATE_HZ} Hz for {seconds} s or until the load ends; ms from a "
+          "process's first sample to its tables, median to longest")
     tables.print_table(["load", "ksym", "by name", "perf dwarf", "perf fp",
-                        "bpftrace", "ours that do not"], rows)
+                        "bpftrace", "tables, ms", "ours that do not"], rows)
 
 
 def print_cost(context, runs, seconds):

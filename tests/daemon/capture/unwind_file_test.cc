@@ -42,7 +42,7 @@ ksym::Mapping MakeMapping(uint64_t start, uint64_t end, uint64_t offset) {
 TEST(UnwindFileTest, HasAnEntryPerPiece) {
   const UnwindFile file = MakeFile();
   std::vector<unwind_mapping> list;
-  AppendUnwindMappings(MakeMapping(0x7000'1000, 0x7000'3000, 0x1000), &file,
+  AppendUnwindMappings(MakeMapping(0x7000'1000, 0x7000'3000, 0x1000), file,
                        list);
   ASSERT_EQ(list.size(), 2u);
   EXPECT_EQ(list[0].start, 0x7000'1000u);
@@ -61,7 +61,7 @@ TEST(UnwindFileTest, HasAnEntryPerPiece) {
 TEST(UnwindFileTest, FillsGaps) {
   const UnwindFile file = MakeFile();
   std::vector<unwind_mapping> list;
-  AppendUnwindMappings(MakeMapping(0x7000'0000, 0x7000'5000, 0), &file, list);
+  AppendUnwindMappings(MakeMapping(0x7000'0000, 0x7000'5000, 0), file, list);
   ASSERT_EQ(list.size(), 4u);
   EXPECT_EQ(list[0].shard, UNWIND_NO_TABLE);
   EXPECT_EQ(list[0].size, 0x1000u);
@@ -75,7 +75,7 @@ TEST(UnwindFileTest, FillsGaps) {
 TEST(UnwindFileTest, ShowsPartOfATable) {
   const UnwindFile file = MakeFile();
   std::vector<unwind_mapping> list;
-  AppendUnwindMappings(MakeMapping(0x7000'0000, 0x7000'1000, 0x2000), &file,
+  AppendUnwindMappings(MakeMapping(0x7000'0000, 0x7000'1000, 0x2000), file,
                        list);
   ASSERT_EQ(list.size(), 1u);
   EXPECT_EQ(list[0].base, 0x6fff'f000u);
@@ -86,15 +86,28 @@ TEST(UnwindFileTest, ShowsPartOfATable) {
 // none for what is not user memory.
 TEST(UnwindFileTest, HasEntriesWithoutATable) {
   std::vector<unwind_mapping> list;
-  AppendUnwindMappings(MakeMapping(0x1000, 0x2'0000'2000, 0), nullptr, list);
+  AppendUnwindMappings(MakeMapping(0x1000, 0x2'0000'2000, 0), NoTable::kEver,
+                       list);
   ASSERT_EQ(list.size(), 3u);
   EXPECT_EQ(list[1].start, list[0].start + list[0].size);
   EXPECT_EQ(list[2].start + list[2].size, 0x2'0000'2000u);
   list.clear();
   AppendUnwindMappings(
-      MakeMapping(0xffff'ffff'ff60'0000, 0xffff'ffff'ff60'1000, 0), nullptr,
-      list);
+      MakeMapping(0xffff'ffff'ff60'0000, 0xffff'ffff'ff60'1000, 0),
+      NoTable::kEver, list);
   EXPECT_TRUE(list.empty());
+}
+
+// What will have a table is told apart from what never will.
+TEST(UnwindFileTest, MarksWhatIsToCome) {
+  std::vector<unwind_mapping> list;
+  AppendUnwindMappings(MakeMapping(0x1000, 0x3000, 0), NoTable::kYet, list);
+  AppendUnwindMappings(MakeMapping(0x3000, 0x4000, 0), NoTable::kEver, list);
+  ASSERT_EQ(list.size(), 2u);
+  EXPECT_EQ(list[0].start, 0x1000u);
+  EXPECT_EQ(list[0].size, 0x2000u);
+  EXPECT_EQ(list[0].shard, UNWIND_PENDING);
+  EXPECT_EQ(list[1].shard, UNWIND_NO_TABLE);
 }
 
 }  // namespace

@@ -78,7 +78,7 @@ class UnwindTablesTest : public ::testing::Test {
                                 .mappings = mappings_.get(),
                                 .shards = shards_.get()},
                                kSizes),
-                    "");
+                    BuildTablesWith(""));
     LoadLibrary();
   }
   void TearDown() override { std::filesystem::remove_all(directory_); }
@@ -119,15 +119,17 @@ class UnwindTablesTest : public ::testing::Test {
     const auto pid = static_cast<uint32_t>(::getpid());
     const ProcessId id = {.pid = pid, .exec_count = 0, .start_ns = number};
     tables_->Update({.id = id, .mappings = {mapping}});
-    tables_->Saw(id);
+    tables_->Saw(id, UnwindTables::Clock::now());
     return id;
   }
 
   // What the capture does between two drains, while these are sampled.
   void Poll(const std::vector<ProcessId>& sampled, int times = 1) {
     for (int i = 0; i < times; ++i) {
-      for (const ProcessId& id : sampled) tables_->Saw(id);
       const auto now = UnwindTables::Clock::now();
+      for (const ProcessId& id : sampled) tables_->Saw(id, now);
+      tables_->Build(seconds(20), now + seconds(20));
+      while (tables_->IsBuilding()) tables_->WaitForTable(seconds(1));
       tables_->Build(seconds(20), now + seconds(20));
       tables_->Recycle();
     }

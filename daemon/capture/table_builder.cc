@@ -1,0 +1,136 @@
+#include "daemon/capture/table_builder.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "ksym/dwarf/unwind_cache.h"
+
+namespace profd {
+namespace {
+
+constexpr uint64_t kMostCacheBytes = 512 << 20;
+
+size_t BytesOf(const BuiltTable& table) {
+  size_t slots = table.rows ? table.rows->rows.size() : 0;
+  for (const UnwindPiece& piece : table.pieces) slots += piece.slots.size();
+  return slots * sizeof(uint64_t);
+}
+
+// Less: later. Of those that are wanted alike a small one delays nobody.
+bool IsLater(const TableBuilder::Job& a, const TableBuilder::Job& b) {
+  if (a.wanted != b.wanted) return a.wanted < b.wanted;
+  return a.source.size() > b.source.size();
+}
+
+}  // namespace
+
+TableBuilder::TableBuilder(Build build, size_t most_bytes)
+    : build_(std::move(build)), most_bytes_(most_bytes) {}
+
+TableBuilder::~TableBuilder() {
+  {
+    const std::scoped_lock lock(mutex_);
+    stops_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void TableBuilder::Add(Job job) {
+  {
+    const std::scoped_lock lock(mutex_);
+    jobs_.push_back(std::move(job));
+  }
+  changed_.notify_all();
+  if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
+}
+
+void TableBuilder::Want(uint64_t id, uint64_t wanted) {
+  const std::scoped_lock lock(mutex_);
+  const auto job = std::ranges::find(jobs_, id, &Job::id);
+  if (job != jobs_.end()) job->wanted = std::max(job->wanted, wanted);
+}
+
+std::vector<TableBuilder::Result> TableBuilder::Take() {
+  std::vector<Result> results;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (results_.empty()) return results;
+    results.swap(results_);
+    result_bytes_ = 0;
+  }
+  changed_.notify_all();
+  return results;
+}
+
+void TableBuilder::Wait(Clock::duration time) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, time, [this] {
+    return !results_.empty() || (jobs_.empty() && !is_building_);
+  });
+}
+
+TableBuilder::Clock::duration TableBuilder::busy() const {
+  const std::scoped_lock lock(mutex_);
+  return busy_;
+}
+
+bool TableBuilder::HasWork() const {
+  return !jobs_.empty() && result_bytes_ < most_bytes_;
+}
+
+TableBuilder::Job TableBuilder::TakeJob() {
+  const auto next = std::ranges::max_element(jobs_, IsLater);
+  Job job = std::move(*next);
+  jobs_.erase(next);
+  return job;
+}
+
+void TableBuilder::Run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return stops_ || HasWork(); });
+    if (stops_) return;
+    const Job job = TakeJob();
+    is_building_ = true;
+    lock.unlock();
+    const auto begin = Clock::now();
+    Result result = {.id = job.id, .table = build_(job.source)};
+    const auto took = Clock::now() - begin;
+    lock.lock();
+    result_bytes_ += BytesOf(result.table);
+    results_.push_back(std::move(result));
+    is_building_ = false;
+    busy_ += took;
+    lock.unlock();
+    changed_.notify_all();
+    lock.lock();
+  }
+}
+
+TableBuilder::Build BuildTablesWith(const std::string& cache_directory) {
+  std::shared_ptr<ksym::UnwindCache> cache;
+  if (!cache_directory.empty()) {
+    // Without it tables are built; that costs time only.
+    auto opened = ksym::UnwindCache::Open(cache_directory, kMostCacheBytes);
+    if (opened) {
+      cache = std::make_shared<ksym::UnwindCache>(std::move(*opened));
+    }
+  }
+  return [cache](const ksym::ByteSource& source) {
+    BuiltTable built;
+    const auto image = ksym::ElfImage::Parse(source);
+    if (!image) return built;
+    auto table = cache ? cache->LoadOrBuild(source, *image)
+                       : ksym::BuildUnwindTable(source, *image);
+    if (!table) return built;
+    built.rows = std::make_shared<const ksym::UnwindTable>(std::move(*table));
+    std::ranges::copy_if(image->segments(), std::back_inserter(built.code),
+                         &ksym::ElfSegment::executable);
+    built.pieces = CutIntoPieces(built.rows->rows, built.rows->size);
+    return built;
+  };
+}
+
+}  // namespace profd

@@ -1,0 +1,54 @@
+#include "daemon/oneshot/statistics_lines.h"
+
+#include <fmt/format.h>
+
+namespace profd {
+namespace {
+
+std::string KernelLine(const KernelTableStatistics& kernel) {
+  return fmt::format(
+      "kernel symbols: {} snapshots, {} symbols, {} bytes, {:.1f} ms, {} "
+      "changes",
+      kernel.snapshots, kernel.symbols, kernel.bytes,
+      static_cast<double>(kernel.reading_ns) / 1e6, kernel.changes);
+}
+
+std::string UserLine(const ksym::Symbolizer& symbolizer) {
+  const auto user = symbolizer.statistics();
+  return fmt::format(
+      "user symbols: {} files, {} symbols, {} bytes, {} files failed, {} "
+      "evicted, {} closed early, {} perf maps refused",
+      user.files_loaded, user.symbols, user.cache_bytes, user.files_failed,
+      user.files_evicted, user.files_closed, user.perf_maps_refused);
+}
+
+std::string TablesLine(const UnwindStatistics& tables) {
+  return fmt::format(
+      "unwind tables: {} processes, {} files, {} bytes, {:.1f} ms, {} files "
+      "failed, {} refused, {} evicted, {} processes refused, {} evicted; ready "
+      "{} ms after the first sample, at the latest {}; {} stacks copied, {} "
+      "not for want of room",
+      tables.processes, tables.files, tables.rows_bytes, tables.milliseconds,
+      tables.files_failed, tables.files_refused, tables.files_evicted,
+      tables.processes_refused, tables.processes_evicted,
+      tables.median_delay.count(), tables.longest_delay.count(), tables.copies,
+      tables.copies_refused);
+}
+
+std::string ProcessesLine(const ProcessLoss& processes) {
+  return fmt::format(
+      "processes: {} hints dropped, {} reports lost, {} histories dropped",
+      processes.hints_dropped, processes.reports_lost,
+      processes.histories_dropped);
+}
+
+}  // namespace
+
+std::vector<std::string> StatisticsLines(const Naming& naming,
+                                         const UnwindStatistics& tables) {
+  return {KernelLine(naming.kernel().statistics()),
+          UserLine(naming.symbolizer()), TablesLine(tables),
+          ProcessesLine(naming.accounting().processes)};
+}
+
+}  // namespace profd

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "daemon/capture/unwind_tables.h"
+#include "daemon/profile/naming.h"
+
+namespace profd {
+
+// What a capture did beside sampling, for -v, when it has ended: about the
+// symbols of the kernel and of files, call-frame tables, and processes.
+std::vector<std::string> StatisticsLines(const Naming& naming,
+                                         const UnwindStatistics& tables);
+
+}  // namespace profd
