@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "daemon/oneshot/unwind_options.h"
+#include "daemon/profile/kernel_debug.h"
 #include "daemon/profile/line_files.h"
 #include "daemon/profile/source_lines.h"
 
@@ -16,9 +17,11 @@ namespace {
 void FindLines(const ProfileOptions& options,
                const ksym::Symbolizer& symbolizer, Profile& profile,
                Progress& progress) {
-  LineFiles files(symbolizer, {.cache_directory = CacheDirectory(),
-                               .deadline = std::chrono::steady_clock::now() +
-                                           options.symbol_timeout});
+  LineFiles files(
+      symbolizer,
+      {.cache_directory = CacheDirectory(),
+       .deadline = std::chrono::steady_clock::now() + options.symbol_timeout,
+       .kernel_paths = KernelImagePaths(profile.metadata.kernel_release)});
   SourceLineOptions wanted;
   if (options.inlines) wanted.inlines = SourceLineOptions::Inlines::kShow;
   if (options.lines) wanted.lines = SourceLineOptions::Lines::kShow;

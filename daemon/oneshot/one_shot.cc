@@ -84,6 +84,9 @@ ResolveOptions MakeResolveOptions(const ProfileOptions& options) {
   if (options.output.addresses) {
     made.addresses = ResolveOptions::Addresses::kKeep;
   }
+  if (options.inlines || options.lines) {
+    made.kernel_offsets = ResolveOptions::KernelOffsets::kKeep;
+  }
   if (!options.demangle) {
     made.demangle = ksym::SymbolizerOptions::Demangle::kOff;
   }

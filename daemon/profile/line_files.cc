@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "daemon/profile/kernel_debug.h"
 #include "ksym/gsym_convert.h"
 
 namespace profd {
@@ -91,8 +92,36 @@ std::optional<LineFile> LineFiles::Make(std::string_view build_id,
     Failed(path, program.error());
     return std::nullopt;
   }
-  const auto elf = ksym::ElfImage::Parse(program->source);
-  if (!elf || program->source.size() > kMaxFileBytes) {
+  return Make(build_id, path, *program);
+}
+
+const LineFile* LineFiles::FindKernel(std::string_view release) {
+  constexpr std::string_view kKey = "[kernel]";  // no build-id in hex
+  auto found = files_.find(kKey);
+  if (found != files_.end()) {
+    return found->second ? &*found->second : nullptr;
+  }
+  std::optional<LineFile> made;
+  const auto debug = FindKernelDebugFile(release, options_.kernel_paths,
+                                         options_.kernel_notes_path);
+  if (debug) {
+    made = Make(debug->build_id, debug->path, debug->file);
+    if (made) made->kernel_text = debug->text;
+  } else {
+    ++counts_.without_debug_data;
+    bare_.push_back(debug.error().code() == ksym::ErrorCode::kInvalid
+                        ? "[kernel], whose image is of another build"
+                        : "[kernel]");
+  }
+  found = files_.emplace(kKey, std::move(made)).first;
+  return found->second ? &*found->second : nullptr;
+}
+
+std::optional<LineFile> LineFiles::Make(
+    std::string_view build_id, std::string_view path,
+    const ksym::Symbolizer::ProgramFile& program) {
+  const auto elf = ksym::ElfImage::Parse(program.source);
+  if (!elf || program.source.size() > kMaxFileBytes) {
     Failed(path, elf ? ksym::Error(ksym::ErrorCode::kLimit, "too large")
                      : elf.error());
     return std::nullopt;
@@ -107,7 +136,7 @@ std::optional<LineFile> LineFiles::Make(std::string_view build_id,
       cache_error_ = image.error().message();
     }
   }
-  auto image = Convert(build_id, path, *program);
+  auto image = Convert(build_id, path, program);
   if (!image) return std::nullopt;
   return LineFile{std::move(*image), elf->segments()};
 }

@@ -19,6 +19,7 @@ namespace profd {
 struct LineFile {
   ksym::GsymImage image;
   std::vector<ksym::ElfSegment> segments;
+  uint64_t kernel_text = 0;  // of the kernel: the address of _stext
 };
 
 struct LineFilesOptions {
@@ -26,6 +27,9 @@ struct LineFilesOptions {
   uint64_t cache_bytes = uint64_t{1} << 30;
   // After this no conversion is begun, and one that runs is given up.
   std::chrono::steady_clock::time_point deadline;
+  // Where the kernel's image may be; see KernelImagePaths.
+  std::vector<std::string> kernel_paths = {};
+  std::string kernel_notes_path = "/sys/kernel/notes";
 };
 
 // What became of the files that were asked for.
@@ -51,6 +55,9 @@ class LineFiles {
   // Null when there are none; `path` is for messages. Asked for once per file.
   const LineFile* Find(std::string_view build_id, std::string_view path);
 
+  // Of the core of a kernel of that release.
+  const LineFile* FindKernel(std::string_view release);
+
   const LineFileCounts& counts() const { return counts_; }
   // What was done without, and the cure, a sentence each.
   std::vector<std::string> Warnings() const;
@@ -60,6 +67,8 @@ class LineFiles {
 
   std::optional<LineFile> Make(std::string_view build_id,
                                std::string_view path);
+  std::optional<LineFile> Make(std::string_view build_id, std::string_view path,
+                               const ksym::Symbolizer::ProgramFile& program);
   std::optional<ksym::GsymImage> Convert(
       std::string_view build_id, std::string_view path,
       const ksym::Symbolizer::ProgramFile& program);

@@ -66,7 +66,7 @@ struct Frame {
   FrameKind kind = FrameKind::kUser;
   ksym::Unresolved reason = ksym::Unresolved::kNone;
   uint64_t address = 0;      // at run time, as sampled
-  uint64_t file_offset = 0;  // user frames in a file
+  uint64_t file_offset = 0;  // user frames in a file; kernel: see resolve.h
   uint64_t symbol_offset = 0;
   // Where in the source the code is, or for the callers of inlined code the
   // call; 0: not known, or not asked for.

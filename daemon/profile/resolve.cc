@@ -175,6 +175,14 @@ class Resolver::Interval {
   Space* space_ = nullptr;
 };
 
+void Resolver::SetKernelSymbols(const ksym::KernelTimeline& kernel) {
+  kernel_ = &kernel;
+  if (options_.kernel_offsets == ResolveOptions::KernelOffsets::kDrop) return;
+  const auto text = kernel.snapshot().FindByName("_stext");
+  kernel_text_.reset();
+  if (text.size() == 1) kernel_text_ = text.front();
+}
+
 void Resolver::Add(const RawProfile& raw, ProfileBuilder& builder) {
   Interval(*this, raw, builder).Run();
 }
@@ -238,6 +246,9 @@ FrameId Resolver::KernelFrame(uint64_t sampled, ksym::Address lookup,
   using Kind = ksym::KernelTimeline::Answer::Kind;
   if (answer.kind == Kind::kFound) {
     NameKernelFrame(answer.symbol, frame, builder);
+    if (kernel_text_ && answer.symbol.module.empty()) {
+      frame.file_offset = lookup - *kernel_text_;
+    }
   } else {
     frame.name = builder.Intern("[unknown]");
     frame.reason = answer.kind == Kind::kAmbiguous

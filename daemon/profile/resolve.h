@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -16,6 +17,10 @@ struct ResolveOptions {
   // that are equal by name, so only where the output shows them.
   enum class Addresses : uint8_t { kDrop, kKeep };
   Addresses addresses = Addresses::kDrop;
+  // Whether frames of the kernel's core have as file_offset the bytes from
+  // _stext to the looked-up instruction.
+  enum class KernelOffsets : uint8_t { kDrop, kKeep };
+  KernelOffsets kernel_offsets = KernelOffsets::kDrop;
   ksym::SymbolizerOptions::Demangle demangle =
       ksym::SymbolizerOptions::Demangle::kOn;
 };
@@ -29,9 +34,7 @@ class Resolver {
       : user_(user), options_(options) {}
 
   // The kernel's symbols from now on.
-  void SetKernelSymbols(const ksym::KernelTimeline& kernel) {
-    kernel_ = &kernel;
-  }
+  void SetKernelSymbols(const ksym::KernelTimeline& kernel);
   // Without them kernel frames are "[kernel]", for this reason.
   void SetNoKernelSymbols(ksym::Unresolved reason) {
     kernel_ = nullptr;
@@ -60,6 +63,7 @@ class Resolver {
   ksym::Symbolizer& user_;
   ResolveOptions options_;
   const ksym::KernelTimeline* kernel_ = nullptr;
+  std::optional<ksym::Address> kernel_text_;  // of _stext
   ksym::Unresolved no_kernel_reason_ = ksym::Unresolved::kNoPermission;
   ksym::SymbolNameBuffer name_buffer_;
   // Room for one stack.

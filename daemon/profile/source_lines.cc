@@ -22,9 +22,11 @@ class LineAdder {
   SourceLineCounts Run() {
     // Frames are added behind these.
     const size_t frame_count = profile_.frames.size();
+    std::vector<FrameId> kernel;
     std::unordered_map<StringId, std::vector<FrameId>> by_build_id;
     for (FrameId id = 0; id < frame_count; ++id) {
       const Frame& frame = profile_.frames[id];
+      if (IsOfKernel(frame)) kernel.push_back(id);
       if (frame.kind != FrameKind::kUser) continue;
       ++counts_.frames;
       if (frame.build_id != 0) by_build_id[frame.build_id].push_back(id);
@@ -39,6 +41,7 @@ class LineAdder {
       if (file == nullptr) continue;
       for (const FrameId id : frames) AddLines(*file, id);
     }
+    AddKernelLines(kernel);
     if (!chains_.empty()) RebuildStacks();
     return counts_;
   }
@@ -62,12 +65,38 @@ class LineAdder {
     return build_ids;
   }
 
+  bool IsOfKernel(const Frame& frame) const {
+    return frame.kind == FrameKind::kKernel && frame.file_offset != 0 &&
+           profile_.String(frame.module) == "[kernel]";
+  }
+
+  void AddKernelLines(const std::vector<FrameId>& frames) {
+    if (frames.empty()) return;
+    const LineFile* file = files_.FindKernel(profile_.metadata.kernel_release);
+    if (file == nullptr) return;
+    names_.clear();
+    for (const FrameId id : frames) {
+      const uint64_t address =
+          file->kernel_text + profile_.frames[id].file_offset;
+      const auto found = LookupGsym(file->image.file(), {address}, answer_);
+      // Another name means another build of the release.
+      if (found && *found &&
+          NameOf(answer_.frames.back().function) == profile_.frames[id].name) {
+        AddFound(id);
+      }
+    }
+  }
+
   void AddLines(const LineFile& file, FrameId id) {
     const auto address =
         ksym::ToElfAddress(file.segments, {profile_.frames[id].file_offset});
     if (!address) return;
     const auto found = LookupGsym(file.image.file(), *address, answer_);
-    if (!found || !*found) return;
+    if (found && *found) AddFound(id);
+  }
+
+  // What `answer_` has on the frame.
+  void AddFound(FrameId id) {
     if (!answer_.frames.front().file.empty()) ++counts_.found;
     const bool with_inlines =
         options_.inlines == SourceLineOptions::Inlines::kShow;

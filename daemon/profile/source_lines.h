@@ -18,12 +18,13 @@ struct SourceLineOptions {
 };
 
 struct SourceLineCounts {
-  uint64_t frames = 0;   // of the user, different ones
+  uint64_t frames = 0;   // of users, different ones
   uint64_t found = 0;    // of those, with lines
   uint64_t inlined = 0;  // frames added
 };
 
-// Adds what `files` know to the user frames of a profile: where they are in the
+// Adds what `files` know to the frames of a profile, but for those of kernel
+// modules: where they are in the
 // source, and a frame for each call that was inlined there. The most sampled
 // files come first, as the files have a deadline. Frames without a name get one
 // where debug data have it. Cost: what the files take, a lookup per frame, and

@@ -68,7 +68,4 @@ class MarkupKernel {
   std::unordered_map<const MarkupMmap*, bool> running_;
 };
 
-// The GNU build-id in ELF notes, in lower-case hex; empty when there is none.
-std::string FindBuildIdNote(std::string_view notes);
-
 }  // namespace ksym

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -13,9 +14,12 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/profile/kernel_debug.h"
 #include "ksym/base/file.h"
+#include "ksym/gsym/gsym_lookup.h"
 #include "ksym/gsym/gsym_writer.h"
 #include "ksym/gsym_cache.h"
+#include "ksym/gsym_convert.h"
 #include "ksym/process/process_image.h"
 
 // Known to this program's symbol table.
@@ -190,6 +194,111 @@ TEST_F(SourceLinesTest, DistrustsTheCache) {
   std::filesystem::remove(path);
   std::filesystem::create_symlink("/proc/self/exe", path);
   EXPECT_FALSE(is_used());
+}
+
+// A profile of a kernel that is loaded elsewhere than it is linked to.
+class KernelLinesTest : public SourceLinesTest {
+ protected:
+  void SetUp() override {
+    SourceLinesTest::SetUp();
+    if (IsSkipped()) return;
+    const auto kernel =
+        FindKernelDebugFile("of-no-machine", {"/none", kImage}, "/none");
+    ASSERT_TRUE(kernel) << kernel.error().message();
+    EXPECT_EQ(kernel->text, 0xffffffff81000000);
+    EXPECT_EQ(kernel->path, kImage);
+    const auto made =
+        ksym::ConvertElfToGsym(kernel->file.source, {kImage, nullptr}, {});
+    ASSERT_TRUE(made);
+    const auto file = ksym::GsymFile::Parse(made->bytes);
+    ASSERT_TRUE(file);
+    ksym::GsymAnswer answer;
+    for (uint32_t i = 0; i < file->function_count(); ++i) {
+      ASSERT_TRUE(ksym::LookupGsym(*file, file->FunctionStart(i), answer));
+      if (answer.frames.back().function == "do_something") {
+        offset_ = answer.start.value - kernel->text;
+      }
+    }
+    ASSERT_NE(offset_, 0u);
+  }
+
+  void SetKernelFrame(std::string_view name) {
+    ProfileBuilder builder;
+    const std::vector<FrameId> stack = {
+        builder.AddFrame({.name = builder.Intern(name),
+                          .module = builder.Intern("[kernel]"),
+                          .kind = FrameKind::kKernel,
+                          .file_offset = offset_})};
+    builder.AddSample({.kernel_state = StackState::kWhole,
+                       .kernel = builder.AddStack(stack),
+                       .count = 1});
+    CaptureMetadata metadata;
+    metadata.kernel_release = "of-no-machine";
+    profile_ = std::move(builder).Finish(metadata);
+  }
+
+  std::vector<std::string> KernelFrames(std::vector<std::string> paths) {
+    LineFiles files(symbolizer_,
+                    {.cache_directory = directory_,
+                     .deadline = Clock::now() + std::chrono::minutes(1),
+                     .kernel_paths = std::move(paths)});
+    AddSourceLines(files, {.inlines = kInlines, .lines = kLines}, profile_);
+    warnings_ = files.Warnings();
+    std::vector<std::string> texts;
+    for (const FrameId id : profile_.Stack(profile_.samples[0].kernel)) {
+      const Frame& frame = profile_.frames[id];
+      const std::string_view path = profile_.String(frame.file);
+      texts.push_back(std::string(profile_.String(frame.name)) + " " +
+                      std::string(path.substr(path.rfind('/') + 1)) + ":" +
+                      std::to_string(frame.line));
+    }
+    return texts;
+  }
+
+  static constexpr const char* kImage = KSYM_FAKE_KERNEL;
+  uint64_t offset_ = 0;
+  std::vector<std::string> warnings_;
+};
+
+TEST_F(KernelLinesTest, InlinesAndLines) {
+  SetKernelFrame("do_something");
+  EXPECT_THAT(
+      KernelFrames({"/none", kImage}),
+      ElementsAre("inner fake_kernel.c:12", "do_something fake_kernel.c:16"));
+  EXPECT_THAT(warnings_, IsEmpty());
+}
+
+// Where the image has another function it is of another build.
+TEST_F(KernelLinesTest, AnotherBuild) {
+  SetKernelFrame("do_another_thing");
+  EXPECT_THAT(KernelFrames({kImage}), ElementsAre("do_another_thing :0"));
+}
+
+TEST_F(KernelLinesTest, NoImage) {
+  SetKernelFrame("do_something");
+  EXPECT_THAT(KernelFrames({"/none"}), ElementsAre("do_something :0"));
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("[kernel]")));
+}
+
+// The running kernel tells its build-id, and only an image that has it serves.
+TEST_F(KernelLinesTest, BuildIdOfTheRunningKernel) {
+  utsname name = {};
+  ASSERT_EQ(::uname(&name), 0);
+  const auto kernel = FindKernelDebugFile("of-no-machine", {kImage}, "/none");
+  ASSERT_TRUE(kernel);
+  const std::string notes_path = directory_ + "/notes";
+  const auto find = [&](const std::string& build_id_bytes) {
+    std::string notes("\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0", 16);
+    notes += build_id_bytes;
+    std::ofstream(notes_path) << notes;
+    return FindKernelDebugFile(name.release, {kImage}, notes_path);
+  };
+  const auto other = find(std::string(20, 'x'));
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().code(), ksym::ErrorCode::kInvalid);
+  const auto image = ksym::ElfImage::Parse(kernel->file.source);
+  ASSERT_TRUE(image);
+  EXPECT_TRUE(find(image->build_id()));
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 #include <fstream>
 #include <string>
 
+#include "ksym/elf/build_id_note.h"
+
 namespace ksym {
 namespace {
 
