@@ -136,7 +136,9 @@ bool LineTable::ReadFiles(const DwarfFile& file, const DwarfUnit& unit,
     const auto directory = entry.directory < directories.size()
                                ? directories[entry.directory]
                                : std::string_view();
-    if (!AddFile(unit.comp_dir, directory, entry.path)) return false;
+    // The first directory is the compilation's own, which may be relative.
+    const auto base = entry.directory == 0 ? std::string_view() : unit.comp_dir;
+    if (!AddFile(base, directory, entry.path)) return false;
   }
   return true;
 }

@@ -132,6 +132,14 @@ class Forms(Folder):
     def test_dwarf64(self):
         self.check(self.compile("-gdwarf-5", "-gdwarf64"))
 
+    # As distributions build: the compilation's own folder is relative.
+    def test_relative_folder(self):
+        for version in (4, 5):
+            with self.subTest(version=version):
+                self.check(self.compile(
+                    f"-gdwarf-{version}",
+                    f"-ffile-prefix-map={self.folder}=./folder"))
+
     def test_compressed(self):
         self.check(self.compile("-gz"))
 
