@@ -53,11 +53,12 @@ std::optional<std::string> ReadParameters(const HttpQuestion& question,
     if (parameter == parameters.end()) {
       return fmt::format("unknown parameter {}", name);
     }
-    parameter->value = ksym::ParseUnsigned(text, 10);
-    if (!parameter->value || *parameter->value > parameter->most) {
+    const auto value = ksym::ParseUnsigned(text, 10);
+    if (!value || *value > parameter->most) {
       return fmt::format("{} must be a whole number up to {}", name,
                          parameter->most);
     }
+    parameter->value = value;
   }
   return std::nullopt;
 }

@@ -116,7 +116,8 @@ std::optional<NamingThread::Task> NamingThread::Next() {
     task = std::move(parts_.front());
     parts_.pop_front();
   } else if (new_settings_) {
-    task = *std::exchange(new_settings_, std::nullopt);
+    task = *new_settings_;
+    new_settings_.reset();
   }
   return task;
 }
@@ -165,7 +166,7 @@ void NamingThread::Name(const Part& part) {
     LogSome(LogLevel::kWarning, "names", warning);
   }
   const auto named = std::make_shared<const Profile>(naming_->Finish());
-  if (!merger_) merger_.emplace();
+  if (!merger_) merger_ = std::make_unique<ProfileMerger>();
   merger_->Add(*named);
   sinks_.part(named);
   ShowStatistics();

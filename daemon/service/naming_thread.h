@@ -89,7 +89,7 @@ class NamingThread {
   // Of the thread.
   Settings settings_;
   std::unique_ptr<Naming> naming_;
-  std::optional<ProfileMerger> merger_;  // of the parts since the last end
+  std::unique_ptr<ProfileMerger> merger_;  // of parts since the last end
 
   std::thread thread_;  // last: it uses all of the above
 };

@@ -187,7 +187,7 @@ ksym::Result<std::string> ProfileFiles::Write(uint64_t start_unix_ns,
   for (int i = 1; i < kMaxSameTime && fs::exists(folder / name, error); ++i) {
     name = fmt::format("{}-{}.{}", time_name, i, extension);
   }
-  const std::string path = (folder / name).string();
+  std::string path = (folder / name).string();
   auto file = ksym::AtomicFile::Create(path);
   if (!file) return ksym::Fail(std::move(file.error()));
   auto written = file->Write(bytes);

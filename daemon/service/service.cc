@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <ctime>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -93,7 +92,7 @@ class Service {
     if (!prepared) return prepared;
     auto capture = StartCapture(config_);
     if (!capture) return Fail(std::move(capture.error()));
-    capture_.emplace(std::move(*capture));
+    capture_ = std::make_unique<Capture>(std::move(*capture));
     auto listening = StartHttp();
     if (!listening) return listening;
     StartSinks();
@@ -239,30 +238,30 @@ class Service {
 
   Status TryReload() {
     auto config = LoadConfig(options_);
-    Status usable;
-    if (!config) {
-      usable = Fail(config.error());
-    } else {
-      usable = PrepareDirectory(config->files.directory);
-    }
-    std::optional<Capture> fresh;
-    if (usable && NeedsNewCapture(*config)) {
-      auto capture = StartCapture(*config);
-      if (capture) {
-        fresh.emplace(std::move(*capture));
-      } else {
-        usable = Fail(std::move(capture.error()));
-      }
-    }
-    if (!usable) {
-      ++counters_.reloads_refused;
-      Log(LogLevel::kError,
-          "not reloaded, the configuration stays as it was:\n" +
-              usable.error().message());
-      return {};
-    }
+    if (!config) return RefuseReload(config.error());
+    auto fresh = PrepareReload(*config);
+    if (!fresh) return RefuseReload(fresh.error());
     ++counters_.reloads;
-    return Apply(std::move(*config), std::move(fresh));
+    return Apply(std::move(*config), std::move(*fresh));
+  }
+
+  // No error: the service goes on as it was.
+  Status RefuseReload(const ksym::Error& error) {
+    ++counters_.reloads_refused;
+    Log(LogLevel::kError,
+        "not reloaded, the configuration stays as it was:\n" + error.message());
+    return {};
+  }
+
+  // What may fail; null: the capture can stay.
+  ksym::Result<std::unique_ptr<Capture>> PrepareReload(
+      const ServiceConfig& config) {
+    auto prepared = PrepareDirectory(config.files.directory);
+    if (!prepared) return Fail(std::move(prepared.error()));
+    if (!NeedsNewCapture(config)) return nullptr;
+    auto capture = StartCapture(config);
+    if (!capture) return Fail(std::move(capture.error()));
+    return std::make_unique<Capture>(std::move(*capture));
   }
 
   bool NeedsNewCapture(const ServiceConfig& config) const {
@@ -270,7 +269,7 @@ class Service {
            config.stacks != config_.stacks;
   }
 
-  Status Apply(ServiceConfig config, std::optional<Capture> fresh) {
+  Status Apply(ServiceConfig config, std::unique_ptr<Capture> fresh) {
     if (fresh) {
       auto rest = capture_->Stop();
       if (!rest) return Fail(std::move(rest.error()));
@@ -338,7 +337,7 @@ class Service {
   std::unique_ptr<HttpServer> http_;  // asks api_
   std::unique_ptr<FileWriter> writer_;
   std::unique_ptr<NamingThread> naming_;  // gives to writer_ and hub_
-  std::optional<Capture> capture_;        // gives to naming_
+  std::unique_ptr<Capture> capture_;      // gives to naming_
 };
 
 int Refuse(const ksym::Error& error, int status) {
