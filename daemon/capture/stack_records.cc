@@ -92,7 +92,7 @@ void CountStackEnds(const RawSample& sample, RawProfile& profile) {
   };
   const auto is_truncated = [&](StackId id) {
     return id >= kFirstStackId &&
-           profile.stacks.Find(id)->end == StackEnd::kDepthLimit;
+           profile.stacks.GetPacked(id).end == StackEnd::kDepthLimit;
   };
   if (either(kFaultedStack)) add(DamageCause::kStackFault);
   if (either(kCollidedStack)) add(DamageCause::kCollision);
@@ -100,7 +100,7 @@ void CountStackEnds(const RawSample& sample, RawProfile& profile) {
     add(DamageCause::kTruncated);
   }
   if (sample.user_stack < kFirstStackId) return;
-  const PackedStack stack = *profile.stacks.Find(sample.user_stack);
+  const PackedStack stack = profile.stacks.GetPacked(sample.user_stack);
   if (IsBroken(stack.end)) add(DamageCause::kBroken);
   accounting.user_stack_ends[static_cast<size_t>(stack.end)] += sample.count;
   if (stack.used_frame_pointers) {

@@ -158,6 +158,7 @@ void UnwindTables::Build(Clock::duration budget, Clock::time_point deadline) {
   TakeBuilt();
   using Entry = std::pair<const ksym::ProcessId, Process>;
   std::vector<Entry*> stale;
+  stale.reserve(stale_.size());
   for (const auto& id : stale_) stale.push_back(&*processes_.find(id));
   std::ranges::sort(stale, std::greater(),
                     [](const Entry* e) { return e->second.samples; });

@@ -46,8 +46,8 @@ void FindLines(const ProfileOptions& options,
 }  // namespace
 
 Profile FinishNames(Profile profile, const ProfileOptions& options,
-                    ksym::Symbolizer& symbolizer, DebugFiles& debug_files,
-                    Progress& progress) {
+                    NameSources sources, Progress& progress) {
+  auto& [symbolizer, debug_files] = sources;
   debug_files.BeginFetching(symbolizer, profile);
   if (options.inlines || options.lines) {
     FindLines(options, symbolizer, profile, progress);

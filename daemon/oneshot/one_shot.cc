@@ -375,8 +375,8 @@ class CaptureRun {
       SayWarning(warning);
     }
     const Profile profile =
-        FinishNames(naming_.Finish(), options_, naming_.symbolizer(),
-                    debug_files_, progress_);
+        FinishNames(naming_.Finish(), options_,
+                    {naming_.symbolizer(), debug_files_}, progress_);
     SayWarnings(profile, naming_.metadata().warnings.size(), progress_);
     auto written = WriteReport(profile, options_, *report_file_);
     if (written && raw_file_) written = WriteRawFile();
@@ -457,7 +457,7 @@ Result<int> Replay(const ProfileOptions& options) {
   capture->profile.samples = {};
   const Profile profile =
       FinishNames(std::move(builder).Finish(capture->profile.metadata), options,
-                  symbolizer, *debug_files, progress);
+                  {symbolizer, *debug_files}, progress);
   SayWarnings(profile, old_warnings, progress);
   auto written = WriteReport(profile, options, *report);
   if (!written) return Fail(std::move(written.error()));

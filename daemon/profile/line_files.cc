@@ -55,6 +55,10 @@ ksym::DebugFileFinder Checked(ksym::DebugFileFinder finder, bool& all_trusted) {
   return finder;
 }
 
+const LineFile* PointerTo(const std::optional<LineFile>& file) {
+  return file ? &*file : nullptr;
+}
+
 }  // namespace
 
 LineFiles::LineFiles(const ksym::Symbolizer& symbolizer,
@@ -76,7 +80,7 @@ const LineFile* LineFiles::Find(std::string_view build_id,
   if (found == files_.end()) {
     found = files_.emplace(build_id, Make(build_id, path)).first;
   }
-  return found->second ? &*found->second : nullptr;
+  return PointerTo(found->second);
 }
 
 void LineFiles::Failed(std::string_view path, const ksym::Error& error) {
@@ -99,7 +103,7 @@ const LineFile* LineFiles::FindKernel(std::string_view release) {
   constexpr std::string_view kKey = "[kernel]";  // no build-id in hex
   auto found = files_.find(kKey);
   if (found != files_.end()) {
-    return found->second ? &*found->second : nullptr;
+    return PointerTo(found->second);
   }
   std::optional<LineFile> made;
   const auto debug = FindKernelDebugFile(release, options_.kernel_paths,
@@ -114,7 +118,7 @@ const LineFile* LineFiles::FindKernel(std::string_view release) {
                         : "[kernel]");
   }
   found = files_.emplace(kKey, std::move(made)).first;
-  return found->second ? &*found->second : nullptr;
+  return PointerTo(found->second);
 }
 
 std::optional<LineFile> LineFiles::Make(

@@ -71,13 +71,13 @@ std::unordered_map<StackId, StackId> MergeStacks(
   std::unordered_map<StackId, StackId> renamed;
   std::vector<StackId> conflicts;
   for (const StackId id : interval.ids()) {
-    const PackedStack stack = *interval.Find(id);
+    const PackedStack stack = interval.GetPacked(id);
     if (!into.Add(id, stack) && into.Find(id) != stack) conflicts.push_back(id);
   }
   // In the ids' order, or the result would depend on the other one's.
   std::ranges::sort(conflicts);
   for (const StackId id : conflicts) {
-    const PackedStack stack = *interval.Find(id);
+    const PackedStack stack = interval.GetPacked(id);
     renamed[id] = OtherId(into, stack);
     into.Add(renamed[id], stack);
   }

@@ -55,10 +55,14 @@ std::optional<PackedStack> RawStackTable::Find(StackId id) const {
   return At(*index);
 }
 
-RawStack RawStackTable::Get(StackId id) const {
+PackedStack RawStackTable::GetPacked(StackId id) const {
   const auto index = IndexOf(id);
   assert(index);
-  const PackedStack packed = At(*index);
+  return At(index.value_or(0));
+}
+
+RawStack RawStackTable::Get(StackId id) const {
+  const PackedStack packed = GetPacked(id);
   RawStack stack = {.frames = {},
                     .end = packed.end,
                     .used_frame_pointers = packed.used_frame_pointers};

@@ -60,7 +60,8 @@ class RawStackTable {
   bool contains(StackId id) const { return IndexOf(id).has_value(); }
   // Its frames are valid until the next Add.
   std::optional<PackedStack> Find(StackId id) const;
-  // Of one that is there.
+  // Of one that is there; the frames of a packed one as in Find.
+  PackedStack GetPacked(StackId id) const;
   RawStack Get(StackId id) const;
 
   // In the order in which they were added.

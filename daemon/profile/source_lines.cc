@@ -61,6 +61,7 @@ class LineAdder {
       return a.second != b.second ? a.second > b.second : a.first < b.first;
     });
     std::vector<StringId> build_ids;
+    build_ids.reserve(order.size());
     for (const auto& [build_id, weight] : order) build_ids.push_back(build_id);
     return build_ids;
   }

@@ -17,30 +17,29 @@ class GsymImage {
  public:
   // kUnsupported, kCorrupt: see GsymFile::Parse.
   static Result<GsymImage> OfFile(MappedFile bytes) {
-    GsymImage image;
+    auto file = GsymFile::Parse(bytes.bytes());
+    if (!file) return Fail(std::move(file.error()));
+    GsymImage image(*std::move(file));
     image.mapped_ = std::move(bytes);
-    return image.Parsed(image.mapped_->bytes());
+    return image;
   }
   static Result<GsymImage> OfMemory(std::vector<std::byte> bytes) {
-    GsymImage image;
-    image.memory_ = std::move(bytes);
-    return image.Parsed(image.memory_);
-  }
-
-  const GsymFile& file() const { return *file_; }
-
- private:
-  GsymImage() = default;
-  Result<GsymImage> Parsed(std::span<const std::byte> bytes) {
     auto file = GsymFile::Parse(bytes);
     if (!file) return Fail(std::move(file.error()));
-    file_ = *file;
-    return std::move(*this);
+    GsymImage image(*std::move(file));
+    image.memory_ = std::move(bytes);
+    return image;
   }
 
+  const GsymFile& file() const { return file_; }
+
+ private:
+  explicit GsymImage(GsymFile file) : file_(std::move(file)) {}
+
+  // Its bytes, which stay where they are when these move: one of the two.
   std::optional<MappedFile> mapped_;
   std::vector<std::byte> memory_;
-  std::optional<GsymFile> file_;  // of one of those
+  GsymFile file_;
 };
 
 }  // namespace ksym

@@ -14,8 +14,8 @@ static long CpuMilliseconds(void) {
   return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-NOINLINE static void GrandchildWork(void) { Work(20000); }
-NOINLINE static void ChildWork(void) { Work(20000); }
+NOINLINE static void GrandchildWork(void) { Work(100000); }
+NOINLINE static void ChildWork(void) { Work(100000); }
 
 static void Grandchild(void) {
   while (CpuMilliseconds() < 6) GrandchildWork();
