@@ -157,9 +157,9 @@ void ElfFunctions::AddOtherLines(FunctionInfo& function,
   auto code = std::ranges::upper_bound(
       other_code_, range.start, {},
       [](const OtherCode& other) { return other.range.start; });
-  if (code == other_code_.begin() || !(--code)->range.Contains(range.start)) {
-    return;
-  }
+  if (code == other_code_.begin()) return;
+  --code;
+  if (!code->range.Contains(range.start)) return;
   const auto first_file = static_cast<uint32_t>(batch.files.size()) - 1;
   batch.files.insert(batch.files.end(), code->files.begin() + 1,
                      code->files.end());

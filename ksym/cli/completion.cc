@@ -24,6 +24,7 @@ struct Entry {
 
   [[nodiscard]] std::vector<std::string> Spellings() const {
     std::vector<std::string> spellings;
+    spellings.reserve(short_names.size() + long_names.size());
     for (const auto& name : short_names) spellings.push_back("-" + name);
     for (const auto& name : long_names) spellings.push_back("--" + name);
     return spellings;

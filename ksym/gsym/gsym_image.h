@@ -19,14 +19,14 @@ class GsymImage {
   static Result<GsymImage> OfFile(MappedFile bytes) {
     auto file = GsymFile::Parse(bytes.bytes());
     if (!file) return Fail(std::move(file.error()));
-    GsymImage image(*std::move(file));
+    GsymImage image(*file);
     image.mapped_ = std::move(bytes);
     return image;
   }
   static Result<GsymImage> OfMemory(std::vector<std::byte> bytes) {
     auto file = GsymFile::Parse(bytes);
     if (!file) return Fail(std::move(file.error()));
-    GsymImage image(*std::move(file));
+    GsymImage image(*file);
     image.memory_ = std::move(bytes);
     return image;
   }
@@ -34,7 +34,7 @@ class GsymImage {
   const GsymFile& file() const { return file_; }
 
  private:
-  explicit GsymImage(GsymFile file) : file_(std::move(file)) {}
+  explicit GsymImage(const GsymFile& file) : file_(file) {}
 
   // Its bytes, which stay where they are when these move: one of the two.
   std::optional<MappedFile> mapped_;

@@ -126,15 +126,21 @@ Result<KernelSymbolSource> OpenBytes(int fd, const Head& head,
   return KernelSymbolSource::FromBytes({bytes.begin(), bytes.end()}, options);
 }
 
-Result<KernelSymbolMap> OpenListing(int fd, const Head& head,
-                                    std::string_view modules,
+struct Listing {
+  int fd;
+  const Head& head;
+  std::string modules;  // as /proc/modules has them
+};
+
+Result<KernelSymbolMap> OpenListing(const Listing& listing,
                                     const KernelSymbolOptions& options,
                                     KallsymsReport* report) {
   const std::unique_ptr<ByteStream> stream =
-      options.make_stream ? options.make_stream(fd)
-                          : std::make_unique<FdStream>(fd);
+      options.make_stream ? options.make_stream(listing.fd)
+                          : std::make_unique<FdStream>(listing.fd);
+  const Head& head = listing.head;
   ResumedStream whole(head.taken ? head.bytes : std::string_view(), *stream);
-  auto map = LoadKallsyms(whole, modules, report);
+  auto map = LoadKallsyms(whole, listing.modules, report);
   if (map && map->symbol_count() == 0) {
     return Fail(ErrorCode::kCorrupt, "there is no symbol in it");
   }
@@ -234,7 +240,7 @@ Result<KernelSymbolSource> OpenKernelSymbols(const std::string& path,
     if (!map) return Fail(std::move(map.error()));
     return KernelSymbolSource(std::move(*map));
   }
-  auto map = OpenListing(fd->get(), *head, ModulesFor(path), options, report);
+  auto map = OpenListing({fd->get(), *head, ModulesFor(path)}, options, report);
   if (!map) return with_path(std::move(map.error()));
   return KernelSymbolSource(std::move(*map));
 }

@@ -127,8 +127,8 @@ TEST(ReadAhead, SameTable) {
   const std::string path = testing::TempDir() + "read_ahead_listing";
   std::ofstream listing(path);
   for (int i = 0; i < 20000; ++i) {
-    listing << std::hex << 0xffffffff81000000 + i * 16 << " t function_" << i
-            << '\n';
+    listing << std::hex << 0xffffffff81000000 + uint64_t{16} * i
+            << " t function_" << i << '\n';
   }
   listing.close();
   const auto plain = ksym::OpenKernelSymbols(path);

@@ -20,7 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::hours;
 using testing::ElementsAre;
-using testing::IsEmpty;
 
 constexpr uint64_t kSecond = 1'000'000'000;
 
