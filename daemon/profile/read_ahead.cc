@@ -87,12 +87,13 @@ void ReadAhead::Run() {
 }
 
 ksym::Result<size_t> ReadAhead::Read(std::span<char> out) {
+  if (out.empty()) return 0;
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [&] { return filled_ > taken_; });
     Chunk& chunk = chunks_[taken_ % kChunks];
     const size_t size = std::min(out.size(), chunk.used - read_);
-    if (size > 0 || out.empty()) {
+    if (size > 0) {
       lock.unlock();
       std::memcpy(out.data(), chunk.bytes.data() + read_, size);
       read_ += size;
