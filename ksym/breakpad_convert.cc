@@ -28,12 +28,8 @@ Result<GsymConversion> ConvertBreakpadToGsym(
   if (writer.function_count() == 0) {
     return Fail(ErrorCode::kNotFound, "no FUNC and no PUBLIC line");
   }
-  auto bytes = std::move(writer).Finish(
-      symbols->build_id().substr(0, kGsymMaxUuidBytes), conversion.file_losses);
-  if (!bytes) return Fail(std::move(bytes.error()));
-  conversion.bytes = std::move(*bytes);
-  const auto file = GsymFile::Parse(conversion.bytes);
-  if (file) conversion.functions = file->function_count();
+  auto status = conversion.Finish(std::move(writer), symbols->build_id());
+  if (!status) return Fail(std::move(status.error()));
   return conversion;
 }
 

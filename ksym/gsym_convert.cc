@@ -245,7 +245,7 @@ Result<GsymConversion> ConvertElfToGsym(const ByteSource& source,
     conversion.dwarf_losses = functions->losses();
     conversion.symbol_functions = functions->symbol_functions();
     conversion.has_dwarf = functions->has_dwarf();
-    uuid = functions->build_id().substr(0, kGsymMaxUuidBytes);
+    uuid = functions->build_id();
     if (writer.function_count() == 0) {
       const Status& status = functions->dwarf_status();
       return Fail(ErrorCode::kNotFound,
@@ -254,12 +254,19 @@ Result<GsymConversion> ConvertElfToGsym(const ByteSource& source,
     }
     // The debug data are released before the file is put together.
   }
-  auto bytes = std::move(writer).Finish(uuid, conversion.file_losses);
-  if (!bytes) return Fail(std::move(bytes.error()));
-  conversion.bytes = std::move(*bytes);
-  const auto file = GsymFile::Parse(conversion.bytes);
-  if (file) conversion.functions = file->function_count();
+  auto status = conversion.Finish(std::move(writer), uuid);
+  if (!status) return Fail(std::move(status.error()));
   return conversion;
+}
+
+Status GsymConversion::Finish(GsymWriter writer, std::string_view build_id) {
+  auto made = std::move(writer).Finish(build_id.substr(0, kGsymMaxUuidBytes),
+                                       file_losses);
+  if (!made) return Fail(std::move(made.error()));
+  bytes = std::move(*made);
+  const auto file = GsymFile::Parse(bytes);
+  if (file) functions = file->function_count();
+  return {};
 }
 
 }  // namespace ksym

@@ -44,6 +44,9 @@ struct GsymConversion {
   DwarfLosses dwarf_losses;
   BreakpadLosses breakpad_losses;
   GsymWriter::Losses file_losses;
+
+  // Puts the file together of what the writer has. Fails as the writer does.
+  Status Finish(GsymWriter writer, std::string_view build_id);
 };
 
 // The functions of an ELF file from its DWARF, or its debug file's, and where
