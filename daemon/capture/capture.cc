@@ -129,7 +129,8 @@ class Capture::Impl {
   void TakeReports() {
     ConsumeRing();
     if (sampler_.ModulesChanged()) kernel_watch_.TableChanged();
-    std::vector<SideBandEvent> events = side_band_.Read();
+    const uint64_t now_ns = NowNs(CLOCK_MONOTONIC);
+    std::vector<SideBandEvent> events = side_band_.Read(now_ns);
     for (SideBandEvent& event : events) {
       if (auto* change = std::get_if<ksym::KernelSymbolChange>(&event.report)) {
         kernel_watch_.Add(event.time_ns, std::move(*change));
@@ -138,7 +139,7 @@ class Capture::Impl {
         side_band_lost_ += lost->count;
       }
     }
-    watch_.Apply(std::move(events));
+    watch_.Apply(std::move(events), now_ns);
     std::vector<SampleHint> hints = std::exchange(hints_, {});
     std::ranges::copy(copies_.Hints(), std::back_inserter(hints));
     for (const SampleHint& hint : hints) watch_.See(hint);

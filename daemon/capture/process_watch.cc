@@ -126,8 +126,7 @@ void ProcessWatch::DropReadingsAcross(
   });
 }
 
-void ProcessWatch::Apply(std::vector<SideBandEvent> events) {
-  const uint64_t now = NowNs();
+void ProcessWatch::Apply(std::vector<SideBandEvent> events, uint64_t until_ns) {
   const bool lost = std::ranges::any_of(events, [](const SideBandEvent& e) {
     return std::holds_alternative<LostReport>(e.report);
   });
@@ -136,7 +135,7 @@ void ProcessWatch::Apply(std::vector<SideBandEvent> events) {
     history_.LoseTrack(applied_ns_);
     readings_.clear();
     ReadAll();
-    applied_ns_ = now;
+    applied_ns_ = until_ns;
     return;
   }
   DropReadingsAcross(events);
@@ -152,9 +151,9 @@ void ProcessWatch::Apply(std::vector<SideBandEvent> events) {
     seed_until(event.time_ns);
     ApplyOne(std::move(event));
   }
-  seed_until(now);
+  seed_until(until_ns);
   readings_.clear();
-  applied_ns_ = now;
+  applied_ns_ = until_ns;
 }
 
 void ProcessWatch::ApplyOne(SideBandEvent event) {

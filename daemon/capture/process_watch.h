@@ -51,8 +51,8 @@ class ProcessWatch {
   // Reads the mappings of every process, some 20 us each, for the next
   // Apply(). After the side band was opened, so that nothing falls between.
   void ReadAll();
-  // All reports since the last call, in the order of time.
-  void Apply(std::vector<SideBandEvent> events);
+  // All reports since the last call and up to that time, in the order of time.
+  void Apply(std::vector<SideBandEvent> events, uint64_t until_ns);
 
   // Reports up to the hint's time were applied.
   void See(const SampleHint& hint);

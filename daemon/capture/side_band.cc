@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "ksym/base/unique_fd.h"
@@ -111,7 +112,7 @@ ksym::Status SideBand::Follow(const CpuList& online) {
   // The event of a CPU that left is dead, also when the CPU comes back.
   std::erase_if(rings_, [&](auto& entry) {
     if (std::ranges::binary_search(online, entry.first)) return false;
-    entry.second->Read(of_closed_rings_);
+    entry.second->Read(waiting_);
     return true;
   });
   for (const uint32_t cpu : online) {
@@ -127,10 +128,15 @@ ksym::Status SideBand::Follow(const CpuList& online) {
   return {};
 }
 
-std::vector<SideBandEvent> SideBand::Read() {
-  std::vector<SideBandEvent> events = std::exchange(of_closed_rings_, {});
+std::vector<SideBandEvent> SideBand::Read(uint64_t until_ns) {
+  std::vector<SideBandEvent> events = std::exchange(waiting_, {});
   for (auto& [cpu, ring] : rings_) ring->Read(events);
   std::ranges::stable_sort(events, {}, &SideBandEvent::time_ns);
+  const auto later =
+      std::ranges::upper_bound(events, until_ns, {}, &SideBandEvent::time_ns);
+  waiting_.assign(std::make_move_iterator(later),
+                  std::make_move_iterator(events.end()));
+  events.erase(later, events.end());
   return events;
 }
 

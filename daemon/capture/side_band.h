@@ -75,14 +75,19 @@ class SideBand {
   // Opens rings on CPUs that have none and closes those of CPUs that left;
   // what was in them is in the next Read().
   ksym::Status Follow(const CpuList& online);
-  // Everything since the last call, sorted by time.
-  std::vector<SideBandEvent> Read();
+  // Everything up to that time since the last call, sorted by time; later
+  // reports wait for the next call. `until_ns`: of CLOCK_MONOTONIC, not later
+  // than the call. Rings are read one after the other, so what came meanwhile
+  // is there in part only: of a process that moved from a CPU that was read to
+  // one that was not, the later reports without the earlier ones.
+  std::vector<SideBandEvent> Read(uint64_t until_ns);
 
  private:
   class Ring;
   Options options_;
   std::map<uint32_t, std::unique_ptr<Ring>> rings_;
-  std::vector<SideBandEvent> of_closed_rings_;
+  // Of closed rings, and what was too new for the last call.
+  std::vector<SideBandEvent> waiting_;
 };
 
 }  // namespace profd

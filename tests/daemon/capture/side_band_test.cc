@@ -2,14 +2,21 @@
 
 #include <gtest/gtest.h>
 #include <linux/perf_event.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <span>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include "daemon/capture/cpu_list.h"
 #include "daemon/capture/module_uevents.h"
+#include "daemon/capture/privileges.h"
 
 namespace profd {
 namespace {
@@ -182,6 +189,48 @@ TEST(SideBandTest, IgnoresOtherAndShortRecords) {
   std::vector<std::byte> other = record;
   other[0] = std::byte{PERF_RECORD_THROTTLE};
   EXPECT_EQ(ParseSideBandRecord(other).report.index(), 0u);
+}
+
+uint64_t NowNs() {
+  timespec now = {};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<uint64_t>(now.tv_nsec);
+}
+
+bool HasForkOf(const std::vector<SideBandEvent>& events, pid_t child) {
+  return std::ranges::any_of(events, [&](const SideBandEvent& event) {
+    const auto* fork = As<ForkReport>(event);
+    return fork != nullptr && fork->child == static_cast<uint32_t>(child);
+  });
+}
+
+// A report newer than the time that is asked for waits for the next call, even
+// if its ring was read: the rings of other CPUs may lack what came before it.
+TEST(SideBandTest, KeepsWhatIsTooNew) {
+  const auto allowed = CheckCapturePrivileges();
+  if (!allowed) GTEST_SKIP() << allowed.error().message();
+  const auto online = ReadOnlineCpus();
+  ASSERT_TRUE(online.has_value());
+  SideBand side_band({.kernel_symbols = false, .processes = true});
+  const auto followed = side_band.Follow(*online);
+  ASSERT_TRUE(followed.has_value()) << followed.error().message();
+
+  const uint64_t before_ns = NowNs();
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  ASSERT_GT(child, 0);
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  EXPECT_FALSE(HasForkOf(side_band.Read(before_ns), child));
+
+  const uint64_t after_ns = NowNs();
+  const std::vector<SideBandEvent> events = side_band.Read(after_ns);
+  EXPECT_TRUE(HasForkOf(events, child));
+  for (const SideBandEvent& event : events) {
+    EXPECT_GT(event.time_ns, before_ns);
+    EXPECT_LE(event.time_ns, after_ns);
+  }
+  EXPECT_FALSE(HasForkOf(side_band.Read(NowNs()), child));
 }
 
 // Only the kernel's messages about modules themselves count.
