@@ -83,6 +83,7 @@ static __always_inline void send_process_hint(struct sample *s)
 	    .header = {.type = PROFILE_RECORD_PROCESS, .set = s->set},
 	    .time_ns = bpf_ktime_get_ns(),
 	    .start_ns = s->key.start_ns,
+	    .cgroup = want_cgroup ? bpf_get_current_cgroup_id() : 0,
 	    .tgid = s->key.tgid,
 	    .exec_count = s->key.exec_count,
 	};

@@ -93,10 +93,11 @@ struct profile_process_record {
 	struct profile_record header;
 	__u64 time_ns; /* of the sample, CLOCK_MONOTONIC */
 	__u64 start_ns;
+	__u64 cgroup; /* id in the v2 hierarchy; 0: not asked for */
 	__u32 tgid;
 	__u32 exec_count;
 };
-PROFILE_ABI_ASSERT(sizeof(struct profile_process_record) == 32,
+PROFILE_ABI_ASSERT(sizeof(struct profile_process_record) == 40,
 		   "profile_process_record");
 
 /*
@@ -128,13 +129,14 @@ struct profile_copy_record {
 	__u64 copy;		/* of the pieces */
 	struct profile_key key; /* without a user stack */
 	__u64 time_ns;		/* CLOCK_MONOTONIC */
+	__u64 cgroup;		/* as in profile_process_record */
 	__u64 ip;
 	__u64 registers[PROFILE_REGISTERS]; /* by DWARF number */
 	__u64 address;			    /* of the first byte */
 	__u32 bytes;			    /* of all pieces */
 	__u32 unreadable; /* 1: what follows them could not be read */
 };
-PROFILE_ABI_ASSERT(sizeof(struct profile_copy_record) == 232,
+PROFILE_ABI_ASSERT(sizeof(struct profile_copy_record) == 240,
 		   "profile_copy_record");
 
 /* One per set and CPU. taken == sum of counts + copies + all lost_*. */

@@ -46,6 +46,7 @@ const volatile __u8 filter_tids = 0;
 const volatile __u8 filter_cgroup = 0;
 const volatile __u8 filter_cgroup_ids = 0;
 const volatile __u8 filter_mntns = 0;
+const volatile __u8 want_cgroup = 0; /* with each process */
 const volatile __u32 max_depth = 127;
 /* The same, but not above the kernel's own limit. */
 const volatile __u32 kernel_walk_depth = 127;

@@ -128,6 +128,7 @@ static __always_inline void fill_copy(struct profile_copy_record *head,
 	head->header.set = set;
 	head->key = *key;
 	head->time_ns = bpf_ktime_get_ns();
+	head->cgroup = want_cgroup ? bpf_get_current_cgroup_id() : 0;
 	head->ip = st->ip;
 	__builtin_memcpy(head->registers, st->leaf, sizeof(st->leaf));
 	head->registers[DWARF_RBX] = st->bx;

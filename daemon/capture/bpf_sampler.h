@@ -57,6 +57,7 @@ struct SamplerConfig {
   bool user_stacks = true;
   bool kernel_stacks = true;
   bool per_thread = false;
+  bool want_cgroup = false;  // SampleHint::cgroup; exact store
   bool include_idle = false;
   // Sample only these thread groups, or threads; empty: all.
   std::vector<uint32_t> pids;

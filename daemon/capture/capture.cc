@@ -91,6 +91,7 @@ class Capture::Impl {
                           ? KernelWatch::Modules::kTold
                           : KernelWatch::Modules::kByUevents),
         on_process_(std::move(options.on_process)),
+        on_sampled_(std::move(options.on_sampled)),
         watch_([this](const ksym::ProcessImage& image) { OnProcess(image); },
                [this](const ksym::ProcessId& id) {
                  if (tables_) tables_->Forget(id);
@@ -142,7 +143,10 @@ class Capture::Impl {
     watch_.Apply(std::move(events), now_ns);
     std::vector<SampleHint> hints = std::exchange(hints_, {});
     std::ranges::copy(copies_.Hints(), std::back_inserter(hints));
-    for (const SampleHint& hint : hints) watch_.See(hint);
+    for (const SampleHint& hint : hints) {
+      watch_.See(hint);
+      if (on_sampled_) on_sampled_(hint.id, hint.cgroup);
+    }
     watch_.TellObserver();
     if (!tables_) return;
     for (const SampleHint& hint : hints) {
@@ -230,7 +234,8 @@ class Capture::Impl {
           reinterpret_cast<const profile_process_record&>(record);
       hints_.push_back({{process.tgid, process.exec_count, process.start_ns},
                         record.set,
-                        process.time_ns});
+                        process.time_ns,
+                        process.cgroup});
     } else if (record.type == PROFILE_RECORD_STACK) {
       stacks_.Add(reinterpret_cast<const profile_stack_record&>(record), bytes);
     } else if (record.type == PROFILE_RECORD_PIECE) {
@@ -358,6 +363,7 @@ class Capture::Impl {
   SideBand side_band_;
   KernelWatch kernel_watch_;
   std::function<void(const ksym::ProcessImage&)> on_process_;
+  std::function<void(const ksym::ProcessId&, uint64_t)> on_sampled_;
   ProcessWatch watch_;
   std::vector<SampleHint> hints_;
   uint64_t side_band_lost_ = 0;  // in this interval
@@ -394,6 +400,10 @@ ksym::Result<Capture> Capture::Start(CaptureOptions options) {
 
   CaptureMetadata metadata = DescribeHost();
   SamplerConfig& config = options.sampler;
+  // A kernel without cgroups has no such file, and refuses a program that
+  // asks for them.
+  config.want_cgroup =
+      options.on_sampled && ::access("/proc/self/cgroup", F_OK) == 0;
   CompleteConfig(options, cpus.size(), metadata);
   auto sampler = BpfSampler::Load(config);
   if (!sampler) return Fail(std::move(sampler.error()));

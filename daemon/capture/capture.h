@@ -32,6 +32,10 @@ struct CaptureOptions {
   // Called for a sampled process at first sight and when it maps more files,
   // while it probably still lives.
   std::function<void(const ksym::ProcessImage&)> on_process;
+  // Called in Poll() and Drain() for each process that was sampled, at least
+  // once between two drains, with the id of its cgroup in the v2 hierarchy, 0
+  // if that is not known; also for one that has ended. Exact store only.
+  std::function<void(const ksym::ProcessId&, uint64_t)> on_sampled;
 };
 
 // A running capture: kernel -> RawProfile. Opens a sampling event on each CPU,

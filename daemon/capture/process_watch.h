@@ -19,6 +19,7 @@ struct SampleHint {
   ksym::ProcessId id;
   uint32_t set = 0;
   uint64_t time_ns = 0;  // CLOCK_MONOTONIC
+  uint64_t cgroup = 0;   // id in the v2 hierarchy; 0: not known
 };
 
 // The mapping that holds the address, or null. They are sorted.

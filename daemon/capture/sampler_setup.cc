@@ -78,6 +78,7 @@ void ConfigurePrograms(profile_bpf& skeleton, const SamplerConfig& config) {
   knobs.filter_cgroup = !config.cgroup_path.empty();
   knobs.filter_cgroup_ids = !config.cgroup_map_path.empty();
   knobs.filter_mntns = !config.mntns_map_path.empty();
+  knobs.want_cgroup = config.want_cgroup;
   knobs.max_depth = config.max_stack_depth;
   knobs.kernel_walk_depth = config.kernel_walk_depth;
   knobs.unwind_by_frame_pointer =

@@ -61,7 +61,8 @@ std::vector<SampleHint> StackCopies::Hints() {
     const profile_copy_record& head = copies_[hinted_].head;
     hints.push_back({.id = ProcessOf(head.key),
                      .set = head.header.set,
-                     .time_ns = head.time_ns});
+                     .time_ns = head.time_ns,
+                     .cgroup = head.cgroup});
   }
   return hints;
 }

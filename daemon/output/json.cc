@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/output/cgroup_path.h"
 #include "daemon/output/counted_texts.h"
 #include "daemon/output/safe_name.h"
 #include "daemon/output/text_pieces.h"
@@ -249,6 +250,10 @@ class StackLines {
     AppendNumber("pid", sample.pid, text);
     if (options_.by == OutputOptions::By::kTid) {
       AppendNumber("tid", sample.tid, text);
+    }
+    for (const auto& [key, value] :
+         CgroupLabels(profile_.String(sample.cgroup), options_.labels)) {
+      AppendText(key, value, text);
     }
     AppendText("user_state", StateName(sample.user_state), text);
     AppendText("kernel_state", StateName(sample.kernel_state), text);

@@ -9,12 +9,14 @@
 #include <limits>
 #include <map>
 #include <protozero/pbf_builder.hpp>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "daemon/output/cgroup_path.h"
 #include "daemon/output/counted_texts.h"
 #include "daemon/output/gzip.h"
 #include "daemon/output/pprof_fields.h"
@@ -139,6 +141,7 @@ class Writer {
       strings_.Id(text);
     }
     for (const std::string& comm : comms) strings_.Id(comm);
+    NumberCgroups();
 
     CountedTexts texts;
     for (const ProfileSample& sample : profile_.samples) {
@@ -157,6 +160,20 @@ class Writer {
     }
   }
 
+  // As above; most profiles have few of them.
+  void NumberCgroups() {
+    std::set<std::string_view> paths;
+    for (const ProfileSample& sample : profile_.samples) {
+      if (sample.cgroup != 0) paths.insert(profile_.String(sample.cgroup));
+    }
+    for (const std::string_view path : paths) {
+      for (const auto& [key, value] : CgroupLabels(path, options_.labels)) {
+        strings_.Id(key);
+        strings_.Id(PprofText(value));
+      }
+    }
+  }
+
   // Everything but the values.
   void AppendSample(const ProfileSample& sample, std::string& buffer) {
     location_ids_.clear();
@@ -165,10 +182,20 @@ class Writer {
     pbf_builder<SampleField> out(buffer);
     out.add_packed_uint64(SampleField::kLocationId, location_ids_.begin(),
                           location_ids_.end());
-    AddLabel(out, "comm", PprofText(profile_.String(sample.comm)));
-    AddLabel(out, "pid", sample.pid);
+    const SampleLabels& labels = options_.labels;
+    if (labels.host) {
+      AddLabel(out, "host", PprofText(profile_.metadata.hostname));
+    }
+    if (labels.comm) {
+      AddLabel(out, "comm", PprofText(profile_.String(sample.comm)));
+    }
+    if (labels.pid) AddLabel(out, "pid", sample.pid);
     if (options_.by == OutputOptions::By::kTid) {
       AddLabel(out, "tid", sample.tid);
+    }
+    for (const auto& [key, value] :
+         CgroupLabels(profile_.String(sample.cgroup), labels)) {
+      AddLabel(out, key, PprofText(value));
     }
     AddLabel(out, "user_stack", StateLabel(sample.user_state));
     AddLabel(out, "kernel_stack", StateLabel(sample.kernel_state));

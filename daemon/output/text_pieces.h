@@ -110,7 +110,7 @@ class KeyReader {
 };
 
 // Numbers of what a writer makes of a sample without its stacks: made once for
-// all samples that agree in command name, ids and states.
+// all samples that agree in command name, ids, cgroup and states.
 class SampleHeads {
  public:
   // What `make()` gave for the first such sample.

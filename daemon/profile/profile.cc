@@ -23,13 +23,15 @@ uint64_t HashOf(const ProfileSample& sample) {
   uint64_t hash = MixHash(sample.comm, uint64_t{sample.pid} << 32 | sample.tid);
   hash = MixHash(hash, static_cast<uint64_t>(sample.user_state) << 8 |
                            static_cast<uint64_t>(sample.kernel_state));
+  hash = MixHash(hash, sample.cgroup);
   return MixHash(hash, uint64_t{sample.user} << 32 | sample.kernel);
 }
 
 bool SameIdentity(const ProfileSample& a, const ProfileSample& b) {
   return a.comm == b.comm && a.pid == b.pid && a.tid == b.tid &&
-         a.user_state == b.user_state && a.kernel_state == b.kernel_state &&
-         a.user == b.user && a.kernel == b.kernel;
+         a.cgroup == b.cgroup && a.user_state == b.user_state &&
+         a.kernel_state == b.kernel_state && a.user == b.user &&
+         a.kernel == b.kernel;
 }
 
 uint32_t NextId(size_t size) { return static_cast<uint32_t>(size); }

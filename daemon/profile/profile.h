@@ -95,6 +95,8 @@ struct ProfileSample {
   StringId comm = 0;
   uint32_t pid = 0;
   uint32_t tid = 0;  // 0 unless threads were asked for
+  // Its path, "/system.slice/x.service"; 0: not known, or not asked for.
+  StringId cgroup = 0;
   StackState user_state = StackState::kNone;
   StackState kernel_state = StackState::kNone;
   CallStackId user = 0;

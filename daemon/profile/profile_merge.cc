@@ -36,6 +36,7 @@ void ProfileMerger::AddSamples(const Profile& part,
   }
   for (ProfileSample sample : part.samples) {
     sample.comm = strings[sample.comm];
+    sample.cgroup = strings[sample.cgroup];
     sample.user = stacks[sample.user];
     sample.kernel = stacks[sample.kernel];
     builder_.AddSample(sample);

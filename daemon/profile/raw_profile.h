@@ -71,6 +71,9 @@ struct RawProfile {
   // The address spaces of the sampled processes. One that is missing was gone
   // before it could be read.
   std::map<ksym::ProcessId, ksym::ProcessImage> images;
+  // The cgroups of sampled processes as paths, "/system.slice/x.service", where
+  // they were asked for and are known. Not in files.
+  std::map<ksym::ProcessId, std::string> cgroups;
   // Kernel symbols that came and went in the interval, in order.
   std::vector<ksym::KernelSymbolChange> kernel_changes;
   // The kernel's table changed in a way that only reading it again tells: a

@@ -180,6 +180,10 @@ void Merge(RawProfile& into, RawProfile&& interval) {
     const auto it = others.find(sample.process);
     if (it != others.end()) sample.process = it->second;
   }
+  for (auto& [process, cgroup] : interval.cgroups) {
+    const auto it = others.find(process);
+    into.cgroups[it == others.end() ? process : it->second] = std::move(cgroup);
+  }
   MergeSamples(into.samples, std::move(interval.samples));
   std::ranges::move(interval.kernel_changes,
                     std::back_inserter(into.kernel_changes));

@@ -78,6 +78,7 @@ class Resolver::Interval {
       builder_.AddSample({.comm = builder_.Intern(raw.comm),
                           .pid = raw.process.pid,
                           .tid = raw.tid,
+                          .cgroup = Cgroup(raw.process),
                           .user_state = user.state,
                           .kernel_state = kernel.state,
                           .user = user.frames,
@@ -103,6 +104,12 @@ class Resolver::Interval {
     IdIndex index;
     FrameCache frames;
   };
+
+  StringId Cgroup(const ksym::ProcessId& process) {
+    if (raw_.cgroups.empty()) return 0;
+    const auto found = raw_.cgroups.find(process);
+    return found == raw_.cgroups.end() ? 0 : builder_.Intern(found->second);
+  }
 
   NamedStack UserStack(const RawSample& sample) {
     if (sample.user_stack < kFirstStackId) {

@@ -26,6 +26,9 @@ constexpr auto kFormatWords =
 constexpr auto kLevelWords =
     std::to_array<std::string_view>({"error", "warning", "info", "debug"});
 
+constexpr auto kLabelWords = std::to_array<std::string_view>(
+    {"host", "comm", "pid", "tid", "cgroup", "unit", "container_id"});
+
 using Config = ServiceConfig;
 
 constexpr auto kKeys = std::to_array<ConfigKey>({
@@ -40,6 +43,12 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
                                  return c.interval_seconds;
                                },
                                1, 3600}},
+    {.path = "labels",
+     .help = "of samples: host, comm, pid, tid, cgroup, unit, container_id",
+     .kind = ConfigKey::Words{[](Config& c) -> std::vector<std::string>& {
+                                return c.labels;
+                              },
+                              kLabelWords}},
     {.path = "stacks.max_depth",
      .help = "frames of a stack, at the most (default 127)",
      .kind = ConfigKey::Number{[](Config& c) -> uint64_t& {
@@ -132,12 +141,15 @@ Problem Set(const ConfigKey::Number& kind, uint64_t value, Config& config) {
   return std::nullopt;
 }
 
+Problem CheckWord(std::span<const std::string_view> words,
+                  std::string_view word) {
+  if (std::ranges::find(words, word) != words.end()) return std::nullopt;
+  return fmt::format("\"{}\" is none of {}", word, fmt::join(words, ", "));
+}
+
 Problem Set(const ConfigKey::Choice& kind, std::string_view word,
             Config& config) {
-  if (std::ranges::find(kind.words, word) == kind.words.end()) {
-    return fmt::format("\"{}\" is none of {}", word,
-                       fmt::join(kind.words, ", "));
-  }
+  if (Problem problem = CheckWord(kind.words, word)) return problem;
   kind.value(config) = word;
   return std::nullopt;
 }
@@ -154,24 +166,46 @@ Problem Set(const ConfigKey::Path& kind, std::string_view path,
   return std::nullopt;
 }
 
-Problem Set(const ConfigKey::Addresses& kind, const JsonNode& list,
-            Config& config) {
-  std::vector<std::string> addresses;
+// Takes the list's texts, each of which `check` must find nothing wrong with.
+template <typename Check>
+Problem SetList(const JsonNode& list, const Check& check,
+                std::vector<std::string>& value) {
+  std::vector<std::string> texts;
   for (const JsonNode& element : list.elements) {
     if (element.type != JsonNode::Type::kText) {
       return fmt::format("wants a list of texts and not {} in it",
                          NameOf(element.type));
     }
-    const auto parsed = ParseListenAddress(element.text);
-    if (!parsed) return parsed.error().message();
-    addresses.push_back(element.text);
+    if (Problem problem = check(element.text)) return problem;
+    if (std::ranges::find(texts, element.text) != texts.end()) {
+      return fmt::format("\"{}\" is there twice", element.text);
+    }
+    texts.push_back(element.text);
   }
-  kind.value(config) = std::move(addresses);
+  value = std::move(texts);
   return std::nullopt;
 }
 
+Problem Set(const ConfigKey::Addresses& kind, const JsonNode& list,
+            Config& config) {
+  const auto check = [](const std::string& text) -> Problem {
+    const auto parsed = ParseListenAddress(text);
+    return parsed ? std::nullopt : Problem(parsed.error().message());
+  };
+  return SetList(list, check, kind.value(config));
+}
+
+Problem Set(const ConfigKey::Words& kind, const JsonNode& list,
+            Config& config) {
+  const auto check = [&](const std::string& word) {
+    return CheckWord(kind.words, word);
+  };
+  return SetList(list, check, kind.value(config));
+}
+
 JsonNode::Type TypeOf(const ConfigKey& key) {
-  if (std::holds_alternative<ConfigKey::Addresses>(key.kind)) {
+  if (std::holds_alternative<ConfigKey::Addresses>(key.kind) ||
+      std::holds_alternative<ConfigKey::Words>(key.kind)) {
     return JsonNode::Type::kList;
   }
   if (std::holds_alternative<ConfigKey::Number>(key.kind)) {
@@ -199,6 +233,9 @@ Problem SetFromNode(const ConfigKey& key, const JsonNode& node,
   }
   if (const auto* list = std::get_if<ConfigKey::Addresses>(&key.kind)) {
     return Set(*list, node, config);
+  }
+  if (const auto* words = std::get_if<ConfigKey::Words>(&key.kind)) {
+    return Set(*words, node, config);
   }
   std::get<ConfigKey::Flag>(key.kind).value(config) = node.flag;
   return std::nullopt;

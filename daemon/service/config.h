@@ -18,6 +18,9 @@ inline constexpr std::string_view kDefaultConfigPath =
 struct ServiceConfig {
   uint64_t frequency_hz = 19;
   uint64_t interval_seconds = 10;
+  // What profiles say of each sample; see kLabelWords in config.cc.
+  std::vector<std::string> labels = {"comm", "pid", "cgroup", "unit",
+                                     "container_id"};
 
   struct Stacks {
     uint64_t max_depth = 127;
@@ -85,9 +88,15 @@ struct ConfigKey {
     std::vector<std::string>& (*value)(ServiceConfig&);
   };
 
+  // Some of several words, each once. As a flag: with commas.
+  struct Words {
+    std::vector<std::string>& (*value)(ServiceConfig&);
+    std::span<const std::string_view> words;
+  };
+
   std::string_view path;  // e.g. "files.max_bytes"
   std::string_view help;  // one line for --help
-  std::variant<Number, Flag, Choice, Path, Addresses> kind;
+  std::variant<Number, Flag, Choice, Path, Addresses, Words> kind;
 };
 
 // Every key there is; the file, the flags and the JSON Schema have the same.

@@ -19,7 +19,8 @@ struct ServiceCounters {
   Number samples_lost = 0;
   std::array<Number, kLossCauses> lost_by_cause = {};  // of samples_lost
   Number samples_dropped_unnamed = 0;
-  Number processes_not_pinned = 0;  // files could not be opened in time
+  Number samples_without_cgroup = 0;  // of samples_emitted
+  Number processes_not_pinned = 0;    // files could not be opened in time
   Number drains = 0;
   Number drain_ns = 0;   // spent in drains, waiting included
   Number naming_ns = 0;  // spent on names

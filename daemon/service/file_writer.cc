@@ -102,7 +102,7 @@ ksym::Status FileWriter::TryWrite(const Profile& profile) {
   const auto format =
       ParseOutputFormat(settings_.format).value_or(OutputFormat::kPprof);
   const std::string bytes =
-      Render(profile, format, {.by = OutputOptions::By::kComm});
+      Render(profile, format, OptionsFor(format, settings_.labels));
   auto path =
       files_->Write(profile.metadata.start_unix_ns, ExtensionOf(format), bytes);
   if (!path) {

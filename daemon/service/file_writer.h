@@ -12,6 +12,7 @@
 #include "daemon/profile/profile.h"
 #include "daemon/service/blocking_queue.h"
 #include "daemon/service/counters.h"
+#include "daemon/service/labels.h"
 #include "daemon/service/profile_files.h"
 
 namespace profd {
@@ -25,6 +26,7 @@ class FileWriter {
     std::string directory;  // empty: profiles are not written
     std::string format;     // "folded", "json" or "pprof"
     ProfileFiles::Limits limits;
+    Labels labels;
   };
   // The counters must live longer.
   FileWriter(Settings settings, ServiceCounters& counters);

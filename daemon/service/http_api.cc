@@ -114,7 +114,8 @@ HttpAnswer HttpApi::Profile(const HttpQuestion& question) const {
     return {.status = 503, .body = "nothing is sampled now\n"};
   }
   return {.content_type = std::string(ContentType(OutputFormat::kPprof)),
-          .body = Render(std::move(merger).Finish(), OutputFormat::kPprof, {})};
+          .body = Render(std::move(merger).Finish(), OutputFormat::kPprof,
+                         OptionsFor(OutputFormat::kPprof, labels()))};
 }
 
 HttpAnswer HttpApi::RecentProfile(const HttpQuestion& question) const {
@@ -144,7 +145,18 @@ HttpAnswer HttpApi::RecentProfile(const HttpQuestion& question) const {
   ProfileMerger merger;
   for (const auto& profile : profiles) merger.Add(*profile);
   return {.content_type = std::string(ContentType(*format)),
-          .body = Render(std::move(merger).Finish(), *format, {})};
+          .body = Render(std::move(merger).Finish(), *format,
+                         OptionsFor(*format, labels()))};
+}
+
+void HttpApi::SetLabels(const Labels& labels) {
+  const std::lock_guard lock(mutex_);
+  labels_ = labels;
+}
+
+Labels HttpApi::labels() const {
+  const std::lock_guard lock(mutex_);
+  return labels_;
 }
 
 }  // namespace profd

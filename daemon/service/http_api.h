@@ -2,9 +2,11 @@
 
 #include <chrono>
 #include <map>
+#include <mutex>
 #include <string>
 
 #include "daemon/service/counters.h"
+#include "daemon/service/labels.h"
 #include "daemon/service/profile_hub.h"
 
 namespace profd {
@@ -30,13 +32,18 @@ class HttpApi {
   // Blocks for as long as /debug/pprof/profile asks, else for as long as
   // writing the answer takes.
   HttpAnswer Answer(const HttpQuestion& question) const;
+  // For what is answered from now on.
+  void SetLabels(const Labels& labels);
 
  private:
   HttpAnswer Profile(const HttpQuestion& question) const;
   HttpAnswer RecentProfile(const HttpQuestion& question) const;
+  Labels labels() const;
 
   const ServiceCounters& counters_;
   ProfileHub& hub_;
+  mutable std::mutex mutex_;  // of labels_
+  Labels labels_;
 };
 
 }  // namespace profd

@@ -81,6 +81,9 @@ void WriteSamples(const ServiceCounters& c, Writer& out) {
   }
   out.Value("samples_lost_total{cause=\"naming-behind\"}",
             c.samples_dropped_unnamed.load());
+  out.Counter("samples_without_cgroup_total",
+              "Samples in profiles whose cgroup is not known.",
+              c.samples_without_cgroup);
   out.Counter("drains_total", "Times that the kernel's counts were taken.",
               c.drains);
   out.Seconds("drain_seconds_total", "Time that it took, waiting included.",

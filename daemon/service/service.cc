@@ -12,11 +12,13 @@
 
 #include "daemon/capture/capture.h"
 #include "daemon/capture/sampler_config.h"
+#include "daemon/service/cgroup_names.h"
 #include "daemon/service/counters.h"
 #include "daemon/service/file_writer.h"
 #include "daemon/service/http_api.h"
 #include "daemon/service/http_server.h"
 #include "daemon/service/interval_clock.h"
+#include "daemon/service/labels.h"
 #include "daemon/service/log.h"
 #include "daemon/service/naming_thread.h"
 #include "daemon/service/profile_hub.h"
@@ -57,6 +59,7 @@ CaptureOptions MakeCaptureOptions(const ServiceConfig& config) {
   options.unwind = ParseUnwind(config.stacks.unwind).value_or(Unwind::kAuto);
   options.unwind_cache_path = config.stacks.cache_directory;
   options.sampler.unwind_bytes = config.stacks.memory_bytes;
+  options.sampler.per_thread = Labels::Of(config.labels).tid;
   options.sampler.max_stack_depth =
       static_cast<uint32_t>(config.stacks.max_depth);
   return options;
@@ -68,11 +71,12 @@ NamingThread::Settings NamingSettings(const ServiceConfig& config) {
 }
 
 FileWriter::Settings FileSettings(const ServiceConfig& config) {
-  return {.directory = config.files.directory,
-          .format = config.files.format,
-          .limits = {
-              .max_bytes = config.files.max_bytes,
-              .max_age = std::chrono::seconds(config.files.max_age_seconds)}};
+  return {
+      .directory = config.files.directory,
+      .format = config.files.format,
+      .limits = {.max_bytes = config.files.max_bytes,
+                 .max_age = std::chrono::seconds(config.files.max_age_seconds)},
+      .labels = Labels::Of(config.labels)};
 }
 
 // A running service: the capture in this thread, names and files in others.
@@ -123,6 +127,7 @@ class Service {
     }
     hub_ = std::make_unique<ProfileHub>(config_.http.recent_bytes);
     api_ = std::make_unique<HttpApi>(counters_, *hub_);
+    api_->SetLabels(Labels::Of(config_.labels));
     if (settings.listen.empty()) return {};
     auto server = HttpServer::Start(
         settings,
@@ -150,6 +155,10 @@ class Service {
     CaptureOptions options = MakeCaptureOptions(config);
     options.on_process = [this](const ksym::ProcessImage& image) {
       naming_->Pin(image);
+    };
+    options.on_sampled = [this](const ksym::ProcessId& process,
+                                uint64_t cgroup) {
+      cgroups_.Saw(process, cgroup);
     };
     return Capture::Start(std::move(options));
   }
@@ -211,6 +220,7 @@ class Service {
   void Give(RawProfile raw, Edge edge, uint64_t end_unix_ns) {
     raw.metadata.start_unix_ns =
         end_unix_ns - std::min(end_unix_ns, raw.metadata.duration_ns);
+    cgroups_.Label(raw);
     naming_->Add(std::move(raw), edge);
   }
 
@@ -266,7 +276,8 @@ class Service {
 
   bool NeedsNewCapture(const ServiceConfig& config) const {
     return config.frequency_hz != config_.frequency_hz ||
-           config.stacks != config_.stacks;
+           config.stacks != config_.stacks ||
+           Labels::Of(config.labels).tid != Labels::Of(config_.labels).tid;
   }
 
   Status Apply(ServiceConfig config, std::unique_ptr<Capture> fresh) {
@@ -281,7 +292,10 @@ class Service {
     if (NamingSettings(config) != NamingSettings(config_)) {
       naming_->Configure(NamingSettings(config));
     }
-    if (config.files != config_.files) writer_->Configure(FileSettings(config));
+    if (config.files != config_.files || config.labels != config_.labels) {
+      writer_->Configure(FileSettings(config));
+      api_->SetLabels(Labels::Of(config.labels));
+    }
     if (config.interval_seconds != config_.interval_seconds) {
       intervals_ = IntervalClock(std::chrono::seconds(config.interval_seconds),
                                  NowUnixNs());
@@ -332,6 +346,7 @@ class Service {
   IntervalClock intervals_;
   Clock::time_point next_sign_of_life_;
   ServiceCounters counters_;
+  CgroupNames cgroups_{counters_};
   std::unique_ptr<ProfileHub> hub_;
   std::unique_ptr<HttpApi> api_;      // asks hub_
   std::unique_ptr<HttpServer> http_;  // asks api_

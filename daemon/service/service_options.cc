@@ -26,7 +26,10 @@ constexpr const char* kFooter =
 std::string ValueName(const ConfigKey& key) {
   if (std::holds_alternative<ConfigKey::Number>(key.kind)) return "N";
   if (std::holds_alternative<ConfigKey::Flag>(key.kind)) return "true|false";
-  if (std::holds_alternative<ConfigKey::Addresses>(key.kind)) return "LIST";
+  if (std::holds_alternative<ConfigKey::Addresses>(key.kind) ||
+      std::holds_alternative<ConfigKey::Words>(key.kind)) {
+    return "LIST";
+  }
   const auto* choice = std::get_if<ConfigKey::Choice>(&key.kind);
   return choice == nullptr ? "PATH"
                            : fmt::format("{}", fmt::join(choice->words, "|"));

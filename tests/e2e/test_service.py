@@ -68,6 +68,8 @@ class ServiceTest(harness.E2eTest):
         self.socket_path = self.path("http.sock")
         self.http = {"listen": ["unix:" + self.socket_path]}
 
+        self.labels = None  # the default
+
     def configure(self, frequency_hz=99, interval_seconds=1, **files):
         files = {"directory": self.folder, "format": "folded", **files}
         harness.write_text(
@@ -75,7 +77,9 @@ class ServiceTest(harness.E2eTest):
                 "frequency_hz": frequency_hz,
                 "interval_seconds": interval_seconds,
                 "stacks": {"cache_directory": self.path("cache")},
-                "files": files, "http": self.http}, indent=1))
+                "files": files, "http": self.http,
+                **({"labels": self.labels} if self.labels else {})},
+                indent=1))
 
     def start_service(self, *arguments, prefix=(), **options):
         service = Service([*prefix, SERVICE, "--config", self.config_path,
@@ -372,6 +376,42 @@ class ServiceTest(harness.E2eTest):
                            document.leaves(pid=spin.pid))
         self.assertTrue([frame for frame in document.of_kind("kernel")
                          if "reason" not in frame])
+
+    def test_labels(self):
+        # A process in a container's cgroup has its labels, also one that
+        # ended long before anybody could look at it.
+        mounts = [line.split()[4] for line in
+                  harness.read_text("/proc/self/mountinfo").splitlines()
+                  if " - cgroup2 " in line]
+        if not mounts or not os.access(mounts[0], os.W_OK):
+            self.skipTest("no cgroups of the second version to write to")
+        container = "c0" * 32
+        path = "/ksym-test.slice/docker-%s.scope" % container
+        cgroup = mounts[0] + path
+        os.makedirs(cgroup)
+        self.addCleanup(os.removedirs, cgroup)
+        self.labels = ["host", "comm", "pid", "tid", "cgroup", "unit",
+                       "container_id"]
+        self.configure(frequency_hz=499, format="json", interval_seconds=3600)
+        service = self.start_service()
+        for seconds in (0.03, 0.5):
+            subprocess.run(
+                ["/bin/sh", "-c", "echo $$ > %s/cgroup.procs && exec timeout "
+                 "%s sha1sum /dev/zero" % (cgroup, seconds)], check=False)
+        status, body = self.get("/debug/pprof/profile?seconds=1")
+        self.assertEqual(status, 200)
+        self.assertIn(os.uname().nodename.encode(), gzip.decompress(body))
+        self.assertLess(service.end(), 2)
+        document = harness.Document(harness.read_bytes(self.files("json")[0]))
+        inside = {stack["pid"]: stack for stack in document.stacks
+                  if stack.get("cgroup") == path}
+        self.assertEqual(
+            len([s for s in inside.values() if s["comm"] == "sha1sum"]), 2,
+            inside)
+        for stack in inside.values():
+            self.assertEqual(stack["unit"], "docker-%s.scope" % container)
+            self.assertEqual(stack["container_id"], container)
+        self.assertTrue(all("tid" in stack for stack in document.stacks))
 
     def test_check_config(self):
         # --check-config says what is wrong with the file or the flags, and

@@ -281,6 +281,31 @@ TEST(PprofTest, IncompleteStacks) {
   }
 }
 
+// A sample's labels are those that are wanted; what differs in others only is
+// one sample.
+TEST(PprofTest, ChosenLabels) {
+  TestProfile p;
+  const FrameId f = p.User("f");
+  p.Add({.pid = 1, .cgroup = "/a.slice/b.service", .user = {f}});
+  p.Add({.pid = 2, .cgroup = "/a.slice/b.service", .user = {f}});
+  p.Add({.pid = 3, .user = {f}});
+  Profile profile = std::move(p).Finish();
+  Decoded all(RenderPprof(profile, {}));
+  ASSERT_EQ(all.samples.size(), 3u);
+  Decoded few(RenderPprof(
+      profile,
+      {.labels = {
+           .host = true, .pid = false, .comm = false, .cgroup = false}}));
+  ASSERT_EQ(few.samples.size(), 2u);
+  const auto& with_unit =
+      few.samples[0].labels.contains("unit") ? few.samples[0] : few.samples[1];
+  EXPECT_THAT(with_unit.values, ElementsAre(2, testing::_));
+  EXPECT_THAT(with_unit.labels,
+              testing::UnorderedElementsAre(
+                  testing::Pair("host", profile.metadata.hostname),
+                  testing::Pair("unit", "b.service")));
+}
+
 // The accounting and the warnings are in the comments.
 TEST(PprofTest, Comments) {
   Decoded decoded(RenderPprof(ExampleProfile(1), {}));

@@ -57,6 +57,7 @@ void TestProfile::Add(const Sample& sample) {
   builder_.AddSample({.comm = builder_.Intern(sample.comm),
                       .pid = sample.pid,
                       .tid = sample.tid,
+                      .cgroup = builder_.Intern(sample.cgroup),
                       .user_state = state(sample.user_state, sample.user),
                       .kernel_state = state(sample.kernel_state, sample.kernel),
                       .user = builder_.AddStack(sample.user),

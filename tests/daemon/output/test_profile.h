@@ -24,6 +24,7 @@ class TestProfile {
     std::string_view comm = "app";
     uint32_t pid = 7;
     uint32_t tid = 0;
+    std::string_view cgroup = {};
     std::vector<FrameId> user = {};  // leaf first; whole unless empty
     std::vector<FrameId> kernel = {};
     StackState user_state = StackState::kNone;  // overrides when set

@@ -54,7 +54,7 @@ TEST(ConfigTest, ReadsEachTypeAndComments) {
 TEST(ConfigTest, NamesFileLineAndKey) {
   EXPECT_EQ(ErrorOf("{\n  \"frequency\": 99\n}"),
             "f.json:2: frequency: unknown key (there are frequency_hz, "
-            "interval_seconds, stacks, symbols, files, http, log)");
+            "interval_seconds, labels, stacks, symbols, files, http, log)");
   EXPECT_EQ(ErrorOf("{\"files\": {\n\n\"size\": 1}}"),
             "f.json:3: files.size: unknown key (there are directory, format, "
             "max_bytes, max_age_seconds)");
@@ -87,7 +87,7 @@ TEST(ConfigTest, RefusesOtherTypes) {
 TEST(ConfigTest, SaysAllProblems) {
   EXPECT_EQ(ErrorOf("{\"a\": 1,\n\"frequency_hz\": 5000,\n\"log\": []}"),
             "f.json:1: a: unknown key (there are frequency_hz, "
-            "interval_seconds, stacks, symbols, files, http, log)\n"
+            "interval_seconds, labels, stacks, symbols, files, http, log)\n"
             "f.json:2: frequency_hz: 5000 is not from 1 to 1000\n"
             "f.json:3: log: wants an object and not a list");
 }
@@ -207,6 +207,13 @@ void ExpectSame(const ConfigKey& key, const json& property) {
     EXPECT_EQ(property["type"], "array");
     EXPECT_EQ(property["items"]["type"], "string");
     EXPECT_EQ(property["default"], json(list->value(defaults)));
+  } else if (const auto* words = std::get_if<ConfigKey::Words>(&key.kind)) {
+    EXPECT_EQ(property["type"], "array");
+    EXPECT_EQ(property["uniqueItems"], true);
+    EXPECT_EQ(property["items"]["enum"],
+              json(std::vector<std::string>(words->words.begin(),
+                                            words->words.end())));
+    EXPECT_EQ(property["default"], json(words->value(defaults)));
   } else {
     EXPECT_EQ(property["type"], "string");
     EXPECT_EQ(property["pattern"], "^(/.*)?$");
@@ -214,6 +221,19 @@ void ExpectSame(const ConfigKey& key, const json& property) {
     EXPECT_EQ(property["default"],
               std::get<ConfigKey::Path>(key.kind).value(defaults));
   }
+}
+
+// Lists of words, each of them known and there once; empty is none.
+TEST(ConfigTest, ReadsWords) {
+  const auto config = ParseConfig(R"({"labels": ["tid", "unit"]})", "f.json");
+  ASSERT_TRUE(config) << config.error().message();
+  EXPECT_EQ(config->labels, (std::vector<std::string>{"tid", "unit"}));
+  EXPECT_TRUE(ParseConfig(R"({"labels": []})", "f.json")->labels.empty());
+  EXPECT_EQ(ErrorOf(R"({"labels": ["pod"]})"),
+            "f.json:1: labels: \"pod\" is none of host, comm, pid, tid, "
+            "cgroup, unit, container_id");
+  EXPECT_EQ(ErrorOf(R"({"labels": ["pid", "pid"]})"),
+            "f.json:1: labels: \"pid\" is there twice");
 }
 
 // The JSON Schema has exactly the parser's keys, types, ranges and defaults.

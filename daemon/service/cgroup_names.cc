@@ -1,0 +1,182 @@
+#include "daemon/service/cgroup_names.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+#include "ksym/base/file.h"
+#include "ksym/base/text.h"
+
+namespace profd {
+namespace {
+
+constexpr uint64_t kRootCgroup = 1;
+// Drains after which a process that was not sampled is forgotten: a minute.
+constexpr uint64_t kForgetAfter = 60;
+constexpr size_t kMaxText = size_t{64} << 10;
+
+// "36 31 0:41 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw"
+std::string FindMount() {
+  const auto text = ksym::ReadFile("/proc/self/mountinfo", size_t{4} << 20);
+  if (!text) return {};
+  std::string_view rest = *text;
+  while (!rest.empty()) {
+    std::string_view line = ksym::TakeField(rest, '\n');
+    if (!line.contains(" - cgroup2 ")) continue;
+    for (int field = 0; field < 4; ++field) ksym::TakeField(line, ' ');
+    return std::string(ksym::TakeField(line, ' '));
+  }
+  return {};
+}
+
+// The process's start in clock ticks since boot, field 22 of its stat; empty
+// when it is gone. The command, in field 2, may have anything in it.
+std::string StartTicks(uint32_t pid) {
+  constexpr int kFieldsBetween = 19;
+  const auto text = ksym::ReadFile(fmt::format("/proc/{}/stat", pid), kMaxText);
+  if (!text) return {};
+  std::string_view rest = *text;
+  const size_t command_end = rest.rfind(") ");
+  if (command_end == std::string_view::npos) return {};
+  rest.remove_prefix(command_end + 2);
+  for (int i = 0; i < kFieldsBetween; ++i) ksym::TakeField(rest, ' ');
+  return std::string(ksym::TakeField(rest, ' '));
+}
+
+// Nothing if the pid is another process's by now.
+std::string ReadProcCgroup(const ksym::ProcessId& process) {
+  constexpr uint64_t kNsPerSecond = 1'000'000'000;
+  const auto text =
+      ksym::ReadFile(fmt::format("/proc/{}/cgroup", process.pid), kMaxText);
+  if (!text) return {};
+  // After the reading: the pid was this process's until then.
+  const uint64_t ns_per_tick =
+      kNsPerSecond / static_cast<uint64_t>(::sysconf(_SC_CLK_TCK));
+  if (StartTicks(process.pid) !=
+      std::to_string(process.start_ns / ns_per_tick)) {
+    return {};
+  }
+  return ChooseCgroup(*text);
+}
+
+}  // namespace
+
+std::string ChooseCgroup(std::string_view text) {
+  std::string_view unified;
+  std::string_view systemd;
+  std::string_view other;
+  // "HIERARCHY:CONTROLLERS:PATH"; a path may have colons and no newlines.
+  while (!text.empty()) {
+    std::string_view path = ksym::TakeField(text, '\n');
+    const std::string_view hierarchy = ksym::TakeField(path, ':');
+    const std::string_view controllers = ksym::TakeField(path, ':');
+    if (!path.starts_with('/')) continue;
+    if (hierarchy == "0" && controllers.empty()) {
+      unified = path;
+    } else if (controllers == "name=systemd") {
+      systemd = path;
+    } else if (path.size() > other.size()) {
+      other = path;
+    }
+  }
+  for (const std::string_view path : {unified, systemd, other}) {
+    if (path.size() > 1) return std::string(path);
+  }
+  return std::string(unified.empty() ? systemd : unified);
+}
+
+CgroupNames::CgroupNames(ServiceCounters& counters)
+    : counters_(counters), mount_path_(FindMount()) {
+  if (mount_path_.empty()) return;
+  mount_ = ksym::UniqueFd(
+      ::open(mount_path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}
+
+void CgroupNames::Saw(const ksym::ProcessId& process, uint64_t cgroup) {
+  if (process.pid == 0) return;  // idle
+  const auto [at, is_new] = processes_.try_emplace(
+      Key{.pid = process.pid, .start_ns = process.start_ns});
+  Entry& entry = at->second;
+  entry.last_seen = drains_;
+  // It was moved; or it is asked for again, as it may just have been made.
+  if (!is_new && entry.path && (cgroup == 0 || cgroup == entry.cgroup)) return;
+  entry.cgroup = cgroup;
+  entry.path = PathOf(process, cgroup);
+}
+
+const CgroupNames::Path& CgroupNames::Find(const ksym::ProcessId& process) {
+  const Key key = {.pid = process.pid, .start_ns = process.start_ns};
+  const auto known = processes_.find(key);
+  if (known != processes_.end()) return known->second.path;
+  Saw(process, 0);
+  return processes_[key].path;
+}
+
+void CgroupNames::Label(RawProfile& profile) {
+  for (const RawSample& sample : profile.samples) {
+    if (sample.process.pid == 0 || profile.cgroups.contains(sample.process)) {
+      continue;
+    }
+    const Path& path = Find(sample.process);
+    if (path) {
+      profile.cgroups.emplace(sample.process, *path);
+    } else {
+      counters_.samples_without_cgroup += sample.count;
+    }
+  }
+  if (++drains_ % kForgetAfter == 0) Forget();
+}
+
+void CgroupNames::Forget() {
+  std::erase_if(processes_, [&](const auto& entry) {
+    return entry.second.last_seen + kForgetAfter < drains_;
+  });
+  std::erase_if(paths_,
+                [](const auto& path) { return path.second.use_count() == 1; });
+}
+
+CgroupNames::Path CgroupNames::PathOf(const ksym::ProcessId& process,
+                                      uint64_t cgroup) {
+  if (cgroup > kRootCgroup) {
+    const auto known = paths_.find(cgroup);
+    if (known != paths_.end()) return known->second;
+    if (Path path = PathOfId(cgroup)) {
+      paths_.emplace(cgroup, path);
+      return path;
+    }
+  }
+  std::string path = ReadProcCgroup(process);
+  // The kernel's own threads, perhaps already gone, are in the root.
+  if (path.empty() && cgroup == kRootCgroup) path += '/';
+  if (path.empty()) return nullptr;
+  return std::make_shared<const std::string>(std::move(path));
+}
+
+CgroupNames::Path CgroupNames::PathOfId(uint64_t cgroup) {
+  if (!mount_.valid()) return nullptr;
+  // The kernel's handle of a cgroup's directory is its id (5.5).
+  constexpr int kKernfsHandle = 0xfe;
+  alignas(file_handle) std::array<std::byte, sizeof(file_handle) + 8> bytes;
+  auto* const handle = reinterpret_cast<file_handle*>(bytes.data());
+  handle->handle_bytes = sizeof(cgroup);
+  handle->handle_type = kKernfsHandle;
+  std::memcpy(handle->f_handle, &cgroup, sizeof(cgroup));
+  const ksym::UniqueFd directory(
+      ::open_by_handle_at(mount_.get(), handle, O_PATH | O_CLOEXEC));
+  if (!directory.valid()) return nullptr;
+  std::error_code error;
+  const std::string path =
+      std::filesystem::read_symlink(
+          fmt::format("/proc/self/fd/{}", directory.get()), error)
+          .string();
+  if (error || !path.starts_with(mount_path_)) return nullptr;
+  return std::make_shared<const std::string>(path.substr(mount_path_.size()));
+}
+
+}  // namespace profd

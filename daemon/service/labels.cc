@@ -1,0 +1,28 @@
+#include "daemon/service/labels.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace profd {
+
+Labels Labels::Of(std::span<const std::string> words) {
+  const auto has = [&](std::string_view word) {
+    return std::ranges::find(words, word) != words.end();
+  };
+  return {.of_sample = {.host = has("host"),
+                        .pid = has("pid"),
+                        .comm = has("comm"),
+                        .cgroup = has("cgroup"),
+                        .unit = has("unit"),
+                        .container_id = has("container_id")},
+          .tid = has("tid")};
+}
+
+OutputOptions OptionsFor(OutputFormat format, const Labels& labels) {
+  const bool by_tid = labels.tid && (format == OutputFormat::kPprof ||
+                                     format == OutputFormat::kJson);
+  return {.by = by_tid ? OutputOptions::By::kTid : OutputOptions::By::kComm,
+          .labels = labels.of_sample};
+}
+
+}  // namespace profd

@@ -1,0 +1,71 @@
+#include "daemon/output/cgroup_path.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace profd {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Pair;
+
+const std::string kId(64, 'a');
+
+// The outermost unit is the one that systemd started; slices are none.
+TEST(CgroupPathTest, Units) {
+  EXPECT_EQ(ParseCgroupPath("/system.slice/nginx.service").unit,
+            "nginx.service");
+  EXPECT_EQ(ParseCgroupPath("/user.slice/user-1000.slice/user@1000.service/"
+                            "app.slice/editor.service")
+                .unit,
+            "user@1000.service");
+  EXPECT_EQ(ParseCgroupPath("/init.scope").unit, "init.scope");
+  EXPECT_EQ(ParseCgroupPath("/system.slice/_cpu.service/sub").unit,
+            "cpu.service");
+  for (const char* path : {"", "/", "/system.slice", "/a/.service", "//"}) {
+    EXPECT_EQ(ParseCgroupPath(path).unit, "") << path;
+  }
+}
+
+// As each runtime writes it; the innermost one of containers in containers.
+TEST(CgroupPathTest, Containers) {
+  const std::string inner(64, 'b');
+  for (const std::string& path :
+       {"/docker/" + kId, "/system.slice/docker-" + kId + ".scope",
+        "/kubepods/burstable/pod01234567-89ab/" + kId,
+        "/kubepods.slice/kubepods-pod1.slice/cri-containerd-" + kId + ".scope",
+        "/machine.slice/libpod-" + kId + ".scope/container",
+        "/system.slice/x.service/kubepods-besteffort.slice:crio:" + kId,
+        "/docker/" + inner + "/docker/" + kId}) {
+    EXPECT_EQ(ParseCgroupPath(path).container_id, kId) << path;
+  }
+  EXPECT_EQ(ParseCgroupPath("/ecs/00112233445566778899aabbccddeeff-1234567890")
+                .container_id,
+            "00112233445566778899aabbccddeeff-1234567890");
+  EXPECT_EQ(ParseCgroupPath("/lxc.payload.web").container_id, "web");
+  for (const std::string& path :
+       {"/machine.slice/libpod-conmon-" + kId + ".scope",
+        "/docker/" + kId.substr(1), "/docker/" + kId + "a",
+        "/docker/A" + kId.substr(1), std::string("/system.slice/a-b.scope")}) {
+    EXPECT_EQ(ParseCgroupPath(path).container_id, "") << path;
+  }
+}
+
+// Those that are wanted and there.
+TEST(CgroupPathTest, Labels) {
+  const std::string path = "/system.slice/docker-" + kId + ".scope";
+  EXPECT_THAT(CgroupLabels(path, {}),
+              ElementsAre(Pair("cgroup", path),
+                          Pair("unit", "docker-" + kId + ".scope"),
+                          Pair("container_id", kId)));
+  EXPECT_THAT(CgroupLabels(path, {.cgroup = false, .unit = false}),
+              ElementsAre(Pair("container_id", kId)));
+  EXPECT_THAT(CgroupLabels("/", {}), ElementsAre(Pair("cgroup", "/")));
+  EXPECT_THAT(CgroupLabels("", {}), IsEmpty());
+}
+
+}  // namespace
+}  // namespace profd
