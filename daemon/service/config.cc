@@ -122,6 +122,22 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
                                  return c.http.recent_bytes;
                                },
                                0, uint64_t{4} << 30}},
+    {.path = "push",
+     .help = "URLs to send profiles to; .../ingest: as Pyroscope wants it",
+     .kind = ConfigKey::Targets{[](Config& c) -> std::vector<PushTarget>& {
+       return c.push;
+     }}},
+    {.path = "push_spool.directory",
+     .help = "where profiles wait that are not sent yet",
+     .kind = ConfigKey::Path{[](Config& c) -> std::string& {
+       return c.push_spool.directory;
+     }}},
+    {.path = "push_spool.max_bytes",
+     .help = "of each URL's, at the most (default 256 MiB)",
+     .kind = ConfigKey::Number{[](Config& c) -> uint64_t& {
+                                 return c.push_spool.max_bytes;
+                               },
+                               uint64_t{64} << 10, uint64_t{1} << 50}},
     {.path = "log.level",
      .help = "error, warning, info or debug (default info)",
      .kind = ConfigKey::Choice{[](Config& c) -> std::string& {
@@ -203,11 +219,73 @@ Problem Set(const ConfigKey::Words& kind, const JsonNode& list,
   return SetList(list, check, kind.value(config));
 }
 
-JsonNode::Type TypeOf(const ConfigKey& key) {
-  if (std::holds_alternative<ConfigKey::Addresses>(key.kind) ||
-      std::holds_alternative<ConfigKey::Words>(key.kind)) {
-    return JsonNode::Type::kList;
+Problem ReadTargetMember(std::string_view name, const JsonNode& node,
+                         PushTarget& target) {
+  std::string* const text = name == "url"          ? &target.url
+                            : name == "name"       ? &target.name
+                            : name == "token_file" ? &target.token_file
+                                                   : nullptr;
+  if (text == nullptr) {
+    return fmt::format("unknown key {} (there are url, name, token_file)",
+                       name);
   }
+  if (node.type != JsonNode::Type::kText) {
+    return fmt::format("{} wants {} and not {}", name,
+                       NameOf(JsonNode::Type::kText), NameOf(node.type));
+  }
+  *text = node.text;
+  return std::nullopt;
+}
+
+Problem ReadTarget(const JsonNode& node, PushTarget& target) {
+  if (node.type == JsonNode::Type::kText) {
+    target.url = node.text;
+  } else if (node.type != JsonNode::Type::kObject) {
+    return fmt::format("wants a list of URLs and objects and not {} in it",
+                       NameOf(node.type));
+  }
+  for (const auto& [name, member] : node.members) {
+    if (Problem problem = ReadTargetMember(name, member, target)) {
+      return problem;
+    }
+  }
+  const auto parsed = ParsePushUrl(target.url);
+  if (!parsed) return parsed.error().message();
+  if (target.name.empty() ||
+      target.name.find_first_of("{}\n") != std::string::npos) {
+    return fmt::format("\"{}\" is no name for an application", target.name);
+  }
+  if (!target.token_file.empty() && !target.token_file.starts_with('/')) {
+    return fmt::format("\"{}\" is not an absolute path", target.token_file);
+  }
+  return std::nullopt;
+}
+
+Problem Set(const ConfigKey::Targets& kind, const JsonNode& list,
+            Config& config) {
+  std::vector<PushTarget> targets;
+  for (const JsonNode& element : list.elements) {
+    PushTarget target;
+    if (Problem problem = ReadTarget(element, target)) return problem;
+    // They would share a folder.
+    if (std::ranges::find(targets, target.url, &PushTarget::url) !=
+        targets.end()) {
+      return fmt::format("\"{}\" is there twice", target.url);
+    }
+    targets.push_back(std::move(target));
+  }
+  kind.value(config) = std::move(targets);
+  return std::nullopt;
+}
+
+bool IsList(const ConfigKey& key) {
+  return std::holds_alternative<ConfigKey::Addresses>(key.kind) ||
+         std::holds_alternative<ConfigKey::Words>(key.kind) ||
+         std::holds_alternative<ConfigKey::Targets>(key.kind);
+}
+
+JsonNode::Type TypeOf(const ConfigKey& key) {
+  if (IsList(key)) return JsonNode::Type::kList;
   if (std::holds_alternative<ConfigKey::Number>(key.kind)) {
     return JsonNode::Type::kNumber;
   }
@@ -233,6 +311,9 @@ Problem SetFromNode(const ConfigKey& key, const JsonNode& node,
   }
   if (const auto* list = std::get_if<ConfigKey::Addresses>(&key.kind)) {
     return Set(*list, node, config);
+  }
+  if (const auto* targets = std::get_if<ConfigKey::Targets>(&key.kind)) {
+    return Set(*targets, node, config);
   }
   if (const auto* words = std::get_if<ConfigKey::Words>(&key.kind)) {
     return Set(*words, node, config);

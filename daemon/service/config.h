@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "daemon/service/push_target.h"
 #include "ksym/base/result.h"
 
 namespace profd {
@@ -55,6 +56,15 @@ struct ServiceConfig {
     friend bool operator==(const Http&, const Http&) = default;
   } http;
 
+  std::vector<PushTarget> push;
+
+  struct PushSpool {
+    std::string directory = "/var/lib/ksym-profiled/push";
+    uint64_t max_bytes = uint64_t{256} << 20;  // of each target
+
+    friend bool operator==(const PushSpool&, const PushSpool&) = default;
+  } push_spool;
+
   struct Log {
     std::string level = "info";
 
@@ -94,9 +104,15 @@ struct ConfigKey {
     std::span<const std::string_view> words;
   };
 
+  // A list of URLs, or of objects with "url", "name" and "token_file". As a
+  // flag: URLs with commas.
+  struct Targets {
+    std::vector<PushTarget>& (*value)(ServiceConfig&);
+  };
+
   std::string_view path;  // e.g. "files.max_bytes"
   std::string_view help;  // one line for --help
-  std::variant<Number, Flag, Choice, Path, Addresses, Words> kind;
+  std::variant<Number, Flag, Choice, Path, Addresses, Words, Targets> kind;
 };
 
 // Every key there is; the file, the flags and the JSON Schema have the same.

@@ -29,13 +29,20 @@ struct ServiceCounters {
   Number files_written = 0;
   Number file_bytes_written = 0;
   Number files_failed = 0;
-  Number symbolizers = 0;  // made anew to stay within memory
+  // Profiles by target: three targets, three profiles.
+  Number push_sent = 0;
+  Number push_failed = 0;    // attempts; they are tried again
+  Number push_rejected = 0;  // by the receiver, for good
+  Number push_dropped = 0;   // the spool was full, or the disk failed
+  Number symbolizers = 0;    // made anew to stay within memory
   Number http_requests = 0;
   Number http_refused = 0;
   Number reloads = 0;
   Number reloads_refused = 0;
 
   // These go up and down.
+  Number push_waiting = 0;
+  Number push_waiting_bytes = 0;
   Number symbol_cache_bytes = 0;
   Number symbols = 0;
   Number kernel_symbols = 0;

@@ -111,6 +111,20 @@ void WriteSymbols(const ServiceCounters& c, Writer& out) {
               c.processes_not_pinned);
 }
 
+void WritePush(const ServiceCounters& c, Writer& out) {
+  out.Counter("push_sent_total", "Profiles that receivers have taken.",
+              c.push_sent);
+  out.Counter("push_failures_total", "Attempts that failed; repeated later.",
+              c.push_failed);
+  out.Counter("push_rejected_total", "Profiles that receivers refused.",
+              c.push_rejected);
+  out.Counter("push_dropped_total",
+              "Profiles that were not sent because too many were waiting.",
+              c.push_dropped);
+  out.Gauge("push_waiting", "Profiles that wait to be sent.", c.push_waiting);
+  out.Gauge("push_waiting_bytes", "Disk space of them.", c.push_waiting_bytes);
+}
+
 void WriteSinks(const ServiceCounters& c, Writer& out) {
   out.Counter("profiles_total", "Profiles that were made.", c.profiles);
   out.Counter("profiles_dropped_total",
@@ -141,6 +155,7 @@ std::string RenderMetrics(const ServiceCounters& counters) {
   WriteSamples(counters, out);
   WriteSymbols(counters, out);
   WriteSinks(counters, out);
+  WritePush(counters, out);
   out.Seconds("cpu_seconds_total", "CPU time of this process.", CpuNs());
   out.Gauge("resident_bytes", "Resident memory of this process.",
             ResidentBytes());

@@ -24,7 +24,7 @@ constexpr size_t kTimeNameBytes = 20;
 // More profiles with one time than a clock that is set back can make.
 constexpr int kMaxSameTime = 1000;
 constexpr auto kExtensions =
-    std::to_array<std::string_view>({"folded", "json", "pb.gz"});
+    std::to_array<std::string_view>({"folded", "json", "pb.gz", "push"});
 
 bool AllDigits(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
@@ -237,7 +237,16 @@ void ProfileFiles::DeleteOldest() {
   day->second.files -= std::min<uint64_t>(day->second.files, 1);
   total_bytes_ -= std::min(total_bytes_, file.bytes);
   total_files_ -= std::min<uint64_t>(total_files_, 1);
-  ++deleted_files_;
+}
+
+std::optional<std::string> ProfileFiles::OldestPath() {
+  const File* file = Oldest();
+  if (file == nullptr) return std::nullopt;
+  return (fs::path(directory_) / days_.begin()->first / file->name).string();
+}
+
+void ProfileFiles::Remove(const std::string& oldest_path) {
+  if (OldestPath() == oldest_path) DeleteOldest();
 }
 
 void ProfileFiles::Enforce(uint64_t now_unix_ns, std::string_view keep) {
@@ -250,6 +259,7 @@ void ProfileFiles::Enforce(uint64_t now_unix_ns, std::string_view keep) {
         now_unix_ns > max_age_ns && began < now_unix_ns - max_age_ns;
     if (!too_old && total_bytes_ <= limits_.max_bytes) return;
     DeleteOldest();
+    ++deleted_files_;
   }
 }
 

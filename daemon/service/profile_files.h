@@ -39,8 +39,14 @@ class ProfileFiles {
   // large, but none of `keep`.
   void Enforce(uint64_t now_unix_ns, std::string_view keep = {});
 
+  // The path of the oldest one; nothing if there is none.
+  std::optional<std::string> OldestPath();
+  // Removes that one, if it is still the oldest.
+  void Remove(const std::string& oldest_path);
+
   uint64_t total_bytes() const { return total_bytes_; }
   uint64_t total_files() const { return total_files_; }
+  // By Enforce(), since it was opened.
   uint64_t deleted_files() const { return deleted_files_; }
 
  private:

@@ -22,6 +22,7 @@
 #include "daemon/service/log.h"
 #include "daemon/service/naming_thread.h"
 #include "daemon/service/profile_hub.h"
+#include "daemon/service/push_sink.h"
 #include "daemon/service/service_signals.h"
 #include "daemon/service/systemd_notify.h"
 
@@ -99,6 +100,8 @@ class Service {
     capture_ = std::make_unique<Capture>(std::move(*capture));
     auto listening = StartHttp();
     if (!listening) return listening;
+    auto pushing = StartPush();
+    if (!pushing) return pushing;
     StartSinks();
     auto enabled = capture_->Enable();
     if (!enabled) return enabled;
@@ -138,6 +141,18 @@ class Service {
     return {};
   }
 
+  Status StartPush() {
+    if (config_.push.empty()) return {};
+    auto push =
+        PushSink::Start({.targets = config_.push,
+                         .spool = {.directory = config_.push_spool.directory,
+                                   .max_bytes = config_.push_spool.max_bytes}},
+                        Labels::Of(config_.labels), counters_);
+    if (!push) return Fail(std::move(push.error()));
+    push_ = std::move(*push);
+    return {};
+  }
+
   void StartSinks() {
     writer_ = std::make_unique<FileWriter>(FileSettings(config_), counters_);
     naming_ = std::make_unique<NamingThread>(
@@ -148,6 +163,7 @@ class Service {
                 [this](const auto& profile) {
                   hub_->AddProfile(profile);
                   writer_->Write(profile);
+                  if (push_) push_->Write(profile);
                 }});
   }
 
@@ -295,6 +311,7 @@ class Service {
     if (config.files != config_.files || config.labels != config_.labels) {
       writer_->Configure(FileSettings(config));
       api_->SetLabels(Labels::Of(config.labels));
+      if (push_) push_->SetLabels(Labels::Of(config.labels));
     }
     if (config.interval_seconds != config_.interval_seconds) {
       intervals_ = IntervalClock(std::chrono::seconds(config.interval_seconds),
@@ -303,6 +320,12 @@ class Service {
     if (config.http != config_.http) {
       Log(LogLevel::kWarning, "\"http\" changes with the next start only");
       config.http = config_.http;
+    }
+    if (config.push != config_.push ||
+        config.push_spool != config_.push_spool) {
+      Log(LogLevel::kWarning, "\"push\" changes with the next start only");
+      config.push = config_.push;
+      config.push_spool = config_.push_spool;
     }
     config_ = std::move(config);
     SetLogLevel(ParseLogLevel(config_.log.level));
@@ -322,7 +345,10 @@ class Service {
       Log(LogLevel::kError, raw.error().message());
     }
     const uint64_t failed = counters_.files_failed;
-    if (!naming_->Finish(deadline) || !writer_->Finish(deadline)) {
+    const bool written = naming_->Finish(deadline) &&
+                         writer_->Finish(deadline) &&
+                         (!push_ || push_->Finish(deadline));
+    if (!written) {
       Log(LogLevel::kError,
           "the last profile was not written: names or disk are too slow");
       // Their threads cannot be interrupted.
@@ -336,7 +362,12 @@ class Service {
             counters_.samples_lost.load(),
             counters_.samples_dropped_unnamed.load(),
             counters_.files_written.load(), counters_.files_failed.load()));
-    return raw.has_value() && counters_.files_failed == failed;
+    const bool ended_well = raw.has_value() && counters_.files_failed == failed;
+    // What is not sent is on the disk; that a receiver hangs is no failure.
+    if (push_ && !push_->FinishSenders(deadline)) {
+      std::_Exit(ended_well ? kServiceOk : kServiceFailure);
+    }
+    return ended_well;
   }
 
   const ServiceOptions& options_;
@@ -351,7 +382,8 @@ class Service {
   std::unique_ptr<HttpApi> api_;      // asks hub_
   std::unique_ptr<HttpServer> http_;  // asks api_
   std::unique_ptr<FileWriter> writer_;
-  std::unique_ptr<NamingThread> naming_;  // gives to writer_ and hub_
+  std::unique_ptr<PushSink> push_;        // null: nothing is pushed
+  std::unique_ptr<NamingThread> naming_;  // gives to the three above
   std::unique_ptr<Capture> capture_;      // gives to naming_
 };
 

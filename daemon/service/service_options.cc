@@ -27,7 +27,8 @@ std::string ValueName(const ConfigKey& key) {
   if (std::holds_alternative<ConfigKey::Number>(key.kind)) return "N";
   if (std::holds_alternative<ConfigKey::Flag>(key.kind)) return "true|false";
   if (std::holds_alternative<ConfigKey::Addresses>(key.kind) ||
-      std::holds_alternative<ConfigKey::Words>(key.kind)) {
+      std::holds_alternative<ConfigKey::Words>(key.kind) ||
+      std::holds_alternative<ConfigKey::Targets>(key.kind)) {
     return "LIST";
   }
   const auto* choice = std::get_if<ConfigKey::Choice>(&key.kind);

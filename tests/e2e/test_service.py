@@ -4,6 +4,7 @@ import contextlib
 import glob
 import gzip
 import http.client
+import http.server
 import json
 import os
 import re
@@ -14,6 +15,7 @@ import subprocess
 import tempfile
 import threading
 import time
+import urllib.parse
 
 import harness
 
@@ -59,6 +61,39 @@ class Service:
         self.stderr.close()
 
 
+class Receiver:
+    """A server that takes what is posted to it, and may be restarted."""
+
+    def __init__(self, port):
+        self.port = port
+        self.posts = []  # path and body
+        self.statuses = []  # of the next answers; then 200
+        self.server = None
+
+    def start(self):
+        receiver = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                size = int(self.headers["Content-Length"])
+                receiver.posts.append((self.path, self.rfile.read(size)))
+                status = receiver.statuses.pop(0) if receiver.statuses else 200
+                self.send_response(status)
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(
+            ("127.0.0.1", self.port), Handler)
+        threading.Thread(target=self.server.serve_forever,
+                         daemon=True).start()
+
+    def stop(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
 class ServiceTest(harness.E2eTest):
 
     def setUp(self):
@@ -69,6 +104,7 @@ class ServiceTest(harness.E2eTest):
         self.http = {"listen": ["unix:" + self.socket_path]}
 
         self.labels = None  # the default
+        self.push = []
 
     def configure(self, frequency_hz=99, interval_seconds=1, **files):
         files = {"directory": self.folder, "format": "folded", **files}
@@ -78,6 +114,8 @@ class ServiceTest(harness.E2eTest):
                 "interval_seconds": interval_seconds,
                 "stacks": {"cache_directory": self.path("cache")},
                 "files": files, "http": self.http,
+                "push": self.push,
+                "push_spool": {"directory": self.path("spool")},
                 **({"labels": self.labels} if self.labels else {})},
                 indent=1))
 
@@ -412,6 +450,52 @@ class ServiceTest(harness.E2eTest):
             self.assertEqual(stack["unit"], "docker-%s.scope" % container)
             self.assertEqual(stack["container_id"], container)
         self.assertTrue(all("tid" in stack for stack in document.stacks))
+
+    def spooled(self):
+        """What waits to be sent, by its folder's first letters."""
+        paths = glob.glob(self.path("spool") + "/*/*/*/*/*.push")
+        return {harness.read_bytes(path).split(b"\n", 5)[5]
+                for path in paths if "ingest" not in path}
+
+    def test_push(self):
+        # A receiver that is restarted, one that refuses, and a service that is
+        # restarted meanwhile: every profile has arrived or waits.
+        receiver = Receiver(self.free_port())
+        url = "http://127.0.0.1:%d/" % receiver.port
+        self.push = [url + "any?x=1", {"url": url + "ingest", "name": "app"}]
+        self.configure(format="pprof")
+        receiver.statuses = [503, 500]
+        receiver.start()
+        service = self.start_service()
+        harness.wait_for(lambda: len(receiver.posts) >= 6, "profiles")
+        receiver.stop()
+        harness.wait_for(
+            lambda: self.metrics()["ksym_push_waiting"] >= 4, "a backlog")
+        self.assertGreaterEqual(self.metrics()["ksym_push_failures_total"], 3)
+        self.assertLess(service.end(signal.SIGTERM), 2)
+        self.assertEqual(service.process.returncode, 0, service.log())
+        receiver.start()
+        self.addCleanup(receiver.stop)
+        service = self.start_service()
+        sent = harness.wait_for(
+            lambda: self.metrics()["ksym_push_waiting"] == 0
+            and self.metrics()["ksym_push_sent_total"], "all is sent")
+        self.assertGreaterEqual(sent, 4)
+        self.assertEqual(self.metrics()["ksym_push_dropped_total"], 0)
+        service.end(signal.SIGKILL)
+        written = {harness.read_bytes(path) for path in self.files("pb.gz")}
+        posted = {body for path, body in receiver.posts if path == "/any?x=1"}
+        # Killed between the two sinks, the last one is in one of them.
+        self.assertLessEqual(len(written ^ (posted | self.spooled())), 1)
+        forms = [(path, body) for path, body in receiver.posts
+                 if path.startswith("/ingest?")]
+        whole = b"".join(body for _, body in forms)
+        self.assertTrue(all(body in whole for body in posted & written))
+        query = urllib.parse.parse_qs(forms[0][0].split("?")[1])
+        self.assertEqual(query["name"],
+                         ["app{hostname=%s}" % os.uname().nodename])
+        self.assertIn(int(query["until"][0]) - int(query["from"][0]), (1, 2))
+        self.assertEqual(query["sampleRate"], ["99"])
 
     def test_check_config(self):
         # --check-config says what is wrong with the file or the flags, and

@@ -54,7 +54,8 @@ TEST(ConfigTest, ReadsEachTypeAndComments) {
 TEST(ConfigTest, NamesFileLineAndKey) {
   EXPECT_EQ(ErrorOf("{\n  \"frequency\": 99\n}"),
             "f.json:2: frequency: unknown key (there are frequency_hz, "
-            "interval_seconds, labels, stacks, symbols, files, http, log)");
+            "interval_seconds, labels, stacks, symbols, files, http, push, "
+            "push_spool, log)");
   EXPECT_EQ(ErrorOf("{\"files\": {\n\n\"size\": 1}}"),
             "f.json:3: files.size: unknown key (there are directory, format, "
             "max_bytes, max_age_seconds)");
@@ -87,7 +88,8 @@ TEST(ConfigTest, RefusesOtherTypes) {
 TEST(ConfigTest, SaysAllProblems) {
   EXPECT_EQ(ErrorOf("{\"a\": 1,\n\"frequency_hz\": 5000,\n\"log\": []}"),
             "f.json:1: a: unknown key (there are frequency_hz, "
-            "interval_seconds, labels, stacks, symbols, files, http, log)\n"
+            "interval_seconds, labels, stacks, symbols, files, http, push, "
+            "push_spool, log)\n"
             "f.json:2: frequency_hz: 5000 is not from 1 to 1000\n"
             "f.json:3: log: wants an object and not a list");
 }
@@ -207,6 +209,9 @@ void ExpectSame(const ConfigKey& key, const json& property) {
     EXPECT_EQ(property["type"], "array");
     EXPECT_EQ(property["items"]["type"], "string");
     EXPECT_EQ(property["default"], json(list->value(defaults)));
+  } else if (std::holds_alternative<ConfigKey::Targets>(key.kind)) {
+    EXPECT_EQ(property["type"], "array");
+    EXPECT_EQ(property["default"], json::array());
   } else if (const auto* words = std::get_if<ConfigKey::Words>(&key.kind)) {
     EXPECT_EQ(property["type"], "array");
     EXPECT_EQ(property["uniqueItems"], true);
@@ -234,6 +239,36 @@ TEST(ConfigTest, ReadsWords) {
             "cgroup, unit, container_id");
   EXPECT_EQ(ErrorOf(R"({"labels": ["pid", "pid"]})"),
             "f.json:1: labels: \"pid\" is there twice");
+}
+
+// URLs alone, or objects that say more.
+TEST(ConfigTest, ReadsPushTargets) {
+  const auto config = ParseConfig(
+      R"({"push": ["http://a/x", {"url": "https://b:1/ingest?t=1",
+                                  "name": "n", "token_file": "/t"}]})",
+      "f.json");
+  ASSERT_TRUE(config) << config.error().message();
+  EXPECT_EQ(
+      config->push,
+      (std::vector<PushTarget>{
+          {.url = "http://a/x"},
+          {.url = "https://b:1/ingest?t=1", .name = "n", .token_file = "/t"}}));
+  EXPECT_TRUE(ParsePushUrl("https://b:1/ingest?t=1")->is_pyroscope);
+  EXPECT_FALSE(ParsePushUrl("http://a/ingest/x")->is_pyroscope);
+  EXPECT_EQ(ParsePushUrl("http://[::1]:2")->path, "/");
+  EXPECT_NE(FolderOf({.url = "http://a/b_c"}),
+            FolderOf({.url = "http://a/b/c"}));
+  for (const char* bad :
+       {"[1]", "[{}]", R"(["ftp://a/"])", R"(["http:///x"])",
+        R"(["http://user@a/"])", R"(["http://a/ b"])", R"(["http://a/#b"])",
+        R"([{"url": "http://a/", "nam": "x"}])",
+        R"([{"url": "http://a/", "name": "a{b}"}])",
+        R"([{"url": "http://a/", "token_file": "t"}])",
+        R"(["http://a/", "http://a/"])"}) {
+    EXPECT_THAT(ErrorOf(std::string(R"({"push": )") + bad + "}"),
+                HasSubstr("f.json:1: push: "))
+        << bad;
+  }
 }
 
 // The JSON Schema has exactly the parser's keys, types, ranges and defaults.

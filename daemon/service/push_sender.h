@@ -1,0 +1,96 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+
+#include "daemon/service/counters.h"
+#include "daemon/service/profile_files.h"
+#include "daemon/service/push_client.h"
+#include "ksym/base/result.h"
+
+namespace profd {
+
+// How long to wait after a failure: twice as long after each, up to a minute,
+// and a random part of that, so that a receiver that comes back is not met by
+// all hosts at once.
+class Backoff {
+ public:
+  explicit Backoff(uint64_t seed) : random_(seed) {}
+  // From half a second to a second at first, half a minute to a minute at last.
+  std::chrono::milliseconds Next();
+  void Reset() { failures_ = 0; }
+
+ private:
+  std::mt19937_64 random_;
+  unsigned failures_ = 0;
+};
+
+// Sends to one target, oldest first, in a thread of its own. What is not sent
+// yet is in files, so that it outlives this process and the receiver's absence;
+// over the bound the oldest are deleted and counted. Each profile is sent at
+// least once: twice if the receiver's answer was lost.
+class PushSender {
+ public:
+  struct Spool {
+    std::string directory;
+    uint64_t max_bytes = 0;
+  };
+  // Begins with what an earlier run has left. Counters must live longer.
+  static ksym::Result<std::unique_ptr<PushSender>> Start(
+      const PushTarget& target, const Spool& spool, ServiceCounters& counters);
+  ~PushSender();
+  PushSender(const PushSender&) = delete;
+  PushSender& operator=(const PushSender&) = delete;
+
+  // On the disk, or if that fails in memory, when it returns.
+  void Add(const PushEntry& entry);
+  // No more is sent. Whether the thread ended before the deadline.
+  bool Finish(std::chrono::steady_clock::time_point deadline);
+
+ private:
+  struct Next {
+    std::optional<std::string> path;  // empty: it is in memory only
+    PushEntry entry;
+  };
+
+  PushSender(std::string url, PushClient client, ProfileFiles files,
+             ServiceCounters& counters);
+  void Run();
+  std::optional<Next> WaitForNext();
+  std::optional<Next> Oldest();
+  void Settle(const Next& next, PushClient::Outcome outcome,
+              const std::string& why);
+  void Remove(const Next& next);
+  void ShowSpool();
+
+  const std::string url_;
+  PushClient client_;
+  ServiceCounters& counters_;
+
+  std::mutex mutex_;  // of what follows
+  std::condition_variable changed_;
+  ProfileFiles files_;
+  std::deque<PushEntry> held_;  // that could not be written to the disk
+  uint64_t shown_files_ = 0;    // in the counters
+  uint64_t shown_bytes_ = 0;
+  uint64_t deleted_before_ = 0;
+  bool stopped_ = false;
+  bool done_ = false;
+
+  // Of the thread.
+  Backoff backoff_;
+  std::chrono::steady_clock::time_point next_try_;
+  bool failing_ = false;
+
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace profd

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "ksym/base/result.h"
+
+namespace profd {
+
+// Where profiles are sent; an element of "push" in the configuration.
+struct PushTarget {
+  std::string url =
+      {};  // http or https; of Pyroscope if its path ends in "/ingest"
+  std::string name = "ksym-profiled";  // the application's, for Pyroscope
+  std::string token_file = {};  // "Authorization: Bearer TOKEN"; empty: none
+
+  friend bool operator==(const PushTarget&, const PushTarget&) = default;
+};
+
+struct PushUrl {
+  std::string server;  // "http://host:port", the port if it is given
+  std::string path;    // with the query; at least "/"
+  bool is_pyroscope = false;
+};
+
+// kInvalid: no URL, not of http or https, or with a user's name in it.
+ksym::Result<PushUrl> ParsePushUrl(std::string_view url);
+
+// A name for the target's folder that no other URL has, but for those made to
+// collide.
+std::string FolderOf(const PushTarget& target);
+
+}  // namespace profd
