@@ -15,10 +15,13 @@
 #include <cstdio>
 #include <cstring>
 #include <iterator>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "daemon/capture/batch.h"
 #include "daemon/capture/minimal_btf.h"
+#include "daemon/capture/ring_reader.h"
 #include "daemon/capture/sampler_setup.h"
 #include "ksym/base/file.h"
 #include "ksym/base/unique_fd.h"
@@ -34,9 +37,6 @@ struct SkeletonDeleter {
   void operator()(profile_bpf* skeleton) const {
     profile_bpf__destroy(skeleton);
   }
-};
-struct RingDeleter {
-  void operator()(ring_buffer* ring) const { ring_buffer__free(ring); }
 };
 struct LinkDeleter {
   void operator()(bpf_link* link) const { bpf_link__destroy(link); }
@@ -90,10 +90,7 @@ class BpfSampler::Impl {
   // Members in the order they are made, so that they go in reverse.
   std::unique_ptr<profile_bpf, SkeletonDeleter> skeleton;
   std::vector<LinkPtr> links;
-  std::unique_ptr<ring_buffer, RingDeleter> ring;
-  const RecordHandler* handler = nullptr;  // during ConsumeRecords only
-  uint64_t ring_bytes = 0;
-  uint64_t unread_bytes = 0;  // of what ConsumeRecords() has to take
+  std::optional<RingReader> ring;  // of the exact store
   bool used_minimal_btf = false;
   bool watches_modules = false;
   uint64_t module_changes = 0;  // as of the last ModulesChanged()
@@ -161,10 +158,10 @@ class BpfSampler::Impl {
   }
 
   ksym::Status OpenRing() {
-    ring.reset(ring_buffer__new(bpf_map__fd(skeleton->maps.ring), &OnRecord,
-                                this, nullptr));
-    if (!ring) return FailErrno(errno, "mapping the ring buffer");
-    ring_bytes = bpf_map__max_entries(skeleton->maps.ring);
+    auto opened = RingReader::Open(bpf_map__fd(skeleton->maps.ring),
+                                   bpf_map__max_entries(skeleton->maps.ring));
+    if (!opened) return Fail(std::move(opened.error()));
+    ring = std::move(*opened);
     return {};
   }
 
@@ -182,18 +179,6 @@ class BpfSampler::Impl {
     const int error = profile_bpf__load(skeleton.get());
     if (error != 0) return LoadFailure(-error);
     return {};
-  }
-
-  static int OnRecord(void* context, void* data, size_t size) {
-    auto* impl = static_cast<Impl*>(context);
-    if (size >= sizeof(profile_record)) {
-      (*impl->handler)(*static_cast<const profile_record*>(data), size);
-    }
-    // The record is taken in either case.
-    const uint64_t in_ring = BPF_RINGBUF_HDR_SZ + size;
-    if (in_ring >= impl->unread_bytes) return -ECANCELED;
-    impl->unread_bytes -= in_ring;
-    return 0;
   }
 };
 
@@ -273,12 +258,13 @@ bool BpfSampler::ModulesChanged() {
 }
 
 void BpfSampler::ConsumeRecords(const RecordHandler& handler) {
-  if (!impl_->ring) return;
-  impl_->handler = &handler;
-  impl_->unread_bytes = impl_->ring_bytes;
-  // Not poll(): records are sent without a wakeup, so epoll never fires.
-  ring_buffer__consume(impl_->ring.get());
-  impl_->handler = nullptr;
+  std::optional<RingReader>& ring = impl_->ring;
+  if (!ring) return;
+  ring->Consume([&](std::span<const std::byte> record) {
+    if (record.size() < sizeof(profile_record)) return;
+    handler(*reinterpret_cast<const profile_record*>(record.data()),
+            record.size());
+  });
 }
 
 ksym::Result<std::vector<BpfSampler::Count>> BpfSampler::TakeCounts(

@@ -96,8 +96,8 @@ class BpfSampler {
   uint32_t Flip();
 
   // Calls the function with each record that is in the ring, in order, and
-  // frees the space. Ends after a ring's worth, however fast others come. The
-  // record is valid during the call only.
+  // frees the space; see RingReader::Consume(). The record is valid during the
+  // call only.
   using RecordHandler =
       std::function<void(const profile_record& record, size_t bytes)>;
   void ConsumeRecords(const RecordHandler& handler);

@@ -23,8 +23,7 @@ uint32_t KernelStackDepthLimit() {
 
 // Room for what a quarter of a second can bring at most, if every sample has
 // two new stacks of full depth; several times what comes between two polls.
-// Each byte of it counts twice in the resident set, as the kernel maps the
-// ring twice in a row, so it is no larger than that.
+// This is memory of the kernel; RingReader maps little of it.
 uint32_t RingBytesFor(SamplingRate rate, size_t cpus, uint32_t depth) {
   constexpr uint64_t kLeast = 512 << 10;
   constexpr uint64_t kMost = 16 << 20;
