@@ -2,6 +2,7 @@
 #include <string>
 #include <utility>
 
+#include "daemon/base/freed_memory.h"
 #include "daemon/base/standard_streams.h"
 #include "daemon/oneshot/messages.h"
 #include "daemon/oneshot/one_shot.h"
@@ -21,6 +22,7 @@ int PrintToStdout(const std::string& text) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  profd::ReturnFreedMemory();
   const auto reserved = profd::ReserveStandardStreams();
   if (!reserved) return profd::kExitFailure;
   profd::ParsedCommandLine parsed = profd::ParseCommandLine(argc, argv);

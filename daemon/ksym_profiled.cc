@@ -1,6 +1,7 @@
 #include <cstdio>
 #include <string>
 
+#include "daemon/base/freed_memory.h"
 #include "daemon/base/standard_streams.h"
 #include "daemon/service/log.h"
 #include "daemon/service/service.h"
@@ -18,6 +19,7 @@ int PrintToStdout(const std::string& text) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  profd::ReturnFreedMemory();
   const auto reserved = profd::ReserveStandardStreams();
   if (!reserved) return profd::kServiceFailure;
   const auto parsed = profd::ParseServiceCommandLine(argc, argv);
