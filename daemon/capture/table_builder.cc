@@ -13,7 +13,7 @@ constexpr uint64_t kMostCacheBytes = 512 << 20;
 
 size_t BytesOf(const BuiltTable& table) {
   size_t slots = table.rows ? table.rows->rows.size() : 0;
-  for (const UnwindPiece& piece : table.pieces) slots += piece.slots.size();
+  for (const UnwindPiece& piece : table.pieces) slots += piece.index.size();
   return slots * sizeof(uint64_t);
 }
 

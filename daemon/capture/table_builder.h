@@ -22,7 +22,7 @@ namespace profd {
 struct BuiltTable {
   std::shared_ptr<const ksym::UnwindTable> rows;  // null: it can have none
   std::vector<ksym::ElfSegment> code;             // the executable segments
-  std::vector<UnwindPiece> pieces;
+  std::vector<UnwindPiece> pieces;                // of `rows`
 };
 
 // Builds call-frame tables in a thread of its own, which begins with the first

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 namespace profd {
@@ -21,18 +20,20 @@ unwind_process KeyOf(const ksym::ProcessId& id) {
   return {.start_ns = id.start_ns, .tgid = id.pid, .exec_count = id.exec_count};
 }
 
-// Writes into an array map that can be mapped. The pages that are touched are
-// mapped for the moment of writing only, or all of them would count as this
-// process's memory.
-ksym::Status WriteArray(int map, size_t offset, const void* data,
-                        size_t bytes) {
+using Bytes = std::span<const std::byte>;
+
+// Writes both into an array map that can be mapped, one behind the other. The
+// pages that are touched are mapped for the moment of writing only, or all of
+// them would count as this process's memory.
+ksym::Status WriteArray(int map, size_t offset, Bytes first, Bytes second) {
   const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
   const size_t begin = offset / page * page;
-  const size_t length = offset + bytes - begin;
+  const size_t length = offset + first.size() + second.size() - begin;
   void* window = ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED,
                         map, static_cast<off_t>(begin));
   if (window == MAP_FAILED) return FailErrno(errno, "mapping an unwind table");
-  std::memcpy(static_cast<char*>(window) + (offset - begin), data, bytes);
+  auto* to = static_cast<std::byte*>(window) + (offset - begin);
+  std::ranges::copy(second, std::ranges::copy(first, to).out);
   ::munmap(window, length);
   return {};
 }
@@ -52,9 +53,9 @@ UnwindMapSizes UnwindMapSizes::ForMemory(uint64_t bytes) {
 UnwindMaps::UnwindMaps(UnwindMapFds fds, UnwindMapSizes sizes)
     : fds_(fds), sizes_(sizes), mapping_space_(sizes.mappings) {}
 
-ksym::Result<std::optional<UnwindMaps::Place>> UnwindMaps::AddSlots(
-    std::span<const uint64_t> slots) {
-  const auto count = static_cast<uint32_t>(slots.size());
+ksym::Result<std::optional<UnwindMaps::Place>> UnwindMaps::Add(
+    const UnwindPiece& piece) {
+  const auto count = static_cast<uint32_t>(piece.slots());
   std::optional<uint32_t> first;
   uint32_t shard = 0;
   while (shard < shards_.size()) {
@@ -70,7 +71,8 @@ ksym::Result<std::optional<UnwindMaps::Place>> UnwindMaps::AddSlots(
     if (!first) return std::nullopt;
   }
   auto written = WriteArray(shards_[shard].map.get(), size_t{*first} * 8,
-                            slots.data(), slots.size_bytes());
+                            std::as_bytes(std::span(piece.index)),
+                            std::as_bytes(piece.rows));
   if (!written) return Fail(std::move(written.error()));
   return Place{.shard = shard, .first = *first, .count = count};
 }
@@ -140,12 +142,10 @@ ksym::Result<bool> UnwindMaps::Publish(
   header.exec_count = process.exec_count;
   header.mappings = count;
   header.copies = UNWIND_COPIES_PER_LIST;
-  std::vector<unwind_mapping> list(count + 1);
-  std::memcpy(list.data(), &header, sizeof(header));
-  std::ranges::copy(mappings.first(count), list.begin() + 1);
   auto written =
       WriteArray(fds_.mappings, size_t{*first} * sizeof(unwind_mapping),
-                 list.data(), list.size() * sizeof(unwind_mapping));
+                 std::as_bytes(std::span(&header, 1)),
+                 std::as_bytes(mappings.first(count)));
   if (!written) return Fail(std::move(written.error()));
 
   const unwind_process key = KeyOf(process);

@@ -9,6 +9,7 @@
 
 #include "bpf/unwind_abi.h"
 #include "daemon/capture/slot_space.h"
+#include "daemon/capture/unwind_pieces.h"
 #include "ksym/base/result.h"
 #include "ksym/base/unique_fd.h"
 #include "ksym/process/process_image.h"
@@ -48,9 +49,9 @@ class UnwindMaps {
   uint64_t max_slots() const {
     return uint64_t{sizes_.shards} * UNWIND_SHARD_SLOTS;
   }
-  // Copies the slots into a shard. Nothing: there is no room. A new shard costs
+  // Copies the piece into a shard. Nothing: there is no room. A new shard costs
   // 512 KiB and an RCU grace period (12 ms of sleep).
-  ksym::Result<std::optional<Place>> AddSlots(std::span<const uint64_t> slots);
+  ksym::Result<std::optional<Place>> Add(const UnwindPiece& piece);
   void FreeSlots(const Place& place);
   // Makes room for that many pieces of a whole shard each, for one grace
   // period where the kernel has batches for it. As many as there may be.

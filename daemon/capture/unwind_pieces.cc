@@ -1,7 +1,6 @@
 #include "daemon/capture/unwind_pieces.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 namespace profd {
@@ -77,18 +76,13 @@ class Part {
     UnwindPiece piece;
     piece.begin = begin_;
     piece.end = end_;
-    const size_t index_slots = IndexSlots(numbers_.size());
-    piece.rows_at = static_cast<uint32_t>(index_slots);
-    piece.slots.resize(index_slots);
+    piece.index.resize(IndexSlots(numbers_.size()));
     for (size_t i = 0; i < numbers_.size(); ++i) {
-      piece.slots[i / kNumbersPerSlot] |= uint64_t{numbers_[i]}
+      piece.index[i / kNumbersPerSlot] |= uint64_t{numbers_[i]}
                                           << (16 * (i % kNumbersPerSlot));
     }
-    for (size_t i = first_; i <= last_; ++i) {
-      UnwindRow row = rows_[i];
-      row.pc = std::max(row.pc, static_cast<uint32_t>(begin_));
-      piece.slots.push_back(std::bit_cast<uint64_t>(row));
-    }
+    // The first may begin before the piece: searches end at it.
+    piece.rows = rows_.subspan(first_, last_ - first_ + 1);
     return piece;
   }
 

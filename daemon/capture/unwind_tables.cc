@@ -273,7 +273,7 @@ bool UnwindTables::PlacePieces(File& file, size_t max_slots, uint64_t begin) {
     maps_.AddShards(pieces.size() - 1);
   }
   for (const UnwindPiece& piece : pieces) {
-    auto added = maps_.AddSlots(piece.slots);
+    auto added = maps_.Add(piece);
     if (!added) Warn(added.error());
     const auto place = std::move(added).value_or(std::nullopt);
     if (!place) {
@@ -281,11 +281,12 @@ bool UnwindTables::PlacePieces(File& file, size_t max_slots, uint64_t begin) {
       return max_slots > kFewestSlots &&
              PlacePieces(file, max_slots / 4, piece.begin);
     }
-    statistics_.rows_bytes += piece.slots.size() * sizeof(uint64_t);
-    file.table.pieces.push_back({.begin = piece.begin,
-                                 .end = piece.end,
-                                 .rows_at = piece.rows_at,
-                                 .place = *place});
+    statistics_.rows_bytes += piece.slots() * sizeof(uint64_t);
+    file.table.pieces.push_back(
+        {.begin = piece.begin,
+         .end = piece.end,
+         .rows_at = static_cast<uint32_t>(piece.index.size()),
+         .place = *place});
   }
   return true;
 }

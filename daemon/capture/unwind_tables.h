@@ -104,7 +104,7 @@ class UnwindTables {
     uint64_t size = 0;
     int64_t mtime_ns = 0;
     UnwindFile table;
-    std::vector<UnwindPiece> pieces;  // that have no place yet
+    std::vector<UnwindPiece> pieces;  // of `rows`, that have no place yet
     // Not of files that were not used for some time.
     std::shared_ptr<const ksym::UnwindTable> rows;
     uint64_t checked = 0;  // in which round it was seen to be unchanged

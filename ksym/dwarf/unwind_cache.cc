@@ -14,7 +14,6 @@ namespace ksym {
 namespace {
 
 constexpr std::string_view kSuffix = ".unwind";
-constexpr size_t kMaxFileBytes = kMaxUnwindRows * sizeof(UnwindRow) + 4096;
 
 // What smaller sections say is known sooner than a file is read.
 constexpr size_t kLeastSectionBytes = 4096;
@@ -87,9 +86,9 @@ Result<UnwindTable> UnwindCache::Load(std::string_view key) {
   const auto fail = [&](Error error) {
     return Fail(std::move(error).WithContext(folder_.PathOf(name)));
   };
-  const auto bytes = ReadAll(fd->get(), kMaxFileBytes);
-  if (!bytes) return fail(bytes.error());
-  auto table = DecodeUnwindTable(std::as_bytes(std::span(*bytes)), key);
+  const auto file = MappedFile::OfDescriptor(fd->get());
+  if (!file) return fail(file.error());
+  auto table = DecodeUnwindTable(file->bytes(), key);
   if (!table) return fail(table.error());
   return table;
 }

@@ -4,6 +4,8 @@
 
 #include <array>
 #include <bit>
+#include <cassert>
+#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -136,8 +138,10 @@ Result<UnwindTable> DecodeUnwindTable(std::span<const std::byte> bytes,
   table.base = {header.base};
   table.size = header.size;
   table.counts = header.counts;
-  table.rows.resize(static_cast<size_t>(header.rows));
-  if (!rows.empty()) std::memcpy(table.rows.data(), rows.data(), rows.size());
+  assert(reinterpret_cast<uintptr_t>(rows.data()) % alignof(UnwindRow) == 0);
+  // Not with resize(), which would write zeros first.
+  const auto* first = reinterpret_cast<const UnwindRow*>(rows.data());
+  table.rows.assign(first, first + header.rows);
   if (!AreValidRows(table)) {
     return Fail(ErrorCode::kCorrupt, "its rows are not in order");
   }

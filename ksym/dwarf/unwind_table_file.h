@@ -20,7 +20,7 @@ std::string EncodeUnwindTable(const UnwindTable& table, std::string_view key);
 
 // The table, if the bytes are one of this version and key, whole and
 // unchanged, and each row is one that a builder makes; kCorrupt otherwise.
-// O(rows).
+// They begin at an address that is a multiple of 8. O(rows).
 Result<UnwindTable> DecodeUnwindTable(std::span<const std::byte> bytes,
                                       std::string_view key);
 

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <bit>
 #include <random>
 
 namespace profd {
@@ -15,16 +14,15 @@ using ksym::UnwindRow;
 // The row that the sampler finds: by the index, then between two numbers.
 UnwindRow Find(const UnwindPiece& piece, uint64_t pc) {
   const auto number = [&](uint64_t n) {
-    return (piece.slots[n / 4] >> (n % 4 * 16)) & 0xffff;
+    return (piece.index[n / 4] >> (n % 4 * 16)) & 0xffff;
   };
   const uint64_t block =
       (pc >> UNWIND_BLOCK_SHIFT) - (piece.begin >> UNWIND_BLOCK_SHIFT);
   uint64_t row = number(block);
   for (uint64_t i = row; i <= number(block + 1); ++i) {
-    const auto next = std::bit_cast<UnwindRow>(piece.slots[piece.rows_at + i]);
-    if (next.pc <= pc) row = i;
+    if (piece.rows[i].pc <= pc) row = i;
   }
-  return std::bit_cast<UnwindRow>(piece.slots[piece.rows_at + row]);
+  return piece.rows[row];
 }
 
 UnwindRow Expected(const std::vector<UnwindRow>& rows, uint64_t pc) {
@@ -54,7 +52,7 @@ TEST(UnwindPiecesTest, HaveTheTablesRows) {
       uint64_t covered = 0;
       for (const UnwindPiece& piece : CutIntoPieces(rows, kCode, max_slots)) {
         ASSERT_EQ(piece.begin, covered);
-        ASSERT_LE(piece.slots.size(), max_slots);
+        ASSERT_LE(piece.slots(), max_slots);
         covered = piece.end;
         for (uint64_t pc = piece.begin; pc < piece.end; ++pc) {
           const UnwindRow found = Find(piece, pc);
