@@ -58,7 +58,7 @@ void MapStats(const ksym::KernelSymbolMap& map, const Writer& write) {
   constexpr std::array<std::string_view, ksym::kMapSectionCount> kNames = {
       "blocks",      "block starts",  "whole offsets", "fine offsets",
       "segments",    "runs",          "modules",       "entry values",
-      "name values", "token classes", "class index",   "characters"};
+      "name values", "token classes", "characters"};
   const ksym::MapHeader& header = map.tables().header();
   write(fmt::format("format compact\nsymbols {}\nentries {}\nheader {}\n",
                     header.symbol_count, header.entry_count,

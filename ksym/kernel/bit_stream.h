@@ -36,6 +36,13 @@ inline uint32_t PeekBits(const std::byte* bytes, uint64_t position,
   return static_cast<uint32_t>(window >> (32 - count));
 }
 
+// The eight bytes from here on, the first one most significant.
+inline uint64_t LoadBigEndian(const std::byte* bytes) {
+  uint64_t word = 0;
+  std::memcpy(&word, bytes, sizeof word);
+  return __builtin_bswap64(word);
+}
+
 // Appends bits to bytes that a caller may hand in and takes back, so that a
 // stream need not be copied to where it belongs.
 class BitWriter {

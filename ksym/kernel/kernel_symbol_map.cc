@@ -126,11 +126,11 @@ bool KernelSymbolMap::RewindGroup(uint32_t block, Group& group) const {
 }
 
 bool KernelSymbolMap::FindGroup(uint64_t address, Group& group) const {
-  const uint32_t block = tables_.FindBlock(address);
-  if (block == tables_.block_count()) return false;
+  const auto block = tables_.FindBlock(address);
+  if (block.index == tables_.block_count()) return false;
   if (!tables_.FindInBlock(block, address, group.first, group.end))
     return false;
-  if (group.first.continues() && !RewindGroup(block, group)) return false;
+  if (group.first.continues() && !RewindGroup(block.index, group)) return false;
   group.start = group.first.address - tables_.PaddingOf(group.first);
   return address >= group.start && address < group.end;
 }

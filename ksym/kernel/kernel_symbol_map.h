@@ -19,8 +19,8 @@
 namespace ksym {
 
 // Every symbol of a kernel in one contiguous, position-independent, immutable
-// buffer: about 4.8 bytes per symbol of a kernel whose functions have padding
-// symbols, 8.4 of one with modules and data symbols (docs/kallsyms.md gives
+// buffer: about 4.7 bytes per symbol of a kernel whose functions have padding
+// symbols, 8.5 of one with modules and data symbols (docs/kallsyms.md gives
 // the format, tests/bench the figures). Made by KernelSymbolMapBuilder, or
 // mapped from a file that holds bytes().
 //

@@ -11,6 +11,7 @@
 #include "ksym/kernel/map_format.h"
 #include "ksym/kernel/prefix_code.h"
 #include "ksym/kernel/token_coder.h"
+#include "ksym/kernel/value_coder.h"
 
 namespace ksym {
 namespace {
@@ -26,64 +27,6 @@ bool IsLetter(char c) {
 char ToLower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
-
-// Codes 16-bit values with a canonical prefix code. Its tables end with the
-// largest value; 0xffff, the escape, stands first in them.
-class ValueCoder {
- public:
-  void Count(uint16_t value) {
-    const size_t slot = SlotOf(value);
-    if (slot >= weights_.size()) weights_.resize(slot + 1);
-    ++weights_[slot];
-  }
-  uint32_t weight(uint16_t value) const { return weights_[SlotOf(value)]; }
-  // Counts an escape instead of the value, which was counted.
-  void Escape(uint16_t value) {
-    weights_[SlotOf(value)] = 0;
-    ++weights_[0];
-  }
-
-  void Finish() {
-    // A code needs two words at least.
-    weights_.resize(std::max<size_t>(weights_.size(), 2));
-    for (size_t slot = 0; slot < 2; ++slot) {
-      weights_[slot] = std::max(weights_[slot], 1u);
-    }
-    const auto lengths = MakeCodeLengths(weights_);
-    std::vector<uint32_t> ranked;  // length << 16 | slot
-    for (uint32_t slot = 0; slot < lengths.size(); ++slot) {
-      if (lengths[slot] == 0) continue;
-      ranked.push_back(uint32_t{lengths[slot]} << 16 | slot);
-      ++counts_[lengths[slot]];
-    }
-    std::ranges::sort(ranked);
-    const auto words = MakeCodeWords(counts_);
-    words_.resize(weights_.size());
-    for (size_t rank = 0; rank < words.size(); ++rank) {
-      const uint32_t slot = ranked[rank] & 0xffff;
-      words_[slot] = words[rank];
-      values_.push_back(static_cast<uint16_t>(slot - 1));
-    }
-  }
-
-  void Write(uint16_t value, BitWriter& out) const {
-    const CodeWord& word = words_[SlotOf(value)];
-    out.Write(word.bits, word.length);
-  }
-  const CodeLengthCounts& counts() const { return counts_; }
-  // By rank.
-  const std::vector<uint16_t>& values() const { return values_; }
-
- private:
-  static size_t SlotOf(uint16_t value) {
-    return static_cast<uint16_t>(value + 1);
-  }
-
-  std::vector<uint32_t> weights_;  // by slot
-  std::vector<CodeWord> words_;    // by slot
-  std::vector<uint16_t> values_;
-  CodeLengthCounts counts_ = {};
-};
 
 class MapEncoder {
  public:
@@ -114,9 +57,12 @@ class MapEncoder {
   bool NewRunPays(size_t index, char letter) const;
   void CodeValues();
   void WriteEscape(const MapRecord& record, uint64_t delta);
-  void WriteNameHead(const Plan& plan, const MapRecord& record);
+  void WriteNameEscape(const Plan& plan, const MapRecord& record);
   void WriteTokens(const Plan& plan, const MapRecord& record);
-  void WriteBlock(size_t begin, size_t end);
+  // From entry to entry, and where a reader starts: bytes from the section's
+  // first one.
+  uint64_t WriteHeads(size_t begin, size_t end);
+  uint64_t WriteBlock(size_t begin, size_t end);
   Status WriteBlocks();
   void AppendOffsets();
   void AppendAll();
@@ -174,7 +120,11 @@ void MapEncoder::PlanNames() {
   for (size_t i = 0; i < records.size(); ++i) {
     const MapRecord& record = records[i];
     if (i % kBlockEntries == 0) before = nullptr;
-    if (record.Has(MapRecord::kGap)) continue;
+    if (record.Has(MapRecord::kGap)) {
+      plans_[i].name_value = kNameOfGap;
+      plans_[i].shared = kMaxShared;
+      continue;
+    }
     const uint32_t* tokens = in_.tokens.data() + record.first_token;
     uint32_t shared = 0;
     if (before != nullptr) {
@@ -258,15 +208,15 @@ void MapEncoder::PlanLengths() {
 }
 
 void MapEncoder::CodeValues() {
-  // A value that occurs once costs more in the list than after an escape.
   const auto code = [&](ValueCoder& coder, uint16_t Plan::* value,
                         uint16_t escape) {
     for (const Plan& plan : plans_) coder.Count(plan.*value);
+    const uint32_t least = coder.LeastWeight();
     for (Plan& plan : plans_) {
-      if (plan.*value == escape || coder.weight(plan.*value) > 1) continue;
-      coder.Escape(plan.*value);
+      if (plan.*value == escape || coder.weight(plan.*value) >= least) continue;
       plan.*value = escape;
     }
+    coder.EscapeBelow(least);
     coder.Finish();
   };
   code(entry_code_, &Plan::value, kEntryEscape);
@@ -286,12 +236,34 @@ void MapEncoder::WriteEscape(const MapRecord& record, uint64_t delta) {
   blocks_.Write(static_cast<uint32_t>(delta), width - high_bits);
 }
 
-void MapEncoder::WriteNameHead(const Plan& plan, const MapRecord& record) {
-  name_code_.Write(plan.name_value, blocks_);
-  if (plan.name_value != kNameEscape) return;
+void MapEncoder::WriteNameEscape(const Plan& plan, const MapRecord& record) {
   blocks_.Write(plan.shared, kNameLengthShift);
-  blocks_.Write(static_cast<uint32_t>(NameBits(plan, record)),
-                kNameEscapeLengthBits);
+  const bool gap = record.Has(MapRecord::kGap);
+  const auto bits = gap ? 0 : static_cast<uint32_t>(NameBits(plan, record));
+  const auto width = static_cast<unsigned>(std::bit_width(bits));
+  blocks_.Write(width, kNameEscapeWidthBits);
+  blocks_.Write(bits, width);
+}
+
+// The name values, the last one first and their bits turned round, so that they
+// end with a byte: from there back they are in order. Then the others.
+uint64_t MapEncoder::WriteHeads(size_t begin, size_t end) {
+  unsigned bits = 0;
+  for (size_t i = begin; i < end; ++i) {
+    bits += name_code_.word(plans_[i].name_value).length;
+  }
+  blocks_.Write(0, -static_cast<unsigned>(blocks_.bit_count() + bits) % 8);
+  for (size_t i = end; i-- > begin;) {
+    const CodeWord& word = name_code_.word(plans_[i].name_value);
+    blocks_.Write(ReverseBits(word), word.length);
+  }
+  const uint64_t place = blocks_.byte_count() - sizeof(MapHeader);
+  blocks_.Write(plans_[begin].continues ? 1 : 0, 1);
+  for (size_t i = begin; i < end; ++i) {
+    const CodeWord& word = entry_code_.word(plans_[i].value);
+    blocks_.Write(word.bits, word.length);
+  }
+  return place;
 }
 
 void MapEncoder::WriteTokens(const Plan& plan, const MapRecord& record) {
@@ -302,22 +274,21 @@ void MapEncoder::WriteTokens(const Plan& plan, const MapRecord& record) {
   token_code_.Write(*token & ~kLastToken, blocks_);
 }
 
-void MapEncoder::WriteBlock(size_t begin, size_t end) {
-  blocks_.Write(plans_[begin].continues ? 1 : 0, 1);
+uint64_t MapEncoder::WriteBlock(size_t begin, size_t end) {
+  const uint64_t place = WriteHeads(begin, end);
   for (size_t i = begin; i < end; ++i) {
-    entry_code_.Write(plans_[i].value, blocks_);
     if (plans_[i].value == kEntryEscape) {
       WriteEscape(in_.records[i], DeltaOf(i));
     }
-  }
-  for (size_t i = begin; i < end; ++i) {
-    if (in_.records[i].Has(MapRecord::kGap)) continue;
-    WriteNameHead(plans_[i], in_.records[i]);
+    if (plans_[i].name_value == kNameEscape) {
+      WriteNameEscape(plans_[i], in_.records[i]);
+    }
   }
   for (size_t i = begin; i < end; ++i) {
     if (in_.records[i].Has(MapRecord::kGap)) continue;
     WriteTokens(plans_[i], in_.records[i]);
   }
+  return place;
 }
 
 Status MapEncoder::WriteBlocks() {
@@ -325,15 +296,15 @@ Status MapEncoder::WriteBlocks() {
   std::vector<std::byte> head(sizeof(MapHeader));
   blocks_ = BitWriter(std::move(head));
   blocks_.Reserve(name_bits_ + 8 * kTypicalEntryBytes * plans_.size());
+  for (size_t i = 0; i < kHeadBytes; ++i) blocks_.Write(0, 8);
   for (size_t i = 0; i < plans_.size(); i += kBlockEntries) {
-    blocks_.Align();
-    const uint64_t offset = blocks_.byte_count() - sizeof(MapHeader);
+    const uint64_t offset =
+        WriteBlock(i, std::min<size_t>(i + kBlockEntries, plans_.size()));
     if (i / kBlockEntries % kBlocksPerOffset == 0) {
       whole_offsets_.push_back(static_cast<uint32_t>(offset));
     }
     fine_offsets_.push_back(static_cast<uint32_t>(offset) -
                             whole_offsets_.back());
-    WriteBlock(i, std::min<size_t>(i + kBlockEntries, plans_.size()));
   }
   blocks_.Align();
   for (size_t i = 0; i < kBitStreamPadding; ++i) blocks_.Write(0, 8);
@@ -412,7 +383,6 @@ void MapEncoder::AppendAll() {
   Append(MapSectionId::kEntryValues, entry_code_.values());
   Append(MapSectionId::kNameValues, name_code_.values());
   Append(MapSectionId::kClasses, token_code_.classes());
-  Append(MapSectionId::kClassIndex, token_code_.class_index());
   Append(MapSectionId::kCharacters, token_code_.characters());
   out_.resize((out_.size() + 7) / 8 * 8);
   // What was reserved in vain would stay for as long as the map lives.

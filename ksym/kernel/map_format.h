@@ -14,7 +14,7 @@ namespace ksym {
 
 inline constexpr std::array<char, 8> kMapMagic = {'K', 'S', 'Y', 'M',
                                                   'M', 'A', 'P', '\n'};
-inline constexpr uint16_t kMapVersion = 2;
+inline constexpr uint16_t kMapVersion = 3;
 inline constexpr uint16_t kMapByteOrder = 0x0102;
 
 // Entries of one block, of which a lookup decodes half on average: one less
@@ -24,17 +24,6 @@ inline constexpr uint32_t kBlockEntries = 5;
 inline constexpr uint32_t kMaxShared = 15;
 // Blocks between two whole offsets.
 inline constexpr uint32_t kBlocksPerOffset = 16;
-// The class index has an entry for each of the first ranks, which are the
-// common tokens, then one for several.
-inline constexpr uint32_t kDirectRanks = 4096;
-inline constexpr uint32_t kRanksPerClassIndex = 16;
-constexpr uint32_t ClassIndexSlot(uint32_t rank) {
-  return rank < kDirectRanks
-             ? rank
-             : kDirectRanks + (rank - kDirectRanks) / kRanksPerClassIndex;
-}
-// Tokens whose words are no longer than this have whole bytes as characters.
-inline constexpr unsigned kShortTokenBits = 12;
 // Longest text of one token; longer words are cut into several.
 inline constexpr size_t kMaxTokenText = 63;
 
@@ -52,16 +41,51 @@ constexpr std::string_view TokenEndText(TokenEnd end) {
   return kTexts[static_cast<size_t>(end)];
 }
 
-// Consecutive ranks whose tokens have the same length and shape; their texts
-// lie one after another.
-struct TokenClass {
-  uint32_t first_rank;
-  uint32_t first_bit;  // in the character section
-  uint16_t text_length;
-  TokenEnd end;
-  uint8_t bits_per_char;  // 5, 6: an index into the alphabet; 8: the byte
+// How the characters of a token's text are stored.
+enum class CharWidth : uint8_t {
+  kFive,  // bits: one of the first 32 of the alphabet
+  kSix,   // bits: one of the alphabet
+  kByte,  // itself, from a whole byte on
 };
-static_assert(sizeof(TokenClass) == 12);
+inline constexpr size_t kCharWidthCount = 3;
+constexpr unsigned BitsOf(CharWidth width) {
+  constexpr unsigned kBits[kCharWidthCount] = {5, 6, 8};
+  return kBits[static_cast<size_t>(width)];
+}
+
+// A word of the token code, and this many bits that follow it, are a token. A
+// common token has a word of its own; a group of rare ones, all of one shape,
+// shares a word and is told apart by the bits.
+inline constexpr unsigned kMaxIndexBits = 16;
+inline constexpr unsigned kMaxTokenBits = kMaxCodeBits + kMaxIndexBits;
+
+// Consecutive ranks of the token code of one shape. Their tokens' texts lie one
+// after another, at distances of text_length characters.
+struct TokenClass {
+  uint32_t first_bit;  // in the character section; of a byte for kByte
+  uint32_t packed;
+
+  struct Shape {
+    uint32_t text_length;  // up to kMaxTokenText
+    TokenEnd end;
+    CharWidth width;
+    uint32_t index_bits;  // up to kMaxIndexBits
+    uint32_t ranks;       // up to kMaxCodeSymbols
+
+    friend bool operator==(const Shape&, const Shape&) = default;
+  };
+  static constexpr uint32_t kOneRank = 1 << 16;
+  static constexpr uint32_t Pack(const Shape& shape) {
+    return shape.ranks * kOneRank | shape.index_bits << 11 |
+           static_cast<uint32_t>(shape.width) << 9 |
+           static_cast<uint32_t>(shape.end) << 6 | shape.text_length;
+  }
+  constexpr Shape shape() const {
+    return {packed & 63, TokenEnd(packed >> 6 & 7), CharWidth(packed >> 9 & 3),
+            packed >> 11 & 31, packed / kOneRank};
+  }
+};
+static_assert(sizeof(TokenClass) == 8);
 
 // Blocks whose starts are given relative to `base`.
 struct MapSegment {
@@ -80,27 +104,36 @@ static_assert(sizeof(MapRun) == 8);
 
 // Values of the entry code. An entry's delta to its predecessor's address, its
 // case and whether it has a padding symbol are one value; what does not fit,
-// or is too rare to be listed, follows an escape.
+// or is too rare to be listed, follows the block's heads.
 inline constexpr uint16_t kEntryUpper = 1;
 inline constexpr uint16_t kEntryPrefixed = 2;
 inline constexpr unsigned kEntryDeltaShift = 2;
 inline constexpr uint16_t kEntryEscape = 0xffff;
 inline constexpr uint64_t kMaxListedDelta =
     (kEntryEscape >> kEntryDeltaShift) - 1;
-// After an escape: type (8 bits; 0 = a gap, which has no name), prefixed (1),
+// For an escape: type (8 bits; 0 = a gap, which has no name), prefixed (1),
 // number of bits of the delta (7), the delta.
 inline constexpr unsigned kEscapeTypeBits = 8;
 inline constexpr unsigned kEscapeWidthBits = 7;
 
 // Values of the name code: how many tokens the name shares with the one before
-// it, and how many bits its other tokens take. After an escape: shared (4
-// bits), bits (32).
+// it, and how many bits its other tokens take. For an escape: shared (4 bits),
+// number of bits of the other number (6), the number. A gap shares as many as
+// can be, so that the next name has them from the one before the gap.
 inline constexpr unsigned kNameLengthShift = 4;
 inline constexpr uint16_t kNameSharedMask = 15;
 inline constexpr uint16_t kNameEscape = 0xffff;
+inline constexpr uint16_t kNameOfGap = kMaxShared;
 inline constexpr uint64_t kMaxListedLength =
     (kNameEscape >> kNameLengthShift) - 1;
-inline constexpr unsigned kNameEscapeLengthBits = 32;
+inline constexpr unsigned kNameEscapeWidthBits = 6;
+
+// The heads of a block lie on both sides of the byte that its offset says: the
+// entry values from there on, the name values from there back, the lowest bit
+// of a byte first. So both can be decoded at the same time, each from one load
+// of eight bytes.
+inline constexpr size_t kHeadBytes = 8;
+static_assert(1 + kBlockEntries * kMaxCodeBits <= kHeadBytes * 8);
 
 struct MapSection {
   uint32_t offset;
@@ -108,7 +141,8 @@ struct MapSection {
 };
 
 enum class MapSectionId : uint8_t {
-  kBlocks,        // the entries, bit stream; ends with kBitStreamPadding
+  kBlocks,        // kHeadBytes zeros; the entries, bit stream;
+                  // kBitStreamPadding
   kBlockStarts,   // uint32_t per block
   kWholeOffsets,  // uint32_t per kBlocksPerOffset blocks
   kFineOffsets,   // uint16_t or uint32_t per block
@@ -118,11 +152,9 @@ enum class MapSectionId : uint8_t {
   kEntryValues,   // uint16_t per rank of the entry code
   kNameValues,    // uint16_t per rank of the name code
   kClasses,       // TokenClass
-  kClassIndex,    // uint16_t per ClassIndexSlot of a rank: its class, or from
-                  // kDirectRanks on that of the slot's first rank
   kCharacters,    // bit stream; ends with kBitStreamPadding
 };
-inline constexpr size_t kMapSectionCount = 12;
+inline constexpr size_t kMapSectionCount = 11;
 
 struct MapHeader {
   std::array<char, 8> magic;

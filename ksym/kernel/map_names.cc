@@ -1,7 +1,7 @@
 // The names of a compact map's entries: tokens into text.
 
 #include <algorithm>
-#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -12,181 +12,141 @@
 namespace ksym {
 namespace {
 
-// How tokens end. Two bytes are written always: a call of memcpy costs more
-// than the rest.
-constexpr char kEnds[kTokenEndCount][2] = {
-    {}, {}, {'_', 0}, {'.', 0}, {'_', '_'}};
-constexpr uint8_t kEndLengths[kTokenEndCount] = {0, 0, 1, 1, 2};
-
-// A token with a short word, in 32 bits.
-struct ShortToken {
-  static constexpr uint32_t kMaxPlace = (1u << 19) - 1;
-
-  uint32_t place;  // of the text, in bytes of the character section
-  uint32_t text_length;
-  TokenEnd end;
-  uint32_t word_length;
-
-  uint32_t Pack() const {
-    static_assert(kMaxTokenText < 64 && kTokenEndCount <= 8 &&
-                  kShortTokenBits < 16);
-    return place << 13 | text_length << 7 | uint32_t(end) << 4 | word_length;
-  }
-  static uint32_t LengthOf(uint32_t packed) { return packed & 15; }
-  static ShortToken Unpack(uint32_t packed) {
-    return {packed >> 13, packed >> 7 & 63, TokenEnd(packed >> 4 & 7),
-            LengthOf(packed)};
-  }
+// How tokens end: two bytes, which are written always - a call of memcpy costs
+// more than the rest - and how many of them count.
+struct Ending {
+  char text[2];
+  uint16_t length;
 };
+constexpr Ending kEndings[8] = {
+    {}, {}, {{'_', 0}, 1}, {{'.', 0}, 1}, {{'_', '_'}, 2}};
+static_assert(kTokenEndCount == 5);
 
 }  // namespace
 
-// Where RenderToken appends.
-struct MapTables::Rendering {
-  char* out;
-  size_t used = 0;
-  size_t room;
-  bool ended = false;
-};
-
-TokenClass MapTables::ClassOf(uint32_t rank) const {
-  size_t at = Load<uint16_t>(MapSectionId::kClassIndex, ClassIndexSlot(rank));
-  auto token_class = Load<TokenClass>(MapSectionId::kClasses, at);
-  if (rank < kDirectRanks) [[likely]]
-    return token_class;
-  const size_t class_count = CountOf<TokenClass>(MapSectionId::kClasses);
-  while (at + 1 < class_count) {
-    const auto next = Load<TokenClass>(MapSectionId::kClasses, at + 1);
-    if (next.first_rank > rank) break;
-    token_class = next;
-    ++at;
-  }
-  return token_class;
+MapTables::TokenItem::TokenItem(const TokenClass& own, uint32_t rank_in_class) {
+  const auto shape = own.shape();
+  text_bits = static_cast<uint16_t>(shape.text_length * BitsOf(shape.width));
+  first_bit =
+      own.first_bit + rank_in_class * (uint32_t{text_bits} << shape.index_bits);
+  length_and_width = static_cast<uint8_t>(
+      shape.text_length | static_cast<uint32_t>(shape.width) << 6);
+  end_and_index_bits = static_cast<uint8_t>(static_cast<uint32_t>(shape.end) |
+                                            shape.index_bits << 3);
 }
 
-void MapTables::MakeShortTokens() {
-  short_tokens_.resize(size_t{1} << kShortTokenBits);
-  for (uint32_t i = 0; i < short_tokens_.size();) {
-    const auto word = token_code_.Decode(i << (32 - kShortTokenBits));
-    if (word.length > kShortTokenBits) break;
-    const TokenClass shape = ClassOf(word.rank);
-    const uint64_t place =
-        shape.first_bit / 8 +
-        uint64_t{word.rank - shape.first_rank} * shape.text_length;
-    const uint32_t end = i + (1u << (kShortTokenBits - word.length));
-    if (shape.bits_per_char == 8 && shape.first_bit % 8 == 0 &&
-        place <= ShortToken::kMaxPlace) {
-      const ShortToken token = {static_cast<uint32_t>(place), shape.text_length,
-                                shape.end, word.length};
-      std::fill(short_tokens_.begin() + i, short_tokens_.begin() + end,
-                token.Pack());
+void MapTables::MakeTokenItems() {
+  token_items_.reserve(token_code_.symbol_count());
+  std::vector<uint8_t> index_bits;
+  for (size_t i = 0; i < CountOf<TokenClass>(MapSectionId::kClasses); ++i) {
+    const auto own = Load<TokenClass>(MapSectionId::kClasses, i);
+    for (uint32_t rank = 0; rank < own.shape().ranks; ++rank) {
+      token_items_.emplace_back(own, rank);
+      index_bits.push_back(static_cast<uint8_t>(own.shape().index_bits));
     }
-    i = end;
   }
+  token_code_.Lengthen(index_bits);
 }
 
-inline MapTables::TokenWord MapTables::DecodeToken(uint64_t bit) const {
-  const uint32_t window = PeekBits32(BlockStream(), bit);
-  const uint32_t packed = short_tokens_[window >> (32 - kShortTokenBits)];
-  if (packed != 0) [[likely]] {
-    return {packed, 0, ShortToken::LengthOf(packed)};
-  }
-  const auto word = token_code_.Decode(window);
-  return {0, word.rank, word.length};
-}
-
-inline bool MapTables::RenderToken(const TokenWord& word, Rendering& to) const {
-  if (word.packed != 0) [[likely]]
-    return RenderShortToken(word.packed, to);
-  return RenderLongToken(word.rank, to);
-}
-
-inline bool MapTables::RenderShortToken(uint32_t packed, Rendering& to) const {
-  const auto token = ShortToken::Unpack(packed);
-  const size_t size = token.text_length + kEndLengths[size_t(token.end)];
-  if (to.room - to.used < size) return false;
+[[gnu::always_inline]] inline void MapTables::RenderText(const TokenItem& item,
+                                                         uint32_t index,
+                                                         char* out) const {
+  const uint64_t bit = item.first_bit + uint64_t{index} * item.text_bits;
+  const uint32_t length = item.text_length();
+  if (item.width() != CharWidth::kByte) [[unlikely]]
+    return RenderPacked(bit, length, item.width() == CharWidth::kFive ? 5 : 6,
+                        out);
   const std::byte* text =
-      pointers_[size_t(MapSectionId::kCharacters)] + token.place;
-  char* out = to.out + to.used;
+      pointers_[size_t(MapSectionId::kCharacters)] + bit / 8;
   // 16 bytes at a time: name_room() and kBitStreamPadding have place for what
   // is too much.
   static_assert(kBitStreamPadding >= 16);
   std::memcpy(out, text, 16);
-  for (size_t i = 16; i < token.text_length; i += 16) [[unlikely]] {
+  for (size_t i = 16; i < length; i += 16) [[unlikely]] {
     std::memcpy(out + i, text + i, 16);
   }
-  std::memcpy(out + token.text_length, kEnds[size_t(token.end)], 2);
-  to.used += size;
-  to.ended = token.end == TokenEnd::kEndOfName;
-  return true;
 }
 
-bool MapTables::RenderLongToken(uint32_t rank, Rendering& to) const {
-  const TokenClass shape = ClassOf(rank);
-  const size_t length = shape.text_length;
-  const size_t size = length + kEndLengths[size_t(shape.end)];
-  if (to.room - to.used < size) return false;
-  const unsigned width = shape.bits_per_char;
-  uint64_t bit =
-      shape.first_bit + uint64_t{rank - shape.first_rank} * length * width;
+void MapTables::RenderPacked(uint64_t bit, uint32_t length, unsigned width,
+                             char* out) const {
   const std::byte* stream = pointers_[size_t(MapSectionId::kCharacters)];
-  char* out = to.out + to.used;
-  to.used += size;
-  to.ended = shape.end == TokenEnd::kEndOfName;
-  if (width == 8) {
-    for (size_t i = 0; i < length; ++i, bit += 8) {
-      out[i] = static_cast<char>(PeekBits(stream, bit, 8));
-    }
-  } else {
-    // Seven characters of five or six bits come with one load. Whole rounds
-    // are written: name_room() has place for what is too much.
-    const char* alphabet = header_.alphabet.data();
-    for (size_t i = 0; i < length; i += 7, bit += size_t{7} * width) {
-      uint64_t window = PeekBits57(stream, bit);
-      for (size_t c = 0; c < 7; ++c, window <<= width) {
-        out[i + c] = alphabet[window >> (64 - width)];
-      }
+  const char* alphabet = header_.alphabet.data();
+  // Seven characters come with one load. Whole rounds are written: name_room()
+  // has place for what is too much.
+  for (size_t i = 0; i < length; i += 7, bit += size_t{7} * width) {
+    uint64_t window = PeekBits57(stream, bit);
+#pragma GCC unroll 8
+    for (size_t c = 0; c < 7; ++c, window <<= width) {
+      out[i + c] = alphabet[window >> (64 - width)];
     }
   }
-  std::memcpy(out + length, kEnds[size_t(shape.end)], 2);
-  return true;
 }
 
-bool MapTables::RenderShared(const MapEntry& entry, Rendering& to) const {
-  uint32_t position = entry.index % kBlockEntries;
-  const MapBlock& block = entry.block;
-  const uint32_t count = block.shared[position];
-  // Walks back through the block: of each name those tokens that this one has
-  // from it and it does not itself have from an earlier one.
-  std::array<TokenWord, kMaxShared> tokens;
-  for (uint32_t wanted = count; wanted > 0;) {
-    if (position == 0) return false;
-    --position;
-    uint64_t bit = block.name_bits[position];
-    for (uint32_t i = block.shared[position]; i < wanted; ++i) {
-      if (bit >= entry_bits_) return false;
-      tokens[i] = DecodeToken(bit);
-      bit += tokens[i].length;
-    }
-    wanted = std::min<uint32_t>(wanted, block.shared[position]);
+// Where the tokens of a block's name stand, with those that it shares: token i
+// in the last name, of those up to this one, that shares no more than i. Where
+// that is another one than for the token before, it is its first own token.
+class MapTables::TokenPlaces {
+ public:
+  TokenPlaces(const MapBlock& block, uint32_t position)
+      : block_(block),
+        // Later names share too much ever to be looked at.
+        shared_(block.shared | (kOnes * 0x7f << (8 * position) << 8)) {}
+
+  // The bit of the token, if it is not the one after the last. False if no
+  // name has it.
+  bool Next(uint64_t& bit) {
+    const uint64_t limits =
+        std::min<uint64_t>(token_++, kMaxShared) * kOnes | kHighs;
+    const uint64_t holders = (limits - shared_) & kHighs;
+    if (holders == 0) return false;
+    const uint32_t holder = (63 - std::countl_zero(holders)) / 8;
+    // Without a branch, which nothing predicts.
+    bit += (block_.name_bits[holder] - bit) & -uint64_t{holder != holder_};
+    holder_ = holder;
+    return true;
   }
-  for (uint32_t i = 0; i < count; ++i) {
-    if (!RenderToken(tokens[i], to)) return false;
-  }
-  return true;
-}
+  // The position of the name that the last token stands in.
+  uint32_t holder() const { return holder_; }
+
+ private:
+  static constexpr uint64_t kOnes = 0x0101010101010101;
+  static constexpr uint64_t kHighs = kOnes << 7;
+  static_assert(kMaxShared < 0x7f && kBlockEntries < sizeof(uint64_t));
+
+  const MapBlock& block_;
+  uint64_t shared_;
+  uint64_t token_ = 0;
+  uint32_t holder_ = kBlockEntries;  // none yet
+};
 
 std::string_view MapTables::RenderName(const MapEntry& entry, char* out) const {
-  Rendering to{.out = out, .room = header_.max_name_bytes};
-  if (!RenderShared(entry, to)) return {};
-  uint64_t bit = entry.block.name_bits[entry.index % kBlockEntries];
-  do {
-    if (bit >= entry_bits_) return {};
-    const TokenWord word = DecodeToken(bit);
+  const uint32_t position = entry.index % kBlockEntries;
+  TokenPlaces places(entry.block, position);
+  char* to = out;
+  size_t room = header_.max_name_bytes;
+  uint64_t bit = 0;
+  bool ended = false;
+  // Each token lies at a higher bit or in a later name, so this ends.
+  while (!ended) {
+    if (!places.Next(bit) || bit >= entry_bits_) return {};
+    const uint64_t window = PeekBits57(BlockStream(), bit);
+    const auto word = token_code_.Decode(window >> (64 - kMaxCodeBits));
     bit += word.length;
-    if (!RenderToken(word, to)) return {};
-  } while (!to.ended);
-  return {to.out, to.used};
+    const TokenItem item = token_items_[word.rank];
+    const auto index = static_cast<uint32_t>(window >> (64 - word.length)) &
+                       ((1u << item.index_bits()) - 1);
+    const Ending ending = kEndings[static_cast<size_t>(item.end())];
+    const size_t size = item.text_length() + ending.length;
+    if (room < size) return {};
+    room -= size;
+    RenderText(item, index, to);
+    std::memcpy(to + item.text_length(), ending.text, sizeof ending.text);
+    to += size;
+    ended = item.end() == TokenEnd::kEndOfName;
+  }
+  // The last token is not shared.
+  if (places.holder() != position) return {};
+  return {out, static_cast<size_t>(to - out)};
 }
 
 }  // namespace ksym

@@ -63,7 +63,7 @@ Result<MapTables> MapTables::Parse(std::span<const std::byte> bytes) {
         &MapTables::CheckModules, &MapTables::CheckClasses}) {
     if (auto ok = (tables.*check)(); !ok) return Fail(ok.error());
   }
-  tables.MakeShortTokens();
+  tables.MakeTokenItems();
   tables.MakeRunHints();
   tables.MakeStartSamples();
   return tables;
@@ -93,16 +93,21 @@ Status MapTables::ParseSections() {
 
 Status MapTables::ParseCodes() {
   auto tokens = PrefixDecoder::Make(header_.token_lengths);
-  auto entries = ValueDecoder::Make(header_.entry_lengths,
-                                    section(MapSectionId::kEntryValues));
-  auto names = ValueDecoder::Make(header_.name_lengths,
-                                  section(MapSectionId::kNameValues));
+  auto entries = PrefixDecoder::Make(header_.entry_lengths);
+  auto names =
+      PrefixDecoder::Make(header_.name_lengths, BitOrder::kLowestFirst);
   if (!tokens || !entries || !names) {
     return Damaged("a prefix code is not complete");
   }
   token_code_ = *tokens;
-  entry_code_ = std::move(*entries);
-  name_code_ = std::move(*names);
+  entry_code_ = *entries;
+  name_code_ = *names;
+  if (entry_code_.symbol_count() >
+          CountOf<uint16_t>(MapSectionId::kEntryValues) ||
+      name_code_.symbol_count() >
+          CountOf<uint16_t>(MapSectionId::kNameValues)) {
+    return Damaged("a prefix code with too few values");
+  }
   return {};
 }
 
@@ -121,7 +126,10 @@ Status MapTables::CheckBlocks() {
   }
   entry_bits_ = (section(MapSectionId::kBlocks).size() - kBitStreamPadding) * 8;
   for (uint32_t block = 0; block < block_count_; ++block) {
-    if (BlockBit(block) >= entry_bits_) return Damaged("a block out of bounds");
+    const uint64_t bit = BlockBit(block);
+    if (bit < kHeadBytes * 8 || bit >= entry_bits_) {
+      return Damaged("a block out of bounds");
+    }
   }
   return {};
 }
@@ -186,47 +194,28 @@ Status MapTables::CheckModules() const {
 }
 
 Status MapTables::CheckClasses() const {
-  const size_t count = CountOf<TokenClass>(MapSectionId::kClasses);
-  const uint32_t tokens = token_code_.symbol_count();
   const size_t character_bytes = section(MapSectionId::kCharacters).size();
-  if (count == 0 || character_bytes < kBitStreamPadding) {
-    return Damaged("no tokens");
-  }
+  if (character_bytes < kBitStreamPadding) return Damaged("no tokens");
   const uint64_t bits = (character_bytes - kBitStreamPadding) * 8;
-  for (size_t i = 0; i < count; ++i) {
+  uint64_t ranks = 0;
+  for (size_t i = 0; i < CountOf<TokenClass>(MapSectionId::kClasses); ++i) {
     const auto c = Load<TokenClass>(MapSectionId::kClasses, i);
-    const uint32_t next =
-        i + 1 < count
-            ? Load<TokenClass>(MapSectionId::kClasses, i + 1).first_rank
-            : tokens;
-    if ((i == 0 && c.first_rank != 0) || c.first_rank >= next) {
-      return Damaged("token classes not in order");
+    const auto shape = c.shape();
+    if (static_cast<size_t>(shape.width) >= kCharWidthCount ||
+        static_cast<size_t>(shape.end) >= kTokenEndCount ||
+        shape.index_bits > kMaxIndexBits) {
+      return Damaged("a token class of unknown shape");
     }
-    const unsigned width = c.bits_per_char;
-    const uint64_t needed =
-        uint64_t{next - c.first_rank} * c.text_length * width;
-    if ((width != 5 && width != 6 && width != 8) ||
-        c.text_length > kMaxTokenText ||
-        static_cast<size_t>(c.end) >= kTokenEndCount ||
-        c.first_bit + needed > bits) {
+    const uint64_t tokens = uint64_t{shape.ranks} << shape.index_bits;
+    const uint64_t needed = tokens * shape.text_length * BitsOf(shape.width);
+    if (c.first_bit + needed > bits ||
+        (shape.width == CharWidth::kByte && c.first_bit % 8 != 0)) {
       return Damaged("a token class out of range");
     }
+    ranks += shape.ranks;
   }
-  for (uint32_t rank = 0, slots = 0; rank < tokens; ++rank) {
-    if (ClassIndexSlot(rank) != slots) continue;
-    ++slots;
-    if (CountOf<uint16_t>(MapSectionId::kClassIndex) < slots) {
-      return Damaged("token class index too short");
-    }
-    const auto at = Load<uint16_t>(MapSectionId::kClassIndex, slots - 1);
-    const auto first_of = [&](size_t i) {
-      return Load<TokenClass>(MapSectionId::kClasses, i).first_rank;
-    };
-    // An entry of several ranks may be followed by other classes.
-    if (at >= count || first_of(at) > rank ||
-        (rank < kDirectRanks && at + 1u < count && first_of(at + 1u) <= rank)) {
-      return Damaged("token class index out of range");
-    }
+  if (ranks != token_code_.symbol_count()) {
+    return Damaged("token classes for another number of words");
   }
   return {};
 }

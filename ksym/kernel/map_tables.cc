@@ -73,8 +73,8 @@ uint32_t MapTables::LastUpTo(const std::byte* values, Span span,
 }
 
 // From samples, which stay in a near cache, to the one place they lead to.
-uint32_t MapTables::FindInSegment(uint32_t first, uint32_t end,
-                                  uint32_t relative) const {
+uint32_t MapTables::FindInSegment(Span segment, uint32_t relative) const {
+  const auto [first, end] = segment;
   // What stands before the segment's own blocks is relative to another base,
   // but the first of a span is never looked at.
   const auto narrow = [&](uint32_t found, uint32_t scale) -> Span {
@@ -97,22 +97,31 @@ uint32_t MapTables::FindInSegment(uint32_t first, uint32_t end,
                   blocks, relative);
 }
 
-uint32_t MapTables::FindBlock(uint64_t address) const {
+MapTables::BlockPlace MapTables::FindBlock(uint64_t address) const {
   uint32_t segment = segment_count_;
   while (segment > 0 &&
          Load<MapSegment>(MapSectionId::kSegments, segment - 1).base >
              address) {
     --segment;
   }
-  if (segment == 0 || block_count_ == 0) return block_count_;
+  if (segment == 0 || block_count_ == 0) return {block_count_, 0, 0};
   const auto found = Load<MapSegment>(MapSectionId::kSegments, segment - 1);
-  const uint64_t relative = address - found.base;
+  const uint64_t relative = std::min<uint64_t>(
+      address - found.base, std::numeric_limits<uint32_t>::max());
   const uint32_t end =
       segment == segment_count_
           ? block_count_
           : Load<MapSegment>(MapSectionId::kSegments, segment).first_block;
-  if (relative > std::numeric_limits<uint32_t>::max()) return end - 1;
-  return FindInSegment(found.first_block, end, static_cast<uint32_t>(relative));
+  const uint32_t index =
+      FindInSegment({found.first_block, end}, static_cast<uint32_t>(relative));
+  const auto start = Load<uint32_t>(MapSectionId::kBlockStarts, index);
+  // Usually the very next one starts later.
+  if (index + 1 < end) [[likely]] {
+    const auto next = Load<uint32_t>(MapSectionId::kBlockStarts, index + 1);
+    if (next > start) [[likely]]
+      return {index, found.base + start, found.base + next};
+  }
+  return {index, found.base + start, NextStart(index)};
 }
 
 uint32_t MapTables::FirstBlockOfStart(uint32_t block) const {
@@ -157,124 +166,131 @@ uint64_t MapTables::BlockBit(uint32_t block) const {
   return (whole + fine) * 8;
 }
 
-// Reads words one after another: 57 bits come with one load and often have all
-// of a block's. Past the end of the stream it reads what is there.
+// Reads numbers one after another. Past the end of the stream it reads what is
+// there.
 struct MapTables::BitCursor {
   const std::byte* stream;
   uint64_t end;
-  uint64_t bit;  // of the window's first
-  uint64_t window;
-  unsigned left;  // bits of the window
+  uint64_t bit;
 
-  BitCursor(const std::byte* from, uint64_t at, uint64_t end_bit)
-      : stream(from), end(end_bit) {
-    GoTo(at);
-  }
-
-  void GoTo(uint64_t at) {
-    bit = at;
-    window = PeekBits57(stream, std::min(at, end));
-    left = 57;
-  }
-  template <typename Decoder>
-  [[gnu::always_inline]] uint32_t Take(const Decoder& decoder) {
-    if (left < kMaxCodeBits) [[unlikely]]
-      GoTo(bit);
-    const auto word = decoder.Decode(static_cast<uint32_t>(window >> 32));
-    Skip(word.length);
-    return word.value;
-  }
-  // At most what is left.
-  void Skip(unsigned count) {
-    window <<= count;
-    bit += count;
-    left -= count;
-  }
-  // 0 to 32 bits. The window must be loaded anew.
-  uint32_t TakeBits(unsigned count) {
+  // 0 to 32 bits.
+  uint32_t Take(unsigned count) {
     const uint32_t value = PeekBits(stream, std::min(bit, end), count);
     bit += count;
     return value;
   }
 };
 
-// Without branches on what the addresses are, which nothing predicts.
-template <bool kWhole>
-[[gnu::always_inline]] inline bool MapTables::ReadHeads(BitCursor& bits,
-                                                        MapBlock& block) const {
-  const uint32_t count = kWhole ? kBlockEntries : block.count;
+// Both chains of words at once, and without branches on what they are, which
+// nothing predicts.
+[[gnu::always_inline]] inline void MapTables::ReadHeads(
+    uint32_t index, MapBlock& block, BlockHeads& heads) const {
+  constexpr unsigned kRest = 64 - kMaxCodeBits;
+  const uint64_t place = BlockBit(index);
+  const std::byte* at = BlockStream() + place / 8;
+  uint64_t forward = LoadBigEndian(at);
+  uint64_t backward = LoadBigEndian(at - kHeadBytes);
+  block.continues = forward >> 63 != 0;
+  forward <<= 1;
+  uint32_t used = 1;
+  uint32_t escapes = 0;
+  uint64_t shared = 0;
+#pragma GCC unroll 8
+  for (uint32_t i = 0; i < kBlockEntries; ++i) {
+    const auto entry = entry_code_.Decode(forward >> kRest);
+    const auto name = name_code_.Decode(backward << kRest >> kRest);
+    forward <<= entry.length;
+    backward >>= name.length;
+    const bool there = i < block.count;
+    used += there ? entry.length : 0;
+    heads.entries[i] = Load<uint16_t>(MapSectionId::kEntryValues, entry.rank);
+    heads.names[i] = Load<uint16_t>(MapSectionId::kNameValues, name.rank);
+    heads.deltas[i] = heads.entries[i] >> kEntryDeltaShift;
+    heads.name_bits[i] = heads.names[i] >> kNameLengthShift;
+    block.flags[i] = heads.entries[i] & (kEntryUpper | kEntryPrefixed);
+    shared |= uint64_t{heads.names[i]} % (kNameSharedMask + 1) << 8 * i;
+    block.explicit_types[i] = 0;
+    escapes += there && heads.entries[i] == kEntryEscape ? 1 : 0;
+    escapes += there && heads.names[i] == kNameEscape ? 1 : 0;
+  }
+  block.shared = shared;
+  heads.end_bit = place + used;
+  heads.escaped = escapes != 0;
+}
+
+bool MapTables::ReadEscapes(MapBlock& block, BlockHeads& heads) const {
+  BitCursor bits = {BlockStream(), entry_bits_, heads.end_bit};
+  for (uint32_t i = 0; i < block.count; ++i) {
+    if (heads.entries[i] == kEntryEscape &&
+        !ReadEntryEscape(bits, block, heads, i)) {
+      return false;
+    }
+    if (heads.names[i] != kNameEscape) continue;
+    const uint64_t shared = bits.Take(kNameLengthShift);
+    block.shared = (block.shared & ~(uint64_t{0xff} << 8 * i)) | shared
+                                                                     << 8 * i;
+    const uint32_t width = bits.Take(kNameEscapeWidthBits);
+    if (width > 32) return false;
+    heads.name_bits[i] = bits.Take(width);
+  }
+  heads.end_bit = bits.bit;
+  return bits.bit <= entry_bits_;
+}
+
+bool MapTables::ReadEntryEscape(BitCursor& bits, MapBlock& block,
+                                BlockHeads& heads, uint32_t position) {
+  const uint32_t type = bits.Take(kEscapeTypeBits);
+  const bool prefixed = bits.Take(1) != 0;
+  const uint32_t width = bits.Take(kEscapeWidthBits);
+  if (width > 64) return false;
+  const unsigned high_bits = width > 32 ? width - 32 : 0;
+  const unsigned low_bits = width - high_bits;
+  const uint64_t high = bits.Take(high_bits);
+  const uint64_t low = bits.Take(low_bits);
+  heads.deltas[position] = (high << low_bits) | low;
+  block.explicit_types[position] = static_cast<uint8_t>(type);
+  block.flags[position] = static_cast<uint8_t>(
+      (prefixed ? kEntryPrefixed : 0) | (type == 0 ? MapBlock::kGap : 0));
+  return true;
+}
+
+[[gnu::always_inline]] inline void MapTables::PlaceEntries(
+    const BlockHeads& heads, MapBlock& block) const {
   // The first one's group may begin in an earlier block.
   uint64_t address = block.starts[0];
   uint64_t start = address;
   uint8_t leader = 0;
-  for (uint32_t i = 0; i < count; ++i) {
-    const uint64_t previous = address;
-    const uint32_t value = bits.Take(entry_code_);
-    block.explicit_types[i] = 0;
-    block.flags[i] = value & (kEntryUpper | kEntryPrefixed);
-    if (value == kEntryEscape) [[unlikely]] {
-      block.addresses[i] = address;
-      // A copy, so that the cursor itself stays in registers.
-      BitCursor escape = bits;
-      if (!ReadEscape(escape, block, i)) return false;
-      bits = escape;
-      address = block.addresses[i];
-    } else {
-      address += value >> kEntryDeltaShift;
-      block.addresses[i] = address;
-    }
-    const bool leads = i != 0 && address != previous;
+  uint64_t bit = heads.end_bit;
+#pragma GCC unroll 8
+  for (uint32_t i = 0; i < kBlockEntries; ++i) {
+    const uint64_t delta = heads.deltas[i];
+    address += delta;
+    block.addresses[i] = address;
+    const bool leads = i != 0 && delta != 0;
     const uint64_t padding =
         (block.flags[i] & kEntryPrefixed) != 0 ? header_.prefix_distance : 0;
     start = leads ? address - padding : start;
     leader = leads ? static_cast<uint8_t>(i) : leader;
     block.starts[i] = start;
     block.leaders[i] = leader;
+    block.name_bits[i] = bit;
+    bit += heads.name_bits[i];
   }
-  return true;
-}
-
-template <bool kWhole>
-[[gnu::always_inline]] inline bool MapTables::ReadNameHeads(
-    BitCursor& bits, MapBlock& block) const {
-  const uint32_t count = kWhole ? kBlockEntries : block.count;
-  // The lengths first: the names lie behind all of them.
-  uint64_t place = 0;
-  uint8_t shared = 0;
-  for (uint32_t i = 0; i < count; ++i) {
-    // The next name refers to the one before a gap.
-    block.name_bits[i] = i == 0 ? 0 : block.name_bits[i - 1];
-    block.shared[i] = shared;
-    if ((block.flags[i] & MapBlock::kGap) != 0) [[unlikely]]
-      continue;
-    const uint32_t value = bits.Take(name_code_);
-    uint64_t length = value >> kNameLengthShift;
-    shared = value & kNameSharedMask;
-    if (value == kNameEscape) [[unlikely]] {
-      shared = static_cast<uint8_t>(bits.TakeBits(kNameLengthShift));
-      length = bits.TakeBits(kNameEscapeLengthBits);
-      bits.GoTo(bits.bit);
-    }
-    block.name_bits[i] = place;
-    block.shared[i] = shared;
-    place += length;
-  }
-  for (uint32_t i = 0; i < count; ++i) block.name_bits[i] += bits.bit;
-  return bits.bit + place <= entry_bits_;
 }
 
 [[gnu::always_inline]] inline bool MapTables::ReadBlock(uint32_t index,
+                                                        uint64_t start,
                                                         MapBlock& block) const {
   block.count =
       std::min(kBlockEntries, header_.entry_count - index * kBlockEntries);
-  BitCursor bits(BlockStream(), BlockBit(index), entry_bits_);
-  block.continues = bits.window >> 63 != 0;
-  bits.Skip(1);
-  block.starts[0] = BlockStart(index);
-  if (block.count == kBlockEntries) [[likely]] {
-    return ReadHeads<true>(bits, block) && ReadNameHeads<true>(bits, block);
-  }
-  return ReadHeads<false>(bits, block) && ReadNameHeads<false>(bits, block);
+  block.starts[0] = start;
+  BlockHeads heads;
+  ReadHeads(index, block, heads);
+  if (heads.escaped && !ReadEscapes(block, heads)) [[unlikely]]
+    return false;
+  PlaceEntries(heads, block);
+  // What a name's end is, its tokens say.
+  return block.name_bits[block.count - 1] <= entry_bits_;
 }
 
 inline void MapTables::StandAt(uint32_t position, MapEntry& entry) {
@@ -289,7 +305,7 @@ inline void MapTables::StandAt(uint32_t position, MapEntry& entry) {
 
 bool MapTables::ReadFirst(uint32_t block, MapEntry& entry) const {
   entry.index = block * kBlockEntries;
-  if (!ReadBlock(block, entry.block)) return false;
+  if (!ReadBlock(block, BlockStart(block), entry.block)) return false;
   StandAt(0, entry);
   return true;
 }
@@ -302,36 +318,24 @@ bool MapTables::ReadNext(MapEntry& entry) const {
   return true;
 }
 
-bool MapTables::FindInBlock(uint32_t block, uint64_t address, MapEntry& first,
-                            uint64_t& end) const {
-  first.index = block * kBlockEntries;
-  if (!ReadBlock(block, first.block)) return false;
+bool MapTables::FindInBlock(const BlockPlace& place, uint64_t address,
+                            MapEntry& first, uint64_t& end) const {
+  first.index = place.index * kBlockEntries;
+  if (!ReadBlock(place.index, place.start, first.block)) return false;
   const auto& starts = first.block.starts;
   // They ascend. The first one is at or before the address.
   uint32_t last = 0;
-  for (uint32_t i = 1; i < first.block.count; ++i) {
-    last += starts[i] <= address ? 1 : 0;
+  if (first.block.count == kBlockEntries) [[likely]] {
+#pragma GCC unroll 8
+    for (uint32_t i = 1; i < kBlockEntries; ++i) {
+      last += starts[i] <= address ? 1 : 0;
+    }
+  } else {
+    while (last + 1 < first.block.count && starts[last + 1] <= address) ++last;
   }
-  end = last + 1 < first.block.count ? starts[last + 1] : NextStart(block);
+  first.block.starts[first.block.count] = place.next_start;
+  end = starts[last + 1];
   StandAt(first.block.leaders[last], first);
-  return true;
-}
-
-bool MapTables::ReadEscape(BitCursor& bits, MapBlock& block,
-                           uint32_t position) const {
-  const uint32_t type = bits.TakeBits(kEscapeTypeBits);
-  const bool prefixed = bits.TakeBits(1) != 0;
-  const uint32_t width = bits.TakeBits(kEscapeWidthBits);
-  if (width > 64 || bits.bit + width > entry_bits_) return false;
-  const unsigned high_bits = width > 32 ? width - 32 : 0;
-  const unsigned low_bits = width - high_bits;
-  const uint64_t high = bits.TakeBits(high_bits);
-  const uint64_t low = bits.TakeBits(low_bits);
-  bits.GoTo(bits.bit);
-  block.addresses[position] += (high << low_bits) | low;
-  block.explicit_types[position] = static_cast<uint8_t>(type);
-  block.flags[position] = static_cast<uint8_t>(
-      (prefixed ? kEntryPrefixed : 0) | (type == 0 ? MapBlock::kGap : 0));
   return true;
 }
 
@@ -362,11 +366,10 @@ MapTables::Kind MapTables::KindOf(const MapEntryHead& entry) const {
   const uint32_t packed =
       Load<MapRun>(MapSectionId::kRuns, low).module_and_letter;
   auto letter = static_cast<uint8_t>(packed & 0xff);
-  if (entry.explicit_type != 0) {
-    letter = entry.explicit_type;
-  } else if (entry.upper) {
-    letter = static_cast<uint8_t>(letter - 'a' + 'A');
-  }
+  // A letter of a run is a lower-case one, and a bit says so.
+  const auto cased =
+      static_cast<uint8_t>(letter - (entry.upper ? 'a' - 'A' : 0));
+  letter = entry.explicit_type != 0 ? entry.explicit_type : cased;
   return {ModuleName(packed >> 8), static_cast<char>(letter)};
 }
 
@@ -374,8 +377,9 @@ std::string_view MapTables::ModuleName(uint32_t module) const {
   const auto count = Load<uint32_t>(MapSectionId::kModules, 0);
   const auto names = section(MapSectionId::kModules)
                          .subspan((1 + size_t{count}) * sizeof(uint32_t));
-  const uint32_t begin =
-      module == 0 ? 0 : Load<uint32_t>(MapSectionId::kModules, module);
+  // Of module 0 the count is loaded, to do without a branch.
+  const auto before = Load<uint32_t>(MapSectionId::kModules, module);
+  const uint32_t begin = before & -static_cast<uint32_t>(module != 0);
   const auto end = Load<uint32_t>(MapSectionId::kModules, size_t{module} + 1);
   return {reinterpret_cast<const char*>(names.data()) + begin, end - begin};
 }

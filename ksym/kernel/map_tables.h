@@ -37,14 +37,16 @@ struct MapBlock {
   std::array<uint64_t, kBlockEntries> addresses;
   // Where the entry's group begins to answer: its first entry's address, or
   // that of the entry's padding.
-  std::array<uint64_t, kBlockEntries> starts;
+  std::array<uint64_t, kBlockEntries + 1> starts;  // then the next block's
   std::array<uint8_t, kBlockEntries> leaders;  // the group's first in the block
   std::array<uint8_t, kBlockEntries> flags;
   std::array<uint8_t, kBlockEntries> explicit_types;
-  // Where the name's own tokens start, and how many leading ones it shares
-  // with the name before.
+  // Where the name's own tokens start.
   std::array<uint64_t, kBlockEntries> name_bits;
-  std::array<uint8_t, kBlockEntries> shared;
+  // How many leading ones it shares with the name before: a byte for each
+  // position, the lowest one first.
+  uint64_t shared;
+  static_assert(kBlockEntries <= sizeof shared);
 };
 
 // Where a reader of the entries stands: an entry and its block. A value; copy
@@ -54,7 +56,7 @@ struct MapEntry : MapEntryHead {
 
   // The block's first entry has the address of the entry before it.
   bool continues() const {
-    return index % kBlockEntries == 0 && block.continues;
+    return block.continues && index % kBlockEntries == 0;
   }
 };
 
@@ -69,8 +71,7 @@ class MapTables {
 
   // Allocated beside the bytes.
   size_t memory_bytes() const {
-    return entry_code_.memory_bytes() + name_code_.memory_bytes() +
-           short_tokens_.size() * sizeof(short_tokens_[0]) +
+    return token_items_.size() * sizeof(token_items_[0]) +
            run_hints_.size() * sizeof(run_hints_[0]) +
            start_samples_.size() * sizeof(start_samples_[0]) +
            start_top_samples_.size() * sizeof(start_top_samples_[0]);
@@ -85,9 +86,14 @@ class MapTables {
   // The address from which the block answers: its first entry's, or that of
   // the entry's padding.
   uint64_t BlockStart(uint32_t block) const;
-  // The last block that starts at or before the address; block_count() if
-  // none does.
-  uint32_t FindBlock(uint64_t address) const;
+  struct BlockPlace {
+    uint32_t index;
+    uint64_t start;
+    uint64_t next_start;  // of the first later one that starts later
+  };
+  // The last block that starts at or before the address; index block_count()
+  // if none does.
+  BlockPlace FindBlock(uint64_t address) const;
   // The first block with the same start.
   uint32_t FirstBlockOfStart(uint32_t block) const;
   // The start of the first block after this one that starts later, or the
@@ -109,7 +115,7 @@ class MapTables {
   // those in the block, with the address of the last symbol (or padding of
   // one) at or before `address`; `end` is where the next one starts. False for
   // damaged bytes.
-  bool FindInBlock(uint32_t block, uint64_t address, MapEntry& first,
+  bool FindInBlock(const BlockPlace& block, uint64_t address, MapEntry& first,
                    uint64_t& end) const;
   // Bytes of padding before the entry's symbol.
   uint64_t PaddingOf(const MapEntryHead& entry) const {
@@ -130,13 +136,31 @@ class MapTables {
   std::string_view RenderName(const MapEntry& entry, char* out) const;
 
  private:
-  struct Rendering;
   struct BitCursor;
-  // A decoded token: a word of short_tokens_, or 0 and its rank.
-  struct TokenWord {
-    uint32_t packed;
-    uint32_t rank;
-    uint32_t length;  // of the code word
+  class TokenPlaces;
+  // The tokens of one rank of the token code, in eight bytes.
+  struct TokenItem {
+    uint32_t first_bit;  // of the first one's text
+    uint16_t text_bits;  // of each
+    uint8_t length_and_width;
+    uint8_t end_and_index_bits;
+
+    TokenItem(const TokenClass& own, uint32_t rank_in_class);
+    uint32_t text_length() const { return length_and_width & 63; }
+    CharWidth width() const { return CharWidth(length_and_width >> 6); }
+    TokenEnd end() const { return TokenEnd(end_and_index_bits & 7); }
+    uint32_t index_bits() const { return end_and_index_bits >> 3; }
+  };
+  static_assert(sizeof(TokenItem) == 8 && kMaxTokenText < 64 &&
+                kTokenEndCount <= 8 && kMaxIndexBits < 32);
+  // Of a block's words, before addresses and places are added up.
+  struct BlockHeads {
+    std::array<uint16_t, kBlockEntries> entries;
+    std::array<uint16_t, kBlockEntries> names;
+    std::array<uint64_t, kBlockEntries> deltas;
+    std::array<uint32_t, kBlockEntries> name_bits;
+    uint64_t end_bit;  // where the escapes are, if any, and then the names
+    bool escaped;
   };
 
   Status ParseSections();
@@ -164,31 +188,28 @@ class MapTables {
   uint64_t BlockBit(uint32_t block) const;
   uint64_t SegmentBase(uint32_t block) const;
   void MakeStartSamples();
-  // Of the segment's blocks [first, end): the last one that starts at or before
-  // this many bytes after the segment's base.
-  uint32_t FindInSegment(uint32_t first, uint32_t end, uint32_t relative) const;
   struct Span {
     uint32_t begin;
     uint32_t end;
   };
+  // Of the segment's blocks: the last one that starts at or before this many
+  // bytes after the segment's base.
+  uint32_t FindInSegment(Span segment, uint32_t relative) const;
   // The last of ascending values that is at most `limit`; the span's first one
   // if no other is.
   static uint32_t LastUpTo(const std::byte* values, Span span, uint32_t limit);
-  bool ReadBlock(uint32_t index, MapBlock& block) const;
-  template <bool kWhole>  // the block is not the last one with fewer entries
-  bool ReadHeads(BitCursor& bits, MapBlock& block) const;
-  bool ReadEscape(BitCursor& bits, MapBlock& block, uint32_t position) const;
-  template <bool kWhole>
-  bool ReadNameHeads(BitCursor& bits, MapBlock& block) const;
+  bool ReadBlock(uint32_t index, uint64_t start, MapBlock& block) const;
+  void ReadHeads(uint32_t index, MapBlock& block, BlockHeads& heads) const;
+  bool ReadEscapes(MapBlock& block, BlockHeads& heads) const;
+  static bool ReadEntryEscape(BitCursor& bits, MapBlock& block,
+                              BlockHeads& heads, uint32_t position);
+  void PlaceEntries(const BlockHeads& heads, MapBlock& block) const;
   static void StandAt(uint32_t position, MapEntry& entry);
-  bool RenderShared(const MapEntry& entry, Rendering& to) const;
-  TokenClass ClassOf(uint32_t rank) const;
-  void MakeShortTokens();
+  void MakeTokenItems();
   void MakeRunHints();
-  TokenWord DecodeToken(uint64_t bit) const;
-  bool RenderToken(const TokenWord& word, Rendering& to) const;
-  bool RenderShortToken(uint32_t packed, Rendering& to) const;
-  bool RenderLongToken(uint32_t rank, Rendering& to) const;
+  void RenderText(const TokenItem& item, uint32_t index, char* out) const;
+  void RenderPacked(uint64_t bit, uint32_t length, unsigned width,
+                    char* out) const;
   std::string_view ModuleName(uint32_t module) const;
 
   std::span<const std::byte> bytes_;
@@ -204,13 +225,12 @@ class MapTables {
   uint32_t block_count_ = 0;
   uint32_t segment_count_ = 0;
   uint64_t entry_bits_ = 0;  // valid bits of kBlocks
-  // Absent (no code words) when the map has no entries.
+  // Absent (no code words) when the map has no entries. A word of the token
+  // code is as long as with the bits that follow it.
   PrefixDecoder token_code_;
-  // By the first kShortTokenBits of a word: place and shape of the token's
-  // text, packed; 0: a longer word.
-  std::vector<uint32_t> short_tokens_;
-  ValueDecoder entry_code_;
-  ValueDecoder name_code_;
+  PrefixDecoder entry_code_;
+  PrefixDecoder name_code_;
+  std::vector<TokenItem> token_items_;  // by rank of the token code
 };
 
 }  // namespace ksym

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
-#include <cstring>
 #include <functional>
 
 namespace ksym {
@@ -114,57 +113,43 @@ std::vector<CodeWord> MakeCodeWords(const CodeLengthCounts& counts) {
   return words;
 }
 
-Result<PrefixDecoder> PrefixDecoder::Make(const CodeLengthCounts& counts) {
-  PrefixDecoder decoder;
-  uint64_t end = 0;  // first window after the words so far, left-justified
+uint32_t ReverseBits(CodeWord word) {
+  uint32_t reversed = 0;
+  for (unsigned i = 0; i < word.length; ++i) {
+    reversed = reversed << 1 | (word.bits >> i & 1);
+  }
+  return reversed;
+}
+
+Result<PrefixDecoder> PrefixDecoder::Make(const CodeLengthCounts& counts,
+                                          BitOrder order) {
+  uint64_t space = 0;
   for (unsigned length = 1; length <= kMaxCodeBits; ++length) {
-    const uint64_t step = uint64_t{1} << (32 - length);
-    const uint64_t begin = end;
-    end += step * counts[length];
-    if (end > uint64_t{1} << 32) {
-      return Fail(ErrorCode::kCorrupt, "code words overlap");
-    }
-    decoder.first_rank_[length] = decoder.symbol_count_;
-    decoder.rank_bias_[length] =
-        static_cast<uint32_t>(decoder.symbol_count_ - (begin >> (32 - length)));
-    // With no word so far nothing can be decoded at this length; window 0
-    // passes, but then first_length_ does not lead here.
-    decoder.last_[length] = end == 0 ? 0 : static_cast<uint32_t>(end - 1);
-    for (uint64_t top = (begin + 0xffffff) >> 24; top << 24 < end; ++top) {
-      decoder.first_length_[top] = static_cast<uint8_t>(length);
-    }
-    decoder.symbol_count_ += counts[length];
+    space += uint64_t{counts[length]} << (kMaxCodeBits - length);
   }
-  if (end != uint64_t{1} << 32) {
-    return Fail(ErrorCode::kCorrupt, "code words leave gaps");
+  if (space != kMaxCodeSymbols) {
+    return Fail(ErrorCode::kCorrupt, "code words overlap or leave gaps");
+  }
+  PrefixDecoder decoder;
+  for (const CodeWord& word : MakeCodeWords(counts)) {
+    const auto packed = static_cast<uint16_t>(
+        decoder.symbol_count_ << kLengthBits | word.length);
+    const unsigned rest = kMaxCodeBits - word.length;
+    const bool high = order == BitOrder::kHighestFirst;
+    const uint32_t first = high ? word.bits << rest : ReverseBits(word);
+    const uint32_t step = high ? 1 : 1u << word.length;
+    for (uint32_t i = 0; i < 1u << rest; ++i) {
+      decoder.table_[first + i * step] = packed;
+    }
+    ++decoder.symbol_count_;
   }
   return decoder;
 }
 
-Result<ValueDecoder> ValueDecoder::Make(const CodeLengthCounts& counts,
-                                        std::span<const std::byte> values) {
-  auto code = PrefixDecoder::Make(counts);
-  if (!code) return Fail(std::move(code.error()));
-  if (code->symbol_count() > values.size() / sizeof(uint16_t)) {
-    return Fail(ErrorCode::kCorrupt, "more code words than values");
+void PrefixDecoder::Lengthen(std::span<const uint8_t> bits) {
+  for (uint16_t& packed : table_) {
+    packed = static_cast<uint16_t>(packed + bits[packed >> kLengthBits]);
   }
-  ValueDecoder decoder;
-  decoder.code_ = *code;
-  decoder.values_ = values.data();
-  decoder.table_.resize(size_t{1} << kTableBits);
-  for (uint32_t i = 0; i < decoder.table_.size(); ++i) {
-    const Word word = decoder.DecodeLong(i << (32 - kTableBits));
-    if (word.length > kTableBits) continue;
-    decoder.table_[i] = word.value << 8 | word.length;
-  }
-  return decoder;
-}
-
-ValueDecoder::Word ValueDecoder::DecodeLong(uint32_t window) const {
-  const auto word = code_.Decode(window);
-  uint16_t value = 0;
-  std::memcpy(&value, values_ + size_t{word.rank} * sizeof value, sizeof value);
-  return {value, word.length};
 }
 
 }  // namespace ksym

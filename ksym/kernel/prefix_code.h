@@ -10,17 +10,17 @@
 
 namespace ksym {
 
-// Longest code word, in bits.
-inline constexpr unsigned kMaxCodeBits = 20;
-// Most symbols of one code, so that kMaxCodeBits always suffices.
-inline constexpr size_t kMaxCodeSymbols = size_t{1} << (kMaxCodeBits - 1);
+// Longest code word, in bits: what one look-up in a small table decodes.
+inline constexpr unsigned kMaxCodeBits = 11;
+// Most symbols of one code.
+inline constexpr size_t kMaxCodeSymbols = size_t{1} << kMaxCodeBits;
 
 // Code words by length: index is the length in bits.
 using CodeLengthCounts = std::array<uint32_t, kMaxCodeBits + 1>;
 
-// Lengths of an optimal prefix code (Huffman's, cut to kMaxCodeBits) for the
-// weights; a weight of 0 gets length 0 = no code word. At least two weights
-// must be above 0, at most kMaxCodeSymbols. O(n log n).
+// Lengths of a prefix code (Huffman's, cut to kMaxCodeBits) for the weights; a
+// weight of 0 gets length 0 = no code word. At least two weights must be above
+// 0, at most kMaxCodeSymbols. O(n log n).
 std::vector<uint8_t> MakeCodeLengths(std::span<const uint32_t> weights);
 
 // The code words of a canonical code, by rank: rank 0 has the shortest word.
@@ -30,8 +30,14 @@ struct CodeWord {
 };
 std::vector<CodeWord> MakeCodeWords(const CodeLengthCounts& counts);
 
+// The word's bits in the other direction.
+uint32_t ReverseBits(CodeWord word);
+
+// Where the first bit of a word is in what a decoder looks at.
+enum class BitOrder : uint8_t { kHighestFirst, kLowestFirst };
+
 // Decodes ranks of a canonical code, whose only parameter is how many words
-// each length has. Value type of about 500 bytes.
+// each length has. Value type of 4 KiB.
 class PrefixDecoder {
  public:
   // A code without words: nothing may be decoded.
@@ -44,60 +50,28 @@ class PrefixDecoder {
 
   // kCorrupt unless the words fill the code space exactly: then every
   // sequence of bits decodes to a rank below symbol_count().
-  static Result<PrefixDecoder> Make(const CodeLengthCounts& counts);
+  static Result<PrefixDecoder> Make(const CodeLengthCounts& counts,
+                                    BitOrder order = BitOrder::kHighestFirst);
 
-  // `window`: the next 32 bits, the first one most significant.
-  Word Decode(uint32_t window) const {
-    uint32_t length = first_length_[window >> 24];
-    while (window > last_[length]) ++length;
-    return {(window >> (32 - length)) + rank_bias_[length], length};
+  // By rank: how many bits follow a word, which its length includes from now
+  // on. At most 20.
+  void Lengthen(std::span<const uint8_t> bits);
+
+  // `bits`: the next kMaxCodeBits, and nothing above them.
+  Word Decode(uint64_t bits) const {
+    const uint32_t packed = table_[bits];
+    return {packed >> kLengthBits, packed & ((1u << kLengthBits) - 1)};
   }
 
   uint32_t symbol_count() const { return symbol_count_; }
-  // The rank of the first word of this length.
-  uint32_t first_rank(unsigned length) const { return first_rank_[length]; }
 
  private:
-  std::array<uint8_t, 256> first_length_ = {};
-  // The largest window that starts with a word of at most this length.
-  std::array<uint32_t, kMaxCodeBits + 1> last_ = {};
-  std::array<uint32_t, kMaxCodeBits + 1> rank_bias_ = {};
-  std::array<uint32_t, kMaxCodeBits + 1> first_rank_ = {};
+  static constexpr unsigned kLengthBits = 5;
+  static_assert(kMaxCodeBits < 1u << kLengthBits &&
+                kMaxCodeBits + kLengthBits <= 16);
+
+  std::array<uint16_t, kMaxCodeSymbols> table_ = {};  // rank, length
   uint32_t symbol_count_ = 0;
-};
-
-// Decodes a canonical code whose ranks stand for 16-bit values. Short words
-// take one table look-up. Owns a table of 8 KiB.
-class ValueDecoder {
- public:
-  struct Word {
-    uint32_t value;
-    uint32_t length;
-  };
-
-  // An empty one: nothing may be decoded.
-  ValueDecoder() = default;
-  // `values` by rank, little endian, at least as many as code words (else
-  // kCorrupt); must outlive the decoder.
-  static Result<ValueDecoder> Make(const CodeLengthCounts& counts,
-                                   std::span<const std::byte> values);
-
-  Word Decode(uint32_t window) const {
-    const uint32_t entry = table_[window >> (32 - kTableBits)];
-    if (entry != 0) [[likely]]
-      return {entry >> 8, entry & 0xff};
-    return DecodeLong(window);
-  }
-  size_t memory_bytes() const { return table_.size() * sizeof(table_[0]); }
-
- private:
-  static constexpr unsigned kTableBits = 11;
-
-  Word DecodeLong(uint32_t window) const;
-
-  PrefixDecoder code_;
-  const std::byte* values_ = nullptr;
-  std::vector<uint32_t> table_;  // value << 8 | length; 0: a longer word
 };
 
 }  // namespace ksym

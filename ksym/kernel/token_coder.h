@@ -14,17 +14,17 @@
 namespace ksym {
 
 // Chooses code words for the tokens of a map and lays out their texts. Tokens
-// get ranks by (length of the code word, how they end, bits per character,
-// length of the text): so neither an offset nor a length is stored per token.
+// that are common get a word each; rare ones share words with others of their
+// shape, so neither an offset nor a length is stored for them.
 //
 // Prepare, then Count each token written, then Finish, then Write.
 class TokenCoder {
  public:
   // `tokens` must not change until Finish has returned.
   void Prepare(const TokenInterner& tokens);
-  uint8_t code_length(uint32_t id) const { return lengths_[id]; }
+  uint32_t code_length(uint32_t id) const { return words_[id] & kLengthMask; }
   void Count(uint32_t id) { ++weights_[id]; }
-  // kLimit for more tokens than a code can have words.
+  // kLimit for too many or too long tokens.
   Status Finish();
 
   // Only after Finish, like the following.
@@ -34,36 +34,58 @@ class TokenCoder {
 
   const CodeLengthCounts& counts() const { return counts_; }
   const std::vector<TokenClass>& classes() const { return classes_; }
-  const std::vector<uint16_t>& class_index() const { return class_index_; }
   const std::vector<std::byte>& characters() const { return characters_; }
   const std::array<char, 64>& alphabet() const { return alphabet_; }
 
  private:
   static constexpr unsigned kLengthBits = 5;
   static constexpr uint32_t kLengthMask = (1u << kLengthBits) - 1;
-  static_assert(kMaxCodeBits <= kLengthMask);
+  static_assert(kMaxTokenBits + kLengthBits <= 32);
 
-  struct Ranked {
+  // A token, and what decides which others it can share a word with.
+  struct Shaped {
     uint32_t shape;
     uint32_t id;
   };
+  // What gets a code word: up to 1 << index_bits tokens.
+  struct Item {
+    uint32_t weight;
+    uint32_t first;  // in order_
+    uint32_t count;
+    uint32_t shape;  // with the index bits
+  };
 
   void ChooseAlphabet();
-  uint8_t CharBits(uint32_t id, unsigned code_length) const;
-  uint32_t ShapeOf(uint32_t id) const;
-  void SortByRank();
+  CharWidth WidthOf(uint32_t id) const;
+  void SortTokens();
+  void MakeItems(uint32_t bump);
+  void AddSingle(uint32_t id);
+  void AddGroup(const std::vector<uint32_t>& ids, uint32_t shape,
+                uint32_t index_bits);
+  // Bits that an ideal code would give a token - the binary logarithm of how
+  // much rarer than everything it is, rounded - and some more.
+  uint32_t LevelOf(uint32_t id, uint32_t bump) const;
+  static constexpr uint32_t kMaxLevel = 31;
+  using Levels = std::array<std::vector<uint32_t>, kMaxLevel + 1>;  // of ids
+  // Leaves what is not full in the last level.
+  void MakeFullGroups(uint32_t shape, Levels& levels);
+  void MakeGroups(size_t begin, size_t end, uint32_t bump);
+  void RankItems();
   Status LayOut();
+  void AppendTexts(const Item& item, CharWidth width, BitWriter& to) const;
 
   const TokenInterner* tokens_ = nullptr;
   std::vector<uint32_t> weights_;  // by id
   std::vector<uint32_t> words_;    // by id: bits << kLengthBits | length
-  std::vector<uint8_t> lengths_;   // of them, small enough for a near cache
-  std::vector<Ranked> ranked_;     // by rank
+  uint64_t total_weight_ = 0;
+  std::vector<Shaped> sorted_;    // by shape, then by weight
+  std::vector<uint32_t> common_;  // ids
+  std::vector<uint32_t> order_;   // ids by item
+  std::vector<Item> items_;       // by rank in the end
   CodeLengthCounts counts_ = {};
   std::array<char, 64> alphabet_ = {};
   std::array<uint8_t, 256> char_index_ = {};  // 64: not in it
   std::vector<TokenClass> classes_;
-  std::vector<uint16_t> class_index_;
   std::vector<std::byte> characters_;
 };
 

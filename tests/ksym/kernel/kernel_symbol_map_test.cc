@@ -238,6 +238,96 @@ TEST(KernelSymbolMap, NamesOfAnyShape) {
   }
 }
 
+// Letters for a number, so that all of these words are equally long.
+std::string Word(uint32_t number) {
+  std::string word;
+  for (int i = 0; i < 4; ++i, number /= 26) {
+    word += static_cast<char>('a' + number % 26);
+  }
+  return word;
+}
+
+// Thousands of words that are equally rare, and equally long or of all lengths,
+// with characters inside and outside of the alphabet: more than a code has
+// words, so many share one.
+TEST(KernelSymbolMap, ManyDistinctWords) {
+  for (const uint32_t count : {1u, 3u, 2500u, 30000u}) {
+    for (const uint32_t lengths : {1u, 50u}) {
+      std::vector<std::string> names;
+      std::string text;
+      for (uint32_t i = 0; i < count; ++i) {
+        std::string name = Word(i) + std::string(i % lengths, 'k');
+        if (i % 7 == 3) name += "_Q";
+        if (i % 31 == 5) name.insert(2, "\xc3\xa9");
+        if (i % 3 == 1) name += "." + name;
+        char address[32];
+        std::snprintf(address, sizeof address, "%x t ", 0x1000 + i * 16);
+        text += address + name + "\n";
+        names.push_back(std::move(name));
+      }
+      const auto map = MapOf(text);
+      SymbolNameBuffer buffer;
+      size_t at = 0;
+      map.ForEach(buffer, [&](const KernelSymbol& symbol) {
+        return symbol.name == names[at] && ++at != 0;
+      });
+      EXPECT_EQ(at, names.size()) << count << " words, " << lengths;
+    }
+  }
+}
+
+// Symbols whose distances and names are of no listed value, with gaps, at every
+// place of a block.
+TEST(KernelSymbolMap, RareValuesAtEveryPlace) {
+  std::string text;
+  std::vector<std::string> names;
+  uint64_t address = 0x1000;
+  for (uint32_t i = 0; i < 300; ++i) {
+    std::string name = i % 7 == 0 ? "_etext" : "f_" + Word(i);
+    if (i % 11 == 0) name = "long";
+    if (i % 11 == 0)
+      for (uint32_t n = 0; n < i * 9; ++n) name += "_" + Word(n);
+    char line[32];
+    std::snprintf(line, sizeof line, "%lx %c ", address,
+                  i % 13 == 0 ? '?' : 'T');
+    text += line + name + "\n";
+    names.push_back(std::move(name));
+    address += i % 17 == 0 ? 0x123456789 : 16 + i;
+  }
+  const auto map = MapOf(text);
+  SymbolNameBuffer buffer;
+  size_t at = 0;
+  map.ForEach(buffer, [&](const KernelSymbol& symbol) {
+    return symbol.name == names[at] && ++at != 0;
+  });
+  EXPECT_EQ(at, names.size());
+}
+
+// One gap in a large table, whose values are too rare to be listed, at every
+// place of a block.
+TEST(KernelSymbolMap, ARareGapAtEveryPlace) {
+  constexpr uint32_t kSymbols = 40000;
+  for (uint32_t gap = 20000; gap < 20005; ++gap) {
+    std::string text;
+    std::vector<std::string> names;
+    for (uint32_t i = 0; i < kSymbols; ++i) {
+      names.push_back(i == gap ? "_etext" : "f_" + Word(i));
+      char line[32];
+      std::snprintf(line, sizeof line, "%x T ", 0x1000 + i * 16);
+      text += line + names.back() + "\n";
+    }
+    const auto map = MapOf(text);
+    SymbolNameBuffer buffer;
+    size_t at = 0;
+    map.ForEach(buffer, [&](const KernelSymbol& symbol) {
+      return symbol.name == names[at] && ++at != 0;
+    });
+    EXPECT_EQ(at, names.size()) << gap;
+    EXPECT_EQ(Find(map, 0x1008 + gap * 16), "none");
+    EXPECT_EQ(Find(map, 0x1018 + gap * 16), "f_" + Word(gap + 1) + "+8/16");
+  }
+}
+
 // Addresses at both ends of 64 bits, gigabytes apart, and odd types.
 TEST(KernelSymbolMap, ExtremeAddressesAndTypes) {
   const auto map = MapOf(

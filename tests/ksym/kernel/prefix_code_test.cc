@@ -16,27 +16,55 @@ CodeLengthCounts CountsOf(const std::vector<uint8_t>& lengths) {
   return counts;
 }
 
-// Every word decodes to its rank, whatever bits follow.
+// Every word decodes to its rank, whatever bits follow, in both directions.
 TEST(PrefixCode, WordsDecodeToTheirRanks) {
   std::mt19937 random(1);
-  std::vector<uint32_t> weights(5000);
+  std::vector<uint32_t> weights(1500);
   for (uint32_t& weight : weights) {
     weight = static_cast<uint32_t>(1 + random() % 7 * (random() % 99));
   }
   const auto counts = CountsOf(MakeCodeLengths(weights));
   const auto words = MakeCodeWords(counts);
-  const auto decoder = PrefixDecoder::Make(counts);
-  ASSERT_TRUE(decoder);
+  const auto highest = PrefixDecoder::Make(counts);
+  const auto lowest = PrefixDecoder::Make(counts, BitOrder::kLowestFirst);
+  ASSERT_TRUE(highest && lowest);
   ASSERT_EQ(words.size(), weights.size());
+  EXPECT_EQ(highest->symbol_count(), words.size());
   for (uint32_t rank = 0; rank < words.size(); ++rank) {
-    const unsigned rest = 32 - words[rank].length;
-    const uint32_t first = words[rank].bits << rest;
-    const uint32_t last = first | ((1u << rest) - 1);
-    for (const uint32_t window : {first, last}) {
-      EXPECT_EQ(decoder->Decode(window).rank, rank);
-      EXPECT_EQ(decoder->Decode(window).length, words[rank].length);
+    const CodeWord word = words[rank];
+    const unsigned rest = kMaxCodeBits - word.length;
+    for (const uint32_t after : {0u, (1u << rest) - 1}) {
+      const auto high = highest->Decode(word.bits << rest | after);
+      EXPECT_EQ(high.rank, rank);
+      EXPECT_EQ(high.length, word.length);
+      const auto low = lowest->Decode(ReverseBits(word) | after << word.length);
+      EXPECT_EQ(low.rank, rank);
+      EXPECT_EQ(low.length, word.length);
     }
   }
+}
+
+// What follows a word counts as a part of it once the decoder is told.
+TEST(PrefixCode, LengthsIncludeWhatFollows) {
+  CodeLengthCounts counts = {};
+  counts[1] = 1;
+  counts[2] = 2;
+  auto decoder = PrefixDecoder::Make(counts);
+  ASSERT_TRUE(decoder);
+  decoder->Lengthen(std::vector<uint8_t>{0, 20, 3});
+  EXPECT_EQ(decoder->Decode(0).length, 1u);
+  EXPECT_EQ(decoder->Decode(0b10u << (kMaxCodeBits - 2)).length, 22u);
+  EXPECT_EQ(decoder->Decode(0b11u << (kMaxCodeBits - 2)).length, 5u);
+  EXPECT_EQ(decoder->Decode(0b11u << (kMaxCodeBits - 2)).rank, 2u);
+}
+
+// As many symbols as the limit allows have words of that length.
+TEST(PrefixCode, TheMostSymbolsFit) {
+  std::vector<uint32_t> weights(kMaxCodeSymbols, 1);
+  weights[5] = 1000000;
+  const auto lengths = MakeCodeLengths(weights);
+  EXPECT_EQ(CountsOf(lengths)[kMaxCodeBits], kMaxCodeSymbols);
+  EXPECT_TRUE(PrefixDecoder::Make(CountsOf(lengths)));
 }
 
 // Weights that would need longer words get words of at most kMaxCodeBits, and
@@ -74,28 +102,6 @@ TEST(PrefixCode, IncompleteCodesAreRefused) {
   EXPECT_TRUE(PrefixDecoder::Make(counts));
   counts[2] = 0xffffffff;
   EXPECT_FALSE(PrefixDecoder::Make(counts));
-}
-
-// Values come back for short and long words; too few values are refused.
-TEST(ValueDecoder, DecodesShortAndLongWords) {
-  std::vector<uint32_t> weights(3000, 1);
-  weights[7] = 100000;
-  const auto counts = CountsOf(MakeCodeLengths(weights));
-  std::vector<uint16_t> values(weights.size());
-  for (size_t i = 0; i < values.size(); ++i) {
-    values[i] = static_cast<uint16_t>(i * 3);
-  }
-  const auto bytes = std::as_bytes(std::span(values));
-  const auto decoder = ValueDecoder::Make(counts, bytes);
-  ASSERT_TRUE(decoder);
-  const auto words = MakeCodeWords(counts);
-  for (size_t rank = 0; rank < words.size(); ++rank) {
-    const auto word =
-        decoder->Decode(words[rank].bits << (32 - words[rank].length));
-    EXPECT_EQ(word.value, values[rank]);
-    EXPECT_EQ(word.length, words[rank].length);
-  }
-  EXPECT_FALSE(ValueDecoder::Make(counts, bytes.first(bytes.size() - 1)));
 }
 
 // Bits come back as they were written, across bytes.
