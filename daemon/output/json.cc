@@ -251,6 +251,9 @@ class StackLines {
     if (options_.by == OutputOptions::By::kTid) {
       AppendNumber("tid", sample.tid, text);
     }
+    if (sample.pid != 0 && sample.pid == options_.labels.self_pid) {
+      text += ",\"self\":true";
+    }
     for (const auto& [key, value] :
          CgroupLabels(profile_.String(sample.cgroup), options_.labels)) {
       AppendText(key, value, text);

@@ -14,6 +14,8 @@ struct SampleLabels {
   bool cgroup = true;
   bool unit = true;
   bool container_id = true;
+  // Samples of this process have "self"; 0: of none.
+  uint32_t self_pid = 0;
 };
 
 // How a profile is written; the formats that an option has no meaning for

@@ -137,7 +137,7 @@ class Writer {
     std::ranges::sort(comms);
     for (const std::string_view text :
          {"comm", "pid", "tid", "user_stack", "kernel_stack", "truncated",
-          "faulted", "collided"}) {
+          "faulted", "collided", "self", "yes"}) {
       strings_.Id(text);
     }
     for (const std::string& comm : comms) strings_.Id(comm);
@@ -190,6 +190,9 @@ class Writer {
       AddLabel(out, "comm", PprofText(profile_.String(sample.comm)));
     }
     if (labels.pid) AddLabel(out, "pid", sample.pid);
+    if (sample.pid != 0 && sample.pid == labels.self_pid) {
+      AddLabel(out, "self", "yes");
+    }
     if (options_.by == OutputOptions::By::kTid) {
       AddLabel(out, "tid", sample.tid);
     }

@@ -138,6 +138,18 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
                                  return c.push_spool.max_bytes;
                                },
                                uint64_t{64} << 10, uint64_t{1} << 50}},
+    {.path = "limits.cpu_percent",
+     .help = "of one CPU, over which less is sampled; 0: none (default 50)",
+     .kind = ConfigKey::Number{[](Config& c) -> uint64_t& {
+                                 return c.limits.cpu_percent;
+                               },
+                               0, 100'000}},
+    {.path = "limits.memory_bytes",
+     .help = "over which less is kept; 0: none (default 512 MiB)",
+     .kind = ConfigKey::Number{[](Config& c) -> uint64_t& {
+                                 return c.limits.memory_bytes;
+                               },
+                               0, uint64_t{1} << 50}},
     {.path = "log.level",
      .help = "error, warning, info or debug (default info)",
      .kind = ConfigKey::Choice{[](Config& c) -> std::string& {

@@ -39,8 +39,11 @@ struct ServiceCounters {
   Number http_refused = 0;
   Number reloads = 0;
   Number reloads_refused = 0;
+  Number guard_changes = 0;
 
   // These go up and down.
+  Number frequency_hz = 0;
+  Number guard_level = 0;
   Number push_waiting = 0;
   Number push_waiting_bytes = 0;
   Number symbol_cache_bytes = 0;

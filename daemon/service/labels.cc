@@ -1,5 +1,7 @@
 #include "daemon/service/labels.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <string_view>
 
@@ -21,8 +23,10 @@ Labels Labels::Of(std::span<const std::string> words) {
 OutputOptions OptionsFor(OutputFormat format, const Labels& labels) {
   const bool by_tid = labels.tid && (format == OutputFormat::kPprof ||
                                      format == OutputFormat::kJson);
+  SampleLabels of_sample = labels.of_sample;
+  of_sample.self_pid = static_cast<uint32_t>(::getpid());
   return {.by = by_tid ? OutputOptions::By::kTid : OutputOptions::By::kComm,
-          .labels = labels.of_sample};
+          .labels = of_sample};
 }
 
 }  // namespace profd

@@ -47,26 +47,6 @@ class Writer {
   std::string text_;
 };
 
-uint64_t CpuNs() {
-  rusage usage = {};
-  ::getrusage(RUSAGE_SELF, &usage);
-  const auto ns = [](const timeval& time) {
-    return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 +
-           static_cast<uint64_t>(time.tv_usec) * 1000;
-  };
-  return ns(usage.ru_utime) + ns(usage.ru_stime);
-}
-
-// The second number of /proc/self/statm, in pages.
-uint64_t ResidentBytes() {
-  const auto text = ksym::ReadFile("/proc/self/statm", 256);
-  if (!text) return 0;
-  std::string_view rest = *text;
-  ksym::TakeField(rest, ' ');
-  return ksym::ParseUnsigned(ksym::TakeField(rest, ' '), 10).value_or(0) *
-         static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
-}
-
 void WriteSamples(const ServiceCounters& c, Writer& out) {
   out.Counter("samples_taken_total", "Samples that were taken.",
               c.samples_taken);
@@ -148,6 +128,26 @@ void WriteSinks(const ServiceCounters& c, Writer& out) {
 
 }  // namespace
 
+uint64_t OwnCpuNs() {
+  rusage usage = {};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto ns = [](const timeval& time) {
+    return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 +
+           static_cast<uint64_t>(time.tv_usec) * 1000;
+  };
+  return ns(usage.ru_utime) + ns(usage.ru_stime);
+}
+
+// The second number of /proc/self/statm, in pages.
+uint64_t OwnResidentBytes() {
+  const auto text = ksym::ReadFile("/proc/self/statm", 256);
+  if (!text) return 0;
+  std::string_view rest = *text;
+  ksym::TakeField(rest, ' ');
+  return ksym::ParseUnsigned(ksym::TakeField(rest, ' '), 10).value_or(0) *
+         static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
 std::string RenderMetrics(const ServiceCounters& counters) {
   Writer out;
   out.Describe("build_info", "gauge", "The version, in its label.");
@@ -156,9 +156,14 @@ std::string RenderMetrics(const ServiceCounters& counters) {
   WriteSymbols(counters, out);
   WriteSinks(counters, out);
   WritePush(counters, out);
-  out.Seconds("cpu_seconds_total", "CPU time of this process.", CpuNs());
+  out.Seconds("cpu_seconds_total", "CPU time of this process.", OwnCpuNs());
   out.Gauge("resident_bytes", "Resident memory of this process.",
-            ResidentBytes());
+            OwnResidentBytes());
+  out.Gauge("frequency_hz", "Samples per second and CPU now.",
+            counters.frequency_hz);
+  out.Gauge("guard_level", "What the limits cost now: 0 nothing, 4 the most.",
+            counters.guard_level);
+  out.Counter("guard_changes_total", "Changes of it.", counters.guard_changes);
   return out.Take();
 }
 

@@ -15,11 +15,13 @@
 #include "daemon/service/cgroup_names.h"
 #include "daemon/service/counters.h"
 #include "daemon/service/file_writer.h"
+#include "daemon/service/guardrail.h"
 #include "daemon/service/http_api.h"
 #include "daemon/service/http_server.h"
 #include "daemon/service/interval_clock.h"
 #include "daemon/service/labels.h"
 #include "daemon/service/log.h"
+#include "daemon/service/metrics.h"
 #include "daemon/service/naming_thread.h"
 #include "daemon/service/profile_hub.h"
 #include "daemon/service/push_sink.h"
@@ -86,11 +88,12 @@ class Service {
   Service(const ServiceOptions& options, ServiceConfig config,
           ServiceSignals signals, SystemdNotify notify)
       : options_(options),
+        wanted_(config),
         config_(std::move(config)),
         signals_(std::move(signals)),
         notify_(std::move(notify)),
-        intervals_(std::chrono::seconds(config_.interval_seconds),
-                   NowUnixNs()) {}
+        intervals_(std::chrono::seconds(config_.interval_seconds), NowUnixNs()),
+        guardrail_(Clock::now(), OwnUse()) {}
 
   Status Start() {
     auto prepared = PrepareDirectory(config_.files.directory);
@@ -105,6 +108,7 @@ class Service {
     StartSinks();
     auto enabled = capture_->Enable();
     if (!enabled) return enabled;
+    counters_.frequency_hz = config_.frequency_hz;
     SayStarted();
     notify_.Send("READY=1\nSTATUS=" + Describe());
     return {};
@@ -211,6 +215,8 @@ class Service {
         if (!drained) return drained;
         next_drain = Clock::now() + kDrainPeriod;
       }
+      auto guarded = KeepWithinLimits();
+      if (!guarded) return guarded;
       if (asked.reload) {
         auto reloaded = Reload();
         if (!reloaded) return reloaded;
@@ -240,6 +246,31 @@ class Service {
     naming_->Add(std::move(raw), edge);
   }
 
+  static Guardrail::Use OwnUse() {
+    return {.cpu_ns = OwnCpuNs(), .resident_bytes = OwnResidentBytes()};
+  }
+
+  // An error only when there is no capture any more.
+  Status KeepWithinLimits() {
+    if (!guardrail_.IsDue(Clock::now())) return {};
+    const auto change =
+        guardrail_.Check(Clock::now(), OwnUse(), wanted_.limits);
+    if (!change) return {};
+    ++counters_.guard_changes;
+    counters_.guard_level = change->level;
+    ServiceConfig config = Reduce(wanted_, change->level);
+    Log(LogLevel::kWarning,
+        fmt::format("{}: level {}, sampling at {} Hz{}", change->why,
+                    change->level, config.frequency_hz,
+                    change->level < 3 ? "" : ", with less detail"));
+    auto fresh = PrepareReload(config);
+    if (!fresh) {
+      Log(LogLevel::kError, fresh.error().message());
+      return {};
+    }
+    return Apply(std::move(config), std::move(*fresh));
+  }
+
   // A service whose names hang is no better than one that is dead.
   void KeepAlive() {
     const auto watchdog = notify_.watchdog();
@@ -263,12 +294,16 @@ class Service {
   }
 
   Status TryReload() {
-    auto config = LoadConfig(options_);
-    if (!config) return RefuseReload(config.error());
-    auto fresh = PrepareReload(*config);
+    auto wanted = LoadConfig(options_);
+    if (!wanted) return RefuseReload(wanted.error());
+    ServiceConfig config = Reduce(*wanted, guardrail_.level());
+    auto fresh = PrepareReload(config);
     if (!fresh) return RefuseReload(fresh.error());
     ++counters_.reloads;
-    return Apply(std::move(*config), std::move(*fresh));
+    wanted_ = std::move(*wanted);
+    const Status applied = Apply(std::move(config), std::move(*fresh));
+    if (applied) Log(LogLevel::kInfo, "reloaded: " + Describe());
+    return applied;
   }
 
   // No error: the service goes on as it was.
@@ -329,7 +364,7 @@ class Service {
     }
     config_ = std::move(config);
     SetLogLevel(ParseLogLevel(config_.log.level));
-    Log(LogLevel::kInfo, "reloaded: " + Describe());
+    counters_.frequency_hz = config_.frequency_hz;
     return {};
   }
 
@@ -371,10 +406,12 @@ class Service {
   }
 
   const ServiceOptions& options_;
-  ServiceConfig config_;
+  ServiceConfig wanted_;  // what was asked for
+  ServiceConfig config_;  // what the limits leave of it, in force
   ServiceSignals signals_;
   SystemdNotify notify_;
   IntervalClock intervals_;
+  Guardrail guardrail_;
   Clock::time_point next_sign_of_life_;
   ServiceCounters counters_;
   CgroupNames cgroups_{counters_};

@@ -450,6 +450,10 @@ class ServiceTest(harness.E2eTest):
             self.assertEqual(stack["unit"], "docker-%s.scope" % container)
             self.assertEqual(stack["container_id"], container)
         self.assertTrue(all("tid" in stack for stack in document.stacks))
+        for stack in document.stacks:
+            self.assertEqual(stack.get("self", False),
+                             stack["pid"] == service.process.pid)
+        self.assertIn(service.process.pid, document.pids())
 
     def spooled(self):
         """What waits to be sent, by its folder's first letters."""
@@ -496,6 +500,25 @@ class ServiceTest(harness.E2eTest):
                          ["app{hostname=%s}" % os.uname().nodename])
         self.assertIn(int(query["until"][0]) - int(query["from"][0]), (1, 2))
         self.assertEqual(query["sampleRate"], ["99"])
+
+    def test_limits(self):
+        # Memory over its limit lowers the rate; the profiles say theirs.
+        self.configure(frequency_hz=400, format="json")
+        self.workload("spin")
+        service = self.start_service("--limits-memory-bytes", "1000000")
+        harness.wait_for(lambda: self.metrics()["ksym_frequency_hz"] == 200,
+                         "a lower rate", seconds=40)
+        self.assertIn("over limits.memory_bytes: level 1, sampling at 200 Hz",
+                      service.log())
+        self.assertEqual(self.metrics()["ksym_guard_level"], 1)
+        self.wait_files(len(self.files("json")) + 3, "json")
+        self.assertLess(service.end(), 2)
+        self.assertEqual(service.process.returncode, 0, service.log())
+        self.totals(service)
+        rates = [json.loads(harness.read_bytes(path))["metadata"]
+                 ["frequency_hz"] for path in self.files("json")]
+        self.assertEqual(sorted(rates, reverse=True), rates)
+        self.assertEqual(set(rates), {400, 200})
 
     def test_check_config(self):
         # --check-config says what is wrong with the file or the flags, and

@@ -1,0 +1,73 @@
+#include "daemon/service/guardrail.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace profd {
+namespace {
+
+constexpr uint64_t kLeastCacheBytes = uint64_t{1} << 20;
+constexpr uint64_t kReducedDepth = 32;
+
+// At three quarters there is room for what a level gives back.
+bool IsWellUnder(uint64_t use, uint64_t limit) {
+  return limit == 0 || use < limit / 4 * 3;
+}
+
+}  // namespace
+
+std::optional<Guardrail::Change> Guardrail::Check(
+    Clock::time_point now, const Use& use,
+    const ServiceConfig::Limits& limits) {
+  using Milliseconds = std::chrono::duration<uint64_t, std::milli>;
+  const auto elapsed_ms = std::max<uint64_t>(
+      std::chrono::duration_cast<Milliseconds>(now - window_begin_).count(), 1);
+  window_begin_ = now;
+  const Use before = std::exchange(at_begin_, use);
+  // A percent of a CPU is 10,000 ns per ms; in tenths, as limits are small.
+  const uint64_t cpu_permille =
+      (use.cpu_ns - before.cpu_ns) / elapsed_ms / 1000;
+  const uint64_t most_permille = limits.cpu_percent * 10;
+  const bool cpu_over = most_permille != 0 && cpu_permille > most_permille;
+  const bool memory_over =
+      limits.memory_bytes != 0 && use.resident_bytes > limits.memory_bytes;
+  const bool well_under = IsWellUnder(cpu_permille, most_permille) &&
+                          IsWellUnder(use.resident_bytes, limits.memory_bytes);
+  over_ = cpu_over || memory_over ? over_ + 1 : 0;
+  under_ = well_under ? under_ + 1 : 0;
+  std::string why =
+      fmt::format("own use is {}.{} % of a CPU and {} MiB", cpu_permille / 10,
+                  cpu_permille % 10, use.resident_bytes >> 20);
+  if (over_ >= kPatience && level_ < kMostLevel) {
+    over_ = 0;
+    why +=
+        cpu_over ? ", over limits.cpu_percent" : ", over limits.memory_bytes";
+    return Change{.level = ++level_, .why = std::move(why)};
+  }
+  if (under_ >= kRest && level_ > 0) {
+    under_ = 0;
+    why += ", well under the limits";
+    return Change{.level = --level_, .why = std::move(why)};
+  }
+  return std::nullopt;
+}
+
+ServiceConfig Reduce(ServiceConfig config, unsigned level) {
+  if (level == 0) return config;
+  const uint64_t divisor = level == 1 ? 2 : 4;
+  config.frequency_hz = std::max<uint64_t>(config.frequency_hz / divisor, 1);
+  if (level < 3) return config;
+  config.symbols.cache_bytes =
+      std::max(config.symbols.cache_bytes / 4, kLeastCacheBytes);
+  config.stacks.max_depth = std::min(config.stacks.max_depth, kReducedDepth);
+  config.stacks.memory_bytes =
+      std::max(config.stacks.memory_bytes / 4, kLeastCacheBytes);
+  if (level < Guardrail::kMostLevel) return config;
+  if (config.stacks.unwind != "none") config.stacks.unwind = "fp";
+  std::erase(config.labels, "tid");
+  return config;
+}
+
+}  // namespace profd

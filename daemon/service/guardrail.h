@@ -1,0 +1,57 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "daemon/service/config.h"
+
+namespace profd {
+
+// Decides when the service has to do with less, from what it uses itself. Not
+// thread-safe.
+class Guardrail {
+ public:
+  using Clock = std::chrono::steady_clock;
+  // Over what time use is measured; one that is over a limit twice in a row
+  // costs a level, half an hour under three quarters of both gives one back.
+  static constexpr std::chrono::seconds kWindow{5};
+  static constexpr unsigned kPatience = 2;
+  static constexpr unsigned kRest = 360;
+  static constexpr unsigned kMostLevel = 4;
+
+  // Of this process, since its start and now.
+  struct Use {
+    uint64_t cpu_ns = 0;
+    uint64_t resident_bytes = 0;
+  };
+  struct Change {
+    unsigned level = 0;
+    std::string why;
+  };
+
+  Guardrail(Clock::time_point now, const Use& use)
+      : window_begin_(now), at_begin_(use) {}
+
+  bool IsDue(Clock::time_point now) const {
+    return now - window_begin_ >= kWindow;
+  }
+  // Ends a window. What has changed, if anything.
+  std::optional<Change> Check(Clock::time_point now, const Use& use,
+                              const ServiceConfig::Limits& limits);
+  unsigned level() const { return level_; }
+
+ private:
+  Clock::time_point window_begin_;
+  Use at_begin_;
+  unsigned level_ = 0;  // 0: all that is configured
+  unsigned over_ = 0;   // windows in a row
+  unsigned under_ = 0;
+};
+
+// What a level leaves of the configuration: 1 and 2 halve the rate, 3 symbol
+// tables, stacks and their tables, 4 walks by tables and threads as well.
+ServiceConfig Reduce(ServiceConfig config, unsigned level);
+
+}  // namespace profd
