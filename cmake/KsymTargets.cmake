@@ -57,20 +57,22 @@ endfunction()
 
 # ksym_fuzz(NAME SOURCES a_fuzz.cc [DEPENDS target ...])
 # The source defines LLVMFuzzerTestOneInput. With KSYM_LIBFUZZER it becomes a
-# fuzzer; otherwise a driver replays tests/fuzz/corpus/NAME as a ctest entry.
+# fuzzer, else a driver that replays inputs. Either way ctest replays
+# tests/fuzz/corpus/NAME.
 function(ksym_fuzz name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
   set(corpus "${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${name}")
   if(KSYM_LIBFUZZER)
     ksym_executable(${name} SOURCES ${ARG_SOURCES} DEPENDS ${ARG_DEPENDS})
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    add_test(NAME ${name} COMMAND ${name} -runs=0 -rss_limit_mb=4096 "${corpus}")
   else()
     ksym_executable(${name}
       SOURCES ${ARG_SOURCES} "${PROJECT_SOURCE_DIR}/tests/fuzz/replay_main.cc"
       DEPENDS ${ARG_DEPENDS})
     add_test(NAME ${name} COMMAND ${name} "${corpus}")
-    set_tests_properties(${name} PROPERTIES LABELS "fuzz" TIMEOUT 300)
   endif()
+  set_tests_properties(${name} PROPERTIES LABELS "fuzz" TIMEOUT 300)
 endfunction()
 
 # ksym_benchmark(NAME SOURCES a_bench.cc [DEPENDS target ...])
