@@ -12,6 +12,7 @@
 
 #include "gen/unit_threads.h"
 #include "ksym/base/file.h"
+#include "ksym/base/output_file.h"
 #include "ksym/gsym_convert.h"
 
 namespace gen {
@@ -51,12 +52,8 @@ void ReportLosses(const ksym::GsymConversion& made, std::string_view input,
 
 ksym::Status WriteWhole(const std::string& path,
                         const std::vector<std::byte>& bytes) {
-  auto out = ksym::AtomicFile::Create(path);
-  if (!out) return ksym::Fail(std::move(out.error()));
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()),
-                              bytes.size());
-  if (auto ok = out->Write(text); !ok) return ok;
-  return out->Commit(ksym::AtomicFile::Durability::kDurable);
+  return ksym::WriteOutputFile(
+      path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 ksym::Result<ksym::GsymConversion> ConvertBreakpad(

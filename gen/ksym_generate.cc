@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "ksym/base/file.h"
+#include "ksym/base/output_file.h"
 #include "ksym/demangle/demangle.h"
 #include "ksym/kernel/kallsyms_blob_writer.h"
 #include "ksym/kernel/kallsyms_reader.h"
@@ -106,11 +107,13 @@ ksym::Status GenerateKsymFile(const KsymOptions& options) {
   if (!bytes) return ksym::Fail(bytes.error());
   const std::string_view text(reinterpret_cast<const char*>(bytes->data()),
                               bytes->size());
-  if (options.output.empty()) return ksym::WriteAll(STDOUT_FILENO, text);
-  auto out = ksym::AtomicFile::Create(options.output);
-  if (!out) return ksym::Fail(std::move(out.error()));
-  if (auto ok = out->Write(text); !ok) return ok;
-  return out->Commit(ksym::AtomicFile::Durability::kDurable);
+  if (options.output.empty()) {
+    auto written = ksym::WriteAll(STDOUT_FILENO, text);
+    if (written) return {};
+    return ksym::Fail(
+        std::move(written.error()).WithContext("standard output"));
+  }
+  return ksym::WriteOutputFile(options.output, text);
 }
 
 }  // namespace gen

@@ -96,7 +96,11 @@ ksym::Status OptionParser::ParseOption(std::string_view option) {
   if (option == "-h" || option == "--help") return SetAction(Action::kHelp);
   if (option == "--version") return SetAction(Action::kVersion);
   if (option == "--format") return ParseFormat(option);
-  if (option == "--types") return take(options_.types);
+  if (option == "--types") {
+    if (auto ok = take(options_.types); !ok) return ok;
+    if (options_.types.empty()) return Invalid("--types names no type");
+    return {};
+  }
   if (option == "-o" || option == "--output") return take(options_.output);
   if (option == "--stext") return ParseBound(option, options_.stext);
   if (option == "--etext") return ParseBound(option, options_.etext);
@@ -113,6 +117,7 @@ ksym::Status OptionParser::TakeOperands() {
       options_.action == Action::kLookup || options_.action == Action::kName;
   if (!operands_.empty()) options_.input = operands_.front();
   if (generates && options_.input == "-") options_.input.clear();
+  if (options_.output == "-") options_.output.clear();
   if (!generates && options_.input.empty()) {
     return Invalid("a FILE to read is missing");
   }

@@ -5,29 +5,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
+#include "ksym/base/output_file.h"
+
 namespace profd {
-namespace {
-
-namespace fs = std::filesystem;
-
-// Where a chain of symbolic links ends, also when nothing is there yet.
-std::string Resolved(std::string path) {
-  constexpr int kMaxLinks = 40;  // as many as the kernel follows
-  std::error_code error;
-  for (int i = 0; i < kMaxLinks && fs::is_symlink(path, error); ++i) {
-    const fs::path target = fs::read_symlink(path, error);
-    if (error) break;
-    path = fs::path(path).parent_path() / target;
-  }
-  return path;
-}
-
-}  // namespace
-
 ksym::Result<ReportFile> ReportFile::Open(const std::string& path) {
   ReportFile file;
   if (path.empty() || path == "-") {
@@ -47,7 +29,7 @@ ksym::Result<ReportFile> ReportFile::Open(const std::string& path) {
     if (!file.direct_.valid()) return ksym::FailErrno(errno, path);
     return file;
   }
-  auto atomic = ksym::AtomicFile::Create(Resolved(path));
+  auto atomic = ksym::AtomicFile::Create(ksym::ResolveLinks(path));
   if (!atomic) return ksym::Fail(std::move(atomic.error()));
   file.atomic_.emplace(std::move(*atomic));
   return file;

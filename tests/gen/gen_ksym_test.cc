@@ -114,6 +114,16 @@ TEST_F(GenKsym, FailureKeepsTheOldFile) {
   EXPECT_EQ(Inspect({"--dump", Output()}), kListing);
 }
 
+// A link and what it leads to stay; a dash is standard output.
+TEST_F(GenKsym, OutputThroughALink) {
+  std::filesystem::create_symlink("real", Output());
+  ASSERT_EQ(Generate(kListing, {}), "");
+  EXPECT_TRUE(std::filesystem::is_symlink(Output()));
+  EXPECT_EQ(Inspect({"--dump", folder_ + "/real"}), kListing);
+  EXPECT_EQ(ParseKsymOptions(std::vector<std::string_view>{"-o", "-"})->output,
+            "");
+}
+
 // Hidden addresses are told from a broken file.
 TEST_F(GenKsym, HiddenAddresses) {
   EXPECT_THAT(Generate("0 T a\n0 T b\n", {}), HasSubstr("CAP_SYSLOG"));
@@ -130,6 +140,7 @@ TEST(KsymOptions, WrongArguments) {
   EXPECT_THAT(error({"--format"}), HasSubstr("needs an argument"));
   EXPECT_THAT(error({"--format", "elf"}), HasSubstr("elf"));
   EXPECT_THAT(error({"--stext", "xyz"}), HasSubstr("xyz"));
+  EXPECT_THAT(error({"--types", ""}), HasSubstr("--types"));
   EXPECT_THAT(error({"--stext", "2", "--etext", "1"}), HasSubstr("below"));
   EXPECT_THAT(error({"--dump", "--stats", "f"}), HasSubstr("only one"));
   EXPECT_THAT(error({"--dump"}), HasSubstr("FILE"));

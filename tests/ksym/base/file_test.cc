@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "ksym/base/output_file.h"
 #include "ksym/base/string_pool.h"
 #include "ksym/base/unique_fd.h"
 
@@ -214,6 +215,34 @@ TEST_F(FileTest, AtomicFileNeedsItsFolder) {
   const auto file = AtomicFile::Create(Path("none/a"));
   ASSERT_FALSE(file);
   EXPECT_EQ(file.error().code(), ErrorCode::kNotFound);
+}
+
+// An output goes to where a link leads, and leaves the link.
+TEST_F(FileTest, OutputFollowsLinks) {
+  ASSERT_EQ(::symlink("b", Path("a").c_str()), 0);
+  ASSERT_TRUE(WriteOutputFile(Path("a"), "text"));
+  EXPECT_EQ(ReadFile(Path("b"), 100).value(), "text");
+  EXPECT_TRUE(std::filesystem::is_symlink(Path("a")));
+  EXPECT_EQ(FileCount(), 2u);
+}
+
+// What is no regular file is written to, and not replaced by one.
+TEST_F(FileTest, OutputWritesToPipes) {
+  ASSERT_EQ(::mkfifo(Path("pipe").c_str(), 0600), 0);
+  const UniqueFd reader(::open(Path("pipe").c_str(), O_RDONLY | O_NONBLOCK));
+  ASSERT_TRUE(reader.valid());
+  ASSERT_TRUE(WriteOutputFile(Path("pipe"), "text"));
+  char read[8] = {};
+  EXPECT_EQ(::read(reader.get(), read, sizeof read), 4);
+  EXPECT_STREQ(read, "text");
+  EXPECT_TRUE(std::filesystem::is_fifo(Path("pipe")));
+}
+
+// A folder is an error that names the path.
+TEST_F(FileTest, OutputThatIsAFolder) {
+  const auto folder = WriteOutputFile(Path(""), "text");
+  ASSERT_FALSE(folder);
+  EXPECT_NE(folder.error().message().find(Path("")), std::string::npos);
 }
 
 // A mapped file shows the file's bytes, also when there are none; what is no
