@@ -132,6 +132,8 @@ static __always_inline __u64 unwind_cfa(struct unwind_state *st, __u32 kind,
 		if (st->back)
 			return 0;
 		return st->leaf[high & (DWARF_REGISTERS - 1)] + 8 * low;
+	case UNWIND_CFA_RETURN_REGISTER:
+		return st->back ? 0 : st->sp + 8 * low;
 	case UNWIND_CFA_RBP_DEREF:
 		if (st->bp_lost)
 			return 0;
@@ -234,11 +236,16 @@ static __always_inline bool unwind_by_row(struct unwind_state *st, __u64 row)
 	cfa = unwind_cfa(st, kind, cfa_offset);
 	if (!cfa)
 		return false;
-	if (cfa <= st->sp) {
+	/* Without a return address on the stack the frame may be empty. */
+	if (cfa < st->sp + (kind != UNWIND_CFA_RETURN_REGISTER)) {
 		st->end = PROFILE_END_NO_PROGRESS;
 		return false;
 	}
-	return unwind_restore(st, cfa, rule >> 4, rbp_offset);
+	if (!unwind_restore(st, cfa, rule >> 4, rbp_offset))
+		return false;
+	if (kind == UNWIND_CFA_RETURN_REGISTER)
+		st->ip = st->leaf[cfa_offset >> 8 & (DWARF_REGISTERS - 1)];
+	return true;
 }
 
 /* Writes one frame down and goes to its caller. 1: that was the last. */

@@ -250,7 +250,11 @@ void CallFrameProgram::RunRegister(uint8_t opcode) {
     case kExpression:
       SetRule(number, ParseRegisterExpression(ReadBlock()));
       break;
-    case kRegister:
+    case kRegister: {
+      const uint64_t in = std::min(in_.ReadUleb128(), kDwarfRip);
+      SetRule(number, {Kind::kRegister, static_cast<int32_t>(in)});
+      break;
+    }
     case kValOffset:
     case kValOffsetSf:
       in_.ReadUleb128();

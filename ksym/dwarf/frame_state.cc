@@ -67,6 +67,12 @@ std::optional<RegisterOffset> ReadRegisterOffset(ByteReader& in) {
                         static_cast<int32_t>(offset)};
 }
 
+// One that has its value in the innermost frame only.
+bool IsLeafRegister(int64_t number) {
+  return number >= 0 && number < static_cast<int64_t>(kDwarfRip) &&
+         number != kDwarfRbx && number != kDwarfRbp && number != kDwarfRsp;
+}
+
 void SetCfa(const CfaRule& cfa, UnwindRow& row) {
   row.rule = MakeRule(CfaKind::kUnsupported);
   if (cfa.kind == CfaRule::Kind::kPlt) {
@@ -84,7 +90,7 @@ void SetCfa(const CfaRule& cfa, UnwindRow& row) {
       row.rule = MakeRule(CfaKind::kRbp);
     } else if (cfa.register_number == kDwarfRbx) {
       row.rule = MakeRule(CfaKind::kRbx);
-    } else if (cfa.register_number < kDwarfRip && Fits<int8_t>(*words)) {
+    } else if (IsLeafRegister(cfa.register_number) && Fits<int8_t>(*words)) {
       row.cfa_offset = PackCfaOffset(static_cast<int8_t>(cfa.register_number),
                                      static_cast<int8_t>(*words));
       row.rule = MakeRule(CfaKind::kLeafRegister);
@@ -100,6 +106,20 @@ void SetCfa(const CfaRule& cfa, UnwindRow& row) {
   } else if (cfa.register_number == kDwarfRbp) {
     row.rule = MakeRule(CfaKind::kRbpDeref);
   }
+}
+
+// Where the return address is not on the stack.
+void SetReturnRegister(const FrameState& state, UnwindRow& row) {
+  row.rule = MakeRule(CfaKind::kUnsupported);
+  const int32_t number = state.return_address.offset;
+  const auto words = Words<int8_t>(state.cfa.offset);
+  if (state.cfa.kind != CfaRule::Kind::kRegister ||
+      state.cfa.register_number != kDwarfRsp || !words ||
+      !IsLeafRegister(number)) {
+    return;
+  }
+  row.cfa_offset = PackCfaOffset(static_cast<int8_t>(number), *words);
+  row.rule = MakeRule(CfaKind::kReturnRegister);
 }
 
 // The RbpKind of a frame that saved RBP `rbp` words from the CFA.
@@ -180,12 +200,14 @@ UnwindRow ToUnwindRow(const FrameState& state) {
     row.rule = MakeRule(CfaKind::kEnd);
     return row;
   }
-  if (state.return_address.kind != RegisterRule::Kind::kAtCfa ||
-      state.return_address.offset != -kWord) {
+  const auto [kind, offset] = state.return_address;
+  if (kind == RegisterRule::Kind::kRegister) {
+    SetReturnRegister(state, row);
+  } else if (kind == RegisterRule::Kind::kAtCfa && offset == -kWord) {
+    SetCfa(state.cfa, row);
+  } else {
     row.rule = MakeRule(CfaKind::kUnsupported);
-    return row;
   }
-  SetCfa(state.cfa, row);
   if (GetCfaKind(row) == CfaKind::kUnsupported) {
     return {0, 0, 0, MakeRule(CfaKind::kUnsupported)};
   }

@@ -20,6 +20,7 @@ struct RegisterRule {
     kUndefined,  // nowhere
     kAtCfa,      // in memory at CFA + offset
     kAtRbp,      // in memory at RBP + offset
+    kRegister,   // in the register with the number `offset`
     kOther,      // somewhere that no row can say
   };
   Kind kind = Kind::kSame;

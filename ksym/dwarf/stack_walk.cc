@@ -93,6 +93,7 @@ class StackWalker {
   std::optional<uint64_t> Deref(std::optional<uint64_t> base,
                                 const UnwindRow& row);
   std::optional<uint64_t> LeafRegister(const UnwindRow& row);
+  bool StepByReturnRegister(const UnwindRow& row);
   bool RestoreRegisters(const UnwindRow& row, uint64_t cfa);
 
   const StackCopy& copy_;
@@ -132,6 +133,8 @@ bool StackWalker::StepByRow(const UnwindRow& row) {
       return End(StackEnd::kOutermost);
     case CfaKind::kSignal:
       return StepOverSignal();
+    case CfaKind::kReturnRegister:
+      return StepByReturnRegister(row);
     default:
       break;
   }
@@ -167,8 +170,11 @@ std::optional<uint64_t> StackWalker::FindCfa(const UnwindRow& row) {
       const bool has_pushed = static_cast<int>(ip_ & 15u) >= row.cfa_offset;
       return rsp_ + kWord + (has_pushed ? kWord : 0);
     }
-    case CfaKind::kLeafRegister:
-      return LeafRegister(row);
+    case CfaKind::kLeafRegister: {
+      const auto value = LeafRegister(row);
+      return value ? std::optional(*value + Offset(CfaOffsetLow(row)))
+                   : std::nullopt;
+    }
     default:
       End(StackEnd::kUnsupported);
       return std::nullopt;
@@ -188,7 +194,20 @@ std::optional<uint64_t> StackWalker::LeafRegister(const UnwindRow& row) {
     End(StackEnd::kUnsupported);
     return std::nullopt;
   }
-  return copy_.registers[number] + Offset(CfaOffsetLow(row));
+  return copy_.registers[number];
+}
+
+// The innermost frame, so that the caller's may begin where it does.
+bool StackWalker::StepByReturnRegister(const UnwindRow& row) {
+  const auto return_address = LeafRegister(row);
+  if (!return_address) return false;
+  const uint64_t cfa = rsp_ + Offset(CfaOffsetLow(row));
+  if (cfa < rsp_) return End(StackEnd::kNoProgress);
+  if (!RestoreRegisters(row, cfa)) return false;
+  ip_ = *return_address;
+  rsp_ = cfa;
+  is_exact_ = false;
+  return true;
 }
 
 // Makes rbp_ and rbx_ the caller's.

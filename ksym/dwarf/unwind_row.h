@@ -15,7 +15,7 @@ namespace ksym {
 //
 //   CFA   as the CfaKind says
 //   RSP   CFA
-//   RIP   the word at CFA - 8
+//   RIP   the word at CFA - 8, but for kReturnRegister
 //   RBP, RBX as the RbpKind says
 //
 // RBP and RBX are the only callee-saved registers that frames are found with.
@@ -53,6 +53,9 @@ enum class CfaKind : uint8_t {
   // high byte (System V ABI, figure 3.36; never RBX, RBP or RSP) and b its low
   // byte, signed. Such a register is known in the innermost frame only.
   kLeafRegister = 9,
+  // RSP + 8 * b, and the return address is in R; b and R as before. C libraries
+  // keep it there in vfork(), whose two processes have one stack.
+  kReturnRegister = 10,
   // The call-frame information says something that no row can.
   kUnsupported = 15,
 };

@@ -60,6 +60,7 @@ bool IsValidKind(const UnwindRow& row) {
     case CfaKind::kPlt:
       return row.cfa_offset >= 0 && row.cfa_offset < 16;
     case CfaKind::kLeafRegister:
+    case CfaKind::kReturnRegister:
       return CfaOffsetHigh(row) >= 0 &&
              CfaOffsetHigh(row) < static_cast<int>(kDwarfRip);
   }

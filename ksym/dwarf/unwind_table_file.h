@@ -12,7 +12,7 @@ namespace ksym {
 
 // Raised when a builder makes other rows from the same file, or a reader would
 // understand old ones differently.
-inline constexpr uint32_t kUnwindTableVersion = 2;
+inline constexpr uint32_t kUnwindTableVersion = 3;
 
 // A table as bytes of a file (docs/formats.md). `key`, at most 64 bytes, says
 // what it is the table of. first_problem is not kept.

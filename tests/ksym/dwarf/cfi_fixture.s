@@ -108,6 +108,23 @@ FUNCTION saves_rsp
         nop
 END saves_rsp
 
+# vfork: pop rdi; syscall; push rdi. Registers that are saved or lost in a
+# caller's frame cannot be told from its own.
+FUNCTION returns_by_rdi
+        nop
+        .cfi_def_cfa_offset 0
+        .cfi_register rip, rdi
+        nop
+        .cfi_def_cfa_offset 8
+        .cfi_offset rip, -8
+        nop
+        .cfi_register rip, rbx
+        nop
+        .cfi_register rip, r12
+        .cfi_def_cfa rbp, 16
+        nop
+END returns_by_rdi
+
 # The linker's stubs, whose second push is at 11, and at 9.
 FUNCTION stubs
         .cfi_escape 0x0f,11,0x77,8,0x80,0,0x3f,0x1a,0x3b,0x2a,0x33,0x24,0x22

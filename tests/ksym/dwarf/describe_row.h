@@ -39,6 +39,9 @@ inline std::string DescribeCfa(const UnwindRow& row) {
       return "signal";
     case CfaKind::kLeafRegister:
       return DescribePlace(kRegisters.at(static_cast<unsigned>(high)), low);
+    case CfaKind::kReturnRegister:
+      return DescribePlace("rsp", low) + ", ra " +
+             kRegisters.at(static_cast<unsigned>(high));
     case CfaKind::kUnsupported:
       return "unsupported";
   }

@@ -226,9 +226,16 @@ Place CfaOf(const UnwindRow& row) {
     case CfaKind::kLeafRegister:
       return {kRegisters.at(static_cast<uint8_t>(CfaOffsetHigh(row))),
               CfaOffsetLow(row) * 8};
+    case CfaKind::kReturnRegister:
+      return {"rsp", CfaOffsetLow(row) * 8};
     default:
       return {"exp", 0};
   }
+}
+
+Place ReturnAddressOf(const UnwindRow& row) {
+  if (GetCfaKind(row) != CfaKind::kReturnRegister) return {"c", -8};
+  return {"r" + std::to_string(CfaOffsetHigh(row)), 0};
 }
 
 // Whether the row says what readelf says. kUnsupported is never wrong; the test
@@ -240,7 +247,7 @@ bool Agrees(const Expected& expected, const UnwindRow& row) {
     return expected.return_address.base == "exp" && expected.cfa.base == "exp";
   }
   if (expected.return_address.base == "u") return kind == CfaKind::kEnd;
-  if (expected.return_address != Place{"c", -8}) return false;
+  if (expected.return_address != ReturnAddressOf(row)) return false;
   if (CfaOf(row) != expected.cfa || kind == CfaKind::kNoInfo) return false;
   if (GetRbpKind(row) == RbpKind::kLost) return expected.rbp.base != "u";
   const auto rbx = RbxOf(row);

@@ -112,6 +112,31 @@ TEST(StackWalkTest, FindsTheCfaByEachKind) {
   }
 }
 
+// A return address in a register leads to a caller whose frame begins where
+// this one does, or above, but not below.
+TEST(StackWalkTest, ReturnsByARegister) {
+  for (const int words : {0, 1, 5}) {
+    Program program;
+    const uint64_t leaf = program.Code(
+        CfaKind::kReturnRegister, PackCfaOffset(5, static_cast<int8_t>(words)));
+    const uint64_t caller = program.Code(CfaKind::kRsp, 2);
+    const uint64_t end = program.Code(CfaKind::kEnd, 0);
+    program.Register(X86Register::kRdi, caller);
+    program.Word(static_cast<size_t>(words) + 1, end);
+    EXPECT_EQ(program.Walk(leaf), StackEnd::kOutermost);
+    EXPECT_THAT(program.frames(), ElementsAre(leaf, caller, end));
+  }
+  Program program;
+  const uint64_t below =
+      program.Code(CfaKind::kReturnRegister, PackCfaOffset(5, -1));
+  EXPECT_EQ(program.Walk(below), StackEnd::kNoProgress);
+  const uint64_t up = program.Code(CfaKind::kRsp, 1);
+  const uint64_t again =
+      program.Code(CfaKind::kReturnRegister, PackCfaOffset(5, 0));
+  program.Word(0, again);
+  EXPECT_EQ(program.Walk(up), StackEnd::kUnsupported);
+}
+
 // A linkage stub has pushed a word from its constant on.
 TEST(StackWalkTest, FindsTheCfaOfStubs) {
   Program program;

@@ -83,10 +83,17 @@ TEST(UnwindTableFileTest, RefusesImpossibleRows) {
   EXPECT_TRUE(refuses([](UnwindTable& t) { t.rows[2].pc = 15; }));
   EXPECT_TRUE(refuses([](UnwindTable& t) { t.rows[2].pc = 0x100; }));
   EXPECT_FALSE(refuses([](UnwindTable& t) { t.rows[2].pc = 0xff; }));
-  EXPECT_TRUE(refuses([](UnwindTable& t) { t.rows[1].rule = 10; }));
+  EXPECT_TRUE(refuses([](UnwindTable& t) { t.rows[1].rule = 11; }));
   EXPECT_TRUE(refuses([](UnwindTable& t) { t.rows[0].cfa_offset = 1; }));
   EXPECT_TRUE(refuses(
       [](UnwindTable& t) { t.rows[2].cfa_offset = PackCfaOffset(16, 0); }));
+  for (const int8_t number : {int8_t{15}, int8_t{16}}) {
+    EXPECT_EQ(refuses([&](UnwindTable& t) {
+                t.rows[2].rule = MakeRule(CfaKind::kReturnRegister);
+                t.rows[2].cfa_offset = PackCfaOffset(number, 0);
+              }),
+              number == 16);
+  }
   EXPECT_TRUE(refuses([](UnwindTable& t) { t.size = uint64_t{1} << 32; }));
 }
 

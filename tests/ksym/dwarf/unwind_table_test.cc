@@ -161,6 +161,14 @@ TEST_P(UnwindTableTest, KnowsSavedStackPointers) {
                           "rsp+24, rbp cfa-24"));
 }
 
+// A return address may be in a register of the innermost frame, with a CFA by
+// RSP.
+TEST_P(UnwindTableTest, KnowsReturnRegisters) {
+  EXPECT_THAT(Rows("returns_by_rdi", 5),
+              ElementsAre("rsp+8", "rsp+0, ra rdi", "rsp+8", "unsupported",
+                          "unsupported"));
+}
+
 // The linker's expression for its stubs is known by its form.
 TEST_P(UnwindTableTest, KnowsLinkageStubs) {
   EXPECT_THAT(Rows("stubs", 2), ElementsAre("plt 11", "plt 9"));
@@ -197,10 +205,10 @@ TEST_P(UnwindTableTest, KnowsWhereRegistersAre) {
 TEST_P(UnwindTableTest, RefusesWhatDoesNotFit) {
   EXPECT_THAT(
       Rows("limits", 11),
-      ElementsAre("unsupported", "rsp+262136", "unsupported", "unsupported",
+      ElementsAre("unsupported", "rsp+262136", "unsupported", "rsp+8, ra rdx",
                   "unsupported", "rsp+8, rbp cfa-1024", "rsp+8, lost",
                   "r11+1016", "unsupported", "unsupported", "unsupported"));
-  EXPECT_EQ(fixture_.table()->counts.unsupported_rows, 7u);
+  EXPECT_EQ(fixture_.table()->counts.unsupported_rows, 8u);
 }
 
 // Code that nothing describes is unknown, from its first byte to its last;
