@@ -19,9 +19,9 @@
 #include "daemon/output/cgroup_path.h"
 #include "daemon/output/counted_texts.h"
 #include "daemon/output/gzip.h"
-#include "daemon/profile/pprof_fields.h"
 #include "daemon/output/pprof_places.h"
 #include "daemon/output/stack_state.h"
+#include "daemon/profile/pprof_fields.h"
 
 namespace profd {
 namespace {

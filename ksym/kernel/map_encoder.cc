@@ -209,7 +209,7 @@ void MapEncoder::PlanLengths() {
 
 void MapEncoder::CodeValues() {
   const auto code = [&](ValueCoder& coder, uint16_t Plan::* value,
-                        uint16_t escape) {
+                        uint16_t escape, BitOrder order) {
     for (const Plan& plan : plans_) coder.Count(plan.*value);
     const uint32_t least = coder.LeastWeight();
     for (Plan& plan : plans_) {
@@ -217,10 +217,10 @@ void MapEncoder::CodeValues() {
       plan.*value = escape;
     }
     coder.EscapeBelow(least);
-    coder.Finish();
+    coder.Finish(order);
   };
-  code(entry_code_, &Plan::value, kEntryEscape);
-  code(name_code_, &Plan::name_value, kNameEscape);
+  code(entry_code_, &Plan::value, kEntryEscape, BitOrder::kHighestFirst);
+  code(name_code_, &Plan::name_value, kNameEscape, BitOrder::kLowestFirst);
 }
 
 void MapEncoder::WriteEscape(const MapRecord& record, uint64_t delta) {
@@ -245,8 +245,9 @@ void MapEncoder::WriteNameEscape(const Plan& plan, const MapRecord& record) {
   blocks_.Write(bits, width);
 }
 
-// The name values, the last one first and their bits turned round, so that they
-// end with a byte: from there back they are in order. Then the others.
+// The name values, the last one first and their bits turned round, as the code
+// has them, so that they end with a byte: from there back they are in order.
+// Then the others.
 uint64_t MapEncoder::WriteHeads(size_t begin, size_t end) {
   unsigned bits = 0;
   for (size_t i = begin; i < end; ++i) {
@@ -255,7 +256,7 @@ uint64_t MapEncoder::WriteHeads(size_t begin, size_t end) {
   blocks_.Write(0, -static_cast<unsigned>(blocks_.bit_count() + bits) % 8);
   for (size_t i = end; i-- > begin;) {
     const CodeWord& word = name_code_.word(plans_[i].name_value);
-    blocks_.Write(ReverseBits(word), word.length);
+    blocks_.Write(word.bits, word.length);
   }
   const uint64_t place = blocks_.byte_count() - sizeof(MapHeader);
   blocks_.Write(plans_[begin].continues ? 1 : 0, 1);

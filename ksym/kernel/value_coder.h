@@ -44,7 +44,8 @@ class ValueCoder {
     return least;
   }
 
-  void Finish() {
+  // The words have their bits in this order.
+  void Finish(BitOrder order) {
     // A code needs two words at least.
     weights_.resize(std::max<size_t>(weights_.size(), 2));
     for (size_t slot = 0; slot < 2; ++slot) {
@@ -63,6 +64,9 @@ class ValueCoder {
     for (size_t rank = 0; rank < words.size(); ++rank) {
       const uint32_t slot = ranked[rank] & 0xffff;
       words_[slot] = words[rank];
+      if (order == BitOrder::kLowestFirst) {
+        words_[slot].bits = ReverseBits(words[rank]);
+      }
       values_.push_back(static_cast<uint16_t>(slot - 1));
     }
   }
