@@ -423,7 +423,7 @@ Result<RawCapture> LoadRawCapture(const std::string& path) {
   if (!file) return Fail(file.error());
   auto bytes = ksym::ReadAll(file->get(), kMaxRawBytes);
   if (!bytes) return Fail(std::move(bytes.error()).WithContext(path));
-  auto capture = ReadRawCapture(std::as_bytes(std::span(*bytes)));
+  auto capture = ReadRawCapture(std::move(*bytes));
   if (!capture) return Fail(std::move(capture.error()).WithContext(path));
   return capture;
 }
@@ -449,7 +449,7 @@ Result<int> Replay(const ProfileOptions& options) {
       options, ksym::SymbolizerOptions::Files::kOfHost, capture->vdso_image));
   Resolver resolver(symbolizer, MakeResolveOptions(options));
   UseKernelNames(kernel, resolver);
-  ProfileBuilder builder;
+  ProfileBuilder builder(ProfileBuilder::Parts::kOne);
   resolver.Add(capture->profile, builder);
   const size_t old_warnings = capture->profile.metadata.warnings.size();
   // What has names now makes room for the report.

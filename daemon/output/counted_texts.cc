@@ -7,6 +7,13 @@
 
 namespace profd {
 
+namespace {
+
+// Entries to fetch before they are needed.
+constexpr size_t kAhead = 16;
+
+}  // namespace
+
 void CountedTexts::Commit(uint64_t count) {
   entries_.push_back({.begin = committed_,
                       .size = buffer_.size() - committed_,
@@ -20,7 +27,14 @@ void CountedTexts::SortAndMerge() {
                          [this](const Entry& entry) { return Text(entry); });
   std::vector<Entry> merged;
   merged.reserve(entries_.size());
-  for (const uint32_t index : OrderOfTexts(texts)) {
+  const std::vector<uint32_t> order = OrderOfTexts(texts);
+  for (size_t i = 0; i < order.size(); ++i) {
+    // What comes next lies anywhere.
+    if (i + kAhead < order.size()) {
+      __builtin_prefetch(&entries_[order[i + kAhead]]);
+      __builtin_prefetch(texts[order[i + kAhead / 2]].data());
+    }
+    const uint32_t index = order[i];
     const Entry& entry = entries_[index];
     if (!merged.empty() && Text(merged.back()) == texts[index]) {
       merged.back().count += entry.count;

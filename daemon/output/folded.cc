@@ -38,6 +38,8 @@ class FoldedWriter {
   struct Name {
     uint32_t inner = 0;  // "name;"
     uint32_t last = 0;   // "name ", in front of the count
+    // Whether a piece follows that begins with the last one.
+    bool last_begins_next = false;
   };
 
   Name AddName(std::string text) {
@@ -49,8 +51,10 @@ class FoldedWriter {
     return name;
   }
   Name Ranked(Name name) const {
+    const uint32_t last = pieces_.RankOf(name.last);
     return {.inner = pieces_.RankOf(name.inner),
-            .last = pieces_.RankOf(name.last)};
+            .last = last,
+            .last_begins_next = pieces_.BeginsNext(last)};
   }
 
   std::string FrameText(const Frame& frame) const {
@@ -120,14 +124,16 @@ class FoldedWriter {
     if (options_.delimiter && HasBothStacks(sample)) add(delimiter_);
     add_stack(sample.kernel_state, sample.kernel, missed_kernel_);
     key.Add(before->last);
+    is_order_of_keys_ &= !before->last_begins_next;
     key.Finish();
     lines_.Commit(sample.count);
   }
 
   // Keys are in the order of the lines but where one name is another one's
-  // beginning and the count decides: "f 9" stands behind "f !g 1".
+  // beginning and the count decides: "f 9" stands behind "f !g 1". Within a
+  // line a name ends in a semicolon, which no other one has.
   void SortWholeLines() {
-    if (!pieces_.AnyBeginsNext()) return;
+    if (is_order_of_keys_) return;
     auto& entries = lines_.entries();
     const auto less = [this](const auto& a, const auto& b) {
       return LineLess(a, b);
@@ -167,24 +173,20 @@ class FoldedWriter {
   // Lines that follow each other begin with the same names for the most part.
   void WriteLines(OutputBuffer& out) const {
     std::string line;
-    std::vector<uint32_t> ranks;  // of `line`
-    std::vector<size_t> ends;     // of their texts in it
+    std::string_view before;   // the key of `line`
+    std::vector<size_t> ends;  // of its names
     for (const CountedTexts::Entry& entry : lines_.entries()) {
-      KeyReader key = KeyOf(entry);
-      uint32_t rank = key.Next();
-      size_t same = 0;
-      while (same < ranks.size() && rank == ranks[same]) {
-        rank = key.Next();
-        ++same;
-      }
-      ranks.resize(same);
+      const std::string_view text = lines_.Text(entry);
+      const size_t same = std::min(
+          CountSharedRanks(pieces_.rank_bits(), before, text), ends.size());
       ends.resize(same);
       line.resize(same == 0 ? 0 : ends.back());
-      for (; rank != 0; rank = key.Next()) {
+      KeyReader key(pieces_.rank_bits(), text, same);
+      while (const uint32_t rank = key.Next()) {
         line += pieces_.Text(rank);
-        ranks.push_back(rank);
         ends.push_back(line.size());
       }
+      before = text;
       const fmt::format_int count(entry.count);
       out.text().append(line).append(count.data(), count.size()) += '\n';
       out.PassOn();
@@ -202,6 +204,7 @@ class FoldedWriter {
   Name truncated_;
   Name delimiter_;
   CountedTexts lines_;
+  bool is_order_of_keys_ = true;
 };
 
 }  // namespace

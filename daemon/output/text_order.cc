@@ -64,7 +64,19 @@ std::vector<uint32_t> OrderOfTexts(std::span<const std::string_view> texts) {
       std::ranges::sort(part, {}, rest);
       continue;
     }
-    for (Item& item : part) LoadWord(rest(item), item);
+    bool is_same = true;
+    for (Item& item : part) {
+      LoadWord(rest(item), item);
+      is_same &= item.HasSameWord(part.front());
+    }
+    if (is_same) {
+      if (part.front().filled == kWordBytes) {
+        open.push_back({.begin = range.begin,
+                        .end = range.end,
+                        .depth = range.depth + kWordBytes});
+      }
+      continue;
+    }
     std::ranges::sort(part, [](const Item& a, const Item& b) {
       return a.word != b.word ? a.word < b.word : a.filled < b.filled;
     });

@@ -1,5 +1,7 @@
 #include "daemon/output/text_pieces.h"
 
+#include <algorithm>
+#include <cstring>
 #include <functional>
 
 #include "daemon/output/text_order.h"
@@ -27,11 +29,24 @@ void TextPieces::Rank() {
   for (uint32_t i = 0; i < order_.size(); ++i) ranks_[order_[i]] = i + 1;
 }
 
-bool TextPieces::AnyBeginsNext() const {
-  for (uint32_t rank = 1; rank < order_.size(); ++rank) {
-    if (BeginsNext(rank)) return true;
+size_t CountSharedRanks(unsigned rank_bits, std::string_view a,
+                        std::string_view b) {
+  const size_t size = std::min(a.size(), b.size());
+  size_t same = 0;  // bytes
+  uint64_t word_a = 0;
+  uint64_t word_b = 0;
+  for (; same + sizeof(word_a) <= size; same += sizeof(word_a)) {
+    std::memcpy(&word_a, a.data() + same, sizeof(word_a));
+    std::memcpy(&word_b, b.data() + same, sizeof(word_b));
+    if (word_a != word_b) break;
   }
-  return false;
+  while (same < size && a[same] == b[same]) ++same;
+  size_t bits = same * 8;
+  if (same < size) {
+    bits += static_cast<size_t>(
+        std::countl_zero(static_cast<uint8_t>(a[same] ^ b[same])));
+  }
+  return bits / rank_bits;
 }
 
 uint64_t SampleHeads::HashOf(const ProfileSample& sample) {

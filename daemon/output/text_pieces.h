@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -37,8 +38,6 @@ class TextPieces {
   bool BeginsNext(uint32_t rank) const {
     return rank < order_.size() && Text(rank + 1).starts_with(Text(rank));
   }
-  // Of any rank.
-  bool AnyBeginsNext() const;
 
  private:
   std::string_view TextOf(uint32_t number) const {
@@ -64,13 +63,19 @@ class KeyWriter {
   void Add(uint32_t rank) {
     bits_ = bits_ << rank_bits_ | rank;
     filled_ += rank_bits_;
-    while (filled_ >= 8) {
-      filled_ -= 8;
-      out_ += static_cast<char>(bits_ >> filled_);
-    }
+    if (filled_ < 32) return;
+    filled_ -= 32;
+    const auto word = static_cast<uint32_t>(bits_ >> filled_);
+    const std::array<char, 4> bytes = {
+        static_cast<char>(word >> 24), static_cast<char>(word >> 16),
+        static_cast<char>(word >> 8), static_cast<char>(word)};
+    out_.append(bytes.data(), bytes.size());
   }
   // Ends the key.
   void Finish() {
+    for (; filled_ >= 8; filled_ -= 8) {
+      out_ += static_cast<char>(bits_ >> (filled_ - 8));
+    }
     if (filled_ != 0) out_ += static_cast<char>(bits_ << (8 - filled_));
     filled_ = 0;
   }
@@ -78,36 +83,61 @@ class KeyWriter {
  private:
   unsigned rank_bits_;  // at most 32
   std::string& out_;
-  uint64_t bits_ = 0;  // the lowest `filled_` ones are still to be written
-  unsigned filled_ = 0;
+  uint64_t bits_ = 0;    // the lowest `filled_` ones are still to be written
+  unsigned filled_ = 0;  // below 32 between calls
 };
 
 class KeyReader {
  public:
-  KeyReader(unsigned rank_bits, std::string_view key)
-      : rank_bits_(rank_bits), key_(key) {}
+  // From the rank with this index on, which is there or is the end.
+  KeyReader(unsigned rank_bits, std::string_view key, size_t first = 0)
+      : rank_bits_(rank_bits), key_(key), next_(first * rank_bits / 8) {
+    const auto passed = static_cast<unsigned>(first * rank_bits % 8);
+    if (passed == 0) return;
+    bits_ = static_cast<uint8_t>(key_[next_++]);
+    filled_ = 8 - passed;
+  }
 
   // The next rank; 0 at the end.
   uint32_t Next() {
-    while (filled_ < rank_bits_) {
-      if (next_ == key_.size()) return 0;
-      bits_ = bits_ << 8 | static_cast<uint8_t>(key_[next_++]);
-      filled_ += 8;
-    }
+    if (filled_ < rank_bits_ && !Fill()) return 0;
     filled_ -= rank_bits_;
     return static_cast<uint32_t>(bits_ >> filled_ &
                                  ((uint64_t{1} << rank_bits_) - 1));
   }
-  // What follows the byte in which the last rank ended.
-  std::string_view rest() const { return key_.substr(next_); }
 
  private:
+  // False if there are not enough bits for a rank.
+  bool Fill() {
+    const auto byte = [&](size_t i) {
+      return uint64_t{static_cast<uint8_t>(key_[next_ + i])};
+    };
+    if (key_.size() - next_ >= 4) {
+      bits_ =
+          bits_ << 32 | byte(0) << 24 | byte(1) << 16 | byte(2) << 8 | byte(3);
+      next_ += 4;
+      filled_ += 32;
+      return true;
+    }
+    while (filled_ < rank_bits_) {
+      if (next_ == key_.size()) return false;
+      bits_ = bits_ << 8 | byte(0);
+      ++next_;
+      filled_ += 8;
+    }
+    return true;
+  }
+
   unsigned rank_bits_;
   std::string_view key_;
   size_t next_ = 0;
   uint64_t bits_ = 0;
   unsigned filled_ = 0;
 };
+
+// The ranks that two different keys begin with together.
+size_t CountSharedRanks(unsigned rank_bits, std::string_view a,
+                        std::string_view b);
 
 // Numbers of what a writer makes of a sample without its stacks: made once for
 // all samples that agree in command name, ids, cgroup and states.

@@ -50,9 +50,20 @@ StringId StringTable::Intern(std::string_view text) {
 
 CallStackTable::CallStackTable() { Intern({}); }
 
+CallStackId CallStackTable::Append(std::span<const FrameId> leaf_first) {
+  if (leaf_first.empty()) return 0;
+  frames_.insert(frames_.end(), leaf_first.begin(), leaf_first.end());
+  ends_.push_back(frames_.size());
+  return NextId(size()) - 1;
+}
+
 CallStackId CallStackTable::Intern(std::span<const FrameId> leaf_first) {
   uint64_t hash = leaf_first.size();
-  for (const FrameId frame : leaf_first) hash = MixHash(hash, frame);
+  size_t i = leaf_first.size() % 2;
+  if (i == 1) hash = MixHash(hash, leaf_first.front());
+  for (; i < leaf_first.size(); i += 2) {
+    hash = MixHash(hash, uint64_t{leaf_first[i]} << 32 | leaf_first[i + 1]);
+  }
   const auto [id, is_new] =
       ids_.FindOrInsert(hash, NextId(size()), [&](CallStackId other) {
         return std::ranges::equal(Get(other), leaf_first);
@@ -72,7 +83,17 @@ FrameId ProfileBuilder::AddFrame(const Frame& frame) {
   return id;
 }
 
+void ProfileBuilder::Reserve(const Sizes& sizes) {
+  if (!profile_.samples.empty()) return;
+  profile_.stacks.Reserve(sizes.stacks, sizes.frames_of_stacks);
+  profile_.samples.reserve(sizes.samples);
+}
+
 void ProfileBuilder::AddSample(const ProfileSample& sample) {
+  if (parts_ == Parts::kOne) {
+    profile_.samples.push_back(sample);
+    return;
+  }
   const auto [id, is_new] = sample_ids_.FindOrInsert(
       HashOf(sample), NextId(profile_.samples.size()), [&](uint32_t other) {
         return SameIdentity(profile_.samples[other], sample);

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -42,7 +41,7 @@ struct RawCapture {
 // that are no raw capture, with the offset where that shows; kUnsupported for
 // a later version; kLimit when the paths are longer than that. The samples
 // come back sorted, and of an image the key decides its id.
-[[nodiscard]] ksym::Result<RawCapture> ReadRawCapture(
-    std::span<const std::byte> bytes);
+// The bytes stay in memory as long as the profile's stacks, which lie in them.
+[[nodiscard]] ksym::Result<RawCapture> ReadRawCapture(std::string file);
 
 }  // namespace profd

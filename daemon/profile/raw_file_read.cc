@@ -56,7 +56,11 @@ std::string_view WholeNumbers(data_view view) {
 
 class Reader {
  public:
-  explicit Reader(std::string_view payload) : payload_(payload) {}
+  // The stacks keep the file's bytes, so that frames need not be copied.
+  explicit Reader(std::string file) {
+    capture_.profile.stacks = RawStackTable(std::move(file));
+    payload_ = capture_.profile.stacks.bytes().substr(kHeaderBytes);
+  }
 
   // References go back and forth, so the tables are read before their users.
   // Throws what protozero throws.
@@ -366,8 +370,8 @@ ksym::Error Corrupt(std::string message) {
   return {ksym::ErrorCode::kCorrupt, "raw capture: " + std::move(message)};
 }
 
-// The payload, after the checks that need no decoding.
-ksym::Result<std::string_view> Payload(std::string_view file) {
+// The checks that need no decoding.
+ksym::Status CheckHeader(std::string_view file) {
   if (!file.starts_with(kMagic.substr(0, file.size()))) {
     return ksym::Fail(Corrupt("wrong magic at offset 0, not such a file"));
   }
@@ -403,18 +407,16 @@ ksym::Result<std::string_view> Payload(std::string_view file) {
     return ksym::Fail(Corrupt("the checksum of the bytes from offset " +
                               std::to_string(kHeaderBytes) + " is wrong"));
   }
-  return payload;
+  return {};
 }
 
 }  // namespace
 }  // namespace raw_file
 
-ksym::Result<RawCapture> ReadRawCapture(std::span<const std::byte> bytes) {
-  const std::string_view file(reinterpret_cast<const char*>(bytes.data()),
-                              bytes.size());
-  const auto payload = raw_file::Payload(file);
-  if (!payload) return ksym::Fail(payload.error());
-  raw_file::Reader reader(*payload);
+ksym::Result<RawCapture> ReadRawCapture(std::string file) {
+  const ksym::Status is_whole = raw_file::CheckHeader(file);
+  if (!is_whole) return ksym::Fail(is_whole.error());
+  raw_file::Reader reader(std::move(file));
   try {
     reader.Read();
   } catch (const protozero::exception& e) {

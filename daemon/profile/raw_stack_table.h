@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "daemon/profile/id_index.h"
@@ -44,26 +45,57 @@ struct PackedStack {
 };
 
 std::string PackFrames(const std::vector<uint64_t>& frames);
-// Replaces what is in `frames`. Only for what PackFrames made, or whole varints
-// of at most ten bytes.
+// Calls `frame(address)` for each, leaf first. Only for what PackFrames made,
+// or whole varints of at most ten bytes.
+template <typename Function>
+void ForEachFrame(std::string_view packed, const Function& frame) {
+  uint64_t address = 0;
+  for (size_t next = 0; next < packed.size();) {
+    uint64_t difference = 0;
+    uint8_t byte = 0;
+    unsigned shift = 0;
+    do {
+      byte = static_cast<uint8_t>(packed[next++]);
+      if (shift < 64) difference |= uint64_t{byte & 0x7fu} << shift;
+      shift += 7;
+    } while ((byte & 0x80u) != 0);
+    // Zigzag: the lowest bit is the sign.
+    address += difference >> 1 ^ (0 - (difference & 1));
+    frame(address);
+  }
+}
+// Replaces what is in `frames`.
 void UnpackFrames(std::string_view packed, std::vector<uint64_t>& frames);
 
-// The stacks of a raw profile by their ids, packed: 24 bytes for one, its
-// frames, and two allocations for all. 2^32 - 2 stacks at most.
+// The stacks of a raw profile by their ids, packed: 24 bytes for one and its
+// frames, and 11 more if they do not come in the order of their ids.
+// 2^32 - 2 stacks at most.
 class RawStackTable {
  public:
+  RawStackTable() = default;
+  // Takes bytes in which the frames of stacks lie that are to be added.
+  explicit RawStackTable(std::string bytes) : frames_(std::move(bytes)) {}
+
   // False if there is one with this id, which then stays.
   bool Add(StackId id, const RawStack& stack);
-  // The frames as UnpackFrames wants them.
+  // The frames as UnpackFrames wants them; not copied if they lie in bytes().
   bool Add(StackId id, const PackedStack& stack);
+  // Valid until a stack is added that does not lie in them.
+  std::string_view bytes() const { return frames_; }
 
   bool contains(StackId id) const { return IndexOf(id).has_value(); }
   // Its frames are valid until the next Add.
   std::optional<PackedStack> Find(StackId id) const;
+  // Its place in ids(). Cheap if it is not far behind `near`, as in samples
+  // that are sorted by stack.
+  std::optional<uint32_t> IndexOf(StackId id, uint32_t near = 0) const;
+  PackedStack At(uint32_t index) const;
   // Of one that is there; the frames of a packed one as in Find.
   PackedStack GetPacked(StackId id) const;
   RawStack Get(StackId id) const;
 
+  // Of all stacks together. Reads all packed frames.
+  size_t CountFrames() const;
   // In the order in which they were added.
   const std::vector<StackId>& ids() const { return ids_; }
   size_t size() const { return ids_.size(); }
@@ -74,17 +106,20 @@ class RawStackTable {
 
  private:
   struct Entry {
-    size_t frames_end = 0;  // they begin where the ones before end
+    size_t begin = 0;  // of the frames in frames_
+    uint32_t size = 0;
     StackEnd end = StackEnd::kFramePointers;
     bool used_frame_pointers = false;
   };
 
-  std::optional<uint32_t> IndexOf(StackId id) const;
-  PackedStack At(uint32_t index) const;
+  // False if the id is there already.
+  bool AddId(StackId id);
+  void Append(const PackedStack& stack);
 
   std::vector<StackId> ids_;
   std::vector<Entry> entries_;
   std::string frames_;
+  bool ascending_ = true;  // ids_; then the index is empty
   IdIndex index_;
 };
 

@@ -14,8 +14,9 @@ namespace {
 
 // The first frame is where the CPU was. The others are return addresses: the
 // call is before them, perhaps as the last instruction of its function.
-ksym::Address LookupAddress(const std::vector<uint64_t>& frames, size_t i) {
-  return {i == 0 || frames[i] == 0 ? frames[i] : frames[i] - 1};
+ksym::Address LookupAddress(uint64_t sampled, FrameCache::Place place) {
+  const bool is_exact = place == FrameCache::Place::kLeaf || sampled == 0;
+  return {is_exact ? sampled : sampled - 1};
 }
 
 // "[libfoo.so]" for "/usr/lib/libfoo.so"; "[vdso]" stays.
@@ -72,6 +73,10 @@ class Resolver::Interval {
       : resolver_(resolver), raw_(raw), builder_(builder) {}
 
   void Run() {
+    builder_.Reserve({.samples = raw_.samples.size(),
+                      .stacks = raw_.stacks.size(),
+                      .frames_of_stacks = raw_.stacks.CountFrames()});
+    named_.resize(raw_.stacks.size());
     for (const RawSample& raw : raw_.samples) {
       const NamedStack user = UserStack(raw);
       const NamedStack kernel = KernelStack(raw);
@@ -89,20 +94,17 @@ class Resolver::Interval {
   }
 
  private:
-  // What was named so far in one address space.
+  // The addresses that were named so far in one address space.
   struct Space {
-    // The stack's place in `stacks`, and whether it still has to be named.
-    std::pair<uint32_t, bool> Find(StackId id) {
-      const auto found = index.FindOrInsert(
-          MixHash(0, id), static_cast<uint32_t>(stacks.size()),
-          [&](uint32_t other) { return stacks[other].first == id; });
-      if (found.second) stacks.emplace_back(id, NamedStack());
-      return found;
-    }
-
-    std::vector<std::pair<StackId, NamedStack>> stacks;
-    IdIndex index;
+    explicit Space(uint32_t its_number) : number(its_number) {}
+    uint32_t number;  // from 1 on
     FrameCache frames;
+  };
+  // A stack as it was named last: the same addresses may be those of several
+  // processes, but samples of one process follow each other for the most part.
+  struct Named {
+    uint32_t space = 0;  // 0: not yet
+    NamedStack stack;
   };
 
   StringId Cgroup(const ksym::ProcessId& process) {
@@ -124,13 +126,13 @@ class Resolver::Interval {
                     });
   }
 
-  // Samples of one process follow each other for the most part.
   void EnterSpace(const ksym::ProcessId& process) {
     if (space_ != nullptr && process == process_) return;
     process_ = process;
     const auto found = raw_.images.find(process);
     image_ = found == raw_.images.end() ? nullptr : &found->second;
-    space_ = &user_[image_];
+    const auto number = static_cast<uint32_t>(user_.size() + 2);
+    space_ = &user_.try_emplace(image_, number).first->second;
   }
 
   NamedStack KernelStack(const RawSample& sample) {
@@ -145,37 +147,39 @@ class Resolver::Interval {
 
   template <typename NameFrame>
   NamedStack NameOnce(StackId id, Space& space, const NameFrame& name_frame) {
-    const auto [at, is_new] = space.Find(id);
-    if (is_new) {
-      if (const auto stack = raw_.stacks.Find(id)) {
-        space.stacks[at].second = Name(*stack, space.frames, name_frame);
-      }
+    const auto index = raw_.stacks.IndexOf(id, last_index_);
+    if (!index) return {};
+    last_index_ = *index;
+    Named& named = named_[*index];
+    if (named.space != space.number) {
+      named = {space.number,
+               Name(raw_.stacks.At(*index), space.frames, name_frame)};
     }
-    return space.stacks[at].second;
+    return named.stack;
   }
 
   template <typename NameFrame>
   NamedStack Name(const PackedStack& stack, FrameCache& known,
                   const NameFrame& name_frame) {
-    std::vector<uint64_t>& addresses = resolver_.addresses_;
-    UnpackFrames(stack.frames, addresses);
     std::vector<FrameId>& frames = resolver_.frames_;
     frames.clear();
-    for (size_t i = 0; i < addresses.size(); ++i) {
-      const uint64_t address = addresses[i];
-      frames.push_back(known.Find(
-          address,
-          i == 0 ? FrameCache::Place::kLeaf : FrameCache::Place::kCaller,
-          [&] { return name_frame(address, LookupAddress(addresses, i)); }));
-    }
+    auto place = FrameCache::Place::kLeaf;
+    ForEachFrame(stack.frames, [&](uint64_t address) {
+      frames.push_back(known.Find(address, place, [&] {
+        return name_frame(address, LookupAddress(address, place));
+      }));
+      place = FrameCache::Place::kCaller;
+    });
     return {StateOf(stack), builder_.AddStack(frames)};
   }
 
   Resolver& resolver_;
   const RawProfile& raw_;
   ProfileBuilder& builder_;
+  std::vector<Named> named_;  // by index of the stack
+  uint32_t last_index_ = 0;   // of a stack
   std::unordered_map<const ksym::ProcessImage*, Space> user_;
-  Space kernel_;
+  Space kernel_ = Space(1);
   // Of the last sample with a user stack.
   ksym::ProcessId process_;
   const ksym::ProcessImage* image_ = nullptr;

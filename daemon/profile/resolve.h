@@ -66,9 +66,7 @@ class Resolver {
   std::optional<ksym::Address> kernel_text_;  // of _stext
   ksym::Unresolved no_kernel_reason_ = ksym::Unresolved::kNoPermission;
   ksym::SymbolNameBuffer name_buffer_;
-  // Room for one stack.
-  std::vector<uint64_t> addresses_;
-  std::vector<FrameId> frames_;
+  std::vector<FrameId> frames_;  // room for one stack
 };
 
 // Asks again for the user frames that a file's symbols could not name; for when

@@ -57,6 +57,12 @@ Result<UniqueFd> OpenInput(const std::string& path) {
 
 Result<std::string> ReadAll(int fd, size_t max_bytes) {
   std::string text;
+  struct stat status = {};
+  if (::fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) {
+    // One block more, in which the end shows.
+    const auto size = static_cast<uint64_t>(std::max<off_t>(status.st_size, 0));
+    text.reserve(std::min<uint64_t>(size, max_bytes) + kBlockBytes);
+  }
   size_t used = 0;
   for (;;) {
     if (used == max_bytes) {

@@ -106,7 +106,7 @@ void ReadRaw(benchmark::State& state) {
   std::string file;
   if (!WriteRawCapture(capture, file)) state.SkipWithError("not written");
   for (auto _ : state) {
-    if (!ReadRawCapture(std::as_bytes(std::span(file)))) {
+    if (!ReadRawCapture(file)) {
       state.SkipWithError("not read");
     }
   }

@@ -4,9 +4,9 @@
 
 #include <cstdint>
 #include <cstdlib>
-#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "daemon/profile/raw_file.h"
 #include "daemon/profile/raw_file_layout.h"
@@ -17,12 +17,12 @@ void Check(bool condition) {
   if (!condition) std::abort();
 }
 
-void ReadAndWriteAgain(std::string_view file) {
-  const auto capture = profd::ReadRawCapture(std::as_bytes(std::span(file)));
+void ReadAndWriteAgain(std::string file) {
+  const auto capture = profd::ReadRawCapture(std::move(file));
   if (!capture) return;
   std::string first;
   Check(profd::WriteRawCapture(*capture, first).has_value());
-  const auto again = profd::ReadRawCapture(std::as_bytes(std::span(first)));
+  const auto again = profd::ReadRawCapture(first);
   Check(again.has_value());
   std::string second;
   Check(profd::WriteRawCapture(*again, second).has_value());
@@ -33,7 +33,7 @@ void ReadAndWriteAgain(std::string_view file) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-  ReadAndWriteAgain(bytes);
+  ReadAndWriteAgain(std::string(bytes));
   ReadAndWriteAgain(profd::raw_file::Header(bytes) + std::string(bytes));
   return 0;
 }

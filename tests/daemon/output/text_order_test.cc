@@ -90,6 +90,28 @@ TEST(TextPiecesTest, KeysHoldRanks) {
   }
 }
 
+// Two keys share as many ranks as their lists do, and reading can begin at any
+// of them.
+TEST(TextPiecesTest, CountsSharedRanks) {
+  for (unsigned bits = 1; bits <= 32; ++bits) {
+    const auto most = static_cast<uint32_t>((uint64_t{1} << bits) - 1);
+    for (size_t shared = 0; shared < 40; ++shared) {
+      std::string keys[2];
+      for (const size_t which : {0, 1}) {
+        KeyWriter writer(bits, keys[which]);
+        for (size_t i = 0; i < shared; ++i) writer.Add(most);
+        // The lists part here, or one ends.
+        if (bits > 1) writer.Add(which == 0 ? 1 : most);
+        if (which == 0) writer.Add(most);
+        writer.Finish();
+      }
+      EXPECT_EQ(CountSharedRanks(bits, keys[0], keys[1]), shared) << bits;
+      KeyReader reader(bits, keys[0], shared);
+      EXPECT_EQ(reader.Next(), 1u) << bits;
+    }
+  }
+}
+
 // Folded lines of random stacks are what they are by their definition: texts
 // made whole, merged, and sorted with their counts. The names begin with each
 // other, and with what stands behind them in a line.

@@ -43,6 +43,25 @@ TEST(CallStackTableTest, InternsEachStackOnce) {
   EXPECT_THAT(table.Get(0), IsEmpty());
 }
 
+// Stacks of one part are taken as they come, but for the empty one.
+TEST(ProfileBuilderTest, TakesOnePartAsItComes) {
+  ProfileBuilder builder(ProfileBuilder::Parts::kOne);
+  builder.Reserve({.samples = 2, .stacks = 2, .frames_of_stacks = 3});
+  const std::vector<FrameId> stack = {2, 1};
+  const CallStackId first = builder.AddStack(stack);
+  const CallStackId second = builder.AddStack(stack);
+  EXPECT_EQ(builder.AddStack({}), 0u);
+  for (const CallStackId id : {first, second}) {
+    builder.AddSample({.pid = 1, .user = id, .count = 3});
+  }
+  const Profile profile = std::move(builder).Finish(CaptureMetadata());
+  EXPECT_EQ(profile.stacks.size(), 3u);
+  EXPECT_THAT(profile.Stack(first), ElementsAre(2, 1));
+  EXPECT_THAT(profile.Stack(second), ElementsAre(2, 1));
+  ASSERT_EQ(profile.samples.size(), 2u);
+  EXPECT_EQ(profile.samples[1].count, 3u);
+}
+
 // Samples that are equal in every part of their identity add up; a difference
 // in any single part keeps them apart.
 TEST(ProfileBuilderTest, MergesEqualSamplesOnly) {

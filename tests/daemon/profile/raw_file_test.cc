@@ -19,10 +19,6 @@ namespace {
 using ksym::ErrorCode;
 using ::testing::HasSubstr;
 
-std::span<const std::byte> BytesOf(const std::string& text) {
-  return std::as_bytes(std::span(text));
-}
-
 std::string Written(const RawCapture& capture) {
   std::string out;
   const ksym::Status status = WriteRawCapture(capture, out);
@@ -31,7 +27,7 @@ std::string Written(const RawCapture& capture) {
 }
 
 ksym::Error ErrorOf(const std::string& file) {
-  const auto capture = ReadRawCapture(BytesOf(file));
+  const auto capture = ReadRawCapture(file);
   EXPECT_FALSE(capture.has_value());
   return capture.has_value() ? ksym::Error(ErrorCode::kInvalid, "")
                              : capture.error();
@@ -186,7 +182,7 @@ TEST(RawFileTest, RoundTrip) {
   for (uint32_t seed = 0; seed < 500; ++seed) {
     SCOPED_TRACE(seed);
     const RawCapture capture = Generator(seed).Capture();
-    const auto read = ReadRawCapture(BytesOf(Written(capture)));
+    const auto read = ReadRawCapture(Written(capture));
     ASSERT_TRUE(read.has_value()) << read.error().message();
     ExpectEqual(capture, *read);
   }
@@ -218,7 +214,7 @@ TEST(RawFileTest, NoticesEveryChangedByte) {
   std::string bytes = Written(Generator(5).Capture());
   for (char& byte : bytes) {
     byte = static_cast<char>(byte ^ 0x10);
-    EXPECT_FALSE(ReadRawCapture(BytesOf(bytes)).has_value());
+    EXPECT_FALSE(ReadRawCapture(bytes).has_value());
     byte = static_cast<char>(byte ^ 0x10);
   }
 }
@@ -403,7 +399,7 @@ TEST(RawFileTest, ReadsTheDocumentedFormat) {
                        "/../fuzz/corpus/raw_profile_fuzz/full_file",
                    std::ios::binary);
   const std::string file((std::istreambuf_iterator<char>(in)), {});
-  const auto capture = ReadRawCapture(BytesOf(file));
+  const auto capture = ReadRawCapture(file);
   ASSERT_TRUE(capture.has_value()) << capture.error().message();
   const RawProfile& profile = capture->profile;
   EXPECT_EQ(profile.metadata.event, "cpu-clock");
@@ -440,7 +436,7 @@ TEST(RawFileTest, SkipsUnknownFields) {
   writer.add_string(1000, "later");
   writer.add_fixed64(1, 7);
   writer.add_string(8, "not a number");
-  EXPECT_TRUE(ReadRawCapture(BytesOf(FileOf(payload))).has_value());
+  EXPECT_TRUE(ReadRawCapture(FileOf(payload)).has_value());
 }
 
 // A small file cannot ask for unbounded memory through one shared long path.

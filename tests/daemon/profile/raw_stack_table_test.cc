@@ -5,6 +5,9 @@
 #include <limits>
 #include <optional>
 #include <random>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace profd {
@@ -54,6 +57,49 @@ TEST(RawStackTableTest, FindsById) {
     ASSERT_TRUE(table.contains(ids[i]));
   }
   EXPECT_FALSE(table.contains(kFirstStackId - 1));
+}
+
+// Stacks that come in the order of their ids are found wherever the search
+// begins, what lies between them is not, and one that comes out of order joins
+// them.
+TEST(RawStackTableTest, FindsAmongAscendingIds) {
+  constexpr uint32_t kStacks = 70;
+  RawStackTable table;
+  for (uint64_t i = 0; i < kStacks; ++i) {
+    ASSERT_TRUE(table.Add(100 + 10 * i, RawStack{.frames = {i, i + 1}}));
+  }
+  EXPECT_FALSE(table.Add(100, RawStack{}));
+  EXPECT_FALSE(table.Add(100 + 10 * (kStacks - 1), RawStack{}));
+  EXPECT_EQ(table.CountFrames(), 2 * kStacks);
+  for (uint32_t near = 0; near < kStacks + 2; ++near) {
+    for (uint32_t i = 0; i < kStacks; ++i) {
+      ASSERT_EQ(table.IndexOf(100 + 10 * uint64_t{i}, near), i) << near;
+      ASSERT_EQ(table.IndexOf(101 + 10 * uint64_t{i}, near), std::nullopt);
+    }
+    ASSERT_EQ(table.IndexOf(99, near), std::nullopt);
+  }
+  ASSERT_TRUE(table.Add(105, RawStack{.frames = {7}}));
+  EXPECT_FALSE(table.Add(105, RawStack{}));
+  EXPECT_FALSE(table.Add(110, RawStack{}));
+  EXPECT_EQ(table.IndexOf(105), kStacks);
+  EXPECT_EQ(table.Get(105).frames, std::vector<uint64_t>{7});
+  EXPECT_EQ(table.Get(110).frames, (std::vector<uint64_t>{1, 2}));
+}
+
+// Frames within the table's own bytes are not copied; others are.
+TEST(RawStackTableTest, KeepsFramesWhereTheyAre) {
+  const std::string packed = PackFrames({0x1000, 0x1010});
+  RawStackTable table("some text in front" + packed);
+  const std::string_view within = table.bytes().substr(18);
+  ASSERT_TRUE(table.Add(100, PackedStack{.frames = within}));
+  EXPECT_EQ(table.Find(100)->frames.data(), within.data());
+  ASSERT_TRUE(table.Add(50, PackedStack{.frames = packed}));
+  ASSERT_TRUE(table.Add(60, PackedStack{}));
+  const RawStackTable moved = std::move(table);
+  for (const StackId id : {50, 100}) {
+    EXPECT_EQ(moved.Get(id).frames, (std::vector<uint64_t>{0x1000, 0x1010}));
+  }
+  EXPECT_TRUE(moved.Get(60).frames.empty());
 }
 
 // Tables are equal if they have the same stacks, whatever came first.

@@ -166,6 +166,31 @@ TEST_F(ResolveTest, ExplainsAProcessThatWasGone) {
   EXPECT_EQ(profile.frames[0].reason, ksym::Unresolved::kNoProcess);
 }
 
+// A stack that several processes have is named in each as its own mappings say,
+// whatever the order of the samples; ids that no stack has are none.
+TEST_F(ResolveTest, NamesASharedStackInEachProcess) {
+  ReadOwnImage();
+  const StackId id = AddStack({reinterpret_cast<uint64_t>(&ResolveTestMarker)});
+  const ksym::ProcessId other = {.pid = self_.pid + 1};
+  raw_.images[other] = {.id = other};
+  for (const ksym::ProcessId& process : {self_, other, self_, other}) {
+    RawSample& sample = raw_.samples.emplace_back();
+    sample.process = process;
+    sample.user_stack = id;
+    sample.count = 1;
+  }
+  raw_.samples.emplace_back().user_stack = id + 1;
+  ProfileBuilder builder(ProfileBuilder::Parts::kOne);
+  resolver_.Add(raw_, builder);
+  const Profile profile = std::move(builder).Finish(CaptureMetadata());
+  ASSERT_EQ(profile.samples.size(), 5u);
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_THAT(Names(profile, profile.samples[i].user),
+                ElementsAre(i % 2 == 0 ? "ResolveTestMarker" : "[unknown]"));
+  }
+  EXPECT_EQ(profile.samples[4].user_state, StackState::kNone);
+}
+
 // An address in none of the mappings is unmapped.
 TEST_F(ResolveTest, ExplainsAnUnmappedAddress) {
   ReadOwnImage();
