@@ -106,21 +106,30 @@ void ProcessHistory::AddChange(Generation& generation, const Change& change) {
 }
 
 void ProcessHistory::Put(Generation& generation, Mapping mapping,
-                         uint64_t time_ns) {
+                         uint64_t time_ns, size_t limit) {
   if (generation.mappings == nullptr) return;
-  if (generation.mappings->size() >= limits_.mappings) {
+  const MappingList& known = *generation.mappings;
+  limit = std::max(limit, known.size());
+  const auto covered = Overlapping(known, mapping.start, mapping.end);
+  if (covered.empty() && known.size() == limit) {
     ++statistics_.mappings_dropped;
-    generation.mappings = nullptr;
     return;
   }
-  const MappingList& known = *generation.mappings;
-  for (const Mapping& old : Overlapping(known, mapping.start, mapping.end)) {
+  for (const Mapping& old : covered) {
     if (HaveSameBytes(old, mapping)) continue;
     AddChange(generation, {.time_ns = time_ns,
                            .start = std::max(old.start, mapping.start),
                            .end = std::min(old.end, mapping.end)});
   }
-  InsertMapping(Own(generation), std::move(mapping));
+  MappingList& own = Own(generation);
+  const Address start = mapping.start;
+  InsertMapping(own, std::move(mapping));
+  if (own.size() <= limit) return;
+  // What was there is gone all the same. Of one that it cut in two the second
+  // part goes, too.
+  ++statistics_.mappings_dropped;
+  const auto at = std::ranges::lower_bound(own, start, {}, &Mapping::start);
+  own.erase(at, at + static_cast<std::ptrdiff_t>(own.size() - limit));
 }
 
 // The generation that a reading of that time tells of, with mappings.
@@ -144,7 +153,7 @@ void ProcessHistory::Seed(Reading reading, uint64_t time_ns) {
   Generation* generation = Seeded(reading, time_ns);
   if (generation == nullptr) return;
   for (Mapping& mapping : reading.mappings) {
-    Put(*generation, std::move(mapping), time_ns);
+    Put(*generation, std::move(mapping), time_ns, limits_.read_mappings);
   }
 }
 
@@ -191,7 +200,7 @@ void ProcessHistory::Map(uint32_t pid, Mapping mapping, uint64_t time_ns) {
     AddChange(*generation, {time_ns, mapping.start, mapping.end});
     return;
   }
-  Put(*generation, std::move(mapping), time_ns);
+  Put(*generation, std::move(mapping), time_ns, limits_.mappings);
 }
 
 void ProcessHistory::Exit(uint32_t pid, uint64_t time_ns) {

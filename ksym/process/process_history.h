@@ -32,12 +32,15 @@ class ProcessHistory {
   // Generations are named by number; 0 is none.
   using GenerationId = uint64_t;
 
-  // Where they bite nothing is known of a process from then on, as if it had
-  // never been reported, and it is counted.
+  // Where they bite it is counted, and nothing wrong is known: of a process for
+  // which there is no room nothing at all, of one with too many mappings those
+  // that it has already, but for what others were put over.
   struct Limits {
     size_t generations = size_t{1} << 18;  // of all processes, 200 bytes each
-    // Of one generation; a quarter of what the kernel allows by default.
+    // Of one generation. Each report costs up to 10 ns for each of them.
     size_t mappings = size_t{1} << 14;
+    // Of one generation, if they were read; what the kernel allows by default.
+    size_t read_mappings = size_t{1} << 16;
     // Of one generation; beyond it everything counts as changed.
     size_t changes = 256;
   };
@@ -121,7 +124,9 @@ class ProcessHistory {
   // Null if it has none at that time.
   Generation* Present(uint32_t pid, uint64_t time_ns);
   Generation* Seeded(const Reading& reading, uint64_t time_ns);
-  void Put(Generation& generation, Mapping mapping, uint64_t time_ns);
+  // The list has so many mappings at most, or as many as before.
+  void Put(Generation& generation, Mapping mapping, uint64_t time_ns,
+           size_t limit);
   static MappingList& Own(Generation& generation);
   void AddChange(Generation& generation, const Change& change);
   const Generation* Get(GenerationId id) const;

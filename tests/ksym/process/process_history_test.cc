@@ -246,21 +246,58 @@ TEST_F(ProcessHistoryTest, HasOneThreadAfterExec) {
   EXPECT_EQ(history_.generations(), 0u);
 }
 
-// At the bound on mappings a process is not known any more, and on changes
-// everything has changed; others are not touched.
+// At the bound on mappings a process keeps those that it has, but for what
+// others were put over; one of them can still take the place of another.
 TEST(ProcessHistoryLimitsTest, BoundsOneProcess) {
   ProcessHistory history({.generations = 10, .mappings = 3, .changes = 2});
+  const auto texts = [&](uint32_t pid) {
+    return Texts(*history.Mappings(history.Find(pid, 99)));
+  };
   for (const uint32_t pid : {1, 2}) {
     history.Seed({.pid = pid, .threads = 1, .mappings = {At(0, 5, "a")}}, 1);
   }
   for (uint64_t i = 1; i <= 3; ++i) {
     history.Map(1, At(i * 10, i * 10 + 5, "b"), i);
-    history.Map(2, WithInode(At(i, i + 1, "b"), 1 + i, 0), i);
+    history.Map(2, At(i, i + 1, "b"), i);
   }
-  EXPECT_EQ(history.Mappings(history.Find(1, 9)), nullptr);
+  EXPECT_THAT(texts(1), ElementsAre("0-5 a", "10-15 b", "20-25 b"));
+  EXPECT_THAT(texts(2), ElementsAre("0-1 a", "1-2 b", "4-5 a"));
+  EXPECT_EQ(history.statistics().mappings_dropped, 3u);
+  history.Map(1, At(10, 15, "c"), 10);
+  history.Map(1, At(22, 23, "c"), 10);
+  EXPECT_THAT(texts(1), ElementsAre("0-5 a", "10-15 c", "20-22 b"));
+  EXPECT_EQ(history.statistics().mappings_dropped, 4u);
+}
+
+// What is read of a process at once may be more, and bounds what comes later.
+TEST(ProcessHistoryLimitsTest, KeepsMoreOfWhatIsRead) {
+  ProcessHistory history(
+      {.generations = 10, .mappings = 1, .read_mappings = 3, .changes = 2});
+  std::vector<Mapping> mappings;
+  for (uint64_t i = 0; i < 4; ++i) {
+    mappings.push_back(At(i * 10, i * 10 + 5, "a"));
+  }
+  history.Seed({.pid = 1, .threads = 1, .mappings = std::move(mappings)}, 1);
+  history.Map(1, At(50, 55, "b"), 2);
+  history.Map(1, At(20, 25, "b"), 3);
+  EXPECT_THAT(Texts(*history.Mappings(history.Find(1, 9))),
+              ElementsAre("0-5 a", "10-15 a", "20-25 b"));
   EXPECT_EQ(history.statistics().mappings_dropped, 2u);
-  history.Map(1, At(90, 95, "b"), 10);
-  EXPECT_EQ(history.Mappings(history.Find(1, 10)), nullptr);
+}
+
+// At the bound on changes everything has changed; others are not touched.
+TEST(ProcessHistoryLimitsTest, BoundsChanges) {
+  ProcessHistory history({.generations = 10, .mappings = 9, .changes = 2});
+  for (const uint32_t pid : {1, 2}) {
+    history.Seed({.pid = pid, .threads = 1, .mappings = {At(0, 5, "a")}}, 1);
+  }
+  for (uint64_t i = 1; i <= 3; ++i) {
+    history.Map(1, WithInode(At(i, i + 1, "b"), 1 + i, 0), i);
+  }
+  const auto changes = history.Changes(history.Find(1, 9));
+  ASSERT_EQ(changes.size(), 1u);
+  EXPECT_EQ(changes[0].start, Address{0});
+  EXPECT_TRUE(history.Changes(history.Find(2, 9)).empty());
 }
 
 // At the bound on generations the oldest of a process makes room for its next
