@@ -104,6 +104,7 @@ class Symbolizer {
   Result<ProgramFile> OpenAgain(std::string_view build_id) const;
 
   struct Statistics {
+    uint64_t files_known = 0;  // ever seen; some 500 bytes each, kept for good
     uint64_t files_loaded = 0;
     uint64_t files_failed = 0;
     uint64_t symbols = 0;

@@ -74,6 +74,7 @@ SymbolFile& SymbolFiles::Touch(const Mapping& mapping) {
   if (!key.path.empty()) key.path = pool_.Intern(key.path).value_or("");
   files_.emplace_front(key, SymbolFile());
   index_.emplace(key, files_.begin());
+  ++statistics_.files_known;
   return files_.front().second;
 }
 

@@ -17,7 +17,7 @@ constexpr size_t kMaxParts = 120;
 constexpr size_t kMaxImages = 4096;
 // Files and names that were ever seen are remembered until there is a new
 // symbolizer.
-constexpr uint64_t kMaxFilesKnown = 20'000;
+constexpr uint64_t kMaxFilesKnown = 50'000;
 constexpr size_t kMaxNameBytes = size_t{64} << 20;
 
 ksym::SymbolizerOptions MakeSymbolizerOptions(
@@ -181,7 +181,7 @@ void NamingThread::FinishProfile() {
   merger_.reset();
   ++counters_.profiles;
   const auto statistics = naming_->symbolizer().statistics();
-  if (statistics.files_loaded + statistics.files_failed > kMaxFilesKnown ||
+  if (statistics.files_known > kMaxFilesKnown ||
       statistics.name_bytes > kMaxNameBytes / 4 * 3) {
     Log(LogLevel::kInfo, "symbol tables are read anew to free memory");
     Begin(settings_);

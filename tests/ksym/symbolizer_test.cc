@@ -306,6 +306,8 @@ TEST_F(SymbolizerFileTest, BoundsOpenFiles) {
   Symbolizer symbolizer({.files = kOfHost, .max_open_files = 1});
   symbolizer.Pin(image_);
   EXPECT_EQ(symbolizer.statistics().files_closed, 1u);
+  EXPECT_EQ(symbolizer.statistics().files_known, 2u);
+  EXPECT_EQ(symbolizer.statistics().files_loaded, 0u);
   const UserSymbol first = Resolve(symbolizer, 0x10000);
   const UserSymbol second = Resolve(symbolizer, 0x20000);
   EXPECT_EQ(first.name, "name_a");
