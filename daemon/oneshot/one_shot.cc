@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "daemon/base/open_files.h"
+#include "daemon/base/working_memory.h"
 #include "daemon/oneshot/command.h"
 #include "daemon/oneshot/debug_files.h"
 #include "daemon/oneshot/finish_names.h"
@@ -62,6 +64,8 @@ constexpr size_t kMostUnnamed = 3;
 constexpr milliseconds kLastDrain(100);
 // A raw capture larger than this is refused by --replay.
 constexpr size_t kMaxRawBytes = size_t{1} << 31;
+// What naming and writing it take, about.
+constexpr size_t kMemoryPerRawByte = 8;
 
 ksym::SymbolizerOptions MakeSymbolizerOptions(
     const ProfileOptions& options, ksym::SymbolizerOptions::Files files,
@@ -421,6 +425,12 @@ class CaptureRun {
 Result<RawCapture> LoadRawCapture(const std::string& path) {
   const auto file = ksym::OpenInput(path);
   if (!file) return Fail(file.error());
+  struct stat status = {};
+  if (::fstat(file->get(), &status) == 0 && S_ISREG(status.st_mode)) {
+    PrepareWorkingMemory(
+        std::min(static_cast<size_t>(status.st_size), kMaxRawBytes) *
+        kMemoryPerRawByte);
+  }
   auto bytes = ksym::ReadAll(file->get(), kMaxRawBytes);
   if (!bytes) return Fail(std::move(bytes.error()).WithContext(path));
   auto capture = ReadRawCapture(std::move(*bytes));

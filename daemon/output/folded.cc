@@ -17,6 +17,9 @@
 namespace profd {
 namespace {
 
+// Keys lie anywhere; so many are fetched before they are needed.
+constexpr size_t kAhead = 8;
+
 class FoldedWriter {
  public:
   FoldedWriter(const Profile& profile, const OutputOptions& options)
@@ -175,7 +178,12 @@ class FoldedWriter {
     std::string line;
     std::string_view before;   // the key of `line`
     std::vector<size_t> ends;  // of its names
-    for (const CountedTexts::Entry& entry : lines_.entries()) {
+    const std::vector<CountedTexts::Entry>& entries = lines_.entries();
+    for (size_t i = 0; i < entries.size(); ++i) {
+      if (i + kAhead < entries.size()) {
+        __builtin_prefetch(lines_.Text(entries[i + kAhead]).data());
+      }
+      const CountedTexts::Entry& entry = entries[i];
       const std::string_view text = lines_.Text(entry);
       const size_t same = std::min(
           CountSharedRanks(pieces_.rank_bits(), before, text), ends.size());
