@@ -12,18 +12,9 @@ namespace profd {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 
 // Files that are held open until their table is built.
 constexpr size_t kMaxOpenFiles = 256;
-// How long a table that nobody maps is kept for the next one who does.
-constexpr seconds kKeepUnused(30);
-// How often that is looked at.
-constexpr seconds kSweepPeriod(1);
-// A process that was sampled since then keeps its tables.
-constexpr seconds kKeepSampled(2);
-// Of rows in this process, beside those that the sampler has.
-constexpr uint64_t kMostRowBytes = 48 << 20;
 // Smaller pieces of a table would be too many.
 constexpr size_t kFewestSlots = UNWIND_SHARD_SLOTS / 16;
 // Stacks that wait for a file come before all processes without.
@@ -307,17 +298,6 @@ std::optional<ksym::CodeAt> UnwindTables::CodeOf(uint32_t pid,
            .load_bias = *load_bias}};
 }
 
-// The sampler has its own copy: here they serve stacks that were copied.
-void UnwindTables::DropRows() {
-  if (row_bytes_ <= kMostRowBytes) return;
-  for (const auto& [key, file] : files_) {
-    if (row_bytes_ <= kMostRowBytes) return;
-    // What has no place yet will get one, and then they can go.
-    if (file->is_pending() && file->users > 0) continue;
-    SetRows(*file, nullptr);
-  }
-}
-
 void UnwindTables::SetRows(File& file,
                            std::shared_ptr<const ksym::UnwindTable> rows) {
   const auto bytes_of = [](const auto& table) {
@@ -345,58 +325,6 @@ uint64_t UnwindTables::DropTable(File& file) {
   statistics_.rows_bytes -= slots * sizeof(uint64_t);
   file.table.pieces.clear();
   return slots;
-}
-
-// Frees about that many slots, if it can; true when it freed any.
-bool UnwindTables::MakeRoom(uint64_t slots) {
-  if (slots > maps_.max_slots()) return false;
-  uint64_t freed = 0;
-  while (freed < slots) {
-    const uint64_t more = EvictFile();
-    if (more == 0 && !EvictProcess()) break;
-    freed += more;
-  }
-  return freed > 0;
-}
-
-// Drops the table that nobody has mapped for longest; 0: there is none.
-uint64_t UnwindTables::EvictFile() {
-  const auto can_go = [](const File& file) {
-    return file.users == 0 && file.job == 0 &&
-           file.state == File::State::kReady;
-  };
-  const auto longest_unused =
-      std::ranges::min_element(files_, {}, [&](const auto& entry) {
-        return std::pair(!can_go(*entry.second), entry.second->used);
-      });
-  if (longest_unused == files_.end() || !can_go(*longest_unused->second)) {
-    return 0;
-  }
-  const uint64_t slots = Discard(*longest_unused->second);
-  files_.erase(longest_unused);
-  ++statistics_.files_evicted;
-  return slots;
-}
-
-// Withdraws the process that was not sampled for longest, so that its files may
-// go. False: all were sampled a moment ago.
-bool UnwindTables::EvictProcess() {
-  const auto longest_unseen =
-      std::ranges::min_element(processes_, {}, [](const auto& entry) {
-        return std::pair(!entry.second.published, entry.second.seen);
-      });
-  if (longest_unseen == processes_.end() || !longest_unseen->second.published ||
-      longest_unseen->second.seen + kKeepSampled > Clock::now()) {
-    return false;
-  }
-  Process& process = longest_unseen->second;
-  maps_.Withdraw(longest_unseen->first);
-  Release(process);
-  process.published = false;
-  process.evicted = true;
-  stale_.erase(longest_unseen->first);
-  ++statistics_.processes_evicted;
-  return true;
 }
 
 void UnwindTables::Publish(const ksym::ProcessId& id, Process& process) {
@@ -444,49 +372,6 @@ UnwindStatistics UnwindTables::statistics() const {
   statistics.median_delay = delays_.Median();
   statistics.longest_delay = delays_.longest();
   return statistics;
-}
-
-// By now those that had the room may not be sampled any more.
-void UnwindTables::RetryRefused() {
-  if (statistics_.files_refused == 0) return;
-  const auto before = Clock::now() - kKeepSampled;
-  bool again = false;
-  for (const auto& [id, process] : processes_) {
-    for (File* file : process.files) {
-      if (file == nullptr || file->state != File::State::kRefused ||
-          file->refused > before || process.seen <= file->refused) {
-        continue;
-      }
-      file->state = File::State::kPending;
-      again = true;
-    }
-  }
-  if (!again) return;
-  for (auto& [id, process] : processes_) {
-    const bool is_stale = std::ranges::any_of(
-        process.files,
-        [](const File* file) { return file != nullptr && file->is_pending(); });
-    if (is_stale) stale_.insert(id);
-  }
-}
-
-void UnwindTables::Recycle() {
-  maps_.Recycle();
-  waits_for_room_ = false;
-  RetryRefused();
-  DropRows();
-  const auto now = Clock::now();
-  if (now < next_sweep_) return;
-  next_sweep_ = now + kSweepPeriod;
-  for (auto file = files_.begin(); file != files_.end();) {
-    if (file->second->users > 0 || file->second->job != 0 ||
-        file->second->used + kKeepUnused > now) {
-      ++file;
-      continue;
-    }
-    Discard(*file->second);
-    file = files_.erase(file);
-  }
 }
 
 void UnwindTables::Warn(const ksym::Error& error) {

@@ -2,6 +2,7 @@
 information, and of none.
 """
 
+import glob
 import os
 import shutil
 import subprocess
@@ -131,6 +132,31 @@ def redis_command(context):
             " -t set,get,lrange_300 -n 20000; do :; done"]
 
 
+def postgres_command(context):
+    """A server, which refuses to be root's, and the program that loads it;
+    where Debian's postgresql is installed, which starts one of its own."""
+    folders = sorted(glob.glob("/usr/lib/postgresql/*/bin"))
+    if not folders or not shutil.which("pgbench") or os.geteuid() != 0:
+        return None
+    home = context.scratch_file("postgres")
+    run = (f"cd {home}; PATH=$PATH:{folders[-1]}; export PGHOST={home}; "
+           "as='setpriv --reuid=postgres --regid=postgres --clear-groups'; "
+           "set -e; ")
+    server = f"$as postgres -D {home}/db -k {home} -c listen_addresses= "
+    if not os.path.exists(home):
+        os.chmod(context.scratch, 0o711)
+        os.mkdir(home)
+        shutil.chown(home, "postgres", "postgres")
+        made = subprocess.run(
+            ["sh", "-c", run + f"$as initdb -D {home}/db -A trust; {server} & "
+             "sleep 2; $as pgbench -U postgres -i -s 2 postgres; kill $!; "
+             "wait"], capture_output=True, check=False)
+        if made.returncode:
+            return None
+    return ["sh", "-c", run + f"{server} & sleep 1; "
+            "$as pgbench -U postgres -c 4 -T 60 -S postgres"]
+
+
 def loads(context):
     """Yields (name, command) that run for a while."""
     python = ("import json\nd = {str(i): list(range(9)) for i in range(999)}\n"
@@ -157,7 +183,8 @@ def loads(context):
     for name, *options in SORT_BUILDS:
         yield from installed([(name, build_sort(context, sort, *options))])
     yield from installed([("Go", build_go(context)),
-                          ("redis", redis_command(context))])
+                          ("redis", redis_command(context)),
+                          ("postgres", postgres_command(context))])
 
 
 def installed(found):
@@ -166,4 +193,4 @@ def installed(found):
             yield name, command
         else:
             print(f"  {name}: skipped, what it needs is not installed "
-                  "(scripts/setup bench truth)")
+                  "(scripts/setup bench truth; postgresql)")
