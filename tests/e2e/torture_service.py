@@ -1,0 +1,153 @@
+#!/usr/bin/python3
+"""What a service must survive, with figures; minutes, so it is not in ctest.
+
+    tests/e2e/torture_service.py [--kills 200] [--connections 1000]
+
+Kills ksym-profiled at random moments and looks at what that leaves, then holds
+connections to it that say nothing. Needs what test_service.py needs, and
+bpftool. Ends with status 1 where anything was wrong.
+"""
+
+import argparse
+import glob
+import os
+import random
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+import harness
+import test_service
+
+
+def bpf_programs():
+    """Of ours that are loaded."""
+    if shutil.which("bpftool") is None:
+        return 0
+    listed = subprocess.run(["bpftool", "prog", "show"], text=True,
+                            stdout=subprocess.PIPE, check=True).stdout
+    return sum(" name sample_" in line or " name module_" in line
+               for line in listed.splitlines())
+
+
+class Bench:
+    def __init__(self, folder):
+        self.folder = folder
+        self.socket = folder + "/http.sock"
+        self.services = []
+
+    def start(self):
+        service = test_service.Service(
+            [test_service.SERVICE, "--config", self.folder + "/config.json",
+             "--frequency-hz", "199", "--interval-seconds", "1",
+             "--files-directory", self.folder + "/profiles",
+             "--files-format", "folded",
+             "--stacks-cache-directory", self.folder + "/cache",
+             "--http-listen", "unix:" + self.socket])
+        self.services.append(service)
+        return service
+
+    def wait_until_ready(self, service):
+        """The seconds until it answers; fails if it does not within 20."""
+        begin = time.monotonic()
+        harness.wait_for(
+            lambda: "a profile every" in service.log()
+            or service.process.poll() is not None, "the service", seconds=20)
+        harness.expect(service.process.poll() is None, service.log())
+        client = self.connect()
+        client.sendall(b"GET /healthz HTTP/1.1\r\nHost: l\r\n\r\n")
+        harness.expect(b" 200 " in client.recv(200), "no answer")
+        client.close()
+        return time.monotonic() - begin
+
+    def connect(self):
+        client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        client.connect(self.socket)  # waits while the backlog is full
+        client.settimeout(20)
+        return client
+
+    def files(self):
+        return sorted(glob.glob(
+            self.folder + "/profiles/[0-9]*/[0-9]*/[0-9]*/*.folded"))
+
+    def kill_often(self, kills, seed):
+        moments = random.Random(seed)
+        before, slowest = bpf_programs(), 0.0
+        for _ in range(kills):
+            service = self.start()
+            # A third of them before it is ready.
+            if moments.random() < 2 / 3:
+                slowest = max(slowest, self.wait_until_ready(service))
+            time.sleep(moments.random() * 1.2)
+            service.end(signal.SIGKILL)
+            service.kill()
+        service = self.start()
+        self.wait_until_ready(service)
+        seconds = service.end(signal.SIGTERM)
+        harness.expect(service.process.returncode == 0, service.log())
+        for path in self.files():
+            harness.Folded(harness.read_bytes(path))
+        names = [name for _, _, files in os.walk(self.folder + "/profiles")
+                 for name in files]
+        harness.expect(len(names) == len(self.files()),
+                       "half written files are left: %s" % names)
+        # The kernel frees programs a moment after their last user.
+        harness.wait_for(lambda: bpf_programs() <= before,
+                         "%d BPF programs before" % before)
+        print("%d kills (seed %d): %d whole files, nothing half written, no "
+              "BPF program left; slowest start %.2f s, end %.2f s" % (
+                  kills, seed, len(self.files()), slowest, seconds))
+
+    def hold_connections(self, count):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (count + 1000, count + 1000))
+        service = self.start()
+        self.wait_until_ready(service)
+        before = len(self.files())
+        begin = time.monotonic()
+        clients = [self.connect() for _ in range(count)]
+        connected = time.monotonic() - begin
+        time.sleep(3)
+        written = len(self.files()) - before
+        refused = 0
+        for client in clients:
+            try:
+                refused += b" 503 " in client.recv(200, socket.MSG_DONTWAIT)
+            except OSError:
+                pass
+            client.close()
+        service.end(signal.SIGTERM)
+        found = test_service.ENDED.search(service.log())
+        taken, named, lost, dropped = map(int, found.groups()[:4])
+        harness.expect(taken == named + lost + dropped, service.log())
+        harness.expect(refused >= count - 40, "%d refused" % refused)
+        harness.expect(written >= 2, "%d files" % written)
+        print("%d connections in %.2f s: %d refused at once, %d profiles "
+              "meanwhile; %d samples taken, %d lost, %d dropped" % (
+                  count, connected, refused, written, taken, lost, dropped))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--connections", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    options = parser.parse_args()
+    folder = tempfile.mkdtemp(prefix="ksym-torture-")
+    harness.write_text(folder + "/config.json", "{}")
+    bench = Bench(folder)
+    try:
+        bench.kill_often(options.kills, options.seed)
+        bench.hold_connections(options.connections)
+    finally:
+        for service in bench.services:
+            if not service.stderr.closed:
+                service.kill()
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()
