@@ -47,6 +47,20 @@ void LoadWord(std::string_view text, Item& item) {
       std::endian::native == std::endian::little ? std::byteswap(word) : word;
 }
 
+// The word at `depth` of each; whether it is the same one in all of them.
+bool LoadWords(std::span<const std::string_view> texts, size_t depth,
+               std::span<Item> items) {
+  bool is_same = true;
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (i + kAhead < items.size()) {
+      __builtin_prefetch(texts[items[i + kAhead].index].data() + depth);
+    }
+    LoadWord(texts[items[i].index].substr(depth), items[i]);
+    is_same &= items[i].HasSameWord(items.front());
+  }
+  return is_same;
+}
+
 }  // namespace
 
 std::vector<uint32_t> OrderOfTexts(std::span<const std::string_view> texts) {
@@ -67,15 +81,7 @@ std::vector<uint32_t> OrderOfTexts(std::span<const std::string_view> texts) {
       std::ranges::sort(part, {}, rest);
       continue;
     }
-    bool is_same = true;
-    for (size_t i = 0; i < part.size(); ++i) {
-      if (i + kAhead < part.size()) {
-        __builtin_prefetch(texts[part[i + kAhead].index].data() + range.depth);
-      }
-      LoadWord(rest(part[i]), part[i]);
-      is_same &= part[i].HasSameWord(part.front());
-    }
-    if (is_same) {
+    if (LoadWords(texts, range.depth, part)) {
       if (part.front().filled == kWordBytes) {
         open.push_back({.begin = range.begin,
                         .end = range.end,

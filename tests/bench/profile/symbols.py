@@ -141,7 +141,7 @@ def compare_reports(context):
     samples = document["metadata"]["samples"]["emitted"]
     rows = {f"ksym-profile --replay, {name}": measure(
         context, replay + ["--format", name], samples)
-        for name in ("folded", "json", "pprof")}
+        for name in ("folded", "text", "json", "pprof", "flamegraph")}
     for one in run_benchmarks(context, "resolve_bench"):
         seconds = one["cpu_time"] / 1e3
         count = one["items_per_second"] * seconds
