@@ -432,10 +432,14 @@ class ServiceTest(harness.E2eTest):
                        "container_id"]
         self.configure(frequency_hz=499, format="json", interval_seconds=3600)
         service = self.start_service()
-        for seconds in (0.03, 0.5):
+        for mebibytes in (40, 400):
+            zeros = self.path("zeros")
+            with open(zeros, "wb") as file:
+                file.truncate(mebibytes << 20)
             subprocess.run(
-                ["/bin/sh", "-c", "echo $$ > %s/cgroup.procs && exec timeout "
-                 "%s sha1sum /dev/zero" % (cgroup, seconds)], check=False)
+                ["/bin/sh", "-c", "echo $$ > %s/cgroup.procs && exec sha1sum "
+                 "%s" % (cgroup, zeros)], stdout=subprocess.DEVNULL,
+                check=True)
         status, body = self.get("/debug/pprof/profile?seconds=1")
         self.assertEqual(status, 200)
         self.assertIn(os.uname().nodename.encode(), gzip.decompress(body))
