@@ -4,6 +4,7 @@
 
 #include "daemon/base/freed_memory.h"
 #include "daemon/base/standard_streams.h"
+#include "daemon/oneshot/file_commands.h"
 #include "daemon/oneshot/messages.h"
 #include "daemon/oneshot/one_shot.h"
 #include "daemon/oneshot/options.h"
@@ -25,6 +26,7 @@ int main(int argc, char** argv) {
   profd::ReturnFreedMemory();
   const auto reserved = profd::ReserveStandardStreams();
   if (!reserved) return profd::kExitFailure;
+  if (const auto status = profd::RunFileCommand(argc, argv)) return *status;
   profd::ParsedCommandLine parsed = profd::ParseCommandLine(argc, argv);
   if (parsed.options) return profd::RunOneShot(std::move(*parsed.options));
   if (parsed.exit_status == 0) return PrintToStdout(parsed.output_text);

@@ -154,12 +154,14 @@ void AddStorageOptions(CLI::App& app, RawOptions& raw) {
 void AddOutputOptions(CLI::App& app, RawOptions& raw, ProfileOptions& options) {
   app.add_option("-o,--output", options.output_path,
                  "Write to FILE, in the format that its extension names "
-                 "(.folded, .json, .txt, .pb.gz, .html)")
+                 "(.folded, .json, .txt, .pb.gz, .html, .svg, "
+                 ".speedscope.json, .perf)")
       ->type_name("FILE");
   app.add_option("--format", raw.format,
-                 "folded, json, text, pprof or flamegraph (default: by FILE, "
-                 "else folded)")
-      ->type_name("folded|json|text|pprof|flamegraph");
+                 "folded, json, text, pprof, flamegraph, svg, speedscope or "
+                 "perf-script (default: by FILE, else folded)")
+      ->type_name(
+          "folded|json|text|pprof|flamegraph|svg|speedscope|perf-script");
   app.add_flag("-f,--folded", raw.folded, "The same as --format folded");
   app.add_option("--by", raw.by,
                  "What stacks start with: comm, pid or tid (default comm)")
@@ -306,7 +308,8 @@ OutputFormat FormatOfPath(std::string_view path) {
   if (name.find('.', 1) != std::string_view::npos) {
     Refuse(
         fmt::format("-o {}: its name does not say the format: end it in "
-                    ".folded, .json, .txt, .pb.gz or .html, or give --format",
+                    ".folded, .json, .txt, .pb.gz, .html, .svg, "
+                    ".speedscope.json or .perf, or give --format",
                     path));
   }
   return OutputFormat::kFolded;
@@ -420,7 +423,9 @@ class UsageOfBothForms : public CLI::Formatter {
  public:
   std::string make_usage(const CLI::App*, std::string) const override {
     return "Usage: ksym-profile [OPTIONS] [DURATION]\n"
-           "       ksym-profile [OPTIONS] -- COMMAND [ARG...]\n\n";
+           "       ksym-profile [OPTIONS] -- COMMAND [ARG...]\n"
+           "       ksym-profile report|diff|convert ... (these have a --help "
+           "of their own)\n\n";
   }
 };
 

@@ -16,6 +16,7 @@
 
 #include "daemon/output/flame_tree.h"
 #include "daemon/output/safe_name.h"
+#include "daemon/output/summary.h"
 #include "flamegraph_page.h"
 
 namespace profd {
@@ -34,11 +35,6 @@ void AppendQuoted(std::string_view text, std::string& out) {
     }
   }
   out += '"';
-}
-
-std::string Title(const Profile& profile) {
-  return fmt::format("{}: {} samples", profile.metadata.hostname,
-                     profile.accounting.emitted);
 }
 
 // What the reader of the picture has to know about what it lacks.
@@ -87,9 +83,12 @@ Facts FactsOf(const Profile& profile) {
                                   metadata.frequency_hz)
                     : fmt::format("{}, every {}", metadata.event,
                                   metadata.count_period)},
-      {"CPUs", metadata.cpus},
-      {"samples", fmt::format("{} taken, {} shown, {} lost", accounting.taken,
-                              accounting.emitted, accounting.lost())}};
+      {"CPUs", metadata.cpus}};
+  // Other tools' profiles do not say when and where they were taken.
+  if (metadata.start_unix_ns == 0) facts.clear();
+  facts.emplace_back(
+      "samples", fmt::format("{} taken, {} shown, {} lost", accounting.taken,
+                             accounting.emitted, accounting.lost()));
   AddCauses<LossCause>("lost", accounting.lost_by_cause, facts);
   AddCauses<DamageCause>("incomplete", accounting.damaged_by_cause, facts);
   if (accounting.time_running_ns < accounting.time_enabled_ns) {
@@ -143,7 +142,7 @@ void AppendPlaces(const FlameTree& tree, std::string& out) {
 std::string Data(const Profile& profile, const OutputOptions& options) {
   const FlameTree tree(profile);
   std::string out = "{\"title\":";
-  AppendQuoted(Title(profile), out);
+  AppendQuoted(ProfileTitle(profile), out);
   out += ",\"loss\":";
   AppendQuoted(LossText(profile.accounting), out);
   out += ",\n\"about\":[";

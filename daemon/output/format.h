@@ -17,15 +17,19 @@ enum class OutputFormat : uint8_t {
   kText,
   kJson,
   kPprof,
-  kFlamegraph
+  kFlamegraph,
+  kSvg,
+  kSpeedscope,
+  kPerfScript,
 };
 
-// "folded", "text", "json", "pprof" or "flamegraph"; anything else is kInvalid
-// and the message lists the formats there are.
+// "folded", "text", "json", "pprof", "flamegraph", "svg", "speedscope" or
+// "perf-script"; anything else is kInvalid and the message lists the formats
+// there are.
 ksym::Result<OutputFormat> ParseOutputFormat(std::string_view name);
 
-// What the end of a file's name says: .folded, .txt, .json, .pb.gz, .pprof or
-// .html; else nothing.
+// What the end of a file's name says: .folded, .txt, .json, .pb.gz, .pprof,
+// .html, .svg, .speedscope.json or .perf; else nothing.
 std::optional<OutputFormat> FormatOfExtension(std::string_view path);
 
 // Writes the profile in one of the formats; see the function of each. The same

@@ -107,7 +107,11 @@ class Writer {
   std::string Run() {
     const Weight weight = WeightOf(profile_.metadata);
     AddValueType(ProfileField::kSampleType, "samples", "count");
-    AddValueType(ProfileField::kSampleType, weight.type, weight.unit);
+    // Types are told apart by their names.
+    has_weight_ = weight.type != "samples";
+    if (has_weight_) {
+      AddValueType(ProfileField::kSampleType, weight.type, weight.unit);
+    }
     AddSamples(weight.period);
     AddMappings();
     AddLocations();
@@ -155,7 +159,7 @@ class Writer {
                                 Signed(Product(entry.count, period))};
       pbf_builder<SampleField> sample(message);
       sample.add_packed_int64(SampleField::kValue, std::begin(values),
-                              std::end(values));
+                              std::begin(values) + (has_weight_ ? 2 : 1));
       out_.add_message(ProfileField::kSample, message);
     }
   }
@@ -349,6 +353,7 @@ class Writer {
   PprofPlaces places_;
   std::map<PprofModule, uint64_t> mapping_ids_;
   std::vector<uint64_t> location_ids_;  // room for one stack
+  bool has_weight_ = true;              // besides the number of samples
 };
 
 }  // namespace

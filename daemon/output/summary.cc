@@ -87,6 +87,12 @@ void AppendUserStackEnds(const Profile& profile, std::string& out) {
 
 }  // namespace
 
+std::string ProfileTitle(const Profile& profile) {
+  const std::string& host = profile.metadata.hostname;
+  return fmt::format("{}{}{} samples", host, host.empty() ? "" : ": ",
+                     profile.accounting.emitted);
+}
+
 std::string SummaryLine(const Profile& profile) {
   const Accounting& accounting = profile.accounting;
   std::string out =

@@ -6,6 +6,9 @@
 
 namespace profd {
 
+// What heads a picture: "HOST: 1234 samples", without a host "1234 samples".
+std::string ProfileTitle(const Profile& profile);
+
 // What became of the samples, for stderr when a capture ends; no newline at
 // its end. A line each follows when the events did not run all the time, and
 // when symbol tables did not fit.

@@ -40,10 +40,12 @@ MODULES = {
     "daemon/base": ["ksym/base"],
     "daemon/profile": KSYM,
     "daemon/output": KSYM + ["daemon/profile"],
+    "daemon/input": KSYM + ["daemon/profile"],
     "daemon/capture": KSYM + ["daemon/profile", "bpf"],
     # What a program does from start to end: these put the stages together.
     "daemon/oneshot": KSYM + ["ksym/cli", "daemon/base", "daemon/profile",
-                              "daemon/output", "daemon/capture"],
+                              "daemon/output", "daemon/input",
+                              "daemon/capture"],
     "daemon/service": KSYM + ["ksym/cli", "daemon/base", "daemon/profile",
                               "daemon/output", "daemon/capture"],
     # The main functions.

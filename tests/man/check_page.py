@@ -1,8 +1,9 @@
 #!/usr/bin/python3
-"""check_page.py PAGE PROGRAM: the page in man/ has the options of --help.
+"""check_page.py PAGE PROGRAM [COMMAND...]: the page has the options of --help.
 
-Each option that the program's --help names has an entry (".It Fl") in the
-page, and each entry is an option that the program knows. Where groff is
+Each option that the program's --help names, and that of each of its commands,
+has an entry (".It Fl") in the page, and each entry is an option that one of
+them knows. Where groff is
 installed it also formats the page without a warning.
 """
 
@@ -38,13 +39,16 @@ def formatting_warnings(page):
 
 
 def main():
-    page, program = sys.argv[1:]
+    page, program, *commands = sys.argv[1:]
     with open(page, encoding="utf-8") as file:
         entries = page_entries(file.read())
-    shown = subprocess.run([program, "--help"], capture_output=True, text=True,
-                           check=True).stdout
-    known = help_options(shown)
-    assert len(known) >= 5, f"{program} --help: no options found in it"
+    known = set()
+    for command in [[], *([name] for name in commands)]:
+        shown = subprocess.run([program, *command, "--help"], check=True,
+                               capture_output=True, text=True).stdout
+        options = help_options(shown)
+        assert len(options) >= 4, f"{program} {command}: no options found"
+        known |= options
     # The usual ones need not be written down, neither there nor here.
     usual = {"-h", "--help", "--version"}
     status = 0

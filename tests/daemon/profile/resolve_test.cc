@@ -172,7 +172,7 @@ TEST_F(ResolveTest, NamesASharedStackInEachProcess) {
   ReadOwnImage();
   const StackId id = AddStack({reinterpret_cast<uint64_t>(&ResolveTestMarker)});
   const ksym::ProcessId other = {.pid = self_.pid + 1};
-  raw_.images[other] = {.id = other};
+  raw_.images[other].id = other;
   for (const ksym::ProcessId& process : {self_, other, self_, other}) {
     RawSample& sample = raw_.samples.emplace_back();
     sample.process = process;

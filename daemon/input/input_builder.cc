@@ -1,0 +1,112 @@
+#include "daemon/input/input_builder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <utility>
+
+namespace profd {
+namespace {
+
+// What pprof and most other readers can add up.
+constexpr uint64_t kMostSamples = std::numeric_limits<int64_t>::max();
+// Of all stacks together, 1 GiB: a pprof profile of a few megabytes can have
+// any number.
+constexpr uint64_t kMostFrames = uint64_t{1} << 28;
+
+}  // namespace
+
+ksym::Unresolved InputBuilder::ReasonOf(std::string_view name) {
+  const bool is_mark =
+      name.size() > 2 && name.front() == '[' && name.back() == ']';
+  return is_mark ? ksym::Unresolved::kNoSymbol : ksym::Unresolved::kNone;
+}
+
+bool InputBuilder::IsKernelModule(std::string_view path) {
+  if (path.starts_with("[kernel") || path.starts_with("[guest.kernel") ||
+      path.ends_with(".ko") || path.ends_with(".ko]") ||
+      path.ends_with("/vmlinux")) {
+    return true;
+  }
+  // Not what /proc/PID/maps and profilers put in brackets as well.
+  constexpr std::string_view kOfUser[] = {
+      "[vdso]",    "[vsyscall]", "[heap]",   "[anon]",
+      "[unknown]", "[replaced]", "[uprobes]"};
+  return path.size() > 2 && path.front() == '[' && path.back() == ']' &&
+         !path.starts_with("[stack") && !path.starts_with("[anon") &&
+         std::ranges::find(kOfUser, path) == std::end(kOfUser);
+}
+
+FrameId InputBuilder::AddFrame(const InputFrame& frame) {
+  return builder_.AddFrame({.name = builder_.Intern(frame.name),
+                            .module = builder_.Intern(frame.module),
+                            .build_id = builder_.Intern(frame.build_id),
+                            .kind = frame.kind,
+                            .reason = frame.reason,
+                            .address = frame.address,
+                            .file_offset = frame.file_offset,
+                            .symbol_offset = frame.symbol_offset,
+                            .file = builder_.Intern(frame.file),
+                            .line = frame.line,
+                            .inlined = frame.inlined});
+}
+
+void InputBuilder::Add(const InputSample& sample) {
+  if (sample.count == 0) return;
+  if (sample.count > kMostSamples - total_) {
+    too_many_ = true;
+    return;
+  }
+  frames_ += sample.user.size() + sample.kernel.size();
+  if (frames_ > kMostFrames) return;
+  total_ += sample.count;
+  builder_.AddSample({.comm = builder_.Intern(sample.comm),
+                      .pid = sample.pid,
+                      .tid = sample.tid,
+                      .cgroup = builder_.Intern(sample.cgroup),
+                      .user_state = sample.user_state,
+                      .kernel_state = sample.kernel_state,
+                      .user = builder_.AddStack(sample.user),
+                      .kernel = builder_.AddStack(sample.kernel),
+                      .count = sample.count});
+}
+
+void InputBuilder::LeaveOut(std::string_view where, std::string_view why) {
+  if (left_out_++ == 0) first_left_out_ = fmt::format("{}: {}", where, why);
+}
+
+ksym::Result<Profile> InputBuilder::Finish(CaptureMetadata metadata,
+                                           const Accounting* accounting) && {
+  if (too_many_) {
+    return ksym::Fail(ksym::ErrorCode::kLimit,
+                      "its counts add up to more than 2^63");
+  }
+  if (frames_ > kMostFrames) {
+    return ksym::Fail(ksym::ErrorCode::kLimit,
+                      "its stacks have more than 2^28 frames");
+  }
+  if (empty()) {
+    return ksym::Fail(
+        ksym::ErrorCode::kInvalid,
+        left_out_ == 0 ? "there is no sample in it" : first_left_out_);
+  }
+  if (left_out_ != 0) {
+    metadata.warnings.push_back(
+        fmt::format("{} part{} could not be understood and {} left out; {}",
+                    left_out_, left_out_ == 1 ? "" : "s",
+                    left_out_ == 1 ? "is" : "are", first_left_out_));
+  }
+  if (accounting != nullptr) {
+    builder_.Add(*accounting);
+  } else {
+    Accounting all;
+    all.taken = total_;
+    all.emitted = total_;
+    builder_.Add(all);
+  }
+  return std::move(builder_).Finish(std::move(metadata));
+}
+
+}  // namespace profd

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "daemon/profile/profile.h"
+#include "ksym/base/result.h"
+
+namespace profd {
+
+// A frame as a file tells it. What a format does not know is empty.
+struct InputFrame {
+  std::string_view name = {};
+  std::string_view module = {};
+  std::string_view build_id = {};
+  std::string_view file = {};
+  uint32_t line = 0;
+  FrameKind kind = FrameKind::kUser;
+  bool inlined = false;
+  ksym::Unresolved reason = ksym::Unresolved::kNone;
+  uint64_t address = 0;
+  uint64_t file_offset = 0;
+  uint64_t symbol_offset = 0;
+};
+
+struct InputSample {
+  std::string_view comm = {};
+  uint32_t pid = 0;
+  uint32_t tid = 0;
+  std::string_view cgroup = {};        // its path; empty: not known
+  std::span<const FrameId> user = {};  // leaf first
+  std::span<const FrameId> kernel = {};
+  StackState user_state = StackState::kNone;
+  StackState kernel_state = StackState::kNone;
+  uint64_t count = 0;
+};
+
+// Puts a Profile together out of what a reader understands, and keeps account
+// of what it does not: one bad line costs itself only.
+class InputBuilder {
+ public:
+  // Frames as a stack's text has them: a word in brackets is no function.
+  static ksym::Unresolved ReasonOf(std::string_view name);
+
+  // Whether a file's name is one of the kernel's or of its modules:
+  // "[kernel.kallsyms]_text", "[ext4]", "/lib/modules/.../ext4.ko", a vmlinux.
+  static bool IsKernelModule(std::string_view path);
+
+  FrameId AddFrame(const InputFrame& frame);
+  // The state of a stack that no format tells more of.
+  static StackState StateOf(std::span<const FrameId> stack) {
+    return stack.empty() ? StackState::kNone : StackState::kWhole;
+  }
+  // Samples of count 0 are none.
+  void Add(const InputSample& sample);
+  // A part that could not be understood; `where` as in "line 12".
+  void LeaveOut(std::string_view where, std::string_view why);
+
+  bool empty() const { return builder_.distinct_samples() == 0; }
+  // The sum of the counts, until 2^63: beyond it Finish() fails.
+  uint64_t total() const { return total_; }
+
+  // `accounting`: of the capture, where the file has it; else each sample was
+  // taken and emitted. Fails with kInvalid when there is no sample, saying what
+  // was wrong with the first part that was left out, and with kLimit.
+  ksym::Result<Profile> Finish(CaptureMetadata metadata,
+                               const Accounting* accounting = nullptr) &&;
+
+ private:
+  ProfileBuilder builder_;
+  uint64_t total_ = 0;
+  uint64_t frames_ = 0;
+  bool too_many_ = false;
+  uint64_t left_out_ = 0;
+  std::string first_left_out_;
+};
+
+}  // namespace profd

@@ -1,0 +1,301 @@
+#include "daemon/input/json_input.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon/input/input_builder.h"
+#include "ksym/base/text.h"
+
+namespace profd {
+namespace {
+
+using Json = nlohmann::json;
+
+// What is wrong, and where; caught in ReadJson and nowhere else.
+struct Wrong {
+  std::string message;
+};
+
+[[noreturn]] void Refuse(std::string_view where, std::string_view what) {
+  throw Wrong{fmt::format("{}: {}", where, what)};
+}
+
+const Json* Member(const Json& object, const char* key) {
+  const auto at = object.find(key);
+  return at == object.end() ? nullptr : &*at;
+}
+
+std::string_view Text(const Json& object, const char* key,
+                      std::string_view where) {
+  const Json* value = Member(object, key);
+  if (value == nullptr) return {};
+  if (!value->is_string()) {
+    Refuse(fmt::format("{}.{}", where, key), "is no text");
+  }
+  return value->get_ref<const std::string&>();
+}
+
+// 0 where it is absent.
+uint64_t Number(const Json& object, const char* key, std::string_view where,
+                uint64_t most = std::numeric_limits<uint64_t>::max()) {
+  const Json* value = Member(object, key);
+  if (value == nullptr) return 0;
+  if (!value->is_number_unsigned() || value->get<uint64_t>() > most) {
+    Refuse(fmt::format("{}.{}", where, key), "is no number of its range");
+  }
+  return value->get<uint64_t>();
+}
+
+uint32_t Number32(const Json& object, const char* key, std::string_view where) {
+  return static_cast<uint32_t>(
+      Number(object, key, where, std::numeric_limits<uint32_t>::max()));
+}
+
+// "0x1f"
+uint64_t Hex(const Json& object, const char* key, std::string_view where) {
+  std::string_view text = Text(object, key, where);
+  if (text.empty()) return 0;
+  const bool has_prefix = text.starts_with("0x");
+  if (has_prefix) text.remove_prefix(2);
+  const auto value = ksym::ParseUnsigned(text, 16);
+  if (!has_prefix || !value) {
+    Refuse(fmt::format("{}.{}", where, key), "is no number such as \"0x1f\"");
+  }
+  return *value;
+}
+
+const Json& Array(const Json& object, const char* key, std::string_view where) {
+  const Json* value = Member(object, key);
+  if (value == nullptr || !value->is_array()) {
+    Refuse(where, fmt::format("has no list \"{}\"", key));
+  }
+  return *value;
+}
+
+ksym::Unresolved ReasonNamed(std::string_view name) {
+  if (name.empty()) return ksym::Unresolved::kNone;
+  for (int i = 0; i <= static_cast<int>(ksym::Unresolved::kMapRefused); ++i) {
+    const auto reason = static_cast<ksym::Unresolved>(i);
+    if (ksym::UnresolvedName(reason) == name) return reason;
+  }
+  return ksym::Unresolved::kNoSymbol;  // of a later version
+}
+
+StackState StateNamed(std::string_view name, std::string_view where) {
+  constexpr std::array<std::pair<std::string_view, StackState>, 6> kStates = {{
+      {"none", StackState::kNone},
+      {"whole", StackState::kWhole},
+      {"truncated", StackState::kTruncated},
+      {"broken", StackState::kBroken},
+      {"faulted", StackState::kFaulted},
+      {"collided", StackState::kCollided},
+  }};
+  const auto* at = std::ranges::find(
+      kStates, name, &std::pair<std::string_view, StackState>::first);
+  if (at == kStates.end()) Refuse(where, "has an unknown state of a stack");
+  return at->second;
+}
+
+template <typename Cause, size_t kCauses>
+void ReadCauses(const Json& object, const char* key, std::string_view where,
+                std::array<uint64_t, kCauses>& counts) {
+  const Json* causes = Member(object, key);
+  if (causes == nullptr) return;
+  if (!causes->is_object()) Refuse(where, "has causes that are no object");
+  for (size_t i = 0; i < kCauses; ++i) {
+    const std::string name(Name(static_cast<Cause>(i)));
+    counts[i] = Number(*causes, name.c_str(), where);
+  }
+}
+
+class Reader {
+ public:
+  explicit Reader(const Json& document) : document_(document) {}
+
+  ksym::Result<Profile> Run() {
+    const Json* metadata = Member(document_, "metadata");
+    if (metadata == nullptr || !metadata->is_object() ||
+        Text(*metadata, "format", "metadata") != "ksym-profile") {
+      Refuse("metadata", "the JSON is not of ksym-profile");
+    }
+    if (Number(*metadata, "format_version", "metadata") != 1) {
+      Refuse("metadata.format_version",
+             "is of a later version: read it with that one");
+    }
+    ReadFrames(Array(document_, "frames", "the document"));
+    ReadStacks(Array(document_, "stacks", "the document"));
+    const Accounting accounting = ReadAccounting(*metadata);
+    const bool is_whole = accounting.emitted == builder_.total();
+    auto profile = std::move(builder_).Finish(ReadMetadata(*metadata),
+                                              is_whole ? &accounting : nullptr);
+    if (profile) {
+      profile->symbol_tables_evicted =
+          Number(*metadata, "symbol_tables_evicted", "metadata");
+    }
+    return profile;
+  }
+
+ private:
+  static CaptureMetadata ReadMetadata(const Json& from) {
+    const auto text = [&](const char* key) {
+      return std::string(Text(from, key, "metadata"));
+    };
+    const auto number = [&](const char* key) {
+      return Number(from, key, "metadata");
+    };
+    CaptureMetadata metadata;
+    metadata.version = text("version");
+    metadata.event = text("event");
+    metadata.frequency_hz = number("frequency_hz");
+    metadata.count_period = number("count_period");
+    metadata.start_unix_ns = number("start_unix_ns");
+    metadata.duration_ns = number("duration_ns");
+    metadata.hostname = text("hostname");
+    metadata.kernel_release = text("kernel_release");
+    metadata.architecture = text("architecture");
+    metadata.cpus = text("cpus");
+    metadata.stack_store = text("stack_store");
+    metadata.unwind = text("unwind");
+    metadata.max_stack_depth = Number32(from, "max_stack_depth", "metadata");
+    metadata.kernel_table = ReadKernelTable(from);
+    if (const Json* warnings = Member(from, "warnings");
+        warnings != nullptr && warnings->is_array()) {
+      for (const Json& warning : *warnings) {
+        if (warning.is_string()) metadata.warnings.push_back(warning);
+      }
+    }
+    return metadata;
+  }
+
+  static KernelTableStatistics ReadKernelTable(const Json& metadata) {
+    constexpr std::string_view kWhere = "metadata.kernel_table";
+    KernelTableStatistics table;
+    const Json* from = Member(metadata, "kernel_table");
+    if (from == nullptr || !from->is_object()) return table;
+    table.snapshots = Number(*from, "snapshots", kWhere);
+    table.changes = Number(*from, "changes", kWhere);
+    table.symbols = Number(*from, "symbols", kWhere);
+    table.bytes = Number(*from, "bytes", kWhere);
+    table.reading_ns = Number(*from, "reading_ns", kWhere);
+    return table;
+  }
+
+  static ProcessLoss ReadProcessLoss(const Json& metadata) {
+    constexpr std::string_view kWhere = "metadata.processes";
+    ProcessLoss loss;
+    const Json* from = Member(metadata, "processes");
+    if (from == nullptr || !from->is_object()) return loss;
+    loss.hints_dropped = Number(*from, "hints-dropped", kWhere);
+    loss.reports_lost = Number(*from, "reports-lost", kWhere);
+    loss.histories_dropped = Number(*from, "histories-dropped", kWhere);
+    return loss;
+  }
+
+  static Accounting ReadAccounting(const Json& metadata) {
+    constexpr std::string_view kWhere = "metadata.samples";
+    Accounting accounting;
+    const Json* samples = Member(metadata, "samples");
+    if (samples == nullptr || !samples->is_object()) return accounting;
+    accounting.taken = Number(*samples, "taken", kWhere);
+    accounting.emitted = Number(*samples, "emitted", kWhere);
+    ReadCauses<LossCause>(*samples, "lost", kWhere, accounting.lost_by_cause);
+    ReadCauses<DamageCause>(*samples, "damaged", kWhere,
+                            accounting.damaged_by_cause);
+    ReadCauses<StackEnd>(*samples, "user_stack_ends", kWhere,
+                         accounting.user_stack_ends);
+    accounting.helped_by_frame_pointers =
+        Number(*samples, "helped_by_frame_pointers", kWhere);
+    accounting.time_enabled_ns = Number(*samples, "time_enabled_ns", kWhere);
+    accounting.time_running_ns = Number(*samples, "time_running_ns", kWhere);
+    accounting.processes = ReadProcessLoss(metadata);
+    return accounting;
+  }
+
+  void ReadFrames(const Json& frames) {
+    frames_.reserve(frames.size());
+    for (const Json& frame : frames) {
+      const std::string where = fmt::format("frames[{}]", frames_.size());
+      if (!frame.is_object()) Refuse(where, "is no object");
+      const Json* inlined = Member(frame, "inlined");
+      frames_.push_back(builder_.AddFrame(
+          {.name = Text(frame, "name", where),
+           .module = Text(frame, "module", where),
+           .build_id = Text(frame, "build_id", where),
+           .file = Text(frame, "file", where),
+           .line = Number32(frame, "line", where),
+           .kind = Text(frame, "kind", where) == "kernel" ? FrameKind::kKernel
+                                                          : FrameKind::kUser,
+           .inlined = inlined != nullptr && *inlined == true,
+           .reason = ReasonNamed(Text(frame, "reason", where)),
+           .address = Hex(frame, "address", where),
+           .file_offset = Hex(frame, "file_offset", where),
+           .symbol_offset = Hex(frame, "symbol_offset", where)}));
+    }
+  }
+
+  // Leaf first, of a list that is root first.
+  std::vector<FrameId> ReadStack(const Json& stack, const char* key,
+                                 std::string_view where) const {
+    std::vector<FrameId> ids;
+    for (const Json& index : Array(stack, key, where)) {
+      if (!index.is_number_unsigned() ||
+          index.get<uint64_t>() >= frames_.size()) {
+        Refuse(fmt::format("{}.{}[{}]", where, key, ids.size()),
+               "is no place in the list of frames");
+      }
+      ids.push_back(frames_[index.get<uint64_t>()]);
+    }
+    std::ranges::reverse(ids);
+    return ids;
+  }
+
+  void ReadStacks(const Json& stacks) {
+    size_t number = 0;
+    for (const Json& stack : stacks) {
+      const std::string where = fmt::format("stacks[{}]", number++);
+      if (!stack.is_object()) Refuse(where, "is no object");
+      const std::vector<FrameId> user = ReadStack(stack, "user", where);
+      const std::vector<FrameId> kernel = ReadStack(stack, "kernel", where);
+      builder_.Add(
+          {.comm = Text(stack, "comm", where),
+           .pid = Number32(stack, "pid", where),
+           .tid = Number32(stack, "tid", where),
+           .cgroup = Text(stack, "cgroup", where),
+           .user = user,
+           .kernel = kernel,
+           .user_state = StateNamed(Text(stack, "user_state", where), where),
+           .kernel_state =
+               StateNamed(Text(stack, "kernel_state", where), where),
+           .count = Number(stack, "count", where)});
+    }
+  }
+
+  const Json& document_;
+  InputBuilder builder_;
+  std::vector<FrameId> frames_;  // by their places in the document
+};
+
+}  // namespace
+
+ksym::Result<Profile> ReadJson(std::string_view text) {
+  try {
+    const Json document = Json::parse(text);
+    if (!document.is_object()) Refuse("the document", "is no object");
+    return Reader(document).Run();
+  } catch (const Json::parse_error& error) {
+    return ksym::Fail(ksym::ErrorCode::kInvalid,
+                      fmt::format("no JSON at byte {}", error.byte));
+  } catch (const Wrong& wrong) {
+    return ksym::Fail(ksym::ErrorCode::kInvalid, wrong.message);
+  }
+}
+
+}  // namespace profd

@@ -1,0 +1,452 @@
+#include "daemon/input/pprof_input.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <protozero/pbf_message.hpp>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "daemon/input/gunzip.h"
+#include "daemon/input/input_builder.h"
+#include "daemon/profile/pprof_fields.h"
+
+namespace profd {
+namespace {
+
+using pprof::FunctionField;
+using pprof::LabelField;
+using pprof::LineField;
+using pprof::LocationField;
+using pprof::MappingField;
+using pprof::ProfileField;
+using pprof::SampleField;
+using pprof::ValueTypeField;
+using protozero::pbf_message;
+
+constexpr size_t kMaxUnpackedBytes = size_t{1} << 30;
+
+// Caught in ReadPprof and nowhere else.
+struct Wrong {
+  std::string message;
+};
+
+[[noreturn]] void Refuse(std::string message) {
+  throw Wrong{std::move(message)};
+}
+
+// protozero takes a field for what is asked for, whatever it is.
+void Expect(const protozero::pbf_reader& message,
+            protozero::pbf_wire_type type) {
+  if (message.wire_type() == type) return;
+  Refuse(fmt::format("a field {} has the wrong wire type",
+                     static_cast<uint32_t>(message.tag())));
+}
+int64_t Signed(protozero::pbf_reader& message) {
+  Expect(message, protozero::pbf_wire_type::varint);
+  return message.get_int64();
+}
+uint64_t Unsigned(protozero::pbf_reader& message) {
+  Expect(message, protozero::pbf_wire_type::varint);
+  return message.get_uint64();
+}
+std::string_view Bytes(protozero::pbf_reader& message) {
+  Expect(message, protozero::pbf_wire_type::length_delimited);
+  const protozero::data_view view = message.get_view();
+  return {view.data(), view.size()};
+}
+protozero::pbf_reader Nested(protozero::pbf_reader& message) {
+  Expect(message, protozero::pbf_wire_type::length_delimited);
+  return message.get_message();
+}
+
+struct ValueType {
+  std::string_view type;
+  std::string_view unit;
+};
+
+struct Function {
+  std::string_view name;
+  std::string_view file;
+};
+
+struct Mapping {
+  std::string_view path;
+  std::string_view build_id;
+};
+
+// The frames of one location, innermost first.
+struct Location {
+  std::vector<FrameId> frames;
+  bool is_kernel = false;
+};
+
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
+
+  ksym::Result<Profile> Run() {
+    ReadStrings();
+    ReadTables();
+    ChooseValue();
+    ReadLocations();
+    pbf_message<ProfileField> message(bytes_.data(), bytes_.size());
+    while (message.next(ProfileField::kSample)) ReadSample(Nested(message));
+    return std::move(builder_).Finish(std::move(metadata_));
+  }
+
+ private:
+  std::string_view String(int64_t index) const {
+    if (index < 0 || static_cast<uint64_t>(index) >= strings_.size()) {
+      Refuse(fmt::format("a string has the number {}, of {}", index,
+                         strings_.size()));
+    }
+    return strings_[static_cast<size_t>(index)];
+  }
+
+  // They may come last and everything else names them.
+  void ReadStrings() {
+    pbf_message<ProfileField> message(bytes_.data(), bytes_.size());
+    while (message.next(ProfileField::kStringTable)) {
+      strings_.push_back(Bytes(message));
+    }
+    if (strings_.empty()) Refuse("it has no strings: not a pprof profile");
+  }
+
+  void ReadTables() {
+    pbf_message<ProfileField> message(bytes_.data(), bytes_.size());
+    while (message.next()) {
+      switch (message.tag()) {
+        case ProfileField::kSampleType:
+          types_.push_back(ReadValueType(Nested(message)));
+          break;
+        case ProfileField::kMapping:
+          ReadMapping(Nested(message));
+          break;
+        case ProfileField::kFunction:
+          ReadFunction(Nested(message));
+          break;
+        case ProfileField::kTimeNanos:
+          metadata_.start_unix_ns =
+              static_cast<uint64_t>(std::max<int64_t>(Signed(message), 0));
+          break;
+        case ProfileField::kDurationNanos:
+          metadata_.duration_ns =
+              static_cast<uint64_t>(std::max<int64_t>(Signed(message), 0));
+          break;
+        case ProfileField::kPeriodType:
+          period_type_ = ReadValueType(Nested(message));
+          break;
+        case ProfileField::kPeriod:
+          period_ =
+              static_cast<uint64_t>(std::max<int64_t>(Signed(message), 0));
+          break;
+        case ProfileField::kDefaultSampleType:
+          default_type_ = String(Signed(message));
+          break;
+        default:
+          message.skip();
+      }
+    }
+  }
+
+  ValueType ReadValueType(pbf_message<ValueTypeField> message) const {
+    ValueType type;
+    while (message.next()) {
+      if (message.tag() == ValueTypeField::kType) {
+        type.type = String(Signed(message));
+      } else if (message.tag() == ValueTypeField::kUnit) {
+        type.unit = String(Signed(message));
+      } else {
+        message.skip();
+      }
+    }
+    return type;
+  }
+
+  void ReadMapping(pbf_message<MappingField> message) {
+    uint64_t id = 0;
+    Mapping mapping;
+    while (message.next()) {
+      if (message.tag() == MappingField::kId) {
+        id = Unsigned(message);
+      } else if (message.tag() == MappingField::kFilename) {
+        mapping.path = String(Signed(message));
+      } else if (message.tag() == MappingField::kBuildId) {
+        mapping.build_id = String(Signed(message));
+      } else {
+        message.skip();
+      }
+    }
+    mappings_[id] = mapping;
+  }
+
+  void ReadFunction(pbf_message<FunctionField> message) {
+    uint64_t id = 0;
+    Function function;
+    while (message.next()) {
+      if (message.tag() == FunctionField::kId) {
+        id = Unsigned(message);
+      } else if (message.tag() == FunctionField::kName) {
+        function.name = String(Signed(message));
+      } else if (message.tag() == FunctionField::kFilename) {
+        function.file = String(Signed(message));
+      } else {
+        message.skip();
+      }
+    }
+    functions_[id] = function;
+  }
+
+  void ChooseValue() {
+    if (types_.empty()) Refuse("it names no type of its values");
+    value_ = types_.size() - 1;  // pprof's own default
+    for (size_t i = 0; i < types_.size(); ++i) {
+      if (types_[i].type == default_type_) value_ = i;
+    }
+    for (size_t i = 0; i < types_.size(); ++i) {
+      if (types_[i].type == "samples") value_ = i;
+    }
+    const ValueType& type = types_[value_];
+    const bool is_cpu =
+        period_type_.type == "cpu" && period_type_.unit == "nanoseconds";
+    if (type.type == "samples" && is_cpu && period_ != 0) {
+      metadata_.event = "cpu-clock";
+      metadata_.count_period = period_;
+    } else {
+      metadata_.event = type.unit == "count"
+                            ? std::string(type.type)
+                            : fmt::format("{} ({})", type.type, type.unit);
+      metadata_.count_period = 1;
+    }
+  }
+
+  void ReadLocations() {
+    pbf_message<ProfileField> message(bytes_.data(), bytes_.size());
+    while (message.next(ProfileField::kLocation)) {
+      ReadLocation(Nested(message));
+    }
+  }
+
+  void ReadLocation(pbf_message<LocationField> message) {
+    uint64_t id = 0;
+    uint64_t mapping_id = 0;
+    uint64_t address = 0;
+    std::vector<InputFrame> lines;
+    while (message.next()) {
+      switch (message.tag()) {
+        case LocationField::kId:
+          id = Unsigned(message);
+          break;
+        case LocationField::kMappingId:
+          mapping_id = Unsigned(message);
+          break;
+        case LocationField::kAddress:
+          address = Unsigned(message);
+          break;
+        case LocationField::kLine:
+          lines.push_back(ReadLine(Nested(message)));
+          break;
+        default:
+          message.skip();
+      }
+    }
+    const auto mapping = mappings_.find(mapping_id);
+    AddLocation(id, mapping == mappings_.end() ? Mapping() : mapping->second,
+                address, std::move(lines));
+  }
+
+  InputFrame ReadLine(pbf_message<LineField> message) const {
+    InputFrame frame;
+    while (message.next()) {
+      if (message.tag() == LineField::kFunctionId) {
+        const uint64_t id = Unsigned(message);
+        const auto function = functions_.find(id);
+        if (function == functions_.end()) {
+          Refuse(fmt::format("there is no function {}", id));
+        }
+        frame.name = function->second.name;
+        frame.file = function->second.file;
+      } else if (message.tag() == LineField::kLine) {
+        const int64_t line = Signed(message);
+        frame.line = static_cast<uint32_t>(
+            std::clamp<int64_t>(line, 0, std::numeric_limits<uint32_t>::max()));
+      } else {
+        message.skip();
+      }
+    }
+    return frame;
+  }
+
+  void AddLocation(uint64_t id, const Mapping& mapping, uint64_t address,
+                   std::vector<InputFrame> lines) {
+    Location& location = locations_[id];
+    location.frames.clear();
+    location.is_kernel = InputBuilder::IsKernelModule(mapping.path);
+    std::string unnamed = "[unknown]";
+    if (lines.empty()) {
+      if (!mapping.path.empty() && mapping.path.front() != '[') {
+        unnamed = fmt::format("[{}]",
+                              mapping.path.substr(mapping.path.rfind('/') + 1));
+      }
+      lines.push_back({.name = unnamed});
+    }
+    for (size_t i = 0; i < lines.size(); ++i) {
+      InputFrame& frame = lines[i];
+      frame.module = mapping.path;
+      if (mapping.path.starts_with("[kernel")) frame.module = "[kernel]";
+      frame.build_id = mapping.build_id;
+      frame.kind = location.is_kernel ? FrameKind::kKernel : FrameKind::kUser;
+      frame.inlined = i + 1 < lines.size();
+      frame.reason = InputBuilder::ReasonOf(frame.name);
+      frame.file_offset = location.is_kernel ? 0 : address;
+      location.frames.push_back(builder_.AddFrame(frame));
+    }
+  }
+
+  struct Owner {
+    std::string_view comm;
+    std::string_view cgroup;
+    uint32_t pid = 0;
+    uint32_t tid = 0;
+  };
+
+  void ReadLabel(pbf_message<LabelField> message, Owner& owner) const {
+    std::string_view key;
+    std::string_view text;
+    int64_t number = 0;
+    while (message.next()) {
+      if (message.tag() == LabelField::kKey) {
+        key = String(Signed(message));
+      } else if (message.tag() == LabelField::kStr) {
+        text = String(Signed(message));
+      } else if (message.tag() == LabelField::kNum) {
+        number = Signed(message);
+      } else {
+        message.skip();
+      }
+    }
+    const auto id = static_cast<uint32_t>(
+        std::clamp<int64_t>(number, 0, std::numeric_limits<uint32_t>::max()));
+    if (key == "comm") owner.comm = text;
+    if (key == "cgroup") owner.cgroup = text;
+    if (key == "pid") owner.pid = id;
+    if (key == "tid") owner.tid = id;
+  }
+
+  void ReadSample(pbf_message<SampleField> message) {
+    Owner owner;
+    std::vector<int64_t> values;
+    user_.clear();
+    kernel_.clear();
+    while (message.next()) {
+      switch (message.tag()) {
+        case SampleField::kLocationId:
+          ReadStack(message);
+          break;
+        case SampleField::kValue:
+          ReadNumbers(message, [&](uint64_t value) {
+            values.push_back(static_cast<int64_t>(value));
+          });
+          break;
+        case SampleField::kLabel:
+          ReadLabel(Nested(message), owner);
+          break;
+        default:
+          message.skip();
+      }
+    }
+    if (value_ >= values.size()) {
+      Refuse(fmt::format("a sample has {} values, of {} types", values.size(),
+                         types_.size()));
+    }
+    if (values[value_] < 0) {
+      builder_.LeaveOut("a sample", "its value is below 0, as in differences");
+      return;
+    }
+    if (owner.comm.empty()) owner.comm = MainProgram();
+    builder_.Add({.comm = owner.comm,
+                  .pid = owner.pid,
+                  .tid = owner.tid,
+                  .cgroup = owner.cgroup,
+                  .user = user_,
+                  .kernel = kernel_,
+                  .user_state = InputBuilder::StateOf(user_),
+                  .kernel_state = InputBuilder::StateOf(kernel_),
+                  .count = static_cast<uint64_t>(values[value_])});
+  }
+
+  // Packed or, as old writers do, one field each.
+  template <typename Function>
+  static void ReadNumbers(pbf_message<SampleField>& message,
+                          Function&& function) {
+    if (message.wire_type() == protozero::pbf_wire_type::varint) {
+      function(message.get_uint64());
+      return;
+    }
+    Expect(message, protozero::pbf_wire_type::length_delimited);
+    for (const uint64_t value : message.get_packed_uint64()) function(value);
+  }
+
+  void ReadStack(pbf_message<SampleField>& message) {
+    ReadNumbers(message, [&](uint64_t id) {
+      const auto at = locations_.find(id);
+      if (at == locations_.end()) {
+        Refuse(fmt::format("there is no location {}", id));
+      }
+      // The kernel's are in front; what follows the first user frame stays.
+      auto& stack = at->second.is_kernel && user_.empty() ? kernel_ : user_;
+      stack.insert(stack.end(), at->second.frames.begin(),
+                   at->second.frames.end());
+    });
+  }
+
+  std::string_view MainProgram() const {
+    const auto first = mappings_.find(1);
+    if (first == mappings_.end()) return "pprof";
+    const std::string_view path = first->second.path;
+    const std::string_view name = path.substr(path.rfind('/') + 1);
+    return name.empty() ? "pprof" : name;
+  }
+
+  std::string_view bytes_;
+  InputBuilder builder_;
+  CaptureMetadata metadata_;
+  std::vector<std::string_view> strings_;
+  std::vector<ValueType> types_;
+  ValueType period_type_;
+  uint64_t period_ = 0;
+  std::string_view default_type_;
+  size_t value_ = 0;  // which of a sample's values
+  std::unordered_map<uint64_t, Mapping> mappings_;
+  std::unordered_map<uint64_t, Function> functions_;
+  std::unordered_map<uint64_t, Location> locations_;
+  std::vector<FrameId> user_;  // of one sample
+  std::vector<FrameId> kernel_;
+};
+
+}  // namespace
+
+ksym::Result<Profile> ReadPprof(std::string_view bytes) {
+  std::string unpacked;
+  if (bytes.starts_with("\x1f\x8b")) {
+    auto result = Gunzip(bytes, kMaxUnpackedBytes);
+    if (!result) return ksym::Fail(std::move(result.error()));
+    unpacked = std::move(*result);
+    bytes = unpacked;
+  }
+  try {
+    return Reader(bytes).Run();
+  } catch (const protozero::exception& error) {
+    return ksym::Fail(ksym::ErrorCode::kCorrupt,
+                      fmt::format("no pprof profile: {}", error.what()));
+  } catch (const Wrong& wrong) {
+    return ksym::Fail(ksym::ErrorCode::kCorrupt, wrong.message);
+  }
+}
+
+}  // namespace profd

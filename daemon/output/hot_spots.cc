@@ -1,0 +1,309 @@
+#include "daemon/output/hot_spots.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <map>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "daemon/output/stack_state.h"
+#include "ksym/base/printable.h"
+
+namespace profd {
+namespace {
+
+constexpr std::string_view kNoStack = "[no stack]";
+// Shares from which a line of a table is bold, and coloured.
+constexpr double kHotShare = 0.05;
+
+std::string Printable(std::string_view text) {
+  std::string out;
+  ksym::AppendPrintable(text, out);
+  return out;
+}
+
+std::string_view BaseName(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+// Folded stacks do not say of which files functions are.
+bool HasModules(const Profile& profile) {
+  return std::ranges::any_of(profile.frames, [](const Frame& frame) {
+    return frame.kind == FrameKind::kUser && frame.module != 0;
+  });
+}
+
+enum class Modules : uint8_t { kShown, kHidden };
+
+std::string FunctionName(const Profile& profile, const Frame& frame,
+                         Modules modules) {
+  const std::string_view name = profile.String(frame.name);
+  std::string text = Printable(name.empty() ? "[unknown]" : name);
+  const std::string module = Printable(BaseName(profile.String(frame.module)));
+  // A word in brackets says the module, or that there is none.
+  if (modules == Modules::kHidden || module.empty() ||
+      frame.reason != ksym::Unresolved::kNone)
+    return text;
+  return text + (module.front() == '[' ? " " + module : " [" + module + "]");
+}
+
+std::string NameOf(const Profile& profile, const Frame& frame, SpotKind kind,
+                   Modules modules) {
+  const std::string_view file = profile.String(frame.file);
+  if (kind == SpotKind::kLine && !file.empty()) {
+    return fmt::format("{}:{}", Printable(file), frame.line);
+  }
+  if (kind == SpotKind::kModule) {
+    const std::string_view module = profile.String(frame.module);
+    if (!module.empty()) return Printable(module);
+    return Printable(profile.String(frame.name));
+  }
+  return FunctionName(profile, frame, modules);
+}
+
+// Adds up the samples of a profile by names.
+class Counter {
+ public:
+  explicit Counter(const Profile& profile) : profile_(profile) {}
+
+  std::vector<HotSpot> Run(SpotKind kind, Modules modules) {
+    if (kind == SpotKind::kProcess) {
+      for (const ProfileSample& sample : profile_.samples) {
+        const size_t spot = SpotNamed(fmt::format(
+            "{} ({})", Printable(profile_.String(sample.comm)), sample.pid));
+        spots_[spot].self += sample.count;
+        spots_[spot].total += sample.count;
+      }
+    } else {
+      spot_of_frame_.reserve(profile_.frames.size());
+      for (const Frame& frame : profile_.frames) {
+        spot_of_frame_.push_back(
+            SpotNamed(NameOf(profile_, frame, kind, modules)));
+      }
+      for (const ProfileSample& sample : profile_.samples) Add(sample);
+    }
+    std::erase_if(spots_, [](const HotSpot& spot) { return spot.total == 0; });
+    std::ranges::sort(spots_, [](const HotSpot& a, const HotSpot& b) {
+      if (a.self != b.self) return a.self > b.self;
+      return a.total != b.total ? a.total > b.total : a.name < b.name;
+    });
+    return std::move(spots_);
+  }
+
+ private:
+  size_t SpotNamed(std::string name) {
+    const auto [at, is_new] = by_name_.try_emplace(name, spots_.size());
+    if (is_new) {
+      spots_.push_back({.name = std::move(name)});
+      last_sample_.push_back(0);
+    }
+    return at->second;
+  }
+
+  void Add(const ProfileSample& sample) {
+    ++sample_number_;
+    bool is_leaf = true;
+    for (const CallStackId stack : {sample.kernel, sample.user}) {
+      for (const FrameId frame : profile_.Stack(stack)) {
+        const size_t spot = spot_of_frame_[frame];
+        if (std::exchange(is_leaf, false)) spots_[spot].self += sample.count;
+        // Once, however often a recursion is in the stack.
+        if (std::exchange(last_sample_[spot], sample_number_) !=
+            sample_number_) {
+          spots_[spot].total += sample.count;
+        }
+      }
+    }
+    if (is_leaf) {
+      HotSpot& spot = spots_[SpotNamed(std::string(kNoStack))];
+      spot.self += sample.count;
+      spot.total += sample.count;
+    }
+  }
+
+  const Profile& profile_;
+  std::vector<HotSpot> spots_;
+  std::vector<uint64_t> last_sample_;  // by spot: the last that had it
+  std::unordered_map<std::string, size_t> by_name_;
+  std::vector<size_t> spot_of_frame_;
+  uint64_t sample_number_ = 0;
+};
+
+double Percent(double part, double whole) {
+  return whole == 0 ? 0 : 100 * part / whole;
+}
+
+// What the line is drawn with, and what ends it.
+std::string_view BeginColour(double share, Colours colours) {
+  if (colours == Colours::kOff || std::abs(share) < kHotShare) return "";
+  return share > 0 ? "\x1b[1;31m" : "\x1b[1;34m";
+}
+std::string_view EndColour(double share, Colours colours) {
+  return BeginColour(share, colours).empty() ? "" : "\x1b[0m";
+}
+
+uint64_t SamplesOf(const Profile& profile) {
+  uint64_t sum = 0;
+  for (const ProfileSample& sample : profile.samples) sum += sample.count;
+  return sum;
+}
+
+// "1975 samples, 0 lost; cpu-clock at 99 Hz for 10.0 s on myhost"
+std::string Heading(const Profile& profile) {
+  const CaptureMetadata& metadata = profile.metadata;
+  std::string text =
+      fmt::format("{} samples, {} lost; {}", SamplesOf(profile),
+                  profile.accounting.lost(), Printable(metadata.event));
+  if (metadata.frequency_hz != 0) {
+    text += fmt::format(" at {} Hz", metadata.frequency_hz);
+  }
+  if (metadata.duration_ns != 0) {
+    text += fmt::format(" for {:.1f} s",
+                        static_cast<double>(metadata.duration_ns) / 1e9);
+  }
+  if (!metadata.hostname.empty()) {
+    text += " on " + Printable(metadata.hostname);
+  }
+  return text;
+}
+
+size_t RowsOf(size_t all, const HotSpotTable& table) {
+  return table.top == 0 ? all : std::min(all, table.top);
+}
+
+void WriteRest(size_t all, size_t rows, std::string_view kind,
+               OutputBuffer& out) {
+  if (rows == all) return;
+  out.text() += fmt::format("... and {} more (--top 0 shows every {})\n",
+                            all - rows, kind);
+}
+
+// CPUs that one sample stands for; 0: not known.
+double CpusPerSample(const CaptureMetadata& metadata) {
+  const double seconds = static_cast<double>(metadata.duration_ns) / 1e9;
+  if (seconds <= 0) return 0;
+  if (metadata.frequency_hz != 0) {
+    return 1 / (seconds * static_cast<double>(metadata.frequency_hz));
+  }
+  if (!metadata.event.starts_with("cpu-clock")) return 0;
+  return static_cast<double>(metadata.count_period) / 1e9 / seconds;
+}
+
+}  // namespace
+
+ksym::Result<SpotKind> ParseSpotKind(std::string_view name) {
+  for (const SpotKind kind : {SpotKind::kFunction, SpotKind::kModule,
+                              SpotKind::kProcess, SpotKind::kLine}) {
+    if (Name(kind) == name) return kind;
+  }
+  return ksym::Fail(ksym::ErrorCode::kInvalid,
+                    fmt::format("'{}' is none of function, module, process, "
+                                "line",
+                                name));
+}
+
+std::string_view Name(SpotKind kind) {
+  switch (kind) {
+    case SpotKind::kFunction:
+      return "function";
+    case SpotKind::kModule:
+      return "module";
+    case SpotKind::kProcess:
+      return "process";
+    case SpotKind::kLine:
+      return "line";
+  }
+  return "";
+}
+
+std::vector<HotSpot> FindHotSpots(const Profile& profile, SpotKind kind) {
+  return Counter(profile).Run(
+      kind, HasModules(profile) ? Modules::kShown : Modules::kHidden);
+}
+
+void WriteHotSpots(const Profile& profile, const HotSpotTable& table,
+                   OutputBuffer& out) {
+  const std::vector<HotSpot> spots = FindHotSpots(profile, table.kind);
+  const auto all = static_cast<double>(SamplesOf(profile));
+  out.text() += Heading(profile) + '\n';
+  out.text() += fmt::format("{:>7} {:>7} {:>10} {:>10}  {}\n", "self%",
+                            "total%", "self", "total", Name(table.kind));
+  const size_t rows = RowsOf(spots.size(), table);
+  for (const HotSpot& spot : std::span(spots).first(rows)) {
+    const double share = static_cast<double>(spot.self) / std::max(all, 1.0);
+    out.text() +=
+        fmt::format("{}{:7.2f} {:7.2f} {:10} {:10}  {}{}\n",
+                    BeginColour(share, table.colours), 100 * share,
+                    Percent(static_cast<double>(spot.total), all), spot.self,
+                    spot.total, spot.name, EndColour(share, table.colours));
+    out.PassOn();
+  }
+  WriteRest(spots.size(), rows, Name(table.kind), out);
+}
+
+Difference Compare(const Profile& before, const Profile& after, SpotKind kind) {
+  double per_sample[] = {CpusPerSample(before.metadata),
+                         CpusPerSample(after.metadata)};
+  Difference difference;
+  difference.in_cpus = per_sample[0] > 0 && per_sample[1] > 0;
+  const double samples[] = {static_cast<double>(SamplesOf(before)),
+                            static_cast<double>(SamplesOf(after))};
+  if (!difference.in_cpus) {
+    for (int i = 0; i < 2; ++i) per_sample[i] = 1 / std::max(samples[i], 1.0);
+  }
+  difference.before = samples[0] * per_sample[0];
+  difference.after = samples[1] * per_sample[1];
+  const Modules modules = HasModules(before) && HasModules(after)
+                              ? Modules::kShown
+                              : Modules::kHidden;
+  std::map<std::string, SpotDifference> by_name;
+  for (const HotSpot& spot : Counter(before).Run(kind, modules)) {
+    by_name[spot.name].before = static_cast<double>(spot.self) * per_sample[0];
+  }
+  for (const HotSpot& spot : Counter(after).Run(kind, modules)) {
+    by_name[spot.name].after = static_cast<double>(spot.self) * per_sample[1];
+  }
+  for (auto& [name, spot] : by_name) {
+    if (spot.before == spot.after) continue;
+    spot.name = name;
+    difference.spots.push_back(std::move(spot));
+  }
+  std::ranges::stable_sort(
+      difference.spots, std::ranges::greater(),
+      [](const SpotDifference& spot) { return std::abs(spot.change()); });
+  return difference;
+}
+
+void WriteDifference(const Difference& difference, const HotSpotTable& table,
+                     OutputBuffer& out) {
+  // CPUs as they are, shares as percent.
+  const double scale = difference.in_cpus ? 1 : 100;
+  const std::string_view unit = difference.in_cpus ? "CPUs" : "%";
+  out.text() +=
+      fmt::format("self time in {}; all: {:.3f} before, {:.3f} after\n",
+                  difference.in_cpus ? "CPUs" : "% of all samples",
+                  difference.before * scale, difference.after * scale);
+  out.text() += fmt::format("{:>10} {:>10} {:>10}  {}\n", "change", "before",
+                            "after", Name(table.kind));
+  const size_t rows = RowsOf(difference.spots.size(), table);
+  const double whole = std::max({difference.before, difference.after, 1e-300});
+  for (const SpotDifference& spot : std::span(difference.spots).first(rows)) {
+    const double share = spot.change() / whole;
+    out.text() +=
+        fmt::format("{}{:+10.3f} {:10.3f} {:10.3f}  {}{}\n",
+                    BeginColour(share, table.colours), spot.change() * scale,
+                    spot.before * scale, spot.after * scale, spot.name,
+                    EndColour(share, table.colours));
+    out.PassOn();
+  }
+  if (difference.spots.empty()) {
+    out.text() += fmt::format("no {} differs, in {}\n", Name(table.kind), unit);
+  }
+  WriteRest(difference.spots.size(), rows, Name(table.kind), out);
+}
+
+}  // namespace profd

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "daemon/output/output_buffer.h"
+#include "daemon/profile/profile.h"
+#include "ksym/base/result.h"
+
+namespace profd {
+
+// What samples are added up by.
+enum class SpotKind : uint8_t { kFunction, kModule, kProcess, kLine };
+
+// "function", "module", "process" or "line"; else kInvalid.
+ksym::Result<SpotKind> ParseSpotKind(std::string_view name);
+std::string_view Name(SpotKind kind);
+
+// One function (module, process, line) and the samples that it was in.
+struct HotSpot {
+  std::string name;    // printable
+  uint64_t self = 0;   // it was the innermost frame
+  uint64_t total = 0;  // it was in the stack, once or more often
+};
+
+// All of them, the most self samples first, then the most in total, then by
+// name. Samples without a frame are at "[no stack]". Cost: goes over every
+// frame of every stack.
+std::vector<HotSpot> FindHotSpots(const Profile& profile, SpotKind kind);
+
+enum class Colours : uint8_t { kOff, kOn };
+
+struct HotSpotTable {
+  SpotKind kind = SpotKind::kFunction;
+  size_t top = 0;  // rows; 0: all
+  Colours colours = Colours::kOff;
+};
+
+// A table for people: a line about the capture, then one for each spot.
+void WriteHotSpots(const Profile& profile, const HotSpotTable& table,
+                   OutputBuffer& out);
+
+// One spot in two profiles. The shares are of each profile's measure: CPUs
+// used where both say for how long and how often they were sampled, else of
+// all their samples.
+struct SpotDifference {
+  std::string name;
+  double before = 0;  // self
+  double after = 0;
+  double change() const { return after - before; }
+};
+
+struct Difference {
+  bool in_cpus = false;  // what shares are of: CPUs, or all samples
+  double before = 0;     // of everything
+  double after = 0;
+  std::vector<SpotDifference> spots;  // the largest change first
+};
+
+Difference Compare(const Profile& before, const Profile& after, SpotKind kind);
+
+// A table for people of the spots that differ.
+void WriteDifference(const Difference& difference, const HotSpotTable& table,
+                     OutputBuffer& out);
+
+}  // namespace profd

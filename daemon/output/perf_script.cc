@@ -1,0 +1,140 @@
+#include "daemon/output/perf_script.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "daemon/output/counted_texts.h"
+#include "daemon/output/stack_state.h"
+#include "ksym/base/printable.h"
+
+namespace profd {
+namespace {
+
+constexpr uint64_t kNsPerUs = 1000;
+constexpr uint64_t kUsPerSecond = 1'000'000;
+
+// Readers take a name in parentheses up to the first space or parenthesis.
+void AppendModule(const Profile& profile, const Frame& frame,
+                  std::string& out) {
+  const std::string_view module = profile.String(frame.module);
+  std::string text;
+  if (frame.inlined) {
+    text = "inlined";
+  } else if (module.empty()) {
+    text = "[unknown]";
+  } else if (module == "[kernel]") {
+    text = "[kernel.kallsyms]";
+  } else if (frame.kind == FrameKind::kKernel && module.ends_with(']')) {
+    ksym::AppendPrintable(module.substr(0, module.size() - 1), text);
+    text += ".ko]";  // what makes readers take it for the kernel's
+  } else {
+    ksym::AppendPrintable(module, text);
+  }
+  std::ranges::replace_if(
+      text, [](char c) { return c == ' ' || c == '(' || c == ')'; }, '_');
+  fmt::format_to(std::back_inserter(out), " ({})", text);
+}
+
+std::string FrameLine(const Profile& profile, const Frame& frame) {
+  const uint64_t address =
+      frame.address != 0 ? frame.address : frame.file_offset;
+  std::string line = fmt::format("\t{:16x} ", address);
+  if (frame.reason == ksym::Unresolved::kNone) {
+    ksym::AppendPrintable(profile.String(frame.name), line);
+    if (!frame.inlined) {
+      fmt::format_to(std::back_inserter(line), "+0x{:x}", frame.symbol_offset);
+    }
+  } else {
+    line += "[unknown]";
+  }
+  AppendModule(profile, frame, line);
+  return line + '\n';
+}
+
+std::string MarkLine(std::string_view mark) {
+  return fmt::format("\t{:16x} {} ([unknown])\n", 0, mark);
+}
+
+class Writer {
+ public:
+  explicit Writer(const Profile& profile) : profile_(profile) {
+    frames_.reserve(profile.frames.size());
+    for (const Frame& frame : profile.frames) {
+      frames_.push_back(FrameLine(profile, frame));
+    }
+    for (const ProfileSample& sample : profile.samples) AddSample(sample);
+    samples_.SortAndMerge();
+  }
+
+  void Run(OutputBuffer& out) const {
+    const CaptureMetadata& metadata = profile_.metadata;
+    uint64_t total = 0;
+    for (const auto& entry : samples_.entries()) total += entry.count;
+    std::string event;
+    ksym::AppendPrintable(metadata.event, event);
+    std::ranges::replace(event, ' ', '_');
+    if (event.empty()) event = "samples";
+    const uint64_t step_us =
+        metadata.duration_ns / kNsPerUs / std::max(total, uint64_t{1});
+    uint64_t time_us = metadata.start_unix_ns / kNsPerUs;
+    for (const CountedTexts::Entry& entry : samples_.entries()) {
+      const std::string_view text = samples_.Text(entry);
+      const size_t end = text.find('\n');
+      for (uint64_t i = 0; i < entry.count; ++i) {
+        fmt::format_to(std::back_inserter(out.text()),
+                       "{} {}.{:06}: {:10} {}: \n{}\n", text.substr(0, end),
+                       time_us / kUsPerSecond, time_us % kUsPerSecond, Period(),
+                       event, text.substr(end + 1));
+        out.PassOn();
+        time_us += std::max(step_us, uint64_t{1});
+      }
+    }
+  }
+
+ private:
+  // Up to the time, a newline, and the frames.
+  void AddSample(const ProfileSample& sample) {
+    std::string& text = samples_.buffer();
+    const std::string_view comm = profile_.String(sample.comm);
+    ksym::AppendPrintable(comm.empty() ? "[unknown]" : comm, text);
+    fmt::format_to(std::back_inserter(text), " {}/{}\n", sample.pid,
+                   sample.tid != 0 ? sample.tid : sample.pid);
+    AppendStack(sample.kernel_state, sample.kernel, kMissedKernelStack, text);
+    AppendStack(sample.user_state, sample.user, kMissedUserStack, text);
+    samples_.Commit(sample.count);
+  }
+
+  void AppendStack(StackState state, CallStackId stack, std::string_view missed,
+                   std::string& text) const {
+    if (IsMissed(state)) {
+      text += MarkLine(missed);
+      return;
+    }
+    for (const FrameId frame : profile_.Stack(stack)) text += frames_[frame];
+    if (LacksRoot(state)) text += MarkLine(kTruncatedMark);
+  }
+
+  uint64_t Period() const {
+    const CaptureMetadata& metadata = profile_.metadata;
+    return metadata.frequency_hz != 0 ? 1'000'000'000 / metadata.frequency_hz
+                                      : metadata.count_period;
+  }
+
+  const Profile& profile_;
+  std::vector<std::string> frames_;  // by FrameId: their lines
+  CountedTexts samples_;
+};
+
+}  // namespace
+
+void WritePerfScript(const Profile& profile, const OutputOptions& /*options*/,
+                     OutputBuffer& out) {
+  Writer(profile).Run(out);
+}
+
+}  // namespace profd

@@ -1,0 +1,168 @@
+#include "daemon/input/profile_input.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "daemon/output/format.h"
+#include "tests/daemon/output/test_profile.h"
+
+namespace profd {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr OutputOptions kAnnotated = {.annotations = true};
+
+Profile Read(std::string_view bytes) {
+  auto profile = ReadProfile(bytes);
+  if (profile) return std::move(*profile);
+  ADD_FAILURE() << profile.error().message();
+  return {};
+}
+
+std::string ErrorOf(std::string_view bytes) {
+  const auto profile = ReadProfile(bytes);
+  return profile ? "" : profile.error().message();
+}
+
+std::string Folded(const Profile& profile) {
+  return Render(profile, OutputFormat::kFolded, kAnnotated);
+}
+
+// A profile with inlined calls, lines, a module of the kernel and a JIT frame.
+Profile Sampled() {
+  TestProfile p;
+  const auto work = p.Placed("work", "/src/work.cc", 12);
+  const auto inlined = p.Inlined("Inner<int (*)(char)>", "/src/inner.h", 3);
+  const auto main = p.User("main");
+  p.Add({.user = {inlined, work, main},
+         .kernel = {p.Kernel("ext4_write", "[ext4]"), p.Kernel("vfs_write")},
+         .count = 5});
+  p.Add({.comm = "two words", .pid = 9, .user = {work, main}, .count = 2});
+  p.Add({.user = {p.User("[libz.so.1]", "/usr/lib/libz.so.1",
+                         ksym::Unresolved::kNoSymbols),
+                  main},
+         .count = 1});
+  Accounting accounting;
+  accounting.taken = 10;
+  accounting.emitted = 8;
+  accounting.lost_by_cause[static_cast<size_t>(LossCause::kRingFull)] = 2;
+  p.builder().Add(accounting);
+  return std::move(p).Finish();
+}
+
+// The JSON document says everything: what is read of it writes the same.
+TEST(ProfileInputTest, ReadsItsOwnJson) {
+  for (const uint32_t seed : {1U, 2U}) {
+    const Profile profile = ExampleProfile(seed);
+    const OutputOptions options = {.by = OutputOptions::By::kTid,
+                                   .addresses = true};
+    const std::string json = Render(profile, OutputFormat::kJson, options);
+    EXPECT_EQ(Render(Read(json), OutputFormat::kJson, options), json);
+  }
+  const std::string json = Render(Sampled(), OutputFormat::kJson, {});
+  EXPECT_EQ(Render(Read(json), OutputFormat::kJson, {}), json);
+}
+
+// Folded stacks come out as they went in, with and without marks.
+TEST(ProfileInputTest, ReadsItsOwnFoldedStacks) {
+  const std::string folded = Folded(Sampled());
+  EXPECT_THAT(folded, HasSubstr("ext4_write_[k] 5\n"));
+  EXPECT_THAT(folded, HasSubstr("Inner<int (*)(char)>_[i];"));
+  EXPECT_EQ(Folded(Read(folded)), folded);
+  const OutputOptions delimited = {.delimiter = true};
+  const std::string marked =
+      Render(Sampled(), OutputFormat::kFolded, delimited);
+  EXPECT_EQ(Render(Read(marked), OutputFormat::kFolded, delimited), marked);
+}
+
+// pprof and perf's text keep the stacks, which frames are the kernel's, and
+// which are inlined.
+TEST(ProfileInputTest, ReadsPprofAndPerfScript) {
+  const std::string folded = Folded(Sampled());
+  EXPECT_EQ(Folded(Read(Render(Sampled(), OutputFormat::kPprof, {}))), folded);
+  EXPECT_EQ(Folded(Read(Render(Sampled(), OutputFormat::kPerfScript, {}))),
+            folded);
+}
+
+// What perf 6.1 prints: ids with and without a CPU, commands with spaces and
+// numbers, events with colons, inlined calls, frames without a symbol, source
+// lines, a sample without a stack.
+TEST(ProfileInputTest, ReadsWhatPerfPrints) {
+  const Profile profile = Read(
+      "# ========\n# captured on    : Fri Nov 20 2026\n# ========\n#\n"
+      "spin 16276   789.674523:   10101010 cpu-clock:pppH: \n"
+      "\tffffffff81000020 vfs_read+0x20 ([kernel.kallsyms])\n"
+      "\t            115e operator new(unsigned long) (inlined)\n"
+      "\t            115e leaf+0x25 (/opt/my app/spin)\n"
+      "  spin.c:12\n"
+      "\t            2000 [unknown] (/usr/lib/libz.so.1)\n\n"
+      "a 7 b 31/32 [001]   789.7: cpu-clock:pppH:      115e leaf+0x1 "
+      "(/opt/spin)\n");
+  EXPECT_EQ(Folded(profile),
+            "a 7 b;leaf 1\n"
+            "spin;[libz.so.1];leaf;operator new(unsigned long)_[i];vfs_read_[k]"
+            " 1\n");
+  EXPECT_THAT(profile.metadata.warnings, IsEmpty());
+}
+
+// Samples of a second event are not added to those of the first.
+TEST(ProfileInputTest, LeavesOtherEventsOut) {
+  const Profile profile = Read(
+      "a 1 1.000001: cycles: \n\t 10 f+0x1 (/a)\n\n"
+      "a 1 1.000002: page-faults: \n\t 10 g+0x1 (/a)\n\n");
+  EXPECT_EQ(Folded(profile), "a;f 1\n");
+  EXPECT_THAT(profile.metadata.warnings,
+              ElementsAre(HasSubstr("1 samples of other events than cycles")));
+}
+
+// A line that is no stack costs itself only, and is said.
+TEST(ProfileInputTest, SkipsWhatItCannotRead) {
+  const Profile profile = Read("a;b 1\n\nnonsense\n# comment\na;c 2.5\na;d 3");
+  EXPECT_EQ(Folded(profile), "a;b 1\na;d 3\n");
+  EXPECT_THAT(profile.metadata.warnings,
+              ElementsAre(AllOf(HasSubstr("2 parts"), HasSubstr("line 3"))));
+}
+
+// What is no profile is refused with the place and the cure.
+TEST(ProfileInputTest, RefusesWhatIsNoProfile) {
+  EXPECT_THAT(ErrorOf(""), HasSubstr("empty"));
+  EXPECT_THAT(ErrorOf(" \n\n"), HasSubstr("empty"));
+  EXPECT_THAT(ErrorOf("nothing here"), HasSubstr("line 1"));
+  EXPECT_THAT(ErrorOf("PERFILE2\x68"), HasSubstr("perf script"));
+  EXPECT_THAT(ErrorOf("{"), HasSubstr("no JSON at byte 2"));
+  EXPECT_THAT(ErrorOf("{}"), HasSubstr("not of ksym-profile"));
+  EXPECT_THAT(ErrorOf("a;b 9223372036854775807\na;c 1"), HasSubstr("2^63"));
+  EXPECT_THAT(ErrorOf("\x1f\x8b\x08"), HasSubstr("gzip"));
+  EXPECT_THAT(ErrorOf(std::string_view("\x0a\x00\x01", 3)), HasSubstr("pprof"));
+}
+
+// Whatever part of a pprof or JSON file is cut off, it is an error and no other
+// profile.
+TEST(ProfileInputTest, RefusesTruncatedFiles) {
+  for (const OutputFormat format :
+       {OutputFormat::kPprof, OutputFormat::kJson}) {
+    const std::string whole = Render(Sampled(), format, {});
+    // JSON ends in a newline that it can do without.
+    for (size_t size = 0; size + 2 < whole.size(); ++size) {
+      EXPECT_NE(ErrorOf(std::string_view(whole).substr(0, size)), "") << size;
+    }
+  }
+}
+
+// A frame that is not there is named by its place.
+TEST(ProfileInputTest, NamesTheWrongPlaceOfJson) {
+  std::string json = Render(Sampled(), OutputFormat::kJson, {});
+  const size_t at = json.find("\"user\":[") + 8;
+  json.insert(at, "99");
+  EXPECT_THAT(ErrorOf(json), HasSubstr("stacks[0].user[0]"));
+}
+
+}  // namespace
+}  // namespace profd

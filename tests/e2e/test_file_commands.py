@@ -1,0 +1,161 @@
+"""ksym-profile report, diff and convert on real captures, and what other
+programs say of what they write."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import xml.etree.ElementTree
+
+import harness
+
+HOT = "Hot"
+OUTPUTS = ["out.folded", "out.json", "out.txt", "out.pb.gz", "out.html",
+           "out.svg", "out.speedscope.json", "out.perf"]
+
+
+class FileCommandsTest(harness.E2eTest):
+
+    def setUp(self):
+        super().setUp()
+        self.spin = self.workload("spin")
+        self.json = self.path("capture.json")
+        self.raw = self.path("capture.raw")
+        run = self.profile("-F", 499, "-p", self.spin.pid, "-o", self.json,
+                           "--raw", self.raw, 0.5)
+        self.emitted = run.summary()[1]
+        self.assertGreater(self.emitted, 20)
+
+    def run_command(self, *arguments, data=None, status=0):
+        """Runs it as nobody and returns what it prints."""
+        profiler = self.copy(harness.PROFILER, "ksym-profile")
+        given = {"stdin": subprocess.DEVNULL} if data is None else {
+            "input": data}
+        done = subprocess.run(
+            [*harness.as_nobody(), profiler, *map(str, arguments)],
+            capture_output=True, check=False, timeout=harness.RUN_SECONDS,
+            **given)
+        self.assertEqual(done.returncode, status, done)
+        return done.stdout, done.stderr.decode()
+
+    def convert(self, name):
+        """The capture in the format that the name says."""
+        profiler = [harness.PROFILER, "convert", self.json, "-o",
+                    self.path(name)]
+        subprocess.run(profiler, check=True)
+        return self.path(name)
+
+    def test_report(self):
+        # The table has the hottest function first and every sample, whichever
+        # format it is made of.
+        for source in [self.json, self.raw, *map(self.convert, [
+                "out.folded", "out.pb.gz", "out.perf"])]:
+            with self.subTest(source=source):
+                table, errors = self.run_command("report", source, "--top", 0)
+                heading, _, *rows = table.decode().splitlines()
+                self.assertEqual(errors, "")
+                self.assertTrue(
+                    heading.startswith("%d samples" % self.emitted), heading)
+                self.assertEqual(rows[0].split()[4], HOT)
+                self.assertEqual(sum(int(row.split()[2]) for row in rows),
+                                 self.emitted)
+
+    def test_convert_keeps_everything(self):
+        # JSON says all, so that it comes out as it went in; the other formats
+        # keep the stacks.
+        with open(self.json, "rb") as file:
+            document = file.read()
+        self.assertEqual(
+            self.run_command("convert", "--format", "json", "-",
+                             data=document)[0], document)
+        direct, _ = self.run_command("convert", "-a", self.json)
+        for name in ["out.pb.gz", "out.perf"]:
+            again, _ = self.run_command("convert", "-a", self.convert(name))
+            self.assertEqual(again, direct, name)
+
+    def test_diff(self):
+        # A profile does not differ from itself; against another program's its
+        # hot function is gone.
+        same, _ = self.run_command("diff", self.json, self.json)
+        self.assertIn(b"no function differs", same)
+        other = self.workload("deep", "50")
+        self.profile("-F", 499, "-p", other.pid, "-o",
+                     self.path("other.json"), 0.5)
+        table, _ = self.run_command("diff", self.json,
+                                    self.path("other.json"))
+        hot = next(line for line in table.decode().splitlines()
+                   if line.split()[3:4] == [HOT])
+        self.assertLess(float(hot.split()[0]), 0)
+
+    def test_reads_perf(self):
+        # What perf script prints of perf's own capture, with the same share of
+        # samples in the hot function.
+        if not shutil.which("perf"):
+            self.skipTest("there is no perf (Debian's linux-perf)")
+        data = self.path("perf.data")
+        subprocess.run(
+            ["perf", "record", "-q", "-e", "cpu-clock", "-F", "499", "-g",
+             "-o", data, "-p", str(self.spin.pid), "--", "sleep", "0.5"],
+            check=True, capture_output=True)
+        text = subprocess.run(["perf", "script", "-i", data], check=True,
+                              capture_output=True).stdout
+        samples = len(re.findall(rb"^\S.*cpu-clock", text, re.M))
+        self.assertGreater(samples, 20)
+        table, errors = self.run_command("report", "-", data=text)
+        self.assertEqual(errors, "")
+        lines = table.decode().splitlines()
+        self.assertTrue(lines[0].startswith("%d samples" % samples), lines[0])
+        self.assertEqual(lines[2].split()[4], HOT)
+
+    def test_consumers(self):
+        # Every format is what it claims to be.
+        files = {name: self.convert(name) for name in OUTPUTS}
+        self.assertTrue(all(map(os.path.getsize, files.values())))
+        picture = xml.etree.ElementTree.parse(files["out.svg"])
+        titles = [title.text for title in picture.iter(
+            "{http://www.w3.org/2000/svg}title")]
+        self.assertIn("all: %d samples, 100.00 %%" % self.emitted, titles)
+        self.assertTrue(any(title.startswith(HOT) for title in titles))
+        with open(files["out.speedscope.json"], encoding="utf-8") as file:
+            scope = json.load(file)
+        frames = len(scope["shared"]["frames"])
+        for profile in scope["profiles"]:
+            self.assertEqual(len(profile["samples"]), len(profile["weights"]))
+            self.assertEqual(sum(profile["weights"]), profile["endValue"])
+            for stack in profile["samples"]:
+                self.assertTrue(all(0 <= index < frames for index in stack))
+        if shutil.which("go"):
+            top = subprocess.run(
+                ["go", "tool", "pprof", "-sample_index=samples", "-top",
+                 files["out.pb.gz"]], check=True, capture_output=True,
+                env={**os.environ, "HOME": self.path("home")})
+            self.assertIn(HOT, top.stdout.decode())
+
+    def test_bad_input(self):
+        # What cannot be read is named with its cure; a reader that goes away
+        # is no failure.
+        for data, message in [(b"", "is empty"),
+                              (b"no profile\n", "line 1"),
+                              (b"PERFILE2....", "perf script"),
+                              (b"{\"a\":1}", "not of ksym-profile"),
+                              (b"KSYMRAW\n1234", "raw capture")]:
+            _, errors = self.run_command("report", "-", data=data, status=1)
+            self.assertIn(message, errors)
+            self.assertIn("standard input", errors)
+        _, errors = self.run_command("report", "/nowhere", status=1)
+        self.assertIn("/nowhere", errors)
+        for wrong in [["report"], ["diff", "a"], ["convert", "a", "-o", "b.c"],
+                      ["report", "a", "--by", "x"],
+                      ["report", "a", "--color", "x"]]:
+            _, errors = self.run_command(*wrong, status=2)
+            self.assertIn("(see --help)", errors)
+        piped = subprocess.run(
+            "'%s' convert '%s' --format json | head -c 1" %
+            (harness.PROFILER, self.json), shell=True, check=True,
+            capture_output=True)
+        self.assertEqual(piped.stderr, b"")
+
+
+if __name__ == "__main__":
+    harness.main()
