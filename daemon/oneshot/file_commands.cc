@@ -16,6 +16,7 @@
 #include "daemon/oneshot/messages.h"
 #include "daemon/oneshot/one_shot.h"
 #include "daemon/oneshot/report_file.h"
+#include "daemon/output/difference_page.h"
 #include "daemon/output/format.h"
 #include "daemon/output/hot_spots.h"
 #include "daemon/profile/kernel_names.h"
@@ -82,6 +83,9 @@ void AddDiff(CLI::App& app, Arguments& arguments) {
   diff.add_option("BEFORE", arguments.input, "A profile as for report")
       ->required();
   diff.add_option("AFTER", arguments.second_input, "Another one")->required();
+  diff.add_option("-o,--output", arguments.output,
+                  "Write a flame graph of the difference, FILE.html")
+      ->type_name("FILE");
   AddTableOptions(diff, arguments);
 }
 
@@ -168,6 +172,14 @@ Status WriteTable(const std::function<void(OutputBuffer&)>& write) {
   return ForgiveClosedPipe(std::move(written));
 }
 
+Status WriteTo(const std::string& path, std::string_view text) {
+  auto file = ReportFile::Open(path);
+  if (!file) return Fail(std::move(file.error()));
+  auto written = file->Append(text);
+  if (written) written = file->Commit();
+  return ForgiveClosedPipe(std::move(written));
+}
+
 Result<HotSpotTable> TableOf(const Arguments& arguments) {
   HotSpotTable table;
   if (!arguments.by.empty()) {
@@ -176,6 +188,13 @@ Result<HotSpotTable> TableOf(const Arguments& arguments) {
     table.kind = *kind;
   }
   table.top = arguments.top;
+  if (arguments.command == "diff" && !arguments.output.empty() &&
+      FormatOfExtension(arguments.output) != OutputFormat::kFlamegraph) {
+    return Fail(ksym::ErrorCode::kInvalid,
+                fmt::format("-o {}: a difference is written as a page: end "
+                            "its name in .html",
+                            arguments.output));
+  }
   const bool is_wanted =
       arguments.color == "always" ||
       (arguments.color == "auto" && ::isatty(STDOUT_FILENO) != 0);
@@ -195,6 +214,12 @@ Status Diff(const Arguments& arguments, const HotSpotTable& table) {
   if (!before) return Fail(before.error());
   const auto after = LoadProfile(arguments.second_input);
   if (!after) return Fail(after.error());
+  if (!arguments.output.empty()) {
+    return WriteTo(
+        arguments.output,
+        RenderDifferencePage(*before, *after,
+                             {arguments.input, arguments.second_input}));
+  }
   const Difference difference = Compare(*before, *after, table.kind);
   return WriteTable(
       [&](OutputBuffer& out) { WriteDifference(difference, table, out); });

@@ -5,37 +5,19 @@
 #include <fmt/ranges.h>
 
 #include <array>
-#include <cassert>
 #include <chrono>
 #include <ctime>
 #include <iterator>
-#include <map>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "daemon/output/flame_page.h"
 #include "daemon/output/flame_tree.h"
-#include "daemon/output/safe_name.h"
 #include "daemon/output/summary.h"
-#include "flamegraph_page.h"
 
 namespace profd {
 namespace {
-
-// In a script element nothing but '<' can end or hide what follows.
-void AppendQuoted(std::string_view text, std::string& out) {
-  std::string json;
-  AppendJsonText(text, json);
-  out += '"';
-  for (const char c : json) {
-    if (c == '<') {
-      out += "\\u003c";
-    } else {
-      out += c;
-    }
-  }
-  out += '"';
-}
 
 // What the reader of the picture has to know about what it lacks.
 std::string LossText(const Accounting& accounting) {
@@ -53,11 +35,9 @@ std::string LossText(const Accounting& accounting) {
   return text;
 }
 
-using Facts = std::vector<std::pair<std::string, std::string>>;
-
 template <typename Cause, size_t kCauses>
 void AddCauses(std::string_view what,
-               const std::array<uint64_t, kCauses>& counts, Facts& facts) {
+               const std::array<uint64_t, kCauses>& counts, FlameFacts& facts) {
   for (size_t i = 0; i < kCauses; ++i) {
     if (counts[i] == 0) continue;
     facts.emplace_back(fmt::format("{}: {}", what, Name(static_cast<Cause>(i))),
@@ -65,12 +45,12 @@ void AddCauses(std::string_view what,
   }
 }
 
-Facts FactsOf(const Profile& profile) {
+FlameFacts FactsOf(const Profile& profile) {
   const CaptureMetadata& metadata = profile.metadata;
   const Accounting& accounting = profile.accounting;
   const auto seconds =
       static_cast<std::time_t>(metadata.start_unix_ns / 1'000'000'000);
-  Facts facts = {
+  FlameFacts facts = {
       {"host", metadata.hostname},
       {"kernel",
        fmt::format("{} {}", metadata.kernel_release, metadata.architecture)},
@@ -105,35 +85,13 @@ Facts FactsOf(const Profile& profile) {
   return facts;
 }
 
-void AppendFrames(const FlameTree& tree, std::string& out) {
-  std::map<std::string_view, size_t> modules;
-  for (const FlameFrame& frame : tree.frames()) {
-    modules.emplace(frame.module, 0);
-  }
-  out += ",\n\"modules\":[";
-  size_t next = 0;
-  for (auto& [module, number] : modules) {
-    if (next != 0) out += ',';
-    AppendQuoted(module, out);
-    number = next++;
-  }
-  out += "],\n\"frames\":[";
-  for (const FlameFrame& frame : tree.frames()) {
-    out += &frame == tree.frames().data() ? "\n[" : ",\n[";
-    AppendQuoted(frame.name, out);
-    fmt::format_to(std::back_inserter(out), ",{},{}]", modules.at(frame.module),
-                   static_cast<int>(frame.kind));
-  }
-  out += ']';
-}
-
 // Only where there are lines.
 void AppendPlaces(const FlameTree& tree, std::string& out) {
   if (tree.node_places().empty()) return;
   out += ",\n\"places\":[";
   for (const std::string& place : tree.places()) {
     if (&place != tree.places().data()) out += ',';
-    AppendQuoted(place, out);
+    AppendScriptText(place, out);
   }
   fmt::format_to(std::back_inserter(out), "],\n\"nodePlaces\":[{}]",
                  fmt::join(tree.node_places(), ","));
@@ -142,29 +100,14 @@ void AppendPlaces(const FlameTree& tree, std::string& out) {
 std::string Data(const Profile& profile, const OutputOptions& options) {
   const FlameTree tree(profile);
   std::string out = "{\"title\":";
-  AppendQuoted(ProfileTitle(profile), out);
+  AppendScriptText(ProfileTitle(profile), out);
   out += ",\"loss\":";
-  AppendQuoted(LossText(profile.accounting), out);
+  AppendScriptText(LossText(profile.accounting), out);
   out += ",\n\"about\":[";
-  bool first = true;
-  for (const auto& [key, value] : FactsOf(profile)) {
-    out += std::exchange(first, false) ? "[" : ",[";
-    AppendQuoted(key, out);
-    out += ',';
-    AppendQuoted(value, out);
-    out += ']';
-  }
+  AppendFlameFacts(FactsOf(profile), out);
   fmt::format_to(std::back_inserter(out), "],\n\"threads\":{}",
                  options.by == OutputOptions::By::kTid);
-  AppendFrames(tree, out);
-  // A parent is told by how far it is in front: short numbers.
-  out += ",\n\"nodes\":[0,0";
-  for (uint32_t i = 1; i < tree.nodes().size(); ++i) {
-    const FlameTree::Node& node = tree.nodes()[i];
-    fmt::format_to(std::back_inserter(out), ",{},{}", i - node.parent,
-                   node.frame);
-  }
-  out += ']';
+  AppendFlameNodes(tree, out);
   AppendPlaces(tree, out);
   out += ",\n\"leaves\":[";
   for (const FlameTree::Leaf& leaf : tree.leaves()) {
@@ -176,31 +119,11 @@ std::string Data(const Profile& profile, const OutputOptions& options) {
   return out;
 }
 
-// Everything in front of a mark; `page` becomes what follows it.
-std::string_view TakeUpTo(std::string_view mark, std::string_view& page) {
-  const size_t at = page.find(mark);
-  assert(at != std::string_view::npos);
-  const std::string_view front = page.substr(0, at);
-  page.remove_prefix(at + mark.size());
-  return front;
-}
-
 }  // namespace
 
 std::string RenderFlamegraph(const Profile& profile,
                              const OutputOptions& options) {
-  std::string_view page = web::kFlamegraphHtml;
-  std::string out(TakeUpTo("@STYLE@", page));
-  out += web::kFlamegraphCss;
-  out += TakeUpTo("@DATA@", page);
-  out += Data(profile, options);
-  out += TakeUpTo("@SCRIPT@", page);
-  for (const std::string_view script :
-       {web::kTreeJs, web::kViewJs, web::kMainJs}) {
-    out += script;
-  }
-  out += page;
-  return out;
+  return FlamePageWith(Data(profile, options));
 }
 
 }  // namespace profd

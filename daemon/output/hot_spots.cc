@@ -245,27 +245,38 @@ void WriteHotSpots(const Profile& profile, const HotSpotTable& table,
   WriteRest(spots.size(), rows, Name(table.kind), out);
 }
 
-Difference Compare(const Profile& before, const Profile& after, SpotKind kind) {
-  double per_sample[] = {CpusPerSample(before.metadata),
-                         CpusPerSample(after.metadata)};
-  Difference difference;
-  difference.in_cpus = per_sample[0] > 0 && per_sample[1] > 0;
-  const double samples[] = {static_cast<double>(SamplesOf(before)),
-                            static_cast<double>(SamplesOf(after))};
-  if (!difference.in_cpus) {
-    for (int i = 0; i < 2; ++i) per_sample[i] = 1 / std::max(samples[i], 1.0);
+Measure MeasureOf(const Profile& before, const Profile& after) {
+  Measure measure = {.before = CpusPerSample(before.metadata),
+                     .after = CpusPerSample(after.metadata)};
+  measure.in_cpus = measure.before > 0 && measure.after > 0;
+  if (!measure.in_cpus) {
+    const auto share = [](const Profile& profile) {
+      return 1 / std::max(static_cast<double>(SamplesOf(profile)), 1.0);
+    };
+    measure.before = share(before);
+    measure.after = share(after);
   }
-  difference.before = samples[0] * per_sample[0];
-  difference.after = samples[1] * per_sample[1];
-  const Modules modules = HasModules(before) && HasModules(after)
-                              ? Modules::kShown
-                              : Modules::kHidden;
+  return measure;
+}
+
+bool HaveModules(const Profile& before, const Profile& after) {
+  return HasModules(before) && HasModules(after);
+}
+
+Difference Compare(const Profile& before, const Profile& after, SpotKind kind) {
+  const Measure measure = MeasureOf(before, after);
+  Difference difference;
+  difference.in_cpus = measure.in_cpus;
+  difference.before = static_cast<double>(SamplesOf(before)) * measure.before;
+  difference.after = static_cast<double>(SamplesOf(after)) * measure.after;
+  const Modules modules =
+      HaveModules(before, after) ? Modules::kShown : Modules::kHidden;
   std::map<std::string, SpotDifference> by_name;
   for (const HotSpot& spot : Counter(before).Run(kind, modules)) {
-    by_name[spot.name].before = static_cast<double>(spot.self) * per_sample[0];
+    by_name[spot.name].before = static_cast<double>(spot.self) * measure.before;
   }
   for (const HotSpot& spot : Counter(after).Run(kind, modules)) {
-    by_name[spot.name].after = static_cast<double>(spot.self) * per_sample[1];
+    by_name[spot.name].after = static_cast<double>(spot.self) * measure.after;
   }
   for (auto& [name, spot] : by_name) {
     if (spot.before == spot.after) continue;

@@ -43,9 +43,19 @@ struct HotSpotTable {
 void WriteHotSpots(const Profile& profile, const HotSpotTable& table,
                    OutputBuffer& out);
 
-// One spot in two profiles. The shares are of each profile's measure: CPUs
-// used where both say for how long and how often they were sampled, else of
-// all their samples.
+// What two profiles are compared by: CPUs used where both say for how long and
+// how often they were sampled, else shares of all their samples.
+struct Measure {
+  bool in_cpus = false;
+  double before = 0;  // of one sample
+  double after = 0;
+};
+Measure MeasureOf(const Profile& before, const Profile& after);
+
+// Whether both say of which files functions are; folded stacks do not.
+bool HaveModules(const Profile& before, const Profile& after);
+
+// One spot in two profiles, in their measure.
 struct SpotDifference {
   std::string name;
   double before = 0;  // self

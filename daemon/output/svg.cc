@@ -155,17 +155,23 @@ class Picture {
                        static_cast<double>(std::max(totals_[0], uint64_t{1})),
                    x, y, std::max(Width(node) - 0.5, 0.2), kRowHeight - 1,
                    kColours[static_cast<size_t>(kind)]);
-    AppendLabel(name, x, y, Width(node), text);
+    AppendLabel(name, {.x = x, .y = y, .width = Width(node)}, text);
     text += "</g>\n";
     out.PassOn();
   }
 
-  static void AppendLabel(std::string_view name, double x, double y,
-                          double width, std::string& out) {
-    if (width < kLeastText) return;
-    const auto letters = static_cast<size_t>((width - 4) / kLetterWidth);
+  struct Box {
+    double x = 0;
+    double y = 0;
+    double width = 0;
+  };
+
+  static void AppendLabel(std::string_view name, const Box& box,
+                          std::string& out) {
+    if (box.width < kLeastText) return;
+    const auto letters = static_cast<size_t>((box.width - 4) / kLetterWidth);
     fmt::format_to(std::back_inserter(out), "<text x=\"{:.2f}\" y=\"{:.0f}\">",
-                   x + 2, y + kRowHeight - 5);
+                   box.x + 2, box.y + kRowHeight - 5);
     if (CountLetters(name) <= letters) {
       AppendXml(name, out);
     } else {

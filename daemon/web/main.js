@@ -38,7 +38,7 @@ class Page {
   remember() {
     const state = new URLSearchParams();
     if (this.view.pattern) state.set('search', byId('search').value);
-    if (this.view.grouping !== 'command') {
+    if (this.view.grouping !== this.view.data.groupings()[0]) {
       state.set('group', this.view.grouping);
     }
     history.replaceState(null, '', `#${state}`);
@@ -53,14 +53,25 @@ class Page {
       row.append(make('td', key), make('td', value));
       byId('about').append(row);
     }
-    for (const kind of KINDS) {
-      const entry = document.createElement('span');
-      const sample = document.createElement('i');
-      sample.style.background =
-          `hsl(${kind.hue} ${kind.saturation}% ${kind.light}%)`;
-      entry.append(sample, kind.name);
-      byId('legend').append(entry);
+    if (json.before) {
+      byId('grouping').textContent = 'Widths of ';
+      this.explain(changeColour(1, 1), 'more than before');
+      this.explain(changeColour(0, 1), 'the same');
+      this.explain(changeColour(-1, 1), 'less than before');
+    } else {
+      for (const {hue, saturation, light, name} of KINDS) {
+        this.explain(`hsl(${hue} ${saturation}% ${light}%)`, name);
+      }
     }
+  }
+
+  // One colour of the legend.
+  explain(colour, name) {
+    const entry = document.createElement('span');
+    const sample = document.createElement('i');
+    sample.style.background = colour;
+    entry.append(sample, name);
+    byId('legend').append(entry);
   }
 
   fillControls() {
@@ -185,13 +196,14 @@ class Page {
   }
 
   showDetails(node) {
-    const {name, samples, ofAll, ofParent, module, kind, place} =
+    const {name, samples, ofAll, ofParent, module, kind, place, change} =
         this.view.details(node);
     const about = document.createElement('span');
     about.textContent =
         [kind, module, place].filter((text) => text !== '').join(', ');
     const line = make('div', `${samples} samples, ${percent(ofAll)} of all` +
-        (node === 0 ? '' : `, ${percent(ofParent)} of the caller`) + '  ');
+        (node === 0 ? '' : `, ${percent(ofParent)} of the caller`) +
+        (change && `; ${change}`) + '  ');
     line.append(about);
     byId('detail').replaceChildren(make('b', name), line);
   }

@@ -3,12 +3,14 @@
 // A tree of frames in arrays. Node 0 is the root; a node's subtree follows it,
 // so that sums and places need one pass and no recursion.
 class Tree {
-  // parent, frame: of each node. self: samples that end in it.
-  constructor(parent, frame, self) {
+  // parent, frame: of each node. self: samples that end in it. other: the
+  // same of the profile that this one is compared with, or nothing.
+  constructor(parent, frame, self, other) {
     const count = parent.length;
     this.parent = parent;
     this.frame = frame;
     this.total = Float64Array.from(self);
+    this.other = other && Float64Array.from(other);
     this.depth = new Uint16Array(count);
     this.end = new Uint32Array(count);  // one past the last of the subtree
     this.start = new Float64Array(count);  // in samples from the left
@@ -17,6 +19,7 @@ class Tree {
     for (let i = count - 1; i > 0; --i) {
       const p = parent[i];
       this.total[p] += this.total[i];
+      if (other) this.other[p] += this.other[i];
       if (this.end[p] < this.end[i]) this.end[p] = this.end[i];
     }
     const next = new Float64Array(count);  // where the next child begins
@@ -96,17 +99,46 @@ class FlameData {
     return places[nodePlaces[tree.origin ? tree.origin[node] : node]];
   }
 
+  // Of a difference: whose samples the widths are of.
   groupings() {
+    if (this.json.before) return ['after', 'before'];
     return this.json.threads ? ['command', 'process', 'thread'] :
                                ['command', 'process'];
   }
 
   tree(grouping) {
     if (!this.trees.has(grouping)) {
-      this.trees.set(grouping,
-          grouping === 'command' ? this.byCommand() : this.byOwner(grouping));
+      this.trees.set(grouping, this.makeTree(grouping));
     }
     return this.trees.get(grouping);
+  }
+
+  makeTree(grouping) {
+    if (this.json.before) return this.compared(grouping);
+    return grouping === 'command' ? this.byCommand() : this.byOwner(grouping);
+  }
+
+  compared(grouping) {
+    const after = new Float64Array(this.parent.length);
+    const before = new Float64Array(this.parent.length);
+    const {leaves, before: pairs} = this.json;
+    for (let i = 0; i < leaves.length; i += 4) after[leaves[i]] += leaves[i + 3];
+    for (let i = 0; i < pairs.length; i += 2) before[pairs[i]] += pairs[i + 1];
+    return grouping === 'after' ?
+        new Tree(this.parent, this.frame, after, before) :
+        new Tree(this.parent, this.frame, before, after);
+  }
+
+  // What a node used in the two profiles, in CPUs or as a share of the whole.
+  usage(grouping, node) {
+    const {total, other} = this.tree(grouping);
+    const {measure} = this.json;
+    const [after, before] = grouping === 'after' ? [total, other] :
+                                                   [other, total];
+    return {
+      after: after[node] * measure.after,
+      before: before[node] * measure.before,
+    };
   }
 
   byCommand() {

@@ -32,6 +32,17 @@ function frameColour(frame) {
   return `hsl(${kind.hue} ${kind.saturation}% ${kind.light + shade}%)`;
 }
 
+// Of a difference: red is more than before, blue less, white the same.
+function changeColour(change, largest) {
+  const strength = largest > 0 ? Math.sqrt(Math.abs(change) / largest) : 0;
+  return `hsl(${change > 0 ? 8 : 215} ${Math.round(85 * strength)}% ` +
+      `${Math.round(92 - 28 * strength)}%)`;
+}
+
+function formatUsage(value, measure) {
+  return measure.cpus ? value.toFixed(3) : `${(100 * value).toFixed(2)} %`;
+}
+
 // Draws a tree into an element: one element per frame that is wide enough to
 // see, so that text can be selected, found and printed.
 class FlameView {
@@ -43,16 +54,29 @@ class FlameView {
     this.hit = null;  // by frame, while searching
     this.shown = new Map();  // node -> element
     this.focused = -1;
-    this.setGrouping('command');
+    this.setGrouping(data.groupings()[0]);
   }
 
   setGrouping(grouping) {
     this.grouping = grouping;
     this.tree = this.data.tree(grouping);
-    this.colours = this.data.frames.map(frameColour);
+    this.colours = this.tree.other ? this.changeColours() :
+                                     this.data.frames.map(frameColour);
     this.zoomed = 0;
     this.focused = -1;
     if (this.pattern) this.search(this.pattern);
+  }
+
+  // By node.
+  changeColours() {
+    const changes = new Float64Array(this.tree.parent.length);
+    let largest = 0;
+    for (let i = 1; i < changes.length; ++i) {
+      const {after, before} = this.data.usage(this.grouping, i);
+      changes[i] = after - before;
+      largest = Math.max(largest, Math.abs(changes[i]));
+    }
+    return Array.from(changes, (change) => changeColour(change, largest));
   }
 
   zoom(node) {
@@ -124,7 +148,8 @@ class FlameView {
     box.dataset.node = node;
     box.style.cssText = `left:${left.toFixed(2)}px;top:${top}px;width:` +
         `${Math.max(0.5, width - 0.5).toFixed(2)}px;` +
-        `--c:${node === 0 ? 'hsl(0 0% 88%)' : this.colours[frame]}`;
+        `--c:${node === 0 ? 'hsl(0 0% 88%)' :
+                            this.colours[this.tree.other ? node : frame]}`;
     if (width >= MIN_TEXT_PIXELS) {
       box.textContent = this.name(node);
     } else {
@@ -157,6 +182,19 @@ class FlameView {
     return from === 0 ? -1 : tree.parent[from];
   }
 
+  // What is to say of a node's change; '' if nothing is compared.
+  change(node) {
+    if (!this.tree.other) return '';
+    const {measure} = this.data.json;
+    const {after, before} = this.data.usage(this.grouping, node);
+    const sign = after < before ? '\u2212' : '+';
+    const [now, then, difference] =
+        [after, before, Math.abs(after - before)].map(
+            (value) => formatUsage(value, measure));
+    return `${now}${measure.cpus ? ' CPUs' : ''}, before ${then} ` +
+        `(${sign}${difference})`;
+  }
+
   details(node) {
     const {tree} = this;
     const samples = tree.total[node];
@@ -169,6 +207,7 @@ class FlameView {
       module: frame?.module ?? '',
       kind: frame ? KINDS[frame.kind].name : '',
       place: this.data.place(tree, node),
+      change: this.change(node),
     };
   }
 }

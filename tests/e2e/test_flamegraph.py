@@ -68,6 +68,24 @@ class FlamegraphTest(harness.E2eTest):
         self.assertEqual(console, [])
         self.assertIn(">spin-%d<" % self.spin.pid, dom)
 
+    def test_difference(self):
+        # The page of two profiles draws either one's widths, tells the change
+        # of the whole, and explains its colours.
+        other = self.workload("deep", "50")
+        before, after = self.path("before.json"), self.path("after.json")
+        for process, path in (self.spin, before), (other, after):
+            self.profile("-F", 499, "-p", process.pid, "-o", path, 0.5)
+        subprocess.run([harness.PROFILER, "diff", before, after, "-o",
+                        self.page], check=True)
+        dom, console = self.dom()
+        self.assertEqual(console, [])
+        self.assertIn("more than before", dom)
+        self.assertRegex(dom, r"[\d.]+ CPUs, before [\d.]+ \(")
+        self.assertNotIn(">%s<" % HOT, dom)
+        dom, console = self.dom(group="before")
+        self.assertEqual(console, [])
+        self.assertIn(">%s<" % HOT, dom)
+
     def test_wrong_expression(self):
         # What is no regular expression is said to be none.
         dom, console = self.dom(search="(")

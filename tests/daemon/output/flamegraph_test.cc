@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "daemon/output/difference_page.h"
 #include "daemon/output/flame_tree.h"
 #include "daemon/output/format.h"
 #include "tests/daemon/output/test_profile.h"
@@ -196,6 +197,29 @@ TEST(FlamegraphTest, PlacesOnlyWithLines) {
   q.Add({.user = {q.User("main")}});
   const auto without = DataOf(RenderFlamegraph(std::move(q).Finish(), {}));
   EXPECT_FALSE(without.contains("places"));
+}
+
+// Of two profiles each node has the samples of both, and equal frames are one
+// node though only one profile says their file.
+TEST(DifferencePageTest, HasBothProfiles) {
+  TestProfile before;
+  before.Add({.user = {before.User("f"), before.User("main")}, .count = 3});
+  before.Add({.user = {before.User("gone"), before.User("main")}, .count = 1});
+  TestProfile after;
+  after.Add(
+      {.user = {after.User("f", ""), after.User("main", "")}, .count = 5});
+  const nlohmann::json data = DataOf(
+      RenderDifferencePage(std::move(before).Finish(),
+                           std::move(after).Finish(), {"a.json", "</b>"}));
+  EXPECT_EQ(data["title"], "</b> compared with a.json");
+  EXPECT_EQ(data["nodes"].size(), 2u * 5);  // root, app, main, f, gone
+  ASSERT_EQ(data["leaves"].size(), 4u);
+  EXPECT_EQ(data["leaves"][3], 5);
+  ASSERT_EQ(data["before"].size(), 4u);
+  EXPECT_EQ(data["before"][0], data["leaves"][0]);
+  EXPECT_EQ(data["before"][1], 3);
+  EXPECT_EQ(data["before"][3], 1);
+  EXPECT_EQ(data["measure"]["cpus"], true);
 }
 
 }  // namespace

@@ -1,0 +1,122 @@
+#include "daemon/output/difference_page.h"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "daemon/output/flame_page.h"
+#include "daemon/output/flame_tree.h"
+#include "daemon/output/hot_spots.h"
+#include "daemon/output/summary.h"
+
+namespace profd {
+namespace {
+
+// Which of the two a sample is of, in place of its pid.
+enum Side : uint32_t { kBefore = 1, kAfter = 2 };
+
+// Both profiles in one, so that equal frames and stacks are one.
+class Joiner {
+ public:
+  explicit Joiner(bool with_modules) : with_modules_(with_modules) {}
+
+  void Add(const Profile& profile, Side side) {
+    std::vector<FrameId> frames;
+    frames.reserve(profile.frames.size());
+    for (const Frame& frame : profile.frames) {
+      frames.push_back(AddFrame(profile, frame));
+    }
+    for (const ProfileSample& sample : profile.samples) {
+      builder_.AddSample(
+          {.comm = builder_.Intern(profile.String(sample.comm)),
+           .pid = side,
+           .user_state = sample.user_state,
+           .kernel_state = sample.kernel_state,
+           .user = AddStack(profile.Stack(sample.user), frames),
+           .kernel = AddStack(profile.Stack(sample.kernel), frames),
+           .count = sample.count});
+    }
+  }
+
+  Profile Finish() && { return std::move(builder_).Finish({}); }
+
+ private:
+  // What a flame graph shows of a frame, and nothing else.
+  FrameId AddFrame(const Profile& profile, const Frame& frame) {
+    const bool has_module = with_modules_ || frame.kind == FrameKind::kKernel;
+    const std::string_view module =
+        has_module ? profile.String(frame.module) : std::string_view();
+    return builder_.AddFrame(
+        {.name = builder_.Intern(profile.String(frame.name)),
+         .module = builder_.Intern(module),
+         .kind = frame.kind,
+         .reason = frame.reason == ksym::Unresolved::kNone
+                       ? ksym::Unresolved::kNone
+                       : ksym::Unresolved::kNoSymbol,
+         .inlined = frame.inlined});
+  }
+
+  CallStackId AddStack(std::span<const FrameId> leaf_first,
+                       const std::vector<FrameId>& frames) {
+    stack_.clear();
+    for (const FrameId frame : leaf_first) stack_.push_back(frames[frame]);
+    return builder_.AddStack(stack_);
+  }
+
+  ProfileBuilder builder_;
+  bool with_modules_;
+  std::vector<FrameId> stack_;
+};
+
+std::string Data(const Profile& before, const Profile& after,
+                 const DifferenceNames& names) {
+  Joiner joiner(HaveModules(before, after));
+  joiner.Add(before, kBefore);
+  joiner.Add(after, kAfter);
+  const FlameTree tree(std::move(joiner).Finish());
+  const Measure measure = MeasureOf(before, after);
+
+  std::string out = "{\"title\":";
+  AppendScriptText(
+      fmt::format("{} compared with {}", names.after, names.before), out);
+  out += ",\"loss\":\"\",\n\"about\":[";
+  AppendFlameFacts(
+      {{"before", SummaryLine(before)},
+       {"after", SummaryLine(after)},
+       {"measured in",
+        measure.in_cpus ? "CPUs" : "shares of each profile's samples"}},
+      out);
+  fmt::format_to(std::back_inserter(out),
+                 "],\n\"threads\":false,\"measure\":{{\"cpus\":{},"
+                 "\"before\":{},\"after\":{}}}",
+                 measure.in_cpus, measure.before, measure.after);
+  AppendFlameNodes(tree, out);
+  std::string leaves;
+  std::string earlier;
+  const auto comma = [](const std::string& list) {
+    return list.empty() ? "" : ",";
+  };
+  for (const FlameTree::Leaf& leaf : tree.leaves()) {
+    if (leaf.pid == kAfter) {
+      fmt::format_to(std::back_inserter(leaves), "{}{},0,0,{}", comma(leaves),
+                     leaf.node, leaf.count);
+    } else {
+      fmt::format_to(std::back_inserter(earlier), "{}{},{}", comma(earlier),
+                     leaf.node, leaf.count);
+    }
+  }
+  out += ",\n\"leaves\":[" + leaves + "],\n\"before\":[" + earlier + "]}";
+  return out;
+}
+
+}  // namespace
+
+std::string RenderDifferencePage(const Profile& before, const Profile& after,
+                                 const DifferenceNames& names) {
+  return FlamePageWith(Data(before, after, names));
+}
+
+}  // namespace profd
