@@ -66,7 +66,12 @@ std::optional<std::string> ReadParameters(const HttpQuestion& question,
 std::string_view ContentType(OutputFormat format) {
   switch (format) {
     case OutputFormat::kJson:
+    case OutputFormat::kSpeedscope:
       return "application/json";
+    case OutputFormat::kFlamegraph:
+      return "text/html; charset=utf-8";
+    case OutputFormat::kSvg:
+      return "image/svg+xml";
     case OutputFormat::kPprof:
       return "application/octet-stream";
     default:

@@ -68,7 +68,7 @@ TEST(OptionsTest, ChoosesTheFormat) {
   EXPECT_EQ(ParseOk({"-o", "x.json"}).format, OutputFormat::kJson);
   EXPECT_EQ(ParseOk({"-o", "x.txt"}).format, OutputFormat::kText);
   EXPECT_EQ(ParseOk({"-o", "a.b/x"}).format, OutputFormat::kFolded);
-  EXPECT_EQ(ParseOk({"-o", "x.svg", "-f"}).format, OutputFormat::kFolded);
+  EXPECT_EQ(ParseOk({"-o", "x.gif", "-f"}).format, OutputFormat::kFolded);
   EXPECT_EQ(ParseOk({"-o", "x.json", "-f"}).format, OutputFormat::kFolded);
   EXPECT_EQ(ParseOk({"-o", "x.json", "--format", "text"}).format,
             OutputFormat::kText);
@@ -152,7 +152,7 @@ TEST(OptionsTest, RefusesBadUsageInOneLine) {
       {{"--debuginfod", "--symbol-timeout", "nan"}, "symbol-timeout"},
       {{"--debuginfod", "--symbol-timeout", "3601"}, "3600"},
       {{"--by", "x"}, "--by"},
-      {{"-o", "x.svg"}, "x.svg"},
+      {{"-o", "x.gif"}, "x.gif"},
       {{"-o", ""}, "empty"},
       {{"--raw", ""}, "empty"},
       {{"--format", "x"}, "--format"},

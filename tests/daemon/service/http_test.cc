@@ -164,7 +164,7 @@ TEST_F(HttpApiTest, RefusesWhatItDoesNotUnderstand) {
     EXPECT_EQ(answer.status, 400);
     EXPECT_THAT(answer.body, HasSubstr(name));
   }
-  EXPECT_EQ(Get("/profile", {{"format", "svg"}}).status, 400);
+  EXPECT_EQ(Get("/profile", {{"format", "gif"}}).status, 400);
   EXPECT_EQ(Get("/profile", {{"seconds", "1"}, {"from", "1"}}).status, 400);
   EXPECT_EQ(Get("/").status, 404);
   EXPECT_EQ(Get("/debug/pprof/heap").status, 404);
