@@ -37,7 +37,9 @@ class HotPathTest(harness.E2eTest):
         self.assert_kernel_is_named(document)
         self.assert_leaves_in(document, "python3", r"/python3[.0-9]*$|/libc")
         self.assert_leaves_in(document, "cc1", r"/cc1$|/lib")
-        self.assert_leaves_in(document, "openssl", r"/libcrypto|/openssl$")
+        # For small blocks it spends a fifth of its time in malloc and free.
+        self.assert_leaves_in(document, "openssl",
+                              r"/libcrypto|/openssl$|/libc\.")
 
     def start_compiler(self):
         source = self.path("big.c")
