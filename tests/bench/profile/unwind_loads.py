@@ -127,7 +127,9 @@ def redis_command(context):
         os.symlink(tool, server)
     socket = context.scratch_file("redis.sock")
     return ["sh", "-c",
-            f"{server} --port 0 --unixsocket {socket} --save '' & "
+            # Left alone it would keep the pipes of who waits for this load.
+            f"setpriv --pdeathsig KILL {server} --port 0 --unixsocket {socket} "
+            "--save '' & "
             "sleep 0.3; while redis-benchmark -q -s " + socket +
             " -t set,get,lrange_300 -n 20000; do :; done"]
 
