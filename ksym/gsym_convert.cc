@@ -59,10 +59,12 @@ void ElfFunctions::LoadSymbols(const ByteSource& source,
     const auto name = in.ReadCString();
     // A label is a jump target more often than a function.
     if (symbol.label || name.empty() || symbol.end <= symbol.start) continue;
-    symbols_.push_back(
-        {symbol.start.value, symbol.end.value, {name, symbol.binding}});
+    symbols_.push_back({.start = symbol.start.value,
+                        .end = symbol.end.value,
+                        .is_sized = symbol.sized,
+                        .name = name});
   }
-  std::ranges::sort(symbols_, {}, &Symbol::start);
+  std::ranges::stable_sort(symbols_, {}, &Symbol::start);
 }
 
 Status ElfFunctions::LoadDwarf(const ByteSource& source, const ElfImage& image,
@@ -107,18 +109,20 @@ Result<ElfFunctions> ElfFunctions::Open(const ByteSource& source,
   return functions;
 }
 
-// The symbols at one address are few.
+// The symbols at one address are few, and in the table's order. As
+// llvm-symbolizer does: of the largest ones the last in the table, which has
+// local symbols first.
 std::string_view ElfFunctions::NameAt(uint64_t start,
                                       std::string_view dwarf_name) const {
+  const auto size = [](const Symbol& symbol) {
+    return symbol.is_sized ? symbol.end - symbol.start : 0;
+  };
   auto symbol = std::ranges::lower_bound(symbols_, start, {}, &Symbol::start);
   const Symbol* best = nullptr;
   for (; symbol != symbols_.end() && symbol->start == start; ++symbol) {
-    if (symbol->alias.name == dwarf_name) return dwarf_name;
-    if (best == nullptr || IsPreferredAlias(symbol->alias, best->alias)) {
-      best = &*symbol;
-    }
+    if (best == nullptr || size(*symbol) >= size(*best)) best = &*symbol;
   }
-  return best == nullptr ? dwarf_name : best->alias.name;
+  return best == nullptr ? dwarf_name : best->name;
 }
 
 void ElfFunctions::SetNames(FunctionBatch& batch) const {

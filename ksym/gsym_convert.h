@@ -51,8 +51,9 @@ struct GsymConversion {
 
 // The functions of an ELF file from its DWARF, or its debug file's, and where
 // there is none from its symbols, with lines if DWARF has those. A function's
-// name is the one that DWARF and the symbol table agree on, else the symbol's,
-// which tells the parts that a compiler split off ("f.cold") from the whole.
+// name is its symbol's, which tells the parts that a compiler split off
+// ("f.cold") from the whole; of several symbols llvm-symbolizer's choice, the
+// largest, and of those the last one in the table. Without a symbol DWARF's.
 class ElfFunctions {
  public:
   // Opens the file and what it refers to. kUnsupported, kCorrupt: not an ELF
@@ -78,7 +79,8 @@ class ElfFunctions {
   struct Symbol {
     uint64_t start = 0;
     uint64_t end = 0;
-    SymbolAlias alias;
+    bool is_sized = false;
+    std::string_view name;
   };
 
   ElfFunctions() = default;
@@ -101,7 +103,7 @@ class ElfFunctions {
   Status dwarf_status_;
   std::unique_ptr<DwarfFunctionReader> dwarf_;
   std::vector<std::byte> symbol_names_;
-  std::vector<Symbol> symbols_;  // sorted by start
+  std::vector<Symbol> symbols_;  // by start, then in the table's order
   std::vector<OtherCode> other_code_;
   DwarfLosses losses_;
   size_t symbol_functions_ = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace ksym {
 namespace {
@@ -51,12 +52,31 @@ bool IsHarmful(uint32_t code_point) {
 
 bool IsPlainAscii(char c) { return c >= 0x20 && c < 0x7f; }
 
+// How many characters at the start are plain ASCII. Eight at a time: names of
+// a report are many megabytes, and hardly one has anything else.
+size_t CountPlain(std::string_view text) {
+  constexpr uint64_t kEach = 0x0101010101010101;
+  constexpr uint64_t kHighBits = 0x80 * kEach;
+  size_t i = 0;
+  for (; i + sizeof(uint64_t) <= text.size(); i += sizeof(uint64_t)) {
+    uint64_t word = 0;
+    std::memcpy(&word, text.data() + i, sizeof(word));
+    // The high bit of a byte, or of one of two sums without carries, tells
+    // that it is not ASCII, is 0x7f, or is not at least 0x20.
+    const uint64_t low = word & ~kHighBits;
+    const uint64_t is_printing = low + 0x60 * kEach;
+    const uint64_t is_delete = low + kEach;
+    if (((word | is_delete | ~is_printing) & kHighBits) != 0) break;
+  }
+  while (i < text.size() && IsPlainAscii(text[i])) ++i;
+  return i;
+}
+
 }  // namespace
 
 void AppendPrintable(std::string_view name, std::string& out) {
   while (!name.empty()) {
-    const size_t plain = static_cast<size_t>(
-        std::ranges::find_if_not(name, IsPlainAscii) - name.begin());
+    const size_t plain = CountPlain(name);
     out.append(name.substr(0, plain));
     name.remove_prefix(plain);
     if (name.empty()) return;

@@ -32,7 +32,8 @@ class GsymInlineReader {
   template <typename Visit>
   bool Next(uint64_t base, GsymInlineNode& node, Visit&& visit) {
     const uint64_t count = in_.ReadUleb128();
-    if (count == 0 || count > in_.remaining()) return false;
+    if (count == 0) return false;
+    if (count > in_.remaining()) in_.Skip(count);  // fails
     for (uint64_t i = 0; i < count && in_.ok(); ++i) {
       const uint64_t start = base + in_.ReadUleb128();
       const uint64_t size = in_.ReadUleb128();

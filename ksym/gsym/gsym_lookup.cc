@@ -3,6 +3,7 @@
 #include <span>
 #include <string>
 
+#include "ksym/gsym/gsym_index.h"
 #include "ksym/gsym/gsym_inline.h"
 #include "ksym/gsym/gsym_line_table.h"
 
@@ -27,6 +28,12 @@ class FunctionLookup {
   FunctionLookup(const GsymFile& file, uint64_t address, GsymAnswer& answer)
       : file_(file), address_(address), answer_(answer) {}
 
+  // Before Run(): the lookup may use the function's index, or have one made.
+  void UseIndex(GsymIndex& index, uint32_t function) {
+    indices_ = &index;
+    function_ = function;
+  }
+
   // `in` stands behind the function's size.
   Status Run(ByteCursor in) {
     const uint64_t name = in.ReadSized(file_.string_bytes());
@@ -42,6 +49,10 @@ class FunctionLookup {
       if (!read) return read;
     }
     if (parts->lines.data() == nullptr) return {};
+    if (indices_ != nullptr) {
+      index_ = indices_->Visit(
+          function_, {parts->lines, parts->inlines, answer_.start.value});
+    }
     const auto has_line = SetLine(parts->lines);
     if (!has_line) return Fail(has_line.error());
     if (!*has_line || parts->inlines.data() == nullptr) return {};
@@ -52,6 +63,7 @@ class FunctionLookup {
   Result<Parts> ReadParts(ByteCursor in) const;
   Result<bool> SetLine(std::span<const std::byte> bytes);
   Status AddInlinedCalls(std::span<const std::byte> bytes);
+  Status AddIndexedCalls();
   Status AddFrame(const GsymInlineNode& node);
   Status ReadCallSites(std::span<const std::byte> bytes);
   ByteCursor Cursor(std::span<const std::byte> bytes) const {
@@ -61,6 +73,9 @@ class FunctionLookup {
   const GsymFile& file_;
   uint64_t address_;
   GsymAnswer& answer_;
+  GsymIndex* indices_ = nullptr;
+  uint32_t function_ = 0;
+  const GsymFunctionIndex* index_ = nullptr;
 };
 
 Result<Parts> FunctionLookup::ReadParts(ByteCursor in) const {
@@ -95,13 +110,17 @@ Result<Parts> FunctionLookup::ReadParts(ByteCursor in) const {
 Result<bool> FunctionLookup::SetLine(std::span<const std::byte> bytes) {
   LineRow found;
   bool is_found = false;
-  const bool ok = RunGsymLineTable(Cursor(bytes), answer_.start.value,
-                                   [&](const LineRow& row) {
-                                     if (row.address > address_) return false;
-                                     found = row;
-                                     is_found = true;
-                                     return row.address != address_;
-                                   });
+  const auto take = [&](const LineRow& row) {
+    if (row.address > address_) return false;
+    found = row;
+    is_found = true;
+    return true;  // of several rows at one address the last one counts
+  };
+  const uint64_t start = answer_.start.value;
+  const bool ok =
+      index_ != nullptr
+          ? index_->VisitRows(Cursor(bytes), start, address_ - start, take)
+          : RunGsymLineTable(Cursor(bytes), start, take);
   if (!ok) return Corrupt("a line table is malformed");
   // File 0 is no file: the row says that nothing is known.
   if (!is_found || found.file == 0) return false;
@@ -117,6 +136,7 @@ Result<bool> FunctionLookup::SetLine(std::span<const std::byte> bytes) {
 // Walks down the nodes that contain the address. They come outermost first and
 // frames innermost first, so the calls are collected before they are named.
 Status FunctionLookup::AddInlinedCalls(std::span<const std::byte> bytes) {
+  if (index_ != nullptr) return AddIndexedCalls();
   GsymInlineReader reader(Cursor(bytes), file_.string_bytes());
   std::vector<GsymInlineNode> chain;
   uint64_t base = answer_.start.value;
@@ -143,6 +163,15 @@ Status FunctionLookup::AddInlinedCalls(std::span<const std::byte> bytes) {
     if (!added) return added;
   }
   return {};
+}
+
+Status FunctionLookup::AddIndexedCalls() {
+  Status status;
+  const uint64_t start = answer_.start.value;
+  index_->VisitInlines(start, address_ - start, [&](const auto& node) {
+    if (status) status = AddFrame(node);
+  });
+  return status;
 }
 
 // The last frame becomes the inlined function's, and its caller's follows. A
@@ -182,10 +211,8 @@ Status FunctionLookup::ReadCallSites(std::span<const std::byte> bytes) {
   return {};
 }
 
-}  // namespace
-
-Result<bool> LookupGsym(const GsymFile& file, ElfAddress address,
-                        GsymAnswer& answer) {
+Result<bool> Lookup(const GsymFile& file, ElfAddress address, GsymIndex* index,
+                    GsymAnswer& answer) {
   answer.frames.clear();
   answer.call_patterns.clear();
   answer.merged_functions = 0;
@@ -199,11 +226,25 @@ Result<bool> LookupGsym(const GsymFile& file, ElfAddress address,
     answer.size = in.Read<uint32_t>();
     if (!in.ok()) return Corrupt("a function's information is cut off");
     if (answer.size != 0 && address - answer.start >= answer.size) continue;
-    const auto done = FunctionLookup(file, address.value, answer).Run(in);
+    FunctionLookup lookup(file, address.value, answer);
+    if (index != nullptr) lookup.UseIndex(*index, i);
+    const auto done = lookup.Run(in);
     if (!done) return Fail(done.error());
     return true;
   }
   return false;
+}
+
+}  // namespace
+
+Result<bool> LookupGsym(const GsymFile& file, ElfAddress address,
+                        GsymAnswer& answer) {
+  return Lookup(file, address, nullptr, answer);
+}
+
+Result<bool> LookupGsym(const GsymFile& file, ElfAddress address,
+                        GsymIndex& index, GsymAnswer& answer) {
+  return Lookup(file, address, &index, answer);
 }
 
 }  // namespace ksym

@@ -10,6 +10,8 @@
 
 namespace ksym {
 
+class GsymIndex;
+
 // A function, or code that was inlined into one. Views of the GSYM file.
 struct GsymFrame {
   std::string_view function;
@@ -42,5 +44,11 @@ struct GsymAnswer {
 // information).
 Result<bool> LookupGsym(const GsymFile& file, ElfAddress address,
                         GsymAnswer& answer);
+
+// The same with an index of that file's functions, for many lookups in one
+// file: O(log functions + log size of the function's information) once there
+// was one in that function. Not thread-safe, as the index is not.
+Result<bool> LookupGsym(const GsymFile& file, ElfAddress address,
+                        GsymIndex& index, GsymAnswer& answer);
 
 }  // namespace ksym

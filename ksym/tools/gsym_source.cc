@@ -6,6 +6,7 @@
 
 #include "ksym/demangle/demangle.h"
 #include "ksym/gsym/gsym_image.h"
+#include "ksym/gsym/gsym_index.h"
 #include "ksym/gsym/gsym_lookup.h"
 #include "ksym/gsym_convert.h"
 
@@ -19,12 +20,13 @@ class GsymSource : public AddressSource {
   GsymSource(GsymImage image, const SymbolizeOptions& options,
              std::unique_ptr<AddressSource> symbols)
       : image_(std::move(image)),
+        index_(image_.file()),
         path_(options.file),
         demangle_(options.demangle),
         symbols_(std::move(symbols)) {}
 
   void Resolve(uint64_t address, AddressAnswer& answer) override {
-    const auto found = LookupGsym(image_.file(), {address}, found_);
+    const auto found = LookupGsym(image_.file(), {address}, index_, found_);
     if (symbols_ && found && !*found) {
       symbols_->Resolve(address, answer);
       return;
@@ -58,6 +60,7 @@ class GsymSource : public AddressSource {
   }
 
   GsymImage image_;
+  GsymIndex index_;
   std::string path_;
   Demangling demangle_;
   std::unique_ptr<AddressSource> symbols_;  // may be null

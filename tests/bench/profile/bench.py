@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures ksym-profile beside perf and bpftrace; see scripts/bench.
 
-    bench.py [--quick] --build FOLDER [SECTION...]
+    bench.py [--quick] [--program FILE] --build FOLDER [SECTION...]
 
 Exit status: 0, 1 when a section failed, 77 when nothing can be measured here.
 """
@@ -14,6 +14,7 @@ import sys
 import tempfile
 
 import cost
+import gsym
 import kernel
 import programs
 import rate
@@ -23,7 +24,8 @@ import unwind
 import wall
 
 SECTIONS = {"wall": wall, "cost": cost, "stacks": stacks, "rate": rate,
-            "kernel": kernel, "symbols": symbols, "unwind": unwind}
+            "kernel": kernel, "symbols": symbols, "unwind": unwind,
+            "gsym": gsym}
 NOTHING_TO_MEASURE = 77
 
 
@@ -67,6 +69,8 @@ def main():
                         help="one short run of everything, as a smoke test")
     parser.add_argument("--build", required=True, metavar="FOLDER",
                         help="build folder to take the programs from")
+    parser.add_argument("--program", metavar="FILE",
+                        help="a program with debug data for the section gsym")
     parser.add_argument("sections", nargs="*", metavar="SECTION",
                         help="of " + ", ".join(SECTIONS) + " (default: all)")
     arguments = parser.parse_args()
@@ -80,7 +84,7 @@ def main():
         return NOTHING_TO_MEASURE
     with tempfile.TemporaryDirectory(prefix="ksym-bench-") as scratch:
         context = programs.Context(os.path.abspath(arguments.build), scratch,
-                                   arguments.quick)
+                                   arguments.quick, arguments.program)
         print_host(context)
         fine = [run_section(context, name)
                 for name in arguments.sections or SECTIONS]

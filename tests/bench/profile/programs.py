@@ -24,18 +24,19 @@ class Context:
     build: str  # the build folder
     scratch: str  # a folder that is removed at the end
     quick: bool  # one short run of everything: proves that it works
+    program: str = None  # with debug data, for the section gsym
 
     def scratch_file(self, name):
         return os.path.join(self.scratch, name)
 
     @property
     def profiler(self):
-        return self._built("daemon", "ksym-profile")
+        return self.built("daemon", "ksym-profile")
 
     def tool(self, name):
-        return self._built("tests", "bench", "profile", name)
+        return self.built("tests", "bench", "profile", name)
 
-    def _built(self, *path):
+    def built(self, *path):
         path = os.path.join(self.build, *path)
         if not os.access(path, os.X_OK):
             raise Skipped(f"{path} is not built")

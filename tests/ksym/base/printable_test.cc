@@ -41,5 +41,19 @@ TEST(PrintableTest, ReplacesInvalidText) {
   EXPECT_EQ(Printable("\xf4\x8f\xbf\xbf"), "\xf4\x8f\xbf\xbf");
 }
 
+// Every byte is told from text at every place of a longer name, as it is alone.
+TEST(PrintableTest, AnyByteAnywhere) {
+  for (int value = 0; value < 256; ++value) {
+    const std::string byte(1, static_cast<char>(value));
+    for (size_t place = 0; place < 20; ++place) {
+      const std::string before(place, 'a');
+      const std::string after(20 - place, '~');
+      ASSERT_EQ(Printable(before + byte + after),
+                before + Printable(byte) + after)
+          << value << " at " << place;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace ksym
