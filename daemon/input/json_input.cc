@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "daemon/input/input_builder.h"
+#include "daemon/profile/profile_terms.h"
 #include "ksym/base/text.h"
 
 namespace profd {
@@ -90,18 +91,9 @@ ksym::Unresolved ReasonNamed(std::string_view name) {
 }
 
 StackState StateNamed(std::string_view name, std::string_view where) {
-  constexpr std::array<std::pair<std::string_view, StackState>, 6> kStates = {{
-      {"none", StackState::kNone},
-      {"whole", StackState::kWhole},
-      {"truncated", StackState::kTruncated},
-      {"broken", StackState::kBroken},
-      {"faulted", StackState::kFaulted},
-      {"collided", StackState::kCollided},
-  }};
-  const auto* at = std::ranges::find(
-      kStates, name, &std::pair<std::string_view, StackState>::first);
-  if (at == kStates.end()) Refuse(where, "has an unknown state of a stack");
-  return at->second;
+  const auto state = StackStateNamed(name);
+  if (!state) Refuse(where, "has an unknown state of a stack");
+  return *state;
 }
 
 template <typename Cause, size_t kCauses>

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "daemon/output/stack_state.h"
+#include "daemon/profile/profile_terms.h"
 #include "ksym/base/printable.h"
 
 namespace profd {
@@ -184,13 +185,9 @@ void WriteRest(size_t all, size_t rows, std::string_view kind,
 
 // CPUs that one sample stands for; 0: not known.
 double CpusPerSample(const CaptureMetadata& metadata) {
-  const double seconds = static_cast<double>(metadata.duration_ns) / 1e9;
-  if (seconds <= 0) return 0;
-  if (metadata.frequency_hz != 0) {
-    return 1 / (seconds * static_cast<double>(metadata.frequency_hz));
-  }
-  if (!metadata.event.starts_with("cpu-clock")) return 0;
-  return static_cast<double>(metadata.count_period) / 1e9 / seconds;
+  const auto ns = NanosecondsPerSample(metadata);
+  if (!ns || metadata.duration_ns == 0) return 0;
+  return static_cast<double>(*ns) / static_cast<double>(metadata.duration_ns);
 }
 
 }  // namespace

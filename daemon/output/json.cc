@@ -15,6 +15,7 @@
 #include "daemon/output/counted_texts.h"
 #include "daemon/output/safe_name.h"
 #include "daemon/output/text_pieces.h"
+#include "daemon/profile/profile_terms.h"
 
 namespace profd {
 namespace {
@@ -33,24 +34,6 @@ void AppendText(std::string_view key, std::string_view value,
   fmt::format_to(std::back_inserter(out), ",\"{}\":\"", key);
   AppendJsonText(value, out);
   out += '"';
-}
-
-std::string_view StateName(StackState state) {
-  switch (state) {
-    case StackState::kNone:
-      return "none";
-    case StackState::kWhole:
-      return "whole";
-    case StackState::kTruncated:
-      return "truncated";
-    case StackState::kBroken:
-      return "broken";
-    case StackState::kFaulted:
-      return "faulted";
-    case StackState::kCollided:
-      return "collided";
-  }
-  return "none";
 }
 
 template <typename Cause, size_t kCauses>
@@ -258,8 +241,8 @@ class StackLines {
          CgroupLabels(profile_.String(sample.cgroup), options_.labels)) {
       AppendText(key, value, text);
     }
-    AppendText("user_state", StateName(sample.user_state), text);
-    AppendText("kernel_state", StateName(sample.kernel_state), text);
+    AppendText("user_state", Name(sample.user_state), text);
+    AppendText("kernel_state", Name(sample.kernel_state), text);
     text += ",\"user\":[";
     return text;
   }

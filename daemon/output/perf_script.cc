@@ -10,6 +10,7 @@
 
 #include "daemon/output/counted_texts.h"
 #include "daemon/output/stack_state.h"
+#include "daemon/profile/profile_terms.h"
 #include "ksym/base/printable.h"
 
 namespace profd {
@@ -121,8 +122,7 @@ class Writer {
 
   uint64_t Period() const {
     const CaptureMetadata& metadata = profile_.metadata;
-    return metadata.frequency_hz != 0 ? 1'000'000'000 / metadata.frequency_hz
-                                      : metadata.count_period;
+    return NanosecondsPerSample(metadata).value_or(metadata.count_period);
   }
 
   const Profile& profile_;

@@ -22,6 +22,7 @@
 #include "daemon/output/pprof_places.h"
 #include "daemon/output/stack_state.h"
 #include "daemon/profile/pprof_fields.h"
+#include "daemon/profile/profile_terms.h"
 
 namespace profd {
 namespace {
@@ -64,21 +65,11 @@ class Strings {
   std::vector<std::string_view> texts_;
 };
 
+// Empty, so no label, where nothing is amiss.
 std::string_view StateLabel(StackState state) {
-  switch (state) {
-    case StackState::kNone:
-    case StackState::kWhole:
-      return "";
-    case StackState::kTruncated:
-      return "truncated";
-    case StackState::kBroken:
-      return "broken";
-    case StackState::kFaulted:
-      return "faulted";
-    case StackState::kCollided:
-      return "collided";
-  }
-  return "";
+  return state == StackState::kNone || state == StackState::kWhole
+             ? ""
+             : Name(state);
 }
 
 // How many units of `type` a sample stands for.
@@ -89,12 +80,8 @@ struct Weight {
 };
 
 Weight WeightOf(const CaptureMetadata& metadata) {
-  if (metadata.frequency_hz != 0) {
-    return {"cpu", "nanoseconds", 1'000'000'000 / metadata.frequency_hz};
-  }
-  // cpu-clock counts nanoseconds.
-  if (metadata.event.starts_with("cpu-clock")) {
-    return {"cpu", "nanoseconds", metadata.count_period};
+  if (const auto ns = NanosecondsPerSample(metadata)) {
+    return {"cpu", "nanoseconds", *ns};
   }
   return {PprofText(metadata.event), "count", metadata.count_period};
 }

@@ -18,6 +18,7 @@
 #include "daemon/output/safe_name.h"
 #include "daemon/output/stack_state.h"
 #include "daemon/output/summary.h"
+#include "daemon/profile/profile_terms.h"
 
 namespace profd {
 namespace {
@@ -30,13 +31,8 @@ struct Weight {
 };
 
 Weight WeightOf(const CaptureMetadata& metadata) {
-  if (metadata.frequency_hz != 0) {
-    return {"nanoseconds", 1'000'000'000 / metadata.frequency_hz};
-  }
-  if (metadata.event.starts_with("cpu-clock") && metadata.count_period != 0) {
-    return {"nanoseconds", metadata.count_period};
-  }
-  return {};
+  const auto ns = NanosecondsPerSample(metadata);
+  return ns ? Weight{"nanoseconds", *ns} : Weight{};
 }
 
 void AppendText(std::string_view key, std::string_view value,

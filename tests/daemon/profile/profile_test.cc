@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
+
+#include "daemon/profile/profile_terms.h"
 
 namespace profd {
 namespace {
@@ -156,6 +159,35 @@ TEST(AccountingTest, Adds) {
                              .time_enabled_ns = 14,
                              .time_running_ns = 12}));
   EXPECT_EQ(sum.taken, sum.emitted + sum.lost());
+}
+
+// Each state is found by its name, which no other one has.
+TEST(ProfileTermsTest, StatesHaveNames) {
+  std::set<std::string_view> names;
+  for (const StackState state :
+       {StackState::kNone, StackState::kWhole, StackState::kTruncated,
+        StackState::kBroken, StackState::kFaulted, StackState::kCollided}) {
+    EXPECT_EQ(StackStateNamed(Name(state)), state);
+    names.insert(Name(state));
+  }
+  EXPECT_EQ(names.size(), 6u);
+  EXPECT_EQ(StackStateNamed("Whole"), std::nullopt);
+}
+
+// A sample is worth its share of a second; events of other units are worth no
+// time.
+TEST(ProfileTermsTest, NanosecondsPerSample) {
+  CaptureMetadata metadata;
+  metadata.event = "cycles";
+  metadata.count_period = 1000;
+  EXPECT_EQ(NanosecondsPerSample(metadata), std::nullopt);
+  metadata.event = "cpu-clock:u";
+  EXPECT_EQ(NanosecondsPerSample(metadata), 1000u);
+  metadata.frequency_hz = 100;
+  EXPECT_EQ(NanosecondsPerSample(metadata), 10'000'000u);
+  metadata.frequency_hz = 0;
+  metadata.count_period = 0;
+  EXPECT_EQ(NanosecondsPerSample(metadata), std::nullopt);
 }
 
 }  // namespace
