@@ -19,11 +19,12 @@ struct SourceFile {
 };
 
 // From `address` to the next row's, or the function's end, the code is of this
-// line. Line 0 is unknown.
+// line. Line 0 is unknown, and so is column 0.
 struct LineRow {
   uint64_t address = 0;
   uint32_t file = 0;
   uint32_t line = 0;
+  uint16_t column = 0;
 
   friend bool operator==(const LineRow&, const LineRow&) = default;
 };
@@ -49,6 +50,7 @@ struct InlinedCall {
   uint32_t call_line = 0;
   uint32_t first_range = 0;
   uint32_t range_count = 0;  // at least one; sorted, disjoint
+  uint32_t call_column = 0;  // 0: unknown
 };
 
 // One contiguous piece of code. A function of several pieces is several of

@@ -60,4 +60,10 @@ std::string_view DebugSections::Text(DebugSection section,
   return in.ReadCString();
 }
 
+size_t DebugSections::memory_bytes() const {
+  size_t bytes = 0;
+  for (const Bytes& section : sections_) bytes += section.size;
+  return bytes;
+}
+
 }  // namespace ksym

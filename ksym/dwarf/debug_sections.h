@@ -46,6 +46,7 @@ class DebugSections {
     const Bytes& bytes = sections_[static_cast<size_t>(section)];
     return {bytes.data.get(), bytes.size};
   }
+  size_t memory_bytes() const;
   // The NUL-terminated text at the offset; empty when there is none.
   std::string_view Text(DebugSection section, uint64_t offset) const;
 

@@ -118,11 +118,19 @@ namespace {
 
 // The attributes of a unit's entry that matter, in the order that
 // SetUnitAttributes takes their values: bases first, which the others need.
-constexpr std::array<uint16_t, 11> kUnitAttributes = {
-    DW_AT_str_offsets_base, DW_AT_addr_base,       DW_AT_GNU_addr_base,
-    DW_AT_rnglists_base,    DW_AT_GNU_ranges_base, DW_AT_stmt_list,
-    DW_AT_low_pc,           DW_AT_comp_dir,        DW_AT_dwo_name,
-    DW_AT_GNU_dwo_name,     DW_AT_GNU_dwo_id};
+constexpr std::array<uint16_t, 13> kUnitAttributes = {DW_AT_str_offsets_base,
+                                                      DW_AT_addr_base,
+                                                      DW_AT_GNU_addr_base,
+                                                      DW_AT_rnglists_base,
+                                                      DW_AT_GNU_ranges_base,
+                                                      DW_AT_stmt_list,
+                                                      DW_AT_low_pc,
+                                                      DW_AT_comp_dir,
+                                                      DW_AT_dwo_name,
+                                                      DW_AT_GNU_dwo_name,
+                                                      DW_AT_GNU_dwo_id,
+                                                      DW_AT_high_pc,
+                                                      DW_AT_ranges};
 
 }  // namespace
 
@@ -171,6 +179,8 @@ void DwarfFile::SetUnitAttributes(DwarfUnit& unit,
   unit.line_offset = values[5];
   unit.low_pc = AddressOf(unit, values[6]).value_or(0);
   unit.comp_dir = String(unit, values[7]);
+  unit.high_pc = values[11];
+  unit.ranges = values[12];
   // A split unit repeats its own name.
   if (!is_split) {
     unit.dwo_name = String(unit, values[8].is_set() ? values[8] : values[9]);

@@ -45,6 +45,8 @@ struct DwarfUnit {
   uint64_t rnglists_base = 0;
   uint64_t low_pc = 0;
   FormValue line_offset;  // DW_AT_stmt_list
+  FormValue high_pc;
+  FormValue ranges;
   std::string_view comp_dir;
   // Of a unit whose entries are in another file.
   std::string_view dwo_name;
@@ -98,6 +100,9 @@ class DwarfFile {
   static constexpr size_t kMaxRanges = size_t{1} << 20;
   bool ReadRanges(const DwarfUnit& unit, const FormValue& value,
                   std::vector<AddressRange>& ranges) const;
+  // Appends the code that the unit itself says it has; it need not say.
+  void ReadUnitCode(const DwarfUnit& unit,
+                    std::vector<AddressRange>& ranges) const;
 
   // An entry, possibly of another unit or file.
   struct Reference {

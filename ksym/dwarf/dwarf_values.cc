@@ -291,4 +291,16 @@ bool DwarfFile::ReadRanges(const DwarfUnit& unit, const FormValue& value,
   return offset && ReadRangeList(unit, *offset, ranges);
 }
 
+void DwarfFile::ReadUnitCode(const DwarfUnit& unit,
+                             std::vector<AddressRange>& ranges) const {
+  if (unit.ranges.is_set()) {
+    ReadRanges(unit, unit.ranges, ranges);
+    return;
+  }
+  if (!unit.high_pc.is_set()) return;
+  const auto high = AddressOf(unit, unit.high_pc);
+  const uint64_t end = high ? *high : unit.low_pc + unit.high_pc.number;
+  if (end > unit.low_pc) ranges.push_back({unit.low_pc, end});
+}
+
 }  // namespace ksym

@@ -146,6 +146,11 @@ Result<std::shared_ptr<const DwarfFile>> DwarfFunctionReader::OpenSplit(
   return std::shared_ptr<const DwarfFile>(std::move(*file));
 }
 
+bool DwarfFunctionReader::MayHaveCode(size_t index) const {
+  const DwarfUnit& unit = file_->units()[index];
+  return unit.line_offset.is_set() && unit.tag != DW_TAG_partial_unit;
+}
+
 void DwarfFunctionReader::ReadUnit(size_t index,
                                    const DwarfReadOptions& options,
                                    UnitFunctions& out) const {
@@ -210,7 +215,7 @@ void DwarfFunctionReader::ReadEntriesOf(const DwarfFile& file,
                                         const DwarfUnit& unit,
                                         const DwarfReadOptions& options,
                                         UnitFunctions& out) const {
-  LineTable lines;
+  LineTable lines(options.columns);
   if (unit.line_offset.is_set() && unit.tag != DW_TAG_partial_unit) {
     const auto read = lines.Read(*file_, unit, unit.line_offset.number, code_);
     if (!read) {

@@ -54,6 +54,16 @@ class DwarfFunctionReader {
   // Of opening; those of units come with their functions.
   const DwarfLosses& losses() const { return losses_; }
 
+  // Appends the code that a unit says it has; it need not say.
+  void ReadUnitCode(size_t index, std::vector<AddressRange>& ranges) const {
+    file_->ReadUnitCode(file_->units()[index], ranges);
+  }
+  // Whether a unit that does not say so may have code; one that others share,
+  // or without lines, has none.
+  bool MayHaveCode(size_t index) const;
+  // Bytes of the sections that are held.
+  size_t memory_bytes() const { return file_->sections().memory_bytes(); }
+
   // Replaces `out` by the functions of a unit; `index` is below unit_count().
   // A unit without code gives none. Cost: one pass over the unit's entries,
   // and its line table if there is a function. Views in `out` live as long as

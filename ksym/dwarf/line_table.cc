@@ -274,6 +274,11 @@ class LineTable::Program {
       case DW_LNS_set_file:
         row_.file = table_.FileIndex(in.ReadUleb128());
         break;
+      case DW_LNS_set_column: {
+        const auto column = static_cast<uint16_t>(in.ReadUleb128());
+        if (table_.columns_ == Columns::kRead) row_.column = column;
+        break;
+      }
       case DW_LNS_const_add_pc:
         Advance((255u - header_.opcode_base) / header_.line_range);
         break;

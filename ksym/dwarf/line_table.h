@@ -16,6 +16,10 @@ namespace ksym {
 // FileIndex(); files()[0] is unknown.
 class LineTable {
  public:
+  // Whether rows have their columns.
+  enum class Columns : uint8_t { kSkip, kRead };
+  explicit LineTable(Columns columns = Columns::kSkip) : columns_(columns) {}
+
   // Runs the program at `offset` of the file's .debug_line. Sequences that do
   // not begin in `code`, as those of functions that the linker dropped, are
   // left out. kCorrupt, kUnsupported, kLimit; the rows before the fault are
@@ -66,6 +70,7 @@ class LineTable {
   void AppendSequenceRows(const Sequence& sequence, const AddressRange& range,
                           std::vector<LineRow>& out) const;
 
+  Columns columns_;
   uint16_t version_ = 0;
   size_t path_bytes_ = 0;
   std::vector<SourceFile> files_;

@@ -101,6 +101,9 @@ bool UnitReader::ReadAttributes(const DwarfUnit& unit,
       case DW_AT_call_line:
         value = &entry.call_line;
         break;
+      case DW_AT_call_column:
+        value = &entry.call_column;
+        break;
       default:
         break;
     }
@@ -172,6 +175,7 @@ void UnitReader::AddInline(const Entry& entry, Scope& scope) {
   call.call_file = in_.lines.FileIndex(entry.call_file.number);
   if (!entry.call_file.is_set()) call.call_file = 0;
   call.call_line = static_cast<uint32_t>(entry.call_line.number);
+  call.call_column = static_cast<uint32_t>(entry.call_column.number);
   const auto origin = in_.file.Refer(in_.unit, entry.origin);
   if (origin) call.name = NameOf(*origin->file, origin->offset);
   call.ranges = std::move(ranges);
@@ -204,7 +208,8 @@ void UnitReader::EmitInlines(const Function& function,
                        call.call_file,
                        call.call_line,
                        static_cast<uint32_t>(batch_.ranges.size()),
-                       0};
+                       0,
+                       call.call_column};
     auto range = std::ranges::upper_bound(call.ranges, piece.start, {},
                                           &AddressRange::end);
     for (; range != call.ranges.end() && range->start < piece.end; ++range) {

@@ -36,6 +36,7 @@ struct DwarfReadOptions {
   enum class Lines : uint8_t { kRead, kSkip };
   enum class Inlines : uint8_t { kRead, kSkip };
   Lines lines = Lines::kRead;
+  LineTable::Columns columns = LineTable::Columns::kSkip;
   Inlines inlines = Inlines::kRead;
 };
 
@@ -68,6 +69,7 @@ class UnitReader {
       uint32_t depth = 1;
       uint32_t call_file = 0;
       uint32_t call_line = 0;
+      uint32_t call_column = 0;
       std::vector<AddressRange> ranges;  // sorted, disjoint
     };
     std::vector<Inline> inlines;
@@ -82,7 +84,7 @@ class UnitReader {
   struct Entry {
     FormValue low_pc, high_pc, ranges;
     FormValue name, linkage_name, origin;
-    FormValue call_file, call_line;
+    FormValue call_file, call_line, call_column;
   };
 
   Status ReadEntries(ByteCursor& in);

@@ -161,10 +161,13 @@ void MarkupRenderer::PrintCode(const MarkupNode& element) {
   }
   MarkupPrinter& printer = parts_.printer;
   printer.Highlight();
-  // The function that was compiled, with the line the address has in it.
-  printer.Value(OrInvalid(frames->back().function));
+  // The function that was compiled, with the line the address has in it. As
+  // in LLVM, debug data alone give the one that was inlined.
+  const MarkupFrame& inner = frames->front();
+  const MarkupFrame& outer = frames->back();
+  printer.Value(OrInvalid(outer.has_symbol ? outer.function : inner.function));
   printer.Text("[");
-  printer.Value(OrInvalid(frames->front().file));
+  printer.Value(OrInvalid(inner.file.empty() ? outer.symbol_file : inner.file));
   printer.Text(":");
   printer.Number(frames->front().line);
   printer.Text("]");

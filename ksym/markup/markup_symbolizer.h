@@ -14,8 +14,12 @@ namespace ksym {
 // A function at an address, or code that was inlined into one.
 struct MarkupFrame {
   std::string_view function;  // demangled if wanted; empty: not known
-  uint64_t offset = 0;        // of the address from the function's start
-  std::string_view file;      // empty: not known
+  // Whether the linker's symbol table has that name, and not only debug data,
+  // and the source file that it says, without folders, of a local symbol.
+  bool has_symbol = false;
+  std::string_view symbol_file = {};
+  uint64_t offset = 0;    // of the address from the function's start
+  std::string_view file;  // empty: not known
   uint32_t line = 0;
   uint32_t column = 0;
 };

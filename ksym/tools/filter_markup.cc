@@ -83,6 +83,9 @@ Status FilterStandardInput(const FilterMarkupOptions& options) {
   }
   filter.Finish();
   output.WriteReport(LossText(filter.statistics(), options.max_line_bytes));
+  for (const std::string& problem : names.NoteProblems()) {
+    output.WriteReport("warning: " + problem + '\n');
+  }
   return output.status();
 }
 

@@ -109,17 +109,22 @@ Result<std::unique_ptr<DebuginfodClient>> StartClient(
   return Fail(std::move(client.error()).WithContext("--debuginfod"));
 }
 
-Status Answer(const SymbolizeOptions& options) {
+Status AnswerWith(const SymbolizeOptions& options, DebuginfodClient* client) {
   if (options.source == SymbolizeOptions::Source::kMarkup) {
-    return FilterStandardInput(options.markup);
+    FilterMarkupOptions markup = options.markup;
+    markup.names.places.debuginfod = client;
+    return FilterStandardInput(markup);
   }
+  const auto source = OpenAddressSource(options, client);
+  if (!source) return Fail(source.error());
+  return options.addresses.empty() ? AnswerInput(options, **source)
+                                   : AnswerArguments(options, **source);
+}
+
+Status Answer(const SymbolizeOptions& options) {
   const auto client = StartClient(options);
   if (!client) return Fail(client.error());
-  const auto source = OpenAddressSource(options, client->get());
-  if (!source) return Fail(source.error());
-  const auto status = options.addresses.empty()
-                          ? AnswerInput(options, **source)
-                          : AnswerArguments(options, **source);
+  const auto status = AnswerWith(options, client->get());
   if (*client == nullptr) return status;
   for (const std::string& line : (*client)->DescribeFailures()) {
     PrintError("warning: " + line);

@@ -1,17 +1,14 @@
 #include "ksym/tools/markup_names.h"
 
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "ksym/base/printable.h"
 #include "ksym/demangle/demangle.h"
-#include "ksym/elf/byte_source.h"
-#include "ksym/process/mapped_file.h"
 
 namespace ksym {
 namespace {
 
+// Frames hold views of them, so they are cleared between lookups only.
 constexpr size_t kMaxShownNames = size_t{1} << 16;
 
 std::string Printable(std::string_view text) {
@@ -23,46 +20,64 @@ std::string Printable(std::string_view text) {
 }  // namespace
 
 MarkupNames::MarkupNames(MarkupNamesOptions options)
-    : options_(std::move(options)), kernel_(options_.kernel_symbols) {}
+    : options_(std::move(options)),
+      finder_(options_.places),
+      kernel_(options_.kernel_symbols) {}
 
 Result<std::span<const MarkupFrame>> MarkupNames::ResolveCode(
     const MarkupMmap& mmap, Address address) {
-  const auto found = Find(mmap, address, MarkupKernel::Kind::kCode);
+  frames_.clear();
+  const auto file = FindFile(mmap);
+  if (!file) return Fail(file.error());
+  if (*file != nullptr) {
+    Resolve(**file, mmap.ToModule(address));
+    return frames_;
+  }
+  const auto found = FindInKernel(mmap, address, MarkupKernel::Kind::kCode);
   if (!found) return Fail(found.error());
-  const std::optional<Found>& code = *found;
-  if (!code) return std::span<const MarkupFrame>();
-  frame_.function = code->name;
-  frame_.offset = code->offset;
-  shown_file_ = Printable(code->file);
-  frame_.file = shown_file_;
-  return std::span<const MarkupFrame>(&frame_, 1);
+  if (const std::optional<MarkupDatum>& code = *found) {
+    frames_.push_back({.function = code->name,
+                       .has_symbol = true,
+                       .offset = code->offset,
+                       .file = {}});
+  }
+  return frames_;
 }
 
 Result<MarkupDatum> MarkupNames::ResolveData(const MarkupMmap& mmap,
                                              Address address) {
-  const auto found = Find(mmap, address, MarkupKernel::Kind::kData);
-  if (!found) return Fail(found.error());
-  const std::optional<Found>& datum = *found;
-  if (!datum) return MarkupDatum();
-  return MarkupDatum{datum->name, datum->offset};
+  const auto file = FindFile(mmap);
+  if (!file) return Fail(file.error());
+  if (*file == nullptr) {
+    const auto found = FindInKernel(mmap, address, MarkupKernel::Kind::kData);
+    if (!found) return Fail(found.error());
+    return found->value_or(MarkupDatum());
+  }
+  const ElfAddress at = mmap.ToModule(address);
+  const std::optional<LinkerSymbols>& symbols = (*file)->symbols;
+  if (!symbols) return MarkupDatum();
+  const auto symbol = symbols->Find(at);
+  if (!symbol) return MarkupDatum();
+  return MarkupDatum{Shown(symbol->name), at - symbol->start};
 }
 
 // The user's kernel symbols, then a file, then the running kernel's.
-Result<std::optional<MarkupNames::Found>> MarkupNames::Find(
-    const MarkupMmap& mmap, Address address, MarkupKernel::Kind kind) {
-  const bool in_kernel = MarkupKernel::IsKernelAddress(mmap.address);
-  const bool ask_kernel_first = in_kernel && kernel_.has_symbols_of_user();
-  if (!ask_kernel_first) {
-    const File& file = FileOf(*mmap.module);
-    if (file) {
-      const ElfAddress at = mmap.ToModule(address);
-      const auto symbol = file->Find(at);
-      if (!symbol) return std::nullopt;
-      return Found{Shown(symbol->name), at - symbol->start,
-                   symbol->source_file};
-    }
-    if (!in_kernel || !kernel_.IsRunning(mmap)) return Fail(file.error());
+Result<ModuleFile*> MarkupNames::FindFile(const MarkupMmap& mmap) {
+  if (file_bytes_ >= options_.cache_bytes) DropFiles();
+  if (shown_.size() + shown_paths_.size() > kMaxShownNames) {
+    shown_.clear();
+    shown_paths_.clear();
   }
+  const bool in_kernel = MarkupKernel::IsKernelAddress(mmap.address);
+  if (in_kernel && kernel_.has_symbols_of_user()) return nullptr;
+  File& file = FileOf(*mmap.module);
+  if (file) return &*file;
+  if (in_kernel && kernel_.IsRunning(mmap)) return nullptr;
+  return Fail(file.error());
+}
+
+Result<std::optional<MarkupDatum>> MarkupNames::FindInKernel(
+    const MarkupMmap& mmap, Address address, MarkupKernel::Kind kind) {
   const auto found = kernel_.Find(mmap, address, kind);
   if (!found) return Fail(found.error());
   const std::optional<KernelSymbol>& symbol = *found;
@@ -71,7 +86,58 @@ Result<std::optional<MarkupNames::Found>> MarkupNames::Find(
   if (options_.demangle == SymbolizerOptions::Demangle::kOn) {
     shown_kernel_ = Demangle(shown_kernel_);
   }
-  return Found{shown_kernel_, symbol->offset, {}};
+  return MarkupDatum{shown_kernel_, symbol->offset};
+}
+
+// The linker's name of the function is the one that counts, as debug data may
+// not have its linkage name.
+void MarkupNames::Resolve(ModuleFile& file, ElfAddress address) {
+  uint64_t start = address.value;
+  if (file.gsym) {
+    start = AddGsymFrames(file.gsym->file(), address);
+  } else if (file.dwarf) {
+    const size_t before = file.dwarf->memory_bytes();
+    AddDwarfFrames(*file.dwarf, address);
+    file_bytes_ += file.dwarf->memory_bytes() - before;
+  }
+  const bool has_places = !frames_.empty();
+  if (has_places) frames_.back().offset = address.value - start;
+  if (!file.symbols) return;
+  const auto symbol = file.symbols->Find(address);
+  if (!symbol) return;
+  const std::string_view path = ShownPath({}, symbol->source_file);
+  if (!has_places) frames_.emplace_back();
+  MarkupFrame& function = frames_.back();
+  if (function.file.empty()) function.file = path;
+  function.function = Shown(symbol->name);
+  function.has_symbol = true;
+  function.symbol_file = path;
+  function.offset = address - symbol->start;
+}
+
+void MarkupNames::AddDwarfFrames(DwarfPlaces& dwarf, ElfAddress address) {
+  dwarf.Find(address, places_);
+  for (const DwarfPlace& place : places_) {
+    MarkupFrame& frame = frames_.emplace_back();
+    frame.function = Shown(place.function);
+    if (place.file != nullptr) {
+      frame.file = ShownPath(place.file->directory, place.file->base);
+    }
+    frame.line = place.line;
+    frame.column = place.column;
+  }
+}
+
+// Returns where the function starts.
+uint64_t MarkupNames::AddGsymFrames(const GsymFile& gsym, ElfAddress address) {
+  const auto found = LookupGsym(gsym, address, gsym_answer_);
+  if (!found || !*found) return address.value;
+  for (const GsymFrame& place : gsym_answer_.frames) {
+    frames_.push_back({.function = Shown(place.function),
+                       .file = ShownPath(place.directory, place.file),
+                       .line = place.line});
+  }
+  return gsym_answer_.start.value;
 }
 
 std::string MarkupNames::Demangle(std::string_view linkage_name) {
@@ -86,7 +152,7 @@ void MarkupNames::Reset() {
 }
 
 std::string_view MarkupNames::Shown(std::string_view name) {
-  if (shown_.size() > kMaxShownNames) shown_.clear();
+  if (name.empty()) return {};
   const auto [place, added] = shown_.try_emplace(name.data());
   if (added) {
     place->second =
@@ -97,50 +163,46 @@ std::string_view MarkupNames::Shown(std::string_view name) {
   return place->second;
 }
 
-const MarkupNames::File& MarkupNames::FileOf(const MarkupModule& module) {
+std::string_view MarkupNames::ShownPath(std::string_view directory,
+                                        std::string_view base) {
+  if (base.empty()) return {};
+  const auto [place, added] =
+      shown_paths_.try_emplace(std::pair(directory.data(), base.data()));
+  if (added) {
+    std::string path(directory);
+    if (!path.empty() && !path.ends_with('/')) path += '/';
+    place->second = Printable(path += base);
+  }
+  return place->second;
+}
+
+MarkupNames::File& MarkupNames::FileOf(const MarkupModule& module) {
   const auto known = module_files_.find(&module);
   if (known != module_files_.end()) return *known->second;
   auto file = files_.find(module.build_id);
   if (file == files_.end()) {
-    EnforceBytes();
-    file = files_.emplace(module.build_id, Load(module.build_id)).first;
+    file = files_.emplace(module.build_id, finder_.Load(module.build_id)).first;
     if (file->second) file_bytes_ += file->second->memory_bytes();
   }
   module_files_.emplace(&module, &file->second);
   return file->second;
 }
 
-void MarkupNames::EnforceBytes() {
-  if (file_bytes_ < options_.cache_bytes) return;
-  module_files_.clear();
-  shown_.clear();
-  files_.clear();
-  file_bytes_ = 0;
+const std::set<std::string>& MarkupNames::NoteProblems() {
+  for (const auto& [build_id, file] : files_) {
+    std::string problem = file ? file->Problem() : std::string();
+    if (!problem.empty()) problems_.insert(std::move(problem));
+  }
+  return problems_;
 }
 
-Result<LinkerSymbols> MarkupNames::Load(const std::string& build_id) const {
-  const std::string below = "/.build-id/" + build_id.substr(0, 2) + '/' +
-                            build_id.substr(2) + ".debug";
-  std::vector<std::string> folders = options_.debug_folders;
-  if (folders.empty()) folders.emplace_back("/usr/lib/debug");
-  std::error_code ignored;
-  for (const std::string& folder : folders) {
-    const std::string path =
-        std::filesystem::absolute(folder, ignored).string() + below;
-    auto opened = OpenFileOfHost(path);
-    if (!opened && opened.error().code() == ErrorCode::kNotFound) continue;
-    if (!opened) return Fail(std::move(opened.error()).WithContext(path));
-    auto symbols = LinkerSymbols::Load(
-        ByteSource::OfFile(std::move(opened->fd), opened->size));
-    if (!symbols) return Fail(std::move(symbols.error()).WithContext(path));
-    // A file without one was put there on purpose.
-    if (!symbols->build_id().empty() && symbols->build_id() != build_id) {
-      return Fail(ErrorCode::kInvalid,
-                  path + ": has build-id " + symbols->build_id());
-    }
-    return symbols;
-  }
-  return Fail(ErrorCode::kNotFound, "could not find build ID");
+void MarkupNames::DropFiles() {
+  NoteProblems();
+  module_files_.clear();
+  shown_.clear();
+  shown_paths_.clear();
+  files_.clear();
+  file_bytes_ = 0;
 }
 
 }  // namespace ksym

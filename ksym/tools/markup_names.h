@@ -1,28 +1,32 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "ksym/base/result.h"
-#include "ksym/elf/linker_symbols.h"
+#include "ksym/dwarf/dwarf_places.h"
+#include "ksym/gsym/gsym_lookup.h"
 #include "ksym/markup/markup_symbolizer.h"
 #include "ksym/symbolizer.h"
 #include "ksym/tools/markup_kernel.h"
+#include "ksym/tools/module_finder.h"
 
 namespace ksym {
 
 struct MarkupNamesOptions {
   SymbolizerOptions::Demangle demangle = SymbolizerOptions::Demangle::kOn;
-  // Folders with .build-id/ab/cdef.debug below them, in the order in which
-  // they are looked at; none: /usr/lib/debug.
-  std::vector<std::string> debug_folders;
+  ModuleFinder::Places places;
   std::string kernel_symbols;  // see MarkupKernel
-  // Bytes of symbol tables kept; beyond it all are dropped and read again.
+  // Bytes of symbols and debug data kept; beyond it all are dropped and read
+  // again.
   size_t cache_bytes = size_t{1} << 30;
 };
 
@@ -39,34 +43,42 @@ class MarkupNames : public MarkupSymbolizer {
   std::string Demangle(std::string_view linkage_name) override;
   void Reset() override;
 
- private:
-  using File = Result<LinkerSymbols>;
+  // A line about each file some of whose debug data could not be used.
+  const std::set<std::string>& NoteProblems();
 
-  // A name and where it starts, whatever table it is from.
-  struct Found {
-    std::string_view name;
-    uint64_t offset = 0;
-    std::string_view file;
-  };
-  Result<std::optional<Found>> Find(const MarkupMmap& mmap, Address address,
-                                    MarkupKernel::Kind kind);
-  const File& FileOf(const MarkupModule& module);
-  Result<LinkerSymbols> Load(const std::string& build_id) const;
-  void EnforceBytes();
+ private:
+  using File = Result<ModuleFile>;
+
+  // Null: the kernel's symbols answer.
+  Result<ModuleFile*> FindFile(const MarkupMmap& mmap);
+  File& FileOf(const MarkupModule& module);
+  Result<std::optional<MarkupDatum>> FindInKernel(const MarkupMmap& mmap,
+                                                  Address address,
+                                                  MarkupKernel::Kind kind);
+  void Resolve(ModuleFile& file, ElfAddress address);
+  void AddDwarfFrames(DwarfPlaces& dwarf, ElfAddress address);
+  uint64_t AddGsymFrames(const GsymFile& gsym, ElfAddress address);
+  void DropFiles();
   // The name as it is printed; the same name is looked at once.
   std::string_view Shown(std::string_view name);
+  // The same of a path, whose parts stay where they are.
+  std::string_view ShownPath(std::string_view directory, std::string_view base);
 
   const MarkupNamesOptions options_;
+  const ModuleFinder finder_;
   MarkupKernel kernel_;
   std::unordered_map<std::string, File> files_;  // by build-id
   // Of the modules since the last reset.
-  std::unordered_map<const MarkupModule*, const File*> module_files_;
+  std::unordered_map<const MarkupModule*, File*> module_files_;
   size_t file_bytes_ = 0;
-  // By where the linker's name is.
+  // By where the name is, or the path's parts are.
   std::unordered_map<const char*, std::string> shown_;
+  std::map<std::pair<const char*, const char*>, std::string> shown_paths_;
   std::string shown_kernel_;
-  std::string shown_file_;
-  MarkupFrame frame_;
+  std::vector<DwarfPlace> places_;
+  GsymAnswer gsym_answer_;
+  std::vector<MarkupFrame> frames_;
+  std::set<std::string> problems_;
 };
 
 }  // namespace ksym

@@ -63,9 +63,16 @@ void AddMarkupOptions(CLI::App& app, FilterMarkupOptions& options) {
       ->type_name("auto|always|never")
       ->transform(CLI::Transformer(kColors))
       ->option_text("WHEN");
-  add(group->add_option("--debug-file-directory", options.names.debug_folders,
+  add(group->add_option("--debug-file-directory",
+                        options.names.places.debug_folders,
                         "Find files in DIR/.build-id (default: "
                         "/usr/lib/debug); repeatable"))
+      ->type_name("DIR")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add(group->add_option("--gsym-directory", options.names.places.gsym_folders,
+                        "Take functions, lines and inlined calls from GSYM "
+                        "files in DIR/.build-id or DIR; repeatable"))
       ->type_name("DIR")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -147,10 +154,9 @@ ParsedSymbolizeOptions ParseSymbolizeOptions(int argc,
       options.markup.names.demangle = options.demangle;
     }
     if (filter_markup) options.source = Source::kMarkup;
-    parsed.error_text =
-        filter_markup && (json || options.debuginfod || !addresses.empty())
-            ? "--filter-markup excludes --json, --debuginfod and addresses"
-            : SetAddresses(addresses, options);
+    parsed.error_text = filter_markup && (json || !addresses.empty())
+                            ? "--filter-markup excludes --json and addresses"
+                            : SetAddresses(addresses, options);
   } catch (const CLI::CallForHelp&) {
     parsed.output_text = app.help();
   } catch (const CLI::CallForVersion& version) {
