@@ -14,17 +14,12 @@
 #include "daemon/capture/sampler_config.h"
 #include "daemon/service/cgroup_names.h"
 #include "daemon/service/counters.h"
-#include "daemon/service/file_writer.h"
 #include "daemon/service/guardrail.h"
-#include "daemon/service/http_api.h"
-#include "daemon/service/http_server.h"
 #include "daemon/service/interval_clock.h"
 #include "daemon/service/labels.h"
 #include "daemon/service/log.h"
 #include "daemon/service/metrics.h"
-#include "daemon/service/naming_thread.h"
-#include "daemon/service/profile_hub.h"
-#include "daemon/service/push_sink.h"
+#include "daemon/service/service_outputs.h"
 #include "daemon/service/service_signals.h"
 #include "daemon/service/systemd_notify.h"
 
@@ -68,20 +63,6 @@ CaptureOptions MakeCaptureOptions(const ServiceConfig& config) {
   return options;
 }
 
-NamingThread::Settings NamingSettings(const ServiceConfig& config) {
-  return {.cache_bytes = config.symbols.cache_bytes,
-          .demangle = config.symbols.demangle};
-}
-
-FileWriter::Settings FileSettings(const ServiceConfig& config) {
-  return {
-      .directory = config.files.directory,
-      .format = config.files.format,
-      .limits = {.max_bytes = config.files.max_bytes,
-                 .max_age = std::chrono::seconds(config.files.max_age_seconds)},
-      .labels = Labels::Of(config.labels)};
-}
-
 // A running service: the capture in this thread, names and files in others.
 class Service {
  public:
@@ -101,11 +82,9 @@ class Service {
     auto capture = StartCapture(config_);
     if (!capture) return Fail(std::move(capture.error()));
     capture_ = std::make_unique<Capture>(std::move(*capture));
-    auto listening = StartHttp();
-    if (!listening) return listening;
-    auto pushing = StartPush();
-    if (!pushing) return pushing;
-    StartSinks();
+    auto outputs = ServiceOutputs::Start(config_, counters_);
+    if (!outputs) return Fail(std::move(outputs.error()));
+    outputs_ = std::move(*outputs);
     auto enabled = capture_->Enable();
     if (!enabled) return enabled;
     counters_.frequency_hz = config_.frequency_hz;
@@ -124,57 +103,10 @@ class Service {
   }
 
  private:
-  Status StartHttp() {
-    HttpServer::Settings settings = {.listen = config_.http.listen,
-                                     .token = {}};
-    if (!config_.http.token_file.empty()) {
-      auto token = ReadToken(config_.http.token_file);
-      if (!token) return Fail(std::move(token.error()));
-      settings.token = std::move(*token);
-    }
-    hub_ = std::make_unique<ProfileHub>(config_.http.recent_bytes);
-    api_ = std::make_unique<HttpApi>(counters_, *hub_);
-    api_->SetLabels(Labels::Of(config_.labels));
-    if (settings.listen.empty()) return {};
-    auto server = HttpServer::Start(
-        settings,
-        [this](const HttpQuestion& question) { return api_->Answer(question); },
-        counters_);
-    if (!server) return Fail(std::move(server.error()));
-    http_ = std::move(*server);
-    return {};
-  }
-
-  Status StartPush() {
-    if (config_.push.empty()) return {};
-    auto push =
-        PushSink::Start({.targets = config_.push,
-                         .spool = {.directory = config_.push_spool.directory,
-                                   .max_bytes = config_.push_spool.max_bytes}},
-                        Labels::Of(config_.labels), counters_);
-    if (!push) return Fail(std::move(push.error()));
-    push_ = std::move(*push);
-    return {};
-  }
-
-  void StartSinks() {
-    writer_ = std::make_unique<FileWriter>(FileSettings(config_), counters_);
-    naming_ = std::make_unique<NamingThread>(
-        NamingSettings(config_), counters_,
-        NamingThread::Sinks{
-            .part = [this](const auto& part) { hub_->AddPart(part); },
-            .profile =
-                [this](const auto& profile) {
-                  hub_->AddProfile(profile);
-                  writer_->Write(profile);
-                  if (push_) push_->Write(profile);
-                }});
-  }
-
   ksym::Result<Capture> StartCapture(const ServiceConfig& config) {
     CaptureOptions options = MakeCaptureOptions(config);
     options.on_process = [this](const ksym::ProcessImage& image) {
-      naming_->Pin(image);
+      outputs_->naming().Pin(image);
     };
     options.on_sampled = [this](const ksym::ProcessId& process,
                                 uint64_t cgroup) {
@@ -243,7 +175,7 @@ class Service {
     raw.metadata.start_unix_ns =
         end_unix_ns - std::min(end_unix_ns, raw.metadata.duration_ns);
     cgroups_.Label(raw);
-    naming_->Add(std::move(raw), edge);
+    outputs_->naming().Add(std::move(raw), edge);
   }
 
   static Guardrail::Use OwnUse() {
@@ -276,7 +208,9 @@ class Service {
     const auto watchdog = notify_.watchdog();
     if (!watchdog) return;
     const auto now = Clock::now();
-    if (now < next_sign_of_life_ || naming_->BusyFor() > *watchdog / 2) return;
+    if (now < next_sign_of_life_ ||
+        outputs_->naming().BusyFor() > *watchdog / 2)
+      return;
     notify_.Send("WATCHDOG=1");
     next_sign_of_life_ = now + *watchdog / 4;
   }
@@ -340,27 +274,10 @@ class Service {
       auto enabled = capture_->Enable();
       if (!enabled) return enabled;
     }
-    if (NamingSettings(config) != NamingSettings(config_)) {
-      naming_->Configure(NamingSettings(config));
-    }
-    if (config.files != config_.files || config.labels != config_.labels) {
-      writer_->Configure(FileSettings(config));
-      api_->SetLabels(Labels::Of(config.labels));
-      if (push_) push_->SetLabels(Labels::Of(config.labels));
-    }
+    outputs_->Configure(config_, config);
     if (config.interval_seconds != config_.interval_seconds) {
       intervals_ = IntervalClock(std::chrono::seconds(config.interval_seconds),
                                  NowUnixNs());
-    }
-    if (config.http != config_.http) {
-      Log(LogLevel::kWarning, "\"http\" changes with the next start only");
-      config.http = config_.http;
-    }
-    if (config.push != config_.push ||
-        config.push_spool != config_.push_spool) {
-      Log(LogLevel::kWarning, "\"push\" changes with the next start only");
-      config.push = config_.push;
-      config.push_spool = config_.push_spool;
     }
     config_ = std::move(config);
     SetLogLevel(ParseLogLevel(config_.log.level));
@@ -371,8 +288,7 @@ class Service {
   // Whether everything that was sampled is written.
   bool Finish() {
     const auto deadline = Clock::now() + kFinishWithin;
-    hub_->Close();
-    http_.reset();
+    outputs_->CloseHttp();
     auto raw = capture_->Stop();
     if (raw) {
       Give(std::move(*raw), Edge::kEnd, NowUnixNs());
@@ -380,10 +296,7 @@ class Service {
       Log(LogLevel::kError, raw.error().message());
     }
     const uint64_t failed = counters_.files_failed;
-    const bool written = naming_->Finish(deadline) &&
-                         writer_->Finish(deadline) &&
-                         (!push_ || push_->Finish(deadline));
-    if (!written) {
+    if (!outputs_->Finish(deadline)) {
       Log(LogLevel::kError,
           "the last profile was not written: names or disk are too slow");
       // Their threads cannot be interrupted.
@@ -399,7 +312,7 @@ class Service {
             counters_.files_written.load(), counters_.files_failed.load()));
     const bool ended_well = raw.has_value() && counters_.files_failed == failed;
     // What is not sent is on the disk; that a receiver hangs is no failure.
-    if (push_ && !push_->FinishSenders(deadline)) {
+    if (!outputs_->FinishSenders(deadline)) {
       std::_Exit(ended_well ? kServiceOk : kServiceFailure);
     }
     return ended_well;
@@ -415,13 +328,8 @@ class Service {
   Clock::time_point next_sign_of_life_;
   ServiceCounters counters_;
   CgroupNames cgroups_{counters_};
-  std::unique_ptr<ProfileHub> hub_;
-  std::unique_ptr<HttpApi> api_;      // asks hub_
-  std::unique_ptr<HttpServer> http_;  // asks api_
-  std::unique_ptr<FileWriter> writer_;
-  std::unique_ptr<PushSink> push_;        // null: nothing is pushed
-  std::unique_ptr<NamingThread> naming_;  // gives to the three above
-  std::unique_ptr<Capture> capture_;      // gives to naming_
+  std::unique_ptr<ServiceOutputs> outputs_;
+  std::unique_ptr<Capture> capture_;  // gives to outputs_
 };
 
 int Refuse(const ksym::Error& error, int status) {
