@@ -19,12 +19,8 @@
 #include "bpf/profile_maps.bpf.h"
 #include "bpf/unwind_abi.h"
 #include "bpf/unwind_maps.bpf.h"
+#include "bpf/unwind_memory.bpf.h"
 #include "bpf/unwind_rows.bpf.h"
-
-static __always_inline bool read_user(void *out, __u32 size, __u64 address)
-{
-	return bpf_probe_read_user(out, size, (void *)address) == 0;
-}
 
 /* Sets st->at; false: the address is in no mapping. */
 static __always_inline bool unwind_locate(struct unwind_state *st, __u64 pc)
@@ -45,7 +41,7 @@ static __always_inline bool unwind_locate(struct unwind_state *st, __u64 pc)
 /* A frame's RIP and RBP as `push %rbp; mov %rsp, %rbp` leaves them. */
 static __always_inline bool unwind_frame_pointer(struct unwind_state *st)
 {
-	__u64 saved[2];
+	__u64 bp, ip;
 
 	st->end = PROFILE_END_NO_TABLE;
 	if (!unwind_by_frame_pointer || st->bp_lost)
@@ -58,13 +54,14 @@ static __always_inline bool unwind_frame_pointer(struct unwind_state *st)
 	if (st->bp < st->sp || st->bp & 7 ||
 	    st->bp - st->sp > UNWIND_MAX_FRAME_BYTES)
 		return false;
-	if (!read_user(saved, sizeof(saved), st->bp)) {
+	if (!unwind_read(st, st->bp, &bp) ||
+	    !unwind_read(st, st->bp + 8, &ip)) {
 		st->end = PROFILE_END_BAD_READ;
 		return false;
 	}
 	st->sp = st->bp + 16;
-	st->bp = saved[0];
-	st->ip = saved[1];
+	st->bp = bp;
+	st->ip = ip;
 	st->back = 1;
 	st->bx_lost = 1;
 	st->used_frame_pointer = 1;
@@ -101,7 +98,8 @@ static __always_inline bool unwind_signal(struct unwind_state *st)
 {
 	struct x86_64_signal_regs regs;
 
-	if (!read_user(&regs, sizeof(regs), st->sp + SIGNAL_REGS_OFFSET)) {
+	if (bpf_probe_read_user(&regs, sizeof(regs),
+				(void *)(st->sp + SIGNAL_REGS_OFFSET))) {
 		st->end = PROFILE_END_BAD_READ;
 		return false;
 	}
@@ -145,7 +143,7 @@ static __always_inline __u64 unwind_cfa(struct unwind_state *st, __u32 kind,
 	default:
 		return 0;
 	}
-	if (!read_user(&cfa, sizeof(cfa), cfa)) {
+	if (!unwind_read(st, cfa, &cfa)) {
 		st->end = PROFILE_END_BAD_READ;
 		return 0;
 	}
@@ -160,32 +158,20 @@ static __always_inline bool unwind_rbx(struct unwind_state *st, __u32 kind,
 
 	if (kind == UNWIND_RBP_SAME_RBX_SAVED)
 		below = 0;
-	if (!read_user(&st->bx, sizeof(st->bx), at - 8 * below))
+	if (!unwind_read(st, at - 8 * below, &st->bx))
 		return false;
 	st->bx_lost = 0;
 	return true;
 }
 
-/* RBP, RBX and RIP of the caller. Most frames need one read. */
+/* RBP, RBX and RIP of the caller. */
 static __always_inline bool unwind_restore(struct unwind_state *st, __u64 cfa,
 					   __u32 kind, __s8 offset)
 {
 	__u64 at = cfa + 8 * (__s64)offset;
-	__u64 words[2]; /* below the CFA */
+	__u64 ip;
 
 	st->end = PROFILE_END_BAD_READ;
-	if (kind == UNWIND_RBP_SAVED_AT_RBP) {
-		at = st->bp + 8 * (__s64)offset;
-		if (st->bp_lost || !read_user(&st->bp, sizeof(st->bp), at))
-			return false;
-	}
-	if (kind == UNWIND_RBP_SAME || offset != -2) {
-		if (!read_user(&words[1], sizeof(words[1]), cfa - 8))
-			return false;
-		words[0] = 0;
-	} else if (!read_user(words, sizeof(words), cfa - 16)) {
-		return false;
-	}
 	switch (kind) {
 	case UNWIND_RBP_SAME:
 		break;
@@ -194,17 +180,20 @@ static __always_inline bool unwind_restore(struct unwind_state *st, __u64 cfa,
 		st->bx_lost = 1;
 		break;
 	case UNWIND_RBP_SAME_RBX_LOST:
-	case UNWIND_RBP_SAVED_AT_RBP:
 		st->bx_lost = 1;
 		break;
 	case UNWIND_RBP_SAME_RBX_SAVED:
 		if (!unwind_rbx(st, kind, at))
 			return false;
 		break;
+	case UNWIND_RBP_SAVED_AT_RBP:
+		at = st->bp + 8 * (__s64)offset;
+		if (st->bp_lost || !unwind_read(st, at, &st->bp))
+			return false;
+		st->bx_lost = 1;
+		break;
 	default:
-		if (offset == -2)
-			st->bp = words[0];
-		else if (!read_user(&st->bp, sizeof(st->bp), at))
+		if (!unwind_read(st, at, &st->bp))
 			return false;
 		st->bp_lost = 0;
 		if (kind == UNWIND_RBP_SAVED_RBX_LOST)
@@ -212,7 +201,9 @@ static __always_inline bool unwind_restore(struct unwind_state *st, __u64 cfa,
 		else if (kind != UNWIND_RBP_SAVED && !unwind_rbx(st, kind, at))
 			return false;
 	}
-	st->ip = words[1];
+	if (!unwind_read(st, cfa - 8, &ip))
+		return false;
+	st->ip = ip;
 	st->sp = cfa;
 	st->back = 1;
 	return true;
@@ -364,6 +355,7 @@ static __always_inline void unwind_use_regs(struct unwind_state *st)
 	st->depth = 0;
 	st->at.start = 0;
 	st->at.size = 0;
+	st->window_bytes = 0;
 }
 
 /*

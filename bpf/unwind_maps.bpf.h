@@ -104,6 +104,13 @@ enum {
 	DWARF_REGISTERS = 16,
 };
 
+/*
+ * So much of the stack is read at once, some of it below the word that is asked
+ * for: a helper's call costs more than all else that is done for a frame.
+ */
+#define UNWIND_WINDOW_BYTES 1024
+#define UNWIND_WINDOW_BELOW 64
+
 struct unwind_state {
 	__u64 ip, sp, bp, bx;
 	/* 0: `ip` is where the CPU was, 1: behind a call. */
@@ -118,6 +125,10 @@ struct unwind_state {
 	__u8 bp_lost, bx_lost, used_frame_pointer, reserved;
 	struct unwind_mapping at; /* that the last frame was in */
 	struct x86_64_regs regs;
+	/* Of the stack, valid for one walk; see unwind_memory.bpf.h. */
+	__u64 window_at;
+	__u64 window_bytes; /* 0: nothing was read */
+	__u64 window[UNWIND_WINDOW_BYTES / 8];
 };
 
 struct {

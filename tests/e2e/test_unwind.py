@@ -81,6 +81,32 @@ class CallsTest(harness.E2eTest):
                 self.assertEqual(self.check_callers(document),
                                  set(CALLERS) | {LIBRARY})
 
+    def test_edges_of_pages(self):
+        # A stack that begins where nothing more can be read, whose frames lie
+        # at the edges of pages and whose words, where it is not aligned, across
+        # them: no frame is missing and none is wrong.
+        for program in ("loop", "steps") if has_bpf_loop() else ("steps",):
+            with self.subTest(program=program):
+                own_stack = self.workload("own_stack")
+                document = self.document("-F", 997, "-p", own_stack.pid,
+                                         "--unwind", "dwarf",
+                                         "--unwind-program", program, 1.5)
+                own_stack.stop()
+                shapes = collections.Counter()
+                for stack in document.stacks:
+                    names = [f["name"] for f in document.user(stack)]
+                    whole = names[:1] == ["_start"] and "main" in names
+                    if whole:
+                        names = names[names.index("main") + 1:]
+                    # Of a copy, before there were tables, this stack is all.
+                    self.assertIn(names[:1], ([], ["OnOwnStack"]))
+                    self.assertEqual(names[1:], (["Ping", "Pong"] * 50)
+                                     [:max(len(names) - 1, 0)])
+                    shapes[whole and len(names) == 101] += stack["count"]
+                self.assertGreater(shapes[True], 50)
+                self.assertGreater(shapes[True], shapes[False],
+                                   document.samples)
+
     def test_dwarf(self):
         # Without any help of frame pointers.
         calls = self.workload("calls")
