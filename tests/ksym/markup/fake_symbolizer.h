@@ -20,8 +20,20 @@ class FakeMarkupSymbolizer : public MarkupSymbolizer {
     frames_.clear();
     if (mmap.module->name == "empty") return frames_;
     const uint64_t at = mmap.ToModule(address).value;
-    if (at % 2 == 0) frames_.push_back({"inlined", 1, "i.h", 3, 4});
-    frames_.push_back({"function", at % 16, "f.c", 12, 7});
+    if (at % 2 == 0) {
+      frames_.push_back({.function = "inlined",
+                         .has_symbol = true,
+                         .offset = 1,
+                         .file = "i.h",
+                         .line = 3,
+                         .column = 4});
+    }
+    frames_.push_back({.function = "function",
+                       .has_symbol = true,
+                       .offset = at % 16,
+                       .file = "f.c",
+                       .line = 12,
+                       .column = 7});
     return frames_;
   }
   Result<MarkupDatum> ResolveData(const MarkupMmap& mmap,
