@@ -21,6 +21,7 @@
 
 #include "daemon/capture/batch.h"
 #include "daemon/capture/minimal_btf.h"
+#include "daemon/capture/privileges.h"
 #include "daemon/capture/ring_reader.h"
 #include "daemon/capture/sampler_setup.h"
 #include "ksym/base/file.h"
@@ -80,7 +81,9 @@ std::unexpected<ksym::Error> LoadFailure(int error) {
   std::string what = "loading the BPF programs";
   const std::string& detail = LibbpfMessages::first_warning();
   if (!detail.empty()) what += " (" + detail + ")";
-  return FailErrno(error, what);
+  auto failure = FailErrno(error, what);
+  return Fail(failure.error().code(),
+              failure.error().message() + WhyNoProgramHere());
 }
 
 }  // namespace

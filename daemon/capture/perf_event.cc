@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "daemon/capture/privileges.h"
 #include "ksym/base/file.h"
 #include "ksym/base/text.h"
 
@@ -74,8 +75,11 @@ std::unexpected<ksym::Error> OpenFailure(int error, const EventSpec& spec,
                     "is {}: lower -F or raise the sysctl",
                     rate.frequency_hz, limit));
   }
-  return ksym::FailErrno(
+  auto failure = ksym::FailErrno(
       error, fmt::format("perf_event_open({}) on CPU {}", spec.name, cpu));
+  if (failure.error().code() != ErrorCode::kPermission) return failure;
+  return ksym::Fail(ErrorCode::kPermission,
+                    failure.error().message() + WhyNoEventsHere());
 }
 
 }  // namespace

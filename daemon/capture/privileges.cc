@@ -10,6 +10,9 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "ksym/base/file.h"
+#include "ksym/base/text.h"
+
 namespace profd {
 namespace {
 
@@ -41,6 +44,34 @@ ksym::Status CheckCapturePrivileges() {
                                 "cap_bpf,cap_perfmon,cap_syslog,cap_sys_ptrace,"
                                 "cap_dac_read_search with setcap",
                                 missing));
+}
+
+std::string WhyNoEvents(std::string_view paranoid) {
+  // Debian's own step: other kernels let CAP_PERFMON pass whatever it is.
+  constexpr unsigned kLastCommonStep = 2;
+  const auto value =
+      ksym::ParseUnsigned<unsigned>(ksym::TakeField(paranoid, '\n'), 10);
+  if (!value || *value <= kLastCommonStep) return {};
+  return fmt::format(
+      "; kernel.perf_event_paranoid is {}, with which this kernel wants "
+      "CAP_SYS_ADMIN: run as root, or set it to {} with sysctl",
+      *value, kLastCommonStep);
+}
+
+std::string WhyNoProgram(std::string_view lockdown) {
+  if (!lockdown.contains("[confidentiality]")) return {};
+  return "; the kernel is locked down (lockdown=confidentiality), so that no "
+         "BPF program may read its memory: lockdown=integrity lets it work";
+}
+
+std::string WhyNoEventsHere() {
+  return WhyNoEvents(
+      ksym::ReadFile("/proc/sys/kernel/perf_event_paranoid", 64).value_or(""));
+}
+
+std::string WhyNoProgramHere() {
+  return WhyNoProgram(
+      ksym::ReadFile("/sys/kernel/security/lockdown", 256).value_or(""));
 }
 
 void RaiseLimits() {

@@ -61,6 +61,7 @@ class Package(unittest.TestCase):
         wanted = programs | {
             "/etc/ksym/ksym-profiled.json",
             "/usr/lib/systemd/system/ksym-profiled.service",
+            "/usr/lib/ksym/perf-event-paranoid",
             "/usr/lib/sysusers.d/ksym-profiled.conf",
             "/usr/lib/tmpfiles.d/ksym-profiled.conf",
             "/usr/share/doc/ksym/copyright",

@@ -44,6 +44,9 @@ class Installed(unittest.TestCase):
         text, changed = re.subn(r"(?m)^ExecStart=\S+/ksym-profiled ",
                                 f"ExecStart={PROGRAM} ", text)
         self.assertEqual(changed, 1)
+        text, changed = re.subn(r"(?m)^(Exec\w+=\+-)(/\S+/lib/ksym/)",
+                                rf"\1{self.root}\2", text)
+        self.assertEqual(changed, 2)
         path = os.path.join(self.root, "ksym-profiled.service")
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
@@ -79,6 +82,32 @@ class Installed(unittest.TestCase):
             "systemd-analyze", "security", "--offline=yes",
             f"--threshold={MOST_EXPOSED}", unit)
         self.assertNotEqual(status, 0, output)
+
+    def test_perf_event_paranoid(self):
+        """What is above 2 is 2 while the service runs and then as before;
+        what others have set meanwhile stays."""
+        program = read(self.find("lib/ksym/perf-event-paranoid"))
+        setting, kept = self.root + "/setting", self.root + "/kept"
+        for name, path in (("setting", setting), ("kept", kept)):
+            program, changed = re.subn(rf"(?m)^{name}=.*$", f"{name}={path}",
+                                       program)
+            self.assertEqual(changed, 1)
+        for before, during, meanwhile, after in (
+                (3, 2, None, 3), (4, 2, 1, 1), (2, 2, None, 2),
+                (-1, -1, None, -1), (1, 1, 3, 3)):
+            with open(setting, "w", encoding="utf-8") as file:
+                file.write(f"{before}\n")
+            subprocess.run(["sh", "-c", program, "sh", "lower"], check=True,
+                           stdout=subprocess.DEVNULL)
+            self.assertEqual(int(read(setting)), during)
+            if meanwhile is not None:
+                with open(setting, "w", encoding="utf-8") as file:
+                    file.write(f"{meanwhile}\n")
+            for _ in range(2):
+                subprocess.run(["sh", "-c", program, "sh", "restore"],
+                               check=True)
+                self.assertEqual(int(read(setting)), after)
+            self.assertFalse(os.path.exists(kept))
 
     def test_capabilities(self):
         """Ambient are the capabilities of the bounding set, each of which has
