@@ -16,6 +16,7 @@ import tempfile
 import cost
 import gsym
 import kernel
+import markup
 import programs
 import rate
 import stacks
@@ -25,7 +26,7 @@ import wall
 
 SECTIONS = {"wall": wall, "cost": cost, "stacks": stacks, "rate": rate,
             "kernel": kernel, "symbols": symbols, "unwind": unwind,
-            "gsym": gsym}
+            "gsym": gsym, "markup": markup}
 NOTHING_TO_MEASURE = 77
 
 

@@ -436,7 +436,7 @@ class Alone(unittest.TestCase):
             for _ in range(4):
                 process.stdin.write(text)
             before = peak_bytes(process.pid)
-            for _ in range(32):
+            for _ in range(64):
                 process.stdin.write(text)
             after = peak_bytes(process.pid)
             self.assertLess(after - before, 8 << 20)
