@@ -1,7 +1,6 @@
 #include "ksym/tools/address_source.h"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -9,15 +8,14 @@
 #include <utility>
 
 #include "ksym/base/file.h"
-#include "ksym/base/text.h"
 #include "ksym/demangle/demangle.h"
 #include "ksym/elf/debuginfod_client.h"
 #include "ksym/elf/elf_symbols.h"
 #include "ksym/kernel/kernel_symbol_source.h"
 #include "ksym/process/mapped_file.h"
-#include "ksym/process/process_image.h"
 #include "ksym/symbolizer.h"
 #include "ksym/tools/gsym_source.h"
+#include "ksym/tools/process_source.h"
 
 namespace ksym {
 namespace {
@@ -29,18 +27,6 @@ std::string Shown(std::string_view name, Demangling demangle) {
   return demangle == Demangling::kOn ? Demangle(name) : std::string(name);
 }
 
-// What a source has when it has a name and nothing else.
-void SetName(std::string_view name, AddressAnswer& answer) {
-  answer.frames.push_back({.function = name, .directory = {}, .file = {}});
-}
-
-void Clear(AddressAnswer& answer) {
-  answer.frames.clear();
-  answer.module = {};
-  answer.symbol_start.reset();
-  answer.reason = {};
-}
-
 class FileSource : public AddressSource {
  public:
   FileSource(ElfSymbols symbols, const SymbolizeOptions& options)
@@ -49,8 +35,9 @@ class FileSource : public AddressSource {
         demangle_(options.demangle) {}
 
   void Resolve(uint64_t address, AddressAnswer& answer) override {
-    Clear(answer);
+    ClearAnswer(answer);
     answer.module = path_;
+    answer.build_id = symbols_.build_id();
     const auto match = symbols_.FindAddress({address});
     if (!match) {
       answer.reason = UnresolvedName(ReasonOf(address));
@@ -62,7 +49,7 @@ class FileSource : public AddressSource {
       return;
     }
     name_ = Shown(*name, demangle_);
-    SetName(name_, answer);
+    AddName(name_, answer);
     answer.symbol_start = match->start.value;
   }
 
@@ -129,95 +116,13 @@ SourceResult OpenFileSource(const SymbolizeOptions& options,
   return OpenConvertedFile(options, *program, finder, std::move(source));
 }
 
-// The 22nd field of /proc/PID/stat: what tells a process from a later one with
-// its pid. The name before it may hold anything.
-Result<uint64_t> ReadStartNs(uint32_t pid) {
-  const std::string path = "/proc/" + std::to_string(pid) + "/stat";
-  const auto text = ReadFile(path, 4096);
-  if (!text) return Fail(text.error());
-  const size_t name_end = text->rfind(") ");
-  std::string_view rest = *text;
-  rest.remove_prefix(name_end == std::string::npos ? rest.size()
-                                                   : name_end + 2);
-  constexpr int kFieldsBefore = 19;
-  for (int i = 0; i < kFieldsBefore; ++i) TakeField(rest, ' ');
-  const auto ticks = ParseUnsigned(TakeField(rest, ' '), 10);
-  if (!ticks) return Fail(ErrorCode::kCorrupt, path + ": no start time");
-  const auto ticks_per_second = static_cast<uint64_t>(::sysconf(_SC_CLK_TCK));
-  return *ticks * (1'000'000'000 / ticks_per_second);
-}
-
-class ProcessSource : public AddressSource {
- public:
-  explicit ProcessSource(const SymbolizeOptions& options)
-      : symbolizer_({.demangle = options.demangle}) {
-    image_.id.pid = options.pid;
-  }
-
-  void SetDebugFileSource(DebugFileSource source) {
-    symbolizer_.SetDebugFileSource(std::move(source));
-  }
-
-  // Reads the mappings; fails when the process is gone.
-  Status Read() {
-    const auto start = ReadStartNs(image_.id.pid);
-    if (!start && start.error().code() == ErrorCode::kNotFound) {
-      return Fail(ErrorCode::kNotFound,
-                  "there is no process " + std::to_string(image_.id.pid));
-    }
-    if (!start) return Fail(start.error());
-    if (image_.id.start_ns != 0 && image_.id.start_ns != *start) {
-      return Fail(ErrorCode::kNotFound, "another process has the pid now");
-    }
-    auto mappings = ReadMaps(image_.id.pid);
-    if (!mappings) return Fail(std::move(mappings.error()));
-    image_.id.start_ns = *start;
-    image_.mappings = std::move(*mappings);
-    return {};
-  }
-
-  void Resolve(uint64_t address, AddressAnswer& answer) override {
-    Clear(answer);
-    UserSymbol symbol = symbolizer_.Resolve(image_, {address});
-    const bool unknown = symbol.reason == Unresolved::kUnmapped ||
-                         symbol.reason == Unresolved::kNoProcess;
-    if (unknown) {
-      if (Read()) {
-        symbol = symbolizer_.Resolve(image_, {address});
-      } else {
-        symbol.reason = Unresolved::kNoProcess;
-      }
-    }
-    answer.module = symbol.module;
-    if (symbol.reason != Unresolved::kNone) {
-      answer.reason = UnresolvedName(symbol.reason);
-    } else {
-      SetName(symbol.name, answer);
-      answer.symbol_start = address - symbol.symbol_offset;
-    }
-  }
-
- private:
-  Symbolizer symbolizer_;
-  ProcessImage image_;
-};
-
-SourceResult OpenProcessSource(const SymbolizeOptions& options,
-                               DebuginfodClient* client) {
-  auto source = std::make_unique<ProcessSource>(options);
-  source->SetDebugFileSource(SourceOf(client));
-  const auto read = source->Read();
-  if (!read) return Fail(read.error());
-  return source;
-}
-
 class KernelSource : public AddressSource {
  public:
   KernelSource(KernelSymbolSource symbols, Demangling demangle)
       : symbols_(std::move(symbols)), demangle_(demangle) {}
 
   void Resolve(uint64_t address, AddressAnswer& answer) override {
-    Clear(answer);
+    ClearAnswer(answer);
     answer.module = "[kernel]";
     const auto symbol = symbols_.Find({address}, buffer_);
     if (!symbol) {
@@ -231,7 +136,7 @@ class KernelSource : public AddressSource {
       answer.module = module_;
     }
     name_ = Shown(symbol->name, demangle_);
-    SetName(name_, answer);
+    AddName(name_, answer);
     answer.symbol_start = symbol->start.value;
   }
 
@@ -244,18 +149,31 @@ class KernelSource : public AddressSource {
 };
 
 SourceResult OpenKernelSource(const SymbolizeOptions& options) {
-  auto symbols = OpenKernelSymbols("/proc/kallsyms");
+  auto symbols = OpenKernelSymbols(
+      options.file.empty() ? std::string(kRunningKernelSymbols) : options.file);
   if (!symbols) return Fail(std::move(symbols.error()));
   return std::make_unique<KernelSource>(std::move(*symbols), options.demangle);
 }
 
 }  // namespace
 
+void ClearAnswer(AddressAnswer& answer) {
+  answer.frames.clear();
+  answer.module = {};
+  answer.build_id = {};
+  answer.symbol_start.reset();
+  answer.reason = {};
+}
+
+void AddName(std::string_view name, AddressAnswer& answer) {
+  answer.frames.push_back({.function = name, .directory = {}, .file = {}});
+}
+
 Result<std::unique_ptr<AddressSource>> OpenAddressSource(
     const SymbolizeOptions& options, DebuginfodClient* client) {
   switch (options.source) {
     case SymbolizeOptions::Source::kProcess:
-      return OpenProcessSource(options, client);
+      return OpenProcess(options, SourceOf(client));
     case SymbolizeOptions::Source::kKernel:
       return OpenKernelSource(options);
     case SymbolizeOptions::Source::kGsym:

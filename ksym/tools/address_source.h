@@ -28,10 +28,15 @@ struct AddressAnswer {
   // Innermost first: inlined calls, then the function, as the file has their
   // names or demangled. Empty: see reason.
   std::vector<AnswerFrame> frames;
-  std::string_view module;  // the file's path, or the kernel's module
+  std::string_view module;    // the file's path, or the kernel's module
+  std::string_view build_id;  // lower-case hex; empty: not known
   std::optional<uint64_t> symbol_start;
   std::string_view reason;  // a name of Unresolved; empty when there is a name
 };
+
+// For sources: empties an answer, and adds a frame that is a name and no more.
+void ClearAnswer(AddressAnswer& answer);
+void AddName(std::string_view name, AddressAnswer& answer);
 
 // Something whose addresses can be named. Not thread-safe.
 class AddressSource {
@@ -51,8 +56,8 @@ class AddressSource {
 //   For inlined calls its debug data are converted to GSYM in memory.
 // - A GSYM file is mapped.
 // - Of a process the mappings are read now, and again whenever an address is
-//   not mapped.
-// - The kernel's symbols are those of /proc/kallsyms now.
+//   not mapped. For inlined calls see ModuleLines.
+// - The kernel's symbols are those of the file, or of /proc/kallsyms now.
 // `client`, which is borrowed, is asked for debug files; null: nobody is.
 Result<std::unique_ptr<AddressSource>> OpenAddressSource(
     const SymbolizeOptions& options, DebuginfodClient* client);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ksym/demangle/demangle.h"
+#include "ksym/elf/elf_image.h"
 #include "ksym/gsym/gsym_image.h"
 #include "ksym/gsym/gsym_index.h"
 #include "ksym/gsym/gsym_lookup.h"
@@ -21,6 +22,7 @@ class GsymSource : public AddressSource {
              std::unique_ptr<AddressSource> symbols)
       : image_(std::move(image)),
         index_(image_.file()),
+        build_id_(ToHex(image_.file().uuid())),
         path_(options.file),
         demangle_(options.demangle),
         symbols_(std::move(symbols)) {}
@@ -31,10 +33,9 @@ class GsymSource : public AddressSource {
       symbols_->Resolve(address, answer);
       return;
     }
-    answer.frames.clear();
-    answer.symbol_start.reset();
+    ClearAnswer(answer);
     answer.module = path_;
-    answer.reason = {};
+    answer.build_id = build_id_;
     if (!found || !*found) {
       answer.reason = UnresolvedName(found ? Unresolved::kNoSymbol
                                            : Unresolved::kMalformed);
@@ -61,6 +62,7 @@ class GsymSource : public AddressSource {
 
   GsymImage image_;
   GsymIndex index_;
+  std::string build_id_;
   std::string path_;
   Demangling demangle_;
   std::unique_ptr<AddressSource> symbols_;  // may be null

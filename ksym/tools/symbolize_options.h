@@ -17,8 +17,8 @@ struct SymbolizeOptions {
   enum class Style : uint8_t { kLlvm, kGnu, kJson };
 
   Source source = Source::kFile;
-  std::string file;      // of kFile and kGsym
-  bool inlines = false;  // of kFile: lines and inlined calls as well
+  std::string file;      // of kFile and kGsym; of kKernel if not empty
+  bool inlines = false;  // of kFile, kProcess: lines and inlined calls as well
   uint32_t pid = 0;      // of kProcess
   SymbolizerOptions::Demangle demangle = SymbolizerOptions::Demangle::kOn;
   Style style = Style::kLlvm;

@@ -35,6 +35,8 @@ MODULES = {
     # What programs with options share; no part of libksym.
     "ksym/cli": ["ksym/base"],
     "ksym/tools": KSYM + ["ksym/cli"],
+    # The C interface: a shell around what names addresses and logs.
+    "ksym/c_api": KSYM + ["ksym/tools"],
     "gen": KSYM + ["ksym/cli"],
     "bpf": [],
     "daemon/base": ["ksym/base"],

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""package_test.py CPACK CONFIG PREFIX: makes the Debian package and looks at
-what is in it and at what it would do."""
+"""package_test.py CPACK CONFIG PREFIX: makes the Debian packages and looks at
+what is in them and at what they would do."""
 
 import glob
 import os
@@ -35,15 +35,17 @@ class Package(unittest.TestCase):
         cls.addClassCleanup(shutil.rmtree, cls.dir)
         run(CPACK, "--config", CONFIG, "-B", cls.dir + "/deb",
             "-D", "CPACK_DEBIAN_COMPRESSION_TYPE=gzip")  # faster
-        cls.deb, = glob.glob(cls.dir + "/deb/*.deb")
+        cls.deb, cls.dev = sorted(glob.glob(cls.dir + "/deb/*.deb"))
         cls.root, cls.control = cls.dir + "/root", cls.dir + "/control"
         run("dpkg-deb", "-x", cls.deb, cls.root)
         run("dpkg-deb", "-e", cls.deb, cls.control)
 
+    def fields(self, control):
+        return dict(line.split(": ", 1) for line in control.splitlines()
+                    if ": " in line and not line.startswith(" "))
+
     def test_name_and_dependencies(self):
-        fields = dict(line.split(": ", 1) for line in
-                      read(self.control + "/control").splitlines()
-                      if ": " in line and not line.startswith(" "))
+        fields = self.fields(read(self.control + "/control"))
         self.assertEqual(fields["Package"], "ksym")
         self.assertEqual(os.path.basename(self.deb), "ksym_%s_%s.deb" % (
             fields["Version"], fields["Architecture"]))
@@ -80,6 +82,30 @@ class Package(unittest.TestCase):
         for program in programs:
             run(self.root + program, "--version")
 
+    def test_library(self):
+        # What a program needs to be built, and nothing that the other package
+        # has; without debug data, but with its symbols.
+        fields = self.fields(run("dpkg-deb", "-f", self.dev))
+        self.assertEqual(fields["Package"], "libksym-dev")
+        self.assertEqual(fields["Section"], "libdevel")
+        for library in ("libiberty-dev", "nettle-dev", "zlib1g-dev"):
+            self.assertIn(library, fields["Depends"])
+        root = self.dir + "/dev"
+        run("dpkg-deb", "-x", self.dev, root)
+        there = {os.path.join(folder, name).removeprefix(root)
+                 for folder, _, names in os.walk(root) for name in names}
+        names = {os.path.basename(path) for path in there}
+        wanted = {"ksym.h", "symbolizer.h", "markup_writer.h", "libksym.a",
+                  "ksym.pc", "ksym-config.cmake", "libksym.3.gz", "copyright",
+                  "changelog.gz", "symbolize.c", "log_markup.c"}
+        self.assertEqual(wanted - names, set())
+        self.assertFalse(any(path.startswith(("/usr/bin", "/usr/sbin", "/etc"))
+                             for path in there), there)
+        archive, = (root + path for path in there if path.endswith(".a"))
+        self.assertIn(" T ksym_resolve\n", run("nm", archive))
+        self.assertNotIn(".debug_info", run("readelf", "-SW", archive))
+        self.assertEqual(run("dpkg-deb", "-c", self.deb).count("libksym"), 0)
+
     def test_service(self):
         # The unit starts the program that is there, with the configuration
         # that is there, which is valid and kept on upgrades.
@@ -102,7 +128,8 @@ class Package(unittest.TestCase):
         if shutil.which("lintian") is None:
             self.skipTest("lintian is not installed")
         done = subprocess.run(
-            ["lintian", "--allow-root", "--fail-on", "none", self.deb],
+            ["lintian", "--allow-root", "--fail-on", "none", self.deb,
+             self.dev],
             text=True, check=True, stdout=subprocess.PIPE)
         errors = [line for line in done.stdout.splitlines()
                   if line.startswith("E:")]
