@@ -71,11 +71,8 @@ int Verify(const gen::GsymOptions& options) {
 
 int Run(const gen::GsymOptions& options) {
   switch (options.action) {
-    case Action::kHelp:
-      Print(gen::kGsymUsage);
-      return Finish({});
-    case Action::kVersion:
-      fmt::print("gen_gsym {}\n", KSYM_VERSION);
+    case Action::kPrint:
+      Print(options.text);
       return Finish({});
     case Action::kConvert:
       return Finish(Convert(options));
@@ -92,8 +89,8 @@ int main(int argc, char** argv) {
   const std::vector<std::string_view> arguments(argv + 1, argv + argc);
   const auto options = gen::ParseGsymOptions(arguments);
   if (!options) {
-    fmt::print(stderr, "gen_gsym: {}\n{}", options.error().message(),
-               gen::kGsymUsage);
+    PrintError("gen_gsym: " + options.error().message() +
+               " (--help shows all)");
     return 2;
   }
   return Run(*options);

@@ -3,29 +3,28 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "gen/ksym_generate.h"
 #include "gen/ksym_inspect.h"
 #include "gen/ksym_options.h"
+#include "ksym/base/printable.h"
 
 int main(int argc, char** argv) {
   const std::vector<std::string_view> arguments(argv + 1, argv + argc);
   const auto options = gen::ParseKsymOptions(arguments);
   if (!options) {
-    fmt::print(stderr, "gen_ksym: {}\n{}", options.error().message(),
-               gen::kKsymUsage);
+    std::string line;
+    ksym::AppendPrintable(options.error().message(), line);
+    fmt::print(stderr, "gen_ksym: {} (--help shows all)\n", line);
     return 2;
   }
   using Action = gen::KsymOptions::Action;
-  if (options->action == Action::kHelp) {
-    fmt::print("{}", gen::kKsymUsage);
-    return 0;
-  }
-  if (options->action == Action::kVersion) {
-    fmt::print("gen_ksym {}\n", KSYM_VERSION);
-    return 0;
+  if (options->action == Action::kPrint) {
+    std::fwrite(options->text.data(), 1, options->text.size(), stdout);
+    return std::fflush(stdout) == 0 ? 0 : 1;
   }
   const auto status =
       options->action == Action::kGenerate

@@ -1,149 +1,140 @@
 #include "gen/gsym_options.h"
 
+#include <CLI/CLI.hpp>
+#include <map>
+#include <utility>
 #include <vector>
 
-#include "ksym/base/text.h"
+#include "ksym/cli/completion.h"
 
 namespace gen {
 namespace {
 
 using Action = GsymOptions::Action;
 
-constexpr uint64_t kMaxThreads = 1024;
+constexpr size_t kMaxThreads = 1024;
+
+constexpr const char* kExamples = R"(Examples:
+  gen_gsym -o server.gsym server     functions, lines and inlined calls
+  gen_gsym --verify server.gsym server
+  gen_gsym --dump server.gsym
+)";
 
 std::unexpected<ksym::Error> Invalid(std::string what) {
   return ksym::Fail(ksym::ErrorCode::kInvalid, std::move(what));
 }
 
-class OptionParser {
- public:
-  explicit OptionParser(std::span<const std::string_view> arguments)
-      : arguments_(arguments) {}
+// What CLI11 fills in before it is looked at as a whole.
+struct RawOptions {
+  bool dump = false;
+  bool stats = false;
+  bool verify = false;
+  bool no_inlines = false;
+  bool no_lines = false;
+  bool quiet = false;
+  std::vector<std::string> operands;
+};
 
-  ksym::Result<GsymOptions> Parse() {
-    bool options_ended = false;
-    while (next_ < arguments_.size()) {
-      const std::string_view argument = arguments_[next_++];
-      if (options_ended || argument == "-" || !argument.starts_with('-')) {
-        operands_.push_back(argument);
-      } else if (argument == "--") {
-        options_ended = true;
-      } else if (auto ok = ParseOption(argument); !ok) {
-        return ksym::Fail(std::move(ok.error()));
-      }
-    }
-    if (options_.action == Action::kHelp ||
-        options_.action == Action::kVersion) {
-      return options_;
-    }
-    if (auto ok = TakeOperands(); !ok) return ksym::Fail(std::move(ok.error()));
-    return options_;
-  }
+void AddOptions(CLI::App& app, RawOptions& raw, GsymOptions& options) {
+  using Version = ksym::GsymVersion;
+  static const std::map<std::string, Version> kVersions = {{"1", Version::k1},
+                                                           {"2", Version::k2}};
+  app.add_option("-o,--output", options.output,
+                 "The GSYM file to write (default: FILE.gsym)")
+      ->type_name("FILE");
+  app.add_flag("--no-inlines", raw.no_inlines, "Leave inlined calls out");
+  app.add_flag("--no-lines", raw.no_lines, "Leave source lines out");
+  app.add_option("--format-version", options.version,
+                 "The format's version (default 1)")
+      ->type_name("1|2")
+      ->transform(CLI::CheckedTransformer(kVersions))
+      ->option_text("1|2");
+  app.add_option("--threads", options.threads,
+                 "Read the debug data with as many threads (default 1)")
+      ->type_name("N")
+      ->check(CLI::Range(size_t{1}, kMaxThreads));
+  app.add_flag("-q,--quiet", raw.quiet, "Print errors only");
+  app.add_flag("--dump", raw.dump, "Print all that is in a GSYM file");
+  app.add_flag("--stats", raw.stats, "Print the bytes of each part of one");
+  app.add_flag("--verify", raw.verify,
+               "Compare one with the FILE that it was made of");
+  app.add_option("FILE", raw.operands,
+                 "A program with DWARF, its own or its debug file's, or a "
+                 "Breakpad symbol file; with --dump and others a GSYM file");
+  ksym::AddCompletionOption(app);
+}
 
- private:
-  ksym::Status ParseOption(std::string_view option) {
-    if (option == "--dump") return SetAction(Action::kDump);
-    if (option == "--stats") return SetAction(Action::kStats);
-    if (option == "--verify") return SetAction(Action::kVerify);
-    if (option == "-h" || option == "--help") return SetAction(Action::kHelp);
-    if (option == "--version") return SetAction(Action::kVersion);
-    if (option == "--format-version") return ParseVersion(option);
-    if (option == "--threads") return ParseThreads(option);
-    if (option == "-o" || option == "--output") {
-      const auto value = Value(option);
-      if (!value) return ksym::Fail(value.error());
-      options_.output = *value;
-      return {};
-    }
-    if (option == "--no-inlines") {
-      options_.dwarf.inlines = ksym::DwarfReadOptions::Inlines::kSkip;
-    } else if (option == "--no-lines") {
-      options_.dwarf.lines = ksym::DwarfReadOptions::Lines::kSkip;
-    } else if (option == "-q" || option == "--quiet") {
-      options_.messages = GsymOptions::Messages::kErrorsOnly;
-    } else {
-      return Invalid("unknown option '" + std::string(option) + "'");
-    }
-    return {};
-  }
-
-  ksym::Result<std::string_view> Value(std::string_view option) {
-    if (next_ == arguments_.size()) {
-      return Invalid(std::string(option) + " needs an argument");
-    }
-    return arguments_[next_++];
-  }
-
-  ksym::Status SetAction(Action action) {
-    if (options_.action != Action::kConvert) {
+ksym::Status SetAction(const RawOptions& raw, GsymOptions& options) {
+  const std::pair<bool, Action> actions[] = {{raw.dump, Action::kDump},
+                                             {raw.stats, Action::kStats},
+                                             {raw.verify, Action::kVerify}};
+  for (const auto& [is_wanted, action] : actions) {
+    if (!is_wanted) continue;
+    if (options.action != Action::kConvert) {
       return Invalid("only one of --dump, --stats and --verify");
     }
-    options_.action = action;
-    return {};
+    options.action = action;
   }
+  return {};
+}
 
-  ksym::Status ParseVersion(std::string_view option) {
-    const auto value = Value(option);
-    if (!value) return ksym::Fail(value.error());
-    if (*value != "1" && *value != "2") {
-      return Invalid("--format-version is 1 or 2, not '" + std::string(*value) +
-                     "'");
-    }
-    options_.version =
-        *value == "1" ? ksym::GsymVersion::k1 : ksym::GsymVersion::k2;
-    return {};
+ksym::Status TakeOperands(const std::vector<std::string>& operands,
+                          GsymOptions& options) {
+  const bool verifies = options.action == Action::kVerify;
+  const size_t wanted = verifies ? 2 : 1;
+  if (operands.size() < wanted) {
+    return Invalid(verifies ? "--verify needs a GSYM file and its program"
+                            : "a FILE to read is missing");
   }
-
-  ksym::Status ParseThreads(std::string_view option) {
-    const auto value = Value(option);
-    if (!value) return ksym::Fail(value.error());
-    const auto count = ksym::ParseUnsigned(*value, 10);
-    if (!count || *count < 1 || *count > kMaxThreads) {
-      return Invalid("--threads is 1 to 1024, not '" + std::string(*value) +
-                     "'");
-    }
-    options_.threads = static_cast<size_t>(*count);
-    return {};
+  if (operands.size() > wanted) {
+    return Invalid("too many files: '" + operands[wanted] + "'");
   }
+  options.input = operands[0];
+  if (verifies) options.program = operands[1];
+  if (options.output.empty()) options.output = options.input + ".gsym";
+  return {};
+}
 
-  ksym::Status TakeOperands() {
-    const bool verifies = options_.action == Action::kVerify;
-    const size_t wanted = verifies ? 2 : 1;
-    if (operands_.size() < wanted) {
-      return Invalid(verifies ? "--verify needs a GSYM file and its program"
-                              : "a FILE to read is missing");
-    }
-    if (operands_.size() > wanted) {
-      return Invalid("too many files: '" + std::string(operands_[wanted]) +
-                     "'");
-    }
-    options_.input = operands_[0];
-    if (verifies) options_.program = operands_[1];
-    if (options_.output.empty()) options_.output = options_.input + ".gsym";
-    return {};
+ksym::Result<GsymOptions> Decide(const RawOptions& raw, GsymOptions options) {
+  if (raw.no_inlines) {
+    options.dwarf.inlines = ksym::DwarfReadOptions::Inlines::kSkip;
   }
-
-  std::span<const std::string_view> arguments_;
-  size_t next_ = 0;
-  std::vector<std::string_view> operands_;
-  GsymOptions options_;
-};
+  if (raw.no_lines) {
+    options.dwarf.lines = ksym::DwarfReadOptions::Lines::kSkip;
+  }
+  if (raw.quiet) options.messages = GsymOptions::Messages::kErrorsOnly;
+  if (auto ok = SetAction(raw, options); !ok) return ksym::Fail(ok.error());
+  if (auto ok = TakeOperands(raw.operands, options); !ok) {
+    return ksym::Fail(ok.error());
+  }
+  return options;
+}
 
 }  // namespace
 
-const std::string_view kGsymUsage =
-    "usage: gen_gsym [-o OUT] [--no-inlines] [--no-lines]\n"
-    "                [--format-version 1|2] [--threads N] [--quiet] FILE\n"
-    "       gen_gsym --dump GSYM\n"
-    "       gen_gsym --stats GSYM\n"
-    "       gen_gsym --verify GSYM FILE\n"
-    "\n"
-    "Makes a GSYM file of a program with DWARF, its own or its debug file's,\n"
-    "or of a Breakpad symbol file, and prints, measures or checks one.\n";
-
 ksym::Result<GsymOptions> ParseGsymOptions(
     std::span<const std::string_view> arguments) {
-  return OptionParser(arguments).Parse();
+  CLI::App app("Makes, prints and checks GSYM files.", "gen_gsym");
+  app.footer(kExamples);
+  app.set_version_flag("--version", "gen_gsym " KSYM_VERSION);
+  RawOptions raw;
+  GsymOptions options;
+  AddOptions(app, raw, options);
+  try {
+    // CLI11 takes the last argument first.
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::CallForHelp&) {
+    options.action = Action::kPrint;
+    options.text = app.help();
+    return options;
+  } catch (const CLI::CallForVersion& version) {
+    options.action = Action::kPrint;
+    options.text = std::string(version.what()) + "\n";
+    return options;
+  } catch (const CLI::ParseError& error) {
+    return Invalid(error.what());
+  }
+  return Decide(raw, std::move(options));
 }
 
 }  // namespace gen

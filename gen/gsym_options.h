@@ -19,8 +19,7 @@ struct GsymOptions {
     kDump,
     kStats,
     kVerify,
-    kHelp,
-    kVersion,
+    kPrint,  // text, as of --help
   };
   enum class Messages : uint8_t { kAll, kErrorsOnly };
 
@@ -32,9 +31,8 @@ struct GsymOptions {
   std::string input;    // what is converted, dumped or verified
   std::string program;  // of kVerify: what it was made of
   std::string output;   // empty: the input's path and ".gsym"
+  std::string text;     // of kPrint
 };
-
-extern const std::string_view kGsymUsage;
 
 // Parses the arguments after the program's name. kInvalid, with a text for the
 // user, when they make no sense.

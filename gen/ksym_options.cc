@@ -1,11 +1,22 @@
 #include "gen/ksym_options.h"
 
+#include <CLI/CLI.hpp>
+#include <map>
+#include <utility>
+
 #include "ksym/base/text.h"
+#include "ksym/cli/completion.h"
 
 namespace gen {
 namespace {
 
 using Action = KsymOptions::Action;
+
+constexpr const char* kExamples = R"(Examples:
+  gen_ksym --format compact -o kernel.map < /proc/kallsyms
+  gen_ksym --lookup kernel.map ffffffff81000010
+  gen_ksym --stats kernel.map
+)";
 
 std::unexpected<ksym::Error> Invalid(std::string what) {
   return ksym::Fail(ksym::ErrorCode::kInvalid, std::move(what));
@@ -21,162 +32,156 @@ ksym::Result<ksym::Address> ParseAddress(std::string_view text) {
   return Invalid("'" + std::string(text) + "' is not a hexadecimal address");
 }
 
-class OptionParser {
- public:
-  explicit OptionParser(std::span<const std::string_view> arguments)
-      : arguments_(arguments) {}
-
-  ksym::Result<KsymOptions> Parse();
-
- private:
-  ksym::Status ParseOption(std::string_view option);
-  ksym::Status SetAction(Action action);
-  ksym::Result<std::string_view> Value(std::string_view option);
-  ksym::Status ParseFormat(std::string_view option);
-  ksym::Status ParseBound(std::string_view option,
-                          std::optional<ksym::Address>& bound);
-  ksym::Status TakeOperands();
-
-  std::span<const std::string_view> arguments_;
-  size_t next_ = 0;
-  std::vector<std::string_view> operands_;
-  KsymOptions options_;
+// What CLI11 fills in before it is looked at as a whole.
+struct RawOptions {
+  bool dump = false;
+  bool lookup = false;
+  bool name = false;
+  bool stats = false;
+  bool demangle = false;
+  std::string stext;
+  std::string etext;
+  std::vector<std::string> operands;
 };
 
-ksym::Result<std::string_view> OptionParser::Value(std::string_view option) {
-  if (next_ == arguments_.size()) {
-    return Invalid(std::string(option) + " needs an argument");
-  }
-  return arguments_[next_++];
+void AddOptions(CLI::App& app, RawOptions& raw, KsymOptions& options) {
+  using Format = KsymOptions::Format;
+  static const std::map<std::string, Format> kFormats = {
+      {"ksym", Format::kBlob}, {"compact", Format::kCompact}};
+  app.add_option("--format", options.format,
+                 "ksym (the default): a blob that programs map; compact: the "
+                 "profiler's own table, with modules")
+      ->type_name("ksym|compact")
+      ->transform(CLI::CheckedTransformer(kFormats))
+      ->option_text("ksym|compact");
+  app.add_option("--types", options.types,
+                 "Keep only symbols of these types, as nm has them")
+      ->type_name("LETTERS");
+  app.add_flag("--demangle", raw.demangle,
+               "Write the source-level names of C++, Rust and D symbols");
+  app.add_option("--stext", raw.stext, "Leave symbols before this out")
+      ->type_name("ADDR");
+  app.add_option("--etext", raw.etext, "Leave symbols from this on out")
+      ->type_name("ADDR");
+  app.add_option("-o,--output", options.output,
+                 "Write to FILE instead of standard output")
+      ->type_name("FILE");
+  app.add_flag("--dump", raw.dump, "Print all symbols of INPUT as a listing");
+  app.add_flag("--lookup", raw.lookup,
+               "Print the symbols of INPUT that contain addresses");
+  app.add_flag("--name", raw.name,
+               "Print the addresses of the symbols with these names");
+  app.add_flag("--stats", raw.stats, "Print the bytes of each part of INPUT");
+  app.add_option("INPUT", raw.operands,
+                 "A listing (/proc/kallsyms, System.map, nm -n), blob or map; "
+                 "none: a listing from standard input. Then what to look up");
+  ksym::AddCompletionOption(app);
 }
 
-ksym::Status OptionParser::SetAction(Action action) {
-  if (options_.action != Action::kGenerate) {
-    return Invalid("only one of --dump, --lookup, --name and --stats");
+ksym::Status SetAction(const RawOptions& raw, KsymOptions& options) {
+  const std::pair<bool, Action> actions[] = {{raw.dump, Action::kDump},
+                                             {raw.lookup, Action::kLookup},
+                                             {raw.name, Action::kName},
+                                             {raw.stats, Action::kStats}};
+  for (const auto& [is_wanted, action] : actions) {
+    if (!is_wanted) continue;
+    if (options.action != Action::kGenerate) {
+      return Invalid("only one of --dump, --lookup, --name and --stats");
+    }
+    options.action = action;
   }
-  options_.action = action;
   return {};
 }
 
-ksym::Status OptionParser::ParseFormat(std::string_view option) {
-  const auto value = Value(option);
-  if (!value) return ksym::Fail(value.error());
-  if (*value == "ksym") {
-    options_.format = KsymOptions::Format::kBlob;
-  } else if (*value == "compact") {
-    options_.format = KsymOptions::Format::kCompact;
-  } else {
-    return Invalid("--format is ksym or compact, not '" + std::string(*value) +
-                   "'");
-  }
-  return {};
-}
-
-ksym::Status OptionParser::ParseBound(std::string_view option,
-                                      std::optional<ksym::Address>& bound) {
-  const auto value = Value(option);
-  if (!value) return ksym::Fail(value.error());
-  const auto address = ParseAddress(*value);
-  if (!address) return ksym::Fail(address.error());
-  bound = *address;
-  return {};
-}
-
-ksym::Status OptionParser::ParseOption(std::string_view option) {
-  const auto take = [&](std::string& to) -> ksym::Status {
-    const auto value = Value(option);
-    if (!value) return ksym::Fail(value.error());
-    to = *value;
+ksym::Status SetBounds(const CLI::App& app, const RawOptions& raw,
+                       KsymOptions& options) {
+  const auto set = [&app](const char* option, const std::string& text,
+                          std::optional<ksym::Address>& bound) -> ksym::Status {
+    if (app.count(option) == 0) return {};
+    const auto address = ParseAddress(text);
+    if (!address) return ksym::Fail(address.error());
+    bound = *address;
     return {};
   };
-  if (option == "--dump") return SetAction(Action::kDump);
-  if (option == "--lookup") return SetAction(Action::kLookup);
-  if (option == "--name") return SetAction(Action::kName);
-  if (option == "--stats") return SetAction(Action::kStats);
-  if (option == "-h" || option == "--help") return SetAction(Action::kHelp);
-  if (option == "--version") return SetAction(Action::kVersion);
-  if (option == "--format") return ParseFormat(option);
-  if (option == "--types") {
-    if (auto ok = take(options_.types); !ok) return ok;
-    if (options_.types.empty()) return Invalid("--types names no type");
-    return {};
-  }
-  if (option == "-o" || option == "--output") return take(options_.output);
-  if (option == "--stext") return ParseBound(option, options_.stext);
-  if (option == "--etext") return ParseBound(option, options_.etext);
-  if (option == "--demangle") {
-    options_.names = KsymOptions::Names::kDemangled;
-    return {};
-  }
-  return Invalid("unknown option '" + std::string(option) + "'");
-}
-
-ksym::Status OptionParser::TakeOperands() {
-  const bool generates = options_.action == Action::kGenerate;
-  const bool queries =
-      options_.action == Action::kLookup || options_.action == Action::kName;
-  if (!operands_.empty()) options_.input = operands_.front();
-  if (generates && options_.input == "-") options_.input.clear();
-  if (options_.output == "-") options_.output.clear();
-  if (!generates && options_.input.empty()) {
-    return Invalid("a FILE to read is missing");
-  }
-  if (!queries && operands_.size() > 1) {
-    return Invalid("more than one file: '" + std::string(operands_[1]) + "'");
-  }
-  if (queries && operands_.size() < 2) {
-    return Invalid("nothing to look up after FILE");
-  }
-  for (size_t i = 1; i < operands_.size(); ++i) {
-    if (options_.action == Action::kName) {
-      options_.symbol_names.emplace_back(operands_[i]);
-      continue;
-    }
-    const auto address = ParseAddress(operands_[i]);
-    if (!address) return ksym::Fail(address.error());
-    options_.addresses.push_back(*address);
+  if (auto ok = set("--stext", raw.stext, options.stext); !ok) return ok;
+  if (auto ok = set("--etext", raw.etext, options.etext); !ok) return ok;
+  if (options.stext && options.etext && *options.etext < *options.stext) {
+    return Invalid("--etext is below --stext");
   }
   return {};
 }
 
-ksym::Result<KsymOptions> OptionParser::Parse() {
-  bool options_ended = false;
-  while (next_ < arguments_.size()) {
-    const std::string_view argument = arguments_[next_++];
-    if (options_ended || argument == "-" || !argument.starts_with('-')) {
-      operands_.push_back(argument);
-    } else if (argument == "--") {
-      options_ended = true;
-    } else if (auto ok = ParseOption(argument); !ok) {
-      return ksym::Fail(std::move(ok.error()));
+ksym::Status TakeOperands(const std::vector<std::string>& operands,
+                          KsymOptions& options) {
+  const bool generates = options.action == Action::kGenerate;
+  const bool queries =
+      options.action == Action::kLookup || options.action == Action::kName;
+  if (!operands.empty()) options.input = operands.front();
+  if (generates && options.input == "-") options.input.clear();
+  if (options.output == "-") options.output.clear();
+  if (!generates && options.input.empty()) {
+    return Invalid("a FILE to read is missing");
+  }
+  if (!queries && operands.size() > 1) {
+    return Invalid("more than one file: '" + operands[1] + "'");
+  }
+  if (queries && operands.size() < 2) {
+    return Invalid("nothing to look up after FILE");
+  }
+  for (size_t i = 1; i < operands.size(); ++i) {
+    if (options.action == Action::kName) {
+      options.symbol_names.push_back(operands[i]);
+      continue;
     }
+    const auto address = ParseAddress(operands[i]);
+    if (!address) return ksym::Fail(address.error());
+    options.addresses.push_back(*address);
   }
-  if (options_.action == Action::kHelp || options_.action == Action::kVersion) {
-    return options_;
+  return {};
+}
+
+ksym::Result<KsymOptions> Decide(const CLI::App& app, const RawOptions& raw,
+                                 KsymOptions options) {
+  if (raw.demangle) options.names = KsymOptions::Names::kDemangled;
+  if (app.count("--types") > 0 && options.types.empty()) {
+    return Invalid("--types names no type");
   }
-  if (options_.stext && options_.etext && *options_.etext < *options_.stext) {
-    return Invalid("--etext is below --stext");
+  if (auto ok = SetAction(raw, options); !ok) return ksym::Fail(ok.error());
+  if (auto ok = SetBounds(app, raw, options); !ok)
+    return ksym::Fail(ok.error());
+  if (auto ok = TakeOperands(raw.operands, options); !ok) {
+    return ksym::Fail(ok.error());
   }
-  if (auto ok = TakeOperands(); !ok) return ksym::Fail(std::move(ok.error()));
-  return options_;
+  return options;
 }
 
 }  // namespace
 
-const std::string_view kKsymUsage =
-    "usage: gen_ksym [--format ksym|compact] [--types LETTERS] [--demangle]\n"
-    "                [--stext ADDR --etext ADDR] [-o FILE] [INPUT]\n"
-    "       gen_ksym --dump FILE\n"
-    "       gen_ksym --lookup FILE ADDR...\n"
-    "       gen_ksym --name FILE NAME...\n"
-    "       gen_ksym --stats FILE\n"
-    "\n"
-    "Makes a symbol blob of a listing (/proc/kallsyms, System.map, nm -n), or\n"
-    "reads a blob, a compact map or a listing.\n";
-
 ksym::Result<KsymOptions> ParseKsymOptions(
     std::span<const std::string_view> arguments) {
-  return OptionParser(arguments).Parse();
+  CLI::App app(
+      "Makes a table of a listing of the kernel's symbols, or reads one.",
+      "gen_ksym");
+  app.footer(kExamples);
+  app.set_version_flag("--version", "gen_ksym " KSYM_VERSION);
+  RawOptions raw;
+  KsymOptions options;
+  AddOptions(app, raw, options);
+  try {
+    // CLI11 takes the last argument first.
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::CallForHelp&) {
+    options.action = Action::kPrint;
+    options.text = app.help();
+    return options;
+  } catch (const CLI::CallForVersion& version) {
+    options.action = Action::kPrint;
+    options.text = std::string(version.what()) + "\n";
+    return options;
+  } catch (const CLI::ParseError& error) {
+    return Invalid(error.what());
+  }
+  return Decide(app, raw, std::move(options));
 }
 
 }  // namespace gen

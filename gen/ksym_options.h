@@ -20,8 +20,7 @@ struct KsymOptions {
     kLookup,
     kName,
     kStats,
-    kHelp,
-    kVersion,
+    kPrint,  // text, as of --help
   };
   enum class Format : uint8_t { kBlob, kCompact };
   enum class Names : uint8_t { kAsTheyAre, kDemangled };
@@ -36,9 +35,8 @@ struct KsymOptions {
   std::string output;  // empty: standard output
   std::vector<ksym::Address> addresses;
   std::vector<std::string> symbol_names;
+  std::string text;  // of kPrint
 };
-
-extern const std::string_view kKsymUsage;
 
 // Parses the arguments after the program's name. kInvalid, with a text for the
 // user, when they make no sense.

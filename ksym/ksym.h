@@ -39,7 +39,7 @@ typedef enum ksym_status ksym_status;
 // "MAJOR.MINOR.PATCH", a static text.
 const char* ksym_version(void);
 // The status's name, such as "not found", a static text; never null.
-const char* ksym_status_name(ksym_status status);
+const char* ksym_status_name(int status);
 // What was wrong in the calling thread's last call that failed: one sentence,
 // without newline, naming the object. Never null; valid until the thread's next
 // call that fails. At most 1023 bytes.

@@ -113,6 +113,12 @@ void AddConvert(CLI::App& app, Arguments& arguments) {
                    "Append _[k] to kernel and _[i] to inlined frames (folded)");
 }
 
+void AddCommands(CLI::App& app, Arguments& arguments) {
+  AddReport(app, arguments);
+  AddDiff(app, arguments);
+  AddConvert(app, arguments);
+}
+
 // A raw capture has no names yet.
 Result<Profile> NameCapture(std::string bytes) {
   auto capture = ReadRawCapture(std::move(bytes));
@@ -301,6 +307,13 @@ int Run(const Arguments& arguments) {
 
 }  // namespace
 
+std::unique_ptr<CLI::App> FileCommandTable() {
+  auto app = std::make_unique<CLI::App>();
+  Arguments not_parsed;
+  AddCommands(*app, not_parsed);
+  return app;
+}
+
 std::optional<int> RunFileCommand(int argc, const char* const* argv) {
   if (argc < 2 || std::ranges::find(kCommands, argv[1]) == kCommands.end()) {
     return std::nullopt;
@@ -308,9 +321,7 @@ std::optional<int> RunFileCommand(int argc, const char* const* argv) {
   Arguments arguments;
   arguments.command = argv[1];
   CLI::App app("Works with profiles that are there already.", "ksym-profile");
-  AddReport(app, arguments);
-  AddDiff(app, arguments);
-  AddConvert(app, arguments);
+  AddCommands(app, arguments);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

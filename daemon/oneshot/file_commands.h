@@ -1,8 +1,14 @@
 #pragma once
 
+#include <CLI/App.hpp>
+#include <memory>
 #include <optional>
 
 namespace profd {
+
+// An app whose subcommands are these words with their options, for shell
+// completion; it must not parse anything.
+std::unique_ptr<CLI::App> FileCommandTable();
 
 // `ksym-profile report FILE`, `diff BEFORE AFTER` and `convert IN -o OUT`:
 // what is done with profiles that are there already, of this program or

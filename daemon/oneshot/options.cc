@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "daemon/oneshot/file_commands.h"
 #include "daemon/oneshot/unwind_options.h"
 #include "ksym/base/printable.h"
 #include "ksym/base/text.h"
@@ -447,7 +448,8 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv) {
   raw.unwind.AddTo(app);
   AddOutputOptions(app, raw, options);
   AddSymbolOptions(app, raw, options);
-  ksym::AddCompletionOption(app);
+  const auto commands = FileCommandTable();
+  ksym::AddCompletionOption(app, commands.get());
 
   ParsedCommandLine parsed;
   try {

@@ -48,7 +48,7 @@ extern "C" {
 
 const char* ksym_version(void) { return KSYM_VERSION; }
 
-const char* ksym_status_name(ksym_status status) {
+const char* ksym_status_name(int status) {
   switch (status) {
     case KSYM_OK:
       return "ok";

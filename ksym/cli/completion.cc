@@ -129,19 +129,87 @@ std::string BashAction(const Entry& entry) {
   }
 }
 
-std::string BashScript(const CLI::App& app) {
+// Words that do something else with the rest of the line, such as `report`.
+std::vector<const CLI::App*> CommandsOf(const CLI::App* commands) {
+  if (commands == nullptr) return {};
+  return commands->get_subcommands(
+      [](const CLI::App* part) { return !part->get_name().empty(); });
+}
+
+std::string NamesOf(const std::vector<const CLI::App*>& commands) {
+  std::string names;
+  for (const CLI::App* command : commands) {
+    names += (names.empty() ? "" : " ") + command->get_name();
+  }
+  return names;
+}
+
+// The cases of a function that completes an option's value, and the options.
+struct BashParts {
   std::string values;
+  std::string options;
+};
+
+BashParts BashPartsOf(const CLI::App& app) {
+  BashParts parts;
   std::vector<std::string> all;
   for (const Entry& entry : EntriesOf(app)) {
     const auto spellings = entry.Spellings();
     all.insert(all.end(), spellings.begin(), spellings.end());
     if (entry.value == ValueKind::kNone) continue;
-    values += fmt::format("    {}) {}; return ;;\n", fmt::join(spellings, "|"),
-                          BashAction(entry));
+    parts.values += fmt::format("    {}) {}; return ;;\n",
+                                fmt::join(spellings, "|"), BashAction(entry));
   }
+  parts.options = Quoted(fmt::format("{}", fmt::join(all, " ")));
+  return parts;
+}
+
+// A function for the options of a command, which calls it with what
+// bash has before and at the cursor.
+std::string BashCommand(const std::string& function, const CLI::App& command) {
+  const BashParts parts = BashPartsOf(command);
+  return fmt::format(R"({}_{}() {{
+  local word=$1 option=$2
+  case $option in
+{}  esac
+  if [[ $word == -* ]]; then
+    mapfile -t COMPREPLY < <(compgen -W {} -- "$word")
+  fi
+}}
+)",
+                     function, command.get_name(), parts.values, parts.options);
+}
+
+// Where a command's word is complete, and where it is still to come.
+std::string BashDispatch(const std::string& function,
+                         const std::vector<const CLI::App*>& commands) {
+  if (commands.empty()) return {};
+  std::string cases;
+  for (const CLI::App* command : commands) {
+    cases += fmt::format("      {}) {}_{} \"$word\" \"$option\"; return ;;\n",
+                         command->get_name(), function, command->get_name());
+  }
+  return fmt::format(R"(  if ((COMP_CWORD > 1)); then
+    case ${{COMP_WORDS[1]}} in
+{}    esac
+  elif [[ $word != -* ]]; then
+    mapfile -t COMPREPLY < <(compgen -W {} -- "$word")
+  fi
+)",
+                     cases, Quoted(NamesOf(commands)));
+}
+
+std::string BashScript(const CLI::App& app, const CLI::App* commands) {
+  const std::string function = FunctionName(app);
+  const auto words = CommandsOf(commands);
+  std::string functions;
+  for (const CLI::App* command : words) {
+    functions += BashCommand(function, *command);
+  }
+  const BashParts parts = BashPartsOf(app);
   return fmt::format(
       R"(# bash completion for {name}; made by {name} --completion bash.
-{function}() {{
+{functions}{function}() {{
   local word=${{COMP_WORDS[COMP_CWORD]}} option=${{COMP_WORDS[COMP_CWORD-1]}} i
   COMPREPLY=()
   for ((i = 1; i < COMP_CWORD; i++)); do
@@ -160,7 +228,7 @@ std::string BashScript(const CLI::App& app) {
   elif [[ $option == = ]]; then
     option=${{COMP_WORDS[COMP_CWORD-2]}}
   fi
-  case $option in
+{dispatch}  case $option in
 {values}  esac
   if [[ $word == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W {all} -- "$word")
@@ -168,9 +236,10 @@ std::string BashScript(const CLI::App& app) {
 }}
 complete -o default -F {function} {name}
 )",
-      fmt::arg("name", app.get_name()), fmt::arg("function", FunctionName(app)),
-      fmt::arg("values", values),
-      fmt::arg("all", Quoted(fmt::format("{}", fmt::join(all, " ")))));
+      fmt::arg("name", app.get_name()), fmt::arg("function", function),
+      fmt::arg("functions", functions),
+      fmt::arg("dispatch", BashDispatch(function, words)),
+      fmt::arg("values", parts.values), fmt::arg("all", parts.options));
 }
 
 // Within a specification of _arguments, colons and brackets have a meaning.
@@ -198,7 +267,8 @@ std::string ZshAction(const Entry& entry) {
   }
 }
 
-std::string ZshScript(const CLI::App& app) {
+// One line of _arguments per spelling of an option.
+std::string ZshArguments(const CLI::App& app) {
   std::string arguments;
   for (const Entry& entry : EntriesOf(app)) {
     const auto spellings = entry.Spellings();
@@ -213,13 +283,43 @@ std::string ZshScript(const CLI::App& app) {
                           " ");
     }
   }
+  return arguments;
+}
+
+std::string ZshCommands(const std::vector<const CLI::App*>& commands) {
+  if (commands.empty()) return {};
+  std::string cases;
+  for (const CLI::App* command : commands) {
+    cases += fmt::format(R"({})
+  shift words
+  ((CURRENT--))
+  _arguments -s -S \
+{}  '*:file:_files'
+  return
+  ;;
+)",
+                         command->get_name(), ZshArguments(*command));
+  }
+  return fmt::format(R"(if ((CURRENT > 2)); then
+case $words[2] in
+{}esac
+elif [[ $words[2] != -* ]]; then
+  compadd {}
+fi
+)",
+                     cases, NamesOf(commands));
+}
+
+std::string ZshScript(const CLI::App& app, const CLI::App* commands) {
   return fmt::format(
       R"(#compdef {name}
 # zsh completion for {name}; made by {name} --completion zsh.
-_arguments -s -S \
+{commands}_arguments -s -S \
 {arguments}  '*:: :_normal'
 )",
-      fmt::arg("name", app.get_name()), fmt::arg("arguments", arguments));
+      fmt::arg("name", app.get_name()),
+      fmt::arg("commands", ZshCommands(CommandsOf(commands))),
+      fmt::arg("arguments", ZshArguments(app)));
 }
 
 std::string FishValue(const Entry& entry) {
@@ -240,15 +340,37 @@ std::string FishValue(const Entry& entry) {
   return " -x";
 }
 
-std::string FishScript(const CLI::App& app) {
-  std::string script =
-      fmt::format("# fish completion for {0}; made by {0} --completion fish.\n",
-                  app.get_name());
+// `condition`: a fish command that says where the options are of use.
+std::string FishOptions(const CLI::App& app, const std::string& program,
+                        const std::string& condition) {
+  std::string script;
   for (const Entry& entry : EntriesOf(app)) {
-    script += fmt::format("complete -c {}", app.get_name());
+    script += fmt::format("complete -c {}{}", program, condition);
     for (const auto& name : entry.short_names) script += " -s " + name;
     for (const auto& name : entry.long_names) script += " -l " + name;
     script += FishValue(entry) + " -d " + Quoted(entry.description) + "\n";
+  }
+  return script;
+}
+
+std::string FishScript(const CLI::App& app, const CLI::App* commands) {
+  const std::string& program = app.get_name();
+  std::string script = fmt::format(
+      "# fish completion for {0}; made by {0} --completion fish.\n", program);
+  const auto words = CommandsOf(commands);
+  std::string without_command;
+  if (!words.empty()) {
+    without_command =
+        fmt::format(" -n 'not __fish_seen_subcommand_from {}'", NamesOf(words));
+  }
+  script += FishOptions(app, program, without_command);
+  for (const CLI::App* command : words) {
+    script += fmt::format(
+        "complete -c {} -n __fish_use_subcommand -a {} -d {}\n", program,
+        command->get_name(), Quoted(command->get_description()));
+    script += FishOptions(*command, program,
+                          fmt::format(" -n '__fish_seen_subcommand_from {}'",
+                                      command->get_name()));
   }
   return script;
 }
@@ -265,28 +387,29 @@ std::optional<Shell> ParseShell(std::string_view name) {
   return std::nullopt;
 }
 
-std::string CompletionScript(const CLI::App& app, Shell shell) {
+std::string CompletionScript(const CLI::App& app, Shell shell,
+                             const CLI::App* commands) {
   switch (shell) {
     case Shell::kBash:
-      return BashScript(app);
+      return BashScript(app, commands);
     case Shell::kZsh:
-      return ZshScript(app);
+      return ZshScript(app, commands);
     case Shell::kFish:
       break;
   }
-  return FishScript(app);
+  return FishScript(app, commands);
 }
 
-void AddCompletionOption(CLI::App& app) {
+void AddCompletionOption(CLI::App& app, const CLI::App* commands) {
   app.add_option_function<std::string>(
          "--completion",
-         [&app](const std::string& name) {
+         [&app, commands](const std::string& name) {
            const auto shell = ParseShell(name);
            if (!shell) {
              throw CLI::ValidationError(
                  "--completion", "'" + name + "' is none of bash, zsh, fish");
            }
-           std::string script = CompletionScript(app, *shell);
+           std::string script = CompletionScript(app, *shell, commands);
            script.pop_back();  // the way of --version adds the last newline
            throw CLI::CallForVersion(std::move(script), 0);
          },

@@ -22,15 +22,18 @@ std::optional<Shell> ParseShell(std::string_view name);
  * FILE or PATH a file, DIR a folder, PID a process; others are not completed.
  * Options without a group are left out, as in --help. Words that are no
  * options are files, and behind "--" a command and its own arguments.
+ * `commands`, if not null, has subcommands whose names the first word can be;
+ * behind one are its options and files.
  */
-std::string CompletionScript(const CLI::App& app, Shell shell);
+std::string CompletionScript(const CLI::App& app, Shell shell,
+                             const CLI::App* commands = nullptr);
 
 /**
  * Adds --completion SHELL. When it is parsed, CLI::CallForVersion is thrown
  * whose text is the script, so it takes the way of --version; another SHELL is
- * a CLI::ValidationError. `app` must outlive the parsing.
+ * a CLI::ValidationError. Both apps must outlive the parsing.
  */
-void AddCompletionOption(CLI::App& app);
+void AddCompletionOption(CLI::App& app, const CLI::App* commands = nullptr);
 
 }  // namespace ksym
 

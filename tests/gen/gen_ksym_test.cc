@@ -137,7 +137,7 @@ TEST(KsymOptions, WrongArguments) {
     return options ? std::string() : options.error().message();
   };
   EXPECT_THAT(error({"--what"}), HasSubstr("--what"));
-  EXPECT_THAT(error({"--format"}), HasSubstr("needs an argument"));
+  EXPECT_THAT(error({"--format"}), HasSubstr("--format: 1 required"));
   EXPECT_THAT(error({"--format", "elf"}), HasSubstr("elf"));
   EXPECT_THAT(error({"--stext", "xyz"}), HasSubstr("xyz"));
   EXPECT_THAT(error({"--types", ""}), HasSubstr("--types"));

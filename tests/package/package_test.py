@@ -69,6 +69,7 @@ class Package(unittest.TestCase):
             "/usr/share/doc/ksym/copyright",
             "/usr/share/doc/ksym/changelog.gz",
             "/usr/share/man/man8/ksym-profiled.8.gz",
+            "/usr/share/man/man5/ksym-profiled.json.5.gz",
             "/usr/share/man/man8/ksym-profile.8.gz",
             "/usr/share/man/man1/ksym-symbolize.1.gz",
             "/usr/share/bash-completion/completions/ksym-profiled",

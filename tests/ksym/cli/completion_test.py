@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""completion_test.py PROGRAM: what shells complete is what --help has.
+"""completion_test.py PROGRAM [COMMAND...]: what shells complete is what --help
+has, the program's own and that of each of its commands.
 
 bash and fish run the scripts of --completion on half a command line; zsh, which
 completes only at a terminal, checks the syntax of its own. Shells that are not
@@ -14,14 +15,24 @@ import sys
 import tempfile
 import unittest
 
-PROGRAM = sys.argv.pop()
+PROGRAM, *COMMANDS = sys.argv[1:]
+del sys.argv[1:]
 NAME = os.path.basename(PROGRAM)
-HELP = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True,
-                      check=True).stdout.split("\nExamples:")[0]
-# "  -F,--frequency HZ   ..." or "    --strict   ...".
-OPTIONS = {name for line in HELP.splitlines()
-           for match in [re.match(r" {2,4}(-[-\w,]+)(?= |$)", line)] if match
-           for name in match[1].split(",")}
+
+
+def help_options(*command):
+    """The options of a help text:
+    "  -F,--frequency HZ   ..." or "    --strict   ..."."""
+    text = subprocess.run([PROGRAM, *command, "--help"], capture_output=True,
+                          text=True, check=True).stdout
+    found = set()
+    for line in text.split("\nExamples:")[0].splitlines():
+        match = re.match(r" {2,4}(-[-\w,]+)(?= |$)", line)
+        found |= set(match[1].split(",") if match else ())
+    return text, found
+
+
+HELP, OPTIONS = help_options()
 
 
 def script(shell):
@@ -71,9 +82,23 @@ class Bash(unittest.TestCase):
 
     def test_no_value(self):
         """Where no word is known, files are not offered instead."""
-        option = ("--symbol-timeout" if "--symbol-timeout" in OPTIONS
-                  else "--frequency-hz")
+        option = next(name for name in ("--symbol-timeout", "--frequency-hz",
+                                        "--types", "--threads")
+                      if name in OPTIONS)
         self.assertEqual(bash(option, ""), ["compopt +o default", ""])
+
+    def test_words(self):
+        """Of a program with commands the first word is one, and what follows
+        has the options and values of its own help."""
+        self.assertEqual(set(bash("")) - {""}, set(COMMANDS))
+        for command in COMMANDS:
+            options = help_options(command)[1]
+            self.assertGreater(len(options), 4)
+            self.assertEqual(set(bash(command, "-")), options)
+        if COMMANDS:
+            self.assertEqual(bash("report", "f", "--by", "mo"), ["module"])
+            self.assertIn("svg", bash("convert", "--format", "s"))
+            self.assertEqual(bash("--format", "repor"), [""])
 
     def test_command(self):
         """Behind "--" is a command."""
@@ -104,6 +129,15 @@ class Fish(unittest.TestCase):
         self.assertEqual(self.complete(f"{NAME} --"),
                          {name for name in OPTIONS if name.startswith("--")})
 
+    def test_words(self):
+        """Each command has the long options of its own help, and no other."""
+        for command in COMMANDS:
+            options = help_options(command)[1]
+            self.assertEqual(self.complete(f"{NAME} {command} --"),
+                             {name for name in options
+                              if name.startswith("--")})
+            self.assertIn(command, self.complete(f"{NAME} {command[:3]}"))
+
     def test_value(self):
         """A value completes to the words that the option knows."""
         self.assertEqual(self.complete(f"{NAME} --completion "),
@@ -114,7 +148,8 @@ class Zsh(unittest.TestCase):
     def test_syntax(self):
         """zsh can read its script, which has each option."""
         text = script("zsh")
-        for option in OPTIONS:
+        for option in OPTIONS.union(*(help_options(command)[1]
+                                      for command in COMMANDS)):
             self.assertIn(option + "[", text)
         if shutil.which("zsh") is None:
             self.skipTest("zsh is not installed")
