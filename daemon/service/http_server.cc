@@ -113,14 +113,17 @@ bool IsToken(std::string_view given, std::string_view wanted) {
 // those it has know neither Unix sockets nor bounds on clients and time.
 class Protocol : public httplib::Server {
  public:
-  // `token`: empty if none is asked for.
-  Protocol(HttpServer::Answer answer, std::string token)
-      : answer_(std::move(answer)), token_(std::move(token)) {
+  explicit Protocol(HttpServer::Answer answer) : answer_(std::move(answer)) {
     set_pre_routing_handler(
         [this](const httplib::Request& request, httplib::Response& response) {
           Handle(request, response);
           return HandlerResponse::Handled;
         });
+  }
+  // Empty: none is asked for.
+  void SetToken(std::string token) {
+    const std::lock_guard lock(mutex_);
+    token_ = std::move(token);
   }
   void Serve(int fd) {
     DeadlineStream stream(fd);
@@ -132,10 +135,11 @@ class Protocol : public httplib::Server {
   void Handle(const httplib::Request& request,
               httplib::Response& response) const {
     HttpAnswer answer;
+    const std::string wanted = token();
     const std::string given = request.get_header_value("Authorization");
     if (request.method != "GET" && request.method != "HEAD") {
       answer = {.status = 405, .body = "only GET and HEAD\n"};
-    } else if (!token_.empty() && !IsToken(given, "Bearer " + token_)) {
+    } else if (!wanted.empty() && !IsToken(given, "Bearer " + wanted)) {
       answer = {.status = 401, .body = "wants Authorization: Bearer TOKEN\n"};
     } else {
       answer = answer_({request.path, request.params});
@@ -147,7 +151,13 @@ class Protocol : public httplib::Server {
     response.set_content(answer.body, answer.content_type);
   }
 
+  std::string token() const {
+    const std::lock_guard lock(mutex_);
+    return token_;
+  }
+
   HttpServer::Answer answer_;
+  mutable std::mutex mutex_;  // of token_
   std::string token_;
 };
 
@@ -155,64 +165,76 @@ class Protocol : public httplib::Server {
 
 class HttpServer::Impl {
  public:
-  Impl(const Settings& settings, Answer answer, ServiceCounters& counters)
-      : local_(answer, {}),
-        remote_(std::move(answer), settings.token),
-        counters_(counters) {}
+  using Listeners = std::vector<std::shared_ptr<const HttpListener>>;
 
-  ksym::Status Start(const Settings& settings) {
-    for (const std::string& text : settings.listen) {
-      const auto address = ParseListenAddress(text);
-      if (!address) return ksym::Fail(address.error());
-      auto fd = Listen(*address);
-      if (!fd) return ksym::Fail(std::move(fd.error()).WithContext(text));
-      if (!address->path.empty()) paths_.push_back(address->path);
-      listeners_.push_back({std::move(*fd), !address->path.empty()});
-      if (!address->is_loopback() && settings.token.empty()) {
-        Log(LogLevel::kWarning,
-            text +
-                ": everybody who reaches it can read profiles: give "
-                "http.token_file");
-      }
-    }
-    stop_ = ksym::UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!stop_.valid()) return ksym::FailErrno(errno, "eventfd");
+  Impl(const Answer& answer, ServiceCounters& counters)
+      : local_(answer), remote_(answer), counters_(counters) {}
+
+  ksym::Status Start() {
+    wake_ = ksym::UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!wake_.valid()) return ksym::FailErrno(errno, "eventfd");
     thread_ = std::thread([this] { Accept(); });
     return {};
   }
 
   ~Impl() {
     if (thread_.joinable()) {
-      ::eventfd_write(stop_.get(), 1);
+      {
+        const std::lock_guard lock(mutex_);
+        stopped_ = true;
+      }
+      Wake();
       thread_.join();
     }
     std::unique_lock lock(mutex_);
     for (const int fd : clients_) ::shutdown(fd, SHUT_RDWR);
     changed_.wait(lock, [this] { return clients_.empty(); });
-    for (const std::string& path : paths_) ::unlink(path.c_str());
+  }
+
+  Listeners listeners() const {
+    const std::lock_guard lock(mutex_);
+    return listeners_;
+  }
+
+  void Apply(Listeners listeners, std::string token) {
+    remote_.SetToken(std::move(token));
+    {
+      const std::lock_guard lock(mutex_);
+      listeners_ = std::move(listeners);
+    }
+    Wake();
   }
 
  private:
-  struct Listener {
-    ksym::UniqueFd fd;
-    bool is_local;
-  };
+  void Wake() const { ::eventfd_write(wake_.get(), 1); }
 
   void Accept() {
-    std::vector<pollfd> entries = {{stop_.get(), POLLIN, 0}};
-    for (const Listener& listener : listeners_) {
-      entries.push_back({listener.fd.get(), POLLIN, 0});
+    while (!stopped()) AcceptFrom(listeners());
+  }
+
+  bool stopped() const {
+    const std::lock_guard lock(mutex_);
+    return stopped_;
+  }
+
+  // Until it is woken.
+  void AcceptFrom(const Listeners& listeners) {
+    std::vector<pollfd> entries = {{wake_.get(), POLLIN, 0}};
+    for (const auto& listener : listeners) {
+      entries.push_back({listener->fd.get(), POLLIN, 0});
     }
     for (;;) {
       if (::poll(entries.data(), entries.size(), -1) < 0) continue;
-      if (entries[0].revents != 0) return;
-      for (size_t i = 0; i < listeners_.size(); ++i) {
-        if (entries[i + 1].revents != 0) AcceptOne(listeners_[i]);
+      if (entries[0].revents != 0) break;
+      for (size_t i = 0; i < listeners.size(); ++i) {
+        if (entries[i + 1].revents != 0) AcceptOne(*listeners[i]);
       }
     }
+    eventfd_t woken = 0;
+    ::eventfd_read(wake_.get(), &woken);
   }
 
-  void AcceptOne(const Listener& listener) {
+  void AcceptOne(const HttpListener& listener) {
     ksym::UniqueFd fd(::accept4(listener.fd.get(), nullptr, nullptr,
                                 SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd.valid()) {
@@ -223,7 +245,7 @@ class HttpServer::Impl {
       std::this_thread::sleep_for(milliseconds(100));
       return;
     }
-    const bool served = Begin(fd.get(), listener.is_local);
+    const bool served = Begin(fd.get(), listener.is_local());
     if (served) {
       (void)fd.Release();
       return;
@@ -267,12 +289,13 @@ class HttpServer::Impl {
   Protocol local_;
   Protocol remote_;
   ServiceCounters& counters_;
-  std::vector<Listener> listeners_;
-  std::vector<std::string> paths_;
-  ksym::UniqueFd stop_;
-  std::mutex mutex_;  // of clients_
+  ksym::UniqueFd wake_;
+  mutable std::mutex mutex_;  // of what follows
   std::condition_variable changed_;
+  Listeners listeners_;
   std::set<int> clients_;  // descriptors that are being served
+  bool stopped_ = false;
+
   std::thread thread_;
 };
 
@@ -280,11 +303,48 @@ HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 HttpServer::~HttpServer() = default;
 
 ksym::Result<std::unique_ptr<HttpServer>> HttpServer::Start(
-    const Settings& settings, Answer answer, ServiceCounters& counters) {
-  auto impl = std::make_unique<Impl>(settings, std::move(answer), counters);
-  auto started = impl->Start(settings);
+    Answer answer, ServiceCounters& counters) {
+  auto impl = std::make_unique<Impl>(answer, counters);
+  auto started = impl->Start();
   if (!started) return ksym::Fail(std::move(started.error()));
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
+}
+
+ksym::Result<HttpServer::Change> HttpServer::Prepare(
+    const Settings& settings) const {
+  Change change;
+  change.token_ = settings.token;
+  const auto before = impl_->listeners();
+  for (const std::string& text : settings.listen) {
+    const auto known = std::ranges::find_if(
+        before, [&](const auto& listener) { return listener->text == text; });
+    if (known != before.end()) {
+      change.listeners_.push_back(*known);
+      continue;
+    }
+    const auto address = ParseListenAddress(text);
+    if (!address) return ksym::Fail(address.error());
+    auto fd = Listen(*address);
+    if (!fd) return ksym::Fail(std::move(fd.error()).WithContext(text));
+    change.listeners_.push_back(
+        std::make_shared<HttpListener>(text, *address, std::move(*fd)));
+  }
+  return change;
+}
+
+void HttpServer::Apply(Change change) {
+  for (const auto& listener : change.listeners_) {
+    if (listener->address.is_loopback() || !change.token_.empty()) continue;
+    Log(LogLevel::kWarning,
+        listener->text +
+            ": everybody who reaches it can read profiles: give "
+            "http.token_file");
+  }
+  impl_->Apply(std::move(change.listeners_), std::move(change.token_));
+}
+
+HttpListener::~HttpListener() {
+  if (is_local()) ::unlink(address.path.c_str());
 }
 
 ksym::Result<std::string> ReadToken(const std::string& path) {

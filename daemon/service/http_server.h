@@ -3,11 +3,14 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "daemon/service/counters.h"
 #include "daemon/service/http_api.h"
+#include "daemon/service/listen_address.h"
 #include "ksym/base/result.h"
+#include "ksym/base/unique_fd.h"
 
 namespace profd {
 
@@ -24,22 +27,54 @@ class HttpServer {
     std::string token;  // TCP clients' "Authorization: Bearer TOKEN"; empty: -
   };
   using Answer = std::function<HttpAnswer(const HttpQuestion&)>;
+  // Settings that are about to come into force, with all that could fail done.
+  class Change;
 
-  // Opens all addresses, or says which could not be. `answer` is called by
-  // several threads at once; what it uses and the counters must live longer.
+  // Listens nowhere; Apply() says where. `answer` is called by several threads
+  // at once; what it uses and the counters must live longer.
   static ksym::Result<std::unique_ptr<HttpServer>> Start(
-      const Settings& settings, Answer answer, ServiceCounters& counters);
+      Answer answer, ServiceCounters& counters);
   // Cuts all connections and waits for their threads; whatever `answer` waits
   // for must have ended.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
+  // Opens the addresses at which it does not listen yet, all or none.
+  ksym::Result<Change> Prepare(const Settings& settings) const;
+  // Clients that are there stay.
+  void Apply(Change change);
+
  private:
   class Impl;
   explicit HttpServer(std::unique_ptr<Impl> impl);
 
   std::unique_ptr<Impl> impl_;
+};
+
+// An address at which it listens. A Unix socket is removed with it.
+struct HttpListener {
+  HttpListener(std::string listens_at, ListenAddress where,
+               ksym::UniqueFd socket)
+      : text(std::move(listens_at)),
+        address(std::move(where)),
+        fd(std::move(socket)) {}
+  ~HttpListener();
+  HttpListener(const HttpListener&) = delete;
+  HttpListener& operator=(const HttpListener&) = delete;
+
+  bool is_local() const { return !address.path.empty(); }
+
+  const std::string text;  // as in the settings
+  const ListenAddress address;
+  const ksym::UniqueFd fd;
+};
+
+class HttpServer::Change {
+ private:
+  friend class HttpServer;
+  std::vector<std::shared_ptr<const HttpListener>> listeners_;
+  std::string token_;
 };
 
 // The token in a file: its first line. kInvalid: there is none.

@@ -35,6 +35,8 @@ class ProfileFiles {
   ksym::Result<std::string> Write(uint64_t start_unix_ns,
                                   std::string_view extension,
                                   std::string_view bytes);
+  // From the next Write() or Enforce() on.
+  void SetLimits(Limits limits) { limits_ = limits; }
   // Deletes what is too old at that time, and the oldest while the sum is too
   // large, but none of `keep`.
   void Enforce(uint64_t now_unix_ns, std::string_view keep = {});

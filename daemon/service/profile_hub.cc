@@ -56,6 +56,17 @@ void ProfileHub::AddProfile(Shared profile) {
   const std::lock_guard lock(mutex_);
   kept_bytes_ += bytes;
   recent_.push_back({std::move(profile), bytes});
+  ForgetOld();
+}
+
+void ProfileHub::SetRecentBytes(uint64_t recent_bytes) {
+  const std::lock_guard lock(mutex_);
+  recent_bytes_ = recent_bytes;
+  ForgetOld();
+}
+
+// Under the mutex.
+void ProfileHub::ForgetOld() {
   while (kept_bytes_ > recent_bytes_ && !recent_.empty()) {
     kept_bytes_ -= recent_.front().bytes;
     recent_.pop_front();

@@ -43,6 +43,7 @@ class ProfileHub {
 
   void AddPart(const Shared& part);
   void AddProfile(Shared profile);
+  void SetRecentBytes(uint64_t recent_bytes);
   // Those that have any of the time from..until (nanoseconds since 1970) in
   // them, oldest first.
   std::vector<Shared> Recent(uint64_t from_unix_ns, uint64_t until_unix_ns);
@@ -55,8 +56,10 @@ class ProfileHub {
     uint64_t bytes = 0;
   };
 
-  const uint64_t recent_bytes_;
+  void ForgetOld();
+
   std::mutex mutex_;  // of what follows
+  uint64_t recent_bytes_;
   std::condition_variable changed_;
   std::list<Subscription*> subscriptions_;
   std::deque<Kept> recent_;

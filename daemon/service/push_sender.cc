@@ -34,33 +34,50 @@ milliseconds Backoff::Next() {
   return milliseconds(part(random_));
 }
 
-ksym::Result<std::unique_ptr<PushSender>> PushSender::Start(
+ksym::Result<std::unique_ptr<PushSender>> PushSender::Open(
     const PushTarget& target, const Spool& spool, ServiceCounters& counters) {
-  auto client = PushClient::Make(target);
-  if (!client) return ksym::Fail(std::move(client.error()));
   auto files =
       ProfileFiles::Open(spool.directory + "/" + FolderOf(target),
                          {.max_bytes = spool.max_bytes, .max_age = kAnyAge});
   if (!files) return ksym::Fail(std::move(files.error()));
-  return std::unique_ptr<PushSender>(new PushSender(
-      target.url, std::move(*client), std::move(*files), counters));
+  return std::unique_ptr<PushSender>(
+      new PushSender(target.url, spool.directory, std::move(*files), counters));
 }
 
-PushSender::PushSender(std::string url, PushClient client, ProfileFiles files,
-                       ServiceCounters& counters)
+PushSender::PushSender(std::string url, std::string spool_directory,
+                       ProfileFiles files, ServiceCounters& counters)
     : url_(std::move(url)),
-      client_(std::move(client)),
+      spool_directory_(std::move(spool_directory)),
       counters_(counters),
       files_(std::move(files)),
       deleted_before_(files_.deleted_files()),
       backoff_(std::random_device()()) {
   ShowSpool();
-  thread_ = std::thread([this] { Run(); });
 }
 
 PushSender::~PushSender() {
   Finish(Clock::time_point::min());
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
+  // What is on the disk waits for the next sender of that URL.
+  counters_.push_waiting -= shown_files_;
+  counters_.push_waiting_bytes -= shown_bytes_;
+  counters_.push_dropped += held_.size();
+}
+
+void PushSender::SendBy(PushClient client) {
+  const std::lock_guard lock(mutex_);
+  client_ = std::make_shared<PushClient>(std::move(client));
+  backoff_.Reset();
+  next_try_ = {};
+  changed_.notify_all();
+  if (thread_.joinable()) return;
+  done_ = false;
+  thread_ = std::thread([this] { Run(); });
+}
+
+void PushSender::SetSpoolBound(uint64_t max_bytes) {
+  const std::lock_guard lock(mutex_);
+  files_.SetLimits({.max_bytes = max_bytes, .max_age = kAnyAge});
 }
 
 void PushSender::Add(const PushEntry& entry) {
@@ -85,14 +102,14 @@ bool PushSender::Finish(Clock::time_point deadline) {
   std::unique_lock lock(mutex_);
   stopped_ = true;
   changed_.notify_all();
-  client_.Stop();
+  if (client_) client_->Stop();
   return changed_.wait_until(lock, deadline, [this] { return done_; });
 }
 
 void PushSender::Run() {
   while (auto next = WaitForNext()) {
     std::string why;
-    const Outcome outcome = client_.Send(next->entry, why);
+    const Outcome outcome = next->client->Send(next->entry, why);
     Settle(*next, outcome, why);
   }
   const std::lock_guard lock(mutex_);
@@ -108,7 +125,10 @@ std::optional<PushSender::Next> PushSender::WaitForNext() {
       changed_.wait_until(lock, next_try_);
       continue;
     }
-    if (auto next = Oldest()) return next;
+    if (auto next = Oldest()) {
+      next->client = client_;
+      return next;
+    }
     changed_.wait(lock);
   }
 }
@@ -120,7 +140,9 @@ std::optional<PushSender::Next> PushSender::Oldest() {
     const auto text = ksym::ReadFile(*path, kMostEntryBytes);
     auto entry = text ? DecodePushEntry(*text)
                       : ksym::Result<PushEntry>(ksym::Fail(text.error()));
-    if (entry) return Next{.path = std::move(path), .entry = std::move(*entry)};
+    if (entry)
+      return Next{
+          .path = std::move(path), .entry = std::move(*entry), .client = {}};
     LogSome(LogLevel::kError, "push-spool",
             fmt::format("{}: {}", *path, entry.error().message()));
     ++counters_.push_dropped;
@@ -128,7 +150,7 @@ std::optional<PushSender::Next> PushSender::Oldest() {
     ShowSpool();
   }
   if (held_.empty()) return std::nullopt;
-  Next next = {.path = {}, .entry = std::move(held_.front())};
+  Next next = {.path = {}, .entry = std::move(held_.front()), .client = {}};
   held_.pop_front();
   return next;
 }

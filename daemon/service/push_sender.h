@@ -41,14 +41,25 @@ class PushSender {
  public:
   struct Spool {
     std::string directory;
-    uint64_t max_bytes = 0;
+    uint64_t max_bytes = 0;  // of each target
   };
-  // Begins with what an earlier run has left. Counters must live longer.
-  static ksym::Result<std::unique_ptr<PushSender>> Start(
+  // Opens the target's spool, with what an earlier run has left. Nothing is
+  // sent before SendBy(). Counters must live longer.
+  static ksym::Result<std::unique_ptr<PushSender>> Open(
       const PushTarget& target, const Spool& spool, ServiceCounters& counters);
+  // Waits for the thread, if it was not seen to have ended.
   ~PushSender();
   PushSender(const PushSender&) = delete;
   PushSender& operator=(const PushSender&) = delete;
+
+  // What is not being sent yet is sent by that client from now on. Starts the
+  // thread if it is the first.
+  void SendBy(PushClient client);
+  void SetSpoolBound(uint64_t max_bytes);
+  // Whether it has the spool of that URL.
+  bool HasSpool(const PushTarget& target, const Spool& spool) const {
+    return url_ == target.url && spool_directory_ == spool.directory;
+  }
 
   // On the disk, or if that fails in memory, when it returns.
   void Add(const PushEntry& entry);
@@ -59,9 +70,10 @@ class PushSender {
   struct Next {
     std::optional<std::string> path;  // empty: it is in memory only
     PushEntry entry;
+    std::shared_ptr<PushClient> client;  // by which it is sent
   };
 
-  PushSender(std::string url, PushClient client, ProfileFiles files,
+  PushSender(std::string url, std::string spool_directory, ProfileFiles files,
              ServiceCounters& counters);
   void Run();
   std::optional<Next> WaitForNext();
@@ -72,22 +84,23 @@ class PushSender {
   void ShowSpool();
 
   const std::string url_;
-  PushClient client_;
+  const std::string spool_directory_;
   ServiceCounters& counters_;
 
   std::mutex mutex_;  // of what follows
   std::condition_variable changed_;
+  std::shared_ptr<PushClient> client_;
   ProfileFiles files_;
   std::deque<PushEntry> held_;  // that could not be written to the disk
   uint64_t shown_files_ = 0;    // in the counters
   uint64_t shown_bytes_ = 0;
   uint64_t deleted_before_ = 0;
   bool stopped_ = false;
-  bool done_ = false;
-
-  // Of the thread.
+  bool done_ = true;  // the thread has ended, or did not begin
   Backoff backoff_;
   std::chrono::steady_clock::time_point next_try_;
+
+  // Of the thread.
   bool failing_ = false;
 
   std::thread thread_;  // last: it uses all of the above

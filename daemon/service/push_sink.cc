@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "daemon/output/format.h"
@@ -27,36 +28,88 @@ PushEntry EntryOf(const Profile& profile, const Labels& labels) {
 
 }  // namespace
 
-ksym::Result<std::unique_ptr<PushSink>> PushSink::Start(
-    const Settings& settings, const Labels& labels, ServiceCounters& counters) {
-  std::vector<std::unique_ptr<PushSender>> senders;
-  for (const PushTarget& target : settings.targets) {
-    auto sender = PushSender::Start(target, settings.spool, counters);
-    if (!sender) {
-      return ksym::Fail(std::move(sender.error()).WithContext("push"));
-    }
-    senders.push_back(std::move(*sender));
-  }
-  return std::unique_ptr<PushSink>(
-      new PushSink(std::move(senders), labels, counters));
-}
-
-PushSink::PushSink(std::vector<std::unique_ptr<PushSender>> senders,
-                   const Labels& labels, ServiceCounters& counters)
-    : counters_(counters),
-      senders_(std::move(senders)),
-      profiles_(kMaxWaiting),
-      labels_(labels),
-      thread_([this] { Run(); }) {}
+PushSink::PushSink(ServiceCounters& counters)
+    : counters_(counters), profiles_(kMaxWaiting), thread_([this] { Run(); }) {}
 
 PushSink::~PushSink() {
   profiles_.Close();
   thread_.join();
 }
 
+ksym::Result<std::shared_ptr<PushSender>> PushSink::FindOrOpen(
+    const PushTarget& target, const PushSender::Spool& spool) {
+  const auto has_spool = [&](const auto& sender) {
+    return sender->HasSpool(target, spool);
+  };
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::ranges::find_if(senders_, has_spool);
+    if (found != senders_.end()) return *found;
+    // Two senders of one spool would send everything twice.
+    if (std::ranges::any_of(retired_, has_spool)) {
+      return ksym::Fail(
+          ksym::ErrorCode::kIo,
+          target.url +
+              ": was removed a moment ago and still ends: reload once more");
+    }
+  }
+  return PushSender::Open(target, spool, counters_);
+}
+
+ksym::Result<PushSink::Change> PushSink::Prepare(const Settings& settings) {
+  Reap();
+  Change change;
+  change.spool_max_bytes_ = settings.spool.max_bytes;
+  for (const PushTarget& target : settings.targets) {
+    auto sender = FindOrOpen(target, settings.spool);
+    if (!sender) {
+      return ksym::Fail(std::move(sender.error()).WithContext("push"));
+    }
+    auto client = PushClient::Make(target);
+    if (!client) {
+      return ksym::Fail(std::move(client.error()).WithContext("push"));
+    }
+    change.senders_.push_back(std::move(*sender));
+    change.clients_.push_back(std::move(*client));
+  }
+  return change;
+}
+
+void PushSink::Apply(Change change) {
+  for (size_t i = 0; i < change.senders_.size(); ++i) {
+    PushSender& sender = *change.senders_[i];
+    sender.SetSpoolBound(change.spool_max_bytes_);
+    sender.SendBy(std::move(change.clients_[i]));
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    std::ranges::copy_if(senders_, std::back_inserter(retired_),
+                         [&](const auto& sender) {
+                           return std::ranges::find(change.senders_, sender) ==
+                                  change.senders_.end();
+                         });
+    senders_ = std::move(change.senders_);
+  }
+  Reap();
+}
+
+// Forgets retired senders that have ended.
+void PushSink::Reap() {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(retired_, [](const auto& sender) {
+    return sender->Finish(Clock::time_point::min());
+  });
+}
+
+PushSink::Senders PushSink::senders() {
+  const std::lock_guard lock(mutex_);
+  return senders_;
+}
+
 void PushSink::Write(std::shared_ptr<const Profile> profile) {
-  if (senders_.empty() || profiles_.Push(profile)) return;
-  counters_.push_dropped += senders_.size();
+  const size_t count = senders().size();
+  if (count == 0 || profiles_.Push(profile)) return;
+  counters_.push_dropped += count;
   LogSome(LogLevel::kError, "push-behind",
           "a profile was not sent: the disk is too slow");
 }
@@ -73,8 +126,15 @@ bool PushSink::Finish(Clock::time_point deadline) {
 }
 
 bool PushSink::FinishSenders(Clock::time_point deadline) {
+  Senders all = senders();
+  {
+    const std::lock_guard lock(mutex_);
+    all.insert(all.end(), retired_.begin(), retired_.end());
+  }
+  // All are told to before the first is waited for.
+  for (const auto& sender : all) sender->Finish(Clock::time_point::min());
   return std::ranges::all_of(
-      senders_, [&](auto& sender) { return sender->Finish(deadline); });
+      all, [&](const auto& sender) { return sender->Finish(deadline); });
 }
 
 void PushSink::Run() {
@@ -85,7 +145,8 @@ void PushSink::Run() {
       labels = labels_;
     }
     const PushEntry entry = EntryOf(**profile, labels);
-    for (const auto& sender : senders_) sender->Add(entry);
+    for (const auto& sender : senders()) sender->Add(entry);
+    Reap();
   }
   const std::lock_guard lock(mutex_);
   done_ = true;

@@ -21,16 +21,23 @@ namespace profd {
 class PushSink {
  public:
   struct Settings {
-    std::vector<PushTarget> targets;
+    std::vector<PushTarget> targets;  // each URL once
     PushSender::Spool spool;
   };
-  // The counters must live longer.
-  static ksym::Result<std::unique_ptr<PushSink>> Start(
-      const Settings& settings, const Labels& labels,
-      ServiceCounters& counters);
+  // Settings that are about to come into force, with all that could fail done.
+  class Change;
+
+  // Without targets; Apply() gives it some. The counters must live longer.
+  explicit PushSink(ServiceCounters& counters);
   ~PushSink();  // waits for what was given to be in the spools
   PushSink(const PushSink&) = delete;
   PushSink& operator=(const PushSink&) = delete;
+
+  // Reads tokens and opens spools; nothing changes yet.
+  ksym::Result<Change> Prepare(const Settings& settings);
+  // Targets that stay go on, with the token that is in its file now; what waits
+  // for one that went stays on the disk.
+  void Apply(Change change);
 
   // Never blocks; dropped and counted when too many are waiting.
   void Write(std::shared_ptr<const Profile> profile);
@@ -44,19 +51,32 @@ class PushSink {
   bool FinishSenders(std::chrono::steady_clock::time_point deadline);
 
  private:
-  PushSink(std::vector<std::unique_ptr<PushSender>> senders,
-           const Labels& labels, ServiceCounters& counters);
+  using Senders = std::vector<std::shared_ptr<PushSender>>;
+
   void Run();
+  Senders senders();
+  ksym::Result<std::shared_ptr<PushSender>> FindOrOpen(
+      const PushTarget& target, const PushSender::Spool& spool);
+  void Reap();
 
   ServiceCounters& counters_;
-  std::vector<std::unique_ptr<PushSender>> senders_;
   BlockingQueue<std::shared_ptr<const Profile>> profiles_;
   std::mutex mutex_;  // of what follows
   std::condition_variable changed_;
+  Senders senders_;
+  Senders retired_;  // of targets that went: their threads still end
   Labels labels_;
   bool done_ = false;
 
   std::thread thread_;  // last: it uses all of the above
+};
+
+class PushSink::Change {
+ private:
+  friend class PushSink;
+  std::vector<std::shared_ptr<PushSender>> senders_;  // some not begun yet
+  std::vector<PushClient> clients_;                   // one for each
+  uint64_t spool_max_bytes_ = 0;
 };
 
 }  // namespace profd

@@ -195,7 +195,7 @@ class Service {
         fmt::format("{}: level {}, sampling at {} Hz{}", change->why,
                     change->level, config.frequency_hz,
                     change->level < 3 ? "" : ", with less detail"));
-    auto fresh = PrepareReload(config);
+    auto fresh = PrepareCapture(config);
     if (!fresh) {
       Log(LogLevel::kError, fresh.error().message());
       return {};
@@ -231,10 +231,13 @@ class Service {
     auto wanted = LoadConfig(options_);
     if (!wanted) return RefuseReload(wanted.error());
     ServiceConfig config = Reduce(*wanted, guardrail_.level());
-    auto fresh = PrepareReload(config);
+    auto outputs = outputs_->Prepare(config);
+    if (!outputs) return RefuseReload(outputs.error());
+    auto fresh = PrepareCapture(config);
     if (!fresh) return RefuseReload(fresh.error());
     ++counters_.reloads;
     wanted_ = std::move(*wanted);
+    outputs_->Apply(config, std::move(*outputs));
     const Status applied = Apply(std::move(config), std::move(*fresh));
     if (applied) Log(LogLevel::kInfo, "reloaded: " + Describe());
     return applied;
@@ -249,7 +252,7 @@ class Service {
   }
 
   // What may fail; null: the capture can stay.
-  ksym::Result<std::unique_ptr<Capture>> PrepareReload(
+  ksym::Result<std::unique_ptr<Capture>> PrepareCapture(
       const ServiceConfig& config) {
     auto prepared = PrepareDirectory(config.files.directory);
     if (!prepared) return Fail(std::move(prepared.error()));
@@ -274,7 +277,7 @@ class Service {
       auto enabled = capture_->Enable();
       if (!enabled) return enabled;
     }
-    outputs_->Configure(config_, config);
+    outputs_->Configure(config);
     if (config.interval_seconds != config_.interval_seconds) {
       intervals_ = IntervalClock(std::chrono::seconds(config.interval_seconds),
                                  NowUnixNs());

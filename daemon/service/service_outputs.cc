@@ -25,98 +25,102 @@ FileWriter::Settings FileSettings(const ServiceConfig& config) {
       .labels = Labels::Of(config.labels)};
 }
 
+PushSink::Settings PushSettings(const ServiceConfig& config) {
+  return {.targets = config.push,
+          .spool = {.directory = config.push_spool.directory,
+                    .max_bytes = config.push_spool.max_bytes}};
+}
+
 }  // namespace
+
+ServiceOutputs::ServiceOutputs(const ServiceConfig& config,
+                               ServiceCounters& counters)
+    : counters_(counters),
+      config_(config),
+      hub_(config.http.recent_bytes),
+      api_(counters, hub_),
+      writer_(FileSettings(config), counters),
+      push_(counters) {}
 
 ksym::Result<std::unique_ptr<ServiceOutputs>> ServiceOutputs::Start(
     const ServiceConfig& config, ServiceCounters& counters) {
-  std::unique_ptr<ServiceOutputs> outputs(new ServiceOutputs(counters));
-  auto listening = outputs->StartHttp(config);
-  if (!listening) return Fail(std::move(listening.error()));
-  auto pushing = outputs->StartPush(config);
-  if (!pushing) return Fail(std::move(pushing.error()));
-  outputs->StartThreads(config);
+  std::unique_ptr<ServiceOutputs> outputs(new ServiceOutputs(config, counters));
+  auto server = HttpServer::Start(
+      [api = &outputs->api_](const HttpQuestion& question) {
+        return api->Answer(question);
+      },
+      counters);
+  if (!server) return Fail(std::move(server.error()));
+  outputs->http_ = std::move(*server);
+  auto change = outputs->Prepare(config);
+  if (!change) return Fail(std::move(change.error()));
+  outputs->StartNaming(config);
+  outputs->api_.SetLabels(Labels::Of(config.labels));
+  outputs->push_.SetLabels(Labels::Of(config.labels));
+  outputs->Apply(config, std::move(*change));
   return outputs;
 }
 
-Status ServiceOutputs::StartHttp(const ServiceConfig& config) {
+void ServiceOutputs::StartNaming(const ServiceConfig& config) {
+  naming_ = std::make_unique<NamingThread>(
+      NamingSettings(config), counters_,
+      NamingThread::Sinks{
+          .part = [this](const auto& part) { hub_.AddPart(part); },
+          .profile =
+              [this](const auto& profile) {
+                hub_.AddProfile(profile);
+                writer_.Write(profile);
+                push_.Write(profile);
+              }});
+}
+
+ksym::Result<ServiceOutputs::Change> ServiceOutputs::Prepare(
+    const ServiceConfig& config) {
   HttpServer::Settings settings = {.listen = config.http.listen, .token = {}};
   if (!config.http.token_file.empty()) {
     auto token = ReadToken(config.http.token_file);
     if (!token) return Fail(std::move(token.error()));
     settings.token = std::move(*token);
   }
-  hub_ = std::make_unique<ProfileHub>(config.http.recent_bytes);
-  api_ = std::make_unique<HttpApi>(counters_, *hub_);
-  api_->SetLabels(Labels::Of(config.labels));
-  if (settings.listen.empty()) return {};
-  auto server = HttpServer::Start(
-      settings,
-      [this](const HttpQuestion& question) { return api_->Answer(question); },
-      counters_);
-  if (!server) return Fail(std::move(server.error()));
-  http_ = std::move(*server);
-  return {};
-}
-
-Status ServiceOutputs::StartPush(const ServiceConfig& config) {
-  if (config.push.empty()) return {};
-  auto push =
-      PushSink::Start({.targets = config.push,
-                       .spool = {.directory = config.push_spool.directory,
-                                 .max_bytes = config.push_spool.max_bytes}},
-                      Labels::Of(config.labels), counters_);
+  auto http = http_->Prepare(settings);
+  if (!http) return Fail(std::move(http.error()));
+  auto push = push_.Prepare(PushSettings(config));
   if (!push) return Fail(std::move(push.error()));
-  push_ = std::move(*push);
-  return {};
+  return Change{.http = std::move(*http), .push = std::move(*push)};
 }
 
-void ServiceOutputs::StartThreads(const ServiceConfig& config) {
-  writer_ = std::make_unique<FileWriter>(FileSettings(config), counters_);
-  naming_ = std::make_unique<NamingThread>(
-      NamingSettings(config), counters_,
-      NamingThread::Sinks{
-          .part = [this](const auto& part) { hub_->AddPart(part); },
-          .profile =
-              [this](const auto& profile) {
-                hub_->AddProfile(profile);
-                writer_->Write(profile);
-                if (push_) push_->Write(profile);
-              }});
+void ServiceOutputs::Apply(const ServiceConfig& config, Change change) {
+  Configure(config);
+  http_->Apply(std::move(change.http));
+  push_.Apply(std::move(change.push));
 }
 
-void ServiceOutputs::Configure(const ServiceConfig& from, ServiceConfig& to) {
-  if (NamingSettings(to) != NamingSettings(from)) {
-    naming_->Configure(NamingSettings(to));
+void ServiceOutputs::Configure(const ServiceConfig& config) {
+  if (NamingSettings(config) != NamingSettings(config_)) {
+    naming_->Configure(NamingSettings(config));
   }
-  if (to.files != from.files || to.labels != from.labels) {
-    writer_->Configure(FileSettings(to));
-    api_->SetLabels(Labels::Of(to.labels));
-    if (push_) push_->SetLabels(Labels::Of(to.labels));
+  if (config.files != config_.files || config.labels != config_.labels) {
+    writer_.Configure(FileSettings(config));
+    api_.SetLabels(Labels::Of(config.labels));
+    push_.SetLabels(Labels::Of(config.labels));
   }
-  if (to.http != from.http) {
-    Log(LogLevel::kWarning, "\"http\" changes with the next start only");
-    to.http = from.http;
-  }
-  if (to.push != from.push || to.push_spool != from.push_spool) {
-    Log(LogLevel::kWarning, "\"push\" changes with the next start only");
-    to.push = from.push;
-    to.push_spool = from.push_spool;
-  }
+  hub_.SetRecentBytes(config.http.recent_bytes);
+  config_ = config;
 }
 
 void ServiceOutputs::CloseHttp() {
-  hub_->Close();
+  hub_.Close();
   http_.reset();
 }
 
 bool ServiceOutputs::Finish(std::chrono::steady_clock::time_point deadline) {
-  return naming_->Finish(deadline) && writer_->Finish(deadline) &&
-         (!push_ || push_->Finish(deadline));
+  return naming_->Finish(deadline) && writer_.Finish(deadline) &&
+         push_.Finish(deadline);
 }
 
 bool ServiceOutputs::FinishSenders(
     std::chrono::steady_clock::time_point deadline) {
-  return !push_ || push_->FinishSenders(deadline);
+  return push_.FinishSenders(deadline);
 }
 
 }  // namespace profd

@@ -19,6 +19,13 @@ namespace profd {
 // clients and receivers. Used by the capture's thread.
 class ServiceOutputs {
  public:
+  // A configuration that is about to come into force, with all that could fail
+  // done.
+  struct Change {
+    HttpServer::Change http;
+    PushSink::Change push;
+  };
+
   // Opens sockets and spools and starts the threads. The counters must live
   // longer.
   static ksym::Result<std::unique_ptr<ServiceOutputs>> Start(
@@ -27,9 +34,11 @@ class ServiceOutputs {
   NamingThread& naming() { return *naming_; }
   const NamingThread& naming() const { return *naming_; }
 
-  // From one configuration to the next. What cannot change stays as it was in
-  // `to`, and is said.
-  void Configure(const ServiceConfig& from, ServiceConfig& to);
+  // Opens what it needs and does not have; nothing changes yet.
+  ksym::Result<Change> Prepare(const ServiceConfig& config);
+  void Apply(const ServiceConfig& config, Change change);
+  // For a configuration with the same sockets and receivers.
+  void Configure(const ServiceConfig& config);
 
   // Cuts HTTP's clients off.
   void CloseHttp();
@@ -40,18 +49,17 @@ class ServiceOutputs {
   bool FinishSenders(std::chrono::steady_clock::time_point deadline);
 
  private:
-  explicit ServiceOutputs(ServiceCounters& counters) : counters_(counters) {}
-  ksym::Status StartHttp(const ServiceConfig& config);
-  ksym::Status StartPush(const ServiceConfig& config);
-  void StartThreads(const ServiceConfig& config);
+  ServiceOutputs(const ServiceConfig& config, ServiceCounters& counters);
+  void StartNaming(const ServiceConfig& config);
 
   ServiceCounters& counters_;
-  std::unique_ptr<ProfileHub> hub_;
-  std::unique_ptr<HttpApi> api_;      // asks hub_
+  ServiceConfig config_;  // in force
+  ProfileHub hub_;
+  HttpApi api_;                       // asks hub_
   std::unique_ptr<HttpServer> http_;  // asks api_
-  std::unique_ptr<FileWriter> writer_;
-  std::unique_ptr<PushSink> push_;        // null: nothing is pushed
-  std::unique_ptr<NamingThread> naming_;  // gives to the three above
+  FileWriter writer_;
+  PushSink push_;
+  std::unique_ptr<NamingThread> naming_;  // gives to hub_, writer_ and push_
 };
 
 }  // namespace profd

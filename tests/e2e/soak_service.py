@@ -23,7 +23,7 @@ import tempfile
 import time
 
 import harness
-import test_service
+import service_harness
 
 # Each start is a fork, an exec and an exit.
 LOAD = ("while :; do for i in $(seq {count}); do /bin/true; done; sleep 1; "
@@ -39,8 +39,8 @@ class Soak:
         self.lines = 0
         self.seen = set()
         harness.write_text(folder + "/config.json", "{}")
-        self.service = test_service.Service(
-            [test_service.SERVICE, "--config", folder + "/config.json",
+        self.service = service_harness.Service(
+            [service_harness.SERVICE, "--config", folder + "/config.json",
              "--frequency-hz", options.frequency_hz,
              "--files-directory", folder + "/profiles",
              "--files-format", "folded",
@@ -87,7 +87,7 @@ class Soak:
     def end(self, options):
         self.service.end(signal.SIGTERM)
         self.read_new_files()
-        found = test_service.ENDED.search(self.service.log())
+        found = service_harness.ENDED.search(self.service.log())
         harness.expect(found, self.service.log())
         taken, named, lost, dropped, _, failed = map(int, found.groups())
         settled = [row for row in self.rows if row[0] > options.minutes / 12]

@@ -21,7 +21,7 @@ import tempfile
 import time
 
 import harness
-import test_service
+import service_harness
 
 
 def bpf_programs():
@@ -41,8 +41,8 @@ class Bench:
         self.services = []
 
     def start(self):
-        service = test_service.Service(
-            [test_service.SERVICE, "--config", self.folder + "/config.json",
+        service = service_harness.Service(
+            [service_harness.SERVICE, "--config", self.folder + "/config.json",
              "--frequency-hz", "199", "--interval-seconds", "1",
              "--files-directory", self.folder + "/profiles",
              "--files-format", "folded",
@@ -120,7 +120,7 @@ class Bench:
                 pass
             client.close()
         service.end(signal.SIGTERM)
-        found = test_service.ENDED.search(service.log())
+        found = service_harness.ENDED.search(service.log())
         taken, named, lost, dropped = map(int, found.groups()[:4])
         harness.expect(taken == named + lost + dropped, service.log())
         harness.expect(refused >= count - 40, "%d refused" % refused)

@@ -66,9 +66,12 @@ class PushSenderTest : public testing::Test {
 
   // To a port on which nobody listens.
   std::unique_ptr<PushSender> Start(uint64_t max_bytes) {
-    auto sender = PushSender::Start({.url = "http://127.0.0.1:1/"},
-                                    {folder_, max_bytes}, counters_);
+    const PushTarget target = {.url = "http://127.0.0.1:1/"};
+    auto sender = PushSender::Open(target, {folder_, max_bytes}, counters_);
     EXPECT_TRUE(sender) << sender.error().message();
+    auto client = PushClient::Make(target);
+    EXPECT_TRUE(client) << client.error().message();
+    (*sender)->SendBy(std::move(*client));
     return std::move(*sender);
   }
 
@@ -87,7 +90,7 @@ TEST_F(PushSenderTest, SpoolIsBoundedAndStays) {
   EXPECT_GT(counters_.push_waiting_bytes, 90'000u);
   sender.reset();
   EXPECT_EQ(counters_.push_sent, 0u);
-  counters_.push_waiting = 0;
+  EXPECT_EQ(counters_.push_waiting, 0u);
   sender = Start(kMost);
   EXPECT_EQ(counters_.push_waiting, 3u);
 }
