@@ -1,0 +1,38 @@
+// What both drivers share: Debian's Chromium, and a page that may load nothing
+// but files, whose messages and requests are collected.
+
+import {createRequire} from 'node:module';
+
+const require = createRequire(process.env.KSYM_NODE_MODULES + '/');
+const {chromium} = require('playwright-core');
+
+export async function openBrowser() {
+  return await chromium.launch({
+    executablePath: process.env.KSYM_CHROMIUM,
+    args: ['--no-sandbox', '--enable-unsafe-swiftshader',
+           '--disable-background-networking'],
+  });
+}
+
+// `complaints` gets errors on the console and requests for anything but files.
+export async function openPage(browser, complaints) {
+  const page = await browser.newPage({viewport: {width: 1200, height: 800}});
+  page.on('console', (message) => {
+    // Chromium's own about drawing in software.
+    if (message.text().includes('GL Driver Message')) return;
+    if (['error', 'warning'].includes(message.type())) {
+      complaints.push(`console: ${message.text()}`);
+    }
+  });
+  page.on('pageerror', (error) => complaints.push(`error: ${error}`));
+  page.on('request', (request) => {
+    if (!/^(file|data|blob):/.test(request.url())) {
+      complaints.push(`request: ${request.url()}`);
+    }
+  });
+  return page;
+}
+
+export function check(condition, what) {
+  if (!condition) throw new Error(`does not hold: ${what}`);
+}

@@ -1,0 +1,169 @@
+#!/usr/bin/python3
+"""web_test.py PROFILER FOLDER: the flame graph page in Chromium, driven by
+Playwright, and our files in speedscope's own page.
+
+FOLDER gets the npm packages of package.json, once, and pictures of the pages.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROFILER, FOLDER = sys.argv[1:3]
+HERE = os.path.dirname(os.path.abspath(__file__))
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+# What flamegraph.pl, inferno and speedscope's importer all take for a line.
+FOLDED = re.compile(r"^[^;\n]+(?:;[^;\n]+)* [0-9]+$")
+
+
+def install_packages():
+    """The reason why there are none, or None."""
+    for program in ("node", "npm"):
+        if shutil.which(program) is None:
+            return f"there is no {program}"
+    if CHROMIUM is None:
+        return "there is no chromium (Debian's package)"
+    os.makedirs(FOLDER, exist_ok=True)
+    wanted = os.path.join(HERE, "package.json")
+    mark = os.path.join(FOLDER, "package.json")
+    with open(wanted, encoding="utf-8") as file:
+        text = file.read()
+    if os.path.exists(mark) and os.path.exists(FOLDER + "/node_modules"):
+        with open(mark, encoding="utf-8") as file:
+            if file.read() == text:
+                return None
+    with open(mark + ".new", "w", encoding="utf-8") as file:
+        file.write(text)
+    shutil.rmtree(FOLDER + "/node_modules", ignore_errors=True)
+    os.replace(mark + ".new", mark)
+    try:
+        done = subprocess.run(
+            ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts",
+             "--no-package-lock", "--fetch-retries=1"],
+            cwd=FOLDER, text=True, capture_output=True, timeout=120,
+            check=False)
+    except subprocess.TimeoutExpired:
+        return "npm install took more than two minutes"
+    if done.returncode == 0:
+        return None
+    shutil.rmtree(FOLDER + "/node_modules", ignore_errors=True)
+    return "npm install failed: " + done.stderr.strip().splitlines()[0]
+
+
+def node(script, *arguments):
+    done = subprocess.run(
+        ["node", os.path.join(HERE, script), *arguments], text=True,
+        capture_output=True, timeout=200, check=False,
+        env={**os.environ, "KSYM_CHROMIUM": CHROMIUM,
+             "KSYM_NODE_MODULES": FOLDER + "/node_modules"})
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+class Pages(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = tempfile.mkdtemp(prefix="ksym-web-")
+        cls.addClassCleanup(shutil.rmtree, cls.dir)
+        # The text of perf script has modules and lines of code.
+        cls.perf = cls.write("in.perf", cls.perf_text())
+        cls.small = cls.convert(cls.perf, "small.html")
+
+    @classmethod
+    def write(cls, name, text):
+        path = os.path.join(cls.dir, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+    @classmethod
+    def convert(cls, source, name):
+        path = os.path.join(cls.dir, name)
+        subprocess.run([PROFILER, "convert", source, "-o", path], check=True)
+        return path
+
+    @staticmethod
+    def perf_text():
+        """100 samples of a process as perf script prints them."""
+        server, kernel = "(/usr/bin/server)", "([kernel.kallsyms])"
+        stacks = [
+            (60, [f"1010 Sort+0x10 {server}", f"2010 Work+0x10 {server}",
+                  f"3010 main+0x10 {server}"]),
+            (30, [f"ffffffff81000010 ksys_write+0x10 {kernel}",
+                  f"1510 Send+0x10 {server}", f"2010 Work+0x10 {server}",
+                  f"3010 main+0x10 {server}"]),
+            (10, [f"2010 Work+0x10 {server}", f"3010 main+0x10 {server}"])]
+        text, time = "", 1.0
+        for count, frames in stacks:
+            for _ in range(count):
+                time += 0.01
+                text += f"server 77 {time:.6f}: 10000000 cpu-clock: \n"
+                text += "".join(f"\t{frame}\n" for frame in frames) + "\n"
+        return text
+
+    def test_flame_graph(self):
+        """Mouse, search, keyboard, light and dark, a difference and 100,000
+        stacks: nothing on the console, no request."""
+        after = self.write("after.folded", "server;main;Work;Sort 10\n"
+                                           "server;main;Work;Send 90\n")
+        before = self.convert(self.perf, "before.folded")
+        difference = os.path.join(self.dir, "difference.html")
+        subprocess.run([PROFILER, "diff", before, after, "-o", difference],
+                       check=True, stdout=subprocess.DEVNULL)
+        lines = (f"app;main;f{i % 10};g{i // 10 % 100};h{i // 1000};leaf{i} "
+                 f"{i % 7 + 1}\n" for i in range(100_000))
+        large = self.convert(self.write("large.folded", "".join(lines)),
+                             "large.html")
+        pictures = os.path.join(FOLDER, "pictures")
+        os.makedirs(pictures, exist_ok=True)
+        print(node("flamegraph.mjs", self.small, difference, large, pictures)
+              .strip(), f"\npictures: {pictures}")
+
+    def test_speedscope(self):
+        """speedscope reads each format of ours that it knows, without a
+        complaint, and adds up what we added up."""
+        files = [self.convert(self.perf, name) for name in
+                 ("out.speedscope.json", "out.perf", "out.folded",
+                  "out.pb.gz")]
+        for line in node("speedscope.mjs", *files).splitlines():
+            opened = json.loads(line)
+            with self.subTest(opened["file"]):
+                self.assertEqual(opened["complaints"], [])
+                rows = {name.removesuffix("_[k]"): (total, own)
+                        for total, own, name in opened["rows"]}
+                share = {name: [re.search(r"\(<?([\d.]+)%\)", part)[1]
+                                for part in parts]
+                         for name, parts in rows.items()}
+                self.assertEqual(share["Sort"], ["60", "60"])
+                self.assertEqual(share["Work"], ["100", "10"])
+                self.assertEqual(share["ksys_write"], ["30", "30"])
+
+    def test_folded_grammar(self):
+        """Whatever names are, each line of folded output is one that
+        flamegraph.pl, inferno and speedscope read, with all samples."""
+        hostile = ["operator()(int, char) const", "a;b", "x 7", "näme", "_[k]",
+                   "std::map<int, std::less<int>>::find", "\u202egnp", "  "]
+        source = "".join(f"my prog;main;{name.replace(';', ':')} 3\n"
+                         for name in hostile)
+        path = self.convert(self.write("names.folded", source), "out2.folded")
+        with open(path, encoding="utf-8") as file:
+            lines = file.read().splitlines()
+        self.assertGreaterEqual(len(lines), len(hostile) - 1)
+        for line in lines:
+            self.assertRegex(line, FOLDED)
+        self.assertEqual(sum(int(line.rsplit(" ", 1)[1]) for line in lines),
+                         3 * len(hostile))
+
+
+if __name__ == "__main__":
+    why = install_packages()
+    if why:
+        print("skipped:", why)
+        sys.exit(77)
+    unittest.main(argv=sys.argv[:1], verbosity=2)
