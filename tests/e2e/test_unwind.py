@@ -36,6 +36,13 @@ def has_bpf_loop():
     return tuple(map(int, version.groups())) >= (5, 17)
 
 
+def pads_kernel_stacks():
+    """Whether registers are not at the end of a kernel stack, where the walk
+    by steps looks for them, which is for kernels before 5.17: since 6.9 where
+    there is FRED."""
+    return " asm_fred_entrypoint_user" in harness.read_text("/proc/kallsyms")
+
+
 class CallsTest(harness.E2eTest):
 
     def check_callers(self, document):
@@ -72,6 +79,8 @@ class CallsTest(harness.E2eTest):
                               ("calls_static", "loop")]:
             if program == "loop" and not has_bpf_loop():
                 program = "steps"
+            if program == "steps" and pads_kernel_stacks():
+                continue
             with self.subTest(name=name, program=program):
                 calls = self.workload(name)
                 document = self.document("-F", 997, "-p", calls.pid,

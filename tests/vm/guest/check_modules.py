@@ -9,6 +9,7 @@ import time
 
 from checks import QUICK, Skip, check, expect, read, run, wait_for
 import check_service
+import checks
 import harness
 
 ZRAM_MEGABYTES = 192
@@ -46,6 +47,14 @@ class ZramLoad:
         run("rmmod", "zram")
 
 
+def reading_seconds():
+    """How long the kernel takes to write its table: 30 to 50 ms, but long in
+    an emulated machine."""
+    begin = time.monotonic()
+    read("/proc/kallsyms")
+    return time.monotonic() - begin
+
+
 def module_samples(document, module):
     """Named ones in the module, and all with kernel frames without names."""
     wanted = "[%s]" % module
@@ -64,20 +73,29 @@ def within_a_second():
     check_service.configure()
     run("systemctl", "restart", check_service.UNIT)
     check_service.wait_profiles(1)
+    reading = reading_seconds()
     with ZramLoad():
         loaded_ns = time.time_ns()
-        time.sleep(5)
+        time.sleep(5 + 3 * reading)
+        unloaded_ns = time.time_ns()
     check_service.wait_profiles(2)
-    late = [document for document in
-            map(check_service.document, check_service.profiles()[-12:])
-            if document.metadata["start_unix_ns"] >= loaded_ns + 10 ** 9]
+    documents = [check_service.document(path)
+                 for path in check_service.profiles()[-20:]]
+    late = [document for document in documents if
+            document.metadata["start_unix_ns"] >=
+            loaded_ns + (1 + 2 * reading) * 1e9 and
+            document.metadata["start_unix_ns"] +
+            document.metadata["duration_ns"] <= unloaded_ns]
     counts = [module_samples(document, "zram") for document in late]
     print(counts, flush=True)
     named = sum(n for n, _ in counts)
-    expect(named > 50, "only %d samples in the module" % named)
+    expect(named > 20, "only %d samples in the module" % named)
     unnamed = sum(u for _, u in counts)
-    expect(unnamed == 0, "%d samples without names of %s" % (unnamed, counts))
-    return "%d samples" % named
+    # A frame of something else may have none.
+    expect(unnamed <= named / 50, "%d samples without names: %s" % (
+        unnamed, counts))
+    return "%d samples; reading the table takes %.2f s" % (
+        named, reading)
 
 
 @check("names of an unloaded module")
@@ -90,13 +108,13 @@ def unloaded():
     try:
         time.sleep(1)
         with ZramLoad():
-            time.sleep(6)
+            time.sleep(4 + 4 * reading_seconds())
         time.sleep(1)
     finally:
         running.signal(signal.SIGINT)
     done = running.finish()
     expect(done.status == 0, done.stderr)
-    document = harness.Document(done.stdout)
+    document = checks.document(done.stdout)
     named, unnamed = module_samples(document, "zram")
     print(document.metadata["kernel_table"], flush=True)
     expect(named > 100 and named > unnamed,
@@ -116,7 +134,7 @@ def resident_kb(process):
 def cycles():
     # Memory stays flat, and every sample is in a profile or counted as lost.
     need_module("dummy")
-    turns = 40 if QUICK else 200
+    turns = 20 if QUICK else 200
     run("systemctl", "restart", check_service.UNIT)
     begin = len(check_service.own_messages())
     process = int(check_service.show("MainPID"))
