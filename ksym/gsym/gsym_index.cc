@@ -7,9 +7,9 @@
 namespace ksym {
 namespace {
 
-// Rows between two marks: half a byte of memory per row, and some 30 ns to
-// decode the rows up to the wanted one.
-constexpr size_t kRowsPerMark = 32;
+// Rows between two marks: a byte of memory per row, and some 15 ns to decode
+// the rows up to the wanted one.
+constexpr size_t kRowsPerMark = 16;
 // Information that is shorter is decoded in the time that a search takes.
 constexpr size_t kMinIndexedBytes = 96;
 constexpr uint64_t kMaxWord = std::numeric_limits<uint32_t>::max();
@@ -162,26 +162,20 @@ size_t GsymFunctionIndex::memory_bytes() const {
 
 const GsymFunctionIndex* GsymIndex::Visit(
     uint32_t function, const GsymFunctionIndex::Source& source) {
-  State& state = states_[function];
-  switch (state) {
-    case State::kIndexed:
-      return &indices_.find(function)->second;
-    case State::kUnfit:
-      return nullptr;
-    case State::kUnseen:
-      state = source.lines.size() + source.inlines.size() < kMinIndexedBytes
-                  ? State::kUnfit
-                  : State::kSeen;
-      return nullptr;
-    case State::kSeen:
-      break;
+  uint32_t& place = places_[function];
+  if (place >= kFirstIndexed) return &indices_[place - kFirstIndexed];
+  if (place == kUnfit) return nullptr;
+  if (place == kUnseen) {
+    const size_t bytes = source.lines.size() + source.inlines.size();
+    place = bytes < kMinIndexedBytes ? kUnfit : kSeen;
+    return nullptr;
   }
-  state = State::kUnfit;
+  place = kUnfit;
   GsymFunctionIndex index;
   if (bytes_ >= max_bytes_ || !index.Build(file_, source)) return nullptr;
   bytes_ += index.memory_bytes();
-  state = State::kIndexed;
-  return &indices_.emplace(function, std::move(index)).first->second;
+  place = kFirstIndexed + static_cast<uint32_t>(indices_.size());
+  return &indices_.emplace_back(std::move(index));
 }
 
 }  // namespace ksym

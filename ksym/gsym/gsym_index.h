@@ -2,8 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "ksym/base/function_batch.h"
@@ -114,23 +114,28 @@ class GsymIndex {
   static constexpr size_t kDefaultBytes = size_t{16} << 20;
 
   explicit GsymIndex(const GsymFile& file, size_t max_bytes = kDefaultBytes)
-      : file_(file), max_bytes_(max_bytes), states_(file.function_count()) {}
+      : file_(file), max_bytes_(max_bytes), places_(file.function_count()) {}
 
   // For a lookup in that function; null: there is no index for it. The pointer
-  // is valid until the next call.
+  // is valid as long as this.
   const GsymFunctionIndex* Visit(uint32_t function,
                                  const GsymFunctionIndex::Source& source);
 
-  size_t memory_bytes() const { return bytes_ + states_.size(); }
+  size_t memory_bytes() const {
+    return bytes_ + places_.size() * sizeof(uint32_t);
+  }
 
  private:
-  enum class State : uint8_t { kUnseen, kSeen, kIndexed, kUnfit };
+  static constexpr uint32_t kUnseen = 0;
+  static constexpr uint32_t kSeen = 1;   // once: not worth an index yet
+  static constexpr uint32_t kUnfit = 2;  // is not to have one
+  static constexpr uint32_t kFirstIndexed = 3;
 
   const GsymFile& file_;
   size_t max_bytes_;
   size_t bytes_ = 0;
-  std::vector<State> states_;  // by function
-  std::unordered_map<uint32_t, GsymFunctionIndex> indices_;
+  std::vector<uint32_t> places_;           // by function
+  std::deque<GsymFunctionIndex> indices_;  // elements never move
 };
 
 }  // namespace ksym

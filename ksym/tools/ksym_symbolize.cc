@@ -13,37 +13,16 @@
 
 #include "ksym/base/file.h"
 #include "ksym/base/printable.h"
-#include "ksym/base/text.h"
 #include "ksym/elf/debuginfod_client.h"
 #include "ksym/tools/address_source.h"
+#include "ksym/tools/answer_lines.h"
 #include "ksym/tools/filter_markup.h"
 #include "ksym/tools/symbolize_options.h"
-#include "ksym/tools/symbolize_output.h"
 
 namespace ksym {
 namespace {
 
 using Style = SymbolizeOptions::Style;
-
-// Of answers that wait to be written.
-constexpr size_t kMaxOutputBytes = size_t{1} << 16;
-
-// One answer as the style has it; JSON without a newline. `address` is nothing
-// for a line of the input that is none.
-void Append(std::optional<uint64_t> address, const AddressAnswer& answer,
-            Style style, std::string& out) {
-  switch (style) {
-    case Style::kLlvm:
-      AppendLlvmStyle(answer, out);
-      break;
-    case Style::kGnu:
-      AppendGnuStyle(answer, out);
-      break;
-    case Style::kJson:
-      AppendJson(address, answer, out);
-      break;
-  }
-}
 
 // What the arguments ask for, in one piece; JSON as one array.
 Status AnswerArguments(const SymbolizeOptions& options, AddressSource& source) {
@@ -53,44 +32,22 @@ Status AnswerArguments(const SymbolizeOptions& options, AddressSource& source) {
   for (const uint64_t address : options.addresses) {
     source.Resolve(address, answer);
     if (json) out += out.empty() ? '[' : ',';
-    Append(address, answer, options.style, out);
+    AppendAnswer(address, answer, options.style, out);
   }
   if (json) out += "]\n";
   return WriteAll(STDOUT_FILENO, out);
 }
 
-std::string_view Trimmed(std::string_view line) {
-  constexpr std::string_view kSpace = " \t\r\v\f";
-  const size_t first = line.find_first_not_of(kSpace);
-  if (first == std::string_view::npos) return {};
-  return line.substr(first, line.find_last_not_of(kSpace) - first + 1);
-}
-
 // One answer per line of the input. All that was read is answered before more
 // is waited for, so that another program can ask and wait.
 Status AnswerInput(const SymbolizeOptions& options, AddressSource& source) {
+  LineAnswerer answerer(source, options.style, STDOUT_FILENO);
   Status written;
-  std::string out;
-  AddressAnswer answer;
-  const auto answer_lines = [&](std::string_view lines) {
-    while (!lines.empty()) {
-      const auto address = ParseHexAddress(Trimmed(TakeField(lines, '\n')));
-      if (address) {
-        source.Resolve(*address, answer);
-      } else {
-        answer = {};
-        answer.reason = "no-address";
-      }
-      Append(address, answer, options.style, out);
-      if (options.style == Style::kJson) out += '\n';
-      if (!lines.empty() && out.size() < kMaxOutputBytes) continue;
-      written = WriteAll(STDOUT_FILENO, out);
-      out.clear();
-      if (!written) return false;
-    }
-    return true;
-  };
-  const auto read = ForEachBlockOfLines(STDIN_FILENO, answer_lines);
+  const auto read =
+      ForEachBlockOfLines(STDIN_FILENO, [&](std::string_view lines) {
+        written = answerer.Answer(lines);
+        return written.has_value();
+      });
   if (!written) return written;
   return read;
 }

@@ -59,7 +59,8 @@ def measure(context, command, stdin=None):
     if not programs.has_program(command[0]):
         return None
     runs = []
-    for _ in range(context.runs(3)):
+    # addr2line takes as long as all others together.
+    for _ in range(1 if command[0] == "addr2line" else context.runs(3)):
         with open(stdin or os.devnull, encoding="ascii") as file:
             runs.append(programs.run_measured(context, command, stdin=file))
     return {"wall": tables.median([run.wall for run in runs]),

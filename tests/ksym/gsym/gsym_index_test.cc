@@ -120,7 +120,7 @@ TEST(GsymIndex, CallsThatOverlap) {
   ASSERT_TRUE(file);
   GsymIndex index(*file);
   ExpectSameAnswers(bytes, index);
-  EXPECT_EQ(index.memory_bytes(), file->function_count());  // no index
+  EXPECT_EQ(index.memory_bytes(), 4 * file->function_count());  // no index
 }
 
 // Over its bound an index does not grow, and answers stay the same.
@@ -131,7 +131,7 @@ TEST(GsymIndex, Bound) {
   ASSERT_TRUE(file);
   GsymIndex index(*file, 0);
   ExpectSameAnswers(bytes, index);
-  EXPECT_EQ(index.memory_bytes(), file->function_count());
+  EXPECT_EQ(index.memory_bytes(), 4 * file->function_count());
 }
 
 }  // namespace
