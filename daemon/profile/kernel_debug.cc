@@ -96,7 +96,8 @@ ksym::Result<KernelDebugFile> FindKernelDebugFile(
     return KernelDebugFile{{std::move(*source), {path, OpenHost}},
                            path,
                            std::move(build_id),
-                           *text};
+                           *text,
+                           !running.empty()};
   }
   if (is_other) {
     return ksym::Fail(ksym::ErrorCode::kInvalid,

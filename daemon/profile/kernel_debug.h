@@ -14,8 +14,9 @@ namespace profd {
 struct KernelDebugFile {
   ksym::Symbolizer::ProgramFile file;
   std::string path;
-  std::string build_id;  // hex
-  uint64_t text = 0;     // the address of _stext
+  std::string build_id;               // hex
+  uint64_t text = 0;                  // the address of _stext
+  bool is_of_running_kernel = false;  // whose build-id it has
 };
 
 // Where distributions and builds put the image of a kernel release.

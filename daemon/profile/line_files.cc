@@ -1,20 +1,18 @@
 #include "daemon/profile/line_files.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <span>
 #include <utility>
 
 #include "daemon/profile/kernel_debug.h"
-#include "ksym/gsym_convert.h"
+#include "daemon/profile/line_convert.h"
 
 namespace profd {
 namespace {
 
-// Whoever is profiled can have a file that is large and empty.
-constexpr uint64_t kMaxFileBytes = uint64_t{4} << 30;
+constexpr std::string_view kKernelKey = "[kernel]";  // no build-id in hex
+// Of a service: each that has lines is a mapping.
+constexpr size_t kMaxFiles = 8192;
 
 // "/bin/a, /bin/b and 3 more".
 std::string List(std::span<const std::string> paths) {
@@ -28,31 +26,6 @@ std::string List(std::span<const std::string> paths) {
     text += " and " + std::to_string(paths.size() - kShown) + " more";
   }
   return text;
-}
-
-bool IsTrusted(const ksym::ByteSource& source) {
-  struct stat status = {};
-  return source.fd() >= 0 && ::fstat(source.fd(), &status) == 0 &&
-         (status.st_uid == 0 || status.st_uid == ::geteuid());
-}
-
-// Refuses files that are too large; `all_trusted` becomes false when one is
-// opened that is not.
-ksym::DebugFileFinder Checked(ksym::DebugFileFinder finder, bool& all_trusted) {
-  const auto checked = [&all_trusted](auto open) {
-    return [&all_trusted, open = std::move(open)](
-               const std::string& path) -> ksym::Result<ksym::ByteSource> {
-      auto source = open(path);
-      if (source && source->size() > kMaxFileBytes) {
-        return ksym::Fail(ksym::ErrorCode::kLimit, path + ": too large");
-      }
-      if (source && !IsTrusted(*source)) all_trusted = false;
-      return source;
-    };
-  };
-  if (finder.open) finder.open = checked(std::move(finder.open));
-  if (finder.fetch) finder.fetch = checked(std::move(finder.fetch));
-  return finder;
 }
 
 const LineFile* PointerTo(const std::optional<LineFile>& file) {
@@ -76,11 +49,45 @@ LineFiles::LineFiles(const ksym::Symbolizer& symbolizer,
 
 const LineFile* LineFiles::Find(std::string_view build_id,
                                 std::string_view path) {
+  TakeBuilt();
   auto found = files_.find(build_id);
-  if (found == files_.end()) {
-    found = files_.emplace(build_id, Make(build_id, path)).first;
-  }
+  if (found != files_.end()) return PointerTo(found->second);
+  builder_is_full_ = false;
+  auto made = Make(build_id, path);
+  if (builder_is_full_) return nullptr;  // asked for again
+  found = files_.emplace(build_id, std::move(made)).first;
   return PointerTo(found->second);
+}
+
+// What has been built meanwhile is looked for in the cache the next time.
+void LineFiles::TakeBuilt() {
+  if (options_.builder == nullptr) return;
+  // A service sees new files for months.
+  if (files_.size() >= kMaxFiles) {
+    files_.clear();
+    bare_.clear();
+  }
+  for (LineBuilder::Done& done : options_.builder->TakeDone()) {
+    switch (done.outcome) {
+      case LineBuilder::Outcome::kStored:
+        ++counts_.converted;
+        files_.erase(done.build_id);
+        if (done.build_id == kernel_build_id_) {
+          files_.erase(std::string(kKernelKey));
+        }
+        break;
+      case LineBuilder::Outcome::kBare:
+        ++counts_.without_debug_data;
+        break;
+      case LineBuilder::Outcome::kUntrusted:
+        ++counts_.untrusted;
+        break;
+      case LineBuilder::Outcome::kFailed:
+        Failed(done.path,
+               ksym::Error(ksym::ErrorCode::kInvalid, std::move(done.error)));
+        break;
+    }
+  }
 }
 
 void LineFiles::Failed(std::string_view path, const ksym::Error& error) {
@@ -91,43 +98,46 @@ void LineFiles::Failed(std::string_view path, const ksym::Error& error) {
 
 std::optional<LineFile> LineFiles::Make(std::string_view build_id,
                                         std::string_view path) {
-  const auto program = symbolizer_.OpenAgain(build_id);
+  auto program = symbolizer_.OpenAgain(build_id);
   if (!program) {
     Failed(path, program.error());
     return std::nullopt;
   }
-  return Make(build_id, path, *program);
+  return Make(build_id, path, std::move(*program));
 }
 
 const LineFile* LineFiles::FindKernel(std::string_view release) {
-  constexpr std::string_view kKey = "[kernel]";  // no build-id in hex
-  auto found = files_.find(kKey);
-  if (found != files_.end()) {
-    return PointerTo(found->second);
-  }
+  TakeBuilt();
+  auto found = files_.find(kKernelKey);
+  if (found != files_.end()) return PointerTo(found->second);
+  builder_is_full_ = false;
   std::optional<LineFile> made;
-  const auto debug = FindKernelDebugFile(release, options_.kernel_paths,
-                                         options_.kernel_notes_path);
+  auto debug = FindKernelDebugFile(release, options_.kernel_paths,
+                                   options_.kernel_notes_path);
   if (debug) {
-    made = Make(debug->build_id, debug->path, debug->file);
-    if (made) made->kernel_text = debug->text;
+    kernel_build_id_ = debug->build_id;
+    made = Make(debug->build_id, debug->path, std::move(debug->file));
+    if (made) {
+      made->kernel_text = debug->text;
+      made->is_of_running_kernel = debug->is_of_running_kernel;
+    }
   } else {
     ++counts_.without_debug_data;
     bare_.push_back(debug.error().code() == ksym::ErrorCode::kInvalid
                         ? "[kernel], whose image is of another build"
                         : "[kernel]");
   }
-  found = files_.emplace(kKey, std::move(made)).first;
+  if (builder_is_full_) return nullptr;
+  found = files_.emplace(kKernelKey, std::move(made)).first;
   return PointerTo(found->second);
 }
 
-std::optional<LineFile> LineFiles::Make(
-    std::string_view build_id, std::string_view path,
-    const ksym::Symbolizer::ProgramFile& program) {
-  const auto elf = ksym::ElfImage::Parse(program.source);
-  if (!elf || program.source.size() > kMaxFileBytes) {
-    Failed(path, elf ? ksym::Error(ksym::ErrorCode::kLimit, "too large")
-                     : elf.error());
+std::optional<LineFile> LineFiles::Make(std::string_view build_id,
+                                        std::string_view path,
+                                        ksym::Symbolizer::ProgramFile program) {
+  auto elf = ksym::ElfImage::Parse(program.source);
+  if (!elf) {
+    Failed(path, elf.error());
     return std::nullopt;
   }
   if (cache_) {
@@ -140,6 +150,13 @@ std::optional<LineFile> LineFiles::Make(
       cache_error_ = image.error().message();
     }
   }
+  if (options_.builder != nullptr) {
+    if (!options_.builder->Add(build_id, path, std::move(program))) {
+      ++counts_.late;
+      builder_is_full_ = true;
+    }
+    return std::nullopt;
+  }
   auto image = Convert(build_id, path, program);
   if (!image) return std::nullopt;
   return LineFile{std::move(*image), elf->segments()};
@@ -149,47 +166,33 @@ std::optional<ksym::GsymImage> LineFiles::Convert(
     std::string_view build_id, std::string_view path,
     const ksym::Symbolizer::ProgramFile& program) {
   const auto begin = Clock::now();
-  bool is_trusted = IsTrusted(program.source);
-  bool is_late = begin >= options_.deadline;
-  ksym::GsymConvertOptions options;
-  options.runner = [&](const ksym::UnitWork& work) {
-    ksym::UnitFunctions unit;
-    for (size_t i = 0; i < work.unit_count; ++i) {
-      is_late = is_late || Clock::now() >= options_.deadline;
-      if (is_late) return;
-      work.read(i, unit);
-      work.add(unit);
-    }
-  };
-  auto made = is_late ? ksym::Result<ksym::GsymConversion>()
-                      : ksym::ConvertElfToGsym(
-                            program.source, Checked(program.finder, is_trusted),
-                            options);
+  LineConversion made =
+      ConvertLines(program, {.has_to_stop = [deadline = options_.deadline] {
+                     return Clock::now() >= deadline;
+                   }});
   counts_.milliseconds +=
       std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
-  if (is_late) {
-    ++counts_.late;
-    late_.emplace_back(path);
-    return std::nullopt;
-  }
-  const bool is_bare = made ? !made->has_dwarf
-                            : made.error().code() == ksym::ErrorCode::kNotFound;
-  if (is_bare) {
-    ++counts_.without_debug_data;
-    bare_.emplace_back(path);
-    return std::nullopt;
-  }
-  if (!made) {
-    Failed(path, made.error());
-    return std::nullopt;
+  switch (made.outcome) {
+    case LineConversion::Outcome::kMade:
+      break;
+    case LineConversion::Outcome::kGivenUp:
+      ++counts_.late;
+      late_.emplace_back(path);
+      return std::nullopt;
+    case LineConversion::Outcome::kBare:
+      ++counts_.without_debug_data;
+      bare_.emplace_back(path);
+      return std::nullopt;
+    case LineConversion::Outcome::kFailed:
+      Failed(path, {ksym::ErrorCode::kInvalid, std::move(made.error)});
+      return std::nullopt;
   }
   ++counts_.converted;
-  // What lacks files that may be there the next time is not kept.
-  if (cache_ && is_trusted && made->dwarf_losses.split_files == 0) {
-    const auto stored = cache_->Store(build_id, made->bytes);
+  if (cache_ && made.can_be_kept) {
+    const auto stored = cache_->Store(build_id, made.bytes);
     if (!stored) cache_error_ = stored.error().message();
   }
-  auto image = ksym::GsymImage::OfMemory(std::move(made->bytes));
+  auto image = ksym::GsymImage::OfMemory(std::move(made.bytes));
   if (!image) {
     Failed(path, image.error());
     return std::nullopt;

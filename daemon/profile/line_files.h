@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "daemon/profile/line_builder.h"
 #include "ksym/elf/elf_image.h"
 #include "ksym/gsym/gsym_image.h"
 #include "ksym/gsym_cache.h"
@@ -19,7 +20,10 @@ namespace profd {
 struct LineFile {
   ksym::GsymImage image;
   std::vector<ksym::ElfSegment> segments;
-  uint64_t kernel_text = 0;  // of the kernel: the address of _stext
+  // Of the kernel: the address of _stext, and whether the running one has the
+  // image's build-id.
+  uint64_t kernel_text = 0;
+  bool is_of_running_kernel = false;
 };
 
 struct LineFilesOptions {
@@ -30,6 +34,9 @@ struct LineFilesOptions {
   // Where the kernel's image may be; see KernelImagePaths.
   std::vector<std::string> kernel_paths = {};
   std::string kernel_notes_path = "/sys/kernel/notes";
+  // Makes what is not in the cache, while the answer is "none so far";
+  // borrowed. Null: it is made at once.
+  LineBuilder* builder = nullptr;
 };
 
 // What became of the files that were asked for.
@@ -37,8 +44,9 @@ struct LineFileCounts {
   uint64_t from_cache = 0;
   uint64_t converted = 0;
   uint64_t without_debug_data = 0;
-  uint64_t late = 0;    // not ready by the deadline
-  uint64_t failed = 0;  // not there any more, malformed, too large
+  uint64_t late = 0;       // not ready by the deadline; too many were waiting
+  uint64_t untrusted = 0;  // of a builder: another user's
+  uint64_t failed = 0;     // not there any more, malformed, too large
   double milliseconds = 0;
 };
 
@@ -52,7 +60,8 @@ class LineFiles {
   // A cache that cannot be used is a warning.
   LineFiles(const ksym::Symbolizer& symbolizer, LineFilesOptions options);
 
-  // Null when there are none; `path` is for messages. Asked for once per file.
+  // Null when there are none, or with a builder none so far; `path` is for
+  // messages. Asked for once per file. Valid until the next call.
   const LineFile* Find(std::string_view build_id, std::string_view path);
 
   // Of the core of a kernel of that release.
@@ -68,7 +77,8 @@ class LineFiles {
   std::optional<LineFile> Make(std::string_view build_id,
                                std::string_view path);
   std::optional<LineFile> Make(std::string_view build_id, std::string_view path,
-                               const ksym::Symbolizer::ProgramFile& program);
+                               ksym::Symbolizer::ProgramFile program);
+  void TakeBuilt();
   std::optional<ksym::GsymImage> Convert(
       std::string_view build_id, std::string_view path,
       const ksym::Symbolizer::ProgramFile& program);
@@ -78,6 +88,8 @@ class LineFiles {
   LineFilesOptions options_;
   std::optional<ksym::GsymCache> cache_;
   std::map<std::string, std::optional<LineFile>, std::less<>> files_;
+  std::string kernel_build_id_;   // that was asked for last
+  bool builder_is_full_ = false;  // so that nothing came of the last Make()
   LineFileCounts counts_;
   std::string cache_error_;
   std::string first_failure_;

@@ -80,11 +80,13 @@ class LineAdder {
       const uint64_t address =
           file->kernel_text + profile_.frames[id].file_offset;
       const auto found = LookupGsym(file->image.file(), {address}, answer_);
-      // Another name means another build of the release.
-      if (found && *found &&
-          NameOf(answer_.frames.back().function) == profile_.frames[id].name) {
-        AddFound(id);
-      }
+      // Where builds are not known to be the same, another name means another
+      // build of the release.
+      const bool is_same =
+          file->is_of_running_kernel ||
+          (found && *found &&
+           NameOf(answer_.frames.back().function) == profile_.frames[id].name);
+      if (found && *found && is_same) AddFound(id);
     }
   }
 

@@ -83,6 +83,20 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
      .kind = ConfigKey::Flag{[](Config& c) -> bool& {
        return c.symbols.demangle;
      }}},
+    {.path = "symbols.lines",
+     .help = "source files and lines of frames (default false)",
+     .kind =
+         ConfigKey::Flag{[](Config& c) -> bool& { return c.symbols.lines; }}},
+    {.path = "symbols.inlines",
+     .help = "frames for inlined calls (default false)",
+     .kind =
+         ConfigKey::Flag{[](Config& c) -> bool& { return c.symbols.inlines; }}},
+    {.path = "symbols.line_bytes",
+     .help = "files with lines on disk, at the most (default 1 GiB)",
+     .kind = ConfigKey::Number{[](Config& c) -> uint64_t& {
+                                 return c.symbols.line_bytes;
+                               },
+                               uint64_t{1} << 20, uint64_t{1} << 50}},
     {.path = "files.directory",
      .help = "where profiles are written; empty: nowhere",
      .kind = ConfigKey::Path{[](Config& c) -> std::string& {

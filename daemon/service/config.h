@@ -35,6 +35,9 @@ struct ServiceConfig {
   struct Symbols {
     uint64_t cache_bytes = uint64_t{64} << 20;
     bool demangle = true;
+    bool lines = false;
+    bool inlines = false;
+    uint64_t line_bytes = uint64_t{1} << 30;  // in stacks.cache_directory
 
     friend bool operator==(const Symbols&, const Symbols&) = default;
   } symbols;

@@ -24,6 +24,14 @@ struct ServiceCounters {
   Number drains = 0;
   Number drain_ns = 0;   // spent in drains, waiting included
   Number naming_ns = 0;  // spent on names
+  // Of source lines: frames that were looked up and found, and what became of
+  // the programs that have them.
+  Number line_frames = 0;
+  Number line_frames_found = 0;
+  Number line_files_made = 0;
+  Number line_files_without = 0;    // no debug data
+  Number line_files_untrusted = 0;  // another user's
+  Number line_files_failed = 0;
   Number profiles = 0;
   Number profiles_dropped_unwritten = 0;  // the disk was slower than we
   Number files_written = 0;

@@ -6,6 +6,7 @@
 
 #include <iterator>
 #include <string_view>
+#include <utility>
 
 #include "daemon/profile/accounting.h"
 #include "ksym/base/file.h"
@@ -91,6 +92,24 @@ void WriteSymbols(const ServiceCounters& c, Writer& out) {
               c.processes_not_pinned);
 }
 
+void WriteLines(const ServiceCounters& c, Writer& out) {
+  out.Counter("line_frames_total",
+              "User frames whose source lines were looked up.", c.line_frames);
+  out.Counter("line_frames_found_total", "Those that have a line.",
+              c.line_frames_found);
+  out.Describe(
+      "line_files_total", "counter",
+      "Programs whose debug data were looked for, by what came of it.");
+  for (const auto& [result, count] :
+       {std::pair("made", &c.line_files_made),
+        std::pair("no-debug-data", &c.line_files_without),
+        std::pair("untrusted", &c.line_files_untrusted),
+        std::pair("failed", &c.line_files_failed)}) {
+    out.Value(fmt::format("line_files_total{{result=\"{}\"}}", result),
+              count->load());
+  }
+}
+
 void WritePush(const ServiceCounters& c, Writer& out) {
   out.Counter("push_sent_total", "Profiles that receivers have taken.",
               c.push_sent);
@@ -154,6 +173,7 @@ std::string RenderMetrics(const ServiceCounters& counters) {
   out.Value("build_info{version=\"" KSYM_VERSION "\"}", 1);
   WriteSamples(counters, out);
   WriteSymbols(counters, out);
+  WriteLines(counters, out);
   WriteSinks(counters, out);
   WritePush(counters, out);
   out.Seconds("cpu_seconds_total", "CPU time of this process.", OwnCpuNs());

@@ -1,10 +1,13 @@
 #include "daemon/service/naming_thread.h"
 
 #include <fmt/format.h>
+#include <sys/utsname.h>
 
 #include <utility>
 
 #include "daemon/base/open_files.h"
+#include "daemon/profile/kernel_debug.h"
+#include "daemon/profile/source_lines.h"
 #include "daemon/service/log.h"
 
 namespace profd {
@@ -40,7 +43,7 @@ NamingThread::NamingThread(Settings settings, ServiceCounters& counters,
                            Sinks sinks)
     : counters_(counters),
       sinks_(std::move(sinks)),
-      settings_(settings),
+      settings_(std::move(settings)),
       thread_([this] { Run(); }) {}
 
 NamingThread::~NamingThread() {
@@ -85,7 +88,7 @@ void NamingThread::Add(RawProfile part, Edge edge) {
 
 void NamingThread::Configure(Settings settings) {
   const std::lock_guard lock(mutex_);
-  new_settings_ = settings;
+  new_settings_ = std::move(settings);
   changed_.notify_all();
 }
 
@@ -131,6 +134,8 @@ void NamingThread::Run() {
       Name(*part);
     } else {
       settings_ = std::get<Settings>(*task);
+      line_files_.reset();
+      line_builder_.reset();  // has the old ones
       // A profile in the making keeps what it has begun with.
       if (merger_) FinishProfile();
       Begin(settings_);
@@ -147,11 +152,67 @@ void NamingThread::Begin(const Settings& settings) {
   if (!settings.demangle) {
     options.demangle = ksym::SymbolizerOptions::Demangle::kOff;
   }
+  if (settings.wants_lines()) {
+    options.kernel_offsets = ResolveOptions::KernelOffsets::kKeep;
+  }
+  line_files_.reset();
   naming_ = std::make_unique<Naming>(MakeSymbolizerOptions(settings), options);
   naming_->UseKernel(KernelNames::OfRunningKernel());
   ++counters_.symbolizers;
   const std::string& warning = naming_->kernel().warning();
   if (!warning.empty()) LogSome(LogLevel::kWarning, "kernel-names", warning);
+  BeginLines();
+}
+
+void NamingThread::BeginLines() {
+  line_counts_ = {};
+  if (!settings_.wants_lines()) {
+    line_builder_.reset();
+    return;
+  }
+  if (!line_builder_) {
+    line_builder_ = std::make_unique<LineBuilder>(
+        LineBuilderOptions{.cache_directory = settings_.line_directory,
+                           .cache_bytes = settings_.line_bytes});
+  }
+  LineFilesOptions options;
+  options.cache_directory = settings_.line_directory;
+  options.cache_bytes = settings_.line_bytes;
+  options.deadline = Clock::time_point::max();
+  options.builder = line_builder_.get();
+  utsname name = {};
+  if (::uname(&name) == 0) {
+    options.kernel_paths = KernelImagePaths(name.release);
+  }
+  line_files_ =
+      std::make_unique<LineFiles>(naming_->symbolizer(), std::move(options));
+}
+
+// Those that are there by now; the others come with later parts.
+void NamingThread::AddLines(Profile& profile) {
+  if (!line_files_) return;
+  SourceLineOptions options;
+  if (settings_.lines) options.lines = SourceLineOptions::Lines::kShow;
+  if (settings_.inlines) options.inlines = SourceLineOptions::Inlines::kShow;
+  if (!settings_.demangle) {
+    options.demangle = ksym::SymbolizerOptions::Demangle::kOff;
+  }
+  const SourceLineCounts found = AddSourceLines(*line_files_, options, profile);
+  counters_.line_frames += found.frames;
+  counters_.line_frames_found += found.found;
+  const LineFileCounts& now = line_files_->counts();
+  const LineFileCounts& before = line_counts_;
+  counters_.line_files_made += now.converted - before.converted;
+  counters_.line_files_without +=
+      now.without_debug_data - before.without_debug_data;
+  counters_.line_files_untrusted += now.untrusted - before.untrusted;
+  counters_.line_files_failed += now.failed - before.failed;
+  if (now.failed != before.failed) {
+    for (const std::string& warning : line_files_->Warnings()) {
+      LogSome(LogLevel::kWarning, "lines", warning);
+    }
+  }
+  line_counts_ = now;
 }
 
 void NamingThread::Name(const Part& part) {
@@ -165,7 +226,9 @@ void NamingThread::Name(const Part& part) {
   for (const std::string& warning : naming_->TakeWarningsOfNames()) {
     LogSome(LogLevel::kWarning, "names", warning);
   }
-  const auto named = std::make_shared<const Profile>(naming_->Finish());
+  Profile profile = naming_->Finish();
+  AddLines(profile);
+  const auto named = std::make_shared<const Profile>(std::move(profile));
   if (!merger_) merger_ = std::make_unique<ProfileMerger>();
   merger_->Add(*named);
   sinks_.part(named);

@@ -9,9 +9,12 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <variant>
 
+#include "daemon/profile/line_builder.h"
+#include "daemon/profile/line_files.h"
 #include "daemon/profile/naming.h"
 #include "daemon/profile/profile.h"
 #include "daemon/profile/profile_merge.h"
@@ -29,7 +32,16 @@ class NamingThread {
   struct Settings {
     uint64_t cache_bytes = 0;
     bool demangle = true;
+    // Lines and inlined calls are of files that are made in the background and
+    // kept in that directory; without one there are none.
+    bool lines = false;
+    bool inlines = false;
+    std::string line_directory;
+    uint64_t line_bytes = 0;
 
+    bool wants_lines() const {
+      return (lines || inlines) && !line_directory.empty();
+    }
     friend bool operator==(const Settings&, const Settings&) = default;
   };
   // They get what is named, in the thread.
@@ -70,6 +82,8 @@ class NamingThread {
   std::optional<Task> Next();
   void Begin(const Settings& settings);
   void Name(const Part& part);
+  void BeginLines();
+  void AddLines(Profile& profile);
   void FinishProfile();
   void ShowStatistics();
 
@@ -89,7 +103,10 @@ class NamingThread {
   // Of the thread.
   Settings settings_;
   std::unique_ptr<Naming> naming_;
-  std::unique_ptr<ProfileMerger> merger_;  // of parts since the last end
+  std::unique_ptr<LineBuilder> line_builder_;  // null: no lines are wanted
+  std::unique_ptr<LineFiles> line_files_;      // borrows the two above
+  LineFileCounts line_counts_;                 // of line_files_, as shown
+  std::unique_ptr<ProfileMerger> merger_;      // of parts since the last end
 
   std::thread thread_;  // last: it uses all of the above
 };

@@ -13,7 +13,11 @@ using ksym::Status;
 
 NamingThread::Settings NamingSettings(const ServiceConfig& config) {
   return {.cache_bytes = config.symbols.cache_bytes,
-          .demangle = config.symbols.demangle};
+          .demangle = config.symbols.demangle,
+          .lines = config.symbols.lines,
+          .inlines = config.symbols.inlines,
+          .line_directory = config.stacks.cache_directory,
+          .line_bytes = config.symbols.line_bytes};
 }
 
 FileWriter::Settings FileSettings(const ServiceConfig& config) {

@@ -1,5 +1,6 @@
 """ksym-profiled: the running service, its files, signals and configuration."""
 
+import glob
 import gzip
 import json
 import os
@@ -13,7 +14,49 @@ import harness
 from service_harness import SERVICE, ServiceCase
 
 
+LINES_SOURCE = """\
+volatile unsigned long g_sink;
+[[gnu::always_inline]] inline unsigned long Inner(unsigned long value) {
+  for (int i = 0; i < 1000; ++i)
+    value = value * 6364136223846793005u + 1;
+  return value;
+}
+[[gnu::noinline]] unsigned long Outer(unsigned long v) { return Inner(v) + 7; }
+int main() { for (;;) g_sink = Outer(g_sink); }
+"""
+
+
 class ServiceTest(ServiceCase):
+
+    def test_lines(self):
+        # Lines and inlined calls come when the debug data have been read, and
+        # profiles before that have names.
+        self.need_command("g++")
+        source = self.path("lines.cc")
+        harness.write_text(source, LINES_SOURCE)
+        program = self.path("lines")
+        subprocess.run(["g++", "-O2", "-g", "-o", program, source], check=True,
+                       timeout=60)
+        self.configure(format="json")
+        service = self.start_service("--symbols-lines", "true",
+                                     "--symbols-inlines", "true")
+        self.start([program])
+
+        def lines_seen():
+            places = set()
+            for path in self.files("json"):
+                with open(path, encoding="utf-8") as file:
+                    for frame in json.load(file)["frames"]:
+                        if frame.get("file") == source:
+                            places.add((frame["name"].split("(")[0],
+                                        frame["line"],
+                                        frame.get("inlined", False)))
+            return {("Inner", 4, True), ("Outer", 7, False)} <= places
+
+        harness.wait_for(lines_seen, "lines in a profile")
+        self.assertNotEqual(glob.glob(self.path("cache") + "/*.gsym"), [])
+        service.end()
+        self.totals(service)
 
     def test_profiles_appear(self):
         # A profile per interval, aligned to the clock; together they have

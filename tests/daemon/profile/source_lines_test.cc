@@ -11,10 +11,12 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "daemon/profile/kernel_debug.h"
+#include "daemon/profile/line_builder.h"
 #include "ksym/base/file.h"
 #include "ksym/gsym/gsym_lookup.h"
 #include "ksym/gsym/gsym_writer.h"
@@ -170,6 +172,46 @@ TEST_F(SourceLinesTest, Deadline) {
               ElementsAre(HasSubstr("--symbol-timeout was over")));
 }
 
+// With a builder nothing is waited for: there are no lines at first, and when
+// its thread has made them they come from the cache.
+TEST_F(SourceLinesTest, Builder) {
+  LineBuilder builder({.cache_directory = directory_});
+  LineFiles files(symbolizer_, {.cache_directory = directory_,
+                                .deadline = Clock::time_point::max(),
+                                .builder = &builder});
+  AddSourceLines(files, {.lines = kLines}, profile_);
+  EXPECT_THAT(Frames(), ElementsAre("SourceLinesMarker :0", "caller :0"));
+  const auto deadline = Clock::now() + std::chrono::minutes(2);
+  while (files.Find(build_id_, "this") == nullptr) {
+    if (files.counts().without_debug_data > 0) {
+      GTEST_SKIP() << "this program has no debug data";
+    }
+    ASSERT_EQ(files.counts().failed, 0u) << files.Warnings().front();
+    ASSERT_LT(Clock::now(), deadline);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(files.counts().converted, 1u);
+  EXPECT_EQ(files.counts().from_cache, 1u);
+  AddSourceLines(files, {.lines = kLines}, profile_);
+  EXPECT_THAT(Frames(),
+              ElementsAre(HasSubstr("source_lines_test.cc:"), "caller :0"));
+}
+
+// It gives up what it has begun, and says what it cannot make.
+TEST_F(SourceLinesTest, BuilderGivesUp) {
+  LineBuilder builder({.cache_directory = directory_, .max_file_bytes = 1000});
+  for (int i = 0; i < 3; ++i) {
+    auto program = symbolizer_.OpenAgain(build_id_);
+    ASSERT_TRUE(program);
+    EXPECT_TRUE(builder.Add(build_id_, "this", std::move(*program)));
+  }
+  std::vector<LineBuilder::Done> done;
+  while (done.empty()) done = builder.TakeDone();
+  EXPECT_EQ(done.front().outcome, LineBuilder::Outcome::kFailed);
+  EXPECT_EQ(done.front().error, "too large");
+  EXPECT_EQ(done.front().build_id, build_id_);
+}
+
 // Another program's file, one that is damaged, and one that others may write
 // to are not used.
 TEST_F(SourceLinesTest, DistrustsTheCache) {
@@ -266,6 +308,23 @@ TEST_F(KernelLinesTest, InlinesAndLines) {
       KernelFrames({"/none", kImage}),
       ElementsAre("inner fake_kernel.c:12", "do_something fake_kernel.c:16"));
   EXPECT_THAT(warnings_, IsEmpty());
+}
+
+// The kernel's image is made use of when its builder has made it.
+TEST_F(KernelLinesTest, Builder) {
+  LineBuilder builder({.cache_directory = directory_});
+  LineFiles files(symbolizer_, {.cache_directory = directory_,
+                                .deadline = Clock::time_point::max(),
+                                .kernel_paths = {kImage},
+                                .builder = &builder});
+  EXPECT_EQ(files.FindKernel("of-no-machine"), nullptr);
+  const auto deadline = Clock::now() + std::chrono::minutes(1);
+  const LineFile* kernel = nullptr;
+  while (kernel == nullptr && Clock::now() < deadline) {
+    kernel = files.FindKernel("of-no-machine");
+  }
+  ASSERT_NE(kernel, nullptr);
+  EXPECT_EQ(kernel->kernel_text, 0xffffffff81000000);
 }
 
 // Where the image has another function it is of another build.
