@@ -20,20 +20,32 @@ std::string Printable(std::string_view text) {
   return out;
 }
 
-FlameKind KindOf(const Profile& profile, const Frame& frame) {
+// Folded stacks of other programs have names only.
+enum class Modules : uint8_t { kNone, kKnown };
+Modules ModulesOf(const Profile& profile) {
+  const auto has_module = [](const Frame& frame) {
+    return frame.kind == FrameKind::kUser && frame.module != 0;
+  };
+  return std::ranges::any_of(profile.frames, has_module) ? Modules::kKnown
+                                                         : Modules::kNone;
+}
+
+FlameKind KindOf(const Profile& profile, const Frame& frame, Modules modules) {
   if (frame.reason != ksym::Unresolved::kNone) return FlameKind::kUnknown;
   if (frame.inlined) return FlameKind::kInlined;
   if (frame.kind == FrameKind::kUser) {
-    return frame.module == 0 ? FlameKind::kGenerated : FlameKind::kUser;
+    return frame.module == 0 && modules == Modules::kKnown
+               ? FlameKind::kGenerated
+               : FlameKind::kUser;
   }
   return profile.String(frame.module) == "[bpf]" ? FlameKind::kBpf
                                                  : FlameKind::kKernel;
 }
 
-FlameFrame Shown(const Profile& profile, const Frame& frame) {
+FlameFrame Shown(const Profile& profile, const Frame& frame, Modules modules) {
   FlameFrame shown = {.name = Printable(profile.String(frame.name)),
                       .module = Printable(profile.String(frame.module)),
-                      .kind = KindOf(profile, frame)};
+                      .kind = KindOf(profile, frame, modules)};
   if (shown.name.empty()) shown.name = "[unknown]";
   return shown;
 }
@@ -141,8 +153,9 @@ class FlameTree::Builder {
   void NumberFrames() {
     std::vector<FlameFrame> shown;
     shown.reserve(profile_.frames.size());
+    const Modules modules = ModulesOf(profile_);
     for (const Frame& frame : profile_.frames) {
-      shown.push_back(Shown(profile_, frame));
+      shown.push_back(Shown(profile_, frame, modules));
     }
     std::vector<FlameFrame> all = shown;
     for (const ProfileSample& sample : profile_.samples) {

@@ -15,7 +15,9 @@ enum class FlameKind : uint8_t {
   kProcess,  // the command name, where every stack begins
   kUser,
   kKernel,
-  kGenerated,  // user code without a file that has a name: from a perf map
+  // User code without a file that has a name, from a perf map; in a profile
+  // that has files.
+  kGenerated,
   kBpf,
   kUnknown,  // without a name, or a mark for what is missing
   kInlined,  // a function within the code of the next one towards the root

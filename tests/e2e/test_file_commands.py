@@ -3,6 +3,7 @@ programs say of what they write."""
 
 import json
 import os
+import pty
 import re
 import shutil
 import subprocess
@@ -60,6 +61,35 @@ class FileCommandsTest(harness.E2eTest):
                 self.assertEqual(rows[0].split()[4], HOT)
                 self.assertEqual(sum(int(row.split()[2]) for row in rows),
                                  self.emitted)
+
+    def test_colours(self):
+        # The hottest line is coloured at a terminal, and nowhere else unless
+        # it is asked for; what is printed is the same otherwise.
+        def at_terminal(*options):
+            ours, theirs = pty.openpty()
+            with subprocess.Popen(
+                    [harness.PROFILER, "report", self.json, *options],
+                    stdin=subprocess.DEVNULL, stdout=theirs) as child:
+                os.close(theirs)
+                text = b""
+                while True:
+                    try:
+                        text += os.read(ours, 65536)
+                    except OSError:  # EIO: nobody has the other end any more
+                        break
+            os.close(ours)
+            self.assertEqual(child.returncode, 0)
+            return text.decode().replace("\r\n", "\n")
+
+        plain = self.run_command("report", self.json)[0].decode()
+        self.assertNotIn("\x1b", plain)
+        coloured = at_terminal()
+        self.assertRegex(coloured, r"\x1b\[1;31m[^\n]*%s" % HOT)
+        self.assertEqual(re.sub(r"\x1b\[[\d;]*m", "", coloured), plain)
+        self.assertEqual(at_terminal("--color", "never"), plain)
+        self.assertEqual(
+            self.run_command("report", self.json, "--color",
+                             "always")[0].decode(), coloured)
 
     def test_convert_keeps_everything(self):
         # JSON says all, so that it comes out as it went in; the other formats

@@ -93,6 +93,21 @@ TEST(FlameTreeTest, Kinds) {
                                1)));
 }
 
+// Where no frame has a file, as in other programs' folded stacks, nothing says
+// that code was generated.
+TEST(FlameTreeTest, KindsWithoutFiles) {
+  TestProfile p;
+  p.Add({.user = {p.User("a", ""), p.User("main", "")}});
+  const FlameTree tree(std::move(p).Finish());
+  size_t functions = 0;
+  for (const FlameFrame& frame : tree.frames()) {
+    if (frame.name != "a" && frame.name != "main") continue;
+    EXPECT_EQ(frame.kind, FlameKind::kUser) << frame.name;
+    ++functions;
+  }
+  EXPECT_EQ(functions, 2u);
+}
+
 // Processes of one command share its nodes and keep their samples apart.
 TEST(FlameTreeTest, LeavesByProcess) {
   TestProfile p;
