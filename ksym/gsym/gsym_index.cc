@@ -10,8 +10,6 @@ namespace {
 // Rows between two marks: a byte of memory per row, and some 15 ns to decode
 // the rows up to the wanted one.
 constexpr size_t kRowsPerMark = 16;
-// Information that is shorter is decoded in the time that a search takes.
-constexpr size_t kMinIndexedBytes = 96;
 constexpr uint64_t kMaxWord = std::numeric_limits<uint32_t>::max();
 
 template <typename T>
@@ -167,7 +165,7 @@ const GsymFunctionIndex* GsymIndex::Visit(
   if (place == kUnfit) return nullptr;
   if (place == kUnseen) {
     const size_t bytes = source.lines.size() + source.inlines.size();
-    place = bytes < kMinIndexedBytes ? kUnfit : kSeen;
+    place = bytes < min_function_bytes_ ? kUnfit : kSeen;
     return nullptr;
   }
   place = kUnfit;

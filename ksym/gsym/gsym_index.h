@@ -112,9 +112,15 @@ class GsymFunctionIndex {
 class GsymIndex {
  public:
   static constexpr size_t kDefaultBytes = size_t{16} << 20;
+  // Information that is shorter is decoded in the time that a search takes.
+  static constexpr size_t kMinFunctionBytes = 512;
 
-  explicit GsymIndex(const GsymFile& file, size_t max_bytes = kDefaultBytes)
-      : file_(file), max_bytes_(max_bytes), places_(file.function_count()) {}
+  explicit GsymIndex(const GsymFile& file, size_t max_bytes = kDefaultBytes,
+                     size_t min_function_bytes = kMinFunctionBytes)
+      : file_(file),
+        max_bytes_(max_bytes),
+        min_function_bytes_(min_function_bytes),
+        places_(file.function_count()) {}
 
   // For a lookup in that function; null: there is no index for it. The pointer
   // is valid as long as this.
@@ -133,6 +139,7 @@ class GsymIndex {
 
   const GsymFile& file_;
   size_t max_bytes_;
+  size_t min_function_bytes_;
   size_t bytes_ = 0;
   std::vector<uint32_t> places_;           // by function
   std::deque<GsymFunctionIndex> indices_;  // elements never move

@@ -49,7 +49,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!file) return 0;
   constexpr uint32_t kFunctions = 32;
   const uint32_t step = file->function_count() / kFunctions + 1;
-  ksym::GsymIndex index(*file);
+  ksym::GsymIndex index(*file, ksym::GsymIndex::kDefaultBytes, 0);
   for (uint32_t i = 0; i < file->function_count(); i += step) {
     const ksym::ElfAddress start = file->FunctionStart(i);
     for (const uint64_t offset : {0, 1, 4, 15, 60, 250}) {
