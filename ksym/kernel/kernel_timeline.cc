@@ -14,8 +14,8 @@ bool IsModule(std::string_view module) {
          !module.starts_with("__builtin__");
 }
 
-bool Contains(const std::vector<AddressRange>& ranges, Address address) {
-  return std::ranges::any_of(ranges, [&](const AddressRange& range) {
+bool Contains(const std::vector<KernelRange>& ranges, Address address) {
+  return std::ranges::any_of(ranges, [&](const KernelRange& range) {
     return range.start <= address && address < range.end;
   });
 }

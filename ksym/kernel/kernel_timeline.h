@@ -34,7 +34,7 @@ class KernelTimeline {
   // A module came or went, and the table was not read again yet: from this
   // interval on, until the next call of this or Replace(), there is no answer
   // for what is in a module and in one of the ranges (see ModuleList).
-  void DoubtModules(std::vector<AddressRange> ranges) {
+  void DoubtModules(std::vector<KernelRange> ranges) {
     doubtful_ = std::move(ranges);
   }
   // A table that was read anew. What only the old one has stays known until
@@ -82,8 +82,8 @@ class KernelTimeline {
   std::optional<KernelSymbolSource> previous_;  // replaced in this interval
   std::vector<Added> added_;
   std::vector<Removed> removed_;
-  std::vector<AddressRange> doubtful_;
-  std::vector<AddressRange> doubtful_before_;  // the same of previous_
+  std::vector<KernelRange> doubtful_;
+  std::vector<KernelRange> doubtful_before_;  // the same of previous_
 };
 
 }  // namespace ksym

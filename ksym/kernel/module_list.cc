@@ -27,9 +27,9 @@ std::vector<KernelModule> ParseModules(std::string_view text) {
   return modules;
 }
 
-std::vector<AddressRange> ModuleList::EndInterval(
+std::vector<KernelRange> ModuleList::EndInterval(
     const std::vector<KernelModule>& now) {
-  std::vector<AddressRange> doubtful;
+  std::vector<KernelRange> doubtful;
   for (const KernelModule& module : now) {
     if (std::ranges::find(modules_, module) == modules_.end()) {
       doubtful.push_back(module.memory);

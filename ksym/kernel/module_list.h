@@ -9,18 +9,19 @@
 
 namespace ksym {
 
-struct AddressRange {
+// Of the kernel's memory; half-open.
+struct KernelRange {
   Address start;
   Address end;
 
-  friend bool operator==(const AddressRange&, const AddressRange&) = default;
+  friend bool operator==(const KernelRange&, const KernelRange&) = default;
 };
 
 // A line of /proc/modules:
 //   ext4 983040 2 - Live 0xffffffffc0555000
 struct KernelModule {
   std::string name;
-  AddressRange memory;
+  KernelRange memory;
 
   friend bool operator==(const KernelModule&, const KernelModule&) = default;
 };
@@ -41,7 +42,7 @@ class ModuleList {
   // the memory of those that the table does not know, and of those that were
   // gone at the end of an earlier interval. One that went in this interval is
   // not in it, as the interval's samples are still its own.
-  std::vector<AddressRange> EndInterval(const std::vector<KernelModule>& now);
+  std::vector<KernelRange> EndInterval(const std::vector<KernelModule>& now);
 
  private:
   std::vector<KernelModule> modules_;

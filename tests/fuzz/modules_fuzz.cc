@@ -59,7 +59,7 @@ Modules Parse(std::string_view text) {
   return modules;
 }
 
-bool Has(const Modules& modules, ksym::AddressRange memory) {
+bool Has(const Modules& modules, ksym::KernelRange memory) {
   return std::ranges::find(modules, memory, &KernelModule::memory) !=
          modules.end();
 }

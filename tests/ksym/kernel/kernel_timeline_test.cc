@@ -162,7 +162,7 @@ TEST_F(KernelTimelineTest, GivesNoNameWhereModulesChangedPlaces) {
 TEST_F(KernelTimelineTest, DoubtsModulesUntilTheTableIsReadAgain) {
   const std::string table =
       std::string(kTable) + "ffffffffc0100000 t a_work\t[a]\n";
-  const std::vector<AddressRange> where_a = {
+  const std::vector<KernelRange> where_a = {
       {Address{0xffffffffc0100000}, Address{0xffffffffc0101000}}};
   timeline_.Replace(Table(table));
   timeline_.EndInterval();
