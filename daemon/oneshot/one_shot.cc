@@ -30,7 +30,9 @@
 #include "daemon/oneshot/statistics_lines.h"
 #include "daemon/oneshot/stop_signals.h"
 #include "daemon/oneshot/unwind_options.h"
+#include "daemon/output/markup.h"
 #include "daemon/output/summary.h"
+#include "daemon/profile/module_table.h"
 #include "daemon/profile/naming.h"
 #include "daemon/profile/raw_file.h"
 #include "daemon/profile/raw_profile_merge.h"
@@ -141,6 +143,15 @@ Status WriteReport(const Profile& profile, const ProfileOptions& options,
   return written;
 }
 
+Status WriteMarkupReport(const RawCapture& capture, ReportFile& file) {
+  OutputBuffer out([&](std::string_view piece) { return file.Append(piece); });
+  WriteMarkup(capture, out);
+  auto written = out.Finish();
+  if (written) written = file.Commit();
+  if (!written && written.error().sys_errno() == EPIPE) return {};
+  return written;
+}
+
 Status WriteRaw(const RawCapture& capture, ReportFile& file) {
   std::string bytes;
   auto written = WriteRawCapture(capture, bytes);
@@ -203,7 +214,8 @@ class CaptureRun {
     if (!prepared) return prepared;
 
     options_.capture.on_process = [this](const ksym::ProcessImage& image) {
-      naming_.symbolizer().Pin(image);
+      if (!options_.markup) naming_.symbolizer().Pin(image);
+      if (keeps_raw()) modules_.Look(image);
     };
     options_.capture.unwind_cache_path = CacheDirectory();
     auto capture = Capture::Start(options_.capture);
@@ -274,6 +286,8 @@ class CaptureRun {
   // Takes 100 ms, in which the first processes that are sampled must be seen.
   void BeginKernelNames() {
     if (!options_.capture.sampler.kernel_stacks) return;
+    // A log needs no names.
+    if (options_.markup && !raw_file_) return;
     if (options_.kernel_symbols_path.empty()) {
       kernel_names_ =
           std::async(std::launch::async, &KernelNames::OfRunningKernel);
@@ -357,8 +371,12 @@ class CaptureRun {
     AwaitKernelNames();
     RawProfile raw = std::move(unnamed_.front());
     unnamed_.pop_front();
-    for (const std::string& warning : naming_.Add(raw)) SayWarning(warning);
-    if (raw_file_) Merge(raw_capture_.profile, std::move(raw));
+    const auto warnings =
+        options_.markup ? naming_.AddUnnamed(raw) : naming_.Add(raw);
+    for (const std::string& warning : warnings) SayWarning(warning);
+    if (!keeps_raw()) return;
+    for (const auto& [id, image] : raw.images) modules_.Look(image);
+    Merge(raw_capture_.profile, std::move(raw));
   }
 
   void ShowProgress() {
@@ -382,8 +400,11 @@ class CaptureRun {
         FinishNames(naming_.Finish(), options_,
                     {naming_.symbolizer(), debug_files_}, progress_);
     SayWarnings(profile, naming_.metadata().warnings.size(), progress_);
-    auto written = WriteReport(profile, options_, *report_file_);
-    if (written && raw_file_) written = WriteRawFile();
+    if (keeps_raw()) CompleteRawCapture();
+    auto written = options_.markup
+                       ? WriteMarkupReport(raw_capture_, *report_file_)
+                       : WriteReport(profile, options_, *report_file_);
+    if (written && raw_file_) written = WriteRaw(raw_capture_, *raw_file_);
     if (!written) return Fail(std::move(written.error()));
     if (!command_end_.empty()) progress_.Say(command_end_);
     progress_.Say(SummaryLine(profile));
@@ -396,12 +417,17 @@ class CaptureRun {
     return StatusOf(profile, options_);
   }
 
-  Status WriteRawFile() {
+  bool keeps_raw() const { return raw_file_ || options_.markup; }
+
+  void CompleteRawCapture() {
     raw_capture_.profile.metadata = naming_.metadata();
     raw_capture_.kernel_symbols_state = naming_.kernel().state();
     raw_capture_.kernel_symbols = naming_.kernel().Bytes();
     raw_capture_.vdso_image = ksym::OwnVdsoImage();
-    return WriteRaw(raw_capture_, *raw_file_);
+    raw_capture_.modules = modules_.Modules();
+    if (options_.capture.sampler.kernel_stacks) {
+      raw_capture_.kernel_parts = ReadKernelParts();
+    }
   }
 
   ProfileOptions options_;
@@ -411,6 +437,7 @@ class CaptureRun {
   std::deque<RawProfile> unnamed_;         // drained, not in naming_ yet
   DebugFiles debug_files_;
   RawCapture raw_capture_;
+  ModuleTable modules_;
   // Made in Begin(), in this order.
   std::unique_ptr<ReportFile> report_file_;
   std::unique_ptr<ReportFile> raw_file_;
@@ -446,6 +473,11 @@ Result<int> Replay(const ProfileOptions& options) {
   auto capture = LoadRawCapture(options.replay_path);
   if (!capture) return Fail(std::move(capture.error()));
   Progress progress = Progress::ForStderr(options.quiet);
+  if (options.markup) {
+    auto written = WriteMarkupReport(*capture, *report);
+    if (!written) return Fail(std::move(written.error()));
+    return kExitOk;
+  }
   KernelNames kernel = KernelNames::OfCapture(*capture);
   if (!options.kernel_symbols_path.empty()) {
     auto names = KernelNames::OfFile(options.kernel_symbols_path);

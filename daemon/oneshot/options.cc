@@ -159,10 +159,12 @@ void AddOutputOptions(CLI::App& app, RawOptions& raw, ProfileOptions& options) {
                  ".speedscope.json, .perf)")
       ->type_name("FILE");
   app.add_option("--format", raw.format,
-                 "folded, json, text, pprof, flamegraph, svg, speedscope or "
-                 "perf-script (default: by FILE, else folded)")
+                 "folded, json, text, pprof, flamegraph, svg, speedscope, "
+                 "perf-script, or markup: addresses, to be named elsewhere "
+                 "(default: by FILE, else folded)")
       ->type_name(
-          "folded|json|text|pprof|flamegraph|svg|speedscope|perf-script");
+          "folded|json|text|pprof|flamegraph|svg|speedscope|perf-script|"
+          "markup");
   app.add_flag("-f,--folded", raw.folded, "The same as --format folded");
   app.add_option("--by", raw.by,
                  "What stacks start with: comm, pid or tid (default comm)")
@@ -318,7 +320,10 @@ OutputFormat FormatOfPath(std::string_view path) {
 
 void DecideOutput(const RawOptions& raw, ProfileOptions& options) {
   using By = OutputOptions::By;
-  if (!raw.format.empty()) {
+  options.markup = raw.format == "markup";
+  if (options.markup) {
+    if (raw.folded) Refuse("-f and --format markup contradict each other");
+  } else if (!raw.format.empty()) {
     const auto format = ParseOutputFormat(raw.format);
     if (!format) Refuse("--format: " + format.error().message());
     if (raw.folded && *format != OutputFormat::kFolded) {
@@ -344,6 +349,15 @@ void DecideOutput(const RawOptions& raw, ProfileOptions& options) {
 void DecideSymbols(const CLI::App& app, const RawOptions& raw,
                    ProfileOptions& options) {
   options.demangle = !raw.no_demangle;
+  for (const char* option : {"--no-demangle", "--inlines", "--lines",
+                             "--debuginfod", "--addresses", "--annotations"}) {
+    if (options.markup && app.count(option) > 0) {
+      Refuse(
+          fmt::format("{} and --format markup contradict each other: "
+                      "nothing is named",
+                      option));
+    }
+  }
   if (app.count("--symbol-timeout") > 0 && !options.debuginfod &&
       !options.inlines && !options.lines) {
     Refuse("--symbol-timeout needs --debuginfod, --inlines or --lines");

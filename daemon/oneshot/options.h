@@ -19,6 +19,8 @@ struct ProfileOptions {
   std::vector<std::string> command;  // to run and profile; empty: none
 
   OutputFormat format = OutputFormat::kFolded;
+  // Instead of that: a log with symbolizer markup; nothing is named.
+  bool markup = false;
   OutputOptions output;
   std::string output_path;  // empty or "-": stdout
   std::string raw_path;     // where the raw profile goes; empty: nowhere

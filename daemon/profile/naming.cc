@@ -28,17 +28,30 @@ bool Naming::Warn(std::string warning) {
   return true;
 }
 
-std::vector<std::string> Naming::Add(const RawProfile& part) {
+std::vector<std::string> Naming::AddMetadata(const RawProfile& part) {
   metadata_.cpus = part.metadata.cpus;
   metadata_.duration_ns += part.metadata.duration_ns;
   std::vector<std::string> fresh;
   for (const std::string& warning : part.metadata.warnings) {
     if (Warn(warning)) fresh.push_back(warning);
   }
+  accounting_ += part.accounting;
+  return fresh;
+}
+
+std::vector<std::string> Naming::Add(const RawProfile& part) {
+  auto fresh = AddMetadata(part);
   kernel_.BeginInterval(part);
   resolver_.Add(part, builder_);
   kernel_.EndInterval();
-  accounting_ += part.accounting;
+  return fresh;
+}
+
+std::vector<std::string> Naming::AddUnnamed(const RawProfile& part) {
+  auto fresh = AddMetadata(part);
+  kernel_.BeginInterval(part);
+  builder_.Add(part.accounting);
+  kernel_.EndInterval();
   return fresh;
 }
 

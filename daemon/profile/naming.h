@@ -41,6 +41,8 @@ class Naming {
   // Names a drained part and adds it. Returns the warnings that are new in
   // this profile. Cost: see Resolver::Add().
   std::vector<std::string> Add(const RawProfile& part);
+  // The same without its samples and their names: what is not to be named.
+  std::vector<std::string> AddUnnamed(const RawProfile& part);
   // What the symbolizer could not do since the last call, and the cure; also
   // added to the profile.
   std::vector<std::string> TakeWarningsOfNames();
@@ -48,6 +50,8 @@ class Naming {
   Profile Finish();
 
  private:
+  std::vector<std::string> AddMetadata(const RawProfile& part);
+
   ksym::Symbolizer symbolizer_;
   Resolver resolver_;
   KernelNames kernel_;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/profile/mapped_module.h"
 #include "daemon/profile/raw_profile.h"
 #include "ksym/base/result.h"
 
@@ -27,6 +28,10 @@ struct RawCapture {
   KernelSymbolsState kernel_symbols_state = KernelSymbolsState::kPresent;
   // The ELF image of the vdso; empty: it could not be read.
   std::string vdso_image;
+  // The files that were mapped, as far as they have build-ids; and the kernel's
+  // text and modules. Empty in files of older programs.
+  std::vector<MappedModule> modules;
+  std::vector<KernelPart> kernel_parts;
 };
 
 // Puts the capture's bytes into `out`, in the format of docs/formats.md:

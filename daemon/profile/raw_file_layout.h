@@ -35,6 +35,8 @@ enum class CaptureField : uint32_t {
   kKernelSymbolsState = 8,
   kVdsoImage = 9,
   kKernelChange = 10,
+  kModule = 11,
+  kKernelPart = 12,
 };
 // A field's number and the member that it holds.
 template <typename Owner, typename Value>
@@ -100,6 +102,25 @@ enum class MappingField : uint32_t {
   kDeviceMinor = 5,
   kInode = 6,
   kPath = 7,
+};
+enum class ModuleField : uint32_t {
+  kDeviceMajor = 1,
+  kDeviceMinor = 2,
+  kInode = 3,
+  kPath = 4,
+  kBuildId = 5,
+  kSegment = 6,
+};
+enum class SegmentField : uint32_t {
+  kFileOffset = 1,
+  kFileSize = 2,
+  kAddress = 3,
+};
+enum class KernelPartField : uint32_t {
+  kName = 1,
+  kBuildId = 2,
+  kStart = 3,
+  kSize = 4,
 };
 enum class KernelChangeField : uint32_t {
   kRemoved = 1,

@@ -65,6 +65,8 @@ class Writer {
     for (const ProcessId& id : processes_) AddProcess(id);
     AddSamples();
     for (const auto& change : profile_.kernel_changes) AddKernelChange(change);
+    for (const MappedModule& module : capture_.modules) AddModule(module);
+    for (const KernelPart& part : capture_.kernel_parts) AddKernelPart(part);
     for (StringId id = 0; id < strings_.size(); ++id) {
       Add(CaptureField::kString, strings_.Get(id));
     }
@@ -197,6 +199,35 @@ class Writer {
     message.add_uint32(KernelChangeField::kModule,
                        strings_.Intern(change.module));
     Add(CaptureField::kKernelChange, buffer);
+  }
+
+  void AddModule(const MappedModule& module) {
+    std::string buffer;
+    pbf_builder<ModuleField> message(buffer);
+    message.add_uint32(ModuleField::kDeviceMajor, module.device_major);
+    message.add_uint32(ModuleField::kDeviceMinor, module.device_minor);
+    message.add_uint64(ModuleField::kInode, module.inode);
+    message.add_uint32(ModuleField::kPath, strings_.Intern(module.path));
+    message.add_bytes(ModuleField::kBuildId, module.build_id);
+    for (const CodeSegment& segment : module.segments) {
+      std::string part;
+      pbf_builder<SegmentField> fields(part);
+      fields.add_uint64(SegmentField::kFileOffset, segment.file_offset);
+      fields.add_uint64(SegmentField::kFileSize, segment.file_size);
+      fields.add_uint64(SegmentField::kAddress, segment.address);
+      message.add_message(ModuleField::kSegment, part);
+    }
+    Add(CaptureField::kModule, buffer);
+  }
+
+  void AddKernelPart(const KernelPart& part) {
+    std::string buffer;
+    pbf_builder<KernelPartField> message(buffer);
+    message.add_bytes(KernelPartField::kName, part.name);
+    message.add_bytes(KernelPartField::kBuildId, part.build_id);
+    message.add_uint64(KernelPartField::kStart, part.start);
+    message.add_uint64(KernelPartField::kSize, part.size);
+    Add(CaptureField::kKernelPart, buffer);
   }
 
   uint64_t StackReference(StackId id) const {

@@ -63,6 +63,12 @@ def full():
         chunk(6, b"".join(packed(i + 1, c) for i, c in enumerate(samples))),
         chunk(3, b""), chunk(3, b"app"), chunk(3, b"/usr/bin/app"),
         chunk(7, b"symbols"), number(8, 0), chunk(9, b"\x7fELF"),
+        chunk(11, number(1, 8) + number(2, 1) + number(3, 77) + number(4, 2) +
+              chunk(5, b"0123abcd") + chunk(6, number(1, 0x1000) +
+                                            number(2, 0x2000) +
+                                            number(3, 0x401000))),
+        chunk(12, chunk(1, b"[kernel]") + chunk(2, b"ab") +
+              number(3, 0xFFFFFFFF81000000) + number(4, 0x1000000)),
     ])
 
 

@@ -60,6 +60,8 @@ void ExpectEqual(const RawCapture& a, const RawCapture& b) {
   EXPECT_EQ(a.kernel_symbols, b.kernel_symbols);
   EXPECT_EQ(a.kernel_symbols_state, b.kernel_symbols_state);
   EXPECT_EQ(a.vdso_image, b.vdso_image);
+  EXPECT_EQ(a.modules, b.modules);
+  EXPECT_EQ(a.kernel_parts, b.kernel_parts);
 }
 
 // Makes captures of every shape, extreme numbers included.
@@ -116,6 +118,23 @@ class Generator {
     capture.kernel_symbols.resize(Below(100), std::byte{0x5a});
     capture.kernel_symbols_state = static_cast<KernelSymbolsState>(Below(4));
     capture.vdso_image = Bytes(100);
+    for (size_t i = Below(4); i > 0; --i) {
+      capture.modules.push_back(
+          {.device_major = static_cast<uint32_t>(Number()),
+           .device_minor = static_cast<uint32_t>(Number()),
+           .inode = Number(),
+           .path = Bytes(30),
+           .build_id = Below(2) == 0 ? "0123456789abcdef" : "ff",
+           .segments = {}});
+      for (size_t j = Below(3); j > 0; --j) {
+        capture.modules.back().segments.push_back(
+            {Number() >> 1, Number() >> 1, Number() >> 1});
+      }
+    }
+    for (size_t i = Below(3); i > 0; --i) {
+      capture.kernel_parts.push_back(
+          {Bytes(20), "abcdef", Number() >> 1, Number() >> 1});
+    }
     return capture;
   }
 

@@ -1,0 +1,224 @@
+#include "daemon/output/markup.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <iterator>
+#include <map>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "daemon/profile/mapped_module.h"
+#include "ksym/markup/markup_writer.h"
+
+namespace profd {
+namespace {
+
+// What a log could take for markup becomes '_'.
+std::string PlainText(std::string_view text) {
+  std::string plain;
+  ksym::AppendMarkupField(text, plain);
+  std::ranges::replace(plain, '{', '_');
+  return plain;
+}
+
+// The context of one process: what its samples are in.
+class Context {
+ public:
+  Context(const RawCapture& capture, const ModuleIndex& index)
+      : capture_(capture), index_(index) {}
+
+  void AddUser(const ksym::ProcessImage* image, uint64_t address) {
+    if (image == nullptr) return;
+    const ksym::Mapping* mapping = image->Find({address});
+    if (mapping == nullptr) return;
+    const auto [place, is_new] = mmaps_.try_emplace(mapping->start.value);
+    if (!is_new) return;
+    ksym::MarkupMmap& mmap = place->second;
+    mmap.address = mapping->start;
+    mmap.size = mapping->end - mapping->start;
+    mmap.mode = "rx";
+    const MappedModule* module = index_.Find(*mapping);
+    const auto at = module == nullptr ? std::nullopt
+                                      : module->AddressOf(mapping->file_offset);
+    if (!at) return;
+    mmap.module_address = *at;
+    mmap.module = ModuleOf(module, module->path, module->build_id);
+  }
+
+  void AddKernel(uint64_t address) {
+    for (const KernelPart& part : capture_.kernel_parts) {
+      if (address - part.start >= part.size) continue;
+      const auto [place, is_new] = mmaps_.try_emplace(part.start);
+      if (!is_new) return;
+      ksym::MarkupMmap& mmap = place->second;
+      mmap.address = {part.start};
+      mmap.size = part.size;
+      mmap.mode = "rx";
+      // Where it is linked to is not known: its addresses are the run-time
+      // ones, a module's count from its start.
+      const bool is_image = part.name == "[kernel]";
+      mmap.module_address = {is_image ? part.start : 0};
+      mmap.module = ModuleOf(&part, part.name, part.build_id);
+      return;
+    }
+  }
+
+  void Write(std::string& out) const {
+    const ksym::MarkupModule* last = nullptr;
+    std::vector<const ksym::MarkupMmap*> mmaps;
+    for (const auto& [start, mmap] : mmaps_) {
+      if (mmap.module != nullptr) mmaps.push_back(&mmap);
+    }
+    std::ranges::stable_sort(mmaps, {}, [](const ksym::MarkupMmap* mmap) {
+      return mmap->module->id;
+    });
+    for (const ksym::MarkupMmap* mmap : mmaps) {
+      if (mmap->module != last) {
+        ksym::AppendMarkupModule(*mmap->module, out);
+        out += '\n';
+      }
+      last = mmap->module;
+      ksym::AppendMarkupMmap(*mmap, out);
+      out += '\n';
+    }
+  }
+
+ private:
+  const ksym::MarkupModule* ModuleOf(const void* key, std::string_view name,
+                                     const std::string& build_id) {
+    const auto [place, is_new] = by_key_.try_emplace(key);
+    if (is_new) {
+      modules_.push_back({modules_.size(), PlainText(name), build_id});
+      place->second = &modules_.back();
+    }
+    return place->second;
+  }
+
+  const RawCapture& capture_;
+  const ModuleIndex& index_;
+  std::deque<ksym::MarkupModule> modules_;
+  std::map<const void*, const ksym::MarkupModule*> by_key_;
+  std::map<uint64_t, ksym::MarkupMmap> mmaps_;  // without a module: not known
+};
+
+class Writer {
+ public:
+  Writer(const RawCapture& capture, OutputBuffer& out)
+      : capture_(capture), index_(capture.modules), out_(out) {}
+
+  void Run() {
+    const CaptureMetadata& metadata = capture_.profile.metadata;
+    fmt::format_to(
+        std::back_inserter(out_.text()),
+        "ksym-profile {}: {} samples of {}, {} lost\n",
+        PlainText(metadata.version), capture_.profile.accounting.emitted,
+        PlainText(metadata.event), capture_.profile.accounting.lost());
+    std::vector<const RawSample*> samples;
+    for (const RawSample& sample : capture_.profile.samples) {
+      samples.push_back(&sample);
+    }
+    std::ranges::sort(samples, {}, [](const RawSample* s) {
+      return std::tie(s->process, s->comm, s->tid, s->user_stack,
+                      s->kernel_stack, s->count);
+    });
+    for (auto next = samples.begin(); next != samples.end();) {
+      const ksym::ProcessId& process = (*next)->process;
+      const auto end = std::find_if(next, samples.end(), [&](const auto* s) {
+        return s->process != process;
+      });
+      WriteProcess({next, end});
+      next = end;
+    }
+  }
+
+ private:
+  using Samples = std::span<const RawSample* const>;
+
+  template <typename Function>
+  void ForEachAddress(StackId id, const Function& function) const {
+    if (id < kFirstStackId) return;
+    if (const auto stack = capture_.profile.stacks.Find(id)) {
+      ForEachFrame(stack->frames, function);
+    }
+  }
+
+  void WriteProcess(Samples samples) {
+    const ksym::ProcessId& process = samples.front()->process;
+    const auto image = capture_.profile.images.find(process);
+    const ksym::ProcessImage* space =
+        image == capture_.profile.images.end() ? nullptr : &image->second;
+    Context context(capture_, index_);
+    uint64_t count = 0;
+    for (const RawSample* sample : samples) {
+      count += sample->count;
+      // A return address may be the first byte behind its function's mapping.
+      bool is_first = true;
+      ForEachAddress(sample->user_stack, [&](uint64_t address) {
+        context.AddUser(space, address - (is_first ? 0 : 1));
+        is_first = false;
+      });
+      is_first = true;
+      ForEachAddress(sample->kernel_stack, [&](uint64_t address) {
+        context.AddKernel(address - (is_first ? 0 : 1));
+        is_first = false;
+      });
+    }
+    fmt::format_to(std::back_inserter(out_.text()),
+                   "{{{{{{reset}}}}}}\nprocess {}: {} samples\n", process.pid,
+                   count);
+    context.Write(out_.text());
+    for (const RawSample* sample : samples) WriteSample(*sample);
+  }
+
+  void WriteSample(const RawSample& sample) {
+    std::string& out = out_.text();
+    fmt::format_to(std::back_inserter(out), "{} samples in {}", sample.count,
+                   PlainText(sample.comm));
+    if (sample.tid != 0) {
+      fmt::format_to(std::back_inserter(out), ", thread {}", sample.tid);
+    }
+    out += '\n';
+    uint64_t number = 0;
+    for (const StackId id : {sample.kernel_stack, sample.user_stack}) {
+      auto code = ksym::MarkupCode::kPrecise;
+      ForEachAddress(id, [&](uint64_t address) {
+        ksym::AppendMarkupFrame(number++, {address}, code, out);
+        out += '\n';
+        code = ksym::MarkupCode::kReturnAddress;
+      });
+      WriteState(id);
+    }
+    out_.PassOn();
+  }
+
+  // What is missing of a stack.
+  void WriteState(StackId id) {
+    std::string& out = out_.text();
+    if (id == kFaultedStack) out += "[no stack: the walk failed]\n";
+    if (id == kCollidedStack) out += "[no stack: its place was taken]\n";
+    if (id < kFirstStackId) return;
+    const auto stack = capture_.profile.stacks.Find(id);
+    if (!stack) {
+      out += "[no stack: lost]\n";
+    } else if (IsBroken(stack->end) || stack->end == StackEnd::kDepthLimit) {
+      ((out += "[truncated: ") += Name(stack->end)) += "]\n";
+    }
+  }
+
+  const RawCapture& capture_;
+  const ModuleIndex index_;
+  OutputBuffer& out_;
+};
+
+}  // namespace
+
+void WriteMarkup(const RawCapture& capture, OutputBuffer& out) {
+  Writer(capture, out).Run();
+}
+
+}  // namespace profd
