@@ -42,6 +42,8 @@ struct UserSymbol {
   Unresolved reason = Unresolved::kNone;
 };
 
+class ProgramFiles;
+
 struct SymbolizerOptions {
   enum class Demangle : uint8_t { kOn, kOff };
   Demangle demangle = Demangle::kOn;
@@ -49,6 +51,8 @@ struct SymbolizerOptions {
   // /proc/PID, or by their path on this machine (a replayed capture).
   enum class Files : uint8_t { kOfProcess, kOfHost };
   Files files = Files::kOfProcess;
+  // Finds all files instead, and no path of this machine is opened; borrowed.
+  ProgramFiles* program_files = nullptr;
   // Bytes of symbol tables kept; the least recently used go first.
   size_t cache_bytes = size_t{256} << 20;
   // Files held open at once; beyond it the least recently used one is closed

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "ksym/demangle/demangle.h"
+#include "ksym/program_files.h"
 
 namespace ksym {
 namespace {
@@ -81,9 +82,16 @@ SymbolFile& SymbolFiles::Touch(const Mapping& mapping) {
 void SymbolFiles::Open(const ProcessId& process, const Mapping& mapping,
                        SymbolFile& file) {
   const bool of_process =
+      options_.program_files == nullptr &&
       options_.files == SymbolizerOptions::Files::kOfProcess;
-  auto opened =
-      of_process ? OpenMappedFile(process.pid, mapping) : OpenHostFile(mapping);
+  const auto open = [&] {
+    if (options_.program_files != nullptr) {
+      return options_.program_files->Open(mapping);
+    }
+    return of_process ? OpenMappedFile(process.pid, mapping)
+                      : OpenHostFile(mapping);
+  };
+  auto opened = open();
   // A process that lived shorter than it took to look at it: what it mapped
   // is most often still there, and the inode tells whether it is that file.
   if (!opened && of_process && mapping.inode != 0 &&
@@ -111,6 +119,13 @@ void SymbolFiles::Open(const ProcessId& process, const Mapping& mapping,
 // opened outside its root.
 DebugFileFinder SymbolFiles::FinderOf(const ProcessId& process,
                                       const std::string& file_path) const {
+  if (options_.program_files != nullptr) {
+    return {file_path,
+            [files = options_.program_files](const std::string& path) {
+              return files->OpenDebugFile(path);
+            },
+            fetch_};
+  }
   const auto open = [files = options_.files, pid = process.pid](
                         const std::string& path) -> Result<ByteSource> {
     Result<OpenedFile> opened = Fail(ErrorCode::kNotFound, path);

@@ -179,7 +179,8 @@ Result<std::unique_ptr<AddressSource>> OpenAddressSource(
     case SymbolizeOptions::Source::kGsym:
       return OpenGsymFile(options);
     case SymbolizeOptions::Source::kFile:
-    case SymbolizeOptions::Source::kMarkup:  // has no single source
+    case SymbolizeOptions::Source::kMarkup:  // have no single source
+    case SymbolizeOptions::Source::kProfile:
       break;
   }
   return OpenFileSource(options, client);

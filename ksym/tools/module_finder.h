@@ -43,6 +43,8 @@ class ModuleFinder {
   // there; kInvalid: a file has another build-id than it lies under. `build_id`
   // is lower-case hex.
   Result<ModuleFile> Load(const std::string& build_id) const;
+  // The GSYM file alone. kNotFound: there is none.
+  Result<GsymImage> OpenGsym(const std::string& build_id) const;
 
  private:
   struct OpenedElf {
@@ -50,7 +52,6 @@ class ModuleFinder {
     std::string path;
   };
   Result<OpenedElf> OpenElf(const std::string& build_id) const;
-  Result<GsymImage> OpenGsym(const std::string& build_id) const;
 
   Places places_;
 };

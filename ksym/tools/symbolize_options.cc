@@ -19,6 +19,7 @@ constexpr const char* kExamples = R"(Examples:
   ksym-symbolize -p 1234 7f1c8e0261a0     a run-time address of a process
   ksym-symbolize -k < addresses           the kernel's, one per line
   ksym-symbolize --filter-markup < log    those in a log with markup
+  ksym-symbolize --profile out.raw        those of a profile from elsewhere
 )";
 
 // Empty, or why not.
@@ -46,6 +47,36 @@ void AddStyleOption(CLI::App& app, SymbolizeOptions::Style& style) {
       ->excludes("--json");
 }
 
+// Where files are found by build-id: of --filter-markup and --profile.
+void AddBuildIdOptions(CLI::App& app, FilterMarkupOptions& options) {
+  auto* group =
+      app.add_option_group("Build-ids", "With --filter-markup or --profile");
+  group
+      ->add_option("--debug-file-directory", options.names.places.debug_folders,
+                   "Find files in DIR/.build-id (default: "
+                   "/usr/lib/debug); repeatable")
+      ->type_name("DIR")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  group
+      ->add_option("--gsym-directory", options.names.places.gsym_folders,
+                   "Take functions, lines and inlined calls from GSYM "
+                   "files in DIR/.build-id or DIR; repeatable")
+      ->type_name("DIR")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  group
+      ->add_option("--kernel-symbols", options.names.kernel_symbols,
+                   "The log's kernel's symbols: a copy of /proc/kallsyms "
+                   "(default: the running kernel's, if it is that one)")
+      ->type_name("FILE");
+}
+
+bool HasBuildIdOptions(const CLI::App& app) {
+  return app.count("--debug-file-directory") > 0 ||
+         app.count("--gsym-directory") > 0 || app.count("--kernel-symbols") > 0;
+}
+
 // Options of --filter-markup only.
 void AddMarkupOptions(CLI::App& app, FilterMarkupOptions& options) {
   using Color = FilterMarkupOptions::Color;
@@ -63,23 +94,6 @@ void AddMarkupOptions(CLI::App& app, FilterMarkupOptions& options) {
       ->type_name("auto|always|never")
       ->transform(CLI::Transformer(kColors))
       ->option_text("WHEN");
-  add(group->add_option("--debug-file-directory",
-                        options.names.places.debug_folders,
-                        "Find files in DIR/.build-id (default: "
-                        "/usr/lib/debug); repeatable"))
-      ->type_name("DIR")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  add(group->add_option("--gsym-directory", options.names.places.gsym_folders,
-                        "Take functions, lines and inlined calls from GSYM "
-                        "files in DIR/.build-id or DIR; repeatable"))
-      ->type_name("DIR")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  add(group->add_option("--kernel-symbols", options.names.kernel_symbols,
-                        "The log's kernel's symbols: a copy of /proc/kallsyms "
-                        "(default: the running kernel's, if it is that one)"))
-      ->type_name("FILE");
   add(group->add_option("--max-line", options.max_line_bytes,
                         "Filter longer lines in parts (default: 1 MiB)"))
       ->type_name("BYTES")
@@ -118,6 +132,10 @@ ParsedSymbolizeOptions ParseSymbolizeOptions(int argc,
   sources->add_flag("--filter-markup", filter_markup,
                     "Name the addresses in a log with symbolizer markup: "
                     "standard input to standard output");
+  auto* profile = sources->add_option(
+      "--profile", options.file,
+      "Name the addresses of a raw profile that ksym-profile wrote");
+  profile->type_name("FILE");
   sources->require_option(1);
   bool no_demangle = false;
   app.add_flag("--no-demangle", no_demangle,
@@ -138,7 +156,13 @@ ParsedSymbolizeOptions ParseSymbolizeOptions(int argc,
       ->check(CLI::Range(0.001, 3600.0));
   app.add_option("ADDR", addresses,
                  "Hexadecimal addresses; none: one per line of the input");
+  AddBuildIdOptions(app, options.markup);
   AddMarkupOptions(app, options.markup);
+  app.add_option("--format", options.format,
+                 "With --profile: as ksym-profile has them (default folded)")
+      ->type_name(
+          "folded|json|text|pprof|flamegraph|svg|speedscope|perf-script")
+      ->needs(profile);
   AddCompletionOption(app);
   try {
     app.parse(argc, argv);
@@ -154,9 +178,18 @@ ParsedSymbolizeOptions ParseSymbolizeOptions(int argc,
       options.markup.names.demangle = options.demangle;
     }
     if (filter_markup) options.source = Source::kMarkup;
-    parsed.error_text = filter_markup && (json || !addresses.empty())
-                            ? "--filter-markup excludes --json and addresses"
-                            : SetAddresses(addresses, options);
+    if (profile->count() > 0) options.source = Source::kProfile;
+    const bool by_build_id = filter_markup || profile->count() > 0;
+    if (by_build_id && (json || !addresses.empty())) {
+      parsed.error_text =
+          "--filter-markup and --profile exclude --json and addresses";
+    } else if (!by_build_id && HasBuildIdOptions(app)) {
+      parsed.error_text =
+          "--debug-file-directory, --gsym-directory and --kernel-symbols need "
+          "--filter-markup or --profile";
+    } else {
+      parsed.error_text = SetAddresses(addresses, options);
+    }
   } catch (const CLI::CallForHelp&) {
     parsed.output_text = app.help();
   } catch (const CLI::CallForVersion& version) {

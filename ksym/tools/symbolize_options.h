@@ -13,18 +13,26 @@
 namespace ksym {
 
 struct SymbolizeOptions {
-  enum class Source : uint8_t { kFile, kGsym, kProcess, kKernel, kMarkup };
+  enum class Source : uint8_t {
+    kFile,
+    kGsym,
+    kProcess,
+    kKernel,
+    kMarkup,
+    kProfile,
+  };
   enum class Style : uint8_t { kLlvm, kGnu, kJson };
 
   Source source = Source::kFile;
-  std::string file;      // of kFile and kGsym; of kKernel if not empty
+  std::string file;      // of kFile, kGsym, kProfile; of kKernel if not empty
   bool inlines = false;  // of kFile, kProcess: lines and inlined calls as well
   uint32_t pid = 0;      // of kProcess
   SymbolizerOptions::Demangle demangle = SymbolizerOptions::Demangle::kOn;
   Style style = Style::kLlvm;
   bool debuginfod = false;  // fetch debug files, at most so long:
   std::chrono::milliseconds symbol_timeout = std::chrono::seconds(10);
-  FilterMarkupOptions markup;       // of kMarkup
+  FilterMarkupOptions markup;       // of kMarkup; its names of kProfile, too
+  std::string format = "folded";    // of kProfile
   std::vector<uint64_t> addresses;  // empty: read them from standard input
 };
 

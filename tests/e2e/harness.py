@@ -24,7 +24,7 @@ SOURCE_DIR = os.environ.get("KSYM_SOURCE_DIR") or os.path.dirname(
 PROFILER = os.environ.get("KSYM_PROFILE") or os.path.join(
     SOURCE_DIR, "build/release/daemon/ksym-profile")
 SYMBOLIZER = os.environ.get("KSYM_SYMBOLIZE") or os.path.join(
-    SOURCE_DIR, "build/release/ksym/tools/ksym-symbolize")
+    SOURCE_DIR, "build/release/daemon/ksym-symbolize")
 WORKLOADS = os.environ.get("KSYM_E2E_WORKLOADS") or os.path.join(
     SOURCE_DIR, "build/release/tests/e2e/workloads")
 

@@ -50,8 +50,11 @@ MODULES = {
                               "daemon/capture"],
     "daemon/service": KSYM + ["ksym/cli", "daemon/base", "daemon/profile",
                               "daemon/output", "daemon/capture"],
+    "daemon/symbolize": KSYM + ["ksym/tools", "daemon/profile",
+                                "daemon/output"],
     # The main functions.
-    "daemon": ["daemon/base", "daemon/oneshot", "daemon/service"],
+    "daemon": ["ksym/tools", "daemon/base", "daemon/oneshot", "daemon/service",
+               "daemon/symbolize"],
 }
 
 # Header pattern -> modules that may use it; a module stands for the folders

@@ -178,7 +178,7 @@ class Tools:
 
     def __init__(self, build):
         self.generator = os.path.join(build, "gen", "gen_gsym")
-        self.symbolizer = os.path.join(build, "ksym", "tools",
+        self.symbolizer = os.path.join(build, "daemon",
                                        "ksym-symbolize")
 
     def symbolize_gsym(self, gsym, addresses):

@@ -98,7 +98,7 @@ def compare_conversions(context, program, ours, theirs):
 
 def compare_lookups(context, program, gsym, addresses):
     """Whole programs; `addresses` is {name: list}."""
-    symbolize = context.built("ksym", "tools", "ksym-symbolize")
+    symbolize = context.built("daemon", "ksym-symbolize")
     rows = []
     for name, chosen in addresses.items():
         path = write_addresses(context, "addresses", chosen)

@@ -94,7 +94,7 @@ def run(context):
     folder, addresses = make_program(context)
     options = ["--filter-markup", "--color=never",
                f"--debug-file-directory={folder}"]
-    ours = [context.built("ksym", "tools", "ksym-symbolize"), *options]
+    ours = [context.built("daemon", "ksym-symbolize"), *options]
     commands = [("ksym-symbolize", ours), (SYMBOLIZER, [SYMBOLIZER, *options])]
     size = MIB if context.quick else LOG_BYTES
     rows = []

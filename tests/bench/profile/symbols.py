@@ -77,7 +77,7 @@ def compare_tools(context):
     path = context.scratch_file("addresses")
     with open(path, "w", encoding="ascii") as file:
         file.write(text_addresses(1000 if context.quick else ADDRESSES))
-    ours = os.path.join(context.build, "ksym", "tools", "ksym-symbolize")
+    ours = os.path.join(context.build, "daemon", "ksym-symbolize")
     rows = []
     first = None
     for command in ([ours, "-e", LOOKED_UP],

@@ -1,4 +1,4 @@
-// Names addresses; see ksym-symbolize(1).
+#include "ksym/tools/symbolize_program.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -66,7 +66,11 @@ Result<std::unique_ptr<DebuginfodClient>> StartClient(
   return Fail(std::move(client.error()).WithContext("--debuginfod"));
 }
 
-Status AnswerWith(const SymbolizeOptions& options, DebuginfodClient* client) {
+Status AnswerWith(const SymbolizeOptions& options, DebuginfodClient* client,
+                  const ProfileNamer& name_profile) {
+  if (options.source == SymbolizeOptions::Source::kProfile) {
+    return name_profile(options, client);
+  }
   if (options.source == SymbolizeOptions::Source::kMarkup) {
     FilterMarkupOptions markup = options.markup;
     markup.names.places.debuginfod = client;
@@ -78,10 +82,11 @@ Status AnswerWith(const SymbolizeOptions& options, DebuginfodClient* client) {
                                    : AnswerArguments(options, **source);
 }
 
-Status Answer(const SymbolizeOptions& options) {
+Status Answer(const SymbolizeOptions& options,
+              const ProfileNamer& name_profile) {
   const auto client = StartClient(options);
   if (!client) return Fail(client.error());
-  const auto status = AnswerWith(options, client->get());
+  const auto status = AnswerWith(options, client->get(), name_profile);
   if (*client == nullptr) return status;
   for (const std::string& line : (*client)->DescribeFailures()) {
     PrintError("warning: " + line);
@@ -89,7 +94,10 @@ Status Answer(const SymbolizeOptions& options) {
   return status;
 }
 
-int Run(int argc, char** argv) {
+}  // namespace
+
+int RunSymbolizeProgram(int argc, char** argv,
+                        const ProfileNamer& name_profile) {
   const auto parsed = ParseSymbolizeOptions(argc, argv);
   if (!parsed.runs()) {
     if (!parsed.error_text.empty()) {
@@ -98,13 +106,10 @@ int Run(int argc, char** argv) {
     const auto written = WriteAll(STDOUT_FILENO, parsed.output_text);
     return written ? parsed.exit_status : 1;
   }
-  const auto status = Answer(parsed.options);
+  const auto status = Answer(parsed.options, name_profile);
   if (status) return 0;
   PrintError(status.error().message());
   return 1;
 }
 
-}  // namespace
 }  // namespace ksym
-
-int main(int argc, char** argv) { return ksym::Run(argc, argv); }
