@@ -197,6 +197,21 @@ class Capture::Impl {
     return statistics;
   }
 
+  UnwindTableStatistics DescribeTables() const {
+    using std::chrono::nanoseconds;
+    const UnwindStatistics now = unwind_statistics();
+    const auto count = [](nanoseconds time) {
+      return static_cast<uint64_t>(time.count());
+    };
+    return {.processes = now.processes,
+            .files = now.files,
+            .bytes = now.rows_bytes,
+            .building_ns = static_cast<uint64_t>(now.milliseconds * 1e6),
+            .median_delay_ns = count(now.median_delay),
+            .longest_delay_ns = count(now.longest_delay),
+            .stacks_copied = now.copies};
+  }
+
   ksym::Result<RawProfile> Drain() {
     if (const auto online = ReadOnlineCpus()) {
       auto followed = events_.Follow(*online);
@@ -350,6 +365,7 @@ class Capture::Impl {
       metadata_.warnings.push_back(std::move(*warning));
     }
     profile.metadata = metadata_;
+    profile.metadata.unwind_tables = DescribeTables();
     metadata_.warnings.clear();  // each is given once
     profile.metadata.duration_ns = end_ns - interval_start_ns_;
     metadata_.start_unix_ns += end_ns - interval_start_ns_;

@@ -158,6 +158,7 @@ class Reader {
     metadata.unwind = text("unwind");
     metadata.max_stack_depth = Number32(from, "max_stack_depth", "metadata");
     metadata.kernel_table = ReadKernelTable(from);
+    metadata.unwind_tables = ReadUnwindTables(from);
     if (const Json* warnings = Member(from, "warnings");
         warnings != nullptr && warnings->is_array()) {
       for (const Json& warning : *warnings) {
@@ -178,6 +179,21 @@ class Reader {
     table.bytes = Number(*from, "bytes", kWhere);
     table.reading_ns = Number(*from, "reading_ns", kWhere);
     return table;
+  }
+
+  static UnwindTableStatistics ReadUnwindTables(const Json& metadata) {
+    constexpr std::string_view kWhere = "metadata.unwind_tables";
+    UnwindTableStatistics tables;
+    const Json* from = Member(metadata, "unwind_tables");
+    if (from == nullptr || !from->is_object()) return tables;
+    tables.processes = Number(*from, "processes", kWhere);
+    tables.files = Number(*from, "files", kWhere);
+    tables.bytes = Number(*from, "bytes", kWhere);
+    tables.building_ns = Number(*from, "building_ns", kWhere);
+    tables.median_delay_ns = Number(*from, "median_delay_ns", kWhere);
+    tables.longest_delay_ns = Number(*from, "longest_delay_ns", kWhere);
+    tables.stacks_copied = Number(*from, "stacks_copied", kWhere);
+    return tables;
   }
 
   static ProcessLoss ReadProcessLoss(const Json& metadata) {

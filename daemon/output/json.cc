@@ -59,6 +59,19 @@ void AppendKernelTable(const KernelTableStatistics& table, std::string& out) {
   out += '}';
 }
 
+void AppendUnwindTables(const UnwindTableStatistics& tables, std::string& out) {
+  if (tables == UnwindTableStatistics{}) return;
+  fmt::format_to(std::back_inserter(out),
+                 ",\"unwind_tables\":{{\"processes\":{}", tables.processes);
+  AppendNumber("files", tables.files, out);
+  AppendNumber("bytes", tables.bytes, out);
+  AppendNumber("building_ns", tables.building_ns, out);
+  AppendNumber("median_delay_ns", tables.median_delay_ns, out);
+  AppendNumber("longest_delay_ns", tables.longest_delay_ns, out);
+  AppendNumber("stacks_copied", tables.stacks_copied, out);
+  out += '}';
+}
+
 void AppendMetadata(const Profile& profile, std::string& out) {
   const CaptureMetadata& metadata = profile.metadata;
   out += "\"metadata\":{\"format\":\"ksym-profile\",\"format_version\":1";
@@ -80,6 +93,7 @@ void AppendMetadata(const Profile& profile, std::string& out) {
   AppendNumber("max_stack_depth", metadata.max_stack_depth, out);
   AppendNumber("symbol_tables_evicted", profile.symbol_tables_evicted, out);
   AppendKernelTable(metadata.kernel_table, out);
+  AppendUnwindTables(metadata.unwind_tables, out);
   out += ",\"warnings\":[";
   for (const std::string& warning : metadata.warnings) {
     out += &warning == metadata.warnings.data() ? "\"" : ",\"";

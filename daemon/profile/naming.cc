@@ -31,6 +31,7 @@ bool Naming::Warn(std::string warning) {
 std::vector<std::string> Naming::AddMetadata(const RawProfile& part) {
   metadata_.cpus = part.metadata.cpus;
   metadata_.duration_ns += part.metadata.duration_ns;
+  metadata_.unwind_tables = part.metadata.unwind_tables;
   std::vector<std::string> fresh;
   for (const std::string& warning : part.metadata.warnings) {
     if (Warn(warning)) fresh.push_back(warning);

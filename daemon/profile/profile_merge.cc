@@ -51,6 +51,7 @@ void ProfileMerger::AddMetadata(const CaptureMetadata& metadata) {
   metadata_.duration_ns += metadata.duration_ns;
   metadata_.cpus = metadata.cpus;
   metadata_.kernel_table = metadata.kernel_table;
+  metadata_.unwind_tables = metadata.unwind_tables;
   for (const std::string& warning : metadata.warnings) {
     if (std::ranges::find(metadata_.warnings, warning) ==
         metadata_.warnings.end()) {

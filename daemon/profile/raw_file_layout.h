@@ -64,6 +64,16 @@ inline constexpr MemberField<KernelTableStatistics, uint64_t>
         {18, &KernelTableStatistics::bytes},
         {19, &KernelTableStatistics::reading_ns},
 };
+inline constexpr MemberField<UnwindTableStatistics, uint64_t>
+    kUnwindTableNumbers[] = {
+        {20, &UnwindTableStatistics::processes},
+        {21, &UnwindTableStatistics::files},
+        {22, &UnwindTableStatistics::bytes},
+        {23, &UnwindTableStatistics::building_ns},
+        {24, &UnwindTableStatistics::median_delay_ns},
+        {25, &UnwindTableStatistics::longest_delay_ns},
+        {26, &UnwindTableStatistics::stacks_copied},
+};
 inline constexpr uint32_t kMaxStackDepthField = 12;
 inline constexpr uint32_t kWarningField = 13;
 enum class AccountingField : uint32_t {

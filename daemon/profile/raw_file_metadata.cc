@@ -42,6 +42,7 @@ void ReadMetadata(data_view view, CaptureMetadata& metadata) {
       const uint64_t value = message.get_uint64();
       SetField(kMetadataNumbers, number, metadata, value);
       SetField(kKernelTableNumbers, number, metadata.kernel_table, value);
+      SetField(kUnwindTableNumbers, number, metadata.unwind_tables, value);
       if (number == kMaxStackDepthField) {
         metadata.max_stack_depth = To32Bits(value);
       }

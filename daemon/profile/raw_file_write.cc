@@ -103,6 +103,9 @@ class Writer {
     for (const auto& field : kKernelTableNumbers) {
       message.add_uint64(field.number, metadata.kernel_table.*field.member);
     }
+    for (const auto& field : kUnwindTableNumbers) {
+      message.add_uint64(field.number, metadata.unwind_tables.*field.member);
+    }
     message.add_uint32(kMaxStackDepthField, metadata.max_stack_depth);
     for (const std::string& warning : metadata.warnings) {
       message.add_bytes(kWarningField, warning);

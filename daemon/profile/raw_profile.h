@@ -25,6 +25,22 @@ struct KernelTableStatistics {
                          const KernelTableStatistics&) = default;
 };
 
+// The call-frame tables by which user stacks were walked; since the capture's
+// start.
+struct UnwindTableStatistics {
+  uint64_t processes = 0;    // that got tables
+  uint64_t files = 0;        // whose tables were built
+  uint64_t bytes = 0;        // that they have now
+  uint64_t building_ns = 0;  // or reading them from the cache
+  // From a process's first sample until all of its tables were there.
+  uint64_t median_delay_ns = 0;
+  uint64_t longest_delay_ns = 0;
+  uint64_t stacks_copied = 0;  // and walked in user space, until then
+
+  friend bool operator==(const UnwindTableStatistics&,
+                         const UnwindTableStatistics&) = default;
+};
+
 // What was asked for and on which machine it ran; the same in a RawProfile
 // and in the Profile made of it.
 struct CaptureMetadata {
@@ -43,6 +59,7 @@ struct CaptureMetadata {
   std::string unwind;       // "auto", "dwarf", "fp" or "none"
   uint32_t max_stack_depth = 0;
   KernelTableStatistics kernel_table;
+  UnwindTableStatistics unwind_tables;
   // Human-readable limits that applied (hidden kernel symbols ...).
   std::vector<std::string> warnings;
 

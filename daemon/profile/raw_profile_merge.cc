@@ -149,6 +149,7 @@ void MergeMetadata(CaptureMetadata& into, CaptureMetadata&& interval) {
   const uint64_t end = interval.start_unix_ns + interval.duration_ns;
   if (end > into.start_unix_ns + into.duration_ns) {
     into.duration_ns = end - into.start_unix_ns;
+    into.unwind_tables = interval.unwind_tables;
   }
   for (std::string& warning : interval.warnings) {
     if (std::ranges::find(into.warnings, warning) == into.warnings.end()) {

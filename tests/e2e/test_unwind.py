@@ -1,6 +1,7 @@
 """User stacks of programs without frame pointers."""
 
 import collections
+import json
 import os
 import re
 import subprocess
@@ -293,9 +294,10 @@ class FirstSamplesTest(harness.E2eTest):
                 self.assertEqual(ends["beyond-copy"], 0, ends)
 
     def test_time_to_tables(self):
-        # -v says how long a process was without them.
+        # -v and the metadata say how long a process was without them.
         calls = self.workload("calls")
-        run = self.profile("-v", "-F", 499, "-p", calls.pid, 1)
+        report = self.path("out.json")
+        run = self.profile("-v", "-F", 499, "-p", calls.pid, "-o", report, 1)
         found = re.search(r"ready (\d+) ms after the first sample, at the "
                           r"latest (\d+);", run.stderr)
         self.assertIsNotNone(found, run.stderr)
@@ -303,6 +305,12 @@ class FirstSamplesTest(harness.E2eTest):
         self.assertLessEqual(median, longest)
         self.assertLess(longest, 1000)
         self.assertGreater(longest, 0)
+        with open(report, encoding="utf-8") as file:
+            tables = json.load(file)["metadata"]["unwind_tables"]
+        self.assertEqual(tables["median_delay_ns"], median * 1_000_000)
+        self.assertEqual(tables["longest_delay_ns"], longest * 1_000_000)
+        self.assertEqual(tables["processes"], 1)
+        self.assertGreater(tables["stacks_copied"], 0)
 
     def test_short_lives(self):
         # Of programs that live for a millisecond; what runs in execve when the

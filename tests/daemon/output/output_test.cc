@@ -209,6 +209,14 @@ TEST(JsonTest, Document) {
   EXPECT_EQ(table["symbols"], 122153);
   EXPECT_EQ(table["bytes"], 572000);
   EXPECT_EQ(table["reading_ns"], 90000000);
+  EXPECT_EQ(document["metadata"]["unwind_tables"],
+            nlohmann::json({{"processes", 3},
+                            {"files", 11},
+                            {"bytes", 217384},
+                            {"building_ns", 4300000},
+                            {"median_delay_ns", 33000000},
+                            {"longest_delay_ns", 147000000},
+                            {"stacks_copied", 14}}));
   uint64_t total = 0;
   for (const auto& stack : document["stacks"]) {
     total += stack["count"].get<uint64_t>();

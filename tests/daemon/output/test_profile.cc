@@ -84,6 +84,13 @@ Profile TestProfile::Finish() && {
                            .symbols = 122153,
                            .bytes = 572000,
                            .reading_ns = 90000000};
+  metadata.unwind_tables = {.processes = 3,
+                            .files = 11,
+                            .bytes = 217384,
+                            .building_ns = 4300000,
+                            .median_delay_ns = 33000000,
+                            .longest_delay_ns = 147000000,
+                            .stacks_copied = 14};
   return std::move(builder_).Finish(std::move(metadata));
 }
 

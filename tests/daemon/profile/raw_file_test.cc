@@ -87,6 +87,8 @@ class Generator {
     profile.metadata.max_stack_depth = static_cast<uint32_t>(Number());
     profile.metadata.kernel_table = {Number(), Number(), Number(), Number(),
                                      Number()};
+    profile.metadata.unwind_tables = {Number(), Number(), Number(), Number(),
+                                      Number(), Number(), Number()};
     profile.metadata.warnings.assign(Below(3), Bytes(30));
     profile.accounting.taken = Number();
     profile.accounting.emitted = Number();
