@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,19 +17,18 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/base/open_files.h"
-#include "daemon/base/working_memory.h"
 #include "daemon/oneshot/command.h"
 #include "daemon/oneshot/debug_files.h"
 #include "daemon/oneshot/finish_names.h"
 #include "daemon/oneshot/messages.h"
 #include "daemon/oneshot/progress.h"
+#include "daemon/oneshot/replay.h"
 #include "daemon/oneshot/report_file.h"
+#include "daemon/oneshot/report_steps.h"
 #include "daemon/oneshot/start_line.h"
 #include "daemon/oneshot/statistics_lines.h"
 #include "daemon/oneshot/stop_signals.h"
 #include "daemon/oneshot/unwind_options.h"
-#include "daemon/output/markup.h"
 #include "daemon/output/summary.h"
 #include "daemon/profile/module_table.h"
 #include "daemon/profile/naming.h"
@@ -64,40 +62,6 @@ constexpr milliseconds kTablesMargin(10);
 constexpr size_t kMostUnnamed = 3;
 // No drain begins that near to the end: it would make the capture longer.
 constexpr milliseconds kLastDrain(100);
-// A raw capture larger than this is refused by --replay.
-constexpr size_t kMaxRawBytes = size_t{1} << 31;
-// What naming and writing it take, about.
-constexpr size_t kMemoryPerRawByte = 8;
-
-ksym::SymbolizerOptions MakeSymbolizerOptions(
-    const ProfileOptions& options, ksym::SymbolizerOptions::Files files,
-    std::string vdso_image) {
-  ksym::SymbolizerOptions made;
-  made.demangle = options.demangle ? ksym::SymbolizerOptions::Demangle::kOn
-                                   : ksym::SymbolizerOptions::Demangle::kOff;
-  made.files = files;
-  // A capture raises the limit to what is allowed.
-  made.max_open_files = MaxMappedFiles(
-      files == ksym::SymbolizerOptions::Files::kOfProcess ? LimitOf::kHard
-                                                          : LimitOf::kSoft);
-  made.cache_bytes = options.symbol_cache_bytes;
-  made.vdso_image = std::move(vdso_image);
-  return made;
-}
-
-ResolveOptions MakeResolveOptions(const ProfileOptions& options) {
-  ResolveOptions made;
-  if (options.output.addresses) {
-    made.addresses = ResolveOptions::Addresses::kKeep;
-  }
-  if (options.inlines || options.lines) {
-    made.kernel_offsets = ResolveOptions::KernelOffsets::kKeep;
-  }
-  if (!options.demangle) {
-    made.demangle = ksym::SymbolizerOptions::Demangle::kOff;
-  }
-  return made;
-}
 
 // An id that nothing has would give an empty profile after a long wait.
 // Returns those; an error if there are no others.
@@ -132,44 +96,11 @@ Status CheckTerminal(const ProfileOptions& options) {
               "stdout is a terminal and pprof is not text: give -o FILE");
 }
 
-// Writes the report; a reader that went away is no failure.
-Status WriteReport(const Profile& profile, const ProfileOptions& options,
-                   ReportFile& file) {
-  auto written =
-      Write(profile, options.format, options.output,
-            [&](std::string_view piece) { return file.Append(piece); });
-  if (written) written = file.Commit();
-  if (!written && written.error().sys_errno() == EPIPE) return {};
-  return written;
-}
-
-Status WriteMarkupReport(const RawCapture& capture, ReportFile& file) {
-  OutputBuffer out([&](std::string_view piece) { return file.Append(piece); });
-  WriteMarkup(capture, out);
-  auto written = out.Finish();
-  if (written) written = file.Commit();
-  if (!written && written.error().sys_errno() == EPIPE) return {};
-  return written;
-}
-
 Status WriteRaw(const RawCapture& capture, ReportFile& file) {
   std::string bytes;
   auto written = WriteRawCapture(capture, bytes);
   if (written) written = file.Append(bytes);
   return written ? file.Commit() : written;
-}
-
-// Those after the first `said` ones.
-void SayWarnings(const Profile& profile, size_t said, Progress& progress) {
-  const auto& warnings = profile.metadata.warnings;
-  for (size_t i = said; i < warnings.size(); ++i) {
-    progress.Say("warning: " + warnings[i]);
-  }
-}
-
-int StatusOf(const Profile& profile, const ProfileOptions& options) {
-  return options.strict && profile.accounting.AnythingLost() ? kExitLoss
-                                                             : kExitOk;
 }
 
 int ReportFailure(const ksym::Error& error) {
@@ -448,64 +379,6 @@ class CaptureRun {
   Clock::time_point begin_;
   Clock::time_point end_ = Clock::time_point::max();
 };
-
-Result<RawCapture> LoadRawCapture(const std::string& path) {
-  const auto file = ksym::OpenInput(path);
-  if (!file) return Fail(file.error());
-  struct stat status = {};
-  if (::fstat(file->get(), &status) == 0 && S_ISREG(status.st_mode)) {
-    PrepareWorkingMemory(
-        std::min(static_cast<size_t>(status.st_size), kMaxRawBytes) *
-        kMemoryPerRawByte);
-  }
-  auto bytes = ksym::ReadAll(file->get(), kMaxRawBytes);
-  if (!bytes) return Fail(std::move(bytes.error()).WithContext(path));
-  auto capture = ReadRawCapture(std::move(*bytes));
-  if (!capture) return Fail(std::move(capture.error()).WithContext(path));
-  return capture;
-}
-
-Result<int> Replay(const ProfileOptions& options) {
-  auto debug_files = DebugFiles::Prepare(options);
-  if (!debug_files) return Fail(std::move(debug_files.error()));
-  auto report = ReportFile::Open(options.output_path);
-  if (!report) return Fail(std::move(report.error()));
-  auto capture = LoadRawCapture(options.replay_path);
-  if (!capture) return Fail(std::move(capture.error()));
-  Progress progress = Progress::ForStderr(options.quiet);
-  if (options.markup) {
-    auto written = WriteMarkupReport(*capture, *report);
-    if (!written) return Fail(std::move(written.error()));
-    return kExitOk;
-  }
-  KernelNames kernel = KernelNames::OfCapture(*capture);
-  if (!options.kernel_symbols_path.empty()) {
-    auto names = KernelNames::OfFile(options.kernel_symbols_path);
-    if (!names) return Fail(std::move(names.error()));
-    kernel = std::move(*names);
-    capture->profile.metadata.kernel_table = kernel.statistics();
-  }
-  if (!kernel.warning().empty()) progress.Say("warning: " + kernel.warning());
-
-  ksym::Symbolizer symbolizer(MakeSymbolizerOptions(
-      options, ksym::SymbolizerOptions::Files::kOfHost, capture->vdso_image));
-  Resolver resolver(symbolizer, MakeResolveOptions(options));
-  UseKernelNames(kernel, resolver);
-  ProfileBuilder builder(ProfileBuilder::Parts::kOne);
-  resolver.Add(capture->profile, builder);
-  const size_t old_warnings = capture->profile.metadata.warnings.size();
-  // What has names now makes room for the report.
-  capture->profile.stacks = {};
-  capture->profile.samples = {};
-  const Profile profile =
-      FinishNames(std::move(builder).Finish(capture->profile.metadata), options,
-                  {symbolizer, *debug_files}, progress);
-  SayWarnings(profile, old_warnings, progress);
-  auto written = WriteReport(profile, options, *report);
-  if (!written) return Fail(std::move(written.error()));
-  progress.Say(SummaryLine(profile));
-  return StatusOf(profile, options);
-}
 
 }  // namespace
 

@@ -119,6 +119,7 @@ class Writer {
         PlainText(metadata.version), capture_.profile.accounting.emitted,
         PlainText(metadata.event), capture_.profile.accounting.lost());
     std::vector<const RawSample*> samples;
+    samples.reserve(capture_.profile.samples.size());
     for (const RawSample& sample : capture_.profile.samples) {
       samples.push_back(&sample);
     }

@@ -3,10 +3,13 @@
 // What the parts of the raw capture's reader share.
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <protozero/exception.hpp>
 #include <protozero/pbf_reader.hpp>
+#include <string>
 
+#include "daemon/profile/mapped_module.h"
 #include "daemon/profile/raw_profile.h"
 
 namespace profd::raw_file {
@@ -56,5 +59,9 @@ class Column {
 // Set the members from the file's message. Throw what protozero throws.
 void ReadMetadata(protozero::data_view view, CaptureMetadata& metadata);
 void ReadAccounting(protozero::data_view view, Accounting& accounting);
+// Throw what protozero throws, and `path_of`, which gives the text of an index.
+using PathOf = std::function<std::string(uint64_t index)>;
+MappedModule ReadModule(protozero::data_view view, const PathOf& path_of);
+KernelPart ReadKernelPart(protozero::data_view view);
 
 }  // namespace profd::raw_file

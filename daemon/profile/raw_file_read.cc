@@ -76,10 +76,12 @@ class Reader {
           AddKernelChange(field.get_view());
           return true;
         case BytesField(CaptureField::kModule):
-          AddModule(field.get_view());
+          capture_.modules.push_back(
+              ReadModule(field.get_view(),
+                         [this](uint64_t index) { return Path(index); }));
           return true;
         case BytesField(CaptureField::kKernelPart):
-          AddKernelPart(field.get_view());
+          capture_.kernel_parts.push_back(ReadKernelPart(field.get_view()));
           return true;
         default:
           return false;
@@ -305,103 +307,6 @@ class Reader {
       throw Malformed("a kernel symbol ends past the last address");
     }
     capture_.profile.kernel_changes.push_back(std::move(change));
-  }
-
-  void AddModule(data_view view) {
-    MappedModule module;
-    pbf_message<ModuleField> message(view);
-    while (message.next()) {
-      switch (message.tag_and_type()) {
-        case VarintField(ModuleField::kDeviceMajor):
-          module.device_major = To32Bits(message.get_uint64());
-          break;
-        case VarintField(ModuleField::kDeviceMinor):
-          module.device_minor = To32Bits(message.get_uint64());
-          break;
-        case VarintField(ModuleField::kInode):
-          module.inode = message.get_uint64();
-          break;
-        case VarintField(ModuleField::kPath):
-          module.path = Path(message.get_uint64());
-          break;
-        case BytesField(ModuleField::kBuildId):
-          module.build_id = BuildId(message.get_view());
-          break;
-        case BytesField(ModuleField::kSegment):
-          module.segments.push_back(Segment(message.get_view()));
-          break;
-        default:
-          message.skip();
-      }
-    }
-    if (module.build_id.empty()) throw Malformed("a module has no build-id");
-    capture_.modules.push_back(std::move(module));
-  }
-
-  // It becomes part of file names.
-  static std::string BuildId(data_view view) {
-    constexpr size_t kMaxDigits = 128;
-    std::string build_id(view.data(), view.size());
-    const bool is_hex =
-        build_id.find_first_not_of("0123456789abcdef") == std::string::npos;
-    if (!is_hex || build_id.size() < 2 || build_id.size() > kMaxDigits) {
-      throw Malformed("a build-id is no hexadecimal number");
-    }
-    return build_id;
-  }
-
-  static CodeSegment Segment(data_view view) {
-    CodeSegment segment;
-    pbf_message<SegmentField> message(view);
-    while (message.next()) {
-      switch (message.tag_and_type()) {
-        case VarintField(SegmentField::kFileOffset):
-          segment.file_offset = message.get_uint64();
-          break;
-        case VarintField(SegmentField::kFileSize):
-          segment.file_size = message.get_uint64();
-          break;
-        case VarintField(SegmentField::kAddress):
-          segment.address = message.get_uint64();
-          break;
-        default:
-          message.skip();
-      }
-    }
-    if (!ksym::CheckedAdd(segment.file_offset, segment.file_size) ||
-        !ksym::CheckedAdd(segment.address, segment.file_size)) {
-      throw Malformed("a segment wraps around");
-    }
-    return segment;
-  }
-
-  void AddKernelPart(data_view view) {
-    constexpr size_t kMaxNameBytes = 256;
-    KernelPart part;
-    pbf_message<KernelPartField> message(view);
-    while (message.next()) {
-      switch (message.tag_and_type()) {
-        case BytesField(KernelPartField::kName):
-          part.name = message.get_bytes();
-          break;
-        case BytesField(KernelPartField::kBuildId):
-          part.build_id = BuildId(message.get_view());
-          break;
-        case VarintField(KernelPartField::kStart):
-          part.start = message.get_uint64();
-          break;
-        case VarintField(KernelPartField::kSize):
-          part.size = message.get_uint64();
-          break;
-        default:
-          message.skip();
-      }
-    }
-    if (part.build_id.empty() || part.name.size() > kMaxNameBytes ||
-        !ksym::CheckedAdd(part.start, part.size)) {
-      throw Malformed("a part of the kernel is malformed");
-    }
-    capture_.kernel_parts.push_back(std::move(part));
   }
 
   std::string_view String(uint64_t index) const {

@@ -23,7 +23,7 @@ class FileCommandsTest(harness.E2eTest):
         self.spin = self.workload("spin")
         self.json = self.path("capture.json")
         self.raw = self.path("capture.raw")
-        run = self.profile("-F", 499, "-p", self.spin.pid, "-o", self.json,
+        run = self.profile("-F", 1999, "-p", self.spin.pid, "-o", self.json,
                            "--raw", self.raw, 0.5)
         self.emitted = run.summary()[1]
         self.assertGreater(self.emitted, 20)

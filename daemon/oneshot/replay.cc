@@ -1,0 +1,93 @@
+#include "daemon/oneshot/replay.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "daemon/base/working_memory.h"
+#include "daemon/oneshot/debug_files.h"
+#include "daemon/oneshot/finish_names.h"
+#include "daemon/oneshot/one_shot.h"
+#include "daemon/oneshot/progress.h"
+#include "daemon/oneshot/report_file.h"
+#include "daemon/oneshot/report_steps.h"
+#include "daemon/output/summary.h"
+#include "daemon/profile/kernel_names.h"
+#include "daemon/profile/raw_file.h"
+#include "daemon/profile/resolve.h"
+#include "ksym/base/file.h"
+
+namespace profd {
+namespace {
+
+using ksym::Fail;
+using ksym::Result;
+
+// A raw capture larger than this is refused by --replay.
+constexpr size_t kMaxRawBytes = size_t{1} << 31;
+// What naming and writing it take, about.
+constexpr size_t kMemoryPerRawByte = 8;
+
+Result<RawCapture> LoadRawCapture(const std::string& path) {
+  const auto file = ksym::OpenInput(path);
+  if (!file) return Fail(file.error());
+  struct stat status = {};
+  if (::fstat(file->get(), &status) == 0 && S_ISREG(status.st_mode)) {
+    PrepareWorkingMemory(
+        std::min(static_cast<size_t>(status.st_size), kMaxRawBytes) *
+        kMemoryPerRawByte);
+  }
+  auto bytes = ksym::ReadAll(file->get(), kMaxRawBytes);
+  if (!bytes) return Fail(std::move(bytes.error()).WithContext(path));
+  auto capture = ReadRawCapture(std::move(*bytes));
+  if (!capture) return Fail(std::move(capture.error()).WithContext(path));
+  return capture;
+}
+
+}  // namespace
+
+Result<int> Replay(const ProfileOptions& options) {
+  auto debug_files = DebugFiles::Prepare(options);
+  if (!debug_files) return Fail(std::move(debug_files.error()));
+  auto report = ReportFile::Open(options.output_path);
+  if (!report) return Fail(std::move(report.error()));
+  auto capture = LoadRawCapture(options.replay_path);
+  if (!capture) return Fail(std::move(capture.error()));
+  Progress progress = Progress::ForStderr(options.quiet);
+  if (options.markup) {
+    auto written = WriteMarkupReport(*capture, *report);
+    if (!written) return Fail(std::move(written.error()));
+    return kExitOk;
+  }
+  KernelNames kernel = KernelNames::OfCapture(*capture);
+  if (!options.kernel_symbols_path.empty()) {
+    auto names = KernelNames::OfFile(options.kernel_symbols_path);
+    if (!names) return Fail(std::move(names.error()));
+    kernel = std::move(*names);
+    capture->profile.metadata.kernel_table = kernel.statistics();
+  }
+  if (!kernel.warning().empty()) progress.Say("warning: " + kernel.warning());
+
+  ksym::Symbolizer symbolizer(MakeSymbolizerOptions(
+      options, ksym::SymbolizerOptions::Files::kOfHost, capture->vdso_image));
+  Resolver resolver(symbolizer, MakeResolveOptions(options));
+  UseKernelNames(kernel, resolver);
+  ProfileBuilder builder(ProfileBuilder::Parts::kOne);
+  resolver.Add(capture->profile, builder);
+  const size_t old_warnings = capture->profile.metadata.warnings.size();
+  // What has names now makes room for the report.
+  capture->profile.stacks = {};
+  capture->profile.samples = {};
+  const Profile profile =
+      FinishNames(std::move(builder).Finish(capture->profile.metadata), options,
+                  {symbolizer, *debug_files}, progress);
+  SayWarnings(profile, old_warnings, progress);
+  auto written = WriteReport(profile, options, *report);
+  if (!written) return Fail(std::move(written.error()));
+  progress.Say(SummaryLine(profile));
+  return StatusOf(profile, options);
+}
+
+}  // namespace profd

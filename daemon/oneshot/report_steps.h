@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "daemon/oneshot/options.h"
+#include "daemon/oneshot/progress.h"
+#include "daemon/oneshot/report_file.h"
+#include "daemon/profile/profile.h"
+#include "daemon/profile/raw_file.h"
+#include "daemon/profile/resolve.h"
+#include "ksym/base/result.h"
+#include "ksym/symbolizer.h"
+
+namespace profd {
+
+// What a capture and a replay have in common.
+
+ksym::SymbolizerOptions MakeSymbolizerOptions(
+    const ProfileOptions& options, ksym::SymbolizerOptions::Files files,
+    std::string vdso_image);
+ResolveOptions MakeResolveOptions(const ProfileOptions& options);
+
+// Write the report; a reader that went away is no failure.
+ksym::Status WriteReport(const Profile& profile, const ProfileOptions& options,
+                         ReportFile& file);
+ksym::Status WriteMarkupReport(const RawCapture& capture, ReportFile& file);
+
+// Those after the first `said` ones.
+void SayWarnings(const Profile& profile, size_t said, Progress& progress);
+
+// The exit status of a report that was written.
+int StatusOf(const Profile& profile, const ProfileOptions& options);
+
+}  // namespace profd
