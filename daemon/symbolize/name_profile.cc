@@ -90,15 +90,16 @@ class GsymNames {
   // Null: there is none.
   const ksym::GsymImage* Open(const std::string& build_id) {
     const auto [place, is_new] = files_.try_emplace(build_id);
+    std::optional<ksym::GsymImage>& file = place->second;
     if (is_new) {
       auto opened = finder_.OpenGsym(build_id);
       if (opened) {
-        place->second = std::move(*opened);
+        file = std::move(*opened);
       } else if (opened.error().code() != ksym::ErrorCode::kNotFound) {
         Warn(opened.error().message());
       }
     }
-    return place->second ? &*place->second : nullptr;
+    return file.has_value() ? &file.value() : nullptr;
   }
 
   const ModuleIndex& index_;

@@ -70,8 +70,9 @@ const char* ksym_status_name(int status) {
       return "out of memory";
     case KSYM_INTERNAL:
       return "internal error";
+    default:
+      return "unknown status";
   }
-  return "unknown status";
 }
 
 const char* ksym_last_error(void) { return ksym::c_api::last_error.data(); }
