@@ -100,6 +100,95 @@ void AddMarkupOptions(CLI::App& app, FilterMarkupOptions& options) {
       ->check(CLI::Range(size_t{256}, size_t{1} << 30));
 }
 
+// What CLI11 fills in that is not an option's value yet.
+struct Given {
+  std::vector<std::string> addresses;
+  bool kernel = false;
+  bool filter_markup = false;
+  bool no_demangle = false;
+  bool json = false;
+  double timeout_seconds = 10;
+};
+
+void AddSources(CLI::App& app, SymbolizeOptions& options, Given& given) {
+  auto* sources = app.add_option_group("Source");
+  sources->add_option("-e,--exe", options.file, "Name addresses of this file")
+      ->type_name("FILE");
+  sources
+      ->add_option(
+          "--gsym", options.file,
+          "Name addresses by this GSYM file, with inlined calls and lines")
+      ->type_name("FILE");
+  sources->add_option("-p,--pid", options.pid, "Name addresses of this process")
+      ->type_name("PID")
+      ->check(CLI::Range(1u, 1u << 22));
+  sources->add_flag("-k,--kernel", given.kernel, "Name kernel addresses");
+  sources->add_flag("--filter-markup", given.filter_markup,
+                    "Name the addresses in a log with symbolizer markup: "
+                    "standard input to standard output");
+  sources
+      ->add_option("--profile", options.file,
+                   "Name the addresses of a raw profile that ksym-profile "
+                   "wrote")
+      ->type_name("FILE");
+  sources->require_option(1);
+}
+
+void AddOptions(CLI::App& app, SymbolizeOptions& options, Given& given) {
+  app.add_flag("--no-demangle", given.no_demangle,
+               "Print names as the files have them");
+  app.add_flag("-i,--inlines", options.inlines,
+               "With -e: inlined calls, source files and lines as well")
+      ->needs(app.get_option("--exe"));
+  app.add_flag("--json", given.json, "Print JSON");
+  AddStyleOption(app, options.style);
+  app.add_flag("--debuginfod", options.debuginfod,
+               "Fetch debug files of stripped files from the servers of "
+               "DEBUGINFOD_URLS");
+  app.add_option("--symbol-timeout", given.timeout_seconds,
+                 "Wait for those servers no longer, all together (default 10)")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.001, 3600.0));
+  app.add_option("ADDR", given.addresses,
+                 "Hexadecimal addresses; none: one per line of the input");
+  AddBuildIdOptions(app, options.markup);
+  AddMarkupOptions(app, options.markup);
+  app.add_option("--format", options.format,
+                 "With --profile: as ksym-profile has them (default folded)")
+      ->type_name(
+          "folded|json|text|pprof|flamegraph|svg|speedscope|perf-script")
+      ->needs(app.get_option("--profile"));
+  AddCompletionOption(app);
+}
+
+// Empty, or why not.
+std::string Take(const CLI::App& app, const Given& given,
+                 SymbolizeOptions& options) {
+  using Source = SymbolizeOptions::Source;
+  const bool is_profile = app.count("--profile") > 0;
+  if (app.count("--pid") > 0) options.source = Source::kProcess;
+  if (app.count("--gsym") > 0) options.source = Source::kGsym;
+  if (given.kernel) options.source = Source::kKernel;
+  if (given.filter_markup) options.source = Source::kMarkup;
+  if (is_profile) options.source = Source::kProfile;
+  if (given.json) options.style = SymbolizeOptions::Style::kJson;
+  options.symbol_timeout = std::chrono::ceil<std::chrono::milliseconds>(
+      std::chrono::duration<double>(given.timeout_seconds));
+  if (given.no_demangle) {
+    options.demangle = SymbolizerOptions::Demangle::kOff;
+    options.markup.names.demangle = options.demangle;
+  }
+  const bool by_build_id = given.filter_markup || is_profile;
+  if (by_build_id && (given.json || !given.addresses.empty())) {
+    return "--filter-markup and --profile exclude --json and addresses";
+  }
+  if (!by_build_id && HasBuildIdOptions(app)) {
+    return "--debug-file-directory, --gsym-directory and --kernel-symbols need "
+           "--filter-markup or --profile";
+  }
+  return SetAddresses(given.addresses, options);
+}
+
 }  // namespace
 
 std::optional<uint64_t> ParseHexAddress(std::string_view text) {
@@ -114,82 +203,12 @@ ParsedSymbolizeOptions ParseSymbolizeOptions(int argc,
   app.footer(kExamples);
   app.set_version_flag("--version", "ksym-symbolize " KSYM_VERSION);
   ParsedSymbolizeOptions parsed;
-  SymbolizeOptions& options = parsed.options;
-  std::vector<std::string> addresses;
-  auto* sources = app.add_option_group("Source");
-  sources->add_option("-e,--exe", options.file, "Name addresses of this file")
-      ->type_name("FILE");
-  auto* gsym = sources->add_option(
-      "--gsym", options.file,
-      "Name addresses by this GSYM file, with inlined calls and lines");
-  gsym->type_name("FILE");
-  auto* pid = sources->add_option("-p,--pid", options.pid,
-                                  "Name addresses of this process");
-  pid->type_name("PID")->check(CLI::Range(1u, 1u << 22));
-  bool kernel = false;
-  sources->add_flag("-k,--kernel", kernel, "Name kernel addresses");
-  bool filter_markup = false;
-  sources->add_flag("--filter-markup", filter_markup,
-                    "Name the addresses in a log with symbolizer markup: "
-                    "standard input to standard output");
-  auto* profile = sources->add_option(
-      "--profile", options.file,
-      "Name the addresses of a raw profile that ksym-profile wrote");
-  profile->type_name("FILE");
-  sources->require_option(1);
-  bool no_demangle = false;
-  app.add_flag("--no-demangle", no_demangle,
-               "Print names as the files have them");
-  app.add_flag("-i,--inlines", options.inlines,
-               "With -e: inlined calls, source files and lines as well")
-      ->needs(app.get_option("--exe"));
-  bool json = false;
-  app.add_flag("--json", json, "Print JSON");
-  AddStyleOption(app, options.style);
-  app.add_flag("--debuginfod", options.debuginfod,
-               "Fetch debug files of stripped files from the servers of "
-               "DEBUGINFOD_URLS");
-  double timeout_seconds = 10;
-  app.add_option("--symbol-timeout", timeout_seconds,
-                 "Wait for those servers no longer, all together (default 10)")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(0.001, 3600.0));
-  app.add_option("ADDR", addresses,
-                 "Hexadecimal addresses; none: one per line of the input");
-  AddBuildIdOptions(app, options.markup);
-  AddMarkupOptions(app, options.markup);
-  app.add_option("--format", options.format,
-                 "With --profile: as ksym-profile has them (default folded)")
-      ->type_name(
-          "folded|json|text|pprof|flamegraph|svg|speedscope|perf-script")
-      ->needs(profile);
-  AddCompletionOption(app);
+  Given given;
+  AddSources(app, parsed.options, given);
+  AddOptions(app, parsed.options, given);
   try {
     app.parse(argc, argv);
-    using Source = SymbolizeOptions::Source;
-    if (pid->count() > 0) options.source = Source::kProcess;
-    if (gsym->count() > 0) options.source = Source::kGsym;
-    if (kernel) options.source = Source::kKernel;
-    if (json) options.style = SymbolizeOptions::Style::kJson;
-    options.symbol_timeout = std::chrono::ceil<std::chrono::milliseconds>(
-        std::chrono::duration<double>(timeout_seconds));
-    if (no_demangle) {
-      options.demangle = SymbolizerOptions::Demangle::kOff;
-      options.markup.names.demangle = options.demangle;
-    }
-    if (filter_markup) options.source = Source::kMarkup;
-    if (profile->count() > 0) options.source = Source::kProfile;
-    const bool by_build_id = filter_markup || profile->count() > 0;
-    if (by_build_id && (json || !addresses.empty())) {
-      parsed.error_text =
-          "--filter-markup and --profile exclude --json and addresses";
-    } else if (!by_build_id && HasBuildIdOptions(app)) {
-      parsed.error_text =
-          "--debug-file-directory, --gsym-directory and --kernel-symbols need "
-          "--filter-markup or --profile";
-    } else {
-      parsed.error_text = SetAddresses(addresses, options);
-    }
+    parsed.error_text = Take(app, given, parsed.options);
   } catch (const CLI::CallForHelp&) {
     parsed.output_text = app.help();
   } catch (const CLI::CallForVersion& version) {
