@@ -60,6 +60,10 @@ constexpr milliseconds kTablesMargin(10);
 // Naming waits for them, for so many drains at the most: it reads symbol tables
 // for longer than building takes, and nothing is polled meanwhile.
 constexpr size_t kMostUnnamed = 3;
+// And for the kernel's table, which takes 50 ms, but seconds where the machine
+// is very slow; a capture that waited for it would follow no process and no
+// CPU.
+constexpr size_t kMostWithoutKernelNames = 100;
 // No drain begins that near to the end: it would make the capture longer.
 constexpr milliseconds kLastDrain(100);
 
@@ -291,11 +295,12 @@ class CaptureRun {
 
   // The kernel's changes are looked into at once: others may follow.
   bool MustName() const {
+    if (!HasKernelNames()) return unnamed_.size() > kMostWithoutKernelNames;
     const bool is_changed = std::ranges::any_of(unnamed_, [](const auto& raw) {
       return raw.kernel_table_stale || !raw.kernel_changes.empty();
     });
     return is_changed || unnamed_.size() > kMostUnnamed ||
-           (HasKernelNames() && !capture_->IsBuildingTables());
+           !capture_->IsBuildingTables();
   }
 
   void NameOne() {

@@ -1,5 +1,6 @@
 """Kernel symbols that come and go while ksym-profile samples."""
 
+import os
 import re
 import time
 
@@ -62,6 +63,35 @@ class KernelSymbolsTest(harness.E2eTest):
         self.wait_done(burner)
         self.assertGreater(
             folded.share("ksym_before", "bpf_prog_ksym_before"), 0.5)
+
+    def test_slow_table(self):
+        # A capture goes on while the kernel takes long to write its table: a
+        # program that came, went and was deleted meanwhile has its names.
+        table, report = self.path("kallsyms"), self.path("report.json")
+        os.mkfifo(table)
+        running = self.background(
+            "-F", 299, "-o", report,
+            prefix=["unshare", "-m", "sh", "-c",
+                    'mount --bind "$0" /proc/kallsyms && exec "$@"', table])
+        running.wait_started()
+        time.sleep(1.5)  # by now naming would wait for it
+        program = self.program("spin", "short_lived")
+        spin = self.start([program], ready=True)
+        time.sleep(1)
+        spin.stop()
+        os.unlink(program)
+        with open(table, "wb") as pipe:
+            pipe.write(harness.read_bytes("/proc/kallsyms"))
+        time.sleep(0.5)
+        running.signal(harness.signal.SIGINT)
+        run = running.finish()
+        self.assertEqual(run.status, 0, str(run))
+        document = harness.Document(harness.read_bytes(report))
+        leaves = document.leaves(pid=spin.pid)
+        self.assertGreater(leaves["Hot"], 100, leaves)
+        self.assertGreater(document.share(
+            lambda s: all("reason" not in f for f in document.kernel(s)),
+            lambda s: s["kernel"]), 0.9)
 
     def test_storm(self):
         # Programs that come and go 1000 times, at places that they inherit
