@@ -59,6 +59,7 @@ struct ServiceCounters {
   Number kernel_symbols = 0;
   Number kernel_symbol_bytes = 0;
   Number kernel_snapshots = 0;
+  Number kernel_reading_ns = 0;
   Number unwind_table_bytes = 0;
 };
 

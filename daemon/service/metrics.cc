@@ -83,6 +83,9 @@ void WriteSymbols(const ServiceCounters& c, Writer& out) {
             c.kernel_symbol_bytes);
   out.Gauge("kernel_snapshots", "Readings of it since symbols were read anew.",
             c.kernel_snapshots);
+  out.Describe("kernel_reading_seconds", "gauge", "Time that these took.");
+  out.Value("kernel_reading_seconds",
+            static_cast<double>(c.kernel_reading_ns) / kNsPerSecond);
   out.Counter("symbolizers_total", "Times that all symbols were read anew.",
               c.symbolizers);
   out.Gauge("unwind_table_bytes", "Call-frame information in the kernel.",

@@ -260,6 +260,7 @@ void NamingThread::ShowStatistics() {
   counters_.kernel_symbols = kernel.symbols;
   counters_.kernel_symbol_bytes = kernel.bytes;
   counters_.kernel_snapshots = kernel.snapshots;
+  counters_.kernel_reading_ns = kernel.reading_ns;
 }
 
 }  // namespace profd
