@@ -5,7 +5,8 @@
 #include <cstdint>
 #include <cstring>
 #include <utility>
-#include <vector>
+
+#include "ksym/base/heap_bytes.h"
 
 namespace ksym {
 
@@ -46,60 +47,103 @@ inline uint64_t LoadBigEndian(const std::byte* bytes) {
 // Appends bits to bytes that a caller may hand in and takes back, so that a
 // stream need not be copied to where it belongs.
 class BitWriter {
+  // Where the next bits go. `bits` (0..7) of them, at the top of `pending`, are
+  // not in the bytes yet.
+  struct Place {
+    std::byte* at = nullptr;
+    std::byte* end = nullptr;
+    uint64_t pending = 0;
+    unsigned bits = 0;
+  };
+
  public:
   BitWriter() = default;
   // Starts after the bytes.
-  explicit BitWriter(std::vector<std::byte> bytes)
-      : bytes_(std::move(bytes)), used_(bytes_.size()) {}
-
-  // Room for so many bits more.
-  void Reserve(uint64_t bits) {
-    bytes_.resize(used_ + bits / 8 + 2 * sizeof(uint64_t));
+  explicit BitWriter(HeapBytes bytes) : bytes_(std::move(bytes)) {
+    place_.at = place_.end = bytes_.data() + bytes_.size();
+  }
+  BitWriter(BitWriter&& other) noexcept { *this = std::move(other); }
+  BitWriter& operator=(BitWriter&& other) noexcept {
+    bytes_ = std::exchange(other.bytes_, {});
+    place_ = std::exchange(other.place_, {});
+    return *this;
   }
 
-  // Appends the low `count` (0..32) bits of `value`, most significant first.
-  void Write(uint32_t value, unsigned count) {
-    pending_ = (pending_ << count) | value;
-    pending_bits_ += count;
-    if (pending_bits_ >= 32) {
-      pending_bits_ -= 32;
-      Put(static_cast<uint32_t>(pending_ >> pending_bits_));
+  // Many writes in a row: where to write stays in registers, while each byte
+  // written could be part of the writer for all that the compiler knows. The
+  // writer must not be used before the burst has ended.
+  class Burst {
+   public:
+    explicit Burst(BitWriter& writer)
+        : writer_(writer), place_(writer.place_) {}
+    ~Burst() { writer_.place_ = place_; }
+    Burst(const Burst&) = delete;
+    Burst& operator=(const Burst&) = delete;
+
+    // As BitWriter::Write.
+    void Write(uint32_t value, unsigned count) {
+      if (place_.end - place_.at < kWord) [[unlikely]]
+        place_ = writer_.Grown(place_);
+      // No branch on what is full: nothing could predict it.
+      place_.bits += count;
+      place_.pending |= uint64_t{value} << (8 * kWord - 1 - place_.bits) << 1;
+      const uint64_t word = __builtin_bswap64(place_.pending);
+      std::memcpy(place_.at, &word, sizeof word);
+      place_.at += place_.bits / 8;
+      place_.pending <<= place_.bits & ~7u;
+      place_.bits &= 7;
     }
+
+   private:
+    BitWriter& writer_;
+    Place place_;
+  };
+
+  // Room for so many bits more.
+  void Reserve(uint64_t bits) { Enlarge(bits / 8 + 2 * kWord); }
+
+  // Appends the low `count` (0..32) bits of `value`, most significant first;
+  // its other bits are zero.
+  void Write(uint32_t value, unsigned count) {
+    Burst(*this).Write(value, count);
   }
 
   // Fills the last byte with zero bits.
-  void Align() { Write(0, -pending_bits_ % 8); }
+  void Align() { Write(0, -place_.bits % 8); }
 
   // From the first byte on, also of those handed in; whole ones after Align().
-  size_t byte_count() const { return used_ + pending_bits_ / 8; }
-  uint64_t bit_count() const { return uint64_t{used_} * 8 + pending_bits_; }
+  size_t byte_count() const {
+    return static_cast<size_t>(place_.at - bytes_.data());
+  }
+  uint64_t bit_count() const {
+    return uint64_t{byte_count()} * 8 + place_.bits;
+  }
 
   // Everything, the last byte filled up. The writer is used up.
-  std::vector<std::byte> Take() && {
+  HeapBytes Take() && {
     Align();
-    const size_t size = byte_count();
-    if (pending_bits_ > 0) {
-      Put(static_cast<uint32_t>(pending_ << (32 - pending_bits_)));
-    }
-    bytes_.resize(size);
+    bytes_.Resize(byte_count());
     return std::move(bytes_);
   }
 
  private:
-  void Put(uint32_t word) {
-    if (bytes_.size() - used_ < sizeof word) [[unlikely]] {
-      // Doubling would hold three times the stream while it is copied.
-      bytes_.resize(used_ + used_ / 4 + 4096);
-    }
-    word = __builtin_bswap32(word);
-    std::memcpy(bytes_.data() + used_, &word, sizeof word);
-    used_ += sizeof word;
+  static constexpr ptrdiff_t kWord = sizeof(uint64_t);
+
+  // At least so many bytes from the place on.
+  void Enlarge(size_t room) {
+    const size_t used = byte_count();
+    bytes_.Resize(used + room);
+    place_.at = bytes_.data() + used;
+    place_.end = bytes_.data() + bytes_.size();
+  }
+  [[gnu::noinline]] Place Grown(Place place) {
+    place_ = place;
+    Enlarge(byte_count() + 4096);
+    return place_;
   }
 
-  uint64_t pending_ = 0;
-  unsigned pending_bits_ = 0;
-  std::vector<std::byte> bytes_;
-  size_t used_ = 0;
+  HeapBytes bytes_;
+  Place place_;
 };
 
 }  // namespace ksym

@@ -33,13 +33,14 @@ Result<KernelSymbolMap> KernelSymbolMap::Borrow(
 }
 
 Result<KernelSymbolMap> KernelSymbolMap::FromBytes(
-    std::vector<std::byte> bytes) {
-  auto map = Borrow(bytes);
-  if (map) map->owned_ = std::move(bytes);
+    std::span<const std::byte> bytes) {
+  HeapBytes own(bytes);
+  auto map = Borrow(own);
+  if (map) map->owned_ = std::move(own);
   return map;
 }
 
-Result<KernelSymbolMap> KernelSymbolMap::Adopt(std::vector<std::byte> bytes) {
+Result<KernelSymbolMap> KernelSymbolMap::Adopt(HeapBytes bytes) {
   auto map = Parse(bytes);
   if (map) map->owned_ = std::move(bytes);
   return map;

@@ -12,6 +12,7 @@
 
 #include "ksym/base/address.h"
 #include "ksym/base/file.h"
+#include "ksym/base/heap_bytes.h"
 #include "ksym/base/result.h"
 #include "ksym/kernel/kernel_symbol.h"
 #include "ksym/kernel/map_tables.h"
@@ -27,9 +28,9 @@ namespace ksym {
 // Thread-safe for any number of readers, each with its own SymbolNameBuffer.
 class KernelSymbolMap {
  public:
-  // Takes the bytes and owns them. All of these check everything (kCorrupt,
+  // Copies the bytes and owns them. All of these check everything (kCorrupt,
   // kUnsupported); cost: one decoding of all symbols, some milliseconds.
-  static Result<KernelSymbolMap> FromBytes(std::vector<std::byte> bytes);
+  static Result<KernelSymbolMap> FromBytes(std::span<const std::byte> bytes);
   // `bytes` must outlive the map; any alignment.
   static Result<KernelSymbolMap> Borrow(std::span<const std::byte> bytes);
   // Maps a file that was written by rename (see MappedFile).
@@ -89,7 +90,7 @@ class KernelSymbolMap {
 
   static Result<KernelSymbolMap> Parse(std::span<const std::byte> bytes);
   // For bytes the builder has just made.
-  static Result<KernelSymbolMap> Adopt(std::vector<std::byte> bytes);
+  static Result<KernelSymbolMap> Adopt(HeapBytes bytes);
   Status CheckEntries() const;
   // Whether the entry may follow one at address `previous`; group_start: where
   // its group's addresses start, of the entries before and then of this one.
@@ -117,7 +118,7 @@ class KernelSymbolMap {
 
   MapTables tables_;
   std::span<const std::byte> bytes_;
-  std::vector<std::byte> owned_;
+  HeapBytes owned_;
   std::optional<MappedFile> mapped_;
 };
 

@@ -164,7 +164,7 @@ Result<KernelSymbolSource> KernelSymbolSource::FromBytes(
     if (!blob) return Fail(std::move(blob.error()));
     return KernelSymbolSource(BlobTable(std::move(bytes), *blob));
   }
-  auto map = KernelSymbolMap::FromBytes(std::move(bytes));
+  auto map = KernelSymbolMap::FromBytes(bytes);
   if (!map) return Fail(std::move(map.error()));
   return KernelSymbolSource(std::move(*map));
 }

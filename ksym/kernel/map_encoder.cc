@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "ksym/kernel/bit_stream.h"
@@ -33,7 +34,7 @@ class MapEncoder {
   MapEncoder(MapRecords records, size_t symbol_count)
       : in_(std::move(records)), symbol_count_(symbol_count) {}
 
-  Result<std::vector<std::byte>> Encode();
+  Result<HeapBytes> Encode();
 
  private:
   // What is known of an entry before its words are.
@@ -58,7 +59,7 @@ class MapEncoder {
   void CodeValues();
   void WriteEscape(const MapRecord& record, uint64_t delta);
   void WriteNameEscape(const Plan& plan, const MapRecord& record);
-  void WriteTokens(const Plan& plan, const MapRecord& record);
+  void WriteTokens(size_t begin, size_t end);
   // From entry to entry, and where a reader starts: bytes from the section's
   // first one.
   uint64_t WriteHeads(size_t begin, size_t end);
@@ -66,8 +67,9 @@ class MapEncoder {
   Status WriteBlocks();
   void AppendOffsets();
   void AppendAll();
-  template <typename T>
-  void Append(MapSectionId id, const std::vector<T>& items);
+  template <typename Items>
+  void Append(MapSectionId id, const Items& items);
+  void PadTo(size_t alignment);
   void AppendModules();
 
   MapRecords in_;
@@ -84,7 +86,7 @@ class MapEncoder {
   std::vector<uint32_t> whole_offsets_;
   std::vector<uint32_t> fine_offsets_;
   MapHeader header_ = {};
-  std::vector<std::byte> out_;
+  HeapBytes out_;
 };
 
 void MapEncoder::PlanAddresses() {
@@ -254,25 +256,32 @@ uint64_t MapEncoder::WriteHeads(size_t begin, size_t end) {
     bits += name_code_.word(plans_[i].name_value).length;
   }
   blocks_.Write(0, -static_cast<unsigned>(blocks_.bit_count() + bits) % 8);
+  const uint64_t place = (blocks_.bit_count() + bits) / 8 - sizeof(MapHeader);
+  BitWriter::Burst burst(blocks_);
   for (size_t i = end; i-- > begin;) {
     const CodeWord& word = name_code_.word(plans_[i].name_value);
-    blocks_.Write(word.bits, word.length);
+    burst.Write(word.bits, word.length);
   }
-  const uint64_t place = blocks_.byte_count() - sizeof(MapHeader);
-  blocks_.Write(plans_[begin].continues ? 1 : 0, 1);
+  burst.Write(plans_[begin].continues ? 1 : 0, 1);
   for (size_t i = begin; i < end; ++i) {
     const CodeWord& word = entry_code_.word(plans_[i].value);
-    blocks_.Write(word.bits, word.length);
+    burst.Write(word.bits, word.length);
   }
   return place;
 }
 
-void MapEncoder::WriteTokens(const Plan& plan, const MapRecord& record) {
-  const uint32_t* token = in_.tokens.data() + record.first_token + plan.shared;
-  for (; (*token & kLastToken) == 0; ++token) {
-    token_code_.Write(*token, blocks_);
+void MapEncoder::WriteTokens(size_t begin, size_t end) {
+  BitWriter::Burst burst(blocks_);
+  for (size_t i = begin; i < end; ++i) {
+    const MapRecord& record = in_.records[i];
+    if (record.Has(MapRecord::kGap)) continue;
+    const uint32_t* token =
+        in_.tokens.data() + record.first_token + plans_[i].shared;
+    for (; (*token & kLastToken) == 0; ++token) {
+      token_code_.Write(*token, burst);
+    }
+    token_code_.Write(*token & ~kLastToken, burst);
   }
-  token_code_.Write(*token & ~kLastToken, blocks_);
 }
 
 uint64_t MapEncoder::WriteBlock(size_t begin, size_t end) {
@@ -285,16 +294,14 @@ uint64_t MapEncoder::WriteBlock(size_t begin, size_t end) {
       WriteNameEscape(plans_[i], in_.records[i]);
     }
   }
-  for (size_t i = begin; i < end; ++i) {
-    if (in_.records[i].Has(MapRecord::kGap)) continue;
-    WriteTokens(plans_[i], in_.records[i]);
-  }
+  WriteTokens(begin, end);
   return place;
 }
 
 Status MapEncoder::WriteBlocks() {
   // Into the place that the section has in the whole.
-  std::vector<std::byte> head(sizeof(MapHeader));
+  HeapBytes head;
+  head.Resize(sizeof(MapHeader));
   blocks_ = BitWriter(std::move(head));
   blocks_.Reserve(name_bits_ + 8 * kTypicalEntryBytes * plans_.size());
   for (size_t i = 0; i < kHeadBytes; ++i) blocks_.Write(0, 8);
@@ -329,14 +336,22 @@ void MapEncoder::AppendOffsets() {
   }
 }
 
-template <typename T>
-void MapEncoder::Append(MapSectionId id, const std::vector<T>& items) {
-  const size_t size = items.size() * sizeof(T);
-  header_.sections[static_cast<size_t>(id)] = {
-      static_cast<uint32_t>(out_.size()), static_cast<uint32_t>(size)};
+template <typename Items>
+void MapEncoder::Append(MapSectionId id, const Items& items) {
+  const auto bytes = std::as_bytes(std::span(items));
   const size_t at = out_.size();
-  out_.resize((at + size + 3) / 4 * 4);
-  if (size > 0) std::memcpy(out_.data() + at, items.data(), size);
+  header_.sections[static_cast<size_t>(id)] = {
+      static_cast<uint32_t>(at), static_cast<uint32_t>(bytes.size())};
+  out_.Resize(at + bytes.size());
+  std::ranges::copy(bytes, out_.data() + at);
+  PadTo(4);
+}
+
+// To a multiple of so many bytes.
+void MapEncoder::PadTo(size_t alignment) {
+  const size_t size = out_.size();
+  out_.Resize((size + alignment - 1) / alignment * alignment);
+  std::fill(out_.begin() + size, out_.end(), std::byte{0});
 }
 
 void MapEncoder::AppendModules() {
@@ -375,7 +390,7 @@ void MapEncoder::AppendAll() {
   header_.sections[static_cast<size_t>(MapSectionId::kBlocks)] = {
       sizeof(MapHeader),
       static_cast<uint32_t>(out_.size() - sizeof(MapHeader))};
-  out_.resize((out_.size() + 3) / 4 * 4);
+  PadTo(4);
   AppendOffsets();
   Append(MapSectionId::kBlockStarts, block_starts_);
   Append(MapSectionId::kSegments, segments_);
@@ -385,12 +400,10 @@ void MapEncoder::AppendAll() {
   Append(MapSectionId::kNameValues, name_code_.values());
   Append(MapSectionId::kClasses, token_code_.classes());
   Append(MapSectionId::kCharacters, token_code_.characters());
-  out_.resize((out_.size() + 7) / 8 * 8);
-  // What was reserved in vain would stay for as long as the map lives.
-  out_.shrink_to_fit();
+  PadTo(8);
 }
 
-Result<std::vector<std::byte>> MapEncoder::Encode() {
+Result<HeapBytes> MapEncoder::Encode() {
   if (auto ok = MakePlans(); !ok) return Fail(ok.error());
   if (auto ok = WriteBlocks(); !ok) return Fail(ok.error());
   header_.entry_count = static_cast<uint32_t>(in_.records.size());
@@ -419,8 +432,7 @@ Result<std::vector<std::byte>> MapEncoder::Encode() {
 
 }  // namespace
 
-Result<std::vector<std::byte>> EncodeMap(MapRecords records,
-                                         size_t symbol_count) {
+Result<HeapBytes> EncodeMap(MapRecords records, size_t symbol_count) {
   return MapEncoder(std::move(records), symbol_count).Encode();
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <cstddef>
-#include <vector>
 
+#include "ksym/base/heap_bytes.h"
 #include "ksym/base/result.h"
 #include "ksym/kernel/map_records.h"
 
@@ -10,7 +10,6 @@ namespace ksym {
 
 // The bytes of a compact map (map_format.h) of arranged records, which are
 // freed on the way. kLimit when something does not fit its field.
-Result<std::vector<std::byte>> EncodeMap(MapRecords records,
-                                         size_t symbol_count);
+Result<HeapBytes> EncodeMap(MapRecords records, size_t symbol_count);
 
 }  // namespace ksym

@@ -124,9 +124,14 @@ void MapRecords::SortGroup(size_t begin, size_t end) {
 }
 
 void MapRecords::SortAliases() {
-  for (size_t begin = 0; begin < records.size();) {
+  for (size_t begin = 0; begin + 1 < records.size();) {
+    // Nearly all stand alone.
+    if (records[begin].address != records[begin + 1].address) [[likely]] {
+      ++begin;
+      continue;
+    }
     const size_t end = GroupEnd(begin);
-    if (end - begin > 1) SortGroup(begin, end);
+    SortGroup(begin, end);
     begin = end;
   }
 }
@@ -220,10 +225,22 @@ uint64_t MapRecords::BoundOf(size_t last, size_t next) const {
   return std::min(bound, PageEnd(address));
 }
 
+bool MapRecords::IsAmidImage(size_t i) const {
+  if (i + 1 == records.size()) return false;
+  const MapRecord& record = records[i];
+  const MapRecord& next = records[i + 1];
+  return record.module() == 0 && next.module() == 0 &&
+         record.address != next.address && !record.Has(MapRecord::kTextEnd);
+}
+
 void MapRecords::InsertGaps() {
   std::ranges::sort(extents);
   std::vector<MapRecord> gaps;
   for (size_t begin = 0; begin < records.size();) {
+    if (IsAmidImage(begin)) [[likely]] {
+      ++begin;
+      continue;
+    }
     const size_t end = GroupEnd(begin);
     MapRecord gap;
     gap.Set(MapRecord::kGap);

@@ -73,6 +73,8 @@ struct MapRecords {
   bool PairIsSafe(size_t begin, size_t end) const;
   bool EndsText(size_t begin, size_t end) const;
   uint64_t BoundOf(size_t last, size_t next) const;
+  // The symbol is alone at its address, and lives until the next one starts.
+  bool IsAmidImage(size_t i) const;
 };
 
 }  // namespace ksym

@@ -220,11 +220,12 @@ void TokenCoder::RankItems() {
 
 void TokenCoder::AppendTexts(const Item& item, CharWidth width,
                              BitWriter& to) const {
+  BitWriter::Burst burst(to);
   for (uint32_t i = 0; i < item.count; ++i) {
     for (const char c : tokens_->text(order_[item.first + i])) {
       const auto byte = static_cast<uint8_t>(c);
-      to.Write(width == CharWidth::kByte ? byte : char_index_[byte],
-               BitsOf(width));
+      burst.Write(width == CharWidth::kByte ? byte : char_index_[byte],
+                  BitsOf(width));
     }
   }
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "ksym/base/heap_bytes.h"
 #include "ksym/base/result.h"
 #include "ksym/kernel/bit_stream.h"
 #include "ksym/kernel/map_format.h"
@@ -28,13 +29,13 @@ class TokenCoder {
   Status Finish();
 
   // Only after Finish, like the following.
-  void Write(uint32_t id, BitWriter& out) const {
+  void Write(uint32_t id, BitWriter::Burst& out) const {
     out.Write(words_[id] >> kLengthBits, words_[id] & kLengthMask);
   }
 
   const CodeLengthCounts& counts() const { return counts_; }
   const std::vector<TokenClass>& classes() const { return classes_; }
-  const std::vector<std::byte>& characters() const { return characters_; }
+  const HeapBytes& characters() const { return characters_; }
   const std::array<char, 64>& alphabet() const { return alphabet_; }
 
  private:
@@ -86,7 +87,7 @@ class TokenCoder {
   std::array<char, 64> alphabet_ = {};
   std::array<uint8_t, 256> char_index_ = {};  // 64: not in it
   std::vector<TokenClass> classes_;
-  std::vector<std::byte> characters_;
+  HeapBytes characters_;
 };
 
 }  // namespace ksym

@@ -35,29 +35,50 @@ namespace {
 std::atomic<size_t> allocated = 0;
 std::atomic<size_t> peak = 0;
 
-void* Allocate(size_t size) {
-  void* memory = std::malloc(size);
-  if (memory == nullptr) std::abort();
-  const size_t now = allocated += ::malloc_usable_size(memory);
+void Count(size_t more) {
+  const size_t now = allocated += more;
   // The reader's thread allocates next to nothing: no need to be exact.
   if (now > peak) peak = now;
-  return memory;
 }
 
-void Release(void* memory) {
-  allocated -= memory == nullptr ? 0 : ::malloc_usable_size(memory);
-  std::free(memory);
+size_t SizeOf(void* memory) {
+  return memory == nullptr ? 0 : ::malloc_usable_size(memory);
 }
 
 }  // namespace
 
+// The linker calls these instead of realloc and free (--wrap).
+extern "C" {
+void* __real_realloc(void* memory, size_t size);
+void __real_free(void* memory);
+
+void* __wrap_realloc(void* memory, size_t size) {
+  const size_t before = SizeOf(memory);
+  void* moved = __real_realloc(memory, size);
+  if (moved == nullptr) std::abort();
+  allocated -= before;
+  Count(SizeOf(moved));
+  return moved;
+}
+
+void __wrap_free(void* memory) {
+  allocated -= SizeOf(memory);
+  __real_free(memory);
+}
+}
+
 // Not inlined: the compiler would see free() called on what new gave.
-[[gnu::noinline]] void* operator new(size_t size) { return Allocate(size); }
+[[gnu::noinline]] void* operator new(size_t size) {
+  void* memory = std::malloc(size);
+  if (memory == nullptr) std::abort();
+  Count(SizeOf(memory));
+  return memory;
+}
 [[gnu::noinline]] void operator delete(void* memory) noexcept {
-  Release(memory);
+  std::free(memory);
 }
 [[gnu::noinline]] void operator delete(void* memory, size_t) noexcept {
-  Release(memory);
+  std::free(memory);
 }
 
 namespace {

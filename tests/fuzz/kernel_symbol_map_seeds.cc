@@ -99,7 +99,8 @@ Bytes Unarranged(std::initializer_list<Symbol> symbols) {
     records.records.push_back(record);
     records.max_name_bytes = 32;
   }
-  return Must(ksym::EncodeMap(std::move(records), symbols.size()));
+  const auto map = Must(ksym::EncodeMap(std::move(records), symbols.size()));
+  return {map.begin(), map.end()};
 }
 
 // The header says that there are none, but the blocks are there.

@@ -374,7 +374,7 @@ TEST(KernelSymbolMap, BytesCanBeMovedAndMapped) {
   const auto mapped = KernelSymbolMap::MapFile(path);
   ASSERT_TRUE(mapped) << mapped.error().message();
   EXPECT_EQ(Find(*mapped, 0x1008), "a+8/16");
-  auto owned = KernelSymbolMap::FromBytes(std::move(bytes));
+  auto owned = KernelSymbolMap::FromBytes(bytes);
   ASSERT_TRUE(owned);
   const auto elsewhere = std::move(*owned);
   EXPECT_EQ(Find(elsewhere, 0x1008), "a+8/16");

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <vector>
 
@@ -114,7 +115,7 @@ TEST(BitStream, ReadsWhatWasWritten) {
   writer.Align();
   EXPECT_EQ(writer.byte_count(), 5u);
   for (size_t i = 0; i < kBitStreamPadding; ++i) writer.Write(0, 8);
-  const std::vector<std::byte> written = std::move(writer).Take();
+  const HeapBytes written = std::move(writer).Take();
   const std::byte* bytes = written.data();
   EXPECT_EQ(PeekBits(bytes, 0, 1), 1u);
   EXPECT_EQ(PeekBits(bytes, 1, 32), 0xabcdef01u);
@@ -122,16 +123,39 @@ TEST(BitStream, ReadsWhatWasWritten) {
   EXPECT_EQ(PeekBits(bytes, 33, 0), 0u);
 }
 
+// Words of all lengths one after the other, in bursts of some.
+TEST(BitStream, BurstsContinueEachOther) {
+  BitWriter writer;
+  constexpr uint32_t kWords = 5000;
+  const auto length = [](uint32_t i) { return i * 7 % 33; };
+  const auto value = [&](uint32_t i) {
+    return static_cast<uint32_t>((uint64_t{i} * 0x9e3779b97f4a7c15 >> 31) &
+                                 ((uint64_t{1} << length(i)) - 1));
+  };
+  for (uint32_t i = 0; i < kWords;) {
+    BitWriter::Burst burst(writer);
+    for (const uint32_t end = std::min(i + i % 5 + 1, kWords); i < end; ++i) {
+      burst.Write(value(i), length(i));
+    }
+  }
+  HeapBytes written = std::move(writer).Take();
+  written.Resize(written.size() + kBitStreamPadding);
+  uint64_t bit = 0;
+  for (uint32_t i = 0; i < kWords; bit += length(i++)) {
+    ASSERT_EQ(PeekBits(written.data(), bit, length(i)), value(i)) << i;
+  }
+}
+
 // A writer goes on after the bytes it is given, and grows as it must.
 TEST(BitStream, ContinuesAfterWhatItIsGiven) {
-  BitWriter writer(std::vector<std::byte>(3, std::byte{0x5a}));
+  BitWriter writer(HeapBytes(std::vector<std::byte>(3, std::byte{0x5a})));
   writer.Reserve(1);
   for (uint32_t i = 0; i < 10000; ++i) writer.Write(i % 8, 3);
   EXPECT_EQ(writer.bit_count(), 24u + 30000u);
-  std::vector<std::byte> written = std::move(writer).Take();
+  HeapBytes written = std::move(writer).Take();
   ASSERT_EQ(written.size(), 3u + 30000u / 8);
-  EXPECT_EQ(written[2], std::byte{0x5a});
-  written.resize(written.size() + kBitStreamPadding);
+  EXPECT_EQ(*(written.data() + 2), std::byte{0x5a});
+  written.Resize(written.size() + kBitStreamPadding);
   for (uint32_t i = 0; i < 10000; ++i) {
     ASSERT_EQ(PeekBits(written.data(), 24 + 3 * i, 3), i % 8);
   }
