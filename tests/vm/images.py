@@ -30,6 +30,19 @@ GUEST_PACKAGES = [
     "python3", "python3-jsonschema", "libbpf1", "openssl"]
 GUEST_SUITE = "bookworm"
 
+INSTALLED_QEMU = "qemu-system-x86_64"
+
+
+def why_no_qemu():
+    """None where the installed QEMU runs."""
+    if os.uname().machine != "x86_64":
+        return "the kernels are for x86-64, and this machine is not"
+    try:
+        apt.run(INSTALLED_QEMU, "--version")
+    except (OSError, apt.Failure) as error:
+        return "%s does not run: %s" % (INSTALLED_QEMU, error)
+    return None
+
 
 class Kernel:
     """A kernel in the cache."""
@@ -92,7 +105,7 @@ class Cache:
     # QEMU.
 
     def qemu(self):
-        installed = "qemu-system-x86_64"
+        installed = INSTALLED_QEMU
         text = apt.run(installed, "--version")
         if int(re.search(r"version (\d+)\.", text)[1]) >= 10:
             return Qemu(installed)

@@ -5,7 +5,7 @@ import subprocess
 from checks import HERE, PROFILER, check, expect, read, run
 import check_capture
 import check_service
-import checks
+import harness
 
 
 def mode():
@@ -42,7 +42,7 @@ def one_shot():
     finally:
         kernel.kill()
         kernel.wait()
-    frames = checks.document(said.stdout).of_kind("kernel")
+    frames = harness.Document(said.stdout).of_kind("kernel")
     expect(frames and all("reason" not in f for f in frames),
            "kernel frames without names")
     return "all of it"

@@ -1,12 +1,14 @@
 """What the checks share. A check is a function with @check: it returns, maybe
 with a text that is worth reading, raises Skip, or fails by any exception."""
 
+import importlib
 import json
 import os
 import subprocess
 import sys
 import time
 import traceback
+import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE + "/tests/e2e")
@@ -15,6 +17,12 @@ os.environ.update(KSYM_PROFILE=PROFILER,
                   KSYM_PROFILED="/usr/sbin/ksym-profiled",
                   KSYM_SYMBOLIZE="/usr/bin/ksym-symbolize",
                   KSYM_E2E_WORKLOADS=HERE + "/workloads", KSYM_SOURCE_DIR=HERE)
+import harness  # noqa: E402, which reads these variables
+
+# The schema takes seconds in an emulated machine: one profile is held against
+# it, the others against themselves.
+validate, harness.validate = harness.validate, lambda _: None
+harness.RUN_SECONDS = 300
 
 # Fewer turns of what takes long.
 QUICK = os.path.exists(HERE + "/quick")
@@ -80,7 +88,7 @@ def expect(condition, message):
         raise AssertionError(message)
 
 
-def wait_for(condition, what, seconds=60):
+def wait_for(condition, what, seconds=180):
     """The first true value of `condition`."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -91,15 +99,21 @@ def wait_for(condition, what, seconds=60):
     raise AssertionError("waited %d s for %s" % (seconds, what))
 
 
-def document(data):
-    """A JSON profile, held against itself, but not against the schema, which
-    takes seconds in an emulated machine."""
-    import harness
-    validate, harness.validate = harness.validate, lambda _: None
-    try:
-        return harness.Document(data)
-    finally:
-        harness.validate = validate
+def test(file, name=None):
+    """Runs an end-to-end test of the source, or all of a file."""
+    module = importlib.import_module(file)
+    loader = unittest.defaultTestLoader
+    suite = (loader.loadTestsFromName(name, module) if name
+             else loader.loadTestsFromModule(module))
+    result = unittest.TextTestRunner(sys.stdout, verbosity=2).run(suite)
+    wrong = [text for _, text in result.failures + result.errors]
+    expect(not wrong, "\n".join(wrong)[-2500:])
+    expect(result.testsRun > 0, "no test ran")
+    reasons = "; ".join(reason for _, reason in result.skipped)
+    if len(result.skipped) == result.testsRun:
+        raise Skip(reasons)
+    return "of %d tests %d skipped: %s" % (
+        result.testsRun, len(result.skipped), reasons) if reasons else ""
 
 
 def read(path):
