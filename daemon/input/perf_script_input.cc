@@ -140,7 +140,12 @@ std::optional<InputFrame> ParseFrame(std::string_view line) {
       rest = rest.substr(0, plus);
     }
   }
+  // As ksym-profile writes what begins with a parenthesis.
+  if (rest.starts_with("::(")) rest.remove_prefix(2);
   frame.name = rest;
+  if (frame.module.starts_with('[') && frame.module.ends_with("].ko")) {
+    frame.module.remove_suffix(3);
+  }
   if (InputBuilder::IsKernelModule(frame.module)) {
     frame.kind = FrameKind::kKernel;
   }

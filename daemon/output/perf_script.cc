@@ -31,8 +31,10 @@ void AppendModule(const Profile& profile, const Frame& frame,
   } else if (module == "[kernel]") {
     text = "[kernel.kallsyms]";
   } else if (frame.kind == FrameKind::kKernel && module.ends_with(']')) {
-    ksym::AppendPrintable(module.substr(0, module.size() - 1), text);
-    text += ".ko]";  // what makes readers take it for the kernel's
+    // Readers take for the kernel's what begins with a bracket, or what ends
+    // in ".ko"; "[ext4].ko" is both.
+    ksym::AppendPrintable(module, text);
+    text += ".ko";
   } else {
     ksym::AppendPrintable(module, text);
   }
@@ -41,12 +43,27 @@ void AppendModule(const Profile& profile, const Frame& frame,
   fmt::format_to(std::back_inserter(out), " ({})", text);
 }
 
+// Readers pass over names in parentheses, which were process names once, and
+// so over "(anonymous namespace)::Run()"; its global name is not one.
+void AppendName(std::string_view name, std::string& out) {
+  if (name.starts_with('(')) out += "::";
+  ksym::AppendPrintable(name, out);
+}
+
+// A line that begins with a space is a frame for readers, and one with '#' a
+// comment.
+void AppendCommand(std::string_view comm, std::string& out) {
+  const size_t start = out.size();
+  ksym::AppendPrintable(comm.empty() ? "[unknown]" : comm, out);
+  if (out[start] == ' ' || out[start] == '#') out[start] = '_';
+}
+
 std::string FrameLine(const Profile& profile, const Frame& frame) {
   const uint64_t address =
       frame.address != 0 ? frame.address : frame.file_offset;
   std::string line = fmt::format("\t{:16x} ", address);
   if (frame.reason == ksym::Unresolved::kNone) {
-    ksym::AppendPrintable(profile.String(frame.name), line);
+    AppendName(profile.String(frame.name), line);
     if (!frame.inlined) {
       fmt::format_to(std::back_inserter(line), "+0x{:x}", frame.symbol_offset);
     }
@@ -101,8 +118,7 @@ class Writer {
   // Up to the time, a newline, and the frames.
   void AddSample(const ProfileSample& sample) {
     std::string& text = samples_.buffer();
-    const std::string_view comm = profile_.String(sample.comm);
-    ksym::AppendPrintable(comm.empty() ? "[unknown]" : comm, text);
+    AppendCommand(profile_.String(sample.comm), text);
     fmt::format_to(std::back_inserter(text), " {}/{}\n", sample.pid,
                    sample.tid != 0 ? sample.tid : sample.pid);
     AppendStack(sample.kernel_state, sample.kernel, kMissedKernelStack, text);

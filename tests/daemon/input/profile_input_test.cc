@@ -112,6 +112,16 @@ TEST(ProfileInputTest, ReadsWhatPerfPrints) {
   EXPECT_THAT(profile.metadata.warnings, IsEmpty());
 }
 
+// What our own writer does to names and modules for other readers is undone.
+TEST(ProfileInputTest, ReadsOurPerfScript) {
+  const Profile profile = Read(
+      "a 1/1 1.000001: 1 cycles: \n"
+      "\t ffffffffc0001020 ext4_read+0x20 ([ext4].ko)\n"
+      "\t 10 ::(anonymous namespace)::f()+0x1 (/a)\n\n");
+  EXPECT_EQ(Folded(profile), "a;(anonymous namespace)::f();ext4_read_[k] 1\n");
+  EXPECT_EQ(profile.String(profile.frames[0].module), "[ext4]");
+}
+
 // Samples of a second event are not added to those of the first.
 TEST(ProfileInputTest, LeavesOtherEventsOut) {
   const Profile profile = Read(
