@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <ctime>
@@ -97,6 +98,15 @@ void AppendPlaces(const FlameTree& tree, std::string& out) {
                  fmt::join(tree.node_places(), ","));
 }
 
+// Whether samples are told apart by thread: as was asked for, or as a profile
+// that was read has them.
+bool HasThreads(const FlameTree& tree, const OutputOptions& options) {
+  return options.by == OutputOptions::By::kTid ||
+         std::ranges::any_of(tree.leaves(), [](const FlameTree::Leaf& leaf) {
+           return leaf.tid != 0 && leaf.tid != leaf.pid;
+         });
+}
+
 std::string Data(const Profile& profile, const OutputOptions& options) {
   const FlameTree tree(profile);
   std::string out = "{\"title\":";
@@ -106,7 +116,7 @@ std::string Data(const Profile& profile, const OutputOptions& options) {
   out += ",\n\"about\":[";
   AppendFlameFacts(FactsOf(profile), out);
   fmt::format_to(std::back_inserter(out), "],\n\"threads\":{}",
-                 options.by == OutputOptions::By::kTid);
+                 HasThreads(tree, options));
   AppendFlameNodes(tree, out);
   AppendPlaces(tree, out);
   out += ",\n\"leaves\":[";

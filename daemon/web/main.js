@@ -58,11 +58,31 @@ class Page {
       this.explain(changeColour(1, 1), 'more than before');
       this.explain(changeColour(0, 1), 'the same');
       this.explain(changeColour(-1, 1), 'less than before');
+      this.listChanges(json.measure);
     } else {
       for (const {hue, saturation, light, name} of KINDS) {
         this.explain(`hsl(${hue} ${saturation}% ${light}%)`, name);
       }
     }
+  }
+
+  // Of a difference: as a table, the largest first.
+  listChanges(measure) {
+    const most = 20;
+    const row = (...texts) => {
+      const line = document.createElement('tr');
+      line.append(...texts.map((text) => make('td', text)));
+      byId('changed').append(line);
+    };
+    row('change', 'before', 'after', 'function');
+    for (const {name, before, after} of
+         this.view.data.largestChanges(most)) {
+      row(formatChange(before, after, measure), formatUsage(before, measure),
+          formatUsage(after, measure), name);
+    }
+    byId('changes').querySelector('summary').textContent =
+        `Largest changes of own time${measure.cpus ? ', in CPUs' : ''}`;
+    byId('changes').hidden = false;
   }
 
   // One colour of the legend.

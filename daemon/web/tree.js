@@ -141,6 +141,28 @@ class FlameData {
     };
   }
 
+  // The functions whose own use, without what they call, differs most between
+  // the two profiles.
+  largestChanges(count) {
+    const {leaves, before: pairs, measure} = this.json;
+    const changes = new Map();  // by name
+    const add = (node, when, use) => {
+      const {name} = this.frames[this.frame[node]];
+      const change = changes.get(name) ?? {name, before: 0, after: 0};
+      change[when] += use;
+      changes.set(name, change);
+    };
+    for (let i = 0; i < leaves.length; i += 4) {
+      add(leaves[i], 'after', leaves[i + 3] * measure.after);
+    }
+    for (let i = 0; i < pairs.length; i += 2) {
+      add(pairs[i], 'before', pairs[i + 1] * measure.before);
+    }
+    const size = ({before, after}) => Math.abs(after - before);
+    return [...changes.values()].filter((change) => size(change) > 0)
+        .sort((a, b) => size(b) - size(a)).slice(0, count);
+  }
+
   byCommand() {
     const self = new Float64Array(this.parent.length);
     const leaves = this.json.leaves;

@@ -43,6 +43,11 @@ function formatUsage(value, measure) {
   return measure.cpus ? value.toFixed(3) : `${(100 * value).toFixed(2)} %`;
 }
 
+function formatChange(before, after, measure) {
+  return (after < before ? '\u2212' : '+') +
+      formatUsage(Math.abs(after - before), measure);
+}
+
 // Draws a tree into an element: one element per frame that is wide enough to
 // see, so that text can be selected, found and printed.
 class FlameView {
@@ -115,7 +120,7 @@ class FlameView {
     const {tree, zoomed, element} = this;
     const rows = this.rows();
     const least = this.leastSamples();
-    const scale = element.clientWidth / Math.max(1, tree.total[zoomed]);
+    const whole = Math.max(1, tree.total[zoomed]);
     const fragment = document.createDocumentFragment();
     this.shown.clear();
     element.style.height = `${rows * ROW_PIXELS}px`;
@@ -123,8 +128,7 @@ class FlameView {
         (this.rootsBelow ? rows - 1 - tree.depth[node] : tree.depth[node]);
     for (let node = tree.parent[zoomed]; node !== zoomed;
          node = tree.parent[node]) {
-      this.add(fragment, node, 0, element.clientWidth, top(node))
-          .classList.add('under');
+      this.add(fragment, node, 0, 1, top(node)).classList.add('under');
       if (node === 0) break;
     }
     for (let i = zoomed; i < tree.end[zoomed];) {
@@ -132,8 +136,8 @@ class FlameView {
         i = tree.end[i];
         continue;
       }
-      this.add(fragment, i, (tree.start[i] - tree.start[zoomed]) * scale,
-               tree.total[i] * scale, top(i));
+      this.add(fragment, i, (tree.start[i] - tree.start[zoomed]) / whole,
+               tree.total[i] / whole, top(i));
       ++i;
     }
     element.classList.toggle('searching', this.hit !== null);
@@ -141,16 +145,18 @@ class FlameView {
     this.mark(this.focused);
   }
 
+  // `left` and `width`: as shares of the element's width, so that they hold
+  // for paper as well, whose width no script learns.
   add(fragment, node, left, width, top) {
     const frame = this.tree.frame[node];
     const box = document.createElement('div');
     box.className = 'f';
     box.dataset.node = node;
-    box.style.cssText = `left:${left.toFixed(2)}px;top:${top}px;width:` +
-        `${Math.max(0.5, width - 0.5).toFixed(2)}px;` +
+    box.style.cssText = `left:${(100 * left).toFixed(4)}%;top:${top}px;` +
+        `width:max(0.5px,${(100 * width).toFixed(4)}% - 0.5px);` +
         `--c:${node === 0 ? 'hsl(0 0% 88%)' :
                             this.colours[this.tree.other ? node : frame]}`;
-    if (width >= MIN_TEXT_PIXELS) {
+    if (width * this.element.clientWidth >= MIN_TEXT_PIXELS) {
       box.textContent = this.name(node);
     } else {
       box.classList.add('thin');
@@ -187,12 +193,9 @@ class FlameView {
     if (!this.tree.other) return '';
     const {measure} = this.data.json;
     const {after, before} = this.data.usage(this.grouping, node);
-    const sign = after < before ? '\u2212' : '+';
-    const [now, then, difference] =
-        [after, before, Math.abs(after - before)].map(
-            (value) => formatUsage(value, measure));
-    return `${now}${measure.cpus ? ' CPUs' : ''}, before ${then} ` +
-        `(${sign}${difference})`;
+    return `${formatUsage(after, measure)}${measure.cpus ? ' CPUs' : ''}, ` +
+        `before ${formatUsage(before, measure)} ` +
+        `(${formatChange(before, after, measure)})`;
   }
 
   details(node) {

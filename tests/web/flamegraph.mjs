@@ -37,6 +37,71 @@ async function mouse(page) {
   check((await boxes(page)).includes('Send'), 'the path leads back');
 }
 
+async function group(page) {
+  const hover = async (name) => {
+    await box(page, name).hover();
+    return page.locator('#detail').textContent();
+  };
+  await page.locator('#group').selectOption('process');
+  check((await hover('server-77')).includes('90 samples, 90.00 % of all'),
+        'a process has its samples');
+  check((await hover('server-99')).includes('10 samples'), 'so has the other');
+  await page.locator('#group').selectOption('thread');
+  check((await hover('server-77/77')).includes('70 samples'), 'a thread, too');
+  check((await hover('server-77/78')).includes('20 samples'), 'and the other');
+  check((await page.evaluate(() => location.hash)).includes('group=thread'),
+        'the address has the grouping');
+  await picture(page, 'threads');
+  await page.locator('#group').selectOption('command');
+  check((await hover('server')).includes('100 samples'), 'and back');
+}
+
+// Text can be marked with the mouse, which is no click on the frame.
+async function select(page) {
+  const {x, y, width, height} = await box(page, 'Work').boundingBox();
+  await page.mouse.move(x + 2, y + height / 2);
+  await page.mouse.down();
+  await page.mouse.move(x + width / 2, y + height / 2, {steps: 4});
+  await page.mouse.up();
+  check(await page.evaluate(() => getSelection().toString()) === 'Work',
+        'the name is marked');
+  check((await boxes(page)).includes('main') &&
+            await page.locator('#path button').count() === 1,
+        'marking does not zoom');
+  await page.evaluate(() => getSelection().removeAllRanges());
+}
+
+// On paper, whose width the page's script does not learn: all frames are on
+// it, with readable text, also of a page that was dark.
+async function paper(page) {
+  await page.emulateMedia({media: 'print', colorScheme: 'dark'});
+  await page.evaluate(() => {
+    document.documentElement.dataset.theme = 'dark';
+    document.body.style.width = '700px';
+  });
+  const outside = await page.evaluate(() => {
+    const {left, right} =
+        document.querySelector('#graph').getBoundingClientRect();
+    return [...document.querySelectorAll('#graph .f')].filter((frame) => {
+      const at = frame.getBoundingClientRect();
+      return at.left < left - 1 || at.right > right + 1;
+    }).length;
+  });
+  check(outside === 0, `${outside} frames are beside the paper`);
+  check(await page.evaluate(
+            () => getComputedStyle(document.body).color) === 'rgb(27, 29, 34)',
+        'paper is never dark');
+  check(!await page.locator('#search').isVisible(), 'no controls on paper');
+  await picture(page, 'paper');
+  const pdf = await page.pdf({path: `${pictures}/paper.pdf`, format: 'A4'});
+  check(pdf.length > 10000, 'the page prints');
+  await page.evaluate(() => {
+    delete document.documentElement.dataset.theme;
+    document.body.style.width = '';
+  });
+  await page.emulateMedia({media: 'screen', colorScheme: 'light'});
+}
+
 async function search(page) {
   await page.locator('#search').fill('^(Sort|Send)$');
   check((await page.locator('#matched').textContent()) ===
@@ -115,6 +180,9 @@ const page = await open(small);
 await systemDark(page);
 await page.emulateMedia({colorScheme: 'light'});
 await mouse(page);
+await group(page);
+await select(page);
+await paper(page);
 await search(page);
 await keyboard(page);
 await dark(page);
@@ -122,6 +190,8 @@ await page.close();
 const changed = await open(difference);
 check((await changed.locator('#legend').textContent()).includes('more than'),
       'a difference has its own legend');
+const largest = await changed.locator('#changed tr').nth(1).textContent();
+check(largest === '+90.00 %0.00 %90.00 %Send', 'the table begins: ' + largest);
 await box(changed, 'Sort').hover();
 await picture(changed, 'difference');
 await changed.close();

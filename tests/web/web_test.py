@@ -89,27 +89,29 @@ class Pages(unittest.TestCase):
         return path
 
     @staticmethod
-    def perf_text():
-        """100 samples of a process as perf script prints them."""
+    def perf_text(one_thread=False):
+        """100 samples of two processes, of two and one threads, as perf script
+        prints them; Sort has an inlined call."""
         server, kernel = "(/usr/bin/server)", "([kernel.kallsyms])"
+        work = [f"2010 Work+0x10 {server}", f"3010 main+0x10 {server}"]
+        sort = ["1010 Compare (inlined)", f"1010 Sort+0x10 {server}", *work]
         stacks = [
-            (60, [f"1010 Sort+0x10 {server}", f"2010 Work+0x10 {server}",
-                  f"3010 main+0x10 {server}"]),
-            (30, [f"ffffffff81000010 ksys_write+0x10 {kernel}",
-                  f"1510 Send+0x10 {server}", f"2010 Work+0x10 {server}",
-                  f"3010 main+0x10 {server}"]),
-            (10, [f"2010 Work+0x10 {server}", f"3010 main+0x10 {server}"])]
+            (40, "77/77", sort), (20, "77/78", sort),
+            (30, "77/77", [f"ffffffff81000010 ksys_write+0x10 {kernel}",
+                           f"1510 Send+0x10 {server}", *work]),
+            (10, "99/99", work)]
         text, time = "", 1.0
-        for count, frames in stacks:
+        for count, ids, frames in stacks:
+            ids = "77/77" if one_thread else ids
             for _ in range(count):
                 time += 0.01
-                text += f"server 77 {time:.6f}: 10000000 cpu-clock: \n"
+                text += f"server {ids} {time:.6f}: 10000000 cpu-clock: \n"
                 text += "".join(f"\t{frame}\n" for frame in frames) + "\n"
         return text
 
     def test_flame_graph(self):
-        """Mouse, search, keyboard, light and dark, a difference and 100,000
-        stacks: nothing on the console, no request."""
+        """Mouse, search, grouping, selection, paper, keyboard, light and dark,
+        a difference and 100,000 stacks: nothing on the console, no request."""
         after = self.write("after.folded", "server;main;Work;Sort 10\n"
                                            "server;main;Work;Send 90\n")
         before = self.convert(self.perf, "before.folded")
@@ -127,20 +129,29 @@ class Pages(unittest.TestCase):
 
     def test_speedscope(self):
         """speedscope reads each format of ours that it knows, without a
-        complaint, and adds up what we added up."""
-        files = [self.convert(self.perf, name) for name in
+        complaint, and adds up what we added up, with inlined calls."""
+        # Of perf's text it makes a profile for each thread.
+        perf = self.write("one.perf", self.perf_text(one_thread=True))
+        files = [self.convert(perf, name) for name in
                  ("out.speedscope.json", "out.perf", "out.folded",
                   "out.pb.gz")]
         for line in node("speedscope.mjs", *files).splitlines():
             opened = json.loads(line)
             with self.subTest(opened["file"]):
                 self.assertEqual(opened["complaints"], [])
-                rows = {name.removesuffix("_[k]"): (total, own)
-                        for total, own, name in opened["rows"]}
+                rows = {name.removesuffix("_[k]").removesuffix("_[i]"):
+                        (total, own) for total, own, name in opened["rows"]}
                 share = {name: [re.search(r"\(<?([\d.]+)%\)", part)[1]
                                 for part in parts]
                          for name, parts in rows.items()}
-                self.assertEqual(share["Sort"], ["60", "60"])
+                # Of pprof it takes the outermost of the calls at one place.
+                # It prints nothing as <0.01%.
+                has_inlined = not opened["file"].endswith(".pb.gz")
+                self.assertEqual("Compare" in share, has_inlined)
+                if has_inlined:
+                    self.assertEqual(share["Compare"], ["60", "60"])
+                self.assertEqual(share["Sort"],
+                                 ["60", "0.01" if has_inlined else "60"])
                 self.assertEqual(share["Work"], ["100", "10"])
                 self.assertEqual(share["ksys_write"], ["30", "30"])
 

@@ -118,6 +118,20 @@ TEST(FlameTreeTest, LeavesByProcess) {
                                          FlameTree::Leaf{2, 2, 0, 3}));
 }
 
+// The page can group by thread what tells threads apart.
+TEST(FlamegraphTest, GroupsByThread) {
+  for (const uint32_t tid : {0u, 7u, 8u}) {
+    TestProfile p;
+    p.Add({.pid = 7, .tid = tid, .user = {p.User("main")}});
+    const Profile profile = std::move(p).Finish();
+    EXPECT_EQ(DataOf(Render(profile, OutputFormat::kFlamegraph, {}))["threads"],
+              tid == 8);
+    EXPECT_EQ(DataOf(Render(profile, OutputFormat::kFlamegraph,
+                            {.by = OutputOptions::By::kTid}))["threads"],
+              true);
+  }
+}
+
 // No text of a profiled program can end the data or become markup.
 TEST(FlamegraphTest, HostileNames) {
   TestProfile p;
@@ -157,7 +171,7 @@ TEST(FlamegraphTest, Data) {
   }
   EXPECT_EQ(sum, profile.accounting.emitted);
   EXPECT_EQ(data["loss"], "8 of 120 samples lost, 6 with incomplete stacks");
-  EXPECT_EQ(data["threads"], false);
+  EXPECT_EQ(data["threads"], true);
   const auto about = data["about"].dump();
   EXPECT_THAT(about, HasSubstr(R"(["lost: counts-full","5"])"));
   EXPECT_THAT(about, HasSubstr("2023-11-14 22:13:20 UTC"));
