@@ -200,11 +200,15 @@ std::vector<std::string> DebuginfodClient::DescribeFailures() const {
 }
 
 Result<ByteSource> DebuginfodClient::Find(const std::string& build_id) {
+  if (not_there_.contains(build_id)) {
+    return Fail(ErrorCode::kNotFound, build_id + ": was asked for before");
+  }
   auto file = Ask(build_id);
   if (file) {
     ++files_found_;
     return file;
   }
+  if (not_there_.size() < kMaxRemembered) not_there_.insert(build_id);
   const std::string& message = file.error().message();
   const auto same = std::ranges::find(failures_, message, &Failure::message);
   if (same != failures_.end()) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -42,6 +43,7 @@ class DebuginfodClient {
   ~DebuginfodClient();
 
   // The debug file of this build-id (hex), open; its own build-id is the same.
+  // Nobody is asked twice for what was not there.
   // kNotFound: no server has it; kCorrupt: what came is another file; kLimit:
   // the time is used up, or the file is too large; else as Error::FromErrno.
   Result<ByteSource> Find(const std::string& build_id);
@@ -66,6 +68,7 @@ class DebuginfodClient {
         pid_(pid),
         socket_(std::move(socket)) {}
 
+  static constexpr size_t kMaxRemembered = size_t{1} << 16;
   Result<ByteSource> Ask(const std::string& build_id);
   Result<Answer> Receive();
   void End();
@@ -75,6 +78,7 @@ class DebuginfodClient {
   pid_t pid_ = -1;  // -1: ended
   UniqueFd socket_;
   std::vector<Failure> failures_;
+  std::unordered_set<std::string> not_there_;  // build-ids
   uint64_t files_found_ = 0;
 };
 

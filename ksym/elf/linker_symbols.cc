@@ -74,6 +74,7 @@ Result<LinkerSymbols> LinkerSymbols::Load(const ByteSource& source) {
   if (!image) return Fail(image.error());
   LinkerSymbols symbols;
   symbols.build_id_ = ToHex(image->build_id());
+  symbols.is_linked_ = !image->segments().empty();
   const ElfSection* table = FindTable(*image, SHT_SYMTAB);
   if (table == nullptr) table = FindTable(*image, SHT_DYNSYM);
   if (table == nullptr) return symbols;
@@ -136,9 +137,13 @@ void LinkerSymbols::Add(const RawSymbol& symbol, const ElfImage& image,
   const bool defined =
       symbol.section != SHN_UNDEF && symbol.section < image.sections().size();
   if (!defined || !symbol.NamesPlace() || symbol.name >= names_.size()) return;
-  if (symbol.type() == STT_NOTYPE &&
-      IsMappingSymbol(image, NameAt(symbol.name))) {
-    return;
+  if (symbol.type() == STT_NOTYPE) {
+    const std::string_view name = NameAt(symbol.name);
+    if (IsMappingSymbol(image, name)) return;
+    // Before a larger symbol at the same place takes it.
+    if (name == "_stext" && !symbol.IsLocal()) {
+      kernel_text_ = ElfAddress{symbol.value};
+    }
   }
   const ElfSection& section = image.sections()[symbol.section];
   const bool thumb = image.machine() == EM_ARM && symbol.type() == STT_FUNC;

@@ -45,6 +45,12 @@ class LinkerSymbols {
   // O(log n).
   std::optional<LinkerSymbol> Find(ElfAddress address) const;
 
+  // Whether the file says where it is loaded; one that is not linked yet, such
+  // as a kernel module, counts the addresses of each section from 0.
+  bool is_linked() const { return is_linked_; }
+  // Where an image of the Linux kernel has `_stext`; of other files nothing.
+  std::optional<ElfAddress> kernel_text() const { return kernel_text_; }
+
   size_t symbol_count() const { return entries_.size(); }
   size_t memory_bytes() const {
     return names_.capacity() + entries_.capacity() * sizeof(Entry);
@@ -74,6 +80,8 @@ class LinkerSymbols {
   std::string names_;
   std::vector<Entry> entries_;  // by start, one each once finished
   std::string build_id_;
+  bool is_linked_ = false;
+  std::optional<ElfAddress> kernel_text_;
 };
 
 }  // namespace ksym

@@ -67,6 +67,9 @@ std::string LossText(const MarkupFilter::Statistics& statistics,
 
 Status FilterStandardInput(const FilterMarkupOptions& options) {
   MarkupNames names(options.names);
+  if (auto loaded = names.LoadKernelSymbols(); !loaded) {
+    return Fail(std::move(loaded.error()).WithContext("--kernel-symbols"));
+  }
   Descriptors output;
   MarkupFilterOptions filter_options;
   if (WantsColor(options.color)) filter_options.color = MarkupColor::kOn;

@@ -52,6 +52,13 @@ std::optional<Address> FindModuleStart(std::string_view modules,
 MarkupKernel::MarkupKernel(std::string symbols_path, RunningKernelPaths paths)
     : symbols_path_(std::move(symbols_path)), paths_(std::move(paths)) {}
 
+Status MarkupKernel::LoadSymbolsOfUser() {
+  if (!has_symbols_of_user()) return {};
+  const auto& symbols = Symbols();
+  if (!symbols) return Fail(symbols.error());
+  return {};
+}
+
 bool MarkupKernel::IsRunning(const MarkupMmap& mmap) {
   const auto [place, added] = running_.try_emplace(&mmap, false);
   if (added) place->second = ComputeIsRunning(mmap);

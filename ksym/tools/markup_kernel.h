@@ -37,6 +37,8 @@ class MarkupKernel {
                         RunningKernelPaths paths = {});
 
   bool has_symbols_of_user() const { return !symbols_path_.empty(); }
+  // Reads them; the error names the file.
+  Status LoadSymbolsOfUser();
 
   // Kernels are in the upper half of the addresses, and processes never.
   static bool IsKernelAddress(Address address) {

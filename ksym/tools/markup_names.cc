@@ -1,5 +1,6 @@
 #include "ksym/tools/markup_names.h"
 
+#include <optional>
 #include <utility>
 
 #include "ksym/base/printable.h"
@@ -10,6 +11,25 @@ namespace {
 
 // Frames hold views of them, so they are cleared between lookups only.
 constexpr size_t kMaxShownNames = size_t{1} << 16;
+
+// Who logs the kernel's image knows where it is and not where it was linked to,
+// so its addresses there are those in memory; they count from `_stext`.
+bool CountsFromText(const MarkupMmap& mmap) {
+  return MarkupKernel::IsKernelAddress(mmap.address) &&
+         mmap.module_address.value == mmap.address.value;
+}
+
+std::optional<ElfAddress> KernelTextOf(const ModuleFile& file) {
+  if (!file.symbols) return std::nullopt;
+  return file.symbols->kernel_text();
+}
+
+ElfAddress InFile(const ModuleFile& file, const MarkupMmap& mmap,
+                  Address address) {
+  const auto text = KernelTextOf(file);
+  if (text && CountsFromText(mmap)) return *text + (address - mmap.address);
+  return mmap.ToModule(address);
+}
 
 std::string Printable(std::string_view text) {
   std::string printable;
@@ -30,7 +50,7 @@ Result<std::span<const MarkupFrame>> MarkupNames::ResolveCode(
   const auto file = FindFile(mmap);
   if (!file) return Fail(file.error());
   if (*file != nullptr) {
-    Resolve(**file, mmap.ToModule(address));
+    Resolve(**file, InFile(**file, mmap, address));
     return frames_;
   }
   const auto found = FindInKernel(mmap, address, MarkupKernel::Kind::kCode);
@@ -53,7 +73,7 @@ Result<MarkupDatum> MarkupNames::ResolveData(const MarkupMmap& mmap,
     if (!found) return Fail(found.error());
     return found->value_or(MarkupDatum());
   }
-  const ElfAddress at = mmap.ToModule(address);
+  const ElfAddress at = InFile(**file, mmap, address);
   const std::optional<LinkerSymbols>& symbols = (*file)->symbols;
   if (!symbols) return MarkupDatum();
   const auto symbol = symbols->Find(at);
@@ -71,9 +91,28 @@ Result<ModuleFile*> MarkupNames::FindFile(const MarkupMmap& mmap) {
   const bool in_kernel = MarkupKernel::IsKernelAddress(mmap.address);
   if (in_kernel && kernel_.has_symbols_of_user()) return nullptr;
   File& file = FileOf(*mmap.module);
-  if (file) return &*file;
-  if (in_kernel && kernel_.IsRunning(mmap)) return nullptr;
-  return Fail(file.error());
+  if (!in_kernel) {
+    if (file) return &*file;
+    return Fail(file.error());
+  }
+  const std::string why =
+      file ? WhyNotOfKernel(*file, mmap) : file.error().message();
+  if (why.empty()) return &*file;
+  if (kernel_.IsRunning(mmap)) return nullptr;
+  return Fail(file ? ErrorCode::kUnsupported : file.error().code(), why);
+}
+
+std::string MarkupNames::WhyNotOfKernel(const ModuleFile& file,
+                                        const MarkupMmap& mmap) {
+  const char* const cure = "; --kernel-symbols is needed";
+  if (file.symbols && !file.symbols->is_linked()) {
+    return file.path + ": does not say where its sections are" + cure;
+  }
+  if (CountsFromText(mmap) && !KernelTextOf(file)) {
+    return (file.path.empty() ? "a GSYM file" : file.path) +
+           ": has no _stext, which the kernel's addresses count from" + cure;
+  }
+  return {};
 }
 
 Result<std::optional<MarkupDatum>> MarkupNames::FindInKernel(

@@ -36,6 +36,10 @@ class MarkupNames : public MarkupSymbolizer {
  public:
   explicit MarkupNames(MarkupNamesOptions options);
 
+  // Reads `kernel_symbols` now, so that a wrong file is known before there is
+  // an address of the kernel; else they are read with the first one.
+  Status LoadKernelSymbols() { return kernel_.LoadSymbolsOfUser(); }
+
   Result<std::span<const MarkupFrame>> ResolveCode(const MarkupMmap& mmap,
                                                    Address address) override;
   Result<MarkupDatum> ResolveData(const MarkupMmap& mmap,
@@ -51,6 +55,9 @@ class MarkupNames : public MarkupSymbolizer {
 
   // Null: the kernel's symbols answer.
   Result<ModuleFile*> FindFile(const MarkupMmap& mmap);
+  // Why a file does not say what is in a region of the kernel; empty: it does.
+  static std::string WhyNotOfKernel(const ModuleFile& file,
+                                    const MarkupMmap& mmap);
   File& FileOf(const MarkupModule& module);
   Result<std::optional<MarkupDatum>> FindInKernel(const MarkupMmap& mmap,
                                                   Address address,

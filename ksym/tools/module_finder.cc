@@ -66,18 +66,21 @@ Result<ModuleFinder::OpenedElf> ModuleFinder::OpenElf(
     const std::string& build_id) const {
   std::vector<std::string> folders = places_.debug_folders;
   if (folders.empty()) folders.emplace_back("/usr/lib/debug");
+  // What cannot be opened in one folder may be in the next.
+  std::optional<Error> first;
   for (const std::string& folder : folders) {
     std::string path = Absolute(folder) + BuildIdPath(build_id, ".debug");
     auto source = OpenSource(path);
     if (source) return OpenedElf{std::move(*source), std::move(path)};
-    if (source.error().code() != ErrorCode::kNotFound) {
-      return Fail(std::move(source.error()).WithContext(path));
+    if (source.error().code() != ErrorCode::kNotFound && !first) {
+      first = std::move(source.error());
     }
   }
   if (places_.debuginfod != nullptr) {
     auto source = places_.debuginfod->Find(build_id);
     if (source) return OpenedElf{std::move(*source), build_id};
   }
+  if (first) return Fail(std::move(*first));
   return Fail(ErrorCode::kNotFound, "could not find build ID");
 }
 

@@ -35,16 +35,34 @@ std::string SetAddresses(const std::vector<std::string>& texts,
   return {};
 }
 
-void AddStyleOption(CLI::App& app, SymbolizeOptions::Style& style) {
-  using Style = SymbolizeOptions::Style;
-  static const std::map<std::string, Style> kStyles = {
-      {"LLVM", Style::kLlvm}, {"GNU", Style::kGnu}, {"JSON", Style::kJson}};
-  app.add_option("--output-style", style,
-                 "LLVM (the default), GNU or JSON, as llvm-symbolizer has them")
-      ->type_name("LLVM|GNU|JSON")
-      ->transform(CLI::Transformer(kStyles))
-      ->option_text("STYLE")
-      ->excludes("--json");
+// What one of the words of an option means.
+template <typename T>
+using Words = std::map<std::string, T>;
+
+const Words<SymbolizeOptions::Style> kStyles = {
+    {"LLVM", SymbolizeOptions::Style::kLlvm},
+    {"GNU", SymbolizeOptions::Style::kGnu},
+    {"JSON", SymbolizeOptions::Style::kJson}};
+const Words<FilterMarkupOptions::Color> kColors = {
+    {"auto", FilterMarkupOptions::Color::kAuto},
+    {"always", FilterMarkupOptions::Color::kAlways},
+    {"never", FilterMarkupOptions::Color::kNever}};
+
+// Empty, or why not. Not given: the value stays.
+template <typename T>
+std::string SetWord(std::string_view option, const std::string& word,
+                    const Words<T>& words, T& value) {
+  if (word.empty()) return {};
+  const auto found = words.find(word);
+  if (found != words.end()) {
+    value = found->second;
+    return {};
+  }
+  std::string known;
+  for (const auto& [name, ignored] : words) {
+    known += (known.empty() ? "" : ", ") + name;
+  }
+  return fmt::format("{} '{}' is none of {}", option, word, known);
 }
 
 // Where files are found by build-id: of --filter-markup and --profile.
@@ -77,29 +95,6 @@ bool HasBuildIdOptions(const CLI::App& app) {
          app.count("--gsym-directory") > 0 || app.count("--kernel-symbols") > 0;
 }
 
-// Options of --filter-markup only.
-void AddMarkupOptions(CLI::App& app, FilterMarkupOptions& options) {
-  using Color = FilterMarkupOptions::Color;
-  static const std::map<std::string, Color> kColors = {
-      {"auto", Color::kAuto},
-      {"always", Color::kAlways},
-      {"never", Color::kNever}};
-  auto* group = app.add_option_group("Markup", "With --filter-markup");
-  const auto add = [&app](CLI::Option* option) {
-    option->needs(app.get_option("--filter-markup"));
-    return option;
-  };
-  add(group->add_option("--color", options.color,
-                        "Colors: auto (the default), always or never"))
-      ->type_name("auto|always|never")
-      ->transform(CLI::Transformer(kColors))
-      ->option_text("WHEN");
-  add(group->add_option("--max-line", options.max_line_bytes,
-                        "Filter longer lines in parts (default: 1 MiB)"))
-      ->type_name("BYTES")
-      ->check(CLI::Range(size_t{256}, size_t{1} << 30));
-}
-
 // What CLI11 fills in that is not an option's value yet.
 struct Given {
   std::vector<std::string> addresses;
@@ -107,8 +102,28 @@ struct Given {
   bool filter_markup = false;
   bool no_demangle = false;
   bool json = false;
+  std::string color;
+  std::string style;
   double timeout_seconds = 10;
 };
+
+// Options of --filter-markup only.
+void AddMarkupOptions(CLI::App& app, FilterMarkupOptions& options,
+                      Given& given) {
+  auto* group = app.add_option_group("Markup", "With --filter-markup");
+  const auto add = [&app](CLI::Option* option) {
+    option->needs(app.get_option("--filter-markup"));
+    return option;
+  };
+  add(group->add_option("--color", given.color,
+                        "Colors: auto (the default), always or never"))
+      ->type_name("auto|always|never")
+      ->option_text("WHEN");
+  add(group->add_option("--max-line", options.max_line_bytes,
+                        "Filter longer lines in parts (default: 1 MiB)"))
+      ->type_name("BYTES")
+      ->check(CLI::Range(size_t{256}, size_t{1} << 30));
+}
 
 void AddSources(CLI::App& app, SymbolizeOptions& options, Given& given) {
   auto* sources = app.add_option_group("Source");
@@ -141,7 +156,11 @@ void AddOptions(CLI::App& app, SymbolizeOptions& options, Given& given) {
                "With -e: inlined calls, source files and lines as well")
       ->needs(app.get_option("--exe"));
   app.add_flag("--json", given.json, "Print JSON");
-  AddStyleOption(app, options.style);
+  app.add_option("--output-style", given.style,
+                 "LLVM (the default), GNU or JSON, as llvm-symbolizer has them")
+      ->type_name("LLVM|GNU|JSON")
+      ->option_text("STYLE")
+      ->excludes("--json");
   app.add_flag("--debuginfod", options.debuginfod,
                "Fetch debug files of stripped files from the servers of "
                "DEBUGINFOD_URLS");
@@ -152,7 +171,7 @@ void AddOptions(CLI::App& app, SymbolizeOptions& options, Given& given) {
   app.add_option("ADDR", given.addresses,
                  "Hexadecimal addresses; none: one per line of the input");
   AddBuildIdOptions(app, options.markup);
-  AddMarkupOptions(app, options.markup);
+  AddMarkupOptions(app, options.markup, given);
   app.add_option("--format", options.format,
                  "With --profile: as ksym-profile has them (default folded)")
       ->type_name(
@@ -171,6 +190,12 @@ std::string Take(const CLI::App& app, const Given& given,
   if (given.kernel) options.source = Source::kKernel;
   if (given.filter_markup) options.source = Source::kMarkup;
   if (is_profile) options.source = Source::kProfile;
+  std::string wrong =
+      SetWord("--color", given.color, kColors, options.markup.color);
+  if (wrong.empty()) {
+    wrong = SetWord("--output-style", given.style, kStyles, options.style);
+  }
+  if (!wrong.empty()) return wrong;
   if (given.json) options.style = SymbolizeOptions::Style::kJson;
   options.symbol_timeout = std::chrono::ceil<std::chrono::milliseconds>(
       std::chrono::duration<double>(given.timeout_seconds));

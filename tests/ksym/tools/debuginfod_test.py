@@ -100,16 +100,18 @@ class Debuginfod(unittest.TestCase):
             server.shutdown()
             server.server_close()
 
-    def ask(self, urls, *options):
+    def run_tool(self, urls, *arguments, log=None):
         environment = dict(os.environ, DEBUGINFOD_CACHE_PATH=os.path.join(
             self.cache.name, "cache"), LC_ALL="C")
         environment.pop("DEBUGINFOD_URLS", None)
         if urls is not None:
             environment["DEBUGINFOD_URLS"] = urls
-        return subprocess.run(
-            [TOOL, *options, "-e", self.file, hidden_address()],
-            capture_output=True, text=True, timeout=60, check=False,
-            env=environment)
+        return subprocess.run([TOOL, *arguments], input=log,
+                              capture_output=True, text=True, timeout=60,
+                              check=False, env=environment)
+
+    def ask(self, urls, *options):
+        return self.run_tool(urls, *options, "-e", self.file, hidden_address())
 
     # A stripped file's private functions are named by the fetched file, which
     # the second run has in the cache of the client.
@@ -212,6 +214,89 @@ class Debuginfod(unittest.TestCase):
         with self.server(claims_much) as server:
             done = self.ask(server.url, "--debuginfod")
             self.check_unnamed(done, "too large")
+
+    # Logs with markup. Two processes have the program, and one of them another
+    # one, which no server has.
+    OTHER_ID = "ffeeddccbbaa99887766554433221100"
+
+    def filter_markup(self, urls, *options):
+        there = 0x10000000 + int(hidden_address(), 16)
+        program = (f"{{{{{{module:0:program:elf:{BUILD_ID}}}}}}}\n"
+                   "{{{mmap:0x10000000:0x1000000:load:0:rx:0x00}}}\n")
+        other = (f"{{{{{{module:1:other:elf:{self.OTHER_ID}}}}}}}\n"
+                 "{{{mmap:0x20000000:0x1000:load:1:rx:0x00}}}\n")
+        lines = (f"at {{{{{{pc:{there:#x}}}}}}}\n"
+                 "at {{{pc:0x20000010}}}\n{{{bt:0:0x20000010:pc}}} end\n")
+        return self.run_tool(
+            urls, "--filter-markup", "--debug-file-directory", self.cache.name,
+            *options,
+            log=f"begin\n{program}{lines}{{{{{{reset}}}}}}\n"
+                f"{program}{other}{lines}{{{{{{reset}}}}}}\n{other}{lines}end\n")
+
+    def check_log(self, done, name):
+        """Each line is there, with `name` for the program's address."""
+        self.assertEqual(done.returncode, 0)
+        lines = [line for line in done.stdout.splitlines()
+                 if not line.startswith("[[[ELF module")]
+        address = f"{0x10000000 + int(hidden_address(), 16):#x}"
+        unknown = ["at [[[pc:0x20000010]]]", "[[[bt:0:0x20000010:pc]]] end"]
+        self.assertEqual(lines, [
+            "begin", f"at {name}", *unknown, "[[[reset]]]",
+            f"at {name}", *unknown, "[[[reset]]]",
+            f"at [[[pc:{address}]]]", *unknown, "end"])
+
+    def errors_of_modules(self, done):
+        return re.findall(r'^error: (.*) for ELF module #\S+ "(\w+)"; BuildID=',
+                          done.stderr, re.MULTILINE)
+
+    # A log's modules are fetched by their build-ids, each once however often
+    # it is there. What no server has is an error for each module element, and
+    # a warning in the end.
+    def test_log(self):
+        def answer(handler):
+            has = BUILD_ID in handler.path
+            (sends(read(PLAIN)) if has else has_nothing)(handler)
+
+        with self.server(answer) as server:
+            done = self.filter_markup(server.url, "--debuginfod")
+            self.check_log(done, f"{HIDDEN}[fixture.c:0]")
+            self.assertEqual(
+                server.paths,
+                [f"/buildid/{BUILD_ID}/debuginfo",
+                 f"/buildid/{self.OTHER_ID}/debuginfo"])
+            missing = ("could not find build ID", "other")
+            self.assertEqual(self.errors_of_modules(done), [missing, missing])
+            self.assertEqual(done.stderr.count("warning: debuginfod:"), 1)
+            self.assertIn(self.OTHER_ID, done.stderr)
+
+    # Nobody is asked without the option.
+    def test_log_asks_nobody_unless_told_to(self):
+        with self.server(sends(read(PLAIN))) as server:
+            done = self.filter_markup(server.url)
+            address = 0x10000000 + int(hidden_address(), 16)
+            self.check_log(done, f"[[[pc:{address:#x}]]]")
+            self.assertEqual(server.paths, [])
+            self.assertNotIn("debuginfod", done.stderr)
+
+    # Servers that fail, hang, or send something else cost names and no line.
+    def test_log_with_servers_that_fail(self):
+        def fails(handler):
+            handler.send_error(500)
+
+        def hangs(handler):
+            handler.server.released.wait(50)
+
+        address = 0x10000000 + int(hidden_address(), 16)
+        for answer in (fails, hangs, sends(b"no ELF file")):
+            with self.server(answer) as server:
+                done = self.filter_markup(server.url, "--debuginfod",
+                                          "--symbol-timeout", "0.5")
+                self.check_log(done, f"[[[pc:{address:#x}]]]")
+                self.assertLessEqual(len(server.paths), 2)
+            self.assertIn("warning: debuginfod:", done.stderr)
+            self.assertEqual(
+                [name for _, name in self.errors_of_modules(done)],
+                ["program", "program", "other", "other"])
 
 
 if __name__ == "__main__":

@@ -458,6 +458,46 @@ class Alone(unittest.TestCase):
                                   stderr=subprocess.PIPE)
             self.assertEqual((done.returncode, done.stdout), (2, b""))
             self.assertEqual(done.stderr.count(b"\n"), 1)
+        self.assertIn(b"'blue' is none of always, auto, never", done.stderr)
+
+    def test_wrong_files(self):
+        """A wrong --kernel-symbols is refused before a line is read; a file
+        that cannot be opened leaves the next folder to be looked at."""
+        empty = os.path.join(folder, "empty")
+        with open(empty, "wb"):
+            pass
+        for path in (folder, empty, "/nonexistent", KSYM):
+            done = subprocess.run(
+                [KSYM, "--filter-markup", f"--kernel-symbols={path}"],
+                input=b"a\n", check=False, capture_output=True)
+            self.assertEqual((done.returncode, done.stdout), (1, b""))
+            self.assertEqual(done.stderr.count(b"\n"), 1)
+            self.assertIn(f"--kernel-symbols: {path}: ".encode(), done.stderr)
+        first = os.path.join(folder, "first")
+        os.makedirs(os.path.join(first, ".build-id", FULL[:2],
+                                 FULL[2:] + ".debug"))
+        log = context() + f"{{{{{{pc:{at('GlobalFunction')}}}}}}}\n"
+        arguments = ["--filter-markup", f"--debug-file-directory={first}"]
+        for more, name in (([], b"[[[pc:"),
+                           ([f"--debug-file-directory={folder}"],
+                            b"GlobalFunction[")):
+            done = subprocess.run([KSYM, *arguments, *more], check=True,
+                                  input=log.encode(), capture_output=True)
+            self.assertIn(name, done.stdout)
+            self.assertEqual(done.stderr.count(b"not a regular file"),
+                             0 if more else 1)
+
+    def test_output_that_ends(self):
+        """Output that cannot be written ends the filter, with status 1, and a
+        reader that has gone ends it silently."""
+        for where, status in (("> /dev/full", 1), (">&-", 1), ("| head -1", 0)):
+            done = subprocess.run(
+                ["bash", "-c", f"yes '{{{{{{symbol:f}}}}}}' | head -100000 | "
+                               f"'{KSYM}' --filter-markup {where}"],
+                check=False, capture_output=True)
+            self.assertEqual(done.returncode, status)
+            self.assertEqual(done.stderr.count(b"ksym-symbolize: write: "),
+                             status)
 
 
 if __name__ == "__main__":
