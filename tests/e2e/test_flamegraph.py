@@ -45,13 +45,19 @@ class FlamegraphTest(harness.E2eTest):
                    if "CONSOLE" in line]
         return run.stdout.decode(), console
 
+    @staticmethod
+    def boxes(dom):
+        """(classes, name) of each frame that is drawn."""
+        return [(classes, html.unescape(name)) for classes, name in
+                re.findall(r'<div class="(f[^"]*)"[^>]*>([^<]*)<', dom)]
+
     def test_draws_and_searches(self):
         # The page draws the stack, counts all samples, and finds a function
         # with its share, without a message on the console.
         dom, console = self.dom(search="^%s$" % HOT)
         self.assertEqual(console, [])
-        boxes = re.findall(r'<div class="(f[^"]*)"[^>]*>([^<]*)<', dom)
-        names = [html.unescape(name) for _, name in boxes]
+        boxes = self.boxes(dom)
+        names = [name for _, name in boxes]
         for name in ["all", "spin", "main", "Outer", "Middle", HOT]:
             self.assertIn(name, names)
         hits = {name for classes, name in boxes if "hit" in classes.split()}
@@ -70,7 +76,7 @@ class FlamegraphTest(harness.E2eTest):
 
     def test_difference(self):
         # The page of two profiles draws either one's widths, tells the change
-        # of the whole, and explains its colours.
+        # of the whole, explains its colours, and lists what is gone.
         other = self.workload("deep", "50")
         before, after = self.path("before.json"), self.path("after.json")
         for process, path in (self.spin, before), (other, after):
@@ -81,10 +87,11 @@ class FlamegraphTest(harness.E2eTest):
         self.assertEqual(console, [])
         self.assertIn("more than before", dom)
         self.assertRegex(dom, r"[\d.]+ CPUs, before [\d.]+ \(")
-        self.assertNotIn(">%s<" % HOT, dom)
+        self.assertNotIn(HOT, [name for _, name in self.boxes(dom)])
+        self.assertIn("<td>%s</td>" % HOT, dom)
         dom, console = self.dom(group="before")
         self.assertEqual(console, [])
-        self.assertIn(">%s<" % HOT, dom)
+        self.assertIn(HOT, [name for _, name in self.boxes(dom)])
 
     def test_wrong_expression(self):
         # What is no regular expression is said to be none.
