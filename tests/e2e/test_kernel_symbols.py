@@ -48,11 +48,16 @@ class KernelSymbolsTest(harness.E2eTest):
         for frame in frames:
             self.assertEqual(frame["module"], "[bpf]")
             self.assertRegex(frame["build_id"], TAG)
-        unnamed = document.share(
-            lambda s: any(f["name"] == "[unknown]"
-                          for f in document.kernel(s)),
-            lambda s: s["comm"] == "ksym_burn")
-        self.assertLess(unnamed, 0.02)
+
+        def reasons(stack):
+            return {f.get("reason") for f in document.kernel(stack)} - {None}
+
+        # libbpf tries the kernel out with programs of its own, whose place may
+        # be the one that the program gets within the same interval: then that
+        # interval, which is long on a busy machine, has no name for it.
+        self.assertLess(document.share(
+            lambda s: reasons(s) - {"ambiguous"},
+            lambda s: s["comm"] == "ksym_burn"), 0.02)
 
     def test_program_from_before(self):
         # One that was there before the capture is known from the table, and
