@@ -118,6 +118,7 @@ void AddMarkupOptions(CLI::App& app, FilterMarkupOptions& options,
   add(group->add_option("--color", given.color,
                         "Colors: auto (the default), always or never"))
       ->type_name("auto|always|never")
+      ->expected(0, 1)
       ->option_text("WHEN");
   add(group->add_option("--max-line", options.max_line_bytes,
                         "Filter longer lines in parts (default: 1 MiB)"))
@@ -190,6 +191,10 @@ std::string Take(const CLI::App& app, const Given& given,
   if (given.kernel) options.source = Source::kKernel;
   if (given.filter_markup) options.source = Source::kMarkup;
   if (is_profile) options.source = Source::kProfile;
+  // Alone it means always, as llvm-symbolizer has it.
+  if (app.count("--color") > 0 && given.color.empty()) {
+    options.markup.color = FilterMarkupOptions::Color::kAlways;
+  }
   std::string wrong =
       SetWord("--color", given.color, kColors, options.markup.color);
   if (wrong.empty()) {

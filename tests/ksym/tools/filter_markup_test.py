@@ -6,6 +6,7 @@ The others test what LLVM's filter does not have.
 """
 
 import os
+import pty
 import random
 import re
 import shutil
@@ -17,7 +18,7 @@ import unittest
 KSYM = os.environ["KSYM_SYMBOLIZE"]
 LLVM = shutil.which("llvm-symbolizer-19")
 SEED = int(os.environ.get("KSYM_MARKUP_SEED", "8"))
-LOGS = int(os.environ.get("KSYM_MARKUP_LOGS", "4000"))
+LOGS = int(os.environ.get("KSYM_MARKUP_LOGS", "10000"))
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 FULL = "00112233445566778899aabbccddeeff00112233"
@@ -459,6 +460,34 @@ class Alone(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout), (2, b""))
             self.assertEqual(done.stderr.count(b"\n"), 1)
         self.assertIn(b"'blue' is none of always, auto, never", done.stderr)
+
+    def test_color(self):
+        """Colors on a terminal, and where they are wanted, as LLVM has it."""
+        log = b"{{{symbol:_Z1fv}}}\n"
+
+        def at_terminal(*options, **more):
+            ours, theirs = pty.openpty()
+            with subprocess.Popen(
+                    [KSYM, "--filter-markup", *options],
+                    stdin=subprocess.PIPE, stdout=theirs,
+                    env={**os.environ, "TERM": "xterm", **more}) as process:
+                process.stdin.write(log)
+                process.stdin.flush()
+                line = os.read(ours, 100).replace(b"\r\n", b"\n")
+                process.stdin.close()
+            os.close(ours)
+            os.close(theirs)
+            return line
+
+        plain, colored = b"f()\n", b"\033[0;34mf()\033[0m\n"
+        self.assertEqual(at_terminal(), colored)
+        self.assertEqual(at_terminal("--color", "never"), plain)
+        self.assertEqual(at_terminal(TERM="dumb"), plain)
+        for options, expected in ([], plain), (["--color=auto"], plain), (
+                ["--color"], colored), (["--color=always"], colored):
+            self.assertEqual(run(KSYM, log, *options)[0], expected)
+            if LLVM:
+                self.assertEqual(run(LLVM, log, *options)[0], expected)
 
     def test_wrong_files(self):
         """A wrong --kernel-symbols is refused before a line is read; a file
