@@ -30,6 +30,21 @@ bool IsFaultOfEntry(int status) {
   return std::ranges::find(kFaults, status) != kFaults.end();
 }
 
+// Why there was no answer, and what to do about it.
+std::string DescribeError(httplib::Error error) {
+  switch (error) {
+    case httplib::Error::Connection:
+      return "no connection";
+    case httplib::Error::SSLConnection:
+      return "no TLS connection: is it a server of http?";
+    case httplib::Error::SSLServerVerification:
+      return "its certificate is not of an authority that this machine trusts, "
+             "or of another host: see ca-certificates, or SSL_CERT_FILE";
+    default:
+      return httplib::to_string(error);
+  }
+}
+
 }  // namespace
 
 std::string EncodePushEntry(const PushEntry& entry) {
@@ -77,7 +92,7 @@ class PushClient::Impl {
             ? SendToPyroscope(entry)
             : client_.Post(url_.path, entry.pprof, "application/octet-stream");
     if (!result) {
-      why = httplib::to_string(result.error());
+      why = DescribeError(result.error());
       return Outcome::kTryAgain;
     }
     if (result->status >= 200 && result->status < 300) return Outcome::kSent;

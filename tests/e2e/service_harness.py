@@ -10,6 +10,7 @@ import os
 import re
 import signal
 import socket
+import ssl
 import subprocess
 import tempfile
 import threading
@@ -60,10 +61,12 @@ class Service:
 
 
 class Receiver:
-    """A server that takes what is posted to it, and may be restarted."""
+    """A server that takes what is posted to it, and may be restarted;
+    `certificate` is a file with that of localhost and its key, for https."""
 
-    def __init__(self, port):
+    def __init__(self, port, certificate=None):
         self.port = port
+        self.certificate = certificate
         self.posts = []  # path and body
         self.statuses = []  # of the next answers; then 200
         self.server = None
@@ -84,6 +87,12 @@ class Receiver:
 
         self.server = http.server.ThreadingHTTPServer(
             ("127.0.0.1", self.port), Handler)
+        if self.certificate:
+            tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            tls.load_cert_chain(self.certificate)
+            self.server.socket = tls.wrap_socket(
+                self.server.socket, server_side=True,
+                do_handshake_on_connect=False)
         threading.Thread(target=self.server.serve_forever,
                          daemon=True).start()
 

@@ -163,6 +163,39 @@ class ServiceHttpTest(ServiceCase):
         self.assertIn(int(query["until"][0]) - int(query["from"][0]), (1, 2))
         self.assertEqual(query["sampleRate"], ["99"])
 
+    def certificate(self, name):
+        """A file with a certificate of localhost, signed by itself."""
+        path = self.path(name)
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes",
+             "-keyout", path, "-out", path + ".crt", "-days", "2",
+             "-subj", "/CN=localhost",
+             "-addext", "subjectAltName=DNS:localhost"],
+            capture_output=True, check=True)
+        harness.write_text(path, harness.read_bytes(path).decode() +
+                           harness.read_bytes(path + ".crt").decode())
+        return path
+
+    def test_push_https(self):
+        # Profiles go to a receiver whose certificate is trusted, and to no
+        # other, which the log says.
+        trusted, other = (Receiver(self.free_port(), self.certificate(name))
+                          for name in ("trusted.pem", "other.pem"))
+        for receiver in (trusted, other):
+            receiver.start()
+            self.addCleanup(receiver.stop)
+        self.push = ["https://localhost:%d/all" % receiver.port
+                     for receiver in (trusted, other)]
+        self.configure()
+        service = self.start_service(
+            environment={"SSL_CERT_FILE": self.path("trusted.pem.crt")})
+        harness.wait_for(lambda: trusted.posts, "a profile")
+        service.wait_log("certificate is not of an authority")
+        self.assertLess(service.end(), 2)
+        self.assertEqual(trusted.posts[0][0], "/all")
+        self.assertTrue(trusted.posts[0][1].startswith(b"\x1f\x8b"))
+        self.assertEqual(other.posts, [])
+
     def reload(self, service, answer="reloaded: "):
         """Returns when it has said so, once more than before."""
         before = service.log().count(answer)
