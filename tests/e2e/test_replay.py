@@ -7,6 +7,8 @@ import time
 import harness
 
 FORMATS = ["folded", "json", "text"]
+# Some 300 samples of two busy CPUs.
+SECONDS = 0.5
 
 
 class ReplayTest(harness.E2eTest):
@@ -35,7 +37,8 @@ class ReplayTest(harness.E2eTest):
         return done.stdout
 
     def assert_same(self, *options):
-        run = self.profile(*self.filter, *options, "--raw", self.raw, 1)
+        run = self.profile(*self.filter, *options, "--raw", self.raw,
+                           SECONDS)
         self.assertGreater(run.summary()[1], 20)
         self.assertEqual(self.replay_as_nobody(*options), run.stdout)
 
@@ -60,7 +63,7 @@ class ReplayTest(harness.E2eTest):
         # replays it.
         self.set_sysctl("kernel.kptr_restrict", 2)
         run = self.profile(*self.filter, "--format", "json", "--raw",
-                           self.raw, 1)
+                           self.raw, SECONDS)
         self.restore_sysctl("/proc/sys/kernel/kptr_restrict", "0")
         self.assertEqual(self.replay_as_nobody("--format", "json"),
                          run.stdout)
@@ -74,7 +77,7 @@ class ReplayTest(harness.E2eTest):
                 run = self.profile(
                     *self.filter, "--format", "json", "--stack-map", store,
                     "--hash-storage-size", 1, "--max-stack-depth", 2,
-                    "--raw", self.raw, 1)
+                    "--raw", self.raw, SECONDS)
                 samples = harness.Document(run.stdout).samples
                 self.assertGreater(samples["lost"]["counts-full"], 0)
                 self.assertGreater(samples["damaged"]["truncated"], 0)
@@ -83,7 +86,7 @@ class ReplayTest(harness.E2eTest):
 
     def test_every_format_of_one_capture(self):
         # One raw capture can be printed in every form, and to a file.
-        self.profile(*self.filter, "--raw", self.raw, 1)
+        self.profile(*self.filter, "--raw", self.raw, SECONDS)
         folded = self.folded("--replay", self.raw)
         document = self.document("--replay", self.raw)
         self.assertEqual(folded.total(), document.total())
@@ -96,7 +99,7 @@ class ReplayTest(harness.E2eTest):
     def test_after_the_programs_are_gone(self):
         # A program whose file is gone loses its names and says why; what
         # else there is stays.
-        self.profile(*self.filter, "--raw", self.raw, 1)
+        self.profile(*self.filter, "--raw", self.raw, SECONDS)
         os.unlink(self.path("spin"))
         document = self.document("--replay", self.raw)
         spin = [f for s in document.stacks if s["comm"] == "spin"
@@ -109,7 +112,7 @@ class ReplayTest(harness.E2eTest):
 
     def test_another_file_in_its_place(self):
         # A program that was replaced since gives no wrong names.
-        self.profile(*self.filter, "--raw", self.raw, 1)
+        self.profile(*self.filter, "--raw", self.raw, SECONDS)
         os.unlink(self.path("spin"))
         self.copy(os.path.join(harness.WORKLOADS, "paths"), "spin")
         document = self.document("--replay", self.raw)
@@ -144,7 +147,7 @@ class ReplayTest(harness.E2eTest):
         self.profile("-p", asleep.pid, "--raw", self.raw, 0.2)
         self.profile("--strict", "--replay", self.raw)
         self.profile(*self.filter, "--max-stack-depth", 5, "--raw", self.raw,
-                     1)
+                     SECONDS)
         self.profile("--strict", "--replay", self.raw, status=3)
 
 

@@ -4,27 +4,30 @@ import programs
 import tables
 
 PATHS = 10_000
+# bpftrace takes long to print many stacks.
+QUICK_PATHS = 100
 RATE_HZ = 4999
+QUICK_RATE_HZ = 499
 BPFTRACE_ATTEMPTS = 2  # now and then it ends without printing its maps
 BPFTRACE = ("profile:hz:{} {{ @taken = count(); "
             "@kept[kstack, ustack, comm] = count(); }} "
             "interval:ms:{} {{ exit(); }}")
 
 
-def measure_ours(context, store, seconds):
+def measure_ours(context, store, rate_hz, seconds):
     samples = programs.profile_to_json(
-        context, ["-F", str(RATE_HZ), "--stack-map", store,
+        context, ["-F", str(rate_hz), "--stack-map", store,
                   str(seconds)])["samples"]
     return [f"ksym-profile, {store}", samples["taken"],
             sum(samples["lost"].values()), samples["damaged"]["collision"]]
 
 
-def measure_bpftrace(context, seconds):
+def measure_bpftrace(context, rate_hz, seconds):
     """Its map keeps what fits; the rest it loses without a word."""
     name = "bpftrace (default map size)"
-    for _ in range(BPFTRACE_ATTEMPTS):
+    for _ in range(context.runs(BPFTRACE_ATTEMPTS)):
         sums = programs.bpftrace_counts(programs.run_bpftrace(
-            context, BPFTRACE.format(RATE_HZ, int(seconds * 1000))))
+            context, BPFTRACE.format(rate_hz, int(seconds * 1000))))
         if "@taken" in sums:
             taken = sums["@taken"]
             return [name, taken, taken - sums.get("@kept", 0), None]
@@ -32,14 +35,15 @@ def measure_bpftrace(context, seconds):
 
 
 def run(context):
-    seconds = 0.5 if context.quick else 8
+    seconds, paths, rate_hz = ((0.5, QUICK_PATHS, QUICK_RATE_HZ)
+                               if context.quick else (8, PATHS, RATE_HZ))
     rows = []
-    with programs.load(context, programs.online_cpus(), "paths", PATHS):
+    with programs.load(context, programs.online_cpus(), "paths", paths):
         for store in ("exact", "stackid"):
-            rows.append(measure_ours(context, store, seconds))
+            rows.append(measure_ours(context, store, rate_hz, seconds))
         if programs.has_program("bpftrace"):
-            rows.append(measure_bpftrace(context, min(seconds, 3)))
-    print(f"{PATHS} call paths at {RATE_HZ} Hz for {seconds} s "
+            rows.append(measure_bpftrace(context, rate_hz, min(seconds, 3)))
+    print(f"{paths} call paths at {rate_hz} Hz for {seconds} s "
           "(bpftrace: 3 s at most)")
     tables.print_table(
         ["program", "taken", "lost", "without stack", "% of taken"],

@@ -107,7 +107,7 @@ def bpftrace(context, command, seconds):
     run_quietly(["bpftrace", "-o", output, "-c", " ".join(command), "-e",
                  f"profile:hz:{RATE_HZ} /pid == cpid/ "
                  "{ @[ustack(127)] = count(); } "
-                 f"interval:s:{seconds} {{ exit(); }}"], env=context.environment())
+                 f"interval:ms:{int(seconds * 1000)} {{ exit(); }}"], env=context.environment())
     with open(output, encoding="utf-8", errors="replace") as file:
         text = file.read()
     stacks = []
@@ -129,7 +129,8 @@ def print_completeness(context, seconds):
         rows.append([name, tables.number(by_end, 1),
                      tables.number(by_root, 1),
                      tables.number(perf(context, command, "dwarf"), 1),
-                     tables.number(perf(context, command, "fp"), 1),
+                     tables.number(None if context.quick else
+                                   perf(context, command, "fp"), 1),
                      # It follows one process only.
                      tables.number(bpftrace(context, command[2:],
                                             seconds)
@@ -198,14 +199,15 @@ def print_idle(context):
                     context, [context.profiler, "-v", "-F", "99", "--unwind",
                               how, "-o", context.scratch_file("out.folded"),
                               str(seconds)])
-            short, long = one(1), one(1.5 if context.quick else 6)
+            begin = 0.3 if context.quick else 1
+            short, long = one(begin), one(0.6 if context.quick else 6)
             per_second = ((long.cpu_seconds - short.cpu_seconds) /
                           (long.wall - short.wall))
             line = long.line_with("unwind tables:")
             rows.append([how, tables.number(100 * per_second, 2),
                          tables.number(short.cpu_seconds, 3),
                          tables.number(long.peak_rss_mib, 1),
-                         tables.number(short.wall - 1, 3)])
+                         tables.number(short.wall - begin, 3)])
             print("  " + (line[1] if line else ""))
     print(f"\nA capture at 99 Hz with {count} processes and {files} more "
           "files: CPU time after the first second, % of one CPU; in the "
@@ -216,7 +218,7 @@ def print_idle(context):
 def run(context):
     if not programs.has_program("perf"):
         raise programs.Skipped("needs perf")
-    print_completeness(context, 1 if context.quick else 3)
+    print_completeness(context, 0.4 if context.quick else 3)
     with cost.bpf_statistics():
         print_cost(context, context.runs(5), 0.2 if context.quick else 0.6)
     print_idle(context)
