@@ -74,8 +74,10 @@ class Counter {
   std::vector<HotSpot> Run(SpotKind kind, Modules modules) {
     if (kind == SpotKind::kProcess) {
       for (const ProfileSample& sample : profile_.samples) {
-        const size_t spot = SpotNamed(fmt::format(
-            "{} ({})", Printable(profile_.String(sample.comm)), sample.pid));
+        std::string name = Printable(profile_.String(sample.comm));
+        // Folded stacks do not tell it.
+        if (sample.pid != 0) name += fmt::format(" ({})", sample.pid);
+        const size_t spot = SpotNamed(std::move(name));
         spots_[spot].self += sample.count;
         spots_[spot].total += sample.count;
       }

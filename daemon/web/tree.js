@@ -188,7 +188,9 @@ class FlameData {
       const key = pid * 2 ** 22 + tid;
       let owner = owners.get(key);
       if (!owner) {
-        const id = grouping === 'thread' ? `${pid}/${tid}` : `${pid}`;
+        // 0: not known, or an idle CPU.
+        const id = pid === 0 ? '' :
+            grouping === 'thread' ? `-${pid}/${tid}` : `-${pid}`;
         owners.set(key, owner = {command: command[node], id, leaves: []});
       }
       owner.leaves.push(node, leaves[i + 3]);
@@ -196,7 +198,7 @@ class FlameData {
     const sorted = [...byCommand.values()].flatMap(
         (owners) => [...owners.values()]);
     sorted.sort((a, b) =>
-        a.command - b.command || parseInt(a.id) - parseInt(b.id) ||
+        a.command - b.command || parseInt(b.id) - parseInt(a.id) ||
         a.id.localeCompare(b.id));
     return this.join(sorted);
   }
@@ -220,7 +222,7 @@ class FlameData {
         ending[leaf] += owner.leaves[i + 1];
       }
       const name = this.frames[this.frame[owner.command]].name;
-      this.frames.push({name: `${name}-${owner.id}`, module: '', kind: 0});
+      this.frames.push({name: name + owner.id, module: '', kind: 0});
       for (const node of Uint32Array.from(nodes).sort()) {
         place[node] = parent.length;
         const isCommand = node === owner.command;

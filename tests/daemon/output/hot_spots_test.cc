@@ -69,6 +69,11 @@ TEST(HotSpotsTest, AddsUpByEachKind) {
     EXPECT_EQ(sum, 10u) << name;
   }
   EXPECT_FALSE(ParseSpotKind("thread").has_value());
+  TestProfile unknown;
+  unknown.Add({.pid = 0, .user = {unknown.User("main")}});
+  EXPECT_EQ(
+      FindHotSpots(std::move(unknown).Finish(), SpotKind::kProcess)[0].name,
+      "app");
 }
 
 // The table says how many rows it leaves out, and is plain text unless asked.
