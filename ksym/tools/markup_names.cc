@@ -108,6 +108,11 @@ std::string MarkupNames::WhyNotOfKernel(const ModuleFile& file,
   if (file.symbols && !file.symbols->is_linked()) {
     return file.path + ": does not say where its sections are" + cure;
   }
+  // It may be of such a file, whose addresses are low.
+  if (!file.symbols &&
+      !MarkupKernel::IsKernelAddress({mmap.module_address.value})) {
+    return std::string("a GSYM file does not say where sections are") + cure;
+  }
   if (CountsFromText(mmap) && !KernelTextOf(file)) {
     return (file.path.empty() ? "a GSYM file" : file.path) +
            ": has no _stext, which the kernel's addresses count from" + cure;

@@ -15,6 +15,7 @@
 #include "daemon/output/markup.h"
 #include "ksym/elf/byte_source.h"
 #include "ksym/elf/linker_symbols.h"
+#include "ksym/gsym_convert.h"
 #include "ksym/markup/markup_filter.h"
 #include "ksym/process/mapped_file.h"
 #include "ksym/tools/markup_names.h"
@@ -234,6 +235,26 @@ TEST_F(KernelImageTest, AModulesFileNamesNothing) {
       {0xffffffffc0001050}, {{"ext4", kBuildId, 0xffffffffc0001000, 0x1000}}));
   EXPECT_THAT(FramesIn(named.log), IsEmpty());
   EXPECT_THAT(named.log, HasSubstr("[[[bt:0:0xffffffffc0001050:pc]]]"));
+  EXPECT_THAT(named.report, HasSubstr("--kernel-symbols is needed"));
+}
+
+// Nor does a GSYM file that was made of one.
+TEST_F(KernelImageTest, AModulesGsymFileNamesNothing) {
+  auto opened = ksym::OpenFileOfHost(KSYM_FAKE_MODULE);
+  ASSERT_TRUE(opened);
+  const auto made = ksym::ConvertElfToGsym(
+      ksym::ByteSource::OfFile(std::move(opened->fd), opened->size), {}, {});
+  ASSERT_TRUE(made);
+  std::ofstream(folder_ + '/' + kBuildId + ".gsym", std::ios::binary)
+      .write(reinterpret_cast<const char*>(made->bytes.data()),
+             static_cast<std::streamsize>(made->bytes.size()));
+  ksym::MarkupNamesOptions options;
+  options.places = {.debug_folders = {folder_}, .gsym_folders = {folder_}};
+  const Filtered named =
+      Filter(LogOf(CaptureOf({0xffffffffc0001050},
+                             {{"ext4", kBuildId, 0xffffffffc0001000, 0x1000}})),
+             std::move(options));
+  EXPECT_THAT(FramesIn(named.log), IsEmpty());
   EXPECT_THAT(named.report, HasSubstr("--kernel-symbols is needed"));
 }
 
