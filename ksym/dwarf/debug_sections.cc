@@ -1,9 +1,11 @@
 #include "ksym/dwarf/debug_sections.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "ksym/base/byte_cursor.h"
+#include "ksym/elf/relocatable.h"
 #include "ksym/elf/section_bytes.h"
 
 namespace ksym {
@@ -28,6 +30,12 @@ std::string SectionName(size_t index, DebugSections::Kind kind) {
 Result<DebugSections> DebugSections::Load(const ByteSource& source,
                                           const ElfImage& image, Kind kind) {
   DebugSections sections;
+  std::optional<Relocations> relocations;
+  if (IsRelocatable(source)) {
+    auto loaded = Relocations::Load(source, image);
+    if (!loaded) return Fail(std::move(loaded.error()));
+    relocations = std::move(*loaded);
+  }
   for (size_t i = 0; i < kDebugSectionCount; ++i) {
     const std::string name = SectionName(i, kind);
     const ElfSection* section = image.FindSection(name);
@@ -47,8 +55,10 @@ Result<DebugSections> DebugSections::Load(const ByteSource& source,
     Bytes& bytes = sections.sections_[i];
     bytes.size = static_cast<size_t>(opened->size());
     bytes.data = std::make_unique_for_overwrite<std::byte[]>(bytes.size);
-    const auto read = opened->ReadAt(0, {bytes.data.get(), bytes.size});
-    if (!read) return Fail(Error(read.error()).WithContext(name));
+    const std::span text(bytes.data.get(), bytes.size);
+    auto read = opened->ReadAt(0, text);
+    if (read && relocations) read = relocations->Apply(*section, text);
+    if (!read) return Fail(std::move(read.error()).WithContext(name));
   }
   return sections;
 }

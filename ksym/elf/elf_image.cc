@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -59,6 +61,38 @@ size_t SectionHeaderSize(ElfClass elf_class) {
   return elf_class == ElfClass::k64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr);
 }
 
+uint64_t AlignmentOf(std::span<const std::byte> header, ElfClass elf_class) {
+  const size_t offset = elf_class == ElfClass::k64
+                            ? offsetof(Elf64_Shdr, sh_addralign)
+                            : offsetof(Elf32_Shdr, sh_addralign);
+  return FieldReader(header.subspan(offset), elf_class).Wide();
+}
+
+// Gives the sections of a relocatable file addresses: see relocatable.h.
+// `table` are their headers.
+Status LayOutSections(std::span<const std::byte> table, ElfClass elf_class,
+                      std::vector<ElfSection>& sections) {
+  const size_t entry_size = SectionHeaderSize(elf_class);
+  uint64_t next = 0;
+  constexpr uint64_t kKinds = SHF_ALLOC | SHF_EXECINSTR;
+  for (const uint64_t kind : {kKinds, uint64_t{SHF_ALLOC}}) {
+    for (size_t i = 0; i < sections.size(); ++i) {
+      ElfSection& section = sections[i];
+      if ((section.flags & kKinds) != kind || section.size == 0) continue;
+      const auto header = table.subspan(i * entry_size, entry_size);
+      const uint64_t alignment =
+          std::max<uint64_t>(AlignmentOf(header, elf_class), 1);
+      const uint64_t gap = (alignment - next % alignment) % alignment;
+      const auto start = CheckedAdd(next, gap);
+      const auto end = start ? CheckedAdd(*start, section.size) : std::nullopt;
+      if (!end) return Fail(ErrorCode::kCorrupt, "sections exceed 2^64 bytes");
+      section.address = {*start};
+      next = *end;
+    }
+  }
+  return {};
+}
+
 size_t ProgramHeaderSize(ElfClass elf_class) {
   return elf_class == ElfClass::k64 ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr);
 }
@@ -108,6 +142,7 @@ struct ElfImage::Header {
   uint64_t section_count = 0;
   uint64_t section_names_index = 0;
   uint16_t section_entry_size = 0;
+  bool is_relocatable = false;
 };
 
 Result<ElfImage::Header> ElfImage::ReadHeader(const ByteSource& source) {
@@ -129,7 +164,7 @@ Result<ElfImage::Header> ElfImage::ReadHeader(const ByteSource& source) {
   const std::span<const std::byte> fields(bytes.data(), *got);
   FieldReader in(fields.subspan(EI_NIDENT), class_);
   Header header;
-  in.Half();  // e_type
+  header.is_relocatable = in.Half() == ET_REL;
   machine_ = in.Half();
   in.Word();  // e_version
   in.Wide();  // e_entry
@@ -214,6 +249,10 @@ Status ElfImage::ReadSections(const ByteSource& source, const Header& header) {
   for (size_t at = 0; at < table->size(); at += entry_size) {
     sections_.push_back(
         ParseSection(std::span(*table).subspan(at, entry_size), class_));
+  }
+  if (header.is_relocatable) {
+    auto status = LayOutSections(*table, class_, sections_);
+    if (!status) return status;
   }
   if (names_index >= sections_.size()) return {};
   const auto names =

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "ksym/base/byte_reader.h"
+#include "ksym/elf/relocatable.h"
 #include "ksym/elf/section_bytes.h"
 #include "ksym/elf/symbol_reader.h"
 
@@ -116,6 +117,7 @@ Status LinkerSymbols::ReadTable(const ByteSource& source, const ElfImage& image,
   }
   std::vector<std::byte> block(kBlockBytes / entry_size * entry_size);
   uint32_t file = 0;
+  const bool is_relocatable = IsRelocatable(source);
   for (uint64_t at = 0; at < count * entry_size; at += block.size()) {
     const uint64_t left = count * entry_size - at;
     const auto bytes = std::span(block).first(
@@ -124,8 +126,11 @@ Status LinkerSymbols::ReadTable(const ByteSource& source, const ElfImage& image,
     if (!read) return read;
     ByteReader in(bytes);
     while (in.remaining() >= entry_size) {
-      const auto symbol = RawSymbol::Parse(in, image.elf_class());
+      auto symbol = RawSymbol::Parse(in, image.elf_class());
       if (symbol.type() == STT_FILE) file = symbol.name;
+      if (is_relocatable && symbol.section < image.sections().size()) {
+        symbol.value += image.sections()[symbol.section].address.value;
+      }
       Add(symbol, image, symbol.IsLocal() ? file : 0);
     }
   }

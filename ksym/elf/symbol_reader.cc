@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "ksym/base/byte_reader.h"
+#include "ksym/elf/relocatable.h"
 
 namespace ksym {
 namespace {
@@ -105,7 +106,10 @@ bool SymbolReader::RawSymbol::IsCode(NameTable table) const {
 }
 
 SymbolReader::SymbolReader(const ByteSource& source, const ElfImage& image)
-    : source_(source), image_(image), code_(image) {
+    : source_(source),
+      image_(image),
+      code_(image),
+      is_relocatable_(IsRelocatable(source)) {
   symbols_.reserve(SymbolBound(image, source.size()));
 }
 
@@ -146,8 +150,17 @@ void SymbolReader::DropIgnoredLocals(const SectionBytes& strings,
 
 void SymbolReader::AddSymbol(const RawSymbol& symbol, NameTable table) {
   // Bit 0 of an Arm function's value says that it is Thumb code.
-  const uint64_t start =
+  uint64_t start =
       image_.machine() == EM_ARM ? symbol.value & ~uint64_t{1} : symbol.value;
+  if (is_relocatable_) {
+    if (symbol.section >= SHN_LORESERVE ||
+        symbol.section >= image_.sections().size()) {
+      return;
+    }
+    const ElfSection& section = image_.sections()[symbol.section];
+    if (start >= section.size) return;
+    start += section.address.value;
+  }
   const CodeRanges::Range* range = code_.Find(start);
   if (range == nullptr) return;
   SymbolCandidate candidate;

@@ -51,6 +51,7 @@ class SymbolReader {
   const ByteSource& source_;
   const ElfImage& image_;
   CodeRanges code_;
+  bool is_relocatable_;
   std::vector<SymbolCandidate> symbols_;
 };
 

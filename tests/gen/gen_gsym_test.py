@@ -48,6 +48,9 @@ def symbolizer_frames(path, addresses):
         for name, place in zip(lines[::2], lines[1::2]):
             file, line, _ = place.rsplit(":", 2)
             frames.append((name, file, int(line)))
+        # For what has no line either, the file that its symbol is from.
+        if re.fullmatch(r"[^/]+\.cc? 0", "%s %d" % frames[0][1:]):
+            frames = [(frames[0][0], "??", 0)]
         answers.append([] if frames[0][0] == "??" else frames)
     return answers
 
@@ -114,10 +117,6 @@ class Forms(Folder):
         self.assertEqual(len(expected), len(found))
         deepest = 0
         for address, theirs, ours in zip(addresses, expected, found):
-            # For what has no line either, the file that its symbol is from.
-            if theirs and re.fullmatch(r"[^/]+\.cc? 0", "%s %d" %
-                                       theirs[0][1:]):
-                theirs = [(theirs[0][0], "??", 0)]
             self.assertEqual(ours, theirs, hex(address))
             deepest = max(deepest, len(ours))
         self.assertGreaterEqual(deepest, 3)
@@ -186,6 +185,52 @@ class Forms(Folder):
         self.assertIn(".gnu_debugaltlink", must("readelf", "-SW", program))
         self.check(program, plain)
 
+    # An object file has no addresses, but each of its functions says what the
+    # program that is linked of it does.
+    def test_relocatable(self):
+        for compiler, *flags in (("g++", "-gdwarf-5"), ("g++", "-gdwarf-4"),
+                                 ("g++", "-gz"), ("clang++-19",)):
+            with self.subTest(compiler=compiler, flags=flags):
+                self.check_relocatable(compiler, flags)
+
+    def check_relocatable(self, compiler, flags):
+        if SYMBOLIZER is None or GSYMUTIL is None:
+            self.skipTest("llvm-19 is not installed")
+        linked = self.compile("-c", "-ffunction-sections", *flags,
+                              compiler=compiler)
+        compiled = self.path("sample.o")
+        os.rename(linked, compiled)
+        must(compiler, compiled, "-o", linked)
+        gsym = self.convert(compiled)
+        self.assertIn(" 0 differences",
+                      must(GEN, "--verify", gsym, compiled))
+        starts = {name: int(start, 16) for start, name in re.findall(
+            r"^(0x[0-9a-f]+)-0x[0-9a-f]+ (\S+)$", must(GEN, "--dump", gsym),
+            re.MULTILINE)}
+        addresses = []
+        ours = []
+        for start, size, name in re.findall(
+                r": ([0-9a-f]+) +(\d+) FUNC .* (\S+)$",
+                must("readelf", "-sW", linked), re.MULTILINE):
+            if name not in starts:
+                continue
+            for i in range(int(size)):
+                addresses.append(int(start, 16) + i)
+                ours.append(starts[name] + i)
+        expected = symbolizer_frames(linked, addresses)
+        self.assertEqual(gsymutil_frames(gsym, ours), expected)
+        self.assertGreaterEqual(max(map(len, expected)), 3)
+
+    # Objects of other machines have relocations of other kinds and sizes. The
+    # first section with code begins at address 0 for llvm-symbolizer as well.
+    def test_relocatable_of_other_machines(self):
+        for machine in ("aarch64", "i386"):
+            for version in (4, 5):
+                with self.subTest(machine=machine, version=version):
+                    self.check(self.compile(
+                        "-c", f"--target={machine}-linux-gnu",
+                        f"-gdwarf-{version}", compiler="clang++-19"))
+
     def test_separate_debug_file(self):
         program = self.compile()
         plain = self.path("plain")
@@ -194,6 +239,36 @@ class Forms(Folder):
         must("strip", program)
         must("objcopy", f"--add-gnu-debuglink={program}.debug", program)
         self.check(program, plain)
+
+
+# llvm-gsymutil verifies only the file that it has just written. With this
+# library it reads another one in its place.
+REDIRECT = """\
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int Open(const char* name, const char* path, int flags, int mode) {
+  int (*open_next)(const char*, int, ...) = dlsym(RTLD_NEXT, name);
+  if ((flags & O_ACCMODE) == O_RDONLY && !strcmp(path, getenv("WRITTEN"))) {
+    path = getenv("READ_INSTEAD");
+  }
+  return open_next(path, flags, mode);
+}
+#define OPEN(name)                          \\
+  int name(const char* path, int flags, ...) { \\
+    va_list rest;                           \\
+    va_start(rest, flags);                  \\
+    const int mode = va_arg(rest, int);     \\
+    va_end(rest);                           \\
+    return Open(#name, path, flags, mode);  \\
+  }
+OPEN(open)
+OPEN(open64)
+"""
 
 
 class Exchange(Folder):
@@ -211,6 +286,50 @@ class Exchange(Folder):
         self.assertIn("main", must(GSYMUTIL, gsym))
         frames = gsymutil_frames(gsym, self.addresses)
         self.assertTrue(any(len(chain) > 2 for chain in frames))
+
+    def verify_ours(self, program):
+        """What llvm-gsymutil --verify says of our file: a list of errors."""
+        with open(self.path("redirect.c"), "w", encoding="utf-8") as file:
+            file.write(REDIRECT)
+        must("gcc", "-shared", "-fPIC", "redirect.c", "-o", "redirect.so",
+             "-ldl", cwd=self.folder)
+        written = self.path("written.gsym")
+        text = must("env", f"LD_PRELOAD={self.path('redirect.so')}",
+                    f"WRITTEN={written}",
+                    f"READ_INSTEAD={self.convert(program)}", GSYMUTIL,
+                    "--convert", program, "-o", written, "--verify")
+        self.assertIn("Verifying GSYM file", text)
+        return re.findall("^error: .*", text, re.MULTILINE)
+
+    # It compares each byte of code with the DWARF. A part that gcc split off
+    # and a function that it did not give a linkage name have their symbols'
+    # names, and DWARF has others; there is nothing else.
+    def test_it_verifies_ours(self):
+        listing = must("nm", self.program)
+        for error in self.verify_ours(self.program):
+            found = re.fullmatch(
+                r"error: address 0x\w+ DWARF function \"(.+)\" doesn't match "
+                r"GSYM function \"(.+)\"", error)
+            self.assertIsNotNone(found, error)
+            self.assertRegex(listing, rf"(?m) [tTwW] {re.escape(found[2])}$")
+            self.assertIn(found[1], found[2])
+        self.assertEqual(
+            self.verify_ours(self.compile(compiler="clang++-19")), [])
+
+    # It must see another file: one whose lines are one too far.
+    def test_it_verifies_what_it_reads(self):
+        program = self.path("other")
+        shutil.copy(self.program, program)
+        with open(self.path("gsym_sample.cc"), encoding="utf-8") as file:
+            source = file.read()
+        with open(self.path("gsym_sample.cc"), "w", encoding="utf-8") as file:
+            file.write("\n" + source)
+        must("g++", "-std=c++17", "-O2", "-g", "gsym_sample.cc", "-o",
+             self.program, cwd=self.folder)
+        gsym = self.convert(self.program)
+        shutil.move(gsym, self.path("moved.gsym"))
+        self.convert = lambda _: self.path("moved.gsym")
+        self.assertRegex("\n".join(self.verify_ours(program)), "line")
 
     # Its file of one thread and of two, against the debug data.
     def test_we_read_its(self):

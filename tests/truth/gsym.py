@@ -78,20 +78,25 @@ class UnsizedSymbols:
     def __init__(self, program):
         self.sections = sections_of(program)
         self.symbols = sorted(
-            (int(start, 16), int(size, 0)) for start, size in re.findall(
-                r": ([0-9a-f]+) +(\w+) (?:FUNC|NOTYPE|OBJECT|IFUNC) +\w+ +\w+"
+            (int(start, 16), int(size, 0), kind)
+            for start, size, kind in re.findall(
+                r": ([0-9a-f]+) +(\w+) (FUNC|NOTYPE|OBJECT|IFUNC) +\w+ +\w+"
                 r" +\d+ ", must("readelf", "-sW", program)))
 
     def section(self, address):
         return next((section for section in self.sections if
                      0 <= address - section.start < section.size), None)
 
-    def reach(self, address):
-        """True if the last symbol before it has no size and another section."""
+    def reason(self, address):
+        """What the last symbol before it is, if it has no size; else None."""
         at = bisect.bisect_right(self.symbols, (address, 1 << 64)) - 1
         if at < 0 or self.symbols[at][1] != 0:
-            return False
-        return self.section(self.symbols[at][0]) != self.section(address)
+            return None
+        if self.section(self.symbols[at][0]) != self.section(address):
+            return "symbol without a size, of another section"
+        if self.symbols[at][2] == "NOTYPE":
+            return "code behind a label, which is no function's"
+        return None
 
 
 def lines_of(addresses):
@@ -132,9 +137,10 @@ def of_gsymutil(gsym, addresses):
 
 def explain(address, theirs, ours, unsized):
     """The documented reason for a difference, or None."""
-    if ours == [("??", "??", 0)] and theirs[0][2] == 0 and unsized.reach(
-            address):
-        return "symbol without a size, of another section"
+    if ours == [("??", "??", 0)] and theirs[0][2] == 0:
+        reason = unsized.reason(address)
+        if reason:
+            return reason
     if ours == [("??", "??", 0)] and theirs[0][0] == "??":
         return "line of code that no function and no symbol has"
     if (len(theirs) == 1 and theirs[0][2] == 0 and "/" not in theirs[0][1] and
