@@ -7,22 +7,22 @@
 #include <utility>
 
 #include "daemon/oneshot/unwind_options.h"
-#include "daemon/profile/kernel_debug.h"
 #include "daemon/profile/line_files.h"
 #include "daemon/profile/source_lines.h"
 
 namespace profd {
 namespace {
 
-void FindLines(const ProfileOptions& options,
-               const ksym::Symbolizer& symbolizer, Profile& profile,
-               Progress& progress) {
+void FindLines(const ProfileOptions& options, const NameSources& sources,
+               Profile& profile, Progress& progress) {
   LineFiles files(
-      symbolizer,
+      sources.symbolizer,
       {.cache_directory = CacheDirectory(),
        .deadline = std::chrono::steady_clock::now() + options.symbol_timeout,
-       .kernel_paths = KernelImagePaths(profile.metadata.kernel_release)});
+       .kernel = {.release = profile.metadata.kernel_release,
+                  .build_ids = sources.kernel_build_ids}});
   SourceLineOptions wanted;
+  wanted.kernel = sources.kernel;
   if (options.inlines) wanted.inlines = SourceLineOptions::Inlines::kShow;
   if (options.lines) wanted.lines = SourceLineOptions::Lines::kShow;
   if (!options.demangle) {
@@ -47,13 +47,12 @@ void FindLines(const ProfileOptions& options,
 
 Profile FinishNames(Profile profile, const ProfileOptions& options,
                     NameSources sources, Progress& progress) {
-  auto& [symbolizer, debug_files] = sources;
-  debug_files.BeginFetching(symbolizer, profile);
+  sources.debug_files.BeginFetching(sources.symbolizer, profile);
   if (options.inlines || options.lines) {
-    FindLines(options, symbolizer, profile, progress);
+    FindLines(options, sources, profile, progress);
   }
-  debug_files.EndFetching(symbolizer, profile);
-  profile.symbol_tables_evicted = symbolizer.statistics().files_evicted;
+  sources.debug_files.EndFetching(sources.symbolizer, profile);
+  profile.symbol_tables_evicted = sources.symbolizer.statistics().files_evicted;
   return profile;
 }
 

@@ -3,15 +3,19 @@
 #include "daemon/oneshot/debug_files.h"
 #include "daemon/oneshot/options.h"
 #include "daemon/oneshot/progress.h"
+#include "daemon/profile/kernel_debug.h"
 #include "daemon/profile/profile.h"
+#include "ksym/kernel/kernel_timeline.h"
 #include "ksym/symbolizer.h"
 
 namespace profd {
 
-// Where names come from, both borrowed.
+// Where names come from, borrowed.
 struct NameSources {
   ksym::Symbolizer& symbolizer;
   DebugFiles& debug_files;
+  const ksym::KernelTimeline* kernel = nullptr;  // null: no kernel symbols
+  KernelBuildIds kernel_build_ids = {};  // of the kernel that was sampled
 };
 
 // What is done about names when all samples are there: debug files are fetched

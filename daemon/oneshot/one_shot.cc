@@ -332,9 +332,14 @@ class CaptureRun {
     for (const std::string& warning : naming_.TakeWarningsOfNames()) {
       SayWarning(warning);
     }
-    const Profile profile =
-        FinishNames(naming_.Finish(), options_,
-                    {naming_.symbolizer(), debug_files_}, progress_);
+    const Profile profile = FinishNames(
+        naming_.Finish(), options_,
+        {.symbolizer = naming_.symbolizer(),
+         .debug_files = debug_files_,
+         .kernel = naming_.kernel().timeline(),
+         .kernel_build_ids =
+             BuildIdsOfRunningKernel(naming_.metadata().kernel_release)},
+        progress_);
     SayWarnings(profile, naming_.metadata().warnings.size(), progress_);
     if (keeps_raw()) CompleteRawCapture();
     auto written = options_.markup

@@ -46,6 +46,13 @@ Result<RawCapture> LoadRawCapture(const std::string& path) {
   return capture;
 }
 
+// Captures of older programs do not say them.
+KernelBuildIds KernelBuildIdsOf(const RawCapture& capture) {
+  return capture.kernel_parts.empty()
+             ? BuildIdsOfRunningKernel(capture.profile.metadata.kernel_release)
+             : BuildIdsOfCapture(capture.kernel_parts);
+}
+
 }  // namespace
 
 Result<int> Replay(const ProfileOptions& options) {
@@ -82,7 +89,11 @@ Result<int> Replay(const ProfileOptions& options) {
   capture->profile.samples = {};
   const Profile profile =
       FinishNames(std::move(builder).Finish(capture->profile.metadata), options,
-                  {symbolizer, *debug_files}, progress);
+                  {.symbolizer = symbolizer,
+                   .debug_files = *debug_files,
+                   .kernel = kernel.timeline(),
+                   .kernel_build_ids = KernelBuildIdsOf(*capture)},
+                  progress);
   SayWarnings(profile, old_warnings, progress);
   auto written = WriteReport(profile, options, *report);
   if (!written) return Fail(std::move(written.error()));

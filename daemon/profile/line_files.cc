@@ -4,7 +4,6 @@
 #include <span>
 #include <utility>
 
-#include "daemon/profile/kernel_debug.h"
 #include "daemon/profile/line_convert.h"
 
 namespace profd {
@@ -50,13 +49,16 @@ LineFiles::LineFiles(const ksym::Symbolizer& symbolizer,
 const LineFile* LineFiles::Find(std::string_view build_id,
                                 std::string_view path) {
   TakeBuilt();
-  auto found = files_.find(build_id);
+  const auto found = files_.find(build_id);
   if (found != files_.end()) return PointerTo(found->second);
   builder_is_full_ = false;
-  auto made = Make(build_id, path);
+  return Keep(build_id, Make(build_id, path));
+}
+
+const LineFile* LineFiles::Keep(std::string_view key,
+                                std::optional<LineFile> made) {
   if (builder_is_full_) return nullptr;  // asked for again
-  found = files_.emplace(build_id, std::move(made)).first;
-  return PointerTo(found->second);
+  return PointerTo(files_.emplace(key, std::move(made)).first->second);
 }
 
 // What has been built meanwhile is looked for in the cache the next time.
@@ -106,30 +108,58 @@ std::optional<LineFile> LineFiles::Make(std::string_view build_id,
   return Make(build_id, path, std::move(*program));
 }
 
-const LineFile* LineFiles::FindKernel(std::string_view release) {
+const LineFile* LineFiles::FindKernel() {
   TakeBuilt();
-  auto found = files_.find(kKernelKey);
+  const auto found = files_.find(kKernelKey);
   if (found != files_.end()) return PointerTo(found->second);
   builder_is_full_ = false;
-  std::optional<LineFile> made;
-  auto debug = FindKernelDebugFile(release, options_.kernel_paths,
-                                   options_.kernel_notes_path);
-  if (debug) {
-    kernel_build_id_ = debug->build_id;
-    made = Make(debug->build_id, debug->path, std::move(debug->file));
-    if (made) {
-      made->kernel_text = debug->text;
-      made->is_of_running_kernel = debug->is_of_running_kernel;
-    }
-  } else {
+  return Keep(kKernelKey, MakeKernel());
+}
+
+std::optional<LineFile> LineFiles::MakeKernel() {
+  auto debug = FindKernelDebugFile(options_.kernel);
+  if (!debug) {
     ++counts_.without_debug_data;
     bare_.push_back(debug.error().code() == ksym::ErrorCode::kInvalid
                         ? "[kernel], whose image is of another build"
                         : "[kernel]");
+    return std::nullopt;
   }
-  if (builder_is_full_) return nullptr;
-  found = files_.emplace(kKernelKey, std::move(made)).first;
-  return PointerTo(found->second);
+  kernel_build_id_ = debug->build_id;
+  auto made = Make(debug->build_id, debug->path, std::move(debug->file));
+  if (made) {
+    made->kernel_text = debug->text;
+    made->is_same_kernel = debug->is_same_build;
+  }
+  return made;
+}
+
+const LineFile* LineFiles::FindModule(std::string_view name) {
+  TakeBuilt();
+  std::string build_id;
+  if (options_.kernel.build_ids) build_id = options_.kernel.build_ids(name);
+  const std::string key = build_id.empty() ? std::string(name) : build_id;
+  const auto found = files_.find(key);
+  if (found != files_.end()) return PointerTo(found->second);
+  builder_is_full_ = false;
+  return Keep(key, MakeModule(name, build_id));
+}
+
+std::optional<LineFile> LineFiles::MakeModule(std::string_view name,
+                                              const std::string& build_id) {
+  ksym::Result<ModuleDebugFile> debug =
+      ksym::Fail(ksym::ErrorCode::kNotFound, "no build-id");
+  if (!build_id.empty()) {
+    debug = FindModuleDebugFile(options_.kernel, name, build_id);
+  }
+  if (!debug) {
+    ++counts_.without_debug_data;
+    bare_.push_back("[" + std::string(name) + "]");
+    return std::nullopt;
+  }
+  auto made = Make(build_id, debug->path, std::move(debug->file));
+  if (made) made->module = std::move(debug->symbols);
+  return made;
 }
 
 std::optional<LineFile> LineFiles::Make(std::string_view build_id,

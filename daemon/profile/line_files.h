@@ -8,7 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include "daemon/profile/kernel_debug.h"
 #include "daemon/profile/line_builder.h"
+#include "daemon/profile/module_symbols.h"
 #include "ksym/elf/elf_image.h"
 #include "ksym/gsym/gsym_image.h"
 #include "ksym/gsym_cache.h"
@@ -20,10 +22,12 @@ namespace profd {
 struct LineFile {
   ksym::GsymImage image;
   std::vector<ksym::ElfSegment> segments;
-  // Of the kernel: the address of _stext, and whether the running one has the
-  // image's build-id.
+  // Of the kernel: the address of _stext, and whether the image is known to be
+  // of the same build.
   uint64_t kernel_text = 0;
-  bool is_of_running_kernel = false;
+  bool is_same_kernel = false;
+  // Of a kernel module: where its functions are.
+  std::optional<ModuleSymbols> module = {};
 };
 
 struct LineFilesOptions {
@@ -31,9 +35,8 @@ struct LineFilesOptions {
   uint64_t cache_bytes = uint64_t{1} << 30;
   // After this no conversion is begun, and one that runs is given up.
   std::chrono::steady_clock::time_point deadline;
-  // Where the kernel's image may be; see KernelImagePaths.
-  std::vector<std::string> kernel_paths = {};
-  std::string kernel_notes_path = "/sys/kernel/notes";
+  // Of the kernel that was sampled.
+  KernelDebugPlaces kernel = {};
   // Makes what is not in the cache, while the answer is "none so far";
   // borrowed. Null: it is made at once.
   LineBuilder* builder = nullptr;
@@ -64,8 +67,11 @@ class LineFiles {
   // messages. Asked for once per file. Valid until the next call.
   const LineFile* Find(std::string_view build_id, std::string_view path);
 
-  // Of the core of a kernel of that release.
-  const LineFile* FindKernel(std::string_view release);
+  // Of the kernel's core.
+  const LineFile* FindKernel();
+  // Of a kernel module as it is loaded; one whose build-id is not known has
+  // none. Asked for once per build.
+  const LineFile* FindModule(std::string_view name);
 
   const LineFileCounts& counts() const { return counts_; }
   // What was done without, and the cure, a sentence each.
@@ -78,6 +84,10 @@ class LineFiles {
                                std::string_view path);
   std::optional<LineFile> Make(std::string_view build_id, std::string_view path,
                                ksym::Symbolizer::ProgramFile program);
+  const LineFile* Keep(std::string_view key, std::optional<LineFile> made);
+  std::optional<LineFile> MakeKernel();
+  std::optional<LineFile> MakeModule(std::string_view name,
+                                     const std::string& build_id);
   void TakeBuilt();
   std::optional<ksym::GsymImage> Convert(
       std::string_view build_id, std::string_view path,

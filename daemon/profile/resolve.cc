@@ -257,9 +257,7 @@ FrameId Resolver::KernelFrame(uint64_t sampled, ksym::Address lookup,
   using Kind = ksym::KernelTimeline::Answer::Kind;
   if (answer.kind == Kind::kFound) {
     NameKernelFrame(answer.symbol, frame, builder);
-    if (kernel_text_ && answer.symbol.module.empty()) {
-      frame.file_offset = lookup - *kernel_text_;
-    }
+    SetKernelOffset(answer.symbol, lookup, frame);
   } else {
     frame.name = builder.Intern("[unknown]");
     frame.reason = answer.kind == Kind::kAmbiguous
@@ -267,6 +265,16 @@ FrameId Resolver::KernelFrame(uint64_t sampled, ksym::Address lookup,
                        : ksym::Unresolved::kNoSymbol;
   }
   return builder.AddFrame(frame);
+}
+
+void Resolver::SetKernelOffset(const ksym::KernelSymbol& symbol,
+                               ksym::Address lookup, Frame& frame) const {
+  if (options_.kernel_offsets == ResolveOptions::KernelOffsets::kDrop) return;
+  if (!symbol.module.empty()) {
+    frame.file_offset = lookup.value;
+  } else if (kernel_text_) {
+    frame.file_offset = lookup - *kernel_text_;
+  }
 }
 
 void Resolver::NameKernelFrame(const ksym::KernelSymbol& symbol, Frame& frame,

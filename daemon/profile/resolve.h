@@ -18,7 +18,8 @@ struct ResolveOptions {
   enum class Addresses : uint8_t { kDrop, kKeep };
   Addresses addresses = Addresses::kDrop;
   // Whether frames of the kernel's core have as file_offset the bytes from
-  // _stext to the looked-up instruction.
+  // _stext to the looked-up instruction, and those of its modules the
+  // instruction's address.
   enum class KernelOffsets : uint8_t { kDrop, kKeep };
   KernelOffsets kernel_offsets = KernelOffsets::kDrop;
   ksym::SymbolizerOptions::Demangle demangle =
@@ -59,6 +60,8 @@ class Resolver {
                       ProfileBuilder& builder);
   void NameKernelFrame(const ksym::KernelSymbol& symbol, Frame& frame,
                        ProfileBuilder& builder) const;
+  void SetKernelOffset(const ksym::KernelSymbol& symbol, ksym::Address lookup,
+                       Frame& frame) const;
 
   ksym::Symbolizer& user_;
   ResolveOptions options_;

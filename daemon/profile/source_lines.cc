@@ -1,6 +1,7 @@
 #include "daemon/profile/source_lines.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -22,11 +23,11 @@ class LineAdder {
   SourceLineCounts Run() {
     // Frames are added behind these.
     const size_t frame_count = profile_.frames.size();
-    std::vector<FrameId> kernel;
+    std::unordered_map<StringId, std::vector<FrameId>> by_part;
     std::unordered_map<StringId, std::vector<FrameId>> by_build_id;
     for (FrameId id = 0; id < frame_count; ++id) {
       const Frame& frame = profile_.frames[id];
-      if (IsOfKernel(frame)) kernel.push_back(id);
+      if (IsOfKernel(frame)) by_part[frame.module].push_back(id);
       if (frame.kind != FrameKind::kUser) continue;
       ++counts_.frames;
       if (frame.build_id != 0) by_build_id[frame.build_id].push_back(id);
@@ -41,7 +42,14 @@ class LineAdder {
       if (file == nullptr) continue;
       for (const FrameId id : frames) AddLines(*file, id);
     }
-    AddKernelLines(kernel);
+    for (const auto& [module, frames] : by_part) {
+      names_.clear();
+      if (profile_.String(module) == "[kernel]") {
+        AddKernelLines(frames);
+      } else {
+        AddModuleLines(profile_.String(module), frames);
+      }
+    }
     if (!chains_.empty()) RebuildStacks();
     return counts_;
   }
@@ -66,16 +74,16 @@ class LineAdder {
     return build_ids;
   }
 
+  // Those whose place is known; BPF programs and trampolines have no file.
   bool IsOfKernel(const Frame& frame) const {
+    const std::string_view module = profile_.String(frame.module);
     return frame.kind == FrameKind::kKernel && frame.file_offset != 0 &&
-           profile_.String(frame.module) == "[kernel]";
+           module != "[bpf]" && !module.starts_with("[__builtin__");
   }
 
   void AddKernelLines(const std::vector<FrameId>& frames) {
-    if (frames.empty()) return;
-    const LineFile* file = files_.FindKernel(profile_.metadata.kernel_release);
+    const LineFile* file = files_.FindKernel();
     if (file == nullptr) return;
-    names_.clear();
     for (const FrameId id : frames) {
       const uint64_t address =
           file->kernel_text + profile_.frames[id].file_offset;
@@ -83,11 +91,52 @@ class LineAdder {
       // Where builds are not known to be the same, another name means another
       // build of the release.
       const bool is_same =
-          file->is_of_running_kernel ||
+          file->is_same_kernel ||
           (found && *found &&
            NameOf(answer_.frames.back().function) == profile_.frames[id].name);
       if (found && *found && is_same) AddFound(id);
     }
+  }
+
+  // `module` is in brackets, and of the profile's strings.
+  void AddModuleLines(std::string_view module,
+                      const std::vector<FrameId>& frames) {
+    module = module.substr(1, module.size() - 2);
+    if (options_.kernel == nullptr) return;
+    const LineFile* file = files_.FindModule(module);
+    if (file == nullptr || !file->module) return;
+    for (const FrameId id : frames) {
+      const auto address = FindInModule(*file->module, module, id);
+      if (!address) continue;
+      const auto found = LookupGsym(file->image.file(), *address, answer_);
+      if (found && *found) AddFound(id);
+    }
+  }
+
+  // Where the frame's code is in its module's file. A module that came or went
+  // since then has other symbols there.
+  std::optional<ksym::ElfAddress> FindInModule(const ModuleSymbols& symbols,
+                                               std::string_view module,
+                                               FrameId id) {
+    const Frame& frame = profile_.frames[id];
+    const auto find = [&](ksym::Address address) {
+      const auto answer = options_.kernel->Find(address, name_buffer_);
+      const bool is_found =
+          answer.kind == ksym::KernelTimeline::Answer::Kind::kFound &&
+          answer.symbol.module == module && !answer.symbol.in_prefix;
+      return is_found ? std::optional(answer.symbol) : std::nullopt;
+    };
+    const auto symbol = find({frame.file_offset});
+    if (!symbol || symbol->offset != frame.symbol_offset) return std::nullopt;
+    const std::string name(symbol->name);
+    const ksym::Address start = symbol->start;
+    if (Printed(name) != profile_.String(frame.name)) return std::nullopt;
+    return symbols.Find(name, start, frame.symbol_offset,
+                        [&](ksym::Address other, std::string_view other_name) {
+                          const auto there = find(other);
+                          return there && there->offset == 0 &&
+                                 there->name == other_name;
+                        });
   }
 
   void AddLines(const LineFile& file, FrameId id) {
@@ -151,13 +200,14 @@ class LineAdder {
   // Names are views of the file: equal ones have one address.
   StringId NameOf(std::string_view name) {
     const auto [at, is_new] = names_.try_emplace(name.data(), 0);
-    if (is_new) {
-      const bool demangle =
-          options_.demangle == ksym::SymbolizerOptions::Demangle::kOn;
-      at->second = profile_.strings.Intern(demangle ? ksym::Demangle(name)
-                                                    : std::string(name));
-    }
+    if (is_new) at->second = profile_.strings.Intern(Printed(name));
     return at->second;
+  }
+
+  std::string Printed(std::string_view name) const {
+    return options_.demangle == ksym::SymbolizerOptions::Demangle::kOn
+               ? ksym::Demangle(name)
+               : std::string(name);
   }
 
   // Different stacks stay different: each chain ends with its own frame.
@@ -190,6 +240,7 @@ class LineAdder {
   Profile& profile_;
   SourceLineCounts counts_;
   ksym::GsymAnswer answer_;
+  ksym::SymbolNameBuffer name_buffer_;
   std::string path_;                                 // room for one
   std::unordered_map<const char*, StringId> names_;  // of one file
   // The frames that stand for one, innermost first.

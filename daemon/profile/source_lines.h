@@ -4,6 +4,7 @@
 
 #include "daemon/profile/line_files.h"
 #include "daemon/profile/profile.h"
+#include "ksym/kernel/kernel_timeline.h"
 #include "ksym/symbolizer.h"
 
 namespace profd {
@@ -15,6 +16,9 @@ struct SourceLineOptions {
   Lines lines = Lines::kOmit;        // file and line of frames
   ksym::SymbolizerOptions::Demangle demangle =
       ksym::SymbolizerOptions::Demangle::kOn;
+  // Tells where the functions of kernel modules are, which have no lines
+  // without it; borrowed.
+  const ksym::KernelTimeline* kernel = nullptr;
 };
 
 struct SourceLineCounts {
@@ -23,8 +27,7 @@ struct SourceLineCounts {
   uint64_t inlined = 0;  // frames added
 };
 
-// Adds what `files` know to the frames of a profile, but for those of kernel
-// modules: where they are in the
+// Adds what `files` know to the frames of a profile: where they are in the
 // source, and a frame for each call that was inlined there. The most sampled
 // files come first, as the files have a deadline. Frames without a name get one
 // where debug data have it. Cost: what the files take, a lookup per frame, and

@@ -182,7 +182,8 @@ void NamingThread::BeginLines() {
   options.builder = line_builder_.get();
   utsname name = {};
   if (::uname(&name) == 0) {
-    options.kernel_paths = KernelImagePaths(name.release);
+    options.kernel = {.release = name.release,
+                      .build_ids = BuildIdsOfRunningKernel(name.release)};
   }
   line_files_ =
       std::make_unique<LineFiles>(naming_->symbolizer(), std::move(options));
@@ -192,6 +193,7 @@ void NamingThread::BeginLines() {
 void NamingThread::AddLines(Profile& profile) {
   if (!line_files_) return;
   SourceLineOptions options;
+  options.kernel = naming_->kernel().timeline();
   if (settings_.lines) options.lines = SourceLineOptions::Lines::kShow;
   if (settings_.inlines) options.inlines = SourceLineOptions::Inlines::kShow;
   if (!settings_.demangle) {
