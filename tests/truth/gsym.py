@@ -87,16 +87,22 @@ class UnsizedSymbols:
         return next((section for section in self.sections if
                      0 <= address - section.start < section.size), None)
 
-    def reason(self, address):
-        """What the last symbol before it is, if it has no size; else None."""
+    def last(self, address):
+        """The last symbol before it, if that has no size; else None."""
         at = bisect.bisect_right(self.symbols, (address, 1 << 64)) - 1
         if at < 0 or self.symbols[at][1] != 0:
             return None
-        if self.section(self.symbols[at][0]) != self.section(address):
-            return "symbol without a size, of another section"
-        if self.symbols[at][2] == "NOTYPE":
-            return "code behind a label, which is no function's"
-        return None
+        return self.symbols[at]
+
+    def is_label(self, address):
+        last = self.last(address)
+        return last is not None and last[2] == "NOTYPE"
+
+    def reaches(self, address):
+        """True if that is of another section."""
+        last = self.last(address)
+        return last is not None and self.section(
+            last[0]) != self.section(address)
 
 
 def lines_of(addresses):
@@ -135,12 +141,22 @@ def of_gsymutil(gsym, addresses):
     return answers
 
 
+def same_but_name(theirs, ours):
+    """True if only the outermost function has another name."""
+    *theirs, (_, path, line) = theirs
+    place = ("??", 0) if line == 0 and "/" not in path else (path, line)
+    return ours[0][0] != "??" and ours == theirs + [(ours[-1][0],) + place]
+
+
 def explain(address, theirs, ours, unsized):
     """The documented reason for a difference, or None."""
-    if ours == [("??", "??", 0)] and theirs[0][2] == 0:
-        reason = unsized.reason(address)
-        if reason:
-            return reason
+    if ours == [("??", "??", 0)]:
+        if theirs[0][2] == 0 and unsized.reaches(address):
+            return "symbol without a size, of another section"
+        if len(theirs) == 1 and unsized.is_label(address):
+            return "code behind a label, which is no function's"
+    if unsized.is_label(address) and same_but_name(theirs, ours):
+        return "label within a function"
     if ours == [("??", "??", 0)] and theirs[0][0] == "??":
         return "line of code that no function and no symbol has"
     if (len(theirs) == 1 and theirs[0][2] == 0 and "/" not in theirs[0][1] and
