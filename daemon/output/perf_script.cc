@@ -59,8 +59,11 @@ void AppendCommand(std::string_view comm, std::string& out) {
 }
 
 std::string FrameLine(const Profile& profile, const Frame& frame) {
-  const uint64_t address =
-      frame.address != 0 ? frame.address : frame.file_offset;
+  uint64_t address = frame.address;
+  // What a kernel frame has there is of use to those who look its line up.
+  if (address == 0 && frame.kind == FrameKind::kUser) {
+    address = frame.file_offset;
+  }
   std::string line = fmt::format("\t{:16x} ", address);
   if (frame.reason == ksym::Unresolved::kNone) {
     AppendName(profile.String(frame.name), line);

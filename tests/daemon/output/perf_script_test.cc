@@ -95,6 +95,21 @@ TEST(PerfScriptTest, KernelFramesAreRecognised) {
               ElementsAre("K ext4_write", "K vfs_write", "main"));
 }
 
+// A kernel frame has its address or none: what lines are looked up by is not
+// printed.
+TEST(PerfScriptTest, KernelFramesWithoutAddresses) {
+  TestProfile p;
+  p.Add({.kernel = {p.Kernel("vfs_write")}});
+  Profile profile = std::move(p).Finish();
+  for (Frame& frame : profile.frames) {
+    frame.address = 0;
+    frame.file_offset = 0x1234abcd;
+  }
+  const std::string text = Render(profile, OutputFormat::kPerfScript, {});
+  EXPECT_THAT(text, testing::HasSubstr(" 0 vfs_write"));
+  EXPECT_THAT(text, testing::Not(testing::HasSubstr("1234abcd")));
+}
+
 // No name makes an importer pass over its frame.
 TEST(PerfScriptTest, NamesWithParentheses) {
   TestProfile p;
