@@ -21,6 +21,24 @@ if(KSYM_LIBFUZZER)
     -fsanitize=fuzzer-no-link)
 endif()
 
+# What most sources include: of libraries, of libraries that format text, and of
+# unit tests.
+find_package(fmt REQUIRED)
+set(standard_headers
+  algorithm array bit charconv chrono cstdint cstdlib cstring deque expected
+  functional iterator limits map memory mutex numeric optional set span string
+  string_view system_error tuple unordered_map utility variant vector)
+precompiled_headers(standard_precompiled HEADERS ${standard_headers})
+precompiled_headers(fmt_precompiled
+  HEADERS ${standard_headers} fmt/format.h DEPENDS fmt::fmt)
+if(KSYM_BUILD_TESTS)
+  find_package(GTest REQUIRED)
+  precompiled_headers(test_precompiled
+    HEADERS ${standard_headers} gtest/gtest.h gmock/gmock.h
+    DEPENDS GTest::gmock GTest::gtest
+    OPTIONS ${CMAKE_CXX_COMPILE_OPTIONS_PIE} ${KSYM_TEST_OPTIONS})
+endif()
+
 # ksym_library(NAME SOURCES a.cc ... [DEPENDS target ...] [PRIVATE_DEPENDS ...])
 # A static library; includes are written from the project's root.
 function(ksym_library name)
@@ -30,6 +48,11 @@ function(ksym_library name)
   target_link_libraries(${name}
     PUBLIC ${ARG_DEPENDS}
     PRIVATE ksym_compile_options ${ARG_PRIVATE_DEPENDS})
+  if("fmt::fmt" IN_LIST ARG_PRIVATE_DEPENDS)
+    use_precompiled_headers(${name} fmt_precompiled)
+  else()
+    use_precompiled_headers(${name} standard_precompiled)
+  endif()
 endfunction()
 
 # ksym_executable(NAME SOURCES a.cc ... [DEPENDS target ...])
@@ -45,9 +68,10 @@ endfunction()
 # GTEST_SKIP prints why; ctest counts the program as passed.
 function(ksym_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LABELS" ${ARGN})
-  find_package(GTest REQUIRED)
   ksym_executable(${name} SOURCES ${ARG_SOURCES}
     DEPENDS ${ARG_DEPENDS} GTest::gmock GTest::gtest GTest::gtest_main)
+  target_compile_options(${name} PRIVATE ${KSYM_TEST_OPTIONS})
+  use_precompiled_headers(${name} test_precompiled)
   target_compile_definitions(${name} PRIVATE
     KSYM_TEST_DATA_DIR="${PROJECT_SOURCE_DIR}/tests/data")
   add_test(NAME ${name} COMMAND ${name})
