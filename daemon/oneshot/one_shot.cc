@@ -224,8 +224,8 @@ class CaptureRun {
     // A log needs no names.
     if (options_.markup && !raw_file_) return;
     if (options_.kernel_symbols_path.empty()) {
-      kernel_names_ =
-          std::async(std::launch::async, &KernelNames::OfRunningKernel);
+      kernel_names_ = std::async(std::launch::async,
+                                 [] { return KernelNames::OfRunningKernel(); });
     } else {
       WarnOfKernelNames();
     }

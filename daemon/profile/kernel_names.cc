@@ -1,8 +1,8 @@
 #include "daemon/profile/kernel_names.h"
 
+#include <span>
 #include <utility>
 
-#include "daemon/profile/read_ahead.h"
 #include "ksym/base/file.h"
 
 namespace profd {
@@ -19,17 +19,42 @@ std::vector<ksym::KernelModule> ReadModules() {
   return ksym::ParseModules(*text);
 }
 
-ksym::Result<ksym::KernelSymbolSource> ReadKallsyms() {
-  return ksym::OpenKernelSymbols(kKallsyms, {.make_stream = ReadAhead::Start});
+// A stream that fails as soon as it is given up.
+class GivenUpStream final : public ksym::ByteStream {
+ public:
+  GivenUpStream(std::unique_ptr<ksym::ByteStream> source,
+                std::stop_token give_up)
+      : source_(std::move(source)), give_up_(std::move(give_up)) {}
+
+  ksym::Result<size_t> Read(std::span<char> out) override {
+    if (give_up_.stop_requested()) {
+      return ksym::Fail(ksym::ErrorCode::kIo,
+                        "reading was given up, as the program ends");
+    }
+    return source_->Read(out);
+  }
+
+ private:
+  const std::unique_ptr<ksym::ByteStream> source_;
+  const std::stop_token give_up_;
+};
+
+ksym::Result<ksym::KernelSymbolSource> ReadKallsyms(
+    const KernelReading& reading, const std::stop_token& give_up) {
+  return ksym::OpenKernelSymbols(kKallsyms, {.make_stream = [&](int fd) {
+                                   return std::make_unique<GivenUpStream>(
+                                       reading.make_stream(fd), give_up);
+                                 }});
 }
 
 }  // namespace
 
-KernelNames KernelNames::OfRunningKernel() {
+KernelNames KernelNames::OfRunningKernel(KernelReading reading) {
   KernelNames names;
+  names.reading_ = std::move(reading);
   const auto begin = Clock::now();
   names.modules_ = ksym::ModuleList(ReadModules());
-  auto symbols = ReadKallsyms();
+  auto symbols = ReadKallsyms(names.reading_, names.reading_.give_up_first);
   if (!symbols) {
     names.state_ = symbols.error().code() == ksym::ErrorCode::kPermission
                        ? KernelSymbolsState::kNoPermission
@@ -42,7 +67,7 @@ KernelNames KernelNames::OfRunningKernel() {
   names.state_ = KernelSymbolsState::kPresent;
   names.follows_running_kernel_ = true;
   names.last_read_ = Clock::now();
-  names.reading_ = names.last_read_ - begin;
+  names.reading_time_ = names.last_read_ - begin;
   names.snapshots_ = 1;
   return names;
 }
@@ -84,16 +109,17 @@ void KernelNames::BeginInterval(const RawProfile& interval) {
 
 void KernelNames::ReadAgainIfDue() {
   if (!timeline_ || !follows_running_kernel_ || !stale_) return;
-  if (Clock::now() - last_read_ < kReadAtMostEvery) {
+  if (Clock::now() - last_read_ < kReadAtMostEvery ||
+      reading_.give_up_later.stop_requested()) {
     timeline_->DoubtModules(modules_.EndInterval(ReadModules()));
     return;
   }
   const auto begin = Clock::now();
   // Before the table: what comes in between is in doubt sooner than needed.
   std::vector<ksym::KernelModule> modules = ReadModules();
-  auto symbols = ReadKallsyms();
+  auto symbols = ReadKallsyms(reading_, reading_.give_up_later);
   last_read_ = Clock::now();
-  reading_ += last_read_ - begin;
+  reading_time_ += last_read_ - begin;
   // It could be read before; the old table serves until it can be again.
   if (!symbols) {
     timeline_->DoubtModules(modules_.EndInterval(modules));
@@ -119,8 +145,8 @@ KernelTableStatistics KernelNames::statistics() const {
   KernelTableStatistics statistics = {
       .snapshots = snapshots_,
       .changes = changes_,
-      .reading_ns =
-          static_cast<uint64_t>(std::chrono::nanoseconds(reading_).count())};
+      .reading_ns = static_cast<uint64_t>(
+          std::chrono::nanoseconds(reading_time_).count())};
   if (timeline_) {
     statistics.symbols = timeline_->snapshot().symbol_count();
     statistics.bytes = timeline_->snapshot().bytes().size();

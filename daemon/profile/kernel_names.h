@@ -3,17 +3,35 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
 #include "daemon/profile/raw_file.h"
+#include "daemon/profile/read_ahead.h"
 #include "daemon/profile/resolve.h"
+#include "ksym/base/file.h"
 #include "ksym/base/result.h"
 #include "ksym/kernel/kernel_timeline.h"
 #include "ksym/kernel/module_list.h"
 
 namespace profd {
+
+// How the running kernel's table is read, which takes seconds where the kernel
+// is slow.
+struct KernelReading {
+  // Reads the listing from its descriptor, which it borrows.
+  std::function<std::unique_ptr<ksym::ByteStream>(int fd)> make_stream =
+      ReadAhead::Start;
+  // Gives the first reading up, so that kernel frames have no names.
+  std::stop_token give_up_first;
+  // Gives a later one up, and none is begun any more: the table that is there
+  // serves on.
+  std::stop_token give_up_later;
+};
 
 // The kernel's symbols as they change during a capture. Without symbols, or
 // where the kernel hides them, a profile is still of use: that is a warning
@@ -24,7 +42,7 @@ class KernelNames {
   KernelNames() = default;
   // The running kernel's, from /proc/kallsyms; about as long as
   // the kernel takes to write it, 30 to 50 ms. Starts a thread and ends it.
-  static KernelNames OfRunningKernel();
+  static KernelNames OfRunningKernel(KernelReading reading = {});
   // What the user gave instead.
   static ksym::Result<KernelNames> OfFile(const std::string& path);
   // What a raw capture carries, with all its changes applied.
@@ -56,13 +74,14 @@ class KernelNames {
   std::optional<ksym::KernelTimeline> timeline_;
   KernelSymbolsState state_ = KernelSymbolsState::kNotWanted;
   std::string warning_;
+  KernelReading reading_;
   bool follows_running_kernel_ = false;
   bool stale_ = false;
   Clock::time_point last_read_;
   ksym::ModuleList modules_;  // of that time
   uint64_t snapshots_ = 0;
   uint64_t changes_ = 0;
-  Clock::duration reading_{};
+  Clock::duration reading_time_{};
 };
 
 // Makes the resolver name kernel frames with `kernel`, which it borrows.

@@ -40,11 +40,15 @@ int64_t NowNs() { return Clock::now().time_since_epoch().count(); }
 }  // namespace
 
 NamingThread::NamingThread(Settings settings, ServiceCounters& counters,
-                           Sinks sinks)
+                           Sinks sinks, KernelReading kernel)
     : counters_(counters),
       sinks_(std::move(sinks)),
       settings_(std::move(settings)),
-      thread_([this] { Run(); }) {}
+      kernel_(std::move(kernel)) {
+  kernel_.give_up_first = give_up_first_reading_.get_token();
+  kernel_.give_up_later = give_up_later_readings_.get_token();
+  thread_ = std::thread([this] { Run(); });
+}
 
 NamingThread::~NamingThread() {
   Finish(Clock::time_point::min());
@@ -96,7 +100,14 @@ bool NamingThread::Finish(Clock::time_point deadline) {
   std::unique_lock lock(mutex_);
   closed_ = true;
   changed_.notify_all();
-  return changed_.wait_until(lock, deadline, [this] { return done_; });
+  give_up_later_readings_.request_stop();
+  const auto now = Clock::now();
+  const auto first_reading_ends =
+      deadline > now ? now + (deadline - now) / 3 : now;
+  const auto is_done = [this] { return done_; };
+  if (changed_.wait_until(lock, first_reading_ends, is_done)) return true;
+  give_up_first_reading_.request_stop();
+  return changed_.wait_until(lock, deadline, is_done);
 }
 
 std::chrono::nanoseconds NamingThread::BusyFor() const {
@@ -118,7 +129,7 @@ std::optional<NamingThread::Task> NamingThread::Next() {
   } else if (!parts_.empty()) {
     task = std::move(parts_.front());
     parts_.pop_front();
-  } else if (new_settings_) {
+  } else if (new_settings_ && !closed_) {  // nothing comes after the end
     task = *new_settings_;
     new_settings_.reset();
   }
@@ -157,7 +168,7 @@ void NamingThread::Begin(const Settings& settings) {
   }
   line_files_.reset();
   naming_ = std::make_unique<Naming>(MakeSymbolizerOptions(settings), options);
-  naming_->UseKernel(KernelNames::OfRunningKernel());
+  naming_->UseKernel(KernelNames::OfRunningKernel(kernel_));
   ++counters_.symbolizers;
   const std::string& warning = naming_->kernel().warning();
   if (!warning.empty()) LogSome(LogLevel::kWarning, "kernel-names", warning);
@@ -246,8 +257,9 @@ void NamingThread::FinishProfile() {
   merger_.reset();
   ++counters_.profiles;
   const auto statistics = naming_->symbolizer().statistics();
-  if (statistics.files_known > kMaxFilesKnown ||
-      statistics.name_bytes > kMaxNameBytes / 4 * 3) {
+  const bool is_full = statistics.files_known > kMaxFilesKnown ||
+                       statistics.name_bytes > kMaxNameBytes / 4 * 3;
+  if (is_full && !give_up_later_readings_.stop_requested()) {
     Log(LogLevel::kInfo, "symbol tables are read anew to free memory");
     Begin(settings_);
   }

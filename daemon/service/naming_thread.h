@@ -9,10 +9,12 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <variant>
 
+#include "daemon/profile/kernel_names.h"
 #include "daemon/profile/line_builder.h"
 #include "daemon/profile/line_files.h"
 #include "daemon/profile/naming.h"
@@ -54,8 +56,10 @@ class NamingThread {
   // How the parts make profiles: the one with kEnd is the last of its profile.
   enum class Edge : uint8_t { kGoOn, kEnd };
 
-  // The counters must live longer.
-  NamingThread(Settings settings, ServiceCounters& counters, Sinks sinks);
+  // The counters must live longer. How the kernel's table is read is for tests
+  // to change; it is given up by Finish().
+  NamingThread(Settings settings, ServiceCounters& counters, Sinks sinks,
+               KernelReading kernel = {});
   // Waits until everything that was given is named.
   ~NamingThread();
 
@@ -66,7 +70,8 @@ class NamingThread {
   // From the next profile on.
   void Configure(Settings settings);
   // Whether everything was named before the deadline; nothing may be given
-  // after it.
+  // after it. The kernel's table is not read again for it, and if it was not
+  // read at all a third of the time is left for that.
   bool Finish(std::chrono::steady_clock::time_point deadline);
   // How long it has been at work on one part; zero when it is idle.
   std::chrono::nanoseconds BusyFor() const;
@@ -99,9 +104,12 @@ class NamingThread {
   bool done_ = false;
 
   std::atomic<int64_t> busy_since_ns_ = 0;  // of the steady clock; 0: idle
+  std::stop_source give_up_first_reading_;
+  std::stop_source give_up_later_readings_;
 
   // Of the thread.
   Settings settings_;
+  KernelReading kernel_;
   std::unique_ptr<Naming> naming_;
   std::unique_ptr<LineBuilder> line_builder_;  // null: no lines are wanted
   std::unique_ptr<LineFiles> line_files_;      // borrows the two above

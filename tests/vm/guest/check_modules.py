@@ -194,9 +194,7 @@ def cycles():
                 and snapshots() > 2)
 
     wait_for(enough, "%d cycles and two readings of the table" % turns, 600)
-    # A reading that the last cycle asked for would take the two seconds in which
-    # the service ends, in a guest where it takes longer.
-    check_service.wait_profiles(3)
+    # A reading that the last cycle asked for may be under way: it is given up.
     readings = snapshots()
     run("systemctl", "stop", check_service.UNIT)
     said = [text for _, text in check_service.own_messages()[begin:]]
