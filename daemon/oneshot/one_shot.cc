@@ -290,7 +290,21 @@ class CaptureRun {
 
   void Take(RawProfile&& raw) {
     unnamed_.push_back(std::move(raw));
-    while (!unnamed_.empty() && MustName()) NameOne();
+    while (!unnamed_.empty() && MustName()) {
+      AwaitKernelNames();
+      if (IsPutOff()) return;
+      NameOne();
+    }
+  }
+
+  // Whether what was drained waits as one until the kernel's table is read.
+  bool IsPutOff() {
+    if (!naming_.PutOff(unnamed_.front())) return false;
+    while (unnamed_.size() > 1) {
+      Merge(unnamed_[0], std::move(unnamed_[1]));
+      unnamed_.erase(unnamed_.begin() + 1);
+    }
+    return true;
   }
 
   // The kernel's changes are looked into at once: others may follow.
@@ -304,7 +318,6 @@ class CaptureRun {
   }
 
   void NameOne() {
-    AwaitKernelNames();
     RawProfile raw = std::move(unnamed_.front());
     unnamed_.pop_front();
     const auto warnings =
@@ -328,7 +341,11 @@ class CaptureRun {
     auto raw = capture_->Stop();
     if (!raw) return Fail(std::move(raw.error()));
     unnamed_.push_back(std::move(*raw));
-    while (!unnamed_.empty()) NameOne();
+    AwaitKernelNames();
+    while (!unnamed_.empty()) {
+      if (IsPutOff()) naming_.ReadKernelWithoutPause();
+      NameOne();
+    }
     for (const std::string& warning : naming_.TakeWarningsOfNames()) {
       SayWarning(warning);
     }

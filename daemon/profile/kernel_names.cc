@@ -1,5 +1,6 @@
 #include "daemon/profile/kernel_names.h"
 
+#include <algorithm>
 #include <span>
 #include <utility>
 
@@ -99,6 +100,24 @@ KernelNames KernelNames::OfCapture(const RawCapture& capture) {
   return names;
 }
 
+std::optional<std::chrono::steady_clock::time_point> KernelNames::PutOff(
+    const RawProfile& interval) {
+  const bool is_stale = stale_ || interval.kernel_table_stale;
+  if (!timeline_ || !follows_running_kernel_ || !is_stale ||
+      reading_.give_up_later.stop_requested()) {
+    return {};
+  }
+  const auto next_reading = last_read_ + kReadAtMostEvery;
+  if (Clock::now() >= next_reading) return {};
+  // Another one's symbols are no names for one that is gone again by then.
+  for (const auto& memory : modules_.Newcomers(ReadModules())) {
+    if (std::ranges::find(newcomers_, memory) == newcomers_.end()) {
+      newcomers_.push_back(memory);
+    }
+  }
+  return next_reading;
+}
+
 void KernelNames::BeginInterval(const RawProfile& interval) {
   if (!timeline_) return;
   for (const auto& change : interval.kernel_changes) timeline_->Apply(change);
@@ -128,6 +147,9 @@ void KernelNames::ReadAgainIfDue() {
   modules_ = ksym::ModuleList(std::move(modules));
   stale_ = false;
   ++snapshots_;
+  newcomers_.insert(newcomers_.end(), timeline_->doubtful().begin(),
+                    timeline_->doubtful().end());
+  timeline_->DoubtModules(std::exchange(newcomers_, {}));
   timeline_->Replace(std::move(*symbols));
 }
 

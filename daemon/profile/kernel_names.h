@@ -56,6 +56,15 @@ class KernelNames {
   // What the user should know; empty: nothing.
   const std::string& warning() const { return warning_; }
 
+  // Until when naming the interval is better put off, less than a second: a
+  // module came or went, and the table that tells its symbols may not be read
+  // again before. Meanwhile later intervals are to be merged into this one.
+  // Absent: now is as good. Asked for each of them, as it looks which modules
+  // there are; /proc/modules is read.
+  std::optional<std::chrono::steady_clock::time_point> PutOff(
+      const RawProfile& interval);
+  // The next interval is the last one: the table may be read for it at once.
+  void ReadWithoutPause() { last_read_ = Clock::time_point(); }
   // Takes an interval's changes in, before its samples are named. Where only
   // the whole table tells, it is read again, but at most once a second: a
   // storm of module loads shall not make reading all that is done.
@@ -79,6 +88,8 @@ class KernelNames {
   bool stale_ = false;
   Clock::time_point last_read_;
   ksym::ModuleList modules_;  // of that time
+  // Of modules that were there while naming was put off.
+  std::vector<ksym::KernelRange> newcomers_;
   uint64_t snapshots_ = 0;
   uint64_t changes_ = 0;
   Clock::duration reading_time_{};

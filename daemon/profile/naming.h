@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,6 +40,12 @@ class Naming {
   void Begin(CaptureMetadata metadata);
   // Adds a warning that the profile has not yet; true if so.
   bool Warn(std::string warning);
+  // See KernelNames.
+  std::optional<std::chrono::steady_clock::time_point> PutOff(
+      const RawProfile& part) {
+    return kernel_.PutOff(part);
+  }
+  void ReadKernelWithoutPause() { kernel_.ReadWithoutPause(); }
   // Names a drained part and adds it. Returns the warnings that are new in
   // this profile. Cost: see Resolver::Add().
   std::vector<std::string> Add(const RawProfile& part);

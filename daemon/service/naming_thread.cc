@@ -7,6 +7,7 @@
 
 #include "daemon/base/open_files.h"
 #include "daemon/profile/kernel_debug.h"
+#include "daemon/profile/raw_profile_merge.h"
 #include "daemon/profile/source_lines.h"
 #include "daemon/service/log.h"
 
@@ -115,20 +116,33 @@ std::chrono::nanoseconds NamingThread::BusyFor() const {
   return std::chrono::nanoseconds(since == 0 ? 0 : NowNs() - since);
 }
 
+// Locked.
+bool NamingThread::HasTask() const {
+  if (closed_ || !images_.empty()) return true;
+  if (held_) return held_->edge == Edge::kGoOn && !parts_.empty();
+  return new_settings_ || !parts_.empty();
+}
+
 std::optional<NamingThread::Task> NamingThread::Next() {
   std::unique_lock lock(mutex_);
   busy_since_ns_ = 0;
-  changed_.wait(lock, [this] {
-    return closed_ || new_settings_ || !images_.empty() || !parts_.empty();
-  });
+  const auto has_task = [this] { return HasTask(); };
+  if (held_) {
+    changed_.wait_until(lock, held_until_, has_task);
+  } else {
+    changed_.wait(lock, has_task);
+  }
   busy_since_ns_ = NowNs();
+  const bool takes_parts = !held_ || held_->edge == Edge::kGoOn;
   std::optional<Task> task;
   if (!images_.empty()) {
     task = std::move(images_.front());
     images_.pop_front();
-  } else if (!parts_.empty()) {
+  } else if (takes_parts && !parts_.empty()) {
     task = std::move(parts_.front());
     parts_.pop_front();
+  } else if (held_) {
+    task = HeldIsDue();
   } else if (new_settings_ && !closed_) {  // nothing comes after the end
     task = *new_settings_;
     new_settings_.reset();
@@ -141,8 +155,10 @@ void NamingThread::Run() {
   while (auto task = Next()) {
     if (const auto* image = std::get_if<ksym::ProcessImage>(&*task)) {
       naming_->symbolizer().Pin(*image);
-    } else if (const auto* part = std::get_if<Part>(&*task)) {
-      Name(*part);
+    } else if (auto* part = std::get_if<Part>(&*task)) {
+      Take(std::move(*part));
+    } else if (std::holds_alternative<HeldIsDue>(*task)) {
+      NameHeld();
     } else {
       settings_ = std::get<Settings>(*task);
       line_files_.reset();
@@ -226,6 +242,23 @@ void NamingThread::AddLines(Profile& profile) {
     }
   }
   line_counts_ = now;
+}
+
+void NamingThread::Take(Part part) {
+  if (held_) {
+    Merge(held_->raw, std::move(part.raw));
+    held_->edge = part.edge;
+  } else {
+    held_ = std::move(part);
+  }
+  const auto until = naming_->PutOff(held_->raw);
+  if (!until) return NameHeld();
+  held_until_ = *until;
+}
+
+void NamingThread::NameHeld() {
+  const auto part = std::exchange(held_, std::nullopt);
+  if (part) Name(*part);
 }
 
 void NamingThread::Name(const Part& part) {

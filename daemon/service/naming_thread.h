@@ -81,10 +81,15 @@ class NamingThread {
     RawProfile raw;
     Edge edge = Edge::kGoOn;
   };
-  using Task = std::variant<ksym::ProcessImage, Part, Settings>;
+  // That held_ is to be named.
+  struct HeldIsDue {};
+  using Task = std::variant<ksym::ProcessImage, Part, Settings, HeldIsDue>;
 
   void Run();
   std::optional<Task> Next();
+  bool HasTask() const;
+  void Take(Part part);
+  void NameHeld();
   void Begin(const Settings& settings);
   void Name(const Part& part);
   void BeginLines();
@@ -115,6 +120,10 @@ class NamingThread {
   std::unique_ptr<LineFiles> line_files_;      // borrows the two above
   LineFileCounts line_counts_;                 // of line_files_, as shown
   std::unique_ptr<ProfileMerger> merger_;      // of parts since the last end
+  // Waits for the kernel's table; parts that come meanwhile are merged into it,
+  // but for those of the next profile.
+  std::optional<Part> held_;
+  std::chrono::steady_clock::time_point held_until_;
 
   std::thread thread_;  // last: it uses all of the above
 };

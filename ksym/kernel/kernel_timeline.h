@@ -37,6 +37,7 @@ class KernelTimeline {
   void DoubtModules(std::vector<KernelRange> ranges) {
     doubtful_ = std::move(ranges);
   }
+  const std::vector<KernelRange>& doubtful() const { return doubtful_; }
   // A table that was read anew. What only the old one has stays known until
   // EndInterval().
   void Replace(KernelSymbolSource snapshot);

@@ -27,14 +27,20 @@ std::vector<KernelModule> ParseModules(std::string_view text) {
   return modules;
 }
 
-std::vector<KernelRange> ModuleList::EndInterval(
-    const std::vector<KernelModule>& now) {
-  std::vector<KernelRange> doubtful;
+std::vector<KernelRange> ModuleList::Newcomers(
+    const std::vector<KernelModule>& now) const {
+  std::vector<KernelRange> newcomers;
   for (const KernelModule& module : now) {
     if (std::ranges::find(modules_, module) == modules_.end()) {
-      doubtful.push_back(module.memory);
+      newcomers.push_back(module.memory);
     }
   }
+  return newcomers;
+}
+
+std::vector<KernelRange> ModuleList::EndInterval(
+    const std::vector<KernelModule>& now) {
+  std::vector<KernelRange> doubtful = Newcomers(now);
   for (size_t i = 0; i < modules_.size(); ++i) {
     if (is_gone_[i]) doubtful.push_back(modules_[i].memory);
     if (std::ranges::find(now, modules_[i]) == now.end()) is_gone_[i] = true;

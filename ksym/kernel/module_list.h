@@ -38,6 +38,9 @@ class ModuleList {
       : modules_(std::move(modules)), is_gone_(modules_.size()) {}
   ModuleList() = default;
 
+  // The memory of modules that the table does not know.
+  std::vector<KernelRange> Newcomers(
+      const std::vector<KernelModule>& now) const;
   // `now`: the modules that are there at the end of an interval. The answer:
   // the memory of those that the table does not know, and of those that were
   // gone at the end of an earlier interval. One that went in this interval is

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <stop_token>
 #include <thread>
 
 namespace profd {
@@ -56,6 +57,29 @@ TEST(KernelNamesTest, ReadsTheTableAtMostOnceASecond) {
   EXPECT_EQ(names.statistics().snapshots, before + 1);
   names.BeginInterval({});
   EXPECT_EQ(names.statistics().snapshots, before + 1);
+}
+
+// What a module changes is put off until the table may be read again, and no
+// longer; the last interval and a program that ends do not wait.
+TEST(KernelNamesTest, PutsOffWhatTheTableLacks) {
+  std::stop_source end;
+  auto names = KernelNames::OfRunningKernel({.make_stream = ReadAhead::Start,
+                                             .give_up_first = {},
+                                             .give_up_later = end.get_token()});
+  if (names.timeline() == nullptr) GTEST_SKIP() << names.warning();
+  EXPECT_EQ(names.PutOff({}), std::nullopt);
+  const auto until = names.PutOff(Stale());
+  ASSERT_TRUE(until);
+  const auto wait = *until - std::chrono::steady_clock::now();
+  EXPECT_GT(wait, std::chrono::milliseconds(500));
+  EXPECT_LE(wait, std::chrono::seconds(1));
+  names.ReadWithoutPause();
+  EXPECT_EQ(names.PutOff(Stale()), std::nullopt);
+  names.BeginInterval(Stale());
+  EXPECT_EQ(names.statistics().snapshots, 2u);
+  EXPECT_TRUE(names.PutOff(Stale()));
+  end.request_stop();
+  EXPECT_EQ(names.PutOff(Stale()), std::nullopt);
 }
 
 }  // namespace

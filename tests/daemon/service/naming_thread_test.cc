@@ -21,15 +21,25 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::ElementsAre;
+using testing::UnorderedElementsAre;
 
 constexpr uint64_t kKnown = 0xffffffff81000010;
+constexpr uint64_t kInModule = 0xffffffffc0000010;
 constexpr std::string_view kListing =
     "ffffffff81000000 T _stext\n"
     "ffffffff81000000 T known\n"
     "ffffffff81001000 T _etext\n";
+constexpr std::string_view kListingWithModule =
+    "ffffffff81000000 T _stext\n"
+    "ffffffff81000000 T known\n"
+    "ffffffff81001000 T _etext\n"
+    "ffffffffc0000000 t in_module\t[some]\n"
+    "ffffffffc0001000 t other\t[some]\n";
 
 class TextStream final : public ksym::ByteStream {
  public:
+  explicit TextStream(std::string_view text) : rest_(text) {}
+
   ksym::Result<size_t> Read(std::span<char> out) override {
     const size_t n = rest_.copy(out.data(), out.size());
     rest_.remove_prefix(n);
@@ -37,7 +47,7 @@ class TextStream final : public ksym::ByteStream {
   }
 
  private:
-  std::string_view rest_ = kListing;
+  std::string_view rest_;
 };
 
 // A kernel that takes ten seconds to write its table, a line at a time.
@@ -59,31 +69,35 @@ class SlowStream final : public ksym::ByteStream {
 };
 
 // A part with a sample in the kernel.
-RawProfile KernelPart() {
+RawProfile KernelPart(uint64_t address = kKnown) {
   RawProfile part;
   part.accounting.taken = part.accounting.emitted = 1;
   RawSample sample;
   sample.comm = "test";
   sample.count = 1;
   sample.kernel_stack = kFirstStackId;
-  part.stacks.Add(kFirstStackId, RawStack{.frames = {kKnown}});
+  part.stacks.Add(kFirstStackId, RawStack{.frames = {address}});
   part.samples.push_back(sample);
   return part;
 }
 
-RawProfile StalePart() {
-  RawProfile part = KernelPart();
+RawProfile StalePart(uint64_t address = kKnown) {
+  RawProfile part = KernelPart(address);
   part.kernel_table_stale = true;
   return part;
 }
 
 class NamingThreadTest : public testing::Test {
  protected:
-  void Start(int quick_readings) {
+  // With what the first readings give; those after them are slow.
+  void Start(std::vector<std::string_view> listings) {
     KernelReading reading;
-    reading.make_stream =
-        [this, quick_readings](int) -> std::unique_ptr<ksym::ByteStream> {
-      if (readings_++ < quick_readings) return std::make_unique<TextStream>();
+    reading.make_stream = [this, listings = std::move(listings)](
+                              int) -> std::unique_ptr<ksym::ByteStream> {
+      const size_t number = readings_++;
+      if (number < listings.size()) {
+        return std::make_unique<TextStream>(listings[number]);
+      }
       return std::make_unique<SlowStream>(is_slow_);
     };
     naming_ = std::make_unique<NamingThread>(
@@ -112,7 +126,7 @@ class NamingThreadTest : public testing::Test {
   bool Finish() { return naming_->Finish(Clock::now() + milliseconds(1700)); }
 
   ServiceCounters counters_;
-  std::atomic<int> readings_ = 0;
+  std::atomic<size_t> readings_ = 0;
   std::atomic<int> parts_ = 0;
   std::atomic<bool> is_slow_ = false;
   std::vector<std::string> names_;  // of kernel frames in finished profiles
@@ -122,10 +136,9 @@ class NamingThreadTest : public testing::Test {
 // A reading that is under way at the end is given up, and what is left has the
 // names of the table before it.
 TEST_F(NamingThreadTest, EndsDuringAnotherReading) {
-  Start(1);
+  Start({kListing});
   naming_->Add(KernelPart(), NamingThread::Edge::kGoOn);
   WaitFor([&] { return parts_ == 1; });
-  std::this_thread::sleep_for(milliseconds(1050));  // one reading a second
   naming_->Add(StalePart(), NamingThread::Edge::kGoOn);
   WaitFor([&] { return is_slow_.load(); });
   naming_->Add(StalePart(), NamingThread::Edge::kEnd);
@@ -134,13 +147,13 @@ TEST_F(NamingThreadTest, EndsDuringAnotherReading) {
   EXPECT_LT(Clock::now() - begin, milliseconds(500));
   EXPECT_THAT(names_, ElementsAre("known"));
   EXPECT_EQ(counters_.samples_emitted, 3u);
-  EXPECT_EQ(readings_, 2);
+  EXPECT_EQ(readings_, 2u);
 }
 
 // The first reading, too, is given up in time for the profile, which then has
 // the samples without the kernel's names.
 TEST_F(NamingThreadTest, EndsDuringTheFirstReading) {
-  Start(0);
+  Start({});
   WaitFor([&] { return is_slow_.load(); });
   naming_->Add(KernelPart(), NamingThread::Edge::kEnd);
   EXPECT_TRUE(Finish());
@@ -151,7 +164,7 @@ TEST_F(NamingThreadTest, EndsDuringTheFirstReading) {
 
 // What was asked for before the end and needs a table is not begun after it.
 TEST_F(NamingThreadTest, BeginsNoReadingAtTheEnd) {
-  Start(0);
+  Start({});
   WaitFor([&] { return is_slow_.load(); });
   naming_->Add(StalePart(), NamingThread::Edge::kGoOn);
   NamingThread::Settings others;
@@ -159,7 +172,64 @@ TEST_F(NamingThreadTest, BeginsNoReadingAtTheEnd) {
   naming_->Configure(others);
   naming_->Add(StalePart(), NamingThread::Edge::kEnd);
   EXPECT_TRUE(Finish());
-  EXPECT_EQ(readings_, 1);
+  EXPECT_EQ(readings_, 1u);
+  EXPECT_EQ(counters_.samples_emitted, 2u);
+}
+
+// A module that comes when the table was just read: its samples wait until it
+// may be read again, and have names.
+TEST_F(NamingThreadTest, WaitsForTheSymbolsOfAModule) {
+  Start({kListing, kListingWithModule});
+  naming_->Add(KernelPart(), NamingThread::Edge::kGoOn);
+  WaitFor([&] { return parts_ == 1; });
+  naming_->Add(StalePart(kInModule), NamingThread::Edge::kGoOn);
+  naming_->Add(KernelPart(kInModule), NamingThread::Edge::kEnd);
+  WaitFor([&] { return counters_.profiles == 1; });
+  EXPECT_TRUE(Finish());
+  EXPECT_EQ(readings_, 2u);
+  EXPECT_THAT(names_, UnorderedElementsAre("known", "in_module"));
+  EXPECT_EQ(counters_.samples_emitted, 3u);
+}
+
+// A module that goes meanwhile keeps its names in what waits.
+TEST_F(NamingThreadTest, AModuleGoesWhileItsSamplesWait) {
+  Start({kListingWithModule, kListing});
+  naming_->Add(KernelPart(), NamingThread::Edge::kGoOn);
+  WaitFor([&] { return parts_ == 1; });
+  for (int i = 0; i < 3; ++i) {
+    naming_->Add(StalePart(kInModule), NamingThread::Edge::kGoOn);
+  }
+  naming_->Add(KernelPart(), NamingThread::Edge::kEnd);
+  WaitFor([&] { return counters_.profiles == 1; });
+  EXPECT_TRUE(Finish());
+  EXPECT_EQ(readings_, 2u);
+  EXPECT_THAT(names_, UnorderedElementsAre("known", "in_module"));
+  EXPECT_EQ(counters_.samples_emitted, 5u);
+}
+
+// What waits is of one profile; what comes after its end is of the next one.
+TEST_F(NamingThreadTest, KeepsProfilesApartThatWait) {
+  Start({kListing, kListingWithModule, kListingWithModule});
+  naming_->Add(StalePart(kInModule), NamingThread::Edge::kEnd);
+  naming_->Add(StalePart(kInModule), NamingThread::Edge::kGoOn);
+  naming_->Add(KernelPart(), NamingThread::Edge::kEnd);
+  WaitFor([&] { return counters_.profiles == 2; });
+  EXPECT_TRUE(Finish());
+  EXPECT_THAT(names_, UnorderedElementsAre("in_module", "known", "in_module"));
+  EXPECT_EQ(counters_.samples_emitted, 3u);
+}
+
+// The end does not wait: what is not known by then is said to be so.
+TEST_F(NamingThreadTest, EndsWhileSamplesWait) {
+  Start({kListing, kListingWithModule});
+  naming_->Add(KernelPart(), NamingThread::Edge::kGoOn);
+  WaitFor([&] { return parts_ == 1; });
+  naming_->Add(StalePart(kInModule), NamingThread::Edge::kEnd);
+  const auto begin = Clock::now();
+  EXPECT_TRUE(Finish());
+  EXPECT_LT(Clock::now() - begin, milliseconds(500));
+  EXPECT_EQ(readings_, 1u);
+  EXPECT_THAT(names_, UnorderedElementsAre("known", "[unknown]"));
   EXPECT_EQ(counters_.samples_emitted, 2u);
 }
 

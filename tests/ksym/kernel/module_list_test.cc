@@ -48,6 +48,14 @@ TEST(ModuleList, AModuleComes) {
   EXPECT_THAT(list.EndInterval({kExt4, kXor}), ElementsAre(kXor.memory));
 }
 
+// Asking who is new forgets nothing of who went.
+TEST(ModuleList, Newcomers) {
+  ModuleList list({kExt4, kZram});
+  EXPECT_THAT(list.Newcomers({kExt4, kXor}), ElementsAre(kXor.memory));
+  EXPECT_THAT(list.Newcomers({kExt4}), IsEmpty());
+  EXPECT_THAT(list.EndInterval({kExt4}), IsEmpty());
+}
+
 // The same name at another place is another module.
 TEST(ModuleList, AModuleMoves) {
   ModuleList list({kZram});

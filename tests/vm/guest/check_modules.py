@@ -122,8 +122,9 @@ def within_a_second():
 
 @check("names of an unloaded module")
 def unloaded():
-    # Samples in a module that is gone when the capture ends have its names,
-    # but for those before the table was read again.
+    # Samples in a module that is gone when the capture ends have its names. What
+    # its first functions do before the kernel shows the module, and what follows
+    # when it has gone from the table, may have none.
     need_module("zram")
     running = harness.Background(["-F", "199", "--format", "json"])
     running.wait_started()
@@ -141,7 +142,7 @@ def unloaded():
     table = document.metadata["kernel_table"]
     said = "%d samples have names, %d not; read %d times in %.1f s" % (
         named, unnamed, table["snapshots"], table["reading_ns"] / 1e9)
-    expect(named > 50 and named > unnamed, said)
+    expect(named > 50 and unnamed <= named / 50, said)
     reasons = {frame["reason"] for frame in document.of_kind("kernel")
                if "reason" in frame}
     expect(reasons <= {"ambiguous", "no-symbol"}, reasons)
