@@ -32,6 +32,14 @@ def place(name):
     return name if name in CALLERS else LIBRARY
 
 
+def is_taken_over(names):
+    """When an exception was caught, the unwinder of libgcc writes where it goes
+    on into its own frame, as return address, and then jumps. In these
+    instructions nobody can walk the stack: the catcher seems to have called the
+    unwinder, which it never does, and its own caller is not to be found."""
+    return names[0] == "Catch" and names[1:2] == ["_Unwind_RaiseException"]
+
+
 def has_bpf_loop():
     version = re.match(r"(\d+)\.(\d+)", os.uname().release)
     return tuple(map(int, version.groups())) >= (5, 17)
@@ -47,11 +55,12 @@ def pads_kernel_stacks():
 class CallsTest(harness.E2eTest):
 
     def check_callers(self, document):
-        """No caller is wrong, and 99 of 100 stacks are whole."""
+        """No caller is wrong, and 99 of 100 stacks are whole, but for those in
+        the middle of a jump."""
         samples = document.samples
         ends = samples["user_stack_ends"]
         wrong = {}
-        whole = 0
+        whole = taken_over = 0
         for stack in document.stacks:
             names = [frame["name"] for frame in document.user(stack)]
             broken = stack["user_state"] == "broken"
@@ -59,12 +68,16 @@ class CallsTest(harness.E2eTest):
             if not names or not (broken or names[0] == "_start"):
                 continue
             whole += 0 if broken else stack["count"]
+            if broken and is_taken_over(names):
+                taken_over += stack["count"]
             places = [place(name) for name in names]
             for caller, callee in zip(places, places[1:]):
                 if caller not in CALLERS.get(callee, CALLS_OR_INTERRUPTED):
                     wrong[(caller, callee)] = names
         self.assertEqual(wrong, {})
         judged = sum(ends.values()) - ends["not-yet"]
+        self.assertLessEqual(taken_over, 0.05 * judged, ends)
+        judged -= taken_over
         self.assertGreater(judged, 100, ends)
         self.assertGreaterEqual(ends["outermost"], 0.99 * judged, ends)
         self.assertGreaterEqual(whole, 0.99 * ends["outermost"])
