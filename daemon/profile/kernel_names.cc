@@ -54,7 +54,7 @@ KernelNames KernelNames::OfRunningKernel(KernelReading reading) {
   KernelNames names;
   names.reading_ = std::move(reading);
   const auto begin = Clock::now();
-  names.modules_ = ksym::ModuleList(ReadModules());
+  std::vector<ksym::KernelModule> modules = ReadModules();
   auto symbols = ReadKallsyms(names.reading_, names.reading_.give_up_first);
   if (!symbols) {
     names.state_ = symbols.error().code() == ksym::ErrorCode::kPermission
@@ -64,6 +64,8 @@ KernelNames KernelNames::OfRunningKernel(KernelReading reading) {
         "kernel frames have no names: " + symbols.error().message();
     return names;
   }
+  names.modules_ = ksym::ModuleList(
+      ksym::ModulesOfTable(std::move(modules), ReadModules(), *symbols));
   names.timeline_.emplace(std::move(*symbols));
   names.state_ = KernelSymbolsState::kPresent;
   names.follows_running_kernel_ = true;
@@ -144,7 +146,8 @@ void KernelNames::ReadAgainIfDue() {
     timeline_->DoubtModules(modules_.EndInterval(modules));
     return;
   }
-  modules_ = ksym::ModuleList(std::move(modules));
+  modules_ = ksym::ModuleList(
+      ksym::ModulesOfTable(std::move(modules), ReadModules(), *symbols));
   stale_ = false;
   ++snapshots_;
   newcomers_.insert(newcomers_.end(), timeline_->doubtful().begin(),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <utility>
 
 #include "ksym/base/text.h"
@@ -25,6 +26,31 @@ std::vector<KernelModule> ParseModules(std::string_view text) {
         {std::string(name), {Address{*start}, Address{*start + *size}}});
   }
   return modules;
+}
+
+std::vector<KernelModule> ModulesOfTable(std::vector<KernelModule> before,
+                                         const std::vector<KernelModule>& after,
+                                         const KernelSymbolSource& table) {
+  std::vector<KernelModule> came;
+  std::ranges::copy_if(
+      after, std::back_inserter(came), [&](const auto& module) {
+        return std::ranges::find(before, module) == before.end();
+      });
+  if (came.empty()) return before;
+  SymbolNameBuffer buffer;
+  table.ForEach(buffer, [&](const KernelSymbol& symbol) {
+    const auto found = std::ranges::find_if(came, [&](const auto& module) {
+      return module.name == symbol.module &&
+             module.memory.start <= symbol.start &&
+             symbol.start < module.memory.end;
+    });
+    if (found != came.end()) {
+      before.push_back(std::move(*found));
+      came.erase(found);
+    }
+    return !came.empty();
+  });
+  return before;
 }
 
 std::vector<KernelRange> ModuleList::Newcomers(

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ksym/base/address.h"
+#include "ksym/kernel/kernel_symbol_source.h"
 
 namespace ksym {
 
@@ -28,6 +29,13 @@ struct KernelModule {
 
 // The modules whose addresses the text shows; other lines are skipped.
 std::vector<KernelModule> ParseModules(std::string_view text);
+
+// The modules that a table has, of those that were there before it was read and
+// of those after it: of a module that came meanwhile it has symbols or not.
+// Cost: nothing, or where one came a pass over the table, some 10 ms.
+std::vector<KernelModule> ModulesOfTable(std::vector<KernelModule> before,
+                                         const std::vector<KernelModule>& after,
+                                         const KernelSymbolSource& table);
 
 // Tells where a table of symbols that was read a while ago may be wrong by now,
 // because a module came or went. Value, not thread-safe.

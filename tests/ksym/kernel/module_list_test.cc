@@ -2,6 +2,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ksym/base/file.h"
+#include "ksym/kernel/kallsyms_reader.h"
 
 namespace ksym {
 namespace {
@@ -24,6 +33,34 @@ TEST(ParseModules, TakesLinesApart) {
                            "zram 32768 0 a,b, Live 0x30000 (E)"),
               ElementsAre(kExt4, kZram));
   EXPECT_THAT(ParseModules(""), IsEmpty());
+}
+
+KernelSymbolSource Table(std::string_view text) {
+  const UniqueFd fd(::memfd_create("kallsyms", MFD_CLOEXEC));
+  EXPECT_TRUE(WriteAll(fd.get(), text));
+  ::lseek(fd.get(), 0, SEEK_SET);
+  auto map = LoadKallsyms(fd.get());
+  EXPECT_TRUE(map) << map.error().message();
+  return KernelSymbolSource(std::move(*map));
+}
+
+// A module that came while the table was read is in it or not, as its symbols
+// are, and where it is: another one of its name is none.
+TEST(ModulesOfTable, KnowsWhatCameMeanwhile) {
+  const auto table = Table(
+      "0000000000001000 T _stext\n"
+      "0000000000001000 T core\n"
+      "0000000000002000 T _etext\n"
+      "0000000000030040 t in_zram\t[zram]\n"
+      "0000000000050000 t elsewhere\t[xor]\n");
+  const auto of_table = [&](std::vector<KernelModule> before,
+                            const std::vector<KernelModule>& after) {
+    return ModulesOfTable(std::move(before), after, table);
+  };
+  EXPECT_THAT(of_table({kExt4}, {kExt4, kZram}), ElementsAre(kExt4, kZram));
+  EXPECT_THAT(of_table({kExt4}, {kXor, kExt4}), ElementsAre(kExt4));
+  EXPECT_THAT(of_table({kXor, kExt4}, {}), ElementsAre(kXor, kExt4));
+  EXPECT_THAT(of_table({}, {kXor, kZram}), ElementsAre(kZram));
 }
 
 // As long as the same modules are at the same places nothing is doubtful.
