@@ -74,6 +74,10 @@ size_t CountPlain(std::string_view text) {
 
 }  // namespace
 
+bool IsPrintableAscii(std::string_view text) {
+  return CountPlain(text) == text.size();
+}
+
 void AppendPrintable(std::string_view name, std::string& out) {
   while (!name.empty()) {
     const size_t plain = CountPlain(name);

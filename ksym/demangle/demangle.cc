@@ -60,9 +60,13 @@ std::string DemangleD(const std::string& mangled) {
 // Empty when the name is not mangled or too long when it is written out.
 std::string DemangleWhole(const std::string& mangled) {
   Output output;
+  output.text.reserve(2 * mangled.size());
   const bool is_cpp = mangled.starts_with("_Z") ||
                       mangled.starts_with("___Z");  // a block's invocation
-  if ((is_cpp || mangled.starts_with("_R")) &&
+  // Rust's older names end with a hash, whose length is 17.
+  const bool may_be_rust = is_cpp ? mangled.find("17") != std::string::npos
+                                  : mangled.starts_with("_R");
+  if (may_be_rust &&
       Run(rust_demangle_callback, kOptions, mangled.c_str(), output)) {
     return std::move(output.text);
   }

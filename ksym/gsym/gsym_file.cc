@@ -245,20 +245,27 @@ std::optional<uint32_t> GsymFile::FindLastStart(ElfAddress address) const {
 }
 
 std::optional<std::string_view> GsymFile::String(uint64_t offset) const {
-  if (offset >= strings_.size()) return std::nullopt;
+  if (!HasString(offset)) return std::nullopt;
   // The table ends with NUL.
   return std::string_view(reinterpret_cast<const char*>(strings_.data()) +
                           offset);
 }
 
-std::optional<GsymFile::File> GsymFile::FindFile(uint64_t index) const {
+std::optional<GsymFile::Path> GsymFile::FindPath(uint64_t index) const {
   if (index >= file_count_) return std::nullopt;
   ByteCursor in = Cursor(files_);
   in.Skip(index * 2 * string_bytes_);
-  const auto directory = String(in.ReadSized(string_bytes_));
-  const auto base = String(in.ReadSized(string_bytes_));
-  if (!directory || !base) return std::nullopt;
-  return File{*directory, *base};
+  const uint64_t directory = in.ReadSized(string_bytes_);
+  const uint64_t base = in.ReadSized(string_bytes_);
+  if (!HasString(directory) || !HasString(base)) return std::nullopt;
+  return Path{directory, base};
+}
+
+std::optional<GsymFile::File> GsymFile::FindFile(uint64_t index) const {
+  const auto path = FindPath(index);
+  if (!path) return std::nullopt;
+  return File{String(path->directory).value_or(""),
+              String(path->base).value_or("")};
 }
 
 }  // namespace ksym

@@ -18,7 +18,11 @@ namespace ksym {
 // Borrows the bytes. Immutable; any number of threads may read.
 class GsymFile {
  public:
-  // A path as two strings.
+  // A path as two strings' offsets, and as the strings.
+  struct Path {
+    uint64_t directory = 0;
+    uint64_t base = 0;
+  };
   struct File {
     std::string_view directory;
     std::string_view base;
@@ -56,6 +60,14 @@ class GsymFile {
   // Nothing when the offset is outside of the string table. O(length).
   std::optional<std::string_view> String(uint64_t offset) const;
   std::optional<File> FindFile(uint64_t index) const;
+  // Whether there is a string at the offset, and of one that is there, whether
+  // it is empty. O(1).
+  bool HasString(uint64_t offset) const { return offset < strings_.size(); }
+  bool IsEmpty(uint64_t offset) const {
+    return strings_[static_cast<size_t>(offset)] == std::byte{0};
+  }
+  // A path by the offsets of its strings, which are there; else nothing. O(1).
+  std::optional<Path> FindPath(uint64_t index) const;
 
  private:
   GsymFile() = default;

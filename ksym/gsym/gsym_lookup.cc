@@ -14,6 +14,10 @@ std::unexpected<Error> Corrupt(std::string what) {
   return Fail(ErrorCode::kCorrupt, "GSYM: " + std::move(what));
 }
 
+std::unexpected<Error> NoName() {
+  return Corrupt("a name is not in the string table");
+}
+
 // The parts of a function's information that a lookup needs; null: absent.
 struct Parts {
   std::span<const std::byte> lines;
@@ -39,11 +43,10 @@ class FunctionLookup {
     const uint64_t name = in.ReadSized(file_.string_bytes());
     auto parts = ReadParts(in);
     if (!parts) return Fail(std::move(parts.error()));
-    const auto function = file_.String(name);
-    if (!function) return Corrupt("a name is not in the string table");
+    if (!file_.HasString(name)) return NoName();
     answer_.merged_functions = parts->merged;
-    answer_.frames.push_back(
-        {.function = *function, .offset = address_ - answer_.start.value});
+    answer_.refs.push_back(
+        {.function = name, .offset = address_ - answer_.start.value});
     if (parts->call_sites.data() != nullptr) {
       const auto read = ReadCallSites(parts->call_sites);
       if (!read) return read;
@@ -124,12 +127,11 @@ Result<bool> FunctionLookup::SetLine(std::span<const std::byte> bytes) {
   if (!ok) return Corrupt("a line table is malformed");
   // File 0 is no file: the row says that nothing is known.
   if (!is_found || found.file == 0) return false;
-  const auto path = file_.FindFile(found.file);
-  if (!path) return Corrupt("a line's file is not in the file table");
-  GsymFrame& frame = answer_.frames.back();
-  frame.directory = path->directory;
-  frame.file = path->base;
-  frame.line = found.line;
+  if (!file_.FindPath(found.file)) {
+    return Corrupt("a line's file is not in the file table");
+  }
+  answer_.refs.back().file = found.file;
+  answer_.refs.back().line = found.line;
   return true;
 }
 
@@ -177,18 +179,16 @@ Status FunctionLookup::AddIndexedCalls() {
 // The last frame becomes the inlined function's, and its caller's follows. A
 // node without a place of its call, as the function's own is, adds none.
 Status FunctionLookup::AddFrame(const GsymInlineNode& node) {
-  const auto call = file_.FindFile(node.call_file);
+  const auto call = file_.FindPath(node.call_file);
   if (!call) return Corrupt("a call's file is not in the file table");
-  if (call->directory.empty() && call->base.empty()) return {};
-  const auto name = file_.String(node.name);
-  if (!name) return Corrupt("a name is not in the string table");
-  GsymFrame caller = answer_.frames.back();
-  caller.directory = call->directory;
-  caller.file = call->base;
+  if (file_.IsEmpty(call->directory) && file_.IsEmpty(call->base)) return {};
+  if (!file_.HasString(node.name)) return NoName();
+  GsymFrameRef caller = answer_.refs.back();
+  caller.file = node.call_file;
   caller.line = node.call_line;
-  answer_.frames.back().function = *name;
-  answer_.frames.back().offset = address_ - node.first_start;
-  answer_.frames.push_back(caller);
+  answer_.refs.back().function = node.name;
+  answer_.refs.back().offset = address_ - node.first_start;
+  answer_.refs.push_back(caller);
   return {};
 }
 
@@ -214,6 +214,7 @@ Status FunctionLookup::ReadCallSites(std::span<const std::byte> bytes) {
 Result<bool> Lookup(const GsymFile& file, ElfAddress address, GsymIndex* index,
                     GsymAnswer& answer) {
   answer.frames.clear();
+  answer.refs.clear();
   answer.call_patterns.clear();
   answer.merged_functions = 0;
   const auto first = file.FindLastStart(address);
@@ -235,15 +236,41 @@ Result<bool> Lookup(const GsymFile& file, ElfAddress address, GsymIndex* index,
   return false;
 }
 
+// The references' texts, which were all found to be there.
+void AddTexts(const GsymFile& file, GsymAnswer& answer) {
+  for (const GsymFrameRef& ref : answer.refs) {
+    GsymFrame& frame = answer.frames.emplace_back(
+        GsymFrame{.function = file.String(ref.function).value_or(""),
+                  .offset = ref.offset});
+    const auto path = file.FindFile(ref.file);
+    if (!path) continue;
+    frame.directory = path->directory;
+    frame.file = path->base;
+    frame.line = ref.line;
+  }
+}
+
+Result<bool> LookupTexts(const GsymFile& file, ElfAddress address,
+                         GsymIndex* index, GsymAnswer& answer) {
+  auto found = Lookup(file, address, index, answer);
+  AddTexts(file, answer);
+  return found;
+}
+
 }  // namespace
 
 Result<bool> LookupGsym(const GsymFile& file, ElfAddress address,
                         GsymAnswer& answer) {
-  return Lookup(file, address, nullptr, answer);
+  return LookupTexts(file, address, nullptr, answer);
 }
 
 Result<bool> LookupGsym(const GsymFile& file, ElfAddress address,
                         GsymIndex& index, GsymAnswer& answer) {
+  return LookupTexts(file, address, &index, answer);
+}
+
+Result<bool> LookupGsymRefs(const GsymFile& file, ElfAddress address,
+                            GsymIndex& index, GsymAnswer& answer) {
   return Lookup(file, address, &index, answer);
 }
 

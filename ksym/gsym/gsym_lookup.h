@@ -23,12 +23,26 @@ struct GsymFrame {
   uint32_t line = 0;
 };
 
+// The same by its place in the file's tables, for callers that keep texts of
+// their own.
+struct GsymFrameRef {
+  static constexpr uint32_t kNoFile = ~uint32_t{0};
+
+  uint64_t function = 0;  // a string's offset
+  uint64_t offset = 0;
+  uint32_t file = kNoFile;
+  uint32_t line = 0;
+
+  bool operator==(const GsymFrameRef&) const = default;
+};
+
 // Everything that a file has on one address.
 struct GsymAnswer {
   ElfAddress start;   // the function's
   uint64_t size = 0;  // 0: not known
   // Innermost first; the last one is the function itself.
   std::vector<GsymFrame> frames;
+  std::vector<GsymFrameRef> refs;  // as many, of the same
   // Where the address is a call's return address: patterns of what that call
   // may call, if the file says so.
   std::vector<std::string_view> call_patterns;
@@ -50,5 +64,9 @@ Result<bool> LookupGsym(const GsymFile& file, ElfAddress address,
 // was one in that function. Not thread-safe, as the index is not.
 Result<bool> LookupGsym(const GsymFile& file, ElfAddress address,
                         GsymIndex& index, GsymAnswer& answer);
+
+// As this, but leaves `frames` empty. All of `refs` are in the file's tables.
+Result<bool> LookupGsymRefs(const GsymFile& file, ElfAddress address,
+                            GsymIndex& index, GsymAnswer& answer);
 
 }  // namespace ksym

@@ -163,6 +163,7 @@ void ClearAnswer(AddressAnswer& answer) {
   answer.build_id = {};
   answer.symbol_start.reset();
   answer.reason = {};
+  answer.is_kept = false;
 }
 
 void AddName(std::string_view name, AddressAnswer& answer) {

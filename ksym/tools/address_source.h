@@ -20,10 +20,12 @@ struct AnswerFrame {
   std::string_view directory;
   std::string_view file;  // its base name
   uint32_t line = 0;
+  // All texts are known to be of printable ASCII.
+  bool is_plain = false;
 };
 
 // What is known of one address. Views are valid until the source is asked
-// again.
+// again, or, where is_kept, as long as the source.
 struct AddressAnswer {
   // Innermost first: inlined calls, then the function, as the file has their
   // names or demangled. Empty: see reason.
@@ -32,6 +34,7 @@ struct AddressAnswer {
   std::string_view build_id;  // lower-case hex; empty: not known
   std::optional<uint64_t> symbol_start;
   std::string_view reason;  // a name of Unresolved; empty when there is a name
+  bool is_kept = false;
 };
 
 // For sources: empties an answer, and adds a frame that is a name and no more.

@@ -1,7 +1,6 @@
 #include "ksym/tools/answer_lines.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "ksym/base/file.h"
 #include "ksym/base/text.h"
@@ -12,10 +11,11 @@ namespace {
 
 using Style = SymbolizeOptions::Style;
 
-constexpr size_t kMaxBatchLines = 1024;
-// Answers of a batch that wait for their turn; what goes beyond is looked up
-// when it has its turn.
+constexpr size_t kMaxBatchLines = 8192;
+// Answers of a batch that wait for their turn, as text or as frames; what goes
+// beyond is looked up when it has its turn.
 constexpr size_t kMaxBatchBytes = size_t{4} << 20;
+constexpr size_t kMaxBatchFrames = size_t{1} << 17;
 // Of answers that wait to be written.
 constexpr size_t kMaxOutputBytes = size_t{1} << 16;
 
@@ -43,40 +43,76 @@ void AppendAnswer(std::optional<uint64_t> address, const AddressAnswer& answer,
   }
 }
 
-void LineAnswerer::AppendAnswerTo(const Query& query, std::string& out) {
+void LineAnswerer::Find(const Query& query) {
   if (query.address) {
     source_.Resolve(*query.address, answer_);
-  } else {
-    answer_ = {};
-    answer_.reason = "no-address";
+    return;
   }
+  answer_ = {};
+  answer_.reason = "no-address";
+}
+
+void LineAnswerer::Write(const Query& query, std::string& out) {
   AppendAnswer(query.address, answer_, style_, out);
   if (style_ == Style::kJson) out += '\n';
 }
 
+void LineAnswerer::Keep(Query& query) {
+  query.state = State::kKept;
+  query.module = answer_.module;
+  query.symbol_start = answer_.symbol_start;
+  query.begin = static_cast<uint32_t>(frames_.size());
+  frames_.insert(frames_.end(), answer_.frames.begin(), answer_.frames.end());
+  query.end = static_cast<uint32_t>(frames_.size());
+}
+
+void LineAnswerer::TakeKept(const Query& query) {
+  ClearAnswer(answer_);
+  answer_.module = query.module;
+  answer_.symbol_start = query.symbol_start;
+  answer_.frames.assign(frames_.begin() + query.begin,
+                        frames_.begin() + query.end);
+}
+
 void LineAnswerer::AnswerByAddress() {
-  order_.resize(queries_.size());
-  std::iota(order_.begin(), order_.end(), 0u);
-  std::ranges::sort(order_, {},
-                    [this](uint32_t i) { return queries_[i].address; });
+  order_.clear();
+  for (const Query& query : queries_) {
+    order_.push_back(
+        {.address = query.address.value_or(0),
+         .query = static_cast<uint32_t>(&query - queries_.data())});
+  }
+  std::ranges::sort(order_, {}, &Place::address);
   texts_.clear();
-  for (const uint32_t i : order_) {
-    if (texts_.size() >= kMaxBatchBytes) return;
-    Query& query = queries_[i];
-    query.begin = texts_.size();
-    AppendAnswerTo(query, texts_);
-    query.end = texts_.size();
-    query.is_answered = true;
+  frames_.clear();
+  for (const Place& place : order_) {
+    if (texts_.size() >= kMaxBatchBytes || frames_.size() >= kMaxBatchFrames) {
+      return;
+    }
+    Query& query = queries_[place.query];
+    Find(query);
+    if (answer_.is_kept) {
+      Keep(query);
+      continue;
+    }
+    query.state = State::kWritten;
+    query.begin = static_cast<uint32_t>(texts_.size());
+    Write(query, texts_);
+    query.end = static_cast<uint32_t>(texts_.size());
   }
 }
 
 Status LineAnswerer::WriteBatch() {
   AnswerByAddress();
   for (const Query& query : queries_) {
-    if (query.is_answered) {
+    if (query.state == State::kWritten) {
       out_.append(texts_, query.begin, query.end - query.begin);
     } else {
-      AppendAnswerTo(query, out_);
+      if (query.state == State::kKept) {
+        TakeKept(query);
+      } else {
+        Find(query);
+      }
+      Write(query, out_);
     }
     if (out_.size() < kMaxOutputBytes) continue;
     const auto written = WriteAll(fd_, out_);
@@ -92,8 +128,8 @@ Status LineAnswerer::Answer(std::string_view lines) {
   while (!lines.empty()) {
     queries_.clear();
     while (!lines.empty() && queries_.size() < kMaxBatchLines) {
-      queries_.push_back(
-          {.address = ParseHexAddress(Trimmed(TakeField(lines, '\n')))});
+      queries_.emplace_back().address =
+          ParseHexAddress(Trimmed(TakeField(lines, '\n')));
     }
     const auto written = WriteBatch();
     if (!written) return written;

@@ -27,27 +27,42 @@ class LineAnswerer {
   LineAnswerer(AddressSource& source, SymbolizeOptions::Style style, int fd)
       : source_(source), style_(style), fd_(fd) {}
 
-  // All answers are written when it returns. Memory: a batch's, of 4 MiB or
+  // All answers are written when it returns. Memory: a batch's, of 12 MiB or
   // one answer more.
   Status Answer(std::string_view lines);
 
  private:
+  enum class State : uint8_t {
+    kWaiting,
+    kKept,     // in frames_
+    kWritten,  // in texts_
+  };
   struct Query {
     std::optional<uint64_t> address;
-    bool is_answered = false;
-    size_t begin = 0;  // of its answer, in texts_
-    size_t end = 0;
+    std::optional<uint64_t> symbol_start;
+    std::string_view module;
+    State state = State::kWaiting;
+    uint32_t begin = 0;  // of its answer
+    uint32_t end = 0;
+  };
+  struct Place {
+    uint64_t address = 0;
+    uint32_t query = 0;
   };
 
   void AnswerByAddress();
-  void AppendAnswerTo(const Query& query, std::string& out);
+  void Find(const Query& query);
+  void Write(const Query& query, std::string& out);
+  void Keep(Query& query);
+  void TakeKept(const Query& query);
   Status WriteBatch();
 
   AddressSource& source_;
   SymbolizeOptions::Style style_;
   int fd_;
-  std::vector<Query> queries_;   // of a batch, by line
-  std::vector<uint32_t> order_;  // by address
+  std::vector<Query> queries_;  // of a batch, by line
+  std::vector<Place> order_;    // by address
+  std::vector<AnswerFrame> frames_;
   std::string texts_;
   std::string out_;
   AddressAnswer answer_;

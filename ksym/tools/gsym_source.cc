@@ -1,15 +1,14 @@
 #include "ksym/tools/gsym_source.h"
 
 #include <string>
-#include <unordered_map>
 #include <utility>
 
-#include "ksym/demangle/demangle.h"
 #include "ksym/elf/elf_image.h"
 #include "ksym/gsym/gsym_image.h"
 #include "ksym/gsym/gsym_index.h"
 #include "ksym/gsym/gsym_lookup.h"
 #include "ksym/gsym_convert.h"
+#include "ksym/tools/gsym_texts.h"
 
 namespace ksym {
 namespace {
@@ -24,11 +23,13 @@ class GsymSource : public AddressSource {
         index_(image_.file()),
         build_id_(ToHex(image_.file().uuid())),
         path_(options.file),
-        demangle_(options.demangle),
+        texts_(image_.file(), options.demangle == Demangling::kOn
+                                  ? GsymTexts::Names::kDemangled
+                                  : GsymTexts::Names::kAsStored),
         symbols_(std::move(symbols)) {}
 
   void Resolve(uint64_t address, AddressAnswer& answer) override {
-    const auto found = LookupGsym(image_.file(), {address}, index_, found_);
+    const auto found = LookupGsymRefs(image_.file(), {address}, index_, found_);
     if (symbols_ && found && !*found) {
       symbols_->Resolve(address, answer);
       return;
@@ -41,33 +42,27 @@ class GsymSource : public AddressSource {
                                            : Unresolved::kMalformed);
       return;
     }
+    answer.is_kept = true;
     answer.symbol_start = found_.start.value;
-    for (const GsymFrame& frame : found_.frames) {
-      answer.frames.push_back({.function = Shown(frame.function),
-                               .directory = frame.directory,
-                               .file = frame.file,
-                               .line = frame.line});
+    for (const GsymFrameRef& frame : found_.refs) {
+      const GsymTexts::Name& name = texts_.NameAt(frame.function);
+      const GsymTexts::Path& path = texts_.PathAt(frame.file);
+      answer.frames.push_back({.function = name.text,
+                               .directory = path.directory,
+                               .file = path.base,
+                               .line = frame.line,
+                               .is_plain = name.is_plain && path.is_plain});
     }
   }
 
  private:
-  // Each name is demangled once. Names are views of the file: equal ones have
-  // one address.
-  std::string_view Shown(std::string_view name) {
-    if (demangle_ == Demangling::kOff) return name;
-    const auto [at, is_new] = names_.try_emplace(name.data());
-    if (is_new) at->second = Demangle(name);
-    return at->second;
-  }
-
   GsymImage image_;
   GsymIndex index_;
   std::string build_id_;
   std::string path_;
-  Demangling demangle_;
+  GsymTexts texts_;
   std::unique_ptr<AddressSource> symbols_;  // may be null
   GsymAnswer found_;
-  std::unordered_map<const char*, std::string> names_;
 };
 
 Result<std::unique_ptr<AddressSource>> SourceOf(

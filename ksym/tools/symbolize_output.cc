@@ -26,6 +26,15 @@ std::string QuotedAddress(std::optional<uint64_t> address) {
   return address ? fmt::format("\"{:#x}\"", *address) : "\"\"";
 }
 
+void AppendText(const AnswerFrame& frame, std::string_view text,
+                std::string& out) {
+  if (frame.is_plain) {
+    out += text;
+  } else {
+    AppendPrintable(text, out);
+  }
+}
+
 // The file's path, or `unknown`.
 void AppendPath(const AnswerFrame& frame, std::string_view unknown,
                 std::string& out) {
@@ -34,16 +43,16 @@ void AppendPath(const AnswerFrame& frame, std::string_view unknown,
     return;
   }
   if (!frame.directory.empty()) {
-    AppendPrintable(frame.directory, out);
+    AppendText(frame, frame.directory, out);
     if (!frame.directory.ends_with('/')) out += '/';
   }
-  AppendPrintable(frame.file, out);
+  AppendText(frame, frame.file, out);
 }
 
 // "function\nfile:line" and what the style has behind it.
 void AppendPlain(const AnswerFrame& frame, std::string_view end,
                  std::string& out) {
-  AppendPrintable(frame.function.empty() ? "??" : frame.function, out);
+  AppendText(frame, frame.function.empty() ? "??" : frame.function, out);
   out += '\n';
   AppendPath(frame, "??", out);
   const fmt::format_int line(frame.line);

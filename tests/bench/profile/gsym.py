@@ -116,15 +116,19 @@ def compare_lookups(context, program, gsym, addresses):
             if cost is None:
                 continue
             first = first or cost
-            rows.append([f"{title}, {name}", tables.number(cost["wall"], 3),
+            rows.append([f"{title}, {name}", tables.number(cost["cpu"], 3),
+                         tables.number(cost["wall"], 3),
                          tables.number(len(chosen) / cost["wall"] / 1000, 0),
                          tables.number(cost["rss"], 1),
+                         tables.number(tables.ratio(cost["cpu"],
+                                                    first["cpu"]), 1),
                          tables.number(tables.ratio(cost["wall"],
                                                     first["wall"]), 1)])
-    print("Lookups with inlined calls, addresses on standard input; the ratio "
-          "is the row's time by\nthat of ksym-symbolize --gsym")
-    tables.print_table(["program, addresses", "wall s", "1000/s", "peak MiB",
-                        "by ours"], rows)
+    print("Lookups with inlined calls, addresses on standard input; ratios are "
+          "of the row's time to\nthat of ksym-symbolize --gsym, in seconds of "
+          "CPU time (user and system) and of wall time")
+    tables.print_table(["program, addresses", "CPU s", "wall s", "1000/s",
+                        "peak MiB", "CPU by ours", "wall by ours"], rows)
 
 
 def measure_in_process(context, gsym, addresses):

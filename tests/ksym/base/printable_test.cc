@@ -51,6 +51,8 @@ TEST(PrintableTest, AnyByteAnywhere) {
       ASSERT_EQ(Printable(before + byte + after),
                 before + Printable(byte) + after)
           << value << " at " << place;
+      ASSERT_EQ(IsPrintableAscii(before + byte + after),
+                value >= 0x20 && value < 0x7f);
     }
   }
 }

@@ -84,6 +84,8 @@ void ExpectSameAnswers(const std::vector<std::byte>& bytes, GsymIndex& index) {
       ASSERT_EQ(*found, *expected);
       ASSERT_TRUE(std::ranges::equal(plain.frames, indexed.frames, IsSameFrame))
           << at;
+      ASSERT_EQ(plain.refs.size(), plain.frames.size());
+      ASSERT_TRUE(std::ranges::equal(plain.refs, indexed.refs));
     }
   }
 }

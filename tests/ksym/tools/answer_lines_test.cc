@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <deque>
 #include <string>
+#include <utility>
 
 #include "ksym/base/file.h"
 
@@ -12,27 +15,39 @@ namespace ksym {
 namespace {
 
 // Names an address by itself, with as many bytes behind it as were asked for.
+// Texts of even addresses are kept if those are to be.
 class Echo : public AddressSource {
  public:
-  explicit Echo(size_t bytes) : tail_(bytes, 'x') {}
+  enum class Kept : uint8_t { kNone, kEven };
+  explicit Echo(size_t bytes, Kept kept = Kept::kNone, size_t depth = 1)
+      : tail_(bytes, 'x'), kept_(kept), depth_(depth) {}
 
   void Resolve(uint64_t address, AddressAnswer& answer) override {
     answer = {};
-    name_ = std::to_string(address) + tail_;
-    answer.frames.push_back({.function = name_, .directory = {}, .file = {}});
+    answer.is_kept = kept_ == Kept::kEven && address % 2 == 0;
+    std::string& name = answer.is_kept ? names_.emplace_back() : name_;
+    name = std::to_string(address) + tail_;
+    answer.frames.assign(depth_,
+                         {.function = name, .directory = {}, .file = {}});
+    answer.symbol_start = address + 1;
+    answer.module = answer.is_kept ? "kept" : "not kept";
   }
 
  private:
   std::string tail_;
+  std::deque<std::string> names_;
+  Kept kept_;
+  size_t depth_;  // frames of an answer
   std::string name_;
 };
 
-std::string Answers(AddressSource& source, std::string_view lines) {
+std::string Answers(
+    AddressSource& source, std::string_view lines,
+    SymbolizeOptions::Style style = SymbolizeOptions::Style::kGnu) {
   std::FILE* file = std::tmpfile();
   if (file == nullptr) return "no file";
   const int fd = ::fileno(file);
-  const auto status =
-      LineAnswerer(source, SymbolizeOptions::Style::kGnu, fd).Answer(lines);
+  const auto status = LineAnswerer(source, style, fd).Answer(lines);
   ::lseek(fd, 0, SEEK_SET);
   auto text = ReadAll(fd, size_t{1} << 28);
   std::fclose(file);
@@ -48,14 +63,37 @@ TEST(LineAnswererTest, OrderOfLines) {
   EXPECT_EQ(Answers(source, ""), "");
 }
 
+// The same where some of the answers stay valid and are written later, with
+// all that belongs to them.
+TEST(LineAnswererTest, KeptAnswers) {
+  Echo source(0, Echo::Kept::kEven);
+  EXPECT_EQ(Answers(source, "4\n3\nnone\n2\n2\n1"),
+            "4\n??:0\n3\n??:0\n??\n??:0\n2\n??:0\n2\n??:0\n1\n??:0\n");
+  const std::string json =
+      Answers(source, "4\n3\nx\n2\n", SymbolizeOptions::Style::kJson);
+  std::string lines;
+  for (const char* const line :
+       {R"("0x4","ModuleName":"kept")", R"("0x3","ModuleName":"not kept")",
+        R"("ModuleName":"")", R"("0x2","ModuleName":"kept")"}) {
+    const size_t at = json.find(line);
+    ASSERT_NE(at, std::string::npos) << line << " in " << json;
+    lines += std::to_string(std::count(json.begin(), json.begin() + at, '\n'));
+  }
+  EXPECT_EQ(lines, "0123");
+  EXPECT_NE(json.find(R"("StartAddress":"0x5")"), std::string::npos) << json;
+  EXPECT_NE(json.find(R"("StartAddress":"0x3")"), std::string::npos) << json;
+}
+
 // Also over more lines than a batch has, and more bytes than may wait.
 TEST(LineAnswererTest, BeyondABatch) {
-  for (const size_t bytes : {size_t{0}, size_t{8192}}) {
-    Echo source(bytes);
+  for (const auto& [bytes, kept] : {std::pair{size_t{0}, Echo::Kept::kNone},
+                                    {size_t{8192}, Echo::Kept::kNone},
+                                    {size_t{8192}, Echo::Kept::kEven}}) {
+    Echo source(bytes, kept);
     std::string lines;
     std::string expected;
-    for (uint64_t i = 0; i < 2500; ++i) {
-      const uint64_t address = i * 7919 % 2503;
+    for (uint64_t i = 0; i < 9000; ++i) {
+      const uint64_t address = i * 7919 % 9001;
       char line[32];
       std::snprintf(line, sizeof(line), "%lx\n", address);
       lines += line;
@@ -64,6 +102,24 @@ TEST(LineAnswererTest, BeyondABatch) {
     }
     EXPECT_TRUE(Answers(source, lines) == expected) << bytes;
   }
+}
+
+// And over more frames than may wait.
+TEST(LineAnswererTest, ManyFrames) {
+  constexpr size_t kDepth = 100;
+  Echo source(0, Echo::Kept::kEven, kDepth);
+  std::string lines;
+  std::string expected;
+  for (uint64_t i = 0; i < 3000; ++i) {
+    const uint64_t address = i * 7919 % 3001;
+    char line[32];
+    std::snprintf(line, sizeof(line), "%lx\n", address);
+    lines += line;
+    for (size_t k = 0; k < kDepth; ++k) {
+      expected += std::to_string(address) + "\n??:0\n";
+    }
+  }
+  EXPECT_TRUE(Answers(source, lines) == expected);
 }
 
 }  // namespace
