@@ -4,12 +4,16 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <system_error>
 #include <utility>
 
 namespace profd {
 namespace {
+
+// Within it the kernel lists some 100 KiB.
+constexpr std::chrono::microseconds kLookAgainAfter(700);
 
 // Blocks all signals of the calling thread for as long as it lives; a thread
 // started meanwhile has them blocked for good.
@@ -39,74 +43,73 @@ std::unique_ptr<ksym::ByteStream> ReadAhead::Start(int fd) {
   }
 }
 
-ReadAhead::ReadAhead(int fd) : source_(fd) {
-  for (Chunk& chunk : chunks_) chunk.bytes.resize(kChunkBytes);
+ReadAhead::ReadAhead(int fd) : source_(fd), bytes_(kBytes) {
   thread_ = std::thread([this] { Run(); });
 }
 
 ReadAhead::~ReadAhead() {
+  stop_ = true;
   {
     const std::lock_guard lock(mutex_);
-    stop_ = true;
   }
   changed_.notify_all();
   thread_.join();
 }
 
-bool ReadAhead::stopping() {
-  const std::lock_guard lock(mutex_);
-  return stop_;
+// False: nobody wants more.
+bool ReadAhead::WaitForRoom(size_t written) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(
+      lock, [&] { return stop_ || kBytes - (written - taken_) >= kLeastRoom; });
+  return !stop_;
 }
 
-void ReadAhead::Fill(Chunk& chunk) {
-  chunk.used = 0;
-  // One read of /proc/kallsyms gives a page at most.
-  while (chunk.used < chunk.bytes.size() && !stopping()) {
-    const auto n = source_.Read(std::span(chunk.bytes).subspan(chunk.used));
-    if (!n) chunk.status = ksym::Fail(n.error());
-    chunk.is_last = !n || *n == 0;
-    if (chunk.is_last) return;
-    chunk.used += *n;
+void ReadAhead::End(ksym::Status status) {
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    status_ = std::move(status);
   }
+  changed_.notify_all();
 }
 
 void ReadAhead::Run() {
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    changed_.wait(lock, [&] { return stop_ || filled_ - taken_ < kChunks; });
-    if (stop_) return;
-    Chunk& chunk = chunks_[filled_ % kChunks];
-    lock.unlock();
-    Fill(chunk);
-    const bool is_last = chunk.is_last;
-    lock.lock();
-    ++filled_;
-    changed_.notify_all();
-    if (is_last) return;
+  for (size_t written = 0; WaitForRoom(written);) {
+    // One read of /proc/kallsyms gives a page at most.
+    for (const size_t full = written + kLeastRoom; written < full && !stop_;) {
+      const size_t at = written % kBytes;
+      const auto n = source_.Read(
+          std::span(bytes_).subspan(at, std::min(full - written, kBytes - at)));
+      if (!n || *n == 0) return End(n ? ksym::Status() : ksym::Fail(n.error()));
+      written += *n;
+      written_.store(written, std::memory_order_release);
+    }
   }
 }
 
 ksym::Result<size_t> ReadAhead::Read(std::span<char> out) {
   if (out.empty()) return 0;
   std::unique_lock lock(mutex_);
-  for (;;) {
-    changed_.wait(lock, [&] { return filled_ > taken_; });
-    Chunk& chunk = chunks_[taken_ % kChunks];
-    const size_t size = std::min(out.size(), chunk.used - read_);
-    if (size > 0) {
-      lock.unlock();
-      std::memcpy(out.data(), chunk.bytes.data() + read_, size);
-      read_ += size;
-      return size;
-    }
-    if (chunk.is_last) {
-      if (!chunk.status) return ksym::Fail(chunk.status.error());
+  // Looks again and again rather than be woken: that would take the thread
+  // some 50 us each time, on a virtual CPU.
+  while (written_.load(std::memory_order_acquire) == taken_) {
+    if (!ended_) {
+      changed_.wait_for(lock, kLookAgainAfter, [&] { return ended_; });
+    } else if (written_.load(std::memory_order_acquire) == taken_) {
+      if (!status_) return ksym::Fail(status_.error());
       return 0;
     }
-    read_ = 0;
-    ++taken_;
-    changed_.notify_all();
   }
+  const size_t at = taken_ % kBytes;
+  const size_t size =
+      std::min({out.size(), written_.load() - taken_, kBytes - at});
+  lock.unlock();
+  std::memcpy(out.data(), bytes_.data() + at, size);
+  lock.lock();
+  taken_ += size;
+  lock.unlock();
+  changed_.notify_all();
+  return size;
 }
 
 }  // namespace profd

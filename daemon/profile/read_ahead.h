@@ -1,6 +1,6 @@
 #pragma once
 
-#include <array>
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace profd {
 
-// Reads a descriptor in a thread of its own, some 500 KiB ahead of who wants
+// Reads a descriptor in a thread of its own, up to kBytes ahead of who wants
 // the bytes: reading /proc/kallsyms is work of the kernel, which another CPU
 // can do while this one parses. The thread takes no signals. For files whose
 // reads end soon: the destructor waits for the one that is under way.
@@ -34,35 +34,29 @@ class ReadAhead final : public ksym::ByteStream {
   ksym::Result<size_t> Read(std::span<char> out) override;
 
  private:
-  // To wake a thread takes some 50 us on a virtual CPU: not too often.
-  static constexpr size_t kChunkBytes = size_t{256} * 1024;
-  static constexpr size_t kChunks = 3;
-
-  struct Chunk {
-    std::vector<char> bytes;
-    size_t used = 0;
-    // Nothing comes after this chunk: its end is the file's, or the error's.
-    bool is_last = false;
-    ksym::Status status;
-  };
+  static constexpr size_t kBytes = size_t{512} * 1024;
+  // The thread goes on only where it has so much room, so that it does not
+  // wait after every read.
+  static constexpr size_t kLeastRoom = kBytes / 4;
 
   explicit ReadAhead(int fd);
   void Run();
-  void Fill(Chunk& chunk);
-  bool stopping();
+  bool WaitForRoom(size_t written);
+  void End(ksym::Status status);
 
   ksym::FdStream source_;  // the thread's
-  // Chunk i % kChunks is the thread's until filled_ is above i, then the
-  // reader's until taken_ is.
-  std::array<Chunk, kChunks> chunks_;
-  size_t read_ = 0;  // bytes that the reader has of chunk taken_
+  // A ring: byte i of the file is at i % kBytes. Those from taken_ up to
+  // written_ are the reader's, the others the thread's.
+  std::vector<char> bytes_;
+  std::atomic<size_t> written_ = 0;  // by the thread alone
+  std::atomic<bool> stop_ = false;
 
   std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_.
-  size_t filled_ = 0;
   size_t taken_ = 0;
-  bool stop_ = false;
+  bool ended_ = false;
+  ksym::Status status_;  // how it ended
 
   std::thread thread_;
 };

@@ -58,9 +58,12 @@ class BitWriter {
 
  public:
   BitWriter() = default;
-  // Starts after the bytes.
-  explicit BitWriter(HeapBytes bytes) : bytes_(std::move(bytes)) {
-    place_.at = place_.end = bytes_.data() + bytes_.size();
+  // Starts after the first `kept` of the bytes, which there may be fewer of;
+  // the others are room.
+  BitWriter(HeapBytes bytes, size_t kept) : bytes_(std::move(bytes)) {
+    if (bytes_.size() < kept) bytes_.Resize(kept);
+    place_.at = bytes_.data() + kept;
+    place_.end = bytes_.data() + bytes_.size();
   }
   BitWriter(BitWriter&& other) noexcept { *this = std::move(other); }
   BitWriter& operator=(BitWriter&& other) noexcept {

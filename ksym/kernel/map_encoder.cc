@@ -259,12 +259,12 @@ uint64_t MapEncoder::WriteHeads(size_t begin, size_t end) {
   const uint64_t place = (blocks_.bit_count() + bits) / 8 - sizeof(MapHeader);
   BitWriter::Burst burst(blocks_);
   for (size_t i = end; i-- > begin;) {
-    const CodeWord& word = name_code_.word(plans_[i].name_value);
+    const CodeWord word = name_code_.word(plans_[i].name_value);
     burst.Write(word.bits, word.length);
   }
   burst.Write(plans_[begin].continues ? 1 : 0, 1);
   for (size_t i = begin; i < end; ++i) {
-    const CodeWord& word = entry_code_.word(plans_[i].value);
+    const CodeWord word = entry_code_.word(plans_[i].value);
     burst.Write(word.bits, word.length);
   }
   return place;
@@ -300,9 +300,7 @@ uint64_t MapEncoder::WriteBlock(size_t begin, size_t end) {
 
 Status MapEncoder::WriteBlocks() {
   // Into the place that the section has in the whole.
-  HeapBytes head;
-  head.Resize(sizeof(MapHeader));
-  blocks_ = BitWriter(std::move(head));
+  blocks_ = BitWriter(std::move(in_.spare), sizeof(MapHeader));
   blocks_.Reserve(name_bits_ + 8 * kTypicalEntryBytes * plans_.size());
   for (size_t i = 0; i < kHeadBytes; ++i) blocks_.Write(0, 8);
   for (size_t i = 0; i < plans_.size(); i += kBlockEntries) {
@@ -379,7 +377,10 @@ Status MapEncoder::MakePlans() {
   token_code_.Prepare(in_.interner);
   PlanNames();
   if (auto ok = token_code_.Finish(); !ok) return ok;
-  in_.interner = {};
+  {
+    // Freed: assigning an empty one would make a table for it.
+    const TokenInterner done = std::move(in_.interner);
+  }
   PlanLengths();
   CodeValues();
   return {};

@@ -39,7 +39,7 @@ void MapRecords::Arrange() {
   PairPadding();
   SortAliases();
   SplitUnsafePairs();
-  interner.DropIndex();
+  spare = interner.TakeIndex();
   InsertGaps();
 }
 
@@ -60,9 +60,11 @@ bool MapRecords::SameName(const MapRecord& a, const MapRecord& b) const {
 }
 
 void MapRecords::SortByAddress() {
-  if (!std::ranges::is_sorted(records, kAddressLess)) {
-    std::ranges::sort(records, kInputOrderLess);
-  }
+  // The kernel lists its image in order. Modules and BPF programs, which come
+  // after it, are mostly not.
+  const auto rest = std::ranges::is_sorted_until(records, kAddressLess);
+  std::ranges::sort(rest, records.end(), kInputOrderLess);
+  std::ranges::inplace_merge(records, rest, kAddressLess);
 }
 
 void MapRecords::PairPadding() {

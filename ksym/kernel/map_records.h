@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "ksym/base/heap_bytes.h"
 #include "ksym/kernel/token_interner.h"
 
 namespace ksym {
@@ -45,6 +46,8 @@ struct MapRecords {
   TokenInterner interner;
   std::vector<uint32_t> tokens;
   std::vector<MapRecord> records;
+  // Memory that served and can serve again: it costs no page faults.
+  HeapBytes spare;
   std::vector<std::string> modules;
   // Ends of module memory: (start, end), sorted.
   std::vector<std::pair<uint64_t, uint64_t>> extents;

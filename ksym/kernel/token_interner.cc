@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <span>
+#include <utility>
 
 namespace ksym {
 namespace {
@@ -87,31 +89,41 @@ uint64_t HashOf(uint64_t head, uint64_t tail, uint32_t meta) {
 
 }  // namespace
 
-TokenInterner::TokenInterner()
-    : slots_(size_t{1} << kFirstSlotBits), slot_shift_(64 - kFirstSlotBits) {
+TokenInterner::TokenInterner() {
+  MakeSlots(kFirstSlotBits);
   // A prefix code needs two words even when all names are one token.
   constexpr std::array<char, kWord> kNothing = {};
   Intern(MakeCut(kNothing.data(), 0, TokenEnd::kEndOfName));
   Intern(MakeCut(kNothing.data(), 0, TokenEnd::kUnderscore));
 }
 
-void TokenInterner::DropIndex() {
-  slots_ = {};
+HeapBytes TokenInterner::TakeIndex() {
   padded_ = {};
   last_size_ = 0;
+  slot_count_ = 0;
+  return std::move(slot_bytes_);
+}
+
+void TokenInterner::MakeSlots(unsigned bits) {
+  slot_count_ = size_t{1} << bits;
+  slot_shift_ = 64 - bits;
+  slot_bytes_.Resize(slot_count_ * sizeof(Slot));
+  std::memset(slot_bytes_.data(), 0, slot_bytes_.size());
 }
 
 void TokenInterner::Grow() {
-  constexpr size_t kTimes = 4;
-  std::vector<Slot> old(slots_.size() * kTimes);
-  old.swap(slots_);
-  slot_shift_ -= std::countr_zero(kTimes);
-  const size_t mask = slots_.size() - 1;
-  for (const Slot& slot : old) {
+  constexpr unsigned kMoreBits = 2;
+  const HeapBytes old_bytes = std::move(slot_bytes_);
+  const auto* old = reinterpret_cast<const Slot*>(old_bytes.data());
+  const size_t old_count = slot_count_;
+  slot_bytes_ = {};
+  MakeSlots(64 - slot_shift_ + kMoreBits);
+  const size_t mask = slot_count_ - 1;
+  for (const Slot& slot : std::span(old, old_count)) {
     if (slot.id_plus_1 == 0) continue;
     size_t at = HashOf(slot.head, slot.tail, slot.meta) >> slot_shift_;
-    while (slots_[at].id_plus_1 != 0) at = (at + 1) & mask;
-    slots_[at] = slot;
+    while (slots()[at].id_plus_1 != 0) at = (at + 1) & mask;
+    slots()[at] = slot;
   }
 }
 
@@ -121,9 +133,9 @@ uint32_t TokenInterner::Insert(size_t slot, const Cut& cut) {
                      static_cast<uint8_t>(length),
                      static_cast<TokenEnd>(cut.meta & 0xff)});
   text_.append(cut.text, length);
-  slots_[slot] = {cut.head, cut.tail, cut.meta,
-                  static_cast<uint32_t>(tokens_.size())};
-  if (tokens_.size() * 2 > slots_.size()) Grow();
+  slots()[slot] = {cut.head, cut.tail, cut.meta,
+                   static_cast<uint32_t>(tokens_.size())};
+  if (tokens_.size() * 2 > slot_count_) Grow();
   return static_cast<uint32_t>(tokens_.size() - 1);
 }
 
@@ -140,16 +152,16 @@ inline TokenInterner::Cut TokenInterner::MakeCut(const char* text,
     cut.tail ^= HashMiddle(text, length);
   cut.meta = static_cast<uint32_t>(length << 8 | static_cast<size_t>(end));
   cut.hash = HashOf(cut.head, cut.tail, cut.meta);
-  __builtin_prefetch(&slots_[cut.hash >> slot_shift_]);
+  __builtin_prefetch(&slots()[cut.hash >> slot_shift_]);
   return cut;
 }
 
 inline uint32_t TokenInterner::Intern(const Cut& cut) {
-  const size_t mask = slots_.size() - 1;
+  const size_t mask = slot_count_ - 1;
   const size_t length = cut.meta >> 8;
   size_t at = cut.hash >> slot_shift_;
-  for (; slots_[at].id_plus_1 != 0; at = (at + 1) & mask) {
-    const Slot& slot = slots_[at];
+  for (; slots()[at].id_plus_1 != 0; at = (at + 1) & mask) {
+    const Slot& slot = slots()[at];
     if (((slot.head ^ cut.head) | (slot.tail ^ cut.tail) |
          (slot.meta ^ cut.meta)) != 0) {
       continue;

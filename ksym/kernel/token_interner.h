@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ksym/base/heap_bytes.h"
 #include "ksym/kernel/map_format.h"
 
 namespace ksym {
@@ -34,8 +35,9 @@ class TokenInterner {
   // Appends the text that the ids, up to the one with kLastToken, came from.
   void Render(const uint32_t* ids, std::string& name) const;
 
-  // Frees what only Tokenize needs, which is then no longer possible.
-  void DropIndex();
+  // Gives away the memory of what only Tokenize needs, which is then no longer
+  // possible.
+  HeapBytes TakeIndex();
 
   // Two at least: a prefix code cannot have fewer.
   size_t size() const { return tokens_.size(); }
@@ -74,11 +76,18 @@ class TokenInterner {
   Cut MakeCut(const char* text, size_t length, TokenEnd end) const;
   uint32_t Intern(const Cut& cut);
   uint32_t Insert(size_t slot, const Cut& cut);
+  void MakeSlots(unsigned bits);
   void Grow();
+  Slot* slots() { return reinterpret_cast<Slot*>(slot_bytes_.data()); }
+  const Slot* slots() const {
+    return reinterpret_cast<const Slot*>(slot_bytes_.data());
+  }
 
   std::string text_;
   std::vector<Token> tokens_;
-  std::vector<Slot> slots_;  // open addressing, a power of two
+  // Slots, all bits of the free ones zero: open addressing.
+  HeapBytes slot_bytes_;
+  size_t slot_count_ = 0;    // a power of two
   unsigned slot_shift_ = 0;  // of a 64-bit hash to a slot
   // The name being cut, with bytes after it that may be read.
   std::vector<char> padded_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -15,7 +16,8 @@ class ValueCoder {
  public:
   void Count(uint16_t value) {
     const size_t slot = SlotOf(value);
-    if (slot >= weights_.size()) weights_.resize(slot + 1);
+    if (slot >= weights_.size()) [[unlikely]]
+      weights_.resize(std::bit_ceil(slot + 1));
     ++weights_[slot];
   }
   uint32_t weight(uint16_t value) const { return weights_[SlotOf(value)]; }
@@ -47,7 +49,6 @@ class ValueCoder {
   // The words have their bits in this order.
   void Finish(BitOrder order) {
     // A code needs two words at least.
-    weights_.resize(std::max<size_t>(weights_.size(), 2));
     for (size_t slot = 0; slot < 2; ++slot) {
       weights_[slot] = std::max(weights_[slot], 1u);
     }
@@ -60,18 +61,24 @@ class ValueCoder {
     }
     std::ranges::sort(ranked);
     const auto words = MakeCodeWords(counts_);
-    words_.resize(weights_.size());
+    weights_ = {};
+    words_.resize(lengths.size());
     for (size_t rank = 0; rank < words.size(); ++rank) {
       const uint32_t slot = ranked[rank] & 0xffff;
-      words_[slot] = words[rank];
-      if (order == BitOrder::kLowestFirst) {
-        words_[slot].bits = ReverseBits(words[rank]);
-      }
+      const uint32_t bits = order == BitOrder::kLowestFirst
+                                ? ReverseBits(words[rank])
+                                : words[rank].bits;
+      words_[slot] =
+          static_cast<uint16_t>(bits << kLengthBits | words[rank].length);
       values_.push_back(static_cast<uint16_t>(slot - 1));
     }
   }
 
-  const CodeWord& word(uint16_t value) const { return words_[SlotOf(value)]; }
+  CodeWord word(uint16_t value) const {
+    const uint32_t packed = words_[SlotOf(value)];
+    return {packed >> kLengthBits,
+            static_cast<uint8_t>(packed & ((1u << kLengthBits) - 1))};
+  }
   const CodeLengthCounts& counts() const { return counts_; }
   // By rank.
   const std::vector<uint16_t>& values() const { return values_; }
@@ -84,8 +91,13 @@ class ValueCoder {
     return static_cast<uint16_t>(value + 1);
   }
 
-  std::vector<uint32_t> weights_;  // by slot
-  std::vector<CodeWord> words_;    // by slot
+  static constexpr unsigned kLengthBits = 4;
+  static_assert(kMaxCodeBits < 1u << kLengthBits &&
+                kMaxCodeBits + kLengthBits <= 16);
+
+  // By slot.
+  std::vector<uint32_t> weights_ = std::vector<uint32_t>(2);
+  std::vector<uint16_t> words_;  // bits, length
   std::vector<uint16_t> values_;
   CodeLengthCounts counts_ = {};
 };

@@ -146,18 +146,22 @@ TEST(BitStream, BurstsContinueEachOther) {
   }
 }
 
-// A writer goes on after the bytes it is given, and grows as it must.
+// A writer goes on after the bytes that it shall keep, and grows as it must;
+// what comes after those is room, whatever is in it.
 TEST(BitStream, ContinuesAfterWhatItIsGiven) {
-  BitWriter writer(HeapBytes(std::vector<std::byte>(3, std::byte{0x5a})));
-  writer.Reserve(1);
-  for (uint32_t i = 0; i < 10000; ++i) writer.Write(i % 8, 3);
-  EXPECT_EQ(writer.bit_count(), 24u + 30000u);
-  HeapBytes written = std::move(writer).Take();
-  ASSERT_EQ(written.size(), 3u + 30000u / 8);
-  EXPECT_EQ(*(written.data() + 2), std::byte{0x5a});
-  written.Resize(written.size() + kBitStreamPadding);
-  for (uint32_t i = 0; i < 10000; ++i) {
-    ASSERT_EQ(PeekBits(written.data(), 24 + 3 * i, 3), i % 8);
+  for (const size_t given : {size_t{2}, size_t{3}, size_t{500}, size_t{9000}}) {
+    BitWriter writer(HeapBytes(std::vector<std::byte>(given, std::byte{0x5a})),
+                     3);
+    writer.Reserve(1);
+    for (uint32_t i = 0; i < 10000; ++i) writer.Write(i % 8, 3);
+    EXPECT_EQ(writer.bit_count(), 24u + 30000u);
+    HeapBytes written = std::move(writer).Take();
+    ASSERT_EQ(written.size(), 3u + 30000u / 8);
+    EXPECT_EQ(*(written.data() + 1), std::byte{0x5a});
+    written.Resize(written.size() + kBitStreamPadding);
+    for (uint32_t i = 0; i < 10000; ++i) {
+      ASSERT_EQ(PeekBits(written.data(), 24 + 3 * i, 3), i % 8);
+    }
   }
 }
 
