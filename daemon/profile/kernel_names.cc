@@ -69,6 +69,7 @@ KernelNames KernelNames::OfRunningKernel(KernelReading reading) {
   names.timeline_.emplace(std::move(*symbols));
   names.state_ = KernelSymbolsState::kPresent;
   names.follows_running_kernel_ = true;
+  names.reading_begun_ = begin;
   names.last_read_ = Clock::now();
   names.reading_time_ = names.last_read_ - begin;
   names.snapshots_ = 1;
@@ -103,8 +104,9 @@ KernelNames KernelNames::OfCapture(const RawCapture& capture) {
 }
 
 std::optional<std::chrono::steady_clock::time_point> KernelNames::PutOff(
-    const RawProfile& interval) {
-  const bool is_stale = stale_ || interval.kernel_table_stale;
+    const RawProfile& interval, Clock::time_point taken) {
+  const bool is_stale =
+      stale_ || (interval.kernel_table_stale && taken >= reading_begun_);
   if (!timeline_ || !follows_running_kernel_ || !is_stale ||
       reading_.give_up_later.stop_requested()) {
     return {};
@@ -120,11 +122,12 @@ std::optional<std::chrono::steady_clock::time_point> KernelNames::PutOff(
   return next_reading;
 }
 
-void KernelNames::BeginInterval(const RawProfile& interval) {
+void KernelNames::BeginInterval(const RawProfile& interval,
+                                Clock::time_point taken) {
   if (!timeline_) return;
   for (const auto& change : interval.kernel_changes) timeline_->Apply(change);
   changes_ += interval.kernel_changes.size();
-  stale_ |= interval.kernel_table_stale;
+  stale_ |= interval.kernel_table_stale && taken >= reading_begun_;
   ReadAgainIfDue();
 }
 
@@ -149,6 +152,7 @@ void KernelNames::ReadAgainIfDue() {
   modules_ = ksym::ModuleList(
       ksym::ModulesOfTable(std::move(modules), ReadModules(), *symbols));
   stale_ = false;
+  reading_begun_ = begin;
   ++snapshots_;
   newcomers_.insert(newcomers_.end(), timeline_->doubtful().begin(),
                     timeline_->doubtful().end());
@@ -156,8 +160,13 @@ void KernelNames::ReadAgainIfDue() {
   timeline_->Replace(std::move(*symbols));
 }
 
-void KernelNames::EndInterval() {
-  if (timeline_) timeline_->EndInterval();
+void KernelNames::EndInterval(Clock::time_point taken) {
+  if (!timeline_) return;
+  if (taken < reading_begun_) {
+    timeline_->EndEarlierInterval();
+  } else {
+    timeline_->EndInterval();
+  }
 }
 
 std::vector<std::byte> KernelNames::Bytes() const {

@@ -38,6 +38,9 @@ struct KernelReading {
 // and no failure.
 class KernelNames {
  public:
+  // Of an interval that was drained just now.
+  static constexpr auto kNow = std::chrono::steady_clock::time_point::max();
+
   // None, because no kernel frame will be asked for.
   KernelNames() = default;
   // The running kernel's, from /proc/kallsyms; about as long as
@@ -58,18 +61,21 @@ class KernelNames {
 
   // Until when naming the interval is better put off, less than a second: a
   // module came or went, and the table that tells its symbols may not be read
-  // again before. Meanwhile later intervals are to be merged into this one.
-  // Absent: now is as good. Asked for each of them, as it looks which modules
-  // there are; /proc/modules is read.
+  // again before. Absent: now is as good. To be asked again when a later
+  // interval is there, as it looks which modules there are; /proc/modules is
+  // read. `taken`: when the interval was drained, at the latest: a table that
+  // was read after that is as new as it needs.
   std::optional<std::chrono::steady_clock::time_point> PutOff(
-      const RawProfile& interval);
+      const RawProfile& interval,
+      std::chrono::steady_clock::time_point taken = kNow);
   // The next interval is the last one: the table may be read for it at once.
   void ReadWithoutPause() { last_read_ = Clock::time_point(); }
   // Takes an interval's changes in, before its samples are named. Where only
   // the whole table tells, it is read again, but at most once a second: a
   // storm of module loads shall not make reading all that is done.
-  void BeginInterval(const RawProfile& interval);
-  void EndInterval();
+  void BeginInterval(const RawProfile& interval,
+                     std::chrono::steady_clock::time_point taken = kNow);
+  void EndInterval(std::chrono::steady_clock::time_point taken = kNow);
 
   // The table of the last reading, for a raw capture; empty: none.
   std::vector<std::byte> Bytes() const;
@@ -86,8 +92,9 @@ class KernelNames {
   KernelReading reading_;
   bool follows_running_kernel_ = false;
   bool stale_ = false;
-  Clock::time_point last_read_;
-  ksym::ModuleList modules_;  // of that time
+  Clock::time_point reading_begun_;  // the last one that gave a table
+  Clock::time_point last_read_;      // the end of the last one
+  ksym::ModuleList modules_;         // of that time
   // Of modules that were there while naming was put off.
   std::vector<ksym::KernelRange> newcomers_;
   uint64_t snapshots_ = 0;

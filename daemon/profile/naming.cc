@@ -40,11 +40,12 @@ std::vector<std::string> Naming::AddMetadata(const RawProfile& part) {
   return fresh;
 }
 
-std::vector<std::string> Naming::Add(const RawProfile& part) {
+std::vector<std::string> Naming::Add(
+    const RawProfile& part, std::chrono::steady_clock::time_point taken) {
   auto fresh = AddMetadata(part);
-  kernel_.BeginInterval(part);
+  kernel_.BeginInterval(part, taken);
   resolver_.Add(part, builder_);
-  kernel_.EndInterval();
+  kernel_.EndInterval(taken);
   return fresh;
 }
 

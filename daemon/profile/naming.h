@@ -42,13 +42,16 @@ class Naming {
   bool Warn(std::string warning);
   // See KernelNames.
   std::optional<std::chrono::steady_clock::time_point> PutOff(
-      const RawProfile& part) {
-    return kernel_.PutOff(part);
+      const RawProfile& part,
+      std::chrono::steady_clock::time_point taken = KernelNames::kNow) {
+    return kernel_.PutOff(part, taken);
   }
   void ReadKernelWithoutPause() { kernel_.ReadWithoutPause(); }
   // Names a drained part and adds it. Returns the warnings that are new in
   // this profile. Cost: see Resolver::Add().
-  std::vector<std::string> Add(const RawProfile& part);
+  std::vector<std::string> Add(
+      const RawProfile& part,
+      std::chrono::steady_clock::time_point taken = KernelNames::kNow);
   // The same without its samples and their names: what is not to be named.
   std::vector<std::string> AddUnnamed(const RawProfile& part);
   // What the symbolizer could not do since the last call, and the cure; also

@@ -14,8 +14,9 @@
 namespace profd {
 namespace {
 
-// Profiles that wait for a slow disk; each may hold some megabytes.
-constexpr size_t kMaxWaiting = 8;
+// Profiles that wait for a slow disk; each may hold some megabytes. Where the
+// kernel is slow to write its table, those of some seconds come at once.
+constexpr size_t kMaxWaiting = 16;
 
 std::string_view ExtensionOf(OutputFormat format) {
   switch (format) {

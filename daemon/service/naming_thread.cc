@@ -79,7 +79,7 @@ void NamingThread::Add(RawProfile part, Edge edge) {
   {
     const std::lock_guard lock(mutex_);
     if (parts_.size() < kMaxParts) {
-      parts_.push_back({std::move(part), edge});
+      parts_.push_back({std::move(part), edge, Clock::now()});
       changed_.notify_all();
       return;
     }
@@ -118,30 +118,28 @@ std::chrono::nanoseconds NamingThread::BusyFor() const {
 
 // Locked.
 bool NamingThread::HasTask() const {
-  if (closed_ || !images_.empty()) return true;
-  if (held_) return held_->edge == Edge::kGoOn && !parts_.empty();
-  return new_settings_ || !parts_.empty();
+  if (closed_ || !images_.empty() || !parts_.empty()) return true;
+  return new_settings_ && held_.empty();
 }
 
 std::optional<NamingThread::Task> NamingThread::Next() {
   std::unique_lock lock(mutex_);
   busy_since_ns_ = 0;
   const auto has_task = [this] { return HasTask(); };
-  if (held_) {
-    changed_.wait_until(lock, held_until_, has_task);
-  } else {
+  if (held_.empty()) {
     changed_.wait(lock, has_task);
+  } else {
+    changed_.wait_until(lock, held_until_, has_task);
   }
   busy_since_ns_ = NowNs();
-  const bool takes_parts = !held_ || held_->edge == Edge::kGoOn;
   std::optional<Task> task;
   if (!images_.empty()) {
     task = std::move(images_.front());
     images_.pop_front();
-  } else if (takes_parts && !parts_.empty()) {
+  } else if (!parts_.empty()) {
     task = std::move(parts_.front());
     parts_.pop_front();
-  } else if (held_) {
+  } else if (!held_.empty()) {
     task = HeldIsDue();
   } else if (new_settings_ && !closed_) {  // nothing comes after the end
     task = *new_settings_;
@@ -245,20 +243,22 @@ void NamingThread::AddLines(Profile& profile) {
 }
 
 void NamingThread::Take(Part part) {
-  if (held_) {
-    Merge(held_->raw, std::move(part.raw));
-    held_->edge = part.edge;
+  if (!held_.empty() && held_.back().edge == Edge::kGoOn) {
+    Part& last = held_.back();
+    Merge(last.raw, std::move(part.raw));
+    last.edge = part.edge;
+    last.taken = part.taken;
   } else {
-    held_ = std::move(part);
+    held_.push_back(std::move(part));
   }
-  const auto until = naming_->PutOff(held_->raw);
+  const Part& first = held_.front();
+  const auto until = naming_->PutOff(first.raw, first.taken);
   if (!until) return NameHeld();
   held_until_ = *until;
 }
 
 void NamingThread::NameHeld() {
-  const auto part = std::exchange(held_, std::nullopt);
-  if (part) Name(*part);
+  for (const Part& part : std::exchange(held_, {})) Name(part);
 }
 
 void NamingThread::Name(const Part& part) {
@@ -266,7 +266,7 @@ void NamingThread::Name(const Part& part) {
   CaptureMetadata metadata = part.raw.metadata;
   metadata.warnings.clear();  // Add() has them
   naming_->Begin(std::move(metadata));
-  for (const std::string& warning : naming_->Add(part.raw)) {
+  for (const std::string& warning : naming_->Add(part.raw, part.taken)) {
     LogSome(LogLevel::kWarning, "capture", warning);
   }
   for (const std::string& warning : naming_->TakeWarningsOfNames()) {

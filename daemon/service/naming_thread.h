@@ -80,6 +80,7 @@ class NamingThread {
   struct Part {
     RawProfile raw;
     Edge edge = Edge::kGoOn;
+    std::chrono::steady_clock::time_point taken;
   };
   // That held_ is to be named.
   struct HeldIsDue {};
@@ -120,9 +121,8 @@ class NamingThread {
   std::unique_ptr<LineFiles> line_files_;      // borrows the two above
   LineFileCounts line_counts_;                 // of line_files_, as shown
   std::unique_ptr<ProfileMerger> merger_;      // of parts since the last end
-  // Waits for the kernel's table; parts that come meanwhile are merged into it,
-  // but for those of the next profile.
-  std::optional<Part> held_;
+  // What waits for the kernel's table; of each profile the parts are merged.
+  std::deque<Part> held_;
   std::chrono::steady_clock::time_point held_until_;
 
   std::thread thread_;  // last: it uses all of the above

@@ -33,10 +33,18 @@ void KernelTimeline::Apply(const KernelSymbolChange& change) {
   for (Added& added : added_) {
     if (added.start != change.start || added.is_gone) continue;
     added.is_gone = true;
+    // A table that was read later has it as well.
+    SymbolNameBuffer buffer;
+    const auto listed = snapshot_.Find(change.start, buffer);
+    if (listed && listed->start == change.start) NoteRemoved(change.start);
     return;
   }
-  const auto known = std::ranges::find(removed_, change.start, &Removed::start);
-  if (known == removed_.end()) removed_.push_back({.start = change.start});
+  NoteRemoved(change.start);
+}
+
+void KernelTimeline::NoteRemoved(Address start) {
+  const auto known = std::ranges::find(removed_, start, &Removed::start);
+  if (known == removed_.end()) removed_.push_back({.start = start});
 }
 
 void KernelTimeline::Replace(KernelSymbolSource snapshot) {
@@ -53,6 +61,13 @@ void KernelTimeline::EndInterval() {
   for (Added& added : added_) added.is_new = false;
   for (Removed& removed : removed_) removed.in_this_interval = false;
   previous_.reset();
+}
+
+void KernelTimeline::EndEarlierInterval() {
+  std::erase_if(added_, [](const Added& added) { return added.is_gone; });
+  for (Added& added : added_) added.is_new = false;
+  // What the table has there came after it went.
+  std::erase_if(removed_, &Removed::in_this_interval);
 }
 
 // Whether the table before this one has another symbol at the address.
@@ -77,6 +92,9 @@ KernelTimeline::InSnapshots KernelTimeline::FindInSnapshots(
                          Contains(doubtful_before_, address);
     return found;
   }
+  // Only what is loaded can have had another's place.
+  found.is_ambiguous =
+      !found.symbol->module.empty() && HeldAnother(address, *found.symbol);
   const auto removed =
       std::ranges::find(removed_, found.symbol->start, &Removed::start);
   if (removed != removed_.end()) {
@@ -84,11 +102,8 @@ KernelTimeline::InSnapshots KernelTimeline::FindInSnapshots(
     if (!removed->in_this_interval) found.symbol.reset();
     return found;
   }
-  // Only what is loaded can have had another's place.
-  if (found.symbol->module.empty()) return found;
-  found.is_ambiguous =
-      (IsModule(found.symbol->module) && Contains(doubtful_, address)) ||
-      HeldAnother(address, *found.symbol);
+  found.is_ambiguous |=
+      IsModule(found.symbol->module) && Contains(doubtful_, address);
   return found;
 }
 
@@ -105,8 +120,8 @@ KernelTimeline::Answer KernelTimeline::Find(Address address,
     found = &added;
   }
   const auto [symbol, leaves, is_ambiguous] = FindInSnapshots(address, buffer);
+  if (is_ambiguous) return {Answer::Kind::kAmbiguous, {}};
   if (found == nullptr) {
-    if (is_ambiguous) return {Answer::Kind::kAmbiguous, {}};
     if (!symbol) return answer;
     return {Answer::Kind::kFound, *symbol};
   }

@@ -42,6 +42,9 @@ class KernelTimeline {
   // EndInterval().
   void Replace(KernelSymbolSource snapshot);
   void EndInterval();
+  // The same of an interval that had ended before the table was read: what only
+  // the one before it has stays known for the next interval.
+  void EndEarlierInterval();
 
   struct Answer {
     enum class Kind : uint8_t { kNone, kFound, kAmbiguous };
@@ -77,6 +80,7 @@ class KernelTimeline {
     bool is_ambiguous = false;  // something else may have been there as well
   };
   InSnapshots FindInSnapshots(Address address, SymbolNameBuffer& buffer) const;
+  void NoteRemoved(Address start);
   bool HeldAnother(Address address, const KernelSymbol& symbol) const;
 
   KernelSymbolSource snapshot_;

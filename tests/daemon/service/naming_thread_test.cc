@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -209,14 +210,37 @@ TEST_F(NamingThreadTest, AModuleGoesWhileItsSamplesWait) {
 
 // What waits is of one profile; what comes after its end is of the next one.
 TEST_F(NamingThreadTest, KeepsProfilesApartThatWait) {
-  Start({kListing, kListingWithModule, kListingWithModule});
+  Start({kListing, kListingWithModule});
+  naming_->Add(KernelPart(), NamingThread::Edge::kGoOn);
+  WaitFor([&] { return parts_ == 1; });
   naming_->Add(StalePart(kInModule), NamingThread::Edge::kEnd);
   naming_->Add(StalePart(kInModule), NamingThread::Edge::kGoOn);
   naming_->Add(KernelPart(), NamingThread::Edge::kEnd);
   WaitFor([&] { return counters_.profiles == 2; });
   EXPECT_TRUE(Finish());
-  EXPECT_THAT(names_, UnorderedElementsAre("in_module", "known", "in_module"));
-  EXPECT_EQ(counters_.samples_emitted, 3u);
+  EXPECT_THAT(names_,
+              UnorderedElementsAre("known", "in_module", "known", "in_module"));
+  EXPECT_EQ(counters_.samples_emitted, 4u);
+}
+
+// One reading is enough for all that was taken before it, of any number of
+// profiles, and a module that went in the last of them has its names there.
+TEST_F(NamingThreadTest, OneReadingForAllThatWaits) {
+  Start({kListingWithModule, kListing});
+  naming_->Add(KernelPart(), NamingThread::Edge::kGoOn);
+  WaitFor([&] { return parts_ == 1; });
+  for (int i = 0; i < 5; ++i) {
+    naming_->Add(StalePart(kInModule), NamingThread::Edge::kEnd);
+  }
+  WaitFor([&] { return counters_.profiles == 5; });
+  EXPECT_EQ(readings_, 2u);
+  // The module is forgotten then.
+  naming_->Add(KernelPart(kInModule), NamingThread::Edge::kGoOn);
+  naming_->Add(KernelPart(kInModule), NamingThread::Edge::kEnd);
+  WaitFor([&] { return counters_.profiles == 6; });
+  EXPECT_TRUE(Finish());
+  EXPECT_EQ(std::ranges::count(names_, "in_module"), 6);
+  EXPECT_EQ(names_.back(), "[unknown]");
 }
 
 // The end does not wait: what is not known by then is said to be so.

@@ -197,5 +197,34 @@ TEST_F(KernelTimelineTest, StaysSmallInAStorm) {
   }
 }
 
+// Intervals that had ended when the table was read have what the one before it
+// has, until the first one that had not; where both have something there is no
+// answer, whatever is told of the place meanwhile.
+TEST_F(KernelTimelineTest, EarlierIntervals) {
+  timeline_.Replace(
+      Table("ffffffff81000000 T _stext\n"
+            "ffffffff81000000 T one\n"
+            "ffffffff81002000 T _etext\n"
+            "ffffffffc0001000 t bpf_prog_new\t[bpf]\n"
+            "ffffffffc0001800 t bpf_prog_late\t[bpf]\n"));
+  timeline_.EndEarlierInterval();
+  EXPECT_EQ(NameAt(0xffffffffc0002004), "bpf_prog_other");
+  Remove(0xffffffffc0001000, 0x100, "bpf_prog_old");
+  EXPECT_EQ(NameAt(0xffffffffc0001004), "?");
+  timeline_.EndEarlierInterval();
+  Add(0xffffffffc0001000, 0x100, "bpf_prog_new");
+  EXPECT_EQ(NameAt(0xffffffffc0001004), "?");
+  EXPECT_EQ(NameAt(0xffffffffc0002004), "bpf_prog_other");
+  timeline_.EndEarlierInterval();
+  timeline_.EndInterval();
+  EXPECT_EQ(NameAt(0xffffffffc0001004), "bpf_prog_new");
+  EXPECT_EQ(NameAt(0xffffffffc0002004), "");
+  // Told of and listed: it goes from both.
+  Remove(0xffffffffc0001000, 0x100, "bpf_prog_new");
+  EXPECT_EQ(NameAt(0xffffffffc0001004), "bpf_prog_new");
+  timeline_.EndInterval();
+  EXPECT_EQ(NameAt(0xffffffffc0001004), "");
+}
+
 }  // namespace
 }  // namespace ksym

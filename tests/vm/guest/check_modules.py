@@ -196,7 +196,11 @@ def cycles():
     wait_for(enough, "%d cycles and two readings of the table" % turns, 600)
     # A reading that the last cycle asked for may be under way: it is given up.
     readings = snapshots()
+    begin_stop = time.monotonic()
     run("systemctl", "stop", check_service.UNIT)
+    seconds = time.monotonic() - begin_stop
+    expect(check_service.show("Result") == "success",
+           check_service.show("Result"))
     said = [text for _, text in check_service.own_messages()[begin:]]
     found = [m for m in map(check_service.ENDED.search, said) if m]
     expect(len(found) == 1, said)
@@ -207,5 +211,5 @@ def cycles():
     print(done.sizes, flush=True)
     expect(grown < (4096 if QUICK else 2048),
            "grew by %d KiB: %s" % (grown, done.sizes))
-    return "%d cycles, %d snapshots, %d samples, %+d KiB" % (
-        len(done.sizes), readings, taken, grown)
+    return ("%d cycles, %d snapshots, %d samples, %+d KiB, stopped in %.1f s" %
+            (len(done.sizes), readings, taken, grown, seconds))
