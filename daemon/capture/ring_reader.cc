@@ -14,7 +14,8 @@ namespace {
 using ksym::Fail;
 using ksym::FailErrno;
 
-// So much is mapped at once; a longer record has a window of its own.
+// So much is mapped at once; a longer record has a window of its own, for that
+// moment.
 constexpr uint64_t kWindowBytes = 128 << 10;
 // A record is its length, which has two flags, a word that is the kernel's,
 // and the bytes, padded to 8.
@@ -72,18 +73,17 @@ void RingReader::CloseWindow() {
   window_ = {};
 }
 
-// What is there from `position` on; if it has to be mapped, with more of what
-// is before `until`. The kernel has the ring twice in a row, so that no record
-// is in two places. Null: it cannot be mapped.
-const std::byte* RingReader::At(uint64_t position, uint64_t size,
-                                uint64_t until) {
+// What is there from `position` on; if it has to be mapped, with the place of
+// what comes next. The kernel has the ring twice in a row, so that no record is
+// in two places. Null: it cannot be mapped.
+const std::byte* RingReader::At(uint64_t position, uint64_t size) {
   if (position < window_.begin ||
       position + size > window_.begin + window_.size) {
     CloseWindow();
     const size_t page = PageBytes();
     const uint64_t begin = position / page * page;
-    const uint64_t end =
-        std::max(position + size, std::min(until, begin + kWindowBytes));
+    const uint64_t end = std::max(
+        position + size, begin + std::min<uint64_t>(kWindowBytes, bytes_));
     const uint64_t bytes = (end - begin + page - 1) / page * page;
     const auto memory =
         Map(map_, 2 * page + (begin & (bytes_ - 1)), bytes, PROT_READ);
@@ -102,14 +102,14 @@ void RingReader::Consume(const Handler& handler) {
     // Pairs with the release with which the kernel reserves a record.
     const uint64_t end = __atomic_load_n(produced_, __ATOMIC_ACQUIRE);
     if (position >= end) break;
-    const std::byte* record = At(position, BPF_RINGBUF_HDR_SZ, end);
+    const std::byte* record = At(position, BPF_RINGBUF_HDR_SZ);
     if (record == nullptr) break;
     // Pairs with the exchange in bpf_ringbuf_commit().
     const uint32_t header = __atomic_load_n(
         reinterpret_cast<const uint32_t*>(record), __ATOMIC_ACQUIRE);
     if ((header & BPF_RINGBUF_BUSY_BIT) != 0) break;
     const uint64_t size = header & ~kFlags;
-    record = At(position, BPF_RINGBUF_HDR_SZ + size, end);
+    record = At(position, BPF_RINGBUF_HDR_SZ + size);
     if (record == nullptr) break;
     if ((header & BPF_RINGBUF_DISCARD_BIT) == 0) {
       handler({record + BPF_RINGBUF_HDR_SZ, size});
@@ -117,7 +117,7 @@ void RingReader::Consume(const Handler& handler) {
     position += BPF_RINGBUF_HDR_SZ + (size + 7) / 8 * 8;
     __atomic_store_n(consumed_, position, __ATOMIC_RELEASE);
   }
-  CloseWindow();
+  if (window_.size > kWindowBytes) CloseWindow();
 }
 
 }  // namespace profd

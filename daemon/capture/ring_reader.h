@@ -11,7 +11,8 @@ namespace profd {
 
 // The reading end of a BPF ring buffer, as libbpf's ring_buffer is one. That
 // maps the whole ring twice in a row, and all of it counts as this process's
-// memory, twice; here only what is being read is mapped, for that moment. Not
+// memory, twice; here 128 KiB around what is read are mapped, until the records
+// leave them: mapping them for each call would cost more than reading. Not
 // thread-safe.
 class RingReader {
  public:
@@ -39,7 +40,7 @@ class RingReader {
 
   RingReader(int map, size_t bytes) : map_(map), bytes_(bytes) {}
 
-  const std::byte* At(uint64_t position, uint64_t size, uint64_t until);
+  const std::byte* At(uint64_t position, uint64_t size);
   void CloseWindow();
 
   int map_ = -1;

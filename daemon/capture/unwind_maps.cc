@@ -20,25 +20,40 @@ unwind_process KeyOf(const ksym::ProcessId& id) {
   return {.start_ns = id.start_ns, .tgid = id.pid, .exec_count = id.exec_count};
 }
 
-using Bytes = std::span<const std::byte>;
-
-// Writes both into an array map that can be mapped, one behind the other. The
-// pages that are touched are mapped for the moment of writing only, or all of
-// them would count as this process's memory.
-ksym::Status WriteArray(int map, size_t offset, Bytes first, Bytes second) {
-  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
-  const size_t begin = offset / page * page;
-  const size_t length = offset + first.size() + second.size() - begin;
-  void* window = ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED,
-                        map, static_cast<off_t>(begin));
-  if (window == MAP_FAILED) return FailErrno(errno, "mapping an unwind table");
-  auto* to = static_cast<std::byte*>(window) + (offset - begin);
-  std::ranges::copy(second, std::ranges::copy(first, to).out);
-  ::munmap(window, length);
-  return {};
-}
+// So much of an array is mapped at once, unless more is written.
+constexpr size_t kWindowBytes = 512 << 10;
 
 }  // namespace
+
+ArrayWindow::~ArrayWindow() { Close(); }
+
+void ArrayWindow::Close() {
+  if (memory_ != nullptr) ::munmap(memory_, size_);
+  memory_ = nullptr;
+  size_ = 0;
+}
+
+ksym::Status ArrayWindow::Write(int map, size_t map_bytes, size_t offset,
+                                Bytes first, Bytes second) {
+  const size_t end = offset + first.size() + second.size();
+  if (map != map_ || offset < begin_ || end > begin_ + size_) {
+    Close();
+    const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+    map_ = map;
+    begin_ = offset / page * page;
+    const size_t size =
+        std::max(end - begin_, std::min(kWindowBytes, map_bytes - begin_));
+    void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED,
+                          map, static_cast<off_t>(begin_));
+    if (memory == MAP_FAILED) return FailErrno(errno, "mapping unwind tables");
+    memory_ = static_cast<std::byte*>(memory);
+    size_ = size;
+  }
+  std::byte* to = memory_ + (offset - begin_);
+  std::ranges::copy(second, std::ranges::copy(first, to).out);
+  if (size_ > kWindowBytes) Close();
+  return {};
+}
 
 UnwindMapSizes UnwindMapSizes::ForMemory(uint64_t bytes) {
   // A sixty-fourth for the lists of mappings, the rest for tables.
@@ -70,9 +85,9 @@ ksym::Result<std::optional<UnwindMaps::Place>> UnwindMaps::Add(
     first = shards_[shard].space.Take(count);
     if (!first) return std::nullopt;
   }
-  auto written = WriteArray(shards_[shard].map.get(), size_t{*first} * 8,
-                            std::as_bytes(std::span(piece.index)),
-                            std::as_bytes(piece.rows));
+  auto written = shard_window_.Write(
+      shards_[shard].map.get(), kShardBytes, size_t{*first} * 8,
+      std::as_bytes(std::span(piece.index)), std::as_bytes(piece.rows));
   if (!written) return Fail(std::move(written.error()));
   return Place{.shard = shard, .first = *first, .count = count};
 }
@@ -142,10 +157,11 @@ ksym::Result<bool> UnwindMaps::Publish(
   header.exec_count = process.exec_count;
   header.mappings = count;
   header.copies = UNWIND_COPIES_PER_LIST;
-  auto written =
-      WriteArray(fds_.mappings, size_t{*first} * sizeof(unwind_mapping),
-                 std::as_bytes(std::span(&header, 1)),
-                 std::as_bytes(mappings.first(count)));
+  auto written = list_window_.Write(
+      fds_.mappings, size_t{sizes_.mappings} * sizeof(unwind_mapping),
+      size_t{*first} * sizeof(unwind_mapping),
+      std::as_bytes(std::span(&header, 1)),
+      std::as_bytes(mappings.first(count)));
   if (!written) return Fail(std::move(written.error()));
 
   const unwind_process key = KeyOf(process);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "bpf/unwind_abi.h"
@@ -31,6 +32,40 @@ struct UnwindMapSizes {
 
   // As much as that memory is worth.
   static UnwindMapSizes ForMemory(uint64_t bytes);
+};
+
+// Writes to array maps that can be mapped. What is written lies together for
+// the most part, so 512 KiB around it stay mapped until something else is
+// written: mapping and unmapping would cost ten times the writing. The whole
+// would count as this process's memory. Not thread-safe.
+class ArrayWindow {
+ public:
+  using Bytes = std::span<const std::byte>;
+
+  ArrayWindow() = default;
+  ArrayWindow(const ArrayWindow&) = delete;
+  ArrayWindow& operator=(const ArrayWindow&) = delete;
+  ArrayWindow(ArrayWindow&& other) noexcept { *this = std::move(other); }
+  ArrayWindow& operator=(ArrayWindow&& other) noexcept {
+    std::swap(map_, other.map_);
+    std::swap(memory_, other.memory_);
+    std::swap(begin_, other.begin_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+  ~ArrayWindow();
+
+  // Both, one behind the other, at that offset of an array of so many bytes.
+  ksym::Status Write(int map, size_t map_bytes, size_t offset, Bytes first,
+                     Bytes second);
+
+ private:
+  void Close();
+
+  int map_ = -1;  // borrowed
+  std::byte* memory_ = nullptr;
+  size_t begin_ = 0;
+  size_t size_ = 0;
 };
 
 // Writes tables and mapping lists where the sampler reads them. The sampler
@@ -81,6 +116,8 @@ class UnwindMaps {
   UnwindMapFds fds_;
   UnwindMapSizes sizes_;
   SlotSpace mapping_space_;
+  ArrayWindow list_window_;
+  ArrayWindow shard_window_;
   std::vector<Shard> shards_;  // by index; kept until the end
   std::map<ksym::ProcessId, List> lists_;
 };
