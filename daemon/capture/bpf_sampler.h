@@ -35,7 +35,8 @@ enum class TableWalk : uint8_t {
 
 // Frames of one stack, at the most.
 inline constexpr uint32_t kMaxStackDepth = PROFILE_MAX_DEPTH;
-inline constexpr uint32_t kExactStackEntries = 32768;
+inline constexpr uint32_t kMostCountEntries = 40960;
+inline constexpr uint32_t kMostExactStackEntries = 32768;
 inline constexpr uint32_t kStackIdEntries = 16384;
 
 enum class Verbosity : uint8_t { kNormal, kVerbose };
@@ -49,8 +50,8 @@ struct SamplerConfig {
   uint64_t unwind_bytes = uint64_t{256} << 20;  // of tables, in the kernel
   uint32_t max_stack_depth = 127;
   uint32_t kernel_walk_depth = 127;  // not above kernel.perf_event_max_stack
-  uint32_t count_entries = 40960;    // distinct keys per set
-  // Distinct stacks per set; 0: kExactStackEntries or kStackIdEntries.
+  // Distinct keys per set, and distinct stacks; 0: as CompleteConfig() says.
+  uint32_t count_entries = 0;
   uint32_t stack_entries = 0;
   // Power of two and multiple of the page size; 0: RingBytesFor(the rate).
   uint32_t ring_bytes = 0;

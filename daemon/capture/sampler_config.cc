@@ -47,6 +47,17 @@ uint32_t RingBytesForCopies(SamplingRate rate, size_t cpus) {
       std::bit_ceil(std::clamp<uint64_t>(2 * samples * kCopyBytes, 1, kMost)));
 }
 
+// What 20 s can bring, which is a hundred drains: every drain visits every
+// bucket of these maps, and that was a tenth of what a capture costs at 99 Hz.
+uint32_t EntriesFor(SamplingRate rate, size_t cpus, uint32_t most) {
+  constexpr uint64_t kSeconds = 20;
+  constexpr uint64_t kLeast = 4096;
+  if (rate.frequency_hz == 0) return most;  // any rate may come
+  const uint64_t samples =
+      std::min(rate.frequency_hz, uint64_t{1} << 24) * cpus * kSeconds;
+  return static_cast<uint32_t>(std::clamp<uint64_t>(samples, kLeast, most));
+}
+
 std::string_view Name(Unwind unwind) {
   switch (unwind) {
     case Unwind::kAuto:
@@ -122,9 +133,13 @@ void CompleteConfig(CaptureOptions& options, size_t cpus,
   config.store = options.store.value_or(
       KernelHasRingBuffer() ? StackStore::kExact : StackStore::kStackId);
   if (config.stack_entries == 0) {
-    config.stack_entries = config.store == StackStore::kExact
-                               ? kExactStackEntries
-                               : kStackIdEntries;
+    config.stack_entries =
+        config.store == StackStore::kExact
+            ? EntriesFor(options.rate, cpus, kMostExactStackEntries)
+            : kStackIdEntries;
+  }
+  if (config.count_entries == 0) {
+    config.count_entries = EntriesFor(options.rate, cpus, kMostCountEntries);
   }
   DecideUnwind(options, metadata);
   DecideDepths(config, metadata);

@@ -136,11 +136,12 @@ void AddSamplingOptions(CLI::App& app, RawOptions& raw,
 
 void AddStorageOptions(CLI::App& app, RawOptions& raw) {
   app.add_option("--stack-storage-size", raw.stack_entries,
-                 "Distinct stacks between two drains (default 32768; with "
-                 "--stack-map=stackid 16384)")
+                 "Distinct stacks between two drains (default: the samples of "
+                 "20 s, 4096 to 32768; with --stack-map=stackid 16384)")
       ->type_name("N");
   app.add_option("--hash-storage-size", raw.hash_entries,
-                 "Distinct counts between two drains (default 40960)")
+                 "Distinct counts between two drains (default: the samples of "
+                 "20 s, 4096 to 40960)")
       ->type_name("N");
   app.add_option("--max-stack-depth", raw.max_stack_depth,
                  fmt::format("Frames of a stack, 1 to {} (default 127)",

@@ -153,6 +153,7 @@ TEST(BpfSamplerTest, LoadsWithAMinimalBtf) {
   const auto allowed = CheckCapturePrivileges();
   if (!allowed) GTEST_SKIP() << allowed.error().message();
   SamplerConfig config;
+  config.count_entries = 16;
   config.stack_entries = 16;
   config.ring_bytes = 4096;
   const auto sampler = BpfSampler::Load(config);
