@@ -10,6 +10,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <set>
 #include <unordered_map>
 #include <utility>
 #include <variant>
@@ -35,6 +36,9 @@ constexpr uint64_t kCopiesAtOnce = 16 << 20;
 // and how often it empties the ring meanwhile.
 constexpr std::chrono::seconds kWaitForTables(2);
 constexpr std::chrono::milliseconds kRingPeriod(20);
+
+// How often the events' own clocks are read: that interrupts their CPUs.
+constexpr uint64_t kTimesPeriodNs = 900'000'000;
 
 using ksym::Fail;
 
@@ -213,11 +217,8 @@ class Capture::Impl {
   }
 
   ksym::Result<RawProfile> Drain() {
-    if (const auto online = ReadOnlineCpus()) {
-      auto followed = events_.Follow(*online);
-      if (followed) followed = side_band_.Follow(*online);
-      if (!followed) return Fail(std::move(followed.error()));
-    }
+    auto followed = FollowCpus();
+    if (!followed) return Fail(std::move(followed.error()));
     const uint64_t flip_ns = NowNs(CLOCK_MONOTONIC);
     const uint32_t set = sampler_.Flip();
     const uint64_t end_ns = NowNs(CLOCK_MONOTONIC);
@@ -230,12 +231,21 @@ class Capture::Impl {
 
   ksym::Result<RawProfile> Stop() {
     events_.Disable();
+    times_read_ns_ = 0;
     const uint64_t end_ns = NowNs(CLOCK_MONOTONIC);
     TakeReports();
     return TakeSet({sampler_.Flip(), end_ns, end_ns});
   }
 
  private:
+  ksym::Status FollowCpus() {
+    const auto online = ReadOnlineCpus();
+    if (!online) return {};
+    auto followed = events_.Follow(*online);
+    if (followed) followed = side_band_.Follow(*online);
+    return followed;
+  }
+
   void OnProcess(const ksym::ProcessImage& image) {
     if (on_process_) on_process_(image);
     if (tables_) tables_->Update(image);
@@ -273,6 +283,7 @@ class Capture::Impl {
     for (const auto& [key, count] : copies_.Take(set)) {
       AddSample(taken, key, count, profile);
     }
+    has_own_image_.clear();
     auto cleared = sampler_.ClearStacks(set);
     if (!cleared) return Fail(std::move(cleared.error()));
     stacks_.Clear(set);
@@ -300,14 +311,27 @@ class Capture::Impl {
     CountStackEnds(sample, profile);
     if (key.user_stack >= kFirstStackId) {
       const auto frames = profile.stacks.Get(key.user_stack).frames;
-      ProcessWatch::Answer answer = watch_.Find(sample.process, frames, taken);
+      const auto answer = watch_.Find(sample.process, frames, taken);
+      AddImage(sample.process, answer, profile);
       sample.process = answer.id;
-      if (answer.known) {
-        profile.images[answer.id] = std::move(answer.image);
-      }
     }
     profile.accounting.emitted += count;
     profile.samples.push_back(std::move(sample));
+  }
+
+  // Once per process: it is a copy. What its own samples say comes before what
+  // those of the program after it say, which were taken within execve.
+  void AddImage(const ksym::ProcessId& asked,
+                const ProcessWatch::Answer& answer, RawProfile& profile) {
+    const bool is_own = asked == answer.id;
+    if (is_own ? !has_own_image_.insert(asked).second
+               : profile.images.contains(answer.id)) {
+      return;
+    }
+    auto mappings = watch_.MappingsOf(answer);
+    if (mappings.empty()) return;
+    profile.images[answer.id] = {.id = answer.id,
+                                 .mappings = std::move(mappings)};
   }
 
   static void Count(RawProfile& profile, LossCause cause, uint64_t count) {
@@ -332,11 +356,19 @@ class Capture::Impl {
     const uint64_t refused = stats->copies_refused - before.copies_refused;
     copies_refused_ += refused;
     if (tables_) sampler_.SetCopyChunks(copies_.AdaptChunks(refused));
-    const SamplingEvent::Times times = events_.ReadTimes();
-    profile.accounting.time_enabled_ns = times.enabled_ns - times_.enabled_ns;
-    profile.accounting.time_running_ns = times.running_ns - times_.running_ns;
-    times_ = times;
+    AccountTimes(profile.accounting);
     return {};
+  }
+
+  // The last interval has what those before it left out.
+  void AccountTimes(Accounting& accounting) {
+    const uint64_t now_ns = NowNs(CLOCK_MONOTONIC);
+    if (now_ns - times_read_ns_ < kTimesPeriodNs) return;
+    times_read_ns_ = now_ns;
+    const SamplingEvent::Times times = events_.ReadTimes();
+    accounting.time_enabled_ns = times.enabled_ns - times_.enabled_ns;
+    accounting.time_running_ns = times.running_ns - times_.running_ns;
+    times_ = times;
   }
 
   void AccountProcesses(const profile_stats& now, const profile_stats& before,
@@ -389,7 +421,9 @@ class Capture::Impl {
   StackCopies copies_;
   std::optional<UnwindTables> tables_;  // empty: stacks are not walked by them
   std::array<profile_stats, PROFILE_SETS> stats_ = {};
+  std::set<ksym::ProcessId> has_own_image_;  // while a set is taken
   SamplingEvent::Times times_;
+  uint64_t times_read_ns_ = 0;
   uint64_t interval_start_ns_ = 0;
 };
 

@@ -143,8 +143,8 @@ void ProcessWatch::Apply(std::vector<SideBandEvent> events, uint64_t until_ns) {
   const auto seed_until = [&](uint64_t time_ns) {
     for (; reading != readings_.end() && reading->begin_ns <= time_ns;
          ++reading) {
+      changed_pids_.insert(reading->mappings.pid);
       history_.Seed(std::move(reading->mappings), reading->begin_ns);
-      has_news_ = true;
     }
   };
   for (SideBandEvent& event : events) {
@@ -158,12 +158,12 @@ void ProcessWatch::Apply(std::vector<SideBandEvent> events, uint64_t until_ns) {
 
 void ProcessWatch::ApplyOne(SideBandEvent event) {
   const uint64_t time = event.time_ns;
-  has_news_ = true;
   std::visit(
       Overloaded{
           [&](const ForkReport& r) { history_.Fork(r.parent, r.child, time); },
           [&](const ExecReport& r) { history_.Exec(r.pid, time); },
           [&](MapReport& r) {
+            changed_pids_.insert(r.pid);
             history_.Map(r.pid, std::move(r.mapping), time);
           },
           [&](const ExitReport& r) { history_.Exit(r.pid, time); },
@@ -177,23 +177,34 @@ void ProcessWatch::See(const SampleHint& hint) {
   const auto [bound, is_new] = bound_[hint.set].try_emplace(hint.id);
   if (!is_new) return;
   bound->second = history_.Find(hint.id.pid, hint.time_ns);
-  has_news_ = true;
+  new_bound_.push_back(*bound);
 }
 
+// Most reports are of processes that have no samples.
 void ProcessWatch::TellObserver() {
-  if (!observer_ || !std::exchange(has_news_, false)) return;
-  for (const Bound& bound : bound_) {
-    for (const auto& [id, generation] : bound) {
-      const auto* mappings = history_.Mappings(generation);
-      if (mappings == nullptr) continue;
-      const uint64_t version = history_.Version(generation);
-      const auto [told, is_new] =
-          told_.try_emplace(generation, Told{.id = id, .version = version});
-      if (!is_new && told->second.version == version) continue;
-      told->second.version = version;
-      observer_({.id = id, .mappings = *mappings});
+  for (const auto& [id, generation] : std::exchange(new_bound_, {})) {
+    Tell(id, generation);
+  }
+  for (const uint32_t pid : std::exchange(changed_pids_, {})) {
+    for (const Bound& bound : bound_) {
+      auto at = bound.lower_bound({.pid = pid});
+      for (; at != bound.end() && at->first.pid == pid; ++at) {
+        Tell(at->first, at->second);
+      }
     }
   }
+}
+
+void ProcessWatch::Tell(const ksym::ProcessId& id,
+                        ksym::ProcessHistory::GenerationId generation) {
+  const auto* mappings = history_.Mappings(generation);
+  if (mappings == nullptr) return;
+  const uint64_t version = history_.Version(generation);
+  const auto [told, is_new] =
+      told_.try_emplace(generation, Told{.id = id, .version = version});
+  if (!is_new && told->second.version == version) return;
+  told->second.version = version;
+  observer_({.id = id, .mappings = *mappings});
 }
 
 ProcessWatch::Answer ProcessWatch::Find(const ksym::ProcessId& id,
@@ -203,7 +214,6 @@ ProcessWatch::Answer ProcessWatch::Find(const ksym::ProcessId& id,
   // process had no other.
   auto [bound, is_new] = bound_[taken.set].try_emplace(id);
   if (is_new) {
-    has_news_ = true;
     bound->second = history_.FindOnly(id.pid, interval_begin_ns_, taken.end_ns);
   }
   const auto contains = [&](ksym::ProcessHistory::GenerationId generation,
@@ -213,25 +223,23 @@ ProcessWatch::Answer ProcessWatch::Find(const ksym::ProcessId& id,
            FindMapping(*mappings, ksym::Address{frame}) != nullptr;
   };
   auto generation = bound->second;
-  Answer answer = {.id = id, .image = {}, .known = false};
+  ksym::ProcessId answer = id;
   if (!frames.empty() && !contains(generation, frames.front())) {
     const auto previous = history_.Previous(generation);
     if (contains(previous, frames.front())) {
       generation = previous;
-      --answer.id.exec_count;
+      --answer.exec_count;
     }
   }
-  answer.image = {.id = answer.id, .mappings = MappingsInInterval(generation)};
-  answer.known = !answer.image.mappings.empty();
-  return answer;
+  return {.id = answer, .generation = generation};
 }
 
-std::vector<ksym::Mapping> ProcessWatch::MappingsInInterval(
-    ksym::ProcessHistory::GenerationId generation) const {
-  const auto* known = history_.Mappings(generation);
+std::vector<ksym::Mapping> ProcessWatch::MappingsOf(
+    const Answer& answer) const {
+  const auto* known = history_.Mappings(answer.generation);
   if (known == nullptr) return {};
   std::vector<ksym::Mapping> mappings = *known;
-  for (const auto& change : history_.Changes(generation)) {
+  for (const auto& change : history_.Changes(answer.generation)) {
     if (change.time_ns < interval_begin_ns_) continue;
     ksym::Mapping replaced;
     replaced.start = change.start;

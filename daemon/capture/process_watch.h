@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -62,17 +63,18 @@ class ProcessWatch {
 
   struct Answer {
     ksym::ProcessId id;
-    ksym::ProcessImage image;
-    bool known = false;
+    ksym::ProcessHistory::GenerationId generation = 0;
   };
-  // The process's address space as of its first sample in the set, and with
-  // what it mapped since. Where something was mapped in the place of something
-  // else meanwhile, samples of both have the same addresses: that has the path
-  // ksym::kReplacedPath. `frames`: of one sample, leaf first. A sample taken
+  // Which address space the sample is of. `frames`: leaf first. A sample taken
   // while its process is in execve may still have the old program's addresses:
   // then the answer is the address space before, with an id of its own.
   Answer Find(const ksym::ProcessId& id, std::span<const uint64_t> frames,
               const TakenSet& taken);
+  // That address space as of its first sample in the interval, and with what
+  // was mapped since; empty if it is not known. Where something was mapped in
+  // the place of something else meanwhile, samples of both have the same
+  // addresses: that has the path ksym::kReplacedPath. Cost: a copy.
+  std::vector<ksym::Mapping> MappingsOf(const Answer& answer) const;
 
   // The mappings that the process had then; those of the program before if
   // the address is in none of them, as it is within execve. Valid until the
@@ -98,8 +100,8 @@ class ProcessWatch {
   void DropReadingsAcross(const std::vector<SideBandEvent>& events);
   void ApplyOne(SideBandEvent event);
   void TellOfGone();
-  std::vector<ksym::Mapping> MappingsInInterval(
-      ksym::ProcessHistory::GenerationId generation) const;
+  void Tell(const ksym::ProcessId& id,
+            ksym::ProcessHistory::GenerationId generation);
 
   Observer observer_;
   Mourner mourner_;
@@ -114,7 +116,10 @@ class ProcessWatch {
     uint64_t version = 0;
   };
   std::map<ksym::ProcessHistory::GenerationId, Told> told_;
-  bool has_news_ = false;  // for the observer, perhaps
+  // What the observer may not know yet: hints, and processes whose mappings
+  // changed.
+  std::vector<Bound::value_type> new_bound_;
+  std::set<uint32_t> changed_pids_;
   bool read_before_ = false;
   uint64_t applied_ns_ = 0;
   uint64_t interval_begin_ns_ = 0;  // nothing in the set is older

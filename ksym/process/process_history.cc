@@ -61,6 +61,7 @@ ProcessHistory::Generation* ProcessHistory::Begin(
   if (!generations.empty()) {
     Generation& last = generations.back();
     last.end_ns = std::min(last.end_ns, time_ns);
+    forgettable_.insert(pid);
   }
   generations.push_back({.id = next_id_++,
                          .begin_ns = time_ns,
@@ -86,7 +87,9 @@ ProcessHistory::MappingList& ProcessHistory::Own(Generation& generation) {
   return *generation.mappings;
 }
 
-void ProcessHistory::AddChange(Generation& generation, const Change& change) {
+void ProcessHistory::AddChange(uint32_t pid, Generation& generation,
+                               const Change& change) {
+  forgettable_.insert(pid);
   std::vector<Change>& changes = generation.changes;
   const auto same = std::ranges::find_if(changes, [&](const Change& other) {
     return other.start == change.start && other.end == change.end;
@@ -105,7 +108,7 @@ void ProcessHistory::AddChange(Generation& generation, const Change& change) {
   changes.push_back(change);
 }
 
-void ProcessHistory::Put(Generation& generation, Mapping mapping,
+void ProcessHistory::Put(uint32_t pid, Generation& generation, Mapping mapping,
                          uint64_t time_ns, size_t limit) {
   if (generation.mappings == nullptr) return;
   const MappingList& known = *generation.mappings;
@@ -117,9 +120,10 @@ void ProcessHistory::Put(Generation& generation, Mapping mapping,
   }
   for (const Mapping& old : covered) {
     if (HaveSameBytes(old, mapping)) continue;
-    AddChange(generation, {.time_ns = time_ns,
-                           .start = std::max(old.start, mapping.start),
-                           .end = std::min(old.end, mapping.end)});
+    AddChange(pid, generation,
+              {.time_ns = time_ns,
+               .start = std::max(old.start, mapping.start),
+               .end = std::min(old.end, mapping.end)});
   }
   MappingList& own = Own(generation);
   const Address start = mapping.start;
@@ -153,7 +157,8 @@ void ProcessHistory::Seed(Reading reading, uint64_t time_ns) {
   Generation* generation = Seeded(reading, time_ns);
   if (generation == nullptr) return;
   for (Mapping& mapping : reading.mappings) {
-    Put(*generation, std::move(mapping), time_ns, limits_.read_mappings);
+    Put(reading.pid, *generation, std::move(mapping), time_ns,
+        limits_.read_mappings);
   }
 }
 
@@ -197,10 +202,10 @@ void ProcessHistory::Map(uint32_t pid, Mapping mapping, uint64_t time_ns) {
   if (generation->mappings == nullptr) {
     // One mapping of many would not tell which program it is. What was here
     // before is not known.
-    AddChange(*generation, {time_ns, mapping.start, mapping.end});
+    AddChange(pid, *generation, {time_ns, mapping.start, mapping.end});
     return;
   }
-  Put(*generation, std::move(mapping), time_ns, limits_.mappings);
+  Put(pid, *generation, std::move(mapping), time_ns, limits_.mappings);
 }
 
 void ProcessHistory::Exit(uint32_t pid, uint64_t time_ns) {
@@ -214,6 +219,7 @@ void ProcessHistory::Exit(uint32_t pid, uint64_t time_ns) {
     return;
   }
   last.end_ns = std::min(last.end_ns, time_ns);
+  forgettable_.insert(pid);
 }
 
 ProcessHistory::GenerationId ProcessHistory::Find(uint32_t pid,
@@ -273,7 +279,9 @@ std::span<const ProcessHistory::Change> ProcessHistory::Changes(
 }
 
 void ProcessHistory::Forget(uint64_t before_ns) {
-  for (auto life = lives_.begin(); life != lives_.end();) {
+  std::erase_if(forgettable_, [&](uint32_t pid) {
+    const auto life = lives_.find(pid);
+    if (life == lives_.end()) return true;
     auto& generations = life->second.generations;
     while (!generations.empty() && generations.front().end_ns < before_ns) {
       by_id_.erase(generations.front().id);
@@ -284,8 +292,13 @@ void ProcessHistory::Forget(uint64_t before_ns) {
         return change.time_ns < before_ns;
       });
     }
-    life = generations.empty() ? lives_.erase(life) : std::next(life);
-  }
+    if (generations.empty()) {
+      lives_.erase(life);
+      return true;
+    }
+    return generations.size() == 1 && generations.front().changes.empty() &&
+           generations.front().end_ns == kNever;
+  });
 }
 
 }  // namespace ksym

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "ksym/base/address.h"
@@ -102,10 +103,11 @@ class ProcessHistory {
 
  private:
   using MappingList = std::vector<Mapping>;
+  static constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
   struct Generation {
     GenerationId id = 0;
     uint64_t begin_ns = 0;
-    uint64_t end_ns = std::numeric_limits<uint64_t>::max();
+    uint64_t end_ns = kNever;
     uint64_t version = 0;
     // Began with its first report, not with a fork or exec or a loss.
     bool was_there_before = false;
@@ -125,10 +127,10 @@ class ProcessHistory {
   Generation* Present(uint32_t pid, uint64_t time_ns);
   Generation* Seeded(const Reading& reading, uint64_t time_ns);
   // The list has so many mappings at most, or as many as before.
-  void Put(Generation& generation, Mapping mapping, uint64_t time_ns,
-           size_t limit);
+  void Put(uint32_t pid, Generation& generation, Mapping mapping,
+           uint64_t time_ns, size_t limit);
   static MappingList& Own(Generation& generation);
-  void AddChange(Generation& generation, const Change& change);
+  void AddChange(uint32_t pid, Generation& generation, const Change& change);
   const Generation* Get(GenerationId id) const;
 
   Limits limits_;
@@ -136,6 +138,8 @@ class ProcessHistory {
 
   std::unordered_map<uint32_t, Life> lives_;
   std::unordered_map<GenerationId, uint32_t> by_id_;  // to the pid
+  // Those that have something which Forget() may drop by and by.
+  std::unordered_set<uint32_t> forgettable_;
   GenerationId next_id_ = 1;
 };
 
