@@ -19,12 +19,12 @@ Result<GsymCache> GsymCache::Open(std::string directory, uint64_t max_bytes) {
 }
 
 Result<GsymImage> GsymCache::Load(std::string_view build_id) const {
-  const auto fd = folder_.OpenFile(build_id);
-  if (!fd) return Fail(fd.error());
+  const auto file = folder_.OpenFile(build_id);
+  if (!file) return Fail(file.error());
   const auto fail = [&](Error error) {
     return Fail(std::move(error).WithContext(folder_.PathOf(build_id)));
   };
-  auto mapped = MappedFile::OfDescriptor(fd->get());
+  auto mapped = MappedFile::OfDescriptor(file->fd.get());
   if (!mapped) return fail(std::move(mapped.error()));
   auto image = GsymImage::OfFile(std::move(*mapped));
   if (!image) return fail(std::move(image.error()));

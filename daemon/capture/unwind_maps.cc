@@ -33,18 +33,18 @@ void ArrayWindow::Close() {
   size_ = 0;
 }
 
-ksym::Status ArrayWindow::Write(int map, size_t map_bytes, size_t offset,
-                                Bytes first, Bytes second) {
+ksym::Status ArrayWindow::Write(Array array, size_t offset, Bytes first,
+                                Bytes second) {
   const size_t end = offset + first.size() + second.size();
-  if (map != map_ || offset < begin_ || end > begin_ + size_) {
+  if (array.map != map_ || offset < begin_ || end > begin_ + size_) {
     Close();
     const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
-    map_ = map;
+    map_ = array.map;
     begin_ = offset / page * page;
     const size_t size =
-        std::max(end - begin_, std::min(kWindowBytes, map_bytes - begin_));
+        std::max(end - begin_, std::min(kWindowBytes, array.bytes - begin_));
     void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED,
-                          map, static_cast<off_t>(begin_));
+                          array.map, static_cast<off_t>(begin_));
     if (memory == MAP_FAILED) return FailErrno(errno, "mapping unwind tables");
     memory_ = static_cast<std::byte*>(memory);
     size_ = size;
@@ -86,7 +86,7 @@ ksym::Result<std::optional<UnwindMaps::Place>> UnwindMaps::Add(
     if (!first) return std::nullopt;
   }
   auto written = shard_window_.Write(
-      shards_[shard].map.get(), kShardBytes, size_t{*first} * 8,
+      {shards_[shard].map.get(), kShardBytes}, size_t{*first} * 8,
       std::as_bytes(std::span(piece.index)), std::as_bytes(piece.rows));
   if (!written) return Fail(std::move(written.error()));
   return Place{.shard = shard, .first = *first, .count = count};
@@ -158,7 +158,7 @@ ksym::Result<bool> UnwindMaps::Publish(
   header.mappings = count;
   header.copies = UNWIND_COPIES_PER_LIST;
   auto written = list_window_.Write(
-      fds_.mappings, size_t{sizes_.mappings} * sizeof(unwind_mapping),
+      {fds_.mappings, size_t{sizes_.mappings} * sizeof(unwind_mapping)},
       size_t{*first} * sizeof(unwind_mapping),
       std::as_bytes(std::span(&header, 1)),
       std::as_bytes(mappings.first(count)));

@@ -55,9 +55,12 @@ class ArrayWindow {
   }
   ~ArrayWindow();
 
-  // Both, one behind the other, at that offset of an array of so many bytes.
-  ksym::Status Write(int map, size_t map_bytes, size_t offset, Bytes first,
-                     Bytes second);
+  struct Array {
+    int map = -1;
+    size_t bytes = 0;
+  };
+  // Both, one behind the other, at that offset of the array.
+  ksym::Status Write(Array array, size_t offset, Bytes first, Bytes second);
 
  private:
   void Close();

@@ -49,6 +49,7 @@ void UnwindTables::Acquire(const ksym::ProcessId& id, Process& process) {
   Release(process);
   process.files = std::move(files);
   process.evicted = false;
+  process.waited = false;
   process.changed = true;
   stale_.insert(id);
 }
@@ -160,7 +161,10 @@ void UnwindTables::Build(Clock::duration budget, Clock::time_point deadline) {
     const bool is_whole = BuildFiles(entry->second, until, deadline);
     if (waits_for_room_) return;
     if (entry->second.evicted) continue;
-    if (is_whole || entry->second.changed) {
+    // What was asked for is there at the next call, for the most part: one list
+    // instead of two.
+    const bool is_new = !is_whole && !std::exchange(entry->second.waited, true);
+    if (is_whole || (entry->second.changed && !is_new)) {
       Publish(entry->first, entry->second);
     }
     if (is_whole) stale_.erase(entry->first);

@@ -121,6 +121,7 @@ class UnwindTables {
     Clock::time_point first_seen;
     Clock::time_point seen;
     bool changed = true;    // the list is not what it can be by now
+    bool waited = false;    // a list without some tables was put off once
     bool complete = false;  // all tables were there once
     bool published = false;
     bool evicted = false;  // has no files until it is sampled again

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,16 +17,16 @@
 namespace ksym {
 namespace {
 
-struct CachedFile {
+struct ListedFile {
   std::filesystem::path path;
   uint64_t size = 0;
   std::filesystem::file_time_type used;
 };
 
 // The files of one kind, also those that a writer that died left half written.
-std::vector<CachedFile> ListFiles(const std::string& directory,
+std::vector<ListedFile> ListFiles(const std::string& directory,
                                   const std::string& suffix) {
-  std::vector<CachedFile> files;
+  std::vector<ListedFile> files;
   std::error_code error;
   std::filesystem::directory_iterator entry(directory, error);
   const std::filesystem::directory_iterator end;
@@ -36,13 +37,24 @@ std::vector<CachedFile> ListFiles(const std::string& directory,
         !entry->is_regular_file(gone)) {
       continue;
     }
-    CachedFile file;
+    ListedFile file;
     file.path = entry->path();
     file.size = entry->file_size(gone);
     if (!gone) file.used = entry->last_write_time(gone);
     if (!gone) files.push_back(std::move(file));
   }
   return files;
+}
+
+// Only the order of removal depends on the time of a file's last use, and
+// writing it down costs more than reading a small file.
+constexpr time_t kNoteUseSeconds = 60;
+
+void NoteUse(int fd, const struct stat& status) {
+  timespec now = {};
+  ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  const time_t age = now.tv_sec - status.st_mtim.tv_sec;
+  if (age < 0 || age >= kNoteUseSeconds) (void)::futimens(fd, nullptr);
 }
 
 bool IsOursAlone(const struct stat& status) {
@@ -81,7 +93,8 @@ std::string CacheFolder::PathOf(std::string_view name) const {
   return path;
 }
 
-Result<UniqueFd> CacheFolder::OpenFile(std::string_view name) const {
+Result<CacheFolder::CachedFile> CacheFolder::OpenFile(
+    std::string_view name) const {
   const std::string path = PathOf(name);
   UniqueFd fd(
       ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
@@ -94,9 +107,8 @@ Result<UniqueFd> CacheFolder::OpenFile(std::string_view name) const {
                     ": must be a regular file of this user that nobody "
                     "else may write to");
   }
-  // Only the order of removal depends on it.
-  (void)::futimens(fd.get(), nullptr);
-  return fd;
+  NoteUse(fd.get(), status);
+  return CachedFile{std::move(fd), static_cast<uint64_t>(status.st_size)};
 }
 
 Status CacheFolder::Store(std::string_view name, std::string_view bytes) {
@@ -119,12 +131,12 @@ Status CacheFolder::Store(std::string_view name, std::string_view bytes) {
 void CacheFolder::MakeRoom(uint64_t bytes) {
   auto files = ListFiles(directory_, suffix_);
   uint64_t total = bytes;
-  for (const CachedFile& file : files) total += file.size;
+  for (const ListedFile& file : files) total += file.size;
   if (total <= max_bytes_) return;
   std::sort(
       files.begin(), files.end(),
-      [](const CachedFile& a, const CachedFile& b) { return a.used < b.used; });
-  for (const CachedFile& file : files) {
+      [](const ListedFile& a, const ListedFile& b) { return a.used < b.used; });
+  for (const ListedFile& file : files) {
     if (total <= max_bytes_) break;
     std::error_code error;
     if (!std::filesystem::remove(file.path, error)) continue;

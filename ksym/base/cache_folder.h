@@ -23,10 +23,15 @@ class CacheFolder {
 
   std::string PathOf(std::string_view name) const;
 
-  // Opens a file that Store() wrote and marks it as used. kNotFound;
+  struct CachedFile {
+    UniqueFd fd;
+    uint64_t size = 0;
+  };
+  // Opens a file that Store() wrote and marks it as used, to a minute.
+  // kNotFound;
   // kPermission: it is no regular file, another user's, or others may write to
   // it; kIo.
-  Result<UniqueFd> OpenFile(std::string_view name) const;
+  Result<CachedFile> OpenFile(std::string_view name) const;
 
   // Removes the files that were not used for longest, until this one fits.
   // kLimit: it alone is larger than the bound.

@@ -2,9 +2,12 @@
 
 #include <nettle/sha2.h>
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "ksym/base/byte_writer.h"
 #include "ksym/base/file.h"
@@ -17,6 +20,26 @@ constexpr std::string_view kSuffix = ".unwind";
 
 // What smaller sections say is known sooner than a file is read.
 constexpr size_t kLeastSectionBytes = 4096;
+
+// Smaller files are read, as mapping takes longer.
+constexpr uint64_t kLeastMappedBytes = uint64_t{256} << 10;
+
+// Tables that are remembered: of the files that containers have copies of.
+constexpr size_t kRecentTables = 16;
+constexpr size_t kMostRecentRows = 16384;
+
+Result<UnwindTable> DecodeMapped(int fd, std::string_view key) {
+  const auto file = MappedFile::OfDescriptor(fd);
+  if (!file) return Fail(file.error());
+  return DecodeUnwindTable(file->bytes(), key);
+}
+
+Result<UnwindTable> DecodeRead(int fd, uint64_t size, std::string_view key) {
+  std::vector<std::byte> bytes(static_cast<size_t>(size));
+  const auto read = ReadExactlyAt(fd, 0, bytes);
+  if (!read) return Fail(read.error());
+  return DecodeUnwindTable(bytes, key);
+}
 
 }  // namespace
 
@@ -65,9 +88,11 @@ Result<UnwindTable> UnwindCache::LoadOrBuildSection(
     return BuildSectionTable(section, code);
   }
   const std::string key = KeyOf(section, code);
+  if (const UnwindTable* recent = FindRecent(key)) return *recent;
   auto cached = Load(key);
   if (cached) {
     ++counts_.read;
+    Remember(key, *cached);
     return cached;
   }
   if (cached.error().code() == ErrorCode::kCorrupt) ++counts_.corrupt;
@@ -79,18 +104,28 @@ Result<UnwindTable> UnwindCache::LoadOrBuildSection(
   return table;
 }
 
+const UnwindTable* UnwindCache::FindRecent(const std::string& key) {
+  const auto found = std::ranges::find(recent_, key, &Recent::first);
+  if (found == recent_.end()) return nullptr;
+  recent_.splice(recent_.begin(), recent_, found);
+  return &recent_.front().second;
+}
+
+void UnwindCache::Remember(const std::string& key, const UnwindTable& table) {
+  if (table.rows.size() > kMostRecentRows) return;
+  recent_.emplace_front(key, table);
+  if (recent_.size() > kRecentTables) recent_.pop_back();
+}
+
 Result<UnwindTable> UnwindCache::Load(std::string_view key) {
   const std::string name = ToHex(key);
-  const auto fd = folder_.OpenFile(name);
-  if (!fd) return Fail(fd.error());
-  const auto fail = [&](Error error) {
-    return Fail(std::move(error).WithContext(folder_.PathOf(name)));
-  };
-  const auto file = MappedFile::OfDescriptor(fd->get());
-  if (!file) return fail(file.error());
-  auto table = DecodeUnwindTable(file->bytes(), key);
-  if (!table) return fail(table.error());
-  return table;
+  const auto file = folder_.OpenFile(name);
+  if (!file) return Fail(file.error());
+  auto table = file->size < kLeastMappedBytes
+                   ? DecodeRead(file->fd.get(), file->size, key)
+                   : DecodeMapped(file->fd.get(), key);
+  if (table) return table;
+  return Fail(std::move(table.error()).WithContext(folder_.PathOf(name)));
 }
 
 Status UnwindCache::Store(std::string_view key, const UnwindTable& table) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -36,7 +37,8 @@ class UnwindCache {
   static Result<UnwindCache> Open(std::string directory, uint64_t max_bytes);
 
   // BuildUnwindTable, with the section's table from the cache; if it is not
-  // there it is built and written to the cache. A cache that fails costs time
+  // there it is built and written to the cache. Some small ones that were read
+  // last are kept in memory, 2 MiB at the most. A cache that fails costs time
   // only; errors are BuildUnwindTable's. Small sections are always built.
   Result<UnwindTable> LoadOrBuild(const ByteSource& source,
                                   const ElfImage& image);
@@ -60,8 +62,13 @@ class UnwindCache {
   Result<UnwindTable> LoadOrBuildSection(const CallFrameSection& section,
                                          const CodeExtent& code);
 
+  const UnwindTable* FindRecent(const std::string& key);
+  void Remember(const std::string& key, const UnwindTable& table);
+
   CacheFolder folder_;
   UnwindCacheCounts counts_;
+  using Recent = std::pair<std::string, UnwindTable>;
+  std::list<Recent> recent_;  // by key, the one used last first
 };
 
 }  // namespace ksym

@@ -65,6 +65,7 @@ ProcessHistory::Generation* ProcessHistory::Begin(
   }
   generations.push_back({.id = next_id_++,
                          .begin_ns = time_ns,
+                         .pid = pid,
                          .mappings = std::move(mappings),
                          .changes = {}});
   by_id_.emplace(generations.back().id, pid);
@@ -87,9 +88,8 @@ ProcessHistory::MappingList& ProcessHistory::Own(Generation& generation) {
   return *generation.mappings;
 }
 
-void ProcessHistory::AddChange(uint32_t pid, Generation& generation,
-                               const Change& change) {
-  forgettable_.insert(pid);
+void ProcessHistory::AddChange(Generation& generation, const Change& change) {
+  forgettable_.insert(generation.pid);
   std::vector<Change>& changes = generation.changes;
   const auto same = std::ranges::find_if(changes, [&](const Change& other) {
     return other.start == change.start && other.end == change.end;
@@ -108,7 +108,7 @@ void ProcessHistory::AddChange(uint32_t pid, Generation& generation,
   changes.push_back(change);
 }
 
-void ProcessHistory::Put(uint32_t pid, Generation& generation, Mapping mapping,
+void ProcessHistory::Put(Generation& generation, Mapping mapping,
                          uint64_t time_ns, size_t limit) {
   if (generation.mappings == nullptr) return;
   const MappingList& known = *generation.mappings;
@@ -120,10 +120,9 @@ void ProcessHistory::Put(uint32_t pid, Generation& generation, Mapping mapping,
   }
   for (const Mapping& old : covered) {
     if (HaveSameBytes(old, mapping)) continue;
-    AddChange(pid, generation,
-              {.time_ns = time_ns,
-               .start = std::max(old.start, mapping.start),
-               .end = std::min(old.end, mapping.end)});
+    AddChange(generation, {.time_ns = time_ns,
+                           .start = std::max(old.start, mapping.start),
+                           .end = std::min(old.end, mapping.end)});
   }
   MappingList& own = Own(generation);
   const Address start = mapping.start;
@@ -157,8 +156,7 @@ void ProcessHistory::Seed(Reading reading, uint64_t time_ns) {
   Generation* generation = Seeded(reading, time_ns);
   if (generation == nullptr) return;
   for (Mapping& mapping : reading.mappings) {
-    Put(reading.pid, *generation, std::move(mapping), time_ns,
-        limits_.read_mappings);
+    Put(*generation, std::move(mapping), time_ns, limits_.read_mappings);
   }
 }
 
@@ -202,10 +200,10 @@ void ProcessHistory::Map(uint32_t pid, Mapping mapping, uint64_t time_ns) {
   if (generation->mappings == nullptr) {
     // One mapping of many would not tell which program it is. What was here
     // before is not known.
-    AddChange(pid, *generation, {time_ns, mapping.start, mapping.end});
+    AddChange(*generation, {time_ns, mapping.start, mapping.end});
     return;
   }
-  Put(pid, *generation, std::move(mapping), time_ns, limits_.mappings);
+  Put(*generation, std::move(mapping), time_ns, limits_.mappings);
 }
 
 void ProcessHistory::Exit(uint32_t pid, uint64_t time_ns) {

@@ -109,6 +109,7 @@ class ProcessHistory {
     uint64_t begin_ns = 0;
     uint64_t end_ns = kNever;
     uint64_t version = 0;
+    uint32_t pid = 0;
     // Began with its first report, not with a fork or exec or a loss.
     bool was_there_before = false;
     std::shared_ptr<MappingList> mappings;  // null: not known
@@ -127,10 +128,10 @@ class ProcessHistory {
   Generation* Present(uint32_t pid, uint64_t time_ns);
   Generation* Seeded(const Reading& reading, uint64_t time_ns);
   // The list has so many mappings at most, or as many as before.
-  void Put(uint32_t pid, Generation& generation, Mapping mapping,
-           uint64_t time_ns, size_t limit);
+  void Put(Generation& generation, Mapping mapping, uint64_t time_ns,
+           size_t limit);
   static MappingList& Own(Generation& generation);
-  void AddChange(uint32_t pid, Generation& generation, const Change& change);
+  void AddChange(Generation& generation, const Change& change);
   const Generation* Get(GenerationId id) const;
 
   Limits limits_;

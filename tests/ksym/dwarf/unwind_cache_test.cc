@@ -1,9 +1,11 @@
 #include "ksym/dwarf/unwind_cache.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -157,12 +159,39 @@ TEST_F(UnwindCacheTest, BuildsATableOnce) {
   for (const auto& entry : std::filesystem::directory_iterator(directory_)) {
     std::ofstream(entry.path()) << "damage";
   }
-  ASSERT_TRUE(second.LoadOrBuild(source, *image));
-  EXPECT_EQ(second.counts().corrupt, 1u);
-  EXPECT_EQ(second.counts().written, 1u);
   UnwindCache third = Open(uint64_t{64} << 20);
   ASSERT_TRUE(third.LoadOrBuild(source, *image));
-  EXPECT_EQ(third.counts().read, 1u);
+  EXPECT_EQ(third.counts().corrupt, 1u);
+  EXPECT_EQ(third.counts().written, 1u);
+  UnwindCache fourth = Open(uint64_t{64} << 20);
+  ASSERT_TRUE(fourth.LoadOrBuild(source, *image));
+  EXPECT_EQ(fourth.counts().read, 1u);
+}
+
+// Small tables that were read are remembered: the files of a second container
+// need no file of the cache.
+TEST_F(UnwindCacheTest, RemembersWhatItRead) {
+  Dl_info library = {};
+  ASSERT_NE(::dladdr(reinterpret_cast<void*>(&::zlibVersion), &library), 0);
+  const auto fd = OpenForRead(library.dli_fname);
+  ASSERT_TRUE(fd);
+  const auto source =
+      ByteSource::OfMemory(ReadAll(fd->get(), size_t{1} << 30).value_or(""));
+  const auto image = ElfImage::Parse(source);
+  ASSERT_TRUE(image);
+  ASSERT_TRUE(Open().LoadOrBuild(source, *image));
+
+  UnwindCache cache = Open();
+  const auto read = cache.LoadOrBuild(source, *image);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(cache.counts().read, 1u);
+  for (const auto& entry : std::filesystem::directory_iterator(directory_)) {
+    std::filesystem::remove(entry.path());
+  }
+  const auto again = cache.LoadOrBuild(source, *image);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->rows, read->rows);
+  EXPECT_EQ(cache.counts().built, 0u);
 }
 
 // A file with another one's build-id and size, sampled first, does not give
