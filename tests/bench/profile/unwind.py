@@ -189,30 +189,68 @@ def many_processes(context, count, files):
         yield
 
 
+def cpu_seconds(pid):
+    """Of all threads of a process, also of those that have ended."""
+    return time.clock_gettime((~pid << 3) | 2)
+
+
+def watch_capture(context, how, begin, seconds):
+    """One capture: what its first `begin` seconds took, the next `seconds`,
+    and the rest with its end; and its peak memory in MiB."""
+    process = subprocess.Popen(
+        [context.profiler, "-v", "-F", "99", "--unwind", how, "-o",
+         context.scratch_file("out.folded"), str(begin + seconds + 0.5)],
+        env=context.environment(), stderr=subprocess.PIPE, encoding="utf-8",
+        errors="replace")
+    if not process.stderr.readline():
+        raise programs.Failed("ksym-profile did not start")
+    clocks = []
+    for wait in (begin, seconds):
+        time.sleep(wait)
+        clocks.append((cpu_seconds(process.pid), time.monotonic()))
+    lines = process.stderr.read().splitlines()
+    status, usage = os.wait4(process.pid, 0)[1:]
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        raise programs.Failed("ksym-profile: " + " | ".join(lines[-3:]))
+    (first, begun), (second, ended) = clocks
+    return {"first": first,
+            "percent": 100 * (second - first) / (ended - begun),
+            "rest": usage.ru_utime + usage.ru_stime - second,
+            "rss": usage.ru_maxrss / 1024,
+            "line": next((line for line in lines if "unwind tables:" in line),
+                         "")}
+
+
 def print_idle(context):
     count, files = (2, 4) if context.quick else (IDLE_PROCESSES, IDLE_FILES)
-    rows = []
+    begin, seconds = (0.3, 0.3) if context.quick else (1, 5)
+    runs = {"auto": [], "fp": []}
     with many_processes(context, count, files):
-        for how in ("auto", "fp"):
-            def one(seconds, how=how):
-                return programs.run_measured(
-                    context, [context.profiler, "-v", "-F", "99", "--unwind",
-                              how, "-o", context.scratch_file("out.folded"),
-                              str(seconds)])
-            begin = 0.3 if context.quick else 1
-            short, long = one(begin), one(0.6 if context.quick else 6)
-            per_second = ((long.cpu_seconds - short.cpu_seconds) /
-                          (long.wall - short.wall))
-            line = long.line_with("unwind tables:")
-            rows.append([how, tables.number(100 * per_second, 2),
-                         tables.number(short.cpu_seconds, 3),
-                         tables.number(long.peak_rss_mib, 1),
-                         tables.number(short.wall - begin, 3)])
-            print("  " + (line[1] if line else ""))
+        # Tables are kept on disk for the next run.
+        watch_capture(context, "auto", begin, begin)
+        for _ in range(context.runs(3)):
+            for how, results in runs.items():
+                results.append(watch_capture(context, how, begin, seconds))
+    print("  " + runs["auto"][-1]["line"])
+    rows = []
+    for how, results in runs.items():
+        def median(what, results=results):
+            return tables.median([result[what] for result in results])
+        rows.append([how, tables.number(median("percent"), 2),
+                     " to ".join(tables.number(pick(
+                         result["percent"] for result in results), 2)
+                         for pick in (min, max)),
+                     tables.number(median("first"), 3),
+                     tables.number(median("rest"), 3),
+                     tables.number(max(r["rss"] for r in results), 1)])
     print(f"\nA capture at 99 Hz with {count} processes and {files} more "
-          "files: CPU time after the first second, % of one CPU; in the "
-          "first second, s; peak memory, MiB; beyond the second, s")
-    tables.print_table(["--unwind", "CPU %", "first s", "RSS", "beyond"], rows)
+          f"files: CPU time of its threads in the {seconds} s after the first "
+          f"{begin} s, % of one CPU, median and range of "
+          f"{len(runs['auto'])} alternating runs; seconds of CPU before that, "
+          "and after it until the report is written; peak memory, MiB")
+    tables.print_table(["--unwind", "CPU %", "from, to", "before, s",
+                        "after, s", "RSS"], rows)
 
 
 def run(context):
