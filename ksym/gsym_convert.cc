@@ -77,14 +77,16 @@ Status ElfFunctions::LoadDwarf(const ByteSource& source, const ElfImage& image,
 }
 
 Result<ElfFunctions> ElfFunctions::Open(const ByteSource& source,
-                                        const DebugFileFinder& finder) {
+                                        const DebugFileFinder& finder,
+                                        uint64_t max_section_bytes) {
   const auto image = ElfImage::Parse(source);
   if (!image) return Fail(image.error());
   if (!image->section_error()) return Fail(image->section_error().error());
   ElfFunctions functions;
   functions.build_id_ = image->build_id();
   functions.dwarf_status_ = functions.LoadDwarf(
-      source, *image, {finder.file_path, finder.file_path, finder.open});
+      source, *image,
+      {finder.file_path, finder.file_path, finder.open, max_section_bytes});
   functions.LoadSymbols(source, *image);
   const ElfSection* symtab = FindSymbols(*image);
   const bool is_stripped = symtab == nullptr || symtab->type != SHT_SYMTAB;
@@ -98,7 +100,8 @@ Result<ElfFunctions> ElfFunctions::Open(const ByteSource& source,
     const std::string path = std::string(kBuildIdFolder) +
                              ToHex(image->build_id()).substr(0, 2) + "/debug";
     functions.dwarf_status_ = functions.LoadDwarf(
-        *debug, *debug_image, {path, finder.file_path, finder.open});
+        *debug, *debug_image,
+        {path, finder.file_path, finder.open, max_section_bytes});
   }
   const ElfSection* debug_symbols = FindSymbols(*debug_image);
   if (is_stripped && debug_symbols != nullptr &&
@@ -241,7 +244,8 @@ Result<GsymConversion> ConvertElfToGsym(const ByteSource& source,
   GsymWriter writer(options.file);
   std::string uuid;
   {
-    auto functions = ElfFunctions::Open(source, finder);
+    auto functions =
+        ElfFunctions::Open(source, finder, options.max_section_bytes);
     if (!functions) return Fail(std::move(functions.error()));
     functions->ForEachBatch(
         options.dwarf, options.runner,

@@ -33,6 +33,8 @@ struct GsymConvertOptions {
   GsymWriterOptions file;
   DwarfReadOptions dwarf;
   UnitRunner runner = RunUnitsInTurn;
+  // A larger section of debug data is kLimit; compressed ones count unpacked.
+  uint64_t max_section_bytes = kMaxDebugSectionBytes;
 };
 
 // A GSYM file and what it was made of.
@@ -58,8 +60,9 @@ class ElfFunctions {
  public:
   // Opens the file and what it refers to. kUnsupported, kCorrupt: not an ELF
   // file that can be read. One without DWARF has symbols only.
-  static Result<ElfFunctions> Open(const ByteSource& source,
-                                   const DebugFileFinder& finder);
+  static Result<ElfFunctions> Open(
+      const ByteSource& source, const DebugFileFinder& finder,
+      uint64_t max_section_bytes = kMaxDebugSectionBytes);
 
   const std::string& build_id() const { return build_id_; }
   bool has_dwarf() const { return dwarf_ != nullptr; }

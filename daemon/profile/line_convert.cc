@@ -54,6 +54,7 @@ LineConversion ConvertLines(const ksym::Symbolizer::ProgramFile& program,
     return conversion;
   }
   ksym::GsymConvertOptions convert;
+  convert.max_section_bytes = options.max_file_bytes;
   convert.runner = [&](const ksym::UnitWork& work) {
     ksym::UnitFunctions unit;
     for (size_t i = 0; i < work.unit_count; ++i) {

@@ -29,7 +29,7 @@ struct LineConversion {
 
 struct LineConvertOptions {
   // Files that are larger are refused: whoever is profiled can have one that is
-  // large and empty.
+  // large and empty. So are sections that are larger when they are unpacked.
   uint64_t max_file_bytes = uint64_t{4} << 30;
   // Asked between units; true: give up.
   std::function<bool()> has_to_stop;

@@ -28,7 +28,8 @@ std::string SectionName(size_t index, DebugSections::Kind kind) {
 }  // namespace
 
 Result<DebugSections> DebugSections::Load(const ByteSource& source,
-                                          const ElfImage& image, Kind kind) {
+                                          const ElfImage& image,
+                                          const Options& options) {
   DebugSections sections;
   std::optional<Relocations> relocations;
   if (IsRelocatable(source)) {
@@ -37,30 +38,44 @@ Result<DebugSections> DebugSections::Load(const ByteSource& source,
     relocations = std::move(*loaded);
   }
   for (size_t i = 0; i < kDebugSectionCount; ++i) {
-    const std::string name = SectionName(i, kind);
+    const std::string name = SectionName(i, options.kind);
     const ElfSection* section = image.FindSection(name);
     if (section == nullptr) continue;
-    const auto opened = SectionBytes::Open(source, image, *section);
-    if (!opened) return Fail(Error(opened.error()).WithContext(name));
-    if (opened->size() > kMaxDebugSectionBytes) {
-      return Fail(ErrorCode::kLimit, name + " has " +
-                                         std::to_string(opened->size()) +
-                                         " bytes, more than " +
-                                         std::to_string(kMaxDebugSectionBytes));
+    auto opened =
+        SectionBytes::Open(source, image, *section, options.max_section_bytes);
+    Status status;
+    if (!opened) {
+      status = Fail(std::move(opened.error()));
+    } else {
+      status = sections.sections_[i].Take(std::move(*opened), source.size(),
+                                          options.max_section_bytes);
     }
-    // Before there is memory for what a header merely claims.
-    if (!opened->is_unpacked() && opened->size() > source.size()) {
-      return Fail(ErrorCode::kCorrupt, name + " is larger than the file");
+    if (status && relocations) {
+      status = relocations->Apply(*section, sections.sections_[i].Writable());
     }
-    Bytes& bytes = sections.sections_[i];
-    bytes.size = static_cast<size_t>(opened->size());
-    bytes.data = std::make_unique_for_overwrite<std::byte[]>(bytes.size);
-    const std::span text(bytes.data.get(), bytes.size);
-    auto read = opened->ReadAt(0, text);
-    if (read && relocations) read = relocations->Apply(*section, text);
-    if (!read) return Fail(std::move(read.error()).WithContext(name));
+    if (!status) return Fail(std::move(status.error()).WithContext(name));
   }
   return sections;
+}
+
+Status DebugSections::Bytes::Take(SectionBytes&& bytes, uint64_t file_size,
+                                  uint64_t max_bytes) {
+  if (bytes.size() > max_bytes) {
+    return Fail(ErrorCode::kLimit, std::to_string(bytes.size()) +
+                                       " bytes, more than " +
+                                       std::to_string(max_bytes));
+  }
+  size = static_cast<size_t>(bytes.size());
+  if (bytes.is_unpacked()) {
+    unpacked = std::move(bytes).TakeUnpackedText();
+    return {};
+  }
+  // Before there is memory for what a header merely claims.
+  if (bytes.size() > file_size) {
+    return Fail(ErrorCode::kCorrupt, "larger than the file");
+  }
+  data = std::make_unique_for_overwrite<std::byte[]>(size);
+  return bytes.ReadAt(0, {data.get(), size});
 }
 
 std::string_view DebugSections::Text(DebugSection section,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "ksym/base/result.h"
@@ -12,6 +13,8 @@
 #include "ksym/elf/elf_image.h"
 
 namespace ksym {
+
+class SectionBytes;
 
 // The sections that functions, lines and inlined calls are read from.
 enum class DebugSection : uint8_t {
@@ -36,24 +39,38 @@ class DebugSections {
  public:
   // Which names the sections have: ".debug_info" or ".debug_info.dwo".
   enum class Kind : uint8_t { kPlain, kSplit };
+  struct Options {
+    Kind kind = Kind::kPlain;
+    uint64_t max_section_bytes = kMaxDebugSectionBytes;  // unpacked
+  };
 
   // A section that is not there is empty. kCorrupt, kLimit, kUnsupported: one
   // that cannot be read or unpacked, named.
   static Result<DebugSections> Load(const ByteSource& source,
-                                    const ElfImage& image, Kind kind);
+                                    const ElfImage& image,
+                                    const Options& options);
 
   std::span<const std::byte> Get(DebugSection section) const {
     const Bytes& bytes = sections_[static_cast<size_t>(section)];
-    return {bytes.data.get(), bytes.size};
+    return bytes.unpacked.empty() ? std::span(bytes.data.get(), bytes.size)
+                                  : std::as_bytes(std::span(bytes.unpacked));
   }
   size_t memory_bytes() const;
   // The NUL-terminated text at the offset; empty when there is none.
   std::string_view Text(DebugSection section, uint64_t offset) const;
 
  private:
+  // As they are in the file, or unpacked.
   struct Bytes {
     std::unique_ptr<std::byte[]> data;
+    std::string unpacked;
     size_t size = 0;
+
+    Status Take(SectionBytes&& bytes, uint64_t file_size, uint64_t max_bytes);
+    std::span<std::byte> Writable() {
+      return unpacked.empty() ? std::span(data.get(), size)
+                              : std::as_writable_bytes(std::span(unpacked));
+    }
   };
 
   std::array<Bytes, kDebugSectionCount> sections_;

@@ -18,16 +18,16 @@ std::unexpected<Error> Corrupt(uint64_t offset, std::string_view what) {
 
 }  // namespace
 
-Result<std::unique_ptr<DwarfFile>> DwarfFile::Load(const ByteSource& source,
-                                                   const ElfImage& image,
-                                                   DebugSections::Kind kind,
-                                                   Alternate alternate) {
-  auto sections = DebugSections::Load(source, image, kind);
+Result<std::unique_ptr<DwarfFile>> DwarfFile::Load(
+    const ByteSource& source, const ElfImage& image,
+    DebugSections::Options options, Alternate alternate) {
+  auto sections = DebugSections::Load(source, image, options);
   if (!sections) return Fail(std::move(sections.error()));
   // make_unique cannot call the private constructor.
-  std::unique_ptr<DwarfFile> file(new DwarfFile(std::move(*sections), kind));
+  std::unique_ptr<DwarfFile> file(
+      new DwarfFile(std::move(*sections), options.kind));
   file->alternate_ = std::move(alternate);
-  if (kind == DebugSections::Kind::kSplit) file->ReadPackageIndex();
+  if (options.kind == DebugSections::Kind::kSplit) file->ReadPackageIndex();
   file->IndexUnits();
   return file;
 }

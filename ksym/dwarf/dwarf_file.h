@@ -70,7 +70,7 @@ class DwarfFile {
   // no section can be used.
   static Result<std::unique_ptr<DwarfFile>> Load(const ByteSource& source,
                                                  const ElfImage& image,
-                                                 DebugSections::Kind kind,
+                                                 DebugSections::Options options,
                                                  Alternate alternate = nullptr);
 
   // Where addresses and the ranges of DWARF 4 are: of a split file, those of

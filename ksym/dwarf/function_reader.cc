@@ -40,10 +40,12 @@ std::string FolderOf(const std::string& path) {
   return slash == std::string::npos ? "" : path.substr(0, slash + 1);
 }
 
-Result<std::unique_ptr<DwarfFile>> LoadSplit(const ByteSource& source) {
+Result<std::unique_ptr<DwarfFile>> LoadSplit(const ByteSource& source,
+                                             uint64_t max_section_bytes) {
   const auto image = ElfImage::Parse(source);
   if (!image) return Fail(image.error());
-  return DwarfFile::Load(source, *image, DebugSections::Kind::kSplit);
+  return DwarfFile::Load(source, *image,
+                         {DebugSections::Kind::kSplit, max_section_bytes});
 }
 
 }  // namespace
@@ -58,7 +60,8 @@ Result<DwarfFunctionReader> DwarfFunctionReader::Open(
     return Fail(ErrorCode::kNotFound, "no .debug_info section");
   }
   DwarfFunctionReader reader(CodeRanges(image), finder);
-  auto file = DwarfFile::Load(source, image, DebugSections::Kind::kPlain,
+  auto file = DwarfFile::Load(source, image,
+                              {.max_section_bytes = finder.max_section_bytes},
                               reader.OpenAlternate(source, image));
   if (!file) return Fail(std::move(file.error()));
   reader.file_ = std::move(*file);
@@ -87,7 +90,8 @@ std::unique_ptr<DwarfFile> DwarfFunctionReader::OpenAlternate(
     if (!opened) continue;
     const auto other = ElfImage::Parse(*opened);
     if (!other || other->build_id() != link->build_id) continue;
-    auto file = DwarfFile::Load(*opened, *other, DebugSections::Kind::kPlain);
+    auto file = DwarfFile::Load(
+        *opened, *other, {.max_section_bytes = finder_.max_section_bytes});
     if (!file) continue;
     return std::move(*file);
   }
@@ -109,7 +113,7 @@ void DwarfFunctionReader::OpenPackage() {
     if (path.empty()) continue;
     const auto opened = finder_.open(path + ".dwp");
     if (!opened) continue;
-    auto package = LoadSplit(*opened);
+    auto package = LoadSplit(*opened, finder_.max_section_bytes);
     if (!package) continue;
     for (const DwarfUnit& unit : file_->units()) {
       if (unit.dwo_id) (*package)->SetSkeleton(*file_, unit);
@@ -137,7 +141,7 @@ Result<std::shared_ptr<const DwarfFile>> DwarfFunctionReader::OpenSplit(
       FolderOf(finder_.file_path) + path.substr(path.rfind('/') + 1);
   if (!opened) opened = finder_.open(beside);
   if (!opened) return Fail(ErrorCode::kNotFound, path + ": not there");
-  auto file = LoadSplit(*opened);
+  auto file = LoadSplit(*opened, finder_.max_section_bytes);
   if (!file) return Fail(std::move(file.error()).WithContext(path));
   if ((*file)->FindSplitUnit(dwo_id) == nullptr) {
     return Fail(ErrorCode::kNotFound, path + ": of another build");

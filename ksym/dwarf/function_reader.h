@@ -24,6 +24,8 @@ struct DwarfFileFinder {
   // program itself, when its DWARF is in a separate debug file.
   std::string program_path;
   std::function<Result<ByteSource>(const std::string& path)> open;
+  // In any of the files; unpacked. kLimit.
+  uint64_t max_section_bytes = kMaxDebugSectionBytes;
 };
 
 // The functions of one unit.

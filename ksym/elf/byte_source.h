@@ -25,6 +25,8 @@ class ByteSource {
   // -1 when the bytes are in memory.
   int fd() const { return fd_.get(); }
   UniqueFd TakeFd() && { return std::move(fd_); }
+  // The bytes in memory; none of a file.
+  std::string TakeText() && { return std::move(memory_); }
   size_t memory_bytes() const { return memory_.capacity(); }
 
   // Fills `out` with the bytes from `offset` on; kCorrupt when the source has

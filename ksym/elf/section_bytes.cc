@@ -41,6 +41,21 @@ Result<CompressionHeader> ReadHeader(const ByteSource& file, ElfClass elf_class,
   return header;
 }
 
+Status CheckSize(uint64_t size, uint64_t packed_size, uint64_t max_bytes) {
+  const std::string what =
+      "a compressed section has " + std::to_string(size) + " bytes, ";
+  if (size > max_bytes) {
+    return Fail(ErrorCode::kLimit,
+                what + "more than " + std::to_string(max_bytes));
+  }
+  if (size > kMaxUnpackedBytes && size / kMaxTimesPacked > packed_size) {
+    return Fail(ErrorCode::kLimit, what + "more than " +
+                                       std::to_string(kMaxTimesPacked) +
+                                       " times those in the file");
+  }
+  return {};
+}
+
 Result<std::string> Unpack(const ByteSource& file, uint64_t offset,
                            uint64_t packed_size,
                            const CompressionHeader& header) {
@@ -73,7 +88,8 @@ Result<std::string> Unpack(const ByteSource& file, uint64_t offset,
 
 Result<SectionBytes> SectionBytes::Open(const ByteSource& file,
                                         const ElfImage& image,
-                                        const ElfSection& section) {
+                                        const ElfSection& section,
+                                        uint64_t max_bytes) {
   const bool has_bytes = section.type != SHT_NOBITS;
   SectionBytes bytes(file, section.file_offset, has_bytes ? section.size : 0);
   if ((section.flags & SHF_COMPRESSED) == 0 || !has_bytes) return bytes;
@@ -84,14 +100,12 @@ Result<SectionBytes> SectionBytes::Open(const ByteSource& file,
                                              std::to_string(header->type) +
                                              ", not zlib's or zstd's");
   }
-  if (header->size > kMaxUnpackedBytes) {
-    return Fail(ErrorCode::kLimit,
-                "a compressed section has " + std::to_string(header->size) +
-                    " bytes, more than " + std::to_string(kMaxUnpackedBytes));
-  }
-  // The header's bytes were read, so this does not wrap.
-  auto text = Unpack(file, section.file_offset + header->header_bytes,
-                     section.size - header->header_bytes, *header);
+  // The header's bytes were read, so neither wraps.
+  const uint64_t packed_at = section.file_offset + header->header_bytes;
+  const uint64_t packed_size = section.size - header->header_bytes;
+  const auto limited = CheckSize(header->size, packed_size, max_bytes);
+  if (!limited) return Fail(limited.error());
+  auto text = Unpack(file, packed_at, packed_size, *header);
   if (!text) return Fail(std::move(text.error()));
   bytes.size_ = text->size();
   bytes.file_offset_ = 0;

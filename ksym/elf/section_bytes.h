@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "ksym/base/result.h"
@@ -11,8 +12,13 @@
 
 namespace ksym {
 
-// A compressed section that is larger than this when unpacked is kLimit.
+// A compressed section that is larger than this when unpacked is kLimit, where
+// the caller does not say otherwise.
 inline constexpr size_t kMaxUnpackedBytes = size_t{128} << 20;
+// A larger one has to have a part of this size in the file: debug data become
+// three to ten times as large, and what claims more would take memory that is
+// out of proportion to the file.
+inline constexpr uint64_t kMaxTimesPacked = 32;
 
 // The bytes of one section: those of the file or, where the section is
 // compressed, unpacked ones in memory. Borrows the file.
@@ -24,12 +30,14 @@ class SectionBytes {
   // kLimit.
   static Result<SectionBytes> Open(const ByteSource& file,
                                    const ElfImage& image,
-                                   const ElfSection& section);
+                                   const ElfSection& section,
+                                   uint64_t max_bytes = kMaxUnpackedBytes);
 
   uint64_t size() const { return size_; }
   bool is_unpacked() const { return is_unpacked_; }
   // The unpacked bytes; empty for a section that is not compressed.
   ByteSource TakeUnpacked() && { return std::move(unpacked_); }
+  std::string TakeUnpackedText() && { return std::move(unpacked_).TakeText(); }
 
   // As ByteSource has them; offsets are within the section.
   Status ReadAt(uint64_t offset, std::span<std::byte> out) const;

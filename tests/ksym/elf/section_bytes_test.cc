@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstring>
 #include <map>
 #include <string>
@@ -120,6 +121,49 @@ TEST_P(SectionBytesTest, ChecksTheCompressionHeader) {
             ErrorCode::kIo);
   EXPECT_EQ(CodeWith(format, kSymtab, &Elf64_Chdr::ch_size, size - 1),
             ErrorCode::kCorrupt);
+}
+
+// Opens a packed section of a file in which it claims that size and has as many
+// bytes, of which those behind the first ones are junk.
+Result<SectionBytes> OpenWith(uint32_t format, uint64_t claimed,
+                              size_t packed_bytes, uint64_t max_bytes) {
+  std::string bytes = Builder::Build(WithPackedSymbols(format));
+  Header header(bytes, kSymtab);
+  std::memcpy(
+      bytes.data() + header.section.sh_offset + offsetof(Elf64_Chdr, ch_size),
+      &claimed, sizeof(claimed));
+  if (packed_bytes > header.section.sh_size) {
+    header.section.sh_size = packed_bytes;
+    header.Write(bytes);
+    bytes.resize(header.section.sh_offset + packed_bytes, 'x');
+  }
+  const auto file = ByteSource::OfMemory(bytes);
+  const auto image = ElfImage::Parse(file);
+  if (!image) return Fail(image.error());
+  // What is unpacked does not refer to the file.
+  return SectionBytes::Open(file, *image, image->sections()[kSymtab],
+                            max_bytes);
+}
+
+ErrorCode CodeOf(const Result<SectionBytes>& opened) {
+  return opened ? ErrorCode::kIo : opened.error().code();
+}
+
+// A caller's bound is exact, and one above the usual bound holds only for what
+// has a part of its size in the file.
+TEST_P(SectionBytesTest, BoundOfTheCaller) {
+  const uint32_t format = GetParam();
+  const uint64_t size = 201 * sizeof(Elf64_Sym);
+  EXPECT_EQ(CodeOf(OpenWith(format, size, 0, size)), ErrorCode::kIo);
+  EXPECT_EQ(CodeOf(OpenWith(format, size, 0, size - 1)), ErrorCode::kLimit);
+  const uint64_t large = kMaxUnpackedBytes + kMaxTimesPacked;
+  const size_t enough = large / kMaxTimesPacked + sizeof(Elf64_Chdr);
+  EXPECT_EQ(CodeOf(OpenWith(format, large, enough, large)),
+            ErrorCode::kCorrupt);
+  EXPECT_EQ(CodeOf(OpenWith(format, large, enough, large - 1)),
+            ErrorCode::kLimit);
+  EXPECT_EQ(CodeOf(OpenWith(format, large, enough - 1, large)),
+            ErrorCode::kLimit);
 }
 
 // A section that is cut off anywhere gives no names, and a changed one no
