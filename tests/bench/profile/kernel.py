@@ -64,8 +64,9 @@ def run(context):
                           check=False)
     if done.returncode != 0:
         raise programs.Failed(f"{program}: {done.stderr.strip()[-300:]}")
+    report = json.loads(done.stdout)
     rows = []
-    for (what, figure), values in collect(json.loads(done.stdout)).items():
+    for (what, figure), values in collect(report).items():
         row = [f"{what}: {figure}", tables.number(values.get("map"), 2)]
         for form in list(FORMS)[1:]:
             row += [tables.number(values.get(form), 2),
@@ -79,3 +80,8 @@ def run(context):
     tables.print_table(
         ["figure", "map"] + [cell for form in list(FORMS)[1:]
                              for cell in (form, "ratio")], rows)
+    for one in report["benchmarks"]:
+        if "load_to_read" in one:
+            print("Loading and reading in turn, table 0, medians: %.1f ms and "
+                  "%.1f ms; of each pair's ratios: %.2f" % (
+                      one["load_ms"], one["read_ms"], one["load_to_read"]))
