@@ -147,8 +147,8 @@ class Capture::Impl {
     watch_.Apply(std::move(events), now_ns);
     std::vector<SampleHint> hints = std::exchange(hints_, {});
     std::ranges::copy(copies_.Hints(), std::back_inserter(hints));
+    watch_.See(hints);
     for (const SampleHint& hint : hints) {
-      watch_.See(hint);
       if (on_sampled_) on_sampled_(hint.id, hint.cgroup);
     }
     watch_.TellObserver();

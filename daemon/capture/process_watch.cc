@@ -171,7 +171,12 @@ void ProcessWatch::ApplyOne(SideBandEvent event) {
       event.report);
 }
 
-void ProcessWatch::See(const SampleHint& hint) {
+void ProcessWatch::See(std::span<SampleHint> hints) {
+  std::ranges::stable_sort(hints, {}, &SampleHint::time_ns);
+  for (const SampleHint& hint : hints) SeeOne(hint);
+}
+
+void ProcessWatch::SeeOne(const SampleHint& hint) {
   // 0: idle, without an address space. The first hint of the set counts.
   if (hint.id.pid == 0) return;
   const auto [bound, is_new] = bound_[hint.set].try_emplace(hint.id);
@@ -201,28 +206,39 @@ void ProcessWatch::Tell(const ksym::ProcessId& id,
   if (mappings == nullptr) return;
   const uint64_t version = history_.Version(generation);
   const auto [told, is_new] =
-      told_.try_emplace(generation, Told{.id = id, .version = version});
-  if (!is_new && told->second.version == version) return;
-  told->second.version = version;
+      told_.try_emplace(std::pair(generation, id), version);
+  if (!is_new && std::exchange(told->second, version) == version) return;
   observer_({.id = id, .mappings = *mappings});
+}
+
+ksym::ProcessHistory::GenerationId ProcessWatch::GenerationOf(
+    const ksym::ProcessId& id, const TakenSet& taken) {
+  // Without a hint the time is not known, and the generation only if the
+  // process had no other.
+  Bound& bound = bound_[taken.set];
+  const auto [own, is_new] = bound.try_emplace(id);
+  if (is_new) {
+    own->second = history_.FindOnly(id.pid, interval_begin_ns_, taken.end_ns);
+  }
+  // An exec is reported before it counts: a sample between the two has the old
+  // number and a time of the new program (begin_new_exec() in fs/exec.c).
+  ksym::ProcessId next = id;
+  ++next.exec_count;
+  const auto after = bound.find(next);
+  const bool is_late = after != bound.end() && after->second == own->second;
+  return is_late ? history_.Previous(own->second) : own->second;
 }
 
 ProcessWatch::Answer ProcessWatch::Find(const ksym::ProcessId& id,
                                         std::span<const uint64_t> frames,
                                         const TakenSet& taken) {
-  // Without a hint the time is not known, and the generation only if the
-  // process had no other.
-  auto [bound, is_new] = bound_[taken.set].try_emplace(id);
-  if (is_new) {
-    bound->second = history_.FindOnly(id.pid, interval_begin_ns_, taken.end_ns);
-  }
   const auto contains = [&](ksym::ProcessHistory::GenerationId generation,
                             uint64_t frame) {
     const auto* mappings = history_.Mappings(generation);
     return mappings != nullptr &&
            FindMapping(*mappings, ksym::Address{frame}) != nullptr;
   };
-  auto generation = bound->second;
+  auto generation = GenerationOf(id, taken);
   ksym::ProcessId answer = id;
   if (!frames.empty() && !contains(generation, frames.front())) {
     const auto previous = history_.Previous(generation);
@@ -275,12 +291,13 @@ void ProcessWatch::EndInterval(const TakenSet& taken) {
 void ProcessWatch::TellOfGone() {
   std::set<ksym::ProcessId> gone;
   std::erase_if(told_, [&](const auto& told) {
-    if (history_.Mappings(told.first) != nullptr) return false;
-    gone.insert(told.second.id);
+    const auto& [generation, id] = told.first;
+    if (history_.Mappings(generation) != nullptr) return false;
+    gone.insert(id);
     return true;
   });
   // After lost reports one process may have had two generations.
-  for (const auto& [generation, told] : told_) gone.erase(told.id);
+  for (const auto& told : told_) gone.erase(told.first.second);
   for (const ksym::ProcessId& id : gone) mourner_(id);
 }
 

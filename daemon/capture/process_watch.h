@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "bpf/profile_abi.h"
@@ -56,8 +57,9 @@ class ProcessWatch {
   // All reports since the last call and up to that time, in the order of time.
   void Apply(std::vector<SideBandEvent> events, uint64_t until_ns);
 
-  // Reports up to the hint's time were applied.
-  void See(const SampleHint& hint);
+  // Reports up to the hints' times were applied. Sorts them by time: of a set's
+  // hints of one process the first counts, and they come in two ways.
+  void See(std::span<SampleHint> hints);
   // Tells the observer of mappings that came since it was last told.
   void TellObserver();
 
@@ -99,6 +101,9 @@ class ProcessWatch {
   };
   void DropReadingsAcross(const std::vector<SideBandEvent>& events);
   void ApplyOne(SideBandEvent event);
+  void SeeOne(const SampleHint& hint);
+  ksym::ProcessHistory::GenerationId GenerationOf(const ksym::ProcessId& id,
+                                                  const TakenSet& taken);
   void TellOfGone();
   void Tell(const ksym::ProcessId& id,
             ksym::ProcessHistory::GenerationId generation);
@@ -110,12 +115,11 @@ class ProcessWatch {
   // By set: samples of the next interval come in before this one is drained.
   using Bound = std::map<ksym::ProcessId, ksym::ProcessHistory::GenerationId>;
   std::array<Bound, PROFILE_SETS> bound_;
-  // What the observer was told of.
-  struct Told {
-    ksym::ProcessId id;
-    uint64_t version = 0;
-  };
-  std::map<ksym::ProcessHistory::GenerationId, Told> told_;
+  // What the observer was told of, and of which version. A sample taken within
+  // execve may bind a generation to the number of the one before, too.
+  std::map<std::pair<ksym::ProcessHistory::GenerationId, ksym::ProcessId>,
+           uint64_t>
+      told_;
   // What the observer may not know yet: hints, and processes whose mappings
   // changed.
   std::vector<Bound::value_type> new_bound_;

@@ -1,0 +1,102 @@
+#include "daemon/capture/process_watch.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace profd {
+namespace {
+
+constexpr uint32_t kPid = 1000;
+constexpr uint64_t kAddress = 0x401000;
+
+ksym::ProcessId Program(uint32_t exec_count) {
+  return {.pid = kPid, .exec_count = exec_count, .start_ns = 1};
+}
+
+// A process that is program 1 from 100 ns on, 2 from 200 on and so forth. All
+// have their code at the same place.
+class ProcessWatchTest : public testing::Test {
+ protected:
+  ProcessWatchTest()
+      : watch_([&](const ksym::ProcessImage& image) { told_.push_back(image); },
+               [&](const ksym::ProcessId& id) { gone_.push_back(id); }) {
+    std::vector<SideBandEvent> events;
+    for (uint64_t program = 1; program <= 3; ++program) {
+      events.push_back({100 * program, ExecReport{kPid}});
+      ksym::Mapping mapping;
+      mapping.start = {kAddress};
+      mapping.end = {kAddress + 0x1000};
+      mapping.path = "/program" + std::to_string(program);
+      mapping.inode = program;
+      events.push_back({100 * program + 5, MapReport{kPid, mapping}});
+    }
+    watch_.Apply(std::move(events), 399);
+  }
+
+  void See(std::vector<SampleHint> hints) {
+    watch_.See(hints);
+    watch_.TellObserver();
+  }
+
+  // The file that a sample of the program is named by; empty: none.
+  std::string FileOf(uint32_t exec_count) {
+    constexpr std::array kFrames = {kAddress + 8};
+    const auto answer = watch_.Find(Program(exec_count), kFrames, kTaken);
+    const auto mappings = watch_.MappingsOf(answer);
+    return mappings.empty() ? "" : mappings.front().path;
+  }
+
+  static constexpr TakenSet kTaken = {.set = 0, .flip_ns = 390, .end_ns = 399};
+  std::vector<ksym::ProcessImage> told_;
+  std::vector<ksym::ProcessId> gone_;
+  ProcessWatch watch_;
+};
+
+SampleHint Hint(uint32_t exec_count, uint64_t time_ns) {
+  return {.id = Program(exec_count), .set = 0, .time_ns = time_ns};
+}
+
+TEST_F(ProcessWatchTest, NamesEachProgramByItsTime) {
+  See({Hint(1, 150), Hint(2, 250), Hint(3, 350)});
+  EXPECT_EQ(FileOf(1), "/program1");
+  EXPECT_EQ(FileOf(2), "/program2");
+  EXPECT_EQ(FileOf(3), "/program3");
+  EXPECT_EQ(told_.size(), 3u);
+}
+
+// Hints of copied stacks and of others come apart, and the last sample of a
+// program may be of the time of the next one.
+TEST_F(ProcessWatchTest, TakesTheFirstHintByItsTime) {
+  See({Hint(1, 201), Hint(1, 150)});
+  EXPECT_EQ(FileOf(1), "/program1");
+}
+
+// Of a program whose only hint is of the next one's time it is known by the
+// next one that it was the one before.
+TEST_F(ProcessWatchTest, KnowsASampleWithinExecve) {
+  See({Hint(2, 301), Hint(3, 350)});
+  EXPECT_EQ(FileOf(2), "/program2");
+  EXPECT_EQ(FileOf(3), "/program3");
+}
+
+// The observer is told of the next program by its own number as well, and that
+// both are gone.
+TEST_F(ProcessWatchTest, TellsOfAProgramThatWasTakenForTheOneBefore) {
+  See({Hint(2, 301)});
+  See({Hint(3, 350)});
+  ASSERT_EQ(told_.size(), 2u);
+  EXPECT_EQ(told_[1].id, Program(3));
+  EXPECT_EQ(told_[1].mappings.front().path, "/program3");
+  watch_.Apply({{400, ExitReport{kPid}}}, 401);
+  watch_.EndInterval({.set = 0, .flip_ns = 500, .end_ns = 510});
+  EXPECT_TRUE(gone_.empty());
+  watch_.EndInterval({.set = 1, .flip_ns = 600, .end_ns = 610});
+  EXPECT_EQ(gone_, (std::vector{Program(2), Program(3)}));
+}
+
+}  // namespace
+}  // namespace profd
