@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 #include "ksym/base/file.h"
 #include "ksym/kernel/kallsyms_reader.h"
@@ -53,6 +54,12 @@ ksym::UniqueFd FdOf(std::string_view text) {
   if (!fd.valid() || !ksym::WriteAll(fd.get(), text)) std::abort();
   ::lseek(fd.get(), 0, SEEK_SET);
   return fd;
+}
+
+ksym::KernelSymbolSource TableOf(std::string_view listing) {
+  auto map = ksym::LoadKallsyms(FdOf(listing).get());
+  if (!map) std::abort();
+  return ksym::KernelSymbolSource(std::move(*map));
 }
 
 std::string DebianTable() {

@@ -7,11 +7,15 @@
 
 #include "ksym/base/result.h"
 #include "ksym/base/unique_fd.h"
+#include "ksym/kernel/kernel_symbol_source.h"
 
 namespace ksym_test {
 
 // A descriptor that reads `text` from its start.
 ksym::UniqueFd FdOf(std::string_view text);
+
+// The table that a listing makes, which must be one.
+ksym::KernelSymbolSource TableOf(std::string_view listing);
 
 // The table of a Debian 6.1 kernel with 73 modules and data symbols.
 std::string DebianTable();

@@ -1,19 +1,17 @@
 #include "ksym/kernel/kernel_timeline.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "ksym/base/file.h"
-#include "ksym/kernel/kallsyms_reader.h"
+#include "tests/ksym/kernel/kernel_tables.h"
 
 namespace ksym {
 namespace {
+
+using ksym_test::TableOf;
 
 constexpr std::string_view kTable =
     "ffffffff81000000 T _stext\n"
@@ -22,15 +20,6 @@ constexpr std::string_view kTable =
     "ffffffff81002000 T _etext\n"
     "ffffffffc0001000 t bpf_prog_old\t[bpf]\n"
     "ffffffffc0002000 t bpf_prog_other\t[bpf]\n";
-
-KernelSymbolSource Table(std::string_view text) {
-  const UniqueFd fd(::memfd_create("kallsyms", MFD_CLOEXEC));
-  EXPECT_TRUE(WriteAll(fd.get(), text));
-  ::lseek(fd.get(), 0, SEEK_SET);
-  auto map = LoadKallsyms(fd.get());
-  EXPECT_TRUE(map) << map.error().message();
-  return KernelSymbolSource(std::move(*map));
-}
 
 class KernelTimelineTest : public testing::Test {
  protected:
@@ -51,7 +40,7 @@ class KernelTimelineTest : public testing::Test {
     return std::string(answer.symbol.name);
   }
 
-  KernelTimeline timeline_{Table(kTable)};
+  KernelTimeline timeline_{TableOf(kTable)};
   SymbolNameBuffer buffer_;
 };
 
@@ -129,10 +118,10 @@ TEST_F(KernelTimelineTest, GivesNoNameWhereTheSnapshotsWasReplaced) {
 // the interval's end.
 TEST_F(KernelTimelineTest, FollowsANewTable) {
   timeline_.Replace(
-      Table("ffffffff81000000 T _stext\n"
-            "ffffffff81000000 T one\n"
-            "ffffffff81002000 T _etext\n"
-            "ffffffffc0100000 t module_function\t[mod]\n"));
+      TableOf("ffffffff81000000 T _stext\n"
+              "ffffffff81000000 T one\n"
+              "ffffffff81002000 T _etext\n"
+              "ffffffffc0100000 t module_function\t[mod]\n"));
   EXPECT_EQ(NameAt(0xffffffffc0100010), "module_function");
   EXPECT_EQ(NameAt(0xffffffffc0001004), "bpf_prog_old");
   timeline_.EndInterval();
@@ -144,13 +133,13 @@ TEST_F(KernelTimelineTest, FollowsANewTable) {
 // name in it, as the samples may be the other's; from the next one on it has.
 TEST_F(KernelTimelineTest, GivesNoNameWhereModulesChangedPlaces) {
   timeline_.Replace(
-      Table("ffffffff81001000 T two\n"
-            "ffffffffc0100000 t a_work\t[a]\n"));
+      TableOf("ffffffff81001000 T two\n"
+              "ffffffffc0100000 t a_work\t[a]\n"));
   timeline_.EndInterval();
   EXPECT_EQ(NameAt(0xffffffffc0100010), "a_work");
   timeline_.Replace(
-      Table("ffffffff81001000 T two\n"
-            "ffffffffc0100000 t b_work\t[b]\n"));
+      TableOf("ffffffff81001000 T two\n"
+              "ffffffffc0100000 t b_work\t[b]\n"));
   EXPECT_EQ(NameAt(0xffffffffc0100010), "?");
   EXPECT_EQ(NameAt(0xffffffff81001010), "two");
   timeline_.EndInterval();
@@ -164,7 +153,7 @@ TEST_F(KernelTimelineTest, DoubtsModulesUntilTheTableIsReadAgain) {
       std::string(kTable) + "ffffffffc0100000 t a_work\t[a]\n";
   const std::vector<KernelRange> where_a = {
       {Address{0xffffffffc0100000}, Address{0xffffffffc0101000}}};
-  timeline_.Replace(Table(table));
+  timeline_.Replace(TableOf(table));
   timeline_.EndInterval();
   EXPECT_EQ(NameAt(0xffffffffc0100010), "a_work");
   timeline_.DoubtModules({{Address{0}, Address{~uint64_t{0}}}});
@@ -173,13 +162,13 @@ TEST_F(KernelTimelineTest, DoubtsModulesUntilTheTableIsReadAgain) {
   EXPECT_EQ(NameAt(0xffffffff81001010), "two");
   timeline_.EndInterval();
   EXPECT_EQ(NameAt(0xffffffffc0100010), "?");
-  timeline_.Replace(Table(table));
+  timeline_.Replace(TableOf(table));
   EXPECT_EQ(NameAt(0xffffffffc0100010), "a_work");
   // Had it gone, another could have been there between the two readings.
   timeline_.EndInterval();
   timeline_.DoubtModules(where_a);
   timeline_.EndInterval();
-  timeline_.Replace(Table(kTable));
+  timeline_.Replace(TableOf(kTable));
   EXPECT_EQ(NameAt(0xffffffffc0100010), "?");
   timeline_.EndInterval();
   EXPECT_EQ(NameAt(0xffffffffc0100010), "");
@@ -202,11 +191,11 @@ TEST_F(KernelTimelineTest, StaysSmallInAStorm) {
 // answer, whatever is told of the place meanwhile.
 TEST_F(KernelTimelineTest, EarlierIntervals) {
   timeline_.Replace(
-      Table("ffffffff81000000 T _stext\n"
-            "ffffffff81000000 T one\n"
-            "ffffffff81002000 T _etext\n"
-            "ffffffffc0001000 t bpf_prog_new\t[bpf]\n"
-            "ffffffffc0001800 t bpf_prog_late\t[bpf]\n"));
+      TableOf("ffffffff81000000 T _stext\n"
+              "ffffffff81000000 T one\n"
+              "ffffffff81002000 T _etext\n"
+              "ffffffffc0001000 t bpf_prog_new\t[bpf]\n"
+              "ffffffffc0001800 t bpf_prog_late\t[bpf]\n"));
   timeline_.EndEarlierInterval();
   EXPECT_EQ(NameAt(0xffffffffc0002004), "bpf_prog_other");
   Remove(0xffffffffc0001000, 0x100, "bpf_prog_old");

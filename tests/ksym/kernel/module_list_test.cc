@@ -2,19 +2,17 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "ksym/base/file.h"
-#include "ksym/kernel/kallsyms_reader.h"
+#include "tests/ksym/kernel/kernel_tables.h"
 
 namespace ksym {
 namespace {
 
+using ksym_test::TableOf;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
@@ -35,19 +33,10 @@ TEST(ParseModules, TakesLinesApart) {
   EXPECT_THAT(ParseModules(""), IsEmpty());
 }
 
-KernelSymbolSource Table(std::string_view text) {
-  const UniqueFd fd(::memfd_create("kallsyms", MFD_CLOEXEC));
-  EXPECT_TRUE(WriteAll(fd.get(), text));
-  ::lseek(fd.get(), 0, SEEK_SET);
-  auto map = LoadKallsyms(fd.get());
-  EXPECT_TRUE(map) << map.error().message();
-  return KernelSymbolSource(std::move(*map));
-}
-
 // A module that came while the table was read is in it or not, as its symbols
 // are, and where it is: another one of its name is none.
 TEST(ModulesOfTable, KnowsWhatCameMeanwhile) {
-  const auto table = Table(
+  const auto table = TableOf(
       "0000000000001000 T _stext\n"
       "0000000000001000 T core\n"
       "0000000000002000 T _etext\n"
