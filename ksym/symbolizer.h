@@ -78,8 +78,8 @@ class Symbolizer {
   Symbolizer(const Symbolizer&) = delete;
   Symbolizer& operator=(const Symbolizer&) = delete;
 
-  // Opens the image's executable files that are not open yet, so that they
-  // can be read after the process has exited. Cost: one open per new file.
+  // Holds the image's executable files (O_PATH), so that they can be opened and
+  // read after the process has exited. Cost: one open per new file.
   void Pin(const ProcessImage& image);
 
   // The symbol that covers `address`. Pass a return address less one, or the

@@ -88,29 +88,31 @@ void SymbolFiles::Open(const ProcessId& process, const Mapping& mapping,
     if (options_.program_files != nullptr) {
       return options_.program_files->Open(mapping);
     }
-    return of_process ? OpenMappedFile(process.pid, mapping)
-                      : OpenHostFile(mapping);
+    return of_process ? HoldMappedFile(process.pid, mapping)
+                      : HoldHostFile(mapping);
   };
   auto opened = open();
   // A process that lived shorter than it took to look at it: what it mapped
   // is most often still there, and the inode tells whether it is that file.
   if (!opened && of_process && mapping.inode != 0 &&
       opened.error().code() == ErrorCode::kNotFound) {
-    auto of_host = OpenHostFile(mapping);
+    auto of_host = HoldHostFile(mapping);
     if (of_host) opened = std::move(of_host);
   }
-  if (!opened) {
-    file.state = SymbolFile::State::kFailed;
-    file.reason = ReasonOfOpening(opened.error());
-    file.tried = process;
-    if (file.failures++ == 0) ++statistics_.files_failed;
-    return;
-  }
+  if (!opened) return FailToOpen(process, opened.error(), file);
   file.opened = std::move(*opened);
   file.state = SymbolFile::State::kPinned;
   file.reason = Unresolved::kNone;
   ++open_files_;
   EnforceDescriptors();
+}
+
+void SymbolFiles::FailToOpen(const ProcessId& process, const Error& error,
+                             SymbolFile& file) {
+  file.state = SymbolFile::State::kFailed;
+  file.reason = ReasonOfOpening(error);
+  file.tried = process;
+  if (file.failures++ == 0) ++statistics_.files_failed;
 }
 
 // Debug files are looked for where the stripped file is: in the process's own
@@ -146,6 +148,12 @@ void SymbolFiles::Read(const ProcessId& process, const std::string& path,
   file.read_for = process;
   if (file.path != path) file.path = pool_.Intern(path).value_or("");
   file.fetch_asked = static_cast<bool>(fetch_);
+  const auto opened = OpenHeld(file.opened);
+  if (!opened) {
+    file.opened.fd.Reset();
+    --open_files_;
+    return FailToOpen(process, opened.error(), file);
+  }
   auto symbols = ElfSymbols::Load(
       ByteSource::OfFile(std::move(file.opened.fd), file.opened.size),
       FinderOf(process, path));
@@ -237,10 +245,16 @@ Result<Symbolizer::ProgramFile> SymbolFiles::OpenAgain(
     return Fail(ErrorCode::kNotFound,
                 std::string(file.path) + ": not open any more, or changed");
   }
-  UniqueFd fd(::fcntl(DescriptorOf(file), F_DUPFD_CLOEXEC, 0));
-  if (!fd.valid()) return FailErrno(errno, std::string(file.path));
+  OpenedFile copy;
+  copy.fd = UniqueFd(::fcntl(DescriptorOf(file), F_DUPFD_CLOEXEC, 0));
+  if (!copy.fd.valid()) return FailErrno(errno, std::string(file.path));
+  copy.is_held = file.opened.is_held;
+  auto opened = OpenHeld(copy);
+  if (!opened) {
+    return Fail(std::move(opened.error()).WithContext(file.path));
+  }
   return Symbolizer::ProgramFile{
-      ByteSource::OfFile(std::move(fd), file.opened.size),
+      ByteSource::OfFile(std::move(copy.fd), file.opened.size),
       FinderOf(file.read_for, std::string(file.path))};
 }
 

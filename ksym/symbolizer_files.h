@@ -37,7 +37,7 @@ struct FileKeyHash {
 struct SymbolFile {
   enum class State : uint8_t {
     kClosed,  // not tried yet, or evicted
-    kPinned,  // open, not read
+    kPinned,  // held, or open after its table was dropped; not read
     kLoaded,  // open, `symbols` is there
     kFailed,  // `reason` says why; never loaded again by Resolve
   };
@@ -70,8 +70,8 @@ class SymbolFiles {
   SymbolFiles(const SymbolizerOptions& options, StringPool& pool)
       : options_(options), pool_(pool) {}
 
-  // Opens the mapping's file if it is not open: three system calls for a new
-  // file that map_files leads to, one for a known file.
+  // Holds the mapping's file if it is not held: two system calls for a new file
+  // that map_files leads to, one for a known file.
   void Pin(const ProcessId& process, const Mapping& mapping);
   // The file with its table loaded, or with state kFailed.
   SymbolFile& Load(const ProcessId& process, const Mapping& mapping);
@@ -96,6 +96,8 @@ class SymbolFiles {
 
   SymbolFile& Touch(const Mapping& mapping);
   void Open(const ProcessId& process, const Mapping& mapping, SymbolFile& file);
+  void FailToOpen(const ProcessId& process, const Error& error,
+                  SymbolFile& file);
   void Read(const ProcessId& process, const std::string& path,
             SymbolFile& file);
   DebugFileFinder FinderOf(const ProcessId& process,

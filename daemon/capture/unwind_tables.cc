@@ -13,8 +13,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Files that are held open until their table is built.
-constexpr size_t kMaxOpenFiles = 256;
 // Smaller pieces of a table would be too many.
 constexpr size_t kFewestSlots = UNWIND_SHARD_SLOTS / 16;
 // Stacks that wait for a file come before all processes without.
@@ -74,12 +72,6 @@ void UnwindTables::Forget(const ksym::ProcessId& id) {
   processes_.erase(process);
 }
 
-void UnwindTables::Close(File& file) {
-  if (!file.fd.valid()) return;
-  file.fd = ksym::UniqueFd();
-  --open_files_;
-}
-
 // Null for memory that is no file's.
 UnwindTables::File* UnwindTables::FileOf(uint32_t pid,
                                          const ksym::Mapping& mapping) {
@@ -90,50 +82,51 @@ UnwindTables::File* UnwindTables::FileOf(uint32_t pid,
                                 .device_minor = mapping.device_minor,
                                 .inode = mapping.inode};
   auto& file = files_[key];
-  if (file && file->users == 0 && file->job == 0 && !is_vdso &&
-      file->checked != round_) {
-    file->pid = pid;
-    file->mapping = mapping;
+  if (file && file->users == 0 && file->job == 0 && file->is_wanted &&
+      !is_vdso && file->checked != round_) {
     file->checked = round_;
     // An inode that nobody mapped for a while may be another file's by now.
-    if (!IsUnchanged(*file)) {
+    if (!IsUnchanged(pid, mapping, *file)) {
       Discard(*file);
       file.reset();
     }
   }
   if (!file) {
     file = std::make_unique<File>();
+    file->is_vdso = is_vdso;
+    file->checked = round_;
+  }
+  if (file->users == 0) {
     file->pid = pid;
     file->mapping = mapping;
-    file->checked = round_;
-    if (!is_vdso && open_files_ < kMaxOpenFiles) Open(*file);
   }
   return file.get();
 }
 
-ksym::Result<ksym::OpenedFile> UnwindTables::Find(const File& file) {
-  auto opened = ksym::OpenMappedFile(file.pid, file.mapping);
+ksym::Result<ksym::OpenedFile> UnwindTables::Hold(
+    uint32_t pid, const ksym::Mapping& mapping) {
+  auto held = ksym::HoldMappedFile(pid, mapping);
   // Of a process that is gone the file may still be where it was.
-  if (!opened && file.mapping.inode != 0 &&
-      opened.error().code() == ksym::ErrorCode::kNotFound) {
-    return ksym::OpenHostFile(file.mapping);
+  if (!held && mapping.inode != 0 &&
+      held.error().code() == ksym::ErrorCode::kNotFound) {
+    return ksym::HoldHostFile(mapping);
   }
-  return opened;
+  return held;
 }
 
-bool UnwindTables::IsUnchanged(const File& file) const {
-  const auto opened = Find(file);
-  return opened && opened->size == file.size &&
-         opened->mtime_ns == file.mtime_ns;
+bool UnwindTables::IsUnchanged(uint32_t pid, const ksym::Mapping& mapping,
+                               const File& file) {
+  const auto held = Hold(pid, mapping);
+  return held && held->size == file.size && held->mtime_ns == file.mtime_ns;
 }
 
-void UnwindTables::Open(File& file) {
-  auto opened = Find(file);
-  if (!opened) return;
-  file.fd = std::move(opened->fd);
+std::optional<ksym::ByteSource> UnwindTables::Open(File& file) {
+  if (file.is_vdso) return ksym::ByteSource::OfMemory(ksym::OwnVdsoImage());
+  auto opened = Hold(file.pid, file.mapping);
+  if (!opened || !ksym::OpenHeld(*opened)) return std::nullopt;
   file.size = opened->size;
   file.mtime_ns = opened->mtime_ns;
-  ++open_files_;
+  return ksym::ByteSource::OfFile(std::move(opened->fd), opened->size);
 }
 
 void UnwindTables::Release(Process& process) {
@@ -144,10 +137,21 @@ void UnwindTables::Release(Process& process) {
   process.files.clear();
 }
 
+// Those that map a file whose table is to come.
+void UnwindTables::FindStale() {
+  for (const auto& [id, process] : processes_) {
+    const bool is_stale = std::ranges::any_of(
+        process.files,
+        [](const File* file) { return file != nullptr && file->is_awaited(); });
+    if (is_stale) stale_.insert(id);
+  }
+}
+
 void UnwindTables::Build(Clock::duration budget, Clock::time_point deadline) {
   const auto until = std::min(Clock::now() + budget, deadline);
   ++round_;
   TakeBuilt();
+  if (std::exchange(has_newly_wanted_, false)) FindStale();
   using Entry = std::pair<const ksym::ProcessId, Process>;
   std::vector<Entry*> stale;
   stale.reserve(stale_.size());
@@ -176,7 +180,7 @@ bool UnwindTables::BuildFiles(Process& process, Clock::time_point until,
                               Clock::time_point deadline) {
   bool is_whole = true;
   for (File* file : process.files) {
-    if (file == nullptr || !file->is_pending()) continue;
+    if (file == nullptr || !file->is_awaited()) continue;
     const auto now = Clock::now();
     if (file->rows) {
       if (now >= until) return false;
@@ -187,7 +191,7 @@ bool UnwindTables::BuildFiles(Process& process, Clock::time_point until,
     } else if (now + CostOf(file->size) < deadline) {
       Ask(*file, process.samples);
     }
-    is_whole &= !file->is_pending();
+    is_whole &= !file->is_awaited();
   }
   return is_whole;
 }
@@ -197,16 +201,12 @@ void UnwindTables::Ask(File& file, uint64_t wanted) {
     builder_.Want(file.job, wanted);
     return;
   }
-  const bool is_vdso = file.mapping.path == "[vdso]";
-  if (!is_vdso && !file.fd.valid()) Open(file);
-  if (!is_vdso && !file.fd.valid()) return Fail(file);
-  auto source = is_vdso
-                    ? ksym::ByteSource::OfMemory(ksym::OwnVdsoImage())
-                    : ksym::ByteSource::OfFile(std::move(file.fd), file.size);
-  if (!is_vdso) --open_files_;
+  auto source = Open(file);
+  if (!source) return Fail(file);
   file.job = ++last_job_;
   queued_[file.job] = &file;
-  builder_.Add({.id = file.job, .wanted = wanted, .source = std::move(source)});
+  builder_.Add(
+      {.id = file.job, .wanted = wanted, .source = std::move(*source)});
 }
 
 void UnwindTables::Fail(File& file) {
@@ -292,6 +292,12 @@ std::optional<ksym::CodeAt> UnwindTables::CodeOf(uint32_t pid,
   ksym::CodeAt code = {.kind = ksym::CodeAt::Kind::kNoTable};
   if (file == nullptr) return code;
   file->used = Clock::now();
+  if (!file->is_wanted) {
+    file->is_wanted = has_newly_wanted_ = true;
+    // This process is here, those that mapped it before may be gone.
+    file->pid = pid;
+    file->mapping = mapping;
+  }
   if (!file->rows && !file->has_failed) Ask(*file, kWantedNow);
   if (file->job != 0) return std::nullopt;
   if (file->has_failed) return code;
@@ -314,7 +320,6 @@ void UnwindTables::SetRows(File& file,
 
 // Before it is erased; returns the slots that it had.
 uint64_t UnwindTables::Discard(File& file) {
-  Close(file);
   SetRows(file, nullptr);
   return DropTable(file);
 }
@@ -340,7 +345,7 @@ void UnwindTables::Publish(const ksym::ProcessId& id, Process& process) {
     const bool ready = file != nullptr && file->state == File::State::kReady;
     const bool pending = file != nullptr && file->is_pending();
     has_any |= ready;
-    is_whole &= !pending;
+    is_whole &= file == nullptr || !file->is_awaited();
     if (ready) {
       AppendUnwindMappings(process.mappings[i], file->table, list);
     } else {

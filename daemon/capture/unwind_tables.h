@@ -14,7 +14,6 @@
 #include "daemon/capture/table_builder.h"
 #include "daemon/capture/unwind_file.h"
 #include "daemon/capture/unwind_maps.h"
-#include "ksym/base/unique_fd.h"
 #include "ksym/dwarf/stack_walk.h"
 #include "ksym/dwarf/unwind_table.h"
 #include "ksym/elf/byte_source.h"
@@ -43,12 +42,13 @@ struct UnwindStatistics {
 };
 
 // Gives sampled processes their call-frame tables: has those of the files that
-// they map built, each once, in a thread of its own, and publishes a process's
-// list when the first of its tables is there, and again as others come. What is
-// wanted most comes first: by stacks that wait, then by samples. Where memory
-// ends, tables that nobody maps go, then those of the processes that were not
-// sampled for the longest time; what there is no room for even so is tried
-// again 2 s later. Not thread-safe.
+// stacks lead into built, each once, in a thread of its own, and publishes the
+// lists of the processes that map them. Most of what a process maps is never on
+// a stack, and neither opened nor built: such a file's first stack is copied.
+// What is wanted most comes first: by stacks that wait, then by samples. Where
+// memory ends, tables that nobody maps go, then those of the processes that
+// were not sampled for the longest time; what there is no room for even so is
+// tried again 2 s later. Not thread-safe.
 class UnwindTables {
  public:
   using Clock = std::chrono::steady_clock;
@@ -95,12 +95,13 @@ class UnwindTables {
     // there is no table.
     enum class State : uint8_t { kPending, kReady, kRefused, kNone };
     State state = State::kPending;
+    bool is_vdso = false;
+    bool is_wanted = false;   // a stack led there
     bool has_failed = false;  // there are no rows to be had
     uint64_t job = 0;         // of the builder; 0: none
-    // Where it can be opened, and opened if there was a descriptor to spare.
+    // Where it can be opened, and what it was when it was.
     uint32_t pid = 0;
     ksym::Mapping mapping;
-    ksym::UniqueFd fd;
     uint64_t size = 0;
     int64_t mtime_ns = 0;
     UnwindFile table;
@@ -113,6 +114,7 @@ class UnwindTables {
     Clock::time_point refused;
 
     bool is_pending() const { return state == State::kPending; }
+    bool is_awaited() const { return is_pending() && is_wanted; }
   };
   struct Process {
     std::vector<ksym::Mapping> mappings;
@@ -122,18 +124,20 @@ class UnwindTables {
     Clock::time_point seen;
     bool changed = true;    // the list is not what it can be by now
     bool waited = false;    // a list without some tables was put off once
-    bool complete = false;  // all tables were there once
+    bool complete = false;  // all that were wanted were there once
     bool published = false;
     bool evicted = false;  // has no files until it is sampled again
   };
 
   File* FileOf(uint32_t pid, const ksym::Mapping& mapping);
-  static ksym::Result<ksym::OpenedFile> Find(const File& file);
-  void Open(File& file);
-  void Close(File& file);
-  bool IsUnchanged(const File& file) const;
+  static ksym::Result<ksym::OpenedFile> Hold(uint32_t pid,
+                                             const ksym::Mapping& mapping);
+  static bool IsUnchanged(uint32_t pid, const ksym::Mapping& mapping,
+                          const File& file);
+  static std::optional<ksym::ByteSource> Open(File& file);
   void Acquire(const ksym::ProcessId& id, Process& process);
   void Release(Process& process);
+  void FindStale();
   void Ask(File& file, uint64_t wanted);
   void Fail(File& file);
   void TakeBuilt();
@@ -161,8 +165,8 @@ class UnwindTables {
   std::set<ksym::ProcessId> stale_;  // processes whose list is not what it will
   uint64_t row_bytes_ = 0;           // of files' rows
   Clock::time_point next_sweep_;     // of files that nobody uses
-  size_t open_files_ = 0;
   uint64_t round_ = 1;
+  bool has_newly_wanted_ = false;  // a file, since the last Build()
   // Something was freed that can be used after the next Recycle().
   bool waits_for_room_ = false;
   UnwindStatistics statistics_;

@@ -101,13 +101,7 @@ void UnwindTables::RetryRefused() {
       again = true;
     }
   }
-  if (!again) return;
-  for (auto& [id, process] : processes_) {
-    const bool is_stale = std::ranges::any_of(
-        process.files,
-        [](const File* file) { return file != nullptr && file->is_pending(); });
-    if (is_stale) stale_.insert(id);
-  }
+  if (again) FindStale();
 }
 
 void UnwindTables::Recycle() {

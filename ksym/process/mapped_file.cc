@@ -29,40 +29,50 @@ Result<UniqueFd> OpenAt(int directory, const std::string& path,
   return fd;
 }
 
-// A regular file, open for reading, and what it was before it was opened.
+// A regular file and what it is. It is held only: opening a device has effects
+// of its own, and the path is a profiled process's choice.
 struct Regular {
-  UniqueFd fd;
+  UniqueFd place;
   struct stat status = {};
 };
 
-// Looks at the file before it opens it: opening a device has effects of its
-// own, and the path is a profiled process's choice.
-Result<Regular> OpenRegular(int directory, const std::string& path,
+Result<Regular> HoldRegular(int directory, const std::string& path,
                             uint64_t resolve) {
-  const auto place =
+  auto place =
       OpenAt(directory, path,
              {.flags = O_PATH | O_CLOEXEC, .mode = 0, .resolve = resolve});
   if (!place) return Fail(place.error());
-  Regular file;
-  if (::fstat(place->get(), &file.status) != 0) return FailErrno(errno, path);
+  Regular file = {.place = std::move(*place)};
+  if (::fstat(file.place.get(), &file.status) != 0) {
+    return FailErrno(errno, path);
+  }
   if (!S_ISREG(file.status.st_mode)) {
     return Fail(ErrorCode::kUnsupported, path + ": not a regular file");
   }
-  auto fd = OpenAt(AT_FDCWD, "/proc/self/fd/" + std::to_string(place->get()),
-                   {.flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
-                    .mode = 0,
-                    .resolve = 0});
-  if (!fd) return Fail(std::move(fd.error()).WithContext(path));
-  file.fd = std::move(*fd);
   return file;
+}
+
+Result<UniqueFd> OpenPlace(int place) {
+  return OpenAt(AT_FDCWD, "/proc/self/fd/" + std::to_string(place),
+                {.flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+                 .mode = 0,
+                 .resolve = 0});
 }
 
 OpenedFile Describe(Regular file) {
   OpenedFile opened;
-  opened.fd = std::move(file.fd);
+  opened.fd = std::move(file.place);
+  opened.is_held = true;
   opened.size = static_cast<uint64_t>(file.status.st_size);
   opened.mtime_ns = MtimeNs(file.status);
   return opened;
+}
+
+Result<OpenedFile> Opened(Result<OpenedFile> held, const std::string& path) {
+  if (!held) return held;
+  auto opened = OpenHeld(*held);
+  if (!opened) return Fail(std::move(opened.error()).WithContext(path));
+  return held;
 }
 
 // Whether fstat(2) gives files of this kind another device number than
@@ -87,27 +97,27 @@ Result<OpenedFile> Verify(Regular file, const Mapping& mapping,
   if (mapping.inode != 0 &&
       (!same_inode ||
        (check == Check::kInodeAndDevice && !HasDevice(file.status, mapping) &&
-        !HasTwoDeviceNumbers(file.fd.get())))) {
+        !HasTwoDeviceNumbers(file.place.get())))) {
     return Fail(ErrorCode::kInvalid, path + ": not the file that was mapped");
   }
   return Describe(std::move(file));
 }
 
-Result<OpenedFile> OpenMapFile(uint32_t pid, const Mapping& mapping) {
+Result<OpenedFile> HoldMapFile(uint32_t pid, const Mapping& mapping) {
   char path[80];
   std::snprintf(path, sizeof(path), "/proc/%u/map_files/%llx-%llx", pid,
                 static_cast<unsigned long long>(mapping.start.value),
                 static_cast<unsigned long long>(mapping.end.value));
-  auto file = OpenRegular(AT_FDCWD, path, 0);
+  auto file = HoldRegular(AT_FDCWD, path, 0);
   if (!file) return Fail(std::move(file.error()));
   // The link leads to the file whatever its device number looks like.
   return Verify(std::move(*file), mapping, path, Check::kInode);
 }
 
 // A file of a process, or of none (0).
-Result<OpenedFile> OpenPath(int root, uint32_t thread, const Mapping& mapping,
+Result<OpenedFile> HoldPath(int root, uint32_t thread, const Mapping& mapping,
                             const std::string& path) {
-  auto file = OpenRegular(root, path, RESOLVE_IN_ROOT);
+  auto file = HoldRegular(root, path, RESOLVE_IN_ROOT);
   if (!file) return Fail(std::move(file.error()));
   const bool same_device = HasDevice(file->status, mapping);
   auto opened = Verify(std::move(*file), mapping, path, Check::kInodeAndDevice);
@@ -120,12 +130,12 @@ Result<OpenedFile> OpenPath(int root, uint32_t thread, const Mapping& mapping,
 }
 
 // By the path as it is, then without " (deleted)".
-Result<OpenedFile> OpenBelow(int root, uint32_t thread,
+Result<OpenedFile> HoldBelow(int root, uint32_t thread,
                              const Mapping& mapping) {
-  auto opened = OpenPath(root, thread, mapping, mapping.path);
+  auto opened = HoldPath(root, thread, mapping, mapping.path);
   if (opened || !mapping.path.ends_with(kDeleted)) return opened;
   auto bare =
-      OpenPath(root, thread, mapping,
+      HoldPath(root, thread, mapping,
                mapping.path.substr(0, mapping.path.size() - kDeleted.size()));
   if (bare || opened.error().code() == ErrorCode::kNotFound) return bare;
   return opened;
@@ -152,9 +162,9 @@ uint32_t ThreadWithRoot(uint32_t pid) {
 Result<OpenedFile> OpenFileIn(const Result<UniqueFd>& root,
                               const std::string& path) {
   if (!root) return Fail(root.error());
-  auto file = OpenRegular(root->get(), path, RESOLVE_IN_ROOT);
+  auto file = HoldRegular(root->get(), path, RESOLVE_IN_ROOT);
   if (!file) return Fail(std::move(file.error()));
-  return Describe(std::move(*file));
+  return Opened(Describe(std::move(*file)), path);
 }
 
 }  // namespace
@@ -172,23 +182,40 @@ Result<OpenedFile> OpenFileOfHost(const std::string& path) {
   return OpenFileIn(OpenRoot("/"), path);
 }
 
-Result<OpenedFile> OpenMappedFile(uint32_t pid, const Mapping& mapping) {
-  auto mapped = OpenMapFile(pid, mapping);
+Result<OpenedFile> HoldMappedFile(uint32_t pid, const Mapping& mapping) {
+  auto mapped = HoldMapFile(pid, mapping);
   if (mapped) return mapped;
   const uint32_t thread = ThreadWithRoot(pid);
   if (thread != pid) {
-    mapped = OpenMapFile(thread, mapping);
+    mapped = HoldMapFile(thread, mapping);
     if (mapped) return mapped;
   }
   const auto root = OpenRoot(RootOf(thread));
   if (!root) return Fail(root.error());
-  return OpenBelow(root->get(), thread, mapping);
+  return HoldBelow(root->get(), thread, mapping);
+}
+
+Result<OpenedFile> HoldHostFile(const Mapping& mapping) {
+  const auto root = OpenRoot("/");
+  if (!root) return Fail(root.error());
+  return HoldBelow(root->get(), 0, mapping);
+}
+
+Result<OpenedFile> OpenMappedFile(uint32_t pid, const Mapping& mapping) {
+  return Opened(HoldMappedFile(pid, mapping), mapping.path);
 }
 
 Result<OpenedFile> OpenHostFile(const Mapping& mapping) {
-  const auto root = OpenRoot("/");
-  if (!root) return Fail(root.error());
-  return OpenBelow(root->get(), 0, mapping);
+  return Opened(HoldHostFile(mapping), mapping.path);
+}
+
+Status OpenHeld(OpenedFile& file) {
+  if (!file.is_held) return {};
+  auto fd = OpenPlace(file.fd.get());
+  if (!fd) return Fail(std::move(fd.error()));
+  file.fd = std::move(*fd);
+  file.is_held = false;
+  return {};
 }
 
 Result<UniqueFd> OpenRoot(const std::string& path) {
@@ -203,9 +230,11 @@ Result<UniqueFd> OpenRootOf(uint32_t pid) {
 
 Result<UniqueFd> OpenInRoot(int root, const std::string& path, Links links) {
   const uint64_t refused = links == Links::kRefuse ? RESOLVE_NO_SYMLINKS : 0;
-  auto file = OpenRegular(root, path, RESOLVE_IN_ROOT | refused);
+  auto file = HoldRegular(root, path, RESOLVE_IN_ROOT | refused);
   if (!file) return Fail(std::move(file.error()));
-  return std::move(file->fd);
+  auto fd = OpenPlace(file->place.get());
+  if (!fd) return Fail(std::move(fd.error()).WithContext(path));
+  return fd;
 }
 
 }  // namespace ksym

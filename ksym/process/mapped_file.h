@@ -14,6 +14,8 @@ namespace ksym {
 // An opened file and what fstat(2) said of it.
 struct OpenedFile {
   UniqueFd fd;
+  // A held one (O_PATH) cannot be read, only kept; see OpenHeld().
+  bool is_held = false;
   uint64_t size = 0;
   int64_t mtime_ns = 0;
   // Not empty: only the inode was compared, and that of the overlay's layers
@@ -40,11 +42,18 @@ int64_t MtimeNs(const struct stat& status);
 // kNotFound: gone; kPermission; kInvalid: another file is there now;
 // kUnsupported: not a regular file, or a kernel without openat2 (< 5.6).
 Result<OpenedFile> OpenMappedFile(uint32_t pid, const Mapping& mapping);
+// The same file, but only held, at half of the cost: whatever becomes of its
+// process and its name, it can be opened later.
+Result<OpenedFile> HoldMappedFile(uint32_t pid, const Mapping& mapping);
+// Makes a held file one that can be read; nothing if it is one already. Fails
+// as open(2) does; then it is held as before.
+Status OpenHeld(OpenedFile& file);
 
 // The same for a file of this machine by its path, which is all that is left
 // of a process in a replayed capture. Inode 0 is not compared: a profile that
 // was written by hand knows none.
 Result<OpenedFile> OpenHostFile(const Mapping& mapping);
+Result<OpenedFile> HoldHostFile(const Mapping& mapping);
 
 // Opens a regular file by its path as the process sees it, or as this one
 // does; no link leads out of that root.

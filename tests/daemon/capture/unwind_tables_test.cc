@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <thread>
@@ -120,6 +121,7 @@ class UnwindTablesTest : public ::testing::Test {
     const ProcessId id = {.pid = pid, .exec_count = 0, .start_ns = number};
     tables_->Update({.id = id, .mappings = {mapping}});
     tables_->Saw(id, UnwindTables::Clock::now());
+    mappings_of_[number] = mapping;
     return id;
   }
 
@@ -128,6 +130,12 @@ class UnwindTablesTest : public ::testing::Test {
     for (int i = 0; i < times; ++i) {
       const auto now = UnwindTables::Clock::now();
       for (const ProcessId& id : sampled) tables_->Saw(id, now);
+      // Without a table the sampler copies the stack, which is walked.
+      for (const ProcessId& id : sampled) {
+        if (ListOf(id) != Lists::kRight) {
+          tables_->CodeOf(id.pid, mappings_of_[id.start_ns]);
+        }
+      }
       tables_->Build(seconds(20), now + seconds(20));
       while (tables_->IsBuilding()) tables_->WaitForTable(seconds(1));
       tables_->Build(seconds(20), now + seconds(20));
@@ -156,7 +164,9 @@ class UnwindTablesTest : public ::testing::Test {
       ++at;
       unwind_mapping mapping = {};
       bpf_map_lookup_elem(mappings_.get(), &at, &mapping);
-      if (mapping.shard == UNWIND_NO_TABLE) continue;
+      if (mapping.shard == UNWIND_NO_TABLE || mapping.shard == UNWIND_PENDING) {
+        continue;
+      }
       if (!IsRight(mapping)) return Lists::kWrong;
       covered += mapping.size;
     }
@@ -197,6 +207,7 @@ class UnwindTablesTest : public ::testing::Test {
 
   UniqueFd processes_, mappings_, shards_;
   std::string directory_;
+  std::map<uint64_t, ksym::Mapping> mappings_of_;  // by start_ns
   ksym::ElfSegment code_;
   ksym::UnwindTable table_;
   std::optional<UnwindTables> tables_;
@@ -239,6 +250,30 @@ TEST_F(UnwindTablesTest, EvictsAndRecovers) {
   EXPECT_EQ(ListOf(c), Lists::kRight);
   EXPECT_EQ(tables_->statistics().processes_evicted, 2u);
   EXPECT_EQ(tables_->statistics().files_refused, 2u);
+}
+
+// What no stack leads into is neither opened nor built. Once one does, all who
+// map it get its table.
+TEST_F(UnwindTablesTest, BuildsWhatStacksLeadInto) {
+  const ProcessId a = Start(1);
+  const ProcessId b = {.pid = a.pid, .exec_count = 0, .start_ns = 2};
+  tables_->Update({.id = b, .mappings = {mappings_of_[1]}});
+  Start(3);
+  for (int i = 0; i < 3; ++i) {
+    tables_->Build(seconds(20), UnwindTables::Clock::now() + seconds(20));
+    EXPECT_FALSE(tables_->IsBuilding());
+  }
+  EXPECT_EQ(tables_->statistics().files, 0u);
+  EXPECT_EQ(tables_->statistics().milliseconds, 0);
+
+  EXPECT_FALSE(tables_->CodeOf(a.pid, mappings_of_[1]));  // to come
+  Poll({});
+  EXPECT_EQ(ListOf(a), Lists::kRight);
+  EXPECT_EQ(ListOf(b), Lists::kRight);
+  EXPECT_EQ(tables_->statistics().files, 1u);
+  const auto code = tables_->CodeOf(a.pid, mappings_of_[1]);
+  ASSERT_TRUE(code);
+  EXPECT_EQ(code->kind, ksym::CodeAt::Kind::kTable);
 }
 
 // A process that ended leaves its room at once.

@@ -15,6 +15,7 @@
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "ksym/process/vdso.h"
 
@@ -121,6 +122,22 @@ TEST_F(MappedFileTest, OpensADeletedFileThroughMapFiles) {
   const auto file = OpenMappedFile(Pid(), mapping_);
   if (!file) GTEST_SKIP() << "needs CAP_CHECKPOINT_RESTORE: map_files";
   EXPECT_EQ(FirstByte(*file), 'a');
+}
+
+// What is held can be opened when its name and its process's mapping are gone.
+TEST_F(MappedFileTest, OpensWhatItHolds) {
+  auto held = HoldMappedFile(Pid(), WithoutMapFiles());
+  ASSERT_TRUE(held) << held.error().message();
+  EXPECT_EQ(held->size, 4096u);
+  char byte = 0;
+  EXPECT_EQ(::pread(held->fd.get(), &byte, 1, 0), -1);
+  ASSERT_TRUE(std::filesystem::remove(path_));
+  ::munmap(std::exchange(memory_, MAP_FAILED), 4096);
+  ASSERT_TRUE(OpenHeld(*held));
+  EXPECT_EQ(FirstByte(*held), 'a');
+  const int fd = held->fd.get();
+  ASSERT_TRUE(OpenHeld(*held));  // it is open
+  EXPECT_EQ(held->fd.get(), fd);
 }
 
 // A file that came back under its old name is found without the mark, and one
