@@ -136,6 +136,12 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
                                  return c.http.recent_bytes;
                                },
                                0, uint64_t{4} << 30}},
+    {.path = "http.recent_seconds",
+     .help = "and how long they are kept at the most (default 300)",
+     .kind = ConfigKey::Number{[](Config& c) -> uint64_t& {
+                                 return c.http.recent_seconds;
+                               },
+                               0, uint64_t{7} * 24 * 3600}},
     {.path = "push",
      .help = "URLs to send profiles to; .../ingest: as Pyroscope wants it",
      .kind = ConfigKey::Targets{[](Config& c) -> std::vector<PushTarget>& {

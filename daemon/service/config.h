@@ -55,6 +55,7 @@ struct ServiceConfig {
     std::vector<std::string> listen = {"unix:/run/ksym-profiled/http.sock"};
     std::string token_file;  // empty: TCP clients need no token
     uint64_t recent_bytes = uint64_t{32} << 20;
+    uint64_t recent_seconds = 300;
 
     friend bool operator==(const Http&, const Http&) = default;
   } http;

@@ -145,7 +145,8 @@ HttpAnswer HttpApi::RecentProfile(const HttpQuestion& question) const {
     return {.status = 404,
             .body =
                 "no profile of that time is in memory; see "
-                "http.recent_bytes and interval_seconds\n"};
+                "http.recent_seconds, http.recent_bytes and "
+                "interval_seconds\n"};
   }
   ProfileMerger merger;
   for (const auto& profile : profiles) merger.Add(*profile);

@@ -18,6 +18,10 @@ uint64_t BytesOf(const Profile& profile) {
          profile.samples.size() * (sizeof(ProfileSample) + sizeof(uint64_t));
 }
 
+uint64_t EndOf(const Profile& profile) {
+  return profile.metadata.start_unix_ns + profile.metadata.duration_ns;
+}
+
 }  // namespace
 
 ProfileHub::Subscription::Subscription(ProfileHub& hub) : hub_(hub) {
@@ -53,21 +57,28 @@ void ProfileHub::AddPart(const Shared& part) {
 
 void ProfileHub::AddProfile(Shared profile) {
   const uint64_t bytes = BytesOf(*profile);
+  const uint64_t end_unix_ns = EndOf(*profile);
   const std::lock_guard lock(mutex_);
   kept_bytes_ += bytes;
-  recent_.push_back({std::move(profile), bytes});
+  recent_.push_back({std::move(profile), bytes, end_unix_ns});
   ForgetOld();
 }
 
-void ProfileHub::SetRecentBytes(uint64_t recent_bytes) {
+void ProfileHub::SetLimits(Limits limits) {
   const std::lock_guard lock(mutex_);
-  recent_bytes_ = recent_bytes;
+  limits_ = limits;
   ForgetOld();
 }
 
 // Under the mutex.
 void ProfileHub::ForgetOld() {
-  while (kept_bytes_ > recent_bytes_ && !recent_.empty()) {
+  constexpr uint64_t kNsPerSecond = 1'000'000'000;
+  const auto is_old = [this](const Kept& kept) {
+    return kept.end_unix_ns + limits_.seconds * kNsPerSecond <
+           recent_.back().end_unix_ns;
+  };
+  while (!recent_.empty() &&
+         (kept_bytes_ > limits_.bytes || is_old(recent_.front()))) {
     kept_bytes_ -= recent_.front().bytes;
     recent_.pop_front();
   }
@@ -78,9 +89,8 @@ std::vector<ProfileHub::Shared> ProfileHub::Recent(uint64_t from_unix_ns,
   const std::lock_guard lock(mutex_);
   std::vector<Shared> found;
   for (const Kept& kept : recent_) {
-    const CaptureMetadata& metadata = kept.profile->metadata;
-    const uint64_t end = metadata.start_unix_ns + metadata.duration_ns;
-    if (metadata.start_unix_ns < until_unix_ns && end > from_unix_ns) {
+    if (kept.profile->metadata.start_unix_ns < until_unix_ns &&
+        kept.end_unix_ns > from_unix_ns) {
       found.push_back(kept.profile);
     }
   }

@@ -20,8 +20,13 @@ class ProfileHub {
  public:
   using Shared = std::shared_ptr<const Profile>;
 
-  // Finished profiles are kept until they take about that much memory.
-  explicit ProfileHub(uint64_t recent_bytes) : recent_bytes_(recent_bytes) {}
+  // Of finished profiles the last is kept, and those that ended at most so long
+  // before it, while all take no more than about that much memory.
+  struct Limits {
+    uint64_t bytes = 0;
+    uint64_t seconds = 0;
+  };
+  explicit ProfileHub(Limits limits) : limits_(limits) {}
 
   // Gets each part that is named from its making on. It must not outlive the
   // hub.
@@ -43,7 +48,7 @@ class ProfileHub {
 
   void AddPart(const Shared& part);
   void AddProfile(Shared profile);
-  void SetRecentBytes(uint64_t recent_bytes);
+  void SetLimits(Limits limits);
   // Those that have any of the time from..until (nanoseconds since 1970) in
   // them, oldest first.
   std::vector<Shared> Recent(uint64_t from_unix_ns, uint64_t until_unix_ns);
@@ -54,12 +59,13 @@ class ProfileHub {
   struct Kept {
     Shared profile;
     uint64_t bytes = 0;
+    uint64_t end_unix_ns = 0;
   };
 
   void ForgetOld();
 
   std::mutex mutex_;  // of what follows
-  uint64_t recent_bytes_;
+  Limits limits_;
   std::condition_variable changed_;
   std::list<Subscription*> subscriptions_;
   std::deque<Kept> recent_;

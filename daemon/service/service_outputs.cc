@@ -35,13 +35,18 @@ PushSink::Settings PushSettings(const ServiceConfig& config) {
                     .max_bytes = config.push_spool.max_bytes}};
 }
 
+ProfileHub::Limits HubLimits(const ServiceConfig& config) {
+  return {.bytes = config.http.recent_bytes,
+          .seconds = config.http.recent_seconds};
+}
+
 }  // namespace
 
 ServiceOutputs::ServiceOutputs(const ServiceConfig& config,
                                ServiceCounters& counters)
     : counters_(counters),
       config_(config),
-      hub_(config.http.recent_bytes),
+      hub_(HubLimits(config)),
       api_(counters, hub_),
       writer_(FileSettings(config), counters),
       push_(counters) {}
@@ -108,7 +113,7 @@ void ServiceOutputs::Configure(const ServiceConfig& config) {
     api_.SetLabels(Labels::Of(config.labels));
     push_.SetLabels(Labels::Of(config.labels));
   }
-  hub_.SetRecentBytes(config.http.recent_bytes);
+  hub_.SetLimits(HubLimits(config));
   config_ = config;
 }
 

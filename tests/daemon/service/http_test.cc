@@ -80,7 +80,7 @@ TEST(ProfileMergeTest, SumsWhatIsEqual) {
 // The hub keeps the newest profiles within its memory and finds those that
 // have any of a time in them; both ends are exclusive.
 TEST(ProfileHubTest, KeepsTheNewest) {
-  ProfileHub hub(5000);
+  ProfileHub hub({.bytes = 5000, .seconds = 1000});
   for (uint64_t i = 0; i < 100; ++i) {
     hub.AddProfile(Share(Sampled("f", i, i * kSecond)));
   }
@@ -93,9 +93,21 @@ TEST(ProfileHubTest, KeepsTheNewest) {
   EXPECT_TRUE(hub.Recent(100 * kSecond, 101 * kSecond).empty());
 }
 
+// Nor any that ended longer ago than it may; the last one stays.
+TEST(ProfileHubTest, ForgetsTheOld) {
+  ProfileHub hub({.bytes = 1 << 20, .seconds = 5});
+  for (uint64_t i = 0; i < 100; ++i) {
+    hub.AddProfile(Share(Sampled("f", i, i * kSecond)));
+  }
+  EXPECT_EQ(hub.Recent(0, 1000 * kSecond).size(), 6u);
+  EXPECT_EQ(hub.Recent(0, 95 * kSecond).size(), 1u);
+  hub.SetLimits({.bytes = 1 << 20, .seconds = 0});
+  EXPECT_EQ(hub.Recent(0, 1000 * kSecond).size(), 1u);
+}
+
 // A subscriber gets the parts from its making on, and wakes when it closes.
 TEST(ProfileHubTest, HandsPartsOn) {
-  ProfileHub hub(0);
+  ProfileHub hub({.bytes = 0, .seconds = 0});
   hub.AddPart(Share(Sampled("early", 1)));
   ProfileHub::Subscription subscription(hub);
   hub.AddPart(Share(Sampled("f", 1)));
@@ -117,7 +129,7 @@ class HttpApiTest : public testing::Test {
   }
 
   ServiceCounters counters_;
-  ProfileHub hub_{1 << 20};
+  ProfileHub hub_{{.bytes = 1 << 20, .seconds = 1000}};
 };
 
 // /debug/pprof/profile answers with what is sampled from now on, and ends when
