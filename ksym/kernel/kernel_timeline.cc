@@ -7,11 +7,8 @@
 namespace ksym {
 namespace {
 
-// False for the kernel itself, and for what it lists like modules but reports
-// one by one.
-bool IsModule(std::string_view module) {
-  return !module.empty() && module != "bpf" &&
-         !module.starts_with("__builtin__");
+bool IsSame(const KernelSymbol& a, const KernelSymbol& b) {
+  return a.start == b.start && a.name == b.name && a.module == b.module;
 }
 
 bool Contains(const std::vector<KernelRange>& ranges, Address address) {
@@ -76,9 +73,15 @@ bool KernelTimeline::HeldAnother(Address address,
   if (!previous_) return false;
   SymbolNameBuffer buffer;
   const auto before = previous_->Find(address, buffer);
-  return before &&
-         (before->start != symbol.start || before->name != symbol.name ||
-          before->module != symbol.module);
+  return before && !IsSame(*before, symbol) && !IsStillThere(*before);
+}
+
+// Where the last symbol of a module ends is not known, so it reaches up to what
+// is behind it. If it is still there, that never was its own.
+bool KernelTimeline::IsStillThere(const KernelSymbol& symbol) const {
+  SymbolNameBuffer buffer;
+  const auto now = snapshot_.Find(symbol.start, buffer);
+  return now && IsSame(*now, symbol);
 }
 
 KernelTimeline::InSnapshots KernelTimeline::FindInSnapshots(
@@ -87,8 +90,9 @@ KernelTimeline::InSnapshots KernelTimeline::FindInSnapshots(
   if (!found.symbol) {
     if (!previous_) return found;
     found.symbol = previous_->Find(address, buffer);
+    if (found.symbol && IsStillThere(*found.symbol)) found.symbol.reset();
     found.leaves = found.symbol.has_value();
-    found.is_ambiguous = found.symbol && IsModule(found.symbol->module) &&
+    found.is_ambiguous = found.symbol && IsModuleName(found.symbol->module) &&
                          Contains(doubtful_before_, address);
     return found;
   }
@@ -103,7 +107,7 @@ KernelTimeline::InSnapshots KernelTimeline::FindInSnapshots(
     return found;
   }
   found.is_ambiguous |=
-      IsModule(found.symbol->module) && Contains(doubtful_, address);
+      IsModuleName(found.symbol->module) && Contains(doubtful_, address);
   return found;
 }
 

@@ -82,6 +82,7 @@ class KernelTimeline {
   InSnapshots FindInSnapshots(Address address, SymbolNameBuffer& buffer) const;
   void NoteRemoved(Address start);
   bool HeldAnother(Address address, const KernelSymbol& symbol) const;
+  bool IsStillThere(const KernelSymbol& symbol) const;
 
   KernelSymbolSource snapshot_;
   std::optional<KernelSymbolSource> previous_;  // replaced in this interval

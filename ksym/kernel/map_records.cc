@@ -4,6 +4,7 @@
 #include <iterator>
 #include <limits>
 
+#include "ksym/kernel/module_list.h"
 #include "ksym/kernel/symbol_order.h"
 
 namespace ksym {
@@ -205,6 +206,7 @@ uint64_t MapRecords::BoundOf(size_t last, size_t next) const {
   const MapRecord& record = records[last];
   const uint64_t address = record.address;
   uint64_t bound = kMaxAddress;
+  bool ends_text = false;
   const bool other_module =
       next == records.size() || records[next].module() != record.module();
   if (next < records.size()) {
@@ -212,19 +214,44 @@ uint64_t MapRecords::BoundOf(size_t last, size_t next) const {
     bound =
         after.address - (after.Has(MapRecord::kPrefixed) ? prefix_distance : 0);
     // A module's code and data are on different pages.
-    if (!other_module && !modules[record.module()].empty() &&
-        IsTextType(record.type()) && !IsTextType(after.type())) {
+    ends_text = !other_module && !modules[record.module()].empty() &&
+                IsTextType(record.type()) && !IsTextType(after.type());
+    if (ends_text) {
       const uint64_t page = bound / kPageBytes * kPageBytes;
       if (page > address) bound = page;
     }
   }
-  if (!other_module) return bound;
+  if (!other_module && !(ends_text && modules_are_scattered)) return bound;
+  // A name that is missing behind the page is better than a wrong one: other
+  // modules, and what is run while they are loaded, can be there.
+  const uint64_t page_end = PageEnd(address);
+  if (modules_are_scattered) return std::min(bound, page_end);
+  return std::min(bound, ExtentEnd(address).value_or(page_end));
+}
+
+std::optional<uint64_t> MapRecords::ExtentEnd(uint64_t address) const {
   const auto extent = std::ranges::upper_bound(
       extents, address, {}, &std::pair<uint64_t, uint64_t>::first);
-  if (extent != extents.begin() && std::prev(extent)->second > address) {
-    return std::min(bound, std::prev(extent)->second);
+  if (extent == extents.begin() || std::prev(extent)->second <= address) {
+    return std::nullopt;
   }
-  return std::min(bound, PageEnd(address));
+  return std::prev(extent)->second;
+}
+
+// Modules come last. As long as they are in one piece each, no part of one ends
+// outside of all.
+bool MapRecords::AreModulesScattered() const {
+  if (extents.empty()) return false;
+  for (size_t i = records.size(); i > 0 && records[i - 1].module() != 0; --i) {
+    const MapRecord& last = records[i - 1];
+    const bool is_end =
+        i == records.size() || records[i].module() != last.module();
+    if (is_end && IsModuleName(modules[last.module()]) &&
+        !ExtentEnd(last.address)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 bool MapRecords::IsAmidImage(size_t i) const {
@@ -237,6 +264,7 @@ bool MapRecords::IsAmidImage(size_t i) const {
 
 void MapRecords::InsertGaps() {
   std::ranges::sort(extents);
+  modules_are_scattered = AreModulesScattered();
   std::vector<MapRecord> gaps;
   for (size_t begin = 0; begin < records.size();) {
     if (IsAmidImage(begin)) [[likely]] {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,6 +52,9 @@ struct MapRecords {
   std::vector<std::string> modules;
   // Ends of module memory: (start, end), sorted.
   std::vector<std::pair<uint64_t, uint64_t>> extents;
+  // Then the end of an extent is not that of the module's text; set by
+  // InsertGaps().
+  bool modules_are_scattered = false;
   // Bytes from a padding symbol to its function; 0: no pair has been seen.
   uint32_t prefix_distance = 0;
   uint32_t max_name_bytes = 0;
@@ -75,6 +79,10 @@ struct MapRecords {
   void SortGroup(size_t begin, size_t end);
   bool PairIsSafe(size_t begin, size_t end) const;
   bool EndsText(size_t begin, size_t end) const;
+  // The end of the module that the address is in; nothing if none is.
+  std::optional<uint64_t> ExtentEnd(uint64_t address) const;
+  // Whether modules have memory beside what `extents` tells.
+  bool AreModulesScattered() const;
   uint64_t BoundOf(size_t last, size_t next) const;
   // The symbol is alone at its address, and lives until the next one starts.
   bool IsAmidImage(size_t i) const;

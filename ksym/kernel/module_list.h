@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,10 +23,24 @@ struct KernelRange {
 //   ext4 983040 2 - Live 0xffffffffc0555000
 struct KernelModule {
   std::string name;
+  // Where its code is at the most. Since Linux 6.4 a module has several areas,
+  // of which the first has its text; the size of all is listed (m_show() in
+  // kernel/module/procfs.c). So this ends where another module begins.
   KernelRange memory;
+  uint64_t bytes = 0;  // that are listed
+  // Its first function has not returned; then some of its memory will go.
+  bool is_loading = false;
 
   friend bool operator==(const KernelModule&, const KernelModule&) = default;
 };
+
+// Whether what two listings have is one module, loaded once, as far as they can
+// tell.
+bool IsSameModule(const KernelModule& a, const KernelModule& b);
+
+// Whether something that a table of symbols lists like a module is one: not
+// "bpf" and "__builtin__...", nor "", the kernel itself.
+bool IsModuleName(std::string_view module);
 
 // The modules whose addresses the text shows; other lines are skipped.
 std::vector<KernelModule> ParseModules(std::string_view text);

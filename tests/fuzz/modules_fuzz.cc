@@ -36,10 +36,10 @@ std::string Written(const Modules& modules) {
   std::string text;
   for (const KernelModule& module : modules) {
     std::array<char, 64> numbers = {};
-    const auto [start, end] = module.memory;
-    std::snprintf(numbers.data(), numbers.size(), " %llu 0 - Live 0x%016llx\n",
-                  static_cast<unsigned long long>(end - start),
-                  static_cast<unsigned long long>(start.value));
+    std::snprintf(numbers.data(), numbers.size(), " %llu 0 - %s 0x%016llx\n",
+                  static_cast<unsigned long long>(module.bytes),
+                  module.is_loading ? "Loading" : "Live",
+                  static_cast<unsigned long long>(module.memory.start.value));
     text += module.name + numbers.data();
   }
   return text;

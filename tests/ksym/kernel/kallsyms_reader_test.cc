@@ -157,5 +157,21 @@ TEST(LoadKallsyms, ModuleListBoundsTheLastSymbol) {
   EXPECT_FALSE(paged->Find(Address{0xc0202000}, buffer));
 }
 
+// Since Linux 6.4 a module has several areas, and the list has the size of all:
+// then its last page ends the text.
+TEST(LoadKallsyms, SizesOfScatteredModulesBoundNothing) {
+  constexpr char kModules[] = "m 65536 0 - Live 0x00000000c0200000\n";
+  constexpr char kListing[] =
+      "c0200100 t f\t[m]\n"
+      "c0800000 d data\t[m]\n";
+  SymbolNameBuffer buffer;
+  const auto fd = FdOf(kListing);
+  FdStream stream(fd.get());
+  const auto map = LoadKallsyms(stream, kModules);
+  ASSERT_TRUE(map);
+  EXPECT_TRUE(map->Find(Address{0xc0200fff}, buffer));
+  EXPECT_FALSE(map->Find(Address{0xc0201000}, buffer));
+}
+
 }  // namespace
 }  // namespace ksym

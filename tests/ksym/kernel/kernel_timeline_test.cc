@@ -146,6 +146,24 @@ TEST_F(KernelTimelineTest, GivesNoNameWhereModulesChangedPlaces) {
   EXPECT_EQ(NameAt(0xffffffffc0100010), "b_work");
 }
 
+// Where a module's last symbol ends is not known: one that comes behind it was
+// never its part. What goes again within the interval has no name.
+TEST_F(KernelTimelineTest, NamesAModuleBehindAnother) {
+  const std::string alone =
+      "ffffffff81001000 T two\n"
+      "ffffffffc0100000 t a_work\t[a]\n";
+  const std::string both = alone + "ffffffffc0100800 t b_work\t[b]\n";
+  timeline_.Replace(TableOf(alone));
+  timeline_.EndInterval();
+  timeline_.Replace(TableOf(both));
+  EXPECT_EQ(NameAt(0xffffffffc0100010), "a_work");
+  EXPECT_EQ(NameAt(0xffffffffc0100810), "b_work");
+  timeline_.EndInterval();
+  timeline_.Replace(TableOf(alone));
+  EXPECT_EQ(NameAt(0xffffffffc0100010), "a_work");
+  EXPECT_EQ(NameAt(0xffffffffc0100810), "?");
+}
+
 // While the table waits to be read again what is in doubt has no name, if it is
 // a module's; what the kernel reports by itself and its image have.
 TEST_F(KernelTimelineTest, DoubtsModulesUntilTheTableIsReadAgain) {

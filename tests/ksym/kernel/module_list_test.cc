@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -16,9 +19,15 @@ using ksym_test::TableOf;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-const KernelModule kExt4 = {"ext4", {Address{0x10000}, Address{0x20000}}};
-const KernelModule kZram = {"zram", {Address{0x30000}, Address{0x38000}}};
-const KernelModule kXor = {"xor", {Address{0x34000}, Address{0x35000}}};
+KernelModule Module(std::string_view name, uint64_t start, uint64_t end) {
+  return {.name = std::string(name),
+          .memory = {Address{start}, Address{end}},
+          .bytes = end - start};
+}
+
+const KernelModule kExt4 = Module("ext4", 0x10000, 0x20000);
+const KernelModule kZram = Module("zram", 0x30000, 0x38000);
+const KernelModule kXor = Module("xor", 0x34000, 0x35000);
 
 // Lines of /proc/modules give name and memory; those without a name, a
 // size or an address, or with one that is hidden or wraps, are left out.
@@ -31,6 +40,43 @@ TEST(ParseModules, TakesLinesApart) {
                            "zram 32768 0 a,b, Live 0x30000 (E)"),
               ElementsAre(kExt4, kZram));
   EXPECT_THAT(ParseModules(""), IsEmpty());
+}
+
+// Since Linux 6.4 the size is that of several areas: where the code of one
+// begins that of the one before has ended.
+TEST(ParseModules, EndsCodeWhereOtherCodeBegins) {
+  EXPECT_THAT(
+      ParseModules("zram 65536 0 - Live 0x12000\n"
+                   "lz4 65536 1 zram, Live 0x10000\n"
+                   "xor 4096 0 - Live 0x40000\n"),
+      testing::Pointwise(
+          testing::Truly([](const auto& pair) {
+            return std::get<0>(pair).memory == std::get<1>(pair);
+          }),
+          std::vector<KernelRange>{{Address{0x12000}, Address{0x22000}},
+                                   {Address{0x10000}, Address{0x12000}},
+                                   {Address{0x40000}, Address{0x41000}}}));
+}
+
+// What a module needs to begin with goes when it has begun; another size else
+// is that of another one.
+TEST(ParseModules, KnowsAModuleThatWasLoading) {
+  const auto of = [](std::string_view text) {
+    return ParseModules(text).front();
+  };
+  const KernelModule loading = of("zram 65536 0 - Loading 0x12000");
+  const KernelModule live = of("zram 45056 0 - Live 0x12000");
+  EXPECT_TRUE(IsSameModule(loading, live));
+  EXPECT_TRUE(IsSameModule(live, loading));
+  EXPECT_FALSE(IsSameModule(live, of("zram 65536 0 - Live 0x12000")));
+  EXPECT_FALSE(IsSameModule(loading, of("lz4 65536 0 - Loading 0x12000")));
+
+  const auto table = TableOf("0000000000012000 t in_zram\t[zram]\n");
+  ModuleList list(ModulesOfTable({loading}, {live}, table));
+  EXPECT_THAT(list.EndInterval({live}), IsEmpty());
+  EXPECT_THAT(list.EndInterval({live}), IsEmpty());
+  EXPECT_THAT(list.EndInterval({}), IsEmpty());
+  EXPECT_THAT(list.EndInterval({}), ElementsAre(live.memory));
 }
 
 // A module that came while the table was read is in it or not, as its symbols
@@ -85,7 +131,7 @@ TEST(ModuleList, Newcomers) {
 // The same name at another place is another module.
 TEST(ModuleList, AModuleMoves) {
   ModuleList list({kZram});
-  const KernelModule moved = {"zram", kXor.memory};
+  const KernelModule moved = Module("zram", 0x34000, 0x35000);
   EXPECT_THAT(list.EndInterval({moved}), ElementsAre(moved.memory));
 }
 
