@@ -6,6 +6,7 @@
 #include <functional>
 #include <utility>
 
+#include "ksym/elf/elf_image.h"
 #include "ksym/process/vdso.h"
 
 namespace profd {
@@ -13,6 +14,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
+// So often a file is tried that cannot be opened.
+constexpr uint32_t kMostFailures = 16;
 // Smaller pieces of a table would be too many.
 constexpr size_t kFewestSlots = UNWIND_SHARD_SLOTS / 16;
 // Stacks that wait for a file come before all processes without.
@@ -77,10 +80,13 @@ UnwindTables::File* UnwindTables::FileOf(uint32_t pid,
                                          const ksym::Mapping& mapping) {
   const bool is_vdso = mapping.path == "[vdso]";
   if (mapping.inode == 0 && !is_vdso) return nullptr;
-  const Key key = is_vdso ? Key{}
-                          : Key{.device_major = mapping.device_major,
-                                .device_minor = mapping.device_minor,
-                                .inode = mapping.inode};
+  Key key;
+  if (!is_vdso) {
+    key = {.device_major = mapping.device_major,
+           .device_minor = mapping.device_minor,
+           .inode = mapping.inode,
+           .path = mapping.device_major == 0 ? mapping.path : ""};
+  }
   auto& file = files_[key];
   if (file && file->users == 0 && file->job == 0 && file->is_wanted &&
       !is_vdso && file->checked != round_) {
@@ -124,9 +130,15 @@ std::optional<ksym::ByteSource> UnwindTables::Open(File& file) {
   if (file.is_vdso) return ksym::ByteSource::OfMemory(ksym::OwnVdsoImage());
   auto opened = Hold(file.pid, file.mapping);
   if (!opened || !ksym::OpenHeld(*opened)) return std::nullopt;
+  auto source = ksym::ByteSource::OfFile(std::move(opened->fd), opened->size);
+  const std::string& mapped = opened->mapped_build_id;
+  if (!mapped.empty()) {
+    const auto image = ksym::ElfImage::Parse(source);
+    if (!image || image->build_id() != mapped) return std::nullopt;
+  }
   file.size = opened->size;
   file.mtime_ns = opened->mtime_ns;
-  return ksym::ByteSource::OfFile(std::move(opened->fd), opened->size);
+  return source;
 }
 
 void UnwindTables::Release(Process& process) {
@@ -202,11 +214,20 @@ void UnwindTables::Ask(File& file, uint64_t wanted) {
     return;
   }
   auto source = Open(file);
-  if (!source) return Fail(file);
+  if (!source) return FailToOpen(file);
   file.job = ++last_job_;
   queued_[file.job] = &file;
   builder_.Add(
       {.id = file.job, .wanted = wanted, .source = std::move(*source)});
+}
+
+// The process may just be gone: the next stack that leads there tries again.
+void UnwindTables::FailToOpen(File& file) {
+  if (++file.failures < kMostFailures) {
+    file.is_wanted = false;
+  } else {
+    Fail(file);
+  }
 }
 
 void UnwindTables::Fail(File& file) {
@@ -292,15 +313,15 @@ std::optional<ksym::CodeAt> UnwindTables::CodeOf(uint32_t pid,
   ksym::CodeAt code = {.kind = ksym::CodeAt::Kind::kNoTable};
   if (file == nullptr) return code;
   file->used = Clock::now();
-  if (!file->is_wanted) {
-    file->is_wanted = has_newly_wanted_ = true;
+  if (!file->is_wanted) file->is_wanted = has_newly_wanted_ = true;
+  if (!file->rows && !file->has_failed) {
     // This process is here, those that mapped it before may be gone.
     file->pid = pid;
     file->mapping = mapping;
+    Ask(*file, kWantedNow);
   }
-  if (!file->rows && !file->has_failed) Ask(*file, kWantedNow);
   if (file->job != 0) return std::nullopt;
-  if (file->has_failed) return code;
+  if (!file->rows) return code;
   const auto load_bias = file->table.LoadBias(mapping);
   if (!load_bias) return code;
   return {{.kind = ksym::CodeAt::Kind::kTable,

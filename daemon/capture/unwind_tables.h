@@ -88,6 +88,9 @@ class UnwindTables {
     uint32_t device_major = 0;
     uint32_t device_minor = 0;
     uint64_t inode = 0;  // 0: the vdso
+    // On devices that are none (major 0): an overlay numbers the files of each
+    // of its layers.
+    std::string path;
     friend auto operator<=>(const Key&, const Key&) = default;
   };
   struct File {
@@ -102,6 +105,7 @@ class UnwindTables {
     // Where it can be opened, and what it was when it was.
     uint32_t pid = 0;
     ksym::Mapping mapping;
+    uint32_t failures = 0;  // to open it
     uint64_t size = 0;
     int64_t mtime_ns = 0;
     UnwindFile table;
@@ -139,6 +143,7 @@ class UnwindTables {
   void Release(Process& process);
   void FindStale();
   void Ask(File& file, uint64_t wanted);
+  void FailToOpen(File& file);
   void Fail(File& file);
   void TakeBuilt();
   bool BuildFiles(Process& process, Clock::time_point until,

@@ -276,6 +276,46 @@ TEST_F(UnwindTablesTest, BuildsWhatStacksLeadInto) {
   EXPECT_EQ(code->kind, ksym::CodeAt::Kind::kTable);
 }
 
+// A file that one process can no more be asked for is opened through another,
+// and tried no more after a while.
+TEST_F(UnwindTablesTest, OpensFilesThroughWhoIsThere) {
+  const ProcessId a = Start(1);
+  constexpr uint32_t kGone = 0x7fffffff;
+  ksym::Mapping gone = mappings_of_[1];
+  gone.path = "/nowhere/at/all";
+  const auto without = tables_->CodeOf(kGone, gone);
+  ASSERT_TRUE(without);
+  EXPECT_EQ(without->kind, ksym::CodeAt::Kind::kNoTable);
+  Poll({a});
+  EXPECT_EQ(ListOf(a), Lists::kRight);
+  EXPECT_EQ(tables_->statistics().files_failed, 0u);
+
+  ++gone.inode;
+  for (int i = 0; i < 100; ++i) {
+    const auto code = tables_->CodeOf(kGone, gone);
+    ASSERT_TRUE(code);
+    EXPECT_EQ(code->kind, ksym::CodeAt::Kind::kNoTable);
+  }
+  EXPECT_EQ(tables_->statistics().files_failed, 1u);
+}
+
+// An overlay's layers number their files alike: what has the number of another
+// file does not get its table.
+TEST_F(UnwindTablesTest, KeepsLayersApart) {
+  std::string memory = "/dev/shm/unwind_tables_XXXXXX";
+  if (::mkdtemp(memory.data()) == nullptr) GTEST_SKIP() << "needs /dev/shm";
+  std::filesystem::remove_all(std::exchange(directory_, memory));
+  const ProcessId a = Start(1);
+  if (mappings_of_[1].device_major != 0) GTEST_SKIP() << "no tmpfs there";
+  Poll({a});
+  EXPECT_EQ(ListOf(a), Lists::kRight);
+  ksym::Mapping other = mappings_of_[1];
+  other.path = directory_ + "/of another layer";
+  const auto code = tables_->CodeOf(a.pid, other);
+  ASSERT_TRUE(code);
+  EXPECT_EQ(code->kind, ksym::CodeAt::Kind::kNoTable);
+}
+
 // A process that ended leaves its room at once.
 TEST_F(UnwindTablesTest, UsesTheRoomOfWhoIsGone) {
   const ProcessId a = Start(1);
