@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cerrno>
 #include <cstring>
@@ -17,6 +16,7 @@
 
 #include "daemon/capture/cpu_events.h"
 #include "daemon/capture/grace_period.h"
+#include "daemon/capture/interval_accounts.h"
 #include "daemon/capture/kernel_watch.h"
 #include "daemon/capture/privileges.h"
 #include "daemon/capture/process_watch.h"
@@ -36,9 +36,6 @@ constexpr uint64_t kCopiesAtOnce = 16 << 20;
 // and how often it empties the ring meanwhile.
 constexpr std::chrono::seconds kWaitForTables(2);
 constexpr std::chrono::milliseconds kRingPeriod(20);
-
-// How often the events' own clocks are read: that interrupts their CPUs.
-constexpr uint64_t kTimesPeriodNs = 900'000'000;
 
 using ksym::Fail;
 
@@ -141,7 +138,7 @@ class Capture::Impl {
         kernel_watch_.Add(event.time_ns, std::move(*change));
       } else if (const auto* lost = std::get_if<LostReport>(&event.report)) {
         kernel_watch_.TableChanged();
-        side_band_lost_ += lost->count;
+        accounts_.AddLostReports(lost->count);
       }
     }
     watch_.Apply(std::move(events), now_ns);
@@ -197,7 +194,7 @@ class Capture::Impl {
     UnwindStatistics statistics;
     if (tables_) statistics = tables_->statistics();
     statistics.copies = copies_.walked();
-    statistics.copies_refused = copies_refused_;
+    statistics.copies_refused = accounts_.copies_refused();
     return statistics;
   }
 
@@ -231,7 +228,7 @@ class Capture::Impl {
 
   ksym::Result<RawProfile> Stop() {
     events_.Disable();
-    times_read_ns_ = 0;
+    accounts_.ReadTimesNext();
     const uint64_t end_ns = NowNs(CLOCK_MONOTONIC);
     TakeReports();
     return TakeSet({sampler_.Flip(), end_ns, end_ns});
@@ -271,19 +268,25 @@ class Capture::Impl {
     }
   }
 
+  // A set while it is taken out of the sampler.
+  struct Taking {
+    TakenSet taken;
+    RawProfile profile;
+    std::set<ksym::ProcessId> has_own_image;
+  };
+
   ksym::Result<RawProfile> TakeSet(const TakenSet& taken) {
     const uint32_t set = taken.set;
     WalkRest(set);
     auto counts = sampler_.TakeCounts(set);
     if (!counts) return Fail(std::move(counts.error()));
-    RawProfile profile;
-    for (const auto& [key, count] : *counts) {
-      AddSample(taken, key, count, profile);
-    }
+    Taking taking;
+    taking.taken = taken;
+    for (const auto& [key, count] : *counts) AddSample(key, count, taking);
     for (const auto& [key, count] : copies_.Take(set)) {
-      AddSample(taken, key, count, profile);
+      AddSample(key, count, taking);
     }
-    has_own_image_.clear();
+    RawProfile profile = std::move(taking.profile);
     auto cleared = sampler_.ClearStacks(set);
     if (!cleared) return Fail(std::move(cleared.error()));
     stacks_.Clear(set);
@@ -295,11 +298,13 @@ class Capture::Impl {
     return profile;
   }
 
-  void AddSample(const TakenSet& taken, const profile_key& key, uint64_t count,
-                 RawProfile& profile) {
-    if (!stacks_.Take(sampler_, taken.set, key.user_stack, profile) ||
-        !stacks_.Take(sampler_, taken.set, key.kernel_stack, profile)) {
-      Count(profile, LossCause::kStackMissing, count);
+  void AddSample(const profile_key& key, uint64_t count, Taking& taking) {
+    RawProfile& profile = taking.profile;
+    const uint32_t set = taking.taken.set;
+    if (!stacks_.Take(sampler_, set, key.user_stack, profile) ||
+        !stacks_.Take(sampler_, set, key.kernel_stack, profile)) {
+      constexpr auto kMissing = static_cast<size_t>(LossCause::kStackMissing);
+      profile.accounting.lost_by_cause[kMissing] += count;
       return;
     }
     RawSample sample = {.process = ProcessOf(key),
@@ -311,8 +316,8 @@ class Capture::Impl {
     CountStackEnds(sample, profile);
     if (key.user_stack >= kFirstStackId) {
       const auto frames = profile.stacks.Get(key.user_stack).frames;
-      const auto answer = watch_.Find(sample.process, frames, taken);
-      AddImage(sample.process, answer, profile);
+      const auto answer = watch_.Find(sample.process, frames, taking.taken);
+      AddImage(sample.process, answer, taking);
       sample.process = answer.id;
     }
     profile.accounting.emitted += count;
@@ -322,73 +327,27 @@ class Capture::Impl {
   // Once per process: it is a copy. What its own samples say comes before what
   // those of the program after it say, which were taken within execve.
   void AddImage(const ksym::ProcessId& asked,
-                const ProcessWatch::Answer& answer, RawProfile& profile) {
+                const ProcessWatch::Answer& answer, Taking& taking) {
+    auto& images = taking.profile.images;
     const bool is_own = asked == answer.id;
-    if (is_own ? !has_own_image_.insert(asked).second
-               : profile.images.contains(answer.id)) {
+    if (is_own ? !taking.has_own_image.insert(asked).second
+               : images.contains(answer.id)) {
       return;
     }
     auto mappings = watch_.MappingsOf(answer);
     if (mappings.empty()) return;
-    profile.images[answer.id] = {.id = answer.id,
-                                 .mappings = std::move(mappings)};
+    images[answer.id] = {.id = answer.id, .mappings = std::move(mappings)};
   }
 
-  static void Count(RawProfile& profile, LossCause cause, uint64_t count) {
-    profile.accounting.lost_by_cause[static_cast<size_t>(cause)] += count;
-  }
-
-  // The counters in BPF only grow; an interval is a difference.
   ksym::Status Account(uint32_t set, RawProfile& profile) {
     const auto stats = sampler_.ReadStats(set);
     if (!stats) return Fail(stats.error());
-    const profile_stats before = std::exchange(stats_[set], *stats);
-    AccountProcesses(*stats, before, profile.accounting.processes);
-    if (stats->follow_full != before.follow_full) {
-      metadata_.warnings.emplace_back(
-          "too many child processes: some are not in the profile");
-    }
-    profile.accounting.taken = stats->taken - before.taken;
-    Count(profile, LossCause::kCountsFull,
-          stats->lost_counts_full - before.lost_counts_full);
-    Count(profile, LossCause::kRingFull,
-          stats->lost_ring_full - before.lost_ring_full);
-    const uint64_t refused = stats->copies_refused - before.copies_refused;
-    copies_refused_ += refused;
+    const uint64_t refused =
+        accounts_.Count(set, *stats, watch_.statistics(), profile.accounting,
+                        metadata_.warnings);
     if (tables_) sampler_.SetCopyChunks(copies_.AdaptChunks(refused));
-    AccountTimes(profile.accounting);
+    accounts_.CountTimes(events_, NowNs(CLOCK_MONOTONIC), profile.accounting);
     return {};
-  }
-
-  // The last interval has what those before it left out.
-  void AccountTimes(Accounting& accounting) {
-    const uint64_t now_ns = NowNs(CLOCK_MONOTONIC);
-    if (now_ns - times_read_ns_ < kTimesPeriodNs) return;
-    times_read_ns_ = now_ns;
-    const SamplingEvent::Times times = events_.ReadTimes();
-    accounting.time_enabled_ns = times.enabled_ns - times_.enabled_ns;
-    accounting.time_running_ns = times.running_ns - times_.running_ns;
-    times_ = times;
-  }
-
-  void AccountProcesses(const profile_stats& now, const profile_stats& before,
-                        ProcessLoss& loss) {
-    loss.hints_dropped = now.hints_dropped - before.hints_dropped;
-    loss.reports_lost = std::exchange(side_band_lost_, 0);
-    const uint64_t dropped = watch_.statistics().generations_dropped +
-                             watch_.statistics().mappings_dropped;
-    loss.histories_dropped =
-        dropped - std::exchange(histories_dropped_, dropped);
-    if (loss.reports_lost != 0) {
-      metadata_.warnings.emplace_back(
-          "reports of mapped files were lost: processes that ended at once may "
-          "lack names");
-    }
-    if (loss.histories_dropped != 0) {
-      metadata_.warnings.emplace_back(
-          "too many processes, or mappings of one, to remember: some may lack "
-          "names");
-    }
   }
 
   void DescribeInterval(uint64_t end_ns, RawProfile& profile) {
@@ -414,16 +373,10 @@ class Capture::Impl {
   std::function<void(const ksym::ProcessId&, uint64_t)> on_sampled_;
   ProcessWatch watch_;
   std::vector<SampleHint> hints_;
-  uint64_t side_band_lost_ = 0;  // in this interval
-  uint64_t histories_dropped_ = 0;
-  uint64_t copies_refused_ = 0;
+  IntervalAccounts accounts_;
   StackRecords stacks_;
   StackCopies copies_;
   std::optional<UnwindTables> tables_;  // empty: stacks are not walked by them
-  std::array<profile_stats, PROFILE_SETS> stats_ = {};
-  std::set<ksym::ProcessId> has_own_image_;  // while a set is taken
-  SamplingEvent::Times times_;
-  uint64_t times_read_ns_ = 0;
   uint64_t interval_start_ns_ = 0;
 };
 
