@@ -1,0 +1,45 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+
+#include "daemon/oneshot/options.h"
+#include "daemon/oneshot/unwind_options.h"
+
+namespace profd {
+
+// The texts of the options that need more than CLI11 can check.
+struct RawOptions {
+  std::string duration;
+  std::string pids;
+  std::string tids;
+  std::string cpus;
+  std::string format;
+  std::string by = "comm";
+  std::string stack_map = "auto";
+  uint64_t frequency_hz = 0;
+  uint64_t count_period = 0;
+  uint64_t stack_entries = 0;
+  uint64_t hash_entries = 0;
+  uint32_t max_stack_depth = 127;
+  bool user_only = false;
+  bool kernel_only = false;
+  bool folded = false;
+  bool no_demangle = false;
+  UnwindOptions unwind;
+  double symbol_timeout_seconds = 10;
+  uint64_t symbol_cache_mib = 256;
+};
+
+// A usage error; thrown by DecideOptions() and caught in ParseCommandLine().
+struct UsageError {
+  std::string message;
+};
+
+// Makes options of what was given: each value's range, and what contradicts
+// what. Throws UsageError.
+void DecideOptions(const CLI::App& app, const RawOptions& raw,
+                   ProfileOptions& options);
+
+}  // namespace profd
