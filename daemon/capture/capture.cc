@@ -9,6 +9,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -342,9 +343,11 @@ class Capture::Impl {
   ksym::Status Account(uint32_t set, RawProfile& profile) {
     const auto stats = sampler_.ReadStats(set);
     if (!stats) return Fail(stats.error());
-    const uint64_t refused =
-        accounts_.Count(set, *stats, watch_.statistics(), profile.accounting,
-                        metadata_.warnings);
+    const uint64_t before = accounts_.copies_refused();
+    std::ranges::move(
+        accounts_.Count(set, *stats, watch_.statistics(), profile.accounting),
+        std::back_inserter(metadata_.warnings));
+    const uint64_t refused = accounts_.copies_refused() - before;
     if (tables_) sampler_.SetCopyChunks(copies_.AdaptChunks(refused));
     accounts_.CountTimes(events_, NowNs(CLOCK_MONOTONIC), profile.accounting);
     return {};

@@ -9,10 +9,9 @@ constexpr uint64_t kTimesPeriodNs = 900'000'000;
 
 }  // namespace
 
-uint64_t IntervalAccounts::Count(
+std::vector<std::string> IntervalAccounts::Count(
     uint32_t set, const profile_stats& now,
-    const ksym::ProcessHistory::Statistics& history, Accounting& accounting,
-    std::vector<std::string>& warnings) {
+    const ksym::ProcessHistory::Statistics& history, Accounting& accounting) {
   const profile_stats before = std::exchange(stats_[set], now);
   accounting.taken = now.taken - before.taken;
   const auto lose = [&](LossCause cause, uint64_t count) {
@@ -27,6 +26,9 @@ uint64_t IntervalAccounts::Count(
   const uint64_t dropped =
       history.generations_dropped + history.mappings_dropped;
   loss.histories_dropped = dropped - std::exchange(histories_dropped_, dropped);
+  copies_refused_ += now.copies_refused - before.copies_refused;
+
+  std::vector<std::string> warnings;
   if (loss.reports_lost != 0) {
     warnings.emplace_back(
         "reports of mapped files were lost: processes that ended at once may "
@@ -41,9 +43,7 @@ uint64_t IntervalAccounts::Count(
     warnings.emplace_back(
         "too many child processes: some are not in the profile");
   }
-  const uint64_t refused = now.copies_refused - before.copies_refused;
-  copies_refused_ += refused;
-  return refused;
+  return warnings;
 }
 
 void IntervalAccounts::CountTimes(const CpuEvents& events, uint64_t now_ns,

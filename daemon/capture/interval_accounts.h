@@ -20,12 +20,12 @@ class IntervalAccounts {
   void AddLostReports(uint64_t count) { lost_reports_ += count; }
 
   // Adds what the sampler lost of that set, and what the history of processes
-  // could not hold, since the last call for it. Puts what that means for the
-  // profile behind `warnings`. Returns how many copies of stacks were refused.
-  uint64_t Count(uint32_t set, const profile_stats& now,
-                 const ksym::ProcessHistory::Statistics& history,
-                 Accounting& accounting, std::vector<std::string>& warnings);
-  // Since the start.
+  // could not hold, since the last call for it. Returns what that means for the
+  // profile, in words.
+  std::vector<std::string> Count(
+      uint32_t set, const profile_stats& now,
+      const ksym::ProcessHistory::Statistics& history, Accounting& accounting);
+  // Copies of stacks, since the start.
   uint64_t copies_refused() const { return copies_refused_; }
 
   // Adds how long the events ran; `now_ns` is of CLOCK_MONOTONIC. Reading their

@@ -20,6 +20,7 @@ auto FindSame(Modules& modules, const KernelModule& module) {
 
 void EndWhereOthersBegin(std::vector<KernelModule>& modules) {
   std::vector<Address> starts;
+  starts.reserve(modules.size());
   for (const KernelModule& module : modules) {
     starts.push_back(module.memory.start);
   }
