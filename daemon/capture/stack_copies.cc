@@ -107,6 +107,11 @@ bool StackCopies::WalkAndCount(const Copy& copy, const Sources& sources,
   ++walked_;
   ++recent_;
   recent_beyond_ += stack->end == StackEnd::kBeyondCopy ? 1 : 0;
+  // The stack may go on elsewhere, as that of a coroutine does: what tables it
+  // will need there no copy can tell.
+  if (stack->end == StackEnd::kBeyondCopy || stack->end == StackEnd::kBadRead) {
+    sources.tables.WantAll(ProcessOf(copy.head.key));
+  }
   const uint32_t set = copy.head.header.set;
   profile_key key = copy.head.key;
   key.user_stack = sources.records.AddWalked(set, std::move(*stack));

@@ -329,6 +329,15 @@ std::optional<ksym::CodeAt> UnwindTables::CodeOf(uint32_t pid,
            .load_bias = *load_bias}};
 }
 
+void UnwindTables::WantAll(const ksym::ProcessId& id) {
+  const auto process = processes_.find(id);
+  if (process == processes_.end()) return;
+  for (File* file : process->second.files) {
+    if (file == nullptr || !file->is_pending() || file->is_wanted) continue;
+    file->is_wanted = has_newly_wanted_ = true;
+  }
+}
+
 void UnwindTables::SetRows(File& file,
                            std::shared_ptr<const ksym::UnwindTable> rows) {
   const auto bytes_of = [](const auto& table) {

@@ -76,6 +76,9 @@ class UnwindTables {
   // for if need be. Valid until the next Recycle() or Update().
   std::optional<ksym::CodeAt> CodeOf(uint32_t pid,
                                      const ksym::Mapping& mapping);
+  // A walk of a stack of the process did not get to where it would have gone on
+  // to: all files that it maps are to have tables.
+  void WantAll(const ksym::ProcessId& process);
   // A grace period has passed since the last Build(), Forget() or Update().
   void Recycle();
 
@@ -99,7 +102,7 @@ class UnwindTables {
     enum class State : uint8_t { kPending, kReady, kRefused, kNone };
     State state = State::kPending;
     bool is_vdso = false;
-    bool is_wanted = false;   // a stack led there
+    bool is_wanted = false;   // a stack led there, or may have
     bool has_failed = false;  // there are no rows to be had
     uint64_t job = 0;         // of the builder; 0: none
     // Where it can be opened, and what it was when it was.

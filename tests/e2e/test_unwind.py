@@ -126,8 +126,9 @@ class CallsTest(harness.E2eTest):
                     self.assertEqual(names[1:], (["Ping", "Pong"] * 50)
                                      [:max(len(names) - 1, 0)])
                     shapes[whole and len(names) == 101] += stack["count"]
+                # The copies do not hold the frames of libc, which need a table.
                 self.assertGreater(shapes[True], 50)
-                self.assertGreater(shapes[True], shapes[False],
+                self.assertGreater(shapes[True], 2 * shapes[False],
                                    document.samples)
 
     def test_dwarf(self):

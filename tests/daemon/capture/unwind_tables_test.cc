@@ -276,6 +276,23 @@ TEST_F(UnwindTablesTest, BuildsWhatStacksLeadInto) {
   EXPECT_EQ(code->kind, ksym::CodeAt::Kind::kTable);
 }
 
+// Of a process whose stacks could not be followed all files are built, of no
+// other.
+TEST_F(UnwindTablesTest, BuildsAllOfAProcess) {
+  const ProcessId a = Start(1);
+  const ProcessId b = Start(2);
+  Start(3);
+  tables_->Update({.id = a, .mappings = {mappings_of_[1], mappings_of_[2]}});
+  tables_->WantAll({.pid = a.pid, .exec_count = 0, .start_ns = 4});  // unknown
+  Poll({});
+  EXPECT_EQ(tables_->statistics().files, 0u);
+  tables_->WantAll(a);
+  Poll({});
+  EXPECT_EQ(tables_->statistics().files, 2u);
+  EXPECT_EQ(ListOf(a), Lists::kRight);
+  EXPECT_EQ(ListOf(b), Lists::kRight);
+}
+
 // A file that one process can no more be asked for is opened through another,
 // and tried no more after a while.
 TEST_F(UnwindTablesTest, OpensFilesThroughWhoIsThere) {
