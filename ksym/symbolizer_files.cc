@@ -81,24 +81,15 @@ SymbolFile& SymbolFiles::Touch(const Mapping& mapping) {
 
 void SymbolFiles::Open(const ProcessId& process, const Mapping& mapping,
                        SymbolFile& file) {
-  const bool of_process =
-      options_.program_files == nullptr &&
-      options_.files == SymbolizerOptions::Files::kOfProcess;
   const auto open = [&] {
     if (options_.program_files != nullptr) {
       return options_.program_files->Open(mapping);
     }
-    return of_process ? HoldMappedFile(process.pid, mapping)
-                      : HoldHostFile(mapping);
+    return options_.files == SymbolizerOptions::Files::kOfProcess
+               ? HoldMappedOrHostFile(process.pid, mapping)
+               : HoldHostFile(mapping);
   };
   auto opened = open();
-  // A process that lived shorter than it took to look at it: what it mapped
-  // is most often still there, and the inode tells whether it is that file.
-  if (!opened && of_process && mapping.inode != 0 &&
-      opened.error().code() == ErrorCode::kNotFound) {
-    auto of_host = HoldHostFile(mapping);
-    if (of_host) opened = std::move(of_host);
-  }
   if (!opened) return FailToOpen(process, opened.error(), file);
   file.opened = std::move(*opened);
   file.state = SymbolFile::State::kPinned;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ksym/elf/elf_image.h"
+#include "ksym/process/mapped_file.h"
 #include "ksym/process/vdso.h"
 
 namespace profd {
@@ -109,26 +110,15 @@ UnwindTables::File* UnwindTables::FileOf(uint32_t pid,
   return file.get();
 }
 
-ksym::Result<ksym::OpenedFile> UnwindTables::Hold(
-    uint32_t pid, const ksym::Mapping& mapping) {
-  auto held = ksym::HoldMappedFile(pid, mapping);
-  // Of a process that is gone the file may still be where it was.
-  if (!held && mapping.inode != 0 &&
-      held.error().code() == ksym::ErrorCode::kNotFound) {
-    return ksym::HoldHostFile(mapping);
-  }
-  return held;
-}
-
 bool UnwindTables::IsUnchanged(uint32_t pid, const ksym::Mapping& mapping,
                                const File& file) {
-  const auto held = Hold(pid, mapping);
+  const auto held = ksym::HoldMappedOrHostFile(pid, mapping);
   return held && held->size == file.size && held->mtime_ns == file.mtime_ns;
 }
 
 std::optional<ksym::ByteSource> UnwindTables::Open(File& file) {
   if (file.is_vdso) return ksym::ByteSource::OfMemory(ksym::OwnVdsoImage());
-  auto opened = Hold(file.pid, file.mapping);
+  auto opened = ksym::HoldMappedOrHostFile(file.pid, file.mapping);
   if (!opened || !ksym::OpenHeld(*opened)) return std::nullopt;
   auto source = ksym::ByteSource::OfFile(std::move(opened->fd), opened->size);
   const std::string& mapped = opened->mapped_build_id;

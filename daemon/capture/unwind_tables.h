@@ -17,7 +17,6 @@
 #include "ksym/dwarf/stack_walk.h"
 #include "ksym/dwarf/unwind_table.h"
 #include "ksym/elf/byte_source.h"
-#include "ksym/process/mapped_file.h"
 #include "ksym/process/process_image.h"
 
 namespace profd {
@@ -137,8 +136,6 @@ class UnwindTables {
   };
 
   File* FileOf(uint32_t pid, const ksym::Mapping& mapping);
-  static ksym::Result<ksym::OpenedFile> Hold(uint32_t pid,
-                                             const ksym::Mapping& mapping);
   static bool IsUnchanged(uint32_t pid, const ksym::Mapping& mapping,
                           const File& file);
   static std::optional<ksym::ByteSource> Open(File& file);

@@ -74,8 +74,7 @@ void ModuleTable::Look(const ksym::ProcessImage& image) {
     if (!IsFile(mapping)) continue;
     Entry& entry = entries_[KeyOf(mapping)];
     if (entry.is_done) continue;
-    auto opened = ksym::OpenMappedFile(image.id.pid, mapping);
-    if (!opened) opened = ksym::OpenHostFile(mapping);
+    auto opened = ksym::OpenMappedOrHostFile(image.id.pid, mapping);
     if (!opened) {
       entry.is_done = ++entry.failures >= kMaxFailures;
       continue;

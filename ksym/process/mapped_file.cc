@@ -201,12 +201,26 @@ Result<OpenedFile> HoldHostFile(const Mapping& mapping) {
   return HoldBelow(root->get(), 0, mapping);
 }
 
+Result<OpenedFile> HoldMappedOrHostFile(uint32_t pid, const Mapping& mapping) {
+  auto mapped = HoldMappedFile(pid, mapping);
+  if (mapped || mapping.inode == 0 ||
+      mapped.error().code() != ErrorCode::kNotFound) {
+    return mapped;
+  }
+  auto of_host = HoldHostFile(mapping);
+  return of_host ? std::move(of_host) : std::move(mapped);
+}
+
 Result<OpenedFile> OpenMappedFile(uint32_t pid, const Mapping& mapping) {
   return Opened(HoldMappedFile(pid, mapping), mapping.path);
 }
 
 Result<OpenedFile> OpenHostFile(const Mapping& mapping) {
   return Opened(HoldHostFile(mapping), mapping.path);
+}
+
+Result<OpenedFile> OpenMappedOrHostFile(uint32_t pid, const Mapping& mapping) {
+  return Opened(HoldMappedOrHostFile(pid, mapping), mapping.path);
 }
 
 Status OpenHeld(OpenedFile& file) {

@@ -55,6 +55,11 @@ Status OpenHeld(OpenedFile& file);
 Result<OpenedFile> OpenHostFile(const Mapping& mapping);
 Result<OpenedFile> HoldHostFile(const Mapping& mapping);
 
+// The process's, or, where it is gone (kNotFound) and the inode can tell, this
+// machine's: what a process mapped is most often still there after it.
+Result<OpenedFile> OpenMappedOrHostFile(uint32_t pid, const Mapping& mapping);
+Result<OpenedFile> HoldMappedOrHostFile(uint32_t pid, const Mapping& mapping);
+
 // Opens a regular file by its path as the process sees it, or as this one
 // does; no link leads out of that root.
 Result<OpenedFile> OpenFileOfProcess(uint32_t pid, const std::string& path);

@@ -164,6 +164,23 @@ TEST_F(MappedFileTest, TellsThatTheProcessIsGone) {
   EXPECT_EQ(file.error().code(), ErrorCode::kNotFound);
 }
 
+// Of a process that is gone the host's file is taken, if the inode tells that
+// it is the same.
+TEST_F(MappedFileTest, TakesTheHostsFileOfOneThatIsGone) {
+  constexpr uint32_t kGone = 0x7fffffff;
+  const auto file = OpenMappedOrHostFile(kGone, mapping_);
+  ASSERT_TRUE(file) << file.error().message();
+  EXPECT_EQ(FirstByte(*file), 'a');
+  Mapping unknown = mapping_;
+  unknown.inode = 0;
+  EXPECT_FALSE(OpenMappedOrHostFile(kGone, unknown));
+  std::ofstream(folder_ / "new") << std::string(4096, 'b');
+  std::filesystem::rename(folder_ / "new", path_);
+  const auto other = OpenMappedOrHostFile(kGone, mapping_);
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().code(), ErrorCode::kNotFound);
+}
+
 // No link and no ".." leads out of the root.
 TEST_F(MappedFileTest, StaysInTheRoot) {
   const UniqueFd root(::open(folder_.c_str(), O_PATH | O_DIRECTORY));
