@@ -11,6 +11,7 @@
 #include "bpf/profile_abi.h"
 #include "bpf/profile_maps.bpf.h"
 #include "bpf/unwind_maps.bpf.h"
+#include "bpf/unwind_memory.bpf.h"
 
 /* Below the stack pointer is what leaf functions use. */
 #define RED_ZONE_BYTES 128
@@ -154,7 +155,7 @@ static __always_inline enum copied send_copy(const struct unwind_state *st,
 	struct copy_scratch *scratch_copy;
 	struct profile_copy_record *head;
 	__u32 zero = 0, sent, chunks;
-	__u64 charge;
+	__u64 charge, page;
 
 	scratch_copy = bpf_map_lookup_elem(&copy_scratch, &zero);
 	/*
@@ -171,6 +172,12 @@ static __always_inline enum copied send_copy(const struct unwind_state *st,
 	scratch_copy->piece.header.set = set;
 	scratch_copy->piece.copy = head->copy;
 	sent = send_pieces(head->address, chunks_of_stack(head->address));
+	page = st->sp & ~(__u64)(USER_PAGE_BYTES - 1);
+	if (sent == COPY_UNREADABLE && head->address < page) {
+		/* Nobody ever wrote so far below the stack pointer. */
+		head->address = page;
+		sent = send_pieces(page, chunks_of_stack(page));
+	}
 	head->unreadable = (sent & COPY_UNREADABLE) != 0;
 	chunks = sent & ~COPY_UNREADABLE;
 	if (!chunks)

@@ -307,6 +307,18 @@ class FirstSamplesTest(harness.E2eTest):
                 self.assertGreater(self.whole_share(document), 0.9, ends)
                 self.assertEqual(ends["beyond-copy"], 0, ends)
 
+    def test_untouched_page(self):
+        # The page below a stack was never written and cannot be read: what is
+        # above it is copied nevertheless.
+        own_stack = self.workload("own_stack", "untouched")
+        document = self.document("-F", 997, "-p", own_stack.pid, 1)
+        ends = document.samples["user_stack_ends"]
+        self.assertEqual(ends["not-yet"], 0, ends)
+        self.assertGreater(self.whole_share(document), 0.6, ends)
+        self.assertEqual({frame["name"] for stack in document.stacks
+                          for frame in document.user(stack)[-2:]},
+                         {"OnOwnStack", "Spin"})
+
     def test_time_to_tables(self):
         # -v and the metadata say how long a process was without them.
         calls = self.workload("calls")

@@ -2,9 +2,11 @@
 // and lets it begin at each of the last 100 bytes in turn, so that frames lie
 // at the edges of pages, and words across them. Compiled without frame
 // pointers; who calls whom: _start, ..., main, OnOwnStack, Ping, Pong,
-// Ping and so on, 100 in all.
+// Ping and so on, 100 in all. With the argument "untouched" the stack ends just
+// above a page that can be read, but was never written; OnOwnStack calls Spin.
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "workload.h"
@@ -15,6 +17,7 @@
 
 // Calls function(argument) on the stack below `top`.
 void OnOwnStack(char* top, void (*function)(int), int argument);
+void Spin(int argument);
 
 #if defined(__x86_64__)
 // There the CFA is the word at RSP, plus 16.
@@ -38,11 +41,26 @@ __asm__(
     ".cfi_def_cfa_offset 8\n"
     "  ret\n"
     ".cfi_endproc\n"
-    ".size OnOwnStack, . - OnOwnStack\n");
+    ".size OnOwnStack, . - OnOwnStack\n"
+    // Needs no stack.
+    ".globl Spin\n"
+    ".type Spin, @function\n"
+    "Spin:\n"
+    ".cfi_startproc\n"
+    "  mov $1000000, %ecx\n"
+    "1:dec %ecx\n"
+    "  jnz 1b\n"
+    "  ret\n"
+    ".cfi_endproc\n"
+    ".size Spin, . - Spin\n");
 #else
 void OnOwnStack(char* top, void (*function)(int), int argument) {
   (void)top;
   function(argument);
+}
+__attribute__((noinline)) void Spin(int argument) {
+  (void)argument;
+  Work(1000000);
 }
 #endif
 
@@ -66,7 +84,7 @@ __attribute__((noinline, noclone)) void Pong(int frames) {
   KEEP_FRAME(room[0]);
 }
 
-int main(void) {
+int main(int count, char** arguments) {
   LimitLife();
   char* pages = mmap(NULL, (STACK_PAGES + 2) * PAGE, PROT_NONE,
                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -76,5 +94,8 @@ int main(void) {
   }
   char* end = pages + (STACK_PAGES + 1) * PAGE;
   SayReady();
+  if (count > 1 && strcmp(arguments[1], "untouched") == 0) {
+    for (;;) OnOwnStack(end - PAGE + 32, &Spin, 0);
+  }
   for (int i = 0;; i = (i + 1) % 100) OnOwnStack(end - i, &Ping, FRAMES);
 }
