@@ -202,7 +202,8 @@ def watch_capture(context, how, begin, seconds):
          context.scratch_file("out.folded"), str(begin + seconds + 0.5)],
         env=context.environment(), stderr=subprocess.PIPE, encoding="utf-8",
         errors="replace")
-    if not process.stderr.readline():
+    # What libbpf says before that is more than a pipe holds.
+    if not any(": Sampling at " in line for line in process.stderr):
         raise programs.Failed("ksym-profile did not start")
     clocks = []
     for wait in (begin, seconds):
