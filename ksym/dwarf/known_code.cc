@@ -132,6 +132,78 @@ void AddPlainStubs(const ElfImage& image, const UnwindTable& table,
   }
 }
 
+// Instructions that begin so and are so long: what the C library's crti.o and
+// those who add to its functions write between their first and last lines.
+struct Instruction {
+  std::string_view opcode;
+  size_t bytes;
+};
+constexpr std::array<Instruction, 9> kInitInstructions = {{
+    {"\x48\x8b\x05"sv, 7},  // mov slot(%rip), %rax
+    {"\x48\xc7\xc0"sv, 7},  // mov $constant, %rax
+    {"\x48\x85\xc0"sv, 3},  // test %rax, %rax
+    {"\x74\x02"sv, 2},      // je over the next
+    {"\xff\xd0"sv, 2},      // call *%rax
+    {"\xe8"sv, 5},          // call function
+    {"\x67\xe8"sv, 6},      // the same, where it was a call *slot
+    {"\xff\x15"sv, 6},      // call *slot(%rip)
+    {"\x90"sv, 1},
+}};
+
+// How many bytes of such instructions `code` begins with.
+size_t InitBytes(std::string_view code) {
+  size_t at = 0;
+  while (true) {
+    const auto instruction =
+        std::ranges::find_if(kInitInstructions, [&](const Instruction& i) {
+          return code.substr(at).starts_with(i.opcode);
+        });
+    if (instruction == kInitInstructions.end()) return at;
+    at += instruction->bytes;
+    if (at >= code.size()) return code.size();
+  }
+}
+
+// The one function of .init or .fini, which object files have parts of: "sub
+// $8, %rsp; calls; add $8, %rsp; ret".
+void AddInitFunction(const ByteSource& source, const ElfSection& section,
+                     CodeRange range, std::vector<Patch>& patches) {
+  constexpr size_t kMaxBytes = 256;
+  constexpr std::string_view kLandingPad = "\xf3\x0f\x1e\xfa"sv;  // endbr64
+  constexpr std::string_view kFirst = "\x48\x83\xec\x08"sv;
+  constexpr std::string_view kLast = "\x48\x83\xc4\x08\xc3"sv;
+  std::array<char, kMaxBytes> bytes = {};
+  const auto read =
+      std::span(bytes).first(std::min(range.end - range.start, kMaxBytes));
+  if (!source.ReadAt(section.file_offset, std::as_writable_bytes(read))) return;
+  const std::string_view code(read.data(), read.size());
+  size_t body = code.starts_with(kLandingPad) ? kLandingPad.size() : 0;
+  if (!code.substr(body).starts_with(kFirst)) return;
+  body += kFirst.size();
+  const size_t last = body + InitBytes(code.substr(body));
+  if (!code.substr(last).starts_with(kLast)) return;
+  const size_t end = last + kLast.size();
+  const auto add = [&](size_t from, size_t to, int16_t words) {
+    patches.push_back({range.start + from,
+                       range.start + to,
+                       {0, words, 0, MakeRule(CfaKind::kRsp)}});
+  };
+  add(0, body, 1);
+  add(body, end - 1, 2);
+  add(end - 1, end, 1);
+}
+
+void AddInitFunctions(const ByteSource& source, const ElfImage& image,
+                      const UnwindTable& table, std::vector<Patch>& patches) {
+  for (const std::string_view name : {".init"sv, ".fini"sv}) {
+    const ElfSection* section = image.FindSection(name);
+    const auto range = RangeOf(section, table);
+    if (range && range->start < range->end && IsGap(table, *range)) {
+      AddInitFunction(source, *section, *range, patches);
+    }
+  }
+}
+
 // Looks for the return from signal handlers in one gap.
 class SignalReturnFinder {
  public:
@@ -223,6 +295,7 @@ void AddKnownCode(const ByteSource& source, const ElfImage& image,
   std::vector<Patch> patches;
   AddStubs(source, image, table, patches);
   AddPlainStubs(image, table, patches);
+  AddInitFunctions(source, image, table, patches);
   AddSignalReturns(source, image, table, patches);
   if (!patches.empty()) Apply(std::move(patches), table);
 }

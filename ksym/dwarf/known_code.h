@@ -11,6 +11,7 @@ namespace ksym {
 //
 //   linkage stubs in .plt (those of lld, and of static programs), .plt.sec and
 //   .plt.got
+//   the functions of .init and .fini, as crti.o begins and crtn.o ends them
 //   the return from a signal handler (those of musl and Go)
 //
 // What cannot be read is left as it is. Cost: reads the code of .text that has

@@ -65,8 +65,8 @@ using SectionTables = std::function<Result<UnwindTable>(const CallFrameSection&,
 
 // The table of an x86-64 file: from .eh_frame or, where there is none, from
 // .debug_frame, unless it is Go's; a file with neither has one row, kNoInfo.
-// Linkage stubs and returns from signal handlers that have none are known by
-// their code (ksym/dwarf/known_code.h). An entry that is
+// Linkage stubs, .init and returns from signal handlers that have none are
+// known by their code (ksym/dwarf/known_code.h). An entry that is
 // malformed costs its own range only. Where two describe the same code, the one
 // that begins earlier ends where the other begins; of two with the same begin
 // the first in the file counts.

@@ -19,4 +19,25 @@ lazy_stub:
 plain_stub:
         jmp     *24(%rip)
         xchg    %ax, %ax
+# As glibc's crti.o begins it, some object file adds to it and crtn.o ends it.
+        .section .init, "ax", @progbits
+        .globl  init_function
+init_function:
+        endbr64
+        subq    $8, %rsp
+        movq    24(%rip), %rax
+        testq   %rax, %rax
+        je      1f
+        call    *%rax
+1:      call    1b
+        addq    $8, %rsp
+        ret
+# Not so.
+        .section .fini, "ax", @progbits
+        .globl  fini_function
+fini_function:
+        subq    $8, %rsp
+        pushq   %rax
+        addq    $8, %rsp
+        ret
         .section .note.GNU-stack, "", @progbits

@@ -290,6 +290,18 @@ TEST(UnwindTableStubsTest, KnowsStubsByTheirCode) {
   EXPECT_EQ(fixture.RowAt("plain_stub", 7), "rsp+8");
 }
 
+// So is what the C library's object files make of .init and .fini.
+TEST(UnwindTableStubsTest, KnowsInitByItsCode) {
+  const Fixture fixture({KSYM_CFI_STUBS});
+  EXPECT_EQ(fixture.RowAt("init_function", 0), "rsp+8");
+  EXPECT_EQ(fixture.RowAt("init_function", 7), "rsp+8");
+  EXPECT_EQ(fixture.RowAt("init_function", 8), "rsp+16");
+  EXPECT_EQ(fixture.RowAt("init_function", 30), "rsp+16");
+  EXPECT_EQ(fixture.RowAt("init_function", 31), "rsp+8");
+  EXPECT_EQ(fixture.RowAt("fini_function", 0), "no info");
+  EXPECT_EQ(fixture.RowAt("fini_function", 9), "no info");
+}
+
 // So are those of static programs, all of them.
 TEST(UnwindTableStubsTest, KnowsStubsOfStaticPrograms) {
   const Fixture fixture({KSYM_CFI_STATIC_STUBS});
