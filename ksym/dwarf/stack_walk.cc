@@ -113,7 +113,7 @@ bool StackWalker::StepFrame() {
   const CodeAt code = find_({at});
   const bool is_first = stack_.frames.empty();
   if (code.kind == CodeAt::Kind::kNoMapping && !is_first) {
-    return End(StackEnd::kNoMapping);
+    return End(ip_ == 0 ? StackEnd::kOutermost : StackEnd::kNoMapping);
   }
   stack_.frames.push_back({is_exact_ && !is_first ? ip_ + 1 : ip_});
   if (code.kind == CodeAt::Kind::kNoMapping) return End(StackEnd::kNoMapping);

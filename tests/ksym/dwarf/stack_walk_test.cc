@@ -279,6 +279,9 @@ TEST(StackWalkTest, SaysHowItEnded) {
   program.Word(0, 0x1234);
   EXPECT_EQ(program.Walk(up), StackEnd::kNoMapping);
   EXPECT_THAT(program.frames(), ElementsAre(up));
+  program.Word(0, 0);
+  EXPECT_EQ(program.Walk(up), StackEnd::kOutermost);
+  EXPECT_THAT(program.frames(), ElementsAre(up));
   program.Word(0, leaf_only);
   program.Register(X86Register::kR10, StackAddress(4));
   EXPECT_EQ(program.Walk(up), StackEnd::kUnsupported);
