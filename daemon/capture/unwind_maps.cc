@@ -88,7 +88,10 @@ ksym::Result<std::optional<UnwindMaps::Place>> UnwindMaps::Add(
   auto written = shard_window_.Write(
       {shards_[shard].map.get(), kShardBytes}, size_t{*first} * 8,
       std::as_bytes(std::span(piece.index)), std::as_bytes(piece.rows));
-  if (!written) return Fail(std::move(written.error()));
+  if (!written) {
+    shards_[shard].space.Return(*first, count);
+    return Fail(std::move(written.error()));
+  }
   return Place{.shard = shard, .first = *first, .count = count};
 }
 
@@ -162,13 +165,16 @@ ksym::Result<bool> UnwindMaps::Publish(
       size_t{*first} * sizeof(unwind_mapping),
       std::as_bytes(std::span(&header, 1)),
       std::as_bytes(mappings.first(count)));
-  if (!written) return Fail(std::move(written.error()));
+  if (!written) {
+    mapping_space_.Return(*first, count + 1);
+    return Fail(std::move(written.error()));
+  }
 
   const unwind_process key = KeyOf(process);
   const uint64_t place = *first;
   if (bpf_map_update_elem(fds_.processes, &key, &place, BPF_ANY) != 0) {
     const int error = errno;
-    mapping_space_.Free(*first, count + 1);
+    mapping_space_.Return(*first, count + 1);
     if (error == E2BIG) return false;
     return FailErrno(error, "publishing unwind tables");
   }

@@ -99,6 +99,8 @@ class UnwindMaps {
   ksym::Result<bool> Publish(const ksym::ProcessId& process,
                              std::span<const unwind_mapping> mappings);
   void Withdraw(const ksym::ProcessId& process);
+  // After the next Recycle() there will be more room for lists.
+  bool HasFreedLists() const { return mapping_space_.IsWaiting(); }
 
   // After a grace period that began after the last call of the others.
   void Recycle();

@@ -15,8 +15,13 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// So often a file is tried that cannot be opened.
+// So often a file that cannot be opened is tried before its code counts as code
+// without a table, and through so many processes each time.
 constexpr uint32_t kMostFailures = 16;
+constexpr size_t kMostHolders = 16;
+// How much longer than others that were refused it waits then.
+constexpr std::chrono::seconds kFirstPatience(2);
+constexpr std::chrono::seconds kMostPatience(120);
 // Smaller pieces of a table would be too many.
 constexpr size_t kFewestSlots = UNWIND_SHARD_SLOTS / 16;
 // Stacks that wait for a file come before all processes without.
@@ -116,8 +121,7 @@ bool UnwindTables::IsUnchanged(uint32_t pid, const ksym::Mapping& mapping,
   return held && held->size == file.size && held->mtime_ns == file.mtime_ns;
 }
 
-std::optional<ksym::ByteSource> UnwindTables::Open(File& file) {
-  if (file.is_vdso) return ksym::ByteSource::OfMemory(ksym::OwnVdsoImage());
+std::optional<ksym::ByteSource> UnwindTables::OpenOnce(File& file) {
   auto opened = ksym::HoldMappedOrHostFile(file.pid, file.mapping);
   if (!opened || !ksym::OpenHeld(*opened)) return std::nullopt;
   auto source = ksym::ByteSource::OfFile(std::move(opened->fd), opened->size);
@@ -128,6 +132,26 @@ std::optional<ksym::ByteSource> UnwindTables::Open(File& file) {
   }
   file.size = opened->size;
   file.mtime_ns = opened->mtime_ns;
+  return source;
+}
+
+// Through its process, or, as that may be gone, through others that map it.
+std::optional<ksym::ByteSource> UnwindTables::Open(File& file) {
+  if (file.is_vdso) return ksym::ByteSource::OfMemory(ksym::OwnVdsoImage());
+  auto source = OpenOnce(file);
+  const bool was_searched = file.failed_round == round_;
+  size_t tries = source || was_searched ? 0 : kMostHolders;
+  for (const auto& [id, process] : processes_) {
+    if (tries == 0) break;
+    const auto at = std::ranges::find(process.files, &file);
+    if (at == process.files.end() || id.pid == file.pid) continue;
+    --tries;
+    file.pid = id.pid;
+    file.mapping =
+        process.mappings[static_cast<size_t>(at - process.files.begin())];
+    source = OpenOnce(file);
+    if (source) break;
+  }
   return source;
 }
 
@@ -164,7 +188,8 @@ void UnwindTables::Build(Clock::duration budget, Clock::time_point deadline) {
     if (waits_for_room_ || Clock::now() >= until) return;
     // It may have had to make room for one before it.
     if (!stale_.contains(entry->first)) continue;
-    const bool is_whole = BuildFiles(entry->second, until, deadline);
+    const bool is_whole =
+        BuildFiles(entry->first, entry->second, until, deadline);
     if (waits_for_room_) return;
     if (entry->second.evicted) continue;
     // What was asked for is there at the next call, for the most part: one list
@@ -172,29 +197,42 @@ void UnwindTables::Build(Clock::duration budget, Clock::time_point deadline) {
     const bool is_new = !is_whole && !std::exchange(entry->second.waited, true);
     if (is_whole || (entry->second.changed && !is_new)) {
       Publish(entry->first, entry->second);
+      if (waits_for_room_) return;
     }
     if (is_whole) stale_.erase(entry->first);
   }
 }
 
 // Places what is there and asks for the rest. True when there is no rest.
-bool UnwindTables::BuildFiles(Process& process, Clock::time_point until,
+bool UnwindTables::BuildFiles(const ksym::ProcessId& id, Process& process,
+                              Clock::time_point until,
                               Clock::time_point deadline) {
   bool is_whole = true;
-  for (File* file : process.files) {
-    if (file == nullptr || !file->is_awaited()) continue;
-    const auto now = Clock::now();
-    if (file->rows) {
-      if (now >= until) return false;
-      process.changed |= Place(*file);
-      if (waits_for_room_ || process.evicted) return false;
-    } else if (file->has_failed) {
-      file->state = File::State::kNone;
-    } else if (now + CostOf(file->size) < deadline) {
-      Ask(*file, process.samples);
+  size_t settled = 0;
+  for (size_t i = 0; i < process.files.size(); ++i) {
+    File* file = process.files[i];
+    if (file == nullptr) continue;
+    if (file->is_awaited()) {
+      const auto now = Clock::now();
+      if (file->rows) {
+        if (now >= until) return false;
+        process.changed |= Place(*file);
+        if (waits_for_room_ || process.evicted) return false;
+      } else if (file->has_failed) {
+        file->state = File::State::kNone;
+      } else if (now + CostOf(file->size) < deadline) {
+        if (file->job == 0) {
+          file->pid = id.pid;
+          file->mapping = process.mappings[i];
+        }
+        Ask(*file, process.samples);
+      }
+      is_whole &= !file->is_awaited();
     }
-    is_whole &= !file->is_awaited();
+    settled += file->is_pending() ? 0 : 1;
   }
+  // Others may have had them placed.
+  process.changed |= settled != process.settled;
   return is_whole;
 }
 
@@ -203,21 +241,32 @@ void UnwindTables::Ask(File& file, uint64_t wanted) {
     builder_.Want(file.job, wanted);
     return;
   }
+  if (file.failed_round == round_ && file.failed_pid == file.pid) return;
   auto source = Open(file);
   if (!source) return FailToOpen(file);
+  if (file.failures >= kMostFailures && file.state == File::State::kRefused) {
+    file.state = File::State::kPending;
+    has_newly_wanted_ = true;
+  }
+  file.failures = 0;
+  file.patience = {};
   file.job = ++last_job_;
   queued_[file.job] = &file;
   builder_.Add(
       {.id = file.job, .wanted = wanted, .source = std::move(*source)});
 }
 
-// The process may just be gone: the next stack that leads there tries again.
+// Its processes may just be gone, or there are no descriptors left.
 void UnwindTables::FailToOpen(File& file) {
-  if (++file.failures < kMostFailures) {
-    file.is_wanted = false;
-  } else {
-    Fail(file);
-  }
+  file.failed_pid = file.pid;
+  if (std::exchange(file.failed_round, round_) == round_) return;
+  if (!file.is_pending() || ++file.failures < kMostFailures) return;
+  if (file.patience == Clock::duration()) ++statistics_.files_failed;
+  file.state = File::State::kRefused;
+  file.refused = Clock::now() + file.patience;
+  file.patience =
+      std::clamp<Clock::duration>(2 * file.patience, kFirstPatience,
+                                  kMostPatience);
 }
 
 void UnwindTables::Fail(File& file) {
@@ -360,11 +409,13 @@ void UnwindTables::Publish(const ksym::ProcessId& id, Process& process) {
   std::vector<unwind_mapping> list;
   bool is_whole = true;
   bool has_any = process.published;
+  size_t settled = 0;
   for (size_t i = 0; i < process.mappings.size(); ++i) {
     const File* file = process.files[i];
     const bool ready = file != nullptr && file->state == File::State::kReady;
     const bool pending = file != nullptr && file->is_pending();
     has_any |= ready;
+    settled += file != nullptr && !pending ? 1 : 0;
     is_whole &= file == nullptr || !file->is_awaited();
     if (ready) {
       AppendUnwindMappings(process.mappings[i], file->table, list);
@@ -377,19 +428,15 @@ void UnwindTables::Publish(const ksym::ProcessId& id, Process& process) {
   if (!is_whole && !has_any) return;
   const auto published = maps_.Publish(id, list);
   if (!published) Warn(published.error());
+  if (!published || !*published) return RefuseList(id, process);
   process.changed = false;
-  if (published && *published) {
-    statistics_.processes += process.published ? 0 : 1;
-    process.published = true;
-  } else {
-    ++statistics_.processes_refused;
-    // Half of the truth would be a wrong stack.
-    maps_.Withdraw(id);
-  }
+  process.settled = settled;
+  process.refused = {};
+  statistics_.processes += process.published ? 0 : 1;
+  process.published = true;
   if (!is_whole) return;
   process.samples = 0;
-  if (process.published && !process.complete) {
-    process.complete = true;
+  if (!std::exchange(process.complete, true)) {
     delays_.Add(Clock::now() - process.first_seen);
   }
 }

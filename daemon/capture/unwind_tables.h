@@ -47,7 +47,8 @@ struct UnwindStatistics {
 // What is wanted most comes first: by stacks that wait, then by samples. Where
 // memory ends, tables that nobody maps go, then those of the processes that
 // were not sampled for the longest time; what there is no room for even so is
-// tried again 2 s later. Not thread-safe.
+// tried again 2 s later, and what cannot be opened after ever longer times, up
+// to two minutes. Not thread-safe.
 class UnwindTables {
  public:
   using Clock = std::chrono::steady_clock;
@@ -96,8 +97,8 @@ class UnwindTables {
     friend auto operator<=>(const Key&, const Key&) = default;
   };
   struct File {
-    // Of its place in the sampler's maps. kRefused: there was no room. kNone:
-    // there is no table.
+    // Of its place in the sampler's maps. kRefused: there was no room, or it
+    // could not be opened. kNone: there is no table.
     enum class State : uint8_t { kPending, kReady, kRefused, kNone };
     State state = State::kPending;
     bool is_vdso = false;
@@ -107,7 +108,9 @@ class UnwindTables {
     // Where it can be opened, and what it was when it was.
     uint32_t pid = 0;
     ksym::Mapping mapping;
-    uint32_t failures = 0;  // to open it
+    uint32_t failures = 0;  // rounds in a row in which it could not be opened
+    uint64_t failed_round = 0;  // the last of them,
+    uint32_t failed_pid = 0;    // and of which process
     uint64_t size = 0;
     int64_t mtime_ns = 0;
     UnwindFile table;
@@ -117,7 +120,8 @@ class UnwindTables {
     uint64_t checked = 0;  // in which round it was seen to be unchanged
     uint32_t users = 0;
     Clock::time_point used;  // last, by a process that is gone
-    Clock::time_point refused;
+    Clock::time_point refused;  // until 2 s later at least
+    Clock::duration patience = {};
 
     bool is_pending() const { return state == State::kPending; }
     bool is_awaited() const { return is_pending() && is_wanted; }
@@ -126,6 +130,8 @@ class UnwindTables {
     std::vector<ksym::Mapping> mappings;
     std::vector<File*> files;  // by mapping; null: none
     uint64_t samples = 0;      // hints, since all tables were there
+    size_t settled = 0;        // files that were not pending in its last list
+    Clock::time_point refused;  // its list, for want of room; else 0
     Clock::time_point first_seen;
     Clock::time_point seen;
     bool changed = true;    // the list is not what it can be by now
@@ -138,7 +144,8 @@ class UnwindTables {
   File* FileOf(uint32_t pid, const ksym::Mapping& mapping);
   static bool IsUnchanged(uint32_t pid, const ksym::Mapping& mapping,
                           const File& file);
-  static std::optional<ksym::ByteSource> Open(File& file);
+  static std::optional<ksym::ByteSource> OpenOnce(File& file);
+  std::optional<ksym::ByteSource> Open(File& file);
   void Acquire(const ksym::ProcessId& id, Process& process);
   void Release(Process& process);
   void FindStale();
@@ -146,13 +153,14 @@ class UnwindTables {
   void FailToOpen(File& file);
   void Fail(File& file);
   void TakeBuilt();
-  bool BuildFiles(Process& process, Clock::time_point until,
-                  Clock::time_point deadline);
+  bool BuildFiles(const ksym::ProcessId& id, Process& process,
+                  Clock::time_point until, Clock::time_point deadline);
   bool Place(File& file);
   bool PlacePieces(File& file, size_t max_slots, uint64_t begin);
   void SetRows(File& file, std::shared_ptr<const ksym::UnwindTable> rows);
   void DropRows();
   void Publish(const ksym::ProcessId& id, Process& process);
+  void RefuseList(const ksym::ProcessId& id, Process& process);
   bool MakeRoom(uint64_t slots);
   uint64_t EvictFile();
   bool EvictProcess();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <utility>
+#include <vector>
 
 #include "daemon/capture/unwind_tables.h"
 
@@ -54,6 +55,18 @@ uint64_t UnwindTables::EvictFile() {
   return slots;
 }
 
+// There is no room for the process's list.
+void UnwindTables::RefuseList(const ksym::ProcessId& id, Process& process) {
+  ++statistics_.processes_refused;
+  // Half of the truth would be a wrong stack.
+  maps_.Withdraw(id);
+  process.published = false;
+  process.changed = true;
+  // Again, when what was freed can be used, or else later.
+  waits_for_room_ = maps_.HasFreedLists() || EvictProcess();
+  if (!waits_for_room_) process.refused = Clock::now();
+}
+
 // Withdraws the process that was not sampled for longest, so that its files may
 // go. False: all were sampled a moment ago.
 bool UnwindTables::EvictProcess() {
@@ -78,20 +91,35 @@ bool UnwindTables::EvictProcess() {
 // The sampler has its own copy: here they serve stacks that were copied.
 void UnwindTables::DropRows() {
   if (row_bytes_ <= kMostRowBytes) return;
+  std::vector<File*> files;
   for (const auto& [key, file] : files_) {
-    if (row_bytes_ <= kMostRowBytes) return;
     // What has no place yet will get one, and then they can go.
-    if (file->is_pending() && file->users > 0) continue;
+    const bool has_to_stay = file->is_pending() && file->users > 0;
+    if (file->rows && !has_to_stay) files.push_back(file.get());
+  }
+  std::ranges::sort(files, {}, &File::used);
+  for (File* file : files) {
+    if (row_bytes_ <= kMostRowBytes) return;
     SetRows(*file, nullptr);
   }
 }
 
-// By now those that had the room may not be sampled any more.
+// By now those that had the room may not be sampled any more, and what could
+// not be opened may have another process.
 void UnwindTables::RetryRefused() {
-  if (statistics_.files_refused == 0) return;
+  if (statistics_.files_refused + statistics_.files_failed +
+          statistics_.processes_refused ==
+      0) {
+    return;
+  }
   const auto before = Clock::now() - kKeepSampled;
   bool again = false;
-  for (const auto& [id, process] : processes_) {
+  for (auto& [id, process] : processes_) {
+    if (process.refused != Clock::time_point() && process.refused <= before &&
+        process.seen > process.refused) {
+      process.refused = {};
+      stale_.insert(id);
+    }
     for (File* file : process.files) {
       if (file == nullptr || file->state != File::State::kRefused ||
           file->refused > before || process.seen <= file->refused) {

@@ -30,6 +30,21 @@ TEST(SlotSpaceTest, ReusesAfterRecycling) {
   EXPECT_EQ(space.Take(10), 0u);
 }
 
+// What was never used need not wait.
+TEST(SlotSpaceTest, TakesBackAtOnce) {
+  SlotSpace space(10);
+  const auto a = space.Take(10);
+  ASSERT_TRUE(a);
+  EXPECT_FALSE(space.IsWaiting());
+  space.Return(*a, 10);
+  EXPECT_FALSE(space.IsWaiting());
+  ASSERT_EQ(space.Take(10), 0u);
+  space.Free(0, 10);
+  EXPECT_TRUE(space.IsWaiting());
+  space.Recycle();
+  EXPECT_FALSE(space.IsWaiting());
+}
+
 // Without slots there are none.
 TEST(SlotSpaceTest, MayBeEmpty) {
   EXPECT_EQ(SlotSpace(0).Take(1), std::nullopt);

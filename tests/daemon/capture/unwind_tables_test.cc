@@ -143,35 +143,70 @@ class UnwindTablesTest : public ::testing::Test {
     }
   }
 
+  // Of a file that is nowhere.
+  ksym::Mapping Missing() const {
+    ksym::Mapping mapping = mappings_of_.begin()->second;
+    mapping.start = Address{0x7e00'0000'0000};
+    mapping.end = mapping.start + code_.file_size;
+    mapping.inode += 1'000'000'000;
+    mapping.path = "/nowhere/at/all";
+    return mapping;
+  }
+
+  // Bytes of code for which the sampler would find tables.
+  uint64_t CoveredBy(const ProcessId& id) const {
+    uint64_t covered = 0;
+    for (const unwind_mapping& mapping : ListedMappings(id)) {
+      if (HasTable(mapping)) covered += mapping.size;
+    }
+    return covered;
+  }
+
   enum class Lists { kNone, kWithoutTable, kRight, kWrong };
 
   // What the sampler would find for the process.
   Lists ListOf(const ProcessId& id) const {
-    const unwind_process key = {
-        .start_ns = id.start_ns, .tgid = id.pid, .exec_count = id.exec_count};
-    uint64_t place = 0;
-    if (bpf_map_lookup_elem(processes_.get(), &key, &place) != 0) {
-      return Lists::kNone;
-    }
-    auto at = static_cast<uint32_t>(place);
-    unwind_list_header header = {};
-    bpf_map_lookup_elem(mappings_.get(), &at, &header);
-    if (header.start_ns != id.start_ns || header.tgid != id.pid) {
-      return Lists::kWrong;
-    }
+    if (!HasList(id)) return Lists::kNone;
     uint64_t covered = 0;
-    for (uint32_t i = 0; i < header.mappings; ++i) {
-      ++at;
-      unwind_mapping mapping = {};
-      bpf_map_lookup_elem(mappings_.get(), &at, &mapping);
-      if (mapping.shard == UNWIND_NO_TABLE || mapping.shard == UNWIND_PENDING) {
-        continue;
-      }
+    for (const unwind_mapping& mapping : ListedMappings(id)) {
+      if (!HasTable(mapping)) continue;
       if (!IsRight(mapping)) return Lists::kWrong;
       covered += mapping.size;
     }
     if (covered == 0) return Lists::kWithoutTable;
     return covered >= table_.size ? Lists::kRight : Lists::kWrong;
+  }
+
+  static bool HasTable(const unwind_mapping& mapping) {
+    return mapping.shard != UNWIND_NO_TABLE && mapping.shard != UNWIND_PENDING;
+  }
+
+  // The place of its list's header.
+  std::optional<uint32_t> PlaceOfList(const ProcessId& id) const {
+    const unwind_process key = {
+        .start_ns = id.start_ns, .tgid = id.pid, .exec_count = id.exec_count};
+    uint64_t place = 0;
+    if (bpf_map_lookup_elem(processes_.get(), &key, &place) != 0) return {};
+    return static_cast<uint32_t>(place);
+  }
+  bool HasList(const ProcessId& id) const {
+    return PlaceOfList(id).has_value();
+  }
+
+  std::vector<unwind_mapping> ListedMappings(const ProcessId& id) const {
+    std::vector<unwind_mapping> listed;
+    const auto place = PlaceOfList(id);
+    if (!place) return listed;
+    uint32_t at = *place;
+    unwind_list_header header = {};
+    bpf_map_lookup_elem(mappings_.get(), &at, &header);
+    EXPECT_EQ(header.start_ns, id.start_ns);
+    EXPECT_EQ(header.tgid, id.pid);
+    for (uint32_t i = 0; i < header.mappings; ++i) {
+      ++at;
+      bpf_map_lookup_elem(mappings_.get(), &at, &listed.emplace_back());
+    }
+    return listed;
   }
 
   // Whether each place of the mapping leads to its row.
@@ -293,27 +328,101 @@ TEST_F(UnwindTablesTest, BuildsAllOfAProcess) {
   EXPECT_EQ(ListOf(b), Lists::kRight);
 }
 
-// A file that one process can no more be asked for is opened through another,
-// and tried no more after a while.
+// What was placed for one process is published for the others that map it, also
+// while they wait for something else.
+TEST_F(UnwindTablesTest, PublishesWhatWasPlacedForOthers) {
+  const ProcessId a = Start(1);
+  const ProcessId b = Start(2);
+  ksym::Mapping missing = Missing();
+  tables_->Update(
+      {.id = b, .mappings = {mappings_of_[1], mappings_of_[2], missing}});
+  tables_->CodeOf(b.pid, mappings_of_[2]);
+  tables_->CodeOf(b.pid, missing);
+  Poll({b}, 2);
+  EXPECT_EQ(ListOf(b), Lists::kRight);
+  EXPECT_LT(CoveredBy(b), 2 * table_.size);
+  Poll({a, a, a});
+  EXPECT_EQ(ListOf(a), Lists::kRight);
+  EXPECT_GE(CoveredBy(b), 2 * table_.size);
+}
+
+// A process whose list has no room gets it when others are not sampled any
+// more.
+TEST_F(UnwindTablesTest, FindsRoomForLists) {
+  const ProcessId first = Start(1);
+  std::vector<ProcessId> all = {first};
+  for (uint32_t i = 1; i < kSizes.processes + 4; ++i) {
+    ProcessId id = first;
+    id.exec_count = i;
+    tables_->Update({.id = id, .mappings = {mappings_of_[1]}});
+    tables_->Saw(id, UnwindTables::Clock::now());
+    all.push_back(id);
+  }
+  Poll(all, 3);
+  std::vector<ProcessId> without;
+  for (const ProcessId& id : all) {
+    if (ListOf(id) != Lists::kRight) without.push_back(id);
+  }
+  ASSERT_EQ(without.size(), 4u);
+  EXPECT_GE(tables_->statistics().processes_refused, 4u);
+  EXPECT_EQ(tables_->statistics().processes_evicted, 0u);
+
+  std::this_thread::sleep_for(kIdle);
+  Poll(without, 10);
+  for (const ProcessId& id : without) EXPECT_EQ(ListOf(id), Lists::kRight);
+  EXPECT_EQ(tables_->statistics().processes_evicted, 4u);
+}
+
+// A file that one process can no more be asked for is opened through another
+// that maps it; what nobody has is tried again after a while.
 TEST_F(UnwindTablesTest, OpensFilesThroughWhoIsThere) {
   const ProcessId a = Start(1);
   constexpr uint32_t kGone = 0x7fffffff;
   ksym::Mapping gone = mappings_of_[1];
   gone.path = "/nowhere/at/all";
-  const auto without = tables_->CodeOf(kGone, gone);
-  ASSERT_TRUE(without);
-  EXPECT_EQ(without->kind, ksym::CodeAt::Kind::kNoTable);
-  Poll({a});
+  EXPECT_FALSE(tables_->CodeOf(kGone, gone));  // to come
+  Poll({});
   EXPECT_EQ(ListOf(a), Lists::kRight);
   EXPECT_EQ(tables_->statistics().files_failed, 0u);
+}
 
-  ++gone.inode;
+TEST_F(UnwindTablesTest, OpensFilesWhenTheyAreThere) {
+  const ProcessId a = Start(1);
+  const std::string path = mappings_of_[1].path;
+  std::filesystem::rename(path, path + " elsewhere");
   for (int i = 0; i < 100; ++i) {
-    const auto code = tables_->CodeOf(kGone, gone);
+    const auto code = tables_->CodeOf(a.pid, mappings_of_[1]);
     ASSERT_TRUE(code);
     EXPECT_EQ(code->kind, ksym::CodeAt::Kind::kNoTable);
   }
+  // Once, as far as the file is concerned.
+  EXPECT_EQ(tables_->statistics().files_failed, 0u);
+  Poll({a}, 20);
   EXPECT_EQ(tables_->statistics().files_failed, 1u);
+  EXPECT_EQ(ListOf(a), Lists::kWithoutTable);
+
+  // A process with stacks that were copied finds it at once.
+  std::filesystem::rename(path + " elsewhere", path);
+  EXPECT_FALSE(tables_->CodeOf(a.pid, mappings_of_[1]));
+  Poll({});
+  EXPECT_EQ(ListOf(a), Lists::kRight);
+}
+
+// So does, after a while, a process whose stacks end at code without a table.
+TEST_F(UnwindTablesTest, TriesAgainToOpen) {
+  const ProcessId a = Start(1);
+  const std::string path = mappings_of_[1].path;
+  std::filesystem::rename(path, path + " elsewhere");
+  tables_->WantAll(a);
+  Poll({}, 20);
+  EXPECT_EQ(ListOf(a), Lists::kWithoutTable);
+  std::filesystem::rename(path + " elsewhere", path);
+  Poll({}, 2);
+  EXPECT_EQ(ListOf(a), Lists::kWithoutTable);
+  std::this_thread::sleep_for(kIdle);
+  tables_->Saw(a, UnwindTables::Clock::now());
+  Poll({}, 2);
+  EXPECT_EQ(ListOf(a), Lists::kRight);
 }
 
 // An overlay's layers number their files alike: what has the number of another
