@@ -22,8 +22,6 @@ class SlotSpace {
   void Free(uint32_t first, uint32_t count);
   // What was taken and never used can be handed out at once.
   void Return(uint32_t first, uint32_t count) { Insert(first, count); }
-  // Something was freed since the last Recycle().
-  bool IsWaiting() const { return !waiting_.empty(); }
   // No program can still read what was freed before.
   void Recycle();
 

@@ -99,8 +99,8 @@ class UnwindMaps {
   ksym::Result<bool> Publish(const ksym::ProcessId& process,
                              std::span<const unwind_mapping> mappings);
   void Withdraw(const ksym::ProcessId& process);
-  // After the next Recycle() there will be more room for lists.
-  bool HasFreedLists() const { return mapping_space_.IsWaiting(); }
+  // Of one list with its header, at the most.
+  uint32_t max_entries() const { return sizes_.mappings; }
 
   // After a grace period that began after the last call of the others.
   void Recycle();

@@ -197,9 +197,9 @@ void UnwindTables::Build(Clock::duration budget, Clock::time_point deadline) {
     const bool is_new = !is_whole && !std::exchange(entry->second.waited, true);
     if (is_whole || (entry->second.changed && !is_new)) {
       Publish(entry->first, entry->second);
-      if (waits_for_room_) return;
     }
-    if (is_whole) stale_.erase(entry->first);
+    const bool is_refused = entry->second.refused != Clock::time_point();
+    if (is_whole || is_refused) stale_.erase(entry->first);
   }
 }
 
@@ -208,7 +208,7 @@ bool UnwindTables::BuildFiles(const ksym::ProcessId& id, Process& process,
                               Clock::time_point until,
                               Clock::time_point deadline) {
   bool is_whole = true;
-  size_t settled = 0;
+  Settled settled;
   for (size_t i = 0; i < process.files.size(); ++i) {
     File* file = process.files[i];
     if (file == nullptr) continue;
@@ -229,7 +229,7 @@ bool UnwindTables::BuildFiles(const ksym::ProcessId& id, Process& process,
       }
       is_whole &= !file->is_awaited();
     }
-    settled += file->is_pending() ? 0 : 1;
+    settled.Count(*file);
   }
   // Others may have had them placed.
   process.changed |= settled != process.settled;
@@ -241,10 +241,14 @@ void UnwindTables::Ask(File& file, uint64_t wanted) {
     builder_.Want(file.job, wanted);
     return;
   }
-  if (file.failed_round == round_ && file.failed_pid == file.pid) return;
+  const uint32_t pid = file.pid;
+  const bool is_refused = file.state == File::State::kRefused;
+  if (file.failed_round == round_ && (is_refused || file.failed_pid == pid)) {
+    return;
+  }
   auto source = Open(file);
-  if (!source) return FailToOpen(file);
-  if (file.failures >= kMostFailures && file.state == File::State::kRefused) {
+  if (!source) return FailToOpen(file, pid);
+  if (is_refused && file.failures >= kMostFailures) {
     file.state = File::State::kPending;
     has_newly_wanted_ = true;
   }
@@ -257,16 +261,15 @@ void UnwindTables::Ask(File& file, uint64_t wanted) {
 }
 
 // Its processes may just be gone, or there are no descriptors left.
-void UnwindTables::FailToOpen(File& file) {
-  file.failed_pid = file.pid;
+void UnwindTables::FailToOpen(File& file, uint32_t pid) {
+  file.failed_pid = pid;
   if (std::exchange(file.failed_round, round_) == round_) return;
   if (!file.is_pending() || ++file.failures < kMostFailures) return;
   if (file.patience == Clock::duration()) ++statistics_.files_failed;
   file.state = File::State::kRefused;
   file.refused = Clock::now() + file.patience;
-  file.patience =
-      std::clamp<Clock::duration>(2 * file.patience, kFirstPatience,
-                                  kMostPatience);
+  file.patience = std::clamp<Clock::duration>(2 * file.patience, kFirstPatience,
+                                              kMostPatience);
 }
 
 void UnwindTables::Fail(File& file) {
@@ -409,13 +412,13 @@ void UnwindTables::Publish(const ksym::ProcessId& id, Process& process) {
   std::vector<unwind_mapping> list;
   bool is_whole = true;
   bool has_any = process.published;
-  size_t settled = 0;
+  Settled settled;
   for (size_t i = 0; i < process.mappings.size(); ++i) {
     const File* file = process.files[i];
     const bool ready = file != nullptr && file->state == File::State::kReady;
     const bool pending = file != nullptr && file->is_pending();
     has_any |= ready;
-    settled += file != nullptr && !pending ? 1 : 0;
+    if (file != nullptr) settled.Count(*file);
     is_whole &= file == nullptr || !file->is_awaited();
     if (ready) {
       AppendUnwindMappings(process.mappings[i], file->table, list);
@@ -428,7 +431,8 @@ void UnwindTables::Publish(const ksym::ProcessId& id, Process& process) {
   if (!is_whole && !has_any) return;
   const auto published = maps_.Publish(id, list);
   if (!published) Warn(published.error());
-  if (!published || !*published) return RefuseList(id, process);
+  if (!published) return RefuseList(id, process, 0);
+  if (!*published) return RefuseList(id, process, list.size() + 1);
   process.changed = false;
   process.settled = settled;
   process.refused = {};

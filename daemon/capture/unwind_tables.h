@@ -23,13 +23,13 @@ namespace profd {
 
 // Since the start; rows_bytes: now.
 struct UnwindStatistics {
-  uint64_t processes = 0;      // published
-  uint64_t files = 0;          // built
-  uint64_t rows_bytes = 0;     // that they have
-  uint64_t files_failed = 0;   // could not be opened or understood
-  uint64_t files_refused = 0;  // no room; each time that it was tried
-  uint64_t files_evicted = 0;  // to make room
-  uint64_t processes_refused = 0;
+  uint64_t processes = 0;          // published
+  uint64_t files = 0;              // built
+  uint64_t rows_bytes = 0;         // that they have
+  uint64_t files_failed = 0;       // could not be opened or understood
+  uint64_t files_refused = 0;      // no room; each time that it was tried
+  uint64_t files_evicted = 0;      // to make room
+  uint64_t processes_refused = 0;  // each time that it was tried
   uint64_t processes_evicted = 0;
   uint64_t copies = 0;          // stacks that were walked in user space
   uint64_t copies_refused = 0;  // that there was no room for
@@ -119,18 +119,28 @@ class UnwindTables {
     std::shared_ptr<const ksym::UnwindTable> rows;
     uint64_t checked = 0;  // in which round it was seen to be unchanged
     uint32_t users = 0;
-    Clock::time_point used;  // last, by a process that is gone
+    Clock::time_point used;     // last, by a process that is gone
     Clock::time_point refused;  // until 2 s later at least
     Clock::duration patience = {};
 
     bool is_pending() const { return state == State::kPending; }
     bool is_awaited() const { return is_pending() && is_wanted; }
   };
+  // How many files of a process are not pending.
+  struct Settled {
+    size_t with_table = 0;
+    size_t without = 0;
+    void Count(const File& file) {
+      if (file.is_pending()) return;
+      ++(file.state == File::State::kReady ? with_table : without);
+    }
+    friend bool operator==(const Settled&, const Settled&) = default;
+  };
   struct Process {
     std::vector<ksym::Mapping> mappings;
-    std::vector<File*> files;  // by mapping; null: none
-    uint64_t samples = 0;      // hints, since all tables were there
-    size_t settled = 0;        // files that were not pending in its last list
+    std::vector<File*> files;   // by mapping; null: none
+    uint64_t samples = 0;       // hints, since all tables were there
+    Settled settled;            // in its last list
     Clock::time_point refused;  // its list, for want of room; else 0
     Clock::time_point first_seen;
     Clock::time_point seen;
@@ -150,7 +160,7 @@ class UnwindTables {
   void Release(Process& process);
   void FindStale();
   void Ask(File& file, uint64_t wanted);
-  void FailToOpen(File& file);
+  void FailToOpen(File& file, uint32_t pid);
   void Fail(File& file);
   void TakeBuilt();
   bool BuildFiles(const ksym::ProcessId& id, Process& process,
@@ -160,7 +170,7 @@ class UnwindTables {
   void SetRows(File& file, std::shared_ptr<const ksym::UnwindTable> rows);
   void DropRows();
   void Publish(const ksym::ProcessId& id, Process& process);
-  void RefuseList(const ksym::ProcessId& id, Process& process);
+  void RefuseList(const ksym::ProcessId& id, Process& process, size_t entries);
   bool MakeRoom(uint64_t slots);
   uint64_t EvictFile();
   bool EvictProcess();
@@ -182,6 +192,7 @@ class UnwindTables {
   bool has_newly_wanted_ = false;  // a file, since the last Build()
   // Something was freed that can be used after the next Recycle().
   bool waits_for_room_ = false;
+  uint32_t evicted_for_lists_ = 0;  // processes, since then
   UnwindStatistics statistics_;
   Latencies delays_;
   std::optional<std::string> warning_;

@@ -19,6 +19,8 @@ constexpr seconds kKeepUnused(30);
 constexpr seconds kSweepPeriod(1);
 // A process that was sampled since then keeps its tables.
 constexpr seconds kKeepSampled(2);
+// Processes that may go for others' lists, between two calls of Recycle().
+constexpr uint32_t kMostEvicted = 16;
 // Of rows in this process, beside those that the sampler has.
 constexpr uint64_t kMostRowBytes = 48 << 20;
 
@@ -55,16 +57,22 @@ uint64_t UnwindTables::EvictFile() {
   return slots;
 }
 
-// There is no room for the process's list.
-void UnwindTables::RefuseList(const ksym::ProcessId& id, Process& process) {
+// There is no room for the process's list, which has so many entries, or it
+// could not be written (0).
+void UnwindTables::RefuseList(const ksym::ProcessId& id, Process& process,
+                              size_t entries) {
   ++statistics_.processes_refused;
+  const bool had_list = std::exchange(process.published, false);
   // Half of the truth would be a wrong stack.
   maps_.Withdraw(id);
-  process.published = false;
   process.changed = true;
-  // Again, when what was freed can be used, or else later.
-  waits_for_room_ = maps_.HasFreedLists() || EvictProcess();
-  if (!waits_for_room_) process.refused = Clock::now();
+  process.refused = Clock::now();
+  if (entries == 0 || entries > maps_.max_entries()) return;
+  // What goes now is room after the next Recycle().
+  if (!had_list && evicted_for_lists_ < kMostEvicted && EvictProcess()) {
+    ++evicted_for_lists_;
+  }
+  if (had_list || evicted_for_lists_ > 0) process.refused -= kKeepSampled;
 }
 
 // Withdraws the process that was not sampled for longest, so that its files may
@@ -135,6 +143,7 @@ void UnwindTables::RetryRefused() {
 void UnwindTables::Recycle() {
   maps_.Recycle();
   waits_for_room_ = false;
+  evicted_for_lists_ = 0;
   RetryRefused();
   DropRows();
   const auto now = Clock::now();

@@ -74,7 +74,9 @@ void ModuleTable::Look(const ksym::ProcessImage& image) {
     if (!IsFile(mapping)) continue;
     Entry& entry = entries_[KeyOf(mapping)];
     if (entry.is_done) continue;
-    auto opened = ksym::OpenMappedOrHostFile(image.id.pid, mapping);
+    // Of a process that this one may not look into, too: the inode tells.
+    auto opened = ksym::OpenMappedFile(image.id.pid, mapping);
+    if (!opened) opened = ksym::OpenHostFile(mapping);
     if (!opened) {
       entry.is_done = ++entry.failures >= kMaxFailures;
       continue;

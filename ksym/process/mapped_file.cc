@@ -219,10 +219,6 @@ Result<OpenedFile> OpenHostFile(const Mapping& mapping) {
   return Opened(HoldHostFile(mapping), mapping.path);
 }
 
-Result<OpenedFile> OpenMappedOrHostFile(uint32_t pid, const Mapping& mapping) {
-  return Opened(HoldMappedOrHostFile(pid, mapping), mapping.path);
-}
-
 Status OpenHeld(OpenedFile& file) {
   if (!file.is_held) return {};
   auto fd = OpenPlace(file.fd.get());

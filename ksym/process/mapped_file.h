@@ -57,7 +57,6 @@ Result<OpenedFile> HoldHostFile(const Mapping& mapping);
 
 // The process's, or, where it is gone (kNotFound) and the inode can tell, this
 // machine's: what a process mapped is most often still there after it.
-Result<OpenedFile> OpenMappedOrHostFile(uint32_t pid, const Mapping& mapping);
 Result<OpenedFile> HoldMappedOrHostFile(uint32_t pid, const Mapping& mapping);
 
 // Opens a regular file by its path as the process sees it, or as this one

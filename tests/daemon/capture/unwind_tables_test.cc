@@ -128,14 +128,14 @@ class UnwindTablesTest : public ::testing::Test {
   // What the capture does between two drains, while these are sampled.
   void Poll(const std::vector<ProcessId>& sampled, int times = 1) {
     for (int i = 0; i < times; ++i) {
-      const auto now = UnwindTables::Clock::now();
-      for (const ProcessId& id : sampled) tables_->Saw(id, now);
       // Without a table the sampler copies the stack, which is walked.
       for (const ProcessId& id : sampled) {
         if (ListOf(id) != Lists::kRight) {
           tables_->CodeOf(id.pid, mappings_of_[id.start_ns]);
         }
       }
+      const auto now = UnwindTables::Clock::now();
+      for (const ProcessId& id : sampled) tables_->Saw(id, now);
       tables_->Build(seconds(20), now + seconds(20));
       while (tables_->IsBuilding()) tables_->WaitForTable(seconds(1));
       tables_->Build(seconds(20), now + seconds(20));
@@ -377,6 +377,10 @@ TEST_F(UnwindTablesTest, FindsRoomForLists) {
 // that maps it; what nobody has is tried again after a while.
 TEST_F(UnwindTablesTest, OpensFilesThroughWhoIsThere) {
   const ProcessId a = Start(1);
+  if (mappings_of_[1].device_major == 0) {
+    GTEST_SKIP() << "the file system of " << directory_
+                 << " has no device: the path tells its files apart";
+  }
   constexpr uint32_t kGone = 0x7fffffff;
   ksym::Mapping gone = mappings_of_[1];
   gone.path = "/nowhere/at/all";

@@ -168,15 +168,16 @@ TEST_F(MappedFileTest, TellsThatTheProcessIsGone) {
 // it is the same.
 TEST_F(MappedFileTest, TakesTheHostsFileOfOneThatIsGone) {
   constexpr uint32_t kGone = 0x7fffffff;
-  const auto file = OpenMappedOrHostFile(kGone, mapping_);
+  auto file = HoldMappedOrHostFile(kGone, mapping_);
   ASSERT_TRUE(file) << file.error().message();
+  ASSERT_TRUE(OpenHeld(*file));
   EXPECT_EQ(FirstByte(*file), 'a');
   Mapping unknown = mapping_;
   unknown.inode = 0;
-  EXPECT_FALSE(OpenMappedOrHostFile(kGone, unknown));
+  EXPECT_FALSE(HoldMappedOrHostFile(kGone, unknown));
   std::ofstream(folder_ / "new") << std::string(4096, 'b');
   std::filesystem::rename(folder_ / "new", path_);
-  const auto other = OpenMappedOrHostFile(kGone, mapping_);
+  const auto other = HoldMappedOrHostFile(kGone, mapping_);
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().code(), ErrorCode::kNotFound);
 }
