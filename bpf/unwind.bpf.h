@@ -358,6 +358,21 @@ static __always_inline void unwind_use_regs(struct unwind_state *st)
 	st->window_bytes = 0;
 }
 
+static __always_inline bool unwind_may_copy(struct unwind_list_header *header)
+{
+	__u64 now;
+
+	if (header->copies) {
+		header->copies--;
+		return true;
+	}
+	now = bpf_ktime_get_ns();
+	if (now - header->copied_ns < UNWIND_COPY_PERIOD_NS)
+		return false;
+	header->copied_ns = now;
+	return true;
+}
+
 /*
  * Whether user space can know more about the stack that was walked: there the
  * mappings are those of the moment. Then the registers are in place again.
@@ -370,9 +385,8 @@ static __always_inline bool unwind_again(struct unwind_state *st)
 	if (st->end == PROFILE_END_NO_MAPPING) {
 		header = bpf_map_lookup_elem(&unwind_mappings, &place);
 		/* Not exact where two CPUs do it at once. */
-		if (!header || header->copies == 0)
+		if (!header || !unwind_may_copy(header))
 			return false;
-		header->copies--;
 	} else if (st->end != PROFILE_END_NOT_YET) {
 		return false;
 	}

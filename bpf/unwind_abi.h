@@ -33,6 +33,7 @@
 /* So many stacks may be copied that a list does not lead through; see copies.
  */
 #define UNWIND_COPIES_PER_LIST 16
+#define UNWIND_COPY_PERIOD_NS  1000000000ull
 /* A list with more mappings is cut off; 2^16 - 1. */
 #define UNWIND_MAX_MAPPINGS 65535
 
@@ -81,11 +82,13 @@ struct unwind_list_header {
 	__u32 mappings; /* that follow */
 	/*
 	 * A return address in no mapping may be in one that came after the list
-	 * was written, as code is that is made at run time. So many stacks are
-	 * still copied because of it; the sampler counts down.
+	 * was written, as code is that is made at run time, or the unwinder of
+	 * exceptions has just written it. So many stacks are still copied
+	 * because of it, which the sampler counts down, and then one in each
+	 * UNWIND_COPY_PERIOD_NS.
 	 */
 	__u32 copies;
-	__u32 reserved[2];
+	__u64 copied_ns; /* CLOCK_MONOTONIC: when that was, last */
 };
 
 struct unwind_mapping {

@@ -28,6 +28,16 @@ struct SavedRegister {
   uint64_t value = 0;  // or the address
 };
 
+// From a frame to its caller.
+struct Step {
+  size_t frames = 0;    // up to the frame
+  uint64_t rsp = 0;     // of the frame, where its words begin,
+  uint64_t cfa = 0;     // and end
+  uint64_t caller = 0;  // the return address
+  SavedRegister rbp;    // the caller's
+  SavedRegister rbx;
+};
+
 // One walk. Each function that finds an end sets it and returns false or
 // nothing.
 class StackWalker {
@@ -43,6 +53,18 @@ class StackWalker {
 
   void Walk(size_t max_frames) {
     stack_.frames.clear();
+    Go(max_frames);
+    if (!IsBroken()) return;
+    const StackEnd end = stack_.end;
+    if (FollowException()) {
+      Go(max_frames);
+    } else {
+      stack_.end = end;
+    }
+  }
+
+ private:
+  void Go(size_t max_frames) {
     do {
       if (stack_.frames.size() >= std::max<size_t>(max_frames, 1)) {
         End(StackEnd::kDepthLimit);
@@ -51,7 +73,12 @@ class StackWalker {
     } while (StepFrame());
   }
 
- private:
+  bool IsBroken() const {
+    return stack_.end != StackEnd::kOutermost &&
+           stack_.end != StackEnd::kZeroFramePointer &&
+           stack_.end != StackEnd::kDepthLimit;
+  }
+
   bool is_innermost() const { return stack_.frames.size() == 1; }
 
   bool End(StackEnd end) {
@@ -86,6 +113,9 @@ class StackWalker {
   }
 
   bool StepFrame();
+  void RememberStep(uint64_t rsp);
+  bool FollowException();
+  std::optional<uint64_t> FindCatcher(const Step& step);
   bool StepByRow(const UnwindRow& row);
   bool StepByFramePointer();
   bool StepOverSignal();
@@ -105,6 +135,9 @@ class StackWalker {
   SavedRegister rbx_;
   // The CPU was at ip_, which is not a return address.
   bool is_exact_ = true;
+  // The first ones, that led to a return address.
+  std::array<Step, 8> steps_;
+  size_t steps_taken_ = 0;
 };
 
 // Adds the frame at ip_ and goes to its caller.
@@ -122,7 +155,60 @@ bool StackWalker::StepFrame() {
     const uint64_t base = code.table->base.value + code.load_bias;
     row = FindUnwindRow(*code.table, at - base);
   }
-  return row == nullptr ? StepByFramePointer() : StepByRow(*row);
+  const uint64_t rsp = rsp_;
+  if (!(row == nullptr ? StepByFramePointer() : StepByRow(*row))) return false;
+  RememberStep(rsp);
+  return true;
+}
+
+void StackWalker::RememberStep(uint64_t rsp) {
+  if (is_exact_ || steps_taken_ == steps_.size()) return;
+  steps_[steps_taken_++] = {.frames = stack_.frames.size(),
+                            .rsp = rsp,
+                            .cfa = rsp_,
+                            .caller = ip_,
+                            .rbp = rbp_,
+                            .rbx = rbx_};
+}
+
+// When an exception is caught, libgcc's unwinder copies the registers and the
+// return address that the catcher's callee had saved over its own, and only
+// then jumps. Its return address is one in the catcher by then, but the
+// catcher's frame begins elsewhere: where a context says that is still in the
+// unwinder's frame. True: the walk can go on there.
+bool StackWalker::FollowException() {
+  for (size_t i = 0; i < steps_taken_; ++i) {
+    const Step& step = steps_[i];
+    const auto rsp = FindCatcher(step);
+    if (!rsp) continue;
+    stack_.frames.resize(step.frames);
+    ip_ = step.caller;
+    rsp_ = *rsp;
+    rbp_ = step.rbp;
+    rbx_ = step.rbx;
+    is_exact_ = false;
+    return true;
+  }
+  return false;
+}
+
+// Of struct _Unwind_Context (gcc's libgcc/unwind-dw2.c): where the return
+// address was saved, the last register's place, the CFA, and the address to
+// jump to, which is written over the return address at the end.
+std::optional<uint64_t> StackWalker::FindCatcher(const Step& step) {
+  constexpr uint64_t kMostBytes = 4096;
+  if (step.cfa - step.rsp > kMostBytes) return std::nullopt;
+  for (uint64_t at = step.rsp; at + 4 * kWord <= step.cfa; at += kWord) {
+    const auto slot = Read(at);
+    const auto cfa = Read(at + 2 * kWord);
+    if (!slot || !cfa) return std::nullopt;
+    if (*cfa != *slot + kWord || *slot < step.cfa) continue;
+    const auto saved = Read(*slot);
+    if (saved && (*saved == step.caller || *saved == Read(at + 3 * kWord))) {
+      return cfa;
+    }
+  }
+  return std::nullopt;
 }
 
 bool StackWalker::StepByRow(const UnwindRow& row) {

@@ -35,8 +35,9 @@ def place(name):
 def is_taken_over(names):
     """When an exception was caught, the unwinder of libgcc writes where it goes
     on into its own frame, as return address, and then jumps. In these
-    instructions nobody can walk the stack: the catcher seems to have called the
-    unwinder, which it never does, and its own caller is not to be found."""
+    instructions the sampler cannot walk the stack: the catcher seems to have
+    called the unwinder, and its own caller is not to be found. The first 16
+    stacks are copied and followed; an emulated machine has more."""
     return names[0] == "Catch" and names[1:2] == ["_Unwind_RaiseException"]
 
 

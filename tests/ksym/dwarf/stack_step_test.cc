@@ -117,6 +117,17 @@ class ShadowStack {
   std::vector<uint64_t> outer_;
 };
 
+// Before libgcc's unwinder jumps to a handler it writes what the catcher's
+// callee had saved over its own frame: the catcher is its caller by then, and
+// who called the unwinder is gone.
+bool IsCatching(const std::vector<uint64_t>& callers,
+                const std::vector<uint64_t>& expected) {
+  const auto own = std::mismatch(callers.rbegin(), callers.rend(),
+                                 expected.rbegin(), expected.rend())
+                       .first;
+  return callers.rend() - own <= 1;
+}
+
 class StackStepTest : public ::testing::Test {
  protected:
   void Walk() {
@@ -194,7 +205,7 @@ TEST_F(StackStepTest, CallersAreThoseThatCalled) {
     const auto callers = Callers();
     if (callers == expected) {
       EXPECT_EQ(walked_.end, StackEnd::kOutermost);
-    } else if (IsInUnwinder()) {
+    } else if (IsInUnwinder() && IsCatching(callers, expected)) {
       ++installing;
     } else if (walked_.end != StackEnd::kOutermost &&
                callers.size() < expected.size() &&
@@ -209,8 +220,7 @@ TEST_F(StackStepTest, CallersAreThoseThatCalled) {
   }
   EXPECT_EQ(wrong, 0u);
   EXPECT_GT(steps, 1000u);
-  // Before the unwinder of exceptions jumps to a handler it writes the
-  // handler's address and registers over those of its own frame.
+  EXPECT_GT(installing, 10u);
   EXPECT_LE(installing, 100u);
   // Where the epilogue of a realigned frame restores RBP is not known.
   EXPECT_LE(ended_early["r10+0, lost"], 10);

@@ -292,6 +292,34 @@ TEST(StackWalkTest, SaysHowItEnded) {
   EXPECT_EQ(program.Walk(up, 3), StackEnd::kOutermost);
 }
 
+// libgcc's unwinder, about to jump to a handler, has the catcher's return
+// address as its own; where the catcher's frame is its context tells.
+TEST(StackWalkTest, FollowsACaughtException) {
+  for (const bool is_installed : {true, false}) {
+    Program program;
+    const uint64_t unwinder = program.Code(CfaKind::kRsp, 10);
+    const uint64_t catcher = program.Code(CfaKind::kRsp, 3);
+    const uint64_t end = program.Code(CfaKind::kEnd, 0);
+    program.Word(2, StackAddress(20));  // the return address's place
+    program.Word(4, StackAddress(21));  // the CFA
+    program.Word(5, end);               // the handler, as far as it goes
+    program.Word(9, catcher);
+    program.Word(12, 0x1234);  // what the catcher's caller would be
+    program.Word(20, is_installed ? catcher : 0x5678);
+    program.Word(23, end);
+    EXPECT_EQ(program.Walk(unwinder),
+              is_installed ? StackEnd::kOutermost : StackEnd::kNoMapping);
+    if (is_installed) {
+      EXPECT_THAT(program.frames(), ElementsAre(unwinder, catcher, end));
+    } else {
+      EXPECT_THAT(program.frames(), ElementsAre(unwinder, catcher));
+    }
+    // The handler's address is written over the saved one last.
+    program.Word(20, end);
+    EXPECT_EQ(program.Walk(unwinder), StackEnd::kOutermost);
+  }
+}
+
 // A stack as the walker and as glibc's backtrace(3) see it, from one place.
 struct Seen {
   WalkedStack walked;
