@@ -16,6 +16,17 @@ constexpr uint32_t kMostChunks = PROFILE_COPY_CHUNKS * PROFILE_COPY_PIECES;
 
 uint64_t CpuOf(uint64_t copy) { return copy >> 48; }
 
+// The first frame whose code was looked up at one of those addresses; else the
+// number of frames. A walk may have gone back from frames that were none.
+size_t FindFirst(std::span<const ksym::Address> addresses,
+                 std::span<const uint64_t> frames) {
+  for (size_t i = 0; i < frames.size() && !addresses.empty(); ++i) {
+    const ksym::Address at = {frames[i] - (i > 0 ? 1 : 0)};
+    if (std::ranges::find(addresses, at) != addresses.end()) return i;
+  }
+  return frames.size();
+}
+
 ksym::ProcessId ProcessOf(const profile_key& key) {
   return {key.tgid, key.exec_count, key.start_ns};
 }
@@ -125,12 +136,10 @@ std::optional<RawStack> StackCopies::WalkOne(const Copy& copy,
   const profile_copy_record& head = copy.head;
   const auto mappings = sources.watch.MappingsAt(head.key.tgid, head.time_ns,
                                                  ksym::Address{head.ip});
-  // Frames whose callers only the frame pointer can tell.
-  size_t frames = 0;
-  size_t first_without_row = SIZE_MAX;
+  // Code of frames whose callers only the frame pointer can tell.
+  std::vector<ksym::Address> without_row;
   bool is_waiting = false;
   const auto find = [&](ksym::Address address) -> ksym::CodeAt {
-    const size_t frame = frames++;
     const ksym::Mapping* mapping = FindMapping(mappings, address);
     if (mapping == nullptr) return {};
     const auto code = sources.tables.CodeOf(head.key.tgid, *mapping);
@@ -144,7 +153,7 @@ std::optional<RawStack> StackCopies::WalkOne(const Copy& copy,
                                                   code->table->base.value);
     }
     if (row == nullptr || ksym::GetCfaKind(*row) == ksym::CfaKind::kNoInfo) {
-      first_without_row = std::min(first_without_row, frame);
+      without_row.push_back(address);
     }
     return *code;
   };
@@ -166,7 +175,7 @@ std::optional<RawStack> StackCopies::WalkOne(const Copy& copy,
   for (const ksym::Address frame : walked.frames) {
     stack.frames.push_back(frame.value);
   }
-  UseFramePointers(first_without_row, stack);
+  UseFramePointers(FindFirst(without_row, stack.frames), stack);
   return stack;
 }
 

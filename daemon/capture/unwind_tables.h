@@ -119,7 +119,7 @@ class UnwindTables {
     std::shared_ptr<const ksym::UnwindTable> rows;
     uint64_t checked = 0;  // in which round it was seen to be unchanged
     uint32_t users = 0;
-    Clock::time_point used;     // last, by a process that is gone
+    Clock::time_point used;     // last: by a copied stack, or one who is gone
     Clock::time_point refused;  // until 2 s later at least
     Clock::duration patience = {};
 

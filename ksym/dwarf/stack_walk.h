@@ -90,7 +90,7 @@ struct WalkedStack {
 // Follows the stack by the rules of docs/design.md, "Unwinding", which the
 // sampler follows as well. At most max_frames frames, at least one. Reuses
 // `stack`'s memory. Pure, but for what `find` does, which is called once per
-// frame.
+// frame, also of those that a caught exception makes it go back from.
 void WalkStack(const StackCopy& copy, size_t max_frames,
                const std::function<CodeAt(Address)>& find, WalkedStack& stack);
 
