@@ -105,20 +105,22 @@ PROFILE_ABI_ASSERT(sizeof(struct profile_process_record) == 40,
  * counts it. The stack comes first, in pieces; the copy's own record is the
  * last, so that pieces without one belong to a sample that was counted
  * otherwise. The pieces of one copy follow each other, but those of other CPUs
- * come between.
+ * come between. Pages that cannot be read, as those of a large variable to
+ * which nobody wrote yet, are in no piece.
  */
 #define PROFILE_REGISTERS   16
-#define PROFILE_COPY_CHUNK  1024 /* what is read at once */
-#define PROFILE_COPY_CHUNKS 16	 /* of a piece */
-#define PROFILE_COPY_PIECES 16	 /* of a copy */
+#define PROFILE_COPY_CHUNK  1024	 /* what is read at once */
+#define PROFILE_COPY_CHUNKS 16		 /* of a piece, at the most */
+#define PROFILE_COPY_BYTES  (256 * 1024) /* of the stack, at the most */
 struct profile_piece_record {
 	struct profile_record header;
 	__u64 copy; /* which one: the CPU in the high 16 bits, then a number */
+	__u64 address; /* of the first byte */
 	__u32 bytes;
 	__u32 reserved;
 	__u8 stack[PROFILE_COPY_CHUNK * PROFILE_COPY_CHUNKS];
 };
-#define PROFILE_PIECE_RECORD_BYTES(bytes) (24 + (bytes))
+#define PROFILE_PIECE_RECORD_BYTES(bytes) (32 + (bytes))
 PROFILE_ABI_ASSERT(sizeof(struct profile_piece_record) ==
 		       PROFILE_PIECE_RECORD_BYTES(PROFILE_COPY_CHUNK *
 						  PROFILE_COPY_CHUNKS),
@@ -132,11 +134,13 @@ struct profile_copy_record {
 	__u64 cgroup;		/* as in profile_process_record */
 	__u64 ip;
 	__u64 registers[PROFILE_REGISTERS]; /* by DWARF number */
-	__u64 address;			    /* of the first byte */
-	__u32 bytes;			    /* of all pieces */
-	__u32 unreadable; /* 1: what follows them could not be read */
+	/* What is not in the pieces from `address` on could not be read. */
+	__u64 address;
+	__u64 end;   /* the first address that was not tried */
+	__u32 bytes; /* of all pieces */
+	__u32 reserved;
 };
-PROFILE_ABI_ASSERT(sizeof(struct profile_copy_record) == 240,
+PROFILE_ABI_ASSERT(sizeof(struct profile_copy_record) == 248,
 		   "profile_copy_record");
 
 /* One per set and CPU. taken == sum of counts + copies + all lost_*. */

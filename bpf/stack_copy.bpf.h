@@ -16,10 +16,10 @@
 /* Below the stack pointer is what leaf functions use. */
 #define RED_ZONE_BYTES 128
 #define PIECE_BYTES    (PROFILE_COPY_CHUNK * PROFILE_COPY_CHUNKS)
-/* Reading the chunk that follows failed. */
-#define COPY_UNREADABLE (1u << 31)
 /* What a copy counts for at least: walking it takes time too. */
 #define LEAST_COPY_BYTES PIECE_BYTES
+/* A step that sends less than a whole piece ends with a page. */
+#define COPY_STEPS (PROFILE_COPY_BYTES / USER_PAGE_BYTES + 2)
 
 struct mm_struct___stack {
 	unsigned long start_stack;
@@ -52,50 +52,61 @@ __noinline __u32 read_piece(__u64 from, __u32 chunks)
 	return i;
 }
 
-/* Sends the scratch piece; false: there is no room. */
-static __always_inline bool send_piece(struct profile_piece_record *piece,
-				       __u32 chunks)
+/* Sends the scratch piece with so many chunks; 0: there is no room. */
+__noinline int send_piece(__u32 chunks)
 {
 	__u64 bytes = (__u64)chunks * PROFILE_COPY_CHUNK;
-
-	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) + bytes >
-	    copy_ring_limit)
-		return false;
-	/* A sum that is made of bits is one whose bounds nobody follows. */
-	asm volatile("" : "+r"(bytes));
-	if (bytes > sizeof(piece->stack))
-		return false;
-	piece->bytes = bytes;
-	return bpf_ringbuf_output(&ring, piece,
-				  PROFILE_PIECE_RECORD_BYTES(bytes),
-				  BPF_RB_NO_WAKEUP) == 0;
-}
-
-/* Sends up to `chunks`; returns how many, perhaps with COPY_UNREADABLE. */
-__noinline __u32 send_pieces(__u64 from, __u32 chunks)
-{
 	struct copy_scratch *scratch_copy;
-	__u32 zero = 0, sent = 0, want, got;
+	__u32 zero = 0;
 
 	scratch_copy = bpf_map_lookup_elem(&copy_scratch, &zero);
 	if (!scratch_copy)
 		return 0;
-	for (int i = 0; i < PROFILE_COPY_PIECES; i++) {
-		if (sent >= chunks)
-			break;
-		want = chunks - sent;
-		if (want > PROFILE_COPY_CHUNKS)
-			want = PROFILE_COPY_CHUNKS;
-		got = read_piece(from + (__u64)sent * PROFILE_COPY_CHUNK, want);
-		if (got > PROFILE_COPY_CHUNKS)
-			return sent;
-		if (got && !send_piece(&scratch_copy->piece, got))
-			return sent;
-		sent += got;
-		if (got < want)
-			return sent | COPY_UNREADABLE;
+	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) + bytes >
+	    copy_ring_limit)
+		return 0;
+	/* A sum that is made of bits is one whose bounds nobody follows. */
+	asm volatile("" : "+r"(bytes));
+	if (bytes > sizeof(scratch_copy->piece.stack))
+		return 0;
+	scratch_copy->piece.bytes = bytes;
+	return bpf_ringbuf_output(&ring, &scratch_copy->piece,
+				  PROFILE_PIECE_RECORD_BYTES(bytes),
+				  BPF_RB_NO_WAKEUP) == 0;
+}
+
+/*
+ * Sends a piece of the stack from the copy's end on, and moves its end behind
+ * it and the page that ended it. 1: that was the last.
+ */
+__noinline int copy_step(__u64 end)
+{
+	struct copy_scratch *scratch_copy;
+	struct profile_copy_record *head;
+	__u32 zero = 0, want = PROFILE_COPY_CHUNKS, got;
+	__u64 at;
+
+	scratch_copy = bpf_map_lookup_elem(&copy_scratch, &zero);
+	if (!scratch_copy)
+		return 1;
+	head = &scratch_copy->head;
+	at = head->end;
+	if (at >= end)
+		return 1;
+	if (end - at < PIECE_BYTES)
+		want = (end - at) / PROFILE_COPY_CHUNK;
+	got = read_piece(at, want);
+	if (got) {
+		scratch_copy->piece.address = at;
+		if (!send_piece(got))
+			return 1;
+		head->bytes += got * PROFILE_COPY_CHUNK;
+		at += (__u64)got * PROFILE_COPY_CHUNK;
 	}
-	return sent;
+	if (got < want)
+		at = (at | (USER_PAGE_BYTES - 1)) + 1;
+	head->end = at;
+	return 0;
 }
 
 /*
@@ -111,6 +122,9 @@ static __always_inline __u32 chunks_of_stack(__u64 from)
 	struct mm_struct___stack *mm = NULL;
 	unsigned long end = 0;
 	__u64 most = 4 * (__u64)copy_chunks * PROFILE_COPY_CHUNK;
+
+	if (most > PROFILE_COPY_BYTES)
+		most = PROFILE_COPY_BYTES;
 
 	if (bpf_core_read(&mm, sizeof(mm), &common->mm) == 0 && mm)
 		bpf_core_read(&end, sizeof(end), &mm->start_stack);
@@ -138,6 +152,8 @@ static __always_inline void fill_copy(struct profile_copy_record *head,
 	/* Of the same alignment as what is read at once. */
 	head->address =
 	    (st->sp - RED_ZONE_BYTES) & ~(__u64)(PROFILE_COPY_CHUNK - 1);
+	head->end = head->address;
+	head->bytes = 0;
 }
 
 /* What became of a copy. */
@@ -154,8 +170,8 @@ static __always_inline enum copied send_copy(const struct unwind_state *st,
 {
 	struct copy_scratch *scratch_copy;
 	struct profile_copy_record *head;
-	__u32 zero = 0, sent, chunks;
-	__u64 charge, page;
+	__u64 charge, end;
+	__u32 zero = 0;
 
 	scratch_copy = bpf_map_lookup_elem(&copy_scratch, &zero);
 	/*
@@ -171,18 +187,14 @@ static __always_inline enum copied send_copy(const struct unwind_state *st,
 	scratch_copy->piece.header.type = PROFILE_RECORD_PIECE;
 	scratch_copy->piece.header.set = set;
 	scratch_copy->piece.copy = head->copy;
-	sent = send_pieces(head->address, chunks_of_stack(head->address));
-	page = st->sp & ~(__u64)(USER_PAGE_BYTES - 1);
-	if (sent == COPY_UNREADABLE && head->address < page) {
-		/* Nobody ever wrote so far below the stack pointer. */
-		head->address = page;
-		sent = send_pieces(page, chunks_of_stack(page));
+	end = head->address +
+	      (__u64)chunks_of_stack(head->address) * PROFILE_COPY_CHUNK;
+	for (int i = 0; i < COPY_STEPS; i++) {
+		if (copy_step(end))
+			break;
 	}
-	head->unreadable = (sent & COPY_UNREADABLE) != 0;
-	chunks = sent & ~COPY_UNREADABLE;
-	if (!chunks)
-		return head->unreadable ? NO_STACK : COPY_REFUSED;
-	head->bytes = chunks * PROFILE_COPY_CHUNK;
+	if (!head->bytes)
+		return head->end >= end ? NO_STACK : COPY_REFUSED;
 	if (bpf_ringbuf_output(&ring, head, sizeof(*head), BPF_RB_NO_WAKEUP))
 		return COPY_REFUSED;
 	charge = head->bytes;

@@ -5,14 +5,12 @@
 #include <span>
 #include <utility>
 
-#include "ksym/dwarf/stack_walk.h"
-
 namespace profd {
 namespace {
 
 constexpr uint32_t kFewestChunks = 8;
 constexpr uint32_t kFirstChunks = 64;
-constexpr uint32_t kMostChunks = PROFILE_COPY_CHUNKS * PROFILE_COPY_PIECES;
+constexpr uint32_t kMostChunks = PROFILE_COPY_BYTES / PROFILE_COPY_CHUNK;
 
 uint64_t CpuOf(uint64_t copy) { return copy >> 48; }
 
@@ -49,7 +47,15 @@ void StackCopies::AddPiece(const profile_piece_record& record, size_t bytes) {
     return;
   }
   Pieces& pieces = pieces_[CpuOf(record.copy)];
-  if (pieces.copy != record.copy) pieces = {.copy = record.copy, .stack = {}};
+  if (pieces.copy != record.copy) {
+    pieces = {.copy = record.copy, .parts = {}, .stack = {}};
+  }
+  std::vector<Part>& parts = pieces.parts;
+  if (parts.empty() ||
+      parts.back().address + parts.back().bytes != record.address) {
+    parts.push_back({.address = record.address, .bytes = 0});
+  }
+  parts.back().bytes += record.bytes;
   const auto* stack = reinterpret_cast<const std::byte*>(record.stack);
   pieces.stack.insert(pieces.stack.end(), stack, stack + record.bytes);
 }
@@ -61,7 +67,7 @@ void StackCopies::Add(const profile_copy_record& record, size_t bytes) {
       pieces->second.stack.size() != record.bytes) {
     return;
   }
-  copies_.push_back({.head = record, .stack = std::move(pieces->second.stack)});
+  copies_.push_back({.head = record, .pieces = std::move(pieces->second)});
   pieces_.erase(pieces);
   waiting_bytes_ += record.bytes;
 }
@@ -94,7 +100,7 @@ void StackCopies::WalkSet(const Sources& sources, uint32_t set,
     const bool is_hinted = i < hinted_;
     if (is_hinted && copy.head.header.set == set &&
         WalkAndCount(copy, sources, patience)) {
-      waiting_bytes_ -= copy.stack.size();
+      waiting_bytes_ -= copy.pieces.stack.size();
       continue;
     }
     hinted += is_hinted ? 1 : 0;
@@ -102,6 +108,18 @@ void StackCopies::WalkSet(const Sources& sources, uint32_t set,
   }
   copies_ = std::move(left);
   hinted_ = hinted;
+}
+
+std::vector<ksym::StackPart> StackCopies::PartsOf(const Pieces& pieces) {
+  std::vector<ksym::StackPart> parts;
+  parts.reserve(pieces.parts.size());
+  std::span<const std::byte> rest = pieces.stack;
+  for (const Part& part : pieces.parts) {
+    parts.push_back(
+        {.address = {part.address}, .bytes = rest.first(part.bytes)});
+    rest = rest.subspan(part.bytes);
+  }
+  return parts;
 }
 
 bool StackCopies::HasWaiting(uint32_t set) const {
@@ -113,26 +131,26 @@ bool StackCopies::HasWaiting(uint32_t set) const {
 // False when it has to wait.
 bool StackCopies::WalkAndCount(const Copy& copy, const Sources& sources,
                                Patience patience) {
-  auto stack = WalkOne(copy, sources, patience);
-  if (!stack) return false;
+  auto walked = WalkOne(copy, sources, patience);
+  if (!walked) return false;
+  RawStack& stack = walked->stack;
   ++walked_;
   ++recent_;
-  recent_beyond_ += stack->end == StackEnd::kBeyondCopy ? 1 : 0;
+  recent_short_ += walked->needs_more ? 1 : 0;
   // The stack may go on elsewhere, as that of a coroutine does: what tables it
   // will need there no copy can tell.
-  if (stack->end == StackEnd::kBeyondCopy || stack->end == StackEnd::kBadRead) {
+  if (stack.end == StackEnd::kBeyondCopy || stack.end == StackEnd::kBadRead) {
     sources.tables.WantAll(ProcessOf(copy.head.key));
   }
   const uint32_t set = copy.head.header.set;
   profile_key key = copy.head.key;
-  key.user_stack = sources.records.AddWalked(set, std::move(*stack));
+  key.user_stack = sources.records.AddWalked(set, std::move(stack));
   ++counts_[set][key];
   return true;
 }
 
-std::optional<RawStack> StackCopies::WalkOne(const Copy& copy,
-                                             const Sources& sources,
-                                             Patience patience) const {
+std::optional<StackCopies::Walked> StackCopies::WalkOne(
+    const Copy& copy, const Sources& sources, Patience patience) const {
   const profile_copy_record& head = copy.head;
   const auto mappings = sources.watch.MappingsAt(head.key.tgid, head.time_ns,
                                                  ksym::Address{head.ip});
@@ -160,8 +178,8 @@ std::optional<RawStack> StackCopies::WalkOne(const Copy& copy,
   ksym::StackCopy input;
   input.ip = ksym::Address{head.ip};
   std::ranges::copy(head.registers, input.registers.begin());
-  input.address = ksym::Address{head.address};
-  input.bytes = copy.stack;
+  const auto parts = PartsOf(copy.pieces);
+  input.parts = parts;
   ksym::WalkedStack walked;
   ksym::WalkStack(input, max_stack_depth_, find, walked);
   if (is_waiting && patience == Patience::kWait) return std::nullopt;
@@ -169,14 +187,18 @@ std::optional<RawStack> StackCopies::WalkOne(const Copy& copy,
   RawStack stack;
   stack.end = static_cast<StackEnd>(walked.end);
   if (is_waiting) stack.end = StackEnd::kNoTable;
-  if (stack.end == StackEnd::kBadRead && head.unreadable == 0) {
+  const uint64_t unread = walked.unread.value;
+  if (stack.end == StackEnd::kBadRead &&
+      (unread < head.address || unread >= head.end)) {
     stack.end = StackEnd::kBeyondCopy;
   }
+  const bool needs_more = stack.end == StackEnd::kBeyondCopy &&
+                          unread - head.address < PROFILE_COPY_BYTES;
   for (const ksym::Address frame : walked.frames) {
     stack.frames.push_back(frame.value);
   }
   UseFramePointers(FindFirst(without_row, stack.frames), stack);
-  return stack;
+  return Walked{.stack = std::move(stack), .needs_more = needs_more};
 }
 
 // What frame pointers told is kept only if they are to be used.
@@ -202,10 +224,10 @@ std::vector<BpfSampler::Count> StackCopies::Take(uint32_t set) {
 
 uint32_t StackCopies::AdaptChunks(uint64_t refused) {
   const uint64_t walked = std::exchange(recent_, 0);
-  const uint64_t beyond = std::exchange(recent_beyond_, 0);
+  const uint64_t needed_more = std::exchange(recent_short_, 0);
   if (refused > 0) {
     chunks_ = std::max(chunks_ / 2, kFewestChunks);
-  } else if (beyond * 50 > walked) {
+  } else if (needed_more * 50 > walked) {
     chunks_ = std::min(chunks_ * 2, kMostChunks);
   }
   return chunks_;

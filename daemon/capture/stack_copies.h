@@ -12,6 +12,7 @@
 #include "daemon/capture/process_watch.h"
 #include "daemon/capture/stack_records.h"
 #include "daemon/capture/unwind_tables.h"
+#include "ksym/dwarf/stack_walk.h"
 
 namespace profd {
 
@@ -54,19 +55,30 @@ class StackCopies {
   uint64_t walked() const { return walked_; }
 
  private:
-  struct Copy {
-    profile_copy_record head;
-    std::vector<std::byte> stack;
+  // Bytes of the stack without a gap.
+  struct Part {
+    uint64_t address = 0;
+    size_t bytes = 0;
   };
-  // The pieces of a copy whose own record is still to come.
+  // The pieces of a copy, whose own record may be still to come.
   struct Pieces {
     uint64_t copy = 0;
-    std::vector<std::byte> stack;
+    std::vector<Part> parts;
+    std::vector<std::byte> stack;  // all of them
   };
+  struct Copy {
+    profile_copy_record head;
+    Pieces pieces;
+  };
+  struct Walked {
+    RawStack stack;
+    bool needs_more = false;  // than was copied, of the same stack
+  };
+  static std::vector<ksym::StackPart> PartsOf(const Pieces& pieces);
   bool WalkAndCount(const Copy& copy, const Sources& sources,
                     Patience patience);
-  std::optional<RawStack> WalkOne(const Copy& copy, const Sources& sources,
-                                  Patience patience) const;
+  std::optional<Walked> WalkOne(const Copy& copy, const Sources& sources,
+                                Patience patience) const;
   void UseFramePointers(size_t first_without_row, RawStack& stack) const;
 
   struct KeyLess {
@@ -82,8 +94,8 @@ class StackCopies {
   std::array<std::map<profile_key, uint64_t, KeyLess>, PROFILE_SETS> counts_;
   uint32_t chunks_;
   uint64_t walked_ = 0;
-  uint64_t recent_ = 0;         // since the last AdaptChunks()
-  uint64_t recent_beyond_ = 0;  // of them needed more of the stack
+  uint64_t recent_ = 0;        // since the last AdaptChunks()
+  uint64_t recent_short_ = 0;  // of them needed more of the stack
 };
 
 }  // namespace profd

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <optional>
 
 namespace ksym {
@@ -56,10 +57,12 @@ class StackWalker {
     Go(max_frames);
     if (!IsBroken()) return;
     const StackEnd end = stack_.end;
+    const Address unread = stack_.unread;
     if (FollowException()) {
       Go(max_frames);
     } else {
       stack_.end = end;
+      stack_.unread = unread;
     }
   }
 
@@ -91,14 +94,30 @@ class StackWalker {
   }
 
   std::optional<uint64_t> Read(uint64_t address) {
-    const uint64_t at = address - copy_.address.value;
-    uint64_t word = 0;
-    if (at >= copy_.bytes.size() || copy_.bytes.size() - at < kWord) {
-      End(StackEnd::kBadRead);
-      return std::nullopt;
+    if (!IsIn(part_, address)) {
+      part_ = FindPart({address});
+      if (!IsIn(part_, address)) {
+        stack_.unread = {address};
+        End(StackEnd::kBadRead);
+        return std::nullopt;
+      }
     }
-    std::memcpy(&word, copy_.bytes.data() + at, sizeof(word));
+    uint64_t word = 0;
+    std::memcpy(&word, part_.bytes.data() + (address - part_.address.value),
+                sizeof(word));
     return word;
+  }
+
+  static bool IsIn(const StackPart& part, uint64_t word) {
+    const uint64_t at = word - part.address.value;
+    return at < part.bytes.size() && part.bytes.size() - at >= kWord;
+  }
+
+  // The last one that does not begin above that.
+  StackPart FindPart(Address address) const {
+    const auto after =
+        std::ranges::upper_bound(copy_.parts, address, {}, &StackPart::address);
+    return after == copy_.parts.begin() ? StackPart() : *std::prev(after);
   }
 
   std::optional<uint64_t> Get(SavedRegister& saved) {
@@ -129,6 +148,7 @@ class StackWalker {
   const StackCopy& copy_;
   const std::function<CodeAt(Address)>& find_;
   WalkedStack& stack_;
+  StackPart part_;  // that the last word was in
   uint64_t ip_ = 0;
   uint64_t rsp_ = 0;
   SavedRegister rbp_;

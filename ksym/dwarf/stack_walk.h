@@ -68,13 +68,20 @@ struct CodeAt {
   uint64_t load_bias = 0;
 };
 
-// A thread's registers and the part of its stack that was copied. The copy
-// should begin with the 128 bytes below RSP, the red zone: rows refer to them.
+// Memory of a thread's stack.
+struct StackPart {
+  Address address;  // of the first byte
+  std::span<const std::byte> bytes;
+};
+
+// A thread's registers and what was copied of its stack. That should begin with
+// the 128 bytes below RSP, the red zone: rows refer to them.
 struct StackCopy {
   Address ip;
   std::array<uint64_t, kX86Registers> registers = {};  // by X86Register
-  Address address;                                     // of the first byte
-  std::span<const std::byte> bytes;
+  // By address. A word must not lie in two of them: parts that touch each other
+  // are to be made one.
+  std::span<const StackPart> parts;
 };
 
 // A frame pointer this far above RSP is none.
@@ -85,6 +92,7 @@ struct WalkedStack {
   // address less 1, so an interrupted function's is one more than its RIP.
   std::vector<Address> frames;
   StackEnd end = StackEnd::kOutermost;
+  Address unread;  // of kBadRead: the word that is in no part of the copy
 };
 
 // Follows the stack by the rules of docs/design.md, "Unwinding", which the

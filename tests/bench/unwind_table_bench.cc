@@ -95,6 +95,7 @@ void FindRow(benchmark::State& state, const std::string& path) {
 // library's sort, up to _start.
 struct Captured {
   std::vector<std::byte> bytes;
+  StackPart part;
   StackCopy copy;
 };
 
@@ -116,11 +117,12 @@ Captured* g_captured;
   set(X86Register::kRbx, REG_RBX);
   copy.ip = {static_cast<uint64_t>(r[REG_RIP])};
   constexpr uint64_t kRedZone = 128;
-  copy.address = {static_cast<uint64_t>(r[REG_RSP]) - kRedZone};
-  const auto* start = reinterpret_cast<const std::byte*>(copy.address.value);
+  const uint64_t address = static_cast<uint64_t>(r[REG_RSP]) - kRedZone;
+  const auto* start = reinterpret_cast<const std::byte*>(address);
   g_captured->bytes.assign(
       start, reinterpret_cast<const std::byte*>(__libc_stack_end));
-  copy.bytes = g_captured->bytes;
+  g_captured->part = {{address}, g_captured->bytes};
+  copy.parts = {&g_captured->part, 1};
   return local;
 }
 

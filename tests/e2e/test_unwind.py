@@ -308,6 +308,24 @@ class FirstSamplesTest(harness.E2eTest):
                 self.assertGreater(self.whole_share(document), 0.9, ends)
                 self.assertEqual(ends["beyond-copy"], 0, ends)
 
+    def test_gaps(self):
+        # Pages that nobody wrote to yet cannot be read; a copy leaves them out
+        # and goes on behind them. These processes have no tables for most of
+        # their lives.
+        rough = os.path.join(harness.WORKLOADS, "rough")
+        document = self.document(
+            "-F", 997, "--", "bash", "-c",
+            f"i=0; while [ $i -lt 100 ]; do {rough} gaps; i=$((i+1)); done")
+        ends = document.samples["user_stack_ends"]
+        self.assertGreater(sum(ends.values()), 300, ends)
+        self.assertGreater(self.whole_share(document), 0.95, ends)
+        below = [";".join(f["name"] for f in document.user(s))
+                 for s in document.stacks]
+        below = [stack for stack in below if "WorkUntil" in stack]
+        self.assertTrue(below)
+        for stack in below:
+            self.assertIn("main;Gaps;Gap;WorkUntil", stack)
+
     def test_untouched_page(self):
         # The page below a stack was never written and cannot be read: what is
         # above it is copied nevertheless.

@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
+#include <utility>
+#include <vector>
 
 namespace profd {
 namespace {
@@ -91,6 +95,108 @@ TEST_F(StackCopiesTest, HintsOnce) {
   EXPECT_EQ(HintedPids(), Pids());
   EXPECT_TRUE(copies_.HasWaiting(0));
   EXPECT_FALSE(copies_.HasWaiting(1));
+}
+
+// A process of generated code, whose stack is followed by its frame pointers.
+class StackCopiesWalkTest : public testing::Test {
+ protected:
+  static constexpr uint32_t kPid = 7;
+  static constexpr uint64_t kCode = 0x401000;
+  static constexpr uint64_t kStack = 0x7ffc00000000;
+  static constexpr uint32_t kBytes = 16 * PROFILE_COPY_CHUNK;
+
+  StackCopiesWalkTest() {
+    ksym::Mapping code;
+    code.start = {kCode};
+    code.end = {kCode + 0x1000};
+    watch_.Apply({{100, ExecReport{kPid}}, {105, MapReport{kPid, code}}}, 200);
+    // Frames at 0, 4 and 15 KiB.
+    Frame(0, 4096, kCode + 0x10);
+    Frame(4096, 15360, kCode + 0x20);
+    Frame(15360, 0, kCode + 0x30);
+  }
+  void Frame(size_t at, size_t next, uint64_t return_address) {
+    const uint64_t caller = next == 0 ? 0 : kStack + next;
+    std::memcpy(stack_.data() + at, &caller, sizeof(caller));
+    std::memcpy(stack_.data() + at + 8, &return_address,
+                sizeof(return_address));
+  }
+
+  void AddPiece(size_t from, size_t to) {
+    const auto record = std::make_unique<profile_piece_record>();
+    record->copy = CopyOf(0, 1);
+    record->address = kStack + from;
+    record->bytes = static_cast<uint32_t>(to - from);
+    std::copy_n(stack_.data() + from, to - from, record->stack);
+    copies_.AddPiece(*record, PROFILE_PIECE_RECORD_BYTES(to - from));
+    sent_ += to - from;
+  }
+  // Walks a copy of those pieces, of which `tried` bytes were to be read.
+  StackId Walk(std::vector<std::pair<size_t, size_t>> pieces,
+               size_t tried = kBytes) {
+    sent_ = 0;
+    for (const auto& [from, to] : pieces) AddPiece(from, to);
+    profile_copy_record record = {};
+    record.copy = CopyOf(0, 1);
+    record.key.tgid = kPid;
+    record.time_ns = 150;
+    record.ip = kCode;
+    record.registers[6] = kStack;
+    record.registers[7] = kStack;
+    record.address = kStack;
+    record.end = kStack + tried;
+    record.bytes = static_cast<uint32_t>(sent_);
+    copies_.Add(record, sizeof(record));
+    copies_.Hints();
+    copies_.Walk({watch_, tables_, records_});
+    const auto counts = copies_.Take(0);
+    return counts.size() == 1 ? counts.front().key.user_stack : 0;
+  }
+  StackId IdOf(size_t frames, StackEnd end) {
+    RawStack stack = {
+        .frames = {kCode, kCode + 0x10, kCode + 0x20, kCode + 0x30},
+        .end = end,
+        .used_frame_pointers = frames > 1};
+    stack.frames.resize(frames);
+    return records_.AddWalked(0, stack);
+  }
+
+  std::array<uint8_t, kBytes> stack_ = {};
+  size_t sent_ = 0;
+  ProcessWatch watch_{[](const ksym::ProcessImage&) {},
+                      [](const ksym::ProcessId&) {}};
+  UnwindTables tables_{UnwindMaps({}, {}), BuildTablesWith("")};
+  StackRecords records_{127};
+  StackCopies copies_{Unwind::kAuto, 127};
+};
+
+// Pages that could not be read are missed only where a frame needs them.
+TEST_F(StackCopiesWalkTest, GoesOnBehindPagesThatCouldNotBeRead) {
+  const StackId whole = IdOf(4, StackEnd::kZeroFramePointer);
+  EXPECT_EQ(Walk({{0, kBytes}}), whole);
+  EXPECT_EQ(Walk({{0, 1024}, {4096, 8192}, {12288, kBytes}}), whole);
+  // A page that follows the piece before is none that is missing.
+  EXPECT_EQ(Walk({{0, 4096}, {4096, 5120}, {15360, kBytes}}), whole);
+  EXPECT_EQ(Walk({{0, 4096}, {8192, kBytes}}), IdOf(2, StackEnd::kBadRead));
+  EXPECT_EQ(Walk({{4096, kBytes}}), IdOf(1, StackEnd::kBadRead));
+  EXPECT_EQ(copies_.AdaptChunks(0), 64u);
+}
+
+// What was not tried is told apart, and tried the next time.
+TEST_F(StackCopiesWalkTest, KnowsWhatWasNotTried) {
+  const StackId beyond = IdOf(3, StackEnd::kBeyondCopy);
+  EXPECT_EQ(Walk({{0, 8192}}, 8192), beyond);
+  EXPECT_EQ(copies_.AdaptChunks(0), 128u);
+  EXPECT_EQ(Walk({{0, 8192}}, 12288), beyond);
+  EXPECT_EQ(copies_.AdaptChunks(0), 256u);
+  EXPECT_EQ(Walk({{0, 8192}}, kBytes), IdOf(3, StackEnd::kBadRead));
+}
+
+// A stack that goes on elsewhere does not make copies larger.
+TEST_F(StackCopiesWalkTest, DoesNotLookForOtherStacksInALargerCopy) {
+  Frame(4096, uint64_t{PROFILE_COPY_BYTES} + 4096, kCode + 0x20);
+  EXPECT_EQ(Walk({{0, kBytes}}), IdOf(3, StackEnd::kBeyondCopy));
+  EXPECT_EQ(copies_.AdaptChunks(0), 64u);
 }
 
 // Fewer bytes when the ring was full, more when stacks were cut off.

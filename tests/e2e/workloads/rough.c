@@ -4,6 +4,8 @@
 //   unmap       takes the code away under its callers, again and again
 //   scribble    overwrites return addresses and saved registers above it
 //   reload FILE dlopen and dlclose of FILE, as often as it can
+//   gaps        works below two frames of 50 KiB that were never written to,
+//               for 10 ms of CPU time, then ends
 //   large WHO   works under 100 KiB of frames for its first half second of CPU
 //               time, then ends; WHO is first or thread
 
@@ -95,6 +97,26 @@ NOINLINE static char Descend(int frames, double end) {
   return large[0];
 }
 
+NOINLINE static void WorkUntil(double end) {
+  while (Seconds() < end) Work(20000);
+}
+
+// A variable that is only written to where the compiler cannot know it.
+NOINLINE static char Gap(double end) {
+  volatile char large[50 << 10];
+  if (end < 0) large[(int)-end] = 1;
+  WorkUntil(end);
+  return end < 0 ? large[1] : 0;
+}
+
+NOINLINE static char Gaps(void) {
+  const double end = Seconds() + 0.01;
+  volatile char large[50 << 10];
+  if (end < 0) large[(int)-end] = 1;
+  const char inner = Gap(end);
+  return end < 0 ? large[1] : inner;
+}
+
 static void* Large(void* unused) {
   Descend(25, Seconds() + 0.5);
   return unused;
@@ -117,6 +139,7 @@ int main(int argc, char** argv) {
   if (strcmp(argv[1], "unmap") == 0) Unmap();
   if (strcmp(argv[1], "scribble") == 0) Scribble();
   if (strcmp(argv[1], "reload") == 0) Reload(argv[2]);
+  if (strcmp(argv[1], "gaps") == 0) return Gaps();
   if (strcmp(argv[1], "large") == 0) LargeIn(argv[2]);
   return 2;
 }

@@ -136,8 +136,9 @@ class StackStepTest : public ::testing::Test {
     const uint64_t address = registers.rsp - kRedZone;
     copy_.resize(std::min<uint64_t>(kMaxCopy, stack_end_ - address));
     copy_.resize(child_.Read(address, copy_));
+    const StackPart part = {{address}, copy_};
     const StackCopy stack = {
-        {registers.rip}, ByDwarfNumber(registers), {address}, copy_};
+        {registers.rip}, ByDwarfNumber(registers), {&part, 1}};
     WalkStack(stack, 512, find_, walked_);
   }
 

@@ -38,7 +38,10 @@ class Program {
     table_.size = kCodeSize;
     table_.rows.emplace_back();
     registers_[static_cast<size_t>(X86Register::kRsp)] = kStack;
+    parts_ = {{{kStack}, std::as_bytes(std::span(words_))}};
   }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
 
   // The next 16 bytes of code; returns a return address in them.
   uint64_t Code(CfaKind cfa, int offset, RbpKind rbp = RbpKind::kSame,
@@ -55,13 +58,21 @@ class Program {
   // A word of the stack, counted from RSP.
   void Word(size_t index, uint64_t value) { words_.at(index) = value; }
 
+  // The words from `first` on, `count` of them, are not in the copy.
+  void LeaveOut(size_t first, size_t count) {
+    const auto bytes = std::as_bytes(std::span(words_));
+    parts_ = {
+        {{kStack}, bytes.first(first * 8)},
+        {{kStack + (first + count) * 8}, bytes.subspan((first + count) * 8)}};
+  }
+
   StackEnd Walk(uint64_t ip, size_t max_frames = 100) {
-    const StackCopy copy = {
-        {ip}, registers_, {kStack}, std::as_bytes(std::span(words_))};
+    const StackCopy copy = {{ip}, registers_, parts_};
     WalkStack(
         copy, max_frames, [this](Address at) { return Find(at); }, stack_);
     return stack_.end;
   }
+  uint64_t unread() const { return stack_.unread.value; }
   std::vector<uint64_t> frames() const {
     std::vector<uint64_t> values;
     values.reserve(stack_.frames.size());
@@ -81,6 +92,7 @@ class Program {
   UnwindTable table_;
   std::array<uint64_t, kX86Registers> registers_ = {};
   std::array<uint64_t, kStackWords> words_ = {};
+  std::vector<StackPart> parts_;
   WalkedStack stack_;
 };
 
@@ -260,6 +272,31 @@ TEST(StackWalkTest, StepsByFramePointers) {
   EXPECT_EQ(program.Walk(kGenerated), StackEnd::kBadRead);
 }
 
+// What is missing in a copy is missed only where a word is needed.
+TEST(StackWalkTest, GoesOnBehindWhatIsNotInTheCopy) {
+  Program program;
+  const uint64_t large = program.Code(CfaKind::kRsp, 20);
+  const uint64_t caller = program.Code(CfaKind::kRsp, 4, RbpKind::kSaved, -2);
+  const uint64_t by_rbp = program.Code(CfaKind::kRbp, 2);
+  const uint64_t end = program.Code(CfaKind::kEnd, 0);
+  program.Word(19, caller);
+  program.Word(22, StackAddress(26));
+  program.Word(23, by_rbp);
+  program.Word(27, end);
+  for (const auto& [first, count] :
+       {std::pair(0, 19), std::pair(5, 14), std::pair(20, 2), std::pair(24, 3),
+        std::pair(28, 36)}) {
+    program.LeaveOut(static_cast<size_t>(first), static_cast<size_t>(count));
+    EXPECT_EQ(program.Walk(large), StackEnd::kOutermost) << first;
+    EXPECT_THAT(program.frames(), ElementsAre(large, caller, by_rbp, end));
+  }
+  for (const size_t needed : {19u, 22u, 23u, 27u}) {
+    program.LeaveOut(needed, 1);
+    EXPECT_EQ(program.Walk(large), StackEnd::kBadRead) << needed;
+    EXPECT_EQ(program.unread(), StackAddress(needed));
+  }
+}
+
 // Each other end is told apart.
 TEST(StackWalkTest, SaysHowItEnded) {
   Program program;
@@ -274,6 +311,7 @@ TEST(StackWalkTest, SaysHowItEnded) {
   EXPECT_EQ(program.Walk(still), StackEnd::kNoProgress);
   EXPECT_EQ(program.Walk(unsupported), StackEnd::kUnsupported);
   EXPECT_EQ(program.Walk(far), StackEnd::kBadRead);
+  EXPECT_EQ(program.unread(), StackAddress(kStackWords));
   EXPECT_EQ(program.Walk(0x1234), StackEnd::kNoMapping);
   EXPECT_THAT(program.frames(), ElementsAre(0x1234));
   program.Word(0, 0x1234);
@@ -340,21 +378,22 @@ Seen Look() {
       static_cast<uint64_t>(r[REG_RBP]);
   copy.registers[static_cast<size_t>(X86Register::kRbx)] =
       static_cast<uint64_t>(r[REG_RBX]);
-  copy.address = {rsp - 128};
+  const uint64_t start = rsp - 128;
   // Not by memcpy(3), which sanitizers would stop.
   std::vector<std::byte> bytes(size_t{64} << 10);
   const iovec local = {bytes.data(), bytes.size()};
   constexpr size_t kPage = 4096;
   std::vector<iovec> remote;
-  for (uint64_t at = copy.address.value;
-       at < copy.address.value + bytes.size();) {
+  for (uint64_t at = start; at < start + bytes.size();) {
     const uint64_t size = kPage - at % kPage;
     remote.push_back({reinterpret_cast<void*>(at), size});
     at += size;
   }
   const ssize_t got = ::process_vm_readv(::getpid(), &local, 1, remote.data(),
                                          remote.size(), 0);
-  copy.bytes = std::span(bytes).first(got < 0 ? 0 : static_cast<size_t>(got));
+  const StackPart part = {
+      {start}, std::span(bytes).first(got < 0 ? 0 : static_cast<size_t>(got))};
+  copy.parts = {&part, 1};
   WalkStack(
       copy, 100, [](Address at) { return kLoaded->Find(at); }, seen.walked);
   seen.backtrace.resize(100);
