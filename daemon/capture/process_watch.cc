@@ -57,15 +57,30 @@ std::optional<StatFields> ReadStat(uint32_t pid) {
   return fields;
 }
 
-// Of those that have not ended: the kernel counts a first thread that ended
-// before others among them.
-uint32_t CountThreads(uint32_t pid) {
+// Calls `visit` with each entry of the folder that is a number.
+template <typename Visit>
+void ForEachNumber(const std::string& folder, const Visit& visit) {
+  DIR* open = ::opendir(folder.c_str());
+  if (open == nullptr) return;
+  const std::unique_ptr<DIR, int (*)(DIR*)> closer(open, &::closedir);
+  while (const dirent* entry = ::readdir(open)) {
+    const auto number = ksym::ParseUnsigned<uint32_t>(entry->d_name, 10);
+    if (number) visit(*number);
+  }
+}
+
+// Those that have not ended: the kernel keeps a first thread that ended before
+// others among them.
+std::set<uint32_t> ReadThreads(uint32_t pid) {
+  std::set<uint32_t> threads;
   const auto stat = ReadStat(pid);
-  if (!stat) return 1;
-  const auto threads =
-      ksym::ParseUnsigned<uint32_t>((*stat)[kThreadsField], 10);
-  const bool leader_ended = (*stat)[kStateField] == "Z";
-  return std::max(threads.value_or(1) - (leader_ended ? 1 : 0), 1U);
+  if (stat && (*stat)[kThreadsField] != "1") {
+    ForEachNumber(fmt::format("/proc/{}/task", pid),
+                  [&](uint32_t thread) { threads.insert(thread); });
+    if ((*stat)[kStateField] == "Z") threads.erase(pid);
+  }
+  if (threads.empty()) threads.insert(pid);
+  return threads;
 }
 
 }  // namespace
@@ -81,44 +96,51 @@ const ksym::Mapping* FindMapping(std::span<const ksym::Mapping> mappings,
 }
 
 void ProcessWatch::ReadAll() {
-  DIR* proc = ::opendir("/proc");
-  if (proc == nullptr) return;
-  const std::unique_ptr<DIR, int (*)(DIR*)> closer(proc, &::closedir);
-  while (const dirent* entry = ::readdir(proc)) {
-    const auto pid = ksym::ParseUnsigned<uint32_t>(entry->d_name, 10);
-    if (!pid) continue;
+  ForEachNumber("/proc", [&](uint32_t pid) {
     const uint64_t begin = NowNs();
-    auto mappings = ksym::ReadMaps(*pid);
+    auto mappings = ksym::ReadMaps(pid);
     // Kernel threads have none, and others may be gone or not ours to see.
-    if (!mappings || mappings->empty()) continue;
-    readings_.push_back({.mappings = {.pid = *pid,
-                                      .threads = CountThreads(*pid),
+    if (!mappings || mappings->empty()) return;
+    readings_.push_back({.mappings = {.pid = pid,
+                                      .threads = ReadThreads(pid),
                                       .since_ns = read_before_ ? begin : 0,
                                       .mappings = std::move(*mappings)},
                          .begin_ns = begin,
                          .end_ns = NowNs()});
-  }
+  });
   read_before_ = true;
 }
 
 // A process that became another one while it was read: which of the two the
-// mappings are of is not known. Its reports tell all about the new one.
-void ProcessWatch::DropReadingsAcross(
-    const std::vector<SideBandEvent>& events) {
-  std::unordered_map<uint32_t, const Reading*> by_pid;
-  for (const Reading& reading : readings_) {
+// mappings are of is not known. Its reports tell all about the new one. A
+// thread that had ended before may still have been listed.
+void ProcessWatch::CorrectReadings(const std::vector<SideBandEvent>& events) {
+  std::unordered_map<uint32_t, Reading*> by_pid;
+  for (Reading& reading : readings_) {
     by_pid.emplace(reading.mappings.pid, &reading);
   }
   std::unordered_set<uint32_t> dropped;
+  const auto is_of_another = [&](uint32_t pid, uint64_t time_ns) {
+    const auto at = by_pid.find(pid);
+    if (at != by_pid.end() && time_ns >= at->second->begin_ns &&
+        time_ns <= at->second->end_ns) {
+      dropped.insert(pid);
+    }
+  };
   for (const SideBandEvent& event : events) {
     const auto* exec = std::get_if<ExecReport>(&event.report);
     const auto* fork = std::get_if<ForkReport>(&event.report);
-    if (exec == nullptr && fork == nullptr) continue;
-    const uint32_t pid = exec != nullptr ? exec->pid : fork->child;
-    const auto at = by_pid.find(pid);
-    if (at != by_pid.end() && event.time_ns >= at->second->begin_ns &&
-        event.time_ns <= at->second->end_ns) {
-      dropped.insert(pid);
+    const auto* exit = std::get_if<ExitReport>(&event.report);
+    if (exec != nullptr) {
+      is_of_another(exec->pid, event.time_ns);
+    } else if (fork != nullptr && fork->child != fork->parent) {
+      is_of_another(fork->child, event.time_ns);
+    } else if (fork != nullptr || exit != nullptr) {
+      const auto at = by_pid.find(exit != nullptr ? exit->pid : fork->child);
+      if (at == by_pid.end() || event.time_ns >= at->second->begin_ns) continue;
+      std::set<uint32_t>& threads = at->second->mappings.threads;
+      if (exit != nullptr) threads.erase(exit->thread);
+      if (fork != nullptr) threads.insert(fork->thread);
     }
   }
   std::erase_if(readings_, [&](const Reading& reading) {
@@ -138,7 +160,7 @@ void ProcessWatch::Apply(std::vector<SideBandEvent> events, uint64_t until_ns) {
     applied_ns_ = until_ns;
     return;
   }
-  DropReadingsAcross(events);
+  CorrectReadings(events);
   auto reading = readings_.begin();
   const auto seed_until = [&](uint64_t time_ns) {
     for (; reading != readings_.end() && reading->begin_ns <= time_ns;
@@ -159,15 +181,22 @@ void ProcessWatch::Apply(std::vector<SideBandEvent> events, uint64_t until_ns) {
 void ProcessWatch::ApplyOne(SideBandEvent event) {
   const uint64_t time = event.time_ns;
   std::visit(
-      Overloaded{
-          [&](const ForkReport& r) { history_.Fork(r.parent, r.child, time); },
-          [&](const ExecReport& r) { history_.Exec(r.pid, time); },
-          [&](MapReport& r) {
-            changed_pids_.insert(r.pid);
-            history_.Map(r.pid, std::move(r.mapping), time);
-          },
-          [&](const ExitReport& r) { history_.Exit(r.pid, time); },
-          [](const auto&) {}},
+      Overloaded{[&](const ForkReport& r) {
+                   if (r.parent == r.child) {
+                     history_.StartThread(r.child, r.thread);
+                   } else {
+                     history_.Fork(r.parent, r.child, time);
+                   }
+                 },
+                 [&](const ExecReport& r) { history_.Exec(r.pid, time); },
+                 [&](MapReport& r) {
+                   changed_pids_.insert(r.pid);
+                   history_.Map(r.pid, std::move(r.mapping), time);
+                 },
+                 [&](const ExitReport& r) {
+                   history_.EndThread(r.pid, r.thread, time);
+                 },
+                 [](const auto&) {}},
       event.report);
 }
 

@@ -99,7 +99,7 @@ class ProcessWatch {
     uint64_t begin_ns = 0;
     uint64_t end_ns = 0;
   };
-  void DropReadingsAcross(const std::vector<SideBandEvent>& events);
+  void CorrectReadings(const std::vector<SideBandEvent>& events);
   void ApplyOne(SideBandEvent event);
   void SeeOne(const SampleHint& hint);
   ksym::ProcessHistory::GenerationId GenerationOf(const ksym::ProcessId& id,

@@ -16,10 +16,12 @@
 
 namespace profd {
 
-// What the kernel reports beside the samples. Ids are thread group ids.
+// What the kernel reports beside the samples. Ids are thread group ids but for
+// those of threads.
 struct ForkReport {
   uint32_t parent = 0;
   uint32_t child = 0;  // the same as the parent: a thread started
+  uint32_t thread = 0;
   friend bool operator==(const ForkReport&, const ForkReport&) = default;
 };
 struct ExecReport {
@@ -32,7 +34,8 @@ struct MapReport {
   friend bool operator==(const MapReport&, const MapReport&) = default;
 };
 struct ExitReport {
-  uint32_t pid = 0;  // of one thread of it
+  uint32_t pid = 0;
+  uint32_t thread = 0;
   friend bool operator==(const ExitReport&, const ExitReport&) = default;
 };
 // Records that did not fit the ring.

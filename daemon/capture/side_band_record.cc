@@ -41,7 +41,16 @@ ForkReport ReadFork(ByteReader& reader) {
   ForkReport fork;
   fork.child = reader.Read<uint32_t>();
   fork.parent = reader.Read<uint32_t>();
+  fork.thread = reader.Read<uint32_t>();
   return fork;
+}
+
+ExitReport ReadExit(ByteReader& reader) {
+  ExitReport exit;
+  exit.pid = reader.Read<uint32_t>();
+  reader.Read<uint32_t>();  // the parent
+  exit.thread = reader.Read<uint32_t>();
+  return exit;
 }
 
 MapReport ReadMap(ByteReader& reader) {
@@ -91,7 +100,7 @@ SideBandEvent ParseSideBandRecord(std::span<const std::byte> record) {
       event.report = ReadMap(reader);
       break;
     case PERF_RECORD_EXIT:
-      event.report = ExitReport{reader.Read<uint32_t>()};
+      event.report = ReadExit(reader);
       break;
     case PERF_RECORD_LOST:
       reader.Read<uint64_t>();  // id

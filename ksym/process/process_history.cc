@@ -136,7 +136,7 @@ void ProcessHistory::Put(Generation& generation, Mapping mapping,
 }
 
 // The generation that a reading of that time tells of, with mappings.
-ProcessHistory::Generation* ProcessHistory::Seeded(const Reading& reading,
+ProcessHistory::Generation* ProcessHistory::Seeded(Reading& reading,
                                                    uint64_t time_ns) {
   Generation* present = Present(reading.pid, time_ns);
   if (present != nullptr && present->mappings != nullptr) return present;
@@ -148,7 +148,9 @@ ProcessHistory::Generation* ProcessHistory::Seeded(const Reading& reading,
     present = Begin(reading.pid, is_first ? reading.since_ns : time_ns,
                     std::make_shared<MappingList>());
   }
-  if (present != nullptr) lives_[reading.pid].threads = reading.threads;
+  if (present != nullptr) {
+    lives_[reading.pid].threads = std::move(reading.threads);
+  }
   return present;
 }
 
@@ -169,23 +171,24 @@ void ProcessHistory::LoseTrack(uint64_t time_ns) {
 
 void ProcessHistory::Fork(uint32_t parent, uint32_t child, uint64_t time_ns) {
   const auto life = lives_.find(parent);
-  if (parent == child) {
-    if (life != lives_.end()) ++life->second.threads;
-    return;
-  }
   // Of an unknown parent the child is unknown, too, until it execs.
   std::shared_ptr<MappingList> mappings;
   if (life != lives_.end()) {
     mappings = life->second.generations.back().mappings;
   }
   if (Begin(child, time_ns, std::move(mappings)) == nullptr) return;
-  lives_[child].threads = 1;
+  lives_[child].threads = {child};
+}
+
+void ProcessHistory::StartThread(uint32_t pid, uint32_t thread) {
+  const auto life = lives_.find(pid);
+  if (life != lives_.end()) life->second.threads.insert(thread);
 }
 
 void ProcessHistory::Exec(uint32_t pid, uint64_t time_ns) {
   const auto mappings = std::make_shared<MappingList>();
   // The other threads have ended.
-  if (Begin(pid, time_ns, mappings) != nullptr) lives_[pid].threads = 1;
+  if (Begin(pid, time_ns, mappings) != nullptr) lives_[pid].threads = {pid};
 }
 
 void ProcessHistory::Map(uint32_t pid, Mapping mapping, uint64_t time_ns) {
@@ -206,16 +209,15 @@ void ProcessHistory::Map(uint32_t pid, Mapping mapping, uint64_t time_ns) {
   Put(*generation, std::move(mapping), time_ns, limits_.mappings);
 }
 
-void ProcessHistory::Exit(uint32_t pid, uint64_t time_ns) {
+void ProcessHistory::EndThread(uint32_t pid, uint32_t thread,
+                               uint64_t time_ns) {
   const auto life = lives_.find(pid);
   if (life == lives_.end()) return;
   Generation& last = life->second.generations.back();
-  // How many threads it has is known when it is read.
+  // Which threads it has is known when it is read.
   if (last.was_there_before && last.mappings == nullptr) return;
-  if (life->second.threads > 1) {
-    --life->second.threads;
-    return;
-  }
+  life->second.threads.erase(thread);
+  if (!life->second.threads.empty()) return;
   last.end_ns = std::min(last.end_ns, time_ns);
   forgettable_.insert(pid);
 }

@@ -5,6 +5,7 @@
 #include <deque>
 #include <limits>
 #include <memory>
+#include <set>
 #include <span>
 #include <unordered_map>
 #include <unordered_set>
@@ -58,7 +59,7 @@ class ProcessHistory {
   // mappings was ever reported of the process they hold since `since_ns`.
   struct Reading {
     uint32_t pid = 0;
-    uint32_t threads = 1;
+    std::set<uint32_t> threads;  // their ids
     uint64_t since_ns = 0;
     std::vector<Mapping> mappings;
   };
@@ -66,12 +67,15 @@ class ProcessHistory {
   // Reports were lost: from that time on nothing is known of any process,
   // until it is seeded again or execs.
   void LoseTrack(uint64_t time_ns);
-  // Parent and child are the same when a thread starts.
+  // The child's one thread has its id.
   void Fork(uint32_t parent, uint32_t child, uint64_t time_ns);
   void Exec(uint32_t pid, uint64_t time_ns);
   void Map(uint32_t pid, Mapping mapping, uint64_t time_ns);
-  // Of one thread; the last one's ends the generation, whichever it is.
-  void Exit(uint32_t pid, uint64_t time_ns);
+  // Threads are known by their ids: what a reading tells of them may have been
+  // reported as well. The last one's end is that of the generation, whichever
+  // it is.
+  void StartThread(uint32_t pid, uint32_t thread);
+  void EndThread(uint32_t pid, uint32_t thread, uint64_t time_ns);
 
   // The generation that the process had at that time; 0 if none is known.
   GenerationId Find(uint32_t pid, uint64_t time_ns) const;
@@ -118,7 +122,7 @@ class ProcessHistory {
   // Of one pid.
   struct Life {
     std::deque<Generation> generations;  // oldest first
-    uint32_t threads = 1;
+    std::set<uint32_t> threads;
   };
 
   // Null where there is no room for another generation.
@@ -126,7 +130,7 @@ class ProcessHistory {
                     std::shared_ptr<MappingList> mappings);
   // Null if it has none at that time.
   Generation* Present(uint32_t pid, uint64_t time_ns);
-  Generation* Seeded(const Reading& reading, uint64_t time_ns);
+  Generation* Seeded(Reading& reading, uint64_t time_ns);
   // The list has so many mappings at most, or as many as before.
   void Put(Generation& generation, Mapping mapping, uint64_t time_ns,
            size_t limit);

@@ -1,8 +1,11 @@
 #include "daemon/capture/process_watch.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <array>
+#include <chrono>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -91,11 +94,56 @@ TEST_F(ProcessWatchTest, TellsOfAProgramThatWasTakenForTheOneBefore) {
   ASSERT_EQ(told_.size(), 2u);
   EXPECT_EQ(told_[1].id, Program(3));
   EXPECT_EQ(told_[1].mappings.front().path, "/program3");
-  watch_.Apply({{400, ExitReport{kPid}}}, 401);
+  watch_.Apply({{400, ExitReport{kPid, kPid}}}, 401);
   watch_.EndInterval({.set = 0, .flip_ns = 500, .end_ns = 510});
   EXPECT_TRUE(gone_.empty());
   watch_.EndInterval({.set = 1, .flip_ns = 600, .end_ns = 610});
   EXPECT_EQ(gone_, (std::vector{Program(2), Program(3)}));
+}
+
+// Reading all processes, with reports of this one meanwhile, one per us.
+class ReadingTest : public testing::Test {
+ protected:
+  void Read(const decltype(SideBandEvent::report)& report) {
+    const uint64_t begin_ns = NowNs();
+    watch_.ReadAll();
+    end_ns_ = NowNs();
+    std::vector<SideBandEvent> events;
+    for (uint64_t time_ns = begin_ns; time_ns < end_ns_; time_ns += 1000) {
+      events.push_back({time_ns, report});
+    }
+    watch_.Apply(std::move(events), end_ns_);
+  }
+  bool IsKnown() const {
+    const ksym::Address here{reinterpret_cast<uintptr_t>(&NowNs)};
+    return !watch_.MappingsAt(kSelf, end_ns_, here).empty();
+  }
+  static uint64_t NowNs() {
+    return static_cast<uint64_t>(
+        std::chrono::steady_clock::now().time_since_epoch().count());
+  }
+
+  static inline const uint32_t kSelf = static_cast<uint32_t>(::getpid());
+  ProcessWatch watch_{[](const ksym::ProcessImage&) {},
+                      [](const ksym::ProcessId&) {}};
+  uint64_t end_ns_ = 0;
+};
+
+// A process that became another one while it was read is not known, one that
+// started a thread or ended one is.
+TEST_F(ReadingTest, KnowsWhoseMappingsWereRead) {
+  Read(ExecReport{.pid = kSelf});
+  EXPECT_FALSE(IsKnown());
+}
+TEST_F(ReadingTest, KnowsWhoStartsThreads) {
+  Read(ForkReport{.parent = kSelf, .child = kSelf, .thread = 1});
+  EXPECT_TRUE(IsKnown());
+}
+TEST_F(ReadingTest, KnowsWhoEndsThreads) {
+  Read(ExitReport{.pid = kSelf, .thread = 1});
+  watch_.EndInterval({.set = 0, .flip_ns = end_ns_ + 1, .end_ns = end_ns_ + 1});
+  watch_.EndInterval({.set = 1, .flip_ns = end_ns_ + 2, .end_ns = end_ns_ + 2});
+  EXPECT_TRUE(IsKnown());
 }
 
 }  // namespace

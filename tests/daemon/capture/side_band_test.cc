@@ -99,7 +99,7 @@ TEST(SideBandTest, ParsesARemovedSymbol) {
   EXPECT_EQ(change->kind, ksym::KernelSymbolChange::Kind::kRemoved);
 }
 
-// Forks and exits name thread groups.
+// Forks and exits name thread groups, and the thread.
 TEST(SideBandTest, ParsesForkAndExit) {
   for (const uint32_t type : {PERF_RECORD_FORK, PERF_RECORD_EXIT}) {
     RecordBuilder builder;
@@ -114,11 +114,11 @@ TEST(SideBandTest, ParsesForkAndExit) {
     if (type == PERF_RECORD_FORK) {
       const auto* fork = As<ForkReport>(event);
       ASSERT_NE(fork, nullptr);
-      EXPECT_EQ(*fork, (ForkReport{.parent = 10, .child = 20}));
+      EXPECT_EQ(*fork, (ForkReport{.parent = 10, .child = 20, .thread = 21}));
     } else {
       const auto* exit = As<ExitReport>(event);
       ASSERT_NE(exit, nullptr);
-      EXPECT_EQ(exit->pid, 20u);
+      EXPECT_EQ(*exit, (ExitReport{.pid = 20, .thread = 21}));
     }
   }
 }

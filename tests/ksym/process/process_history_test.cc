@@ -86,7 +86,7 @@ TEST(InsertMappingTest, KeepsNeighbours) {
 
 // A child has what its parent had at the fork, and not what came later.
 TEST_F(ProcessHistoryTest, CopiesOnFork) {
-  history_.Seed({.pid = 1, .threads = 1, .mappings = {At(10, 20, "a")}}, 100);
+  history_.Seed({.pid = 1, .threads = {1}, .mappings = {At(10, 20, "a")}}, 100);
   history_.Fork(1, 2, 200);
   history_.Map(1, At(30, 40, "parent"), 300);
   history_.Map(2, At(50, 60, "child"), 300);
@@ -96,7 +96,7 @@ TEST_F(ProcessHistoryTest, CopiesOnFork) {
 
 // An exec begins anew; before it the old image answers.
 TEST_F(ProcessHistoryTest, BeginsAnewAtExec) {
-  history_.Seed({.pid = 1, .threads = 1, .mappings = {}}, 1);
+  history_.Seed({.pid = 1, .threads = {1}, .mappings = {}}, 1);
   history_.Fork(1, 2, 100);
   history_.Map(2, At(10, 20, "old"), 110);
   history_.Exec(2, 200);
@@ -113,7 +113,7 @@ TEST_F(ProcessHistoryTest, KeepsTheDeadUntilForgotten) {
   history_.Fork(1, 2, 100);
   history_.Exec(2, 110);
   history_.Map(2, At(10, 20, "a"), 120);
-  history_.Exit(2, 200);
+  history_.EndThread(2, 2, 200);
   history_.Forget(200);
   EXPECT_THAT(MappingsAt(2, 150), ElementsAre("10-20 a"));
   EXPECT_THAT(MappingsAt(2, 250), ElementsAre("10-20 a"));
@@ -124,10 +124,10 @@ TEST_F(ProcessHistoryTest, KeepsTheDeadUntilForgotten) {
 
 // A pid that is used again is another process.
 TEST_F(ProcessHistoryTest, TellsReusedPidsApart) {
-  history_.Seed({.pid = 1, .threads = 1, .mappings = {}}, 1);
+  history_.Seed({.pid = 1, .threads = {1}, .mappings = {}}, 1);
   history_.Fork(1, 2, 100);
   history_.Map(2, At(10, 20, "first"), 110);
-  history_.Exit(2, 200);
+  history_.EndThread(2, 2, 200);
   history_.Fork(1, 2, 300);
   history_.Map(2, At(10, 20, "second"), 310);
   EXPECT_THAT(MappingsAt(2, 150), ElementsAre("10-20 first"));
@@ -136,24 +136,41 @@ TEST_F(ProcessHistoryTest, TellsReusedPidsApart) {
 
 // Threads may outlive the one that began the process.
 TEST_F(ProcessHistoryTest, LivesUntilItsLastThreadExits) {
-  history_.Seed({.pid = 1, .threads = 1, .mappings = {}}, 1);
+  history_.Seed({.pid = 1, .threads = {1}, .mappings = {}}, 1);
   history_.Fork(1, 2, 100);
-  history_.Fork(2, 2, 110);
+  history_.StartThread(2, 22);
   history_.Map(2, At(10, 20, "a"), 120);
-  history_.Exit(2, 200);
+  history_.EndThread(2, 2, 200);
   history_.Forget(1000);
   EXPECT_THAT(MappingsAt(2, 1000), ElementsAre("10-20 a"));
-  history_.Exit(2, 2000);
+  history_.EndThread(2, 22, 2000);
   history_.Forget(3000);
   EXPECT_THAT(MappingsAt(2, 1000), ElementsAre("none"));
 }
 
+// What a reading tells of threads may be reported as well, before or after it.
+TEST_F(ProcessHistoryTest, KnowsThreadsByTheirIds) {
+  history_.Seed({.pid = 1, .threads = {1, 5}, .mappings = {At(10, 20, "a")}},
+                100);
+  history_.StartThread(1, 5);
+  history_.EndThread(1, 6, 110);
+  history_.EndThread(1, 6, 120);
+  history_.EndThread(1, 5, 130);
+  history_.Forget(1000);
+  EXPECT_THAT(MappingsAt(1, 1000), ElementsAre("10-20 a"));
+  history_.EndThread(1, 1, 2000);
+  history_.Forget(3000);
+  EXPECT_THAT(MappingsAt(1, 1000), ElementsAre("none"));
+}
+
 // One that was there before the reports is known back to the beginning.
 TEST_F(ProcessHistoryTest, SeedsReachBack) {
-  history_.Seed({.pid = 7, .threads = 3, .mappings = {At(10, 20, "a")}}, 500);
+  history_.Seed(
+      {.pid = 7, .threads = {7, 17, 27}, .mappings = {At(10, 20, "a")}}, 500);
   EXPECT_THAT(MappingsAt(7, 1), ElementsAre("10-20 a"));
   // Read again, after reports were lost: what is new wins.
-  history_.Seed({.pid = 7, .threads = 3, .mappings = {At(10, 15, "b")}}, 600);
+  history_.Seed(
+      {.pid = 7, .threads = {7, 17, 27}, .mappings = {At(10, 15, "b")}}, 600);
   EXPECT_THAT(MappingsAt(7, 600), ElementsAre("10-15 b", "15-20 a"));
 }
 
@@ -161,7 +178,7 @@ TEST_F(ProcessHistoryTest, SeedsReachBack) {
 // that execs.
 TEST_F(ProcessHistoryTest, KnowsNothingOfOthers) {
   EXPECT_THAT(MappingsAt(9, 1), ElementsAre("none"));
-  history_.Exit(9, 5);
+  history_.EndThread(9, 9, 5);
   history_.Fork(9, 10, 6);
   history_.Map(10, At(10, 20, "a"), 7);
   EXPECT_THAT(MappingsAt(10, 7), ElementsAre("none"));
@@ -173,19 +190,19 @@ TEST_F(ProcessHistoryTest, KnowsNothingOfOthers) {
 
 // After reports were lost nothing is taken for granted until it was read.
 TEST_F(ProcessHistoryTest, ForgetsWhatItCannotBeSureOf) {
-  history_.Seed({.pid = 7, .threads = 1, .mappings = {At(10, 20, "a")}}, 100);
+  history_.Seed({.pid = 7, .threads = {7}, .mappings = {At(10, 20, "a")}}, 100);
   history_.LoseTrack(200);
   history_.Map(7, At(30, 40, "b"), 250);
   EXPECT_THAT(MappingsAt(7, 199), ElementsAre("10-20 a"));
   EXPECT_THAT(MappingsAt(7, 260), ElementsAre("none"));
-  history_.Seed({.pid = 7, .threads = 1, .mappings = {At(10, 20, "c")}}, 300);
+  history_.Seed({.pid = 7, .threads = {7}, .mappings = {At(10, 20, "c")}}, 300);
   EXPECT_THAT(MappingsAt(7, 299), ElementsAre("none"));
   EXPECT_THAT(MappingsAt(7, 300), ElementsAre("10-20 c"));
 }
 
 // Without a time there is an answer only where it cannot matter.
 TEST_F(ProcessHistoryTest, FindsTheOnlyGeneration) {
-  history_.Seed({.pid = 7, .threads = 1, .mappings = {At(10, 20, "a")}}, 100);
+  history_.Seed({.pid = 7, .threads = {7}, .mappings = {At(10, 20, "a")}}, 100);
   history_.Exec(7, 500);
   EXPECT_EQ(history_.FindOnly(7, 100, 499), history_.Find(7, 200));
   EXPECT_EQ(history_.FindOnly(7, 100, 500), 0u);
@@ -197,7 +214,7 @@ TEST_F(ProcessHistoryTest, FindsTheOnlyGeneration) {
 // Where another file, or another part of it, takes the place of one, it is
 // known until when; the same bytes mapped again are no change.
 TEST_F(ProcessHistoryTest, KnowsWhatWasReplaced) {
-  history_.Seed({.pid = 1, .threads = 1, .mappings = {At(10, 30, "a")}}, 100);
+  history_.Seed({.pid = 1, .threads = {1}, .mappings = {At(10, 30, "a")}}, 100);
   history_.Map(1, WithInode(At(20, 30, "a"), 1, 10), 200);
   history_.Map(1, At(40, 50, "elsewhere"), 210);
   EXPECT_THAT(ChangesAt(1, 300), ElementsAre());
@@ -216,32 +233,33 @@ TEST_F(ProcessHistoryTest, KnowsWhatWasReplaced) {
 // beginning, but for what was there before that mapping.
 TEST_F(ProcessHistoryTest, SeedsWhatMappedBeforeItWasRead) {
   history_.Map(7, At(10, 20, "new"), 200);
-  history_.Exit(7, 210);  // one of its threads
-  history_.Seed(
-      {.pid = 7, .threads = 2, .mappings = {At(0, 5, "a"), At(10, 20, "new")}},
-      300);
+  history_.EndThread(7, 27, 210);
+  history_.Seed({.pid = 7,
+                 .threads = {7, 17},
+                 .mappings = {At(0, 5, "a"), At(10, 20, "new")}},
+                300);
   EXPECT_THAT(MappingsAt(7, 1), ElementsAre("0-5 a", "10-20 new"));
   EXPECT_THAT(ChangesAt(7, 1), ElementsAre("10-20 200"));
-  history_.Exit(7, 400);
+  history_.EndThread(7, 7, 400);
   history_.Forget(500);
   EXPECT_THAT(MappingsAt(7, 600), ElementsAre("0-5 a", "10-20 new"));
 }
 
 // A pid that ended, and is read as another process whose fork was lost.
 TEST_F(ProcessHistoryTest, SeedsAReusedPid) {
-  history_.Seed({.pid = 7, .threads = 1, .mappings = {At(10, 20, "a")}}, 100);
-  history_.Exit(7, 200);
+  history_.Seed({.pid = 7, .threads = {7}, .mappings = {At(10, 20, "a")}}, 100);
+  history_.EndThread(7, 7, 200);
   history_.LoseTrack(250);
-  history_.Seed({.pid = 7, .threads = 1, .mappings = {At(10, 20, "b")}}, 300);
+  history_.Seed({.pid = 7, .threads = {7}, .mappings = {At(10, 20, "b")}}, 300);
   EXPECT_THAT(MappingsAt(7, 150), ElementsAre("10-20 a"));
   EXPECT_THAT(MappingsAt(7, 300), ElementsAre("10-20 b"));
 }
 
 // An exec ends all threads but one, however many were known.
 TEST_F(ProcessHistoryTest, HasOneThreadAfterExec) {
-  history_.Seed({.pid = 7, .threads = 9, .mappings = {}}, 100);
+  history_.Seed({.pid = 7, .threads = {7, 8, 9, 10}, .mappings = {}}, 100);
   history_.Exec(7, 200);
-  history_.Exit(7, 300);
+  history_.EndThread(7, 7, 300);
   history_.Forget(400);
   EXPECT_EQ(history_.generations(), 0u);
 }
@@ -254,7 +272,8 @@ TEST(ProcessHistoryLimitsTest, BoundsOneProcess) {
     return Texts(*history.Mappings(history.Find(pid, 99)));
   };
   for (const uint32_t pid : {1, 2}) {
-    history.Seed({.pid = pid, .threads = 1, .mappings = {At(0, 5, "a")}}, 1);
+    history.Seed({.pid = pid, .threads = {pid}, .mappings = {At(0, 5, "a")}},
+                 1);
   }
   for (uint64_t i = 1; i <= 3; ++i) {
     history.Map(1, At(i * 10, i * 10 + 5, "b"), i);
@@ -277,7 +296,7 @@ TEST(ProcessHistoryLimitsTest, KeepsMoreOfWhatIsRead) {
   for (uint64_t i = 0; i < 4; ++i) {
     mappings.push_back(At(i * 10, i * 10 + 5, "a"));
   }
-  history.Seed({.pid = 1, .threads = 1, .mappings = std::move(mappings)}, 1);
+  history.Seed({.pid = 1, .threads = {1}, .mappings = std::move(mappings)}, 1);
   history.Map(1, At(50, 55, "b"), 2);
   history.Map(1, At(20, 25, "b"), 3);
   EXPECT_THAT(Texts(*history.Mappings(history.Find(1, 9))),
@@ -289,7 +308,8 @@ TEST(ProcessHistoryLimitsTest, KeepsMoreOfWhatIsRead) {
 TEST(ProcessHistoryLimitsTest, BoundsChanges) {
   ProcessHistory history({.generations = 10, .mappings = 9, .changes = 2});
   for (const uint32_t pid : {1, 2}) {
-    history.Seed({.pid = pid, .threads = 1, .mappings = {At(0, 5, "a")}}, 1);
+    history.Seed({.pid = pid, .threads = {pid}, .mappings = {At(0, 5, "a")}},
+                 1);
   }
   for (uint64_t i = 1; i <= 3; ++i) {
     history.Map(1, WithInode(At(i, i + 1, "b"), 1 + i, 0), i);
@@ -304,7 +324,7 @@ TEST(ProcessHistoryLimitsTest, BoundsChanges) {
 // one, and a new process is not known.
 TEST(ProcessHistoryLimitsTest, BoundsGenerations) {
   ProcessHistory history({.generations = 2, .mappings = 9, .changes = 9});
-  history.Seed({.pid = 1, .threads = 1, .mappings = {At(0, 5, "a")}}, 1);
+  history.Seed({.pid = 1, .threads = {1}, .mappings = {At(0, 5, "a")}}, 1);
   history.Exec(1, 10);
   history.Map(1, At(0, 5, "b"), 11);
   history.Exec(1, 20);
@@ -315,7 +335,7 @@ TEST(ProcessHistoryLimitsTest, BoundsGenerations) {
   history.Fork(1, 2, 30);
   history.Exec(2, 31);
   history.Map(2, At(0, 5, "c"), 32);
-  history.Exit(2, 33);
+  history.EndThread(2, 2, 33);
   EXPECT_EQ(history.Find(2, 40), 0u);
   EXPECT_EQ(history.generations(), 2u);
   EXPECT_EQ(history.statistics().generations_dropped, 4u);
@@ -323,7 +343,7 @@ TEST(ProcessHistoryLimitsTest, BoundsGenerations) {
 
 // The version tells that mappings were added.
 TEST_F(ProcessHistoryTest, CountsVersions) {
-  history_.Seed({.pid = 1, .threads = 1, .mappings = {}}, 1);
+  history_.Seed({.pid = 1, .threads = {1}, .mappings = {}}, 1);
   history_.Fork(1, 2, 100);
   const auto id = history_.Find(2, 100);
   const uint64_t before = history_.Version(id);
@@ -333,13 +353,13 @@ TEST_F(ProcessHistoryTest, CountsVersions) {
 
 // Many short lives leave nothing behind.
 TEST_F(ProcessHistoryTest, StaysSmall) {
-  history_.Seed({.pid = 1, .threads = 1, .mappings = {At(10, 20, "a")}}, 1);
+  history_.Seed({.pid = 1, .threads = {1}, .mappings = {At(10, 20, "a")}}, 1);
   for (uint64_t t = 10; t < 100000; t += 10) {
     const auto pid = static_cast<uint32_t>(2 + t % 1000);
     history_.Fork(1, pid, t);
     history_.Exec(pid, t + 1);
     history_.Map(pid, At(10, 20, "b"), t + 2);
-    history_.Exit(pid, t + 3);
+    history_.EndThread(pid, pid, t + 3);
     history_.Forget(t);
   }
   EXPECT_LE(history_.generations(), 4u);
