@@ -72,7 +72,7 @@ static __always_inline void
 unwind_use_signal_regs(struct unwind_state *st,
 		       const struct x86_64_signal_regs *regs)
 {
-	st->leaf[0] = regs->ax;
+	st->leaf[DWARF_RAX] = regs->ax;
 	st->leaf[DWARF_RDX] = regs->dx;
 	st->leaf[DWARF_RCX] = regs->cx;
 	st->leaf[DWARF_RSI] = regs->si;
@@ -132,6 +132,14 @@ static __always_inline __u64 unwind_cfa(struct unwind_state *st, __u32 kind,
 		return st->leaf[high & (DWARF_REGISTERS - 1)] + 8 * low;
 	case UNWIND_CFA_RETURN_REGISTER:
 		return st->back ? 0 : st->sp + 8 * low;
+	case UNWIND_CFA_CLONE:
+		if (st->back)
+			return 0;
+		if (!st->leaf[DWARF_RAX]) {
+			st->end = PROFILE_END_OUTERMOST;
+			return 0;
+		}
+		return st->sp + 8 * words;
 	case UNWIND_CFA_RBP_DEREF:
 		if (st->bp_lost)
 			return 0;
@@ -331,7 +339,7 @@ static __always_inline void unwind_use_regs(struct unwind_state *st)
 {
 	const struct x86_64_regs *regs = &st->regs;
 
-	st->leaf[0] = regs->ax;
+	st->leaf[DWARF_RAX] = regs->ax;
 	st->leaf[DWARF_RDX] = regs->dx;
 	st->leaf[DWARF_RCX] = regs->cx;
 	st->leaf[DWARF_RSI] = regs->si;

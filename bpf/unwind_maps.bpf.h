@@ -93,6 +93,7 @@ struct x86_64_signal_regs {
 
 /* Numbers of the x86-64 ABI's DWARF registers. */
 enum {
+	DWARF_RAX = 0,
 	DWARF_RDX = 1,
 	DWARF_RCX = 2,
 	DWARF_RBX = 3,

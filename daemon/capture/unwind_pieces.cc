@@ -36,6 +36,7 @@ static_assert(Same(CfaKind::kPlt, UNWIND_CFA_PLT));
 static_assert(Same(CfaKind::kSignal, UNWIND_CFA_SIGNAL));
 static_assert(Same(CfaKind::kLeafRegister, UNWIND_CFA_LEAF_REGISTER));
 static_assert(Same(CfaKind::kReturnRegister, UNWIND_CFA_RETURN_REGISTER));
+static_assert(Same(CfaKind::kClone, UNWIND_CFA_CLONE));
 static_assert(Same(CfaKind::kUnsupported, UNWIND_CFA_UNSUPPORTED));
 static_assert(Same(RbpKind::kSame, UNWIND_RBP_SAME));
 static_assert(Same(RbpKind::kSaved, UNWIND_RBP_SAVED));

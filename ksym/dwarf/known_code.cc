@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace ksym {
@@ -204,11 +205,37 @@ void AddInitFunctions(const ByteSource& source, const ElfImage& image,
   }
 }
 
-// Looks for the return from signal handlers in one gap.
-class SignalReturnFinder {
+// How many bytes of this `code` begins with: "syscall; test %rax, %rax; jl
+// error; jz thread_start; ret". glibc's clone() and clone3() describe nothing
+// from there up to thread_start, as it is the code of two stacks.
+size_t CloneBytes(std::string_view code) {
+  constexpr std::string_view kCall = "\x0f\x05\x48\x85\xc0"sv;
+  if (!code.starts_with(kCall)) return 0;
+  size_t at = kCall.size();
+  constexpr std::array kJumps = {
+      std::pair("\x7c"sv, "\x0f\x8c"sv),  // jl
+      std::pair("\x74"sv, "\x0f\x84"sv),  // jz
+  };
+  for (const auto& [with_byte, with_four] : kJumps) {
+    const std::string_view rest = code.substr(std::min(at, code.size()));
+    if (rest.starts_with(with_byte)) {
+      at += with_byte.size() + 1;
+    } else if (rest.starts_with(with_four)) {
+      at += with_four.size() + 4;
+    } else {
+      return 0;
+    }
+  }
+  return code.substr(std::min(at, code.size())).starts_with("\xc3") ? at + 1
+                                                                    : 0;
+}
+
+// Looks for code that is known by its bytes in one gap: the return from signal
+// handlers anywhere, and what follows a clone at its start.
+class CodeFinder {
  public:
-  SignalReturnFinder(const ByteSource& source, FileOffset base,
-                     std::vector<Patch>& patches)
+  CodeFinder(const ByteSource& source, FileOffset base,
+             std::vector<Patch>& patches)
       : source_(source), base_(base), patches_(patches) {}
 
   void Scan(CodeRange gap) {
@@ -220,11 +247,20 @@ class SignalReturnFinder {
       const auto bytes = std::as_writable_bytes(std::span(block_)).first(size);
       if (!source_.ReadAt(base_.value + at, bytes)) return;
       scanned_ += size;
-      ScanBlock(gap, at, std::string_view(block_.data(), size));
+      const std::string_view code(block_.data(), size);
+      if (at == gap.start) AddClone(at, code);
+      ScanBlock(gap, at, code);
     }
   }
 
  private:
+  void AddClone(uint64_t start, std::string_view code) {
+    const size_t bytes = CloneBytes(code);
+    if (bytes == 0) return;
+    patches_.push_back(
+        {start, start + bytes, {0, 1, 0, MakeRule(CfaKind::kClone)}});
+  }
+
   void ScanBlock(CodeRange gap, uint64_t start, std::string_view bytes) {
     for (size_t at = bytes.find(kSignalReturn); at != std::string_view::npos;
          at = bytes.find(kSignalReturn, at + 1)) {
@@ -245,13 +281,12 @@ class SignalReturnFinder {
   size_t found_ = 0;
 };
 
-void AddSignalReturns(const ByteSource& source, const ElfImage& image,
-                      const UnwindTable& table, std::vector<Patch>& patches) {
+void AddCodeInText(const ByteSource& source, const ElfImage& image,
+                   const UnwindTable& table, std::vector<Patch>& patches) {
   const ElfSection* section = image.FindSection(".text");
   const auto range = RangeOf(section, table);
   if (!range || section->file_offset < range->start) return;
-  SignalReturnFinder finder(source, {section->file_offset - range->start},
-                            patches);
+  CodeFinder finder(source, {section->file_offset - range->start}, patches);
   ForEachGap(table, *range, [&](CodeRange gap) { finder.Scan(gap); });
 }
 
@@ -296,7 +331,7 @@ void AddKnownCode(const ByteSource& source, const ElfImage& image,
   AddStubs(source, image, table, patches);
   AddPlainStubs(image, table, patches);
   AddInitFunctions(source, image, table, patches);
-  AddSignalReturns(source, image, table, patches);
+  AddCodeInText(source, image, table, patches);
   if (!patches.empty()) Apply(std::move(patches), table);
 }
 

@@ -13,6 +13,7 @@ namespace ksym {
 //   .plt.got
 //   the functions of .init and .fini, as crti.o begins and crtn.o ends them
 //   the return from a signal handler (those of musl and Go)
+//   what follows the system call in glibc's clone() and clone3()
 //
 // What cannot be read is left as it is. Cost: reads the code of .text that has
 // no rows, at most kMaxScannedBytes.

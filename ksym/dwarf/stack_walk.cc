@@ -276,6 +276,12 @@ std::optional<uint64_t> StackWalker::FindCfa(const UnwindRow& row) {
       const bool has_pushed = static_cast<int>(ip_ & 15u) >= row.cfa_offset;
       return rsp_ + kWord + (has_pushed ? kWord : 0);
     }
+    case CfaKind::kClone:
+      if (is_innermost() && Register(X86Register::kRax) != 0) {
+        return rsp_ + offset;
+      }
+      End(is_innermost() ? StackEnd::kOutermost : StackEnd::kUnsupported);
+      return std::nullopt;
     case CfaKind::kLeafRegister: {
       const auto value = LeafRegister(row);
       return value ? std::optional(*value + Offset(CfaOffsetLow(row)))

@@ -63,6 +63,8 @@ bool IsValidKind(const UnwindRow& row) {
     case CfaKind::kReturnRegister:
       return CfaOffsetHigh(row) >= 0 &&
              CfaOffsetHigh(row) < static_cast<int>(kDwarfRip);
+    case CfaKind::kClone:  // no section says so, and only their rows are kept
+      return false;
   }
   return false;
 }

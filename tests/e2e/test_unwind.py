@@ -338,6 +338,26 @@ class FirstSamplesTest(harness.E2eTest):
             lambda s: [f["name"] for f in document.user(s)][-2:]
             == ["OnOwnStack", "Spin"], lambda s: s["user"]), 0.99)
 
+    def test_clones(self):
+        # The C library describes nothing behind clone's system call, where most
+        # of the time of starting threads and processes is spent.
+        clones = self.workload("rough", "clones")
+        document = self.document("-F", 997, "-p", clones.pid, 2)
+        ends = document.samples["user_stack_ends"]
+        self.assertGreater(self.whole_share(document), 0.98, ends)
+        starting = {"StartThread": 0, "StartProcess": 0}
+        for stack in document.stacks:
+            if "copy_process" not in {
+                    f["name"] for f in document.kernel(stack)}:
+                continue
+            user = [f["name"] for f in document.user(stack)]
+            self.assertEqual(user[-1:], ["clone3"], user)
+            self.assertIn("main;Clones;Start", ";".join(user))
+            starting[user[user.index("Clones") + 1]] += stack["count"]
+        self.assertTrue(all(starting.values()), starting)
+        self.assertFalse([user for user in map(document.user, document.stacks)
+                          if "clone3" in [f["name"] for f in user[1:-1]]])
+
     def test_time_to_tables(self):
         # -v and the metadata say how long a process was without them.
         calls = self.workload("calls")

@@ -4,6 +4,7 @@
 //   unmap       takes the code away under its callers, again and again
 //   scribble    overwrites return addresses and saved registers above it
 //   reload FILE dlopen and dlclose of FILE, as often as it can
+//   clones      starts threads and processes that do nothing
 //   gaps        works below two frames of 50 KiB that were never written to,
 //               for 10 ms of CPU time, then ends
 //   large WHO   works under 100 KiB of frames for its first half second of CPU
@@ -11,10 +12,12 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <spawn.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "workload.h"
@@ -83,6 +86,30 @@ NOINLINE static void Reload(const char* file) {
   }
 }
 
+static void* Nothing(void* unused) { return unused; }
+
+NOINLINE static void StartThread(void) {
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, Nothing, NULL) != 0) abort();
+  pthread_join(thread, NULL);
+}
+
+NOINLINE static void StartProcess(void) {
+  static char name[] = "true";
+  char* arguments[] = {name, NULL};
+  pid_t pid = 0;
+  if (posix_spawn(&pid, "/bin/true", NULL, NULL, arguments, NULL) != 0) abort();
+  waitpid(pid, NULL, 0);
+}
+
+NOINLINE static void Clones(void) {
+  SayReady();
+  for (int i = 1;; ++i) {
+    StartThread();
+    if (i % 20 == 0) StartProcess();
+  }
+}
+
 static double Seconds(void) {
   struct timespec now;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
@@ -139,6 +166,7 @@ int main(int argc, char** argv) {
   if (strcmp(argv[1], "unmap") == 0) Unmap();
   if (strcmp(argv[1], "scribble") == 0) Scribble();
   if (strcmp(argv[1], "reload") == 0) Reload(argv[2]);
+  if (strcmp(argv[1], "clones") == 0) Clones();
   if (strcmp(argv[1], "gaps") == 0) return Gaps();
   if (strcmp(argv[1], "large") == 0) LargeIn(argv[2]);
   return 2;

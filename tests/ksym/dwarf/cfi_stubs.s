@@ -19,6 +19,37 @@ lazy_stub:
 plain_stub:
         jmp     *24(%rip)
         xchg    %ax, %ax
+# As glibc's clone: what the new thread does has an end, what comes before it
+# nothing.
+        .text
+        .globl  clone_function
+clone_function:
+        .cfi_startproc
+        movl    $56, %eax
+        .cfi_endproc
+        syscall
+        testq   %rax, %rax
+        jl      .Lerror
+        jz      1f
+        ret
+1:
+        .cfi_startproc
+        .cfi_undefined %rip
+        call    *%rax
+        .skip   200, 0x90
+.Lerror:
+        ret
+        .cfi_endproc
+# Not so: any other system call in code that nothing describes.
+        .globl  call_function
+call_function:
+        syscall
+        testq   %rax, %rax
+        jl      .Lerror
+        ret
+        .cfi_startproc
+        nop
+        .cfi_endproc
 # As glibc's crti.o begins it, some object file adds to it and crtn.o ends it.
         .section .init, "ax", @progbits
         .globl  init_function

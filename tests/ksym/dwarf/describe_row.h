@@ -42,6 +42,8 @@ inline std::string DescribeCfa(const UnwindRow& row) {
     case CfaKind::kReturnRegister:
       return DescribePlace("rsp", low) + ", ra " +
              kRegisters.at(static_cast<unsigned>(high));
+    case CfaKind::kClone:
+      return "clone " + DescribePlace("rsp", row.cfa_offset);
     case CfaKind::kUnsupported:
       return "unsupported";
   }

@@ -272,6 +272,25 @@ TEST(StackWalkTest, StepsByFramePointers) {
   EXPECT_EQ(program.Walk(kGenerated), StackEnd::kBadRead);
 }
 
+// Behind the system call of clone() the new thread, to which it returns 0, is
+// at its outermost frame; the other one has a caller.
+TEST(StackWalkTest, TellsTheThreadsOfACloneApart) {
+  Program program;
+  const uint64_t clone = program.Code(CfaKind::kClone, 1);
+  const uint64_t end = program.Code(CfaKind::kEnd, 0);
+  const uint64_t up = program.Code(CfaKind::kRsp, 1);
+  program.Word(0, end);
+  EXPECT_EQ(program.Walk(clone), StackEnd::kOutermost);
+  EXPECT_THAT(program.frames(), ElementsAre(clone));
+
+  program.Register(X86Register::kRax, 1234);
+  EXPECT_EQ(program.Walk(clone), StackEnd::kOutermost);
+  EXPECT_THAT(program.frames(), ElementsAre(clone, end));
+
+  program.Word(0, clone);
+  EXPECT_EQ(program.Walk(up), StackEnd::kUnsupported);
+}
+
 // What is missing in a copy is missed only where a word is needed.
 TEST(StackWalkTest, GoesOnBehindWhatIsNotInTheCopy) {
   Program program;

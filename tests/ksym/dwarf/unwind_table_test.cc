@@ -290,6 +290,18 @@ TEST(UnwindTableStubsTest, KnowsStubsByTheirCode) {
   EXPECT_EQ(fixture.RowAt("plain_stub", 7), "rsp+8");
 }
 
+// So is what follows the system call in clone(), up to where threads begin.
+TEST(UnwindTableStubsTest, KnowsCloneByItsCode) {
+  const Fixture fixture({KSYM_CFI_STUBS});
+  EXPECT_EQ(fixture.RowAt("clone_function", 4), "rsp+8");
+  EXPECT_EQ(fixture.RowAt("clone_function", 5), "clone rsp+8");
+  EXPECT_EQ(fixture.RowAt("clone_function", 7), "clone rsp+8");
+  EXPECT_EQ(fixture.RowAt("clone_function", 18), "clone rsp+8");
+  EXPECT_EQ(fixture.RowAt("clone_function", 19), "end");
+  EXPECT_EQ(fixture.RowAt("call_function", 0), "no info");
+  EXPECT_EQ(fixture.RowAt("call_function", 2), "no info");
+}
+
 // So is what the C library's object files make of .init and .fini.
 TEST(UnwindTableStubsTest, KnowsInitByItsCode) {
   const Fixture fixture({KSYM_CFI_STUBS});
