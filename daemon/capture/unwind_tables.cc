@@ -1,27 +1,14 @@
 #include "daemon/capture/unwind_tables.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <functional>
 #include <utility>
-
-#include "ksym/elf/elf_image.h"
-#include "ksym/process/mapped_file.h"
-#include "ksym/process/vdso.h"
 
 namespace profd {
 namespace {
 
 using std::chrono::milliseconds;
 
-// So often a file that cannot be opened is tried before its code counts as code
-// without a table, and through so many processes each time.
-constexpr uint32_t kMostFailures = 16;
-constexpr size_t kMostHolders = 16;
-// How much longer than others that were refused it waits then.
-constexpr std::chrono::seconds kFirstPatience(2);
-constexpr std::chrono::seconds kMostPatience(120);
 // Smaller pieces of a table would be too many.
 constexpr size_t kFewestSlots = UNWIND_SHARD_SLOTS / 16;
 // Stacks that wait for a file come before all processes without.
@@ -79,80 +66,6 @@ void UnwindTables::Forget(const ksym::ProcessId& id) {
   Release(process->second);
   stale_.erase(id);
   processes_.erase(process);
-}
-
-// Null for memory that is no file's.
-UnwindTables::File* UnwindTables::FileOf(uint32_t pid,
-                                         const ksym::Mapping& mapping) {
-  const bool is_vdso = mapping.path == "[vdso]";
-  if (mapping.inode == 0 && !is_vdso) return nullptr;
-  Key key;
-  if (!is_vdso) {
-    key = {.device_major = mapping.device_major,
-           .device_minor = mapping.device_minor,
-           .inode = mapping.inode,
-           .path = mapping.device_major == 0 ? mapping.path : ""};
-  }
-  auto& file = files_[key];
-  if (file && file->users == 0 && file->job == 0 && file->is_wanted &&
-      !is_vdso && file->checked != round_) {
-    file->checked = round_;
-    // An inode that nobody mapped for a while may be another file's by now.
-    if (!IsUnchanged(pid, mapping, *file)) {
-      Discard(*file);
-      file.reset();
-    }
-  }
-  if (!file) {
-    file = std::make_unique<File>();
-    file->is_vdso = is_vdso;
-    file->checked = round_;
-  }
-  if (file->users == 0) {
-    file->pid = pid;
-    file->mapping = mapping;
-  }
-  return file.get();
-}
-
-bool UnwindTables::IsUnchanged(uint32_t pid, const ksym::Mapping& mapping,
-                               const File& file) {
-  const auto held = ksym::HoldMappedOrHostFile(pid, mapping);
-  return held && held->size == file.size && held->mtime_ns == file.mtime_ns;
-}
-
-std::optional<ksym::ByteSource> UnwindTables::OpenOnce(File& file) {
-  auto opened = ksym::HoldMappedOrHostFile(file.pid, file.mapping);
-  if (!opened || !ksym::OpenHeld(*opened)) return std::nullopt;
-  auto source = ksym::ByteSource::OfFile(std::move(opened->fd), opened->size);
-  const std::string& mapped = opened->mapped_build_id;
-  if (!mapped.empty()) {
-    const auto image = ksym::ElfImage::Parse(source);
-    if (!image || image->build_id() != mapped) return std::nullopt;
-  }
-  file.size = opened->size;
-  file.mtime_ns = opened->mtime_ns;
-  return source;
-}
-
-// Through its process, or, as that may be gone, through others that map it.
-std::optional<ksym::ByteSource> UnwindTables::Open(File& file) {
-  if (file.is_vdso) return ksym::ByteSource::OfMemory(ksym::OwnVdsoImage());
-  auto source = OpenOnce(file);
-  const bool was_searched = file.failed_round == round_;
-  size_t tries = source || was_searched ? 0 : kMostHolders;
-  for (const auto& [id, process] : processes_) {
-    if (tries == 0) break;
-    const auto at = std::ranges::find(process.files, &file);
-    if (at == process.files.end() || id.pid == file.pid) continue;
-    --tries;
-    file.pid = id.pid;
-    file.mapping =
-        process.mappings[static_cast<size_t>(at - process.files.begin())];
-    source = OpenOnce(file);
-    if (source) break;
-  }
-  return source;
 }
 
 void UnwindTables::Release(Process& process) {
@@ -234,47 +147,6 @@ bool UnwindTables::BuildFiles(const ksym::ProcessId& id, Process& process,
   // Others may have had them placed.
   process.changed |= settled != process.settled;
   return is_whole;
-}
-
-void UnwindTables::Ask(File& file, uint64_t wanted) {
-  if (file.job != 0) {
-    builder_.Want(file.job, wanted);
-    return;
-  }
-  const uint32_t pid = file.pid;
-  const bool is_refused = file.state == File::State::kRefused;
-  if (file.failed_round == round_ && (is_refused || file.failed_pid == pid)) {
-    return;
-  }
-  auto source = Open(file);
-  if (!source) return FailToOpen(file, pid);
-  if (is_refused && file.failures >= kMostFailures) {
-    file.state = File::State::kPending;
-    has_newly_wanted_ = true;
-  }
-  file.failures = 0;
-  file.patience = {};
-  file.job = ++last_job_;
-  queued_[file.job] = &file;
-  builder_.Add(
-      {.id = file.job, .wanted = wanted, .source = std::move(*source)});
-}
-
-// Its processes may just be gone, or there are no descriptors left.
-void UnwindTables::FailToOpen(File& file, uint32_t pid) {
-  file.failed_pid = pid;
-  if (std::exchange(file.failed_round, round_) == round_) return;
-  if (!file.is_pending() || ++file.failures < kMostFailures) return;
-  if (file.patience == Clock::duration()) ++statistics_.files_failed;
-  file.state = File::State::kRefused;
-  file.refused = Clock::now() + file.patience;
-  file.patience = std::clamp<Clock::duration>(2 * file.patience, kFirstPatience,
-                                              kMostPatience);
-}
-
-void UnwindTables::Fail(File& file) {
-  ++statistics_.files_failed;
-  file.has_failed = true;
 }
 
 void UnwindTables::TakeBuilt() {

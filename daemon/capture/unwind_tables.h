@@ -108,9 +108,14 @@ class UnwindTables {
     // Where it can be opened, and what it was when it was.
     uint32_t pid = 0;
     ksym::Mapping mapping;
-    uint32_t failures = 0;  // rounds in a row in which it could not be opened
-    uint64_t failed_round = 0;  // the last of them,
-    uint32_t failed_pid = 0;    // and of which process
+    struct OpenFailures {
+      uint32_t rounds = 0;      // in a row
+      uint64_t last_round = 0;  // of them,
+      uint32_t last_pid = 0;    // and through which process
+      // How much longer than others that were refused it waits the next time.
+      Clock::duration patience = {};
+    };
+    OpenFailures open_failures;
     uint64_t size = 0;
     int64_t mtime_ns = 0;
     UnwindFile table;
@@ -121,7 +126,6 @@ class UnwindTables {
     uint32_t users = 0;
     Clock::time_point used;     // last: by a copied stack, or one who is gone
     Clock::time_point refused;  // until 2 s later at least
-    Clock::duration patience = {};
 
     bool is_pending() const { return state == State::kPending; }
     bool is_awaited() const { return is_pending() && is_wanted; }
