@@ -181,22 +181,26 @@ static __always_inline void count_with(struct bpf_perf_event_data *ctx,
 				       void *counts, void *seen,
 				       struct sample *s, enum taken user)
 {
+	enum copied how = COPY_REFUSED;
 	struct unwind_state *st;
+	bool execs = false;
 	__u32 zero = 0;
-	enum copied how;
 
 	if (user == TAKEN_LATER) {
 		/* The copy's sample needs them as any other does. */
 		if (!send_stack(seen, s, SCRATCH_KERNEL, s->key.kernel_stack))
 			return;
 		st = bpf_map_lookup_elem(&unwind_scratch, &zero);
-		how = st ? send_copy(st, s->set, &s->key) : COPY_REFUSED;
+		if (st) {
+			execs = in_exec(ctx, st);
+			how = send_copy(st, s->set, &s->key, execs);
+		}
 		if (how == COPIED)
 			return;
 		if (how == COPY_REFUSED)
 			s->stats->copies_refused++;
 		/* What called exec is gone, what it calls is not there yet. */
-		if (how != NO_STACK || !in_exec(ctx, st)) {
+		if (how != NO_STACK || !execs) {
 			if (!take_rest(ctx, s))
 				return;
 		}

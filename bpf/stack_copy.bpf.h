@@ -16,7 +16,7 @@
 /* Below the stack pointer is what leaf functions use. */
 #define RED_ZONE_BYTES 128
 #define PIECE_BYTES    (PROFILE_COPY_CHUNK * PROFILE_COPY_CHUNKS)
-/* What a copy counts for at least: walking it takes time too. */
+/* What one counts for at least: walking it takes time too. */
 #define LEAST_COPY_BYTES PIECE_BYTES
 /* A step that sends less than a whole piece ends with a page. */
 #define COPY_STEPS (PROFILE_COPY_BYTES / USER_PAGE_BYTES + 2)
@@ -105,6 +105,9 @@ __noinline int copy_step(__u64 end)
 	}
 	if (got < want)
 		at = (at | (USER_PAGE_BYTES - 1)) + 1;
+	/* A stack pointer may be anything: this one is at the very end. */
+	if (at < head->end)
+		at = end;
 	head->end = at;
 	return 0;
 }
@@ -163,15 +166,29 @@ enum copied {
 	NO_STACK,     /* the stack pointer points to nothing */
 };
 
-/* st has the registers. */
+/* Takes time for what was tried: pages that cannot be read cost most. */
+static __always_inline void charge_copy(const struct profile_copy_record *head)
+{
+	__u64 charge = head->end - head->address;
+
+	if (charge < LEAST_COPY_BYTES)
+		charge = LEAST_COPY_BYTES;
+	__sync_fetch_and_add(&copy_bytes_sent, charge);
+}
+
+/*
+ * st has the registers. `in_exec`: the stack may be gone, and another program's
+ * be near its place.
+ */
 static __always_inline enum copied send_copy(const struct unwind_state *st,
 					     __u32 set,
-					     const struct profile_key *key)
+					     const struct profile_key *key,
+					     bool in_exec)
 {
 	struct copy_scratch *scratch_copy;
 	struct profile_copy_record *head;
-	__u64 charge, end;
 	__u32 zero = 0;
+	__u64 end, word;
 
 	scratch_copy = bpf_map_lookup_elem(&copy_scratch, &zero);
 	/*
@@ -180,6 +197,8 @@ static __always_inline enum copied send_copy(const struct unwind_state *st,
 	 */
 	if (!scratch_copy || copy_bytes_sent >= copy_bytes_allowed)
 		return COPY_REFUSED;
+	if (in_exec && bpf_probe_read_user(&word, sizeof(word), (void *)st->sp))
+		return NO_STACK;
 	head = &scratch_copy->head;
 	fill_copy(head, st, set, key);
 	head->copy = ((head->copy + 1) & 0xffffffffffffull) |
@@ -193,13 +212,12 @@ static __always_inline enum copied send_copy(const struct unwind_state *st,
 		if (copy_step(end))
 			break;
 	}
+	if (!head->bytes && head->end < end)
+		return COPY_REFUSED;
+	charge_copy(head);
 	if (!head->bytes)
-		return head->end >= end ? NO_STACK : COPY_REFUSED;
+		return NO_STACK;
 	if (bpf_ringbuf_output(&ring, head, sizeof(*head), BPF_RB_NO_WAKEUP))
 		return COPY_REFUSED;
-	charge = head->bytes;
-	if (charge < LEAST_COPY_BYTES)
-		charge = LEAST_COPY_BYTES;
-	__sync_fetch_and_add(&copy_bytes_sent, charge);
 	return COPIED;
 }

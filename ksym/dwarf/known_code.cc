@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -205,37 +206,63 @@ void AddInitFunctions(const ByteSource& source, const ElfImage& image,
   }
 }
 
-// How many bytes of this `code` begins with: "syscall; test %rax, %rax; jl
-// error; jz thread_start; ret". glibc's clone() and clone3() describe nothing
-// from there up to thread_start, as it is the code of two stacks.
+// "syscall; test %rax, %rax; jl error; jz thread_start; ret": how many bytes of
+// it `code` ends with.
 size_t CloneBytes(std::string_view code) {
   constexpr std::string_view kCall = "\x0f\x05\x48\x85\xc0"sv;
-  if (!code.starts_with(kCall)) return 0;
-  size_t at = kCall.size();
+  // With a displacement of one byte, and of four.
   constexpr std::array kJumps = {
       std::pair("\x7c"sv, "\x0f\x8c"sv),  // jl
       std::pair("\x74"sv, "\x0f\x84"sv),  // jz
   };
+  const size_t call = code.rfind(kCall);
+  if (call == std::string_view::npos) return 0;
+  std::string_view rest = code.substr(call + kCall.size());
   for (const auto& [with_byte, with_four] : kJumps) {
-    const std::string_view rest = code.substr(std::min(at, code.size()));
-    if (rest.starts_with(with_byte)) {
-      at += with_byte.size() + 1;
-    } else if (rest.starts_with(with_four)) {
-      at += with_four.size() + 4;
-    } else {
-      return 0;
-    }
+    const bool is_short = rest.starts_with(with_byte);
+    if (!is_short && !rest.starts_with(with_four)) return 0;
+    const size_t bytes = is_short ? with_byte.size() + 1 : with_four.size() + 4;
+    rest = rest.substr(std::min(bytes, rest.size()));
   }
-  return code.substr(std::min(at, code.size())).starts_with("\xc3") ? at + 1
-                                                                    : 0;
+  return rest == "\xc3"sv ? code.size() - call : 0;
 }
 
-// Looks for code that is known by its bytes in one gap: the return from signal
-// handlers anywhere, and what follows a clone at its start.
-class CodeFinder {
+// What follows the system call in glibc's clone() and clone3() is the code of
+// two stacks, and not described up to where the new thread begins, which is
+// described as outermost. Where that begins at a multiple of 16 what comes
+// before it was taken for padding, and has the row of the code before it.
+void AddClones(const ByteSource& source, const ElfImage& image,
+               const UnwindTable& table, std::vector<Patch>& patches) {
+  constexpr uint64_t kMostBytes = 5 + 6 + 6 + 1;
+  constexpr size_t kMaxTried = 64;
+  const ElfSection* section = image.FindSection(".text");
+  const auto range = RangeOf(section, table);
+  if (!range) return;
+  std::array<char, kMostBytes> bytes = {};
+  size_t tried = 0;
+  for (auto row = table.rows.begin(); row != table.rows.end(); ++row) {
+    if (GetCfaKind(*row) != CfaKind::kEnd || row == table.rows.begin() ||
+        row->pc < range->start + kMostBytes || row->pc > range->end) {
+      continue;
+    }
+    const uint64_t from = row->pc - kMostBytes - range->start;
+    if (++tried > kMaxTried ||
+        !source.ReadAt(section->file_offset + from,
+                       std::as_writable_bytes(std::span(bytes)))) {
+      return;
+    }
+    const size_t found = CloneBytes({bytes.data(), bytes.size()});
+    if (found == 0 || row->pc - found < std::prev(row)->pc) continue;
+    patches.push_back(
+        {row->pc - found, row->pc, {0, 1, 0, MakeRule(CfaKind::kClone)}});
+  }
+}
+
+// Looks for the return from signal handlers in one gap.
+class SignalReturnFinder {
  public:
-  CodeFinder(const ByteSource& source, FileOffset base,
-             std::vector<Patch>& patches)
+  SignalReturnFinder(const ByteSource& source, FileOffset base,
+                     std::vector<Patch>& patches)
       : source_(source), base_(base), patches_(patches) {}
 
   void Scan(CodeRange gap) {
@@ -247,20 +274,11 @@ class CodeFinder {
       const auto bytes = std::as_writable_bytes(std::span(block_)).first(size);
       if (!source_.ReadAt(base_.value + at, bytes)) return;
       scanned_ += size;
-      const std::string_view code(block_.data(), size);
-      if (at == gap.start) AddClone(at, code);
-      ScanBlock(gap, at, code);
+      ScanBlock(gap, at, std::string_view(block_.data(), size));
     }
   }
 
  private:
-  void AddClone(uint64_t start, std::string_view code) {
-    const size_t bytes = CloneBytes(code);
-    if (bytes == 0) return;
-    patches_.push_back(
-        {start, start + bytes, {0, 1, 0, MakeRule(CfaKind::kClone)}});
-  }
-
   void ScanBlock(CodeRange gap, uint64_t start, std::string_view bytes) {
     for (size_t at = bytes.find(kSignalReturn); at != std::string_view::npos;
          at = bytes.find(kSignalReturn, at + 1)) {
@@ -281,12 +299,13 @@ class CodeFinder {
   size_t found_ = 0;
 };
 
-void AddCodeInText(const ByteSource& source, const ElfImage& image,
-                   const UnwindTable& table, std::vector<Patch>& patches) {
+void AddSignalReturns(const ByteSource& source, const ElfImage& image,
+                      const UnwindTable& table, std::vector<Patch>& patches) {
   const ElfSection* section = image.FindSection(".text");
   const auto range = RangeOf(section, table);
   if (!range || section->file_offset < range->start) return;
-  CodeFinder finder(source, {section->file_offset - range->start}, patches);
+  SignalReturnFinder finder(source, {section->file_offset - range->start},
+                            patches);
   ForEachGap(table, *range, [&](CodeRange gap) { finder.Scan(gap); });
 }
 
@@ -301,7 +320,7 @@ void Append(UnwindRow row, uint64_t pc, std::vector<UnwindRow>& rows) {
   rows.push_back(row);
 }
 
-// Patches lie within rows without information.
+// Each patch lies within what one row is for.
 void Apply(std::vector<Patch> patches, UnwindTable& table) {
   std::sort(patches.begin(), patches.end(),
             [](const Patch& a, const Patch& b) { return a.start < b.start; });
@@ -331,7 +350,8 @@ void AddKnownCode(const ByteSource& source, const ElfImage& image,
   AddStubs(source, image, table, patches);
   AddPlainStubs(image, table, patches);
   AddInitFunctions(source, image, table, patches);
-  AddCodeInText(source, image, table, patches);
+  AddSignalReturns(source, image, table, patches);
+  AddClones(source, image, table, patches);
   if (!patches.empty()) Apply(std::move(patches), table);
 }
 

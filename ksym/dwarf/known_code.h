@@ -7,7 +7,7 @@
 namespace ksym {
 
 // Adds rows for code that linkers and C libraries leave without call-frame
-// information, and that is known by its bytes, where the table has none:
+// information, and that is known by its bytes:
 //
 //   linkage stubs in .plt (those of lld, and of static programs), .plt.sec and
 //   .plt.got

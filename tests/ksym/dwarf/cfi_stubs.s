@@ -40,6 +40,25 @@ clone_function:
 .Lerror:
         ret
         .cfi_endproc
+# The same, where the new thread begins at a multiple of 16.
+        .p2align 5
+        .skip   17, 0x90
+        .globl  aligned_clone_function
+aligned_clone_function:
+        .cfi_startproc
+        movl    $56, %eax
+        .cfi_endproc
+        syscall
+        testq   %rax, %rax
+        jl      2f
+        jz      1f
+        ret
+1:
+        .cfi_startproc
+        .cfi_undefined %rip
+        call    *%rax
+2:      ret
+        .cfi_endproc
 # Not so: any other system call in code that nothing describes.
         .globl  call_function
 call_function:

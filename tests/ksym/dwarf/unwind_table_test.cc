@@ -298,6 +298,10 @@ TEST(UnwindTableStubsTest, KnowsCloneByItsCode) {
   EXPECT_EQ(fixture.RowAt("clone_function", 7), "clone rsp+8");
   EXPECT_EQ(fixture.RowAt("clone_function", 18), "clone rsp+8");
   EXPECT_EQ(fixture.RowAt("clone_function", 19), "end");
+  EXPECT_EQ(fixture.RowAt("aligned_clone_function", 4), "rsp+8");
+  EXPECT_EQ(fixture.RowAt("aligned_clone_function", 5), "clone rsp+8");
+  EXPECT_EQ(fixture.RowAt("aligned_clone_function", 14), "clone rsp+8");
+  EXPECT_EQ(fixture.RowAt("aligned_clone_function", 15), "end");
   EXPECT_EQ(fixture.RowAt("call_function", 0), "no info");
   EXPECT_EQ(fixture.RowAt("call_function", 2), "no info");
 }
