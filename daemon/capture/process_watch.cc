@@ -96,19 +96,35 @@ const ksym::Mapping* FindMapping(std::span<const ksym::Mapping> mappings,
 }
 
 void ProcessWatch::ReadAll() {
-  ForEachNumber("/proc", [&](uint32_t pid) {
-    const uint64_t begin = NowNs();
-    auto mappings = ksym::ReadMaps(pid);
-    // Kernel threads have none, and others may be gone or not ours to see.
-    if (!mappings || mappings->empty()) return;
-    readings_.push_back({.mappings = {.pid = pid,
-                                      .threads = ReadThreads(pid),
-                                      .since_ns = read_before_ ? begin : 0,
-                                      .mappings = std::move(*mappings)},
-                         .begin_ns = begin,
-                         .end_ns = NowNs()});
-  });
+  ForEachNumber("/proc", [&](uint32_t pid) { Read(pid); });
   read_before_ = true;
+}
+
+// False for kernel threads, and for those that are gone or not ours to see.
+bool ProcessWatch::Read(uint32_t pid) {
+  const uint64_t begin = NowNs();
+  auto mappings = ksym::ReadMaps(pid);
+  if (!mappings || mappings->empty()) return false;
+  readings_.push_back({.mappings = {.pid = pid,
+                                    .threads = ReadThreads(pid),
+                                    .since_ns = read_before_ ? begin : 0,
+                                    .mappings = std::move(*mappings)},
+                       .begin_ns = begin,
+                       .end_ns = NowNs()});
+  return true;
+}
+
+void ProcessWatch::NoteIfUnknown(uint32_t pid) {
+  if (history_.AwaitsReading(pid)) unknown_pids_.insert(pid);
+}
+
+// Processes that nobody told of, and children of such, for the next Apply().
+void ProcessWatch::ReadUnknown() {
+  for (const uint32_t pid : std::exchange(unknown_pids_, {})) {
+    if (history_.AwaitsReading(pid) && !Read(pid)) {
+      history_.GiveUp(pid, applied_ns_);
+    }
+  }
 }
 
 // A process that became another one while it was read: which of the two the
@@ -156,6 +172,7 @@ void ProcessWatch::Apply(std::vector<SideBandEvent> events, uint64_t until_ns) {
     // What is left of them would tell half of a story.
     history_.LoseTrack(applied_ns_);
     readings_.clear();
+    unknown_pids_.clear();
     ReadAll();
     applied_ns_ = until_ns;
     return;
@@ -176,6 +193,7 @@ void ProcessWatch::Apply(std::vector<SideBandEvent> events, uint64_t until_ns) {
   seed_until(until_ns);
   readings_.clear();
   applied_ns_ = until_ns;
+  ReadUnknown();
 }
 
 void ProcessWatch::ApplyOne(SideBandEvent event) {
@@ -186,12 +204,14 @@ void ProcessWatch::ApplyOne(SideBandEvent event) {
                      history_.StartThread(r.child, r.thread);
                    } else {
                      history_.Fork(r.parent, r.child, time);
+                     NoteIfUnknown(r.child);
                    }
                  },
                  [&](const ExecReport& r) { history_.Exec(r.pid, time); },
                  [&](MapReport& r) {
                    changed_pids_.insert(r.pid);
                    history_.Map(r.pid, std::move(r.mapping), time);
+                   NoteIfUnknown(r.pid);
                  },
                  [&](const ExitReport& r) {
                    history_.EndThread(r.pid, r.thread, time);
@@ -255,7 +275,7 @@ ksym::ProcessHistory::GenerationId ProcessWatch::GenerationOf(
   ++next.exec_count;
   const auto after = bound.find(next);
   const bool is_late = after != bound.end() && after->second == own->second;
-  return is_late ? history_.Previous(own->second) : own->second;
+  return is_late ? history_.BeforeExec(own->second) : own->second;
 }
 
 ProcessWatch::Answer ProcessWatch::Find(const ksym::ProcessId& id,
@@ -270,7 +290,7 @@ ProcessWatch::Answer ProcessWatch::Find(const ksym::ProcessId& id,
   auto generation = GenerationOf(id, taken);
   ksym::ProcessId answer = id;
   if (!frames.empty() && !contains(generation, frames.front())) {
-    const auto previous = history_.Previous(generation);
+    const auto previous = history_.BeforeExec(generation);
     if (contains(previous, frames.front())) {
       generation = previous;
       --answer.exec_count;
@@ -298,7 +318,7 @@ std::vector<ksym::Mapping> ProcessWatch::MappingsOf(
 std::span<const ksym::Mapping> ProcessWatch::MappingsAt(
     uint32_t pid, uint64_t time_ns, ksym::Address address) const {
   const auto generation = history_.Find(pid, time_ns);
-  for (const auto id : {generation, history_.Previous(generation)}) {
+  for (const auto id : {generation, history_.BeforeExec(generation)}) {
     const auto* mappings = history_.Mappings(id);
     if (mappings != nullptr && FindMapping(*mappings, address) != nullptr) {
       return *mappings;

@@ -41,7 +41,8 @@ struct TakenSet {
 // side band. A sample's process is found by the time of its first sample in
 // the interval, as one pid may be several programs within it. Where reports
 // were lost nothing is assumed: /proc is read again, and what was sampled
-// before that has no mappings.
+// before that has no mappings. A process that was forked by one that was not
+// read yet is read by itself.
 class ProcessWatch {
  public:
   // Called for a sampled process at first sight and when it maps more files.
@@ -99,6 +100,9 @@ class ProcessWatch {
     uint64_t begin_ns = 0;
     uint64_t end_ns = 0;
   };
+  bool Read(uint32_t pid);
+  void NoteIfUnknown(uint32_t pid);
+  void ReadUnknown();
   void CorrectReadings(const std::vector<SideBandEvent>& events);
   void ApplyOne(SideBandEvent event);
   void SeeOne(const SampleHint& hint);
@@ -124,6 +128,8 @@ class ProcessWatch {
   // changed.
   std::vector<Bound::value_type> new_bound_;
   std::set<uint32_t> changed_pids_;
+  // Processes that may have to be read.
+  std::set<uint32_t> unknown_pids_;
   bool read_before_ = false;
   uint64_t applied_ns_ = 0;
   uint64_t interval_begin_ns_ = 0;  // nothing in the set is older

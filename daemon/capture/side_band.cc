@@ -18,6 +18,9 @@
 namespace profd {
 namespace {
 
+// A mapping's, with the longest path (perf_event_mmap_event() in the kernel).
+constexpr size_t kLargestRecord = 4096 + 256;
+
 perf_event_attr Attributes(SideBand::Options options) {
   perf_event_attr attr = {};
   attr.size = sizeof(attr);
@@ -67,6 +70,10 @@ class SideBand::Ring {
     // Pairs with the barrier in perf_output_put_handle().
     const uint64_t head = __atomic_load_n(&page()->data_head, __ATOMIC_ACQUIRE);
     uint64_t tail = page()->data_tail;
+    // The kernel tells of a loss with the next record that fits, which may be
+    // much later.
+    const bool was_full = head - tail > kRingBytes - kLargestRecord;
+    uint64_t last_ns = 0;
     std::vector<std::byte> record;
     while (tail < head) {
       perf_event_header header = {};
@@ -75,8 +82,12 @@ class SideBand::Ring {
       record.resize(header.size);
       Copy(tail, record);
       SideBandEvent event = ParseSideBandRecord(record);
+      last_ns = std::max(last_ns, event.time_ns);
       if (event.report.index() != 0) events.push_back(std::move(event));
       tail += header.size;
+    }
+    if (was_full) {
+      events.push_back({.time_ns = last_ns, .report = LostReport{}});
     }
     __atomic_store_n(&page()->data_tail, tail, __ATOMIC_RELEASE);
   }

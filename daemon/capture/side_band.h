@@ -38,9 +38,9 @@ struct ExitReport {
   uint32_t thread = 0;
   friend bool operator==(const ExitReport&, const ExitReport&) = default;
 };
-// Records that did not fit the ring.
+// Records that did not fit the ring, or may not have.
 struct LostReport {
-  uint64_t count = 0;
+  uint64_t count = 0;  // 0: the kernel did not say yet
   friend bool operator==(const LostReport&, const LostReport&) = default;
 };
 

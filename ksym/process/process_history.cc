@@ -140,8 +140,11 @@ ProcessHistory::Generation* ProcessHistory::Seeded(Reading& reading,
                                                    uint64_t time_ns) {
   Generation* present = Present(reading.pid, time_ns);
   if (present != nullptr && present->mappings != nullptr) return present;
-  if (present != nullptr && present->was_there_before) {
-    present->begin_ns = std::min(present->begin_ns, reading.since_ns);
+  if (present != nullptr && present->awaits_reading) {
+    if (lives_[reading.pid].generations.size() == 1) {
+      present->begin_ns = std::min(present->begin_ns, reading.since_ns);
+    }
+    present->awaits_reading = false;
     present->mappings = std::make_shared<MappingList>();
   } else {
     const bool is_first = !lives_.contains(reading.pid);
@@ -149,7 +152,9 @@ ProcessHistory::Generation* ProcessHistory::Seeded(Reading& reading,
                     std::make_shared<MappingList>());
   }
   if (present != nullptr) {
-    lives_[reading.pid].threads = std::move(reading.threads);
+    Life& life = lives_[reading.pid];
+    life.threads = std::move(reading.threads);
+    life.knows_threads = true;
   }
   return present;
 }
@@ -166,18 +171,26 @@ void ProcessHistory::LoseTrack(uint64_t time_ns) {
   for (auto& [pid, life] : lives_) {
     if (life.generations.back().end_ns <= time_ns) continue;
     Begin(pid, time_ns, nullptr);
+    // It may have ended since.
+    End(life, time_ns);
+    life.threads.clear();
+    life.knows_threads = false;
   }
 }
 
 void ProcessHistory::Fork(uint32_t parent, uint32_t child, uint64_t time_ns) {
   const auto life = lives_.find(parent);
-  // Of an unknown parent the child is unknown, too, until it execs.
   std::shared_ptr<MappingList> mappings;
   if (life != lives_.end()) {
     mappings = life->second.generations.back().mappings;
   }
-  if (Begin(child, time_ns, std::move(mappings)) == nullptr) return;
-  lives_[child].threads = {child};
+  Generation* generation = Begin(child, time_ns, std::move(mappings));
+  if (generation == nullptr) return;
+  // Of an unknown parent the child is unknown, too.
+  generation->awaits_reading = generation->mappings == nullptr;
+  Life& own = lives_[child];
+  own.threads = {child};
+  own.knows_threads = true;
 }
 
 void ProcessHistory::StartThread(uint32_t pid, uint32_t thread) {
@@ -188,17 +201,22 @@ void ProcessHistory::StartThread(uint32_t pid, uint32_t thread) {
 void ProcessHistory::Exec(uint32_t pid, uint64_t time_ns) {
   const auto mappings = std::make_shared<MappingList>();
   // The other threads have ended.
-  if (Begin(pid, time_ns, mappings) != nullptr) lives_[pid].threads = {pid};
+  Generation* generation = Begin(pid, time_ns, mappings);
+  if (generation == nullptr) return;
+  generation->by_exec = true;
+  Life& life = lives_[pid];
+  life.threads = {pid};
+  life.knows_threads = true;
 }
 
 void ProcessHistory::Map(uint32_t pid, Mapping mapping, uint64_t time_ns) {
   Generation* generation = Present(pid, time_ns);
   if (generation == nullptr) {
     // Its fork was not reported: it was there before, or the report was lost.
-    const bool is_first = !lives_.contains(pid);
     generation = Begin(pid, time_ns, nullptr);
     if (generation == nullptr) return;
-    generation->was_there_before = is_first;
+    generation->awaits_reading = true;
+    lives_[pid].knows_threads = false;
   }
   if (generation->mappings == nullptr) {
     // One mapping of many would not tell which program it is. What was here
@@ -213,13 +231,26 @@ void ProcessHistory::EndThread(uint32_t pid, uint32_t thread,
                                uint64_t time_ns) {
   const auto life = lives_.find(pid);
   if (life == lives_.end()) return;
-  Generation& last = life->second.generations.back();
-  // Which threads it has is known when it is read.
-  if (last.was_there_before && last.mappings == nullptr) return;
   life->second.threads.erase(thread);
-  if (!life->second.threads.empty()) return;
+  if (!life->second.knows_threads || !life->second.threads.empty()) return;
+  End(life->second, time_ns);
+}
+
+void ProcessHistory::End(Life& life, uint64_t time_ns) {
+  Generation& last = life.generations.back();
   last.end_ns = std::min(last.end_ns, time_ns);
-  forgettable_.insert(pid);
+  forgettable_.insert(last.pid);
+}
+
+bool ProcessHistory::AwaitsReading(uint32_t pid) const {
+  const auto life = lives_.find(pid);
+  if (life == lives_.end()) return false;
+  const Generation& last = life->second.generations.back();
+  return last.awaits_reading && last.end_ns == kNever;
+}
+
+void ProcessHistory::GiveUp(uint32_t pid, uint64_t time_ns) {
+  if (AwaitsReading(pid)) End(lives_.at(pid), time_ns);
 }
 
 ProcessHistory::GenerationId ProcessHistory::Find(uint32_t pid,
@@ -253,6 +284,12 @@ const ProcessHistory::Generation* ProcessHistory::Get(GenerationId id) const {
   return at == life.end() || at->id != id ? nullptr : &*at;
 }
 
+ProcessHistory::GenerationId ProcessHistory::BeforeExec(GenerationId id) const {
+  const Generation* generation = Get(id);
+  return generation != nullptr && generation->by_exec ? Previous(id) : 0;
+}
+
+// The one before, in the same process or one that had its number.
 ProcessHistory::GenerationId ProcessHistory::Previous(GenerationId id) const {
   const auto pid = by_id_.find(id);
   if (pid == by_id_.end()) return 0;

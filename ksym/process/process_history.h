@@ -55,8 +55,9 @@ class ProcessHistory {
 
   // Mappings that were read from /proc at that time, of a process that was
   // there before the reports began, or when reports were lost. They join what
-  // is known of its present generation, and win over it. If nothing but
-  // mappings was ever reported of the process they hold since `since_ns`.
+  // is known of its present generation, and win over it. If that awaits a
+  // reading they hold since it began, or since `since_ns` if that is earlier
+  // and nothing came before.
   struct Reading {
     uint32_t pid = 0;
     std::set<uint32_t> threads;  // their ids
@@ -64,8 +65,13 @@ class ProcessHistory {
     std::vector<Mapping> mappings;
   };
   void Seed(Reading reading, uint64_t time_ns);
-  // Reports were lost: from that time on nothing is known of any process,
-  // until it is seeded again or execs.
+  // Nothing is known of the process's mappings: its fork was not reported, or
+  // its parent's are not known either. That ends with a reading or an exec.
+  bool AwaitsReading(uint32_t pid) const;
+  // It could not be read, as it is gone.
+  void GiveUp(uint32_t pid, uint64_t time_ns);
+  // Reports were lost: from that time on nothing is known of any process, not
+  // even that it is there, until it is seeded again or execs.
   void LoseTrack(uint64_t time_ns);
   // The child's one thread has its id.
   void Fork(uint32_t parent, uint32_t child, uint64_t time_ns);
@@ -81,9 +87,9 @@ class ProcessHistory {
   GenerationId Find(uint32_t pid, uint64_t time_ns) const;
   // The generation that it had in all of that time; 0 if it had several.
   GenerationId FindOnly(uint32_t pid, uint64_t begin_ns, uint64_t end_ns) const;
-  // The one before, in the same process; 0: there was none, or it is
-  // forgotten.
-  GenerationId Previous(GenerationId id) const;
+  // The one that became this one by exec; 0: it did not begin so, or that is
+  // forgotten. Others before it tell nothing of it.
+  GenerationId BeforeExec(GenerationId id) const;
   // Sorted and without overlap; null if they are not known. Valid until the
   // next call that is not const.
   const std::vector<Mapping>* Mappings(GenerationId id) const;
@@ -114,8 +120,8 @@ class ProcessHistory {
     uint64_t end_ns = kNever;
     uint64_t version = 0;
     uint32_t pid = 0;
-    // Began with its first report, not with a fork or exec or a loss.
-    bool was_there_before = false;
+    bool by_exec = false;
+    bool awaits_reading = false;
     std::shared_ptr<MappingList> mappings;  // null: not known
     std::vector<Change> changes;
   };
@@ -123,6 +129,7 @@ class ProcessHistory {
   struct Life {
     std::deque<Generation> generations;  // oldest first
     std::set<uint32_t> threads;
+    bool knows_threads = false;  // else those are not all
   };
 
   // Null where there is no room for another generation.
@@ -137,6 +144,8 @@ class ProcessHistory {
   static MappingList& Own(Generation& generation);
   void AddChange(Generation& generation, const Change& change);
   const Generation* Get(GenerationId id) const;
+  GenerationId Previous(GenerationId id) const;
+  void End(Life& life, uint64_t time_ns);
 
   Limits limits_;
   Statistics statistics_;

@@ -101,6 +101,28 @@ TEST_F(ProcessWatchTest, TellsOfAProgramThatWasTakenForTheOneBefore) {
   EXPECT_EQ(gone_, (std::vector{Program(2), Program(3)}));
 }
 
+// After reports were lost, and of a number that is another process's by now,
+// the program before tells nothing: what is in none of its mappings has no
+// name.
+TEST_F(ProcessWatchTest, TakesNothingForTheProgramBefore) {
+  const auto is_known = [&](uint64_t time_ns) {
+    return !watch_.MappingsAt(kPid, time_ns, ksym::Address{kAddress}).empty();
+  };
+  EXPECT_TRUE(is_known(399));
+  watch_.Apply({{405, ExitReport{kPid, kPid}},
+                {410, ForkReport{.parent = 1, .child = kPid, .thread = kPid}}},
+               420);
+  See({Hint(3, 415)});
+  EXPECT_FALSE(is_known(415));
+  EXPECT_EQ(FileOf(3), "");
+}
+TEST_F(ProcessWatchTest, KnowsNothingAfterALoss) {
+  watch_.Apply({{405, LostReport{}}}, 420);
+  See({Hint(4, 430)});
+  EXPECT_TRUE(watch_.MappingsAt(kPid, 430, ksym::Address{kAddress}).empty());
+  EXPECT_EQ(FileOf(4), "");
+}
+
 // Reading all processes, with reports of this one meanwhile, one per us.
 class ReadingTest : public testing::Test {
  protected:
@@ -134,6 +156,17 @@ class ReadingTest : public testing::Test {
 TEST_F(ReadingTest, KnowsWhoseMappingsWereRead) {
   Read(ExecReport{.pid = kSelf});
   EXPECT_FALSE(IsKnown());
+}
+// A child of one that was not read is read by itself.
+TEST_F(ReadingTest, ReadsChildrenOfTheUnknown) {
+  const uint64_t begin_ns = NowNs();
+  end_ns_ = NowNs();
+  watch_.Apply(
+      {{begin_ns, ForkReport{.parent = 1, .child = kSelf, .thread = kSelf}}},
+      end_ns_);
+  EXPECT_FALSE(IsKnown());
+  watch_.Apply({}, NowNs());
+  EXPECT_TRUE(IsKnown());
 }
 TEST_F(ReadingTest, KnowsWhoStartsThreads) {
   Read(ForkReport{.parent = kSelf, .child = kSelf, .thread = 1});

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <linux/perf_event.h>
+#include <sys/prctl.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -231,6 +232,29 @@ TEST(SideBandTest, KeepsWhatIsTooNew) {
     EXPECT_LE(event.time_ns, after_ns);
   }
   EXPECT_FALSE(HasForkOf(side_band.Read(NowNs()), child));
+}
+
+// The kernel tells of records that did not fit with the next one that does;
+// that some may not have is known at once.
+TEST(SideBandTest, KnowsThatItWasFull) {
+  const auto allowed = CheckCapturePrivileges();
+  if (!allowed) GTEST_SKIP() << allowed.error().message();
+  const auto online = ReadOnlineCpus();
+  ASSERT_TRUE(online.has_value());
+  SideBand side_band({.kernel_symbols = false, .processes = true});
+  const auto followed = side_band.Follow(*online);
+  ASSERT_TRUE(followed.has_value()) << followed.error().message();
+  const auto has_lost = [&] {
+    const std::vector<SideBandEvent> events = side_band.Read(NowNs());
+    return std::ranges::any_of(events, [](const SideBandEvent& event) {
+      return As<LostReport>(event) != nullptr;
+    });
+  };
+  EXPECT_FALSE(has_lost());
+  // Each is a record of 40 bytes and more, on whichever CPU.
+  const size_t fills_all = online->size() * SideBand::kRingBytes / 40;
+  for (size_t i = 0; i < fills_all; ++i) ::prctl(PR_SET_NAME, "side_band_test");
+  EXPECT_TRUE(has_lost());
 }
 
 // Only the kernel's messages about modules themselves count.

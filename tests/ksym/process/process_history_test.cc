@@ -104,8 +104,8 @@ TEST_F(ProcessHistoryTest, BeginsAnewAtExec) {
   EXPECT_THAT(MappingsAt(2, 199), ElementsAre("10-20 old"));
   EXPECT_THAT(MappingsAt(2, 200), ElementsAre("10-20 new"));
   const auto present = history_.Find(2, 300);
-  EXPECT_EQ(history_.Previous(present), history_.Find(2, 150));
-  EXPECT_EQ(history_.Previous(history_.Find(2, 150)), 0u);
+  EXPECT_EQ(history_.BeforeExec(present), history_.Find(2, 150));
+  EXPECT_EQ(history_.BeforeExec(history_.Find(2, 150)), 0u);
 }
 
 // A process that exited keeps its mappings until it is forgotten.
@@ -196,8 +196,41 @@ TEST_F(ProcessHistoryTest, ForgetsWhatItCannotBeSureOf) {
   EXPECT_THAT(MappingsAt(7, 199), ElementsAre("10-20 a"));
   EXPECT_THAT(MappingsAt(7, 260), ElementsAre("none"));
   history_.Seed({.pid = 7, .threads = {7}, .mappings = {At(10, 20, "c")}}, 300);
-  EXPECT_THAT(MappingsAt(7, 299), ElementsAre("none"));
-  EXPECT_THAT(MappingsAt(7, 300), ElementsAre("10-20 c"));
+  EXPECT_THAT(MappingsAt(7, 249), ElementsAre("none"));
+  EXPECT_THAT(MappingsAt(7, 250), ElementsAre("10-20 c"));
+  EXPECT_THAT(ChangesAt(7, 250), ElementsAre("30-40 250"));
+  // Of a generation that did not begin by exec what was before tells nothing.
+  EXPECT_EQ(history_.BeforeExec(history_.Find(7, 300)), 0u);
+}
+
+// A child of a process that was not read is not known before it was read, but
+// then since it was forked.
+TEST_F(ProcessHistoryTest, ReadsChildrenOfTheUnknown) {
+  history_.Fork(8, 9, 100);
+  EXPECT_TRUE(history_.AwaitsReading(9));
+  EXPECT_FALSE(history_.AwaitsReading(8));
+  const auto generation = history_.Find(9, 110);
+  history_.Seed({.pid = 9,
+                 .threads = {9},
+                 .since_ns = 150,
+                 .mappings = {At(10, 20, "a")}},
+                150);
+  EXPECT_FALSE(history_.AwaitsReading(9));
+  EXPECT_EQ(history_.Find(9, 110), generation);
+  EXPECT_THAT(MappingsAt(9, 110), ElementsAre("10-20 a"));
+  EXPECT_THAT(MappingsAt(9, 99), ElementsAre("none"));
+}
+
+// What ended unseen, or could not be read, is forgotten like others.
+TEST_F(ProcessHistoryTest, ForgetsTheUnknown) {
+  history_.Seed({.pid = 7, .threads = {7}, .mappings = {At(10, 20, "a")}}, 100);
+  history_.LoseTrack(200);  // its exit was lost
+  history_.Map(8, At(10, 20, "b"), 210);
+  history_.GiveUp(8, 220);
+  history_.Fork(6, 9, 230);
+  history_.EndThread(9, 9, 240);
+  history_.Forget(1000);
+  EXPECT_EQ(history_.generations(), 0u);
 }
 
 // Without a time there is an answer only where it cannot matter.
