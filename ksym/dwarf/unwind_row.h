@@ -56,10 +56,9 @@ enum class CfaKind : uint8_t {
   // RSP + 8 * b, and the return address is in R; b and R as before. C libraries
   // keep it there in vfork(), whose two processes have one stack.
   kReturnRegister = 10,
-  // RSP + 8 * cfa_offset, but the outermost frame where RAX is 0: behind the
-  // system call of clone(), where one thread has the caller's stack, and the
-  // new
-  // one, to which the call returns 0, its own. In the innermost frame only.
+  // RSP + 8 * cfa_offset, but the outermost frame where RAX is 0: behind
+  // clone()'s system call, which returns 0 to the new thread, on a stack of its
+  // own. In the innermost frame only.
   kClone = 11,
   // The call-frame information says something that no row can.
   kUnsupported = 15,
