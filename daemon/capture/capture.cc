@@ -138,7 +138,7 @@ class Capture::Impl {
       if (auto* change = std::get_if<ksym::KernelSymbolChange>(&event.report)) {
         kernel_watch_.Add(event.time_ns, std::move(*change));
       } else if (const auto* lost = std::get_if<LostReport>(&event.report)) {
-        kernel_watch_.TableChanged();
+        if (!lost->is_known) kernel_watch_.TableChanged();
         accounts_.AddLostReports(lost->count);
       }
     }

@@ -114,6 +114,18 @@ bool ProcessWatch::Read(uint32_t pid) {
   return true;
 }
 
+// Where reports are lost again and again a reading is dropped before it is of
+// use, and must not take all the time.
+void ProcessWatch::ReadAgain() {
+  constexpr uint64_t kPauses = 50;
+  if (!must_read_ || applied_ns_ < next_reading_ns_) return;
+  must_read_ = false;
+  const uint64_t begin = NowNs();
+  ReadAll();
+  const uint64_t end = NowNs();
+  next_reading_ns_ = end + kPauses * (end - begin);
+}
+
 void ProcessWatch::NoteIfUnknown(uint32_t pid) {
   if (history_.AwaitsReading(pid)) unknown_pids_.insert(pid);
 }
@@ -121,7 +133,9 @@ void ProcessWatch::NoteIfUnknown(uint32_t pid) {
 // Processes that nobody told of, and children of such, for the next Apply().
 void ProcessWatch::ReadUnknown() {
   for (const uint32_t pid : std::exchange(unknown_pids_, {})) {
-    if (history_.AwaitsReading(pid) && !Read(pid)) {
+    const bool is_read = std::ranges::any_of(
+        readings_, [=](const Reading& r) { return r.mappings.pid == pid; });
+    if (!is_read && history_.AwaitsReading(pid) && !Read(pid)) {
       history_.GiveUp(pid, applied_ns_);
     }
   }
@@ -129,35 +143,37 @@ void ProcessWatch::ReadUnknown() {
 
 // A process that became another one while it was read: which of the two the
 // mappings are of is not known. Its reports tell all about the new one. A
-// thread that had ended before may still have been listed.
+// thread that had ended before may still have been listed, and so may a
+// process.
 void ProcessWatch::CorrectReadings(const std::vector<SideBandEvent>& events) {
   std::unordered_map<uint32_t, Reading*> by_pid;
   for (Reading& reading : readings_) {
     by_pid.emplace(reading.mappings.pid, &reading);
   }
   std::unordered_set<uint32_t> dropped;
-  const auto is_of_another = [&](uint32_t pid, uint64_t time_ns) {
-    const auto at = by_pid.find(pid);
-    if (at != by_pid.end() && time_ns >= at->second->begin_ns &&
-        time_ns <= at->second->end_ns) {
-      dropped.insert(pid);
-    }
-  };
   for (const SideBandEvent& event : events) {
     const auto* exec = std::get_if<ExecReport>(&event.report);
     const auto* fork = std::get_if<ForkReport>(&event.report);
     const auto* exit = std::get_if<ExitReport>(&event.report);
-    if (exec != nullptr) {
-      is_of_another(exec->pid, event.time_ns);
-    } else if (fork != nullptr && fork->child != fork->parent) {
-      is_of_another(fork->child, event.time_ns);
-    } else if (fork != nullptr || exit != nullptr) {
-      const auto at = by_pid.find(exit != nullptr ? exit->pid : fork->child);
-      if (at == by_pid.end() || event.time_ns >= at->second->begin_ns) continue;
-      std::set<uint32_t>& threads = at->second->mappings.threads;
-      if (exit != nullptr) threads.erase(exit->thread);
-      if (fork != nullptr) threads.insert(fork->thread);
+    if (exec == nullptr && fork == nullptr && exit == nullptr) continue;
+    const uint32_t pid = exec != nullptr   ? exec->pid
+                         : fork != nullptr ? fork->child
+                                           : exit->pid;
+    const auto at = by_pid.find(pid);
+    if (at == by_pid.end() || event.time_ns > at->second->end_ns) continue;
+    std::set<uint32_t>& threads = at->second->mappings.threads;
+    const bool is_another =
+        exec != nullptr || (fork != nullptr && fork->child != fork->parent);
+    if (event.time_ns >= at->second->begin_ns) {
+      if (is_another) dropped.insert(pid);
+    } else if (exit != nullptr) {
+      threads.erase(exit->thread);
+    } else {
+      threads.insert(exec != nullptr ? pid : fork->thread);
     }
+  }
+  for (const Reading& reading : readings_) {
+    if (reading.mappings.threads.empty()) dropped.insert(reading.mappings.pid);
   }
   std::erase_if(readings_, [&](const Reading& reading) {
     return dropped.contains(reading.mappings.pid);
@@ -165,16 +181,18 @@ void ProcessWatch::CorrectReadings(const std::vector<SideBandEvent>& events) {
 }
 
 void ProcessWatch::Apply(std::vector<SideBandEvent> events, uint64_t until_ns) {
-  const bool lost = std::ranges::any_of(events, [](const SideBandEvent& e) {
-    return std::holds_alternative<LostReport>(e.report);
+  const bool has_lost = std::ranges::any_of(events, [](const SideBandEvent& e) {
+    const auto* lost = std::get_if<LostReport>(&e.report);
+    return lost != nullptr && !lost->is_known;
   });
-  if (lost) {
+  if (has_lost) {
     // What is left of them would tell half of a story.
     history_.LoseTrack(applied_ns_);
     readings_.clear();
     unknown_pids_.clear();
-    ReadAll();
     applied_ns_ = until_ns;
+    must_read_ = true;
+    ReadAgain();
     return;
   }
   CorrectReadings(events);
@@ -193,6 +211,7 @@ void ProcessWatch::Apply(std::vector<SideBandEvent> events, uint64_t until_ns) {
   seed_until(until_ns);
   readings_.clear();
   applied_ns_ = until_ns;
+  ReadAgain();
   ReadUnknown();
 }
 

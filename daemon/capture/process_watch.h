@@ -103,6 +103,7 @@ class ProcessWatch {
   bool Read(uint32_t pid);
   void NoteIfUnknown(uint32_t pid);
   void ReadUnknown();
+  void ReadAgain();
   void CorrectReadings(const std::vector<SideBandEvent>& events);
   void ApplyOne(SideBandEvent event);
   void SeeOne(const SampleHint& hint);
@@ -131,6 +132,8 @@ class ProcessWatch {
   // Processes that may have to be read.
   std::set<uint32_t> unknown_pids_;
   bool read_before_ = false;
+  bool must_read_ = false;        // all, as reports were lost,
+  uint64_t next_reading_ns_ = 0;  // but not before
   uint64_t applied_ns_ = 0;
   uint64_t interval_begin_ns_ = 0;  // nothing in the set is older
 };

@@ -70,9 +70,11 @@ class SideBand::Ring {
     // Pairs with the barrier in perf_output_put_handle().
     const uint64_t head = __atomic_load_n(&page()->data_head, __ATOMIC_ACQUIRE);
     uint64_t tail = page()->data_tail;
+    if (tail == head) return;
     // The kernel tells of a loss with the next record that fits, which may be
     // much later.
-    const bool was_full = head - tail > kRingBytes - kLargestRecord;
+    const bool is_full = head - tail > kRingBytes - kLargestRecord;
+    bool was_full = std::exchange(was_full_, is_full);
     uint64_t last_ns = 0;
     std::vector<std::byte> record;
     while (tail < head) {
@@ -83,11 +85,16 @@ class SideBand::Ring {
       Copy(tail, record);
       SideBandEvent event = ParseSideBandRecord(record);
       last_ns = std::max(last_ns, event.time_ns);
+      auto* lost = std::get_if<LostReport>(&event.report);
+      if (lost != nullptr && was_full) {
+        *lost = {.count = lost->count - 1, .is_known = true};
+      }
+      was_full = false;  // it was the first record behind
       if (event.report.index() != 0) events.push_back(std::move(event));
       tail += header.size;
     }
-    if (was_full) {
-      events.push_back({.time_ns = last_ns, .report = LostReport{}});
+    if (is_full) {
+      events.push_back({.time_ns = last_ns, .report = LostReport{.count = 1}});
     }
     __atomic_store_n(&page()->data_tail, tail, __ATOMIC_RELEASE);
   }
@@ -112,6 +119,7 @@ class SideBand::Ring {
   ksym::UniqueFd fd_;
   void* memory_;
   size_t page_;
+  bool was_full_ = false;  // nearly, when it was last read
 };
 
 SideBand::SideBand(Options options) : options_(options) {}
@@ -135,7 +143,10 @@ ksym::Status SideBand::Follow(const CpuList& online) {
       return ksym::Fail(std::move(ring.error()));
     }
     rings_.emplace(cpu, std::move(*ring));
+    // Since the CPU came nobody listened there.
+    if (was_followed_) waiting_.push_back({.report = LostReport{.count = 1}});
   }
+  was_followed_ = true;
   return {};
 }
 

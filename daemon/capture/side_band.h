@@ -40,7 +40,9 @@ struct ExitReport {
 };
 // Records that did not fit the ring, or may not have.
 struct LostReport {
-  uint64_t count = 0;  // 0: the kernel did not say yet
+  uint64_t count = 0;
+  // Of a loss that was reported before: the kernel says later how many.
+  bool is_known = false;
   friend bool operator==(const LostReport&, const LostReport&) = default;
 };
 
@@ -76,7 +78,8 @@ class SideBand {
   SideBand& operator=(SideBand&&) noexcept;
 
   // Opens rings on CPUs that have none and closes those of CPUs that left;
-  // what was in them is in the next Read().
+  // what was in them is in the next Read(). A CPU that is new since the last
+  // call counts as one whose reports were lost.
   ksym::Status Follow(const CpuList& online);
   // Everything up to that time since the last call, sorted by time; later
   // reports wait for the next call. `until_ns`: of CLOCK_MONOTONIC, not later
@@ -91,6 +94,7 @@ class SideBand {
   std::map<uint32_t, std::unique_ptr<Ring>> rings_;
   // Of closed rings, and what was too new for the last call.
   std::vector<SideBandEvent> waiting_;
+  bool was_followed_ = false;
 };
 
 }  // namespace profd

@@ -169,9 +169,10 @@ void ProcessHistory::Seed(Reading reading, uint64_t time_ns) {
 
 void ProcessHistory::LoseTrack(uint64_t time_ns) {
   for (auto& [pid, life] : lives_) {
-    if (life.generations.back().end_ns <= time_ns) continue;
+    const Generation& last = life.generations.back();
+    if (last.end_ns <= time_ns && last.mappings == nullptr) continue;
     Begin(pid, time_ns, nullptr);
-    // It may have ended since.
+    // It may have ended since, or be another one's number.
     End(life, time_ns);
     life.threads.clear();
     life.knows_threads = false;
@@ -179,11 +180,9 @@ void ProcessHistory::LoseTrack(uint64_t time_ns) {
 }
 
 void ProcessHistory::Fork(uint32_t parent, uint32_t child, uint64_t time_ns) {
-  const auto life = lives_.find(parent);
   std::shared_ptr<MappingList> mappings;
-  if (life != lives_.end()) {
-    mappings = life->second.generations.back().mappings;
-  }
+  const Generation* from = Present(parent, time_ns);
+  if (from != nullptr) mappings = from->mappings;
   Generation* generation = Begin(child, time_ns, std::move(mappings));
   if (generation == nullptr) return;
   // Of an unknown parent the child is unknown, too.
@@ -201,9 +200,10 @@ void ProcessHistory::StartThread(uint32_t pid, uint32_t thread) {
 void ProcessHistory::Exec(uint32_t pid, uint64_t time_ns) {
   const auto mappings = std::make_shared<MappingList>();
   // The other threads have ended.
+  const bool was_there = Present(pid, time_ns) != nullptr;
   Generation* generation = Begin(pid, time_ns, mappings);
   if (generation == nullptr) return;
-  generation->by_exec = true;
+  generation->by_exec = was_there;
   Life& life = lives_[pid];
   life.threads = {pid};
   life.knows_threads = true;

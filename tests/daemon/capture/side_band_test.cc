@@ -244,17 +244,30 @@ TEST(SideBandTest, KnowsThatItWasFull) {
   SideBand side_band({.kernel_symbols = false, .processes = true});
   const auto followed = side_band.Follow(*online);
   ASSERT_TRUE(followed.has_value()) << followed.error().message();
-  const auto has_lost = [&] {
+  const auto has_lost = [&](bool is_known) {
     const std::vector<SideBandEvent> events = side_band.Read(NowNs());
-    return std::ranges::any_of(events, [](const SideBandEvent& event) {
-      return As<LostReport>(event) != nullptr;
+    return std::ranges::any_of(events, [=](const SideBandEvent& event) {
+      const auto* lost = As<LostReport>(event);
+      return lost != nullptr && lost->is_known == is_known;
     });
   };
-  EXPECT_FALSE(has_lost());
+  EXPECT_FALSE(has_lost(false));
   // Each is a record of 40 bytes and more, on whichever CPU.
   const size_t fills_all = online->size() * SideBand::kRingBytes / 40;
   for (size_t i = 0; i < fills_all; ++i) ::prctl(PR_SET_NAME, "side_band_test");
-  EXPECT_TRUE(has_lost());
+  EXPECT_TRUE(has_lost(false));
+  // The kernel's own word is of the same loss.
+  ::prctl(PR_SET_NAME, "side_band_test");
+  const std::vector<SideBandEvent> after = side_band.Read(NowNs());
+  size_t told = 0;
+  for (const SideBandEvent& event : after) {
+    const auto* lost = As<LostReport>(event);
+    if (lost == nullptr) continue;
+    EXPECT_TRUE(lost->is_known);
+    EXPECT_GT(lost->count, 0u);
+    ++told;
+  }
+  EXPECT_GE(told, 1u);
 }
 
 // Only the kernel's messages about modules themselves count.

@@ -221,6 +221,20 @@ TEST_F(ProcessHistoryTest, ReadsChildrenOfTheUnknown) {
   EXPECT_THAT(MappingsAt(9, 99), ElementsAre("none"));
 }
 
+// What had the number of a process before it tells nothing of it, nor of its
+// children, where its own fork was lost.
+TEST_F(ProcessHistoryTest, TakesNothingFromTheDead) {
+  history_.Seed({.pid = 7, .threads = {7}, .mappings = {At(10, 20, "a")}}, 100);
+  history_.EndThread(7, 7, 150);
+  history_.LoseTrack(200);
+  EXPECT_THAT(MappingsAt(7, 190), ElementsAre("10-20 a"));
+  EXPECT_THAT(MappingsAt(7, 210), ElementsAre("none"));
+  history_.Fork(7, 8, 220);
+  EXPECT_TRUE(history_.AwaitsReading(8));
+  history_.Exec(7, 230);
+  EXPECT_EQ(history_.BeforeExec(history_.Find(7, 240)), 0u);
+}
+
 // What ended unseen, or could not be read, is forgotten like others.
 TEST_F(ProcessHistoryTest, ForgetsTheUnknown) {
   history_.Seed({.pid = 7, .threads = {7}, .mappings = {At(10, 20, "a")}}, 100);
