@@ -231,15 +231,17 @@ size_t CloneBytes(std::string_view code) {
 // two stacks, and not described up to where the new thread begins, which is
 // described as outermost. Where that begins at a multiple of 16 what comes
 // before it was taken for padding, and has the row of the code before it.
-void AddClones(const ByteSource& source, const ElfImage& image,
+// True when there are any.
+bool AddClones(const ByteSource& source, const ElfImage& image,
                const UnwindTable& table, std::vector<Patch>& patches) {
   constexpr uint64_t kMostBytes = 5 + 6 + 6 + 1;
   constexpr size_t kMaxTried = 64;
   const ElfSection* section = image.FindSection(".text");
   const auto range = RangeOf(section, table);
-  if (!range) return;
+  if (!range) return false;
   std::array<char, kMostBytes> bytes = {};
   size_t tried = 0;
+  bool has_any = false;
   for (auto row = table.rows.begin(); row != table.rows.end(); ++row) {
     if (GetCfaKind(*row) != CfaKind::kEnd || row == table.rows.begin() ||
         row->pc < range->start + kMostBytes || row->pc > range->end) {
@@ -249,64 +251,112 @@ void AddClones(const ByteSource& source, const ElfImage& image,
     if (++tried > kMaxTried ||
         !source.ReadAt(section->file_offset + from,
                        std::as_writable_bytes(std::span(bytes)))) {
-      return;
+      break;
     }
     const size_t found = CloneBytes({bytes.data(), bytes.size()});
     if (found == 0 || row->pc - found < std::prev(row)->pc) continue;
     patches.push_back(
         {row->pc - found, row->pc, {0, 1, 0, MakeRule(CfaKind::kClone)}});
+    has_any = true;
   }
+  return has_any;
 }
 
-// Looks for the return from signal handlers in one gap.
-class SignalReturnFinder {
+// Reads code in blocks that overlap, so that what lies across two is found.
+class BlockReader {
  public:
-  SignalReturnFinder(const ByteSource& source, FileOffset base,
-                     std::vector<Patch>& patches)
-      : source_(source), base_(base), patches_(patches) {}
+  BlockReader(const ByteSource& source, FileOffset base)
+      : source_(source), base_(base) {}
 
-  void Scan(CodeRange gap) {
-    // Blocks overlap, so that what lies across two is found.
-    constexpr uint64_t kStep = kBlockBytes - kSignalReturn.size() + 1;
-    for (uint64_t at = gap.start; at < gap.end; at += kStep) {
-      if (scanned_ >= kMaxScannedBytes || found_ >= kMaxSignalReturns) return;
-      const size_t size = std::min<uint64_t>(kBlockBytes, gap.end - at);
+  // Calls `visit` with where a block begins and its bytes, until it says false.
+  template <typename Visit>
+  void Read(CodeRange range, uint64_t overlap, const Visit& visit) {
+    for (uint64_t at = range.start; at < range.end;
+         at += kBlockBytes - overlap) {
+      if (scanned_ >= kMaxScannedBytes) return;
+      const size_t size = std::min<uint64_t>(kBlockBytes, range.end - at);
       const auto bytes = std::as_writable_bytes(std::span(block_)).first(size);
       if (!source_.ReadAt(base_.value + at, bytes)) return;
       scanned_ += size;
-      ScanBlock(gap, at, std::string_view(block_.data(), size));
+      if (!visit(at, std::string_view(block_.data(), size))) return;
     }
   }
 
  private:
-  void ScanBlock(CodeRange gap, uint64_t start, std::string_view bytes) {
-    for (size_t at = bytes.find(kSignalReturn); at != std::string_view::npos;
-         at = bytes.find(kSignalReturn, at + 1)) {
-      if (++found_ > kMaxSignalReturns) return;
-      // Handlers return to the first byte, and are looked up one before it.
-      const uint64_t first = std::max(gap.start, start + at - 1);
-      patches_.push_back({first,
-                          start + at + kSignalReturn.size(),
-                          {0, 0, 0, MakeRule(CfaKind::kSignal)}});
-    }
-  }
-
   const ByteSource& source_;
   FileOffset base_;  // of the table's base
-  std::vector<Patch>& patches_;
   std::vector<char> block_ = std::vector<char>(kBlockBytes);
   uint64_t scanned_ = 0;
-  size_t found_ = 0;
 };
 
-void AddSignalReturns(const ByteSource& source, const ElfImage& image,
-                      const UnwindTable& table, std::vector<Patch>& patches) {
+// The code of .text and how it is read.
+struct Text {
+  CodeRange range;
+  BlockReader reader;
+};
+
+std::optional<Text> FindText(const ByteSource& source, const ElfImage& image,
+                             const UnwindTable& table) {
   const ElfSection* section = image.FindSection(".text");
   const auto range = RangeOf(section, table);
-  if (!range || section->file_offset < range->start) return;
-  SignalReturnFinder finder(source, {section->file_offset - range->start},
-                            patches);
-  ForEachGap(table, *range, [&](CodeRange gap) { finder.Scan(gap); });
+  if (!range || section->file_offset < range->start) return std::nullopt;
+  return Text{*range,
+              BlockReader(source, {section->file_offset - range->start})};
+}
+
+// In the code that nothing describes.
+void AddSignalReturns(Text& text, const UnwindTable& table,
+                      std::vector<Patch>& patches) {
+  size_t found = 0;
+  ForEachGap(table, text.range, [&](CodeRange gap) {
+    const auto scan = [&](uint64_t start, std::string_view bytes) {
+      for (size_t at = bytes.find(kSignalReturn); at != std::string_view::npos;
+           at = bytes.find(kSignalReturn, at + 1)) {
+        if (++found > kMaxSignalReturns) return false;
+        // Handlers return to the first byte, and are looked up one before it.
+        const uint64_t first = std::max(gap.start, start + at - 1);
+        patches.push_back({first,
+                           start + at + kSignalReturn.size(),
+                           {0, 0, 0, MakeRule(CfaKind::kSignal)}});
+      }
+      return true;
+    };
+    if (found <= kMaxSignalReturns) {
+      text.reader.Read(gap, kSignalReturn.size() - 1, scan);
+    }
+  });
+}
+
+// "mov %rbx, %rsp; mov (%rsp), %rdi; test %rdi, %rdi; je over a call; ..;
+// hlt": glibc's __start_context, to whose first byte the function of
+// makecontext() returns. What it describes is a caller above it, where that
+// function's arguments are. It is a part of what has clone() as well.
+void AddContextStarts(Text& text, std::vector<Patch>& patches) {
+  constexpr std::string_view kFirst = "\x48\x89"sv;
+  // From the third byte on, as the first ones are everywhere.
+  constexpr std::string_view kRest = "\xdc\x48\x8b\x3c\x24\x48\x85\xff\x74"sv;
+  constexpr size_t kBytes = 26;
+  constexpr size_t kMaxFound = 16;
+  size_t found = 0;
+  text.reader.Read(
+      text.range, kBytes - 1, [&](uint64_t start, std::string_view bytes) {
+        for (size_t at = bytes.find(kRest, kFirst.size());
+             at != std::string_view::npos; at = bytes.find(kRest, at + 1)) {
+          const size_t first = at - kFirst.size();
+          const std::string_view code = bytes.substr(first);
+          if (!code.starts_with(kFirst) ||
+              !code.substr(0, kBytes).ends_with("\xf4"sv) ||
+              code.size() < kBytes || start + first <= text.range.start) {
+            continue;
+          }
+          if (++found > kMaxFound) return false;
+          // Looked up one byte before it.
+          patches.push_back({start + first - 1,
+                             start + first + kBytes,
+                             {0, 0, 0, MakeRule(CfaKind::kEnd)}});
+        }
+        return true;
+      });
 }
 
 // Appends a row unless it says what the last one does.
@@ -320,24 +370,26 @@ void Append(UnwindRow row, uint64_t pc, std::vector<UnwindRow>& rows) {
   rows.push_back(row);
 }
 
-// Each patch lies within what one row is for.
+// A patch wins over all rows that it touches.
 void Apply(std::vector<Patch> patches, UnwindTable& table) {
   std::sort(patches.begin(), patches.end(),
             [](const Patch& a, const Patch& b) { return a.start < b.start; });
   std::vector<UnwindRow> rows;
   rows.reserve(table.rows.size() + 2 * patches.size());
   auto patch = patches.begin();
+  uint64_t at = 0;
   for (size_t i = 0; i < table.rows.size(); ++i) {
     const uint64_t end =
         i + 1 < table.rows.size() ? table.rows[i + 1].pc : table.size;
-    uint64_t at = table.rows[i].pc;
     for (; patch != patches.end() && patch->start < end; ++patch) {
       if (patch->start < at) continue;  // overlaps the one before
       if (patch->start > at) Append(table.rows[i], at, rows);
       Append(patch->row, patch->start, rows);
       at = patch->end;
     }
-    if (at < end) Append(table.rows[i], at, rows);
+    if (at >= end) continue;
+    Append(table.rows[i], at, rows);
+    at = end;
   }
   table.rows = std::move(rows);
 }
@@ -350,8 +402,12 @@ void AddKnownCode(const ByteSource& source, const ElfImage& image,
   AddStubs(source, image, table, patches);
   AddPlainStubs(image, table, patches);
   AddInitFunctions(source, image, table, patches);
-  AddSignalReturns(source, image, table, patches);
-  AddClones(source, image, table, patches);
+  if (auto text = FindText(source, image, table)) {
+    AddSignalReturns(*text, table, patches);
+    if (AddClones(source, image, table, patches)) {
+      AddContextStarts(*text, patches);
+    }
+  }
   if (!patches.empty()) Apply(std::move(patches), table);
 }
 

@@ -14,9 +14,10 @@ namespace ksym {
 //   the functions of .init and .fini, as crti.o begins and crtn.o ends them
 //   the return from a signal handler (those of musl and Go)
 //   what follows the system call in glibc's clone() and clone3()
+//   where the function of glibc's makecontext() returns to
 //
 // What cannot be read is left as it is. Cost: reads the code of .text that has
-// no rows, at most kMaxScannedBytes.
+// no rows, of what has a clone() all of it, at most kMaxScannedBytes.
 inline constexpr uint64_t kMaxScannedBytes = uint64_t{64} << 20;
 void AddKnownCode(const ByteSource& source, const ElfImage& image,
                   UnwindTable& table);

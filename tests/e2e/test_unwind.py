@@ -358,6 +358,18 @@ class FirstSamplesTest(harness.E2eTest):
         self.assertFalse([user for user in map(document.user, document.stacks)
                           if "clone3" in [f["name"] for f in user[1:-1]]])
 
+    def test_context(self):
+        # A context made by makecontext() begins with its function; what lies
+        # above it on its stack is not its caller.
+        context = self.workload("rough", "context")
+        document = self.document("-F", 997, "-p", context.pid, 1)
+        ends = document.samples["user_stack_ends"]
+        self.assertGreater(self.whole_share(document), 0.99, ends)
+        for stack in document.stacks:
+            user = [f["name"] for f in document.user(stack)]
+            self.assertIn(user[1:2], (["OnContext"], ["WorkInContext"]), user)
+            self.assertNotIn("Unmap", user)
+
     def test_time_to_tables(self):
         # -v and the metadata say how long a process was without them.
         calls = self.workload("calls")

@@ -4,6 +4,7 @@
 //   unmap       takes the code away under its callers, again and again
 //   scribble    overwrites return addresses and saved registers above it
 //   reload FILE dlopen and dlclose of FILE, as often as it can
+//   context     works on the stack of a makecontext() with eight arguments
 //   clones      starts threads and processes that do nothing
 //   gaps        works below two frames of 50 KiB that were never written to,
 //               for 10 ms of CPU time, then ends
@@ -19,6 +20,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <ucontext.h>
 
 #include "workload.h"
 
@@ -84,6 +86,29 @@ NOINLINE static void Reload(const char* file) {
     if (library == NULL) abort();
     dlclose(library);
   }
+}
+
+NOINLINE static void WorkInContext(void) {
+  for (;;) Work(20000);
+}
+
+static void OnContext(int a, int b, int c, int d, int e, int f, long g,
+                      long h) {
+  SayReady();
+  if (g == h && a + b + c + d + e + f > 0) WorkInContext();
+}
+
+// The arguments on its stack look like return addresses.
+NOINLINE static void Context(void) {
+  static char stack[1 << 16];
+  static ucontext_t context, back;
+  if (getcontext(&context) != 0) abort();
+  context.uc_stack.ss_sp = stack;
+  context.uc_stack.ss_size = sizeof(stack);
+  context.uc_link = &back;
+  makecontext(&context, (void (*)(void))OnContext, 8, 1, 1, 1, 1, 1, 1,
+              (intptr_t)&Unmap + 9, (intptr_t)&Unmap + 9);
+  swapcontext(&back, &context);
 }
 
 static void* Nothing(void* unused) { return unused; }
@@ -166,6 +191,7 @@ int main(int argc, char** argv) {
   if (strcmp(argv[1], "unmap") == 0) Unmap();
   if (strcmp(argv[1], "scribble") == 0) Scribble();
   if (strcmp(argv[1], "reload") == 0) Reload(argv[2]);
+  if (strcmp(argv[1], "context") == 0) Context();
   if (strcmp(argv[1], "clones") == 0) Clones();
   if (strcmp(argv[1], "gaps") == 0) return Gaps();
   if (strcmp(argv[1], "large") == 0) LargeIn(argv[2]);

@@ -59,6 +59,31 @@ aligned_clone_function:
         call    *%rax
 2:      ret
         .cfi_endproc
+# glibc's __start_context, behind padding.
+        .p2align 4
+        .globl  before_context
+before_context:
+        .cfi_startproc
+        ret
+        .cfi_endproc
+        .p2align 4
+        .globl  start_context
+start_context:
+        .cfi_startproc
+        movq    %rbx, %rsp
+        movq    (%rsp), %rdi
+        testq   %rdi, %rdi
+        je      1f
+        call    2f
+        movq    %rax, %rdi
+1:      call    2f
+        hlt
+        .cfi_endproc
+        .globl  after_context
+after_context:
+        .cfi_startproc
+2:      ret
+        .cfi_endproc
 # Not so: any other system call in code that nothing describes.
         .globl  call_function
 call_function:

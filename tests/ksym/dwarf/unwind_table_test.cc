@@ -306,6 +306,18 @@ TEST(UnwindTableStubsTest, KnowsCloneByItsCode) {
   EXPECT_EQ(fixture.RowAt("call_function", 2), "no info");
 }
 
+// Where the functions of makecontext() return to is the end of their stacks; who
+// returns to its first byte is looked up one before it.
+TEST(UnwindTableStubsTest, KnowsTheStartOfContexts) {
+  const Fixture fixture({KSYM_CFI_STUBS});
+  EXPECT_EQ(fixture.RowAt("before_context", 0), "rsp+8");
+  EXPECT_EQ(fixture.RowAt("before_context", 14), "rsp+8");
+  EXPECT_EQ(fixture.RowAt("before_context", 15), "end");
+  EXPECT_EQ(fixture.RowAt("start_context", 0), "end");
+  EXPECT_EQ(fixture.RowAt("start_context", 25), "end");
+  EXPECT_EQ(fixture.RowAt("after_context", 0), "rsp+8");
+}
+
 // So is what the C library's object files make of .init and .fini.
 TEST(UnwindTableStubsTest, KnowsInitByItsCode) {
   const Fixture fixture({KSYM_CFI_STUBS});
