@@ -57,6 +57,31 @@ std::optional<StatFields> ReadStat(uint32_t pid) {
   return fields;
 }
 
+// Of one thread of a process.
+struct ThreadChange {
+  uint32_t pid = 0;
+  uint32_t thread = 0;
+  bool has_ended = false;   // else it is there from now on
+  bool is_another = false;  // the process is
+};
+
+std::optional<ThreadChange> ChangeOf(const SideBandEvent& event) {
+  if (const auto* exec = std::get_if<ExecReport>(&event.report)) {
+    return ThreadChange{
+        .pid = exec->pid, .thread = exec->pid, .is_another = true};
+  }
+  if (const auto* fork = std::get_if<ForkReport>(&event.report)) {
+    return ThreadChange{.pid = fork->child,
+                        .thread = fork->thread,
+                        .is_another = fork->child != fork->parent};
+  }
+  if (const auto* exit = std::get_if<ExitReport>(&event.report)) {
+    return ThreadChange{
+        .pid = exit->pid, .thread = exit->thread, .has_ended = true};
+  }
+  return std::nullopt;
+}
+
 // Calls `visit` with each entry of the folder that is a number.
 template <typename Visit>
 void ForEachNumber(const std::string& folder, const Visit& visit) {
@@ -152,24 +177,16 @@ void ProcessWatch::CorrectReadings(const std::vector<SideBandEvent>& events) {
   }
   std::unordered_set<uint32_t> dropped;
   for (const SideBandEvent& event : events) {
-    const auto* exec = std::get_if<ExecReport>(&event.report);
-    const auto* fork = std::get_if<ForkReport>(&event.report);
-    const auto* exit = std::get_if<ExitReport>(&event.report);
-    if (exec == nullptr && fork == nullptr && exit == nullptr) continue;
-    const uint32_t pid = exec != nullptr   ? exec->pid
-                         : fork != nullptr ? fork->child
-                                           : exit->pid;
-    const auto at = by_pid.find(pid);
+    const auto change = ChangeOf(event);
+    if (!change) continue;
+    const auto at = by_pid.find(change->pid);
     if (at == by_pid.end() || event.time_ns > at->second->end_ns) continue;
-    std::set<uint32_t>& threads = at->second->mappings.threads;
-    const bool is_another =
-        exec != nullptr || (fork != nullptr && fork->child != fork->parent);
     if (event.time_ns >= at->second->begin_ns) {
-      if (is_another) dropped.insert(pid);
-    } else if (exit != nullptr) {
-      threads.erase(exit->thread);
+      if (change->is_another) dropped.insert(change->pid);
+    } else if (change->has_ended) {
+      at->second->mappings.threads.erase(change->thread);
     } else {
-      threads.insert(exec != nullptr ? pid : fork->thread);
+      at->second->mappings.threads.insert(change->thread);
     }
   }
   for (const Reading& reading : readings_) {

@@ -306,8 +306,8 @@ TEST(UnwindTableStubsTest, KnowsCloneByItsCode) {
   EXPECT_EQ(fixture.RowAt("call_function", 2), "no info");
 }
 
-// Where the functions of makecontext() return to is the end of their stacks; who
-// returns to its first byte is looked up one before it.
+// Where the functions of makecontext() return to is the end of their stacks.
+// Who returns to its first byte is looked up one before it.
 TEST(UnwindTableStubsTest, KnowsTheStartOfContexts) {
   const Fixture fixture({KSYM_CFI_STUBS});
   EXPECT_EQ(fixture.RowAt("before_context", 0), "rsp+8");
