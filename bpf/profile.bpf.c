@@ -118,49 +118,62 @@ static __always_inline bool count_sample(struct sample *s)
 	return s->set ? count_in(&counts_1, s) : count_in(&counts_0, s);
 }
 
-/* False: there was no room in the ring, so the sample is lost. */
-static __always_inline bool send_stack(void *seen, struct sample *s,
-				       __u32 which, __u64 id)
+/*
+ * Sends the frames of a scratch record, whose stack has that id, unless they
+ * were sent in this set. 0: there was no room in the ring, so the sample is
+ * lost. A global function, which the verifier walks once and not at each call
+ * on each path.
+ */
+__noinline int send_stack(__u32 set, __u32 which, __u64 id)
 {
 	struct profile_stack_record *record;
+	struct profile_stats *counters;
 	__u8 present = 1;
 	__u32 depth;
 
-	if (id < PROFILE_STACK_FIRST_ID || bpf_map_lookup_elem(seen, &id))
-		return true;
+	if (id < PROFILE_STACK_FIRST_ID)
+		return 1;
+	if (set ? bpf_map_lookup_elem(&seen_1, &id)
+		: bpf_map_lookup_elem(&seen_0, &id))
+		return 1;
 	record = bpf_map_lookup_elem(&scratch, &which);
 	if (!record)
-		return false;
+		return 0;
 	depth = record->depth;
 	if (depth > PROFILE_MAX_DEPTH)
 		depth = PROFILE_MAX_DEPTH;
 	record->header.type = PROFILE_RECORD_STACK;
-	record->header.set = s->set;
+	record->header.set = set;
 	record->id = id;
 	if (bpf_ringbuf_output(&ring, record, PROFILE_STACK_RECORD_BYTES(depth),
 			       BPF_RB_NO_WAKEUP)) {
-		s->stats->lost_ring_full++;
-		return false;
+		counters = bpf_map_lookup_elem(&stats, &set);
+		if (counters)
+			counters->lost_ring_full++;
+		return 0;
 	}
 	/* When this map is full the frames are merely sent again. */
-	bpf_map_update_elem(seen, &id, &present, BPF_ANY);
-	return true;
+	if (set)
+		bpf_map_update_elem(&seen_1, &id, &present, BPF_ANY);
+	else
+		bpf_map_update_elem(&seen_0, &id, &present, BPF_ANY);
+	return 1;
 }
 
 /* A key that is in counts already proves that both its stacks were sent. */
-static __always_inline void count_exact(void *counts, void *seen,
-					struct sample *s)
+static __always_inline void count_exact(struct sample *s)
 {
-	__u64 *count = bpf_map_lookup_elem(counts, &s->key);
+	__u64 *count = s->set ? bpf_map_lookup_elem(&counts_1, &s->key)
+			      : bpf_map_lookup_elem(&counts_0, &s->key);
 
 	if (count) {
 		__sync_fetch_and_add(count, 1);
 		return;
 	}
-	if (!send_stack(seen, s, SCRATCH_USER, s->key.user_stack) ||
-	    !send_stack(seen, s, SCRATCH_KERNEL, s->key.kernel_stack))
+	if (!send_stack(s->set, SCRATCH_USER, s->key.user_stack) ||
+	    !send_stack(s->set, SCRATCH_KERNEL, s->key.kernel_stack))
 		return;
-	if (count_in(counts, s))
+	if (count_sample(s))
 		send_process_hint(s);
 }
 
@@ -177,35 +190,34 @@ static __always_inline bool in_exec(struct bpf_perf_event_data *ctx,
 	       (call == SYSCALL_EXECVE || call == SYSCALL_EXECVEAT);
 }
 
-static __always_inline void count_with(struct bpf_perf_event_data *ctx,
-				       void *counts, void *seen,
-				       struct sample *s, enum taken user)
+/* Copies the stack. True: the sample is still to be counted. */
+static __always_inline bool take_later(struct bpf_perf_event_data *ctx,
+				       struct sample *s)
 {
+	struct copy_scratch *scratch_copy;
 	enum copied how = COPY_REFUSED;
 	struct unwind_state *st;
 	bool execs = false;
 	__u32 zero = 0;
 
-	if (user == TAKEN_LATER) {
-		/* The copy's sample needs them as any other does. */
-		if (!send_stack(seen, s, SCRATCH_KERNEL, s->key.kernel_stack))
-			return;
-		st = bpf_map_lookup_elem(&unwind_scratch, &zero);
-		if (st) {
-			execs = in_exec(ctx, st);
-			how = send_copy(st, s->set, &s->key, execs);
-		}
-		if (how == COPIED)
-			return;
-		if (how == COPY_REFUSED)
-			s->stats->copies_refused++;
-		/* What called exec is gone, what it calls is not there yet. */
-		if (how != NO_STACK || !execs) {
-			if (!take_rest(ctx, s))
-				return;
-		}
+	/* The copy's sample needs them as any other does. */
+	if (!send_stack(s->set, SCRATCH_KERNEL, s->key.kernel_stack))
+		return false;
+	st = bpf_map_lookup_elem(&unwind_scratch, &zero);
+	scratch_copy = bpf_map_lookup_elem(&copy_scratch, &zero);
+	if (st && scratch_copy) {
+		execs = in_exec(ctx, st);
+		scratch_copy->head.key = s->key;
+		how = send_copy(s->set, execs);
 	}
-	count_exact(counts, seen, s);
+	if (how == COPIED)
+		return false;
+	if (how == COPY_REFUSED)
+		s->stats->copies_refused++;
+	/* What called exec is gone, what it calls is not there yet. */
+	if (how == NO_STACK && execs)
+		return true;
+	return take_rest(ctx, s);
 }
 
 static __always_inline int sample(struct bpf_perf_event_data *ctx,
@@ -220,10 +232,9 @@ static __always_inline int sample(struct bpf_perf_event_data *ctx,
 		user = take_user_stack(ctx, &s, how);
 	if (user == NOT_TAKEN || !take_kernel_stack(ctx, &s))
 		return 0;
-	if (s.set)
-		count_with(ctx, &counts_1, &seen_1, &s, user);
-	else
-		count_with(ctx, &counts_0, &seen_0, &s, user);
+	if (user == TAKEN_LATER && !take_later(ctx, &s))
+		return 0;
+	count_exact(&s);
 	return 0;
 }
 

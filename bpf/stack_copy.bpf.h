@@ -139,12 +139,10 @@ static __always_inline __u32 chunks_of_stack(__u64 from)
 }
 
 static __always_inline void fill_copy(struct profile_copy_record *head,
-				      const struct unwind_state *st, __u32 set,
-				      const struct profile_key *key)
+				      const struct unwind_state *st, __u32 set)
 {
 	head->header.type = PROFILE_RECORD_COPY;
 	head->header.set = set;
-	head->key = *key;
 	head->time_ns = bpf_ktime_get_ns();
 	head->cgroup = want_cgroup ? bpf_get_current_cgroup_id() : 0;
 	head->ip = st->ip;
@@ -177,30 +175,31 @@ static __always_inline void charge_copy(const struct profile_copy_record *head)
 }
 
 /*
- * st has the registers. `in_exec`: the stack may be gone, and another program's
- * be near its place.
+ * Sends the sample whose key is in the scratch copy, and whose registers are in
+ * the state of the walk. `in_exec`: the stack may be gone, and another
+ * program's be near its place. Returns enum copied. A global function, which
+ * the verifier walks once.
  */
-static __always_inline enum copied send_copy(const struct unwind_state *st,
-					     __u32 set,
-					     const struct profile_key *key,
-					     bool in_exec)
+__noinline int send_copy(__u32 set, __u32 in_exec)
 {
 	struct copy_scratch *scratch_copy;
 	struct profile_copy_record *head;
+	struct unwind_state *st;
 	__u32 zero = 0;
 	__u64 end, word;
 
 	scratch_copy = bpf_map_lookup_elem(&copy_scratch, &zero);
+	st = bpf_map_lookup_elem(&unwind_scratch, &zero);
 	/*
 	 * Without a limit in time copies could come as fast as user space
 	 * takes them, and it would do nothing else.
 	 */
-	if (!scratch_copy || copy_bytes_sent >= copy_bytes_allowed)
+	if (!scratch_copy || !st || copy_bytes_sent >= copy_bytes_allowed)
 		return COPY_REFUSED;
 	if (in_exec && bpf_probe_read_user(&word, sizeof(word), (void *)st->sp))
 		return NO_STACK;
 	head = &scratch_copy->head;
-	fill_copy(head, st, set, key);
+	fill_copy(head, st, set);
 	head->copy = ((head->copy + 1) & 0xffffffffffffull) |
 		     (__u64)bpf_get_smp_processor_id() << 48;
 	scratch_copy->piece.header.type = PROFILE_RECORD_PIECE;
