@@ -4,11 +4,16 @@
 #include <iterator>
 #include <utility>
 
+#include "daemon/base/own_priority.h"
 #include "ksym/dwarf/unwind_cache.h"
 
 namespace profd {
 namespace {
 
+// A capture begins with a burst of tables: most programs' take some ms each.
+constexpr PriorityAllowance kAllowance = {
+    .at_once = std::chrono::milliseconds(500),
+    .per_second = std::chrono::milliseconds(100)};
 constexpr uint64_t kMostCacheBytes = 512 << 20;
 
 size_t BytesOf(const BuiltTable& table) {
@@ -88,6 +93,7 @@ TableBuilder::Job TableBuilder::TakeJob() {
 }
 
 void TableBuilder::Run() {
+  PriorityShare share(kAllowance);
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this] { return stops_ || HasWork(); });
@@ -95,6 +101,7 @@ void TableBuilder::Run() {
     const Job job = TakeJob();
     is_building_ = true;
     lock.unlock();
+    share.Renew();
     const auto begin = Clock::now();
     Result result = {.id = job.id, .table = build_(job.source)};
     const auto took = Clock::now() - begin;

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/base/own_priority.h"
 #include "daemon/oneshot/command.h"
 #include "daemon/oneshot/debug_files.h"
 #include "daemon/oneshot/finish_names.h"
@@ -64,6 +65,12 @@ constexpr size_t kMostUnnamed = 3;
 // is very slow; a capture that waited for it would follow no process and no
 // CPU.
 constexpr size_t kMostWithoutKernelNames = 100;
+// The table of the kernel's symbols takes 50 ms to read.
+constexpr PriorityAllowance kKernelNamesAllowance = {
+    .at_once = milliseconds(200), .per_second = milliseconds(20)};
+// The thread that samples, names and writes.
+constexpr PriorityAllowance kAllowance = {.at_once = milliseconds(500),
+                                          .per_second = milliseconds(100)};
 // No drain begins that near to the end: it would make the capture longer.
 constexpr milliseconds kLastDrain(100);
 
@@ -224,8 +231,10 @@ class CaptureRun {
     // A log needs no names.
     if (options_.markup && !raw_file_) return;
     if (options_.kernel_symbols_path.empty()) {
-      kernel_names_ = std::async(std::launch::async,
-                                 [] { return KernelNames::OfRunningKernel(); });
+      kernel_names_ = std::async(std::launch::async, [] {
+        const PriorityShare share(kKernelNamesAllowance);
+        return KernelNames::OfRunningKernel();
+      });
     } else {
       WarnOfKernelNames();
     }
@@ -256,6 +265,7 @@ class CaptureRun {
   Status Sample() {
     auto next_drain = begin_ + kDrainPeriod;
     for (;;) {
+      share_.Renew();
       const auto now = Clock::now();
       const auto period =
           capture_->IsBuildingTables() ? kEagerPollPeriod : kPollPeriod;
@@ -338,6 +348,7 @@ class CaptureRun {
   }
 
   Result<int> Finish() {
+    share_.Renew();
     auto raw = capture_->Stop();
     if (!raw) return Fail(std::move(raw.error()));
     unnamed_.push_back(std::move(*raw));
@@ -389,6 +400,7 @@ class CaptureRun {
   }
 
   ProfileOptions options_;
+  PriorityShare share_{kAllowance};
   Progress progress_;
   Naming naming_;
   std::future<KernelNames> kernel_names_;  // while they are read
@@ -407,13 +419,27 @@ class CaptureRun {
   Clock::time_point end_ = Clock::time_point::max();
 };
 
+Result<int> RunCapture(ProfileOptions options) {
+  const OwnPriority wanted = options.own_priority;
+  // Before there are threads.
+  options.own_priority = ChooseOwnPriority(wanted);
+  if (wanted != OwnPriority::kAuto && wanted != options.own_priority &&
+      !options.quiet) {
+    PrintMessage(
+        fmt::format("warning: --own-priority {} is not permitted "
+                    "(needs CAP_SYS_NICE)",
+                    OwnPriorityName(wanted)));
+  }
+  return CaptureRun(std::move(options)).Run();
+}
+
 }  // namespace
 
 int RunOneShot(ProfileOptions options) {
   const Status readable = CheckTerminal(options);
   if (!readable) return ReportFailure(readable.error());
   const Result<int> status = options.replay_path.empty()
-                                 ? CaptureRun(std::move(options)).Run()
+                                 ? RunCapture(std::move(options))
                                  : Replay(options);
   return status ? *status : ReportFailure(status.error());
 }

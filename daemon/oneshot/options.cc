@@ -59,6 +59,13 @@ void AddSamplingOptions(CLI::App& app, RawOptions& raw,
                "Sample idle CPUs, too, as 'swapper'");
 }
 
+void AddPriorityOption(CLI::App& app, RawOptions& raw) {
+  app.add_option("--own-priority", raw.own_priority,
+                 "How ksym-profile itself is scheduled, within a bound: "
+                 "realtime, nice, normal, or auto: the first that is permitted")
+      ->type_name("auto|realtime|nice|normal");
+}
+
 void AddStorageOptions(CLI::App& app, RawOptions& raw) {
   app.add_option("--stack-storage-size", raw.stack_entries,
                  "Distinct stacks between two drains (default: the samples of "
@@ -164,6 +171,7 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv) {
   AddSamplingOptions(app, raw, options);
   AddStorageOptions(app, raw);
   raw.unwind.AddTo(app);
+  AddPriorityOption(app, raw);
   AddOutputOptions(app, raw, options);
   AddSymbolOptions(app, raw, options);
   const auto commands = FileCommandTable();

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/base/own_priority.h"
 #include "daemon/capture/capture.h"
 #include "daemon/output/format.h"
 #include "daemon/output/options.h"
@@ -33,6 +34,7 @@ struct ProfileOptions {
   bool debuginfod = false;  // fetch debug files, at most so long:
   std::chrono::milliseconds symbol_timeout = std::chrono::seconds(10);
   uint64_t symbol_cache_bytes = uint64_t{256} << 20;
+  OwnPriority own_priority = OwnPriority::kAuto;
   bool quiet = false;
   bool verbose = false;
   bool strict = false;

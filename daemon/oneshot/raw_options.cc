@@ -245,6 +245,7 @@ void CheckReplay(const CLI::App& app, const ProfileOptions& options) {
                              "--stack-map",
                              "--unwind",
                              "--unwind-memory",
+                             "--own-priority",
                              "--raw"}) {
     if (app.count(option) > 0) {
       Refuse(fmt::format("{} and --replay contradict each other", option));
@@ -272,6 +273,14 @@ void DecideOptions(const CLI::App& app, const RawOptions& raw,
       Refuse(fmt::format("{}: the path is empty", option));
     }
   }
+  const auto priority = ParseOwnPriority(raw.own_priority);
+  if (!priority) {
+    Refuse(
+        fmt::format("--own-priority '{}' is none of auto, realtime, nice, "
+                    "normal",
+                    raw.own_priority));
+  }
+  options.own_priority = *priority;
   DecideOutput(raw, options);
   DecideSymbols(app, raw, options);
   CheckReplay(app, options);

@@ -18,6 +18,7 @@ struct RawOptions {
   std::string format;
   std::string by = "comm";
   std::string stack_map = "auto";
+  std::string own_priority = "auto";
   uint64_t frequency_hz = 0;
   uint64_t count_period = 0;
   uint64_t stack_entries = 0;

@@ -34,8 +34,9 @@ std::string StartLine(const ProfileOptions& options,
     line = fmt::format("Sampling {} of {} and its children until it ends", rate,
                        options.command.front());
   }
-  return fmt::format("{} [event {}, CPUs {}]", line, metadata.event,
-                     metadata.cpus);
+  return fmt::format("{} [event {}, CPUs {}, own priority {}]", line,
+                     metadata.event, metadata.cpus,
+                     OwnPriorityName(options.own_priority));
 }
 
 }  // namespace profd

@@ -9,8 +9,15 @@
 #include <system_error>
 #include <utility>
 
+#include "daemon/base/own_priority.h"
+
 namespace profd {
 namespace {
+
+// The kernel's whole listing is 30 to 50 ms of work.
+constexpr PriorityAllowance kAllowance = {
+    .at_once = std::chrono::milliseconds(200),
+    .per_second = std::chrono::milliseconds(20)};
 
 // Within it the kernel lists some 100 KiB.
 constexpr std::chrono::microseconds kLookAgainAfter(700);
@@ -74,6 +81,7 @@ void ReadAhead::End(ksym::Status status) {
 }
 
 void ReadAhead::Run() {
+  const PriorityShare share(kAllowance);
   for (size_t written = 0; WaitForRoom(written);) {
     // One read of /proc/kallsyms gives a page at most.
     for (const size_t full = written + kLeastRoom; written < full && !stop_;) {

@@ -23,6 +23,8 @@ constexpr auto kUnwindWords =
     std::to_array<std::string_view>({"auto", "dwarf", "fp", "none"});
 constexpr auto kFormatWords =
     std::to_array<std::string_view>({"folded", "json", "pprof"});
+constexpr auto kPriorityWords =
+    std::to_array<std::string_view>({"auto", "realtime", "nice", "normal"});
 constexpr auto kLevelWords =
     std::to_array<std::string_view>({"error", "warning", "info", "debug"});
 
@@ -170,6 +172,12 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
                                  return c.limits.memory_bytes;
                                },
                                0, uint64_t{1} << 50}},
+    {.path = "limits.own_priority",
+     .help = "how its threads are scheduled: auto, realtime, nice or normal",
+     .kind = ConfigKey::Choice{[](Config& c) -> std::string& {
+                                 return c.limits.own_priority;
+                               },
+                               kPriorityWords}},
     {.path = "log.level",
      .help = "error, warning, info or debug (default info)",
      .kind = ConfigKey::Choice{[](Config& c) -> std::string& {

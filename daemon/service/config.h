@@ -73,6 +73,7 @@ struct ServiceConfig {
   struct Limits {
     uint64_t cpu_percent = 50;  // of one CPU
     uint64_t memory_bytes = uint64_t{512} << 20;
+    std::string own_priority = "auto";  // from the next start on
 
     friend bool operator==(const Limits&, const Limits&) = default;
   } limits;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "daemon/base/open_files.h"
+#include "daemon/base/own_priority.h"
 #include "daemon/profile/kernel_debug.h"
 #include "daemon/profile/raw_profile_merge.h"
 #include "daemon/profile/source_lines.h"
@@ -35,6 +36,10 @@ ksym::SymbolizerOptions MakeSymbolizerOptions(
   made.max_name_bytes = kMaxNameBytes;
   return made;
 }
+
+constexpr PriorityAllowance kAllowance = {
+    .at_once = std::chrono::milliseconds(500),
+    .per_second = std::chrono::milliseconds(100)};
 
 int64_t NowNs() { return Clock::now().time_since_epoch().count(); }
 
@@ -149,8 +154,10 @@ std::optional<NamingThread::Task> NamingThread::Next() {
 }
 
 void NamingThread::Run() {
+  PriorityShare share(kAllowance);
   Begin(settings_);
   while (auto task = Next()) {
+    share.Renew();
     if (const auto* image = std::get_if<ksym::ProcessImage>(&*task)) {
       naming_->symbolizer().Pin(*image);
     } else if (auto* part = std::get_if<Part>(&*task)) {

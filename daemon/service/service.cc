@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "daemon/base/own_priority.h"
 #include "daemon/capture/capture.h"
 #include "daemon/capture/sampler_config.h"
 #include "daemon/service/cgroup_names.h"
@@ -41,6 +42,9 @@ constexpr milliseconds kDrainPeriod(1000);
 // What placing call-frame tables may cost per poll, an eighth of a CPU; right
 // after a start there are many. A thread builds them.
 constexpr milliseconds kTablesBudget(12);
+// Of the thread that samples.
+constexpr PriorityAllowance kAllowance = {.at_once = milliseconds(500),
+                                          .per_second = milliseconds(100)};
 // From SIGTERM to the end, less what is left for the rest.
 constexpr milliseconds kFinishWithin(1700);
 
@@ -67,8 +71,9 @@ CaptureOptions MakeCaptureOptions(const ServiceConfig& config) {
 class Service {
  public:
   Service(const ServiceOptions& options, ServiceConfig config,
-          ServiceSignals signals, SystemdNotify notify)
+          ServiceSignals signals, SystemdNotify notify, OwnPriority priority)
       : options_(options),
+        priority_(priority),
         wanted_(config),
         config_(std::move(config)),
         signals_(std::move(signals)),
@@ -126,12 +131,14 @@ class Service {
         fmt::format("ksym-profiled {}: {}{}", KSYM_VERSION, Describe(),
                     config_.files.directory.empty()
                         ? ""
-                        : " to " + config_.files.directory));
+                        : " to " + config_.files.directory) +
+            fmt::format(", own priority {}", OwnPriorityName(priority_)));
   }
 
   Status Sample() {
     auto next_drain = Clock::now() + kDrainPeriod;
     for (;;) {
+      share_.Renew();
       const auto period =
           capture_->IsBuildingTables() ? kEagerPollPeriod : kPollPeriod;
       const auto asked = signals_.Wait(std::min<std::chrono::nanoseconds>(
@@ -290,6 +297,7 @@ class Service {
 
   // Whether everything that was sampled is written.
   bool Finish() {
+    share_.Renew();
     const auto deadline = Clock::now() + kFinishWithin;
     outputs_->CloseHttp();
     auto raw = capture_->Stop();
@@ -322,6 +330,8 @@ class Service {
   }
 
   const ServiceOptions& options_;
+  const OwnPriority priority_;
+  PriorityShare share_{kAllowance};
   ServiceConfig wanted_;  // what was asked for
   ServiceConfig config_;  // what the limits leave of it, in force
   ServiceSignals signals_;
@@ -352,8 +362,12 @@ int RunService(const ServiceOptions& options) {
   if (!signals) return Refuse(signals.error(), kServiceFailure);
   auto notify = SystemdNotify::FromEnvironment();
   if (!notify) return Refuse(notify.error(), kServiceFailure);
+  // Before there are threads.
+  const OwnPriority priority =
+      ChooseOwnPriority(ParseOwnPriority(config->limits.own_priority)
+                            .value_or(OwnPriority::kAuto));
   Service service(options, std::move(*config), std::move(*signals),
-                  std::move(*notify));
+                  std::move(*notify), priority);
   const Status started = service.Start();
   if (!started) return Refuse(started.error(), kServiceFailure);
   return service.Run();

@@ -40,10 +40,10 @@ MODULES = {
     "gen": KSYM + ["ksym/cli"],
     "bpf": [],
     "daemon/base": ["ksym/base"],
-    "daemon/profile": KSYM,
+    "daemon/profile": KSYM + ["daemon/base"],
     "daemon/output": KSYM + ["daemon/profile"],
     "daemon/input": KSYM + ["daemon/profile"],
-    "daemon/capture": KSYM + ["daemon/profile", "bpf"],
+    "daemon/capture": KSYM + ["daemon/base", "daemon/profile", "bpf"],
     # What a program does from start to end: these put the stages together.
     "daemon/oneshot": KSYM + ["ksym/cli", "daemon/base", "daemon/profile",
                               "daemon/output", "daemon/input",

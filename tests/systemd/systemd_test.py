@@ -15,7 +15,7 @@ import unittest
 
 CMAKE, FOLDER, PROGRAM = sys.argv[1:4]
 # systemd-analyze counts in tenths.
-MOST_EXPOSED = 30
+MOST_EXPOSED = 31
 
 
 def read(path):
