@@ -1,9 +1,13 @@
 #include "ksym/base/file.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -175,10 +179,48 @@ AtomicFile::AtomicFile(std::string path, std::string temporary_path,
       fd_(std::move(fd)) {}
 
 AtomicFile::~AtomicFile() {
-  if (fd_.valid()) ::unlink(temporary_path_.c_str());
+  if (fd_.valid() && !temporary_path_.empty()) {
+    ::unlink(temporary_path_.c_str());
+  }
 }
 
 namespace {
+
+std::string DirectoryOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// As mkostemp() makes them.
+std::string RandomEnding() {
+  constexpr std::string_view kLetters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+  std::array<unsigned char, 6> random = {};
+  // Not even early in boot would equal names do harm: there is another try.
+  if (::getrandom(random.data(), random.size(), GRND_NONBLOCK) < 0) random = {};
+  std::string ending = ".";
+  for (const unsigned char byte : random) {
+    ending += kLetters[byte % kLetters.size()];
+  }
+  return ending;
+}
+
+// Keeps signals of the calling thread waiting for as long as it lives.
+class SignalsHeld {
+ public:
+  SignalsHeld() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::sigprocmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsHeld() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsHeld(const SignalsHeld&) = delete;
+  SignalsHeld& operator=(const SignalsHeld&) = delete;
+
+ private:
+  sigset_t before_ = {};
+};
 
 // Gives the new file the owner and mode of the one whose place it will take,
 // so that a private file stays private; where there is none, the mode that
@@ -204,8 +246,14 @@ Status TakeOver(const std::string& path, int fd) {
 }  // namespace
 
 Result<AtomicFile> AtomicFile::Create(const std::string& path) {
-  std::string temporary_path = path + ".XXXXXX";
-  UniqueFd fd(::mkostemp(temporary_path.data(), O_CLOEXEC));
+  std::string temporary_path;
+  UniqueFd fd(::open(DirectoryOf(path).c_str(),
+                     O_TMPFILE | O_WRONLY | O_CLOEXEC, S_IRUSR | S_IWUSR));
+  // Whatever it is that the file system does not have, the other way tells.
+  if (!fd.valid()) {
+    temporary_path = path + ".XXXXXX";
+    fd = UniqueFd(::mkostemp(temporary_path.data(), O_CLOEXEC));
+  }
   if (!fd.valid()) return FailErrno(errno, path);
   auto prepared = TakeOver(path, fd.get());
   AtomicFile file(path, std::move(temporary_path), std::move(fd));
@@ -215,15 +263,35 @@ Result<AtomicFile> AtomicFile::Create(const std::string& path) {
 
 Status AtomicFile::Write(std::string_view bytes) {
   auto written = WriteAll(fd_.get(), bytes);
-  if (!written) {
-    return Fail(std::move(written.error()).WithContext(temporary_path_));
-  }
+  if (!written) return Fail(std::move(written.error()).WithContext(path_));
   return {};
+}
+
+// Gives the file a temporary name. linkat(2) replaces no file, rename(2) does.
+Status AtomicFile::Link() {
+  const std::string self = "/proc/self/fd/" + std::to_string(fd_.get());
+  constexpr int kTries = 100;
+  for (int i = 0; i < kTries; ++i) {
+    const std::string name = path_ + RandomEnding();
+    if (::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, name.c_str(),
+                 AT_SYMLINK_FOLLOW) == 0) {
+      temporary_path_ = name;
+      return {};
+    }
+    if (errno != EEXIST) break;
+  }
+  return FailErrno(errno, path_);
 }
 
 Status AtomicFile::Commit(Durability durability) {
   if (durability == Durability::kDurable && ::fsync(fd_.get()) != 0) {
-    return FailErrno(errno, temporary_path_);
+    return FailErrno(errno, path_);
+  }
+  // A signal between the two calls would leave the temporary name behind.
+  const SignalsHeld held;
+  if (temporary_path_.empty()) {
+    auto linked = Link();
+    if (!linked) return linked;
   }
   if (::rename(temporary_path_.c_str(), path_.c_str()) != 0) {
     return FailErrno(errno, path_);

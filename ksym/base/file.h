@@ -60,10 +60,12 @@ Status ForEachBlockOfLines(ByteStream& source,
 Status ForEachBlockOfLines(int fd,
                            const std::function<bool(std::string_view)>& lines);
 
-// A file that appears under its name whole or not at all: written to a
-// temporary file beside it, then renamed. Without Commit() the temporary file
-// is removed. It has the owner and mode of the file that it replaces, else
-// mode 0666 less the umask. The target's directory must exist.
+// A file that appears under its name whole or not at all: written to a file
+// without a name in the same directory (O_TMPFILE), which then gets one, so that
+// whoever is killed leaves nothing behind. Where the file system has no such
+// files it is a temporary file beside it, which is removed without Commit(). It
+// has the owner and mode of the file that it replaces, else mode 0666 less the
+// umask. The target's directory must exist.
 class AtomicFile {
  public:
   static Result<AtomicFile> Create(const std::string& path);
@@ -80,8 +82,10 @@ class AtomicFile {
  private:
   AtomicFile(std::string path, std::string temporary_path, UniqueFd fd);
 
+  Status Link();
+
   std::string path_;
-  std::string temporary_path_;
+  std::string temporary_path_;  // empty: it has no name yet
   UniqueFd fd_;
 };
 

@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -193,12 +195,28 @@ TEST_F(FileTest, AtomicFileVanishesWithoutCommit) {
     auto file = AtomicFile::Create(Path("a"));
     ASSERT_TRUE(file);
     ASSERT_TRUE(file->Write("text"));
-    EXPECT_EQ(FileCount(), 1u);
   }
   EXPECT_EQ(FileCount(), 0u);
 }
 
 // The mode is what open(2) would have given, not mkstemp's.
+// Who is killed while it writes leaves nothing behind.
+TEST_F(FileTest, AtomicFileOfAKilledProcessVanishes) {
+  const UniqueFd probe(
+      ::open(Path("").c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
+  if (!probe.valid()) GTEST_SKIP() << "no O_TMPFILE on this file system";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    auto file = AtomicFile::Create(Path("a"));
+    const bool written = file && file->Write("half");
+    ::kill(::getpid(), written ? SIGKILL : SIGTERM);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  EXPECT_EQ(FileCount(), 0u);
+}
+
 TEST_F(FileTest, AtomicFileObeysTheUmask) {
   const mode_t mask = ::umask(027);
   auto file = AtomicFile::Create(Path("a"));
