@@ -83,6 +83,8 @@ std::string_view UnresolvedName(Unresolved reason) {
       return "ambiguous";
     case Unresolved::kMapRefused:
       return "map-refused";
+    case Unresolved::kNotInTime:
+      return "not-in-time";
   }
   return "none";
 }

@@ -28,6 +28,7 @@ enum class Unresolved : uint8_t {
   kTooLarge,      // a size limit of ours was reached
   kAmbiguous,     // several symbols were there while the samples were taken
   kMapRefused,    // there is a perf map that must not be trusted
+  kNotInTime,     // the file's symbols were not read in time
 };
 // The name used in JSON and in docs/formats.md, e.g. "no-symbol".
 std::string_view UnresolvedName(Unresolved reason);

@@ -33,9 +33,9 @@ namespace {
 // Bytes of stacks that are copied between two polls, at the most. A copy counts
 // for 16 KiB at least, so these are 1,024 copies, and some 8 ms to walk them.
 constexpr uint64_t kCopiesAtOnce = 16 << 20;
-// How long a drain waits for tables that stacks of its set need, at the most,
-// and how often it empties the ring meanwhile.
-constexpr std::chrono::seconds kWaitForTables(2);
+// Processes whose tables are made before they are sampled.
+constexpr size_t kMostBusy = 32;
+// How often a drain that waits for tables empties the ring.
 constexpr std::chrono::milliseconds kRingPeriod(20);
 
 using ksym::Fail;
@@ -86,6 +86,7 @@ class Capture::Impl {
   Impl(CaptureOptions options, CaptureMetadata metadata, Sources sources)
       : metadata_(std::move(metadata)),
         reads_processes_(options.sampler.user_stacks),
+        sampled_pids_(options.sampler.pids),
         sampler_(std::move(sources.sampler)),
         events_(std::move(sources.events)),
         side_band_(std::move(sources.side_band)),
@@ -119,7 +120,20 @@ class Capture::Impl {
     auto enabled = events_.Enable();
     // Sampling goes on meanwhile.
     if (enabled && reads_processes_) watch_.ReadAll();
+    if (enabled && tables_) ExpectBusy();
     return enabled;
+  }
+
+  // Those that use the CPUs now will be sampled: their tables are made before
+  // stacks have to be copied for want of them.
+  void ExpectBusy() {
+    const auto is_sampled = [this](uint32_t pid) {
+      return sampled_pids_.empty() ||
+             std::ranges::binary_search(sampled_pids_, pid);
+    };
+    for (const ProcessWatch::Busy& busy : watch_.Busiest(kMostBusy)) {
+      if (is_sampled(busy.pid)) tables_->Expect(busy.pid, *busy.mappings);
+    }
   }
 
   Advice Poll() {
@@ -165,9 +179,9 @@ class Capture::Impl {
   }
 
   // All copies of the set are there, but tables that they need may not be.
-  void WalkRest(uint32_t set) {
+  void WalkRest(uint32_t set, std::chrono::milliseconds patience) {
     if (!tables_) return;
-    const auto until = UnwindTables::Clock::now() + kWaitForTables;
+    const auto until = UnwindTables::Clock::now() + patience;
     while (copies_.HasWaiting(set)) {
       tables_->WaitForTable(kRingPeriod);
       ConsumeRing();
@@ -214,7 +228,7 @@ class Capture::Impl {
             .stacks_copied = now.copies};
   }
 
-  ksym::Result<RawProfile> Drain() {
+  ksym::Result<RawProfile> Drain(std::chrono::milliseconds patience) {
     auto followed = FollowCpus();
     if (!followed) return Fail(std::move(followed.error()));
     const uint64_t flip_ns = NowNs(CLOCK_MONOTONIC);
@@ -224,15 +238,15 @@ class Capture::Impl {
     if (!waited) return Fail(std::move(waited.error()));
     if (tables_) tables_->Recycle();
     TakeReports();
-    return TakeSet({set, flip_ns, end_ns});
+    return TakeSet({set, flip_ns, end_ns}, patience);
   }
 
-  ksym::Result<RawProfile> Stop() {
+  ksym::Result<RawProfile> Stop(std::chrono::milliseconds patience) {
     events_.Disable();
     accounts_.ReadTimesNext();
     const uint64_t end_ns = NowNs(CLOCK_MONOTONIC);
     TakeReports();
-    return TakeSet({sampler_.Flip(), end_ns, end_ns});
+    return TakeSet({sampler_.Flip(), end_ns, end_ns}, patience);
   }
 
  private:
@@ -276,9 +290,10 @@ class Capture::Impl {
     std::set<ksym::ProcessId> has_own_image;
   };
 
-  ksym::Result<RawProfile> TakeSet(const TakenSet& taken) {
+  ksym::Result<RawProfile> TakeSet(const TakenSet& taken,
+                                   std::chrono::milliseconds patience) {
     const uint32_t set = taken.set;
-    WalkRest(set);
+    WalkRest(set, patience);
     auto counts = sampler_.TakeCounts(set);
     if (!counts) return Fail(std::move(counts.error()));
     Taking taking;
@@ -368,6 +383,7 @@ class Capture::Impl {
 
   CaptureMetadata metadata_;
   bool reads_processes_;
+  std::vector<uint32_t> sampled_pids_;  // sorted; empty: all
   BpfSampler sampler_;
   CpuEvents events_;  // after the sampler: closed first
   SideBand side_band_;
@@ -446,7 +462,11 @@ bool Capture::IsBuildingTables() const { return impl_->IsBuildingTables(); }
 UnwindStatistics Capture::unwind_statistics() const {
   return impl_->unwind_statistics();
 }
-ksym::Result<RawProfile> Capture::Drain() { return impl_->Drain(); }
-ksym::Result<RawProfile> Capture::Stop() { return impl_->Stop(); }
+ksym::Result<RawProfile> Capture::Drain(std::chrono::milliseconds patience) {
+  return impl_->Drain(patience);
+}
+ksym::Result<RawProfile> Capture::Stop(std::chrono::milliseconds patience) {
+  return impl_->Stop(patience);
+}
 
 }  // namespace profd

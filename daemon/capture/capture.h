@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -70,10 +71,14 @@ class Capture {
   bool IsBuildingTables() const;
   UnwindStatistics unwind_statistics() const;
   // Everything since the last Drain(), with the accounting of that interval.
-  // Sampling goes on. Sleeps for an RCU grace period (1 to 100 ms).
-  ksym::Result<RawProfile> Drain();
+  // Sampling goes on. Sleeps for an RCU grace period (1 to 100 ms), and waits
+  // for so long at the most for tables that copied stacks need.
+  static constexpr std::chrono::milliseconds kTablesPatience{2000};
+  ksym::Result<RawProfile> Drain(
+      std::chrono::milliseconds patience = kTablesPatience);
   // Stops sampling and drains; without a grace period.
-  ksym::Result<RawProfile> Stop();
+  ksym::Result<RawProfile> Stop(
+      std::chrono::milliseconds patience = kTablesPatience);
 
  private:
   class Impl;

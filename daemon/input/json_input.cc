@@ -83,7 +83,7 @@ const Json& Array(const Json& object, const char* key, std::string_view where) {
 
 ksym::Unresolved ReasonNamed(std::string_view name) {
   if (name.empty()) return ksym::Unresolved::kNone;
-  for (int i = 0; i <= static_cast<int>(ksym::Unresolved::kMapRefused); ++i) {
+  for (int i = 0; i <= static_cast<int>(ksym::Unresolved::kNotInTime); ++i) {
     const auto reason = static_cast<ksym::Unresolved>(i);
     if (ksym::UnresolvedName(reason) == name) return reason;
   }

@@ -128,10 +128,11 @@ Result<Profile> NameCapture(std::string bytes) {
   options.files = ksym::SymbolizerOptions::Files::kOfHost;
   options.vdso_image = capture->vdso_image;
   ksym::Symbolizer symbolizer(std::move(options));
-  Resolver resolver(symbolizer, {});
+  SymbolizerNames names(symbolizer);
+  Resolver resolver({});
   UseKernelNames(kernel, resolver);
   ProfileBuilder builder;
-  resolver.Add(capture->profile, builder);
+  resolver.Add(capture->profile, names, builder);
   CaptureMetadata metadata = capture->profile.metadata;
   if (!kernel.warning().empty()) metadata.warnings.push_back(kernel.warning());
   return std::move(builder).Finish(std::move(metadata));

@@ -16,7 +16,7 @@ namespace {
 void FindLines(const ProfileOptions& options, const NameSources& sources,
                Profile& profile, Progress& progress) {
   LineFiles files(
-      sources.symbolizer,
+      *sources.symbolizer,
       {.cache_directory = CacheDirectory(),
        .deadline = std::chrono::steady_clock::now() + options.symbol_timeout,
        .kernel = {.release = profile.metadata.kernel_release,
@@ -47,12 +47,22 @@ void FindLines(const ProfileOptions& options, const NameSources& sources,
 
 Profile FinishNames(Profile profile, const ProfileOptions& options,
                     NameSources sources, Progress& progress) {
-  sources.debug_files.BeginFetching(sources.symbolizer, profile);
+  const bool wants_more =
+      options.inlines || options.lines || options.debuginfod;
+  if (sources.symbolizer == nullptr) {
+    if (wants_more) {
+      profile.metadata.warnings.emplace_back(
+          "debug data were not read, as names were not found in time");
+    }
+    return profile;
+  }
+  sources.debug_files.BeginFetching(*sources.symbolizer, profile);
   if (options.inlines || options.lines) {
     FindLines(options, sources, profile, progress);
   }
-  sources.debug_files.EndFetching(sources.symbolizer, profile);
-  profile.symbol_tables_evicted = sources.symbolizer.statistics().files_evicted;
+  sources.debug_files.EndFetching(*sources.symbolizer, profile);
+  profile.symbol_tables_evicted =
+      sources.symbolizer->statistics().files_evicted;
   return profile;
 }
 

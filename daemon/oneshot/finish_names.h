@@ -12,7 +12,7 @@ namespace profd {
 
 // Where names come from, borrowed.
 struct NameSources {
-  ksym::Symbolizer& symbolizer;
+  ksym::Symbolizer* symbolizer = nullptr;  // null: nobody may ask it
   DebugFiles& debug_files;
   const ksym::KernelTimeline* kernel = nullptr;  // null: no kernel symbols
   KernelBuildIds kernel_build_ids = {};  // of the kernel that was sampled

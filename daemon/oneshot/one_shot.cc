@@ -7,13 +7,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <deque>
-#include <future>
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
-#include <optional>
-#include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,6 +19,7 @@
 #include "daemon/oneshot/debug_files.h"
 #include "daemon/oneshot/finish_names.h"
 #include "daemon/oneshot/messages.h"
+#include "daemon/oneshot/part_names.h"
 #include "daemon/oneshot/progress.h"
 #include "daemon/oneshot/replay.h"
 #include "daemon/oneshot/report_file.h"
@@ -31,12 +29,8 @@
 #include "daemon/oneshot/stop_signals.h"
 #include "daemon/oneshot/unwind_options.h"
 #include "daemon/output/summary.h"
-#include "daemon/profile/module_table.h"
 #include "daemon/profile/naming.h"
 #include "daemon/profile/raw_file.h"
-#include "daemon/profile/raw_profile_merge.h"
-#include "daemon/profile/resolve.h"
-#include "ksym/process/vdso.h"
 
 namespace profd {
 namespace {
@@ -58,21 +52,16 @@ constexpr milliseconds kDrainPeriod(200);
 // time, and how long before the end the last one must be ready.
 constexpr milliseconds kTablesBudget(80);
 constexpr milliseconds kTablesMargin(10);
-// Naming waits for them, for so many drains at the most: it reads symbol tables
-// for longer than building takes, and nothing is polled meanwhile.
-constexpr size_t kMostUnnamed = 3;
-// And for the kernel's table, which takes 50 ms, but seconds where the machine
-// is very slow; a capture that waited for it would follow no process and no
-// CPU.
-constexpr size_t kMostWithoutKernelNames = 100;
-// The table of the kernel's symbols takes 50 ms to read.
-constexpr PriorityAllowance kKernelNamesAllowance = {
-    .at_once = milliseconds(200), .per_second = milliseconds(20)};
-// The thread that samples, names and writes.
+// How long a drain may wait for those that copied stacks need.
+constexpr milliseconds kTablesPatience(500);
+// The thread that samples and writes.
 constexpr PriorityAllowance kAllowance = {.at_once = milliseconds(500),
                                           .per_second = milliseconds(100)};
 // No drain begins that near to the end: it would make the capture longer.
 constexpr milliseconds kLastDrain(100);
+// From the end of sampling on until the report is made with the names that
+// there are, so that a capture ends 2 s after its time.
+constexpr milliseconds kNamesPatience(1700);
 
 // An id that nothing has would give an empty profile after a long wait.
 // Returns those; an error if there are no others.
@@ -125,9 +114,7 @@ class CaptureRun {
   explicit CaptureRun(ProfileOptions options)
       : options_(std::move(options)),
         progress_(Progress::ForStderr(options_.quiet)),
-        naming_(MakeSymbolizerOptions(
-                    options_, ksym::SymbolizerOptions::Files::kOfProcess, {}),
-                MakeResolveOptions(options_)) {}
+        names_(options_, progress_) {}
 
   Result<int> Run() {
     auto begun = Begin();
@@ -135,6 +122,13 @@ class CaptureRun {
     auto sampled = Sample();
     if (!sampled) return Fail(std::move(sampled.error()));
     return Finish();
+  }
+
+  // Whether a thread of its own is at something that may take long, which the
+  // destructor would wait for.
+  bool HasWorkLeft() {
+    return names_.naming().symbols().is_given_up() ||
+           (capture_ && capture_->IsBuildingTables());
   }
 
  private:
@@ -147,7 +141,7 @@ class CaptureRun {
     debug_files_ = std::move(*debug_files);
     auto opened = OpenFiles();
     // What the user gave may be slow to read; signals still end us here.
-    if (opened) opened = LoadGivenKernelNames();
+    if (opened) opened = names_.LoadGivenKernelNames();
     if (!opened) return opened;
     auto signals = StopSignals::Install();
     if (!signals) return Fail(std::move(signals.error()));
@@ -156,8 +150,7 @@ class CaptureRun {
     if (!prepared) return prepared;
 
     options_.capture.on_process = [this](const ksym::ProcessImage& image) {
-      if (!options_.markup) naming_.symbolizer().Pin(image);
-      if (keeps_raw()) modules_.Look(image);
+      names_.Pin(image);
     };
     options_.capture.unwind_cache_path = CacheDirectory();
     auto capture = Capture::Start(options_.capture);
@@ -171,20 +164,23 @@ class CaptureRun {
              std::chrono::duration_cast<Clock::duration>(*options_.duration);
     }
     const CaptureMetadata& metadata = capture_->metadata();
-    naming_.Begin(metadata);
+    names_.Begin(metadata);
     if (command_) {
       auto gone = command_->Go();
       if (!gone) return gone;
     }
     progress_.Say(StartLine(options_, metadata));
-    for (const std::string& warning : metadata.warnings) SayWarning(warning);
-    if (!missing->empty()) {
-      Warn(fmt::format("there is no {}{}", missing->front(),
-                       missing->size() > 1
-                           ? fmt::format(" nor {} others", missing->size() - 1)
-                           : ""));
+    for (const std::string& warning : metadata.warnings) {
+      progress_.Say("warning: " + warning);
     }
-    BeginKernelNames();
+    if (!missing->empty()) {
+      names_.Warn(
+          fmt::format("there is no {}{}", missing->front(),
+                      missing->size() > 1
+                          ? fmt::format(" nor {} others", missing->size() - 1)
+                          : ""));
+    }
+    names_.BeginKernelNames();
     return {};
   }
 
@@ -214,54 +210,6 @@ class CaptureRun {
     return {};
   }
 
-  Status LoadGivenKernelNames() {
-    if (options_.kernel_symbols_path.empty() ||
-        !options_.capture.sampler.kernel_stacks) {
-      return {};
-    }
-    auto names = KernelNames::OfFile(options_.kernel_symbols_path);
-    if (!names) return Fail(std::move(names.error()));
-    naming_.UseKernel(std::move(*names));
-    return {};
-  }
-
-  // Takes 100 ms, in which the first processes that are sampled must be seen.
-  void BeginKernelNames() {
-    if (!options_.capture.sampler.kernel_stacks) return;
-    // A log needs no names.
-    if (options_.markup && !raw_file_) return;
-    if (options_.kernel_symbols_path.empty()) {
-      kernel_names_ = std::async(std::launch::async, [] {
-        const PriorityShare share(kKernelNamesAllowance);
-        return KernelNames::OfRunningKernel();
-      });
-    } else {
-      WarnOfKernelNames();
-    }
-  }
-
-  void AwaitKernelNames() {
-    if (!kernel_names_.valid()) return;
-    naming_.UseKernel(kernel_names_.get());
-    WarnOfKernelNames();
-  }
-
-  void WarnOfKernelNames() {
-    if (!naming_.kernel().warning().empty()) Warn(naming_.kernel().warning());
-  }
-
-  bool HasKernelNames() const {
-    return !kernel_names_.valid() ||
-           kernel_names_.wait_for(milliseconds(0)) == std::future_status::ready;
-  }
-
-  void Warn(const std::string& warning) {
-    if (naming_.Warn(warning)) SayWarning(warning);
-  }
-  void SayWarning(const std::string& warning) {
-    progress_.Say("warning: " + warning);
-  }
-
   Status Sample() {
     auto next_drain = begin_ + kDrainPeriod;
     for (;;) {
@@ -277,13 +225,14 @@ class CaptureRun {
       const auto advice = capture_->Poll();
       capture_->BuildTables(kTablesBudget, end_ - kTablesMargin);
       if (advice == Capture::Advice::kGoOn && Clock::now() < next_drain) {
+        names_.Advance();
         continue;
       }
       // Draining sleeps; the last part is taken when sampling has stopped.
       if (end_ - Clock::now() < kLastDrain) continue;
-      auto raw = capture_->Drain();
+      auto raw = capture_->Drain(kTablesPatience);
       if (!raw) return Fail(std::move(raw.error()));
-      Take(std::move(*raw));
+      names_.Take(std::move(*raw));
       next_drain = std::max(next_drain + kDrainPeriod, Clock::now());
       ShowProgress();
     }
@@ -298,116 +247,67 @@ class CaptureRun {
     return true;
   }
 
-  void Take(RawProfile&& raw) {
-    unnamed_.push_back(std::move(raw));
-    while (!unnamed_.empty() && MustName()) {
-      AwaitKernelNames();
-      if (IsPutOff()) return;
-      NameOne();
-    }
-  }
-
-  // Whether what was drained waits as one until the kernel's table is read.
-  bool IsPutOff() {
-    if (!naming_.PutOff(unnamed_.front())) return false;
-    while (unnamed_.size() > 1) {
-      Merge(unnamed_[0], std::move(unnamed_[1]));
-      unnamed_.erase(unnamed_.begin() + 1);
-    }
-    return true;
-  }
-
-  // The kernel's changes are looked into at once: others may follow.
-  bool MustName() const {
-    if (!HasKernelNames()) return unnamed_.size() > kMostWithoutKernelNames;
-    const bool is_changed = std::ranges::any_of(unnamed_, [](const auto& raw) {
-      return raw.kernel_table_stale || !raw.kernel_changes.empty();
-    });
-    return is_changed || unnamed_.size() > kMostUnnamed ||
-           !capture_->IsBuildingTables();
-  }
-
-  void NameOne() {
-    RawProfile raw = std::move(unnamed_.front());
-    unnamed_.pop_front();
-    const auto warnings =
-        options_.markup ? naming_.AddUnnamed(raw) : naming_.Add(raw);
-    for (const std::string& warning : warnings) SayWarning(warning);
-    if (!keeps_raw()) return;
-    for (const auto& [id, image] : raw.images) modules_.Look(image);
-    Merge(raw_capture_.profile, std::move(raw));
-  }
-
   void ShowProgress() {
+    const Naming& naming = names_.naming();
     progress_.Update(
         {.elapsed_seconds =
              std::chrono::duration<double>(Clock::now() - begin_).count(),
-         .samples = naming_.accounting().taken,
-         .distinct_stacks = naming_.distinct_samples(),
-         .lost = naming_.accounting().lost()});
+         .samples = naming.accounting().taken,
+         .distinct_stacks = naming.distinct_samples(),
+         .lost = naming.accounting().lost()});
   }
 
   Result<int> Finish() {
     share_.Renew();
-    auto raw = capture_->Stop();
+    const auto deadline = std::min(Clock::now(), end_) + kNamesPatience;
+    auto raw = capture_->Stop(kTablesPatience);
     if (!raw) return Fail(std::move(raw.error()));
-    unnamed_.push_back(std::move(*raw));
-    AwaitKernelNames();
-    while (!unnamed_.empty()) {
-      if (IsPutOff()) naming_.ReadKernelWithoutPause();
-      NameOne();
-    }
-    for (const std::string& warning : naming_.TakeWarningsOfNames()) {
-      SayWarning(warning);
-    }
+    names_.Take(std::move(*raw));
+    names_.Finish(deadline, [this] {
+      return signals_->Wait(milliseconds(0)) == StopSignals::Event::kStop;
+    });
+    // What is left to do looks for no signals: they end us as they end others.
+    StopSignals::Release();
+    Naming& naming = names_.naming();
     const Profile profile = FinishNames(
-        naming_.Finish(), options_,
-        {.symbolizer = naming_.symbolizer(),
+        names_.MakeProfile(), options_,
+        {.symbolizer = naming.symbols().symbolizer(),
          .debug_files = debug_files_,
-         .kernel = naming_.kernel().timeline(),
+         .kernel = naming.kernel().timeline(),
          .kernel_build_ids =
-             BuildIdsOfRunningKernel(naming_.metadata().kernel_release)},
+             BuildIdsOfRunningKernel(naming.metadata().kernel_release)},
         progress_);
-    SayWarnings(profile, naming_.metadata().warnings.size(), progress_);
-    if (keeps_raw()) CompleteRawCapture();
-    auto written = options_.markup
-                       ? WriteMarkupReport(raw_capture_, *report_file_)
-                       : WriteReport(profile, options_, *report_file_);
-    if (written && raw_file_) written = WriteRaw(raw_capture_, *raw_file_);
+    SayWarnings(profile, naming.metadata().warnings.size(), progress_);
+    auto written = WriteAll(profile);
     if (!written) return Fail(std::move(written.error()));
     if (!command_end_.empty()) progress_.Say(command_end_);
     progress_.Say(SummaryLine(profile));
     if (options_.verbose) {
       for (const std::string& line :
-           StatisticsLines(naming_, capture_->unwind_statistics())) {
+           StatisticsLines(naming, capture_->unwind_statistics())) {
         progress_.Say(line);
       }
     }
     return StatusOf(profile, options_);
   }
 
-  bool keeps_raw() const { return raw_file_ || options_.markup; }
-
-  void CompleteRawCapture() {
-    raw_capture_.profile.metadata = naming_.metadata();
-    raw_capture_.kernel_symbols_state = naming_.kernel().state();
-    raw_capture_.kernel_symbols = naming_.kernel().Bytes();
-    raw_capture_.vdso_image = ksym::OwnVdsoImage();
-    raw_capture_.modules = modules_.Modules();
-    if (options_.capture.sampler.kernel_stacks) {
-      raw_capture_.kernel_parts = ReadKernelParts();
+  Status WriteAll(const Profile& profile) {
+    if (!names_.keeps_raw()) {
+      return WriteReport(profile, options_, *report_file_);
     }
+    const RawCapture& capture = names_.CompleteRawCapture();
+    auto written = options_.markup
+                       ? WriteMarkupReport(capture, *report_file_)
+                       : WriteReport(profile, options_, *report_file_);
+    if (written && raw_file_) written = WriteRaw(capture, *raw_file_);
+    return written;
   }
 
   ProfileOptions options_;
   PriorityShare share_{kAllowance};
   Progress progress_;
-  Naming naming_;
-  std::future<KernelNames> kernel_names_;  // while they are read
-  std::deque<RawProfile> unnamed_;         // drained, not in naming_ yet
+  PartNames names_;
   DebugFiles debug_files_;
-  RawCapture raw_capture_;
-  ModuleTable modules_;
   // Made in Begin(), in this order.
   std::unique_ptr<ReportFile> report_file_;
   std::unique_ptr<ReportFile> raw_file_;
@@ -430,7 +330,13 @@ Result<int> RunCapture(ProfileOptions options) {
                     "(needs CAP_SYS_NICE)",
                     OwnPriorityName(wanted)));
   }
-  return CaptureRun(std::move(options)).Run();
+  CaptureRun run(std::move(options));
+  auto status = run.Run();
+  if (status && run.HasWorkLeft()) {
+    std::fflush(nullptr);
+    std::_Exit(*status);
+  }
+  return status;
 }
 
 }  // namespace

@@ -29,12 +29,20 @@ Progress Progress::ForStderr(bool quiet) {
 
 void Progress::Update(const State& state) {
   if (mode_ != Mode::kLive) return;
-  // To the line's start, and erase what a longer line left behind.
-  std::string line = fmt::format(
-      "{:.1f} s, {} samples, {} distinct stacks, {} lost",
-      state.elapsed_seconds, state.samples, state.distinct_stacks, state.lost);
+  ShowLive(fmt::format("{:.1f} s, {} samples, {} distinct stacks, {} lost",
+                       state.elapsed_seconds, state.samples,
+                       state.distinct_stacks, state.lost));
+}
+
+void Progress::UpdateNaming(uint64_t files, uint64_t of_files) {
+  if (mode_ != Mode::kLive) return;
+  ShowLive(fmt::format("naming: {} of {} files", files, of_files));
+}
+
+void Progress::ShowLive(std::string line) {
   // A line that wraps could not be redrawn.
   line.resize(std::min(line.size(), TerminalColumns() - 1));
+  // To the line's start, and erase what a longer line left behind.
   std::fputs(("\r" + line + "\033[K").c_str(), stderr);
   std::fflush(stderr);
   live_line_shown_ = true;

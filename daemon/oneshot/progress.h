@@ -26,11 +26,14 @@ class Progress {
   };
   // Redraws the live line.
   void Update(const State& state);
+  // The same while names are found: "naming: 61 of 300 files".
+  void UpdateNaming(uint64_t files, uint64_t of_files);
   // Prints "ksym-profile: TEXT" on a line of its own, once per line of text;
   // nothing when quiet.
   void Say(std::string_view text);
 
  private:
+  void ShowLive(std::string line);
   void ClearLive();
 
   Mode mode_;

@@ -79,17 +79,18 @@ Result<int> Replay(const ProfileOptions& options) {
 
   ksym::Symbolizer symbolizer(MakeSymbolizerOptions(
       options, ksym::SymbolizerOptions::Files::kOfHost, capture->vdso_image));
-  Resolver resolver(symbolizer, MakeResolveOptions(options));
+  SymbolizerNames names(symbolizer);
+  Resolver resolver(MakeResolveOptions(options));
   UseKernelNames(kernel, resolver);
   ProfileBuilder builder(ProfileBuilder::Parts::kOne);
-  resolver.Add(capture->profile, builder);
+  resolver.Add(capture->profile, names, builder);
   const size_t old_warnings = capture->profile.metadata.warnings.size();
   // What has names now makes room for the report.
   capture->profile.stacks = {};
   capture->profile.samples = {};
   const Profile profile =
       FinishNames(std::move(builder).Finish(capture->profile.metadata), options,
-                  {.symbolizer = symbolizer,
+                  {.symbolizer = &symbolizer,
                    .debug_files = *debug_files,
                    .kernel = kernel.timeline(),
                    .kernel_build_ids = KernelBuildIdsOf(*capture)},

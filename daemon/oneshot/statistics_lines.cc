@@ -44,11 +44,15 @@ std::string ProcessesLine(const ProcessLoss& processes) {
 
 }  // namespace
 
-std::vector<std::string> StatisticsLines(const Naming& naming,
+std::vector<std::string> StatisticsLines(Naming& naming,
                                          const UnwindStatistics& tables) {
-  return {KernelLine(naming.kernel().statistics()),
-          UserLine(naming.symbolizer()), TablesLine(tables),
-          ProcessesLine(naming.accounting().processes)};
+  std::vector<std::string> lines = {
+      KernelLine(naming.kernel().statistics()), TablesLine(tables),
+      ProcessesLine(naming.accounting().processes)};
+  if (const ksym::Symbolizer* user = naming.symbols().symbolizer()) {
+    lines.insert(lines.begin() + 1, UserLine(*user));
+  }
+  return lines;
 }
 
 }  // namespace profd

@@ -10,7 +10,7 @@ namespace profd {
 
 // What a capture did beside sampling, for -v, when it has ended: about the
 // symbols of the kernel and of files, call-frame tables, and processes.
-std::vector<std::string> StatisticsLines(const Naming& naming,
+std::vector<std::string> StatisticsLines(Naming& naming,
                                          const UnwindStatistics& tables);
 
 }  // namespace profd

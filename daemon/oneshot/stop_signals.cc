@@ -36,13 +36,17 @@ StopSignals::Event StopSignals::Wait(std::chrono::nanoseconds timeout) {
       continue;
     }
     event = Event::kStop;
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    ::sigprocmask(SIG_UNBLOCK, &set, nullptr);
+    Release();
   }
   return event;
+}
+
+void StopSignals::Release() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  ::sigprocmask(SIG_UNBLOCK, &set, nullptr);
 }
 
 }  // namespace profd

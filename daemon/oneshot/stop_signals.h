@@ -18,6 +18,9 @@ class StopSignals {
   enum class Event { kTimeout, kStop, kChild };
   // At most `timeout`.
   Event Wait(std::chrono::nanoseconds timeout);
+  // From now on both signals have their ordinary effect; one that is pending
+  // has it at once. For work that nobody could end otherwise.
+  static void Release();
 
  private:
   explicit StopSignals(ksym::UniqueFd fd) : fd_(std::move(fd)) {}

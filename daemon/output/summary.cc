@@ -5,6 +5,7 @@
 #include <array>
 #include <iterator>
 #include <numeric>
+#include <set>
 #include <string_view>
 
 namespace profd {
@@ -85,6 +86,22 @@ void AppendUserStackEnds(const Profile& profile, std::string& out) {
   }
 }
 
+// "\n31 frames of 2 files have no names: they were not read in time".
+void AppendLateNames(const Profile& profile, std::string& out) {
+  std::set<StringId> files;
+  size_t frames = 0;
+  for (const Frame& frame : profile.frames) {
+    if (frame.reason != ksym::Unresolved::kNotInTime) continue;
+    ++frames;
+    files.insert(frame.module);
+  }
+  if (frames == 0) return;
+  fmt::format_to(std::back_inserter(out),
+                 "\n{} frames of {} files have no names: they were not read in "
+                 "time",
+                 frames, files.size());
+}
+
 }  // namespace
 
 std::string ProfileTitle(const Profile& profile) {
@@ -115,6 +132,7 @@ std::string SummaryLine(const Profile& profile) {
                        static_cast<double>(accounting.time_enabled_ns));
   }
   AppendUserStackEnds(profile, out);
+  AppendLateNames(profile, out);
   if (profile.symbol_tables_evicted > 0) {
     fmt::format_to(std::back_inserter(out),
                    "\n{} symbol tables did not fit and had to make room: raise "

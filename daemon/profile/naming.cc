@@ -41,10 +41,11 @@ std::vector<std::string> Naming::AddMetadata(const RawProfile& part) {
 }
 
 std::vector<std::string> Naming::Add(
-    const RawProfile& part, std::chrono::steady_clock::time_point taken) {
+    UserLookups& lookups, std::chrono::steady_clock::time_point taken) {
+  const RawProfile& part = lookups.part();
   auto fresh = AddMetadata(part);
   kernel_.BeginInterval(part, taken);
-  resolver_.Add(part, builder_);
+  resolver_.Add(part, lookups, builder_);
   kernel_.EndInterval(taken);
   return fresh;
 }
@@ -64,7 +65,17 @@ std::vector<std::string> Naming::TakeWarningsOfNames() {
         "files of other users' processes could not be read: needs "
         "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH");
   }
-  const uint64_t closed = symbolizer_.statistics().files_closed;
+  if (ksym::Symbolizer* const symbolizer = symbols_.symbolizer()) {
+    AddWarningsOf(*symbolizer, warnings);
+  }
+  std::erase_if(warnings,
+                [this](const std::string& warning) { return !Warn(warning); });
+  return warnings;
+}
+
+void Naming::AddWarningsOf(ksym::Symbolizer& symbolizer,
+                           std::vector<std::string>& warnings) {
+  const uint64_t closed = symbolizer.statistics().files_closed;
   if (closed != files_closed_) {
     warnings.push_back(std::to_string(closed - files_closed_) +
                        " mapped files were closed to open others; processes "
@@ -72,16 +83,15 @@ std::vector<std::string> Naming::TakeWarningsOfNames() {
                        "-Hn)");
     files_closed_ = closed;
   }
-  std::ranges::move(symbolizer_.TakeWarnings(), std::back_inserter(warnings));
-  std::erase_if(warnings,
-                [this](const std::string& warning) { return !Warn(warning); });
-  return warnings;
+  std::ranges::move(symbolizer.TakeWarnings(), std::back_inserter(warnings));
 }
 
 Profile Naming::Finish() {
   metadata_.kernel_table = kernel_.statistics();
   Profile profile = std::exchange(builder_, {}).Finish(metadata_);
-  profile.symbol_tables_evicted = symbolizer_.statistics().files_evicted;
+  if (ksym::Symbolizer* const symbolizer = symbols_.symbolizer()) {
+    profile.symbol_tables_evicted = symbolizer->statistics().files_evicted;
+  }
   return profile;
 }
 

@@ -10,22 +10,27 @@
 #include "daemon/profile/profile.h"
 #include "daemon/profile/raw_profile.h"
 #include "daemon/profile/resolve.h"
+#include "daemon/profile/symbol_thread.h"
+#include "daemon/profile/user_lookups.h"
 #include "ksym/symbolizer.h"
 
 namespace profd {
 
-// Makes named profiles of what a capture drains: the symbolizer, the kernel's
-// symbols and the profile in the making. Symbols stay from one profile to the
-// next. Not thread-safe, but not bound to the capture's thread.
+// Makes named profiles of what a capture drains: the symbolizer, in a thread of
+// its own, the kernel's symbols and the profile in the making. Symbols stay
+// from one profile to the next. Not thread-safe, but not bound to the capture's
+// thread.
 class Naming {
  public:
-  Naming(ksym::SymbolizerOptions symbols, ResolveOptions options)
-      : symbolizer_(std::move(symbols)), resolver_(symbolizer_, options) {}
+  // `observer`: see SymbolThread.
+  Naming(ksym::SymbolizerOptions symbols, ResolveOptions options,
+         SymbolThread::Observer observer = {})
+      : symbols_(std::move(symbols), std::move(observer)), resolver_(options) {}
   Naming(const Naming&) = delete;
   Naming& operator=(const Naming&) = delete;
 
-  ksym::Symbolizer& symbolizer() { return symbolizer_; }
-  const ksym::Symbolizer& symbolizer() const { return symbolizer_; }
+  // Who finds the names of user addresses: asked first, then Add().
+  SymbolThread& symbols() { return symbols_; }
   const KernelNames& kernel() const { return kernel_; }
   // Names kernel frames from now on; without it they are "[kernel]".
   void UseKernel(KernelNames kernel);
@@ -47,23 +52,26 @@ class Naming {
     return kernel_.PutOff(part, taken);
   }
   void ReadKernelWithoutPause() { kernel_.ReadWithoutPause(); }
-  // Names a drained part and adds it. Returns the warnings that are new in
-  // this profile. Cost: see Resolver::Add().
+  // Adds a drained part for which the symbols were asked: with the names that
+  // are there by now. Returns the warnings that are new in this profile. Cost:
+  // see Resolver::Add(), without the time that the symbolizer takes.
   std::vector<std::string> Add(
-      const RawProfile& part,
+      UserLookups& lookups,
       std::chrono::steady_clock::time_point taken = KernelNames::kNow);
   // The same without its samples and their names: what is not to be named.
   std::vector<std::string> AddUnnamed(const RawProfile& part);
   // What the symbolizer could not do since the last call, and the cure; also
-  // added to the profile.
+  // added to the profile. Nothing while the symbolizer is at work.
   std::vector<std::string> TakeWarningsOfNames();
   // The profile. Begin() comes next.
   Profile Finish();
 
  private:
   std::vector<std::string> AddMetadata(const RawProfile& part);
+  void AddWarningsOf(ksym::Symbolizer& symbolizer,
+                     std::vector<std::string>& warnings);
 
-  ksym::Symbolizer symbolizer_;
+  SymbolThread symbols_;
   Resolver resolver_;
   KernelNames kernel_;
   ProfileBuilder builder_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -97,5 +98,8 @@ struct RawProfile {
   // module came or went, or reports of changes were lost.
   bool kernel_table_stale = false;
 };
+
+// The memory that it takes, about: samples, stacks and mappings.
+size_t BytesOf(const RawProfile& profile);
 
 }  // namespace profd

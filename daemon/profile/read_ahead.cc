@@ -1,8 +1,5 @@
 #include "daemon/profile/read_ahead.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -10,6 +7,7 @@
 #include <utility>
 
 #include "daemon/base/own_priority.h"
+#include "daemon/base/signals_blocked.h"
 
 namespace profd {
 namespace {
@@ -21,23 +19,6 @@ constexpr PriorityAllowance kAllowance = {
 
 // Within it the kernel lists some 100 KiB.
 constexpr std::chrono::microseconds kLookAgainAfter(700);
-
-// Blocks all signals of the calling thread for as long as it lives; a thread
-// started meanwhile has them blocked for good.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_ = {};
-};
 
 }  // namespace
 

@@ -12,13 +12,6 @@
 namespace profd {
 namespace {
 
-// The first frame is where the CPU was. The others are return addresses: the
-// call is before them, perhaps as the last instruction of its function.
-ksym::Address LookupAddress(uint64_t sampled, FrameCache::Place place) {
-  const bool is_exact = place == FrameCache::Place::kLeaf || sampled == 0;
-  return {is_exact ? sampled : sampled - 1};
-}
-
 // "[libfoo.so]" for "/usr/lib/libfoo.so"; "[vdso]" stays.
 std::string InBrackets(std::string_view path) {
   if (path.starts_with('[')) return std::string(path);
@@ -69,8 +62,9 @@ std::optional<BpfProgramName> SplitBpfProgramName(std::string_view symbol) {
 // addresses that several stacks of a process share.
 class Resolver::Interval {
  public:
-  Interval(Resolver& resolver, const RawProfile& raw, ProfileBuilder& builder)
-      : resolver_(resolver), raw_(raw), builder_(builder) {}
+  Interval(Resolver& resolver, const RawProfile& raw, UserNames& user,
+           ProfileBuilder& builder)
+      : resolver_(resolver), raw_(raw), user_names_(user), builder_(builder) {}
 
   void Run() {
     builder_.Reserve({.samples = raw_.samples.size(),
@@ -120,9 +114,9 @@ class Resolver::Interval {
     EnterSpace(sample.process);
     const ksym::ProcessImage* image = image_;
     return NameOnce(sample.user_stack, *space_,
-                    [&](uint64_t address, ksym::Address lookup) {
-                      return resolver_.UserFrame(image, address, lookup,
-                                                 builder_);
+                    [&](uint64_t address, FrameCache::Place place) {
+                      return resolver_.UserFrame(user_names_, image, address,
+                                                 builder_, place);
                     });
   }
 
@@ -140,8 +134,9 @@ class Resolver::Interval {
       return {StateOf(sample.kernel_stack), 0};
     }
     return NameOnce(sample.kernel_stack, kernel_,
-                    [&](uint64_t address, ksym::Address lookup) {
-                      return resolver_.KernelFrame(address, lookup, builder_);
+                    [&](uint64_t address, FrameCache::Place place) {
+                      return resolver_.KernelFrame(
+                          address, LookupAddress(address, place), builder_);
                     });
   }
 
@@ -165,9 +160,8 @@ class Resolver::Interval {
     frames.clear();
     auto place = FrameCache::Place::kLeaf;
     ForEachFrame(stack.frames, [&](uint64_t address) {
-      frames.push_back(known.Find(address, place, [&] {
-        return name_frame(address, LookupAddress(address, place));
-      }));
+      frames.push_back(known.Find(address, place,
+                                  [&] { return name_frame(address, place); }));
       place = FrameCache::Place::kCaller;
     });
     return {StateOf(stack), builder_.AddStack(frames)};
@@ -175,6 +169,7 @@ class Resolver::Interval {
 
   Resolver& resolver_;
   const RawProfile& raw_;
+  UserNames& user_names_;
   ProfileBuilder& builder_;
   std::vector<Named> named_;  // by index of the stack
   uint32_t last_index_ = 0;   // of a stack
@@ -194,12 +189,14 @@ void Resolver::SetKernelSymbols(const ksym::KernelTimeline& kernel) {
   if (text.size() == 1) kernel_text_ = text.front();
 }
 
-void Resolver::Add(const RawProfile& raw, ProfileBuilder& builder) {
-  Interval(*this, raw, builder).Run();
+void Resolver::Add(const RawProfile& raw, UserNames& user,
+                   ProfileBuilder& builder) {
+  Interval(*this, raw, user, builder).Run();
 }
 
-FrameId Resolver::UserFrame(const ksym::ProcessImage* image, uint64_t sampled,
-                            ksym::Address lookup, ProfileBuilder& builder) {
+FrameId Resolver::UserFrame(UserNames& user, const ksym::ProcessImage* image,
+                            uint64_t sampled, ProfileBuilder& builder,
+                            FrameCache::Place place) {
   Frame frame = {.kind = FrameKind::kUser};
   if (options_.addresses == ResolveOptions::Addresses::kKeep) {
     frame.address = sampled;
@@ -209,7 +206,8 @@ FrameId Resolver::UserFrame(const ksym::ProcessImage* image, uint64_t sampled,
     frame.reason = ksym::Unresolved::kNoProcess;
     return builder.AddFrame(frame);
   }
-  const ksym::UserSymbol symbol = user_.Resolve(*image, lookup);
+  const ksym::UserSymbol symbol =
+      user.Find(*image, LookupAddress(sampled, place));
   frame.module = builder.Intern(symbol.module);
   frame.build_id = builder.Intern(symbol.build_id);
   frame.reason = symbol.reason;

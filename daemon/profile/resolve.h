@@ -7,6 +7,7 @@
 
 #include "daemon/profile/profile.h"
 #include "daemon/profile/raw_profile.h"
+#include "daemon/profile/user_names.h"
 #include "ksym/kernel/kernel_timeline.h"
 #include "ksym/symbolizer.h"
 
@@ -27,12 +28,10 @@ struct ResolveOptions {
 };
 
 // RawProfile -> Profile, an interval at a time, so that names are ready when
-// the capture ends. Borrows the symbolizer and the kernel's symbols. Not
-// thread-safe.
+// the capture ends. Borrows the kernel's symbols. Not thread-safe.
 class Resolver {
  public:
-  Resolver(ksym::Symbolizer& user, ResolveOptions options)
-      : user_(user), options_(options) {}
+  explicit Resolver(ResolveOptions options) : options_(options) {}
 
   // The kernel's symbols from now on.
   void SetKernelSymbols(const ksym::KernelTimeline& kernel);
@@ -42,10 +41,10 @@ class Resolver {
     no_kernel_reason_ = reason;
   }
 
-  // Names everything in `raw` and adds it. Cost: a lookup per distinct address
-  // and process of the interval, and some nanoseconds per frame of a distinct
-  // stack.
-  void Add(const RawProfile& raw, ProfileBuilder& builder);
+  // Names everything in `raw` and adds it; `user` is asked for each distinct
+  // address of a process once. Cost: these lookups, and some nanoseconds per
+  // frame of a distinct stack.
+  void Add(const RawProfile& raw, UserNames& user, ProfileBuilder& builder);
 
  private:
   struct NamedStack {
@@ -54,8 +53,9 @@ class Resolver {
   };
   class Interval;
 
-  FrameId UserFrame(const ksym::ProcessImage* image, uint64_t sampled,
-                    ksym::Address lookup, ProfileBuilder& builder);
+  FrameId UserFrame(UserNames& user, const ksym::ProcessImage* image,
+                    uint64_t sampled, ProfileBuilder& builder,
+                    FrameCache::Place place);
   FrameId KernelFrame(uint64_t sampled, ksym::Address lookup,
                       ProfileBuilder& builder);
   void NameKernelFrame(const ksym::KernelSymbol& symbol, Frame& frame,
@@ -63,7 +63,6 @@ class Resolver {
   void SetKernelOffset(const ksym::KernelSymbol& symbol, ksym::Address lookup,
                        Frame& frame) const;
 
-  ksym::Symbolizer& user_;
   ResolveOptions options_;
   const ksym::KernelTimeline* kernel_ = nullptr;
   std::optional<ksym::Address> kernel_text_;  // of _stext

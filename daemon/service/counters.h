@@ -39,10 +39,11 @@ struct ServiceCounters {
   Number files_failed = 0;
   // Profiles by target: three targets, three profiles.
   Number push_sent = 0;
-  Number push_failed = 0;    // attempts; they are tried again
-  Number push_rejected = 0;  // by the receiver, for good
-  Number push_dropped = 0;   // the spool was full, or the disk failed
-  Number symbolizers = 0;    // made anew to stay within memory
+  Number push_failed = 0;           // attempts; they are tried again
+  Number push_rejected = 0;         // by the receiver, for good
+  Number push_dropped = 0;          // the spool was full, or the disk failed
+  Number symbolizers = 0;           // made anew to stay within memory
+  Number symbolizers_given_up = 0;  // that hung
   Number http_requests = 0;
   Number http_refused = 0;
   Number reloads = 0;

@@ -88,6 +88,9 @@ void WriteSymbols(const ServiceCounters& c, Writer& out) {
             static_cast<double>(c.kernel_reading_ns) / kNsPerSecond);
   out.Counter("symbolizers_total", "Times that all symbols were read anew.",
               c.symbolizers);
+  out.Counter("symbolizers_given_up_total",
+              "Times that names were not found in time.",
+              c.symbolizers_given_up);
   out.Gauge("unwind_table_bytes", "Call-frame information in the kernel.",
             c.unwind_table_bytes);
   out.Counter("processes_not_pinned_total",

@@ -37,6 +37,13 @@ ksym::SymbolizerOptions MakeSymbolizerOptions(
   return made;
 }
 
+// How often a wait for names looks for images to be opened, and for the end.
+constexpr std::chrono::milliseconds kLookPeriod(20);
+// A symbolizer that takes longer for one part reads a file that hangs. It is
+// given up and there is a new one, but not again and again: each leaves a
+// thread and its memory behind.
+constexpr std::chrono::seconds kMostPatience(20);
+constexpr unsigned kMostGivenUp = 4;
 constexpr PriorityAllowance kAllowance = {
     .at_once = std::chrono::milliseconds(500),
     .per_second = std::chrono::milliseconds(100)};
@@ -113,6 +120,12 @@ bool NamingThread::Finish(Clock::time_point deadline) {
   const auto is_done = [this] { return done_; };
   if (changed_.wait_until(lock, first_reading_ends, is_done)) return true;
   give_up_first_reading_.request_stop();
+  // Who only waits for the end, without a deadline, gets all names.
+  if (deadline > now) {
+    const auto names_end = now + (deadline - now) / 3 * 2;
+    if (changed_.wait_until(lock, names_end, is_done)) return true;
+    give_up_symbols_.request_stop();
+  }
   return changed_.wait_until(lock, deadline, is_done);
 }
 
@@ -159,7 +172,7 @@ void NamingThread::Run() {
   while (auto task = Next()) {
     share.Renew();
     if (const auto* image = std::get_if<ksym::ProcessImage>(&*task)) {
-      naming_->symbolizer().Pin(*image);
+      naming_->symbols().Pin(*image);
     } else if (auto* part = std::get_if<Part>(&*task)) {
       Take(std::move(*part));
     } else if (std::holds_alternative<HeldIsDue>(*task)) {
@@ -217,13 +230,13 @@ void NamingThread::BeginLines() {
     options.kernel = {.release = name.release,
                       .build_ids = BuildIdsOfRunningKernel(name.release)};
   }
-  line_files_ =
-      std::make_unique<LineFiles>(naming_->symbolizer(), std::move(options));
+  line_files_ = std::make_unique<LineFiles>(*naming_->symbols().symbolizer(),
+                                            std::move(options));
 }
 
 // Those that are there by now; the others come with later parts.
 void NamingThread::AddLines(Profile& profile) {
-  if (!line_files_) return;
+  if (!line_files_ || naming_->symbols().is_given_up()) return;
   SourceLineOptions options;
   options.kernel = naming_->kernel().timeline();
   if (settings_.lines) options.lines = SourceLineOptions::Lines::kShow;
@@ -265,15 +278,54 @@ void NamingThread::Take(Part part) {
 }
 
 void NamingThread::NameHeld() {
-  for (const Part& part : std::exchange(held_, {})) Name(part);
+  for (Part& part : std::exchange(held_, {})) Name(std::move(part));
 }
 
-void NamingThread::Name(const Part& part) {
+// The symbolizer's thread opens them between two addresses.
+void NamingThread::PassImagesOn() {
+  std::deque<ksym::ProcessImage> images;
+  {
+    const std::lock_guard lock(mutex_);
+    images.swap(images_);
+  }
+  SymbolThread& symbols = naming_->symbols();
+  const uint64_t dropped = symbols.images_dropped();
+  for (const ksym::ProcessImage& image : images) symbols.Pin(image);
+  counters_.processes_not_pinned += symbols.images_dropped() - dropped;
+}
+
+bool NamingThread::MayGiveUp(Clock::time_point begin) const {
+  if (give_up_symbols_.stop_requested()) return true;
+  return Clock::now() - begin > kMostPatience && given_up_ < kMostGivenUp;
+}
+
+void NamingThread::AwaitSymbols() {
+  SymbolThread& symbols = naming_->symbols();
+  symbols.Hurry();
+  const auto begin = Clock::now();
+  for (;;) {
+    PassImagesOn();
+    if (symbols.WaitUntil(Clock::now() + kLookPeriod)) return;
+    if (!MayGiveUp(begin)) continue;
+    symbols.GiveUp();
+    ++given_up_;
+    ++counters_.symbolizers_given_up;
+    LogSome(LogLevel::kError, "names-hang",
+            "some names were not found in time: a file takes too long to read");
+    return;
+  }
+}
+
+void NamingThread::Name(Part part) {
   const auto begin = Clock::now();
   CaptureMetadata metadata = part.raw.metadata;
   metadata.warnings.clear();  // Add() has them
   naming_->Begin(std::move(metadata));
-  for (const std::string& warning : naming_->Add(part.raw, part.taken)) {
+  const uint64_t emitted = part.raw.accounting.emitted;
+  const auto lookups = naming_->symbols().Ask(
+      std::make_shared<const RawProfile>(std::move(part.raw)));
+  AwaitSymbols();
+  for (const std::string& warning : naming_->Add(*lookups, part.taken)) {
     LogSome(LogLevel::kWarning, "capture", warning);
   }
   for (const std::string& warning : naming_->TakeWarningsOfNames()) {
@@ -286,7 +338,11 @@ void NamingThread::Name(const Part& part) {
   merger_->Add(*named);
   sinks_.part(named);
   ShowStatistics();
-  counters_.samples_emitted += part.raw.accounting.emitted;
+  counters_.samples_emitted += emitted;
+  // Its lines go with it.
+  if (naming_->symbols().is_given_up() && !give_up_symbols_.stop_requested()) {
+    Begin(settings_);
+  }
   if (part.edge == Edge::kEnd) FinishProfile();
   counters_.naming_ns += static_cast<uint64_t>((Clock::now() - begin).count());
 }
@@ -296,9 +352,12 @@ void NamingThread::FinishProfile() {
       std::make_shared<const Profile>(std::move(*merger_).Finish());
   merger_.reset();
   ++counters_.profiles;
-  const auto statistics = naming_->symbolizer().statistics();
-  const bool is_full = statistics.files_known > kMaxFilesKnown ||
-                       statistics.name_bytes > kMaxNameBytes / 4 * 3;
+  bool is_full = false;
+  if (const ksym::Symbolizer* const user = naming_->symbols().symbolizer()) {
+    const auto statistics = user->statistics();
+    is_full = statistics.files_known > kMaxFilesKnown ||
+              statistics.name_bytes > kMaxNameBytes / 4 * 3;
+  }
   if (is_full && !give_up_later_readings_.stop_requested()) {
     Log(LogLevel::kInfo, "symbol tables are read anew to free memory");
     Begin(settings_);
@@ -307,10 +366,13 @@ void NamingThread::FinishProfile() {
 }
 
 void NamingThread::ShowStatistics() {
-  const auto user = naming_->symbolizer().statistics();
   const KernelTableStatistics kernel = naming_->kernel().statistics();
-  counters_.symbol_cache_bytes = user.cache_bytes;
-  counters_.symbols = user.symbols;
+  if (const ksym::Symbolizer* const symbolizer =
+          naming_->symbols().symbolizer()) {
+    const auto user = symbolizer->statistics();
+    counters_.symbol_cache_bytes = user.cache_bytes;
+    counters_.symbols = user.symbols;
+  }
   counters_.kernel_symbols = kernel.symbols;
   counters_.kernel_symbol_bytes = kernel.bytes;
   counters_.kernel_snapshots = kernel.snapshots;

@@ -69,12 +69,15 @@ class NamingThread {
   void Add(RawProfile part, Edge edge);
   // From the next profile on.
   void Configure(Settings settings);
-  // Whether everything was named before the deadline; nothing may be given
+  // Whether everything was passed on before the deadline; nothing may be given
   // after it. The kernel's table is not read again for it, and if it was not
-  // read at all a third of the time is left for that.
+  // read at all a third of the time is left for that. User names that are not
+  // found within two thirds have the reason kNotInTime.
   bool Finish(std::chrono::steady_clock::time_point deadline);
   // How long it has been at work on one part; zero when it is idle.
   std::chrono::nanoseconds BusyFor() const;
+  // Whether threads of hanging symbolizers may outlive it.
+  bool left_threads() const { return given_up_ > 0; }
 
  private:
   struct Part {
@@ -92,7 +95,10 @@ class NamingThread {
   void Take(Part part);
   void NameHeld();
   void Begin(const Settings& settings);
-  void Name(const Part& part);
+  void Name(Part part);
+  void PassImagesOn();
+  void AwaitSymbols();
+  bool MayGiveUp(std::chrono::steady_clock::time_point begin) const;
   void BeginLines();
   void AddLines(Profile& profile);
   void FinishProfile();
@@ -109,9 +115,12 @@ class NamingThread {
   bool closed_ = false;
   bool done_ = false;
 
+  // Symbolizers that hung; of each a thread is left.
+  std::atomic<unsigned> given_up_ = 0;
   std::atomic<int64_t> busy_since_ns_ = 0;  // of the steady clock; 0: idle
   std::stop_source give_up_first_reading_;
   std::stop_source give_up_later_readings_;
+  std::stop_source give_up_symbols_;
 
   // Of the thread.
   Settings settings_;

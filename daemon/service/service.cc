@@ -323,7 +323,8 @@ class Service {
             counters_.files_written.load(), counters_.files_failed.load()));
     const bool ended_well = raw.has_value() && counters_.files_failed == failed;
     // What is not sent is on the disk; that a receiver hangs is no failure.
-    if (!outputs_->FinishSenders(deadline)) {
+    const bool is_sent = outputs_->FinishSenders(deadline);
+    if (!is_sent || outputs_->naming().left_threads()) {
       std::_Exit(ended_well ? kServiceOk : kServiceFailure);
     }
     return ended_well;

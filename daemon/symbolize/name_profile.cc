@@ -178,10 +178,11 @@ Status NameRawProfile(const ksym::SymbolizeOptions& options,
     symbolizer.SetDebugFileSource(
         [client](const std::string& id) { return client->Find(id); });
   }
-  Resolver resolver(symbolizer, ResolveOptionsOf(options));
+  SymbolizerNames names(symbolizer);
+  Resolver resolver(ResolveOptionsOf(options));
   UseKernelNames(*kernel, resolver);
   ProfileBuilder builder(ProfileBuilder::Parts::kOne);
-  resolver.Add(capture->profile, builder);
+  resolver.Add(capture->profile, names, builder);
   Profile profile = std::move(builder).Finish(capture->profile.metadata);
   GsymNames(index, options).Name(profile);
   ListMissing(profile);

@@ -65,9 +65,10 @@ void Resolve(benchmark::State& state) {
   }
   for (auto _ : state) {
     ksym::Symbolizer symbolizer({});
-    Resolver resolver(symbolizer, {});
+    SymbolizerNames names(symbolizer);
+    Resolver resolver({});
     ProfileBuilder builder;
-    resolver.Add(*raw, builder);
+    resolver.Add(*raw, names, builder);
     benchmark::DoNotOptimize(builder.distinct_samples());
   }
   state.SetItemsProcessed(static_cast<int64_t>(state.iterations() * kStacks));

@@ -258,10 +258,10 @@ TEST_F(SymbolizerFileTest, GivesTheReason) {
 // Every reason has a name of its own.
 TEST(UnresolvedTest, NamesAreDistinct) {
   std::set<std::string_view> names;
-  for (int i = 0; i <= static_cast<int>(Unresolved::kMapRefused); ++i) {
+  for (int i = 0; i <= static_cast<int>(Unresolved::kNotInTime); ++i) {
     names.insert(UnresolvedName(static_cast<Unresolved>(i)));
   }
-  EXPECT_EQ(names.size(), static_cast<size_t>(Unresolved::kMapRefused) + 1);
+  EXPECT_EQ(names.size(), static_cast<size_t>(Unresolved::kNotInTime) + 1);
   EXPECT_EQ(UnresolvedName(Unresolved::kNoSymbol), "no-symbol");
 }
 

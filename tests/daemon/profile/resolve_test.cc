@@ -70,7 +70,7 @@ class ResolveTest : public testing::Test {
   }
   Profile Resolve() {
     ProfileBuilder builder;
-    resolver_.Add(raw_, builder);
+    resolver_.Add(raw_, names_, builder);
     return std::move(builder).Finish(CaptureMetadata());
   }
   static std::vector<std::string> Names(const Profile& profile,
@@ -87,7 +87,8 @@ class ResolveTest : public testing::Test {
   RawProfile raw_;
   StackId next_id_ = kFirstStackId;
   ksym::Symbolizer symbolizer_{ksym::SymbolizerOptions()};
-  Resolver resolver_{symbolizer_, ResolveOptions()};
+  SymbolizerNames names_{symbolizer_};
+  Resolver resolver_{ResolveOptions()};
   ksym::KernelTimeline timeline_ = Timeline();
 };
 
@@ -120,9 +121,10 @@ TEST_F(ResolveTest, NamesTheRestAgain) {
   Sample({0x10014, 0x10001, 0x10101, 0x90001}, {});
   ksym::Symbolizer symbolizer(
       {.files = ksym::SymbolizerOptions::Files::kOfHost});
-  Resolver resolver(symbolizer, ResolveOptions());
+  SymbolizerNames names(symbolizer);
+  Resolver resolver{ResolveOptions()};
   ProfileBuilder builder;
-  resolver.Add(raw_, builder);
+  resolver.Add(raw_, names, builder);
   Profile profile = std::move(builder).Finish(CaptureMetadata());
   const CallStackId stack = profile.samples[0].user;
   EXPECT_THAT(Names(profile, stack),
@@ -181,7 +183,7 @@ TEST_F(ResolveTest, NamesASharedStackInEachProcess) {
   }
   raw_.samples.emplace_back().user_stack = id + 1;
   ProfileBuilder builder(ProfileBuilder::Parts::kOne);
-  resolver_.Add(raw_, builder);
+  resolver_.Add(raw_, names_, builder);
   const Profile profile = std::move(builder).Finish(CaptureMetadata());
   ASSERT_EQ(profile.samples.size(), 5u);
   for (size_t i = 0; i < 4; ++i) {

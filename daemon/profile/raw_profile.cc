@@ -1,0 +1,19 @@
+#include "daemon/profile/raw_profile.h"
+
+namespace profd {
+
+size_t BytesOf(const RawProfile& profile) {
+  constexpr size_t kPerStack = 64;  // its id, its place and those in an index
+  size_t bytes = sizeof(profile);
+  bytes += profile.samples.size() * sizeof(RawSample);
+  bytes += profile.stacks.size() * kPerStack + profile.stacks.bytes().size();
+  for (const auto& [id, image] : profile.images) {
+    bytes += sizeof(image) + image.mappings.size() * sizeof(ksym::Mapping);
+    for (const ksym::Mapping& mapping : image.mappings) {
+      bytes += mapping.path.capacity();
+    }
+  }
+  return bytes;
+}
+
+}  // namespace profd
