@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -38,8 +39,14 @@ uint64_t NowNs() {
 
 // Fields of /proc/PID/stat as proc_pid_stat(5) numbers them, from 1.
 constexpr size_t kStateField = 3;
+constexpr size_t kUserTimeField = 14;
+constexpr size_t kSystemTimeField = 15;
 constexpr size_t kThreadsField = 20;
-using StatFields = std::array<std::string, kThreadsField + 1>;
+constexpr size_t kStartField = 22;
+using StatFields = std::array<std::string, kStartField + 1>;
+
+// Below that a process is not worth a table that it may never need.
+constexpr double kLeastBusy = 0.01;
 
 // The command in field 2 may contain anything, so fields are counted from its
 // closing parenthesis.
@@ -94,11 +101,28 @@ void ForEachNumber(const std::string& folder, const Visit& visit) {
   }
 }
 
+double NumberOf(const std::string& field) {
+  return static_cast<double>(
+      ksym::ParseUnsigned<uint64_t>(field, 10).value_or(0));
+}
+
+// How much CPU time it used in the mean of its life; times are in clock ticks.
+double CpusOf(const StatFields& stat) {
+  timespec now = {};
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
+  const auto ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
+  const double lived =
+      static_cast<double>(now.tv_sec) * ticks - NumberOf(stat[kStartField]);
+  const double used =
+      NumberOf(stat[kUserTimeField]) + NumberOf(stat[kSystemTimeField]);
+  return used / std::max(lived, ticks);
+}
+
 // Those that have not ended: the kernel keeps a first thread that ended before
 // others among them.
-std::set<uint32_t> ReadThreads(uint32_t pid) {
+std::set<uint32_t> ReadThreads(uint32_t pid,
+                               const std::optional<StatFields>& stat) {
   std::set<uint32_t> threads;
-  const auto stat = ReadStat(pid);
   if (stat && (*stat)[kThreadsField] != "1") {
     ForEachNumber(fmt::format("/proc/{}/task", pid),
                   [&](uint32_t thread) { threads.insert(thread); });
@@ -130,13 +154,28 @@ bool ProcessWatch::Read(uint32_t pid) {
   const uint64_t begin = NowNs();
   auto mappings = ksym::ReadMaps(pid);
   if (!mappings || mappings->empty()) return false;
+  const auto stat = ReadStat(pid);
   readings_.push_back({.mappings = {.pid = pid,
-                                    .threads = ReadThreads(pid),
+                                    .threads = ReadThreads(pid, stat),
                                     .since_ns = read_before_ ? begin : 0,
                                     .mappings = std::move(*mappings)},
                        .begin_ns = begin,
-                       .end_ns = NowNs()});
+                       .end_ns = NowNs(),
+                       .cpus = stat ? CpusOf(*stat) : 0});
   return true;
+}
+
+std::vector<ProcessWatch::Busy> ProcessWatch::Busiest(size_t most) const {
+  std::vector<Busy> busy;
+  for (const Reading& reading : readings_) {
+    if (reading.cpus < kLeastBusy) continue;
+    busy.push_back({.pid = reading.mappings.pid,
+                    .cpus = reading.cpus,
+                    .mappings = &reading.mappings.mappings});
+  }
+  std::ranges::sort(busy, std::greater(), &Busy::cpus);
+  if (busy.size() > most) busy.resize(most);
+  return busy;
 }
 
 // Where reports are lost again and again a reading is dropped before it is of

@@ -55,6 +55,15 @@ class ProcessWatch {
   // Reads the mappings of every process, some 20 us each, for the next
   // Apply(). After the side band was opened, so that nothing falls between.
   void ReadAll();
+  // A process of the last ReadAll(), and how busy it was.
+  struct Busy {
+    uint32_t pid = 0;
+    double cpus = 0;  // its CPU time divided by its life time
+    const std::vector<ksym::Mapping>* mappings = nullptr;
+  };
+  // The busiest ones first, so many at the most and none that used less than
+  // a hundredth of a CPU. Valid until the next Apply().
+  std::vector<Busy> Busiest(size_t most) const;
   // All reports since the last call and up to that time, in the order of time.
   void Apply(std::vector<SideBandEvent> events, uint64_t until_ns);
 
@@ -99,6 +108,7 @@ class ProcessWatch {
     ksym::ProcessHistory::Reading mappings;
     uint64_t begin_ns = 0;
     uint64_t end_ns = 0;
+    double cpus = 0;
   };
   bool Read(uint32_t pid);
   void NoteIfUnknown(uint32_t pid);

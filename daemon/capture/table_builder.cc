@@ -101,7 +101,11 @@ void TableBuilder::Run() {
     const Job job = TakeJob();
     is_building_ = true;
     lock.unlock();
-    share.Renew();
+    if (job.wanted > 0) {
+      share.Renew();
+    } else {
+      share.Rest();
+    }
     const auto begin = Clock::now();
     Result result = {.id = job.id, .table = build_(job.source)};
     const auto took = Clock::now() - begin;

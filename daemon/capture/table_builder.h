@@ -42,8 +42,10 @@ class TableBuilder {
   TableBuilder& operator=(const TableBuilder&) = delete;
 
   struct Job {
-    uint64_t id = 0;      // the caller's
-    uint64_t wanted = 0;  // the larger the sooner; of equals the smaller file
+    uint64_t id = 0;  // the caller's
+    // The larger the sooner; of equals the smaller file. 0: when nobody else
+    // wants the CPU.
+    uint64_t wanted = 0;
     ksym::ByteSource source;
   };
   void Add(Job job);

@@ -138,7 +138,7 @@ bool UnwindTables::BuildFiles(const ksym::ProcessId& id, Process& process,
           file->pid = id.pid;
           file->mapping = process.mappings[i];
         }
-        Ask(*file, process.samples);
+        Ask(*file, std::max<uint64_t>(process.samples, 1));
       }
       is_whole &= !file->is_awaited();
     }
@@ -156,6 +156,7 @@ void UnwindTables::TakeBuilt() {
     File& file = *queued->second;
     queued_.erase(queued);
     file.job = 0;
+    expected_jobs_ -= std::exchange(file.is_expected, false) ? 1 : 0;
     file.used = Clock::now();
     if (!result.table.rows) {
       Fail(file);

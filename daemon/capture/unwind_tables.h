@@ -58,6 +58,13 @@ class UnwindTables {
   // The process was sampled and has those mappings, perhaps more than before.
   // Opens files that are new, some 20 us each.
   void Update(const ksym::ProcessImage& image);
+  // The process is busy and will be sampled: tables of the files that it maps
+  // are made when nothing else wants the CPU, and kept as those that nobody
+  // maps. In all so many files and bytes of them at the most, later calls and
+  // larger files are passed over.
+  static constexpr size_t kMostExpectedFiles = 64;
+  static constexpr uint64_t kMostExpectedBytes = uint64_t{64} << 20;
+  void Expect(uint32_t pid, const std::vector<ksym::Mapping>& mappings);
   // It was sampled again, then.
   void Saw(const ksym::ProcessId& process, Clock::time_point time);
   // It is gone.
@@ -67,8 +74,8 @@ class UnwindTables {
   // file of 50 MB takes 15 ms. One that may not be ready before the deadline is
   // not asked for.
   void Build(Clock::duration budget, Clock::time_point deadline);
-  // Something will be there to place.
-  bool IsBuilding() const { return !queued_.empty(); }
+  // Something that a stack needs will be there to place.
+  bool IsBuilding() const { return queued_.size() > expected_jobs_; }
   // Waits until there is something to place, for that long at the most.
   void WaitForTable(Clock::duration time);
 
@@ -102,9 +109,10 @@ class UnwindTables {
     enum class State : uint8_t { kPending, kReady, kRefused, kNone };
     State state = State::kPending;
     bool is_vdso = false;
-    bool is_wanted = false;   // a stack led there, or may have
-    bool has_failed = false;  // there are no rows to be had
-    uint64_t job = 0;         // of the builder; 0: none
+    bool is_wanted = false;    // a stack led there, or may have
+    bool has_failed = false;   // there are no rows to be had
+    bool is_expected = false;  // its job is of Expect(), and nobody waits
+    uint64_t job = 0;          // of the builder; 0: none
     // Where it can be opened, and what it was when it was.
     uint32_t pid = 0;
     ksym::Mapping mapping;
@@ -189,6 +197,9 @@ class UnwindTables {
   std::map<ksym::ProcessId, Process> processes_;
   std::map<uint64_t, File*> queued_;  // by job
   uint64_t last_job_ = 0;
+  size_t expected_jobs_ = 0;   // of queued_
+  size_t expected_files_ = 0;  // ever
+  uint64_t expected_bytes_ = 0;
   std::set<ksym::ProcessId> stale_;  // processes whose list is not what it will
   uint64_t row_bytes_ = 0;           // of files' rows
   Clock::time_point next_sweep_;     // of files that nobody uses

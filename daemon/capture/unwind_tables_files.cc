@@ -102,6 +102,7 @@ std::optional<ksym::ByteSource> UnwindTables::Open(File& file) {
 
 void UnwindTables::Ask(File& file, uint64_t wanted) {
   if (file.job != 0) {
+    if (wanted > 0 && std::exchange(file.is_expected, false)) --expected_jobs_;
     builder_.Want(file.job, wanted);
     return;
   }
@@ -126,6 +127,24 @@ void UnwindTables::Ask(File& file, uint64_t wanted) {
 }
 
 // Its processes may just be gone, or there are no descriptors left.
+void UnwindTables::Expect(uint32_t pid,
+                          const std::vector<ksym::Mapping>& mappings) {
+  for (const ksym::Mapping& mapping : mappings) {
+    if (expected_files_ >= kMostExpectedFiles) return;
+    const uint64_t bytes = mapping.end - mapping.start;
+    if (expected_bytes_ + bytes > kMostExpectedBytes) continue;
+    File* file = FileOf(pid, mapping);
+    if (file == nullptr || file->is_wanted) continue;
+    file->is_wanted = true;
+    Ask(*file, 0);
+    if (file->job == 0) continue;
+    file->is_expected = true;
+    ++expected_jobs_;
+    ++expected_files_;
+    expected_bytes_ += bytes;
+  }
+}
+
 void UnwindTables::FailToOpen(File& file, uint32_t pid) {
   File::OpenFailures& failures = file.open_failures;
   failures.last_pid = pid;
