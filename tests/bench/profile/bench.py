@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Measures ksym-profile beside perf and bpftrace; see scripts/bench.
 
-    bench.py [--quick] [--program FILE] --build FOLDER [SECTION...]
+    bench.py [--quick] [--program FILE] [--loads KINDS] --build FOLDER
+             [SECTION...]
 
 Exit status: 0, 1 when a section failed, 77 when nothing can be measured here.
 """
@@ -13,20 +14,26 @@ import subprocess
 import sys
 import tempfile
 
+# What the end-to-end tests know of their programs and loads.
+sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(
+    os.path.abspath(__file__)))), "e2e"))
+
 import cost
 import gsym
 import kernel
+import loads
 import markup
 import programs
 import rate
 import stacks
 import symbols
+import trouble
 import unwind
 import wall
 
 SECTIONS = {"wall": wall, "cost": cost, "stacks": stacks, "rate": rate,
             "kernel": kernel, "symbols": symbols, "unwind": unwind,
-            "gsym": gsym, "markup": markup}
+            "gsym": gsym, "markup": markup, "trouble": trouble}
 NOTHING_TO_MEASURE = 77
 
 
@@ -72,9 +79,17 @@ def main():
                         help="build folder to take the programs from")
     parser.add_argument("--program", metavar="FILE",
                         help="a program with debug data for the section gsym")
+    parser.add_argument("--loads", metavar="KINDS", default="",
+                        help="of the section trouble, with commas between "
+                        "(default: " + ",".join(trouble.ROWS) + ")")
     parser.add_argument("sections", nargs="*", metavar="SECTION",
                         help="of " + ", ".join(SECTIONS) + " (default: all)")
     arguments = parser.parse_args()
+    kinds = [kind for kind in arguments.loads.split(",") if kind]
+    for kind in kinds:
+        if kind not in loads.KINDS:
+            parser.error(f"no load {kind}; there are " +
+                         ", ".join(loads.KINDS))
     for name in arguments.sections:
         if name not in SECTIONS:
             parser.error(f"no section {name}; there are " +
@@ -85,7 +100,8 @@ def main():
         return NOTHING_TO_MEASURE
     with tempfile.TemporaryDirectory(prefix="ksym-bench-") as scratch:
         context = programs.Context(os.path.abspath(arguments.build), scratch,
-                                   arguments.quick, arguments.program)
+                                   arguments.quick, arguments.program,
+                                   kinds or list(trouble.ROWS))
         print_host(context)
         fine = [run_section(context, name)
                 for name in arguments.sections or SECTIONS]
