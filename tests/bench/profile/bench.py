@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures ksym-profile beside perf and bpftrace; see scripts/bench.
 
-    bench.py [--quick] [--program FILE] [--loads KINDS] --build FOLDER
-             [SECTION...]
+    bench.py [--quick] [--program FILE] [--loads KINDS] [--parts PARTS]
+             [--signals COUNT] --build FOLDER [SECTION...]
 
 Exit status: 0, 1 when a section failed, 77 when nothing can be measured here.
 """
@@ -28,6 +28,7 @@ import rate
 import stacks
 import symbols
 import trouble
+import trouble_signals
 import unwind
 import wall
 
@@ -63,10 +64,19 @@ def run_section(context, name):
         module.run(context)
     except programs.Skipped as reason:
         print(f"  skipped: {reason}\n", flush=True)
-    except (programs.Failed, OSError) as error:
+    except (programs.Failed, loads.Failed, OSError) as error:
         print(f"  FAILED: {error}\n", flush=True)
         return False
     return True
+
+
+def chosen(parser, text, known):
+    """The names in a text with commas; each must be a known one."""
+    names = [name for name in text.split(",") if name]
+    for name in names:
+        if name not in known:
+            parser.error(f"no {name}; there are " + ", ".join(known))
+    return names
 
 
 def main():
@@ -80,20 +90,21 @@ def main():
     parser.add_argument("--program", metavar="FILE",
                         help="a program with debug data for the section gsym")
     parser.add_argument("--loads", metavar="KINDS", default="",
-                        help="of the section trouble, with commas between "
-                        "(default: " + ",".join(trouble.ROWS) + ")")
+                        help="of the section trouble: of " +
+                        ", ".join(loads.KINDS) + "; with commas between")
+    parser.add_argument("--parts", metavar="PARTS", default="",
+                        help="of the section trouble: of " +
+                        ", ".join(trouble.PARTS) + " (default: all)")
+    parser.add_argument("--signals", metavar="COUNT", type=int, default=0,
+                        help="of the section trouble: captures that are told "
+                        f"to end (default: {trouble_signals.COUNT}; "
+                        f"{trouble_signals.QUICK_COUNT} with --quick)")
     parser.add_argument("sections", nargs="*", metavar="SECTION",
                         help="of " + ", ".join(SECTIONS) + " (default: all)")
     arguments = parser.parse_args()
-    kinds = [kind for kind in arguments.loads.split(",") if kind]
-    for kind in kinds:
-        if kind not in loads.KINDS:
-            parser.error(f"no load {kind}; there are " +
-                         ", ".join(loads.KINDS))
-    for name in arguments.sections:
-        if name not in SECTIONS:
-            parser.error(f"no section {name}; there are " +
-                         ", ".join(SECTIONS))
+    sections = chosen(parser, ",".join(arguments.sections), SECTIONS)
+    kinds = chosen(parser, arguments.loads, loads.KINDS)
+    parts = chosen(parser, arguments.parts, trouble.PARTS)
     if os.geteuid() != 0:
         print("skipped: sampling the whole machine and reading BPF run times "
               "needs root")
@@ -101,10 +112,11 @@ def main():
     with tempfile.TemporaryDirectory(prefix="ksym-bench-") as scratch:
         context = programs.Context(os.path.abspath(arguments.build), scratch,
                                    arguments.quick, arguments.program,
-                                   kinds or list(trouble.ROWS))
+                                   trouble.Wanted(kinds, parts,
+                                                  arguments.signals))
         print_host(context)
         fine = [run_section(context, name)
-                for name in arguments.sections or SECTIONS]
+                for name in sections or SECTIONS]
     return 0 if all(fine) else 1
 
 

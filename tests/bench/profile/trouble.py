@@ -1,28 +1,36 @@
 """A machine in trouble: stacks, ends, memory and signals beside loads."""
 
+import dataclasses
 import os
 
 import loads
-import programs
 import tables
 import trouble_captures
+import trouble_peers
+import trouble_service
+import trouble_signals
+import trouble_throughput
 
-# What is measured unless other loads are asked for.
+PARTS = ("captures", "signals", "throughput", "memory")
+# Of each part, unless other loads are asked for.
 ROWS = ("calm", "spin16", "mixed", "storm")
 # How nice the programs are whose callers are known, so that there are samples
 # of them.
 KNOWN_NICE = {"calm": 0, "mixed": -10}
+SIGNAL_LOADS = ("mixed", "hostile")
+MEMORY_LOADS = ("storm",)
 RATES_HZ = (99, 499)
 SHORT_RUNS = 3  # of one second
 LONG_SECONDS = 5
 LATE_LIMIT = 40  # seconds after which a capture that does not end is killed
 
 
-def late(seconds, limit, decimals=2):
-    if seconds is None:
-        return "-"
-    return f"> {limit}" if seconds >= limit else tables.number(seconds,
-                                                               decimals)
+@dataclasses.dataclass
+class Wanted:
+    """What was asked for; empty, 0: what there is."""
+    loads: list
+    parts: list
+    signals: int
 
 
 def largest(values):
@@ -30,17 +38,22 @@ def largest(values):
 
 
 class Row:
-    """One load and one rate; `cells` are those of the table."""
+    """One load and one rate."""
 
     def __init__(self, context, kind, rate_hz):
         self.context = context
-        self.kind = kind
+        self.known_nice = KNOWN_NICE.get(kind, -5)
+        self.title = f"{kind}, {rate_hz} Hz"
         self.rate_hz = rate_hz
-        self.late_limit = 15 if context.quick else LATE_LIMIT
+        self.late_limit = 10 if context.quick else LATE_LIMIT
+        self.long_seconds = 2 if context.quick else LONG_SECONDS
         self.notes = []
+        self.late = self.peak_rss_mib = None  # of the long capture
 
-    def title(self):
-        return f"{self.kind}, {self.rate_hz} Hz"
+    def late_cell(self, seconds):
+        if seconds is not None and seconds >= self.late_limit:
+            return f"> {self.late_limit}"
+        return tables.number(seconds, 2)
 
     def capture(self, seconds, stacks, judges):
         run, report = trouble_captures.capture(
@@ -51,7 +64,7 @@ class Row:
             lines = run.said.strip().splitlines()
             self.notes.append(f"{seconds} s capture: " + (
                 "killed" if run.status is None else f"status {run.status}") +
-                (f", {lines[-1]}" if lines else ""))
+                (f"; {lines[-1]}" if lines else ""))
         return run
 
     def short_cells(self):
@@ -59,44 +72,54 @@ class Row:
         runs = [self.capture(1, stacks, {})
                 for _ in range(self.context.runs(SHORT_RUNS))]
         self.notes.append(f"1 s, broken: {stacks.broken()}")
-        return [late(tables.median([run.late for run in runs]),
-                     self.late_limit),
-                late(largest(run.late for run in runs), self.late_limit),
+        return [self.late_cell(tables.median([run.late for run in runs])),
+                self.late_cell(largest(run.late for run in runs)),
                 tables.number(largest(run.peak_rss_mib for run in runs), 1),
                 tables.number(stacks.whole_percent(), 2)]
 
     def long_cells(self):
         stacks = trouble_captures.Stacks()
-        seconds = 2 if self.context.quick else LONG_SECONDS
         with trouble_captures.known_programs(
-                self.context, KNOWN_NICE.get(self.kind, -5)) as judges:
-            run = self.capture(seconds, stacks, judges)
-        self.notes.append(f"{seconds} s, broken: {stacks.broken()}; "
+                self.context, self.known_nice) as judges:
+            run = self.capture(self.long_seconds, stacks, judges)
+        self.notes.append(f"{self.long_seconds} s, broken: {stacks.broken()}; "
                           f"{stacks.right} of {stacks.judged} right")
-        return [late(run.late, self.late_limit),
+        self.late, self.peak_rss_mib = run.late, run.peak_rss_mib
+        return [self.late_cell(run.late),
                 tables.number(run.peak_rss_mib, 1),
                 tables.number(stacks.whole_percent(), 2),
                 tables.number(stacks.right_percent(), 2),
                 tables.number(stacks.taken_percent(), 1)]
 
     def cells(self):
-        return [self.title()] + self.short_cells() + self.long_cells()
+        cells = [self.title] + self.short_cells() + self.long_cells()
+        if not self.context.quick or self.title.startswith("mixed"):
+            service, notes = trouble_service.cells(
+                self.context, self.rate_hz, self.known_nice)
+            cells += service
+            self.notes += notes
+        print("  " + " | ".join(cells), flush=True)
+        for note in self.notes:
+            print("      " + note, flush=True)
+        return cells + ["-"] * (len(HEADER) - len(cells))
 
 
 HEADER = ["load", "late", "worst", "MiB", "whole %", "late", "MiB", "whole %",
-          "right %", "taken %"]
+          "right %", "taken %", "MiB", "whole %", "right %", "taken %", "stop"]
 
 
-def measure_rows(context, kind):
-    rows = []
+def measure_load(context, kind):
+    """Rows of ours, and the peers' row."""
+    rows, peers = [], []
     with running(context, kind):
         for rate_hz in RATES_HZ[:1 if context.quick else None]:
             row = Row(context, kind, rate_hz)
             rows.append(row.cells())
-            print("  " + " | ".join(rows[-1]), flush=True)
-            for note in row.notes:
-                print("      " + note, flush=True)
-    return rows
+            if rate_hz == trouble_peers.RATE_HZ and not context.quick:
+                peers.append(trouble_peers.cells(
+                    context, kind, row.long_seconds,
+                    (row.late, row.peak_rss_mib)))
+    return rows, peers
 
 
 def running(context, kind):
@@ -104,17 +127,42 @@ def running(context, kind):
         context.build, "tests", "e2e", "loads"), context.scratch)
 
 
-def print_captures(context, kinds):
-    rows = [row for kind in kinds for row in measure_rows(context, kind)]
-    print("\nksym-profile beside loads: captures of 1 s "
-          f"(median and worst of {context.runs(SHORT_RUNS)}), and of "
-          f"{2 if context.quick else LONG_SECONDS} s with two more programs "
-          "whose callers are known. late: seconds beyond the capture's; MiB: "
-          "peak memory; whole: user stacks; right: of those two programs; "
-          "taken: samples, of what the rate promises")
+def print_captures(context):
+    rows, peers = [], []
+    for kind in context.trouble.loads or ROWS:
+        ours, theirs = measure_load(context, kind)
+        rows += ours
+        peers += theirs
+    seconds = 2 if context.quick else LONG_SECONDS
+    print(f"\nksym-profile beside loads: captures of 1 s (median and worst of "
+          f"{context.runs(SHORT_RUNS)}); captures of {seconds} s, and the "
+          "service (the last five columns), with two more programs whose "
+          "callers are known.\nlate: seconds beyond the capture's; MiB: peak "
+          "memory; whole: user stacks; right: of those two programs; taken: "
+          "samples, of what the rate promises; stop: seconds")
     tables.print_table(HEADER, rows)
+    if peers:
+        print(f"perf record --call-graph dwarf and perf script, and bpftrace, "
+              f"of {seconds} s beside the same loads, and our figure by theirs")
+        tables.print_table(trouble_peers.HEADER, peers)
 
 
 def run(context):
+    wanted = context.trouble
+
+    def load(kind):
+        return running(context, kind)
+
+    def print_throughput():
+        with load("spin16") as spinners:
+            trouble_throughput.print_throughput(context, spinners)
+    parts = {
+        "captures": lambda: print_captures(context),
+        "signals": lambda: trouble_signals.print_signals(
+            context, wanted.loads or SIGNAL_LOADS, load),
+        "throughput": print_throughput,
+        "memory": lambda: trouble_service.print_memory(
+            context, wanted.loads or MEMORY_LOADS, load)}
     with trouble_captures.measuring():
-        print_captures(context, context.loads)
+        for part in wanted.parts or PARTS:
+            parts[part]()
