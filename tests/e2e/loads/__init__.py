@@ -63,6 +63,10 @@ class Generator:
 
     def turns_of_each(self):
         """How much work each process has done; [] until they can count."""
+        return self.words_of_each(0)
+
+    def words_of_each(self, index):
+        """A member of Counter, see load.h."""
         size = self.processes * COUNTER_BYTES
         if self.counters is None:
             try:
@@ -74,7 +78,7 @@ class Generator:
             except FileNotFoundError:
                 return []
         words = memoryview(self.counters).cast("Q")
-        return words[::COUNTER_BYTES // 8].tolist()
+        return words[index::COUNTER_BYTES // 8].tolist()
 
     def check(self):
         if self.process.poll() is not None:
@@ -137,6 +141,12 @@ class Load:
         """The work that all parts have done."""
         return sum(sum(generator.turns_of_each())
                    for generator in self.generators)
+
+    def own_seconds(self):
+        """CPU time that spinners really had, without what took it from them
+        meanwhile, as interrupts do."""
+        return sum(sum(generator.words_of_each(1))
+                   for generator in self.generators) / 1e9
 
     def check(self):
         """Failed unless all parts still run."""
