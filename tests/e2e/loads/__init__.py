@@ -222,10 +222,6 @@ def start_build(load, jobs=8):
     load.start("rounds", jobs, 0, f"g++ -O2 -c -o /dev/null {source}")
 
 
-def start_hostile(load):
-    hostile.start(load)
-
-
 # By name; None: nothing.
 KINDS = {
     "calm": lambda load: None,
@@ -237,7 +233,8 @@ KINDS = {
     "forks": start_forks,
     "churn": lambda load: start_forks(load, 50),
     "build": start_build,
-    "hostile": start_hostile,
+    "names": hostile.start_names,
+    "hostile": hostile.start,
 }
 
 

@@ -100,6 +100,11 @@ def long_path(folder, size=PATH_BYTES):
     return os.path.join(folder, "f" * (size - len(folder) - 1))
 
 
+def start_names(load):
+    """A perf map that is a hundred times as large as any real one."""
+    load.start("long_names", 1, PERF_MAP_FUNCTIONS, PERF_MAP_NAME_BYTES)
+
+
 def start(load):
     """One process of each kind."""
     spinners = os.path.join(load.programs, "spinners")
@@ -111,4 +116,4 @@ def start(load):
     # Two files by turns, so that no mapping continues its neighbour.
     shutil.copy(spinners, far[:-1])
     load.start("mapping_storm", 1, MAPPINGS, 200, far, far[:-1])
-    load.start("long_names", 1, PERF_MAP_FUNCTIONS, PERF_MAP_NAME_BYTES)
+    start_names(load)
