@@ -116,9 +116,11 @@ def measure_load(context, kind):
             row = Row(context, kind, rate_hz)
             rows.append(row.cells())
             if rate_hz == trouble_peers.RATE_HZ and not context.quick:
-                peers.append(trouble_peers.cells(
-                    context, kind, row.long_seconds,
-                    (row.late, row.peak_rss_mib)))
+                # Beside the same programs as ours.
+                with trouble_captures.known_programs(context, row.known_nice):
+                    peers.append(trouble_peers.cells(
+                        context, kind, row.long_seconds,
+                        (row.late, row.peak_rss_mib)))
     return rows, peers
 
 
