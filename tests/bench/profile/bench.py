@@ -10,6 +10,7 @@ Exit status: 0, 1 when a section failed, 77 when nothing can be measured here.
 import argparse
 import os
 import platform
+import signal
 import subprocess
 import sys
 import tempfile
@@ -109,6 +110,8 @@ def main():
         print("skipped: sampling the whole machine and reading BPF run times "
               "needs root")
         return NOTHING_TO_MEASURE
+    # So that whatever runs is ended and no folder stays.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     with tempfile.TemporaryDirectory(prefix="ksym-bench-") as scratch:
         context = programs.Context(os.path.abspath(arguments.build), scratch,
                                    arguments.quick, arguments.program,
