@@ -77,9 +77,11 @@ def run_bounded(context, command, seconds, late_limit, stdout=None):
         stderr=said, env=context.environment(), cwd=context.scratch,
         preexec_fn=become_measured_group)
     try:
-        process.wait(seconds + late_limit)
-    except subprocess.TimeoutExpired:
-        kill_group(process)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(seconds + late_limit)
+    finally:
+        if process.poll() is None:
+            kill_group(process)
     with said:
         said.seek(0)
         text = said.read().decode("utf-8", "replace")
