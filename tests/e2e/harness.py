@@ -19,6 +19,8 @@ import tempfile
 import time
 import unittest
 
+import load_option
+
 SOURCE_DIR = os.environ.get("KSYM_SOURCE_DIR") or os.path.dirname(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PROFILER = os.environ.get("KSYM_PROFILE") or os.path.join(
@@ -328,6 +330,12 @@ class E2eTest(unittest.TestCase):
 
     NEEDS_ROOT = True
 
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        if not load_option.is_calm():
+            cls.enterClassContext(load_option.beside())
+
     def setUp(self):
         if self.NEEDS_ROOT and os.geteuid() != 0:
             self.skipTest("needs root")
@@ -526,11 +534,13 @@ class E2eTest(unittest.TestCase):
 
 
 def main():
-    """Runs the calling file's tests; 77 if every one was skipped."""
+    """Runs the calling file's tests, beside the load of --load; 77 if every
+    one was skipped."""
+    arguments = load_option.take(sys.argv)
     for needed in [PROFILER, os.path.join(WORKLOADS, "spin")]:
         if not os.access(needed, os.X_OK):
             sys.exit("%s: there is no such program; build it first" % needed)
-    program = unittest.main(verbosity=2, exit=False, argv=sys.argv)
+    program = unittest.main(verbosity=2, exit=False, argv=arguments)
     result = program.result
     if not result.wasSuccessful():
         sys.exit(1)

@@ -7,38 +7,7 @@ import re
 import subprocess
 
 import harness
-
-# Of each function of calls.cc who calls it; LIBRARY: a frame of no function
-# here.
-LIBRARY = "a library"
-CALLERS = {
-    "main": {LIBRARY},
-    "Sort": {"main"},
-    "Compare": {LIBRARY},
-    "Allocate": {"main"},
-    "Catch": {"main"},
-    "Throw": {"Catch"},
-    "Recurse": {"main", "Recurse"},
-    "CallLibrary": {"main"},
-    "OnSignal": {LIBRARY},
-}
-# Compare calls no library, but a signal interrupts it.
-CALLS_OR_INTERRUPTED = set(CALLERS) | {LIBRARY}
-
-
-def place(name):
-    """A function of calls.cc, or LIBRARY."""
-    name = name.split(".cold")[0]
-    return name if name in CALLERS else LIBRARY
-
-
-def is_taken_over(names):
-    """When an exception was caught, the unwinder of libgcc writes where it goes
-    on into its own frame, as return address, and then jumps. In these
-    instructions the sampler cannot walk the stack: the catcher seems to have
-    called the unwinder, and its own caller is not to be found. The first 16
-    stacks are copied and followed; an emulated machine has more."""
-    return names[0] == "Catch" and names[1:2] == ["_Unwind_RaiseException"]
+from known_calls import CALLERS, LIBRARY, is_taken_over, place, wrong_callers
 
 
 def has_bpf_loop():
@@ -71,10 +40,7 @@ class CallsTest(harness.E2eTest):
             whole += 0 if broken else stack["count"]
             if broken and is_taken_over(names):
                 taken_over += stack["count"]
-            places = [place(name) for name in names]
-            for caller, callee in zip(places, places[1:]):
-                if caller not in CALLERS.get(callee, CALLS_OR_INTERRUPTED):
-                    wrong[(caller, callee)] = names
+            wrong.update((call, names) for call in wrong_callers(names))
         self.assertEqual(wrong, {})
         judged = sum(ends.values()) - ends["not-yet"]
         self.assertLessEqual(taken_over, 0.05 * judged, ends)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Measures ksym-profile beside perf and bpftrace; see scripts/bench.
 
-    bench.py [--quick] [--program FILE] --build FOLDER [SECTION...]
+    bench.py [--quick] [--program FILE] [--loads KINDS] [--parts PARTS]
+             [--signals COUNT] --build FOLDER [SECTION...]
 
 Exit status: 0, 1 when a section failed, 77 when nothing can be measured here.
 """
@@ -9,24 +10,32 @@ Exit status: 0, 1 when a section failed, 77 when nothing can be measured here.
 import argparse
 import os
 import platform
+import signal
 import subprocess
 import sys
 import tempfile
 
+# What the end-to-end tests know of their programs and loads.
+sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(
+    os.path.abspath(__file__)))), "e2e"))
+
 import cost
 import gsym
 import kernel
+import loads
 import markup
 import programs
 import rate
 import stacks
 import symbols
+import trouble
+import trouble_signals
 import unwind
 import wall
 
 SECTIONS = {"wall": wall, "cost": cost, "stacks": stacks, "rate": rate,
             "kernel": kernel, "symbols": symbols, "unwind": unwind,
-            "gsym": gsym, "markup": markup}
+            "gsym": gsym, "markup": markup, "trouble": trouble}
 NOTHING_TO_MEASURE = 77
 
 
@@ -56,10 +65,19 @@ def run_section(context, name):
         module.run(context)
     except programs.Skipped as reason:
         print(f"  skipped: {reason}\n", flush=True)
-    except (programs.Failed, OSError) as error:
+    except (programs.Failed, loads.Failed, OSError) as error:
         print(f"  FAILED: {error}\n", flush=True)
         return False
     return True
+
+
+def chosen(parser, text, known):
+    """The names in a text with commas; each must be a known one."""
+    names = [name for name in text.split(",") if name]
+    for name in names:
+        if name not in known:
+            parser.error(f"no {name}; there are " + ", ".join(known))
+    return names
 
 
 def main():
@@ -72,23 +90,36 @@ def main():
                         help="build folder to take the programs from")
     parser.add_argument("--program", metavar="FILE",
                         help="a program with debug data for the section gsym")
+    parser.add_argument("--loads", metavar="KINDS", default="",
+                        help="of the section trouble: of " +
+                        ", ".join(loads.KINDS) + "; with commas between")
+    parser.add_argument("--parts", metavar="PARTS", default="",
+                        help="of the section trouble: of " +
+                        ", ".join(trouble.PARTS) + " (default: all)")
+    parser.add_argument("--signals", metavar="COUNT", type=int, default=0,
+                        help="of the section trouble: captures that are told "
+                        f"to end (default: {trouble_signals.COUNT}; "
+                        f"{trouble_signals.QUICK_COUNT} with --quick)")
     parser.add_argument("sections", nargs="*", metavar="SECTION",
                         help="of " + ", ".join(SECTIONS) + " (default: all)")
     arguments = parser.parse_args()
-    for name in arguments.sections:
-        if name not in SECTIONS:
-            parser.error(f"no section {name}; there are " +
-                         ", ".join(SECTIONS))
+    sections = chosen(parser, ",".join(arguments.sections), SECTIONS)
+    kinds = chosen(parser, arguments.loads, loads.KINDS)
+    parts = chosen(parser, arguments.parts, trouble.PARTS)
     if os.geteuid() != 0:
         print("skipped: sampling the whole machine and reading BPF run times "
               "needs root")
         return NOTHING_TO_MEASURE
+    # So that whatever runs is ended and no folder stays.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     with tempfile.TemporaryDirectory(prefix="ksym-bench-") as scratch:
         context = programs.Context(os.path.abspath(arguments.build), scratch,
-                                   arguments.quick, arguments.program)
+                                   arguments.quick, arguments.program,
+                                   trouble.Wanted(kinds, parts,
+                                                  arguments.signals))
         print_host(context)
         fine = [run_section(context, name)
-                for name in arguments.sections or SECTIONS]
+                for name in sections or SECTIONS]
     return 0 if all(fine) else 1
 
 

@@ -25,6 +25,7 @@ class Context:
     scratch: str  # a folder that is removed at the end
     quick: bool  # one short run of everything: proves that it works
     program: str = None  # with debug data, for the section gsym
+    trouble: object = None  # trouble.Wanted, for the section trouble
 
     def scratch_file(self, name):
         return os.path.join(self.scratch, name)
