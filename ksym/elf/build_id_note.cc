@@ -11,7 +11,6 @@ namespace ksym {
 
 std::string FindBuildIdNote(std::string_view notes) {
   constexpr uint32_t kBuildIdType = 3;  // NT_GNU_BUILD_ID
-  constexpr size_t kMaxBuildIdBytes = 64;
   ByteReader in(std::as_bytes(std::span(notes)));
   const auto padded = [](uint32_t size) {
     return (uint64_t{size} + 3) & ~3ull;

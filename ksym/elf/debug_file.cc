@@ -1,9 +1,11 @@
 #include "ksym/elf/debug_file.h"
 
 #include <lzma.h>
+#include <sys/stat.h>
 #include <zlib.h>
 
 #include <algorithm>
+#include <ctime>
 #include <span>
 #include <utility>
 
@@ -19,29 +21,35 @@ constexpr size_t kMaxPackedBytes = size_t{32} << 20;
 constexpr uint64_t kMaxDecoderBytes = uint64_t{96} << 20;
 constexpr size_t kBlockBytes = size_t{64} << 10;
 
-bool HasCrc(const ByteSource& source, uint32_t expected) {
-  if (source.size() > kMaxCrcBytes) return false;
+Result<uint32_t> ReadCrc(const ByteSource& source) {
   std::vector<std::byte> block(kBlockBytes);
   uLong crc = ::crc32(0, nullptr, 0);
   for (uint64_t at = 0; at < source.size(); at += block.size()) {
     const auto bytes = std::span(block).first(static_cast<size_t>(
         std::min<uint64_t>(source.size() - at, block.size())));
-    if (!source.ReadAt(at, bytes)) return false;
+    const auto read = source.ReadAt(at, bytes);
+    if (!read) return Fail(read.error());
     crc = ::crc32(crc, reinterpret_cast<const Bytef*>(bytes.data()),
                   static_cast<uInt>(bytes.size()));
   }
-  return crc == expected;
+  return static_cast<uint32_t>(crc);
+}
+
+int64_t NsOf(const timespec& time) {
+  constexpr int64_t kNsPerSecond = 1'000'000'000;
+  return int64_t{time.tv_sec} * kNsPerSecond + time.tv_nsec;
 }
 
 // Whether `debug` was split off the file with this build-id.
 bool IsDebugFileOf(const ByteSource& debug, const std::string& build_id,
-                   const std::optional<DebugLink>& link) {
+                   const std::optional<DebugLink>& link,
+                   DebugFileChecksums* checksums) {
   const auto image = ElfImage::Parse(debug);
   if (!image || !image->section_error()) return false;
   if (!build_id.empty() && !image->build_id().empty()) {
     return image->build_id() == build_id;
   }
-  return link && HasCrc(debug, link->crc);
+  return link && checksums != nullptr && checksums->Crc(debug) == link->crc;
 }
 
 // Owns a decoder's state.
@@ -85,6 +93,42 @@ class XzDecoder {
 };
 
 }  // namespace
+
+std::optional<DebugFileChecksums::Key> DebugFileChecksums::KeyOf(
+    const ByteSource& file) {
+  struct stat status = {};
+  if (file.fd() < 0 || ::fstat(file.fd(), &status) != 0) return std::nullopt;
+  return Key{.device = status.st_dev,
+             .inode = status.st_ino,
+             .size = file.size(),
+             .mtime_ns = NsOf(status.st_mtim),
+             .ctime_ns = NsOf(status.st_ctim)};
+}
+
+Result<uint32_t> DebugFileChecksums::Crc(const ByteSource& file) {
+  const auto key = KeyOf(file);
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto known = key ? known_.find(*key) : known_.end();
+    if (known != known_.end()) return known->second;
+    if (file.size() > kMaxCrcBytes || file.size() > bytes_left_) {
+      ++refused_;
+      return Fail(ErrorCode::kLimit, "no checksum of a debug file of " +
+                                         std::to_string(file.size()) +
+                                         " bytes");
+    }
+    bytes_left_ -= file.size();
+  }
+  const auto crc = ReadCrc(file);
+  const std::scoped_lock lock(mutex_);
+  if (crc && key && known_.size() < kMaxRemembered) known_[*key] = *crc;
+  return crc;
+}
+
+uint64_t DebugFileChecksums::refused() const {
+  const std::scoped_lock lock(mutex_);
+  return refused_;
+}
 
 std::optional<DebugLink> ReadDebugLink(const ByteSource& source,
                                        const ElfImage& image) {
@@ -131,10 +175,15 @@ Result<ByteSource> FindDebugFile(const ByteSource& source,
                                  const DebugFileFinder& finder) {
   if (!finder.open) return Fail(ErrorCode::kNotFound, "not looked for");
   const auto link = ReadDebugLink(source, image);
+  DebugFileChecksums own;
+  DebugFileChecksums* checksums =
+      finder.checksums != nullptr ? finder.checksums.get() : &own;
   for (const std::string& path :
        DebugFilePaths(ToHex(image.build_id()), link, finder.file_path)) {
     auto debug = finder.open(path);
-    if (debug && IsDebugFileOf(*debug, image.build_id(), link)) return debug;
+    if (debug && IsDebugFileOf(*debug, image.build_id(), link, checksums)) {
+      return debug;
+    }
   }
   return Fail(ErrorCode::kNotFound, "no debug file");
 }
@@ -146,7 +195,7 @@ Result<ByteSource> FetchDebugFile(const ElfImage& image,
   }
   auto debug = finder.fetch(ToHex(image.build_id()));
   if (!debug) return debug;
-  if (!IsDebugFileOf(*debug, image.build_id(), std::nullopt)) {
+  if (!IsDebugFileOf(*debug, image.build_id(), std::nullopt, nullptr)) {
     return Fail(ErrorCode::kNotFound, "not the debug file that was asked for");
   }
   return debug;

@@ -2,6 +2,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,12 +31,55 @@ struct DebugLink {
 using DebugFileSource =
     std::function<Result<ByteSource>(const std::string& build_id)>;
 
+// The CRC-32 of a larger file is not computed.
+inline constexpr uint64_t kMaxCrcBytes = uint64_t{256} << 20;
+
+// The checksums of debug files, with a bound for the bytes that are read for
+// all of them together: anybody can have links that lead to large files, which
+// need not even have bytes on the disk. A file's is remembered until the file
+// changes. Thread-safe.
+class DebugFileChecksums {
+ public:
+  // Some 0.6 s of reading.
+  static constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
+  static constexpr size_t kMaxRemembered = 4096;
+
+  explicit DebugFileChecksums(uint64_t max_bytes = kMaxBytes)
+      : bytes_left_(max_bytes) {}
+
+  // kLimit: the file is larger than kMaxCrcBytes, or than what is left of
+  // `max_bytes`. kCorrupt, kIo: it could not be read to its end.
+  Result<uint32_t> Crc(const ByteSource& file);
+
+  // How often there was kLimit.
+  uint64_t refused() const;
+
+ private:
+  // Whose sum it is: device, inode, size, and when it was changed.
+  struct Key {
+    uint64_t device = 0;
+    uint64_t inode = 0;
+    uint64_t size = 0;
+    int64_t mtime_ns = 0;
+    int64_t ctime_ns = 0;
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+  static std::optional<Key> KeyOf(const ByteSource& file);
+
+  mutable std::mutex mutex_;
+  uint64_t bytes_left_;
+  uint64_t refused_ = 0;
+  std::map<Key, uint32_t> known_;
+};
+
 // Where the symbols of a stripped file may be found. `open` opens a path in the
 // file system that the file is in; all empty: look nowhere.
 struct DebugFileFinder {
   std::string file_path;  // the stripped file's own
   std::function<Result<ByteSource>(const std::string& path)> open;
   DebugFileSource fetch = {};  // asked last
+  // Shared by the finders of all files; null: one for this file alone.
+  std::shared_ptr<DebugFileChecksums> checksums = {};
 };
 
 // Nothing when there is none, or when it names a path instead of a file.
@@ -49,8 +95,8 @@ std::vector<std::string> DebugFilePaths(std::string_view build_id,
 
 // The debug file of `image`, opened: one with the same build-id or, where one
 // of them has none, with the CRC that the link gives. kNotFound otherwise.
-// Cost: up to four opens; a CRC reads the file, of at most kMaxCrcBytes.
-inline constexpr uint64_t kMaxCrcBytes = uint64_t{256} << 20;
+// Cost: up to four opens; a CRC reads the file, within the bounds of
+// DebugFileChecksums.
 Result<ByteSource> FindDebugFile(const ByteSource& source,
                                  const ElfImage& image,
                                  const DebugFileFinder& finder);

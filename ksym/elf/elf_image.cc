@@ -14,13 +14,6 @@
 namespace ksym {
 namespace {
 
-// A linker writes tens of sections; -ffunction-sections objects and some
-// kernels' modules reach the thousands.
-constexpr uint64_t kMaxSections = 1u << 20;
-constexpr size_t kMaxSectionNames = size_t{16} << 20;
-constexpr size_t kMaxNoteBytes = size_t{64} << 10;
-constexpr size_t kMaxBuildIdBytes = 64;
-
 // Reads fields whose width depends on the ELF class.
 class FieldReader {
  public:
@@ -51,7 +44,7 @@ ElfSection ParseSection(std::span<const std::byte> bytes, ElfClass elf_class) {
   section.file_offset = in.Wide();
   section.size = in.Wide();
   section.link = in.Word();
-  in.Word();  // sh_info
+  section.info = in.Word();
   in.Wide();  // sh_addralign
   section.entry_size = in.Wide();
   return section;
@@ -189,6 +182,10 @@ Result<ElfImage::Header> ElfImage::ReadHeader(const ByteSource& source) {
 
 Status ElfImage::ReadSegments(const ByteSource& source, const Header& header) {
   const size_t entry_size = ProgramHeaderSize(class_);
+  if (header.segment_count > kMaxProgramHeaderBytes / entry_size) {
+    return Fail(ErrorCode::kLimit,
+                std::to_string(header.segment_count) + " program headers");
+  }
   const auto table = ReadTable(source, header.segment_offset,
                                header.segment_count, entry_size);
   if (!table) {
@@ -240,8 +237,7 @@ Status ElfImage::ReadSections(const ByteSource& source, const Header& header) {
     if (names_index == SHN_XINDEX) names_index = section.link;
   }
   if (count > kMaxSections) {
-    return Fail(ErrorCode::kCorrupt,
-                std::to_string(count) + " sections are too many");
+    return Fail(ErrorCode::kLimit, std::to_string(count) + " sections");
   }
   const auto table =
       ReadTable(source, header.section_offset, count, entry_size);
@@ -258,9 +254,25 @@ Status ElfImage::ReadSections(const ByteSource& source, const Header& header) {
   const auto names =
       ReadSection(source, sections_[names_index], kMaxSectionNames);
   if (!names) return Fail(names.error());
-  section_names_.assign(reinterpret_cast<const char*>(names->data()),
-                        names->size());
+  IndexNames({reinterpret_cast<const char*>(names->data()), names->size()});
   return {};
+}
+
+// Each section may claim a name that ends where the table does, so no more is
+// read of one than those can have that are looked for.
+void ElfImage::IndexNames(std::string names) {
+  section_names_ = std::move(names);
+  const std::string_view all(section_names_);
+  for (uint32_t i = 0; i < sections_.size(); ++i) {
+    if (sections_[i].name >= all.size()) continue;
+    const auto start = all.substr(sections_[i].name, kMaxSectionNameBytes + 1);
+    const size_t size = std::min(start.find('\0'), start.size());
+    if (size > kMaxSectionNameBytes) continue;
+    named_sections_.push_back(
+        {sections_[i].name, static_cast<uint32_t>(size), i});
+  }
+  std::ranges::stable_sort(named_sections_, {},
+                           [this](const auto& named) { return NameOf(named); });
 }
 
 void ElfImage::FindBuildId(const ByteSource& source) {
@@ -270,7 +282,6 @@ void ElfImage::FindBuildId(const ByteSource& source) {
     }
   }
   std::vector<std::byte> bytes;
-  constexpr size_t kMaxNotes = 64;
   for (size_t i = 0; i < std::min(notes_.size(), kMaxNotes); ++i) {
     if (notes_[i].size > kMaxNoteBytes) continue;
     bytes.resize(static_cast<size_t>(notes_[i].size));
@@ -288,22 +299,20 @@ Result<ElfImage> ElfImage::Parse(const ByteSource& source) {
   const auto segments = image.ReadSegments(source, *header);
   if (!segments) return Fail(segments.error());
   image.section_error_ = image.ReadSections(source, *header);
-  if (!image.section_error_) image.sections_.clear();
+  if (!image.section_error_) {
+    image.sections_.clear();
+    image.named_sections_.clear();
+  }
   image.FindBuildId(source);
   return image;
 }
 
-std::string_view ElfImage::SectionName(const ElfSection& section) const {
-  if (section.name >= section_names_.size()) return {};
-  const auto rest = std::string_view(section_names_).substr(section.name);
-  return rest.substr(0, rest.find('\0'));
-}
-
 const ElfSection* ElfImage::FindSection(std::string_view name) const {
-  for (const ElfSection& section : sections_) {
-    if (SectionName(section) == name) return &section;
-  }
-  return nullptr;
+  const auto found = std::ranges::lower_bound(
+      named_sections_, name, {},
+      [this](const auto& named) { return NameOf(named); });
+  if (found == named_sections_.end() || NameOf(*found) != name) return nullptr;
+  return &sections_[found->section];
 }
 
 std::optional<ElfAddress> ToElfAddress(const std::vector<ElfSegment>& segments,

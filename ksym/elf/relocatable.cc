@@ -80,27 +80,6 @@ std::optional<size_t> WidthOf(uint16_t machine, uint32_t type) {
   return std::nullopt;
 }
 
-// sh_info of a section: of relocations the section that they are for.
-std::optional<uint32_t> ReadInfo(const ByteSource& source, ElfClass elf_class,
-                                 size_t section) {
-  const bool is64 = elf_class == ElfClass::k64;
-  uint64_t headers = 0;
-  uint32_t info = 0;
-  const auto read = [&source](uint64_t offset, auto& value, size_t size) {
-    return source.ReadAt(
-        offset, std::as_writable_bytes(std::span(&value, 1)).first(size));
-  };
-  const auto found = is64 ? read(offsetof(Elf64_Ehdr, e_shoff), headers, 8)
-                          : read(offsetof(Elf32_Ehdr, e_shoff), headers, 4);
-  // The image has the section's header, so this does not wrap.
-  const uint64_t header =
-      headers + section * (is64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr));
-  const size_t offset =
-      is64 ? offsetof(Elf64_Shdr, sh_info) : offsetof(Elf32_Shdr, sh_info);
-  if (!found || !read(header + offset, info, sizeof(info))) return std::nullopt;
-  return info;
-}
-
 }  // namespace
 
 bool IsRelocatable(const ByteSource& source) {
@@ -233,9 +212,7 @@ Status Relocations::Apply(const ElfSection& section,
   for (size_t i = 0; i < sections.size(); ++i) {
     if (sections[i].type != SHT_RELA && sections[i].type != SHT_REL) continue;
     // A section has one; more would be a way to make the reader busy.
-    if (ReadInfo(*source_, image_->elf_class(), i) == index) {
-      return ApplyTable(sections[i], bytes);
-    }
+    if (sections[i].info == index) return ApplyTable(sections[i], bytes);
   }
   return {};
 }

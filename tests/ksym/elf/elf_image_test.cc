@@ -161,7 +161,8 @@ TEST(ElfImageTest, RefusesBadProgramHeaders) {
   for (const uint64_t value : {uint64_t{good.size()}, kMax, kMax - 55}) {
     EXPECT_EQ(code(&Elf64_Ehdr::e_phoff, value), ErrorCode::kCorrupt);
   }
-  EXPECT_EQ(code(&Elf64_Ehdr::e_phnum, 0xffff), ErrorCode::kCorrupt);
+  EXPECT_EQ(code(&Elf64_Ehdr::e_phnum, 1000), ErrorCode::kCorrupt);
+  EXPECT_EQ(code(&Elf64_Ehdr::e_phnum, 0xffff), ErrorCode::kLimit);
   EXPECT_EQ(code(&Elf64_Ehdr::e_phentsize, 0), ErrorCode::kCorrupt);
   EXPECT_EQ(code(&Elf64_Ehdr::e_phentsize, 57), ErrorCode::kCorrupt);
 }
