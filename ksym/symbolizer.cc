@@ -6,7 +6,9 @@
 #include <optional>
 #include <utility>
 
+#include "ksym/base/bounded_name.h"
 #include "ksym/base/string_pool.h"
+#include "ksym/base/warning_list.h"
 #include "ksym/process/perf_map.h"
 #include "ksym/process/vdso.h"
 #include "ksym/symbolizer_files.h"
@@ -23,7 +25,6 @@ constexpr size_t kMaxPerfMaps = 128;
 // Of all perf maps together. Beyond it the largest is given up for good, so
 // that who writes large ones loses names and nobody else does.
 constexpr size_t kMaxPerfMapBytes = size_t{64} << 20;
-constexpr uint64_t kMaxWarnings = 20;
 
 // Memory that no file stands behind: "", "[heap]", "[stack]", "[anon:...]",
 // "//anon"; and what the kernel shows as an unnamed file of its own.
@@ -94,7 +95,7 @@ class Symbolizer::Impl {
   explicit Impl(SymbolizerOptions options)
       : options_(std::move(options)),
         pool_(options_.max_name_bytes),
-        files_(options_, pool_) {}
+        files_(options_, pool_, warnings_) {}
 
   void Pin(const ProcessImage& image) {
     bool anonymous = false;
@@ -126,7 +127,8 @@ class Symbolizer::Impl {
                                              : Unresolved::kUnmapped;
       return symbol;
     }
-    symbol.module = pool_.Intern(mapping->path).value_or("");
+    symbol.module =
+        pool_.Intern(BoundPath(mapping->path, name_room_)).value_or("");
     symbol.file_offset = mapping->file_offset + (address - mapping->start);
     if (mapping->path == "[vdso]") {
       symbol.file_offset = {address - mapping->start};
@@ -178,9 +180,7 @@ class Symbolizer::Impl {
     return statistics;
   }
 
-  std::vector<std::string> TakeWarnings() {
-    return std::exchange(warnings_, {});
-  }
+  std::vector<std::string> TakeWarnings() { return warnings_.Take(); }
 
  private:
   struct PerfMapState {
@@ -234,12 +234,8 @@ class Symbolizer::Impl {
     if (state.refusal.empty() || state.warned) return;
     state.warned = true;
     ++perf_maps_refused_;
-    if (perf_maps_refused_ > kMaxWarnings) return;
-    warnings_.push_back(perf_maps_refused_ == kMaxWarnings
-                            ? "more perf maps were not used, or not all of them"
-                            : "perf map of process " +
-                                  std::to_string(process.pid) +
-                                  " not used: " + state.refusal);
+    warnings_.Add("perf map of process " + std::to_string(process.pid) +
+                  " not used: " + state.refusal);
   }
 
   void Refresh(PerfMapState& state) {
@@ -308,11 +304,12 @@ class Symbolizer::Impl {
 
   const SymbolizerOptions options_;
   StringPool pool_;
+  WarningList warnings_;
   SymbolFiles files_;
   std::optional<SymbolFile> vdso_;
   std::map<ProcessId, PerfMapState> perf_maps_;
+  std::string name_room_;
   uint64_t perf_maps_refused_ = 0;
-  std::vector<std::string> warnings_;
 };
 
 Symbolizer::Symbolizer(SymbolizerOptions options)

@@ -121,9 +121,10 @@ class Symbolizer {
   };
   Statistics statistics() const;
 
-  // One sentence for each perf map that a name was wanted from and that could
-  // not be used, or not all of it, since the last call: which and why. 20 at
-  // the most in all; the last one says that there are more.
+  // One sentence for each file or perf map that a name was wanted from and that
+  // could not be used, or not all of it, since the last call: which, whose, and
+  // why. WarningList::kMost at the most in all; the last one says that there
+  // are more.
   std::vector<std::string> TakeWarnings();
 
  private:

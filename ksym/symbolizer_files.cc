@@ -7,6 +7,7 @@
 #include <functional>
 #include <utility>
 
+#include "ksym/base/bounded_name.h"
 #include "ksym/demangle/demangle.h"
 #include "ksym/program_files.h"
 
@@ -54,6 +55,16 @@ bool IsUnchanged(const SymbolFile& file) {
          MtimeNs(status) == file.opened.mtime_ns;
 }
 
+// For a warning: the path and who is to be asked.
+std::string DescribeFile(const std::string& path, int fd) {
+  struct stat status = {};
+  std::string text = path;
+  if (fd >= 0 && ::fstat(fd, &status) == 0) {
+    text += " (of user " + std::to_string(status.st_uid) + ")";
+  }
+  return text;
+}
+
 }  // namespace
 
 size_t FileKeyHash::operator()(const FileKey& key) const {
@@ -66,7 +77,10 @@ size_t FileKeyHash::operator()(const FileKey& key) const {
 
 SymbolFile& SymbolFiles::Touch(const Mapping& mapping) {
   FileKey key{mapping.device_major, mapping.device_minor, mapping.inode, {}};
-  if (mapping.inode == 0 || mapping.device_major == 0) key.path = mapping.path;
+  std::string room;
+  if (mapping.inode == 0 || mapping.device_major == 0) {
+    key.path = BoundPath(mapping.path, room);
+  }
   const auto found = index_.find(key);
   if (found != index_.end()) {
     files_.splice(files_.begin(), files_, found->second);
@@ -117,7 +131,7 @@ DebugFileFinder SymbolFiles::FinderOf(const ProcessId& process,
             [files = options_.program_files](const std::string& path) {
               return files->OpenDebugFile(path);
             },
-            fetch_};
+            fetch_, checksums_};
   }
   const auto open = [files = options_.files, pid = process.pid](
                         const std::string& path) -> Result<ByteSource> {
@@ -131,7 +145,7 @@ DebugFileFinder SymbolFiles::FinderOf(const ProcessId& process,
     if (!opened) return Fail(std::move(opened.error()));
     return ByteSource::OfFile(std::move(opened->fd), opened->size);
   };
-  return {file_path, open, fetch_};
+  return {file_path, open, fetch_, checksums_};
 }
 
 void SymbolFiles::Read(const ProcessId& process, const std::string& path,
@@ -145,9 +159,18 @@ void SymbolFiles::Read(const ProcessId& process, const std::string& path,
     --open_files_;
     return FailToOpen(process, opened.error(), file);
   }
+  const std::string shown = DescribeFile(path, file.opened.fd.get());
+  const uint64_t refused = checksums_->refused();
   auto symbols = ElfSymbols::Load(
       ByteSource::OfFile(std::move(file.opened.fd), file.opened.size),
       FinderOf(process, path));
+  if (!symbols && symbols.error().code() == ErrorCode::kLimit) {
+    warnings_.Add(shown + " not used: " + symbols.error().message());
+  } else if (checksums_->refused() != refused) {
+    warnings_.Add("debug file of " + shown +
+                  " not used: it is too large to be checked, or many others "
+                  "were");
+  }
   const std::string& mapped = file.opened.mapped_build_id;
   const bool is_other =
       symbols && !mapped.empty() && symbols->build_id() != ToHex(mapped);
@@ -277,7 +300,9 @@ std::optional<std::string_view> SymbolFiles::NameOf(
     return std::nullopt;
   }
   const bool demangle = options_.demangle == SymbolizerOptions::Demangle::kOn;
-  const auto kept = pool_.Intern(demangle ? Demangle(*name) : *name);
+  std::string room;
+  const auto kept =
+      pool_.Intern(BoundName(demangle ? Demangle(*name) : *name, room));
   if (!kept) {
     reason = Unresolved::kTooLarge;
     return std::nullopt;

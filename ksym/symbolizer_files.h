@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <list>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,6 +10,7 @@
 #include <utility>
 
 #include "ksym/base/string_pool.h"
+#include "ksym/base/warning_list.h"
 #include "ksym/elf/elf_symbols.h"
 #include "ksym/process/mapped_file.h"
 #include "ksym/process/process_image.h"
@@ -67,8 +69,11 @@ struct SymbolFile {
 // Not thread-safe.
 class SymbolFiles {
  public:
-  SymbolFiles(const SymbolizerOptions& options, StringPool& pool)
-      : options_(options), pool_(pool) {}
+  // `warnings` gets a sentence for each file that is beyond a bound. Borrows
+  // all.
+  SymbolFiles(const SymbolizerOptions& options, StringPool& pool,
+              WarningList& warnings)
+      : options_(options), pool_(pool), warnings_(warnings) {}
 
   // Holds the mapping's file if it is not held: two system calls for a new file
   // that map_files leads to, one for a known file.
@@ -113,11 +118,14 @@ class SymbolFiles {
 
   const SymbolizerOptions& options_;
   StringPool& pool_;
+  WarningList& warnings_;
   Files files_;  // most recently used first
   std::unordered_map<FileKey, Files::iterator, FileKeyHash> index_;
   // By build-id; values are elements of files_, which are never removed.
   std::unordered_map<std::string_view, Files::iterator> by_build_id_;
   DebugFileSource fetch_;
+  std::shared_ptr<DebugFileChecksums> checksums_ =
+      std::make_shared<DebugFileChecksums>();
   size_t open_files_ = 0;
   Symbolizer::Statistics statistics_;
 };

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "daemon/profile/frame_cache.h"
+#include "ksym/base/bounded_name.h"
 #include "ksym/demangle/demangle.h"
 
 namespace profd {
@@ -104,7 +105,9 @@ class Resolver::Interval {
   StringId Cgroup(const ksym::ProcessId& process) {
     if (raw_.cgroups.empty()) return 0;
     const auto found = raw_.cgroups.find(process);
-    return found == raw_.cgroups.end() ? 0 : builder_.Intern(found->second);
+    return found == raw_.cgroups.end()
+               ? 0
+               : builder_.Intern(ksym::BoundPath(found->second, room_));
   }
 
   NamedStack UserStack(const RawSample& sample) {
@@ -179,6 +182,7 @@ class Resolver::Interval {
   ksym::ProcessId process_;
   const ksym::ProcessImage* image_ = nullptr;
   Space* space_ = nullptr;
+  std::string room_;  // for one path
 };
 
 void Resolver::SetKernelSymbols(const ksym::KernelTimeline& kernel) {
@@ -287,10 +291,12 @@ void Resolver::NameKernelFrame(const ksym::KernelSymbol& symbol, Frame& frame,
     return;
   }
   // Rust in the kernel; C names come back as they are.
-  frame.name =
-      builder.Intern(options_.demangle == ksym::SymbolizerOptions::Demangle::kOn
-                         ? ksym::Demangle(symbol.name)
-                         : std::string(symbol.name));
+  const std::string name =
+      options_.demangle == ksym::SymbolizerOptions::Demangle::kOn
+          ? ksym::Demangle(symbol.name)
+          : std::string(symbol.name);
+  std::string room;
+  frame.name = builder.Intern(ksym::BoundName(name, room));
 }
 
 }  // namespace profd

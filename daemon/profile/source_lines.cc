@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "ksym/base/bounded_name.h"
 #include "ksym/demangle/demangle.h"
 #include "ksym/gsym/gsym_lookup.h"
 
@@ -193,14 +194,18 @@ class LineAdder {
     path_ = place.directory;
     if (!path_.empty() && !path_.ends_with('/')) path_ += '/';
     path_ += place.file;
-    frame.file = profile_.strings.Intern(path_);
+    std::string room;
+    frame.file = profile_.strings.Intern(ksym::BoundPath(path_, room));
     frame.line = place.line;
   }
 
   // Names are views of the file: equal ones have one address.
   StringId NameOf(std::string_view name) {
     const auto [at, is_new] = names_.try_emplace(name.data(), 0);
-    if (is_new) at->second = profile_.strings.Intern(Printed(name));
+    if (!is_new) return at->second;
+    const std::string printed = Printed(name);
+    std::string room;
+    at->second = profile_.strings.Intern(ksym::BoundName(printed, room));
     return at->second;
   }
 

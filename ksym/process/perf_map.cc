@@ -11,6 +11,7 @@
 #include <span>
 #include <utility>
 
+#include "ksym/base/bounded_name.h"
 #include "ksym/base/byte_reader.h"
 #include "ksym/base/file.h"
 #include "ksym/base/text.h"
@@ -20,7 +21,6 @@ namespace ksym {
 namespace {
 
 constexpr size_t kBlockBytes = size_t{64} << 10;
-constexpr size_t kMaxLineBytes = size_t{64} << 10;
 constexpr int64_t kNsPerSecond = 1'000'000'000;
 
 std::string_view StripHexPrefix(std::string_view text) {
@@ -114,14 +114,16 @@ bool PerfMap::AddLine(std::string_view line) {
   if (!start || !size || *size == 0 || line.empty()) return false;
   const auto end = CheckedAdd(*start, *size);
   if (!end) return false;
+  std::string room;
+  const std::string_view name = BoundName(line, room);
   if (entries_.size() == kMaxEntries ||
-      line.size() > kMaxNameBytes - names_.size()) {
+      name.size() > kMaxNameBytes - names_.size()) {
     full_ = true;
     return true;
   }
   entries_.push_back({*start, *end, static_cast<uint32_t>(names_.size()),
-                      static_cast<uint32_t>(line.size())});
-  names_ += line;
+                      static_cast<uint32_t>(name.size())});
+  names_ += name;
   cut_ = false;
   return true;
 }

@@ -21,11 +21,14 @@ namespace ksym {
 // The compiler appends while it runs and reuses memory, so a later line wins
 // over an earlier one where they overlap. A line that is not of this form is
 // skipped and counted; a last line without its newline waits for the rest.
+// Long names are cut (ksym/base/bounded_name.h).
 class PerfMap {
  public:
   // A map that goes on beyond these is not read further.
   static constexpr size_t kMaxEntries = size_t{1} << 20;
   static constexpr size_t kMaxNameBytes = size_t{64} << 20;
+  // A longer line is malformed.
+  static constexpr size_t kMaxLineBytes = size_t{64} << 10;
 
   struct Match {
     std::string_view name;  // valid until the next Append

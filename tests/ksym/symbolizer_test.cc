@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -22,6 +23,8 @@
 #include <utility>
 #include <vector>
 
+#include "ksym/base/bounded_name.h"
+#include "ksym/base/warning_list.h"
 #include "tests/ksym/elf/elf_builder.h"
 
 namespace ksym {
@@ -394,6 +397,72 @@ TEST_F(SymbolizerFileTest, BoundsNameBytes) {
   Symbolizer symbolizer({.files = kOfHost, .max_name_bytes = 1000});
   EXPECT_EQ(Resolve(symbolizer, 0x10000).name, "name");
   EXPECT_EQ(Resolve(symbolizer, 0x10010).reason, Unresolved::kTooLarge);
+}
+
+// A symbol's name is cut where it is longer than names are shown, and two that
+// differ only at their end stay two.
+TEST_F(SymbolizerFileTest, CutsLongNames) {
+  const std::string most(kMaxShownBytes, 'x');
+  const std::string longer(60'000, 'x');
+  WriteElf("a", {{most, 0x401000, 0x10},
+                 {longer + "1", 0x401010, 0x10},
+                 {longer + "2", 0x401020, 0x10}});
+  Map("a");
+  Symbolizer symbolizer({.files = kOfHost});
+  EXPECT_EQ(Resolve(symbolizer, 0x10000).name, most);
+  const UserSymbol first = Resolve(symbolizer, 0x10010);
+  const UserSymbol second = Resolve(symbolizer, 0x10020);
+  EXPECT_EQ(first.name.size(), kMaxShownBytes);
+  EXPECT_EQ(second.name.size(), kMaxShownBytes);
+  EXPECT_NE(first.name, second.name);
+}
+
+// A path is shown by its end where it is longer; the file is found by all of
+// it.
+TEST_F(SymbolizerFileTest, CutsLongPaths) {
+  std::string folder;
+  while (folder.size() < 3000) {
+    folder += std::string(200, 'f') + "/";
+    std::filesystem::create_directory(Path(folder));
+  }
+  WriteElf(folder + "lib.so", {{"name", 0x401000, 0x10}});
+  Map(folder + "lib.so");
+  Symbolizer symbolizer({.files = kOfHost});
+  const UserSymbol symbol = Resolve(symbolizer, 0x10000);
+  EXPECT_EQ(symbol.name, "name");
+  EXPECT_LE(symbol.module.size(), kMaxShownBytes);
+  EXPECT_TRUE(symbol.module.ends_with("f/lib.so")) << symbol.module;
+}
+
+// What is beyond a bound says so, once and with its owner.
+TEST_F(SymbolizerFileTest, WarnsOfFilesBeyondABound) {
+  WriteElf("good", {{"name", 0x401000, 0x10}});
+  std::string bytes = ElfBuilder<Elf64Types>::Build({});
+  Elf64_Ehdr header;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  header.e_phnum = 0xffff;
+  std::memcpy(bytes.data(), &header, sizeof(header));
+  Map("good");
+  for (size_t i = 0; i < WarningList::kMost + 5; ++i) {
+    const std::string name = "large" + std::to_string(i);
+    Write(name, bytes);
+    Map(name);
+  }
+  Symbolizer symbolizer({.files = kOfHost});
+  for (const Mapping& mapping : image_.mappings) {
+    const UserSymbol symbol = Resolve(symbolizer, mapping.start.value);
+    EXPECT_EQ(symbol.reason, mapping.start == Address{0x10000}
+                                 ? Unresolved::kNone
+                                 : Unresolved::kTooLarge);
+  }
+  Resolve(symbolizer, 0x20000);
+  const auto warnings = symbolizer.TakeWarnings();
+  ASSERT_EQ(warnings.size(), WarningList::kMost);
+  EXPECT_EQ(warnings.front(), Path("large0") + " (of user " +
+                                  std::to_string(::geteuid()) +
+                                  ") not used: 65535 program headers");
+  EXPECT_EQ(warnings.back(), "more files were not used, or not all of them");
+  EXPECT_TRUE(symbolizer.TakeWarnings().empty());
 }
 
 // A library is named when its file was deleted, before or after it was pinned.

@@ -225,8 +225,8 @@ TEST(DebugFileChecksumsTest, ManyLinksToOneFile) {
   size_t opened = 0;
   const auto open = [&](const std::string&) -> Result<ByteSource> {
     ++opened;
-    return ByteSource::OfFile(
-        UniqueFd(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0)), kSize);
+    return ByteSource::OfFile(UniqueFd(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0)),
+                              kSize);
   };
   TestElf stripped = WithoutBuildId();
   stripped.extra_name = ".gnu_debuglink";
@@ -237,8 +237,8 @@ TEST(DebugFileChecksumsTest, ManyLinksToOneFile) {
       .checksums = std::make_shared<DebugFileChecksums>()};
   const auto begin = Clock::now();
   for (int i = 0; i < 200; ++i) {
-    EXPECT_TRUE(ElfSymbols::Load(
-        ByteSource::OfMemory(Builder::Build(stripped)), finder));
+    EXPECT_TRUE(ElfSymbols::Load(ByteSource::OfMemory(Builder::Build(stripped)),
+                                 finder));
   }
   EXPECT_EQ(opened, 600u);
   EXPECT_LT(Clock::now() - begin, std::chrono::seconds(5));

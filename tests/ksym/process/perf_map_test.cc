@@ -15,6 +15,8 @@
 #include <string_view>
 #include <vector>
 
+#include "ksym/base/bounded_name.h"
+
 namespace ksym {
 namespace {
 
@@ -111,6 +113,32 @@ TEST(PerfMapTest, BoundsTheTornLine) {
   map.Append("\n1000 10 good\n");
   EXPECT_EQ(NameAt(map, 0x1000), "good");
   EXPECT_EQ(map.malformed_lines(), 1u);
+}
+
+// A line as long as may be is read, and one byte more makes it malformed.
+TEST(PerfMapTest, BoundsTheLine) {
+  for (const size_t size :
+       {PerfMap::kMaxLineBytes, PerfMap::kMaxLineBytes + 1}) {
+    PerfMap map;
+    std::string line = "1000 10 ";
+    line.resize(size, 'n');
+    map.Append(line + "\n");
+    EXPECT_EQ(map.size(), size == PerfMap::kMaxLineBytes ? 1u : 0u);
+    EXPECT_EQ(map.malformed_lines(), 1 - map.size());
+  }
+}
+
+// Long names take no more room than names are shown with, and stay different.
+TEST(PerfMapTest, CutsLongNames) {
+  PerfMap map;
+  const std::string name(60'000, 'n');
+  for (int i = 0; i < 100; ++i) {
+    map.Append(std::to_string(1000 + 10 * i) + " 10 " + name +
+               std::to_string(i) + "\n");
+  }
+  EXPECT_EQ(NameAt(map, 0x1000).size(), kMaxShownBytes);
+  EXPECT_NE(NameAt(map, 0x1000), NameAt(map, 0x1010));
+  EXPECT_LE(map.memory_bytes(), 4 * 100 * kMaxShownBytes);
 }
 
 // Reading stops at the bound on entries.
