@@ -53,6 +53,8 @@ class IdIndex {
     return std::nullopt;
   }
 
+  size_t memory_bytes() const { return slots_.capacity() * sizeof(Slot); }
+
  private:
   // The high half of the product depends on all bits of the hash.
   static uint32_t TagOf(uint64_t hash) {

@@ -44,7 +44,11 @@ StringId StringTable::Intern(std::string_view text) {
   const auto [id, is_new] = ids_.FindOrInsert(
       std::hash<std::string_view>()(text), NextId(strings_.size()),
       [&](StringId other) { return strings_[other] == text; });
-  if (is_new) strings_.emplace_back(text);
+  if (!is_new) return id;
+  strings_.emplace_back(text);
+  // Longer ones are blocks of their own, with the allocator's word.
+  constexpr size_t kWithin = 15;
+  if (text.size() > kWithin) text_bytes_ += text.size() + sizeof(size_t);
   return id;
 }
 
@@ -73,6 +77,11 @@ CallStackId CallStackTable::Intern(std::span<const FrameId> leaf_first) {
     ends_.push_back(frames_.size());
   }
   return id;
+}
+
+size_t Profile::memory_bytes() const {
+  return strings.memory_bytes() + frames.capacity() * sizeof(Frame) +
+         stacks.memory_bytes() + samples.capacity() * sizeof(ProfileSample);
 }
 
 FrameId ProfileBuilder::AddFrame(const Frame& frame) {

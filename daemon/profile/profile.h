@@ -28,9 +28,15 @@ class StringTable {
   StringId Intern(std::string_view text);
   std::string_view Get(StringId id) const { return strings_[id]; }
   size_t size() const { return strings_.size(); }
+  // With all that belongs to it.
+  size_t memory_bytes() const {
+    return text_bytes_ + strings_.size() * sizeof(std::string) +
+           ids_.memory_bytes();
+  }
 
  private:
   std::deque<std::string> strings_;  // elements never move
+  size_t text_bytes_ = 0;            // of those that are not in the elements
   IdIndex ids_;
 };
 
@@ -48,6 +54,10 @@ class CallStackTable {
     return {frames_.data() + ends_[id], ends_[id + 1] - ends_[id]};
   }
   size_t size() const { return ends_.size() - 1; }
+  size_t memory_bytes() const {
+    return frames_.capacity() * sizeof(FrameId) +
+           ends_.capacity() * sizeof(size_t) + ids_.memory_bytes();
+  }
   // Makes room for so many stacks of so many frames all together.
   void Reserve(size_t stacks, size_t frames) {
     frames_.reserve(frames);
@@ -125,6 +135,8 @@ struct Profile {
   // Tables that did not fit --symbol-cache and were read again when needed.
   uint64_t symbol_tables_evicted = 0;
 
+  // About what it takes.
+  size_t memory_bytes() const;
   std::string_view String(StringId id) const { return strings.Get(id); }
   // Leaf first.
   std::span<const FrameId> Stack(CallStackId id) const {

@@ -5,18 +5,10 @@
 namespace profd {
 namespace {
 
-// A client that does not take its parts loses the oldest: two minutes.
+// A client that does not take its parts loses the oldest: two minutes, or so
+// many bytes.
 constexpr size_t kMaxParts = 120;
-
-// About: the tables hold each text and stack once, with an index.
-uint64_t BytesOf(const Profile& profile) {
-  constexpr uint64_t kPerString = 120;
-  constexpr uint64_t kPerStack = 160;
-  return profile.strings.size() * kPerString +
-         profile.frames.size() * (sizeof(Frame) + sizeof(uint64_t)) +
-         profile.stacks.size() * kPerStack +
-         profile.samples.size() * (sizeof(ProfileSample) + sizeof(uint64_t));
-}
+constexpr size_t kMaxPartBytes = size_t{32} << 20;
 
 uint64_t EndOf(const Profile& profile) {
   return profile.metadata.start_unix_ns + profile.metadata.duration_ns;
@@ -40,8 +32,13 @@ std::optional<ProfileHub::Shared> ProfileHub::Subscription::Next(
   hub_.changed_.wait_until(lock, deadline,
                            [this] { return hub_.closed_ || !parts_.empty(); });
   if (parts_.empty()) return std::nullopt;
+  return TakeFront();
+}
+
+ProfileHub::Shared ProfileHub::Subscription::TakeFront() {
   Shared part = std::move(parts_.front());
   parts_.pop_front();
+  bytes_ -= part->memory_bytes();
   return part;
 }
 
@@ -49,14 +46,19 @@ void ProfileHub::AddPart(const Shared& part) {
   const std::lock_guard lock(mutex_);
   for (Subscription* subscription : subscriptions_) {
     auto& parts = subscription->parts_;
-    if (parts.size() == kMaxParts) parts.pop_front();
+    if (parts.size() == kMaxParts) subscription->TakeFront();
+    while (!parts.empty() &&
+           subscription->bytes_ + part->memory_bytes() > kMaxPartBytes) {
+      subscription->TakeFront();
+    }
     parts.push_back(part);
+    subscription->bytes_ += part->memory_bytes();
   }
   changed_.notify_all();
 }
 
 void ProfileHub::AddProfile(Shared profile) {
-  const uint64_t bytes = BytesOf(*profile);
+  const uint64_t bytes = profile->memory_bytes();
   const uint64_t end_unix_ns = EndOf(*profile);
   const std::lock_guard lock(mutex_);
   kept_bytes_ += bytes;

@@ -42,8 +42,13 @@ class ProfileHub {
 
    private:
     friend class ProfileHub;
+    // Of parts that are there; under the mutex.
+    Shared TakeFront();
+
     ProfileHub& hub_;
-    std::deque<Shared> parts_;  // guarded by the hub's mutex
+    // Guarded by the hub's mutex.
+    std::deque<Shared> parts_;
+    size_t bytes_ = 0;  // of them
   };
 
   void AddPart(const Shared& part);

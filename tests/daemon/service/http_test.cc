@@ -93,6 +93,28 @@ TEST(ProfileHubTest, KeepsTheNewest) {
   EXPECT_TRUE(hub.Recent(100 * kSecond, 101 * kSecond).empty());
 }
 
+// What texts take counts by their bytes, of profiles and of parts that wait.
+TEST(ProfileHubTest, CountsLongTexts) {
+  constexpr size_t kBytes = size_t{1} << 20;
+  ProfileHub hub({.bytes = 5 * kBytes, .seconds = 1000});
+  const std::string name(kBytes / 2, 'n');  // each profile has it twice
+  for (uint64_t i = 0; i < 10; ++i) {
+    hub.AddProfile(Share(Sampled(name, i, i * kSecond)));
+  }
+  EXPECT_EQ(hub.Recent(0, 1000 * kSecond).size(), 4u);
+  ProfileHub::Subscription subscription(hub);
+  for (uint64_t i = 0; i < 100; ++i) {
+    hub.AddPart(Share(Sampled(name, i)));
+  }
+  uint64_t first = 0;
+  size_t parts = 0;
+  while (const auto part = subscription.Next(steady_clock::now())) {
+    if (parts++ == 0) first = (*part)->accounting.taken;
+  }
+  EXPECT_EQ(parts, 31u);
+  EXPECT_EQ(first, 69u);
+}
+
 // Nor any that ended longer ago than it may; the last one stays.
 TEST(ProfileHubTest, ForgetsTheOld) {
   ProfileHub hub({.bytes = 1 << 20, .seconds = 5});
