@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "daemon/base/own_priority.h"
+#include "daemon/profile/table_memory.h"
+#include "ksym/dwarf/call_frame_section.h"
 #include "ksym/dwarf/unwind_cache.h"
 
 namespace profd {
@@ -15,6 +17,21 @@ constexpr PriorityAllowance kAllowance = {
     .at_once = std::chrono::milliseconds(500),
     .per_second = std::chrono::milliseconds(100)};
 constexpr uint64_t kMostCacheBytes = 512 << 20;
+
+// What making a table takes, about: the section, 40 bytes for each of its
+// entries, which have some 30, and the rows.
+uint64_t BytesToBuild(const ksym::ByteSource& source,
+                      const ksym::ElfImage& image) {
+  constexpr uint64_t kTimesSection = 4;
+  uint64_t bytes = 0;
+  for (const char* name : {".eh_frame", ".debug_frame"}) {
+    const ksym::ElfSection* section = image.FindSection(name);
+    if (section != nullptr) bytes = std::max(bytes, section->size);
+  }
+  // Without sections it is looked for up to the end of a segment.
+  if (bytes == 0 && image.eh_frame_header()) bytes = source.size();
+  return std::min<uint64_t>(bytes, ksym::kMaxCallFrameBytes) * kTimesSection;
+}
 
 size_t BytesOf(const BuiltTable& table) {
   size_t slots = table.rows ? table.rows->rows.size() : 0;
@@ -129,10 +146,12 @@ TableBuilder::Build BuildTablesWith(const std::string& cache_directory) {
       cache = std::make_shared<ksym::UnwindCache>(std::move(*opened));
     }
   }
-  return [cache](const ksym::ByteSource& source) {
+  return [cache,
+          room = TableMemory::OfProcess()](const ksym::ByteSource& source) {
     BuiltTable built;
     const auto image = ksym::ElfImage::Parse(source);
     if (!image) return built;
+    const auto held = room(BytesToBuild(source, *image));
     auto table = cache ? cache->LoadOrBuild(source, *image)
                        : ksym::BuildUnwindTable(source, *image);
     if (!table) return built;

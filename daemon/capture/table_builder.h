@@ -35,7 +35,7 @@ class TableBuilder {
   // Called in the builder's thread.
   using Build = std::function<BuiltTable(const ksym::ByteSource& source)>;
   // `most_bytes`: of tables that were not taken yet; with more it waits.
-  explicit TableBuilder(Build build, size_t most_bytes = size_t{64} << 20);
+  explicit TableBuilder(Build build, size_t most_bytes = size_t{32} << 20);
   // Waits for the table that is being built, drops the others.
   ~TableBuilder();
   TableBuilder(const TableBuilder&) = delete;

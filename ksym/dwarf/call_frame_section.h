@@ -15,8 +15,9 @@ namespace ksym {
 // and the one that is loaded with the program (Linux Standard Base Core, 10.6).
 enum class CallFrameFormat : uint8_t { kDebugFrame, kEhFrame };
 
-// Larger sections are kLimit; that of libLLVM has 5 MiB.
-inline constexpr size_t kMaxCallFrameBytes = size_t{64} << 20;
+// Larger sections are kLimit; that of libLLVM has 5 MiB, of browsers three
+// times as much.
+inline constexpr size_t kMaxCallFrameBytes = size_t{32} << 20;
 
 // A section of call-frame information, unpacked.
 struct CallFrameSection {

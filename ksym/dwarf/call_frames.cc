@@ -205,6 +205,11 @@ class CallFramesReader {
     EntryReader entries(section_);
     size_t at = 0;
     while (const auto entry = entries.Next()) {
+      if (entry->is_common ? frames_.common.size() == kMaxCommonEntries
+                           : ++frame_entries_ > kMaxFrameEntries) {
+        frames_.is_cut = true;
+        return std::move(frames_);
+      }
       if (entry->is_common) {
         AddCommon(*entry);
       } else if (!AddFunction(*entry)) {
@@ -266,6 +271,7 @@ class CallFramesReader {
   const CallFrameSection& section_;
   CallFrames frames_;
   std::vector<Entry> early_;  // FDEs whose CIE may come later
+  size_t frame_entries_ = 0;
   size_t last_ = 0;
 };
 

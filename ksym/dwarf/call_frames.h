@@ -36,6 +36,11 @@ struct FrameEntry {
   uint32_t instructions_size = 0;
 };
 
+// Entries of a section that are read. The largest programs known have half as
+// many functions and some hundred CIEs, of which each takes 300 bytes.
+inline constexpr size_t kMaxFrameEntries = size_t{1} << 20;
+inline constexpr size_t kMaxCommonEntries = size_t{1} << 15;
+
 // All entries of a section.
 struct CallFrames {
   std::vector<CommonEntry> common;    // by offset
@@ -43,6 +48,8 @@ struct CallFrames {
   // FDEs that cannot be read, and the first one's trouble.
   uint32_t bad_functions = 0;
   std::string first_problem;
+  // There are more than the bounds; what is here is not all.
+  bool is_cut = false;
 };
 
 // Reads the entries; what is malformed is counted, and when a length is, the

@@ -98,6 +98,10 @@ class TableBuilder {
 
 Status TableBuilder::Build() {
   frames_ = ReadCallFrames(section_);
+  if (frames_.is_cut) {
+    return Fail(ErrorCode::kLimit,
+                "too many entries of call-frame information");
+  }
   table_.counts.bad_fdes = frames_.bad_functions;
   table_.first_problem = std::move(frames_.first_problem);
   TakeFunctions();

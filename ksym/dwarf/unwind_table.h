@@ -51,11 +51,12 @@ struct UnwindTable : CodeExtent {
   std::string first_problem;
 };
 
-// 128 MiB of rows: the largest programs known have a tenth.
-inline constexpr size_t kMaxUnwindRows = size_t{16} << 20;
+// 32 MiB of rows: the largest programs known have less than half.
+inline constexpr size_t kMaxUnwindRows = size_t{4} << 20;
 
 // What one section says, and nothing else: equal sections of equal extents have
-// equal tables. No rows if the section has no FDE. kLimit: kMaxUnwindRows.
+// equal tables. No rows if the section has no FDE. kLimit: kMaxUnwindRows,
+// kMaxFrameEntries, kMaxCommonEntries.
 Result<UnwindTable> BuildSectionTable(const CallFrameSection& section,
                                       const CodeExtent& code);
 

@@ -3,6 +3,7 @@
 #include <elf.h>
 
 #include <algorithm>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -12,6 +13,9 @@
 
 namespace ksym {
 namespace {
+
+// Twice as a candidate, when those of a debug file join, and in the table.
+constexpr size_t kBytesOfASymbol = 60;
 
 const ElfSection* FindType(const ElfImage& image, uint32_t type) {
   for (const ElfSection& section : image.sections()) {
@@ -33,28 +37,43 @@ Result<SectionBytes> OpenStrings(const ByteSource& source,
 }  // namespace
 
 Result<ElfSymbols> ElfSymbols::Load(ByteSource source,
-                                    const DebugFileFinder& finder) {
+                                    const DebugFileFinder& finder,
+                                    const TableRoom& room) {
   auto image = ElfImage::Parse(source);
   if (!image) return Fail(std::move(image.error()));
   ElfSymbols symbols(std::move(source));
   symbols.segments_ = image->segments();
   symbols.build_id_ = ToHex(image->build_id());
   if (!image->section_error()) return Fail(image->section_error().error());
-  const auto read = symbols.ReadTables(*image, finder);
+  const auto read = symbols.ReadTables(*image, finder, room);
   if (!read) return Fail(read.error());
   return symbols;
 }
 
 Status ElfSymbols::ReadTables(const ElfImage& image,
-                              const DebugFileFinder& finder) {
+                              const DebugFileFinder& finder,
+                              const TableRoom& room) {
   std::vector<SymbolCandidate> candidates;
+  // One at a time: who waits has none.
+  std::shared_ptr<void> held;
+  size_t symbols = 0;
+  const auto make_room_for = [&](size_t more) {
+    symbols += more;
+    held.reset();
+    if (room) held = room(symbols * kBytesOfASymbol);
+  };
+  make_room_for(CountSymbolsAtMost(image, source_.size()));
   const auto read = ReadOwnSymbols(image, candidates);
   if (!read) return read;
   has_full_table_ =
       std::any_of(candidates.begin(), candidates.end(),
                   [](const auto& c) { return c.table == NameTable::kSymtab; });
   const auto add = [&](Result<ByteSource> debug) {
-    return debug && AddDebugSymbols(std::move(*debug), candidates);
+    if (!debug) return false;
+    const auto headers = ElfImage::Parse(*debug);
+    if (!headers) return false;
+    make_room_for(CountSymbolsAtMost(*headers, debug->size()));
+    return AddDebugSymbols(std::move(*debug), candidates);
   };
   if (!has_full_table_) {
     auto debug = FindDebugFile(source_, image, finder);

@@ -9,6 +9,7 @@
 
 #include "ksym/base/address.h"
 #include "ksym/base/result.h"
+#include "ksym/base/table_room.h"
 #include "ksym/elf/byte_source.h"
 #include "ksym/elf/debug_file.h"
 #include "ksym/elf/elf_image.h"
@@ -33,9 +34,11 @@ class ElfSymbols {
   // debug file that `finder` fetches; what is wrong with those is no error.
   // kUnsupported: not an ELF file of ours; kCorrupt: it contradicts itself;
   // kLimit: too many symbols. A file without symbols is no error:
-  // symbol_count() is 0.
+  // symbol_count() is 0. While it reads it has some 60 bytes for each symbol,
+  // for which it asks `room`.
   static Result<ElfSymbols> Load(ByteSource source,
-                                 const DebugFileFinder& finder = {});
+                                 const DebugFileFinder& finder = {},
+                                 const TableRoom& room = {});
 
   // Where the byte belongs, or nothing when no symbol covers it. O(log n).
   std::optional<SymbolTable::Match> Find(FileOffset offset) const;
@@ -71,7 +74,8 @@ class ElfSymbols {
   };
 
   explicit ElfSymbols(ByteSource source) : source_(std::move(source)) {}
-  Status ReadTables(const ElfImage& image, const DebugFileFinder& finder);
+  Status ReadTables(const ElfImage& image, const DebugFileFinder& finder,
+                    const TableRoom& room);
   Status ReadOwnSymbols(const ElfImage& image,
                         std::vector<SymbolCandidate>& candidates);
   // Takes over `debug` and the symbols in it; false: there are none.

@@ -41,9 +41,9 @@ bool IsIgnoredLocal(std::string_view start_of_name) {
          start_of_name[2] == '.';
 }
 
-// How many symbols there can be. Growing in steps would double what a large
-// table needs at once; pages of a reservation that are not used cost nothing.
-size_t SymbolBound(const ElfImage& image, uint64_t file_size) {
+}  // namespace
+
+size_t CountSymbolsAtMost(const ElfImage& image, uint64_t file_size) {
   uint64_t bytes = 0;
   for (const ElfSection& section : image.sections()) {
     if (section.type == SHT_SYMTAB || section.type == SHT_DYNSYM) {
@@ -53,8 +53,6 @@ size_t SymbolBound(const ElfImage& image, uint64_t file_size) {
   return static_cast<size_t>(
       std::min(std::min(bytes, file_size) / sizeof(Elf32_Sym), kMaxSymbols));
 }
-
-}  // namespace
 
 struct SymbolReader::RawSymbol {
   uint32_t name = 0;
@@ -110,7 +108,9 @@ SymbolReader::SymbolReader(const ByteSource& source, const ElfImage& image)
       image_(image),
       code_(image),
       is_relocatable_(IsRelocatable(source)) {
-  symbols_.reserve(SymbolBound(image, source.size()));
+  // Growing in steps would double what a large table needs at once; pages of a
+  // reservation that are not used cost nothing.
+  symbols_.reserve(CountSymbolsAtMost(image, source.size()));
 }
 
 // Goes over the local symbols in the order of their names' places, so that

@@ -16,7 +16,11 @@ namespace ksym {
 
 // Symbols of one file that are looked at; more is kLimit. The largest known
 // binaries (browsers with debug data) have about two million.
-inline constexpr uint64_t kMaxSymbols = uint64_t{8} << 20;
+inline constexpr uint64_t kMaxSymbols = uint64_t{4} << 20;
+
+// How many symbols a file of that size has, by its section headers; at most
+// kMaxSymbols.
+size_t CountSymbolsAtMost(const ElfImage& image, uint64_t file_size);
 
 // Collects the function symbols of one file. Borrows its arguments.
 class SymbolReader {

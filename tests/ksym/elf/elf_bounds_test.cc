@@ -18,6 +18,8 @@
 #include "ksym/elf/debug_file.h"
 #include "ksym/elf/elf_image.h"
 #include "ksym/elf/elf_symbols.h"
+#include "ksym/elf/symbol_reader.h"
+#include "ksym/elf/symbol_table.h"
 #include "tests/ksym/elf/elf_builder.h"
 
 namespace ksym {
@@ -177,6 +179,58 @@ TEST(ElfBoundsTest, Notes) {
   EXPECT_EQ(Parse(BuildIdBehind(kMaxNotes + 1, 20))->build_id(), "");
   EXPECT_EQ(Parse(BuildIdBehind(1, kMaxNoteBytes))->build_id(), "ok");
   EXPECT_EQ(Parse(BuildIdBehind(1, kMaxNoteBytes + 1))->build_id(), "");
+}
+
+// A program whose symbol table claims so many symbols, which are all zero.
+std::string WithSymbols(uint64_t count) {
+  std::string bytes = Builder::Build({});
+  Elf64_Ehdr header = HeaderOf(bytes);
+  const size_t at = header.e_shoff + 3 * sizeof(Elf64_Shdr);
+  Elf64_Shdr symtab;
+  std::memcpy(&symtab, bytes.data() + at, sizeof(symtab));
+  EXPECT_EQ(symtab.sh_type, uint32_t{SHT_SYMTAB});
+  symtab.sh_offset = bytes.size();
+  symtab.sh_size = count * sizeof(Elf64_Sym);
+  Put(bytes, at, symtab);
+  bytes.resize(bytes.size() + symtab.sh_size);
+  return bytes;
+}
+
+// As many symbols as may be are read, and one more is too many.
+TEST(ElfBoundsTest, Symbols) {
+  EXPECT_TRUE(ElfSymbols::Load(ByteSource::OfMemory(WithSymbols(kMaxSymbols))));
+  const auto more =
+      ElfSymbols::Load(ByteSource::OfMemory(WithSymbols(kMaxSymbols + 1)));
+  ASSERT_FALSE(more);
+  EXPECT_EQ(more.error().code(), ErrorCode::kLimit);
+}
+
+// Room is asked for before the symbols of a file are read, and again with those
+// of its debug file; what was had before is given back first.
+TEST(ElfBoundsTest, AsksForRoom) {
+  TestElf debug;
+  for (int i = 0; i < 100; ++i) debug.symbols.push_back({"f", 0x401000, 8});
+  const DebugFileFinder finder = {
+      .file_path = "/usr/bin/tool",
+      .open = [&](const std::string&) -> Result<ByteSource> {
+        return ByteSource::OfMemory(Builder::Build(debug));
+      }};
+  std::vector<uint64_t> asked;
+  std::weak_ptr<void> last;
+  const TableRoom room = [&](uint64_t bytes) -> std::shared_ptr<void> {
+    EXPECT_TRUE(last.expired());
+    asked.push_back(bytes);
+    const auto held = std::make_shared<int>(0);
+    last = held;
+    return held;
+  };
+  const auto symbols =
+      ElfSymbols::Load(ByteSource::OfMemory(Builder::Build({})), finder, room);
+  ASSERT_TRUE(symbols);
+  EXPECT_EQ(symbols->symbol_count(), SymbolTable::kMaxAliases);
+  EXPECT_TRUE(last.expired());
+  ASSERT_EQ(asked.size(), 2u);
+  EXPECT_GE(asked[1] - asked[0], 100 * sizeof(SymbolCandidate));
 }
 
 // A file of that many bytes that takes no memory.
