@@ -138,6 +138,9 @@ class Symbolizer::Impl {
     } else if (mapping->path == kReplacedPath) {
       symbol.file_offset = {};
       symbol.reason = Unresolved::kAmbiguous;
+    } else if (mapping->path == kTooLargePath) {
+      symbol.file_offset = {};
+      symbol.reason = Unresolved::kTooLarge;
     } else if (IsAnonymous(*mapping)) {
       symbol.file_offset = {};
       symbol.reason = Unresolved::kAnonymous;

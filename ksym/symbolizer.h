@@ -8,6 +8,7 @@
 
 #include "ksym/base/address.h"
 #include "ksym/base/result.h"
+#include "ksym/base/table_room.h"
 #include "ksym/elf/debug_file.h"
 #include "ksym/process/process_image.h"
 
@@ -60,6 +61,11 @@ struct SymbolizerOptions {
   // and can only be named again through a live process that maps it. Keep it
   // below RLIMIT_NOFILE.
   size_t max_open_files = 1024;
+  // Asked before a file's symbols are read.
+  TableRoom table_room = {};
+  // Files ever seen, some 500 bytes each; beyond it those of others are
+  // kTooLarge until there is a new Symbolizer.
+  size_t max_files = size_t{1} << 16;
   // Bytes of different names ever returned, which are kept for the callers'
   // views; beyond it new names are kTooLarge until there is a new Symbolizer.
   size_t max_name_bytes = size_t{256} << 20;

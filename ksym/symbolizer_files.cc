@@ -86,11 +86,24 @@ SymbolFile& SymbolFiles::Touch(const Mapping& mapping) {
     files_.splice(files_.begin(), files_, found->second);
     return found->second->second;
   }
+  if (files_.size() >= options_.max_files) return Refused();
   if (!key.path.empty()) key.path = pool_.Intern(key.path).value_or("");
   files_.emplace_front(key, SymbolFile());
   index_.emplace(key, files_.begin());
   ++statistics_.files_known;
   return files_.front().second;
+}
+
+SymbolFile& SymbolFiles::Refused() {
+  if (!refused_) {
+    refused_.emplace();
+    refused_->state = SymbolFile::State::kFailed;
+    refused_->reason = Unresolved::kTooLarge;
+    refused_->failures = kMaxFailures;
+    warnings_.Add("more than " + std::to_string(options_.max_files) +
+                  " files are mapped: others are not used");
+  }
+  return *refused_;
 }
 
 void SymbolFiles::Open(const ProcessId& process, const Mapping& mapping,
@@ -163,7 +176,7 @@ void SymbolFiles::Read(const ProcessId& process, const std::string& path,
   const uint64_t refused = checksums_->refused();
   auto symbols = ElfSymbols::Load(
       ByteSource::OfFile(std::move(file.opened.fd), file.opened.size),
-      FinderOf(process, path));
+      FinderOf(process, path), options_.table_room);
   if (!symbols && symbols.error().code() == ErrorCode::kLimit) {
     warnings_.Add(shown + " not used: " + symbols.error().message());
   } else if (checksums_->refused() != refused) {

@@ -100,6 +100,7 @@ class SymbolFiles {
   using Files = std::list<std::pair<FileKey, SymbolFile>>;
 
   SymbolFile& Touch(const Mapping& mapping);
+  SymbolFile& Refused();
   void Open(const ProcessId& process, const Mapping& mapping, SymbolFile& file);
   void FailToOpen(const ProcessId& process, const Error& error,
                   SymbolFile& file);
@@ -120,6 +121,8 @@ class SymbolFiles {
   StringPool& pool_;
   WarningList& warnings_;
   Files files_;  // most recently used first
+  // Stands for all that there is no room for.
+  std::optional<SymbolFile> refused_;
   std::unordered_map<FileKey, Files::iterator, FileKeyHash> index_;
   // By build-id; values are elements of files_, which are never removed.
   std::unordered_map<std::string_view, Files::iterator> by_build_id_;

@@ -152,8 +152,9 @@ void ProcessWatch::ReadAll() {
 // False for kernel threads, and for those that are gone or not ours to see.
 bool ProcessWatch::Read(uint32_t pid) {
   const uint64_t begin = NowNs();
-  auto mappings = ksym::ReadMaps(pid);
+  auto mappings = ksym::ReadMaps(pid, LimitsOfReading());
   if (!mappings || mappings->empty()) return false;
+  CountReading(*mappings);
   const auto stat = ReadStat(pid);
   readings_.push_back({.mappings = {.pid = pid,
                                     .threads = ReadThreads(pid, stat),
@@ -176,6 +177,39 @@ std::vector<ProcessWatch::Busy> ProcessWatch::Busiest(size_t most) const {
   std::ranges::sort(busy, std::greater(), &Busy::cpus);
   if (busy.size() > most) busy.resize(most);
   return busy;
+}
+
+// All readings that wait together have no more than the history would keep, but
+// for what each may have.
+ksym::MapsLimits ProcessWatch::LimitsOfReading() const {
+  constexpr size_t kAlwaysMappings = 256;
+  constexpr ksym::ProcessHistory::Limits kLimits;
+  const auto left = [](size_t all, size_t used, size_t always) {
+    return std::max(always, all - std::min(all, used));
+  };
+  const size_t paths =
+      left(kLimits.all_path_bytes, read_path_bytes_, kLimits.always_path_bytes);
+  return {.mappings = std::min(
+              kLimits.read_mappings,
+              left(kLimits.all_mappings, read_mappings_, kAlwaysMappings)),
+          .path_bytes = std::min(kLimits.path_bytes, paths)};
+}
+
+void ProcessWatch::CountReading(const std::vector<ksym::Mapping>& mappings) {
+  read_mappings_ += mappings.size();
+  const ksym::SharedPath* last = nullptr;
+  for (const ksym::Mapping& mapping : mappings) {
+    if (last == nullptr || !mapping.path.IsSharedWith(*last)) {
+      read_path_bytes_ += mapping.path.size();
+    }
+    last = &mapping.path;
+  }
+}
+
+void ProcessWatch::ForgetReadings() {
+  readings_.clear();
+  read_mappings_ = 0;
+  read_path_bytes_ = 0;
 }
 
 // Where reports are lost again and again a reading is dropped before it is of
@@ -244,7 +278,7 @@ void ProcessWatch::Apply(std::vector<SideBandEvent> events, uint64_t until_ns) {
   if (has_lost) {
     // What is left of them would tell half of a story.
     history_.LoseTrack(applied_ns_);
-    readings_.clear();
+    ForgetReadings();
     unknown_pids_.clear();
     applied_ns_ = until_ns;
     must_read_ = true;
@@ -265,7 +299,7 @@ void ProcessWatch::Apply(std::vector<SideBandEvent> events, uint64_t until_ns) {
     ApplyOne(std::move(event));
   }
   seed_until(until_ns);
-  readings_.clear();
+  ForgetReadings();
   applied_ns_ = until_ns;
   ReadAgain();
   ReadUnknown();

@@ -111,6 +111,9 @@ class ProcessWatch {
     double cpus = 0;
   };
   bool Read(uint32_t pid);
+  ksym::MapsLimits LimitsOfReading() const;
+  void CountReading(const std::vector<ksym::Mapping>& mappings);
+  void ForgetReadings();
   void NoteIfUnknown(uint32_t pid);
   void ReadUnknown();
   void ReadAgain();
@@ -127,6 +130,8 @@ class ProcessWatch {
   Mourner mourner_;
   ksym::ProcessHistory history_;
   std::vector<Reading> readings_;  // in the order of time
+  size_t read_mappings_ = 0;       // of all of them
+  size_t read_path_bytes_ = 0;
   // By set: samples of the next interval come in before this one is drained.
   using Bound = std::map<ksym::ProcessId, ksym::ProcessHistory::GenerationId>;
   std::array<Bound, PROFILE_SETS> bound_;

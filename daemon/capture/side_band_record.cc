@@ -68,7 +68,7 @@ MapReport ReadMap(ByteReader& reader) {
   reader.Read<uint64_t>();  // protection, flags
   mapping.path = TakeString(reader);
   // perf's name for anonymous memory; /proc/PID/maps has none.
-  if (mapping.path == "//anon") mapping.path.clear();
+  if (mapping.path == "//anon") mapping.path = {};
   return map;
 }
 

@@ -20,6 +20,8 @@ namespace {
 // without a table, and through so many processes each time.
 constexpr uint32_t kMostFailures = 16;
 constexpr size_t kMostHolders = 16;
+// Anybody can map any number; some 600 bytes each. Code in others has no table.
+constexpr size_t kMostFiles = size_t{1} << 15;
 // How much longer than others that were refused it waits then.
 constexpr std::chrono::seconds kFirstPatience(2);
 constexpr std::chrono::seconds kMostPatience(120);
@@ -33,11 +35,13 @@ UnwindTables::File* UnwindTables::FileOf(uint32_t pid,
   if (mapping.inode == 0 && !is_vdso) return nullptr;
   Key key;
   if (!is_vdso) {
-    key = {.device_major = mapping.device_major,
-           .device_minor = mapping.device_minor,
-           .inode = mapping.inode,
-           .path = mapping.device_major == 0 ? mapping.path : ""};
+    key = {
+        .device_major = mapping.device_major,
+        .device_minor = mapping.device_minor,
+        .inode = mapping.inode,
+        .path = mapping.device_major == 0 ? mapping.path : ksym::SharedPath()};
   }
+  if (files_.size() >= kMostFiles && !files_.contains(key)) return nullptr;
   auto& file = files_[key];
   if (file && file->users == 0 && file->job == 0 && file->is_wanted &&
       !is_vdso && file->checked != round_) {

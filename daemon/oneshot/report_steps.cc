@@ -8,6 +8,7 @@
 #include "daemon/oneshot/one_shot.h"
 #include "daemon/output/format.h"
 #include "daemon/output/markup.h"
+#include "daemon/profile/table_memory.h"
 
 namespace profd {
 namespace {
@@ -35,6 +36,7 @@ ksym::SymbolizerOptions MakeSymbolizerOptions(
       files == ksym::SymbolizerOptions::Files::kOfProcess ? LimitOf::kHard
                                                           : LimitOf::kSoft);
   made.cache_bytes = options.symbol_cache_bytes;
+  made.table_room = TableMemory::OfProcess();
   made.vdso_image = std::move(vdso_image);
   return made;
 }

@@ -65,7 +65,7 @@ template <typename FileOrMapping>
 ModuleKey KeyOf(const FileOrMapping& of) {
   const bool needs_path = of.inode == 0 || of.device_major == 0;
   return {of.device_major, of.device_minor, of.inode,
-          needs_path ? of.path : std::string()};
+          needs_path ? std::string(of.path) : std::string()};
 }
 
 // Finds the modules of a capture, which it borrows.

@@ -5,6 +5,7 @@
 #include <optional>
 #include <protozero/pbf_message.hpp>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "daemon/profile/raw_file.h"
@@ -257,7 +258,7 @@ class Reader {
           mapping.inode = value;
           break;
         case MappingField::kPath:
-          mapping.path = Path(value);
+          mapping.path = MappedPath(value);
           break;
         default:
           break;
@@ -321,6 +322,13 @@ class Reader {
     return std::string(path);
   }
 
+  // Mappings share theirs.
+  const ksym::SharedPath& MappedPath(uint64_t index) {
+    const auto [at, is_new] = mapped_paths_.try_emplace(index);
+    if (is_new) at->second = Path(index);
+    return at->second;
+  }
+
   void AddSamples(data_view view) {
     std::array<Column, kSampleColumns> columns;
     std::vector<RawSample>& samples = capture_.profile.samples;
@@ -371,6 +379,7 @@ class Reader {
   std::vector<data_view> strings_;
   std::vector<StackId> stack_ids_;
   std::vector<ksym::ProcessId> processes_;
+  std::unordered_map<uint64_t, ksym::SharedPath> mapped_paths_;
   size_t path_bytes_ = 0;
 };
 

@@ -10,6 +10,7 @@
 #include "daemon/profile/kernel_debug.h"
 #include "daemon/profile/raw_profile_merge.h"
 #include "daemon/profile/source_lines.h"
+#include "daemon/profile/table_memory.h"
 #include "daemon/service/log.h"
 
 namespace profd {
@@ -34,6 +35,7 @@ ksym::SymbolizerOptions MakeSymbolizerOptions(
   made.max_open_files = MaxMappedFiles(LimitOf::kSoft);
   made.cache_bytes = settings.cache_bytes;
   made.max_name_bytes = kMaxNameBytes;
+  made.table_room = TableMemory::OfProcess();
   return made;
 }
 

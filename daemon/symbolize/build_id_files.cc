@@ -145,7 +145,7 @@ Result<ksym::OpenedFile> BuildIdFiles::Open(const ksym::Mapping& mapping) {
   const MappedModule* module = index_.Find(mapping);
   if (module == nullptr) {
     return Fail(ksym::ErrorCode::kNotFound,
-                mapping.path + ": the capture has no build-id of it");
+                mapping.path.str() + ": the capture has no build-id of it");
   }
   const std::string& id = module->build_id;
   const std::string below =

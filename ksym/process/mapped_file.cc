@@ -134,9 +134,9 @@ Result<OpenedFile> HoldBelow(int root, uint32_t thread,
                              const Mapping& mapping) {
   auto opened = HoldPath(root, thread, mapping, mapping.path);
   if (opened || !mapping.path.ends_with(kDeleted)) return opened;
-  auto bare =
-      HoldPath(root, thread, mapping,
-               mapping.path.substr(0, mapping.path.size() - kDeleted.size()));
+  auto bare = HoldPath(
+      root, thread, mapping,
+      mapping.path.str().substr(0, mapping.path.size() - kDeleted.size()));
   if (bare || opened.error().code() == ErrorCode::kNotFound) return bare;
   return opened;
 }

@@ -111,28 +111,103 @@ void ProcessHistory::AddChange(Generation& generation, const Change& change) {
 void ProcessHistory::Put(Generation& generation, Mapping mapping,
                          uint64_t time_ns, size_t limit) {
   if (generation.mappings == nullptr) return;
-  const MappingList& known = *generation.mappings;
+  const std::vector<Mapping>& known = generation.mappings->get();
   limit = std::max(limit, known.size());
   const auto covered = Overlapping(known, mapping.start, mapping.end);
-  if (covered.empty() && known.size() == limit) {
-    ++statistics_.mappings_dropped;
+  const auto is_too_large = [](const Mapping& old) {
+    return old.path == kTooLargePath;
+  };
+  if (known.size() >= limit && std::ranges::all_of(covered, is_too_large)) {
+    PutTooLarge(generation, std::move(mapping));
     return;
   }
+  SharePath(generation, mapping);
   for (const Mapping& old : covered) {
     if (HaveSameBytes(old, mapping)) continue;
     AddChange(generation, {.time_ns = time_ns,
                            .start = std::max(old.start, mapping.start),
                            .end = std::min(old.end, mapping.end)});
   }
-  MappingList& own = Own(generation);
-  const Address start = mapping.start;
-  InsertMapping(own, std::move(mapping));
-  if (own.size() <= limit) return;
-  // What was there is gone all the same. Of one that it cut in two the second
-  // part goes, too.
+  Own(generation).Change([&](std::vector<Mapping>& own) {
+    const Address start = mapping.start;
+    InsertMapping(own, std::move(mapping));
+    if (own.size() <= limit) return;
+    // What was there is gone all the same. Of one that it cut in two the second
+    // part goes, too.
+    ++statistics_.mappings_dropped;
+    const auto at = std::ranges::lower_bound(own, start, {}, &Mapping::start);
+    own.erase(at, at + static_cast<std::ptrdiff_t>(own.size() - limit));
+  });
+  if (*all_mappings_ > limits_.all_mappings) GiveUpLongestList();
+}
+
+// What has no room in the list, and covers none of it: in each gap between two
+// that are there one mapping says that there is something. So there are never
+// more of them than of others.
+void ProcessHistory::PutTooLarge(Generation& generation, Mapping mapping) {
   ++statistics_.mappings_dropped;
-  const auto at = std::ranges::lower_bound(own, start, {}, &Mapping::start);
-  own.erase(at, at + static_cast<std::ptrdiff_t>(own.size() - limit));
+  ForgetFile(mapping);
+  Own(generation).Change([&](std::vector<Mapping>& own) {
+    auto [first, last] = Overlapping(own, mapping.start, mapping.end);
+    if (first != own.begin() && std::prev(first)->path == kTooLargePath) {
+      --first;
+    }
+    if (last != own.end() && last->path == kTooLargePath) ++last;
+    if (first != last) {
+      mapping.start = std::min(mapping.start, first->start);
+      mapping.end = std::max(mapping.end, std::prev(last)->end);
+    }
+    own.insert(own.erase(first, last), std::move(mapping));
+  });
+}
+
+void ProcessHistory::SharePath(Generation& generation, Mapping& mapping) {
+  if (mapping.path.empty()) return;
+  const SharedPath* known = paths_.Find(mapping.path);
+  if (known != nullptr) {
+    mapping.path = *known;
+    return;
+  }
+  const size_t size = mapping.path.size();
+  const size_t allowed = paths_.bytes() + size > limits_.all_path_bytes
+                             ? limits_.always_path_bytes
+                             : limits_.path_bytes;
+  if (generation.path_bytes + size > allowed) {
+    ++statistics_.mappings_dropped;
+    ForgetFile(mapping);
+    return;
+  }
+  generation.path_bytes += size;
+  paths_.Add(mapping.path);
+}
+
+// Of all generations that share it.
+void ProcessHistory::GiveUpLongestList() {
+  const MappingList* longest = nullptr;
+  for (const auto& [pid, life] : lives_) {
+    for (const Generation& generation : life.generations) {
+      const MappingList* list = generation.mappings.get();
+      if (list == nullptr) continue;
+      if (longest == nullptr || list->get().size() > longest->get().size()) {
+        longest = list;
+      }
+    }
+  }
+  if (longest == nullptr || longest->get().size() < 2) return;
+  statistics_.mappings_dropped += longest->get().size();
+  Mapping all;
+  all.start = longest->get().front().start;
+  all.end = longest->get().back().end;
+  all.path = kTooLargePath;
+  const auto list = NewList();
+  list->Change([&](std::vector<Mapping>& own) { own.push_back(all); });
+  for (auto& [pid, life] : lives_) {
+    for (Generation& generation : life.generations) {
+      if (generation.mappings.get() != longest) continue;
+      generation.mappings = list;
+      ++generation.version;
+    }
+  }
 }
 
 // The generation that a reading of that time tells of, with mappings.
@@ -145,11 +220,11 @@ ProcessHistory::Generation* ProcessHistory::Seeded(Reading& reading,
       present->begin_ns = std::min(present->begin_ns, reading.since_ns);
     }
     present->awaits_reading = false;
-    present->mappings = std::make_shared<MappingList>();
+    present->mappings = NewList();
   } else {
     const bool is_first = !lives_.contains(reading.pid);
-    present = Begin(reading.pid, is_first ? reading.since_ns : time_ns,
-                    std::make_shared<MappingList>());
+    present =
+        Begin(reading.pid, is_first ? reading.since_ns : time_ns, NewList());
   }
   if (present != nullptr) {
     Life& life = lives_[reading.pid];
@@ -163,6 +238,7 @@ void ProcessHistory::Seed(Reading reading, uint64_t time_ns) {
   Generation* generation = Seeded(reading, time_ns);
   if (generation == nullptr) return;
   for (Mapping& mapping : reading.mappings) {
+    if (mapping.path == kTooLargePath) ++statistics_.mappings_dropped;
     Put(*generation, std::move(mapping), time_ns, limits_.read_mappings);
   }
 }
@@ -198,10 +274,10 @@ void ProcessHistory::StartThread(uint32_t pid, uint32_t thread) {
 }
 
 void ProcessHistory::Exec(uint32_t pid, uint64_t time_ns) {
-  const auto mappings = std::make_shared<MappingList>();
+  auto mappings = NewList();
   // The other threads have ended.
   const bool was_there = Present(pid, time_ns) != nullptr;
-  Generation* generation = Begin(pid, time_ns, mappings);
+  Generation* generation = Begin(pid, time_ns, std::move(mappings));
   if (generation == nullptr) return;
   generation->by_exec = was_there;
   Life& life = lives_[pid];
@@ -300,7 +376,9 @@ ProcessHistory::GenerationId ProcessHistory::Previous(GenerationId id) const {
 
 const std::vector<Mapping>* ProcessHistory::Mappings(GenerationId id) const {
   const Generation* generation = Get(id);
-  return generation == nullptr ? nullptr : generation->mappings.get();
+  const bool is_known =
+      generation != nullptr && generation->mappings != nullptr;
+  return is_known ? &generation->mappings->get() : nullptr;
 }
 
 uint64_t ProcessHistory::Version(GenerationId id) const {
@@ -316,6 +394,10 @@ std::span<const ProcessHistory::Change> ProcessHistory::Changes(
 }
 
 void ProcessHistory::Forget(uint64_t before_ns) {
+  // Not each time: it looks at all paths.
+  constexpr size_t kFewBytes = size_t{256} << 10;
+  constexpr unsigned kTimes = 8;
+  if (paths_.bytes() > kFewBytes && ++forgot_ % kTimes == 0) paths_.Sweep();
   std::erase_if(forgettable_, [&](uint32_t pid) {
     const auto life = lives_.find(pid);
     if (life == lives_.end()) return true;

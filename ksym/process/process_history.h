@@ -26,9 +26,9 @@ namespace ksym {
 // mapping ends when another takes its place, and what was there at one time
 // is then not known any more (see Changes).
 //
-// Not thread-safe. Memory: about 100 bytes per executable mapping; a fork
-// shares its parent's until one of them maps something. Both are bounded: see
-// Limits.
+// Not thread-safe. Memory: 72 bytes per executable mapping, and the paths, each
+// once; a fork shares its parent's until one of them maps something. All are
+// bounded: see Limits.
 class ProcessHistory {
  public:
   // Generations are named by number; 0 is none.
@@ -36,13 +36,24 @@ class ProcessHistory {
 
   // Where they bite it is counted, and nothing wrong is known: of a process for
   // which there is no room nothing at all, of one with too many mappings those
-  // that it has already, but for what others were put over.
+  // that it has already, but for what others were put over. Others become one
+  // with kTooLargePath for each gap between those that are kept.
   struct Limits {
     size_t generations = size_t{1} << 18;  // of all processes, 200 bytes each
     // Of one generation. Each report costs up to 10 ns for each of them.
     size_t mappings = size_t{1} << 14;
-    // Of one generation, if they were read; what the kernel allows by default.
-    size_t read_mappings = size_t{1} << 16;
+    // Of one generation, if they were read.
+    size_t read_mappings = kMaxMappings;
+    // Of all generations. Beyond it the longest list is given up: all that it
+    // has become one with kTooLargePath. So who maps much loses names, and
+    // nobody else does.
+    size_t all_mappings = size_t{1} << 19;
+    // Of different paths: those that one generation brings, and all together.
+    // When those of all are used up each may bring `always_path_bytes`. A
+    // mapping whose path has no room has kTooLargePath.
+    size_t path_bytes = kMaxPathBytes;
+    size_t all_path_bytes = size_t{32} << 20;
+    size_t always_path_bytes = size_t{32} << 10;
     // Of one generation; beyond it everything counts as changed.
     size_t changes = 256;
   };
@@ -106,13 +117,40 @@ class ProcessHistory {
   // Of one range the last one. Valid until the next call that is not const.
   std::span<const Change> Changes(GenerationId id) const;
 
-  // Drops generations that ended before that time, and older changes.
+  // Drops generations that ended before that time, and older changes; now and
+  // then the paths that nobody has any more.
   void Forget(uint64_t before_ns);
   size_t generations() const { return by_id_.size(); }
+  // Of all generations; those that share a list count once.
+  size_t mappings() const { return *all_mappings_; }
+  // Of paths, at the most.
+  size_t path_bytes() const { return paths_.bytes(); }
   const Statistics& statistics() const { return statistics_; }
 
  private:
-  using MappingList = std::vector<Mapping>;
+  // A list that knows how much all lists have.
+  class MappingList {
+   public:
+    explicit MappingList(std::shared_ptr<size_t> all) : all_(std::move(all)) {}
+    MappingList(const MappingList& other)
+        : all_(other.all_), mappings_(other.mappings_) {
+      *all_ += mappings_.size();
+    }
+    MappingList& operator=(const MappingList&) = delete;
+    ~MappingList() { *all_ -= mappings_.size(); }
+
+    const std::vector<Mapping>& get() const { return mappings_; }
+    template <typename Function>
+    void Change(const Function& function) {
+      *all_ -= mappings_.size();
+      function(mappings_);
+      *all_ += mappings_.size();
+    }
+
+   private:
+    std::shared_ptr<size_t> all_;
+    std::vector<Mapping> mappings_;
+  };
   static constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
   struct Generation {
     GenerationId id = 0;
@@ -122,6 +160,7 @@ class ProcessHistory {
     uint32_t pid = 0;
     bool by_exec = false;
     bool awaits_reading = false;
+    size_t path_bytes = 0;                  // that it brought
     std::shared_ptr<MappingList> mappings;  // null: not known
     std::vector<Change> changes;
   };
@@ -142,6 +181,12 @@ class ProcessHistory {
   void Put(Generation& generation, Mapping mapping, uint64_t time_ns,
            size_t limit);
   static MappingList& Own(Generation& generation);
+  std::shared_ptr<MappingList> NewList() const {
+    return std::make_shared<MappingList>(all_mappings_);
+  }
+  void PutTooLarge(Generation& generation, Mapping mapping);
+  void SharePath(Generation& generation, Mapping& mapping);
+  void GiveUpLongestList();
   void AddChange(Generation& generation, const Change& change);
   const Generation* Get(GenerationId id) const;
   GenerationId Previous(GenerationId id) const;
@@ -149,6 +194,9 @@ class ProcessHistory {
 
   Limits limits_;
   Statistics statistics_;
+  std::shared_ptr<size_t> all_mappings_ = std::make_shared<size_t>(0);
+  PathPool paths_;
+  unsigned forgot_ = 0;  // times that paths may have to be swept
 
   std::unordered_map<uint32_t, Life> lives_;
   std::unordered_map<GenerationId, uint32_t> by_id_;  // to the pid

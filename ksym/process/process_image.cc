@@ -83,9 +83,11 @@ bool HaveSameBytes(const Mapping& a, const Mapping& b) {
   }
   // Of memory without a file only the kernel's own has names in it.
   if (a.inode == 0) {
-    return a.path == b.path ||
-           (!a.path.starts_with("[v") && !b.path.starts_with("[v") &&
-            a.path != kReplacedPath && b.path != kReplacedPath);
+    const auto is_known = [](const SharedPath& path) {
+      return path.starts_with("[v") || path == kReplacedPath ||
+             path == kTooLargePath;
+    };
+    return a.path == b.path || (!is_known(a.path) && !is_known(b.path));
   }
   return a.file_offset.value - a.start.value ==
          b.file_offset.value - b.start.value;
@@ -98,6 +100,42 @@ const Mapping* ProcessImage::Find(Address address) const {
   if (next == mappings.begin()) return nullptr;
   const Mapping& mapping = *(next - 1);
   return address < mapping.end ? &mapping : nullptr;
+}
+
+bool MapsCollector::Add(Mapping mapping) {
+  // x86-64 and others have user memory below; what Linux shows above is its
+  // own.
+  constexpr Address kUserEnd{uint64_t{1} << 63};
+  if (mappings_.size() == limits_.mappings) {
+    Mapping rest;
+    rest.start = mapping.start;
+    rest.end = kUserEnd;
+    rest.path = kTooLargePath;
+    if (rest.start < rest.end) mappings_.push_back(std::move(rest));
+    return false;
+  }
+  if (mappings_.size() > limits_.mappings) return false;
+  if (!mapping.path.empty()) {
+    const SharedPath* known = paths_.Find(mapping.path);
+    if (known != nullptr) {
+      mapping.path = *known;
+    } else if (mapping.path.size() <= limits_.path_bytes - paths_.bytes()) {
+      paths_.Add(mapping.path);
+    } else {
+      ForgetFile(mapping);
+    }
+  }
+  mappings_.push_back(std::move(mapping));
+  return true;
+}
+
+void ForgetFile(Mapping& mapping) {
+  static const SharedPath kPath(kTooLargePath);
+  mapping.path = kPath;
+  mapping.file_offset = {};
+  mapping.device_major = 0;
+  mapping.device_minor = 0;
+  mapping.inode = 0;
 }
 
 std::vector<Mapping> ParseMaps(std::string_view text, size_t* malformed_lines) {

@@ -7,6 +7,7 @@
 
 #include "ksym/base/address.h"
 #include "ksym/base/result.h"
+#include "ksym/process/shared_path.h"
 
 namespace ksym {
 
@@ -21,7 +22,7 @@ struct Mapping {
   uint64_t inode = 0;
   // As the kernel shows it: absolute, in the process's own mount namespace,
   // perhaps with " (deleted)"; "[vdso]" and the like; empty if anonymous.
-  std::string path;
+  SharedPath path;
 
   friend bool operator==(const Mapping&, const Mapping&) = default;
 };
@@ -29,6 +30,17 @@ struct Mapping {
 // The path of a mapping that stands for memory in which different things were
 // mapped while its samples were taken. The kernel gives no such path.
 inline constexpr std::string_view kReplacedPath = "[replaced]";
+
+// The path of a mapping that stands for others of which there were too many, or
+// whose paths were too long together, to keep each. The kernel gives no such
+// path.
+inline constexpr std::string_view kTooLargePath = "[too-large]";
+
+// What is kept of one process, as any number of processes may map any number of
+// files by paths of any length. The first is what Linux allows by default.
+inline constexpr size_t kMaxMappings = size_t{1} << 16;
+inline constexpr size_t kMaxPathBytes = size_t{1} << 20;
+inline constexpr size_t kMaxOnePathBytes = 4096;  // PATH_MAX
 
 // Whether the bytes that two mappings have in common are of the same file and
 // place in it, or of no file in both.
@@ -63,11 +75,38 @@ std::vector<Mapping> ParseMaps(std::string_view text, size_t* malformed_lines);
 
 // The executable mappings of a process, sorted, with paths as the process
 // itself sees them; also when its first thread has ended and others go on.
-// Empty for a kernel thread. kNotFound when the process is gone.
+// Empty for a kernel thread. kNotFound when the process is gone. Of mappings
+// beyond the bounds those that come last become one with kTooLargePath, to the
+// end of user memory; one whose path is beyond them has that path and no file.
 // Cost: 5 us, and 0.4 to 2 us per executable mapping, with PROCMAP_QUERY (Linux
 // 6.11); before that the whole of /proc/PID/maps is read: twice to three times
 // as much, as most mappings are not executable.
-Result<std::vector<Mapping>> ReadMaps(uint32_t pid);
+struct MapsLimits {
+  size_t mappings = kMaxMappings;
+  size_t path_bytes = kMaxPathBytes;  // of different paths together
+};
+Result<std::vector<Mapping>> ReadMaps(uint32_t pid,
+                                      const MapsLimits& limits = {});
+
+// Makes the mapping one of kTooLargePath.
+void ForgetFile(Mapping& mapping);
+
+// Puts mappings into a list, in their order, within the bounds. Equal paths
+// share their text. Not thread-safe.
+class MapsCollector {
+ public:
+  explicit MapsCollector(const MapsLimits& limits) : limits_(limits) {}
+
+  // Takes a mapping that is behind the one before; its path may be known under
+  // another text. False: no more are taken.
+  bool Add(Mapping mapping);
+  std::vector<Mapping> Take() && { return std::move(mappings_); }
+
+ private:
+  const MapsLimits limits_;
+  PathPool paths_;
+  std::vector<Mapping> mappings_;
+};
 
 // The numbers of the process's threads but the first, which has its own.
 std::vector<uint32_t> OtherThreads(uint32_t pid);

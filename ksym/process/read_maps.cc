@@ -43,8 +43,6 @@ constexpr unsigned long kProcmapQuery = _IOWR('f', 17, ProcmapQuery);
 constexpr uint64_t kExecutable = 0x04;
 constexpr uint64_t kCoveringOrNext = 0x10;
 
-constexpr size_t kMaxPathBytes = 4096;  // PATH_MAX
-
 uint64_t PointerValue(const void* pointer) {
   return reinterpret_cast<uint64_t>(pointer);
 }
@@ -68,53 +66,69 @@ Mapping MappingOf(const ProcmapQuery& query, const char* name) {
   mapping.device_major = query.dev_major;
   mapping.device_minor = query.dev_minor;
   mapping.inode = query.inode;
-  if (query.vma_name_size > 1) mapping.path.assign(name);
+  if (query.vma_name_size > 1) mapping.path = name;
   return mapping;
 }
 
 // Empty when the kernel has no PROCMAP_QUERY, or a mapping it cannot tell.
-std::optional<std::vector<Mapping>> QueryMaps(int maps) {
-  std::vector<Mapping> mappings;
-  std::array<char, kMaxPathBytes> name;
+std::optional<std::vector<Mapping>> QueryMaps(int maps,
+                                              const MapsLimits& limits) {
+  MapsCollector mappings(limits);
+  std::array<char, kMaxOnePathBytes> name;
   ProcmapQuery query;
   uint64_t from = 0;
   while (NextExecutable(maps, from, name, query)) {
     if (query.vma_end <= from) return std::nullopt;
-    mappings.push_back(MappingOf(query, name.data()));
+    if (!mappings.Add(MappingOf(query, name.data()))) {
+      return std::move(mappings).Take();
+    }
     from = query.vma_end;
   }
   // ESRCH: the process has no memory any more, or never had.
   if (errno != ENOENT && errno != ESRCH) return std::nullopt;
-  return mappings;
+  return std::move(mappings).Take();
 }
 
-Result<std::vector<Mapping>> ReadMapsFile(const std::string& path) {
+Result<std::vector<Mapping>> ReadMapsFile(const std::string& path,
+                                          const MapsLimits& limits) {
   const auto fd = OpenForRead(path);
   if (!fd) return Fail(fd.error());
-  if (auto mappings = QueryMaps(fd->get())) return std::move(*mappings);
-  std::vector<Mapping> mappings;
+  if (auto mappings = QueryMaps(fd->get(), limits)) {
+    return std::move(*mappings);
+  }
+  MapsCollector mappings(limits);
+  Address end;
   const auto read = ForEachBlockOfLines(fd->get(), [&](std::string_view lines) {
     for (Mapping& mapping : ParseMaps(lines, nullptr)) {
-      if (!mappings.empty() && mapping.start < mappings.back().end) continue;
-      mappings.push_back(std::move(mapping));
+      if (mapping.start < end) continue;
+      end = mapping.end;
+      if (!mappings.Add(std::move(mapping))) return false;
     }
     return true;
   });
   if (!read) return Fail(Error(read.error()).WithContext(path));
-  return mappings;
+  return std::move(mappings).Take();
 }
 
 // The kernel shows paths as they are from the reader's root.
 void StripRoot(const std::string& folder, std::vector<Mapping>& mappings) {
-  std::array<char, kMaxPathBytes> buffer;
+  std::array<char, kMaxOnePathBytes> buffer;
   const std::string link = folder + "/root";
   const ssize_t size = ::readlink(link.c_str(), buffer.data(), buffer.size());
   if (size <= 1) return;
   const std::string_view root(buffer.data(), static_cast<size_t>(size));
+  PathPool stripped;
   for (Mapping& mapping : mappings) {
     const std::string_view path = mapping.path;
     if (path.starts_with(root) && path.substr(root.size()).starts_with('/')) {
-      mapping.path.erase(0, root.size());
+      SharedPath rest(path.substr(root.size()));
+      const SharedPath* known = stripped.Find(rest);
+      if (known != nullptr) {
+        rest = *known;
+      } else {
+        stripped.Add(rest);
+      }
+      mapping.path = std::move(rest);
     }
   }
 }
@@ -136,14 +150,14 @@ std::vector<uint32_t> OtherThreads(uint32_t pid) {
   return threads;
 }
 
-Result<std::vector<Mapping>> ReadMaps(uint32_t pid) {
+Result<std::vector<Mapping>> ReadMaps(uint32_t pid, const MapsLimits& limits) {
   std::string folder = FolderOf(pid);
-  auto mappings = ReadMapsFile(folder + "/maps");
+  auto mappings = ReadMapsFile(folder + "/maps", limits);
   if (!mappings) return mappings;
   if (mappings->empty()) {
     for (const uint32_t thread : OtherThreads(pid)) {
       const std::string other = folder + "/task/" + std::to_string(thread);
-      auto of_thread = ReadMapsFile(other + "/maps");
+      auto of_thread = ReadMapsFile(other + "/maps", limits);
       if (!of_thread || of_thread->empty()) continue;
       mappings = std::move(of_thread);
       folder = other;

@@ -143,7 +143,8 @@ TEST(SymbolizerTest, FindsTheFileOfAProcessThatIsGone) {
 TEST(SymbolizerTest, SaysThatTheFileIsGone) {
   Child child;
   ProcessImage image = ImageOf(child.pid());
-  for (Mapping& mapping : image.mappings) mapping.path += ".gone";
+  for (Mapping& mapping : image.mappings)
+    mapping.path = mapping.path.str() + ".gone";
   Symbolizer symbolizer({});
   child.End();
   const UserSymbol symbol = symbolizer.Resolve(image, KnownAddress());
@@ -432,6 +433,30 @@ TEST_F(SymbolizerFileTest, CutsLongPaths) {
   EXPECT_EQ(symbol.name, "name");
   EXPECT_LE(symbol.module.size(), kMaxShownBytes);
   EXPECT_TRUE(symbol.module.ends_with("f/lib.so")) << symbol.module;
+}
+
+// As many files as may be are looked at, and one more is not.
+TEST_F(SymbolizerFileTest, BoundsFiles) {
+  for (const char* name : {"a", "b", "c"}) {
+    WriteElf(name, {{"name", 0x401000, 0x10}});
+    Map(name);
+  }
+  Symbolizer symbolizer({.files = kOfHost, .max_files = 2});
+  symbolizer.Pin(image_);
+  EXPECT_EQ(Resolve(symbolizer, 0x10000).name, "name");
+  EXPECT_EQ(Resolve(symbolizer, 0x20000).name, "name");
+  EXPECT_EQ(Resolve(symbolizer, 0x30000).reason, Unresolved::kTooLarge);
+  EXPECT_EQ(symbolizer.statistics().files_known, 2u);
+  EXPECT_EQ(symbolizer.TakeWarnings().size(), 1u);
+}
+
+// Memory whose mappings there was no room for says so.
+TEST_F(SymbolizerFileTest, TellsOfMappingsThatWereNotKept) {
+  MapMemory(0x10000, "[too-large]");
+  Symbolizer symbolizer({.files = kOfHost});
+  const UserSymbol symbol = Resolve(symbolizer, 0x10000);
+  EXPECT_EQ(symbol.reason, Unresolved::kTooLarge);
+  EXPECT_EQ(symbol.module, "[too-large]");
 }
 
 // What is beyond a bound says so, once and with its owner.

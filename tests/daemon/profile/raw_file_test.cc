@@ -460,16 +460,27 @@ TEST(RawFileTest, SkipsUnknownFields) {
   EXPECT_TRUE(ReadRawCapture(FileOf(payload)).has_value());
 }
 
-// A small file cannot ask for unbounded memory through one shared long path.
+// A small file cannot ask for unbounded memory through one long text: mappings
+// share their paths, and what has copies is bounded.
 TEST(RawFileTest, BoundsThePathsMemory) {
   std::string payload;
   protozero::pbf_writer writer(payload);
   writer.add_bytes(3, std::string(1 << 20, 'a'));
   std::string mappings;
-  for (uint64_t i = 0; i < 257; ++i) {
+  for (uint64_t i = 0; i < 10'000; ++i) {
     mappings += MappingField(16 + i, 1, 0);
   }
   writer.add_message(5, Process(1, mappings));
+  const auto capture = ReadRawCapture(FileOf(payload));
+  ASSERT_TRUE(capture) << capture.error().message();
+  const auto& read = capture->profile.images.begin()->second.mappings;
+  ASSERT_EQ(read.size(), 10'000u);
+  EXPECT_TRUE(read.front().path.IsSharedWith(read.back().path));
+  EXPECT_EQ(read.front().path.size(), size_t{1} << 20);
+
+  std::string change;
+  protozero::pbf_writer(change).add_uint64(4, 0);
+  for (uint64_t i = 0; i < 256; ++i) writer.add_message(10, change);
   EXPECT_EQ(ErrorOf(FileOf(payload)).code(), ErrorCode::kLimit);
 }
 

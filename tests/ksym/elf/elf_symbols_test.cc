@@ -139,7 +139,9 @@ TEST_P(FixtureTest, NamesPltStubs) {
 #ifdef __x86_64__
   std::map<std::string, void*> stubs;
   for (const Mapping& mapping : image_.mappings) {
-    if (mapping.path != std::filesystem::canonical(GetParam())) continue;
+    if (mapping.path != std::filesystem::canonical(GetParam()).string()) {
+      continue;
+    }
     for (uint64_t at = mapping.start.value; at < mapping.end.value; ++at) {
       void* address = reinterpret_cast<void*>(at);
       const std::string name = NameAt(address);

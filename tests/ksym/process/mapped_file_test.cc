@@ -144,9 +144,9 @@ TEST_F(MappedFileTest, OpensWhatItHolds) {
 // whose name really ends so is found with it.
 TEST_F(MappedFileTest, StripsTheDeletedMarkLast) {
   Mapping mapping = WithoutMapFiles();
-  mapping.path += " (deleted)";
+  mapping.path = mapping.path.str() + " (deleted)";
   EXPECT_TRUE(OpenMappedFile(Pid(), mapping));
-  std::filesystem::rename(path_, mapping.path);
+  std::filesystem::rename(path_, mapping.path.str());
   EXPECT_TRUE(OpenMappedFile(Pid(), mapping));
 }
 

@@ -236,5 +236,69 @@ TEST(HaveSameBytesTest, ComparesFileAndPlace) {
   }
 }
 
+// What a collector has of mappings of 16 bytes each, which are at 0, 16, ...
+std::vector<Mapping> Collected(const std::vector<std::string>& paths,
+                               const MapsLimits& limits) {
+  MapsCollector collector(limits);
+  for (size_t i = 0; i < paths.size(); ++i) {
+    Mapping mapping;
+    mapping.start = {16 * i};
+    mapping.end = {16 * i + 16};
+    mapping.inode = 7;
+    mapping.path = paths[i];
+    if (!collector.Add(std::move(mapping))) break;
+  }
+  return std::move(collector).Take();
+}
+
+// As many mappings as may be are kept; with one more there is one that stands
+// for all others.
+TEST(MapsCollectorTest, BoundsMappings) {
+  const std::vector<std::string> most(kMaxMappings, "/a");
+  EXPECT_EQ(Collected(most, {}).size(), kMaxMappings);
+  EXPECT_EQ(Collected(most, {}).back().path, "/a");
+  std::vector<std::string> more = most;
+  more.resize(2 * kMaxMappings, "/b");
+  const auto kept = Collected(more, {});
+  ASSERT_EQ(kept.size(), kMaxMappings + 1);
+  EXPECT_EQ(kept.back().path, kTooLargePath);
+  EXPECT_EQ(kept.back().inode, 0u);
+  EXPECT_EQ(kept.back().start.value, 16 * kMaxMappings);
+  EXPECT_EQ(kept.back().end.value, uint64_t{1} << 63);
+}
+
+// Paths are kept as long as they have room together; equal ones take room once,
+// and what comes behind one that has none may have some.
+TEST(MapsCollectorTest, BoundsPaths) {
+  const std::string long_path = "/" + std::string(2999, 'x');
+  const auto kept =
+      Collected({long_path, long_path, long_path + "y", "/short", "/123", "/4"},
+                {.path_bytes = 3010});
+  ASSERT_EQ(kept.size(), 6u);
+  EXPECT_EQ(kept[1].path, long_path);
+  EXPECT_TRUE(kept[1].path.IsSharedWith(kept[0].path));
+  EXPECT_EQ(kept[2].path, kTooLargePath);
+  EXPECT_EQ(kept[2].inode, 0u);
+  EXPECT_EQ(kept[3].path, "/short");
+  EXPECT_EQ(kept[3].inode, 7u);
+  EXPECT_EQ(kept[4].path, "/123");
+  EXPECT_EQ(kept[5].path, kTooLargePath);
+}
+
+// A live process's mappings are read within the bounds.
+TEST(ReadMapsTest, KeepsTheBounds) {
+  const auto pid = static_cast<uint32_t>(::getpid());
+  const auto two = ReadMaps(pid, {.mappings = 2});
+  ASSERT_TRUE(two);
+  ASSERT_EQ(two->size(), 3u);
+  EXPECT_EQ((*two)[2].path, kTooLargePath);
+  EXPECT_GE((*two)[2].start, (*two)[1].end);
+  const auto nameless = ReadMaps(pid, {.path_bytes = 0});
+  ASSERT_TRUE(nameless);
+  for (const Mapping& mapping : *nameless) {
+    EXPECT_TRUE(mapping.path.empty() || mapping.path == kTooLargePath);
+  }
+}
+
 }  // namespace
 }  // namespace ksym
