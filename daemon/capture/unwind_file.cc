@@ -55,6 +55,8 @@ std::optional<uint64_t> UnwindFile::LoadBias(const Mapping& mapping) const {
 void AppendUnwindMappings(const Mapping& mapping, NoTable why,
                           std::vector<unwind_mapping>& mappings) {
   if (mapping.end.value > kUserEnd) return;
+  // It may be nearly all of user memory, which is no code for the most part.
+  if (mapping.path == ksym::kTooLargePath) return;
   AppendWithoutTable(mapping.start.value, mapping.end.value, why, mappings);
 }
 

@@ -34,7 +34,8 @@ struct UnwindFile {
 // ([vsyscall]) is left out.
 void AppendUnwindMappings(const ksym::Mapping& mapping, const UnwindFile& file,
                           std::vector<unwind_mapping>& mappings);
-// The same of a mapping that has no table, or none yet.
+// The same of a mapping that has no table, or none yet; nothing for one that
+// stands for others (ksym::kTooLargePath).
 enum class NoTable : uint8_t { kEver, kYet };
 void AppendUnwindMappings(const ksym::Mapping& mapping, NoTable why,
                           std::vector<unwind_mapping>& mappings);

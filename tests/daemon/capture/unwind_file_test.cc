@@ -57,6 +57,15 @@ TEST(UnwindFileTest, HasAnEntryPerPiece) {
   EXPECT_EQ(list[1].first_block, 0x10u);
 }
 
+// What stands for mappings that were not kept is no code, however large it is.
+TEST(UnwindFileTest, LeavesOutWhatStandsForOthers) {
+  ksym::Mapping mapping = MakeMapping(0x1000, uint64_t{1} << 63, 0);
+  mapping.path = ksym::kTooLargePath;
+  std::vector<unwind_mapping> list;
+  AppendUnwindMappings(mapping, NoTable::kEver, list);
+  EXPECT_TRUE(list.empty());
+}
+
 // What a mapping shows before and behind the code has no table.
 TEST(UnwindFileTest, FillsGaps) {
   const UnwindFile file = MakeFile();
