@@ -9,8 +9,11 @@ size_t BytesOf(const RawProfile& profile) {
   bytes += profile.stacks.size() * kPerStack + profile.stacks.bytes().size();
   for (const auto& [id, image] : profile.images) {
     bytes += sizeof(image) + image.mappings.size() * sizeof(ksym::Mapping);
+    // Copies of a path share it; those of one file follow each other.
+    ksym::SharedPath last;
     for (const ksym::Mapping& mapping : image.mappings) {
-      bytes += mapping.path.capacity();
+      if (!mapping.path.IsSharedWith(last)) bytes += mapping.path.size();
+      last = mapping.path;
     }
   }
   return bytes;
