@@ -152,8 +152,10 @@ class Capture::Impl {
       if (auto* change = std::get_if<ksym::KernelSymbolChange>(&event.report)) {
         kernel_watch_.Add(event.time_ns, std::move(*change));
       } else if (const auto* lost = std::get_if<LostReport>(&event.report)) {
-        if (!lost->is_known) kernel_watch_.TableChanged();
-        accounts_.AddLostReports(lost->count);
+        const bool is_of_kernel = lost->of == LostReport::Of::kProcesses;
+        if (!lost->is_known && is_of_kernel) kernel_watch_.TableChanged();
+        // Who maps too much is read instead.
+        if (lost->pid == 0) accounts_.AddLostReports(lost->count);
       }
     }
     watch_.Apply(std::move(events), now_ns);
@@ -204,6 +206,8 @@ class Capture::Impl {
   }
 
   bool IsBuildingTables() const { return tables_ && tables_->IsBuilding(); }
+
+  bool IsFilling() const { return side_band_.is_filling(); }
 
   UnwindStatistics unwind_statistics() const {
     UnwindStatistics statistics;
@@ -459,6 +463,7 @@ void Capture::BuildTables(UnwindTables::Clock::duration budget,
   impl_->BuildTables(budget, deadline);
 }
 bool Capture::IsBuildingTables() const { return impl_->IsBuildingTables(); }
+bool Capture::IsFilling() const { return impl_->IsFilling(); }
 UnwindStatistics Capture::unwind_statistics() const {
   return impl_->unwind_statistics();
 }

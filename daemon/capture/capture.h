@@ -69,6 +69,9 @@ class Capture {
   // More tables will be ready soon: a caller that polls sooner than otherwise
   // has them in use sooner.
   bool IsBuildingTables() const;
+  // The kernel has much to report: a caller that polls sooner than otherwise
+  // loses less.
+  bool IsFilling() const;
   UnwindStatistics unwind_statistics() const;
   // Everything since the last Drain(), with the accounting of that interval.
   // Sampling goes on. Sleeps for an RCU grace period (1 to 100 ms), and waits

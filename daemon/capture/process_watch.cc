@@ -45,6 +45,21 @@ constexpr size_t kThreadsField = 20;
 constexpr size_t kStartField = 22;
 using StatFields = std::array<std::string, kStartField + 1>;
 
+// Reports of one process, each times the mappings that it has, between two
+// calls of Apply(): some 5 ms.
+constexpr size_t kMostMapWork = 500'000;
+constexpr uint64_t kDoubtPauses = 20;
+// Of processes that were read for such a reason; then they may be read again.
+constexpr size_t kMostSettled = 4096;
+
+bool HasLost(std::span<const SideBandEvent> events, LostReport::Of of) {
+  return std::ranges::any_of(events, [=](const SideBandEvent& event) {
+    const auto* lost = std::get_if<LostReport>(&event.report);
+    return lost != nullptr && lost->of == of && lost->pid == 0 &&
+           !lost->is_known;
+  });
+}
+
 // Below that a process is not worth a table that it may never need.
 constexpr double kLeastBusy = 0.01;
 
@@ -271,11 +286,7 @@ void ProcessWatch::CorrectReadings(const std::vector<SideBandEvent>& events) {
 }
 
 void ProcessWatch::Apply(std::vector<SideBandEvent> events, uint64_t until_ns) {
-  const bool has_lost = std::ranges::any_of(events, [](const SideBandEvent& e) {
-    const auto* lost = std::get_if<LostReport>(&e.report);
-    return lost != nullptr && !lost->is_known;
-  });
-  if (has_lost) {
+  if (HasLost(events, LostReport::Of::kProcesses)) {
     // What is left of them would tell half of a story.
     history_.LoseTrack(applied_ns_);
     ForgetReadings();
@@ -285,7 +296,11 @@ void ProcessWatch::Apply(std::vector<SideBandEvent> events, uint64_t until_ns) {
     ReadAgain();
     return;
   }
+  if (HasLost(events, LostReport::Of::kMappings)) LoseMappings(until_ns);
+  LeaveFloodsOut(events);
   CorrectReadings(events);
+  const uint64_t begin_ns = NowNs();
+  const bool has_readings = !readings_.empty();
   auto reading = readings_.begin();
   const auto seed_until = [&](uint64_t time_ns) {
     for (; reading != readings_.end() && reading->begin_ns <= time_ns;
@@ -300,9 +315,60 @@ void ProcessWatch::Apply(std::vector<SideBandEvent> events, uint64_t until_ns) {
   }
   seed_until(until_ns);
   ForgetReadings();
+  if (has_readings) doubt_cost_ns_ += NowNs() - begin_ns;
   applied_ns_ = until_ns;
   ReadAgain();
   ReadUnknown();
+  ReadDoubted();
+}
+
+// Any process may have mapped something. Those that are not sampled do not
+// matter until they are.
+void ProcessWatch::LoseMappings(uint64_t until_ns) {
+  mappings_lost_ns_ = until_ns;
+  for (const Bound& bound : bound_) {
+    for (const auto& [id, generation] : bound) doubted_pids_.insert(id.pid);
+  }
+}
+
+// Who maps as fast as it can would have all of our time: each report costs more
+// the more mappings there are. Such a process is read instead.
+void ProcessWatch::LeaveFloodsOut(std::vector<SideBandEvent>& events) {
+  std::unordered_map<uint32_t, size_t> reports;
+  for (const SideBandEvent& event : events) {
+    if (const auto* map = std::get_if<MapReport>(&event.report)) {
+      ++reports[map->pid];
+    } else if (const auto* lost = std::get_if<LostReport>(&event.report)) {
+      if (lost->pid != 0) reports[lost->pid] += lost->count;
+    }
+  }
+  std::erase_if(reports, [&](const auto& entry) {
+    const auto& [pid, count] = entry;
+    const auto* known = history_.Mappings(history_.Find(pid, applied_ns_));
+    return known == nullptr || count * known->size() <= kMostMapWork;
+  });
+  if (reports.empty()) return;
+  for (const auto& [pid, count] : reports) doubted_pids_.insert(pid);
+  std::erase_if(events, [&](const SideBandEvent& event) {
+    const auto* map = std::get_if<MapReport>(&event.report);
+    return map != nullptr && reports.contains(map->pid);
+  });
+}
+
+// Where reports are lost all the time this would be all that is done, so it
+// pauses for a multiple of what the last readings cost.
+void ProcessWatch::ReadDoubted() {
+  if (doubted_pids_.empty()) return;
+  const uint64_t begin = NowNs();
+  if (begin < next_doubt_ns_ + kDoubtPauses * doubt_cost_ns_) return;
+  for (const uint32_t pid : std::exchange(doubted_pids_, {})) {
+    settled_ns_[pid] = begin;
+    const bool is_read = std::ranges::any_of(
+        readings_, [=](const Reading& r) { return r.mappings.pid == pid; });
+    if (!is_read) Read(pid);
+  }
+  next_doubt_ns_ = NowNs();
+  doubt_cost_ns_ = next_doubt_ns_ - begin;
 }
 
 void ProcessWatch::ApplyOne(SideBandEvent event) {
@@ -340,6 +406,12 @@ void ProcessWatch::SeeOne(const SampleHint& hint) {
   const auto [bound, is_new] = bound_[hint.set].try_emplace(hint.id);
   if (!is_new) return;
   bound->second = history_.Find(hint.id.pid, hint.time_ns);
+  if (mappings_lost_ns_ != 0) {
+    const auto settled = settled_ns_.find(hint.id.pid);
+    if (settled == settled_ns_.end() || settled->second < mappings_lost_ns_) {
+      doubted_pids_.insert(hint.id.pid);
+    }
+  }
   new_bound_.push_back(*bound);
 }
 
@@ -440,6 +512,7 @@ std::span<const ksym::Mapping> ProcessWatch::MappingsAt(
 
 void ProcessWatch::EndInterval(const TakenSet& taken) {
   bound_[taken.set].clear();
+  if (settled_ns_.size() > kMostSettled) settled_ns_.clear();
   const size_t before = history_.generations();
   history_.Forget(interval_begin_ns_);
   if (history_.generations() != before) TellOfGone();

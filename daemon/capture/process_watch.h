@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <span>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -39,10 +40,13 @@ struct TakenSet {
 // The address spaces of the sampled processes, also of those that are gone:
 // what was there at the start is read from /proc once, the rest is told by the
 // side band. A sample's process is found by the time of its first sample in
-// the interval, as one pid may be several programs within it. Where reports
-// were lost nothing is assumed: /proc is read again, and what was sampled
-// before that has no mappings. A process that was forked by one that was not
-// read yet is read by itself.
+// the interval, as one pid may be several programs within it. Where reports of
+// forks, execs and exits were lost nothing is assumed: /proc is read again, and
+// what was sampled before that has no mappings. Where reports of mappings were
+// lost, or one process made more than can be followed, what is known stays, and
+// the sampled processes are read again: what took the place of something else
+// counts as changed then. A process that was forked by one that was not read
+// yet is read by itself.
 class ProcessWatch {
  public:
   // Called for a sampled process at first sight and when it maps more files.
@@ -111,6 +115,9 @@ class ProcessWatch {
     double cpus = 0;
   };
   bool Read(uint32_t pid);
+  void LoseMappings(uint64_t until_ns);
+  void LeaveFloodsOut(std::vector<SideBandEvent>& events);
+  void ReadDoubted();
   ksym::MapsLimits LimitsOfReading() const;
   void CountReading(const std::vector<ksym::Mapping>& mappings);
   void ForgetReadings();
@@ -146,6 +153,13 @@ class ProcessWatch {
   std::set<uint32_t> changed_pids_;
   // Processes that may have to be read.
   std::set<uint32_t> unknown_pids_;
+  // Processes whose mappings may have changed without a report, and when those
+  // of others were last read for such a reason.
+  std::set<uint32_t> doubted_pids_;
+  std::unordered_map<uint32_t, uint64_t> settled_ns_;
+  uint64_t mappings_lost_ns_ = 0;  // last
+  uint64_t next_doubt_ns_ = 0;  // when the last reading of doubted ones ended
+  uint64_t doubt_cost_ns_ = 0;  // of that reading and of taking it in
   bool read_before_ = false;
   bool must_read_ = false;        // all, as reports were lost,
   uint64_t next_reading_ns_ = 0;  // but not before

@@ -8,9 +8,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <iterator>
+#include <unordered_map>
 #include <utility>
 
 #include "ksym/base/unique_fd.h"
@@ -21,25 +23,27 @@ namespace {
 // A mapping's, with the longest path (perf_event_mmap_event() in the kernel).
 constexpr size_t kLargestRecord = 4096 + 256;
 
-perf_event_attr Attributes(SideBand::Options options) {
+perf_event_attr Attributes(SideBand::Options options, LostReport::Of of,
+                           size_t ring_bytes) {
   perf_event_attr attr = {};
   attr.size = sizeof(attr);
   attr.type = PERF_TYPE_SOFTWARE;
   attr.config = PERF_COUNT_SW_DUMMY;
   attr.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME;
   attr.sample_id_all = 1;
-  attr.ksymbol = options.kernel_symbols ? 1 : 0;
-  if (options.processes) {
+  if (of == LostReport::Of::kMappings) {
     attr.mmap = 1;
     attr.mmap2 = 1;
-    attr.comm = 1;
-    attr.comm_exec = 1;
-    attr.task = 1;
+  } else {
+    attr.ksymbol = options.kernel_symbols ? 1 : 0;
+    attr.comm = options.processes ? 1 : 0;
+    attr.comm_exec = options.processes ? 1 : 0;
+    attr.task = options.processes ? 1 : 0;
   }
   attr.use_clockid = 1;
   attr.clockid = CLOCK_MONOTONIC;
   attr.watermark = 1;
-  attr.wakeup_watermark = SideBand::kRingBytes;
+  attr.wakeup_watermark = static_cast<uint32_t>(ring_bytes);
   return attr;
 }
 
@@ -49,59 +53,102 @@ perf_event_attr Attributes(SideBand::Options options) {
 class SideBand::Ring {
  public:
   static ksym::Result<std::unique_ptr<Ring>> Open(Options options,
-                                                  uint32_t cpu) {
-    perf_event_attr attr = Attributes(options);
+                                                  LostReport::Of of,
+                                                  uint32_t cpu, size_t bytes) {
+    perf_event_attr attr = Attributes(options, of, bytes);
     ksym::UniqueFd fd(static_cast<int>(
         ::syscall(SYS_perf_event_open, &attr, /*pid=*/-1, static_cast<int>(cpu),
                   /*group_fd=*/-1, PERF_FLAG_FD_CLOEXEC)));
     const std::string what = fmt::format("side band of CPU {}", cpu);
     if (!fd.valid()) return ksym::FailErrno(errno, what);
     const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
-    void* memory = ::mmap(nullptr, page + kRingBytes, PROT_READ | PROT_WRITE,
+    void* memory = ::mmap(nullptr, page + bytes, PROT_READ | PROT_WRITE,
                           MAP_SHARED, fd.get(), 0);
     if (memory == MAP_FAILED) return ksym::FailErrno(errno, what);
-    return std::unique_ptr<Ring>(new Ring(std::move(fd), memory, page));
+    return std::unique_ptr<Ring>(
+        new Ring(std::move(fd), memory, {.page = page, .bytes = bytes}, of));
   }
-  ~Ring() { ::munmap(memory_, page_ + kRingBytes); }
+  ~Ring() { ::munmap(memory_, size_.page + size_.bytes); }
   Ring(const Ring&) = delete;
   Ring& operator=(const Ring&) = delete;
 
-  void Read(std::vector<SideBandEvent>& events) {
+  // True when it was a quarter full.
+  bool Read(std::vector<SideBandEvent>& events) {
     // Pairs with the barrier in perf_output_put_handle().
     const uint64_t head = __atomic_load_n(&page()->data_head, __ATOMIC_ACQUIRE);
     uint64_t tail = page()->data_tail;
-    if (tail == head) return;
+    if (tail == head) return false;
+    const bool is_filling = head - tail > size_.bytes / 4;
     // The kernel tells of a loss with the next record that fits, which may be
     // much later.
-    const bool is_full = head - tail > kRingBytes - kLargestRecord;
+    const bool is_full = head - tail > size_.bytes - kLargestRecord;
     bool was_full = std::exchange(was_full_, is_full);
     uint64_t last_ns = 0;
     std::vector<std::byte> record;
+    std::unordered_map<uint32_t, size_t> maps;  // by process
     while (tail < head) {
       perf_event_header header = {};
       Copy(tail, std::as_writable_bytes(std::span(&header, 1)));
       if (header.size < sizeof(header) || header.size > head - tail) break;
+      if (header.type == PERF_RECORD_MMAP2 && IsFlood(tail, header, maps)) {
+        tail += header.size;
+        continue;
+      }
       record.resize(header.size);
       Copy(tail, record);
       SideBandEvent event = ParseSideBandRecord(record);
       last_ns = std::max(last_ns, event.time_ns);
       auto* lost = std::get_if<LostReport>(&event.report);
-      if (lost != nullptr && was_full) {
-        *lost = {.count = lost->count - 1, .is_known = true};
+      if (lost != nullptr) {
+        lost->of = of_;
+        lost->count -= was_full ? 1 : 0;
+        lost->is_known = was_full;
       }
       was_full = false;  // it was the first record behind
-      if (event.report.index() != 0) events.push_back(std::move(event));
+      if (IsOurs(event)) events.push_back(std::move(event));
       tail += header.size;
     }
+    for (const auto& [pid, count] : maps) {
+      if (count <= kMostMappingsOfOne) continue;
+      events.push_back(
+          {.time_ns = last_ns,
+           .report = LostReport{
+               .of = of_, .pid = pid, .count = count - kMostMappingsOfOne}});
+    }
     if (is_full) {
-      events.push_back({.time_ns = last_ns, .report = LostReport{.count = 1}});
+      events.push_back(
+          {.time_ns = last_ns, .report = LostReport{.of = of_, .count = 1}});
     }
     __atomic_store_n(&page()->data_tail, tail, __ATOMIC_RELEASE);
+    return is_filling;
   }
 
  private:
-  Ring(ksym::UniqueFd fd, void* memory, size_t page)
-      : fd_(std::move(fd)), memory_(memory), page_(page) {}
+  struct Size {
+    size_t page = 0;  // in front of the records
+    size_t bytes = 0;
+  };
+  Ring(ksym::UniqueFd fd, void* memory, Size size, LostReport::Of of)
+      : fd_(std::move(fd)), memory_(memory), size_(size), of_(of) {}
+
+  // Whether the process of that record had as many as it may before it. All of
+  // them would take longer to decode than they are worth.
+  bool IsFlood(uint64_t position, const perf_event_header& header,
+               std::unordered_map<uint32_t, size_t>& maps) const {
+    uint32_t pid = 0;
+    if (header.size < sizeof(header) + sizeof(pid)) return false;
+    Copy(position + sizeof(header), std::as_writable_bytes(std::span(&pid, 1)));
+    return ++maps[pid] > kMostMappingsOfOne;
+  }
+
+  // An event that wants mappings is told of forks and exits as well
+  // (perf_event_task_match() in the kernel); the other ring has them, too.
+  bool IsOurs(const SideBandEvent& event) const {
+    if (event.report.index() == 0) return false;
+    return of_ == LostReport::Of::kProcesses ||
+           std::holds_alternative<MapReport>(event.report) ||
+           std::holds_alternative<LostReport>(event.report);
+  }
 
   perf_event_mmap_page* page() const {
     return static_cast<perf_event_mmap_page*>(memory_);
@@ -109,16 +156,17 @@ class SideBand::Ring {
 
   // Records may wrap around the ring's end.
   void Copy(uint64_t position, std::span<std::byte> out) const {
-    const auto* data = static_cast<const std::byte*>(memory_) + page_;
-    const size_t begin = position % kRingBytes;
-    const size_t first = std::min(out.size(), kRingBytes - begin);
+    const auto* data = static_cast<const std::byte*>(memory_) + size_.page;
+    const size_t begin = position % size_.bytes;
+    const size_t first = std::min(out.size(), size_.bytes - begin);
     std::memcpy(out.data(), data + begin, first);
     std::memcpy(out.data() + first, data, out.size() - first);
   }
 
   ksym::UniqueFd fd_;
   void* memory_;
-  size_t page_;
+  Size size_;
+  LostReport::Of of_;
   bool was_full_ = false;  // nearly, when it was last read
 };
 
@@ -127,22 +175,42 @@ SideBand::~SideBand() = default;
 SideBand::SideBand(SideBand&&) noexcept = default;
 SideBand& SideBand::operator=(SideBand&&) noexcept = default;
 
+ksym::Result<SideBand::Rings> SideBand::Open(uint32_t cpu, size_t cpus) const {
+  Rings rings;
+  auto processes =
+      Ring::Open(options_, LostReport::Of::kProcesses, cpu, kRingBytes);
+  if (!processes) return ksym::Fail(std::move(processes.error()));
+  rings.processes = std::move(*processes);
+  if (!options_.processes) return rings;
+  const size_t bytes = std::clamp(std::bit_floor(kAllMappingBytes / cpus),
+                                  kLeastMappingBytes, kMostMappingBytes);
+  auto mappings = Ring::Open(options_, LostReport::Of::kMappings, cpu, bytes);
+  if (!mappings) {
+    mappings = Ring::Open(options_, LostReport::Of::kMappings, cpu,
+                          kLeastMappingBytes);
+  }
+  if (!mappings) return ksym::Fail(std::move(mappings.error()));
+  rings.mappings = std::move(*mappings);
+  return rings;
+}
+
 ksym::Status SideBand::Follow(const CpuList& online) {
   // The event of a CPU that left is dead, also when the CPU comes back.
   std::erase_if(rings_, [&](auto& entry) {
     if (std::ranges::binary_search(online, entry.first)) return false;
-    entry.second->Read(waiting_);
+    entry.second.processes->Read(waiting_);
+    if (entry.second.mappings) entry.second.mappings->Read(waiting_);
     return true;
   });
   for (const uint32_t cpu : online) {
     if (rings_.contains(cpu)) continue;
-    auto ring = Ring::Open(options_, cpu);
-    if (!ring) {
+    auto rings = Open(cpu, online.size());
+    if (!rings) {
       // The CPU went away again.
-      if (ring.error().code() == ksym::ErrorCode::kNotFound) continue;
-      return ksym::Fail(std::move(ring.error()));
+      if (rings.error().code() == ksym::ErrorCode::kNotFound) continue;
+      return ksym::Fail(std::move(rings.error()));
     }
-    rings_.emplace(cpu, std::move(*ring));
+    rings_.emplace(cpu, std::move(*rings));
     // Since the CPU came nobody listened there.
     if (was_followed_) waiting_.push_back({.report = LostReport{.count = 1}});
   }
@@ -152,7 +220,11 @@ ksym::Status SideBand::Follow(const CpuList& online) {
 
 std::vector<SideBandEvent> SideBand::Read(uint64_t until_ns) {
   std::vector<SideBandEvent> events = std::exchange(waiting_, {});
-  for (auto& [cpu, ring] : rings_) ring->Read(events);
+  is_filling_ = false;
+  for (auto& [cpu, rings] : rings_) {
+    is_filling_ |= rings.processes->Read(events);
+    if (rings.mappings) is_filling_ |= rings.mappings->Read(events);
+  }
   std::ranges::stable_sort(events, {}, &SideBandEvent::time_ns);
   const auto later =
       std::ranges::upper_bound(events, until_ns, {}, &SideBandEvent::time_ns);

@@ -40,6 +40,12 @@ struct ExitReport {
 };
 // Records that did not fit the ring, or may not have.
 struct LostReport {
+  // Which ones: who is there and which program, or what it maps.
+  enum class Of : uint8_t { kProcesses, kMappings };
+  Of of = Of::kProcesses;
+  // Mappings of this process alone, which made too many to read all of them; 0:
+  // nobody knows whose.
+  uint32_t pid = 0;
   uint64_t count = 0;
   // Of a loss that was reported before: the kernel says later how many.
   bool is_known = false;
@@ -60,13 +66,24 @@ struct SideBandEvent {
 // of no interest and for records too short for what they claim.
 SideBandEvent ParseSideBandRecord(std::span<const std::byte> record);
 
-// One dummy event per CPU whose ring receives those records. Needs
-// CAP_PERFMON. Nothing is woken up: read it on a timer.
+// Two dummy events per CPU whose rings receive those records: mappings have one
+// of their own, as a process that maps without end fills it, and must not cost
+// the reports of who is there. Needs CAP_PERFMON. Nothing is woken up: read it
+// on a timer.
 class SideBand {
  public:
-  // What an unprivileged user may lock per CPU (perf_event_mlock_kb); holds
-  // the records of some 400 short processes.
+  // Holds what 1,000 short processes report of themselves.
   static constexpr size_t kRingBytes = 256 * 1024;
+  // The ring of mappings has the first size where that may be locked, so that
+  // processes that map without end leave room for others in it; all CPUs have
+  // no more than the second together. The third holds what 100 short processes
+  // map, and is with kRingBytes less than what an unprivileged user may lock
+  // per CPU (perf_event_mlock_kb, 516).
+  static constexpr size_t kMostMappingBytes = size_t{1} << 20;
+  static constexpr size_t kAllMappingBytes = size_t{8} << 20;
+  static constexpr size_t kLeastMappingBytes = 128 * 1024;
+  // Mappings of one process that a call of Read() tells of, from each CPU.
+  static constexpr size_t kMostMappingsOfOne = 1000;
 
   struct Options {
     bool kernel_symbols = true;
@@ -87,14 +104,24 @@ class SideBand {
   // is there in part only: of a process that moved from a CPU that was read to
   // one that was not, the later reports without the earlier ones.
   std::vector<SideBandEvent> Read(uint64_t until_ns);
+  // Whether a ring was a quarter full at the last Read(): the next one should
+  // come soon.
+  bool is_filling() const { return is_filling_; }
 
  private:
   class Ring;
+  struct Rings {
+    std::unique_ptr<Ring> processes;
+    std::unique_ptr<Ring> mappings;  // null: they are not wanted
+  };
+  ksym::Result<Rings> Open(uint32_t cpu, size_t cpus) const;
+
   Options options_;
-  std::map<uint32_t, std::unique_ptr<Ring>> rings_;
+  std::map<uint32_t, Rings> rings_;
   // Of closed rings, and what was too new for the last call.
   std::vector<SideBandEvent> waiting_;
   bool was_followed_ = false;
+  bool is_filling_ = false;
 };
 
 }  // namespace profd

@@ -104,7 +104,7 @@ SideBandEvent ParseSideBandRecord(std::span<const std::byte> record) {
       break;
     case PERF_RECORD_LOST:
       reader.Read<uint64_t>();  // id
-      event.report = LostReport{reader.Read<uint64_t>()};
+      event.report = LostReport{.count = reader.Read<uint64_t>()};
       break;
     default:
       break;

@@ -43,7 +43,7 @@ using std::chrono::milliseconds;
 
 // How often the ring buffer is emptied and new processes are looked at.
 constexpr milliseconds kPollPeriod(50);
-// The same while call-frame tables are being built.
+// The same while call-frame tables are being built, or much is reported.
 constexpr milliseconds kEagerPollPeriod(10);
 // How often everything is taken out of the kernel and named, so that little
 // is left to do when the capture ends.
@@ -215,8 +215,9 @@ class CaptureRun {
     for (;;) {
       share_.Renew();
       const auto now = Clock::now();
-      const auto period =
-          capture_->IsBuildingTables() ? kEagerPollPeriod : kPollPeriod;
+      const bool is_eager =
+          capture_->IsBuildingTables() || capture_->IsFilling();
+      const auto period = is_eager ? kEagerPollPeriod : kPollPeriod;
       const auto wake = std::min(now + Clock::duration(period), end_);
       const auto event =
           signals_->Wait(std::max(wake - now, Clock::duration(0)));

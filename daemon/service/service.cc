@@ -35,7 +35,7 @@ using std::chrono::milliseconds;
 
 // How often the ring buffer is emptied and new processes are looked at.
 constexpr milliseconds kPollPeriod(100);
-// The same while call-frame tables are being built.
+// The same while call-frame tables are being built, or much is reported.
 constexpr milliseconds kEagerPollPeriod(20);
 // How often everything is taken out of the kernel: the parts of a profile.
 constexpr milliseconds kDrainPeriod(1000);
@@ -139,8 +139,9 @@ class Service {
     auto next_drain = Clock::now() + kDrainPeriod;
     for (;;) {
       share_.Renew();
-      const auto period =
-          capture_->IsBuildingTables() ? kEagerPollPeriod : kPollPeriod;
+      const bool is_eager =
+          capture_->IsBuildingTables() || capture_->IsFilling();
+      const auto period = is_eager ? kEagerPollPeriod : kPollPeriod;
       const auto asked = signals_.Wait(std::min<std::chrono::nanoseconds>(
           period, intervals_.UntilNext(NowUnixNs())));
       if (asked.stop) return {};

@@ -7,6 +7,9 @@
 namespace ksym {
 namespace {
 
+// A reading that brings more puts them into the list all at once.
+constexpr size_t kMostPuts = 64;
+
 // The part of a mapping from `start` on; its file offset moves along.
 Mapping TailFrom(const Mapping& mapping, Address start) {
   Mapping tail = mapping;
@@ -98,14 +101,16 @@ void ProcessHistory::AddChange(Generation& generation, const Change& change) {
     same->time_ns = change.time_ns;
     return;
   }
-  if (changes.size() >= limits_.changes) {
-    changes.clear();
-    changes.push_back({.time_ns = change.time_ns,
-                       .start = Address{0},
-                       .end = Address{std::numeric_limits<uint64_t>::max()}});
-    return;
-  }
   changes.push_back(change);
+  if (changes.size() <= limits_.changes) return;
+  // One that has all of them: who maps without end does it in one place, and
+  // its program and libraries are in others.
+  Change all = change;
+  for (const Change& one : changes) {
+    all.start = std::min(all.start, one.start);
+    all.end = std::max(all.end, one.end);
+  }
+  changes.assign(1, all);
 }
 
 void ProcessHistory::Put(Generation& generation, Mapping mapping,
@@ -237,10 +242,57 @@ ProcessHistory::Generation* ProcessHistory::Seeded(Reading& reading,
 void ProcessHistory::Seed(Reading reading, uint64_t time_ns) {
   Generation* generation = Seeded(reading, time_ns);
   if (generation == nullptr) return;
+  const auto is_known = [&](const Mapping& mapping) {
+    const std::vector<Mapping>& known = generation->mappings->get();
+    const auto at =
+        std::ranges::lower_bound(known, mapping.start, {}, &Mapping::start);
+    return at != known.end() && at->start == mapping.start &&
+           at->end == mapping.end && HaveSameBytes(*at, mapping);
+  };
+  std::erase_if(reading.mappings, is_known);
+  if (reading.mappings.size() > kMostPuts &&
+      !generation->mappings->get().empty()) {
+    PutAll(*generation, std::move(reading.mappings), time_ns);
+    return;
+  }
   for (Mapping& mapping : reading.mappings) {
     if (mapping.path == kTooLargePath) ++statistics_.mappings_dropped;
     Put(*generation, std::move(mapping), time_ns, limits_.read_mappings);
   }
+}
+
+// As Put() of each, at the cost of one look at both lists: what they cover is
+// changed, and goes whole.
+void ProcessHistory::PutAll(Generation& generation,
+                            std::vector<Mapping> mappings, uint64_t time_ns) {
+  for (Mapping& mapping : mappings) {
+    if (mapping.path == kTooLargePath) ++statistics_.mappings_dropped;
+    SharePath(generation, mapping);
+  }
+  std::vector<Mapping> all;
+  auto fresh = mappings.cbegin();
+  for (const Mapping& old : generation.mappings->get()) {
+    while (fresh != mappings.cend() && fresh->end <= old.start) ++fresh;
+    if (fresh == mappings.cend() || fresh->start >= old.end) {
+      all.push_back(old);
+      continue;
+    }
+    AddChange(generation,
+              {.time_ns = time_ns, .start = old.start, .end = old.end});
+  }
+  const size_t kept = all.size();
+  std::ranges::move(mappings, std::back_inserter(all));
+  std::ranges::inplace_merge(all,
+                             all.begin() + static_cast<std::ptrdiff_t>(kept),
+                             {}, &Mapping::start);
+  if (all.size() > limits_.read_mappings) {
+    statistics_.mappings_dropped += all.size() - limits_.read_mappings;
+    all.resize(limits_.read_mappings);
+  }
+  Own(generation).Change([&](std::vector<Mapping>& own) {
+    own = std::move(all);
+  });
+  if (*all_mappings_ > limits_.all_mappings) GiveUpLongestList();
 }
 
 void ProcessHistory::LoseTrack(uint64_t time_ns) {

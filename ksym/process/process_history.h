@@ -54,7 +54,8 @@ class ProcessHistory {
     size_t path_bytes = kMaxPathBytes;
     size_t all_path_bytes = size_t{32} << 20;
     size_t always_path_bytes = size_t{32} << 10;
-    // Of one generation; beyond it everything counts as changed.
+    // Of one generation; beyond it all from the first to the last one counts as
+    // changed.
     size_t changes = 256;
   };
   struct Statistics {
@@ -184,6 +185,8 @@ class ProcessHistory {
   std::shared_ptr<MappingList> NewList() const {
     return std::make_shared<MappingList>(all_mappings_);
   }
+  void PutAll(Generation& generation, std::vector<Mapping> mappings,
+              uint64_t time_ns);
   void PutTooLarge(Generation& generation, Mapping mapping);
   void SharePath(Generation& generation, Mapping& mapping);
   void GiveUpLongestList();

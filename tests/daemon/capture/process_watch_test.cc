@@ -116,6 +116,14 @@ TEST_F(ProcessWatchTest, TakesNothingForTheProgramBefore) {
   EXPECT_FALSE(is_known(415));
   EXPECT_EQ(FileOf(3), "");
 }
+
+// A loss of mappings alone is no reason to forget those that are known.
+TEST_F(ProcessWatchTest, KeepsMappingsWhenOthersWereLost) {
+  watch_.Apply({{405, LostReport{.of = LostReport::Of::kMappings}}}, 420);
+  See({Hint(2, 430)});
+  EXPECT_FALSE(watch_.MappingsAt(kPid, 430, ksym::Address{kAddress}).empty());
+}
+
 TEST_F(ProcessWatchTest, KnowsNothingAfterALoss) {
   watch_.Apply({{405, LostReport{}}}, 420);
   See({Hint(4, 430)});
@@ -157,6 +165,30 @@ TEST_F(ReadingTest, KnowsWhoseMappingsWereRead) {
   Read(ExecReport{.pid = kSelf});
   EXPECT_FALSE(IsKnown());
 }
+// Reports that would take too long to follow are left out, and the process is
+// read: so is what it has by then known, and nothing that it had meanwhile.
+TEST_F(ReadingTest, ReadsWhoMapsTooMuch) {
+  Read(std::monostate());
+  ASSERT_TRUE(IsKnown());
+  constexpr uint64_t kReports = 200'000;
+  const ksym::Address here{reinterpret_cast<uintptr_t>(&NowNs)};
+  ksym::Mapping other;
+  other.start = here;
+  other.end = here + 1;
+  other.path = "/other";
+  std::vector<SideBandEvent> events(
+      kReports, {end_ns_ + 1, MapReport{.pid = kSelf, .mapping = other}});
+  watch_.Apply(std::move(events), end_ns_ + 2);
+  const auto mappings = watch_.MappingsAt(kSelf, end_ns_ + 2, here);
+  const ksym::Mapping* mapping = FindMapping(mappings, here);
+  ASSERT_NE(mapping, nullptr);
+  EXPECT_NE(mapping->path, "/other");
+  // By the time of the next call it was read.
+  end_ns_ = NowNs();
+  watch_.Apply({}, end_ns_);
+  EXPECT_TRUE(IsKnown());
+}
+
 // A child of one that was not read is read by itself.
 TEST_F(ReadingTest, ReadsChildrenOfTheUnknown) {
   const uint64_t begin_ns = NowNs();

@@ -353,7 +353,8 @@ TEST(ProcessHistoryLimitsTest, KeepsMoreOfWhatIsRead) {
   EXPECT_EQ(history.statistics().mappings_dropped, 2u);
 }
 
-// At the bound on changes everything has changed; others are not touched.
+// At the bound on changes all between the first and the last one has changed;
+// others are not touched.
 TEST(ProcessHistoryLimitsTest, BoundsChanges) {
   ProcessHistory history({.generations = 10, .mappings = 9, .changes = 2});
   for (const uint32_t pid : {1, 2}) {
@@ -365,8 +366,44 @@ TEST(ProcessHistoryLimitsTest, BoundsChanges) {
   }
   const auto changes = history.Changes(history.Find(1, 9));
   ASSERT_EQ(changes.size(), 1u);
-  EXPECT_EQ(changes[0].start, Address{0});
+  EXPECT_EQ(changes[0].start, Address{1});
+  EXPECT_EQ(changes[0].end, Address{4});
   EXPECT_TRUE(history.Changes(history.Find(2, 9)).empty());
+}
+
+// A reading of many mappings is as one of few: what it covers has changed, what
+// it does not cover stays, and what is as it was has not changed.
+TEST(ProcessHistoryLimitsTest, TakesManyMappingsAtOnce) {
+  for (const uint64_t many : {10u, 1000u}) {
+    ProcessHistory history;
+    const auto reading = [&](uint64_t inode, uint64_t first) {
+      ProcessHistory::Reading made;
+      made.pid = 1;
+      made.threads = {1};
+      made.mappings.push_back(At(0, 5, "same"));
+      for (uint64_t i = first; i < first + many; ++i) {
+        made.mappings.push_back(
+            WithInode(At(10 * i, 10 * i + 5, "x"), inode, 0));
+      }
+      return made;
+    };
+    history.Seed(reading(7, 1), 1);
+    history.Seed(reading(8, 2), 5);
+    const auto id = history.Find(1, 9);
+    const auto& known = *history.Mappings(id);
+    ASSERT_EQ(known.size(), many + 2);
+    EXPECT_EQ(known[0].path, "same");
+    EXPECT_EQ(known[1].inode, 7u);
+    EXPECT_EQ(known[2].inode, 8u);
+    EXPECT_EQ(known.back().inode, 8u);
+    const auto changes = history.Changes(id);
+    ASSERT_FALSE(changes.empty());
+    for (const auto& change : changes) {
+      EXPECT_GE(change.start, Address{20});
+      EXPECT_LE(change.end, Address{10 * many + 5});
+      EXPECT_EQ(change.time_ns, 5u);
+    }
+  }
 }
 
 // At the bound on generations the oldest of a process makes room for its next
