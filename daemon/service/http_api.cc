@@ -26,10 +26,56 @@ constexpr uint64_t kDefaultSeconds = 30;  // as Go's own /debug/pprof/profile
 constexpr uint64_t kMostSeconds = 600;
 // Parts come once a second; the last one may be that late.
 constexpr std::chrono::seconds kPatience(3);
+constexpr std::chrono::milliseconds kLookAtClient(500);
+constexpr std::chrono::seconds kRoomWithin(20);
 
 // go tool pprof shows such a body to its user.
 HttpAnswer BadRequest(std::string why) {
   return {.status = 400, .body = std::move(why) + "\n"};
+}
+
+HttpAnswer Refuse(HttpPlaces::Refusal refusal) {
+  if (refusal == HttpPlaces::Refusal::kClientHasEnough) {
+    return {.status = 429,
+            .body = "this client has as many requests as it may\n",
+            .is_refusal = true};
+  }
+  return {.status = 503, .body = "too many clients\n", .is_refusal = true};
+}
+
+HttpKind KindOf(std::string_view path) {
+  if (path == "/debug/pprof/profile") return HttpKind::kLive;
+  return path == "/profile" ? HttpKind::kRecent : HttpKind::kQuick;
+}
+
+// A part before the deadline, while the client is there and the hub is open.
+std::optional<ProfileHub::Shared> NextPart(
+    ProfileHub::Subscription& subscription, const HttpQuestion& question,
+    Clock::time_point deadline) {
+  while (!question.is_gone()) {
+    const auto until = std::min(deadline, Clock::now() + kLookAtClient);
+    if (auto part = subscription.Next(until)) return part;
+    const bool is_closed = Clock::now() < until;
+    if (is_closed || until == deadline) break;
+  }
+  return std::nullopt;
+}
+
+// What is sampled from now on for about that long; less if there is no more.
+ProfileMerger Collect(ProfileHub& hub, const HttpQuestion& question,
+                      uint64_t seconds) {
+  const auto deadline =
+      Clock::now() + std::chrono::seconds(seconds) + kPatience;
+  ProfileHub::Subscription subscription(hub);
+  ProfileMerger merger;
+  // The first part has begun before the request, so half a part less is as
+  // good as half a part more, and the answer is in time.
+  while (merger.duration_ns() + kNsPerSecond / 2 < seconds * kNsPerSecond) {
+    const auto part = NextPart(subscription, question, deadline);
+    if (!part) break;
+    merger.Add(**part);
+  }
+  return merger;
 }
 
 struct Parameter {
@@ -82,6 +128,14 @@ std::string_view ContentType(OutputFormat format) {
 }  // namespace
 
 HttpAnswer HttpApi::Answer(const HttpQuestion& question) const {
+  auto place = places_.Take(KindOf(question.path), question.client);
+  if (!place) return Refuse(place.error());
+  HttpAnswer answer = AnswerPlaced(question);
+  answer.holds.push_back(std::move(*place));
+  return answer;
+}
+
+HttpAnswer HttpApi::AnswerPlaced(const HttpQuestion& question) const {
   if (question.path == "/debug/pprof/profile") return Profile(question);
   if (question.path == "/profile") return RecentProfile(question);
   if (question.path == "/metrics") {
@@ -105,22 +159,14 @@ HttpAnswer HttpApi::Profile(const HttpQuestion& question) const {
   if (wrong) return BadRequest(*wrong);
   const uint64_t wanted =
       std::max<uint64_t>(seconds.value.value_or(kDefaultSeconds), 1);
-  const auto deadline = Clock::now() + std::chrono::seconds(wanted) + kPatience;
-  ProfileHub::Subscription subscription(hub_);
-  ProfileMerger merger;
-  // The first part has begun before the request, so half a part less is as
-  // good as half a part more, and the answer is in time.
-  while (merger.duration_ns() + kNsPerSecond / 2 < wanted * kNsPerSecond) {
-    const auto part = subscription.Next(deadline);
-    if (!part) break;
-    merger.Add(**part);
-  }
-  if (merger.duration_ns() == 0) {
+  ProfileMerger merger = Collect(hub_, question, wanted);
+  if (merger.duration_ns() == 0 || question.is_gone()) {
     return {.status = 503, .body = "nothing is sampled now\n"};
   }
-  return {.content_type = std::string(ContentType(OutputFormat::kPprof)),
-          .body = Render(std::move(merger).Finish(), OutputFormat::kPprof,
-                         OptionsFor(OutputFormat::kPprof, labels()))};
+  return Make(question, OutputFormat::kPprof, [&] {
+    return Render(std::move(merger).Finish(), OutputFormat::kPprof,
+                  OptionsFor(OutputFormat::kPprof, labels()));
+  });
 }
 
 HttpAnswer HttpApi::RecentProfile(const HttpQuestion& question) const {
@@ -148,11 +194,25 @@ HttpAnswer HttpApi::RecentProfile(const HttpQuestion& question) const {
                 "http.recent_seconds, http.recent_bytes and "
                 "interval_seconds\n"};
   }
-  ProfileMerger merger;
-  for (const auto& profile : profiles) merger.Add(*profile);
-  return {.content_type = std::string(ContentType(*format)),
-          .body = Render(std::move(merger).Finish(), *format,
-                         OptionsFor(*format, labels()))};
+  return Make(question, *format, [&] {
+    ProfileMerger merger;
+    for (const auto& profile : profiles) merger.Add(*profile);
+    return Render(std::move(merger).Finish(), *format,
+                  OptionsFor(*format, labels()));
+  });
+}
+
+HttpAnswer HttpApi::Make(const HttpQuestion& question, OutputFormat format,
+                         const std::function<std::string()>& make) const {
+  auto made = room_.Make(make, question.is_gone, Clock::now() + kRoomWithin);
+  if (!made) {
+    return {.status = 503,
+            .body = "too many answers wait to be taken\n",
+            .is_refusal = true};
+  }
+  return {.content_type = std::string(ContentType(format)),
+          .body = std::move(made->body),
+          .holds = {std::move(made->held)}};
 }
 
 void HttpApi::SetLabels(const Labels& labels) {

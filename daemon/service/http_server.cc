@@ -1,25 +1,27 @@
 #include "daemon/service/http_server.h"
 
-#include <httplib.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
 #include <set>
 #include <string_view>
-#include <system_error>
 #include <thread>
 #include <utility>
 
+#include "daemon/service/http_arrivals.h"
+#include "daemon/service/http_client.h"
+#include "daemon/service/http_exchange.h"
 #include "daemon/service/listen_address.h"
 #include "daemon/service/log.h"
+#include "daemon/service/socket_io.h"
 #include "ksym/base/file.h"
 #include "ksym/base/text.h"
 
@@ -28,138 +30,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 
-constexpr size_t kMaxRequestBytes = 32 << 10;
-constexpr seconds kRequestWithin(10);
-constexpr seconds kAnswerWithin(30);
 constexpr std::string_view kBusy =
     "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n"
     "Content-Length: 17\r\n\r\ntoo many clients\n";
-
-// A socket whose client has so long for the request and for the answer,
-// however slowly the bytes come and go.
-class DeadlineStream : public httplib::Stream {
- public:
-  explicit DeadlineStream(int fd)
-      : fd_(fd), deadline_(Clock::now() + kRequestWithin) {}
-  using httplib::Stream::write;
-
-  // What httplib calls for connections that go on; ours do not.
-  bool is_readable() const override { return true; }
-  bool is_writable() const override { return true; }
-  ssize_t read(char* to, size_t size) override {
-    if (begin_ == end_ && !Fill()) return -1;
-    const size_t taken = std::min(size, end_ - begin_);
-    std::copy_n(buffer_.begin() + static_cast<ptrdiff_t>(begin_), taken, to);
-    begin_ += taken;
-    return static_cast<ssize_t>(taken);
-  }
-  ssize_t write(const char* from, size_t size) override {
-    if (!std::exchange(answers_, true)) {
-      deadline_ = Clock::now() + kAnswerWithin;
-    }
-    for (;;) {
-      const ssize_t sent = ::send(fd_, from, size, MSG_NOSIGNAL | MSG_DONTWAIT);
-      if (sent >= 0) return sent;
-      if ((errno != EAGAIN && errno != EINTR) || !WaitFor(POLLOUT)) return -1;
-    }
-  }
-  void get_remote_ip_and_port(std::string& /*ip*/,
-                              int& /*port*/) const override {}
-  void get_local_ip_and_port(std::string& /*ip*/,
-                             int& /*port*/) const override {}
-  // Not ours: httplib refuses numbers that select(2) cannot have, and a
-  // symbolizer holds thousands of files open.
-  socket_t socket() const override { return INVALID_SOCKET; }
-
- private:
-  bool Fill() {
-    if (received_ >= kMaxRequestBytes || !WaitFor(POLLIN)) return false;
-    const ssize_t size =
-        ::recv(fd_, buffer_.data(), buffer_.size(), MSG_DONTWAIT);
-    if (size <= 0) return false;
-    begin_ = 0;
-    end_ = static_cast<size_t>(size);
-    received_ += end_;
-    return true;
-  }
-  bool WaitFor(short events) const {
-    const auto left = std::chrono::ceil<milliseconds>(deadline_ - Clock::now());
-    if (left <= milliseconds(0)) return false;
-    pollfd entry = {.fd = fd_, .events = events, .revents = 0};
-    return ::poll(&entry, 1, static_cast<int>(left.count())) > 0;
-  }
-
-  int fd_;
-  Clock::time_point deadline_;
-  bool answers_ = false;
-  std::array<char, 4096> buffer_ = {};
-  size_t begin_ = 0;
-  size_t end_ = 0;
-  size_t received_ = 0;
-};
-
-// Without telling by the time it takes where the first wrong byte is.
-bool IsToken(std::string_view given, std::string_view wanted) {
-  unsigned difference = given.size() == wanted.size() ? 0 : 1;
-  for (size_t i = 0; i < given.size(); ++i) {
-    difference |= static_cast<unsigned>(given[i] ^ wanted[i % wanted.size()]);
-  }
-  return difference == 0;
-}
-
-// httplib's parser of requests and writer of responses, without its sockets:
-// those it has know neither Unix sockets nor bounds on clients and time.
-class Protocol : public httplib::Server {
- public:
-  explicit Protocol(HttpServer::Answer answer) : answer_(std::move(answer)) {
-    set_pre_routing_handler(
-        [this](const httplib::Request& request, httplib::Response& response) {
-          Handle(request, response);
-          return HandlerResponse::Handled;
-        });
-  }
-  // Empty: none is asked for.
-  void SetToken(std::string token) {
-    const std::lock_guard lock(mutex_);
-    token_ = std::move(token);
-  }
-  void Serve(int fd) {
-    DeadlineStream stream(fd);
-    bool closed = false;
-    process_request(stream, /*close_connection=*/true, closed, nullptr);
-  }
-
- private:
-  void Handle(const httplib::Request& request,
-              httplib::Response& response) const {
-    HttpAnswer answer;
-    const std::string wanted = token();
-    const std::string given = request.get_header_value("Authorization");
-    if (request.method != "GET" && request.method != "HEAD") {
-      answer = {.status = 405, .body = "only GET and HEAD\n"};
-    } else if (!wanted.empty() && !IsToken(given, "Bearer " + wanted)) {
-      answer = {.status = 401, .body = "wants Authorization: Bearer TOKEN\n"};
-    } else {
-      answer = answer_({request.path, request.params});
-    }
-    response.status = answer.status;
-    // go tool pprof shows the body of an error that has it.
-    if (answer.status != 200) response.set_header("X-Go-Pprof", "1");
-    if (answer.status == 401) response.set_header("WWW-Authenticate", "Bearer");
-    response.set_content(answer.body, answer.content_type);
-  }
-
-  std::string token() const {
-    const std::lock_guard lock(mutex_);
-    return token_;
-  }
-
-  HttpServer::Answer answer_;
-  mutable std::mutex mutex_;  // of token_
-  std::string token_;
-};
 
 }  // namespace
 
@@ -167,8 +41,8 @@ class HttpServer::Impl {
  public:
   using Listeners = std::vector<std::shared_ptr<const HttpListener>>;
 
-  Impl(const Answer& answer, ServiceCounters& counters)
-      : local_(answer), remote_(answer), counters_(counters) {}
+  Impl(Answer answer, ServiceCounters& counters)
+      : answer_(std::move(answer)), counters_(counters) {}
 
   ksym::Status Start() {
     wake_ = ksym::UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -197,9 +71,9 @@ class HttpServer::Impl {
   }
 
   void Apply(Listeners listeners, std::string token) {
-    remote_.SetToken(std::move(token));
     {
       const std::lock_guard lock(mutex_);
+      token_ = std::move(token);
       listeners_ = std::move(listeners);
     }
     Wake();
@@ -219,12 +93,19 @@ class HttpServer::Impl {
 
   // Until it is woken.
   void AcceptFrom(const Listeners& listeners) {
-    std::vector<pollfd> entries = {{wake_.get(), POLLIN, 0}};
-    for (const auto& listener : listeners) {
-      entries.push_back({listener->fd.get(), POLLIN, 0});
-    }
     for (;;) {
-      if (::poll(entries.data(), entries.size(), -1) < 0) continue;
+      std::vector<pollfd> entries = {{wake_.get(), POLLIN, 0}};
+      for (const auto& listener : listeners) {
+        entries.push_back({listener->fd.get(), POLLIN, 0});
+      }
+      arrivals_.AppendTo(entries);
+      if (::poll(entries.data(), entries.size(), MillisecondsLeft()) < 0) {
+        continue;
+      }
+      const pollfd* arriving = entries.data() + 1 + listeners.size();
+      for (auto& request : arrivals_.Take(arriving, Clock::now())) {
+        Begin(std::move(request));
+      }
       if (entries[0].revents != 0) break;
       for (size_t i = 0; i < listeners.size(); ++i) {
         if (entries[i + 1].revents != 0) AcceptOne(*listeners[i]);
@@ -232,6 +113,14 @@ class HttpServer::Impl {
     }
     eventfd_t woken = 0;
     ::eventfd_read(wake_.get(), &woken);
+  }
+
+  // Until a request that arrives will be too late, for poll().
+  int MillisecondsLeft() const {
+    if (arrivals_.size() == 0) return -1;
+    const auto left = std::chrono::ceil<milliseconds>(arrivals_.NextDeadline() -
+                                                      Clock::now());
+    return static_cast<int>(std::max<int64_t>(left.count(), 0));
   }
 
   void AcceptOne(const HttpListener& listener) {
@@ -245,54 +134,67 @@ class HttpServer::Impl {
       std::this_thread::sleep_for(milliseconds(100));
       return;
     }
-    const bool served = Begin(fd.get(), listener.is_local());
-    if (served) {
-      (void)fd.Release();
-      return;
-    }
-    ++counters_.http_refused;
-    (void)::send(fd.get(), kBusy.data(), kBusy.size(),
-                 MSG_NOSIGNAL | MSG_DONTWAIT);
+    HttpClient client = ClientOf(fd.get(), listener.way());
+    arrivals_.Add(std::move(fd), std::move(client), Clock::now());
   }
 
-  // Starts the client's thread, which closes the descriptor in the end.
-  bool Begin(int fd, bool is_local) {
+  // Starts the request's thread.
+  void Begin(HttpArrivals::Arrived request) {
+    const int fd = request.fd.get();
     {
       const std::lock_guard lock(mutex_);
-      if (clients_.size() >= static_cast<size_t>(kMaxClients)) return false;
+      if (clients_.size() >= static_cast<size_t>(kMaxThreads)) {
+        return Refuse(fd);
+      }
       clients_.insert(fd);
     }
     try {
-      std::thread([this, fd, is_local] { Serve(fd, is_local); }).detach();
-      return true;
-    } catch (const std::system_error&) {  // no more threads are allowed
+      // A thread that cannot be started gives the request back.
+      auto owned = std::make_shared<HttpArrivals::Arrived>(std::move(request));
+      std::thread([this, owned] { Serve(std::move(*owned)); }).detach();
+    } catch (const std::exception&) {  // no threads or no memory any more
       const std::lock_guard lock(mutex_);
       clients_.erase(fd);
-      return false;
+      ++counters_.http_refused;
     }
   }
 
-  void Serve(int fd, bool is_local) {
-    (is_local ? local_ : remote_).Serve(fd);
-    ++counters_.http_requests;
-    // What the client still sends would make close() cut the answer off.
-    ::shutdown(fd, SHUT_WR);
-    std::array<char, 4096> rest = {};
-    while (::recv(fd, rest.data(), rest.size(), MSG_DONTWAIT) > 0) {
-    }
+  void Refuse(int fd) {
+    ++counters_.http_refused;
+    (void)::send(fd, kBusy.data(), kBusy.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    EndAnswer(fd);
+  }
+
+  void Serve(HttpArrivals::Arrived arrived) {
+    const int fd = arrived.fd.get();
+    const bool is_local = arrived.client.way == HttpWay::kUnixSocket;
+    const HttpOutcome outcome = Exchange(
+        {.fd = fd,
+         .client = std::move(arrived.client),
+         .head = std::move(arrived.head)},
+        {.token = is_local ? std::string() : token(), .answer = answer_});
+    ++(outcome == HttpOutcome::kRefused ? counters_.http_refused
+                                        : counters_.http_requests);
+    EndAnswer(fd);
     const std::lock_guard lock(mutex_);
     clients_.erase(fd);
-    ::close(fd);
+    arrived.fd.Reset();
     changed_.notify_all();
   }
 
-  Protocol local_;
-  Protocol remote_;
+  std::string token() const {
+    const std::lock_guard lock(mutex_);
+    return token_;
+  }
+
+  const Answer answer_;
   ServiceCounters& counters_;
+  HttpArrivals arrivals_;  // of the accepting thread
   ksym::UniqueFd wake_;
   mutable std::mutex mutex_;  // of what follows
   std::condition_variable changed_;
   Listeners listeners_;
+  std::string token_;
   std::set<int> clients_;  // descriptors that are being served
   bool stopped_ = false;
 
@@ -304,7 +206,7 @@ HttpServer::~HttpServer() = default;
 
 ksym::Result<std::unique_ptr<HttpServer>> HttpServer::Start(
     Answer answer, ServiceCounters& counters) {
-  auto impl = std::make_unique<Impl>(answer, counters);
+  auto impl = std::make_unique<Impl>(std::move(answer), counters);
   auto started = impl->Start();
   if (!started) return ksym::Fail(std::move(started.error()));
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
@@ -344,7 +246,7 @@ void HttpServer::Apply(Change change) {
 }
 
 HttpListener::~HttpListener() {
-  if (is_local()) ::unlink(address.path.c_str());
+  if (way() == HttpWay::kUnixSocket) ::unlink(address.path.c_str());
 }
 
 ksym::Result<std::string> ReadToken(const std::string& path) {

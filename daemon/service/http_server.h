@@ -14,17 +14,18 @@
 
 namespace profd {
 
-// Answers HTTP in threads of its own, one per client: at most kMaxClients at
-// once, and who comes then gets 503 at once. A request is at most 32 KiB, has
-// 10 seconds to arrive and its answer 30 seconds to be taken. GET and HEAD, one
-// request per connection, no body.
+// Answers HTTP: GET and HEAD, one request per connection, no body. Requests
+// arrive in one thread (HttpArrivals has the bounds); each that is there gets
+// a thread, at most kMaxThreads at once, and what comes then gets 503.
 class HttpServer {
  public:
-  static constexpr int kMaxClients = 32;
+  static constexpr int kMaxThreads = 96;
 
   struct Settings {
     std::vector<std::string> listen;  // see ParseListenAddress()
-    std::string token;  // TCP clients' "Authorization: Bearer TOKEN"; empty: -
+    // TCP clients' "Authorization: Bearer TOKEN". Empty: none, but then Host
+    // must be this machine's.
+    std::string token;
   };
   using Answer = std::function<HttpAnswer(const HttpQuestion&)>;
   // Settings that are about to come into force, with all that could fail done.
@@ -63,7 +64,9 @@ struct HttpListener {
   HttpListener(const HttpListener&) = delete;
   HttpListener& operator=(const HttpListener&) = delete;
 
-  bool is_local() const { return !address.path.empty(); }
+  HttpWay way() const {
+    return address.path.empty() ? HttpWay::kNetwork : HttpWay::kUnixSocket;
+  }
 
   const std::string text;  // as in the settings
   const ListenAddress address;

@@ -143,7 +143,7 @@ void WriteSinks(const ServiceCounters& c, Writer& out) {
               c.files_failed);
   out.Counter("http_requests_total", "Requests that were answered.",
               c.http_requests);
-  out.Counter("http_refused_total", "Connections over the limit of clients.",
+  out.Counter("http_refused_total", "Requests that found no place.",
               c.http_refused);
   out.Counter("reloads_total", "Configurations that came into force.",
               c.reloads);

@@ -1,12 +1,10 @@
 """ksym-profiled over the network: its HTTP server, and what it pushes."""
 
-import contextlib
 import glob
 import gzip
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import threading
 import time
@@ -59,22 +57,14 @@ class ServiceHttpTest(ServiceCase):
         spin.stop()
 
     def test_hanging_clients(self):
-        # Clients that say nothing, one byte a second, or do not read, cost
-        # the others their place at the most: what is over the limit is
-        # refused at once, and capturing goes on.
+        # Clients that say nothing, do not end their request, or do not read,
+        # keep nobody out, and capturing goes on.
         self.configure(frequency_hz=199)
         service = self.start_service()
-        hanging = [self.connect() for _ in range(32)]
-        hanging[0].sendall(b"GET /metrics HT")
-        hanging[1].sendall(b"GET /profile?format=json HTTP/1.1\r\n\r\n")
-        others = [self.connect() for _ in range(100)]
-        time.sleep(1)
-        refused = 0
-        for client in others:
-            with contextlib.suppress(BlockingIOError, ConnectionError):
-                refused += client.recv(100, socket.MSG_DONTWAIT).startswith(
-                    b"HTTP/1.1 503 ")
-        self.assertGreater(refused, 90)
+        hanging = [self.connect() for _ in range(200)]
+        hanging[-1].sendall(b"GET /metrics HT")
+        hanging[-2].sendall(b"GET /profile?format=json HTTP/1.1\r\n\r\n")
+        self.assertEqual(self.get("/healthz"), (200, b"ok\n"))
         before = len(self.files())
         self.wait_files(before + 2)
         # Clients that hang while it ends do not keep it.

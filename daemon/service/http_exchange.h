@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "daemon/service/http_api.h"
+#include "daemon/service/http_client.h"
+
+namespace profd {
+
+// A request that has arrived, up to its empty line, on a socket that takes the
+// answer.
+struct HttpRequest {
+  int fd = -1;  // borrowed
+  HttpClient client;
+  std::string head;
+};
+
+// How the server was asked to answer it.
+struct HttpTerms {
+  std::string token;  // that the request must have; empty: none
+  const std::function<HttpAnswer(const HttpQuestion&)>& answer;
+};
+
+enum class HttpOutcome : uint8_t { kAnswered, kRefused };
+
+// Reads the request, has it answered and sends the answer, which the client
+// has 30 seconds to take. Of the request's lines only the first, Host and
+// Authorization are looked at: there are no ranges, no compression and no
+// bodies. What `answer` throws becomes status 500.
+HttpOutcome Exchange(const HttpRequest& request, const HttpTerms& terms);
+
+}  // namespace profd
