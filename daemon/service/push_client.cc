@@ -6,21 +6,23 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <iterator>
+#include <random>
+#include <span>
 #include <utility>
 
 #include "daemon/service/http_server.h"
+#include "daemon/service/push_connection.h"
 #include "ksym/base/text.h"
 
 namespace profd {
 namespace {
 
-constexpr time_t kConnectSeconds = 5;
-constexpr time_t kAnswerSeconds = 30;
 constexpr uint64_t kNsPerSecond = 1'000'000'000;
 constexpr std::string_view kMagic = "ksym-push 1";
 
 // Which of pprof's values Pyroscope takes for CPU time.
-constexpr const char* kSampleTypes =
+constexpr std::string_view kSampleTypes =
     R"({"samples":{"units":"samples","display-name":"cpu","sampled":true}})";
 
 // What is wrong with the request itself, and not with the way, the receiver or
@@ -30,19 +32,32 @@ bool IsFaultOfEntry(int status) {
   return std::ranges::find(kFaults, status) != kFaults.end();
 }
 
-// Why there was no answer, and what to do about it.
-std::string DescribeError(httplib::Error error) {
-  switch (error) {
-    case httplib::Error::Connection:
-      return "no connection";
-    case httplib::Error::SSLConnection:
-      return "no TLS connection: is it a server of http?";
-    case httplib::Error::SSLServerVerification:
-      return "its certificate is not of an authority that this machine trusts, "
-             "or of another host: see ca-certificates, or SSL_CERT_FILE";
-    default:
-      return httplib::to_string(error);
+std::string RandomWord() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(),
+                     random());
+}
+
+struct FormPart {
+  std::string_view name;
+  std::string_view file;
+  std::string_view type;
+  std::string_view content;
+};
+
+// RFC 7578. The boundary is long and random, so that no part has it.
+PushConnection::Message MakeForm(std::span<const FormPart> parts) {
+  const std::string boundary = "ksym-" + RandomWord();
+  PushConnection::Message form;
+  form.content_type = "multipart/form-data; boundary=" + boundary;
+  for (const FormPart& part : parts) {
+    fmt::format_to(std::back_inserter(form.body),
+                   "--{}\r\nContent-Disposition: form-data; name=\"{}\"; "
+                   "filename=\"{}\"\r\nContent-Type: {}\r\n\r\n{}\r\n",
+                   boundary, part.name, part.file, part.type, part.content);
   }
+  form.body += "--" + boundary + "--\r\n";
+  return form;
 }
 
 }  // namespace
@@ -72,44 +87,39 @@ ksym::Result<PushEntry> DecodePushEntry(std::string_view bytes) {
 
 class PushClient::Impl {
  public:
-  Impl(PushTarget target, PushUrl url, const std::string& token)
-      : target_(std::move(target)), url_(std::move(url)), client_(url_.server) {
-    client_.set_connection_timeout(kConnectSeconds);
-    client_.set_read_timeout(kAnswerSeconds);
-    client_.set_write_timeout(kAnswerSeconds);
-    if (!token.empty()) client_.set_bearer_token_auth(token);
-  }
-
-  bool is_valid() const { return client_.is_valid(); }
+  Impl(PushTarget target, PushUrl url, PushConnection connection)
+      : target_(std::move(target)),
+        url_(std::move(url)),
+        connection_(std::move(connection)) {}
 
   Outcome Send(const PushEntry& entry, std::string& why) {
     if (stopped_) {
       why = "the service ends";
       return Outcome::kTryAgain;
     }
-    const httplib::Result result =
-        url_.is_pyroscope
-            ? SendToPyroscope(entry)
-            : client_.Post(url_.path, entry.pprof, "application/octet-stream");
-    if (!result) {
-      why = DescribeError(result.error());
+    const auto answer = connection_.Post(
+        url_.is_pyroscope ? ForPyroscope(entry)
+                          : PushConnection::Message{
+                                .path = url_.path,
+                                .content_type = "application/octet-stream",
+                                .body = entry.pprof});
+    if (!answer) {
+      why = answer.error().message();
       return Outcome::kTryAgain;
     }
-    if (result->status >= 200 && result->status < 300) return Outcome::kSent;
-    constexpr size_t kMostText = 200;
-    why = fmt::format("status {}: {}", result->status,
-                      std::string_view(result->body).substr(0, kMostText));
-    return IsFaultOfEntry(result->status) ? Outcome::kRejected
+    if (answer->status >= 200 && answer->status < 300) return Outcome::kSent;
+    why = fmt::format("status {}: {}", answer->status, answer->text);
+    return IsFaultOfEntry(answer->status) ? Outcome::kRejected
                                           : Outcome::kTryAgain;
   }
 
   void Stop() {
     stopped_ = true;
-    client_.stop();
+    connection_.Stop();
   }
 
  private:
-  httplib::Result SendToPyroscope(const PushEntry& entry) {
+  PushConnection::Message ForPyroscope(const PushEntry& entry) const {
     const httplib::Params parameters = {
         {"name",
          fmt::format("{}{{hostname={}}}", target_.name, entry.hostname)},
@@ -119,17 +129,23 @@ class PushClient::Impl {
         {"sampleRate", std::to_string(entry.frequency_hz)},
         {"format", "pprof"},
         {"spyName", "ksym"}};
-    const httplib::MultipartFormDataItems items = {
-        {"profile", entry.pprof, "profile.pprof", "application/octet-stream"},
-        {"sample_type_config", kSampleTypes, "sample_type_config.json",
-         "application/json"}};
-    return client_.Post(httplib::append_query_params(url_.path, parameters),
-                        items);
+    const auto parts =
+        std::to_array<FormPart>({{.name = "profile",
+                                  .file = "profile.pprof",
+                                  .type = "application/octet-stream",
+                                  .content = entry.pprof},
+                                 {.name = "sample_type_config",
+                                  .file = "sample_type_config.json",
+                                  .type = "application/json",
+                                  .content = kSampleTypes}});
+    PushConnection::Message form = MakeForm(parts);
+    form.path = httplib::append_query_params(url_.path, parameters);
+    return form;
   }
 
   const PushTarget target_;
   const PushUrl url_;
-  httplib::Client client_;
+  PushConnection connection_;
   std::atomic<bool> stopped_ = false;
 };
 
@@ -146,12 +162,12 @@ ksym::Result<PushClient> PushClient::Make(const PushTarget& target) {
     if (!read) return ksym::Fail(std::move(read.error()));
     token = std::move(*read);
   }
-  auto impl = std::make_unique<Impl>(target, std::move(*url), token);
-  if (!impl->is_valid()) {
-    return ksym::Fail(ksym::ErrorCode::kInvalid,
-                      target.url + ": is not supported");
+  auto connection = PushConnection::Make(*url, {.token = std::move(token)});
+  if (!connection) {
+    return ksym::Fail(std::move(connection.error()).WithContext(target.url));
   }
-  return PushClient(std::move(impl));
+  return PushClient(
+      std::make_unique<Impl>(target, std::move(*url), std::move(*connection)));
 }
 
 PushClient::Outcome PushClient::Send(const PushEntry& entry, std::string& why) {

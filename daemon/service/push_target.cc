@@ -1,38 +1,92 @@
 #include "daemon/service/push_target.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
+#include <netinet/in.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "ksym/base/text.h"
 
 namespace profd {
 namespace {
 
+constexpr size_t kMostUrlBytes = 4096;
+constexpr size_t kMostHostBytes = 253;  // of a name in DNS
+constexpr uint16_t kHttpPort = 80;
+constexpr uint16_t kHttpsPort = 443;
+
 bool IsPlain(char c) { return c > ' ' && c < 0x7f; }
+
+bool IsOfHost(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+         (c >= 'A' && c <= 'Z') || c == '.' || c == '-' || c == '_';
+}
+
+bool IsHost(std::string_view text) {
+  return !text.empty() && text.size() <= kMostHostBytes &&
+         std::ranges::all_of(text, IsOfHost);
+}
+
+// Takes a host off the front of what is before the path.
+std::optional<std::string_view> TakeHost(std::string_view& authority) {
+  if (authority.starts_with('[')) {
+    const size_t end = authority.find(']');
+    if (end == std::string_view::npos) return std::nullopt;
+    const std::string_view host = authority.substr(1, end - 1);
+    authority.remove_prefix(end + 1);
+    in6_addr address = {};
+    return ::inet_pton(AF_INET6, std::string(host).c_str(), &address) == 1
+               ? std::optional(host)
+               : std::nullopt;
+  }
+  const std::string_view host = authority.substr(0, authority.find(':'));
+  authority.remove_prefix(host.size());
+  return IsHost(host) ? std::optional(host) : std::nullopt;
+}
+
+std::optional<uint16_t> PortOf(std::string_view text, uint16_t if_none) {
+  if (text.empty()) return if_none;
+  if (!text.starts_with(':')) return std::nullopt;
+  const auto port = ksym::ParseUnsigned<uint16_t>(text.substr(1), 10);
+  return port == 0 ? std::nullopt : port;
+}
+
+std::optional<PushUrl> Parse(std::string_view url) {
+  PushUrl parsed;
+  parsed.is_https = url.starts_with("https://");
+  if (!parsed.is_https && !url.starts_with("http://")) return std::nullopt;
+  const bool is_plain = url.size() <= kMostUrlBytes && !url.contains('#') &&
+                        std::ranges::all_of(url, IsPlain);
+  if (!is_plain) return std::nullopt;
+  url.remove_prefix(url.find("//") + 2);
+  std::string_view authority = url.substr(0, url.find('/'));
+  parsed.path = url.substr(authority.size());
+  const auto host = TakeHost(authority);
+  const auto port = PortOf(authority, parsed.is_https ? kHttpsPort : kHttpPort);
+  if (!host || !port) return std::nullopt;
+  parsed.host = *host;
+  parsed.port = *port;
+  if (parsed.path.empty()) parsed.path += '/';
+  parsed.is_pyroscope =
+      parsed.path.substr(0, parsed.path.find('?')).ends_with("/ingest");
+  return parsed;
+}
 
 }  // namespace
 
 ksym::Result<PushUrl> ParsePushUrl(std::string_view url) {
-  const size_t scheme = url.starts_with("http://")    ? 7
-                        : url.starts_with("https://") ? 8
-                                                      : 0;
-  const size_t slash = std::min(url.find('/', scheme), url.size());
-  const std::string_view host = url.substr(scheme, slash - scheme);
-  const bool is_url = scheme != 0 && !host.empty() &&
-                      host.find_first_of("@?#") == std::string_view::npos &&
-                      !url.contains('#') && std::ranges::all_of(url, IsPlain);
-  if (!is_url) {
+  auto parsed = Parse(url);
+  if (!parsed) {
     return ksym::Fail(ksym::ErrorCode::kInvalid,
                       fmt::format("\"{}\" is no URL of the form "
                                   "http://HOST:PORT/PATH or https://...",
                                   url));
   }
-  PushUrl parsed = {.server = std::string(url.substr(0, slash)),
-                    .path = std::string(url.substr(slash))};
-  if (parsed.path.empty()) parsed.path += '/';
-  parsed.is_pyroscope =
-      parsed.path.substr(0, parsed.path.find('?')).ends_with("/ingest");
-  return parsed;
+  return std::move(*parsed);
 }
 
 std::string FolderOf(const PushTarget& target) {

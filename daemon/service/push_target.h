@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -18,12 +19,15 @@ struct PushTarget {
 };
 
 struct PushUrl {
-  std::string server;  // "http://host:port", the port if it is given
-  std::string path;    // with the query; at least "/"
+  bool is_https = false;
+  std::string host;  // a name or an address; of IPv6 without brackets
+  uint16_t port = 0;
+  std::string path;  // with the query; at least "/"
   bool is_pyroscope = false;
 };
 
-// kInvalid: no URL, not of http or https, or with a user's name in it.
+// kInvalid: no URL, not of http or https, of no server that there can be, or
+// with a user's name in it.
 ksym::Result<PushUrl> ParsePushUrl(std::string_view url);
 
 // A name for the target's folder that no other URL has, but for those made to

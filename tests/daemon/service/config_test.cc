@@ -260,7 +260,8 @@ TEST(ConfigTest, ReadsPushTargets) {
             FolderOf({.url = "http://a/b/c"}));
   for (const char* bad :
        {"[1]", "[{}]", R"(["ftp://a/"])", R"(["http:///x"])",
-        R"(["http://user@a/"])", R"(["http://a/ b"])", R"(["http://a/#b"])",
+        R"(["http://user@a/"])", R"(["http://a:99999999999999999999/"])",
+        R"(["http://a/ b"])", R"(["http://a/#b"])",
         R"([{"url": "http://a/", "nam": "x"}])",
         R"([{"url": "http://a/", "name": "a{b}"}])",
         R"([{"url": "http://a/", "token_file": "t"}])",
@@ -269,6 +270,29 @@ TEST(ConfigTest, ReadsPushTargets) {
                 HasSubstr("f.json:1: push: "))
         << bad;
   }
+}
+
+// What names no server, or a port that no server can have, is refused before
+// anything is sent there.
+TEST(ConfigTest, RefusesUrlsOfNoServer) {
+  for (const char* bad :
+       {"http://h:99999999999999999999/", "http://h:65536/", "http://h:0/",
+        "http://h:/", "http://:80/", "http://h:80:80/", "http://[::1/",
+        "http://[::1]x/", "http://[h]/", "http://::1/", "http://[]/",
+        "http://h:+80/", "http://h?/", "http://h%20/", "http://h\\/",
+        "https://h:x/", "http://h_\"/"}) {
+    EXPECT_FALSE(ParsePushUrl(bad)) << bad;
+  }
+  EXPECT_FALSE(ParsePushUrl("http://" + std::string(254, 'h') + "/"));
+  EXPECT_FALSE(ParsePushUrl("http://h/" + std::string(8192, 'h')));
+  const auto whole =
+      ParsePushUrl("https://" + std::string(253, 'h') + ":65535");
+  ASSERT_TRUE(whole);
+  EXPECT_TRUE(whole->is_https);
+  EXPECT_EQ(whole->port, 65535);
+  EXPECT_EQ(ParsePushUrl("http://a_b.example-1")->port, 80);
+  EXPECT_EQ(ParsePushUrl("https://[fe80::a]/x")->host, "fe80::a");
+  EXPECT_EQ(ParsePushUrl("https://[fe80::a]/x")->port, 443);
 }
 
 // The JSON Schema has exactly the parser's keys, types, ranges and defaults.

@@ -1,13 +1,23 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
 
 #include "daemon/service/push_client.h"
+#include "daemon/service/push_connection.h"
 #include "daemon/service/push_sender.h"
 #include "ksym/base/file.h"
+#include "ksym/base/unique_fd.h"
 
 namespace profd {
 namespace {
@@ -54,6 +64,164 @@ TEST(PushEntryTest, RoundTrip) {
     EXPECT_FALSE(DecodePushEntry(text.substr(0, size))) << size;
   }
   EXPECT_FALSE(DecodePushEntry("x" + text));
+}
+
+// A receiver that answers one request with what it is told to, and then with
+// the end of it, over and over, up to 64 MiB.
+class FakeReceiver {
+ public:
+  FakeReceiver(std::string answer, std::string endless = {},
+               milliseconds pause = {})
+      : answer_(std::move(answer)),
+        endless_(std::move(endless)),
+        pause_(pause),
+        listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in name = {};
+    name.sin_family = AF_INET;
+    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(name);
+    EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&name), size),
+              0);
+    ::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&name), &size);
+    port_ = ntohs(name.sin_port);
+    EXPECT_EQ(::listen(listener_.get(), 1), 0);
+    thread_ = std::thread([this] { Serve(); });
+  }
+  ~FakeReceiver() {
+    ::shutdown(listener_.get(), SHUT_RDWR);
+    thread_.join();
+  }
+  FakeReceiver(const FakeReceiver&) = delete;
+  FakeReceiver& operator=(const FakeReceiver&) = delete;
+
+  std::string url(std::string_view path) const {
+    return "http://127.0.0.1:" + std::to_string(port_) + std::string(path);
+  }
+  // After the client's end.
+  std::string request() {
+    ::shutdown(listener_.get(), SHUT_RDWR);
+    if (thread_.joinable()) thread_.join();
+    thread_ = std::thread([] {});
+    return request_;
+  }
+  size_t sent_bytes() const { return sent_bytes_; }
+
+ private:
+  void Serve() {
+    const ksym::UniqueFd fd(::accept(listener_.get(), nullptr, nullptr));
+    if (!fd.valid()) return;
+    ReadRequest(fd.get());
+    if (!Send(fd.get(), answer_)) return;
+    constexpr size_t kMost = size_t{64} << 20;
+    while (!endless_.empty() && sent_bytes_ < kMost) {
+      if (!Send(fd.get(), endless_)) return;
+      std::this_thread::sleep_for(pause_);
+    }
+  }
+  void ReadRequest(int fd) {
+    std::array<char, 4096> buffer = {};
+    while (!request_.ends_with("END")) {
+      const ssize_t size = ::recv(fd, buffer.data(), buffer.size(), 0);
+      if (size <= 0) return;
+      request_.append(buffer.data(), static_cast<size_t>(size));
+      if (request_.ends_with("--\r\n")) return;  // of a form
+    }
+  }
+  bool Send(int fd, const std::string& text) {
+    const ssize_t size = ::send(fd, text.data(), text.size(), MSG_NOSIGNAL);
+    if (size > 0) sent_bytes_ += static_cast<size_t>(size);
+    return size == static_cast<ssize_t>(text.size());
+  }
+
+  const std::string answer_;
+  const std::string endless_;
+  const milliseconds pause_;
+  const ksym::UniqueFd listener_;
+  uint16_t port_ = 0;
+  std::string request_;
+  std::atomic<size_t> sent_bytes_ = 0;
+  std::thread thread_;
+};
+
+PushClient::Outcome SendTo(FakeReceiver& receiver, std::string& why,
+                           std::string_view path = "/") {
+  auto client = PushClient::Make({.url = receiver.url(path), .name = "app"});
+  EXPECT_TRUE(client) << client.error().message();
+  PushEntry entry = Entry(7, 3);
+  entry.pprof = "pprofEND";
+  return client->Send(entry, why);
+}
+
+// What the sockets' buffers take, and more than any bound.
+constexpr size_t kMostSent = size_t{16} << 20;
+
+// A receiver that does not end its answer has taken the profile if it said so,
+// and nothing of what follows is read.
+TEST(PushClientTest, EndlessBodyIsNotRead) {
+  std::string why;
+  FakeReceiver receiver("HTTP/1.1 200 OK\r\n\r\n", std::string(65536, 'x'));
+  EXPECT_EQ(SendTo(receiver, why), PushClient::Outcome::kSent) << why;
+  EXPECT_LT(receiver.sent_bytes(), kMostSent);
+  EXPECT_THAT(receiver.request(), testing::HasSubstr("\r\n\r\npprofEND"));
+}
+
+// Of one that refuses the first bytes of the reason are kept, as one line.
+TEST(PushClientTest, ReasonIsOneShortLine) {
+  std::string why;
+  FakeReceiver receiver("HTTP/1.1 400 Bad\r\n\r\nno\nerror: \x1b[2Jpwned",
+                        std::string(65536, 'x'));
+  EXPECT_EQ(SendTo(receiver, why), PushClient::Outcome::kRejected);
+  EXPECT_EQ(why.substr(0, 32), "status 400: no?error: ?[2Jpwnedx");
+  EXPECT_EQ(why.size(), 12u + 200);
+  EXPECT_LT(receiver.sent_bytes(), kMostSent);
+}
+
+// Headers without end, and a first line that is too long to be one, end the
+// attempt.
+TEST(PushClientTest, EndlessHeadersAreNotRead) {
+  for (const char* endless : {"", "HTTP/1.1 200 OK\r\n"}) {
+    std::string why;
+    FakeReceiver receiver(endless, "A: " + std::string(4000, 'b') + "\r\n");
+    EXPECT_EQ(SendTo(receiver, why), PushClient::Outcome::kTryAgain);
+    EXPECT_LT(receiver.sent_bytes(), kMostSent);
+  }
+  std::string why;
+  FakeReceiver receiver("HTTP/1.1 200 " + std::string(100'000, 'x') +
+                        "\r\n\r\n");
+  EXPECT_EQ(SendTo(receiver, why), PushClient::Outcome::kTryAgain);
+}
+
+// Neither does one that sends a byte now and then: the whole answer has so
+// long.
+TEST(PushConnectionTest, SlowAnswerEndsInTime) {
+  FakeReceiver receiver("HTTP/1.1 200 OK\r\nA: ", "b", milliseconds(20));
+  auto connection = PushConnection::Make(*ParsePushUrl(receiver.url("/")),
+                                         {.token = {},
+                                          .connect_within = milliseconds(5000),
+                                          .answer_within = milliseconds(300)});
+  ASSERT_TRUE(connection);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_FALSE(
+      connection->Post({.path = "/", .content_type = "a/b", .body = "END"}));
+  const auto took = std::chrono::steady_clock::now() - begin;
+  EXPECT_GE(took, milliseconds(290));
+  EXPECT_LT(took, milliseconds(3000));
+}
+
+// Pyroscope gets a form with the profile in it.
+TEST(PushClientTest, PyroscopeGetsAForm) {
+  std::string why;
+  FakeReceiver receiver("HTTP/1.1 204 No Content\r\n\r\n");
+  EXPECT_EQ(SendTo(receiver, why, "/ingest"), PushClient::Outcome::kSent)
+      << why;
+  const std::string request = receiver.request();
+  EXPECT_THAT(request, testing::StartsWith("POST /ingest?"));
+  EXPECT_THAT(request, testing::HasSubstr("name=app%7Bhostname%3Dh%7D"));
+  EXPECT_THAT(request,
+              testing::HasSubstr(
+                  "Content-Disposition: form-data; name=\"profile\"; "
+                  "filename=\"profile.pprof\"\r\nContent-Type: "
+                  "application/octet-stream\r\n\r\npprofEND\r\n--ksym-"));
 }
 
 class PushSenderTest : public testing::Test {

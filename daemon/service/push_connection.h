@@ -1,0 +1,57 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "daemon/service/push_target.h"
+#include "ksym/base/result.h"
+
+namespace profd {
+
+// Posts to one receiver, a connection for each, and believes nothing that it
+// answers: of that at most kMostAnswerBytes are read, its first line within
+// the first kMostLineBytes and a buffer, and all of it in time. Not thread-safe
+// but for Stop().
+class PushConnection {
+ public:
+  static constexpr size_t kMostAnswerBytes = 64 << 10;
+  static constexpr size_t kMostLineBytes = 4 << 10;
+  static constexpr size_t kMostTextBytes = 200;
+
+  struct Settings {
+    std::string token;  // "Authorization: Bearer TOKEN"; empty: none
+    std::chrono::milliseconds connect_within{5'000};
+    // From the connection to the last byte of the answer.
+    std::chrono::milliseconds answer_within{30'000};
+  };
+  static ksym::Result<PushConnection> Make(const PushUrl& url,
+                                           const Settings& settings);
+  PushConnection(PushConnection&&) noexcept;
+  PushConnection& operator=(PushConnection&&) = delete;
+  ~PushConnection();
+
+  struct Message {
+    std::string path;  // with the query
+    std::string content_type;
+    std::string body;
+  };
+  struct Answer {
+    int status = 0;
+    std::string text;  // the first bytes of what it says, printable; unless 2xx
+  };
+  // Blocks for as long as the settings say; a TLS handshake may take longer
+  // while bytes of it come. kIo: no answer, and why.
+  ksym::Result<Answer> Post(Message message);
+  // From any thread: ends a Post().
+  void Stop();
+
+ private:
+  class Impl;
+  explicit PushConnection(std::unique_ptr<Impl> impl);
+
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace profd
