@@ -291,9 +291,35 @@ class Reader {
   std::vector<FrameId> frames_;  // by their places in the document
 };
 
+// Lists and objects in each other, each of which takes memory of its own. Ours
+// have five levels.
+bool IsNestedDeeper(std::string_view text, size_t most) {
+  size_t depth = 0;
+  bool in_text = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_text && c == '\\') {
+      ++i;
+    } else if (c == '"') {
+      in_text = !in_text;
+    } else if (!in_text && (c == '[' || c == '{')) {
+      if (++depth > most) return true;
+    } else if (!in_text && (c == ']' || c == '}') && depth > 0) {
+      --depth;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 ksym::Result<Profile> ReadJson(std::string_view text) {
+  constexpr size_t kMostLevels = 32;
+  if (IsNestedDeeper(text, kMostLevels)) {
+    return ksym::Fail(
+        ksym::ErrorCode::kInvalid,
+        fmt::format("the JSON has more than {} levels", kMostLevels));
+  }
   try {
     const Json document = Json::parse(text);
     if (!document.is_object()) Refuse("the document", "is no object");
@@ -301,6 +327,10 @@ ksym::Result<Profile> ReadJson(std::string_view text) {
   } catch (const Json::parse_error& error) {
     return ksym::Fail(ksym::ErrorCode::kInvalid,
                       fmt::format("no JSON at byte {}", error.byte));
+  } catch (const Json::exception& error) {  // a number that no type has
+    return ksym::Fail(
+        ksym::ErrorCode::kInvalid,
+        fmt::format("no JSON that can be read: {}", error.what()));
   } catch (const Wrong& wrong) {
     return ksym::Fail(ksym::ErrorCode::kInvalid, wrong.message);
   }

@@ -28,7 +28,21 @@ using pprof::SampleField;
 using pprof::ValueTypeField;
 using protozero::pbf_message;
 
+// A small file cannot unpack to more than a large one has: what is in it takes
+// several times as much memory again.
 constexpr size_t kMaxUnpackedBytes = size_t{1} << 30;
+constexpr size_t kSmallBytes = size_t{32} << 20;
+constexpr size_t kMaxRatio = 64;
+size_t MostUnpackedBytes(size_t packed) {
+  return std::min(kMaxUnpackedBytes, std::max(kSmallBytes, packed * kMaxRatio));
+}
+
+// Places that have many inlined calls, and stacks of many such places, could
+// have frames without end.
+constexpr size_t kMaxLinesOfLocation = 4096;
+constexpr size_t kMaxFramesOfStack = size_t{1} << 16;
+constexpr size_t kMaxFramesPerByte = 16;  // of the file, over all stacks
+constexpr size_t kFewFrames = size_t{1} << 20;
 
 // Caught in ReadPprof and nowhere else.
 struct Wrong {
@@ -249,6 +263,10 @@ class Reader {
           address = Unsigned(message);
           break;
         case LocationField::kLine:
+          if (lines.size() == kMaxLinesOfLocation) {
+            Refuse(fmt::format("location {} has more than {} lines", id,
+                               kMaxLinesOfLocation));
+          }
           lines.push_back(ReadLine(Nested(message)));
           break;
         default:
@@ -400,9 +418,20 @@ class Reader {
       }
       // The kernel's are in front; what follows the first user frame stays.
       auto& stack = at->second.is_kernel && user_.empty() ? kernel_ : user_;
+      CountFrames(at->second.frames.size());
       stack.insert(stack.end(), at->second.frames.begin(),
                    at->second.frames.end());
     });
+  }
+
+  void CountFrames(size_t more) {
+    frames_ += more;
+    if (user_.size() + kernel_.size() + more > kMaxFramesOfStack) {
+      Refuse(fmt::format("a stack has more than {} frames", kMaxFramesOfStack));
+    }
+    if (frames_ > kFewFrames + kMaxFramesPerByte * bytes_.size()) {
+      Refuse("its stacks have far more frames than it has bytes");
+    }
   }
 
   std::string_view MainProgram() const {
@@ -425,6 +454,7 @@ class Reader {
   std::unordered_map<uint64_t, Mapping> mappings_;
   std::unordered_map<uint64_t, Function> functions_;
   std::unordered_map<uint64_t, Location> locations_;
+  size_t frames_ = 0;          // of all stacks
   std::vector<FrameId> user_;  // of one sample
   std::vector<FrameId> kernel_;
 };
@@ -434,7 +464,7 @@ class Reader {
 ksym::Result<Profile> ReadPprof(std::string_view bytes) {
   std::string unpacked;
   if (bytes.starts_with("\x1f\x8b")) {
-    auto result = Gunzip(bytes, kMaxUnpackedBytes);
+    auto result = Gunzip(bytes, MostUnpackedBytes(bytes.size()));
     if (!result) return ksym::Fail(std::move(result.error()));
     unpacked = std::move(*result);
     bytes = unpacked;

@@ -174,5 +174,43 @@ TEST(ProfileInputTest, NamesTheWrongPlaceOfJson) {
   EXPECT_THAT(ErrorOf(json), HasSubstr("stacks[0].user[0]"));
 }
 
+// A protocol buffer's field, whose length is below 2^14.
+std::string Field(char number, std::string_view content) {
+  std::string field(1, static_cast<char>(number << 3 | 2));
+  field += static_cast<char>((content.size() & 127) | 128);
+  field += static_cast<char>(content.size() >> 7);
+  return field.append(content);
+}
+
+// Samples of one stack, which is so many times one place of so many lines.
+std::string Pprof(size_t lines, size_t places, size_t samples) {
+  std::string location = "\x08\x01";
+  for (size_t i = 0; i < lines; ++i) location += std::string("\x22\x00", 2);
+  const std::string sample = Field(1, std::string(places, 1)) + "\x10\x01";
+  std::string file = Field(6, "") + Field(6, "samples") + Field(6, "count") +
+                     Field(1, "\x08\x01\x10\x02") + Field(4, location);
+  for (size_t i = 0; i < samples; ++i) file += Field(2, sample);
+  return file;
+}
+
+// Few bytes that stand for stacks of any size are refused; the largest that
+// are not are read.
+TEST(ProfileInputTest, BoundsStacksOfPprof) {
+  EXPECT_THAT(ErrorOf(Pprof(4097, 1, 1)), HasSubstr("more than 4096 lines"));
+  EXPECT_THAT(ErrorOf(Pprof(4096, 17, 1)), HasSubstr("more than 65536 frames"));
+  EXPECT_EQ(Read(Pprof(4096, 16, 1)).accounting.emitted, 1u);
+  EXPECT_THAT(ErrorOf(Pprof(4096, 16, 30)), HasSubstr("far more frames"));
+}
+
+// As are levels that no profile has, but not brackets in a text, and numbers
+// that no type has.
+TEST(ProfileInputTest, BoundsJson) {
+  const std::string deep = "{\"a\": " + std::string(1000, '[');
+  EXPECT_THAT(ErrorOf(deep), HasSubstr("32 levels"));
+  const std::string text = "{\"a\": \"" + std::string(1000, '[') + "\\\"[\"}";
+  EXPECT_THAT(ErrorOf(text), HasSubstr("not of ksym-profile"));
+  EXPECT_THAT(ErrorOf("{\"metadata\": 1e999}"), HasSubstr("number overflow"));
+}
+
 }  // namespace
 }  // namespace profd
