@@ -8,6 +8,7 @@
 #include "daemon/oneshot/messages.h"
 #include "daemon/oneshot/one_shot.h"
 #include "daemon/oneshot/options.h"
+#include "ksym/cli/program_signals.h"
 
 namespace {
 
@@ -23,6 +24,7 @@ int PrintToStdout(const std::string& text) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  ksym::HandleSignalsOfFiles("ksym-profile");
   profd::ReturnFreedMemory();
   const auto reserved = profd::ReserveStandardStreams();
   if (!reserved) return profd::kExitFailure;

@@ -6,6 +6,7 @@
 #include "daemon/service/log.h"
 #include "daemon/service/service.h"
 #include "daemon/service/service_options.h"
+#include "ksym/cli/program_signals.h"
 
 namespace {
 
@@ -19,6 +20,7 @@ int PrintToStdout(const std::string& text) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  ksym::HandleSignalsOfFiles("ksym-profiled");
   profd::ReturnFreedMemory();
   const auto reserved = profd::ReserveStandardStreams();
   if (!reserved) return profd::kServiceFailure;

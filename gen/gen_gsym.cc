@@ -12,6 +12,7 @@
 #include "gen/gsym_inspect.h"
 #include "gen/gsym_options.h"
 #include "ksym/base/printable.h"
+#include "ksym/cli/program_signals.h"
 
 namespace {
 
@@ -86,6 +87,7 @@ int Run(const gen::GsymOptions& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  ksym::HandleSignalsOfFiles("gen_gsym");
   const std::vector<std::string_view> arguments(argv + 1, argv + argc);
   const auto options = gen::ParseGsymOptions(arguments);
   if (!options) {

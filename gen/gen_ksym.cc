@@ -11,8 +11,10 @@
 #include "gen/ksym_inspect.h"
 #include "gen/ksym_options.h"
 #include "ksym/base/printable.h"
+#include "ksym/cli/program_signals.h"
 
 int main(int argc, char** argv) {
+  ksym::HandleSignalsOfFiles("gen_ksym");
   const std::vector<std::string_view> arguments(argv + 1, argv + argc);
   const auto options = gen::ParseKsymOptions(arguments);
   if (!options) {

@@ -29,7 +29,9 @@ ksym::Result<ReportFile> ReportFile::Open(const std::string& path) {
     if (!file.direct_.valid()) return ksym::FailErrno(errno, path);
     return file;
   }
-  auto atomic = ksym::AtomicFile::Create(ksym::ResolveLinks(path));
+  const auto target = ksym::ResolveLinks(path);
+  if (!target) return ksym::Fail(target.error());
+  auto atomic = ksym::AtomicFile::Create(*target);
   if (!atomic) return ksym::Fail(std::move(atomic.error()));
   file.atomic_.emplace(std::move(*atomic));
   return file;

@@ -164,7 +164,7 @@ std::deque<ProfileFiles::File> ProfileFiles::ReadDay(
     std::error_code failed;
     if (it->symlink_status(failed).type() != fs::file_type::regular) continue;
     if (IsTemporaryName(name)) {
-      fs::remove(it->path(), failed);
+      ksym::AtomicFile::RemoveAbandoned(it->path().string());
     } else if (IsProfileName(name)) {
       const uintmax_t bytes = it->file_size(failed);
       files.push_back({std::move(name), failed ? 0 : bytes});

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -14,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "ksym/base/sticky_folder.h"
 #include "ksym/base/text.h"
 
 namespace ksym {
@@ -144,6 +146,11 @@ Status ForEachBlockOfLines(ByteStream& source,
   std::vector<char> block(kBlockBytes);
   size_t used = 0;  // bytes of an unfinished line at the front of the block
   for (;;) {
+    if (used >= kLongestLineBytes) {
+      return Fail(ErrorCode::kLimit, "a line is longer than " +
+                                         std::to_string(kLongestLineBytes) +
+                                         " bytes");
+    }
     if (used == block.size()) block.resize(block.size() * 2);
     const auto n = source.Read(std::span(block).subspan(used));
     if (!n) return Fail(n.error());
@@ -227,12 +234,13 @@ class SignalsHeld {
 // open(2) would have given (mkostemp makes files for their owner alone).
 Status TakeOver(const std::string& path, int fd) {
   struct stat old = {};
-  if (::stat(path.c_str(), &old) != 0) {
+  if (::lstat(path.c_str(), &old) != 0 || !S_ISREG(old.st_mode)) {
     const mode_t mask = ::umask(0);
     ::umask(mask);
     if (::fchmod(fd, 0666 & ~mask) != 0) return FailErrno(errno, path);
     return {};
   }
+  if (IsBaitOfOthers(path, old)) return FailErrno(EACCES, path);
   struct stat fresh = {};
   if (::fstat(fd, &fresh) != 0) return FailErrno(errno, path);
   const bool same_owner =
@@ -243,22 +251,55 @@ Status TakeOver(const std::string& path, int fd) {
   return {};
 }
 
+struct TemporaryFile {
+  std::string path;  // empty: it has no name yet
+  UniqueFd fd;
+};
+
+// A file that somebody removed before it was locked has no name any more.
+bool HasName(int fd) {
+  struct stat status = {};
+  return ::fstat(fd, &status) != 0 || status.st_nlink > 0;
+}
+
+// Locked by then, so that RemoveAbandoned() leaves it alone from its name on.
+// Where the file system has no locks it is as any other file.
+Result<TemporaryFile> MakeTemporaryFile(const std::string& path) {
+  UniqueFd nameless(::open(DirectoryOf(path).c_str(),
+                           O_TMPFILE | O_WRONLY | O_CLOEXEC,
+                           S_IRUSR | S_IWUSR));
+  if (nameless.valid()) {
+    (void)::flock(nameless.get(), LOCK_EX | LOCK_NB);
+    return TemporaryFile{.path = {}, .fd = std::move(nameless)};
+  }
+  // Whatever it is that the file system does not have, the other way tells.
+  constexpr int kMostTries = 10;
+  for (int i = 0; i < kMostTries; ++i) {
+    TemporaryFile file{.path = path + ".XXXXXX", .fd = UniqueFd()};
+    file.fd = UniqueFd(::mkostemp(file.path.data(), O_CLOEXEC));
+    if (!file.fd.valid()) return FailErrno(errno, path);
+    (void)::flock(file.fd.get(), LOCK_EX | LOCK_NB);
+    if (HasName(file.fd.get())) return file;
+  }
+  return Fail(ErrorCode::kIo, path + ": its temporary file is removed");
+}
+
 }  // namespace
 
 Result<AtomicFile> AtomicFile::Create(const std::string& path) {
-  std::string temporary_path;
-  UniqueFd fd(::open(DirectoryOf(path).c_str(),
-                     O_TMPFILE | O_WRONLY | O_CLOEXEC, S_IRUSR | S_IWUSR));
-  // Whatever it is that the file system does not have, the other way tells.
-  if (!fd.valid()) {
-    temporary_path = path + ".XXXXXX";
-    fd = UniqueFd(::mkostemp(temporary_path.data(), O_CLOEXEC));
-  }
-  if (!fd.valid()) return FailErrno(errno, path);
-  auto prepared = TakeOver(path, fd.get());
-  AtomicFile file(path, std::move(temporary_path), std::move(fd));
+  auto made = MakeTemporaryFile(path);
+  if (!made) return Fail(std::move(made.error()));
+  auto prepared = TakeOver(path, made->fd.get());
+  AtomicFile file(path, std::move(made->path), std::move(made->fd));
   if (!prepared) return Fail(std::move(prepared.error()));
   return file;
+}
+
+bool AtomicFile::RemoveAbandoned(const std::string& temporary_path) {
+  const UniqueFd fd(::open(temporary_path.c_str(),
+                           O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+  return fd.valid() && ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0 &&
+         ::unlink(temporary_path.c_str()) == 0;
 }
 
 Status AtomicFile::Write(std::string_view bytes) {

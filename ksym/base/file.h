@@ -31,7 +31,9 @@ Status WriteAll(int fd, std::string_view bytes);
 
 // Reads the descriptor in large blocks and calls `line` with each line without
 // its newline, the last one also when no newline ends it. `line` returns false
-// to stop early. Lines of any length; memory is the longest line plus a block.
+// to stop early. kLimit: a line is longer than kLongestLineBytes. Memory is
+// twice the longest line, or a block.
+inline constexpr size_t kLongestLineBytes = size_t{64} << 20;
 Status ForEachLine(int fd, const std::function<bool(std::string_view)>& line);
 
 // Where bytes come from, one after another. Not thread-safe.
@@ -61,14 +63,21 @@ Status ForEachBlockOfLines(int fd,
                            const std::function<bool(std::string_view)>& lines);
 
 // A file that appears under its name whole or not at all: written to a file
-// without a name in the same directory (O_TMPFILE), which then gets one, so that
-// whoever is killed leaves nothing behind. Where the file system has no such
-// files it is a temporary file beside it, which is removed without Commit(). It
-// has the owner and mode of the file that it replaces, else mode 0666 less the
-// umask. The target's directory must exist.
+// without a name in the same directory (O_TMPFILE), which then gets one, so
+// that whoever is killed leaves nothing behind. Where the file system has no
+// such files it is a temporary file beside it, which is removed without
+// Commit(). It has the owner and mode of the file that it replaces, else mode
+// 0666 less the umask. The target's directory must exist. A name that it has
+// before Commit() ends is locked: RemoveAbandoned() tells it from one that was
+// left behind.
 class AtomicFile {
  public:
+  // kPermission also where somebody else's file in a folder where everybody
+  // may write would be replaced.
   static Result<AtomicFile> Create(const std::string& path);
+  // Removes a temporary file whose writer has ended, by its whole name. Whether
+  // it did.
+  static bool RemoveAbandoned(const std::string& temporary_path);
   AtomicFile(AtomicFile&& other) noexcept = default;
   AtomicFile& operator=(AtomicFile&& other) = delete;
   ~AtomicFile();

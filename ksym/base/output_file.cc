@@ -9,15 +9,19 @@
 #include <utility>
 
 #include "ksym/base/file.h"
+#include "ksym/base/sticky_folder.h"
 
 namespace ksym {
 
 namespace fs = std::filesystem;
 
-std::string ResolveLinks(std::string path) {
+Result<std::string> ResolveLinks(std::string path) {
   constexpr int kMaxLinks = 40;  // as many as the kernel follows
-  std::error_code error;
-  for (int i = 0; i < kMaxLinks && fs::is_symlink(path, error); ++i) {
+  for (int i = 0; i < kMaxLinks; ++i) {
+    struct stat status = {};
+    if (::lstat(path.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) break;
+    if (IsBaitOfOthers(path, status)) return FailErrno(EACCES, path);
+    std::error_code error;
     const fs::path target = fs::read_symlink(path, error);
     if (error) break;
     path = fs::path(path).parent_path() / target;
@@ -36,7 +40,9 @@ Status WriteOutputFile(const std::string& path, std::string_view bytes) {
     if (!written) return Fail(std::move(written.error()).WithContext(path));
     return {};
   }
-  auto out = AtomicFile::Create(ResolveLinks(path));
+  const auto target = ResolveLinks(path);
+  if (!target) return Fail(target.error());
+  auto out = AtomicFile::Create(*target);
   if (!out) return Fail(std::move(out.error()));
   if (auto ok = out->Write(bytes); !ok) return ok;
   return out->Commit(AtomicFile::Durability::kDurable);

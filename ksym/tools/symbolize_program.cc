@@ -13,6 +13,7 @@
 
 #include "ksym/base/file.h"
 #include "ksym/base/printable.h"
+#include "ksym/cli/program_signals.h"
 #include "ksym/elf/debuginfod_client.h"
 #include "ksym/tools/address_source.h"
 #include "ksym/tools/answer_lines.h"
@@ -98,6 +99,7 @@ Status Answer(const SymbolizeOptions& options,
 
 int RunSymbolizeProgram(int argc, char** argv,
                         const ProfileNamer& name_profile) {
+  HandleSignalsOfFiles("ksym-symbolize");
   const auto parsed = ParseSymbolizeOptions(argc, argv);
   if (!parsed.runs()) {
     if (!parsed.error_text.empty()) {

@@ -53,7 +53,7 @@ MODULES = {
     "daemon/symbolize": KSYM + ["ksym/tools", "daemon/profile",
                                 "daemon/output"],
     # The main functions.
-    "daemon": ["ksym/tools", "daemon/base", "daemon/oneshot", "daemon/service",
+    "daemon": ["ksym/cli", "ksym/tools", "daemon/base", "daemon/oneshot", "daemon/service",
                "daemon/symbolize"],
 }
 

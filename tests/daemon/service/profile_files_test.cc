@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "ksym/base/file.h"
+#include "ksym/base/unique_fd.h"
 
 namespace profd {
 namespace {
@@ -162,6 +164,19 @@ TEST_F(ProfileFilesTest, FailureLeavesNothing) {
   fs::remove(fs::path(directory_) / year);
   EXPECT_TRUE(files.Write(now_, "folded", "a 1\n"));
   EXPECT_EQ(Paths().size(), 1u);
+}
+
+// What another service is writing in the same folder is not half written: it
+// stays, and appears.
+TEST_F(ProfileFilesTest, LeavesOthersTemporaryFilesAlone) {
+  const std::string name = "2001/02/04/20010204T000000.000Z.folded";
+  Put(name + ".aBc123", "half");
+  Put(name + ".xYz456", "what is being written");
+  const ksym::UniqueFd writing(::open(
+      (directory_ + "/" + name + ".xYz456").c_str(), O_RDONLY | O_CLOEXEC));
+  ASSERT_EQ(::flock(writing.get(), LOCK_EX), 0);
+  Open(1 << 20, std::chrono::years(100));
+  EXPECT_THAT(Paths(), ElementsAre(name + ".xYz456"));
 }
 
 }  // namespace

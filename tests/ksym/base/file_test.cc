@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -233,6 +234,62 @@ TEST_F(FileTest, AtomicFileNeedsItsFolder) {
   const auto file = AtomicFile::Create(Path("none/a"));
   ASSERT_FALSE(file);
   EXPECT_EQ(file.error().code(), ErrorCode::kNotFound);
+}
+
+// A temporary file belongs to its writer; one that a writer left is removed.
+TEST_F(FileTest, OnlyAbandonedFilesAreRemoved) {
+  const std::string left = Path("out.abcdef");
+  ASSERT_TRUE(WriteOutputFile(left, "half"));
+  {
+    const auto writing = OpenForRead(left);
+    ASSERT_TRUE(writing);
+    ASSERT_EQ(::flock(writing->get(), LOCK_EX), 0);
+    EXPECT_FALSE(AtomicFile::RemoveAbandoned(left));
+  }
+  EXPECT_TRUE(AtomicFile::RemoveAbandoned(left));
+  EXPECT_FALSE(AtomicFile::RemoveAbandoned(left));
+  // The lock that is looked at is one that a writer has.
+  const auto file = AtomicFile::Create(Path("out"));
+  ASSERT_TRUE(file);
+  const std::string self = "/proc/self/fd/" + std::to_string(file->fd());
+  const auto other = OpenForRead(self);
+  ASSERT_TRUE(other);
+  EXPECT_NE(::flock(other->get(), LOCK_EX | LOCK_NB), 0);
+}
+
+// A line of 64 MiB is refused, whatever else follows.
+TEST_F(FileTest, EndlessLineIsRefused) {
+  const auto zeros = OpenForRead("/dev/zero");
+  ASSERT_TRUE(zeros);
+  const auto read = ForEachLine(zeros->get(), [](std::string_view) {
+    ADD_FAILURE();
+    return false;
+  });
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code(), ErrorCode::kLimit);
+}
+
+// Where everybody may write, what somebody else has put there is neither
+// followed nor replaced; in other folders, and of one's own, it is.
+TEST_F(FileTest, BaitOfOthersIsRefused) {
+  constexpr uid_t kStranger = 54321;
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
+  ASSERT_TRUE(WriteOutputFile(Path("victim"), "precious"));
+  std::filesystem::create_directory(Path("common"));
+  for (const mode_t mode : {01777U, 0755U}) {
+    ASSERT_EQ(::chmod(Path("common").c_str(), mode), 0);
+    const std::string name = Path("common/" + std::to_string(mode));
+    ASSERT_EQ(::symlink(Path("victim").c_str(), (name + "link").c_str()), 0);
+    ASSERT_EQ(::lchown((name + "link").c_str(), kStranger, kStranger), 0);
+    ASSERT_TRUE(WriteOutputFile(name + "file", "bait"));
+    ASSERT_EQ(::chown((name + "file").c_str(), kStranger, kStranger), 0);
+    ASSERT_TRUE(WriteOutputFile(name + "own", "old"));
+    const bool is_common = mode == 01777;
+    EXPECT_EQ(WriteOutputFile(name + "link", "new").has_value(), !is_common);
+    EXPECT_EQ(WriteOutputFile(name + "file", "new").has_value(), !is_common);
+    EXPECT_TRUE(WriteOutputFile(name + "own", "new"));
+    EXPECT_EQ(*ReadFile(Path("victim"), 100), is_common ? "precious" : "new");
+  }
 }
 
 // An output goes to where a link leads, and leaves the link.

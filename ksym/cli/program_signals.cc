@@ -1,0 +1,44 @@
+#include "ksym/cli/program_signals.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstring>
+
+namespace ksym {
+namespace {
+
+const char* program_name = "";
+
+void Ignore(int /*number*/) {}
+
+void Say(const char* text) {
+  (void)!::write(STDERR_FILENO, text, std::strlen(text));
+}
+
+// A fault and no signal that somebody sent.
+void EndWhenCut(int number, siginfo_t* info, void* /*context*/) {
+  if (info->si_code <= 0) {
+    ::signal(number, SIG_DFL);
+    ::raise(number);
+    return;
+  }
+  Say(program_name);
+  Say(": a file became shorter while it was being read\n");
+  ::_exit(1);
+}
+
+}  // namespace
+
+void HandleSignalsOfFiles(const char* program) {
+  program_name = program;
+  struct sigaction action = {};
+  action.sa_flags = SA_RESTART;
+  action.sa_handler = Ignore;
+  ::sigaction(SIGXFSZ, &action, nullptr);
+  action.sa_flags = SA_SIGINFO;
+  action.sa_sigaction = EndWhenCut;
+  ::sigaction(SIGBUS, &action, nullptr);
+}
+
+}  // namespace ksym
