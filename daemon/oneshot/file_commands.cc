@@ -22,6 +22,7 @@
 #include "daemon/profile/kernel_names.h"
 #include "daemon/profile/raw_file.h"
 #include "daemon/profile/resolve.h"
+#include "ksym/base/caller_rights.h"
 #include "ksym/base/file.h"
 #include "ksym/base/printable.h"
 
@@ -319,6 +320,7 @@ std::optional<int> RunFileCommand(int argc, const char* const* argv) {
   if (argc < 2 || std::ranges::find(kCommands, argv[1]) == kCommands.end()) {
     return std::nullopt;
   }
+  ksym::GiveUpFileCapabilities();
   Arguments arguments;
   arguments.command = argv[1];
   CLI::App app("Works with profiles that are there already.", "ksym-profile");

@@ -17,6 +17,7 @@
 #include "daemon/profile/kernel_names.h"
 #include "daemon/profile/raw_file.h"
 #include "daemon/profile/resolve.h"
+#include "ksym/base/caller_rights.h"
 #include "ksym/base/file.h"
 
 namespace profd {
@@ -56,6 +57,7 @@ KernelBuildIds KernelBuildIdsOf(const RawCapture& capture) {
 }  // namespace
 
 Result<int> Replay(const ProfileOptions& options) {
+  ksym::GiveUpFileCapabilities();
   auto debug_files = DebugFiles::Prepare(options);
   if (!debug_files) return Fail(std::move(debug_files.error()));
   auto report = ReportFile::Open(options.output_path);

@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include "ksym/base/caller_rights.h"
 #include "ksym/base/file.h"
 
 namespace profd {
@@ -77,6 +78,7 @@ KernelNames KernelNames::OfRunningKernel(KernelReading reading) {
 }
 
 ksym::Result<KernelNames> KernelNames::OfFile(const std::string& path) {
+  const ksym::CallerRights caller;
   auto symbols = ksym::OpenKernelSymbols(path);
   if (!symbols) return ksym::Fail(std::move(symbols.error()));
   KernelNames names;
