@@ -2,7 +2,6 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <strings.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -13,9 +12,12 @@
 namespace profd {
 namespace {
 
+char Lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
 bool IsSameName(std::string_view a, std::string_view b) {
-  return a.size() == b.size() &&
-         ::strncasecmp(a.data(), b.data(), a.size()) == 0;
+  return std::ranges::equal(a, b, {}, Lower, Lower);
 }
 
 bool IsAddress(int family, std::string_view text) {
