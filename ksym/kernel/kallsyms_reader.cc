@@ -193,7 +193,8 @@ Result<KernelSymbolMap> LoadKallsyms(ByteStream& source,
                                      KallsymsReport* report) {
   KernelSymbolMapBuilder builder;
   for (const KernelModule& module : ParseModules(modules)) {
-    builder.AddModuleExtent(module.memory.start, module.memory.end);
+    builder.AddModuleExtent(module.memory.start,
+                            module.memory.start + module.bytes);
   }
   KallsymsReport own_report;
   const auto read = ReadListing(

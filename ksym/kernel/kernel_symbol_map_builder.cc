@@ -115,7 +115,7 @@ Status KernelSymbolMapBuilder::Add(const Symbol& symbol) {
 }
 
 void KernelSymbolMapBuilder::AddModuleExtent(Address start, Address end) {
-  records_.extents.emplace_back(start.value, end.value);
+  records_.extents.Add(start.value, end.value);
 }
 
 Result<KernelSymbolMap> KernelSymbolMapBuilder::Build() && {

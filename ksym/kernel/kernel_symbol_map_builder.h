@@ -32,8 +32,9 @@ class KernelSymbolMapBuilder {
   // `.cfi` and `.cfi_jt` are cut off the name.
   Status Add(const Symbol& symbol);
 
-  // Where a module's memory ends, as /proc/modules says: [start, end). Without
-  // it a module ends with the page in which its last symbol starts.
+  // Where a module's text begins, and behind it as many bytes as the module has
+  // in all, as /proc/modules says: [start, end). Without it a module ends with
+  // the page in which its last symbol starts.
   void AddModuleExtent(Address start, Address end);
 
   size_t symbol_count() const { return symbol_count_; }

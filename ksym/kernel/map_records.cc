@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
+#include <optional>
+#include <string_view>
 
 #include "ksym/kernel/module_list.h"
 #include "ksym/kernel/symbol_order.h"
@@ -26,6 +28,11 @@ constexpr auto kInputOrderLess = [](const MapRecord& a, const MapRecord& b) {
   if (a.address != b.address) return a.address < b.address;
   return a.first_token < b.first_token;
 };
+
+// The nm(1) letters of what has a place in memory and is no code.
+bool IsDataType(char type) {
+  return std::string_view("bBdDrR").find(type) != std::string_view::npos;
+}
 
 // The first page boundary after the address, or the largest address.
 uint64_t PageEnd(uint64_t address) {
@@ -222,20 +229,20 @@ uint64_t MapRecords::BoundOf(size_t last, size_t next) const {
     }
   }
   if (!other_module && !(ends_text && modules_are_scattered)) return bound;
-  // A name that is missing behind the page is better than a wrong one: other
-  // modules, and what is run while they are loaded, can be there.
-  const uint64_t page_end = PageEnd(address);
-  if (modules_are_scattered) return std::min(bound, page_end);
-  return std::min(bound, ExtentEnd(address).value_or(page_end));
+  return std::min(bound, AreaEnd(record));
 }
 
-std::optional<uint64_t> MapRecords::ExtentEnd(uint64_t address) const {
-  const auto extent = std::ranges::upper_bound(
-      extents, address, {}, &std::pair<uint64_t, uint64_t>::first);
-  if (extent == extents.begin() || std::prev(extent)->second <= address) {
-    return std::nullopt;
-  }
-  return std::prev(extent)->second;
+// A name that is missing behind the page is better than a wrong one: other
+// modules, and what is run while they are loaded, can be there.
+uint64_t MapRecords::AreaEnd(const MapRecord& record) const {
+  const uint64_t page_end = PageEnd(record.address);
+  const auto extent = extents.Find(record.address);
+  if (!extent) return page_end;
+  if (!modules_are_scattered) return extents.End(*extent);
+  const bool is_text =
+      IsTextType(record.type()) && IsModuleName(modules[record.module()]);
+  if (!is_text) return page_end;
+  return std::max(page_end, extents.TextEnd(*extent).value_or(0));
 }
 
 // Modules come last. As long as they are in one piece each, no part of one ends
@@ -247,11 +254,36 @@ bool MapRecords::AreModulesScattered() const {
     const bool is_end =
         i == records.size() || records[i].module() != last.module();
     if (is_end && IsModuleName(modules[last.module()]) &&
-        !ExtentEnd(last.address)) {
+        !extents.Find(last.address)) {
       return true;
     }
   }
   return false;
+}
+
+void MapRecords::FindModuleData() {
+  struct Module {
+    std::optional<size_t> extent;
+    uint64_t last_page = kMaxAddress;
+  };
+  std::vector<Module> found(modules.size());
+  for (const MapRecord& record : records) {
+    Module& module = found[record.module()];
+    if (record.module() == 0 || module.extent || !IsTextType(record.type())) {
+      continue;
+    }
+    module.extent = extents.Find(record.address);
+  }
+  for (const MapRecord& record : records) {
+    Module& module = found[record.module()];
+    const uint64_t page = record.address / kPageBytes;
+    if (!module.extent || !IsDataType(record.type()) ||
+        page == module.last_page) {
+      continue;
+    }
+    module.last_page = page;
+    extents.AddElsewhere(*module.extent, kPageBytes);
+  }
 }
 
 bool MapRecords::IsAmidImage(size_t i) const {
@@ -263,8 +295,9 @@ bool MapRecords::IsAmidImage(size_t i) const {
 }
 
 void MapRecords::InsertGaps() {
-  std::ranges::sort(extents);
+  extents.Sort();
   modules_are_scattered = AreModulesScattered();
+  if (modules_are_scattered) FindModuleData();
   std::vector<MapRecord> gaps;
   for (size_t begin = 0; begin < records.size();) {
     if (IsAmidImage(begin)) [[likely]] {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ksym/base/heap_bytes.h"
+#include "ksym/kernel/module_extents.h"
 #include "ksym/kernel/token_interner.h"
 
 namespace ksym {
@@ -50,10 +51,8 @@ struct MapRecords {
   // Memory that served and can serve again: it costs no page faults.
   HeapBytes spare;
   std::vector<std::string> modules;
-  // Ends of module memory: (start, end), sorted.
-  std::vector<std::pair<uint64_t, uint64_t>> extents;
-  // Then the end of an extent is not that of the module's text; set by
-  // InsertGaps().
+  ModuleExtents extents;
+  // Whether a module's areas are in several places; set by InsertGaps().
   bool modules_are_scattered = false;
   // Bytes from a padding symbol to its function; 0: no pair has been seen.
   uint32_t prefix_distance = 0;
@@ -79,8 +78,11 @@ struct MapRecords {
   void SortGroup(size_t begin, size_t end);
   bool PairIsSafe(size_t begin, size_t end) const;
   bool EndsText(size_t begin, size_t end) const;
-  // The end of the module that the address is in; nothing if none is.
-  std::optional<uint64_t> ExtentEnd(uint64_t address) const;
+  // Tells `extents` which pages of modules have data.
+  void FindModuleData();
+  // Where the memory ends that the record is in, if it is its module's last one
+  // there: at least its page.
+  uint64_t AreaEnd(const MapRecord& record) const;
   // Whether modules have memory beside what `extents` tells.
   bool AreModulesScattered() const;
   uint64_t BoundOf(size_t last, size_t next) const;

@@ -8,8 +8,8 @@ namespace ksym {
 namespace {
 
 int Linkage(char type) {
-  if (type == 'W' || type == 'w' || type == 'V' || type == 'v') return 1;
-  return type >= 'A' && type <= 'Z' ? 0 : 2;
+  if (type == 'W' || type == 'w' || type == 'V' || type == 'v') return 2;
+  return type >= 'A' && type <= 'Z' ? 0 : 1;
 }
 
 std::string_view WithoutPaddingPrefix(std::string_view name) {

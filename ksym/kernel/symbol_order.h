@@ -44,7 +44,7 @@ struct AliasKey {
 // first byte and for every other. True when `a` goes before `b`:
 //   1. code before anything else
 //   2. functions before section marks
-//   3. global before weak before local
+//   3. global before local before weak, which is the name of a fallback
 //   4. fewer leading underscores
 //   5. no `.suffix` before one
 //   6. the shorter name

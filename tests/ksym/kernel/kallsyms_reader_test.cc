@@ -158,19 +158,59 @@ TEST(LoadKallsyms, ModuleListBoundsTheLastSymbol) {
 }
 
 // Since Linux 6.4 a module has several areas, and the list has the size of all:
-// then its last page ends the text.
-TEST(LoadKallsyms, SizesOfScatteredModulesBoundNothing) {
-  constexpr char kModules[] = "m 65536 0 - Live 0x00000000c0200000\n";
+// its text has what is left of that by the pages where its data is.
+TEST(LoadKallsyms, TextOfScatteredModules) {
+  constexpr std::string_view kListing =
+      "c0200100 t f\t[m]\n"
+      "c0800000 d data\t[m]\n"
+      "c0800ff0 b more\t[m]\n"
+      "c0801000 r table\t[m]\n"
+      "c0900000 t bpf_prog_1\t[bpf]\n";
+  constexpr std::string_view kModules = "m 20480 0 - Live 0x00000000c0200000\n";
+  const auto end_of_f = [&](std::string_view modules,
+                            std::string_view listing) {
+    const auto fd = FdOf(std::string(listing).c_str());
+    FdStream stream(fd.get());
+    const auto map = LoadKallsyms(stream, modules);
+    EXPECT_TRUE(map);
+    SymbolNameBuffer buffer;
+    uint64_t at = 0xc0200100;
+    while (map && map->Find(Address{at}, buffer) &&
+           map->Find(Address{at}, buffer)->name == "f") {
+      at += 0x10;
+    }
+    return at;
+  };
+  EXPECT_EQ(end_of_f(kModules, kListing), 0xc0203000u);
+  // It ends where another module's text begins, and where anything is listed.
+  EXPECT_EQ(
+      end_of_f(std::string(kModules) + "n 4096 0 - Live 0x00000000c0202000\n",
+               std::string(kListing) + "c0202000 t g\t[n]\n"),
+      0xc0202000u);
+  EXPECT_EQ(end_of_f(kModules,
+                     std::string(kListing) + "c0201800 t bpf_prog_2\t[bpf]\n"),
+            0xc0201800u);
+  // At least to its page's end, also where the list contradicts itself.
+  EXPECT_EQ(end_of_f("m 4096 0 - Live 0x00000000c0200000\n", kListing),
+            0xc0201000u);
+  EXPECT_EQ(end_of_f("m 8192 0 - Live 0x00000000c0200000\n", kListing),
+            0xc0201000u);
+}
+
+// What is listed like a module and is none has no size: its page ends it.
+TEST(LoadKallsyms, ProgramsBesideScatteredModules) {
   constexpr char kListing[] =
       "c0200100 t f\t[m]\n"
-      "c0800000 d data\t[m]\n";
-  SymbolNameBuffer buffer;
+      "c0800000 d data\t[m]\n"
+      "c0900010 t bpf_prog_1\t[bpf]\n";
   const auto fd = FdOf(kListing);
   FdStream stream(fd.get());
-  const auto map = LoadKallsyms(stream, kModules);
+  const auto map =
+      LoadKallsyms(stream, "m 20480 0 - Live 0x00000000c0200000\n");
   ASSERT_TRUE(map);
-  EXPECT_TRUE(map->Find(Address{0xc0200fff}, buffer));
-  EXPECT_FALSE(map->Find(Address{0xc0201000}, buffer));
+  SymbolNameBuffer buffer;
+  EXPECT_TRUE(map->Find(Address{0xc0900fff}, buffer));
+  EXPECT_FALSE(map->Find(Address{0xc0901000}, buffer));
 }
 
 }  // namespace
