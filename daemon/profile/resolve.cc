@@ -13,6 +13,21 @@
 namespace profd {
 namespace {
 
+// The code that the CPU enters by itself, on an interrupt or a fault: what is
+// below it on the stack has not called it but was interrupted, so its address
+// is the one of its next instruction and not that behind a call. Names of
+// Linux 5.8 and later (arch/x86/include/asm/idtentry.h,
+// arch/x86/entry/entry_64_fred.S).
+bool IsInterruptEntry(std::string_view symbol) {
+  constexpr std::string_view kPrefixes[] = {
+      "asm_sysvec_", "asm_exc_", "asm_common_interrupt",
+      "asm_spurious_interrupt", "asm_fred_entrypoint_kernel"};
+  return symbol.starts_with("asm_") &&
+         std::ranges::any_of(kPrefixes, [symbol](std::string_view prefix) {
+           return symbol.starts_with(prefix);
+         });
+}
+
 // "[libfoo.so]" for "/usr/lib/libfoo.so"; "[vdso]" stays.
 std::string InBrackets(std::string_view path) {
   if (path.starts_with('[')) return std::string(path);
@@ -116,11 +131,15 @@ class Resolver::Interval {
     }
     EnterSpace(sample.process);
     const ksym::ProcessImage* image = image_;
-    return NameOnce(sample.user_stack, *space_,
-                    [&](uint64_t address, FrameCache::Place place) {
-                      return resolver_.UserFrame(user_names_, image, address,
-                                                 builder_, place);
-                    });
+    return NameOnce(
+        sample.user_stack, *space_,
+        [&](uint64_t address, FrameCache::Place place) {
+          return resolver_.UserFrame(
+              user_names_, image,
+              {.address = address, .lookup = LookupAddress(address, place)},
+              builder_);
+        },
+        [](FrameId) { return FrameCache::Place::kCaller; });
   }
 
   void EnterSpace(const ksym::ProcessId& process) {
@@ -136,36 +155,55 @@ class Resolver::Interval {
     if (sample.kernel_stack < kFirstStackId) {
       return {StateOf(sample.kernel_stack), 0};
     }
-    return NameOnce(sample.kernel_stack, kernel_,
-                    [&](uint64_t address, FrameCache::Place place) {
-                      return resolver_.KernelFrame(
-                          address, LookupAddress(address, place), builder_);
-                    });
+    return NameOnce(
+        sample.kernel_stack, kernel_,
+        [&](uint64_t address, FrameCache::Place place) {
+          return KernelFrame(address, LookupAddress(address, place));
+        },
+        [this](FrameId callee) { return PlaceBelow(callee); });
   }
 
-  template <typename NameFrame>
-  NamedStack NameOnce(StackId id, Space& space, const NameFrame& name_frame) {
+  FrameId KernelFrame(uint64_t address, ksym::Address lookup) {
+    bool is_entry = false;
+    const FrameId frame =
+        resolver_.KernelFrame(address, lookup, builder_, is_entry);
+    const bool is_known = std::ranges::find(entries_, frame) != entries_.end();
+    if (is_entry && !is_known) entries_.push_back(frame);
+    return frame;
+  }
+
+  // Of the kernel frame below another one.
+  FrameCache::Place PlaceBelow(FrameId frame) const {
+    return std::ranges::find(entries_, frame) == entries_.end()
+               ? FrameCache::Place::kCaller
+               : FrameCache::Place::kLeaf;
+  }
+
+  template <typename NameFrame, typename PlaceOfCaller>
+  NamedStack NameOnce(StackId id, Space& space, const NameFrame& name_frame,
+                      const PlaceOfCaller& place_of_caller) {
     const auto index = raw_.stacks.IndexOf(id, last_index_);
     if (!index) return {};
     last_index_ = *index;
     Named& named = named_[*index];
     if (named.space != space.number) {
-      named = {space.number,
-               Name(raw_.stacks.At(*index), space.frames, name_frame)};
+      named = {space.number, Name(raw_.stacks.At(*index), space.frames,
+                                  name_frame, place_of_caller)};
     }
     return named.stack;
   }
 
-  template <typename NameFrame>
+  template <typename NameFrame, typename PlaceOfCaller>
   NamedStack Name(const PackedStack& stack, FrameCache& known,
-                  const NameFrame& name_frame) {
+                  const NameFrame& name_frame,
+                  const PlaceOfCaller& place_of_caller) {
     std::vector<FrameId>& frames = resolver_.frames_;
     frames.clear();
     auto place = FrameCache::Place::kLeaf;
     ForEachFrame(stack.frames, [&](uint64_t address) {
       frames.push_back(known.Find(address, place,
                                   [&] { return name_frame(address, place); }));
-      place = FrameCache::Place::kCaller;
+      place = place_of_caller(frames.back());
     });
     return {StateOf(stack), builder_.AddStack(frames)};
   }
@@ -178,6 +216,7 @@ class Resolver::Interval {
   uint32_t last_index_ = 0;   // of a stack
   std::unordered_map<const ksym::ProcessImage*, Space> user_;
   Space kernel_ = Space(1);
+  std::vector<FrameId> entries_;  // of interrupts; a handful
   // Of the last sample with a user stack.
   ksym::ProcessId process_;
   const ksym::ProcessImage* image_ = nullptr;
@@ -199,19 +238,17 @@ void Resolver::Add(const RawProfile& raw, UserNames& user,
 }
 
 FrameId Resolver::UserFrame(UserNames& user, const ksym::ProcessImage* image,
-                            uint64_t sampled, ProfileBuilder& builder,
-                            FrameCache::Place place) {
+                            Sampled sampled, ProfileBuilder& builder) {
   Frame frame = {.kind = FrameKind::kUser};
   if (options_.addresses == ResolveOptions::Addresses::kKeep) {
-    frame.address = sampled;
+    frame.address = sampled.address;
   }
   if (image == nullptr) {
     frame.name = builder.Intern("[unknown]");
     frame.reason = ksym::Unresolved::kNoProcess;
     return builder.AddFrame(frame);
   }
-  const ksym::UserSymbol symbol =
-      user.Find(*image, LookupAddress(sampled, place));
+  const ksym::UserSymbol symbol = user.Find(*image, sampled.lookup);
   frame.module = builder.Intern(symbol.module);
   frame.build_id = builder.Intern(symbol.build_id);
   frame.reason = symbol.reason;
@@ -244,7 +281,7 @@ void ResolveAgain(ksym::Symbolizer& user, Profile& profile) {
 }
 
 FrameId Resolver::KernelFrame(uint64_t sampled, ksym::Address lookup,
-                              ProfileBuilder& builder) {
+                              ProfileBuilder& builder, bool& is_entry) {
   Frame frame = {.kind = FrameKind::kKernel};
   if (options_.addresses == ResolveOptions::Addresses::kKeep) {
     frame.address = sampled;
@@ -258,6 +295,8 @@ FrameId Resolver::KernelFrame(uint64_t sampled, ksym::Address lookup,
   const auto answer = kernel_->Find(lookup, name_buffer_);
   using Kind = ksym::KernelTimeline::Answer::Kind;
   if (answer.kind == Kind::kFound) {
+    is_entry =
+        answer.symbol.module.empty() && IsInterruptEntry(answer.symbol.name);
     NameKernelFrame(answer.symbol, frame, builder);
     SetKernelOffset(answer.symbol, lookup, frame);
   } else {

@@ -53,11 +53,16 @@ class Resolver {
   };
   class Interval;
 
+  // An address of a stack, and the one that is looked up for it.
+  struct Sampled {
+    uint64_t address = 0;
+    ksym::Address lookup;
+  };
   FrameId UserFrame(UserNames& user, const ksym::ProcessImage* image,
-                    uint64_t sampled, ProfileBuilder& builder,
-                    FrameCache::Place place);
+                    Sampled sampled, ProfileBuilder& builder);
+  // `is_entry` becomes true if it is where an interrupt begins.
   FrameId KernelFrame(uint64_t sampled, ksym::Address lookup,
-                      ProfileBuilder& builder);
+                      ProfileBuilder& builder, bool& is_entry);
   void NameKernelFrame(const ksym::KernelSymbol& symbol, Frame& frame,
                        ProfileBuilder& builder) const;
   void SetKernelOffset(const ksym::KernelSymbol& symbol, ksym::Address lookup,

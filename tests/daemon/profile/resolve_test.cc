@@ -36,9 +36,9 @@ constexpr std::string_view kTable =
     "ffffffff81002000 T _etext\n"
     "ffffffffc0001000 t module_function\t[some_module]\n";
 
-ksym::KernelTimeline Timeline() {
+ksym::KernelTimeline Timeline(std::string_view table = kTable) {
   const ksym::UniqueFd fd(::memfd_create("kallsyms", MFD_CLOEXEC));
-  EXPECT_TRUE(ksym::WriteAll(fd.get(), kTable));
+  EXPECT_TRUE(ksym::WriteAll(fd.get(), table));
   ::lseek(fd.get(), 0, SEEK_SET);
   auto map = ksym::LoadKallsyms(fd.get());
   EXPECT_TRUE(map) << map.error().message();
@@ -101,6 +101,30 @@ TEST_F(ResolveTest, LooksReturnAddressesUpInTheCall) {
   ASSERT_EQ(profile.samples.size(), 1u);
   EXPECT_THAT(Names(profile, profile.samples[0].kernel),
               ElementsAre("second", "first", "second"));
+}
+
+// An interrupt's entry code has no caller: the frame below it is where the CPU
+// was, perhaps at a function's first byte. A function that only calls on
+// another stack has one.
+TEST_F(ResolveTest, LooksInterruptedCodeUpWhereItIs) {
+  for (const char* entry :
+       {"asm_sysvec_apic_timer_interrupt", "asm_common_interrupt",
+        "asm_exc_page_fault", "asm_spurious_interrupt",
+        "asm_fred_entrypoint_kernel"}) {
+    const ksym::KernelTimeline timeline =
+        Timeline(std::string(kTable) + "ffffffff81004000 T " + entry +
+                 "\nffffffff81004100 T asm_call_irq_on_stack\n"
+                 "ffffffff81004200 T _einittext\n");
+    resolver_.SetKernelSymbols(timeline);
+    raw_ = {};
+    Sample({}, {0xffffffff81001000, 0xffffffff81004010, 0xffffffff81001000,
+                0xffffffff81001000, 0xffffffff81004110, 0xffffffff81001000,
+                0xffffffff81004010, 0xffffffff81001000});
+    const Profile profile = Resolve();
+    EXPECT_THAT(Names(profile, profile.samples[0].kernel),
+                ElementsAre("second", entry, "second", "first",
+                            "asm_call_irq_on_stack", "first", entry, "second"));
+  }
 }
 
 // Frames that a stripped file could not name are named when there is a source
