@@ -312,10 +312,12 @@ std::optional<std::string_view> SymbolFiles::NameOf(
     reason = Unresolved::kMalformed;
     return std::nullopt;
   }
+  // Only a full table has versions, so a function would have two names.
+  const std::string_view plain = WithoutVersion(*name);
   const bool demangle = options_.demangle == SymbolizerOptions::Demangle::kOn;
   std::string room;
-  const auto kept =
-      pool_.Intern(BoundName(demangle ? Demangle(*name) : *name, room));
+  const auto kept = pool_.Intern(
+      BoundName(demangle ? Demangle(plain) : std::string(plain), room));
   if (!kept) {
     reason = Unresolved::kTooLarge;
     return std::nullopt;

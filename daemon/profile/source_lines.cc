@@ -10,6 +10,7 @@
 
 #include "ksym/base/bounded_name.h"
 #include "ksym/demangle/demangle.h"
+#include "ksym/elf/symbol_table.h"
 #include "ksym/gsym/gsym_lookup.h"
 
 namespace profd {
@@ -203,7 +204,7 @@ class LineAdder {
   StringId NameOf(std::string_view name) {
     const auto [at, is_new] = names_.try_emplace(name.data(), 0);
     if (!is_new) return at->second;
-    const std::string printed = Printed(name);
+    const std::string printed = Printed(ksym::WithoutVersion(name));
     std::string room;
     at->second = profile_.strings.Intern(ksym::BoundName(printed, room));
     return at->second;

@@ -64,6 +64,7 @@ struct SymbolReader::RawSymbol {
   static RawSymbol Parse(ByteReader& in, ElfClass elf_class);
   bool IsLabel() const;
   bool IsCode(NameTable table) const;
+  bool IsInCode(const ElfImage& image) const;
 };
 
 SymbolReader::RawSymbol SymbolReader::RawSymbol::Parse(ByteReader& in,
@@ -89,9 +90,6 @@ bool SymbolReader::RawSymbol::IsLabel() const {
 }
 
 bool SymbolReader::RawSymbol::IsCode(NameTable table) const {
-  if (section == SHN_UNDEF || section == SHN_ABS || section == SHN_COMMON) {
-    return false;
-  }
   switch (ELF64_ST_TYPE(info)) {
     case STT_FUNC:
     case STT_GNU_IFUNC:
@@ -101,6 +99,16 @@ bool SymbolReader::RawSymbol::IsCode(NameTable table) const {
     default:
       return false;
   }
+}
+
+// Addresses alone do not tell: sections that are not loaded begin at 0, where
+// the code of a library is.
+bool SymbolReader::RawSymbol::IsInCode(const ElfImage& image) const {
+  // Its number is in another table, which only files of many sections have.
+  if (section == SHN_XINDEX) return true;
+  const auto& sections = image.sections();
+  return section != SHN_UNDEF && section < sections.size() &&
+         (sections[section].flags & SHF_EXECINSTR) != 0;
 }
 
 SymbolReader::SymbolReader(const ByteSource& source, const ElfImage& image)
@@ -203,7 +211,8 @@ Status SymbolReader::ReadSymbols(const ElfSection& section,
     ByteReader in(bytes);
     while (in.remaining() >= entry_size) {
       const auto symbol = RawSymbol::Parse(in, image_.elf_class());
-      if (symbol.IsCode(table) && symbol.name < strings.size()) {
+      if (symbol.IsCode(table) && symbol.IsInCode(image_) &&
+          symbol.name < strings.size()) {
         AddSymbol(symbol, table);
       }
     }

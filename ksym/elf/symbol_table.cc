@@ -85,10 +85,26 @@ void DropDynamicCopies(std::vector<SymbolCandidate>& candidates) {
 
 }  // namespace
 
+std::string_view WithoutVersion(std::string_view name) {
+  const size_t at = name.find('@');
+  if (at == 0 || at == std::string_view::npos) return name;
+  std::string_view version = name.substr(at + 1);
+  if (version.starts_with('@')) version.remove_prefix(1);
+  const bool is_version = !version.empty() && version != "plt" &&
+                          version.find_first_of("@ ") == version.npos;
+  return is_version ? name.substr(0, at) : name;
+}
+
 bool IsPreferredAlias(const SymbolAlias& a, const SymbolAlias& b) {
-  return std::tuple(LeadingUnderscores(a.name), b.binding, a.name.size(),
-                    a.name) < std::tuple(LeadingUnderscores(b.name), a.binding,
-                                         b.name.size(), b.name);
+  const bool a_is_local = a.binding == SymbolBinding::kLocal;
+  const bool b_is_local = b.binding == SymbolBinding::kLocal;
+  const std::string_view a_plain = WithoutVersion(a.name);
+  const std::string_view b_plain = WithoutVersion(b.name);
+  // "f@@V2" sorts before "f@V1".
+  return std::tuple(a_is_local, LeadingUnderscores(a.name), b.binding,
+                    a_plain.size(), a_plain, a.name) <
+         std::tuple(b_is_local, LeadingUnderscores(b.name), a.binding,
+                    b_plain.size(), b_plain, b.name);
 }
 
 // Sweeps over the sorted candidates with a stack of those that are open at the

@@ -42,10 +42,16 @@ struct SymbolAlias {
 };
 
 // The tie rule: whether `a` is shown rather than `b` when both symbols cover
-// exactly the same bytes. In this order: fewer leading underscores ("write"
-// rather than "__write"), the stronger binding, the shorter name, the
-// lexicographically smaller name. A strict weak order.
+// exactly the same bytes. In this order: one that is not local, because local
+// symbols are missing where a file is stripped; fewer leading underscores
+// ("write" rather than "__write"); the stronger binding; the shorter name and
+// the lexicographically smaller one, both without their versions; the default
+// version. A strict weak order.
 bool IsPreferredAlias(const SymbolAlias& a, const SymbolAlias& b);
+
+// "memcpy" for "memcpy@GLIBC_2.14" and "memcpy@@GLIBC_2.14". A linker writes
+// the version to .symtab, while .dynsym keeps versions apart. "f@plt" has none.
+std::string_view WithoutVersion(std::string_view name);
 
 // Maps the addresses of one ELF file to symbols. Names stay in the file: an
 // entry is 12 bytes, so a table of 100,000 symbols is 1.2 MB and is built

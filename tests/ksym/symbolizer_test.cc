@@ -390,6 +390,20 @@ TEST_F(SymbolizerFileTest, RefusesFetchedFilesOfAnotherBuildId) {
   EXPECT_EQ(Resolve(symbolizer, 0x10000).reason, Unresolved::kNoSymbols);
 }
 
+// A version behind a name, which only a full symbol table has, is not shown:
+// profiles of machines with and without debug files have one name.
+TEST_F(SymbolizerFileTest, NamesHaveNoVersions) {
+  WriteElf("a", {{"f@@V1", 0x401000, 0x10}, {"_ZN1a1bEv@V2", 0x401010, 0x10}});
+  Map("a");
+  Symbolizer demangling({.files = kOfHost});
+  EXPECT_EQ(Resolve(demangling, 0x10000).name, "f");
+  EXPECT_EQ(Resolve(demangling, 0x10010).name, "a::b()");
+  Symbolizer plain(
+      {.demangle = SymbolizerOptions::Demangle::kOff, .files = kOfHost});
+  EXPECT_EQ(Resolve(plain, 0x10000).name, "f");
+  EXPECT_EQ(Resolve(plain, 0x10010).name, "_ZN1a1bEv");
+}
+
 // When there is no room for a new name, the reason says so.
 TEST_F(SymbolizerFileTest, BoundsNameBytes) {
   WriteElf("a", {{"name", 0x401000, 0x10},

@@ -288,5 +288,63 @@ TEST(ElfSymbolsTest, TakesCodeOnly) {
   EXPECT_FALSE(symbols->Find({0x2000}));
 }
 
+// What is in a section without code is no code, whatever its address looks
+// like: link-time optimization leaves labels in .debug_info, which begins at 0.
+TEST(ElfSymbolsTest, TakesSymbolsOfCodeSectionsOnly) {
+  constexpr uint16_t kNoCode = 2;       // .note.gnu.build-id
+  constexpr uint16_t kNoSection = 100;  // there are nine
+  TestElf elf;
+  elf.symbols = {{"as.c.8968e5f9", 0x401020, 0, STT_NOTYPE, STB_WEAK, kNoCode},
+                 {"sized", 0x401040, 8, STT_NOTYPE, STB_GLOBAL, kNoCode},
+                 {"function", 0x401060, 8, STT_FUNC, STB_GLOBAL, kNoCode},
+                 {"nowhere", 0x401080, 8, STT_FUNC, STB_GLOBAL, kNoSection},
+                 {"extended", 0x4010a0, 8, STT_FUNC, STB_GLOBAL, SHN_XINDEX},
+                 {"label", 0x4010c0, 0, STT_NOTYPE, STB_LOCAL}};
+  const auto symbols = ElfSymbols::Load(
+      ByteSource::OfMemory(ElfBuilder<Elf64Types>::Build(elf)));
+  ASSERT_TRUE(symbols);
+  const auto name = [&](uint64_t offset) {
+    const auto match = symbols->Find({offset});
+    return match ? symbols->ReadName(*match).value_or("?") : "-";
+  };
+  for (const uint64_t offset : {0x1020, 0x1040, 0x1060, 0x1080}) {
+    EXPECT_EQ(name(offset), "-") << offset;
+  }
+  // Its section's number is elsewhere, and its address says enough.
+  EXPECT_EQ(name(0x10a0), "extended");
+  EXPECT_EQ(name(0x10c0), "label");
+}
+
+// One function has one name whether its file has a full symbol table or only
+// the dynamic one, which keeps versions apart and has no local symbols.
+TEST(ElfSymbolsTest, NamesDoNotDependOnTheTable) {
+  const std::vector<TestSymbol> exported = {{"__isnanf128", 0x401000, 8},
+                                            {"memmove", 0x401010, 8},
+                                            {"memcpy", 0x401010, 8},
+                                            {"__libc_start_main", 0x401020, 8}};
+  TestElf bare;
+  bare.dynamic_symbols = exported;
+  TestElf full;
+  full.symbols = {{"isnanf128_do_not_use", 0x401000, 8, STT_FUNC, STB_LOCAL},
+                  {"__isnanf128", 0x401000, 8},
+                  {"memmove@@GLIBC_2.2.5", 0x401010, 8},
+                  {"memcpy@GLIBC_2.2.5", 0x401010, 8},
+                  {"__libc_start_main@GLIBC_2.2.5", 0x401020, 8},
+                  {"__libc_start_main@@GLIBC_2.34", 0x401020, 8}};
+  const auto name = [](const TestElf& elf, uint64_t offset) {
+    const auto symbols = ElfSymbols::Load(
+        ByteSource::OfMemory(ElfBuilder<Elf64Types>::Build(elf)));
+    const auto match = symbols->Find({offset});
+    return match ? symbols->ReadName(*match).value_or("?") : "-";
+  };
+  for (const uint64_t offset : {0x1000, 0x1010, 0x1020}) {
+    EXPECT_EQ(WithoutVersion(name(full, offset)), name(bare, offset));
+  }
+  EXPECT_EQ(name(full, 0x1000), "__isnanf128");
+  EXPECT_EQ(name(full, 0x1010), "memcpy@GLIBC_2.2.5");
+  // The version that new programs are linked with.
+  EXPECT_EQ(name(full, 0x1020), "__libc_start_main@@GLIBC_2.34");
+}
+
 }  // namespace
 }  // namespace ksym

@@ -210,14 +210,24 @@ TEST(SymbolTableTest, AgreesWithALinearSearch) {
 TEST(AliasTest, PrefersByTheRules) {
   using enum SymbolBinding;
   const std::vector<SymbolAlias> best_first = {
-      {"ab", kGlobal}, {"abc", kGlobal}, {"abd", kGlobal},
-      {"a", kWeak},    {"a", kLocal},    {"_a", kGlobal},
-      {"_b", kLocal},  {"__a", kGlobal}, {"___", kGlobal}};
+      {"ab", kGlobal},  {"abc", kGlobal}, {"abd", kGlobal}, {"b@@V2", kWeak},
+      {"b@V1", kWeak},  {"_a", kGlobal},  {"_b", kWeak},    {"__a", kGlobal},
+      {"___", kGlobal}, {"ab", kLocal},   {"__a", kLocal}};
   for (size_t i = 0; i < best_first.size(); ++i) {
     for (size_t j = 0; j < best_first.size(); ++j) {
       EXPECT_EQ(IsPreferredAlias(best_first[i], best_first[j]), i < j)
           << best_first[i].name << " " << best_first[j].name;
     }
+  }
+}
+
+// A version is what follows the last '@' or "@@"; "@plt" is none.
+TEST(AliasTest, VersionsAreCutOff) {
+  EXPECT_EQ(WithoutVersion("memcpy@GLIBC_2.2.5"), "memcpy");
+  EXPECT_EQ(WithoutVersion("_ZN1a1bEv@@V1"), "_ZN1a1bEv");
+  for (const char* name :
+       {"", "main", "f@plt", "@V1", "@@V1", "f@", "f@@", "f@V1 and@V2"}) {
+    EXPECT_EQ(WithoutVersion(name), name);
   }
 }
 
