@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <memory>
 
+#include "ksym/demangle/rust_constants.h"
+
 namespace ksym {
 namespace {
 
@@ -68,7 +70,9 @@ std::string DemangleWhole(const std::string& mangled) {
                                   : mangled.starts_with("_R");
   if (may_be_rust &&
       Run(rust_demangle_callback, kOptions, mangled.c_str(), output)) {
-    return std::move(output.text);
+    return is_cpp || RestoreLongConstants(mangled, output.text)
+               ? std::move(output.text)
+               : std::string();
   }
   if (is_cpp &&
       Run(cplus_demangle_v3_callback, kCppOptions, mangled.c_str(), output)) {
