@@ -72,7 +72,9 @@ bool MarkupPrinter::TryControlSequence(std::string_view text) {
     if (color_ == MarkupColor::kOn) out_ += text;
     return true;
   }
-  if (text.size() != 5 || text[2] != '3') return false;
+  const bool is_color =
+      text.size() == 5 && text[2] == '3' && text[3] >= '0' && text[3] <= '7';
+  if (!is_color) return false;
   foreground_ = text[3];
   // Not bold, even in bold text, until the next element ends.
   if (color_ == MarkupColor::kOn) (out_ += "\033[0;3") += text.substr(3);

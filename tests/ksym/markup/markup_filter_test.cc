@@ -56,6 +56,22 @@ TEST(MarkupFilterTest, CodeHasTheFunctionAndTheInnermostLine) {
             "function[i.h:3] function[f.c:12]\n");
 }
 
+TEST(MarkupFilterTest, OnlyEightColorsAreControlSequences) {
+  // Also where a sequence stands alone between two elements.
+  const auto between = [](std::string_view text) {
+    return Filter("{{{symbol:a}}}" + std::string(text) + "{{{symbol:a}}}\n")
+        .log;
+  };
+  const std::string name = Filter("{{{symbol:a}}}\n").log;
+  const std::string shown = name.substr(0, name.size() - 1);
+  for (const char* text : {"\033[39m", "\033[38m", "\033[3/m", "\033[3xm"}) {
+    EXPECT_EQ(between(text), shown + text + name);
+  }
+  for (const char* text : {"\033[30m", "\033[37m"}) {
+    EXPECT_EQ(between(text), shown + name);
+  }
+}
+
 TEST(MarkupFilterTest, HexdictKeepsItsLayout) {
   // Only values in a module get a name, in any whitespace.
   EXPECT_EQ(Shown("x {{{hexdict:A:0x1013\n\tB:   0x2004  C: 0 D:0x9\n}}} y\n"),

@@ -53,8 +53,9 @@ TEST(MarkupParserTest, ControlSequencesStandAlone) {
   // Only those of the specification; others are part of the text.
   EXPECT_EQ(Pieces("a\033[1mb\033[37m\033[0m"),
             List({"a", "\033[1m", "b", "\033[37m", "\033[0m"}));
-  for (const char* text : {"\033[2m", "\033[38m", "\033[3m", "\033[", "\033",
-                           "\033[00m", "\033[1;31m", "\033[31"}) {
+  for (const char* text :
+       {"\033[2m", "\033[38m", "\033[3m", "\033[", "\033", "\033[00m",
+        "\033[1;31m", "\033[31", "\033[39m", "\033[3/m"}) {
     EXPECT_EQ(Pieces(text), List({text}));
   }
   EXPECT_EQ(Pieces("{{{a:\033[1m}}}"), List({"<a|\033[1m>"}));
