@@ -25,7 +25,8 @@ using Writer = std::function<void(std::string_view)>;
 
 std::string Place(std::string_view directory, std::string_view base,
                   uint32_t line) {
-  const std::string_view slash = directory.empty() ? "" : "/";
+  const std::string_view slash =
+      directory.empty() || directory.ends_with('/') ? "" : "/";
   return base.empty() && directory.empty()
              ? std::string()
              : fmt::format(" {}{}{}:{}", directory, slash, base, line);
@@ -118,8 +119,6 @@ class Verifier {
     };
     for (size_t i = chain.size(); i > 0; --i) {
       const ksym::InlinedCall& call = *chain[i - 1];
-      // A call from nowhere is not shown.
-      if (call.call_file == 0) continue;
       text += std::string(call.name) + place() + "\n";
       file_index = call.call_file;
       line = call.call_line;

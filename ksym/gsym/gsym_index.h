@@ -59,7 +59,8 @@ class GsymFunctionIndex {
       visit(GsymInlineNode{.first_start = start + node.first_start,
                            .name = node.name,
                            .call_file = node.call_file,
-                           .call_line = node.call_line});
+                           .call_line = node.call_line,
+                           .is_function = node.parent == 0});
       i = node.parent;
     }
   }

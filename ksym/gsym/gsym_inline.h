@@ -16,7 +16,8 @@ struct GsymInlineNode {
   uint32_t call_file = 0;
   uint32_t call_line = 0;
   bool has_children = false;
-  bool contains = false;  // the address that was asked for
+  bool contains = false;     // the address that was asked for
+  bool is_function = false;  // the root; set by GsymFunctionIndex only
 };
 
 // Steps through such a tree.

@@ -160,7 +160,8 @@ Status FunctionLookup::AddInlinedCalls(std::span<const std::byte> bytes) {
     base = node.first_start;
   }
   if (!reader.ok()) return Corrupt("inlined calls are malformed");
-  for (size_t i = chain.size(); i > 0; --i) {
+  // The first one is the function's own.
+  for (size_t i = chain.size(); i > 1; --i) {
     const auto added = AddFrame(chain[i - 1]);
     if (!added) return added;
   }
@@ -171,21 +172,22 @@ Status FunctionLookup::AddIndexedCalls() {
   Status status;
   const uint64_t start = answer_.start.value;
   index_->VisitInlines(start, address_ - start, [&](const auto& node) {
-    if (status) status = AddFrame(node);
+    if (status && !node.is_function) status = AddFrame(node);
   });
   return status;
 }
 
-// The last frame becomes the inlined function's, and its caller's follows. A
-// node without a place of its call, as the function's own is, adds none.
+// The last frame becomes the inlined function's, and its caller's follows.
 Status FunctionLookup::AddFrame(const GsymInlineNode& node) {
   const auto call = file_.FindPath(node.call_file);
   if (!call) return Corrupt("a call's file is not in the file table");
-  if (file_.IsEmpty(call->directory) && file_.IsEmpty(call->base)) return {};
   if (!file_.HasString(node.name)) return NoName();
   GsymFrameRef caller = answer_.refs.back();
-  caller.file = node.call_file;
-  caller.line = node.call_line;
+  // DWARF 2 has no attributes for the place of a call.
+  const bool has_place =
+      !file_.IsEmpty(call->directory) || !file_.IsEmpty(call->base);
+  caller.file = has_place ? node.call_file : GsymFrameRef::kNoFile;
+  caller.line = has_place ? node.call_line : 0;
   answer_.refs.back().function = node.name;
   answer_.refs.back().offset = address_ - node.first_start;
   answer_.refs.push_back(caller);

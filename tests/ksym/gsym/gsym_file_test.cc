@@ -118,6 +118,19 @@ TEST(GsymFile, LookupsInAllForms) {
   }
 }
 
+// A call whose place is not known is a call all the same: the line is the
+// callee's, and its caller has none.
+TEST(GsymFile, CallsWithoutAPlace) {
+  FunctionBatch batch = SampleBatch();
+  for (InlinedCall& call : batch.inlines) call.call_file = call.call_line = 0;
+  for (const GsymWriterOptions& form : AllForms()) {
+    const auto bytes = WriteGsym(batch, form);
+    EXPECT_EQ(LookupText(bytes, 0x100f), "main+15 /src/main.c:10");
+    EXPECT_EQ(LookupText(bytes, 0x1017),
+              "once+3 /src/include/util.h:5; twice+7; main+23");
+  }
+}
+
 // A file that was cut off anywhere is refused, so it never answers wrongly.
 TEST(GsymFile, EveryTruncationIsAnError) {
   for (const auto& bytes : {WriteGsym(SampleBatch()),
