@@ -33,6 +33,10 @@ void ReportLosses(const ksym::GsymConversion& made, std::string_view input,
   const auto report = [&](uint64_t count, std::string_view what) {
     if (count > 0) hooks.warn(fmt::format("{}: {} {}", input, count, what));
   };
+  if (!made.dwarf_error.empty()) {
+    hooks.warn(fmt::format("{}: debug data that cannot be read: {}", input,
+                           made.dwarf_error));
+  }
   const ksym::DwarfLosses& dwarf = made.dwarf_losses;
   report(dwarf.malformed_units, "malformed units, read up to the fault");
   report(dwarf.line_tables, "malformed line tables, read up to the fault");

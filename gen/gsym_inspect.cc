@@ -26,7 +26,8 @@ std::string Printable(std::string_view text) {
 std::string Path(const ksym::GsymFile& file, uint32_t index) {
   const auto path = file.FindFile(index);
   if (!path || (path->directory.empty() && path->base.empty())) return "?";
-  const std::string slash = path->directory.empty() ? "" : "/";
+  const std::string slash =
+      path->directory.empty() || path->directory.ends_with('/') ? "" : "/";
   return Printable(std::string(path->directory) + slash +
                    std::string(path->base));
 }

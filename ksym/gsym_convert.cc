@@ -7,64 +7,13 @@
 #include <unordered_map>
 #include <utility>
 
-#include "ksym/elf/section_bytes.h"
-#include "ksym/elf/symbol_reader.h"
-
 namespace ksym {
-namespace {
-
-// A string table that is read whole; the largest browsers' have 500 MB.
-constexpr uint64_t kMaxNameBytes = uint64_t{1} << 30;
-
-// .symtab, else .dynsym, if it is in the file.
-const ElfSection* FindSymbols(const ElfImage& image) {
-  for (const uint32_t type : {SHT_SYMTAB, SHT_DYNSYM}) {
-    for (const ElfSection& section : image.sections()) {
-      if (section.type == type && section.size > 0) return &section;
-    }
-  }
-  return nullptr;
-}
-
-}  // namespace
-
 void RunUnitsInTurn(const UnitWork& work) {
   UnitFunctions unit;
   for (size_t i = 0; i < work.unit_count; ++i) {
     work.read(i, unit);
     work.add(unit);
   }
-}
-
-void ElfFunctions::LoadSymbols(const ByteSource& source,
-                               const ElfImage& image) {
-  const ElfSection* table = FindSymbols(image);
-  if (table == nullptr || table->link >= image.sections().size()) return;
-  const auto strings =
-      SectionBytes::Open(source, image, image.sections()[table->link]);
-  if (!strings || strings->size() > kMaxNameBytes ||
-      (!strings->is_unpacked() && strings->size() > source.size())) {
-    return;
-  }
-  symbol_names_.resize(static_cast<size_t>(strings->size()));
-  SymbolReader reader(source, image);
-  if (!strings->ReadAt(0, symbol_names_) ||
-      !reader.ReadSymbols(*table, *strings, NameTable::kSymtab)) {
-    symbol_names_.clear();
-    return;
-  }
-  for (const SymbolCandidate& symbol : std::move(reader).Take()) {
-    ByteCursor in(symbol_names_);
-    in.Seek(symbol.name);
-    const auto name = in.ReadCString();
-    // A label is a jump target more often than a function.
-    if (symbol.label || name.empty() || symbol.end <= symbol.start) continue;
-    symbols_.push_back({.start = symbol.start.value,
-                        .end = symbol.end.value,
-                        .is_sized = symbol.sized,
-                        .name = name});
-  }
-  std::ranges::stable_sort(symbols_, {}, &Symbol::start);
 }
 
 Status ElfFunctions::LoadDwarf(const ByteSource& source, const ElfImage& image,
@@ -87,59 +36,56 @@ Result<ElfFunctions> ElfFunctions::Open(const ByteSource& source,
   functions.dwarf_status_ = functions.LoadDwarf(
       source, *image,
       {finder.file_path, finder.file_path, finder.open, max_section_bytes});
-  functions.LoadSymbols(source, *image);
-  const ElfSection* symtab = FindSymbols(*image);
+  functions.symbols_.Load(source, *image);
+  const ElfSection* symtab = FindSymbolSection(*image);
   const bool is_stripped = symtab == nullptr || symtab->type != SHT_SYMTAB;
-  if (functions.has_dwarf() && !is_stripped) return functions;
-  const auto debug = FindDebugFile(source, *image, finder);
-  if (!debug) return functions;
-  const auto debug_image = ElfImage::Parse(*debug);
-  if (!debug_image) return functions;
-  if (!functions.has_dwarf()) {
-    // What the debug file refers to is named from where it is.
-    const std::string path = std::string(kBuildIdFolder) +
-                             ToHex(image->build_id()).substr(0, 2) + "/debug";
-    functions.dwarf_status_ = functions.LoadDwarf(
-        *debug, *debug_image,
-        {path, finder.file_path, finder.open, max_section_bytes});
+  if (!functions.has_dwarf() || is_stripped) {
+    functions.AddDebugFile({source, *image, finder, max_section_bytes},
+                           is_stripped);
   }
-  const ElfSection* debug_symbols = FindSymbols(*debug_image);
-  if (is_stripped && debug_symbols != nullptr &&
-      debug_symbols->type == SHT_SYMTAB) {
-    functions.symbols_.clear();
-    functions.LoadSymbols(*debug, *debug_image);
+  // Stubs alone are nothing to make a file of.
+  if (functions.has_dwarf() || !functions.symbols_.empty()) {
+    functions.symbols_.AddStubs(source, *image);
   }
+  functions.edges_ = functions.symbols_.Edges();
   return functions;
 }
 
-// The symbols at one address are few, and in the table's order. As
-// llvm-symbolizer does: of the largest ones the last in the table, which has
-// local symbols first.
-std::string_view ElfFunctions::NameAt(uint64_t start,
-                                      std::string_view dwarf_name) const {
-  const auto size = [](const Symbol& symbol) {
-    return symbol.is_sized ? symbol.end - symbol.start : 0;
-  };
-  auto symbol = std::ranges::lower_bound(symbols_, start, {}, &Symbol::start);
-  const Symbol* best = nullptr;
-  for (; symbol != symbols_.end() && symbol->start == start; ++symbol) {
-    if (best == nullptr || size(*symbol) >= size(*best)) best = &*symbol;
+// What the program itself lacks.
+void ElfFunctions::AddDebugFile(const Program& program, bool is_stripped) {
+  const auto debug =
+      FindDebugFile(program.source, program.image, program.finder);
+  if (!debug) return;
+  const auto image = ElfImage::Parse(*debug);
+  if (!image) return;
+  if (!has_dwarf()) {
+    // What the debug file refers to is named from where it is.
+    const std::string path = std::string(kBuildIdFolder) +
+                             ToHex(program.image.build_id()).substr(0, 2) +
+                             "/debug";
+    dwarf_status_ = LoadDwarf(*debug, *image,
+                              {path, program.finder.file_path,
+                               program.finder.open, program.max_section_bytes});
   }
-  return best == nullptr ? dwarf_name : best->name;
+  const ElfSection* symbols = FindSymbolSection(*image);
+  if (is_stripped && symbols != nullptr && symbols->type == SHT_SYMTAB) {
+    symbols_.Load(*debug, *image);
+  }
 }
 
 void ElfFunctions::SetNames(FunctionBatch& batch) const {
   for (FunctionInfo& function : batch.functions) {
-    function.name = NameAt(function.range.start, function.name);
+    function.name = symbols_.NameAt(function.range.start, function.name);
   }
 }
 
 // Padding, which is most of it, has no symbol and is dropped.
 void ElfFunctions::KeepOtherCode(const UnitFunctions& unit) {
   for (const FunctionInfo& code : unit.other_code) {
-    const auto symbol = std::ranges::lower_bound(symbols_, code.range.start, {},
-                                                 &Symbol::start);
-    if (symbol == symbols_.end() || symbol->start >= code.range.end) continue;
+    const auto& symbols = symbols_.symbols();
+    const auto symbol = std::ranges::lower_bound(
+        symbols, code.range.start, {}, &FunctionSymbols::Symbol::start);
+    if (symbol == symbols.end() || symbol->start >= code.range.end) continue;
     const auto rows =
         std::span(unit.batch.lines).subspan(code.first_line, code.line_count);
     OtherCode& kept = other_code_.emplace_back();
@@ -157,8 +103,8 @@ void ElfFunctions::KeepOtherCode(const UnitFunctions& unit) {
 }
 
 // The lines at a symbol; `other_code_` is sorted by now.
-void ElfFunctions::AddOtherLines(FunctionInfo& function,
-                                 FunctionBatch& batch) const {
+void ElfFunctions::AddOtherLines(FunctionInfo& function, FunctionBatch& batch,
+                                 CodeFiles& last) const {
   function.first_line = static_cast<uint32_t>(batch.lines.size());
   const AddressRange& range = function.range;
   auto code = std::ranges::upper_bound(
@@ -167,16 +113,18 @@ void ElfFunctions::AddOtherLines(FunctionInfo& function,
   if (code == other_code_.begin()) return;
   --code;
   if (!code->range.Contains(range.start)) return;
-  const auto first_file = static_cast<uint32_t>(batch.files.size()) - 1;
-  batch.files.insert(batch.files.end(), code->files.begin() + 1,
-                     code->files.end());
+  if (last.code != &*code) {
+    last = {&*code, static_cast<uint32_t>(batch.files.size()) - 1};
+    batch.files.insert(batch.files.end(), code->files.begin() + 1,
+                       code->files.end());
+  }
   auto row =
       std::ranges::upper_bound(code->lines, range.start, {}, &LineRow::address);
   if (row != code->lines.begin()) --row;
   for (; row != code->lines.end() && row->address < range.end; ++row) {
     LineRow& added = batch.lines.emplace_back(*row);
     added.address = std::max(added.address, range.start);
-    if (added.file != 0) added.file += first_file;
+    if (added.file != 0) added.file += last.first_file;
   }
   if (range.end > code->range.end) {
     batch.lines.push_back({.address = code->range.end, .file = 0, .line = 0});
@@ -193,19 +141,22 @@ FunctionBatch ElfFunctions::SymbolsOutside(
   std::ranges::sort(covered, {}, &AddressRange::start);
   uint64_t covered_end = 0;  // of all functions that start before the symbol
   auto next = covered.begin();
-  for (size_t i = 0; i < symbols_.size();) {
-    AddressRange range = {symbols_[i].start, symbols_[i].end};
-    for (; i < symbols_.size() && symbols_[i].start == range.start; ++i) {
-      range.end = std::max(range.end, symbols_[i].end);
+  CodeFiles last;
+  const auto& symbols = symbols_.symbols();
+  for (size_t i = 0; i < symbols.size();) {
+    AddressRange range = {symbols[i].start, symbols[i].end};
+    for (; i < symbols.size() && symbols[i].start == range.start; ++i) {
+      range.end = std::max(range.end, symbols[i].end);
     }
     for (; next != covered.end() && next->start <= range.start; ++next) {
       covered_end = std::max(covered_end, next->end);
     }
     if (range.start < covered_end) continue;
-    if (i < symbols_.size()) range.end = std::min(range.end, symbols_[i].start);
+    if (i < symbols.size()) range.end = std::min(range.end, symbols[i].start);
     if (next != covered.end()) range.end = std::min(range.end, next->start);
-    FunctionInfo function = {.name = NameAt(range.start, {}), .range = range};
-    AddOtherLines(function, batch);
+    FunctionInfo function = {.name = symbols_.NameAt(range.start, {}),
+                             .range = range};
+    AddOtherLines(function, batch, last);
     batch.functions.push_back(function);
   }
   return batch;
@@ -217,8 +168,10 @@ void ElfFunctions::ForEachBatch(
   std::vector<AddressRange> covered;
   UnitWork work;
   work.unit_count = has_dwarf() ? dwarf_->unit_count() : 0;
+  DwarfReadOptions read = options;
+  read.edges = edges_;
   work.read = [&](size_t index, UnitFunctions& out) {
-    dwarf_->ReadUnit(index, options, out);
+    dwarf_->ReadUnit(index, read, out);
     SetNames(out.batch);
   };
   work.add = [&](const UnitFunctions& unit) {
@@ -253,12 +206,15 @@ Result<GsymConversion> ConvertElfToGsym(const ByteSource& source,
     conversion.dwarf_losses = functions->losses();
     conversion.symbol_functions = functions->symbol_functions();
     conversion.has_dwarf = functions->has_dwarf();
+    const Status& dwarf = functions->dwarf_status();
+    if (!dwarf && dwarf.error().code() != ErrorCode::kNotFound) {
+      conversion.dwarf_error = dwarf.error().message();
+    }
     uuid = functions->build_id();
     if (writer.function_count() == 0) {
-      const Status& status = functions->dwarf_status();
       return Fail(ErrorCode::kNotFound,
-                  status ? "no function in its DWARF or symbols"
-                         : status.error().message() + ", and no symbol");
+                  dwarf ? "no function in its DWARF or symbols"
+                        : dwarf.error().message() + ", and no symbol");
     }
     // The debug data are released before the file is put together.
   }

@@ -12,7 +12,7 @@
 #include "ksym/dwarf/function_reader.h"
 #include "ksym/elf/byte_source.h"
 #include "ksym/elf/debug_file.h"
-#include "ksym/elf/symbol_table.h"
+#include "ksym/function_symbols.h"
 #include "ksym/gsym/gsym_writer.h"
 
 namespace ksym {
@@ -43,6 +43,8 @@ struct GsymConversion {
   size_t functions = 0;         // in the file
   size_t symbol_functions = 0;  // of those, known by their symbol only
   bool has_dwarf = false;
+  // Why none of the debug data could be used that is there; else empty.
+  std::string dwarf_error;
   DwarfLosses dwarf_losses;
   BreakpadLosses breakpad_losses;
   GsymWriter::Losses file_losses;
@@ -54,8 +56,9 @@ struct GsymConversion {
 // The functions of an ELF file from its DWARF, or its debug file's, and where
 // there is none from its symbols, with lines if DWARF has those. A function's
 // name is its symbol's, which tells the parts that a compiler split off
-// ("f.cold") from the whole; of several symbols llvm-symbolizer's choice, the
-// largest, and of those the last one in the table. Without a symbol DWARF's.
+// ("f.cold", "f.__part.1") from the whole; without a symbol it is DWARF's. One
+// piece of code with several symbols is several functions. A linkage stub is
+// "f@plt".
 class ElfFunctions {
  public:
   // Opens the file and what it refers to. kUnsupported, kCorrupt: not an ELF
@@ -79,18 +82,18 @@ class ElfFunctions {
   size_t symbol_functions() const { return symbol_functions_; }
 
  private:
-  struct Symbol {
-    uint64_t start = 0;
-    uint64_t end = 0;
-    bool is_sized = false;
-    std::string_view name;
+  // What is opened, all borrowed.
+  struct Program {
+    const ByteSource& source;
+    const ElfImage& image;
+    const DebugFileFinder& finder;
+    uint64_t max_section_bytes;
   };
 
   ElfFunctions() = default;
   Status LoadDwarf(const ByteSource& source, const ElfImage& image,
                    const DwarfFileFinder& finder);
-  void LoadSymbols(const ByteSource& source, const ElfImage& image);
-  std::string_view NameAt(uint64_t start, std::string_view dwarf_name) const;
+  void AddDebugFile(const Program& program, bool is_stripped);
   void SetNames(FunctionBatch& batch) const;
   // Lines of code that has no function.
   struct OtherCode {
@@ -99,14 +102,20 @@ class ElfFunctions {
     std::vector<SourceFile> files;  // [0] is none
   };
   void KeepOtherCode(const UnitFunctions& unit);
-  void AddOtherLines(FunctionInfo& function, FunctionBatch& batch) const;
+  // Where the files of one are in the batch that takes them.
+  struct CodeFiles {
+    const OtherCode* code = nullptr;
+    uint32_t first_file = 0;
+  };
+  void AddOtherLines(FunctionInfo& function, FunctionBatch& batch,
+                     CodeFiles& last) const;
   FunctionBatch SymbolsOutside(std::vector<AddressRange> covered) const;
 
   std::string build_id_;
   Status dwarf_status_;
   std::unique_ptr<DwarfFunctionReader> dwarf_;
-  std::vector<std::byte> symbol_names_;
-  std::vector<Symbol> symbols_;  // by start, then in the table's order
+  FunctionSymbols symbols_;
+  std::vector<uint64_t> edges_;  // where the symbols' names change
   std::vector<OtherCode> other_code_;
   DwarfLosses losses_;
   size_t symbol_functions_ = 0;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -65,13 +66,14 @@ struct FunctionInfo {
 };
 
 // Some functions and what they refer to. Names are views of the debug data,
-// which has to outlive the batch.
+// which has to outlive the batch, or of `made_names`, so a copy is no batch.
 struct FunctionBatch {
   std::vector<SourceFile> files;  // [0] stands for an unknown file
   std::vector<FunctionInfo> functions;
   std::vector<LineRow> lines;
   std::vector<InlinedCall> inlines;
   std::vector<AddressRange> ranges;
+  std::deque<std::string> made_names;  // that the debug data has in parts only
 
   // Keeps the memory.
   void Clear() {
@@ -80,6 +82,7 @@ struct FunctionBatch {
     lines.clear();
     inlines.clear();
     ranges.clear();
+    made_names.clear();
   }
 };
 

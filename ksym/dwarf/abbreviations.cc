@@ -187,4 +187,16 @@ const Abbreviation* AbbreviationTable::Find(uint64_t code) const {
   return &entries_[found->second];
 }
 
+bool SkipEntry(const AbbreviationTable& table, const Abbreviation& abbreviation,
+               const UnitFormat& format, ByteCursor& in) {
+  if (abbreviation.is_fixed) {
+    in.Skip(abbreviation.FixedSize(format));
+    return true;
+  }
+  for (const AttributeSpec& spec : table.Attributes(abbreviation)) {
+    if (!SkipForm(spec.form, format, in)) return false;
+  }
+  return true;
+}
+
 }  // namespace ksym

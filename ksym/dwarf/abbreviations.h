@@ -66,6 +66,10 @@ class AbbreviationTable {
   size_t dense_count_ = 0;
 };
 
+// Passes over the values of an entry. False for a form that is not known.
+bool SkipEntry(const AbbreviationTable& table, const Abbreviation& abbreviation,
+               const UnitFormat& format, ByteCursor& in);
+
 // Passes over a value. False for a form that is not known.
 bool SkipForm(uint16_t form, const UnitFormat& format, ByteCursor& in);
 

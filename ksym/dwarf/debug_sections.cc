@@ -1,5 +1,7 @@
 #include "ksym/dwarf/debug_sections.h"
 
+#include <elf.h>
+
 #include <optional>
 #include <string>
 #include <utility>
@@ -25,7 +27,29 @@ std::string SectionName(size_t index, DebugSections::Kind kind) {
   return name;
 }
 
+// The section of that name, or of the one that it has when it is compressed the
+// old way.
+struct Found {
+  const ElfSection* section = nullptr;
+  std::string name;
+  bool is_old_compressed = false;
+};
+
+Found FindEither(const ElfImage& image, std::string name) {
+  Found found = {image.FindSection(name), std::move(name), false};
+  if (found.section != nullptr) return found;
+  std::string old_name = ".z" + found.name.substr(1);
+  const ElfSection* section = image.FindSection(old_name);
+  if (section == nullptr) return found;
+  return {section, std::move(old_name), true};
+}
+
 }  // namespace
+
+bool DebugSections::HasInfo(const ElfImage& image) {
+  const ElfSection* info = FindEither(image, ".debug_info").section;
+  return info != nullptr && info->size > 0 && info->type != SHT_NOBITS;
+}
 
 Result<DebugSections> DebugSections::Load(const ByteSource& source,
                                           const ElfImage& image,
@@ -38,11 +62,13 @@ Result<DebugSections> DebugSections::Load(const ByteSource& source,
     relocations = std::move(*loaded);
   }
   for (size_t i = 0; i < kDebugSectionCount; ++i) {
-    const std::string name = SectionName(i, options.kind);
-    const ElfSection* section = image.FindSection(name);
-    if (section == nullptr) continue;
-    auto opened =
-        SectionBytes::Open(source, image, *section, options.max_section_bytes);
+    const Found found = FindEither(image, SectionName(i, options.kind));
+    if (found.section == nullptr) continue;
+    auto opened = found.is_old_compressed
+                      ? SectionBytes::OpenOldCompressed(
+                            source, *found.section, options.max_section_bytes)
+                      : SectionBytes::Open(source, image, *found.section,
+                                           options.max_section_bytes);
     Status status;
     if (!opened) {
       status = Fail(std::move(opened.error()));
@@ -51,9 +77,10 @@ Result<DebugSections> DebugSections::Load(const ByteSource& source,
                                           options.max_section_bytes);
     }
     if (status && relocations) {
-      status = relocations->Apply(*section, sections.sections_[i].Writable());
+      status =
+          relocations->Apply(*found.section, sections.sections_[i].Writable());
     }
-    if (!status) return Fail(std::move(status.error()).WithContext(name));
+    if (!status) return Fail(std::move(status.error()).WithContext(found.name));
   }
   return sections;
 }

@@ -44,7 +44,11 @@ class DebugSections {
     uint64_t max_section_bytes = kMaxDebugSectionBytes;  // unpacked
   };
 
-  // A section that is not there is empty. kCorrupt, kLimit, kUnsupported: one
+  // Whether the file has a .debug_info section with bytes, compressed or not.
+  static bool HasInfo(const ElfImage& image);
+
+  // A section that is not there is empty; one that is compressed in any way is
+  // unpacked. kCorrupt, kLimit, kUnsupported: one
   // that cannot be read or unpacked, named.
   static Result<DebugSections> Load(const ByteSource& source,
                                     const ElfImage& image,

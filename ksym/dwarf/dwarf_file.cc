@@ -35,6 +35,13 @@ Result<std::unique_ptr<DwarfFile>> DwarfFile::Load(
 void DwarfFile::IndexUnits() {
   ByteCursor in(info());
   while (index_status_ && !in.AtEnd()) index_status_ = IndexUnit(in);
+  scopes_ = std::make_unique<LazyScopes[]>(units_.size());
+}
+
+const EntryScopes& DwarfFile::ScopesOf(const DwarfUnit& unit) const {
+  LazyScopes& lazy = scopes_[static_cast<size_t>(&unit - units_.data())];
+  std::call_once(lazy.once, [&] { lazy.scopes = EntryScopes(info(), unit); });
+  return lazy.scopes;
 }
 
 // Tables are shared by units, and hostile ones could overlap; what is read is
@@ -104,8 +111,15 @@ Status DwarfFile::IndexUnit(ByteCursor& in) {
   if (unit.format.address_bytes != 4 && unit.format.address_bytes != 8) {
     return Corrupt(unit.offset, "addresses have neither 4 nor 8 bytes");
   }
-  const auto package = package_.find(unit.offset);
-  if (package != package_.end()) abbreviations += package->second.abbrev;
+  return AddUnit(unit, abbreviations);
+}
+
+Status DwarfFile::AddUnit(DwarfUnit& unit, uint64_t abbreviations) {
+  if (is_package_) {
+    const auto package = package_.find(unit.offset);
+    if (package == package_.end()) return {};
+    abbreviations += package->second.abbrev;
+  }
   const auto table = Abbreviations(abbreviations);
   if (!table) return Fail(table.error());
   unit.abbreviations = *table;
@@ -118,19 +132,12 @@ namespace {
 
 // The attributes of a unit's entry that matter, in the order that
 // SetUnitAttributes takes their values: bases first, which the others need.
-constexpr std::array<uint16_t, 13> kUnitAttributes = {DW_AT_str_offsets_base,
-                                                      DW_AT_addr_base,
-                                                      DW_AT_GNU_addr_base,
-                                                      DW_AT_rnglists_base,
-                                                      DW_AT_GNU_ranges_base,
-                                                      DW_AT_stmt_list,
-                                                      DW_AT_low_pc,
-                                                      DW_AT_comp_dir,
-                                                      DW_AT_dwo_name,
-                                                      DW_AT_GNU_dwo_name,
-                                                      DW_AT_GNU_dwo_id,
-                                                      DW_AT_high_pc,
-                                                      DW_AT_ranges};
+constexpr std::array<uint16_t, 14> kUnitAttributes = {
+    DW_AT_str_offsets_base, DW_AT_addr_base,       DW_AT_GNU_addr_base,
+    DW_AT_rnglists_base,    DW_AT_GNU_ranges_base, DW_AT_stmt_list,
+    DW_AT_low_pc,           DW_AT_comp_dir,        DW_AT_dwo_name,
+    DW_AT_GNU_dwo_name,     DW_AT_GNU_dwo_id,      DW_AT_high_pc,
+    DW_AT_ranges,           DW_AT_language};
 
 }  // namespace
 
@@ -181,6 +188,7 @@ void DwarfFile::SetUnitAttributes(DwarfUnit& unit,
   unit.comp_dir = String(unit, values[7]);
   unit.high_pc = values[11];
   unit.ranges = values[12];
+  unit.language = static_cast<uint16_t>(values[13].number);
   // A split unit repeats its own name.
   if (!is_split) {
     unit.dwo_name = String(unit, values[8].is_set() ? values[8] : values[9]);
@@ -216,9 +224,10 @@ const DwarfUnit* DwarfFile::FindSplitUnit(uint64_t dwo_id) const {
 }
 
 // The index of a package: DWARF 5, section 7.3.5.3, and its predecessor, whose
-// version is 2. A malformed one leaves the units as they are.
+// version is 2. Of a malformed one the rows before the fault count.
 void DwarfFile::ReadPackageIndex() {
   ByteCursor in(sections_.Get(DebugSection::kCuIndex));
+  is_package_ = !in.AtEnd();
   const auto version = in.Read<uint32_t>() & 0xffffu;
   const auto columns = in.Read<uint32_t>();
   const auto unit_count = in.Read<uint32_t>();

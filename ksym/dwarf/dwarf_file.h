@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -13,51 +14,15 @@
 #include "ksym/base/result.h"
 #include "ksym/dwarf/abbreviations.h"
 #include "ksym/dwarf/debug_sections.h"
+#include "ksym/dwarf/dwarf_unit.h"
+#include "ksym/dwarf/entry_scopes.h"
 
 namespace ksym {
 
-// A value as it is stored; what it means depends on form and unit.
-struct FormValue {
-  uint16_t form = 0;           // 0: the attribute is not there
-  uint64_t number = 0;         // also of references, indices and offsets
-  std::string_view text = {};  // of DW_FORM_string
-
-  bool is_set() const { return form != 0; }
-};
-
-class DwarfFile;
-
-// A unit's header and what its first entry says: DWARF 5, sections 7.5.1 and
-// 3.1. Offsets are in .debug_info.
-struct DwarfUnit {
-  uint64_t offset = 0;
-  uint64_t first_entry = 0;
-  uint64_t end = 0;
-  UnitFormat format;
-  uint8_t type = 0;  // DW_UT_*
-  const AbbreviationTable* abbreviations = nullptr;
-  uint16_t tag = 0;  // of the first entry
-
-  // Where the unit's parts of other sections begin.
-  uint64_t str_offsets_base = 0;
-  uint64_t addr_base = 0;
-  uint64_t ranges_base = 0;  // DWARF 4 split units only
-  uint64_t rnglists_base = 0;
-  uint64_t low_pc = 0;
-  FormValue line_offset;  // DW_AT_stmt_list
-  FormValue high_pc;
-  FormValue ranges;
-  std::string_view comp_dir;
-  // Of a unit whose entries are in another file.
-  std::string_view dwo_name;
-  std::optional<uint64_t> dwo_id;
-
-  bool is_skeleton() const { return !dwo_name.empty(); }
-};
-
 // The DWARF of one file: its sections, units and abbreviations. Immutable after
-// Load and SetSkeleton; any number of threads may read. Entries are read with
-// ByteCursor over info(), so nothing here costs per entry.
+// Load and SetSkeleton but for ScopesOf(); any number of threads may read.
+// Entries are read with ByteCursor over info(), so nothing here costs per
+// entry.
 class DwarfFile {
  public:
   // Where DW_FORM_GNU_ref_alt and the like refer to: the file that dwz moved
@@ -86,6 +51,9 @@ class DwarfFile {
   // The unit that holds the offset, or null. O(log units).
   const DwarfUnit* FindUnit(uint64_t offset) const;
   const DwarfUnit* FindSplitUnit(uint64_t dwo_id) const;
+  // The scopes of one of units(). Kept; the first call costs a pass over the
+  // unit's entries.
+  const EntryScopes& ScopesOf(const DwarfUnit& unit) const;
 
   // Reads one value. False for a form that is not known.
   static bool ReadForm(const AttributeSpec& spec, const UnitFormat& format,
@@ -126,6 +94,7 @@ class DwarfFile {
 
   void IndexUnits();
   Status IndexUnit(ByteCursor& in);
+  Status AddUnit(DwarfUnit& unit, uint64_t abbreviations);
   Status ReadFirstEntry(DwarfUnit& unit);
   void SetUnitAttributes(DwarfUnit& unit, const std::vector<FormValue>& values);
   Result<const AbbreviationTable*> Abbreviations(uint64_t offset);
@@ -145,8 +114,16 @@ class DwarfFile {
   std::vector<DwarfUnit> units_;
   Status index_status_;
   std::map<uint64_t, std::unique_ptr<AbbreviationTable>> abbreviations_;
-  uint64_t abbreviation_bytes_ = 0;           // read so far
-  std::map<uint64_t, Contribution> package_;  // by the unit's offset
+  uint64_t abbreviation_bytes_ = 0;  // read so far
+  // Of a package, by the unit's offset. What belongs to a unit that its index
+  // lacks is not known, so there is none such in units_.
+  std::map<uint64_t, Contribution> package_;
+  bool is_package_ = false;
+  struct LazyScopes {
+    std::once_flag once;
+    EntryScopes scopes;
+  };
+  std::unique_ptr<LazyScopes[]> scopes_;  // by index of the unit
   std::unique_ptr<DwarfFile> alternate_;
   const DwarfFile* skeleton_file_ = nullptr;
 };

@@ -219,7 +219,10 @@ void DwarfPlaces::IndexUnits() {
 DwarfPlaces::Unit& DwarfPlaces::UnitAt(size_t index) {
   if (units_[index] == nullptr) {
     UnitFunctions unit;
-    reader_.ReadUnit(index, {.columns = LineTable::Columns::kRead}, unit);
+    reader_.ReadUnit(index,
+                     {.columns = LineTable::Columns::kRead,
+                      .scopes = DwarfReadOptions::Scopes::kSkip},
+                     unit);
     losses_.Add(unit.losses);
     units_[index] = std::make_unique<Unit>(std::move(unit));
     memory_bytes_ += units_[index]->memory_bytes();

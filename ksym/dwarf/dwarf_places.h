@@ -26,7 +26,8 @@ struct DwarfPlace {
 
 // Finds addresses in the DWARF of one ELF file, as LLVM's symbolizer does: the
 // unit that says it has the address, in it the function that begins last and
-// has it, the innermost inlined call there, and the row of the line table. For
+// has it, the innermost inlined call there, and the row of the line table. As
+// there, a function without a linkage name has no scopes in front. For
 // lookups here and there: opening it reads the sections and looks at each
 // unit's first entry; a unit is read when an address in it is asked for, and
 // kept. For all of a program's addresses a GSYM file is faster. Not

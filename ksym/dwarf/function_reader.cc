@@ -53,10 +53,7 @@ Result<std::unique_ptr<DwarfFile>> LoadSplit(const ByteSource& source,
 Result<DwarfFunctionReader> DwarfFunctionReader::Open(
     const ByteSource& source, const ElfImage& image,
     const DwarfFileFinder& finder) {
-  const ElfSection* info = image.FindSection(".debug_info");
-  // Compressed or not, it is there if it has bytes.
-  constexpr uint32_t kNoBits = 8;  // SHT_NOBITS
-  if (info == nullptr || info->size == 0 || info->type == kNoBits) {
+  if (!DebugSections::HasInfo(image)) {
     return Fail(ErrorCode::kNotFound, "no .debug_info section");
   }
   DwarfFunctionReader reader(CodeRanges(image), finder);
@@ -171,6 +168,8 @@ void DwarfFunctionReader::ReadUnit(size_t index,
   if (!split) {
     ++out.losses.split_files;
     out.losses.Note(split.error());
+    // The lines are here all the same, and perhaps the inlined calls.
+    ReadEntriesOf(*file_, unit, options, out);
     return;
   }
   out.split_file = std::move(*split);

@@ -56,7 +56,9 @@ bool LineTable::AddFile(std::string_view comp_dir, std::string_view directory,
   if (slash == std::string::npos) {
     files_.push_back({"", std::move(path)});
   } else {
-    files_.push_back({path.substr(0, slash), path.substr(slash + 1)});
+    // The root's slash is its name.
+    files_.push_back(
+        {path.substr(0, std::max<size_t>(slash, 1)), path.substr(slash + 1)});
   }
   return path_bytes_ <= kMaxPathBytes;
 }

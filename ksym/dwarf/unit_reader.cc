@@ -11,8 +11,6 @@ namespace {
 
 // Compilers nest by scopes of the source; hostile data nests per byte.
 constexpr size_t kMaxDepth = 4096;
-// Entries of a chain from a function to its name.
-constexpr int kMaxReferences = 16;
 // Hostile data can refer to one list or one table from every entry. More
 // pieces, ranges and rows than these are not looked at.
 constexpr size_t kMaxPieces = 4096;
@@ -55,19 +53,6 @@ void DwarfLosses::Add(const DwarfLosses& other) {
   if (first.empty()) first = other.first;
 }
 
-bool UnitReader::SkipEntry(const DwarfUnit& unit,
-                           const Abbreviation& abbreviation, ByteCursor& in) {
-  if (abbreviation.is_fixed) {
-    in.Skip(abbreviation.FixedSize(unit.format));
-    return true;
-  }
-  for (const AttributeSpec& spec :
-       unit.abbreviations->Attributes(abbreviation)) {
-    if (!SkipForm(spec.form, unit.format, in)) return false;
-  }
-  return true;
-}
-
 bool UnitReader::ReadAttributes(const DwarfUnit& unit,
                                 const Abbreviation& abbreviation,
                                 ByteCursor& in, Entry& entry) {
@@ -83,13 +68,6 @@ bool UnitReader::ReadAttributes(const DwarfUnit& unit,
         break;
       case DW_AT_ranges:
         value = &entry.ranges;
-        break;
-      case DW_AT_name:
-        value = &entry.name;
-        break;
-      case DW_AT_linkage_name:
-      case DW_AT_MIPS_linkage_name:
-        value = &entry.linkage_name;
         break;
       case DW_AT_abstract_origin:
       case DW_AT_specification:
@@ -146,6 +124,18 @@ void UnitReader::KeepCode(std::vector<AddressRange>& pieces) const {
   });
 }
 
+// Inlined calls and rows are cut with their pieces.
+void UnitReader::CutAtEdges(std::vector<AddressRange>& pieces) const {
+  const auto edges = in_.options.edges;
+  for (size_t i = 0; i < pieces.size() && pieces.size() < kMaxPieces; ++i) {
+    const auto edge = std::ranges::upper_bound(edges, pieces[i].start);
+    if (edge == edges.end() || *edge >= pieces[i].end) continue;
+    const AddressRange rest = {*edge, pieces[i].end};
+    pieces[i].end = *edge;
+    pieces.insert(pieces.begin() + static_cast<ptrdiff_t>(i) + 1, rest);
+  }
+}
+
 void UnitReader::Begin(const Entry& entry, uint64_t offset, Scope& scope) {
   scope = {};
   std::vector<AddressRange> pieces = CodeOf(entry);
@@ -155,6 +145,7 @@ void UnitReader::Begin(const Entry& entry, uint64_t offset, Scope& scope) {
     ++losses_.functions;
     return;
   }
+  CutAtEdges(pieces);
   if (open_count_ == open_.size()) open_.emplace_back();
   Function& function = open_[open_count_++];
   function.entry = offset;
@@ -177,7 +168,7 @@ void UnitReader::AddInline(const Entry& entry, Scope& scope) {
   call.call_line = static_cast<uint32_t>(entry.call_line.number);
   call.call_column = static_cast<uint32_t>(entry.call_column.number);
   const auto origin = in_.file.Refer(in_.unit, entry.origin);
-  if (origin) call.name = NameOf(*origin->file, origin->offset);
+  if (origin) call.name = names_.Find(*origin->file, origin->offset);
   call.ranges = std::move(ranges);
   function.inlines.push_back(std::move(call));
   scope.inlined = static_cast<uint32_t>(function.inlines.size());
@@ -222,7 +213,7 @@ void UnitReader::EmitInlines(const Function& function,
 }
 
 void UnitReader::Emit(const Function& function) {
-  const std::string_view name = ReadName(in_.file, function.entry);
+  const std::string_view name = names_.Find(in_.file, function.entry);
   bool with_inlines = true;
   if (function.pieces.size() * function.inlines.size() > kMaxInlinePieces) {
     losses_.inlined_calls += function.inlines.size();
@@ -281,7 +272,7 @@ Status UnitReader::ReadEntry(uint64_t code, uint64_t offset, ByteCursor& in) {
     if (ok && is_function) Begin(entry, offset, scope);
     if (ok && is_inline) AddInline(entry, scope);
   } else {
-    ok = SkipEntry(in_.unit, *abbreviation, in);
+    ok = SkipEntry(*in_.unit.abbreviations, *abbreviation, in_.unit.format, in);
     if (is_function) scope = {};  // what is in it describes, and has no code
   }
   if (!ok || !in.ok()) {
@@ -325,41 +316,6 @@ Status UnitReader::Run() {
   const auto read = ReadEntries(in);
   while (open_count_ > 0) EndFunction();
   return read;
-}
-
-// Names of inlined functions are asked for often.
-std::string_view UnitReader::NameOf(const DwarfFile& file, uint64_t offset) {
-  if (&file != &in_.file) return ReadName(file, offset);
-  const auto [place, is_new] = names_.try_emplace(offset);
-  if (is_new) place->second = ReadName(file, offset);
-  return place->second;
-}
-
-// The linkage name of the entry or of what it refers to, else the source name.
-std::string_view UnitReader::ReadName(const DwarfFile& file,
-                                      uint64_t offset) const {
-  DwarfFile::Reference at = {&file, offset};
-  std::string_view source_name;
-  for (int i = 0; i < kMaxReferences; ++i) {
-    const DwarfUnit* unit = at.file->FindUnit(at.offset);
-    if (unit == nullptr || at.offset < unit->first_entry) break;
-    ByteCursor in(at.file->info().first(static_cast<size_t>(unit->end)));
-    in.Seek(at.offset);
-    const Abbreviation* abbreviation =
-        unit->abbreviations->Find(in.ReadUleb128());
-    Entry entry;
-    if (abbreviation == nullptr ||
-        !ReadAttributes(*unit, *abbreviation, in, entry)) {
-      break;
-    }
-    const auto linkage_name = at.file->String(*unit, entry.linkage_name);
-    if (!linkage_name.empty()) return linkage_name;
-    if (source_name.empty()) source_name = at.file->String(*unit, entry.name);
-    const auto next = at.file->Refer(*unit, entry.origin);
-    if (!next) break;
-    at = *next;
-  }
-  return source_name;
 }
 
 }  // namespace ksym

@@ -2,15 +2,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "ksym/base/byte_cursor.h"
 #include "ksym/base/function_batch.h"
 #include "ksym/base/result.h"
 #include "ksym/dwarf/dwarf_file.h"
+#include "ksym/dwarf/entry_names.h"
 #include "ksym/dwarf/line_table.h"
 #include "ksym/elf/code_ranges.h"
 
@@ -38,6 +39,12 @@ struct DwarfReadOptions {
   Lines lines = Lines::kRead;
   LineTable::Columns columns = LineTable::Columns::kSkip;
   Inlines inlines = Inlines::kRead;
+  // Whether functions without a linkage name have their scopes in front.
+  enum class Scopes : uint8_t { kRead, kSkip };
+  Scopes scopes = Scopes::kRead;
+  // Addresses, rising, at which a function is cut into pieces: where a symbol
+  // table begins to name it otherwise. Borrowed.
+  std::span<const uint64_t> edges = {};
 };
 
 // Goes through the entries of one unit once and collects its functions: those
@@ -53,7 +60,13 @@ class UnitReader {
   };
 
   UnitReader(const Input& input, FunctionBatch& batch, DwarfLosses& losses)
-      : in_(input), batch_(batch), losses_(losses) {}
+      : in_(input),
+        batch_(batch),
+        losses_(losses),
+        names_(input.file, input.unit,
+               input.options.scopes == DwarfReadOptions::Scopes::kRead
+                   ? &batch.made_names
+                   : nullptr) {}
 
   // kCorrupt: the functions before the fault are in the batch.
   Status Run();
@@ -83,14 +96,12 @@ class UnitReader {
   // The attributes that matter.
   struct Entry {
     FormValue low_pc, high_pc, ranges;
-    FormValue name, linkage_name, origin;
+    FormValue origin;
     FormValue call_file, call_line, call_column;
   };
 
   Status ReadEntries(ByteCursor& in);
   Status ReadEntry(uint64_t code, uint64_t offset, ByteCursor& in);
-  static bool SkipEntry(const DwarfUnit& unit, const Abbreviation& abbreviation,
-                        ByteCursor& in);
   static bool ReadAttributes(const DwarfUnit& unit,
                              const Abbreviation& abbreviation, ByteCursor& in,
                              Entry& entry);
@@ -99,11 +110,10 @@ class UnitReader {
   void AddInline(const Entry& entry, Scope& scope);
   void EndFunction();
   void KeepCode(std::vector<AddressRange>& pieces) const;
+  void CutAtEdges(std::vector<AddressRange>& pieces) const;
   void WidenParents(Function& function);
   void Emit(const Function& function);
   void EmitInlines(const Function& function, const AddressRange& piece);
-  std::string_view NameOf(const DwarfFile& file, uint64_t offset);
-  std::string_view ReadName(const DwarfFile& file, uint64_t offset) const;
 
   Input in_;
   FunctionBatch& batch_;
@@ -111,7 +121,7 @@ class UnitReader {
   std::vector<Scope> scopes_;
   std::vector<Function> open_;
   size_t open_count_ = 0;  // the others' memory is kept
-  std::unordered_map<uint64_t, std::string_view> names_;
+  EntryNames names_;
   uint64_t ranges_read_ = 0;
 };
 

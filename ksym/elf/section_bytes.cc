@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ksym/base/byte_reader.h"
@@ -15,31 +17,7 @@ namespace {
 
 constexpr size_t kBlockBytes = size_t{64} << 10;
 
-// Elf32_Chdr and Elf64_Chdr.
-struct CompressionHeader {
-  uint32_t type = 0;
-  uint64_t size = 0;
-  size_t header_bytes = 0;
-};
-
-Result<CompressionHeader> ReadHeader(const ByteSource& file, ElfClass elf_class,
-                                     const ElfSection& section) {
-  const bool is64 = elf_class == ElfClass::k64;
-  CompressionHeader header;
-  header.header_bytes = is64 ? sizeof(Elf64_Chdr) : sizeof(Elf32_Chdr);
-  if (section.size < header.header_bytes) {
-    return Fail(ErrorCode::kCorrupt, "a compressed section has no header");
-  }
-  std::array<std::byte, sizeof(Elf64_Chdr)> bytes = {};
-  const auto part = std::span(bytes).first(header.header_bytes);
-  const auto read = file.ReadAt(section.file_offset, part);
-  if (!read) return Fail(read.error());
-  ByteReader in(part);
-  header.type = in.Read<uint32_t>();
-  if (is64) in.Read<uint32_t>();  // ch_reserved
-  header.size = is64 ? in.Read<uint64_t>() : in.Read<uint32_t>();
-  return header;
-}
+constexpr std::string_view kOldMagic = "ZLIB";
 
 Status CheckSize(uint64_t size, uint64_t packed_size, uint64_t max_bytes) {
   const std::string what =
@@ -56,17 +34,78 @@ Status CheckSize(uint64_t size, uint64_t packed_size, uint64_t max_bytes) {
   return {};
 }
 
-Result<std::string> Unpack(const ByteSource& file, uint64_t offset,
-                           uint64_t packed_size,
-                           const CompressionHeader& header) {
-  const auto size = static_cast<size_t>(header.size);
-  const auto unpacker = Unpacker::OfType(header.type);
+}  // namespace
+
+// What a header says of the bytes behind it.
+struct SectionBytes::Packed {
+  uint32_t type = 0;    // ELFCOMPRESS_*
+  uint64_t size = 0;    // unpacked
+  uint64_t offset = 0;  // in the file
+  uint64_t packed_size = 0;
+
+  static Result<Packed> Read(const ByteSource& file, ElfClass elf_class,
+                             const ElfSection& section);
+  static Result<Packed> ReadOld(const ByteSource& file,
+                                const ElfSection& section);
+  Result<std::string> Unpack(const ByteSource& file) const;
+};
+
+// Elf32_Chdr and Elf64_Chdr.
+Result<SectionBytes::Packed> SectionBytes::Packed::Read(
+    const ByteSource& file, ElfClass elf_class, const ElfSection& section) {
+  const bool is64 = elf_class == ElfClass::k64;
+  const size_t header_bytes = is64 ? sizeof(Elf64_Chdr) : sizeof(Elf32_Chdr);
+  if (section.size < header_bytes) {
+    return Fail(ErrorCode::kCorrupt, "a compressed section has no header");
+  }
+  std::array<std::byte, sizeof(Elf64_Chdr)> bytes = {};
+  const auto part = std::span(bytes).first(header_bytes);
+  const auto read = file.ReadAt(section.file_offset, part);
+  if (!read) return Fail(read.error());
+  ByteReader in(part);
+  Packed packed;
+  packed.type = in.Read<uint32_t>();
+  if (is64) in.Read<uint32_t>();  // ch_reserved
+  packed.size = is64 ? in.Read<uint64_t>() : in.Read<uint32_t>();
+  if (!Unpacker::Knows(packed.type)) {
+    return Fail(ErrorCode::kUnsupported, "a section is compressed in format " +
+                                             std::to_string(packed.type) +
+                                             ", not zlib's or zstd's");
+  }
+  // The header's bytes were read, so neither wraps.
+  packed.offset = section.file_offset + header_bytes;
+  packed.packed_size = section.size - header_bytes;
+  return packed;
+}
+
+Result<SectionBytes::Packed> SectionBytes::Packed::ReadOld(
+    const ByteSource& file, const ElfSection& section) {
+  std::array<std::byte, kOldMagic.size() + sizeof(uint64_t)> bytes = {};
+  if (section.size < bytes.size()) {
+    return Fail(ErrorCode::kCorrupt, "a compressed section has no header");
+  }
+  const auto read = file.ReadAt(section.file_offset, bytes);
+  if (!read) return Fail(read.error());
+  if (std::memcmp(bytes.data(), kOldMagic.data(), kOldMagic.size()) != 0) {
+    return Fail(ErrorCode::kCorrupt, "a compressed section has no header");
+  }
+  const auto size = std::span(bytes).subspan(kOldMagic.size());
+  ByteReader in(size);
+  return Packed{.type = ELFCOMPRESS_ZLIB,
+                .size = __builtin_bswap64(in.Read<uint64_t>()),
+                .offset = section.file_offset + bytes.size(),
+                .packed_size = section.size - bytes.size()};
+}
+
+Result<std::string> SectionBytes::Packed::Unpack(const ByteSource& file) const {
+  const auto unpacked_size = static_cast<size_t>(size);
+  const auto unpacker = Unpacker::OfType(type);
   if (unpacker == nullptr)
     return Fail(ErrorCode::kLimit, "no memory to unpack");
   std::vector<std::byte> block(
       static_cast<size_t>(std::min<uint64_t>(packed_size, kBlockBytes)));
   std::string text;
-  text.reserve(size);  // no page of it is used before it is written
+  text.reserve(unpacked_size);  // no page of it is used before it is written
   for (uint64_t at = 0; at < packed_size; at += block.size()) {
     const auto part = std::span(block).first(static_cast<size_t>(
         std::min<uint64_t>(packed_size - at, block.size())));
@@ -74,17 +113,27 @@ Result<std::string> Unpack(const ByteSource& file, uint64_t offset,
     if (!place) return Fail(ErrorCode::kCorrupt, "a section wraps around");
     const auto read = file.ReadAt(*place, part);
     if (!read) return Fail(read.error());
-    if (!unpacker->Append(part, size, text)) {
+    if (!unpacker->Append(part, unpacked_size, text)) {
       return Fail(ErrorCode::kCorrupt, "a compressed section is malformed");
     }
   }
-  if (!unpacker->at_end() || text.size() != size) {
+  if (!unpacker->at_end() || text.size() != unpacked_size) {
     return Fail(ErrorCode::kCorrupt, "a compressed section cannot be unpacked");
   }
   return text;
 }
 
-}  // namespace
+Status SectionBytes::Unpack(const Packed& packed, uint64_t max_bytes) {
+  const auto limited = CheckSize(packed.size, packed.packed_size, max_bytes);
+  if (!limited) return limited;
+  auto text = packed.Unpack(*file_);
+  if (!text) return Fail(std::move(text.error()));
+  size_ = text->size();
+  file_offset_ = 0;
+  unpacked_ = ByteSource::OfMemory(std::move(*text));
+  is_unpacked_ = true;
+  return {};
+}
 
 Result<SectionBytes> SectionBytes::Open(const ByteSource& file,
                                         const ElfImage& image,
@@ -93,24 +142,22 @@ Result<SectionBytes> SectionBytes::Open(const ByteSource& file,
   const bool has_bytes = section.type != SHT_NOBITS;
   SectionBytes bytes(file, section.file_offset, has_bytes ? section.size : 0);
   if ((section.flags & SHF_COMPRESSED) == 0 || !has_bytes) return bytes;
-  const auto header = ReadHeader(file, image.elf_class(), section);
-  if (!header) return Fail(header.error());
-  if (!Unpacker::Knows(header->type)) {
-    return Fail(ErrorCode::kUnsupported, "a section is compressed in format " +
-                                             std::to_string(header->type) +
-                                             ", not zlib's or zstd's");
-  }
-  // The header's bytes were read, so neither wraps.
-  const uint64_t packed_at = section.file_offset + header->header_bytes;
-  const uint64_t packed_size = section.size - header->header_bytes;
-  const auto limited = CheckSize(header->size, packed_size, max_bytes);
-  if (!limited) return Fail(limited.error());
-  auto text = Unpack(file, packed_at, packed_size, *header);
-  if (!text) return Fail(std::move(text.error()));
-  bytes.size_ = text->size();
-  bytes.file_offset_ = 0;
-  bytes.unpacked_ = ByteSource::OfMemory(std::move(*text));
-  bytes.is_unpacked_ = true;
+  const auto packed = Packed::Read(file, image.elf_class(), section);
+  if (!packed) return Fail(packed.error());
+  const auto status = bytes.Unpack(*packed, max_bytes);
+  if (!status) return Fail(status.error());
+  return bytes;
+}
+
+Result<SectionBytes> SectionBytes::OpenOldCompressed(const ByteSource& file,
+                                                     const ElfSection& section,
+                                                     uint64_t max_bytes) {
+  SectionBytes bytes(file, section.file_offset, 0);
+  if (section.type == SHT_NOBITS) return bytes;
+  const auto packed = Packed::ReadOld(file, section);
+  if (!packed) return Fail(packed.error());
+  const auto status = bytes.Unpack(*packed, max_bytes);
+  if (!status) return Fail(status.error());
   return bytes;
 }
 

@@ -33,6 +33,13 @@ class SectionBytes {
                                    const ElfSection& section,
                                    uint64_t max_bytes = kMaxUnpackedBytes);
 
+  // The same of a section ".zdebug_*", as binutils up to 2.25 compressed it:
+  // "ZLIB", the size in 8 bytes of which the first is the highest, and zlib's
+  // format.
+  static Result<SectionBytes> OpenOldCompressed(
+      const ByteSource& file, const ElfSection& section,
+      uint64_t max_bytes = kMaxUnpackedBytes);
+
   uint64_t size() const { return size_; }
   bool is_unpacked() const { return is_unpacked_; }
   // The unpacked bytes; empty for a section that is not compressed.
@@ -47,6 +54,8 @@ class SectionBytes {
   SectionBytes(const ByteSource& file, uint64_t file_offset, uint64_t size)
       : file_(&file), file_offset_(file_offset), size_(size) {}
 
+  struct Packed;
+  Status Unpack(const Packed& packed, uint64_t max_bytes);
   const ByteSource& source() const { return is_unpacked_ ? unpacked_ : *file_; }
 
   const ByteSource* file_;

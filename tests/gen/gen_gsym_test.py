@@ -7,119 +7,15 @@ Run by ctest, which sets the paths.
 import os
 import re
 import shutil
-import subprocess
-import tempfile
 import unittest
 
-GEN = os.environ["GEN_GSYM"]
-SAMPLE = os.environ["GSYM_SAMPLE"]
-# The versions whose output is the reference.
-SYMBOLIZER = shutil.which("llvm-symbolizer-19")
-GSYMUTIL = shutil.which("llvm-gsymutil-19")
-
-
-def run(*arguments, text="", cwd=None):
-    return subprocess.run(arguments, input=text, capture_output=True,
-                          text=True, timeout=120, check=False, cwd=cwd)
-
-
-def must(*arguments, text="", cwd=None):
-    done = run(*arguments, text=text, cwd=cwd)
-    assert done.returncode == 0, done.stderr + done.stdout
-    return done.stdout
-
-
-def text_addresses(path, step=1):
-    listing = must("readelf", "-SW", path)
-    found = re.findall(r" \.text\S* +PROGBITS +([0-9a-f]+) [0-9a-f]+ "
-                       r"([0-9a-f]+)", listing)
-    return [int(start, 16) + i for start, size in found
-            for i in range(0, int(size, 16), step)]
-
-
-def symbolizer_frames(path, addresses):
-    """Per address the frames (name, file, line); [] where there is no name."""
-    text = must(SYMBOLIZER, "--no-demangle", "--inlines", "-e", path,
-                text="".join(f"{a:#x}\n" for a in addresses))
-    answers = []
-    for block in text.strip("\n").split("\n\n"):
-        lines = block.split("\n")
-        frames = []
-        for name, place in zip(lines[::2], lines[1::2]):
-            file, line, _ = place.rsplit(":", 2)
-            frames.append((name, file, int(line)))
-        # For what has no line either, the file that its symbol is from.
-        if re.fullmatch(r"[^/]+\.cc? 0", "%s %d" % frames[0][1:]):
-            frames = [(frames[0][0], "??", 0)]
-        answers.append([] if frames[0][0] == "??" else frames)
-    return answers
-
-
-def gsymutil_text(gsym, addresses):
-    return must(GSYMUTIL, "--addresses-from-stdin",
-                text="".join(f"{a:#x} {gsym}\n" for a in addresses))
-
-
-def gsymutil_frames(gsym, addresses):
-    answers = []
-    for block in gsymutil_text(gsym, addresses).strip("\n").split("\n\n"):
-        if "error:" in block:
-            answers.append([])
-            continue
-        frames = []
-        for line in block.split("\n"):
-            match = re.fullmatch(r"(.*?)(?: \+ \d+)?(?: @ (.*):(\d+))?"
-                                 r"(?: \[inlined\])?", line[20:])
-            frames.append((match[1], match[2] or "??", int(match[3] or 0)))
-        answers.append(frames)
-    return answers
-
-
-class Folder(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def compile(self, *flags, compiler="g++"):
-        """The sample as a program; sources are found relative to a folder."""
-        if shutil.which(compiler) is None:
-            self.skipTest(f"{compiler} is not installed")
-        for name in ("gsym_sample.cc", "gsym_sample.h"):
-            shutil.copy(os.path.join(SAMPLE, name), self.folder)
-        program = self.path("program")
-        must(compiler, "-std=c++17", "-O2", "-g", *flags, "gsym_sample.cc",
-             "-o", program, cwd=self.folder)
-        return program
-
-    def convert(self, program, *options):
-        gsym = self.path("program.gsym")
-        done = run(GEN, *options, "-o", gsym, program)
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
-        return gsym
+from gsym_harness import (Folder, GEN, GSYMUTIL, SYMBOLIZER, gsymutil_frames,
+                          must, run, symbolizer_frames, text_addresses,
+                          unscoped)
 
 
 class Forms(Folder):
     """Each form of debug data says the same as llvm-symbolizer does."""
-
-    def check(self, program, symbolized=None):
-        if SYMBOLIZER is None or GSYMUTIL is None:
-            self.skipTest("llvm-19 is not installed")
-        gsym = self.convert(program)
-        self.assertIn(" 0 differences",
-                      must(GEN, "--verify", gsym, program))
-        addresses = text_addresses(program)
-        expected = symbolizer_frames(symbolized or program, addresses)
-        found = gsymutil_frames(gsym, addresses)
-        self.assertEqual(len(expected), len(found))
-        deepest = 0
-        for address, theirs, ours in zip(addresses, expected, found):
-            self.assertEqual(ours, theirs, hex(address))
-            deepest = max(deepest, len(ours))
-        self.assertGreaterEqual(deepest, 3)
 
     def test_dwarf_versions(self):
         for compiler in ("g++", "clang++-19"):
@@ -218,7 +114,8 @@ class Forms(Folder):
                 addresses.append(int(start, 16) + i)
                 ours.append(starts[name] + i)
         expected = symbolizer_frames(linked, addresses)
-        self.assertEqual(gsymutil_frames(gsym, ours), expected)
+        found = [unscoped(frames) for frames in gsymutil_frames(gsym, ours)]
+        self.assertEqual(found, expected)
         self.assertGreaterEqual(max(map(len, expected)), 3)
 
     # Objects of other machines have relocations of other kinds and sizes. The
@@ -303,7 +200,8 @@ class Exchange(Folder):
 
     # It compares each byte of code with the DWARF. A part that gcc split off
     # and a function that it did not give a linkage name have their symbols'
-    # names, and DWARF has others; there is nothing else.
+    # names, and DWARF has others; inlined functions have their scopes, which
+    # it knows when it converts only. There is nothing else.
     def test_it_verifies_ours(self):
         listing = must("nm", self.program)
         for error in self.verify_ours(self.program):
@@ -311,6 +209,8 @@ class Exchange(Folder):
                 r"error: address 0x\w+ DWARF function \"(.+)\" doesn't match "
                 r"GSYM function \"(.+)\"", error)
             self.assertIsNotNone(found, error)
+            if found[2].endswith("::" + found[1]):
+                continue
             self.assertRegex(listing, rf"(?m) [tTwW] {re.escape(found[2])}$")
             self.assertIn(found[1], found[2])
         self.assertEqual(

@@ -148,8 +148,20 @@ def same_but_name(theirs, ours):
     return ours[0][0] != "??" and ours == theirs + [(ours[-1][0],) + place]
 
 
+def unscoped(frames):
+    """The frames without the scopes of names that are no linkage names."""
+    return [(name if name.startswith("_Z") else
+             re.sub(r"^.*::(?=[^:])", "", name), path, line)
+            for name, path, line in frames]
+
+
 def explain(address, theirs, ours, unsized):
     """The documented reason for a difference, or None."""
+    if unscoped(ours) == theirs:
+        return "scopes of a function without a linkage name"
+    ours = unscoped(ours)
+    if len(ours) == 1 and ours[0][0].endswith("@plt"):
+        return "linkage stub"
     if ours == [("??", "??", 0)]:
         if theirs[0][2] == 0 and unsized.reaches(address):
             return "symbol without a size, of another section"
