@@ -7,6 +7,14 @@ namespace profd {
 void ReturnFreedMemory() {
 #ifdef __GLIBC__
   ::mallopt(M_MMAP_THRESHOLD, 256 << 10);
+  // Each thread would have a heap of its own, and each would keep what it used.
+  ::mallopt(M_ARENA_MAX, 2);
+#endif
+}
+
+void ReturnUnusedMemory() {
+#ifdef __GLIBC__
+  ::malloc_trim(0);
 #endif
 }
 

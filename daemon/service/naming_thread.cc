@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "daemon/base/freed_memory.h"
 #include "daemon/base/open_files.h"
 #include "daemon/base/own_priority.h"
 #include "daemon/profile/kernel_debug.h"
@@ -20,7 +21,9 @@ using Clock = std::chrono::steady_clock;
 
 // Two minutes of parts; by then what is behind them is lost anyway.
 constexpr size_t kMaxParts = 120;
+constexpr size_t kMaxPartBytes = size_t{32} << 20;
 constexpr size_t kMaxImages = 4096;
+constexpr size_t kMaxImageMappings = size_t{1} << 17;
 // Files and names that were ever seen are remembered until there is a new
 // symbolizer.
 constexpr uint64_t kMaxFilesKnown = 50'000;
@@ -73,7 +76,10 @@ NamingThread::~NamingThread() {
 void NamingThread::Pin(const ksym::ProcessImage& image) {
   {
     const std::lock_guard lock(mutex_);
-    if (images_.size() < kMaxImages) {
+    const size_t mappings = image.mappings.size();
+    if (images_.size() < kMaxImages &&
+        image_mappings_ + mappings <= kMaxImageMappings) {
+      image_mappings_ += mappings;
       images_.push_back(image);
       changed_.notify_all();
       return;
@@ -90,10 +96,13 @@ void NamingThread::Add(RawProfile part, Edge edge) {
     counters_.lost_by_cause[i] += accounting.lost_by_cause[i];
   }
   const uint64_t emitted = accounting.emitted;
+  const size_t bytes = BytesOf(part);
   {
     const std::lock_guard lock(mutex_);
-    if (parts_.size() < kMaxParts) {
-      parts_.push_back({std::move(part), edge, Clock::now()});
+    if (parts_.empty() ||
+        (parts_.size() < kMaxParts && part_bytes_ + bytes <= kMaxPartBytes)) {
+      part_bytes_ += bytes;
+      parts_.push_back({std::move(part), edge, Clock::now(), bytes});
       changed_.notify_all();
       return;
     }
@@ -154,9 +163,11 @@ std::optional<NamingThread::Task> NamingThread::Next() {
   busy_since_ns_ = NowNs();
   std::optional<Task> task;
   if (!images_.empty()) {
+    image_mappings_ -= images_.front().mappings.size();
     task = std::move(images_.front());
     images_.pop_front();
   } else if (!parts_.empty()) {
+    part_bytes_ -= parts_.front().bytes;
     task = std::move(parts_.front());
     parts_.pop_front();
   } else if (!held_.empty()) {
@@ -289,6 +300,7 @@ void NamingThread::PassImagesOn() {
   {
     const std::lock_guard lock(mutex_);
     images.swap(images_);
+    image_mappings_ = 0;
   }
   SymbolThread& symbols = naming_->symbols();
   const uint64_t dropped = symbols.images_dropped();
@@ -365,6 +377,7 @@ void NamingThread::FinishProfile() {
     Begin(settings_);
   }
   sinks_.profile(profile);
+  ReturnUnusedMemory();
 }
 
 void NamingThread::ShowStatistics() {

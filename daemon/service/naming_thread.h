@@ -84,6 +84,7 @@ class NamingThread {
     RawProfile raw;
     Edge edge = Edge::kGoOn;
     std::chrono::steady_clock::time_point taken;
+    size_t bytes = 0;  // about, when it was given
   };
   // That held_ is to be named.
   struct HeldIsDue {};
@@ -110,7 +111,9 @@ class NamingThread {
   std::mutex mutex_;  // of what follows
   std::condition_variable changed_;
   std::deque<ksym::ProcessImage> images_;
+  size_t image_mappings_ = 0;  // of all images
   std::deque<Part> parts_;
+  size_t part_bytes_ = 0;  // of all parts
   std::optional<Settings> new_settings_;
   bool closed_ = false;
   bool done_ = false;
