@@ -8,8 +8,9 @@
 namespace profd {
 
 // The address that is looked up for a frame. The first frame is where the CPU
-// was, and so is one that an interrupt stopped. The others are return addresses:
-// the call is before them, perhaps as the last instruction of its function.
+// was, and so is one that an interrupt stopped. The others are return
+// addresses: the call is before them, perhaps as the last instruction of its
+// function.
 inline ksym::Address LookupAddress(uint64_t sampled, FrameCache::Place place) {
   const bool is_exact = place == FrameCache::Place::kLeaf || sampled == 0;
   return {is_exact ? sampled : sampled - 1};
