@@ -120,13 +120,14 @@ class Capture::Impl {
     auto enabled = events_.Enable();
     // Sampling goes on meanwhile.
     if (enabled && reads_processes_) watch_.ReadAll();
-    if (enabled && tables_) ExpectBusy();
+    if (enabled) ExpectBusy();
     return enabled;
   }
 
   // Those that use the CPUs now will be sampled: their tables are made before
   // stacks have to be copied for want of them.
   void ExpectBusy() {
+    if (!tables_) return;
     const auto is_sampled = [this](uint32_t pid) {
       return sampled_pids_.empty() ||
              std::ranges::binary_search(sampled_pids_, pid);

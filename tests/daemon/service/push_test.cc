@@ -70,8 +70,8 @@ TEST(PushEntryTest, RoundTrip) {
 // the end of it, over and over, up to 64 MiB.
 class FakeReceiver {
  public:
-  FakeReceiver(std::string answer, std::string endless = {},
-               milliseconds pause = {})
+  explicit FakeReceiver(std::string answer, std::string endless = {},
+                        milliseconds pause = {})
       : answer_(std::move(answer)),
         endless_(std::move(endless)),
         pause_(pause),
