@@ -1,9 +1,6 @@
 #include "daemon/capture/process_watch.h"
 
-#include <dirent.h>
-#include <fmt/format.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -19,8 +16,7 @@
 #include <variant>
 #include <vector>
 
-#include "ksym/base/file.h"
-#include "ksym/base/text.h"
+#include "daemon/capture/process_state.h"
 
 namespace profd {
 namespace {
@@ -36,14 +32,6 @@ uint64_t NowNs() {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 +
          static_cast<uint64_t>(now.tv_nsec);
 }
-
-// Fields of /proc/PID/stat as proc_pid_stat(5) numbers them, from 1.
-constexpr size_t kStateField = 3;
-constexpr size_t kUserTimeField = 14;
-constexpr size_t kSystemTimeField = 15;
-constexpr size_t kThreadsField = 20;
-constexpr size_t kStartField = 22;
-using StatFields = std::array<std::string, kStartField + 1>;
 
 // Reports of one process, each times the mappings that it has, between two
 // calls of Apply(): some 5 ms.
@@ -62,22 +50,6 @@ bool HasLost(std::span<const SideBandEvent> events, LostReport::Of of) {
 
 // Below that a process is not worth a table that it may never need.
 constexpr double kLeastBusy = 0.01;
-
-// The command in field 2 may contain anything, so fields are counted from its
-// closing parenthesis.
-std::optional<StatFields> ReadStat(uint32_t pid) {
-  const auto stat = ksym::ReadFile(fmt::format("/proc/{}/stat", pid), 1 << 16);
-  if (!stat) return std::nullopt;
-  const size_t close = stat->rfind(')');
-  if (close == std::string::npos) return std::nullopt;
-  std::string_view rest = std::string_view(*stat).substr(close + 1);
-  ksym::TakeField(rest, ' ');
-  StatFields fields;
-  for (size_t i = kStateField; i < fields.size(); ++i) {
-    fields[i] = ksym::TakeField(rest, ' ');
-  }
-  return fields;
-}
 
 // Of one thread of a process.
 struct ThreadChange {
@@ -104,49 +76,6 @@ std::optional<ThreadChange> ChangeOf(const SideBandEvent& event) {
   return std::nullopt;
 }
 
-// Calls `visit` with each entry of the folder that is a number.
-template <typename Visit>
-void ForEachNumber(const std::string& folder, const Visit& visit) {
-  DIR* open = ::opendir(folder.c_str());
-  if (open == nullptr) return;
-  const std::unique_ptr<DIR, int (*)(DIR*)> closer(open, &::closedir);
-  while (const dirent* entry = ::readdir(open)) {
-    const auto number = ksym::ParseUnsigned<uint32_t>(entry->d_name, 10);
-    if (number) visit(*number);
-  }
-}
-
-double NumberOf(const std::string& field) {
-  return static_cast<double>(
-      ksym::ParseUnsigned<uint64_t>(field, 10).value_or(0));
-}
-
-// How much CPU time it used in the mean of its life; times are in clock ticks.
-double CpusOf(const StatFields& stat) {
-  timespec now = {};
-  ::clock_gettime(CLOCK_BOOTTIME, &now);
-  const auto ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
-  const double lived =
-      static_cast<double>(now.tv_sec) * ticks - NumberOf(stat[kStartField]);
-  const double used =
-      NumberOf(stat[kUserTimeField]) + NumberOf(stat[kSystemTimeField]);
-  return used / std::max(lived, ticks);
-}
-
-// Those that have not ended: the kernel keeps a first thread that ended before
-// others among them.
-std::set<uint32_t> ReadThreads(uint32_t pid,
-                               const std::optional<StatFields>& stat) {
-  std::set<uint32_t> threads;
-  if (stat && (*stat)[kThreadsField] != "1") {
-    ForEachNumber(fmt::format("/proc/{}/task", pid),
-                  [&](uint32_t thread) { threads.insert(thread); });
-    if ((*stat)[kStateField] == "Z") threads.erase(pid);
-  }
-  if (threads.empty()) threads.insert(pid);
-  return threads;
-}
-
 }  // namespace
 
 const ksym::Mapping* FindMapping(std::span<const ksym::Mapping> mappings,
@@ -160,7 +89,7 @@ const ksym::Mapping* FindMapping(std::span<const ksym::Mapping> mappings,
 }
 
 void ProcessWatch::ReadAll() {
-  ForEachNumber("/proc", [&](uint32_t pid) { Read(pid); });
+  for (const uint32_t pid : ReadProcesses()) Read(pid);
   read_before_ = true;
 }
 
@@ -170,14 +99,14 @@ bool ProcessWatch::Read(uint32_t pid) {
   auto mappings = ksym::ReadMaps(pid, LimitsOfReading());
   if (!mappings || mappings->empty()) return false;
   CountReading(*mappings);
-  const auto stat = ReadStat(pid);
+  ProcessState state = ReadProcessState(pid);
   readings_.push_back({.mappings = {.pid = pid,
-                                    .threads = ReadThreads(pid, stat),
+                                    .threads = std::move(state.threads),
                                     .since_ns = read_before_ ? begin : 0,
                                     .mappings = std::move(*mappings)},
                        .begin_ns = begin,
                        .end_ns = NowNs(),
-                       .cpus = stat ? CpusOf(*stat) : 0});
+                       .cpus = state.cpus});
   return true;
 }
 
