@@ -8,8 +8,12 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr ServiceConfig::Limits kLimits = {.cpu_percent = 10,
-                                           .memory_bytes = 1000 << 20};
+ServiceConfig::Limits TestLimits() {
+  ServiceConfig::Limits limits;
+  limits.cpu_percent = 10;
+  limits.memory_bytes = 1000 << 20;
+  return limits;
+}
 
 class GuardrailTest : public testing::Test {
  protected:
@@ -24,7 +28,7 @@ class GuardrailTest : public testing::Test {
 
   Guardrail::Clock::time_point now_;
   uint64_t cpu_ns_ = 5'000'000'000;
-  ServiceConfig::Limits limits_ = kLimits;
+  ServiceConfig::Limits limits_ = TestLimits();
   Guardrail guardrail_{now_, {.cpu_ns = cpu_ns_}};
 };
 
