@@ -44,6 +44,12 @@ constexpr uint64_t kSecond = 1'000'000'000;
 constexpr seconds kPatience(10);
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kIsSanitized = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr bool kIsSanitized = true;
+#else
+constexpr bool kIsSanitized = false;
+#endif
 #else
 constexpr bool kIsSanitized = false;
 #endif
