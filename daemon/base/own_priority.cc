@@ -160,8 +160,8 @@ void PriorityShare::Renew() {
   if (left_ >= kLeastAllowance) Raise();
 }
 
-// What is used meanwhile counts too, when Renew() looks; that is on the safe
-// side, and what can wait does not need much.
+// Renew() also counts the time that is used meanwhile: a rest never adds to the
+// allowance.
 void PriorityShare::Rest() {
   if (!has_timer_ || std::exchange(rests_, true)) return;
   ScheduleAsAtFirst();

@@ -155,7 +155,7 @@ class Capture::Impl {
       } else if (const auto* lost = std::get_if<LostReport>(&event.report)) {
         const bool is_of_kernel = lost->of == LostReport::Of::kProcesses;
         if (!lost->is_known && is_of_kernel) kernel_watch_.TableChanged();
-        // Who maps too much is read instead.
+        // A process with too many reports is read instead: nothing is lost.
         if (lost->pid == 0) accounts_.AddLostReports(lost->count);
       }
     }

@@ -37,7 +37,8 @@ uint64_t NowNs() {
 // calls of Apply(): some 5 ms.
 constexpr size_t kMostMapWork = 500'000;
 constexpr uint64_t kDoubtPauses = 20;
-// Of processes that were read for such a reason; then they may be read again.
+// Processes whose last such reading is remembered; beyond it all are forgotten,
+// and may be read once more.
 constexpr size_t kMostSettled = 4096;
 
 bool HasLost(std::span<const SideBandEvent> events, LostReport::Of of) {
@@ -260,8 +261,8 @@ void ProcessWatch::LoseMappings(uint64_t until_ns) {
   }
 }
 
-// Who maps as fast as it can would have all of our time: each report costs more
-// the more mappings there are. Such a process is read instead.
+// A process that maps as fast as it can would take all of our time, because a
+// report costs more the more mappings there are. It is read instead.
 void ProcessWatch::LeaveFloodsOut(std::vector<SideBandEvent>& events) {
   std::unordered_map<uint32_t, size_t> reports;
   for (const SideBandEvent& event : events) {

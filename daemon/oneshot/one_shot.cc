@@ -267,7 +267,7 @@ class CaptureRun {
     names_.Finish(deadline, [this] {
       return signals_->Wait(milliseconds(0)) == StopSignals::Event::kStop;
     });
-    // What is left to do looks for no signals: they end us as they end others.
+    // Nothing looks for signals from here on, so they get their ordinary effect.
     StopSignals::Release();
     Naming& naming = names_.naming();
     const Profile profile = FinishNames(
