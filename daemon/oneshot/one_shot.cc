@@ -267,7 +267,8 @@ class CaptureRun {
     names_.Finish(deadline, [this] {
       return signals_->Wait(milliseconds(0)) == StopSignals::Event::kStop;
     });
-    // Nothing looks for signals from here on, so they get their ordinary effect.
+    // Nothing looks for signals from here on, so they get their ordinary
+    // effect.
     StopSignals::Release();
     Naming& naming = names_.naming();
     const Profile profile = FinishNames(

@@ -187,6 +187,12 @@ bool PartNames::Finish(Clock::time_point deadline,
   const bool is_whole = AwaitSymbols(deadline, is_stopped);
   while (!asked_.empty()) AddFirst();
   Say(naming_.TakeWarningsOfNames());
+  const uint64_t dropped = naming_.symbols().images_dropped();
+  if (dropped > 0) {
+    Warn(std::to_string(dropped) +
+         " times the files of a process were not opened at once, as too many "
+         "waited: it may lack names");
+  }
   return is_whole;
 }
 
