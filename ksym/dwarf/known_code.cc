@@ -12,6 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "ksym/dwarf/row_patch.h"
+#include "ksym/dwarf/undescribed_code.h"
+
 namespace ksym {
 namespace {
 
@@ -24,19 +27,6 @@ constexpr std::string_view kSignalReturn =
 constexpr size_t kMaxSignalReturns = 16;
 constexpr size_t kBlockBytes = size_t{64} << 10;
 constexpr uint64_t kStubBytes = 16;
-
-// Code that gets a row, counted from the table's base; [start, end).
-struct Patch {
-  uint64_t start = 0;
-  uint64_t end = 0;
-  UnwindRow row;
-};
-
-// A part of the code, from the table's base on.
-struct CodeRange {
-  uint64_t start = 0;
-  uint64_t end = 0;
-};
 
 // The part of an executable section that the table covers.
 std::optional<CodeRange> RangeOf(const ElfSection* section,
@@ -88,7 +78,7 @@ std::optional<int16_t> PushEnd(std::string_view stub) {
 }
 
 void AddStubs(const ByteSource& source, const ElfImage& image,
-              const UnwindTable& table, std::vector<Patch>& patches) {
+              const UnwindTable& table, std::vector<RowPatch>& patches) {
   const ElfSection* section = image.FindSection(".plt");
   const auto range = RangeOf(section, table);
   std::array<char, 2 * kStubBytes> bytes = {};
@@ -124,7 +114,7 @@ void AddStubs(const ByteSource& source, const ElfImage& image,
 
 // Stubs that only jump.
 void AddPlainStubs(const ElfImage& image, const UnwindTable& table,
-                   std::vector<Patch>& patches) {
+                   std::vector<RowPatch>& patches) {
   for (const std::string_view name : {".plt.sec"sv, ".plt.got"sv}) {
     const auto range = RangeOf(image.FindSection(name), table);
     if (range && range->start < range->end && IsGap(table, *range)) {
@@ -169,7 +159,7 @@ size_t InitBytes(std::string_view code) {
 // The one function of .init or .fini, which object files have parts of: "sub
 // $8, %rsp; calls; add $8, %rsp; ret".
 void AddInitFunction(const ByteSource& source, const ElfSection& section,
-                     CodeRange range, std::vector<Patch>& patches) {
+                     CodeRange range, std::vector<RowPatch>& patches) {
   constexpr size_t kMaxBytes = 256;
   constexpr std::string_view kLandingPad = "\xf3\x0f\x1e\xfa"sv;  // endbr64
   constexpr std::string_view kFirst = "\x48\x83\xec\x08"sv;
@@ -196,7 +186,8 @@ void AddInitFunction(const ByteSource& source, const ElfSection& section,
 }
 
 void AddInitFunctions(const ByteSource& source, const ElfImage& image,
-                      const UnwindTable& table, std::vector<Patch>& patches) {
+                      const UnwindTable& table,
+                      std::vector<RowPatch>& patches) {
   for (const std::string_view name : {".init"sv, ".fini"sv}) {
     const ElfSection* section = image.FindSection(name);
     const auto range = RangeOf(section, table);
@@ -233,7 +224,7 @@ size_t CloneBytes(std::string_view code) {
 // before it was taken for padding, and has the row of the code before it.
 // True when there are any.
 bool AddClones(const ByteSource& source, const ElfImage& image,
-               const UnwindTable& table, std::vector<Patch>& patches) {
+               const UnwindTable& table, std::vector<RowPatch>& patches) {
   constexpr uint64_t kMostBytes = 5 + 6 + 6 + 1;
   constexpr size_t kMaxTried = 64;
   const ElfSection* section = image.FindSection(".text");
@@ -305,10 +296,10 @@ std::optional<Text> FindText(const ByteSource& source, const ElfImage& image,
 }
 
 // In the code that nothing describes.
-void AddSignalReturns(Text& text, const UnwindTable& table,
-                      std::vector<Patch>& patches) {
+void AddSignalReturns(Text& text, const std::vector<CodeRange>& gaps,
+                      std::vector<RowPatch>& patches) {
   size_t found = 0;
-  ForEachGap(table, text.range, [&](CodeRange gap) {
+  for (const CodeRange& gap : gaps) {
     const auto scan = [&](uint64_t start, std::string_view bytes) {
       for (size_t at = bytes.find(kSignalReturn); at != std::string_view::npos;
            at = bytes.find(kSignalReturn, at + 1)) {
@@ -324,14 +315,14 @@ void AddSignalReturns(Text& text, const UnwindTable& table,
     if (found <= kMaxSignalReturns) {
       text.reader.Read(gap, kSignalReturn.size() - 1, scan);
     }
-  });
+  }
 }
 
 // "mov %rbx, %rsp; mov (%rsp), %rdi; test %rdi, %rdi; je over a call; ..;
 // hlt": glibc's __start_context, to whose first byte the function of
 // makecontext() returns. What it describes is a caller above it, where that
 // function's arguments are. It is a part of what has clone() as well.
-void AddContextStarts(Text& text, std::vector<Patch>& patches) {
+void AddContextStarts(Text& text, std::vector<RowPatch>& patches) {
   constexpr std::string_view kFirst = "\x48\x89"sv;
   // From the third byte on, as the first ones are everywhere.
   constexpr std::string_view kRest = "\xdc\x48\x8b\x3c\x24\x48\x85\xff\x74"sv;
@@ -370,10 +361,32 @@ void Append(UnwindRow row, uint64_t pc, std::vector<UnwindRow>& rows) {
   rows.push_back(row);
 }
 
+// The parts of gaps that have functions and no patch.
+std::vector<CodeRange> Without(const std::vector<CodeRange>& gaps,
+                               std::vector<RowPatch>& patches) {
+  std::ranges::sort(patches, {}, &RowPatch::start);
+  std::vector<CodeRange> left;
+  auto patch = patches.begin();
+  for (const CodeRange& gap : gaps) {
+    uint64_t at = gap.start;
+    const auto add = [&](uint64_t end) {
+      if (end >= at + kLeastGapBytes) left.push_back({at, end});
+    };
+    for (; patch != patches.end() && patch->start < gap.end; ++patch) {
+      if (patch->end <= at) continue;
+      add(patch->start);
+      at = patch->end;
+    }
+    add(gap.end);
+  }
+  return left;
+}
+
 // A patch wins over all rows that it touches.
-void Apply(std::vector<Patch> patches, UnwindTable& table) {
-  std::sort(patches.begin(), patches.end(),
-            [](const Patch& a, const Patch& b) { return a.start < b.start; });
+void Apply(std::vector<RowPatch> patches, UnwindTable& table) {
+  std::sort(
+      patches.begin(), patches.end(),
+      [](const RowPatch& a, const RowPatch& b) { return a.start < b.start; });
   std::vector<UnwindRow> rows;
   rows.reserve(table.rows.size() + 2 * patches.size());
   auto patch = patches.begin();
@@ -398,14 +411,24 @@ void Apply(std::vector<Patch> patches, UnwindTable& table) {
 
 void AddKnownCode(const ByteSource& source, const ElfImage& image,
                   UnwindTable& table) {
-  std::vector<Patch> patches;
+  std::vector<RowPatch> patches;
   AddStubs(source, image, table, patches);
   AddPlainStubs(image, table, patches);
   AddInitFunctions(source, image, table, patches);
   if (auto text = FindText(source, image, table)) {
-    AddSignalReturns(*text, table, patches);
+    std::vector<CodeRange> gaps;
+    ForEachGap(table, text->range, [&](CodeRange gap) { gaps.push_back(gap); });
+    AddSignalReturns(*text, gaps, patches);
     if (AddClones(source, image, table, patches)) {
       AddContextStarts(*text, patches);
+    }
+    // Go's has frame pointers, and stacks that are switched.
+    if (image.FindSection(".gopclntab") == nullptr) {
+      gaps = Without(gaps, patches);
+      if (!gaps.empty()) {
+        const auto found = FindUndescribedRows(source, image, table, gaps);
+        patches.insert(patches.end(), found.begin(), found.end());
+      }
     }
   }
   if (!patches.empty()) Apply(std::move(patches), table);

@@ -16,8 +16,10 @@ namespace ksym {
 //   what follows the system call in glibc's clone() and clone3()
 //   where the function of glibc's makecontext() returns to
 //
-// What cannot be read is left as it is. Cost: reads the code of .text that has
-// no rows, of what has a clone() all of it, at most kMaxScannedBytes.
+// And for other code in .text, but Go's, by what its instructions do
+// (ksym/dwarf/undescribed_code.h). What cannot be read is left as it is. Cost:
+// reads the code of .text that has no rows, of what has a clone() all of it, at
+// most kMaxScannedBytes.
 inline constexpr uint64_t kMaxScannedBytes = uint64_t{64} << 20;
 void AddKnownCode(const ByteSource& source, const ElfImage& image,
                   UnwindTable& table);

@@ -8,11 +8,14 @@
 //   clones      starts threads and processes that do nothing
 //   gaps        works below two frames of 50 KiB that were never written to,
 //               for 10 ms of CPU time, then ends
+//   handlers    two threads work in signal handlers on stacks of their own, for
+//               10 ms of CPU time, then it ends
 //   large WHO   works under 100 KiB of frames for its first half second of CPU
 //               time, then ends; WHO is first or thread
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -169,6 +172,31 @@ NOINLINE static char Gaps(void) {
   return end < 0 ? large[1] : inner;
 }
 
+static void OnSignal(int signal) {
+  (void)signal;
+  WorkUntil(Seconds() + 0.002);
+}
+
+// A thread's signal is on the stack that the thread has for it.
+NOINLINE static void* Interrupted(void* unused) {
+  stack_t stack = {.ss_sp = malloc(1 << 16), .ss_size = 1 << 16};
+  if (stack.ss_sp == NULL || sigaltstack(&stack, NULL) != 0) abort();
+  while (Seconds() < 0.01) raise(SIGUSR1);
+  return unused;
+}
+
+NOINLINE static int Handlers(void) {
+  struct sigaction action = {.sa_handler = OnSignal, .sa_flags = SA_ONSTACK};
+  pthread_t thread;
+  if (sigaction(SIGUSR1, &action, NULL) != 0 ||
+      pthread_create(&thread, NULL, Interrupted, NULL) != 0) {
+    abort();
+  }
+  Interrupted(NULL);
+  pthread_join(thread, NULL);
+  return 0;
+}
+
 static void* Large(void* unused) {
   Descend(25, Seconds() + 0.5);
   return unused;
@@ -194,6 +222,7 @@ int main(int argc, char** argv) {
   if (strcmp(argv[1], "context") == 0) Context();
   if (strcmp(argv[1], "clones") == 0) Clones();
   if (strcmp(argv[1], "gaps") == 0) return Gaps();
+  if (strcmp(argv[1], "handlers") == 0) return Handlers();
   if (strcmp(argv[1], "large") == 0) LargeIn(argv[2]);
   return 2;
 }
