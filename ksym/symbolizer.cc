@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <utility>
@@ -40,6 +41,11 @@ bool IsAnonymous(const Mapping& mapping) {
 bool IsVsyscall(Address address) {
   constexpr Address kStart{0xffffffffff600000};
   return address >= kStart && address < kStart + 0x1000;
+}
+
+SymbolizerOptions WithOpener(SymbolizerOptions options) {
+  if (!options.opener) options.opener = DirectFileOpener();
+  return options;
 }
 
 // What a perf map that was not opened means for its process's frames.
@@ -93,7 +99,7 @@ std::string_view UnresolvedName(Unresolved reason) {
 class Symbolizer::Impl {
  public:
   explicit Impl(SymbolizerOptions options)
-      : options_(std::move(options)),
+      : options_(WithOpener(std::move(options))),
         pool_(options_.max_name_bytes),
         files_(options_, pool_, warnings_) {}
 
@@ -180,10 +186,16 @@ class Symbolizer::Impl {
     Statistics statistics = files_.statistics();
     statistics.name_bytes = pool_.bytes();
     statistics.perf_maps_refused = perf_maps_refused_;
+    statistics.files_given_up = options_.opener->given_up();
     return statistics;
   }
 
-  std::vector<std::string> TakeWarnings() { return warnings_.Take(); }
+  std::vector<std::string> TakeWarnings() {
+    std::vector<std::string> warnings = warnings_.Take();
+    std::ranges::move(options_.opener->TakeWarnings(),
+                      std::back_inserter(warnings));
+    return warnings;
+  }
 
  private:
   struct PerfMapState {
@@ -217,9 +229,9 @@ class Symbolizer::Impl {
     return state;
   }
 
-  static void OpenIfMissing(const ProcessId& process, PerfMapState& state) {
+  void OpenIfMissing(const ProcessId& process, PerfMapState& state) const {
     if (state.file || state.too_large) return;
-    auto file = PerfMapFile::Open(process);
+    auto file = PerfMapFile::Open(process, options_.opener);
     state.refusal.clear();
     if (file) {
       state.file = std::move(*file);

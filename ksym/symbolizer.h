@@ -10,6 +10,7 @@
 #include "ksym/base/result.h"
 #include "ksym/base/table_room.h"
 #include "ksym/elf/debug_file.h"
+#include "ksym/process/file_opener.h"
 #include "ksym/process/process_image.h"
 
 namespace ksym {
@@ -29,7 +30,7 @@ enum class Unresolved : uint8_t {
   kTooLarge,      // a size limit of ours was reached
   kAmbiguous,     // several symbols were there while the samples were taken
   kMapRefused,    // there is a perf map that must not be trusted
-  kNotInTime,     // the file's symbols were not read in time
+  kNotInTime,     // the file did not answer, or was not read, in time
 };
 // The name used in JSON and in docs/formats.md, e.g. "no-symbol".
 std::string_view UnresolvedName(Unresolved reason);
@@ -53,6 +54,8 @@ struct SymbolizerOptions {
   // /proc/PID, or by their path on this machine (a replayed capture).
   enum class Files : uint8_t { kOfProcess, kOfHost };
   Files files = Files::kOfProcess;
+  // Opens the files of processes; null: a direct one.
+  std::shared_ptr<FileOpener> opener = {};
   // Finds all files instead, and no path of this machine is opened; borrowed.
   ProgramFiles* program_files = nullptr;
   // Bytes of symbol tables kept; the least recently used go first.
@@ -120,8 +123,9 @@ class Symbolizer {
     uint64_t files_failed = 0;
     uint64_t symbols = 0;
     uint64_t cache_bytes = 0;
-    uint64_t files_evicted = 0;  // tables dropped for want of cache_bytes
-    uint64_t files_closed = 0;   // for want of max_open_files
+    uint64_t files_evicted = 0;   // tables dropped for want of cache_bytes
+    uint64_t files_closed = 0;    // for want of max_open_files
+    uint64_t files_given_up = 0;  // by the opener, for want of an answer
     uint64_t perf_maps_refused = 0;
     uint64_t name_bytes = 0;  // of max_name_bytes
   };

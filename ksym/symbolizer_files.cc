@@ -2,8 +2,11 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <functional>
 #include <utility>
 
@@ -14,12 +17,35 @@
 namespace ksym {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 // After so many processes through which a file could not be opened it is not
 // tried again.
 constexpr uint32_t kMaxFailures = 16;
 
+// Mappings that are remembered to lead to another file than the same numbers do
+// for others; some 100 bytes each.
+constexpr size_t kMaxOwnFiles = size_t{1} << 14;
+// A file that did not answer is asked for again, and one that did is looked at
+// again, after that time: either may take a moment.
+constexpr std::chrono::seconds kRetryAfter(10);
+constexpr std::chrono::seconds kLookAgainAfter(1);
+
 // A node of an unordered_map<uint32_t, std::string_view> and its bucket.
 constexpr size_t kNameEntryBytes = 48;
+
+Unresolved ReasonOfErrno(int sys_errno) {
+  switch (sys_errno) {
+    case EMFILE:
+    case ENFILE:
+    case EFBIG:
+      return Unresolved::kTooLarge;
+    case ETIMEDOUT:
+      return Unresolved::kNotInTime;
+    default:
+      return Unresolved::kGone;
+  }
+}
 
 Unresolved ReasonOfOpening(const Error& error) {
   switch (error.code()) {
@@ -30,9 +56,7 @@ Unresolved ReasonOfOpening(const Error& error) {
     case ErrorCode::kUnsupported:
       return Unresolved::kMalformed;
     default:
-      return error.sys_errno() == EMFILE || error.sys_errno() == ENFILE
-                 ? Unresolved::kTooLarge
-                 : Unresolved::kGone;
+      return ReasonOfErrno(error.sys_errno());
   }
 }
 
@@ -41,46 +65,62 @@ Unresolved ReasonOfLoading(const Error& error) {
                                            : Unresolved::kMalformed;
 }
 
-int DescriptorOf(const SymbolFile& file) {
-  return file.symbols ? file.symbols->fd() : file.opened.fd.get();
-}
-
-// Whether the open file is still as it was when it was opened. One fstat.
-bool IsUnchanged(const SymbolFile& file) {
-  const int fd = DescriptorOf(file);
-  if (fd < 0) return true;  // an image in memory
-  struct stat status = {};
-  if (::fstat(fd, &status) != 0) return false;
-  return static_cast<uint64_t>(status.st_size) == file.opened.size &&
-         MtimeNs(status) == file.opened.mtime_ns;
-}
-
 // For a warning: the path and who is to be asked.
-std::string DescribeFile(const std::string& path, int fd) {
-  struct stat status = {};
-  std::string text = path;
-  if (fd >= 0 && ::fstat(fd, &status) == 0) {
-    text += " (of user " + std::to_string(status.st_uid) + ")";
-  }
-  return text;
+std::string DescribeFile(const std::string& path, const FileOwner& owner) {
+  return path + " (of user " + std::to_string(owner.user) + ")";
+}
+
+FileKey NumbersOf(const Mapping& mapping) {
+  return {.device_major = mapping.device_major,
+          .device_minor = mapping.device_minor,
+          .inode = mapping.inode,
+          .path = {}};
+}
+
+// Keeps why the last file that was not trusted was refused.
+DebugFileFinder Watched(DebugFileFinder finder, std::string& refusal) {
+  if (!finder.open) return finder;
+  finder.open = [&refusal,
+                 open = std::move(finder.open)](const std::string& path) {
+    auto source = open(path);
+    const bool is_untrusted = !source &&
+                              source.error().code() == ErrorCode::kPermission &&
+                              source.error().sys_errno() == 0;
+    if (is_untrusted) refusal = source.error().message();
+    return source;
+  };
+  return finder;
 }
 
 }  // namespace
+
+int SymbolFile::fd() const { return symbols ? symbols->fd() : opened.fd.get(); }
+
+bool SymbolFile::IsOpen() const {
+  return state == State::kPinned || state == State::kLoaded;
+}
+
+bool SymbolFile::IsUnchanged() const {
+  if (fd() < 0) return true;       // an image in memory
+  if (opened.remote) return true;  // a copy, or looked at when it is read
+  struct stat status = {};
+  if (::fstat(fd(), &status) != 0) return false;
+  return static_cast<uint64_t>(status.st_size) == opened.size &&
+         MtimeNs(status) == opened.mtime_ns;
+}
 
 size_t FileKeyHash::operator()(const FileKey& key) const {
   constexpr uint64_t kMix = 0x9e3779b97f4a7c15;
   const uint64_t device = (uint64_t{key.device_major} << 32) | key.device_minor;
   const uint64_t text =
       key.path.empty() ? 0 : std::hash<std::string_view>()(key.path);
-  return static_cast<size_t>((key.inode * kMix ^ device) * kMix ^ text);
+  const uint64_t process = key.process.pid ^ key.process.start_ns ^
+                           (key.is_of_descriptor ? kMix : 0);
+  return static_cast<size_t>(
+      ((key.inode * kMix ^ device) * kMix ^ text) * kMix ^ process);
 }
 
-SymbolFile& SymbolFiles::Touch(const Mapping& mapping) {
-  FileKey key{mapping.device_major, mapping.device_minor, mapping.inode, {}};
-  std::string room;
-  if (mapping.inode == 0 || mapping.device_major == 0) {
-    key.path = BoundPath(mapping.path, room);
-  }
+SymbolFile& SymbolFiles::Touch(FileKey key) {
   const auto found = index_.find(key);
   if (found != index_.end()) {
     files_.splice(files_.begin(), files_, found->second);
@@ -92,6 +132,59 @@ SymbolFile& SymbolFiles::Touch(const Mapping& mapping) {
   index_.emplace(key, files_.begin());
   ++statistics_.files_known;
   return files_.front().second;
+}
+
+SymbolFile& SymbolFiles::TouchShared(const Mapping& mapping) {
+  FileKey key = NumbersOf(mapping);
+  std::string room;
+  if (mapping.inode == 0 || mapping.device_major == 0) {
+    key.path = BoundPath(mapping.path, room);
+  }
+  return Touch(key);
+}
+
+// The one that was opened, for this process's mapping.
+SymbolFile& SymbolFiles::TouchOwn(const ProcessId& process,
+                                  const Mapping& mapping,
+                                  const OpenedFile& opened) {
+  TouchShared(mapping);
+  FileKey own = files_.front().first;
+  own.process = process;
+  SymbolFile& file = Touch({.device_major = major(opened.owner.device),
+                            .device_minor = minor(opened.owner.device),
+                            .inode = opened.inode,
+                            .path = {},
+                            .is_of_descriptor = true});
+  if (IsRefused(file)) return file;
+  if (own_.size() >= kMaxOwnFiles) own_.clear();
+  own_.insert_or_assign(own, files_.begin());
+  return file;
+}
+
+// Everybody's where that is known, else the process's own, else everybody's
+// that is to be opened.
+SymbolFile& SymbolFiles::FileOf(const ProcessId& process,
+                                const Mapping& mapping) {
+  SymbolFile& shared = TouchShared(mapping);
+  if (own_.empty() || shared.IsOpen() || IsRefused(shared)) return shared;
+  FileKey key = files_.front().first;
+  key.process = process;
+  const auto own = own_.find(key);
+  if (own == own_.end()) return shared;
+  files_.splice(files_.begin(), files_, own->second);
+  return own->second->second;
+}
+
+// A path leads where the maker of the process's root has it lead, which may be
+// to a file that has the numbers of somebody else's. That one speaks for those
+// who are led to it; a file speaks for everybody who maps these numbers if they
+// leave no choice, or if no user could have made it.
+bool SymbolFiles::SpeaksForAll(const OpenedFile& opened) const {
+  const bool is_of_process =
+      options_.program_files == nullptr &&
+      options_.files == SymbolizerOptions::Files::kOfProcess;
+  return !is_of_process || opened.is_only_one ||
+         IsOfMachine(opened.owner, ::geteuid());
 }
 
 SymbolFile& SymbolFiles::Refused() {
@@ -106,23 +199,36 @@ SymbolFile& SymbolFiles::Refused() {
   return *refused_;
 }
 
-void SymbolFiles::Open(const ProcessId& process, const Mapping& mapping,
-                       SymbolFile& file) {
+// The one that was opened, which may be another than `file`.
+SymbolFile& SymbolFiles::Open(const ProcessId& process, const Mapping& mapping,
+                              SymbolFile& file) {
   const auto open = [&] {
     if (options_.program_files != nullptr) {
       return options_.program_files->Open(mapping);
     }
     return options_.files == SymbolizerOptions::Files::kOfProcess
-               ? HoldMappedOrHostFile(process.pid, mapping)
+               ? options_.opener->Hold(process.pid, mapping)
                : HoldHostFile(mapping);
   };
   auto opened = open();
-  if (!opened) return FailToOpen(process, opened.error(), file);
-  file.opened = std::move(*opened);
-  file.state = SymbolFile::State::kPinned;
-  file.reason = Unresolved::kNone;
+  if (!opened) {
+    FailToOpen(process, opened.error(), file);
+    return file;
+  }
+  SymbolFile& home = SpeaksForAll(*opened)
+                         ? TouchShared(mapping)
+                         : TouchOwn(process, mapping, *opened);
+  CloseIfChanged(home);
+  const bool is_given_up =
+      home.state == SymbolFile::State::kFailed && home.failures >= kMaxFailures;
+  if (is_given_up || home.IsOpen()) return home;
+  home.owner = opened->owner;
+  home.opened = std::move(*opened);
+  home.state = SymbolFile::State::kPinned;
+  home.reason = Unresolved::kNone;
   ++open_files_;
   EnforceDescriptors();
+  return home;
 }
 
 void SymbolFiles::FailToOpen(const ProcessId& process, const Error& error,
@@ -130,35 +236,43 @@ void SymbolFiles::FailToOpen(const ProcessId& process, const Error& error,
   file.state = SymbolFile::State::kFailed;
   file.reason = ReasonOfOpening(error);
   file.tried = process;
+  file.looked = Clock::now();
   if (file.failures++ == 0) ++statistics_.files_failed;
 }
 
 // Debug files are looked for where the stripped file is: in the process's own
 // root as long as it lives. Those that this machine keeps by build-id serve a
 // container's files as well; no other path that a process's file names is
-// opened outside its root.
-DebugFileFinder SymbolFiles::FinderOf(const ProcessId& process,
-                                      const std::string& file_path) const {
+// opened outside its root. Whoever made that root chose what is in it, so the
+// owners of debug files decide (OnlyTrusted).
+DebugFileFinder SymbolFiles::FinderOf(const SymbolFile& file) const {
+  std::string file_path(file.path);
   if (options_.program_files != nullptr) {
-    return {file_path,
+    return {std::move(file_path),
             [files = options_.program_files](const std::string& path) {
               return files->OpenDebugFile(path);
             },
             fetch_, checksums_};
   }
-  const auto open = [files = options_.files, pid = process.pid](
-                        const std::string& path) -> Result<ByteSource> {
+  const auto open =
+      [files = options_.files, opener = options_.opener,
+       pid = file.read_for.pid](const std::string& path) -> Result<ByteSource> {
     Result<OpenedFile> opened = Fail(ErrorCode::kNotFound, path);
     if (files == SymbolizerOptions::Files::kOfProcess) {
-      opened = OpenFileOfProcess(pid, path);
+      opened = opener->OpenPath(pid, path, Links::kFollowInside);
     }
     const bool host = files == SymbolizerOptions::Files::kOfHost ||
                       path.starts_with(kBuildIdFolder);
-    if (!opened && host) opened = OpenFileOfHost(path);
+    if (!opened && host) {
+      opened = opener->OpenPath(0, path, Links::kFollowInside);
+    }
     if (!opened) return Fail(std::move(opened.error()));
-    return ByteSource::OfFile(std::move(opened->fd), opened->size);
+    return ByteSource::OfFile(
+        std::move(opened->fd), opened->size,
+        {.owner = OwnerOfCopy(*opened), .room = std::move(opened->room)});
   };
-  return {file_path, open, fetch_, checksums_};
+  return {std::move(file_path), OnlyTrusted(file.owner, open), fetch_,
+          checksums_};
 }
 
 void SymbolFiles::Read(const ProcessId& process, const std::string& path,
@@ -166,29 +280,35 @@ void SymbolFiles::Read(const ProcessId& process, const std::string& path,
   file.read_for = process;
   if (file.path != path) file.path = pool_.Intern(path).value_or("");
   file.fetch_asked = static_cast<bool>(fetch_);
-  const auto opened = OpenHeld(file.opened);
+  const auto opened = options_.opener->Open(file.opened);
   if (!opened) {
-    file.opened.fd.Reset();
+    file.opened = {};
     --open_files_;
     return FailToOpen(process, opened.error(), file);
   }
-  const std::string shown = DescribeFile(path, file.opened.fd.get());
+  const std::string shown = DescribeFile(path, file.owner);
   const uint64_t refused = checksums_->refused();
+  std::string untrusted;
   auto symbols = ElfSymbols::Load(
-      ByteSource::OfFile(std::move(file.opened.fd), file.opened.size),
-      FinderOf(process, path), options_.table_room);
+      ByteSource::OfFile(
+          std::move(file.opened.fd), file.opened.size,
+          {.owner = OwnerOfCopy(file.opened), .room = file.opened.room}),
+      Watched(FinderOf(file), untrusted), options_.table_room);
   if (!symbols && symbols.error().code() == ErrorCode::kLimit) {
     warnings_.Add(shown + " not used: " + symbols.error().message());
   } else if (checksums_->refused() != refused) {
     warnings_.Add("debug file of " + shown +
                   " not used: it is too large to be checked, or many others "
                   "were");
+  } else if (symbols && !symbols->has_full_table() && !untrusted.empty()) {
+    warnings_.Add("debug file of " + shown + " not used: " + untrusted);
   }
   const std::string& mapped = file.opened.mapped_build_id;
   const bool is_other =
       symbols && !mapped.empty() && symbols->build_id() != ToHex(mapped);
   if (!symbols || is_other) {
     file.state = SymbolFile::State::kFailed;
+    file.opened.room.reset();
     file.reason =
         is_other ? Unresolved::kFileChanged : ReasonOfLoading(symbols.error());
     file.failures = kMaxFailures;  // another process has the same file
@@ -214,20 +334,45 @@ void SymbolFiles::Charge(SymbolFile& file, size_t bytes) {
 // A file written over in place keeps its numbers. What was read of it before
 // describes a program that is not there any more.
 void SymbolFiles::CloseIfChanged(SymbolFile& file) {
-  const bool open = file.state == SymbolFile::State::kPinned ||
-                    file.state == SymbolFile::State::kLoaded;
-  if (!open || IsUnchanged(file)) return;
+  if (!file.IsOpen() || file.IsUnchanged()) return;
+  Close(file);
+}
+
+// The same for a file that is remote, whose copy does not change with it. What
+// does not answer now is what it was.
+void SymbolFiles::CloseIfReplaced(const ProcessId& process,
+                                  const Mapping& mapping, SymbolFile& file) {
+  const auto now = Clock::now();
+  if (!file.opened.remote || now - file.looked < kLookAgainAfter) return;
+  file.looked = now;
+  const auto other = options_.opener->Hold(process.pid, mapping);
+  if (!other || (other->size == file.opened.size &&
+                 other->mtime_ns == file.opened.mtime_ns)) {
+    return;
+  }
+  Close(file);
+}
+
+void SymbolFiles::Close(SymbolFile& file) {
   Drop(file);
-  file.opened.fd.Reset();
+  file.opened = {};
   file.state = SymbolFile::State::kClosed;
   --open_files_;
 }
 
+bool SymbolFiles::MayRetry(const ProcessId& process, const SymbolFile& file) {
+  if (file.state != SymbolFile::State::kFailed) return false;
+  if (file.reason == Unresolved::kNotInTime) {
+    return Clock::now() - file.looked >= kRetryAfter;
+  }
+  return file.failures < kMaxFailures && file.tried != process;
+}
+
 void SymbolFiles::Pin(const ProcessId& process, const Mapping& mapping) {
-  SymbolFile& file = Touch(mapping);
+  SymbolFile& file = FileOf(process, mapping);
   CloseIfChanged(file);
-  const bool retry = file.state == SymbolFile::State::kFailed &&
-                     file.failures < kMaxFailures && file.tried != process;
+  CloseIfReplaced(process, mapping, file);
+  const bool retry = MayRetry(process, file);
   if (retry || file.state == SymbolFile::State::kClosed) {
     Open(process, mapping, file);
   }
@@ -235,54 +380,17 @@ void SymbolFiles::Pin(const ProcessId& process, const Mapping& mapping) {
 
 SymbolFile& SymbolFiles::Load(const ProcessId& process,
                               const Mapping& mapping) {
-  SymbolFile& file = Touch(mapping);
-  if (file.state == SymbolFile::State::kClosed) Open(process, mapping, file);
-  if (file.state == SymbolFile::State::kPinned) {
-    Read(process, mapping.path, file);
-    if (!file.build_id.empty()) by_build_id_[file.build_id] = files_.begin();
+  SymbolFile* file = &FileOf(process, mapping);
+  const bool was_silent = file->reason == Unresolved::kNotInTime;
+  if (file->state == SymbolFile::State::kClosed ||
+      (was_silent && MayRetry(process, *file))) {
+    file = &Open(process, mapping, *file);
   }
-  return file;
-}
-
-SymbolFile* SymbolFiles::LoadAgain(std::string_view build_id) {
-  const auto found = by_build_id_.find(build_id);
-  if (found == by_build_id_.end()) return nullptr;
-  files_.splice(files_.begin(), files_, found->second);
-  SymbolFile& file = files_.front().second;
-  CloseIfChanged(file);
-  if (file.symbols && !file.symbols->has_full_table() && fetch_ &&
-      !file.fetch_asked) {
-    Drop(file);
+  if (file->state == SymbolFile::State::kPinned) {
+    Read(process, mapping.path, *file);
+    if (!file->build_id.empty()) ClaimBuildId(files_.begin());
   }
-  if (file.state == SymbolFile::State::kPinned) {
-    Read(file.read_for, std::string(file.path), file);
-  }
-  // What has been written in its place is not the file that was asked for.
-  return file.build_id == build_id ? &file : nullptr;
-}
-
-Result<Symbolizer::ProgramFile> SymbolFiles::OpenAgain(
-    std::string_view build_id) const {
-  const auto found = by_build_id_.find(build_id);
-  if (found == by_build_id_.end()) {
-    return Fail(ErrorCode::kNotFound, "no file of that build-id is known");
-  }
-  const SymbolFile& file = found->second->second;
-  if (DescriptorOf(file) < 0 || !IsUnchanged(file)) {
-    return Fail(ErrorCode::kNotFound,
-                std::string(file.path) + ": not open any more, or changed");
-  }
-  OpenedFile copy;
-  copy.fd = UniqueFd(::fcntl(DescriptorOf(file), F_DUPFD_CLOEXEC, 0));
-  if (!copy.fd.valid()) return FailErrno(errno, std::string(file.path));
-  copy.is_held = file.opened.is_held;
-  auto opened = OpenHeld(copy);
-  if (!opened) {
-    return Fail(std::move(opened.error()).WithContext(file.path));
-  }
-  return Symbolizer::ProgramFile{
-      ByteSource::OfFile(std::move(copy.fd), file.opened.size),
-      FinderOf(file.read_for, std::string(file.path))};
+  return *file;
 }
 
 SymbolFile SymbolFiles::LoadImage(std::string image) {
@@ -303,7 +411,7 @@ std::optional<std::string_view> SymbolFiles::NameOf(
     SymbolFile& file, const SymbolTable::Match& match, Unresolved& reason) {
   const auto found = file.names.find(match.index);
   if (found != file.names.end()) return found->second;
-  if (!file.symbols || !IsUnchanged(file)) {
+  if (!file.symbols || !file.IsUnchanged()) {
     reason = Unresolved::kFileChanged;
     return std::nullopt;
   }
@@ -365,9 +473,7 @@ void SymbolFiles::EnforceDescriptors() {
     SymbolFile& file = (--it)->second;
     Drop(file);
     if (file.state != SymbolFile::State::kPinned) continue;
-    file.opened.fd.Reset();
-    file.state = SymbolFile::State::kClosed;
-    --open_files_;
+    Close(file);
     ++statistics_.files_closed;
   }
 }

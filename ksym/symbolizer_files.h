@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -10,6 +11,7 @@
 #include <utility>
 
 #include "ksym/base/string_pool.h"
+#include "ksym/base/trust.h"
 #include "ksym/base/warning_list.h"
 #include "ksym/elf/elf_symbols.h"
 #include "ksym/process/mapped_file.h"
@@ -27,6 +29,11 @@ struct FileKey {
   // Where the inode is not known; and on devices that are none (major 0): an
   // overlay numbers the files of each of its layers.
   std::string_view path;
+  // The numbers are those of the open file and not of a mapping.
+  bool is_of_descriptor = false;
+  // Whose mapping it is, where others may have another file behind the same
+  // numbers; none: everybody's.
+  ProcessId process = {};
 
   friend bool operator==(const FileKey&, const FileKey&) = default;
 };
@@ -49,7 +56,10 @@ struct SymbolFile {
   // For which process opening failed last, and how often it did.
   ProcessId tried;
   uint32_t failures = 0;
+  // When that was, or when a remote one was looked at last.
+  std::chrono::steady_clock::time_point looked;
   OpenedFile opened;  // its descriptor moves into `symbols` when loaded
+  FileOwner owner;    // of what was opened last
   std::optional<ElfSymbols> symbols;
   std::string_view build_id;  // in the pool; known once loaded
   // Through whose root, and beside what, debug files were looked for; the path
@@ -60,6 +70,12 @@ struct SymbolFile {
   // Finished names by SymbolTable::Match::index, in the pool.
   std::unordered_map<uint32_t, std::string_view> names;
   size_t charged_bytes = 0;
+
+  // Borrowed; -1: it is not open, or an image in memory.
+  int fd() const;
+  bool IsOpen() const;
+  // Whether the open file is still as it was when it was opened. One fstat.
+  bool IsUnchanged() const;
 };
 
 // The files of all processes, opened early and read late. Bounded twice: by
@@ -80,8 +96,9 @@ class SymbolFiles {
   void Pin(const ProcessId& process, const Mapping& mapping);
   // The file with its table loaded, or with state kFailed.
   SymbolFile& Load(const ProcessId& process, const Mapping& mapping);
-  // The file of that build-id that was loaded last, read again if there is a
-  // source of debug files now that was not asked for it; null: none was.
+  // The file of that build-id whose word counts (Judge in ksym/base/trust.h),
+  // of several the one that was loaded last, read again if there is a source of
+  // debug files now that was not asked for it; null: there is none.
   SymbolFile* LoadAgain(std::string_view build_id);
   // See Symbolizer::OpenAgain.
   Result<Symbolizer::ProgramFile> OpenAgain(std::string_view build_id) const;
@@ -99,16 +116,35 @@ class SymbolFiles {
  private:
   using Files = std::list<std::pair<FileKey, SymbolFile>>;
 
-  SymbolFile& Touch(const Mapping& mapping);
+  // What one build-id stands for.
+  struct Claimed {
+    Files::iterator file;  // an element of files_; these are never removed
+    bool is_disputed = false;
+  };
+
+  SymbolFile& Touch(FileKey key);
+  SymbolFile& TouchShared(const Mapping& mapping);
+  SymbolFile& TouchOwn(const ProcessId& process, const Mapping& mapping,
+                       const OpenedFile& opened);
+  SymbolFile& FileOf(const ProcessId& process, const Mapping& mapping);
   SymbolFile& Refused();
-  void Open(const ProcessId& process, const Mapping& mapping, SymbolFile& file);
+  bool IsRefused(const SymbolFile& file) const {
+    return refused_ && &file == &*refused_;
+  }
+  SymbolFile& Open(const ProcessId& process, const Mapping& mapping,
+                   SymbolFile& file);
+  bool SpeaksForAll(const OpenedFile& opened) const;
+  void ClaimBuildId(Files::iterator file);
   void FailToOpen(const ProcessId& process, const Error& error,
                   SymbolFile& file);
   void Read(const ProcessId& process, const std::string& path,
             SymbolFile& file);
-  DebugFileFinder FinderOf(const ProcessId& process,
-                           const std::string& path) const;
+  DebugFileFinder FinderOf(const SymbolFile& file) const;
   void CloseIfChanged(SymbolFile& file);
+  void CloseIfReplaced(const ProcessId& process, const Mapping& mapping,
+                       SymbolFile& file);
+  void Close(SymbolFile& file);
+  static bool MayRetry(const ProcessId& process, const SymbolFile& file);
   std::optional<std::string_view> NameOf(SymbolFile& file,
                                          const SymbolTable::Match& match,
                                          Unresolved& reason);
@@ -124,8 +160,10 @@ class SymbolFiles {
   // Stands for all that there is no room for.
   std::optional<SymbolFile> refused_;
   std::unordered_map<FileKey, Files::iterator, FileKeyHash> index_;
-  // By build-id; values are elements of files_, which are never removed.
-  std::unordered_map<std::string_view, Files::iterator> by_build_id_;
+  // What mappings of one process lead to, where the numbers do not tell it.
+  // Bounded; what is forgotten is opened again.
+  std::unordered_map<FileKey, Files::iterator, FileKeyHash> own_;
+  std::unordered_map<std::string_view, Claimed> by_build_id_;
   DebugFileSource fetch_;
   std::shared_ptr<DebugFileChecksums> checksums_ =
       std::make_shared<DebugFileChecksums>();

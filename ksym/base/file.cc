@@ -349,7 +349,7 @@ Result<MappedFile> MappedFile::Open(const std::string& path) {
   return file;
 }
 
-Result<MappedFile> MappedFile::OfDescriptor(int fd) {
+Result<MappedFile> MappedFile::OfDescriptor(int fd, Use use) {
   struct stat status = {};
   if (::fstat(fd, &status) != 0) return FailErrno(errno, "fstat");
   if (!S_ISREG(status.st_mode)) {
@@ -357,7 +357,7 @@ Result<MappedFile> MappedFile::OfDescriptor(int fd) {
   }
   const auto size = static_cast<size_t>(status.st_size);
   if (size == 0) return MappedFile(nullptr, 0);
-  WillNeed(fd, 0, size);
+  if (use == Use::kWhole) WillNeed(fd, 0, size);
   void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
   if (data == MAP_FAILED) return FailErrno(errno, "mmap");
   return MappedFile(static_cast<const std::byte*>(data), size);

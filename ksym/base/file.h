@@ -99,14 +99,16 @@ class AtomicFile {
 };
 
 // A whole regular file mapped read-only. Only for files that this project
-// wrote by rename: another process that truncates a mapped file makes the
-// reader die of SIGBUS. Files of profiled processes are read with
-// ReadExactlyAt.
+// wrote by rename, and in programs that end with a message for those that their
+// user names: another process that truncates a mapped file makes the reader die
+// of SIGBUS. Files of profiled processes are read with ReadExactlyAt.
 class MappedFile {
  public:
   static Result<MappedFile> Open(const std::string& path);
   // Of a file that is open for reading; the descriptor is not kept.
-  static Result<MappedFile> OfDescriptor(int fd);
+  // kWhole has all of it fetched from the disk ahead, kParts what is read.
+  enum class Use : uint8_t { kWhole, kParts };
+  static Result<MappedFile> OfDescriptor(int fd, Use use = Use::kWhole);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
   ~MappedFile();

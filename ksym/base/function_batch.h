@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +42,15 @@ struct AddressRange {
   }
   friend bool operator==(const AddressRange&, const AddressRange&) = default;
 };
+
+// Whether one of `ranges`, which rise and are disjoint, has a byte of `code`.
+// O(log ranges).
+inline bool TouchesAny(std::span<const AddressRange> ranges,
+                       const AddressRange& code) {
+  const auto next =
+      std::ranges::upper_bound(ranges, code.start, {}, &AddressRange::end);
+  return next != ranges.end() && next->start < code.end;
+}
 
 // The body of a function within another one. A list of them is a tree in
 // preorder: depth is 1 for those directly in the function, and a node's parent

@@ -4,17 +4,28 @@
 #include <cstring>
 #include <utility>
 
-#include "ksym/base/file.h"
-
 namespace ksym {
 
-ByteSource ByteSource::OfFile(UniqueFd fd, uint64_t size) {
-  return ByteSource(std::move(fd), {}, size);
+ByteSource ByteSource::OfFile(UniqueFd fd, uint64_t size, Origin origin) {
+  return ByteSource(std::move(fd), {}, size, std::move(origin));
+}
+
+Result<FileOwner> ByteSource::owner() const {
+  if (origin_.owner) return *origin_.owner;
+  return OwnerOf(fd());
 }
 
 ByteSource ByteSource::OfMemory(std::string bytes) {
   const uint64_t size = bytes.size();
-  return ByteSource(UniqueFd(), std::move(bytes), size);
+  return ByteSource(UniqueFd(), std::move(bytes), size, {});
+}
+
+Result<ByteSource> ByteSource::OfMappedFile(UniqueFd fd, uint64_t size) {
+  auto mapping = MappedFile::OfDescriptor(fd.get(), MappedFile::Use::kParts);
+  if (!mapping) return Fail(std::move(mapping.error()));
+  ByteSource source = OfFile(std::move(fd), size);
+  source.mapping_ = std::make_shared<const MappedFile>(std::move(*mapping));
+  return source;
 }
 
 Status ByteSource::ReadAt(uint64_t offset, std::span<std::byte> out) const {

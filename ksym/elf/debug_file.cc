@@ -2,6 +2,7 @@
 
 #include <lzma.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -94,40 +95,80 @@ class XzDecoder {
 
 }  // namespace
 
-std::optional<DebugFileChecksums::Key> DebugFileChecksums::KeyOf(
+std::optional<DebugFileChecksums::File> DebugFileChecksums::FileOf(
     const ByteSource& file) {
   struct stat status = {};
-  if (file.fd() < 0 || ::fstat(file.fd(), &status) != 0) return std::nullopt;
-  return Key{.device = status.st_dev,
-             .inode = status.st_ino,
-             .size = file.size(),
-             .mtime_ns = NsOf(status.st_mtim),
-             .ctime_ns = NsOf(status.st_ctim)};
+  const auto owner = file.owner();
+  if (!owner || ::fstat(file.fd(), &status) != 0) return std::nullopt;
+  return File{.key = {.device = status.st_dev,
+                      .inode = status.st_ino,
+                      .size = file.size(),
+                      .mtime_ns = NsOf(status.st_mtim),
+                      .ctime_ns = NsOf(status.st_ctim)},
+              .owner = owner->user};
+}
+
+// Under the mutex. False: there is not so much left.
+bool DebugFileChecksums::Take(uint64_t bytes, uint32_t owner,
+                              Account& account) {
+  if (bytes > kMaxCrcBytes || bytes > account.bytes_left) return false;
+  if (&account == &others_) {
+    const auto user = bytes_of_users_.find(owner);
+    const uint64_t used = user == bytes_of_users_.end() ? 0 : user->second;
+    if (bytes > bounds_.bytes_of_user - used ||
+        (used == 0 && bytes_of_users_.size() >= kMaxRemembered)) {
+      return false;
+    }
+    bytes_of_users_[owner] = used + bytes;
+  }
+  account.bytes_left -= bytes;
+  return true;
 }
 
 Result<uint32_t> DebugFileChecksums::Crc(const ByteSource& file) {
-  const auto key = KeyOf(file);
+  // What is no file came from somewhere else at this program's wish.
+  const auto described = FileOf(file);
+  const uint32_t owner = described ? described->owner : 0;
+  Account& account = owner == 0 ? root_ : others_;
   {
     const std::scoped_lock lock(mutex_);
-    const auto known = key ? known_.find(*key) : known_.end();
-    if (known != known_.end()) return known->second;
-    if (file.size() > kMaxCrcBytes || file.size() > bytes_left_) {
+    const auto known =
+        described ? account.known.find(described->key) : account.known.end();
+    if (known != account.known.end()) return known->second;
+    if (!Take(file.size(), owner, account)) {
       ++refused_;
       return Fail(ErrorCode::kLimit, "no checksum of a debug file of " +
                                          std::to_string(file.size()) +
                                          " bytes");
     }
-    bytes_left_ -= file.size();
   }
   const auto crc = ReadCrc(file);
   const std::scoped_lock lock(mutex_);
-  if (crc && key && known_.size() < kMaxRemembered) known_[*key] = *crc;
+  if (crc && described && account.known.size() < kMaxRemembered) {
+    account.known[described->key] = *crc;
+  }
   return crc;
 }
 
 uint64_t DebugFileChecksums::refused() const {
   const std::scoped_lock lock(mutex_);
   return refused_;
+}
+
+DebugFileOpener OnlyTrusted(const FileOwner& program, DebugFileOpener open) {
+  return [program, open = std::move(open)](
+             const std::string& path) -> Result<ByteSource> {
+    auto source = open(path);
+    if (!source) return source;
+    const auto owner = source->owner();
+    if (!owner) return Fail(Error(owner.error()).WithContext(path));
+    if (!MayName(*owner, program, ::geteuid())) {
+      return Fail(ErrorCode::kPermission,
+                  path + " (of user " + std::to_string(owner->user) +
+                      "): neither root's nor the file's owner's alone");
+    }
+    return source;
+  };
 }
 
 std::optional<DebugLink> ReadDebugLink(const ByteSource& source,

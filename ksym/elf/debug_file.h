@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ksym/base/result.h"
+#include "ksym/base/trust.h"
 #include "ksym/elf/byte_source.h"
 #include "ksym/elf/elf_image.h"
 
@@ -34,21 +35,31 @@ using DebugFileSource =
 // The CRC-32 of a larger file is not computed.
 inline constexpr uint64_t kMaxCrcBytes = uint64_t{256} << 20;
 
-// The checksums of debug files, with a bound for the bytes that are read for
-// all of them together: anybody can have links that lead to large files, which
-// need not even have bytes on the disk. A file's is remembered until the file
-// changes. Thread-safe.
+// The checksums of debug files, with bounds for the bytes that are read for
+// them: anybody can have links that lead to large files, which need not even
+// have bytes on the disk. Files of root have a bound of their own, so that
+// nobody else uses it up, and of the others each user has a part. A file's
+// checksum is remembered until the file changes. Thread-safe.
 class DebugFileChecksums {
  public:
-  // Some 0.6 s of reading.
+  struct Bounds {
+    // Of root's files, and of those of all others: some 0.6 s of reading each.
+    uint64_t bytes = kMaxBytes;
+    uint64_t bytes_of_user = kMaxBytesOfUser;  // of the others
+  };
   static constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
+  static constexpr uint64_t kMaxBytesOfUser = uint64_t{256} << 20;
+  // Of root's files, and of those of all others; likewise users.
   static constexpr size_t kMaxRemembered = 4096;
 
-  explicit DebugFileChecksums(uint64_t max_bytes = kMaxBytes)
-      : bytes_left_(max_bytes) {}
+  DebugFileChecksums() : DebugFileChecksums(Bounds()) {}
+  explicit DebugFileChecksums(const Bounds& bounds)
+      : bounds_(bounds),
+        root_{.bytes_left = bounds.bytes, .known = {}},
+        others_{.bytes_left = bounds.bytes, .known = {}} {}
 
-  // kLimit: the file is larger than kMaxCrcBytes, or than what is left of
-  // `max_bytes`. kCorrupt, kIo: it could not be read to its end.
+  // kLimit: the file is larger than kMaxCrcBytes, or than what is left for
+  // files of its owner. kCorrupt, kIo: it could not be read to its end.
   Result<uint32_t> Crc(const ByteSource& file);
 
   // How often there was kLimit.
@@ -64,19 +75,40 @@ class DebugFileChecksums {
     int64_t ctime_ns = 0;
     friend auto operator<=>(const Key&, const Key&) = default;
   };
-  static std::optional<Key> KeyOf(const ByteSource& file);
+  // What is left, and what is known, of files of root or of all others.
+  struct Account {
+    uint64_t bytes_left = 0;
+    std::map<Key, uint32_t> known;
+  };
+  struct File {
+    Key key;
+    uint32_t owner = 0;
+  };
+  static std::optional<File> FileOf(const ByteSource& file);
+  bool Take(uint64_t bytes, uint32_t owner, Account& account);
 
-  mutable std::mutex mutex_;
-  uint64_t bytes_left_;
+  const Bounds bounds_;
+  mutable std::mutex mutex_;  // of what follows
+  Account root_;
+  Account others_;
+  std::map<uint32_t, uint64_t> bytes_of_users_;  // that were read
   uint64_t refused_ = 0;
-  std::map<Key, uint32_t> known_;
 };
 
-// Where the symbols of a stripped file may be found. `open` opens a path in the
-// file system that the file is in; all empty: look nowhere.
+// Opens a path in the file system that a file is in.
+using DebugFileOpener =
+    std::function<Result<ByteSource>(const std::string& path)>;
+
+// `open`, but for files that may not name the code of `program` (MayName in
+// ksym/base/trust.h): these are kPermission without an errno, and the message
+// says whose they are.
+DebugFileOpener OnlyTrusted(const FileOwner& program, DebugFileOpener open);
+
+// Where the symbols of a stripped file may be found; all empty: look nowhere.
+// `open` has to be OnlyTrusted() unless a user named the places.
 struct DebugFileFinder {
   std::string file_path;  // the stripped file's own
-  std::function<Result<ByteSource>(const std::string& path)> open;
+  DebugFileOpener open;
   DebugFileSource fetch = {};  // asked last
   // Shared by the finders of all files; null: one for this file alone.
   std::shared_ptr<DebugFileChecksums> checksums = {};

@@ -161,6 +161,16 @@ Result<SectionBytes> SectionBytes::OpenOldCompressed(const ByteSource& file,
   return bytes;
 }
 
+std::span<const std::byte> SectionBytes::Mapped() const {
+  if (is_unpacked_ || file_->mapping() == nullptr) return {};
+  const auto bytes = file_->mapping()->bytes();
+  if (file_offset_ > bytes.size() || size_ > bytes.size() - file_offset_) {
+    return {};
+  }
+  return bytes.subspan(static_cast<size_t>(file_offset_),
+                       static_cast<size_t>(size_));
+}
+
 Status SectionBytes::ReadAt(uint64_t offset, std::span<std::byte> out) const {
   const auto place = CheckedAdd(file_offset_, offset);
   if (!place || offset > size_ || out.size() > size_ - offset) {

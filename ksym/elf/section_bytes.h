@@ -46,6 +46,10 @@ class SectionBytes {
   ByteSource TakeUnpacked() && { return std::move(unpacked_); }
   std::string TakeUnpackedText() && { return std::move(unpacked_).TakeText(); }
 
+  // Where they are in the file's mapping; empty where it has none, or has not
+  // all of them, or they are unpacked.
+  std::span<const std::byte> Mapped() const;
+
   // As ByteSource has them; offsets are within the section.
   Status ReadAt(uint64_t offset, std::span<std::byte> out) const;
   Result<size_t> ReadSomeAt(uint64_t offset, std::span<std::byte> out) const;

@@ -3,13 +3,23 @@
 #include <sys/stat.h>
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 
 #include "ksym/base/result.h"
+#include "ksym/base/trust.h"
 #include "ksym/base/unique_fd.h"
+#include "ksym/process/file_systems.h"
 #include "ksym/process/process_image.h"
 
 namespace ksym {
+
+// Where a file was found whose file system may not answer.
+struct RemoteFile {
+  uint32_t pid = 0;
+  Mapping mapping;  // of what a path leads to: the path alone
+};
 
 // An opened file and what fstat(2) said of it.
 struct OpenedFile {
@@ -18,10 +28,28 @@ struct OpenedFile {
   bool is_held = false;
   uint64_t size = 0;
   int64_t mtime_ns = 0;
+  uint64_t inode = 0;
+  // The file's, also where the descriptor is a copy's. Until it is known it is
+  // nobody who is believed.
+  FileOwner owner = {.user = 65534, .mode = S_IWOTH};
+  // Not null: its file system may not answer. While it is held no system call
+  // may be made with its descriptor but to close it or to give it away; once it
+  // is open, the descriptor is that of a copy in memory, which nobody can
+  // change.
+  std::shared_ptr<const RemoteFile> remote = {};
+  // What has to live as long as a copy does.
+  std::shared_ptr<const void> room = {};
   // Not empty: only the inode was compared, and that of the overlay's layers
   // may be equal; it is the mapped file if it has this build-id (bytes).
   std::string mapped_build_id = {};
+  // Whether the mapping's device and inode stand for this file and no other.
+  // They do not where the path led to it and the device could not be compared,
+  // and where a file system has several files of one number (overlay, btrfs).
+  bool is_only_one = false;
 };
+
+// The file's owner if the descriptor is that of a copy, which cannot tell.
+std::optional<FileOwner> OwnerOfCopy(const OpenedFile& file);
 
 // A file's modification time in nanoseconds since the epoch.
 int64_t MtimeNs(const struct stat& status);
@@ -43,8 +71,12 @@ int64_t MtimeNs(const struct stat& status);
 // kUnsupported: not a regular file, or a kernel without openat2 (< 5.6).
 Result<OpenedFile> OpenMappedFile(uint32_t pid, const Mapping& mapping);
 // The same file, but only held, at half of the cost: whatever becomes of its
-// process and its name, it can be opened later.
-Result<OpenedFile> HoldMappedFile(uint32_t pid, const Mapping& mapping);
+// process and its name, it can be opened later. With `local` the file and what
+// leads to it are on local file systems, or the error IsRemote() and nothing
+// was asked that may not answer. Borrows it.
+Result<OpenedFile> HoldMappedFile(uint32_t pid, const Mapping& mapping,
+                                  FileSystems* local = nullptr);
+bool IsRemote(const Error& error);
 // Makes a held file one that can be read; nothing if it is one already. Fails
 // as open(2) does; then it is held as before.
 Status OpenHeld(OpenedFile& file);
@@ -53,24 +85,23 @@ Status OpenHeld(OpenedFile& file);
 // of a process in a replayed capture. Inode 0 is not compared: a profile that
 // was written by hand knows none.
 Result<OpenedFile> OpenHostFile(const Mapping& mapping);
-Result<OpenedFile> HoldHostFile(const Mapping& mapping);
+Result<OpenedFile> HoldHostFile(const Mapping& mapping,
+                                FileSystems* local = nullptr);
 
 // The process's, or, where it is gone (kNotFound) and the inode can tell, this
 // machine's: what a process mapped is most often still there after it.
-Result<OpenedFile> HoldMappedOrHostFile(uint32_t pid, const Mapping& mapping);
+Result<OpenedFile> HoldMappedOrHostFile(uint32_t pid, const Mapping& mapping,
+                                        FileSystems* local = nullptr);
 
 // Opens a regular file by its path as the process sees it, or as this one
-// does; no link leads out of that root.
-Result<OpenedFile> OpenFileOfProcess(uint32_t pid, const std::string& path);
-Result<OpenedFile> OpenFileOfHost(const std::string& path);
-
-// A directory, and a process's root, both O_PATH.
-Result<UniqueFd> OpenRoot(const std::string& path);
-Result<UniqueFd> OpenRootOf(uint32_t pid);
-
-// Opens `path` below `root` as openat2 with RESOLVE_IN_ROOT does it, and
-// RESOLVE_NO_SYMLINKS too if asked. Regular files only.
+// does; no link leads out of that root, or none is followed (ELOOP). `local`:
+// as above, and what a link leads to counts as remote.
 enum class Links : uint8_t { kFollowInside, kRefuse };
-Result<UniqueFd> OpenInRoot(int root, const std::string& path, Links links);
+Result<OpenedFile> OpenFileOfProcess(uint32_t pid, const std::string& path,
+                                     Links links = Links::kFollowInside,
+                                     FileSystems* local = nullptr);
+Result<OpenedFile> OpenFileOfHost(const std::string& path,
+                                  Links links = Links::kFollowInside,
+                                  FileSystems* local = nullptr);
 
 }  // namespace ksym

@@ -4,17 +4,18 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <ctime>
 #include <queue>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "ksym/base/bounded_name.h"
 #include "ksym/base/byte_reader.h"
 #include "ksym/base/file.h"
 #include "ksym/base/text.h"
+#include "ksym/base/trust.h"
 #include "ksym/process/mapped_file.h"
 
 namespace ksym {
@@ -30,7 +31,7 @@ std::string_view StripHexPrefix(std::string_view text) {
 
 // What of /proc/PID/status decides about a perf map.
 struct TaskStatus {
-  uint32_t effective_uid = 0;
+  ProcessUsers users;
   uint32_t innermost_pid = 0;
 };
 
@@ -45,7 +46,7 @@ Result<TaskStatus> ReadTaskStatus(uint32_t pid) {
   if (!text) return Fail(text.error());
   TaskStatus status;
   status.innermost_pid = pid;
-  std::optional<uint32_t> uid;
+  bool has_users = false;
   std::string_view rest = *text;
   while (!rest.empty()) {
     std::string_view line = TakeField(rest, '\n');
@@ -53,14 +54,16 @@ Result<TaskStatus> ReadTaskStatus(uint32_t pid) {
     if (key == "Uid") {
       line = TrimLeft(line, '\t');
       TakeField(line, '\t');  // real
-      uid = ParseUnsigned<uint32_t>(TakeField(line, '\t'), 10);
+      const auto uid = ParseUnsigned<uid_t>(TakeField(line, '\t'), 10);
+      const auto saved = ParseUnsigned<uid_t>(TakeField(line, '\t'), 10);
+      has_users = uid && saved;
+      if (has_users) status.users = {.effective = *uid, .saved = *saved};
     } else if (key == "NSpid") {
       status.innermost_pid =
           ParseUnsigned<uint32_t>(LastField(line), 10).value_or(pid);
     }
   }
-  if (!uid) return Fail(ErrorCode::kUnsupported, path + ": no Uid line");
-  status.effective_uid = *uid;
+  if (!has_users) return Fail(ErrorCode::kUnsupported, path + ": no Uid line");
   return status;
 }
 
@@ -72,11 +75,11 @@ int64_t ClockNs(clockid_t clock) {
 
 // A map that was last written before the process began is another process's
 // that had the pid. A second's grace for clocks that were set.
-bool IsStale(const struct stat& file, const ProcessId& process) {
+bool IsStale(const OpenedFile& file, const ProcessId& process) {
   if (process.start_ns == 0) return false;
   const int64_t boot = ClockNs(CLOCK_REALTIME) - ClockNs(CLOCK_BOOTTIME);
   const int64_t started = boot + static_cast<int64_t>(process.start_ns);
-  const int64_t written = int64_t{file.st_mtim.tv_sec} * kNsPerSecond;
+  const int64_t written = file.mtime_ns / kNsPerSecond * kNsPerSecond;
   return written + 2 * kNsPerSecond < started;
 }
 
@@ -84,26 +87,45 @@ std::string PathOf(uint32_t pid) {
   return "/tmp/perf-" + std::to_string(pid) + ".map";
 }
 
-Result<UniqueFd> OpenMap(const Result<UniqueFd>& root, const std::string& path,
-                         const TaskStatus& status, const ProcessId& process) {
-  if (!root) return Fail(root.error());
-  auto fd = OpenInRoot(root->get(), path, Links::kRefuse);
-  if (!fd && fd.error().sys_errno() == ELOOP) {
-    return Fail(ErrorCode::kInvalid, path + ": behind a symbolic link");
+// Why the map may not name the process's code; empty: it may.
+std::string WhyNotTrusted(const FileOwner& owner, const ProcessUsers& users) {
+  if (MayNameMemory(owner, users)) return {};
+  if (owner.user == 0 || owner.user == users.effective) {
+    return (owner.mode & S_IWOTH) != 0
+               ? "everybody may write to it"
+               : "the process can become user " + std::to_string(users.saved);
   }
-  if (!fd) return fd;
-  struct stat file = {};
-  if (::fstat(fd->get(), &file) != 0) return FailErrno(errno, path);
-  if (file.st_uid != status.effective_uid && file.st_uid != 0) {
-    return Fail(ErrorCode::kInvalid,
-                path + ": owned by another user (" +
-                    std::to_string(file.st_uid) + "), not the process's (" +
-                    std::to_string(status.effective_uid) + ") or root");
-  }
+  return "owned by another user (" + std::to_string(owner.user) +
+         "), not the process's (" + std::to_string(users.effective) +
+         ") or root";
+}
+
+Status CheckTrust(const OpenedFile& file, const std::string& path,
+                  const TaskStatus& status, const ProcessId& process) {
+  const std::string why = WhyNotTrusted(file.owner, status.users);
+  if (!why.empty()) return Fail(ErrorCode::kInvalid, path + ": " + why);
   if (IsStale(file, process)) {
     return Fail(ErrorCode::kInvalid, path + ": older than the process");
   }
-  return fd;
+  return {};
+}
+
+struct Place {
+  uint32_t root_of = 0;
+  const std::string& path;
+};
+
+Result<OpenedFile> OpenMap(FileOpener& opener, const Place& place,
+                           const TaskStatus& status, const ProcessId& process) {
+  const std::string& path = place.path;
+  auto file = opener.OpenPath(place.root_of, path, Links::kRefuse);
+  if (!file && file.error().sys_errno() == ELOOP) {
+    return Fail(ErrorCode::kInvalid, path + ": behind a symbolic link");
+  }
+  if (!file) return file;
+  auto trusted = CheckTrust(*file, path, status, process);
+  if (!trusted) return Fail(std::move(trusted.error()));
+  return file;
 }
 
 }  // namespace
@@ -201,23 +223,51 @@ size_t PerfMap::memory_bytes() const {
          pieces_.capacity() * sizeof(Piece);
 }
 
-Result<PerfMapFile> PerfMapFile::Open(const ProcessId& process) {
+Result<PerfMapFile> PerfMapFile::Open(const ProcessId& process,
+                                      std::shared_ptr<FileOpener> opener) {
   const auto status = ReadTaskStatus(process.pid);
   if (!status) return Fail(status.error());
-  std::string path = PathOf(status->innermost_pid);
-  auto fd = OpenMap(OpenRootOf(process.pid), path, *status, process);
-  if (!fd && fd.error().code() == ErrorCode::kNotFound) {
-    path = PathOf(process.pid);
-    fd = OpenMap(OpenRoot("/"), path, *status, process);
+  PerfMapFile map;
+  map.process_ = process;
+  map.opener_ = std::move(opener);
+  map.root_of_ = process.pid;
+  map.path_ = PathOf(status->innermost_pid);
+  auto file =
+      OpenMap(*map.opener_, {map.root_of_, map.path_}, *status, process);
+  if (!file && file.error().code() == ErrorCode::kNotFound) {
+    map.root_of_ = 0;
+    map.path_ = PathOf(process.pid);
+    file = OpenMap(*map.opener_, {map.root_of_, map.path_}, *status, process);
   }
-  if (!fd) return Fail(fd.error());
-  return PerfMapFile(std::move(*fd), std::move(path));
+  if (!file) return Fail(file.error());
+  map.file_ = std::move(*file);
+  map.opened_ = std::chrono::steady_clock::now();
+  return map;
+}
+
+Result<uint64_t> PerfMapFile::SizeNow() {
+  if (!file_.remote) {
+    struct stat file = {};
+    if (::fstat(file_.fd.get(), &file) != 0) {
+      return FailErrno(errno, "perf map");
+    }
+    return static_cast<uint64_t>(file.st_size);
+  }
+  const auto now = std::chrono::steady_clock::now();
+  if (now - opened_ >= kCopyPeriod) {
+    opened_ = now;
+    const auto status = ReadTaskStatus(process_.pid);
+    if (!status) return file_.size;
+    auto file = OpenMap(*opener_, {root_of_, path_}, *status, process_);
+    if (file) file_ = std::move(*file);
+  }
+  return file_.size;
 }
 
 Status PerfMapFile::Refresh() {
-  struct stat file = {};
-  if (::fstat(fd_.get(), &file) != 0) return FailErrno(errno, "perf map");
-  const auto size = static_cast<uint64_t>(file.st_size);
+  const auto size_now = SizeNow();
+  if (!size_now) return Fail(size_now.error());
+  const uint64_t size = *size_now;
   if (size > kMaxFileBytes) {
     return Fail(ErrorCode::kLimit, path_ + ": larger than " +
                                        std::to_string(kMaxFileBytes >> 20) +
@@ -227,13 +277,15 @@ Status PerfMapFile::Refresh() {
     map_ = PerfMap();
     read_bytes_ = 0;
   }
-  std::array<char, kBlockBytes> block;
+  // Not on the stack, which may be a small thread's.
+  std::vector<char> block(
+      static_cast<size_t>(std::min<uint64_t>(size - read_bytes_, kBlockBytes)));
   while (read_bytes_ < size && !map_.full()) {
     const auto want = static_cast<size_t>(
         std::min<uint64_t>(size - read_bytes_, block.size()));
     const auto part = std::span(block).first(want);
-    const auto read =
-        ReadExactlyAt(fd_.get(), read_bytes_, std::as_writable_bytes(part));
+    const auto read = ReadExactlyAt(file_.fd.get(), read_bytes_,
+                                    std::as_writable_bytes(part));
     if (!read) return read;
     map_.Append({part.data(), part.size()});
     read_bytes_ += want;

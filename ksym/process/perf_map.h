@@ -1,7 +1,9 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,7 +11,7 @@
 
 #include "ksym/base/address.h"
 #include "ksym/base/result.h"
-#include "ksym/base/unique_fd.h"
+#include "ksym/process/file_opener.h"
 #include "ksym/process/process_image.h"
 
 namespace ksym {
@@ -73,8 +75,9 @@ class PerfMap {
 // The perf map of a live process, opened safely and read again as it grows.
 // The file is looked for by the process's own (innermost) pid below its own
 // root, then as the initial namespace's /tmp/perf-PID.map. It must be a regular
-// file owned by the process's effective user or by root, reached through no
-// link, and not older than the process.
+// file that nobody but root or the process's user may write to (MayNameMemory
+// in ksym/base/trust.h), reached through no link, and not older than the
+// process.
 class PerfMapFile {
  public:
   // Several times what large programs write. Any process can write one, and
@@ -85,11 +88,16 @@ class PerfMapFile {
   // to read; kInvalid: the file must not be trusted (owner, age, a link);
   // kUnsupported: it is not a regular file. The message has the path as the
   // process sees it.
-  static Result<PerfMapFile> Open(const ProcessId& process);
+  static Result<PerfMapFile> Open(
+      const ProcessId& process,
+      std::shared_ptr<FileOpener> opener = DirectFileOpener());
 
   // Reads what was appended since the last call; starts over when the file
   // has shrunk. Cost when nothing changed: one fstat. kLimit, before anything
-  // is read: the file is larger than kMaxFileBytes.
+  // is read: the file is larger than kMaxFileBytes. A copy of a remote file is
+  // made anew every kCopyPeriod at the most; what fails then leaves the old
+  // one.
+  static constexpr std::chrono::seconds kCopyPeriod{2};
   Status Refresh();
   std::optional<PerfMap::Match> Find(Address address) {
     return map_.Find(address);
@@ -101,10 +109,14 @@ class PerfMapFile {
   const std::string& path() const { return path_; }
 
  private:
-  PerfMapFile(UniqueFd fd, std::string path)
-      : fd_(std::move(fd)), path_(std::move(path)) {}
+  PerfMapFile() = default;
+  Result<uint64_t> SizeNow();
 
-  UniqueFd fd_;
+  ProcessId process_;
+  uint32_t root_of_ = 0;  // the process whose root has it; 0: this one's
+  std::shared_ptr<FileOpener> opener_;
+  OpenedFile file_;
+  std::chrono::steady_clock::time_point opened_;
   std::string path_;
   uint64_t read_bytes_ = 0;
   PerfMap map_;

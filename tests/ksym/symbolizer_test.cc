@@ -390,6 +390,46 @@ TEST_F(SymbolizerFileTest, RefusesFetchedFilesOfAnotherBuildId) {
   EXPECT_EQ(Resolve(symbolizer, 0x10000).reason, Unresolved::kNoSymbols);
 }
 
+// Of two files with one build-id the one counts that nobody else could have
+// written, whichever was seen first.
+TEST_F(SymbolizerFileTest, BuildIdIsOfTheTrustedFile) {
+  WriteElf("true", {{"true_name", 0x401000, 0x10}});
+  WriteElf("claim", {{"false_name", 0x401000, 0x10}});
+  ASSERT_EQ(::chmod(Path("claim").c_str(), 0666), 0);
+  Map("true");
+  Map("claim");
+  for (const uint64_t first : {0x10000, 0x20000}) {
+    Symbolizer symbolizer({.files = kOfHost});
+    const UserSymbol one = Resolve(symbolizer, first);
+    const UserSymbol other = Resolve(symbolizer, 0x30000 - first);
+    EXPECT_NE(one.name, other.name);
+    EXPECT_EQ(one.build_id, other.build_id);
+    EXPECT_EQ(symbolizer.ResolveAgain(one.build_id, {0x1000}).name,
+              "true_name");
+  }
+}
+
+// A build-id that two users claim is nobody's, until a trusted file has it.
+TEST_F(SymbolizerFileTest, DisputedBuildIdIsNobodys) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to give a file away";
+  WriteElf("a", {{"a", 0x401000, 0x10}});
+  WriteElf("b", {{"b", 0x401000, 0x10}});
+  WriteElf("c", {{"c", 0x401000, 0x10}});
+  ASSERT_EQ(::chown(Path("a").c_str(), 1000, 1000), 0);
+  ASSERT_EQ(::chown(Path("b").c_str(), 1001, 1001), 0);
+  for (const char* name : {"a", "b", "c"}) Map(name);
+  Symbolizer symbolizer({.files = kOfHost});
+  const std::string id(Resolve(symbolizer, 0x10000).build_id);
+  EXPECT_EQ(symbolizer.ResolveAgain(id, {0x1000}).name, "a");
+  Resolve(symbolizer, 0x20000);
+  EXPECT_EQ(symbolizer.ResolveAgain(id, {0x1000}).reason, Unresolved::kGone);
+  const auto disputed = symbolizer.OpenAgain(id);
+  ASSERT_FALSE(disputed);
+  EXPECT_EQ(disputed.error().code(), ErrorCode::kPermission);
+  Resolve(symbolizer, 0x30000);
+  EXPECT_EQ(symbolizer.ResolveAgain(id, {0x1000}).name, "c");
+}
+
 // A version behind a name, which only a full symbol table has, is not shown:
 // profiles of machines with and without debug files have one name.
 TEST_F(SymbolizerFileTest, NamesHaveNoVersions) {

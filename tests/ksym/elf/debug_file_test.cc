@@ -3,15 +3,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <lzma.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "ksym/base/file.h"
+#include "ksym/base/trust.h"
+#include "ksym/base/unique_fd.h"
 #include "ksym/elf/elf_symbols.h"
 #include "tests/ksym/elf/elf_builder.h"
 
@@ -89,6 +95,33 @@ class DebugFileTest : public testing::Test {
   std::map<std::string, std::string> files_;
   std::vector<std::string> opened_;
 };
+
+// A file that everybody may write to is not opened, and the error says whose it
+// is; what is not there is told as ever.
+TEST(OnlyTrustedTest, OpensWhatMayName) {
+  std::string path = testing::TempDir() + "ksym_trust_XXXXXX";
+  const UniqueFd fd(::mkstemp(path.data()));
+  ASSERT_TRUE(fd.valid());
+  const auto owner = OwnerOf(fd.get());
+  ASSERT_TRUE(owner);
+  const auto open =
+      OnlyTrusted(*owner, [](const std::string& name) -> Result<ByteSource> {
+        auto opened = OpenForRead(name);
+        if (!opened) return Fail(std::move(opened.error()));
+        return ByteSource::OfFile(std::move(*opened), 0);
+      });
+  EXPECT_TRUE(open(path));
+  ASSERT_EQ(::fchmod(fd.get(), 0646), 0);
+  const auto refused = open(path);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), ErrorCode::kPermission);
+  EXPECT_EQ(refused.error().sys_errno(), 0);
+  EXPECT_NE(refused.error().message().find(path + " (of user " +
+                                           std::to_string(::geteuid()) + ")"),
+            std::string::npos);
+  ::unlink(path.c_str());
+  EXPECT_EQ(open(path).error().code(), ErrorCode::kNotFound);
+}
 
 // The symbols of .gnu_debugdata join the dynamic ones.
 TEST(DebugDataTest, AddsItsSymbols) {

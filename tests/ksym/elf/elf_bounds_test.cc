@@ -253,7 +253,7 @@ TEST(DebugFileChecksumsTest, OneFile) {
 // All files together are read up to the bound; what is known is not read again
 // until the file changes.
 TEST(DebugFileChecksumsTest, AllFiles) {
-  DebugFileChecksums checksums(uint64_t{100'000});
+  DebugFileChecksums checksums({.bytes = 100'000});
   const ByteSource first = Sparse(60'000);
   const auto crc = checksums.Crc(first);
   ASSERT_TRUE(crc);
@@ -266,6 +266,29 @@ TEST(DebugFileChecksumsTest, AllFiles) {
   EXPECT_EQ(checksums.Crc(first), *crc);
   ASSERT_EQ(::pwrite(first.fd(), "x", 1, 0), 1);
   EXPECT_FALSE(checksums.Crc(first));
+}
+
+// A user's files use up that user's part, those of all users together theirs,
+// and neither what is for root's files.
+TEST(DebugFileChecksumsTest, UsersHaveTheirParts) {
+  constexpr uid_t kOne = 54321;
+  constexpr uid_t kOther = 54322;
+  const auto owned = [](uint64_t size, uid_t owner) {
+    ByteSource file = Sparse(size);
+    return ::fchown(file.fd(), owner, owner) == 0
+               ? std::optional(std::move(file))
+               : std::nullopt;
+  };
+  if (!owned(1, kOne)) GTEST_SKIP() << "needs root";
+  DebugFileChecksums checksums({.bytes = 100, .bytes_of_user = 60});
+  EXPECT_TRUE(checksums.Crc(*owned(60, kOne)));
+  EXPECT_FALSE(checksums.Crc(*owned(1, kOne)));
+  EXPECT_FALSE(checksums.Crc(*owned(41, kOther)));
+  EXPECT_TRUE(checksums.Crc(*owned(40, kOther)));
+  EXPECT_FALSE(checksums.Crc(*owned(1, kOther)));
+  EXPECT_EQ(checksums.refused(), 3u);
+  EXPECT_TRUE(checksums.Crc(*owned(100, 0)));
+  EXPECT_FALSE(checksums.Crc(*owned(1, 0)));
 }
 
 // Two hundred files whose links lead to one large file cost one reading of it.

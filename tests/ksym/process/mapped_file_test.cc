@@ -3,13 +3,18 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/magic.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -113,6 +118,17 @@ TEST_F(MappedFileTest, ComparesTheDevice) {
   EXPECT_EQ(file.error().code(), ErrorCode::kInvalid);
 }
 
+// Where the device can be compared, device and inode stand for the file alone.
+TEST_F(MappedFileTest, KnowsThatTheNumbersTell) {
+  struct statfs status = {};
+  ASSERT_EQ(::statfs(path_.c_str(), &status), 0);
+  const bool can_compare = status.f_type != OVERLAYFS_SUPER_MAGIC &&
+                           status.f_type != BTRFS_SUPER_MAGIC;
+  const auto by_path = OpenMappedFile(Pid(), WithoutMapFiles());
+  ASSERT_TRUE(by_path) << by_path.error().message();
+  EXPECT_EQ(by_path->is_only_one, can_compare);
+}
+
 // A deleted file is gone by its path, but map_files still leads to it.
 TEST_F(MappedFileTest, OpensADeletedFileThroughMapFiles) {
   ASSERT_TRUE(std::filesystem::remove(path_));
@@ -182,17 +198,82 @@ TEST_F(MappedFileTest, TakesTheHostsFileOfOneThatIsGone) {
   EXPECT_EQ(other.error().code(), ErrorCode::kNotFound);
 }
 
+// A process whose root is the folder; -1: there can be none.
+pid_t ConfinedChild(const std::filesystem::path& folder) {
+  int ready[2] = {-1, -1};
+  if (::pipe(ready) != 0) return -1;
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    const char is_confined = ::chroot(folder.c_str()) == 0 ? 1 : 0;
+    if (::write(ready[1], &is_confined, 1) != 1) ::_exit(1);
+    for (;;) ::pause();
+  }
+  char is_confined = 0;
+  const bool told = ::read(ready[0], &is_confined, 1) == 1;
+  ::close(ready[0]);
+  ::close(ready[1]);
+  if (told && is_confined != 0) return pid;
+  ::kill(pid, SIGKILL);
+  ::waitpid(pid, nullptr, 0);
+  return -1;
+}
+
 // No link and no ".." leads out of the root.
 TEST_F(MappedFileTest, StaysInTheRoot) {
-  const UniqueFd root(::open(folder_.c_str(), O_PATH | O_DIRECTORY));
   ASSERT_EQ(::symlink("/etc/passwd", (folder_ / "link").c_str()), 0);
   ASSERT_EQ(::symlink("/file", (folder_ / "inside").c_str()), 0);
-  EXPECT_FALSE(OpenInRoot(root.get(), "link", Links::kFollowInside));
-  EXPECT_FALSE(
-      OpenInRoot(root.get(), "../../../etc/passwd", Links::kFollowInside));
-  EXPECT_TRUE(OpenInRoot(root.get(), "inside", Links::kFollowInside));
-  EXPECT_FALSE(OpenInRoot(root.get(), "inside", Links::kRefuse));
-  EXPECT_TRUE(OpenInRoot(root.get(), "../file", Links::kRefuse));
+  const pid_t confined = ConfinedChild(folder_);
+  if (confined < 0) GTEST_SKIP() << "needs CAP_SYS_CHROOT";
+  const auto opens = [confined](const std::string& path, Links links) {
+    return OpenFileOfProcess(static_cast<uint32_t>(confined), path, links)
+        .has_value();
+  };
+  EXPECT_FALSE(opens("/link", Links::kFollowInside));
+  EXPECT_FALSE(opens("/../../../etc/passwd", Links::kFollowInside));
+  EXPECT_TRUE(opens("/inside", Links::kFollowInside));
+  EXPECT_FALSE(opens("/inside", Links::kRefuse));
+  EXPECT_TRUE(opens("/../file", Links::kRefuse));
+  ::kill(confined, SIGKILL);
+  ::waitpid(confined, nullptr, 0);
+}
+
+// A local file is held and opened as ever, where only local files may be.
+TEST_F(MappedFileTest, HoldsLocalFiles) {
+  FileSystems local;
+  const auto held = HoldMappedFile(Pid(), mapping_, &local);
+  if (!held && IsRemote(held.error())) {
+    GTEST_SKIP() << "needs " << folder_ << " on a local file system";
+  }
+  ASSERT_TRUE(held) << held.error().message();
+  EXPECT_EQ(held->owner.user, ::getuid());
+  EXPECT_TRUE(HoldMappedFile(Pid(), WithoutMapFiles(), &local));
+  EXPECT_TRUE(OpenFileOfHost(path_, Links::kFollowInside, &local));
+}
+
+// A file on a device that is not known, one behind a link, and one whose path
+// leads up again are not asked for there.
+TEST_F(MappedFileTest, RefusesOtherFiles) {
+  FileSystems local;
+  Mapping mapping = mapping_;
+  mapping.device_major = 4095;
+  const auto unknown = HoldMappedOrHostFile(Pid(), mapping, &local);
+  ASSERT_FALSE(unknown);
+  EXPECT_TRUE(IsRemote(unknown.error()));
+  const std::string link = folder_ / "link";
+  ASSERT_EQ(::symlink("file", link.c_str()), 0);
+  for (const std::string& path : {link, folder_.string() + "/../file"}) {
+    const auto refused = OpenFileOfHost(path, Links::kFollowInside, &local);
+    ASSERT_FALSE(refused);
+    EXPECT_TRUE(IsRemote(refused.error())) << refused.error().message();
+  }
+  const auto strict = OpenFileOfHost(link, Links::kRefuse);
+  ASSERT_FALSE(strict);
+  EXPECT_EQ(strict.error().sys_errno(), ELOOP);
+  // Of a process that is gone the path on this machine is tried.
+  constexpr uint32_t kNobody = 0x7fffffff;
+  const auto gone = HoldMappedFile(kNobody, mapping, &local);
+  ASSERT_FALSE(gone);
+  EXPECT_EQ(gone.error().code(), ErrorCode::kNotFound);
 }
 
 // A memfd has no path to open, but map_files leads to it.

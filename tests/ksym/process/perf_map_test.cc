@@ -232,6 +232,14 @@ TEST_F(PerfMapFileTest, RefusesAnotherUsersFile) {
   EXPECT_EQ(FailureToOpen(), ErrorCode::kInvalid);
 }
 
+// So could everybody who may write to ours.
+TEST_F(PerfMapFileTest, RefusesAFileThatEverybodyMayWrite) {
+  Write(path_, "1000 10 first\n");
+  EXPECT_TRUE(PerfMapFile::Open(process_));
+  ASSERT_EQ(::chmod(path_.c_str(), 0646), 0);
+  EXPECT_EQ(FailureToOpen(), ErrorCode::kInvalid);
+}
+
 // A file from before the process began belongs to another one.
 TEST_F(PerfMapFileTest, RefusesAStaleFile) {
   Write(path_, "1000 10 first\n");
