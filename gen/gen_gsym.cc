@@ -1,6 +1,5 @@
 // Makes, prints and checks GSYM files; see gen_gsym(1).
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -12,16 +11,18 @@
 #include "gen/gsym_inspect.h"
 #include "gen/gsym_options.h"
 #include "ksym/base/printable.h"
+#include "ksym/cli/known_stack.h"
 #include "ksym/cli/program_signals.h"
 
 namespace {
 
 using Action = gen::GsymOptions::Action;
 
+// Not by fmt::print(), which throws where nothing can be written.
 void PrintError(std::string_view line) {
   std::string printable;
   ksym::AppendPrintable(line, printable);
-  fmt::print(stderr, "{}\n", printable);
+  std::fputs((printable + "\n").c_str(), stderr);
 }
 
 void Print(std::string_view text) {
@@ -32,8 +33,8 @@ void Print(std::string_view text) {
 void ShowProgress(size_t done, size_t all) {
   constexpr size_t kSteps = 100;
   if (done != all && done * kSteps / all == (done - 1) * kSteps / all) return;
-  fmt::print(stderr, "\r{:3d} % of {} units", done * 100 / all, all);
-  if (done == all) fmt::print(stderr, "\r\033[K");
+  std::fprintf(stderr, "\r%3zu %% of %zu units", done * 100 / all, all);
+  if (done == all) std::fputs("\r\033[K", stderr);
   std::fflush(stderr);
 }
 
@@ -84,9 +85,7 @@ int Run(const gen::GsymOptions& options) {
   }
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int Main(int argc, char** argv) {
   ksym::HandleSignalsOfFiles("gen_gsym");
   const std::vector<std::string_view> arguments(argv + 1, argv + argc);
   const auto options = gen::ParseGsymOptions(arguments);
@@ -96,4 +95,10 @@ int main(int argc, char** argv) {
     return 2;
   }
   return Run(*options);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return ksym::RunOnKnownStack(Main, argc, argv);
 }

@@ -1,7 +1,5 @@
 // Makes and reads tables of kernel symbols; see gen_ksym(1).
 
-#include <fmt/format.h>
-
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -11,16 +9,20 @@
 #include "gen/ksym_inspect.h"
 #include "gen/ksym_options.h"
 #include "ksym/base/printable.h"
+#include "ksym/cli/known_stack.h"
 #include "ksym/cli/program_signals.h"
 
-int main(int argc, char** argv) {
+namespace {
+
+int Main(int argc, char** argv) {
   ksym::HandleSignalsOfFiles("gen_ksym");
   const std::vector<std::string_view> arguments(argv + 1, argv + argc);
   const auto options = gen::ParseKsymOptions(arguments);
   if (!options) {
+    // Not by fmt::print(), which throws where nothing can be written.
     std::string line;
     ksym::AppendPrintable(options.error().message(), line);
-    fmt::print(stderr, "gen_ksym: {} (--help shows all)\n", line);
+    std::fputs(("gen_ksym: " + line + " (--help shows all)\n").c_str(), stderr);
     return 2;
   }
   using Action = gen::KsymOptions::Action;
@@ -35,7 +37,7 @@ int main(int argc, char** argv) {
               std::fwrite(text.data(), 1, text.size(), stdout);
             });
   if (!status) {
-    fmt::print(stderr, "{}\n", status.error().message());
+    std::fputs((status.error().message() + "\n").c_str(), stderr);
     return 1;
   }
   if (std::fflush(stdout) != 0) {
@@ -43,4 +45,10 @@ int main(int argc, char** argv) {
     return 1;
   }
   return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return ksym::RunOnKnownStack(Main, argc, argv);
 }

@@ -88,10 +88,13 @@ ksym::Result<ksym::ByteSource> OpenSource(const std::string& path) {
                                   static_cast<uint64_t>(status.st_size));
 }
 
-ksym::DebugFileFinder FinderFor(const std::string& path) {
+ksym::DebugFileFinder FinderFor(const std::string& path,
+                                const ksym::ByteSource& program) {
   // What lies beside the file does not lie beside a link to it.
   std::error_code ignored;
-  return {std::filesystem::canonical(path, ignored), OpenSource};
+  const auto owner = program.owner();
+  return {std::filesystem::canonical(path, ignored),
+          owner ? ksym::OnlyTrusted(*owner, OpenSource) : nullptr};
 }
 
 ksym::Status GenerateGsymFile(const GsymOptions& options,
@@ -105,7 +108,8 @@ ksym::Status GenerateGsymFile(const GsymOptions& options,
   const auto made =
       IsBreakpad(*source)
           ? ConvertBreakpad(options.input, convert)
-          : ksym::ConvertElfToGsym(*source, FinderFor(options.input), convert);
+          : ksym::ConvertElfToGsym(*source, FinderFor(options.input, *source),
+                                   convert);
   if (!made) {
     return ksym::Fail(ksym::Error(made.error()).WithContext(options.input));
   }

@@ -15,8 +15,10 @@ ksym::Result<ksym::ByteSource> OpenSource(const std::string& path);
 // Whether it is a Breakpad symbol file; at most so much of one is read.
 bool IsBreakpad(const ksym::ByteSource& source);
 inline constexpr size_t kMaxBreakpadBytes = size_t{4} << 30;
-// Finds the debug files of the program at `path`, on this machine.
-ksym::DebugFileFinder FinderFor(const std::string& path);
+// Finds the debug files of the program at `path`, on this machine, that may
+// name its code.
+ksym::DebugFileFinder FinderFor(const std::string& path,
+                                const ksym::ByteSource& program);
 
 // Converts options.input and writes options.output, whole or not at all. What
 // is lost on the way is said through `warn`, one line each; `progress` as

@@ -197,7 +197,7 @@ ksym::Status ForEachFunction(const GsymOptions& options, const IsSame& is_same,
     return ForEachBreakpadFunction(options, is_same, add);
   }
   auto functions =
-      ksym::ElfFunctions::Open(*source, FinderFor(options.program));
+      ksym::ElfFunctions::Open(*source, FinderFor(options.program, *source));
   if (!functions) {
     return ksym::Fail(
         std::move(functions.error()).WithContext(options.program));

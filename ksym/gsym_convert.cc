@@ -3,6 +3,7 @@
 #include <elf.h>
 
 #include <algorithm>
+#include <limits>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -135,7 +136,8 @@ void ElfFunctions::AddOtherLines(FunctionInfo& function, FunctionBatch& batch,
 
 // A symbol reaches to its end, or to the next one or the next function.
 FunctionBatch ElfFunctions::SymbolsOutside(
-    std::vector<AddressRange> covered) const {
+    std::vector<AddressRange> covered,
+    std::span<const AddressRange> windows) const {
   FunctionBatch batch;
   batch.files.resize(1);
   std::ranges::sort(covered, {}, &AddressRange::start);
@@ -143,37 +145,40 @@ FunctionBatch ElfFunctions::SymbolsOutside(
   auto next = covered.begin();
   CodeFiles last;
   const auto& symbols = symbols_.symbols();
-  for (size_t i = 0; i < symbols.size();) {
-    AddressRange range = {symbols[i].start, symbols[i].end};
-    for (; i < symbols.size() && symbols[i].start == range.start; ++i) {
-      range.end = std::max(range.end, symbols[i].end);
-    }
-    for (; next != covered.end() && next->start <= range.start; ++next) {
-      covered_end = std::max(covered_end, next->end);
-    }
-    if (range.start < covered_end) continue;
-    if (i < symbols.size()) range.end = std::min(range.end, symbols[i].start);
-    if (next != covered.end()) range.end = std::min(range.end, next->start);
+  const auto add = [&](const AddressRange& range) {
     FunctionInfo function = {.name = symbols_.NameAt(range.start, {}),
                              .range = range};
     AddOtherLines(function, batch, last);
     batch.functions.push_back(function);
+  };
+  for (const AddressRange& window : windows) {
+    auto symbol = std::ranges::lower_bound(symbols, window.start, {},
+                                           &FunctionSymbols::Symbol::start);
+    while (symbol != symbols.end() && symbol->start < window.end) {
+      AddressRange range = {symbol->start, symbol->end};
+      for (; symbol != symbols.end() && symbol->start == range.start;
+           ++symbol) {
+        range.end = std::max(range.end, symbol->end);
+      }
+      for (; next != covered.end() && next->start <= range.start; ++next) {
+        covered_end = std::max(covered_end, next->end);
+      }
+      if (range.start < covered_end) continue;
+      if (symbol != symbols.end()) {
+        range.end = std::min(range.end, symbol->start);
+      }
+      if (next != covered.end()) range.end = std::min(range.end, next->start);
+      add(range);
+    }
   }
   return batch;
 }
 
-void ElfFunctions::ForEachBatch(
-    const DwarfReadOptions& options, const UnitRunner& runner,
+void ElfFunctions::RunUnits(
+    UnitWork work, const UnitRunner& runner, const DwarfReadOptions& options,
     const std::function<void(const FunctionBatch&)>& add) {
   std::vector<AddressRange> covered;
-  UnitWork work;
-  work.unit_count = has_dwarf() ? dwarf_->unit_count() : 0;
-  DwarfReadOptions read = options;
-  read.edges = edges_;
-  work.read = [&](size_t index, UnitFunctions& out) {
-    dwarf_->ReadUnit(index, read, out);
-    SetNames(out.batch);
-  };
+  other_code_.clear();
   work.add = [&](const UnitFunctions& unit) {
     for (const FunctionInfo& function : unit.batch.functions) {
       covered.push_back(function.range);
@@ -185,42 +190,79 @@ void ElfFunctions::ForEachBatch(
   runner(work);
   std::ranges::sort(other_code_, {},
                     [](const OtherCode& code) { return code.range.start; });
-  const FunctionBatch rest = SymbolsOutside(std::move(covered));
+  constexpr AddressRange kEverywhere = {0,
+                                        std::numeric_limits<uint64_t>::max()};
+  const FunctionBatch rest = SymbolsOutside(
+      std::move(covered),
+      options.windows.empty() ? std::span(&kEverywhere, 1) : options.windows);
   symbol_functions_ = rest.functions.size();
   add(rest);
+}
+
+void ElfFunctions::ForEachBatch(
+    const DwarfReadOptions& options, const UnitRunner& runner,
+    const std::function<void(const FunctionBatch&)>& add) {
+  DwarfReadOptions read = options;
+  read.edges = edges_;
+  UnitWork work;
+  work.unit_count = has_dwarf() ? dwarf_->unit_count() : 0;
+  work.read = [&](size_t index, UnitFunctions& out) {
+    dwarf_->ReadUnit(index, read, out);
+    SetNames(out.batch);
+  };
+  RunUnits(std::move(work), runner, read, add);
+}
+
+void ElfFunctions::ForEachBatchOf(
+    const Excerpt& excerpt, const DwarfReadOptions& options,
+    const std::function<void(const FunctionBatch&)>& add) {
+  DwarfReadOptions read = options;
+  read.edges = edges_;
+  read.windows = excerpt.windows;
+  UnitWork work;
+  work.unit_count = excerpt.units.size();
+  work.read = [&](size_t index, UnitFunctions& out) {
+    dwarf_->ReadUnit(excerpt.units[index], read, out);
+    SetNames(out.batch);
+  };
+  RunUnits(std::move(work), RunUnitsInTurn, read, add);
+}
+
+Result<GsymConversion> ConvertFunctionsToGsym(
+    std::unique_ptr<ElfFunctions> functions,
+    const GsymConvertOptions& options) {
+  GsymConversion conversion;
+  GsymWriter writer(options.file);
+  functions->ForEachBatch(
+      options.dwarf, options.runner,
+      [&](const FunctionBatch& batch) { writer.Add(batch); });
+  conversion.dwarf_losses = functions->losses();
+  conversion.symbol_functions = functions->symbol_functions();
+  conversion.has_dwarf = functions->has_dwarf();
+  const Status dwarf = functions->dwarf_status();
+  if (!dwarf && dwarf.error().code() != ErrorCode::kNotFound) {
+    conversion.dwarf_error = dwarf.error().message();
+  }
+  const std::string uuid = functions->build_id();
+  if (writer.function_count() == 0) {
+    return Fail(ErrorCode::kNotFound,
+                dwarf ? "no function in its DWARF or symbols"
+                      : dwarf.error().message() + ", and no symbol");
+  }
+  functions.reset();
+  auto status = conversion.Finish(std::move(writer), uuid);
+  if (!status) return Fail(std::move(status.error()));
+  return conversion;
 }
 
 Result<GsymConversion> ConvertElfToGsym(const ByteSource& source,
                                         const DebugFileFinder& finder,
                                         const GsymConvertOptions& options) {
-  GsymConversion conversion;
-  GsymWriter writer(options.file);
-  std::string uuid;
-  {
-    auto functions =
-        ElfFunctions::Open(source, finder, options.max_section_bytes);
-    if (!functions) return Fail(std::move(functions.error()));
-    functions->ForEachBatch(
-        options.dwarf, options.runner,
-        [&](const FunctionBatch& batch) { writer.Add(batch); });
-    conversion.dwarf_losses = functions->losses();
-    conversion.symbol_functions = functions->symbol_functions();
-    conversion.has_dwarf = functions->has_dwarf();
-    const Status& dwarf = functions->dwarf_status();
-    if (!dwarf && dwarf.error().code() != ErrorCode::kNotFound) {
-      conversion.dwarf_error = dwarf.error().message();
-    }
-    uuid = functions->build_id();
-    if (writer.function_count() == 0) {
-      return Fail(ErrorCode::kNotFound,
-                  dwarf ? "no function in its DWARF or symbols"
-                        : dwarf.error().message() + ", and no symbol");
-    }
-    // The debug data are released before the file is put together.
-  }
-  auto status = conversion.Finish(std::move(writer), uuid);
-  if (!status) return Fail(std::move(status.error()));
-  return conversion;
+  auto functions =
+      ElfFunctions::Open(source, finder, options.max_section_bytes);
+  if (!functions) return Fail(std::move(functions.error()));
+  return ConvertFunctionsToGsym(
+      std::make_unique<ElfFunctions>(std::move(*functions)), options);
 }
 
 Status GsymConversion::Finish(GsymWriter writer, std::string_view build_id) {

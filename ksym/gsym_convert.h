@@ -4,12 +4,16 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ksym/base/result.h"
 #include "ksym/breakpad/breakpad_file.h"
 #include "ksym/dwarf/function_reader.h"
+#include "ksym/dwarf/unit_index.h"
 #include "ksym/elf/byte_source.h"
 #include "ksym/elf/debug_file.h"
 #include "ksym/function_symbols.h"
@@ -77,6 +81,27 @@ class ElfFunctions {
   // `add` is called on this thread.
   void ForEachBatch(const DwarfReadOptions& options, const UnitRunner& runner,
                     const std::function<void(const FunctionBatch&)>& add);
+
+  // The part of the functions that is all that matters for some addresses.
+  struct Excerpt {
+    std::vector<AddressRange> windows;  // rising, disjoint; not empty
+    std::vector<uint32_t> units;        // that may have code there
+    uint64_t entry_bytes = 0;           // of those units
+  };
+  // The part for windows of code that end behind an address each. Nothing:
+  // only all of the functions will do. The first call looks at all units.
+  std::optional<Excerpt> ExcerptOf(std::vector<AddressRange> windows);
+  // From the last symbol in front of an address up to the address if it reaches
+  // there, else the address alone.
+  AddressRange WindowOf(uint64_t address) const;
+  // Of all units.
+  uint64_t entry_bytes() const;
+  // As ForEachBatch(), in turn, but only pieces of functions that touch the
+  // windows. They begin at the addresses at which they all begin, and up to the
+  // ends of the windows their lines and inlined calls are the same.
+  void ForEachBatchOf(const Excerpt& excerpt, const DwarfReadOptions& options,
+                      const std::function<void(const FunctionBatch&)>& add);
+
   // Of all batches so far.
   const DwarfLosses& losses() const { return losses_; }
   size_t symbol_functions() const { return symbol_functions_; }
@@ -109,17 +134,40 @@ class ElfFunctions {
   };
   void AddOtherLines(FunctionInfo& function, FunctionBatch& batch,
                      CodeFiles& last) const;
-  FunctionBatch SymbolsOutside(std::vector<AddressRange> covered) const;
+  FunctionBatch SymbolsOutside(std::vector<AddressRange> covered,
+                               std::span<const AddressRange> windows) const;
+  void RunUnits(UnitWork work, const UnitRunner& runner,
+                const DwarfReadOptions& options,
+                const std::function<void(const FunctionBatch&)>& add);
 
   std::string build_id_;
   Status dwarf_status_;
   std::unique_ptr<DwarfFunctionReader> dwarf_;
+  std::optional<UnitIndex> unit_index_;  // from the first excerpt on
   FunctionSymbols symbols_;
   std::vector<uint64_t> edges_;  // where the symbols' names change
   std::vector<OtherCode> other_code_;
   DwarfLosses losses_;
   size_t symbol_functions_ = 0;
 };
+
+// Makes a GSYM file of all functions. `functions` are released before the file
+// is put together. kNotFound: there is neither DWARF nor a symbol.
+Result<GsymConversion> ConvertFunctionsToGsym(
+    std::unique_ptr<ElfFunctions> functions, const GsymConvertOptions& options);
+
+// A GSYM file in which lookups of some addresses have the same results as in
+// one of all functions; it may say anything of others.
+struct GsymExcerpt {
+  std::vector<std::byte> bytes;
+  uint64_t entry_bytes = 0;  // of the units that were read for it
+};
+// Makes one. `addresses` rise. Reads the units that may have code there, and in
+// them little more than the functions there. kLimit: that would be more than
+// `max_entry_bytes`, or it cannot be told which units they are.
+Result<GsymExcerpt> ConvertExcerptToGsym(ElfFunctions& functions,
+                                         std::span<const uint64_t> addresses,
+                                         uint64_t max_entry_bytes);
 
 // Makes the GSYM file of an ELF file. Peak memory is that of its DWARF
 // sections, of the result, and of a unit per thread. kNotFound: there is

@@ -167,6 +167,9 @@ bool AbbreviationTable::Parse(ByteCursor& in) {
     entry.has_children = in.Read<uint8_t>() != 0;
     entry.first_attribute = static_cast<uint32_t>(attributes_.size());
     if (!ParseAttributes(in, entry)) return false;
+    if (entry.tag == DW_TAG_subprogram && entry.has_code) {
+      has_function_code_ = true;
+    }
     if (code == entries_.size() + 1 && other_codes_.empty()) {
       ++dense_count_;
     } else {

@@ -55,6 +55,8 @@ class AbbreviationTable {
   std::span<const AttributeSpec> Attributes(const Abbreviation& a) const {
     return std::span(attributes_).subspan(a.first_attribute, a.attribute_count);
   }
+  // Whether there can be a function that has code.
+  bool has_function_code() const { return has_function_code_; }
 
  private:
   bool ParseAttributes(ByteCursor& in, Abbreviation& abbreviation);
@@ -64,6 +66,7 @@ class AbbreviationTable {
   // Codes and indices of entries that do not count on from those before.
   std::vector<std::pair<uint64_t, uint32_t>> other_codes_;
   size_t dense_count_ = 0;
+  bool has_function_code_ = false;
 };
 
 // Passes over the values of an entry. False for a form that is not known.

@@ -61,6 +61,9 @@ Result<DebugSections> DebugSections::Load(const ByteSource& source,
     if (!loaded) return Fail(std::move(loaded.error()));
     relocations = std::move(*loaded);
   }
+  // What is relocated is written to.
+  const auto use = relocations ? Bytes::Use::kCopy : Bytes::Use::kAsMapped;
+  sections.mapping_ = source.mapping();
   for (size_t i = 0; i < kDebugSectionCount; ++i) {
     const Found found = FindEither(image, SectionName(i, options.kind));
     if (found.section == nullptr) continue;
@@ -74,7 +77,7 @@ Result<DebugSections> DebugSections::Load(const ByteSource& source,
       status = Fail(std::move(opened.error()));
     } else {
       status = sections.sections_[i].Take(std::move(*opened), source.size(),
-                                          options.max_section_bytes);
+                                          options.max_section_bytes, use);
     }
     if (status && relocations) {
       status =
@@ -86,7 +89,7 @@ Result<DebugSections> DebugSections::Load(const ByteSource& source,
 }
 
 Status DebugSections::Bytes::Take(SectionBytes&& bytes, uint64_t file_size,
-                                  uint64_t max_bytes) {
+                                  uint64_t max_bytes, Use use) {
   if (bytes.size() > max_bytes) {
     return Fail(ErrorCode::kLimit, std::to_string(bytes.size()) +
                                        " bytes, more than " +
@@ -95,6 +98,10 @@ Status DebugSections::Bytes::Take(SectionBytes&& bytes, uint64_t file_size,
   size = static_cast<size_t>(bytes.size());
   if (bytes.is_unpacked()) {
     unpacked = std::move(bytes).TakeUnpackedText();
+    return {};
+  }
+  if (use == Use::kAsMapped && !bytes.Mapped().empty()) {
+    mapped = bytes.Mapped().data();
     return {};
   }
   // Before there is memory for what a header merely claims.
@@ -114,7 +121,9 @@ std::string_view DebugSections::Text(DebugSection section,
 
 size_t DebugSections::memory_bytes() const {
   size_t bytes = 0;
-  for (const Bytes& section : sections_) bytes += section.size;
+  for (const Bytes& section : sections_) {
+    if (section.mapped == nullptr) bytes += section.size;
+  }
   return bytes;
 }
 

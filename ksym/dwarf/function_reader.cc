@@ -152,6 +152,19 @@ bool DwarfFunctionReader::MayHaveCode(size_t index) const {
   return unit.line_offset.is_set() && unit.tag != DW_TAG_partial_unit;
 }
 
+bool DwarfFunctionReader::CanListCode(size_t index) const {
+  const DwarfUnit& unit = file_->units()[index];
+  return unit.format.version > 2 || unit.ranges.is_set();
+}
+
+bool DwarfFunctionReader::HasNoCode(size_t index) const {
+  const DwarfUnit& unit = file_->units()[index];
+  if (unit.tag == DW_TAG_partial_unit) return true;
+  return !unit.is_skeleton() && !unit.abbreviations->has_function_code() &&
+         !(unit.line_offset.is_set() &&
+           LineTable::HasProgram(*file_, unit, unit.line_offset.number));
+}
+
 void DwarfFunctionReader::ReadUnit(size_t index,
                                    const DwarfReadOptions& options,
                                    UnitFunctions& out) const {
@@ -181,16 +194,17 @@ void DwarfFunctionReader::ReadUnit(size_t index,
 
 namespace {
 
-// What the unit's line table has beside its functions.
-void AddOtherCode(const LineTable& lines, UnitFunctions& out) {
-  std::vector<AddressRange> functions;
-  functions.reserve(out.batch.functions.size());
+// What the unit's line table has beside its functions, of which `functions`
+// are those that are not in `out`.
+void AddOtherCode(const LineTable& lines, const DwarfReadOptions& options,
+                  std::vector<AddressRange> functions, UnitFunctions& out) {
+  functions.reserve(functions.size() + out.batch.functions.size());
   for (const FunctionInfo& function : out.batch.functions) {
     functions.push_back(function.range);
   }
   std::ranges::sort(functions, {}, &AddressRange::start);
   const auto add = [&](uint64_t start, uint64_t end) {
-    if (start >= end) return;
+    if (start >= end || !options.Wants({start, end})) return;
     FunctionInfo code = {.name = {}, .range = {start, end}};
     code.first_line = static_cast<uint32_t>(out.batch.lines.size());
     lines.AppendRows(code.range, out.batch.lines);
@@ -227,14 +241,13 @@ void DwarfFunctionReader::ReadEntriesOf(const DwarfFile& file,
     }
   }
   if (options.lines == DwarfReadOptions::Lines::kSkip) lines.DropRows();
-  const auto read =
-      UnitReader({file, unit, code_, lines, options}, out.batch, out.losses)
-          .Run();
+  UnitReader reader({file, unit, code_, lines, options}, out.batch, out.losses);
+  const auto read = reader.Run();
   if (!read) {
     ++out.losses.malformed_units;
     out.losses.Note(read.error());
   }
-  AddOtherCode(lines, out);
+  AddOtherCode(lines, options, reader.TakeUnwanted(), out);
   out.batch.files = std::move(lines).TakeFiles();
 }
 

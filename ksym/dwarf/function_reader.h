@@ -63,6 +63,17 @@ class DwarfFunctionReader {
   // Whether a unit that does not say so may have code; one that others share,
   // or without lines, has none.
   bool MayHaveCode(size_t index) const;
+  // Whether a unit could say that it has several pieces of code; DWARF 2 itself
+  // has no list of them.
+  bool CanListCode(size_t index) const;
+  // Whether a unit has no code for sure, whatever it says: nothing in it could
+  // say where a function is, and its line table has no rows.
+  bool HasNoCode(size_t index) const;
+  // Bytes of a unit's entries: what reading it costs.
+  uint64_t EntryBytes(size_t index) const {
+    const DwarfUnit& unit = file_->units()[index];
+    return unit.end - unit.offset;
+  }
   // Bytes of the sections that are held.
   size_t memory_bytes() const { return file_->sections().memory_bytes(); }
 

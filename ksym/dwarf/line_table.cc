@@ -145,8 +145,9 @@ bool LineTable::ReadFiles(const DwarfFile& file, const DwarfUnit& unit,
   return true;
 }
 
-Status LineTable::ReadHeader(const DwarfFile& file, const DwarfUnit& unit,
-                             ByteCursor& in, Header& header) {
+// The first fields of a header, which say where the program is.
+Status LineTable::ReadExtent(const DwarfUnit& unit, ByteCursor& in,
+                             Header& header) {
   const uint64_t offset = in.offset();
   header.format = {.version = 0, .address_bytes = 8, .offset_bytes = 4};
   header.format.address_bytes = unit.format.address_bytes;
@@ -175,6 +176,22 @@ Status LineTable::ReadHeader(const DwarfFile& file, const DwarfUnit& unit,
     return Corrupt(offset, "a header is cut off");
   }
   header.program = in.offset() + static_cast<size_t>(header_length);
+  return {};
+}
+
+bool LineTable::HasProgram(const DwarfFile& file, const DwarfUnit& unit,
+                           uint64_t offset) {
+  ByteCursor in(file.sections().Get(DebugSection::kLine));
+  in.Seek(offset);
+  LineTable table;
+  Header header;
+  return table.ReadExtent(unit, in, header) && header.program < header.end;
+}
+
+Status LineTable::ReadHeader(const DwarfFile& file, const DwarfUnit& unit,
+                             ByteCursor& in, Header& header) {
+  const uint64_t offset = in.offset();
+  if (auto ok = ReadExtent(unit, in, header); !ok) return ok;
   header.min_instruction = in.Read<uint8_t>();
   if (version_ >= 4) in.Read<uint8_t>();  // operations of an instruction
   in.Read<uint8_t>();                     // default_is_stmt

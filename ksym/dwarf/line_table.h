@@ -27,6 +27,11 @@ class LineTable {
   Status Read(const DwarfFile& file, const DwarfUnit& unit, uint64_t offset,
               const CodeRanges& code);
 
+  // Whether there are opcodes at all, by the header. Units without code have a
+  // table for its files.
+  static bool HasProgram(const DwarfFile& file, const DwarfUnit& unit,
+                         uint64_t offset);
+
   const std::vector<SourceFile>& files() const { return files_; }
   std::vector<SourceFile> TakeFiles() && { return std::move(files_); }
   // Keeps the files, which inlined calls refer to.
@@ -59,6 +64,7 @@ class LineTable {
   struct Header;
   class Program;
 
+  Status ReadExtent(const DwarfUnit& unit, ByteCursor& in, Header& header);
   Status ReadHeader(const DwarfFile& file, const DwarfUnit& unit,
                     ByteCursor& in, Header& header);
   bool ReadOldFiles(ByteCursor& in, std::string_view comp_dir);

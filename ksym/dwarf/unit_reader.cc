@@ -136,6 +136,14 @@ void UnitReader::CutAtEdges(std::vector<AddressRange>& pieces) const {
   }
 }
 
+void UnitReader::DropUnwanted(std::vector<AddressRange>& pieces) {
+  std::erase_if(pieces, [this](const AddressRange& piece) {
+    if (in_.options.Wants(piece)) return false;
+    unwanted_.push_back(piece);
+    return true;
+  });
+}
+
 void UnitReader::Begin(const Entry& entry, uint64_t offset, Scope& scope) {
   scope = {};
   std::vector<AddressRange> pieces = CodeOf(entry);
@@ -145,7 +153,13 @@ void UnitReader::Begin(const Entry& entry, uint64_t offset, Scope& scope) {
     ++losses_.functions;
     return;
   }
-  CutAtEdges(pieces);
+  // Most functions are out of all windows, and those are not cut. The others
+  // are cut as a whole: how many cuts there are at most is of all pieces.
+  const bool is_wanted = std::ranges::any_of(
+      pieces, [this](const auto& piece) { return in_.options.Wants(piece); });
+  if (is_wanted) CutAtEdges(pieces);
+  DropUnwanted(pieces);
+  if (pieces.empty()) return;
   if (open_count_ == open_.size()) open_.emplace_back();
   Function& function = open_[open_count_++];
   function.entry = offset;

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ksym/base/byte_cursor.h"
@@ -45,6 +46,13 @@ struct DwarfReadOptions {
   // Addresses, rising, at which a function is cut into pieces: where a symbol
   // table begins to name it otherwise. Borrowed.
   std::span<const uint64_t> edges = {};
+  // Not empty: only functions, or pieces of them, with code in one of these,
+  // which rise and are disjoint. Borrowed.
+  std::span<const AddressRange> windows = {};
+
+  bool Wants(const AddressRange& code) const {
+    return windows.empty() || TouchesAny(windows, code);
+  }
 };
 
 // Goes through the entries of one unit once and collects its functions: those
@@ -70,6 +78,9 @@ class UnitReader {
 
   // kCorrupt: the functions before the fault are in the batch.
   Status Run();
+
+  // The code of functions that no window touches.
+  std::vector<AddressRange> TakeUnwanted() { return std::move(unwanted_); }
 
  private:
   // A function that has been begun.
@@ -111,6 +122,7 @@ class UnitReader {
   void EndFunction();
   void KeepCode(std::vector<AddressRange>& pieces) const;
   void CutAtEdges(std::vector<AddressRange>& pieces) const;
+  void DropUnwanted(std::vector<AddressRange>& pieces);
   void WidenParents(Function& function);
   void Emit(const Function& function);
   void EmitInlines(const Function& function, const AddressRange& piece);
@@ -121,6 +133,7 @@ class UnitReader {
   std::vector<Scope> scopes_;
   std::vector<Function> open_;
   size_t open_count_ = 0;  // the others' memory is kept
+  std::vector<AddressRange> unwanted_;
   EntryNames names_;
   uint64_t ranges_read_ = 0;
 };

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <system_error>
 #include <utility>
 
 #include "ksym/base/file.h"
+#include "ksym/base/trust.h"
 #include "ksym/demangle/demangle.h"
 #include "ksym/elf/debuginfod_client.h"
 #include "ksym/elf/elf_symbols.h"
@@ -71,20 +73,30 @@ class FileSource : public AddressSource {
   std::string name_;  // of the last answer
 };
 
-Result<ByteSource> OpenDebugFile(const std::string& path) {
-  auto opened = OpenFileOfHost(path);
-  if (!opened) return Fail(std::move(opened.error()));
-  return ByteSource::OfFile(std::move(opened->fd), opened->size);
+using Reading = SymbolizeOptions::Reading;
+
+Result<ByteSource> SourceOf(UniqueFd fd, uint64_t size, Reading reading) {
+  if (reading == Reading::kCopy) return ByteSource::OfFile(std::move(fd), size);
+  return ByteSource::OfMappedFile(std::move(fd), size);
+}
+
+std::function<Result<ByteSource>(const std::string&)> OpenerOfDebugFiles(
+    Reading reading) {
+  return [reading](const std::string& path) -> Result<ByteSource> {
+    auto opened = OpenFileOfHost(path);
+    if (!opened) return Fail(std::move(opened.error()));
+    return SourceOf(std::move(opened->fd), opened->size, reading);
+  };
 }
 
 // What Symbolizer and ElfSymbols take; nothing without a client.
-DebugFileSource SourceOf(DebuginfodClient* client) {
+DebugFileSource FetcherOf(DebuginfodClient* client) {
   if (client == nullptr) return nullptr;
   return
       [client](const std::string& build_id) { return client->Find(build_id); };
 }
 
-Result<ByteSource> OpenRegularFile(const std::string& path) {
+Result<ByteSource> OpenRegularFile(const std::string& path, Reading reading) {
   auto fd = OpenForRead(path);
   if (!fd) return Fail(std::move(fd.error()));
   struct stat status = {};
@@ -92,18 +104,22 @@ Result<ByteSource> OpenRegularFile(const std::string& path) {
   if (!S_ISREG(status.st_mode)) {
     return Fail(ErrorCode::kInvalid, path + ": not a regular file");
   }
-  return ByteSource::OfFile(std::move(*fd),
-                            static_cast<uint64_t>(status.st_size));
+  return SourceOf(std::move(*fd), static_cast<uint64_t>(status.st_size),
+                  reading);
 }
 
 SourceResult OpenFileSource(const SymbolizeOptions& options,
                             DebuginfodClient* client) {
-  auto file = OpenRegularFile(options.file);
+  auto file = OpenRegularFile(options.file, Reading::kCopy);
   if (!file) return Fail(std::move(file.error()));
   // The debug file may lie beside the file itself, not beside a link to it.
   std::error_code ignored;
   const std::string path = std::filesystem::canonical(options.file, ignored);
-  const DebugFileFinder finder = {path, OpenDebugFile, SourceOf(client)};
+  const auto owner = file->owner();
+  if (!owner) return Fail(Error(owner.error()).WithContext(options.file));
+  const DebugFileFinder finder = {
+      path, OnlyTrusted(*owner, OpenerOfDebugFiles(options.reading)),
+      FetcherOf(client)};
   auto symbols = ElfSymbols::Load(std::move(*file), finder);
   if (!symbols) {
     return Fail(std::move(symbols.error()).WithContext(options.file));
@@ -111,7 +127,7 @@ SourceResult OpenFileSource(const SymbolizeOptions& options,
   auto source = std::make_unique<FileSource>(std::move(*symbols), options);
   if (!options.inlines) return source;
   // Again: the symbols keep their own descriptor.
-  const auto program = OpenRegularFile(options.file);
+  const auto program = OpenRegularFile(options.file, options.reading);
   if (!program) return Fail(program.error());
   return OpenConvertedFile(options, *program, finder, std::move(source));
 }
@@ -174,7 +190,7 @@ Result<std::unique_ptr<AddressSource>> OpenAddressSource(
     const SymbolizeOptions& options, DebuginfodClient* client) {
   switch (options.source) {
     case SymbolizeOptions::Source::kProcess:
-      return OpenProcess(options, SourceOf(client));
+      return OpenProcess(options, FetcherOf(client));
     case SymbolizeOptions::Source::kKernel:
       return OpenKernelSource(options);
     case SymbolizeOptions::Source::kGsym:

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,7 +26,7 @@ struct AnswerFrame {
 };
 
 // What is known of one address. Views are valid until the source is asked
-// again, or, where is_kept, as long as the source.
+// again, or, where is_kept, until it prepares for others.
 struct AddressAnswer {
   // Innermost first: inlined calls, then the function, as the file has their
   // names or demangled. Empty: see reason.
@@ -49,6 +50,10 @@ class AddressSource {
   AddressSource& operator=(const AddressSource&) = delete;
   virtual ~AddressSource() = default;
 
+  // Announces addresses, in any order, of which most are asked for next. What
+  // is needed for all of them is found at once, which takes less time than one
+  // by one. Fails with one line for the user; what can be resolved still is.
+  virtual Status Prepare(std::span<const uint64_t> /*addresses*/) { return {}; }
   // Overwrites `answer`, whose memory is used again.
   virtual void Resolve(uint64_t address, AddressAnswer& answer) = 0;
 };
@@ -56,7 +61,8 @@ class AddressSource {
 // Opens what the options name. Fails with one line for the user: the file or
 // process is not there, is not ours to read, or is no ELF file.
 // - A file is opened by its path, and its addresses are those of its headers.
-//   For inlined calls its debug data are converted to GSYM in memory.
+//   For inlined calls its debug data are converted to GSYM in memory: of the
+//   units that have the addresses or, when there are many, all.
 // - A GSYM file is mapped.
 // - Of a process the mappings are read now, and again whenever an address is
 //   not mapped. For inlined calls see ModuleLines.

@@ -74,19 +74,23 @@ void LineAnswerer::TakeKept(const Query& query) {
                         frames_.begin() + query.end);
 }
 
-void LineAnswerer::AnswerByAddress() {
+Status LineAnswerer::AnswerByAddress() {
   order_.clear();
+  addresses_.clear();
   for (const Query& query : queries_) {
     order_.push_back(
         {.address = query.address.value_or(0),
          .query = static_cast<uint32_t>(&query - queries_.data())});
+    if (query.address) addresses_.push_back(*query.address);
   }
+  const auto prepared = source_.Prepare(addresses_);
+  if (!prepared) return prepared;
   std::ranges::sort(order_, {}, &Place::address);
   texts_.clear();
   frames_.clear();
   for (const Place& place : order_) {
     if (texts_.size() >= kMaxBatchBytes || frames_.size() >= kMaxBatchFrames) {
-      return;
+      break;
     }
     Query& query = queries_[place.query];
     Find(query);
@@ -99,10 +103,12 @@ void LineAnswerer::AnswerByAddress() {
     Write(query, texts_);
     query.end = static_cast<uint32_t>(texts_.size());
   }
+  return {};
 }
 
 Status LineAnswerer::WriteBatch() {
-  AnswerByAddress();
+  const auto answered = AnswerByAddress();
+  if (!answered) return answered;
   for (const Query& query : queries_) {
     if (query.state == State::kWritten) {
       out_.append(texts_, query.begin, query.end - query.begin);

@@ -50,7 +50,7 @@ class LineAnswerer {
     uint32_t query = 0;
   };
 
-  void AnswerByAddress();
+  Status AnswerByAddress();
   void Find(const Query& query);
   void Write(const Query& query, std::string& out);
   void Keep(Query& query);
@@ -60,8 +60,9 @@ class LineAnswerer {
   AddressSource& source_;
   SymbolizeOptions::Style style_;
   int fd_;
-  std::vector<Query> queries_;  // of a batch, by line
-  std::vector<Place> order_;    // by address
+  std::vector<Query> queries_;       // of a batch, by line
+  std::vector<Place> order_;         // by address
+  std::vector<uint64_t> addresses_;  // of all lines that have one
   std::vector<AnswerFrame> frames_;
   std::string texts_;
   std::string out_;

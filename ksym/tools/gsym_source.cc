@@ -1,7 +1,10 @@
 #include "ksym/tools/gsym_source.h"
 
+#include <algorithm>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "ksym/elf/elf_image.h"
 #include "ksym/gsym/gsym_image.h"
@@ -18,7 +21,7 @@ using Demangling = SymbolizerOptions::Demangle;
 class GsymSource : public AddressSource {
  public:
   GsymSource(GsymImage image, const SymbolizeOptions& options,
-             std::unique_ptr<AddressSource> symbols)
+             AddressSource* symbols)
       : image_(std::move(image)),
         index_(image_.file()),
         build_id_(ToHex(image_.file().uuid())),
@@ -26,11 +29,11 @@ class GsymSource : public AddressSource {
         texts_(image_.file(), options.demangle == Demangling::kOn
                                   ? GsymTexts::Names::kDemangled
                                   : GsymTexts::Names::kAsStored),
-        symbols_(std::move(symbols)) {}
+        symbols_(symbols) {}
 
   void Resolve(uint64_t address, AddressAnswer& answer) override {
     const auto found = LookupGsymRefs(image_.file(), {address}, index_, found_);
-    if (symbols_ && found && !*found) {
+    if (symbols_ != nullptr && found && !*found) {
       symbols_->Resolve(address, answer);
       return;
     }
@@ -61,17 +64,85 @@ class GsymSource : public AddressSource {
   std::string build_id_;
   std::string path_;
   GsymTexts texts_;
-  std::unique_ptr<AddressSource> symbols_;  // may be null
+  AddressSource* symbols_;  // may be null
   GsymAnswer found_;
 };
 
-Result<std::unique_ptr<AddressSource>> SourceOf(
-    Result<GsymImage> image, const SymbolizeOptions& options,
-    std::unique_ptr<AddressSource> symbols) {
+Result<std::unique_ptr<GsymSource>> SourceOf(Result<GsymImage> image,
+                                             const SymbolizeOptions& options,
+                                             AddressSource* symbols) {
   if (!image) return Fail(std::move(image.error()).WithContext(options.file));
-  return std::make_unique<GsymSource>(std::move(*image), options,
-                                      std::move(symbols));
+  return std::make_unique<GsymSource>(std::move(*image), options, symbols);
 }
+
+// Debug data of a file, as much of them as was needed so far.
+class ConvertedSource : public AddressSource {
+ public:
+  ConvertedSource(ElfFunctions functions, const SymbolizeOptions& options,
+                  std::unique_ptr<AddressSource> symbols)
+      : options_(options),
+        symbols_(std::move(symbols)),
+        functions_(std::make_unique<ElfFunctions>(std::move(functions))),
+        bytes_left_(kExcerptTimes * functions_->entry_bytes()) {}
+
+  Status Prepare(std::span<const uint64_t> addresses) override {
+    if (functions_ == nullptr) return {};
+    std::vector<uint64_t> sorted(addresses.begin(), addresses.end());
+    std::ranges::sort(sorted);
+    if (gsym_ != nullptr && std::ranges::includes(prepared_, sorted)) return {};
+    // Whoever asks for so many most likely asks for more.
+    if (sorted.size() >= kManyAddresses) return ConvertAll();
+    return ConvertFor(std::move(sorted));
+  }
+
+  void Resolve(uint64_t address, AddressAnswer& answer) override {
+    const bool is_ready = Prepare({&address, 1}).has_value();
+    if (is_ready && gsym_ != nullptr) {
+      gsym_->Resolve(address, answer);
+    } else {
+      symbols_->Resolve(address, answer);
+    }
+  }
+
+ private:
+  // Excerpts may read this many times the entries of all units. Reading takes a
+  // third of a whole conversion's time at most, so both together take less than
+  // twice that.
+  static constexpr uint64_t kExcerptTimes = 2;
+  static constexpr size_t kManyAddresses = 4096;
+
+  Status ConvertFor(std::vector<uint64_t> addresses) {
+    auto excerpt = ConvertExcerptToGsym(*functions_, addresses, bytes_left_);
+    if (!excerpt) return ConvertAll();
+    bytes_left_ -= excerpt->entry_bytes;
+    prepared_ = std::move(addresses);
+    return Take(std::move(excerpt->bytes));
+  }
+
+  Status ConvertAll() {
+    prepared_ = {};
+    gsym_.reset();
+    auto made = ConvertFunctionsToGsym(std::move(functions_), {});
+    if (made) return Take(std::move(made->bytes));
+    if (made.error().code() == ErrorCode::kNotFound) return {};
+    return Fail(std::move(made.error()).WithContext(options_.file));
+  }
+
+  Status Take(std::vector<std::byte> bytes) {
+    auto source = SourceOf(GsymImage::OfMemory(std::move(bytes)), options_,
+                           symbols_.get());
+    if (!source) return Fail(std::move(source.error()));
+    gsym_ = std::move(*source);
+    return {};
+  }
+
+  SymbolizeOptions options_;
+  std::unique_ptr<AddressSource> symbols_;
+  std::unique_ptr<ElfFunctions> functions_;  // null: all are converted
+  uint64_t bytes_left_;
+  std::vector<uint64_t> prepared_;    // rising; what gsym_ is good for
+  std::unique_ptr<GsymSource> gsym_;  // null: there are only symbols
+};
 
 }  // namespace
 
@@ -85,11 +156,12 @@ Result<std::unique_ptr<AddressSource>> OpenGsymFile(
 Result<std::unique_ptr<AddressSource>> OpenConvertedFile(
     const SymbolizeOptions& options, const ByteSource& source,
     const DebugFileFinder& finder, std::unique_ptr<AddressSource> symbols) {
-  auto made = ConvertElfToGsym(source, finder, {});
-  if (!made && made.error().code() == ErrorCode::kNotFound) return symbols;
-  if (!made) return Fail(std::move(made.error()).WithContext(options.file));
-  return SourceOf(GsymImage::OfMemory(std::move(made->bytes)), options,
-                  std::move(symbols));
+  auto functions = ElfFunctions::Open(source, finder);
+  if (!functions) {
+    return Fail(std::move(functions.error()).WithContext(options.file));
+  }
+  return std::make_unique<ConvertedSource>(std::move(*functions), options,
+                                           std::move(symbols));
 }
 
 }  // namespace ksym

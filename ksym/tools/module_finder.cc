@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "ksym/base/file.h"
+#include "ksym/base/trust.h"
 #include "ksym/elf/byte_source.h"
+#include "ksym/elf/debug_file.h"
 #include "ksym/elf/elf_image.h"
 #include "ksym/gsym/gsym_format.h"
 #include "ksym/process/mapped_file.h"
@@ -37,8 +39,10 @@ std::unexpected<Error> OtherBuildId(const std::string& path,
 void LoadDwarf(const ByteSource& source, ModuleFile& file) {
   const std::string& path = file.path;
   const auto image = ElfImage::Parse(source);
-  if (!image) return;
-  auto dwarf = DwarfPlaces::Open(source, *image, {path, path, OpenSource});
+  const auto owner = source.owner();
+  if (!image || !owner) return;
+  auto dwarf = DwarfPlaces::Open(source, *image,
+                                 {path, path, OnlyTrusted(*owner, OpenSource)});
   if (dwarf) {
     file.dwarf = std::move(*dwarf);
   } else if (dwarf.error().code() != ErrorCode::kNotFound) {

@@ -26,7 +26,11 @@ struct SymbolizeOptions {
   Source source = Source::kFile;
   std::string file;      // of kFile, kGsym, kProfile; of kKernel if not empty
   bool inlines = false;  // of kFile, kProcess: lines and inlined calls as well
-  uint32_t pid = 0;      // of kProcess
+  // How the file of kFile and its debug files are read for `inlines`: mapped
+  // where the whole program may end when one of them is truncated meanwhile.
+  enum class Reading : uint8_t { kCopy, kMap };
+  Reading reading = Reading::kCopy;
+  uint32_t pid = 0;  // of kProcess
   SymbolizerOptions::Demangle demangle = SymbolizerOptions::Demangle::kOn;
   Style style = Style::kLlvm;
   bool debuginfod = false;  // fetch debug files, at most so long:

@@ -1,6 +1,5 @@
 #include "ksym/tools/symbolize_program.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -30,6 +29,8 @@ Status AnswerArguments(const SymbolizeOptions& options, AddressSource& source) {
   const bool json = options.style == Style::kJson;
   std::string out;
   AddressAnswer answer;
+  const auto prepared = source.Prepare(options.addresses);
+  if (!prepared) return prepared;
   for (const uint64_t address : options.addresses) {
     source.Resolve(address, answer);
     if (json) out += out.empty() ? '[' : ',';
@@ -53,10 +54,11 @@ Status AnswerInput(const SymbolizeOptions& options, AddressSource& source) {
   return read;
 }
 
+// Not by fmt::print(), which throws where nothing can be written.
 void PrintError(std::string_view text) {
   std::string line;
   AppendPrintable(text, line);
-  fmt::print(stderr, "ksym-symbolize: {}\n", line);
+  std::fputs(("ksym-symbolize: " + line + "\n").c_str(), stderr);
 }
 
 Result<std::unique_ptr<DebuginfodClient>> StartClient(
@@ -77,7 +79,9 @@ Status AnswerWith(const SymbolizeOptions& options, DebuginfodClient* client,
     markup.names.places.debuginfod = client;
     return FilterStandardInput(markup);
   }
-  const auto source = OpenAddressSource(options, client);
+  SymbolizeOptions mapping = options;
+  mapping.reading = SymbolizeOptions::Reading::kMap;
+  const auto source = OpenAddressSource(mapping, client);
   if (!source) return Fail(source.error());
   return options.addresses.empty() ? AnswerInput(options, **source)
                                    : AnswerArguments(options, **source);
@@ -103,7 +107,8 @@ int RunSymbolizeProgram(int argc, char** argv,
   const auto parsed = ParseSymbolizeOptions(argc, argv);
   if (!parsed.runs()) {
     if (!parsed.error_text.empty()) {
-      fmt::print(stderr, "ksym-symbolize: {}\n", parsed.error_text);
+      std::fputs(("ksym-symbolize: " + parsed.error_text + "\n").c_str(),
+                 stderr);
     }
     const auto written = WriteAll(STDOUT_FILENO, parsed.output_text);
     return written ? parsed.exit_status : 1;

@@ -54,13 +54,13 @@ def write_addresses(context, name, addresses, suffix=""):
     return path
 
 
-def measure(context, command, stdin=None):
+def measure(context, command, stdin=None, count=3):
     """Medians of time and memory, or None where the program is missing."""
     if not programs.has_program(command[0]):
         return None
     runs = []
     # addr2line takes as long as all others together.
-    for _ in range(1 if command[0] == "addr2line" else context.runs(3)):
+    for _ in range(1 if command[0] == "addr2line" else context.runs(count)):
         with open(stdin or os.devnull, encoding="ascii") as file:
             runs.append(programs.run_measured(context, command, stdin=file))
     return {"wall": tables.median([run.wall for run in runs]),
@@ -131,6 +131,34 @@ def compare_lookups(context, program, gsym, addresses):
                         "peak MiB", "CPU by ours", "wall by ours"], rows)
 
 
+def compare_few(context, program, addresses):
+    """From one address on: what is converted follows how many there are."""
+    if not programs.has_program(SYMBOLIZER):
+        return
+    symbolize = context.built("daemon", "ksym-symbolize")
+    rows = []
+    for count in (1, 10, 1000, ADDRESSES):
+        if count > len(addresses):
+            break
+        path = write_addresses(context, "few", addresses[:count])
+        # In turn, as the machine's speed drifts.
+        pairs = []
+        for _ in range(context.runs(3 if count == ADDRESSES else 9)):
+            pairs.append([measure(context, [
+                tool, "--inlines", "-e", program], path, 1)
+                for tool in (symbolize, SYMBOLIZER)])
+        for key in ("cpu", "wall", "rss"):
+            ours, theirs = ([pair[i][key] for pair in pairs] for i in (0, 1))
+            ratios = [tables.ratio(a, b) for a, b in zip(ours, theirs)]
+            rows.append([f"{count}, {key}", tables.number(
+                tables.median(ours), 3), tables.number(
+                    tables.median(theirs), 3),
+                         tables.number(tables.median(ratios), 2)])
+    print(f"ksym-symbolize -e --inlines beside {SYMBOLIZER}, in turn; seconds "
+          "and peak MiB, and the\nmedian of the ratios of the pairs")
+    tables.print_table(["addresses", "ours", "LLVM's", "by"], rows)
+
+
 def measure_in_process(context, gsym, addresses):
     rows = []
     for name, chosen in addresses.items():
@@ -170,5 +198,6 @@ def run(context):
     addresses = {
         "uniform over text": text_addresses(program, chooser, count),
         "uniform over functions": function_addresses(program, chooser, count)}
+    compare_few(context, program, addresses["uniform over functions"])
     compare_lookups(context, program, ours, addresses)
     measure_in_process(context, ours, addresses)

@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <deque>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "ksym/base/file.h"
 
@@ -102,6 +105,48 @@ TEST(LineAnswererTest, BeyondABatch) {
     }
     EXPECT_TRUE(Answers(source, lines) == expected) << bytes;
   }
+}
+
+// Names addresses that were announced, and only those of a batch.
+class Announced : public Echo {
+ public:
+  Announced() : Echo(0) {}
+
+  Status Prepare(std::span<const uint64_t> addresses) override {
+    prepared_.assign(addresses.begin(), addresses.end());
+    largest_ = std::max(largest_, prepared_.size());
+    if (fails_at_ && std::ranges::count(prepared_, *fails_at_) > 0) {
+      return Fail(ErrorCode::kLimit, "too much");
+    }
+    return {};
+  }
+  void Resolve(uint64_t address, AddressAnswer& answer) override {
+    Echo::Resolve(address, answer);
+    if (std::ranges::count(prepared_, address) == 0) ++unexpected_;
+  }
+
+  size_t largest() const { return largest_; }
+  size_t unexpected() const { return unexpected_; }
+  void FailAt(uint64_t address) { fails_at_ = address; }
+
+ private:
+  std::vector<uint64_t> prepared_;
+  size_t largest_ = 0;
+  size_t unexpected_ = 0;
+  std::optional<uint64_t> fails_at_;
+};
+
+// A source is told the addresses of each batch before they are asked for, and
+// where it fails no more is answered.
+TEST(LineAnswererTest, SourcePrepares) {
+  Announced source;
+  EXPECT_EQ(Answers(source, "4\nnone\n3\n4\n"),
+            "4\n??:0\n??\n??:0\n3\n??:0\n4\n??:0\n");
+  EXPECT_EQ(source.largest(), 3);
+  EXPECT_EQ(source.unexpected(), 0);
+  source.FailAt(3);
+  EXPECT_EQ(Answers(source, "4\n"), "4\n??:0\n");
+  EXPECT_EQ(Answers(source, "4\n3\n"), "failed");
 }
 
 // And over more frames than may wait.

@@ -139,6 +139,56 @@ class Lines(unittest.TestCase):
                     address)
         self.assertEqual(text, "by_hand\n/source/by_hand.s:7\n")
 
+    # Whoever asks for one address and waits has the same answers as whoever
+    # asks for all at once: at first of what was converted for each, and then of
+    # the whole conversion.
+    def test_one_at_a_time(self):
+        for options in ([], ["--output-style=JSON"]):
+            expected = self.ours("-e", self.program, "-i", *options)
+            end = "\n" if options else "\n\n"
+            found = ""
+            with subprocess.Popen(
+                    [TOOL, "-e", self.program, "-i", *options], text=True,
+                    stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+                for address in self.addresses.splitlines():
+                    process.stdin.write(address + "\n")
+                    process.stdin.flush()
+                    answer = process.stdout.readline()
+                    while not answer.endswith(end):
+                        answer += process.stdout.readline()
+                    found += answer
+                process.stdin.close()
+            found = re.sub(r',"reason":"[^"]*"', "", found)
+            self.assertEqual(found, expected)
+
+    # The same for some at once, as arguments and in lines of the input.
+    def test_some_at_a_time(self):
+        addresses = self.addresses.split()
+        for count in (1, 2, 10, 100):
+            chosen = addresses[::len(addresses) // count][:count]
+            expected = "".join(must(TOOL, "-e", self.program, "-i", address)
+                               for address in chosen)
+            self.assertEqual(must(TOOL, "-e", self.program, "-i", *chosen),
+                             expected)
+            self.assertEqual(must(TOOL, "-e", self.program, "-i",
+                                  text="\n".join(chosen)), expected)
+
+    # The debug data are mapped.
+    def test_file_that_becomes_shorter(self):
+        first, *_, last = self.addresses.split()
+        with subprocess.Popen(
+                [TOOL, "-e", self.program, "-i", "--output-style=JSON"],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE, text=True) as process:
+            process.stdin.write(first + "\n")
+            process.stdin.flush()
+            self.assertIn('"Symbol"', process.stdout.readline())
+            os.truncate(self.program, 4096)
+            output, errors = process.communicate(last + "\n", timeout=60)
+        self.assertEqual((process.returncode, output), (1, ""))
+        self.assertEqual(errors, "ksym-symbolize: a file became shorter while "
+                                 "it was being read\n")
+
     # Without debug data there are still the symbols.
     def test_without_debug_data(self):
         must("strip", "-g", self.program)
