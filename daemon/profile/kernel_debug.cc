@@ -34,6 +34,13 @@ ksym::Result<ksym::ByteSource> OpenHost(const std::string& path) {
   return ksym::ByteSource::OfFile(std::move(opened->fd), opened->size);
 }
 
+// Of a file that was opened at that path.
+ksym::DebugFileFinder FinderOf(const ksym::ByteSource& source,
+                               const std::string& path) {
+  const auto owner = source.owner();
+  return {path, owner ? ksym::OnlyTrusted(*owner, OpenHost) : nullptr};
+}
+
 // What kernel addresses count from in samples and in the image alike.
 std::optional<uint64_t> FindText(const ksym::ByteSource& source,
                                  const ksym::ElfImage& image) {
@@ -127,7 +134,8 @@ std::optional<ModuleDebugFile> OpenModule(const std::string& path,
   }
   auto symbols = ModuleSymbols::Load(*source, *image);
   if (!symbols) return std::nullopt;
-  return ModuleDebugFile{{std::move(*source), {path, OpenHost}},
+  auto finder = FinderOf(*source, path);
+  return ModuleDebugFile{{std::move(*source), std::move(finder)},
                          path,
                          build_id,
                          std::move(*symbols)};
@@ -202,7 +210,8 @@ ksym::Result<KernelDebugFile> FindKernelDebugFile(
     }
     const auto text = FindText(*source, *image);
     if (!text) continue;
-    return KernelDebugFile{{std::move(*source), {places.root + path, OpenHost}},
+    auto finder = FinderOf(*source, places.root + path);
+    return KernelDebugFile{{std::move(*source), std::move(finder)},
                            places.root + path,
                            std::move(build_id),
                            *text,

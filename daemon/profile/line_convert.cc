@@ -1,22 +1,16 @@
 #include "daemon/profile/line_convert.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <utility>
 
+#include "ksym/base/trust.h"
 #include "ksym/gsym_convert.h"
 
 namespace profd {
 namespace {
 
 using Outcome = LineConversion::Outcome;
-
-bool IsTrusted(const ksym::ByteSource& source) {
-  struct stat status = {};
-  return source.fd() >= 0 && ::fstat(source.fd(), &status) == 0 &&
-         (status.st_uid == 0 || status.st_uid == ::geteuid());
-}
 
 // Refuses files that are too large; `all_trusted` becomes false when one is
 // opened that is not.
@@ -39,6 +33,11 @@ ksym::DebugFileFinder Checked(ksym::DebugFileFinder finder, uint64_t max_bytes,
 }
 
 }  // namespace
+
+bool IsTrusted(const ksym::ByteSource& source) {
+  const auto owner = source.owner();
+  return owner && IsOfMachine(*owner, ::geteuid());
+}
 
 LineConversion ConvertLines(const ksym::Symbolizer::ProgramFile& program,
                             const LineConvertOptions& options) {

@@ -21,8 +21,8 @@ struct LineConversion {
   Outcome outcome = Outcome::kFailed;
   std::vector<std::byte> bytes;  // of kMade
   // Whether it may be kept under its build-id: all files that it is made of
-  // belong to root or this user, and none that it refers to is missing. Others
-  // could give a file another's build-id.
+  // are trusted, and none that it refers to is missing. Others could give a
+  // file another's build-id.
   bool can_be_kept = false;
   std::string error;
 };
@@ -34,6 +34,10 @@ struct LineConvertOptions {
   // Asked between units; true: give up.
   std::function<bool()> has_to_stop;
 };
+
+// Whether what is made of the file may be kept under its build-id
+// (ksym::IsOfMachine). Two system calls.
+bool IsTrusted(const ksym::ByteSource& source);
 
 // Reads the program's DWARF, or its debug file's. Takes seconds and the memory
 // of the DWARF for a large program. Thread-safe.

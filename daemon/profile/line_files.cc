@@ -51,13 +51,13 @@ const LineFile* LineFiles::Find(std::string_view build_id,
   TakeBuilt();
   const auto found = files_.find(build_id);
   if (found != files_.end()) return PointerTo(found->second);
-  builder_is_full_ = false;
+  has_to_ask_again_ = false;
   return Keep(build_id, Make(build_id, path));
 }
 
 const LineFile* LineFiles::Keep(std::string_view key,
                                 std::optional<LineFile> made) {
-  if (builder_is_full_) return nullptr;  // asked for again
+  if (has_to_ask_again_) return nullptr;  // asked for again
   return PointerTo(files_.emplace(key, std::move(made)).first->second);
 }
 
@@ -65,9 +65,10 @@ const LineFile* LineFiles::Keep(std::string_view key,
 void LineFiles::TakeBuilt() {
   if (options_.builder == nullptr) return;
   // A service sees new files for months.
-  if (files_.size() >= kMaxFiles) {
+  if (files_.size() + untrusted_.size() >= kMaxFiles) {
     files_.clear();
     bare_.clear();
+    untrusted_.clear();
   }
   for (LineBuilder::Done& done : options_.builder->TakeDone()) {
     switch (done.outcome) {
@@ -98,11 +99,23 @@ void LineFiles::Failed(std::string_view path, const ksym::Error& error) {
   first_failure_ = ksym::Error(error).WithContext(std::string(path)).message();
 }
 
+// A trusted program may turn up that has the build-id as well.
+void LineFiles::AskAgain(std::string_view build_id) {
+  has_to_ask_again_ = true;
+  if (untrusted_.emplace(build_id).second) ++counts_.untrusted;
+}
+
 std::optional<LineFile> LineFiles::Make(std::string_view build_id,
                                         std::string_view path) {
   auto program = symbolizer_.OpenAgain(build_id);
   if (!program) {
-    Failed(path, program.error());
+    const bool is_disputed =
+        program.error().code() == ksym::ErrorCode::kPermission;
+    if (is_disputed && options_.builder != nullptr) {
+      AskAgain(build_id);
+    } else {
+      Failed(path, program.error());
+    }
     return std::nullopt;
   }
   return Make(build_id, path, std::move(*program));
@@ -112,7 +125,7 @@ const LineFile* LineFiles::FindKernel() {
   TakeBuilt();
   const auto found = files_.find(kKernelKey);
   if (found != files_.end()) return PointerTo(found->second);
-  builder_is_full_ = false;
+  has_to_ask_again_ = false;
   return Keep(kKernelKey, MakeKernel());
 }
 
@@ -141,7 +154,7 @@ const LineFile* LineFiles::FindModule(std::string_view name) {
   const std::string key = build_id.empty() ? std::string(name) : build_id;
   const auto found = files_.find(key);
   if (found != files_.end()) return PointerTo(found->second);
-  builder_is_full_ = false;
+  has_to_ask_again_ = false;
   return Keep(key, MakeModule(name, build_id));
 }
 
@@ -181,9 +194,13 @@ std::optional<LineFile> LineFiles::Make(std::string_view build_id,
     }
   }
   if (options_.builder != nullptr) {
+    if (!IsTrusted(program.source)) {
+      AskAgain(build_id);
+      return std::nullopt;
+    }
     if (!options_.builder->Add(build_id, path, std::move(program))) {
       ++counts_.late;
-      builder_is_full_ = true;
+      has_to_ask_again_ = true;
     }
     return std::nullopt;
   }

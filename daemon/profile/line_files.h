@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,14 +49,14 @@ struct LineFileCounts {
   uint64_t converted = 0;
   uint64_t without_debug_data = 0;
   uint64_t late = 0;       // not ready by the deadline; too many were waiting
-  uint64_t untrusted = 0;  // of a builder: another user's
+  uint64_t untrusted = 0;  // of a builder: another user's, each once
   uint64_t failed = 0;     // not there any more, malformed, too large
   double milliseconds = 0;
 };
 
 // The lines of programs by build-id: from the cache, else converted from the
 // DWARF of the program or its debug file, and kept in the cache if all of these
-// belong to root or this user: others could give a file another's build-id.
+// are trusted (ksym/base/trust.h): others could give a file another's build-id.
 // Borrows the symbolizer, which knows the files. For after a capture: a
 // conversion takes seconds for a large program. Not thread-safe.
 class LineFiles {
@@ -89,6 +90,7 @@ class LineFiles {
   std::optional<LineFile> MakeModule(std::string_view name,
                                      const std::string& build_id);
   void TakeBuilt();
+  void AskAgain(std::string_view build_id);
   std::optional<ksym::GsymImage> Convert(
       std::string_view build_id, std::string_view path,
       const ksym::Symbolizer::ProgramFile& program);
@@ -98,8 +100,9 @@ class LineFiles {
   LineFilesOptions options_;
   std::optional<ksym::GsymCache> cache_;
   std::map<std::string, std::optional<LineFile>, std::less<>> files_;
-  std::string kernel_build_id_;   // that was asked for last
-  bool builder_is_full_ = false;  // so that nothing came of the last Make()
+  std::string kernel_build_id_;    // that was asked for last
+  bool has_to_ask_again_ = false;  // as nothing came of the last Make()
+  std::set<std::string, std::less<>> untrusted_;  // build-ids, of a builder
   LineFileCounts counts_;
   std::string cache_error_;
   std::string first_failure_;

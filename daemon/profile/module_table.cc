@@ -67,16 +67,27 @@ TextBounds ReadTextBounds() {
   return read ? bounds : TextBounds();
 }
 
+ksym::Result<ksym::OpenedFile> OpenMapped(uint32_t pid,
+                                          const ksym::Mapping& mapping,
+                                          ksym::FileOpener& opener) {
+  auto opened = opener.Hold(pid, mapping);
+  // Of a process that this one may not look into, too: the inode tells.
+  if (!opened) opened = opener.HoldOfHost(mapping);
+  if (!opened) return opened;
+  auto readable = opener.Open(*opened);
+  if (!readable) return ksym::Fail(std::move(readable.error()));
+  return opened;
+}
+
 }  // namespace
 
-void ModuleTable::Look(const ksym::ProcessImage& image) {
+void ModuleTable::Look(const ksym::ProcessImage& image,
+                       ksym::FileOpener& opener) {
   for (const ksym::Mapping& mapping : image.mappings) {
     if (!IsFile(mapping)) continue;
     Entry& entry = entries_[KeyOf(mapping)];
     if (entry.is_done) continue;
-    // Of a process that this one may not look into, too: the inode tells.
-    auto opened = ksym::OpenMappedFile(image.id.pid, mapping);
-    if (!opened) opened = ksym::OpenHostFile(mapping);
+    auto opened = OpenMapped(image.id.pid, mapping, opener);
     if (!opened) {
       entry.is_done = ++entry.failures >= kMaxFailures;
       continue;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "daemon/profile/mapped_module.h"
+#include "ksym/process/file_opener.h"
 #include "ksym/process/process_image.h"
 
 namespace profd {
@@ -15,7 +16,7 @@ class ModuleTable {
  public:
   // Looks at the image's files that were not seen before, through the process
   // while it lives. Cost: some 20 us per new file, a lookup per known one.
-  void Look(const ksym::ProcessImage& image);
+  void Look(const ksym::ProcessImage& image, ksym::FileOpener& opener);
 
   // Those with a build-id so far, in the order of their keys.
   std::vector<MappedModule> Modules() const;

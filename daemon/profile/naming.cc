@@ -1,11 +1,32 @@
 #include "daemon/profile/naming.h"
 
+#include <linux/capability.h>
+
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
 #include <string>
 #include <utility>
 
+#include "daemon/base/own_capabilities.h"
+
 namespace profd {
+namespace {
+
+// Where the capabilities are there already, they are no cure.
+std::string WhyNoPermission() {
+  const uint64_t own = EffectiveCapabilities().value_or(0);
+  if (!HasCapability(own, CAP_SYS_PTRACE) ||
+      !HasCapability(own, CAP_DAC_READ_SEARCH)) {
+    return "files of other users' processes could not be read: needs "
+           "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH";
+  }
+  return "some files could not be read: their file system gives access to its "
+         "owner only, not even to root (FUSE without allow_other), or a "
+         "security module forbids it";
+}
+
+}  // namespace
 
 void Naming::UseKernel(KernelNames kernel) {
   kernel_ = std::move(kernel);
@@ -61,9 +82,7 @@ std::vector<std::string> Naming::AddUnnamed(const RawProfile& part) {
 std::vector<std::string> Naming::TakeWarningsOfNames() {
   std::vector<std::string> warnings;
   if (builder_.HasFrame(ksym::Unresolved::kNoPermission, FrameKind::kUser)) {
-    warnings.emplace_back(
-        "files of other users' processes could not be read: needs "
-        "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH");
+    warnings.push_back(WhyNoPermission());
   }
   if (ksym::Symbolizer* const symbolizer = symbols_.symbolizer()) {
     AddWarningsOf(*symbolizer, warnings);

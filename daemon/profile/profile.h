@@ -105,6 +105,13 @@ enum class StackState : uint8_t {
   kBroken,     // the root end is missing: the walk could not go on
   kFaulted,    // the kernel could not walk it
   kCollided,   // stackid store: lost to another stack
+  // kBroken whose cause is known: how the walk ended, as StackEnd has it.
+  kNoTable,
+  kNoMapping,
+  kBadRead,
+  kUnsupported,
+  kNoProgress,
+  kBeyondCopy,
 };
 
 // Samples of one thread or process with one pair of stacks. The identity is
@@ -177,6 +184,11 @@ class ProfileBuilder {
   // Whether a frame of this kind has no name for this reason. O(frames).
   bool HasFrame(ksym::Unresolved reason, FrameKind kind) const;
   size_t distinct_samples() const { return profile_.samples.size(); }
+  // About what it takes.
+  size_t memory_bytes() const {
+    return profile_.memory_bytes() + frame_ids_.memory_bytes() +
+           sample_ids_.memory_bytes();
+  }
   Profile Finish(CaptureMetadata metadata) &&;
 
  private:

@@ -15,6 +15,8 @@ class ProfileMerger {
   void Add(const Profile& part);
   // 0: none was added.
   uint64_t duration_ns() const { return metadata_.duration_ns; }
+  // About what it takes. O(1).
+  size_t memory_bytes() const { return builder_.memory_bytes(); }
   // Nothing may be added after it.
   Profile Finish() &&;
 

@@ -1,9 +1,20 @@
 #include "daemon/profile/profile_terms.h"
 
+#include <utility>
+
 namespace profd {
 namespace {
 
 constexpr uint64_t kNsPerSecond = 1'000'000'000;
+
+constexpr std::pair<StackEnd, StackState> kBrokenBy[] = {
+    {StackEnd::kNoTable, StackState::kNoTable},
+    {StackEnd::kNoMapping, StackState::kNoMapping},
+    {StackEnd::kBadRead, StackState::kBadRead},
+    {StackEnd::kUnsupported, StackState::kUnsupported},
+    {StackEnd::kNoProgress, StackState::kNoProgress},
+    {StackEnd::kBeyondCopy, StackState::kBeyondCopy},
+};
 
 }  // namespace
 
@@ -16,6 +27,12 @@ std::string_view Name(StackState state) {
     case StackState::kTruncated:
       return "truncated";
     case StackState::kBroken:
+    case StackState::kNoTable:
+    case StackState::kNoMapping:
+    case StackState::kBadRead:
+    case StackState::kUnsupported:
+    case StackState::kNoProgress:
+    case StackState::kBeyondCopy:
       return "broken";
     case StackState::kFaulted:
       return "faulted";
@@ -30,6 +47,21 @@ std::optional<StackState> StackStateNamed(std::string_view name) {
        {StackState::kNone, StackState::kWhole, StackState::kTruncated,
         StackState::kBroken, StackState::kFaulted, StackState::kCollided}) {
     if (Name(state) == name) return state;
+  }
+  return std::nullopt;
+}
+
+StackState StateOf(StackEnd end) {
+  if (end == StackEnd::kDepthLimit) return StackState::kTruncated;
+  for (const auto& [cause, state] : kBrokenBy) {
+    if (cause == end) return state;
+  }
+  return StackState::kWhole;
+}
+
+std::optional<StackEnd> CauseOf(StackState state) {
+  for (const auto& [cause, broken] : kBrokenBy) {
+    if (broken == state) return cause;
   }
   return std::nullopt;
 }

@@ -5,11 +5,19 @@
 #include <string_view>
 
 #include "daemon/profile/profile.h"
+#include "daemon/profile/stack_end.h"
 
 namespace profd {
 
-// In reports: "whole", "truncated".
+// In reports: "whole", "truncated"; "broken" whatever the cause.
 std::string_view Name(StackState state);
+
+// The state of a stack that was taken: whether its walk got to the root, and if
+// not why.
+StackState StateOf(StackEnd end);
+
+// Why the stack is broken; nothing if it is not, or that is not known.
+std::optional<StackEnd> CauseOf(StackState state);
 
 // The state of that name.
 std::optional<StackState> StackStateNamed(std::string_view name);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "daemon/profile/frame_cache.h"
+#include "daemon/profile/profile_terms.h"
 #include "ksym/base/bounded_name.h"
 #include "ksym/demangle/demangle.h"
 
@@ -38,12 +39,7 @@ std::string InBrackets(std::string_view path) {
   return name;
 }
 
-StackState StateOf(const PackedStack& stack) {
-  if (stack.end == StackEnd::kDepthLimit) return StackState::kTruncated;
-  return IsBroken(stack.end) ? StackState::kBroken : StackState::kWhole;
-}
-
-StackState StateOf(StackId id) {
+StackState StateWithout(StackId id) {
   if (id == kFaultedStack) return StackState::kFaulted;
   if (id == kCollidedStack) return StackState::kCollided;
   return StackState::kNone;
@@ -127,7 +123,7 @@ class Resolver::Interval {
 
   NamedStack UserStack(const RawSample& sample) {
     if (sample.user_stack < kFirstStackId) {
-      return {StateOf(sample.user_stack), 0};
+      return {StateWithout(sample.user_stack), 0};
     }
     EnterSpace(sample.process);
     const ksym::ProcessImage* image = image_;
@@ -153,7 +149,7 @@ class Resolver::Interval {
 
   NamedStack KernelStack(const RawSample& sample) {
     if (sample.kernel_stack < kFirstStackId) {
-      return {StateOf(sample.kernel_stack), 0};
+      return {StateWithout(sample.kernel_stack), 0};
     }
     return NameOnce(
         sample.kernel_stack, kernel_,
@@ -205,7 +201,7 @@ class Resolver::Interval {
                                   [&] { return name_frame(address, place); }));
       place = place_of_caller(frames.back());
     });
-    return {StateOf(stack), builder_.AddStack(frames)};
+    return {StateOf(stack.end), builder_.AddStack(frames)};
   }
 
   Resolver& resolver_;

@@ -174,6 +174,21 @@ TEST(ProfileTermsTest, StatesHaveNames) {
   EXPECT_EQ(StackStateNamed("Whole"), std::nullopt);
 }
 
+// Each end that breaks a stack has a state of its own, whose mark has its name.
+TEST(ProfileTermsTest, BrokenStacksHaveCauses) {
+  for (size_t i = 0; i < kStackEnds; ++i) {
+    const auto end = static_cast<StackEnd>(i);
+    const StackState state = StateOf(end);
+    EXPECT_EQ(Name(state) == "broken", IsBroken(end)) << Name(end);
+    if (IsBroken(end)) {
+      EXPECT_EQ(CauseOf(state), end);
+    } else {
+      EXPECT_EQ(CauseOf(state), std::nullopt);
+    }
+  }
+  EXPECT_EQ(StateOf(StackEnd::kDepthLimit), StackState::kTruncated);
+}
+
 // A sample is worth its share of a second; events of other units are worth no
 // time.
 TEST(ProfileTermsTest, NanosecondsPerSample) {

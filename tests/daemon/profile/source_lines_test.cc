@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <chrono>
 #include <filesystem>
@@ -95,6 +96,46 @@ TEST_F(SourceLinesTest, Builder) {
   AddSourceLines(files, {.lines = kLines}, profile_);
   EXPECT_THAT(Frames(),
               ElementsAre(HasSubstr("source_lines_test.cc:"), "caller :0"));
+}
+
+// It makes nothing of a file that others may write to, which counts once, and
+// is asked again when there is one that they may not.
+TEST_F(SourceLinesTest, BuilderWaitsForATrustedFile) {
+  const std::string path = directory_ + "/program";
+  std::filesystem::copy_file("/proc/self/exe", path);
+  ASSERT_EQ(::chmod(path.c_str(), 0757), 0);
+  struct stat status = {};
+  ASSERT_EQ(::stat(path.c_str(), &status), 0);
+  auto mappings = ksym::ReadMaps(static_cast<uint32_t>(::getpid()));
+  ASSERT_TRUE(mappings);
+  const ksym::ProcessImage own = {.id = {}, .mappings = std::move(*mappings)};
+  ksym::Mapping mapping = *own.Find({MarkerAddress()});
+  mapping.path = path;
+  mapping.device_major = major(status.st_dev);
+  mapping.device_minor = minor(status.st_dev);
+  mapping.inode = status.st_ino;
+  ksym::Symbolizer symbolizer(
+      {.files = ksym::SymbolizerOptions::Files::kOfHost});
+  ASSERT_EQ(
+      symbolizer.Resolve({.id = {}, .mappings = {mapping}}, {MarkerAddress()})
+          .build_id,
+      build_id_);
+  LineBuilder builder({.cache_directory = directory_});
+  LineFiles files(symbolizer, {.cache_directory = directory_,
+                               .deadline = Clock::now(),
+                               .builder = &builder});
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(files.Find(build_id_, path), nullptr);
+  EXPECT_EQ(files.counts().untrusted, 1u);
+  ASSERT_EQ(::chmod(path.c_str(), 0755), 0);
+  const auto deadline = Clock::now() + std::chrono::minutes(1);
+  while (files.Find(build_id_, path) == nullptr) {
+    if (files.counts().without_debug_data > 0) {
+      GTEST_SKIP() << "this program has no debug data";
+    }
+    ASSERT_LT(Clock::now(), deadline);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(files.counts().converted, 1u);
 }
 
 // It gives up what it has begun, and says what it cannot make.
