@@ -136,11 +136,17 @@ struct profile_copy_record {
 	__u64 registers[PROFILE_REGISTERS]; /* by DWARF number */
 	/* What is not in the pieces from `address` on could not be read. */
 	__u64 address;
-	__u64 end;   /* the first address that was not tried */
+	__u64 end; /* the first address that was not tried */
+	/*
+	 * The same of the outermost part of the thread's own stack, where the
+	 * stack pointer is on another one; both 0 where it is not.
+	 */
+	__u64 home_address;
+	__u64 home_end;
 	__u32 bytes; /* of all pieces */
-	__u32 reserved;
+	__u32 tid;
 };
-PROFILE_ABI_ASSERT(sizeof(struct profile_copy_record) == 248,
+PROFILE_ABI_ASSERT(sizeof(struct profile_copy_record) == 264,
 		   "profile_copy_record");
 
 /* One per set and CPU. taken == sum of counts + copies + all lost_*. */

@@ -18,6 +18,8 @@
 #define PIECE_BYTES    (PROFILE_COPY_CHUNK * PROFILE_COPY_CHUNKS)
 /* What one counts for at least: walking it takes time too. */
 #define LEAST_COPY_BYTES PIECE_BYTES
+/* What Linux gives a first thread by default (RLIMIT_STACK). */
+#define DEEP_STACK_BYTES (8 << 20)
 /* A step that sends less than a whole piece ends with a page. */
 #define COPY_STEPS (PROFILE_COPY_BYTES / USER_PAGE_BYTES + 2)
 
@@ -112,30 +114,54 @@ __noinline int copy_step(__u64 end)
 	return 0;
 }
 
-/*
- * How much there is from there on. The first thread's stack ends where the
- * program's arguments begin, and those that the C libraries make end below what
- * their fs register points to.
- */
-static __always_inline __u32 chunks_of_stack(__u64 from)
+/* Tried where it is not known how much there is. */
+static __always_inline __u64 bytes_to_try(void)
 {
+	return (__u64)copy_chunks * PROFILE_COPY_CHUNK;
+}
+
+static __always_inline __u64 chunk_behind(__u64 address)
+{
+	return (address + PROFILE_COPY_CHUNK) &
+	       ~(__u64)(PROFILE_COPY_CHUNK - 1);
+}
+
+/*
+ * Sets the ends of what is to be copied from head->address on. The first
+ * thread's stack ends where the program's arguments begin, and those that the C
+ * libraries make end below what their fs register points to. A stack pointer
+ * near neither is on a stack that the program made, of a coroutine or of its
+ * signal handlers. Their callers are on the thread's own stack, the home stack,
+ * so its outermost part is copied as well.
+ */
+static __always_inline __u64 find_ends(struct profile_copy_record *head)
+{
+	bool is_first = head->tid == head->key.tgid;
 	void *task = (void *)bpf_get_current_task();
 	struct task_struct *common = task;
 	struct task_struct___thread *with_thread = task;
 	struct mm_struct___stack *mm = NULL;
-	unsigned long end = 0;
-	__u64 most = 4 * (__u64)copy_chunks * PROFILE_COPY_CHUNK;
+	unsigned long arguments = 0, fsbase = 0;
+	__u64 from = head->address, try = bytes_to_try(), most = 4 * try, home;
 
 	if (most > PROFILE_COPY_BYTES)
 		most = PROFILE_COPY_BYTES;
-
 	if (bpf_core_read(&mm, sizeof(mm), &common->mm) == 0 && mm)
-		bpf_core_read(&end, sizeof(end), &mm->start_stack);
-	if (end - from >= most)
-		bpf_core_read(&end, sizeof(end), &with_thread->thread.fsbase);
-	if (end - from >= most)
-		return copy_chunks;
-	return (end - from + PROFILE_COPY_CHUNK) / PROFILE_COPY_CHUNK;
+		bpf_core_read(&arguments, sizeof(arguments), &mm->start_stack);
+	if (arguments - from < most)
+		return chunk_behind(arguments);
+	bpf_core_read(&fsbase, sizeof(fsbase), &with_thread->thread.fsbase);
+	if (fsbase - from < most)
+		return chunk_behind(fsbase);
+	home = is_first ? arguments : fsbase;
+	/* A deep stack of its own, or the same bytes twice. */
+	if (home < 2 * try ||
+	    (is_first && arguments - from < DEEP_STACK_BYTES) ||
+	    from - (home - 2 * try) < 3 * try)
+		return from + try;
+	head->home_address = chunk_behind(home - try);
+	head->home_end = chunk_behind(home);
+	return from + try;
 }
 
 static __always_inline void fill_copy(struct profile_copy_record *head,
@@ -154,7 +180,30 @@ static __always_inline void fill_copy(struct profile_copy_record *head,
 	head->address =
 	    (st->sp - RED_ZONE_BYTES) & ~(__u64)(PROFILE_COPY_CHUNK - 1);
 	head->end = head->address;
+	head->home_address = 0;
+	head->home_end = 0;
 	head->bytes = 0;
+	head->tid = (__u32)bpf_get_current_pid_tgid();
+}
+
+/* Sends [head->end, end) but for what cannot be read. */
+static __always_inline void copy_until(__u64 end)
+{
+	for (int i = 0; i < COPY_STEPS; i++) {
+		if (copy_step(end))
+			break;
+	}
+}
+
+/* copy_step() works at head->end, which is the first part's. */
+static __always_inline void copy_home(struct profile_copy_record *head)
+{
+	__u64 first_end = head->end;
+
+	head->end = head->home_address;
+	copy_until(head->home_end);
+	head->home_end = head->end;
+	head->end = first_end;
 }
 
 /* What became of a copy. */
@@ -167,7 +216,8 @@ enum copied {
 /* Takes time for what was tried: pages that cannot be read cost most. */
 static __always_inline void charge_copy(const struct profile_copy_record *head)
 {
-	__u64 charge = head->end - head->address;
+	__u64 charge =
+	    head->end - head->address + head->home_end - head->home_address;
 
 	if (charge < LEAST_COPY_BYTES)
 		charge = LEAST_COPY_BYTES;
@@ -205,14 +255,12 @@ __noinline int send_copy(__u32 set, __u32 in_exec)
 	scratch_copy->piece.header.type = PROFILE_RECORD_PIECE;
 	scratch_copy->piece.header.set = set;
 	scratch_copy->piece.copy = head->copy;
-	end = head->address +
-	      (__u64)chunks_of_stack(head->address) * PROFILE_COPY_CHUNK;
-	for (int i = 0; i < COPY_STEPS; i++) {
-		if (copy_step(end))
-			break;
-	}
+	end = find_ends(head);
+	copy_until(end);
 	if (!head->bytes && head->end < end)
 		return COPY_REFUSED;
+	if (head->home_end)
+		copy_home(head);
 	charge_copy(head);
 	if (!head->bytes)
 		return NO_STACK;

@@ -71,6 +71,14 @@ Status BtfSource::Read(uint64_t offset, std::span<std::byte> out) const {
   return {};
 }
 
+std::optional<std::span<const std::byte>> BtfSource::View(uint64_t offset,
+                                                          uint64_t size) const {
+  if (fd_ >= 0 || offset > bytes_.size() || size > bytes_.size() - offset) {
+    return std::nullopt;
+  }
+  return bytes_.subspan(offset, size);
+}
+
 Result<BtfReader> BtfReader::Open(BtfSource source) {
   BtfReader reader(source);
   auto indexed = reader.Index();
@@ -142,6 +150,15 @@ Status BtfReader::Index() {
   auto status = ReadHeader();
   if (!status) return status;
   type_offsets_.push_back(0);  // void
+  if (const auto all = source_.View(types_begin_, types_bytes_)) {
+    // Types have a member or parameter each, on average.
+    type_offsets_.reserve(all->size() / (sizeof(btf_type) + sizeof(btf_param)));
+    const auto used = IndexBlock(*all, 0);
+    if (!used) return Fail(used.error());
+    if (*used != types_bytes_)
+      return Fail(ErrorCode::kCorrupt, "BTF type cut off");
+    return {};
+  }
   std::vector<std::byte> block(kBlockBytes);
   uint64_t offset = 0;
   while (offset < types_bytes_) {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -23,6 +24,10 @@ class BtfSource {
   explicit BtfSource(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
   ksym::Status Read(uint64_t offset, std::span<std::byte> out) const;
+  // A part of what is in memory, in place; nothing of a file, or where it ends
+  // early.
+  std::optional<std::span<const std::byte>> View(uint64_t offset,
+                                                 uint64_t size) const;
 
  private:
   int fd_ = -1;
@@ -82,8 +87,30 @@ class BtfReader {
   std::vector<std::pair<uint32_t, uint32_t>> structs_;
 };
 
+// Calls visit(offset, text) with each string that ends in the block, whose
+// first byte has that offset. Returns the bytes that these take.
+template <typename Visit>
+size_t VisitBtfStrings(std::span<const std::byte> block, uint64_t offset,
+                       const Visit& visit) {
+  const char* begin = reinterpret_cast<const char*>(block.data());
+  const char* end = begin + block.size();
+  const char* text = begin;
+  while (const void* nul =
+             std::memchr(text, 0, static_cast<size_t>(end - text))) {
+    const char* stop = static_cast<const char*>(nul);
+    visit(static_cast<uint32_t>(offset + static_cast<uint64_t>(text - begin)),
+          std::string_view(text, static_cast<size_t>(stop - text)));
+    text = stop + 1;
+  }
+  return static_cast<size_t>(text - begin);
+}
+
 template <typename Visit>
 ksym::Status BtfReader::ForEachString(const Visit& visit) const {
+  if (const auto all = source_.View(strings_begin_, strings_bytes_)) {
+    VisitBtfStrings(*all, 0, visit);
+    return {};
+  }
   std::vector<std::byte> block(kBlockBytes);
   size_t used = 0;  // bytes of an unfinished string at the front
   uint64_t next = 0;
@@ -94,20 +121,11 @@ ksym::Status BtfReader::ForEachString(const Visit& visit) const {
     auto read = source_.Read(strings_begin_ + next,
                              std::span(block).subspan(used, want));
     if (!read) return read;
+    const auto filled = std::span(block).first(used + want);
+    const size_t visited = VisitBtfStrings(filled, next - used, visit);
     next += want;
-    const char* begin = reinterpret_cast<const char*>(block.data());
-    const char* end = begin + used + want;
-    const char* text = begin;
-    const auto first = static_cast<uint32_t>(next - used - want);
-    while (const void* nul =
-               std::memchr(text, 0, static_cast<size_t>(end - text))) {
-      const char* stop = static_cast<const char*>(nul);
-      visit(first + static_cast<uint32_t>(text - begin),
-            std::string_view(text, static_cast<size_t>(stop - text)));
-      text = stop + 1;
-    }
-    used = static_cast<size_t>(end - text);
-    std::memmove(block.data(), text, used);
+    used = filled.size() - visited;
+    std::memmove(block.data(), block.data() + visited, used);
   }
   return {};
 }

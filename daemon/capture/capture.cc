@@ -35,6 +35,9 @@ namespace {
 constexpr uint64_t kCopiesAtOnce = 16 << 20;
 // Processes whose tables are made before they are sampled.
 constexpr size_t kMostBusy = 32;
+// A ring that was filling is read often for so long after: floods of the side
+// band pause and go on.
+constexpr uint64_t kFloodLastsNs = 1'000'000'000;
 // How often a drain that waits for tables empties the ring.
 constexpr std::chrono::milliseconds kRingPeriod(20);
 
@@ -105,7 +108,7 @@ class Capture::Impl {
       tables_.emplace(
           UnwindMaps(sampler_.unwind_maps(),
                      UnwindMapSizes::ForMemory(options.sampler.unwind_bytes)),
-          BuildTablesWith(options.unwind_cache_path));
+          BuildTablesWith(options.unwind_cache_path), options.opener);
     }
   }
   Impl(const Impl&) = delete;
@@ -139,6 +142,10 @@ class Capture::Impl {
 
   Advice Poll() {
     TakeReports();
+    side_band_.Empty();
+    if (side_band_.is_filling()) {
+      filling_until_ns_ = NowNs(CLOCK_MONOTONIC) + kFloodLastsNs;
+    }
     return kernel_watch_.Poll() ? Advice::kDrainSoon : Advice::kGoOn;
   }
 
@@ -160,6 +167,8 @@ class Capture::Impl {
       }
     }
     watch_.Apply(std::move(events), now_ns);
+    // That may have taken a while, as /proc is read there.
+    side_band_.Empty();
     std::vector<SampleHint> hints = std::exchange(hints_, {});
     std::ranges::copy(copies_.Hints(), std::back_inserter(hints));
     watch_.See(hints);
@@ -172,7 +181,10 @@ class Capture::Impl {
       tables_->Saw(hint.id, UnwindTables::Clock::time_point(
                                 std::chrono::nanoseconds(hint.time_ns)));
     }
-    copies_.Walk({watch_, *tables_, stacks_});
+    const StackCopies::Sources sources{watch_, *tables_, stacks_};
+    copies_.Walk(sources);
+    // Some room is left for who has none yet.
+    copies_.Shed(sources, kCopiesAtOnce / 2);
     AllowCopies();
   }
 
@@ -188,6 +200,7 @@ class Capture::Impl {
     while (copies_.HasWaiting(set)) {
       tables_->WaitForTable(kRingPeriod);
       ConsumeRing();
+      side_band_.Empty();
       copies_.WalkSet({watch_, *tables_, stacks_}, set,
                       UnwindTables::Clock::now() < until
                           ? StackCopies::Patience::kWait
@@ -203,12 +216,17 @@ class Capture::Impl {
 
   void BuildTables(UnwindTables::Clock::duration budget,
                    UnwindTables::Clock::time_point deadline) {
-    if (tables_) tables_->Build(budget, deadline);
+    if (!tables_) return;
+    tables_->Build(budget, deadline);
+    side_band_.Empty();
   }
 
   bool IsBuildingTables() const { return tables_ && tables_->IsBuilding(); }
 
-  bool IsFilling() const { return side_band_.is_filling(); }
+  bool IsFilling() const {
+    return side_band_.is_filling() ||
+           NowNs(CLOCK_MONOTONIC) < filling_until_ns_;
+  }
 
   UnwindStatistics unwind_statistics() const {
     UnwindStatistics statistics;
@@ -375,8 +393,9 @@ class Capture::Impl {
 
   void DescribeInterval(uint64_t end_ns, RawProfile& profile) {
     metadata_.cpus = FormatCpuList(events_.cpus());
-    if (auto warning = tables_ ? tables_->TakeWarning() : std::nullopt) {
-      metadata_.warnings.push_back(std::move(*warning));
+    if (tables_) {
+      std::ranges::move(tables_->TakeWarnings(),
+                        std::back_inserter(metadata_.warnings));
     }
     profile.metadata = metadata_;
     profile.metadata.unwind_tables = DescribeTables();
@@ -402,6 +421,7 @@ class Capture::Impl {
   StackCopies copies_;
   std::optional<UnwindTables> tables_;  // empty: stacks are not walked by them
   uint64_t interval_start_ns_ = 0;
+  uint64_t filling_until_ns_ = 0;  // the side band may be
 };
 
 Capture::Capture(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -28,6 +28,8 @@ struct CaptureOptions {
   std::optional<TableWalk> table_walk;  // empty: what the kernel can
   // A directory for built call-frame tables, whose parent exists; empty: none.
   std::string unwind_cache_path;
+  // Opens the files that tables are of; null: they are opened at once.
+  std::shared_ptr<GuardedOpener> opener;
   // Its `store`, `unwind` and depths are decided by Start().
   SamplerConfig sampler;
   // Called for a sampled process at first sight and when it maps more files,

@@ -10,34 +10,19 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "daemon/base/own_capabilities.h"
 #include "ksym/base/file.h"
 #include "ksym/base/text.h"
 
 namespace profd {
-namespace {
-
-ksym::Result<uint64_t> EffectiveCapabilities() {
-  __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
-  std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> data = {};
-  if (::syscall(SYS_capget, &header, data.data()) != 0) {
-    return ksym::FailErrno(errno, "capget");
-  }
-  return uint64_t{data[1].effective} << 32 | data[0].effective;
-}
-
-bool Has(uint64_t capabilities, unsigned capability) {
-  return (capabilities >> capability & 1) != 0;
-}
-
-}  // namespace
 
 ksym::Status CheckCapturePrivileges() {
   const auto capabilities = EffectiveCapabilities();
   if (!capabilities) return ksym::Fail(capabilities.error());
-  if (Has(*capabilities, CAP_SYS_ADMIN)) return {};
+  if (HasCapability(*capabilities, CAP_SYS_ADMIN)) return {};
   std::string missing;
-  if (!Has(*capabilities, CAP_BPF)) missing += " CAP_BPF";
-  if (!Has(*capabilities, CAP_PERFMON)) missing += " CAP_PERFMON";
+  if (!HasCapability(*capabilities, CAP_BPF)) missing += " CAP_BPF";
+  if (!HasCapability(*capabilities, CAP_PERFMON)) missing += " CAP_PERFMON";
   if (missing.empty()) return {};
   return ksym::Fail(ksym::ErrorCode::kPermission,
                     fmt::format("missing{}: run as root, or give the program "

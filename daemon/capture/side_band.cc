@@ -90,8 +90,12 @@ class SideBand::Ring {
       perf_event_header header = {};
       Copy(tail, std::as_writable_bytes(std::span(&header, 1)));
       if (header.size < sizeof(header) || header.size > head - tail) break;
-      if (header.type == PERF_RECORD_MMAP2 && IsFlood(tail, header, maps)) {
+      const bool is_passed_over =
+          IsRename(header) ||
+          (header.type == PERF_RECORD_MMAP2 && IsFlood(tail, header, maps));
+      if (is_passed_over) {
         tail += header.size;
+        was_full = false;
         continue;
       }
       record.resize(header.size);
@@ -130,6 +134,13 @@ class SideBand::Ring {
   };
   Ring(ksym::UniqueFd fd, void* memory, Size size, LostReport::Of of)
       : fd_(std::move(fd)), memory_(memory), size_(size), of_(of) {}
+
+  // A thread gave itself another name, which samples tell. Any user can do that
+  // 50,000 times a second.
+  static bool IsRename(const perf_event_header& header) {
+    return header.type == PERF_RECORD_COMM &&
+           (header.misc & PERF_RECORD_MISC_COMM_EXEC) == 0;
+  }
 
   // Whether the process of that record had as many as it may before it. All of
   // them would take longer to decode than they are worth.
@@ -176,19 +187,20 @@ SideBand::SideBand(SideBand&&) noexcept = default;
 SideBand& SideBand::operator=(SideBand&&) noexcept = default;
 
 ksym::Result<SideBand::Rings> SideBand::Open(uint32_t cpu, size_t cpus) const {
+  // As large as may be locked.
+  const auto open = [&](LostReport::Of of, size_t least) {
+    const size_t bytes =
+        std::clamp(std::bit_floor(kAllRingBytes / cpus), least, kMostRingBytes);
+    auto ring = Ring::Open(options_, of, cpu, bytes);
+    if (!ring && bytes > least) ring = Ring::Open(options_, of, cpu, least);
+    return ring;
+  };
   Rings rings;
-  auto processes =
-      Ring::Open(options_, LostReport::Of::kProcesses, cpu, kRingBytes);
+  auto processes = open(LostReport::Of::kProcesses, kLeastProcessBytes);
   if (!processes) return ksym::Fail(std::move(processes.error()));
   rings.processes = std::move(*processes);
   if (!options_.processes) return rings;
-  const size_t bytes = std::clamp(std::bit_floor(kAllMappingBytes / cpus),
-                                  kLeastMappingBytes, kMostMappingBytes);
-  auto mappings = Ring::Open(options_, LostReport::Of::kMappings, cpu, bytes);
-  if (!mappings) {
-    mappings = Ring::Open(options_, LostReport::Of::kMappings, cpu,
-                          kLeastMappingBytes);
-  }
+  auto mappings = open(LostReport::Of::kMappings, kLeastMappingBytes);
   if (!mappings) return ksym::Fail(std::move(mappings.error()));
   rings.mappings = std::move(*mappings);
   return rings;
@@ -218,13 +230,17 @@ ksym::Status SideBand::Follow(const CpuList& online) {
   return {};
 }
 
-std::vector<SideBandEvent> SideBand::Read(uint64_t until_ns) {
-  std::vector<SideBandEvent> events = std::exchange(waiting_, {});
-  is_filling_ = false;
+void SideBand::Empty() {
   for (auto& [cpu, rings] : rings_) {
-    is_filling_ |= rings.processes->Read(events);
-    if (rings.mappings) is_filling_ |= rings.mappings->Read(events);
+    was_filling_ |= rings.processes->Read(waiting_);
+    if (rings.mappings) was_filling_ |= rings.mappings->Read(waiting_);
   }
+}
+
+std::vector<SideBandEvent> SideBand::Read(uint64_t until_ns) {
+  Empty();
+  is_filling_ = std::exchange(was_filling_, false);
+  std::vector<SideBandEvent> events = std::exchange(waiting_, {});
   std::ranges::stable_sort(events, {}, &SideBandEvent::time_ns);
   const auto later =
       std::ranges::upper_bound(events, until_ns, {}, &SideBandEvent::time_ns);

@@ -72,15 +72,15 @@ SideBandEvent ParseSideBandRecord(std::span<const std::byte> record);
 // on a timer.
 class SideBand {
  public:
-  // Holds what 1,000 short processes report of themselves.
-  static constexpr size_t kRingBytes = 256 * 1024;
-  // The ring of mappings has the first size where that may be locked, so that
-  // processes that map without end leave room for others in it; all CPUs have
-  // no more than the second together. The third holds what 100 short processes
-  // map, and is with kRingBytes less than what an unprivileged user may lock
-  // per CPU (perf_event_mlock_kb, 516).
-  static constexpr size_t kMostMappingBytes = size_t{1} << 20;
-  static constexpr size_t kAllMappingBytes = size_t{8} << 20;
+  // Rings have the first size where that may be locked, so that who starts
+  // threads, gives them names or maps without end leaves room for others; those
+  // of one kind have no more than the second together. The third holds what
+  // 1,000 short processes report of themselves, the fourth what 100 of them
+  // map. Both are less than an unprivileged user may lock per CPU
+  // (perf_event_mlock_kb, 516).
+  static constexpr size_t kMostRingBytes = size_t{1} << 20;
+  static constexpr size_t kAllRingBytes = size_t{8} << 20;
+  static constexpr size_t kLeastProcessBytes = 256 * 1024;
   static constexpr size_t kLeastMappingBytes = 128 * 1024;
   // Mappings of one process that a call of Read() tells of, from each CPU.
   static constexpr size_t kMostMappingsOfOne = 1000;
@@ -104,9 +104,11 @@ class SideBand {
   // is there in part only: of a process that moved from a CPU that was read to
   // one that was not, the later reports without the earlier ones.
   std::vector<SideBandEvent> Read(uint64_t until_ns);
-  // Whether a ring was a quarter full at the last Read(): the next one should
-  // come soon.
-  bool is_filling() const { return is_filling_; }
+  // Makes room in the rings; the next Read() has what was there.
+  void Empty();
+  // Whether a ring was a quarter full at the last Read() or since: the next one
+  // should come soon.
+  bool is_filling() const { return is_filling_ || was_filling_; }
 
  private:
   class Ring;
@@ -121,7 +123,8 @@ class SideBand {
   // Of closed rings, and what was too new for the last call.
   std::vector<SideBandEvent> waiting_;
   bool was_followed_ = false;
-  bool is_filling_ = false;
+  bool is_filling_ = false;   // at the last Read()
+  bool was_filling_ = false;  // since then
 };
 
 }  // namespace profd

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <ranges>
 #include <span>
 #include <utility>
+
+#include "daemon/capture/fair_share.h"
 
 namespace profd {
 namespace {
@@ -23,6 +26,18 @@ size_t FindFirst(std::span<const ksym::Address> addresses,
     if (std::ranges::find(addresses, at) != addresses.end()) return i;
   }
   return frames.size();
+}
+
+// The address is in what the sampler tried to read.
+bool WasTried(const profile_copy_record& head, uint64_t address) {
+  return (address >= head.address && address < head.end) ||
+         (address >= head.home_address && address < head.home_end);
+}
+
+// A copy that is as large as it may be would have it.
+bool CanBeCopied(const profile_copy_record& head, uint64_t address) {
+  return address - head.address < PROFILE_COPY_BYTES ||
+         head.home_end - address < PROFILE_COPY_BYTES;
 }
 
 ksym::ProcessId ProcessOf(const profile_key& key) {
@@ -92,14 +107,20 @@ void StackCopies::Walk(const Sources& sources) {
 
 void StackCopies::WalkSet(const Sources& sources, uint32_t set,
                           Patience patience) {
+  WalkIf(sources, patience,
+         [&](size_t i) { return copies_[i].head.header.set == set; });
+}
+
+template <typename Wanted>
+void StackCopies::WalkIf(const Sources& sources, Patience patience,
+                         const Wanted& wanted) {
   std::vector<Copy> left;
   size_t hinted = 0;
   for (size_t i = 0; i < copies_.size(); ++i) {
     Copy& copy = copies_[i];
     // What came since the last call of Hints() may be of an unknown process.
     const bool is_hinted = i < hinted_;
-    if (is_hinted && copy.head.header.set == set &&
-        WalkAndCount(copy, sources, patience)) {
+    if (is_hinted && wanted(i) && WalkAndCount(copy, sources, patience)) {
       waiting_bytes_ -= copy.pieces.stack.size();
       continue;
     }
@@ -108,6 +129,46 @@ void StackCopies::WalkSet(const Sources& sources, uint32_t set,
   }
   copies_ = std::move(left);
   hinted_ = hinted;
+}
+
+void StackCopies::Shed(const Sources& sources, uint64_t most_bytes) {
+  if (waiting_bytes_ <= most_bytes) return;
+  const std::vector<bool> beyond = BeyondTheirShare(most_bytes);
+  WalkIf(sources, Patience::kAtOnce, [&](size_t i) { return beyond[i]; });
+}
+
+// By copy: its thread has no room for it.
+std::vector<bool> StackCopies::BeyondTheirShare(uint64_t most_bytes) const {
+  struct Owner {
+    uint64_t bytes = 0;
+    std::map<uint32_t, uint64_t> threads;  // bytes of each
+    uint64_t share = 0;                    // of each thread
+  };
+  std::map<ksym::ProcessId, Owner> owners;
+  for (const Copy& copy : copies_) {
+    Owner& owner = owners[ProcessOf(copy.head.key)];
+    owner.bytes += copy.pieces.stack.size();
+    owner.threads[copy.head.tid] += copy.pieces.stack.size();
+  }
+  const auto second = std::views::values;
+  std::vector<uint64_t> wants;
+  for (const Owner& owner : owners | second) wants.push_back(owner.bytes);
+  const uint64_t share = FairShare(std::move(wants), most_bytes);
+  for (Owner& owner : owners | second) {
+    const auto of_threads = owner.threads | second;
+    owner.share = FairShare({of_threads.begin(), of_threads.end()}, share);
+    for (uint64_t& bytes : of_threads) bytes = 0;  // that were kept
+  }
+  std::vector<bool> beyond;
+  beyond.reserve(copies_.size());
+  for (const Copy& copy : copies_) {
+    Owner& owner = owners[ProcessOf(copy.head.key)];
+    uint64_t& kept = owner.threads[copy.head.tid];
+    const size_t bytes = copy.pieces.stack.size();
+    beyond.push_back(bytes > owner.share - std::min(kept, owner.share));
+    if (!beyond.back()) kept += bytes;
+  }
+  return beyond;
 }
 
 std::vector<ksym::StackPart> StackCopies::PartsOf(const Pieces& pieces) {
@@ -119,6 +180,10 @@ std::vector<ksym::StackPart> StackCopies::PartsOf(const Pieces& pieces) {
         {.address = {part.address}, .bytes = rest.first(part.bytes)});
     rest = rest.subspan(part.bytes);
   }
+  // The home stack's come last, wherever it lies.
+  std::ranges::sort(parts, {}, [](const ksym::StackPart& part) {
+    return part.address.value;
+  });
   return parts;
 }
 
@@ -188,12 +253,11 @@ std::optional<StackCopies::Walked> StackCopies::WalkOne(
   stack.end = static_cast<StackEnd>(walked.end);
   if (is_waiting) stack.end = StackEnd::kNoTable;
   const uint64_t unread = walked.unread.value;
-  if (stack.end == StackEnd::kBadRead &&
-      (unread < head.address || unread >= head.end)) {
+  if (stack.end == StackEnd::kBadRead && !WasTried(head, unread)) {
     stack.end = StackEnd::kBeyondCopy;
   }
-  const bool needs_more = stack.end == StackEnd::kBeyondCopy &&
-                          unread - head.address < PROFILE_COPY_BYTES;
+  const bool needs_more =
+      stack.end == StackEnd::kBeyondCopy && CanBeCopied(head, unread);
   for (const ksym::Address frame : walked.frames) {
     stack.frames.push_back(frame.value);
   }

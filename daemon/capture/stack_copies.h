@@ -43,6 +43,10 @@ class StackCopies {
   // Those of the set alone; kAtOnce: without tables that are not there.
   enum class Patience : uint8_t { kWait, kAtOnce };
   void WalkSet(const Sources& sources, uint32_t set, Patience patience);
+  // Walks stacks without waiting for their tables until so many bytes are left,
+  // where more wait: each process may keep as much as any other, and of that
+  // each of its threads. The oldest stay, as their tables come first.
+  void Shed(const Sources& sources, uint64_t most_bytes);
   // Some of the set that Hints() told of were not walked.
   bool HasWaiting(uint32_t set) const;
   uint64_t waiting_bytes() const { return waiting_bytes_; }
@@ -75,6 +79,10 @@ class StackCopies {
     bool needs_more = false;  // than was copied, of the same stack
   };
   static std::vector<ksym::StackPart> PartsOf(const Pieces& pieces);
+  // Walks the copies that `wanted` says, and forgets those that were counted.
+  template <typename Wanted>
+  void WalkIf(const Sources& sources, Patience patience, const Wanted& wanted);
+  std::vector<bool> BeyondTheirShare(uint64_t most_bytes) const;
   bool WalkAndCount(const Copy& copy, const Sources& sources,
                     Patience patience);
   std::optional<Walked> WalkOne(const Copy& copy, const Sources& sources,

@@ -39,6 +39,11 @@ size_t BytesOf(const BuiltTable& table) {
   return slots * sizeof(uint64_t);
 }
 
+std::optional<uint32_t> OwnerOf(const ksym::ByteSource& source) {
+  const auto owner = source.owner();
+  return owner ? std::optional(owner->user) : std::nullopt;
+}
+
 // Less: later. Of those that are wanted alike a small one delays nobody.
 bool IsLater(const TableBuilder::Job& a, const TableBuilder::Job& b) {
   if (a.wanted != b.wanted) return a.wanted < b.wanted;
@@ -154,7 +159,13 @@ TableBuilder::Build BuildTablesWith(const std::string& cache_directory) {
     const auto held = room(BytesToBuild(source, *image));
     auto table = cache ? cache->LoadOrBuild(source, *image)
                        : ksym::BuildUnwindTable(source, *image);
-    if (!table) return built;
+    built.owner = OwnerOf(source);
+    if (!table) {
+      if (table.error().code() == ksym::ErrorCode::kLimit) {
+        built.refusal = table.error().message();
+      }
+      return built;
+    }
     built.rows = std::make_shared<const ksym::UnwindTable>(std::move(*table));
     std::ranges::copy_if(image->segments(), std::back_inserter(built.code),
                          &ksym::ElfSegment::executable);

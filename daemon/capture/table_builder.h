@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -23,6 +24,9 @@ struct BuiltTable {
   std::shared_ptr<const ksym::UnwindTable> rows;  // null: it can have none
   std::vector<ksym::ElfSegment> code;             // the executable segments
   std::vector<UnwindPiece> pieces;                // of `rows`
+  std::optional<uint32_t> owner = {};             // user; of a file
+  // The bound that is why it can have none; else empty.
+  std::string refusal = {};
 };
 
 // Builds call-frame tables in a thread of its own, which begins with the first

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <string>
 #include <utility>
+
+#include "ksym/base/bounded_name.h"
 
 namespace profd {
 namespace {
@@ -23,8 +26,11 @@ UnwindTables::Clock::duration CostOf(uint64_t file_bytes) {
 
 }  // namespace
 
-UnwindTables::UnwindTables(UnwindMaps maps, TableBuilder::Build build)
-    : maps_(std::move(maps)), builder_(std::move(build)) {}
+UnwindTables::UnwindTables(UnwindMaps maps, TableBuilder::Build build,
+                           std::shared_ptr<GuardedOpener> opener)
+    : maps_(std::move(maps)),
+      opener_(std::move(opener)),
+      builder_(std::move(build)) {}
 
 void UnwindTables::Update(const ksym::ProcessImage& image) {
   Process& process = processes_[image.id];
@@ -89,6 +95,7 @@ void UnwindTables::FindStale() {
 void UnwindTables::Build(Clock::duration budget, Clock::time_point deadline) {
   const auto until = std::min(Clock::now() + budget, deadline);
   ++round_;
+  if (opener_) opener_->Sweep();
   TakeBuilt();
   if (std::exchange(has_newly_wanted_, false)) FindStale();
   using Entry = std::pair<const ksym::ProcessId, Process>;
@@ -150,6 +157,7 @@ bool UnwindTables::BuildFiles(const ksym::ProcessId& id, Process& process,
 }
 
 void UnwindTables::TakeBuilt() {
+  TakeOpened();
   for (TableBuilder::Result& result : builder_.Take()) {
     const auto queued = queued_.find(result.id);
     if (queued == queued_.end()) continue;
@@ -158,8 +166,10 @@ void UnwindTables::TakeBuilt() {
     file.job = 0;
     expected_jobs_ -= std::exchange(file.is_expected, false) ? 1 : 0;
     file.used = Clock::now();
+    file.owner = result.table.owner;
     if (!result.table.rows) {
       Fail(file);
+      if (!result.table.refusal.empty()) WarnOf(file, result.table.refusal);
       continue;
     }
     SetRows(file, std::move(result.table.rows));
@@ -171,7 +181,12 @@ void UnwindTables::TakeBuilt() {
 }
 
 void UnwindTables::WaitForTable(Clock::duration time) {
-  builder_.Wait(time);
+  // The builder has nothing to wait for before that.
+  if (openings_.size() == queued_.size() && !openings_.empty()) {
+    opener_->WaitForOpened(std::chrono::duration_cast<milliseconds>(time));
+  } else {
+    builder_.Wait(time);
+  }
   TakeBuilt();
 }
 
@@ -187,6 +202,8 @@ bool UnwindTables::Place(File& file) {
   waits_for_room_ = MakeRoom(file.rows->rows.size());
   if (waits_for_room_) return false;
   ++statistics_.files_refused;
+  WarnOf(file, "no room for a table of " +
+                   std::to_string(file.rows->rows.size()) + " rows now");
   file.state = File::State::kRefused;
   file.refused = Clock::now();
   return false;
@@ -235,7 +252,7 @@ std::optional<ksym::CodeAt> UnwindTables::CodeOf(uint32_t pid,
     file->mapping = mapping;
     Ask(*file, kWantedNow);
   }
-  if (file->job != 0) return std::nullopt;
+  if (file->job != 0 && !IsPutOff(*file)) return std::nullopt;
   if (!file->rows) return code;
   const auto load_bias = file->table.LoadBias(mapping);
   if (!load_bias) return code;
@@ -329,11 +346,16 @@ UnwindStatistics UnwindTables::statistics() const {
 
 void UnwindTables::Warn(const ksym::Error& error) {
   if (std::exchange(warned_, true)) return;
-  warning_ = "some stacks may be incomplete: " + error.message();
+  warnings_.Add("some stacks may be incomplete: " + error.message());
 }
 
-std::optional<std::string> UnwindTables::TakeWarning() {
-  return std::exchange(warning_, std::nullopt);
+// Once of each file, with who is to be asked.
+void UnwindTables::WarnOf(File& file, const std::string& why) {
+  if (std::exchange(file.was_told, true)) return;
+  std::string room;
+  std::string text(ksym::BoundPath(file.mapping.path, room));
+  if (file.owner) text += " (of user " + std::to_string(*file.owner) + ")";
+  warnings_.Add("stacks through " + text + " may be incomplete: " + why);
 }
 
 }  // namespace profd

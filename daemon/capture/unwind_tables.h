@@ -14,6 +14,8 @@
 #include "daemon/capture/table_builder.h"
 #include "daemon/capture/unwind_file.h"
 #include "daemon/capture/unwind_maps.h"
+#include "daemon/profile/guarded_opener.h"
+#include "ksym/base/warning_list.h"
 #include "ksym/dwarf/stack_walk.h"
 #include "ksym/dwarf/unwind_table.h"
 #include "ksym/elf/byte_source.h"
@@ -48,12 +50,15 @@ struct UnwindStatistics {
 // memory ends, tables that nobody maps go, then those of the processes that
 // were not sampled for the longest time; what there is no room for even so is
 // tried again 2 s later, and what cannot be opened after ever longer times, up
-// to two minutes. Not thread-safe.
+// to two minutes. A file whose file system may not answer is opened by others
+// (GuardedOpener); nothing here waits for it. Not thread-safe.
 class UnwindTables {
  public:
   using Clock = std::chrono::steady_clock;
 
-  UnwindTables(UnwindMaps maps, TableBuilder::Build build);
+  // `opener`: null: files are opened at once, wherever they are.
+  UnwindTables(UnwindMaps maps, TableBuilder::Build build,
+               std::shared_ptr<GuardedOpener> opener = nullptr);
 
   // The process was sampled and has those mappings, perhaps more than before.
   // Opens files that are new, some 20 us each.
@@ -75,7 +80,9 @@ class UnwindTables {
   // not asked for.
   void Build(Clock::duration budget, Clock::time_point deadline);
   // Something that a stack needs will be there to place.
-  bool IsBuilding() const { return queued_.size() > expected_jobs_; }
+  bool IsBuilding() const {
+    return queued_.size() > expected_jobs_ + openings_.size();
+  }
   // Waits until there is something to place, for that long at the most.
   void WaitForTable(Clock::duration time);
 
@@ -90,8 +97,9 @@ class UnwindTables {
   void Recycle();
 
   UnwindStatistics statistics() const;
-  // Why the kernel refused something, once.
-  std::optional<std::string> TakeWarning();
+  // Sentences since the last call: why the kernel refused something, once, and
+  // files whose tables are beyond a bound, some in all.
+  std::vector<std::string> TakeWarnings() { return warnings_.Take(); }
 
  private:
   struct Key {
@@ -112,6 +120,7 @@ class UnwindTables {
     bool is_wanted = false;    // a stack led there, or may have
     bool has_failed = false;   // there are no rows to be had
     bool is_expected = false;  // its job is of Expect(), and nobody waits
+    bool was_told = false;     // that it has no table
     uint64_t job = 0;          // of the builder; 0: none
     // Where it can be opened, and what it was when it was.
     uint32_t pid = 0;
@@ -126,6 +135,7 @@ class UnwindTables {
     OpenFailures open_failures;
     uint64_t size = 0;
     int64_t mtime_ns = 0;
+    std::optional<uint32_t> owner;
     UnwindFile table;
     std::vector<UnwindPiece> pieces;  // of `rows`, that have no place yet
     // Not of files that were not used for some time.
@@ -164,14 +174,19 @@ class UnwindTables {
   };
 
   File* FileOf(uint32_t pid, const ksym::Mapping& mapping);
-  static bool IsUnchanged(uint32_t pid, const ksym::Mapping& mapping,
-                          const File& file);
-  static std::optional<ksym::ByteSource> OpenOnce(File& file);
-  std::optional<ksym::ByteSource> Open(File& file);
+  bool IsUnchanged(uint32_t pid, const ksym::Mapping& mapping,
+                   const File& file) const;
+  ksym::Result<ksym::OpenedFile> Hold(uint32_t pid,
+                                      const ksym::Mapping& mapping) const;
+  ksym::Result<ksym::ByteSource> OpenOnce(File& file) const;
+  ksym::Result<ksym::ByteSource> Open(File& file);
   void Acquire(const ksym::ProcessId& id, Process& process);
   void Release(Process& process);
   void FindStale();
   void Ask(File& file, uint64_t wanted);
+  void BeginOpening(File& file, uint64_t wanted);
+  void TakeOpened();
+  bool IsPutOff(const File& file) const;
   void FailToOpen(File& file, uint32_t pid);
   void Fail(File& file);
   void TakeBuilt();
@@ -190,12 +205,23 @@ class UnwindTables {
   uint64_t Discard(File& file);
   uint64_t DropTable(File& file);
   void Warn(const ksym::Error& error);
+  void WarnOf(File& file, const std::string& why);
+
+  // A file that is being opened by the opener, by its job.
+  struct Opening {
+    uint64_t id = 0;
+    uint64_t wanted = 0;
+    uint32_t pid = 0;
+    Clock::time_point begun;
+  };
 
   UnwindMaps maps_;
+  const std::shared_ptr<GuardedOpener> opener_;
   TableBuilder builder_;
   std::map<Key, std::unique_ptr<File>> files_;
   std::map<ksym::ProcessId, Process> processes_;
   std::map<uint64_t, File*> queued_;  // by job
+  std::map<uint64_t, Opening> openings_;
   uint64_t last_job_ = 0;
   size_t expected_jobs_ = 0;   // of queued_
   size_t expected_files_ = 0;  // ever
@@ -210,7 +236,7 @@ class UnwindTables {
   uint32_t evicted_for_lists_ = 0;  // processes, since then
   UnwindStatistics statistics_;
   Latencies delays_;
-  std::optional<std::string> warning_;
+  ksym::WarningList warnings_;
   bool warned_ = false;
 };
 

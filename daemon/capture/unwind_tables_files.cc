@@ -25,6 +25,27 @@ constexpr size_t kMostFiles = size_t{1} << 15;
 // How much longer than others that were refused it waits then.
 constexpr std::chrono::seconds kFirstPatience(2);
 constexpr std::chrono::seconds kMostPatience(120);
+// A stack waits for so long for a file that somebody else opens.
+constexpr std::chrono::milliseconds kOpeningPatience(100);
+
+// The bytes of what was opened, and what it is; if it is what is mapped.
+ksym::Result<ksym::ByteSource> SourceOf(ksym::OpenedFile opened, uint64_t& size,
+                                        int64_t& mtime_ns) {
+  auto source = ksym::ByteSource::OfFile(
+      std::move(opened.fd), opened.size,
+      {.owner = OwnerOfCopy(opened), .room = std::move(opened.room)});
+  const std::string& mapped = opened.mapped_build_id;
+  if (!mapped.empty()) {
+    const auto image = ksym::ElfImage::Parse(source);
+    if (!image) return ksym::Fail(image.error());
+    if (image->build_id() != mapped) {
+      return ksym::Fail(ksym::ErrorCode::kInvalid, "another build-id");
+    }
+  }
+  size = opened.size;
+  mtime_ns = opened.mtime_ns;
+  return source;
+}
 
 }  // namespace
 
@@ -64,32 +85,34 @@ UnwindTables::File* UnwindTables::FileOf(uint32_t pid,
   return file.get();
 }
 
+ksym::Result<ksym::OpenedFile> UnwindTables::Hold(
+    uint32_t pid, const ksym::Mapping& mapping) const {
+  return opener_ ? opener_->HoldLocal(pid, mapping)
+                 : ksym::HoldMappedOrHostFile(pid, mapping);
+}
+
+// One that is not local may be another by now.
 bool UnwindTables::IsUnchanged(uint32_t pid, const ksym::Mapping& mapping,
-                               const File& file) {
-  const auto held = ksym::HoldMappedOrHostFile(pid, mapping);
+                               const File& file) const {
+  const auto held = Hold(pid, mapping);
   return held && held->size == file.size && held->mtime_ns == file.mtime_ns;
 }
 
-std::optional<ksym::ByteSource> UnwindTables::OpenOnce(File& file) {
-  auto opened = ksym::HoldMappedOrHostFile(file.pid, file.mapping);
-  if (!opened || !ksym::OpenHeld(*opened)) return std::nullopt;
-  auto source = ksym::ByteSource::OfFile(std::move(opened->fd), opened->size);
-  const std::string& mapped = opened->mapped_build_id;
-  if (!mapped.empty()) {
-    const auto image = ksym::ElfImage::Parse(source);
-    if (!image || image->build_id() != mapped) return std::nullopt;
-  }
-  file.size = opened->size;
-  file.mtime_ns = opened->mtime_ns;
-  return source;
+ksym::Result<ksym::ByteSource> UnwindTables::OpenOnce(File& file) const {
+  auto opened = Hold(file.pid, file.mapping);
+  if (!opened) return ksym::Fail(std::move(opened.error()));
+  auto readable = ksym::OpenHeld(*opened);
+  if (!readable) return ksym::Fail(std::move(readable.error()));
+  return SourceOf(std::move(*opened), file.size, file.mtime_ns);
 }
 
 // Through its process, or, as that may be gone, through others that map it.
-std::optional<ksym::ByteSource> UnwindTables::Open(File& file) {
+ksym::Result<ksym::ByteSource> UnwindTables::Open(File& file) {
   if (file.is_vdso) return ksym::ByteSource::OfMemory(ksym::OwnVdsoImage());
   auto source = OpenOnce(file);
   const bool was_searched = file.open_failures.last_round == round_;
-  size_t tries = source || was_searched ? 0 : kMostHolders;
+  const bool is_known = source || ksym::IsRemote(source.error());
+  size_t tries = is_known || was_searched ? 0 : kMostHolders;
   for (const auto& [id, process] : processes_) {
     if (tries == 0) break;
     const auto at = std::ranges::find(process.files, &file);
@@ -99,7 +122,7 @@ std::optional<ksym::ByteSource> UnwindTables::Open(File& file) {
     file.mapping =
         process.mappings[static_cast<size_t>(at - process.files.begin())];
     source = OpenOnce(file);
-    if (source) break;
+    if (source || ksym::IsRemote(source.error())) break;
   }
   return source;
 }
@@ -118,6 +141,9 @@ void UnwindTables::Ask(File& file, uint64_t wanted) {
     return;
   }
   auto source = Open(file);
+  if (!source && ksym::IsRemote(source.error()) && opener_) {
+    return BeginOpening(file, wanted);
+  }
   if (!source) return FailToOpen(file, pid);
   if (is_refused && failures.rounds >= kMostFailures) {
     file.state = File::State::kPending;
@@ -128,6 +154,49 @@ void UnwindTables::Ask(File& file, uint64_t wanted) {
   queued_[file.job] = &file;
   builder_.Add(
       {.id = file.job, .wanted = wanted, .source = std::move(*source)});
+}
+
+// The file is pending until it is there, as while its table is built.
+void UnwindTables::BeginOpening(File& file, uint64_t wanted) {
+  file.job = ++last_job_;
+  queued_[file.job] = &file;
+  openings_[file.job] = {.id = opener_->BeginOpening(file.pid, file.mapping),
+                         .wanted = wanted,
+                         .pid = file.pid,
+                         .begun = Clock::now()};
+}
+
+// Whether stacks do not wait for it any more.
+bool UnwindTables::IsPutOff(const File& file) const {
+  const auto opening = openings_.find(file.job);
+  return opening != openings_.end() &&
+         Clock::now() - opening->second.begun > kOpeningPatience;
+}
+
+void UnwindTables::TakeOpened() {
+  for (auto at = openings_.begin(); at != openings_.end();) {
+    auto opened = opener_->TakeOpened(at->second.id);
+    if (!opened) {
+      ++at;
+      continue;
+    }
+    const auto [job, opening] = *at;
+    at = openings_.erase(at);
+    File& file = *queued_.at(job);
+    auto source = *opened
+                      ? SourceOf(std::move(**opened), file.size, file.mtime_ns)
+                      : ksym::Fail(std::move(opened->error()));
+    if (source) {
+      file.open_failures = {};
+      builder_.Add(
+          {.id = job, .wanted = opening.wanted, .source = std::move(*source)});
+      continue;
+    }
+    queued_.erase(job);
+    file.job = 0;
+    expected_jobs_ -= std::exchange(file.is_expected, false) ? 1 : 0;
+    FailToOpen(file, opening.pid);
+  }
 }
 
 // Its processes may just be gone, or there are no descriptors left.

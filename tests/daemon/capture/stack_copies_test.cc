@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -134,8 +135,11 @@ class StackCopiesWalkTest : public testing::Test {
   // Walks a copy of those pieces, of which `tried` bytes were to be read.
   StackId Walk(std::vector<std::pair<size_t, size_t>> pieces,
                size_t tried = kBytes) {
-    sent_ = 0;
     for (const auto& [from, to] : pieces) AddPiece(from, to);
+    return WalkWith(HeadOf(0, tried));
+  }
+  // Of a copy with so many bytes beside those that AddPiece() has sent.
+  profile_copy_record HeadOf(uint32_t more_bytes, size_t tried) {
     profile_copy_record record = {};
     record.copy = CopyOf(0, 1);
     record.key.tgid = kPid;
@@ -145,12 +149,43 @@ class StackCopiesWalkTest : public testing::Test {
     record.registers[7] = kStack;
     record.address = kStack;
     record.end = kStack + tried;
-    record.bytes = static_cast<uint32_t>(sent_);
+    record.bytes = more_bytes;
+    return record;
+  }
+  StackId WalkWith(profile_copy_record record) {
+    record.bytes += static_cast<uint32_t>(sent_);
+    sent_ = 0;
     copies_.Add(record, sizeof(record));
     copies_.Hints();
     copies_.Walk({watch_, tables_, records_});
     const auto counts = copies_.Take(0);
     return counts.size() == 1 ? counts.front().key.user_stack : 0;
+  }
+  // A copy of so many bytes waits.
+  void AddWaiting(uint32_t pid, uint32_t tid, uint32_t bytes) {
+    const uint64_t copy = CopyOf(0, ++last_copy_);
+    const auto piece = std::make_unique<profile_piece_record>();
+    piece->copy = copy;
+    piece->address = kStack;
+    piece->bytes = bytes;
+    copies_.AddPiece(*piece, PROFILE_PIECE_RECORD_BYTES(size_t{bytes}));
+    profile_copy_record record = {};
+    record.copy = copy;
+    record.key.tgid = pid;
+    record.tid = tid;
+    record.bytes = bytes;
+    record.time_ns = 150;
+    copies_.Add(record, sizeof(record));
+    copies_.Hints();
+  }
+  // How many of each process's are walked to leave so many bytes.
+  std::map<uint32_t, uint64_t> Shed(uint64_t most_bytes) {
+    copies_.Shed({watch_, tables_, records_}, most_bytes);
+    std::map<uint32_t, uint64_t> walked;
+    for (const BpfSampler::Count& count : copies_.Take(0)) {
+      walked[count.key.tgid] += count.count;
+    }
+    return walked;
   }
   StackId IdOf(size_t frames, StackEnd end) {
     RawStack stack = {
@@ -163,6 +198,7 @@ class StackCopiesWalkTest : public testing::Test {
 
   std::array<uint8_t, kBytes> stack_ = {};
   size_t sent_ = 0;
+  uint64_t last_copy_ = 0;
   ProcessWatch watch_{[](const ksym::ProcessImage&) {},
                       [](const ksym::ProcessId&) {}};
   UnwindTables tables_{UnwindMaps({}, {}), BuildTablesWith("")};
@@ -197,6 +233,67 @@ TEST_F(StackCopiesWalkTest, DoesNotLookForOtherStacksInALargerCopy) {
   Frame(4096, uint64_t{PROFILE_COPY_BYTES} + 4096, kCode + 0x20);
   EXPECT_EQ(Walk({{0, kBytes}}), IdOf(3, StackEnd::kBeyondCopy));
   EXPECT_EQ(copies_.AdaptChunks(0), 64u);
+}
+
+// A stack of the program's own is followed to the thread's, and what was tried
+// there counts as tried.
+TEST_F(StackCopiesWalkTest, GoesOnAtTheHomeStack) {
+  const uint64_t home = kStack + 0x40000;
+  Frame(4096, home + 1024 - kStack, kCode + 0x20);
+  const uint64_t end[2] = {0, kCode + 0x30};
+  const auto piece = std::make_unique<profile_piece_record>();
+  piece->copy = CopyOf(0, 1);
+  piece->address = home;
+  piece->bytes = 2048;
+  std::memcpy(piece->stack + 1024, end, sizeof(end));
+  profile_copy_record record = HeadOf(2048, 8192);
+  record.home_address = home;
+  record.home_end = home + 2048;
+  AddPiece(0, 8192);
+  copies_.AddPiece(*piece, PROFILE_PIECE_RECORD_BYTES(size_t{2048}));
+  EXPECT_EQ(WalkWith(record), IdOf(4, StackEnd::kZeroFramePointer));
+  // Nothing of it could be read.
+  record.bytes = 0;
+  AddPiece(0, 8192);
+  EXPECT_EQ(WalkWith(record), IdOf(3, StackEnd::kBadRead));
+  EXPECT_EQ(copies_.AdaptChunks(0), 64u);
+  // It was not tried, though a larger copy would have.
+  record.home_address = home + 1536;
+  AddPiece(0, 8192);
+  EXPECT_EQ(WalkWith(record), IdOf(3, StackEnd::kBeyondCopy));
+  EXPECT_EQ(copies_.AdaptChunks(0), 128u);
+}
+
+// A home stack below the other one, which is sent after it, is in nobody's way.
+TEST_F(StackCopiesWalkTest, TakesAHomeStackThatLiesBelow) {
+  const auto piece = std::make_unique<profile_piece_record>();
+  piece->copy = CopyOf(0, 1);
+  piece->address = kStack - 0x40000;
+  piece->bytes = 2048;
+  profile_copy_record record = HeadOf(2048, kBytes);
+  record.home_address = piece->address;
+  record.home_end = piece->address + 2048;
+  AddPiece(0, kBytes);
+  copies_.AddPiece(*piece, PROFILE_PIECE_RECORD_BYTES(size_t{2048}));
+  EXPECT_EQ(WalkWith(record), IdOf(4, StackEnd::kZeroFramePointer));
+}
+
+// Where there is no room for all that wait, a process keeps what another one
+// may keep too, and so do its threads; the oldest stay.
+TEST_F(StackCopiesWalkTest, ShedsFromThoseThatHaveMost) {
+  for (int i = 0; i < 10; ++i) AddWaiting(7, 70, 4096);
+  AddWaiting(8, 80, 4096);
+  AddWaiting(8, 81, 1024);
+  EXPECT_EQ(Shed(uint64_t{11} * 4096 + 1024), (std::map<uint32_t, uint64_t>()));
+  EXPECT_EQ(Shed(uint64_t{4} * 4096), (std::map<uint32_t, uint64_t>{{7, 8}}));
+  EXPECT_EQ(copies_.waiting_bytes(), 3u * 4096 + 1024);
+  // Two of 82's go: 80 and 81 have less.
+  for (int i = 0; i < 4; ++i) AddWaiting(8, 82, 4096);
+  EXPECT_EQ(Shed(uint64_t{5} * 4096 + 1024),
+            (std::map<uint32_t, uint64_t>{{8, 2}}));
+  EXPECT_EQ(copies_.waiting_bytes(), 5u * 4096 + 1024);
+  EXPECT_EQ(Shed(0), (std::map<uint32_t, uint64_t>{{7, 2}, {8, 4}}));
+  EXPECT_EQ(copies_.waiting_bytes(), 0u);
 }
 
 // Fewer bytes when the ring was full, more when stacks were cut off.

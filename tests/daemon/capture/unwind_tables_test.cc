@@ -390,6 +390,22 @@ TEST_F(UnwindTablesTest, OpensFilesThroughWhoIsThere) {
   EXPECT_EQ(tables_->statistics().files_failed, 0u);
 }
 
+// Whose table finds no room is told once, with its file and whom to ask.
+TEST_F(UnwindTablesTest, TellsWhichFileFindsNoRoom) {
+  const std::vector<ProcessId> all = {Start(1), Start(2), Start(3)};
+  Poll(all, 3);
+  ASSERT_EQ(tables_->statistics().files_refused > 0, true);
+  const std::vector<std::string> warnings = tables_->TakeWarnings();
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_NE(warnings[0].find(directory_ + "/"), std::string::npos);
+  EXPECT_NE(warnings[0].find("(of user " + std::to_string(::getuid()) + ")"),
+            std::string::npos)
+      << warnings[0];
+  EXPECT_NE(warnings[0].find("no room"), std::string::npos) << warnings[0];
+  Poll(all, 3);
+  EXPECT_TRUE(tables_->TakeWarnings().empty());
+}
+
 TEST_F(UnwindTablesTest, OpensFilesWhenTheyAreThere) {
   const ProcessId a = Start(1);
   const std::string path = mappings_of_[1].path;
