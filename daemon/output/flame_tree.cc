@@ -161,10 +161,7 @@ class FlameTree::Builder {
     for (const ProfileSample& sample : profile_.samples) {
       all.push_back(Process(sample));
     }
-    for (const std::string_view mark :
-         {kMissedUserStack, kMissedKernelStack, kTruncatedMark}) {
-      all.push_back(Mark(mark));
-    }
+    for (const std::string_view mark : kStackMarks) all.push_back(Mark(mark));
     std::ranges::sort(all);
     const auto repeated = std::ranges::unique(all);
     all.erase(repeated.begin(), repeated.end());
@@ -192,19 +189,16 @@ class FlameTree::Builder {
   void AddPath(const ProfileSample& sample) {
     const size_t begin = path_frames_.size();
     Append(Number(Process(sample)), 0);
-    AddStack(sample.user_state, sample.user, kMissedUserStack);
-    AddStack(sample.kernel_state, sample.kernel, kMissedKernelStack);
+    AddStack(sample.user_state, sample.user, FrameKind::kUser);
+    AddStack(sample.kernel_state, sample.kernel, FrameKind::kKernel);
     paths_.push_back({begin, path_frames_.size()});
   }
 
-  void AddStack(StackState state, CallStackId stack, std::string_view missed) {
-    if (IsMissed(state)) {
-      Append(Number(Mark(missed)), 0);
-      return;
+  void AddStack(StackState state, CallStackId stack, FrameKind kind) {
+    if (const auto mark = MarkOf(state, kind)) {
+      Append(Number(Mark(kStackMarks[*mark])), 0);
     }
-    if (LacksRoot(state)) {
-      Append(Number(Mark(kTruncatedMark)), 0);
-    }
+    if (IsMissed(state)) return;
     for (const FrameId frame : profile_.Stack(stack) | std::views::reverse) {
       Append(numbers_[frame], places_.has_places() ? places_.Number(frame) : 0);
     }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <ranges>
 #include <string>
@@ -94,18 +95,16 @@ class FoldedWriter {
         return static_cast<uint32_t>(owners_.size() - 1);
       }));
     }
-    missed_user_ = AddName(std::string(kMissedUserStack));
-    missed_kernel_ = AddName(std::string(kMissedKernelStack));
-    truncated_ = AddName(std::string(kTruncatedMark));
+    for (size_t i = 0; i < marks_.size(); ++i) {
+      marks_[i] = AddName(std::string(kStackMarks[i]));
+    }
     delimiter_ = AddName("-");
     pieces_.Rank();
     for (std::vector<Name>* names : {&frames_, &owners_}) {
       for (Name& name : *names) name = Ranked(name);
     }
-    for (Name* name :
-         {&missed_user_, &missed_kernel_, &truncated_, &delimiter_}) {
-      *name = Ranked(*name);
-    }
+    for (Name& mark : marks_) mark = Ranked(mark);
+    delimiter_ = Ranked(delimiter_);
   }
 
   void AddLine(const ProfileSample& sample, const Name& owner) {
@@ -116,16 +115,16 @@ class FoldedWriter {
       before = &name;
     };
     const auto add_stack = [&](StackState state, CallStackId stack,
-                               const Name& missed) {
-      if (IsMissed(state)) return add(missed);
-      if (LacksRoot(state)) add(truncated_);
+                               FrameKind kind) {
+      if (const auto mark = MarkOf(state, kind)) add(marks_[*mark]);
+      if (IsMissed(state)) return;
       for (const FrameId frame : profile_.Stack(stack) | std::views::reverse) {
         add(frames_[frame]);
       }
     };
-    add_stack(sample.user_state, sample.user, missed_user_);
+    add_stack(sample.user_state, sample.user, FrameKind::kUser);
     if (options_.delimiter && HasBothStacks(sample)) add(delimiter_);
-    add_stack(sample.kernel_state, sample.kernel, missed_kernel_);
+    add_stack(sample.kernel_state, sample.kernel, FrameKind::kKernel);
     key.Add(before->last);
     is_order_of_keys_ &= !before->last_begins_next;
     key.Finish();
@@ -207,9 +206,7 @@ class FoldedWriter {
   std::vector<Name> frames_;  // by FrameId
   std::vector<Name> owners_;
   std::vector<uint32_t> owner_of_sample_;  // indices into owners_
-  Name missed_user_;
-  Name missed_kernel_;
-  Name truncated_;
+  std::array<Name, kStackMarks.size()> marks_;
   Name delimiter_;
   CountedTexts lines_;
   bool is_order_of_keys_ = true;

@@ -10,9 +10,9 @@ namespace profd {
 // named stack, sorted byte by byte like `LC_ALL=C sort`.
 //   comm;user root;...;user leaf;kernel root;...;kernel leaf COUNT
 // By pid the first field is comm-PID, by tid comm-PID/TID. A stack that lacks
-// its root starts with "[truncated]"; one that was not to be had is "[Missed
-// User Stack]" or "[Missed Kernel Stack]". Names are replaced as
-// AppendFoldedName says. Memory: some bits per frame of every line.
+// its root starts with "[truncated]" or "[truncated: bad-read]"; one that was
+// not to be had is "[Missed User Stack]" or "[Missed Kernel Stack]". Names are
+// replaced as AppendFoldedName says. Memory: some bits per frame of every line.
 void WriteFolded(const Profile& profile, const OutputOptions& options,
                  OutputBuffer& out);
 

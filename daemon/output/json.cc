@@ -256,6 +256,9 @@ class StackLines {
       AppendText(key, value, text);
     }
     AppendText("user_state", Name(sample.user_state), text);
+    if (const auto cause = CauseOf(sample.user_state)) {
+      AppendText("user_end", Name(*cause), text);
+    }
     AppendText("kernel_state", Name(sample.kernel_state), text);
     text += ",\"user\":[";
     return text;

@@ -124,19 +124,19 @@ class Writer {
     AppendCommand(profile_.String(sample.comm), text);
     fmt::format_to(std::back_inserter(text), " {}/{}\n", sample.pid,
                    sample.tid != 0 ? sample.tid : sample.pid);
-    AppendStack(sample.kernel_state, sample.kernel, kMissedKernelStack, text);
-    AppendStack(sample.user_state, sample.user, kMissedUserStack, text);
+    AppendStack(sample.kernel_state, sample.kernel, FrameKind::kKernel, text);
+    AppendStack(sample.user_state, sample.user, FrameKind::kUser, text);
     samples_.Commit(sample.count);
   }
 
-  void AppendStack(StackState state, CallStackId stack, std::string_view missed,
+  void AppendStack(StackState state, CallStackId stack, FrameKind kind,
                    std::string& text) const {
-    if (IsMissed(state)) {
-      text += MarkLine(missed);
-      return;
+    if (!IsMissed(state)) {
+      for (const FrameId frame : profile_.Stack(stack)) text += frames_[frame];
     }
-    for (const FrameId frame : profile_.Stack(stack)) text += frames_[frame];
-    if (LacksRoot(state)) text += MarkLine(kTruncatedMark);
+    if (const auto mark = MarkOf(state, kind)) {
+      text += MarkLine(kStackMarks[*mark]);
+    }
   }
 
   uint64_t Period() const {

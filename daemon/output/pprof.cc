@@ -168,8 +168,8 @@ class Writer {
   // Everything but the values.
   void AppendSample(const ProfileSample& sample, std::string& buffer) {
     location_ids_.clear();
-    AppendStack(sample.kernel_state, sample.kernel, kMissedKernelStack);
-    AppendStack(sample.user_state, sample.user, kMissedUserStack);
+    AppendStack(sample.kernel_state, sample.kernel, FrameKind::kKernel);
+    AppendStack(sample.user_state, sample.user, FrameKind::kUser);
     pbf_builder<SampleField> out(buffer);
     out.add_packed_uint64(SampleField::kLocationId, location_ids_.begin(),
                           location_ids_.end());
@@ -195,15 +195,12 @@ class Writer {
     AddLabel(out, "kernel_stack", StateLabel(sample.kernel_state));
   }
 
-  void AppendStack(StackState state, CallStackId stack,
-                   std::string_view missed) {
-    if (IsMissed(state)) {
-      location_ids_.push_back(places_.LocationOf(missed));
-      return;
+  void AppendStack(StackState state, CallStackId stack, FrameKind kind) {
+    if (!IsMissed(state)) {
+      places_.AppendLocations(profile_.Stack(stack), location_ids_);
     }
-    places_.AppendLocations(profile_.Stack(stack), location_ids_);
-    if (LacksRoot(state)) {
-      location_ids_.push_back(places_.LocationOf(kTruncatedMark));
+    if (const auto mark = MarkOf(state, kind)) {
+      location_ids_.push_back(places_.LocationOf(kStackMarks[*mark]));
     }
   }
 

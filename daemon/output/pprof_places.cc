@@ -125,13 +125,9 @@ void PprofPlaces::AppendLocations(std::span<const FrameId> leaf_first,
 }
 
 void PprofPlaces::AddMarks(const ProfileSample& sample) {
-  const auto add = [&](std::string_view mark) {
-    places_.push_back(profd::PlaceOf(mark));
-  };
-  if (IsMissed(sample.user_state)) add(kMissedUserStack);
-  if (IsMissed(sample.kernel_state)) add(kMissedKernelStack);
-  if (LacksRoot(sample.user_state) || LacksRoot(sample.kernel_state)) {
-    add(kTruncatedMark);
+  for (const auto mark : {MarkOf(sample.user_state, FrameKind::kUser),
+                          MarkOf(sample.kernel_state, FrameKind::kKernel)}) {
+    if (mark) places_.push_back(profd::PlaceOf(kStackMarks[*mark]));
   }
 }
 

@@ -59,7 +59,7 @@ class PprofPlaces {
   // Appends the places of a stack, leaf first.
   void AppendLocations(std::span<const FrameId> leaf_first,
                        std::vector<uint64_t>& out) const;
-  // Of a mark that the profile needs, such as kTruncatedMark.
+  // The location of a mark that the profile needs, one of kStackMarks.
   uint64_t LocationOf(std::string_view mark) const;
 
  private:

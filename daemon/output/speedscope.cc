@@ -107,10 +107,7 @@ class Writer {
       owners_.push_back({.name = name});
       frames_.AddNamed(name);
     }
-    for (const std::string_view mark :
-         {kMissedUserStack, kMissedKernelStack, kTruncatedMark}) {
-      frames_.AddNamed(mark);
-    }
+    for (const std::string_view mark : kStackMarks) frames_.AddNamed(mark);
     frames_.Number();
     for (const ProfileSample& sample : profile_.samples) {
       AddSample(sample, owners.at(OwnerOf(sample)));
@@ -167,18 +164,19 @@ class Writer {
     Owner& owner = owners_[number];
     std::string& list = owner.stacks.buffer();
     Append(frames_.IndexOf(profile_.frames.size() + number), list);
-    AppendStack(sample.user_state, sample.user, 0, list);
-    AppendStack(sample.kernel_state, sample.kernel, 1, list);
+    AppendStack(sample.user_state, sample.user, FrameKind::kUser, list);
+    AppendStack(sample.kernel_state, sample.kernel, FrameKind::kKernel, list);
     owner.stacks.Commit(sample.count);
     owner.count += sample.count;
   }
 
-  // `missed`: which of the marks stands for a stack of that kind.
-  void AppendStack(StackState state, CallStackId stack, size_t missed,
+  void AppendStack(StackState state, CallStackId stack, FrameKind kind,
                    std::string& list) const {
     const size_t marks = profile_.frames.size() + owners_.size();
-    if (IsMissed(state)) return Append(frames_.IndexOf(marks + missed), list);
-    if (LacksRoot(state)) Append(frames_.IndexOf(marks + 2), list);
+    if (const auto mark = MarkOf(state, kind)) {
+      Append(frames_.IndexOf(marks + *mark), list);
+    }
+    if (IsMissed(state)) return;
     for (const FrameId frame : profile_.Stack(stack) | std::views::reverse) {
       Append(frames_.IndexOf(frame), list);
     }

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <string_view>
 #include <vector>
@@ -117,30 +118,29 @@ class TextWriter {
         return lines_.Add(OwnerLine(profile_, sample, options_.by));
       }));
     }
-    missed_user_ = lines_.Add(MarkLine(kMissedUserStack));
-    missed_kernel_ = lines_.Add(MarkLine(kMissedKernelStack));
-    truncated_ = lines_.Add(MarkLine(kTruncatedMark));
+    for (size_t i = 0; i < marks_.size(); ++i) {
+      marks_[i] = lines_.Add(MarkLine(kStackMarks[i]));
+    }
     delimiter_ = lines_.Add(MarkLine("--"));
     lines_.Rank();
     for (uint32_t& number : frames_) number = lines_.RankOf(number);
     for (uint32_t& number : owner_of_sample_) number = lines_.RankOf(number);
-    for (uint32_t* number :
-         {&missed_user_, &missed_kernel_, &truncated_, &delimiter_}) {
-      *number = lines_.RankOf(*number);
-    }
+    for (uint32_t& number : marks_) number = lines_.RankOf(number);
+    delimiter_ = lines_.RankOf(delimiter_);
   }
 
   void AddBlock(const ProfileSample& sample, uint32_t owner) {
     KeyWriter key(lines_.rank_bits(), blocks_.buffer());
     const auto add_stack = [&](StackState state, CallStackId stack,
-                               uint32_t missed) {
-      if (IsMissed(state)) return key.Add(missed);
-      for (const FrameId frame : profile_.Stack(stack)) key.Add(frames_[frame]);
-      if (LacksRoot(state)) key.Add(truncated_);
+                               FrameKind kind) {
+      if (!IsMissed(state)) {
+        for (const FrameId id : profile_.Stack(stack)) key.Add(frames_[id]);
+      }
+      if (const auto mark = MarkOf(state, kind)) key.Add(marks_[*mark]);
     };
-    add_stack(sample.kernel_state, sample.kernel, missed_kernel_);
+    add_stack(sample.kernel_state, sample.kernel, FrameKind::kKernel);
     if (options_.delimiter && HasBothStacks(sample)) key.Add(delimiter_);
-    add_stack(sample.user_state, sample.user, missed_user_);
+    add_stack(sample.user_state, sample.user, FrameKind::kUser);
     key.Add(owner);
     key.Finish();
     blocks_.Commit(sample.count);
@@ -151,9 +151,7 @@ class TextWriter {
   // Numbers in lines_, and ranks when these are there.
   std::vector<uint32_t> frames_;           // by FrameId
   std::vector<uint32_t> owner_of_sample_;  // by index of the sample
-  uint32_t missed_user_ = 0;
-  uint32_t missed_kernel_ = 0;
-  uint32_t truncated_ = 0;
+  std::array<uint32_t, kStackMarks.size()> marks_ = {};
   uint32_t delimiter_ = 0;
   TextPieces lines_;
   CountedTexts blocks_;

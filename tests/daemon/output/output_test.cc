@@ -302,19 +302,28 @@ TEST(SummaryTest, TellsHowUserStacksEnded) {
 
 // A stack whose root end is missing starts with a mark in every format.
 TEST(OutputTest, MarksBrokenStacks) {
-  for (const StackState state : {StackState::kTruncated, StackState::kBroken}) {
+  struct Case {
+    StackState state;
+    std::string mark;
+    std::string json;
+  };
+  const Case cases[] = {
+      {StackState::kTruncated, "[truncated]", "\"truncated\""},
+      {StackState::kBroken, "[truncated]", "\"broken\""},
+      {StackState::kNoTable, "[truncated: no-table]",
+       "\"broken\",\"user_end\":\"no-table\""},
+      {StackState::kBeyondCopy, "[truncated: beyond-copy]",
+       "\"broken\",\"user_end\":\"beyond-copy\""}};
+  for (const auto& [state, mark, json] : cases) {
     TestProfile made;
     made.builder().AddSample({.comm = made.builder().Intern("a"),
                               .pid = 1,
                               .user_state = state,
                               .count = 1});
     const Profile profile = std::move(made).Finish();
-    EXPECT_EQ(RenderFolded(profile, {}), "a;[truncated] 1\n");
-    EXPECT_THAT(RenderText(profile, {}), HasSubstr("    [truncated]\n"));
-    EXPECT_THAT(RenderJson(profile, {}),
-                HasSubstr(state == StackState::kBroken
-                              ? "\"user_state\":\"broken\""
-                              : "\"user_state\":\"truncated\""));
+    EXPECT_EQ(RenderFolded(profile, {}), "a;" + mark + " 1\n");
+    EXPECT_THAT(RenderText(profile, {}), HasSubstr("    " + mark + "\n"));
+    EXPECT_THAT(RenderJson(profile, {}), HasSubstr("\"user_state\":" + json));
   }
 }
 
