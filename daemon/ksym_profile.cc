@@ -8,6 +8,7 @@
 #include "daemon/oneshot/messages.h"
 #include "daemon/oneshot/one_shot.h"
 #include "daemon/oneshot/options.h"
+#include "ksym/cli/known_stack.h"
 #include "ksym/cli/program_signals.h"
 
 namespace {
@@ -21,9 +22,7 @@ int PrintToStdout(const std::string& text) {
   return profd::kExitFailure;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int Main(int argc, char** argv) {
   ksym::HandleSignalsOfFiles("ksym-profile");
   profd::ReturnFreedMemory();
   const auto reserved = profd::ReserveStandardStreams();
@@ -34,4 +33,10 @@ int main(int argc, char** argv) {
   if (parsed.exit_status == 0) return PrintToStdout(parsed.output_text);
   profd::PrintMessage(parsed.error_text);
   return parsed.exit_status;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return ksym::RunOnKnownStack(Main, argc, argv);
 }

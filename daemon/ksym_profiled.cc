@@ -6,6 +6,7 @@
 #include "daemon/service/log.h"
 #include "daemon/service/service.h"
 #include "daemon/service/service_options.h"
+#include "ksym/cli/known_stack.h"
 #include "ksym/cli/program_signals.h"
 
 namespace {
@@ -17,9 +18,7 @@ int PrintToStdout(const std::string& text) {
   return printed ? profd::kServiceOk : profd::kServiceFailure;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int Main(int argc, char** argv) {
   ksym::HandleSignalsOfFiles("ksym-profiled");
   profd::ReturnFreedMemory();
   const auto reserved = profd::ReserveStandardStreams();
@@ -30,4 +29,10 @@ int main(int argc, char** argv) {
   profd::StartLog(profd::LogLevel::kInfo);
   profd::Log(profd::LogLevel::kError, parsed.error_text);
   return parsed.exit_status;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return ksym::RunOnKnownStack(Main, argc, argv);
 }

@@ -1,8 +1,17 @@
 // Names addresses; see ksym-symbolize(1).
 
 #include "daemon/symbolize/name_profile.h"
+#include "ksym/cli/known_stack.h"
 #include "ksym/tools/symbolize_program.h"
 
-int main(int argc, char** argv) {
+namespace {
+
+int Main(int argc, char** argv) {
   return ksym::RunSymbolizeProgram(argc, argv, profd::NameRawProfile);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return ksym::RunOnKnownStack(Main, argc, argv);
 }

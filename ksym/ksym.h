@@ -8,7 +8,8 @@
 // has the sentence. No C++ exception gets out. An address without a name is no
 // error.
 // Threads: an object is used by one thread at a time, different objects by any
-// number of threads. The library starts none, and prints nothing.
+// number of threads. The library starts none, and prints nothing. A call may
+// take 2 MiB of stack, as names nest.
 #ifndef KSYM_KSYM_H_
 #define KSYM_KSYM_H_
 
@@ -53,9 +54,9 @@ typedef struct ksym_source ksym_source;
 // Names as the files have them.
 #define KSYM_NO_DEMANGLE 1u
 // Inlined calls, source files and lines as well, where the file or its debug
-// file has DWARF. Of a file it is converted when the file is opened, of a
-// process at the first address in each file, and kept in memory: that takes
-// some 10 ms per MB of it.
+// file has DWARF, which is converted in memory: of a file as much as each
+// address needs and, after some of them, all of it; of a process all of it at
+// the first address in each file. All takes some 10 ms per MB of it.
 #define KSYM_INLINES 2u
 
 struct ksym_options {

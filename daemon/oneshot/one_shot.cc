@@ -322,6 +322,12 @@ class CaptureRun {
 };
 
 Result<int> RunCapture(ProfileOptions options) {
+  // It forks: before there are threads and much memory.
+  std::string no_child;
+  options.capture.opener = StartGuardedOpener(no_child);
+  if (!no_child.empty() && !options.quiet) {
+    PrintMessage("warning: " + no_child);
+  }
   const OwnPriority wanted = options.own_priority;
   // Before there are threads.
   options.own_priority = ChooseOwnPriority(wanted);

@@ -31,6 +31,7 @@ ksym::SymbolizerOptions MakeSymbolizerOptions(
   made.demangle = options.demangle ? ksym::SymbolizerOptions::Demangle::kOn
                                    : ksym::SymbolizerOptions::Demangle::kOff;
   made.files = files;
+  made.opener = options.capture.opener;
   // A capture raises the limit to what is allowed.
   made.max_open_files = MaxMappedFiles(
       files == ksym::SymbolizerOptions::Files::kOfProcess ? LimitOf::kHard

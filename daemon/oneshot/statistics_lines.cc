@@ -17,9 +17,10 @@ std::string UserLine(const ksym::Symbolizer& symbolizer) {
   const auto user = symbolizer.statistics();
   return fmt::format(
       "user symbols: {} files, {} symbols, {} bytes, {} files failed, {} "
-      "evicted, {} closed early, {} perf maps refused",
+      "evicted, {} closed early, {} given up, {} perf maps refused",
       user.files_loaded, user.symbols, user.cache_bytes, user.files_failed,
-      user.files_evicted, user.files_closed, user.perf_maps_refused);
+      user.files_evicted, user.files_closed, user.files_given_up,
+      user.perf_maps_refused);
 }
 
 std::string TablesLine(const UnwindStatistics& tables) {

@@ -61,9 +61,13 @@ Result<ksym::OpenedFile> OpenStandIn(const MappedModule& module) {
   if (::fstat(fd.get(), &status) != 0) {
     return ksym::FailErrno(errno, module.path);
   }
+  // Made by this program: everybody may believe it.
+  const auto owner = ksym::OwnerOf(fd.get());
+  if (!owner) return Fail(ksym::Error(owner.error()));
   return ksym::OpenedFile{.fd = std::move(fd),
                           .size = static_cast<uint64_t>(status.st_size),
-                          .mtime_ns = ksym::MtimeNs(status)};
+                          .mtime_ns = ksym::MtimeNs(status),
+                          .owner = *owner};
 }
 
 // Whether it is that file, with its code where the capture says it was. A file

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <map>
 #include <memory>
 #include <optional>
@@ -35,7 +36,7 @@ constexpr size_t kMaxRawBytes = size_t{1} << 31;
 void Warn(std::string_view text) {
   std::string line;
   ksym::AppendPrintable(text, line);
-  fmt::print(stderr, "ksym-symbolize: warning: {}\n", line);
+  std::fputs(("ksym-symbolize: warning: " + line + "\n").c_str(), stderr);
 }
 
 Result<RawCapture> Load(const std::string& path) {

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstdint>
+
+#include "ksym/base/result.h"
+
+namespace profd {
+
+// The capabilities that are in effect, a bit for each number of
+// linux/capability.h. One system call.
+ksym::Result<uint64_t> EffectiveCapabilities();
+
+inline bool HasCapability(uint64_t capabilities, unsigned capability) {
+  return (capabilities >> capability & 1) != 0;
+}
+
+}  // namespace profd

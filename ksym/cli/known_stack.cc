@@ -1,0 +1,81 @@
+#include "ksym/cli/known_stack.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <string>
+
+namespace ksym {
+namespace {
+
+int Fail(char** argv, const char* why) {
+  const char* program = argv[0] == nullptr ? "" : argv[0];
+  const char* slash = std::strrchr(program, '/');
+  std::fprintf(stderr, "%s: %s\n", slash == nullptr ? program : slash + 1, why);
+  return 1;
+}
+
+int CallBody(ProgramBody body, int argc, char** argv) {
+  try {
+    return body(argc, argv);
+  } catch (const std::bad_alloc&) {
+    return Fail(argv, "not enough memory");
+  } catch (const std::exception& error) {
+    return Fail(argv, error.what());
+  }
+}
+
+struct Call {
+  ProgramBody body;
+  int argc;
+  char** argv;
+  int status;
+};
+
+void* Run(void* opaque) {
+  auto& call = *static_cast<Call*>(opaque);
+  call.status = CallBody(call.body, call.argc, call.argv);
+  return nullptr;
+}
+
+bool HasKnownStack() {
+  rlimit limit = {};
+  return ::getrlimit(RLIMIT_STACK, &limit) == 0 &&
+         limit.rlim_cur >= kKnownStackBytes;
+}
+
+// Of glibc, which otherwise takes RLIMIT_STACK for each thread. musl has a
+// constant of 128 KiB.
+void SetStackOfThreads() {
+  pthread_attr_t attributes;
+  ::pthread_attr_init(&attributes);
+  ::pthread_attr_setstacksize(&attributes, kKnownStackBytes);
+  ::pthread_setattr_default_np(&attributes);
+  ::pthread_attr_destroy(&attributes);
+}
+
+}  // namespace
+
+int RunOnKnownStack(ProgramBody body, int argc, char** argv) {
+  SetStackOfThreads();
+  if (HasKnownStack()) return CallBody(body, argc, argv);
+  Call call = {body, argc, argv, 1};
+  pthread_t thread = {};
+  if (const int error = ::pthread_create(&thread, nullptr, Run, &call)) {
+    const std::string why = std::strerror(error);
+    return Fail(argv, ("no thread with a stack of its own: " + why).c_str());
+  }
+  // What is sent to the process is for the thread, which may wait for it.
+  sigset_t all;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  ::pthread_join(thread, nullptr);
+  return call.status;
+}
+
+}  // namespace ksym
