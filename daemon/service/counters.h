@@ -44,6 +44,7 @@ struct ServiceCounters {
   Number push_dropped = 0;          // the spool was full, or the disk failed
   Number symbolizers = 0;           // made anew to stay within memory
   Number symbolizers_given_up = 0;  // that hung
+  Number files_given_up = 0;        // whose file system does not answer
   Number http_requests = 0;
   Number http_refused = 0;
   Number reloads = 0;

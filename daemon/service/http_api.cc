@@ -62,18 +62,22 @@ std::optional<ProfileHub::Shared> NextPart(
 }
 
 // What is sampled from now on for about that long; less if there is no more.
-ProfileMerger Collect(ProfileHub& hub, const HttpQuestion& question,
-                      uint64_t seconds) {
+// Nothing: it took more memory than it may.
+std::optional<ProfileMerger> Collect(ProfileHub& hub, LiveRoom& room,
+                                     const HttpQuestion& question,
+                                     uint64_t seconds) {
   const auto deadline =
       Clock::now() + std::chrono::seconds(seconds) + kPatience;
   ProfileHub::Subscription subscription(hub);
   ProfileMerger merger;
+  LiveRoom::Use use(room, question.client);
   // The first part has begun before the request, so half a part less is as
   // good as half a part more, and the answer is in time.
   while (merger.duration_ns() + kNsPerSecond / 2 < seconds * kNsPerSecond) {
     const auto part = NextPart(subscription, question, deadline);
     if (!part) break;
     merger.Add(**part);
+    if (!use.Set(merger.memory_bytes())) return std::nullopt;
   }
   return merger;
 }
@@ -159,12 +163,19 @@ HttpAnswer HttpApi::Profile(const HttpQuestion& question) const {
   if (wrong) return BadRequest(*wrong);
   const uint64_t wanted =
       std::max<uint64_t>(seconds.value.value_or(kDefaultSeconds), 1);
-  ProfileMerger merger = Collect(hub_, question, wanted);
-  if (merger.duration_ns() == 0 || question.is_gone()) {
+  auto merger = Collect(hub_, live_, question, wanted);
+  if (!merger) {
+    return {.status = 503,
+            .body =
+                "what was sampled takes more memory than there is for clients: "
+                "ask for fewer seconds\n",
+            .is_refusal = true};
+  }
+  if (merger->duration_ns() == 0 || question.is_gone()) {
     return {.status = 503, .body = "nothing is sampled now\n"};
   }
   return Make(question, OutputFormat::kPprof, [&] {
-    return Render(std::move(merger).Finish(), OutputFormat::kPprof,
+    return Render(std::move(*merger).Finish(), OutputFormat::kPprof,
                   OptionsFor(OutputFormat::kPprof, labels()));
   });
 }

@@ -14,6 +14,7 @@
 #include "daemon/service/http_client.h"
 #include "daemon/service/http_places.h"
 #include "daemon/service/labels.h"
+#include "daemon/service/live_room.h"
 #include "daemon/service/profile_hub.h"
 
 namespace profd {
@@ -46,6 +47,9 @@ class HttpApi {
   static constexpr AnswerRoom::Bounds kRoom = {.makers = 2,
                                                .bytes = size_t{64} << 20};
 
+  // What is put together for all clients of /debug/pprof/profile.
+  static constexpr size_t kMostLiveBytes = size_t{64} << 20;
+
   // Blocks for as long as /debug/pprof/profile asks while the client is there,
   // for 20 s until there is room for an answer, and for as long as making one
   // takes. May throw.
@@ -67,6 +71,7 @@ class HttpApi {
   Labels labels_;
   mutable HttpPlaces places_;
   mutable AnswerRoom room_{kRoom};
+  mutable LiveRoom live_{kMostLiveBytes};
 };
 
 }  // namespace profd

@@ -91,6 +91,9 @@ void WriteSymbols(const ServiceCounters& c, Writer& out) {
   out.Counter("symbolizers_given_up_total",
               "Times that names were not found in time.",
               c.symbolizers_given_up);
+  out.Counter("files_given_up_total",
+              "Files whose file system did not answer in time.",
+              c.files_given_up);
   out.Gauge("unwind_table_bytes", "Call-frame information in the kernel.",
             c.unwind_table_bytes);
   out.Counter("processes_not_pinned_total",

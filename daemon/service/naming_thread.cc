@@ -35,6 +35,7 @@ ksym::SymbolizerOptions MakeSymbolizerOptions(
   made.demangle = settings.demangle ? ksym::SymbolizerOptions::Demangle::kOn
                                     : ksym::SymbolizerOptions::Demangle::kOff;
   made.files = ksym::SymbolizerOptions::Files::kOfProcess;
+  made.opener = settings.opener;
   made.max_open_files = MaxMappedFiles(LimitOf::kSoft);
   made.cache_bytes = settings.cache_bytes;
   made.max_name_bytes = kMaxNameBytes;
@@ -387,6 +388,7 @@ void NamingThread::ShowStatistics() {
     const auto user = symbolizer->statistics();
     counters_.symbol_cache_bytes = user.cache_bytes;
     counters_.symbols = user.symbols;
+    counters_.files_given_up = user.files_given_up;
   }
   counters_.kernel_symbols = kernel.symbols;
   counters_.kernel_symbol_bytes = kernel.bytes;

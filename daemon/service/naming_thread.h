@@ -40,6 +40,8 @@ class NamingThread {
     bool inlines = false;
     std::string line_directory;
     uint64_t line_bytes = 0;
+    // Opens the files of processes; null: they are opened at once.
+    std::shared_ptr<ksym::FileOpener> opener = {};
 
     bool wants_lines() const {
       return (lines || inlines) && !line_directory.empty();

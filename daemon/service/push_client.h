@@ -37,7 +37,7 @@ class PushClient {
     kTryAgain,  // it, or the way there, does not work now
     kRejected,  // this profile will never be taken
   };
-  // Blocks, for 35 s as a rule: 5 for the connection and 30 for the answer.
+  // Blocks, for 35 s at the most: 5 for the connection and 30 for what follows.
   // `why`: what is wrong, unless sent.
   Outcome Send(const PushEntry& entry, std::string& why);
   // From any thread: ends a Send() and those that come.

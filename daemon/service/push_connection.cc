@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <exception>
 #include <functional>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "daemon/service/push_stream.h"
+#include "daemon/service/tls_session.h"
 #include "ksym/base/printable.h"
 
 namespace profd {
@@ -22,11 +25,6 @@ std::string DescribeError(httplib::Error error) {
   switch (error) {
     case httplib::Error::Connection:
       return "no connection";
-    case httplib::Error::SSLConnection:
-      return "no TLS connection: is it a server of http?";
-    case httplib::Error::SSLServerVerification:
-      return "its certificate is not of an authority that this machine trusts, "
-             "or of another host: see ca-certificates, or SSL_CERT_FILE";
     case httplib::Error::Read:
       return "its answer came not in time, or is none";
     default:
@@ -34,35 +32,54 @@ std::string DescribeError(httplib::Error error) {
   }
 }
 
-// httplib's client, or that of TLS, on a stream of ours: its own bounds neither
-// the bytes nor the time of an answer.
-template <typename Client>
-class BoundedClient final : public Client {
+// httplib's client on a stream of ours: its own bounds neither the bytes nor
+// the time of an answer. Its client of TLS waits anew for each byte of a
+// handshake, and cannot be stopped meanwhile, so TLS is begun here as well.
+class BoundedClient final : public httplib::ClientImpl {
  public:
-  BoundedClient(const PushUrl& url, milliseconds within)
-      : Client(url.host, url.port), within_(within) {}
+  BoundedClient(const PushUrl& url, std::optional<TlsClient> tls,
+                milliseconds within)
+      : ClientImpl(url.host, url.port),
+        host_name_(url.host),
+        tls_(std::move(tls)),
+        within_(within) {}
+
+  // Of the last request that got no TLS connection; empty: it had one.
+  const std::string& tls_failure() const { return tls_failure_; }
 
  private:
-  using Socket = httplib::ClientImpl::Socket;
-
   bool process_socket(const Socket& socket,
                       std::function<bool(httplib::Stream&)> callback) override {
-    PushStream stream(socket.sock, socket.ssl,
+    const auto deadline = Clock::now() + within_;
+    TlsClient::Session session;
+    tls_failure_.clear();
+    if (tls_) {
+      auto connected = tls_->Connect(socket.sock, host_name_, deadline);
+      if (!connected) {
+        tls_failure_ = connected.error().message();
+        return false;
+      }
+      session = std::move(*connected);
+    }
+    PushStream stream(socket.sock, session.get(),
                       {.bytes = PushConnection::kMostAnswerBytes,
                        .line_bytes = PushConnection::kMostLineBytes,
-                       .deadline = Clock::now() + within_});
+                       .deadline = deadline});
     return callback(stream);
   }
 
+  const std::string host_name_;
+  const std::optional<TlsClient> tls_;
   const milliseconds within_;
+  std::string tls_failure_;
 };
 
-std::unique_ptr<httplib::ClientImpl> ClientFor(const PushUrl& url,
-                                               milliseconds within) {
-  if (url.is_https) {
-    return std::make_unique<BoundedClient<httplib::SSLClient>>(url, within);
-  }
-  return std::make_unique<BoundedClient<httplib::ClientImpl>>(url, within);
+// httplib would name the port of https as if it were another one.
+std::string HostHeader(const PushUrl& url) {
+  constexpr uint16_t kHttpsPort = 443;
+  const std::string host =
+      url.host.contains(':') ? '[' + url.host + ']' : url.host;
+  return url.port == kHttpsPort ? host : fmt::format("{}:{}", host, url.port);
 }
 
 bool IsTaken(int status) { return status >= 200 && status < 300; }
@@ -71,19 +88,16 @@ bool IsTaken(int status) { return status >= 200 && status < 300; }
 
 class PushConnection::Impl {
  public:
-  Impl(const PushUrl& url, const Settings& settings)
-      : client_(ClientFor(url, settings.answer_within)) {
-    client_->set_connection_timeout(settings.connect_within);
-    // Of a TLS handshake; then the stream's deadline holds.
-    client_->set_read_timeout(settings.answer_within);
-    client_->set_write_timeout(settings.answer_within);
-    client_->set_decompress(false);
+  Impl(const PushUrl& url, std::optional<TlsClient> tls,
+       const Settings& settings)
+      : client_(url, std::move(tls), settings.answer_within),
+        host_header_(url.is_https ? HostHeader(url) : "") {
+    client_.set_connection_timeout(settings.connect_within);
+    client_.set_decompress(false);
     if (!settings.token.empty()) {
-      client_->set_bearer_token_auth(settings.token);
+      client_.set_bearer_token_auth(settings.token);
     }
   }
-
-  bool is_valid() const { return client_->is_valid(); }
 
   ksym::Result<Answer> Post(Message message) {
     httplib::Request request;
@@ -91,6 +105,7 @@ class PushConnection::Impl {
     request.path = std::move(message.path);
     request.body = std::move(message.body);
     request.set_header("Content-Type", message.content_type);
+    if (!host_header_.empty()) request.set_header("Host", host_header_);
     int status = 0;
     std::string text;
     // The status is what counts, also if the rest never comes.
@@ -106,20 +121,23 @@ class PushConnection::Impl {
     };
     httplib::Response response;
     auto error = httplib::Error::Success;
-    const bool whole = client_->send(request, response, error);
+    const bool whole = client_.send(request, response, error);
     if (status == 0 && whole) status = response.status;  // has no body
     if (status <= 0) {
-      return ksym::Fail(ksym::ErrorCode::kIo, DescribeError(error));
+      const std::string& tls = client_.tls_failure();
+      return ksym::Fail(ksym::ErrorCode::kIo,
+                        tls.empty() ? DescribeError(error) : tls);
     }
     Answer answer{.status = status, .text = {}};
     ksym::AppendPrintable(text, answer.text);
     return answer;
   }
 
-  void Stop() { client_->stop(); }
+  void Stop() { client_.stop(); }
 
  private:
-  std::unique_ptr<httplib::ClientImpl> client_;
+  BoundedClient client_;
+  const std::string host_header_;  // empty: httplib's
 };
 
 PushConnection::PushConnection(std::unique_ptr<Impl> impl)
@@ -131,12 +149,17 @@ PushConnection::~PushConnection() = default;
 ksym::Result<PushConnection> PushConnection::Make(const PushUrl& url,
                                                   const Settings& settings) {
   try {
-    auto impl = std::make_unique<Impl>(url, settings);
-    if (impl->is_valid()) return PushConnection(std::move(impl));
+    std::optional<TlsClient> tls;
+    if (url.is_https) {
+      auto made = TlsClient::Make();
+      if (!made) return ksym::Fail(std::move(made.error()));
+      tls = std::move(*made);
+    }
+    return PushConnection(
+        std::make_unique<Impl>(url, std::move(tls), settings));
   } catch (const std::exception& error) {
     return ksym::Fail(ksym::ErrorCode::kUnsupported, error.what());
   }
-  return ksym::Fail(ksym::ErrorCode::kUnsupported, "TLS does not work here");
 }
 
 ksym::Result<PushConnection::Answer> PushConnection::Post(Message message) {

@@ -23,7 +23,8 @@ class PushConnection {
   struct Settings {
     std::string token;  // "Authorization: Bearer TOKEN"; empty: none
     std::chrono::milliseconds connect_within{5'000};
-    // From the connection to the last byte of the answer.
+    // From the connection to the last byte of the answer, with the handshake
+    // of TLS.
     std::chrono::milliseconds answer_within{30'000};
   };
   static ksym::Result<PushConnection> Make(const PushUrl& url,
@@ -41,8 +42,7 @@ class PushConnection {
     int status = 0;
     std::string text;  // the first bytes of what it says, printable; unless 2xx
   };
-  // Blocks for as long as the settings say; a TLS handshake may take longer
-  // while bytes of it come. kIo: no answer, and why.
+  // Blocks for as long as the settings say. kIo: no answer, and why.
   ksym::Result<Answer> Post(Message message);
   // From any thread: ends a Post().
   void Stop();

@@ -35,8 +35,10 @@ using std::chrono::milliseconds;
 
 // How often the ring buffer is emptied and new processes are looked at.
 constexpr milliseconds kPollPeriod(100);
-// The same while call-frame tables are being built, or much is reported.
+// The same while call-frame tables are being built.
 constexpr milliseconds kEagerPollPeriod(20);
+// The same while so much is reported that its rings would be full.
+constexpr milliseconds kFloodPollPeriod(10);
 // How often everything is taken out of the kernel: the parts of a profile.
 constexpr milliseconds kDrainPeriod(1000);
 // What placing call-frame tables may cost per poll, an eighth of a CPU; right
@@ -70,14 +72,22 @@ CaptureOptions MakeCaptureOptions(const ServiceConfig& config) {
 // A running service: the capture in this thread, names and files in others.
 class Service {
  public:
-  Service(const ServiceOptions& options, ServiceConfig config,
-          ServiceSignals signals, SystemdNotify notify, OwnPriority priority)
+  // What the service has of its surroundings.
+  struct Means {
+    ServiceSignals signals;
+    SystemdNotify notify;
+    OwnPriority priority;
+    std::shared_ptr<GuardedOpener> opener;
+  };
+
+  Service(const ServiceOptions& options, ServiceConfig config, Means means)
       : options_(options),
-        priority_(priority),
+        priority_(means.priority),
+        opener_(std::move(means.opener)),
         wanted_(config),
         config_(std::move(config)),
-        signals_(std::move(signals)),
-        notify_(std::move(notify)),
+        signals_(std::move(means.signals)),
+        notify_(std::move(means.notify)),
         intervals_(std::chrono::seconds(config_.interval_seconds), NowUnixNs()),
         guardrail_(Clock::now(), OwnUse()) {}
 
@@ -87,7 +97,7 @@ class Service {
     auto capture = StartCapture(config_);
     if (!capture) return Fail(std::move(capture.error()));
     capture_ = std::make_unique<Capture>(std::move(*capture));
-    auto outputs = ServiceOutputs::Start(config_, counters_);
+    auto outputs = ServiceOutputs::Start(config_, counters_, opener_);
     if (!outputs) return Fail(std::move(outputs.error()));
     outputs_ = std::move(*outputs);
     auto enabled = capture_->Enable();
@@ -110,6 +120,7 @@ class Service {
  private:
   ksym::Result<Capture> StartCapture(const ServiceConfig& config) {
     CaptureOptions options = MakeCaptureOptions(config);
+    options.opener = opener_;
     options.on_process = [this](const ksym::ProcessImage& image) {
       outputs_->naming().Pin(image);
     };
@@ -139,9 +150,9 @@ class Service {
     auto next_drain = Clock::now() + kDrainPeriod;
     for (;;) {
       share_.Renew();
-      const bool is_eager =
-          capture_->IsBuildingTables() || capture_->IsFilling();
-      const auto period = is_eager ? kEagerPollPeriod : kPollPeriod;
+      const auto period = capture_->IsFilling()          ? kFloodPollPeriod
+                          : capture_->IsBuildingTables() ? kEagerPollPeriod
+                                                         : kPollPeriod;
       const auto asked = signals_.Wait(std::min<std::chrono::nanoseconds>(
           period, intervals_.UntilNext(NowUnixNs())));
       if (asked.stop) return {};
@@ -333,6 +344,7 @@ class Service {
 
   const ServiceOptions& options_;
   const OwnPriority priority_;
+  const std::shared_ptr<GuardedOpener> opener_;
   PriorityShare share_{kAllowance};
   ServiceConfig wanted_;  // what was asked for
   ServiceConfig config_;  // what the limits leave of it, in force
@@ -364,12 +376,18 @@ int RunService(const ServiceOptions& options) {
   if (!signals) return Refuse(signals.error(), kServiceFailure);
   auto notify = SystemdNotify::FromEnvironment();
   if (!notify) return Refuse(notify.error(), kServiceFailure);
-  // Before there are threads.
+  // Both before there are threads.
+  std::string no_child;
+  auto opener = StartGuardedOpener(no_child);
+  if (!no_child.empty()) Log(LogLevel::kWarning, no_child);
   const OwnPriority priority =
       ChooseOwnPriority(ParseOwnPriority(config->limits.own_priority)
                             .value_or(OwnPriority::kAuto));
-  Service service(options, std::move(*config), std::move(*signals),
-                  std::move(*notify), priority);
+  Service service(options, std::move(*config),
+                  {.signals = std::move(*signals),
+                   .notify = std::move(*notify),
+                   .priority = priority,
+                   .opener = std::move(opener)});
   const Status started = service.Start();
   if (!started) return Refuse(started.error(), kServiceFailure);
   return service.Run();

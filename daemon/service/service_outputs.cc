@@ -11,13 +11,15 @@ namespace {
 using ksym::Fail;
 using ksym::Status;
 
-NamingThread::Settings NamingSettings(const ServiceConfig& config) {
+NamingThread::Settings NamingSettings(
+    const ServiceConfig& config, std::shared_ptr<ksym::FileOpener> opener) {
   return {.cache_bytes = config.symbols.cache_bytes,
           .demangle = config.symbols.demangle,
           .lines = config.symbols.lines,
           .inlines = config.symbols.inlines,
           .line_directory = config.stacks.cache_directory,
-          .line_bytes = config.symbols.line_bytes};
+          .line_bytes = config.symbols.line_bytes,
+          .opener = std::move(opener)};
 }
 
 FileWriter::Settings FileSettings(const ServiceConfig& config) {
@@ -43,8 +45,10 @@ ProfileHub::Limits HubLimits(const ServiceConfig& config) {
 }  // namespace
 
 ServiceOutputs::ServiceOutputs(const ServiceConfig& config,
-                               ServiceCounters& counters)
+                               ServiceCounters& counters,
+                               std::shared_ptr<ksym::FileOpener> opener)
     : counters_(counters),
+      opener_(std::move(opener)),
       config_(config),
       hub_(HubLimits(config)),
       api_(counters, hub_),
@@ -52,8 +56,10 @@ ServiceOutputs::ServiceOutputs(const ServiceConfig& config,
       push_(counters) {}
 
 ksym::Result<std::unique_ptr<ServiceOutputs>> ServiceOutputs::Start(
-    const ServiceConfig& config, ServiceCounters& counters) {
-  std::unique_ptr<ServiceOutputs> outputs(new ServiceOutputs(config, counters));
+    const ServiceConfig& config, ServiceCounters& counters,
+    std::shared_ptr<ksym::FileOpener> opener) {
+  std::unique_ptr<ServiceOutputs> outputs(
+      new ServiceOutputs(config, counters, std::move(opener)));
   auto server = HttpServer::Start(
       [api = &outputs->api_](const HttpQuestion& question) {
         return api->Answer(question);
@@ -72,7 +78,7 @@ ksym::Result<std::unique_ptr<ServiceOutputs>> ServiceOutputs::Start(
 
 void ServiceOutputs::StartNaming(const ServiceConfig& config) {
   naming_ = std::make_unique<NamingThread>(
-      NamingSettings(config), counters_,
+      NamingSettings(config, opener_), counters_,
       NamingThread::Sinks{
           .part = [this](const auto& part) { hub_.AddPart(part); },
           .profile =
@@ -105,8 +111,8 @@ void ServiceOutputs::Apply(const ServiceConfig& config, Change change) {
 }
 
 void ServiceOutputs::Configure(const ServiceConfig& config) {
-  if (NamingSettings(config) != NamingSettings(config_)) {
-    naming_->Configure(NamingSettings(config));
+  if (NamingSettings(config, opener_) != NamingSettings(config_, opener_)) {
+    naming_->Configure(NamingSettings(config, opener_));
   }
   if (config.files != config_.files || config.labels != config_.labels) {
     writer_.Configure(FileSettings(config));

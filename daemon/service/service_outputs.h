@@ -12,6 +12,7 @@
 #include "daemon/service/profile_hub.h"
 #include "daemon/service/push_sink.h"
 #include "ksym/base/result.h"
+#include "ksym/process/file_opener.h"
 
 namespace profd {
 
@@ -29,7 +30,8 @@ class ServiceOutputs {
   // Opens sockets and spools and starts the threads. The counters must live
   // longer.
   static ksym::Result<std::unique_ptr<ServiceOutputs>> Start(
-      const ServiceConfig& config, ServiceCounters& counters);
+      const ServiceConfig& config, ServiceCounters& counters,
+      std::shared_ptr<ksym::FileOpener> opener);
 
   NamingThread& naming() { return *naming_; }
   const NamingThread& naming() const { return *naming_; }
@@ -49,10 +51,12 @@ class ServiceOutputs {
   bool FinishSenders(std::chrono::steady_clock::time_point deadline);
 
  private:
-  ServiceOutputs(const ServiceConfig& config, ServiceCounters& counters);
+  ServiceOutputs(const ServiceConfig& config, ServiceCounters& counters,
+                 std::shared_ptr<ksym::FileOpener> opener);
   void StartNaming(const ServiceConfig& config);
 
   ServiceCounters& counters_;
+  const std::shared_ptr<ksym::FileOpener> opener_;
   ServiceConfig config_;  // in force
   ProfileHub hub_;
   HttpApi api_;                       // asks hub_

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <ctime>
 #include <memory>
@@ -75,6 +76,39 @@ TEST(ProfileMergeTest, SumsWhatIsEqual) {
   EXPECT_THAT(merged.metadata.warnings, testing::ElementsAre("of f", "of g"));
   EXPECT_EQ(merged.samples.size(), 2u);
   EXPECT_EQ(merged.frames.size(), 3u);
+}
+
+HttpClient User(std::string name) {
+  return {.way = HttpWay::kUnixSocket, .name = std::move(name)};
+}
+
+// All may have as much as there is; with one byte more the largest request of
+// the client that has most ends, for good, and the others go on.
+TEST(LiveRoomTest, EndsWhoHasMost) {
+  LiveRoom room(100);
+  LiveRoom::Use one(room, User("1"));
+  LiveRoom::Use small(room, User("2"));
+  LiveRoom::Use large(room, User("2"));
+  EXPECT_TRUE(one.Set(40));
+  EXPECT_TRUE(small.Set(29));
+  EXPECT_TRUE(large.Set(31));
+  EXPECT_TRUE(one.Set(41));
+  EXPECT_FALSE(large.Set(0));
+  EXPECT_TRUE(small.Set(29));
+  EXPECT_FALSE(one.Set(72));
+  EXPECT_TRUE(small.Set(100));
+  EXPECT_FALSE(small.Set(101));
+}
+
+// What a request had is free when it has ended.
+TEST(LiveRoomTest, GivesBack) {
+  LiveRoom room(100);
+  LiveRoom::Use one(room, User("1"));
+  {
+    LiveRoom::Use other(room, User("2"));
+    EXPECT_TRUE(other.Set(100));
+  }
+  EXPECT_TRUE(one.Set(100));
 }
 
 // The hub keeps the newest profiles within its memory and finds those that
@@ -169,6 +203,25 @@ TEST_F(HttpApiTest, ProfilesFromNowOn) {
   EXPECT_EQ(answer.status, 200) << answer.body;
   EXPECT_EQ(answer.content_type, "application/octet-stream");
   EXPECT_EQ(answer.body.substr(0, 2), "\x1f\x8b");
+}
+
+// It ends with 503 when what it puts together takes more than there is for it.
+TEST_F(HttpApiTest, LiveProfilesAreBounded) {
+  constexpr size_t kBytes = size_t{1} << 20;
+  std::atomic<bool> is_done = false;
+  std::thread sampling([&] {
+    for (int i = 0; !is_done; ++i) {
+      hub_.AddPart(
+          Share(Sampled(std::to_string(i) + std::string(kBytes, 'n'), 1)));
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  });
+  const HttpAnswer answer = Get("/debug/pprof/profile", {{"seconds", "600"}});
+  is_done = true;
+  sampling.join();
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_TRUE(answer.is_refusal);
+  EXPECT_THAT(answer.body, HasSubstr("memory"));
 }
 
 // /profile answers with the intervals in memory, by age or by time, in each

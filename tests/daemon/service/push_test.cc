@@ -94,8 +94,10 @@ class FakeReceiver {
   FakeReceiver(const FakeReceiver&) = delete;
   FakeReceiver& operator=(const FakeReceiver&) = delete;
 
-  std::string url(std::string_view path) const {
-    return "http://127.0.0.1:" + std::to_string(port_) + std::string(path);
+  std::string url(std::string_view path,
+                  std::string_view scheme = "http") const {
+    return std::string(scheme) + "://127.0.0.1:" + std::to_string(port_) +
+           std::string(path);
   }
   // After the client's end.
   std::string request() {
@@ -125,6 +127,7 @@ class FakeReceiver {
       if (size <= 0) return;
       request_.append(buffer.data(), static_cast<size_t>(size));
       if (request_.ends_with("--\r\n")) return;  // of a form
+      if (request_.starts_with('\x16')) return;  // a client's hello of TLS
     }
   }
   bool Send(int fd, const std::string& text) {
@@ -206,6 +209,45 @@ TEST(PushConnectionTest, SlowAnswerEndsInTime) {
   const auto took = std::chrono::steady_clock::now() - begin;
   EXPECT_GE(took, milliseconds(290));
   EXPECT_LT(took, milliseconds(3000));
+}
+
+// The beginning of a TLS record of 16 KiB, whose bytes then come one by one.
+const std::string kTlsRecord("\x16\x03\x03\x40\x00", 5);
+
+// Nor does one whose TLS handshake never ends.
+TEST(PushConnectionTest, SlowHandshakeEndsInTime) {
+  FakeReceiver receiver(kTlsRecord, "b", milliseconds(20));
+  auto connection =
+      PushConnection::Make(*ParsePushUrl(receiver.url("/", "https")),
+                           {.token = {},
+                            .connect_within = milliseconds(5000),
+                            .answer_within = milliseconds(300)});
+  ASSERT_TRUE(connection) << connection.error().message();
+  const auto begin = std::chrono::steady_clock::now();
+  const auto answer =
+      connection->Post({.path = "/", .content_type = "a/b", .body = "END"});
+  const auto took = std::chrono::steady_clock::now() - begin;
+  ASSERT_FALSE(answer);
+  EXPECT_THAT(answer.error().message(), testing::HasSubstr("handshake"));
+  EXPECT_GE(took, milliseconds(290));
+  EXPECT_LT(took, milliseconds(3000));
+}
+
+// Who stops does not wait for it either.
+TEST(PushConnectionTest, StopEndsAHandshake) {
+  FakeReceiver receiver(kTlsRecord, "b", milliseconds(20));
+  auto connection = PushConnection::Make(
+      *ParsePushUrl(receiver.url("/", "https")), {.token = {}});
+  ASSERT_TRUE(connection) << connection.error().message();
+  const auto begin = std::chrono::steady_clock::now();
+  std::thread stopper([&] {
+    std::this_thread::sleep_for(milliseconds(200));
+    connection->Stop();
+  });
+  EXPECT_FALSE(
+      connection->Post({.path = "/", .content_type = "a/b", .body = "END"}));
+  stopper.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(3000));
 }
 
 // Pyroscope gets a form with the profile in it.
