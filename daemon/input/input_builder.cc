@@ -7,6 +7,8 @@
 #include <limits>
 #include <utility>
 
+#include "ksym/base/bounded_name.h"
+
 namespace profd {
 namespace {
 
@@ -39,16 +41,24 @@ bool InputBuilder::IsKernelModule(std::string_view path) {
          std::ranges::find(kOfUser, path) == std::end(kOfUser);
 }
 
+StringId InputBuilder::InternName(std::string_view name) {
+  return builder_.Intern(ksym::BoundName(name, room_));
+}
+
+StringId InputBuilder::InternPath(std::string_view path) {
+  return builder_.Intern(ksym::BoundPath(path, room_));
+}
+
 FrameId InputBuilder::AddFrame(const InputFrame& frame) {
-  return builder_.AddFrame({.name = builder_.Intern(frame.name),
-                            .module = builder_.Intern(frame.module),
-                            .build_id = builder_.Intern(frame.build_id),
+  return builder_.AddFrame({.name = InternName(frame.name),
+                            .module = InternPath(frame.module),
+                            .build_id = InternName(frame.build_id),
                             .kind = frame.kind,
                             .reason = frame.reason,
                             .address = frame.address,
                             .file_offset = frame.file_offset,
                             .symbol_offset = frame.symbol_offset,
-                            .file = builder_.Intern(frame.file),
+                            .file = InternPath(frame.file),
                             .line = frame.line,
                             .inlined = frame.inlined});
 }
@@ -62,10 +72,10 @@ void InputBuilder::Add(const InputSample& sample) {
   frames_ += sample.user.size() + sample.kernel.size();
   if (frames_ > kMostFrames) return;
   total_ += sample.count;
-  builder_.AddSample({.comm = builder_.Intern(sample.comm),
+  builder_.AddSample({.comm = InternName(sample.comm),
                       .pid = sample.pid,
                       .tid = sample.tid,
-                      .cgroup = builder_.Intern(sample.cgroup),
+                      .cgroup = InternPath(sample.cgroup),
                       .user_state = sample.user_state,
                       .kernel_state = sample.kernel_state,
                       .user = builder_.AddStack(sample.user),

@@ -49,6 +49,7 @@ class InputBuilder {
   // "[kernel.kallsyms]_text", "[ext4]", "/lib/modules/.../ext4.ko", a vmlinux.
   static bool IsKernelModule(std::string_view path);
 
+  // Names and paths are cut as those of a capture are; see BoundName().
   FrameId AddFrame(const InputFrame& frame);
   // The state of a stack that no format tells more of.
   static StackState StateOf(std::span<const FrameId> stack) {
@@ -70,7 +71,11 @@ class InputBuilder {
                                const Accounting* accounting = nullptr) &&;
 
  private:
+  StringId InternName(std::string_view name);
+  StringId InternPath(std::string_view path);
+
   ProfileBuilder builder_;
+  std::string room_;  // of a name that is cut
   uint64_t total_ = 0;
   uint64_t frames_ = 0;
   bool too_many_ = false;

@@ -96,6 +96,18 @@ StackState StateNamed(std::string_view name, std::string_view where) {
   return *state;
 }
 
+// A broken stack may say why.
+StackState UserState(const Json& stack, std::string_view where) {
+  const StackState state = StateNamed(Text(stack, "user_state", where), where);
+  const std::string_view end = Text(stack, "user_end", where);
+  if (state != StackState::kBroken || end.empty()) return state;
+  for (size_t i = 0; i < kStackEnds; ++i) {
+    const auto cause = static_cast<StackEnd>(i);
+    if (IsBroken(cause) && Name(cause) == end) return StateOf(cause);
+  }
+  Refuse(where, "has an unknown end of a stack");
+}
+
 template <typename Cause, size_t kCauses>
 void ReadCauses(const Json& object, const char* key, std::string_view where,
                 std::array<uint64_t, kCauses>& counts) {
@@ -272,17 +284,16 @@ class Reader {
       if (!stack.is_object()) Refuse(where, "is no object");
       const std::vector<FrameId> user = ReadStack(stack, "user", where);
       const std::vector<FrameId> kernel = ReadStack(stack, "kernel", where);
-      builder_.Add(
-          {.comm = Text(stack, "comm", where),
-           .pid = Number32(stack, "pid", where),
-           .tid = Number32(stack, "tid", where),
-           .cgroup = Text(stack, "cgroup", where),
-           .user = user,
-           .kernel = kernel,
-           .user_state = StateNamed(Text(stack, "user_state", where), where),
-           .kernel_state =
-               StateNamed(Text(stack, "kernel_state", where), where),
-           .count = Number(stack, "count", where)});
+      builder_.Add({.comm = Text(stack, "comm", where),
+                    .pid = Number32(stack, "pid", where),
+                    .tid = Number32(stack, "tid", where),
+                    .cgroup = Text(stack, "cgroup", where),
+                    .user = user,
+                    .kernel = kernel,
+                    .user_state = UserState(stack, where),
+                    .kernel_state =
+                        StateNamed(Text(stack, "kernel_state", where), where),
+                    .count = Number(stack, "count", where)});
     }
   }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "daemon/output/format.h"
+#include "ksym/base/bounded_name.h"
 #include "tests/daemon/output/test_profile.h"
 
 namespace profd {
@@ -200,6 +201,33 @@ TEST(ProfileInputTest, BoundsStacksOfPprof) {
   EXPECT_THAT(ErrorOf(Pprof(4096, 17, 1)), HasSubstr("more than 65536 frames"));
   EXPECT_EQ(Read(Pprof(4096, 16, 1)).accounting.emitted, 1u);
   EXPECT_THAT(ErrorOf(Pprof(4096, 16, 30)), HasSubstr("far more frames"));
+}
+
+// Names and paths of others are as long as those of a capture may be at the
+// most, whichever format they come in.
+TEST(ProfileInputTest, BoundsNames) {
+  const std::string whole(ksym::kMaxShownBytes, 'w');
+  const std::string longer(ksym::kMaxShownBytes + 1, 'l');
+  const std::string path = "/" + std::string(5000, 'p');
+  TestProfile p;
+  p.Add({.comm = std::string(5000, 'c'),
+         .user = {p.Placed(whole, path, 7), p.User(longer, path)},
+         .kernel = {p.Kernel(std::string(70'000, 'k'), "[" + longer + "]")},
+         .count = 1});
+  const Profile written = std::move(p).Finish();
+  for (const OutputFormat format :
+       {OutputFormat::kFolded, OutputFormat::kJson, OutputFormat::kPprof,
+        OutputFormat::kPerfScript}) {
+    const Profile read = Read(Render(written, format, kAnnotated));
+    bool has_whole = false;
+    for (StringId id = 0; id < read.strings.size(); ++id) {
+      EXPECT_LE(read.String(id).size(), ksym::kMaxShownBytes)
+          << static_cast<int>(format);
+      has_whole |= read.String(id) == whole;
+    }
+    EXPECT_TRUE(has_whole) << static_cast<int>(format);
+    EXPECT_EQ(read.samples.size(), 1u) << static_cast<int>(format);
+  }
 }
 
 // As are levels that no profile has, but not brackets in a text, and numbers
