@@ -429,13 +429,18 @@ class E2eTest(unittest.TestCase):
         target = os.path.join(root, name)
         os.makedirs(root, exist_ok=True)
         shutil.copy(program, target)
+        self.copy_libraries(program, root)
+        return target
+
+    @staticmethod
+    def copy_libraries(program, root):
+        """Those that the program needs, below the directory `root`."""
         libraries = subprocess.run(["ldd", program], capture_output=True,
                                    text=True, check=False).stdout
         for path in re.findall(r"(/\S+) \(0x", libraries):
             inside = os.path.join(root, path.lstrip("/"))
             os.makedirs(os.path.dirname(inside), exist_ok=True)
             shutil.copy(path, inside)
-        return target
 
     # The machine.
 

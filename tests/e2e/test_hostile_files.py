@@ -9,6 +9,7 @@ import subprocess
 import time
 
 import harness
+import service_harness
 
 GEN_GSYM = os.environ.get("GEN_GSYM") or os.path.join(
     harness.SOURCE_DIR, "build/release/gen/gen_gsym")
@@ -201,6 +202,46 @@ class HostileFilesTest(harness.E2eTest):
         done = self.run_program(GEN_KSYM, "/dev/zero", "-o", self.path("out"),
                                 memory=512 << 20)
         self.assert_refused(done, "/dev/zero", "line")
+
+    def test_messages_that_cannot_be_written(self):
+        # Where nobody can read a message the status still says what happened.
+        missing = self.path("missing")
+        with open("/dev/full", "wb") as full:
+            for arguments, status in [
+                    ([harness.PROFILER, "-F", "0"], 2),
+                    ([harness.PROFILER, "report", missing], 1),
+                    ([harness.PROFILER, "--replay", missing], 1),
+                    ([harness.SYMBOLIZER, "--no-such-option"], 2),
+                    ([harness.SYMBOLIZER, "-e", missing, "0x1"], 1),
+                    ([harness.SYMBOLIZER, "--profile", missing], 1),
+                    ([service_harness.SERVICE, "--config", missing], 2),
+                    ([GEN_GSYM, "--no-such-option"], 2),
+                    ([GEN_GSYM, missing, "-o", missing], 1),
+                    ([GEN_KSYM, "--no-such-option"], 2),
+                    ([GEN_KSYM, missing, "-o", missing], 1)]:
+                for close in ["", "exec 2>&-; "]:
+                    with self.subTest(arguments=arguments, close=close):
+                        done = subprocess.run(
+                            ["sh", "-c", close + 'exec "$@"', "sh",
+                             *arguments], stdin=subprocess.DEVNULL,
+                            stdout=full, stderr=full, check=False,
+                            timeout=harness.RUN_SECONDS)
+                        self.assertEqual(done.returncode, status)
+
+    def test_no_memory(self):
+        # A program that gets no memory ends with a line that says so.
+        path = self.path("large.folded")
+        harness.write_text(path, "".join(
+            "app;main;function_with_a_long_name_%d 1\n" % i
+            for i in range(400_000)))
+        for command in [[harness.PROFILER, "report", path],
+                        [harness.PROFILER, "convert", path, "-o",
+                         self.path("out.json")],
+                        [GEN_KSYM, "/proc/kallsyms", "-o", self.path("map")]]:
+            with self.subTest(command=command):
+                self.assert_refused(
+                    self.run_program(*command, memory=40 << 20),
+                    "not enough memory")
 
     def test_file_that_is_cut(self):
         # A GSYM file that becomes shorter while it is mapped ends the program

@@ -91,6 +91,21 @@ def many_symbols(program, target, count=SYMBOLS):
     return with_sections(program, target, build)
 
 
+def large_frames(program, target, size):
+    """A copy of a program whose call-frame information has that many bytes,
+    none of which take room on the disk."""
+    def build(offset):
+        names = aligned(b"\0.eh_frame\0")
+        return (names,
+                section(name=0, kind=SHT_STRTAB, offset=offset,
+                        size=len(names)) +
+                SECTION.pack(1, SHT_PROGBITS, ALLOC, 0x10000, offset, size, 0,
+                             0, 8, 0), 1)
+    with_sections(program, target, build)
+    os.truncate(target, size + os.stat(target).st_size)
+    return target
+
+
 def long_path(folder, size=PATH_BYTES):
     """Makes folders for a path of `size` bytes, and returns that path."""
     folder = os.path.abspath(folder)
