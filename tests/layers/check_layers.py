@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 # The modules of libksym that stand beside each other, above ksym/base.
-SIBLINGS = ["ksym/breakpad", "ksym/demangle", "ksym/dwarf", "ksym/elf",
+SIBLINGS = ["ksym/breakpad", "ksym/code", "ksym/demangle", "ksym/dwarf", "ksym/elf",
             "ksym/gsym", "ksym/kernel", "ksym/markup", "ksym/process"]
 KSYM = ["ksym", "ksym/base"] + SIBLINGS
 
@@ -24,7 +24,9 @@ MODULES = {
     "ksym/breakpad": ["ksym/base"],
     "ksym/demangle": ["ksym/base"],
     # DWARF is read through the ELF file that holds it.
-    "ksym/dwarf": ["ksym/base", "ksym/elf"],
+    # Code that no DWARF describes is followed.
+    "ksym/dwarf": ["ksym/base", "ksym/code", "ksym/elf"],
+    "ksym/code": ["ksym/base"],
     "ksym/elf": ["ksym/base"],
     "ksym/gsym": ["ksym/base"],
     "ksym/kernel": ["ksym/base"],
@@ -67,8 +69,9 @@ RESTRICTED_HEADERS = {
     r"protozero/.*": ["daemon", "gen"],
     r"fmt/.*|CLI/.*": ["daemon", "gen", "ksym/cli", "ksym/tools"],
     r"libelf\.h|gelf\.h|elfutils/.*|dwarf\.h": ["ksym/elf", "ksym/dwarf"],
-    # libksym has no threads and prints nothing.
+    # libksym has no threads and prints nothing; ksym/cli is no part of it.
     r"thread|jthread|future|condition_variable|pthread\.h": ["daemon", "gen",
+                                                            "ksym/cli",
                                                             "ksym/tools"],
     r"iostream|syslog\.h": ["daemon", "gen", "ksym/tools"],
 }
