@@ -95,7 +95,7 @@ struct WalkedStack {
   Address unread;  // of kBadRead: the word that is in no part of the copy
 };
 
-// Follows the stack by the rules of docs/design.md, "Unwinding", which the
+// Follows the stack by the rules of docs/unwinding.md, which the
 // sampler follows as well. At most max_frames frames, at least one. Reuses
 // `stack`'s memory. Pure, but for what `find` does, which is called once per
 // frame, also of those that a caught exception makes it go back from.
