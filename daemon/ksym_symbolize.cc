@@ -1,5 +1,6 @@
 // Names addresses; see ksym-symbolize(1).
 
+#include "daemon/output/format_table.h"
 #include "daemon/symbolize/name_profile.h"
 #include "ksym/cli/known_stack.h"
 #include "ksym/tools/symbolize_program.h"
@@ -7,7 +8,9 @@
 namespace {
 
 int Main(int argc, char** argv) {
-  return ksym::RunSymbolizeProgram(argc, argv, profd::NameRawProfile);
+  return ksym::RunSymbolizeProgram(
+      argc, argv,
+      {.formats = profd::FormatChoices(), .run = profd::NameRawProfile});
 }
 
 }  // namespace

@@ -103,8 +103,7 @@ void AddConvert(CLI::App& app, Arguments& arguments) {
   convert
       .add_option("--format", arguments.format,
                   "The format, whatever FILE is called (default folded)")
-      ->type_name(
-          "folded|json|text|pprof|flamegraph|svg|speedscope|perf-script");
+      ->type_name(FormatChoices());
   convert
       .add_option("--by", arguments.by, "What stacks start with (default comm)")
       ->type_name("comm|pid|tid");
@@ -264,10 +263,12 @@ Result<Target> TargetOf(const Arguments& arguments) {
         fmt::format("--by '{}' is none of comm, pid, tid", arguments.by));
   }
   const bool on_stdout = arguments.output.empty() || arguments.output == "-";
-  if (target.format == OutputFormat::kPprof && on_stdout &&
-      ::isatty(STDOUT_FILENO) != 0) {
+  const FormatRow& format = RowOf(target.format);
+  if (!format.is_text && on_stdout && ::isatty(STDOUT_FILENO) != 0) {
     return Fail(ksym::ErrorCode::kInvalid,
-                "stdout is a terminal and pprof is not text: give -o FILE");
+                fmt::format("stdout is a terminal and {} is not text: give "
+                            "-o FILE",
+                            format.name));
   }
   return target;
 }

@@ -88,12 +88,12 @@ Result<std::vector<uint32_t>> MissingIds(const SamplerConfig& sampler) {
 Status CheckTerminal(const ProfileOptions& options) {
   const bool on_stdout =
       options.output_path.empty() || options.output_path == "-";
-  if (options.format != OutputFormat::kPprof || !on_stdout ||
-      ::isatty(STDOUT_FILENO) == 0) {
-    return {};
-  }
-  return Fail(ksym::ErrorCode::kInvalid,
-              "stdout is a terminal and pprof is not text: give -o FILE");
+  const FormatRow& format = RowOf(options.format);
+  if (format.is_text || !on_stdout || ::isatty(STDOUT_FILENO) == 0) return {};
+  return Fail(
+      ksym::ErrorCode::kInvalid,
+      fmt::format("stdout is a terminal and {} is not text: give -o FILE",
+                  format.name));
 }
 
 Status WriteRaw(const RawCapture& capture, ReportFile& file) {

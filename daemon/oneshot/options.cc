@@ -87,17 +87,14 @@ void AddStorageOptions(CLI::App& app, RawOptions& raw) {
 
 void AddOutputOptions(CLI::App& app, RawOptions& raw, ProfileOptions& options) {
   app.add_option("-o,--output", options.output_path,
-                 "Write to FILE, in the format that its extension names "
-                 "(.folded, .json, .txt, .pb.gz, .html, .svg, "
-                 ".speedscope.json, .perf)")
+                 "Write to FILE, in the format that its extension names (" +
+                     ExtensionList() + ")")
       ->type_name("FILE");
-  app.add_option("--format", raw.format,
-                 "folded, json, text, pprof, flamegraph, svg, speedscope, "
-                 "perf-script, or markup: addresses, to be named elsewhere "
-                 "(default: by FILE, else folded)")
-      ->type_name(
-          "folded|json|text|pprof|flamegraph|svg|speedscope|perf-script|"
-          "markup");
+  app.add_option(
+         "--format", raw.format,
+         "The format, whatever FILE is called; markup: addresses, to be "
+         "named elsewhere (default: by FILE, else folded)")
+      ->type_name(FormatChoices() + "|markup");
   app.add_flag("-f,--folded", raw.folded, "The same as --format folded");
   app.add_option("--by", raw.by,
                  "What stacks start with: comm, pid or tid (default comm)")

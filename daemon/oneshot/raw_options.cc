@@ -158,10 +158,9 @@ OutputFormat FormatOfPath(std::string_view path) {
   const std::string_view name = path.substr(path.rfind('/') + 1);
   if (name.find('.', 1) != std::string_view::npos) {
     Refuse(
-        fmt::format("-o {}: its name does not say the format: end it in "
-                    ".folded, .json, .txt, .pb.gz, .html, .svg, "
-                    ".speedscope.json or .perf, or give --format",
-                    path));
+        fmt::format("-o {}: its name does not say the format: there are {}, "
+                    "or give --format",
+                    path, ExtensionList()));
   }
   return OutputFormat::kFolded;
 }

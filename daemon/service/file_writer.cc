@@ -18,15 +18,9 @@ namespace {
 // kernel is slow to write its table, those of some seconds come at once.
 constexpr size_t kMaxWaiting = 16;
 
+// Without its dot.
 std::string_view ExtensionOf(OutputFormat format) {
-  switch (format) {
-    case OutputFormat::kJson:
-      return "json";
-    case OutputFormat::kPprof:
-      return "pb.gz";
-    default:
-      return "folded";
-  }
+  return RowOf(format).extensions[0].substr(1);
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ class FileWriter {
   std::condition_variable changed_;
   bool done_ = false;
 
-  // Of the thread.
+  // Used by the thread only.
   Settings settings_;
   std::optional<ProfileFiles> files_;  // empty: could not be opened yet
   bool failing_ = false;

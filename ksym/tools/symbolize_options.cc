@@ -105,6 +105,7 @@ struct Given {
   std::string color;
   std::string style;
   double timeout_seconds = 10;
+  std::string profile_formats;  // what --format takes
 };
 
 // Options of --filter-markup only.
@@ -175,8 +176,7 @@ void AddOptions(CLI::App& app, SymbolizeOptions& options, Given& given) {
   AddMarkupOptions(app, options.markup, given);
   app.add_option("--format", options.format,
                  "With --profile: as ksym-profile has them (default folded)")
-      ->type_name(
-          "folded|json|text|pprof|flamegraph|svg|speedscope|perf-script")
+      ->type_name(given.profile_formats)
       ->needs(app.get_option("--profile"));
   AddCompletionOption(app);
 }
@@ -226,14 +226,15 @@ std::optional<uint64_t> ParseHexAddress(std::string_view text) {
   return ParseUnsigned(text, 16);
 }
 
-ParsedSymbolizeOptions ParseSymbolizeOptions(int argc,
-                                             const char* const* argv) {
+ParsedSymbolizeOptions ParseSymbolizeOptions(
+    int argc, const char* const* argv, const std::string& profile_formats) {
   CLI::App app("Names addresses of a file, a process or the kernel.",
                "ksym-symbolize");
   app.footer(kExamples);
   app.set_version_flag("--version", "ksym-symbolize " KSYM_VERSION);
   ParsedSymbolizeOptions parsed;
   Given given;
+  given.profile_formats = profile_formats;
   AddSources(app, parsed.options, given);
   AddOptions(app, parsed.options, given);
   try {

@@ -50,7 +50,9 @@ struct ParsedSymbolizeOptions {
   bool runs() const { return output_text.empty() && error_text.empty(); }
 };
 
-ParsedSymbolizeOptions ParseSymbolizeOptions(int argc, const char* const* argv);
+// `profile_formats`: what --format takes, "folded|json|...".
+ParsedSymbolizeOptions ParseSymbolizeOptions(
+    int argc, const char* const* argv, const std::string& profile_formats);
 
 // An address in hexadecimal, with or without 0x.
 std::optional<uint64_t> ParseHexAddress(std::string_view text);

@@ -70,9 +70,9 @@ Result<std::unique_ptr<DebuginfodClient>> StartClient(
 }
 
 Status AnswerWith(const SymbolizeOptions& options, DebuginfodClient* client,
-                  const ProfileNamer& name_profile) {
+                  const ProfileNaming& profiles) {
   if (options.source == SymbolizeOptions::Source::kProfile) {
-    return name_profile(options, client);
+    return profiles.run(options, client);
   }
   if (options.source == SymbolizeOptions::Source::kMarkup) {
     FilterMarkupOptions markup = options.markup;
@@ -87,11 +87,10 @@ Status AnswerWith(const SymbolizeOptions& options, DebuginfodClient* client,
                                    : AnswerArguments(options, **source);
 }
 
-Status Answer(const SymbolizeOptions& options,
-              const ProfileNamer& name_profile) {
+Status Answer(const SymbolizeOptions& options, const ProfileNaming& profiles) {
   const auto client = StartClient(options);
   if (!client) return Fail(client.error());
-  const auto status = AnswerWith(options, client->get(), name_profile);
+  const auto status = AnswerWith(options, client->get(), profiles);
   if (*client == nullptr) return status;
   for (const std::string& line : (*client)->DescribeFailures()) {
     PrintError("warning: " + line);
@@ -101,10 +100,9 @@ Status Answer(const SymbolizeOptions& options,
 
 }  // namespace
 
-int RunSymbolizeProgram(int argc, char** argv,
-                        const ProfileNamer& name_profile) {
+int RunSymbolizeProgram(int argc, char** argv, const ProfileNaming& profiles) {
   HandleSignalsOfFiles("ksym-symbolize");
-  const auto parsed = ParseSymbolizeOptions(argc, argv);
+  const auto parsed = ParseSymbolizeOptions(argc, argv, profiles.formats);
   if (!parsed.runs()) {
     if (!parsed.error_text.empty()) {
       std::fputs(("ksym-symbolize: " + parsed.error_text + "\n").c_str(),
@@ -113,7 +111,7 @@ int RunSymbolizeProgram(int argc, char** argv,
     const auto written = WriteAll(STDOUT_FILENO, parsed.output_text);
     return written ? parsed.exit_status : 1;
   }
-  const auto status = Answer(parsed.options, name_profile);
+  const auto status = Answer(parsed.options, profiles);
   if (status) return 0;
   PrintError(status.error().message());
   return 1;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "ksym/base/result.h"
 #include "ksym/elf/debuginfod_client.h"
@@ -8,13 +9,14 @@
 
 namespace ksym {
 
-// Does what --profile asks for, which needs more than libksym; the client may
-// be null.
-using ProfileNamer =
-    std::function<Status(const SymbolizeOptions& options, DebuginfodClient*)>;
+// What --profile asks for, which needs more than libksym.
+struct ProfileNaming {
+  std::string formats;  // that it writes: "folded|json|..."
+  // Reads, names and writes; the client may be null.
+  std::function<Status(const SymbolizeOptions& options, DebuginfodClient*)> run;
+};
 
 // ksym-symbolize from its arguments to its exit status; see ksym-symbolize(1).
-int RunSymbolizeProgram(int argc, char** argv,
-                        const ProfileNamer& name_profile);
+int RunSymbolizeProgram(int argc, char** argv, const ProfileNaming& profiles);
 
 }  // namespace ksym

@@ -55,8 +55,8 @@ MODULES = {
     "daemon/symbolize": KSYM + ["ksym/tools", "daemon/profile",
                                 "daemon/output"],
     # The main functions.
-    "daemon": ["ksym/cli", "ksym/tools", "daemon/base", "daemon/oneshot", "daemon/service",
-               "daemon/symbolize"],
+    "daemon": ["ksym/cli", "ksym/tools", "daemon/base", "daemon/output",
+               "daemon/oneshot", "daemon/service", "daemon/symbolize"],
 }
 
 # Header pattern -> modules that may use it; a module stands for the folders
