@@ -69,7 +69,7 @@ struct ServiceConfig {
     friend bool operator==(const PushSpool&, const PushSpool&) = default;
   } push_spool;
 
-  // Of this process; 0: none. See Guardrail.
+  // For this process; 0: none. See Guardrail.
   struct Limits {
     uint64_t cpu_percent = 50;  // of one CPU
     uint64_t memory_bytes = uint64_t{512} << 20;

@@ -24,7 +24,7 @@ struct ServiceCounters {
   Number drains = 0;
   Number drain_ns = 0;   // spent in drains, waiting included
   Number naming_ns = 0;  // spent on names
-  // Of source lines: frames that were looked up and found, and what became of
+  // Source lines: frames that were looked up and found, and what became of
   // the programs that have them.
   Number line_frames = 0;
   Number line_frames_found = 0;

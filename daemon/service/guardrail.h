@@ -21,7 +21,7 @@ class Guardrail {
   static constexpr unsigned kRest = 360;
   static constexpr unsigned kMostLevel = 4;
 
-  // Of this process, since its start and now.
+  // What this process used, since its start and now.
   struct Use {
     uint64_t cpu_ns = 0;
     uint64_t resident_bytes = 0;

@@ -30,11 +30,11 @@ constexpr std::chrono::milliseconds kLookAtClient(500);
 constexpr std::chrono::seconds kRoomWithin(20);
 
 // go tool pprof shows such a body to its user.
-HttpAnswer BadRequest(std::string why) {
+HttpResponse BadRequest(std::string why) {
   return {.status = 400, .body = std::move(why) + "\n"};
 }
 
-HttpAnswer Refuse(HttpPlaces::Refusal refusal) {
+HttpResponse Refuse(HttpPlaces::Refusal refusal) {
   if (refusal == HttpPlaces::Refusal::kClientHasEnough) {
     return {.status = 429,
             .body = "this client has as many requests as it may\n",
@@ -43,16 +43,11 @@ HttpAnswer Refuse(HttpPlaces::Refusal refusal) {
   return {.status = 503, .body = "too many clients\n", .is_refusal = true};
 }
 
-HttpKind KindOf(std::string_view path) {
-  if (path == "/debug/pprof/profile") return HttpKind::kLive;
-  return path == "/profile" ? HttpKind::kRecent : HttpKind::kQuick;
-}
-
 // A part before the deadline, while the client is there and the hub is open.
 std::optional<ProfileHub::Shared> NextPart(
-    ProfileHub::Subscription& subscription, const HttpQuestion& question,
+    ProfileHub::Subscription& subscription, const HttpRequest& request,
     Clock::time_point deadline) {
-  while (!question.is_gone()) {
+  while (!request.is_gone()) {
     const auto until = std::min(deadline, Clock::now() + kLookAtClient);
     if (auto part = subscription.Next(until)) return part;
     const bool is_closed = Clock::now() < until;
@@ -64,17 +59,17 @@ std::optional<ProfileHub::Shared> NextPart(
 // What is sampled from now on for about that long; less if there is no more.
 // Nothing: it took more memory than it may.
 std::optional<ProfileMerger> Collect(ProfileHub& hub, LiveRoom& room,
-                                     const HttpQuestion& question,
+                                     const HttpRequest& request,
                                      uint64_t seconds) {
   const auto deadline =
       Clock::now() + std::chrono::seconds(seconds) + kPatience;
   ProfileHub::Subscription subscription(hub);
   ProfileMerger merger;
-  LiveRoom::Use use(room, question.client);
+  LiveRoom::Use use(room, request.client);
   // The first part has begun before the request, so half a part less is as
-  // good as half a part more, and the answer is in time.
+  // good as half a part more, and the response is in time.
   while (merger.duration_ns() + kNsPerSecond / 2 < seconds * kNsPerSecond) {
-    const auto part = NextPart(subscription, question, deadline);
+    const auto part = NextPart(subscription, request, deadline);
     if (!part) break;
     merger.Add(**part);
     if (!use.Set(merger.memory_bytes())) return std::nullopt;
@@ -90,10 +85,10 @@ struct Parameter {
 
 // Fills the values in; returns what is wrong, or nothing. `format` may stand
 // there as well if it is not null.
-std::optional<std::string> ReadParameters(const HttpQuestion& question,
+std::optional<std::string> ReadParameters(const HttpRequest& request,
                                           std::span<Parameter> parameters,
                                           std::string* format) {
-  for (const auto& [name, text] : question.parameters) {
+  for (const auto& [name, text] : request.parameters) {
     if (format != nullptr && name == "format") {
       *format = text;
       continue;
@@ -113,57 +108,63 @@ std::optional<std::string> ReadParameters(const HttpQuestion& question,
   return std::nullopt;
 }
 
-std::string_view ContentType(OutputFormat format) {
-  switch (format) {
-    case OutputFormat::kJson:
-    case OutputFormat::kSpeedscope:
-      return "application/json";
-    case OutputFormat::kFlamegraph:
-      return "text/html; charset=utf-8";
-    case OutputFormat::kSvg:
-      return "image/svg+xml";
-    case OutputFormat::kPprof:
-      return "application/octet-stream";
-    default:
-      return "text/plain; charset=utf-8";
-  }
-}
-
 }  // namespace
 
-HttpAnswer HttpApi::Answer(const HttpQuestion& question) const {
-  auto place = places_.Take(KindOf(question.path), question.client);
+const std::array<HttpApi::Route, 5> HttpApi::kRoutes = {{
+    {.path = "/debug/pprof/profile",
+     .usage = "/debug/pprof/profile?seconds=N",
+     .kind = HttpKind::kLive,
+     .respond = &HttpApi::Profile},
+    {.path = "/profile",
+     .usage = "/profile?format=F&seconds=N",
+     .kind = HttpKind::kRecent,
+     .respond = &HttpApi::RecentProfile},
+    {.path = "/metrics", .respond = &HttpApi::Metrics},
+    {.path = "/healthz", .respond = &HttpApi::Health},
+    {.path = "/version", .respond = &HttpApi::Version},
+}};
+
+HttpResponse HttpApi::Respond(const HttpRequest& request) const {
+  const auto route = std::ranges::find(kRoutes, request.path, &Route::path);
+  const bool is_known = route != kRoutes.end();
+  auto place =
+      places_.Take(is_known ? route->kind : HttpKind::kQuick, request.client);
   if (!place) return Refuse(place.error());
-  HttpAnswer answer = AnswerPlaced(question);
-  answer.holds.push_back(std::move(*place));
-  return answer;
+  HttpResponse response =
+      is_known ? (this->*route->respond)(request) : NotFound();
+  response.holds.push_back(std::move(*place));
+  return response;
 }
 
-HttpAnswer HttpApi::AnswerPlaced(const HttpQuestion& question) const {
-  if (question.path == "/debug/pprof/profile") return Profile(question);
-  if (question.path == "/profile") return RecentProfile(question);
-  if (question.path == "/metrics") {
-    return {.content_type = "text/plain; version=0.0.4; charset=utf-8",
-            .body = RenderMetrics(counters_)};
+HttpResponse HttpApi::NotFound() {
+  std::string usages;
+  for (const Route& route : kRoutes) {
+    if (!usages.empty()) usages += &route == &kRoutes.back() ? " and " : ", ";
+    usages += route.usage.empty() ? route.path : route.usage;
   }
-  if (question.path == "/healthz") return {.body = "ok\n"};
-  if (question.path == "/version") {
-    return {.body = "ksym-profiled " KSYM_VERSION "\n"};
-  }
-  return {.status = 404,
-          .body =
-              "there are /debug/pprof/profile?seconds=N, "
-              "/profile?format=F&seconds=N, /metrics, /healthz and "
-              "/version\n"};
+  return {.status = 404, .body = "there are " + usages + "\n"};
 }
 
-HttpAnswer HttpApi::Profile(const HttpQuestion& question) const {
+HttpResponse HttpApi::Metrics(const HttpRequest& /*request*/) const {
+  return {.content_type = "text/plain; version=0.0.4; charset=utf-8",
+          .body = RenderMetrics(counters_)};
+}
+
+HttpResponse HttpApi::Health(const HttpRequest& /*request*/) const {
+  return {.body = "ok\n"};
+}
+
+HttpResponse HttpApi::Version(const HttpRequest& /*request*/) const {
+  return {.body = "ksym-profiled " KSYM_VERSION "\n"};
+}
+
+HttpResponse HttpApi::Profile(const HttpRequest& request) const {
   Parameter seconds = {"seconds", kMostSeconds, {}};
-  const auto wrong = ReadParameters(question, {&seconds, 1}, nullptr);
+  const auto wrong = ReadParameters(request, {&seconds, 1}, nullptr);
   if (wrong) return BadRequest(*wrong);
   const uint64_t wanted =
       std::max<uint64_t>(seconds.value.value_or(kDefaultSeconds), 1);
-  auto merger = Collect(hub_, live_, question, wanted);
+  auto merger = Collect(hub_, live_, request, wanted);
   if (!merger) {
     return {.status = 503,
             .body =
@@ -171,21 +172,21 @@ HttpAnswer HttpApi::Profile(const HttpQuestion& question) const {
                 "ask for fewer seconds\n",
             .is_refusal = true};
   }
-  if (merger->duration_ns() == 0 || question.is_gone()) {
+  if (merger->duration_ns() == 0 || request.is_gone()) {
     return {.status = 503, .body = "nothing is sampled now\n"};
   }
-  return Make(question, OutputFormat::kPprof, [&] {
+  return Make(request, OutputFormat::kPprof, [&] {
     return Render(std::move(*merger).Finish(), OutputFormat::kPprof,
                   OptionsFor(OutputFormat::kPprof, labels()));
   });
 }
 
-HttpAnswer HttpApi::RecentProfile(const HttpQuestion& question) const {
+HttpResponse HttpApi::RecentProfile(const HttpRequest& request) const {
   constexpr uint64_t kMost = std::numeric_limits<uint32_t>::max();
   std::array<Parameter, 3> parameters = {
       {{"seconds", kMost, {}}, {"from", kMost, {}}, {"until", kMost, {}}}};
   std::string format_name = "folded";
-  const auto wrong = ReadParameters(question, parameters, &format_name);
+  const auto wrong = ReadParameters(request, parameters, &format_name);
   if (wrong) return BadRequest(*wrong);
   const auto& [seconds, from, until] = parameters;
   if (seconds.value && (from.value || until.value)) {
@@ -205,7 +206,7 @@ HttpAnswer HttpApi::RecentProfile(const HttpQuestion& question) const {
                 "http.recent_seconds, http.recent_bytes and "
                 "interval_seconds\n"};
   }
-  return Make(question, *format, [&] {
+  return Make(request, *format, [&] {
     ProfileMerger merger;
     for (const auto& profile : profiles) merger.Add(*profile);
     return Render(std::move(merger).Finish(), *format,
@@ -213,15 +214,15 @@ HttpAnswer HttpApi::RecentProfile(const HttpQuestion& question) const {
   });
 }
 
-HttpAnswer HttpApi::Make(const HttpQuestion& question, OutputFormat format,
-                         const std::function<std::string()>& make) const {
-  auto made = room_.Make(make, question.is_gone, Clock::now() + kRoomWithin);
+HttpResponse HttpApi::Make(const HttpRequest& request, OutputFormat format,
+                           const std::function<std::string()>& make) const {
+  auto made = room_.Make(make, request.is_gone, Clock::now() + kRoomWithin);
   if (!made) {
     return {.status = 503,
             .body = "too many answers wait to be taken\n",
             .is_refusal = true};
   }
-  return {.content_type = std::string(ContentType(format)),
+  return {.content_type = std::string(RowOf(format).content_type),
           .body = std::move(made->body),
           .holds = {std::move(made->held)}};
 }

@@ -10,8 +10,8 @@ namespace profd {
 // so that they never keep out those who may use the Unix socket.
 enum class HttpWay : uint8_t { kUnixSocket, kNetwork };
 
-// Who asks. One client may have many connections; what it may take is bounded
-// for all of them together.
+// The client that asks. One client may have many connections; what it may take
+// is bounded for all of them together.
 struct HttpClient {
   HttpWay way = HttpWay::kUnixSocket;
   // The user's number or the address; of IPv6 the network, whose owner has all
@@ -22,7 +22,7 @@ struct HttpClient {
   friend auto operator<=>(const HttpClient&, const HttpClient&) = default;
 };
 
-// Who has connected. Cost: a system call.
+// The client that has connected. Cost: a system call.
 HttpClient ClientOf(int fd, HttpWay way);
 
 }  // namespace profd

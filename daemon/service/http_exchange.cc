@@ -109,7 +109,7 @@ bool IsGone(int fd) {
 // those it has know neither Unix sockets nor bounds on clients and time.
 class Protocol : public httplib::Server {
  public:
-  Protocol(const HttpRequest& request, const HttpTerms& terms)
+  Protocol(const HttpRequestBytes& request, const HttpTerms& terms)
       : request_(request), terms_(terms) {
     set_pre_routing_handler(
         [this](const httplib::Request& parsed, httplib::Response& response) {
@@ -142,7 +142,7 @@ class Protocol : public httplib::Server {
     response.body = std::move(answer_.body);
   }
 
-  HttpAnswer AnswerTo(const httplib::Request& parsed) const {
+  HttpResponse AnswerTo(const httplib::Request& parsed) const {
     if (parsed.method != "GET" && parsed.method != "HEAD") {
       return {.status = 405, .body = "only GET and HEAD\n"};
     }
@@ -171,14 +171,14 @@ class Protocol : public httplib::Server {
                                               NameOfMachine()));
   }
 
-  const HttpRequest& request_;
+  const HttpRequestBytes& request_;
   const HttpTerms& terms_;
-  HttpAnswer answer_;  // with what it holds until it is sent
+  HttpResponse answer_;  // with what it holds until it is sent
 };
 
 }  // namespace
 
-HttpOutcome Exchange(const HttpRequest& request, const HttpTerms& terms) {
+HttpOutcome Exchange(const HttpRequestBytes& request, const HttpTerms& terms) {
   try {
     return Protocol(request, terms).Serve();
   } catch (...) {  // of httplib, as there is no memory

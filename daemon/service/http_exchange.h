@@ -11,7 +11,7 @@ namespace profd {
 
 // A request that has arrived, up to its empty line, on a socket that takes the
 // answer.
-struct HttpRequest {
+struct HttpRequestBytes {
   int fd = -1;  // borrowed
   HttpClient client;
   std::string head;
@@ -20,15 +20,15 @@ struct HttpRequest {
 // How the server was asked to answer it.
 struct HttpTerms {
   std::string token;  // that the request must have; empty: none
-  const std::function<HttpAnswer(const HttpQuestion&)>& answer;
+  const std::function<HttpResponse(const HttpRequest&)>& answer;
 };
 
 enum class HttpOutcome : uint8_t { kAnswered, kRefused };
 
 // Reads the request, has it answered and sends the answer, which the client
-// has 30 seconds to take. Of the request's lines only the first, Host and
+// has 30 seconds to take. Only the request's first line, Host and
 // Authorization are looked at: there are no ranges, no compression and no
 // bodies. What `answer` throws becomes status 500.
-HttpOutcome Exchange(const HttpRequest& request, const HttpTerms& terms);
+HttpOutcome Exchange(const HttpRequestBytes& request, const HttpTerms& terms);
 
 }  // namespace profd

@@ -27,7 +27,7 @@ class HttpServer {
     // must be this machine's.
     std::string token;
   };
-  using Answer = std::function<HttpAnswer(const HttpQuestion&)>;
+  using Answer = std::function<HttpResponse(const HttpRequest&)>;
   // Settings that are about to come into force, with all that could fail done.
   class Change;
 

@@ -9,8 +9,8 @@
 namespace profd {
 
 // Bounds the memory of what is being put together for clients that wait for
-// it. Whoever takes most ends when all together have too much, so that a client
-// with many requests harms itself. Thread-safe.
+// it. The client that takes most ends when all together have too much, so that
+// one with many requests harms itself. Thread-safe.
 class LiveRoom {
  public:
   explicit LiveRoom(size_t most_bytes) : most_bytes_(most_bytes) {}

@@ -132,7 +132,7 @@ bool NamingThread::Finish(Clock::time_point deadline) {
   const auto is_done = [this] { return done_; };
   if (changed_.wait_until(lock, first_reading_ends, is_done)) return true;
   give_up_first_reading_.request_stop();
-  // Who only waits for the end, without a deadline, gets all names.
+  // A caller that waits for the end without a deadline gets all names.
   if (deadline > now) {
     const auto names_end = now + (deadline - now) / 3 * 2;
     if (changed_.wait_until(lock, names_end, is_done)) return true;

@@ -127,7 +127,7 @@ class NamingThread {
   std::stop_source give_up_later_readings_;
   std::stop_source give_up_symbols_;
 
-  // Of the thread.
+  // Used by the thread only.
   Settings settings_;
   KernelReading kernel_;
   std::unique_ptr<Naming> naming_;

@@ -20,8 +20,8 @@ class ProfileHub {
  public:
   using Shared = std::shared_ptr<const Profile>;
 
-  // Of finished profiles the last is kept, and those that ended at most so long
-  // before it, while all take no more than about that much memory.
+  // The last of the finished profiles is kept, and those that ended at most so
+  // long before it, while all take no more than about that much memory.
   struct Limits {
     uint64_t bytes = 0;
     uint64_t seconds = 0;
@@ -42,7 +42,7 @@ class ProfileHub {
 
    private:
     friend class ProfileHub;
-    // Of parts that are there; under the mutex.
+    // For parts that are there; under the mutex.
     Shared TakeFront();
 
     ProfileHub& hub_;

@@ -44,7 +44,7 @@ class BoundedClient final : public httplib::ClientImpl {
         tls_(std::move(tls)),
         within_(within) {}
 
-  // Of the last request that got no TLS connection; empty: it had one.
+  // Why the last request got no TLS connection; empty: it had one.
   const std::string& tls_failure() const { return tls_failure_; }
 
  private:

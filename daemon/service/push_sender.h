@@ -100,7 +100,7 @@ class PushSender {
   Backoff backoff_;
   std::chrono::steady_clock::time_point next_try_;
 
-  // Of the thread.
+  // Used by the thread only.
   bool failing_ = false;
 
   std::thread thread_;  // last: it uses all of the above

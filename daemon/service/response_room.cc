@@ -1,4 +1,4 @@
-#include "daemon/service/answer_room.h"
+#include "daemon/service/response_room.h"
 
 #include <algorithm>
 
@@ -11,8 +11,8 @@ constexpr std::chrono::milliseconds kLookAtClient(200);
 
 }  // namespace
 
-bool AnswerRoom::Enter(const std::function<bool()>& is_gone,
-                       Clock::time_point deadline) {
+bool ResponseRoom::Enter(const std::function<bool()>& is_gone,
+                         Clock::time_point deadline) {
   const auto has_room = [this] {
     return state_->makers < state_->bounds.makers &&
            state_->bytes < state_->bounds.bytes;
@@ -26,7 +26,7 @@ bool AnswerRoom::Enter(const std::function<bool()>& is_gone,
   return true;
 }
 
-std::optional<AnswerRoom::Made> AnswerRoom::Make(
+std::optional<ResponseRoom::Made> ResponseRoom::Make(
     const std::function<std::string()>& make,
     const std::function<bool()>& is_gone, Clock::time_point deadline) {
   if (!Enter(is_gone, deadline)) return std::nullopt;
@@ -46,7 +46,7 @@ std::optional<AnswerRoom::Made> AnswerRoom::Make(
   return Made{.body = std::move(body), .held = std::move(held)};
 }
 
-void AnswerRoom::Leave(size_t made_bytes) {
+void ResponseRoom::Leave(size_t made_bytes) {
   const std::lock_guard lock(state_->mutex);
   --state_->makers;
   state_->bytes += made_bytes;

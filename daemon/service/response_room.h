@@ -15,13 +15,13 @@ namespace profd {
 // Bounds the memory of answers: so many are made at once, and none is begun
 // while those that wait to be taken have too many bytes. The others wait.
 // Thread-safe.
-class AnswerRoom {
+class ResponseRoom {
  public:
   struct Bounds {
     size_t makers = 0;
     size_t bytes = 0;  // those being made come on top
   };
-  explicit AnswerRoom(Bounds bounds)
+  explicit ResponseRoom(Bounds bounds)
       : state_(std::make_shared<State>(bounds)) {}
 
   // Answers' bytes count until nobody has it any more, also after the room's

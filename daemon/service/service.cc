@@ -44,7 +44,7 @@ constexpr milliseconds kDrainPeriod(1000);
 // What placing call-frame tables may cost per poll, an eighth of a CPU; right
 // after a start there are many. A thread builds them.
 constexpr milliseconds kTablesBudget(12);
-// Of the thread that samples.
+// The allowance of the thread that samples.
 constexpr PriorityAllowance kAllowance = {.at_once = milliseconds(500),
                                           .per_second = milliseconds(100)};
 // From SIGTERM to the end, less what is left for the rest.

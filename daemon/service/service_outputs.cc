@@ -61,8 +61,8 @@ ksym::Result<std::unique_ptr<ServiceOutputs>> ServiceOutputs::Start(
   std::unique_ptr<ServiceOutputs> outputs(
       new ServiceOutputs(config, counters, std::move(opener)));
   auto server = HttpServer::Start(
-      [api = &outputs->api_](const HttpQuestion& question) {
-        return api->Answer(question);
+      [api = &outputs->api_](const HttpRequest& request) {
+        return api->Respond(request);
       },
       counters);
   if (!server) return Fail(std::move(server.error()));

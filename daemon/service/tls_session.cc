@@ -20,7 +20,7 @@ bool IsAddress(const std::string& host) {
          ::inet_pton(AF_INET6, host.c_str(), bytes.data()) == 1;
 }
 
-// Whom the certificate must be of. An address is in no name of the server.
+// Sets whom the certificate must name. An address is in no name of the server.
 bool SetHost(SSL* session, const std::string& host) {
   if (IsAddress(host)) {
     X509_VERIFY_PARAM* parameters = ::SSL_get0_param(session);

@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/service/answer_room.h"
 #include "daemon/service/http_arrivals.h"
 #include "daemon/service/http_client.h"
 #include "daemon/service/http_places.h"
+#include "daemon/service/response_room.h"
 
 namespace profd {
 namespace {
@@ -52,7 +52,7 @@ TEST(HttpPlacesTest, BoundsClientsAndWays) {
 
 // No more than so many answers are made at once, whoever asks.
 TEST(AnswerRoomTest, BoundsMakers) {
-  AnswerRoom room({.makers = 2, .bytes = 1000});
+  ResponseRoom room({.makers = 2, .bytes = 1000});
   std::atomic<int> makers = 0;
   std::atomic<int> most = 0;
   const auto make = [&] {
@@ -81,7 +81,7 @@ TEST(AnswerRoomTest, BoundsMakers) {
 // While too many bytes wait to be taken nothing is made; when they are taken it
 // is, and who went away meanwhile, or had to wait too long, gets nothing.
 TEST(AnswerRoomTest, BoundsBytes) {
-  AnswerRoom room({.makers = 2, .bytes = 1000});
+  ResponseRoom room({.makers = 2, .bytes = 1000});
   const auto large = [] { return std::string(1000, 'x'); };
   const auto here = [] { return false; };
   auto first = room.Make(large, here, Clock::now() + seconds(20));
@@ -99,7 +99,7 @@ TEST(AnswerRoomTest, BoundsBytes) {
 
 // What an answer throws gives its room back.
 TEST(AnswerRoomTest, ExceptionsGiveRoomBack) {
-  AnswerRoom room({.makers = 1, .bytes = 1000});
+  ResponseRoom room({.makers = 1, .bytes = 1000});
   const auto here = [] { return false; };
   const auto fails = []() -> std::string { throw std::runtime_error("x"); };
   EXPECT_THROW(room.Make(fails, here, Clock::now() + seconds(1)),

@@ -86,8 +86,8 @@ class HttpServerTest : public testing::Test {
   // unless something else is given.
   void Start(HttpServer::Answer answer = {}, std::string token = {}) {
     if (!answer) {
-      answer = [this](const HttpQuestion& question) {
-        return api_.Answer(question);
+      answer = [this](const HttpRequest& request) {
+        return api_.Respond(request);
       };
     }
     auto server = HttpServer::Start(std::move(answer), counters_);
@@ -193,8 +193,8 @@ const std::string kLong =
 
 // Ranges of an answer, each of which would be copied, are not made.
 TEST_F(HttpServerTest, MakesNoRanges) {
-  Start([](const HttpQuestion&) {
-    return HttpAnswer{.body = std::string(10'000, 'x')};
+  Start([](const HttpRequest&) {
+    return HttpResponse{.body = std::string(10'000, 'x')};
   });
   std::string ranges = "bytes=0-";
   for (int i = 0; i < 1000; ++i) ranges += ",0-";
@@ -207,8 +207,8 @@ TEST_F(HttpServerTest, MakesNoRanges) {
 // Nor is it compressed, which takes a minute of a CPU where a client has a say
 // in how.
 TEST_F(HttpServerTest, DoesNotCompress) {
-  Start([](const HttpQuestion&) {
-    return HttpAnswer{.body = std::string(10'000, 'x')};
+  Start([](const HttpRequest&) {
+    return HttpResponse{.body = std::string(10'000, 'x')};
   });
   const std::string answer =
       Ask(Way::kUnix, "/profile", "Host: a\r\nAccept-Encoding: br, gzip\r\n");
@@ -354,10 +354,10 @@ TEST_F(HttpServerTest, TokenAllowsNames) {
 
 // What an answer throws ends at the server, which goes on.
 TEST_F(HttpServerTest, ExceptionsEndHere) {
-  Start([](const HttpQuestion& question) -> HttpAnswer {
-    if (question.path == "/1") throw std::runtime_error("secret");
-    if (question.path == "/2") throw std::bad_alloc();
-    if (question.path == "/3") throw 3;
+  Start([](const HttpRequest& request) -> HttpResponse {
+    if (request.path == "/1") throw std::runtime_error("secret");
+    if (request.path == "/2") throw std::bad_alloc();
+    if (request.path == "/3") throw 3;
     return {};
   });
   for (const char* path : {"/1", "/2", "/3"}) {

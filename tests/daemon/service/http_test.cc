@@ -5,6 +5,7 @@
 #include <chrono>
 #include <ctime>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -15,6 +16,7 @@
 #include "daemon/service/counters.h"
 #include "daemon/service/http_api.h"
 #include "daemon/service/listen_address.h"
+#include "daemon/service/metric_table.h"
 #include "daemon/service/metrics.h"
 #include "daemon/service/profile_hub.h"
 
@@ -178,10 +180,10 @@ TEST(ProfileHubTest, HandsPartsOn) {
 
 class HttpApiTest : public testing::Test {
  protected:
-  HttpAnswer Get(std::string path,
-                 std::multimap<std::string, std::string> parameters = {}) {
+  HttpResponse Get(std::string path,
+                   std::multimap<std::string, std::string> parameters = {}) {
     return HttpApi(counters_, hub_)
-        .Answer({std::move(path), std::move(parameters)});
+        .Respond({std::move(path), std::move(parameters)});
   }
 
   ServiceCounters counters_;
@@ -198,7 +200,7 @@ TEST_F(HttpApiTest, ProfilesFromNowOn) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
   });
-  const HttpAnswer answer = Get("/debug/pprof/profile", {{"seconds", "3"}});
+  const HttpResponse answer = Get("/debug/pprof/profile", {{"seconds", "3"}});
   sampling.join();
   EXPECT_EQ(answer.status, 200) << answer.body;
   EXPECT_EQ(answer.content_type, "application/octet-stream");
@@ -216,7 +218,7 @@ TEST_F(HttpApiTest, LiveProfilesAreBounded) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
   });
-  const HttpAnswer answer = Get("/debug/pprof/profile", {{"seconds", "600"}});
+  const HttpResponse answer = Get("/debug/pprof/profile", {{"seconds", "600"}});
   is_done = true;
   sampling.join();
   EXPECT_EQ(answer.status, 503);
@@ -236,7 +238,7 @@ TEST_F(HttpApiTest, AnswersWithRecentProfiles) {
                              {"until", std::to_string(now - 990)}})
                 .body,
             "app;main;old 1\n");
-  const HttpAnswer json = Get("/profile", {{"format", "json"}});
+  const HttpResponse json = Get("/profile", {{"format", "json"}});
   EXPECT_EQ(json.content_type, "application/json");
   EXPECT_EQ(json.body.front(), '{');
   EXPECT_EQ(Get("/profile", {{"from", "5"}, {"until", "6"}}).status, 404);
@@ -247,7 +249,7 @@ TEST_F(HttpApiTest, RefusesWhatItDoesNotUnderstand) {
   for (const auto& [name, value] :
        {std::pair("seconds", "x"), std::pair("seconds", "-1"),
         std::pair("seconds", "601"), std::pair("secons", "1")}) {
-    const HttpAnswer answer = Get("/debug/pprof/profile", {{name, value}});
+    const HttpResponse answer = Get("/debug/pprof/profile", {{name, value}});
     EXPECT_EQ(answer.status, 400);
     EXPECT_THAT(answer.body, HasSubstr(name));
   }
@@ -282,6 +284,23 @@ TEST_F(HttpApiTest, MetricsAreWellFormed) {
                                      "[0-9.e+-]+"));
       EXPECT_EQ(line.substr(0, line.find_first_of(" {")), family);
     }
+  }
+}
+
+// A metric is told apart by its name and label, has one place for its number,
+// and a help text where its family begins.
+TEST(MetricTableTest, RowsAreWhole) {
+  std::string_view family;
+  std::set<std::pair<std::string_view, std::string_view>> seen;
+  for (const Metric& metric : Metrics()) {
+    EXPECT_TRUE(seen.emplace(metric.name, metric.label_value).second)
+        << metric.name;
+    EXPECT_NE(metric.counter == nullptr, metric.read == nullptr) << metric.name;
+    EXPECT_EQ(metric.help.empty(), metric.name == family) << metric.name;
+    EXPECT_EQ(metric.name.ends_with("_total"),
+              metric.kind == Metric::Kind::kCounter)
+        << metric.name;
+    family = metric.name;
   }
 }
 
