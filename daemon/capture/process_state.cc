@@ -22,7 +22,6 @@ namespace {
 constexpr size_t kStateField = 3;
 constexpr size_t kUserTimeField = 14;
 constexpr size_t kSystemTimeField = 15;
-constexpr size_t kThreadsField = 20;
 constexpr size_t kStartField = 22;
 using StatFields = std::array<std::string, kStartField + 1>;
 
@@ -71,20 +70,6 @@ double CpusOf(const StatFields& stat) {
   return used / std::max(lived, ticks);
 }
 
-// Those that have not ended: the kernel keeps a first thread that ended before
-// others among them.
-std::set<uint32_t> ThreadsOf(uint32_t pid,
-                             const std::optional<StatFields>& stat) {
-  std::set<uint32_t> threads;
-  if (stat && (*stat)[kThreadsField] != "1") {
-    ForEachNumber(fmt::format("/proc/{}/task", pid),
-                  [&](uint32_t thread) { threads.insert(thread); });
-    if ((*stat)[kStateField] == "Z") threads.erase(pid);
-  }
-  if (threads.empty()) threads.insert(pid);
-  return threads;
-}
-
 }  // namespace
 
 std::vector<uint32_t> ReadProcesses() {
@@ -93,9 +78,9 @@ std::vector<uint32_t> ReadProcesses() {
   return pids;
 }
 
-ProcessState ReadProcessState(uint32_t pid) {
+double ReadCpusOf(uint32_t pid) {
   const auto stat = ReadStat(pid);
-  return {.threads = ThreadsOf(pid, stat), .cpus = stat ? CpusOf(*stat) : 0};
+  return stat ? CpusOf(*stat) : 0;
 }
 
 }  // namespace profd

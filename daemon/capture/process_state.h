@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <set>
 #include <vector>
 
 namespace profd {
@@ -10,13 +9,8 @@ namespace profd {
 // may be missing.
 std::vector<uint32_t> ReadProcesses();
 
-// What /proc/PID/stat and /proc/PID/task say of a process.
-struct ProcessState {
-  // Ids of its threads that have not ended; its own where nothing can be read.
-  std::set<uint32_t> threads;
-  double cpus = 0;  // CPUs that it used in the mean of its life; 0: not known
-};
-// Cost: 10 us, and 1 us for each thread but the first.
-ProcessState ReadProcessState(uint32_t pid);
+// How many CPUs the process used in the mean of its life, as /proc/PID/stat
+// says; 0: not known. Cost: 10 us.
+double ReadCpusOf(uint32_t pid);
 
 }  // namespace profd

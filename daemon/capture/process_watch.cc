@@ -41,40 +41,29 @@ constexpr uint64_t kDoubtPauses = 20;
 // and may be read once more.
 constexpr size_t kMostSettled = 4096;
 
-bool HasLost(std::span<const SideBandEvent> events, LostReport::Of of) {
-  return std::ranges::any_of(events, [=](const SideBandEvent& event) {
+// Until when reports were lost; 0: there are none of which it is new.
+uint64_t LostUntil(std::span<const SideBandEvent> events, LostReport::Of of) {
+  uint64_t until_ns = 0;
+  for (const SideBandEvent& event : events) {
     const auto* lost = std::get_if<LostReport>(&event.report);
-    return lost != nullptr && lost->of == of && lost->pid == 0 &&
-           !lost->is_known;
-  });
+    if (lost != nullptr && lost->of == of && lost->pid == 0 &&
+        !lost->is_known) {
+      until_ns = std::max(until_ns, lost->until_ns);
+    }
+  }
+  return until_ns;
 }
 
 // Below that a process is not worth a table that it may never need.
 constexpr double kLeastBusy = 0.01;
 
-// Of one thread of a process.
-struct ThreadChange {
-  uint32_t pid = 0;
-  uint32_t thread = 0;
-  bool has_ended = false;   // else it is there from now on
-  bool is_another = false;  // the process is
-};
-
-std::optional<ThreadChange> ChangeOf(const SideBandEvent& event) {
+// Whose address space is another one from then on; 0: nobody's.
+uint32_t BecameAnother(const SideBandEvent& event) {
   if (const auto* exec = std::get_if<ExecReport>(&event.report)) {
-    return ThreadChange{
-        .pid = exec->pid, .thread = exec->pid, .is_another = true};
+    return exec->pid;
   }
-  if (const auto* fork = std::get_if<ForkReport>(&event.report)) {
-    return ThreadChange{.pid = fork->child,
-                        .thread = fork->thread,
-                        .is_another = fork->child != fork->parent};
-  }
-  if (const auto* exit = std::get_if<ExitReport>(&event.report)) {
-    return ThreadChange{
-        .pid = exit->pid, .thread = exit->thread, .has_ended = true};
-  }
-  return std::nullopt;
+  const auto* fork = std::get_if<ForkReport>(&event.report);
+  return fork == nullptr ? 0 : fork->child;
 }
 
 }  // namespace
@@ -100,14 +89,12 @@ bool ProcessWatch::Read(uint32_t pid) {
   auto mappings = ksym::ReadMaps(pid, LimitsOfReading());
   if (!mappings || mappings->empty()) return false;
   CountReading(*mappings);
-  ProcessState state = ReadProcessState(pid);
   readings_.push_back({.mappings = {.pid = pid,
-                                    .threads = std::move(state.threads),
                                     .since_ns = read_before_ ? begin : 0,
                                     .mappings = std::move(*mappings)},
                        .begin_ns = begin,
                        .end_ns = NowNs(),
-                       .cpus = state.cpus});
+                       .cpus = ReadCpusOf(pid)});
   return true;
 }
 
@@ -157,16 +144,17 @@ void ProcessWatch::ForgetReadings() {
   read_path_bytes_ = 0;
 }
 
-// Where reports are lost again and again a reading is dropped before it is of
-// use, and must not take all the time.
-void ProcessWatch::ReadAgain() {
+// Of those whose end was not reported nothing would ever be forgotten. Where
+// reports are lost again and again this must not take all the time.
+void ProcessWatch::EndUnreported() {
   constexpr uint64_t kPauses = 50;
-  if (!must_read_ || applied_ns_ < next_reading_ns_) return;
-  must_read_ = false;
+  if (!may_have_ended_ || applied_ns_ < next_listing_ns_) return;
+  may_have_ended_ = false;
   const uint64_t begin = NowNs();
-  ReadAll();
+  const std::vector<uint32_t> pids = ReadProcesses();
+  history_.EndOthers({pids.begin(), pids.end()}, begin);
   const uint64_t end = NowNs();
-  next_reading_ns_ = end + kPauses * (end - begin);
+  next_listing_ns_ = end + kPauses * (end - begin);
 }
 
 void ProcessWatch::NoteIfUnknown(uint32_t pid) {
@@ -185,30 +173,22 @@ void ProcessWatch::ReadUnknown() {
 }
 
 // A process that became another one while it was read: which of the two the
-// mappings are of is not known. Its reports tell all about the new one. A
-// thread that had ended before may still have been listed, and so may a
-// process.
+// mappings are of is not known. Its reports tell all about the new one.
 void ProcessWatch::CorrectReadings(const std::vector<SideBandEvent>& events) {
-  std::unordered_map<uint32_t, Reading*> by_pid;
-  for (Reading& reading : readings_) {
+  std::unordered_map<uint32_t, const Reading*> by_pid;
+  for (const Reading& reading : readings_) {
     by_pid.emplace(reading.mappings.pid, &reading);
   }
   std::unordered_set<uint32_t> dropped;
   for (const SideBandEvent& event : events) {
-    const auto change = ChangeOf(event);
-    if (!change) continue;
-    const auto at = by_pid.find(change->pid);
-    if (at == by_pid.end() || event.time_ns > at->second->end_ns) continue;
-    if (event.time_ns >= at->second->begin_ns) {
-      if (change->is_another) dropped.insert(change->pid);
-    } else if (change->has_ended) {
-      at->second->mappings.threads.erase(change->thread);
-    } else {
-      at->second->mappings.threads.insert(change->thread);
+    const uint32_t pid = BecameAnother(event);
+    const auto at = by_pid.find(pid);
+    if (at == by_pid.end()) continue;
+    const auto& [begin_ns, end_ns] =
+        std::pair(at->second->begin_ns, at->second->end_ns);
+    if (event.time_ns >= begin_ns && event.time_ns <= end_ns) {
+      dropped.insert(pid);
     }
-  }
-  for (const Reading& reading : readings_) {
-    if (reading.mappings.threads.empty()) dropped.insert(reading.mappings.pid);
   }
   std::erase_if(readings_, [&](const Reading& reading) {
     return dropped.contains(reading.mappings.pid);
@@ -216,17 +196,11 @@ void ProcessWatch::CorrectReadings(const std::vector<SideBandEvent>& events) {
 }
 
 void ProcessWatch::Apply(std::vector<SideBandEvent> events, uint64_t until_ns) {
-  if (HasLost(events, LostReport::Of::kProcesses)) {
-    // What is left of them would tell half of a story.
-    history_.LoseTrack(applied_ns_);
-    ForgetReadings();
-    unknown_pids_.clear();
-    applied_ns_ = until_ns;
-    must_read_ = true;
-    ReadAgain();
-    return;
+  if (const auto lost_ns = LostUntil(events, LostReport::Of::kProcesses)) {
+    history_.LoseTrack(lost_ns);
+    may_have_ended_ = true;
   }
-  if (HasLost(events, LostReport::Of::kMappings)) LoseMappings(until_ns);
+  if (LostUntil(events, LostReport::Of::kMappings) != 0) LoseMappings(until_ns);
   LeaveFloodsOut(events);
   CorrectReadings(events);
   const uint64_t begin_ns = NowNs();
@@ -247,7 +221,7 @@ void ProcessWatch::Apply(std::vector<SideBandEvent> events, uint64_t until_ns) {
   ForgetReadings();
   if (has_readings) doubt_cost_ns_ += NowNs() - begin_ns;
   applied_ns_ = until_ns;
-  ReadAgain();
+  EndUnreported();
   ReadUnknown();
   ReadDoubted();
 }
@@ -305,12 +279,9 @@ void ProcessWatch::ApplyOne(SideBandEvent event) {
   const uint64_t time = event.time_ns;
   std::visit(
       Overloaded{[&](const ForkReport& r) {
-                   if (r.parent == r.child) {
-                     history_.StartThread(r.child, r.thread);
-                   } else {
-                     history_.Fork(r.parent, r.child, time);
-                     NoteIfUnknown(r.child);
-                   }
+                   history_.Fork(r.parent, r.child, time);
+                   NoteIfUnknown(r.child);
+                   NoteIfUnknown(r.parent);
                  },
                  [&](const ExecReport& r) { history_.Exec(r.pid, time); },
                  [&](MapReport& r) {
@@ -318,9 +289,7 @@ void ProcessWatch::ApplyOne(SideBandEvent event) {
                    history_.Map(r.pid, std::move(r.mapping), time);
                    NoteIfUnknown(r.pid);
                  },
-                 [&](const ExitReport& r) {
-                   history_.EndThread(r.pid, r.thread, time);
-                 },
+                 [&](const ExitReport& r) { history_.End(r.pid, time); },
                  [](const auto&) {}},
       event.report);
 }
@@ -331,11 +300,17 @@ void ProcessWatch::See(std::span<SampleHint> hints) {
 }
 
 void ProcessWatch::SeeOne(const SampleHint& hint) {
-  // 0: idle, without an address space. The first hint of the set counts.
+  // 0: idle, without an address space. The first hint of the set counts, after
+  // which the mappings were known.
   if (hint.id.pid == 0) return;
-  const auto [bound, is_new] = bound_[hint.set].try_emplace(hint.id);
-  if (!is_new) return;
-  bound->second = history_.Find(hint.id.pid, hint.time_ns);
+  const auto generation = history_.See(hint.id, hint.time_ns);
+  NoteIfUnknown(hint.id.pid);
+  const auto [bound, is_new] =
+      bound_[hint.set].try_emplace(hint.id, generation);
+  if (!is_new) {
+    if (history_.Mappings(bound->second) != nullptr) return;
+    if (std::exchange(bound->second, generation) == generation) return;
+  }
   if (mappings_lost_ns_ != 0) {
     const auto settled = settled_ns_.find(hint.id.pid);
     if (settled == settled_ns_.end() || settled->second < mappings_lost_ns_) {
@@ -378,7 +353,7 @@ ksym::ProcessHistory::GenerationId ProcessWatch::GenerationOf(
   Bound& bound = bound_[taken.set];
   const auto [own, is_new] = bound.try_emplace(id);
   if (is_new) {
-    own->second = history_.FindOnly(id.pid, interval_begin_ns_, taken.end_ns);
+    own->second = history_.FindOnly(id, interval_begin_ns_, taken.end_ns);
   }
   // An exec is reported before it counts: a sample between the two has the old
   // number and a time of the new program (begin_new_exec() in fs/exec.c).
@@ -428,7 +403,7 @@ std::vector<ksym::Mapping> ProcessWatch::MappingsOf(
 
 std::span<const ksym::Mapping> ProcessWatch::MappingsAt(
     uint32_t pid, uint64_t time_ns, ksym::Address address) const {
-  const auto generation = history_.Find(pid, time_ns);
+  const auto generation = history_.FindSure(pid, time_ns);
   for (const auto id : {generation, history_.BeforeExec(generation)}) {
     const auto* mappings = history_.Mappings(id);
     if (mappings != nullptr && FindMapping(*mappings, address) != nullptr) {

@@ -41,8 +41,9 @@ struct TakenSet {
 // what was there at the start is read from /proc once, the rest is told by the
 // side band. A sample's process is found by the time of its first sample in
 // the interval, as one pid may be several programs within it. Where reports of
-// forks, execs and exits were lost nothing is assumed: /proc is read again, and
-// what was sampled before that has no mappings. Where reports of mappings were
+// forks, execs and exits were lost, who is sampled as the same program as
+// before keeps what is known; others are read again, when they are sampled or
+// forked. Where reports of mappings were
 // lost, or one process made more than can be followed, what is known stays, and
 // the sampled processes are read again: what took the place of something else
 // counts as changed then. A process that was forked by one that was not read
@@ -123,7 +124,7 @@ class ProcessWatch {
   void ForgetReadings();
   void NoteIfUnknown(uint32_t pid);
   void ReadUnknown();
-  void ReadAgain();
+  void EndUnreported();
   void CorrectReadings(const std::vector<SideBandEvent>& events);
   void ApplyOne(SideBandEvent event);
   void SeeOne(const SampleHint& hint);
@@ -161,8 +162,9 @@ class ProcessWatch {
   uint64_t next_doubt_ns_ = 0;  // when the last reading of doubted ones ended
   uint64_t doubt_cost_ns_ = 0;  // of that reading and of taking it in
   bool read_before_ = false;
-  bool must_read_ = false;        // all, as reports were lost,
-  uint64_t next_reading_ns_ = 0;  // but not before
+  // Processes, as reports were lost; they are not to be listed before the time.
+  bool may_have_ended_ = false;
+  uint64_t next_listing_ns_ = 0;
   uint64_t applied_ns_ = 0;
   uint64_t interval_begin_ns_ = 0;  // nothing in the set is older
 };

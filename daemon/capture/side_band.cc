@@ -23,6 +23,13 @@ namespace {
 // A mapping's, with the longest path (perf_event_mmap_event() in the kernel).
 constexpr size_t kLargestRecord = 4096 + 256;
 
+uint64_t NowNs() {
+  timespec now = {};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<uint64_t>(now.tv_nsec);
+}
+
 perf_event_attr Attributes(SideBand::Options options, LostReport::Of of,
                            size_t ring_bytes) {
   perf_event_attr attr = {};
@@ -91,7 +98,7 @@ class SideBand::Ring {
       Copy(tail, std::as_writable_bytes(std::span(&header, 1)));
       if (header.size < sizeof(header) || header.size > head - tail) break;
       const bool is_passed_over =
-          IsRename(header) ||
+          IsPassedOver(tail, header) ||
           (header.type == PERF_RECORD_MMAP2 && IsFlood(tail, header, maps));
       if (is_passed_over) {
         tail += header.size;
@@ -109,7 +116,7 @@ class SideBand::Ring {
         lost->is_known = was_full;
       }
       was_full = false;  // it was the first record behind
-      if (IsOurs(event)) events.push_back(std::move(event));
+      if (event.report.index() != 0) events.push_back(std::move(event));
       tail += header.size;
     }
     for (const auto& [pid, count] : maps) {
@@ -121,7 +128,8 @@ class SideBand::Ring {
     }
     if (is_full) {
       events.push_back(
-          {.time_ns = last_ns, .report = LostReport{.of = of_, .count = 1}});
+          {.time_ns = last_ns,
+           .report = LostReport{.of = of_, .count = 1, .until_ns = NowNs()}});
     }
     __atomic_store_n(&page()->data_tail, tail, __ATOMIC_RELEASE);
     return is_filling;
@@ -135,11 +143,19 @@ class SideBand::Ring {
   Ring(ksym::UniqueFd fd, void* memory, Size size, LostReport::Of of)
       : fd_(std::move(fd)), memory_(memory), size_(size), of_(of) {}
 
-  // A thread gave itself another name, which samples tell. Any user can do that
-  // 50,000 times a second.
-  static bool IsRename(const perf_event_header& header) {
-    return header.type == PERF_RECORD_COMM &&
-           (header.misc & PERF_RECORD_MISC_COMM_EXEC) == 0;
+  // What is not even to be decoded. An event that wants mappings is told of
+  // forks and exits as well (perf_event_task_match() in the kernel); the other
+  // ring has them, too.
+  bool IsPassedOver(uint64_t position, const perf_event_header& header) const {
+    const bool is_of_task = header.type == PERF_RECORD_FORK ||
+                            header.type == PERF_RECORD_EXIT ||
+                            header.type == PERF_RECORD_COMM;
+    if (!is_of_task) return false;
+    if (of_ == LostReport::Of::kMappings) return true;
+    std::array<uint32_t, 3> ids = {};
+    if (header.size < sizeof(header) + sizeof(ids)) return true;
+    Copy(position + sizeof(header), std::as_writable_bytes(std::span(ids)));
+    return IsOfThread(header, ids);
   }
 
   // Whether the process of that record had as many as it may before it. All of
@@ -150,15 +166,6 @@ class SideBand::Ring {
     if (header.size < sizeof(header) + sizeof(pid)) return false;
     Copy(position + sizeof(header), std::as_writable_bytes(std::span(&pid, 1)));
     return ++maps[pid] > kMostMappingsOfOne;
-  }
-
-  // An event that wants mappings is told of forks and exits as well
-  // (perf_event_task_match() in the kernel); the other ring has them, too.
-  bool IsOurs(const SideBandEvent& event) const {
-    if (event.report.index() == 0) return false;
-    return of_ == LostReport::Of::kProcesses ||
-           std::holds_alternative<MapReport>(event.report) ||
-           std::holds_alternative<LostReport>(event.report);
   }
 
   perf_event_mmap_page* page() const {
@@ -224,7 +231,10 @@ ksym::Status SideBand::Follow(const CpuList& online) {
     }
     rings_.emplace(cpu, std::move(*rings));
     // Since the CPU came nobody listened there.
-    if (was_followed_) waiting_.push_back({.report = LostReport{.count = 1}});
+    if (was_followed_) {
+      waiting_.push_back(
+          {.report = LostReport{.count = 1, .until_ns = NowNs()}});
+    }
   }
   was_followed_ = true;
   return {};

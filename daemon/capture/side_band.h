@@ -1,5 +1,8 @@
 #pragma once
 
+#include <linux/perf_event.h>
+
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -16,12 +19,11 @@
 
 namespace profd {
 
-// What the kernel reports beside the samples. Ids are thread group ids but for
-// those of threads.
+// What the kernel reports beside the samples, of processes: ids are those of
+// thread groups.
 struct ForkReport {
   uint32_t parent = 0;
-  uint32_t child = 0;  // the same as the parent: a thread started
-  uint32_t thread = 0;
+  uint32_t child = 0;
   friend bool operator==(const ForkReport&, const ForkReport&) = default;
 };
 struct ExecReport {
@@ -33,9 +35,9 @@ struct MapReport {
   ksym::Mapping mapping;
   friend bool operator==(const MapReport&, const MapReport&) = default;
 };
+// Its first thread ended, most often all of it.
 struct ExitReport {
   uint32_t pid = 0;
-  uint32_t thread = 0;
   friend bool operator==(const ExitReport&, const ExitReport&) = default;
 };
 // Records that did not fit the ring, or may not have.
@@ -49,6 +51,8 @@ struct LostReport {
   uint64_t count = 0;
   // Of a loss that was reported before: the kernel says later how many.
   bool is_known = false;
+  // They were of before that time.
+  uint64_t until_ns = 0;
   friend bool operator==(const LostReport&, const LostReport&) = default;
 };
 
@@ -62,9 +66,15 @@ struct SideBandEvent {
 };
 
 // Decodes one record with the sample_id that SideBand asks for
-// (perf_event_open(2), "MMAP layout"). The report is empty for types that are
-// of no interest and for records too short for what they claim.
+// (perf_event_open(2), "MMAP layout"). The report is empty for what is of no
+// interest and for records too short for what they claim.
 SideBandEvent ParseSideBandRecord(std::span<const std::byte> record);
+// Whether the record is of no interest, at little cost: a thread that is not a
+// process's first one, which any user can start and end 50,000 times a second,
+// or one that gave itself another name. `ids`: what follows the header, pid,
+// ppid and tid.
+bool IsOfThread(const perf_event_header& header,
+                const std::array<uint32_t, 3>& ids);
 
 // Two dummy events per CPU whose rings receive those records: mappings have one
 // of their own, as a process that maps without end fills it, and must not cost

@@ -37,20 +37,10 @@ ksym::KernelSymbolChange ReadKernelSymbol(ByteReader& reader) {
   return change;
 }
 
-ForkReport ReadFork(ByteReader& reader) {
-  ForkReport fork;
-  fork.child = reader.Read<uint32_t>();
-  fork.parent = reader.Read<uint32_t>();
-  fork.thread = reader.Read<uint32_t>();
-  return fork;
-}
-
-ExitReport ReadExit(ByteReader& reader) {
-  ExitReport exit;
-  exit.pid = reader.Read<uint32_t>();
-  reader.Read<uint32_t>();  // the parent
-  exit.thread = reader.Read<uint32_t>();
-  return exit;
+std::array<uint32_t, 3> ReadIds(ByteReader& reader) {
+  std::array<uint32_t, 3> ids = {};
+  for (uint32_t& id : ids) id = reader.Read<uint32_t>();
+  return ids;
 }
 
 MapReport ReadMap(ByteReader& reader) {
@@ -74,6 +64,21 @@ MapReport ReadMap(ByteReader& reader) {
 
 }  // namespace
 
+bool IsOfThread(const perf_event_header& header,
+                const std::array<uint32_t, 3>& ids) {
+  const auto [pid, parent, thread] = ids;
+  switch (header.type) {
+    case PERF_RECORD_FORK:
+      return pid == parent;
+    case PERF_RECORD_EXIT:
+      return pid != thread;
+    case PERF_RECORD_COMM:
+      return (header.misc & PERF_RECORD_MISC_COMM_EXEC) == 0;
+    default:
+      return false;
+  }
+}
+
 SideBandEvent ParseSideBandRecord(std::span<const std::byte> record) {
   SideBandEvent event;
   if (record.size() < sizeof(perf_event_header) + kSampleIdBytes) return event;
@@ -82,29 +87,37 @@ SideBandEvent ParseSideBandRecord(std::span<const std::byte> record) {
   event.time_ns = sample_id.Read<uint64_t>();
 
   ByteReader reader(record.first(record.size() - kSampleIdBytes));
-  const auto type = reader.Read<uint32_t>();
-  const auto misc = reader.Read<uint16_t>();
-  reader.Read<uint16_t>();  // size
-  switch (type) {
+  perf_event_header header = {};
+  header.type = reader.Read<uint32_t>();
+  header.misc = reader.Read<uint16_t>();
+  header.size = reader.Read<uint16_t>();
+  switch (header.type) {
     case PERF_RECORD_KSYMBOL:
       event.report = ReadKernelSymbol(reader);
       break;
-    case PERF_RECORD_FORK:
-      event.report = ReadFork(reader);
+    case PERF_RECORD_FORK: {
+      const auto ids = ReadIds(reader);
+      if (IsOfThread(header, ids)) break;
+      event.report = ForkReport{.parent = ids[1], .child = ids[0]};
       break;
+    }
     case PERF_RECORD_COMM:
-      if ((misc & PERF_RECORD_MISC_COMM_EXEC) == 0) break;
+      if (IsOfThread(header, {})) break;
       event.report = ExecReport{reader.Read<uint32_t>()};
       break;
     case PERF_RECORD_MMAP2:
       event.report = ReadMap(reader);
       break;
-    case PERF_RECORD_EXIT:
-      event.report = ReadExit(reader);
+    case PERF_RECORD_EXIT: {
+      const auto ids = ReadIds(reader);
+      if (IsOfThread(header, ids)) break;
+      event.report = ExitReport{.pid = ids[0]};
       break;
+    }
     case PERF_RECORD_LOST:
       reader.Read<uint64_t>();  // id
-      event.report = LostReport{.count = reader.Read<uint64_t>()};
+      event.report = LostReport{.count = reader.Read<uint64_t>(),
+                                .until_ns = event.time_ns};
       break;
     default:
       break;

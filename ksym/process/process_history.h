@@ -5,7 +5,6 @@
 #include <deque>
 #include <limits>
 #include <memory>
-#include <set>
 #include <span>
 #include <unordered_map>
 #include <unordered_set>
@@ -22,9 +21,13 @@ namespace ksym {
 // nanoseconds; events of one process come in their order.
 //
 // A process's life is a row of generations: a fork copies the parent's, an
-// exec begins a new one, an exit ends the last. A munmap is not reported; a
-// mapping ends when another takes its place, and what was there at one time
-// is then not known any more (see Changes).
+// exec begins a new one, the exit of its first thread ends the last. A munmap
+// is not reported; a mapping ends when another takes its place, and what was
+// there at one time is then not known any more (see Changes).
+//
+// Where reports were lost, what a process had may be another one's by now. Who
+// was sampled as the same program before and after that still has it (See());
+// others are to be read again.
 //
 // Not thread-safe. Memory: 72 bytes per executable mapping, and the paths, each
 // once; a fork shares its parent's until one of them maps something. All are
@@ -69,36 +72,45 @@ class ProcessHistory {
   // there before the reports began, or when reports were lost. They join what
   // is known of its present generation, and win over it. If that awaits a
   // reading they hold since it began, or since `since_ns` if that is earlier
-  // and nothing came before.
+  // and nothing came before. If reports were lost since it was last known, a
+  // generation begins.
   struct Reading {
     uint32_t pid = 0;
-    std::set<uint32_t> threads;  // their ids
     uint64_t since_ns = 0;
     std::vector<Mapping> mappings;
   };
   void Seed(Reading reading, uint64_t time_ns);
   // Nothing is known of the process's mappings: its fork was not reported, or
-  // its parent's are not known either. That ends with a reading or an exec.
+  // its parent's are not known either; or they are in doubt, and its children
+  // need them. That ends with a reading or an exec.
   bool AwaitsReading(uint32_t pid) const;
   // It could not be read, as it is gone.
   void GiveUp(uint32_t pid, uint64_t time_ns);
-  // Reports were lost: from that time on nothing is known of any process, not
-  // even that it is there, until it is seeded again or execs.
-  void LoseTrack(uint64_t time_ns);
-  // The child's one thread has its id.
+  // Reports of before that time were lost, of forks, execs and exits.
+  void LoseTrack(uint64_t until_ns);
+  // The only processes that there were then: others ended without a report.
+  void EndOthers(const std::unordered_set<uint32_t>& pids, uint64_t time_ns);
   void Fork(uint32_t parent, uint32_t child, uint64_t time_ns);
   void Exec(uint32_t pid, uint64_t time_ns);
   void Map(uint32_t pid, Mapping mapping, uint64_t time_ns);
-  // Threads are known by their ids: what a reading tells of them may have been
-  // reported as well. The last one's end is that of the generation, whichever
-  // it is.
-  void StartThread(uint32_t pid, uint32_t thread);
-  void EndThread(uint32_t pid, uint32_t thread, uint64_t time_ns);
+  // Its first thread ended. Others may go on: while they are seen or map
+  // something, the generation is not forgotten.
+  void End(uint32_t pid, uint64_t time_ns);
 
-  // The generation that the process had at that time; 0 if none is known.
+  // The process was sampled then. Returns its generation; 0 if none is known.
+  // Where that is in doubt it is the same only if it was last sampled by the
+  // same id. If not, one begins that awaits a reading.
+  GenerationId See(const ProcessId& id, uint64_t time_ns);
+
+  // The generation that the process had at that time; 0 if none is known. It
+  // may be in doubt.
   GenerationId Find(uint32_t pid, uint64_t time_ns) const;
-  // The generation that it had in all of that time; 0 if it had several.
-  GenerationId FindOnly(uint32_t pid, uint64_t begin_ns, uint64_t end_ns) const;
+  // The same, and 0 if it is in doubt.
+  GenerationId FindSure(uint32_t pid, uint64_t time_ns) const;
+  // The generation that it had in all of that time; 0 if it had several, or it
+  // is in doubt whether it was that process's.
+  GenerationId FindOnly(const ProcessId& id, uint64_t begin_ns,
+                        uint64_t end_ns) const;
   // The one that became this one by exec; 0: it did not begin so, or that is
   // forgotten. Others before it tell nothing of it.
   GenerationId BeforeExec(GenerationId id) const;
@@ -161,6 +173,13 @@ class ProcessHistory {
     uint32_t pid = 0;
     bool by_exec = false;
     bool awaits_reading = false;
+    // When it was last known that the process still had it, and by which id it
+    // was sampled; pid 0: it was not. One that begins with a reading has that
+    // of the one before: who has it before and after had it meanwhile.
+    uint64_t sure_ns = 0;
+    ProcessId sampled;
+    // Around all that was mapped while it was in doubt, and when that was last.
+    Change in_doubt;
     size_t path_bytes = 0;                  // that it brought
     std::shared_ptr<MappingList> mappings;  // null: not known
     std::vector<Change> changes;
@@ -168,15 +187,22 @@ class ProcessHistory {
   // Of one pid.
   struct Life {
     std::deque<Generation> generations;  // oldest first
-    std::set<uint32_t> threads;
-    bool knows_threads = false;  // else those are not all
   };
 
   // Null where there is no room for another generation.
   Generation* Begin(uint32_t pid, uint64_t time_ns,
                     std::shared_ptr<MappingList> mappings);
-  // Null if it has none at that time.
+  // The one that begins in the place of one in doubt, which may be null. What
+  // that had after `changed_since_ns` counts as changed.
+  Generation* Succeed(const Generation* doubted, uint32_t pid, uint64_t time_ns,
+                      uint64_t changed_since_ns);
+  // The last one; null if there is none.
+  Generation* Last(uint32_t pid);
+  // The same if the process has it at that time for sure, which is later than
+  // all that is known of it.
   Generation* Present(uint32_t pid, uint64_t time_ns);
+  bool IsSure(const Generation& generation, uint64_t time_ns) const;
+  static void Confirm(Generation& generation, uint64_t time_ns);
   Generation* Seeded(Reading& reading, uint64_t time_ns);
   // The list has so many mappings at most, or as many as before.
   void Put(Generation& generation, Mapping mapping, uint64_t time_ns,
@@ -193,13 +219,13 @@ class ProcessHistory {
   void AddChange(Generation& generation, const Change& change);
   const Generation* Get(GenerationId id) const;
   GenerationId Previous(GenerationId id) const;
-  void End(Life& life, uint64_t time_ns);
 
   Limits limits_;
   Statistics statistics_;
   std::shared_ptr<size_t> all_mappings_ = std::make_shared<size_t>(0);
   PathPool paths_;
-  unsigned forgot_ = 0;  // times that paths may have to be swept
+  unsigned forgot_ = 0;   // times that paths may have to be swept
+  uint64_t lost_ns_ = 0;  // no report of later times was lost
 
   std::unordered_map<uint32_t, Life> lives_;
   std::unordered_map<GenerationId, uint32_t> by_id_;  // to the pid

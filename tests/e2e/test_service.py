@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import time
 
 import harness
@@ -24,6 +25,9 @@ volatile unsigned long g_sink;
 [[gnu::noinline]] unsigned long Outer(unsigned long v) { return Inner(v) + 7; }
 int main() { for (;;) g_sink = Outer(g_sink); }
 """
+# Each is a record of the kernel's.
+RENAMES = ("import ctypes\nset_name = ctypes.CDLL(None).prctl\n"
+           "while True: set_name(15, b'renamed')")
 
 
 class ServiceTest(ServiceCase):
@@ -130,6 +134,36 @@ class ServiceTest(ServiceCase):
         states = [state for state in states if state != "WATCHDOG=1"]
         self.assertEqual(states, ["RELOADING=1", "READY=1", "RELOADING=1",
                                   "READY=1", "STOPPING=1"])
+
+    def test_lost_reports(self):
+        # Who has the kernel report without end costs others no names, also when
+        # the service is late and reports are lost again and again.
+        spin = self.workload("spin")
+        self.configure(format="json")
+        service = self.start_service()
+        self.wait_files(2, "json")
+        for _ in range(2 * os.cpu_count()):
+            self.start([sys.executable, "-c", RENAMES])
+        begin = time.monotonic()
+        while (time.monotonic() - begin < 6 or
+               "reports of mapped files were lost" not in service.log()):
+            self.assertLess(time.monotonic() - begin, harness.RUN_SECONDS)
+            service.process.send_signal(signal.SIGSTOP)
+            time.sleep(0.5)
+            service.process.send_signal(signal.SIGCONT)
+            time.sleep(0.05)
+        service.end()
+        named = 0
+        for path in self.files("json")[1:]:
+            document = json.loads(harness.read_bytes(path))
+            for stack in document["stacks"]:
+                if stack["pid"] != spin.pid:
+                    continue
+                reasons = [document["frames"][i].get("reason")
+                           for i in stack["user"]]
+                self.assertNotIn("no-process", reasons, path)
+                named += stack["count"]
+        self.assertGreater(named, 50)
 
     def test_full_disk(self):
         # A full disk costs the profiles that did not fit, says so, and

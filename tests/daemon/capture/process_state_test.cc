@@ -6,8 +6,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <latch>
-#include <thread>
 
 namespace profd {
 namespace {
@@ -19,23 +17,9 @@ TEST(ProcessStateTest, ListsProcesses) {
   EXPECT_THAT(ReadProcesses(), testing::Contains(kSelf));
 }
 
-// Each thread that runs is told of, and one that has ended is not.
-TEST(ProcessStateTest, TellsThreads) {
-  const auto before = ReadProcessState(kSelf).threads;
-  EXPECT_THAT(before, testing::Contains(kSelf));
-  std::latch end(1);
-  std::thread thread([&] { end.wait(); });
-  EXPECT_EQ(ReadProcessState(kSelf).threads.size(), before.size() + 1);
-  end.count_down();
-  thread.join();
-}
-
-// A process that is not there has a thread of its number, and used nothing.
+// A process that is not there used nothing.
 TEST(ProcessStateTest, NobodyUsesNothing) {
-  constexpr uint32_t kNobody = 1u << 30;
-  const ProcessState state = ReadProcessState(kNobody);
-  EXPECT_THAT(state.threads, testing::ElementsAre(kNobody));
-  EXPECT_EQ(state.cpus, 0);
+  EXPECT_EQ(ReadCpusOf(1u << 30), 0);
 }
 
 // Who spins is busy; nobody uses more CPUs than it has threads.
@@ -44,7 +28,7 @@ TEST(ProcessStateTest, TellsHowBusyItIs) {
       std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
   while (std::chrono::steady_clock::now() < end) {
   }
-  const double cpus = ReadProcessState(kSelf).cpus;
+  const double cpus = ReadCpusOf(kSelf);
   EXPECT_GT(cpus, 0);
   EXPECT_LT(cpus, 1.5);
 }

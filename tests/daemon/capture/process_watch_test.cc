@@ -94,7 +94,7 @@ TEST_F(ProcessWatchTest, TellsOfAProgramThatWasTakenForTheOneBefore) {
   ASSERT_EQ(told_.size(), 2u);
   EXPECT_EQ(told_[1].id, Program(3));
   EXPECT_EQ(told_[1].mappings.front().path, "/program3");
-  watch_.Apply({{400, ExitReport{kPid, kPid}}}, 401);
+  watch_.Apply({{400, ExitReport{kPid}}}, 401);
   watch_.EndInterval({.set = 0, .flip_ns = 500, .end_ns = 510});
   EXPECT_TRUE(gone_.empty());
   watch_.EndInterval({.set = 1, .flip_ns = 600, .end_ns = 610});
@@ -109,9 +109,9 @@ TEST_F(ProcessWatchTest, TakesNothingForTheProgramBefore) {
     return !watch_.MappingsAt(kPid, time_ns, ksym::Address{kAddress}).empty();
   };
   EXPECT_TRUE(is_known(399));
-  watch_.Apply({{405, ExitReport{kPid, kPid}},
-                {410, ForkReport{.parent = 1, .child = kPid, .thread = kPid}}},
-               420);
+  watch_.Apply(
+      {{405, ExitReport{kPid}}, {410, ForkReport{.parent = 1, .child = kPid}}},
+      420);
   See({Hint(3, 415)});
   EXPECT_FALSE(is_known(415));
   EXPECT_EQ(FileOf(3), "");
@@ -124,11 +124,43 @@ TEST_F(ProcessWatchTest, KeepsMappingsWhenOthersWereLost) {
   EXPECT_FALSE(watch_.MappingsAt(kPid, 430, ksym::Address{kAddress}).empty());
 }
 
-TEST_F(ProcessWatchTest, KnowsNothingAfterALoss) {
-  watch_.Apply({{405, LostReport{}}}, 420);
-  See({Hint(4, 430)});
+// Who is sampled as the same program before and after reports of forks, execs
+// and exits were lost keeps its names, and what it mapped meanwhile is known.
+TEST_F(ProcessWatchTest, KeepsWhoIsConfirmed) {
+  See({Hint(3, 350)});
+  watch_.EndInterval({.set = 1, .flip_ns = 390, .end_ns = 399});
+  ksym::Mapping more;
+  more.start = {2 * kAddress};
+  more.end = {3 * kAddress};
+  more.path = "/more";
+  more.inode = 9;
+  watch_.Apply(
+      {{405, LostReport{.until_ns = 410}}, {415, MapReport{kPid, more}}}, 420);
   EXPECT_TRUE(watch_.MappingsAt(kPid, 430, ksym::Address{kAddress}).empty());
-  EXPECT_EQ(FileOf(4), "");
+  SampleHint hint = Hint(3, 430);
+  hint.set = 1;
+  See({hint});
+  const auto mappings = watch_.MappingsAt(kPid, 430, ksym::Address{kAddress});
+  ASSERT_EQ(mappings.size(), 2u);
+  EXPECT_EQ(mappings[0].path, "/program3");
+  EXPECT_EQ(mappings[1].path, "/more");
+  EXPECT_EQ(FileOf(3), "/program3");
+}
+
+// Another program, and another process of that number, have no names of before.
+TEST_F(ProcessWatchTest, KnowsNothingOfOthersAfterALoss) {
+  See({Hint(3, 350)});
+  for (ksym::ProcessId id : {Program(4), Program(3)}) {
+    if (id.exec_count == 3) id.start_ns = 2;
+    watch_.Apply({{405, LostReport{.until_ns = 410}}}, 420);
+    See({{.id = id, .set = 0, .time_ns = 430}});
+    EXPECT_TRUE(watch_.MappingsAt(kPid, 430, ksym::Address{kAddress}).empty());
+    constexpr std::array kFrames = {kAddress + 8};
+    const auto answer = watch_.Find(id, kFrames, kTaken);
+    EXPECT_TRUE(watch_.MappingsOf(answer).empty());
+  }
+  // What was sampled before the loss has its names.
+  EXPECT_EQ(FileOf(3), "/program3");
 }
 
 // Reading all processes, with reports of this one meanwhile, one per us.
@@ -193,22 +225,37 @@ TEST_F(ReadingTest, ReadsWhoMapsTooMuch) {
 TEST_F(ReadingTest, ReadsChildrenOfTheUnknown) {
   const uint64_t begin_ns = NowNs();
   end_ns_ = NowNs();
-  watch_.Apply(
-      {{begin_ns, ForkReport{.parent = 1, .child = kSelf, .thread = kSelf}}},
-      end_ns_);
+  watch_.Apply({{begin_ns, ForkReport{.parent = 1, .child = kSelf}}}, end_ns_);
   EXPECT_FALSE(IsKnown());
   watch_.Apply({}, NowNs());
   EXPECT_TRUE(IsKnown());
 }
-TEST_F(ReadingTest, KnowsWhoStartsThreads) {
-  Read(ForkReport{.parent = kSelf, .child = kSelf, .thread = 1});
-  EXPECT_TRUE(IsKnown());
-}
-TEST_F(ReadingTest, KnowsWhoEndsThreads) {
-  Read(ExitReport{.pid = kSelf, .thread = 1});
+// The report of an end is of the first thread: while others are sampled the
+// process is there.
+TEST_F(ReadingTest, KnowsWhoseFirstThreadEnded) {
+  Read(ExitReport{.pid = kSelf});
+  SampleHint hint{.id = {.pid = kSelf}, .set = 0, .time_ns = end_ns_ + 5};
+  watch_.See({&hint, 1});
   watch_.EndInterval({.set = 0, .flip_ns = end_ns_ + 1, .end_ns = end_ns_ + 1});
   watch_.EndInterval({.set = 1, .flip_ns = end_ns_ + 2, .end_ns = end_ns_ + 2});
   EXPECT_TRUE(IsKnown());
+}
+
+// After reports were lost a process that was never sampled before is read when
+// it is, and its samples of before the reading are named as well.
+TEST_F(ReadingTest, ReadsWhoIsSampledAfterALoss) {
+  Read(std::monostate());
+  const uint64_t lost_ns = end_ns_ + 1;
+  watch_.Apply({{lost_ns, LostReport{.until_ns = lost_ns}}}, lost_ns);
+  SampleHint hint{.id = {.pid = kSelf}, .set = 0, .time_ns = NowNs()};
+  watch_.See({&hint, 1});
+  end_ns_ = hint.time_ns;
+  EXPECT_FALSE(IsKnown());
+  watch_.Apply({}, NowNs());
+  watch_.Apply({}, NowNs());
+  EXPECT_TRUE(IsKnown());
+  const auto answer = watch_.Find(hint.id, {}, {.set = 0, .end_ns = NowNs()});
+  EXPECT_FALSE(watch_.MappingsOf(answer).empty());
 }
 
 }  // namespace

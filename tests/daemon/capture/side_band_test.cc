@@ -100,28 +100,29 @@ TEST(SideBandTest, ParsesARemovedSymbol) {
   EXPECT_EQ(change->kind, ksym::KernelSymbolChange::Kind::kRemoved);
 }
 
-// Forks and exits name thread groups, and the thread.
+// Forks and exits name processes; those of threads are none.
 TEST(SideBandTest, ParsesForkAndExit) {
-  for (const uint32_t type : {PERF_RECORD_FORK, PERF_RECORD_EXIT}) {
+  const auto parse = [](uint32_t type, uint32_t parent, uint32_t thread) {
     RecordBuilder builder;
     builder.Add(Header(type))
         .Add(uint32_t{20})  // pid
-        .Add(uint32_t{10})  // ppid
-        .Add(uint32_t{21})  // tid
+        .Add(parent)
+        .Add(thread)
         .Add(uint32_t{11})  // ptid
         .Add(uint64_t{5});  // time
-    const SideBandEvent event = ParseSideBandRecord(Finish(builder, 6));
-    EXPECT_EQ(event.time_ns, 6u);
-    if (type == PERF_RECORD_FORK) {
-      const auto* fork = As<ForkReport>(event);
-      ASSERT_NE(fork, nullptr);
-      EXPECT_EQ(*fork, (ForkReport{.parent = 10, .child = 20, .thread = 21}));
-    } else {
-      const auto* exit = As<ExitReport>(event);
-      ASSERT_NE(exit, nullptr);
-      EXPECT_EQ(*exit, (ExitReport{.pid = 20, .thread = 21}));
-    }
-  }
+    return ParseSideBandRecord(Finish(builder, 6));
+  };
+  const SideBandEvent forked = parse(PERF_RECORD_FORK, 10, 20);
+  EXPECT_EQ(forked.time_ns, 6u);
+  const auto* fork = As<ForkReport>(forked);
+  ASSERT_NE(fork, nullptr);
+  EXPECT_EQ(*fork, (ForkReport{.parent = 10, .child = 20}));
+  const SideBandEvent exited = parse(PERF_RECORD_EXIT, 10, 20);
+  const auto* exit = As<ExitReport>(exited);
+  ASSERT_NE(exit, nullptr);
+  EXPECT_EQ(*exit, ExitReport{.pid = 20});
+  EXPECT_EQ(parse(PERF_RECORD_FORK, 20, 21).report.index(), 0u);
+  EXPECT_EQ(parse(PERF_RECORD_EXIT, 10, 21).report.index(), 0u);
 }
 
 // A new command name is an exec only if the kernel says so.
