@@ -3,13 +3,13 @@
 #include <utility>
 
 #include "daemon/base/freed_memory.h"
-#include "daemon/base/standard_streams.h"
 #include "daemon/oneshot/file_commands.h"
 #include "daemon/oneshot/messages.h"
 #include "daemon/oneshot/one_shot.h"
 #include "daemon/oneshot/options.h"
 #include "ksym/cli/known_stack.h"
 #include "ksym/cli/program_signals.h"
+#include "ksym/cli/standard_streams.h"
 
 namespace {
 
@@ -25,7 +25,7 @@ int PrintToStdout(const std::string& text) {
 int Main(int argc, char** argv) {
   ksym::HandleSignalsOfFiles("ksym-profile");
   profd::ReturnFreedMemory();
-  const auto reserved = profd::ReserveStandardStreams();
+  const auto reserved = ksym::ReserveStandardStreams();
   if (!reserved) return profd::kExitFailure;
   if (const auto status = profd::RunFileCommand(argc, argv)) return *status;
   profd::ParsedCommandLine parsed = profd::ParseCommandLine(argc, argv);

@@ -2,12 +2,12 @@
 #include <string>
 
 #include "daemon/base/freed_memory.h"
-#include "daemon/base/standard_streams.h"
 #include "daemon/service/log.h"
 #include "daemon/service/service.h"
 #include "daemon/service/service_options.h"
 #include "ksym/cli/known_stack.h"
 #include "ksym/cli/program_signals.h"
+#include "ksym/cli/standard_streams.h"
 
 namespace {
 
@@ -21,7 +21,7 @@ int PrintToStdout(const std::string& text) {
 int Main(int argc, char** argv) {
   ksym::HandleSignalsOfFiles("ksym-profiled");
   profd::ReturnFreedMemory();
-  const auto reserved = profd::ReserveStandardStreams();
+  const auto reserved = ksym::ReserveStandardStreams();
   if (!reserved) return profd::kServiceFailure;
   const auto parsed = profd::ParseServiceCommandLine(argc, argv);
   if (parsed.options) return profd::RunService(*parsed.options);

@@ -13,6 +13,7 @@
 #include "ksym/base/printable.h"
 #include "ksym/cli/known_stack.h"
 #include "ksym/cli/program_signals.h"
+#include "ksym/cli/standard_streams.h"
 
 namespace {
 
@@ -87,6 +88,7 @@ int Run(const gen::GsymOptions& options) {
 
 int Main(int argc, char** argv) {
   ksym::HandleSignalsOfFiles("gen_gsym");
+  if (!ksym::ReserveStandardStreams()) return 1;
   const std::vector<std::string_view> arguments(argv + 1, argv + argc);
   const auto options = gen::ParseGsymOptions(arguments);
   if (!options) {

@@ -11,11 +11,13 @@
 #include "ksym/base/printable.h"
 #include "ksym/cli/known_stack.h"
 #include "ksym/cli/program_signals.h"
+#include "ksym/cli/standard_streams.h"
 
 namespace {
 
 int Main(int argc, char** argv) {
   ksym::HandleSignalsOfFiles("gen_ksym");
+  if (!ksym::ReserveStandardStreams()) return 1;
   const std::vector<std::string_view> arguments(argv + 1, argv + argc);
   const auto options = gen::ParseKsymOptions(arguments);
   if (!options) {

@@ -3,8 +3,12 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include <array>
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <new>
@@ -13,6 +17,8 @@
 namespace ksym {
 namespace {
 
+constexpr const char* kNotEnoughMemory = "not enough memory";
+
 int Fail(char** argv, const char* why) {
   const char* program = argv[0] == nullptr ? "" : argv[0];
   const char* slash = std::strrchr(program, '/');
@@ -20,11 +26,26 @@ int Fail(char** argv, const char* why) {
   return 1;
 }
 
+// What an exception that nobody catches ends in, in whichever thread: with
+// what the main one would end with.
+[[noreturn]] void EndUncaught() {
+  std::array<char*, 2> argv = {program_invocation_name, nullptr};
+  try {
+    if (std::current_exception()) throw;
+  } catch (const std::bad_alloc&) {
+    ::_exit(Fail(argv.data(), kNotEnoughMemory));
+  } catch (const std::exception& error) {
+    ::_exit(Fail(argv.data(), error.what()));
+  } catch (...) {
+  }
+  std::abort();
+}
+
 int CallBody(ProgramBody body, int argc, char** argv) {
   try {
     return body(argc, argv);
   } catch (const std::bad_alloc&) {
-    return Fail(argv, "not enough memory");
+    return Fail(argv, kNotEnoughMemory);
   } catch (const std::exception& error) {
     return Fail(argv, error.what());
   }
@@ -63,6 +84,7 @@ void SetStackOfThreads() {
 
 int RunOnKnownStack(ProgramBody body, int argc, char** argv) {
   SetStackOfThreads();
+  std::set_terminate(EndUncaught);
   if (HasKnownStack()) return CallBody(body, argc, argv);
   Call call = {body, argc, argv, 1};
   pthread_t thread = {};

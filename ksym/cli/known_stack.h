@@ -15,8 +15,9 @@ using ProgramBody = int (*)(int argc, char** argv);
 // with all signals blocked. Threads that are started from now on have that
 // stack, too. Programs that are executed have the limit as it was. 1 with a
 // line on standard error if there can be no such thread, or if the body throws,
-// as it does when there is not enough memory. Call it in main(), before there
-// are threads.
+// as it does when there is not enough memory. Where another thread throws, the
+// program ends at once with the same. Call it in main(), before there are
+// threads.
 int RunOnKnownStack(ProgramBody body, int argc, char** argv);
 
 }  // namespace ksym

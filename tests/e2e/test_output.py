@@ -9,6 +9,8 @@ import subprocess
 
 import harness
 
+GEN_GSYM = os.environ.get("GEN_GSYM") or os.path.join(
+    harness.SOURCE_DIR, "build/release/gen/gen_gsym")
 HOT_PATH = "main;Outer;Middle;Hot"
 TEXT_BLOCK = re.compile(
     r"(?:    \S.*\n)+    -                \S.* \(\d+\)\n        \d+\n")
@@ -277,6 +279,33 @@ class StandardStreamsTest(harness.E2eTest):
         run = self.shell('exec "$0" -o "$1" 0.3 <&- >&- 2>&-', out)
         self.assertEqual(run.returncode, 0)
         harness.Folded(harness.read_bytes(out))
+
+    def test_no_standard_streams_of_tools(self):
+        # Nor is it by the tools: without stdin no addresses come, and not the
+        # bytes of the program; what is read has a number of its own.
+        closed = "<&- >&- 2>&-"
+        run = subprocess.run(
+            ["bash", "-c", 'exec "$0" -e "$1" <&-', harness.SYMBOLIZER,
+             self.program("spin")],
+            capture_output=True, check=False, timeout=harness.RUN_SECONDS)
+        self.assertEqual((run.returncode, run.stdout), (0, b""), run)
+        table = self.path("spin.gsym")
+        for arguments in ["-o", "--verify"]:
+            run = self.shell('exec "$1" -q %s "$2" "$3" %s' % (
+                arguments, closed), GEN_GSYM, table, self.program("spin"))
+            self.assertEqual(run.returncode, 0 if arguments == "-o" else 1)
+        fifo = self.path("kallsyms")
+        os.mkfifo(fifo)
+        with subprocess.Popen(
+                ["bash", "-c", 'exec "$0" "$1" -o "$2" ' + closed,
+                 os.path.join(os.path.dirname(GEN_GSYM), "gen_ksym"), fifo,
+                 self.path("kernel.ksym")]) as process:
+            with open(fifo, "wb"):  # until then it waits in open(2)
+                streams = ["/proc/%d/fd/%d" % (process.pid, fd)
+                           for fd in (0, 1, 2)]
+                self.assertEqual([os.readlink(path) for path in streams],
+                                 3 * ["/dev/null"])
+            process.wait(harness.RUN_SECONDS)
 
     def test_unwritable_stderr(self):
         # Who does not listen to stderr gets the report all the same.

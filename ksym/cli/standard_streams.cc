@@ -1,23 +1,23 @@
-#include "daemon/base/standard_streams.h"
+#include "ksym/cli/standard_streams.h"
 
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
 
-namespace profd {
+namespace ksym {
 
-ksym::Status ReserveStandardStreams() {
+Status ReserveStandardStreams() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
     // The lowest free number is this one, as those below are open by now.
     // Read-only for stdout, so that a report written there is an error.
     const int flags = fd == STDERR_FILENO ? O_WRONLY : O_RDONLY;
     if (::open("/dev/null", flags) != fd) {
-      return ksym::FailErrno(errno, "/dev/null");
+      return FailErrno(errno, "/dev/null");
     }
   }
   return {};
 }
 
-}  // namespace profd
+}  // namespace ksym

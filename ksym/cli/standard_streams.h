@@ -2,12 +2,12 @@
 
 #include "ksym/base/result.h"
 
-namespace profd {
+namespace ksym {
 
 // Puts /dev/null in the place of standard descriptors that are closed, so
 // that no file of ours gets their numbers and with them what is meant for
 // stdout or stderr. A closed stdout becomes one that cannot be written. Call
 // first of all.
-ksym::Status ReserveStandardStreams();
+Status ReserveStandardStreams();
 
-}  // namespace profd
+}  // namespace ksym
