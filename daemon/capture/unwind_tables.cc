@@ -97,6 +97,7 @@ void UnwindTables::Build(Clock::duration budget, Clock::time_point deadline) {
   ++round_;
   if (opener_) opener_->Sweep();
   TakeBuilt();
+  TakeApart();
   if (std::exchange(has_newly_wanted_, false)) FindStale();
   using Entry = std::pair<const ksym::ProcessId, Process>;
   std::vector<Entry*> stale;

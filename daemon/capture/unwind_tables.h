@@ -51,7 +51,9 @@ struct UnwindStatistics {
 // were not sampled for the longest time; what there is no room for even so is
 // tried again 2 s later, and what cannot be opened after ever longer times, up
 // to two minutes. A file whose file system may not answer is opened by others
-// (GuardedOpener); nothing here waits for it. Not thread-safe.
+// (GuardedOpener); nothing here waits for it. A file that has the numbers of
+// another one, as a user's overlay can show, serves the processes of its mount
+// namespace alone. Not thread-safe.
 class UnwindTables {
  public:
   using Clock = std::chrono::steady_clock;
@@ -109,6 +111,8 @@ class UnwindTables {
     // On devices that are none (major 0): an overlay numbers the files of each
     // of its layers.
     std::string path;
+    // The mount namespace in whose processes alone it is that file; 0: in all.
+    uint64_t mounts = 0;
     friend auto operator<=>(const Key&, const Key&) = default;
   };
   struct File {
@@ -121,6 +125,8 @@ class UnwindTables {
     bool has_failed = false;   // there are no rows to be had
     bool is_expected = false;  // its job is of Expect(), and nobody waits
     bool was_told = false;     // that it has no table
+    bool is_apart = false;     // of one mount namespace
+    bool is_for_all = false;   // it was opened, and no other has these numbers
     uint64_t job = 0;          // of the builder; 0: none
     // Where it can be opened, and what it was when it was.
     uint32_t pid = 0;
@@ -173,12 +179,17 @@ class UnwindTables {
     bool evicted = false;  // has no files until it is sampled again
   };
 
+  static Key KeyOf(const ksym::Mapping& mapping);
   File* FileOf(uint32_t pid, const ksym::Mapping& mapping);
+  File* FindApart(uint32_t pid, Key key);
+  static File* HandOut(File& file, uint32_t pid, const ksym::Mapping& mapping);
+  bool MaySpeak(File& file, uint32_t pid, const ksym::OpenedFile& opened);
+  void TakeApart();
   bool IsUnchanged(uint32_t pid, const ksym::Mapping& mapping,
                    const File& file) const;
   ksym::Result<ksym::OpenedFile> Hold(uint32_t pid,
                                       const ksym::Mapping& mapping) const;
-  ksym::Result<ksym::ByteSource> OpenOnce(File& file) const;
+  ksym::Result<ksym::ByteSource> OpenOnce(File& file);
   ksym::Result<ksym::ByteSource> Open(File& file);
   void Acquire(const ksym::ProcessId& id, Process& process);
   void Release(Process& process);
@@ -219,6 +230,9 @@ class UnwindTables {
   const std::shared_ptr<GuardedOpener> opener_;
   TableBuilder builder_;
   std::map<Key, std::unique_ptr<File>> files_;
+  bool has_apart_ = false;  // files_, since the start
+  // Whose users may have one apart by now.
+  std::set<const File*> parted_;
   std::map<ksym::ProcessId, Process> processes_;
   std::map<uint64_t, File*> queued_;  // by job
   std::map<uint64_t, Opening> openings_;

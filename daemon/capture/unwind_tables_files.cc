@@ -1,6 +1,9 @@
 // The part of UnwindTables that knows files: which one a mapping is of, through
 // whom it can be opened, and what becomes of those that cannot.
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -47,20 +50,93 @@ ksym::Result<ksym::ByteSource> SourceOf(ksym::OpenedFile opened, uint64_t& size,
   return source;
 }
 
+// The mount namespace of the process; 0: it is gone, or not ours to see.
+uint64_t MountsOf(uint32_t pid) {
+  struct stat status = {};
+  const std::string path = "/proc/" + std::to_string(pid) + "/ns/mnt";
+  return ::stat(path.c_str(), &status) == 0 ? status.st_ino : 0;
+}
+
+ksym::Result<ksym::ByteSource> FailApart() {
+  return ksym::Fail(ksym::ErrorCode::kPermission, "of one mount namespace");
+}
+
 }  // namespace
+
+UnwindTables::Key UnwindTables::KeyOf(const ksym::Mapping& mapping) {
+  if (mapping.inode == 0) return {};
+  return {.device_major = mapping.device_major,
+          .device_minor = mapping.device_minor,
+          .inode = mapping.inode,
+          .path = mapping.device_major == 0 ? mapping.path : ksym::SharedPath(),
+          .mounts = 0};
+}
+
+// That of the process's mount namespace; null if it has none. What was opened
+// is not used again when nobody has it: the number may be another namespace's
+// by then.
+UnwindTables::File* UnwindTables::FindApart(uint32_t pid, Key key) {
+  key.mounts = MountsOf(pid);
+  const auto at = key.mounts == 0 ? files_.end() : files_.find(key);
+  if (at == files_.end()) return nullptr;
+  File& file = *at->second;
+  const bool is_fresh = !file.rows && file.job == 0 && file.is_pending();
+  if (file.users > 0 || is_fresh) return &file;
+  if (file.job == 0) {
+    Discard(file);
+    files_.erase(at);
+  }
+  return nullptr;
+}
+
+// A path leads where the maker of the process's mounts has it lead, which may
+// be to a file that has the numbers of somebody else's. That one is for those
+// who are led to it; a file is for everybody who maps these numbers if they
+// leave no choice, or if no user could have made it.
+bool UnwindTables::MaySpeak(File& file, uint32_t pid,
+                            const ksym::OpenedFile& opened) {
+  if (file.is_apart) return true;
+  if (opened.is_only_one || ksym::IsOfMachine(opened.owner, ::geteuid())) {
+    file.is_for_all = true;
+    return true;
+  }
+  Key key = KeyOf(file.mapping);
+  key.mounts = MountsOf(pid);
+  if (key.mounts == 0 || files_.size() >= kMostFiles) return false;
+  auto& apart = files_[key];
+  if (!apart) {
+    apart = std::make_unique<File>();
+    apart->is_apart = true;
+    apart->is_wanted = true;
+    apart->used = Clock::now();
+  }
+  has_apart_ = true;
+  parted_.insert(&file);
+  return false;
+}
+
+void UnwindTables::TakeApart() {
+  const auto parted = std::exchange(parted_, {});
+  if (parted.empty()) return;
+  for (auto& [id, process] : processes_) {
+    const bool has_any = std::ranges::any_of(
+        process.files, [&](const File* file) { return parted.contains(file); });
+    if (has_any) Acquire(id, process);
+  }
+}
 
 // Null for memory that is no file's.
 UnwindTables::File* UnwindTables::FileOf(uint32_t pid,
                                          const ksym::Mapping& mapping) {
   const bool is_vdso = mapping.path == "[vdso]";
   if (mapping.inode == 0 && !is_vdso) return nullptr;
-  Key key;
-  if (!is_vdso) {
-    key = {
-        .device_major = mapping.device_major,
-        .device_minor = mapping.device_minor,
-        .inode = mapping.inode,
-        .path = mapping.device_major == 0 ? mapping.path : ksym::SharedPath()};
+  const Key key = KeyOf(mapping);
+  if (has_apart_ && !is_vdso) {
+    const auto of_all = files_.find(key);
+    if (of_all == files_.end() || !of_all->second->is_for_all) {
+      File* apart = FindApart(pid, key);
+      if (apart != nullptr) return HandOut(*apart, pid, mapping);
+    }
   }
   if (files_.size() >= kMostFiles && !files_.contains(key)) return nullptr;
   auto& file = files_[key];
@@ -78,11 +154,17 @@ UnwindTables::File* UnwindTables::FileOf(uint32_t pid,
     file->is_vdso = is_vdso;
     file->checked = round_;
   }
-  if (file->users == 0) {
-    file->pid = pid;
-    file->mapping = mapping;
+  return HandOut(*file, pid, mapping);
+}
+
+// The process is here, those that mapped it before may be gone.
+UnwindTables::File* UnwindTables::HandOut(File& file, uint32_t pid,
+                                          const ksym::Mapping& mapping) {
+  if (file.users == 0) {
+    file.pid = pid;
+    file.mapping = mapping;
   }
-  return file.get();
+  return &file;
 }
 
 ksym::Result<ksym::OpenedFile> UnwindTables::Hold(
@@ -98,9 +180,10 @@ bool UnwindTables::IsUnchanged(uint32_t pid, const ksym::Mapping& mapping,
   return held && held->size == file.size && held->mtime_ns == file.mtime_ns;
 }
 
-ksym::Result<ksym::ByteSource> UnwindTables::OpenOnce(File& file) const {
+ksym::Result<ksym::ByteSource> UnwindTables::OpenOnce(File& file) {
   auto opened = Hold(file.pid, file.mapping);
   if (!opened) return ksym::Fail(std::move(opened.error()));
+  if (!MaySpeak(file, file.pid, *opened)) return FailApart();
   auto readable = ksym::OpenHeld(*opened);
   if (!readable) return ksym::Fail(std::move(readable.error()));
   return SourceOf(std::move(*opened), file.size, file.mtime_ns);
@@ -183,9 +266,10 @@ void UnwindTables::TakeOpened() {
     const auto [job, opening] = *at;
     at = openings_.erase(at);
     File& file = *queued_.at(job);
-    auto source = *opened
+    auto source = !*opened ? ksym::Fail(std::move(opened->error()))
+                  : MaySpeak(file, opening.pid, **opened)
                       ? SourceOf(std::move(**opened), file.size, file.mtime_ns)
-                      : ksym::Fail(std::move(opened->error()));
+                      : FailApart();
     if (source) {
       file.open_failures = {};
       builder_.Add(

@@ -37,6 +37,7 @@ int Fail(char** argv, const char* why) {
   } catch (const std::exception& error) {
     ::_exit(Fail(argv.data(), error.what()));
   } catch (...) {
+    std::abort();
   }
   std::abort();
 }

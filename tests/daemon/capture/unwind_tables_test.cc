@@ -2,8 +2,11 @@
 
 #include <bpf/bpf.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <bit>
@@ -460,6 +463,87 @@ TEST_F(UnwindTablesTest, KeepsLayersApart) {
   const auto code = tables_->CodeOf(a.pid, other);
   ASSERT_TRUE(code);
   EXPECT_EQ(code->kind, ksym::CodeAt::Kind::kNoTable);
+}
+
+// A process with mounts of its own, in a folder that is to become a file
+// system.
+class MountedProcess {
+ public:
+  explicit MountedProcess(const std::string& script) {
+    int ends[2] = {};
+    if (::pipe(ends) != 0) return;
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      ::dup2(ends[1], STDOUT_FILENO);
+      const std::string all = script + "; echo; exec sleep 60";
+      ::execlp("unshare", "unshare", "--mount", "sh", "-ec", all.c_str(),
+               nullptr);
+      ::_exit(1);
+    }
+    ::close(ends[1]);
+    char byte = 0;
+    is_ready_ = ::read(ends[0], &byte, 1) == 1;
+    ::close(ends[0]);
+  }
+  ~MountedProcess() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  MountedProcess(const MountedProcess&) = delete;
+  MountedProcess& operator=(const MountedProcess&) = delete;
+
+  bool is_ready() const { return is_ready_; }
+  uint32_t pid() const { return static_cast<uint32_t>(pid_); }
+
+ private:
+  pid_t pid_ = -1;
+  bool is_ready_ = false;
+};
+
+// A user's file that has the numbers of root's, where an overlay of the user's
+// shows it, has a table for the user's process alone, whoever comes first.
+TEST_F(UnwindTablesTest, KeepsUsersApart) {
+  const std::string path = directory_ + "/lib.so";
+  const MountedProcess victim("mount -t tmpfs tmpfs " + directory_ +
+                              "; mkdir " + directory_ + "/a; cp " + kLibrary +
+                              " " + path);
+  const std::string root = "/proc/" + std::to_string(victim.pid()) + "/root";
+  struct stat status = {};
+  if (!victim.is_ready() || ::stat((root + path).c_str(), &status) != 0) {
+    GTEST_SKIP() << "needs mount namespaces";
+  }
+  const MountedProcess attacker(
+      "mount -t tmpfs tmpfs /mnt; mkdir /mnt/a; "
+      "cp /usr/lib/x86_64-linux-gnu/libc.so.6 /mnt/a/lib.so; "
+      "chown 54321 /mnt/a/lib.so; mkdir /mnt/b; "
+      "mount -t overlay -o lowerdir=/mnt/a:/mnt/b overlay " +
+      directory_);
+  struct stat other = {};
+  const std::string shown =
+      "/proc/" + std::to_string(attacker.pid()) + "/root" + path;
+  if (!attacker.is_ready() || ::stat(shown.c_str(), &other) != 0 ||
+      other.st_ino != status.st_ino) {
+    GTEST_SKIP() << "needs overlays that number files as their layers do";
+  }
+  ksym::Mapping mapping;
+  mapping.start = Address{0x7f00'0000'0000};
+  mapping.end = mapping.start + code_.file_size;
+  mapping.file_offset = code_.file_offset;
+  mapping.device_major = major(status.st_dev);
+  mapping.device_minor = minor(status.st_dev);
+  mapping.inode = status.st_ino;
+  mapping.path = path;
+  const ProcessId bad = {.pid = attacker.pid(), .start_ns = 1};
+  const ProcessId good = {.pid = victim.pid(), .start_ns = 2};
+  for (const ProcessId& id : {bad, good}) {
+    mappings_of_[id.start_ns] = mapping;
+    tables_->Update({.id = id, .mappings = {mapping}});
+    Poll({id}, 3);
+  }
+  Poll({bad, good}, 3);
+  EXPECT_EQ(ListOf(good), Lists::kRight);
+  EXPECT_EQ(ListOf(bad), Lists::kWrong);
 }
 
 // A process that ended leaves its room at once.
