@@ -34,6 +34,8 @@ NOBODY = 65534
 SKIPPED = 77  # ctest's SKIP_RETURN_CODE
 # A run that takes longer hangs; a loaded machine is far below.
 RUN_SECONDS = 60
+# A process that has not had a second of a CPU by then waits for something.
+CPU_TIME_SECONDS = 100
 
 # Where the workloads that are told apart by their names spend their time.
 WORK_FUNCTIONS = {"Hot", "Work_a", "Work_b", "Survivor", "ChildWork",
@@ -207,6 +209,12 @@ def write_text(path, text):
         file.write(text)
 
 
+def cpu_seconds(pid):
+    """What all threads of the process had so far, also before an exec."""
+    fields = read_text("/proc/%d/stat" % pid).rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def die_with_parent():
     """In a child before exec: nothing outlives a test that is killed."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
@@ -374,13 +382,31 @@ class E2eTest(unittest.TestCase):
     def folded(self, *arguments, **options):
         return self.check_folded(self.profile(*arguments, **options))
 
-    def document(self, *arguments, **options):
-        run = self.profile("--format", "json", *arguments, **options)
+    def check_document(self, run):
+        self.assertEqual(run.status, 0, str(run))
         document = Document(run.stdout)
         summary = run.summary()
         if summary:
             self.assertEqual(summary[0], document.samples["taken"])
         return document
+
+    def document(self, *arguments, **options):
+        return self.check_document(
+            self.profile("--format", "json", *arguments, **options))
+
+    def document_of_cpu_time(self, workload, seconds, *arguments):
+        """Captures the workload until it has had so much CPU time, which takes
+        the longer the more others run: so there are as many samples beside a
+        load as without one."""
+        running = self.background("--format", "json", "-p", workload.pid,
+                                  *arguments)
+        running.wait_started()
+        end = cpu_seconds(workload.pid) + seconds
+        wait_for(lambda: running.process.poll() is not None
+                 or cpu_seconds(workload.pid) >= end,
+                 "%g s of CPU time" % seconds, CPU_TIME_SECONDS)
+        running.signal(signal.SIGINT)
+        return self.check_document(running.finish())
 
     def assert_failure(self, run, *words):
         """Exit status 1, one line that has these words, and no report."""

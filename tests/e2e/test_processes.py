@@ -26,11 +26,11 @@ class ProcessesTest(harness.E2eTest):
             with self.subTest(milliseconds=milliseconds):
                 runner = self.workload("relay_a", a, milliseconds, b)
                 names = self.names_by_comm(
-                    self.document("-F", 999, "-p", runner.pid, 1.5))
+                    self.document_of_cpu_time(runner, 1, "-F", 999))
                 runner.stop()
                 for own, other in ("ab", "ba"):
                     self.assertGreater(
-                        names["relay_" + own, "Work_" + own], 50)
+                        names["relay_" + own, "Work_" + own], 100)
                     self.assertEqual(
                         names["relay_" + own, "Work_" + other], 0, names)
 

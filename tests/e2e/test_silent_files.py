@@ -50,11 +50,6 @@ class SilentFiles(harness.E2eTest):
                            "60000", "/nowhere"], ready=True,
                           prefix=["taskset", "-c", "1"])
 
-    @staticmethod
-    def cpu_seconds(workload):
-        fields = harness.read_text("/proc/%d/stat" % workload.pid).split()
-        return (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
-
     def assert_whole(self, document, bystander, cpu_seconds):
         """All samples of so much CPU time are there and named."""
         self.assert_leaves(document.leaves(bystander.pid), "Work_a")
@@ -74,9 +69,9 @@ class OneShotTest(SilentFiles):
         seconds = 4
         running = self.background("-F", FREQUENCY, "--format", "json", seconds)
         running.wait_started()
-        begin, cpu_before = time.monotonic(), self.cpu_seconds(bystander)
+        begin, cpu_before = time.monotonic(), harness.cpu_seconds(bystander.pid)
         time.sleep(seconds - 0.2)
-        cpu_time = self.cpu_seconds(bystander) - cpu_before
+        cpu_time = harness.cpu_seconds(bystander.pid) - cpu_before
         run = running.finish()
         self.assertLess(time.monotonic() - begin, seconds + REPORT_SECONDS)
         document = harness.Document(run.stdout)
@@ -92,12 +87,12 @@ class OneShotTest(SilentFiles):
         bystander = self.bystander()
         running = self.background("-F", FREQUENCY, "--format", "json", 4)
         running.wait_started()
-        cpu_before = self.cpu_seconds(bystander)
+        cpu_before = harness.cpu_seconds(bystander.pid)
         time.sleep(2)
         self.silence(server)
         begin = time.monotonic()
         time.sleep(1.8)
-        cpu_time = self.cpu_seconds(bystander) - cpu_before
+        cpu_time = harness.cpu_seconds(bystander.pid) - cpu_before
         run = running.finish()
         self.assertLess(time.monotonic() - begin, 2 + REPORT_SECONDS)
         document = harness.Document(run.stdout)
@@ -149,10 +144,10 @@ class ServiceTest(SilentFiles, service_harness.ServiceCase):
         self.silence(server)
         self.configure(frequency_hz=FREQUENCY, format="json")
         service = self.start_service()
-        cpu_before = self.cpu_seconds(bystander)
+        cpu_before = harness.cpu_seconds(bystander.pid)
         before = len(self.files("json"))
         self.wait_files(before + 5, "json")
-        cpu_time = self.cpu_seconds(bystander) - cpu_before
+        cpu_time = harness.cpu_seconds(bystander.pid) - cpu_before
         samples = 0
         for path in self.files("json")[before:]:
             document = harness.Document(harness.read_bytes(path))

@@ -82,7 +82,7 @@ class CallsTest(harness.E2eTest):
         judged = sum(ends.values()) - ends["not-yet"]
         self.assertLessEqual(taken_over, 0.05 * judged, ends)
         judged -= taken_over
-        self.assertGreater(judged, 100, ends)
+        self.assertGreater(judged, 700, ends)
         self.assertGreaterEqual(ends["outermost"], 0.99 * judged, ends)
         self.assertGreaterEqual(whole, 0.99 * ends["outermost"])
         return {place(name) for stack in document.stacks
@@ -92,7 +92,9 @@ class CallsTest(harness.E2eTest):
         # A callback through the C library, alloca, exceptions in flight, a
         # signal handler, recursion and the linkage table: every caller is a
         # legal one and the stacks are whole, by both of the programs that walk
-        # by tables, in a dynamic and in a static program.
+        # by tables, in a dynamic and in a static program. Each function has
+        # 3 % of the program's time or more, so that it is in some of 900
+        # samples.
         for name, program in [("calls", "loop"), ("calls", "steps"),
                               ("calls_static", "loop")]:
             if program == "loop" and not has_bpf_loop():
@@ -101,8 +103,8 @@ class CallsTest(harness.E2eTest):
                 continue
             with self.subTest(name=name, program=program):
                 calls = self.workload(name)
-                document = self.document("-F", 997, "-p", calls.pid,
-                                         "--unwind-program", program, 2)
+                document = self.document_of_cpu_time(
+                    calls, 1, "-F", 997, "--unwind-program", program)
                 calls.stop()
                 self.assertEqual(document.metadata["unwind"], "auto")
                 self.assertEqual(self.check_callers(document),
@@ -138,8 +140,8 @@ class CallsTest(harness.E2eTest):
     def test_dwarf(self):
         # Without any help of frame pointers.
         calls = self.workload("calls")
-        document = self.document("-F", 997, "-p", calls.pid, "--unwind",
-                                 "dwarf", 2)
+        document = self.document_of_cpu_time(calls, 1, "-F", 997, "--unwind",
+                                             "dwarf")
         self.check_callers(document)
         self.assertEqual(document.samples["helped_by_frame_pointers"], 0)
 

@@ -72,7 +72,7 @@ KEEP void Recurse(int depth) {
 // Through the procedure linkage table, at each of its instructions.
 KEEP void CallLibrary(int n) {
   char text[32];
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < 120; ++i) {
     memset(text, n, sizeof(text));
     sink = sink + labs(n - i);
     sink = sink + strnlen(text, sizeof(text));
