@@ -267,9 +267,7 @@ class CaptureRun {
     names_.Finish(deadline, [this] {
       return signals_->Wait(milliseconds(0)) == StopSignals::Event::kStop;
     });
-    // Nothing looks for signals from here on, so they get their ordinary
-    // effect.
-    StopSignals::Release();
+    signals_->StopLooking();
     Naming& naming = names_.naming();
     const Profile profile = FinishNames(
         names_.MakeProfile(), options_,

@@ -4,10 +4,33 @@
 #include <signal.h>
 #include <sys/signalfd.h>
 
+#include <array>
 #include <cerrno>
 #include <utility>
 
 namespace profd {
+namespace {
+
+constexpr std::array kStopping = {SIGINT, SIGTERM};
+
+void Unblock() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : kStopping) sigaddset(&set, signal);
+  ::sigprocmask(SIG_UNBLOCK, &set, nullptr);
+}
+
+// A handler. From here on each signal has the effect that it had when the
+// program began: one that was ignored has no handler.
+void TakeFirst(int /*signal*/) {
+  for (const int signal : kStopping) {
+    struct sigaction action = {};
+    ::sigaction(signal, nullptr, &action);
+    if (action.sa_handler == &TakeFirst) ::signal(signal, SIG_DFL);
+  }
+}
+
+}  // namespace
 
 ksym::Result<StopSignals> StopSignals::Install() {
   sigset_t set;
@@ -36,17 +59,22 @@ StopSignals::Event StopSignals::Wait(std::chrono::nanoseconds timeout) {
       continue;
     }
     event = Event::kStop;
-    Release();
+    had_first_ = true;
+    Unblock();
   }
   return event;
 }
 
-void StopSignals::Release() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGINT);
-  sigaddset(&set, SIGTERM);
-  ::sigprocmask(SIG_UNBLOCK, &set, nullptr);
+void StopSignals::StopLooking() {
+  for (const int signal : kStopping) {
+    struct sigaction action = {};
+    ::sigaction(signal, nullptr, &action);
+    if (had_first_ || action.sa_handler != SIG_DFL) continue;
+    action.sa_handler = &TakeFirst;
+    action.sa_flags = SA_RESTART;
+    ::sigaction(signal, &action, nullptr);
+  }
+  Unblock();
 }
 
 }  // namespace profd

@@ -3,9 +3,18 @@
 import fcntl
 import os
 import signal
+import struct
+import subprocess
+import termios
 import time
 
 import harness
+
+PIPE_BYTES = 4096
+
+
+def waiting_bytes(pipe):
+    return struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4))[0]
 
 
 class CommandTest(harness.E2eTest):
@@ -140,7 +149,7 @@ class SignalTest(harness.E2eTest):
         self.workload("paths")
         read, write = os.pipe()
         self.addCleanup(os.close, read)
-        fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, 4096)
+        fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         running = self.background("-F", 999, stdout=write)
         os.close(write)
         running.wait_started()
@@ -150,6 +159,47 @@ class SignalTest(harness.E2eTest):
         self.assertIsNone(running.process.poll())
         running.signal(signal.SIGINT)
         self.assertEqual(running.finish().status, -signal.SIGINT)
+
+    def report_that_waits(self):
+        """A capture that is over and cannot write its report: a pipe is full.
+        And the pipe's other end."""
+        self.workload("paths")
+        read, write = os.pipe()
+        pipe = open(read, "rb")
+        self.addCleanup(pipe.close)
+        fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+        running = self.background("-F", 999, 1, stdout=write)
+        os.close(write)
+        harness.wait_for(lambda: waiting_bytes(pipe) == PIPE_BYTES,
+                         "a full pipe")
+        return running, pipe
+
+    def test_signal_while_the_report_is_written(self):
+        # A signal after the end of the capture's time takes nothing away: the
+        # report is whole and the status that of a report.
+        for number in [signal.SIGINT, signal.SIGTERM]:
+            with self.subTest(number=number):
+                running, pipe = self.report_that_waits()
+                running.signal(number)
+                with self.assertRaises(subprocess.TimeoutExpired):
+                    running.process.wait(0.3)
+                data = pipe.read()
+                run = running.finish()
+                self.assertEqual(run.status, 0, str(run))
+                self.assertGreater(len(data), PIPE_BYTES)
+                self.check_folded(run, data)
+
+    def test_second_signal_while_the_report_is_written(self):
+        # The second one ends it at once, whichever the first was.
+        for first, second in [(signal.SIGINT, signal.SIGTERM),
+                              (signal.SIGTERM, signal.SIGTERM)]:
+            with self.subTest(first=first, second=second):
+                running, _ = self.report_that_waits()
+                running.signal(first)
+                with self.assertRaises(subprocess.TimeoutExpired):
+                    running.process.wait(0.3)
+                running.signal(second)
+                self.assertEqual(running.finish().status, -second)
 
     def test_stop_and_continue(self):
         # A profiler that was stopped and continued goes on and counts right.
