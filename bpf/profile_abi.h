@@ -70,14 +70,24 @@ struct profile_record {
 	__u32 set; /* the set that was being written */
 };
 
+/*
+ * A frame of native code is its address. In a record that is `mixed` a word
+ * whose highest byte is no address's, neither 0 nor 255, begins a frame of
+ * another kind: kind and unit, and a second word, the value. What they mean is
+ * between the code that walks such frames and the FrameNamer of their kind.
+ */
+#define PROFILE_FRAME_HEAD(kind, unit) ((__u64)(kind) << 56 | (unit))
+#define PROFILE_FRAME_KIND(word)       ((__u8)((word) >> 56))
+#define PROFILE_FRAME_UNIT(word)       ((word) & (((__u64)1 << 56) - 1))
+
 /* A stack's frames, once per set. */
 struct profile_stack_record {
 	struct profile_record header;
 	__u64 id;
-	__u32 depth; /* number of frames */
+	__u32 depth; /* number of words */
 	__u16 end;   /* profile_stack_end; of a kernel stack 2 or 8 */
-	__u8 used_frame_pointer; /* by unwind.bpf.h, at least once */
-	__u8 reserved;
+	__u8 used_frame_pointer;	 /* by unwind.bpf.h, at least once */
+	__u8 mixed;			 /* not native code alone */
 	__u64 frames[PROFILE_MAX_DEPTH]; /* leaf first; only depth are sent */
 };
 #define PROFILE_STACK_RECORD_BYTES(depth) (24 + 8 * (depth))

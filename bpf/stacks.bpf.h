@@ -57,6 +57,7 @@ __noinline __u64 hash_scratch(__u32 which, __u32 depth)
 		return 0;
 	hash ^= (__u64)record->end << 32;
 	hash ^= (__u64)record->used_frame_pointer << 48;
+	hash ^= (__u64)record->mixed << 56;
 	for (__u32 i = 0; i < max_depth && i < PROFILE_MAX_DEPTH; i++) {
 		if (i >= depth)
 			break;

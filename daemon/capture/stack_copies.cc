@@ -198,7 +198,7 @@ bool StackCopies::WalkAndCount(const Copy& copy, const Sources& sources,
                                Patience patience) {
   auto walked = WalkOne(copy, sources, patience);
   if (!walked) return false;
-  RawStack& stack = walked->stack;
+  const RawStack& stack = walked->stack;
   ++walked_;
   ++recent_;
   recent_short_ += walked->needs_more ? 1 : 0;
@@ -209,7 +209,7 @@ bool StackCopies::WalkAndCount(const Copy& copy, const Sources& sources,
   }
   const uint32_t set = copy.head.header.set;
   profile_key key = copy.head.key;
-  key.user_stack = sources.records.AddWalked(set, std::move(stack));
+  key.user_stack = sources.records.AddWalked(set, stack);
   ++counts_[set][key];
   return true;
 }

@@ -1,6 +1,7 @@
 #include "daemon/capture/stack_records.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "bpf/unwind_abi.h"
@@ -9,6 +10,9 @@
 
 namespace profd {
 namespace {
+
+// The highest byte of the kernel's addresses.
+constexpr RawFrameKind kKernelHalf = 0xff;
 
 template <typename Theirs>
 constexpr bool Same(StackEnd ours, Theirs theirs) {
@@ -45,21 +49,28 @@ void StackRecords::Add(const profile_stack_record& record, size_t bytes) {
       bytes < PROFILE_STACK_RECORD_BYTES(record.depth)) {
     return;
   }
+  const bool mixed = record.mixed != 0;
   stacks_[record.header.set].try_emplace(
       record.id,
-      RawStack{.frames = {record.frames, record.frames + record.depth},
-               .end = static_cast<StackEnd>(record.end),
-               .used_frame_pointers = record.used_frame_pointer != 0});
+      Stored{.frames = mixed ? PackMixedFrames(MixedFramesOf(record))
+                             : PackFrames({record.frames,
+                                           record.frames + record.depth}),
+             .end = static_cast<StackEnd>(record.end),
+             .used_frame_pointers = record.used_frame_pointer != 0,
+             .mixed = mixed});
 }
 
-StackId StackRecords::AddWalked(uint32_t set, RawStack stack) {
+StackId StackRecords::AddWalked(uint32_t set, const RawStack& stack) {
   StackId id = MixHash(static_cast<uint64_t>(stack.end),
                        stack.used_frame_pointers ? 1 : 0);
   for (const uint64_t frame : stack.frames) id = MixHash(id, frame);
+  const Stored stored = {.frames = PackFrames(stack.frames),
+                         .end = stack.end,
+                         .used_frame_pointers = stack.used_frame_pointers};
   for (;; ++id) {
     if (id < kFirstStackId) id = kFirstStackId;
-    const auto [at, is_new] = stacks_[set].try_emplace(id, stack);
-    if (is_new || at->second == stack) return id;
+    const auto [at, is_new] = stacks_[set].try_emplace(id, stored);
+    if (is_new || at->second == stored) return id;
   }
 }
 
@@ -78,8 +89,30 @@ bool StackRecords::Take(const BpfSampler& sampler, uint32_t set, StackId id,
   }
   const auto at = stacks_[set].find(id);
   if (at == stacks_[set].end()) return false;
-  profile.stacks.Add(id, at->second);
+  const Stored& stack = at->second;
+  profile.stacks.Add(
+      id, PackedStack{.frames = stack.frames,
+                      .end = stack.end,
+                      .used_frame_pointers = stack.used_frame_pointers,
+                      .mixed = stack.mixed});
   return true;
+}
+
+std::vector<RawFrame> MixedFramesOf(const profile_stack_record& record) {
+  const std::span words(record.frames, record.depth);
+  std::vector<RawFrame> frames;
+  for (size_t i = 0; i < words.size(); ++i) {
+    const RawFrameKind kind = PROFILE_FRAME_KIND(words[i]);
+    if (kind == kNativeCode || kind == kKernelHalf) {
+      frames.push_back({.value = words[i]});
+    } else if (i + 1 < words.size()) {
+      frames.push_back({.kind = kind,
+                        .unit = PROFILE_FRAME_UNIT(words[i]),
+                        .value = words[i + 1]});
+      ++i;
+    }
+  }
+  return frames;
 }
 
 void CountStackEnds(const RawSample& sample, RawProfile& profile) {

@@ -3,7 +3,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "bpf/profile_abi.h"
 #include "daemon/capture/bpf_sampler.h"
@@ -22,16 +24,30 @@ class StackRecords {
   // Ignores a record that is shorter than it claims. set < PROFILE_SETS.
   void Add(const profile_stack_record& record, size_t bytes);
   // One that was walked in user space. Its id is found again for equal ones.
-  StackId AddWalked(uint32_t set, RawStack stack);
+  StackId AddWalked(uint32_t set, const RawStack& stack);
   // Puts the stack into the profile; false when its frames are not known.
   bool Take(const BpfSampler& sampler, uint32_t set, StackId id,
             RawProfile& profile) const;
   void Clear(uint32_t set) { stacks_[set].clear(); }
 
  private:
+  // As PackedStack, with frames of its own.
+  struct Stored {
+    std::string frames;
+    StackEnd end = StackEnd::kFramePointers;
+    bool used_frame_pointers = false;
+    bool mixed = false;
+
+    friend bool operator==(const Stored&, const Stored&) = default;
+  };
+
   uint32_t kernel_walk_depth_;
-  std::array<std::unordered_map<StackId, RawStack>, PROFILE_SETS> stacks_;
+  std::array<std::unordered_map<StackId, Stored>, PROFILE_SETS> stacks_;
 };
+
+// The frames of a mixed record whose size was checked, leaf first. A last one
+// without its second word is left out.
+std::vector<RawFrame> MixedFramesOf(const profile_stack_record& record);
 
 // Counts what is wrong with the sample's stacks, and how its user stack ended.
 // Both are in the profile.

@@ -75,10 +75,10 @@ class Reader {
 
   void AddName(std::string_view name, bool past_delimiter) {
     InputFrame frame;
-    if (name.ends_with("_[k]") || past_delimiter) {
-      frame.kind = FrameKind::kKernel;
+    if (name.ends_with(kKernelFrame.folded_suffix) || past_delimiter) {
+      frame.kind = &kKernelFrame;
     }
-    if (name.ends_with("_[k]") || name.ends_with("_[j]") ||
+    if (name.ends_with(kKernelFrame.folded_suffix) || name.ends_with("_[j]") ||
         name.ends_with("_[w]")) {
       name.remove_suffix(4);
     } else if (name.ends_with("_[i]")) {
@@ -87,11 +87,10 @@ class Reader {
     }
     frame.name = name;
     frame.reason = InputBuilder::ReasonOf(name);
-    if (frame.kind == FrameKind::kKernel) frame.module = "[kernel]";
+    if (frame.kind->is_kernel) frame.module = "[kernel]";
     // User frames after the kernel's, as in a folded line of another tool,
     // stay where they are.
-    auto& stack =
-        frame.kind == FrameKind::kKernel || !kernel_.empty() ? kernel_ : user_;
+    auto& stack = frame.kind->is_kernel || !kernel_.empty() ? kernel_ : user_;
     stack.push_back(builder_.AddFrame(frame));
   }
 

@@ -18,7 +18,7 @@ struct InputFrame {
   std::string_view build_id = {};
   std::string_view file = {};
   uint32_t line = 0;
-  FrameKind kind = FrameKind::kUser;
+  const FrameKind* kind = &kUserFrame;
   bool inlined = false;
   ksym::Unresolved reason = ksym::Unresolved::kNone;
   uint64_t address = 0;

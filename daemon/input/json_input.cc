@@ -251,8 +251,7 @@ class Reader {
            .build_id = Text(frame, "build_id", where),
            .file = Text(frame, "file", where),
            .line = Number32(frame, "line", where),
-           .kind = Text(frame, "kind", where) == "kernel" ? FrameKind::kKernel
-                                                          : FrameKind::kUser,
+           .kind = FrameKindNamed(Text(frame, "kind", where)),
            .inlined = inlined != nullptr && *inlined == true,
            .reason = ReasonNamed(Text(frame, "reason", where)),
            .address = Hex(frame, "address", where),

@@ -117,7 +117,7 @@ std::optional<InputFrame> ParseFrame(std::string_view line) {
   rest = TrimSpace(rest);
   InputFrame frame;
   frame.address = *address;
-  if (*address >= kKernelHalf) frame.kind = FrameKind::kKernel;
+  if (*address >= kKernelHalf) frame.kind = &kKernelFrame;
   if (rest.ends_with(')')) {
     const size_t open = rest.rfind(" (");
     if (open != std::string_view::npos) {
@@ -147,7 +147,7 @@ std::optional<InputFrame> ParseFrame(std::string_view line) {
     frame.module.remove_suffix(3);
   }
   if (InputBuilder::IsKernelModule(frame.module)) {
-    frame.kind = FrameKind::kKernel;
+    frame.kind = &kKernelFrame;
   }
   return frame;
 }
@@ -261,11 +261,10 @@ class Reader {
         frame.name = bracketed;
       }
     }
-    if (frame.kind == FrameKind::kKernel &&
-        frame.module.starts_with("[kernel")) {
+    if (frame.kind->is_kernel && frame.module.starts_with("[kernel")) {
       frame.module = "[kernel]";
     }
-    auto& stack = frame.kind == FrameKind::kKernel ? kernel_ : user_;
+    auto& stack = frame.kind->is_kernel ? kernel_ : user_;
     stack.push_back(builder_.AddFrame(frame));
   }
 

@@ -318,7 +318,7 @@ class Reader {
       frame.module = mapping.path;
       if (mapping.path.starts_with("[kernel")) frame.module = "[kernel]";
       frame.build_id = mapping.build_id;
-      frame.kind = location.is_kernel ? FrameKind::kKernel : FrameKind::kUser;
+      frame.kind = location.is_kernel ? &kKernelFrame : &kUserFrame;
       frame.inlined = i + 1 < lines.size();
       frame.reason = InputBuilder::ReasonOf(frame.name);
       frame.file_offset = location.is_kernel ? 0 : address;

@@ -46,7 +46,7 @@ class Joiner {
  private:
   // What a flame graph shows of a frame, and nothing else.
   FrameId AddFrame(const Profile& profile, const Frame& frame) {
-    const bool has_module = with_modules_ || frame.kind == FrameKind::kKernel;
+    const bool has_module = with_modules_ || !frame.kind->is_in_file;
     const std::string_view module =
         has_module ? profile.String(frame.module) : std::string_view();
     return builder_.AddFrame(

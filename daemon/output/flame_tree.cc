@@ -24,7 +24,7 @@ std::string Printable(std::string_view text) {
 enum class Modules : uint8_t { kNone, kKnown };
 Modules ModulesOf(const Profile& profile) {
   const auto has_module = [](const Frame& frame) {
-    return frame.kind == FrameKind::kUser && frame.module != 0;
+    return frame.kind->is_in_file && frame.module != 0;
   };
   return std::ranges::any_of(profile.frames, has_module) ? Modules::kKnown
                                                          : Modules::kNone;
@@ -33,13 +33,12 @@ Modules ModulesOf(const Profile& profile) {
 FlameKind KindOf(const Profile& profile, const Frame& frame, Modules modules) {
   if (frame.reason != ksym::Unresolved::kNone) return FlameKind::kUnknown;
   if (frame.inlined) return FlameKind::kInlined;
-  if (frame.kind == FrameKind::kUser) {
-    return frame.module == 0 && modules == Modules::kKnown
-               ? FlameKind::kGenerated
-               : FlameKind::kUser;
+  if (frame.module == 0 && modules == Modules::kKnown) {
+    return frame.kind->colour_without_module;
   }
-  return profile.String(frame.module) == "[bpf]" ? FlameKind::kBpf
-                                                 : FlameKind::kKernel;
+  return frame.kind->is_kernel && profile.String(frame.module) == "[bpf]"
+             ? FlameKind::kBpf
+             : frame.kind->colour;
 }
 
 FlameFrame Shown(const Profile& profile, const Frame& frame, Modules modules) {
@@ -189,13 +188,13 @@ class FlameTree::Builder {
   void AddPath(const ProfileSample& sample) {
     const size_t begin = path_frames_.size();
     Append(Number(Process(sample)), 0);
-    AddStack(sample.user_state, sample.user, FrameKind::kUser);
-    AddStack(sample.kernel_state, sample.kernel, FrameKind::kKernel);
+    AddStack(sample.user_state, sample.user, StackOf::kUser);
+    AddStack(sample.kernel_state, sample.kernel, StackOf::kKernel);
     paths_.push_back({begin, path_frames_.size()});
   }
 
-  void AddStack(StackState state, CallStackId stack, FrameKind kind) {
-    if (const auto mark = MarkOf(state, kind)) {
+  void AddStack(StackState state, CallStackId stack, StackOf of) {
+    if (const auto mark = MarkOf(state, of)) {
       Append(Number(Mark(kStackMarks[*mark])), 0);
     }
     if (IsMissed(state)) return;

@@ -10,20 +10,6 @@
 
 namespace profd {
 
-// What a frame is, as far as a picture shows it by colour.
-enum class FlameKind : uint8_t {
-  kProcess,  // the command name, where every stack begins
-  kUser,
-  kKernel,
-  // User code without a file that has a name, from a perf map; in a profile
-  // that has files.
-  kGenerated,
-  kBpf,
-  kUnknown,  // without a name, or a mark for what is missing
-  kInlined,  // a function within the code of the next one towards the root
-};
-inline constexpr size_t kFlameKinds = 7;
-
 struct FlameFrame {
   std::string name;  // printable, not empty
   std::string module;

@@ -64,9 +64,7 @@ class FoldedWriter {
   std::string FrameText(const Frame& frame) const {
     std::string text;
     AppendFoldedName(profile_.String(frame.name), text);
-    if (options_.annotations && frame.kind == FrameKind::kKernel) {
-      text += "_[k]";
-    }
+    if (options_.annotations) text += frame.kind->folded_suffix;
     if (options_.annotations && frame.inlined) text += "_[i]";
     return text;
   }
@@ -115,16 +113,16 @@ class FoldedWriter {
       before = &name;
     };
     const auto add_stack = [&](StackState state, CallStackId stack,
-                               FrameKind kind) {
-      if (const auto mark = MarkOf(state, kind)) add(marks_[*mark]);
+                               StackOf of) {
+      if (const auto mark = MarkOf(state, of)) add(marks_[*mark]);
       if (IsMissed(state)) return;
       for (const FrameId frame : profile_.Stack(stack) | std::views::reverse) {
         add(frames_[frame]);
       }
     };
-    add_stack(sample.user_state, sample.user, FrameKind::kUser);
+    add_stack(sample.user_state, sample.user, StackOf::kUser);
     if (options_.delimiter && HasBothStacks(sample)) add(delimiter_);
-    add_stack(sample.kernel_state, sample.kernel, FrameKind::kKernel);
+    add_stack(sample.kernel_state, sample.kernel, StackOf::kKernel);
     key.Add(before->last);
     is_order_of_keys_ &= !before->last_begins_next;
     key.Finish();

@@ -34,7 +34,7 @@ std::string_view BaseName(std::string_view path) {
 // Folded stacks do not say of which files functions are.
 bool HasModules(const Profile& profile) {
   return std::ranges::any_of(profile.frames, [](const Frame& frame) {
-    return frame.kind == FrameKind::kUser && frame.module != 0;
+    return frame.kind->is_in_file && frame.module != 0;
   });
 }
 

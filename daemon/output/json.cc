@@ -126,13 +126,12 @@ std::string FrameObject(const Profile& profile, const Frame& frame,
   const std::string_view name = profile.String(frame.name);
   AppendJsonText(name.empty() ? "[unknown]" : name, out);
   out += '"';
-  const bool is_user = frame.kind == FrameKind::kUser;
-  AppendText("kind", is_user ? "user" : "kernel", out);
+  AppendText("kind", frame.kind->name, out);
   const std::string_view module = profile.String(frame.module);
   if (!module.empty()) AppendText("module", module, out);
   const std::string_view build_id = profile.String(frame.build_id);
   if (!build_id.empty()) AppendText("build_id", build_id, out);
-  if (is_user && !module.empty()) {
+  if (frame.kind->is_in_file && !module.empty()) {
     AppendHex("file_offset", frame.file_offset, out);
   }
   if (frame.reason == ksym::Unresolved::kNone) {

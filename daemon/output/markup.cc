@@ -141,11 +141,21 @@ class Writer {
   using Samples = std::span<const RawSample* const>;
 
   template <typename Function>
-  void ForEachAddress(StackId id, const Function& function) const {
+  void ForEachRawFrame(StackId id, const Function& function) const {
     if (id < kFirstStackId) return;
     if (const auto stack = capture_.profile.stacks.Find(id)) {
-      ForEachFrame(stack->frames, function);
+      ForEachFrame(*stack, function);
     }
+  }
+
+  // Of native code; `function(address, is_first)`.
+  template <typename Function>
+  void ForEachAddress(StackId id, const Function& function) const {
+    bool is_first = true;
+    ForEachRawFrame(id, [&](const RawFrame& frame) {
+      if (frame.kind == kNativeCode) function(frame.value, is_first);
+      is_first = false;
+    });
   }
 
   void WriteProcess(Samples samples) {
@@ -158,16 +168,13 @@ class Writer {
     for (const RawSample* sample : samples) {
       count += sample->count;
       // A return address may be the first byte behind its function's mapping.
-      bool is_first = true;
-      ForEachAddress(sample->user_stack, [&](uint64_t address) {
+      ForEachAddress(sample->user_stack, [&](uint64_t address, bool is_first) {
         context.AddUser(space, address - (is_first ? 0 : 1));
-        is_first = false;
       });
-      is_first = true;
-      ForEachAddress(sample->kernel_stack, [&](uint64_t address) {
-        context.AddKernel(address - (is_first ? 0 : 1));
-        is_first = false;
-      });
+      ForEachAddress(sample->kernel_stack,
+                     [&](uint64_t address, bool is_first) {
+                       context.AddKernel(address - (is_first ? 0 : 1));
+                     });
     }
     fmt::format_to(std::back_inserter(out_.text()),
                    "{{{{{{reset}}}}}}\nprocess {}: {} samples\n", process.pid,
@@ -187,9 +194,15 @@ class Writer {
     uint64_t number = 0;
     for (const StackId id : {sample.kernel_stack, sample.user_stack}) {
       auto code = ksym::MarkupCode::kPrecise;
-      ForEachAddress(id, [&](uint64_t address) {
-        ksym::AppendMarkupFrame(number++, {address}, code, out);
-        out += '\n';
+      ForEachRawFrame(id, [&](const RawFrame& frame) {
+        if (frame.kind == kNativeCode) {
+          ksym::AppendMarkupFrame(number++, {frame.value}, code, out);
+          out += '\n';
+        } else {
+          // Markup has addresses only.
+          fmt::format_to(std::back_inserter(out), "[frame of kind {}]\n",
+                         frame.kind);
+        }
         code = ksym::MarkupCode::kReturnAddress;
       });
       WriteState(id);

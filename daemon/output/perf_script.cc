@@ -30,7 +30,7 @@ void AppendModule(const Profile& profile, const Frame& frame,
     text = "[unknown]";
   } else if (module == "[kernel]") {
     text = "[kernel.kallsyms]";
-  } else if (frame.kind == FrameKind::kKernel && module.ends_with(']')) {
+  } else if (frame.kind->is_kernel && module.ends_with(']')) {
     // Readers take for the kernel's what begins with a bracket, or what ends
     // in ".ko"; "[ext4].ko" is both.
     ksym::AppendPrintable(module, text);
@@ -61,7 +61,7 @@ void AppendCommand(std::string_view comm, std::string& out) {
 std::string FrameLine(const Profile& profile, const Frame& frame) {
   uint64_t address = frame.address;
   // What a kernel frame has there is of use to those who look its line up.
-  if (address == 0 && frame.kind == FrameKind::kUser) {
+  if (address == 0 && frame.kind->is_in_file) {
     address = frame.file_offset;
   }
   std::string line = fmt::format("\t{:16x} ", address);
@@ -124,17 +124,17 @@ class Writer {
     AppendCommand(profile_.String(sample.comm), text);
     fmt::format_to(std::back_inserter(text), " {}/{}\n", sample.pid,
                    sample.tid != 0 ? sample.tid : sample.pid);
-    AppendStack(sample.kernel_state, sample.kernel, FrameKind::kKernel, text);
-    AppendStack(sample.user_state, sample.user, FrameKind::kUser, text);
+    AppendStack(sample.kernel_state, sample.kernel, StackOf::kKernel, text);
+    AppendStack(sample.user_state, sample.user, StackOf::kUser, text);
     samples_.Commit(sample.count);
   }
 
-  void AppendStack(StackState state, CallStackId stack, FrameKind kind,
+  void AppendStack(StackState state, CallStackId stack, StackOf of,
                    std::string& text) const {
     if (!IsMissed(state)) {
       for (const FrameId frame : profile_.Stack(stack)) text += frames_[frame];
     }
-    if (const auto mark = MarkOf(state, kind)) {
+    if (const auto mark = MarkOf(state, of)) {
       text += MarkLine(kStackMarks[*mark]);
     }
   }

@@ -168,8 +168,8 @@ class Writer {
   // Everything but the values.
   void AppendSample(const ProfileSample& sample, std::string& buffer) {
     location_ids_.clear();
-    AppendStack(sample.kernel_state, sample.kernel, FrameKind::kKernel);
-    AppendStack(sample.user_state, sample.user, FrameKind::kUser);
+    AppendStack(sample.kernel_state, sample.kernel, StackOf::kKernel);
+    AppendStack(sample.user_state, sample.user, StackOf::kUser);
     pbf_builder<SampleField> out(buffer);
     out.add_packed_uint64(SampleField::kLocationId, location_ids_.begin(),
                           location_ids_.end());
@@ -195,11 +195,11 @@ class Writer {
     AddLabel(out, "kernel_stack", StateLabel(sample.kernel_state));
   }
 
-  void AppendStack(StackState state, CallStackId stack, FrameKind kind) {
+  void AppendStack(StackState state, CallStackId stack, StackOf of) {
     if (!IsMissed(state)) {
       places_.AppendLocations(profile_.Stack(stack), location_ids_);
     }
-    if (const auto mark = MarkOf(state, kind)) {
+    if (const auto mark = MarkOf(state, of)) {
       location_ids_.push_back(places_.LocationOf(kStackMarks[*mark]));
     }
   }

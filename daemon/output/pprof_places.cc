@@ -25,7 +25,7 @@ PprofPlace PlaceOf(const Profile& profile, const Frame& frame) {
   PprofPlace place;
   place.lines = {LineOf(profile, frame)};
   place.module.filename = PprofText(profile.String(frame.module));
-  if (frame.kind == FrameKind::kKernel) {
+  if (!frame.kind->is_in_file) {
     if (place.module.filename == "[kernel]") {
       place.module.filename = kKernelMapping;
     }
@@ -125,8 +125,8 @@ void PprofPlaces::AppendLocations(std::span<const FrameId> leaf_first,
 }
 
 void PprofPlaces::AddMarks(const ProfileSample& sample) {
-  for (const auto mark : {MarkOf(sample.user_state, FrameKind::kUser),
-                          MarkOf(sample.kernel_state, FrameKind::kKernel)}) {
+  for (const auto mark : {MarkOf(sample.user_state, StackOf::kUser),
+                          MarkOf(sample.kernel_state, StackOf::kKernel)}) {
     if (mark) places_.push_back(profd::PlaceOf(kStackMarks[*mark]));
   }
 }

@@ -164,16 +164,16 @@ class Writer {
     Owner& owner = owners_[number];
     std::string& list = owner.stacks.buffer();
     Append(frames_.IndexOf(profile_.frames.size() + number), list);
-    AppendStack(sample.user_state, sample.user, FrameKind::kUser, list);
-    AppendStack(sample.kernel_state, sample.kernel, FrameKind::kKernel, list);
+    AppendStack(sample.user_state, sample.user, StackOf::kUser, list);
+    AppendStack(sample.kernel_state, sample.kernel, StackOf::kKernel, list);
     owner.stacks.Commit(sample.count);
     owner.count += sample.count;
   }
 
-  void AppendStack(StackState state, CallStackId stack, FrameKind kind,
+  void AppendStack(StackState state, CallStackId stack, StackOf of,
                    std::string& list) const {
     const size_t marks = profile_.frames.size() + owners_.size();
-    if (const auto mark = MarkOf(state, kind)) {
+    if (const auto mark = MarkOf(state, of)) {
       Append(frames_.IndexOf(marks + *mark), list);
     }
     if (IsMissed(state)) return;

@@ -41,11 +41,14 @@ inline bool HasBothStacks(const ProfileSample& sample) {
   return IsPresent(sample.user_state) && IsPresent(sample.kernel_state);
 }
 
-// The place in kStackMarks of what a sample's stack of that kind is shown with;
+// Which of a sample's two stacks.
+enum class StackOf : uint8_t { kUser, kKernel };
+
+// The place in kStackMarks of what that stack of a sample is shown with;
 // nothing for one that is whole or that there is none of.
-inline std::optional<size_t> MarkOf(StackState state, FrameKind kind) {
+inline std::optional<size_t> MarkOf(StackState state, StackOf of) {
   constexpr size_t kTruncatedMark = 2;
-  if (IsMissed(state)) return kind == FrameKind::kUser ? 0 : 1;
+  if (IsMissed(state)) return of == StackOf::kUser ? 0 : 1;
   if (!LacksRoot(state)) return std::nullopt;
   if (state < StackState::kNoTable) return kTruncatedMark;
   return kTruncatedMark + 1 + static_cast<size_t>(state) -

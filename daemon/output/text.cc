@@ -32,7 +32,7 @@ void AppendModule(const Frame& frame, std::string_view module,
                   std::string& out) {
   if (module.empty()) return;
   out += ' ';
-  if (frame.kind == FrameKind::kKernel) {
+  if (!frame.kind->is_in_file) {
     ksym::AppendPrintable(module, out);
     return;
   }
@@ -45,7 +45,7 @@ std::string FrameLine(const Profile& profile, const Frame& frame,
                       const OutputOptions& options) {
   std::string line(kIndent);
   const auto end = std::back_inserter(line);
-  if (options.addresses && frame.kind == FrameKind::kKernel) {
+  if (options.addresses && frame.kind->is_kernel) {
     fmt::format_to(end, "0x{:<16x} ", frame.address);
   } else if (options.addresses) {
     fmt::format_to(end, "0x{:016x} ", frame.address);
@@ -132,15 +132,15 @@ class TextWriter {
   void AddBlock(const ProfileSample& sample, uint32_t owner) {
     KeyWriter key(lines_.rank_bits(), blocks_.buffer());
     const auto add_stack = [&](StackState state, CallStackId stack,
-                               FrameKind kind) {
+                               StackOf of) {
       if (!IsMissed(state)) {
         for (const FrameId id : profile_.Stack(stack)) key.Add(frames_[id]);
       }
-      if (const auto mark = MarkOf(state, kind)) key.Add(marks_[*mark]);
+      if (const auto mark = MarkOf(state, of)) key.Add(marks_[*mark]);
     };
-    add_stack(sample.kernel_state, sample.kernel, FrameKind::kKernel);
+    add_stack(sample.kernel_state, sample.kernel, StackOf::kKernel);
     if (options_.delimiter && HasBothStacks(sample)) key.Add(delimiter_);
-    add_stack(sample.user_state, sample.user, FrameKind::kUser);
+    add_stack(sample.user_state, sample.user, StackOf::kUser);
     key.Add(owner);
     key.Finish();
     blocks_.Commit(sample.count);

@@ -81,7 +81,7 @@ std::vector<std::string> Naming::AddUnnamed(const RawProfile& part) {
 
 std::vector<std::string> Naming::TakeWarningsOfNames() {
   std::vector<std::string> warnings;
-  if (builder_.HasFrame(ksym::Unresolved::kNoPermission, FrameKind::kUser)) {
+  if (builder_.HasFrameInFile(ksym::Unresolved::kNoPermission)) {
     warnings.push_back(WhyNoPermission());
   }
   if (ksym::Symbolizer* const symbolizer = symbols_.symbolizer()) {

@@ -10,7 +10,7 @@ namespace {
 uint64_t HashOf(const Frame& frame) {
   uint64_t hash = MixHash(frame.name, frame.module);
   hash = MixHash(hash, frame.build_id);
-  hash = MixHash(hash, static_cast<uint64_t>(frame.kind) << 8 |
+  hash = MixHash(hash, reinterpret_cast<uintptr_t>(frame.kind) << 8 |
                            static_cast<uint64_t>(frame.reason));
   hash = MixHash(hash, frame.address);
   hash = MixHash(hash, frame.file_offset);
@@ -114,9 +114,9 @@ void ProfileBuilder::AddSample(const ProfileSample& sample) {
   }
 }
 
-bool ProfileBuilder::HasFrame(ksym::Unresolved reason, FrameKind kind) const {
+bool ProfileBuilder::HasFrameInFile(ksym::Unresolved reason) const {
   return std::ranges::any_of(profile_.frames, [&](const Frame& frame) {
-    return frame.reason == reason && frame.kind == kind;
+    return frame.reason == reason && frame.kind->is_in_file;
   });
 }
 

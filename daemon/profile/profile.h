@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "daemon/profile/frame_kinds.h"
 #include "daemon/profile/id_index.h"
 #include "daemon/profile/raw_profile.h"
 #include "ksym/symbolizer.h"
@@ -71,8 +72,6 @@ class CallStackTable {
   IdIndex ids_;
 };
 
-enum class FrameKind : uint8_t { kUser, kKernel };
-
 // One named (or explained) place in a program. Equal frames are one FrameId.
 struct Frame {
   // As it is printed, before any escaping: the symbol's name, or "[libfoo.so]"
@@ -81,7 +80,7 @@ struct Frame {
   // Path of the file; of a kernel frame "[kernel]" or "[module]".
   StringId module = 0;
   StringId build_id = 0;
-  FrameKind kind = FrameKind::kUser;
+  const FrameKind* kind = &kUserFrame;  // lives for ever
   ksym::Unresolved reason = ksym::Unresolved::kNone;
   uint64_t address = 0;      // at run time, as sampled
   uint64_t file_offset = 0;  // user frames in a file; kernel: see resolve.h
@@ -181,8 +180,8 @@ class ProfileBuilder {
   // Of many parts: adds to the count of an equal sample when there is one.
   void AddSample(const ProfileSample& sample);
   void Add(const Accounting& accounting) { profile_.accounting += accounting; }
-  // Whether a frame of this kind has no name for this reason. O(frames).
-  bool HasFrame(ksym::Unresolved reason, FrameKind kind) const;
+  // Whether code of a file has no name for this reason. O(frames).
+  bool HasFrameInFile(ksym::Unresolved reason) const;
   size_t distinct_samples() const { return profile_.samples.size(); }
   // About what it takes.
   size_t memory_bytes() const {

@@ -14,7 +14,9 @@ namespace profd::raw_file {
 
 // Ends in a newline, so that a transfer in text mode shows.
 inline constexpr std::string_view kMagic = "KSYMRAW\n";
-inline constexpr uint32_t kFormatVersion = 2;
+inline constexpr uint32_t kFormatVersion = 3;
+// Written where all frames are native code.
+inline constexpr uint32_t kNativeFormatVersion = 2;
 // Still read; its stacks say no more of their end than kTruncated.
 inline constexpr uint32_t kOldestFormatVersion = 1;
 // Magic, u32 version, u32 CRC-32 of the payload, u64 size of the payload.
@@ -96,6 +98,7 @@ enum class StackField : uint32_t {
   kMissing = 4,
   kEnd = 5,
   kUsedFramePointers = 6,
+  kMixedFrames = 7,  // since version 3, in place of kFrame
 };
 enum class ProcessField : uint32_t {
   kPid = 1,
@@ -151,6 +154,6 @@ enum class SamplesField : uint32_t {
 inline constexpr size_t kSampleColumns = 6;
 
 // The header for this payload.
-std::string Header(std::string_view payload);
+std::string Header(std::string_view payload, uint32_t version = kFormatVersion);
 
 }  // namespace profd::raw_file

@@ -55,6 +55,21 @@ std::string_view WholeNumbers(data_view view) {
   return {view.data(), view.size()};
 }
 
+// Sets the frames of a stack that has none yet.
+void SetFrames(std::string_view frames, PackedStack& stack) {
+  if (!stack.frames.empty()) throw Malformed("a stack has its frames twice");
+  stack.frames = frames;
+}
+
+void SetMixedFrames(data_view view, PackedStack& stack) {
+  const std::string_view frames(view.data(), view.size());
+  if (!IsPackedMixedFrames(frames)) {
+    throw Malformed("frames of several kinds are not whole");
+  }
+  SetFrames(frames, stack);
+  stack.mixed = true;
+}
+
 class Reader {
  public:
   // The stacks keep the file's bytes, so that frames need not be copied.
@@ -161,13 +176,12 @@ class Reader {
         case tag_and_type(StackField::kId, pbf_wire_type::fixed64):
           id = message.get_fixed64();
           break;
-        case BytesField(StackField::kFrame): {
-          if (!stack.frames.empty()) {
-            throw Malformed("a stack has its frames twice");
-          }
-          stack.frames = WholeNumbers(message.get_view());
+        case BytesField(StackField::kFrame):
+          SetFrames(WholeNumbers(message.get_view()), stack);
           break;
-        }
+        case BytesField(StackField::kMixedFrames):
+          SetMixedFrames(message.get_view(), stack);
+          break;
         case VarintField(StackField::kTruncated):
           if (message.get_uint64() != 0) stack.end = StackEnd::kDepthLimit;
           break;

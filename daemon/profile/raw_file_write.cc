@@ -57,6 +57,11 @@ class Writer {
     });
   }
 
+  // The oldest one that has what was written.
+  uint32_t version() const {
+    return has_mixed_stacks_ ? kFormatVersion : kNativeFormatVersion;
+  }
+
   // False when something is too large for protobuf.
   bool Write() {
     AddMetadata();
@@ -150,9 +155,11 @@ class Writer {
       message.add_uint32(StackField::kMissing, 1);
     } else {
       if (!stack->frames.empty()) {
-        message.add_bytes(StackField::kFrame, stack->frames.data(),
-                          stack->frames.size());
+        message.add_bytes(
+            stack->mixed ? StackField::kMixedFrames : StackField::kFrame,
+            stack->frames.data(), stack->frames.size());
       }
+      has_mixed_stacks_ |= stack->mixed;
       message.add_uint32(StackField::kEnd, static_cast<uint32_t>(stack->end));
       if (stack->used_frame_pointers) {
         message.add_uint32(StackField::kUsedFramePointers, 1);
@@ -266,6 +273,7 @@ class Writer {
   std::vector<StackId> stack_ids_;
   StringTable strings_;
   bool too_large_ = false;
+  bool has_mixed_stacks_ = false;
 };
 
 void AppendLittleEndian(uint64_t value, size_t bytes, std::string& out) {
@@ -276,11 +284,11 @@ void AppendLittleEndian(uint64_t value, size_t bytes, std::string& out) {
 
 }  // namespace
 
-std::string Header(std::string_view payload) {
+std::string Header(std::string_view payload, uint32_t version) {
   const auto crc = crc32_z(0, reinterpret_cast<const Bytef*>(payload.data()),
                            payload.size());
   std::string header(kMagic);
-  AppendLittleEndian(kFormatVersion, 4, header);
+  AppendLittleEndian(version, 4, header);
   AppendLittleEndian(crc, 4, header);
   AppendLittleEndian(payload.size(), 8, header);
   return header;
@@ -304,12 +312,13 @@ ksym::Status WriteRawCapture(const RawCapture& capture, std::string& out) {
     }
   }
   std::string payload;
-  if (!raw_file::Writer(capture, payload).Write()) {
+  raw_file::Writer writer(capture, payload);
+  if (!writer.Write()) {
     return ksym::Fail(ksym::ErrorCode::kLimit,
                       "raw capture: a part is larger than 4 GiB; capture for "
                       "a shorter time");
   }
-  out = raw_file::Header(payload);
+  out = raw_file::Header(payload, writer.version());
   out += payload;
   return {};
 }

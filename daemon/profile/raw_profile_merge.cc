@@ -55,9 +55,12 @@ void MergeSamples(std::vector<RawSample>& into,
 StackId OtherId(const RawStackTable& stacks, const PackedStack& stack) {
   StackId id =
       static_cast<StackId>(stack.end) * 2 + (stack.used_frame_pointers ? 1 : 0);
-  std::vector<uint64_t> frames;
-  UnpackFrames(stack.frames, frames);
-  for (const uint64_t frame : frames) id = MixHash(id, frame);
+  ForEachFrame(stack, [&](const RawFrame& frame) {
+    if (frame.kind != kNativeCode) {
+      id = MixHash(MixHash(id, frame.kind), frame.unit);
+    }
+    id = MixHash(id, frame.value);
+  });
   for (;; ++id) {
     if (id < kFirstStackId) id = kFirstStackId;
     const auto other = stacks.Find(id);

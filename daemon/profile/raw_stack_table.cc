@@ -5,25 +5,92 @@
 #include <cstddef>
 #include <functional>
 #include <iterator>
+#include <limits>
 #include <protozero/varint.hpp>
 
 namespace profd {
+
+namespace {
+
+// Of protobuf's sint64; `previous` becomes `number`.
+void AppendDifference(uint64_t number, uint64_t& previous,
+                      std::string& packed) {
+  protozero::write_varint(
+      std::back_inserter(packed),
+      protozero::encode_zigzag64(static_cast<int64_t>(number - previous)));
+  previous = number;
+}
+
+// Whether whole varints follow each other up to the end.
+class Numbers {
+ public:
+  explicit Numbers(std::string_view bytes) : bytes_(bytes) {}
+  bool AtEnd() const { return next_ == bytes_.size(); }
+  std::optional<uint64_t> Next() {
+    constexpr size_t kMaxVarintBytes = 10;
+    const auto ends = [](char byte) {
+      return (static_cast<unsigned char>(byte) & 0x80u) == 0;
+    };
+    const std::string_view rest = bytes_.substr(next_, kMaxVarintBytes);
+    if (std::ranges::none_of(rest, ends)) return std::nullopt;
+    return packed::TakeNumber(bytes_, next_);
+  }
+
+ private:
+  std::string_view bytes_;
+  size_t next_ = 0;
+};
+
+}  // namespace
 
 std::string PackFrames(const std::vector<uint64_t>& frames) {
   std::string packed;
   uint64_t previous = 0;
   for (const uint64_t frame : frames) {
-    protozero::write_varint(
-        std::back_inserter(packed),
-        protozero::encode_zigzag64(static_cast<int64_t>(frame - previous)));
-    previous = frame;
+    AppendDifference(frame, previous, packed);
   }
   return packed;
 }
 
-void UnpackFrames(std::string_view packed, std::vector<uint64_t>& frames) {
-  frames.clear();
-  ForEachFrame(packed, [&](uint64_t frame) { frames.push_back(frame); });
+std::string PackMixedFrames(std::span<const RawFrame> frames) {
+  std::string packed;
+  uint64_t address = 0;
+  uint64_t unit = 0;
+  uint64_t value = 0;
+  while (!frames.empty()) {
+    const RawFrameKind kind = frames.front().kind;
+    const auto end = std::ranges::find_if(
+        frames, [kind](const RawFrame& frame) { return frame.kind != kind; });
+    const auto run = frames.first(static_cast<size_t>(end - frames.begin()));
+    protozero::write_varint(std::back_inserter(packed), kind);
+    protozero::write_varint(std::back_inserter(packed), run.size());
+    for (const RawFrame& frame : run) {
+      if (kind == kNativeCode) {
+        AppendDifference(frame.value, address, packed);
+      } else {
+        AppendDifference(frame.unit, unit, packed);
+        AppendDifference(frame.value, value, packed);
+      }
+    }
+    frames = frames.subspan(run.size());
+  }
+  return packed;
+}
+
+bool IsPackedMixedFrames(std::string_view packed) {
+  Numbers numbers(packed);
+  while (!numbers.AtEnd()) {
+    const auto kind = numbers.Next();
+    if (!kind || *kind > std::numeric_limits<RawFrameKind>::max()) return false;
+    const auto frames = numbers.Next();
+    // Each frame has a byte at least, so that this ends however many they are.
+    if (!frames || *frames == 0) return false;
+    for (uint64_t left = *frames; left > 0; --left) {
+      if (!numbers.Next()) return false;
+      if (*kind != kNativeCode && !numbers.Next()) return false;
+    }
+  }
+  return true;
 }
 
 bool RawStackTable::Add(StackId id, const RawStack& stack) {
@@ -68,7 +135,8 @@ void RawStackTable::Append(const PackedStack& stack) {
       {.begin = is_within ? static_cast<size_t>(begin - first) : frames_.size(),
        .size = static_cast<uint32_t>(stack.frames.size()),
        .end = stack.end,
-       .used_frame_pointers = stack.used_frame_pointers});
+       .used_frame_pointers = stack.used_frame_pointers,
+       .mixed = stack.mixed});
   if (!is_within) frames_ += stack.frames;
 }
 
@@ -89,7 +157,9 @@ RawStack RawStackTable::Get(StackId id) const {
   RawStack stack = {.frames = {},
                     .end = packed.end,
                     .used_frame_pointers = packed.used_frame_pointers};
-  UnpackFrames(packed.frames, stack.frames);
+  ForEachFrame(packed, [&](const RawFrame& frame) {
+    if (frame.kind == kNativeCode) stack.frames.push_back(frame.value);
+  });
   return stack;
 }
 
@@ -118,12 +188,18 @@ PackedStack RawStackTable::At(uint32_t index) const {
   const Entry& entry = entries_[index];
   return {.frames = std::string_view(frames_).substr(entry.begin, entry.size),
           .end = entry.end,
-          .used_frame_pointers = entry.used_frame_pointers};
+          .used_frame_pointers = entry.used_frame_pointers,
+          .mixed = entry.mixed};
 }
 
 size_t RawStackTable::CountFrames() const {
   size_t frames = 0;
-  for (const Entry& entry : entries_) {
+  for (uint32_t index = 0; index < entries_.size(); ++index) {
+    const Entry& entry = entries_[index];
+    if (entry.mixed) {
+      ForEachFrame(At(index), [&](const RawFrame&) { ++frames; });
+      continue;
+    }
     const char* const first = frames_.data() + entry.begin;
     // The last byte of a varint has not the highest bit.
     frames += static_cast<size_t>(

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,10 +22,10 @@ inline constexpr StackId kFaultedStack = 1;   // the walk failed
 inline constexpr StackId kCollidedStack = 2;  // stackid store: bucket taken
 inline constexpr StackId kFirstStackId = 16;
 
-// Addresses, leaf first. The first one is where the CPU was, the others are
-// return addresses, whose code is one byte before them; so that this holds for
-// a function that a signal interrupted, too, its address is one more than
-// where it was.
+// Addresses of native code, leaf first. The first one is where the CPU was, the
+// others are return addresses, whose code is one byte before them; so that this
+// holds for a function that a signal interrupted, too, its address is one more
+// than where it was.
 struct RawStack {
   std::vector<uint64_t> frames;
   StackEnd end = StackEnd::kFramePointers;
@@ -34,38 +35,93 @@ struct RawStack {
   friend bool operator==(const RawStack&, const RawStack&) = default;
 };
 
-// The same with its frames as a raw capture has them: each the difference to
-// the one before, as a varint of protobuf's sint64; some two bytes each.
+// The same of any kinds of code, as a raw capture has it.
 struct PackedStack {
   std::string_view frames;
   StackEnd end = StackEnd::kFramePointers;
   bool used_frame_pointers = false;
+  // Whether `frames` is of PackMixedFrames() and not of PackFrames().
+  bool mixed = false;
 
   friend bool operator==(const PackedStack&, const PackedStack&) = default;
 };
 
+// Which kind of code a frame is of, by the number that it has in the sampler's
+// records and in raw captures.
+using RawFrameKind = uint8_t;
+inline constexpr RawFrameKind kNativeCode = 0;
+
+// Of native code `value` is the address. What else is meant the FrameNamer of
+// the kind knows: `unit` is the file, or the object of a runtime, that the code
+// is in, and `value` the place in it.
+struct RawFrame {
+  RawFrameKind kind = kNativeCode;
+  uint64_t unit = 0;
+  uint64_t value = 0;
+
+  friend bool operator==(const RawFrame&, const RawFrame&) = default;
+};
+
+// Each address is the difference to the one before, as a varint of protobuf's
+// sint64; some two bytes each.
 std::string PackFrames(const std::vector<uint64_t>& frames);
-// Calls `frame(address)` for each, leaf first. Only for what PackFrames made,
-// or whole varints of at most ten bytes.
+// Runs of frames of one kind: the kind and how many there are, as varints, then
+// the frames. Those of native code are as above; of others there are the
+// differences of unit and of value to the one before that is not native.
+std::string PackMixedFrames(std::span<const RawFrame> frames);
+// Whether it made these bytes, or could have; they may come from anywhere.
+bool IsPackedMixedFrames(std::string_view packed);
+
+namespace packed {
+
+// The next varint; there must be a whole one.
+inline uint64_t TakeNumber(std::string_view bytes, size_t& next) {
+  uint64_t number = 0;
+  uint8_t byte = 0;
+  unsigned shift = 0;
+  do {
+    byte = static_cast<uint8_t>(bytes[next++]);
+    if (shift < 64) number |= uint64_t{byte & 0x7fu} << shift;
+    shift += 7;
+  } while ((byte & 0x80u) != 0);
+  return number;
+}
+
+inline uint64_t TakeDifference(std::string_view bytes, size_t& next) {
+  const uint64_t number = TakeNumber(bytes, next);
+  return number >> 1 ^ (0 - (number & 1));  // the lowest bit is the sign
+}
+
+}  // namespace packed
+
+// Calls `frame(RawFrame)` for each frame, leaf first. The bytes must be what
+// these functions made or accept, or whole varints of at most ten bytes.
 template <typename Function>
-void ForEachFrame(std::string_view packed, const Function& frame) {
-  uint64_t address = 0;
-  for (size_t next = 0; next < packed.size();) {
-    uint64_t difference = 0;
-    uint8_t byte = 0;
-    unsigned shift = 0;
-    do {
-      byte = static_cast<uint8_t>(packed[next++]);
-      if (shift < 64) difference |= uint64_t{byte & 0x7fu} << shift;
-      shift += 7;
-    } while ((byte & 0x80u) != 0);
-    // Zigzag: the lowest bit is the sign.
-    address += difference >> 1 ^ (0 - (difference & 1));
-    frame(address);
+void ForEachFrame(const PackedStack& stack, const Function& frame) {
+  const std::string_view bytes = stack.frames;
+  RawFrame native;
+  if (!stack.mixed) {
+    for (size_t next = 0; next < bytes.size();) {
+      native.value += packed::TakeDifference(bytes, next);
+      frame(std::as_const(native));
+    }
+    return;
+  }
+  RawFrame other;
+  for (size_t next = 0; next < bytes.size();) {
+    other.kind = static_cast<RawFrameKind>(packed::TakeNumber(bytes, next));
+    for (uint64_t left = packed::TakeNumber(bytes, next); left > 0; --left) {
+      if (other.kind == kNativeCode) {
+        native.value += packed::TakeDifference(bytes, next);
+        frame(std::as_const(native));
+      } else {
+        other.unit += packed::TakeDifference(bytes, next);
+        other.value += packed::TakeDifference(bytes, next);
+        frame(std::as_const(other));
+      }
+    }
   }
 }
-// Replaces what is in `frames`.
-void UnpackFrames(std::string_view packed, std::vector<uint64_t>& frames);
 
 // The stacks of a raw profile by their ids, packed: 24 bytes for one and its
 // frames, and 11 more if they do not come in the order of their ids.
@@ -78,7 +134,7 @@ class RawStackTable {
 
   // False if there is one with this id, which then stays.
   bool Add(StackId id, const RawStack& stack);
-  // The frames as UnpackFrames wants them; not copied if they lie in bytes().
+  // The frames as ForEachFrame wants them; not copied if they lie in bytes().
   bool Add(StackId id, const PackedStack& stack);
   // Valid until a stack is added that does not lie in them.
   std::string_view bytes() const { return frames_; }
@@ -90,7 +146,8 @@ class RawStackTable {
   // that are sorted by stack.
   std::optional<uint32_t> IndexOf(StackId id, uint32_t near = 0) const;
   PackedStack At(uint32_t index) const;
-  // Of one that is there; the frames of a packed one as in Find.
+  // Of one that is there; the frames of a packed one as in Find, and otherwise
+  // those of native code.
   PackedStack GetPacked(StackId id) const;
   RawStack Get(StackId id) const;
 
@@ -110,6 +167,7 @@ class RawStackTable {
     uint32_t size = 0;
     StackEnd end = StackEnd::kFramePointers;
     bool used_frame_pointers = false;
+    bool mixed = false;
   };
 
   // False if the id is there already.

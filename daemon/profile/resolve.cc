@@ -68,6 +68,12 @@ std::optional<BpfProgramName> SplitBpfProgramName(std::string_view symbol) {
                         tag};
 }
 
+struct RawFrameHash {
+  size_t operator()(const RawFrame& frame) const {
+    return MixHash(MixHash(frame.kind, frame.unit), frame.value);
+  }
+};
+
 }  // namespace
 
 // One call of Add: stacks that several samples share are named once, and so are
@@ -105,6 +111,8 @@ class Resolver::Interval {
     explicit Space(uint32_t its_number) : number(its_number) {}
     uint32_t number;  // from 1 on
     FrameCache frames;
+    // Of kinds that are not native code: what they stand for.
+    std::unordered_map<RawFrame, std::vector<FrameId>, RawFrameHash> others;
   };
   // A stack as it was named last: the same addresses may be those of several
   // processes, but samples of one process follow each other for the most part.
@@ -183,25 +191,38 @@ class Resolver::Interval {
     last_index_ = *index;
     Named& named = named_[*index];
     if (named.space != space.number) {
-      named = {space.number, Name(raw_.stacks.At(*index), space.frames,
-                                  name_frame, place_of_caller)};
+      named = {space.number, Name(raw_.stacks.At(*index), space, name_frame,
+                                  place_of_caller)};
     }
     return named.stack;
   }
 
   template <typename NameFrame, typename PlaceOfCaller>
-  NamedStack Name(const PackedStack& stack, FrameCache& known,
+  NamedStack Name(const PackedStack& stack, Space& space,
                   const NameFrame& name_frame,
                   const PlaceOfCaller& place_of_caller) {
     std::vector<FrameId>& frames = resolver_.frames_;
     frames.clear();
     auto place = FrameCache::Place::kLeaf;
-    ForEachFrame(stack.frames, [&](uint64_t address) {
-      frames.push_back(known.Find(address, place,
-                                  [&] { return name_frame(address, place); }));
+    ForEachFrame(stack, [&](const RawFrame& raw) {
+      if (raw.kind != kNativeCode) {
+        AppendOther(raw, space, frames);
+        place = FrameCache::Place::kCaller;
+        return;
+      }
+      const uint64_t address = raw.value;
+      frames.push_back(space.frames.Find(
+          address, place, [&] { return name_frame(address, place); }));
       place = place_of_caller(frames.back());
     });
     return {StateOf(stack.end), builder_.AddStack(frames)};
+  }
+
+  void AppendOther(const RawFrame& raw, Space& space,
+                   std::vector<FrameId>& frames) {
+    const auto [at, is_new] = space.others.try_emplace(raw);
+    if (is_new) resolver_.NameOther(raw, image_, builder_, at->second);
+    frames.insert(frames.end(), at->second.begin(), at->second.end());
   }
 
   Resolver& resolver_;
@@ -235,7 +256,7 @@ void Resolver::Add(const RawProfile& raw, UserNames& user,
 
 FrameId Resolver::UserFrame(UserNames& user, const ksym::ProcessImage* image,
                             Sampled sampled, ProfileBuilder& builder) {
-  Frame frame = {.kind = FrameKind::kUser};
+  Frame frame = {.kind = &kUserFrame};
   if (options_.addresses == ResolveOptions::Addresses::kKeep) {
     frame.address = sampled.address;
   }
@@ -260,11 +281,24 @@ FrameId Resolver::UserFrame(UserNames& user, const ksym::ProcessImage* image,
   return builder.AddFrame(frame);
 }
 
+void Resolver::NameOther(const RawFrame& raw, const ksym::ProcessImage* image,
+                         ProfileBuilder& builder,
+                         std::vector<FrameId>& leaf_first) {
+  const auto namer = namers_.find(raw.kind);
+  if (namer != namers_.end()) {
+    namer->second->Name(raw, image, builder, leaf_first);
+    return;
+  }
+  leaf_first.push_back(
+      builder.AddFrame({.name = builder.Intern("[unknown]"),
+                        .reason = ksym::Unresolved::kNoSymbol}));
+}
+
 void ResolveAgain(ksym::Symbolizer& user, Profile& profile) {
   for (Frame& frame : profile.frames) {
     const bool of_file = frame.reason == ksym::Unresolved::kNoSymbols ||
                          frame.reason == ksym::Unresolved::kNoSymbol;
-    if (frame.kind != FrameKind::kUser || !of_file || frame.build_id == 0) {
+    if (!frame.kind->is_in_file || !of_file || frame.build_id == 0) {
       continue;
     }
     const ksym::UserSymbol symbol =
@@ -278,7 +312,7 @@ void ResolveAgain(ksym::Symbolizer& user, Profile& profile) {
 
 FrameId Resolver::KernelFrame(uint64_t sampled, ksym::Address lookup,
                               ProfileBuilder& builder, bool& is_entry) {
-  Frame frame = {.kind = FrameKind::kKernel};
+  Frame frame = {.kind = &kKernelFrame};
   if (options_.addresses == ResolveOptions::Addresses::kKeep) {
     frame.address = sampled;
   }

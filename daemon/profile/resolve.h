@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <unordered_map>
 #include <vector>
 
+#include "daemon/profile/frame_namer.h"
 #include "daemon/profile/profile.h"
 #include "daemon/profile/raw_profile.h"
 #include "daemon/profile/user_names.h"
@@ -41,6 +43,12 @@ class Resolver {
     no_kernel_reason_ = reason;
   }
 
+  // Who names user frames of this kind, which is not native code; borrowed.
+  // Those of a kind without a namer are "[unknown]".
+  void SetNamer(RawFrameKind kind, FrameNamer& namer) {
+    namers_[kind] = &namer;
+  }
+
   // Names everything in `raw` and adds it; `user` is asked for each distinct
   // address of a process once. Cost: these lookups, and some nanoseconds per
   // frame of a distinct stack.
@@ -60,6 +68,9 @@ class Resolver {
   };
   FrameId UserFrame(UserNames& user, const ksym::ProcessImage* image,
                     Sampled sampled, ProfileBuilder& builder);
+  // Appends what a frame that is not native code stands for.
+  void NameOther(const RawFrame& raw, const ksym::ProcessImage* image,
+                 ProfileBuilder& builder, std::vector<FrameId>& leaf_first);
   // `is_entry` becomes true if it is where an interrupt begins.
   FrameId KernelFrame(uint64_t sampled, ksym::Address lookup,
                       ProfileBuilder& builder, bool& is_entry);
@@ -72,6 +83,7 @@ class Resolver {
   const ksym::KernelTimeline* kernel_ = nullptr;
   std::optional<ksym::Address> kernel_text_;  // of _stext
   ksym::Unresolved no_kernel_reason_ = ksym::Unresolved::kNoPermission;
+  std::map<RawFrameKind, FrameNamer*> namers_;
   ksym::SymbolNameBuffer name_buffer_;
   std::vector<FrameId> frames_;  // room for one stack
 };

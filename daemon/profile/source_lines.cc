@@ -30,7 +30,7 @@ class LineAdder {
     for (FrameId id = 0; id < frame_count; ++id) {
       const Frame& frame = profile_.frames[id];
       if (IsOfKernel(frame)) by_part[frame.module].push_back(id);
-      if (frame.kind != FrameKind::kUser) continue;
+      if (!frame.kind->is_in_file) continue;
       ++counts_.frames;
       if (frame.build_id != 0) by_build_id[frame.build_id].push_back(id);
     }
@@ -79,7 +79,7 @@ class LineAdder {
   // Those whose place is known; BPF programs and trampolines have no file.
   bool IsOfKernel(const Frame& frame) const {
     const std::string_view module = profile_.String(frame.module);
-    return frame.kind == FrameKind::kKernel && frame.file_offset != 0 &&
+    return frame.kind->is_kernel && frame.file_offset != 0 &&
            module != "[bpf]" && !module.starts_with("[__builtin__");
   }
 

@@ -23,8 +23,10 @@ UserLookups::UserLookups(std::shared_ptr<const RawProfile> part)
       const auto stack = part_->stacks.Find(id);
       if (!stack) continue;
       auto place = FrameCache::Place::kLeaf;
-      ForEachFrame(stack->frames, [&](uint64_t frame) {
-        found.push_back(LookupAddress(frame, place));
+      ForEachFrame(*stack, [&](const RawFrame& frame) {
+        if (frame.kind == kNativeCode) {
+          found.push_back(LookupAddress(frame.value, place));
+        }
         place = FrameCache::Place::kCaller;
       });
     }

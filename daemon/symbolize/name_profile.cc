@@ -51,7 +51,7 @@ Result<RawCapture> Load(const std::string& path) {
 
 // Whether a file's symbols could have told the name.
 bool IsOfFile(const Frame& frame) {
-  return frame.kind == FrameKind::kUser && frame.module != 0 &&
+  return frame.kind->is_in_file && frame.module != 0 &&
          frame.reason != ksym::Unresolved::kNone &&
          frame.reason != ksym::Unresolved::kAnonymous;
 }

@@ -39,6 +39,24 @@ def stack(stack_id, frames, extra=b""):
     return chunk(4, fixed + packed(2, deltas) + extra)
 
 
+def mixed_stack(stack_id, runs):
+    """runs: (kind, frames); a frame is an address, or (unit, value)."""
+    address = unit = value = 0
+    frames = b""
+    for kind, run in runs:
+        frames += varint(kind) + varint(len(run))
+        for frame in run:
+            if kind == 0:
+                frames += varint(zigzag(frame - address))
+                address = frame
+            else:
+                frames += varint(zigzag(frame[0] - unit))
+                frames += varint(zigzag(frame[1] - value))
+                unit, value = frame
+    fixed = varint(1 << 3 | 1) + struct.pack("<Q", stack_id)
+    return chunk(4, fixed + chunk(7, frames) + number(5, 0))
+
+
 def mapping(start, size, path):
     numbers = enumerate([start, size, 0x1000, 8, 1, 77, path], start=1)
     return chunk(5, b"".join(number(field, n) for field, n in numbers))
@@ -72,8 +90,22 @@ def full():
     ])
 
 
-def with_header(payload):
-    head = struct.pack("<IIQ", 1, zlib.crc32(payload), len(payload))
+def mixed():
+    python = [(0x7F0000001000, 12), (0x7F0000001200, 4)]
+    return b"".join([
+        chunk(1, chunk(2, b"cpu-clock") + number(3, 99) + chunk(14, b"auto")),
+        chunk(2, number(1, 3) + number(2, 3)),
+        mixed_stack(100, [(0, [0x401136, 0x401180]), (1, python),
+                          (0, [0x401200]), (2, [(77, 1 << 40)])]),
+        process(1, mapping(0x400000, 0x2000, 1)),
+        chunk(6, b"".join(packed(i + 1, [n])
+                          for i, n in enumerate([0, 0, 0, 16, 0, 3]))),
+        chunk(3, b"app"), chunk(3, b"/usr/bin/app"),
+    ])
+
+
+def with_header(payload, version=1):
+    head = struct.pack("<IIQ", version, zlib.crc32(payload), len(payload))
     return b"KSYMRAW\n" + head + payload
 
 
@@ -85,6 +117,8 @@ def main():
         "empty_capture": with_header(b""),
         "full_file": with_header(payload),
         "full_payload": payload,
+        "mixed_file": with_header(mixed(), 3),
+        "mixed_payload": mixed(),
         "truncated_file": with_header(payload)[:-1],
         "huge_length": chunk(3, b"x")[:1] + varint(1 << 40),
         "shared_path": chunk(3, b"p" * 4096) + process(

@@ -13,7 +13,7 @@ FrameId TestProfile::User(std::string_view name, std::string_view module,
       {.name = builder_.Intern(name),
        .module = builder_.Intern(module),
        .build_id = builder_.Intern(module.empty() ? "" : "0123456789abcdef"),
-       .kind = FrameKind::kUser,
+       .kind = &kUserFrame,
        .reason = reason,
        .address = 0x55d0c0de0000 + name.size(),
        .file_offset = 0x1000 + name.size(),
@@ -44,7 +44,7 @@ FrameId TestProfile::Inlined(std::string_view name, std::string_view file,
 FrameId TestProfile::Kernel(std::string_view name, std::string_view module) {
   return builder_.AddFrame({.name = builder_.Intern(name),
                             .module = builder_.Intern(module),
-                            .kind = FrameKind::kKernel,
+                            .kind = &kKernelFrame,
                             .address = 0xffffffff81000000 + name.size(),
                             .symbol_offset = 0x20});
 }

@@ -73,7 +73,7 @@ class KernelTest : public SourceLinesTest {
     const std::vector<FrameId> stack = {
         builder.AddFrame({.name = builder.Intern(name),
                           .module = builder.Intern(module),
-                          .kind = FrameKind::kKernel,
+                          .kind = &kKernelFrame,
                           .file_offset = file_offset,
                           .symbol_offset = symbol_offset})};
     builder.AddSample({.kernel_state = StackState::kWhole,

@@ -103,7 +103,7 @@ TEST(ProfileBuilderTest, InternsFrames) {
   frames[1].name = 9;
   frames[2].module = 9;
   frames[3].build_id = 9;
-  frames[4].kind = FrameKind::kKernel;
+  frames[4].kind = &kKernelFrame;
   frames[5].reason = ksym::Unresolved::kGone;
   frames[6].address = 9;
   frames[7].file_offset = 9;

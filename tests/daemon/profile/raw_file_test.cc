@@ -106,6 +106,7 @@ class Generator {
                    .end = static_cast<StackEnd>(Below(kStackEnds)),
                    .used_frame_pointers = Below(2) == 0});
     }
+    for (size_t i = Below(3); i > 0; --i) AddMixedStack(profile);
     for (size_t i = Below(5); i > 0; --i) AddImage(profile);
     for (size_t i = Below(50); i > 0; --i) AddSample(profile);
     Sort(profile.samples);
@@ -163,6 +164,18 @@ class Generator {
     return {.pid = static_cast<uint32_t>(Below(5)),
             .exec_count = static_cast<uint32_t>(Below(2)),
             .start_ns = Below(2) == 0 ? 0 : Number()};
+  }
+  void AddMixedStack(RawProfile& profile) {
+    std::vector<RawFrame> frames;
+    for (size_t i = 1 + Below(20); i > 0; --i) {
+      const auto kind = static_cast<RawFrameKind>(Below(3));
+      frames.push_back({.kind = kind,
+                        .unit = kind == kNativeCode ? 0 : Number(),
+                        .value = Number()});
+    }
+    const std::string packed = PackMixedFrames(frames);
+    profile.stacks.Add(StackIdValue(),
+                       PackedStack{.frames = packed, .mixed = true});
   }
   void AddImage(RawProfile& profile) {
     const ksym::ProcessId id = Process();
@@ -240,10 +253,22 @@ TEST(RawFileTest, NoticesEveryChangedByte) {
   }
 }
 
+// Older programs can read a capture that has native code only.
+TEST(RawFileTest, HasTheOldestVersionThatDoes) {
+  RawCapture capture;
+  capture.profile.stacks.Add(kFirstStackId, RawStack{.frames = {0x1000}});
+  EXPECT_EQ(Written(capture)[8], 2);
+  const std::string mixed = PackMixedFrames(
+      std::vector<RawFrame>{{.kind = 1, .unit = 2, .value = 3}});
+  capture.profile.stacks.Add(kFirstStackId + 1,
+                             PackedStack{.frames = mixed, .mixed = true});
+  EXPECT_EQ(Written(capture)[8], 3);
+}
+
 // A later version is told apart from damage.
 TEST(RawFileTest, RefusesLaterVersions) {
   std::string bytes = Written({});
-  bytes[8] = 3;
+  bytes[8] = 4;
   EXPECT_EQ(ErrorOf(bytes).code(), ErrorCode::kUnsupported);
 }
 
@@ -342,6 +367,18 @@ TEST(RawFileTest, RefusesBrokenRules) {
       {"end of buffer",
        [](Writer& w) {
          w.add_message(4, Stack(kFirstStackId) + Frames("\x01\x80"));
+       }},
+      {"not whole",
+       [](Writer& w) {
+         std::string stack = Stack(kFirstStackId);
+         Writer(stack).add_bytes(7, "\x01\x01\x02");
+         w.add_message(4, stack);
+       }},
+      {"twice",
+       [](Writer& w) {
+         std::string stack = Stack(kFirstStackId) + Frames("\x01");
+         Writer(stack).add_bytes(7, "\x01\x01\x02\x03");
+         w.add_message(4, stack);
        }},
       {"overlap",
        [](Writer& w) {

@@ -24,11 +24,94 @@ TEST(RawStackTableTest, PacksFrames) {
       {0, kMost, 0, uint64_t{1} << 63, 1},
       {0x7f0000001000, 0x7f0000001080, 0x55d0c0de0000, 0xffffffff81000000}};
   for (const auto& frames : cases) {
-    std::vector<uint64_t> unpacked = {1, 2, 3};
-    UnpackFrames(PackFrames(frames), unpacked);
+    const std::string packed = PackFrames(frames);
+    std::vector<uint64_t> unpacked;
+    ForEachFrame({.frames = packed}, [&](const RawFrame& frame) {
+      EXPECT_EQ(frame, RawFrame{.value = frame.value});
+      unpacked.push_back(frame.value);
+    });
     EXPECT_EQ(unpacked, frames);
   }
   EXPECT_EQ(PackFrames({0x1000, 0x1010, 0x1008}).size(), 4u);
+}
+
+std::vector<RawFrame> Unpacked(std::string_view mixed) {
+  std::vector<RawFrame> frames;
+  ForEachFrame({.frames = mixed, .mixed = true},
+               [&](const RawFrame& frame) { frames.push_back(frame); });
+  return frames;
+}
+
+// So do frames of several kinds, in their order.
+TEST(RawStackTableTest, PacksFramesOfSeveralKinds) {
+  const std::vector<RawFrame> cases[] = {
+      {},
+      {{.value = kMost}},
+      {{.kind = 1, .unit = kMost, .value = kMost}},
+      {{.value = 0x1000}, {.value = 0x1010}, {.value = 0x1008}},
+      {{.kind = 255, .unit = 7, .value = 1},
+       {.value = 0x7f0000001000},
+       {.value = 0},
+       {.kind = 2, .unit = 0x7f0000002000, .value = kMost},
+       {.kind = 2, .unit = 0x7f0000002040, .value = 12},
+       {.kind = 1, .unit = 0, .value = 0},
+       {.value = kMost}}};
+  for (const auto& frames : cases) {
+    const std::string packed = PackMixedFrames(frames);
+    EXPECT_TRUE(IsPackedMixedFrames(packed));
+    EXPECT_EQ(Unpacked(packed), frames);
+  }
+}
+
+// Native frames among others take what they take by themselves, and frames of
+// a runtime whose code lies close together some bytes.
+TEST(RawStackTableTest, PacksFramesOfSeveralKindsSmall) {
+  std::vector<RawFrame> mixed;
+  std::vector<uint64_t> native;
+  for (uint64_t i = 0; i < 20; ++i) {
+    native.push_back(0x7f0000001000 + i * 16);
+    mixed.push_back({.value = native.back()});
+  }
+  for (uint64_t i = 0; i < 20; ++i) {
+    mixed.push_back({.kind = 3, .unit = 0x7f1000000000 + i * 400, .value = i});
+  }
+  const size_t of_runs = 4;
+  const size_t first = 7;
+  EXPECT_LE(PackMixedFrames(mixed).size(),
+            PackFrames(native).size() + of_runs + first + 20 * 3);
+}
+
+// Bytes that cannot be unpacked are told apart.
+TEST(RawStackTableTest, KnowsBytesOfSeveralKinds) {
+  using namespace std::string_literals;
+  EXPECT_TRUE(IsPackedMixedFrames(""));
+  EXPECT_TRUE(IsPackedMixedFrames("\0\1\2"s));
+  EXPECT_TRUE(IsPackedMixedFrames("\377\1\1\2\3"s));   // kind 255
+  EXPECT_FALSE(IsPackedMixedFrames("\200\2\1\2\3"s));  // kind 256
+  EXPECT_FALSE(IsPackedMixedFrames("\0"s));            // no number
+  EXPECT_FALSE(IsPackedMixedFrames("\0\0"s));          // of no frame
+  EXPECT_FALSE(IsPackedMixedFrames("\0\2\2"s));        // one is missing
+  EXPECT_FALSE(IsPackedMixedFrames("\1\1\2"s));        // without a value
+  EXPECT_FALSE(IsPackedMixedFrames("\0\1\200"s));      // half a varint
+  EXPECT_FALSE(IsPackedMixedFrames("\0\1" + std::string(10, '\200') + "\1"));
+  EXPECT_FALSE(IsPackedMixedFrames("\0" + std::string(9, '\377') + "\1\2"));
+}
+
+// A stack of several kinds keeps all its frames; native ones can be had alone.
+TEST(RawStackTableTest, KeepsFramesOfSeveralKinds) {
+  const std::vector<RawFrame> frames = {
+      {.value = 0x1000}, {.kind = 2, .unit = 5, .value = 6}, {.value = 0x2000}};
+  const std::string packed = PackMixedFrames(frames);
+  RawStackTable table;
+  table.Add(100, PackedStack{.frames = packed, .mixed = true});
+  table.Add(101, RawStack{.frames = {0x3000}});
+  const auto found = table.Find(100);
+  ASSERT_TRUE(found);
+  EXPECT_TRUE(found->mixed);
+  EXPECT_EQ(Unpacked(found->frames), frames);
+  EXPECT_FALSE(table.GetPacked(101).mixed);
+  EXPECT_EQ(table.Get(100).frames, (std::vector<uint64_t>{0x1000, 0x2000}));
+  EXPECT_EQ(table.CountFrames(), 4u);
 }
 
 // A stack is found by its id with all that belongs to it, also among many; the

@@ -22,7 +22,12 @@ std::string StackText(const RawProfile& profile, StackId id) {
   const RawStack stack = profile.stacks.Get(id);
   std::string text(Name(stack.end));
   if (stack.used_frame_pointers) text += " by frame pointers";
-  for (const uint64_t frame : stack.frames) text += fmt::format(" {:x}", frame);
+  ForEachFrame(profile.stacks.GetPacked(id), [&](const RawFrame& frame) {
+    if (frame.kind != kNativeCode) {
+      text += fmt::format(" kind {} {:x}:", frame.kind, frame.unit);
+    }
+    text += fmt::format(" {:x}", frame.value);
+  });
   return text;
 }
 
@@ -67,7 +72,8 @@ TEST_P(RecordedRawTest, IsReadAsItWas) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Versions, RecordedRawTest,
-                         ::testing::Values("version_1", "version_2"));
+                         ::testing::Values("version_1", "version_2",
+                                           "version_3"));
 
 }  // namespace
 }  // namespace profd

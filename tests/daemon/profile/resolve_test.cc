@@ -63,6 +63,12 @@ class ResolveTest : public testing::Test {
     raw_.stacks.Add(id, RawStack{.frames = std::move(frames)});
     return id;
   }
+  StackId AddMixedStack(const std::vector<RawFrame>& frames) {
+    const std::string packed = PackMixedFrames(frames);
+    const StackId id = next_id_++;
+    raw_.stacks.Add(id, PackedStack{.frames = packed, .mixed = true});
+    return id;
+  }
   void ReadOwnImage() {
     auto mappings = ksym::ReadMaps(self_.pid);
     ASSERT_TRUE(mappings);
@@ -101,6 +107,48 @@ TEST_F(ResolveTest, LooksReturnAddressesUpInTheCall) {
   ASSERT_EQ(profile.samples.size(), 1u);
   EXPECT_THAT(Names(profile, profile.samples[0].kernel),
               ElementsAre("second", "first", "second"));
+}
+
+// Names frames "UNIT.VALUE", an inlined one in each.
+class TestNamer : public FrameNamer {
+ public:
+  void Name(const RawFrame& frame, const ksym::ProcessImage* image,
+            ProfileBuilder& builder,
+            std::vector<FrameId>& leaf_first) override {
+    ++asked;
+    has_image |= image != nullptr;
+    const std::string name =
+        std::to_string(frame.unit) + "." + std::to_string(frame.value);
+    leaf_first.push_back(builder.AddFrame(
+        {.name = builder.Intern("in " + name), .inlined = true}));
+    leaf_first.push_back(builder.AddFrame({.name = builder.Intern(name)}));
+  }
+
+  size_t asked = 0;
+  bool has_image = false;
+};
+
+// Frames that are not native code are named by whoever knows their kind, once
+// each, and stand between the native ones; those nobody knows are unknown.
+TEST_F(ResolveTest, NamesFramesOfOtherKinds) {
+  TestNamer namer;
+  resolver_.SetNamer(7, namer);
+  ReadOwnImage();
+  Sample({}, {});
+  raw_.samples.back().user_stack = AddMixedStack(
+      {{.value = 1},
+       {.kind = 7, .unit = 5, .value = 6},
+       {.kind = 8, .unit = 5, .value = 6},
+       {.kind = 7, .unit = 5, .value = 6},
+       {.value = reinterpret_cast<uint64_t>(&ResolveTestMarker) + 1}});
+  const Profile profile = Resolve();
+  EXPECT_THAT(Names(profile, profile.samples[0].user),
+              ElementsAre("[unknown]", "in 5.6", "5.6", "[unknown]", "in 5.6",
+                          "5.6", "ResolveTestMarker"));
+  const FrameId other = profile.Stack(profile.samples[0].user)[3];
+  EXPECT_EQ(profile.frames[other].reason, ksym::Unresolved::kNoSymbol);
+  EXPECT_EQ(namer.asked, 1u);
+  EXPECT_TRUE(namer.has_image);
 }
 
 // An interrupt's entry code has no caller: the frame below it is where the CPU
@@ -179,7 +227,7 @@ TEST_F(ResolveTest, NamesUserFrames) {
   EXPECT_EQ(frame.reason, ksym::Unresolved::kNone);
   EXPECT_THAT(std::string(profile.String(frame.module)),
               testing::EndsWith("resolve_test"));
-  EXPECT_EQ(frame.kind, FrameKind::kUser);
+  EXPECT_EQ(frame.kind, &kUserFrame);
   EXPECT_EQ(frame.symbol_offset, 0u);
 }
 
