@@ -111,6 +111,12 @@ std::optional<int> Command::Poll() {
   return status;
 }
 
+int ExitStatusOf(int wait_status) {
+  constexpr int kKilled = 128;
+  return WIFSIGNALED(wait_status) ? kKilled + WTERMSIG(wait_status)
+                                  : WEXITSTATUS(wait_status);
+}
+
 std::string DescribeWaitStatus(int status) {
   if (WIFSIGNALED(status)) {
     return fmt::format("was killed by signal {}", WTERMSIG(status));

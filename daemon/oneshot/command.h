@@ -44,6 +44,10 @@ class Command {
   ksym::UniqueFd failure_;  // the child's errno if exec failed
 };
 
+// What a shell has as exit status of such a command: 128 and the signal of one
+// that was killed.
+int ExitStatusOf(int wait_status);
+
 // "exited with status 3", "was killed by signal 9".
 std::string DescribeWaitStatus(int status);
 

@@ -245,6 +245,10 @@ class CaptureRun {
     if (!status) return false;
     command_end_ = fmt::format("{} {}", options_.command.front(),
                                DescribeWaitStatus(*status));
+    // Ctrl-C ends both; what was asked for then is the report.
+    const bool is_stopped =
+        signals_->Wait(milliseconds(0)) == StopSignals::Event::kStop;
+    command_status_ = is_stopped ? kExitOk : ExitStatusOf(*status);
     return true;
   }
 
@@ -288,7 +292,9 @@ class CaptureRun {
         progress_.Say(line);
       }
     }
-    return StatusOf(profile, options_);
+    SayWritten(options_, *report_file_, progress_);
+    const int status = StatusOf(profile, options_);
+    return status == kExitOk ? command_status_ : status;
   }
 
   Status WriteAll(const Profile& profile) {
@@ -314,6 +320,7 @@ class CaptureRun {
   std::unique_ptr<StopSignals> signals_;
   std::unique_ptr<Command> command_;
   std::string command_end_;
+  int command_status_ = kExitOk;  // what we exit with, if nothing failed
   std::unique_ptr<Capture> capture_;
   Clock::time_point begin_;
   Clock::time_point end_ = Clock::time_point::max();

@@ -6,7 +6,9 @@ namespace profd {
 
 // What ksym-profile exits with.
 enum ExitStatus : int {
-  kExitOk = 0,       // the report is printed, also after SIGINT or SIGTERM
+  // The report is printed, also after SIGINT or SIGTERM; where a command was
+  // profiled until it ended its own status takes the place of this one.
+  kExitOk = 0,
   kExitFailure = 1,  // it could not be made; one line on stderr says why
   kExitUsage = 2,
   kExitLoss = 3,  // with --strict: printed, but something was lost

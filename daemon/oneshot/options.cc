@@ -18,7 +18,9 @@ namespace profd {
 namespace {
 
 constexpr std::string_view kExamples = R"(Examples:
-  ksym-profile -F 99 10 > out.folded      the whole machine for ten seconds
+  ksym-profile 10                         the hottest functions, as a table
+  ksym-profile -o cpu.html --open 10s     a flame graph in the browser
+  ksym-profile -F 99 10 > out.folded      folded stacks of the whole machine
   ksym-profile -p 1234 -o out.json 5      one process, as JSON
   ksym-profile -o out.folded -- make      a command and its children
   ksym-profile -K -C 0-3 10               kernel stacks on four CPUs
@@ -27,7 +29,8 @@ constexpr std::string_view kExamples = R"(Examples:
 void AddSamplingOptions(CLI::App& app, RawOptions& raw,
                         ProfileOptions& options) {
   app.add_option("DURATION", raw.duration,
-                 "Seconds to sample, fractions allowed; none: until Ctrl-C");
+                 "How long to sample: seconds, or with a unit such as 10s, 2m, "
+                 "1h; none: until Ctrl-C");
   app.add_option("-F,--frequency", raw.frequency_hz,
                  "Samples per second and CPU (default 99)")
       ->type_name("HZ");
@@ -90,10 +93,13 @@ void AddOutputOptions(CLI::App& app, RawOptions& raw, ProfileOptions& options) {
                  "Write to FILE, in the format that its extension names (" +
                      ExtensionList() + ")")
       ->type_name("FILE");
+  app.add_flag("--open", options.open,
+               "Show FILE when it is written, with xdg-open");
   app.add_option(
          "--format", raw.format,
          "The format, whatever FILE is called; markup: addresses, to be "
-         "named elsewhere (default: by FILE, else folded)")
+         "named elsewhere (default: by FILE, else folded; at a terminal a "
+         "table)")
       ->type_name(FormatChoices() + "|markup");
   app.add_flag("-f,--folded", raw.folded, "The same as --format folded");
   app.add_option("--by", raw.by,

@@ -20,10 +20,13 @@ struct ProfileOptions {
   std::vector<std::string> command;  // to run and profile; empty: none
 
   OutputFormat format = OutputFormat::kFolded;
+  // Neither a file nor a format was given: at a terminal a table is shown.
+  bool is_format_open = false;
   // Instead of that: a log with symbolizer markup; nothing is named.
   bool markup = false;
   OutputOptions output;
   std::string output_path;  // empty or "-": stdout
+  bool open = false;        // show it when it is there
   std::string raw_path;     // where the raw profile goes; empty: nowhere
   std::string replay_path;  // a raw profile instead of a capture
   std::string kernel_symbols_path;

@@ -1,7 +1,6 @@
 #include "daemon/oneshot/progress.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,19 +8,9 @@
 #include <string>
 
 #include "daemon/oneshot/messages.h"
+#include "daemon/oneshot/terminal.h"
 
 namespace profd {
-namespace {
-
-size_t TerminalColumns() {
-  winsize size = {};
-  constexpr size_t kUsual = 80;
-  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0) return kUsual;
-  return size.ws_col == 0 ? kUsual : size.ws_col;
-}
-
-}  // namespace
-
 Progress Progress::ForStderr(bool quiet) {
   if (quiet) return Progress(Mode::kQuiet);
   return Progress(::isatty(STDERR_FILENO) == 1 ? Mode::kLive : Mode::kPlain);
@@ -41,7 +30,7 @@ void Progress::UpdateNaming(uint64_t files, uint64_t of_files) {
 
 void Progress::ShowLive(std::string line) {
   // A line that wraps could not be redrawn.
-  line.resize(std::min(line.size(), TerminalColumns() - 1));
+  line.resize(std::min(line.size(), TerminalColumns(STDERR_FILENO) - 1));
   // To the line's start, and erase what a longer line left behind.
   std::fputs(("\r" + line + "\033[K").c_str(), stderr);
   std::fflush(stderr);

@@ -47,14 +47,25 @@ std::vector<uint32_t> ParseIds(std::string_view option, std::string_view text) {
   return ids;
 }
 
+// What a unit behind a number stands for; 0: there is no such unit.
+double SecondsOfUnit(std::string_view unit) {
+  if (unit.empty() || unit == "s") return 1;
+  if (unit == "m") return 60;
+  return unit == "h" ? 3600 : 0;
+}
+
+// "2.5", "10s", "2m", "1h".
 double ParseDuration(const std::string& text) {
-  double seconds = 0;
+  double number = 0;
   const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, seconds);
-  if (error != std::errc() || stop != end || !std::isfinite(seconds) ||
-      seconds <= 0 || seconds > kMaxDurationSeconds) {
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  const double seconds = number * SecondsOfUnit({stop, end});
+  if (error != std::errc() || !std::isfinite(seconds) || seconds <= 0 ||
+      seconds > kMaxDurationSeconds) {
     Refuse(
-        fmt::format("DURATION '{}' is not a number of seconds above 0", text));
+        fmt::format("DURATION '{}' is not a number of seconds above 0, or one "
+                    "with s, m or h",
+                    text));
   }
   return seconds;
 }
@@ -179,6 +190,11 @@ void DecideOutput(const RawOptions& raw, ProfileOptions& options) {
     options.format = *format;
   } else if (!raw.folded) {
     options.format = FormatOfPath(options.output_path);
+    options.is_format_open = options.output_path.empty();
+  }
+  if (options.open &&
+      (options.output_path.empty() || options.output_path == "-")) {
+    Refuse("--open needs a file to show, such as -o cpu.html");
   }
   if (raw.by == "pid") {
     options.output.by = By::kPid;

@@ -68,6 +68,7 @@ Result<int> Replay(const ProfileOptions& options) {
   if (options.markup) {
     auto written = WriteMarkupReport(*capture, *report);
     if (!written) return Fail(std::move(written.error()));
+    SayWritten(options, *report, progress);
     return kExitOk;
   }
   KernelNames kernel = KernelNames::OfCapture(*capture);
@@ -101,6 +102,7 @@ Result<int> Replay(const ProfileOptions& options) {
   auto written = WriteReport(profile, options, *report);
   if (!written) return Fail(std::move(written.error()));
   progress.Say(SummaryLine(profile));
+  SayWritten(options, *report, progress);
   return StatusOf(profile, options);
 }
 

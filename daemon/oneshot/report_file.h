@@ -23,6 +23,8 @@ class ReportFile {
   ksym::Status Append(std::string_view bytes);
   // When everything is there: the file appears.
   ksym::Status Commit();
+  // Whether it is a file of its own, and no stream or device.
+  bool is_regular() const { return atomic_.has_value(); }
 
  private:
   ReportFile() = default;

@@ -1,13 +1,19 @@
 #include "daemon/oneshot/report_steps.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <string_view>
 #include <utility>
 
 #include "daemon/base/open_files.h"
 #include "daemon/oneshot/one_shot.h"
+#include "daemon/oneshot/open_page.h"
+#include "daemon/oneshot/terminal.h"
 #include "daemon/output/format.h"
 #include "daemon/output/markup.h"
+#include "daemon/output/overview.h"
 #include "daemon/profile/table_memory.h"
 
 namespace profd {
@@ -15,11 +21,34 @@ namespace {
 
 using ksym::Status;
 
+// Columns of a table; what is narrower wraps.
+constexpr size_t kFewestColumns = 40;
+
 // The end of both writers.
 Status Commit(Status written, ReportFile& file) {
   if (written) written = file.Commit();
   if (!written && written.error().sys_errno() == EPIPE) return {};
   return written;
+}
+
+// At a terminal nobody reads folded stacks.
+bool ShowsTable(const ProfileOptions& options) {
+  return options.is_format_open && !options.markup &&
+         ::isatty(STDOUT_FILENO) != 0;
+}
+
+Status WriteTable(const Profile& profile, const ProfileOptions& options,
+                  ReportFile& file) {
+  OutputBuffer out([&](std::string_view piece) { return file.Append(piece); });
+  WriteOverview(
+      profile,
+      {.columns = std::max(TerminalColumns(STDOUT_FILENO), kFewestColumns),
+       .by = options.output.by,
+       .colours = Colours::kOn},
+      out);
+  out.text() +=
+      "For a flame graph add -o cpu.html --open, for folded stacks -f.\n";
+  return Commit(out.Finish(), file);
 }
 
 }  // namespace
@@ -58,6 +87,7 @@ ResolveOptions MakeResolveOptions(const ProfileOptions& options) {
 
 Status WriteReport(const Profile& profile, const ProfileOptions& options,
                    ReportFile& file) {
+  if (ShowsTable(options)) return WriteTable(profile, options, file);
   auto written =
       Write(profile, options.format, options.output,
             [&](std::string_view piece) { return file.Append(piece); });
@@ -68,6 +98,16 @@ Status WriteMarkupReport(const RawCapture& capture, ReportFile& file) {
   OutputBuffer out([&](std::string_view piece) { return file.Append(piece); });
   WriteMarkup(capture, out);
   return Commit(out.Finish(), file);
+}
+
+void SayWritten(const ProfileOptions& options, const ReportFile& report,
+                Progress& progress) {
+  if (report.is_regular()) progress.Say("wrote " + options.output_path);
+  if (!options.open) return;
+  const Status opened = OpenPage(options.output_path);
+  if (!opened) {
+    progress.Say("warning: --open: " + opened.error().message());
+  }
 }
 
 void SayWarnings(const Profile& profile, size_t said, Progress& progress) {

@@ -21,10 +21,16 @@ ksym::SymbolizerOptions MakeSymbolizerOptions(
     std::string vdso_image);
 ResolveOptions MakeResolveOptions(const ProfileOptions& options);
 
-// Write the report; a reader that went away is no failure.
+// Write the report, or the table of functions that takes its place at a
+// terminal; a reader that went away is no failure.
 ksym::Status WriteReport(const Profile& profile, const ProfileOptions& options,
                          ReportFile& file);
 ksym::Status WriteMarkupReport(const RawCapture& capture, ReportFile& file);
+
+// When everything else is said: "wrote FILE", and shows it with --open. That it
+// cannot be shown is a warning.
+void SayWritten(const ProfileOptions& options, const ReportFile& report,
+                Progress& progress);
 
 // Those after the first `said` ones.
 void SayWarnings(const Profile& profile, size_t said, Progress& progress);

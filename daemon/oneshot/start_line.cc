@@ -3,10 +3,27 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <utility>
 
 #include "daemon/output/text.h"
 
 namespace profd {
+namespace {
+
+// What else than ids chooses processes: "cgroup /sys/fs/cgroup/a".
+std::string FilterOf(const SamplerConfig& sampler) {
+  std::string text;
+  for (const auto& [what, path] :
+       {std::pair("cgroup ", &sampler.cgroup_path),
+        std::pair("cgroups of map ", &sampler.cgroup_map_path),
+        std::pair("mount namespaces of map ", &sampler.mntns_map_path)}) {
+    if (path->empty()) continue;
+    text += (text.empty() ? "" : " and ") + std::string(what) + *path;
+  }
+  return text;
+}
+
+}  // namespace
 
 std::string StartLine(const ProfileOptions& options,
                       const CaptureMetadata& metadata) {
@@ -15,6 +32,7 @@ std::string StartLine(const ProfileOptions& options,
       .count_period = metadata.count_period,
       .pids = options.capture.sampler.pids,
       .tids = options.capture.sampler.tids,
+      .filter = FilterOf(options.capture.sampler),
       .cpus = options.capture.cpus ? metadata.cpus : "",
       .duration_seconds = options.duration
                               ? std::optional(options.duration->count())

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "daemon/output/stack_state.h"
+#include "daemon/output/summary.h"
 #include "daemon/profile/profile_terms.h"
 #include "ksym/base/printable.h"
 
@@ -149,31 +149,6 @@ std::string_view EndColour(double share, Colours colours) {
   return BeginColour(share, colours).empty() ? "" : "\x1b[0m";
 }
 
-uint64_t SamplesOf(const Profile& profile) {
-  uint64_t sum = 0;
-  for (const ProfileSample& sample : profile.samples) sum += sample.count;
-  return sum;
-}
-
-// "1975 samples, 0 lost; cpu-clock at 99 Hz for 10.0 s on myhost"
-std::string Heading(const Profile& profile) {
-  const CaptureMetadata& metadata = profile.metadata;
-  std::string text =
-      fmt::format("{} samples, {} lost; {}", SamplesOf(profile),
-                  profile.accounting.lost(), Printable(metadata.event));
-  if (metadata.frequency_hz != 0) {
-    text += fmt::format(" at {} Hz", metadata.frequency_hz);
-  }
-  if (metadata.duration_ns != 0) {
-    text += fmt::format(" for {:.1f} s",
-                        static_cast<double>(metadata.duration_ns) / 1e9);
-  }
-  if (!metadata.hostname.empty()) {
-    text += " on " + Printable(metadata.hostname);
-  }
-  return text;
-}
-
 size_t RowsOf(size_t all, const HotSpotTable& table) {
   return table.top == 0 ? all : std::min(all, table.top);
 }
@@ -228,7 +203,7 @@ void WriteHotSpots(const Profile& profile, const HotSpotTable& table,
                    OutputBuffer& out) {
   const std::vector<HotSpot> spots = FindHotSpots(profile, table.kind);
   const auto all = static_cast<double>(SamplesOf(profile));
-  out.text() += Heading(profile) + '\n';
+  out.text() += CaptureLine(profile) + '\n';
   out.text() += fmt::format("{:>7} {:>7} {:>10} {:>10}  {}\n", "self%",
                             "total%", "self", "total", Name(table.kind));
   const size_t rows = RowsOf(spots.size(), table);

@@ -8,6 +8,8 @@
 #include <set>
 #include <string_view>
 
+#include "ksym/base/printable.h"
+
 namespace profd {
 namespace {
 
@@ -102,7 +104,37 @@ void AppendLateNames(const Profile& profile, std::string& out) {
                  frames, files.size());
 }
 
+std::string Printable(std::string_view text) {
+  std::string out;
+  ksym::AppendPrintable(text, out);
+  return out;
+}
+
 }  // namespace
+
+uint64_t SamplesOf(const Profile& profile) {
+  uint64_t sum = 0;
+  for (const ProfileSample& sample : profile.samples) sum += sample.count;
+  return sum;
+}
+
+std::string CaptureLine(const Profile& profile) {
+  const CaptureMetadata& metadata = profile.metadata;
+  std::string text =
+      fmt::format("{} samples, {} lost; {}", SamplesOf(profile),
+                  profile.accounting.lost(), Printable(metadata.event));
+  if (metadata.frequency_hz != 0) {
+    text += fmt::format(" at {} Hz", metadata.frequency_hz);
+  }
+  if (metadata.duration_ns != 0) {
+    text += fmt::format(" for {:.1f} s",
+                        static_cast<double>(metadata.duration_ns) / 1e9);
+  }
+  if (!metadata.hostname.empty()) {
+    text += " on " + Printable(metadata.hostname);
+  }
+  return text;
+}
 
 std::string ProfileTitle(const Profile& profile) {
   const std::string& host = profile.metadata.hostname;

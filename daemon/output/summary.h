@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "daemon/profile/profile.h"
@@ -8,6 +9,13 @@ namespace profd {
 
 // What heads a picture: "HOST: 1234 samples", without a host "1234 samples".
 std::string ProfileTitle(const Profile& profile);
+
+// Those of all stacks together.
+uint64_t SamplesOf(const Profile& profile);
+
+// What heads a table, printable: "1975 samples, 0 lost; cpu-clock at 99 Hz for
+// 10.0 s on myhost".
+std::string CaptureLine(const Profile& profile);
 
 // What became of the samples, for stderr when a capture ends; no newline at
 // its end. A line each follows when the events did not run all the time, and

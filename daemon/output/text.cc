@@ -179,6 +179,7 @@ std::string TextHeader(const TextHeaderOptions& options) {
   } else {
     line += " of all threads";
   }
+  if (!options.filter.empty()) line += " in " + options.filter;
   switch (options.stacks) {
     case TextHeaderOptions::Stacks::kUserAndKernel:
       line += " by user + kernel stack";

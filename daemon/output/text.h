@@ -31,6 +31,8 @@ struct TextHeaderOptions {
   uint64_t count_period = 0;
   std::vector<uint32_t> pids;  // both empty: all threads
   std::vector<uint32_t> tids;
+  // "cgroup /a/b": only of threads in it; empty: any.
+  std::string filter = {};
   Stacks stacks = Stacks::kUserAndKernel;
   std::string cpus;                        // empty: all of them
   std::optional<double> duration_seconds;  // nothing: until Ctrl-C

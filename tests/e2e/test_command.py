@@ -56,18 +56,25 @@ class CommandTest(harness.E2eTest):
         self.assertEqual(run.stdout, b"stormed\n")
         self.check_folded(run, harness.read_bytes(self.path("out")))
 
-    def test_status_is_printed(self):
-        # The command's status is printed and is not the report's.
-        for command, words in [(["true"], "exited with status 0"),
-                               (["false"], "exited with status 1"),
-                               (["sh", "-c", "exit 42"],
-                                "exited with status 42"),
-                               (["sh", "-c", "kill -9 $$"],
-                                "killed by signal 9")]:
+    def test_status_is_the_commands(self):
+        # The command's status is printed, and is that of the run if a report
+        # was made; of a command that a signal killed 128 and its number.
+        for command, words, status in [
+                (["true"], "exited with status 0", 0),
+                (["false"], "exited with status 1", 1),
+                (["sh", "-c", "exit 42"], "exited with status 42", 42),
+                (["sh", "-c", "kill -9 $$"], "killed by signal 9", 137)]:
             with self.subTest(command=command):
-                run = self.profile("--", *command)
+                run = self.profile("--", *command, status=status)
                 self.assertIn(words, run.stderr)
                 self.assertIsNotNone(run.summary())
+
+    def test_failure_is_ours(self):
+        # Where no report can be made the status is ours, whatever the
+        # command's is.
+        run = self.profile_raw("-o", "/dev/full", "--", "sh", "-c", "exit 42")
+        self.assertEqual(run.status, 1, str(run))
+        self.assertIn("/dev/full", run.stderr)
 
     def test_no_such_command(self):
         # A command that cannot be run: status 1, its name, no report.

@@ -68,8 +68,9 @@ class DebuginfodTest(harness.E2eTest):
             return False
 
     def profile_spin(self, *options):
-        return self.folded("-F", 499, *options, "--", "timeout", "0.5",
-                           self.spin, env=self.environment)
+        return self.folded("-F", 499, *options, "--", "sh", "-c",
+                           "timeout 0.5 %s; true" % self.spin,
+                           env=self.environment)
 
     def test_profile(self):
         # A stripped program that has exited has the names of the served file,

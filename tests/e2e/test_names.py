@@ -65,7 +65,7 @@ class HostileNameTest(harness.E2eTest):
         name = self.path("new\nline\033[31m")
         harness.write_text(name, "#!/bin/sh\nexit 3\n")
         os.chmod(name, 0o755)
-        run = self.profile("--", name)
+        run = self.profile("--", name, status=3)
         self.assertTrue(all(line.startswith("ksym-profile: ")
                             for line in run.stderr.rstrip("\n").split("\n")),
                         str(run))

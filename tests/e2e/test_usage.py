@@ -50,7 +50,7 @@ WRONG = """
 nan
 inf
 ten
-1s
+1x
 --stack-storage-size 0
 --stack-storage-size 99999999999
 --hash-storage-size 0

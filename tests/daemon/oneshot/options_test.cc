@@ -56,6 +56,34 @@ TEST(OptionsTest, ReadsSamplingOptions) {
   EXPECT_DOUBLE_EQ(options.duration->count(), 2.5);
 }
 
+// A duration may have a unit.
+TEST(OptionsTest, ReadsDurations) {
+  const auto seconds = [](const char* text) {
+    return ParseOk({text}).duration->count();
+  };
+  EXPECT_DOUBLE_EQ(seconds("10s"), 10);
+  EXPECT_DOUBLE_EQ(seconds("0.5"), 0.5);
+  EXPECT_DOUBLE_EQ(seconds("2m"), 120);
+  EXPECT_DOUBLE_EQ(seconds("1.5h"), 5400);
+  for (const char* bad : {"s", "10x", "10ms", "10s ", "0s", "-1m", "1e9h"}) {
+    EXPECT_EQ(Parse({bad}).exit_status, 2) << bad;
+  }
+}
+
+// A table may take the place of folded stacks where neither a file nor a format
+// was given; --open needs a file.
+TEST(OptionsTest, KnowsWhatWasLeftOpen) {
+  EXPECT_TRUE(ParseOk({}).is_format_open);
+  EXPECT_TRUE(ParseOk({"--by", "pid"}).is_format_open);
+  EXPECT_FALSE(ParseOk({"-f"}).is_format_open);
+  EXPECT_FALSE(ParseOk({"-o", "-"}).is_format_open);
+  EXPECT_FALSE(ParseOk({"--format", "folded"}).is_format_open);
+  EXPECT_FALSE(ParseOk({"-o", "x.json"}).is_format_open);
+  EXPECT_TRUE(ParseOk({"--open", "-o", "x.html"}).open);
+  EXPECT_EQ(Parse({"--open"}).exit_status, 2);
+  EXPECT_EQ(Parse({"--open", "-o", "-"}).exit_status, 2);
+}
+
 // -c replaces the frequency.
 TEST(OptionsTest, CountsEventsInsteadOfTime) {
   const ProfileOptions options = ParseOk({"-c", "1000000"});
