@@ -17,6 +17,7 @@
 #include "daemon/base/own_priority.h"
 #include "daemon/oneshot/command.h"
 #include "daemon/oneshot/debug_files.h"
+#include "daemon/oneshot/findings.h"
 #include "daemon/oneshot/finish_names.h"
 #include "daemon/oneshot/messages.h"
 #include "daemon/oneshot/part_names.h"
@@ -286,6 +287,7 @@ class CaptureRun {
     if (!written) return Fail(std::move(written.error()));
     if (!command_end_.empty()) progress_.Say(command_end_);
     progress_.Say(SummaryLine(profile));
+    SayFindings(profile, options_, progress_);
     if (options_.verbose) {
       for (const std::string& line :
            StatisticsLines(naming, capture_->unwind_statistics())) {

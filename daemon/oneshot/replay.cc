@@ -8,6 +8,7 @@
 
 #include "daemon/base/working_memory.h"
 #include "daemon/oneshot/debug_files.h"
+#include "daemon/oneshot/findings.h"
 #include "daemon/oneshot/finish_names.h"
 #include "daemon/oneshot/one_shot.h"
 #include "daemon/oneshot/progress.h"
@@ -102,6 +103,7 @@ Result<int> Replay(const ProfileOptions& options) {
   auto written = WriteReport(profile, options, *report);
   if (!written) return Fail(std::move(written.error()));
   progress.Say(SummaryLine(profile));
+  SayFindings(profile, options, progress);
   SayWritten(options, *report, progress);
   return StatusOf(profile, options);
 }
