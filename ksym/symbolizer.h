@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +44,9 @@ struct UserSymbol {
   FileOffset file_offset;      // the looked-up address's byte in that file
   uint64_t symbol_offset = 0;  // bytes from the symbol's start
   Unresolved reason = Unresolved::kNone;
+  // Where code without a symbol (kNoSymbols, kNoSymbol) has its function begin
+  // by the file's call-frame information, as the file's headers count.
+  std::optional<ElfAddress> function_start = {};
 };
 
 class ProgramFiles;
@@ -95,7 +99,8 @@ class Symbolizer {
   // The symbol that covers `address`. Pass a return address less one, or the
   // frame is named for the call's successor. Cost: the first address in a
   // file reads its table; the first one in a symbol reads and demangles its
-  // name; every other one is a binary search.
+  // name; the first one that no symbol covers reads where the file's functions
+  // begin, 0.1 us for each; every other one is a binary search.
   UserSymbol Resolve(const ProcessImage& image, Address address);
 
   // Where debug files come from, from now on, that neither the process's root

@@ -435,6 +435,26 @@ std::optional<std::string_view> SymbolFiles::NameOf(
   return kept;
 }
 
+// What cannot be read is no function: the address has no name in any case.
+std::optional<ElfAddress> SymbolFiles::FindFunction(SymbolFile& file,
+                                                    FileOffset offset) {
+  size_t bytes = 0;
+  if (!file.functions) {
+    file.functions.emplace();
+    if (file.IsUnchanged()) {
+      auto functions =
+          FunctionRanges::Load(file.symbols->source(), options_.table_room);
+      if (functions) file.functions = std::move(*functions);
+    }
+    bytes = file.functions->memory_bytes();
+  }
+  const auto address = ToElfAddress(file.symbols->segments(), offset);
+  const auto start =
+      address ? file.functions->FindStart(*address) : std::nullopt;
+  if (file.charged_bytes > 0) Charge(file, bytes);
+  return start;
+}
+
 void SymbolFiles::Resolve(SymbolFile& file, FileOffset offset,
                           UserSymbol& symbol) {
   if (!file.symbols) {
@@ -446,6 +466,7 @@ void SymbolFiles::Resolve(SymbolFile& file, FileOffset offset,
   if (!match) {
     symbol.reason = file.symbols->symbol_count() == 0 ? Unresolved::kNoSymbols
                                                       : Unresolved::kNoSymbol;
+    symbol.function_start = FindFunction(file, offset);
     return;
   }
   const auto name = NameOf(file, *match, symbol.reason);
@@ -464,6 +485,7 @@ void SymbolFiles::Drop(SymbolFile& file) {
   file.opened.fd = std::move(*file.symbols).TakeFd();
   file.symbols.reset();
   file.names = {};
+  file.functions.reset();
   file.state = SymbolFile::State::kPinned;
 }
 

@@ -13,6 +13,7 @@
 #include "ksym/base/string_pool.h"
 #include "ksym/base/trust.h"
 #include "ksym/base/warning_list.h"
+#include "ksym/dwarf/function_ranges.h"
 #include "ksym/elf/elf_symbols.h"
 #include "ksym/process/mapped_file.h"
 #include "ksym/process/process_image.h"
@@ -67,6 +68,8 @@ struct SymbolFile {
   ProcessId read_for;
   std::string_view path;
   bool fetch_asked = false;  // whether the source of debug files was
+  // For code without symbols; read when the first such address is asked for.
+  std::optional<FunctionRanges> functions;
   // Finished names by SymbolTable::Match::index, in the pool.
   std::unordered_map<uint32_t, std::string_view> names;
   size_t charged_bytes = 0;
@@ -106,7 +109,7 @@ class SymbolFiles {
     fetch_ = std::move(source);
   }
   // Fills in what the file knows about the byte: name, symbol_offset,
-  // build_id and reason.
+  // build_id and reason; without a name function_start.
   void Resolve(SymbolFile& file, FileOffset offset, UserSymbol& symbol);
   // Makes a file of an image in memory, which is not counted or evicted.
   SymbolFile LoadImage(std::string image);
@@ -148,6 +151,7 @@ class SymbolFiles {
   std::optional<std::string_view> NameOf(SymbolFile& file,
                                          const SymbolTable::Match& match,
                                          Unresolved& reason);
+  std::optional<ElfAddress> FindFunction(SymbolFile& file, FileOffset offset);
   void Charge(SymbolFile& file, size_t bytes);
   void Drop(SymbolFile& file);
   void EnforceDescriptors();

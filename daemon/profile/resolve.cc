@@ -1,6 +1,8 @@
 #include "daemon/profile/resolve.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,6 +38,17 @@ std::string InBrackets(std::string_view path) {
   std::string name = "[";
   name += base;
   name += ']';
+  return name;
+}
+
+// "libfoo.so+0x1a2b30": a function without a symbol, so that each is one thing.
+std::string FunctionAt(std::string_view path, ksym::ElfAddress start) {
+  std::array<char, 16> digits = {};
+  const auto [end, error] = std::to_chars(
+      digits.data(), digits.data() + digits.size(), start.value, 16);
+  std::string name(path.substr(path.rfind('/') + 1));
+  name += "+0x";
+  name.append(digits.data(), end);
   return name;
 }
 
@@ -273,6 +286,9 @@ FrameId Resolver::UserFrame(UserNames& user, const ksym::ProcessImage* image,
   frame.symbol_offset = symbol.symbol_offset;
   if (!symbol.name.empty()) {
     frame.name = builder.Intern(symbol.name);
+  } else if (symbol.function_start && !symbol.module.empty()) {
+    frame.name =
+        builder.Intern(FunctionAt(symbol.module, *symbol.function_start));
   } else if (!symbol.module.empty()) {
     frame.name = builder.Intern(InBrackets(symbol.module));
   } else {

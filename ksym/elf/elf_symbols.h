@@ -53,6 +53,8 @@ class ElfSymbols {
   // Lower-case hex; empty when the file has none.
   const std::string& build_id() const { return build_id_; }
   const std::vector<ElfSegment>& segments() const { return segments_; }
+  // What it was read from.
+  const ByteSource& source() const { return source_; }
   // The source's descriptor, -1 when it is in memory.
   int fd() const { return source_.fd(); }
   // Whether a second descriptor is held, of the debug file.

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "ksym/base/file.h"
+#include "ksym/dwarf/function_ranges.h"
 #include "ksym/dwarf/stack_walk.h"
 #include "ksym/dwarf/unwind_table.h"
 #include "tests/ksym/dwarf/loaded_code.h"
@@ -71,6 +72,28 @@ void Build(benchmark::State& state, const std::string& path) {
   state.counters["rows"] = rows;
   state.counters["row_bytes"] = sizeof(UnwindRow);
   state.counters["rows/fde"] = rows / table.counts.fdes;
+}
+
+// Time to where functions begin, from the path.
+void ReadFunctions(benchmark::State& state, const std::string& path) {
+  FunctionRanges functions;
+  for (auto unused : state) {
+    auto fd = OpenForRead(path);
+    struct stat status = {};
+    if (!fd || ::fstat(fd->get(), &status) != 0) {
+      state.SkipWithError("cannot be opened");
+      return;
+    }
+    auto read = FunctionRanges::Load(ByteSource::OfFile(
+        std::move(*fd), static_cast<uint64_t>(status.st_size)));
+    if (!read) {
+      state.SkipWithError(read.error().message().c_str());
+      return;
+    }
+    functions = std::move(*read);
+  }
+  state.counters["functions"] = static_cast<double>(functions.size());
+  state.counters["bytes"] = static_cast<double>(functions.memory_bytes());
 }
 
 // One lookup at a random place.
@@ -158,6 +181,9 @@ int main(int argc, char** argv) {
     if (!std::filesystem::exists(file)) continue;
     const std::string name = std::filesystem::path(file).filename();
     benchmark::RegisterBenchmark(("Build/" + name).c_str(), ksym::Build, file)
+        ->Unit(benchmark::kMillisecond);
+    benchmark::RegisterBenchmark(("ReadFunctions/" + name).c_str(),
+                                 ksym::ReadFunctions, file)
         ->Unit(benchmark::kMillisecond);
     benchmark::RegisterBenchmark(("FindRow/" + name).c_str(), ksym::FindRow,
                                  file);

@@ -18,6 +18,31 @@ class FindingsTest(harness.E2eTest):
         subprocess.run(["strip", "--strip-all", program], check=True)
         return program, self.start([program])
 
+    def test_stripped_functions_stay_apart(self):
+        # Functions without a symbol are told apart by where they begin, which
+        # is where the symbols of the file that was not stripped begin; their
+        # reason stays. A replay says the same.
+        program, running = self.stripped()
+        raw = self.path("raw")
+        run = self.profile("-F", 999, "-p", running.pid, "--format", "json",
+                           "--raw", raw, "1s")
+        symbols = {int(line.split()[0], 16) for line in subprocess.run(
+            ["nm", os.path.join(harness.WORKLOADS, "calls")], check=True,
+            capture_output=True, text=True).stdout.splitlines()
+            if line[:1].isdigit()}
+        for document in [harness.Document(run.stdout),
+                         self.document("--replay", raw)]:
+            frames = [frame for frame in document.of_kind("user")
+                      if frame.get("module") == program]
+            starts = set()
+            for frame in frames:
+                self.assertIn(frame["reason"], ("no-symbol", "no-symbols"))
+                found = re.fullmatch(r"calls\+0x([0-9a-f]+)", frame["name"])
+                self.assertTrue(found, frame)
+                starts.add(int(found.group(1), 16))
+            self.assertGreater(len(starts), 3)
+            self.assertLessEqual(starts, symbols)
+
     def test_says_what_lacks_names(self):
         # The summary has the share of samples in code without a name, and of
         # each cause with its cure.

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 
+#include "ksym/dwarf/function_ranges.h"
 #include "ksym/dwarf/unwind_table_file.h"
 #include "tests/ksym/dwarf/table_of.h"
 #include "tests/ksym/elf/elf_builder.h"
@@ -32,9 +33,15 @@ std::string FileOf(uint8_t kind, std::string bytes) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
-  const auto table = ksym::TableOf(ksym::ByteSource::OfMemory(
-      FileOf(data[0],
-             std::string(reinterpret_cast<const char*>(data + 1), size - 1))));
+  const std::string text = FileOf(
+      data[0], std::string(reinterpret_cast<const char*>(data + 1), size - 1));
+  const auto functions =
+      ksym::FunctionRanges::Load(ksym::ByteSource::OfMemory(text));
+  for (uint64_t address = 0x1000; functions && address < 0x2000; ++address) {
+    const auto start = functions->FindStart({address});
+    if (start && start->value > address) std::abort();
+  }
+  const auto table = ksym::TableOf(ksym::ByteSource::OfMemory(text));
   if (!table) return 0;
   // Whoever reads a table checks that it is one.
   const std::string file = ksym::EncodeUnwindTable(*table, "id");

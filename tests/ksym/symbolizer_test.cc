@@ -25,6 +25,7 @@
 
 #include "ksym/base/bounded_name.h"
 #include "ksym/base/warning_list.h"
+#include "tests/ksym/dwarf/cfi_builder.h"
 #include "tests/ksym/elf/elf_builder.h"
 
 namespace ksym {
@@ -284,6 +285,34 @@ TEST_F(SymbolizerFileTest, SaysThatPermissionIsMissing) {
   if (root) {
     ASSERT_EQ(::seteuid(0), 0);
   }
+}
+
+// Code without a symbol has where its function begins, if the file has
+// call-frame information; what is counted for that goes with the file's table.
+TEST_F(SymbolizerFileTest, FindsFunctionsWithoutSymbols) {
+  CfiBuilder frames(CfiLayout::kEhFrame);
+  const size_t common = frames.AddCie({});
+  frames.AddFde(common, 0x401000, 0x20, {});
+  frames.AddFde(common, 0x401020, 0x10, {});
+  TestElf elf;
+  elf.symbols = {{"name", 0x401000, 0x10}};
+  elf.extra_name = ".eh_frame";
+  elf.extra_bytes = frames.bytes();
+  Write("file", ElfBuilder<Elf64Types>::Build(elf));
+  Map("file");
+  Symbolizer symbolizer({.files = kOfHost});
+  const auto start = [&](uint64_t address) {
+    const auto found = Resolve(symbolizer, address).function_start;
+    return found ? found->value : 0;
+  };
+  EXPECT_EQ(start(0x10000), 0u);  // it has a name
+  const uint64_t bytes = symbolizer.statistics().cache_bytes;
+  EXPECT_EQ(start(0x10010), 0x401000u);
+  EXPECT_EQ(start(0x1001f), 0x401000u);
+  EXPECT_EQ(start(0x10020), 0x401020u);
+  EXPECT_EQ(start(0x10030), 0u);
+  EXPECT_EQ(Resolve(symbolizer, 0x10020).reason, Unresolved::kNoSymbol);
+  EXPECT_GT(symbolizer.statistics().cache_bytes, bytes);
 }
 
 // A file written over in place keeps the names that are known; for a new one

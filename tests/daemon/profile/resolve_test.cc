@@ -151,6 +151,36 @@ TEST_F(ResolveTest, NamesFramesOfOtherKinds) {
   EXPECT_TRUE(namer.has_image);
 }
 
+// Knows where functions of a stripped file begin, every 256 bytes.
+class StrippedNames final : public UserNames {
+ public:
+  ksym::UserSymbol Find(const ksym::ProcessImage&,
+                        ksym::Address address) override {
+    ksym::UserSymbol symbol;
+    symbol.module = "/opt/bin/server";
+    symbol.reason = ksym::Unresolved::kNoSymbols;
+    symbol.function_start = ksym::ElfAddress{address.value & ~0xffULL};
+    return symbol;
+  }
+};
+
+// Functions without a symbol are called by their file and where they begin, so
+// that each is one thing; the reason stays.
+TEST_F(ResolveTest, TellsFunctionsWithoutSymbolsApart) {
+  raw_.images[self_] = {.id = self_, .mappings = {}};
+  Sample({0x1a2b30, 0x1a2b31 + 0x10, 0x1a2c00}, {});
+  StrippedNames names;
+  ProfileBuilder builder;
+  resolver_.Add(raw_, names, builder);
+  const Profile profile = std::move(builder).Finish(CaptureMetadata());
+  EXPECT_THAT(
+      Names(profile, profile.samples.at(0).user),
+      ElementsAre("server+0x1a2b00", "server+0x1a2b00", "server+0x1a2b00"));
+  for (const Frame& frame : profile.frames) {
+    EXPECT_EQ(frame.reason, ksym::Unresolved::kNoSymbols);
+  }
+}
+
 // An interrupt's entry code has no caller: the frame below it is where the CPU
 // was, perhaps at a function's first byte. A function that only calls on
 // another stack has one.
