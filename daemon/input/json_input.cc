@@ -162,6 +162,7 @@ class Reader {
     metadata.count_period = number("count_period");
     metadata.start_unix_ns = number("start_unix_ns");
     metadata.duration_ns = number("duration_ns");
+    if (Member(from, "command") != nullptr) metadata.command = text("command");
     metadata.hostname = text("hostname");
     metadata.kernel_release = text("kernel_release");
     metadata.architecture = text("architecture");

@@ -7,23 +7,24 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
-#include "daemon/input/profile_input.h"
+#include "daemon/oneshot/file_inputs.h"
 #include "daemon/oneshot/messages.h"
 #include "daemon/oneshot/one_shot.h"
 #include "daemon/oneshot/report_file.h"
+#include "daemon/oneshot/terminal.h"
 #include "daemon/output/difference_page.h"
 #include "daemon/output/format.h"
 #include "daemon/output/hot_spots.h"
-#include "daemon/profile/kernel_names.h"
-#include "daemon/profile/raw_file.h"
-#include "daemon/profile/resolve.h"
+#include "daemon/output/profile_select.h"
 #include "ksym/base/caller_rights.h"
-#include "ksym/base/file.h"
 #include "ksym/base/printable.h"
 
 namespace profd {
@@ -33,15 +34,16 @@ using ksym::Fail;
 using ksym::Result;
 using ksym::Status;
 
-constexpr size_t kMaxInputBytes = size_t{1} << 31;
 constexpr size_t kDefaultTop = 30;
 constexpr std::array<std::string_view, 3> kCommands = {"report", "diff",
                                                        "convert"};
 
 struct Arguments {
   std::string command;
-  std::string input;
-  std::string second_input;  // of diff
+  std::vector<std::string> inputs;
+  std::vector<std::string> second_inputs;  // of diff: AFTER
+  std::string filter;
+  std::string callers;
   std::string output;
   std::string format;
   std::string by;
@@ -55,7 +57,16 @@ void AddTableOptions(CLI::App& command, Arguments& arguments) {
   command
       .add_option("--by", arguments.by,
                   "What samples are added up by (default function)")
-      ->type_name("function|module|process|line");
+      ->type_name("function|module|comm|process|line");
+  command
+      .add_option("--filter", arguments.filter,
+                  "Only samples that have a function, or a command, whose name "
+                  "matches this extended regular expression")
+      ->type_name("REGEX");
+  command
+      .add_option("--callers", arguments.callers,
+                  "What called this function, in place of all functions")
+      ->type_name("FUNCTION");
   command
       .add_option("--top", arguments.top,
                   fmt::format("Rows, 0 for all (default {})", kDefaultTop))
@@ -71,9 +82,10 @@ void AddReport(CLI::App& app, Arguments& arguments) {
                                          "Prints what the samples were in, the "
                                          "hottest first, as a table");
   report
-      .add_option("FILE", arguments.input,
+      .add_option("FILE", arguments.inputs,
                   "A profile: folded stacks, JSON, pprof, perf script's text "
-                  "or a raw capture; - for stdin")
+                  "or a raw capture; - for stdin; a folder for all in it; "
+                  "several are added up")
       ->required();
   AddTableOptions(report, arguments);
 }
@@ -81,9 +93,11 @@ void AddReport(CLI::App& app, Arguments& arguments) {
 void AddDiff(CLI::App& app, Arguments& arguments) {
   CLI::App& diff = *app.add_subcommand(
       "diff", "Prints what changed between two profiles, the most first");
-  diff.add_option("BEFORE", arguments.input, "A profile as for report")
+  diff.add_option("BEFORE", arguments.inputs,
+                  "A profile or a folder as for report; several with -- in "
+                  "front of AFTER")
       ->required();
-  diff.add_option("AFTER", arguments.second_input, "Another one")->required();
+  diff.add_option("AFTER", arguments.second_inputs, "What is compared with it");
   diff.add_option("-o,--output", arguments.output,
                   "Write a flame graph of the difference, FILE.html")
       ->type_name("FILE");
@@ -93,7 +107,9 @@ void AddDiff(CLI::App& app, Arguments& arguments) {
 void AddConvert(CLI::App& app, Arguments& arguments) {
   CLI::App& convert =
       *app.add_subcommand("convert", "Writes a profile in another format");
-  convert.add_option("IN", arguments.input, "A profile as for report")
+  convert
+      .add_option("IN", arguments.inputs,
+                  "A profile or a folder as for report; several are added up")
       ->required();
   convert
       .add_option("-o,--output", arguments.output,
@@ -117,50 +133,6 @@ void AddCommands(CLI::App& app, Arguments& arguments) {
   AddReport(app, arguments);
   AddDiff(app, arguments);
   AddConvert(app, arguments);
-}
-
-// A raw capture has no names yet.
-Result<Profile> NameCapture(std::string bytes) {
-  auto capture = ReadRawCapture(std::move(bytes));
-  if (!capture) return Fail(std::move(capture.error()));
-  const KernelNames kernel = KernelNames::OfCapture(*capture);
-  ksym::SymbolizerOptions options;
-  options.files = ksym::SymbolizerOptions::Files::kOfHost;
-  options.vdso_image = capture->vdso_image;
-  ksym::Symbolizer symbolizer(std::move(options));
-  SymbolizerNames names(symbolizer);
-  Resolver resolver({});
-  UseKernelNames(kernel, resolver);
-  ProfileBuilder builder;
-  resolver.Add(capture->profile, names, builder);
-  CaptureMetadata metadata = capture->profile.metadata;
-  if (!kernel.warning().empty()) metadata.warnings.push_back(kernel.warning());
-  return std::move(builder).Finish(std::move(metadata));
-}
-
-Result<std::string> ReadInput(const std::string& path) {
-  if (path == "-") return ksym::ReadAll(STDIN_FILENO, kMaxInputBytes);
-  const auto file = ksym::OpenInput(path);
-  if (!file) return Fail(file.error());
-  auto bytes = ksym::ReadAll(file->get(), kMaxInputBytes);
-  if (!bytes) return Fail(std::move(bytes.error()).WithContext(path));
-  return bytes;
-}
-
-// Says the profile's warnings, with the file that they are about.
-Result<Profile> LoadProfile(const std::string& path) {
-  auto bytes = ReadInput(path);
-  if (!bytes) return Fail(bytes.error());
-  auto profile = IsRawCapture(*bytes) ? NameCapture(std::move(*bytes))
-                                      : ReadProfile(*bytes);
-  if (!profile) {
-    return Fail(std::move(profile.error())
-                    .WithContext(path == "-" ? "standard input" : path));
-  }
-  for (const std::string& warning : profile->metadata.warnings) {
-    PrintMessage(fmt::format("warning: {}: {}", path, warning));
-  }
-  return profile;
 }
 
 // A reader that went away, such as `head`, is no failure.
@@ -194,7 +166,16 @@ Result<HotSpotTable> TableOf(const Arguments& arguments) {
     if (!kind) return Fail(kind.error());
     table.kind = *kind;
   }
+  if (!arguments.filter.empty()) {
+    auto pattern = NamePattern::Parse(arguments.filter);
+    if (!pattern) {
+      return Fail(std::move(pattern.error()).WithContext("--filter"));
+    }
+  }
   table.top = arguments.top;
+  if (::isatty(STDOUT_FILENO) != 0) {
+    table.columns = TerminalColumns(STDOUT_FILENO);
+  }
   if (arguments.command == "diff" && !arguments.output.empty() &&
       FormatOfExtension(arguments.output) != OutputFormat::kFlamegraph) {
     return Fail(ksym::ErrorCode::kInvalid,
@@ -209,23 +190,52 @@ Result<HotSpotTable> TableOf(const Arguments& arguments) {
   return table;
 }
 
+// What --filter and --callers leave of the files.
+Result<Profile> LoadSelected(const std::vector<std::string>& paths,
+                             const Arguments& arguments,
+                             const std::optional<NamePattern>& filter) {
+  auto profile = LoadProfiles(paths);
+  if (!profile) return profile;
+  const bool had_samples = !profile->samples.empty();
+  if (filter) KeepMatching(*filter, *profile);
+  if (!arguments.callers.empty()) KeepCallers(arguments.callers, *profile);
+  if (had_samples && profile->samples.empty()) {
+    PrintMessage(
+        fmt::format("warning: {}: no sample matches{}", paths.front(),
+                    arguments.callers.empty()
+                        ? ""
+                        : ": there is no function " + arguments.callers));
+  }
+  return profile;
+}
+
+// --filter was read before.
+std::optional<NamePattern> FilterOf(const Arguments& arguments) {
+  if (arguments.filter.empty()) return std::nullopt;
+  auto pattern = NamePattern::Parse(arguments.filter);
+  if (!pattern) return std::nullopt;
+  return std::move(*pattern);
+}
+
 Status Report(const Arguments& arguments, const HotSpotTable& table) {
-  const auto profile = LoadProfile(arguments.input);
+  const auto profile =
+      LoadSelected(arguments.inputs, arguments, FilterOf(arguments));
   if (!profile) return Fail(profile.error());
   return WriteTable(
       [&](OutputBuffer& out) { WriteHotSpots(*profile, table, out); });
 }
 
 Status Diff(const Arguments& arguments, const HotSpotTable& table) {
-  const auto before = LoadProfile(arguments.input);
+  const auto filter = FilterOf(arguments);
+  const auto before = LoadSelected(arguments.inputs, arguments, filter);
   if (!before) return Fail(before.error());
-  const auto after = LoadProfile(arguments.second_input);
+  const auto after = LoadSelected(arguments.second_inputs, arguments, filter);
   if (!after) return Fail(after.error());
   if (!arguments.output.empty()) {
-    return WriteTo(
-        arguments.output,
-        RenderDifferencePage(*before, *after,
-                             {arguments.input, arguments.second_input}));
+    return WriteTo(arguments.output,
+                   RenderDifferencePage(*before, *after,
+                                        {arguments.inputs.front(),
+                                         arguments.second_inputs.front()}));
   }
   const Difference difference = Compare(*before, *after, table.kind);
   return WriteTable(
@@ -274,7 +284,7 @@ Result<Target> TargetOf(const Arguments& arguments) {
 }
 
 Status Convert(const Arguments& arguments, const Target& target) {
-  const auto profile = LoadProfile(arguments.input);
+  const auto profile = LoadProfiles(arguments.inputs);
   if (!profile) return Fail(profile.error());
   auto file = ReportFile::Open(arguments.output);
   if (!file) return Fail(std::move(file.error()));
@@ -291,6 +301,19 @@ int ExitWith(const ksym::Error& error, int status) {
   if (status == kExitUsage) printable += " (see --help)";
   PrintMessage(printable);
   return status;
+}
+
+// Two paths are BEFORE and AFTER; behind "--" are those of AFTER.
+Status SplitInputs(Arguments& arguments) {
+  if (arguments.command != "diff") return {};
+  if (arguments.second_inputs.empty() && arguments.inputs.size() == 2) {
+    arguments.second_inputs = {std::move(arguments.inputs.back())};
+    arguments.inputs.pop_back();
+  }
+  if (!arguments.inputs.empty() && !arguments.second_inputs.empty()) return {};
+  return Fail(ksym::ErrorCode::kInvalid,
+              "diff compares BEFORE and AFTER; with more than two paths put -- "
+              "in front of those of AFTER");
 }
 
 int Run(const Arguments& arguments) {
@@ -326,8 +349,13 @@ std::optional<int> RunFileCommand(int argc, const char* const* argv) {
   arguments.command = argv[1];
   CLI::App app("Works with profiles that are there already.", "ksym-profile");
   AddCommands(app, arguments);
+  const char* const* end = argv + argc;
+  const char* const* dashes = std::find_if(
+      argv, end, [](const char* text) { return std::strcmp(text, "--") == 0; });
+  if (arguments.command != "diff") dashes = end;
   try {
-    app.parse(argc, argv);
+    app.parse(static_cast<int>(dashes - argv), argv);
+    if (dashes != end) arguments.second_inputs.assign(dashes + 1, end);
   } catch (const CLI::CallForHelp&) {
     const Status printed =
         WriteTable([&](OutputBuffer& out) { out.text() += app.help(); });
@@ -343,6 +371,9 @@ std::optional<int> RunFileCommand(int argc, const char* const* argv) {
                     fmt::format("--color '{}' is none of auto, always, never",
                                 arguments.color)),
         kExitUsage);
+  }
+  if (auto split = SplitInputs(arguments); !split) {
+    return ExitWith(split.error(), kExitUsage);
   }
   return Run(arguments);
 }

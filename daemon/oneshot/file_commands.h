@@ -10,7 +10,7 @@ namespace profd {
 // completion; it must not parse anything.
 std::unique_ptr<CLI::App> FileCommandTable();
 
-// `ksym-profile report FILE`, `diff BEFORE AFTER` and `convert IN -o OUT`:
+// `ksym-profile report FILE...`, `diff BEFORE AFTER` and `convert IN -o OUT`:
 // what is done with profiles that are there already, of this program or
 // another one. Nothing if the arguments begin with none of these words; else
 // it is done and this is the exit status. Needs no privilege; prints to stdout

@@ -164,7 +164,8 @@ class CaptureRun {
       end_ = begin_ +
              std::chrono::duration_cast<Clock::duration>(*options_.duration);
     }
-    const CaptureMetadata& metadata = capture_->metadata();
+    CaptureMetadata metadata = capture_->metadata();
+    if (command_) metadata.command = options_.command.front();
     names_.Begin(metadata);
     if (command_) {
       auto gone = command_->Go();

@@ -86,13 +86,15 @@ std::string Data(const Profile& before, const Profile& after,
   AppendFlameFacts(
       {{"before", SummaryLine(before)},
        {"after", SummaryLine(after)},
-       {"measured in",
-        measure.in_cpus ? "CPUs" : "shares of each profile's samples"}},
+       {"measured in", measure.unit == MeasureUnit::kShares
+                           ? std::string("shares of each profile's samples")
+                           : std::string(Name(measure.unit))}},
       out);
   fmt::format_to(std::back_inserter(out),
-                 "],\n\"threads\":false,\"measure\":{{\"cpus\":{},"
+                 "],\n\"threads\":false,\"measure\":{{\"unit\":\"{}\","
                  "\"before\":{},\"after\":{}}}",
-                 measure.in_cpus, measure.before, measure.after);
+                 measure.unit == MeasureUnit::kShares ? "" : Name(measure.unit),
+                 measure.before, measure.after);
   AppendFlameNodes(tree, out);
   std::string leaves;
   std::string earlier;

@@ -10,8 +10,9 @@
 #include <unordered_map>
 #include <utility>
 
+#include "daemon/output/cpu_time.h"
 #include "daemon/output/summary.h"
-#include "daemon/profile/profile_terms.h"
+#include "daemon/output/text_columns.h"
 #include "ksym/base/printable.h"
 
 namespace profd {
@@ -72,11 +73,13 @@ class Counter {
   explicit Counter(const Profile& profile) : profile_(profile) {}
 
   std::vector<HotSpot> Run(SpotKind kind, Modules modules) {
-    if (kind == SpotKind::kProcess) {
+    if (kind == SpotKind::kProcess || kind == SpotKind::kComm) {
       for (const ProfileSample& sample : profile_.samples) {
         std::string name = Printable(profile_.String(sample.comm));
         // Folded stacks do not tell it.
-        if (sample.pid != 0) name += fmt::format(" ({})", sample.pid);
+        if (kind == SpotKind::kProcess && sample.pid != 0) {
+          name += fmt::format(" ({})", sample.pid);
+        }
         const size_t spot = SpotNamed(std::move(name));
         spots_[spot].self += sample.count;
         spots_[spot].total += sample.count;
@@ -149,6 +152,17 @@ std::string_view EndColour(double share, Colours colours) {
   return BeginColour(share, colours).empty() ? "" : "\x1b[0m";
 }
 
+// In front of a name in a table.
+constexpr size_t kNumberColumns = 39;
+constexpr size_t kFewestNameColumns = 16;
+
+std::string Fitted(const std::string& name, const HotSpotTable& table) {
+  if (table.columns == 0) return name;
+  return FitName(name,
+                 std::max(table.columns, kNumberColumns + kFewestNameColumns) -
+                     kNumberColumns);
+}
+
 size_t RowsOf(size_t all, const HotSpotTable& table) {
   return table.top == 0 ? all : std::min(all, table.top);
 }
@@ -160,23 +174,42 @@ void WriteRest(size_t all, size_t rows, std::string_view kind,
                             all - rows, kind);
 }
 
-// CPUs that one sample stands for; 0: not known.
-double CpusPerSample(const CaptureMetadata& metadata) {
-  const auto ns = NanosecondsPerSample(metadata);
-  if (!ns || metadata.duration_ns == 0) return 0;
-  return static_cast<double>(*ns) / static_cast<double>(metadata.duration_ns);
+// What one sample stands for; 0: not known.
+double PerSample(const CaptureMetadata& metadata, MeasureUnit unit) {
+  const double seconds = SecondsPerSample(metadata).value_or(0);
+  if (unit == MeasureUnit::kCpuSeconds) return seconds;
+  if (metadata.duration_ns == 0) return 0;
+  return seconds / (static_cast<double>(metadata.duration_ns) / 1e9);
+}
+
+// Whether chance alone makes so large a difference of two counts; their
+// variances are the counts themselves.
+bool IsWithinError(const Measure& measure, double before, double after) {
+  constexpr double kDeviations = 2;
+  const double change = measure.after * after - measure.before * before;
+  const double variance = measure.after * measure.after * after +
+                          measure.before * measure.before * before;
+  return change * change <= kDeviations * kDeviations * variance;
+}
+
+// The colour of a change and what ends it.
+std::string_view BeginChange(const SpotDifference& spot, double share,
+                             Colours colours) {
+  if (spot.is_within_error && colours == Colours::kOn) return "\x1b[90m";
+  return BeginColour(share, colours);
 }
 
 }  // namespace
 
 ksym::Result<SpotKind> ParseSpotKind(std::string_view name) {
-  for (const SpotKind kind : {SpotKind::kFunction, SpotKind::kModule,
-                              SpotKind::kProcess, SpotKind::kLine}) {
+  for (const SpotKind kind :
+       {SpotKind::kFunction, SpotKind::kModule, SpotKind::kComm,
+        SpotKind::kProcess, SpotKind::kLine}) {
     if (Name(kind) == name) return kind;
   }
   return ksym::Fail(ksym::ErrorCode::kInvalid,
-                    fmt::format("'{}' is none of function, module, process, "
-                                "line",
+                    fmt::format("'{}' is none of function, module, comm, "
+                                "process, line",
                                 name));
 }
 
@@ -186,6 +219,8 @@ std::string_view Name(SpotKind kind) {
       return "function";
     case SpotKind::kModule:
       return "module";
+    case SpotKind::kComm:
+      return "comm";
     case SpotKind::kProcess:
       return "process";
     case SpotKind::kLine:
@@ -209,28 +244,42 @@ void WriteHotSpots(const Profile& profile, const HotSpotTable& table,
   const size_t rows = RowsOf(spots.size(), table);
   for (const HotSpot& spot : std::span(spots).first(rows)) {
     const double share = static_cast<double>(spot.self) / std::max(all, 1.0);
-    out.text() +=
-        fmt::format("{}{:7.2f} {:7.2f} {:10} {:10}  {}{}\n",
-                    BeginColour(share, table.colours), 100 * share,
-                    Percent(static_cast<double>(spot.total), all), spot.self,
-                    spot.total, spot.name, EndColour(share, table.colours));
+    out.text() += fmt::format("{}{:7.2f} {:7.2f} {:10} {:10}  {}{}\n",
+                              BeginColour(share, table.colours), 100 * share,
+                              Percent(static_cast<double>(spot.total), all),
+                              spot.self, spot.total, Fitted(spot.name, table),
+                              EndColour(share, table.colours));
     out.PassOn();
   }
   WriteRest(spots.size(), rows, Name(table.kind), out);
 }
 
-Measure MeasureOf(const Profile& before, const Profile& after) {
-  Measure measure = {.before = CpusPerSample(before.metadata),
-                     .after = CpusPerSample(after.metadata)};
-  measure.in_cpus = measure.before > 0 && measure.after > 0;
-  if (!measure.in_cpus) {
-    const auto share = [](const Profile& profile) {
-      return 1 / std::max(static_cast<double>(SamplesOf(profile)), 1.0);
-    };
-    measure.before = share(before);
-    measure.after = share(after);
+std::string_view Name(MeasureUnit unit) {
+  switch (unit) {
+    case MeasureUnit::kShares:
+      return "share of samples";
+    case MeasureUnit::kCpus:
+      return "CPUs";
+    case MeasureUnit::kCpuSeconds:
+      return "CPU seconds";
   }
-  return measure;
+  return "";
+}
+
+Measure MeasureOf(const Profile& before, const Profile& after) {
+  const bool are_commands =
+      !before.metadata.command.empty() && !after.metadata.command.empty();
+  Measure measure;
+  measure.unit = are_commands ? MeasureUnit::kCpuSeconds : MeasureUnit::kCpus;
+  measure.before = PerSample(before.metadata, measure.unit);
+  measure.after = PerSample(after.metadata, measure.unit);
+  if (measure.before > 0 && measure.after > 0) return measure;
+  const auto share = [](const Profile& profile) {
+    return 1 / std::max(static_cast<double>(SamplesOf(profile)), 1.0);
+  };
+  return {.unit = MeasureUnit::kShares,
+          .before = share(before),
+          .after = share(after)};
 }
 
 bool HaveModules(const Profile& before, const Profile& after) {
@@ -240,55 +289,76 @@ bool HaveModules(const Profile& before, const Profile& after) {
 Difference Compare(const Profile& before, const Profile& after, SpotKind kind) {
   const Measure measure = MeasureOf(before, after);
   Difference difference;
-  difference.in_cpus = measure.in_cpus;
+  difference.unit = measure.unit;
   difference.before = static_cast<double>(SamplesOf(before)) * measure.before;
   difference.after = static_cast<double>(SamplesOf(after)) * measure.after;
   const Modules modules =
       HaveModules(before, after) ? Modules::kShown : Modules::kHidden;
-  std::map<std::string, SpotDifference> by_name;
+  struct Counts {
+    double before = 0;
+    double after = 0;
+  };
+  std::map<std::string, Counts> by_name;
   for (const HotSpot& spot : Counter(before).Run(kind, modules)) {
-    by_name[spot.name].before = static_cast<double>(spot.self) * measure.before;
+    by_name[spot.name].before = static_cast<double>(spot.self);
   }
   for (const HotSpot& spot : Counter(after).Run(kind, modules)) {
-    by_name[spot.name].after = static_cast<double>(spot.self) * measure.after;
+    by_name[spot.name].after = static_cast<double>(spot.self);
   }
-  for (auto& [name, spot] : by_name) {
-    if (spot.before == spot.after) continue;
-    spot.name = name;
+  for (const auto& [name, counts] : by_name) {
+    SpotDifference spot = {.name = name,
+                           .before = counts.before * measure.before,
+                           .after = counts.after * measure.after};
+    // Equal but for rounding.
+    constexpr double kSame = 1e-9;
+    if (std::abs(spot.change()) <= kSame * std::max(spot.before, spot.after)) {
+      continue;
+    }
+    spot.is_within_error = IsWithinError(measure, counts.before, counts.after);
     difference.spots.push_back(std::move(spot));
   }
   std::ranges::stable_sort(
-      difference.spots, std::ranges::greater(),
-      [](const SpotDifference& spot) { return std::abs(spot.change()); });
+      difference.spots, [](const SpotDifference& a, const SpotDifference& b) {
+        if (a.is_within_error != b.is_within_error) return b.is_within_error;
+        return std::abs(a.change()) > std::abs(b.change());
+      });
   return difference;
 }
 
 void WriteDifference(const Difference& difference, const HotSpotTable& table,
                      OutputBuffer& out) {
-  // CPUs as they are, shares as percent.
-  const double scale = difference.in_cpus ? 1 : 100;
-  const std::string_view unit = difference.in_cpus ? "CPUs" : "%";
+  const bool is_share = difference.unit == MeasureUnit::kShares;
+  const double scale = is_share ? 100 : 1;
   out.text() +=
       fmt::format("self time in {}; all: {:.3f} before, {:.3f} after\n",
-                  difference.in_cpus ? "CPUs" : "% of all samples",
+                  is_share ? "% of all samples" : Name(difference.unit),
                   difference.before * scale, difference.after * scale);
-  out.text() += fmt::format("{:>10} {:>10} {:>10}  {}\n", "change", "before",
+  out.text() += fmt::format("{:>10} {:>10} {:>10}   {}\n", "change", "before",
                             "after", Name(table.kind));
   const size_t rows = RowsOf(difference.spots.size(), table);
   const double whole = std::max({difference.before, difference.after, 1e-300});
+  size_t uncertain = 0;
   for (const SpotDifference& spot : std::span(difference.spots).first(rows)) {
-    const double share = spot.change() / whole;
+    uncertain += spot.is_within_error ? 1 : 0;
+    const std::string_view colour =
+        BeginChange(spot, spot.change() / whole, table.colours);
     out.text() +=
-        fmt::format("{}{:+10.3f} {:10.3f} {:10.3f}  {}{}\n",
-                    BeginColour(share, table.colours), spot.change() * scale,
-                    spot.before * scale, spot.after * scale, spot.name,
-                    EndColour(share, table.colours));
+        fmt::format("{}{:+10.3f} {:10.3f} {:10.3f} {} {}{}\n", colour,
+                    spot.change() * scale, spot.before * scale,
+                    spot.after * scale, spot.is_within_error ? '~' : ' ',
+                    Fitted(spot.name, table), colour.empty() ? "" : "\x1b[0m");
     out.PassOn();
   }
   if (difference.spots.empty()) {
-    out.text() += fmt::format("no {} differs, in {}\n", Name(table.kind), unit);
+    out.text() += fmt::format("no {} differs, in {}\n", Name(table.kind),
+                              is_share ? "%" : Name(difference.unit));
   }
   WriteRest(difference.spots.size(), rows, Name(table.kind), out);
+  if (uncertain > 0) {
+    out.text() +=
+        "~ is within the sampling error: chance alone makes such "
+        "changes\n";
+  }
 }
 
 }  // namespace profd

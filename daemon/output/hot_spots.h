@@ -13,9 +13,9 @@
 namespace profd {
 
 // What samples are added up by.
-enum class SpotKind : uint8_t { kFunction, kModule, kProcess, kLine };
+enum class SpotKind : uint8_t { kFunction, kModule, kComm, kProcess, kLine };
 
-// "function", "module", "process" or "line"; else kInvalid.
+// "function", "module", "comm", "process" or "line"; else kInvalid.
 ksym::Result<SpotKind> ParseSpotKind(std::string_view name);
 std::string_view Name(SpotKind kind);
 
@@ -35,18 +35,28 @@ enum class Colours : uint8_t { kOff, kOn };
 
 struct HotSpotTable {
   SpotKind kind = SpotKind::kFunction;
-  size_t top = 0;  // rows; 0: all
+  size_t top = 0;      // rows; 0: all
+  size_t columns = 0;  // of the widest line; 0: any
   Colours colours = Colours::kOff;
 };
 
-// A table for people: a line about the capture, then one for each spot.
+// A table for people: a line about the capture, then one for each spot. Names
+// are shortened to the columns, of which numbers take 39.
 void WriteHotSpots(const Profile& profile, const HotSpotTable& table,
                    OutputBuffer& out);
 
-// What two profiles are compared by: CPUs used where both say for how long and
-// how often they were sampled, else shares of all their samples.
+// What two profiles are compared by.
+enum class MeasureUnit : uint8_t {
+  kShares,  // of all their samples, where they do not say how they were taken
+  kCpus,    // CPUs used on average
+  kCpuSeconds,  // CPU time as a whole, of commands that ran until they ended
+};
+// "share of samples", "CPUs", "CPU seconds".
+std::string_view Name(MeasureUnit unit);
+
+// CPU time where both say for how long and how often they were sampled.
 struct Measure {
-  bool in_cpus = false;
+  MeasureUnit unit = MeasureUnit::kShares;
   double before = 0;  // of one sample
   double after = 0;
 };
@@ -60,19 +70,24 @@ struct SpotDifference {
   std::string name;
   double before = 0;  // self
   double after = 0;
+  // The change is less than twice the standard deviation of the difference of
+  // two Poisson counts: in one of 20 cases chance makes a larger one.
+  bool is_within_error = false;
   double change() const { return after - before; }
 };
 
 struct Difference {
-  bool in_cpus = false;  // what shares are of: CPUs, or all samples
-  double before = 0;     // of everything
+  MeasureUnit unit = MeasureUnit::kShares;
+  double before = 0;  // of everything
   double after = 0;
-  std::vector<SpotDifference> spots;  // the largest change first
+  // The largest change first, those within the sampling error last.
+  std::vector<SpotDifference> spots;
 };
 
 Difference Compare(const Profile& before, const Profile& after, SpotKind kind);
 
-// A table for people of the spots that differ.
+// A table for people of the spots that differ. Changes within the sampling
+// error are grey and have a "~".
 void WriteDifference(const Difference& difference, const HotSpotTable& table,
                      OutputBuffer& out);
 

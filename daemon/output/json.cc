@@ -84,6 +84,7 @@ void AppendMetadata(const Profile& profile, std::string& out) {
   }
   AppendNumber("start_unix_ns", metadata.start_unix_ns, out);
   AppendNumber("duration_ns", metadata.duration_ns, out);
+  if (!metadata.command.empty()) AppendText("command", metadata.command, out);
   AppendText("hostname", metadata.hostname, out);
   AppendText("kernel_release", metadata.kernel_release, out);
   AppendText("architecture", metadata.architecture, out);

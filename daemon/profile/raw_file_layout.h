@@ -51,6 +51,7 @@ inline constexpr MemberField<CaptureMetadata, std::string> kMetadataTexts[] = {
     {7, &CaptureMetadata::hostname},     {8, &CaptureMetadata::kernel_release},
     {9, &CaptureMetadata::architecture}, {10, &CaptureMetadata::cpus},
     {11, &CaptureMetadata::stack_store}, {14, &CaptureMetadata::unwind},
+    {27, &CaptureMetadata::command},
 };
 inline constexpr MemberField<CaptureMetadata, uint64_t> kMetadataNumbers[] = {
     {3, &CaptureMetadata::frequency_hz},

@@ -52,6 +52,7 @@ struct CaptureMetadata {
   uint64_t count_period = 0;
   uint64_t start_unix_ns = 0;
   uint64_t duration_ns = 0;
+  std::string command;  // that was run and sampled; empty: none
   std::string hostname;
   std::string kernel_release;
   std::string architecture;

@@ -81,7 +81,8 @@ class Page {
           formatUsage(after, measure), name);
     }
     byId('changes').querySelector('summary').textContent =
-        `Largest changes of own time${measure.cpus ? ', in CPUs' : ''}`;
+        'Largest changes of own time' +
+        (measure.unit ? `, in ${measure.unit}` : '');
     byId('changes').hidden = false;
   }
 

@@ -40,7 +40,7 @@ function changeColour(change, largest) {
 }
 
 function formatUsage(value, measure) {
-  return measure.cpus ? value.toFixed(3) : `${(100 * value).toFixed(2)} %`;
+  return measure.unit ? value.toFixed(3) : `${(100 * value).toFixed(2)} %`;
 }
 
 function formatChange(before, after, measure) {
@@ -193,7 +193,8 @@ class FlameView {
     if (!this.tree.other) return '';
     const {measure} = this.data.json;
     const {after, before} = this.data.usage(this.grouping, node);
-    return `${formatUsage(after, measure)}${measure.cpus ? ' CPUs' : ''}, ` +
+    const unit = measure.unit ? ` ${measure.unit}` : '';
+    return `${formatUsage(after, measure)}${unit}, ` +
         `before ${formatUsage(before, measure)} ` +
         `(${formatChange(before, after, measure)})`;
   }

@@ -1,12 +1,15 @@
 """ksym-profile report, diff and convert on real captures, and what other
 programs say of what they write."""
 
+import fcntl
 import json
 import os
 import pty
 import re
 import shutil
+import struct
 import subprocess
+import termios
 import xml.etree.ElementTree
 
 import harness
@@ -62,11 +65,109 @@ class FileCommandsTest(harness.E2eTest):
                 self.assertEqual(sum(int(row.split()[2]) for row in rows),
                                  self.emitted)
 
+    def rows(self, *arguments):
+        """The table's lines as words: shares, counts, name."""
+        table, _ = self.run_command("report", *arguments)
+        return [line.split() for line in table.decode().splitlines()[2:]]
+
+    def test_selections(self):
+        # By command, by callers and of what matches only.
+        self.assertEqual(self.rows(self.json, "--by", "comm")[0][3:],
+                         [str(self.emitted), "spin"])
+        callers = self.rows(self.json, "--callers", HOT)
+        self.assertEqual(callers[0][4], "Middle")
+        self.assertGreater(float(callers[0][0]), 99)
+        self.assertIn("main", [row[4] for row in callers])
+        hot = self.rows(self.json, "--filter", "^(Hot|Middle)$")
+        self.assertEqual(hot[0][4], HOT)
+        self.assertLessEqual(int(hot[0][3]), self.emitted)
+        for option, word in [("--filter", "no sample"),
+                             ("--callers", "no function nowhere")]:
+            _, errors = self.run_command("report", self.json, option, "nowhere")
+            self.assertIn(word, errors)
+        for option in (["--filter", "a(b"], ["--by", "command"]):
+            self.run_command("report", self.json, *option, status=2)
+
+    def test_several_files(self):
+        # Files and folders are added up, for diff on both sides; what was not
+        # sampled in the same way is not.
+        folder = self.path("folder")
+        os.makedirs(folder + "/below")
+        for target in ("folder/a.json", "folder/below/b.json"):
+            shutil.copy(self.json, self.path(target))
+        harness.write_text(folder + "/notes.txt", "no profile")
+        harness.write_text(folder + "/broken.json", "{")
+        for directory in (folder, folder + "/below"):
+            os.chmod(directory, 0o755)
+        twice, errors = self.run_command("report", folder)
+        self.assertIn("broken.json", errors)
+        self.assertEqual(twice, self.run_command("report", self.json,
+                                                 self.json)[0])
+        self.assertTrue(twice.decode().startswith(
+            "%d samples" % (2 * self.emitted)))
+        for arguments in ([folder, self.json],
+                          [self.json, self.json, "--", self.json, folder]):
+            same, _ = self.run_command("diff", *arguments)
+            self.assertIn(b"no function differs", same)
+        self.run_command("diff", self.json, self.json, self.json, status=2)
+        self.run_command("diff", "--", self.json, status=2)
+        other = self.path("other.json")
+        self.profile("-F", 99, "-p", self.spin.pid, "-o", other, 0.3)
+        _, errors = self.run_command("report", self.json, other, status=1)
+        self.assertIn("not sampled in the same way", errors)
+        os.mkdir(self.path("empty"))
+        _, errors = self.run_command("report", self.path("empty"), status=1)
+        self.assertIn("no profile is in it", errors)
+
+    def test_diff_of_commands(self):
+        # Commands are compared by their CPU seconds, although one of them was
+        # longer and did the same.
+        spin = os.path.join(harness.WORKLOADS, "spin")
+        for name, wait in [("short.json", 0), ("long.json", 1)]:
+            self.profile("-F", 499, "-o", self.path(name), "--", "sh", "-c",
+                         "timeout 1 %s; sleep %d" % (spin, wait))
+        table, _ = self.run_command("diff", self.path("short.json"),
+                                    self.path("long.json"), "--by", "comm")
+        self.assertIn(b"self time in CPU seconds; all: ", table)
+        page = self.path("page.html")
+        self.run_command("diff", self.path("short.json"),
+                         self.path("long.json"), "-o", page)
+        self.assertIn('"unit":"CPU seconds"', harness.read_text(page))
+
+    def test_fits_the_terminal(self):
+        # Names are shortened to the terminal's width; a pipe gets all of them.
+        for columns in (60, 200):
+            for arguments in (["report", self.json],
+                              ["diff", self.json, self.path("o.json")]):
+                if "diff" in arguments:
+                    other = self.workload("deep", "50")
+                    self.profile("-F", 1999, "-p", other.pid, "-o",
+                                 self.path("o.json"), 0.3)
+                ours, theirs = pty.openpty()
+                fcntl.ioctl(theirs, termios.TIOCSWINSZ,
+                            struct.pack("HHHH", 24, columns, 0, 0))
+                with subprocess.Popen([harness.PROFILER, *arguments],
+                                      stdin=subprocess.DEVNULL,
+                                      stdout=theirs) as child:
+                    os.close(theirs)
+                    text = b""
+                    while True:
+                        try:
+                            text += os.read(ours, 65536)
+                        except OSError:
+                            break
+                os.close(ours)
+                self.assertEqual(child.returncode, 0)
+                lines = re.sub(r"\x1b\[[\d;]*m", "", text.decode()).splitlines()
+                self.assertLessEqual(max(map(len, lines[1:])), columns, lines)
+
     def test_colours(self):
         # The hottest line is coloured at a terminal, and nowhere else unless
         # it is asked for; what is printed is the same otherwise.
         def at_terminal(*options):
             ours, theirs = pty.openpty()
+            fcntl.ioctl(theirs, termios.TIOCSWINSZ,
+                        struct.pack("HHHH", 24, 500, 0, 0))
             with subprocess.Popen(
                     [harness.PROFILER, "report", self.json, *options],
                     stdin=subprocess.DEVNULL, stdout=theirs) as child:

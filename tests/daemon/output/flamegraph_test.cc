@@ -248,7 +248,7 @@ TEST(DifferencePageTest, HasBothProfiles) {
   EXPECT_EQ(data["before"][0], data["leaves"][0]);
   EXPECT_EQ(data["before"][1], 3);
   EXPECT_EQ(data["before"][3], 1);
-  EXPECT_EQ(data["measure"]["cpus"], true);
+  EXPECT_EQ(data["measure"]["unit"], "CPUs");
 }
 
 }  // namespace

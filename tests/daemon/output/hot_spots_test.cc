@@ -58,6 +58,7 @@ TEST(HotSpotsTest, CountsSelfAndTotal) {
 TEST(HotSpotsTest, AddsUpByEachKind) {
   const Profile profile = Recursive(2);
   EXPECT_EQ(FindHotSpots(profile, SpotKind::kModule)[0].name, "/bin/app");
+  EXPECT_EQ(FindHotSpots(profile, SpotKind::kComm)[0].name, "app");
   EXPECT_EQ(FindHotSpots(profile, SpotKind::kModule)[0].self, 8u);
   EXPECT_EQ(FindHotSpots(profile, SpotKind::kProcess)[0].name, "app (7)");
   EXPECT_EQ(FindHotSpots(profile, SpotKind::kLine)[0].name, "/src/fib.c:7");
@@ -99,10 +100,73 @@ TEST(HotSpotsTest, ComparesByTime) {
 
   const Difference slower =
       Compare(Recursive(2), Recursive(22), SpotKind::kFunction);
-  EXPECT_TRUE(slower.in_cpus);
+  EXPECT_EQ(slower.unit, MeasureUnit::kCpus);
   ASSERT_EQ(slower.spots.size(), 1u);
   EXPECT_EQ(slower.spots[0].name, "vfs_read [kernel]");
   EXPECT_NEAR(slower.spots[0].change(), 20 / (99 * 10.0), 1e-9);
+}
+
+// Two commands are compared by the CPU time that they took as a whole: one that
+// ends sooner with the same work is as fast.
+TEST(HotSpotsTest, ComparesCommandsByCpuSeconds) {
+  Profile before = Recursive(2);
+  before.metadata.command = "make";
+  Profile after = before;
+  after.metadata.duration_ns /= 4;
+  EXPECT_TRUE(Compare(before, after, SpotKind::kFunction).spots.empty());
+  for (ProfileSample& sample : after.samples) sample.count *= 3;
+  const Difference slower = Compare(before, after, SpotKind::kComm);
+  EXPECT_EQ(slower.unit, MeasureUnit::kCpuSeconds);
+  EXPECT_NEAR(slower.before, 10 / 99.0, 1e-6);
+  EXPECT_NEAR(slower.after, 30 / 99.0, 1e-6);
+  Profile machine = before;
+  machine.metadata.command = "";
+  EXPECT_EQ(Compare(before, machine, SpotKind::kComm).unit, MeasureUnit::kCpus);
+}
+
+// A change of two deviations and less is within the error, comes last, and is
+// grey and marked.
+TEST(HotSpotsTest, MarksWhatMayBeChance) {
+  const auto profile = [](uint64_t one, uint64_t two) {
+    TestProfile p;
+    p.Add({.user = {p.User("one")}, .count = one});
+    p.Add({.user = {p.User("two")}, .count = two});
+    return std::move(p).Finish();
+  };
+  // 100 and 131 differ by 31, and twice the root of 231 is 30.4.
+  const Difference difference =
+      Compare(profile(100, 10'000), profile(131, 10'200), SpotKind::kFunction);
+  ASSERT_EQ(difference.spots.size(), 2u);
+  EXPECT_EQ(difference.spots[0].name, "one [app]");
+  EXPECT_FALSE(difference.spots[0].is_within_error);
+  EXPECT_EQ(difference.spots[1].name, "two [app]");
+  EXPECT_TRUE(difference.spots[1].is_within_error);
+  EXPECT_TRUE(Compare(profile(100, 1), profile(130, 1), SpotKind::kFunction)
+                  .spots.at(0)
+                  .is_within_error);
+  std::string text;
+  OutputBuffer out([&](std::string_view piece) {
+    text += piece;
+    return ksym::Status();
+  });
+  WriteDifference(difference, {.colours = Colours::kOn}, out);
+  ASSERT_TRUE(out.Finish().has_value());
+  EXPECT_THAT(text, HasSubstr("   one [app]"));
+  EXPECT_THAT(text, HasSubstr(" ~ two [app]\x1b[0m"));
+  EXPECT_THAT(text, HasSubstr("\x1b[90m"));
+  EXPECT_THAT(text, HasSubstr("~ is within the sampling error"));
+}
+
+// Names are shortened to the width of the line, numbers never.
+TEST(HotSpotsTest, FitsTheWidth) {
+  TestProfile p;
+  p.Add({.user = {p.User("ns::A<int, long>::Run(char const*, int, long)")}});
+  const Profile profile = std::move(p).Finish();
+  const std::string text = Table(profile, {.columns = 60});
+  EXPECT_THAT(text, HasSubstr("ns::A<>::Run() [app]\n"));
+  EXPECT_THAT(Table(profile, {}), HasSubstr("char const*, int, long) [app]\n"));
+  EXPECT_THAT(Table(profile, {.columns = 10}),
+              HasSubstr("          1          1  ..>::Run() [app]\n"));
 }
 
 // Where a profile does not say its files, functions are compared without.
@@ -111,7 +175,7 @@ TEST(HotSpotsTest, ComparesWithoutModules) {
   for (Frame& frame : folded.frames) frame.module = 0;
   folded.metadata.duration_ns = 0;
   const Difference none = Compare(Recursive(2), folded, SpotKind::kFunction);
-  EXPECT_FALSE(none.in_cpus);
+  EXPECT_EQ(none.unit, MeasureUnit::kShares);
   EXPECT_TRUE(none.spots.empty());
 }
 

@@ -1,0 +1,179 @@
+#include "daemon/oneshot/file_inputs.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <tuple>
+#include <utility>
+
+#include "daemon/input/profile_input.h"
+#include "daemon/oneshot/messages.h"
+#include "daemon/output/format.h"
+#include "daemon/profile/kernel_names.h"
+#include "daemon/profile/profile_merge.h"
+#include "daemon/profile/raw_file.h"
+#include "daemon/profile/resolve.h"
+#include "ksym/base/file.h"
+
+namespace profd {
+namespace {
+
+namespace fs = std::filesystem;
+using ksym::Fail;
+using ksym::Result;
+using ksym::Status;
+
+constexpr size_t kMaxInputBytes = size_t{1} << 31;
+constexpr size_t kMaxFilesOfFolder = 10'000;
+
+// A raw capture has no names yet.
+Result<Profile> NameCapture(std::string bytes) {
+  auto capture = ReadRawCapture(std::move(bytes));
+  if (!capture) return Fail(std::move(capture.error()));
+  const KernelNames kernel = KernelNames::OfCapture(*capture);
+  ksym::SymbolizerOptions options;
+  options.files = ksym::SymbolizerOptions::Files::kOfHost;
+  options.vdso_image = capture->vdso_image;
+  ksym::Symbolizer symbolizer(std::move(options));
+  SymbolizerNames names(symbolizer);
+  Resolver resolver({});
+  UseKernelNames(kernel, resolver);
+  ProfileBuilder builder;
+  resolver.Add(capture->profile, names, builder);
+  CaptureMetadata metadata = capture->profile.metadata;
+  if (!kernel.warning().empty()) metadata.warnings.push_back(kernel.warning());
+  return std::move(builder).Finish(std::move(metadata));
+}
+
+Result<std::string> ReadInput(const std::string& path) {
+  if (path == "-") return ksym::ReadAll(STDIN_FILENO, kMaxInputBytes);
+  const auto file = ksym::OpenInput(path);
+  if (!file) return Fail(file.error());
+  auto bytes = ksym::ReadAll(file->get(), kMaxInputBytes);
+  if (!bytes) return Fail(std::move(bytes.error()).WithContext(path));
+  return bytes;
+}
+
+bool IsProfileName(const std::string& name) {
+  if (name.ends_with(".raw")) return true;
+  const auto format = FormatOfExtension(name);
+  // What has no reader is a picture or a text.
+  return format && *format != OutputFormat::kText &&
+         *format != OutputFormat::kFlamegraph &&
+         *format != OutputFormat::kSvg && *format != OutputFormat::kSpeedscope;
+}
+
+Result<std::vector<std::string>> FilesOfFolder(const std::string& folder) {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (fs::recursive_directory_iterator at(folder, error), end;
+       !error && at != end; at.increment(error)) {
+    std::error_code of_file;
+    if (!at->is_regular_file(of_file)) continue;
+    if (!IsProfileName(at->path().filename().string())) continue;
+    if (files.size() == kMaxFilesOfFolder) {
+      return Fail(ksym::ErrorCode::kLimit,
+                  fmt::format("{}: there are more than {} profiles", folder,
+                              kMaxFilesOfFolder));
+    }
+    files.push_back(at->path().string());
+  }
+  if (error) return ksym::FailErrno(error.value(), folder);
+  if (files.empty()) {
+    return Fail(ksym::ErrorCode::kInvalid,
+                fmt::format("{}: no profile is in it", folder));
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+// Adds up profiles whose samples stand for the same.
+class Sum {
+ public:
+  Status Add(const Profile& profile, const std::string& path) {
+    const CaptureMetadata& metadata = profile.metadata;
+    const auto rate = std::tuple(metadata.event, metadata.frequency_hz,
+                                 metadata.count_period);
+    if (first_.empty()) {
+      first_ = path;
+      rate_ = rate;
+    } else if (rate != rate_) {
+      return Fail(ksym::ErrorCode::kInvalid,
+                  fmt::format("{} and {} were not sampled in the same way, so "
+                              "they cannot be added up",
+                              first_, path));
+    }
+    merger_.Add(profile);
+    return {};
+  }
+
+  Profile Finish() && { return std::move(merger_).Finish(); }
+
+ private:
+  ProfileMerger merger_;
+  std::string first_;
+  std::tuple<std::string, uint64_t, uint64_t> rate_;
+};
+
+Status AddFolder(const std::string& folder, Sum& sum) {
+  const auto files = FilesOfFolder(folder);
+  if (!files) return Fail(files.error());
+  bool has_any = false;
+  for (const std::string& path : *files) {
+    const auto profile = LoadProfile(path);
+    if (!profile) {
+      PrintMessage("warning: " + profile.error().message());
+      continue;
+    }
+    if (auto added = sum.Add(*profile, path); !added) return added;
+    has_any = true;
+  }
+  if (has_any) return {};
+  return Fail(ksym::ErrorCode::kInvalid,
+              fmt::format("{}: no profile in it can be read", folder));
+}
+
+bool IsFolder(const std::string& path) {
+  std::error_code error;
+  return path != "-" && fs::is_directory(path, error);
+}
+
+}  // namespace
+
+Result<Profile> LoadProfile(const std::string& path) {
+  auto bytes = ReadInput(path);
+  if (!bytes) return Fail(bytes.error());
+  auto profile = IsRawCapture(*bytes) ? NameCapture(std::move(*bytes))
+                                      : ReadProfile(*bytes);
+  if (!profile) {
+    return Fail(std::move(profile.error())
+                    .WithContext(path == "-" ? "standard input" : path));
+  }
+  for (const std::string& warning : profile->metadata.warnings) {
+    PrintMessage(fmt::format("warning: {}: {}", path, warning));
+  }
+  return profile;
+}
+
+Result<Profile> LoadProfiles(const std::vector<std::string>& paths) {
+  if (paths.size() == 1 && !IsFolder(paths.front())) {
+    return LoadProfile(paths.front());
+  }
+  Sum sum;
+  for (const std::string& path : paths) {
+    if (IsFolder(path)) {
+      if (auto added = AddFolder(path, sum); !added) return Fail(added.error());
+      continue;
+    }
+    const auto profile = LoadProfile(path);
+    if (!profile) return Fail(profile.error());
+    if (auto added = sum.Add(*profile, path); !added)
+      return Fail(added.error());
+  }
+  return std::move(sum).Finish();
+}
+
+}  // namespace profd
