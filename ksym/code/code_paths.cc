@@ -8,10 +8,6 @@ namespace {
 
 constexpr int32_t kUnknown = FrameFacts::kUnknown;
 constexpr int32_t kStackAlignment = 16;  // at calls
-// Times that something was found wrong that had been thought to be right, which
-// costs as much as all that is known. Assembly and the code of compilers have a
-// few.
-constexpr size_t kMaxReversals = 64;
 
 // `now` says less than `before` about what rows say.
 bool SaysLess(const FrameFacts& now, const FrameFacts& before) {

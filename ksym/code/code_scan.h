@@ -18,6 +18,10 @@ inline constexpr size_t kMaxScanSteps = size_t{4} << 20;
 inline constexpr size_t kMaxScannedInstructions = size_t{1} << 20;
 // What one place is looked at of which only a guess says that it is code.
 inline constexpr size_t kMaxGuessSteps = size_t{1} << 14;
+// Times that something was found wrong that had been thought to be right, which
+// costs as much as all that is known. Assembly and the code of compilers have a
+// few.
+inline constexpr size_t kMaxReversals = 64;
 
 // What described code expects of who comes there.
 struct CodeElsewhere {

@@ -143,6 +143,44 @@ TEST(ScanCodeTest, BoundsGuesses) {
   EXPECT_EQ(RspAt(Scan(code, {0}), 1), -1);
 }
 
+// All that is followed has a bound together: what is left of it is used, and
+// not one step more.
+TEST(ScanCodeTest, BoundsSteps) {
+  // Each is given up as a guess: many times cwtl; ret
+  const std::string given_up = std::string(kMaxGuessSteps, '\x98') + "\xc3";
+  std::string code;
+  size_t left = kMaxScanSteps;
+  for (; left > kMaxGuessSteps; left -= kMaxGuessSteps) code += given_up;
+  // push %rax; pop %rax; ret
+  constexpr std::string_view kLast = "\x50\x58\xc3"sv;
+  const auto rsp_in_last = [&](size_t before) {
+    std::string all = code + std::string(before - 1, '\x98') + "\xc3";
+    all += kLast;
+    return RspAt(Scan(all, {}), static_cast<uint32_t>(all.size() - 1));
+  };
+  EXPECT_EQ(rsp_in_last(left - kLast.size()), 8);
+  EXPECT_EQ(rsp_in_last(left - kLast.size() + 1), -1);
+}
+
+// So often something may turn out to be wrong that had been thought to be
+// right, and then nothing more is followed.
+TEST(ScanCodeTest, BoundsReversals) {
+  // push %rax; inside: pop %rax; ret: a function, until another one calls
+  // inside: push %rax; je over; call inside; pop %rax; ret;
+  // over: pop %rax; ret
+  constexpr std::string_view kReversal =
+      "\x50\x58\xc3"
+      "\x50\x74\x07\xe8\xf6\xff\xff\xff\x58\xc3\x58\xc3"sv;
+  const auto rsp_in_last = [&](size_t reversals) {
+    std::string code;
+    for (size_t i = 0; i < reversals; ++i) code += kReversal;
+    code += "\x50\x58\xc3"sv;
+    return RspAt(Scan(code, {}), static_cast<uint32_t>(code.size() - 1));
+  };
+  EXPECT_EQ(rsp_in_last(kMaxReversals - 1), 8);
+  EXPECT_EQ(rsp_in_last(kMaxReversals), -1);
+}
+
 // Pages beyond the bound are not read.
 TEST(ScanCodeTest, BoundsPages) {
   const size_t page = 4096;

@@ -6,11 +6,16 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "ksym/dwarf/call_frame_section.h"
 #include "ksym/dwarf/call_frames.h"
+#include "ksym/dwarf/undescribed_code.h"
 #include "ksym/dwarf/unwind_table.h"
+#include "ksym/elf/byte_source.h"
+#include "ksym/elf/elf_image.h"
 #include "tests/ksym/dwarf/cfi_builder.h"
+#include "tests/ksym/elf/elf_builder.h"
 
 namespace ksym {
 namespace {
@@ -52,6 +57,27 @@ TEST(UnwindBoundsTest, Functions) {
       BuildSectionTable(SectionOf(WithFunctions(kMaxFrameEntries + 1)), kCode);
   ASSERT_FALSE(more);
   EXPECT_EQ(more.error().code(), ErrorCode::kLimit);
+}
+
+// Symbols of a table are looked at up to the bound, and none behind it.
+TEST(UnwindBoundsTest, ScannedSymbols) {
+  TestElf elf;
+  // The first one of a table is none.
+  elf.symbols.assign(kMaxScannedSymbols, {.name = "", .type = STT_NOTYPE});
+  const auto at = [&](uint64_t index) -> TestSymbol& {
+    return elf.symbols[index - 1];
+  };
+  at(kMaxScannedSymbols - 1) = {.name = "", .value = elf.text_address + 0x10};
+  at(kMaxScannedSymbols) = {.name = "", .value = elf.text_address + 0x20};
+  const auto source = ByteSource::OfMemory(ElfBuilder<Elf64Types>::Build(elf));
+  const auto image = ElfImage::Parse(source);
+  ASSERT_TRUE(image) << image.error().message();
+  UnwindTable table;
+  static_cast<CodeExtent&>(table) = {.base = {elf.text_address},
+                                     .size = elf.text_size};
+  const std::vector<CodeRange> gaps = {{0, elf.text_size}};
+  const CodeToScan code = FindCodeToScan(source, *image, table, gaps);
+  EXPECT_EQ(code.entries, std::vector<uint32_t>{0x10});
 }
 
 // So it is with what functions have in common.
