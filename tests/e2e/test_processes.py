@@ -1,7 +1,10 @@
 """Processes that become others or end before they can be looked at."""
 
 import collections
+import contextlib
 import os
+import signal
+import time
 
 import harness
 
@@ -40,9 +43,9 @@ class ProcessesTest(harness.E2eTest):
         running = self.background("-F", 999, "--format", "json")
         running.wait_started()
         workload = self.workload("forks")
-        harness.time.sleep(0.8)
+        time.sleep(0.8)
         workload.stop()
-        running.signal(harness.signal.SIGINT)
+        running.signal(signal.SIGINT)
         document = harness.Document(running.finish().stdout)
         self.assert_leaves(document.leaves(comm="forked"), "ChildWork")
         self.assert_leaves(document.leaves(comm="forked twice"),
@@ -59,8 +62,8 @@ class ProcessesTest(harness.E2eTest):
         running.wait_started()
         within = self.workload("leader")
         spin = self.workload("leader", os.path.join(harness.WORKLOADS, "spin"))
-        harness.time.sleep(0.7)
-        running.signal(harness.signal.SIGINT)
+        time.sleep(0.7)
+        running.signal(signal.SIGINT)
         document = harness.Document(running.finish().stdout)
         self.assert_leaves(document.leaves(before.pid), "Survivor")
         self.assert_leaves(document.leaves(within.pid, "leader"), "Survivor")
@@ -78,12 +81,29 @@ class ProcessesTest(harness.E2eTest):
         self.assert_leaves(document.leaves(chain.pid, "relay_a"), "Work_a")
         self.assert_leaves(document.leaves(chain.pid, "relay_b"), "Work_b")
 
+    @staticmethod
+    def kill(pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
     def test_short_lived(self):
-        # Nearly every sample of a thousand processes that live a millisecond
-        # has a name or at least its file.
-        document = self.document(
-            "-F", 1999, "--", "sh", "-c",
-            "i=0; while [ $i -lt 1000 ]; do /bin/true; i=$((i+1)); done")
+        # Nearly every sample of processes that live a millisecond has a name
+        # or at least its file: of a thousand, beside a load of a hundred. They
+        # would wait for a CPU for most of their lives there.
+        pid_file = self.path("pid")
+        running = self.background(
+            "-F", 1999, "--format", "json", "--", "nice", "-n", -10, "sh", "-c",
+            "echo $$ > %s; while :; do /bin/true; done" % pid_file)
+        running.wait_started()
+        end = time.monotonic() + 2
+        pid = int(harness.wait_for(lambda: os.path.exists(pid_file)
+                                   and harness.read_text(pid_file), "the pid"))
+        self.addCleanup(self.kill, pid)
+        harness.wait_for(lambda: time.monotonic() > end
+                         and harness.cpu_seconds(pid, of_children=True) > 0.1,
+                         "CPU time of its children", harness.CPU_TIME_SECONDS)
+        self.kill(pid)
+        document = self.check_document(running.finish())
         total = bare = 0
         for stack in document.stacks:
             if stack["comm"] != "true" or not stack["user"]:
@@ -103,12 +123,12 @@ class ProcessesTest(harness.E2eTest):
         running = self.background("-F", 499, "--format", "json")
         running.wait_started()
         workload = self.start([spin], ready=True)
-        harness.time.sleep(0.7)
+        time.sleep(0.7)
         workload.stop()
         os.unlink(spin)
         os.unlink(self.path("spin"))
-        harness.time.sleep(0.7)
-        running.signal(harness.signal.SIGINT)
+        time.sleep(0.7)
+        running.signal(signal.SIGINT)
         run = running.finish()
         self.assertEqual(run.status, 0, str(run))
         document = harness.Document(run.stdout)
