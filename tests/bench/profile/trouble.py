@@ -13,7 +13,7 @@ import trouble_throughput
 
 PARTS = ("captures", "signals", "throughput", "memory")
 # Of each part, unless other loads are asked for.
-ROWS = ("calm", "spin16", "mixed", "storm")
+ROWS = ("calm", "spin16", "spin32", "mixed", "storm")
 # How nice the programs are whose callers are known, so that there are samples
 # of them.
 KNOWN_NICE = {"calm": 0, "mixed": -10}
@@ -115,12 +115,10 @@ def measure_load(context, kind):
         for rate_hz in RATES_HZ[:1 if context.quick else None]:
             row = Row(context, kind, rate_hz)
             rows.append(row.cells())
-            if rate_hz == trouble_peers.RATE_HZ and not context.quick:
+            if not context.quick:
                 # Beside the same programs as ours.
                 with trouble_captures.known_programs(context, row.known_nice):
-                    peers.append(trouble_peers.cells(
-                        context, kind, row.long_seconds,
-                        (row.late, row.peak_rss_mib)))
+                    peers.append(trouble_peers.cells(context, row))
     return rows, peers
 
 

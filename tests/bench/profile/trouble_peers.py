@@ -7,15 +7,14 @@ import tables
 import trouble_captures
 import unwind
 
-RATE_HZ = 99
 LATE_LIMIT = 30
 BPFTRACE = ("profile:hz:{} {{ @[ustack(127), comm] = count(); }} "
             "interval:ms:{} {{ exit(); }}")
 
 
-def perf_command(context, seconds):
+def perf_command(context, rate_hz, seconds):
     return ["perf", "record", "-q", "-o", context.scratch_file("perf.data"),
-            "-F", str(RATE_HZ), "-a", "--call-graph", "dwarf", "sleep",
+            "-F", str(rate_hz), "-a", "--call-graph", "dwarf", "sleep",
             str(seconds)]
 
 
@@ -30,12 +29,12 @@ def perf_stacks(text):
             yield user[:-4:-1], 1
 
 
-def perf_cells(context, seconds):
+def perf_cells(context, rate_hz, seconds):
     """late, MiB, whole %; late is of record and script together."""
     if not programs.has_program("perf"):
         return [None] * 3
     record = trouble_captures.run_bounded(
-        context, perf_command(context, seconds), seconds, LATE_LIMIT)
+        context, perf_command(context, rate_hz, seconds), seconds, LATE_LIMIT)
     output = context.scratch_file("perf.txt")
     with open(output, "wb") as file:
         script = trouble_captures.run_bounded(
@@ -50,14 +49,14 @@ def perf_cells(context, seconds):
             max(rss, default=None), whole]
 
 
-def bpftrace_cells(context, seconds):
+def bpftrace_cells(context, rate_hz, seconds):
     """Likewise; it walks by frame pointers."""
     if not programs.has_program("bpftrace"):
         return [None] * 3
     output = context.scratch_file("bpftrace.txt")
     run = trouble_captures.run_bounded(
         context, ["bpftrace", "-o", output, "-e",
-                  BPFTRACE.format(RATE_HZ, int(seconds * 1000))],
+                  BPFTRACE.format(rate_hz, int(seconds * 1000))],
         seconds, LATE_LIMIT)
     stacks = []
     with open(output, encoding="utf-8", errors="replace") as file:
@@ -70,16 +69,17 @@ def bpftrace_cells(context, seconds):
     return [run.late, run.peak_rss_mib, unwind.share(stacks)]
 
 
-def cells(context, kind, seconds, ours):
-    """A row: each peer's figures, and ours (late, MiB) as ratios to them."""
-    row = [kind]
-    for late, rss, whole in (perf_cells(context, seconds),
-                             bpftrace_cells(context, seconds)):
+def cells(context, ours):
+    """A row: each peer's figures, and those of our long capture, a
+    trouble.Row, as ratios to them."""
+    row = [ours.title]
+    for peer in (perf_cells, bpftrace_cells):
+        late, rss, whole = peer(context, ours.rate_hz, ours.long_seconds)
         row += ["-" if late is None else f"> {LATE_LIMIT}"
                 if late >= LATE_LIMIT else tables.number(late, 2),
-                tables.number(tables.ratio(ours[0], late), 3),
+                tables.number(tables.ratio(ours.late, late), 3),
                 tables.number(rss, 1),
-                tables.number(tables.ratio(ours[1], rss), 3),
+                tables.number(tables.ratio(ours.peak_rss_mib, rss), 3),
                 tables.number(whole, 1)]
     return row
 

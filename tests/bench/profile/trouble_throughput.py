@@ -14,9 +14,10 @@ import programs
 import tables
 import trouble_captures
 
-PAIRS = 12
+PAIRS = 9
 RATE_HZ = 99
-WINDOW_SECONDS = 1.5
+WINDOW_SECONDS = 10
+QUICK_SECONDS = 1
 SETTLE_SECONDS = 1
 
 
@@ -92,7 +93,7 @@ def taken_percents(context, load, window, seconds):
 
 def print_throughput(context, load):
     """`load` runs, and is of spinners only."""
-    seconds = 1 if context.quick else WINDOW_SECONDS
+    seconds = QUICK_SECONDS if context.quick else WINDOW_SECONDS
     windows = {"while it samples": sampled_window,
                f"a whole run of {seconds} s": whole_run_window}
     rows = []

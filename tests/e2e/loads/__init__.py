@@ -226,6 +226,7 @@ def start_build(load, jobs=8):
 KINDS = {
     "calm": lambda load: None,
     "spin16": start_spinners,
+    "spin32": lambda load: start_spinners(load, 32),
     "mixed": start_mixed,
     "storm": start_storm,
     "threads": start_threads,
