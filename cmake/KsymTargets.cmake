@@ -39,11 +39,18 @@ if(KSYM_BUILD_TESTS)
     OPTIONS ${CMAKE_CXX_COMPILE_OPTIONS_PIE} ${KSYM_TEST_OPTIONS})
 endif()
 
-# ksym_library(NAME SOURCES a.cc ... [DEPENDS target ...] [PRIVATE_DEPENDS ...])
-# A static library; includes are written from the project's root.
+# ksym_library(NAME SOURCES a.cc ... [ALONE b.cc ...] [DEPENDS target ...]
+#              [PRIVATE_DEPENDS ...])
+# A static library; includes are written from the project's root. ALONE: those of
+# SOURCES whose own names another one has as well, so that CMAKE_UNITY_BUILD, by
+# which scripts/profile is quick, does not compile them together.
 function(ksym_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;ALONE;DEPENDS;PRIVATE_DEPENDS"
+                        ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
+  set_source_files_properties(${ARG_ALONE} PROPERTIES
+    SKIP_UNITY_BUILD_INCLUSION ON)
+  set_property(GLOBAL APPEND PROPERTY KSYM_LIBRARIES ${name})
   target_include_directories(${name} PUBLIC "${PROJECT_SOURCE_DIR}")
   target_link_libraries(${name}
     PUBLIC ${ARG_DEPENDS}
