@@ -7,9 +7,11 @@
 #include <poll.h>
 
 #include <array>
+#include <cstdlib>
 #include <utility>
 
 #include "daemon/service/socket_io.h"
+#include "ksym/base/linked_in.h"
 
 namespace profd {
 namespace {
@@ -33,6 +35,18 @@ bool SetHost(SSL* session, const std::string& host) {
          ::SSL_set1_host(session, host.c_str()) == 1;
 }
 
+// Debian's, Red Hat's, SUSE's and Alpine's, where the library looks for the
+// first only. The first one that is there counts, after SSL_CERT_FILE.
+void TrustAuthoritiesOfMachine(SSL_CTX* context) {
+  if (std::getenv("SSL_CERT_FILE") != nullptr) return;
+  for (const char* file : {"/etc/ssl/certs/ca-certificates.crt",
+                           "/etc/pki/tls/certs/ca-bundle.crt",
+                           "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"}) {
+    if (::SSL_CTX_load_verify_locations(context, file, nullptr) == 1) return;
+  }
+  ::ERR_clear_error();
+}
+
 std::unexpected<ksym::Error> Failure(const SSL* session) {
   if (::SSL_get_verify_result(session) != X509_V_OK) {
     return ksym::Fail(
@@ -47,6 +61,9 @@ std::unexpected<ksym::Error> Failure(const SSL* session) {
 }  // namespace
 
 ksym::Result<TlsClient> TlsClient::Make() {
+  // The machine's openssl.cnf may name modules to load.
+  const bool linked_in = ksym::HasLibrariesLinkedIn();
+  if (linked_in) ::OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, nullptr);
   Context context(::SSL_CTX_new(::TLS_client_method()));
   if (context == nullptr ||
       ::SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION) != 1 ||
@@ -54,6 +71,7 @@ ksym::Result<TlsClient> TlsClient::Make() {
     ::ERR_clear_error();
     return ksym::Fail(ksym::ErrorCode::kUnsupported, "TLS does not work here");
   }
+  if (linked_in) TrustAuthoritiesOfMachine(context.get());
   ::SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
   return TlsClient(std::move(context));
 }

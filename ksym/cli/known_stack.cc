@@ -14,6 +14,8 @@
 #include <new>
 #include <string>
 
+#include "ksym/cli/own_lookups.h"
+
 namespace ksym {
 namespace {
 
@@ -84,6 +86,7 @@ void SetStackOfThreads() {
 }  // namespace
 
 int RunOnKnownStack(ProgramBody body, int argc, char** argv) {
+  KeepLookupsInside();
   SetStackOfThreads();
   std::set_terminate(EndUncaught);
   if (HasKnownStack()) return CallBody(body, argc, argv);

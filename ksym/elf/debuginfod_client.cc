@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "ksym/base/file.h"
+#include "ksym/base/linked_in.h"
 #include "ksym/base/text.h"
 #include "ksym/elf/debuginfod_child.h"
 #include "ksym/elf/elf_image.h"
@@ -97,6 +98,12 @@ Result<std::unique_ptr<DebuginfodClient>> DebuginfodClient::Start(
                 std::string(kUrls) +
                     " is not set: it says which servers to ask, such as "
                     "https://debuginfod.debian.net");
+  }
+  if (HasLibrariesLinkedIn()) {
+    return Fail(ErrorCode::kUnsupported,
+                "this program has its libraries linked in and loads none, "
+                "libdebuginfod.so.1 neither: take the one of a Debian package "
+                "or of your own build");
   }
   std::array<int, 2> pair = {};
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()) !=

@@ -34,7 +34,7 @@ class DebuginfodClient {
   };
 
   // kInvalid: DEBUGINFOD_URLS is not set; kUnsupported: the library is not
-  // there; kIo: no process could be made.
+  // there, or this program loads none; kIo: no process could be made.
   static Result<std::unique_ptr<DebuginfodClient>> Start(
       const Options& options);
 

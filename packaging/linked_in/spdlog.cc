@@ -1,0 +1,33 @@
+// The parts of spdlog that its headers leave to its library, of which Debian
+// has a shared one only.
+#include <spdlog/common-inl.h>
+#include <spdlog/details/backtracer-inl.h>
+#include <spdlog/details/log_msg-inl.h>
+#include <spdlog/details/log_msg_buffer-inl.h>
+#include <spdlog/details/null_mutex.h>
+#include <spdlog/details/os-inl.h>
+#include <spdlog/details/periodic_worker-inl.h>
+#include <spdlog/details/registry-inl.h>
+#include <spdlog/logger-inl.h>
+#include <spdlog/pattern_formatter-inl.h>
+#include <spdlog/sinks/ansicolor_sink-inl.h>
+#include <spdlog/sinks/base_sink-inl.h>
+#include <spdlog/sinks/sink-inl.h>
+#include <spdlog/sinks/stdout_color_sinks-inl.h>
+#include <spdlog/sinks/stdout_sinks-inl.h>
+#include <spdlog/spdlog-inl.h>
+
+#include <mutex>
+
+template class spdlog::sinks::base_sink<std::mutex>;
+template class spdlog::sinks::base_sink<spdlog::details::null_mutex>;
+template class spdlog::sinks::stdout_sink_base<spdlog::details::console_mutex>;
+template class spdlog::sinks::stdout_sink_base<
+    spdlog::details::console_nullmutex>;
+template class spdlog::sinks::stdout_sink<spdlog::details::console_mutex>;
+template class spdlog::sinks::stdout_sink<spdlog::details::console_nullmutex>;
+template class spdlog::sinks::stderr_sink<spdlog::details::console_mutex>;
+template class spdlog::sinks::stderr_sink<spdlog::details::console_nullmutex>;
+template class spdlog::sinks::ansicolor_sink<spdlog::details::console_mutex>;
+template class spdlog::sinks::ansicolor_sink<
+    spdlog::details::console_nullmutex>;
