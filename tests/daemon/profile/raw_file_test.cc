@@ -79,6 +79,7 @@ class Generator {
     profile.metadata.start_unix_ns = Number();
     profile.metadata.duration_ns = Number();
     profile.metadata.hostname = Bytes(20);
+    profile.metadata.command = Bytes(10);
     profile.metadata.kernel_release = "6.1";
     profile.metadata.architecture = "x86_64";
     profile.metadata.cpus = "0-3";
