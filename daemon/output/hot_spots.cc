@@ -355,9 +355,7 @@ void WriteDifference(const Difference& difference, const HotSpotTable& table,
   }
   WriteRest(difference.spots.size(), rows, Name(table.kind), out);
   if (uncertain > 0) {
-    out.text() +=
-        "~ is within the sampling error: chance alone makes such "
-        "changes\n";
+    out.text() += "~ is within the sampling error: it may be chance\n";
   }
 }
 

@@ -24,7 +24,7 @@ class CommandTest(harness.E2eTest):
         # else.
         self.workload("spin")
         storm = os.path.join(harness.WORKLOADS, "storm")
-        document = self.document("-F", 999, "--", storm, "100")
+        document = self.document("-F", 999, "--", storm, "100", status=7)
         # A child runs /proc/self/exe; before its exec COMMAND is a profiler.
         self.assertLessEqual({s["comm"] for s in document.stacks},
                              {"storm", "exe", "ksym-profile"})
@@ -44,7 +44,7 @@ class CommandTest(harness.E2eTest):
     def test_output_beside_the_report(self):
         # While the report is on stdout the command's stdout is stderr.
         storm = os.path.join(harness.WORKLOADS, "storm")
-        run = self.profile("--", storm, "1")
+        run = self.profile("--", storm, "1", status=7)
         self.assertIn("stormed", run.stderr_lines)
         self.assertNotIn(b"stormed", run.stdout)
         self.check_folded(run)
@@ -52,7 +52,8 @@ class CommandTest(harness.E2eTest):
     def test_output_with_a_report_file(self):
         # With -o FILE the command keeps its stdout.
         storm = os.path.join(harness.WORKLOADS, "storm")
-        run = self.profile("-o", self.path("out"), "--", storm, "1")
+        run = self.profile("-o", self.path("out"), "--", storm, "1",
+                           status=7)
         self.assertEqual(run.stdout, b"stormed\n")
         self.check_folded(run, harness.read_bytes(self.path("out")))
 
@@ -72,9 +73,10 @@ class CommandTest(harness.E2eTest):
     def test_failure_is_ours(self):
         # Where no report can be made the status is ours, whatever the
         # command's is.
-        run = self.profile_raw("-o", "/dev/full", "--", "sh", "-c", "exit 42")
+        run = self.profile_raw("--format", "json", "-o", "/dev/full", "--",
+                               "sh", "-c", "exit 42")
         self.assertEqual(run.status, 1, str(run))
-        self.assertIn("/dev/full", run.stderr)
+        self.assertIn("No space left", run.stderr)
 
     def test_no_such_command(self):
         # A command that cannot be run: status 1, its name, no report.
