@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <utility>
@@ -96,21 +98,16 @@ std::string Data(const Profile& before, const Profile& after,
                  measure.unit == MeasureUnit::kShares ? "" : Name(measure.unit),
                  measure.before, measure.after);
   AppendFlameNodes(tree, out);
-  std::string leaves;
-  std::string earlier;
-  const auto comma = [](const std::string& list) {
-    return list.empty() ? "" : ",";
-  };
-  for (const FlameTree::Leaf& leaf : tree.leaves()) {
-    if (leaf.pid == kAfter) {
-      fmt::format_to(std::back_inserter(leaves), "{}{},0,0,{}", comma(leaves),
-                     leaf.node, leaf.count);
-    } else {
-      fmt::format_to(std::back_inserter(earlier), "{}{},{}", comma(earlier),
-                     leaf.node, leaf.count);
-    }
+  std::array<std::string, 2> lists;
+  std::array<uint32_t, 2> last = {};
+  FlameOwners owners(tree, {});
+  for (FlameTree::Leaf leaf : tree.leaves()) {
+    const size_t side = leaf.pid == kAfter ? 1 : 0;
+    leaf.pid = 0;
+    owners.AppendLeaf(leaf, last[side], lists[side]);
   }
-  out += ",\n\"leaves\":[" + leaves + "],\n\"before\":[" + earlier + "]}";
+  owners.AppendTo(out);
+  out += ",\n\"leaves\":[" + lists[1] + "],\n\"before\":[" + lists[0] + "]}";
   return out;
 }
 

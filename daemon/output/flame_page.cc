@@ -5,8 +5,9 @@
 #include <cassert>
 #include <cstdint>
 #include <iterator>
-#include <map>
+#include <utility>
 
+#include "daemon/output/cgroup_path.h"
 #include "daemon/output/safe_name.h"
 #include "flamegraph_page.h"
 
@@ -84,6 +85,46 @@ void AppendFlameNodes(const FlameTree& tree, std::string& out) {
   out += ']';
 }
 
+FlameOwners::FlameOwners(const FlameTree& tree, const SampleLabels& labels) {
+  std::map<Group, uint32_t> numbers = {{Group(), 0}};
+  groups_.emplace_back();
+  for (const std::string& path : tree.cgroups()) {
+    const CgroupParts parts = ParseCgroupPath(path);
+    Group group;
+    if (labels.unit) group.first = parts.unit;
+    if (labels.container_id) group.second = parts.container_id;
+    const auto [place, is_new] =
+        numbers.emplace(group, static_cast<uint32_t>(groups_.size()));
+    if (is_new) groups_.push_back(std::move(group));
+    group_of_cgroup_.push_back(place->second);
+  }
+}
+
+void FlameOwners::AppendLeaf(const FlameTree::Leaf& leaf, uint32_t& last,
+                             std::string& list) {
+  const Owner owner = {leaf.pid, leaf.tid, group_of_cgroup_[leaf.cgroup]};
+  const auto [place, is_new] = numbers_.emplace(owner, owners_.size());
+  if (is_new) owners_.push_back(owner);
+  fmt::format_to(std::back_inserter(list), "{}{},{},{}",
+                 list.empty() ? "" : ",", leaf.node - last, place->second,
+                 leaf.count);
+  last = leaf.node;
+}
+
+void FlameOwners::AppendTo(std::string& out) const {
+  out += ",\n\"owners\":[";
+  for (const Owner& owner : owners_) {
+    fmt::format_to(std::back_inserter(out), "{}{},{},{}",
+                   &owner == owners_.data() ? "" : ",", owner[0], owner[1],
+                   owner[2]);
+  }
+  out += ']';
+  if (groups_.size() < 2) return;
+  out += ",\n\"groups\":[";
+  AppendFlameFacts(groups_, out);
+  out += ']';
+}
+
 std::string FlamePageWith(std::string_view data) {
   std::string_view page = web::kFlamegraphHtml;
   std::string out(TakeUpTo("@STYLE@", page));
@@ -92,7 +133,10 @@ std::string FlamePageWith(std::string_view data) {
   out += data;
   out += TakeUpTo("@SCRIPT@", page);
   for (const std::string_view script :
-       {web::kTreeJs, web::kViewJs, web::kMainJs}) {
+       {web::kTreeJs, web::kDataJs, web::kFunctionsJs, web::kNamesJs,
+        web::kLayoutJs, web::kColoursJs, web::kStateJs, web::kExportJs,
+        web::kPictureJs, web::kTableJs, web::kDetailsJs, web::kFunctionListJs,
+        web::kControlsJs, web::kMainJs}) {
     out += script;
   }
   return out += page;

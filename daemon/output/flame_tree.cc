@@ -128,6 +128,7 @@ class FlameTree::Builder {
 
   void Run() {
     NumberFrames();
+    NumberCgroups();
     for (const ProfileSample& sample : profile_.samples) AddPath(sample);
     std::vector<size_t> order(paths_.size());
     std::iota(order.begin(), order.end(), size_t{0});
@@ -167,6 +168,18 @@ class FlameTree::Builder {
     tree_.frames_ = std::move(all);
     numbers_.reserve(shown.size());
     for (const FlameFrame& frame : shown) numbers_.push_back(Number(frame));
+  }
+
+  // Their numbers are in the order of the paths, not of the samples.
+  void NumberCgroups() {
+    std::map<std::string_view, StringId> ids = {{std::string_view(), 0}};
+    for (const ProfileSample& sample : profile_.samples) {
+      ids.emplace(profile_.String(sample.cgroup), sample.cgroup);
+    }
+    for (const auto& [path, id] : ids) {
+      cgroup_numbers_[id] = static_cast<uint32_t>(tree_.cgroups_.size());
+      tree_.cgroups_.emplace_back(path);
+    }
   }
 
   FlameFrame Process(const ProfileSample& sample) const {
@@ -238,6 +251,7 @@ class FlameTree::Builder {
     tree_.leaves_.push_back({.node = open_.back(),
                              .pid = sample.pid,
                              .tid = sample.tid,
+                             .cgroup = cgroup_numbers_.at(sample.cgroup),
                              .count = sample.count});
   }
 
@@ -247,7 +261,8 @@ class FlameTree::Builder {
     for (size_t i = 0; i < leaves.size(); ++i) {
       if (kept != 0 && leaves[kept - 1].node == leaves[i].node &&
           leaves[kept - 1].pid == leaves[i].pid &&
-          leaves[kept - 1].tid == leaves[i].tid) {
+          leaves[kept - 1].tid == leaves[i].tid &&
+          leaves[kept - 1].cgroup == leaves[i].cgroup) {
         leaves[kept - 1].count += leaves[i].count;
       } else {
         leaves[kept++] = leaves[i];
@@ -259,6 +274,7 @@ class FlameTree::Builder {
   const Profile& profile_;
   FlameTree& tree_;
   std::vector<uint32_t> numbers_;  // by FrameId: index into frames()
+  std::map<StringId, uint32_t> cgroup_numbers_;
   PlaceCounts places_;
   std::vector<uint32_t> path_frames_;
   std::vector<uint32_t> path_places_;  // empty, or one for each of those

@@ -29,11 +29,12 @@ class FlameTree {
     uint32_t parent = 0;
     uint32_t frame = 0;  // index into frames()
   };
-  // Samples whose stack ends in a node, by thread (or process).
+  // Samples whose stack ends in a node, by thread (or process) and cgroup.
   struct Leaf {
     uint32_t node = 0;
     uint32_t pid = 0;
-    uint32_t tid = 0;  // 0 unless threads were asked for
+    uint32_t tid = 0;     // 0 unless threads were asked for
+    uint32_t cgroup = 0;  // index into cgroups()
     uint64_t count = 0;
     friend auto operator<=>(const Leaf&, const Leaf&) = default;
   };
@@ -44,6 +45,8 @@ class FlameTree {
   const std::vector<FlameFrame>& frames() const { return frames_; }
   const std::vector<Node>& nodes() const { return nodes_; }
   const std::vector<Leaf>& leaves() const { return leaves_; }
+  // Paths of cgroups, each once, in order; [0] is empty.
+  const std::vector<std::string>& cgroups() const { return cgroups_; }
   // Lines of source, "FILE:LINE", each once; [0] is empty. None without lines.
   const std::vector<std::string>& places() const { return places_; }
   // By node: where most of its samples are, as an index into places().
@@ -55,6 +58,7 @@ class FlameTree {
   std::vector<FlameFrame> frames_;
   std::vector<Node> nodes_;
   std::vector<Leaf> leaves_;
+  std::vector<std::string> cgroups_;
   std::vector<std::string> places_;
   std::vector<uint32_t> node_places_;
 };

@@ -119,12 +119,15 @@ std::string Data(const Profile& profile, const OutputOptions& options) {
                  HasThreads(tree, options));
   AppendFlameNodes(tree, out);
   AppendPlaces(tree, out);
-  out += ",\n\"leaves\":[";
+  FlameOwners owners(tree, options.labels);
+  std::string leaves;
+  uint32_t last = 0;
   for (const FlameTree::Leaf& leaf : tree.leaves()) {
-    fmt::format_to(std::back_inserter(out), "{}{},{},{},{}",
-                   &leaf == tree.leaves().data() ? "" : ",", leaf.node,
-                   leaf.pid, leaf.tid, leaf.count);
+    owners.AppendLeaf(leaf, last, leaves);
   }
+  owners.AppendTo(out);
+  out += ",\n\"leaves\":[";
+  out += leaves;
   out += "]}";
   return out;
 }

@@ -88,7 +88,7 @@ class FlamegraphTest(harness.E2eTest):
         self.assertIn("more than before", dom)
         self.assertRegex(dom, r"[\d.]+ CPUs, before [\d.]+ \(")
         self.assertNotIn(HOT, [name for _, name in self.boxes(dom)])
-        self.assertIn("<td>%s</td>" % HOT, dom)
+        self.assertIn(">%s</span>" % HOT, dom)
         dom, console = self.dom(group="before")
         self.assertEqual(console, [])
         self.assertIn(HOT, [name for _, name in self.boxes(dom)])

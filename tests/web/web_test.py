@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""web_test.py PROFILER FOLDER: the flame graph page in Chromium, driven by
-Playwright, and our files in speedscope's own page.
+"""web_test.py PROFILER FOLDER [TEST...]: the flame graph page in Chromium, driven
+by Playwright, and our files in speedscope's own page.
 
 FOLDER gets the npm packages of package.json, once, and pictures of the pages.
 """
@@ -73,7 +73,6 @@ class Pages(unittest.TestCase):
         cls.addClassCleanup(shutil.rmtree, cls.dir)
         # The text of perf script has modules and lines of code.
         cls.perf = cls.write("in.perf", cls.perf_text())
-        cls.small = cls.convert(cls.perf, "small.html")
 
     @classmethod
     def write(cls, name, text):
@@ -83,9 +82,10 @@ class Pages(unittest.TestCase):
         return path
 
     @classmethod
-    def convert(cls, source, name):
+    def convert(cls, source, name, *options):
         path = os.path.join(cls.dir, name)
-        subprocess.run([PROFILER, "convert", source, "-o", path], check=True)
+        subprocess.run([PROFILER, "convert", source, "-o", path, *options],
+                       check=True)
         return path
 
     @staticmethod
@@ -109,23 +109,74 @@ class Pages(unittest.TestCase):
                 text += "".join(f"\t{frame}\n" for frame in frames) + "\n"
         return text
 
+    @classmethod
+    def small_json(cls):
+        """The profile of perf_text() and a second command, of which a service
+        would know when and where it was taken and in which cgroups."""
+        path = cls.convert(cls.perf, "perf.json", "--by", "tid")
+        with open(path, encoding="utf-8") as file:
+            profile = json.load(file)
+        metadata = profile["metadata"]
+        del metadata["count_period"]
+        metadata |= {"hostname": "web1", "start_unix_ns": 1700000000 * 10**9,
+                     "duration_ns": 10 * 10**9, "frequency_hz": 99,
+                     "cpus": "0-1"}
+        metadata["samples"]["taken"] += 5
+        metadata["samples"]["lost"]["counts-full"] = 5
+        frames = profile["frames"]
+        frames.append({"name": "epoll_wait", "kind": "user",
+                       "module": "/usr/lib/libc.so.6"})
+        for stack in profile["stacks"]:
+            stack["cgroup"] = "/system.slice/web.service"
+            if stack["pid"] == 99:
+                stack["comm"] = "batch"
+                stack["cgroup"] = f"/system.slice/docker-{'ab' * 32}.scope"
+                stack["user"].append(len(frames) - 1)
+        return cls.write("small.json", json.dumps(profile))
+
+    @classmethod
+    def large_folded(cls):
+        """100,000 stacks."""
+        return cls.write("large.folded", "".join(
+            f"app;main;f{i % 10};g{i // 10 % 100};h{i // 1000};leaf{i} "
+            f"{i % 7 + 1}\n" for i in range(100_000)))
+
+    @staticmethod
+    def pictures():
+        folder = os.path.join(FOLDER, "pictures")
+        os.makedirs(folder, exist_ok=True)
+        return folder
+
     def test_flame_graph(self):
-        """Mouse, search, grouping, selection, paper, keyboard, light and dark,
-        a difference and 100,000 stacks: nothing on the console, no request."""
+        """What a person does with the page: mouse, keyboard, address, search,
+        filters, table, callers, selection, paper, downloads, phone, light and
+        dark, a difference, hostile names: nothing on the console, no request.
+        """
+        small = self.small_json()
+        self.convert(small, "small.html")
+        self.convert(small, "small.folded")
+        names = ["<img src=x onerror=alert(1)>", "</script><b>", "a b 7",
+                 "\u202egnp", "\u2066x", "\x1b[31mred", "\u05d0\u05d1 \u05d2",
+                 "&quot;\"'", "_[k", "x" * 60000, "a::" * 400 + "end"]
+        hostile = self.write("in.folded", "".join(
+            f"prog;main;{name} {7 + i}\n" for i, name in enumerate(names)))
+        self.convert(hostile, "hostile.html")
+        self.convert(hostile, "hostile.folded")
+        self.convert(self.write("deep_in.folded", "app;" + ";".join(
+            f"f{i}" for i in range(300)) + " 5\n"), "deep.html")
         after = self.write("after.folded", "server;main;Work;Sort 10\n"
                                            "server;main;Work;Send 90\n")
         before = self.convert(self.perf, "before.folded")
-        difference = os.path.join(self.dir, "difference.html")
-        subprocess.run([PROFILER, "diff", before, after, "-o", difference],
+        subprocess.run([PROFILER, "diff", before, after, "-o",
+                        os.path.join(self.dir, "difference.html")],
                        check=True, stdout=subprocess.DEVNULL)
-        lines = (f"app;main;f{i % 10};g{i // 10 % 100};h{i // 1000};leaf{i} "
-                 f"{i % 7 + 1}\n" for i in range(100_000))
-        large = self.convert(self.write("large.folded", "".join(lines)),
-                             "large.html")
-        pictures = os.path.join(FOLDER, "pictures")
-        os.makedirs(pictures, exist_ok=True)
-        print(node("flamegraph.mjs", self.small, difference, large, pictures)
-              .strip(), f"\npictures: {pictures}")
+        node("flamegraph.mjs", self.dir, self.pictures())
+        print("\npictures:", self.pictures())
+
+    def test_bench(self):
+        """The benchmark of the page runs to its end."""
+        large = self.convert(self.large_folded(), "large.html")
+        print("\n" + node("bench.mjs", large, self.pictures()).strip())
 
     def test_speedscope(self):
         """speedscope reads each format of ours that it knows, without a
@@ -177,4 +228,4 @@ if __name__ == "__main__":
     if why:
         print("skipped:", why)
         sys.exit(77)
-    unittest.main(argv=sys.argv[:1], verbosity=2)
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=2)

@@ -114,8 +114,45 @@ TEST(FlameTreeTest, LeavesByProcess) {
   p.Add({.pid = 1, .user = {p.User("f")}, .count = 2});
   p.Add({.pid = 2, .user = {p.User("f")}, .count = 3});
   const FlameTree tree(std::move(p).Finish());
-  EXPECT_THAT(tree.leaves(), ElementsAre(FlameTree::Leaf{2, 1, 0, 2},
-                                         FlameTree::Leaf{2, 2, 0, 3}));
+  EXPECT_THAT(tree.leaves(), ElementsAre(FlameTree::Leaf{2, 1, 0, 0, 2},
+                                         FlameTree::Leaf{2, 2, 0, 0, 3}));
+}
+
+// Samples of one process in two cgroups stay apart, and the numbers of cgroups
+// are in the order of their paths.
+TEST(FlameTreeTest, LeavesByCgroup) {
+  TestProfile p;
+  p.Add({.pid = 1, .cgroup = "/b", .user = {p.User("f")}, .count = 2});
+  p.Add({.pid = 1, .cgroup = "/a", .user = {p.User("f")}, .count = 3});
+  const FlameTree tree(std::move(p).Finish());
+  EXPECT_THAT(tree.cgroups(), ElementsAre("", "/a", "/b"));
+  EXPECT_THAT(tree.leaves(), ElementsAre(FlameTree::Leaf{2, 1, 0, 1, 3},
+                                         FlameTree::Leaf{2, 1, 0, 2, 2}));
+}
+
+// The page knows the unit and the container of each owner of samples, where the
+// profile does and its labels may be shown. Equal ones are one.
+TEST(FlamegraphTest, Groups) {
+  const std::string id(64, 'a');
+  const std::string web = "/system.slice/web.service";
+  TestProfile p;
+  p.Add({.pid = 1, .cgroup = web, .user = {p.User("f")}});
+  p.Add({.pid = 2, .cgroup = web + "/worker", .user = {p.User("f")}});
+  p.Add({.pid = 3,
+         .cgroup = "/system.slice/docker-" + id + ".scope",
+         .user = {p.User("f")}});
+  p.Add({.pid = 4, .user = {p.User("f")}});
+  const Profile profile = std::move(p).Finish();
+  const auto data = DataOf(RenderFlamegraph(profile, {}));
+  EXPECT_EQ(data["owners"],
+            nlohmann::json({1, 0, 2, 2, 0, 2, 3, 0, 1, 4, 0, 0}));
+  EXPECT_EQ(
+      data["groups"],
+      nlohmann::json::array(
+          {{"", ""}, {"docker-" + id + ".scope", id}, {"web.service", ""}}));
+  const auto without = DataOf(RenderFlamegraph(
+      profile, {.labels = {.unit = false, .container_id = false}}));
+  EXPECT_FALSE(without.contains("groups"));
 }
 
 // The page can group by thread what tells threads apart.
@@ -166,7 +203,7 @@ TEST(FlamegraphTest, Data) {
   const auto data = DataOf(RenderFlamegraph(profile, {}));
   EXPECT_EQ(data["nodes"].size() % 2, 0u);
   uint64_t sum = 0;
-  for (size_t i = 3; i < data["leaves"].size(); i += 4) {
+  for (size_t i = 2; i < data["leaves"].size(); i += 3) {
     sum += data["leaves"][i].get<uint64_t>();
   }
   EXPECT_EQ(sum, profile.accounting.emitted);
@@ -242,12 +279,13 @@ TEST(DifferencePageTest, HasBothProfiles) {
                            std::move(after).Finish(), {"a.json", "</b>"}));
   EXPECT_EQ(data["title"], "</b> compared with a.json");
   EXPECT_EQ(data["nodes"].size(), 2u * 5);  // root, app, main, f, gone
-  ASSERT_EQ(data["leaves"].size(), 4u);
-  EXPECT_EQ(data["leaves"][3], 5);
-  ASSERT_EQ(data["before"].size(), 4u);
+  ASSERT_EQ(data["leaves"].size(), 3u);
+  EXPECT_EQ(data["leaves"][2], 5);
+  ASSERT_EQ(data["before"].size(), 6u);
   EXPECT_EQ(data["before"][0], data["leaves"][0]);
-  EXPECT_EQ(data["before"][1], 3);
-  EXPECT_EQ(data["before"][3], 1);
+  EXPECT_EQ(data["before"][2], 3);
+  EXPECT_EQ(data["before"][3], 1);  // the node after that
+  EXPECT_EQ(data["before"][5], 1);
   EXPECT_EQ(data["measure"]["unit"], "CPUs");
 }
 

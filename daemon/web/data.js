@@ -1,0 +1,277 @@
+'use strict';
+
+// Frames' kinds that the page asks for by name, in the order of FlameKind.
+const KIND_COMMAND = 0;
+const KIND_KERNEL = 2;
+const KIND_BPF = 4;
+
+// Where threads of a machine or a runtime have nothing to do: idle CPUs, system
+// calls that wait, and runtimes that look for work.
+const IDLE_NAMES = new RegExp('^(?:' + [
+  'do_idle', 'cpu_startup_entry', 'cpuidle_enter\\w*', 'default_idle\\w*',
+  '(?:acpi|intel|mwait|poll)_idle\\w*',
+  '(?:__)?(?:(?:x64|arm64|se|do)_)?(?:sys_)?(?:' + [
+    'epoll_p?wait2?', 'p?poll', 'p?select6?', '(?:clock_)?nanosleep',
+    'futex_wait\\w*', 'rt_sigtimedwait', 'accept4?', 'wait4', 'waitid',
+    'pthread_cond_(?:timed|clock)?wait', 'sem_(?:timed|clock)?wait',
+    'futex_abstimed_wait\\w*',
+  ].join('|') + ')(?:@.*)?',
+  'runtime\\.(?:find[rR]unnable|schedule|stopm|mPark|notet?sleep\\w*|' +
+      'futexsleep|usleep|osyield)',
+  'Unsafe_Park', 'Parker::park.*', '(?:os::)?Platform(?:Event|Monitor)::.*',
+  '(?:Object)?Monitor::wait.*', '.*LockSupport[.:]+park\\w*.*',
+  '.*Unsafe[.:]+park(?:\\(.*)?', '.*java.lang.Object[.:]+wait0?(?:\\(.*)?',
+].join('|') + ')$');
+
+function isKernel(frame) {
+  return frame.kind === KIND_KERNEL || frame.kind === KIND_BPF ||
+      frame.module === '[kernel]' || frame.name === '[Missed Kernel Stack]';
+}
+
+// The profile as it was written, and a tree for each way to group its samples.
+class FlameData {
+  constructor(json) {
+    this.json = json;
+    this.isDifference = Boolean(json.before);
+    this.frames = json.frames.map(
+        ([name, module, kind]) => ({name, module: json.modules[module], kind}));
+    this.numberFunctions();
+    this.readNodes(json.nodes);
+    this.leaves = this.readLeaves(json.leaves);
+    this.before = this.isDifference ? this.readLeaves(json.before) : null;
+    this.groups = new Map();  // grouping -> {tree, origin, places}
+  }
+
+  // Functions: frames that print the same, whether inlined or not. Frames are
+  // sorted by name and file. -1: a command.
+  numberFunctions() {
+    this.functionOf = new Int32Array(this.frames.length);
+    this.functions = [];  // a frame of each
+    let last = null;
+    this.frames.forEach((frame, i) => {
+      if (frame.kind === KIND_COMMAND) {
+        this.functionOf[i] = -1;
+        return;
+      }
+      if (last?.name !== frame.name || last.module !== frame.module) {
+        this.functions.push(i);
+      }
+      this.functionOf[i] = this.functions.length - 1;
+      last = frame;
+    });
+  }
+
+  readNodes(nodes) {
+    const count = nodes.length / 2;
+    this.parent = new Uint32Array(count);
+    this.frame = new Uint32Array(count);
+    this.command = new Uint32Array(count);  // the node right below the root
+    for (let i = 1; i < count; ++i) {
+      this.parent[i] = i - nodes[2 * i];
+      this.frame[i] = nodes[2 * i + 1];
+      this.command[i] = this.parent[i] === 0 ? i : this.command[this.parent[i]];
+    }
+  }
+
+  // Each leaf says how far its node is behind the one before.
+  readLeaves(leaves) {
+    const count = leaves.length / 3;
+    const node = new Uint32Array(count);
+    const owner = new Uint32Array(count);
+    const samples = new Float64Array(count);
+    for (let i = 0, at = 0; i < count; ++i) {
+      node[i] = at += leaves[3 * i];
+      owner[i] = leaves[3 * i + 1];
+      samples[i] = leaves[3 * i + 2];
+    }
+    return {node, owner, samples};
+  }
+
+  groupings() {
+    if (this.isDifference) return ['after', 'before'];
+    const {threads, groups} = this.json;
+    const found = ['command', 'process'];
+    if (threads) found.push('thread');
+    if (groups?.some(([unit]) => unit)) found.push('unit');
+    if (groups?.some(([, container]) => container)) found.push('container');
+    return found;
+  }
+
+  // Names of the commands, the heaviest first, with their samples.
+  commands() {
+    const samples = new Map();
+    const add = ({node, samples: counts}) => node.forEach((leaf, i) => {
+      const {name} = this.frames[this.frame[this.command[leaf]]];
+      samples.set(name, (samples.get(name) ?? 0) + counts[i]);
+    });
+    add(this.leaves);
+    if (this.before) add(this.before);
+    return [...samples].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
+  }
+
+  // The tree of a grouping with the samples that the filter leaves:
+  // {kernel, idle: whether hidden, only: the name of a command or ''}. One
+  // grouping has one tree; the next call weighs it anew.
+  tree(grouping, filter) {
+    const group = this.group(grouping);
+    const after = this.weights(group, this.leaves, filter);
+    const before = this.before && this.weights(group, this.before, filter);
+    const [widths, others] =
+        grouping === 'before' ? [before, after] : [after, before];
+    group.tree.weigh(widths, others);
+    return group.tree;
+  }
+
+  // All samples of a grouping, whatever filters hide.
+  allSamples(grouping) {
+    const {samples} = grouping === 'before' ? this.before : this.leaves;
+    return samples.reduce((sum, count) => sum + count, 0);
+  }
+
+  // Where in the source most samples of a node are; '' if that is not known.
+  place(tree, node) {
+    const {places, nodePlaces} = this.json;
+    if (!places) return '';
+    const group = [...this.groups.values()].find((g) => g.tree === tree);
+    if (!group) return '';
+    return places[nodePlaces[group.origin ? group.origin[node] : node]] ?? '';
+  }
+
+  weights({tree, places}, {node, samples}, filter) {
+    const self = new Float64Array(tree.parent.length);
+    const idle = filter.idle ? this.idleNodes() : null;
+    const outer = filter.kernel ? this.userNodes(tree) : null;
+    for (let i = 0; i < node.length; ++i) {
+      if (idle?.[node[i]]) continue;
+      if (filter.only && filter.only !==
+          this.frames[this.frame[this.command[node[i]]]].name) {
+        continue;
+      }
+      const place = places ? places[i] : node[i];
+      self[outer ? outer[place] : place] += samples[i];
+    }
+    return self;
+  }
+
+  // By node: whether it or a caller waits.
+  idleNodes() {
+    if (this.idle) return this.idle;
+    const isIdle = this.frames.map(({name, kind}) =>
+        kind !== KIND_COMMAND && IDLE_NAMES.test(name));
+    this.idle = new Uint8Array(this.parent.length);
+    for (let i = 1; i < this.idle.length; ++i) {
+      this.idle[i] = this.idle[this.parent[i]] || isIdle[this.frame[i]];
+    }
+    return this.idle;
+  }
+
+  // By node: it, or what called the kernel.
+  userNodes(tree) {
+    if (tree.userNodes) return tree.userNodes;
+    const outer = new Uint32Array(tree.parent.length);
+    for (let i = 1; i < outer.length; ++i) {
+      const parent = tree.parent[i];
+      outer[i] = outer[parent] !== parent || isKernel(this.frames[tree.frame[i]]) ?
+          outer[parent] : i;
+    }
+    return tree.userNodes = outer;
+  }
+
+  group(grouping) {
+    if (!this.groups.has(grouping)) {
+      this.groups.set(grouping, this.isDifference || grouping === 'command' ?
+          {tree: new Tree(this.parent, this.frame)} :
+          this.byOwner(OWNERS[grouping]));
+    }
+    return this.groups.get(grouping);
+  }
+
+  // A copy of the tree for each owner of samples, with only the nodes that it
+  // has samples in.
+  byOwner({label, own}) {
+    const byKey = new Map();  // owner and command, as one number
+    const byName = new Map();  // label -> its leaves, in the order of nodes
+    const {node, owner} = this.leaves;
+    for (let i = 0; i < node.length; ++i) {
+      const command = this.command[node[i]];
+      const key = owner[i] * this.parent.length + command;
+      let found = byKey.get(key);
+      if (!found) {
+        const name = label(this.owner(owner[i]),
+                           this.frames[this.frame[command]].name);
+        const full = own ? `${command} ${name}` : name;
+        found = byName.get(full) ?? {name, leaves: []};
+        byName.set(full, found);
+        byKey.set(key, found);
+      }
+      found.leaves.push(i);
+    }
+    return this.join([...byName.values()], own);
+  }
+
+  owner(index) {
+    const [pid, tid, group] = this.json.owners.slice(3 * index, 3 * index + 3);
+    const [unit, container] = this.json.groups?.[group] ?? ['', ''];
+    return {pid, tid, unit, container};
+  }
+
+  // `own`: an owner stands in place of its command, else above its commands.
+  join(owners, own) {
+    const parent = new Numbers(Uint32Array), frame = new Numbers(Uint32Array);
+    const origin = new Numbers(Uint32Array);
+    const add = (above, what, from) => {
+      parent.push(above);
+      frame.push(what);
+      origin.push(from);
+    };
+    add(0, 0, 0);
+    const places = new Uint32Array(this.leaves.node.length);
+    const place = new Uint32Array(this.parent.length);  // in the new tree
+    const seen = new Uint32Array(this.parent.length);  // by which owner, from 1
+    const path = [];
+    owners.forEach(({name, leaves}, index) => {
+      const label = this.frames.length;
+      this.frames.push({name, module: '', kind: KIND_COMMAND});
+      place[0] = own ? 0 : parent.size;
+      if (!own) add(0, label, 0);
+      for (const leaf of leaves) {
+        let node = this.leaves.node[leaf];
+        for (; node !== 0 && seen[node] !== index + 1;
+             node = this.parent[node]) {
+          seen[node] = index + 1;
+          path.push(node);
+        }
+        while (path.length > 0) {
+          const next = path.pop();
+          const isCommand = this.parent[next] === 0;
+          place[next] = parent.size;
+          add(place[this.parent[next]],
+              own && isCommand ? label : this.frame[next], next);
+        }
+        places[leaf] = place[this.leaves.node[leaf]];
+      }
+    });
+    return {tree: new Tree(parent.done(), frame.done()),
+            origin: origin.done(), places};
+  }
+}
+
+// How owners of samples are told apart. A pid of 0 is not known, or an idle
+// CPU's.
+const OWNERS = {
+  process: {
+    label: ({pid}, command) => pid ? `${command}-${pid}` : command,
+    own: true,
+  },
+  thread: {
+    label: ({pid, tid}, command) => pid ? `${command}-${pid}/${tid}` : command,
+    own: true,
+  },
+  unit: {label: ({unit}) => unit || '[no unit]', own: false},
+  container: {
+    // As docker and podman show an id.
+    label: ({container}) => !container ? '[no container]' :
+        /^[0-9a-f]{64}$/.test(container) ? container.slice(0, 12) : container,
+    own: false,
+  },
+};

@@ -1,0 +1,351 @@
+// parts.mjs FOLDER: the parts of the flame graph page that need no document
+// (FOLDER is daemon/web), each for itself.
+
+import assert from 'node:assert/strict';
+import {readFileSync} from 'node:fs';
+import vm from 'node:vm';
+
+const FILES = ['tree', 'data', 'functions', 'names', 'layout', 'colours',
+               'state', 'export'];
+const EXPORTS = ['Tree', 'FlameData', 'functionTotals', 'callersOf', 'calleesOf',
+                 'bottomUp', 'shortName', 'fitName', 'fitFrame', 'cutEnd',
+                 'Layout', 'Change', 'parseState', 'formatState', 'foldedName',
+                 'foldedText', 'svgBox', 'svgText', 'OPENING_STATE'];
+const sources = FILES.map(
+    (name) => readFileSync(`${process.argv[2]}/${name}.js`, 'utf8'));
+const parts = vm.runInNewContext(
+    sources.join('\n') + `\n({${EXPORTS.join(',')}})`, {URLSearchParams});
+
+let count = 0;
+// property: a sentence.
+function test(property, body) {
+  try {
+    body();
+    ++count;
+  } catch (error) {
+    error.message = `${property}\n${error.message}`;
+    throw error;
+  }
+}
+// What comes from the other context has other prototypes.
+const plain = (value) => JSON.parse(JSON.stringify(value));
+const equal = (value, wanted) => assert.deepEqual(plain(value), wanted);
+
+// The page's data for stacks: [[names], samples, [pid, tid, group]]. A name's
+// kind stands in front of it, as in "k:vfs_read", and its file behind '|'.
+const KIND_LETTERS = {c: 0, u: 1, k: 2, j: 3, b: 4, x: 5, i: 6};
+function makeJson(stacks, more = {}) {
+  const frameOf = (text) => {
+    const [, kind, name, file = ''] = /^(.):([^|]*)(?:\|(.*))?$/.exec(text);
+    return [name, file || (kind === 'k' ? '[kernel]' : ''), KIND_LETTERS[kind]];
+  };
+  const order = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+  const texts = [...new Set(stacks.flatMap(([names]) => names))].sort(
+      (a, b) => order(frameOf(a).join('\0'), frameOf(b).join('\0')));
+  const modules = [...new Set(texts.map((text) => frameOf(text)[1]))].sort();
+  const root = {children: new Map(), leaves: []};
+  const owners = [];
+  for (const [names, samples, owner = [1, 0, 0]] of stacks) {
+    let node = root;
+    for (const name of names) {
+      if (!node.children.has(name)) {
+        node.children.set(name, {children: new Map(), leaves: []});
+      }
+      node = node.children.get(name);
+    }
+    let number = owners.findIndex((known) => `${known}` === `${owner}`);
+    if (number < 0) number = owners.push(owner) - 1;
+    node.leaves.push([number, samples]);
+  }
+  const nodes = [], leaves = [];
+  let last = 0;
+  const visit = (node, parent, frame) => {
+    const at = nodes.length / 2;
+    nodes.push(at === 0 ? 0 : at - parent, at === 0 ? 0 : frame);
+    for (const [owner, samples] of node.leaves) {
+      leaves.push(at - last, owner, samples);
+      last = at;
+    }
+    const sorted = [...node.children].sort(
+        ([a], [b]) => texts.indexOf(a) - texts.indexOf(b));
+    for (const [name, child] of sorted) visit(child, at, texts.indexOf(name));
+  };
+  visit(root, 0, 0);
+  return {
+    title: 'test', loss: '', about: [], threads: true, modules, nodes, leaves,
+    frames: texts.map((text) => {
+      const [name, file, kind] = frameOf(text);
+      return [name, modules.indexOf(file), kind];
+    }),
+    owners: owners.flat(), ...more,
+  };
+}
+
+const NOTHING_HIDDEN = {kernel: false, idle: false, only: ''};
+// The whole tree as folded lines, with the names of frames.
+function lines(tree, data) {
+  const text = parts.foldedText(tree, 0, data.frames);
+  return text.trimEnd().split('\n').filter((line) => line !== '').sort();
+}
+
+const STACKS = [
+  [['c:web', 'u:main', 'u:work', 'u:sort'], 40, [7, 7, 1]],
+  [['c:web', 'u:main', 'u:work', 'u:sort'], 20, [7, 8, 1]],
+  [['c:web', 'u:main', 'u:work', 'k:sys_write', 'k:vfs_write'], 30, [7, 7, 1]],
+  [['c:db', 'u:main', 'u:work', 'u:epoll_wait', 'k:do_epoll_wait'], 8, [9, 9, 2]],
+  [['c:db', 'u:main', 'u:work', 'u:work', 'u:sort'], 2, [9, 9, 2]],
+];
+const GROUPS = [['', ''], ['web.service', ''], ['docker.scope', 'f'.repeat(64)]];
+const sample = () => new parts.FlameData(makeJson(STACKS, {groups: GROUPS}));
+
+test('Each stack is a path of the tree with its samples.', () => {
+  const data = sample();
+  equal(lines(data.tree('command', NOTHING_HIDDEN), data), [
+    'db;main;work;epoll_wait;do_epoll_wait 8', 'db;main;work;work;sort 2',
+    'web;main;work;sort 60', 'web;main;work;sys_write;vfs_write 30',
+  ]);
+});
+
+test('Groups are those that the profile knows, and share out all samples.', () => {
+  const data = sample();
+  equal(data.groupings(),
+        ['command', 'process', 'thread', 'unit', 'container']);
+  const tops = (grouping) => {
+    const tree = data.tree(grouping, NOTHING_HIDDEN);
+    return Object.fromEntries(tree.children(0, 0, true).map(
+        ({node}) => [data.frames[tree.frame[node]].name, tree.total[node]]));
+  };
+  equal(tops('process'), {'web-7': 90, 'db-9': 10});
+  equal(tops('thread'), {'web-7/7': 70, 'web-7/8': 20, 'db-9/9': 10});
+  equal(tops('unit'), {'web.service': 90, 'docker.scope': 10});
+  equal(tops('container'), {'[no container]': 90, 'ffffffffffff': 10});
+  equal(lines(data.tree('unit', NOTHING_HIDDEN), data)[0],
+        'docker.scope;db;main;work;epoll_wait;do_epoll_wait 8');
+  equal(new parts.FlameData({...makeJson(STACKS), threads: false}).groupings(),
+        ['command', 'process']);
+});
+
+test('A hidden kernel leaves its samples with what called it.', () => {
+  const data = sample();
+  const tree = data.tree('thread', {...NOTHING_HIDDEN, kernel: true});
+  equal(lines(tree, data), [
+    'db-9/9;main;work;epoll_wait 8', 'db-9/9;main;work;work;sort 2',
+    'web-7/7;main;work 30', 'web-7/7;main;work;sort 40',
+    'web-7/8;main;work;sort 20',
+  ]);
+});
+
+test('What waits is hidden with its samples; one command can be left.', () => {
+  const data = sample();
+  equal(data.tree('command', {...NOTHING_HIDDEN, idle: true}).total[0], 92);
+  equal(data.tree('unit', {...NOTHING_HIDDEN, only: 'db'}).total[0], 10);
+  equal(data.tree('process', {kernel: true, idle: true, only: 'db'}).total[0], 2);
+  equal(data.allSamples('command'), 100);
+  equal(data.tree('command', NOTHING_HIDDEN).total[0], 100);
+});
+
+test('Names of waiting and idle runtimes are known, others are not.', () => {
+  const isIdle = (name) => new parts.FlameData(makeJson(
+      [[['c:a', `u:${name}`], 1]])).idleNodes()[2] === 1;
+  for (const name of ['do_idle', '__x64_sys_epoll_wait', 'epoll_wait@@GLIBC_2.3',
+                      'runtime.findRunnable', 'futex_wait_queue', 'Unsafe_Park',
+                      'cpuidle_enter_state',
+                      'java.util.concurrent.locks.LockSupport.park(Object)']) {
+    assert.ok(isIdle(name), name);
+  }
+  for (const name of ['main', 'Poll', 'park', 'my_epoll_wait', 'wait_for_it',
+                      'runtime.mallocgc', 'selector', 'schedule']) {
+    assert.ok(!isIdle(name), name);
+  }
+});
+
+test('A recursive function counts a sample once, its inlined self included.', () => {
+  const data = new parts.FlameData(makeJson([
+    [['c:a', 'u:f', 'u:g', 'u:f'], 3], [['c:a', 'u:f'], 2],
+    [['c:a', 'u:g', 'i:f'], 1],
+  ]));
+  const {self, total} =
+      parts.functionTotals(data.tree('command', NOTHING_HIDDEN), data);
+  const names = data.functions.map((frame) => data.frames[frame].name);
+  equal(names, ['f', 'g']);
+  equal([...self], [6, 0]);
+  equal([...total], [6, 4]);
+});
+
+test('Callers and callees of a function have its samples, each once.', () => {
+  const data = sample();
+  const tree = data.tree('command', NOTHING_HIDDEN);
+  const work = data.functions.findIndex(
+      (frame) => data.frames[frame].name === 'work');
+  const callers = parts.callersOf(tree, data, work);
+  equal(lines(callers, data), ['work;main;db 10', 'work;main;web 90']);
+  const callees = parts.calleesOf(tree, data, work);
+  equal(lines(callees, data), [
+    'work;epoll_wait;do_epoll_wait 8', 'work;sort 60',
+    'work;sys_write;vfs_write 30', 'work;work;sort 2',
+  ]);
+  equal([callers.total[0], callees.total[0]], [100, 100]);
+  equal([callers.parentIs, callees.parentIs], ['callee', 'caller']);
+});
+
+test('Bottom-up has each stack from its end on, equal ends in one.', () => {
+  const data = sample();
+  const tree = parts.bottomUp(data.tree('command', NOTHING_HIDDEN));
+  equal(lines(tree, data), [
+    'do_epoll_wait;epoll_wait;work;main;db 8', 'sort;work;main;web 60',
+    'sort;work;work;main;db 2', 'vfs_write;sys_write;work;main;web 30',
+  ]);
+  const tops = tree.children(0, 0, true).map(({node}) => tree.total[node]);
+  equal(tops, [62, 30, 8]);
+});
+
+test('A merge keeps the samples of both profiles of a difference.', () => {
+  const data = new parts.FlameData(makeJson(
+      [[['c:a', 'u:f', 'u:g'], 5], [['c:a', 'u:h', 'u:g'], 1]],
+      {before: [4, 0, 7], measure: {unit: 'CPUs', after: 1, before: 1}}));
+  for (const grouping of ['after', 'before']) {
+    const tree = data.tree(grouping, NOTHING_HIDDEN);
+    const g = data.functions.findIndex(
+        (frame) => data.frames[frame].name === 'g');
+    const sums = [data.tree(grouping, NOTHING_HIDDEN), parts.bottomUp(tree),
+                  parts.callersOf(tree, data, g), parts.calleesOf(tree, data, g)]
+        .map(({total, other}) => [total[0], other[0]]);
+    for (const sum of sums) {
+      equal(sum, grouping === 'after' ? [6, sum[1]] : [sum[0], 6]);
+    }
+    equal(sums[1], sums[0]);
+  }
+});
+
+test('A change below two errors of the counts is not sure.', () => {
+  const measure = {unit: '', after: 1, before: 1};
+  const isSure = (after, before) =>
+      new parts.Change(after, before, measure).isSure;
+  equal([isSure(100, 100), isSure(110, 100), isSure(130, 100), isSure(4, 0),
+         isSure(3, 0), isSure(0, 4)], [false, false, true, true, false, true]);
+});
+
+test('Names lose arguments, template arguments and return types.', () => {
+  const short = {
+    'Work(int, char)': 'Work',
+    'std::map<int, std::less<int> >::find(int const&) const':
+        'std::map<…>::find',
+    'void ns::f<int>(std::vector<int>)': 'ns::f<…>',
+    'std::pair<A, B> ns::make<A, B>(A, B)': 'ns::make<…>',
+    'operator new(unsigned long)': 'operator new',
+    'bool operator< <int>(A<int> const&, B)': 'operator< <int>',
+    'std::ostream& std::operator<<(std::ostream&, char)': 'std::operator<<',
+    'A::operator()(int) const': 'A::operator()',
+    'A::operator->() const': 'A::operator->',
+    '(anonymous namespace)::Run(int)': '(anonymous namespace)::Run',
+    'f(int)::{lambda(char)#1}::operator()(char) const':
+        'f(…)::{lambda(char)#1}::operator()',
+    'main.(*Server).Serve': 'main.(*Server).Serve',
+    '<alloc::vec::Vec<T> as core::iter::Extend<T>>::extend':
+        '<alloc::vec::Vec<T> as core::iter::Extend<T>>::extend',
+    'core::ptr::drop_in_place<alloc::string::String>':
+        'core::ptr::drop_in_place<…>',
+    'f(int) [clone .cold]': 'f [clone .cold]',
+    'void java.lang.String.getChars(int, int)': 'java.lang.String.getChars',
+    'a < b': 'a < b', 'f(': 'f(', 'f<': 'f<', '': '', ')>': ')>',
+    '[truncated: no-table]': '[truncated: no-table]',
+    'LazyCompile:*go /srv/app.js:1:2': 'LazyCompile:*go /srv/app.js:1:2',
+  };
+  for (const [name, wanted] of Object.entries(short)) {
+    assert.equal(parts.shortName(name), wanted, name);
+  }
+});
+
+test('The telling end of a name stays as long as it can.', () => {
+  const fit = (name, letters) => parts.fitName(name, letters);
+  const name = 'com.example.shop.CartService.recalculateTotals(int)';
+  equal([60, 48, 40, 32, 20, 10, 1].map((letters) => fit(name, letters)), [
+    name, 'com.example.shop.CartService.recalculateTotals',
+    '…shop.CartService.recalculateTotals', '…CartService.recalculateTotals',
+    '…recalculateTotals', 'recalcula…', '…',
+  ]);
+  equal(fit('tcp_v4_rcv.isra.0', 12), 'tcp_v4_rcv.…');
+  equal(fit('__libc_start_main@@GLIBC_2.34', 12), '__libc_star…');
+  equal(fit('a::b<c>::d', 9), 'a::b<…>::d'.length <= 9 ? '' : '…b<…>::d');
+  equal(parts.fitFrame({name: 'kworker/0:1', kind: 0}, 9), 'kworker/…');
+});
+
+test('No name that is shown has more than 200 characters, whatever it is.', () => {
+  for (const name of ['x'.repeat(60000), 'a::'.repeat(20000),
+                      'f<'.repeat(500) + '>'.repeat(500),
+                      '('.repeat(60000), '\ud83d\ude00'.repeat(5000)]) {
+    const shown = parts.fitName(name, 100000);
+    assert.ok(shown.length <= 200, `${shown.length}`);
+    assert.ok(!/[\ud800-\udbff]…/.test(shown), 'half a character');
+  }
+});
+
+test('Boxes are beside each other, within their caller, heaviest first.', () => {
+  const data = sample();
+  const tree = data.tree('command', NOTHING_HIDDEN);
+  const layout = new parts.Layout(
+      tree, {zoomed: 0, pixels: 1000, byWeight: () => true});
+  equal(layout.rows[1].nodes.map((node) => tree.total[node]), [90, 10]);
+  equal(layout.rows[1].lefts, [0, 0.9]);
+  for (const {nodes, lefts, widths} of layout.rows) {
+    nodes.forEach((node, i) => {
+      assert.ok(i === 0 || lefts[i] >= lefts[i - 1] + widths[i - 1] - 1e-9);
+      if (node === 0) return;
+      const caller = layout.find(tree.parent[node]);
+      assert.ok(lefts[i] >= caller.left - 1e-9 &&
+                lefts[i] + widths[i] <= caller.left + caller.width + 1e-9);
+      equal(layout.at(layout.rowOf(node), lefts[i] + widths[i] / 2), node);
+    });
+  }
+  equal([layout.at(1, 0.95) === layout.rows[1].nodes[1], layout.at(1, 1),
+         layout.at(99, 0.5), layout.at(5, 0.3)], [true, -1, -1, -1]);
+});
+
+test('A zoom leaves nothing but the caller of what it is about.', () => {
+  const data = sample();
+  const tree = data.tree('command', NOTHING_HIDDEN);
+  const sort = tree.frame.findIndex(
+      (frame, node) => node > 0 && data.frames[frame].name === 'sort');
+  const layout = new parts.Layout(
+      tree, {zoomed: sort, pixels: 1000, byWeight: () => false});
+  equal(layout.rows.map(({nodes}) => [...nodes]), [[tree.parent[sort]], [sort]]);
+  assert.ok(layout.isLeft(tree.parent[sort]));
+});
+
+test('Frames that are too narrow to see are not laid out.', () => {
+  const stacks = Array.from({length: 5000}, (_, i) => [['c:a', `u:f${i}`], 1]);
+  const data = new parts.FlameData(makeJson(stacks));
+  const layout = new parts.Layout(data.tree('command', NOTHING_HIDDEN),
+                                  {zoomed: 0, pixels: 1000, byWeight: () => true});
+  equal(layout.rows.length, 2);
+});
+
+test('The address holds what is shown, and nothing that is as it opens.', () => {
+  equal(parts.formatState(parts.OPENING_STATE), '#');
+  const state = {...plain(parts.OPENING_STATE), view: 'callers', zoom: 12,
+                 search: 'a+b&c=#d', matchCase: true, name: 'f(<x>)',
+                 hideIdle: true, table: false, order: 'name'};
+  equal(parts.parseState(parts.formatState(state)), state);
+  equal(parts.parseState('#view=evil&zoom=-1&sort=x&__proto__=1&nonsense=2'),
+        plain(parts.OPENING_STATE));
+  equal(parts.parseState('#search=Sort&group=process').group, 'process');
+});
+
+test('A folded frame can neither end a frame nor count.', () => {
+  equal(['a;b', 'x 7', 'f 12 7', '-', '_[k]', 'g_[i]', 'a b'].map(
+            (name) => parts.foldedName(name)),
+        ['a:b', 'x_7', 'f_12_7', '_', '_(k)', 'g_(i)', 'a b']);
+});
+
+test('A picture is text alone, whatever names are.', () => {
+  const evil = '</title><script>alert(1)</script>"&';
+  const box = parts.svgBox({left: 0, top: 0, width: 9},
+                           {title: evil, label: evil, colour: 'hsl(1 2% 3%)'});
+  assert.ok(!box.includes('<script') && !box.includes('"&"'), box);
+  const svg = parts.svgText([box], {heading: evil, width: 9, height: 9,
+                                    namespace: 'ns'});
+  equal([...svg.matchAll(/<(\w+)/g)].map(([, name]) => name),
+        ['svg', 'rect', 'text', 'g', 'title', 'rect', 'text']);
+});
+
+console.log(`${count} properties hold`);
