@@ -23,13 +23,18 @@ function textHash(text) {
   return hash >>> 0;
 }
 
-// Neighbours of one kind differ a little in lightness, by name. Dim: while
-// others are highlighted.
-function frameColour({kind, name}, dim) {
+// Neighbours of one kind differ a little in lightness, by name.
+function frameColour({kind, name}) {
   const {hue, saturation, light} = KINDS[kind];
   const shade = (textHash(name) % 13) - 6;
-  return dim ? `hsl(${hue} ${saturation / 5}% ${84 + shade / 3}%)` :
-               `hsl(${hue} ${saturation}% ${light + shade}%)`;
+  return `hsl(${hue} ${saturation}% ${light + shade}%)`;
+}
+
+// The same while other frames are highlighted: nearly as what is behind them.
+function dimColour({kind, name}, isDark) {
+  const {hue, saturation} = KINDS[kind];
+  const shade = (textHash(name) % 5) - 2;
+  return `hsl(${hue} ${saturation / 5}% ${(isDark ? 27 : 85) + shade}%)`;
 }
 
 // Of a difference: red is more than before, blue less.
@@ -77,7 +82,8 @@ class Palette {
   constructor(data) {
     this.data = data;
     this.bright = [];  // by frame
-    this.dim = [];
+    this.dim = {light: [], dark: []};
+    this.isDark = false;
     this.largest = 0;
   }
 
@@ -87,7 +93,8 @@ class Palette {
     this.largest = 0;
     if (!tree.other) return;
     for (let i = 1; i < tree.parent.length; ++i) {
-      this.largest = Math.max(this.largest, Math.abs(this.change(tree, i).size));
+      const {size} = this.change(tree, i);
+      this.largest = Math.max(this.largest, Math.abs(size));
     }
   }
 
@@ -99,13 +106,17 @@ class Palette {
 
   colour(tree, node, dim) {
     const frame = tree.frameOf(node);
+    if (dim) {
+      const known = this.isDark ? this.dim.dark : this.dim.light;
+      return known[Math.max(frame, 0)] ??=
+          dimColour(this.data.frames[Math.max(frame, 0)], this.isDark);
+    }
     if (frame < 0) return ROOT_COLOUR;
     if (tree.other) {
       const change = this.change(tree, node);
-      return change.isSure && !dim ? changeColour(change.size, this.largest) :
-                                     SAME_COLOUR;
+      return change.isSure ? changeColour(change.size, this.largest) :
+                             SAME_COLOUR;
     }
-    const known = dim ? this.dim : this.bright;
-    return known[frame] ??= frameColour(this.data.frames[frame], dim);
+    return this.bright[frame] ??= frameColour(this.data.frames[frame]);
   }
 }

@@ -3,9 +3,11 @@
 // The bar: its fields and buttons show the state and change it.
 class Controls {
   // update(changes, {replace}): what a control asks for.
-  constructor(data, update) {
+  // redraw(): what the window shows has another size or theme.
+  constructor(data, {update, redraw}) {
     this.data = data;
     this.update = update;
+    this.redraw = redraw;
     this.fill();
     this.listenToFields();
     this.listenToMenus();
@@ -18,7 +20,8 @@ class Controls {
     const commands = this.data.commands();
     const all = commands.reduce((sum, [, samples]) => sum + samples, 0);
     for (const [name, samples] of commands) {
-      const option = make('option', `${cutEnd(name, 40)} (${percent(samples / all)})`);
+      const share = percent(samples / all);
+      const option = make('option', `${cutEnd(name, 40)} (${share})`);
       option.value = name;
       byId('only').append(option);
     }
@@ -44,7 +47,10 @@ class Controls {
     byId('reset').addEventListener('click', () => update({zoom: 0}));
     byId('theme').addEventListener('click', () => this.switchTheme());
     matchMedia('(prefers-color-scheme: dark)').addEventListener(
-        'change', () => this.nameTheme());
+        'change', () => {
+          this.nameTheme();
+          this.redraw();
+        });
     for (const button of byId('views').children) {
       button.addEventListener('click', () => this.chooseView(button));
     }
@@ -76,24 +82,20 @@ class Controls {
     document.body.classList.toggle('only-table', view === 'functions');
     if (view !== 'functions') this.update({view});
     this.show(this.state);
-    dispatchEvent(new Event('resize'));
+    this.redraw();
   }
 
   flip() {
     this.update({roots: this.state.roots === 'below' ? 'top' : 'below'});
   }
 
-  isDark() {
-    const {theme} = document.documentElement.dataset;
-    return theme ? theme === 'dark' :
-        matchMedia('(prefers-color-scheme: dark)').matches;
-  }
   switchTheme() {
-    document.documentElement.dataset.theme = this.isDark() ? 'light' : 'dark';
+    document.documentElement.dataset.theme = isDark() ? 'light' : 'dark';
     this.nameTheme();
+    this.redraw();
   }
   nameTheme() {
-    byId('theme').textContent = this.isDark() ? 'Light' : 'Dark';
+    byId('theme').textContent = isDark() ? 'Light' : 'Dark';
   }
 
   // Buttons say what they do, not what is.

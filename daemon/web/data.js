@@ -171,8 +171,9 @@ class FlameData {
     const outer = new Uint32Array(tree.parent.length);
     for (let i = 1; i < outer.length; ++i) {
       const parent = tree.parent[i];
-      outer[i] = outer[parent] !== parent || isKernel(this.frames[tree.frame[i]]) ?
-          outer[parent] : i;
+      const isHidden = outer[parent] !== parent ||
+          isKernel(this.frames[tree.frame[i]]);
+      outer[i] = isHidden ? outer[parent] : i;
     }
     return tree.userNodes = outer;
   }

@@ -12,13 +12,14 @@ function foldedName(name) {
 // The samples below a node of a tree, a line for each stack.
 function foldedText(tree, node, frames) {
   const lines = [];
-  const open = tree.pathTo(node).map((n) => foldedName(frames[tree.frame[n]].name));
-  if (tree.rootFrame >= 0) open.unshift(foldedName(frames[tree.rootFrame].name));
+  const named = (frame) => foldedName(frames[frame].name);
+  const open = tree.pathTo(node).map((n) => named(tree.frame[n]));
+  if (tree.rootFrame >= 0) open.unshift(named(tree.rootFrame));
   const above = tree.rootFrame >= 0 ? 1 : 0;
   for (let i = node; i < tree.end[node]; ++i) {
     if (i > node) {
       open.length = tree.depth[i] - 1 + above;
-      open.push(foldedName(frames[tree.frame[i]].name));
+      open.push(named(tree.frame[i]));
     }
     if (tree.self[i] > 0 && open.length > 0) {
       lines.push(`${open.join(';')} ${tree.self[i]}\n`);
@@ -44,8 +45,8 @@ function svgBox({left, top, width}, {title, label, colour}) {
 // A picture of these boxes below a heading. namespace: SVG's.
 function svgText(boxes, {heading, width, height, namespace}) {
   const head = 28;
-  return `<svg xmlns="${namespace}" width="${width}" height="${height + head}" ` +
-      `viewBox="0 ${-head} ${width} ${height + head}" ` +
+  return `<svg xmlns="${namespace}" width="${width}" ` +
+      `height="${height + head}" viewBox="0 ${-head} ${width} ${height + head}" ` +
       'font-family="monospace" font-size="12">\n' +
       `<rect y="${-head}" width="100%" height="100%" fill="#ffffff"/>\n` +
       `<text x="4" y="-9" font-size="14">${xmlText(heading)}</text>\n` +

@@ -37,7 +37,8 @@ class FunctionList {
       const values = by === 'self' ? self : by === 'total' ? total :
           Float64Array.from(self, (_, f) => Math.abs(this.change(f).size));
       const order = Uint32Array.from(listed);
-      order.sort((a, b) => values[b] - values[a] || total[b] - total[a] || a - b);
+      order.sort((a, b) =>
+          values[b] - values[a] || total[b] - total[a] || a - b);
       this.table.show(order, by);
     } else {
       this.table.show(Uint32Array.from(listed), by);

@@ -54,7 +54,9 @@ class Merge {
     this.node = new Numbers(Uint32Array);
     this.weight = new Numbers(Float64Array);
     this.other = new Numbers(Float64Array);
-    this.waiting = [];  // {begin, parent, frame}, the next one last
+    // Groups: where each begins there, its parent and its frame; the next one
+    // last.
+    this.waiting = [];
     const frames = tree.frame.reduce((most, f) => Math.max(most, f), 0) + 1;
     this.stamp = new Uint32Array(frames);
     this.slot = new Uint32Array(frames);
@@ -66,7 +68,7 @@ class Merge {
     for (const node of nodes) {
       this.wait(node, this.tree.total[node], this.tree.other?.[node] ?? 0);
     }
-    this.waiting.push({begin: 0, parent: 0, frame: Math.max(rootFrame, 0)});
+    this.waiting.push(0, 0, Math.max(rootFrame, 0));
     return this.run(rootFrame);
   }
 
@@ -86,7 +88,12 @@ class Merge {
   }
 
   run(rootFrame) {
-    while (this.waiting.length > 0) this.take(this.waiting.pop());
+    const {waiting} = this;
+    while (waiting.length > 0) {
+      const frame = waiting.pop();
+      const parent = waiting.pop();
+      this.take(waiting.pop(), parent, frame);
+    }
     const tree =
         new Tree(this.parents.done(), this.frames.done(), rootFrame);
     tree.weigh(this.selfs.done(), this.tree.other ? this.others.done() : null);
@@ -102,9 +109,9 @@ class Merge {
 
   // One group, at the end of the list, becomes a node, and gives way to the
   // groups that follow it.
-  take({begin, parent, frame}) {
+  take(begin, parent, frame) {
     if (this.node.size === begin + 1) {
-      this.takeOne({begin, parent, frame});
+      this.takeOne(begin, parent, frame);
       return;
     }
     const {tree} = this;
@@ -142,7 +149,7 @@ class Merge {
   }
 
   // A group of one node: what follows it is as it is in the source.
-  takeOne({begin, parent, frame}) {
+  takeOne(begin, parent, frame) {
     const {tree} = this;
     const node = this.node.all[begin];
     const weight = this.weight.all[begin], other = this.other.all[begin];
@@ -200,15 +207,18 @@ class Merge {
     const begin = this.node.size;
     const size = begin + found.node.length;
     for (const list of [this.node, this.weight, this.other]) list.reserve(size);
-    const next = [];
+    const next = new Uint32Array(found.frames.length);
     let at = begin;
     // The last one has its turn first: names in order.
     const {frames} = found;
-    const order = Float64Array.from(
-        frames, (frame, slot) => frame * MOST_SLOTS + slot).sort().reverse();
-    for (const key of order) {
-      const slot = key % MOST_SLOTS;
-      this.waiting.push({begin: at, parent, frame: frames[slot]});
+    const order = new Float64Array(frames.length);
+    for (let i = 0; i < order.length; ++i) {
+      order[i] = frames[i] * MOST_SLOTS + i;
+    }
+    order.sort();
+    for (let i = order.length - 1; i >= 0; --i) {
+      const slot = order[i] % MOST_SLOTS;
+      this.waiting.push(at, parent, frames[slot]);
       next[slot] = at;
       at += found.counts[slot];
     }

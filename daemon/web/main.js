@@ -5,7 +5,9 @@ class Page {
     this.data = new FlameData(json);
     this.palette = new Palette(this.data);
     this.details = new Details(this.data, this.palette);
-    this.controls = new Controls(this.data, (...args) => this.update(...args));
+    this.controls = new Controls(this.data, {
+      update: (...args) => this.update(...args), redraw: () => this.redraw(),
+    });
     this.list = new FunctionList(this.data, byId('functions'), {
       choose: (f) => this.choose(f),
       open: (f) => this.showCallers(this.data.functions[f]),
@@ -29,7 +31,8 @@ class Page {
       const picture = new Picture(byId(id), {data, palette, label});
       this.pictures[id] = picture;
       const {sheet} = picture;
-      sheet.addEventListener('pointermove', (event) => this.hover(picture, event));
+      sheet.addEventListener(
+          'pointermove', (event) => this.hover(picture, event));
       sheet.addEventListener('pointerleave', () => this.details.hideTip());
       sheet.addEventListener('click', (event) => {
         // A click that ends a selection of text is none.
@@ -45,10 +48,7 @@ class Page {
     addEventListener('popstate',
                      () => this.go(this.valid(parseState(location.hash))));
     addEventListener('keydown', (event) => this.key(event));
-    const redraw = () => {
-      for (const picture of Object.values(this.pictures)) picture.draw();
-      this.list.table.paint(true);
-    };
+    const redraw = () => this.redraw();
     new ResizeObserver(redraw).observe(byId('left'));
     addEventListener('resize', redraw);
     addEventListener('beforeprint', redraw);
@@ -57,6 +57,11 @@ class Page {
         'click', () => this.save('.folded', 'text/plain', this.folded()));
     byId('save-svg').addEventListener(
         'click', () => this.save('.svg', 'image/svg+xml', this.svg()));
+  }
+
+  redraw() {
+    for (const picture of Object.values(this.pictures)) picture.draw();
+    this.list.table.paint(true);
   }
 
   // What of a state there is: an address may be of another profile.
@@ -162,7 +167,9 @@ class Page {
         if (f === this.chosen) lit[frame] = 1;
       });
     }
-    for (const picture of Object.values(this.pictures)) picture.light(lit, anew);
+    for (const picture of Object.values(this.pictures)) {
+      picture.light(lit, anew);
+    }
   }
 
   // The tree that the picture shows.
@@ -190,7 +197,8 @@ class Page {
     if (!isPair) {
       const tree = this.shownTree();
       const {zoom} = this.state;
-      const zoomed = zoom < tree.parent.length && tree.total[zoom] > 0 ? zoom : 0;
+      const isThere = zoom < tree.parent.length && tree.total[zoom] > 0;
+      const zoomed = isThere ? zoom : 0;
       graph.show(tree, {...options(tree, roots === 'below'), zoomed});
       this.showPath(graph, zoomed);
       this.showDetails(graph, zoomed);
@@ -238,7 +246,7 @@ class Page {
     const hidden = all - this.tree.total[0];
     if (hidden > 0) {
       byId('path').append(make('i', `  (${hidden} of ${all} samples hidden, ` +
-          `${percent(hidden / all)})`, 'hidden-samples'));
+          `${percent(hidden / all)})`));
     }
   }
 

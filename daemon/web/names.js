@@ -18,8 +18,9 @@ function closing(name, open) {
   let depth = 0;
   for (let i = open; i < name.length; ++i) {
     const c = name[i];
-    if (c === '<' || c === '>') {
-      if (isOperator(name.slice(0, i)) || name[i - 1] === '-') continue;
+    if (i > open && (c === '<' || c === '>') &&
+        (isOperator(name.slice(0, i)) || name[i - 1] === '-')) {
+      continue;
     }
     if ('(<[{'.includes(c)) ++depth;
     if (')>]}'.includes(c) && --depth === 0) return i;
@@ -28,18 +29,28 @@ function closing(name, open) {
 }
 
 // Whether a '(' begins the arguments of a call, and no part of a name, such as
-// Go's receivers, "(anonymous namespace)" and "operator()".
+// Go's receivers and "(anonymous namespace)".
 function beginsArguments(name, open) {
   return !name.startsWith('(anonymous', open) &&
       !name.startsWith('(*', open) && !name.startsWith('(.', open) &&
-      open > 0 && !/[\s(]/.test(name[open - 1]) &&
-      !(name.startsWith('()', open) && /(?:^|\W)operator$/.test(
-          name.slice(Math.max(0, open - 9), open)));
+      open > 0 && !/[\s(]/.test(name[open - 1]);
 }
 
 // Whether what follows `before` belongs to an operator's name.
 function isOperator(before) {
   return /(?:^|\W)operator[^\w\s(]*$/.test(before.slice(-16));
+}
+
+const OPERATOR = new RegExp('^operator(?:' + [
+  '\\(\\)', '\\[\\]', '<=>', '<<=?', '>>=?', '->\\*?', '&&', '\\|\\|', '\\+\\+',
+  '--', '[<>=!+\\-*/%^&|~,]=?',
+].join('|') + ')(?: (?=<))?');
+
+// The symbol of an operator at `from`, where its template arguments begin
+// behind it or not: "operator<< " of "operator<< <char>(A)". '' elsewhere.
+function operatorAt(name, from) {
+  if (name[from] !== 'o' || /\w/.test(name[from - 1] ?? '')) return '';
+  return OPERATOR.exec(name.slice(from, from + 16))?.[0] ?? '';
 }
 
 // What is left of a name without its arguments, template arguments and return
@@ -51,7 +62,15 @@ function shortName(name) {
   let hasArguments = false;
   for (let i = 0; i < name.length; ++i) {
     const c = name[i];
-    if (c === '<' && /[\w$~]$/.test(short.slice(-1)) && !isOperator(short)) {
+    const symbol = operatorAt(name, i);
+    if (symbol) {
+      short += symbol.trimEnd();
+      i += symbol.length - 1;
+      if (name[i + 1] !== '<') continue;
+      i = closing(name, i + 1);
+      if (i < 0) return name;
+      short += '<…>';
+    } else if (c === '<' && /[\w$~]$/.test(short.slice(-1))) {
       const end = closing(name, i);
       if (end < 0) return name;
       short += '<…>';
@@ -69,14 +88,14 @@ function shortName(name) {
         short += /( \[clone [^\]]*\])?$/.exec(rest)[0];
         break;
       }
-    } else if (c === '(' || c === '{' || (c === '<' && !isOperator(short))) {
+    } else if (c === '(' || c === '{' || c === '<') {
       const end = closing(name, i);
       if (end < 0) return name;
       short += name.slice(i, end + 1);
       i = end;
     } else {
       short += c;
-      if (c === ' ' && !/(?:^|\W)operator[^\w\s]* $/.test(short)) {
+      if (c === ' ' && !/(?:^|\W)operator $/.test(short)) {
         lastWord = short.length;
       }
     }
@@ -88,6 +107,8 @@ function shortName(name) {
 
 // Where a symbol's version or what a compiler adds to names begins.
 const SUFFIX = /@|\.(?:isra|part|cold|constprop|llvm|lto_priv)\b/;
+
+const QUALIFIER_END = /^(?:::[\w$~(<{]|[./][A-Za-z_$(<])/;
 
 // Where the qualifiers of a short name end: behind each "::", '.' or '/' that
 // is in no bracket. A name with spaces is none of qualifiers.
@@ -101,7 +122,7 @@ function qualifierEnds(short) {
       const end = closing(short, i);
       if (end < 0) break;
       i = end;
-    } else if (/^(?:::[\w$~(<{]|[./][A-Za-z_$(<])/.test(short.slice(i, i + 3))) {
+    } else if (QUALIFIER_END.test(short.slice(i, i + 3))) {
       if (short[i] === ':') ++i;
       if (i > 0) ends.push(i + 1);
     }

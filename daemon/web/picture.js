@@ -8,6 +8,14 @@ const MOST_CANVAS_PIXELS = 8192;
 
 let pictures = 0;
 
+// Whether the page is dark; paper never is.
+function isDark() {
+  const {theme} = document.documentElement.dataset;
+  if (matchMedia('print').matches) return false;
+  return theme ? theme === 'dark' :
+      matchMedia('(prefers-color-scheme: dark)').matches;
+}
+
 // Draws a tree into an element that scrolls: frames wide enough for text are
 // elements, so that text can be selected, found and printed; narrow ones are
 // painted on a canvas behind them. Only rows in sight are there.
@@ -101,6 +109,7 @@ class Picture {
     if (!anew && first >= this.first && end <= this.end) return;
     this.first = Math.max(0, first - ROWS_BEYOND);
     this.end = Math.min(this.layout.rows.length, end + ROWS_BEYOND);
+    this.palette.isDark = isDark();
     const context = this.clearCanvas();
     const fragment = document.createDocumentFragment();
     this.shown.clear();
@@ -146,9 +155,12 @@ class Picture {
     return frame >= 0 && Boolean(this.lit?.[frame]);
   }
 
+  isDim(node) {
+    return this.lit !== null && !this.isLit(node);
+  }
+
   colour(node) {
-    return this.palette.colour(
-        this.tree, node, this.lit !== null && !this.isLit(node));
+    return this.palette.colour(this.tree, node, this.isDim(node));
   }
 
   makeBox(node, line, left, width) {
@@ -162,6 +174,7 @@ class Picture {
         `--c:${this.colour(node)}`;
     box.textContent = this.label(node, width);
     if (this.isLit(node)) box.classList.add('hit');
+    if (this.isDim(node)) box.classList.add('dim');
     if (this.layout.isLeft(node)) box.classList.add('under');
     this.shown.set(node, box);
     return box;
@@ -213,8 +226,9 @@ class Picture {
     }
     box.classList.add('focus');
     box.setAttribute('aria-level', this.tree.depth[node] + 1);
-    box.setAttribute('aria-label', `${cutEnd(this.name(node), MOST_LETTERS)}, ` +
-        `${percent(this.tree.total[node] / this.tree.total[0])}`);
+    const share = percent(this.tree.total[node] / this.tree.total[0]);
+    box.setAttribute('aria-label',
+                     `${cutEnd(this.name(node), MOST_LETTERS)}, ${share}`);
     this.sheet.setAttribute('aria-activedescendant', box.id);
   }
 

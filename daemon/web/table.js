@@ -88,7 +88,8 @@ class FunctionTable {
     const count = this.order.length;
     const first = Math.floor(scrollTop / TABLE_ROW_PIXELS);
     const end = Math.ceil((scrollTop + clientHeight) / TABLE_ROW_PIXELS);
-    if (!anew && first >= this.first && Math.min(end, count) <= this.end) return;
+    const isThere = first >= this.first && Math.min(end, count) <= this.end;
+    if (!anew && isThere) return;
     this.first = Math.max(0, Math.min(first, count) - TABLE_ROWS_BEYOND);
     this.end = Math.min(count, end + TABLE_ROWS_BEYOND);
     const rows = [];

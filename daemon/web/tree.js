@@ -8,7 +8,8 @@ class Numbers {
   }
   reserve(size) {
     if (size <= this.all.length) return;
-    const larger = new this.all.constructor(Math.max(size, 2 * this.all.length));
+    const Type = this.all.constructor;
+    const larger = new Type(Math.max(size, 2 * this.all.length));
     larger.set(this.all);
     this.all = larger;
   }

@@ -17,6 +17,8 @@ export async function openBrowser() {
 // `complaints` gets errors on the console and requests for anything but files.
 export async function openPage(browser, complaints) {
   const page = await browser.newPage({viewport: {width: 1200, height: 800}});
+  // A busy machine is no failure.
+  page.setDefaultTimeout(120000);
   page.on('console', (message) => {
     // Chromium's own about drawing in software.
     if (message.text().includes('GL Driver Message')) return;

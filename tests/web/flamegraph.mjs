@@ -1,9 +1,9 @@
 // flamegraph.mjs FOLDER PICTURES: uses the pages that web_test.py put into
 // FOLDER as a person would, and leaves pictures of them in PICTURES.
 
-import {readFileSync} from 'node:fs';
-
 import {check, openBrowser, openPage} from './browser.mjs';
+import {otherPages} from './other_pages.mjs';
+import {box, boxes, hash, place, row, text, view} from './person.mjs';
 
 const [, , folder, pictures] = process.argv;
 const complaints = [];
@@ -15,21 +15,13 @@ const open = async (name, hash = '') => {
   await page.locator('.f').first().waitFor();
   return page;
 };
-const boxes = (page, id = 'graph') => page.locator(`#${id} .f`).allTextContents();
-const box = (page, name, id = 'graph') =>
-    page.locator(`#${id} .f`).filter({hasText: new RegExp(`^${name}$`)}).first();
-const text = (page, id) => page.locator('#' + id).textContent();
-const row = (page, name) => page.locator('.rows .row').filter(
-    {has: page.locator('.name', {hasText: new RegExp(`^${name}$`)})});
-const view = (page, name) => page.locator(`[data-view="${name}"]`).click();
-const hash = (page) => page.evaluate(() => location.hash);
 const picture = (page, name) =>
     page.screenshot({path: `${pictures}/${name}.png`});
 const theme = (page) => page.evaluate(
     () => getComputedStyle(document.body).backgroundColor);
 
 async function opening(page) {
-  const top = async (name) => (await box(page, name).boundingBox()).y;
+  const top = async (name) => (await place(page, name)).y;
   check(await top('all') > await top('server') &&
             await top('server') > await top('main'),
         'callees stand on their callers');
@@ -63,7 +55,7 @@ async function mouse(page) {
   check(tip.includes('60 samples, 60.00 % of all') &&
             tip.includes('0 (0.00 %) in itself'), tip);
   check(tip.includes('/usr/bin/server'), 'the file is shown: ' + tip);
-  const at = await box(page, 'Sort').boundingBox();
+  const at = await place(page, 'Sort');
   const beside = await page.locator('#tip').boundingBox();
   check(Math.abs(beside.x - at.x - at.width / 2) < 60 &&
             Math.abs(beside.y - at.y) < 120, 'it is at the pointer');
@@ -200,7 +192,7 @@ async function callers(page) {
 
 // Text can be marked with the mouse, which is no click on the frame.
 async function select(page) {
-  const {x, y, width, height} = await box(page, 'Work').boundingBox();
+  const {x, y, width, height} = await place(page, 'Work');
   await page.mouse.move(x + 2, y + height / 2);
   await page.mouse.down();
   await page.mouse.move(x + width / 2, y + height / 2, {steps: 4});
@@ -374,133 +366,6 @@ async function accessible(page) {
   await page.keyboard.press('Escape');
 }
 
-async function phone() {
-  const page = await open('small');
-  await page.setViewportSize({width: 390, height: 844});
-  for (const name of ['flame', 'functions', 'callers']) {
-    await view(page, name);
-    const wide = await page.evaluate(
-        () => [...document.querySelectorAll('header *, footer *, #panes')]
-            .filter((e) => e.checkVisibility() &&
-                           e.getBoundingClientRect().right > innerWidth + 0.5)
-            .map((e) => e.id || e.textContent));
-    check(wide.length === 0, `${name}: beside the screen: ${wide}`);
-    await picture(page, `phone-${name}`);
-    if (name === 'functions') {
-      check(await page.locator('#functions').isVisible() &&
-                !await page.locator('#graph').isVisible(), 'the table alone');
-      await row(page, 'Sort').click();
-    }
-  }
-  check((await boxes(page, 'below')).includes('Compare'), 'callees of Sort');
-  const small = await page.evaluate(
-      () => [...document.querySelectorAll('#bar button, #bar select, summary')]
-          .filter((e) => e.checkVisibility() &&
-                         e.getBoundingClientRect().height < 24)
-          .map((e) => e.textContent));
-  check(small.length === 0, 'too small for a finger: ' + small);
-  await page.close();
-  const tablet = await open('small');
-  await tablet.setViewportSize({width: 800, height: 600});
-  await picture(tablet, 'tablet');
-  await tablet.close();
-}
-
-async function downloaded(page, button) {
-  if (!await page.locator(button).isVisible()) {
-    await page.locator('#save-menu summary').click();
-  }
-  const [download] = await Promise.all(
-      [page.waitForEvent('download'), page.locator(button).click()]);
-  return {name: download.suggestedFilename(),
-          text: readFileSync(await download.path(), 'utf8')};
-}
-
-// Same stacks as ksym-profile's own folded lines; names that would deceive
-// stay one frame and no markup.
-async function downloads() {
-  for (const name of ['small', 'hostile']) {
-    const page = await open(name);
-    const folded = await downloaded(page, '#save-folded');
-    check(folded.name === `${name}.folded`, folded.name);
-    const sorted = (lines) => lines.split('\n').sort().join('\n');
-    check(sorted(folded.text) ===
-              sorted(readFileSync(`${folder}/${name}.folded`, 'utf8')),
-          'the folded lines: ' + folded.text);
-    const svg = await downloaded(page, '#save-svg');
-    const parsed = await page.evaluate((text) => {
-      const {documentElement} =
-          new DOMParser().parseFromString(text, 'image/svg+xml');
-      return {root: documentElement.nodeName,
-              names: [...new Set([...documentElement.querySelectorAll('*')]
-                  .map((e) => e.nodeName))].sort().join(),
-              groups: documentElement.querySelectorAll('g').length};
-    }, svg.text);
-    check(parsed.root === 'svg' && parsed.names === 'g,rect,text,title' &&
-              parsed.groups >= await page.locator('#graph .f').count(),
-          JSON.stringify(parsed));
-    await page.close();
-  }
-}
-
-// Names of markup, of other directions and of 60,000 characters are text, and
-// at most 200 characters where they are not asked for.
-async function hostile() {
-  const page = await open('hostile');
-  const names = (await page.locator('.rows .name').allTextContents()).join('\n');
-  check(names.includes('<img src=x onerror=alert(1)>'), names);
-  check(await page.evaluate(() => document.querySelectorAll(
-            'main img, main script, #tip img, footer img').length) === 0,
-        'no markup came of it');
-  check(!/[\u202a-\u202e\u2066-\u2069\u0000-\u0009]/.test(
-            await page.evaluate(() => document.body.innerText)),
-        'nothing turns the text round');
-  const longest = Math.max(...(await page.locator(
-      '.f, .name, #path button, #detail b').allTextContents())
-      .map((name) => name.length));
-  check(longest <= 200, `${longest} characters`);
-  await page.locator('#search').fill('x{100}');
-  await page.locator('#graph .f.hit').first().hover();
-  check((await text(page, 'tip')).length > 900, 'the tooltip has it whole');
-  await picture(page, 'hostile');
-  await page.close();
-}
-
-// 300 frames deep: the bar stays where it is, and a zoom is in sight.
-async function deep() {
-  const page = await open('deep');
-  const scroller = page.locator('#graph');
-  const {height} = await scroller.boundingBox();
-  check(await scroller.evaluate((e) => e.scrollTop + e.clientHeight >=
-            e.scrollHeight - 1), 'it opens at the roots');
-  await scroller.evaluate((e) => { e.scrollTop = 0; });
-  await box(page, 'f299').waitFor();
-  check((await page.locator('#bar').boundingBox()).y >= 0 &&
-            await page.locator('#search').isVisible(), 'the bar stays');
-  check(await page.locator('#graph .f').count() < 3 * height / 18,
-        'rows out of sight are not there');
-  await box(page, 'f295').click();
-  check((await boxes(page)).length === 6, 'what was left is hidden: ' +
-        await boxes(page));
-  check(await box(page, 'f299').isVisible(), 'the zoom is in sight');
-  await page.close();
-}
-
-async function difference() {
-  const page = await open('difference');
-  check((await text(page, 'legend')).includes('more than'),
-        'a difference has its own legend');
-  const first = await page.locator('.rows .row').first().innerText();
-  check(/^\+90\.00 %\s+0\.00 %\s+90\.00 %\s+Send/.test(first),
-        'the table begins: ' + first);
-  await box(page, 'Sort').hover();
-  check((await text(page, 'tip')).includes('before 60.00 %'), 'the tip has both');
-  await picture(page, 'difference');
-  await page.locator('#group').selectOption('before');
-  check((await boxes(page)).includes('Compare'), 'what is gone is there');
-  await page.close();
-}
-
 const failures = [];
 async function run(steps, page) {
   for (const step of steps) {
@@ -517,7 +382,7 @@ const page = await open('small');
 await run([systemDark, opening, mouse, history, group, filter, table, callers,
            select, paper, search, keyboard, accessible, dark], page);
 await page.close();
-await run([phone, downloads, hostile, deep, difference]);
+await run(otherPages({open, picture, folder}));
 await browser.close();
 failures.push(...complaints);
 check(failures.length === 0, failures.join('\n') || 'no complaints');

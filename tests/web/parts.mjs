@@ -233,7 +233,12 @@ test('Names lose arguments, template arguments and return types.', () => {
     'void ns::f<int>(std::vector<int>)': 'ns::f<…>',
     'std::pair<A, B> ns::make<A, B>(A, B)': 'ns::make<…>',
     'operator new(unsigned long)': 'operator new',
-    'bool operator< <int>(A<int> const&, B)': 'operator< <int>',
+    'bool operator< <int>(A<int> const&, B)': 'operator<<…>',
+    'std::istream<char>& std::operator>><char, std::a<char> >(std::b<c>&, d&)':
+        'std::operator>><…>',
+    'A::operator bool() const': 'A::operator bool',
+    'A::operator&&(B)': 'A::operator&&',
+    'cooperator<int>(A)': 'cooperator<…>',
     'std::ostream& std::operator<<(std::ostream&, char)': 'std::operator<<',
     'A::operator()(int) const': 'A::operator()',
     'A::operator->() const': 'A::operator->',

@@ -59,7 +59,7 @@ def install_packages():
 def node(script, *arguments):
     done = subprocess.run(
         ["node", os.path.join(HERE, script), *arguments], text=True,
-        capture_output=True, timeout=200, check=False,
+        capture_output=True, timeout=900, check=False,
         env={**os.environ, "KSYM_CHROMIUM": CHROMIUM,
              "KSYM_NODE_MODULES": FOLDER + "/node_modules"})
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,142 @@
+// Steps of a person on pages of other kinds and on other screens.
+
+import {readFileSync} from 'node:fs';
+
+import {check} from './browser.mjs';
+import {box, boxes, row, text, view} from './person.mjs';
+
+async function phone({open, picture}) {
+  const page = await open('small');
+  await page.setViewportSize({width: 390, height: 844});
+  for (const name of ['flame', 'functions', 'callers']) {
+    await view(page, name);
+    const wide = await page.evaluate(
+        () => [...document.querySelectorAll('header *, footer *, #panes')]
+            .filter((e) => e.checkVisibility() &&
+                           e.getBoundingClientRect().right > innerWidth + 0.5)
+            .map((e) => e.id || e.textContent));
+    check(wide.length === 0, `${name}: beside the screen: ${wide}`);
+    await picture(page, `phone-${name}`);
+    if (name === 'functions') {
+      check(await page.locator('#functions').isVisible() &&
+                !await page.locator('#graph').isVisible(), 'the table alone');
+      await row(page, 'Sort').click();
+    }
+  }
+  check((await boxes(page, 'below')).includes('Compare'), 'callees of Sort');
+  const small = await page.evaluate(
+      () => [...document.querySelectorAll('#bar button, #bar select, summary')]
+          .filter((e) => e.checkVisibility() &&
+                         e.getBoundingClientRect().height < 24)
+          .map((e) => e.textContent));
+  check(small.length === 0, 'too small for a finger: ' + small);
+  await page.close();
+  const tablet = await open('small');
+  await tablet.setViewportSize({width: 800, height: 600});
+  await picture(tablet, 'tablet');
+  await tablet.close();
+}
+
+async function downloaded(page, button) {
+  if (!await page.locator(button).isVisible()) {
+    await page.locator('#save-menu summary').click();
+  }
+  const [download] = await Promise.all(
+      [page.waitForEvent('download'), page.locator(button).click()]);
+  return {name: download.suggestedFilename(),
+          text: readFileSync(await download.path(), 'utf8')};
+}
+
+// Same stacks as ksym-profile's own folded lines; names that would deceive
+// stay one frame and no markup.
+async function downloads({open, folder}) {
+  for (const name of ['small', 'hostile']) {
+    const page = await open(name);
+    const folded = await downloaded(page, '#save-folded');
+    check(folded.name === `${name}.folded`, folded.name);
+    const sorted = (lines) => lines.split('\n').sort().join('\n');
+    check(sorted(folded.text) ===
+              sorted(readFileSync(`${folder}/${name}.folded`, 'utf8')),
+          'the folded lines: ' + folded.text);
+    const svg = await downloaded(page, '#save-svg');
+    const parsed = await page.evaluate((text) => {
+      const {documentElement} =
+          new DOMParser().parseFromString(text, 'image/svg+xml');
+      return {root: documentElement.nodeName,
+              names: [...new Set([...documentElement.querySelectorAll('*')]
+                  .map((e) => e.nodeName))].sort().join(),
+              groups: documentElement.querySelectorAll('g').length};
+    }, svg.text);
+    check(parsed.root === 'svg' && parsed.names === 'g,rect,text,title' &&
+              parsed.groups >= await page.locator('#graph .f').count(),
+          JSON.stringify(parsed));
+    await page.close();
+  }
+}
+
+// Names of markup, of other directions and of 60,000 characters are text, and
+// at most 200 characters where they are not asked for.
+async function hostile({open, picture}) {
+  const page = await open('hostile');
+  const names = (await page.locator('.rows .name').allTextContents()).join('\n');
+  check(names.includes('<img src=x onerror=alert(1)>'), names);
+  check(await page.evaluate(() => document.querySelectorAll(
+            'main img, main script, #tip img, footer img').length) === 0,
+        'no markup came of it');
+  check(!/[\u202a-\u202e\u2066-\u2069\u0000-\u0009]/.test(
+            await page.evaluate(() => document.body.innerText)),
+        'nothing turns the text round');
+  const longest = Math.max(...(await page.locator(
+      '.f, .name, #path button, #detail b').allTextContents())
+      .map((name) => name.length));
+  check(longest <= 200, `${longest} characters`);
+  await page.locator('#search').fill('x{100}');
+  await page.locator('#graph .f.hit').first().hover();
+  check((await text(page, 'tip')).length > 900, 'the tooltip has it whole');
+  await picture(page, 'hostile');
+  await page.close();
+}
+
+// 300 frames deep: the bar stays where it is, and a zoom is in sight.
+async function deep({open}) {
+  const page = await open('deep');
+  const scroller = page.locator('#graph');
+  const {height} = await scroller.boundingBox();
+  check(await scroller.evaluate((e) => e.scrollTop + e.clientHeight >=
+            e.scrollHeight - 1), 'it opens at the roots');
+  await scroller.evaluate((e) => { e.scrollTop = 0; });
+  await box(page, 'f299').waitFor();
+  check((await page.locator('#bar').boundingBox()).y >= 0 &&
+            await page.locator('#search').isVisible(), 'the bar stays');
+  check(await page.locator('#graph .f').count() < 3 * height / 18,
+        'rows out of sight are not there');
+  await box(page, 'f295').click();
+  check((await boxes(page)).length === 6, 'what was left is hidden: ' +
+        await boxes(page));
+  check(await box(page, 'f299').isVisible(), 'the zoom is in sight');
+  await page.close();
+}
+
+async function difference({open, picture}) {
+  const page = await open('difference');
+  check((await text(page, 'legend')).includes('more than'),
+        'a difference has its own legend');
+  const first = await page.locator('.rows .row').first().innerText();
+  check(/^\+90\.00 %\s+0\.00 %\s+90\.00 %\s+Send/.test(first),
+        'the table begins: ' + first);
+  await box(page, 'Sort').hover();
+  check((await text(page, 'tip')).includes('before 60.00 %'), 'the tip has both');
+  await picture(page, 'difference');
+  await page.locator('#group').selectOption('before');
+  check((await boxes(page)).includes('Compare'), 'what is gone is there');
+  await page.close();
+}
+
+// tools: {open(name): a page, picture(page, name), folder: where pages are}.
+export function otherPages(tools) {
+  return [phone, downloads, hostile, deep, difference].map((step) => {
+    const named = () => step(tools);
+    Object.defineProperty(named, 'name', {value: step.name});
+    return named;
+  });
+}
