@@ -1,7 +1,6 @@
 #include "daemon/capture/capture.h"
 
 #include <fmt/format.h>
-#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include <utility>
 #include <variant>
 
+#include "daemon/capture/capture_metadata.h"
 #include "daemon/capture/cpu_events.h"
 #include "daemon/capture/grace_period.h"
 #include "daemon/capture/interval_accounts.h"
@@ -40,6 +40,9 @@ constexpr size_t kMostBusy = 32;
 constexpr uint64_t kFloodLastsNs = 1'000'000'000;
 // How often a drain that waits for tables empties the ring.
 constexpr std::chrono::milliseconds kRingPeriod(20);
+// How often everything that takes longer empties the ring and the side band. A
+// storm of mappings fills its ring within 100 ms.
+constexpr uint64_t kRoomPeriodNs = 5'000'000;
 
 using ksym::Fail;
 
@@ -53,18 +56,6 @@ uint64_t NowNs(clockid_t clock) {
   ::clock_gettime(clock, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 +
          static_cast<uint64_t>(now.tv_nsec);
-}
-
-CaptureMetadata DescribeHost() {
-  CaptureMetadata metadata;
-  metadata.version = KSYM_VERSION;
-  utsname host = {};
-  if (::uname(&host) == 0) {
-    metadata.hostname = host.nodename;
-    metadata.kernel_release = host.release;
-    metadata.architecture = host.machine;
-  }
-  return metadata;
 }
 
 std::string CommOf(const profile_key& key) {
@@ -101,14 +92,16 @@ class Capture::Impl {
         watch_([this](const ksym::ProcessImage& image) { OnProcess(image); },
                [this](const ksym::ProcessId& id) {
                  if (tables_) tables_->Forget(id);
-               }),
+               },
+               [this] { MakeRoomIfDue(); }),
         stacks_(options.sampler.kernel_walk_depth),
         copies_(options.sampler.unwind, options.sampler.max_stack_depth) {
     if (WalksByTables(options.sampler.unwind)) {
       tables_.emplace(
           UnwindMaps(sampler_.unwind_maps(),
                      UnwindMapSizes::ForMemory(options.sampler.unwind_bytes)),
-          BuildTablesWith(options.unwind_cache_path), options.opener);
+          BuildTablesWith(options.unwind_cache_path), options.opener,
+          [this] { MakeRoomIfDue(); });
     }
   }
   Impl(const Impl&) = delete;
@@ -137,6 +130,7 @@ class Capture::Impl {
     };
     for (const ProcessWatch::Busy& busy : watch_.Busiest(kMostBusy)) {
       if (is_sampled(busy.pid)) tables_->Expect(busy.pid, *busy.mappings);
+      MakeRoomIfDue();
     }
   }
 
@@ -153,6 +147,9 @@ class Capture::Impl {
   // the hints taken first, the reports that are taken then go far enough.
   void TakeReports() {
     ConsumeRing();
+    // Not those that come into the ring from here on.
+    std::vector<SampleHint> hints = std::exchange(hints_, {});
+    std::ranges::copy(copies_.Hints(), std::back_inserter(hints));
     if (sampler_.ModulesChanged()) kernel_watch_.TableChanged();
     const uint64_t now_ns = NowNs(CLOCK_MONOTONIC);
     std::vector<SideBandEvent> events = side_band_.Read(now_ns);
@@ -167,15 +164,13 @@ class Capture::Impl {
       }
     }
     watch_.Apply(std::move(events), now_ns);
-    // That may have taken a while, as /proc is read there.
-    side_band_.Empty();
-    std::vector<SampleHint> hints = std::exchange(hints_, {});
-    std::ranges::copy(copies_.Hints(), std::back_inserter(hints));
+    MakeRoom();
     watch_.See(hints);
     for (const SampleHint& hint : hints) {
       if (on_sampled_) on_sampled_(hint.id, hint.cgroup);
     }
     watch_.TellObserver();
+    MakeRoom();
     if (!tables_) return;
     for (const SampleHint& hint : hints) {
       tables_->Saw(hint.id, UnwindTables::Clock::time_point(
@@ -199,13 +194,22 @@ class Capture::Impl {
     const auto until = UnwindTables::Clock::now() + patience;
     while (copies_.HasWaiting(set)) {
       tables_->WaitForTable(kRingPeriod);
-      ConsumeRing();
-      side_band_.Empty();
+      MakeRoom();
       copies_.WalkSet({watch_, *tables_, stacks_}, set,
                       UnwindTables::Clock::now() < until
                           ? StackCopies::Patience::kWait
                           : StackCopies::Patience::kAtOnce);
     }
+  }
+
+  // What came is taken in by the next TakeReports().
+  void MakeRoom() {
+    ConsumeRing();
+    side_band_.Empty();
+    room_made_ns_ = NowNs(CLOCK_MONOTONIC);
+  }
+  void MakeRoomIfDue() {
+    if (NowNs(CLOCK_MONOTONIC) - room_made_ns_ >= kRoomPeriodNs) MakeRoom();
   }
 
   void ConsumeRing() {
@@ -218,7 +222,7 @@ class Capture::Impl {
                    UnwindTables::Clock::time_point deadline) {
     if (!tables_) return;
     tables_->Build(budget, deadline);
-    side_band_.Empty();
+    MakeRoom();
   }
 
   bool IsBuildingTables() const { return tables_ && tables_->IsBuilding(); }
@@ -236,27 +240,13 @@ class Capture::Impl {
     return statistics;
   }
 
-  UnwindTableStatistics DescribeTables() const {
-    using std::chrono::nanoseconds;
-    const UnwindStatistics now = unwind_statistics();
-    const auto count = [](nanoseconds time) {
-      return static_cast<uint64_t>(time.count());
-    };
-    return {.processes = now.processes,
-            .files = now.files,
-            .bytes = now.rows_bytes,
-            .building_ns = static_cast<uint64_t>(now.milliseconds * 1e6),
-            .median_delay_ns = count(now.median_delay),
-            .longest_delay_ns = count(now.longest_delay),
-            .stacks_copied = now.copies};
-  }
-
   ksym::Result<RawProfile> Drain(std::chrono::milliseconds patience) {
     auto followed = FollowCpus();
     if (!followed) return Fail(std::move(followed.error()));
     const uint64_t flip_ns = NowNs(CLOCK_MONOTONIC);
     const uint32_t set = sampler_.Flip();
     const uint64_t end_ns = NowNs(CLOCK_MONOTONIC);
+    MakeRoom();
     auto waited = WaitForRunningPrograms();
     if (!waited) return Fail(std::move(waited.error()));
     if (tables_) tables_->Recycle();
@@ -334,6 +324,7 @@ class Capture::Impl {
     if (!accounted) return Fail(std::move(accounted.error()));
     DescribeInterval(taken.end_ns, profile);
     kernel_watch_.EndInterval(taken.end_ns, profile);
+    MakeRoom();
     return profile;
   }
 
@@ -398,7 +389,7 @@ class Capture::Impl {
                         std::back_inserter(metadata_.warnings));
     }
     profile.metadata = metadata_;
-    profile.metadata.unwind_tables = DescribeTables();
+    profile.metadata.unwind_tables = DescribeTables(unwind_statistics());
     metadata_.warnings.clear();  // each is given once
     profile.metadata.duration_ns = end_ns - interval_start_ns_;
     metadata_.start_unix_ns += end_ns - interval_start_ns_;
@@ -421,6 +412,7 @@ class Capture::Impl {
   StackCopies copies_;
   std::optional<UnwindTables> tables_;  // empty: stacks are not walked by them
   uint64_t interval_start_ns_ = 0;
+  uint64_t room_made_ns_ = 0;      // last
   uint64_t filling_until_ns_ = 0;  // the side band may be
 };
 

@@ -87,6 +87,7 @@ void ProcessWatch::ReadAll() {
 bool ProcessWatch::Read(uint32_t pid) {
   const uint64_t begin = NowNs();
   auto mappings = ksym::ReadMaps(pid, LimitsOfReading());
+  meanwhile_();
   if (!mappings || mappings->empty()) return false;
   CountReading(*mappings);
   readings_.push_back({.mappings = {.pid = pid,

@@ -54,8 +54,13 @@ class ProcessWatch {
   using Observer = std::function<void(const ksym::ProcessImage&)>;
   // Called when such a process was gone for a whole interval.
   using Mourner = std::function<void(const ksym::ProcessId&)>;
-  ProcessWatch(Observer observer, Mourner mourner)
-      : observer_(std::move(observer)), mourner_(std::move(mourner)) {}
+  // Called after each process that was read: reading all takes a while in which
+  // nobody else can empty what fills. It must not call this object.
+  using Meanwhile = std::function<void()>;
+  ProcessWatch(Observer observer, Mourner mourner, Meanwhile meanwhile)
+      : observer_(std::move(observer)),
+        mourner_(std::move(mourner)),
+        meanwhile_(std::move(meanwhile)) {}
 
   // Reads the mappings of every process, some 20 us each, for the next
   // Apply(). After the side band was opened, so that nothing falls between.
@@ -136,6 +141,7 @@ class ProcessWatch {
 
   Observer observer_;
   Mourner mourner_;
+  Meanwhile meanwhile_;
   ksym::ProcessHistory history_;
   std::vector<Reading> readings_;  // in the order of time
   size_t read_mappings_ = 0;       // of all of them

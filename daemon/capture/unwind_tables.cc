@@ -27,9 +27,11 @@ UnwindTables::Clock::duration CostOf(uint64_t file_bytes) {
 }  // namespace
 
 UnwindTables::UnwindTables(UnwindMaps maps, TableBuilder::Build build,
-                           std::shared_ptr<GuardedOpener> opener)
+                           std::shared_ptr<GuardedOpener> opener,
+                           Meanwhile meanwhile)
     : maps_(std::move(maps)),
       opener_(std::move(opener)),
+      meanwhile_(std::move(meanwhile)),
       builder_(std::move(build)) {}
 
 void UnwindTables::Update(const ksym::ProcessImage& image) {
@@ -133,6 +135,7 @@ bool UnwindTables::BuildFiles(const ksym::ProcessId& id, Process& process,
   for (size_t i = 0; i < process.files.size(); ++i) {
     File* file = process.files[i];
     if (file == nullptr) continue;
+    meanwhile_();
     if (file->is_awaited()) {
       const auto now = Clock::now();
       if (file->rows) {
@@ -222,6 +225,7 @@ bool UnwindTables::PlacePieces(File& file, size_t max_slots, uint64_t begin) {
     maps_.AddShards(pieces.size() - 1);
   }
   for (const UnwindPiece& piece : pieces) {
+    meanwhile_();
     auto added = maps_.Add(piece);
     if (!added) Warn(added.error());
     const auto place = std::move(added).value_or(std::nullopt);

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -58,9 +59,14 @@ class UnwindTables {
  public:
   using Clock = std::chrono::steady_clock;
 
+  // Called between the steps of Build(), most of which take less than 1 ms. It
+  // must not call this object.
+  using Meanwhile = std::function<void()>;
   // `opener`: null: files are opened at once, wherever they are.
-  UnwindTables(UnwindMaps maps, TableBuilder::Build build,
-               std::shared_ptr<GuardedOpener> opener = nullptr);
+  UnwindTables(
+      UnwindMaps maps, TableBuilder::Build build,
+      std::shared_ptr<GuardedOpener> opener = nullptr,
+      Meanwhile meanwhile = [] {});
 
   // The process was sampled and has those mappings, perhaps more than before.
   // Opens files that are new, some 20 us each.
@@ -228,6 +234,7 @@ class UnwindTables {
 
   UnwindMaps maps_;
   const std::shared_ptr<GuardedOpener> opener_;
+  const Meanwhile meanwhile_;
   TableBuilder builder_;
   std::map<Key, std::unique_ptr<File>> files_;
   bool has_apart_ = false;  // files_, since the start

@@ -157,9 +157,10 @@ class CaptureRun {
     auto capture = Capture::Start(options_.capture);
     if (!capture) return Fail(std::move(capture.error()));
     capture_ = std::make_unique<Capture>(std::move(*capture));
+    // Sampling begins within Enable(), which goes on to read processes.
+    begin_ = Clock::now();
     auto enabled = capture_->Enable();
     if (!enabled) return enabled;
-    begin_ = Clock::now();
     if (options_.duration) {
       end_ = begin_ +
              std::chrono::duration_cast<Clock::duration>(*options_.duration);
@@ -214,13 +215,11 @@ class CaptureRun {
 
   Status Sample() {
     auto next_drain = begin_ + kDrainPeriod;
-    for (;;) {
+    // Much came since the rings were opened: the first poll is at once.
+    for (Clock::duration pause = {};; pause = PollPeriod()) {
       share_.Renew();
       const auto now = Clock::now();
-      const bool is_eager =
-          capture_->IsBuildingTables() || capture_->IsFilling();
-      const auto period = is_eager ? kEagerPollPeriod : kPollPeriod;
-      const auto wake = std::min(now + Clock::duration(period), end_);
+      const auto wake = std::min(now + pause, end_);
       const auto event =
           signals_->Wait(std::max(wake - now, Clock::duration(0)));
       if (event == StopSignals::Event::kStop || CommandEnded()) return {};
@@ -239,6 +238,11 @@ class CaptureRun {
       next_drain = std::max(next_drain + kDrainPeriod, Clock::now());
       ShowProgress();
     }
+  }
+
+  milliseconds PollPeriod() const {
+    const bool is_eager = capture_->IsBuildingTables() || capture_->IsFilling();
+    return is_eager ? kEagerPollPeriod : kPollPeriod;
   }
 
   bool CommandEnded() {

@@ -148,13 +148,11 @@ class Service {
 
   Status Sample() {
     auto next_drain = Clock::now() + kDrainPeriod;
-    for (;;) {
+    // Much came since the rings were opened: the first poll is at once.
+    for (milliseconds pause(0);; pause = PollPeriod()) {
       share_.Renew();
-      const auto period = capture_->IsFilling()          ? kFloodPollPeriod
-                          : capture_->IsBuildingTables() ? kEagerPollPeriod
-                                                         : kPollPeriod;
       const auto asked = signals_.Wait(std::min<std::chrono::nanoseconds>(
-          period, intervals_.UntilNext(NowUnixNs())));
+          pause, intervals_.UntilNext(NowUnixNs())));
       if (asked.stop) return {};
       KeepAlive();
       const auto advice = capture_->Poll();
@@ -173,6 +171,11 @@ class Service {
         if (!reloaded) return reloaded;
       }
     }
+  }
+
+  milliseconds PollPeriod() const {
+    if (capture_->IsFilling()) return kFloodPollPeriod;
+    return capture_->IsBuildingTables() ? kEagerPollPeriod : kPollPeriod;
   }
 
   Status Drain(Edge edge) {

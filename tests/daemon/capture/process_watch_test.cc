@@ -191,6 +191,18 @@ class ReadingTest : public testing::Test {
   uint64_t end_ns_ = 0;
 };
 
+// Whoever has all processes read gets a turn after each.
+TEST(ProcessWatchTurnsTest, GivesItsCallerTurns) {
+  size_t turns = 0;
+  ProcessWatch watch([](const ksym::ProcessImage&) {},
+                     [](const ksym::ProcessId&) {}, [&] { ++turns; });
+  const size_t processes = ReadProcesses().size();
+  watch.ReadAll();
+  // Some may have ended meanwhile.
+  EXPECT_GT(turns, 0u);
+  EXPECT_GE(2 * turns, processes);
+}
+
 // A process that became another one while it was read is not known, one that
 // started a thread or ended one is.
 TEST_F(ReadingTest, KnowsWhoseMappingsWereRead) {

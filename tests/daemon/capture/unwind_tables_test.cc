@@ -82,7 +82,7 @@ class UnwindTablesTest : public ::testing::Test {
                                 .mappings = mappings_.get(),
                                 .shards = shards_.get()},
                                kSizes),
-                    BuildTablesWith(""));
+                    BuildTablesWith(""), nullptr, [this] { ++turns_; });
     LoadLibrary();
   }
   void TearDown() override { std::filesystem::remove_all(directory_); }
@@ -248,8 +248,18 @@ class UnwindTablesTest : public ::testing::Test {
   std::map<uint64_t, ksym::Mapping> mappings_of_;  // by start_ns
   ksym::ElfSegment code_;
   ksym::UnwindTable table_;
+  size_t turns_ = 0;
   std::optional<UnwindTables> tables_;
 };
+
+// Whoever calls Build() gets a turn before each file and each of its pieces.
+TEST_F(UnwindTablesTest, GivesItsCallerTurns) {
+  const ProcessId id = Start(1);
+  EXPECT_EQ(turns_, 0u);
+  Poll({id});
+  ASSERT_EQ(ListOf(id), Lists::kRight);
+  EXPECT_GE(turns_, 2u);
+}
 
 // When memory ends, those who were not sampled for a while lose their tables to
 // those who are, and get them again when they are sampled; each step is

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "daemon/capture/unwind_tables.h"
+#include "daemon/profile/raw_profile.h"
+
+namespace profd {
+
+// This program's version, and the host's name, kernel and architecture, which
+// are empty where uname(2) fails.
+CaptureMetadata DescribeHost();
+// The same figures as a profile has them.
+UnwindTableStatistics DescribeTables(const UnwindStatistics& now);
+
+}  // namespace profd
