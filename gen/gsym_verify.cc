@@ -41,7 +41,7 @@ class Verifier {
     for (const ksym::FunctionInfo& function : batch.functions) {
       const bool is_new =
           seen_.emplace(function.range.start, function.range.end).second;
-      // Of functions with the same code the file has one.
+      // The file has one of the functions with the same code.
       if (is_new) CheckFunction(batch, function);
     }
   }

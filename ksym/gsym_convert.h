@@ -94,7 +94,7 @@ class ElfFunctions {
   // From the last symbol in front of an address up to the address if it reaches
   // there, else the address alone.
   AddressRange WindowOf(uint64_t address) const;
-  // Of all units.
+  // The sum over all units.
   uint64_t entry_bytes() const;
   // As ForEachBatch(), in turn, but only pieces of functions that touch the
   // windows. They begin at the addresses at which they all begin, and up to the
@@ -102,7 +102,7 @@ class ElfFunctions {
   void ForEachBatchOf(const Excerpt& excerpt, const DwarfReadOptions& options,
                       const std::function<void(const FunctionBatch&)>& add);
 
-  // Of all batches so far.
+  // The sum over all batches so far.
   const DwarfLosses& losses() const { return losses_; }
   size_t symbol_functions() const { return symbol_functions_; }
 

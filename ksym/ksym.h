@@ -63,7 +63,7 @@ struct ksym_options {
   size_t size;        // sizeof(struct ksym_options)
   uint32_t flags;     // KSYM_NO_DEMANGLE | KSYM_INLINES
   uint32_t reserved;  // 0
-  // Of ksym_open_kernel: a copy of /proc/kallsyms, a System.map, or what
+  // For ksym_open_kernel: a copy of /proc/kallsyms, a System.map, or what
   // gen_ksym made; null: the running kernel.
   const char* kernel_symbols;
 };

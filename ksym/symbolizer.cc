@@ -23,8 +23,8 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kPerfMapPeriod = std::chrono::milliseconds(100);
 // Processes whose perf maps are kept; each holds a descriptor.
 constexpr size_t kMaxPerfMaps = 128;
-// Of all perf maps together. Beyond it the largest is given up for good, so
-// that who writes large ones loses names and nobody else does.
+// Bytes of all perf maps together. Beyond it the largest is given up for good,
+// so that a process that writes large ones loses names and no other does.
 constexpr size_t kMaxPerfMapBytes = size_t{64} << 20;
 
 // Memory that no file stands behind: "", "[heap]", "[stack]", "[anon:...]",
@@ -296,7 +296,7 @@ class Symbolizer::Impl {
 
   void ResolveInPerfMap(const ProcessId& process, Address address,
                         UserSymbol& symbol) {
-    // Of a process that is not of this machine, or gone, the file could be
+    // The file of a process that is not of this machine, or gone, could be
     // another's.
     if (options_.files != SymbolizerOptions::Files::kOfProcess) return;
     PerfMapState& state = StateOf(process);

@@ -243,7 +243,7 @@ void SymbolFiles::FailToOpen(const ProcessId& process, const Error& error,
 // Debug files are looked for where the stripped file is: in the process's own
 // root as long as it lives. Those that this machine keeps by build-id serve a
 // container's files as well; no other path that a process's file names is
-// opened outside its root. Whoever made that root chose what is in it, so the
+// opened outside its root. The maker of that root chose what is in it, so the
 // owners of debug files decide (OnlyTrusted).
 DebugFileFinder SymbolFiles::FinderOf(const SymbolFile& file) const {
   std::string file_path(file.path);

@@ -32,8 +32,8 @@ struct FileKey {
   std::string_view path;
   // The numbers are those of the open file and not of a mapping.
   bool is_of_descriptor = false;
-  // Whose mapping it is, where others may have another file behind the same
-  // numbers; none: everybody's.
+  // The process whose mapping it is, where others may have another file behind
+  // the same numbers; none: everybody's.
   ProcessId process = {};
 
   friend bool operator==(const FileKey&, const FileKey&) = default;

@@ -27,8 +27,8 @@ std::optional<OwnPriority> ParseOwnPriority(std::string_view name);
 OwnPriority ChooseOwnPriority(OwnPriority wanted);
 
 // The calling thread's CPU time at that priority: so much at once, refilled at
-// that rate. Whoever has used it up is scheduled as before until some of it is
-// there again, so that a loop of ours can never hold a CPU.
+// that rate. A thread that has used it up is scheduled as before until some of
+// it is there again, so that a loop of ours can never hold a CPU.
 struct PriorityAllowance {
   std::chrono::milliseconds at_once;
   std::chrono::milliseconds per_second;

@@ -54,7 +54,7 @@ class BtfReader {
   ksym::Result<btf_type> Type(uint32_t id) const;
   // Without typedefs and qualifiers; 0 for void.
   ksym::Result<uint32_t> Resolve(uint32_t id) const;
-  // Of a struct or union.
+  // The members of a struct or union.
   ksym::Result<std::vector<BtfMember>> Members(uint32_t id) const;
   // The word after an integer's btf_type: encoding, offset and bits.
   ksym::Result<uint32_t> IntEncoding(uint32_t id) const;
@@ -63,7 +63,7 @@ class BtfReader {
   template <typename Visit>
   ksym::Status ForEachString(const Visit& visit) const;
 
-  // Of each named struct the offset of its name, and its id.
+  // The offset of each named struct's name, and its id.
   const std::vector<std::pair<uint32_t, uint32_t>>& structs() const {
     return structs_;
   }

@@ -173,8 +173,8 @@ class Capture::Impl {
     MakeRoom();
     if (!tables_) return;
     for (const SampleHint& hint : hints) {
-      tables_->Saw(hint.id, UnwindTables::Clock::time_point(
-                                std::chrono::nanoseconds(hint.time_ns)));
+      tables_->NoteSample(hint.id, UnwindTables::Clock::time_point(
+                                       std::chrono::nanoseconds(hint.time_ns)));
     }
     const StackCopies::Sources sources{watch_, *tables_, stacks_};
     copies_.Walk(sources);

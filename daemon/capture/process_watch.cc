@@ -145,7 +145,7 @@ void ProcessWatch::ForgetReadings() {
   read_path_bytes_ = 0;
 }
 
-// Of those whose end was not reported nothing would ever be forgotten. Where
+// Processes whose end was not reported would never be forgotten. Where
 // reports are lost again and again this must not take all the time.
 void ProcessWatch::EndUnreported() {
   constexpr uint64_t kPauses = 50;
@@ -421,11 +421,11 @@ void ProcessWatch::EndInterval(const TakenSet& taken) {
   if (settled_ns_.size() > kMostSettled) settled_ns_.clear();
   const size_t before = history_.generations();
   history_.Forget(interval_begin_ns_);
-  if (history_.generations() != before) TellOfGone();
+  if (history_.generations() != before) ReportGone();
   interval_begin_ns_ = taken.flip_ns;
 }
 
-void ProcessWatch::TellOfGone() {
+void ProcessWatch::ReportGone() {
   std::set<ksym::ProcessId> gone;
   std::erase_if(told_, [&](const auto& told) {
     const auto& [generation, id] = told.first;
@@ -435,7 +435,7 @@ void ProcessWatch::TellOfGone() {
   });
   // After lost reports one process may have had two generations.
   for (const auto& told : told_) gone.erase(told.first.second);
-  for (const ksym::ProcessId& id : gone) mourner_(id);
+  for (const ksym::ProcessId& id : gone) on_gone_(id);
 }
 
 }  // namespace profd

@@ -53,13 +53,13 @@ class ProcessWatch {
   // Called for a sampled process at first sight and when it maps more files.
   using Observer = std::function<void(const ksym::ProcessImage&)>;
   // Called when such a process was gone for a whole interval.
-  using Mourner = std::function<void(const ksym::ProcessId&)>;
+  using OnGone = std::function<void(const ksym::ProcessId&)>;
   // Called after each process that was read: reading all takes a while in which
   // nobody else can empty what fills. It must not call this object.
   using Meanwhile = std::function<void()>;
-  ProcessWatch(Observer observer, Mourner mourner, Meanwhile meanwhile)
+  ProcessWatch(Observer observer, OnGone on_gone, Meanwhile meanwhile)
       : observer_(std::move(observer)),
-        mourner_(std::move(mourner)),
+        on_gone_(std::move(on_gone)),
         meanwhile_(std::move(meanwhile)) {}
 
   // Reads the mappings of every process, some 20 us each, for the next
@@ -135,12 +135,12 @@ class ProcessWatch {
   void SeeOne(const SampleHint& hint);
   ksym::ProcessHistory::GenerationId GenerationOf(const ksym::ProcessId& id,
                                                   const TakenSet& taken);
-  void TellOfGone();
+  void ReportGone();
   void Tell(const ksym::ProcessId& id,
             ksym::ProcessHistory::GenerationId generation);
 
   Observer observer_;
-  Mourner mourner_;
+  OnGone on_gone_;
   Meanwhile meanwhile_;
   ksym::ProcessHistory history_;
   std::vector<Reading> readings_;  // in the order of time

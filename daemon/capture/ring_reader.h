@@ -16,7 +16,8 @@ namespace profd {
 // thread-safe.
 class RingReader {
  public:
-  // Of a ring of that many bytes, a power of two and of pages. Borrows `map`.
+  // Opens a ring of that many bytes, a power of two and of pages. Borrows
+  // `map`.
   static ksym::Result<RingReader> Open(int map, size_t bytes);
   RingReader(RingReader&& other) noexcept;
   RingReader& operator=(RingReader&& other) noexcept;

@@ -49,7 +49,7 @@ struct LostReport {
   // nobody knows whose.
   uint32_t pid = 0;
   uint64_t count = 0;
-  // Of a loss that was reported before: the kernel says later how many.
+  // For a loss that was reported before: the kernel says later how many.
   bool is_known = false;
   // They were of before that time.
   uint64_t until_ns = 0;
@@ -130,7 +130,7 @@ class SideBand {
 
   Options options_;
   std::map<uint32_t, Rings> rings_;
-  // Of closed rings, and what was too new for the last call.
+  // Reports of closed rings, and those too new for the last call.
   std::vector<SideBandEvent> waiting_;
   bool was_followed_ = false;
   bool is_filling_ = false;   // at the last Read()

@@ -14,7 +14,7 @@
 namespace profd {
 
 // The stacks that came through the ring, by set, until their set is drained.
-// Of the stackid store it reads the kernel's map instead.
+// With the stackid store it reads the kernel's map instead.
 class StackRecords {
  public:
   // Depth of a stack that the kernel walked to its limit.

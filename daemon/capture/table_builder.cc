@@ -44,7 +44,7 @@ std::optional<uint32_t> OwnerOf(const ksym::ByteSource& source) {
   return owner ? std::optional(owner->user) : std::nullopt;
 }
 
-// Less: later. Of those that are wanted alike a small one delays nobody.
+// Less: later. Among those that are wanted alike a small one delays nobody.
 bool IsLater(const TableBuilder::Job& a, const TableBuilder::Job& b) {
   if (a.wanted != b.wanted) return a.wanted < b.wanted;
   return a.source.size() > b.source.size();

@@ -99,7 +99,7 @@ class UnwindMaps {
   ksym::Result<bool> Publish(const ksym::ProcessId& process,
                              std::span<const unwind_mapping> mappings);
   void Withdraw(const ksym::ProcessId& process);
-  // Of one list with its header, at the most.
+  // The entries of one list with its header, at the most.
   uint32_t max_entries() const { return sizes_.mappings; }
 
   // After a grace period that began after the last call of the others.

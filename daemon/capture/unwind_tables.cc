@@ -56,7 +56,8 @@ void UnwindTables::Acquire(const ksym::ProcessId& id, Process& process) {
   stale_.insert(id);
 }
 
-void UnwindTables::Saw(const ksym::ProcessId& id, Clock::time_point time) {
+void UnwindTables::NoteSample(const ksym::ProcessId& id,
+                              Clock::time_point time) {
   const auto process = processes_.find(id);
   if (process == processes_.end()) return;
   if (process->second.seen == Clock::time_point()) {

@@ -79,7 +79,7 @@ class UnwindTables {
   static constexpr uint64_t kMostExpectedBytes = uint64_t{64} << 20;
   void Expect(uint32_t pid, const std::vector<ksym::Mapping>& mappings);
   // It was sampled again, then.
-  void Saw(const ksym::ProcessId& process, Clock::time_point time);
+  void NoteSample(const ksym::ProcessId& process, Clock::time_point time);
   // It is gone.
   void Forget(const ksym::ProcessId& process);
 
@@ -122,8 +122,8 @@ class UnwindTables {
     friend auto operator<=>(const Key&, const Key&) = default;
   };
   struct File {
-    // Of its place in the sampler's maps. kRefused: there was no room, or it
-    // could not be opened. kNone: there is no table.
+    // The state of its place in the sampler's maps. kRefused: there was no
+    // room, or it could not be opened. kNone: there is no table.
     enum class State : uint8_t { kPending, kReady, kRefused, kNone };
     State state = State::kPending;
     bool is_vdso = false;

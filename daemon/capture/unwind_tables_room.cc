@@ -21,7 +21,7 @@ constexpr seconds kSweepPeriod(1);
 constexpr seconds kKeepSampled(2);
 // Processes that may go for others' lists, between two calls of Recycle().
 constexpr uint32_t kMostEvicted = 16;
-// Of rows in this process, beside those that the sampler has.
+// Bytes of rows in this process, beside those that the sampler has.
 constexpr uint64_t kMostRowBytes = 48 << 20;
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace {
 
 // What pprof and most other readers can add up.
 constexpr uint64_t kMostSamples = std::numeric_limits<int64_t>::max();
-// Of all stacks together, 1 GiB: a pprof profile of a few megabytes can have
+// For all stacks together, 1 GiB: a pprof profile of a few megabytes can have
 // any number.
 constexpr uint64_t kMostFrames = uint64_t{1} << 28;
 

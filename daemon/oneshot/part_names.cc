@@ -28,10 +28,8 @@ constexpr PriorityAllowance kKernelNamesAllowance = {
 SymbolThread::Observer ObserverOf(const ProfileOptions& options,
                                   const std::shared_ptr<ModuleTable>& modules) {
   if (options.raw_path.empty() && !options.markup) return {};
-  return [modules,
-          opener = options.capture.opener](const ksym::ProcessImage& image) {
-    modules->Look(image, *opener);
-  };
+  return [modules, opener = options.capture.opener](
+             const ksym::ProcessImage& image) { modules->Add(image, *opener); };
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ class PartNames {
   // has the reason kNotInTime.
   bool Finish(Clock::time_point deadline,
               const std::function<bool()>& is_stopped);
-  // Of what was taken; after Finish().
+  // The profile of what was taken; after Finish().
   Profile MakeProfile() { return naming_.Finish(); }
   // What was taken, with the kernel's symbols and the modules' build-ids, where
   // the options ask for a raw capture. After MakeProfile().
@@ -86,7 +86,7 @@ class PartNames {
 
   const ProfileOptions& options_;
   Progress& progress_;
-  // Of the symbolizer's thread, and ours once that has nothing to do.
+  // Used by the symbolizer's thread, and ours once that has nothing to do.
   std::shared_ptr<ModuleTable> modules_ = std::make_shared<ModuleTable>();
   Naming naming_;
   std::stop_source give_up_kernel_names_;

@@ -11,7 +11,7 @@ namespace {
 constexpr size_t kContainerIdDigits = 64;
 constexpr size_t kEcsTaskDigits = 32;
 
-// Of units that can have processes.
+// The suffixes of units that can have processes.
 constexpr auto kUnitSuffixes = std::to_array<std::string_view>(
     {".service", ".scope", ".socket", ".mount", ".swap"});
 
@@ -31,8 +31,8 @@ bool IsDigits(std::string_view text) {
 }
 
 // "docker-ID.scope", "cri-containerd-ID.scope", "SLICE:crio:ID", "ID",
-// "TASK-NUMBER" (ECS), "lxc.payload.NAME". Of a runtime's monitor, which is
-// outside of its container, none.
+// "TASK-NUMBER" (ECS), "lxc.payload.NAME". None for a runtime's monitor, which
+// is outside of its container.
 std::string_view ContainerIdIn(std::string_view name) {
   constexpr std::string_view kLxc = "lxc.payload.";
   if (name.starts_with(kLxc)) return name.substr(kLxc.size());

@@ -148,7 +148,7 @@ class Writer {
     }
   }
 
-  // Of native code; `function(address, is_first)`.
+  // For native code; `function(address, is_first)`.
   template <typename Function>
   void ForEachAddress(StackId id, const Function& function) const {
     bool is_first = true;

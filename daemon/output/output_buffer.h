@@ -22,7 +22,7 @@ class OutputBuffer {
   void PassOn() {
     if (text_.size() >= kPieceBytes) Flush();
   }
-  // Of large outputs that are in memory anyway, without a copy.
+  // For large outputs that are in memory anyway: without a copy.
   void Write(std::string_view bytes);
   // Passes the rest on. The first failure of the sink, if there was one.
   [[nodiscard]] ksym::Status Finish();

@@ -27,7 +27,7 @@ void AppendLineName(std::string_view name, std::string& out) {
   ksym::AppendPrintable(name.substr(spaces), out);
 }
 
-// Of a path its last part; the kernel's modules have their brackets already.
+// Appends a path's last part; the kernel's modules have their brackets already.
 void AppendModule(const Frame& frame, std::string_view module,
                   std::string& out) {
   if (module.empty()) return;

@@ -48,7 +48,7 @@ struct Accounting {
   uint64_t emitted = 0;
   std::array<uint64_t, kLossCauses> lost_by_cause = {};
   std::array<uint64_t, kDamageCauses> damaged_by_cause = {};
-  // Of the emitted samples that have a user stack: how its walk ended, and how
+  // Emitted samples that have a user stack: how its walk ended, and how
   // many were in part walked along frame pointers for want of a table.
   std::array<uint64_t, kStackEnds> user_stack_ends = {};
   uint64_t helped_by_frame_pointers = 0;

@@ -33,8 +33,8 @@ std::unexpected<Error> FailSilent(const std::string& path) {
   return FailErrno(ETIMEDOUT, path);
 }
 
-// Who is to be asked: whoever runs a program from there. /proc tells without
-// the file.
+// The user to be asked is the one who runs a program from there. /proc tells
+// without the file.
 std::string Describe(const FileRequest& request) {
   std::string text = request.mapping.path;
   struct stat status = {};

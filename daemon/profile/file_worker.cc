@@ -243,8 +243,8 @@ class Supervisor {
     }
   }
 
-  // The socket has room for all workers' answers. Who is behind so far that it
-  // has not gives up.
+  // The socket has room for all workers' answers. A parent so far behind that
+  // it has not gives up.
   void Tell(const FileAnswer& answer) const {
     const auto sent = SendAnswer(socket_, answer);
     if (!sent && sent.error().sys_errno() != EAGAIN) ::_exit(0);

@@ -26,7 +26,7 @@ inline constexpr size_t kFlameKinds = 7;
 // they need of a new kind.
 struct FrameKind {
   std::string_view name;  // in JSON
-  // Of the kernel, on the kernel's side of a stack.
+  // The kernel's, on the kernel's side of a stack.
   bool is_kernel = false;
   // Code of a file: Frame::module is the file's path and Frame::file_offset the
   // place in it. Else the module is a word in brackets, or empty.

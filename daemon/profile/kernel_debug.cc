@@ -34,7 +34,7 @@ ksym::Result<ksym::ByteSource> OpenHost(const std::string& path) {
   return ksym::ByteSource::OfFile(std::move(opened->fd), opened->size);
 }
 
-// Of a file that was opened at that path.
+// The finder for a file that was opened at that path.
 ksym::DebugFileFinder FinderOf(const ksym::ByteSource& source,
                                const std::string& path) {
   const auto owner = source.owner();
@@ -95,7 +95,7 @@ std::optional<std::string> FindInstalledModule(const KernelDebugPlaces& places,
   return read ? found : std::nullopt;
 }
 
-// Of a kernel that is not installed, but its debug data are.
+// The files of a kernel that is not installed, but its debug data are.
 std::vector<std::string> FindInDebugFolder(const KernelDebugPlaces& places,
                                            std::string_view name) {
   namespace fs = std::filesystem;

@@ -38,7 +38,7 @@ struct KernelReading {
 // and no failure.
 class KernelNames {
  public:
-  // Of an interval that was drained just now.
+  // The time of an interval that was drained just now.
   static constexpr auto kNow = std::chrono::steady_clock::time_point::max();
 
   // None, because no kernel frame will be asked for.
@@ -95,7 +95,7 @@ class KernelNames {
   Clock::time_point reading_begun_;  // the last one that gave a table
   Clock::time_point last_read_;      // the end of the last one
   ksym::ModuleList modules_;         // of that time
-  // Of modules that were there while naming was put off.
+  // The ranges of modules that were there while naming was put off.
   std::vector<ksym::KernelRange> newcomers_;
   uint64_t snapshots_ = 0;
   uint64_t changes_ = 0;

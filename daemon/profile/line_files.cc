@@ -10,7 +10,7 @@ namespace profd {
 namespace {
 
 constexpr std::string_view kKernelKey = "[kernel]";  // no build-id in hex
-// Of a service: each that has lines is a mapping.
+// For a service: each that has lines is a mapping.
 constexpr size_t kMaxFiles = 8192;
 
 // "/bin/a, /bin/b and 3 more".

@@ -23,11 +23,11 @@ namespace profd {
 struct LineFile {
   ksym::GsymImage image;
   std::vector<ksym::ElfSegment> segments;
-  // Of the kernel: the address of _stext, and whether the image is known to be
+  // For the kernel: the address of _stext, and whether the image is known to be
   // of the same build.
   uint64_t kernel_text = 0;
   bool is_same_kernel = false;
-  // Of a kernel module: where its functions are.
+  // For a kernel module: where its functions are.
   std::optional<ModuleSymbols> module = {};
 };
 
@@ -36,7 +36,7 @@ struct LineFilesOptions {
   uint64_t cache_bytes = uint64_t{1} << 30;
   // After this no conversion is begun, and one that runs is given up.
   std::chrono::steady_clock::time_point deadline;
-  // Of the kernel that was sampled.
+  // The kernel that was sampled.
   KernelDebugPlaces kernel = {};
   // Makes what is not in the cache, while the answer is "none so far";
   // borrowed. Null: it is made at once.
@@ -68,10 +68,10 @@ class LineFiles {
   // messages. Asked for once per file. Valid until the next call.
   const LineFile* Find(std::string_view build_id, std::string_view path);
 
-  // Of the kernel's core.
+  // The file of the kernel's core.
   const LineFile* FindKernel();
-  // Of a kernel module as it is loaded; one whose build-id is not known has
-  // none. Asked for once per build.
+  // The file of a kernel module as it is loaded; one whose build-id is not
+  // known has none. Asked for once per build.
   const LineFile* FindModule(std::string_view name);
 
   const LineFileCounts& counts() const { return counts_; }

@@ -46,7 +46,7 @@ std::string BuildIdIn(const std::string& notes_path) {
   return notes ? ksym::FindBuildIdNote(*notes) : std::string();
 }
 
-// Of a listing that is sorted; 0 where addresses are hidden.
+// The bounds in a listing that is sorted; 0 where addresses are hidden.
 struct TextBounds {
   uint64_t start = 0;
   uint64_t end = 0;
@@ -71,7 +71,8 @@ ksym::Result<ksym::OpenedFile> OpenMapped(uint32_t pid,
                                           const ksym::Mapping& mapping,
                                           ksym::FileOpener& opener) {
   auto opened = opener.Hold(pid, mapping);
-  // Of a process that this one may not look into, too: the inode tells.
+  // This holds for a process that this one may not look into, too: the inode
+  // tells.
   if (!opened) opened = opener.HoldOfHost(mapping);
   if (!opened) return opened;
   auto readable = opener.Open(*opened);
@@ -81,8 +82,8 @@ ksym::Result<ksym::OpenedFile> OpenMapped(uint32_t pid,
 
 }  // namespace
 
-void ModuleTable::Look(const ksym::ProcessImage& image,
-                       ksym::FileOpener& opener) {
+void ModuleTable::Add(const ksym::ProcessImage& image,
+                      ksym::FileOpener& opener) {
   for (const ksym::Mapping& mapping : image.mappings) {
     if (!IsFile(mapping)) continue;
     Entry& entry = entries_[KeyOf(mapping)];

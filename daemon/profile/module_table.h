@@ -14,9 +14,9 @@ namespace profd {
 // where code is, no symbols. Not thread-safe.
 class ModuleTable {
  public:
-  // Looks at the image's files that were not seen before, through the process
+  // Takes in the image's files that were not seen before, through the process
   // while it lives. Cost: some 20 us per new file, a lookup per known one.
-  void Look(const ksym::ProcessImage& image, ksym::FileOpener& opener);
+  void Add(const ksym::ProcessImage& image, ksym::FileOpener& opener);
 
   // Those with a build-id so far, in the order of their keys.
   std::vector<MappedModule> Modules() const;

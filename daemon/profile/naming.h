@@ -29,7 +29,7 @@ class Naming {
   Naming(const Naming&) = delete;
   Naming& operator=(const Naming&) = delete;
 
-  // Who finds the names of user addresses: asked first, then Add().
+  // Finds the names of user addresses: asked first, then Add().
   SymbolThread& symbols() { return symbols_; }
   const KernelNames& kernel() const { return kernel_; }
   // Names kernel frames from now on; without it they are "[kernel]".

@@ -177,7 +177,8 @@ class ProfileBuilder {
     size_t frames_of_stacks = 0;
   };
   void Reserve(const Sizes& sizes);
-  // Of many parts: adds to the count of an equal sample when there is one.
+  // For a profile of many parts: adds to the count of an equal sample when
+  // there is one.
   void AddSample(const ProfileSample& sample);
   void Add(const Accounting& accounting) { profile_.accounting += accounting; }
   // Whether code of a file has no name for this reason. O(frames).

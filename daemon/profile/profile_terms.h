@@ -22,8 +22,8 @@ std::optional<StackEnd> CauseOf(StackState state);
 // The state of that name.
 std::optional<StackState> StackStateNamed(std::string_view name);
 
-// Of CPU time, that one sample stands for; of events that do not count time it
-// is not known.
+// CPU time that one sample stands for; not known for events that do not count
+// time.
 std::optional<uint64_t> NanosecondsPerSample(const CaptureMetadata& metadata);
 
 }  // namespace profd

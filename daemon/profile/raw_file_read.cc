@@ -33,7 +33,8 @@ StackEnd ToStackEnd(uint64_t value) {
   return static_cast<StackEnd>(value);
 }
 
-// Of a packed field: each varint has one byte whose highest bit is not set.
+// Counts in a packed field: each varint has one byte whose highest bit is not
+// set.
 size_t CountNumbers(data_view view) {
   return static_cast<size_t>(
       std::count_if(view.data(), view.data() + view.size(), [](char byte) {

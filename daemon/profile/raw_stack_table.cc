@@ -12,7 +12,7 @@ namespace profd {
 
 namespace {
 
-// Of protobuf's sint64; `previous` becomes `number`.
+// As protobuf's sint64; `previous` becomes `number`.
 void AppendDifference(uint64_t number, uint64_t& previous,
                       std::string& packed) {
   protozero::write_varint(

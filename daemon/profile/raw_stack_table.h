@@ -51,9 +51,9 @@ struct PackedStack {
 using RawFrameKind = uint8_t;
 inline constexpr RawFrameKind kNativeCode = 0;
 
-// Of native code `value` is the address. What else is meant the FrameNamer of
-// the kind knows: `unit` is the file, or the object of a runtime, that the code
-// is in, and `value` the place in it.
+// The `value` of native code is the address. What else is meant the FrameNamer
+// of the kind knows: `unit` is the file, or the object of a runtime, that the
+// code is in, and `value` the place in it.
 struct RawFrame {
   RawFrameKind kind = kNativeCode;
   uint64_t unit = 0;
@@ -146,12 +146,12 @@ class RawStackTable {
   // that are sorted by stack.
   std::optional<uint32_t> IndexOf(StackId id, uint32_t near = 0) const;
   PackedStack At(uint32_t index) const;
-  // Of one that is there; the frames of a packed one as in Find, and otherwise
-  // those of native code.
+  // For a stack that is there; the frames of a packed one as in Find, and
+  // otherwise those of native code.
   PackedStack GetPacked(StackId id) const;
   RawStack Get(StackId id) const;
 
-  // Of all stacks together. Reads all packed frames.
+  // The sum over all stacks. Reads all packed frames.
   size_t CountFrames() const;
   // In the order in which they were added.
   const std::vector<StackId>& ids() const { return ids_; }

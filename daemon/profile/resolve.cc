@@ -189,7 +189,7 @@ class Resolver::Interval {
     return frame;
   }
 
-  // Of the kernel frame below another one.
+  // The place of the kernel frame below another one.
   FrameCache::Place PlaceBelow(FrameId frame) const {
     return std::ranges::find(entries_, frame) == entries_.end()
                ? FrameCache::Place::kCaller
@@ -247,7 +247,7 @@ class Resolver::Interval {
   std::unordered_map<const ksym::ProcessImage*, Space> user_;
   Space kernel_ = Space(1);
   std::vector<FrameId> entries_;  // of interrupts; a handful
-  // Of the last sample with a user stack.
+  // The process of the last sample with a user stack.
   ksym::ProcessId process_;
   const ksym::ProcessImage* image_ = nullptr;
   Space* space_ = nullptr;

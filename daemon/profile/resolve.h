@@ -43,7 +43,7 @@ class Resolver {
     no_kernel_reason_ = reason;
   }
 
-  // Who names user frames of this kind, which is not native code; borrowed.
+  // Names user frames of this kind, which is not native code; borrowed.
   // Those of a kind without a namer are "[unknown]".
   void SetNamer(RawFrameKind kind, FrameNamer& namer) {
     namers_[kind] = &namer;

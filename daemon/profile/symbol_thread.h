@@ -49,7 +49,7 @@ class SymbolThread {
   void GiveUp();
   bool is_given_up() const { return is_given_up_; }
 
-  // Of those that have user samples: how many were asked for, and named.
+  // Files that have user samples: how many were asked for, and named.
   struct Progress {
     uint64_t files = 0;
     uint64_t of_files = 0;

@@ -16,7 +16,7 @@ inline ksym::Address LookupAddress(uint64_t sampled, FrameCache::Place place) {
   return {is_exact ? sampled : sampled - 1};
 }
 
-// Who names user addresses. Not thread-safe.
+// Names user addresses. Not thread-safe.
 class UserNames {
  public:
   virtual ~UserNames() = default;

@@ -98,7 +98,7 @@ CgroupNames::CgroupNames(ServiceCounters& counters)
       ::open(mount_path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 }
 
-void CgroupNames::Saw(const ksym::ProcessId& process, uint64_t cgroup) {
+void CgroupNames::NoteSample(const ksym::ProcessId& process, uint64_t cgroup) {
   if (process.pid == 0) return;  // idle
   const auto [at, is_new] = processes_.try_emplace(
       Key{.pid = process.pid, .start_ns = process.start_ns});
@@ -114,7 +114,7 @@ const CgroupNames::Path& CgroupNames::Find(const ksym::ProcessId& process) {
   const Key key = {.pid = process.pid, .start_ns = process.start_ns};
   const auto known = processes_.find(key);
   if (known != processes_.end()) return known->second.path;
-  Saw(process, 0);
+  NoteSample(process, 0);
   return processes_[key].path;
 }
 

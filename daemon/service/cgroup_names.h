@@ -27,7 +27,7 @@ class CgroupNames {
   explicit CgroupNames(ServiceCounters& counters);
 
   // A process was sampled in the cgroup of that id; 0: not known.
-  void Saw(const ksym::ProcessId& process, uint64_t cgroup);
+  void NoteSample(const ksym::ProcessId& process, uint64_t cgroup);
   // Fills in the cgroups of the profile's processes. Samples of those that are
   // not known are counted.
   void Label(RawProfile& profile);

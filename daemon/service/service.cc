@@ -126,7 +126,7 @@ class Service {
     };
     options.on_sampled = [this](const ksym::ProcessId& process,
                                 uint64_t cgroup) {
-      cgroups_.Saw(process, cgroup);
+      cgroups_.NoteSample(process, cgroup);
     };
     return Capture::Start(std::move(options));
   }

@@ -105,8 +105,9 @@ class AtomicFile {
 class MappedFile {
  public:
   static Result<MappedFile> Open(const std::string& path);
-  // Of a file that is open for reading; the descriptor is not kept.
-  // kWhole has all of it fetched from the disk ahead, kParts what is read.
+  // Advises the kernel on a file that is open for reading; the descriptor is
+  // not kept. kWhole has all of it fetched from the disk ahead, kParts what is
+  // read.
   enum class Use : uint8_t { kWhole, kParts };
   static Result<MappedFile> OfDescriptor(int fd, Use use = Use::kWhole);
   MappedFile(MappedFile&& other) noexcept;

@@ -32,7 +32,7 @@ class HeapBytes {
   // What is new has no values yet. Gives memory back, too; pointers into the
   // bytes are no longer valid.
   void Resize(size_t size) {
-    // Of zero bytes realloc would free the block and return null.
+    // Asked for zero bytes realloc would free the block and return null.
     void* moved = std::realloc(data_, size > 0 ? size : 1);
     if (moved == nullptr) throw std::bad_alloc();
     data_ = static_cast<std::byte*>(moved);

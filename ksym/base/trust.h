@@ -9,9 +9,9 @@
 
 namespace ksym {
 
-// Whose file may name whom. Any user can make a root directory with any file
-// under any path in it, and can write any build-id into a file; what a user
-// cannot do is to give a file to somebody else. So neither a path nor a
+// Says whose file may name whom. Any user can make a root directory with any
+// file under any path in it, and can write any build-id into a file; what a
+// user cannot do is to give a file to somebody else. So neither a path nor a
 // build-id is a reason to believe a file, and its owner is. All that names code
 // asks here; docs/security.md has the rules in full.
 
@@ -43,9 +43,9 @@ bool IsOfMachine(const FileOwner& file, uid_t self);
 // names into that.
 bool MayName(const FileOwner& debug, const FileOwner& program, uid_t self);
 
-// Whose word counts for a build-id that two different files have. kBoth: the
-// same owner has them, and the later one is taken. kNeither: two users claim
-// it, and nothing tells which of them made it up.
+// Says whose word counts for a build-id that two different files have. kBoth:
+// the same owner has them, and the later one is taken. kNeither: two users
+// claim it, and nothing tells which of them made it up.
 enum class Claim : uint8_t { kFirst, kSecond, kBoth, kNeither };
 Claim Judge(const FileOwner& first, const FileOwner& second, uid_t self);
 

@@ -42,7 +42,7 @@ bool TakeLine(std::string_view& line, uint32_t& value) {
   return number.has_value();
 }
 
-// Of two addresses and sizes that are read. Empty ones are no code.
+// The range of an address and a size as they are read. Empty ones are no code.
 std::optional<AddressRange> RangeOf(uint64_t start, uint64_t size) {
   if (size > std::numeric_limits<uint64_t>::max() - start) return std::nullopt;
   return AddressRange{start, start + size};
@@ -61,7 +61,7 @@ std::optional<std::string> FromHex(std::string_view hex) {
 }
 
 // A debug identifier is a GUID, whose first three numbers are in big-endian,
-// and an age. Of an ELF file the GUID is the first 16 bytes of the build-id,
+// and an age. The GUID of an ELF file is the first 16 bytes of the build-id,
 // taken as if these numbers were in little-endian.
 std::string BuildIdOf(std::string_view debug_id) {
   constexpr size_t kGuidDigits = 32;

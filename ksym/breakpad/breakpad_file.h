@@ -61,7 +61,7 @@ class BreakpadFile {
   // text. Cost: one pass, and the functions' starts in memory.
   void ForEachBatch(const BreakpadReadOptions& options,
                     const std::function<void(const FunctionBatch&)>& add);
-  // Of the last ForEachBatch and of Parse.
+  // Losses of the last ForEachBatch and of Parse.
   const BreakpadLosses& losses() const { return losses_; }
 
  private:

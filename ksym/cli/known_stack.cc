@@ -73,7 +73,7 @@ bool HasKnownStack() {
          limit.rlim_cur >= kKnownStackBytes;
 }
 
-// Of glibc, which otherwise takes RLIMIT_STACK for each thread. musl has a
+// glibc otherwise takes RLIMIT_STACK for each thread. musl has a
 // constant of 128 KiB.
 void SetStackOfThreads() {
   pthread_attr_t attributes;

@@ -148,7 +148,7 @@ class CodePaths {
   bool is_repeating_ = false;
   size_t most_steps_ = 0;  // up to which a guess may go
 
-  // Of strands that are not judged yet, which are those from settled_ on.
+  // Strands from here on are not judged yet.
   size_t settled_ = 0;
   std::vector<uint32_t> reversed_;  // older ones that are wrong
   size_t reversals_ = 0;
@@ -159,7 +159,7 @@ class CodePaths {
   std::vector<Place> addresses_;  // that code takes
   std::vector<PlaceWithFacts> jumps_;
 
-  // Of those that are.
+  // Entries that judged strands name.
   std::vector<uint32_t> new_entries_;
   std::unordered_set<uint32_t> taken_;
   std::vector<CallReturn> unsure_;  // that were given up

@@ -29,7 +29,7 @@ struct InstructionFields {
   OpcodeMap map = OpcodeMap::kOne;
   Encoding encoding = Encoding::kLegacy;
   uint8_t opcode = 0;
-  // Of legacy encodings the prefixes; of the others what stands for them.
+  // The prefixes of legacy encodings; what stands for them in the others.
   bool has_66 = false;
   bool has_f2 = false;
   bool has_f3 = false;

@@ -47,11 +47,11 @@ class ScannedCode {
   // cannot be read. kMaxCodePages.
   Instruction Decode(uint32_t at);
 
-  // Of a byte in a gap.
+  // The mark of a byte in a gap.
   uint32_t MarkAt(uint32_t at) const;
   // Whether no instruction has any of these bytes.
   bool IsUnseen(uint32_t at, size_t size) const;
-  // Of an instruction that was decoded.
+  // Marks the bytes of an instruction that was decoded.
   void Mark(uint32_t at, size_t size, uint32_t number);
   void Unmark(uint32_t at, size_t size);
   bool IsEntry(uint32_t at) const;

@@ -224,7 +224,7 @@ const DwarfUnit* DwarfFile::FindSplitUnit(uint64_t dwo_id) const {
 }
 
 // The index of a package: DWARF 5, section 7.3.5.3, and its predecessor, whose
-// version is 2. Of a malformed one the rows before the fault count.
+// version is 2. The rows before the fault of a malformed one count.
 void DwarfFile::ReadPackageIndex() {
   ByteCursor in(sections_.Get(DebugSection::kCuIndex));
   is_package_ = !in.AtEnd();

@@ -115,8 +115,8 @@ class DwarfFile {
   Status index_status_;
   std::map<uint64_t, std::unique_ptr<AbbreviationTable>> abbreviations_;
   uint64_t abbreviation_bytes_ = 0;  // read so far
-  // Of a package, by the unit's offset. What belongs to a unit that its index
-  // lacks is not known, so there is none such in units_.
+  // A package's contributions, by the unit's offset. What belongs to a unit
+  // that its index lacks is not known, so there is none such in units_.
   std::map<uint64_t, Contribution> package_;
   bool is_package_ = false;
   struct LazyScopes {

@@ -8,7 +8,7 @@
 namespace ksym {
 namespace {
 
-// Of all units; hostile ones can all refer to one long list.
+// For all units together; hostile ones can all refer to one long list.
 constexpr size_t kMaxUnitRanges = size_t{1} << 22;
 
 // Pieces of code, some in others, by start.

@@ -39,7 +39,7 @@ struct DwarfUnit {
   FormValue high_pc;
   FormValue ranges;
   std::string_view comp_dir;
-  // Of a unit whose entries are in another file.
+  // The name of that file, where a unit's entries are in another one.
   std::string_view dwo_name;
   std::optional<uint64_t> dwo_id;
 

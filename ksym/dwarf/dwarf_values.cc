@@ -192,7 +192,7 @@ std::optional<DwarfFile::Reference> DwarfFile::Refer(
   }
 }
 
-// .debug_ranges: DWARF 4, section 2.17.3. Of a split unit it is the
+// .debug_ranges: DWARF 4, section 2.17.3. In a split unit it is the
 // skeleton's.
 bool DwarfFile::ReadOldRanges(const DwarfUnit& unit, uint64_t offset,
                               std::vector<AddressRange>& ranges) const {

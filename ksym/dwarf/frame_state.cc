@@ -136,7 +136,7 @@ RbpKind KindOfSaved(int8_t rbp, const RegisterRule& rbx) {
                               below - 2);
 }
 
-// Of a frame that left RBP alone.
+// The kind for a frame that left RBP alone.
 RbpKind KindOfSame(const RegisterRule& rbx, int8_t& offset) {
   if (rbx.kind == RegisterRule::Kind::kSame) return RbpKind::kSame;
   const auto at = Words<int8_t>(rbx.offset);

@@ -53,7 +53,7 @@ class DwarfFunctionReader {
                                           const DwarfFileFinder& finder = {});
 
   size_t unit_count() const { return file_->units().size(); }
-  // Of opening; those of units come with their functions.
+  // Losses while opening; those of units come with their functions.
   const DwarfLosses& losses() const { return losses_; }
 
   // Appends the code that a unit says it has; it need not say.

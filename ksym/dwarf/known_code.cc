@@ -90,7 +90,7 @@ void AddStubs(const ByteSource& source, const ElfImage& image,
   }
   const std::string_view code(bytes.data(), bytes.size());
   const uint64_t start = range->start;
-  // Of a static program nothing is bound later: "jmp *slot; xchg %ax, %ax".
+  // A static program binds nothing later: "jmp *slot; xchg %ax, %ax".
   constexpr std::string_view kJump = "\xff\x25"sv;
   constexpr std::string_view kFill = "\x66\x90"sv;
   if (code.starts_with(kJump) && code.substr(6, 2) == kFill &&

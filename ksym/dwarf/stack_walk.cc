@@ -212,9 +212,9 @@ bool StackWalker::FollowException() {
   return false;
 }
 
-// Of struct _Unwind_Context (gcc's libgcc/unwind-dw2.c): where the return
-// address was saved, the last register's place, the CFA, and the address to
-// jump to, which is written over the return address at the end.
+// Members of struct _Unwind_Context (gcc's libgcc/unwind-dw2.c): where the
+// return address was saved, the last register's place, the CFA, and the address
+// to jump to, which is written over the return address at the end.
 std::optional<uint64_t> StackWalker::FindCatcher(const Step& step) {
   constexpr uint64_t kMostBytes = 4096;
   if (step.cfa - step.rsp > kMostBytes) return std::nullopt;

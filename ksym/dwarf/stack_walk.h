@@ -62,7 +62,7 @@ struct CodeAt {
     kTable,
   };
   Kind kind = Kind::kNoMapping;
-  // Of kTable; must live as long as the walk.
+  // For kTable; must live as long as the walk.
   const UnwindTable* table = nullptr;
   // Run-time address less ElfAddress.
   uint64_t load_bias = 0;

@@ -21,7 +21,7 @@ class UnitIndex {
     AddressRange code;
     uint32_t unit = 0;
   };
-  // Of all units; hostile ones can all refer to one long list.
+  // For all units together; hostile ones can all refer to one long list.
   static constexpr size_t kMaxClaims = size_t{1} << 22;
   // Claims that one search looks at. Those of programs hardly overlap.
   static constexpr size_t kMaxSearched = size_t{1} << 16;

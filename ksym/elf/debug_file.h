@@ -43,13 +43,14 @@ inline constexpr uint64_t kMaxCrcBytes = uint64_t{256} << 20;
 class DebugFileChecksums {
  public:
   struct Bounds {
-    // Of root's files, and of those of all others: some 0.6 s of reading each.
+    // For root's files, and for those of all others: some 0.6 s of reading
+    // each.
     uint64_t bytes = kMaxBytes;
     uint64_t bytes_of_user = kMaxBytesOfUser;  // of the others
   };
   static constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
   static constexpr uint64_t kMaxBytesOfUser = uint64_t{256} << 20;
-  // Of root's files, and of those of all others; likewise users.
+  // For root's files, and for those of all others; likewise users.
   static constexpr size_t kMaxRemembered = 4096;
 
   DebugFileChecksums() : DebugFileChecksums(Bounds()) {}
@@ -66,7 +67,7 @@ class DebugFileChecksums {
   uint64_t refused() const;
 
  private:
-  // Whose sum it is: device, inode, size, and when it was changed.
+  // The file whose sum it is: device, inode, size, and when it was changed.
   struct Key {
     uint64_t device = 0;
     uint64_t inode = 0;

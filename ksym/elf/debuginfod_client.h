@@ -27,7 +27,7 @@ namespace ksym {
 class DebuginfodClient {
  public:
   struct Options {
-    // Of all requests together. When it is used up every request fails.
+    // For all requests together. When it is used up every request fails.
     std::chrono::milliseconds max_wait = std::chrono::seconds(10);
     // A larger file is not downloaded.
     uint64_t max_file_bytes = uint64_t{1} << 30;

@@ -138,7 +138,7 @@ bool ElfSymbols::AddDebugSymbols(ByteSource debug,
     strings.file_offset = image->sections()[symtab->link].file_offset;
     beside_ = std::move(debug);
   } else {
-    // Of an unpacked image only the names are needed from now on.
+    // Only the names of an unpacked image are needed from now on.
     if (names->size() > debug.size()) return false;
     std::string text(static_cast<size_t>(names->size()), '\0');
     const auto bytes = std::as_writable_bytes(std::span(text));

@@ -22,7 +22,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little);
 
 constexpr size_t kBlockRecords = 2048;
-// Of symbols that are in another file: no code is there.
+// The value of symbols that are in another file: no code is there.
 constexpr uint64_t kNowhere = ~uint64_t{0};
 
 // Calls `use` with a reader of each record of a table, in order.
@@ -94,7 +94,7 @@ struct Relocations::Entry {
   uint64_t offset = 0;
   uint64_t symbol = 0;
   uint32_t type = 0;
-  // Of SHT_REL it is what the bytes hold.
+  // For SHT_REL it is what the bytes hold.
   std::optional<uint64_t> addend;
 
   static size_t SizeOf(ElfClass elf_class, bool has_addend) {

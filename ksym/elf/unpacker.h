@@ -13,7 +13,7 @@ namespace ksym {
 // 128 MiB, of which only what is written takes memory.
 class Unpacker {
  public:
-  // Of ch_type in Elf32_Chdr and Elf64_Chdr: zlib's format (ELFCOMPRESS_ZLIB)
+  // By ch_type in Elf32_Chdr and Elf64_Chdr: zlib's format (ELFCOMPRESS_ZLIB)
   // or Zstandard's (ELFCOMPRESS_ZSTD). Null for another one, or without memory.
   static std::unique_ptr<Unpacker> OfType(uint32_t type);
   static bool Knows(uint32_t type);

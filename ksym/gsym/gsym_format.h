@@ -13,9 +13,9 @@ inline constexpr size_t kGsymMaxUuidBytes = 20;
 
 enum class GsymVersion : uint16_t { k1 = 1, k2 = 2 };
 
-// Of version 1; the uuid is always stored with 20 bytes.
+// Version 1; the uuid is always stored with 20 bytes.
 inline constexpr size_t kGsymHeaderBytes1 = 48;
-// Of version 2, which a list of sections follows.
+// Version 2, which a list of sections follows.
 inline constexpr size_t kGsymHeaderBytes2 = 20;
 inline constexpr size_t kGsymSectionEntryBytes = 20;
 

@@ -20,7 +20,7 @@ constexpr uint64_t AlignUp(uint64_t value, uint64_t alignment) {
 }  // namespace
 
 // By address; of several with one start the smallest first, so that it is the
-// answer where it reaches. Of those with the same code one with lines comes
+// answer where it reaches. Among those with the same code one with lines comes
 // before one without, and then the order is that in which they were added:
 // a linker keeps the first copy of code that several units have, and the
 // others' debug data may say that the same bytes are something else.

@@ -41,7 +41,7 @@ class KernelSymbolMap {
 
   // The symbol whose bytes contain the address. Past a symbol's end - the next
   // symbol, `_etext`, `_einittext`, the end of its module - there is none.
-  // Of several symbols at one address the first by AliasBefore (see
+  // Where several symbols have one address the first by AliasBefore (see
   // symbol_order.h) answers. O(log symbols) + one block decoded; no
   // allocation after the buffer's first use.
   std::optional<KernelSymbol> Find(Address address, SymbolNameBuffer& buffer,

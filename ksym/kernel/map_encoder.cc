@@ -19,7 +19,7 @@ namespace {
 
 // Entries with another letter than their run, before a new run pays.
 constexpr size_t kNewRunEntries = 3;
-// Of an entry's values, in a kernel's table; to reserve the room at once.
+// Bytes of an entry's values in a kernel's table; to reserve the room at once.
 constexpr size_t kTypicalEntryBytes = 2;
 
 bool IsLetter(char c) {
@@ -42,7 +42,7 @@ class MapEncoder {
     uint16_t value = kEntryEscape;
     uint16_t name_value = kNameEscape;
     uint8_t shared = 0;
-    // Of a block's first entry: it has the address of the entry before it,
+    // A block's first entry has the address of the entry before it,
     // and the block starts with the padding of its first name.
     bool continues : 1 = false;
     bool padded : 1 = false;
@@ -186,7 +186,7 @@ void MapEncoder::MakeRuns() {
   }
 }
 
-// Of the tokens that the name does not share.
+// The bits of the tokens that the name does not share.
 uint64_t MapEncoder::NameBits(const Plan& plan, const MapRecord& record) const {
   const uint32_t* token = in_.tokens.data() + record.first_token + plan.shared;
   uint64_t bits = 0;

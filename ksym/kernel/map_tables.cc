@@ -377,7 +377,7 @@ std::string_view MapTables::ModuleName(uint32_t module) const {
   const auto count = Load<uint32_t>(MapSectionId::kModules, 0);
   const auto names = section(MapSectionId::kModules)
                          .subspan((1 + size_t{count}) * sizeof(uint32_t));
-  // Of module 0 the count is loaded, to do without a branch.
+  // The count of module 0 is loaded too, to do without a branch.
   const auto before = Load<uint32_t>(MapSectionId::kModules, module);
   const uint32_t begin = before & -static_cast<uint32_t>(module != 0);
   const auto end = Load<uint32_t>(MapSectionId::kModules, size_t{module} + 1);

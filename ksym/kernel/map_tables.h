@@ -153,7 +153,7 @@ class MapTables {
   };
   static_assert(sizeof(TokenItem) == 8 && kMaxTokenText < 64 &&
                 kTokenEndCount <= 8 && kMaxIndexBits < 32);
-  // Of a block's words, before addresses and places are added up.
+  // A block's words, before addresses and places are added up.
   struct BlockHeads {
     std::array<uint16_t, kBlockEntries> entries;
     std::array<uint16_t, kBlockEntries> names;
@@ -192,7 +192,7 @@ class MapTables {
     uint32_t begin;
     uint32_t end;
   };
-  // Of the segment's blocks: the last one that starts at or before this many
+  // The last of the segment's blocks that starts at or before this many
   // bytes after the segment's base.
   uint32_t FindInSegment(Span segment, uint32_t relative) const;
   // The last of ascending values that is at most `limit`; the span's first one

@@ -11,7 +11,7 @@
 
 namespace ksym {
 
-// Of the kernel's memory; half-open.
+// A part of the kernel's memory; half-open.
 struct KernelRange {
   Address start;
   Address end;

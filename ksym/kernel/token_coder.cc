@@ -145,8 +145,8 @@ void TokenCoder::MakeFullGroups(uint32_t shape, Levels& levels) {
   levels[kMaxLevel] = std::move(open);
 }
 
-// Of the tokens that end alike and are equally long. What does not fill a group
-// goes into one with rarer tokens, or with wider characters.
+// A group of the tokens that end alike and are equally long. What does not fill
+// one goes into one with rarer tokens, or with wider characters.
 void TokenCoder::MakeGroups(size_t begin, size_t end, uint32_t bump) {
   Levels levels;
   uint32_t shape = 0;

@@ -13,7 +13,7 @@ namespace ksym {
 //            ^
 class MarkupReporter {
  public:
-  // Of a longer line the part around the place is shown.
+  // A longer line is cut to the part around the place.
   static constexpr size_t kMaxShownBytes = 4096;
 
   explicit MarkupReporter(std::string& out) : out_(out) {}

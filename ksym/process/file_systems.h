@@ -27,8 +27,8 @@ struct Mount {
   friend bool operator==(const Mount&, const Mount&) = default;
 };
 
-// Anybody can mount any number in a namespace of one's own. Of one that has
-// more nothing is known.
+// Anybody can mount any number in a namespace of one's own. Nothing is
+// known of a number that has more than one.
 inline constexpr size_t kMaxMounts = size_t{1} << 14;
 inline constexpr size_t kMaxMountinfoBytes = size_t{2} << 20;
 

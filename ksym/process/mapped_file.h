@@ -63,7 +63,7 @@ int64_t MtimeNs(const struct stat& status);
 // 2. The path under /proc/PID/root, where no link or ".." leads out of that
 //    root (RESOLVE_IN_ROOT); then without a trailing " (deleted)", for a file
 //    whose name really ends so or that came back.
-// Of a process whose first thread has ended, through one of its others.
+// A process whose first thread has ended is read through one of its others.
 // What was opened must be what is mapped: the inode must be equal, and the
 // device, except on overlayfs and btrfs, whose fstat(2) device never is the
 // one that /proc/PID/maps shows; see OpenedFile::mapped_build_id.

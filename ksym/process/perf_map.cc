@@ -155,7 +155,7 @@ void PerfMap::Append(std::string_view text) {
     const size_t newline = text.find('\n');
     std::string_view line = text.substr(0, newline);
     if (newline == std::string_view::npos) {
-      // Of a line without end only the beginning is kept; it will not parse.
+      // A line without end keeps only its beginning; it will not parse.
       if (torn_line_.size() < kMaxLineBytes) torn_line_ += line;
       return;
     }

@@ -120,7 +120,7 @@ void ProcessHistory::Fork(uint32_t parent, uint32_t child, uint64_t time_ns) {
   }
   Generation* generation = Begin(child, time_ns, std::move(mappings));
   if (generation == nullptr) return;
-  // Of an unknown parent the child is unknown, too.
+  // The child of an unknown parent is unknown, too.
   generation->awaits_reading = generation->mappings == nullptr;
 }
 

@@ -104,8 +104,8 @@ void ProcessHistory::Put(Generation& generation, Mapping mapping,
     const Address start = mapping.start;
     InsertMapping(own, std::move(mapping));
     if (own.size() <= limit) return;
-    // What was there is gone all the same. Of one that it cut in two the second
-    // part goes, too.
+    // What was there is gone all the same. A mapping cut in two loses its
+    // second part, too.
     ++statistics_.mappings_dropped;
     const auto at = std::ranges::lower_bound(own, start, {}, &Mapping::start);
     own.erase(at, at + static_cast<std::ptrdiff_t>(own.size() - limit));
@@ -153,7 +153,7 @@ void ProcessHistory::SharePath(Generation& generation, Mapping& mapping) {
   paths_.Add(mapping.path);
 }
 
-// Of all generations that share it.
+// Takes the list from all generations that share it.
 void ProcessHistory::GiveUpLongestList() {
   const MappingList* longest = nullptr;
   for (const auto& [pid, life] : lives_) {

@@ -43,21 +43,21 @@ class ProcessHistory {
   // with kTooLargePath for each gap between those that are kept.
   struct Limits {
     size_t generations = size_t{1} << 18;  // of all processes, 200 bytes each
-    // Of one generation. Each report costs up to 10 ns for each of them.
+    // Per generation. Each report costs up to 10 ns for each of them.
     size_t mappings = size_t{1} << 14;
-    // Of one generation, if they were read.
+    // Per generation, if they were read.
     size_t read_mappings = kMaxMappings;
-    // Of all generations. Beyond it the longest list is given up: all that it
-    // has become one with kTooLargePath. So who maps much loses names, and
-    // nobody else does.
+    // In all generations. Beyond it the longest list is given up: all that it
+    // has become one with kTooLargePath. So a process that maps much loses
+    // names, and nobody else does.
     size_t all_mappings = size_t{1} << 19;
-    // Of different paths: those that one generation brings, and all together.
-    // When those of all are used up each may bring `always_path_bytes`. A
-    // mapping whose path has no room has kTooLargePath.
+    // Bytes of different paths: those that one generation brings, and all
+    // together. When those of all are used up each may bring
+    // `always_path_bytes`. A mapping whose path has no room has kTooLargePath.
     size_t path_bytes = kMaxPathBytes;
     size_t all_path_bytes = size_t{32} << 20;
     size_t always_path_bytes = size_t{32} << 10;
-    // Of one generation; beyond it all from the first to the last one counts as
+    // Per generation; beyond it all from the first to the last one counts as
     // changed.
     size_t changes = 256;
   };
@@ -127,16 +127,16 @@ class ProcessHistory {
     Address start;
     Address end;
   };
-  // Of one range the last one. Valid until the next call that is not const.
+  // The last change of each range. Valid until the next call that is not const.
   std::span<const Change> Changes(GenerationId id) const;
 
   // Drops generations that ended before that time, and older changes; now and
   // then the paths that nobody has any more.
   void Forget(uint64_t before_ns);
   size_t generations() const { return by_id_.size(); }
-  // Of all generations; those that share a list count once.
+  // The sum over all generations; those that share a list count once.
   size_t mappings() const { return *all_mappings_; }
-  // Of paths, at the most.
+  // Bytes of paths, at the most.
   size_t path_bytes() const { return paths_.bytes(); }
   const Statistics& statistics() const { return statistics_; }
 
@@ -184,7 +184,7 @@ class ProcessHistory {
     std::shared_ptr<MappingList> mappings;  // null: not known
     std::vector<Change> changes;
   };
-  // Of one pid.
+  // What one pid was, one generation after the other.
   struct Life {
     std::deque<Generation> generations;  // oldest first
   };

@@ -81,7 +81,7 @@ bool HaveSameBytes(const Mapping& a, const Mapping& b) {
       a.device_minor != b.device_minor) {
     return false;
   }
-  // Of memory without a file only the kernel's own has names in it.
+  // Where memory has no file only the kernel's own has names in it.
   if (a.inode == 0) {
     const auto is_known = [](const SharedPath& path) {
       return path.starts_with("[v") || path == kReplacedPath ||

@@ -69,7 +69,7 @@ class PathPool {
     const auto found = paths_.find(path.str());
     return found == paths_.end() ? nullptr : &found->second;
   }
-  // Of a path that is not there and not empty.
+  // The path must not be there yet and not be empty.
   void Add(const SharedPath& path) {
     if (paths_.emplace(path.str(), path).second) bytes_ += path.size();
   }
@@ -81,7 +81,7 @@ class PathPool {
       return true;
     });
   }
-  // Of all that were added and not forgotten.
+  // The sum over all that were added and not forgotten.
   size_t bytes() const { return bytes_; }
 
  private:

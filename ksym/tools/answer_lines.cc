@@ -16,7 +16,7 @@ constexpr size_t kMaxBatchLines = 8192;
 // beyond is looked up when it has its turn.
 constexpr size_t kMaxBatchBytes = size_t{4} << 20;
 constexpr size_t kMaxBatchFrames = size_t{1} << 17;
-// Of answers that wait to be written.
+// Bytes of answers that wait to be written.
 constexpr size_t kMaxOutputBytes = size_t{1} << 16;
 
 std::string_view Trimmed(std::string_view line) {

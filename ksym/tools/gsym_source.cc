@@ -90,7 +90,7 @@ class ConvertedSource : public AddressSource {
     std::vector<uint64_t> sorted(addresses.begin(), addresses.end());
     std::ranges::sort(sorted);
     if (gsym_ != nullptr && std::ranges::includes(prepared_, sorted)) return {};
-    // Whoever asks for so many most likely asks for more.
+    // A caller with so many addresses most likely has more.
     if (sorted.size() >= kManyAddresses) return ConvertAll();
     return ConvertFor(std::move(sorted));
   }

@@ -12,7 +12,7 @@ namespace {
 // Frames hold views of them, so they are cleared between lookups only.
 constexpr size_t kMaxShownNames = size_t{1} << 16;
 
-// Who logs the kernel's image knows where it is and not where it was linked to,
+// A log of the kernel's image says where it is and not where it was linked to,
 // so its addresses there are those in memory; they count from `_stext`.
 bool CountsFromText(const MarkupMmap& mmap) {
   return MarkupKernel::IsKernelAddress(mmap.address) &&

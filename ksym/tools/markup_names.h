@@ -75,7 +75,7 @@ class MarkupNames : public MarkupSymbolizer {
   const ModuleFinder finder_;
   MarkupKernel kernel_;
   std::unordered_map<std::string, File> files_;  // by build-id
-  // Of the modules since the last reset.
+  // The files of the modules since the last reset.
   std::unordered_map<const MarkupModule*, File*> module_files_;
   size_t file_bytes_ = 0;
   // By where the name is, or the path's parts are.

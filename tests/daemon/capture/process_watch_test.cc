@@ -26,7 +26,7 @@ class ProcessWatchTest : public testing::Test {
  protected:
   ProcessWatchTest()
       : watch_([&](const ksym::ProcessImage& image) { told_.push_back(image); },
-               [&](const ksym::ProcessId& id) { gone_.push_back(id); }) {
+               [&](const ksym::ProcessId& id) { gone_.push_back(id); }, [] {}) {
     std::vector<SideBandEvent> events;
     for (uint64_t program = 1; program <= 3; ++program) {
       events.push_back({100 * program, ExecReport{kPid}});
@@ -187,7 +187,7 @@ class ReadingTest : public testing::Test {
 
   static inline const uint32_t kSelf = static_cast<uint32_t>(::getpid());
   ProcessWatch watch_{[](const ksym::ProcessImage&) {},
-                      [](const ksym::ProcessId&) {}};
+                      [](const ksym::ProcessId&) {}, [] {}};
   uint64_t end_ns_ = 0;
 };
 

@@ -200,7 +200,7 @@ class StackCopiesWalkTest : public testing::Test {
   size_t sent_ = 0;
   uint64_t last_copy_ = 0;
   ProcessWatch watch_{[](const ksym::ProcessImage&) {},
-                      [](const ksym::ProcessId&) {}};
+                      [](const ksym::ProcessId&) {}, [] {}};
   UnwindTables tables_{UnwindMaps({}, {}), BuildTablesWith("")};
   StackRecords records_{127};
   StackCopies copies_{Unwind::kAuto, 127};

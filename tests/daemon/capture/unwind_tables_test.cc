@@ -123,7 +123,7 @@ class UnwindTablesTest : public ::testing::Test {
     const auto pid = static_cast<uint32_t>(::getpid());
     const ProcessId id = {.pid = pid, .exec_count = 0, .start_ns = number};
     tables_->Update({.id = id, .mappings = {mapping}});
-    tables_->Saw(id, UnwindTables::Clock::now());
+    tables_->NoteSample(id, UnwindTables::Clock::now());
     mappings_of_[number] = mapping;
     return id;
   }
@@ -138,7 +138,7 @@ class UnwindTablesTest : public ::testing::Test {
         }
       }
       const auto now = UnwindTables::Clock::now();
-      for (const ProcessId& id : sampled) tables_->Saw(id, now);
+      for (const ProcessId& id : sampled) tables_->NoteSample(id, now);
       tables_->Build(seconds(20), now + seconds(20));
       while (tables_->IsBuilding()) tables_->WaitForTable(seconds(1));
       tables_->Build(seconds(20), now + seconds(20));
@@ -368,7 +368,7 @@ TEST_F(UnwindTablesTest, FindsRoomForLists) {
     ProcessId id = first;
     id.exec_count = i;
     tables_->Update({.id = id, .mappings = {mappings_of_[1]}});
-    tables_->Saw(id, UnwindTables::Clock::now());
+    tables_->NoteSample(id, UnwindTables::Clock::now());
     all.push_back(id);
   }
   Poll(all, 3);
@@ -453,7 +453,7 @@ TEST_F(UnwindTablesTest, TriesAgainToOpen) {
   Poll({}, 2);
   EXPECT_EQ(ListOf(a), Lists::kWithoutTable);
   std::this_thread::sleep_for(kIdle);
-  tables_->Saw(a, UnwindTables::Clock::now());
+  tables_->NoteSample(a, UnwindTables::Clock::now());
   Poll({}, 2);
   EXPECT_EQ(ListOf(a), Lists::kRight);
 }

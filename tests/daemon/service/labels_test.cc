@@ -50,7 +50,7 @@ TEST(CgroupNamesTest, LabelsWhatLives) {
   profile.samples = {{.process = alive, .comm = {}, .count = 5},
                      {.process = before, .comm = {}, .count = 2},
                      {.process = {}, .comm = {}, .count = 9}};
-  names.Saw({}, 1);
+  names.NoteSample({}, 1);
   names.Label(profile);
   ASSERT_EQ(profile.cgroups.size(), 1u);
   EXPECT_EQ(profile.cgroups.at(alive), ChooseCgroup(*text));
@@ -62,7 +62,7 @@ TEST(CgroupNamesTest, UnknownIdsAreNotKnown) {
   ServiceCounters counters;
   CgroupNames names(counters);
   const ksym::ProcessId gone = {.pid = 0x7fffffff, .start_ns = 1};
-  names.Saw(gone, 0x7fffffff00000000);
+  names.NoteSample(gone, 0x7fffffff00000000);
   RawProfile profile;
   profile.samples = {{.process = gone, .comm = {}, .count = 3}};
   names.Label(profile);

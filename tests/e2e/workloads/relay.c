@@ -1,5 +1,6 @@
 // Built twice, as relay_a and relay_b. relay_a SELF MILLISECONDS PEER: burns so
-// much CPU time in WORK_FUNCTION, then becomes PEER, which becomes SELF in turn.
+// much CPU time in WORK_FUNCTION, then becomes PEER, which becomes SELF in
+// turn.
 
 #include <stdio.h>
 #include <stdlib.h>
