@@ -56,10 +56,10 @@ class Change {
     this.after = after * measure.after;
     this.before = before * measure.before;
     this.size = this.after - this.before;
-    // Two counts whose errors are their square roots.
+    // Two counts whose errors are their square roots, as `diff` judges them.
     const error = Math.hypot(Math.sqrt(after) * measure.after,
                              Math.sqrt(before) * measure.before);
-    this.isSure = Math.abs(this.size) >= 1.96 * error && this.size !== 0;
+    this.isSure = Math.abs(this.size) > 2 * error;
   }
 
   static usage(value, measure) {

@@ -101,7 +101,7 @@ class FunctionList {
     return [
       {key: 'change', title: 'Change', width: '88px',
        text: (f) => this.change(f).text() +
-           (this.isUnsure(f) ? ' ±' : ''),
+           (this.isUnsure(f) ? ' ~' : ''),
        fill: (f, cell) => {
          cell.classList.toggle('unsure', this.isUnsure(f));
          if (this.isUnsure(f)) cell.title = 'within the sampling error';

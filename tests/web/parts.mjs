@@ -221,8 +221,8 @@ test('A change below two errors of the counts is not sure.', () => {
   const measure = {unit: '', after: 1, before: 1};
   const isSure = (after, before) =>
       new parts.Change(after, before, measure).isSure;
-  equal([isSure(100, 100), isSure(110, 100), isSure(130, 100), isSure(4, 0),
-         isSure(3, 0), isSure(0, 4)], [false, false, true, true, false, true]);
+  equal([isSure(100, 100), isSure(110, 100), isSure(131, 100), isSure(5, 0),
+         isSure(4, 0), isSure(0, 5)], [false, false, true, true, false, true]);
 });
 
 test('Names lose arguments, template arguments and return types.', () => {
