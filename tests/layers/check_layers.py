@@ -16,7 +16,8 @@ import tempfile
 
 # The modules of libksym that stand beside each other, above ksym/base.
 SIBLINGS = ["ksym/breakpad", "ksym/code", "ksym/demangle", "ksym/dwarf", "ksym/elf",
-            "ksym/gsym", "ksym/kernel", "ksym/markup", "ksym/process"]
+            "ksym/gsym", "ksym/kernel", "ksym/markup", "ksym/process",
+            "ksym/runtime"]
 KSYM = ["ksym", "ksym/base"] + SIBLINGS
 
 MODULES = {
@@ -32,6 +33,8 @@ MODULES = {
     "ksym/kernel": ["ksym/base"],
     "ksym/markup": ["ksym/base"],
     "ksym/process": ["ksym/base"],
+    # An interpreter is a mapped ELF file.
+    "ksym/runtime": ["ksym/base", "ksym/elf"],
     # The facade: ksym/symbolizer.h and its parts.
     "ksym": KSYM,
     # What programs with options share; no part of libksym.
@@ -45,7 +48,9 @@ MODULES = {
     "daemon/profile": KSYM + ["daemon/base"],
     "daemon/output": KSYM + ["daemon/profile"],
     "daemon/input": KSYM + ["daemon/profile"],
-    "daemon/capture": KSYM + ["daemon/base", "daemon/profile", "bpf"],
+    "daemon/runtime": KSYM + ["daemon/profile"],
+    "daemon/capture": KSYM + ["daemon/base", "daemon/profile", "daemon/runtime",
+                              "bpf"],
     # What a program does from start to end: these put the stages together.
     "daemon/oneshot": KSYM + ["ksym/cli", "daemon/base", "daemon/profile",
                               "daemon/output", "daemon/input",

@@ -1,0 +1,112 @@
+#include "ksym/runtime/cpython/code_object.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+namespace ksym {
+namespace {
+
+constexpr std::string_view kEllipsis = "\xe2\x80\xa6";
+
+template <typename T>
+std::optional<T> ReadNumber(const Memory& memory, Address address) {
+  T value = 0;
+  if (!memory.Read(address, std::as_writable_bytes(std::span(&value, 1)))) {
+    return std::nullopt;
+  }
+  return value;
+}
+
+void AppendUtf8(uint32_t c, std::string& out) {
+  constexpr uint32_t kReplacement = 0xfffd;
+  if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000)) c = kReplacement;
+  if (c < 0x80) {
+    out += static_cast<char>(c);
+  } else if (c < 0x800) {
+    out += static_cast<char>(0xc0 | c >> 6);
+    out += static_cast<char>(0x80 | (c & 0x3f));
+  } else if (c < 0x10000) {
+    out += static_cast<char>(0xe0 | c >> 12);
+    out += static_cast<char>(0x80 | (c >> 6 & 0x3f));
+    out += static_cast<char>(0x80 | (c & 0x3f));
+  } else {
+    out += static_cast<char>(0xf0 | c >> 18);
+    out += static_cast<char>(0x80 | (c >> 12 & 0x3f));
+    out += static_cast<char>(0x80 | (c >> 6 & 0x3f));
+    out += static_cast<char>(0x80 | (c & 0x3f));
+  }
+}
+
+// A str object: characters of 1, 2 or 4 bytes each, which is its kind.
+std::optional<std::string> ReadText(const Memory& memory,
+                                    const CpythonLayout& layout,
+                                    Address address) {
+  constexpr uint32_t kCompact = 0x20;
+  constexpr uint32_t kAscii = 0x40;
+  const auto length =
+      ReadNumber<uint64_t>(memory, address + CpythonOffsets::kSize);
+  const auto state =
+      ReadNumber<uint32_t>(memory, address + CpythonOffsets::kTextState);
+  if (!length || !state || (*state & kCompact) == 0) return std::nullopt;
+  const uint32_t kind = *state >> 2 & 7u;
+  if (kind != 1 && kind != 2 && kind != 4) return std::nullopt;
+  const auto wanted =
+      static_cast<size_t>(std::min<uint64_t>(*length, kMaxCpythonText));
+  std::vector<std::byte> bytes(wanted * kind);
+  const Address text = address + ((*state & kAscii) != 0 ? layout.text_ascii
+                                                         : layout.text_other);
+  const size_t got = memory.ReadSome(text, bytes) / kind;
+  if (got == 0 && wanted > 0) return std::nullopt;
+  std::string out;
+  for (size_t i = 0; i < got; ++i) {
+    uint32_t c = 0;
+    std::memcpy(&c, bytes.data() + i * kind, kind);
+    AppendUtf8(c, out);
+  }
+  if (got < *length) out += kEllipsis;
+  return out;
+}
+
+// A bytes object; empty if it cannot be read as a whole.
+std::string ReadBytes(const Memory& memory, Address address) {
+  const auto size =
+      ReadNumber<uint64_t>(memory, address + CpythonOffsets::kSize);
+  if (!size || *size > kMaxCpythonLineTable) return {};
+  std::string bytes(*size, '\0');
+  if (!memory.Read(address + CpythonOffsets::kBytesData,
+                   std::as_writable_bytes(std::span(bytes)))) {
+    return {};
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Result<CpythonCode> ReadCpythonCode(const Memory& memory,
+                                    const CpythonLayout& layout,
+                                    Address address) {
+  const auto pointer = [&](uint64_t offset) {
+    return ReadNumber<uint64_t>(memory, address + offset);
+  };
+  const auto name_at = pointer(CpythonOffsets::kCodeQualified);
+  const auto file_at = pointer(CpythonOffsets::kCodeFile);
+  const auto lines_at = pointer(CpythonOffsets::kCodeLines);
+  const auto first_line =
+      ReadNumber<uint32_t>(memory, address + layout.code_first_line);
+  if (!name_at || !file_at || !lines_at || !first_line) {
+    return Fail(ErrorCode::kNotFound, "the code object cannot be read");
+  }
+  auto name = ReadText(memory, layout, {*name_at});
+  auto file = ReadText(memory, layout, {*file_at});
+  if (!name || !file) {
+    return Fail(ErrorCode::kNotFound, "the code's names cannot be read");
+  }
+  return CpythonCode{.name = std::move(*name),
+                     .file = std::move(*file),
+                     .first_line = *first_line,
+                     .line_table = ReadBytes(memory, {*lines_at})};
+}
+
+}  // namespace ksym

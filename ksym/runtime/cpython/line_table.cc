@@ -1,0 +1,71 @@
+#include "ksym/runtime/cpython/line_table.h"
+
+#include "ksym/base/byte_reader.h"
+
+namespace ksym {
+namespace {
+
+// Kinds of entries, of which 0 to 9 are short forms within a line.
+enum EntryKind : uint8_t {
+  kOneLine0 = 10,  // up to 12: so many lines further
+  kOneLine2 = 12,
+  kNoColumns = 13,
+  kLong = 14,
+  kNoLocation = 15,
+};
+
+// Six bits a byte, the lowest first; bit 6 says that more follow.
+uint64_t ReadVarint(ByteReader& reader) {
+  constexpr unsigned kMostBits = 36;
+  uint64_t value = 0;
+  for (unsigned shift = 0; shift < kMostBits; shift += 6) {
+    const auto byte = reader.Read<uint8_t>();
+    value |= uint64_t{byte & 0x3fu} << shift;
+    if ((byte & 0x40u) == 0) return value;
+  }
+  reader.Seek(SIZE_MAX);  // malformed: no line is as far away
+  return 0;
+}
+
+// The lowest bit is the sign.
+int64_t ReadSignedVarint(ByteReader& reader) {
+  const uint64_t value = ReadVarint(reader);
+  const auto magnitude = static_cast<int64_t>(value >> 1);
+  return (value & 1) != 0 ? -magnitude : magnitude;
+}
+
+}  // namespace
+
+std::optional<uint32_t> CpythonLineAt(std::span<const std::byte> table,
+                                      uint32_t first_line, uint32_t index) {
+  ByteReader reader(table);
+  int64_t line = first_line;
+  uint64_t begin = 0;  // of the entry
+  while (!reader.AtEnd()) {
+    const auto head = reader.Read<uint8_t>();
+    if ((head & 0x80u) == 0) return std::nullopt;
+    const uint64_t end = begin + (head & 7u) + 1;
+    const auto kind = static_cast<uint8_t>(head >> 3 & 15);
+    if (kind == kLong) {
+      line += ReadSignedVarint(reader);
+      for (int i = 0; i < 3; ++i) ReadVarint(reader);  // the end, the columns
+    } else if (kind == kNoColumns) {
+      line += ReadSignedVarint(reader);
+    } else if (kind >= kOneLine0 && kind <= kOneLine2) {
+      line += kind - kOneLine0;
+      reader.ReadBytes(2);  // the columns
+    } else if (kind < kOneLine0) {
+      reader.ReadBytes(1);  // the columns
+    }
+    if (!reader.ok()) return std::nullopt;
+    if (index >= begin && index < end) {
+      const bool is_line = kind != kNoLocation && line > 0 && line <= INT32_MAX;
+      return is_line ? std::optional(static_cast<uint32_t>(line))
+                     : std::nullopt;
+    }
+    begin = end;
+  }
+  return std::nullopt;
+}
+
+}  // namespace ksym

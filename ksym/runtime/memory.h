@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "ksym/base/address.h"
+
+namespace ksym {
+
+// Memory of a process that is looked into. What is there may be anything, and
+// may be something else at the next call.
+class Memory {
+ public:
+  virtual ~Memory() = default;
+  // Fills `out` with the bytes from the address on, as far as they can be read
+  // without a gap; returns how many.
+  virtual size_t ReadSome(Address address, std::span<std::byte> out) const = 0;
+  // All of them, or false.
+  bool Read(Address address, std::span<std::byte> out) const {
+    return ReadSome(address, out) == out.size();
+  }
+};
+
+// Pieces that were copied out of a process. Borrows the bytes.
+class PieceMemory final : public Memory {
+ public:
+  void Add(Address address, std::span<const std::byte> bytes) {
+    if (!bytes.empty()) pieces_.push_back({address, bytes});
+  }
+  size_t ReadSome(Address address, std::span<std::byte> out) const override;
+
+ private:
+  struct Piece {
+    Address address;
+    std::span<const std::byte> bytes;
+  };
+  std::vector<Piece> pieces_;
+};
+
+}  // namespace ksym

@@ -1,0 +1,57 @@
+// A process's memory as anybody may make it: the bytes are a version, then the
+// memory from 0x1000 on with a code object at its begin.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+
+#include "ksym/elf/byte_source.h"
+#include "ksym/elf/elf_image.h"
+#include "ksym/runtime/cpython/code_object.h"
+#include "ksym/runtime/cpython/interpreter.h"
+#include "ksym/runtime/cpython/line_table.h"
+#include "ksym/runtime/memory.h"
+
+namespace {
+
+constexpr uint64_t kBegin = 0x1000;
+
+void ReadCode(std::span<const std::byte> bytes) {
+  const auto minor = static_cast<uint8_t>(bytes.front());
+  const auto layout = ksym::CpythonLayoutOf(
+      {.major = 3, .minor = static_cast<uint8_t>(11 + minor % 4), .micro = 0});
+  if (!layout) std::abort();
+  ksym::PieceMemory memory;
+  memory.Add({kBegin}, bytes.subspan(1));
+  const auto code = ksym::ReadCpythonCode(memory, *layout, {kBegin});
+  if (!code) return;
+  constexpr size_t kMostBytes = 4 * ksym::kMaxCpythonText + 8;
+  if (code->name.size() > kMostBytes || code->file.size() > kMostBytes) {
+    std::abort();
+  }
+  for (uint32_t index = 0; index < 64; ++index) {
+    const auto line = ksym::CpythonLineAt(
+        std::as_bytes(std::span(code->line_table)), code->first_line, index);
+    if (line && *line == 0) std::abort();
+  }
+}
+
+void FindInterpreter(std::span<const std::byte> bytes) {
+  const auto source = ksym::ByteSource::OfMemory(
+      {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  const auto image = ksym::ElfImage::Parse(source);
+  if (image) (void)ksym::FindCpython(source, *image);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  const auto bytes = std::as_bytes(std::span(data, size));
+  ReadCode(bytes);
+  FindInterpreter(bytes);
+  ksym::CpythonLineAt(bytes, 1, static_cast<uint32_t>(size));
+  return 0;
+}

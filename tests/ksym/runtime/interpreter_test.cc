@@ -1,0 +1,67 @@
+#include "ksym/runtime/cpython/interpreter.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <string>
+
+#include "ksym/base/unique_fd.h"
+
+namespace ksym {
+namespace {
+
+// The file, or nothing where there is none.
+std::optional<ByteSource> Open(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat status = {};
+  if (!fd.valid() || ::fstat(fd.get(), &status) != 0) return std::nullopt;
+  return ByteSource::OfFile(std::move(fd),
+                            static_cast<uint64_t>(status.st_size));
+}
+
+Result<std::optional<CpythonInterpreter>> FindIn(const ByteSource& source) {
+  const auto image = ElfImage::Parse(source);
+  if (!image) return Fail(image.error());
+  return FindCpython(source, *image);
+}
+
+// Programs and libraries that hold an interpreter are known by what they
+// export.
+TEST(InterpreterTest, DebiansPython) {
+  for (const char* path : {"/usr/bin/python3.11",
+                           "/usr/lib/x86_64-linux-gnu/libpython3.11.so.1.0"}) {
+    const auto source = Open(path);
+    if (!source) GTEST_SKIP() << "no " << path;
+    const auto found = FindIn(*source);
+    ASSERT_TRUE(found) << found.error().message();
+    ASSERT_TRUE(found->has_value()) << path;
+    EXPECT_EQ((*found)->version.major, 3);
+    EXPECT_EQ((*found)->version.minor, 11);
+    EXPECT_EQ((*found)->layout, *CpythonLayoutOf((*found)->version));
+    EXPECT_NE((*found)->code_type.value, 0u);
+  }
+}
+
+TEST(InterpreterTest, OthersHaveNone) {
+  const auto source = Open("/proc/self/exe");
+  ASSERT_TRUE(source);
+  const auto found = FindIn(*source);
+  ASSERT_TRUE(found);
+  EXPECT_FALSE(found->has_value());
+}
+
+// A version that is not known is refused with its number.
+TEST(InterpreterTest, Versions) {
+  EXPECT_TRUE(CpythonLayoutOf(CpythonVersion::FromHex(0x030b02f0)));
+  EXPECT_TRUE(CpythonLayoutOf({.major = 3, .minor = 14, .micro = 0}));
+  for (const uint64_t hex : {0x030a0000u, 0x030f00a1u, 0x040b0000u}) {
+    EXPECT_FALSE(CpythonLayoutOf(CpythonVersion::FromHex(hex)));
+  }
+  const auto refused = CpythonLayoutOf(CpythonVersion::FromHex(0x030f01f0));
+  EXPECT_EQ(refused.error().code(), ErrorCode::kUnsupported);
+  EXPECT_NE(refused.error().message().find("3.15.1"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ksym
