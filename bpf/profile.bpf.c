@@ -142,22 +142,25 @@ __noinline int send_stack(__u32 set, __u32 which, __u64 id)
 	depth = record->depth;
 	if (depth > PROFILE_MAX_DEPTH)
 		depth = PROFILE_MAX_DEPTH;
+	if (which == SCRATCH_USER && !runtime_send(PROFILE_RECORD_RUNTIME, id))
+		goto full;
 	record->header.type = PROFILE_RECORD_STACK;
 	record->header.set = set;
 	record->id = id;
 	if (bpf_ringbuf_output(&ring, record, PROFILE_STACK_RECORD_BYTES(depth),
-			       BPF_RB_NO_WAKEUP)) {
-		counters = bpf_map_lookup_elem(&stats, &set);
-		if (counters)
-			counters->lost_ring_full++;
-		return 0;
-	}
+			       BPF_RB_NO_WAKEUP))
+		goto full;
 	/* When this map is full the frames are merely sent again. */
 	if (set)
 		bpf_map_update_elem(&seen_1, &id, &present, BPF_ANY);
 	else
 		bpf_map_update_elem(&seen_0, &id, &present, BPF_ANY);
 	return 1;
+full:
+	counters = bpf_map_lookup_elem(&stats, &set);
+	if (counters)
+		counters->lost_ring_full++;
+	return 0;
 }
 
 /* A key that is in counts already proves that both its stacks were sent. */

@@ -63,6 +63,10 @@ enum profile_record_type {
 	PROFILE_RECORD_PROCESS = 2,
 	PROFILE_RECORD_COPY = 3,
 	PROFILE_RECORD_PIECE = 4,
+	/* These are in runtime/runtime_abi.h. */
+	PROFILE_RECORD_RUNTIME = 5,
+	PROFILE_RECORD_RUNTIME_COPY = 6,
+	PROFILE_RECORD_CODE = 7,
 };
 
 struct profile_record {

@@ -10,6 +10,7 @@
 
 #include "bpf/profile_abi.h"
 #include "bpf/profile_maps.bpf.h"
+#include "bpf/runtime/runtime.bpf.h"
 #include "bpf/unwind_maps.bpf.h"
 #include "bpf/unwind_memory.bpf.h"
 
@@ -25,12 +26,6 @@
 
 struct mm_struct___stack {
 	unsigned long start_stack;
-} __core;
-struct thread_struct {
-	unsigned long fsbase;
-} __core;
-struct task_struct___thread {
-	struct thread_struct thread;
 } __core;
 
 /* Reads up to `chunks` into the scratch piece; returns how many. */
@@ -264,6 +259,8 @@ __noinline int send_copy(__u32 set, __u32 in_exec)
 	charge_copy(head);
 	if (!head->bytes)
 		return NO_STACK;
+	/* Without an interpreter's frames it is walked as any other. */
+	runtime_send(PROFILE_RECORD_RUNTIME_COPY, head->copy);
 	if (bpf_ringbuf_output(&ring, head, sizeof(*head), BPF_RB_NO_WAKEUP))
 		return COPY_REFUSED;
 	return COPIED;

@@ -12,6 +12,8 @@
 
 #include "bpf/profile_abi.h"
 #include "bpf/profile_maps.bpf.h"
+#include "bpf/runtime/cpython.bpf.h"
+#include "bpf/runtime/runtime.bpf.h"
 #include "bpf/unwind.bpf.h"
 
 struct sample {
@@ -112,6 +114,30 @@ enum user_walk {
 	WALK_BY_LOOP,	/* the same with bpf_loop() (5.17) */
 };
 
+/* Before the native frames: these are where the others' places are found. */
+static __always_inline void walk_runtime(struct unwind_state *st,
+					 struct sample *s, bool is_new,
+					 enum user_walk how)
+{
+	struct runtime_state *runtime;
+	__u32 zero = 0;
+
+	if (!runtime_begin(s->task, &s->key, s->set, is_new))
+		return;
+	runtime = bpf_map_lookup_elem(&runtime_scratch, &zero);
+	if (!runtime)
+		return;
+	if (how == WALK_BY_LOOP) {
+		bpf_loop(RUNTIME_STEPS, cpython_callback, &runtime, 0);
+	} else {
+		for (int i = 0; i < RUNTIME_STEPS; i++) {
+			if (cpython_step(0))
+				break;
+		}
+	}
+	st->next_anchor = runtime_place(0, 0);
+}
+
 static __always_inline void walk(struct unwind_state *st,
 				 struct profile_stack_record *record,
 				 enum user_walk how)
@@ -136,6 +162,8 @@ static __always_inline bool take_by_kernel(struct bpf_perf_event_data *ctx,
 	__u32 which = SCRATCH_USER;
 	__u32 depth = unwind_by_frame_pointer ? kernel_walk_depth : 1;
 	long n;
+
+	runtime_forget();
 
 	record = bpf_map_lookup_elem(&scratch, &which);
 	if (!record)
@@ -166,7 +194,8 @@ static __always_inline bool take_rest(struct bpf_perf_event_data *ctx,
 		return false;
 	if (record->end == PROFILE_END_NOT_YET)
 		record->end = PROFILE_END_NO_TABLE;
-	s->key.user_stack = name_stack(which, record, record->depth);
+	s->key.user_stack =
+	    runtime_name(name_stack(which, record, record->depth));
 	return true;
 }
 
@@ -189,6 +218,7 @@ take_user_stack(struct bpf_perf_event_data *ctx, struct sample *s,
 	if (!record || !st)
 		return NOT_TAKEN;
 	if (unwind_begin(st, s->task, &s->key, &end)) {
+		walk_runtime(st, s, false, how);
 		walk(st, record, how);
 		record->end = st->end;
 		record->used_frame_pointer = st->used_frame_pointer;
@@ -196,11 +226,14 @@ take_user_stack(struct bpf_perf_event_data *ctx, struct sample *s,
 		s->is_walked = true;
 		if (unwind_again(st))
 			return TAKEN_LATER;
-		s->key.user_stack = name_stack(which, record, record->depth);
+		s->key.user_stack =
+		    runtime_name(name_stack(which, record, record->depth));
 		return TAKEN;
 	}
-	if (end == PROFILE_END_NOT_YET)
+	if (end == PROFILE_END_NOT_YET) {
+		walk_runtime(st, s, true, how);
 		return TAKEN_LATER;
+	}
 	return take_by_kernel(ctx, s, end) ? TAKEN : NOT_TAKEN;
 }
 

@@ -17,6 +17,7 @@
 
 #include "bpf/profile_abi.h"
 #include "bpf/profile_maps.bpf.h"
+#include "bpf/runtime/runtime.bpf.h"
 #include "bpf/unwind_abi.h"
 #include "bpf/unwind_maps.bpf.h"
 #include "bpf/unwind_memory.bpf.h"
@@ -256,6 +257,8 @@ static __always_inline long unwind_frame(struct unwind_state *st,
 	__u64 row = 0;
 	bool found;
 
+	if (st->next_anchor < st->sp)
+		st->next_anchor = runtime_place(st->sp, depth);
 	if (depth >= st->limit || depth >= PROFILE_MAX_DEPTH) {
 		st->end = PROFILE_END_DEPTH_LIMIT;
 		return 1;
@@ -364,6 +367,7 @@ static __always_inline void unwind_use_regs(struct unwind_state *st)
 	st->at.start = 0;
 	st->at.size = 0;
 	st->window_bytes = 0;
+	st->next_anchor = RUNTIME_NO_ANCHOR;
 }
 
 static __always_inline bool unwind_may_copy(struct unwind_list_header *header)

@@ -125,6 +125,8 @@ struct unwind_state {
 	__u32 end; /* profile_stack_end */
 	__u8 bp_lost, bx_lost, used_frame_pointer, reserved;
 	struct unwind_mapping at; /* that the last frame was in */
+	/* The next run of an interpreter's frames has no place yet. */
+	__u64 next_anchor;
 	struct x86_64_regs regs;
 	/* Of the stack, valid for one walk; see unwind_memory.bpf.h. */
 	__u64 window_at;

@@ -234,6 +234,16 @@ UnwindMapFds BpfSampler::unwind_maps() const {
           .shards = bpf_map__fd(maps.unwind_shards)};
 }
 
+RuntimeMapFds BpfSampler::runtime_maps() const {
+  const auto& maps = impl_->skeleton->maps;
+  return {.processes = bpf_map__fd(maps.runtime_processes),
+          .files = bpf_map__fd(maps.runtime_files)};
+}
+
+uint32_t* BpfSampler::runtime_known() const {
+  return &impl_->skeleton->bss->runtime_known;
+}
+
 uint32_t BpfSampler::Flip() {
   // The map behind .bss is shared with the kernel; the programs read it once.
   uint32_t* active = &impl_->skeleton->bss->active_set;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bpf/profile_abi.h"
+#include "daemon/capture/runtime_records.h"
 #include "daemon/capture/unwind_maps.h"
 #include "ksym/base/result.h"
 
@@ -89,6 +90,9 @@ class BpfSampler {
   int program_fd() const;
   // Where it finds tables; -1 unless it walks by them.
   UnwindMapFds unwind_maps() const;
+  RuntimeMapFds runtime_maps() const;
+  // Set to 1 when there is something in those maps; lives as long as this.
+  uint32_t* runtime_known() const;
   StackStore store() const { return store_; }
 
   // Makes samples from now on go to the other set; returns the one that was

@@ -21,6 +21,7 @@
 #include "daemon/capture/kernel_watch.h"
 #include "daemon/capture/privileges.h"
 #include "daemon/capture/process_watch.h"
+#include "daemon/capture/runtime_records.h"
 #include "daemon/capture/sampler_config.h"
 #include "daemon/capture/side_band.h"
 #include "daemon/capture/stack_copies.h"
@@ -92,8 +93,10 @@ class Capture::Impl {
         watch_([this](const ksym::ProcessImage& image) { OnProcess(image); },
                [this](const ksym::ProcessId& id) {
                  if (tables_) tables_->Forget(id);
+                 runtimes_.Withdraw(id);
                },
                [this] { MakeRoomIfDue(); }),
+        runtimes_(sampler_.runtime_maps(), sampler_.runtime_known()),
         stacks_(options.sampler.kernel_walk_depth),
         copies_(options.sampler.unwind, options.sampler.max_stack_depth) {
     if (WalksByTables(options.sampler.unwind)) {
@@ -102,6 +105,9 @@ class Capture::Impl {
                      UnwindMapSizes::ForMemory(options.sampler.unwind_bytes)),
           BuildTablesWith(options.unwind_cache_path), options.opener,
           [this] { MakeRoomIfDue(); });
+      if (options.runtimes != CaptureOptions::Runtimes::kNone) {
+        runtimes_.Follow(*tables_);
+      }
     }
   }
   Impl(const Impl&) = delete;
@@ -176,7 +182,7 @@ class Capture::Impl {
       tables_->NoteSample(hint.id, UnwindTables::Clock::time_point(
                                        std::chrono::nanoseconds(hint.time_ns)));
     }
-    const StackCopies::Sources sources{watch_, *tables_, stacks_};
+    const StackCopies::Sources sources{watch_, *tables_, stacks_, runtimes_};
     copies_.Walk(sources);
     // Some room is left for who has none yet.
     copies_.Shed(sources, kCopiesAtOnce / 2);
@@ -195,7 +201,7 @@ class Capture::Impl {
     while (copies_.HasWaiting(set)) {
       tables_->WaitForTable(kRingPeriod);
       MakeRoom();
-      copies_.WalkSet({watch_, *tables_, stacks_}, set,
+      copies_.WalkSet({watch_, *tables_, stacks_, runtimes_}, set,
                       UnwindTables::Clock::now() < until
                           ? StackCopies::Patience::kWait
                           : StackCopies::Patience::kAtOnce);
@@ -287,12 +293,15 @@ class Capture::Impl {
                         process.time_ns,
                         process.cgroup});
     } else if (record.type == PROFILE_RECORD_STACK) {
-      stacks_.Add(reinterpret_cast<const profile_stack_record&>(record), bytes);
+      stacks_.Add(reinterpret_cast<const profile_stack_record&>(record), bytes,
+                  runtimes_);
     } else if (record.type == PROFILE_RECORD_PIECE) {
       copies_.AddPiece(reinterpret_cast<const profile_piece_record&>(record),
                        bytes);
     } else if (record.type == PROFILE_RECORD_COPY) {
       copies_.Add(reinterpret_cast<const profile_copy_record&>(record), bytes);
+    } else {
+      runtimes_.Add(record, bytes);
     }
   }
 
@@ -319,6 +328,7 @@ class Capture::Impl {
     auto cleared = sampler_.ClearStacks(set);
     if (!cleared) return Fail(std::move(cleared.error()));
     stacks_.Clear(set);
+    runtimes_.EndInterval();
     watch_.EndInterval(taken);
     auto accounted = Account(set, profile);
     if (!accounted) return Fail(std::move(accounted.error()));
@@ -331,8 +341,9 @@ class Capture::Impl {
   void AddSample(const profile_key& key, uint64_t count, Taking& taking) {
     RawProfile& profile = taking.profile;
     const uint32_t set = taking.taken.set;
-    if (!stacks_.Take(sampler_, set, key.user_stack, profile) ||
-        !stacks_.Take(sampler_, set, key.kernel_stack, profile)) {
+    const RuntimeNames& names = runtimes_.names();
+    if (!stacks_.Take(sampler_, set, key.user_stack, names, profile) ||
+        !stacks_.Take(sampler_, set, key.kernel_stack, names, profile)) {
       constexpr auto kMissing = static_cast<size_t>(LossCause::kStackMissing);
       profile.accounting.lost_by_cause[kMissing] += count;
       return;
@@ -408,6 +419,7 @@ class Capture::Impl {
   ProcessWatch watch_;
   std::vector<SampleHint> hints_;
   IntervalAccounts accounts_;
+  RuntimeRecords runtimes_;
   StackRecords stacks_;
   StackCopies copies_;
   std::optional<UnwindTables> tables_;  // empty: stacks are not walked by them

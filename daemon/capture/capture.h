@@ -26,6 +26,10 @@ struct CaptureOptions {
   // kAuto where the kernel and the store can.
   Unwind unwind = Unwind::kAuto;
   std::optional<TableWalk> table_walk;  // empty: what the kernel can
+  // Whose frames are taken where language runtimes keep their own. Needs
+  // tables.
+  enum class Runtimes : uint8_t { kAuto, kNone };
+  Runtimes runtimes = Runtimes::kAuto;
   // A directory for built call-frame tables, whose parent exists; empty: none.
   std::string unwind_cache_path;
   // Opens the files that tables are of; null: they are opened at once.

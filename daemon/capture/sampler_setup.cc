@@ -111,7 +111,12 @@ void ConfigureMaps(profile_bpf& skeleton, const SamplerConfig& config) {
         std::pair(maps.unwind_mappings, sizes.mappings),
         std::pair(maps.unwind_shards, sizes.shards),
         std::pair(maps.unwind_scratch, uint32_t{1}),
-        std::pair(maps.copy_scratch, uint32_t{1})}) {
+        std::pair(maps.copy_scratch, uint32_t{1}),
+        std::pair(maps.runtime_processes, kRuntimeProcesses),
+        std::pair(maps.runtime_files, kRuntimeFiles),
+        std::pair(maps.runtime_codes, kRuntimeCodes),
+        std::pair(maps.runtime_scratch, uint32_t{1}),
+        std::pair(maps.code_scratch, uint32_t{1})}) {
     bpf_map__set_autocreate(map, tables);
     bpf_map__set_max_entries(map, entries);
   }

@@ -209,7 +209,7 @@ bool StackCopies::WalkAndCount(const Copy& copy, const Sources& sources,
   }
   const uint32_t set = copy.head.header.set;
   profile_key key = copy.head.key;
-  key.user_stack = sources.records.AddWalked(set, stack);
+  key.user_stack = sources.records.AddWalked(set, stack, walked->merged);
   ++counts_[set][key];
   return true;
 }
@@ -262,7 +262,11 @@ std::optional<StackCopies::Walked> StackCopies::WalkOne(
     stack.frames.push_back(frame.value);
   }
   UseFramePointers(FindFirst(without_row, stack.frames), stack);
-  return Walked{.stack = std::move(stack), .needs_more = needs_more};
+  Walked result = {
+      .stack = std::move(stack), .merged = {}, .needs_more = needs_more};
+  result.merged = sources.runtimes.MergeCopy(head.copy, walked.stack_pointers,
+                                             result.stack);
+  return result;
 }
 
 // What frame pointers told is kept only if they are to be used.

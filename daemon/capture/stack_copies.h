@@ -36,6 +36,7 @@ class StackCopies {
     const ProcessWatch& watch;  // all reports up to the records' times applied
     UnwindTables& tables;
     StackRecords& records;
+    RuntimeRecords& runtimes;
   };
   // Walks what was kept, but for stacks for which a table is still being built.
   // Cost: 2 us per stack.
@@ -76,7 +77,8 @@ class StackCopies {
   };
   struct Walked {
     RawStack stack;
-    bool needs_more = false;  // than was copied, of the same stack
+    std::vector<RawFrame> merged;  // with a runtime's frames; empty: none
+    bool needs_more = false;       // than was copied, of the same stack
   };
   static std::vector<ksym::StackPart> PartsOf(const Pieces& pieces);
   // Walks the copies that `wanted` says, and forgets those that were counted.

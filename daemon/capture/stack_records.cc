@@ -44,29 +44,38 @@ static_assert(Same(StackEnd::kNoProgress, ksym::StackEnd::kNoProgress));
 
 }  // namespace
 
-void StackRecords::Add(const profile_stack_record& record, size_t bytes) {
+void StackRecords::Add(const profile_stack_record& record, size_t bytes,
+                       RuntimeRecords& runtimes) {
   if (record.depth > PROFILE_MAX_DEPTH || record.end >= kStackEnds ||
       bytes < PROFILE_STACK_RECORD_BYTES(record.depth)) {
     return;
   }
-  const bool mixed = record.mixed != 0;
-  stacks_[record.header.set].try_emplace(
-      record.id,
-      Stored{.frames = mixed ? PackMixedFrames(MixedFramesOf(record))
-                             : PackFrames({record.frames,
-                                           record.frames + record.depth}),
-             .end = static_cast<StackEnd>(record.end),
-             .used_frame_pointers = record.used_frame_pointer != 0,
-             .mixed = mixed});
+  std::vector<RawFrame> mixed;
+  if (record.mixed != 0) mixed = MixedFramesOf(record);
+  const RawStack stack = {
+      .frames = {record.frames, record.frames + record.depth},
+      .end = static_cast<StackEnd>(record.end),
+      .used_frame_pointers = record.used_frame_pointer != 0};
+  if (mixed.empty()) mixed = runtimes.MergeStack(record.id, stack);
+  stacks_[record.header.set].try_emplace(record.id, StoredOf(stack, mixed));
 }
 
-StackId StackRecords::AddWalked(uint32_t set, const RawStack& stack) {
+StackRecords::Stored StackRecords::StoredOf(const RawStack& stack,
+                                            std::span<const RawFrame> mixed) {
+  return {.frames =
+              mixed.empty() ? PackFrames(stack.frames) : PackMixedFrames(mixed),
+          .end = stack.end,
+          .used_frame_pointers = stack.used_frame_pointers,
+          .mixed = !mixed.empty()};
+}
+
+StackId StackRecords::AddWalked(uint32_t set, const RawStack& stack,
+                                std::span<const RawFrame> merged) {
   StackId id = MixHash(static_cast<uint64_t>(stack.end),
                        stack.used_frame_pointers ? 1 : 0);
   for (const uint64_t frame : stack.frames) id = MixHash(id, frame);
-  const Stored stored = {.frames = PackFrames(stack.frames),
-                         .end = stack.end,
-                         .used_frame_pointers = stack.used_frame_pointers};
+  for (const RawFrame& frame : merged) id = MixHash(id, frame.value);
+  const Stored stored = StoredOf(stack, merged);
   for (;; ++id) {
     if (id < kFirstStackId) id = kFirstStackId;
     const auto [at, is_new] = stacks_[set].try_emplace(id, stored);
@@ -75,7 +84,7 @@ StackId StackRecords::AddWalked(uint32_t set, const RawStack& stack) {
 }
 
 bool StackRecords::Take(const BpfSampler& sampler, uint32_t set, StackId id,
-                        RawProfile& profile) const {
+                        const RuntimeNames& names, RawProfile& profile) const {
   if (id < kFirstStackId || profile.stacks.contains(id)) return true;
   if (sampler.store() == StackStore::kStackId) {
     auto frames =
@@ -89,12 +98,18 @@ bool StackRecords::Take(const BpfSampler& sampler, uint32_t set, StackId id,
   }
   const auto at = stacks_[set].find(id);
   if (at == stacks_[set].end()) return false;
-  const Stored& stack = at->second;
-  profile.stacks.Add(
-      id, PackedStack{.frames = stack.frames,
-                      .end = stack.end,
-                      .used_frame_pointers = stack.used_frame_pointers,
-                      .mixed = stack.mixed});
+  const Stored& stored = at->second;
+  const PackedStack stack = {.frames = stored.frames,
+                             .end = stored.end,
+                             .used_frame_pointers = stored.used_frame_pointers,
+                             .mixed = stored.mixed};
+  profile.stacks.Add(id, stack);
+  if (stack.mixed) {
+    ForEachFrame(stack, [&](const RawFrame& frame) {
+      if (frame.kind != kPythonCode) return;
+      profile.runtime_frames.try_emplace(frame.value, names.Get(frame.value));
+    });
+  }
   return true;
 }
 

@@ -3,12 +3,14 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "bpf/profile_abi.h"
 #include "daemon/capture/bpf_sampler.h"
+#include "daemon/capture/runtime_records.h"
 #include "daemon/profile/raw_profile.h"
 
 namespace profd {
@@ -21,13 +23,17 @@ class StackRecords {
   explicit StackRecords(uint32_t kernel_walk_depth)
       : kernel_walk_depth_(kernel_walk_depth) {}
 
-  // Ignores a record that is shorter than it claims. set < PROFILE_SETS.
-  void Add(const profile_stack_record& record, size_t bytes);
+  // Ignores a record that is shorter than it claims. set < PROFILE_SETS. Takes
+  // what `runtimes` has for it.
+  void Add(const profile_stack_record& record, size_t bytes,
+           RuntimeRecords& runtimes);
   // One that was walked in user space. Its id is found again for equal ones.
-  StackId AddWalked(uint32_t set, const RawStack& stack);
+  // `merged`: its frames with those of a runtime; empty: there are none.
+  StackId AddWalked(uint32_t set, const RawStack& stack,
+                    std::span<const RawFrame> merged = {});
   // Puts the stack into the profile; false when its frames are not known.
   bool Take(const BpfSampler& sampler, uint32_t set, StackId id,
-            RawProfile& profile) const;
+            const RuntimeNames& names, RawProfile& profile) const;
   void Clear(uint32_t set) { stacks_[set].clear(); }
 
  private:
@@ -40,6 +46,9 @@ class StackRecords {
 
     friend bool operator==(const Stored&, const Stored&) = default;
   };
+
+  static Stored StoredOf(const RawStack& stack,
+                         std::span<const RawFrame> mixed);
 
   uint32_t kernel_walk_depth_;
   std::array<std::unordered_map<StackId, Stored>, PROFILE_SETS> stacks_;

@@ -160,6 +160,11 @@ TableBuilder::Build BuildTablesWith(const std::string& cache_directory) {
     auto table = cache ? cache->LoadOrBuild(source, *image)
                        : ksym::BuildUnwindTable(source, *image);
     built.owner = OwnerOf(source);
+    if (auto cpython = ksym::FindCpython(source, *image)) {
+      built.cpython = *cpython;
+    } else {
+      built.cpython_refusal = cpython.error().message();
+    }
     if (!table) {
       if (table.error().code() == ksym::ErrorCode::kLimit) {
         built.refusal = table.error().message();

@@ -16,6 +16,7 @@
 #include "ksym/dwarf/unwind_table.h"
 #include "ksym/elf/byte_source.h"
 #include "ksym/elf/elf_image.h"
+#include "ksym/runtime/cpython/interpreter.h"
 
 namespace profd {
 
@@ -27,6 +28,9 @@ struct BuiltTable {
   std::optional<uint32_t> owner = {};             // user; of a file
   // The bound that is why it can have none; else empty.
   std::string refusal = {};
+  // The interpreter that the file holds, or why its frames are not known.
+  std::optional<ksym::CpythonInterpreter> cpython = {};
+  std::string cpython_refusal = {};
 };
 
 // Builds call-frame tables in a thread of its own, which begins with the first

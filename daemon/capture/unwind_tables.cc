@@ -54,6 +54,38 @@ void UnwindTables::Acquire(const ksym::ProcessId& id, Process& process) {
   process.waited = false;
   process.changed = true;
   stale_.insert(id);
+  for (const File* file : process.files) {
+    if (file != nullptr && file->cpython) TellOfRuntime(id, process, *file);
+  }
+}
+
+void UnwindTables::TellOfRuntime(const ksym::ProcessId& id,
+                                 const Process& process,
+                                 const File& file) const {
+  if (!runtime_observer_) return;
+  for (size_t i = 0; i < process.files.size(); ++i) {
+    if (process.files[i] != &file) continue;
+    const auto load_bias = file.table.LoadBias(process.mappings[i]);
+    if (!load_bias) continue;
+    runtime_observer_(id, process.mappings[i], *load_bias, *file.cpython);
+    return;
+  }
+}
+
+// At once, and not with the tables: the sampler finds a runtime's frames of
+// stacks that are copied, too.
+void UnwindTables::TakeRuntime(File& file, BuiltTable& built) {
+  if (!built.cpython_refusal.empty()) {
+    std::string room;
+    warnings_.Add("no Python frames of programs with " +
+                  std::string(ksym::BoundPath(file.mapping.path, room)) + ": " +
+                  built.cpython_refusal);
+  }
+  file.cpython = std::move(built.cpython);
+  if (!file.cpython) return;
+  for (const auto& [id, process] : processes_) {
+    TellOfRuntime(id, process, file);
+  }
 }
 
 void UnwindTables::NoteSample(const ksym::ProcessId& id,
@@ -181,6 +213,7 @@ void UnwindTables::TakeBuilt() {
     if (!file.is_pending()) continue;
     file.table.base = file.rows->base;
     file.table.code = std::move(result.table.code);
+    TakeRuntime(file, result.table);
     file.pieces = std::move(result.table.pieces);
   }
 }

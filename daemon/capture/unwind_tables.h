@@ -68,6 +68,15 @@ class UnwindTables {
       std::shared_ptr<GuardedOpener> opener = nullptr,
       Meanwhile meanwhile = [] {});
 
+  // Called for each process that maps an interpreter's file, with its load bias
+  // there, once the file was read.
+  using RuntimeObserver =
+      std::function<void(const ksym::ProcessId&, const ksym::Mapping&, uint64_t,
+                         const ksym::CpythonInterpreter&)>;
+  void TellOfRuntimes(RuntimeObserver observer) {
+    runtime_observer_ = std::move(observer);
+  }
+
   // The process was sampled and has those mappings, perhaps more than before.
   // Opens files that are new, some 20 us each.
   void Update(const ksym::ProcessImage& image);
@@ -149,6 +158,7 @@ class UnwindTables {
     int64_t mtime_ns = 0;
     std::optional<uint32_t> owner;
     UnwindFile table;
+    std::optional<ksym::CpythonInterpreter> cpython;
     std::vector<UnwindPiece> pieces;  // of `rows`, that have no place yet
     // Not of files that were not used for some time.
     std::shared_ptr<const ksym::UnwindTable> rows;
@@ -185,6 +195,9 @@ class UnwindTables {
     bool evicted = false;  // has no files until it is sampled again
   };
 
+  void TellOfRuntime(const ksym::ProcessId& id, const Process& process,
+                     const File& file) const;
+  void TakeRuntime(File& file, BuiltTable& built);
   static Key KeyOf(const ksym::Mapping& mapping);
   File* FileOf(uint32_t pid, const ksym::Mapping& mapping);
   File* FindApart(uint32_t pid, Key key);
@@ -232,6 +245,7 @@ class UnwindTables {
     Clock::time_point begun;
   };
 
+  RuntimeObserver runtime_observer_;
   UnwindMaps maps_;
   const std::shared_ptr<GuardedOpener> opener_;
   const Meanwhile meanwhile_;

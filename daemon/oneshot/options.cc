@@ -174,6 +174,7 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv) {
   AddSamplingOptions(app, raw, options);
   AddStorageOptions(app, raw);
   raw.unwind.AddTo(app);
+  raw.runtimes.AddTo(app);
   AddPriorityOption(app, raw);
   AddOutputOptions(app, raw, options);
   AddSymbolOptions(app, raw, options);

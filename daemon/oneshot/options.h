@@ -13,6 +13,12 @@
 
 namespace profd {
 
+// What is shown where a language runtime has frames of its own.
+enum class RuntimeFrames : uint8_t {
+  kMerged,  // those, in place of the native frame that works through them
+  kAll,     // both
+};
+
 // Everything that ksym-profile was asked for.
 struct ProfileOptions {
   CaptureOptions capture;
@@ -31,6 +37,7 @@ struct ProfileOptions {
   std::string replay_path;  // a raw profile instead of a capture
   std::string kernel_symbols_path;
 
+  RuntimeFrames runtime_frames = RuntimeFrames::kMerged;
   bool demangle = true;
   bool inlines = false;     // frames for inlined calls
   bool lines = false;       // source files and lines

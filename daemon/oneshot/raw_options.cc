@@ -260,6 +260,7 @@ void CheckReplay(const CLI::App& app, const ProfileOptions& options) {
                              "--stack-map",
                              "--unwind",
                              "--unwind-memory",
+                             "--runtimes",
                              "--own-priority",
                              "--raw"}) {
     if (app.count(option) > 0) {
@@ -281,6 +282,7 @@ void DecideOptions(const CLI::App& app, const RawOptions& raw,
   if (auto wrong = raw.unwind.Apply(options.capture)) {
     Refuse(std::move(*wrong));
   }
+  if (auto wrong = raw.runtimes.Apply(options)) Refuse(std::move(*wrong));
   for (const char* option :
        {"--output", "--raw", "--replay", "--kernel-symbols", "--cgroup",
         "--cgroupmap", "--mntnsmap"}) {

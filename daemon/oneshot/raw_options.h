@@ -5,6 +5,7 @@
 #include <string>
 
 #include "daemon/oneshot/options.h"
+#include "daemon/oneshot/runtime_options.h"
 #include "daemon/oneshot/unwind_options.h"
 
 namespace profd {
@@ -29,6 +30,7 @@ struct RawOptions {
   bool folded = false;
   bool no_demangle = false;
   UnwindOptions unwind;
+  RuntimeOptions runtimes;
   double symbol_timeout_seconds = 10;
   uint64_t symbol_cache_mib = 256;
 };

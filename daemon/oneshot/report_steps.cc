@@ -79,6 +79,10 @@ ResolveOptions MakeResolveOptions(const ProfileOptions& options) {
   if (options.inlines || options.lines) {
     made.kernel_offsets = ResolveOptions::KernelOffsets::kKeep;
   }
+  if (options.runtime_frames == RuntimeFrames::kAll) {
+    made.runtime_calls = ResolveOptions::RuntimeCalls::kKeep;
+  }
+  if (options.lines) made.python_lines = PythonNamer::Lines::kShow;
   if (!options.demangle) {
     made.demangle = ksym::SymbolizerOptions::Demangle::kOff;
   }

@@ -135,7 +135,9 @@ std::string FrameObject(const Profile& profile, const Frame& frame,
   if (frame.kind->is_in_file && !module.empty()) {
     AppendHex("file_offset", frame.file_offset, out);
   }
-  if (frame.reason == ksym::Unresolved::kNone) {
+  if (frame.function != 0) {
+    AppendText("function", profile.String(frame.function), out);
+  } else if (frame.reason == ksym::Unresolved::kNone) {
     AppendHex("symbol_offset", frame.symbol_offset, out);
   } else {
     AppendText("reason", ksym::UnresolvedName(frame.reason), out);
@@ -144,6 +146,9 @@ std::string FrameObject(const Profile& profile, const Frame& frame,
   if (frame.file != 0) {
     AppendText("file", profile.String(frame.file), out);
     AppendNumber("line", frame.line, out);
+    if (frame.first_line != 0) {
+      AppendNumber("first_line", frame.first_line, out);
+    }
   }
   if (options.addresses) AppendHex("address", frame.address, out);
   out += '}';

@@ -24,7 +24,9 @@ void AppendModule(const Profile& profile, const Frame& frame,
                   std::string& out) {
   const std::string_view module = profile.String(frame.module);
   std::string text;
-  if (frame.inlined) {
+  if (frame.function != 0) {
+    ksym::AppendPrintable(profile.String(frame.file), text);
+  } else if (frame.inlined) {
     text = "inlined";
   } else if (module.empty()) {
     text = "[unknown]";
@@ -66,7 +68,9 @@ std::string FrameLine(const Profile& profile, const Frame& frame) {
   }
   std::string line = fmt::format("\t{:16x} ", address);
   if (frame.reason == ksym::Unresolved::kNone) {
-    AppendName(profile.String(frame.name), line);
+    AppendName(
+        profile.String(frame.function != 0 ? frame.function : frame.name),
+        line);
     if (!frame.inlined) {
       fmt::format_to(std::back_inserter(line), "+0x{:x}", frame.symbol_offset);
     }

@@ -284,6 +284,9 @@ class Writer {
       if (!function.file.empty()) {
         out.add_int64(FunctionField::kFilename, strings_.Id(function.file));
       }
+      if (function.first_line != 0) {
+        out.add_int64(FunctionField::kStartLine, function.first_line);
+      }
     }
     return functions;
   }

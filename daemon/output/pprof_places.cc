@@ -14,9 +14,11 @@ constexpr std::string_view kKernelMapping = "[kernel.kallsyms]";
 
 PprofLine LineOf(const Profile& profile, const Frame& frame) {
   PprofLine line;
-  line.function.name = PprofText(profile.String(frame.name));
+  line.function.name = PprofText(
+      profile.String(frame.function != 0 ? frame.function : frame.name));
   if (line.function.name.empty()) line.function.name = "[unknown]";
   line.function.file = PprofText(profile.String(frame.file));
+  line.function.first_line = frame.first_line;
   line.line = frame.line;
   return line;
 }

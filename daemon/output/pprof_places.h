@@ -26,7 +26,8 @@ struct PprofModule {
 // What becomes a Function.
 struct PprofFunction {
   std::string name;
-  std::string file;  // empty: not known
+  std::string file;         // empty: not known
+  uint32_t first_line = 0;  // 0: not known
   auto operator<=>(const PprofFunction&) const = default;
 };
 

@@ -53,7 +53,8 @@ std::string FrameLine(const Profile& profile, const Frame& frame,
   const std::string_view name = profile.String(frame.name);
   AppendLineName(name.empty() ? "[unknown]" : name, line);
   const bool is_named = frame.reason == ksym::Unresolved::kNone;
-  if (is_named) fmt::format_to(end, "+0x{:x}", frame.symbol_offset);
+  if (is_named && frame.function == 0)
+    fmt::format_to(end, "+0x{:x}", frame.symbol_offset);
   if (is_named || name.empty() || name == "[unknown]") {
     AppendModule(frame, profile.String(frame.module), line);
   }

@@ -6,7 +6,7 @@
 
 namespace profd {
 
-// By what colour pictures show a frame. The page's script (daemon/web/view.js)
+// By what colour pictures show a frame. The page's script (daemon/web/colours.js)
 // knows them by number.
 enum class FlameKind : uint8_t {
   kProcess,  // the command name, where every stack begins
@@ -18,8 +18,9 @@ enum class FlameKind : uint8_t {
   kBpf,
   kUnknown,  // without a name, or a mark for what is missing
   kInlined,  // a function within the code of the next one towards the root
+  kPython,
 };
-inline constexpr size_t kFlameKinds = 7;
+inline constexpr size_t kFlameKinds = 8;
 
 // Everything that depends on what kind of code a frame is. Readers and writers
 // ask the row of a frame and compare no kinds, so that one more row is all that
@@ -52,7 +53,15 @@ inline constexpr FrameKind kKernelFrame = {
     .colour = FlameKind::kKernel,
     .colour_without_module = FlameKind::kKernel};
 
-inline constexpr std::array kFrameKinds = {&kUserFrame, &kKernelFrame};
+// Functions of Python, as the interpreter knows them.
+inline constexpr FrameKind kPythonFrame = {
+    .name = "python",
+    .folded_suffix = "_[p]",
+    .colour = FlameKind::kPython,
+    .colour_without_module = FlameKind::kPython};
+
+inline constexpr std::array kFrameKinds = {&kUserFrame, &kKernelFrame,
+                                           &kPythonFrame};
 
 // The kind of that name, user code if there is none.
 constexpr const FrameKind* FrameKindNamed(std::string_view name) {

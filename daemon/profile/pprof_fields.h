@@ -61,6 +61,7 @@ enum class FunctionField : protozero::pbf_tag_type {
   kName = 2,
   kSystemName = 3,
   kFilename = 4,
+  kStartLine = 5,
 };
 
 }  // namespace profd::pprof

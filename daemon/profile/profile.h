@@ -89,6 +89,10 @@ struct Frame {
   // call; 0: not known, or not asked for.
   StringId file = 0;
   uint32_t line = 0;
+  // Where a language runtime keeps the frame: the function's qualified name
+  // alone, and where it begins in `file`; else 0.
+  StringId function = 0;
+  uint32_t first_line = 0;
   // The body of a function within the next frame up that is not inlined. Such
   // frames have the address and offset in the file of that one.
   bool inlined = false;

@@ -22,7 +22,8 @@ void ProfileMerger::AddSamples(const Profile& part,
   frames.reserve(part.frames.size());
   for (Frame frame : part.frames) {
     for (StringId Frame::* text :
-         {&Frame::name, &Frame::module, &Frame::build_id, &Frame::file}) {
+         {&Frame::name, &Frame::module, &Frame::build_id, &Frame::file,
+          &Frame::function}) {
       frame.*text = strings[frame.*text];
     }
     frames.push_back(builder_.AddFrame(frame));

@@ -63,5 +63,7 @@ void ReadAccounting(protozero::data_view view, Accounting& accounting);
 using PathOf = std::function<std::string(uint64_t index)>;
 MappedModule ReadModule(protozero::data_view view, const PathOf& path_of);
 KernelPart ReadKernelPart(protozero::data_view view);
+RuntimeFrameTable::value_type ReadRuntimeFrame(protozero::data_view view,
+                                               const PathOf& path_of);
 
 }  // namespace profd::raw_file

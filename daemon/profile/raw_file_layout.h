@@ -39,6 +39,7 @@ enum class CaptureField : uint32_t {
   kKernelChange = 10,
   kModule = 11,
   kKernelPart = 12,
+  kRuntimeFrame = 13,  // since version 3
 };
 // A field's number and the member that it holds.
 template <typename Owner, typename Value>
@@ -129,6 +130,13 @@ enum class SegmentField : uint32_t {
   kFileOffset = 1,
   kFileSize = 2,
   kAddress = 3,
+};
+enum class RuntimeFrameField : uint32_t {
+  kId = 1,
+  kName = 2,
+  kFile = 3,
+  kFirstLine = 4,
+  kLine = 5,
 };
 enum class KernelPartField : uint32_t {
   kName = 1,

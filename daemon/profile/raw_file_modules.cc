@@ -113,4 +113,33 @@ KernelPart ReadKernelPart(data_view view) {
   return part;
 }
 
+RuntimeFrameTable::value_type ReadRuntimeFrame(data_view view,
+                                               const PathOf& path_of) {
+  RuntimeFrameId id = 0;
+  RuntimeFrame frame;
+  pbf_message<RuntimeFrameField> message(view);
+  while (message.next()) {
+    switch (message.tag_and_type()) {
+      case VarintField(RuntimeFrameField::kId):
+        id = message.get_uint64();
+        break;
+      case VarintField(RuntimeFrameField::kName):
+        frame.name = path_of(message.get_uint64());
+        break;
+      case VarintField(RuntimeFrameField::kFile):
+        frame.file = path_of(message.get_uint64());
+        break;
+      case VarintField(RuntimeFrameField::kFirstLine):
+        frame.first_line = To32Bits(message.get_uint64());
+        break;
+      case VarintField(RuntimeFrameField::kLine):
+        frame.line = To32Bits(message.get_uint64());
+        break;
+      default:
+        message.skip();
+    }
+  }
+  return {id, std::move(frame)};
+}
+
 }  // namespace profd::raw_file

@@ -92,6 +92,11 @@ class Reader {
         case BytesField(CaptureField::kKernelChange):
           AddKernelChange(field.get_view());
           return true;
+        case BytesField(CaptureField::kRuntimeFrame):
+          capture_.profile.runtime_frames.insert(
+              ReadRuntimeFrame(field.get_view(),
+                               [this](uint64_t index) { return Path(index); }));
+          return true;
         case BytesField(CaptureField::kModule):
           capture_.modules.push_back(
               ReadModule(field.get_view(),

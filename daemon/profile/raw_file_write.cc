@@ -70,6 +70,9 @@ class Writer {
     for (const ProcessId& id : processes_) AddProcess(id);
     AddSamples();
     for (const auto& change : profile_.kernel_changes) AddKernelChange(change);
+    for (const auto& [id, frame] : profile_.runtime_frames) {
+      AddRuntimeFrame(id, frame);
+    }
     for (const MappedModule& module : capture_.modules) AddModule(module);
     for (const KernelPart& part : capture_.kernel_parts) AddKernelPart(part);
     for (StringId id = 0; id < strings_.size(); ++id) {
@@ -209,6 +212,17 @@ class Writer {
     message.add_uint32(KernelChangeField::kModule,
                        strings_.Intern(change.module));
     Add(CaptureField::kKernelChange, buffer);
+  }
+
+  void AddRuntimeFrame(RuntimeFrameId id, const RuntimeFrame& frame) {
+    std::string buffer;
+    pbf_builder<RuntimeFrameField> message(buffer);
+    message.add_uint64(RuntimeFrameField::kId, id);
+    message.add_uint32(RuntimeFrameField::kName, strings_.Intern(frame.name));
+    message.add_uint32(RuntimeFrameField::kFile, strings_.Intern(frame.file));
+    message.add_uint32(RuntimeFrameField::kFirstLine, frame.first_line);
+    message.add_uint32(RuntimeFrameField::kLine, frame.line);
+    Add(CaptureField::kRuntimeFrame, buffer);
   }
 
   void AddModule(const MappedModule& module) {

@@ -9,6 +9,7 @@
 
 #include "daemon/profile/accounting.h"
 #include "daemon/profile/raw_stack_table.h"
+#include "daemon/profile/runtime_frame.h"
 #include "ksym/kernel/kernel_symbol_change.h"
 #include "ksym/process/process_image.h"
 
@@ -93,6 +94,8 @@ struct RawProfile {
   // The cgroups of sampled processes as paths, "/system.slice/x.service", where
   // they were asked for and are known. Not in files.
   std::map<ksym::ProcessId, std::string> cgroups;
+  // What frames of kPythonCode in these stacks are.
+  RuntimeFrameTable runtime_frames;
   // Kernel symbols that came and went in the interval, in order.
   std::vector<ksym::KernelSymbolChange> kernel_changes;
   // The kernel's table changed in a way that only reading it again tells: a

@@ -170,6 +170,7 @@ void Merge(RawProfile& into, RawProfile&& interval) {
     MergeMetadata(into.metadata, std::move(interval.metadata));
   }
   into.accounting += interval.accounting;
+  into.runtime_frames.merge(interval.runtime_frames);
   const auto renamed = MergeStacks(into.stacks, interval.stacks);
   if (!renamed.empty()) {
     for (RawSample& sample : interval.samples) {

@@ -217,9 +217,15 @@ class Resolver::Interval {
     std::vector<FrameId>& frames = resolver_.frames_;
     frames.clear();
     auto place = FrameCache::Place::kLeaf;
+    RawFrameKind last = kNativeCode;
     ForEachFrame(stack, [&](const RawFrame& raw) {
+      const bool is_of_python = std::exchange(last, raw.kind) == kPythonCode;
       if (raw.kind != kNativeCode) {
         AppendOther(raw, space, frames);
+        place = FrameCache::Place::kCaller;
+        return;
+      }
+      if (is_of_python && HidesCalls()) {
         place = FrameCache::Place::kCaller;
         return;
       }
@@ -229,6 +235,11 @@ class Resolver::Interval {
       place = place_of_caller(frames.back());
     });
     return {StateOf(stack.end), builder_.AddStack(frames)};
+  }
+
+  bool HidesCalls() const {
+    return resolver_.options_.runtime_calls ==
+           ResolveOptions::RuntimeCalls::kHide;
   }
 
   void AppendOther(const RawFrame& raw, Space& space,
@@ -264,6 +275,7 @@ void Resolver::SetKernelSymbols(const ksym::KernelTimeline& kernel) {
 
 void Resolver::Add(const RawProfile& raw, UserNames& user,
                    ProfileBuilder& builder) {
+  python_.Use(raw.runtime_frames);
   Interval(*this, raw, user, builder).Run();
 }
 
@@ -300,6 +312,10 @@ FrameId Resolver::UserFrame(UserNames& user, const ksym::ProcessImage* image,
 void Resolver::NameOther(const RawFrame& raw, const ksym::ProcessImage* image,
                          ProfileBuilder& builder,
                          std::vector<FrameId>& leaf_first) {
+  if (raw.kind == kPythonCode || raw.kind == kTornFrames) {
+    python_.Name(raw, image, builder, leaf_first);
+    return;
+  }
   const auto namer = namers_.find(raw.kind);
   if (namer != namers_.end()) {
     namer->second->Name(raw, image, builder, leaf_first);

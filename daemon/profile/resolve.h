@@ -8,6 +8,7 @@
 
 #include "daemon/profile/frame_namer.h"
 #include "daemon/profile/profile.h"
+#include "daemon/profile/python_namer.h"
 #include "daemon/profile/raw_profile.h"
 #include "daemon/profile/user_names.h"
 #include "ksym/kernel/kernel_timeline.h"
@@ -27,13 +28,19 @@ struct ResolveOptions {
   KernelOffsets kernel_offsets = KernelOffsets::kDrop;
   ksym::SymbolizerOptions::Demangle demangle =
       ksym::SymbolizerOptions::Demangle::kOn;
+  // Whether the interpreter's own native frame stays behind those that it works
+  // through.
+  enum class RuntimeCalls : uint8_t { kHide, kKeep };
+  RuntimeCalls runtime_calls = RuntimeCalls::kHide;
+  PythonNamer::Lines python_lines = PythonNamer::Lines::kDrop;
 };
 
 // RawProfile -> Profile, an interval at a time, so that names are ready when
 // the capture ends. Borrows the kernel's symbols. Not thread-safe.
 class Resolver {
  public:
-  explicit Resolver(ResolveOptions options) : options_(options) {}
+  explicit Resolver(ResolveOptions options)
+      : options_(options), python_(options.python_lines) {}
 
   // The kernel's symbols from now on.
   void SetKernelSymbols(const ksym::KernelTimeline& kernel);
@@ -83,6 +90,7 @@ class Resolver {
   const ksym::KernelTimeline* kernel_ = nullptr;
   std::optional<ksym::Address> kernel_text_;  // of _stext
   ksym::Unresolved no_kernel_reason_ = ksym::Unresolved::kNoPermission;
+  PythonNamer python_;
   std::map<RawFrameKind, FrameNamer*> namers_;
   ksym::SymbolNameBuffer name_buffer_;
   std::vector<FrameId> frames_;  // room for one stack

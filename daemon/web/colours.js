@@ -11,6 +11,7 @@ const KINDS = [
   {name: 'BPF', hue: 327, saturation: 52, light: 76},
   {name: 'unknown', hue: 220, saturation: 6, light: 70},
   {name: 'inlined', hue: 56, saturation: 85, light: 70},
+  {name: 'Python', hue: 20, saturation: 80, light: 70},
 ];
 const ROOT_COLOUR = 'hsl(0 0% 88%)';
 const SAME_COLOUR = 'hsl(220 5% 80%)';

@@ -54,6 +54,7 @@ class StackWalker {
 
   void Walk(size_t max_frames) {
     stack_.frames.clear();
+    stack_.stack_pointers.clear();
     Go(max_frames);
     if (!IsBroken()) return;
     const StackEnd end = stack_.end;
@@ -169,6 +170,7 @@ bool StackWalker::StepFrame() {
     return End(ip_ == 0 ? StackEnd::kOutermost : StackEnd::kNoMapping);
   }
   stack_.frames.push_back({is_exact_ && !is_first ? ip_ + 1 : ip_});
+  stack_.stack_pointers.push_back(rsp_);
   if (code.kind == CodeAt::Kind::kNoMapping) return End(StackEnd::kNoMapping);
   const UnwindRow* row = nullptr;
   if (code.kind == CodeAt::Kind::kTable) {
@@ -202,6 +204,7 @@ bool StackWalker::FollowException() {
     const auto rsp = FindCatcher(step);
     if (!rsp) continue;
     stack_.frames.resize(step.frames);
+    stack_.stack_pointers.resize(step.frames);
     ip_ = step.caller;
     rsp_ = *rsp;
     rbp_ = step.rbp;

@@ -91,6 +91,9 @@ struct WalkedStack {
   // Leaf first. The first is where the CPU was; each other one's code is at the
   // address less 1, so an interrupted function's is one more than its RIP.
   std::vector<Address> frames;
+  // Where each frame's part of the stack begins, which is where the one before
+  // ends.
+  std::vector<uint64_t> stack_pointers;
   StackEnd end = StackEnd::kOutermost;
   Address unread;  // of kBadRead: the word that is in no part of the copy
 };

@@ -157,7 +157,7 @@ class StackCopiesWalkTest : public testing::Test {
     sent_ = 0;
     copies_.Add(record, sizeof(record));
     copies_.Hints();
-    copies_.Walk({watch_, tables_, records_});
+    copies_.Walk({watch_, tables_, records_, runtimes_});
     const auto counts = copies_.Take(0);
     return counts.size() == 1 ? counts.front().key.user_stack : 0;
   }
@@ -180,7 +180,7 @@ class StackCopiesWalkTest : public testing::Test {
   }
   // How many of each process's are walked to leave so many bytes.
   std::map<uint32_t, uint64_t> Shed(uint64_t most_bytes) {
-    copies_.Shed({watch_, tables_, records_}, most_bytes);
+    copies_.Shed({watch_, tables_, records_, runtimes_}, most_bytes);
     std::map<uint32_t, uint64_t> walked;
     for (const BpfSampler::Count& count : copies_.Take(0)) {
       walked[count.key.tgid] += count.count;
@@ -202,6 +202,8 @@ class StackCopiesWalkTest : public testing::Test {
   ProcessWatch watch_{[](const ksym::ProcessImage&) {},
                       [](const ksym::ProcessId&) {}, [] {}};
   UnwindTables tables_{UnwindMaps({}, {}), BuildTablesWith("")};
+  uint32_t runtime_known_ = 0;
+  RuntimeRecords runtimes_{{}, &runtime_known_};
   StackRecords records_{127};
   StackCopies copies_{Unwind::kAuto, 127};
 };

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Names code objects by a hash of the words that change when one takes the
+ * place of another, and sends what names them for people at first sight: the
+ * process may be gone when user space looks.
+ */
+#pragma once
+
+#include <linux/bpf.h>
+#include <stdbool.h>
+#include <bpf/bpf_helpers.h>
+
+#include "bpf/profile_maps.bpf.h"
+#include "bpf/runtime/runtime_abi.h"
+#include "bpf/runtime/runtime_maps.bpf.h"
+
+/* Reads a str object; returns the bytes that it has in the piece. */
+static __always_inline __u32 cpython_read_text(void *to, __u64 most,
+					       __u64 address,
+					       const struct cpython_process *at)
+{
+	__u64 head[5]; /* up to the state */
+	__u64 length, kind, bytes;
+	__u32 state;
+
+	if (bpf_probe_read_user(head, sizeof(head), (void *)address))
+		return 0;
+	length = head[CPYTHON_TEXT_LENGTH / 8];
+	state = (__u32)head[CPYTHON_TEXT_STATE / 8];
+	kind = state >> 2 & 7; /* bytes of a character */
+	if (length > most)
+		length = most;
+	bytes =
+	    length * kind + (state & 0x40 ? at->text_ascii : at->text_other);
+	if (bytes > most)
+		bytes = most;
+	asm volatile("" : "+r"(bytes));
+	if (bytes > most || bpf_probe_read_user(to, bytes, (void *)address))
+		return 0;
+	return bytes;
+}
+
+static __always_inline __u32 cpython_read_lines(void *to, __u64 address)
+{
+	__u64 head[3]; /* up to the length */
+	__u64 bytes;
+
+	if (bpf_probe_read_user(head, sizeof(head), (void *)address))
+		return 0;
+	bytes = head[CPYTHON_BYTES_LENGTH / 8];
+	if (bytes > RUNTIME_LINES_BYTES)
+		return 0;
+	bytes += CPYTHON_BYTES_DATA;
+	asm volatile("" : "+r"(bytes));
+	if (bytes > RUNTIME_LINES_BYTES ||
+	    bpf_probe_read_user(to, bytes, (void *)address))
+		return 0;
+	return bytes;
+}
+
+/*
+ * Sends the code whose head is in the state. A global function, which the
+ * verifier walks once.
+ */
+__noinline int cpython_send_code(__u32 set)
+{
+	struct profile_code_record *record;
+	struct runtime_state *st;
+	__u32 zero = 0, lines;
+	__u8 present = 1;
+	__u64 id;
+
+	st = bpf_map_lookup_elem(&runtime_scratch, &zero);
+	record = bpf_map_lookup_elem(&code_scratch, &zero);
+	if (!st || !record)
+		return 0;
+	record->header.type = PROFILE_RECORD_CODE;
+	record->header.set = set;
+	record->code = st->code_id;
+	record->address = st->code;
+	record->start_ns = st->who.start_ns;
+	record->tgid = st->who.tgid;
+	record->exec_count = st->who.exec_count;
+	record->layout = st->layout.layout;
+	__builtin_memcpy(record->head, st->head, sizeof(record->head));
+	record->piece[RUNTIME_PIECE_CODE] = st->code;
+	record->bytes[RUNTIME_PIECE_CODE] = st->layout.code_units;
+	record->piece[RUNTIME_PIECE_NAME] =
+	    st->head[CPYTHON_CODE_QUALIFIED / 8];
+	record->bytes[RUNTIME_PIECE_NAME] =
+	    cpython_read_text(record->name, sizeof(record->name),
+			      record->piece[RUNTIME_PIECE_NAME], &st->layout);
+	record->piece[RUNTIME_PIECE_FILE] = st->head[CPYTHON_CODE_FILE / 8];
+	record->bytes[RUNTIME_PIECE_FILE] =
+	    cpython_read_text(record->file, sizeof(record->file),
+			      record->piece[RUNTIME_PIECE_FILE], &st->layout);
+	/* Pages that are not there may be the next time. */
+	if (!record->bytes[RUNTIME_PIECE_NAME] ||
+	    !record->bytes[RUNTIME_PIECE_FILE])
+		return 0;
+	record->piece[RUNTIME_PIECE_LINES] = st->head[CPYTHON_CODE_LINES / 8];
+	lines = cpython_read_lines(record->lines,
+				   record->piece[RUNTIME_PIECE_LINES]);
+	record->bytes[RUNTIME_PIECE_LINES] = lines;
+	if (lines > RUNTIME_LINES_BYTES)
+		return 0;
+	if (bpf_ringbuf_output(&ring, record, PROFILE_CODE_RECORD_BYTES(lines),
+			       BPF_RB_NO_WAKEUP))
+		return 0;
+	id = st->code_id;
+	bpf_map_update_elem(&runtime_codes, &id, &present, BPF_ANY);
+	return 1;
+}
+
+static __always_inline __u64 cpython_hash(__u64 hash, __u64 word)
+{
+	return (hash ^ word) * hash_multiplier;
+}
+
+/* The 32-bit word of the code object at that offset. */
+static __always_inline __u32 cpython_half(const struct runtime_state *st,
+					  __u32 offset)
+{
+	return st->head[offset / 8 & (CPYTHON_CODE_BYTES / 8 - 1)] >>
+	       8 * (offset & 4);
+}
+
+/*
+ * Takes the code object at that address into the state; 0: it is none. A
+ * global function, which the verifier walks once.
+ */
+__noinline int cpython_take_code(__u64 address, __u32 set)
+{
+	struct runtime_state *st;
+	__u32 zero = 0;
+	__u64 bytes, hash, id;
+
+	st = bpf_map_lookup_elem(&runtime_scratch, &zero);
+	if (!st)
+		return 0;
+	if (st->code == address && address)
+		return 1;
+	st->code = 0;
+	bytes = st->layout.code_units;
+	if (bytes > CPYTHON_CODE_BYTES)
+		return 0;
+	if (bpf_probe_read_user(st->head, bytes, (void *)address))
+		return 0;
+	if (st->head[CPYTHON_CODE_TYPE / 8] != st->layout.code_type)
+		return 0;
+	hash = cpython_hash(st->who.start_ns ^ (__u64)st->who.tgid << 32,
+			    st->who.exec_count);
+	hash = cpython_hash(hash, address);
+	hash = cpython_hash(hash, st->head[CPYTHON_CODE_SIZE / 8]);
+	hash = cpython_hash(hash, st->head[CPYTHON_CODE_CONSTS / 8]);
+	hash = cpython_hash(hash, st->head[CPYTHON_CODE_FILE / 8]);
+	hash = cpython_hash(hash, st->head[CPYTHON_CODE_NAME / 8]);
+	hash = cpython_hash(hash, st->head[CPYTHON_CODE_QUALIFIED / 8]);
+	hash = cpython_hash(hash, st->head[CPYTHON_CODE_LINES / 8]);
+	hash = cpython_hash(hash, cpython_half(st, st->layout.code_first_line));
+	hash ^= hash >> 32;
+	hash *= 0xd6e8feb86659fd93ull;
+	id = hash ^ hash >> 32;
+	st->code = address;
+	st->code_id = id;
+	st->code_size = (__u32)st->head[CPYTHON_CODE_SIZE / 8];
+	st->first_traceable = cpython_half(st, st->layout.code_first_traceable);
+	if (!bpf_map_lookup_elem(&runtime_codes, &id))
+		cpython_send_code(set);
+	return 1;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* What the walk of an interpreter's frames stands on: its maps and state. */
+#pragma once
+
+#include <linux/bpf.h>
+#include <stdbool.h>
+#include <bpf/bpf_helpers.h>
+
+#include "bpf/profile_abi.h"
+#include "bpf/runtime/runtime_abi.h"
+#include "bpf/unwind_abi.h"
+
+/* Interpreters that user space told of; 0: nothing is looked up. */
+__u32 runtime_known = 0;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct unwind_process);
+	__type(value, struct cpython_process);
+} runtime_processes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct runtime_file);
+	__type(value, struct cpython_process);
+} runtime_files SEC(".maps");
+
+/* An id that was forgotten is merely sent again. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u64);
+	__type(value, __u8);
+} runtime_codes SEC(".maps");
+
+#define RUNTIME_WINDOW_BYTES 2048
+/* Frames, and for each run its begin and its end. */
+#define RUNTIME_STEPS	  (RUNTIME_MAX_FRAMES + 2 * RUNTIME_MAX_RUNS)
+#define RUNTIME_NO_ANCHOR 0xffffffffffffffffull
+
+struct runtime_state {
+	struct cpython_process layout;
+	struct unwind_process who;
+	__u64 cframe; /* the next one of a chain; 0: none */
+	__u64 frame;  /* the next one; 0: the run has ended */
+	__u64 anchor; /* of the run, where it is known before its end */
+	/* A chain's next run begins with the frame that this one came from. */
+	__u64 next_first;
+	__u64 hash; /* of frames, runs and their places */
+	__u32 active;
+	__u32 placed; /* runs */
+	/* The last code that was read; a recursion has it many times. */
+	__u64 code;
+	__u64 code_id;
+	__u32 code_size; /* in units */
+	__u32 first_traceable;
+	__u64 head[CPYTHON_CODE_BYTES / 8];
+	/* Memory of frames, valid for one walk. */
+	__u64 window_at;
+	__u64 window_bytes;
+	__u64 window[RUNTIME_WINDOW_BYTES / 8];
+	struct profile_runtime_record record;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct runtime_state);
+} runtime_scratch SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct profile_code_record);
+} code_scratch SEC(".maps");

@@ -1,0 +1,205 @@
+#include "daemon/capture/runtime_records.h"
+
+#include <bpf/bpf.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <utility>
+
+#include "bpf/unwind_abi.h"
+#include "ksym/runtime/cpython/code_object.h"
+#include "ksym/runtime/memory.h"
+
+namespace profd {
+namespace {
+
+using ksym::CpythonLayout;
+using ksym::CpythonOffsets;
+
+static_assert(CpythonOffsets::kType == CPYTHON_CODE_TYPE);
+static_assert(CpythonOffsets::kSize == CPYTHON_CODE_SIZE);
+static_assert(CpythonOffsets::kCodeFile == CPYTHON_CODE_FILE);
+static_assert(CpythonOffsets::kCodeName == CPYTHON_CODE_NAME);
+static_assert(CpythonOffsets::kCodeQualified == CPYTHON_CODE_QUALIFIED);
+static_assert(CpythonOffsets::kCodeLines == CPYTHON_CODE_LINES);
+static_assert(CpythonOffsets::kTextState == CPYTHON_TEXT_STATE);
+static_assert(CpythonOffsets::kBytesData == CPYTHON_BYTES_DATA);
+
+// What came without the stack that it belongs to is dropped beyond so many.
+constexpr size_t kMostWaiting = 4096;
+
+unwind_process KeyOf(const ksym::ProcessId& id) {
+  return {.start_ns = id.start_ns, .tgid = id.pid, .exec_count = id.exec_count};
+}
+
+cpython_process Describe(const ksym::CpythonInterpreter& interpreter,
+                         uint64_t load_bias, uint32_t layout_number) {
+  const CpythonLayout& layout = interpreter.layout;
+  cpython_process process = {};
+  process.key_address = load_bias + interpreter.key.value;
+  process.code_type = load_bias + interpreter.code_type.value;
+  process.layout = layout_number;
+  process.thread_frame = layout.thread_frame;
+  process.thread_id = layout.thread_id;
+  process.cframe_frame = layout.cframe_frame;
+  process.cframe_previous = layout.cframe_previous;
+  process.frame_code = layout.frame_code;
+  process.frame_previous = layout.frame_previous;
+  process.frame_instruction = layout.frame_instruction;
+  process.frame_owner = layout.frame_owner;
+  process.frame_is_entry = layout.frame_is_entry;
+  process.code_first_line = layout.code_first_line;
+  process.code_first_traceable = layout.code_first_traceable;
+  process.code_units = layout.code_units;
+  process.text_ascii = layout.text_ascii;
+  process.text_other = layout.text_other;
+  process.has_cframe = layout.has_cframe ? 1 : 0;
+  process.ends_at_entry = layout.runs == CpythonLayout::Runs::kAtEntry ? 1 : 0;
+  process.shim_owner = layout.shim_owner;
+  return process;
+}
+
+NativeEnd EndOf(const RawStack& stack) {
+  return stack.end == StackEnd::kOutermost ||
+                 stack.end == StackEnd::kZeroFramePointer
+             ? NativeEnd::kWhole
+             : NativeEnd::kCut;
+}
+
+ksym::PieceMemory MemoryOf(const profile_code_record& record) {
+  const std::array<std::span<const uint8_t>, RUNTIME_PIECES> rooms = {
+      record.head, record.name, record.file, record.lines};
+  ksym::PieceMemory memory;
+  for (size_t i = 0; i < rooms.size(); ++i) {
+    const size_t size = std::min<size_t>(record.bytes[i], rooms[i].size());
+    memory.Add({record.piece[i]}, std::as_bytes(rooms[i].first(size)));
+  }
+  return memory;
+}
+
+}  // namespace
+
+uint32_t RuntimeRecords::NumberOf(const CpythonLayout& layout) {
+  auto at = std::ranges::find(layouts_, layout);
+  if (at == layouts_.end()) at = layouts_.insert(at, layout);
+  return static_cast<uint32_t>(at - layouts_.begin());
+}
+
+void RuntimeRecords::Follow(UnwindTables& tables) {
+  tables.TellOfRuntimes([this](const ksym::ProcessId& process,
+                               const ksym::Mapping& mapping, uint64_t load_bias,
+                               const ksym::CpythonInterpreter& interpreter) {
+    Publish({.process = process, .mapping = mapping, .load_bias = load_bias},
+            interpreter);
+  });
+}
+
+void RuntimeRecords::Add(const profile_record& record, size_t bytes) {
+  if (record.type == PROFILE_RECORD_CODE) {
+    AddCode(reinterpret_cast<const profile_code_record&>(record), bytes);
+  } else if (record.type == PROFILE_RECORD_RUNTIME ||
+             record.type == PROFILE_RECORD_RUNTIME_COPY) {
+    AddFrames(reinterpret_cast<const profile_runtime_record&>(record), bytes);
+  }
+}
+
+void RuntimeRecords::Publish(const Mapped& mapped,
+                             const ksym::CpythonInterpreter& interpreter) {
+  if (fds_.processes < 0) return;
+  const auto [at, is_new] = published_.insert(mapped.process);
+  if (!is_new) return;
+  const cpython_process process =
+      Describe(interpreter, mapped.load_bias, NumberOf(interpreter.layout));
+  const unwind_process key = KeyOf(mapped.process);
+  if (bpf_map_update_elem(fds_.processes, &key, &process, BPF_ANY) != 0) {
+    published_.erase(at);
+    return;
+  }
+  // A program with fixed addresses: in its next process they are the same.
+  const runtime_file file = {
+      .inode = mapped.mapping.inode,
+      .device = uint64_t{mapped.mapping.device_major} << 20 |
+                mapped.mapping.device_minor};
+  if (mapped.load_bias == 0 && file.inode != 0) {
+    bpf_map_update_elem(fds_.files, &file, &process, BPF_ANY);
+  }
+  __atomic_store_n(known_, 1, __ATOMIC_RELAXED);
+}
+
+void RuntimeRecords::Withdraw(const ksym::ProcessId& process) {
+  names_.Forget(process);
+  if (published_.erase(process) == 0) return;
+  const unwind_process key = KeyOf(process);
+  bpf_map_delete_elem(fds_.processes, &key);
+}
+
+void RuntimeRecords::AddCode(const profile_code_record& record, size_t bytes) {
+  if (bytes < PROFILE_CODE_RECORD_BYTES(size_t{0})) return;
+  const uint32_t lines = record.bytes[RUNTIME_PIECE_LINES];
+  if (lines > RUNTIME_LINES_BYTES || record.layout >= layouts_.size() ||
+      bytes < PROFILE_CODE_RECORD_BYTES(size_t{lines}) ||
+      names_.contains(record.code)) {
+    return;
+  }
+  auto code = ksym::ReadCpythonCode(MemoryOf(record), layouts_[record.layout],
+                                    {record.address});
+  if (!code) return names_.AddUnread();
+  names_.Add({record.tgid, record.exec_count, record.start_ns}, record.code,
+             std::move(*code));
+}
+
+std::optional<RuntimeRecords::Runs> RuntimeRecords::Decode(
+    const profile_runtime_record& record, size_t bytes) {
+  if (bytes < PROFILE_RUNTIME_RECORD_BYTES(size_t{0}) ||
+      record.frames > RUNTIME_MAX_FRAMES || record.runs > RUNTIME_MAX_RUNS ||
+      bytes < PROFILE_RUNTIME_RECORD_BYTES(size_t{record.frames})) {
+    return std::nullopt;
+  }
+  Runs runs;
+  uint32_t next = 0;
+  for (const runtime_run& run : std::span(record.run).first(record.runs)) {
+    if (run.end < next || run.end > record.frames) return std::nullopt;
+    RuntimeRun decoded = {.frames = {},
+                          .native = {},
+                          .anchor = run.anchor,
+                          .is_torn = (run.flags & RUNTIME_RUN_TORN) != 0};
+    if (run.native != RUNTIME_NOT_PLACED) decoded.native = run.native;
+    for (; next < run.end; ++next) {
+      const runtime_frame& frame = record.frame[next];
+      decoded.frames.push_back(names_.FrameOf(frame.code, frame.index));
+    }
+    runs.push_back(std::move(decoded));
+  }
+  return runs;
+}
+
+void RuntimeRecords::AddFrames(const profile_runtime_record& record,
+                               size_t bytes) {
+  auto runs = Decode(record, bytes);
+  if (!runs) return;
+  auto& waiting = record.header.type == PROFILE_RECORD_RUNTIME_COPY
+                      ? of_copies_
+                      : of_stacks_;
+  if (waiting.size() < kMostWaiting) waiting[record.id] = std::move(*runs);
+}
+
+std::vector<RawFrame> RuntimeRecords::MergeStack(uint64_t id,
+                                                 const RawStack& stack) {
+  const auto runs = of_stacks_.extract(id);
+  if (runs.empty()) return {};
+  return MergeFrames(stack.frames, runs.mapped(), EndOf(stack));
+}
+
+std::vector<RawFrame> RuntimeRecords::MergeCopy(
+    uint64_t copy, std::span<const uint64_t> stack_pointers,
+    const RawStack& stack) {
+  auto runs = of_copies_.extract(copy);
+  if (runs.empty()) return {};
+  PlaceRuns(stack_pointers.first(
+                std::min(stack_pointers.size(), stack.frames.size())),
+            runs.mapped());
+  return MergeFrames(stack.frames, runs.mapped(), EndOf(stack));
+}
+
+}  // namespace profd

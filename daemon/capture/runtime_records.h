@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "bpf/runtime/runtime_abi.h"
+#include "daemon/capture/unwind_tables.h"
+#include "daemon/profile/raw_stack_table.h"
+#include "daemon/profile/runtime_frame.h"
+#include "daemon/runtime/frame_merge.h"
+#include "daemon/runtime/runtime_names.h"
+#include "ksym/process/process_image.h"
+#include "ksym/runtime/cpython/interpreter.h"
+
+namespace profd {
+
+// Descriptors of the sampler's maps of that name; borrowed. -1: not loaded.
+struct RuntimeMapFds {
+  int processes = -1;
+  int files = -1;
+};
+inline constexpr uint32_t kRuntimeProcesses = 8192;
+inline constexpr uint32_t kRuntimeFiles = 256;
+inline constexpr uint32_t kRuntimeCodes = 16384;
+
+// The runtimes of sampled processes: tells the sampler where they are, and
+// makes frames of what it found there. Not thread-safe.
+class RuntimeRecords {
+ public:
+  // `known` is the sampler's count of what it was told, not null.
+  RuntimeRecords(RuntimeMapFds fds, uint32_t* known)
+      : fds_(fds), known_(known) {}
+
+  // Has the sampler told of the interpreters that they find. Both must live as
+  // long as each other.
+  void Follow(UnwindTables& tables);
+  // The process is gone.
+  void Withdraw(const ksym::ProcessId& process);
+
+  // Ignores records of other types, and those that are shorter than they claim
+  // or lie.
+  void Add(const profile_record& record, size_t bytes);
+
+  // The sampler's stack with the frames that came for it, leaf first; empty if
+  // none came.
+  std::vector<RawFrame> MergeStack(uint64_t id, const RawStack& stack);
+  // The same of a copied stack, by the native frames' stack pointers.
+  std::vector<RawFrame> MergeCopy(uint64_t copy,
+                                  std::span<const uint64_t> stack_pointers,
+                                  const RawStack& stack);
+  // After each drain.
+  void EndInterval() { names_.ForgetOldFrames(); }
+
+  const RuntimeNames& names() const { return names_; }
+
+ private:
+  using Runs = std::vector<RuntimeRun>;
+  // The process maps the interpreter's file, with that load bias.
+  struct Mapped {
+    ksym::ProcessId process;
+    const ksym::Mapping& mapping;
+    uint64_t load_bias = 0;
+  };
+  void Publish(const Mapped& mapped,
+               const ksym::CpythonInterpreter& interpreter);
+  void AddCode(const profile_code_record& record, size_t bytes);
+  void AddFrames(const profile_runtime_record& record, size_t bytes);
+  std::optional<Runs> Decode(const profile_runtime_record& record,
+                             size_t bytes);
+  uint32_t NumberOf(const ksym::CpythonLayout& layout);
+
+  RuntimeMapFds fds_;
+  uint32_t* known_;
+  std::vector<ksym::CpythonLayout> layouts_;  // by their number
+  std::set<ksym::ProcessId> published_;
+  RuntimeNames names_;
+  std::unordered_map<uint64_t, Runs> of_stacks_;  // until their stacks come
+  std::unordered_map<uint64_t, Runs> of_copies_;
+};
+
+}  // namespace profd

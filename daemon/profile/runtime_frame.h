@@ -1,0 +1,34 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "daemon/profile/raw_stack_table.h"
+
+namespace profd {
+
+// Kinds of RawFrame that a language runtime keeps itself. `value` is a
+// RuntimeFrameId. The native frame behind a run of kPythonCode, on the side of
+// the root, is the interpreter's own that works through them.
+inline constexpr RawFrameKind kPythonCode = 0x10;
+// Frames of a runtime were here that could not be followed; no value.
+inline constexpr RawFrameKind kTornFrames = 0x11;
+
+// Within one capture no number is used twice.
+using RuntimeFrameId = uint64_t;
+
+// What a frame of kPythonCode stands for, as it was when it was sampled.
+struct RuntimeFrame {
+  std::string name;         // qualified, UTF-8; empty: it could not be read
+  std::string file;         // as the runtime knows it, UTF-8
+  uint32_t first_line = 0;  // of the function; 0: not known
+  uint32_t line = 0;        // 0: not known
+
+  friend auto operator<=>(const RuntimeFrame&, const RuntimeFrame&) = default;
+};
+
+using RuntimeFrameTable = std::map<RuntimeFrameId, RuntimeFrame>;
+
+}  // namespace profd

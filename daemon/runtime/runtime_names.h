@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "daemon/profile/runtime_frame.h"
+#include "ksym/process/process_image.h"
+#include "ksym/runtime/cpython/code_object.h"
+
+namespace profd {
+
+// Since the start, but for what is said.
+struct RuntimeStatistics {
+  uint64_t codes = 0;           // functions that were named
+  uint64_t codes_unread = 0;    // whose memory could not be read
+  uint64_t codes_refused = 0;   // that there was no room for
+  uint64_t code_bytes = 0;      // of names and line tables, now
+  uint64_t frames_unnamed = 0;  // each time that one was needed
+};
+
+// What sampled code of runtimes is called, and the frames made of it. Numbers
+// of frames are never used again, so that what is drained at different times
+// can be put together. Not thread-safe.
+class RuntimeNames {
+ public:
+  // The most that names and line tables take. With more, functions that
+  // come later have no names until processes with others are gone.
+  static constexpr size_t kMostBytes = size_t{64} << 20;
+
+  // `code`: the sampler's id, which has the process in it.
+  void Add(const ksym::ProcessId& process, uint64_t code,
+           ksym::CpythonCode names);
+  void AddUnread() { ++statistics_.codes_unread; }
+  bool contains(uint64_t code) const { return codes_.contains(code); }
+  // Frees what only this process needs; frames that were made of it stay.
+  void Forget(const ksym::ProcessId& process);
+
+  // The frame of that instruction, in units of two bytes.
+  RuntimeFrameId FrameOf(uint64_t code, uint32_t index);
+  // The frame of an id that came from here and was not forgotten twice; else an
+  // empty one. Valid until the next call.
+  const RuntimeFrame& Get(RuntimeFrameId id) const;
+  // After each drain. Beyond this number of frames those that were made before
+  // the drain before are forgotten; no stack has them any more.
+  static constexpr size_t kMostFrames = size_t{1} << 16;
+  void ForgetOldFrames();
+
+  const RuntimeStatistics& statistics() const { return statistics_; }
+
+ private:
+  struct Code {
+    ksym::CpythonCode names;
+    std::unordered_map<uint32_t, RuntimeFrameId> frames;  // by index
+  };
+  static size_t BytesOf(const Code& code);
+  RuntimeFrameId IdOf(const RuntimeFrame& frame);
+
+  std::unordered_map<uint64_t, Code> codes_;
+  std::multimap<ksym::ProcessId, uint64_t> of_process_;
+  std::map<RuntimeFrame, RuntimeFrameId> ids_;
+  // Frames by their ids, and those that will be forgotten next.
+  std::unordered_map<RuntimeFrameId, RuntimeFrame> frames_;
+  std::unordered_map<RuntimeFrameId, RuntimeFrame> old_frames_;
+  RuntimeFrameId last_id_ = 0;
+  RuntimeStatistics statistics_;
+};
+
+}  // namespace profd

@@ -1,0 +1,96 @@
+#include "daemon/runtime/runtime_names.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace profd {
+namespace {
+
+constexpr ksym::ProcessId kFirst = {.pid = 1, .exec_count = 0, .start_ns = 1};
+constexpr ksym::ProcessId kSecond = {.pid = 2, .exec_count = 0, .start_ns = 1};
+
+ksym::CpythonCode Code(const std::string& name) {
+  // Four instructions on each of two lines.
+  return {.name = name,
+          .file = "app.py",
+          .first_line = 10,
+          .line_table = std::string("\x83\x01\xdb\x01\x01", 5)};
+}
+
+TEST(RuntimeNamesTest, FramesAreNamedByInstruction) {
+  RuntimeNames names;
+  names.Add(kFirst, 7, Code("f"));
+  const RuntimeFrameId first = names.FrameOf(7, 0);
+  EXPECT_EQ(names.Get(first),
+            (RuntimeFrame{
+                .name = "f", .file = "app.py", .first_line = 10, .line = 10}));
+  EXPECT_EQ(names.FrameOf(7, 3), first);
+  EXPECT_EQ(names.Get(names.FrameOf(7, 4)).line, 11u);
+  EXPECT_EQ(names.Get(names.FrameOf(7, 8)).line, 0u);
+}
+
+// Code of several processes that is the same makes the same frames, and frames
+// stay when a process goes.
+TEST(RuntimeNamesTest, ProcessesShareFrames) {
+  RuntimeNames names;
+  names.Add(kFirst, 7, Code("f"));
+  names.Add(kSecond, 8, Code("f"));
+  const RuntimeFrameId frame = names.FrameOf(7, 0);
+  EXPECT_EQ(names.FrameOf(8, 0), frame);
+  names.Forget(kFirst);
+  EXPECT_FALSE(names.contains(7));
+  EXPECT_TRUE(names.contains(8));
+  EXPECT_EQ(names.Get(frame).name, "f");
+  names.Forget(kSecond);
+  EXPECT_EQ(names.statistics().code_bytes, 0u);
+}
+
+// What has no name is counted each time.
+TEST(RuntimeNamesTest, UnknownCodeHasNoName) {
+  RuntimeNames names;
+  EXPECT_EQ(names.Get(names.FrameOf(7, 0)).name, "");
+  EXPECT_EQ(names.statistics().frames_unnamed, 1u);
+}
+
+// Memory is bounded, and the bound is counted where it bites.
+TEST(RuntimeNamesTest, NamesAreBounded) {
+  RuntimeNames names;
+  ksym::CpythonCode large = Code("f");
+  large.line_table.resize(RuntimeNames::kMostBytes / 2);
+  names.Add(kFirst, 1, large);
+  names.Add(kSecond, 2, large);
+  EXPECT_EQ(names.statistics().codes, 1u);
+  EXPECT_EQ(names.statistics().codes_refused, 1u);
+  names.Forget(kFirst);
+  names.Add(kSecond, 2, large);
+  EXPECT_TRUE(names.contains(2));
+}
+
+// Frames of the drain before are still there when old ones are forgotten; new
+// ones have other numbers.
+TEST(RuntimeNamesTest, OldFramesAreForgottenLate) {
+  RuntimeNames names;
+  RuntimeFrameId first = 0;
+  const auto fill = [&](const std::string& prefix) {
+    for (size_t i = 0; i <= RuntimeNames::kMostFrames; ++i) {
+      const uint64_t code = i + 1;
+      names.Add(kFirst, code, Code(prefix + std::to_string(i)));
+      const RuntimeFrameId id = names.FrameOf(code, 0);
+      if (i == 0) first = id;
+      names.Forget(kFirst);
+    }
+  };
+  fill("a");
+  const RuntimeFrameId old = first;
+  names.ForgetOldFrames();
+  EXPECT_EQ(names.Get(old).name, "a0");
+  fill("b");
+  EXPECT_NE(first, old);
+  names.ForgetOldFrames();
+  EXPECT_EQ(names.Get(old).name, "");
+  EXPECT_EQ(names.Get(first).name, "b0");
+}
+
+}  // namespace
+}  // namespace profd

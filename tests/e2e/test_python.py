@@ -1,0 +1,212 @@
+"""Python's frames among the native ones, judged by a program whose calls are
+known."""
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import tempfile
+
+import harness
+
+WORKLOAD = os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                        "workloads", "known_python.py")
+PYTHON = "/usr/bin/python3"
+PYTHON_FRAME = re.compile(r"^(.*) \(([^()]*)\)$")
+ROOTS = {"<module>", "Thread._bootstrap"}
+
+
+def edges():
+    spec = importlib.util.spec_from_file_location("known_python", WORKLOAD)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.EDGES
+
+
+class Stack:
+    """A folded stack, root first: its frames, and those of Python alone."""
+
+    def __init__(self, frames, count):
+        self.frames = frames
+        self.count = count
+        self.python = [(i, match.group(1)) for i, frame in enumerate(frames)
+                       if (match := PYTHON_FRAME.match(frame))]
+
+    def names(self):
+        return [name for _, name in self.python]
+
+    def between(self, caller, callee):
+        """The native frames between each such call."""
+        for (i, first), (j, second) in zip(self.python, self.python[1:]):
+            if (first, second) == (caller, callee):
+                yield self.frames[i + 1:j]
+
+
+class PythonTest(harness.E2eTest):
+
+    def setUp(self):
+        super().setUp()
+        if not os.path.exists(PYTHON):
+            self.skipTest("no " + PYTHON)
+
+    def start(self, seconds=30):
+        process = subprocess.Popen([PYTHON, WORKLOAD, str(seconds)],
+                                   stdout=subprocess.PIPE)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.addCleanup(process.stdout.close)
+        self.assertEqual(process.stdout.readline(), b"ready\n")
+        return process
+
+    def stacks(self, *arguments, seconds=3, process=None):
+        process = process or self.start()
+        run = self.profile("-F", 997, "-p", process.pid, *arguments, seconds)
+        self.assertEqual(run.status, 0, str(run))
+        folded = harness.Folded(run.stdout)
+        return [Stack(frames[1:], count) for frames, count in folded.lines]
+
+    def assert_known(self, stacks):
+        """No call that the program does not make."""
+        known = edges()
+        for stack in stacks:
+            names = stack.names()
+            if not names:
+                continue
+            self.assertIn(names[0], ROOTS, stack.frames)
+            for caller, callee in zip(names, names[1:]):
+                self.assertIn(callee, known.get(caller, set()), stack.frames)
+
+    def share(self, stacks, wanted):
+        total = sum(stack.count for stack in stacks)
+        return sum(s.count for s in stacks if wanted(s)) / max(total, 1)
+
+    def test_calls(self):
+        # Every call that is shown is one that the program makes, each kind of
+        # call is seen, and all samples have their frames down to the root but
+        # those that were taken before the interpreter was known.
+        stacks = self.stacks("-U")
+        self.assert_known(stacks)
+        self.assertGreater(self.share(stacks, lambda s: s.names()), 0.8)
+        seen = {name for stack in stacks for name in stack.names()}
+        self.assertLessEqual(set(edges()) - seen, set())
+
+    def test_order(self):
+        # Native frames are between the Python ones where C called Python, and
+        # nowhere else; the interpreter's own loop is not shown.
+        stacks = self.stacks("-U")
+        calls = [c for s in stacks for c in s.between("by_ctypes", "compare")]
+        self.assertTrue(calls)
+        for call in calls:
+            self.assertTrue(any("qsort" in frame for frame in call), call)
+        for stack in stacks:
+            for call in stack.between("recurse", "recurse"):
+                self.assertEqual(call, [])
+            for call in stack.between("by_sort", "sort_key"):
+                self.assertTrue(call)
+        deep = max(stack.names().count("recurse") for stack in stacks)
+        self.assertEqual(deep, 61)
+        loops = self.share(
+            stacks,
+            lambda s: s.names() and "_PyEval_EvalFrameDefault" in s.frames)
+        self.assertLess(loops, 0.05)
+
+    def test_without_lock(self):
+        # A thread that gave the lock away has its frames.
+        stacks = self.stacks("-U")
+        inside = [s for s in stacks if "without_lock" in s.names()]
+        self.assertGreater(sum(s.count for s in inside), 100)
+        for stack in inside:
+            self.assertEqual(stack.names(),
+                             ["Thread._bootstrap", "Thread._bootstrap_inner",
+                              "Thread.run", "without_lock"])
+
+    def test_steps(self):
+        # What kernels before 5.17 run finds the same.
+        stacks = self.stacks("-U", "--unwind-program", "steps")
+        self.assert_known(stacks)
+        self.assertGreater(self.share(stacks, lambda s: s.names()), 0.8)
+
+    def test_lines(self):
+        # Lines are those of the calls.
+        stacks = self.stacks("-U", "--lines")
+        with open(WORKLOAD, encoding="utf-8") as file:
+            source = file.read().splitlines()
+        lines = {}
+        for stack in stacks:
+            for i, name in stack.python:
+                place = PYTHON_FRAME.match(stack.frames[i]).group(2)
+                if place.startswith("known_python.py:"):
+                    lines.setdefault(name, set()).add(
+                        source[int(place.split(":")[1]) - 1].strip())
+        self.assertEqual(lines["by_sort"],
+                         {"return sorted(range(40), key=sort_key)"})
+        self.assertEqual(lines["sort_key"] - {"def sort_key(number):"},
+                         {"return leaf(number)"})
+        self.assertIn("main(float(sys.argv[1]))", lines["<module>"])
+
+    def test_options(self):
+        # All native frames stay where that is asked for, and nothing is looked
+        # for where that is.
+        process = self.start()
+        stacks = self.stacks("-U", "--runtime-frames", "all", process=process,
+                             seconds=2)
+        both = self.share(
+            stacks,
+            lambda s: s.names() and "_PyEval_EvalFrameDefault" in s.frames)
+        self.assertGreater(both, 0.9)
+        self.assert_known(stacks)
+        stacks = self.stacks("-U", "--runtimes", "none", process=process,
+                             seconds=2)
+        self.assertEqual(self.share(stacks, lambda s: s.names()), 0)
+
+    def test_formats_and_replay(self):
+        # JSON says what a frame is, and a raw capture carries the names.
+        process = self.start()
+        with tempfile.TemporaryDirectory() as folder:
+            raw = os.path.join(folder, "raw")
+            run = self.profile("-F", 997, "-p", process.pid, "-U", "--raw",
+                               raw, 2)
+            self.assertEqual(run.status, 0, str(run))
+            again = self.profile("--replay", raw)
+            self.assertEqual(again.stdout, run.stdout)
+            report = self.profile("--replay", raw, "--format", "json")
+        frames = {frame.get("function"): frame
+                  for frame in json.loads(report.stdout)["frames"]
+                  if frame["kind"] == "python"}
+        method = frames["Thing.method"]
+        self.assertEqual(method["name"], "Thing.method (known_python.py)")
+        self.assertEqual(method["file"], WORKLOAD)
+        self.assertGreaterEqual(method["line"], method["first_line"])
+        self.assertIn("größe", frames)
+
+    def test_short_lives(self):
+        # Processes that live for some 50 ms have names, but for the first one,
+        # which nobody knew.
+        with tempfile.TemporaryDirectory() as folder:
+            program = os.path.join(folder, "short.py")
+            with open(program, "w", encoding="utf-8") as file:
+                file.write("import time\n"
+                           "def short_work():\n"
+                           "    end = time.process_time() + 0.05\n"
+                           "    while time.process_time() < end: pass\n"
+                           "short_work()\n")
+            run = self.profile(
+                "-F", 997, "-U", "--by", "pid", "--", "/bin/sh", "-c",
+                "for i in 1 2 3 4 5 6 7 8 9 10; do %s -S %s; done" %
+                (PYTHON, program))
+        self.assertEqual(run.status, 0, str(run))
+        folded = harness.Folded(run.stdout)
+        by_process = {}
+        for frames, count in folded.lines:
+            if frames[0].startswith("python"):
+                named = "short_work (short.py)" in frames
+                counts = by_process.setdefault(frames[0], [0, 0])
+                counts[named] += count
+                self.assertNotIn("[python]", frames)
+        good = [pid for pid, (other, named) in by_process.items() if named > 10]
+        self.assertGreaterEqual(len(good), len(by_process) - 2, by_process)
+
+
+if __name__ == "__main__":
+    harness.main()
