@@ -6,8 +6,8 @@
 
 namespace profd {
 
-// By what colour pictures show a frame. The page's script (daemon/web/colours.js)
-// knows them by number.
+// By what colour pictures show a frame. The page's script
+// (daemon/web/colours.js) knows them by number.
 enum class FlameKind : uint8_t {
   kProcess,  // the command name, where every stack begins
   kUser,
