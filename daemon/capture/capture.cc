@@ -105,9 +105,7 @@ class Capture::Impl {
                      UnwindMapSizes::ForMemory(options.sampler.unwind_bytes)),
           BuildTablesWith(options.unwind_cache_path), options.opener,
           [this] { MakeRoomIfDue(); });
-      if (options.runtimes != CaptureOptions::Runtimes::kNone) {
-        runtimes_.Follow(*tables_);
-      }
+      if (options.runtimes == Runtimes::kAuto) runtimes_.Follow(*tables_);
     }
   }
   Impl(const Impl&) = delete;

@@ -18,6 +18,12 @@
 
 namespace profd {
 
+// Whose frames are taken where language runtimes keep their own.
+enum class Runtimes : uint8_t {
+  kAuto,  // all that are known; needs unwind tables
+  kNone,
+};
+
 struct CaptureOptions {
   std::string event;  // empty: the best that there is
   SamplingRate rate;
@@ -26,9 +32,6 @@ struct CaptureOptions {
   // kAuto where the kernel and the store can.
   Unwind unwind = Unwind::kAuto;
   std::optional<TableWalk> table_walk;  // empty: what the kernel can
-  // Whose frames are taken where language runtimes keep their own. Needs
-  // tables.
-  enum class Runtimes : uint8_t { kAuto, kNone };
   Runtimes runtimes = Runtimes::kAuto;
   // A directory for built call-frame tables, whose parent exists; empty: none.
   std::string unwind_cache_path;

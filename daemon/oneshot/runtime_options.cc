@@ -18,7 +18,6 @@ void RuntimeOptions::AddTo(CLI::App& app) {
 
 std::optional<std::string> RuntimeOptions::Apply(
     ProfileOptions& options) const {
-  using Runtimes = CaptureOptions::Runtimes;
   if (runtimes_ == "none") {
     options.capture.runtimes = Runtimes::kNone;
   } else if (runtimes_ == "auto" || runtimes_ == "python") {
