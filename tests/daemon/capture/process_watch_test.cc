@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/capture/process_state.h"
+
 namespace profd {
 namespace {
 
