@@ -68,7 +68,7 @@ static __always_inline bool runtime_begin(struct task_struct *task,
 	struct runtime_state *st;
 	__u32 zero = 0;
 
-	if (!runtime_known)
+	if (!walks_runtimes || !runtime_known)
 		return false;
 	st = bpf_map_lookup_elem(&runtime_scratch, &zero);
 	if (!st)
@@ -135,7 +135,7 @@ static __always_inline void runtime_forget(void)
 	struct runtime_state *st;
 	__u32 zero = 0;
 
-	if (!runtime_known)
+	if (!walks_runtimes || !runtime_known)
 		return;
 	st = bpf_map_lookup_elem(&runtime_scratch, &zero);
 	if (st)
@@ -148,7 +148,7 @@ static __always_inline __u64 runtime_name(__u64 id)
 	struct runtime_state *st;
 	__u32 zero = 0;
 
-	if (!runtime_known)
+	if (!walks_runtimes || !runtime_known)
 		return id;
 	st = bpf_map_lookup_elem(&runtime_scratch, &zero);
 	if (!st || !st->active || !st->record.runs)
@@ -167,7 +167,7 @@ __noinline int runtime_send(__u32 type, __u64 id)
 	struct runtime_state *st;
 	__u32 zero = 0, frames;
 
-	if (!runtime_known)
+	if (!walks_runtimes || !runtime_known)
 		return 1;
 	st = bpf_map_lookup_elem(&runtime_scratch, &zero);
 	if (!st || !st->active || !st->record.runs)

@@ -386,17 +386,17 @@ class E2eTest(unittest.TestCase):
     def folded(self, *arguments, **options):
         return self.check_folded(self.profile(*arguments, **options))
 
-    def check_document(self, run):
-        self.assertEqual(run.status, 0, str(run))
+    def check_document(self, run, status=0):
+        self.assertEqual(run.status, status, str(run))
         document = Document(run.stdout)
         summary = run.summary()
         if summary:
             self.assertEqual(summary[0], document.samples["taken"])
         return document
 
-    def document(self, *arguments, **options):
+    def document(self, *arguments, status=0, **options):
         return self.check_document(
-            self.profile("--format", "json", *arguments, **options))
+            self.profile_raw("--format", "json", *arguments, **options), status)
 
     def document_of_cpu_time(self, workload, seconds, *arguments):
         """Captures the workload until it has had so much CPU time, which takes

@@ -24,7 +24,8 @@ class GivenUpTest(ServiceCase):
 
     def assert_one_line(self, text, path):
         """Which file, whose it is, and the bound."""
-        lines = [line for line in text.splitlines() if path in line]
+        lines = [line for line in text.splitlines()
+                 if path in line and "(of user " in line]
         self.assertEqual(len(lines), 1, text)
         self.assertIn("(of user 0)", lines[0])
         self.assertIn(str(32 << 20), lines[0])

@@ -103,7 +103,8 @@ class ProcessesTest(harness.E2eTest):
                          and harness.cpu_seconds(pid, of_children=True) > 0.1,
                          "CPU time of its children", harness.CPU_TIME_SECONDS)
         self.kill(pid)
-        document = self.check_document(running.finish())
+        # The shell was killed, and its status is ours.
+        document = self.check_document(running.finish(), 128 + signal.SIGKILL)
         total = bare = 0
         for stack in document.stacks:
             if stack["comm"] != "true" or not stack["user"]:

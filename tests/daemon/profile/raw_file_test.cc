@@ -225,7 +225,7 @@ TEST(RawFileTest, RoundTrip) {
 
 // The order of the samples does not change the bytes.
 TEST(RawFileTest, IsDeterministic) {
-  RawCapture capture = Generator(4).Capture();
+  RawCapture capture = Generator(6).Capture();
   ASSERT_GT(capture.profile.samples.size(), 1u);
   const std::string bytes = Written(capture);
   std::ranges::reverse(capture.profile.samples);
