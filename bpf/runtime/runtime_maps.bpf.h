@@ -12,7 +12,8 @@
 
 /* Interpreters that user space told of; 0: nothing is looked up. */
 __u32 runtime_known = 0;
-/* Stacks are walked by tables, which runs are placed in; else no map is there. */
+/* Stacks are walked by tables, which runs are placed in; else no map is there.
+ */
 const volatile __u8 walks_runtimes = 0;
 
 struct {

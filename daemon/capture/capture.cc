@@ -340,8 +340,8 @@ class Capture::Impl {
     RawProfile& profile = taking.profile;
     const uint32_t set = taking.taken.set;
     const RuntimeNames& names = runtimes_.names();
-    if (!stacks_.Take(sampler_, set, key.user_stack, names, profile) ||
-        !stacks_.Take(sampler_, set, key.kernel_stack, names, profile)) {
+    if (!stacks_.Take(sampler_, {set, key.user_stack}, names, profile) ||
+        !stacks_.Take(sampler_, {set, key.kernel_stack}, names, profile)) {
       constexpr auto kMissing = static_cast<size_t>(LossCause::kStackMissing);
       profile.accounting.lost_by_cause[kMissing] += count;
       return;

@@ -85,8 +85,8 @@ void ConfigurePrograms(profile_bpf& skeleton, const SamplerConfig& config) {
       config.unwind == Unwind::kAuto || config.unwind == Unwind::kFramePointers;
   knobs.copy_ring_limit = config.ring_bytes / 2;
   knobs.has_task_pt_regs = config.has_task_pt_regs;
-  knobs.walks_runtimes = config.store == StackStore::kExact &&
-                         WalksByTables(config.unwind);
+  knobs.walks_runtimes =
+      config.store == StackStore::kExact && WalksByTables(config.unwind);
   knobs.hash_multiplier = RandomOdd();
 }
 

@@ -83,8 +83,9 @@ StackId StackRecords::AddWalked(uint32_t set, const RawStack& stack,
   }
 }
 
-bool StackRecords::Take(const BpfSampler& sampler, uint32_t set, StackId id,
+bool StackRecords::Take(const BpfSampler& sampler, Key key,
                         const RuntimeNames& names, RawProfile& profile) const {
+  const auto [set, id] = key;
   if (id < kFirstStackId || profile.stacks.contains(id)) return true;
   if (sampler.store() == StackStore::kStackId) {
     auto frames =

@@ -31,9 +31,13 @@ class StackRecords {
   // `merged`: its frames with those of a runtime; empty: there are none.
   StackId AddWalked(uint32_t set, const RawStack& stack,
                     std::span<const RawFrame> merged = {});
+  struct Key {
+    uint32_t set = 0;
+    StackId id = 0;
+  };
   // Puts the stack into the profile; false when its frames are not known.
-  bool Take(const BpfSampler& sampler, uint32_t set, StackId id,
-            const RuntimeNames& names, RawProfile& profile) const;
+  bool Take(const BpfSampler& sampler, Key key, const RuntimeNames& names,
+            RawProfile& profile) const;
   void Clear(uint32_t set) { stacks_[set].clear(); }
 
  private:

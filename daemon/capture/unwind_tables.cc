@@ -62,7 +62,7 @@ void UnwindTables::Acquire(const ksym::ProcessId& id, Process& process) {
 void UnwindTables::TellOfRuntime(const ksym::ProcessId& id,
                                  const Process& process,
                                  const File& file) const {
-  if (!runtime_observer_) return;
+  if (!runtime_observer_ || !file.cpython) return;
   for (size_t i = 0; i < process.files.size(); ++i) {
     if (process.files[i] != &file) continue;
     const auto load_bias = file.table.LoadBias(process.mappings[i]);
@@ -81,7 +81,7 @@ void UnwindTables::TakeRuntime(File& file, BuiltTable& built) {
                   std::string(ksym::BoundPath(file.mapping.path, room)) + ": " +
                   built.cpython_refusal);
   }
-  file.cpython = std::move(built.cpython);
+  file.cpython = built.cpython;
   if (!file.cpython) return;
   for (const auto& [id, process] : processes_) {
     TellOfRuntime(id, process, file);

@@ -81,7 +81,9 @@ std::string DebugPackageOf(const std::string& path, std::string_view build_id,
     const std::string name = at->path().filename().string();
     if (!name.ends_with(kList)) continue;
     const auto text = ksym::ReadFile(at->path().string(), kMostListBytes);
-    if (!text || (bytes += text->size()) > kMostListBytes) continue;
+    if (!text) continue;
+    bytes += text->size();
+    if (bytes > kMostListBytes) continue;
     if (!HasLine(*text, path) && !HasLine(*text, older)) continue;
     // Nothing else than a file of a package is opened.
     return BuildIdOf(path) == build_id ? SymbolsOf(name) : std::string();
