@@ -130,12 +130,14 @@ std::string FormatChoices() {
 
 std::string FormatList() {
   std::vector<std::string_view> names;
+  names.reserve(kRows.size());
   for (const FormatRow& row : kRows) names.push_back(row.name);
   return Enumerate(names);
 }
 
 std::string ExtensionList() {
   std::vector<std::string_view> extensions;
+  extensions.reserve(kRows.size());
   for (const FormatRow& row : kRows) extensions.push_back(row.extensions[0]);
   return Enumerate(extensions);
 }

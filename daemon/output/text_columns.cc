@@ -75,7 +75,7 @@ std::string WithoutArguments(std::string_view name) {
 
 std::string FitName(std::string_view name, size_t columns) {
   if (ColumnsOf(name) <= columns) return std::string(name);
-  const std::string shorter = WithoutArguments(name);
+  std::string shorter = WithoutArguments(name);
   if (ColumnsOf(shorter) <= columns) return shorter;
   const std::string_view mark = kCut.substr(0, std::min(columns, kCut.size()));
   return std::string(mark) + std::string(EndOf(shorter, columns - mark.size()));

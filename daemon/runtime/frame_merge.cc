@@ -48,7 +48,9 @@ std::vector<RawFrame> MergeFrames(std::span<const uint64_t> native,
     run = std::ranges::find_if(runs, is_placed);
   }
   for (size_t i = 0; i < native.size(); ++i) {
-    for (; run != runs.end() && run->native && *run->native <= i; ++run) {
+    for (; run != runs.end(); ++run) {
+      const std::optional<size_t> place = run->native;
+      if (!place || *place > i) break;
       Append(*run, frames);
     }
     frames.push_back({.value = native[i]});
