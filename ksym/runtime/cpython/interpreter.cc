@@ -10,7 +10,7 @@
 namespace ksym {
 namespace {
 
-constexpr uint16_t kX86_64 = 62;
+constexpr uint16_t kAmd64 = 62;
 // Symbols that are looked at in a bucket; linkers make some two.
 constexpr uint32_t kMostInBucket = 4096;
 constexpr uint64_t kSymbolBytes = 24;
@@ -157,7 +157,7 @@ Status CheckDebugOffsets(const ByteSource& source, const ElfImage& image,
 
 Result<std::optional<CpythonInterpreter>> FindCpython(const ByteSource& source,
                                                       const ElfImage& image) {
-  if (image.elf_class() != ElfClass::k64 || image.machine() != kX86_64) {
+  if (image.elf_class() != ElfClass::k64 || image.machine() != kAmd64) {
     return std::nullopt;
   }
   const auto symbols = DynamicSymbols::Open(source, image);
