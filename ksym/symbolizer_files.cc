@@ -438,19 +438,22 @@ std::optional<std::string_view> SymbolFiles::NameOf(
 // What cannot be read is no function: the address has no name in any case.
 std::optional<ElfAddress> SymbolFiles::FindFunction(SymbolFile& file,
                                                     FileOffset offset) {
+  if (!file.symbols) return std::nullopt;
   size_t bytes = 0;
   if (!file.functions) {
-    file.functions.emplace();
+    FunctionRanges ranges;
     if (file.IsUnchanged()) {
-      auto functions =
+      auto loaded =
           FunctionRanges::Load(file.symbols->source(), options_.table_room);
-      if (functions) file.functions = std::move(*functions);
+      if (loaded) ranges = std::move(*loaded);
     }
-    bytes = file.functions->memory_bytes();
+    bytes = ranges.memory_bytes();
+    file.functions = std::move(ranges);
   }
   const auto address = ToElfAddress(file.symbols->segments(), offset);
   const auto start =
       address ? file.functions->FindStart(*address) : std::nullopt;
+  // Last: where memory ends it may drop the file.
   if (file.charged_bytes > 0) Charge(file, bytes);
   return start;
 }
