@@ -16,7 +16,7 @@ namespace {
 // twice as much.
 constexpr uint64_t kBytesPerSectionByte = 3;
 
-uint64_t SectionBytes(const ElfImage& image) {
+uint64_t BytesOfSections(const ElfImage& image) {
   uint64_t bytes = 0;
   for (const char* name : {".eh_frame", ".debug_frame"}) {
     const ElfSection* section = image.FindSection(name);
@@ -57,7 +57,7 @@ Result<FunctionRanges> FunctionRanges::Load(const ByteSource& source,
   const auto image = ElfImage::Parse(source);
   if (!image) return Fail(image.error());
   const std::shared_ptr<void> held =
-      room ? room(SectionBytes(*image) * kBytesPerSectionByte) : nullptr;
+      room ? room(BytesOfSections(*image) * kBytesPerSectionByte) : nullptr;
   auto section = ReadEhFrame(source, *image);
   if (section && section->bytes.empty()) {
     section = ReadDebugFrame(source, *image);
