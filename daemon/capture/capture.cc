@@ -43,7 +43,7 @@ constexpr uint64_t kFloodLastsNs = 1'000'000'000;
 constexpr std::chrono::milliseconds kRingPeriod(20);
 // How often everything that takes longer empties the ring and the side band. A
 // storm of mappings fills its ring within 100 ms.
-constexpr uint64_t kRoomPeriodNs = 5'000'000;
+constexpr uint64_t kRoomPeriodNs = 50'000'000;
 
 using ksym::Fail;
 
