@@ -18,7 +18,7 @@
 
 namespace profd {
 
-// Whose frames are taken where language runtimes keep their own.
+// The runtimes whose own frames are taken.
 enum class Runtimes : uint8_t {
   kAuto,  // all that are known; needs unwind tables
   kNone,

@@ -57,7 +57,7 @@ uint64_t LostUntil(std::span<const SideBandEvent> events, LostReport::Of of) {
 // Below that a process is not worth a table that it may never need.
 constexpr double kLeastBusy = 0.01;
 
-// Whose address space is another one from then on; 0: nobody's.
+// The process that has another address space from then on; 0: none.
 uint32_t BecameAnother(const SideBandEvent& event) {
   if (const auto* exec = std::get_if<ExecReport>(&event.report)) {
     return exec->pid;

@@ -143,9 +143,9 @@ class SideBand::Ring {
   Ring(ksym::UniqueFd fd, void* memory, Size size, LostReport::Of of)
       : fd_(std::move(fd)), memory_(memory), size_(size), of_(of) {}
 
-  // What is not even to be decoded. An event that wants mappings is told of
-  // forks and exits as well (perf_event_task_match() in the kernel); the other
-  // ring has them, too.
+  // True for a record that is not even to be decoded. An event that wants
+  // mappings is told of forks and exits as well (perf_event_task_match() in the
+  // kernel); the other ring has them, too.
   bool IsPassedOver(uint64_t position, const perf_event_header& header) const {
     const bool is_of_task = header.type == PERF_RECORD_FORK ||
                             header.type == PERF_RECORD_EXIT ||

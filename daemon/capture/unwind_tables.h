@@ -252,7 +252,7 @@ class UnwindTables {
   TableBuilder builder_;
   std::map<Key, std::unique_ptr<File>> files_;
   bool has_apart_ = false;  // files_, since the start
-  // Whose users may have one apart by now.
+  // Files whose users may have one of their mount namespace by now.
   std::set<const File*> parted_;
   std::map<ksym::ProcessId, Process> processes_;
   std::map<uint64_t, File*> queued_;  // by job

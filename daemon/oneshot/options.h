@@ -13,7 +13,7 @@
 
 namespace profd {
 
-// What is shown where a language runtime has frames of its own.
+// The frames that are shown where a language runtime has its own.
 enum class RuntimeFrames : uint8_t {
   kMerged,  // those, in place of the native frame that works through them
   kAll,     // both

@@ -28,8 +28,8 @@ void AppendFlameFacts(const FlameFacts& facts, std::string& out);
 // The members "modules", "frames" and "nodes", with a comma in front.
 void AppendFlameNodes(const FlameTree& tree, std::string& out);
 
-// Whose samples are: numbers for processes or threads with what is known of
-// their cgroups, and the lists of leaves that name them.
+// The owners of samples: numbers for processes or threads with what is known
+// of their cgroups, and the lists of leaves that name them.
 class FlameOwners {
  public:
   // What may be said of cgroups. `tree` must live as long.
