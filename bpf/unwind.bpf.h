@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * Walks user stacks by the tables of unwind_abi.h, in code that keeps no frame
- * pointers. ksym/dwarf/unwind_row.h has the rules.
+ * pointers. ksym/unwind/unwind_row.h has the rules.
  *
  * The state of a walk is in a map and not on the stack: there the verifier does
  * not follow its values, and functions can share it that it checks once each

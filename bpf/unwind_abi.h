@@ -37,7 +37,7 @@
 /* A list with more mappings is cut off; 2^16 - 1. */
 #define UNWIND_MAX_MAPPINGS 65535
 
-/* ksym::UnwindRow: see ksym/dwarf/unwind_row.h for what the kinds mean. */
+/* ksym::UnwindRow: see ksym/unwind/unwind_row.h for what the kinds mean. */
 struct unwind_row {
 	__u32 pc;
 	__s16 cfa_offset;

@@ -13,11 +13,11 @@
 #include "ksym/base/string_pool.h"
 #include "ksym/base/trust.h"
 #include "ksym/base/warning_list.h"
-#include "ksym/dwarf/function_ranges.h"
 #include "ksym/elf/elf_symbols.h"
 #include "ksym/process/mapped_file.h"
 #include "ksym/process/process_image.h"
 #include "ksym/symbolizer.h"
+#include "ksym/unwind/function_ranges.h"
 
 namespace ksym {
 

@@ -21,9 +21,9 @@
 
 #include "daemon/capture/batch.h"
 #include "daemon/capture/minimal_btf.h"
-#include "daemon/capture/privileges.h"
 #include "daemon/capture/ring_reader.h"
 #include "daemon/capture/sampler_setup.h"
+#include "daemon/perf/privileges.h"
 #include "ksym/base/file.h"
 #include "ksym/base/unique_fd.h"
 #include "profile.skel.h"

@@ -18,15 +18,15 @@
 #include "daemon/capture/cpu_events.h"
 #include "daemon/capture/grace_period.h"
 #include "daemon/capture/interval_accounts.h"
-#include "daemon/capture/kernel_watch.h"
-#include "daemon/capture/privileges.h"
-#include "daemon/capture/process_watch.h"
 #include "daemon/capture/runtime_records.h"
 #include "daemon/capture/sampler_config.h"
-#include "daemon/capture/side_band.h"
 #include "daemon/capture/stack_copies.h"
 #include "daemon/capture/stack_records.h"
-#include "daemon/capture/unwind_tables.h"
+#include "daemon/perf/privileges.h"
+#include "daemon/track/kernel_watch.h"
+#include "daemon/track/process_watch.h"
+#include "daemon/track/side_band.h"
+#include "daemon/unwind/unwind_tables.h"
 
 namespace profd {
 namespace {

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "daemon/capture/bpf_sampler.h"
-#include "daemon/capture/cpu_list.h"
-#include "daemon/capture/perf_event.h"
-#include "daemon/capture/unwind_tables.h"
+#include "daemon/perf/cpu_list.h"
+#include "daemon/perf/perf_event.h"
 #include "daemon/profile/raw_profile.h"
+#include "daemon/unwind/unwind_tables.h"
 #include "ksym/base/result.h"
 #include "ksym/process/process_image.h"
 

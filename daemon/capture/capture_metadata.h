@@ -1,7 +1,7 @@
 #pragma once
 
-#include "daemon/capture/unwind_tables.h"
 #include "daemon/profile/raw_profile.h"
+#include "daemon/unwind/unwind_tables.h"
 
 namespace profd {
 

@@ -3,8 +3,8 @@
 #include <map>
 #include <optional>
 
-#include "daemon/capture/cpu_list.h"
-#include "daemon/capture/perf_event.h"
+#include "daemon/perf/cpu_list.h"
+#include "daemon/perf/perf_event.h"
 #include "ksym/base/result.h"
 
 namespace profd {

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "bpf/runtime/runtime_abi.h"
-#include "daemon/capture/unwind_tables.h"
 #include "daemon/profile/raw_stack_table.h"
 #include "daemon/profile/runtime_frame.h"
 #include "daemon/runtime/frame_merge.h"
 #include "daemon/runtime/runtime_names.h"
+#include "daemon/unwind/unwind_tables.h"
 #include "ksym/process/process_image.h"
 #include "ksym/runtime/cpython/interpreter.h"
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "daemon/capture/unwind_maps.h"
+#include "daemon/unwind/unwind_maps.h"
 #include "ksym/base/unique_fd.h"
 
 namespace profd {

@@ -9,10 +9,10 @@
 
 #include "bpf/profile_abi.h"
 #include "daemon/capture/bpf_sampler.h"
-#include "daemon/capture/process_watch.h"
 #include "daemon/capture/stack_records.h"
-#include "daemon/capture/unwind_tables.h"
-#include "ksym/dwarf/stack_walk.h"
+#include "daemon/track/process_watch.h"
+#include "daemon/unwind/unwind_tables.h"
+#include "ksym/unwind/stack_walk.h"
 
 namespace profd {
 

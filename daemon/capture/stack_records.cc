@@ -6,7 +6,7 @@
 
 #include "bpf/unwind_abi.h"
 #include "daemon/profile/id_index.h"
-#include "ksym/dwarf/stack_walk.h"
+#include "ksym/unwind/stack_walk.h"
 
 namespace profd {
 namespace {

@@ -7,7 +7,7 @@
 
 namespace profd {
 
-// Whether it is a raw capture, which wants names (daemon/profile/raw_file.h).
+// Whether it is a raw capture, which wants names (daemon/raw/raw_file.h).
 bool IsRawCapture(std::string_view bytes);
 
 // Reads a profile of any of the formats that have names, told by its content:

@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "daemon/profile/resolve.h"
+#include "daemon/naming/resolve.h"
 
 namespace profd {
 

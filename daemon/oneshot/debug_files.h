@@ -5,7 +5,7 @@
 #include "daemon/oneshot/options.h"
 #include "daemon/profile/profile.h"
 #include "ksym/base/result.h"
-#include "ksym/elf/debuginfod_client.h"
+#include "ksym/fetch/debuginfod_client.h"
 #include "ksym/symbolizer.h"
 
 namespace profd {

@@ -10,12 +10,12 @@
 #include <utility>
 
 #include "daemon/input/profile_input.h"
+#include "daemon/naming/kernel_names.h"
+#include "daemon/naming/resolve.h"
 #include "daemon/oneshot/messages.h"
 #include "daemon/output/format.h"
-#include "daemon/profile/kernel_names.h"
 #include "daemon/profile/profile_merge.h"
-#include "daemon/profile/raw_file.h"
-#include "daemon/profile/resolve.h"
+#include "daemon/raw/raw_file.h"
 #include "ksym/base/file.h"
 
 namespace profd {

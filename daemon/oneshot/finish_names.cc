@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
+#include "daemon/naming/line_files.h"
+#include "daemon/naming/source_lines.h"
 #include "daemon/oneshot/unwind_options.h"
-#include "daemon/profile/line_files.h"
-#include "daemon/profile/source_lines.h"
 
 namespace profd {
 namespace {

@@ -1,9 +1,9 @@
 #pragma once
 
+#include "daemon/naming/kernel_debug.h"
 #include "daemon/oneshot/debug_files.h"
 #include "daemon/oneshot/options.h"
 #include "daemon/oneshot/progress.h"
-#include "daemon/profile/kernel_debug.h"
 #include "daemon/profile/profile.h"
 #include "ksym/kernel/kernel_timeline.h"
 #include "ksym/symbolizer.h"

@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "daemon/base/own_priority.h"
+#include "daemon/files/guarded_opener.h"
+#include "daemon/naming/naming.h"
 #include "daemon/oneshot/command.h"
 #include "daemon/oneshot/debug_files.h"
 #include "daemon/oneshot/findings.h"
@@ -30,8 +32,7 @@
 #include "daemon/oneshot/stop_signals.h"
 #include "daemon/oneshot/unwind_options.h"
 #include "daemon/output/summary.h"
-#include "daemon/profile/naming.h"
-#include "daemon/profile/raw_file.h"
+#include "daemon/raw/raw_file.h"
 
 namespace profd {
 namespace {

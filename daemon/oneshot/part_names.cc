@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "daemon/base/own_priority.h"
+#include "daemon/naming/kernel_names.h"
 #include "daemon/oneshot/report_steps.h"
-#include "daemon/profile/kernel_names.h"
 #include "daemon/profile/raw_profile_merge.h"
 #include "ksym/process/vdso.h"
 

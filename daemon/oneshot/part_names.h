@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
+#include "daemon/naming/module_table.h"
+#include "daemon/naming/naming.h"
 #include "daemon/oneshot/options.h"
 #include "daemon/oneshot/progress.h"
-#include "daemon/profile/module_table.h"
-#include "daemon/profile/naming.h"
-#include "daemon/profile/raw_file.h"
 #include "daemon/profile/raw_profile.h"
+#include "daemon/raw/raw_file.h"
 #include "ksym/process/process_image.h"
 
 namespace profd {

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "daemon/base/working_memory.h"
+#include "daemon/naming/kernel_names.h"
+#include "daemon/naming/resolve.h"
 #include "daemon/oneshot/debug_files.h"
 #include "daemon/oneshot/findings.h"
 #include "daemon/oneshot/finish_names.h"
@@ -15,9 +17,7 @@
 #include "daemon/oneshot/report_file.h"
 #include "daemon/oneshot/report_steps.h"
 #include "daemon/output/summary.h"
-#include "daemon/profile/kernel_names.h"
-#include "daemon/profile/raw_file.h"
-#include "daemon/profile/resolve.h"
+#include "daemon/raw/raw_file.h"
 #include "ksym/base/caller_rights.h"
 #include "ksym/base/file.h"
 

@@ -8,13 +8,13 @@
 #include <utility>
 
 #include "daemon/base/open_files.h"
+#include "daemon/base/table_memory.h"
 #include "daemon/oneshot/one_shot.h"
 #include "daemon/oneshot/open_page.h"
 #include "daemon/oneshot/terminal.h"
 #include "daemon/output/format.h"
 #include "daemon/output/markup.h"
 #include "daemon/output/overview.h"
-#include "daemon/profile/table_memory.h"
 
 namespace profd {
 namespace {

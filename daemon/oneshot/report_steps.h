@@ -3,12 +3,12 @@
 #include <cstddef>
 #include <string>
 
+#include "daemon/naming/resolve.h"
 #include "daemon/oneshot/options.h"
 #include "daemon/oneshot/progress.h"
 #include "daemon/oneshot/report_file.h"
 #include "daemon/profile/profile.h"
-#include "daemon/profile/raw_file.h"
-#include "daemon/profile/resolve.h"
+#include "daemon/raw/raw_file.h"
 #include "ksym/base/result.h"
 #include "ksym/symbolizer.h"
 

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "daemon/capture/unwind_tables.h"
-#include "daemon/profile/naming.h"
+#include "daemon/naming/naming.h"
+#include "daemon/unwind/unwind_tables.h"
 
 namespace profd {
 

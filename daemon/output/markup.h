@@ -1,7 +1,7 @@
 #pragma once
 
 #include "daemon/output/output_buffer.h"
-#include "daemon/profile/raw_file.h"
+#include "daemon/raw/raw_file.h"
 
 namespace profd {
 

@@ -8,10 +8,10 @@
 #include "daemon/base/freed_memory.h"
 #include "daemon/base/open_files.h"
 #include "daemon/base/own_priority.h"
-#include "daemon/profile/kernel_debug.h"
+#include "daemon/base/table_memory.h"
+#include "daemon/naming/kernel_debug.h"
+#include "daemon/naming/source_lines.h"
 #include "daemon/profile/raw_profile_merge.h"
-#include "daemon/profile/source_lines.h"
-#include "daemon/profile/table_memory.h"
 #include "daemon/service/log.h"
 
 namespace profd {

@@ -14,10 +14,10 @@
 #include <thread>
 #include <variant>
 
-#include "daemon/profile/kernel_names.h"
-#include "daemon/profile/line_builder.h"
-#include "daemon/profile/line_files.h"
-#include "daemon/profile/naming.h"
+#include "daemon/naming/kernel_names.h"
+#include "daemon/naming/line_builder.h"
+#include "daemon/naming/line_files.h"
+#include "daemon/naming/naming.h"
 #include "daemon/profile/profile.h"
 #include "daemon/profile/profile_merge.h"
 #include "daemon/profile/raw_profile.h"

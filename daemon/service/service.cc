@@ -13,6 +13,7 @@
 #include "daemon/base/own_priority.h"
 #include "daemon/capture/capture.h"
 #include "daemon/capture/sampler_config.h"
+#include "daemon/files/guarded_opener.h"
 #include "daemon/service/cgroup_names.h"
 #include "daemon/service/counters.h"
 #include "daemon/service/guardrail.h"

@@ -11,10 +11,10 @@
 #include <string_view>
 #include <utility>
 
+#include "daemon/naming/kernel_names.h"
+#include "daemon/naming/resolve.h"
 #include "daemon/output/format.h"
-#include "daemon/profile/kernel_names.h"
-#include "daemon/profile/raw_file.h"
-#include "daemon/profile/resolve.h"
+#include "daemon/raw/raw_file.h"
 #include "daemon/symbolize/build_id_files.h"
 #include "ksym/base/file.h"
 #include "ksym/base/printable.h"

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "ksym/base/result.h"
-#include "ksym/elf/debuginfod_client.h"
+#include "ksym/fetch/debuginfod_client.h"
 #include "ksym/tools/symbolize_options.h"
 
 namespace profd {

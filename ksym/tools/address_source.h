@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ksym/base/result.h"
-#include "ksym/elf/debuginfod_client.h"
+#include "ksym/fetch/debuginfod_client.h"
 #include "ksym/tools/symbolize_options.h"
 
 namespace ksym {

@@ -7,8 +7,8 @@
 
 #include "ksym/base/result.h"
 #include "ksym/dwarf/dwarf_places.h"
-#include "ksym/elf/debuginfod_client.h"
 #include "ksym/elf/linker_symbols.h"
+#include "ksym/fetch/debuginfod_client.h"
 #include "ksym/gsym/gsym_image.h"
 
 namespace ksym {

@@ -13,7 +13,7 @@
 #include "ksym/base/file.h"
 #include "ksym/base/printable.h"
 #include "ksym/cli/program_signals.h"
-#include "ksym/elf/debuginfod_client.h"
+#include "ksym/fetch/debuginfod_client.h"
 #include "ksym/tools/address_source.h"
 #include "ksym/tools/answer_lines.h"
 #include "ksym/tools/filter_markup.h"

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "ksym/base/result.h"
-#include "ksym/elf/debuginfod_client.h"
+#include "ksym/fetch/debuginfod_client.h"
 #include "ksym/tools/symbolize_options.h"
 
 namespace ksym {

@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/profile/read_ahead.h"
+#include "daemon/naming/read_ahead.h"
 #include "ksym/base/file.h"
 #include "ksym/kernel/kallsyms_blob.h"
 #include "ksym/kernel/kallsyms_blob_writer.h"

@@ -10,8 +10,8 @@
 
 #include "daemon/output/format.h"
 #include "daemon/profile/profile.h"
-#include "daemon/profile/raw_file.h"
 #include "daemon/profile/raw_profile_merge.h"
+#include "daemon/raw/raw_file.h"
 
 namespace profd {
 namespace {

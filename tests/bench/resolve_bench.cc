@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/naming/resolve.h"
 #include "daemon/profile/profile.h"
 #include "daemon/profile/raw_profile.h"
-#include "daemon/profile/resolve.h"
 #include "ksym/process/process_image.h"
 #include "ksym/symbolizer.h"
 

@@ -18,10 +18,10 @@
 #include <vector>
 
 #include "ksym/base/file.h"
-#include "ksym/dwarf/function_ranges.h"
-#include "ksym/dwarf/stack_walk.h"
-#include "ksym/dwarf/unwind_table.h"
-#include "tests/ksym/dwarf/loaded_code.h"
+#include "ksym/unwind/function_ranges.h"
+#include "ksym/unwind/stack_walk.h"
+#include "ksym/unwind/unwind_table.h"
+#include "tests/ksym/unwind/loaded_code.h"
 
 // Of glibc: where the stack was when the program began.
 extern "C" void* __libc_stack_end;  // NOLINT

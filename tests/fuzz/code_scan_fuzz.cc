@@ -8,7 +8,7 @@
 #include <span>
 #include <utility>
 
-#include "ksym/code/code_scan.h"
+#include "ksym/unwind/x86_64/code_scan.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   constexpr size_t kMostBytes = 1 << 16;

@@ -1,6 +1,6 @@
 // Any bytes as a section of call-frame information, or as a whole file. The
 // first byte says which: 0 .eh_frame, 1 .debug_frame, else a file. The corpus
-// holds sections of tests/ksym/dwarf/call_frames_test.cc, and small libraries:
+// holds sections of tests/ksym/unwind/call_frames_test.cc, and small libraries:
 // "int g(void); int f(void) { return g() + 1; }" by gcc -O1 -fPIC -shared
 // -nostdlib -Wl,-z,noseparate-code,-s, with and without section headers.
 
@@ -11,10 +11,10 @@
 #include <span>
 #include <string>
 
-#include "ksym/dwarf/function_ranges.h"
-#include "ksym/dwarf/unwind_table_file.h"
-#include "tests/ksym/dwarf/table_of.h"
+#include "ksym/unwind/function_ranges.h"
+#include "ksym/unwind/unwind_table_file.h"
 #include "tests/ksym/elf/elf_builder.h"
+#include "tests/ksym/unwind/table_of.h"
 
 namespace {
 

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <utility>
 
-#include "daemon/profile/raw_file.h"
-#include "daemon/profile/raw_file_layout.h"
+#include "daemon/raw/raw_file.h"
+#include "daemon/raw/raw_file_layout.h"
 
 namespace {
 

@@ -1,7 +1,7 @@
 // Any bytes as a table from the cache. Fuzzers do not guess checksums, so the
 // input is read as it is, and again with the right one. The corpus holds what
 // EncodeUnwindTable writes for the tables of
-// tests/ksym/dwarf/unwind_cache_test.cc.
+// tests/ksym/unwind/unwind_cache_test.cc.
 
 #include <zlib.h>
 
@@ -12,7 +12,7 @@
 #include <span>
 #include <string>
 
-#include "ksym/dwarf/unwind_table_file.h"
+#include "ksym/unwind/unwind_table_file.h"
 
 namespace {
 

@@ -25,8 +25,8 @@
 
 #include "ksym/base/bounded_name.h"
 #include "ksym/base/warning_list.h"
-#include "tests/ksym/dwarf/cfi_builder.h"
 #include "tests/ksym/elf/elf_builder.h"
+#include "tests/ksym/unwind/cfi_builder.h"
 
 namespace ksym {
 namespace {

@@ -15,9 +15,9 @@ import sys
 import tempfile
 
 # The modules of libksym that stand beside each other, above ksym/base.
-SIBLINGS = ["ksym/breakpad", "ksym/code", "ksym/demangle", "ksym/dwarf", "ksym/elf",
-            "ksym/gsym", "ksym/kernel", "ksym/markup", "ksym/process",
-            "ksym/runtime"]
+SIBLINGS = ["ksym/breakpad", "ksym/demangle", "ksym/dwarf", "ksym/elf",
+            "ksym/fetch", "ksym/gsym", "ksym/kernel", "ksym/markup",
+            "ksym/process", "ksym/runtime", "ksym/unwind"]
 KSYM = ["ksym", "ksym/base"] + SIBLINGS
 
 MODULES = {
@@ -25,16 +25,16 @@ MODULES = {
     "ksym/breakpad": ["ksym/base"],
     "ksym/demangle": ["ksym/base"],
     # DWARF is read through the ELF file that holds it.
-    # Code that no DWARF describes is followed.
-    "ksym/dwarf": ["ksym/base", "ksym/code", "ksym/elf"],
-    "ksym/code": ["ksym/base"],
+    "ksym/dwarf": ["ksym/base", "ksym/elf"],
     "ksym/elf": ["ksym/base"],
+    "ksym/fetch": ["ksym/base", "ksym/elf"],
     "ksym/gsym": ["ksym/base"],
     "ksym/kernel": ["ksym/base"],
     "ksym/markup": ["ksym/base"],
     "ksym/process": ["ksym/base"],
     # An interpreter is a mapped ELF file.
     "ksym/runtime": ["ksym/base", "ksym/elf"],
+    "ksym/unwind": ["ksym/base", "ksym/elf"],
     # The facade: ksym/symbolizer.h and its parts.
     "ksym": KSYM,
     # What programs with options share; no part of libksym.
@@ -45,20 +45,30 @@ MODULES = {
     "gen": KSYM + ["ksym/cli"],
     "bpf": [],
     "daemon/base": ["ksym/base"],
-    "daemon/profile": KSYM + ["daemon/base"],
-    "daemon/output": KSYM + ["daemon/profile"],
+    "daemon/files": KSYM,
+    "daemon/profile": KSYM,
+    "daemon/raw": KSYM + ["daemon/profile"],
+    "daemon/naming": KSYM + ["daemon/base", "daemon/profile", "daemon/raw"],
+    "daemon/output": KSYM + ["daemon/profile", "daemon/raw"],
     "daemon/input": KSYM + ["daemon/profile"],
     "daemon/runtime": KSYM + ["daemon/profile"],
-    "daemon/capture": KSYM + ["daemon/base", "daemon/profile", "daemon/runtime",
-                              "bpf"],
+    "daemon/perf": KSYM + ["daemon/base"],
+    "daemon/track": KSYM + ["daemon/perf", "daemon/profile", "bpf"],
+    "daemon/unwind": KSYM + ["daemon/base", "daemon/files", "bpf"],
+    "daemon/capture": KSYM + ["daemon/base", "daemon/perf", "daemon/profile",
+                              "daemon/runtime", "daemon/track",
+                              "daemon/unwind", "bpf"],
     # What a program does from start to end: these put the stages together.
-    "daemon/oneshot": KSYM + ["ksym/cli", "daemon/base", "daemon/profile",
-                              "daemon/output", "daemon/input",
-                              "daemon/capture"],
-    "daemon/service": KSYM + ["ksym/cli", "daemon/base", "daemon/profile",
-                              "daemon/output", "daemon/capture"],
-    "daemon/symbolize": KSYM + ["ksym/tools", "daemon/profile",
-                                "daemon/output"],
+    "daemon/oneshot": KSYM + ["ksym/cli", "daemon/base", "daemon/capture",
+                              "daemon/files", "daemon/input", "daemon/naming",
+                              "daemon/output", "daemon/profile",
+                              "daemon/raw", "daemon/unwind"],
+    "daemon/service": KSYM + ["ksym/cli", "daemon/base", "daemon/capture",
+                              "daemon/files", "daemon/naming",
+                              "daemon/output", "daemon/profile",
+                              "daemon/raw", "daemon/unwind"],
+    "daemon/symbolize": KSYM + ["ksym/tools", "daemon/naming", "daemon/output",
+                                "daemon/profile", "daemon/raw"],
     # The main functions.
     "daemon": ["ksym/cli", "ksym/tools", "daemon/base", "daemon/output",
                "daemon/oneshot", "daemon/service", "daemon/symbolize"],
@@ -67,13 +77,16 @@ MODULES = {
 # Header pattern -> modules that may use it; a module stands for the folders
 # below it as well.
 RESTRICTED_HEADERS = {
-    r"bpf/.*|.*\.skel\.h": ["bpf", "daemon/capture"],
-    r"(linux/)?bpf(_common)?\.h|linux/perf_event\.h": ["bpf",
-                                                       "daemon/capture"],
+    r"bpf/.*|.*\.skel\.h": ["bpf", "daemon/capture", "daemon/track",
+                            "daemon/unwind"],
+    r"(linux/)?bpf(_common)?\.h": ["bpf", "daemon/capture"],
+    r"linux/perf_event\.h": ["bpf", "daemon/capture", "daemon/perf",
+                             "daemon/track"],
     r"spdlog/.*|nlohmann/.*": ["daemon"],
     r"protozero/.*": ["daemon", "gen"],
     r"fmt/.*|CLI/.*": ["daemon", "gen", "ksym/cli", "ksym/tools"],
-    r"libelf\.h|gelf\.h|elfutils/.*|dwarf\.h": ["ksym/elf", "ksym/dwarf"],
+    r"libelf\.h|gelf\.h|elfutils/.*|dwarf\.h": [
+        "ksym/elf", "ksym/dwarf", "ksym/fetch", "ksym/unwind"],
     # libksym has no threads and prints nothing; ksym/cli is no part of it.
     r"thread|jthread|future|condition_variable|pthread\.h": ["daemon", "gen",
                                                             "ksym/cli",
@@ -121,7 +134,7 @@ def check_include(module, header):
         return None
     # <bpf/...> is libbpf's folder as well as ours; where it may be used at
     # all has been checked above.
-    if header.startswith("bpf/") and module in ("bpf", "daemon/capture"):
+    if header.startswith("bpf/") and "bpf" in MODULES[module] + [module]:
         return None
     return f"{module} may include from: " + (
         ", ".join(MODULES[module]) or "nothing but itself")
@@ -189,6 +202,9 @@ CASES = [
     ("daemon/profile/a.cc", '"daemon/output/a.h"', False),
     ("daemon/profile/a.cc", '"daemon/capture/a.h"', False),
     ("daemon/profile/a.cc", "<bpf/libbpf.h>", False),
+    ("daemon/profile/a.cc", '"daemon/naming/naming.h"', False),
+    ("daemon/naming/a.cc", '"daemon/raw/raw_file.h"', True),
+    ("daemon/track/a.cc", '"daemon/unwind/unwind_tables.h"', False),
     ("daemon/output/a.cc", '"daemon/profile/profile.h"', True),
     ("daemon/output/a.cc", '"daemon/capture/a.h"', False),
     ("daemon/output/a.cc", "<nlohmann/json.hpp>", True),

@@ -11,7 +11,7 @@
 #include <chrono>
 #include <thread>
 
-#include "daemon/capture/privileges.h"
+#include "daemon/perf/privileges.h"
 
 namespace profd {
 namespace {

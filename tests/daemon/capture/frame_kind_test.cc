@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "daemon/capture/stack_records.h"
+#include "daemon/naming/resolve.h"
 #include "daemon/output/format.h"
 #include "daemon/profile/frame_kinds.h"
-#include "daemon/profile/raw_file.h"
-#include "daemon/profile/resolve.h"
+#include "daemon/raw/raw_file.h"
 
 namespace profd {
 namespace {

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "daemon/naming/frame_namer.h"
+#include "daemon/profile/runtime_frame.h"
+
+namespace profd {
+
+// Names frames of kPythonCode, e.g. "Handler.get (app.py)", and of kTornFrames,
+// "[torn]", by the names that came with the raw profile.
+class PythonNamer final : public FrameNamer {
+ public:
+  // Whether names end in the line, "(app.py:42)".
+  enum class Lines : uint8_t { kDrop, kShow };
+  explicit PythonNamer(Lines lines) : lines_(lines) {}
+
+  // The frames of the profile that is named next; borrowed.
+  void Use(const RuntimeFrameTable& frames) { frames_ = &frames; }
+  void Name(const RawFrame& frame, const ksym::ProcessImage* image,
+            ProfileBuilder& builder, std::vector<FrameId>& leaf_first) override;
+
+ private:
+  Lines lines_;
+  const RuntimeFrameTable* frames_ = nullptr;
+};
+
+}  // namespace profd

@@ -1,0 +1,403 @@
+#include "daemon/naming/resolve.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "daemon/naming/frame_cache.h"
+#include "daemon/profile/profile_terms.h"
+#include "ksym/base/bounded_name.h"
+#include "ksym/demangle/demangle.h"
+
+namespace profd {
+namespace {
+
+// The code that the CPU enters by itself, on an interrupt or a fault: what is
+// below it on the stack has not called it but was interrupted, so its address
+// is the one of its next instruction and not that behind a call. Names of
+// Linux 5.8 and later (arch/x86/include/asm/idtentry.h,
+// arch/x86/entry/entry_64_fred.S).
+bool IsInterruptEntry(std::string_view symbol) {
+  constexpr std::string_view kPrefixes[] = {
+      "asm_sysvec_", "asm_exc_", "asm_common_interrupt",
+      "asm_spurious_interrupt", "asm_fred_entrypoint_kernel"};
+  return symbol.starts_with("asm_") &&
+         std::ranges::any_of(kPrefixes, [symbol](std::string_view prefix) {
+           return symbol.starts_with(prefix);
+         });
+}
+
+// "[libfoo.so]" for "/usr/lib/libfoo.so"; "[vdso]" stays.
+std::string InBrackets(std::string_view path) {
+  if (path.starts_with('[')) return std::string(path);
+  const std::string_view base = path.substr(path.rfind('/') + 1);
+  std::string name = "[";
+  name += base;
+  name += ']';
+  return name;
+}
+
+// "libfoo.so+0x1a2b30": a function without a symbol, so that each is one thing.
+std::string FunctionAt(std::string_view path, ksym::ElfAddress start) {
+  std::array<char, 16> digits = {};
+  const auto [end, error] = std::to_chars(
+      digits.data(), digits.data() + digits.size(), start.value, 16);
+  std::string name(path.substr(path.rfind('/') + 1));
+  name += "+0x";
+  name.append(digits.data(), end);
+  return name;
+}
+
+StackState StateWithout(StackId id) {
+  if (id == kFaultedStack) return StackState::kFaulted;
+  if (id == kCollidedStack) return StackState::kCollided;
+  return StackState::kNone;
+}
+
+// The kernel calls a program bpf_prog_TAG_NAME, the tag being 16 hexadecimal
+// digits of a hash of its instructions (bpf_get_prog_name() in
+// kernel/bpf/core.c).
+struct BpfProgramName {
+  std::string name;  // bpf_prog_NAME
+  std::string_view tag;
+};
+
+std::optional<BpfProgramName> SplitBpfProgramName(std::string_view symbol) {
+  constexpr std::string_view kPrefix = "bpf_prog_";
+  constexpr size_t kTagDigits = 16;
+  if (!symbol.starts_with(kPrefix)) return std::nullopt;
+  const std::string_view tag = symbol.substr(kPrefix.size(), kTagDigits);
+  const std::string_view rest =
+      symbol.substr(std::min(symbol.size(), kPrefix.size() + kTagDigits));
+  if (tag.size() != kTagDigits || !rest.starts_with('_') || rest.size() < 2 ||
+      tag.find_first_not_of("0123456789abcdef") != std::string_view::npos) {
+    return std::nullopt;
+  }
+  return BpfProgramName{std::string(kPrefix) + std::string(rest.substr(1)),
+                        tag};
+}
+
+struct RawFrameHash {
+  size_t operator()(const RawFrame& frame) const {
+    return MixHash(MixHash(frame.kind, frame.unit), frame.value);
+  }
+};
+
+}  // namespace
+
+// One call of Add: stacks that several samples share are named once, and so are
+// addresses that several stacks of a process share.
+class Resolver::Interval {
+ public:
+  Interval(Resolver& resolver, const RawProfile& raw, UserNames& user,
+           ProfileBuilder& builder)
+      : resolver_(resolver), raw_(raw), user_names_(user), builder_(builder) {}
+
+  void Run() {
+    builder_.Reserve({.samples = raw_.samples.size(),
+                      .stacks = raw_.stacks.size(),
+                      .frames_of_stacks = raw_.stacks.CountFrames()});
+    named_.resize(raw_.stacks.size());
+    for (const RawSample& raw : raw_.samples) {
+      const NamedStack user = UserStack(raw);
+      const NamedStack kernel = KernelStack(raw);
+      builder_.AddSample({.comm = builder_.Intern(raw.comm),
+                          .pid = raw.process.pid,
+                          .tid = raw.tid,
+                          .cgroup = Cgroup(raw.process),
+                          .user_state = user.state,
+                          .kernel_state = kernel.state,
+                          .user = user.frames,
+                          .kernel = kernel.frames,
+                          .count = raw.count});
+    }
+    builder_.Add(raw_.accounting);
+  }
+
+ private:
+  // The addresses that were named so far in one address space.
+  struct Space {
+    explicit Space(uint32_t its_number) : number(its_number) {}
+    uint32_t number;  // from 1 on
+    FrameCache frames;
+    // Of kinds that are not native code: what they stand for.
+    std::unordered_map<RawFrame, std::vector<FrameId>, RawFrameHash> others;
+  };
+  // A stack as it was named last: the same addresses may be those of several
+  // processes, but samples of one process follow each other for the most part.
+  struct Named {
+    uint32_t space = 0;  // 0: not yet
+    NamedStack stack;
+  };
+
+  StringId Cgroup(const ksym::ProcessId& process) {
+    if (raw_.cgroups.empty()) return 0;
+    const auto found = raw_.cgroups.find(process);
+    return found == raw_.cgroups.end()
+               ? 0
+               : builder_.Intern(ksym::BoundPath(found->second, room_));
+  }
+
+  NamedStack UserStack(const RawSample& sample) {
+    if (sample.user_stack < kFirstStackId) {
+      return {StateWithout(sample.user_stack), 0};
+    }
+    EnterSpace(sample.process);
+    const ksym::ProcessImage* image = image_;
+    return NameOnce(
+        sample.user_stack, *space_,
+        [&](uint64_t address, FrameCache::Place place) {
+          return resolver_.UserFrame(
+              user_names_, image,
+              {.address = address, .lookup = LookupAddress(address, place)},
+              builder_);
+        },
+        [](FrameId) { return FrameCache::Place::kCaller; });
+  }
+
+  void EnterSpace(const ksym::ProcessId& process) {
+    if (space_ != nullptr && process == process_) return;
+    process_ = process;
+    const auto found = raw_.images.find(process);
+    image_ = found == raw_.images.end() ? nullptr : &found->second;
+    const auto number = static_cast<uint32_t>(user_.size() + 2);
+    space_ = &user_.try_emplace(image_, number).first->second;
+  }
+
+  NamedStack KernelStack(const RawSample& sample) {
+    if (sample.kernel_stack < kFirstStackId) {
+      return {StateWithout(sample.kernel_stack), 0};
+    }
+    return NameOnce(
+        sample.kernel_stack, kernel_,
+        [&](uint64_t address, FrameCache::Place place) {
+          return KernelFrame(address, LookupAddress(address, place));
+        },
+        [this](FrameId callee) { return PlaceBelow(callee); });
+  }
+
+  FrameId KernelFrame(uint64_t address, ksym::Address lookup) {
+    bool is_entry = false;
+    const FrameId frame =
+        resolver_.KernelFrame(address, lookup, builder_, is_entry);
+    const bool is_known = std::ranges::find(entries_, frame) != entries_.end();
+    if (is_entry && !is_known) entries_.push_back(frame);
+    return frame;
+  }
+
+  // The place of the kernel frame below another one.
+  FrameCache::Place PlaceBelow(FrameId frame) const {
+    return std::ranges::find(entries_, frame) == entries_.end()
+               ? FrameCache::Place::kCaller
+               : FrameCache::Place::kLeaf;
+  }
+
+  template <typename NameFrame, typename PlaceOfCaller>
+  NamedStack NameOnce(StackId id, Space& space, const NameFrame& name_frame,
+                      const PlaceOfCaller& place_of_caller) {
+    const auto index = raw_.stacks.IndexOf(id, last_index_);
+    if (!index) return {};
+    last_index_ = *index;
+    Named& named = named_[*index];
+    if (named.space != space.number) {
+      named = {space.number, Name(raw_.stacks.At(*index), space, name_frame,
+                                  place_of_caller)};
+    }
+    return named.stack;
+  }
+
+  template <typename NameFrame, typename PlaceOfCaller>
+  NamedStack Name(const PackedStack& stack, Space& space,
+                  const NameFrame& name_frame,
+                  const PlaceOfCaller& place_of_caller) {
+    std::vector<FrameId>& frames = resolver_.frames_;
+    frames.clear();
+    auto place = FrameCache::Place::kLeaf;
+    RawFrameKind last = kNativeCode;
+    ForEachFrame(stack, [&](const RawFrame& raw) {
+      const bool is_of_python = std::exchange(last, raw.kind) == kPythonCode;
+      if (raw.kind != kNativeCode) {
+        AppendOther(raw, space, frames);
+        place = FrameCache::Place::kCaller;
+        return;
+      }
+      if (is_of_python && HidesCalls()) {
+        place = FrameCache::Place::kCaller;
+        return;
+      }
+      const uint64_t address = raw.value;
+      frames.push_back(space.frames.Find(
+          address, place, [&] { return name_frame(address, place); }));
+      place = place_of_caller(frames.back());
+    });
+    return {StateOf(stack.end), builder_.AddStack(frames)};
+  }
+
+  bool HidesCalls() const {
+    return resolver_.options_.runtime_calls ==
+           ResolveOptions::RuntimeCalls::kHide;
+  }
+
+  void AppendOther(const RawFrame& raw, Space& space,
+                   std::vector<FrameId>& frames) {
+    const auto [at, is_new] = space.others.try_emplace(raw);
+    if (is_new) resolver_.NameOther(raw, image_, builder_, at->second);
+    frames.insert(frames.end(), at->second.begin(), at->second.end());
+  }
+
+  Resolver& resolver_;
+  const RawProfile& raw_;
+  UserNames& user_names_;
+  ProfileBuilder& builder_;
+  std::vector<Named> named_;  // by index of the stack
+  uint32_t last_index_ = 0;   // of a stack
+  std::unordered_map<const ksym::ProcessImage*, Space> user_;
+  Space kernel_ = Space(1);
+  std::vector<FrameId> entries_;  // of interrupts; a handful
+  // The process of the last sample with a user stack.
+  ksym::ProcessId process_;
+  const ksym::ProcessImage* image_ = nullptr;
+  Space* space_ = nullptr;
+  std::string room_;  // for one path
+};
+
+void Resolver::SetKernelSymbols(const ksym::KernelTimeline& kernel) {
+  kernel_ = &kernel;
+  if (options_.kernel_offsets == ResolveOptions::KernelOffsets::kDrop) return;
+  const auto text = kernel.snapshot().FindByName("_stext");
+  kernel_text_.reset();
+  if (text.size() == 1) kernel_text_ = text.front();
+}
+
+void Resolver::Add(const RawProfile& raw, UserNames& user,
+                   ProfileBuilder& builder) {
+  python_.Use(raw.runtime_frames);
+  Interval(*this, raw, user, builder).Run();
+}
+
+FrameId Resolver::UserFrame(UserNames& user, const ksym::ProcessImage* image,
+                            Sampled sampled, ProfileBuilder& builder) {
+  Frame frame = {.kind = &kUserFrame};
+  if (options_.addresses == ResolveOptions::Addresses::kKeep) {
+    frame.address = sampled.address;
+  }
+  if (image == nullptr) {
+    frame.name = builder.Intern("[unknown]");
+    frame.reason = ksym::Unresolved::kNoProcess;
+    return builder.AddFrame(frame);
+  }
+  const ksym::UserSymbol symbol = user.Find(*image, sampled.lookup);
+  frame.module = builder.Intern(symbol.module);
+  frame.build_id = builder.Intern(symbol.build_id);
+  frame.reason = symbol.reason;
+  frame.file_offset = symbol.file_offset.value;
+  frame.symbol_offset = symbol.symbol_offset;
+  if (!symbol.name.empty()) {
+    frame.name = builder.Intern(symbol.name);
+  } else if (symbol.function_start && !symbol.module.empty()) {
+    frame.name =
+        builder.Intern(FunctionAt(symbol.module, *symbol.function_start));
+  } else if (!symbol.module.empty()) {
+    frame.name = builder.Intern(InBrackets(symbol.module));
+  } else {
+    frame.name = builder.Intern("[unknown]");
+  }
+  return builder.AddFrame(frame);
+}
+
+void Resolver::NameOther(const RawFrame& raw, const ksym::ProcessImage* image,
+                         ProfileBuilder& builder,
+                         std::vector<FrameId>& leaf_first) {
+  if (raw.kind == kPythonCode || raw.kind == kTornFrames) {
+    python_.Name(raw, image, builder, leaf_first);
+    return;
+  }
+  const auto namer = namers_.find(raw.kind);
+  if (namer != namers_.end()) {
+    namer->second->Name(raw, image, builder, leaf_first);
+    return;
+  }
+  leaf_first.push_back(
+      builder.AddFrame({.name = builder.Intern("[unknown]"),
+                        .reason = ksym::Unresolved::kNoSymbol}));
+}
+
+void ResolveAgain(ksym::Symbolizer& user, Profile& profile) {
+  for (Frame& frame : profile.frames) {
+    const bool of_file = frame.reason == ksym::Unresolved::kNoSymbols ||
+                         frame.reason == ksym::Unresolved::kNoSymbol;
+    if (!frame.kind->is_in_file || !of_file || frame.build_id == 0) {
+      continue;
+    }
+    const ksym::UserSymbol symbol =
+        user.ResolveAgain(profile.String(frame.build_id), {frame.file_offset});
+    if (symbol.name.empty()) continue;
+    frame.name = profile.strings.Intern(symbol.name);
+    frame.symbol_offset = symbol.symbol_offset;
+    frame.reason = ksym::Unresolved::kNone;
+  }
+}
+
+FrameId Resolver::KernelFrame(uint64_t sampled, ksym::Address lookup,
+                              ProfileBuilder& builder, bool& is_entry) {
+  Frame frame = {.kind = &kKernelFrame};
+  if (options_.addresses == ResolveOptions::Addresses::kKeep) {
+    frame.address = sampled;
+  }
+  frame.module = builder.Intern("[kernel]");
+  if (kernel_ == nullptr) {
+    frame.name = frame.module;
+    frame.reason = no_kernel_reason_;
+    return builder.AddFrame(frame);
+  }
+  const auto answer = kernel_->Find(lookup, name_buffer_);
+  using Kind = ksym::KernelTimeline::Answer::Kind;
+  if (answer.kind == Kind::kFound) {
+    is_entry =
+        answer.symbol.module.empty() && IsInterruptEntry(answer.symbol.name);
+    NameKernelFrame(answer.symbol, frame, builder);
+    SetKernelOffset(answer.symbol, lookup, frame);
+  } else {
+    frame.name = builder.Intern("[unknown]");
+    frame.reason = answer.kind == Kind::kAmbiguous
+                       ? ksym::Unresolved::kAmbiguous
+                       : ksym::Unresolved::kNoSymbol;
+  }
+  return builder.AddFrame(frame);
+}
+
+void Resolver::SetKernelOffset(const ksym::KernelSymbol& symbol,
+                               ksym::Address lookup, Frame& frame) const {
+  if (options_.kernel_offsets == ResolveOptions::KernelOffsets::kDrop) return;
+  if (!symbol.module.empty()) {
+    frame.file_offset = lookup.value;
+  } else if (kernel_text_) {
+    frame.file_offset = lookup - *kernel_text_;
+  }
+}
+
+void Resolver::NameKernelFrame(const ksym::KernelSymbol& symbol, Frame& frame,
+                               ProfileBuilder& builder) const {
+  if (!symbol.module.empty()) {
+    frame.module = builder.Intern(InBrackets(symbol.module));
+  }
+  frame.symbol_offset = symbol.offset;
+  if (const auto program = SplitBpfProgramName(symbol.name)) {
+    frame.name = builder.Intern(program->name);
+    frame.build_id = builder.Intern(program->tag);
+    return;
+  }
+  // Rust in the kernel; C names come back as they are.
+  const std::string name =
+      options_.demangle == ksym::SymbolizerOptions::Demangle::kOn
+          ? ksym::Demangle(symbol.name)
+          : std::string(symbol.name);
+  std::string room;
+  frame.name = builder.Intern(ksym::BoundName(name, room));
+}
+
+}  // namespace profd

@@ -1,0 +1,145 @@
+// What a raw capture says of files and of the kernel, to name it elsewhere.
+
+#include <protozero/pbf_message.hpp>
+#include <string>
+
+#include "daemon/raw/raw_file.h"
+#include "daemon/raw/raw_file_decode.h"
+#include "daemon/raw/raw_file_layout.h"
+#include "ksym/base/byte_reader.h"
+
+namespace profd::raw_file {
+namespace {
+
+using protozero::data_view;
+using protozero::pbf_message;
+
+// It becomes part of file names.
+std::string BuildId(data_view view) {
+  constexpr size_t kMaxDigits = 128;
+  std::string build_id(view.data(), view.size());
+  const bool is_hex =
+      build_id.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (!is_hex || build_id.size() < 2 || build_id.size() > kMaxDigits) {
+    throw Malformed("a build-id is no hexadecimal number");
+  }
+  return build_id;
+}
+
+CodeSegment Segment(data_view view) {
+  CodeSegment segment;
+  pbf_message<SegmentField> message(view);
+  while (message.next()) {
+    switch (message.tag_and_type()) {
+      case VarintField(SegmentField::kFileOffset):
+        segment.file_offset = message.get_uint64();
+        break;
+      case VarintField(SegmentField::kFileSize):
+        segment.file_size = message.get_uint64();
+        break;
+      case VarintField(SegmentField::kAddress):
+        segment.address = message.get_uint64();
+        break;
+      default:
+        message.skip();
+    }
+  }
+  if (!ksym::CheckedAdd(segment.file_offset, segment.file_size) ||
+      !ksym::CheckedAdd(segment.address, segment.file_size)) {
+    throw Malformed("a segment wraps around");
+  }
+  return segment;
+}
+
+}  // namespace
+
+MappedModule ReadModule(data_view view, const PathOf& path_of) {
+  MappedModule module;
+  pbf_message<ModuleField> message(view);
+  while (message.next()) {
+    switch (message.tag_and_type()) {
+      case VarintField(ModuleField::kDeviceMajor):
+        module.device_major = To32Bits(message.get_uint64());
+        break;
+      case VarintField(ModuleField::kDeviceMinor):
+        module.device_minor = To32Bits(message.get_uint64());
+        break;
+      case VarintField(ModuleField::kInode):
+        module.inode = message.get_uint64();
+        break;
+      case VarintField(ModuleField::kPath):
+        module.path = path_of(message.get_uint64());
+        break;
+      case BytesField(ModuleField::kBuildId):
+        module.build_id = BuildId(message.get_view());
+        break;
+      case BytesField(ModuleField::kSegment):
+        module.segments.push_back(Segment(message.get_view()));
+        break;
+      default:
+        message.skip();
+    }
+  }
+  if (module.build_id.empty()) throw Malformed("a module has no build-id");
+  return module;
+}
+
+KernelPart ReadKernelPart(data_view view) {
+  constexpr size_t kMaxNameBytes = 256;
+  KernelPart part;
+  pbf_message<KernelPartField> message(view);
+  while (message.next()) {
+    switch (message.tag_and_type()) {
+      case BytesField(KernelPartField::kName):
+        part.name = message.get_bytes();
+        break;
+      case BytesField(KernelPartField::kBuildId):
+        part.build_id = BuildId(message.get_view());
+        break;
+      case VarintField(KernelPartField::kStart):
+        part.start = message.get_uint64();
+        break;
+      case VarintField(KernelPartField::kSize):
+        part.size = message.get_uint64();
+        break;
+      default:
+        message.skip();
+    }
+  }
+  if (part.build_id.empty() || part.name.size() > kMaxNameBytes ||
+      !ksym::CheckedAdd(part.start, part.size)) {
+    throw Malformed("a part of the kernel is malformed");
+  }
+  return part;
+}
+
+RuntimeFrameTable::value_type ReadRuntimeFrame(data_view view,
+                                               const PathOf& path_of) {
+  RuntimeFrameId id = 0;
+  RuntimeFrame frame;
+  pbf_message<RuntimeFrameField> message(view);
+  while (message.next()) {
+    switch (message.tag_and_type()) {
+      case VarintField(RuntimeFrameField::kId):
+        id = message.get_uint64();
+        break;
+      case VarintField(RuntimeFrameField::kName):
+        frame.name = path_of(message.get_uint64());
+        break;
+      case VarintField(RuntimeFrameField::kFile):
+        frame.file = path_of(message.get_uint64());
+        break;
+      case VarintField(RuntimeFrameField::kFirstLine):
+        frame.first_line = To32Bits(message.get_uint64());
+        break;
+      case VarintField(RuntimeFrameField::kLine):
+        frame.line = To32Bits(message.get_uint64());
+        break;
+      default:
+        message.skip();
+    }
+  }
+  return {id, std::move(frame)};
+}
+
+}  // namespace profd::raw_file

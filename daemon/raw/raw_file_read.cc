@@ -1,0 +1,472 @@
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <protozero/pbf_message.hpp>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "daemon/raw/raw_file.h"
+#include "daemon/raw/raw_file_decode.h"
+#include "daemon/raw/raw_file_layout.h"
+#include "ksym/base/byte_reader.h"
+
+namespace profd {
+namespace raw_file {
+namespace {
+
+using protozero::data_view;
+using protozero::pbf_message;
+using protozero::pbf_wire_type;
+using protozero::tag_and_type;
+
+struct PathsTooLong {};
+
+// Paths are shared in the file and copied in memory: the one place where a
+// small file could ask for much.
+constexpr size_t kMaxPathBytes = size_t{256} << 20;
+
+StackEnd ToStackEnd(uint64_t value) {
+  if (value >= kStackEnds) throw Malformed("unknown end of a stack");
+  return static_cast<StackEnd>(value);
+}
+
+// Counts in a packed field: each varint has one byte whose highest bit is not
+// set.
+size_t CountNumbers(data_view view) {
+  return static_cast<size_t>(
+      std::count_if(view.data(), view.data() + view.size(), [](char byte) {
+        return (static_cast<unsigned char>(byte) & 0x80u) == 0;
+      }));
+}
+
+// The bytes of a packed field, if they are varints that protozero can read.
+std::string_view WholeNumbers(data_view view) {
+  constexpr int kMaxVarintBytes = 10;
+  int bytes = 0;  // of the number that has begun
+  for (const char byte : std::string_view(view.data(), view.size())) {
+    if (++bytes > kMaxVarintBytes) {
+      throw protozero::varint_too_long_exception();
+    }
+    if ((static_cast<unsigned char>(byte) & 0x80u) == 0) bytes = 0;
+  }
+  if (bytes != 0) throw protozero::end_of_buffer_exception();
+  return {view.data(), view.size()};
+}
+
+// Sets the frames of a stack that has none yet.
+void SetFrames(std::string_view frames, PackedStack& stack) {
+  if (!stack.frames.empty()) throw Malformed("a stack has its frames twice");
+  stack.frames = frames;
+}
+
+void SetMixedFrames(data_view view, PackedStack& stack) {
+  const std::string_view frames(view.data(), view.size());
+  if (!IsPackedMixedFrames(frames)) {
+    throw Malformed("frames of several kinds are not whole");
+  }
+  SetFrames(frames, stack);
+  stack.mixed = true;
+}
+
+class Reader {
+ public:
+  // The stacks keep the file's bytes, so that frames need not be copied.
+  explicit Reader(std::string file) {
+    capture_.profile.stacks = RawStackTable(std::move(file));
+    payload_ = capture_.profile.stacks.bytes().substr(kHeaderBytes);
+  }
+
+  // References go back and forth, so the tables are read before their users.
+  // Throws what protozero throws.
+  void Read() {
+    ForEachField(
+        [this](pbf_message<CaptureField>& field) { return Tables(field); });
+    ForEachField([this](pbf_message<CaptureField>& field) {
+      switch (field.tag_and_type()) {
+        case BytesField(CaptureField::kProcess):
+          AddProcess(field.get_view());
+          return true;
+        case BytesField(CaptureField::kKernelChange):
+          AddKernelChange(field.get_view());
+          return true;
+        case BytesField(CaptureField::kRuntimeFrame):
+          capture_.profile.runtime_frames.insert(
+              ReadRuntimeFrame(field.get_view(),
+                               [this](uint64_t index) { return Path(index); }));
+          return true;
+        case BytesField(CaptureField::kModule):
+          capture_.modules.push_back(
+              ReadModule(field.get_view(),
+                         [this](uint64_t index) { return Path(index); }));
+          return true;
+        case BytesField(CaptureField::kKernelPart):
+          capture_.kernel_parts.push_back(ReadKernelPart(field.get_view()));
+          return true;
+        default:
+          return false;
+      }
+    });
+    ForEachField([this](pbf_message<CaptureField>& field) {
+      if (field.tag_and_type() != BytesField(CaptureField::kSamples)) {
+        return false;
+      }
+      AddSamples(field.get_view());
+      return true;
+    });
+  }
+
+  RawCapture& capture() { return capture_; }
+  // In the file, of the top-level field that is being read.
+  size_t offset() const { return kHeaderBytes + offset_; }
+
+ private:
+  template <typename Function>
+  void ForEachField(const Function& function) {
+    pbf_message<CaptureField> message(
+        data_view(payload_.data(), payload_.size()));
+    for (;;) {
+      offset_ = payload_.size() - message.length();
+      if (!message.next()) return;
+      if (!function(message)) message.skip();
+    }
+  }
+
+  bool Tables(pbf_message<CaptureField>& field) {
+    switch (field.tag_and_type()) {
+      case BytesField(CaptureField::kMetadata):
+        ReadMetadata(field.get_view(), capture_.profile.metadata);
+        return true;
+      case BytesField(CaptureField::kAccounting):
+        ReadAccounting(field.get_view(), capture_.profile.accounting);
+        return true;
+      case BytesField(CaptureField::kString):
+        strings_.emplace_back(field.get_view());
+        return true;
+      case BytesField(CaptureField::kStack):
+        AddStack(field.get_view());
+        return true;
+      case BytesField(CaptureField::kKernelSymbols): {
+        const data_view view = field.get_view();
+        const auto* bytes = reinterpret_cast<const std::byte*>(view.data());
+        capture_.kernel_symbols.assign(bytes, bytes + view.size());
+        return true;
+      }
+      case VarintField(CaptureField::kKernelSymbolsState):
+        ReadKernelSymbolsState(field.get_uint64());
+        return true;
+      case BytesField(CaptureField::kVdsoImage):
+        capture_.vdso_image = field.get_bytes();
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  void ReadKernelSymbolsState(uint64_t value) {
+    if (value > static_cast<uint64_t>(KernelSymbolsState::kUnreadable)) {
+      throw Malformed("unknown state of the kernel symbols");
+    }
+    capture_.kernel_symbols_state = static_cast<KernelSymbolsState>(value);
+  }
+
+  void AddStack(data_view view) {
+    StackId id = 0;
+    bool missing = false;
+    PackedStack stack;
+    pbf_message<StackField> message(view);
+    while (message.next()) {
+      switch (message.tag_and_type()) {
+        case tag_and_type(StackField::kId, pbf_wire_type::fixed64):
+          id = message.get_fixed64();
+          break;
+        case BytesField(StackField::kFrame):
+          SetFrames(WholeNumbers(message.get_view()), stack);
+          break;
+        case BytesField(StackField::kMixedFrames):
+          SetMixedFrames(message.get_view(), stack);
+          break;
+        case VarintField(StackField::kTruncated):
+          if (message.get_uint64() != 0) stack.end = StackEnd::kDepthLimit;
+          break;
+        case VarintField(StackField::kEnd):
+          stack.end = ToStackEnd(message.get_uint64());
+          break;
+        case VarintField(StackField::kUsedFramePointers):
+          stack.used_frame_pointers = message.get_uint64() != 0;
+          break;
+        case VarintField(StackField::kMissing):
+          missing = message.get_uint64() != 0;
+          break;
+        default:
+          message.skip();
+      }
+    }
+    const StackId least =
+        stack_ids_.empty() ? kFirstStackId : stack_ids_.back() + 1;
+    if (id < least || (!stack_ids_.empty() && least == 0)) {
+      throw Malformed("stack ids do not ascend");
+    }
+    stack_ids_.push_back(id);
+    if (!missing) capture_.profile.stacks.Add(id, stack);
+  }
+
+  void AddProcess(data_view view) {
+    ksym::ProcessImage image;
+    bool has_image = false;
+    pbf_message<ProcessField> message(view);
+    while (message.next()) {
+      switch (message.tag_and_type()) {
+        case VarintField(ProcessField::kPid):
+          image.id.pid = To32Bits(message.get_uint64());
+          break;
+        case VarintField(ProcessField::kExecCount):
+          image.id.exec_count = To32Bits(message.get_uint64());
+          break;
+        case VarintField(ProcessField::kStartNs):
+          image.id.start_ns = message.get_uint64();
+          break;
+        case VarintField(ProcessField::kHasImage):
+          has_image = message.get_uint64() != 0;
+          break;
+        case BytesField(ProcessField::kMapping):
+          AddMapping(message.get_view(), image.mappings);
+          break;
+        default:
+          message.skip();
+      }
+    }
+    if (!processes_.empty() && image.id <= processes_.back()) {
+      throw Malformed("processes do not ascend");
+    }
+    processes_.push_back(image.id);
+    if (!has_image) return;
+    const ksym::ProcessId id = image.id;
+    capture_.profile.images.emplace(id, std::move(image));
+  }
+
+  void AddMapping(data_view view, std::vector<ksym::Mapping>& mappings) {
+    ksym::Mapping mapping;
+    uint64_t size = 0;
+    pbf_message<MappingField> message(view);
+    while (message.next()) {
+      if (message.wire_type() != pbf_wire_type::varint) {
+        message.skip();
+        continue;
+      }
+      const MappingField field = message.tag();
+      const uint64_t value = message.get_uint64();
+      switch (field) {
+        case MappingField::kStart:
+          mapping.start.value = value;
+          break;
+        case MappingField::kSize:
+          size = value;
+          break;
+        case MappingField::kFileOffset:
+          mapping.file_offset.value = value;
+          break;
+        case MappingField::kDeviceMajor:
+          mapping.device_major = To32Bits(value);
+          break;
+        case MappingField::kDeviceMinor:
+          mapping.device_minor = To32Bits(value);
+          break;
+        case MappingField::kInode:
+          mapping.inode = value;
+          break;
+        case MappingField::kPath:
+          mapping.path = MappedPath(value);
+          break;
+        default:
+          break;
+      }
+    }
+    const auto end = ksym::CheckedAdd(mapping.start.value, size);
+    if (!end || size == 0 ||
+        (!mappings.empty() && mapping.start < mappings.back().end)) {
+      throw Malformed("mappings are empty or overlap");
+    }
+    mapping.end.value = *end;
+    mappings.push_back(std::move(mapping));
+  }
+
+  void AddKernelChange(data_view view) {
+    ksym::KernelSymbolChange change;
+    pbf_message<KernelChangeField> message(view);
+    while (message.next()) {
+      if (message.wire_type() != pbf_wire_type::varint) {
+        message.skip();
+        continue;
+      }
+      const KernelChangeField field = message.tag();
+      const uint64_t value = message.get_uint64();
+      switch (field) {
+        case KernelChangeField::kRemoved:
+          if (value != 0)
+            change.kind = ksym::KernelSymbolChange::Kind::kRemoved;
+          break;
+        case KernelChangeField::kStart:
+          change.start.value = value;
+          break;
+        case KernelChangeField::kSize:
+          change.size = value;
+          break;
+        case KernelChangeField::kName:
+          change.name = Path(value);
+          break;
+        case KernelChangeField::kModule:
+          change.module = Path(value);
+          break;
+        default:
+          break;
+      }
+    }
+    if (!ksym::CheckedAdd(change.start.value, change.size)) {
+      throw Malformed("a kernel symbol ends past the last address");
+    }
+    capture_.profile.kernel_changes.push_back(std::move(change));
+  }
+
+  std::string_view String(uint64_t index) const {
+    if (index >= strings_.size()) throw Malformed("no such string");
+    return {strings_[index].data(), strings_[index].size()};
+  }
+
+  std::string Path(uint64_t index) {
+    const std::string_view path = String(index);
+    if (path.size() > kMaxPathBytes - path_bytes_) throw PathsTooLong{};
+    path_bytes_ += path.size();
+    return std::string(path);
+  }
+
+  // Mappings share theirs.
+  const ksym::SharedPath& MappedPath(uint64_t index) {
+    const auto [at, is_new] = mapped_paths_.try_emplace(index);
+    if (is_new) at->second = Path(index);
+    return at->second;
+  }
+
+  void AddSamples(data_view view) {
+    std::array<Column, kSampleColumns> columns;
+    std::vector<RawSample>& samples = capture_.profile.samples;
+    pbf_message<SamplesField> message(view);
+    while (message.next()) {
+      const auto index = static_cast<size_t>(message.tag()) - 1;
+      if (message.wire_type() == pbf_wire_type::length_delimited &&
+          index < columns.size()) {
+        const data_view numbers = message.get_view();
+        columns[index] = Column(numbers);
+        if (index == 0) samples.reserve(samples.size() + CountNumbers(numbers));
+      } else {
+        message.skip();
+      }
+    }
+    const auto ended = [](const Column& column) { return column.AtEnd(); };
+    while (std::ranges::none_of(columns, ended)) AddSample(columns);
+    if (!std::ranges::all_of(columns, ended)) {
+      throw Malformed("the samples' columns differ in length");
+    }
+  }
+
+  void AddSample(std::array<Column, kSampleColumns>& columns) {
+    const uint64_t process = columns[0].Next();
+    if (process >= processes_.size()) throw Malformed("no such process");
+    RawSample sample;
+    sample.process = processes_[process];
+    sample.tid = To32Bits(columns[1].Next());
+    const std::string_view comm = String(columns[2].Next());
+    if (comm.size() > kMaxCommBytes) throw Malformed("a comm is too long");
+    sample.comm = comm;
+    sample.user_stack = ToStackId(columns[3].Next());
+    sample.kernel_stack = ToStackId(columns[4].Next());
+    sample.count = columns[5].Next();
+    capture_.profile.samples.push_back(std::move(sample));
+  }
+
+  StackId ToStackId(uint64_t reference) const {
+    if (reference < kFirstStackReference) return reference;
+    const uint64_t index = reference - kFirstStackReference;
+    if (index >= stack_ids_.size()) throw Malformed("no such stack");
+    return stack_ids_[index];
+  }
+
+  std::string_view payload_;
+  size_t offset_ = 0;  // in the payload
+  RawCapture capture_;
+  std::vector<data_view> strings_;
+  std::vector<StackId> stack_ids_;
+  std::vector<ksym::ProcessId> processes_;
+  std::unordered_map<uint64_t, ksym::SharedPath> mapped_paths_;
+  size_t path_bytes_ = 0;
+};
+
+ksym::Error Corrupt(std::string message) {
+  return {ksym::ErrorCode::kCorrupt, "raw capture: " + std::move(message)};
+}
+
+// The checks that need no decoding.
+ksym::Status CheckHeader(std::string_view file) {
+  if (!file.starts_with(kMagic.substr(0, file.size()))) {
+    return ksym::Fail(Corrupt("wrong magic at offset 0, not such a file"));
+  }
+  if (file.size() < kHeaderBytes) {
+    return ksym::Fail(Corrupt("ends at offset " + std::to_string(file.size()) +
+                              ", inside the header"));
+  }
+  ksym::ByteReader reader(std::as_bytes(std::span(file)));
+  reader.Seek(kMagic.size());
+  const auto version = reader.Read<uint32_t>();
+  const auto crc = reader.Read<uint32_t>();
+  const auto size = reader.Read<uint64_t>();
+  if (version < kOldestFormatVersion || version > kFormatVersion) {
+    return ksym::Fail(ksym::ErrorCode::kUnsupported,
+                      "raw capture: version " + std::to_string(version) +
+                          ", this program reads up to " +
+                          std::to_string(kFormatVersion));
+  }
+  const std::string_view payload = file.substr(kHeaderBytes);
+  if (payload.size() < size) {
+    return ksym::Fail(Corrupt("ends at offset " + std::to_string(file.size()) +
+                              ", " + std::to_string(size - payload.size()) +
+                              " bytes are missing"));
+  }
+  if (payload.size() > size) {
+    return ksym::Fail(Corrupt("should end at offset " +
+                              std::to_string(kHeaderBytes + size) +
+                              ", more bytes follow"));
+  }
+  const auto actual_crc = crc32_z(
+      0, reinterpret_cast<const Bytef*>(payload.data()), payload.size());
+  if (actual_crc != crc) {
+    return ksym::Fail(Corrupt("the checksum of the bytes from offset " +
+                              std::to_string(kHeaderBytes) + " is wrong"));
+  }
+  return {};
+}
+
+}  // namespace
+}  // namespace raw_file
+
+ksym::Result<RawCapture> ReadRawCapture(std::string file) {
+  const ksym::Status is_whole = raw_file::CheckHeader(file);
+  if (!is_whole) return ksym::Fail(is_whole.error());
+  raw_file::Reader reader(std::move(file));
+  try {
+    reader.Read();
+  } catch (const protozero::exception& e) {
+    return ksym::Fail(raw_file::Corrupt("malformed in the field at offset " +
+                                        std::to_string(reader.offset()) + ": " +
+                                        e.what()));
+  } catch (const raw_file::PathsTooLong&) {
+    return ksym::Fail(ksym::ErrorCode::kLimit,
+                      "raw capture: more than 256 MiB of paths");
+  }
+  CaptureMetadata& metadata = reader.capture().profile.metadata;
+  if (metadata.unwind.empty()) metadata.unwind = "fp";  // version 1
+  return std::move(reader.capture());
+}
+
+}  // namespace profd

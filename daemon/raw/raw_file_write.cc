@@ -1,0 +1,340 @@
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <protozero/pbf_builder.hpp>
+#include <protozero/pbf_writer.hpp>
+#include <tuple>
+#include <utility>
+
+#include "daemon/profile/profile.h"
+#include "daemon/raw/raw_file.h"
+#include "daemon/raw/raw_file_layout.h"
+
+namespace profd {
+namespace raw_file {
+namespace {
+
+using ksym::ProcessId;
+using protozero::pbf_builder;
+using protozero::pbf_writer;
+
+template <typename T>
+void SortUnique(std::vector<T>& values) {
+  std::ranges::sort(values);
+  const auto [first, last] = std::ranges::unique(values);
+  values.erase(first, last);
+}
+
+// `values` is sorted and has the value.
+template <typename T>
+uint64_t IndexOf(const std::vector<T>& values, const T& value) {
+  return static_cast<uint64_t>(std::ranges::lower_bound(values, value) -
+                               values.begin());
+}
+
+// Writes one capture. Every table is sorted or filled in the order of a sorted
+// walk, so that the bytes do not depend on the order of the input.
+class Writer {
+ public:
+  Writer(const RawCapture& capture, std::string& out)
+      : capture_(capture), profile_(capture.profile), out_(out) {
+    for (const RawSample& sample : profile_.samples) {
+      samples_.push_back(&sample);
+      processes_.push_back(sample.process);
+      for (const StackId id : {sample.user_stack, sample.kernel_stack}) {
+        if (id >= kFirstStackId) stack_ids_.push_back(id);
+      }
+    }
+    for (const StackId id : profile_.stacks.ids()) stack_ids_.push_back(id);
+    for (const auto& [id, image] : profile_.images) processes_.push_back(id);
+    SortUnique(stack_ids_);
+    SortUnique(processes_);
+    std::ranges::sort(samples_, {}, [](const RawSample* s) {
+      return std::tie(s->process, s->tid, s->comm, s->user_stack,
+                      s->kernel_stack, s->count);
+    });
+  }
+
+  // The oldest one that has what was written.
+  uint32_t version() const {
+    return has_mixed_stacks_ ? kFormatVersion : kNativeFormatVersion;
+  }
+
+  // False when something is too large for protobuf.
+  bool Write() {
+    AddMetadata();
+    AddAccounting();
+    for (const StackId id : stack_ids_) AddStack(id);
+    for (const ProcessId& id : processes_) AddProcess(id);
+    AddSamples();
+    for (const auto& change : profile_.kernel_changes) AddKernelChange(change);
+    for (const auto& [id, frame] : profile_.runtime_frames) {
+      AddRuntimeFrame(id, frame);
+    }
+    for (const MappedModule& module : capture_.modules) AddModule(module);
+    for (const KernelPart& part : capture_.kernel_parts) AddKernelPart(part);
+    for (StringId id = 0; id < strings_.size(); ++id) {
+      Add(CaptureField::kString, strings_.Get(id));
+    }
+    Add(CaptureField::kKernelSymbols,
+        {reinterpret_cast<const char*>(capture_.kernel_symbols.data()),
+         capture_.kernel_symbols.size()});
+    pbf_builder<CaptureField>(out_).add_uint32(
+        CaptureField::kKernelSymbolsState,
+        static_cast<uint32_t>(capture_.kernel_symbols_state));
+    Add(CaptureField::kVdsoImage, capture_.vdso_image);
+    return !too_large_;
+  }
+
+ private:
+  void Add(CaptureField field, std::string_view bytes) {
+    if (bytes.size() > std::numeric_limits<uint32_t>::max()) {
+      too_large_ = true;
+      return;
+    }
+    pbf_builder<CaptureField>(out_).add_bytes(field, bytes.data(),
+                                              bytes.size());
+  }
+
+  void AddMetadata() {
+    const CaptureMetadata& metadata = profile_.metadata;
+    std::string buffer;
+    pbf_writer message(buffer);
+    for (const auto& field : kMetadataTexts) {
+      message.add_bytes(field.number, metadata.*field.member);
+    }
+    for (const auto& field : kMetadataNumbers) {
+      message.add_uint64(field.number, metadata.*field.member);
+    }
+    for (const auto& field : kKernelTableNumbers) {
+      message.add_uint64(field.number, metadata.kernel_table.*field.member);
+    }
+    for (const auto& field : kUnwindTableNumbers) {
+      message.add_uint64(field.number, metadata.unwind_tables.*field.member);
+    }
+    message.add_uint32(kMaxStackDepthField, metadata.max_stack_depth);
+    for (const std::string& warning : metadata.warnings) {
+      message.add_bytes(kWarningField, warning);
+    }
+    Add(CaptureField::kMetadata, buffer);
+  }
+
+  void AddAccounting() {
+    const Accounting& accounting = profile_.accounting;
+    const auto& lost = accounting.lost_by_cause;
+    const auto& damaged = accounting.damaged_by_cause;
+    std::string buffer;
+    pbf_builder<AccountingField> message(buffer);
+    message.add_uint64(AccountingField::kTaken, accounting.taken);
+    message.add_uint64(AccountingField::kEmitted, accounting.emitted);
+    message.add_packed_uint64(AccountingField::kLost, lost.begin(), lost.end());
+    message.add_packed_uint64(AccountingField::kDamaged, damaged.begin(),
+                              damaged.end());
+    const auto& ends = accounting.user_stack_ends;
+    message.add_packed_uint64(AccountingField::kUserStackEnds, ends.begin(),
+                              ends.end());
+    message.add_uint64(AccountingField::kHelpedByFramePointers,
+                       accounting.helped_by_frame_pointers);
+    message.add_uint64(AccountingField::kTimeEnabledNs,
+                       accounting.time_enabled_ns);
+    message.add_uint64(AccountingField::kTimeRunningNs,
+                       accounting.time_running_ns);
+    const ProcessLoss& processes = accounting.processes;
+    message.add_uint64(AccountingField::kHintsDropped, processes.hints_dropped);
+    message.add_uint64(AccountingField::kReportsLost, processes.reports_lost);
+    message.add_uint64(AccountingField::kHistoriesDropped,
+                       processes.histories_dropped);
+    Add(CaptureField::kAccounting, buffer);
+  }
+
+  void AddStack(StackId id) {
+    std::string buffer;
+    pbf_builder<StackField> message(buffer);
+    message.add_fixed64(StackField::kId, id);
+    const auto stack = profile_.stacks.Find(id);
+    if (!stack) {
+      message.add_uint32(StackField::kMissing, 1);
+    } else {
+      if (!stack->frames.empty()) {
+        message.add_bytes(
+            stack->mixed ? StackField::kMixedFrames : StackField::kFrame,
+            stack->frames.data(), stack->frames.size());
+      }
+      has_mixed_stacks_ |= stack->mixed;
+      message.add_uint32(StackField::kEnd, static_cast<uint32_t>(stack->end));
+      if (stack->used_frame_pointers) {
+        message.add_uint32(StackField::kUsedFramePointers, 1);
+      }
+    }
+    Add(CaptureField::kStack, buffer);
+  }
+
+  void AddProcess(const ProcessId& id) {
+    std::string buffer;
+    pbf_builder<ProcessField> message(buffer);
+    message.add_uint32(ProcessField::kPid, id.pid);
+    message.add_uint32(ProcessField::kExecCount, id.exec_count);
+    message.add_uint64(ProcessField::kStartNs, id.start_ns);
+    const auto it = profile_.images.find(id);
+    if (it != profile_.images.end()) {
+      message.add_uint32(ProcessField::kHasImage, 1);
+      for (const ksym::Mapping& mapping : it->second.mappings) {
+        message.add_message(ProcessField::kMapping, MappingMessage(mapping));
+      }
+    }
+    Add(CaptureField::kProcess, buffer);
+  }
+
+  std::string MappingMessage(const ksym::Mapping& mapping) {
+    std::string buffer;
+    pbf_builder<MappingField> message(buffer);
+    message.add_uint64(MappingField::kStart, mapping.start.value);
+    message.add_uint64(MappingField::kSize, mapping.end - mapping.start);
+    message.add_uint64(MappingField::kFileOffset, mapping.file_offset.value);
+    message.add_uint32(MappingField::kDeviceMajor, mapping.device_major);
+    message.add_uint32(MappingField::kDeviceMinor, mapping.device_minor);
+    message.add_uint64(MappingField::kInode, mapping.inode);
+    message.add_uint32(MappingField::kPath, strings_.Intern(mapping.path));
+    return buffer;
+  }
+
+  void AddKernelChange(const ksym::KernelSymbolChange& change) {
+    std::string buffer;
+    pbf_builder<KernelChangeField> message(buffer);
+    if (change.kind == ksym::KernelSymbolChange::Kind::kRemoved) {
+      message.add_uint32(KernelChangeField::kRemoved, 1);
+    }
+    message.add_uint64(KernelChangeField::kStart, change.start.value);
+    message.add_uint64(KernelChangeField::kSize, change.size);
+    message.add_uint32(KernelChangeField::kName, strings_.Intern(change.name));
+    message.add_uint32(KernelChangeField::kModule,
+                       strings_.Intern(change.module));
+    Add(CaptureField::kKernelChange, buffer);
+  }
+
+  void AddRuntimeFrame(RuntimeFrameId id, const RuntimeFrame& frame) {
+    std::string buffer;
+    pbf_builder<RuntimeFrameField> message(buffer);
+    message.add_uint64(RuntimeFrameField::kId, id);
+    message.add_uint32(RuntimeFrameField::kName, strings_.Intern(frame.name));
+    message.add_uint32(RuntimeFrameField::kFile, strings_.Intern(frame.file));
+    message.add_uint32(RuntimeFrameField::kFirstLine, frame.first_line);
+    message.add_uint32(RuntimeFrameField::kLine, frame.line);
+    Add(CaptureField::kRuntimeFrame, buffer);
+  }
+
+  void AddModule(const MappedModule& module) {
+    std::string buffer;
+    pbf_builder<ModuleField> message(buffer);
+    message.add_uint32(ModuleField::kDeviceMajor, module.device_major);
+    message.add_uint32(ModuleField::kDeviceMinor, module.device_minor);
+    message.add_uint64(ModuleField::kInode, module.inode);
+    message.add_uint32(ModuleField::kPath, strings_.Intern(module.path));
+    message.add_bytes(ModuleField::kBuildId, module.build_id);
+    for (const CodeSegment& segment : module.segments) {
+      std::string part;
+      pbf_builder<SegmentField> fields(part);
+      fields.add_uint64(SegmentField::kFileOffset, segment.file_offset);
+      fields.add_uint64(SegmentField::kFileSize, segment.file_size);
+      fields.add_uint64(SegmentField::kAddress, segment.address);
+      message.add_message(ModuleField::kSegment, part);
+    }
+    Add(CaptureField::kModule, buffer);
+  }
+
+  void AddKernelPart(const KernelPart& part) {
+    std::string buffer;
+    pbf_builder<KernelPartField> message(buffer);
+    message.add_bytes(KernelPartField::kName, part.name);
+    message.add_bytes(KernelPartField::kBuildId, part.build_id);
+    message.add_uint64(KernelPartField::kStart, part.start);
+    message.add_uint64(KernelPartField::kSize, part.size);
+    Add(CaptureField::kKernelPart, buffer);
+  }
+
+  uint64_t StackReference(StackId id) const {
+    return id < kFirstStackId ? id
+                              : kFirstStackReference + IndexOf(stack_ids_, id);
+  }
+
+  void AddSamples() {
+    std::array<std::vector<uint64_t>, kSampleColumns> columns;
+    for (const RawSample* sample : samples_) {
+      columns[0].push_back(IndexOf(processes_, sample->process));
+      columns[1].push_back(sample->tid);
+      columns[2].push_back(strings_.Intern(sample->comm));
+      columns[3].push_back(StackReference(sample->user_stack));
+      columns[4].push_back(StackReference(sample->kernel_stack));
+      columns[5].push_back(sample->count);
+    }
+    std::string buffer;
+    pbf_builder<SamplesField> message(buffer);
+    uint32_t field = static_cast<uint32_t>(SamplesField::kProcess);
+    for (const auto& column : columns) {
+      message.add_packed_uint64(static_cast<SamplesField>(field++),
+                                column.begin(), column.end());
+    }
+    Add(CaptureField::kSamples, buffer);
+  }
+
+  const RawCapture& capture_;
+  const RawProfile& profile_;
+  std::string& out_;
+  std::vector<const RawSample*> samples_;
+  std::vector<ProcessId> processes_;
+  std::vector<StackId> stack_ids_;
+  StringTable strings_;
+  bool too_large_ = false;
+  bool has_mixed_stacks_ = false;
+};
+
+void AppendLittleEndian(uint64_t value, size_t bytes, std::string& out) {
+  for (size_t i = 0; i < bytes; ++i, value >>= 8) {
+    out += static_cast<char>(value & 0xff);
+  }
+}
+
+}  // namespace
+
+std::string Header(std::string_view payload, uint32_t version) {
+  const auto crc = crc32_z(0, reinterpret_cast<const Bytef*>(payload.data()),
+                           payload.size());
+  std::string header(kMagic);
+  AppendLittleEndian(version, 4, header);
+  AppendLittleEndian(crc, 4, header);
+  AppendLittleEndian(payload.size(), 8, header);
+  return header;
+}
+
+}  // namespace raw_file
+
+ksym::Status WriteRawCapture(const RawCapture& capture, std::string& out) {
+  for (const RawSample& sample : capture.profile.samples) {
+    if (sample.comm.size() > raw_file::kMaxCommBytes) {
+      return ksym::Fail(
+          ksym::ErrorCode::kInvalid,
+          "raw capture: comm \"" + sample.comm + "\" is longer than 15 bytes");
+    }
+  }
+  for (const StackId id : capture.profile.stacks.ids()) {
+    if (id < kFirstStackId) {
+      return ksym::Fail(ksym::ErrorCode::kInvalid,
+                        "raw capture: stack id " + std::to_string(id) +
+                            " means a state, it cannot have frames");
+    }
+  }
+  std::string payload;
+  raw_file::Writer writer(capture, payload);
+  if (!writer.Write()) {
+    return ksym::Fail(ksym::ErrorCode::kLimit,
+                      "raw capture: a part is larger than 4 GiB; capture for "
+                      "a shorter time");
+  }
+  out = raw_file::Header(payload, writer.version());
+  out += payload;
+  return {};
+}
+
+}  // namespace profd

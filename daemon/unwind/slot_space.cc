@@ -1,0 +1,45 @@
+#include "daemon/unwind/slot_space.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace profd {
+
+std::optional<uint32_t> SlotSpace::Take(uint32_t count) {
+  const auto run = std::ranges::find_if(
+      free_, [&](const auto& candidate) { return candidate.second >= count; });
+  if (run == free_.end()) return std::nullopt;
+  const auto [first, length] = *run;
+  free_.erase(run);
+  if (length > count) free_[first + count] = length - count;
+  return first;
+}
+
+void SlotSpace::Free(uint32_t first, uint32_t count) {
+  waiting_.emplace_back(first, count);
+}
+
+void SlotSpace::Recycle() {
+  for (const auto& [first, count] : waiting_) {
+    Insert(first, count);
+  }
+  waiting_.clear();
+}
+
+void SlotSpace::Insert(uint32_t first, uint32_t count) {
+  auto next = free_.lower_bound(first);
+  if (next != free_.end() && first + count == next->first) {
+    count += next->second;
+    next = free_.erase(next);
+  }
+  if (next != free_.begin()) {
+    const auto previous = std::prev(next);
+    if (previous->first + previous->second == first) {
+      previous->second += count;
+      return;
+    }
+  }
+  free_.emplace(first, count);
+}
+
+}  // namespace profd

@@ -1,0 +1,219 @@
+#include "ksym/unwind/frame_state.h"
+
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <limits>
+#include <optional>
+
+#include "ksym/base/byte_reader.h"
+
+namespace ksym {
+namespace {
+
+// DW_OP_*.
+constexpr uint8_t kOpDeref = 0x06;
+constexpr uint8_t kOpPlusConstant = 0x23;
+constexpr uint8_t kOpLiteral0 = 0x30;
+constexpr uint8_t kOpLiteral15 = 0x3f;
+constexpr uint8_t kOpRegister0 = 0x70;  // DW_OP_breg0, 1 ...
+constexpr uint8_t kOpRegister16 = 0x80;
+
+constexpr int32_t kWord = 8;
+
+template <typename T>
+bool Fits(int64_t value) {
+  return value >= std::numeric_limits<T>::min() &&
+         value <= std::numeric_limits<T>::max();
+}
+
+// An offset in words, if it is whole ones and fits.
+template <typename T>
+std::optional<T> Words(int32_t bytes) {
+  if (bytes % kWord != 0 || !Fits<T>(bytes / kWord)) return std::nullopt;
+  return static_cast<T>(bytes / kWord);
+}
+
+// breg7 8, breg16 0, lit15, and, litN, ge, lit3, shl, plus: what GNU ld and
+// those who follow it write for .plt. N is the size of "jmp *slot; push index".
+std::optional<CfaRule> ParsePlt(std::span<const std::byte> expression) {
+  constexpr std::array<uint8_t, 11> kPlt = {0x77, 0x08, 0x80, 0x00, 0x3f, 0x1a,
+                                            0x00, 0x2a, 0x33, 0x24, 0x22};
+  constexpr size_t kConstantAt = 6;
+  if (expression.size() != kPlt.size()) return std::nullopt;
+  std::array<uint8_t, kPlt.size()> bytes = {};
+  std::memcpy(bytes.data(), expression.data(), bytes.size());
+  const uint8_t literal = bytes[kConstantAt];
+  bytes[kConstantAt] = 0;
+  if (bytes != kPlt || literal < kOpLiteral0 || literal > kOpLiteral15) {
+    return std::nullopt;
+  }
+  return CfaRule{CfaRule::Kind::kPlt, 0, literal - kOpLiteral0, 0};
+}
+
+// The register and offset of a leading DW_OP_bregN.
+struct RegisterOffset {
+  uint8_t register_number = 0;
+  int32_t offset = 0;
+};
+std::optional<RegisterOffset> ReadRegisterOffset(ByteReader& in) {
+  const auto opcode = in.Read<uint8_t>();
+  const int64_t offset = in.ReadSleb128();
+  if (!in.ok() || opcode < kOpRegister0 || opcode >= kOpRegister16 ||
+      !Fits<int32_t>(offset)) {
+    return std::nullopt;
+  }
+  return RegisterOffset{static_cast<uint8_t>(opcode - kOpRegister0),
+                        static_cast<int32_t>(offset)};
+}
+
+// One that has its value in the innermost frame only.
+bool IsLeafRegister(int64_t number) {
+  return number >= 0 && number < static_cast<int64_t>(kDwarfRip) &&
+         number != kDwarfRbx && number != kDwarfRbp && number != kDwarfRsp;
+}
+
+void SetCfa(const CfaRule& cfa, UnwindRow& row) {
+  row.rule = MakeRule(CfaKind::kUnsupported);
+  if (cfa.kind == CfaRule::Kind::kPlt) {
+    row.cfa_offset = static_cast<int16_t>(cfa.offset);
+    row.rule = MakeRule(CfaKind::kPlt);
+    return;
+  }
+  if (cfa.kind == CfaRule::Kind::kRegister) {
+    const auto words = Words<int16_t>(cfa.offset);
+    if (!words) return;
+    row.cfa_offset = *words;
+    if (cfa.register_number == kDwarfRsp) {
+      row.rule = MakeRule(CfaKind::kRsp);
+    } else if (cfa.register_number == kDwarfRbp) {
+      row.rule = MakeRule(CfaKind::kRbp);
+    } else if (cfa.register_number == kDwarfRbx) {
+      row.rule = MakeRule(CfaKind::kRbx);
+    } else if (IsLeafRegister(cfa.register_number) && Fits<int8_t>(*words)) {
+      row.cfa_offset = PackCfaOffset(static_cast<int8_t>(cfa.register_number),
+                                     static_cast<int8_t>(*words));
+      row.rule = MakeRule(CfaKind::kLeafRegister);
+    }
+    return;
+  }
+  const auto offset = Words<int8_t>(cfa.offset);
+  const auto addend = Words<int8_t>(cfa.addend);
+  if (cfa.kind != CfaRule::Kind::kDeref || !offset || !addend) return;
+  row.cfa_offset = PackCfaOffset(*offset, *addend);
+  if (cfa.register_number == kDwarfRsp) {
+    row.rule = MakeRule(CfaKind::kRspDeref);
+  } else if (cfa.register_number == kDwarfRbp) {
+    row.rule = MakeRule(CfaKind::kRbpDeref);
+  }
+}
+
+// Where the return address is not on the stack.
+void SetReturnRegister(const FrameState& state, UnwindRow& row) {
+  row.rule = MakeRule(CfaKind::kUnsupported);
+  const int32_t number = state.return_address.offset;
+  const auto words = Words<int8_t>(state.cfa.offset);
+  if (state.cfa.kind != CfaRule::Kind::kRegister ||
+      state.cfa.register_number != kDwarfRsp || !words ||
+      !IsLeafRegister(number)) {
+    return;
+  }
+  row.cfa_offset = PackCfaOffset(static_cast<int8_t>(number), *words);
+  row.rule = MakeRule(CfaKind::kReturnRegister);
+}
+
+// The RbpKind of a frame that saved RBP `rbp` words from the CFA.
+RbpKind KindOfSaved(int8_t rbp, const RegisterRule& rbx) {
+  if (rbx.kind == RegisterRule::Kind::kSame) return RbpKind::kSaved;
+  const auto at = Words<int8_t>(rbx.offset);
+  if (rbx.kind != RegisterRule::Kind::kAtCfa || !at) {
+    return RbpKind::kSavedRbxLost;
+  }
+  const int below = rbp - *at;
+  if (below == 1) return RbpKind::kSavedRbxBelow;
+  if (below < 2 || below > 9) return RbpKind::kSavedRbxLost;
+  return static_cast<RbpKind>(static_cast<int>(RbpKind::kSavedRbxBelow2) +
+                              below - 2);
+}
+
+// The kind for a frame that left RBP alone.
+RbpKind KindOfSame(const RegisterRule& rbx, int8_t& offset) {
+  if (rbx.kind == RegisterRule::Kind::kSame) return RbpKind::kSame;
+  const auto at = Words<int8_t>(rbx.offset);
+  if (rbx.kind != RegisterRule::Kind::kAtCfa || !at) {
+    return RbpKind::kSameRbxLost;
+  }
+  offset = *at;
+  return RbpKind::kSameRbxSaved;
+}
+
+RbpKind SetRbp(const FrameState& state, UnwindRow& row) {
+  if (state.rbp.kind == RegisterRule::Kind::kSame) {
+    return KindOfSame(state.rbx, row.rbp_offset);
+  }
+  const auto at = Words<int8_t>(state.rbp.offset);
+  if (!at) return RbpKind::kLost;
+  if (state.rbp.kind == RegisterRule::Kind::kAtCfa) {
+    row.rbp_offset = *at;
+    return KindOfSaved(*at, state.rbx);
+  }
+  if (state.rbp.kind != RegisterRule::Kind::kAtRbp) return RbpKind::kLost;
+  row.rbp_offset = *at;
+  return RbpKind::kSavedAtRbp;
+}
+
+}  // namespace
+
+CfaRule ParseCfaExpression(std::span<const std::byte> expression) {
+  if (const auto plt = ParsePlt(expression)) return *plt;
+  ByteReader in(expression);
+  const auto base = ReadRegisterOffset(in);
+  if (!base) return {};
+  CfaRule rule = {CfaRule::Kind::kRegister, base->register_number, base->offset,
+                  0};
+  if (in.AtEnd()) return rule;
+  if (in.Read<uint8_t>() != kOpDeref) return {};
+  rule.kind = CfaRule::Kind::kDeref;
+  if (in.AtEnd()) return rule;
+  const auto opcode = in.Read<uint8_t>();
+  const uint64_t addend = in.ReadUleb128();
+  if (opcode != kOpPlusConstant || !in.ok() || !in.AtEnd() ||
+      addend > std::numeric_limits<int32_t>::max()) {
+    return {};
+  }
+  rule.addend = static_cast<int32_t>(addend);
+  return rule;
+}
+
+RegisterRule ParseRegisterExpression(std::span<const std::byte> expression) {
+  ByteReader in(expression);
+  const auto base = ReadRegisterOffset(in);
+  if (!base || !in.AtEnd() || base->register_number != kDwarfRbp) {
+    return {RegisterRule::Kind::kOther, 0};
+  }
+  return {RegisterRule::Kind::kAtRbp, base->offset};
+}
+
+UnwindRow ToUnwindRow(const FrameState& state) {
+  UnwindRow row;
+  if (state.return_address.kind == RegisterRule::Kind::kUndefined) {
+    row.rule = MakeRule(CfaKind::kEnd);
+    return row;
+  }
+  const auto [kind, offset] = state.return_address;
+  if (kind == RegisterRule::Kind::kRegister) {
+    SetReturnRegister(state, row);
+  } else if (kind == RegisterRule::Kind::kAtCfa && offset == -kWord) {
+    SetCfa(state.cfa, row);
+  } else {
+    row.rule = MakeRule(CfaKind::kUnsupported);
+  }
+  if (GetCfaKind(row) == CfaKind::kUnsupported) {
+    return {0, 0, 0, MakeRule(CfaKind::kUnsupported)};
+  }
+  const RbpKind rbp = SetRbp(state, row);
+  row.rule = MakeRule(GetCfaKind(row), rbp);
+  return row;
+}
+
+}  // namespace ksym

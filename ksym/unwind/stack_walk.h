@@ -1,0 +1,108 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "ksym/base/address.h"
+#include "ksym/unwind/unwind_table.h"
+
+namespace ksym {
+
+// The general registers by their DWARF numbers (System V ABI, figure 3.36).
+enum class X86Register : uint8_t {
+  kRax,
+  kRdx,
+  kRcx,
+  kRbx,
+  kRsi,
+  kRdi,
+  kRbp,
+  kRsp,
+  kR8,
+  kR9,
+  kR10,
+  kR11,
+  kR12,
+  kR13,
+  kR14,
+  kR15,
+};
+inline constexpr size_t kX86Registers = 16;
+
+// Why a stack has no more frames.
+enum class StackEnd : uint8_t {
+  // Whole: the outermost frame's return address is undefined.
+  kOutermost = 0,
+  // Whole as far as frame pointers tell: theirs is 0 in code without rows.
+  kZeroFramePointer = 1,
+  // The caller's bound on frames was reached.
+  kDepthLimit = 2,
+  // Code without rows, and the frame pointer is not one.
+  kNoTable = 3,
+  // A return address that is in no executable mapping.
+  kNoMapping = 4,
+  // A word of the stack could not be read.
+  kBadRead = 5,
+  // A row of the kind kUnsupported, or one that needs a lost register.
+  kUnsupported = 6,
+  // The caller's frame would not be above this one.
+  kNoProgress = 7,
+};
+inline constexpr size_t kStackEnds = 8;
+
+// What is known about the code at an address.
+struct CodeAt {
+  enum class Kind : uint8_t {
+    kNoMapping,  // not executable, or nothing at all
+    kNoTable,    // executable: generated code, or a file without a table
+    kTable,
+  };
+  Kind kind = Kind::kNoMapping;
+  // For kTable; must live as long as the walk.
+  const UnwindTable* table = nullptr;
+  // Run-time address less ElfAddress.
+  uint64_t load_bias = 0;
+};
+
+// Memory of a thread's stack.
+struct StackPart {
+  Address address;  // of the first byte
+  std::span<const std::byte> bytes;
+};
+
+// A thread's registers and what was copied of its stack. That should begin with
+// the 128 bytes below RSP, the red zone: rows refer to them.
+struct StackCopy {
+  Address ip;
+  std::array<uint64_t, kX86Registers> registers = {};  // by X86Register
+  // By address. A word must not lie in two of them: parts that touch each other
+  // are to be made one.
+  std::span<const StackPart> parts;
+};
+
+// A frame pointer this far above RSP is none.
+inline constexpr uint64_t kMaxFrameBytes = uint64_t{1} << 20;
+
+struct WalkedStack {
+  // Leaf first. The first is where the CPU was; each other one's code is at the
+  // address less 1, so an interrupted function's is one more than its RIP.
+  std::vector<Address> frames;
+  // Where each frame's part of the stack begins, which is where the one before
+  // ends.
+  std::vector<uint64_t> stack_pointers;
+  StackEnd end = StackEnd::kOutermost;
+  Address unread;  // of kBadRead: the word that is in no part of the copy
+};
+
+// Follows the stack by the rules of docs/unwinding.md, which the
+// sampler follows as well. At most max_frames frames, at least one. Reuses
+// `stack`'s memory. Pure, but for what `find` does, which is called once per
+// frame, also of those that a caught exception makes it go back from.
+void WalkStack(const StackCopy& copy, size_t max_frames,
+               const std::function<CodeAt(Address)>& find, WalkedStack& stack);
+
+}  // namespace ksym
