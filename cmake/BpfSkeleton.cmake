@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # bpf_skeleton(TARGET SOURCE x.bpf.c [HEADERS a.h ...])
 #
 # Compiles x.bpf.c with clang for the BPF target and generates x.skel.h with

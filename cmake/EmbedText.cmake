@@ -1,8 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
 # embed_text(TARGET NAMESPACE ns FILES a.html b.js ...)
 #
 # Makes a header TARGET.h that has each file as a constexpr std::string_view,
-# named after the file: a_b.js is kABJs. TARGET becomes an interface library
-# that carries the include path and the dependency.
+# named after the file: a_b.js is kABJs. The line with the file's licence is left
+# out. TARGET becomes an interface library that carries the include path and the
+# dependency.
 #
 # Run as a script (cmake -P) it writes the header.
 if(CMAKE_SCRIPT_MODE_FILE)
@@ -10,6 +12,8 @@ if(CMAKE_SCRIPT_MODE_FILE)
   string(REPLACE "|" ";" files "${FILES}")
   foreach(file IN LISTS files)
     file(READ "${file}" content)
+    string(REGEX REPLACE "^[^\n]*SPDX-License-Identifier[^\n]*\n" "" content
+           "${content}")
     string(FIND "${content}" ")embedded\"" delimiter)
     if(NOT delimiter EQUAL -1)
       message(FATAL_ERROR "${file}: has the end of a raw string in it")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # included_headers(RESULT header.h ...)
 #
 # The headers, written from the project's root, and all of the project's that

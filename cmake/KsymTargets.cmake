@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The functions every CMakeLists.txt of the project makes its targets with.
 # They apply one set of compile options, so no target can miss a warning or a
 # sanitizer, and none changes CMAKE_CXX_FLAGS.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Headers of others are compiled once for all targets of a kind and not once
 # for each source. None of the project's own is in them, so no change here
 # compiles more than without them, and no module comes to know another one by

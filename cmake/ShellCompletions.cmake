@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # ksym_completions(TARGET): the program's completion scripts, made by itself
 # when it has been linked, and installed where shells look for them.
 function(ksym_completions target)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names addresses; see ksym-symbolize(1).
 
 #include "daemon/output/format_table.h"

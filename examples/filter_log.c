@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Puts names into a log with symbolizer markup, from standard input:
 //
 //   example_log_markup | example_filter_log [FOLDER...]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Logs its own backtrace as symbolizer markup, without looking any name up.
 // Names are put in later, here or on another machine:
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names addresses of a file, a process or the kernel:
 //
 //   example_symbolize file /bin/true 0x2a10

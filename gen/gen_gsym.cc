@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes, prints and checks GSYM files; see gen_gsym(1).
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes and reads tables of kernel symbols; see gen_ksym(1).
 
 #include <cstdio>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "gen/gsym_inspect.h"
 
 #include <fmt/format.h>

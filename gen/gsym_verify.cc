@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // VerifyGsym: what a GSYM file answers against the debug data themselves.
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ksym/gsym_cache.h"
 
 #include "ksym/elf/elf_image.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conversion of what matters for some addresses, and no more.
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The C interface of libksym; see libksym(3) and examples/.
 //
 // What is declared here is stable: functions and fields are only added. What a

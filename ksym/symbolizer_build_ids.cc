@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The part of SymbolFiles that finds files again by their build-ids.
 
 #include <fcntl.h>

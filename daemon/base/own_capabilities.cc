@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "daemon/base/own_capabilities.h"
 
 #include <linux/capability.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "daemon/capture/ring_reader.h"
 
 #include <linux/bpf.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "daemon/capture/sampler_setup.h"
 
 #include <bpf/bpf.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "daemon/input/perf_script_input.h"
 
 #include <fmt/format.h>

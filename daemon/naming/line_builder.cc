@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "daemon/naming/line_builder.h"
 
 #include <sched.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "daemon/naming/module_symbols.h"
 
 #include <elf.h>

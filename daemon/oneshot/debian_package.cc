@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "daemon/oneshot/debian_package.h"
 
 #include <fcntl.h>

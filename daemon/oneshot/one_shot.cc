@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "daemon/oneshot/one_shot.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "daemon/perf/perf_event.h"
 
 #include <fmt/format.h>

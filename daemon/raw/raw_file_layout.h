@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 // The numbers of the raw capture format, shared by its writer and its reader.

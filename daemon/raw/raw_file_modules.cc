@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a raw capture says of files and of the kernel, to name it elsewhere.
 
 #include <protozero/pbf_message.hpp>

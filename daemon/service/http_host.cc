@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "daemon/service/http_host.h"
 
 #include <arpa/inet.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "daemon/symbolize/build_id_files.h"
 
 #include <elf.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "daemon/track/module_uevents.h"
 
 #include <linux/netlink.h>

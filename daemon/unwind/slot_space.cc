@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "daemon/unwind/slot_space.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The part of UnwindTables that knows files: which one a mapping is of, through
 // whom it can be opened, and what becomes of those that cannot.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The part of UnwindTables that keeps within its memory: what goes when there
 // is no room, and what goes because nobody needed it for long.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 'use strict';
 
 // Kinds of frames, in the order of FlameKind. The hues are Okabe and Ito's,

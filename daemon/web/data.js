@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 'use strict';
 
 // Frames' kinds that the page asks for by name, in the order of FlameKind.

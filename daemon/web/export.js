@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 'use strict';
 
 // A frame of a folded line, as ksym-profile writes it: nothing in it separates

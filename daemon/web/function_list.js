@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 'use strict';
 
 const LIST_LETTER = 7.3;  // pixels of one in the table

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 'use strict';
 
 // By function: samples that end in it, and samples that have it anywhere in

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 'use strict';
 
 const MIN_PIXELS = 0.7;  // narrower frames are not drawn

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 'use strict';
 
 // The most characters of a name that are shown in one place but the tooltip.

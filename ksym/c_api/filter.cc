@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ksym_filter: names in logs with symbolizer markup.
 
 #include <memory>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Completion scripts for shells, made of a program's table of options, so that
 // they have what --help has.
 #ifndef KSYM_CLI_COMPLETION_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ksym/cli/own_lookups.h"
 
 #include <nss.h>

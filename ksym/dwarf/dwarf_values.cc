@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the values of attributes mean: the second half of DwarfFile.
 
 #include <dwarf.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ksym/dwarf/entry_names.h"
 
 #include <dwarf.h>

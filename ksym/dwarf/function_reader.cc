@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ksym/dwarf/function_reader.h"
 
 #include <dwarf.h>

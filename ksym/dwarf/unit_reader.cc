@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ksym/dwarf/unit_reader.h"
 
 #include <dwarf.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ksym/elf/build_id_note.h"
 
 #include <algorithm>

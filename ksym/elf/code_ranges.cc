@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ksym/elf/code_ranges.h"
 
 #include <elf.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ksym/gsym/gsym_file.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The second half of GsymWriter: order and layout of the whole file.
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ksym/kernel/kernel_name_index.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ksym/kernel/kernel_symbol_map_builder.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ksym/kernel/kernel_symbol_source.h"
 
 #include <unistd.h>

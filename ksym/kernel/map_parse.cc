@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The checks that make decoding a compact map safe: everything that MapTables
 // follows as an index is in range after them.
 

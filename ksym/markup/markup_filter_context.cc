@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How MarkupFilter takes context elements in, and the lines about modules.
 #include <algorithm>
 #include <string>

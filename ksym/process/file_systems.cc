@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ksym/process/file_systems.h"
 
 #include <fcntl.h>

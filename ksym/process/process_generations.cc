@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The part of ProcessHistory that knows which process and program a generation
 // is of, also where reports were lost.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ksym/tools/filter_markup.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ksym/tools/module_finder.h"
 
 #include <filesystem>

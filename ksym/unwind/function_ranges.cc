@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ksym/unwind/function_ranges.h"
 
 #include <algorithm>

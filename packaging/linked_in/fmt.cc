@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The parts of {fmt} that its headers leave to its library, of which Debian has
 // a shared one only.
 #include <fmt/format-inl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The parts of spdlog that its headers leave to its library, of which Debian
 // has a shared one only.
 #include <spdlog/common-inl.h>

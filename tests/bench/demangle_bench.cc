@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a name costs when it is shown for the first time.
 
 #include <benchmark/benchmark.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loading of symbol tables, and lookups in them. The files are the machine's
 // own: the C library, and the large ones among kFiles that are installed.
 

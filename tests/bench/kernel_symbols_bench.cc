@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernel symbol tables beside each other: the compact map, the blob, and the
 // plain sorted vector of strings that most tools keep. On the running kernel's
 // table (skipped when it hides its addresses) and on a Debian kernel's with

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The writers on 100,000 distinct stacks of 30 frames out of 20,000 functions,
 // and what comes before them: building a profile, raw captures.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Naming of a raw profile of 100,000 distinct stacks of 30 frames, whose
 // addresses are 4,096 random ones in the C library of this process.
 

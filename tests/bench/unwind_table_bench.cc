@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Building of unwind tables, lookups in them, and walks. The files are the
 // machine's own: those of kFiles that are installed.
 

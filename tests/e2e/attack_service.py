@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """What users of the machine can do to a service: nothing, as this measures.
 
     tests/e2e/attack_service.py [--seconds 600] [--seed N] [--only KIND...]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the end-to-end tests share: running the profiler, reading what it
 wrote, workloads, and what they must put back in the end.
 

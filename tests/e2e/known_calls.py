@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who calls whom in calls.cc and own_stack.c of the workloads, and whether a
 stack says so."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """--load KIND of the end-to-end tests: what they run beside.
 
     tests/e2e/test_unwind.py --load spin16 CallsTest.test_callers

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tests of ksym-profiled share: a running service, and a server that
 takes what it pushes."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """How the service lives under a load of short-lived processes, with figures;
 an hour by default, so it is not in ctest.
 

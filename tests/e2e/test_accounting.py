@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where every sample went: taken = emitted + lost by cause, always.
 
 The harness checks that equation, and that the counts in the report add up to

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The COMMAND form, and how a capture ends."""
 
 import fcntl

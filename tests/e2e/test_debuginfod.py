@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """--debuginfod with elfutils' own server, over a folder of debug files."""
 
 import ctypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Captures whose symbols are somewhere else: --format markup, raw profiles and
 ksym-symbolize --profile on a machine that finds files by build-id."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ksym-profile report, diff and convert on real captures, and what other
 programs say of what they write."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs whose files are deleted, replaced, upgraded, in memory only, or in
 another root: the right name, or none and why, and never a wrong one."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is left out: processes, threads, CPUs, cgroups, kinds of stacks."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the summary says stands between the user and the answer, and how code
 without symbols is told apart."""
 

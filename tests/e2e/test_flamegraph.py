@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The flame graph page in a real browser."""
 
 import html

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is given up because of somebody's files, and that it is said."""
 
 import shutil

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What others put in the way of files that a user names: to be read, and to be
 written."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whose file may name whom: what a user puts in the way of the names of others'
 processes. A library without symbols is mapped by a process of root and by one
 of a user, and the user says what its functions are called."""

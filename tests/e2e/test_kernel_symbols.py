@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kernel symbols that come and go while ksym-profile samples."""
 
 import os

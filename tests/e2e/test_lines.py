@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Source lines and inlined calls: --lines and --inlines."""
 
 import glob

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The loads that other tests and benchmarks run beside."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names: hostile ones, C++ ones, and those of the kernel."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is written, where, and in which form."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Perf maps: names of code that is made at run time, and what is refused."""
 
 import os

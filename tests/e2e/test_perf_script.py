@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names beside perf's: perf record and perf script on programs with frame
 pointers, and ours for the very addresses that perf script printed."""
 

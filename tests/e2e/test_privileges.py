@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Without root: chosen capabilities, and none."""
 
 import os

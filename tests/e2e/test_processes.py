@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Processes that become others or end before they can be looked at."""
 
 import collections

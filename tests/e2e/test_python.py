@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Python's frames among the native ones, judged by a program whose calls are
 known."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is sampled, and how often: hot paths, events, rates, depths."""
 
 import json

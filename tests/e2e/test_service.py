@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ksym-profiled: the running service, its files, signals and configuration."""
 
 import glob

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ksym-profiled over the network: its HTTP server, and what it pushes."""
 
 import glob

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files whose file system stops answering, or lets nobody else in: they cost
 their own names and nobody else's, no time and no end."""
 

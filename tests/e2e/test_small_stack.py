@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs under a limit of 128 KiB on stacks, which a shell, a unit or a
 container may have set."""
 

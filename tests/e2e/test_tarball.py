@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """The tar archive of scripts/package, in roots that have nothing of what it was
 built with: one with busybox alone, and Debian 11's and 13's."""
 

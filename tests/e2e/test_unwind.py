@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """User stacks of programs without frame pointers."""
 
 import collections

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command line: what needs no capture. Needs no root."""
 
 import harness

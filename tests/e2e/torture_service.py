@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """What a service must survive, with figures; minutes, so it is not in ctest.
 
     tests/e2e/torture_service.py [--kills 200] [--connections 1000]

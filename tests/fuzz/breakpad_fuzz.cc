@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any text as a Breakpad symbol file: refused, or converted to a GSYM file that
 // is whole, whose every function can be decoded and looked up.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arbitrary bytes as code that nothing describes. The first byte says where one
 // function is known to begin.
 

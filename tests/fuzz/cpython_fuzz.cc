@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A process's memory as anybody may make it: the bytes are a version, then the
 // memory from 0x1000 on with a code object at its begin.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as the .gnu_debugdata section of an otherwise correct file. With an
 // odd first byte the rest is the section itself, with an even one it is what
 // the section unpacks to, as a fuzzer does not guess checksums. The corpus

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as a symbol's name, also with a prefix of each mangling: the
 // result is bounded, and so is the time (libFuzzer's -timeout).
 

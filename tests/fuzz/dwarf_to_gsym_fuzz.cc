@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as an ELF file with debug data: refused, or converted to a GSYM
 // file that is whole, whose every function can be decoded and looked up; and
 // looked up in as it is.

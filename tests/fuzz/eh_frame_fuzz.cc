@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as a section of call-frame information, or as a whole file. The
 // first byte says which: 0 .eh_frame, 1 .debug_frame, else a file. The corpus
 // holds sections of tests/ksym/unwind/call_frames_test.cc, and small libraries:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as an ELF file: headers, symbols, stubs, names. The corpus holds
 // what ElfBuilder (tests/ksym/elf/elf_builder.h) writes for each class, with
 // plain tables and with ones that zlib or zstd packed, and a library with

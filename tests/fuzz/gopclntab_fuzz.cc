@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as the .gopclntab section of an otherwise correct file. The corpus
 // is what tests/ksym/elf/make_gopclntab.py writes.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as a GSYM file of either version: rejected, or every lookup and
 // decoding ends within them, a lookup agrees with the address table, and one
 // with an index says the same.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as a kallsyms blob: rejected, or every operation ends without a
 // read outside of them, and lookups agree with iteration.
 

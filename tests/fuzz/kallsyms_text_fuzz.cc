@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as a symbol listing: reading never fails in another way than by an
 // Error, and the map made of it answers for every symbol and passes its own
 // checks.

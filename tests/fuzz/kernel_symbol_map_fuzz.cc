@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as a compact map, with the checksum put right so that the checks
 // behind it are reached: rejected, or every operation ends without a read
 // outside of them.

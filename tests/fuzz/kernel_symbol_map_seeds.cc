@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes the seeds of kernel_symbol_map_fuzz for the map's present layout:
 //
 //   kernel_symbol_map_seeds tests/fuzz/corpus          writes them

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes the seeds in corpus/raw_profile_fuzz: raw captures as whole files and
 as bare payloads, see docs/formats.md. Run without arguments."""
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Logs with symbolizer markup: the parser keeps every byte, and the filter's
 // output does not depend on how the log is cut into pieces.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any text as /proc/modules, read twice: up to the first NUL when the kernel's
 // table was read, after it later on. Modules are what the text says and
 // survive being written and read again; what a change makes doubtful is memory

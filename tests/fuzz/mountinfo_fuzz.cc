@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any text as /proc/PID/mountinfo. Whatever it says, there are no more mounts
 // than lines, each has an absolute place and a type of one word, and a text
 // that is read again line by line has the same mounts.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any text as a perf map, once whole and once torn at a place that the first
 // byte chooses: both give the same names.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any text as /proc/PID/maps. Whatever it says, the mappings are sorted and
 // disjoint, so that the search among them is right.
 

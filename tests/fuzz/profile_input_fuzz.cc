@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Profiles of other tools: any bytes are one or an error, and what was read can
 // be written in each format whose size follows the input's.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Raw captures: the bytes as a whole file, and, as no fuzzer guesses a CRC, as
 // the payload behind a right header. What can be read can be written, and the
 // second writing equals the first.

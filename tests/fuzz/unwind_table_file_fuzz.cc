@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as a table from the cache. Fuzzers do not guess checksums, so the
 // input is read as it is, and again with the right one. The corpus holds what
 // EncodeUnwindTable writes for the tables of

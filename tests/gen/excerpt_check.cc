@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // excerpt_check PROGRAM...: whether excerpts of a program's functions answer as
 // all of its functions do, at the start, in the middle, at the end of and
 // behind each function. Prints how many answers were compared, and differences.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of excerpts: programs of several units in each form of debug data. What
 is converted for a few addresses answers as the conversion of all does.
 

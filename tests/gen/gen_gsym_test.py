@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of gen_gsym as a program: the same sample in every form of debug data,
 against llvm-symbolizer, and files exchanged with llvm-gsymutil.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tests of gen_gsym share: the sample compiled in a folder of its own,
 and what LLVM's tools say of a program and of a GSYM file.
 """

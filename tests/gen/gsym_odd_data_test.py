@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of gen_gsym with debug data of which a part is missing, or that is laid
 out as few compilers do it.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the tests of gen_gsym compile in every way: functions that are inlined
 // into each other from two files, templates, a part that gcc splits off, and
 // ranges with holes.

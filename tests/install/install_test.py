@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """install_test.py CMAKE BUILD CXX: installs libksym into a temporary folder and
 builds the installed examples outside of the tree, by CMake and by pkg-config;
 then runs them."""

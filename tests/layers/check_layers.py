@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Rejects #includes that point the wrong way.
 
     check_layers.py ROOT            checks the tree at ROOT

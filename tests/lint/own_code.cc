@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A plugin for clang-tidy 19: checks are matched against the project's own
 // declarations and not against those of system headers, whose findings nobody
 // sees. That is two thirds of clang-tidy's time. What clang itself warns of is

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Plants defects and holds clang-tidy to what it finds of them.
 
     planted.py PLUGIN FOLDER

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """check_bounds.py DOCUMENT SOURCE_DIR: each constant in the document's table of
 bounds is in the file that it names, with the value that it names.
 

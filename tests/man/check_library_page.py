@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """check_library_page.py PAGE HEADER: the page's synopsis has the functions that
 the header declares, with the same parameters, and groff formats it without a
 warning where it is installed."""

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """check_page.py PAGE PROGRAM [COMMAND...]: the page has the options of --help.
 
 Each option that the program's --help names, and that of each of its commands,

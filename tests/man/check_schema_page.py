@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """check_schema_page.py PAGE SCHEMA PROGRAM: the page has an entry for each key of the
 JSON Schema and no other, and the first sentence of each says what the schema
 has of type, range and default; PROGRAM takes each of its examples. Where groff

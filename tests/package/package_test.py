@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """package_test.py CPACK CONFIG PREFIX: makes the Debian packages and looks at
 what is in them and at what they would do."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """systemd_test.py CMAKE FOLDER PROGRAM: what is installed for the service.
 
 FOLDER is the build's systemd/, PROGRAM the ksym-profiled that was built. Tests

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compares what GSYM files say of random addresses with LLVM's tools.
 
     gsym.py --build FOLDER [--count N] [--seed N] PROGRAM...

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The programs that are profiled, and how they are made and run."""
 
 import os

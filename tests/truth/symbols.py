@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An independent view of which bytes of a file have a symbol: readelf's."""
 
 import bisect

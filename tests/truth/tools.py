@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The profilers: each runs a load and gives its user frames."""
 
 import collections

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Prints what part of the user frames has a name; see scripts/truth.
 
     truth.py --profiler PROGRAM [LOAD...]

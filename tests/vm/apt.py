@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Debian packages by name, from the mirrors that this machine's apt uses.
 
 Each suite has an apt state of its own, so neither this machine's package lists

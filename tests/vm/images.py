@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a guest is made of: QEMU, a Debian kernel with its modules, and a root
 file system. Each is made once and kept below the cache folder; what is half
 made when a run is killed has another name and goes with the next run."""

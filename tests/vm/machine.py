@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Boots a guest, runs the checks in it and reports what they said.
 
 Everything that a boot brings with it (the package under test, the checks) is in

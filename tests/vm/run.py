@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Installs the Debian package on Debian's kernels, under systemd, and checks
 there what cannot be checked on the machine that builds it:
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bench.mjs PAGE PICTURES: how long a page takes to open and to follow each
 // thing that a person does, as a person waits for it and as its thread works.
 // Prints the median of several runs; judges nothing.

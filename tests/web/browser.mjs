@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What both drivers share: Debian's Chromium, and a page that may load nothing
 // but files, whose messages and requests are collected.
 

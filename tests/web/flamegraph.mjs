@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // flamegraph.mjs FOLDER PICTURES: uses the pages that web_test.py put into
 // FOLDER as a person would, and leaves pictures of them in PICTURES.
 

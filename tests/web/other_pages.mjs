@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Steps of a person on pages of other kinds and on other screens.
 
 import {readFileSync} from 'node:fs';

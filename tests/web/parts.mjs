@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // parts.mjs FOLDER: the parts of the flame graph page that need no document
 // (FOLDER is daemon/web), each for itself.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a person sees of the flame graph page and does with it.
 
 export const boxes = (page, id = 'graph') =>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // speedscope.mjs FILE...: opens each in speedscope's own page, and prints a line
 // of JSON with its table of functions.
 

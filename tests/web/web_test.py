@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """web_test.py PROFILER FOLDER [TEST...]: the flame graph page in Chromium, driven
 by Playwright, and our files in speedscope's own page.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ksym/runtime/cpython/line_table.h"
 
 #include "ksym/base/byte_reader.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which strands are right: what CodePaths forgets, and what it keeps.
 
 #include <algorithm>

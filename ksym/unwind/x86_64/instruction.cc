@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ksym/unwind/x86_64/instruction.h"
 
 #include <limits>

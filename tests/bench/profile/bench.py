@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Measures ksym-profile beside perf and bpftrace; see scripts/bench.
 
     bench.py [--quick] [--program FILE] [--loads KINDS] [--parts PARTS]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What one sample costs in the kernel, with each store of stacks."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """GSYM files: conversion and lookups of a large program, beside LLVM's tools."""
 
 import json

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Looks addresses of standard input up in a GSYM file, in this process:
 //
 //   bench_gsym FILE SECONDS < ADDRESSES

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The kernel's symbol table: the compact map beside the other forms."""
 
 import json

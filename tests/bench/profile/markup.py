@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The filter of logs with symbolizer markup, beside llvm-symbolizer."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Starts the programs that are measured, and the loads they are measured on."""
 
 import contextlib

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Builds Debian's protoc with its debug data, -O2 -g, without stripping, into a
 # folder, unless it is there: a real C++ program with some 80 MB of DWARF.
 #

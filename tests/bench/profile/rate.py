@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Samples taken, against what the rate promises, on busy CPUs."""
 
 import re

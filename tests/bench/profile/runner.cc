@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a command and says what it cost:
 //
 //   bench_runner RESULT COMMAND [ARG...]

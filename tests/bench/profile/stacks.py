@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Samples lost, or left without their stack, with 10,000 call paths."""
 
 import programs

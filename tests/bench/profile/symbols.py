@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """User symbols: tables, lookups, and naming a profile of very many stacks."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plain text tables and the few statistics that scripts/bench prints."""
 
 import statistics

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A machine in trouble: stacks, ends, memory and signals beside loads."""
 
 import dataclasses

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What one capture beside a load was worth: its stacks, its end, its memory.
 
 Whoever measures runs before what is measured (see measuring), so that no figure

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """perf and bpftrace beside the same loads."""
 
 import re

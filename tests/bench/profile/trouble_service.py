@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The service beside loads: its stacks, its memory, and its end."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What SIGINT and SIGTERM do at random moments of captures beside a load."""
 
 import contextlib

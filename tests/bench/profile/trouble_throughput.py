@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a capture takes from the programs beside it: their time in windows with
 and without one, in turns.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How many user stacks are whole, beside perf and bpftrace, and what it costs.
 
 A stack counts as whole if its root is where programs and threads begin. The

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What stacks are counted of: programs of every kind of call-frame
 information, and of none.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Time and memory of `-F 99 1`: what a capture costs who starts it."""
 
 import contextlib

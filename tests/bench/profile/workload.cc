@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What scripts/bench profiles: programs with a known shape of stack.
 //
 //   bench_workload CPU depth N   ~N user frames, all time in the innermost

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "daemon/base/own_priority.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs the real sampler in this kernel. Needs root, or CAP_BPF and
 // CAP_PERFMON; skips otherwise.
 

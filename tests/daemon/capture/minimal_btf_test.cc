@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "daemon/capture/minimal_btf.h"
 
 #include <bpf/btf.h>

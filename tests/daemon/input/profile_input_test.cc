@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "daemon/input/profile_input.h"
 
 #include <gmock/gmock.h>

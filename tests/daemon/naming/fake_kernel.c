@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Linked where a kernel is: _stext, a function, and one that is inlined. */
 
 __asm__(

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* A kernel module's functions: in .text, inlined, and in .init.text. */
 
 volatile int g_module_sink;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Another file of the module, with a function of a name that it has. */
 
 extern volatile int g_module_sink;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Source lines of the kernel and of its modules.
 
 #include "tests/daemon/naming/source_lines_fixture.h"

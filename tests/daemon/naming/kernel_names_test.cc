@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "daemon/naming/kernel_names.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/daemon/naming/source_lines_fixture.h"
 
 #include <gmock/gmock.h>

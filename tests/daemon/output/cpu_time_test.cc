@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "daemon/output/cpu_time.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "daemon/output/text_order.h"
 
 #include <gtest/gtest.h>

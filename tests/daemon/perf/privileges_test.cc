@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "daemon/perf/privileges.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "daemon/runtime/runtime_names.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernel addresses of a capture that was written as a log with markup, named
 // by the filter on a machine that never ran that kernel.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "daemon/track/side_band.h"
 
 #include <gtest/gtest.h>

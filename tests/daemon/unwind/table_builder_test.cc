@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "daemon/unwind/table_builder.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "daemon/unwind/unwind_pieces.h"
 
 #include <gmock/gmock.h>

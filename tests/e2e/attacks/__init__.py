@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What unprivileged users do to a service: see attack_service.py.
 
 Each attack is a function of a Place. It runs in a process of its own, as its

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files that are not what they seem: perf maps, links, FIFOs, devices, and
 files that change while they are mapped."""
 

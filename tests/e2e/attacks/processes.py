@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Processes, threads and mappings without end."""
 
 import ctypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clients of the HTTP server that want to harm it, over TCP, and a receiver
 of what is pushed that does."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Loads that tests and benchmarks run beside: a machine in trouble.
 
     with loads.running("mixed", programs, folder) as load:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs and files that a hostile neighbour would run: each is valid, and
 each is far larger than anything real.
 """

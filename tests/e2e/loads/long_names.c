@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // long_names COUNTERS PROCESSES FUNCTIONS NAME_BYTES: each process works in so
 // many functions in turn that it writes into anonymous memory, with a perf map
 // in /tmp that gives each a name of so many bytes. The files of the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // mapping_storm COUNTERS PROCESSES HELD PER_SECOND FILE...: each process has
 // HELD executable mappings of the files and takes away and maps again one of
 // them PER_SECOND times a second (0: as often as it can), and counts these.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rounds COUNTERS PROCESSES PER_SECOND COMMAND...: each process runs the shell
 // commands in turns, each to its end, and counts them. All processes together
 // start PER_SECOND commands a second; 0: as many as they can.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // spinners COUNTERS PROCESSES [NICE]: use all of the CPU time that they get,
 // a few calls deep, and count their turns, and how much of that time was really
 // theirs. Compiled without frame pointers.

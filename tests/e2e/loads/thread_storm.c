@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // thread_storm COUNTERS PROCESSES: start and join threads that have names of
 // their own and work for a fraction of a millisecond, many at a time, and
 // count them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bare code: works in code that nothing describes (bare_code.s). bare nettle:
 // in that of Nettle's SHA-256.
 

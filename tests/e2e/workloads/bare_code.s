@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 # Code without call-frame information and frame pointers, whose RBP is no
 # address. BareLoop(rounds) calls the others, which work for some microseconds.
         .text

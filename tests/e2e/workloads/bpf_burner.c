@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bpf_burner NAME burn SECONDS: loads a BPF program called NAME, lets it burn
 // time in the kernel that long, unloads it, and sleeps.
 // bpf_burner NAME storm TIMES: loads, runs for a moment and unloads it, TIMES

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // calls: known calls of every kind that is hard to walk, compiled without
 // frame pointers. tests/e2e/test_unwind.py has the table of who calls whom.
 

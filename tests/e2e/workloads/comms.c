@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One child per hostile command name, each of them busy. Prints the children's
 // pids in the order of kNames, then "ready".
 

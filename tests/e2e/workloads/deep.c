@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // deep N: works at the bottom of N nested calls of Descend.
 
 #include <stdlib.h>

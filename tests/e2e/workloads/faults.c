@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // All time is spent on fresh pages, touched in main -> TouchPages.
 
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // forks: forks children for ever that work for a few milliseconds of CPU time
 // in ChildWork or, the child of a child, in GrandchildWork. Nothing calls
 // exec, so all mappings are those of the first process.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // jit: works in two functions that it writes into anonymous memory. Before
 // "ready" it prints their addresses and sizes as a perf map has them.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Python program whose calls are known: EDGES has each that it makes.
 
     known_python.py SECONDS    runs all of them in turn for so long

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // leader: the first thread ends, another works on in Survivor for ever.
 // leader PROGRAM [ARG...]: another thread than the first calls exec.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // memexec PROGRAM [ARG...]: runs a copy of it that is in memory only.
 
 #include <fcntl.h>

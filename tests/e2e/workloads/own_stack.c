@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // own_stack: works on a stack of three pages between two that cannot be read,
 // and lets it begin at each of the last 100 bytes in turn, so that frames lie
 // at the edges of pages, and words across them. Compiled without frame

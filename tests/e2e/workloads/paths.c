@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Walks 10,000 distinct call paths in random order: four levels, each through
 // one of ten functions, to one leaf.
 

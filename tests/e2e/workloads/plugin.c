@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Built twice, as plugin_a.so and plugin_b.so: the same code at the same
 // place, with another name.
 

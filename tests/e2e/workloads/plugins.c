@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // plugins MILLISECONDS A.so B.so: loads A, works in it that long under the
 // command name "in a", unloads it, does the same with B, and so on. B is loaded
 // where A was.

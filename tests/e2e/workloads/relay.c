@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Built twice, as relay_a and relay_b. relay_a SELF MILLISECONDS PEER: burns so
 // much CPU time in WORK_FUNCTION, then becomes PEER, which becomes SELF in
 // turn.

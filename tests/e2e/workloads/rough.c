@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rough WHAT: makes its stacks and mappings hard to follow while it is
 // sampled.
 //   maps N      calls through N executable mappings, each with its own code

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // C++ names: namespaces, templates, operators, an anonymous namespace.
 
 #include <cstddef>

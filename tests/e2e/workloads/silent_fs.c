@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A file system (FUSE) with one file, "program", whose bytes are those of
 // another file. It stops answering at SIGUSR1: requests are taken and never
 // answered, so who asks waits and cannot be killed until this program ends,

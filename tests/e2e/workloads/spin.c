@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // spin [NAME]: all time is spent in main -> Outer -> Middle -> Hot. NAME
 // becomes the command name.
 

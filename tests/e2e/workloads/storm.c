@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // storm N: N times fork and exec of this program, whose child works for a few
 // milliseconds of CPU time in StormLeaf and exits. Prints "stormed", exits
 // with 7.

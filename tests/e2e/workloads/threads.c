@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // threads N: N threads take turns on the CPUs, each in ThreadMain -> Turn.
 
 #include <pthread.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ksym/base/bounded_name.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #define _POSIX_C_SOURCE 200809L  // fork and others, in C11
 
 // What ksym_resolve says of this program's own code.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The C interface as a C program has it: bad arguments, markup, filter.
 
 #define _POSIX_C_SOURCE 200809L

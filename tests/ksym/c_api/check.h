@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef KSYM_TESTS_C_API_CHECK_H_
 #define KSYM_TESTS_C_API_CHECK_H_
 

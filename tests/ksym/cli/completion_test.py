@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """completion_test.py PROGRAM [COMMAND...]: what shells complete is what --help
 has, the program's own and that of each of its commands.
 

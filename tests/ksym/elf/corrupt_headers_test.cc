@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every field of every header of valid files, set to what a broken or hostile
 // file could have there.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The bounds of what is read of a file's headers, notes and debug link.
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ksym/elf/elf_image.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* A library whose code has one of each kind of symbol. */
 /* The names are what the tests look up: reserved ones, and labels' own. */
 /* NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming) */

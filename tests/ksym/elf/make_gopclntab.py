@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes hand-made tables of Go functions, one file per layout.
 
     make_gopclntab.py FOLDER

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every symbol and every gap of two real tables, against a reference that is
 // slow and simple (kernel_tables.h).
 

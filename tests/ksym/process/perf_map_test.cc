@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ksym/process/perf_map.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ksym/process/shared_path.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ksym/runtime/cpython/code_object.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of --debuginfod: what is fetched, what is refused, what is waited for.
 
 Run by ctest, which sets the paths. The server is one of this program's own on

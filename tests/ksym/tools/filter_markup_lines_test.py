@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ksym-symbolize --filter-markup on files with debug data.
 
 Class BesideLlvm makes one program in each way that debug data come in, asks

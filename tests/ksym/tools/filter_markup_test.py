@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ksym-symbolize --filter-markup beside llvm-symbolizer, byte for byte.
 
 Each test of class BesideLlvm gives one log to both programs and wants the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ksym/tools/gsym_texts.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the markup tests name: each kind of symbol that a log can point at.
 int global_value = 3;
 static volatile int local_value = 4;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of ksym-symbolize with source lines and inlined calls: its text in all
 styles is llvm-symbolizer's, byte for byte, but for what GSYM cannot say.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of ksym-symbolize: its output, its sources and its errors.
 
 Run by ctest, which sets the paths.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program with functions to name: prints their run-time addresses, loads the
 // library that a line of its input names and prints the address of its
 // function, and ends with its input.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Call-frame information that no compiler writes, or only an old one.
 
 #include "ksym/unwind/call_frames.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 # One function for each form of call-frame information that rows know. The code
 # is never run, so each instruction is a nop that stands for one: offset N in a
 # function is its Nth instruction.

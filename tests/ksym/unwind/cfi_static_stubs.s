@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 # Linkage stubs as GNU ld leaves them in static programs.
         .section .plt, "ax", @progbits
         .p2align 3

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 # Linkage stubs without call-frame information, as lld leaves them.
         .section .plt, "ax", @progbits
         .p2align 4

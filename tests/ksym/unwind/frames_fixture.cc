@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Functions whose frames are hard to follow; compiled without frame pointers.
 
 #include "tests/ksym/unwind/frames_fixture.h"

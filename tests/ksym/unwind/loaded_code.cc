@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/ksym/unwind/loaded_code.h"
 
 #include <link.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rows of the machine's own files beside what readelf says about them.
 
 #include <gtest/gtest.h>

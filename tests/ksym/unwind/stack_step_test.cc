@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Walks at every instruction of a real program.
 
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What code scanning says, beside what call-frame information says of the same
 // code.
 

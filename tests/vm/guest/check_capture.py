@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ksym-profile's one-shot captures on this kernel."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The package on a clean machine: installed, used, its pages read."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What works on a kernel that is locked down."""
 
 import subprocess

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kernel modules that come and go while samples are taken."""
 
 import collections

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ksym-profiled under systemd: started, reloaded, hung, stopped."""
 
 import glob

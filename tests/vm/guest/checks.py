@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the checks share. A check is a function with @check: it returns, maybe
 with a text that is worth reading, raises Skip, or fails by any exception."""
 

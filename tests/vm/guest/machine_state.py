@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is on the machine, to see what the package leaves behind."""
 
 import ctypes

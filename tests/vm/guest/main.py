@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """main.py MODULE...: runs the checks of check_MODULE.py, in this order, and
 writes a line of JSON per check to the port that the host reads. Then it ends
 the machine."""

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lengths of instructions, beside what objdump says.
 
 #include <gtest/gtest.h>
