@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/base/own_priority.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -12,6 +14,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <string_view>
 #include <utility>
 
 namespace profd {
@@ -41,19 +46,20 @@ int first_nice = 0;
 // One that nobody else uses, and that has no other effect.
 int LoweringSignal() { return SIGRTMIN + 7; }
 
-// The calling thread alone: a policy, and in Linux a nice value, too, is each
-// thread's.
-bool SetPolicy(int policy) {
+// One thread alone, 0: the calling one. A policy, and in Linux a nice value,
+// too, is each thread's.
+bool SetPolicy(int policy, pid_t thread = 0) {
   sched_param parameters = {};
   parameters.sched_priority = policy == SCHED_FIFO ? 1 : 0;
-  return ::sched_setscheduler(0, policy | SCHED_RESET_ON_FORK, &parameters) ==
-         0;
+  return ::sched_setscheduler(thread, policy | SCHED_RESET_ON_FORK,
+                              &parameters) == 0;
 }
 
-bool ScheduleAs(OwnPriority priority) {
-  if (priority == OwnPriority::kRealtime) return SetPolicy(SCHED_FIFO);
-  return SetPolicy(first_policy) &&
-         ::setpriority(PRIO_PROCESS, 0, kHighestNice) == 0;
+bool ScheduleAs(OwnPriority priority, pid_t thread = 0) {
+  if (priority == OwnPriority::kRealtime) return SetPolicy(SCHED_FIFO, thread);
+  return SetPolicy(first_policy, thread) &&
+         ::setpriority(PRIO_PROCESS, static_cast<id_t>(thread), kHighestNice) ==
+             0;
 }
 
 void ScheduleAsAtFirst() {
@@ -176,6 +182,28 @@ void PriorityShare::Raise() {
   until.it_value.tv_nsec = (left_ - seconds).count();
   if (::timer_settime(timer_, 0, &until, nullptr) != 0) return;
   ScheduleAs(chosen);
+}
+
+// readdir() would allocate.
+void RaiseAllThreads() {
+  if (chosen == OwnPriority::kNormal) return;
+  const int folder = ::open("/proc/self/task", O_RDONLY | O_CLOEXEC);
+  alignas(dirent64) std::array<char, 4096> entries;
+  while (true) {
+    const long bytes =
+        ::syscall(SYS_getdents64, folder, entries.data(), entries.size());
+    if (bytes <= 0) break;
+    for (long at = 0; at < bytes;) {
+      const auto* entry =
+          reinterpret_cast<const dirent64*>(entries.data() + at);
+      const std::string_view name = static_cast<const char*>(entry->d_name);
+      pid_t thread = 0;
+      std::from_chars(name.data(), name.data() + name.size(), thread);
+      if (thread != 0) ScheduleAs(chosen, thread);
+      at += entry->d_reclen;
+    }
+  }
+  ::close(folder);
 }
 
 }  // namespace profd

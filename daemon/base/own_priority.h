@@ -69,4 +69,9 @@ class PriorityShare {
   std::chrono::nanoseconds used_before_ = {};  // CPU time as of then
 };
 
+// Schedules all threads of this process as ChooseOwnPriority() came to, without
+// an allowance: for a process that is about to be killed, whose threads must
+// each get a turn to end. Allocates nothing and takes no lock.
+void RaiseAllThreads();
+
 }  // namespace profd

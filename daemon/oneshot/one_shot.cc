@@ -279,7 +279,6 @@ class CaptureRun {
     names_.Finish(deadline, [this] {
       return signals_->Wait(milliseconds(0)) == StopSignals::Event::kStop;
     });
-    signals_->StopLooking();
     Naming& naming = names_.naming();
     const Profile profile = FinishNames(
         names_.MakeProfile(), options_,

@@ -2,80 +2,159 @@
 #include "daemon/oneshot/stop_signals.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 
 #include <array>
 #include <cerrno>
+#include <initializer_list>
+#include <thread>
 #include <utility>
+
+#include "daemon/base/own_priority.h"
 
 namespace profd {
 namespace {
 
-constexpr std::array kStopping = {SIGINT, SIGTERM};
+// It sleeps but for some microseconds a signal.
+constexpr PriorityAllowance kAllowance = {
+    .at_once = std::chrono::milliseconds(50),
+    .per_second = std::chrono::milliseconds(10)};
 
-void Unblock() {
+sigset_t SetOf(std::initializer_list<int> signals) {
   sigset_t set;
   sigemptyset(&set);
-  for (const int signal : kStopping) sigaddset(&set, signal);
-  ::sigprocmask(SIG_UNBLOCK, &set, nullptr);
+  for (const int signal : signals) sigaddset(&set, signal);
+  return set;
 }
 
-// A handler. From here on each signal has the effect that it had when the
-// program began: one that was ignored has no handler.
-void TakeFirst(int /*signal*/) {
-  for (const int signal : kStopping) {
-    struct sigaction action = {};
-    ::sigaction(signal, nullptr, &action);
-    if (action.sa_handler == &TakeFirst) ::signal(signal, SIG_DFL);
-  }
+ksym::Result<ksym::UniqueFd> SignalFd(std::initializer_list<int> signals) {
+  const sigset_t set = SetOf(signals);
+  ksym::UniqueFd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd.valid()) return ksym::FailErrno(errno, "signalfd");
+  return fd;
+}
+
+ksym::Result<ksym::UniqueFd> EventFd() {
+  ksym::UniqueFd fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!fd.valid()) return ksym::FailErrno(errno, "eventfd");
+  return fd;
+}
+
+bool IsIgnored(int signal) {
+  struct sigaction action = {};
+  ::sigaction(signal, nullptr, &action);
+  return action.sa_handler == SIG_IGN;
+}
+
+// Does not return. A process is gone when each of its threads had a turn to go.
+void KillSelf(int signal) {
+  RaiseAllThreads();
+  const sigset_t set = SetOf({signal});
+  ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+  ::pthread_kill(::pthread_self(), signal);
 }
 
 }  // namespace
 
+class StopSignals::Watcher {
+ public:
+  struct Files {
+    ksym::UniqueFd signals;
+    ksym::UniqueFd stop;  // readable after the first signal
+    ksym::UniqueFd end;   // of the watching itself
+  };
+  explicit Watcher(Files files)
+      : files_(std::move(files)), thread_([this] { Run(); }) {}
+  ~Watcher() {
+    ::eventfd_write(files_.end.get(), 1);
+    thread_.join();
+  }
+  Watcher(const Watcher&) = delete;
+  Watcher& operator=(const Watcher&) = delete;
+
+  int stop() const { return files_.stop.get(); }
+
+ private:
+  void Run() {
+    PriorityShare share(kAllowance);
+    std::array<pollfd, 2> entries = {
+        {{.fd = files_.signals.get(), .events = POLLIN, .revents = 0},
+         {.fd = files_.end.get(), .events = POLLIN, .revents = 0}}};
+    while (true) {
+      if (::poll(entries.data(), entries.size(), -1) < 0) continue;
+      share.Renew();
+      signalfd_siginfo info = {};
+      while (::read(files_.signals.get(), &info, sizeof(info)) ==
+             sizeof(info)) {
+        Take(static_cast<int>(info.ssi_signo));
+      }
+      if (entries[1].revents != 0) return;
+    }
+  }
+
+  // A signal that was ignored when the program began stops it and never kills
+  // it.
+  void Take(int signal) {
+    if (!std::exchange(had_first_, true)) {
+      ::eventfd_write(files_.stop.get(), 1);
+    } else if (!IsIgnored(signal)) {
+      KillSelf(signal);
+    }
+  }
+
+  Files files_;
+  bool had_first_ = false;
+  std::thread thread_;  // last: it uses the others
+};
+
+StopSignals::StopSignals(std::unique_ptr<Watcher> watcher,
+                         ksym::UniqueFd children)
+    : watcher_(std::move(watcher)), children_(std::move(children)) {}
+StopSignals::StopSignals(StopSignals&&) noexcept = default;
+StopSignals::~StopSignals() = default;
+
 ksym::Result<StopSignals> StopSignals::Install() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int signal : {SIGINT, SIGTERM, SIGCHLD}) sigaddset(&set, signal);
+  const sigset_t set = SetOf({SIGINT, SIGTERM, SIGCHLD});
   if (::sigprocmask(SIG_BLOCK, &set, nullptr) != 0) {
     return ksym::FailErrno(errno, "sigprocmask");
   }
   // A write to a closed pipe shall be an error of that write.
   ::signal(SIGPIPE, SIG_IGN);
-  ksym::UniqueFd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!fd.valid()) return ksym::FailErrno(errno, "signalfd");
-  return StopSignals(std::move(fd));
+  auto children = SignalFd({SIGCHLD});
+  if (!children) return ksym::Fail(std::move(children.error()));
+  auto signals = SignalFd({SIGINT, SIGTERM});
+  if (!signals) return ksym::Fail(std::move(signals.error()));
+  auto stop = EventFd();
+  if (!stop) return ksym::Fail(std::move(stop.error()));
+  auto end = EventFd();
+  if (!end) return ksym::Fail(std::move(end.error()));
+  return StopSignals(
+      std::make_unique<Watcher>(Watcher::Files{.signals = std::move(*signals),
+                                               .stop = std::move(*stop),
+                                               .end = std::move(*end)}),
+      std::move(*children));
 }
 
 StopSignals::Event StopSignals::Wait(std::chrono::nanoseconds timeout) {
   const timespec limit = {.tv_sec = timeout.count() / 1'000'000'000,
                           .tv_nsec = timeout.count() % 1'000'000'000};
-  pollfd entry = {.fd = fd_.get(), .events = POLLIN, .revents = 0};
-  if (::ppoll(&entry, 1, &limit, nullptr) <= 0) return Event::kTimeout;
+  std::array<pollfd, 2> entries = {
+      {{.fd = watcher_->stop(), .events = POLLIN, .revents = 0},
+       {.fd = children_.get(), .events = POLLIN, .revents = 0}}};
+  if (::ppoll(entries.data(), entries.size(), &limit, nullptr) <= 0) {
+    return Event::kTimeout;
+  }
+  eventfd_t stops = 0;
+  if (::eventfd_read(watcher_->stop(), &stops) == 0) return Event::kStop;
   Event event = Event::kTimeout;
   signalfd_siginfo info = {};
-  while (::read(fd_.get(), &info, sizeof(info)) == sizeof(info)) {
-    if (info.ssi_signo == SIGCHLD) {
-      if (event == Event::kTimeout) event = Event::kChild;
-      continue;
-    }
-    event = Event::kStop;
-    had_first_ = true;
-    Unblock();
+  while (::read(children_.get(), &info, sizeof(info)) == sizeof(info)) {
+    event = Event::kChild;
   }
   return event;
-}
-
-void StopSignals::StopLooking() {
-  for (const int signal : kStopping) {
-    struct sigaction action = {};
-    ::sigaction(signal, nullptr, &action);
-    if (had_first_ || action.sa_handler != SIG_DFL) continue;
-    action.sa_handler = &TakeFirst;
-    action.sa_flags = SA_RESTART;
-    ::sigaction(signal, &action, nullptr);
-  }
-  Unblock();
 }
 
 }  // namespace profd

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 
 #include "ksym/base/result.h"
 #include "ksym/base/unique_fd.h"
@@ -9,26 +10,29 @@
 namespace profd {
 
 // SIGINT, SIGTERM and SIGCHLD as events to wait for. The first SIGINT or
-// SIGTERM ends the capture, whenever it comes; after it both have their
-// ordinary effect again, so that a second one aborts.
+// SIGTERM ends the capture, whenever it comes; where nobody waits for events
+// any more it has no effect, as what it would end has ended. The second one
+// kills the program, whatever this thread is at: another one looks for it,
+// which gets its turn at once on a machine with more work than CPUs
+// (own_priority.h).
 class StopSignals {
  public:
-  // Blocks the signals for this thread; call before any other thread starts.
+  // Blocks the signals for this thread; call before any other thread starts,
+  // and after ChooseOwnPriority(). Destroy when all that may wait is over.
   static ksym::Result<StopSignals> Install();
+  StopSignals(StopSignals&&) noexcept;
+  ~StopSignals();
 
   enum class Event { kTimeout, kStop, kChild };
-  // At most `timeout`.
+  // At most `timeout`. kStop is told once.
   Event Wait(std::chrono::nanoseconds timeout);
-  // For work that does not look for signals, after the last Wait(): the first
-  // SIGINT or SIGTERM, also one that is pending, has no effect. What it would
-  // end has ended.
-  void StopLooking();
 
  private:
-  explicit StopSignals(ksym::UniqueFd fd) : fd_(std::move(fd)) {}
+  class Watcher;
+  StopSignals(std::unique_ptr<Watcher> watcher, ksym::UniqueFd children);
 
-  ksym::UniqueFd fd_;
-  bool had_first_ = false;
+  std::unique_ptr<Watcher> watcher_;
+  ksym::UniqueFd children_;  // a signalfd of SIGCHLD
 };
 
 }  // namespace profd

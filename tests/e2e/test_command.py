@@ -170,6 +170,18 @@ class SignalTest(harness.E2eTest):
         running.signal(signal.SIGINT)
         self.assertEqual(running.finish().status, -signal.SIGINT)
 
+    def test_second_signal_with_the_first(self):
+        # Neither is lost where nobody had a turn to see the first one.
+        self.workload("spin")
+        running = self.background("-F", 99, 1000)
+        running.wait_started()
+        running.signal(signal.SIGSTOP)
+        running.signal(signal.SIGINT)
+        running.signal(signal.SIGTERM)
+        running.signal(signal.SIGCONT)
+        self.assertIn(running.finish().status,
+                      (-signal.SIGINT, -signal.SIGTERM))
+
     def report_that_waits(self):
         """A capture that is over and cannot write its report: a pipe is full.
         And the pipe's other end."""
