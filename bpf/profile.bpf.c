@@ -180,19 +180,6 @@ static __always_inline void count_exact(struct sample *s)
 		send_process_hint(s);
 }
 
-/* Of x86-64, on which alone stacks are copied. */
-#define SYSCALL_EXECVE	 59
-#define SYSCALL_EXECVEAT 322
-
-static __always_inline bool in_exec(struct bpf_perf_event_data *ctx,
-				    const struct unwind_state *st)
-{
-	__u64 call = st->regs.orig_ax & 0xffff;
-
-	return !in_user_mode(ctx) &&
-	       (call == SYSCALL_EXECVE || call == SYSCALL_EXECVEAT);
-}
-
 /* Copies the stack. True: the sample is still to be counted. */
 static __always_inline bool take_later(struct bpf_perf_event_data *ctx,
 				       struct sample *s)
@@ -209,7 +196,7 @@ static __always_inline bool take_later(struct bpf_perf_event_data *ctx,
 	st = bpf_map_lookup_elem(&unwind_scratch, &zero);
 	scratch_copy = bpf_map_lookup_elem(&copy_scratch, &zero);
 	if (st && scratch_copy) {
-		execs = in_exec(ctx, st);
+		execs = !arch_in_user_mode(ctx) && arch_in_exec(&st->regs);
 		scratch_copy->head.key = s->key;
 		how = send_copy(s->set, execs);
 	}
@@ -273,7 +260,7 @@ static __always_inline void take_stackids(struct bpf_perf_event_data *ctx,
 		else
 			s->key.user_stack = user_failure(s);
 	}
-	if (want_kernel && !in_user_mode(ctx)) {
+	if (want_kernel && !arch_in_user_mode(ctx)) {
 		id = bpf_get_stackid(ctx, traces, 0);
 		if (id >= 0)
 			s->key.kernel_stack = PROFILE_STACK_FIRST_ID + id;

@@ -8,6 +8,8 @@
 
 #include <linux/types.h>
 
+#include "ksym/unwind/unwind_kinds.h"
+
 #ifdef __cplusplus
 #define PROFILE_ABI_ASSERT static_assert
 #else
@@ -26,22 +28,6 @@ enum profile_stack_state {
 	PROFILE_STACK_FAULT = 1,    /* the kernel could not walk it */
 	PROFILE_STACK_COLLIDED = 2, /* stackid store: the bucket was taken */
 	PROFILE_STACK_FIRST_ID = 16,
-};
-
-/* How the walk of a user stack ended; the first ones are ksym::StackEnd. */
-enum profile_stack_end {
-	PROFILE_END_OUTERMOST = 0,
-	PROFILE_END_ZERO_FRAME_POINTER = 1,
-	PROFILE_END_DEPTH_LIMIT = 2,
-	PROFILE_END_NO_TABLE = 3,
-	PROFILE_END_NO_MAPPING = 4,
-	PROFILE_END_BAD_READ = 5,
-	PROFILE_END_UNSUPPORTED = 6,
-	PROFILE_END_NO_PROGRESS = 7,
-	PROFILE_END_FRAME_POINTERS = 8, /* by the kernel, which does not tell */
-	PROFILE_END_NOT_YET = 9,	/* the same, until there are tables */
-	PROFILE_END_NOT_WALKED = 10,	/* only the innermost frame was taken */
-	PROFILE_END_BEYOND_COPY = 11,	/* walked in user space, on a copy */
 };
 
 /* What is counted: the identity of a sample. */
@@ -89,7 +75,7 @@ struct profile_stack_record {
 	struct profile_record header;
 	__u64 id;
 	__u32 depth; /* number of words */
-	__u16 end;   /* profile_stack_end; of a kernel stack 2 or 8 */
+	__u16 end;   /* unwind_stack_end; of a kernel stack 2 or 8 */
 	__u8 used_frame_pointer;	 /* by unwind.bpf.h, at least once */
 	__u8 mixed;			 /* not native code alone */
 	__u64 frames[PROFILE_MAX_DEPTH]; /* leaf first; only depth are sent */

@@ -31,12 +31,6 @@ struct task_struct {
 	unsigned long long start_boottime;
 	unsigned int self_exec_id; /* 64 bits wide since 5.7; low half used */
 } __core;
-struct thread_struct {
-	unsigned long fsbase;
-} __core;
-struct task_struct___thread {
-	struct thread_struct thread;
-} __core;
 /* The field's name before 5.5. */
 struct task_struct___before_5_5 {
 	unsigned long long real_start_time;

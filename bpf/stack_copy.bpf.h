@@ -14,9 +14,7 @@
 #include "bpf/unwind_maps.bpf.h"
 #include "bpf/unwind_memory.bpf.h"
 
-/* Below the stack pointer is what leaf functions use. */
-#define RED_ZONE_BYTES 128
-#define PIECE_BYTES    (PROFILE_COPY_CHUNK * PROFILE_COPY_CHUNKS)
+#define PIECE_BYTES (PROFILE_COPY_CHUNK * PROFILE_COPY_CHUNKS)
 /* What one counts for at least: walking it takes time too. */
 #define LEAST_COPY_BYTES PIECE_BYTES
 /* What Linux gives a first thread by default (RLIMIT_STACK). */
@@ -124,7 +122,7 @@ static __always_inline __u64 chunk_behind(__u64 address)
 /*
  * Sets the ends of what is to be copied from head->address on. The first
  * thread's stack ends where the program's arguments begin, and those that the C
- * libraries make end below what their fs register points to. A stack pointer
+ * libraries make end below their thread pointer. A stack pointer
  * near neither is on a stack that the program made, of a coroutine or of its
  * signal handlers. Their callers are on the thread's own stack, the home stack,
  * so its outermost part is copied as well.
@@ -134,10 +132,10 @@ static __always_inline __u64 find_ends(struct profile_copy_record *head)
 	bool is_first = head->tid == head->key.tgid;
 	void *task = (void *)bpf_get_current_task();
 	struct task_struct *common = task;
-	struct task_struct___thread *with_thread = task;
 	struct mm_struct___stack *mm = NULL;
-	unsigned long arguments = 0, fsbase = 0;
-	__u64 from = head->address, try = bytes_to_try(), most = 4 * try, home;
+	unsigned long arguments = 0;
+	__u64 from = head->address, try = bytes_to_try(), most = 4 * try;
+	__u64 thread, home;
 
 	if (most > PROFILE_COPY_BYTES)
 		most = PROFILE_COPY_BYTES;
@@ -145,10 +143,10 @@ static __always_inline __u64 find_ends(struct profile_copy_record *head)
 		bpf_core_read(&arguments, sizeof(arguments), &mm->start_stack);
 	if (arguments - from < most)
 		return chunk_behind(arguments);
-	bpf_core_read(&fsbase, sizeof(fsbase), &with_thread->thread.fsbase);
-	if (fsbase - from < most)
-		return chunk_behind(fsbase);
-	home = is_first ? arguments : fsbase;
+	thread = arch_thread_pointer(task);
+	if (thread - from < most)
+		return chunk_behind(thread);
+	home = is_first ? arguments : thread;
 	/* A deep stack of its own, or the same bytes twice. */
 	if (home < 2 * try ||
 	    (is_first && arguments - from < DEEP_STACK_BYTES) ||
@@ -168,12 +166,12 @@ static __always_inline void fill_copy(struct profile_copy_record *head,
 	head->cgroup = want_cgroup ? bpf_get_current_cgroup_id() : 0;
 	head->ip = st->ip;
 	__builtin_memcpy(head->registers, st->leaf, sizeof(st->leaf));
-	head->registers[DWARF_RBX] = st->bx;
-	head->registers[DWARF_RBP] = st->bp;
-	head->registers[DWARF_RSP] = st->sp;
+	head->registers[ARCH_EXTRA] = st->extra;
+	head->registers[ARCH_FP] = st->fp;
+	head->registers[ARCH_SP] = st->sp;
 	/* Of the same alignment as what is read at once. */
 	head->address =
-	    (st->sp - RED_ZONE_BYTES) & ~(__u64)(PROFILE_COPY_CHUNK - 1);
+	    (st->sp - ARCH_RED_ZONE_BYTES) & ~(__u64)(PROFILE_COPY_CHUNK - 1);
 	head->end = head->address;
 	head->home_address = 0;
 	head->home_end = 0;

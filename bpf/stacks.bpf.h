@@ -89,22 +89,9 @@ static __always_inline __u64 name_kernel_walk(
 {
 	__u32 depth = bytes / sizeof(__u64);
 
-	record->end =
-	    depth >= kernel_walk_depth ? PROFILE_END_DEPTH_LIMIT : end;
+	record->end = depth >= kernel_walk_depth ? UNWIND_END_DEPTH_LIMIT : end;
 	record->used_frame_pointer = 0;
 	return name_stack(which, record, depth);
-}
-
-/* Asking for a kernel stack only to hear that there is none costs 70 ns. */
-static __always_inline bool in_user_mode(struct bpf_perf_event_data *ctx)
-{
-#if defined(__TARGET_ARCH_x86)
-	return (ctx->regs.cs & 3) == 3; /* the privilege level */
-#elif defined(__TARGET_ARCH_arm64)
-	return (ctx->regs.pstate & 0xf) == 0; /* EL0t */
-#else
-#error "which bits of the registers tell user mode here?"
-#endif
 }
 
 /* By whom user stacks are walked; each is a program of its own. */
@@ -174,8 +161,8 @@ static __always_inline bool take_by_kernel(struct bpf_perf_event_data *ctx,
 		s->key.user_stack = user_failure(s);
 		return true;
 	}
-	if (!unwind_by_frame_pointer && end == PROFILE_END_FRAME_POINTERS)
-		end = PROFILE_END_NOT_WALKED;
+	if (!unwind_by_frame_pointer && end == UNWIND_END_FRAME_POINTERS)
+		end = UNWIND_END_NOT_WALKED;
 	s->key.user_stack = name_kernel_walk(which, record, n, end);
 	return true;
 }
@@ -188,12 +175,12 @@ static __always_inline bool take_rest(struct bpf_perf_event_data *ctx,
 	__u32 which = SCRATCH_USER;
 
 	if (!s->is_walked)
-		return take_by_kernel(ctx, s, PROFILE_END_NOT_YET);
+		return take_by_kernel(ctx, s, UNWIND_END_NOT_YET);
 	record = bpf_map_lookup_elem(&scratch, &which);
 	if (!record)
 		return false;
-	if (record->end == PROFILE_END_NOT_YET)
-		record->end = PROFILE_END_NO_TABLE;
+	if (record->end == UNWIND_END_NOT_YET)
+		record->end = UNWIND_END_NO_TABLE;
 	s->key.user_stack =
 	    runtime_name(name_stack(which, record, record->depth));
 	return true;
@@ -208,7 +195,7 @@ take_user_stack(struct bpf_perf_event_data *ctx, struct sample *s,
 {
 	struct profile_stack_record *record;
 	__u32 which = SCRATCH_USER, zero = 0;
-	__u32 end = PROFILE_END_FRAME_POINTERS;
+	__u32 end = UNWIND_END_FRAME_POINTERS;
 	struct unwind_state *st;
 
 	if (how == WALK_BY_KERNEL)
@@ -230,7 +217,7 @@ take_user_stack(struct bpf_perf_event_data *ctx, struct sample *s,
 		    runtime_name(name_stack(which, record, record->depth));
 		return TAKEN;
 	}
-	if (end == PROFILE_END_NOT_YET) {
+	if (end == UNWIND_END_NOT_YET) {
 		walk_runtime(st, s, true, how);
 		return TAKEN_LATER;
 	}
@@ -244,7 +231,7 @@ static __always_inline bool take_kernel_stack(struct bpf_perf_event_data *ctx,
 	__u32 which = SCRATCH_KERNEL;
 	long n;
 
-	if (!want_kernel || in_user_mode(ctx))
+	if (!want_kernel || arch_in_user_mode(ctx))
 		return true;
 	record = bpf_map_lookup_elem(&scratch, &which);
 	if (!record)
@@ -253,7 +240,7 @@ static __always_inline bool take_kernel_stack(struct bpf_perf_event_data *ctx,
 			  kernel_walk_depth * sizeof(__u64), 0);
 	s->key.kernel_stack =
 	    n > 0
-		? name_kernel_walk(which, record, n, PROFILE_END_FRAME_POINTERS)
+		? name_kernel_walk(which, record, n, UNWIND_END_FRAME_POINTERS)
 		: kernel_failure(n);
 	return true;
 }

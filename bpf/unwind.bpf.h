@@ -39,72 +39,49 @@ static __always_inline bool unwind_locate(struct unwind_state *st, __u64 pc)
 	return true;
 }
 
-/* A frame's RIP and RBP as `push %rbp; mov %rsp, %rbp` leaves them. */
+/* Both words are where a function's first instructions put them. */
 static __always_inline bool unwind_frame_pointer(struct unwind_state *st)
 {
-	__u64 bp, ip;
+	__u64 fp, ip;
 
-	st->end = PROFILE_END_NO_TABLE;
-	if (!unwind_by_frame_pointer || st->bp_lost)
+	st->end = UNWIND_END_NO_TABLE;
+	if (!unwind_by_frame_pointer || st->fp_lost)
 		return false;
-	if (st->bp == 0) {
-		st->end = PROFILE_END_ZERO_FRAME_POINTER;
+	if (st->fp == 0) {
+		st->end = UNWIND_END_ZERO_FRAME_POINTER;
 		st->used_frame_pointer = 1;
 		return false;
 	}
-	if (st->bp < st->sp || st->bp & 7 ||
-	    st->bp - st->sp > UNWIND_MAX_FRAME_BYTES)
+	if (st->fp < st->sp || st->fp & 7 ||
+	    st->fp - st->sp > UNWIND_MAX_FRAME_BYTES)
 		return false;
-	if (!unwind_read(st, st->bp, &bp) ||
-	    !unwind_read(st, st->bp + 8, &ip)) {
-		st->end = PROFILE_END_BAD_READ;
+	if (!unwind_read(st, st->fp, &fp) ||
+	    !unwind_read(st, st->fp + 8, &ip)) {
+		st->end = UNWIND_END_BAD_READ;
 		return false;
 	}
-	st->sp = st->bp + 16;
-	st->bp = bp;
+	st->sp = st->fp + 16;
+	st->fp = fp;
 	st->ip = ip;
 	st->back = 1;
-	st->bx_lost = 1;
+	st->extra_lost = 1;
 	st->used_frame_pointer = 1;
 	return true;
 }
 
-static __always_inline void
-unwind_use_signal_regs(struct unwind_state *st,
-		       const struct x86_64_signal_regs *regs)
-{
-	st->leaf[DWARF_RAX] = regs->ax;
-	st->leaf[DWARF_RDX] = regs->dx;
-	st->leaf[DWARF_RCX] = regs->cx;
-	st->leaf[DWARF_RSI] = regs->si;
-	st->leaf[DWARF_RDI] = regs->di;
-	st->leaf[DWARF_R8] = regs->r8;
-	st->leaf[9] = regs->r9;
-	st->leaf[10] = regs->r10;
-	st->leaf[11] = regs->r11;
-	st->leaf[12] = regs->r12;
-	st->leaf[13] = regs->r13;
-	st->leaf[14] = regs->r14;
-	st->leaf[15] = regs->r15;
-	st->ip = regs->ip;
-	st->sp = regs->sp;
-	st->bp = regs->bp;
-	st->bx = regs->bx;
-	st->back = 0;
-	st->bp_lost = 0;
-	st->bx_lost = 0;
-}
-
 static __always_inline bool unwind_signal(struct unwind_state *st)
 {
-	struct x86_64_signal_regs regs;
+	struct arch_signal_regs regs;
 
 	if (bpf_probe_read_user(&regs, sizeof(regs),
-				(void *)(st->sp + SIGNAL_REGS_OFFSET))) {
-		st->end = PROFILE_END_BAD_READ;
+				(void *)(st->sp + ARCH_SIGNAL_REGS_OFFSET))) {
+		st->end = UNWIND_END_BAD_READ;
 		return false;
 	}
-	unwind_use_signal_regs(st, &regs);
+	ARCH_USE_REGS(st, &regs);
+	st->back = 0;
+	st->fp_lost = 0;
+	st->extra_lost = 0;
 	return true;
 }
 
@@ -117,97 +94,97 @@ static __always_inline __u64 unwind_cfa(struct unwind_state *st, __u32 kind,
 	__s64 high = offset >> 8;
 	__u64 cfa = 0;
 
-	st->end = PROFILE_END_UNSUPPORTED;
+	st->end = UNWIND_END_UNSUPPORTED;
 	switch (kind) {
-	case UNWIND_CFA_RSP:
+	case UNWIND_CFA_SP:
 		return st->sp + 8 * words;
-	case UNWIND_CFA_RBP:
-		return st->bp_lost ? 0 : st->bp + 8 * words;
-	case UNWIND_CFA_RBX:
-		return st->bx_lost ? 0 : st->bx + 8 * words;
+	case UNWIND_CFA_FP:
+		return st->fp_lost ? 0 : st->fp + 8 * words;
+	case UNWIND_CFA_EXTRA:
+		return st->extra_lost ? 0 : st->extra + 8 * words;
 	case UNWIND_CFA_PLT:
 		return st->sp + ((st->ip & 15) >= (__u64)words ? 16 : 8);
 	case UNWIND_CFA_LEAF_REGISTER:
 		if (st->back)
 			return 0;
-		return st->leaf[high & (DWARF_REGISTERS - 1)] + 8 * low;
+		return st->leaf[high & (ARCH_REGISTERS - 1)] + 8 * low;
 	case UNWIND_CFA_RETURN_REGISTER:
 		return st->back ? 0 : st->sp + 8 * low;
 	case UNWIND_CFA_CLONE:
 		if (st->back)
 			return 0;
-		if (!st->leaf[DWARF_RAX]) {
-			st->end = PROFILE_END_OUTERMOST;
+		if (!st->leaf[ARCH_RESULT]) {
+			st->end = UNWIND_END_OUTERMOST;
 			return 0;
 		}
 		return st->sp + 8 * words;
-	case UNWIND_CFA_RBP_DEREF:
-		if (st->bp_lost)
+	case UNWIND_CFA_FP_DEREF:
+		if (st->fp_lost)
 			return 0;
-		cfa = st->bp + 8 * high;
+		cfa = st->fp + 8 * high;
 		break;
-	case UNWIND_CFA_RSP_DEREF:
+	case UNWIND_CFA_SP_DEREF:
 		cfa = st->sp + 8 * high;
 		break;
 	default:
 		return 0;
 	}
 	if (!unwind_read(st, cfa, &cfa)) {
-		st->end = PROFILE_END_BAD_READ;
+		st->end = UNWIND_END_BAD_READ;
 		return 0;
 	}
 	return cfa + 8 * low;
 }
 
-/* RBX, where the RbpKind says that it is in memory. */
-static __always_inline bool unwind_rbx(struct unwind_state *st, __u32 kind,
-				       __u64 at)
+/* The extra register, where the row says that it is in memory. */
+static __always_inline bool unwind_extra(struct unwind_state *st, __u32 kind,
+					 __u64 at)
 {
-	__u64 below = kind >= UNWIND_RBP_SAVED_RBX_BELOW_2 ? kind - 6 : 1;
+	__u64 below = kind >= UNWIND_FP_SAVED_EXTRA_BELOW_2 ? kind - 6 : 1;
 
-	if (kind == UNWIND_RBP_SAME_RBX_SAVED)
+	if (kind == UNWIND_FP_SAME_EXTRA_SAVED)
 		below = 0;
-	if (!unwind_read(st, at - 8 * below, &st->bx))
+	if (!unwind_read(st, at - 8 * below, &st->extra))
 		return false;
-	st->bx_lost = 0;
+	st->extra_lost = 0;
 	return true;
 }
 
-/* RBP, RBX and RIP of the caller. */
+/* The frame pointer, extra register and address of the caller. */
 static __always_inline bool unwind_restore(struct unwind_state *st, __u64 cfa,
 					   __u32 kind, __s8 offset)
 {
 	__u64 at = cfa + 8 * (__s64)offset;
 	__u64 ip;
 
-	st->end = PROFILE_END_BAD_READ;
+	st->end = UNWIND_END_BAD_READ;
 	switch (kind) {
-	case UNWIND_RBP_SAME:
+	case UNWIND_FP_SAME:
 		break;
-	case UNWIND_RBP_LOST:
-		st->bp_lost = 1;
-		st->bx_lost = 1;
+	case UNWIND_FP_LOST:
+		st->fp_lost = 1;
+		st->extra_lost = 1;
 		break;
-	case UNWIND_RBP_SAME_RBX_LOST:
-		st->bx_lost = 1;
+	case UNWIND_FP_SAME_EXTRA_LOST:
+		st->extra_lost = 1;
 		break;
-	case UNWIND_RBP_SAME_RBX_SAVED:
-		if (!unwind_rbx(st, kind, at))
+	case UNWIND_FP_SAME_EXTRA_SAVED:
+		if (!unwind_extra(st, kind, at))
 			return false;
 		break;
-	case UNWIND_RBP_SAVED_AT_RBP:
-		at = st->bp + 8 * (__s64)offset;
-		if (st->bp_lost || !unwind_read(st, at, &st->bp))
+	case UNWIND_FP_SAVED_AT_FP:
+		at = st->fp + 8 * (__s64)offset;
+		if (st->fp_lost || !unwind_read(st, at, &st->fp))
 			return false;
-		st->bx_lost = 1;
+		st->extra_lost = 1;
 		break;
 	default:
-		if (!unwind_read(st, at, &st->bp))
+		if (!unwind_read(st, at, &st->fp))
 			return false;
-		st->bp_lost = 0;
-		if (kind == UNWIND_RBP_SAVED_RBX_LOST)
-			st->bx_lost = 1;
-		else if (kind != UNWIND_RBP_SAVED && !unwind_rbx(st, kind, at))
+		st->fp_lost = 0;
+		if (kind == UNWIND_FP_SAVED_EXTRA_LOST)
+			st->extra_lost = 1;
+		else if (kind != UNWIND_FP_SAVED && !unwind_extra(st, kind, at))
 			return false;
 	}
 	if (!unwind_read(st, cfa - 8, &ip))
@@ -222,13 +199,13 @@ static __always_inline bool unwind_restore(struct unwind_state *st, __u64 cfa,
 static __always_inline bool unwind_by_row(struct unwind_state *st, __u64 row)
 {
 	__u32 rule = row >> 56;
-	__s8 rbp_offset = (__s8)(row >> 48);
+	__s8 fp_offset = (__s8)(row >> 48);
 	__s16 cfa_offset = (__s16)(row >> 32);
 	__u32 kind = rule & 15;
 	__u64 cfa;
 
 	if (kind == UNWIND_CFA_END) {
-		st->end = PROFILE_END_OUTERMOST;
+		st->end = UNWIND_END_OUTERMOST;
 		return false;
 	}
 	if (kind == UNWIND_CFA_SIGNAL)
@@ -238,13 +215,13 @@ static __always_inline bool unwind_by_row(struct unwind_state *st, __u64 row)
 		return false;
 	/* Without a return address on the stack the frame may be empty. */
 	if (cfa < st->sp + (kind != UNWIND_CFA_RETURN_REGISTER)) {
-		st->end = PROFILE_END_NO_PROGRESS;
+		st->end = UNWIND_END_NO_PROGRESS;
 		return false;
 	}
-	if (!unwind_restore(st, cfa, rule >> 4, rbp_offset))
+	if (!unwind_restore(st, cfa, rule >> 4, fp_offset))
 		return false;
 	if (kind == UNWIND_CFA_RETURN_REGISTER)
-		st->ip = st->leaf[cfa_offset >> 8 & (DWARF_REGISTERS - 1)];
+		st->ip = st->leaf[cfa_offset >> 8 & (ARCH_REGISTERS - 1)];
 	return true;
 }
 
@@ -260,24 +237,23 @@ static __always_inline long unwind_frame(struct unwind_state *st,
 	if (st->next_anchor < st->sp)
 		st->next_anchor = runtime_place(st->sp, depth);
 	if (depth >= st->limit || depth >= PROFILE_MAX_DEPTH) {
-		st->end = PROFILE_END_DEPTH_LIMIT;
+		st->end = UNWIND_END_DEPTH_LIMIT;
 		return 1;
 	}
 	found = unwind_locate(st, pc);
 	if (!found && depth) {
-		st->end =
-		    st->ip ? PROFILE_END_NO_MAPPING : PROFILE_END_OUTERMOST;
+		st->end = st->ip ? UNWIND_END_NO_MAPPING : UNWIND_END_OUTERMOST;
 		return 1;
 	}
 	/* A reader takes 1 off each frame but the first. */
 	record->frames[depth] = pc + (depth != 0);
 	st->depth = depth + 1;
 	if (!found) {
-		st->end = PROFILE_END_NO_MAPPING;
+		st->end = UNWIND_END_NO_MAPPING;
 		return 1;
 	}
 	if (st->at.shard == UNWIND_PENDING) {
-		st->end = PROFILE_END_NOT_YET;
+		st->end = UNWIND_END_NOT_YET;
 		return 1;
 	}
 	if (st->at.shard != UNWIND_NO_TABLE)
@@ -319,11 +295,10 @@ static long unwind_callback(__u32 i __attribute__((unused)), void *context)
 }
 
 static __always_inline bool user_regs(struct task_struct *task,
-				      struct x86_64_regs *regs)
+				      struct arch_regs *regs)
 {
 	struct task_struct___stack *with_stack = (void *)task;
 	/* Before the helper was there no kernel padded this stack's top. */
-	const __u64 stack_bytes = 16384;
 	void *stack = NULL;
 
 	if (has_task_pt_regs) {
@@ -335,33 +310,16 @@ static __always_inline bool user_regs(struct task_struct *task,
 	if (bpf_core_read(&stack, sizeof(stack), &with_stack->stack))
 		return false;
 	return bpf_probe_read_kernel(regs, sizeof(*regs),
-				     stack + stack_bytes - sizeof(*regs)) == 0;
+				     stack + ARCH_KERNEL_STACK_BYTES -
+					 sizeof(*regs)) == 0;
 }
 
 static __always_inline void unwind_use_regs(struct unwind_state *st)
 {
-	const struct x86_64_regs *regs = &st->regs;
-
-	st->leaf[DWARF_RAX] = regs->ax;
-	st->leaf[DWARF_RDX] = regs->dx;
-	st->leaf[DWARF_RCX] = regs->cx;
-	st->leaf[DWARF_RSI] = regs->si;
-	st->leaf[DWARF_RDI] = regs->di;
-	st->leaf[DWARF_R8] = regs->r8;
-	st->leaf[9] = regs->r9;
-	st->leaf[10] = regs->r10;
-	st->leaf[11] = regs->r11;
-	st->leaf[12] = regs->r12;
-	st->leaf[13] = regs->r13;
-	st->leaf[14] = regs->r14;
-	st->leaf[15] = regs->r15;
-	st->ip = regs->ip;
-	st->sp = regs->sp;
-	st->bp = regs->bp;
-	st->bx = regs->bx;
+	ARCH_USE_REGS(st, &st->regs);
 	st->back = 0;
-	st->bp_lost = 0;
-	st->bx_lost = 0;
+	st->fp_lost = 0;
+	st->extra_lost = 0;
 	st->used_frame_pointer = 0;
 	st->depth = 0;
 	st->at.start = 0;
@@ -394,12 +352,12 @@ static __always_inline bool unwind_again(struct unwind_state *st)
 	struct unwind_list_header *header;
 	__u32 place = st->first - 1;
 
-	if (st->end == PROFILE_END_NO_MAPPING) {
+	if (st->end == UNWIND_END_NO_MAPPING) {
 		header = bpf_map_lookup_elem(&unwind_mappings, &place);
 		/* Not exact where two CPUs do it at once. */
 		if (!header || !unwind_may_copy(header))
 			return false;
-	} else if (st->end != PROFILE_END_NOT_YET) {
+	} else if (st->end != UNWIND_END_NOT_YET) {
 		return false;
 	}
 	unwind_use_regs(st);
@@ -407,7 +365,7 @@ static __always_inline bool unwind_again(struct unwind_state *st)
 }
 
 /*
- * Finds the process's list. False: it has none; *end is PROFILE_END_NOT_YET if
+ * Finds the process's list. False: it has none; *end is UNWIND_END_NOT_YET if
  * it may come, with the registers in place, or else as it was.
  */
 static __always_inline bool unwind_begin(struct unwind_state *st,
@@ -431,10 +389,10 @@ static __always_inline bool unwind_begin(struct unwind_state *st,
 		return false;
 	if (!user_regs(task, &st->regs))
 		return false;
-	if ((st->regs.cs & 0xffff) != USER_CODE_64)
+	if (!arch_is_walked(&st->regs))
 		return false;
 	unwind_use_regs(st);
-	*end = PROFILE_END_NOT_YET;
+	*end = UNWIND_END_NOT_YET;
 	place = bpf_map_lookup_elem(&unwind_processes, &who);
 	if (!place)
 		return false;

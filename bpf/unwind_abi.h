@@ -21,13 +21,12 @@
 #pragma once
 
 #include "bpf/profile_abi.h"
+#include "ksym/unwind/unwind_kinds.h"
 
 /* Slots of a shard: 512 KiB. */
 #define UNWIND_SHARD_SLOTS 65536
 #define UNWIND_BLOCK_SHIFT 8
-/* A frame pointer further from the stack pointer is none. */
-#define UNWIND_MAX_FRAME_BYTES (1 << 20)
-#define UNWIND_NO_TABLE	       0xffffffffu
+#define UNWIND_NO_TABLE	   0xffffffffu
 /* There will be one: until then the stack is walked in user space. */
 #define UNWIND_PENDING 0xfffffffeu
 /* So many stacks may be copied that a list does not lead through; see copies.
@@ -41,39 +40,10 @@
 struct unwind_row {
 	__u32 pc;
 	__s16 cfa_offset;
-	__s8 rbp_offset;
+	__s8 fp_offset;
 	__u8 rule;
 };
 PROFILE_ABI_ASSERT(sizeof(struct unwind_row) == 8, "unwind_row");
-
-enum unwind_cfa_kind {
-	UNWIND_CFA_NO_INFO = 0,
-	UNWIND_CFA_END = 1,
-	UNWIND_CFA_RSP = 2,
-	UNWIND_CFA_RBP = 3,
-	UNWIND_CFA_RBX = 4,
-	UNWIND_CFA_RSP_DEREF = 5,
-	UNWIND_CFA_RBP_DEREF = 6,
-	UNWIND_CFA_PLT = 7,
-	UNWIND_CFA_SIGNAL = 8,
-	UNWIND_CFA_LEAF_REGISTER = 9,
-	UNWIND_CFA_RETURN_REGISTER = 10,
-	UNWIND_CFA_CLONE = 11,
-	UNWIND_CFA_UNSUPPORTED = 15,
-};
-
-enum unwind_rbp_kind {
-	UNWIND_RBP_SAME = 0,
-	UNWIND_RBP_SAVED = 1,
-	UNWIND_RBP_SAVED_RBX_BELOW = 2,
-	UNWIND_RBP_SAME_RBX_SAVED = 3,
-	UNWIND_RBP_LOST = 4,
-	UNWIND_RBP_SAVED_RBX_LOST = 5,
-	UNWIND_RBP_SAME_RBX_LOST = 6,
-	UNWIND_RBP_SAVED_AT_RBP = 7,
-	/* And up to 15: the RBX is one word further below each. */
-	UNWIND_RBP_SAVED_RBX_BELOW_2 = 8,
-};
 
 /* Whose list it is; takes the place of a mapping. */
 struct unwind_list_header {

@@ -8,6 +8,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
+#include "bpf/arch/arch.bpf.h"
 #include "bpf/profile_abi.h"
 #include "bpf/profile_maps.bpf.h"
 #include "bpf/unwind_abi.h"
@@ -77,34 +78,6 @@ struct {
 	__type(value, struct copy_scratch);
 } copy_scratch SEC(".maps");
 
-/* struct pt_regs of x86-64, whose layout ptrace(2) promises. */
-struct x86_64_regs {
-	__u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8;
-	__u64 ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
-};
-/* The part of struct ucontext that has them (asm/sigcontext.h). */
-struct x86_64_signal_regs {
-	__u64 r8, r9, r10, r11, r12, r13, r14, r15;
-	__u64 di, si, bp, bx, dx, ax, cx, sp, ip;
-};
-#define SIGNAL_REGS_OFFSET 40
-
-#define USER_CODE_64 0x33
-
-/* Numbers of the x86-64 ABI's DWARF registers. */
-enum {
-	DWARF_RAX = 0,
-	DWARF_RDX = 1,
-	DWARF_RCX = 2,
-	DWARF_RBX = 3,
-	DWARF_RSI = 4,
-	DWARF_RDI = 5,
-	DWARF_RBP = 6,
-	DWARF_RSP = 7,
-	DWARF_R8 = 8,
-	DWARF_REGISTERS = 16,
-};
-
 /*
  * So much of the stack is read at once, some of it below the word that is asked
  * for: a helper's call costs more than all else that is done for a frame.
@@ -112,22 +85,24 @@ enum {
 #define UNWIND_WINDOW_BYTES 1024
 #define UNWIND_WINDOW_BELOW 64
 
+_Static_assert(ARCH_REGISTERS == PROFILE_REGISTERS, "registers of a copy");
+
 struct unwind_state {
-	__u64 ip, sp, bp, bx;
+	__u64 ip, sp, fp, extra;
 	/* 0: `ip` is where the CPU was, 1: behind a call. */
 	__u64 back;
 	/* Of the innermost frame, or one that a signal interrupted. */
-	__u64 leaf[DWARF_REGISTERS];
+	__u64 leaf[ARCH_REGISTERS];
 	__u32 first; /* of the list's mappings, behind its header */
 	__u32 mappings;
 	__u32 depth;
 	__u32 limit;
-	__u32 end; /* profile_stack_end */
-	__u8 bp_lost, bx_lost, used_frame_pointer, reserved;
+	__u32 end; /* unwind_stack_end */
+	__u8 fp_lost, extra_lost, used_frame_pointer, reserved;
 	struct unwind_mapping at; /* that the last frame was in */
 	/* The next run of an interpreter's frames has no place yet. */
 	__u64 next_anchor;
-	struct x86_64_regs regs;
+	struct arch_regs regs;
 	/* Of the stack, valid for one walk; see unwind_memory.bpf.h. */
 	__u64 window_at;
 	__u64 window_bytes; /* 0: nothing was read */

@@ -42,7 +42,7 @@ __noinline __u32 unwind_search_mappings(__u32 first, __u32 count, __u64 address)
 }
 
 /*
- * The row that holds at `pc`: cfa_offset, rbp_offset and rule in the upper
+ * The row that holds at `pc`: cfa_offset, fp_offset and rule in the upper
  * half of the number, and 1 in the lower one; 0: there is none. `places`: the
  * slots of the piece's rows (upper half) and index.
  */

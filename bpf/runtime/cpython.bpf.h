@@ -22,8 +22,6 @@
 #include "bpf/runtime/runtime_maps.bpf.h"
 #include "bpf/unwind_memory.bpf.h"
 
-/* glibc: struct pthread's first block of keys, x86-64. */
-#define PTHREAD_KEYS	 0x310
 #define PTHREAD_KEY_SIZE 16
 #define PTHREAD_MAX_KEY	 32
 /* A code pointer's low bits may be a tag. */
@@ -240,9 +238,9 @@ static __always_inline __u64 cpython_thread(const struct runtime_state *st,
 					   (void *)st->layout.key_address))
 		return 0;
 	if (key >= PTHREAD_MAX_KEY ||
-	    bpf_probe_read_user(
-		&state, sizeof(state),
-		(void *)(thread + PTHREAD_KEYS + PTHREAD_KEY_SIZE * key + 8)))
+	    bpf_probe_read_user(&state, sizeof(state),
+				(void *)(thread + ARCH_GLIBC_PTHREAD_KEYS +
+					 PTHREAD_KEY_SIZE * key + 8)))
 		return 0;
 	/* This rejects wrong offsets and another thread's state. */
 	if (!state || state & 7 ||
@@ -255,12 +253,9 @@ static __always_inline __u64 cpython_thread(const struct runtime_state *st,
 static __always_inline bool cpython_begin(struct runtime_state *st,
 					  struct task_struct *task)
 {
-	struct task_struct___thread *with_thread = (void *)task;
-	unsigned long thread = 0;
 	__u64 state, first = 0;
 
-	bpf_core_read(&thread, sizeof(thread), &with_thread->thread.fsbase);
-	state = cpython_thread(st, thread);
+	state = cpython_thread(st, arch_thread_pointer(task));
 	if (!state ||
 	    bpf_probe_read_user(&first, sizeof(first),
 				(void *)(state + st->layout.thread_frame)))

@@ -7,41 +7,12 @@
 
 #include "bpf/unwind_abi.h"
 #include "daemon/profile/id_index.h"
-#include "ksym/unwind/stack_walk.h"
 
 namespace profd {
 namespace {
 
 // The highest byte of the kernel's addresses.
 constexpr RawFrameKind kKernelHalf = 0xff;
-
-template <typename Theirs>
-constexpr bool Same(StackEnd ours, Theirs theirs) {
-  return static_cast<unsigned>(ours) == static_cast<unsigned>(theirs);
-}
-static_assert(Same(StackEnd::kOutermost, PROFILE_END_OUTERMOST));
-static_assert(Same(StackEnd::kZeroFramePointer,
-                   PROFILE_END_ZERO_FRAME_POINTER));
-static_assert(Same(StackEnd::kDepthLimit, PROFILE_END_DEPTH_LIMIT));
-static_assert(Same(StackEnd::kNoTable, PROFILE_END_NO_TABLE));
-static_assert(Same(StackEnd::kNoMapping, PROFILE_END_NO_MAPPING));
-static_assert(Same(StackEnd::kBadRead, PROFILE_END_BAD_READ));
-static_assert(Same(StackEnd::kUnsupported, PROFILE_END_UNSUPPORTED));
-static_assert(Same(StackEnd::kNoProgress, PROFILE_END_NO_PROGRESS));
-static_assert(Same(StackEnd::kFramePointers, PROFILE_END_FRAME_POINTERS));
-static_assert(Same(StackEnd::kNotYet, PROFILE_END_NOT_YET));
-static_assert(Same(StackEnd::kNotWalked, PROFILE_END_NOT_WALKED));
-static_assert(ksym::kMaxFrameBytes == UNWIND_MAX_FRAME_BYTES);
-static_assert(Same(StackEnd::kBeyondCopy, PROFILE_END_BEYOND_COPY));
-static_assert(Same(StackEnd::kOutermost, ksym::StackEnd::kOutermost));
-static_assert(Same(StackEnd::kZeroFramePointer,
-                   ksym::StackEnd::kZeroFramePointer));
-static_assert(Same(StackEnd::kDepthLimit, ksym::StackEnd::kDepthLimit));
-static_assert(Same(StackEnd::kNoTable, ksym::StackEnd::kNoTable));
-static_assert(Same(StackEnd::kNoMapping, ksym::StackEnd::kNoMapping));
-static_assert(Same(StackEnd::kBadRead, ksym::StackEnd::kBadRead));
-static_assert(Same(StackEnd::kUnsupported, ksym::StackEnd::kUnsupported));
-static_assert(Same(StackEnd::kNoProgress, ksym::StackEnd::kNoProgress));
 
 }  // namespace
 

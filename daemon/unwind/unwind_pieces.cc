@@ -8,7 +8,7 @@ namespace profd {
 namespace {
 
 using ksym::CfaKind;
-using ksym::RbpKind;
+using ksym::FramePointerKind;
 using ksym::UnwindRow;
 
 constexpr uint64_t kBlockBytes = uint64_t{1} << UNWIND_BLOCK_SHIFT;
@@ -18,36 +18,9 @@ constexpr size_t kNumbersPerSlot = 4;
 static_assert(sizeof(unwind_row) == sizeof(UnwindRow));
 static_assert(offsetof(unwind_row, cfa_offset) ==
               offsetof(UnwindRow, cfa_offset));
-static_assert(offsetof(unwind_row, rbp_offset) ==
-              offsetof(UnwindRow, rbp_offset));
+static_assert(offsetof(unwind_row, fp_offset) ==
+              offsetof(UnwindRow, fp_offset));
 static_assert(offsetof(unwind_row, rule) == offsetof(UnwindRow, rule));
-
-template <typename Kind, typename Abi>
-constexpr bool Same(Kind kind, Abi abi) {
-  return static_cast<unsigned>(kind) == static_cast<unsigned>(abi);
-}
-static_assert(Same(CfaKind::kNoInfo, UNWIND_CFA_NO_INFO));
-static_assert(Same(CfaKind::kEnd, UNWIND_CFA_END));
-static_assert(Same(CfaKind::kRsp, UNWIND_CFA_RSP));
-static_assert(Same(CfaKind::kRbp, UNWIND_CFA_RBP));
-static_assert(Same(CfaKind::kRbx, UNWIND_CFA_RBX));
-static_assert(Same(CfaKind::kRspDeref, UNWIND_CFA_RSP_DEREF));
-static_assert(Same(CfaKind::kRbpDeref, UNWIND_CFA_RBP_DEREF));
-static_assert(Same(CfaKind::kPlt, UNWIND_CFA_PLT));
-static_assert(Same(CfaKind::kSignal, UNWIND_CFA_SIGNAL));
-static_assert(Same(CfaKind::kLeafRegister, UNWIND_CFA_LEAF_REGISTER));
-static_assert(Same(CfaKind::kReturnRegister, UNWIND_CFA_RETURN_REGISTER));
-static_assert(Same(CfaKind::kClone, UNWIND_CFA_CLONE));
-static_assert(Same(CfaKind::kUnsupported, UNWIND_CFA_UNSUPPORTED));
-static_assert(Same(RbpKind::kSame, UNWIND_RBP_SAME));
-static_assert(Same(RbpKind::kSaved, UNWIND_RBP_SAVED));
-static_assert(Same(RbpKind::kSavedRbxBelow, UNWIND_RBP_SAVED_RBX_BELOW));
-static_assert(Same(RbpKind::kSameRbxSaved, UNWIND_RBP_SAME_RBX_SAVED));
-static_assert(Same(RbpKind::kLost, UNWIND_RBP_LOST));
-static_assert(Same(RbpKind::kSavedRbxLost, UNWIND_RBP_SAVED_RBX_LOST));
-static_assert(Same(RbpKind::kSameRbxLost, UNWIND_RBP_SAME_RBX_LOST));
-static_assert(Same(RbpKind::kSavedAtRbp, UNWIND_RBP_SAVED_AT_RBP));
-static_assert(Same(RbpKind::kSavedRbxBelow2, UNWIND_RBP_SAVED_RBX_BELOW_2));
 
 size_t IndexSlots(size_t numbers) {
   return (numbers + kNumbersPerSlot - 1) / kNumbersPerSlot;

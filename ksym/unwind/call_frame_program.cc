@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "ksym/unwind/call_frames.h"
+#include "ksym/unwind/x86_64/registers.h"
 
 namespace ksym {
 namespace {
@@ -63,9 +64,9 @@ int64_t Multiply(int64_t a, int64_t b) {
 
 // The rule of a register that rows know, or null.
 template <typename State>
-auto RuleOf(State& state, uint64_t number) -> decltype(&state.rbp) {
-  if (number == kDwarfRbp) return &state.rbp;
-  if (number == kDwarfRbx) return &state.rbx;
+auto RuleOf(State& state, uint64_t number) -> decltype(&state.frame_pointer) {
+  if (number == kDwarfRbp) return &state.frame_pointer;
+  if (number == kDwarfRbx) return &state.extra;
   return number == kDwarfRip ? &state.return_address : nullptr;
 }
 

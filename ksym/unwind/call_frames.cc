@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ksym/unwind/call_frames.h"
+#include "ksym/unwind/x86_64/registers.h"
 
 #include <algorithm>
 #include <array>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ksym/unwind/frame_state.h"
 
-#include <array>
 #include <cstddef>
-#include <cstring>
 #include <limits>
 #include <optional>
 
 #include "ksym/base/byte_reader.h"
+#include "ksym/unwind/x86_64/plt_expression.h"
+#include "ksym/unwind/x86_64/registers.h"
 
 namespace ksym {
 namespace {
@@ -15,8 +15,6 @@ namespace {
 // DW_OP_*.
 constexpr uint8_t kOpDeref = 0x06;
 constexpr uint8_t kOpPlusConstant = 0x23;
-constexpr uint8_t kOpLiteral0 = 0x30;
-constexpr uint8_t kOpLiteral15 = 0x3f;
 constexpr uint8_t kOpRegister0 = 0x70;  // DW_OP_breg0, 1 ...
 constexpr uint8_t kOpRegister16 = 0x80;
 
@@ -33,23 +31,6 @@ template <typename T>
 std::optional<T> Words(int32_t bytes) {
   if (bytes % kWord != 0 || !Fits<T>(bytes / kWord)) return std::nullopt;
   return static_cast<T>(bytes / kWord);
-}
-
-// breg7 8, breg16 0, lit15, and, litN, ge, lit3, shl, plus: what GNU ld and
-// those who follow it write for .plt. N is the size of "jmp *slot; push index".
-std::optional<CfaRule> ParsePlt(std::span<const std::byte> expression) {
-  constexpr std::array<uint8_t, 11> kPlt = {0x77, 0x08, 0x80, 0x00, 0x3f, 0x1a,
-                                            0x00, 0x2a, 0x33, 0x24, 0x22};
-  constexpr size_t kConstantAt = 6;
-  if (expression.size() != kPlt.size()) return std::nullopt;
-  std::array<uint8_t, kPlt.size()> bytes = {};
-  std::memcpy(bytes.data(), expression.data(), bytes.size());
-  const uint8_t literal = bytes[kConstantAt];
-  bytes[kConstantAt] = 0;
-  if (bytes != kPlt || literal < kOpLiteral0 || literal > kOpLiteral15) {
-    return std::nullopt;
-  }
-  return CfaRule{CfaRule::Kind::kPlt, 0, literal - kOpLiteral0, 0};
 }
 
 // The register and offset of a leading DW_OP_bregN.
@@ -86,11 +67,11 @@ void SetCfa(const CfaRule& cfa, UnwindRow& row) {
     if (!words) return;
     row.cfa_offset = *words;
     if (cfa.register_number == kDwarfRsp) {
-      row.rule = MakeRule(CfaKind::kRsp);
+      row.rule = MakeRule(CfaKind::kStackPointer);
     } else if (cfa.register_number == kDwarfRbp) {
-      row.rule = MakeRule(CfaKind::kRbp);
+      row.rule = MakeRule(CfaKind::kFramePointer);
     } else if (cfa.register_number == kDwarfRbx) {
-      row.rule = MakeRule(CfaKind::kRbx);
+      row.rule = MakeRule(CfaKind::kExtra);
     } else if (IsLeafRegister(cfa.register_number) && Fits<int8_t>(*words)) {
       row.cfa_offset = PackCfaOffset(static_cast<int8_t>(cfa.register_number),
                                      static_cast<int8_t>(*words));
@@ -103,9 +84,9 @@ void SetCfa(const CfaRule& cfa, UnwindRow& row) {
   if (cfa.kind != CfaRule::Kind::kDeref || !offset || !addend) return;
   row.cfa_offset = PackCfaOffset(*offset, *addend);
   if (cfa.register_number == kDwarfRsp) {
-    row.rule = MakeRule(CfaKind::kRspDeref);
+    row.rule = MakeRule(CfaKind::kStackPointerDeref);
   } else if (cfa.register_number == kDwarfRbp) {
-    row.rule = MakeRule(CfaKind::kRbpDeref);
+    row.rule = MakeRule(CfaKind::kFramePointerDeref);
   }
 }
 
@@ -123,50 +104,53 @@ void SetReturnRegister(const FrameState& state, UnwindRow& row) {
   row.rule = MakeRule(CfaKind::kReturnRegister);
 }
 
-// The RbpKind of a frame that saved RBP `rbp` words from the CFA.
-RbpKind KindOfSaved(int8_t rbp, const RegisterRule& rbx) {
-  if (rbx.kind == RegisterRule::Kind::kSame) return RbpKind::kSaved;
-  const auto at = Words<int8_t>(rbx.offset);
-  if (rbx.kind != RegisterRule::Kind::kAtCfa || !at) {
-    return RbpKind::kSavedRbxLost;
+// The kind for a frame that saved its frame pointer `saved` words from the CFA.
+FramePointerKind KindOfSaved(int8_t saved, const RegisterRule& extra) {
+  if (extra.kind == RegisterRule::Kind::kSame) return FramePointerKind::kSaved;
+  const auto at = Words<int8_t>(extra.offset);
+  if (extra.kind != RegisterRule::Kind::kAtCfa || !at) {
+    return FramePointerKind::kSavedExtraLost;
   }
-  const int below = rbp - *at;
-  if (below == 1) return RbpKind::kSavedRbxBelow;
-  if (below < 2 || below > 9) return RbpKind::kSavedRbxLost;
-  return static_cast<RbpKind>(static_cast<int>(RbpKind::kSavedRbxBelow2) +
-                              below - 2);
+  const int below = saved - *at;
+  if (below == 1) return FramePointerKind::kSavedExtraBelow;
+  if (below < 2 || below > 9) return FramePointerKind::kSavedExtraLost;
+  return static_cast<FramePointerKind>(
+      static_cast<int>(FramePointerKind::kSavedExtraBelow2) + below - 2);
 }
 
-// The kind for a frame that left RBP alone.
-RbpKind KindOfSame(const RegisterRule& rbx, int8_t& offset) {
-  if (rbx.kind == RegisterRule::Kind::kSame) return RbpKind::kSame;
-  const auto at = Words<int8_t>(rbx.offset);
-  if (rbx.kind != RegisterRule::Kind::kAtCfa || !at) {
-    return RbpKind::kSameRbxLost;
+// The kind for a frame that left the frame pointer alone.
+FramePointerKind KindOfSame(const RegisterRule& extra, int8_t& offset) {
+  if (extra.kind == RegisterRule::Kind::kSame) return FramePointerKind::kSame;
+  const auto at = Words<int8_t>(extra.offset);
+  if (extra.kind != RegisterRule::Kind::kAtCfa || !at) {
+    return FramePointerKind::kSameExtraLost;
   }
   offset = *at;
-  return RbpKind::kSameRbxSaved;
+  return FramePointerKind::kSameExtraSaved;
 }
 
-RbpKind SetRbp(const FrameState& state, UnwindRow& row) {
-  if (state.rbp.kind == RegisterRule::Kind::kSame) {
-    return KindOfSame(state.rbx, row.rbp_offset);
+FramePointerKind SetFramePointer(const FrameState& state, UnwindRow& row) {
+  if (state.frame_pointer.kind == RegisterRule::Kind::kSame) {
+    return KindOfSame(state.extra, row.fp_offset);
   }
-  const auto at = Words<int8_t>(state.rbp.offset);
-  if (!at) return RbpKind::kLost;
-  if (state.rbp.kind == RegisterRule::Kind::kAtCfa) {
-    row.rbp_offset = *at;
-    return KindOfSaved(*at, state.rbx);
+  const auto at = Words<int8_t>(state.frame_pointer.offset);
+  if (!at) return FramePointerKind::kLost;
+  if (state.frame_pointer.kind == RegisterRule::Kind::kAtCfa) {
+    row.fp_offset = *at;
+    return KindOfSaved(*at, state.extra);
   }
-  if (state.rbp.kind != RegisterRule::Kind::kAtRbp) return RbpKind::kLost;
-  row.rbp_offset = *at;
-  return RbpKind::kSavedAtRbp;
+  if (state.frame_pointer.kind != RegisterRule::Kind::kAtFramePointer)
+    return FramePointerKind::kLost;
+  row.fp_offset = *at;
+  return FramePointerKind::kSavedAtFramePointer;
 }
 
 }  // namespace
 
 CfaRule ParseCfaExpression(std::span<const std::byte> expression) {
-  if (const auto plt = ParsePlt(expression)) return *plt;
+  if (const auto constant = ParsePltExpression(expression)) {
+    return {CfaRule::Kind::kPlt, 0, *constant, 0};
+  }
   ByteReader in(expression);
   const auto base = ReadRegisterOffset(in);
   if (!base) return {};
@@ -192,7 +176,7 @@ RegisterRule ParseRegisterExpression(std::span<const std::byte> expression) {
   if (!base || !in.AtEnd() || base->register_number != kDwarfRbp) {
     return {RegisterRule::Kind::kOther, 0};
   }
-  return {RegisterRule::Kind::kAtRbp, base->offset};
+  return {RegisterRule::Kind::kAtFramePointer, base->offset};
 }
 
 UnwindRow ToUnwindRow(const FrameState& state) {
@@ -212,8 +196,8 @@ UnwindRow ToUnwindRow(const FrameState& state) {
   if (GetCfaKind(row) == CfaKind::kUnsupported) {
     return {0, 0, 0, MakeRule(CfaKind::kUnsupported)};
   }
-  const RbpKind rbp = SetRbp(state, row);
-  row.rule = MakeRule(GetCfaKind(row), rbp);
+  const FramePointerKind kind_of_saved = SetFramePointer(state, row);
+  row.rule = MakeRule(GetCfaKind(row), kind_of_saved);
   return row;
 }
 

@@ -8,21 +8,15 @@
 
 namespace ksym {
 
-// DWARF numbers of x86-64 registers (System V ABI, figure 3.36).
-inline constexpr uint64_t kDwarfRbx = 3;
-inline constexpr uint64_t kDwarfRbp = 6;
-inline constexpr uint64_t kDwarfRsp = 7;
-inline constexpr uint64_t kDwarfRip = 16;
-
 // Where the caller's value of one register is.
 struct RegisterRule {
   enum class Kind : uint8_t {
-    kSame,       // still in the register
-    kUndefined,  // nowhere
-    kAtCfa,      // in memory at CFA + offset
-    kAtRbp,      // in memory at RBP + offset
-    kRegister,   // in the register with the number `offset`
-    kOther,      // somewhere that no row can say
+    kSame,            // still in the register
+    kUndefined,       // nowhere
+    kAtCfa,           // in memory at CFA + offset
+    kAtFramePointer,  // in memory at the frame pointer + offset
+    kRegister,        // in the register with the number `offset`
+    kOther,           // somewhere that no row can say
   };
   Kind kind = Kind::kSame;
   int32_t offset = 0;
@@ -46,8 +40,8 @@ struct CfaRule {
 // registers that rows know.
 struct FrameState {
   CfaRule cfa;
-  RegisterRule rbp;
-  RegisterRule rbx;
+  RegisterRule frame_pointer;
+  RegisterRule extra;
   RegisterRule return_address = {RegisterRule::Kind::kOther, 0};
 };
 

@@ -11,13 +11,6 @@ namespace {
 
 constexpr uint64_t kWord = 8;
 
-// Where the kernel puts the registers of interrupted code: struct ucontext and
-// struct sigcontext_64 of the x86-64 system call interface.
-constexpr uint64_t kContextRbp = 120;
-constexpr uint64_t kContextRbx = 128;
-constexpr uint64_t kContextRsp = 160;
-constexpr uint64_t kContextRip = 168;
-
 uint64_t Offset(int words) {
   return static_cast<uint64_t>(int64_t{words}) * kWord;
 }
@@ -33,11 +26,11 @@ struct SavedRegister {
 // From a frame to its caller.
 struct Step {
   size_t frames = 0;    // up to the frame
-  uint64_t rsp = 0;     // of the frame, where its words begin,
+  uint64_t sp = 0;      // of the frame, where its words begin,
   uint64_t cfa = 0;     // and end
   uint64_t caller = 0;  // the return address
-  SavedRegister rbp;    // the caller's
-  SavedRegister rbx;
+  SavedRegister fp;     // the caller's
+  SavedRegister extra;
 };
 
 // One walk. Each function that finds an end sets it and returns false or
@@ -48,9 +41,9 @@ class StackWalker {
               WalkedStack& stack)
       : copy_(copy), find_(find), stack_(stack) {
     ip_ = copy.ip.value;
-    rsp_ = Register(X86Register::kRsp);
-    rbp_ = {SavedRegister::Kind::kValue, Register(X86Register::kRbp)};
-    rbx_ = {SavedRegister::Kind::kValue, Register(X86Register::kRbx)};
+    sp_ = Register(kStackPointerRegister);
+    fp_ = {SavedRegister::Kind::kValue, Register(kFramePointerRegister)};
+    extra_ = {SavedRegister::Kind::kValue, Register(kExtraRegister)};
   }
 
   void Walk(size_t max_frames) {
@@ -134,7 +127,7 @@ class StackWalker {
   }
 
   bool StepFrame();
-  void RememberStep(uint64_t rsp);
+  void RememberStep(uint64_t sp);
   bool FollowException();
   std::optional<uint64_t> FindCatcher(const Step& step);
   bool StepByRow(const UnwindRow& row);
@@ -152,9 +145,9 @@ class StackWalker {
   WalkedStack& stack_;
   StackPart part_;  // that the last word was in
   uint64_t ip_ = 0;
-  uint64_t rsp_ = 0;
-  SavedRegister rbp_;
-  SavedRegister rbx_;
+  uint64_t sp_ = 0;
+  SavedRegister fp_;
+  SavedRegister extra_;
   // The CPU was at ip_, which is not a return address.
   bool is_exact_ = true;
   // The first ones, that led to a return address.
@@ -171,27 +164,27 @@ bool StackWalker::StepFrame() {
     return End(ip_ == 0 ? StackEnd::kOutermost : StackEnd::kNoMapping);
   }
   stack_.frames.push_back({is_exact_ && !is_first ? ip_ + 1 : ip_});
-  stack_.stack_pointers.push_back(rsp_);
+  stack_.stack_pointers.push_back(sp_);
   if (code.kind == CodeAt::Kind::kNoMapping) return End(StackEnd::kNoMapping);
   const UnwindRow* row = nullptr;
   if (code.kind == CodeAt::Kind::kTable) {
     const uint64_t base = code.table->base.value + code.load_bias;
     row = FindUnwindRow(*code.table, at - base);
   }
-  const uint64_t rsp = rsp_;
+  const uint64_t sp = sp_;
   if (!(row == nullptr ? StepByFramePointer() : StepByRow(*row))) return false;
-  RememberStep(rsp);
+  RememberStep(sp);
   return true;
 }
 
-void StackWalker::RememberStep(uint64_t rsp) {
+void StackWalker::RememberStep(uint64_t sp) {
   if (is_exact_ || steps_taken_ == steps_.size()) return;
   steps_[steps_taken_++] = {.frames = stack_.frames.size(),
-                            .rsp = rsp,
-                            .cfa = rsp_,
+                            .sp = sp,
+                            .cfa = sp_,
                             .caller = ip_,
-                            .rbp = rbp_,
-                            .rbx = rbx_};
+                            .fp = fp_,
+                            .extra = extra_};
 }
 
 // When an exception is caught, libgcc's unwinder copies the registers and the
@@ -202,14 +195,14 @@ void StackWalker::RememberStep(uint64_t rsp) {
 bool StackWalker::FollowException() {
   for (size_t i = 0; i < steps_taken_; ++i) {
     const Step& step = steps_[i];
-    const auto rsp = FindCatcher(step);
-    if (!rsp) continue;
+    const auto sp = FindCatcher(step);
+    if (!sp) continue;
     stack_.frames.resize(step.frames);
     stack_.stack_pointers.resize(step.frames);
     ip_ = step.caller;
-    rsp_ = *rsp;
-    rbp_ = step.rbp;
-    rbx_ = step.rbx;
+    sp_ = *sp;
+    fp_ = step.fp;
+    extra_ = step.extra;
     is_exact_ = false;
     return true;
   }
@@ -221,8 +214,8 @@ bool StackWalker::FollowException() {
 // to jump to, which is written over the return address at the end.
 std::optional<uint64_t> StackWalker::FindCatcher(const Step& step) {
   constexpr uint64_t kMostBytes = 4096;
-  if (step.cfa - step.rsp > kMostBytes) return std::nullopt;
-  for (uint64_t at = step.rsp; at + 4 * kWord <= step.cfa; at += kWord) {
+  if (step.cfa - step.sp > kMostBytes) return std::nullopt;
+  for (uint64_t at = step.sp; at + 4 * kWord <= step.cfa; at += kWord) {
     const auto slot = Read(at);
     const auto cfa = Read(at + 2 * kWord);
     if (!slot || !cfa) return std::nullopt;
@@ -250,11 +243,11 @@ bool StackWalker::StepByRow(const UnwindRow& row) {
   }
   const auto cfa = FindCfa(row);
   if (!cfa) return false;
-  if (*cfa <= rsp_) return End(StackEnd::kNoProgress);
+  if (*cfa <= sp_) return End(StackEnd::kNoProgress);
   const auto return_address = Read(*cfa - kWord);
   if (!return_address || !RestoreRegisters(row, *cfa)) return false;
   ip_ = *return_address;
-  rsp_ = *cfa;
+  sp_ = *cfa;
   is_exact_ = false;
   return true;
 }
@@ -262,27 +255,27 @@ bool StackWalker::StepByRow(const UnwindRow& row) {
 std::optional<uint64_t> StackWalker::FindCfa(const UnwindRow& row) {
   const uint64_t offset = Offset(row.cfa_offset);
   switch (GetCfaKind(row)) {
-    case CfaKind::kRsp:
-      return rsp_ + offset;
-    case CfaKind::kRbp: {
-      const auto rbp = Get(rbp_);
-      return rbp ? std::optional(*rbp + offset) : std::nullopt;
+    case CfaKind::kStackPointer:
+      return sp_ + offset;
+    case CfaKind::kFramePointer: {
+      const auto fp = Get(fp_);
+      return fp ? std::optional(*fp + offset) : std::nullopt;
     }
-    case CfaKind::kRbx: {
-      const auto rbx = Get(rbx_);
-      return rbx ? std::optional(*rbx + offset) : std::nullopt;
+    case CfaKind::kExtra: {
+      const auto extra = Get(extra_);
+      return extra ? std::optional(*extra + offset) : std::nullopt;
     }
-    case CfaKind::kRspDeref:
-      return Deref(rsp_, row);
-    case CfaKind::kRbpDeref:
-      return Deref(Get(rbp_), row);
+    case CfaKind::kStackPointerDeref:
+      return Deref(sp_, row);
+    case CfaKind::kFramePointerDeref:
+      return Deref(Get(fp_), row);
     case CfaKind::kPlt: {
       const bool has_pushed = static_cast<int>(ip_ & 15u) >= row.cfa_offset;
-      return rsp_ + kWord + (has_pushed ? kWord : 0);
+      return sp_ + kWord + (has_pushed ? kWord : 0);
     }
     case CfaKind::kClone:
       if (is_innermost() && Register(X86Register::kRax) != 0) {
-        return rsp_ + offset;
+        return sp_ + offset;
       }
       End(is_innermost() ? StackEnd::kOutermost : StackEnd::kUnsupported);
       return std::nullopt;
@@ -317,74 +310,74 @@ std::optional<uint64_t> StackWalker::LeafRegister(const UnwindRow& row) {
 bool StackWalker::StepByReturnRegister(const UnwindRow& row) {
   const auto return_address = LeafRegister(row);
   if (!return_address) return false;
-  const uint64_t cfa = rsp_ + Offset(CfaOffsetLow(row));
-  if (cfa < rsp_) return End(StackEnd::kNoProgress);
+  const uint64_t cfa = sp_ + Offset(CfaOffsetLow(row));
+  if (cfa < sp_) return End(StackEnd::kNoProgress);
   if (!RestoreRegisters(row, cfa)) return false;
   ip_ = *return_address;
-  rsp_ = cfa;
+  sp_ = cfa;
   is_exact_ = false;
   return true;
 }
 
-// Makes rbp_ and rbx_ the caller's.
+// Makes fp_ and extra_ the caller's.
 bool StackWalker::RestoreRegisters(const UnwindRow& row, uint64_t cfa) {
   using Kind = SavedRegister::Kind;
-  const uint64_t at = cfa + Offset(row.rbp_offset);
-  const RbpKind kind = GetRbpKind(row);
+  const uint64_t at = cfa + Offset(row.fp_offset);
+  const FramePointerKind kind = GetFramePointerKind(row);
   switch (kind) {
-    case RbpKind::kSame:
+    case FramePointerKind::kSame:
       break;
-    case RbpKind::kSameRbxSaved:
-      rbx_ = {Kind::kInMemory, at};
+    case FramePointerKind::kSameExtraSaved:
+      extra_ = {Kind::kInMemory, at};
       break;
-    case RbpKind::kSameRbxLost:
-      rbx_ = {};
+    case FramePointerKind::kSameExtraLost:
+      extra_ = {};
       break;
-    case RbpKind::kSaved:
-      rbp_ = {Kind::kInMemory, at};
+    case FramePointerKind::kSaved:
+      fp_ = {Kind::kInMemory, at};
       break;
-    case RbpKind::kSavedRbxLost:
-      rbp_ = {Kind::kInMemory, at};
-      rbx_ = {};
+    case FramePointerKind::kSavedExtraLost:
+      fp_ = {Kind::kInMemory, at};
+      extra_ = {};
       break;
-    case RbpKind::kLost:
-      rbp_ = {};
-      rbx_ = {};
+    case FramePointerKind::kLost:
+      fp_ = {};
+      extra_ = {};
       break;
-    case RbpKind::kSavedAtRbp: {
-      const auto rbp = Get(rbp_);
-      if (!rbp) return false;
-      rbp_ = {Kind::kInMemory, *rbp + Offset(row.rbp_offset)};
-      rbx_ = {};
+    case FramePointerKind::kSavedAtFramePointer: {
+      const auto fp = Get(fp_);
+      if (!fp) return false;
+      fp_ = {Kind::kInMemory, *fp + Offset(row.fp_offset)};
+      extra_ = {};
       break;
     }
     default: {
-      const int below = kind == RbpKind::kSavedRbxBelow
-                            ? 1
-                            : static_cast<int>(kind) -
-                                  static_cast<int>(RbpKind::kSavedRbxBelow2) +
-                                  2;
-      rbp_ = {Kind::kInMemory, at};
-      rbx_ = {Kind::kInMemory, at - Offset(below)};
+      const int below =
+          kind == FramePointerKind::kSavedExtraBelow
+              ? 1
+              : static_cast<int>(kind) -
+                    static_cast<int>(FramePointerKind::kSavedExtraBelow2) + 2;
+      fp_ = {Kind::kInMemory, at};
+      extra_ = {Kind::kInMemory, at - Offset(below)};
     }
   }
   return true;
 }
 
 bool StackWalker::StepByFramePointer() {
-  if (rbp_.kind == SavedRegister::Kind::kLost) return End(StackEnd::kNoTable);
-  const auto rbp = Get(rbp_);
-  if (!rbp) return false;
-  if (*rbp == 0) return End(StackEnd::kZeroFramePointer);
-  if (*rbp % kWord != 0 || *rbp < rsp_ || *rbp - rsp_ > kMaxFrameBytes) {
+  if (fp_.kind == SavedRegister::Kind::kLost) return End(StackEnd::kNoTable);
+  const auto fp = Get(fp_);
+  if (!fp) return false;
+  if (*fp == 0) return End(StackEnd::kZeroFramePointer);
+  if (*fp % kWord != 0 || *fp < sp_ || *fp - sp_ > kMaxFrameBytes) {
     return End(StackEnd::kNoTable);
   }
-  const auto return_address = Read(*rbp + kWord);
+  const auto return_address = Read(*fp + kWord);
   if (!return_address) return false;
   ip_ = *return_address;
-  rsp_ = *rbp + 2 * kWord;
-  rbp_ = {SavedRegister::Kind::kInMemory, *rbp};
-  rbx_ = {};
+  sp_ = *fp + 2 * kWord;
+  fp_ = {SavedRegister::Kind::kInMemory, *fp};
+  extra_ = {};
   is_exact_ = false;
   return true;
 }
@@ -392,13 +385,13 @@ bool StackWalker::StepByFramePointer() {
 bool StackWalker::StepOverSignal() {
   // The trampoline is not called from anywhere: its first byte is where it is.
   if (!is_exact_) stack_.frames.back() = {ip_ + 1};
-  const auto rip = Read(rsp_ + kContextRip);
-  const auto rsp = Read(rsp_ + kContextRsp);
-  if (!rip || !rsp) return false;
-  rbp_ = {SavedRegister::Kind::kInMemory, rsp_ + kContextRbp};
-  rbx_ = {SavedRegister::Kind::kInMemory, rsp_ + kContextRbx};
+  const auto rip = Read(sp_ + kContextRip);
+  const auto sp = Read(sp_ + kContextRsp);
+  if (!rip || !sp) return false;
+  fp_ = {SavedRegister::Kind::kInMemory, sp_ + kContextRbp};
+  extra_ = {SavedRegister::Kind::kInMemory, sp_ + kContextRbx};
   ip_ = *rip;
-  rsp_ = *rsp;
+  sp_ = *sp;
   is_exact_ = true;
   return true;
 }

@@ -9,49 +9,30 @@
 #include <vector>
 
 #include "ksym/base/address.h"
+#include "ksym/unwind/unwind_kinds.h"
 #include "ksym/unwind/unwind_table.h"
+#include "ksym/unwind/x86_64/registers.h"
 
 namespace ksym {
-
-// The general registers by their DWARF numbers (System V ABI, figure 3.36).
-enum class X86Register : uint8_t {
-  kRax,
-  kRdx,
-  kRcx,
-  kRbx,
-  kRsi,
-  kRdi,
-  kRbp,
-  kRsp,
-  kR8,
-  kR9,
-  kR10,
-  kR11,
-  kR12,
-  kR13,
-  kR14,
-  kR15,
-};
-inline constexpr size_t kX86Registers = 16;
 
 // Why a stack has no more frames.
 enum class StackEnd : uint8_t {
   // Whole: the outermost frame's return address is undefined.
-  kOutermost = 0,
+  kOutermost = UNWIND_END_OUTERMOST,
   // Whole as far as frame pointers tell: theirs is 0 in code without rows.
-  kZeroFramePointer = 1,
+  kZeroFramePointer = UNWIND_END_ZERO_FRAME_POINTER,
   // The caller's bound on frames was reached.
-  kDepthLimit = 2,
+  kDepthLimit = UNWIND_END_DEPTH_LIMIT,
   // Code without rows, and the frame pointer is not one.
-  kNoTable = 3,
+  kNoTable = UNWIND_END_NO_TABLE,
   // A return address that is in no executable mapping.
-  kNoMapping = 4,
+  kNoMapping = UNWIND_END_NO_MAPPING,
   // A word of the stack could not be read.
-  kBadRead = 5,
+  kBadRead = UNWIND_END_BAD_READ,
   // A row of the kind kUnsupported, or one that needs a lost register.
-  kUnsupported = 6,
+  kUnsupported = UNWIND_END_UNSUPPORTED,
   // The caller's frame would not be above this one.
-  kNoProgress = 7,
+  kNoProgress = UNWIND_END_NO_PROGRESS,
 };
 inline constexpr size_t kStackEnds = 8;
 
@@ -85,8 +66,8 @@ struct StackCopy {
   std::span<const StackPart> parts;
 };
 
-// A frame pointer this far above RSP is none.
-inline constexpr uint64_t kMaxFrameBytes = uint64_t{1} << 20;
+// A frame pointer further above the stack pointer is none.
+inline constexpr uint64_t kMaxFrameBytes = UNWIND_MAX_FRAME_BYTES;
 
 struct WalkedStack {
   // Leaf first. The first is where the CPU was; each other one's code is at the

@@ -45,14 +45,16 @@ Result<CodeExtent> FindCode(const ElfImage& image) {
 class RealignedFrame {
  public:
   UnwindRow Correct(UnwindRow row) {
-    if (GetCfaKind(row) == CfaKind::kRbpDeref) is_set_up_ = true;
-    if (GetRbpKind(row) != RbpKind::kSavedAtRbp) return row;
-    if (GetCfaKind(row) == CfaKind::kRsp) {
-      row.rbp_offset = 0;
-      row.rule = MakeRule(CfaKind::kRsp, RbpKind::kSameRbxLost);
+    if (GetCfaKind(row) == CfaKind::kFramePointerDeref) is_set_up_ = true;
+    if (GetFramePointerKind(row) != FramePointerKind::kSavedAtFramePointer)
+      return row;
+    if (GetCfaKind(row) == CfaKind::kStackPointer) {
+      row.fp_offset = 0;
+      row.rule =
+          MakeRule(CfaKind::kStackPointer, FramePointerKind::kSameExtraLost);
     } else if (GetCfaKind(row) == CfaKind::kLeafRegister && is_set_up_) {
-      row.rbp_offset = 0;
-      row.rule = MakeRule(CfaKind::kLeafRegister, RbpKind::kLost);
+      row.fp_offset = 0;
+      row.rule = MakeRule(CfaKind::kLeafRegister, FramePointerKind::kLost);
     }
     return row;
   }

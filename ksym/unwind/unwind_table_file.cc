@@ -13,6 +13,7 @@
 
 #include "ksym/base/byte_reader.h"
 #include "ksym/unwind/frame_state.h"
+#include "ksym/unwind/x86_64/registers.h"
 
 namespace ksym {
 namespace {
@@ -51,12 +52,12 @@ bool IsValidKind(const UnwindRow& row) {
     case CfaKind::kEnd:
     case CfaKind::kSignal:
     case CfaKind::kUnsupported:
-      return row.cfa_offset == 0 && row.rbp_offset == 0 && row.rule < 16;
-    case CfaKind::kRsp:
-    case CfaKind::kRbp:
-    case CfaKind::kRbx:
-    case CfaKind::kRspDeref:
-    case CfaKind::kRbpDeref:
+      return row.cfa_offset == 0 && row.fp_offset == 0 && row.rule < 16;
+    case CfaKind::kStackPointer:
+    case CfaKind::kFramePointer:
+    case CfaKind::kExtra:
+    case CfaKind::kStackPointerDeref:
+    case CfaKind::kFramePointerDeref:
       return true;
     case CfaKind::kPlt:
       return row.cfa_offset >= 0 && row.cfa_offset < 16;

@@ -44,7 +44,8 @@ MODULES = {
     # The C interface: a shell around what names addresses and logs.
     "ksym/c_api": KSYM + ["ksym/tools"],
     "gen": KSYM + ["ksym/cli"],
-    "bpf": [],
+    # What rows are called is said once, in plain C.
+    "bpf": ["ksym/unwind"],
     "daemon/base": ["ksym/base"],
     "daemon/files": KSYM,
     "daemon/profile": KSYM,

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "ksym/unwind/row_patch.h"
-#include "ksym/unwind/undescribed_code.h"
+#include "ksym/unwind/x86_64/undescribed_code.h"
 
 namespace ksym {
 namespace {
@@ -96,18 +96,20 @@ void AddStubs(const ByteSource& source, const ElfImage& image,
   constexpr std::string_view kFill = "\x66\x90"sv;
   if (code.starts_with(kJump) && code.substr(6, 2) == kFill &&
       code.substr(8, 2) == kJump && code.substr(14, 2) == kFill) {
-    patches.push_back({start, range->end, {0, 1, 0, MakeRule(CfaKind::kRsp)}});
+    patches.push_back(
+        {start, range->end, {0, 1, 0, MakeRule(CfaKind::kStackPointer)}});
     return;
   }
   const auto push_end = PushEnd(code.substr(kStubBytes));
   // The first stub, "push word; jmp *resolver", is where the others jump to.
   constexpr uint64_t kFirstPushBytes = 6;
   if (!push_end || !code.starts_with("\xff\x35"sv)) return;
-  patches.push_back(
-      {start, start + kFirstPushBytes, {0, 2, 0, MakeRule(CfaKind::kRsp)}});
+  patches.push_back({start,
+                     start + kFirstPushBytes,
+                     {0, 2, 0, MakeRule(CfaKind::kStackPointer)}});
   patches.push_back({start + kFirstPushBytes,
                      start + kStubBytes,
-                     {0, 3, 0, MakeRule(CfaKind::kRsp)}});
+                     {0, 3, 0, MakeRule(CfaKind::kStackPointer)}});
   patches.push_back({start + kStubBytes,
                      range->end,
                      {0, *push_end, 0, MakeRule(CfaKind::kPlt)}});
@@ -119,8 +121,9 @@ void AddPlainStubs(const ElfImage& image, const UnwindTable& table,
   for (const std::string_view name : {".plt.sec"sv, ".plt.got"sv}) {
     const auto range = RangeOf(image.FindSection(name), table);
     if (range && range->start < range->end && IsGap(table, *range)) {
-      patches.push_back(
-          {range->start, range->end, {0, 1, 0, MakeRule(CfaKind::kRsp)}});
+      patches.push_back({range->start,
+                         range->end,
+                         {0, 1, 0, MakeRule(CfaKind::kStackPointer)}});
     }
   }
 }
@@ -179,7 +182,7 @@ void AddInitFunction(const ByteSource& source, const ElfSection& section,
   const auto add = [&](size_t from, size_t to, int16_t words) {
     patches.push_back({range.start + from,
                        range.start + to,
-                       {0, words, 0, MakeRule(CfaKind::kRsp)}});
+                       {0, words, 0, MakeRule(CfaKind::kStackPointer)}});
   };
   add(0, body, 1);
   add(body, end - 1, 2);

@@ -18,9 +18,9 @@ namespace ksym {
 //   where the function of glibc's makecontext() returns to
 //
 // And for other code in .text, but Go's, by what its instructions do
-// (ksym/unwind/undescribed_code.h). What cannot be read is left as it is. Cost:
-// reads the code of .text that has no rows, of what has a clone() all of it, at
-// most kMaxScannedBytes.
+// (ksym/unwind/x86_64/undescribed_code.h). What cannot be read is left as it
+// is. Cost: reads the code of .text that has no rows, of what has a clone() all
+// of it, at most kMaxScannedBytes.
 inline constexpr uint64_t kMaxScannedBytes = uint64_t{64} << 20;
 void AddKnownCode(const ByteSource& source, const ElfImage& image,
                   UnwindTable& table);

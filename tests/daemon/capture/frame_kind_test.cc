@@ -56,7 +56,7 @@ profile_stack_record ToyRecord() {
   profile_stack_record record = {};
   record.header.type = PROFILE_RECORD_STACK;
   record.id = 100;
-  record.end = PROFILE_END_OUTERMOST;
+  record.end = UNWIND_END_OUTERMOST;
   record.mixed = 1;
   const std::vector<uint64_t> words = {0x401000, PROFILE_FRAME_HEAD(kToy, 1),
                                        10,       PROFILE_FRAME_HEAD(kToy, 2),

@@ -37,7 +37,7 @@ std::vector<UnwindRow> RandomRows(uint32_t code_bytes, uint32_t step) {
        pc += static_cast<uint32_t>(1 + random() % step)) {
     rows.push_back({.pc = pc,
                     .cfa_offset = static_cast<int16_t>(random() & 0x7fff),
-                    .rbp_offset = static_cast<int8_t>(random() & 0x7f),
+                    .fp_offset = static_cast<int8_t>(random() & 0x7f),
                     .rule = static_cast<uint8_t>(random() & 0xff)});
   }
   return rows;

@@ -24,15 +24,15 @@ inline std::string DescribeCfa(const UnwindRow& row) {
       return "no info";
     case CfaKind::kEnd:
       return "end";
-    case CfaKind::kRsp:
+    case CfaKind::kStackPointer:
       return DescribePlace("rsp", row.cfa_offset);
-    case CfaKind::kRbp:
+    case CfaKind::kFramePointer:
       return DescribePlace("rbp", row.cfa_offset);
-    case CfaKind::kRbx:
+    case CfaKind::kExtra:
       return DescribePlace("rbx", row.cfa_offset);
-    case CfaKind::kRspDeref:
+    case CfaKind::kStackPointerDeref:
       return DescribePlace("*(" + DescribePlace("rsp", high) + ")", low);
-    case CfaKind::kRbpDeref:
+    case CfaKind::kFramePointerDeref:
       return DescribePlace("*(" + DescribePlace("rbp", high) + ")", low);
     case CfaKind::kPlt:
       return "plt " + std::to_string(row.cfa_offset);
@@ -52,24 +52,24 @@ inline std::string DescribeCfa(const UnwindRow& row) {
 }
 
 // `at` is the offset in words.
-inline std::string DescribeRegisters(RbpKind kind, int at) {
+inline std::string DescribeRegisters(FramePointerKind kind, int at) {
   std::string rbp = ", rbp " + DescribePlace("cfa", at);
   switch (kind) {
-    case RbpKind::kSame:
+    case FramePointerKind::kSame:
       return "";
-    case RbpKind::kSaved:
+    case FramePointerKind::kSaved:
       return rbp;
-    case RbpKind::kSavedRbxBelow:
+    case FramePointerKind::kSavedExtraBelow:
       return rbp + ", rbx " + DescribePlace("cfa", at - 1);
-    case RbpKind::kSameRbxSaved:
+    case FramePointerKind::kSameExtraSaved:
       return ", rbx " + DescribePlace("cfa", at);
-    case RbpKind::kLost:
+    case FramePointerKind::kLost:
       return ", lost";
-    case RbpKind::kSavedRbxLost:
+    case FramePointerKind::kSavedExtraLost:
       return rbp + ", rbx lost";
-    case RbpKind::kSameRbxLost:
+    case FramePointerKind::kSameExtraLost:
       return ", rbx lost";
-    case RbpKind::kSavedAtRbp:
+    case FramePointerKind::kSavedAtFramePointer:
       return ", rbp " + DescribePlace("rbp", at) + ", rbx lost";
     default:
       return rbp + ", rbx " +
@@ -81,7 +81,7 @@ inline std::string DescribeRegisters(RbpKind kind, int at) {
 inline std::string DescribeRow(const UnwindRow* row) {
   if (row == nullptr) return "none";
   return DescribeCfa(*row) +
-         DescribeRegisters(GetRbpKind(*row), row->rbp_offset);
+         DescribeRegisters(GetFramePointerKind(*row), row->fp_offset);
 }
 
 }  // namespace ksym

@@ -179,37 +179,37 @@ class ReadelfOutput {
 
 // Where a row has RBX, as readelf would say it.
 std::optional<Place> RbxOf(const UnwindRow& row) {
-  const RbpKind kind = GetRbpKind(row);
+  const FramePointerKind kind = GetFramePointerKind(row);
   switch (kind) {
-    case RbpKind::kSame:
-    case RbpKind::kSaved:
+    case FramePointerKind::kSame:
+    case FramePointerKind::kSaved:
       return Place{"u", 0};
-    case RbpKind::kSavedRbxBelow:
-      return Place{"c", (row.rbp_offset - 1) * 8};
-    case RbpKind::kSameRbxSaved:
-      return Place{"c", row.rbp_offset * 8};
-    case RbpKind::kLost:
-    case RbpKind::kSavedRbxLost:
-    case RbpKind::kSameRbxLost:
-    case RbpKind::kSavedAtRbp:
+    case FramePointerKind::kSavedExtraBelow:
+      return Place{"c", (row.fp_offset - 1) * 8};
+    case FramePointerKind::kSameExtraSaved:
+      return Place{"c", row.fp_offset * 8};
+    case FramePointerKind::kLost:
+    case FramePointerKind::kSavedExtraLost:
+    case FramePointerKind::kSameExtraLost:
+    case FramePointerKind::kSavedAtFramePointer:
       return std::nullopt;
     default:
-      return Place{"c", (row.rbp_offset - (static_cast<int>(kind) - 6)) * 8};
+      return Place{"c", (row.fp_offset - (static_cast<int>(kind) - 6)) * 8};
   }
 }
 
 Place RbpOf(const UnwindRow& row) {
-  switch (GetRbpKind(row)) {
-    case RbpKind::kSame:
-    case RbpKind::kSameRbxSaved:
-    case RbpKind::kSameRbxLost:
+  switch (GetFramePointerKind(row)) {
+    case FramePointerKind::kSame:
+    case FramePointerKind::kSameExtraSaved:
+    case FramePointerKind::kSameExtraLost:
       return {"u", 0};
-    case RbpKind::kLost:
+    case FramePointerKind::kLost:
       return {"lost", 0};
-    case RbpKind::kSavedAtRbp:
+    case FramePointerKind::kSavedAtFramePointer:
       return {"exp", 0};
     default:
-      return {"c", row.rbp_offset * 8};
+      return {"c", row.fp_offset * 8};
   }
 }
 
@@ -218,11 +218,11 @@ Place CfaOf(const UnwindRow& row) {
       "rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp",
       "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15"};
   switch (GetCfaKind(row)) {
-    case CfaKind::kRsp:
+    case CfaKind::kStackPointer:
       return {"rsp", row.cfa_offset * 8};
-    case CfaKind::kRbp:
+    case CfaKind::kFramePointer:
       return {"rbp", row.cfa_offset * 8};
-    case CfaKind::kRbx:
+    case CfaKind::kExtra:
       return {"rbx", row.cfa_offset * 8};
     case CfaKind::kLeafRegister:
       return {kRegisters.at(static_cast<uint8_t>(CfaOffsetHigh(row))),
@@ -250,10 +250,11 @@ bool Agrees(const Expected& expected, const UnwindRow& row) {
   if (expected.return_address.base == "u") return kind == CfaKind::kEnd;
   if (expected.return_address != ReturnAddressOf(row)) return false;
   if (CfaOf(row) != expected.cfa || kind == CfaKind::kNoInfo) return false;
-  if (GetRbpKind(row) == RbpKind::kLost) return expected.rbp.base != "u";
+  if (GetFramePointerKind(row) == FramePointerKind::kLost)
+    return expected.rbp.base != "u";
   const auto rbx = RbxOf(row);
   // The epilogue of a realigned frame, where the file is wrong about RBP.
-  if (expected.rbp.base == "exp" && kind == CfaKind::kRsp) {
+  if (expected.rbp.base == "exp" && kind == CfaKind::kStackPointer) {
     return RbpOf(row).base == "u" && !rbx;
   }
   return RbpOf(row) == expected.rbp && (!rbx || *rbx == expected.rbx);

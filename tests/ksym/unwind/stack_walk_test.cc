@@ -45,11 +45,12 @@ class Program {
   Program& operator=(const Program&) = delete;
 
   // The next 16 bytes of code; returns a return address in them.
-  uint64_t Code(CfaKind cfa, int offset, RbpKind rbp = RbpKind::kSame,
-                int rbp_offset = 0) {
+  uint64_t Code(CfaKind cfa, int offset,
+                FramePointerKind rbp = FramePointerKind::kSame,
+                int fp_offset = 0) {
     UnwindRow row = {static_cast<uint32_t>(16 * table_.rows.size()),
                      static_cast<int16_t>(offset),
-                     static_cast<int8_t>(rbp_offset), MakeRule(cfa, rbp)};
+                     static_cast<int8_t>(fp_offset), MakeRule(cfa, rbp)};
     table_.rows.push_back(row);
     return kCode + row.pc + 8;
   }
@@ -107,9 +108,10 @@ TEST(StackWalkTest, FindsTheCfaByEachKind) {
     int offset;
   };
   for (const Case& c :
-       {Case{CfaKind::kRsp, 4}, Case{CfaKind::kRbp, 2}, Case{CfaKind::kRbx, 1},
-        Case{CfaKind::kRspDeref, PackCfaOffset(1, -1)},
-        Case{CfaKind::kRbpDeref, PackCfaOffset(-1, -1)},
+       {Case{CfaKind::kStackPointer, 4}, Case{CfaKind::kFramePointer, 2},
+        Case{CfaKind::kExtra, 1},
+        Case{CfaKind::kStackPointerDeref, PackCfaOffset(1, -1)},
+        Case{CfaKind::kFramePointerDeref, PackCfaOffset(-1, -1)},
         Case{CfaKind::kLeafRegister, PackCfaOffset(10, -2)}}) {
     Program program;
     const uint64_t leaf = program.Code(c.kind, c.offset);
@@ -132,7 +134,7 @@ TEST(StackWalkTest, ReturnsByARegister) {
     Program program;
     const uint64_t leaf = program.Code(
         CfaKind::kReturnRegister, PackCfaOffset(5, static_cast<int8_t>(words)));
-    const uint64_t caller = program.Code(CfaKind::kRsp, 2);
+    const uint64_t caller = program.Code(CfaKind::kStackPointer, 2);
     const uint64_t end = program.Code(CfaKind::kEnd, 0);
     program.Register(X86Register::kRdi, caller);
     program.Word(static_cast<size_t>(words) + 1, end);
@@ -143,7 +145,7 @@ TEST(StackWalkTest, ReturnsByARegister) {
   const uint64_t below =
       program.Code(CfaKind::kReturnRegister, PackCfaOffset(5, -1));
   EXPECT_EQ(program.Walk(below), StackEnd::kNoProgress);
-  const uint64_t up = program.Code(CfaKind::kRsp, 1);
+  const uint64_t up = program.Code(CfaKind::kStackPointer, 1);
   const uint64_t again =
       program.Code(CfaKind::kReturnRegister, PackCfaOffset(5, 0));
   program.Word(0, again);
@@ -165,23 +167,25 @@ TEST(StackWalkTest, FindsTheCfaOfStubs) {
 // RBP and RBX are taken from where each kind has them.
 TEST(StackWalkTest, RestoresRegistersByEachKind) {
   struct Case {
-    RbpKind kind;
+    FramePointerKind kind;
     int offset;
     StackEnd by_rbp;
     StackEnd by_rbx;
   };
   constexpr auto kFound = StackEnd::kOutermost;
   constexpr auto kLost = StackEnd::kUnsupported;
-  for (const Case& c : {Case{RbpKind::kSaved, -2, kFound, kLost},
-                        Case{RbpKind::kSavedRbxBelow, -2, kFound, kFound},
-                        Case{RbpKind::kSavedRbxBelow2, -2, kFound, kLost},
-                        Case{static_cast<RbpKind>(15), -2, kFound, kLost},
-                        Case{RbpKind::kSavedAtRbp, 6, kFound, kLost},
-                        Case{RbpKind::kLost, 0, kLost, kLost},
-                        Case{RbpKind::kSavedRbxLost, -2, kFound, kLost}}) {
-    for (const CfaKind by : {CfaKind::kRbp, CfaKind::kRbx}) {
+  for (const Case& c :
+       {Case{FramePointerKind::kSaved, -2, kFound, kLost},
+        Case{FramePointerKind::kSavedExtraBelow, -2, kFound, kFound},
+        Case{FramePointerKind::kSavedExtraBelow2, -2, kFound, kLost},
+        Case{static_cast<FramePointerKind>(15), -2, kFound, kLost},
+        Case{FramePointerKind::kSavedAtFramePointer, 6, kFound, kLost},
+        Case{FramePointerKind::kLost, 0, kLost, kLost},
+        Case{FramePointerKind::kSavedExtraLost, -2, kFound, kLost}}) {
+    for (const CfaKind by : {CfaKind::kFramePointer, CfaKind::kExtra}) {
       Program program;
-      const uint64_t leaf = program.Code(CfaKind::kRsp, 16, c.kind, c.offset);
+      const uint64_t leaf =
+          program.Code(CfaKind::kStackPointer, 16, c.kind, c.offset);
       const uint64_t caller = program.Code(by, 2);
       const uint64_t end = program.Code(CfaKind::kEnd, 0);
       program.Register(X86Register::kRbp, StackAddress(8));
@@ -189,7 +193,8 @@ TEST(StackWalkTest, RestoresRegistersByEachKind) {
       program.Word(14, StackAddress(18));  // RBP
       program.Word(13, StackAddress(18));  // RBX in the word below
       program.Word(19, end);
-      const StackEnd expected = by == CfaKind::kRbp ? c.by_rbp : c.by_rbx;
+      const StackEnd expected =
+          by == CfaKind::kFramePointer ? c.by_rbp : c.by_rbx;
       // A register that is not lost is 0 here: a CFA that is not above RSP.
       const StackEnd found = program.Walk(leaf);
       EXPECT_TRUE(found == expected ||
@@ -204,8 +209,9 @@ TEST(StackWalkTest, FindsRbxFarBelowRbp) {
   for (int below = 2; below <= 9; ++below) {
     Program program;
     const uint64_t leaf =
-        program.Code(CfaKind::kRsp, 16, static_cast<RbpKind>(below + 6), -2);
-    const uint64_t caller = program.Code(CfaKind::kRbx, 2);
+        program.Code(CfaKind::kStackPointer, 16,
+                     static_cast<FramePointerKind>(below + 6), -2);
+    const uint64_t caller = program.Code(CfaKind::kExtra, 2);
     const uint64_t end = program.Code(CfaKind::kEnd, 0);
     program.Word(15, caller);
     program.Word(14 - static_cast<size_t>(below), StackAddress(18));
@@ -218,8 +224,8 @@ TEST(StackWalkTest, FindsRbxFarBelowRbp) {
 // byte earlier, the innermost frame where it is.
 TEST(StackWalkTest, LooksCallersUpInTheirCall) {
   Program program;
-  const uint64_t leaf = program.Code(CfaKind::kRsp, 1) - 8;
-  const uint64_t caller = program.Code(CfaKind::kRsp, 1) + 8;
+  const uint64_t leaf = program.Code(CfaKind::kStackPointer, 1) - 8;
+  const uint64_t caller = program.Code(CfaKind::kStackPointer, 1) + 8;
   const uint64_t end = program.Code(CfaKind::kEnd, 0);
   program.Code(CfaKind::kUnsupported, 0);
   program.Word(0, caller);
@@ -232,9 +238,9 @@ TEST(StackWalkTest, LooksCallersUpInTheirCall) {
 // exactly where it was and may be on another stack.
 TEST(StackWalkTest, StepsOverSignalFrames) {
   Program program;
-  const uint64_t handler = program.Code(CfaKind::kRsp, 20);
+  const uint64_t handler = program.Code(CfaKind::kStackPointer, 20);
   const uint64_t trampoline = program.Code(CfaKind::kSignal, 0);
-  const uint64_t interrupted = program.Code(CfaKind::kRbp, 1) - 8;
+  const uint64_t interrupted = program.Code(CfaKind::kFramePointer, 1) - 8;
   const uint64_t end = program.Code(CfaKind::kEnd, 0);
   program.Word(19, trampoline);
   program.Word(20 + 168 / 8, interrupted);
@@ -279,7 +285,7 @@ TEST(StackWalkTest, TellsTheThreadsOfACloneApart) {
   Program program;
   const uint64_t clone = program.Code(CfaKind::kClone, 1);
   const uint64_t end = program.Code(CfaKind::kEnd, 0);
-  const uint64_t up = program.Code(CfaKind::kRsp, 1);
+  const uint64_t up = program.Code(CfaKind::kStackPointer, 1);
   program.Word(0, end);
   EXPECT_EQ(program.Walk(clone), StackEnd::kOutermost);
   EXPECT_THAT(program.frames(), ElementsAre(clone));
@@ -295,9 +301,10 @@ TEST(StackWalkTest, TellsTheThreadsOfACloneApart) {
 // What is missing in a copy is missed only where a word is needed.
 TEST(StackWalkTest, GoesOnBehindWhatIsNotInTheCopy) {
   Program program;
-  const uint64_t large = program.Code(CfaKind::kRsp, 20);
-  const uint64_t caller = program.Code(CfaKind::kRsp, 4, RbpKind::kSaved, -2);
-  const uint64_t by_rbp = program.Code(CfaKind::kRbp, 2);
+  const uint64_t large = program.Code(CfaKind::kStackPointer, 20);
+  const uint64_t caller =
+      program.Code(CfaKind::kStackPointer, 4, FramePointerKind::kSaved, -2);
+  const uint64_t by_rbp = program.Code(CfaKind::kFramePointer, 2);
   const uint64_t end = program.Code(CfaKind::kEnd, 0);
   program.Word(19, caller);
   program.Word(22, StackAddress(26));
@@ -320,13 +327,13 @@ TEST(StackWalkTest, GoesOnBehindWhatIsNotInTheCopy) {
 // Each other end is told apart.
 TEST(StackWalkTest, SaysHowItEnded) {
   Program program;
-  const uint64_t up = program.Code(CfaKind::kRsp, 1);
-  const uint64_t still = program.Code(CfaKind::kRsp, 0);
+  const uint64_t up = program.Code(CfaKind::kStackPointer, 1);
+  const uint64_t still = program.Code(CfaKind::kStackPointer, 0);
   const uint64_t unsupported = program.Code(CfaKind::kUnsupported, 0);
   const uint64_t leaf_only =
       program.Code(CfaKind::kLeafRegister, PackCfaOffset(10, 0));
   const uint64_t end = program.Code(CfaKind::kEnd, 0);
-  const uint64_t far = program.Code(CfaKind::kRsp, kStackWords + 1);
+  const uint64_t far = program.Code(CfaKind::kStackPointer, kStackWords + 1);
 
   EXPECT_EQ(program.Walk(still), StackEnd::kNoProgress);
   EXPECT_EQ(program.Walk(unsupported), StackEnd::kUnsupported);
@@ -355,8 +362,8 @@ TEST(StackWalkTest, SaysHowItEnded) {
 TEST(StackWalkTest, FollowsACaughtException) {
   for (const bool is_installed : {true, false}) {
     Program program;
-    const uint64_t unwinder = program.Code(CfaKind::kRsp, 10);
-    const uint64_t catcher = program.Code(CfaKind::kRsp, 3);
+    const uint64_t unwinder = program.Code(CfaKind::kStackPointer, 10);
+    const uint64_t catcher = program.Code(CfaKind::kStackPointer, 3);
     const uint64_t end = program.Code(CfaKind::kEnd, 0);
     program.Word(2, StackAddress(20));  // the return address's place
     program.Word(4, StackAddress(21));  // the CFA

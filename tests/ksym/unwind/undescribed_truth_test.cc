@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "ksym/base/file.h"
-#include "ksym/unwind/undescribed_code.h"
 #include "ksym/unwind/unwind_table.h"
 #include "ksym/unwind/x86_64/code_scan.h"
+#include "ksym/unwind/x86_64/undescribed_code.h"
 
 namespace ksym {
 namespace {
@@ -38,27 +38,28 @@ struct Saved {
 };
 
 Saved SavedOf(const UnwindRow& row) {
-  const int32_t at = -kWord * row.rbp_offset;
-  const RbpKind kind = GetRbpKind(row);
+  const int32_t at = -kWord * row.fp_offset;
+  const FramePointerKind kind = GetFramePointerKind(row);
   switch (kind) {
-    case RbpKind::kSame:
+    case FramePointerKind::kSame:
       return {0, 0};
-    case RbpKind::kSaved:
+    case FramePointerKind::kSaved:
       return {at, 0};
-    case RbpKind::kSavedRbxBelow:
+    case FramePointerKind::kSavedExtraBelow:
       return {at, at + kWord};
-    case RbpKind::kSameRbxSaved:
+    case FramePointerKind::kSameExtraSaved:
       return {0, at};
-    case RbpKind::kSavedRbxLost:
+    case FramePointerKind::kSavedExtraLost:
       return {at, kUnknown};
-    case RbpKind::kSameRbxLost:
+    case FramePointerKind::kSameExtraLost:
       return {0, kUnknown};
-    case RbpKind::kLost:
-    case RbpKind::kSavedAtRbp:
+    case FramePointerKind::kLost:
+    case FramePointerKind::kSavedAtFramePointer:
       return {};
     default: {
       const int below = static_cast<int>(kind) -
-                        static_cast<int>(RbpKind::kSavedRbxBelow2) + 2;
+                        static_cast<int>(FramePointerKind::kSavedExtraBelow2) +
+                        2;
       return {at, at + kWord * below};
     }
   }
@@ -94,9 +95,10 @@ class Comparison {
     const FrameFacts& facts = range.facts;
     const int32_t offset = kWord * row.cfa_offset;
     bool is_right = true;
-    if (GetCfaKind(row) == CfaKind::kRsp && facts.rsp != kUnknown) {
+    if (GetCfaKind(row) == CfaKind::kStackPointer && facts.rsp != kUnknown) {
       is_right = facts.rsp == offset;
-    } else if (GetCfaKind(row) == CfaKind::kRbp && facts.rbp != kUnknown) {
+    } else if (GetCfaKind(row) == CfaKind::kFramePointer &&
+               facts.rbp != kUnknown) {
       is_right = facts.rbp == offset;
     }
     if (!is_right) Report(at, facts, "CFA", ++tally_.wrong_cfa);
@@ -121,7 +123,7 @@ class Comparison {
                 name_.c_str(), what,
                 static_cast<unsigned long long>(table_.base.value + at),
                 facts.rsp, facts.rbp_saved, facts.rbx_saved, row.rule,
-                row.cfa_offset, row.rbp_offset);
+                row.cfa_offset, row.fp_offset);
   }
 
   const UnwindTable& table_;

@@ -13,8 +13,8 @@
 #include "ksym/elf/elf_image.h"
 #include "ksym/unwind/call_frame_section.h"
 #include "ksym/unwind/call_frames.h"
-#include "ksym/unwind/undescribed_code.h"
 #include "ksym/unwind/unwind_table.h"
+#include "ksym/unwind/x86_64/undescribed_code.h"
 #include "tests/ksym/elf/elf_builder.h"
 #include "tests/ksym/unwind/cfi_builder.h"
 

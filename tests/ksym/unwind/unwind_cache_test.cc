@@ -32,7 +32,7 @@ UnwindTable SmallTable() {
   table.size = 0x100;
   table.rows = {
       {0, 0, 0, MakeRule(CfaKind::kNoInfo)},
-      {16, 2, -2, MakeRule(CfaKind::kRsp, RbpKind::kSaved)},
+      {16, 2, -2, MakeRule(CfaKind::kStackPointer, FramePointerKind::kSaved)},
       {32, PackCfaOffset(10, -1), 0, MakeRule(CfaKind::kLeafRegister)}};
   table.counts.fdes = 2;
   table.counts.bad_fdes = 1;
@@ -278,7 +278,7 @@ TEST_F(UnwindCacheTest, LeavesOutWhatIsTooLarge) {
   UnwindCache cache = Open(size);
   ASSERT_TRUE(cache.Store("a", SmallTable()));
   UnwindTable large = SmallTable();
-  large.rows.push_back({48, 1, 0, MakeRule(CfaKind::kRsp)});
+  large.rows.push_back({48, 1, 0, MakeRule(CfaKind::kStackPointer)});
   EXPECT_EQ(cache.Store("b", large).error().code(), ErrorCode::kLimit);
   EXPECT_TRUE(cache.Load("a"));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ksym/unwind/undescribed_code.h"
+#include "ksym/unwind/x86_64/undescribed_code.h"
 
 #include <elf.h>
 
@@ -11,6 +11,7 @@
 
 #include "ksym/unwind/frame_state.h"
 #include "ksym/unwind/x86_64/code_scan.h"
+#include "ksym/unwind/x86_64/registers.h"
 
 namespace ksym {
 namespace {
@@ -49,8 +50,8 @@ CfaRule CfaOf(const FrameFacts& facts) {
 UnwindRow RowOf(const FrameFacts& facts) {
   FrameState state;
   state.cfa = CfaOf(facts);
-  state.rbp = RuleOf(facts.rbp_saved);
-  state.rbx = RuleOf(facts.rbx_saved);
+  state.frame_pointer = RuleOf(facts.rbp_saved);
+  state.extra = RuleOf(facts.rbx_saved);
   state.return_address = {RegisterRule::Kind::kAtCfa, -kWord};
   return ToUnwindRow(state);
 }
@@ -115,7 +116,7 @@ CodeElsewhere Expect(const UnwindTable& table, uint32_t at) {
   const UnwindRow* row = FindUnwindRow(table, at);
   if (row == nullptr) return {};
   if (GetCfaKind(*row) == CfaKind::kPlt) return {true, kWord};
-  if (GetCfaKind(*row) != CfaKind::kRsp) return {.is_code = true};
+  if (GetCfaKind(*row) != CfaKind::kStackPointer) return {.is_code = true};
   return {true, kWord * row->cfa_offset};
 }
 
