@@ -38,6 +38,7 @@ function outermostNodes(tree, functionOf, wanted) {
 }
 
 const MOST_SLOTS = 2 ** 26;  // frames in a profile, of 2^53
+const GROUPS_AT_ONCE = 256;  // between two looks at the clock
 
 // Merges nodes of a tree that have the same frame, then what follows them on
 // the way to the root ('callers') or to the leaves ('callees'), and so on. The
@@ -73,8 +74,8 @@ class Merge {
     return this.run(rootFrame);
   }
 
-  // All leaves, under one root: the whole tree upside down.
-  inverted() {
+  // From all leaves, under one root: the whole tree upside down.
+  invert() {
     this.add(0, 0, 0, 0);
     const {tree} = this;
     const found = this.makeFound();
@@ -85,12 +86,14 @@ class Merge {
       }
     }
     this.queue(found, 0);
-    return this.run(-1);
   }
 
-  run(rootFrame) {
+  // The merged tree; null where it is not done by that time, of
+  // performance.now(), and goes on with the next call.
+  run(rootFrame, until = Infinity) {
     const {waiting} = this;
-    while (waiting.length > 0) {
+    for (let turn = 1; waiting.length > 0; ++turn) {
+      if (turn % GROUPS_AT_ONCE === 0 && performance.now() > until) return null;
       const frame = waiting.pop();
       const parent = waiting.pop();
       this.take(waiting.pop(), parent, frame);
@@ -243,7 +246,29 @@ function calleesOf(tree, data, wanted) {
   return new Merge(tree, 'callees').from(
       outermostNodes(tree, data.functionOf, wanted), data.functions[wanted]);
 }
-// The functions in which samples end, each with its callers.
-function bottomUp(tree) {
-  return new Merge(tree, 'callers').inverted();
+// The functions in which samples end, each with its callers. It can be made a
+// part at a time, before somebody waits for it.
+class BottomUp {
+  constructor(tree) {
+    this.source = tree;
+    this.merge = null;
+    this.tree = null;
+  }
+
+  // Works for about that time, in milliseconds. True when the tree is there.
+  work(ms) {
+    const until = performance.now() + ms;
+    if (this.merge === null) {
+      this.merge = new Merge(this.source, 'callers');
+      this.merge.invert();
+    } else {
+      this.tree ??= this.merge.run(-1, until);
+    }
+    return this.tree !== null;
+  }
+
+  get() {
+    while (!this.work(Infinity)) {}
+    return this.tree;
+  }
 }

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 'use strict';
 
+// Where a browser does not tell when it is idle: soon, and for a short while.
+const whenIdle = window.requestIdleCallback?.bind(window) ??
+    ((work) => setTimeout(() => work({timeRemaining: () => 10}), 200));
+
 class Page {
   constructor(json) {
     this.data = new FlameData(json);
@@ -123,12 +127,21 @@ class Page {
     this.tree = this.data.tree(
         group, {kernel: hideKernel, idle: hideIdle, only});
     this.palette.use(this.tree, group);
-    this.inverted = null;
+    this.bottomUp = new BottomUp(this.tree);
+    this.prepare(this.bottomUp);
     this.details.all = this.tree.total[0];
     this.list.weigh(functionTotals(this.tree, this.data), this.tree.total[0],
                     group);
     // New frames came with a grouping.
     if (this.pattern) this.setPattern();
+  }
+
+  // Makes a view while nobody waits for it.
+  prepare(bottomUp) {
+    whenIdle((deadline) => {
+      if (bottomUp !== this.bottomUp) return;
+      if (!bottomUp.work(deadline.timeRemaining())) this.prepare(bottomUp);
+    });
   }
 
   // False: what is in the field is no regular expression (yet).
@@ -176,7 +189,7 @@ class Page {
   // The tree that the picture shows.
   shownTree() {
     if (this.state.view !== 'bottom-up') return this.tree;
-    return this.inverted ??= bottomUp(this.tree);
+    return this.bottomUp.get();
   }
 
   drawPictures() {

@@ -9,13 +9,13 @@ import vm from 'node:vm';
 const FILES = ['tree', 'data', 'functions', 'names', 'layout', 'colours',
                'state', 'export'];
 const EXPORTS = ['Tree', 'FlameData', 'functionTotals', 'callersOf', 'calleesOf',
-                 'bottomUp', 'shortName', 'fitName', 'fitFrame', 'cutEnd',
+                 'BottomUp', 'shortName', 'fitName', 'fitFrame', 'cutEnd',
                  'Layout', 'Change', 'parseState', 'formatState', 'foldedName',
                  'foldedText', 'svgBox', 'svgText', 'OPENING_STATE'];
 const sources = FILES.map(
     (name) => readFileSync(`${process.argv[2]}/${name}.js`, 'utf8'));
 const parts = vm.runInNewContext(
-    sources.join('\n') + `\n({${EXPORTS.join(',')}})`, {URLSearchParams});
+    sources.join('\n') + `\n({${EXPORTS.join(',')}})`, {URLSearchParams, performance});
 
 let count = 0;
 // property: a sentence.
@@ -191,13 +191,26 @@ test('Callers and callees of a function have its samples, each once.', () => {
 
 test('Bottom-up has each stack from its end on, equal ends in one.', () => {
   const data = sample();
-  const tree = parts.bottomUp(data.tree('command', NOTHING_HIDDEN));
+  const tree = new parts.BottomUp(data.tree('command', NOTHING_HIDDEN)).get();
   equal(lines(tree, data), [
     'do_epoll_wait;epoll_wait;work;main;db 8', 'sort;work;main;web 60',
     'sort;work;work;main;db 2', 'vfs_write;sys_write;work;main;web 30',
   ]);
   const tops = tree.children(0, 0, true).map(({node}) => tree.total[node]);
   equal(tops, [62, 30, 8]);
+});
+
+test('Bottom-up is the same when it is made a part at a time.', () => {
+  const data = new parts.FlameData(makeJson(Array.from(
+      {length: 3000}, (_, i) => [['c:a', `u:f${i % 7}`, `u:g${i}`], i + 1])));
+  const tree = data.tree('command', NOTHING_HIDDEN);
+  const bottomUp = new parts.BottomUp(tree);
+  let turns = 1;
+  while (!bottomUp.work(-1)) ++turns;
+  assert.ok(turns > 3, `${turns}`);
+  const atOnce = new parts.BottomUp(tree).get();
+  equal(lines(bottomUp.tree, data), lines(atOnce, data));
+  assert.ok(bottomUp.get() === bottomUp.tree);
 });
 
 test('A merge keeps the samples of both profiles of a difference.', () => {
@@ -208,7 +221,7 @@ test('A merge keeps the samples of both profiles of a difference.', () => {
     const tree = data.tree(grouping, NOTHING_HIDDEN);
     const g = data.functions.findIndex(
         (frame) => data.frames[frame].name === 'g');
-    const sums = [data.tree(grouping, NOTHING_HIDDEN), parts.bottomUp(tree),
+    const sums = [data.tree(grouping, NOTHING_HIDDEN), new parts.BottomUp(tree).get(),
                   parts.callersOf(tree, data, g), parts.calleesOf(tree, data, g)]
         .map(({total, other}) => [total[0], other[0]]);
     for (const sum of sums) {
