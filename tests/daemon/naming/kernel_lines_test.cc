@@ -145,7 +145,7 @@ TEST_F(KernelLinesTest, InlinesAndLines) {
   SetFrame("do_something", "[kernel]", offset_);
   EXPECT_THAT(
       Found(Places(kNoRelease)),
-      ElementsAre("inner fake_kernel.c:12", "do_something fake_kernel.c:16"));
+      ElementsAre("inner fake_kernel.c:13", "do_something fake_kernel.c:17"));
   EXPECT_THAT(warnings_, IsEmpty());
 }
 
@@ -315,18 +315,18 @@ class ModuleLinesTest : public KernelTest {
 TEST_F(ModuleLinesTest, InlinesAndLines) {
   InstallModule();
   EXPECT_THAT(FramesAt("module_work"),
-              ElementsAre("module_inner fake_module.c:6",
-                          "module_work fake_module.c:11"));
+              ElementsAre("module_inner fake_module.c:7",
+                          "module_work fake_module.c:12"));
   EXPECT_THAT(FramesAt("module_begin"),
-              ElementsAre("module_begin fake_module.c:15"));
+              ElementsAre("module_begin fake_module.c:16"));
   EXPECT_THAT(warnings_, IsEmpty());
 }
 
 // Two functions of one name are told by what is beside them.
 TEST_F(ModuleLinesTest, FunctionsOfOneName) {
   InstallModule();
-  EXPECT_THAT(FramesAt("twin"), ElementsAre("twin fake_module.c:20",
-                                            "twin fake_module_twin.c:6"));
+  EXPECT_THAT(FramesAt("twin"), ElementsAre("twin fake_module.c:21",
+                                            "twin fake_module_twin.c:7"));
 }
 
 TEST_F(ModuleLinesTest, FolderOfBuildIds) {
@@ -334,7 +334,7 @@ TEST_F(ModuleLinesTest, FolderOfBuildIds) {
   Install(kModule, "/usr/lib/debug/.build-id/" + hex.substr(0, 2) + "/" +
                        hex.substr(2) + ".debug");
   EXPECT_THAT(FramesAt("module_begin"),
-              ElementsAre("module_begin fake_module.c:15"));
+              ElementsAre("module_begin fake_module.c:16"));
 }
 
 // The kernel is not installed where its capture is read.
@@ -342,7 +342,7 @@ TEST_F(ModuleLinesTest, NoListOfModules) {
   Install(kModule, "/usr/lib/debug/lib/modules/" + RunningRelease() +
                        "/kernel/a/fake-module.ko");
   EXPECT_THAT(FramesAt("module_begin"),
-              ElementsAre("module_begin fake_module.c:15"));
+              ElementsAre("module_begin fake_module.c:16"));
 }
 
 // The module that is loaded has another build-id, or says none.
