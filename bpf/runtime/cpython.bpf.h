@@ -97,7 +97,7 @@ static __always_inline long cpython_tear(struct runtime_state *st)
 	cpython_end_run(st, st->anchor, RUNTIME_RUN_TORN);
 	/* A chain's next run is known all the same. */
 	st->frame = 0;
-	st->next_first = 0;
+	st->next_first = RUNTIME_NO_FRAME;
 	return !st->cframe;
 }
 
@@ -109,6 +109,14 @@ cpython_tear_last(struct profile_runtime_record *record)
 
 	if (at < RUNTIME_MAX_RUNS)
 		record->run[at].flags |= RUNTIME_RUN_TORN;
+}
+
+/* As if the run that began last had not been there. */
+static __always_inline void cpython_drop_last(struct runtime_state *st)
+{
+	st->record.frames = st->run_frames;
+	st->record.runs = st->run_runs;
+	st->hash = st->run_hash;
 }
 
 /* Begins the run of the chain's next link. */
@@ -129,9 +137,21 @@ static __always_inline long cpython_next_link(struct runtime_state *st)
 	 */
 	if (!st->frame)
 		return !st->cframe;
-	/* Only a whole run says what the next one begins with. */
-	if (st->next_first && st->next_first != st->frame)
+	/*
+	 * A call of the loop that has not pushed its frame yet, or has popped
+	 * it, still has its caller's. Only a whole run says what the next one
+	 * begins with.
+	 */
+	if (st->frame == st->run_frame)
+		cpython_drop_last(st);
+	else if (st->next_first != RUNTIME_NO_FRAME &&
+		 st->next_first != st->frame)
 		cpython_tear_last(&st->record);
+	st->next_first = RUNTIME_NO_FRAME;
+	st->run_frame = st->frame;
+	st->run_hash = st->hash;
+	st->run_frames = st->record.frames;
+	st->run_runs = st->record.runs;
 	return 0;
 }
 

@@ -82,7 +82,8 @@ static __always_inline bool runtime_begin(struct task_struct *task,
 	st->layout = *process;
 	st->who = who;
 	st->anchor = 0;
-	st->next_first = 0;
+	st->next_first = RUNTIME_NO_FRAME;
+	st->run_frame = 0;
 	st->hash = hash_multiplier;
 	st->placed = 0;
 	st->code = 0;

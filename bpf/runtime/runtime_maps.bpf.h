@@ -42,6 +42,7 @@ struct {
 /* Frames, and for each run its begin and its end. */
 #define RUNTIME_STEPS	  (RUNTIME_MAX_FRAMES + 2 * RUNTIME_MAX_RUNS)
 #define RUNTIME_NO_ANCHOR 0xffffffffffffffffull
+#define RUNTIME_NO_FRAME  0xffffffffffffffffull
 
 struct runtime_state {
 	struct cpython_process layout;
@@ -49,8 +50,16 @@ struct runtime_state {
 	__u64 cframe; /* the next one of a chain; 0: none */
 	__u64 frame;  /* the next one; 0: the run has ended */
 	__u64 anchor; /* of the run, where it is known before its end */
-	/* A chain's next run begins with the frame that this one came from. */
+	/*
+	 * A chain's next run begins with the frame that this one came from;
+	 * RUNTIME_NO_FRAME: that is not known.
+	 */
 	__u64 next_first;
+	/* How it was when a chain's run began. */
+	__u64 run_frame;
+	__u64 run_hash;
+	__u32 run_frames; /* of the record */
+	__u32 run_runs;
 	__u64 hash; /* of frames, runs and their places */
 	__u32 active;
 	__u32 placed; /* runs */
