@@ -21,7 +21,7 @@
 #include <utility>
 
 #include "daemon/capture/batch.h"
-#include "daemon/capture/minimal_btf.h"
+#include "daemon/capture/btf_cache.h"
 #include "daemon/capture/ring_reader.h"
 #include "daemon/capture/sampler_setup.h"
 #include "daemon/perf/privileges.h"
@@ -128,8 +128,10 @@ class BpfSampler::Impl {
     if (!opened) return opened;
     uint32_t size = 0;
     const void* data = btf__raw_data(bpf_object__btf(skeleton->obj), &size);
-    const auto minimal = MinimalKernelBtf(
-        StructsOfObject({static_cast<const std::byte*>(data), size}));
+    const auto minimal = CachedKernelBtf(
+        config.cache_directory,
+        {.kernel_build_id = RunningKernelBuildId(),
+         .object_btf = {static_cast<const std::byte*>(data), size}});
     if (!minimal) return Fail(minimal.error());
     auto written = ksym::WriteAll(
         copy.get(),

@@ -69,6 +69,8 @@ struct SamplerConfig {
   std::string cgroup_path;       // a cgroup v2 directory; empty: all
   std::string cgroup_map_path;   // pinned hash of cgroup ids, as bcc's
   std::string mntns_map_path;    // pinned hash of mount namespaces, as bcc's
+  // Where the small BTF of the kernel is kept (btf_cache.h); empty: nowhere.
+  std::string cache_directory;
   Verbosity verbosity = Verbosity::kNormal;
 };
 

@@ -104,7 +104,7 @@ class Capture::Impl {
       tables_.emplace(
           UnwindMaps(sampler_.unwind_maps(),
                      UnwindMapSizes::ForMemory(options.sampler.unwind_bytes)),
-          BuildTablesWith(options.unwind_cache_path), options.opener,
+          BuildTablesWith(options.cache_directory), options.opener,
           [this] { MakeRoomIfDue(); });
       if (options.runtimes == Runtimes::kAuto) runtimes_.Follow(*tables_);
     }
@@ -454,6 +454,7 @@ ksym::Result<Capture> Capture::Start(CaptureOptions options) {
   // asks for them.
   config.want_cgroup =
       options.on_sampled && ::access("/proc/self/cgroup", F_OK) == 0;
+  config.cache_directory = options.cache_directory;
   CompleteConfig(options, cpus.size(), metadata);
   auto sampler = BpfSampler::Load(config);
   if (!sampler) return Fail(std::move(sampler.error()));

@@ -155,7 +155,7 @@ class CaptureRun {
     options_.capture.on_process = [this](const ksym::ProcessImage& image) {
       names_.Pin(image);
     };
-    options_.capture.unwind_cache_path = CacheDirectory();
+    options_.capture.cache_directory = CacheDirectory();
     auto capture = Capture::Start(options_.capture);
     if (!capture) return Fail(std::move(capture.error()));
     capture_ = std::make_unique<Capture>(std::move(*capture));

@@ -63,7 +63,7 @@ CaptureOptions MakeCaptureOptions(const ServiceConfig& config) {
   CaptureOptions options;
   options.rate.frequency_hz = config.frequency_hz;
   options.unwind = ParseUnwind(config.stacks.unwind).value_or(Unwind::kAuto);
-  options.unwind_cache_path = config.stacks.cache_directory;
+  options.cache_directory = config.stacks.cache_directory;
   options.sampler.unwind_bytes = config.stacks.memory_bytes;
   options.sampler.per_thread = Labels::Of(config.labels).tid;
   options.sampler.max_stack_depth =
