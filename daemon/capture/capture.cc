@@ -15,6 +15,7 @@
 #include <utility>
 #include <variant>
 
+#include "daemon/base/now_ns.h"
 #include "daemon/capture/capture_metadata.h"
 #include "daemon/capture/cpu_events.h"
 #include "daemon/capture/grace_period.h"
@@ -52,13 +53,6 @@ static_assert(kNoStack == PROFILE_STACK_NONE);
 static_assert(kFaultedStack == PROFILE_STACK_FAULT);
 static_assert(kCollidedStack == PROFILE_STACK_COLLIDED);
 static_assert(kFirstStackId == PROFILE_STACK_FIRST_ID);
-
-uint64_t NowNs(clockid_t clock) {
-  timespec now = {};
-  ::clock_gettime(clock, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 +
-         static_cast<uint64_t>(now.tv_nsec);
-}
 
 std::string CommOf(const profile_key& key) {
   return {key.comm, ::strnlen(key.comm, sizeof(key.comm))};
@@ -116,7 +110,7 @@ class Capture::Impl {
 
   ksym::Status Enable() {
     metadata_.start_unix_ns = NowNs(CLOCK_REALTIME);
-    interval_start_ns_ = NowNs(CLOCK_MONOTONIC);
+    interval_start_ns_ = NowNs();
     AllowCopies();
     auto enabled = events_.Enable();
     // Sampling goes on meanwhile.
@@ -143,7 +137,7 @@ class Capture::Impl {
     TakeReports();
     side_band_.Empty();
     if (side_band_.is_filling()) {
-      filling_until_ns_ = NowNs(CLOCK_MONOTONIC) + kFloodLastsNs;
+      filling_until_ns_ = NowNs() + kFloodLastsNs;
     }
     return kernel_watch_.Poll() ? Advice::kDrainSoon : Advice::kGoOn;
   }
@@ -156,7 +150,7 @@ class Capture::Impl {
     std::vector<SampleHint> hints = std::exchange(hints_, {});
     std::ranges::copy(copies_.Hints(), std::back_inserter(hints));
     if (sampler_.ModulesChanged()) kernel_watch_.TableChanged();
-    const uint64_t now_ns = NowNs(CLOCK_MONOTONIC);
+    const uint64_t now_ns = NowNs();
     std::vector<SideBandEvent> events = side_band_.Read(now_ns);
     for (SideBandEvent& event : events) {
       if (auto* change = std::get_if<ksym::KernelSymbolChange>(&event.report)) {
@@ -211,10 +205,10 @@ class Capture::Impl {
   void MakeRoom() {
     ConsumeRing();
     side_band_.Empty();
-    room_made_ns_ = NowNs(CLOCK_MONOTONIC);
+    room_made_ns_ = NowNs();
   }
   void MakeRoomIfDue() {
-    if (NowNs(CLOCK_MONOTONIC) - room_made_ns_ >= kRoomPeriodNs) MakeRoom();
+    if (NowNs() - room_made_ns_ >= kRoomPeriodNs) MakeRoom();
   }
 
   void ConsumeRing() {
@@ -233,8 +227,7 @@ class Capture::Impl {
   bool IsBuildingTables() const { return tables_ && tables_->IsBuilding(); }
 
   bool IsFilling() const {
-    return side_band_.is_filling() ||
-           NowNs(CLOCK_MONOTONIC) < filling_until_ns_;
+    return side_band_.is_filling() || NowNs() < filling_until_ns_;
   }
 
   UnwindStatistics unwind_statistics() const {
@@ -248,9 +241,9 @@ class Capture::Impl {
   ksym::Result<RawProfile> Drain(std::chrono::milliseconds patience) {
     auto followed = FollowCpus();
     if (!followed) return Fail(std::move(followed.error()));
-    const uint64_t flip_ns = NowNs(CLOCK_MONOTONIC);
+    const uint64_t flip_ns = NowNs();
     const uint32_t set = sampler_.Flip();
-    const uint64_t end_ns = NowNs(CLOCK_MONOTONIC);
+    const uint64_t end_ns = NowNs();
     MakeRoom();
     auto waited = WaitForRunningPrograms();
     if (!waited) return Fail(std::move(waited.error()));
@@ -262,7 +255,7 @@ class Capture::Impl {
   ksym::Result<RawProfile> Stop(std::chrono::milliseconds patience) {
     events_.Disable();
     accounts_.ReadTimesNext();
-    const uint64_t end_ns = NowNs(CLOCK_MONOTONIC);
+    const uint64_t end_ns = NowNs();
     TakeReports();
     return TakeSet({sampler_.Flip(), end_ns, end_ns}, patience);
   }
@@ -388,7 +381,7 @@ class Capture::Impl {
         std::back_inserter(metadata_.warnings));
     const uint64_t refused = accounts_.copies_refused() - before;
     if (tables_) sampler_.SetCopyChunks(copies_.AdaptChunks(refused));
-    accounts_.CountTimes(events_, NowNs(CLOCK_MONOTONIC), profile.accounting);
+    accounts_.CountTimes(events_, NowNs(), profile.accounting);
     return {};
   }
 

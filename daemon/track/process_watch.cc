@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/track/process_watch.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -17,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include "daemon/base/now_ns.h"
 #include "daemon/track/process_state.h"
 
 namespace profd {
@@ -26,13 +25,6 @@ template <typename... Visitors>
 struct Overloaded : Visitors... {
   using Visitors::operator()...;
 };
-
-uint64_t NowNs() {
-  timespec now = {};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 +
-         static_cast<uint64_t>(now.tv_nsec);
-}
 
 // Reports of one process, each times the mappings that it has, between two
 // calls of Apply(): some 5 ms.

@@ -5,7 +5,6 @@
 #include <linux/perf_event.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "daemon/base/now_ns.h"
 #include "ksym/base/unique_fd.h"
 
 namespace profd {
@@ -23,13 +23,6 @@ namespace {
 
 // A mapping's, with the longest path (perf_event_mmap_event() in the kernel).
 constexpr size_t kLargestRecord = 4096 + 256;
-
-uint64_t NowNs() {
-  timespec now = {};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 +
-         static_cast<uint64_t>(now.tv_nsec);
-}
 
 perf_event_attr Attributes(SideBand::Options options, LostReport::Of of,
                            size_t ring_bytes) {
