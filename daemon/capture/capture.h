@@ -34,8 +34,8 @@ struct CaptureOptions {
   Unwind unwind = Unwind::kAuto;
   std::optional<TableWalk> table_walk;  // empty: what the kernel can
   Runtimes runtimes = Runtimes::kAuto;
-  // A directory for built unwind tables and the kernel's small BTF, whose parent
-  // exists; empty: none.
+  // A directory for built unwind tables and the kernel's small BTF, whose
+  // parent exists; empty: none.
   std::string cache_directory;
   // Opens the files that tables are of; null: they are opened at once.
   std::shared_ptr<GuardedOpener> opener;
