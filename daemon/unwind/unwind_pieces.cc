@@ -7,8 +7,6 @@
 namespace profd {
 namespace {
 
-using ksym::CfaKind;
-using ksym::FramePointerKind;
 using ksym::UnwindRow;
 
 constexpr uint64_t kBlockBytes = uint64_t{1} << UNWIND_BLOCK_SHIFT;
