@@ -230,6 +230,10 @@ class Capture::Impl {
     return side_band_.is_filling() || NowNs() < filling_until_ns_;
   }
 
+  RuntimeStatistics runtime_statistics() const {
+    return runtimes_.statistics();
+  }
+
   UnwindStatistics unwind_statistics() const {
     UnwindStatistics statistics;
     if (tables_) statistics = tables_->statistics();
@@ -484,6 +488,9 @@ bool Capture::IsBuildingTables() const { return impl_->IsBuildingTables(); }
 bool Capture::IsFilling() const { return impl_->IsFilling(); }
 UnwindStatistics Capture::unwind_statistics() const {
   return impl_->unwind_statistics();
+}
+RuntimeStatistics Capture::runtime_statistics() const {
+  return impl_->runtime_statistics();
 }
 ksym::Result<RawProfile> Capture::Drain(std::chrono::milliseconds patience) {
   return impl_->Drain(patience);

@@ -84,6 +84,7 @@ class Capture {
   // loses less.
   bool IsFilling() const;
   UnwindStatistics unwind_statistics() const;
+  RuntimeStatistics runtime_statistics() const;
   // Everything since the last Drain(), with the accounting of that interval.
   // Sampling goes on. Sleeps for an RCU grace period (1 to 100 ms), and waits
   // for so long at the most for tables that copied stacks need.

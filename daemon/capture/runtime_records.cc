@@ -185,10 +185,25 @@ void RuntimeRecords::AddFrames(const profile_runtime_record& record,
   if (waiting.size() < kMostWaiting) waiting[record.id] = std::move(*runs);
 }
 
+void RuntimeRecords::CountRuns(const Runs& runs) {
+  runs_ += runs.size();
+  runs_torn_ +=
+      static_cast<uint64_t>(std::ranges::count_if(runs, &RuntimeRun::is_torn));
+}
+
+RuntimeStatistics RuntimeRecords::statistics() const {
+  RuntimeStatistics statistics = names_.statistics();
+  statistics.processes = published_.size();
+  statistics.runs = runs_;
+  statistics.runs_torn = runs_torn_;
+  return statistics;
+}
+
 std::vector<RawFrame> RuntimeRecords::MergeStack(uint64_t id,
                                                  const RawStack& stack) {
   const auto runs = of_stacks_.extract(id);
   if (runs.empty()) return {};
+  CountRuns(runs.mapped());
   return MergeFrames(stack.frames, runs.mapped(), EndOf(stack));
 }
 
@@ -197,6 +212,7 @@ std::vector<RawFrame> RuntimeRecords::MergeCopy(
     const RawStack& stack) {
   auto runs = of_copies_.extract(copy);
   if (runs.empty()) return {};
+  CountRuns(runs.mapped());
   PlaceRuns(stack_pointers.first(
                 std::min(stack_pointers.size(), stack.frames.size())),
             runs.mapped());

@@ -58,6 +58,7 @@ class RuntimeRecords {
   void EndInterval() { names_.ForgetOldFrames(); }
 
   const RuntimeNames& names() const { return names_; }
+  RuntimeStatistics statistics() const;
 
  private:
   using Runs = std::vector<RuntimeRun>;
@@ -74,12 +75,15 @@ class RuntimeRecords {
   std::optional<Runs> Decode(const profile_runtime_record& record,
                              size_t bytes);
   uint32_t NumberOf(const ksym::CpythonLayout& layout);
+  void CountRuns(const Runs& runs);
 
   RuntimeMapFds fds_;
   uint32_t* known_;
   std::vector<ksym::CpythonLayout> layouts_;  // by their number
   std::set<ksym::ProcessId> published_;
   RuntimeNames names_;
+  uint64_t runs_ = 0;  // that were merged; and of them
+  uint64_t runs_torn_ = 0;
   std::unordered_map<uint64_t, Runs> of_stacks_;  // until their stacks come
   std::unordered_map<uint64_t, Runs> of_copies_;
 };

@@ -296,7 +296,8 @@ class CaptureRun {
     SayFindings(profile, options_, progress_);
     if (options_.verbose) {
       for (const std::string& line :
-           StatisticsLines(naming, capture_->unwind_statistics())) {
+           StatisticsLines(naming, capture_->unwind_statistics(),
+                           capture_->runtime_statistics())) {
         progress_.Say(line);
       }
     }

@@ -37,6 +37,15 @@ std::string TablesLine(const UnwindStatistics& tables) {
       tables.copies_refused);
 }
 
+std::string RuntimesLine(const RuntimeStatistics& runtimes) {
+  return fmt::format(
+      "runtimes: {} processes, {} functions, {} bytes, {} not read, {} without "
+      "room; {} runs of frames, {} torn; {} frames without a name",
+      runtimes.processes, runtimes.codes, runtimes.code_bytes,
+      runtimes.codes_unread, runtimes.codes_refused, runtimes.runs,
+      runtimes.runs_torn, runtimes.frames_unnamed);
+}
+
 std::string ProcessesLine(const ProcessLoss& processes) {
   return fmt::format(
       "processes: {} hints dropped, {} reports lost, {} histories dropped",
@@ -47,10 +56,11 @@ std::string ProcessesLine(const ProcessLoss& processes) {
 }  // namespace
 
 std::vector<std::string> StatisticsLines(Naming& naming,
-                                         const UnwindStatistics& tables) {
+                                         const UnwindStatistics& tables,
+                                         const RuntimeStatistics& runtimes) {
   std::vector<std::string> lines = {
       KernelLine(naming.kernel().statistics()), TablesLine(tables),
-      ProcessesLine(naming.accounting().processes)};
+      RuntimesLine(runtimes), ProcessesLine(naming.accounting().processes)};
   if (const ksym::Symbolizer* user = naming.symbols().symbolizer()) {
     lines.insert(lines.begin() + 1, UserLine(*user));
   }

@@ -16,6 +16,9 @@ namespace profd {
 
 // Since the start, but for what is said.
 struct RuntimeStatistics {
+  uint64_t processes = 0;       // whose interpreter is known, now
+  uint64_t runs = 0;            // of frames, in stacks that were seen first
+  uint64_t runs_torn = 0;       // that were being changed
   uint64_t codes = 0;           // functions that were named
   uint64_t codes_unread = 0;    // whose memory could not be read
   uint64_t codes_refused = 0;   // that there was no room for

@@ -22,6 +22,8 @@ constexpr size_t kMaxPathBytes = 4095;  // PATH_MAX, less its NUL
 
 constexpr auto kUnwindWords =
     std::to_array<std::string_view>({"auto", "dwarf", "fp", "none"});
+constexpr auto kRuntimeWords =
+    std::to_array<std::string_view>({"auto", "none", "python"});
 constexpr auto kFormatWords =
     std::to_array<std::string_view>({"folded", "json", "pprof"});
 constexpr auto kPriorityWords =
@@ -64,6 +66,12 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
                                  return c.stacks.unwind;
                                },
                                kUnwindWords}},
+    {.path = "stacks.runtimes",
+     .help = "runtimes whose functions are in stacks: auto, none or python",
+     .kind = ConfigKey::Choice{[](Config& c) -> std::string& {
+                                 return c.stacks.runtimes;
+                               },
+                               kRuntimeWords}},
     {.path = "stacks.memory_bytes",
      .help = "kernel memory for call-frame information (default 128 MiB)",
      .kind = ConfigKey::Number{[](Config& c) -> uint64_t& {

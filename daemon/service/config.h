@@ -27,6 +27,7 @@ struct ServiceConfig {
   struct Stacks {
     uint64_t max_depth = 127;
     std::string unwind = "auto";
+    std::string runtimes = "auto";
     uint64_t memory_bytes = uint64_t{128} << 20;
     std::string cache_directory = "/var/cache/ksym-profiled";
 

@@ -64,6 +64,16 @@ struct ServiceCounters {
   Number kernel_snapshots = 0;
   Number kernel_reading_ns = 0;
   Number unwind_table_bytes = 0;
+  Number runtime_processes = 0;
+  Number runtime_bytes = 0;
+
+  // These only grow, until a capture begins anew.
+  Number runtime_functions = 0;
+  Number runtime_functions_unread = 0;
+  Number runtime_functions_refused = 0;
+  Number runtime_runs = 0;
+  Number runtime_runs_torn = 0;
+  Number runtime_frames_unnamed = 0;
 };
 
 }  // namespace profd

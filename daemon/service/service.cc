@@ -63,6 +63,8 @@ CaptureOptions MakeCaptureOptions(const ServiceConfig& config) {
   CaptureOptions options;
   options.rate.frequency_hz = config.frequency_hz;
   options.unwind = ParseUnwind(config.stacks.unwind).value_or(Unwind::kAuto);
+  options.runtimes =
+      config.stacks.runtimes == "none" ? Runtimes::kNone : Runtimes::kAuto;
   options.cache_directory = config.stacks.cache_directory;
   options.sampler.unwind_bytes = config.stacks.memory_bytes;
   options.sampler.per_thread = Labels::Of(config.labels).tid;
@@ -189,8 +191,20 @@ class Service {
     Give(std::move(*raw), edge, end_unix_ns);
     ++counters_.drains;
     counters_.unwind_table_bytes = capture_->unwind_statistics().rows_bytes;
+    CountRuntimes(capture_->runtime_statistics());
     counters_.drain_ns += static_cast<uint64_t>((Clock::now() - begin).count());
     return {};
+  }
+
+  void CountRuntimes(const RuntimeStatistics& runtimes) {
+    counters_.runtime_processes = runtimes.processes;
+    counters_.runtime_bytes = runtimes.code_bytes;
+    counters_.runtime_functions = runtimes.codes;
+    counters_.runtime_functions_unread = runtimes.codes_unread;
+    counters_.runtime_functions_refused = runtimes.codes_refused;
+    counters_.runtime_runs = runtimes.runs;
+    counters_.runtime_runs_torn = runtimes.runs_torn;
+    counters_.runtime_frames_unnamed = runtimes.frames_unnamed;
   }
 
   // The capture counts on from its start; over months the host's clock and that
