@@ -31,15 +31,16 @@ uint64_t BytesOfSections(const ElfImage& image) {
 FunctionRanges::FunctionRanges(const CallFrames& frames) {
   constexpr uint64_t kMost = std::numeric_limits<uint32_t>::max();
   uint64_t base = std::numeric_limits<uint64_t>::max();
+  const auto is_kept = [](const FrameEntry& entry) {
+    return entry.size != 0 && entry.size <= kMost;
+  };
   for (const FrameEntry& entry : frames.functions) {
-    if (entry.size != 0) base = std::min(base, entry.start);
+    if (is_kept(entry)) base = std::min(base, entry.start);
   }
   base_ = {base};
   ranges_.reserve(frames.functions.size());
   for (const FrameEntry& entry : frames.functions) {
-    if (entry.size == 0 || entry.size > kMost || entry.start - base > kMost) {
-      continue;
-    }
+    if (!is_kept(entry) || entry.start - base > kMost) continue;
     ranges_.push_back({.start = static_cast<uint32_t>(entry.start - base),
                        .size = static_cast<uint32_t>(entry.size)});
   }

@@ -72,6 +72,7 @@ TEST(FunctionRangesTest, TakesOnlyWhatHoldsUp) {
   const FunctionRanges ranges = RangesOf({{0x1000, 0x10},
                                           {0x1000, 0x20},
                                           {0x500, 0},
+                                          {0x800, k4Gib},
                                           {0x3000, k4Gib},
                                           {0x1000 + k4Gib, 0x10},
                                           {0xfff + k4Gib, 0x10}});
@@ -79,6 +80,7 @@ TEST(FunctionRangesTest, TakesOnlyWhatHoldsUp) {
   EXPECT_EQ(StartOf(ranges, 0x100f), 0x1000u);
   EXPECT_EQ(StartOf(ranges, 0x1010), 0u);
   EXPECT_EQ(StartOf(ranges, 0x500), 0u);
+  EXPECT_EQ(StartOf(ranges, 0x900), 0u);
   EXPECT_EQ(StartOf(ranges, 0x3000), 0u);
   EXPECT_EQ(StartOf(ranges, k4Gib + 0x1000), k4Gib + 0xfff);
 }
