@@ -292,6 +292,8 @@ std::optional<ksym::CodeAt> UnwindTables::CodeOf(uint32_t pid,
     file->mapping = mapping;
     Ask(*file, kWantedNow);
   }
+  // It may have come since somebody looked.
+  if (file->job != 0 && IsPutOff(*file)) TakeOpened();
   if (file->job != 0 && !IsPutOff(*file)) return std::nullopt;
   if (!file->rows) return code;
   const auto load_bias = file->table.LoadBias(mapping);

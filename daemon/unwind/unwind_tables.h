@@ -98,9 +98,7 @@ class UnwindTables {
   // not asked for.
   void Build(Clock::duration budget, Clock::time_point deadline);
   // Something that a stack needs will be there to place.
-  bool IsBuilding() const {
-    return queued_.size() > expected_jobs_ + openings_.size();
-  }
+  bool IsBuilding() const;
   // Waits until there is something to place, for that long at the most.
   void WaitForTable(Clock::duration time);
 

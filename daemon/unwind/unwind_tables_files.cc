@@ -257,6 +257,15 @@ bool UnwindTables::IsPutOff(const File& file) const {
          Clock::now() - opening->second.begun > kOpeningPatience;
 }
 
+// A file that is put off may never come; others come soon.
+bool UnwindTables::IsBuilding() const {
+  size_t put_off = 0;
+  for (const auto& [job, opening] : openings_) {
+    if (Clock::now() - opening.begun > kOpeningPatience) ++put_off;
+  }
+  return queued_.size() > expected_jobs_ + put_off;
+}
+
 void UnwindTables::TakeOpened() {
   for (auto at = openings_.begin(); at != openings_.end();) {
     auto opened = opener_->TakeOpened(at->second.id);
