@@ -57,6 +57,8 @@ class ReadmeTest(harness.E2eTest):
 
     def setUp(self):
         super().setUp()
+        if CHROMIUM is None:
+            self.skipTest("there is no chromium (Debian's package)")
         self.commands = readme_commands()
         self.app = self.path("app.py")
         harness.write_text(self.app, APP)
@@ -101,8 +103,6 @@ class ReadmeTest(harness.E2eTest):
 
     def check(self, page, culprit):
         """The first function of the page's table."""
-        if CHROMIUM is None:
-            self.skipTest("there is no chromium (Debian's package)")
         functions = self.functions(page)
         self.assertTrue(functions, "a page without functions")
         self.assertRegex(functions[0], culprit)
