@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <iterator>
+#include <memory>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -17,10 +18,11 @@
 
 #include "daemon/base/now_ns.h"
 #include "daemon/capture/capture_metadata.h"
-#include "daemon/capture/cpu_events.h"
+#include "daemon/capture/cpu_sampler.h"
 #include "daemon/capture/grace_period.h"
 #include "daemon/capture/interval_accounts.h"
 #include "daemon/capture/runtime_records.h"
+#include "daemon/capture/sampler.h"
 #include "daemon/capture/sampler_config.h"
 #include "daemon/capture/stack_copies.h"
 #include "daemon/capture/stack_records.h"
@@ -68,8 +70,8 @@ class Capture::Impl {
  public:
   // What samples and reports come from.
   struct Sources {
-    BpfSampler sampler;
-    CpuEvents events;
+    std::unique_ptr<BpfObject> object;
+    Samplers samplers;
     SideBand side_band;
   };
 
@@ -77,10 +79,10 @@ class Capture::Impl {
       : metadata_(std::move(metadata)),
         reads_processes_(options.sampler.user_stacks),
         sampled_pids_(options.sampler.pids),
-        sampler_(std::move(sources.sampler)),
-        events_(std::move(sources.events)),
+        object_(std::move(sources.object)),
+        samplers_(std::move(sources.samplers)),
         side_band_(std::move(sources.side_band)),
-        kernel_watch_(sampler_.watches_modules()
+        kernel_watch_(object_->watches_modules()
                           ? KernelWatch::Modules::kTold
                           : KernelWatch::Modules::kByUevents),
         on_process_(std::move(options.on_process)),
@@ -91,12 +93,12 @@ class Capture::Impl {
                  runtimes_.Withdraw(id);
                },
                [this] { MakeRoomIfDue(); }),
-        runtimes_(sampler_.runtime_maps(), sampler_.runtime_known()),
+        runtimes_(object_->runtime_maps(), object_->runtime_known()),
         stacks_(options.sampler.kernel_walk_depth),
         copies_(options.sampler.unwind, options.sampler.max_stack_depth) {
     if (WalksByTables(options.sampler.unwind)) {
       tables_.emplace(
-          UnwindMaps(sampler_.unwind_maps(),
+          UnwindMaps(object_->unwind_maps(),
                      UnwindMapSizes::ForMemory(options.sampler.unwind_bytes)),
           BuildTablesWith(options.cache_directory), options.opener,
           [this] { MakeRoomIfDue(); });
@@ -112,7 +114,7 @@ class Capture::Impl {
     metadata_.start_unix_ns = NowNs(CLOCK_REALTIME);
     interval_start_ns_ = NowNs();
     AllowCopies();
-    auto enabled = events_.Enable();
+    auto enabled = samplers_.Enable();
     // Sampling goes on meanwhile.
     if (enabled && reads_processes_) watch_.ReadAll();
     if (enabled) ExpectBusy();
@@ -149,7 +151,7 @@ class Capture::Impl {
     // Not those that come into the ring from here on.
     std::vector<SampleHint> hints = std::exchange(hints_, {});
     std::ranges::copy(copies_.Hints(), std::back_inserter(hints));
-    if (sampler_.ModulesChanged()) kernel_watch_.TableChanged();
+    if (object_->ModulesChanged()) kernel_watch_.TableChanged();
     const uint64_t now_ns = NowNs();
     std::vector<SideBandEvent> events = side_band_.Read(now_ns);
     for (SideBandEvent& event : events) {
@@ -183,7 +185,7 @@ class Capture::Impl {
   }
 
   void AllowCopies() {
-    sampler_.AllowCopies(kCopiesAtOnce -
+    object_->AllowCopies(kCopiesAtOnce -
                          std::min(kCopiesAtOnce, copies_.waiting_bytes()));
   }
 
@@ -212,7 +214,7 @@ class Capture::Impl {
   }
 
   void ConsumeRing() {
-    sampler_.ConsumeRecords([this](const profile_record& record, size_t bytes) {
+    object_->ConsumeRecords([this](const profile_record& record, size_t bytes) {
       OnRecord(record, bytes);
     });
   }
@@ -246,7 +248,7 @@ class Capture::Impl {
     auto followed = FollowCpus();
     if (!followed) return Fail(std::move(followed.error()));
     const uint64_t flip_ns = NowNs();
-    const uint32_t set = sampler_.Flip();
+    const uint32_t set = object_->Flip();
     const uint64_t end_ns = NowNs();
     MakeRoom();
     auto waited = WaitForRunningPrograms();
@@ -257,18 +259,18 @@ class Capture::Impl {
   }
 
   ksym::Result<RawProfile> Stop(std::chrono::milliseconds patience) {
-    events_.Disable();
+    samplers_.Disable();
     accounts_.ReadTimesNext();
     const uint64_t end_ns = NowNs();
     TakeReports();
-    return TakeSet({sampler_.Flip(), end_ns, end_ns}, patience);
+    return TakeSet({object_->Flip(), end_ns, end_ns}, patience);
   }
 
  private:
   ksym::Status FollowCpus() {
     const auto online = ReadOnlineCpus();
     if (!online) return {};
-    auto followed = events_.Follow(*online);
+    auto followed = samplers_.Follow(*online);
     if (followed) followed = side_band_.Follow(*online);
     return followed;
   }
@@ -312,16 +314,16 @@ class Capture::Impl {
                                    std::chrono::milliseconds patience) {
     const uint32_t set = taken.set;
     WalkRest(set, patience);
-    auto counts = sampler_.TakeCounts(set);
+    auto counts = samplers_.Take(set);
     if (!counts) return Fail(std::move(counts.error()));
     Taking taking;
     taking.taken = taken;
-    for (const auto& [key, count] : *counts) AddSample(key, count, taking);
-    for (const auto& [key, count] : copies_.Take(set)) {
-      AddSample(key, count, taking);
+    for (const SampledCount& count : *counts) AddSample(count, taking);
+    for (const SampledCount& count : copies_.Take(set)) {
+      AddSample(count, taking);
     }
     RawProfile profile = std::move(taking.profile);
-    auto cleared = sampler_.ClearStacks(set);
+    auto cleared = object_->ClearStacks(set);
     if (!cleared) return Fail(std::move(cleared.error()));
     stacks_.Clear(set);
     runtimes_.EndInterval();
@@ -334,22 +336,25 @@ class Capture::Impl {
     return profile;
   }
 
-  void AddSample(const profile_key& key, uint64_t count, Taking& taking) {
+  void AddSample(const SampledCount& counted, Taking& taking) {
+    const profile_key& key = counted.key;
     RawProfile& profile = taking.profile;
     const uint32_t set = taking.taken.set;
     const RuntimeNames& names = runtimes_.names();
-    if (!stacks_.Take(sampler_, {set, key.user_stack}, names, profile) ||
-        !stacks_.Take(sampler_, {set, key.kernel_stack}, names, profile)) {
+    if (!stacks_.Take(*object_, {set, key.user_stack}, names, profile) ||
+        !stacks_.Take(*object_, {set, key.kernel_stack}, names, profile)) {
       constexpr auto kMissing = static_cast<size_t>(LossCause::kStackMissing);
-      profile.accounting.lost_by_cause[kMissing] += count;
+      profile.accounting.lost_by_cause[kMissing] += counted.count;
       return;
     }
     RawSample sample = {.process = ProcessOf(key),
                         .tid = key.tid,
+                        .kind = counted.kind,
                         .comm = CommOf(key),
                         .user_stack = key.user_stack,
                         .kernel_stack = key.kernel_stack,
-                        .count = count};
+                        .count = counted.count,
+                        .value = counted.value};
     CountStackEnds(sample, profile);
     if (key.user_stack >= kFirstStackId) {
       const auto frames = profile.stacks.Get(key.user_stack).frames;
@@ -357,7 +362,7 @@ class Capture::Impl {
       AddImage(sample.process, answer, taking);
       sample.process = answer.id;
     }
-    profile.accounting.emitted += count;
+    profile.accounting.emitted += counted.count;
     profile.samples.push_back(std::move(sample));
   }
 
@@ -377,20 +382,20 @@ class Capture::Impl {
   }
 
   ksym::Status Account(uint32_t set, RawProfile& profile) {
-    const auto stats = sampler_.ReadStats(set);
+    const auto stats = samplers_.ReadStats(set);
     if (!stats) return Fail(stats.error());
     const uint64_t before = accounts_.copies_refused();
     std::ranges::move(
         accounts_.Count(set, *stats, watch_.statistics(), profile.accounting),
         std::back_inserter(metadata_.warnings));
     const uint64_t refused = accounts_.copies_refused() - before;
-    if (tables_) sampler_.SetCopyChunks(copies_.AdaptChunks(refused));
-    accounts_.CountTimes(events_, NowNs(), profile.accounting);
+    if (tables_) object_->SetCopyChunks(copies_.AdaptChunks(refused));
+    accounts_.CountTimes(samplers_, NowNs(), profile.accounting);
     return {};
   }
 
   void DescribeInterval(uint64_t end_ns, RawProfile& profile) {
-    metadata_.cpus = FormatCpuList(events_.cpus());
+    metadata_.cpus = FormatCpuList(samplers_.cpus());
     if (tables_) {
       std::ranges::move(tables_->TakeWarnings(),
                         std::back_inserter(metadata_.warnings));
@@ -406,8 +411,8 @@ class Capture::Impl {
   CaptureMetadata metadata_;
   bool reads_processes_;
   std::vector<uint32_t> sampled_pids_;  // sorted; empty: all
-  BpfSampler sampler_;
-  CpuEvents events_;  // after the sampler: closed first
+  std::unique_ptr<BpfObject> object_;
+  Samplers samplers_;  // after the object: closed first
   SideBand side_band_;
   KernelWatch kernel_watch_;
   std::function<void(const ksym::ProcessImage&)> on_process_;
@@ -423,6 +428,32 @@ class Capture::Impl {
   uint64_t room_made_ns_ = 0;      // last
   uint64_t filling_until_ns_ = 0;  // the side band may be
 };
+
+namespace {
+
+// The CPU's first, then those that are asked for.
+ksym::Result<Samplers> MakeSamplers(const CaptureOptions& options,
+                                    const EventSpec& event, BpfObject& object) {
+  CpuEvents events(event, options.rate,
+                   options.sampler.include_idle ? IdleSamples::kInclude
+                                                : IdleSamples::kExclude,
+                   options.cpus, object.program_fd());
+  Samplers samplers;
+  auto added = samplers.Add(std::make_unique<CpuSampler>(
+      object, std::move(events),
+      EventKind(event.name, options.rate.frequency_hz,
+                options.rate.count_period)));
+  if (!added) return Fail(std::move(added.error()));
+  for (const SamplerMaker& make : options.more_samplers) {
+    auto sampler = make(object);
+    if (!sampler) return Fail(std::move(sampler.error()));
+    added = samplers.Add(std::move(*sampler));
+    if (!added) return Fail(std::move(added.error()));
+  }
+  return samplers;
+}
+
+}  // namespace
 
 Capture::Capture(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Capture::Capture(Capture&&) noexcept = default;
@@ -453,28 +484,24 @@ ksym::Result<Capture> Capture::Start(CaptureOptions options) {
       options.on_sampled && ::access("/proc/self/cgroup", F_OK) == 0;
   config.cache_directory = options.cache_directory;
   CompleteConfig(options, cpus.size(), metadata);
-  auto sampler = BpfSampler::Load(config);
-  if (!sampler) return Fail(std::move(sampler.error()));
+  auto object = BpfObject::Load(config);
+  if (!object) return Fail(std::move(object.error()));
+  Impl::Sources sources{
+      .object = std::make_unique<BpfObject>(std::move(*object)),
+      .samplers = {},
+      .side_band = SideBand({.kernel_symbols = config.kernel_stacks,
+                             .processes = config.user_stacks})};
+  auto made = MakeSamplers(options, *event, *sources.object);
+  if (!made) return Fail(std::move(made.error()));
+  sources.samplers = std::move(*made);
 
-  metadata.event = event->name;
-  metadata.frequency_hz = options.rate.frequency_hz;
-  metadata.count_period = options.rate.count_period;
+  metadata.kinds = sources.samplers.kinds();
   metadata.cpus = FormatCpuList(cpus);
-  CpuEvents events(
-      *event, options.rate,
-      config.include_idle ? IdleSamples::kInclude : IdleSamples::kExclude,
-      options.cpus, sampler->program_fd());
-  auto followed = events.Follow(*online);
+  auto followed = sources.samplers.Follow(*online);
+  if (followed) followed = sources.side_band.Follow(*online);
   if (!followed) return Fail(std::move(followed.error()));
-  SideBand side_band({.kernel_symbols = config.kernel_stacks,
-                      .processes = config.user_stacks});
-  followed = side_band.Follow(*online);
-  if (!followed) return Fail(std::move(followed.error()));
-  return Capture(
-      std::make_unique<Impl>(std::move(options), std::move(metadata),
-                             Impl::Sources{.sampler = std::move(*sampler),
-                                           .events = std::move(events),
-                                           .side_band = std::move(side_band)}));
+  return Capture(std::make_unique<Impl>(std::move(options), std::move(metadata),
+                                        std::move(sources)));
 }
 
 const CaptureMetadata& Capture::metadata() const { return impl_->metadata(); }

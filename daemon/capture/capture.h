@@ -9,7 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "daemon/capture/bpf_sampler.h"
+#include "daemon/capture/bpf_object.h"
+#include "daemon/capture/sampler.h"
 #include "daemon/perf/cpu_list.h"
 #include "daemon/perf/perf_event.h"
 #include "daemon/profile/raw_profile.h"
@@ -39,6 +40,8 @@ struct CaptureOptions {
   std::string cache_directory;
   // Opens the files that tables are of; null: they are opened at once.
   std::shared_ptr<GuardedOpener> opener;
+  // Samplers besides the CPU's, in the order of their kinds.
+  std::vector<SamplerMaker> more_samplers = {};
   // Its `store`, `unwind` and depths are decided by Start().
   SamplerConfig sampler;
   // Called for a sampled process at first sight and when it maps more files,

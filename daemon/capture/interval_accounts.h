@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bpf/profile_abi.h"
-#include "daemon/capture/cpu_events.h"
+#include "daemon/capture/sampler.h"
 #include "daemon/profile/accounting.h"
 #include "ksym/process/process_history.h"
 
@@ -29,10 +29,10 @@ class IntervalAccounts {
   // Copies of stacks, since the start.
   uint64_t copies_refused() const { return copies_refused_; }
 
-  // Adds how long the events ran; `now_ns` is of CLOCK_MONOTONIC. Reading their
-  // clocks interrupts their CPUs, so it is done once in 0.9 s; the interval
-  // that is read next has what those before it left out.
-  void CountTimes(const CpuEvents& events, uint64_t now_ns,
+  // Adds how long the samplers ran; `now_ns` is of CLOCK_MONOTONIC. Reading
+  // their clocks interrupts their CPUs, so it is done once in 0.9 s; the
+  // interval that is read next has what those before it left out.
+  void CountTimes(const Samplers& samplers, uint64_t now_ns,
                   Accounting& accounting);
   // The next CountTimes() is the last one.
   void ReadTimesNext() { times_read_ns_ = 0; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "daemon/capture/bpf_sampler.h"
+#include "daemon/capture/bpf_object.h"
 #include "ksym/base/result.h"
 #include "profile.skel.h"
 

@@ -283,8 +283,8 @@ void StackCopies::UseFramePointers(size_t first_without_row,
   }
 }
 
-std::vector<BpfSampler::Count> StackCopies::Take(uint32_t set) {
-  std::vector<BpfSampler::Count> counts;
+std::vector<SampledCount> StackCopies::Take(uint32_t set) {
+  std::vector<SampledCount> counts;
   for (const auto& [key, count] : std::exchange(counts_[set], {})) {
     counts.push_back({.key = key, .count = count});
   }

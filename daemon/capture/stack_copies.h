@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "bpf/profile_abi.h"
-#include "daemon/capture/bpf_sampler.h"
+#include "daemon/capture/bpf_object.h"
 #include "daemon/capture/stack_records.h"
 #include "daemon/track/process_watch.h"
 #include "daemon/unwind/unwind_tables.h"
@@ -53,7 +53,7 @@ class StackCopies {
   bool HasWaiting(uint32_t set) const;
   uint64_t waiting_bytes() const { return waiting_bytes_; }
   // The walked samples of the set.
-  std::vector<BpfSampler::Count> Take(uint32_t set);
+  std::vector<SampledCount> Take(uint32_t set);
 
   // How much of a stack should be copied from now on where its end is not
   // known, when so many copies did not fit the ring since the last call.

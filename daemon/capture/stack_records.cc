@@ -55,7 +55,7 @@ StackId StackRecords::AddWalked(uint32_t set, const RawStack& stack,
   }
 }
 
-bool StackRecords::Take(const BpfSampler& sampler, Key key,
+bool StackRecords::Take(const BpfObject& sampler, Key key,
                         const RuntimeNames& names, RawProfile& profile) const {
   const auto [set, id] = key;
   if (id < kFirstStackId || profile.stacks.contains(id)) return true;

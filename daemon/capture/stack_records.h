@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "bpf/profile_abi.h"
-#include "daemon/capture/bpf_sampler.h"
+#include "daemon/capture/bpf_object.h"
 #include "daemon/capture/runtime_records.h"
 #include "daemon/profile/raw_profile.h"
 
@@ -37,7 +37,7 @@ class StackRecords {
     StackId id = 0;
   };
   // Puts the stack into the profile; false when its frames are not known.
-  bool Take(const BpfSampler& sampler, Key key, const RuntimeNames& names,
+  bool Take(const BpfObject& sampler, Key key, const RuntimeNames& names,
             RawProfile& profile) const;
   void Clear(uint32_t set) { stacks_[set].clear(); }
 

@@ -45,8 +45,7 @@ class Reader {
       }
     }
     CaptureMetadata metadata;
-    metadata.event = "samples";
-    metadata.count_period = 1;
+    metadata.kinds = {EventKind("samples", 0, 1)};
     return std::move(builder_).Finish(std::move(metadata));
   }
 

@@ -65,7 +65,7 @@ FrameId InputBuilder::AddFrame(const InputFrame& frame) {
 }
 
 void InputBuilder::Add(const InputSample& sample) {
-  if (sample.count == 0) return;
+  if (sample.count == 0 && sample.value == 0) return;
   if (sample.count > kMostSamples - total_) {
     too_many_ = true;
     return;
@@ -79,9 +79,11 @@ void InputBuilder::Add(const InputSample& sample) {
                       .cgroup = InternPath(sample.cgroup),
                       .user_state = sample.user_state,
                       .kernel_state = sample.kernel_state,
+                      .kind = sample.kind,
                       .user = builder_.AddStack(sample.user),
                       .kernel = builder_.AddStack(sample.kernel),
-                      .count = sample.count});
+                      .count = sample.count,
+                      .value = sample.value});
 }
 
 void InputBuilder::LeaveOut(std::string_view where, std::string_view why) {

@@ -36,7 +36,9 @@ struct InputSample {
   std::span<const FrameId> kernel = {};
   StackState user_state = StackState::kNone;
   StackState kernel_state = StackState::kNone;
+  SampleKindId kind = 0;  // in the metadata that Finish() is given
   uint64_t count = 0;
+  uint64_t value = 0;
 };
 
 // Puts a Profile together out of what a reader understands, and keeps account
@@ -56,7 +58,7 @@ class InputBuilder {
   static StackState StateOf(std::span<const FrameId> stack) {
     return stack.empty() ? StackState::kNone : StackState::kWhole;
   }
-  // Samples of count 0 are none.
+  // Samples of count 0 without a value are none.
   void Add(const InputSample& sample);
   // A part that could not be understood; `where` as in "line 12".
   void LeaveOut(std::string_view where, std::string_view why);

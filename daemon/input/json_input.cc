@@ -135,11 +135,14 @@ class Reader {
       Refuse("metadata.format_version",
              "is of a later version: read it with that one");
     }
+    ReadKinds(*metadata);
     ReadFrames(Array(document_, "frames", "the document"));
     ReadStacks(Array(document_, "stacks", "the document"));
     const Accounting accounting = ReadAccounting(*metadata);
     const bool is_whole = accounting.emitted == builder_.total();
-    auto profile = std::move(builder_).Finish(ReadMetadata(*metadata),
+    CaptureMetadata described = ReadMetadata(*metadata);
+    described.kinds = std::move(kinds_);
+    auto profile = std::move(builder_).Finish(std::move(described),
                                               is_whole ? &accounting : nullptr);
     if (profile) {
       profile->symbol_tables_evicted =
@@ -158,9 +161,6 @@ class Reader {
     };
     CaptureMetadata metadata;
     metadata.version = text("version");
-    metadata.event = text("event");
-    metadata.frequency_hz = number("frequency_hz");
-    metadata.count_period = number("count_period");
     metadata.start_unix_ns = number("start_unix_ns");
     metadata.duration_ns = number("duration_ns");
     if (Member(from, "command") != nullptr) metadata.command = text("command");
@@ -180,6 +180,44 @@ class Reader {
       }
     }
     return metadata;
+  }
+
+  // A document of one kind may tell its event and rate only.
+  void ReadKinds(const Json& metadata) {
+    if (Member(metadata, "kinds") == nullptr) {
+      kinds_ = {EventKind(std::string(Text(metadata, "event", "metadata")),
+                          Number(metadata, "frequency_hz", "metadata"),
+                          Number(metadata, "count_period", "metadata"))};
+      return;
+    }
+    for (const Json& from : Array(metadata, "kinds", "metadata")) {
+      const std::string where =
+          fmt::format("metadata.kinds[{}]", kinds_.size());
+      if (!from.is_object()) Refuse(where, "is no object");
+      if (kinds_.size() == kMaxSampleKinds) Refuse(where, "is one too many");
+      const Json* has_values = Member(from, "has_values");
+      SampleKind kind = {
+          .name = std::string(Text(from, "name", where)),
+          .unit = std::string(Text(from, "unit", where)),
+          .event = std::string(Text(from, "event", where)),
+          .frequency_hz = Number(from, "frequency_hz", where),
+          .count_period = Number(from, "count_period", where),
+          .has_values = has_values != nullptr && *has_values == true};
+      if (FindKind(kinds_, kind.name) != nullptr) {
+        Refuse(where, "has the name of another one");
+      }
+      kinds_.push_back(std::move(kind));
+    }
+    if (kinds_.empty()) Refuse("metadata.kinds", "is empty");
+  }
+
+  // Where there are several, each stack says whose samples it has.
+  SampleKindId KindOf(const Json& stack, std::string_view where) const {
+    if (kinds_.size() == 1) return 0;
+    const SampleKind* kind =
+        FindKind(kinds_, Text(stack, "sample_kind", where));
+    if (kind == nullptr) Refuse(where, "has samples of an unknown kind");
+    return static_cast<SampleKindId>(kind - kinds_.data());
   }
 
   static KernelTableStatistics ReadKernelTable(const Json& metadata) {
@@ -294,12 +332,15 @@ class Reader {
                     .user_state = UserState(stack, where),
                     .kernel_state =
                         StateNamed(Text(stack, "kernel_state", where), where),
-                    .count = Number(stack, "count", where)});
+                    .kind = KindOf(stack, where),
+                    .count = Number(stack, "count", where),
+                    .value = Number(stack, "value", where)});
     }
   }
 
   const Json& document_;
   InputBuilder builder_;
+  std::vector<SampleKind> kinds_;
   std::vector<FrameId> frames_;  // by their places in the document
 };
 

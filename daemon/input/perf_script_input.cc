@@ -178,8 +178,7 @@ class Reader {
     }
     EndSample();
     CaptureMetadata metadata;
-    metadata.event = event_;
-    metadata.count_period = 1;
+    metadata.kinds = {EventKind(event_, 0, 1)};
     if (others_ != 0) {
       metadata.warnings.push_back(fmt::format(
           "{} samples of other events than {} are left out: give perf script "

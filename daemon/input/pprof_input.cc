@@ -229,14 +229,43 @@ class Reader {
     const ValueType& type = types_[value_];
     const bool is_cpu =
         period_type_.type == "cpu" && period_type_.unit == "nanoseconds";
+    SampleKind first;
     if (type.type == "samples" && is_cpu && period_ != 0) {
-      metadata_.event = "cpu-clock";
-      metadata_.count_period = period_;
+      first = EventKind("cpu-clock", 0, period_);
     } else {
-      metadata_.event = type.unit == "count"
+      first = {.name = std::string(type.type),
+               .unit = std::string(type.unit),
+               .event = type.unit == "count"
                             ? std::string(type.type)
-                            : fmt::format("{} ({})", type.type, type.unit);
-      metadata_.count_period = 1;
+                            : fmt::format("{} ({})", type.type, type.unit),
+               .count_period = 1};
+    }
+    metadata_.kinds = {std::move(first)};
+    AddOtherKinds();
+  }
+
+  // Each other type is a kind whose samples have values, but for those that
+  // tell the first one once more: the time of so many samples.
+  void AddOtherKinds() {
+    std::vector<SampleKind>& kinds = metadata_.kinds;
+    for (size_t i = 0; i < types_.size(); ++i) {
+      const ValueType& type = types_[i];
+      const bool is_first_again =
+          types_[value_].type == "samples" && type.type == period_type_.type;
+      if (i == value_ || is_first_again ||
+          FindKind(kinds, type.type) != nullptr) {
+        continue;
+      }
+      if (kinds.size() == kMaxSampleKinds) {
+        builder_.LeaveOut(fmt::format("the values \"{}\"", type.type),
+                          "there are too many types");
+        continue;
+      }
+      kinds.push_back({.name = std::string(type.type),
+                       .unit = std::string(type.unit),
+                       .event = std::string(type.type),
+                       .has_values = true});
+      others_.push_back(i);
     }
   }
 
@@ -388,15 +417,23 @@ class Reader {
       return;
     }
     if (owner.comm.empty()) owner.comm = MainProgram();
-    builder_.Add({.comm = owner.comm,
-                  .pid = owner.pid,
-                  .tid = owner.tid,
-                  .cgroup = owner.cgroup,
-                  .user = user_,
-                  .kernel = kernel_,
-                  .user_state = InputBuilder::StateOf(user_),
-                  .kernel_state = InputBuilder::StateOf(kernel_),
-                  .count = static_cast<uint64_t>(values[value_])});
+    InputSample sample = {.comm = owner.comm,
+                          .pid = owner.pid,
+                          .tid = owner.tid,
+                          .cgroup = owner.cgroup,
+                          .user = user_,
+                          .kernel = kernel_,
+                          .user_state = InputBuilder::StateOf(user_),
+                          .kernel_state = InputBuilder::StateOf(kernel_),
+                          .count = static_cast<uint64_t>(values[value_])};
+    builder_.Add(sample);
+    sample.count = 0;
+    for (const size_t type : others_) {
+      ++sample.kind;
+      const int64_t value = type < values.size() ? values[type] : 0;
+      sample.value = static_cast<uint64_t>(std::max<int64_t>(value, 0));
+      builder_.Add(sample);
+    }
   }
 
   // Packed or, as old writers do, one field each.
@@ -451,7 +488,8 @@ class Reader {
   ValueType period_type_;
   uint64_t period_ = 0;
   std::string_view default_type_;
-  size_t value_ = 0;  // which of a sample's values
+  size_t value_ = 0;  // which of a sample's values is the first kind's
+  std::vector<size_t> others_;  // those of the others
   std::unordered_map<uint64_t, Mapping> mappings_;
   std::unordered_map<uint64_t, Function> functions_;
   std::unordered_map<uint64_t, Location> locations_;

@@ -112,9 +112,11 @@ class Resolver::Interval {
                           .cgroup = Cgroup(raw.process),
                           .user_state = user.state,
                           .kernel_state = kernel.state,
+                          .kind = raw.kind,
                           .user = user.frames,
                           .kernel = kernel.frames,
-                          .count = raw.count});
+                          .count = raw.count,
+                          .value = raw.value});
     }
     builder_.Add(raw_.accounting);
   }

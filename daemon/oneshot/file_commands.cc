@@ -25,6 +25,7 @@
 #include "daemon/output/format.h"
 #include "daemon/output/hot_spots.h"
 #include "daemon/output/profile_select.h"
+#include "daemon/profile/kind_select.h"
 #include "ksym/base/caller_rights.h"
 #include "ksym/base/printable.h"
 
@@ -45,6 +46,7 @@ struct Arguments {
   std::vector<std::string> second_inputs;  // of diff: AFTER
   std::string filter;
   std::string callers;
+  std::string value;
   std::string output;
   std::string format;
   std::string by;
@@ -53,6 +55,14 @@ struct Arguments {
   bool annotations = false;
   bool delimiter = false;
 };
+
+void AddValueOption(CLI::App& command, Arguments& arguments) {
+  command
+      .add_option("--value", arguments.value,
+                  "Which kind of samples, where the profile has several "
+                  "(default: the first)")
+      ->type_name("KIND");
+}
 
 void AddTableOptions(CLI::App& command, Arguments& arguments) {
   command
@@ -68,6 +78,7 @@ void AddTableOptions(CLI::App& command, Arguments& arguments) {
       .add_option("--callers", arguments.callers,
                   "What called this function, in place of all functions")
       ->type_name("FUNCTION");
+  AddValueOption(command, arguments);
   command
       .add_option("--top", arguments.top,
                   fmt::format("Rows, 0 for all (default {})", kDefaultTop))
@@ -124,6 +135,7 @@ void AddConvert(CLI::App& app, Arguments& arguments) {
   convert
       .add_option("--by", arguments.by, "What stacks start with (default comm)")
       ->type_name("comm|pid|tid");
+  AddValueOption(convert, arguments);
   convert.add_flag("-d,--delimited", arguments.delimiter,
                    "Put a mark between user and kernel frames");
   convert.add_flag("-a,--annotations", arguments.annotations,
@@ -191,12 +203,25 @@ Result<HotSpotTable> TableOf(const Arguments& arguments) {
   return table;
 }
 
-// What --filter and --callers leave of the files.
+// With the kind that --value names in front.
+Result<Profile> LoadShowing(const std::vector<std::string>& paths,
+                            const Arguments& arguments) {
+  auto profile = LoadProfiles(paths);
+  if (!profile) return profile;
+  auto shown = ShowKind(arguments.value, *profile);
+  if (!shown) {
+    return Fail(std::move(shown.error()).WithContext(paths.front()));
+  }
+  return profile;
+}
+
+// What --value, --filter and --callers leave of the files.
 Result<Profile> LoadSelected(const std::vector<std::string>& paths,
                              const Arguments& arguments,
                              const std::optional<NamePattern>& filter) {
-  auto profile = LoadProfiles(paths);
+  auto profile = LoadShowing(paths, arguments);
   if (!profile) return profile;
+  KeepFirstKind(*profile);
   const bool had_samples = !profile->samples.empty();
   if (filter) KeepMatching(*filter, *profile);
   if (!arguments.callers.empty()) KeepCallers(arguments.callers, *profile);
@@ -285,7 +310,7 @@ Result<Target> TargetOf(const Arguments& arguments) {
 }
 
 Status Convert(const Arguments& arguments, const Target& target) {
-  const auto profile = LoadProfiles(arguments.inputs);
+  const auto profile = LoadShowing(arguments.inputs, arguments);
   if (!profile) return Fail(profile.error());
   auto file = ReportFile::Open(arguments.output);
   if (!file) return Fail(std::move(file.error()));

@@ -95,13 +95,11 @@ Result<std::vector<std::string>> FilesOfFolder(const std::string& folder) {
 class Sum {
  public:
   Status Add(const Profile& profile, const std::string& path) {
-    const CaptureMetadata& metadata = profile.metadata;
-    const auto rate = std::tuple(metadata.event, metadata.frequency_hz,
-                                 metadata.count_period);
+    const std::vector<SampleKind>& kinds = profile.metadata.kinds;
     if (first_.empty()) {
       first_ = path;
-      rate_ = rate;
-    } else if (rate != rate_) {
+      kinds_ = kinds;
+    } else if (kinds != kinds_) {
       return Fail(ksym::ErrorCode::kInvalid,
                   fmt::format("{} and {} were not sampled in the same way, so "
                               "they cannot be added up",
@@ -116,7 +114,7 @@ class Sum {
  private:
   ProfileMerger merger_;
   std::string first_;
-  std::tuple<std::string, uint64_t, uint64_t> rate_;
+  std::vector<SampleKind> kinds_;
 };
 
 Status AddFolder(const std::string& folder, Sum& sum) {

@@ -33,6 +33,7 @@
 #include "daemon/oneshot/stop_signals.h"
 #include "daemon/oneshot/unwind_options.h"
 #include "daemon/output/summary.h"
+#include "daemon/profile/kind_select.h"
 #include "daemon/raw/raw_file.h"
 
 namespace profd {
@@ -159,6 +160,8 @@ class CaptureRun {
     auto capture = Capture::Start(options_.capture);
     if (!capture) return Fail(std::move(capture.error()));
     capture_ = std::make_unique<Capture>(std::move(*capture));
+    auto known = KnowsKind(options_.value, capture_->metadata().kinds);
+    if (!known) return Fail(std::move(known.error()));
     // Sampling begins within Enable(), which goes on to read processes.
     begin_ = Clock::now();
     auto enabled = capture_->Enable();
@@ -280,14 +283,15 @@ class CaptureRun {
       return signals_->Wait(milliseconds(0)) == StopSignals::Event::kStop;
     });
     Naming& naming = names_.naming();
-    const Profile profile = FinishNames(
-        names_.MakeProfile(), options_,
-        {.symbolizer = naming.symbols().symbolizer(),
-         .debug_files = debug_files_,
-         .kernel = naming.kernel().timeline(),
-         .kernel_build_ids =
-             BuildIdsOfRunningKernel(naming.metadata().kernel_release)},
-        progress_);
+    Profile profile = FinishNames(names_.MakeProfile(), options_,
+                                  {.symbolizer = naming.symbols().symbolizer(),
+                                   .debug_files = debug_files_,
+                                   .kernel = naming.kernel().timeline(),
+                                   .kernel_build_ids = BuildIdsOfRunningKernel(
+                                       naming.metadata().kernel_release)},
+                                  progress_);
+    auto shown = ShowKind(options_.value, profile);
+    if (!shown) return Fail(std::move(shown.error()));
     SayWarnings(profile, naming.metadata().warnings.size(), progress_);
     auto written = WriteAll(profile);
     if (!written) return Fail(std::move(written.error()));

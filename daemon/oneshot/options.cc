@@ -106,6 +106,10 @@ void AddOutputOptions(CLI::App& app, RawOptions& raw, ProfileOptions& options) {
   app.add_option("--by", raw.by,
                  "What stacks start with: comm, pid or tid (default comm)")
       ->type_name("comm|pid|tid");
+  app.add_option("--value", options.value,
+                 "Which kind of samples is shown, where there are several "
+                 "(default: the first)")
+      ->type_name("KIND");
   app.add_flag("-d,--delimited", options.output.delimiter,
                "Put a mark between user and kernel frames");
   app.add_flag("-a,--annotations", options.output.annotations,

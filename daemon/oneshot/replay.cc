@@ -18,6 +18,7 @@
 #include "daemon/oneshot/report_file.h"
 #include "daemon/oneshot/report_steps.h"
 #include "daemon/output/summary.h"
+#include "daemon/profile/kind_select.h"
 #include "daemon/raw/raw_file.h"
 #include "ksym/base/caller_rights.h"
 #include "ksym/base/file.h"
@@ -93,13 +94,15 @@ Result<int> Replay(const ProfileOptions& options) {
   // What has names now makes room for the report.
   capture->profile.stacks = {};
   capture->profile.samples = {};
-  const Profile profile =
+  Profile profile =
       FinishNames(std::move(builder).Finish(capture->profile.metadata), options,
                   {.symbolizer = &symbolizer,
                    .debug_files = *debug_files,
                    .kernel = kernel.timeline(),
                    .kernel_build_ids = KernelBuildIdsOf(*capture)},
                   progress);
+  auto shown = ShowKind(options.value, profile);
+  if (!shown) return Fail(std::move(shown.error()));
   SayWarnings(profile, old_warnings, progress);
   auto written = WriteReport(profile, options, *report);
   if (!written) return Fail(std::move(written.error()));

@@ -16,6 +16,7 @@
 #include "daemon/output/format.h"
 #include "daemon/output/markup.h"
 #include "daemon/output/overview.h"
+#include "daemon/profile/kind_select.h"
 
 namespace profd {
 namespace {
@@ -92,7 +93,12 @@ ResolveOptions MakeResolveOptions(const ProfileOptions& options) {
 
 Status WriteReport(const Profile& profile, const ProfileOptions& options,
                    ReportFile& file) {
-  if (ShowsTable(options)) return WriteTable(profile, options, file);
+  if (ShowsTable(options)) {
+    if (!HasSeveralValues(profile)) return WriteTable(profile, options, file);
+    Profile first = profile;
+    KeepFirstKind(first);
+    return WriteTable(first, options, file);
+  }
   auto written =
       Write(profile, options.format, options.output,
             [&](std::string_view piece) { return file.Append(piece); });

@@ -29,8 +29,8 @@ std::string FilterOf(const SamplerConfig& sampler) {
 std::string StartLine(const ProfileOptions& options,
                       const CaptureMetadata& metadata) {
   TextHeaderOptions header = {
-      .frequency_hz = metadata.frequency_hz,
-      .count_period = metadata.count_period,
+      .frequency_hz = metadata.kinds.front().frequency_hz,
+      .count_period = metadata.kinds.front().count_period,
       .pids = options.capture.sampler.pids,
       .tids = options.capture.sampler.tids,
       .filter = FilterOf(options.capture.sampler),
@@ -47,14 +47,15 @@ std::string StartLine(const ProfileOptions& options,
   while (line.ends_with('\n')) line.pop_back();
   if (!options.command.empty()) {
     const std::string rate =
-        metadata.frequency_hz != 0
-            ? fmt::format("at {} Hertz", metadata.frequency_hz)
-            : fmt::format("every {} events", metadata.count_period);
+        metadata.kinds.front().frequency_hz != 0
+            ? fmt::format("at {} Hertz", metadata.kinds.front().frequency_hz)
+            : fmt::format("every {} events",
+                          metadata.kinds.front().count_period);
     line = fmt::format("Sampling {} of {} and its children until it ends", rate,
                        options.command.front());
   }
   return fmt::format("{} [event {}, CPUs {}, own priority {}]", line,
-                     metadata.event, metadata.cpus,
+                     metadata.kinds.front().event, metadata.cpus,
                      OwnPriorityName(options.own_priority));
 }
 

@@ -23,6 +23,8 @@ class CountedTexts {
   // Appending to the buffer composes a text; Commit ends it.
   std::string& buffer() { return buffer_; }
   void Commit(uint64_t count);
+  // Where in the buffer the text that is being composed begins.
+  size_t committed() const { return committed_; }
 
   // Sorts by text, byte by byte, and adds the counts of equal texts up.
   void SortAndMerge();

@@ -60,11 +60,12 @@ FlameFacts FactsOf(const Profile& profile) {
       {"duration",
        fmt::format("{:.3f} s",
                    static_cast<double>(metadata.duration_ns) / 1e9)},
-      {"event", metadata.frequency_hz != 0
-                    ? fmt::format("{} at {} Hz per CPU", metadata.event,
-                                  metadata.frequency_hz)
-                    : fmt::format("{}, every {}", metadata.event,
-                                  metadata.count_period)},
+      {"event",
+       metadata.kinds.front().frequency_hz != 0
+           ? fmt::format("{} at {} Hz per CPU", metadata.kinds.front().event,
+                         metadata.kinds.front().frequency_hz)
+           : fmt::format("{}, every {}", metadata.kinds.front().event,
+                         metadata.kinds.front().count_period)},
       {"CPUs", metadata.cpus}};
   // Other tools' profiles do not say when and where they were taken.
   if (metadata.start_unix_ns == 0) facts.clear();

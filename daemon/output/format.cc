@@ -4,6 +4,8 @@
 #include <cassert>
 #include <utility>
 
+#include "daemon/profile/kind_select.h"
+
 namespace profd {
 
 ksym::Result<OutputFormat> ParseOutputFormat(std::string_view name) {
@@ -21,7 +23,14 @@ std::optional<OutputFormat> FormatOfExtension(std::string_view path) {
 ksym::Status Write(const Profile& profile, OutputFormat format,
                    const OutputOptions& options, OutputBuffer::Sink sink) {
   OutputBuffer out(std::move(sink));
-  RowOf(format).write(profile, options, out);
+  const FormatRow& row = RowOf(format);
+  if (row.has_kinds || !HasSeveralValues(profile)) {
+    row.write(profile, options, out);
+  } else {
+    Profile first = profile;
+    KeepFirstKind(first);
+    row.write(first, options, out);
+  }
   return out.Finish();
 }
 

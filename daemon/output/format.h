@@ -20,7 +20,8 @@ ksym::Result<OutputFormat> ParseOutputFormat(std::string_view name);
 // What the end of a file's name says (FormatRow::extensions); else nothing.
 std::optional<OutputFormat> FormatOfExtension(std::string_view path);
 
-// Writes the profile in one of the formats; see the function of each. Fails as
+// Writes the profile in one of the formats; see the function of each. Formats
+// without kinds show the first one, of a copy where there are several. Fails as
 // the sink does. Memory: folded, text and JSON some bits per frame of every
 // stack; pprof and flame graph the result and about as much again.
 [[nodiscard]] ksym::Status Write(const Profile& profile, OutputFormat format,

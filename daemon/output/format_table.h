@@ -34,7 +34,9 @@ struct FormatRow {
   std::array<std::string_view, 2> extensions = {};
   std::string_view content_type;  // of HTTP (RFC 9110, section 8.3)
   bool is_text = true;            // a terminal may show it
-  std::string_view sentence;      // what it is, without its full stop
+  // Writes all kinds of samples; else it is given those of the first kind.
+  bool has_kinds = false;
+  std::string_view sentence;  // what it is, without its full stop
   // Writes the profile; the same samples give the same bytes, whatever order
   // they come in.
   void (*write)(const Profile&, const OutputOptions&, OutputBuffer&) = nullptr;

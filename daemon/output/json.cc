@@ -73,16 +73,40 @@ void AppendUnwindTables(const UnwindTableStatistics& tables, std::string& out) {
   out += '}';
 }
 
+// Where an event and its rate do not tell it.
+void AppendKinds(const CaptureMetadata& metadata, std::string& out) {
+  if (IsOneEventKind(metadata.kinds)) return;
+  std::string_view before = ",\"kinds\":[";
+  for (const SampleKind& kind : metadata.kinds) {
+    out += std::exchange(before, ",");
+    out += "{\"name\":\"";
+    AppendJsonText(kind.name, out);
+    out += '"';
+    AppendText("unit", kind.unit, out);
+    AppendText("event", kind.event, out);
+    if (kind.has_values) {
+      out += ",\"has_values\":true";
+    } else if (kind.frequency_hz != 0) {
+      AppendNumber("frequency_hz", kind.frequency_hz, out);
+    } else {
+      AppendNumber("count_period", kind.count_period, out);
+    }
+    out += '}';
+  }
+  out += ']';
+}
+
 void AppendMetadata(const Profile& profile, std::string& out) {
   const CaptureMetadata& metadata = profile.metadata;
   out += "\"metadata\":{\"format\":\"ksym-profile\",\"format_version\":1";
   AppendText("version", metadata.version, out);
-  AppendText("event", metadata.event, out);
-  if (metadata.frequency_hz != 0) {
-    AppendNumber("frequency_hz", metadata.frequency_hz, out);
+  AppendText("event", metadata.kinds.front().event, out);
+  if (metadata.kinds.front().frequency_hz != 0) {
+    AppendNumber("frequency_hz", metadata.kinds.front().frequency_hz, out);
   } else {
-    AppendNumber("count_period", metadata.count_period, out);
+    AppendNumber("count_period", metadata.kinds.front().count_period, out);
   }
+  AppendKinds(metadata, out);
   AppendNumber("start_unix_ns", metadata.start_unix_ns, out);
   AppendNumber("duration_ns", metadata.duration_ns, out);
   if (!metadata.command.empty()) AppendText("command", metadata.command, out);
@@ -191,17 +215,23 @@ class StackLines {
  public:
   StackLines(const Profile& profile, const OutputOptions& options,
              const FrameTable& table)
-      : profile_(profile), options_(options), table_(table) {
+      : profile_(profile),
+        options_(options),
+        table_(table),
+        has_values_(std::ranges::any_of(profile.metadata.kinds,
+                                        &SampleKind::has_values)) {
     MakePieces();
     for (size_t i = 0; i < profile_.samples.size(); ++i) {
       AddLine(profile_.samples[i], head_of_sample_[i]);
     }
     lines_.SortAndMerge();
+    values_.SortAndMerge();
   }
 
   void Write(OutputBuffer& out) const {
     std::string_view before = "\n";
-    for (const CountedTexts::Entry& entry : lines_.entries()) {
+    for (size_t i = 0; i < lines_.entries().size(); ++i) {
+      const CountedTexts::Entry& entry = lines_.entries()[i];
       std::string& text = out.text();
       text += std::exchange(before, ",\n");
       KeyReader key(pieces_.rank_bits(), lines_.Text(entry));
@@ -210,6 +240,9 @@ class StackLines {
       text += ",\"kernel\":[";
       AppendList(key, text);
       AppendNumber("count", entry.count, text);
+      if (has_values_ && values_.entries()[i].count != 0) {
+        AppendNumber("value", values_.entries()[i].count, text);
+      }
       text += '}';
       out.PassOn();
     }
@@ -266,6 +299,9 @@ class StackLines {
       AppendText("user_end", Name(*cause), text);
     }
     AppendText("kernel_state", Name(sample.kernel_state), text);
+    const std::vector<SampleKind>& kinds = profile_.metadata.kinds;
+    if (kinds.size() > 1)
+      AppendText("sample_kind", kinds[sample.kind].name, text);
     text += ",\"user\":[";
     return text;
   }
@@ -282,6 +318,10 @@ class StackLines {
       }
     }
     key.Finish();
+    if (has_values_) {
+      values_.buffer() += lines_.buffer().substr(lines_.committed());
+      values_.Commit(sample.value);
+    }
     lines_.Commit(sample.count);
   }
 
@@ -300,6 +340,8 @@ class StackLines {
   std::vector<uint32_t> head_of_sample_;  // by index of the sample
   uint32_t end_ = 0;                      // of an empty list
   CountedTexts lines_;
+  bool has_values_;
+  CountedTexts values_;  // where there are any: the same keys
 };
 
 }  // namespace

@@ -114,11 +114,12 @@ class Writer {
 
   void Run() {
     const CaptureMetadata& metadata = capture_.profile.metadata;
-    fmt::format_to(
-        std::back_inserter(out_.text()),
-        "ksym-profile {}: {} samples of {}, {} lost\n",
-        PlainText(metadata.version), capture_.profile.accounting.emitted,
-        PlainText(metadata.event), capture_.profile.accounting.lost());
+    fmt::format_to(std::back_inserter(out_.text()),
+                   "ksym-profile {}: {} samples of {}, {} lost\n",
+                   PlainText(metadata.version),
+                   capture_.profile.accounting.emitted,
+                   PlainText(metadata.kinds.front().event),
+                   capture_.profile.accounting.lost());
     std::vector<const RawSample*> samples;
     samples.reserve(capture_.profile.samples.size());
     for (const RawSample& sample : capture_.profile.samples) {
@@ -126,7 +127,7 @@ class Writer {
     }
     std::ranges::sort(samples, {}, [](const RawSample* s) {
       return std::tie(s->process, s->comm, s->tid, s->user_stack,
-                      s->kernel_stack, s->count);
+                      s->kernel_stack, s->kind, s->count);
     });
     for (auto next = samples.begin(); next != samples.end();) {
       const ksym::ProcessId& process = (*next)->process;

@@ -102,19 +102,22 @@ class Writer {
     uint64_t total = 0;
     for (const auto& entry : samples_.entries()) total += entry.count;
     std::string event;
-    ksym::AppendPrintable(metadata.event, event);
+    ksym::AppendPrintable(metadata.kinds.front().event, event);
     std::ranges::replace(event, ' ', '_');
     if (event.empty()) event = "samples";
     const uint64_t step_us =
         metadata.duration_ns / kNsPerUs / std::max(total, uint64_t{1});
     uint64_t time_us = metadata.start_unix_ns / kNsPerUs;
+    const bool is_amount = CountsUnits();
     for (const CountedTexts::Entry& entry : samples_.entries()) {
       const std::string_view text = samples_.Text(entry);
       const size_t end = text.find('\n');
-      for (uint64_t i = 0; i < entry.count; ++i) {
+      const uint64_t lines = is_amount ? 1 : entry.count;
+      const uint64_t period = is_amount ? entry.count : Period();
+      for (uint64_t i = 0; i < lines; ++i) {
         fmt::format_to(std::back_inserter(out.text()),
                        "{} {}.{:06}: {:10} {}: \n{}\n", text.substr(0, end),
-                       time_us / kUsPerSecond, time_us % kUsPerSecond, Period(),
+                       time_us / kUsPerSecond, time_us % kUsPerSecond, period,
                        event, text.substr(end + 1));
         out.PassOn();
         time_us += std::max(step_us, uint64_t{1});
@@ -144,9 +147,15 @@ class Writer {
     }
   }
 
+  // A count is an amount, such as nanoseconds or bytes, and no number of
+  // samples: a sample each would be billions.
+  bool CountsUnits() const {
+    const SampleKind& kind = profile_.metadata.kinds.front();
+    return kind.unit != "count" && UnitsPerSample(kind) == 1;
+  }
+
   uint64_t Period() const {
-    const CaptureMetadata& metadata = profile_.metadata;
-    return NanosecondsPerSample(metadata).value_or(metadata.count_period);
+    return UnitsPerSample(profile_.metadata.kinds.front());
   }
 
   const Profile& profile_;

@@ -43,13 +43,6 @@ int64_t Signed(uint64_t value) {
   return static_cast<int64_t>(std::min(value, kMost));
 }
 
-uint64_t Product(uint64_t a, uint64_t b) {
-  uint64_t product = 0;
-  return __builtin_mul_overflow(a, b, &product)
-             ? std::numeric_limits<uint64_t>::max()
-             : product;
-}
-
 // Numbered in the order of first use; the empty text is 0.
 class Strings {
  public:
@@ -73,37 +66,17 @@ std::string_view StateLabel(StackState state) {
              : Name(state);
 }
 
-// How many units of `type` a sample stands for.
-struct Weight {
-  std::string type;
-  std::string unit;
-  uint64_t period = 0;
-};
-
-Weight WeightOf(const CaptureMetadata& metadata) {
-  if (const auto ns = NanosecondsPerSample(metadata)) {
-    return {"cpu", "nanoseconds", *ns};
-  }
-  return {PprofText(metadata.event), "count", metadata.count_period};
-}
-
 class Writer {
  public:
   Writer(const Profile& profile, const OutputOptions& options)
       : profile_(profile), options_(options), places_(profile) {}
 
   std::string Run() {
-    const Weight weight = WeightOf(profile_.metadata);
-    AddValueType(ProfileField::kSampleType, "samples", "count");
-    // Types are told apart by their names.
-    has_weight_ = weight.type != "samples";
-    if (has_weight_) {
-      AddValueType(ProfileField::kSampleType, weight.type, weight.unit);
-    }
-    AddSamples(weight.period);
+    AddValueTypes();
+    AddSamples();
     AddMappings();
     AddLocations();
-    AddMetadata(weight);
+    AddMetadata();
     // Last: all of the others name strings.
     for (const std::string_view text : strings_.texts()) {
       out_.add_bytes(ProfileField::kStringTable, text.data(), text.size());
@@ -112,6 +85,37 @@ class Writer {
   }
 
  private:
+  // The number of samples of the first kind, unless they have values, then each
+  // kind's value. Types are told apart by their names.
+  void AddValueTypes() {
+    const std::vector<SampleKind>& kinds = profile_.metadata.kinds;
+    if (!kinds.front().has_values) {
+      AddValueType(ProfileField::kSampleType, "samples", "count");
+      ++value_types_;
+    }
+    for (const SampleKind& kind : kinds) {
+      const bool is_count =
+          &kind == kinds.data() && kind.name == "samples" && !kind.has_values;
+      if (!is_count) {
+        AddValueType(ProfileField::kSampleType, PprofText(kind.name),
+                     PprofText(kind.unit));
+        ++value_types_;
+      }
+    }
+  }
+
+  // In the order of the types.
+  std::vector<int64_t> ValuesOf(SampleKindId id, uint64_t amount) const {
+    const std::vector<SampleKind>& kinds = profile_.metadata.kinds;
+    const size_t first = value_types_ - kinds.size();  // 1: after the number
+    std::vector<int64_t> values(value_types_);
+    const SampleKind& kind = kinds[id];
+    const uint64_t value = ValueOf(kind, amount, amount);
+    values[first + id] = Signed(value);
+    if (id == 0 && !kind.has_values) values[0] = Signed(amount);
+    return values;
+  }
+
   void AddValueType(ProfileField field, std::string_view type,
                     std::string_view unit) {
     pbf_builder<ValueTypeField> value(out_, field);
@@ -119,7 +123,7 @@ class Writer {
     value.add_int64(ValueTypeField::kUnit, strings_.Id(unit));
   }
 
-  void AddSamples(uint64_t period) {
+  void AddSamples() {
     // Strings are numbered by first use: not in the order of the samples.
     std::vector<std::string> comms;
     comms.reserve(profile_.samples.size());
@@ -137,17 +141,21 @@ class Writer {
 
     CountedTexts texts;
     for (const ProfileSample& sample : profile_.samples) {
+      // In front of the message: equal ones of two kinds stay two.
+      texts.buffer() += static_cast<char>(sample.kind);
       AppendSample(sample, texts.buffer());
-      texts.Commit(sample.count);
+      const bool has_value = profile_.metadata.kinds[sample.kind].has_values;
+      texts.Commit(has_value ? sample.value : sample.count);
     }
     texts.SortAndMerge();
     for (const CountedTexts::Entry& entry : texts.entries()) {
-      std::string message(texts.Text(entry));
-      const int64_t values[] = {Signed(entry.count),
-                                Signed(Product(entry.count, period))};
+      const std::string_view text = texts.Text(entry);
+      std::string message(text.substr(1));
+      const std::vector<int64_t> values =
+          ValuesOf(static_cast<SampleKindId>(text.front()), entry.count);
       pbf_builder<SampleField> sample(message);
-      sample.add_packed_int64(SampleField::kValue, std::begin(values),
-                              std::begin(values) + (has_weight_ ? 2 : 1));
+      sample.add_packed_int64(SampleField::kValue, values.begin(),
+                              values.end());
       out_.add_message(ProfileField::kSample, message);
     }
   }
@@ -292,21 +300,24 @@ class Writer {
     return functions;
   }
 
-  void AddMetadata(const Weight& weight) {
+  void AddMetadata() {
     const CaptureMetadata& metadata = profile_.metadata;
     out_.add_int64(ProfileField::kTimeNanos, Signed(metadata.start_unix_ns));
     out_.add_int64(ProfileField::kDurationNanos, Signed(metadata.duration_ns));
-    AddValueType(ProfileField::kPeriodType, weight.type, weight.unit);
-    out_.add_int64(ProfileField::kPeriod, Signed(weight.period));
+    const SampleKind& kind = metadata.kinds.front();
+    const std::string name = PprofText(kind.name);
+    AddValueType(ProfileField::kPeriodType, name, PprofText(kind.unit));
+    out_.add_int64(ProfileField::kPeriod, Signed(UnitsPerSample(kind)));
     AddComments();
-    out_.add_int64(ProfileField::kDefaultSampleType, strings_.Id(weight.type));
+    out_.add_int64(ProfileField::kDefaultSampleType, strings_.Id(name));
   }
 
   void AddComments() {
     const CaptureMetadata& metadata = profile_.metadata;
     const Accounting& accounting = profile_.accounting;
     AddComment(fmt::format("ksym-profile {}, event {}, CPUs {}",
-                           metadata.version, metadata.event, metadata.cpus));
+                           metadata.version, metadata.kinds.front().event,
+                           metadata.cpus));
     AddComment(fmt::format("{}, Linux {} {}", metadata.hostname,
                            metadata.kernel_release, metadata.architecture));
     AddComment(fmt::format("samples: {} taken, {} emitted, {} lost",
@@ -341,7 +352,7 @@ class Writer {
   PprofPlaces places_;
   std::map<PprofModule, uint64_t> mapping_ids_;
   std::vector<uint64_t> location_ids_;  // room for one stack
-  bool has_weight_ = true;              // besides the number of samples
+  size_t value_types_ = 0;
 };
 
 }  // namespace

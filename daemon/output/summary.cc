@@ -121,11 +121,11 @@ uint64_t SamplesOf(const Profile& profile) {
 
 std::string CaptureLine(const Profile& profile) {
   const CaptureMetadata& metadata = profile.metadata;
-  std::string text =
-      fmt::format("{} samples, {} lost; {}", SamplesOf(profile),
-                  profile.accounting.lost(), Printable(metadata.event));
-  if (metadata.frequency_hz != 0) {
-    text += fmt::format(" at {} Hz", metadata.frequency_hz);
+  std::string text = fmt::format("{} samples, {} lost; {}", SamplesOf(profile),
+                                 profile.accounting.lost(),
+                                 Printable(metadata.kinds.front().event));
+  if (metadata.kinds.front().frequency_hz != 0) {
+    text += fmt::format(" at {} Hz", metadata.kinds.front().frequency_hz);
   }
   if (metadata.duration_ns != 0) {
     text += fmt::format(" for {:.1f} s",

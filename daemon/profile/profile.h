@@ -118,8 +118,8 @@ enum class StackState : uint8_t {
   kBeyondCopy,
 };
 
-// Samples of one thread or process with one pair of stacks. The identity is
-// everything but the count.
+// Samples of one kind, of one thread or process with one pair of stacks. The
+// identity is everything but the count and the value.
 struct ProfileSample {
   StringId comm = 0;
   uint32_t pid = 0;
@@ -128,9 +128,11 @@ struct ProfileSample {
   StringId cgroup = 0;
   StackState user_state = StackState::kNone;
   StackState kernel_state = StackState::kNone;
+  SampleKindId kind = 0;  // place in CaptureMetadata::kinds
   CallStackId user = 0;
   CallStackId kernel = 0;
   uint64_t count = 0;
+  uint64_t value = 0;  // the sum of theirs, of a kind that has them
 };
 
 // A named profile: what the writers in daemon/output take. Value, owns its

@@ -6,8 +6,6 @@
 namespace profd {
 namespace {
 
-constexpr uint64_t kNsPerSecond = 1'000'000'000;
-
 constexpr std::pair<StackEnd, StackState> kBrokenBy[] = {
     {StackEnd::kNoTable, StackState::kNoTable},
     {StackEnd::kNoMapping, StackState::kNoMapping},
@@ -68,12 +66,10 @@ std::optional<StackEnd> CauseOf(StackState state) {
 }
 
 std::optional<uint64_t> NanosecondsPerSample(const CaptureMetadata& metadata) {
-  if (metadata.frequency_hz != 0) return kNsPerSecond / metadata.frequency_hz;
-  // It counts nanoseconds.
-  if (metadata.event.starts_with("cpu-clock") && metadata.count_period != 0) {
-    return metadata.count_period;
-  }
-  return std::nullopt;
+  const SampleKind& kind = metadata.kinds.front();
+  if (kind.name != "cpu" || kind.unit != "nanoseconds") return std::nullopt;
+  const uint64_t ns = UnitsPerSample(kind);
+  return ns == 0 ? std::nullopt : std::optional(ns);
 }
 
 }  // namespace profd

@@ -23,8 +23,8 @@ std::optional<StackEnd> CauseOf(StackState state);
 // The state of that name.
 std::optional<StackState> StackStateNamed(std::string_view name);
 
-// CPU time that one sample stands for; not known for events that do not count
-// time.
+// CPU time that one sample of the first kind stands for; none where that kind
+// is not CPU time.
 std::optional<uint64_t> NanosecondsPerSample(const CaptureMetadata& metadata);
 
 }  // namespace profd

@@ -11,6 +11,7 @@
 #include "daemon/profile/accounting.h"
 #include "daemon/profile/raw_stack_table.h"
 #include "daemon/profile/runtime_frame.h"
+#include "daemon/profile/sample_kind.h"
 #include "ksym/kernel/kernel_symbol_change.h"
 #include "ksym/process/process_image.h"
 
@@ -48,10 +49,9 @@ struct UnwindTableStatistics {
 // and in the Profile made of it.
 struct CaptureMetadata {
   std::string version;  // of the program that captured
-  std::string event;    // really used, e.g. "cpu-clock"
-  // Exactly one is not zero: samples per second, or events per sample.
-  uint64_t frequency_hz = 0;
-  uint64_t count_period = 0;
+  // What its samples are of; never empty. Outputs that show one kind show the
+  // first one unless they are asked for another.
+  std::vector<SampleKind> kinds = {EventKind({}, 0, 0)};
   uint64_t start_unix_ns = 0;
   uint64_t duration_ns = 0;
   std::string command;  // that was run and sampled; empty: none
@@ -71,14 +71,17 @@ struct CaptureMetadata {
                          const CaptureMetadata&) = default;
 };
 
-// How often one thing was seen; the identity is everything but `count`.
+// How often one thing was seen; the identity is everything but `count` and
+// `value`.
 struct RawSample {
   ksym::ProcessId process;
-  uint32_t tid = 0;  // 0 unless threads were asked for
-  std::string comm;  // any bytes but NUL, at most 15
+  uint32_t tid = 0;       // 0 unless threads were asked for
+  SampleKindId kind = 0;  // place in CaptureMetadata::kinds
+  std::string comm;       // any bytes but NUL, at most 15
   StackId user_stack = kNoStack;
   StackId kernel_stack = kNoStack;
   uint64_t count = 0;
+  uint64_t value = 0;  // the sum of theirs, of a kind that has them
 
   friend bool operator==(const RawSample&, const RawSample&) = default;
 };

@@ -20,15 +20,16 @@ using ksym::Mapping;
 uint64_t HashOf(const RawSample& sample) {
   uint64_t hash = MixHash(sample.process.pid, sample.process.exec_count);
   hash = MixHash(hash, sample.process.start_ns);
-  hash = MixHash(hash, sample.tid);
+  hash = MixHash(hash, uint64_t{sample.kind} << 32 | sample.tid);
   hash = MixHash(hash, std::hash<std::string_view>()(sample.comm));
   hash = MixHash(hash, sample.user_stack);
   return MixHash(hash, sample.kernel_stack);
 }
 
 bool SameIdentity(const RawSample& a, const RawSample& b) {
-  return a.process == b.process && a.tid == b.tid && a.comm == b.comm &&
-         a.user_stack == b.user_stack && a.kernel_stack == b.kernel_stack;
+  return a.process == b.process && a.tid == b.tid && a.kind == b.kind &&
+         a.comm == b.comm && a.user_stack == b.user_stack &&
+         a.kernel_stack == b.kernel_stack;
 }
 
 void MergeSamples(std::vector<RawSample>& into,
@@ -44,6 +45,7 @@ void MergeSamples(std::vector<RawSample>& into,
       merged.push_back(std::move(sample));
     } else {
       merged[id].count += sample.count;
+      merged[id].value += sample.value;
     }
   };
   std::ranges::for_each(into, [&](RawSample& s) { add(std::move(s)); });

@@ -15,8 +15,10 @@ namespace profd::raw_file {
 
 // Ends in a newline, so that a transfer in text mode shows.
 inline constexpr std::string_view kMagic = "KSYMRAW\n";
-inline constexpr uint32_t kFormatVersion = 3;
-// Written where all frames are native code.
+inline constexpr uint32_t kFormatVersion = 4;
+// Written where samples are of one kind, as EventKind() makes it.
+inline constexpr uint32_t kOneKindFormatVersion = 3;
+// Written where, besides, all frames are native code.
 inline constexpr uint32_t kNativeFormatVersion = 2;
 // Still read; its stacks say no more of their end than kTruncated.
 inline constexpr uint32_t kOldestFormatVersion = 1;
@@ -48,16 +50,21 @@ struct MemberField {
   uint32_t number;
   Value Owner::* member;
 };
+// How the first kind of samples was taken, and all there is of it before
+// version 4.
+inline constexpr uint32_t kEventField = 2;
+inline constexpr MemberField<SampleKind, uint64_t> kRateNumbers[] = {
+    {3, &SampleKind::frequency_hz},
+    {4, &SampleKind::count_period},
+};
+inline constexpr uint32_t kVersionField = 1;
 inline constexpr MemberField<CaptureMetadata, std::string> kMetadataTexts[] = {
-    {1, &CaptureMetadata::version},      {2, &CaptureMetadata::event},
     {7, &CaptureMetadata::hostname},     {8, &CaptureMetadata::kernel_release},
     {9, &CaptureMetadata::architecture}, {10, &CaptureMetadata::cpus},
     {11, &CaptureMetadata::stack_store}, {14, &CaptureMetadata::unwind},
     {27, &CaptureMetadata::command},
 };
 inline constexpr MemberField<CaptureMetadata, uint64_t> kMetadataNumbers[] = {
-    {3, &CaptureMetadata::frequency_hz},
-    {4, &CaptureMetadata::count_period},
     {5, &CaptureMetadata::start_unix_ns},
     {6, &CaptureMetadata::duration_ns},
 };
@@ -81,6 +88,15 @@ inline constexpr MemberField<UnwindTableStatistics, uint64_t>
 };
 inline constexpr uint32_t kMaxStackDepthField = 12;
 inline constexpr uint32_t kWarningField = 13;
+inline constexpr uint32_t kSampleKindField = 28;  // since version 4: of each
+enum class SampleKindField : uint32_t {
+  kName = 1,
+  kUnit = 2,
+  kEvent = 3,
+  kFrequencyHz = 4,
+  kCountPeriod = 5,
+  kHasValues = 6,
+};
 enum class AccountingField : uint32_t {
   kTaken = 1,
   kEmitted = 2,
@@ -160,8 +176,12 @@ enum class SamplesField : uint32_t {
   kUserStack = 4,
   kKernelStack = 5,
   kCount = 6,
+  // Since version 4.
+  kKind = 7,
+  kValue = 8,
 };
-inline constexpr size_t kSampleColumns = 6;
+inline constexpr size_t kSampleColumns = 8;
+inline constexpr size_t kOneKindSampleColumns = 6;
 
 // The header for this payload.
 std::string Header(std::string_view payload, uint32_t version = kFormatVersion);

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <protozero/pbf_message.hpp>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "daemon/raw/raw_file_decode.h"
 #include "daemon/raw/raw_file_layout.h"
@@ -33,15 +35,48 @@ void SetField(const Fields& fields, uint32_t number, Owner& owner,
   }
 }
 
+SampleKind ReadSampleKind(const std::string& bytes) {
+  SampleKind kind;
+  pbf_message<SampleKindField> message(bytes);
+  while (message.next()) {
+    switch (message.tag_and_type()) {
+      case BytesField(SampleKindField::kName):
+        kind.name = message.get_bytes();
+        break;
+      case BytesField(SampleKindField::kUnit):
+        kind.unit = message.get_bytes();
+        break;
+      case BytesField(SampleKindField::kEvent):
+        kind.event = message.get_bytes();
+        break;
+      case VarintField(SampleKindField::kFrequencyHz):
+        kind.frequency_hz = message.get_uint64();
+        break;
+      case VarintField(SampleKindField::kCountPeriod):
+        kind.count_period = message.get_uint64();
+        break;
+      case VarintField(SampleKindField::kHasValues):
+        kind.has_values = message.get_bool();
+        break;
+      default:
+        message.skip();
+    }
+  }
+  return kind;
+}
+
 }  // namespace
 
 void ReadMetadata(data_view view, CaptureMetadata& metadata) {
+  SampleKind first;
+  std::vector<SampleKind> kinds;
   pbf_reader message(view);
   while (message.next()) {
     const uint32_t number = message.tag();  // gone after the value
     if (message.wire_type() == pbf_wire_type::varint) {
       const uint64_t value = message.get_uint64();
       SetField(kMetadataNumbers, number, metadata, value);
+      SetField(kRateNumbers, number, first, value);
       SetField(kKernelTableNumbers, number, metadata.kernel_table, value);
       SetField(kUnwindTableNumbers, number, metadata.unwind_tables, value);
       if (number == kMaxStackDepthField) {
@@ -50,11 +85,20 @@ void ReadMetadata(data_view view, CaptureMetadata& metadata) {
     } else if (message.wire_type() == pbf_wire_type::length_delimited) {
       const std::string text = message.get_bytes();
       SetField(kMetadataTexts, number, metadata, text);
+      if (number == kVersionField) metadata.version = text;
+      if (number == kEventField) first.event = text;
+      if (number == kSampleKindField) kinds.push_back(ReadSampleKind(text));
       if (number == kWarningField) metadata.warnings.push_back(text);
     } else {
       message.skip();
     }
   }
+  if (kinds.empty()) {
+    kinds.push_back(EventKind(std::move(first.event), first.frequency_hz,
+                              first.count_period));
+  }
+  if (kinds.size() > kMaxSampleKinds) throw Malformed("too many sample kinds");
+  metadata.kinds = std::move(kinds);
 }
 
 void ReadAccounting(data_view view, Accounting& accounting) {

@@ -365,9 +365,16 @@ class Reader {
         message.skip();
       }
     }
-    const auto ended = [](const Column& column) { return column.AtEnd(); };
-    while (std::ranges::none_of(columns, ended)) AddSample(columns);
-    if (!std::ranges::all_of(columns, ended)) {
+    // A file of an older version lacks the last ones.
+    std::vector<const Column*> present;
+    for (size_t i = 0; i < columns.size(); ++i) {
+      if (i < kOneKindSampleColumns || !columns[i].AtEnd()) {
+        present.push_back(&columns[i]);
+      }
+    }
+    const auto ended = [](const Column* column) { return column->AtEnd(); };
+    while (std::ranges::none_of(present, ended)) AddSample(columns);
+    if (!std::ranges::all_of(present, ended)) {
       throw Malformed("the samples' columns differ in length");
     }
   }
@@ -384,7 +391,17 @@ class Reader {
     sample.user_stack = ToStackId(columns[3].Next());
     sample.kernel_stack = ToStackId(columns[4].Next());
     sample.count = columns[5].Next();
+    if (!columns[6].AtEnd()) sample.kind = ToKind(columns[6].Next());
+    if (!columns[7].AtEnd()) sample.value = columns[7].Next();
     capture_.profile.samples.push_back(std::move(sample));
+  }
+
+  // The metadata is read before.
+  SampleKindId ToKind(uint64_t value) const {
+    if (value >= capture_.profile.metadata.kinds.size()) {
+      throw Malformed("no such kind of samples");
+    }
+    return static_cast<SampleKindId>(value);
   }
 
   StackId ToStackId(uint64_t reference) const {

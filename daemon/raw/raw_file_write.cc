@@ -6,6 +6,7 @@
 #include <limits>
 #include <protozero/pbf_builder.hpp>
 #include <protozero/pbf_writer.hpp>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -54,13 +55,15 @@ class Writer {
     SortUnique(processes_);
     std::ranges::sort(samples_, {}, [](const RawSample* s) {
       return std::tie(s->process, s->tid, s->comm, s->user_stack,
-                      s->kernel_stack, s->count);
+                      s->kernel_stack, s->kind, s->count, s->value);
     });
+    has_kinds_ = !IsOneEventKind(profile_.metadata.kinds);
   }
 
   // The oldest one that has what was written.
   uint32_t version() const {
-    return has_mixed_stacks_ ? kFormatVersion : kNativeFormatVersion;
+    if (has_kinds_) return kFormatVersion;
+    return has_mixed_stacks_ ? kOneKindFormatVersion : kNativeFormatVersion;
   }
 
   // False when something is too large for protobuf.
@@ -103,8 +106,14 @@ class Writer {
     const CaptureMetadata& metadata = profile_.metadata;
     std::string buffer;
     pbf_writer message(buffer);
+    const SampleKind& first = metadata.kinds.front();
+    message.add_bytes(kVersionField, metadata.version);
+    message.add_bytes(kEventField, first.event);
     for (const auto& field : kMetadataTexts) {
       message.add_bytes(field.number, metadata.*field.member);
+    }
+    for (const auto& field : kRateNumbers) {
+      message.add_uint64(field.number, first.*field.member);
     }
     for (const auto& field : kMetadataNumbers) {
       message.add_uint64(field.number, metadata.*field.member);
@@ -119,7 +128,24 @@ class Writer {
     for (const std::string& warning : metadata.warnings) {
       message.add_bytes(kWarningField, warning);
     }
+    if (has_kinds_) {
+      for (const SampleKind& kind : metadata.kinds) {
+        message.add_bytes(kSampleKindField, KindMessage(kind));
+      }
+    }
     Add(CaptureField::kMetadata, buffer);
+  }
+
+  static std::string KindMessage(const SampleKind& kind) {
+    std::string buffer;
+    pbf_builder<SampleKindField> message(buffer);
+    message.add_bytes(SampleKindField::kName, kind.name);
+    message.add_bytes(SampleKindField::kUnit, kind.unit);
+    message.add_bytes(SampleKindField::kEvent, kind.event);
+    message.add_uint64(SampleKindField::kFrequencyHz, kind.frequency_hz);
+    message.add_uint64(SampleKindField::kCountPeriod, kind.count_period);
+    message.add_bool(SampleKindField::kHasValues, kind.has_values);
+    return buffer;
   }
 
   void AddAccounting() {
@@ -269,11 +295,14 @@ class Writer {
       columns[3].push_back(StackReference(sample->user_stack));
       columns[4].push_back(StackReference(sample->kernel_stack));
       columns[5].push_back(sample->count);
+      columns[6].push_back(sample->kind);
+      columns[7].push_back(sample->value);
     }
     std::string buffer;
     pbf_builder<SamplesField> message(buffer);
     uint32_t field = static_cast<uint32_t>(SamplesField::kProcess);
-    for (const auto& column : columns) {
+    const size_t written = has_kinds_ ? kSampleColumns : kOneKindSampleColumns;
+    for (const auto& column : std::span(columns).first(written)) {
       message.add_packed_uint64(static_cast<SamplesField>(field++),
                                 column.begin(), column.end());
     }
@@ -289,6 +318,7 @@ class Writer {
   StringTable strings_;
   bool too_large_ = false;
   bool has_mixed_stacks_ = false;
+  bool has_kinds_ = false;  // more than an event and a rate tell
 };
 
 void AppendLittleEndian(uint64_t value, size_t bytes, std::string& out) {
@@ -318,6 +348,10 @@ ksym::Status WriteRawCapture(const RawCapture& capture, std::string& out) {
           ksym::ErrorCode::kInvalid,
           "raw capture: comm \"" + sample.comm + "\" is longer than 15 bytes");
     }
+  }
+  if (capture.profile.metadata.kinds.size() > kMaxSampleKinds) {
+    return ksym::Fail(ksym::ErrorCode::kInvalid,
+                      "raw capture: there are too many kinds of samples");
   }
   for (const StackId id : capture.profile.stacks.ids()) {
     if (id < kFirstStackId) {

@@ -22,7 +22,7 @@ PushEntry EntryOf(const Profile& profile, const Labels& labels) {
   constexpr OutputFormat kFormat = OutputFormat::kPprof;
   return {.begin_unix_ns = metadata.start_unix_ns,
           .end_unix_ns = metadata.start_unix_ns + metadata.duration_ns,
-          .frequency_hz = metadata.frequency_hz,
+          .frequency_hz = metadata.kinds.front().frequency_hz,
           .hostname = metadata.hostname,
           .pprof = Render(profile, kFormat, OptionsFor(kFormat, labels))};
 }

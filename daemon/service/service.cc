@@ -137,8 +137,8 @@ class Service {
 
   std::string Describe() const {
     return fmt::format("sampling {} at {} Hz, a profile every {} s",
-                       capture_->metadata().event, config_.frequency_hz,
-                       config_.interval_seconds);
+                       capture_->metadata().kinds.front().event,
+                       config_.frequency_hz, config_.interval_seconds);
   }
 
   void SayStarted() const {

@@ -105,6 +105,21 @@ def mixed():
     ])
 
 
+def kinds():
+    """Samples of CPU time and of waits, which have values."""
+    cpu = chunk(1, b"cpu") + chunk(2, b"nanoseconds") + number(4, 99)
+    wait = chunk(1, b"blocked") + chunk(2, b"nanoseconds") + number(6, 1)
+    samples = [[0, 0], [0, 0], [0, 0], [0, 0], [0, 0], [3, 2], [0, 1], [0, 900]]
+    return b"".join([
+        chunk(1, chunk(2, b"cpu-clock") + number(3, 99) + chunk(28, cpu) +
+              chunk(28, wait)),
+        chunk(2, number(1, 5) + number(2, 5)),
+        process(1, b""),
+        chunk(6, b"".join(packed(i + 1, c) for i, c in enumerate(samples))),
+        chunk(3, b"app"),
+    ])
+
+
 def with_header(payload, version=1):
     head = struct.pack("<IIQ", version, zlib.crc32(payload), len(payload))
     return b"KSYMRAW\n" + head + payload
@@ -120,6 +135,8 @@ def main():
         "full_payload": payload,
         "mixed_file": with_header(mixed(), 3),
         "mixed_payload": mixed(),
+        "kinds_file": with_header(kinds(), 4),
+        "kinds_payload": kinds(),
         "truncated_file": with_header(payload)[:-1],
         "huge_length": chunk(3, b"x")[:1] + varint(1 << 40),
         "shared_path": chunk(3, b"p" * 4096) + process(

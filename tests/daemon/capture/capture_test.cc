@@ -150,14 +150,14 @@ INSTANTIATE_TEST_SUITE_P(Stores, CaptureTest,
                          StoreName);
 
 // The kernel's whole BTF is not needed, which is what keeps memory small.
-TEST(BpfSamplerTest, LoadsWithAMinimalBtf) {
+TEST(BpfObjectTest, LoadsWithAMinimalBtf) {
   const auto allowed = CheckCapturePrivileges();
   if (!allowed) GTEST_SKIP() << allowed.error().message();
   SamplerConfig config;
   config.count_entries = 16;
   config.stack_entries = 16;
   config.ring_bytes = 4096;
-  const auto sampler = BpfSampler::Load(config);
+  const auto sampler = BpfObject::Load(config);
   ASSERT_TRUE(sampler) << sampler.error().message();
   EXPECT_TRUE(sampler->used_minimal_btf());
 }

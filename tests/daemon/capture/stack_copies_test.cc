@@ -183,7 +183,7 @@ class StackCopiesWalkTest : public testing::Test {
   std::map<uint32_t, uint64_t> Shed(uint64_t most_bytes) {
     copies_.Shed({watch_, tables_, records_, runtimes_}, most_bytes);
     std::map<uint32_t, uint64_t> walked;
-    for (const BpfSampler::Count& count : copies_.Take(0)) {
+    for (const SampledCount& count : copies_.Take(0)) {
       walked[count.key.tgid] += count.count;
     }
     return walked;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "daemon/output/format.h"
+#include "daemon/profile/kind_select.h"
 #include "ksym/base/bounded_name.h"
 #include "tests/daemon/output/test_profile.h"
 
@@ -70,6 +71,61 @@ TEST(ProfileInputTest, ReadsItsOwnJson) {
   }
   const std::string json = Render(Sampled(), OutputFormat::kJson, {});
   EXPECT_EQ(Render(Read(json), OutputFormat::kJson, {}), json);
+}
+
+// Samples of CPU time and of waits, which have a length each.
+Profile OfTwoKinds() {
+  TestProfile p;
+  const auto main = p.User("main");
+  p.Add({.user = {p.User("work"), main}, .count = 5});
+  p.Add({.user = {p.User("read"), main}, .kind = 1, .count = 2, .value = 900});
+  p.Add({.user = {p.User("work"), main}, .kind = 1, .count = 1, .value = 7});
+  Accounting accounting;
+  accounting.taken = 8;
+  accounting.emitted = 8;
+  p.builder().Add(accounting);
+  Profile profile = std::move(p).Finish();
+  profile.metadata.kinds.push_back({.name = "blocked",
+                                    .unit = "nanoseconds",
+                                    .event = "sched_switch",
+                                    .has_values = true});
+  return profile;
+}
+
+// JSON keeps the kinds of samples, their counts and their values.
+TEST(ProfileInputTest, ReadsKindsOfJson) {
+  const Profile profile = OfTwoKinds();
+  const std::string json = Render(profile, OutputFormat::kJson, {});
+  const Profile read = Read(json);
+  EXPECT_EQ(read.metadata.kinds, profile.metadata.kinds);
+  EXPECT_EQ(read.accounting.emitted, 8u);
+  EXPECT_EQ(Render(read, OutputFormat::kJson, {}), json);
+}
+
+// Stacks must say which of several kinds they are of, and kinds differ in name.
+TEST(ProfileInputTest, RefusesUnknownKindsOfJson) {
+  const std::string json = Render(OfTwoKinds(), OutputFormat::kJson, {});
+  const auto with = [&](std::string_view from, std::string_view to) {
+    std::string changed = json;
+    changed.replace(changed.find(from), from.size(), to);
+    return ErrorOf(changed);
+  };
+  EXPECT_THAT(with(R"("sample_kind":"blocked")", R"("sample_kind":"else")"),
+              HasSubstr("an unknown kind"));
+  EXPECT_THAT(with(R"({"name":"blocked")", R"({"name":"cpu")"),
+              HasSubstr("the name of another one"));
+}
+
+// pprof has each kind as a type of its values; the number of samples behind a
+// value is not in it.
+TEST(ProfileInputTest, ReadsKindsOfPprof) {
+  Profile read = Read(Render(OfTwoKinds(), OutputFormat::kPprof, {}));
+  ASSERT_EQ(read.metadata.kinds.size(), 2u);
+  EXPECT_EQ(read.metadata.kinds[0].name, "cpu");
+  EXPECT_EQ(read.metadata.kinds[1].name, "blocked");
+  EXPECT_EQ(Folded(read), "app;main;work 5\n");
+  ASSERT_TRUE(ShowKind("blocked", read));
+  EXPECT_EQ(Folded(read), "app;main;read 900\napp;main;work 7\n");
 }
 
 // Folded stacks come out as they went in, with and without marks.

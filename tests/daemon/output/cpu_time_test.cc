@@ -19,9 +19,7 @@ Profile Busy(std::string cpus) {
          .kernel = {p.Kernel("idle")},
          .count = 900});
   Profile profile = std::move(p).Finish();
-  profile.metadata.event = "cpu-clock";
-  profile.metadata.frequency_hz = 100;
-  profile.metadata.count_period = 0;
+  profile.metadata.kinds = {EventKind("cpu-clock", 100, 0)};
   profile.metadata.duration_ns = 2'000'000'000;
   profile.metadata.cpus = std::move(cpus);
   return profile;
@@ -40,9 +38,7 @@ TEST(CpuTimeTest, SaysHowLongItRan) {
 // Events that are no time, and captures of no known length, say nothing.
 TEST(CpuTimeTest, NeedsTime) {
   Profile profile = Busy("0");
-  profile.metadata.frequency_hz = 0;
-  profile.metadata.count_period = 1000;
-  profile.metadata.event = "context-switches";
+  profile.metadata.kinds = {EventKind("context-switches", 0, 1000)};
   EXPECT_EQ(CpuTimeLine(profile), "");
   EXPECT_FALSE(SecondsPerSample(profile.metadata));
   Profile endless = Busy("0");

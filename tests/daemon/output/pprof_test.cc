@@ -332,16 +332,44 @@ TEST(PprofTest, CountPeriod) {
   TestProfile p;
   p.Add({.user = {p.User("f")}, .count = 3});
   Profile profile = std::move(p).Finish();
-  profile.metadata.frequency_hz = 0;
-  profile.metadata.count_period = 1000;
+  profile.metadata.kinds = {EventKind("cpu-clock", 0, 1000)};
   EXPECT_THAT(Decoded(RenderPprof(profile, {})).samples.at(0).values,
               ElementsAre(3, 3000));
-  profile.metadata.event = "cycles";
-  profile.metadata.count_period = uint64_t{1} << 63;
+  profile.metadata.kinds = {EventKind("cycles", 0, uint64_t{1} << 63)};
   Decoded decoded(RenderPprof(profile, {}));
   EXPECT_THAT(decoded.ValueTypes(1),
               ElementsAre("samples/count", "cycles/count"));
   EXPECT_THAT(decoded.samples.at(0).values, ElementsAre(3, INT64_MAX));
+}
+
+// A profile of several kinds has a type for each, and each sample the value of
+// its own.
+TEST(PprofTest, SeveralKinds) {
+  TestProfile p;
+  const auto f = p.User("f");
+  p.Add({.user = {f}, .count = 3});
+  p.Add({.user = {f}, .kind = 1, .count = 2, .value = 50});
+  p.Add({.user = {f}, .kind = 2, .count = 4});
+  Profile profile = std::move(p).Finish();
+  profile.metadata.kinds = {EventKind("cpu-clock", 100, 0),
+                            {.name = "blocked",
+                             .unit = "nanoseconds",
+                             .event = "sched_switch",
+                             .has_values = true},
+                            EventKind("page-faults", 0, 10)};
+  Decoded decoded(RenderPprof(profile, {}));
+  EXPECT_THAT(decoded.ValueTypes(1),
+              ElementsAre("samples/count", "cpu/nanoseconds",
+                          "blocked/nanoseconds", "page-faults/count"));
+  ASSERT_EQ(decoded.samples.size(), 3u);
+  EXPECT_THAT(decoded.samples[0].values, ElementsAre(3, 30'000'000, 0, 0));
+  EXPECT_THAT(decoded.samples[1].values, ElementsAre(0, 0, 50, 0));
+  EXPECT_THAT(decoded.samples[2].values, ElementsAre(0, 0, 0, 40));
+  // The first one has values: there is no number of samples.
+  std::swap(profile.metadata.kinds[0], profile.metadata.kinds[1]);
+  EXPECT_THAT(Decoded(RenderPprof(profile, {})).ValueTypes(1),
+              ElementsAre("blocked/nanoseconds", "cpu/nanoseconds",
+                          "page-faults/count"));
 }
 
 // Names reach a terminal through pprof's reports: control characters are

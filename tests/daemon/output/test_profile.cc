@@ -61,16 +61,17 @@ void TestProfile::Add(const Sample& sample) {
                       .cgroup = builder_.Intern(sample.cgroup),
                       .user_state = state(sample.user_state, sample.user),
                       .kernel_state = state(sample.kernel_state, sample.kernel),
+                      .kind = sample.kind,
                       .user = builder_.AddStack(sample.user),
                       .kernel = builder_.AddStack(sample.kernel),
-                      .count = sample.count});
+                      .count = sample.count,
+                      .value = sample.value});
 }
 
 Profile TestProfile::Finish() && {
   CaptureMetadata metadata;
   metadata.version = "0.1.0";
-  metadata.event = "cpu-clock";
-  metadata.frequency_hz = 99;
+  metadata.kinds = {EventKind("cpu-clock", 99, 0)};
   metadata.start_unix_ns = 1700000000123456789;
   metadata.duration_ns = 10000000000;
   metadata.hostname = "host";

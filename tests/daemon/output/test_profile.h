@@ -30,7 +30,9 @@ class TestProfile {
     std::vector<FrameId> kernel = {};
     StackState user_state = StackState::kNone;  // overrides when set
     StackState kernel_state = StackState::kNone;
+    SampleKindId kind = 0;
     uint64_t count = 1;
+    uint64_t value = 0;
   };
   void Add(const Sample& sample);
 

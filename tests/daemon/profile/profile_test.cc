@@ -194,15 +194,13 @@ TEST(ProfileTermsTest, BrokenStacksHaveCauses) {
 // time.
 TEST(ProfileTermsTest, NanosecondsPerSample) {
   CaptureMetadata metadata;
-  metadata.event = "cycles";
-  metadata.count_period = 1000;
+  metadata.kinds = {EventKind("cycles", 0, 1000)};
   EXPECT_EQ(NanosecondsPerSample(metadata), std::nullopt);
-  metadata.event = "cpu-clock:u";
+  metadata.kinds = {EventKind("cpu-clock:u", 0, 1000)};
   EXPECT_EQ(NanosecondsPerSample(metadata), 1000u);
-  metadata.frequency_hz = 100;
+  metadata.kinds = {EventKind("cycles", 100, 0)};
   EXPECT_EQ(NanosecondsPerSample(metadata), 10'000'000u);
-  metadata.frequency_hz = 0;
-  metadata.count_period = 0;
+  metadata.kinds = {EventKind("cycles", 0, 0)};
   EXPECT_EQ(NanosecondsPerSample(metadata), std::nullopt);
 }
 

@@ -42,7 +42,7 @@ std::string FileOf(const std::string& payload) {
 void Sort(std::vector<RawSample>& samples) {
   std::ranges::sort(samples, {}, [](const RawSample& s) {
     return std::tie(s.process, s.tid, s.comm, s.user_stack, s.kernel_stack,
-                    s.count);
+                    s.kind, s.count, s.value);
   });
 }
 
@@ -74,9 +74,7 @@ class Generator {
     RawCapture capture;
     RawProfile& profile = capture.profile;
     profile.metadata.version = Bytes(8);
-    profile.metadata.event = "cpu-clock";
-    profile.metadata.frequency_hz = Number();
-    profile.metadata.count_period = Number();
+    profile.metadata.kinds = Kinds();
     profile.metadata.start_unix_ns = Number();
     profile.metadata.duration_ns = Number();
     profile.metadata.hostname = Bytes(20);
@@ -167,6 +165,19 @@ class Generator {
             .exec_count = static_cast<uint32_t>(Below(2)),
             .start_ns = Below(2) == 0 ? 0 : Number()};
   }
+  std::vector<SampleKind> Kinds() {
+    std::vector<SampleKind> kinds = {
+        EventKind("cpu-clock", Number(), Number())};
+    while (Below(3) == 0 && kinds.size() < kMaxSampleKinds) {
+      kinds.push_back({.name = Bytes(8),
+                       .unit = Bytes(8),
+                       .event = Bytes(8),
+                       .frequency_hz = Number(),
+                       .count_period = Number(),
+                       .has_values = Below(2) == 0});
+    }
+    return kinds;
+  }
   void AddMixedStack(RawProfile& profile) {
     std::vector<RawFrame> frames;
     for (size_t i = 1 + Below(20); i > 0; --i) {
@@ -206,6 +217,9 @@ class Generator {
     sample.kernel_stack =
         profile.stacks.empty() ? kNoStack : profile.stacks.ids().front();
     sample.count = Number();
+    const std::vector<SampleKind>& kinds = profile.metadata.kinds;
+    sample.kind = static_cast<SampleKindId>(Below(kinds.size()));
+    if (kinds.size() > 1) sample.value = Number();
     profile.samples.push_back(sample);
   }
 
@@ -265,12 +279,14 @@ TEST(RawFileTest, HasTheOldestVersionThatDoes) {
   capture.profile.stacks.Add(kFirstStackId + 1,
                              PackedStack{.frames = mixed, .mixed = true});
   EXPECT_EQ(Written(capture)[8], 3);
+  capture.profile.metadata.kinds.push_back(EventKind("page-faults", 0, 1));
+  EXPECT_EQ(Written(capture)[8], 4);
 }
 
 // A later version is told apart from damage.
 TEST(RawFileTest, RefusesLaterVersions) {
   std::string bytes = Written({});
-  bytes[8] = 4;
+  bytes[8] = 5;
   EXPECT_EQ(ErrorOf(bytes).code(), ErrorCode::kUnsupported);
 }
 
@@ -434,6 +450,26 @@ TEST(RawFileTest, RefusesBrokenRules) {
          stack_writer.add_uint32(5, kStackEnds);
          w.add_message(4, stack);
        }},
+      {"no such kind of samples",
+       [](Writer& w) {
+         w.add_bytes(3, "app");
+         w.add_message(5, Process(1, ""));
+         std::string samples;
+         for (uint32_t column = 1; column <= 7; ++column) {
+           const std::array<uint64_t, 1> numbers = {column == 7 ? 1U : 0U};
+           Writer(samples).add_packed_uint64(column, numbers.begin(),
+                                             numbers.end());
+         }
+         w.add_message(6, samples);
+       }},
+      {"too many sample kinds",
+       [](Writer& w) {
+         std::string metadata;
+         for (size_t i = 0; i <= kMaxSampleKinds; ++i) {
+           Writer(metadata).add_bytes(28, "");
+         }
+         w.add_message(1, metadata);
+       }},
       {"loss causes",
        [](Writer& w) {
          std::string accounting;
@@ -462,7 +498,7 @@ TEST(RawFileTest, ReadsTheDocumentedFormat) {
   const auto capture = ReadRawCapture(file);
   ASSERT_TRUE(capture.has_value()) << capture.error().message();
   const RawProfile& profile = capture->profile;
-  EXPECT_EQ(profile.metadata.event, "cpu-clock");
+  EXPECT_EQ(profile.metadata.kinds.front().event, "cpu-clock");
   EXPECT_EQ(profile.metadata.warnings.size(), 1u);
   EXPECT_EQ(profile.accounting.taken,
             profile.accounting.emitted + profile.accounting.lost());

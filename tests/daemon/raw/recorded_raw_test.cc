@@ -36,10 +36,10 @@ std::string StackText(const RawProfile& profile, StackId id) {
 std::string Described(const RawCapture& capture) {
   const RawProfile& profile = capture.profile;
   const CaptureMetadata& metadata = profile.metadata;
-  std::string text =
-      fmt::format("{}, {} Hz, {} taken, {} emitted\n", metadata.event,
-                  metadata.frequency_hz, profile.accounting.taken,
-                  profile.accounting.emitted);
+  std::string text = fmt::format(
+      "{}, {} Hz, {} taken, {} emitted\n", metadata.kinds.front().event,
+      metadata.kinds.front().frequency_hz, profile.accounting.taken,
+      profile.accounting.emitted);
   for (const RawSample& sample : profile.samples) {
     text += fmt::format("{} {} {}: {}\n  {}\n  {}\n", sample.comm,
                         sample.process.pid, sample.tid, sample.count,

@@ -49,8 +49,7 @@ Profile Sampled(std::string_view name, uint64_t count, uint64_t start_ns = 0) {
                      .count = count});
   builder.Add(Accounting{.taken = count, .emitted = count});
   CaptureMetadata metadata;
-  metadata.event = "cpu-clock";
-  metadata.frequency_hz = 19;
+  metadata.kinds = {EventKind("cpu-clock", 19, 0)};
   metadata.start_unix_ns = start_ns;
   metadata.duration_ns = kSecond;
   metadata.warnings = {"of " + std::string(name)};

@@ -9,6 +9,7 @@
 
 #include "bpf/profile_abi.h"
 #include "daemon/capture/runtime_records.h"
+#include "daemon/capture/sampled_count.h"
 #include "daemon/unwind/unwind_maps.h"
 #include "ksym/base/result.h"
 
@@ -76,12 +77,12 @@ struct SamplerConfig {
 
 // The loaded BPF object: programs and maps of bpf/profile.bpf.c. Owns them;
 // not thread-safe.
-class BpfSampler {
+class BpfObject {
  public:
-  static ksym::Result<BpfSampler> Load(const SamplerConfig& config);
-  BpfSampler(BpfSampler&&) noexcept;
-  BpfSampler& operator=(BpfSampler&&) noexcept;
-  ~BpfSampler();
+  static ksym::Result<BpfObject> Load(const SamplerConfig& config);
+  BpfObject(BpfObject&&) noexcept;
+  BpfObject& operator=(BpfObject&&) noexcept;
+  ~BpfObject();
 
   // Whether ModulesChanged() knows when a module comes or goes.
   bool watches_modules() const;
@@ -116,12 +117,8 @@ class BpfSampler {
   // counts for 16 KiB at least.
   void AllowCopies(uint64_t bytes);
 
-  struct Count {
-    profile_key key;
-    uint64_t count;
-  };
   // Empties a set that nobody writes to any more, in batches.
-  ksym::Result<std::vector<Count>> TakeCounts(uint32_t set);
+  ksym::Result<std::vector<SampledCount>> TakeCounts(uint32_t set);
   // Exact store: forgets which stacks were sent. StackId store: forgets all.
   ksym::Status ClearStacks(uint32_t set);
   // StackId store: the frames of a bucket, leaf first; empty when there are
@@ -133,7 +130,7 @@ class BpfSampler {
 
  private:
   class Impl;
-  BpfSampler(std::unique_ptr<Impl> impl, StackStore store);
+  BpfObject(std::unique_ptr<Impl> impl, StackStore store);
 
   std::unique_ptr<Impl> impl_;
   StackStore store_;

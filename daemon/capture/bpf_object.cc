@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/capture/bpf_sampler.h"
+#include "daemon/capture/bpf_object.h"
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -89,7 +89,7 @@ std::unexpected<ksym::Error> LoadFailure(int error) {
 
 }  // namespace
 
-class BpfSampler::Impl {
+class BpfObject::Impl {
  public:
   // Members in the order they are made, so that they go in reverse.
   std::unique_ptr<profile_bpf, SkeletonDeleter> skeleton;
@@ -188,13 +188,13 @@ class BpfSampler::Impl {
   }
 };
 
-BpfSampler::BpfSampler(std::unique_ptr<Impl> impl, StackStore store)
+BpfObject::BpfObject(std::unique_ptr<Impl> impl, StackStore store)
     : impl_(std::move(impl)), store_(store) {}
-BpfSampler::BpfSampler(BpfSampler&&) noexcept = default;
-BpfSampler& BpfSampler::operator=(BpfSampler&&) noexcept = default;
-BpfSampler::~BpfSampler() = default;
+BpfObject::BpfObject(BpfObject&&) noexcept = default;
+BpfObject& BpfObject::operator=(BpfObject&&) noexcept = default;
+BpfObject::~BpfObject() = default;
 
-ksym::Result<BpfSampler> BpfSampler::Load(const SamplerConfig& config) {
+ksym::Result<BpfObject> BpfObject::Load(const SamplerConfig& config) {
   const LibbpfMessages messages(config.verbosity);
   auto impl = std::make_unique<Impl>();
   auto loaded = impl->LoadWithMinimalBtf(config);
@@ -213,14 +213,14 @@ ksym::Result<BpfSampler> BpfSampler::Load(const SamplerConfig& config) {
     auto opened = impl->OpenRing();
     if (!opened) return Fail(std::move(opened.error()));
   }
-  return BpfSampler(std::move(impl), config.store);
+  return BpfObject(std::move(impl), config.store);
 }
 
-bool BpfSampler::watches_modules() const { return impl_->watches_modules; }
+bool BpfObject::watches_modules() const { return impl_->watches_modules; }
 
-bool BpfSampler::used_minimal_btf() const { return impl_->used_minimal_btf; }
+bool BpfObject::used_minimal_btf() const { return impl_->used_minimal_btf; }
 
-int BpfSampler::program_fd() const {
+int BpfObject::program_fd() const {
   const auto& programs = impl_->skeleton->progs;
   for (const bpf_program* program :
        {programs.sample_exact, programs.sample_by_loop,
@@ -230,24 +230,24 @@ int BpfSampler::program_fd() const {
   return bpf_program__fd(programs.sample_stackid);
 }
 
-UnwindMapFds BpfSampler::unwind_maps() const {
+UnwindMapFds BpfObject::unwind_maps() const {
   const auto& maps = impl_->skeleton->maps;
   return {.processes = bpf_map__fd(maps.unwind_processes),
           .mappings = bpf_map__fd(maps.unwind_mappings),
           .shards = bpf_map__fd(maps.unwind_shards)};
 }
 
-RuntimeMapFds BpfSampler::runtime_maps() const {
+RuntimeMapFds BpfObject::runtime_maps() const {
   const auto& maps = impl_->skeleton->maps;
   return {.processes = bpf_map__fd(maps.runtime_processes),
           .files = bpf_map__fd(maps.runtime_files)};
 }
 
-uint32_t* BpfSampler::runtime_known() const {
+uint32_t* BpfObject::runtime_known() const {
   return &impl_->skeleton->bss->runtime_known;
 }
 
-uint32_t BpfSampler::Flip() {
+uint32_t BpfObject::Flip() {
   // The map behind .bss is shared with the kernel; the programs read it once.
   uint32_t* active = &impl_->skeleton->bss->active_set;
   const uint32_t old = __atomic_load_n(active, __ATOMIC_RELAXED);
@@ -255,25 +255,25 @@ uint32_t BpfSampler::Flip() {
   return old;
 }
 
-void BpfSampler::SetCopyChunks(uint32_t chunks) {
+void BpfObject::SetCopyChunks(uint32_t chunks) {
   __atomic_store_n(&impl_->skeleton->data->copy_chunks, chunks,
                    __ATOMIC_RELAXED);
 }
 
-void BpfSampler::AllowCopies(uint64_t bytes) {
+void BpfObject::AllowCopies(uint64_t bytes) {
   const uint64_t sent =
       __atomic_load_n(&impl_->skeleton->bss->copy_bytes_sent, __ATOMIC_RELAXED);
   __atomic_store_n(&impl_->skeleton->bss->copy_bytes_allowed, sent + bytes,
                    __ATOMIC_RELAXED);
 }
 
-bool BpfSampler::ModulesChanged() {
+bool BpfObject::ModulesChanged() {
   const uint64_t now =
       __atomic_load_n(&impl_->skeleton->bss->module_changes, __ATOMIC_RELAXED);
   return std::exchange(impl_->module_changes, now) != now;
 }
 
-void BpfSampler::ConsumeRecords(const RecordHandler& handler) {
+void BpfObject::ConsumeRecords(const RecordHandler& handler) {
   std::optional<RingReader>& ring = impl_->ring;
   if (!ring) return;
   ring->Consume([&](std::span<const std::byte> record) {
@@ -283,18 +283,17 @@ void BpfSampler::ConsumeRecords(const RecordHandler& handler) {
   });
 }
 
-ksym::Result<std::vector<BpfSampler::Count>> BpfSampler::TakeCounts(
-    uint32_t set) {
-  std::vector<Count> counts;
+ksym::Result<std::vector<SampledCount>> BpfObject::TakeCounts(uint32_t set) {
+  std::vector<SampledCount> counts;
   auto taken = TakeAll<profile_key, uint64_t>(
       impl_->CountsFd(set), [&](const profile_key& key, uint64_t count) {
-        counts.push_back({key, count});
+        counts.push_back({.key = key, .count = count});
       });
   if (!taken) return Fail(std::move(taken.error()));
   return counts;
 }
 
-ksym::Status BpfSampler::ClearStacks(uint32_t set) {
+ksym::Status BpfObject::ClearStacks(uint32_t set) {
   if (store_ == StackStore::kExact) {
     return TakeAll<uint64_t, uint8_t>(impl_->SeenFd(set),
                                       [](uint64_t, uint8_t) {});
@@ -310,8 +309,8 @@ ksym::Status BpfSampler::ClearStacks(uint32_t set) {
   return {};
 }
 
-std::vector<uint64_t> BpfSampler::ReadStackTrace(uint32_t set,
-                                                 uint32_t bucket) const {
+std::vector<uint64_t> BpfObject::ReadStackTrace(uint32_t set,
+                                                uint32_t bucket) const {
   std::vector<uint64_t> frames(PROFILE_MAX_DEPTH, 0);
   if (bpf_map_lookup_elem(impl_->TracesFd(set), &bucket, frames.data()) != 0) {
     return {};
@@ -320,7 +319,7 @@ std::vector<uint64_t> BpfSampler::ReadStackTrace(uint32_t set,
   return frames;
 }
 
-ksym::Result<profile_stats> BpfSampler::ReadStats(uint32_t set) const {
+ksym::Result<profile_stats> BpfObject::ReadStats(uint32_t set) const {
   const int cpus = libbpf_num_possible_cpus();
   if (cpus < 0) return FailErrno(-cpus, "counting the possible CPUs");
   std::vector<profile_stats> per_cpu(static_cast<size_t>(cpus));

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace profd {
+
+// What the samples of one kind tell and how they were taken. Each sample stands
+// for the same, a period, or it has a value of its own.
+struct SampleKind {
+  std::string name;   // "cpu"; of --value and of pprof's sample types
+  std::string unit;   // of a value: "nanoseconds", "count", "bytes"
+  std::string event;  // that was sampled, e.g. "cpu-clock"
+  // Where each stands for the same, exactly one is not zero: samples per
+  // second, or events per sample.
+  uint64_t frequency_hz = 0;
+  uint64_t count_period = 0;
+  // Each sample has a value of its own: a wait's length, an allocation's size.
+  bool has_values = false;
+
+  friend bool operator==(const SampleKind&, const SampleKind&) = default;
+};
+
+// A kind's place among those of its capture.
+using SampleKindId = uint8_t;
+// Kinds of one capture, at the most.
+inline constexpr size_t kMaxSampleKinds = 16;
+
+// The kind of samples of an event, each of which stands for the same: of CPU
+// time where that is what the rate or the event says, else of events.
+SampleKind EventKind(std::string event, uint64_t frequency_hz,
+                     uint64_t count_period);
+
+// Whether there is one kind that EventKind() would make of its event and rate.
+bool IsOneEventKind(const std::vector<SampleKind>& kinds);
+
+// What each sample stands for, in the kind's unit; 0: it has its own value.
+uint64_t UnitsPerSample(const SampleKind& kind);
+
+uint64_t ValueOf(const SampleKind& kind, uint64_t count, uint64_t value);
+
+// The kind of that name; null: there is none.
+const SampleKind* FindKind(const std::vector<SampleKind>& kinds,
+                           std::string_view name);
+
+// "cpu, runnable and blocked", for messages.
+std::string KindList(const std::vector<SampleKind>& kinds);
+
+}  // namespace profd
