@@ -30,6 +30,8 @@
 #include "daemon/track/kernel_watch.h"
 #include "daemon/track/process_watch.h"
 #include "daemon/track/side_band.h"
+#include "daemon/unwind/sampler_maps.h"
+#include "daemon/unwind/table_builder.h"
 #include "daemon/unwind/unwind_tables.h"
 
 namespace profd {
@@ -97,11 +99,14 @@ class Capture::Impl {
         stacks_(options.sampler.kernel_walk_depth),
         copies_(options.sampler.unwind, options.sampler.max_stack_depth) {
     if (WalksByTables(options.sampler.unwind)) {
-      tables_.emplace(
-          UnwindMaps(object_->unwind_maps(),
-                     UnwindMapSizes::ForMemory(options.sampler.unwind_bytes)),
-          BuildTablesWith(options.cache_directory), options.opener,
-          [this] { MakeRoomIfDue(); });
+      tables_.emplace(UnwindTables::Parts{
+          .maps = std::make_unique<SamplerMaps>(
+              object_->unwind_maps(),
+              UnwindMapSizes::ForMemory(options.sampler.unwind_bytes)),
+          .queue = std::make_unique<TableBuilder>(
+              BuildTablesWith(options.cache_directory)),
+          .opener = options.opener,
+          .meanwhile = [this] { MakeRoomIfDue(); }});
       if (options.runtimes == Runtimes::kAuto) runtimes_.Follow(*tables_);
     }
   }

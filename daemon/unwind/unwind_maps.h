@@ -3,129 +3,48 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
-#include <utility>
-#include <vector>
 
 #include "bpf/unwind_abi.h"
-#include "daemon/unwind/slot_space.h"
 #include "daemon/unwind/unwind_pieces.h"
 #include "ksym/base/result.h"
-#include "ksym/base/unique_fd.h"
 #include "ksym/process/process_image.h"
 
 namespace profd {
 
-// Descriptors of the sampler's maps of that name; borrowed. -1: not loaded.
-struct UnwindMapFds {
-  int processes = -1;
-  int mappings = -1;
-  int shards = -1;
-};
-
-// How large those maps are; see bpf/unwind_abi.h.
-struct UnwindMapSizes {
-  uint32_t processes = 0;
-  uint32_t mappings = 0;  // with the headers of the lists
-  uint32_t shards = 0;
-
-  // As much as that memory is worth.
-  static UnwindMapSizes ForMemory(uint64_t bytes);
-};
-
-// Writes to array maps that can be mapped. What is written lies together for
-// the most part, so 512 KiB around it stay mapped until something else is
-// written: mapping and unmapping would cost ten times the writing. The whole
-// would count as this process's memory. Not thread-safe.
-class ArrayWindow {
- public:
-  using Bytes = std::span<const std::byte>;
-
-  ArrayWindow() = default;
-  ArrayWindow(const ArrayWindow&) = delete;
-  ArrayWindow& operator=(const ArrayWindow&) = delete;
-  ArrayWindow(ArrayWindow&& other) noexcept { *this = std::move(other); }
-  ArrayWindow& operator=(ArrayWindow&& other) noexcept {
-    std::swap(map_, other.map_);
-    std::swap(memory_, other.memory_);
-    std::swap(begin_, other.begin_);
-    std::swap(size_, other.size_);
-    return *this;
-  }
-  ~ArrayWindow();
-
-  struct Array {
-    int map = -1;
-    size_t bytes = 0;
-  };
-  // Both, one behind the other, at that offset of the array.
-  ksym::Status Write(Array array, size_t offset, Bytes first, Bytes second);
-
- private:
-  void Close();
-
-  int map_ = -1;  // borrowed
-  std::byte* memory_ = nullptr;
-  size_t begin_ = 0;
-  size_t size_ = 0;
-};
-
-// Writes tables and mapping lists where the sampler reads them. The sampler
-// may run meanwhile: a list is published when it is complete, and what is
-// taken back is not written again before Recycle(). Not thread-safe.
+// Where the sampler reads tables and lists of mappings. It may run meanwhile: a
+// list is published when it is complete, and what is taken back is not written
+// again before Recycle(). Not thread-safe.
 class UnwindMaps {
  public:
-  UnwindMaps(UnwindMapFds fds, UnwindMapSizes sizes);
-
   struct Place {
     uint32_t shard = 0;
     uint32_t first = 0;
     uint32_t count = 0;
   };
-  // How many there may be in all.
-  uint64_t max_slots() const {
-    return uint64_t{sizes_.shards} * UNWIND_SHARD_SLOTS;
-  }
-  // Copies the piece into a shard. Nothing: there is no room. A new shard costs
-  // 512 KiB and an RCU grace period (12 ms of sleep).
-  ksym::Result<std::optional<Place>> Add(const UnwindPiece& piece);
-  void FreeSlots(const Place& place);
+  virtual ~UnwindMaps() = default;
+
+  // How many slots there may be in all.
+  virtual uint64_t max_slots() const = 0;
+  // The entries of one list with its header, at the most.
+  virtual uint32_t max_entries() const = 0;
+
+  // Copies the piece into a shard. Nothing: there is no room.
+  virtual ksym::Result<std::optional<Place>> Add(const UnwindPiece& piece) = 0;
+  virtual void FreeSlots(const Place& place) = 0;
   // Makes room for that many pieces of a whole shard each, for one grace
   // period where the kernel has batches for it. As many as there may be.
-  void AddShards(size_t count);
+  virtual void AddShards(size_t count) = 0;
 
   // Replaces the process's list. False: there is no room.
-  ksym::Result<bool> Publish(const ksym::ProcessId& process,
-                             std::span<const unwind_mapping> mappings);
-  void Withdraw(const ksym::ProcessId& process);
-  // The entries of one list with its header, at the most.
-  uint32_t max_entries() const { return sizes_.mappings; }
+  virtual ksym::Result<bool> Publish(
+      const ksym::ProcessId& process,
+      std::span<const unwind_mapping> mappings) = 0;
+  virtual void Withdraw(const ksym::ProcessId& process) = 0;
 
   // After a grace period that began after the last call of the others.
-  void Recycle();
-
- private:
-  struct Shard {
-    ksym::UniqueFd map;
-    SlotSpace space;
-  };
-  struct List {
-    uint32_t first = 0;
-    uint32_t count = 0;
-  };
-
-  ksym::Status AddShard();
-  static ksym::Result<ksym::UniqueFd> CreateShard();
-
-  UnwindMapFds fds_;
-  UnwindMapSizes sizes_;
-  SlotSpace mapping_space_;
-  ArrayWindow list_window_;
-  ArrayWindow shard_window_;
-  std::vector<Shard> shards_;  // by index; kept until the end
-  std::map<ksym::ProcessId, List> lists_;
+  virtual void Recycle() = 0;
 };
 
 }  // namespace profd

@@ -3,66 +3,90 @@
 
 #include <algorithm>
 #include <functional>
+#include <ranges>
 #include <string>
 #include <utility>
 
-#include "ksym/base/bounded_name.h"
+#include "daemon/unwind/table_budget.h"
+#include "ksym/process/mapped_file.h"
 
 namespace profd {
 namespace {
 
-using std::chrono::milliseconds;
-
-// Smaller pieces of a table would be too many.
-constexpr size_t kFewestSlots = UNWIND_SHARD_SLOTS / 16;
 // Stacks that wait for a file come before all processes without.
 constexpr uint64_t kWantedNow = uint64_t{1} << 32;
-// Upper ends of what building and placing one file takes.
-constexpr milliseconds kFixedCost(15);
-constexpr uint64_t kBytesPerMillisecond = 1 << 20;
+// Processes that may go for others' lists, between two calls of Recycle().
+constexpr uint32_t kMostEvicted = 16;
 
-UnwindTables::Clock::duration CostOf(uint64_t file_bytes) {
-  return kFixedCost + milliseconds(file_bytes / kBytesPerMillisecond);
+TableFiles::Hold HoldBy(std::shared_ptr<GuardedOpener> opener) {
+  return
+      [opener = std::move(opener)](uint32_t pid, const ksym::Mapping& mapping) {
+        return opener ? opener->HoldLocal(pid, mapping)
+                      : ksym::HoldMappedOrHostFile(pid, mapping);
+      };
 }
 
 }  // namespace
 
-UnwindTables::UnwindTables(UnwindMaps maps, TableBuilder::Build build,
-                           std::shared_ptr<GuardedOpener> opener,
-                           Meanwhile meanwhile)
-    : maps_(std::move(maps)),
-      opener_(std::move(opener)),
-      meanwhile_(std::move(meanwhile)),
-      builder_(std::move(build)) {}
+UnwindTables::UnwindTables(Parts parts)
+    : meanwhile_(std::move(parts.meanwhile)),
+      now_(std::move(parts.now)),
+      maps_(std::move(parts.maps)),
+      placer_(*maps_, meanwhile_),
+      files_({.queue = std::move(parts.queue),
+              .opener = parts.opener,
+              .hold = parts.hold ? std::move(parts.hold) : HoldBy(parts.opener),
+              .now = now_,
+              .holders = [this](const TableFile& file,
+                                size_t most) { return HoldersOf(file, most); }},
+             placer_, warnings_) {}
 
 void UnwindTables::Update(const ksym::ProcessImage& image) {
-  Process& process = processes_[image.id];
+  TableList& process = processes_[image.id];
   process.mappings = image.mappings;
   Acquire(image.id, process);
 }
 
-void UnwindTables::Acquire(const ksym::ProcessId& id, Process& process) {
-  std::vector<File*> files;
+void UnwindTables::Acquire(const ksym::ProcessId& id, TableList& process) {
+  std::vector<TableFile*> files;
   for (const ksym::Mapping& mapping : process.mappings) {
-    File* file = FileOf(id.pid, mapping);
-    if (file != nullptr) ++file->users;
+    TableFile* file = files_.FileOf(id.pid, mapping);
+    if (file != nullptr) files_.Use(*file);
     files.push_back(file);
   }
   // After the new ones are held, or a file of both would be without users.
   Release(process);
   process.files = std::move(files);
-  process.evicted = false;
-  process.waited = false;
-  process.changed = true;
+  process.state.Acquired();
   stale_.insert(id);
-  for (const File* file : process.files) {
+  for (const TableFile* file : process.files) {
     if (file != nullptr && file->cpython) TellOfRuntime(id, process, *file);
   }
 }
 
+void UnwindTables::Release(TableList& process) {
+  for (TableFile* file : process.files) {
+    if (file != nullptr) files_.Leave(*file);
+  }
+  process.files.clear();
+}
+
+std::vector<TableFiles::Holder> UnwindTables::HoldersOf(const TableFile& file,
+                                                        size_t most) const {
+  std::vector<TableFiles::Holder> holders;
+  for (const auto& [id, process] : processes_) {
+    if (holders.size() == most) break;
+    const auto at = std::ranges::find(process.files, &file);
+    if (at == process.files.end() || id.pid == file.pid) continue;
+    const auto index = static_cast<size_t>(at - process.files.begin());
+    holders.push_back({.pid = id.pid, .mapping = process.mappings[index]});
+  }
+  return holders;
+}
+
 void UnwindTables::TellOfRuntime(const ksym::ProcessId& id,
-                                 const Process& process,
-                                 const File& file) const {
+                                 const TableList& process,
+                                 const TableFile& file) const {
   if (!runtime_observer_ || !file.cpython) return;
   for (size_t i = 0; i < process.files.size(); ++i) {
     if (process.files[i] != &file) continue;
@@ -73,228 +97,167 @@ void UnwindTables::TellOfRuntime(const ksym::ProcessId& id,
   }
 }
 
-// At once, and not with the tables: the sampler finds a runtime's frames of
-// stacks that are copied, too.
-void UnwindTables::TakeRuntime(File& file, BuiltTable& built) {
-  if (!built.cpython_refusal.empty()) {
-    std::string room;
-    warnings_.Add("no Python frames of programs with " +
-                  std::string(ksym::BoundPath(file.mapping.path, room)) + ": " +
-                  built.cpython_refusal);
-  }
-  file.cpython = built.cpython;
-  if (!file.cpython) return;
-  for (const auto& [id, process] : processes_) {
-    TellOfRuntime(id, process, file);
-  }
+void UnwindTables::Expect(uint32_t pid,
+                          const std::vector<ksym::Mapping>& mappings) {
+  files_.Expect(pid, mappings);
 }
 
 void UnwindTables::NoteSample(const ksym::ProcessId& id,
                               Clock::time_point time) {
   const auto process = processes_.find(id);
   if (process == processes_.end()) return;
-  if (process->second.seen == Clock::time_point()) {
-    process->second.first_seen = time;
-  }
-  ++process->second.samples;
-  process->second.seen = std::max(process->second.seen, time);
-  if (process->second.evicted) Acquire(id, process->second);
+  process->second.state.NoteSample(time);
+  if (process->second.state.is_evicted()) Acquire(id, process->second);
 }
 
 void UnwindTables::Forget(const ksym::ProcessId& id) {
   const auto process = processes_.find(id);
   if (process == processes_.end()) return;
-  maps_.Withdraw(id);
+  maps_->Withdraw(id);
   Release(process->second);
   stale_.erase(id);
   processes_.erase(process);
 }
 
-void UnwindTables::Release(Process& process) {
-  for (File* file : process.files) {
-    if (file == nullptr) continue;
-    if (--file->users == 0) file->used = Clock::now();
-  }
-  process.files.clear();
-}
-
 // Those that map a file whose table is to come.
 void UnwindTables::FindStale() {
   for (const auto& [id, process] : processes_) {
-    const bool is_stale = std::ranges::any_of(
-        process.files,
-        [](const File* file) { return file != nullptr && file->is_awaited(); });
+    const bool is_stale =
+        std::ranges::any_of(process.files, [](const TableFile* file) {
+          return file != nullptr && file->state.is_awaited();
+        });
     if (is_stale) stale_.insert(id);
   }
 }
 
-void UnwindTables::Build(Clock::duration budget, Clock::time_point deadline) {
-  const auto until = std::min(Clock::now() + budget, deadline);
-  ++round_;
-  if (opener_) opener_->Sweep();
-  TakeBuilt();
-  TakeApart();
-  if (std::exchange(has_newly_wanted_, false)) FindStale();
-  using Entry = std::pair<const ksym::ProcessId, Process>;
-  std::vector<Entry*> stale;
-  stale.reserve(stale_.size());
-  for (const auto& id : stale_) stale.push_back(&*processes_.find(id));
-  std::ranges::sort(stale, std::greater(),
-                    [](const Entry* e) { return e->second.samples; });
-  for (Entry* entry : stale) {
-    if (waits_for_room_ || Clock::now() >= until) return;
-    // It may have had to make room for one before it.
-    if (!stale_.contains(entry->first)) continue;
-    const bool is_whole =
-        BuildFiles(entry->first, entry->second, until, deadline);
-    if (waits_for_room_) return;
-    if (entry->second.evicted) continue;
-    // What was asked for is there at the next call, for the most part: one list
-    // instead of two.
-    const bool is_new = !is_whole && !std::exchange(entry->second.waited, true);
-    if (is_whole || (entry->second.changed && !is_new)) {
-      Publish(entry->first, entry->second);
-    }
-    const bool is_refused = entry->second.refused != Clock::time_point();
-    if (is_whole || is_refused) stale_.erase(entry->first);
+// Files that were opened may serve one mount namespace alone: whoever has
+// another one there now takes it.
+void UnwindTables::TakeParted() {
+  const auto parted = files_.TakeParted();
+  if (parted.empty()) return;
+  for (auto& [id, process] : processes_) {
+    const bool has_any = std::ranges::any_of(
+        process.files,
+        [&](const TableFile* file) { return parted.contains(file); });
+    if (has_any) Acquire(id, process);
   }
 }
 
+// Of runtimes it tells at once, and not with the tables: the sampler finds
+// their frames of stacks that are copied, too.
+void UnwindTables::TakeBuilt() {
+  for (const TableFile* file : files_.TakeBuilt()) {
+    for (const auto& [id, process] : processes_) {
+      TellOfRuntime(id, process, *file);
+    }
+  }
+}
+
+void UnwindTables::Build(Clock::duration budget, Clock::time_point deadline) {
+  const Times times{.until = std::min(now_() + budget, deadline),
+                    .deadline = deadline};
+  files_.BeginRound();
+  TakeBuilt();
+  TakeParted();
+  if (files_.TakeNewlyWanted()) FindStale();
+  std::vector<Entry*> stale;
+  stale.reserve(stale_.size());
+  for (const auto& id : stale_) stale.push_back(&*processes_.find(id));
+  std::ranges::sort(stale, std::greater(), [](const Entry* entry) {
+    return entry->second.state.samples();
+  });
+  for (Entry* entry : stale) {
+    if (waits_for_room_ || now_() >= times.until) return;
+    // It may have had to make room for one before it.
+    if (!stale_.contains(entry->first)) continue;
+    if (!BuildList(*entry, times)) return;
+  }
+}
+
+// False: the others have to wait for room.
+bool UnwindTables::BuildList(Entry& entry, const Times& times) {
+  auto& [id, process] = entry;
+  const bool is_whole = BuildFiles(id, process, times);
+  if (waits_for_room_) return false;
+  if (process.state.is_evicted()) return true;
+  if (process.state.IsDue(is_whole)) Publish(id, process);
+  if (is_whole || process.state.is_refused()) stale_.erase(id);
+  return true;
+}
+
 // Places what is there and asks for the rest. True when there is no rest.
-bool UnwindTables::BuildFiles(const ksym::ProcessId& id, Process& process,
-                              Clock::time_point until,
-                              Clock::time_point deadline) {
+bool UnwindTables::BuildFiles(const ksym::ProcessId& id, TableList& process,
+                              const Times& times) {
   bool is_whole = true;
-  Settled settled;
+  TableListState::Settled settled;
   for (size_t i = 0; i < process.files.size(); ++i) {
-    File* file = process.files[i];
+    TableFile* file = process.files[i];
     if (file == nullptr) continue;
     meanwhile_();
-    if (file->is_awaited()) {
-      const auto now = Clock::now();
+    if (file->state.is_awaited()) {
+      const auto now = now_();
       if (file->rows) {
-        if (now >= until) return false;
-        process.changed |= Place(*file);
-        if (waits_for_room_ || process.evicted) return false;
-      } else if (file->has_failed) {
-        file->state = File::State::kNone;
-      } else if (now + CostOf(file->size) < deadline) {
+        if (now >= times.until) return false;
+        if (Place(*file)) process.state.Change();
+        if (waits_for_room_ || process.state.is_evicted()) return false;
+      } else if (file->state.has_failed()) {
+        file->state.Close();
+      } else if (IsReadyBefore(times.deadline, now, file->size)) {
+        // Through this process: those that mapped it before may be gone.
         if (file->job == 0) {
           file->pid = id.pid;
           file->mapping = process.mappings[i];
         }
-        Ask(*file, std::max<uint64_t>(process.samples, 1));
+        files_.Ask(*file, std::max<uint64_t>(process.state.samples(), 1));
       }
-      is_whole &= !file->is_awaited();
+      is_whole &= !file->state.is_awaited();
     }
-    settled.Count(*file);
+    settled.Count(file->state);
   }
-  // Others may have had them placed.
-  process.changed |= settled != process.settled;
+  process.state.Settle(settled);
   return is_whole;
 }
 
-void UnwindTables::TakeBuilt() {
-  TakeOpened();
-  for (TableBuilder::Result& result : builder_.Take()) {
-    const auto queued = queued_.find(result.id);
-    if (queued == queued_.end()) continue;
-    File& file = *queued->second;
-    queued_.erase(queued);
-    file.job = 0;
-    expected_jobs_ -= std::exchange(file.is_expected, false) ? 1 : 0;
-    file.used = Clock::now();
-    file.owner = result.table.owner;
-    if (!result.table.rows) {
-      Fail(file);
-      if (!result.table.refusal.empty()) WarnOf(file, result.table.refusal);
-      continue;
-    }
-    SetRows(file, std::move(result.table.rows));
-    if (!file.is_pending()) continue;
-    file.table.base = file.rows->base;
-    file.table.code = std::move(result.table.code);
-    TakeRuntime(file, result.table);
-    file.pieces = std::move(result.table.pieces);
-  }
-}
-
 void UnwindTables::WaitForTable(Clock::duration time) {
-  // The builder has nothing to wait for before that.
-  if (openings_.size() == queued_.size() && !openings_.empty()) {
-    opener_->WaitForOpened(std::chrono::duration_cast<milliseconds>(time));
-  } else {
-    builder_.Wait(time);
-  }
+  files_.Wait(time);
   TakeBuilt();
 }
 
+bool UnwindTables::IsBuilding() const { return files_.IsBuilding(); }
+
 // True when it has a place now.
-bool UnwindTables::Place(File& file) {
-  if (PlacePieces(file, UNWIND_SHARD_SLOTS, 0)) {
+bool UnwindTables::Place(TableFile& file) {
+  const bool is_placed = placer_.Place(file);
+  if (!placer_.refusal().empty()) Warn(placer_.refusal());
+  if (is_placed) {
     ++statistics_.files;
-    file.state = File::State::kReady;
+    file.state.Placed();
     return true;
   }
-  DropTable(file);
   // Again, when what was freed can be used.
   waits_for_room_ = MakeRoom(file.rows->rows.size());
   if (waits_for_room_) return false;
   ++statistics_.files_refused;
-  WarnOf(file, "no room for a table of " +
-                   std::to_string(file.rows->rows.size()) + " rows now");
-  file.state = File::State::kRefused;
-  file.refused = Clock::now();
+  files_.WarnOf(file, "no room for a table of " +
+                          std::to_string(file.rows->rows.size()) + " rows now");
+  file.state.RefuseRoom(now_());
   return false;
-}
-
-// The table from `begin` on; false when there is no room for all of it.
-bool UnwindTables::PlacePieces(File& file, size_t max_slots, uint64_t begin) {
-  const bool is_cut =
-      begin == 0 && max_slots == UNWIND_SHARD_SLOTS && !file.pieces.empty();
-  const auto pieces = is_cut ? std::exchange(file.pieces, {})
-                             : CutIntoPieces(file.rows->rows, file.rows->size,
-                                             max_slots, begin);
-  // All but the last one fill a shard.
-  if (max_slots == UNWIND_SHARD_SLOTS && pieces.size() > 2) {
-    maps_.AddShards(pieces.size() - 1);
-  }
-  for (const UnwindPiece& piece : pieces) {
-    meanwhile_();
-    auto added = maps_.Add(piece);
-    if (!added) Warn(added.error());
-    const auto place = std::move(added).value_or(std::nullopt);
-    if (!place) {
-      // There may be room between other tables.
-      return max_slots > kFewestSlots &&
-             PlacePieces(file, max_slots / 4, piece.begin);
-    }
-    statistics_.rows_bytes += piece.slots() * sizeof(uint64_t);
-    file.table.pieces.push_back(
-        {.begin = piece.begin,
-         .end = piece.end,
-         .rows_at = static_cast<uint32_t>(piece.index.size()),
-         .place = *place});
-  }
-  return true;
 }
 
 std::optional<ksym::CodeAt> UnwindTables::CodeOf(uint32_t pid,
                                                  const ksym::Mapping& mapping) {
-  File* file = FileOf(pid, mapping);
+  TableFile* file = files_.FileOf(pid, mapping);
   ksym::CodeAt code = {.kind = ksym::CodeAt::Kind::kNoTable};
   if (file == nullptr) return code;
-  file->used = Clock::now();
-  if (!file->is_wanted) file->is_wanted = has_newly_wanted_ = true;
-  if (!file->rows && !file->has_failed) {
+  file->used = now_();
+  files_.Want(*file);
+  if (!file->rows && !file->state.has_failed()) {
     // This process is here, those that mapped it before may be gone.
     file->pid = pid;
     file->mapping = mapping;
-    Ask(*file, kWantedNow);
+    files_.Ask(*file, kWantedNow);
   }
-  // It may have come since somebody looked.
-  if (file->job != 0 && IsPutOff(*file)) TakeOpened();
-  if (file->job != 0 && !IsPutOff(*file)) return std::nullopt;
+  if (files_.IsComing(*file)) return std::nullopt;
   if (!file->rows) return code;
   const auto load_bias = file->table.LoadBias(mapping);
   if (!load_bias) return code;
@@ -306,52 +269,23 @@ std::optional<ksym::CodeAt> UnwindTables::CodeOf(uint32_t pid,
 void UnwindTables::WantAll(const ksym::ProcessId& id) {
   const auto process = processes_.find(id);
   if (process == processes_.end()) return;
-  for (File* file : process->second.files) {
-    if (file == nullptr || !file->is_pending() || file->is_wanted) continue;
-    file->is_wanted = has_newly_wanted_ = true;
+  for (TableFile* file : process->second.files) {
+    if (file != nullptr && file->state.is_pending()) files_.Want(*file);
   }
 }
 
-void UnwindTables::SetRows(File& file,
-                           std::shared_ptr<const ksym::UnwindTable> rows) {
-  const auto bytes_of = [](const auto& table) {
-    return table ? table->rows.size() * sizeof(ksym::UnwindRow) : 0;
-  };
-  row_bytes_ += bytes_of(rows);
-  row_bytes_ -= bytes_of(file.rows);
-  file.rows = std::move(rows);
-}
-
-// Before it is erased; returns the slots that it had.
-uint64_t UnwindTables::Discard(File& file) {
-  SetRows(file, nullptr);
-  return DropTable(file);
-}
-
-// The slots that it had.
-uint64_t UnwindTables::DropTable(File& file) {
-  uint64_t slots = 0;
-  for (const UnwindFile::Piece& piece : file.table.pieces) {
-    maps_.FreeSlots(piece.place);
-    slots += piece.place.count;
-  }
-  statistics_.rows_bytes -= slots * sizeof(uint64_t);
-  file.table.pieces.clear();
-  return slots;
-}
-
-void UnwindTables::Publish(const ksym::ProcessId& id, Process& process) {
+void UnwindTables::Publish(const ksym::ProcessId& id, TableList& process) {
   std::vector<unwind_mapping> list;
   bool is_whole = true;
-  bool has_any = process.published;
-  Settled settled;
+  bool has_any = process.state.is_published();
+  TableListState::Settled settled;
   for (size_t i = 0; i < process.mappings.size(); ++i) {
-    const File* file = process.files[i];
-    const bool ready = file != nullptr && file->state == File::State::kReady;
-    const bool pending = file != nullptr && file->is_pending();
+    const TableFile* file = process.files[i];
+    const bool ready = file != nullptr && file->state.is_ready();
+    const bool pending = file != nullptr && file->state.is_pending();
     has_any |= ready;
-    if (file != nullptr) settled.Count(*file);
-    is_whole &= file == nullptr || !file->is_awaited();
+    if (file != nullptr) settled.Count(file->state);
+    is_whole &= file == nullptr || !file->state.is_awaited();
     if (ready) {
       AppendUnwindMappings(process.mappings[i], file->table, list);
     } else {
@@ -361,43 +295,109 @@ void UnwindTables::Publish(const ksym::ProcessId& id, Process& process) {
   }
   // With nothing but what is to come the whole stack is copied anyway.
   if (!is_whole && !has_any) return;
-  const auto published = maps_.Publish(id, list);
-  if (!published) Warn(published.error());
+  const auto published = maps_->Publish(id, list);
+  if (!published) Warn(published.error().message());
   if (!published) return RefuseList(id, process, 0);
   if (!*published) return RefuseList(id, process, list.size() + 1);
-  process.changed = false;
-  process.settled = settled;
-  process.refused = {};
-  statistics_.processes += process.published ? 0 : 1;
-  process.published = true;
-  if (!is_whole) return;
-  process.samples = 0;
-  if (!std::exchange(process.complete, true)) {
-    delays_.Add(Clock::now() - process.first_seen);
+  const auto publication = process.state.Published(settled, is_whole, now_());
+  statistics_.processes += publication.is_first ? 1 : 0;
+  if (publication.delay) delays_.Add(*publication.delay);
+}
+
+// There is no room for the process's list, which has so many entries, or it
+// could not be written (0).
+void UnwindTables::RefuseList(const ksym::ProcessId& id, TableList& process,
+                              size_t entries) {
+  ++statistics_.processes_refused;
+  const bool had_list = process.state.Refuse(now_());
+  maps_->Withdraw(id);
+  if (entries == 0 || entries > maps_->max_entries()) return;
+  // What goes now is room after the next Recycle().
+  if (!had_list && evicted_for_lists_ < kMostEvicted && EvictProcess()) {
+    ++evicted_for_lists_;
   }
+  if (had_list || evicted_for_lists_ > 0) process.state.RetrySoon();
+}
+
+// Frees about that many slots, if it can; true when it freed any.
+bool UnwindTables::MakeRoom(uint64_t slots) {
+  if (slots > maps_->max_slots()) return false;
+  uint64_t freed = 0;
+  while (freed < slots) {
+    // Tables that nobody maps first, then those of a process.
+    const uint64_t more = files_.EvictUnused();
+    if (more == 0 && !EvictProcess()) break;
+    freed += more;
+  }
+  return freed > 0;
+}
+
+// Withdraws the process that was not sampled for longest, so that its files may
+// go. False: all were sampled a moment ago.
+bool UnwindTables::EvictProcess() {
+  const auto before = now_() - TableListState::kKeepSampled;
+  std::vector<RoomHolder> holders;
+  holders.reserve(processes_.size());
+  for (const TableList& process : processes_ | std::views::values) {
+    holders.push_back({.can_go = process.state.CanBeEvicted(before),
+                       .used = process.state.seen()});
+  }
+  const auto unseen = LongestUnused(holders, before);
+  if (!unseen) return false;
+  auto& [id, process] =
+      *std::next(processes_.begin(), static_cast<ptrdiff_t>(*unseen));
+  maps_->Withdraw(id);
+  Release(process);
+  process.state.Evict();
+  stale_.erase(id);
+  ++statistics_.processes_evicted;
+  return true;
+}
+
+// By now those that had the room may not be sampled any more, and what could
+// not be opened may have another process.
+void UnwindTables::RetryRefused() {
+  if (statistics_.files_refused + files_.counts().failed +
+          statistics_.processes_refused ==
+      0) {
+    return;
+  }
+  const auto before = now_() - TableListState::kKeepSampled;
+  bool again = false;
+  for (auto& [id, process] : processes_) {
+    if (process.state.Retry(before)) stale_.insert(id);
+    for (TableFile* file : process.files) {
+      if (file == nullptr) continue;
+      again |= file->state.Retry(before, process.state.seen());
+    }
+  }
+  if (again) FindStale();
+}
+
+void UnwindTables::Recycle() {
+  maps_->Recycle();
+  waits_for_room_ = false;
+  evicted_for_lists_ = 0;
+  RetryRefused();
+  files_.DropRows();
+  files_.Sweep();
 }
 
 UnwindStatistics UnwindTables::statistics() const {
   UnwindStatistics statistics = statistics_;
+  statistics.rows_bytes = placer_.bytes();
+  statistics.files_failed = files_.counts().failed;
+  statistics.files_evicted = files_.counts().evicted;
   statistics.milliseconds =
-      std::chrono::duration<double, std::milli>(builder_.busy()).count();
+      std::chrono::duration<double, std::milli>(files_.busy()).count();
   statistics.median_delay = delays_.Median();
   statistics.longest_delay = delays_.longest();
   return statistics;
 }
 
-void UnwindTables::Warn(const ksym::Error& error) {
+void UnwindTables::Warn(const std::string& why) {
   if (std::exchange(warned_, true)) return;
-  warnings_.Add("some stacks may be incomplete: " + error.message());
-}
-
-// Once of each file, with who is to be asked.
-void UnwindTables::WarnOf(File& file, const std::string& why) {
-  if (std::exchange(file.was_told, true)) return;
-  std::string room;
-  std::string text(ksym::BoundPath(file.mapping.path, room));
-  if (file.owner) text += " (of user " + std::to_string(*file.owner) + ")";
-  warnings_.Add("stacks through " + text + " may be incomplete: " + why);
+  warnings_.Add("some stacks may be incomplete: " + why);
 }
 
 }  // namespace profd

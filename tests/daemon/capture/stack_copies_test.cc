@@ -11,6 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/unwind/sampler_maps.h"
+#include "daemon/unwind/table_builder.h"
+
 namespace profd {
 namespace {
 
@@ -202,7 +205,9 @@ class StackCopiesWalkTest : public testing::Test {
   uint64_t last_copy_ = 0;
   ProcessWatch watch_{[](const ksym::ProcessImage&) {},
                       [](const ksym::ProcessId&) {}, [] {}};
-  UnwindTables tables_{UnwindMaps({}, {}), BuildTablesWith("")};
+  UnwindTables tables_{
+      {.maps = std::make_unique<SamplerMaps>(UnwindMapFds{}, UnwindMapSizes{}),
+       .queue = std::make_unique<TableBuilder>(BuildTablesWith(""))}};
   uint32_t runtime_known_ = 0;
   RuntimeRecords runtimes_{{}, &runtime_known_};
   StackRecords records_{127};

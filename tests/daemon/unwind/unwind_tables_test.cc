@@ -21,6 +21,8 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/unwind/sampler_maps.h"
+#include "daemon/unwind/table_builder.h"
 #include "ksym/base/file.h"
 #include "ksym/base/unique_fd.h"
 #include "ksym/unwind/unwind_table.h"
@@ -79,11 +81,13 @@ class UnwindTablesTest : public ::testing::Test {
     std::string path = ::testing::TempDir() + "unwind_tables_XXXXXX";
     ASSERT_NE(::mkdtemp(path.data()), nullptr);
     directory_ = path;
-    tables_.emplace(UnwindMaps({.processes = processes_.get(),
-                                .mappings = mappings_.get(),
-                                .shards = shards_.get()},
-                               kSizes),
-                    BuildTablesWith(""), nullptr, [this] { ++turns_; });
+    const UnwindMapFds fds = {.processes = processes_.get(),
+                              .mappings = mappings_.get(),
+                              .shards = shards_.get()};
+    tables_.emplace(UnwindTables::Parts{
+        .maps = std::make_unique<SamplerMaps>(fds, kSizes),
+        .queue = std::make_unique<TableBuilder>(BuildTablesWith("")),
+        .meanwhile = [this] { ++turns_; }});
     LoadLibrary();
   }
   void TearDown() override { std::filesystem::remove_all(directory_); }

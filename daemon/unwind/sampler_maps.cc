@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/unwind/unwind_maps.h"
+#include "daemon/unwind/sampler_maps.h"
 
 #include <bpf/bpf.h>
 #include <sys/mman.h>
@@ -66,10 +66,10 @@ UnwindMapSizes UnwindMapSizes::ForMemory(uint64_t bytes) {
           .shards = clamp(bytes / kShardBytes, 1, 1 << 15)};
 }
 
-UnwindMaps::UnwindMaps(UnwindMapFds fds, UnwindMapSizes sizes)
+SamplerMaps::SamplerMaps(UnwindMapFds fds, UnwindMapSizes sizes)
     : fds_(fds), sizes_(sizes), mapping_space_(sizes.mappings) {}
 
-ksym::Result<std::optional<UnwindMaps::Place>> UnwindMaps::Add(
+ksym::Result<std::optional<UnwindMaps::Place>> SamplerMaps::Add(
     const UnwindPiece& piece) {
   const auto count = static_cast<uint32_t>(piece.slots());
   std::optional<uint32_t> first;
@@ -96,7 +96,7 @@ ksym::Result<std::optional<UnwindMaps::Place>> UnwindMaps::Add(
   return Place{.shard = shard, .first = *first, .count = count};
 }
 
-ksym::Result<ksym::UniqueFd> UnwindMaps::CreateShard() {
+ksym::Result<ksym::UniqueFd> SamplerMaps::CreateShard() {
   bpf_map_create_opts options = {};
   options.sz = sizeof(options);
   options.map_flags = BPF_F_MMAPABLE;
@@ -107,7 +107,7 @@ ksym::Result<ksym::UniqueFd> UnwindMaps::CreateShard() {
   return map;
 }
 
-void UnwindMaps::AddShards(size_t count) {
+void SamplerMaps::AddShards(size_t count) {
   std::vector<uint32_t> indices;
   std::vector<int> fds;
   std::vector<ksym::UniqueFd> maps;
@@ -132,7 +132,7 @@ void UnwindMaps::AddShards(size_t count) {
   }
 }
 
-ksym::Status UnwindMaps::AddShard() {
+ksym::Status SamplerMaps::AddShard() {
   auto map = CreateShard();
   if (!map) return Fail(std::move(map.error()));
   const auto index = static_cast<uint32_t>(shards_.size());
@@ -145,11 +145,11 @@ ksym::Status UnwindMaps::AddShard() {
   return {};
 }
 
-void UnwindMaps::FreeSlots(const Place& place) {
+void SamplerMaps::FreeSlots(const Place& place) {
   shards_[place.shard].space.Free(place.first, place.count);
 }
 
-ksym::Result<bool> UnwindMaps::Publish(
+ksym::Result<bool> SamplerMaps::Publish(
     const ksym::ProcessId& process, std::span<const unwind_mapping> mappings) {
   const auto count = static_cast<uint32_t>(
       std::min<size_t>(mappings.size(), UNWIND_MAX_MAPPINGS));
@@ -186,7 +186,7 @@ ksym::Result<bool> UnwindMaps::Publish(
   return true;
 }
 
-void UnwindMaps::Withdraw(const ksym::ProcessId& process) {
+void SamplerMaps::Withdraw(const ksym::ProcessId& process) {
   const auto list = lists_.find(process);
   if (list == lists_.end()) return;
   const unwind_process key = KeyOf(process);
@@ -195,7 +195,7 @@ void UnwindMaps::Withdraw(const ksym::ProcessId& process) {
   lists_.erase(list);
 }
 
-void UnwindMaps::Recycle() {
+void SamplerMaps::Recycle() {
   mapping_space_.Recycle();
   for (Shard& shard : shards_) shard.space.Recycle();
 }

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace profd {
+
+// What unwind tables may cost, and who goes when it is too much. Pure.
+
+using TableClock = std::chrono::steady_clock;
+
+// Something that has room which others may need.
+struct RoomHolder {
+  bool can_go = false;
+  TableClock::time_point used;  // last
+};
+// The one that can go, was used not after `before`, and was not used for
+// longest; of equals the first. Nothing: there is none.
+std::optional<size_t> LongestUnused(
+    std::span<const RoomHolder> holders,
+    TableClock::time_point before = TableClock::time_point::max());
+
+// Whether the table of a file of so many bytes, begun now, is there and placed
+// before the deadline, at an upper end of what that takes.
+bool IsReadyBefore(TableClock::time_point deadline, TableClock::time_point now,
+                   uint64_t file_bytes);
+
+// What is built before anybody needs it.
+class ExpectedTables {
+ public:
+  static constexpr size_t kMostFiles = 64;
+  static constexpr uint64_t kMostBytes = uint64_t{64} << 20;
+
+  bool is_full() const { return files_ >= kMostFiles; }
+  bool HasRoomFor(uint64_t bytes) const {
+    return !is_full() && bytes <= kMostBytes - bytes_;
+  }
+  // If HasRoomFor() them.
+  void Add(uint64_t bytes) {
+    ++files_;
+    bytes_ += bytes;
+  }
+
+ private:
+  size_t files_ = 0;  // ever
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace profd

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/unwind/table_file.h"
+
+#include <algorithm>
+
+namespace profd {
+
+void TableFileState::RefuseRoom(Clock::time_point now) {
+  place_ = Place::kRefused;
+  refused_ = now;
+}
+
+bool TableFileState::MayOpen(uint64_t round, uint32_t pid) const {
+  return tries_.round != round || (!is_refused() && tries_.pid != pid);
+}
+
+bool TableFileState::NoteOpened() {
+  // One that was refused for want of room stays so: that it can be opened makes
+  // none.
+  const bool is_again = is_refused() && tries_.failures >= kMostFailures;
+  if (is_again) place_ = Place::kPending;
+  tries_ = {};
+  return is_again;
+}
+
+bool TableFileState::NoteOpenFailure(uint64_t round, uint32_t pid,
+                                     Clock::time_point now) {
+  tries_.pid = pid;
+  // Several processes that are gone make one failed round.
+  if (std::exchange(tries_.round, round) == round) return false;
+  if (!is_pending() || ++tries_.failures < kMostFailures) return false;
+  const bool is_first = tries_.patience == Clock::duration();
+  place_ = Place::kRefused;
+  refused_ = now + tries_.patience;
+  tries_.patience = std::clamp<Clock::duration>(2 * tries_.patience,
+                                                kFirstPatience, kMostPatience);
+  return is_first;
+}
+
+bool TableFileState::Retry(Clock::time_point before, Clock::time_point seen) {
+  if (!is_refused() || refused_ > before || seen <= refused_) return false;
+  place_ = Place::kPending;
+  return true;
+}
+
+}  // namespace profd

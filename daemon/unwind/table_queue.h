@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "daemon/unwind/unwind_pieces.h"
+#include "ksym/elf/byte_source.h"
+#include "ksym/elf/elf_image.h"
+#include "ksym/runtime/cpython/interpreter.h"
+#include "ksym/unwind/unwind_table.h"
+
+namespace profd {
+
+// What becomes of a file.
+struct BuiltTable {
+  std::shared_ptr<const ksym::UnwindTable> rows;  // null: it can have none
+  std::vector<ksym::ElfSegment> code;             // the executable segments
+  std::vector<UnwindPiece> pieces;                // of `rows`
+  std::optional<uint32_t> owner = {};             // user; of a file
+  // The bound that is why it can have none; else empty.
+  std::string refusal = {};
+  // The interpreter that the file holds, or why its frames are not known.
+  std::optional<ksym::CpythonInterpreter> cpython = {};
+  std::string cpython_refusal = {};
+};
+
+// Builds call-frame tables somewhere else, those that are wanted most first.
+class TableQueue {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  struct Job {
+    uint64_t id = 0;  // the caller's
+    // The larger the sooner; of equals the smaller file. 0: when nobody else
+    // wants the CPU.
+    uint64_t wanted = 0;
+    ksym::ByteSource source;
+  };
+  struct Result {
+    uint64_t id = 0;
+    BuiltTable table;
+  };
+  virtual ~TableQueue() = default;
+
+  virtual void Add(Job job) = 0;
+  // Sooner than it was asked for; nothing if it was begun.
+  virtual void Want(uint64_t id, uint64_t wanted) = 0;
+  // What is ready, in that order. Does not wait.
+  virtual std::vector<Result> Take() = 0;
+  // Waits until there is something to take or nothing left to do, for that
+  // long at the most.
+  virtual void Wait(Clock::duration time) = 0;
+  // Time that was spent on building.
+  virtual Clock::duration busy() const = 0;
+};
+
+}  // namespace profd
