@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "daemon/base/own_priority.h"
+#include "daemon/capture/capture_loop.h"
 #include "daemon/files/guarded_opener.h"
 #include "daemon/naming/naming.h"
 #include "daemon/oneshot/command.h"
@@ -45,24 +46,20 @@ using ksym::Result;
 using ksym::Status;
 using std::chrono::milliseconds;
 
-// How often the ring buffer is emptied and new processes are looked at.
-constexpr milliseconds kPollPeriod(50);
-// The same while call-frame tables are being built, or much is reported.
-constexpr milliseconds kEagerPollPeriod(10);
-// How often everything is taken out of the kernel and named, so that little
-// is left to do when the capture ends.
-constexpr milliseconds kDrainPeriod(200);
-// What call-frame tables may cost per poll, so that the ring is emptied in
-// time, and how long before the end the last one must be ready.
-constexpr milliseconds kTablesBudget(80);
-constexpr milliseconds kTablesMargin(10);
-// How long a drain may wait for those that copied stacks need.
-constexpr milliseconds kTablesPatience(500);
+constexpr CapturePace kPace = {
+    .poll = milliseconds(50),
+    .poll_building = milliseconds(10),
+    .poll_filling = milliseconds(10),
+    // So often that little is left to be named when the capture ends.
+    .drain = milliseconds(200),
+    // So short that the ring is emptied in time.
+    .tables_budget = milliseconds(80),
+    .tables_margin = milliseconds(10),
+    .last_drain = milliseconds(100),
+    .tables_patience = milliseconds(500)};
 // The thread that samples and writes.
 constexpr PriorityAllowance kAllowance = {.at_once = milliseconds(500),
                                           .per_second = milliseconds(100)};
-// No drain begins that near to the end: it would make the capture longer.
-constexpr milliseconds kLastDrain(100);
 // From the end of sampling on until the report is made with the names that
 // there are, so that a capture ends 2 s after its time.
 constexpr milliseconds kNamesPatience(1700);
@@ -219,35 +216,25 @@ class CaptureRun {
   }
 
   Status Sample() {
-    auto next_drain = begin_ + kDrainPeriod;
-    // Much came since the rings were opened: the first poll is at once.
-    for (Clock::duration pause = {};; pause = PollPeriod()) {
+    CaptureLoop loop(*capture_, kPace, begin_, end_);
+    for (;;) {
       share_.Renew();
       const auto now = Clock::now();
-      const auto wake = std::min(now + pause, end_);
+      const auto wake = std::min(now + loop.Pause(), end_);
       const auto event =
           signals_->Wait(std::max(wake - now, Clock::duration(0)));
       if (event == StopSignals::Event::kStop || CommandEnded()) return {};
+      // The last part is taken when sampling has stopped.
       if (Clock::now() >= end_) return {};
-      const auto advice = capture_->Poll();
-      capture_->BuildTables(kTablesBudget, end_ - kTablesMargin);
-      if (advice == Capture::Advice::kGoOn && Clock::now() < next_drain) {
+      if (loop.Step() == CaptureLoop::Due::kNothing) {
         names_.Advance();
         continue;
       }
-      // Draining sleeps; the last part is taken when sampling has stopped.
-      if (end_ - Clock::now() < kLastDrain) continue;
-      auto raw = capture_->Drain(kTablesPatience);
+      auto raw = loop.Drain();
       if (!raw) return Fail(std::move(raw.error()));
       names_.Take(std::move(*raw));
-      next_drain = std::max(next_drain + kDrainPeriod, Clock::now());
       ShowProgress();
     }
-  }
-
-  milliseconds PollPeriod() const {
-    const bool is_eager = capture_->IsBuildingTables() || capture_->IsFilling();
-    return is_eager ? kEagerPollPeriod : kPollPeriod;
   }
 
   bool CommandEnded() {
@@ -276,7 +263,7 @@ class CaptureRun {
   Result<int> Finish() {
     share_.Renew();
     const auto deadline = std::min(Clock::now(), end_) + kNamesPatience;
-    auto raw = capture_->Stop(kTablesPatience);
+    auto raw = capture_->Stop(kPace.tables_patience);
     if (!raw) return Fail(std::move(raw.error()));
     names_.Take(std::move(*raw));
     names_.Finish(deadline, [this] {

@@ -100,19 +100,20 @@ void PartNames::Pin(const ksym::ProcessImage& image) {
 }
 
 void PartNames::Take(RawProfile&& part) {
-  drained_.push_back(
-      {std::make_shared<RawProfile>(std::move(part)), Clock::now()});
+  held_.Add({.raw = std::make_shared<RawProfile>(std::move(part)),
+             .taken = Clock::now()});
   Advance();
 }
 
 void PartNames::Advance() {
-  if (!HasKernelNames() && drained_.size() > kMostWithoutKernelNames) {
+  if (!HasKernelNames() && !held_.empty() &&
+      held_.first().drains > kMostWithoutKernelNames) {
     give_up_kernel_names_.request_stop();
     AwaitKernelNames();
   }
   if (HasKernelNames()) {
     AwaitKernelNames();
-    while (!drained_.empty() && !IsPutOff()) Ask();
+    while (!held_.empty() && !IsPutOff()) Ask();
   }
   while (!asked_.empty() && (asked_.front().lookups->is_done() ||
                              asked_bytes_ > kMostAskedBytes)) {
@@ -120,21 +121,14 @@ void PartNames::Advance() {
   }
 }
 
-// Whether what was drained waits as one until the kernel's table is read.
+// Whether what was drained waits until the kernel's table is read.
 bool PartNames::IsPutOff() {
-  Drained& first = drained_.front();
-  if (!naming_.PutOff(*first.raw, first.taken)) return false;
-  while (drained_.size() > 1) {
-    Merge(*first.raw, std::move(*drained_[1].raw));
-    first.taken = drained_[1].taken;
-    drained_.erase(drained_.begin() + 1);
-  }
-  return true;
+  const HeldParts::Part& first = held_.first();
+  return naming_.PutOff(*first.raw, first.taken).has_value();
 }
 
 void PartNames::Ask() {
-  Drained part = std::move(drained_.front());
-  drained_.pop_front();
+  HeldParts::Part part = held_.TakeFirst();
   if (options_.markup) {
     // A log has no names; of its processes' files the build-ids are wanted.
     for (const auto& [id, image] : part.raw->images) Pin(image);
@@ -182,7 +176,7 @@ bool PartNames::Finish(Clock::time_point deadline,
     kernel_names_.wait_for(kLookPeriod);
   }
   AwaitKernelNames();
-  while (!drained_.empty()) {
+  while (!held_.empty()) {
     if (IsPutOff()) naming_.ReadKernelWithoutPause();
     Ask();
   }

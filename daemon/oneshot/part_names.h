@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/naming/held_parts.h"
 #include "daemon/naming/module_table.h"
 #include "daemon/naming/naming.h"
 #include "daemon/oneshot/options.h"
@@ -62,11 +63,6 @@ class PartNames {
   void Warn(const std::string& warning);
 
  private:
-  // A drained part and when that was, until the kernel's table serves it.
-  struct Drained {
-    std::shared_ptr<RawProfile> raw;
-    Clock::time_point taken;
-  };
   // One that the symbolizer was asked for.
   struct Asked {
     std::shared_ptr<RawProfile> raw;
@@ -92,7 +88,7 @@ class PartNames {
   Naming naming_;
   std::stop_source give_up_kernel_names_;
   std::future<KernelNames> kernel_names_;  // while they are read
-  std::deque<Drained> drained_;
+  HeldParts held_;  // until the kernel's table serves them
   std::deque<Asked> asked_;
   size_t asked_bytes_ = 0;
   RawCapture raw_capture_;

@@ -12,7 +12,6 @@
 #include "daemon/base/table_memory.h"
 #include "daemon/naming/kernel_debug.h"
 #include "daemon/naming/source_lines.h"
-#include "daemon/profile/raw_profile_merge.h"
 #include "daemon/service/log.h"
 
 namespace profd {
@@ -278,22 +277,17 @@ void NamingThread::AddLines(Profile& profile) {
 }
 
 void NamingThread::Take(Part part) {
-  if (!held_.empty() && held_.back().edge == Edge::kGoOn) {
-    Part& last = held_.back();
-    Merge(last.raw, std::move(part.raw));
-    last.edge = part.edge;
-    last.taken = part.taken;
-  } else {
-    held_.push_back(std::move(part));
-  }
-  const Part& first = held_.front();
-  const auto until = naming_->PutOff(first.raw, first.taken);
+  held_.Add({.raw = std::make_shared<RawProfile>(std::move(part.raw)),
+             .taken = part.taken,
+             .ends_profile = part.edge == Edge::kEnd});
+  const HeldParts::Part& first = held_.first();
+  const auto until = naming_->PutOff(*first.raw, first.taken);
   if (!until) return NameHeld();
   held_until_ = *until;
 }
 
 void NamingThread::NameHeld() {
-  for (Part& part : std::exchange(held_, {})) Name(std::move(part));
+  while (!held_.empty()) Name(held_.TakeFirst());
 }
 
 // The symbolizer's thread opens them between two addresses.
@@ -332,14 +326,13 @@ void NamingThread::AwaitSymbols() {
   }
 }
 
-void NamingThread::Name(Part part) {
+void NamingThread::Name(HeldParts::Part part) {
   const auto begin = Clock::now();
-  CaptureMetadata metadata = part.raw.metadata;
+  CaptureMetadata metadata = part.raw->metadata;
   metadata.warnings.clear();  // Add() has them
   naming_->Begin(std::move(metadata));
-  const uint64_t emitted = part.raw.accounting.emitted;
-  const auto lookups = naming_->symbols().Ask(
-      std::make_shared<const RawProfile>(std::move(part.raw)));
+  const uint64_t emitted = part.raw->accounting.emitted;
+  const auto lookups = naming_->symbols().Ask(std::move(part.raw));
   AwaitSymbols();
   for (const std::string& warning : naming_->Add(*lookups, part.taken)) {
     LogSome(LogLevel::kWarning, "capture", warning);
@@ -359,7 +352,7 @@ void NamingThread::Name(Part part) {
   if (naming_->symbols().is_given_up() && !give_up_symbols_.stop_requested()) {
     Begin(settings_);
   }
-  if (part.edge == Edge::kEnd) FinishProfile();
+  if (part.ends_profile) FinishProfile();
   counters_.naming_ns += static_cast<uint64_t>((Clock::now() - begin).count());
 }
 

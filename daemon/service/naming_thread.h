@@ -15,6 +15,7 @@
 #include <thread>
 #include <variant>
 
+#include "daemon/naming/held_parts.h"
 #include "daemon/naming/kernel_names.h"
 #include "daemon/naming/line_builder.h"
 #include "daemon/naming/line_files.h"
@@ -99,7 +100,7 @@ class NamingThread {
   void Take(Part part);
   void NameHeld();
   void Begin(const Settings& settings);
-  void Name(Part part);
+  void Name(HeldParts::Part part);
   void PassImagesOn();
   void AwaitSymbols();
   bool MayGiveUp(std::chrono::steady_clock::time_point begin) const;
@@ -136,8 +137,7 @@ class NamingThread {
   std::unique_ptr<LineFiles> line_files_;      // borrows the two above
   LineFileCounts line_counts_;                 // of line_files_, as shown
   std::unique_ptr<ProfileMerger> merger_;      // of parts since the last end
-  // What waits for the kernel's table; of each profile the parts are merged.
-  std::deque<Part> held_;
+  HeldParts held_;
   std::chrono::steady_clock::time_point held_until_;
 
   std::thread thread_;  // last: it uses all of the above

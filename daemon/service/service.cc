@@ -8,11 +8,13 @@
 #include <cstdlib>
 #include <ctime>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "daemon/base/own_priority.h"
 #include "daemon/capture/capture.h"
+#include "daemon/capture/capture_loop.h"
 #include "daemon/capture/sampler_config.h"
 #include "daemon/files/guarded_opener.h"
 #include "daemon/service/cgroup_names.h"
@@ -35,17 +37,14 @@ using ksym::Fail;
 using ksym::Status;
 using std::chrono::milliseconds;
 
-// How often the ring buffer is emptied and new processes are looked at.
-constexpr milliseconds kPollPeriod(100);
-// The same while call-frame tables are being built.
-constexpr milliseconds kEagerPollPeriod(20);
-// The same while so much is reported that its rings would be full.
-constexpr milliseconds kFloodPollPeriod(10);
-// How often everything is taken out of the kernel: the parts of a profile.
-constexpr milliseconds kDrainPeriod(1000);
-// What placing call-frame tables may cost per poll, an eighth of a CPU; right
-// after a start there are many. A thread builds them.
-constexpr milliseconds kTablesBudget(12);
+constexpr CapturePace kPace = {
+    .poll = milliseconds(100),
+    .poll_building = milliseconds(20),
+    .poll_filling = milliseconds(10),
+    // The parts of a profile.
+    .drain = milliseconds(1000),
+    // An eighth of a CPU; right after a start there are many.
+    .tables_budget = milliseconds(12)};
 // The allowance of the thread that samples.
 constexpr PriorityAllowance kAllowance = {.at_once = milliseconds(500),
                                           .per_second = milliseconds(100)};
@@ -106,6 +105,7 @@ class Service {
     outputs_ = std::move(*outputs);
     auto enabled = capture_->Enable();
     if (!enabled) return enabled;
+    loop_.emplace(*capture_, kPace, Clock::now());
     counters_.frequency_hz = config_.frequency_hz;
     SayStarted();
     notify_.Send("READY=1\nSTATUS=" + Describe());
@@ -151,22 +151,17 @@ class Service {
   }
 
   Status Sample() {
-    auto next_drain = Clock::now() + kDrainPeriod;
-    // Much came since the rings were opened: the first poll is at once.
-    for (milliseconds pause(0);; pause = PollPeriod()) {
+    for (;;) {
       share_.Renew();
       const auto asked = signals_.Wait(std::min<std::chrono::nanoseconds>(
-          pause, intervals_.UntilNext(NowUnixNs())));
+          loop_->Pause(), intervals_.UntilNext(NowUnixNs())));
       if (asked.stop) return {};
       KeepAlive();
-      const auto advice = capture_->Poll();
-      capture_->BuildTables(kTablesBudget, Clock::time_point::max());
+      const auto due = loop_->Step();
       const bool ends = intervals_.Passed(NowUnixNs()) || asked.write_now;
-      if (ends || advice == Capture::Advice::kDrainSoon ||
-          Clock::now() >= next_drain) {
+      if (ends || due == CaptureLoop::Due::kDrain) {
         auto drained = Drain(ends ? Edge::kEnd : Edge::kGoOn);
         if (!drained) return drained;
-        next_drain = Clock::now() + kDrainPeriod;
       }
       auto guarded = KeepWithinLimits();
       if (!guarded) return guarded;
@@ -177,16 +172,11 @@ class Service {
     }
   }
 
-  milliseconds PollPeriod() const {
-    if (capture_->IsFilling()) return kFloodPollPeriod;
-    return capture_->IsBuildingTables() ? kEagerPollPeriod : kPollPeriod;
-  }
-
   Status Drain(Edge edge) {
     const auto begin = Clock::now();
     // A part ends as its drain begins, which then waits for the sampler.
     const uint64_t end_unix_ns = NowUnixNs();
-    auto raw = capture_->Drain();
+    auto raw = loop_->Drain();
     if (!raw) return Fail(std::move(raw.error()));
     Give(std::move(*raw), edge, end_unix_ns);
     ++counters_.drains;
@@ -314,6 +304,7 @@ class Service {
       capture_ = std::move(fresh);
       auto enabled = capture_->Enable();
       if (!enabled) return enabled;
+      loop_.emplace(*capture_, kPace, Clock::now());
     }
     outputs_->Configure(config);
     if (config.interval_seconds != config_.interval_seconds) {
@@ -376,6 +367,7 @@ class Service {
   CgroupNames cgroups_{counters_};
   std::unique_ptr<ServiceOutputs> outputs_;
   std::unique_ptr<Capture> capture_;  // gives to outputs_
+  std::optional<CaptureLoop> loop_;   // of capture_; empty before Start()
 };
 
 int Refuse(const ksym::Error& error, int status) {
