@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <ctime>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -105,7 +104,7 @@ class Service {
     outputs_ = std::move(*outputs);
     auto enabled = capture_->Enable();
     if (!enabled) return enabled;
-    loop_.emplace(*capture_, kPace, Clock::now());
+    loop_ = std::make_unique<CaptureLoop>(*capture_, kPace, Clock::now());
     counters_.frequency_hz = config_.frequency_hz;
     SayStarted();
     notify_.Send("READY=1\nSTATUS=" + Describe());
@@ -304,7 +303,7 @@ class Service {
       capture_ = std::move(fresh);
       auto enabled = capture_->Enable();
       if (!enabled) return enabled;
-      loop_.emplace(*capture_, kPace, Clock::now());
+      loop_ = std::make_unique<CaptureLoop>(*capture_, kPace, Clock::now());
     }
     outputs_->Configure(config);
     if (config.interval_seconds != config_.interval_seconds) {
@@ -366,8 +365,8 @@ class Service {
   ServiceCounters counters_;
   CgroupNames cgroups_{counters_};
   std::unique_ptr<ServiceOutputs> outputs_;
-  std::unique_ptr<Capture> capture_;  // gives to outputs_
-  std::optional<CaptureLoop> loop_;   // of capture_; empty before Start()
+  std::unique_ptr<Capture> capture_;   // gives to outputs_
+  std::unique_ptr<CaptureLoop> loop_;  // of capture_; null before Start()
 };
 
 int Refuse(const ksym::Error& error, int status) {
