@@ -108,7 +108,8 @@ class Writer {
     const uint64_t step_us =
         metadata.duration_ns / kNsPerUs / std::max(total, uint64_t{1});
     uint64_t time_us = metadata.start_unix_ns / kNsPerUs;
-    const bool is_amount = CountsUnits();
+    // A sample for each byte or nanosecond would be billions.
+    const bool is_amount = CountsUnits(metadata.kinds.front());
     for (const CountedTexts::Entry& entry : samples_.entries()) {
       const std::string_view text = samples_.Text(entry);
       const size_t end = text.find('\n');
@@ -145,13 +146,6 @@ class Writer {
     if (const auto mark = MarkOf(state, of)) {
       text += MarkLine(kStackMarks[*mark]);
     }
-  }
-
-  // A count is an amount, such as nanoseconds or bytes, and no number of
-  // samples: a sample each would be billions.
-  bool CountsUnits() const {
-    const SampleKind& kind = profile_.metadata.kinds.front();
-    return kind.unit != "count" && UnitsPerSample(kind) == 1;
   }
 
   uint64_t Period() const {

@@ -121,11 +121,13 @@ uint64_t SamplesOf(const Profile& profile) {
 
 std::string CaptureLine(const Profile& profile) {
   const CaptureMetadata& metadata = profile.metadata;
-  std::string text = fmt::format("{} samples, {} lost; {}", SamplesOf(profile),
-                                 profile.accounting.lost(),
-                                 Printable(metadata.kinds.front().event));
-  if (metadata.kinds.front().frequency_hz != 0) {
-    text += fmt::format(" at {} Hz", metadata.kinds.front().frequency_hz);
+  const SampleKind& kind = metadata.kinds.front();
+  const std::string what = CountsUnits(kind) ? Printable(kind.unit) : "samples";
+  std::string text =
+      fmt::format("{} {}, {} lost; {}", SamplesOf(profile), what,
+                  profile.accounting.lost(), Printable(kind.event));
+  if (kind.frequency_hz != 0) {
+    text += fmt::format(" at {} Hz", kind.frequency_hz);
   }
   if (metadata.duration_ns != 0) {
     text += fmt::format(" for {:.1f} s",

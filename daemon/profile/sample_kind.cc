@@ -11,6 +11,11 @@ namespace {
 constexpr uint64_t kNsPerSecond = 1'000'000'000;
 constexpr std::string_view kNanoseconds = "nanoseconds";
 
+// Whether its event and its rate tell it.
+bool IsEventKind(const SampleKind& kind) {
+  return kind == EventKind(kind.event, kind.frequency_hz, kind.count_period);
+}
+
 }  // namespace
 
 SampleKind EventKind(std::string event, uint64_t frequency_hz,
@@ -26,10 +31,7 @@ SampleKind EventKind(std::string event, uint64_t frequency_hz,
 }
 
 bool IsOneEventKind(const std::vector<SampleKind>& kinds) {
-  const SampleKind& first = kinds.front();
-  return kinds.size() == 1 &&
-         first ==
-             EventKind(first.event, first.frequency_hz, first.count_period);
+  return kinds.size() == 1 && IsEventKind(kinds.front());
 }
 
 uint64_t UnitsPerSample(const SampleKind& kind) {
@@ -38,6 +40,13 @@ uint64_t UnitsPerSample(const SampleKind& kind) {
     return kNsPerSecond / kind.frequency_hz;
   }
   return kind.count_period;
+}
+
+bool CountsUnits(const SampleKind& kind) {
+  // Of an event with a period of 1, as readers know no other, samples are
+  // counted.
+  return kind.unit != "count" && UnitsPerSample(kind) == 1 &&
+         !IsEventKind(kind);
 }
 
 uint64_t ValueOf(const SampleKind& kind, uint64_t count, uint64_t value) {

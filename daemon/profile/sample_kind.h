@@ -41,6 +41,12 @@ bool IsOneEventKind(const std::vector<SampleKind>& kinds);
 // What each sample stands for, in the kind's unit; 0: it has its own value.
 uint64_t UnitsPerSample(const SampleKind& kind);
 
+// Whether a count of the kind is an amount, such as bytes, and no number of
+// samples, as KeepFirstKind() leaves it of a kind with values.
+bool CountsUnits(const SampleKind& kind);
+
+// What so many samples amount to in the kind's unit, at most 2^64 - 1; `value`
+// is the sum of their own values.
 uint64_t ValueOf(const SampleKind& kind, uint64_t count, uint64_t value);
 
 // The kind of that name; null: there is none.

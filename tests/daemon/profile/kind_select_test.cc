@@ -98,6 +98,10 @@ TEST(KindSelectTest, KeepsOneKind) {
   ASSERT_EQ(profile.samples.size(), 1u);
   EXPECT_EQ(profile.samples[0].count, 900u);
   EXPECT_EQ(UnitsPerSample(profile.metadata.kinds[0]), 1u);
+  EXPECT_TRUE(CountsUnits(profile.metadata.kinds[0]));
+  EXPECT_FALSE(CountsUnits(EventKind("cpu-clock", 99, 0)));
+  EXPECT_FALSE(CountsUnits(EventKind("samples", 0, 1)));
+  EXPECT_FALSE(CountsUnits(EventKind("cpu-clock", 0, 1)));
 }
 
 }  // namespace
