@@ -177,7 +177,7 @@ void UnwindTables::Build(Clock::duration budget, Clock::time_point deadline) {
 // False: the others have to wait for room.
 bool UnwindTables::BuildList(Entry& entry, const Times& times) {
   auto& [id, process] = entry;
-  const bool is_whole = BuildFiles(id, process, times);
+  const bool is_whole = BuildFiles(entry, times);
   if (waits_for_room_) return false;
   if (process.state.is_evicted()) return true;
   if (process.state.IsDue(is_whole)) Publish(id, process);
@@ -186,8 +186,8 @@ bool UnwindTables::BuildList(Entry& entry, const Times& times) {
 }
 
 // Places what is there and asks for the rest. True when there is no rest.
-bool UnwindTables::BuildFiles(const ksym::ProcessId& id, TableList& process,
-                              const Times& times) {
+bool UnwindTables::BuildFiles(Entry& entry, const Times& times) {
+  TableList& process = entry.second;
   bool is_whole = true;
   TableListState::Settled settled;
   for (size_t i = 0; i < process.files.size(); ++i) {
@@ -195,27 +195,37 @@ bool UnwindTables::BuildFiles(const ksym::ProcessId& id, TableList& process,
     if (file == nullptr) continue;
     meanwhile_();
     if (file->state.is_awaited()) {
-      const auto now = now_();
-      if (file->rows) {
-        if (now >= times.until) return false;
-        if (Place(*file)) process.state.Change();
-        if (waits_for_room_ || process.state.is_evicted()) return false;
-      } else if (file->state.has_failed()) {
-        file->state.Close();
-      } else if (IsReadyBefore(times.deadline, now, file->size)) {
-        // Through this process: those that mapped it before may be gone.
-        if (file->job == 0) {
-          file->pid = id.pid;
-          file->mapping = process.mappings[i];
-        }
-        files_.Ask(*file, std::max<uint64_t>(process.state.samples(), 1));
-      }
+      if (!BuildFile(entry, i, times)) return false;
       is_whole &= !file->state.is_awaited();
     }
     settled.Count(file->state);
   }
   process.state.Settle(settled);
   return is_whole;
+}
+
+// One that is awaited: places it, gives it up, or asks for it. False: the
+// rest of the list has to wait, for time or for room.
+bool UnwindTables::BuildFile(Entry& entry, size_t i, const Times& times) {
+  auto& [id, process] = entry;
+  TableFile& file = *process.files[i];
+  const auto now = now_();
+  if (file.rows) {
+    if (now >= times.until) return false;
+    if (Place(file)) process.state.Change();
+    return !waits_for_room_ && !process.state.is_evicted();
+  }
+  if (file.state.has_failed()) {
+    file.state.Close();
+  } else if (IsReadyBefore(times.deadline, now, file.size)) {
+    // Through this process: those that mapped it before may be gone.
+    if (file.job == 0) {
+      file.pid = id.pid;
+      file.mapping = process.mappings[i];
+    }
+    files_.Ask(file, std::max<uint64_t>(process.state.samples(), 1));
+  }
+  return true;
 }
 
 void UnwindTables::WaitForTable(Clock::duration time) {

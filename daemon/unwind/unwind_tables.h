@@ -146,8 +146,8 @@ class UnwindTables {
     Clock::time_point deadline;  // of what is asked for
   };
   bool BuildList(Entry& entry, const Times& times);
-  bool BuildFiles(const ksym::ProcessId& id, TableList& process,
-                  const Times& times);
+  bool BuildFiles(Entry& entry, const Times& times);
+  bool BuildFile(Entry& entry, size_t i, const Times& times);
   bool Place(TableFile& file);
   void Publish(const ksym::ProcessId& id, TableList& process);
   void RefuseList(const ksym::ProcessId& id, TableList& process,
