@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * All that the sampler has to know of x86-64. ksym/unwind/x86_64/registers.h
- * is the same for user space.
+ * All that the sampler has to know of x86-64. ksym/unwind/x86_64 is the same
+ * for user space.
  */
 #pragma once
 
 #include <linux/bpf.h>
 #include <linux/bpf_perf_event.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
+
+#include "bpf/profile_abi.h"
+#include "ksym/unwind/x86_64/register_numbers.h"
 
 /* struct pt_regs, whose layout ptrace(2) promises. */
 struct arch_regs {
@@ -21,31 +25,20 @@ struct arch_signal_regs {
 	__u64 r8, r9, r10, r11, r12, r13, r14, r15;
 	__u64 di, si, bp, bx, dx, ax, cx, sp, ip;
 };
-/* From the stack pointer of a handler's return on. */
-#define ARCH_SIGNAL_REGS_OFFSET 40
-
-/* Numbers of the ABI's DWARF registers. */
-enum arch_register {
-	ARCH_RAX = 0,
-	ARCH_RDX = 1,
-	ARCH_RCX = 2,
-	ARCH_RBX = 3,
-	ARCH_RSI = 4,
-	ARCH_RDI = 5,
-	ARCH_RBP = 6,
-	ARCH_RSP = 7,
-	ARCH_R8 = 8,
-	ARCH_REGISTERS = 16,
-};
+#define ARCH_SIGNAL_REGS_OFFSET X86_SIGNAL_REGISTERS
+PROFILE_ABI_ASSERT(ARCH_SIGNAL_REGS_OFFSET +
+			   offsetof(struct arch_signal_regs, sp) ==
+		       X86_SIGNAL_RSP,
+		   "arch_signal_regs");
 /* By the roles that rows know (ksym/unwind/unwind_kinds.h). */
-#define ARCH_SP	   ARCH_RSP
-#define ARCH_FP	   ARCH_RBP
-#define ARCH_EXTRA ARCH_RBX
+#define ARCH_SP	   X86_RSP
+#define ARCH_FP	   X86_RBP
+#define ARCH_EXTRA X86_RBX
 /* What a system call returns, in clone()'s two threads. */
-#define ARCH_RESULT ARCH_RAX
+#define ARCH_RESULT    X86_RAX
+#define ARCH_REGISTERS X86_REGISTERS
 
-/* Below the stack pointer is what leaf functions use. */
-#define ARCH_RED_ZONE_BYTES 128
+#define ARCH_RED_ZONE_BYTES X86_RED_ZONE_BYTES
 /* Of a kernel stack, whose last words are the user's registers. */
 #define ARCH_KERNEL_STACK_BYTES 16384
 
@@ -63,19 +56,19 @@ enum arch_register {
  */
 #define ARCH_USE_REGS(walk, regs)                                              \
 	do {                                                                   \
-		(walk)->leaf[ARCH_RAX] = (regs)->ax;                           \
-		(walk)->leaf[ARCH_RDX] = (regs)->dx;                           \
-		(walk)->leaf[ARCH_RCX] = (regs)->cx;                           \
-		(walk)->leaf[ARCH_RSI] = (regs)->si;                           \
-		(walk)->leaf[ARCH_RDI] = (regs)->di;                           \
-		(walk)->leaf[ARCH_R8] = (regs)->r8;                            \
-		(walk)->leaf[9] = (regs)->r9;                                  \
-		(walk)->leaf[10] = (regs)->r10;                                \
-		(walk)->leaf[11] = (regs)->r11;                                \
-		(walk)->leaf[12] = (regs)->r12;                                \
-		(walk)->leaf[13] = (regs)->r13;                                \
-		(walk)->leaf[14] = (regs)->r14;                                \
-		(walk)->leaf[15] = (regs)->r15;                                \
+		(walk)->leaf[X86_RAX] = (regs)->ax;                            \
+		(walk)->leaf[X86_RDX] = (regs)->dx;                            \
+		(walk)->leaf[X86_RCX] = (regs)->cx;                            \
+		(walk)->leaf[X86_RSI] = (regs)->si;                            \
+		(walk)->leaf[X86_RDI] = (regs)->di;                            \
+		(walk)->leaf[X86_R8] = (regs)->r8;                             \
+		(walk)->leaf[X86_R9] = (regs)->r9;                             \
+		(walk)->leaf[X86_R10] = (regs)->r10;                           \
+		(walk)->leaf[X86_R11] = (regs)->r11;                           \
+		(walk)->leaf[X86_R12] = (regs)->r12;                           \
+		(walk)->leaf[X86_R13] = (regs)->r13;                           \
+		(walk)->leaf[X86_R14] = (regs)->r14;                           \
+		(walk)->leaf[X86_R15] = (regs)->r15;                           \
 		(walk)->ip = (regs)->ip;                                       \
 		(walk)->sp = (regs)->sp;                                       \
 		(walk)->fp = (regs)->bp;                                       \

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <optional>
 #include <span>
 #include <utility>
 
 #include "ksym/base/byte_reader.h"
 #include "ksym/elf/symbol_reader.h"
+#include "ksym/elf/x86_64/plt_stub.h"
 
 namespace ksym {
 namespace {
@@ -24,35 +24,6 @@ struct Stub {
   uint64_t size = 0;
 };
 
-// The slot of "jmp *disp32(%rip)", perhaps behind endbr64 and a bnd prefix;
-// nothing for other code, such as the table's first entry.
-std::optional<uint64_t> DecodeSlot(std::span<const std::byte> code,
-                                   uint64_t address) {
-  constexpr std::array<uint8_t, 4> kEndbr64 = {0xf3, 0x0f, 0x1e, 0xfa};
-  size_t at = 0;
-  if (code.size() >= kEndbr64.size() &&
-      std::memcmp(code.data(), kEndbr64.data(), kEndbr64.size()) == 0) {
-    at = kEndbr64.size();
-  }
-  if (at < code.size() && code[at] == std::byte{0xf2}) ++at;
-  ByteReader in(code.subspan(at));
-  if (in.Read<uint8_t>() != 0xff || in.Read<uint8_t>() != 0x25) {
-    return std::nullopt;
-  }
-  const auto distance = static_cast<int32_t>(in.Read<uint32_t>());
-  if (!in.ok()) return std::nullopt;
-  return address + at + 6 + static_cast<uint64_t>(int64_t{distance});
-}
-
-// .plt.got's stubs are 8 bytes unless they begin with endbr64, which its
-// sh_entsize says; .plt's sh_entsize is not always there.
-uint64_t StubSize(const ElfSection& section, std::string_view name) {
-  if (section.entry_size == 8 || section.entry_size == 16) {
-    return section.entry_size;
-  }
-  return name == ".plt.got" ? 8 : 16;
-}
-
 void CollectStubs(const ByteSource& source, const ElfImage& image,
                   std::vector<Stub>& stubs) {
   for (const std::string_view name : {".plt", ".plt.sec", ".plt.got"}) {
@@ -60,10 +31,11 @@ void CollectStubs(const ByteSource& source, const ElfImage& image,
     if (section == nullptr || (section->flags & SHF_EXECINSTR) == 0) continue;
     const auto code = ReadSection(source, *section, kMaxPltBytes);
     if (!code) continue;
-    const uint64_t size = StubSize(*section, name);
+    const uint64_t size = PltStubSize(*section, name);
     for (uint64_t at = 0; at + size <= code->size(); at += size) {
       const uint64_t address = section->address.value + at;
-      const auto slot = DecodeSlot(std::span(*code).subspan(at, size), address);
+      const auto slot =
+          ParsePltStub(std::span(*code).subspan(at, size), address);
       if (slot) stubs.push_back({*slot, address, size});
     }
   }
@@ -101,8 +73,7 @@ class StubNamer {
       const auto slot = in.Read<uint64_t>();
       const auto info = in.Read<uint64_t>();
       in.Read<uint64_t>();  // r_addend
-      const uint64_t type = ELF64_R_TYPE(info);
-      if (type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT) {
+      if (IsPltRelocation(ELF64_R_TYPE(info))) {
         AddStubs(slot, ELF64_R_SYM(info), out);
       }
     }
@@ -136,9 +107,7 @@ class StubNamer {
 }  // namespace
 
 Status SymbolReader::ReadPltStubs() {
-  if (image_.machine() != EM_X86_64 || image_.elf_class() != ElfClass::k64) {
-    return {};
-  }
+  if (!HasPltStubs(image_)) return {};
   const ElfSection* dynsym = image_.FindSection(".dynsym");
   std::vector<Stub> stubs;
   if (dynsym != nullptr) CollectStubs(source_, image_, stubs);

@@ -3,8 +3,8 @@
 #include <limits>
 #include <optional>
 
+#include "ksym/unwind/arch.h"
 #include "ksym/unwind/call_frames.h"
-#include "ksym/unwind/x86_64/registers.h"
 
 namespace ksym {
 namespace {
@@ -65,9 +65,9 @@ int64_t Multiply(int64_t a, int64_t b) {
 // The rule of a register that rows know, or null.
 template <typename State>
 auto RuleOf(State& state, uint64_t number) -> decltype(&state.frame_pointer) {
-  if (number == kDwarfRbp) return &state.frame_pointer;
-  if (number == kDwarfRbx) return &state.extra;
-  return number == kDwarfRip ? &state.return_address : nullptr;
+  if (number == kDwarfFramePointer) return &state.frame_pointer;
+  if (number == kDwarfExtra) return &state.extra;
+  return number == kDwarfReturnAddress ? &state.return_address : nullptr;
 }
 
 }  // namespace
@@ -253,7 +253,7 @@ void CallFrameProgram::RunRegister(uint8_t opcode) {
       SetRule(number, ParseRegisterExpression(ReadBlock()));
       break;
     case kRegister: {
-      const uint64_t in = std::min(in_.ReadUleb128(), kDwarfRip);
+      const uint64_t in = std::min(in_.ReadUleb128(), kDwarfReturnAddress);
       SetRule(number, {Kind::kRegister, static_cast<int32_t>(in)});
       break;
     }
@@ -284,8 +284,8 @@ void CallFrameProgram::SetLocation() {
 
 void CallFrameProgram::SetCfaRegister(uint64_t number) {
   if (state_.cfa.kind != CfaRule::Kind::kRegister) state_.cfa = {};
-  state_.cfa.kind =
-      number <= kDwarfRip ? CfaRule::Kind::kRegister : CfaRule::Kind::kOther;
+  state_.cfa.kind = number <= kDwarfReturnAddress ? CfaRule::Kind::kRegister
+                                                  : CfaRule::Kind::kOther;
   state_.cfa.register_number = static_cast<uint8_t>(number);
 }
 

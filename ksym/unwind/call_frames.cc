@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ksym/unwind/call_frames.h"
-#include "ksym/unwind/x86_64/registers.h"
 
 #include <algorithm>
 #include <array>
@@ -8,6 +7,8 @@
 #include <limits>
 #include <optional>
 #include <utility>
+
+#include "ksym/unwind/arch.h"
 
 namespace ksym {
 
@@ -152,7 +153,7 @@ const char* ParseCommon(const CallFrameSection& section, const Entry& entry,
   common.data_alignment = in.ReadSleb128();
   const uint64_t return_register =
       version == 1 ? in.Read<uint8_t>() : in.ReadUleb128();
-  if (return_register != kDwarfRip) {
+  if (return_register != kDwarfReturnAddress) {
     return "its return address is not in register 16";
   }
   if (letters == "S") {

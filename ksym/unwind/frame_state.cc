@@ -6,8 +6,7 @@
 #include <optional>
 
 #include "ksym/base/byte_reader.h"
-#include "ksym/unwind/x86_64/plt_expression.h"
-#include "ksym/unwind/x86_64/registers.h"
+#include "ksym/unwind/arch.h"
 
 namespace ksym {
 namespace {
@@ -51,8 +50,9 @@ std::optional<RegisterOffset> ReadRegisterOffset(ByteReader& in) {
 
 // One that has its value in the innermost frame only.
 bool IsLeafRegister(int64_t number) {
-  return number >= 0 && number < static_cast<int64_t>(kDwarfRip) &&
-         number != kDwarfRbx && number != kDwarfRbp && number != kDwarfRsp;
+  return number >= 0 && number < static_cast<int64_t>(kDwarfReturnAddress) &&
+         number != kDwarfExtra && number != kDwarfFramePointer &&
+         number != kDwarfStackPointer;
 }
 
 void SetCfa(const CfaRule& cfa, UnwindRow& row) {
@@ -66,11 +66,11 @@ void SetCfa(const CfaRule& cfa, UnwindRow& row) {
     const auto words = Words<int16_t>(cfa.offset);
     if (!words) return;
     row.cfa_offset = *words;
-    if (cfa.register_number == kDwarfRsp) {
+    if (cfa.register_number == kDwarfStackPointer) {
       row.rule = MakeRule(CfaKind::kStackPointer);
-    } else if (cfa.register_number == kDwarfRbp) {
+    } else if (cfa.register_number == kDwarfFramePointer) {
       row.rule = MakeRule(CfaKind::kFramePointer);
-    } else if (cfa.register_number == kDwarfRbx) {
+    } else if (cfa.register_number == kDwarfExtra) {
       row.rule = MakeRule(CfaKind::kExtra);
     } else if (IsLeafRegister(cfa.register_number) && Fits<int8_t>(*words)) {
       row.cfa_offset = PackCfaOffset(static_cast<int8_t>(cfa.register_number),
@@ -83,9 +83,9 @@ void SetCfa(const CfaRule& cfa, UnwindRow& row) {
   const auto addend = Words<int8_t>(cfa.addend);
   if (cfa.kind != CfaRule::Kind::kDeref || !offset || !addend) return;
   row.cfa_offset = PackCfaOffset(*offset, *addend);
-  if (cfa.register_number == kDwarfRsp) {
+  if (cfa.register_number == kDwarfStackPointer) {
     row.rule = MakeRule(CfaKind::kStackPointerDeref);
-  } else if (cfa.register_number == kDwarfRbp) {
+  } else if (cfa.register_number == kDwarfFramePointer) {
     row.rule = MakeRule(CfaKind::kFramePointerDeref);
   }
 }
@@ -96,7 +96,7 @@ void SetReturnRegister(const FrameState& state, UnwindRow& row) {
   const int32_t number = state.return_address.offset;
   const auto words = Words<int8_t>(state.cfa.offset);
   if (state.cfa.kind != CfaRule::Kind::kRegister ||
-      state.cfa.register_number != kDwarfRsp || !words ||
+      state.cfa.register_number != kDwarfStackPointer || !words ||
       !IsLeafRegister(number)) {
     return;
   }
@@ -173,7 +173,7 @@ CfaRule ParseCfaExpression(std::span<const std::byte> expression) {
 RegisterRule ParseRegisterExpression(std::span<const std::byte> expression) {
   ByteReader in(expression);
   const auto base = ReadRegisterOffset(in);
-  if (!base || !in.AtEnd() || base->register_number != kDwarfRbp) {
+  if (!base || !in.AtEnd() || base->register_number != kDwarfFramePointer) {
     return {RegisterRule::Kind::kOther, 0};
   }
   return {RegisterRule::Kind::kAtFramePointer, base->offset};

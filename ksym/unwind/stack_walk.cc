@@ -84,7 +84,7 @@ class StackWalker {
     return false;
   }
 
-  uint64_t Register(X86Register number) const {
+  uint64_t Register(MachineRegister number) const {
     return copy_.registers[static_cast<size_t>(number)];
   }
 
@@ -274,7 +274,7 @@ std::optional<uint64_t> StackWalker::FindCfa(const UnwindRow& row) {
       return sp_ + kWord + (has_pushed ? kWord : 0);
     }
     case CfaKind::kClone:
-      if (is_innermost() && Register(X86Register::kRax) != 0) {
+      if (is_innermost() && Register(kResultRegister) != 0) {
         return sp_ + offset;
       }
       End(is_innermost() ? StackEnd::kOutermost : StackEnd::kUnsupported);
@@ -299,7 +299,7 @@ std::optional<uint64_t> StackWalker::Deref(std::optional<uint64_t> base,
 
 std::optional<uint64_t> StackWalker::LeafRegister(const UnwindRow& row) {
   const auto number = static_cast<uint8_t>(CfaOffsetHigh(row));
-  if (!is_innermost() || number >= kX86Registers) {
+  if (!is_innermost() || number >= kMachineRegisters) {
     End(StackEnd::kUnsupported);
     return std::nullopt;
   }
@@ -385,12 +385,12 @@ bool StackWalker::StepByFramePointer() {
 bool StackWalker::StepOverSignal() {
   // The trampoline is not called from anywhere: its first byte is where it is.
   if (!is_exact_) stack_.frames.back() = {ip_ + 1};
-  const auto rip = Read(sp_ + kContextRip);
-  const auto sp = Read(sp_ + kContextRsp);
-  if (!rip || !sp) return false;
-  fp_ = {SavedRegister::Kind::kInMemory, sp_ + kContextRbp};
-  extra_ = {SavedRegister::Kind::kInMemory, sp_ + kContextRbx};
-  ip_ = *rip;
+  const auto ip = Read(sp_ + kSignalAddress);
+  const auto sp = Read(sp_ + kSignalStackPointer);
+  if (!ip || !sp) return false;
+  fp_ = {SavedRegister::Kind::kInMemory, sp_ + kSignalFramePointer};
+  extra_ = {SavedRegister::Kind::kInMemory, sp_ + kSignalExtra};
+  ip_ = *ip;
   sp_ = *sp;
   is_exact_ = true;
   return true;

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "ksym/base/address.h"
+#include "ksym/unwind/arch.h"
 #include "ksym/unwind/unwind_kinds.h"
 #include "ksym/unwind/unwind_table.h"
-#include "ksym/unwind/x86_64/registers.h"
 
 namespace ksym {
 
@@ -56,11 +56,12 @@ struct StackPart {
   std::span<const std::byte> bytes;
 };
 
-// A thread's registers and what was copied of its stack. That should begin with
-// the 128 bytes below RSP, the red zone: rows refer to them.
+// A thread's registers and what was copied of its stack. The copy should begin
+// kRedZoneBytes below the stack pointer: rows refer to what is there.
 struct StackCopy {
   Address ip;
-  std::array<uint64_t, kX86Registers> registers = {};  // by X86Register
+  // By MachineRegister, that is by their DWARF numbers.
+  std::array<uint64_t, kMachineRegisters> registers = {};
   // By address. A word must not lie in two of them: parts that touch each other
   // are to be made one.
   std::span<const StackPart> parts;
@@ -71,7 +72,7 @@ inline constexpr uint64_t kMaxFrameBytes = UNWIND_MAX_FRAME_BYTES;
 
 struct WalkedStack {
   // Leaf first. The first is where the CPU was; each other one's code is at the
-  // address less 1, so an interrupted function's is one more than its RIP.
+  // address less 1, so an interrupted function's is one more than that.
   std::vector<Address> frames;
   // Where each frame's part of the stack begins, which is where the one before
   // ends.

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "ksym/unwind/arch.h"
 #include "ksym/unwind/call_frame_section.h"
 #include "ksym/unwind/call_frames.h"
-#include "ksym/unwind/x86_64/known_code.h"
 
 namespace ksym {
 namespace {
@@ -37,31 +37,6 @@ Result<CodeExtent> FindCode(const ElfImage& image) {
   }
   return CodeExtent{.base = {start}, .size = end - start};
 }
-
-// gcc ends a function that realigned its stack with "leave; lea -8(r10), rsp;
-// ret", and leaves the rule for RBP as it was: in memory at RBP. After the
-// leave that is another frame's. Once the CFA is by RSP, RBP is the caller's
-// again; while it is still by r10, that is not known in an epilogue.
-class RealignedFrame {
- public:
-  UnwindRow Correct(UnwindRow row) {
-    if (GetCfaKind(row) == CfaKind::kFramePointerDeref) is_set_up_ = true;
-    if (GetFramePointerKind(row) != FramePointerKind::kSavedAtFramePointer)
-      return row;
-    if (GetCfaKind(row) == CfaKind::kStackPointer) {
-      row.fp_offset = 0;
-      row.rule =
-          MakeRule(CfaKind::kStackPointer, FramePointerKind::kSameExtraLost);
-    } else if (GetCfaKind(row) == CfaKind::kLeafRegister && is_set_up_) {
-      row.fp_offset = 0;
-      row.rule = MakeRule(CfaKind::kLeafRegister, FramePointerKind::kLost);
-    }
-    return row;
-  }
-
- private:
-  bool is_set_up_ = false;
-};
 
 // A section's entries are sorted but for a few parts, or not at all.
 template <typename Before>
@@ -214,10 +189,10 @@ Status CheckMachine(const ElfImage& image) {
     return Fail(ErrorCode::kUnsupported,
                 "a 32-bit file: its stacks are followed by frame pointers");
   }
-  if (image.machine() != EM_X86_64) {
-    return Fail(ErrorCode::kUnsupported, "code of machine " +
-                                             std::to_string(image.machine()) +
-                                             " instead of x86-64");
+  if (image.machine() != kMachine) {
+    return Fail(ErrorCode::kUnsupported,
+                "code of machine " + std::to_string(image.machine()) +
+                    " instead of " + std::string(kMachineName));
   }
   return {};
 }

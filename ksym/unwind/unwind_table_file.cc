@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "ksym/base/byte_reader.h"
+#include "ksym/unwind/arch.h"
 #include "ksym/unwind/frame_state.h"
-#include "ksym/unwind/x86_64/registers.h"
 
 namespace ksym {
 namespace {
@@ -64,7 +64,7 @@ bool IsValidKind(const UnwindRow& row) {
     case CfaKind::kLeafRegister:
     case CfaKind::kReturnRegister:
       return CfaOffsetHigh(row) >= 0 &&
-             CfaOffsetHigh(row) < static_cast<int>(kDwarfRip);
+             CfaOffsetHigh(row) < static_cast<int>(kDwarfReturnAddress);
     case CfaKind::kClone:  // no section says so, and only their rows are kept
       return false;
   }

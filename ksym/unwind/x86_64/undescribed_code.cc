@@ -37,12 +37,14 @@ CfaRule CfaOf(const FrameFacts& facts) {
     return CfaRule{CfaRule::Kind::kRegister, static_cast<uint8_t>(number),
                    offset, 0};
   };
-  if (is_frame_pointer) return by(kDwarfRbp, facts.rbp);
-  if (facts.rsp != FrameFacts::kUnknown) return by(kDwarfRsp, facts.rsp);
-  if (facts.rbp != FrameFacts::kUnknown) return by(kDwarfRbp, facts.rbp);
+  if (is_frame_pointer) return by(kDwarfFramePointer, facts.rbp);
+  if (facts.rsp != FrameFacts::kUnknown)
+    return by(kDwarfStackPointer, facts.rsp);
+  if (facts.rbp != FrameFacts::kUnknown)
+    return by(kDwarfFramePointer, facts.rbp);
   if (facts.IsKept()) {
-    return {CfaRule::Kind::kDeref, kDwarfRsp, facts.aligned - facts.kept_at,
-            facts.kept};
+    return {CfaRule::Kind::kDeref, kDwarfStackPointer,
+            facts.aligned - facts.kept_at, facts.kept};
   }
   return by(kDwarfNumbers[facts.copy_register & 15], facts.copy);
 }

@@ -76,7 +76,8 @@ class TracedChild {
   user_regs_struct registers_ = {};
 };
 
-std::array<uint64_t, kX86Registers> ByDwarfNumber(const user_regs_struct& r) {
+std::array<uint64_t, kMachineRegisters> ByDwarfNumber(
+    const user_regs_struct& r) {
   return {r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp,
           r.r8,  r.r9,  r.r10, r.r11, r.r12, r.r13, r.r14, r.r15};
 }

@@ -92,7 +92,7 @@ class Program {
   }
 
   UnwindTable table_;
-  std::array<uint64_t, kX86Registers> registers_ = {};
+  std::array<uint64_t, kMachineRegisters> registers_ = {};
   std::array<uint64_t, kStackWords> words_ = {};
   std::vector<StackPart> parts_;
   WalkedStack stack_;
