@@ -19,6 +19,21 @@ constexpr uint64_t kMostSamples = std::numeric_limits<int64_t>::max();
 // any number.
 constexpr uint64_t kMostFrames = uint64_t{1} << 28;
 
+// In a profile that tells the files of functions, named code without one was
+// made at run time.
+void FindGeneratedCode(Profile& profile) {
+  const bool has_files =
+      std::ranges::any_of(profile.frames, [](const Frame& frame) {
+        return frame.kind->is_in_file && frame.module != 0;
+      });
+  if (!has_files) return;
+  for (Frame& frame : profile.frames) {
+    const bool lacks_file = frame.kind->is_in_file && frame.module == 0 &&
+                            frame.reason == ksym::Unresolved::kNone;
+    if (lacks_file && !frame.kind->is_inlined) frame.kind = &kJitFrame;
+  }
+}
+
 }  // namespace
 
 ksym::Unresolved InputBuilder::ReasonOf(std::string_view name) {
@@ -60,8 +75,7 @@ FrameId InputBuilder::AddFrame(const InputFrame& frame) {
                             .file_offset = frame.file_offset,
                             .symbol_offset = frame.symbol_offset,
                             .file = InternPath(frame.file),
-                            .line = frame.line,
-                            .inlined = frame.inlined});
+                            .line = frame.line});
 }
 
 void InputBuilder::Add(const InputSample& sample) {
@@ -119,7 +133,9 @@ ksym::Result<Profile> InputBuilder::Finish(CaptureMetadata metadata,
     all.emitted = total_;
     builder_.Add(all);
   }
-  return std::move(builder_).Finish(std::move(metadata));
+  Profile profile = std::move(builder_).Finish(std::move(metadata));
+  FindGeneratedCode(profile);
+  return profile;
 }
 
 }  // namespace profd

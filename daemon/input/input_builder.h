@@ -20,7 +20,6 @@ struct InputFrame {
   std::string_view file = {};
   uint32_t line = 0;
   const FrameKind* kind = &kUserFrame;
-  bool inlined = false;
   ksym::Unresolved reason = ksym::Unresolved::kNone;
   uint64_t address = 0;
   uint64_t file_offset = 0;

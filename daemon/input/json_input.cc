@@ -91,6 +91,18 @@ ksym::Unresolved ReasonNamed(std::string_view name) {
   return ksym::Unresolved::kNoSymbol;  // of a later version
 }
 
+// "kind" and the keys that tell kinds of one name apart.
+const FrameKind* FrameKindOf(const Json& frame, std::string_view where) {
+  const FrameKind* kind = FindFrameKind(Text(frame, "kind", where));
+  if (kind == nullptr) Refuse(where, "is of an unknown kind");
+  if (kind->is_kernel) kind = KernelKindOf(Text(frame, "module", where));
+  const Json* inlined = Member(frame, "inlined");
+  if (inlined == nullptr || *inlined != true) return kind;
+  if (kind->inlined == nullptr)
+    Refuse(where, "is of a kind that is not inlined");
+  return kind->inlined;
+}
+
 StackState StateNamed(std::string_view name, std::string_view where) {
   const auto state = StackStateNamed(name);
   if (!state) Refuse(where, "has an unknown state of a stack");
@@ -284,15 +296,13 @@ class Reader {
     for (const Json& frame : frames) {
       const std::string where = fmt::format("frames[{}]", frames_.size());
       if (!frame.is_object()) Refuse(where, "is no object");
-      const Json* inlined = Member(frame, "inlined");
       frames_.push_back(builder_.AddFrame(
           {.name = Text(frame, "name", where),
            .module = Text(frame, "module", where),
            .build_id = Text(frame, "build_id", where),
            .file = Text(frame, "file", where),
            .line = Number32(frame, "line", where),
-           .kind = FrameKindNamed(Text(frame, "kind", where)),
-           .inlined = inlined != nullptr && *inlined == true,
+           .kind = FrameKindOf(frame, where),
            .reason = ReasonNamed(Text(frame, "reason", where)),
            .address = Hex(frame, "address", where),
            .file_offset = Hex(frame, "file_offset", where),

@@ -348,8 +348,9 @@ class Reader {
       frame.module = mapping.path;
       if (mapping.path.starts_with("[kernel")) frame.module = "[kernel]";
       frame.build_id = mapping.build_id;
-      frame.kind = location.is_kernel ? &kKernelFrame : &kUserFrame;
-      frame.inlined = i + 1 < lines.size();
+      frame.kind =
+          location.is_kernel ? KernelKindOf(frame.module) : &kUserFrame;
+      if (i + 1 < lines.size()) frame.kind = frame.kind->inlined;
       frame.reason = InputBuilder::ReasonOf(frame.name);
       frame.file_offset = location.is_kernel ? 0 : address;
       location.frames.push_back(builder_.AddFrame(frame));

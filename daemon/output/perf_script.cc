@@ -27,19 +27,15 @@ void AppendModule(const Profile& profile, const Frame& frame,
   std::string text;
   if (frame.function != 0) {
     ksym::AppendPrintable(profile.String(frame.file), text);
-  } else if (frame.inlined) {
-    text = "inlined";
+  } else if (!frame.kind->perf_module.empty()) {
+    text = frame.kind->perf_module;
   } else if (module.empty()) {
     text = "[unknown]";
-  } else if (module == "[kernel]") {
-    text = "[kernel.kallsyms]";
-  } else if (frame.kind->is_kernel && module.ends_with(']')) {
-    // Readers take for the kernel's what begins with a bracket, or what ends
-    // in ".ko"; "[ext4].ko" is both.
-    ksym::AppendPrintable(module, text);
-    text += ".ko";
+  } else if (module == "[kernel]" && !frame.kind->image.empty()) {
+    text = frame.kind->image;
   } else {
     ksym::AppendPrintable(module, text);
+    if (module.ends_with(']')) text += frame.kind->perf_suffix;
   }
   std::ranges::replace_if(
       text, [](char c) { return c == ' ' || c == '(' || c == ')'; }, '_');
@@ -72,7 +68,7 @@ std::string FrameLine(const Profile& profile, const Frame& frame) {
     AppendName(
         profile.String(frame.function != 0 ? frame.function : frame.name),
         line);
-    if (!frame.inlined) {
+    if (!frame.kind->is_inlined) {
       fmt::format_to(std::back_inserter(line), "+0x{:x}", frame.symbol_offset);
     }
   } else {

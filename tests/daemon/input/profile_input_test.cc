@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -71,6 +72,56 @@ TEST(ProfileInputTest, ReadsItsOwnJson) {
   }
   const std::string json = Render(Sampled(), OutputFormat::kJson, {});
   EXPECT_EQ(Render(Read(json), OutputFormat::kJson, {}), json);
+}
+
+// A kind of frame that this version does not know is refused, and so is inlined
+// code where there can be none: neither becomes another kind's.
+TEST(ProfileInputTest, RefusesUnknownKindsOfFrames) {
+  const std::string json = Render(Sampled(), OutputFormat::kJson, {});
+  const auto with = [&](std::string_view from, std::string_view to) {
+    std::string changed = json;
+    changed.replace(changed.find(from), from.size(), to);
+    return ErrorOf(changed);
+  };
+  EXPECT_THAT(with(R"("kind":"user")", R"("kind":"else")"),
+              HasSubstr("frames[0]: is of an unknown kind"));
+  EXPECT_THAT(with(R"("kind":"user")", R"("unkind":"user")"),
+              HasSubstr("is of an unknown kind"));
+  const std::string_view inlined = R"("kind":"user","module":"/bin/app",)";
+  ASSERT_THAT(json, HasSubstr(inlined));
+  EXPECT_THAT(with(inlined, R"("kind":"python","inlined":true,)"),
+              HasSubstr("is of a kind that is not inlined"));
+}
+
+// Kinds that share a name are told apart by what else is known of a frame: code
+// without a file, BPF programs and inlined calls, of the kernel as well.
+TEST(ProfileInputTest, KeepsKindsOfFrames) {
+  TestProfile p;
+  ProfileBuilder& builder = p.builder();
+  const auto inlined = builder.AddFrame({.name = builder.Intern("in"),
+                                         .module = builder.Intern("[kernel]"),
+                                         .kind = &kInlinedKernelFrame});
+  p.Add({.user = {p.User("js", ""), p.User("main")},
+         .kernel = {p.Kernel("bpf_prog_x", "[bpf]"), inlined,
+                    p.Kernel("vfs_read"),
+                    p.Kernel("kprobe_x", "[__builtin__kprobes]")}});
+  const Profile written = std::move(p).Finish();
+  const auto kinds_of = [](const Profile& profile) {
+    std::map<std::string, const FrameKind*> kinds;
+    for (const Frame& frame : profile.frames) {
+      kinds[std::string(profile.String(frame.name))] = frame.kind;
+    }
+    return kinds;
+  };
+  const auto kinds = kinds_of(written);
+  EXPECT_EQ(kinds.at("js"), &kJitFrame);
+  EXPECT_EQ(kinds.at("kprobe_x"), &kTrampolineFrame);
+  for (const auto format : {OutputFormat::kJson, OutputFormat::kPprof}) {
+    EXPECT_EQ(kinds_of(Read(Render(written, format, {}))), kinds);
+  }
+  const auto folded = kinds_of(Read(Folded(written)));
+  EXPECT_EQ(folded.at("in"), &kInlinedKernelFrame);
+  EXPECT_EQ(folded.at("js"), &kUserFrame);  // nothing tells of files
 }
 
 // Samples of CPU time and of waits, which have a length each.

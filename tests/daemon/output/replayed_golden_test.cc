@@ -69,13 +69,13 @@ class InlinedNamer : public FrameNamer {
             std::vector<FrameId>& leaf_first) override {
     Frame named = {.name = builder.Intern(fmt::format("in_{:x}", frame.value)),
                    .module = builder.Intern("/usr/bin/app"),
+                   .kind = &kInlinedFrame,
                    .file_offset = frame.value,
                    .file = builder.Intern("/src/app.cc"),
-                   .line = frame.kind,
-                   .inlined = true};
+                   .line = frame.kind};
     leaf_first.push_back(builder.AddFrame(named));
     named.name = builder.Intern(fmt::format("of_{:x}", frame.value));
-    named.inlined = false;
+    named.kind = &kUserFrame;
     leaf_first.push_back(builder.AddFrame(named));
   }
 };
