@@ -13,7 +13,8 @@
 namespace profd {
 namespace {
 
-// What pprof and most other readers can add up.
+// What pprof and most other readers can add up. Values become counts where one
+// kind is shown.
 constexpr uint64_t kMostSamples = std::numeric_limits<int64_t>::max();
 // For all stacks together, 1 GiB: a pprof profile of a few megabytes can have
 // any number.
@@ -80,13 +81,16 @@ FrameId InputBuilder::AddFrame(const InputFrame& frame) {
 
 void InputBuilder::Add(const InputSample& sample) {
   if (sample.count == 0 && sample.value == 0) return;
-  if (sample.count > kMostSamples - total_) {
+  uint64_t& values = values_[sample.kind];
+  if (sample.count > kMostSamples - total_ ||
+      sample.value > kMostSamples - values) {
     too_many_ = true;
     return;
   }
   frames_ += sample.user.size() + sample.kernel.size();
   if (frames_ > kMostFrames) return;
   total_ += sample.count;
+  values += sample.value;
   builder_.AddSample({.comm = InternName(sample.comm),
                       .pid = sample.pid,
                       .tid = sample.tid,
@@ -108,7 +112,7 @@ ksym::Result<Profile> InputBuilder::Finish(CaptureMetadata metadata,
                                            const Accounting* accounting) && {
   if (too_many_) {
     return ksym::Fail(ksym::ErrorCode::kLimit,
-                      "its counts add up to more than 2^63");
+                      "its counts or values add up to more than 2^63");
   }
   if (frames_ > kMostFrames) {
     return ksym::Fail(ksym::ErrorCode::kLimit,

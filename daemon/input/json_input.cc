@@ -14,6 +14,7 @@
 
 #include "daemon/input/input_builder.h"
 #include "daemon/profile/profile_terms.h"
+#include "ksym/base/printable.h"
 #include "ksym/base/text.h"
 
 namespace profd {
@@ -43,6 +44,14 @@ std::string_view Text(const Json& object, const char* key,
     Refuse(fmt::format("{}.{}", where, key), "is no text");
   }
   return value->get_ref<const std::string&>();
+}
+
+// As outputs show it: what differs here differs there.
+std::string PrintableText(const Json& object, const char* key,
+                          std::string_view where) {
+  std::string text;
+  ksym::AppendPrintable(Text(object, key, where), text);
+  return text;
 }
 
 // 0 where it is absent.
@@ -209,7 +218,7 @@ class Reader {
       if (kinds_.size() == kMaxSampleKinds) Refuse(where, "is one too many");
       const Json* has_values = Member(from, "has_values");
       SampleKind kind = {
-          .name = std::string(Text(from, "name", where)),
+          .name = PrintableText(from, "name", where),
           .unit = std::string(Text(from, "unit", where)),
           .event = std::string(Text(from, "event", where)),
           .frequency_hz = Number(from, "frequency_hz", where),
@@ -227,7 +236,7 @@ class Reader {
   SampleKindId KindOf(const Json& stack, std::string_view where) const {
     if (kinds_.size() == 1) return 0;
     const SampleKind* kind =
-        FindKind(kinds_, Text(stack, "sample_kind", where));
+        FindKind(kinds_, PrintableText(stack, "sample_kind", where));
     if (kind == nullptr) Refuse(where, "has samples of an unknown kind");
     return static_cast<SampleKindId>(kind - kinds_.data());
   }

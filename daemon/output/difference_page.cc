@@ -97,6 +97,7 @@ std::string Data(const Profile& before, const Profile& after,
                  "\"before\":{},\"after\":{}}}",
                  measure.unit == MeasureUnit::kShares ? "" : Name(measure.unit),
                  measure.before, measure.after);
+  AppendFlameUnit(after.metadata.kinds.front(), out);
   AppendFlameNodes(tree, out);
   std::array<std::string, 2> lists;
   std::array<uint32_t, 2> last = {};

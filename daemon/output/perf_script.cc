@@ -95,22 +95,18 @@ class Writer {
 
   void Run(OutputBuffer& out) const {
     const CaptureMetadata& metadata = profile_.metadata;
-    uint64_t total = 0;
-    for (const auto& entry : samples_.entries()) total += entry.count;
     std::string event;
     ksym::AppendPrintable(metadata.kinds.front().event, event);
     std::ranges::replace(event, ' ', '_');
     if (event.empty()) event = "samples";
     const uint64_t step_us =
-        metadata.duration_ns / kNsPerUs / std::max(total, uint64_t{1});
+        metadata.duration_ns / kNsPerUs / std::max(CountWritten(), uint64_t{1});
     uint64_t time_us = metadata.start_unix_ns / kNsPerUs;
-    // A sample for each byte or nanosecond would be billions.
-    const bool is_amount = CountsUnits(metadata.kinds.front());
     for (const CountedTexts::Entry& entry : samples_.entries()) {
       const std::string_view text = samples_.Text(entry);
       const size_t end = text.find('\n');
-      const uint64_t lines = is_amount ? 1 : entry.count;
-      const uint64_t period = is_amount ? entry.count : Period();
+      const uint64_t lines = is_amount_ ? 1 : entry.count;
+      const uint64_t period = is_amount_ ? entry.count : Period();
       for (uint64_t i = 0; i < lines; ++i) {
         fmt::format_to(std::back_inserter(out.text()),
                        "{} {}.{:06}: {:10} {}: \n{}\n", text.substr(0, end),
@@ -144,11 +140,22 @@ class Writer {
     }
   }
 
+  // Samples that are written, among which the time is shared out.
+  uint64_t CountWritten() const {
+    if (is_amount_) return samples_.entries().size();
+    uint64_t total = 0;
+    for (const auto& entry : samples_.entries()) total += entry.count;
+    return total;
+  }
+
   uint64_t Period() const {
     return UnitsPerSample(profile_.metadata.kinds.front());
   }
 
   const Profile& profile_;
+  // Then a stack is one sample with the amount as its period: one for each byte
+  // or nanosecond would be billions.
+  const bool is_amount_ = profile_.metadata.kinds.front().has_values;
   std::vector<std::string> frames_;  // by FrameId: their lines
   CountedTexts samples_;
 };

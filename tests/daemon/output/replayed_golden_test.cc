@@ -135,6 +135,17 @@ void AddFormats(const std::string& name, const Profile& profile,
   }
 }
 
+std::string Markup(const RawCapture& capture, SampleKindId kind) {
+  std::string markup;
+  OutputBuffer out([&](std::string_view piece) {
+    markup += piece;
+    return ksym::Status();
+  });
+  WriteMarkup(capture, kind, out);
+  EXPECT_TRUE(out.Finish());
+  return markup;
+}
+
 // The names of the files and what is to be in them.
 Outputs OutputsOf(const std::string& version, const RawCapture& capture) {
   Outputs outputs;
@@ -144,14 +155,11 @@ Outputs OutputsOf(const std::string& version, const RawCapture& capture) {
     EXPECT_TRUE(ShowKind("blocked", profile));
     AddFormats(version + "_blocked", profile, outputs);
   }
-  std::string markup;
-  OutputBuffer out([&](std::string_view piece) {
-    markup += piece;
-    return ksym::Status();
-  });
-  WriteMarkup(capture, out);
-  EXPECT_TRUE(out.Finish());
-  outputs.emplace_back(version + ".markup", std::move(markup));
+  const auto& kinds = capture.profile.metadata.kinds;
+  for (SampleKindId kind = 0; kind < kinds.size(); ++kind) {
+    const std::string name = kind == 0 ? "" : "_" + kinds[kind].name;
+    outputs.emplace_back(version + name + ".markup", Markup(capture, kind));
+  }
   return outputs;
 }
 
