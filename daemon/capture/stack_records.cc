@@ -79,7 +79,7 @@ bool StackRecords::Take(const BpfObject& sampler, Key key,
   profile.stacks.Add(id, stack);
   if (stack.mixed) {
     ForEachFrame(stack, [&](const RawFrame& frame) {
-      if (frame.kind != kPythonCode) return;
+      if (!RuntimeKindOf(frame.kind).is_in_table) return;
       profile.runtime_frames.try_emplace(frame.value, names.Get(frame.value));
     });
   }

@@ -75,15 +75,16 @@ class Reader {
 
   void AddName(std::string_view name, bool past_delimiter) {
     InputFrame frame;
-    if (name.ends_with(kKernelFrame.folded_suffix) || past_delimiter) {
-      frame.kind = &kKernelFrame;
-    }
-    if (name.ends_with(kKernelFrame.folded_suffix) || name.ends_with("_[j]") ||
-        name.ends_with("_[w]")) {
-      name.remove_suffix(4);
-    } else if (name.ends_with("_[i]")) {
-      name.remove_suffix(4);
-      frame.inlined = true;
+    if (past_delimiter) frame.kind = &kKernelFrame;
+    if (const FrameKind* kind = FindFoldedSuffix(name)) {
+      name.remove_suffix(kind->folded_suffix.size());
+      if (!past_delimiter) {
+        frame.kind = kind;
+      } else if (kind->is_inlined) {
+        frame.kind = frame.kind->inlined;
+      }
+    } else if (name.ends_with("_[j]") || name.ends_with("_[w]")) {
+      name.remove_suffix(4);  // of other programs
     }
     frame.name = name;
     frame.reason = InputBuilder::ReasonOf(name);

@@ -13,11 +13,27 @@
 namespace profd {
 namespace {
 
-// What pprof and most other readers can add up.
+// What pprof and most other readers can add up. Values become counts where one
+// kind is shown.
 constexpr uint64_t kMostSamples = std::numeric_limits<int64_t>::max();
 // For all stacks together, 1 GiB: a pprof profile of a few megabytes can have
 // any number.
 constexpr uint64_t kMostFrames = uint64_t{1} << 28;
+
+// In a profile that tells the files of functions, named code without one was
+// made at run time.
+void FindGeneratedCode(Profile& profile) {
+  const bool has_files =
+      std::ranges::any_of(profile.frames, [](const Frame& frame) {
+        return frame.kind->is_in_file && frame.module != 0;
+      });
+  if (!has_files) return;
+  for (Frame& frame : profile.frames) {
+    const bool lacks_file = frame.kind->is_in_file && frame.module == 0 &&
+                            frame.reason == ksym::Unresolved::kNone;
+    if (lacks_file && !frame.kind->is_inlined) frame.kind = &kJitFrame;
+  }
+}
 
 }  // namespace
 
@@ -60,19 +76,21 @@ FrameId InputBuilder::AddFrame(const InputFrame& frame) {
                             .file_offset = frame.file_offset,
                             .symbol_offset = frame.symbol_offset,
                             .file = InternPath(frame.file),
-                            .line = frame.line,
-                            .inlined = frame.inlined});
+                            .line = frame.line});
 }
 
 void InputBuilder::Add(const InputSample& sample) {
   if (sample.count == 0 && sample.value == 0) return;
-  if (sample.count > kMostSamples - total_) {
+  uint64_t& values = values_[sample.kind];
+  if (sample.count > kMostSamples - total_ ||
+      sample.value > kMostSamples - values) {
     too_many_ = true;
     return;
   }
   frames_ += sample.user.size() + sample.kernel.size();
   if (frames_ > kMostFrames) return;
   total_ += sample.count;
+  values += sample.value;
   builder_.AddSample({.comm = InternName(sample.comm),
                       .pid = sample.pid,
                       .tid = sample.tid,
@@ -94,7 +112,7 @@ ksym::Result<Profile> InputBuilder::Finish(CaptureMetadata metadata,
                                            const Accounting* accounting) && {
   if (too_many_) {
     return ksym::Fail(ksym::ErrorCode::kLimit,
-                      "its counts add up to more than 2^63");
+                      "its counts or values add up to more than 2^63");
   }
   if (frames_ > kMostFrames) {
     return ksym::Fail(ksym::ErrorCode::kLimit,
@@ -119,7 +137,9 @@ ksym::Result<Profile> InputBuilder::Finish(CaptureMetadata metadata,
     all.emitted = total_;
     builder_.Add(all);
   }
-  return std::move(builder_).Finish(std::move(metadata));
+  Profile profile = std::move(builder_).Finish(std::move(metadata));
+  FindGeneratedCode(profile);
+  return profile;
 }
 
 }  // namespace profd

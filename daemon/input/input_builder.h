@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -20,7 +21,6 @@ struct InputFrame {
   std::string_view file = {};
   uint32_t line = 0;
   const FrameKind* kind = &kUserFrame;
-  bool inlined = false;
   ksym::Unresolved reason = ksym::Unresolved::kNone;
   uint64_t address = 0;
   uint64_t file_offset = 0;
@@ -36,7 +36,7 @@ struct InputSample {
   std::span<const FrameId> kernel = {};
   StackState user_state = StackState::kNone;
   StackState kernel_state = StackState::kNone;
-  SampleKindId kind = 0;  // in the metadata that Finish() is given
+  SampleKindId kind = 0;  // below kMaxSampleKinds; see Finish()'s metadata
   uint64_t count = 0;
   uint64_t value = 0;
 };
@@ -64,7 +64,8 @@ class InputBuilder {
   void LeaveOut(std::string_view where, std::string_view why);
 
   bool empty() const { return builder_.distinct_samples() == 0; }
-  // The sum of the counts, until 2^63: beyond it Finish() fails.
+  // The sum of the counts, until 2^63: beyond it Finish() fails, as it does
+  // where the values of one kind add up to more.
   uint64_t total() const { return total_; }
 
   // `accounting`: of the capture, where the file has it; else each sample was
@@ -80,6 +81,7 @@ class InputBuilder {
   ProfileBuilder builder_;
   std::string room_;  // of a name that is cut
   uint64_t total_ = 0;
+  std::array<uint64_t, kMaxSampleKinds> values_ = {};  // their sums, by kind
   uint64_t frames_ = 0;
   bool too_many_ = false;
   uint64_t left_out_ = 0;

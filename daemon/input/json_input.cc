@@ -14,6 +14,7 @@
 
 #include "daemon/input/input_builder.h"
 #include "daemon/profile/profile_terms.h"
+#include "ksym/base/printable.h"
 #include "ksym/base/text.h"
 
 namespace profd {
@@ -43,6 +44,14 @@ std::string_view Text(const Json& object, const char* key,
     Refuse(fmt::format("{}.{}", where, key), "is no text");
   }
   return value->get_ref<const std::string&>();
+}
+
+// As outputs show it: what differs here differs there.
+std::string PrintableText(const Json& object, const char* key,
+                          std::string_view where) {
+  std::string text;
+  ksym::AppendPrintable(Text(object, key, where), text);
+  return text;
 }
 
 // 0 where it is absent.
@@ -89,6 +98,18 @@ ksym::Unresolved ReasonNamed(std::string_view name) {
     if (ksym::UnresolvedName(reason) == name) return reason;
   }
   return ksym::Unresolved::kNoSymbol;  // of a later version
+}
+
+// "kind" and the keys that tell kinds of one name apart.
+const FrameKind* FrameKindOf(const Json& frame, std::string_view where) {
+  const FrameKind* kind = FindFrameKind(Text(frame, "kind", where));
+  if (kind == nullptr) Refuse(where, "is of an unknown kind");
+  if (kind->is_kernel) kind = KernelKindOf(Text(frame, "module", where));
+  const Json* inlined = Member(frame, "inlined");
+  if (inlined == nullptr || *inlined != true) return kind;
+  if (kind->inlined == nullptr)
+    Refuse(where, "is of a kind that is not inlined");
+  return kind->inlined;
 }
 
 StackState StateNamed(std::string_view name, std::string_view where) {
@@ -197,7 +218,7 @@ class Reader {
       if (kinds_.size() == kMaxSampleKinds) Refuse(where, "is one too many");
       const Json* has_values = Member(from, "has_values");
       SampleKind kind = {
-          .name = std::string(Text(from, "name", where)),
+          .name = PrintableText(from, "name", where),
           .unit = std::string(Text(from, "unit", where)),
           .event = std::string(Text(from, "event", where)),
           .frequency_hz = Number(from, "frequency_hz", where),
@@ -215,7 +236,7 @@ class Reader {
   SampleKindId KindOf(const Json& stack, std::string_view where) const {
     if (kinds_.size() == 1) return 0;
     const SampleKind* kind =
-        FindKind(kinds_, Text(stack, "sample_kind", where));
+        FindKind(kinds_, PrintableText(stack, "sample_kind", where));
     if (kind == nullptr) Refuse(where, "has samples of an unknown kind");
     return static_cast<SampleKindId>(kind - kinds_.data());
   }
@@ -284,15 +305,13 @@ class Reader {
     for (const Json& frame : frames) {
       const std::string where = fmt::format("frames[{}]", frames_.size());
       if (!frame.is_object()) Refuse(where, "is no object");
-      const Json* inlined = Member(frame, "inlined");
       frames_.push_back(builder_.AddFrame(
           {.name = Text(frame, "name", where),
            .module = Text(frame, "module", where),
            .build_id = Text(frame, "build_id", where),
            .file = Text(frame, "file", where),
            .line = Number32(frame, "line", where),
-           .kind = FrameKindNamed(Text(frame, "kind", where)),
-           .inlined = inlined != nullptr && *inlined == true,
+           .kind = FrameKindOf(frame, where),
            .reason = ReasonNamed(Text(frame, "reason", where)),
            .address = Hex(frame, "address", where),
            .file_offset = Hex(frame, "file_offset", where),

@@ -130,7 +130,7 @@ std::optional<InputFrame> ParseFrame(std::string_view line) {
     }
   }
   if (frame.module == "inlined") {
-    frame.inlined = true;
+    frame.kind = frame.kind->inlined;
     frame.module = {};
   }
   const size_t plus = rest.rfind("+0x");
@@ -230,7 +230,9 @@ class Reader {
     kernel_.clear();
     // Inlined frames are in the file of the one that they are in.
     for (size_t i = frames_.size(); i-- > 1;) {
-      if (frames_[i - 1].inlined) frames_[i - 1].module = frames_[i].module;
+      if (frames_[i - 1].kind->is_inlined) {
+        frames_[i - 1].module = frames_[i].module;
+      }
     }
     for (const InputFrame& frame : frames_) AddFrame(frame);
     builder_.Add({.comm = header.comm,
@@ -263,6 +265,9 @@ class Reader {
     }
     if (frame.kind->is_kernel && frame.module.starts_with("[kernel")) {
       frame.module = "[kernel]";
+    }
+    if (frame.kind->is_kernel && !frame.kind->is_inlined) {
+      frame.kind = KernelKindOf(frame.module);
     }
     auto& stack = frame.kind->is_kernel ? kernel_ : user_;
     stack.push_back(builder_.AddFrame(frame));

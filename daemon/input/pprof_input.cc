@@ -14,6 +14,7 @@
 
 #include "daemon/input/gunzip.h"
 #include "daemon/input/input_builder.h"
+#include "daemon/input/pprof_kinds.h"
 #include "daemon/profile/pprof_fields.h"
 
 namespace profd {
@@ -79,11 +80,6 @@ protozero::pbf_reader Nested(protozero::pbf_reader& message) {
   return message.get_message();
 }
 
-struct ValueType {
-  std::string_view type;
-  std::string_view unit;
-};
-
 struct Function {
   std::string_view name;
   std::string_view file;
@@ -107,7 +103,7 @@ class Reader {
   ksym::Result<Profile> Run() {
     ReadStrings();
     ReadTables();
-    ChooseValue();
+    ChooseKinds();
     ReadLocations();
     pbf_message<ProfileField> message(bytes_.data(), bytes_.size());
     while (message.next(ProfileField::kSample)) ReadSample(Nested(message));
@@ -137,7 +133,7 @@ class Reader {
     while (message.next()) {
       switch (message.tag()) {
         case ProfileField::kSampleType:
-          types_.push_back(ReadValueType(Nested(message)));
+          types_.all.push_back(ReadValueType(Nested(message)));
           break;
         case ProfileField::kMapping:
           ReadMapping(Nested(message));
@@ -154,14 +150,19 @@ class Reader {
               static_cast<uint64_t>(std::max<int64_t>(Signed(message), 0));
           break;
         case ProfileField::kPeriodType:
-          period_type_ = ReadValueType(Nested(message));
+          types_.period_type = ReadValueType(Nested(message));
           break;
         case ProfileField::kPeriod:
-          period_ =
+          types_.period =
               static_cast<uint64_t>(std::max<int64_t>(Signed(message), 0));
           break;
+        case ProfileField::kComment:
+          ReadNumbers(message, [&](uint64_t index) {
+            types_.comments.push_back(String(static_cast<int64_t>(index)));
+          });
+          break;
         case ProfileField::kDefaultSampleType:
-          default_type_ = String(Signed(message));
+          types_.default_name = String(Signed(message));
           break;
         default:
           message.skip();
@@ -169,11 +170,11 @@ class Reader {
     }
   }
 
-  ValueType ReadValueType(pbf_message<ValueTypeField> message) const {
-    ValueType type;
+  PprofTypes::Type ReadValueType(pbf_message<ValueTypeField> message) const {
+    PprofTypes::Type type;
     while (message.next()) {
       if (message.tag() == ValueTypeField::kType) {
-        type.type = String(Signed(message));
+        type.name = String(Signed(message));
       } else if (message.tag() == ValueTypeField::kUnit) {
         type.unit = String(Signed(message));
       } else {
@@ -217,55 +218,14 @@ class Reader {
     functions_[id] = function;
   }
 
-  void ChooseValue() {
-    if (types_.empty()) Refuse("it names no type of its values");
-    value_ = types_.size() - 1;  // pprof's own default
-    for (size_t i = 0; i < types_.size(); ++i) {
-      if (types_[i].type == default_type_) value_ = i;
-    }
-    for (size_t i = 0; i < types_.size(); ++i) {
-      if (types_[i].type == "samples") value_ = i;
-    }
-    const ValueType& type = types_[value_];
-    const bool is_cpu =
-        period_type_.type == "cpu" && period_type_.unit == "nanoseconds";
-    SampleKind first;
-    if (type.type == "samples" && is_cpu && period_ != 0) {
-      first = EventKind("cpu-clock", 0, period_);
-    } else {
-      first = {.name = std::string(type.type),
-               .unit = std::string(type.unit),
-               .event = type.unit == "count"
-                            ? std::string(type.type)
-                            : fmt::format("{} ({})", type.type, type.unit),
-               .count_period = 1};
-    }
-    metadata_.kinds = {std::move(first)};
-    AddOtherKinds();
-  }
-
-  // Each other type is a kind whose samples have values, but for those that
-  // tell the first one once more: the time of so many samples.
-  void AddOtherKinds() {
-    std::vector<SampleKind>& kinds = metadata_.kinds;
-    for (size_t i = 0; i < types_.size(); ++i) {
-      const ValueType& type = types_[i];
-      const bool is_first_again =
-          types_[value_].type == "samples" && type.type == period_type_.type;
-      if (i == value_ || is_first_again ||
-          FindKind(kinds, type.type) != nullptr) {
-        continue;
-      }
-      if (kinds.size() == kMaxSampleKinds) {
-        builder_.LeaveOut(fmt::format("the values \"{}\"", type.type),
-                          "there are too many types");
-        continue;
-      }
-      kinds.push_back({.name = std::string(type.type),
-                       .unit = std::string(type.unit),
-                       .event = std::string(type.type),
-                       .has_values = true});
-      others_.push_back(i);
+  void ChooseKinds() {
+    if (types_.all.empty()) Refuse("it names no type of its values");
+    PprofKinds found = FindPprofKinds(types_);
+    metadata_.kinds = std::move(found.kinds);
+    sources_ = std::move(found.sources);
+    for (const std::string_view type : found.left_out) {
+      builder_.LeaveOut(fmt::format("the values \"{}\"", type),
+                        "there are too many types");
     }
   }
 
@@ -348,8 +308,9 @@ class Reader {
       frame.module = mapping.path;
       if (mapping.path.starts_with("[kernel")) frame.module = "[kernel]";
       frame.build_id = mapping.build_id;
-      frame.kind = location.is_kernel ? &kKernelFrame : &kUserFrame;
-      frame.inlined = i + 1 < lines.size();
+      frame.kind =
+          location.is_kernel ? KernelKindOf(frame.module) : &kUserFrame;
+      if (i + 1 < lines.size()) frame.kind = frame.kind->inlined;
       frame.reason = InputBuilder::ReasonOf(frame.name);
       frame.file_offset = location.is_kernel ? 0 : address;
       location.frames.push_back(builder_.AddFrame(frame));
@@ -408,11 +369,11 @@ class Reader {
           message.skip();
       }
     }
-    if (value_ >= values.size()) {
+    if (sources_.front().type >= values.size()) {
       Refuse(fmt::format("a sample has {} values, of {} types", values.size(),
-                         types_.size()));
+                         types_.all.size()));
     }
-    if (values[value_] < 0) {
+    if (values[sources_.front().type] < 0) {
       builder_.LeaveOut("a sample", "its value is below 0, as in differences");
       return;
     }
@@ -424,22 +385,32 @@ class Reader {
                           .user = user_,
                           .kernel = kernel_,
                           .user_state = InputBuilder::StateOf(user_),
-                          .kernel_state = InputBuilder::StateOf(kernel_),
-                          .count = static_cast<uint64_t>(values[value_])};
-    builder_.Add(sample);
-    sample.count = 0;
-    for (const size_t type : others_) {
-      ++sample.kind;
+                          .kernel_state = InputBuilder::StateOf(kernel_)};
+    for (size_t i = 0; i < sources_.size(); ++i) {
+      const size_t type = sources_[i].type;
       const int64_t value = type < values.size() ? values[type] : 0;
-      sample.value = static_cast<uint64_t>(std::max<int64_t>(value, 0));
-      builder_.Add(sample);
+      sample.kind = static_cast<SampleKindId>(i);
+      AddValue(sample, static_cast<uint64_t>(std::max<int64_t>(value, 0)));
     }
+  }
+
+  void AddValue(InputSample sample, uint64_t value) {
+    const uint64_t per_sample = sources_[sample.kind].per_sample;
+    if (per_sample == 0) {
+      sample.value = value;
+    } else {
+      sample.count = value / per_sample;
+      if (value % per_sample != 0) {
+        builder_.LeaveOut("a sample", "its value is of no whole samples");
+        return;
+      }
+    }
+    builder_.Add(sample);
   }
 
   // Packed or, as old writers do, one field each.
   template <typename Function>
-  static void ReadNumbers(pbf_message<SampleField>& message,
-                          Function&& function) {
+  static void ReadNumbers(protozero::pbf_reader& message, Function&& function) {
     if (message.wire_type() == protozero::pbf_wire_type::varint) {
       function(message.get_uint64());
       return;
@@ -484,12 +455,8 @@ class Reader {
   InputBuilder builder_;
   CaptureMetadata metadata_;
   std::vector<std::string_view> strings_;
-  std::vector<ValueType> types_;
-  ValueType period_type_;
-  uint64_t period_ = 0;
-  std::string_view default_type_;
-  size_t value_ = 0;  // which of a sample's values is the first kind's
-  std::vector<size_t> others_;  // those of the others
+  PprofTypes types_;
+  std::vector<PprofKinds::Source> sources_;  // by kind
   std::unordered_map<uint64_t, Mapping> mappings_;
   std::unordered_map<uint64_t, Function> functions_;
   std::unordered_map<uint64_t, Location> locations_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,8 @@ class PythonNamer final : public FrameNamer {
  public:
   // Whether names end in the line, "(app.py:42)".
   enum class Lines : uint8_t { kDrop, kShow };
+  static constexpr std::array<RawFrameKind, 2> kKinds = {kPythonCode,
+                                                         kTornFrames};
   explicit PythonNamer(Lines lines) : lines_(lines) {}
 
   // The frames of the profile that is named next; borrowed.

@@ -220,15 +220,16 @@ class Resolver::Interval {
     std::vector<FrameId>& frames = resolver_.frames_;
     frames.clear();
     auto place = FrameCache::Place::kLeaf;
-    RawFrameKind last = kNativeCode;
+    RuntimeKind last;
     ForEachFrame(stack, [&](const RawFrame& raw) {
-      const bool is_of_python = std::exchange(last, raw.kind) == kPythonCode;
+      const bool is_interpreter = last.has_interpreter;
+      if (raw.kind != last.kind) last = RuntimeKindOf(raw.kind);
       if (raw.kind != kNativeCode) {
         AppendOther(raw, space, frames);
         place = FrameCache::Place::kCaller;
         return;
       }
-      if (is_of_python && HidesCalls()) {
+      if (is_interpreter && HidesCalls()) {
         place = FrameCache::Place::kCaller;
         return;
       }
@@ -301,6 +302,8 @@ FrameId Resolver::UserFrame(UserNames& user, const ksym::ProcessImage* image,
   frame.symbol_offset = symbol.symbol_offset;
   if (!symbol.name.empty()) {
     frame.name = builder.Intern(symbol.name);
+    // A perf map has a name for memory that no file is in.
+    if (symbol.module.empty()) frame.kind = &kJitFrame;
   } else if (symbol.function_start && !symbol.module.empty()) {
     frame.name =
         builder.Intern(FunctionAt(symbol.module, *symbol.function_start));
@@ -315,10 +318,6 @@ FrameId Resolver::UserFrame(UserNames& user, const ksym::ProcessImage* image,
 void Resolver::NameOther(const RawFrame& raw, const ksym::ProcessImage* image,
                          ProfileBuilder& builder,
                          std::vector<FrameId>& leaf_first) {
-  if (raw.kind == kPythonCode || raw.kind == kTornFrames) {
-    python_.Name(raw, image, builder, leaf_first);
-    return;
-  }
   const auto namer = namers_.find(raw.kind);
   if (namer != namers_.end()) {
     namer->second->Name(raw, image, builder, leaf_first);
@@ -386,7 +385,9 @@ void Resolver::SetKernelOffset(const ksym::KernelSymbol& symbol,
 void Resolver::NameKernelFrame(const ksym::KernelSymbol& symbol, Frame& frame,
                                ProfileBuilder& builder) const {
   if (!symbol.module.empty()) {
-    frame.module = builder.Intern(InBrackets(symbol.module));
+    const std::string module = InBrackets(symbol.module);
+    frame.kind = KernelKindOf(module);
+    frame.module = builder.Intern(module);
   }
   frame.symbol_offset = symbol.offset;
   if (const auto program = SplitBpfProgramName(symbol.name)) {

@@ -41,7 +41,12 @@ struct ResolveOptions {
 class Resolver {
  public:
   explicit Resolver(ResolveOptions options)
-      : options_(options), python_(options.python_lines) {}
+      : options_(options), python_(options.python_lines) {
+    for (const RawFrameKind kind : PythonNamer::kKinds) SetNamer(kind, python_);
+  }
+  // Its own namer is one of those it calls.
+  Resolver(const Resolver&) = delete;
+  Resolver& operator=(const Resolver&) = delete;
 
   // The kernel's symbols from now on.
   void SetKernelSymbols(const ksym::KernelTimeline& kernel);

@@ -78,10 +78,9 @@ class LineAdder {
   }
 
   // Those whose place is known; BPF programs and trampolines have no file.
-  bool IsOfKernel(const Frame& frame) const {
-    const std::string_view module = profile_.String(frame.module);
-    return frame.kind->is_kernel && frame.file_offset != 0 &&
-           module != "[bpf]" && !module.starts_with("[__builtin__");
+  static bool IsOfKernel(const Frame& frame) {
+    return frame.kind->is_kernel && frame.kind->has_debug_data &&
+           frame.file_offset != 0;
   }
 
   void AddKernelLines(const std::vector<FrameId>& frames) {
@@ -168,7 +167,7 @@ class LineAdder {
       frame.name = NameOf(inlined.function);
       frame.symbol_offset = inlined.offset;
       frame.reason = ksym::Unresolved::kNone;
-      frame.inlined = true;
+      frame.kind = frame.kind->inlined;
       SetPlace(inlined, frame);
       chain.push_back(static_cast<FrameId>(profile_.frames.size()));
       profile_.frames.push_back(frame);

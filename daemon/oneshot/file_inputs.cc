@@ -60,11 +60,8 @@ Result<std::string> ReadInput(const std::string& path) {
 
 bool IsProfileName(const std::string& name) {
   if (name.ends_with(".raw")) return true;
-  const auto format = FormatOfExtension(name);
-  // What has no reader is a picture or a text.
-  return format && *format != OutputFormat::kText &&
-         *format != OutputFormat::kFlamegraph &&
-         *format != OutputFormat::kSvg && *format != OutputFormat::kSpeedscope;
+  const FormatRow* format = FindFormatOfPath(name);
+  return format != nullptr && format->is_readable;
 }
 
 Result<std::vector<std::string>> FilesOfFolder(const std::string& folder) {

@@ -303,7 +303,7 @@ class CaptureRun {
     }
     const RawCapture& capture = names_.CompleteRawCapture();
     auto written = options_.markup
-                       ? WriteMarkupReport(capture, *report_file_)
+                       ? WriteMarkupReport(capture, options_, *report_file_)
                        : WriteReport(profile, options_, *report_file_);
     if (written && raw_file_) written = WriteRaw(capture, *raw_file_);
     return written;

@@ -69,7 +69,7 @@ Result<int> Replay(const ProfileOptions& options) {
   if (!capture) return Fail(std::move(capture.error()));
   Progress progress = Progress::ForStderr(options.quiet);
   if (options.markup) {
-    auto written = WriteMarkupReport(*capture, *report);
+    auto written = WriteMarkupReport(*capture, options, *report);
     if (!written) return Fail(std::move(written.error()));
     SayWritten(options, *report, progress);
     return kExitOk;

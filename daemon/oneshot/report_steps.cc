@@ -105,9 +105,12 @@ Status WriteReport(const Profile& profile, const ProfileOptions& options,
   return Commit(std::move(written), file);
 }
 
-Status WriteMarkupReport(const RawCapture& capture, ReportFile& file) {
+Status WriteMarkupReport(const RawCapture& capture,
+                         const ProfileOptions& options, ReportFile& file) {
+  const auto kind = PlaceOfKind(options.value, capture.profile.metadata.kinds);
+  if (!kind) return ksym::Fail(kind.error());
   OutputBuffer out([&](std::string_view piece) { return file.Append(piece); });
-  WriteMarkup(capture, out);
+  WriteMarkup(capture, *kind, out);
   return Commit(out.Finish(), file);
 }
 

@@ -26,7 +26,8 @@ ResolveOptions MakeResolveOptions(const ProfileOptions& options);
 // terminal; a reader that went away is no failure.
 ksym::Status WriteReport(const Profile& profile, const ProfileOptions& options,
                          ReportFile& file);
-ksym::Status WriteMarkupReport(const RawCapture& capture, ReportFile& file);
+ksym::Status WriteMarkupReport(const RawCapture& capture,
+                               const ProfileOptions& options, ReportFile& file);
 
 // When everything else is said: "wrote FILE", and shows it with --open. That it
 // cannot be shown is a warning.

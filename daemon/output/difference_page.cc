@@ -55,11 +55,10 @@ class Joiner {
     return builder_.AddFrame(
         {.name = builder_.Intern(profile.String(frame.name)),
          .module = builder_.Intern(module),
-         .kind = frame.kind,
+         .kind = with_modules_ ? frame.kind : WithoutFiles(frame.kind),
          .reason = frame.reason == ksym::Unresolved::kNone
                        ? ksym::Unresolved::kNone
-                       : ksym::Unresolved::kNoSymbol,
-         .inlined = frame.inlined});
+                       : ksym::Unresolved::kNoSymbol});
   }
 
   CallStackId AddStack(std::span<const FrameId> leaf_first,
@@ -98,6 +97,7 @@ std::string Data(const Profile& before, const Profile& after,
                  "\"before\":{},\"after\":{}}}",
                  measure.unit == MeasureUnit::kShares ? "" : Name(measure.unit),
                  measure.before, measure.after);
+  AppendFlameUnit(after.metadata.kinds.front(), out);
   AppendFlameNodes(tree, out);
   std::array<std::string, 2> lists;
   std::array<uint32_t, 2> last = {};

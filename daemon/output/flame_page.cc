@@ -74,6 +74,12 @@ void AppendFlameFacts(const FlameFacts& facts, std::string& out) {
   }
 }
 
+void AppendFlameUnit(const SampleKind& kind, std::string& out) {
+  if (!kind.has_values) return;
+  out += ",\n\"unit\":";
+  AppendScriptText(UnitName(kind), out);
+}
+
 void AppendFlameNodes(const FlameTree& tree, std::string& out) {
   AppendFrames(tree, out);
   // A parent is told by how far it is in front: short numbers.

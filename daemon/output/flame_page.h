@@ -26,6 +26,10 @@ using FlameFacts = std::vector<std::pair<std::string, std::string>>;
 // The inside of the list.
 void AppendFlameFacts(const FlameFacts& facts, std::string& out);
 
+// The member "unit" with a comma in front, where the kind's numbers are not of
+// samples.
+void AppendFlameUnit(const SampleKind& kind, std::string& out);
+
 // The members "modules", "frames" and "nodes", with a comma in front.
 void AppendFlameNodes(const FlameTree& tree, std::string& out);
 

@@ -31,21 +31,16 @@ Modules ModulesOf(const Profile& profile) {
                                                          : Modules::kNone;
 }
 
-FlameKind KindOf(const Profile& profile, const Frame& frame, Modules modules) {
+FlameKind ColourOf(const Frame& frame, Modules modules) {
   if (frame.reason != ksym::Unresolved::kNone) return FlameKind::kUnknown;
-  if (frame.inlined) return FlameKind::kInlined;
-  if (frame.module == 0 && modules == Modules::kKnown) {
-    return frame.kind->colour_without_module;
-  }
-  return frame.kind->is_kernel && profile.String(frame.module) == "[bpf]"
-             ? FlameKind::kBpf
-             : frame.kind->colour;
+  return (modules == Modules::kKnown ? frame.kind : WithoutFiles(frame.kind))
+      ->colour;
 }
 
 FlameFrame Shown(const Profile& profile, const Frame& frame, Modules modules) {
   FlameFrame shown = {.name = Printable(profile.String(frame.name)),
                       .module = Printable(profile.String(frame.module)),
-                      .kind = KindOf(profile, frame, modules)};
+                      .kind = ColourOf(frame, modules)};
   if (shown.name.empty()) shown.name = "[unknown]";
   return shown;
 }

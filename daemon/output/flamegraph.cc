@@ -47,8 +47,28 @@ void AddCauses(std::string_view what,
   }
 }
 
+// What was sampled, and how often.
+std::string EventText(const SampleKind& kind) {
+  if (kind.has_values) return kind.event + ", each with its value";
+  return kind.frequency_hz != 0
+             ? fmt::format("{} at {} Hz per CPU", kind.event, kind.frequency_hz)
+             : fmt::format("{}, every {}", kind.event, kind.count_period);
+}
+
+// Other kinds of samples are in the accounting, too.
+std::string SamplesText(const Profile& profile) {
+  const Accounting& accounting = profile.accounting;
+  if (profile.metadata.kinds.front().has_values) {
+    return fmt::format("{} taken, {} lost", accounting.taken,
+                       accounting.lost());
+  }
+  return fmt::format("{} taken, {} shown, {} lost", accounting.taken,
+                     SamplesOf(profile), accounting.lost());
+}
+
 FlameFacts FactsOf(const Profile& profile) {
   const CaptureMetadata& metadata = profile.metadata;
+  const SampleKind& kind = metadata.kinds.front();
   const Accounting& accounting = profile.accounting;
   const auto seconds =
       static_cast<std::time_t>(metadata.start_unix_ns / 1'000'000'000);
@@ -60,18 +80,12 @@ FlameFacts FactsOf(const Profile& profile) {
       {"duration",
        fmt::format("{:.3f} s",
                    static_cast<double>(metadata.duration_ns) / 1e9)},
-      {"event",
-       metadata.kinds.front().frequency_hz != 0
-           ? fmt::format("{} at {} Hz per CPU", metadata.kinds.front().event,
-                         metadata.kinds.front().frequency_hz)
-           : fmt::format("{}, every {}", metadata.kinds.front().event,
-                         metadata.kinds.front().count_period)},
+      {"event", EventText(kind)},
       {"CPUs", metadata.cpus}};
   // Other tools' profiles do not say when and where they were taken.
   if (metadata.start_unix_ns == 0) facts.clear();
-  facts.emplace_back(
-      "samples", fmt::format("{} taken, {} shown, {} lost", accounting.taken,
-                             accounting.emitted, accounting.lost()));
+  facts.emplace_back("shown", fmt::format("{}, {}", kind.name, UnitName(kind)));
+  facts.emplace_back("samples", SamplesText(profile));
   AddCauses<LossCause>("lost", accounting.lost_by_cause, facts);
   AddCauses<DamageCause>("incomplete", accounting.damaged_by_cause, facts);
   if (accounting.time_running_ns < accounting.time_enabled_ns) {
@@ -119,6 +133,7 @@ std::string Data(const Profile& profile, const OutputOptions& options) {
   AppendFlameFacts(FactsOf(profile), out);
   fmt::format_to(std::back_inserter(out), "],\n\"threads\":{}",
                  HasThreads(tree, options));
+  AppendFlameUnit(profile.metadata.kinds.front(), out);
   AppendFlameNodes(tree, out);
   AppendPlaces(tree, out);
   FlameOwners owners(tree, options.labels);

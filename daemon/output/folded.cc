@@ -66,7 +66,6 @@ class FoldedWriter {
     std::string text;
     AppendFoldedName(profile_.String(frame.name), text);
     if (options_.annotations) text += frame.kind->folded_suffix;
-    if (options_.annotations && frame.inlined) text += "_[i]";
     return text;
   }
 

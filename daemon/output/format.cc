@@ -20,21 +20,20 @@ std::optional<OutputFormat> FormatOfExtension(std::string_view path) {
   return std::nullopt;
 }
 
-ksym::Status Write(const Profile& profile, OutputFormat format,
+ksym::Status Write(const Profile& profile, const FormatRow& format,
                    const OutputOptions& options, OutputBuffer::Sink sink) {
   OutputBuffer out(std::move(sink));
-  const FormatRow& row = RowOf(format);
-  if (row.has_kinds || !HasSeveralValues(profile)) {
-    row.write(profile, options, out);
+  if (format.has_kinds || !HasSeveralValues(profile)) {
+    format.write(profile, options, out);
   } else {
     Profile first = profile;
     KeepFirstKind(first);
-    row.write(first, options, out);
+    format.write(first, options, out);
   }
   return out.Finish();
 }
 
-std::string Render(const Profile& profile, OutputFormat format,
+std::string Render(const Profile& profile, const FormatRow& format,
                    const OutputOptions& options) {
   std::string text;
   const ksym::Status written =

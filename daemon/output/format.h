@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "daemon/output/format_table.h"
 #include "daemon/output/options.h"
@@ -20,16 +21,28 @@ ksym::Result<OutputFormat> ParseOutputFormat(std::string_view name);
 // What the end of a file's name says (FormatRow::extensions); else nothing.
 std::optional<OutputFormat> FormatOfExtension(std::string_view path);
 
-// Writes the profile in one of the formats; see the function of each. Formats
-// without kinds show the first one, of a copy where there are several. Fails as
-// the sink does. Memory: folded, text and JSON some bits per frame of every
-// stack; pprof and flame graph the result and about as much again.
-[[nodiscard]] ksym::Status Write(const Profile& profile, OutputFormat format,
+// Writes the profile in a format, be it one of FormatRows() or not; see the
+// function of each. Formats without kinds show the first one, of a copy where
+// there are several. Fails as the sink does. Memory: folded, text and JSON some
+// bits per frame of every stack; pprof and flame graph the result and about as
+// much again.
+[[nodiscard]] ksym::Status Write(const Profile& profile,
+                                 const FormatRow& format,
                                  const OutputOptions& options,
                                  OutputBuffer::Sink sink);
+[[nodiscard]] inline ksym::Status Write(const Profile& profile,
+                                        OutputFormat format,
+                                        const OutputOptions& options,
+                                        OutputBuffer::Sink sink) {
+  return Write(profile, RowOf(format), options, std::move(sink));
+}
 
 // The same as one text.
-std::string Render(const Profile& profile, OutputFormat format,
+std::string Render(const Profile& profile, const FormatRow& format,
                    const OutputOptions& options);
+inline std::string Render(const Profile& profile, OutputFormat format,
+                          const OutputOptions& options) {
+  return Render(profile, RowOf(format), options);
+}
 
 }  // namespace profd

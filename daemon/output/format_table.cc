@@ -12,6 +12,7 @@
 #include "daemon/output/speedscope.h"
 #include "daemon/output/svg.h"
 #include "daemon/output/text.h"
+#include "ksym/base/word_list.h"
 
 namespace profd {
 namespace {
@@ -34,12 +35,17 @@ constexpr auto kRows = std::to_array<FormatRow>({
      .name = "folded",
      .extensions = {".folded"},
      .content_type = kPlainText,
+     .is_readable = true,
+     .is_for_files = true,
      .sentence = "a line per distinct stack, for flame graph tools",
      .write = &WriteFolded},
     {.format = OutputFormat::kJson,
      .name = "json",
      .extensions = {".json"},
      .content_type = kJsonText,
+     .is_readable = true,
+     .has_threads = true,
+     .is_for_files = true,
      .has_kinds = true,
      .sentence = "all that is known, for programs",
      .write = &WriteJson},
@@ -54,6 +60,9 @@ constexpr auto kRows = std::to_array<FormatRow>({
      .extensions = {".pb.gz", ".pprof"},
      .content_type = "application/octet-stream",
      .is_text = false,
+     .is_readable = true,
+     .has_threads = true,
+     .is_for_files = true,
      .has_kinds = true,
      .sentence = "a gzipped protocol buffer, for pprof and profile stores",
      .write = &WritePprof},
@@ -79,19 +88,10 @@ constexpr auto kRows = std::to_array<FormatRow>({
      .name = "perf-script",
      .extensions = {".perf"},
      .content_type = kPlainText,
+     .is_readable = true,
      .sentence = "as perf script prints it, for the tools that read that",
      .write = &WritePerfScript},
 });
-
-// "a, b and c"
-std::string Enumerate(const std::vector<std::string_view>& words) {
-  std::string text;
-  for (size_t i = 0; i < words.size(); ++i) {
-    if (i > 0) text += i + 1 < words.size() ? ", " : " and ";
-    text += words[i];
-  }
-  return text;
-}
 
 }  // namespace
 
@@ -122,6 +122,17 @@ const FormatRow* FindFormatOfPath(std::string_view path,
   return best;
 }
 
+std::span<const std::string_view> FileFormats() {
+  static const std::vector<std::string_view> kNames = [] {
+    std::vector<std::string_view> found;
+    for (const FormatRow& row : kRows) {
+      if (row.is_for_files) found.push_back(row.name);
+    }
+    return found;
+  }();
+  return kNames;
+}
+
 std::string FormatChoices() {
   std::string text;
   for (const FormatRow& row : kRows) {
@@ -135,14 +146,14 @@ std::string FormatList() {
   std::vector<std::string_view> names;
   names.reserve(kRows.size());
   for (const FormatRow& row : kRows) names.push_back(row.name);
-  return Enumerate(names);
+  return ksym::Enumerate(names);
 }
 
 std::string ExtensionList() {
   std::vector<std::string_view> extensions;
   extensions.reserve(kRows.size());
   for (const FormatRow& row : kRows) extensions.push_back(row.extensions[0]);
-  return Enumerate(extensions);
+  return ksym::Enumerate(extensions);
 }
 
 }  // namespace profd

@@ -34,6 +34,11 @@ struct FormatRow {
   std::array<std::string_view, 2> extensions = {};
   std::string_view content_type;  // of HTTP (RFC 9110, section 8.3)
   bool is_text = true;            // a terminal may show it
+  bool is_readable = false;       // daemon/input reads it again
+  // Says of each sample which thread it is of, by a label; else samples of a
+  // command are one unless others are asked for.
+  bool has_threads = false;
+  bool is_for_files = false;  // the service may write files of it
   // Writes all kinds of samples; else it is given those of the first kind.
   bool has_kinds = false;
   std::string_view sentence;  // what it is, without its full stop
@@ -53,6 +58,9 @@ const FormatRow* FindFormat(std::string_view name,
 // none.
 const FormatRow* FindFormatOfPath(
     std::string_view path, std::span<const FormatRow> rows = FormatRows());
+
+// The names of the formats that the service writes files in.
+std::span<const std::string_view> FileFormats();
 
 // "folded|json|...", for the type of an option.
 std::string FormatChoices();

@@ -167,7 +167,7 @@ std::string FrameObject(const Profile& profile, const Frame& frame,
   } else {
     AppendText("reason", ksym::UnresolvedName(frame.reason), out);
   }
-  if (frame.inlined) out += ",\"inlined\":true";
+  if (frame.kind->is_inlined) out += ",\"inlined\":true";
   if (frame.file != 0) {
     AppendText("file", profile.String(frame.file), out);
     AppendNumber("line", frame.line, out);

@@ -109,25 +109,25 @@ class Context {
 
 class Writer {
  public:
-  Writer(const RawCapture& capture, OutputBuffer& out)
-      : capture_(capture), index_(capture.modules), out_(out) {}
+  Writer(const RawCapture& capture, SampleKindId kind, OutputBuffer& out)
+      : capture_(capture), kind_id_(kind), index_(capture.modules), out_(out) {}
 
   void Run() {
     const CaptureMetadata& metadata = capture_.profile.metadata;
-    fmt::format_to(std::back_inserter(out_.text()),
-                   "ksym-profile {}: {} samples of {}, {} lost\n",
-                   PlainText(metadata.version),
-                   capture_.profile.accounting.emitted,
-                   PlainText(metadata.kinds.front().event),
-                   capture_.profile.accounting.lost());
     std::vector<const RawSample*> samples;
     samples.reserve(capture_.profile.samples.size());
     for (const RawSample& sample : capture_.profile.samples) {
-      samples.push_back(&sample);
+      // What lasted no time is no sample of it.
+      const bool is_shown = sample.kind == kind_id_ && Amount(sample) != 0;
+      if (is_shown) samples.push_back(&sample);
     }
+    fmt::format_to(std::back_inserter(out_.text()),
+                   "ksym-profile {}: {} {} of {}, {} lost\n",
+                   PlainText(metadata.version), AmountOf(samples), unit_,
+                   PlainText(kind_.event), capture_.profile.accounting.lost());
     std::ranges::sort(samples, {}, [](const RawSample* s) {
       return std::tie(s->process, s->comm, s->tid, s->user_stack,
-                      s->kernel_stack, s->kind, s->count);
+                      s->kernel_stack, s->count, s->value);
     });
     for (auto next = samples.begin(); next != samples.end();) {
       const ksym::ProcessId& process = (*next)->process;
@@ -141,6 +141,15 @@ class Writer {
 
  private:
   using Samples = std::span<const RawSample* const>;
+
+  uint64_t Amount(const RawSample& sample) const {
+    return kind_.has_values ? sample.value : sample.count;
+  }
+  uint64_t AmountOf(Samples samples) const {
+    uint64_t sum = 0;
+    for (const RawSample* sample : samples) sum += Amount(*sample);
+    return sum;
+  }
 
   template <typename Function>
   void ForEachRawFrame(StackId id, const Function& function) const {
@@ -166,9 +175,7 @@ class Writer {
     const ksym::ProcessImage* space =
         image == capture_.profile.images.end() ? nullptr : &image->second;
     Context context(capture_, index_);
-    uint64_t count = 0;
     for (const RawSample* sample : samples) {
-      count += sample->count;
       // A return address may be the first byte behind its function's mapping.
       ForEachAddress(sample->user_stack, [&](uint64_t address, bool is_first) {
         context.AddUser(space, address - (is_first ? 0 : 1));
@@ -179,16 +186,16 @@ class Writer {
                      });
     }
     fmt::format_to(std::back_inserter(out_.text()),
-                   "{{{{{{reset}}}}}}\nprocess {}: {} samples\n", process.pid,
-                   count);
+                   "{{{{{{reset}}}}}}\nprocess {}: {} {}\n", process.pid,
+                   AmountOf(samples), unit_);
     context.Write(out_.text());
     for (const RawSample* sample : samples) WriteSample(*sample);
   }
 
   void WriteSample(const RawSample& sample) {
     std::string& out = out_.text();
-    fmt::format_to(std::back_inserter(out), "{} samples in {}", sample.count,
-                   PlainText(sample.comm));
+    fmt::format_to(std::back_inserter(out), "{} {} in {}", Amount(sample),
+                   unit_, PlainText(sample.comm));
     if (sample.tid != 0) {
       fmt::format_to(std::back_inserter(out), ", thread {}", sample.tid);
     }
@@ -227,14 +234,18 @@ class Writer {
   }
 
   const RawCapture& capture_;
+  const SampleKindId kind_id_;
+  const SampleKind& kind_ = capture_.profile.metadata.kinds[kind_id_];
+  const std::string unit_ = PlainText(UnitName(kind_));
   const ModuleIndex index_;
   OutputBuffer& out_;
 };
 
 }  // namespace
 
-void WriteMarkup(const RawCapture& capture, OutputBuffer& out) {
-  Writer(capture, out).Run();
+void WriteMarkup(const RawCapture& capture, SampleKindId kind,
+                 OutputBuffer& out) {
+  Writer(capture, kind, out).Run();
 }
 
 }  // namespace profd

@@ -7,9 +7,10 @@
 namespace profd {
 
 // A capture as a log with symbolizer markup: addresses, counts and context, no
-// names. Each process begins with {{{reset}}}, then come the modules and mmaps
-// that its samples are in, the kernel's among them, then its stacks, each with
-// how many samples it had, the kernel's frames first:
+// names, of the samples of one kind. Each process begins with {{{reset}}}, then
+// come the modules and mmaps that its samples are in, the kernel's among them,
+// then its stacks, each with how many samples it had, the kernel's frames
+// first:
 //   {{{reset}}}
 //   process 1234: 12 samples
 //   {{{module:0:/usr/bin/app:elf:83238ab56ba10497}}}
@@ -17,7 +18,10 @@ namespace profd {
 //   12 samples in app
 //   {{{bt:0:0x55d0c0a01123:pc}}}
 //   {{{bt:1:0x55d0c0a01456:ra}}}
-// The same capture gives the same bytes, whatever the order of its samples.
-void WriteMarkup(const RawCapture& capture, OutputBuffer& out);
+// Of a kind with values it has these in place of the numbers of samples: "900
+// nanoseconds in app". The same capture gives the same bytes, whatever the
+// order of its samples.
+void WriteMarkup(const RawCapture& capture, SampleKindId kind,
+                 OutputBuffer& out);
 
 }  // namespace profd

@@ -27,19 +27,15 @@ void AppendModule(const Profile& profile, const Frame& frame,
   std::string text;
   if (frame.function != 0) {
     ksym::AppendPrintable(profile.String(frame.file), text);
-  } else if (frame.inlined) {
-    text = "inlined";
+  } else if (!frame.kind->perf_module.empty()) {
+    text = frame.kind->perf_module;
   } else if (module.empty()) {
     text = "[unknown]";
-  } else if (module == "[kernel]") {
-    text = "[kernel.kallsyms]";
-  } else if (frame.kind->is_kernel && module.ends_with(']')) {
-    // Readers take for the kernel's what begins with a bracket, or what ends
-    // in ".ko"; "[ext4].ko" is both.
-    ksym::AppendPrintable(module, text);
-    text += ".ko";
+  } else if (module == "[kernel]" && !frame.kind->image.empty()) {
+    text = frame.kind->image;
   } else {
     ksym::AppendPrintable(module, text);
+    if (module.ends_with(']')) text += frame.kind->perf_suffix;
   }
   std::ranges::replace_if(
       text, [](char c) { return c == ' ' || c == '(' || c == ')'; }, '_');
@@ -72,7 +68,7 @@ std::string FrameLine(const Profile& profile, const Frame& frame) {
     AppendName(
         profile.String(frame.function != 0 ? frame.function : frame.name),
         line);
-    if (!frame.inlined) {
+    if (!frame.kind->is_inlined) {
       fmt::format_to(std::back_inserter(line), "+0x{:x}", frame.symbol_offset);
     }
   } else {
@@ -99,22 +95,18 @@ class Writer {
 
   void Run(OutputBuffer& out) const {
     const CaptureMetadata& metadata = profile_.metadata;
-    uint64_t total = 0;
-    for (const auto& entry : samples_.entries()) total += entry.count;
     std::string event;
     ksym::AppendPrintable(metadata.kinds.front().event, event);
     std::ranges::replace(event, ' ', '_');
     if (event.empty()) event = "samples";
     const uint64_t step_us =
-        metadata.duration_ns / kNsPerUs / std::max(total, uint64_t{1});
+        metadata.duration_ns / kNsPerUs / std::max(CountWritten(), uint64_t{1});
     uint64_t time_us = metadata.start_unix_ns / kNsPerUs;
-    // A sample for each byte or nanosecond would be billions.
-    const bool is_amount = CountsUnits(metadata.kinds.front());
     for (const CountedTexts::Entry& entry : samples_.entries()) {
       const std::string_view text = samples_.Text(entry);
       const size_t end = text.find('\n');
-      const uint64_t lines = is_amount ? 1 : entry.count;
-      const uint64_t period = is_amount ? entry.count : Period();
+      const uint64_t lines = is_amount_ ? 1 : entry.count;
+      const uint64_t period = is_amount_ ? entry.count : Period();
       for (uint64_t i = 0; i < lines; ++i) {
         fmt::format_to(std::back_inserter(out.text()),
                        "{} {}.{:06}: {:10} {}: \n{}\n", text.substr(0, end),
@@ -148,11 +140,22 @@ class Writer {
     }
   }
 
+  // Samples that are written, among which the time is shared out.
+  uint64_t CountWritten() const {
+    if (is_amount_) return samples_.entries().size();
+    uint64_t total = 0;
+    for (const auto& entry : samples_.entries()) total += entry.count;
+    return total;
+  }
+
   uint64_t Period() const {
     return UnitsPerSample(profile_.metadata.kinds.front());
   }
 
   const Profile& profile_;
+  // Then a stack is one sample with the amount as its period: one for each byte
+  // or nanosecond would be billions.
+  const bool is_amount_ = profile_.metadata.kinds.front().has_values;
   std::vector<std::string> frames_;  // by FrameId: their lines
   CountedTexts samples_;
 };

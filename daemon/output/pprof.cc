@@ -23,6 +23,7 @@
 #include "daemon/output/pprof_places.h"
 #include "daemon/output/stack_state.h"
 #include "daemon/profile/pprof_fields.h"
+#include "daemon/profile/pprof_kind.h"
 #include "daemon/profile/profile_terms.h"
 
 namespace profd {
@@ -323,6 +324,11 @@ class Writer {
     AddComment(fmt::format("samples: {} taken, {} emitted, {} lost",
                            accounting.taken, accounting.emitted,
                            accounting.lost()));
+    if (!IsOneEventKind(metadata.kinds)) {
+      for (const SampleKind& kind : metadata.kinds) {
+        AddComment(PprofKindComment(kind));
+      }
+    }
     AddCauses<LossCause>("lost", accounting.lost_by_cause);
     AddCauses<DamageCause>("damaged", accounting.damaged_by_cause);
     for (const std::string& warning : metadata.warnings) {

@@ -10,9 +10,6 @@
 namespace profd {
 namespace {
 
-// What pprof's own tools call the kernel.
-constexpr std::string_view kKernelMapping = "[kernel.kallsyms]";
-
 PprofLine LineOf(const Profile& profile, const Frame& frame) {
   PprofLine line;
   line.function.name = PprofText(
@@ -28,14 +25,14 @@ PprofPlace PlaceOf(const Profile& profile, const Frame& frame) {
   PprofPlace place;
   place.lines = {LineOf(profile, frame)};
   place.module.filename = PprofText(profile.String(frame.module));
+  if (place.module.filename.empty()) return place;
   if (!frame.kind->is_in_file) {
-    if (place.module.filename == "[kernel]") {
-      place.module.filename = kKernelMapping;
+    if (place.module.filename == "[kernel]" && !frame.kind->image.empty()) {
+      place.module.filename = frame.kind->image;
     }
     place.address = frame.address;
     return place;
   }
-  if (place.module.filename.empty()) return place;
   place.module.build_id = PprofText(profile.String(frame.build_id));
   place.address = frame.file_offset;
   return place;
@@ -59,7 +56,7 @@ std::span<const FrameId> PprofPlaces::TakeChain(
     std::span<const FrameId>& leaf_first) const {
   size_t size = 1;
   while (size < leaf_first.size() &&
-         profile_.frames[leaf_first[size - 1]].inlined) {
+         profile_.frames[leaf_first[size - 1]].kind->is_inlined) {
     ++size;
   }
   const auto chain = leaf_first.first(size);
@@ -95,11 +92,11 @@ PprofPlaces::PprofPlaces(const Profile& profile) : profile_(profile) {
     of_frame.push_back(profd::PlaceOf(profile, frame));
   }
   const bool has_inlined = std::ranges::any_of(
-      profile.frames, [](const Frame& f) { return f.inlined; });
+      profile.frames, [](const Frame& f) { return f.kind->is_inlined; });
   if (has_inlined) CollectChains();
   // Inlined frames have no place of their own.
   for (size_t i = 0; i < of_frame.size(); ++i) {
-    if (!profile.frames[i].inlined) places_.push_back(of_frame[i]);
+    if (!profile.frames[i].kind->is_inlined) places_.push_back(of_frame[i]);
   }
   for (const auto& [chain, location] : of_chain_) {
     places_.push_back(PlaceOf(chain));

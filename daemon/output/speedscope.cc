@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <iterator>
 #include <limits>
@@ -19,7 +20,6 @@
 #include "daemon/output/safe_name.h"
 #include "daemon/output/stack_state.h"
 #include "daemon/output/summary.h"
-#include "daemon/profile/profile_terms.h"
 
 namespace profd {
 namespace {
@@ -31,9 +31,16 @@ struct Weight {
   uint64_t period = 1;
 };
 
-Weight WeightOf(const CaptureMetadata& metadata) {
-  const auto ns = NanosecondsPerSample(metadata);
-  return ns ? Weight{"nanoseconds", *ns} : Weight{};
+// Units that speedscope knows; counts are of none.
+constexpr std::array<std::string_view, 5> kUnits = {
+    "nanoseconds", "microseconds", "milliseconds", "seconds", "bytes"};
+
+Weight WeightOf(const SampleKind& kind) {
+  const auto* unit = std::ranges::find(kUnits, kind.unit);
+  if (unit == kUnits.end()) return {};
+  if (kind.has_values) return {*unit, 1};
+  const uint64_t period = UnitsPerSample(kind);
+  return period == 0 ? Weight{} : Weight{*unit, period};
 }
 
 void AppendText(std::string_view key, std::string_view value,
@@ -242,7 +249,7 @@ class Writer {
   const OutputOptions& options_;
   Frames frames_;
   std::vector<Owner> owners_;
-  Weight weight_ = WeightOf(profile_.metadata);
+  Weight weight_ = WeightOf(profile_.metadata.kinds.front());
 };
 
 }  // namespace

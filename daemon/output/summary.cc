@@ -122,7 +122,7 @@ uint64_t SamplesOf(const Profile& profile) {
 std::string CaptureLine(const Profile& profile) {
   const CaptureMetadata& metadata = profile.metadata;
   const SampleKind& kind = metadata.kinds.front();
-  const std::string what = CountsUnits(kind) ? Printable(kind.unit) : "samples";
+  const std::string what = Printable(UnitName(kind));
   std::string text =
       fmt::format("{} {}, {} lost; {}", SamplesOf(profile), what,
                   profile.accounting.lost(), Printable(kind.event));
@@ -141,8 +141,12 @@ std::string CaptureLine(const Profile& profile) {
 
 std::string ProfileTitle(const Profile& profile) {
   const std::string& host = profile.metadata.hostname;
-  return fmt::format("{}{}{} samples", host, host.empty() ? "" : ": ",
-                     profile.accounting.emitted);
+  const SampleKind& kind = profile.metadata.kinds.front();
+  std::string title = fmt::format("{}{}{} {}", host, host.empty() ? "" : ": ",
+                                  SamplesOf(profile), UnitName(kind));
+  if (kind.has_values && kind.name != UnitName(kind))
+    title += " of " + kind.name;
+  return title;
 }
 
 std::string SummaryLine(const Profile& profile) {

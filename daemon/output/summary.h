@@ -8,10 +8,11 @@
 
 namespace profd {
 
-// What heads a picture: "HOST: 1234 samples", without a host "1234 samples".
+// What heads a picture: "HOST: 1234 samples", without a host "1234 samples"; of
+// a kind with values "HOST: 9000 nanoseconds of blocked".
 std::string ProfileTitle(const Profile& profile);
 
-// Those of all stacks together.
+// The counts of all stacks together.
 uint64_t SamplesOf(const Profile& profile);
 
 // What heads a table, printable: "1975 samples, 0 lost; cpu-clock at 99 Hz for

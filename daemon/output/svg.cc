@@ -55,6 +55,12 @@ void AppendXml(std::string_view text, std::string& out) {
   }
 }
 
+std::string Xml(std::string_view text) {
+  std::string out;
+  AppendXml(text, out);
+  return out;
+}
+
 // The bytes of the first `letters` characters of UTF-8 text.
 std::string_view FirstLetters(std::string_view text, size_t letters) {
   size_t bytes = 0;
@@ -148,10 +154,10 @@ class Picture {
       text += ']';
     }
     fmt::format_to(std::back_inserter(text),
-                   ": {} samples, {:.2f} %</title><rect x=\"{:.2f}\" "
+                   ": {} {}, {:.2f} %</title><rect x=\"{:.2f}\" "
                    "y=\"{:.0f}\" width=\"{:.2f}\" height=\"{:.0f}\" "
                    "fill=\"{}\"/>",
-                   totals_[node],
+                   totals_[node], unit_,
                    100.0 * static_cast<double>(totals_[node]) /
                        static_cast<double>(std::max(totals_[0], uint64_t{1})),
                    x, y, std::max(Width(node) - 0.5, 0.2), kRowHeight - 1,
@@ -183,6 +189,7 @@ class Picture {
   }
 
   const Profile& profile_;
+  const std::string unit_ = Xml(UnitName(profile_.metadata.kinds.front()));
   FlameTree tree_;
   std::vector<uint64_t> totals_;  // by node: samples
   std::vector<uint64_t> starts_;  // samples to the left

@@ -59,7 +59,7 @@ std::string FrameLine(const Profile& profile, const Frame& frame,
   if (is_named || name.empty() || name == "[unknown]") {
     AppendModule(frame, profile.String(frame.module), line);
   }
-  if (frame.inlined) line += " (inlined)";
+  if (frame.kind->is_inlined) line += " (inlined)";
   if (frame.file != 0) {
     line += ' ';
     ksym::AppendPrintable(profile.String(frame.file), line);

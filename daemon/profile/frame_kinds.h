@@ -27,49 +27,129 @@ inline constexpr size_t kFlameKinds = 8;
 // ask the row of a frame and compare no kinds, so that one more row is all that
 // they need of a new kind.
 struct FrameKind {
-  std::string_view name;  // in JSON
+  // In JSON. Kinds that other keys of a frame tell apart there share one.
+  std::string_view name;
   // The kernel's, on the kernel's side of a stack.
   bool is_kernel = false;
   // Code of a file: Frame::module is the file's path and Frame::file_offset the
   // place in it. Else the module is a word in brackets, or empty.
   bool is_in_file = false;
+  // The body of a function within the next frame towards the root that is not
+  // inlined. Such frames have the address and the offset in the file of that
+  // one, and pprof has them as lines of its location.
+  bool is_inlined = false;
+  // Whether debug data can tell its lines and inlined calls.
+  bool has_debug_data = false;
   // What ends its name in folded stacks with annotations.
   std::string_view folded_suffix = {};
   FlameKind colour = FlameKind::kUser;
-  // The same of a frame that has a name but no module, where others have one.
-  FlameKind colour_without_module = FlameKind::kUser;
+  // What perf script says in place of the module; empty: the module.
+  std::string_view perf_module = {};
+  // What perf script has behind a module in brackets.
+  std::string_view perf_suffix = {};
+  // What perf script and pprof call the module "[kernel]"; empty: the same.
+  std::string_view image = {};
+  // The kind of a function that is inlined into such code; null: none is.
+  const FrameKind* inlined = nullptr;
+  // What it is taken for in a profile that tells of no file which functions are
+  // in it; null: itself.
+  const FrameKind* without_files = nullptr;
 };
 
+inline constexpr FrameKind kInlinedFrame = {.name = "user",
+                                            .is_in_file = true,
+                                            .is_inlined = true,
+                                            .has_debug_data = true,
+                                            .folded_suffix = "_[i]",
+                                            .colour = FlameKind::kInlined,
+                                            .perf_module = "inlined",
+                                            .inlined = &kInlinedFrame};
 // Native code of programs and libraries.
-inline constexpr FrameKind kUserFrame = {
-    .name = "user",
-    .is_in_file = true,
-    .colour = FlameKind::kUser,
-    .colour_without_module = FlameKind::kGenerated};
-// Native code of the kernel, of its modules and of BPF programs.
-inline constexpr FrameKind kKernelFrame = {
+inline constexpr FrameKind kUserFrame = {.name = "user",
+                                         .is_in_file = true,
+                                         .has_debug_data = true,
+                                         .colour = FlameKind::kUser,
+                                         .inlined = &kInlinedFrame};
+// Native code that a runtime made, from a perf map: a name without a file.
+inline constexpr FrameKind kJitFrame = {.name = "user",
+                                        .colour = FlameKind::kGenerated,
+                                        .inlined = &kInlinedFrame,
+                                        .without_files = &kUserFrame};
+
+inline constexpr FrameKind kInlinedKernelFrame = {
     .name = "kernel",
     .is_kernel = true,
-    .folded_suffix = "_[k]",
-    .colour = FlameKind::kKernel,
-    .colour_without_module = FlameKind::kKernel};
+    .is_inlined = true,
+    .has_debug_data = true,
+    .folded_suffix = "_[k]_[i]",
+    .colour = FlameKind::kInlined,
+    .perf_module = "inlined",
+    .image = "[kernel.kallsyms]",
+    .inlined = &kInlinedKernelFrame};
+// Native code of the kernel and of its modules. Readers of perf script's text
+// take for the kernel's what begins with a bracket, or what ends in ".ko";
+// "[ext4].ko" is both.
+inline constexpr FrameKind kKernelFrame = {.name = "kernel",
+                                           .is_kernel = true,
+                                           .has_debug_data = true,
+                                           .folded_suffix = "_[k]",
+                                           .colour = FlameKind::kKernel,
+                                           .perf_suffix = ".ko",
+                                           .image = "[kernel.kallsyms]",
+                                           .inlined = &kInlinedKernelFrame};
+// Trampolines that the kernel made: no file has them.
+inline constexpr FrameKind kTrampolineFrame = {.name = "kernel",
+                                               .is_kernel = true,
+                                               .folded_suffix = "_[k]",
+                                               .colour = FlameKind::kKernel,
+                                               .perf_suffix = ".ko",
+                                               .inlined = &kInlinedKernelFrame};
+// BPF programs, and what leads into them.
+inline constexpr FrameKind kBpfFrame = {.name = "kernel",
+                                        .is_kernel = true,
+                                        .folded_suffix = "_[k]",
+                                        .colour = FlameKind::kBpf,
+                                        .perf_suffix = ".ko",
+                                        .inlined = &kInlinedKernelFrame};
 
 // Functions of Python, as the interpreter knows them.
 inline constexpr FrameKind kPythonFrame = {
-    .name = "python",
-    .folded_suffix = "_[p]",
-    .colour = FlameKind::kPython,
-    .colour_without_module = FlameKind::kPython};
+    .name = "python", .folded_suffix = "_[p]", .colour = FlameKind::kPython};
 
-inline constexpr std::array kFrameKinds = {&kUserFrame, &kKernelFrame,
-                                           &kPythonFrame};
+// Of several with one name or one suffix, the plain one comes first.
+inline constexpr std::array kFrameKinds = {
+    &kUserFrame,    &kKernelFrame,        &kPythonFrame,     &kJitFrame,
+    &kInlinedFrame, &kInlinedKernelFrame, &kTrampolineFrame, &kBpfFrame};
 
-// The kind of that name, user code if there is none.
-constexpr const FrameKind* FrameKindNamed(std::string_view name) {
+// The plain kind of that name; null: there is none.
+constexpr const FrameKind* FindFrameKind(std::string_view name) {
   for (const FrameKind* kind : kFrameKinds) {
     if (kind->name == name) return kind;
   }
-  return &kUserFrame;
+  return nullptr;
+}
+
+// The plain kind with the longest suffix that the name in a folded stack ends
+// in; null: it ends in none.
+constexpr const FrameKind* FindFoldedSuffix(std::string_view name) {
+  const FrameKind* found = nullptr;
+  for (const FrameKind* kind : kFrameKinds) {
+    const size_t size = kind->folded_suffix.size();
+    if (size == 0 || !name.ends_with(kind->folded_suffix)) continue;
+    if (found == nullptr || size > found->folded_suffix.size()) found = kind;
+  }
+  return found;
+}
+
+// What a frame is taken for where no file is told.
+constexpr const FrameKind* WithoutFiles(const FrameKind* kind) {
+  return kind->without_files == nullptr ? kind : kind->without_files;
+}
+
+// The kind of the kernel's code in that module, a word in brackets.
+constexpr const FrameKind* KernelKindOf(std::string_view module) {
+  if (module == "[bpf]") return &kBpfFrame;
+  return module.starts_with("[__builtin__") ? &kTrampolineFrame : &kKernelFrame;
 }
 
 }  // namespace profd

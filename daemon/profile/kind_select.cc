@@ -3,25 +3,42 @@
 
 #include <algorithm>
 #include <string>
-#include <utility>
 #include <vector>
+
+#include "ksym/base/word_list.h"
 
 namespace profd {
 
-ksym::Status KnowsKind(std::string_view name,
-                       const std::vector<SampleKind>& kinds) {
-  if (name.empty() || FindKind(kinds, name) != nullptr) return {};
+ksym::Result<SampleKindId> PlaceOfKind(std::string_view name,
+                                       const std::vector<SampleKind>& kinds) {
+  if (name.empty()) return SampleKindId{0};
+  auto found = std::ranges::find(kinds, name, &SampleKind::name);
+  if (found == kinds.end() && name == "samples") {
+    found = std::ranges::find(kinds, false, &SampleKind::has_values);
+  }
+  if (found != kinds.end()) {
+    return static_cast<SampleKindId>(found - kinds.begin());
+  }
+  std::vector<std::string_view> names;
+  names.reserve(kinds.size());
+  for (const SampleKind& kind : kinds) names.push_back(kind.name);
   return ksym::Fail(ksym::ErrorCode::kInvalid,
                     "there are no samples of kind \"" + std::string(name) +
-                        "\", only of " + KindList(kinds));
+                        "\", only of " + ksym::Enumerate(names));
+}
+
+ksym::Status KnowsKind(std::string_view name,
+                       const std::vector<SampleKind>& kinds) {
+  const auto place = PlaceOfKind(name, kinds);
+  if (!place) return ksym::Fail(place.error());
+  return {};
 }
 
 ksym::Status ShowKind(std::string_view name, Profile& profile) {
   std::vector<SampleKind>& kinds = profile.metadata.kinds;
-  auto known = KnowsKind(name, kinds);
-  if (!known || name.empty()) return known;
-  const SampleKind* found = FindKind(kinds, name);
-  const auto chosen = static_cast<SampleKindId>(found - kinds.data());
+  const auto place = PlaceOfKind(name, kinds);
+  if (!place) return ksym::Fail(place.error());
+  const SampleKindId chosen = *place;
   if (chosen == 0) return {};
   // The others keep their order behind it.
   std::rotate(kinds.begin(), kinds.begin() + chosen,
@@ -47,14 +64,8 @@ void KeepFirstKind(Profile& profile) {
   kinds.resize(1);
   std::erase_if(profile.samples,
                 [](const ProfileSample& sample) { return sample.kind != 0; });
-  SampleKind& kind = kinds.front();
-  if (!kind.has_values) return;
-  kind.has_values = false;
-  kind.frequency_hz = 0;
-  kind.count_period = 1;
-  for (ProfileSample& sample : profile.samples) {
-    sample.count = std::exchange(sample.value, 0);
-  }
+  if (!kinds.front().has_values) return;
+  for (ProfileSample& sample : profile.samples) sample.count = sample.value;
   // What lasted no time is no sample of it.
   std::erase_if(profile.samples,
                 [](const ProfileSample& sample) { return sample.count == 0; });

@@ -17,7 +17,6 @@ uint64_t HashOf(const Frame& frame) {
   hash = MixHash(hash, frame.file_offset);
   hash = MixHash(hash, uint64_t{frame.file} << 32 | frame.line);
   hash = MixHash(hash, uint64_t{frame.function} << 32 | frame.first_line);
-  hash = MixHash(hash, frame.inlined ? 1 : 0);
   return MixHash(hash, frame.symbol_offset);
 }
 

@@ -94,9 +94,6 @@ struct Frame {
   // alone, and where it begins in `file`; else 0.
   StringId function = 0;
   uint32_t first_line = 0;
-  // The body of a function within the next frame up that is not inlined. Such
-  // frames have the address and offset in the file of that one.
-  bool inlined = false;
 
   friend bool operator==(const Frame&, const Frame&) = default;
 };

@@ -68,6 +68,7 @@ std::optional<StackEnd> CauseOf(StackState state) {
 std::optional<uint64_t> NanosecondsPerSample(const CaptureMetadata& metadata) {
   const SampleKind& kind = metadata.kinds.front();
   if (kind.name != "cpu" || kind.unit != "nanoseconds") return std::nullopt;
+  if (kind.has_values) return 1;
   const uint64_t ns = UnitsPerSample(kind);
   return ns == 0 ? std::nullopt : std::optional(ns);
 }

@@ -23,8 +23,8 @@ std::optional<StackEnd> CauseOf(StackState state);
 // The state of that name.
 std::optional<StackState> StackStateNamed(std::string_view name);
 
-// CPU time that one sample of the first kind stands for; none where that kind
-// is not CPU time.
+// CPU time that one of the first kind's counts stands for, as KeepFirstKind()
+// leaves them; none where that kind is not CPU time.
 std::optional<uint64_t> NanosecondsPerSample(const CaptureMetadata& metadata);
 
 }  // namespace profd

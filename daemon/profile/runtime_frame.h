@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <compare>
 #include <cstdint>
 #include <map>
@@ -10,12 +11,33 @@
 
 namespace profd {
 
-// Kinds of RawFrame that a language runtime keeps itself. `value` is a
-// RuntimeFrameId. The native frame behind a run of kPythonCode, on the side of
-// the root, is the interpreter's own that works through them.
+// Kinds of RawFrame that a language runtime keeps itself.
 inline constexpr RawFrameKind kPythonCode = 0x10;
 // Frames of a runtime were here that could not be followed; no value.
 inline constexpr RawFrameKind kTornFrames = 0x11;
+
+// What others ask about a kind of RawFrame that is not native code.
+struct RuntimeKind {
+  RawFrameKind kind = kNativeCode;
+  // `value` is a RuntimeFrameId of the RuntimeFrameTable.
+  bool is_in_table = false;
+  // The native frame behind a run of them, on the side of the root, is the
+  // interpreter's own that works through them.
+  bool has_interpreter = false;
+};
+
+inline constexpr std::array kRuntimeKinds = {
+    RuntimeKind{
+        .kind = kPythonCode, .is_in_table = true, .has_interpreter = true},
+    RuntimeKind{.kind = kTornFrames}};
+
+// Of a kind that no row tells about nothing is known.
+constexpr RuntimeKind RuntimeKindOf(RawFrameKind kind) {
+  for (const RuntimeKind& row : kRuntimeKinds) {
+    if (row.kind == kind) return row;
+  }
+  return {.kind = kind};
+}
 
 // Within one capture no number is used twice.
 using RuntimeFrameId = uint64_t;

@@ -42,11 +42,9 @@ uint64_t UnitsPerSample(const SampleKind& kind) {
   return kind.count_period;
 }
 
-bool CountsUnits(const SampleKind& kind) {
-  // Of an event with a period of 1, as readers know no other, samples are
-  // counted.
-  return kind.unit != "count" && UnitsPerSample(kind) == 1 &&
-         !IsEventKind(kind);
+std::string_view UnitName(const SampleKind& kind) {
+  if (!kind.has_values) return "samples";
+  return kind.unit.empty() || kind.unit == "count" ? kind.name : kind.unit;
 }
 
 uint64_t ValueOf(const SampleKind& kind, uint64_t count, uint64_t value) {
@@ -61,15 +59,6 @@ const SampleKind* FindKind(const std::vector<SampleKind>& kinds,
                            std::string_view name) {
   const auto found = std::ranges::find(kinds, name, &SampleKind::name);
   return found == kinds.end() ? nullptr : &*found;
-}
-
-std::string KindList(const std::vector<SampleKind>& kinds) {
-  std::string text;
-  for (size_t i = 0; i < kinds.size(); ++i) {
-    if (i > 0) text += i + 1 < kinds.size() ? ", " : " and ";
-    text += kinds[i].name;
-  }
-  return text;
 }
 
 }  // namespace profd

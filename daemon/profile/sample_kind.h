@@ -41,9 +41,10 @@ bool IsOneEventKind(const std::vector<SampleKind>& kinds);
 // What each sample stands for, in the kind's unit; 0: it has its own value.
 uint64_t UnitsPerSample(const SampleKind& kind);
 
-// Whether a count of the kind is an amount, such as bytes, and no number of
-// samples, as KeepFirstKind() leaves it of a kind with values.
-bool CountsUnits(const SampleKind& kind);
+// What the numbers of stacks of this kind are called where one kind is shown:
+// "samples" where each stands for the same, else the unit of their values, or
+// the kind's name where that says more.
+std::string_view UnitName(const SampleKind& kind);
 
 // What so many samples amount to in the kind's unit, at most 2^64 - 1; `value`
 // is the sum of their own values.
@@ -52,8 +53,5 @@ uint64_t ValueOf(const SampleKind& kind, uint64_t count, uint64_t value);
 // The kind of that name; null: there is none.
 const SampleKind* FindKind(const std::vector<SampleKind>& kinds,
                            std::string_view name);
-
-// "cpu, runnable and blocked", for messages.
-std::string KindList(const std::vector<SampleKind>& kinds);
 
 }  // namespace profd

@@ -7,6 +7,7 @@
 #include <array>
 #include <optional>
 
+#include "daemon/output/format_table.h"
 #include "daemon/service/json_tree.h"
 #include "daemon/service/listen_address.h"
 #include "ksym/base/text.h"
@@ -24,8 +25,6 @@ constexpr auto kUnwindWords =
     std::to_array<std::string_view>({"auto", "dwarf", "fp", "none"});
 constexpr auto kRuntimeWords =
     std::to_array<std::string_view>({"auto", "none", "python"});
-constexpr auto kFormatWords =
-    std::to_array<std::string_view>({"folded", "json", "pprof"});
 constexpr auto kPriorityWords =
     std::to_array<std::string_view>({"auto", "realtime", "nice", "normal"});
 constexpr auto kLevelWords =
@@ -33,6 +32,11 @@ constexpr auto kLevelWords =
 
 constexpr auto kLabelWords = std::to_array<std::string_view>(
     {"host", "comm", "pid", "tid", "cgroup", "unit", "container_id"});
+
+template <const auto& kWords>
+std::span<const std::string_view> All() {
+  return kWords;
+}
 
 using Config = ServiceConfig;
 
@@ -65,13 +69,13 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
      .kind = ConfigKey::Choice{[](Config& c) -> std::string& {
                                  return c.stacks.unwind;
                                },
-                               kUnwindWords}},
+                               All<kUnwindWords>}},
     {.path = "stacks.runtimes",
      .help = "runtimes whose functions are in stacks: auto, none or python",
      .kind = ConfigKey::Choice{[](Config& c) -> std::string& {
                                  return c.stacks.runtimes;
                                },
-                               kRuntimeWords}},
+                               All<kRuntimeWords>}},
     {.path = "stacks.memory_bytes",
      .help = "kernel memory for call-frame information (default 128 MiB)",
      .kind = ConfigKey::Number{[](Config& c) -> uint64_t& {
@@ -118,7 +122,7 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
      .kind = ConfigKey::Choice{[](Config& c) -> std::string& {
                                  return c.files.format;
                                },
-                               kFormatWords}},
+                               FileFormats}},
     {.path = "files.max_bytes",
      .help = "all profiles together, at the most (default 1 GiB)",
      .kind = ConfigKey::Number{[](Config& c) -> uint64_t& {
@@ -186,13 +190,13 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
      .kind = ConfigKey::Choice{[](Config& c) -> std::string& {
                                  return c.limits.own_priority;
                                },
-                               kPriorityWords}},
+                               All<kPriorityWords>}},
     {.path = "log.level",
      .help = "error, warning, info or debug (default info)",
      .kind = ConfigKey::Choice{[](Config& c) -> std::string& {
                                  return c.log.level;
                                },
-                               kLevelWords}},
+                               All<kLevelWords>}},
 });
 
 // Each returns what is wrong with the value, or nothing.
@@ -214,7 +218,7 @@ Problem CheckWord(std::span<const std::string_view> words,
 
 Problem Set(const ConfigKey::Choice& kind, std::string_view word,
             Config& config) {
-  if (Problem problem = CheckWord(kind.words, word)) return problem;
+  if (Problem problem = CheckWord(kind.words(), word)) return problem;
   kind.value(config) = word;
   return std::nullopt;
 }

@@ -102,7 +102,7 @@ struct ConfigKey {
   // One of several words.
   struct Choice {
     std::string& (*value)(ServiceConfig&);
-    std::span<const std::string_view> words;
+    std::span<const std::string_view> (*words)();
   };
   // An absolute path of at most 4095 bytes, or empty for "none".
   struct Path {

@@ -11,11 +11,14 @@
 #include <span>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "daemon/output/format.h"
+#include "daemon/profile/kind_select.h"
 #include "daemon/profile/profile_merge.h"
 #include "daemon/service/metrics.h"
 #include "ksym/base/text.h"
+#include "ksym/base/word_list.h"
 
 namespace profd {
 namespace {
@@ -84,14 +87,20 @@ struct Parameter {
   std::optional<uint64_t> value;
 };
 
-// Fills the values in; returns what is wrong, or nothing. `format` may stand
-// there as well if it is not null.
+struct TextParameter {
+  std::string_view name;
+  std::string value;
+};
+
+// Fills the values in; returns what is wrong, or nothing.
 std::optional<std::string> ReadParameters(const HttpRequest& request,
                                           std::span<Parameter> parameters,
-                                          std::string* format) {
+                                          std::span<TextParameter> texts) {
   for (const auto& [name, text] : request.parameters) {
-    if (format != nullptr && name == "format") {
-      *format = text;
+    const auto text_parameter =
+        std::ranges::find(texts, name, &TextParameter::name);
+    if (text_parameter != texts.end()) {
+      text_parameter->value = text;
       continue;
     }
     const auto parameter =
@@ -117,7 +126,7 @@ const std::array<HttpApi::Route, 5> HttpApi::kRoutes = {{
      .kind = HttpKind::kLive,
      .respond = &HttpApi::Profile},
     {.path = "/profile",
-     .usage = "/profile?format=F&seconds=N",
+     .usage = "/profile?format=F&seconds=N&value=KIND",
      .kind = HttpKind::kRecent,
      .respond = &HttpApi::RecentProfile},
     {.path = "/metrics", .respond = &HttpApi::Metrics},
@@ -138,12 +147,12 @@ HttpResponse HttpApi::Respond(const HttpRequest& request) const {
 }
 
 HttpResponse HttpApi::NotFound() {
-  std::string usages;
+  std::vector<std::string_view> usages;
+  usages.reserve(kRoutes.size());
   for (const Route& route : kRoutes) {
-    if (!usages.empty()) usages += &route == &kRoutes.back() ? " and " : ", ";
-    usages += route.usage.empty() ? route.path : route.usage;
+    usages.push_back(route.usage.empty() ? route.path : route.usage);
   }
-  return {.status = 404, .body = "there are " + usages + "\n"};
+  return {.status = 404, .body = "there are " + ksym::Enumerate(usages) + "\n"};
 }
 
 HttpResponse HttpApi::Metrics(const HttpRequest& /*request*/) const {
@@ -161,7 +170,7 @@ HttpResponse HttpApi::Version(const HttpRequest& /*request*/) const {
 
 HttpResponse HttpApi::Profile(const HttpRequest& request) const {
   Parameter seconds = {"seconds", kMostSeconds, {}};
-  const auto wrong = ReadParameters(request, {&seconds, 1}, nullptr);
+  const auto wrong = ReadParameters(request, {&seconds, 1}, {});
   if (wrong) return BadRequest(*wrong);
   const uint64_t wanted =
       std::max<uint64_t>(seconds.value.value_or(kDefaultSeconds), 1);
@@ -186,14 +195,15 @@ HttpResponse HttpApi::RecentProfile(const HttpRequest& request) const {
   constexpr uint64_t kMost = std::numeric_limits<uint32_t>::max();
   std::array<Parameter, 3> parameters = {
       {{"seconds", kMost, {}}, {"from", kMost, {}}, {"until", kMost, {}}}};
-  std::string format_name = "folded";
-  const auto wrong = ReadParameters(request, parameters, &format_name);
+  std::array<TextParameter, 2> texts = {{{"format", "folded"}, {"value", ""}}};
+  const auto wrong = ReadParameters(request, parameters, texts);
   if (wrong) return BadRequest(*wrong);
   const auto& [seconds, from, until] = parameters;
   if (seconds.value && (from.value || until.value)) {
     return BadRequest("seconds and from or until contradict each other");
   }
-  const auto format = ParseOutputFormat(format_name);
+  const auto& [format_name, value] = texts;
+  const auto format = ParseOutputFormat(format_name.value);
   if (!format) return BadRequest(format.error().message());
   const auto now = static_cast<uint64_t>(::time(nullptr)) + 1;
   const uint64_t end = until.value.value_or(now);
@@ -207,11 +217,17 @@ HttpResponse HttpApi::RecentProfile(const HttpRequest& request) const {
                 "http.recent_seconds, http.recent_bytes and "
                 "interval_seconds\n"};
   }
+  const auto known = KnowsKind(value.value, profiles.front()->metadata.kinds);
+  if (!known) return BadRequest(known.error().message());
   return Make(request, *format, [&] {
     ProfileMerger merger;
     for (const auto& profile : profiles) merger.Add(*profile);
-    return Render(std::move(merger).Finish(), *format,
-                  OptionsFor(*format, labels()));
+    profd::Profile merged = std::move(merger).Finish();
+    // It was asked for above.
+    if (const auto shown = ShowKind(value.value, merged); !shown) {
+      return shown.error().message();
+    }
+    return Render(merged, *format, OptionsFor(*format, labels()));
   });
 }
 

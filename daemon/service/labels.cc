@@ -22,8 +22,7 @@ Labels Labels::Of(std::span<const std::string> words) {
 }
 
 OutputOptions OptionsFor(OutputFormat format, const Labels& labels) {
-  const bool by_tid = labels.tid && (format == OutputFormat::kPprof ||
-                                     format == OutputFormat::kJson);
+  const bool by_tid = labels.tid && RowOf(format).has_threads;
   SampleLabels of_sample = labels.of_sample;
   of_sample.self_pid = static_cast<uint32_t>(::getpid());
   return {.by = by_tid ? OutputOptions::By::kTid : OutputOptions::By::kComm,

@@ -34,7 +34,7 @@ std::string ValueName(const ConfigKey& key) {
   }
   const auto* choice = std::get_if<ConfigKey::Choice>(&key.kind);
   return choice == nullptr ? "PATH"
-                           : fmt::format("{}", fmt::join(choice->words, "|"));
+                           : fmt::format("{}", fmt::join(choice->words(), "|"));
 }
 
 }  // namespace

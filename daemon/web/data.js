@@ -33,6 +33,7 @@ function isKernel(frame) {
 class FlameData {
   constructor(json) {
     this.json = json;
+    this.unit = json.unit ?? 'samples';  // of all numbers
     this.isDifference = Boolean(json.before);
     this.frames = json.frames.map(
         ([name, module, kind]) => ({name, module: json.modules[module], kind}));

@@ -27,7 +27,7 @@ class Details {
   numbers(tree, node) {
     const samples = tree.total[node];
     const own = tree.self[node];
-    const parts = [`${samples} samples, ${percent(samples / this.all)} of all`];
+    const parts = [`${samples} ${this.data.unit}, ${percent(samples / this.all)} of all`];
     if (node !== 0) {
       const parent = tree.total[tree.parent[node]];
       parts.push(`${percent(samples / parent)} of the ${tree.parentIs}`);

@@ -250,7 +250,7 @@ class Page {
     byId('path').replaceChildren(
         make('i', 'callers above, callees below: '),
         make('b', cutEnd(name, MOST_LETTERS), 'name'),
-        make('i', `  ${tree.total[0]} samples, ${share} of all`));
+        make('i', `  ${tree.total[0]} ${this.data.unit}, ${share} of all`));
     this.showHidden();
   }
 
@@ -259,8 +259,8 @@ class Page {
     const all = this.data.allSamples(this.state.group);
     const hidden = all - this.tree.total[0];
     if (hidden > 0) {
-      byId('path').append(make('i', `  (${hidden} of ${all} samples hidden, ` +
-          `${percent(hidden / all)})`));
+      byId('path').append(make('i', `  (${hidden} of ${all} ${this.data.unit} ` +
+          `hidden, ${percent(hidden / all)})`));
     }
   }
 

@@ -7,11 +7,12 @@ import {readFileSync} from 'node:fs';
 import vm from 'node:vm';
 
 const FILES = ['tree', 'data', 'functions', 'names', 'layout', 'colours',
-               'state', 'export'];
+               'state', 'export', 'details'];
 const EXPORTS = ['Tree', 'FlameData', 'functionTotals', 'callersOf', 'calleesOf',
                  'BottomUp', 'shortName', 'fitName', 'fitFrame', 'cutEnd',
                  'Layout', 'Change', 'parseState', 'formatState', 'foldedName',
-                 'foldedText', 'svgBox', 'svgText', 'OPENING_STATE'];
+                 'foldedText', 'svgBox', 'svgText', 'OPENING_STATE',
+                 'Details'];
 const sources = FILES.map(
     (name) => readFileSync(`${process.argv[2]}/${name}.js`, 'utf8'));
 const parts = vm.runInNewContext(
@@ -105,6 +106,16 @@ test('Each stack is a path of the tree with its samples.', () => {
     'db;main;work;epoll_wait;do_epoll_wait 8', 'db;main;work;work;sort 2',
     'web;main;work;sort 60', 'web;main;work;sys_write;vfs_write 30',
   ]);
+});
+
+test('Numbers are of the unit that the profile tells, else of samples.', () => {
+  for (const [more, unit] of [[{}, 'samples'], [{unit: 'bytes'}, 'bytes']]) {
+    const data = new parts.FlameData(makeJson(STACKS, more));
+    const details = new parts.Details(data, null);
+    const tree = data.tree('command', NOTHING_HIDDEN);
+    details.all = tree.total[0];
+    assert.match(details.numbers(tree, 0), new RegExp(`^100 ${unit}, 100`));
+  }
 });
 
 test('Groups are those that the profile knows, and share out all samples.', () => {

@@ -21,10 +21,7 @@ using testing::HasSubstr;
 // A kind of frame that no other file knows: the code of a toy runtime.
 constexpr RawFrameKind kToy = 0x70;
 constexpr FrameKind kToyFrame = {
-    .name = "toy",
-    .folded_suffix = "_[t]",
-    .colour = FlameKind::kGenerated,
-    .colour_without_module = FlameKind::kGenerated};
+    .name = "toy", .folded_suffix = "_[t]", .colour = FlameKind::kGenerated};
 
 class ToyNamer : public FrameNamer {
  public:

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -73,6 +74,56 @@ TEST(ProfileInputTest, ReadsItsOwnJson) {
   EXPECT_EQ(Render(Read(json), OutputFormat::kJson, {}), json);
 }
 
+// A kind of frame that this version does not know is refused, and so is inlined
+// code where there can be none: neither becomes another kind's.
+TEST(ProfileInputTest, RefusesUnknownKindsOfFrames) {
+  const std::string json = Render(Sampled(), OutputFormat::kJson, {});
+  const auto with = [&](std::string_view from, std::string_view to) {
+    std::string changed = json;
+    changed.replace(changed.find(from), from.size(), to);
+    return ErrorOf(changed);
+  };
+  EXPECT_THAT(with(R"("kind":"user")", R"("kind":"else")"),
+              HasSubstr("frames[0]: is of an unknown kind"));
+  EXPECT_THAT(with(R"("kind":"user")", R"("unkind":"user")"),
+              HasSubstr("is of an unknown kind"));
+  const std::string_view inlined = R"("kind":"user","module":"/bin/app",)";
+  ASSERT_THAT(json, HasSubstr(inlined));
+  EXPECT_THAT(with(inlined, R"("kind":"python","inlined":true,)"),
+              HasSubstr("is of a kind that is not inlined"));
+}
+
+// Kinds that share a name are told apart by what else is known of a frame: code
+// without a file, BPF programs and inlined calls, of the kernel as well.
+TEST(ProfileInputTest, KeepsKindsOfFrames) {
+  TestProfile p;
+  ProfileBuilder& builder = p.builder();
+  const auto inlined = builder.AddFrame({.name = builder.Intern("in"),
+                                         .module = builder.Intern("[kernel]"),
+                                         .kind = &kInlinedKernelFrame});
+  p.Add({.user = {p.User("js", ""), p.User("main")},
+         .kernel = {p.Kernel("bpf_prog_x", "[bpf]"), inlined,
+                    p.Kernel("vfs_read"),
+                    p.Kernel("kprobe_x", "[__builtin__kprobes]")}});
+  const Profile written = std::move(p).Finish();
+  const auto kinds_of = [](const Profile& profile) {
+    std::map<std::string, const FrameKind*> kinds;
+    for (const Frame& frame : profile.frames) {
+      kinds[std::string(profile.String(frame.name))] = frame.kind;
+    }
+    return kinds;
+  };
+  const auto kinds = kinds_of(written);
+  EXPECT_EQ(kinds.at("js"), &kJitFrame);
+  EXPECT_EQ(kinds.at("kprobe_x"), &kTrampolineFrame);
+  for (const auto format : {OutputFormat::kJson, OutputFormat::kPprof}) {
+    EXPECT_EQ(kinds_of(Read(Render(written, format, {}))), kinds);
+  }
+  const auto folded = kinds_of(Read(Folded(written)));
+  EXPECT_EQ(folded.at("in"), &kInlinedKernelFrame);
+  EXPECT_EQ(folded.at("js"), &kUserFrame);  // nothing tells of files
+}
+
 // Samples of CPU time and of waits, which have a length each.
 Profile OfTwoKinds() {
   TestProfile p;
@@ -120,12 +171,45 @@ TEST(ProfileInputTest, RefusesUnknownKindsOfJson) {
 // value is not in it.
 TEST(ProfileInputTest, ReadsKindsOfPprof) {
   Profile read = Read(Render(OfTwoKinds(), OutputFormat::kPprof, {}));
-  ASSERT_EQ(read.metadata.kinds.size(), 2u);
-  EXPECT_EQ(read.metadata.kinds[0].name, "cpu");
-  EXPECT_EQ(read.metadata.kinds[1].name, "blocked");
+  EXPECT_EQ(read.metadata.kinds, OfTwoKinds().metadata.kinds);
   EXPECT_EQ(Folded(read), "app;main;work 5\n");
   ASSERT_TRUE(ShowKind("blocked", read));
   EXPECT_EQ(Folded(read), "app;main;read 900\napp;main;work 7\n");
+}
+
+// Kinds that count samples stay such, with their rate and the number, and what
+// is read of pprof and of JSON writes the same again.
+TEST(ProfileInputTest, KeepsKindsThroughPprof) {
+  Profile profile = OfTwoKinds();
+  profile.metadata.kinds.push_back(EventKind("page-faults", 0, 10));
+  profile.samples.push_back(profile.samples[0]);
+  profile.samples.back().kind = 2;
+  profile.samples.back().count = 4;
+  const std::string pprof = Render(profile, OutputFormat::kPprof, {});
+  const Profile read = Read(pprof);
+  EXPECT_EQ(read.metadata.kinds, profile.metadata.kinds);
+  EXPECT_EQ(read.accounting.emitted, 9u);
+  uint64_t faults = 0;
+  for (const ProfileSample& sample : read.samples) {
+    if (sample.kind == 2) faults += sample.count;
+  }
+  EXPECT_EQ(faults, 4u);
+  const std::string json = Render(read, OutputFormat::kJson, {});
+  EXPECT_EQ(Render(Read(json), OutputFormat::kJson, {}), json);
+  const Profile again = Read(Render(Read(json), OutputFormat::kPprof, {}));
+  EXPECT_EQ(again.metadata.kinds, read.metadata.kinds);
+  EXPECT_EQ(Render(again, OutputFormat::kJson, {}),
+            Render(Read(Render(again, OutputFormat::kPprof, {})),
+                   OutputFormat::kJson, {}));
+}
+
+// Samples of another event than the clock are known by the period's type.
+TEST(ProfileInputTest, ReadsThePeriodOfPprof) {
+  Profile profile = Sampled();
+  profile.metadata.kinds = {EventKind("page-faults", 0, 10)};
+  const Profile read = Read(Render(profile, OutputFormat::kPprof, {}));
+  EXPECT_EQ(read.metadata.kinds, profile.metadata.kinds);
+  EXPECT_EQ(Folded(read), Folded(profile));
 }
 
 // Folded stacks come out as they went in, with and without marks.
@@ -238,6 +322,53 @@ std::string Field(char number, std::string_view content) {
   field += static_cast<char>((content.size() & 127) | 128);
   field += static_cast<char>(content.size() >> 7);
   return field.append(content);
+}
+
+// A sample of the values of two types as a heap profile has them.
+std::string HeapPprof() {
+  const std::string location = "\x08\x01";
+  std::string file;
+  for (const std::string_view text :
+       {"", "alloc_objects", "count", "inuse_space", "bytes"}) {
+    file += Field(6, text);
+  }
+  return file + Field(1, "\x08\x01\x10\x02") + Field(1, "\x08\x03\x10\x04") +
+         Field(4, location) + Field(2, "\x0a\x01\x01\x12\x02\x03\x60");
+}
+
+// Bytes and objects are no samples: they are values, so that no format has them
+// under a name that is not theirs, however often they are read and written.
+TEST(ProfileInputTest, ValuesOfPprofAreNoSamples) {
+  Profile read = Read(HeapPprof());
+  ASSERT_EQ(read.metadata.kinds.size(), 2u);
+  EXPECT_EQ(read.metadata.kinds[0].name, "inuse_space");
+  EXPECT_TRUE(read.metadata.kinds[0].has_values);
+  EXPECT_TRUE(read.metadata.kinds[1].has_values);
+  EXPECT_EQ(read.accounting.emitted, 0u);
+  const std::string json = Render(read, OutputFormat::kJson, {});
+  EXPECT_THAT(json, HasSubstr(R"("count":0,"value":96})"));
+  EXPECT_THAT(Render(read, OutputFormat::kFolded, {}), HasSubstr(" 96\n"));
+  const Profile again = Read(Render(read, OutputFormat::kPprof, {}));
+  EXPECT_EQ(again.metadata.kinds, read.metadata.kinds);
+  EXPECT_EQ(Render(again, OutputFormat::kFolded, {}),
+            Render(read, OutputFormat::kFolded, {}));
+}
+
+// Values add up as counts do, until 2^63: one more is refused and none wraps.
+TEST(ProfileInputTest, BoundsValues) {
+  const std::string json = Render(OfTwoKinds(), OutputFormat::kJson, {});
+  const auto with = [&](std::string_view value) {
+    std::string changed = json;
+    const std::string_view from = R"("value":900)";
+    return changed.replace(changed.find(from), from.size(),
+                           R"("value":)" + std::string(value));
+  };
+  // The other stack has 7.
+  Profile read = Read(with("9223372036854775800"));
+  ASSERT_TRUE(ShowKind("blocked", read));
+  EXPECT_THAT(Folded(read), HasSubstr(" 9223372036854775800\n"));
+  EXPECT_THAT(ErrorOf(with("9223372036854775801")), HasSubstr("2^63"));
+  EXPECT_THAT(ErrorOf(with("18446744073709551615")), HasSubstr("2^63"));
 }
 
 // Samples of one stack, which is so many times one place of so many lines.

@@ -121,7 +121,7 @@ class TestNamer : public FrameNamer {
     const std::string name =
         std::to_string(frame.unit) + "." + std::to_string(frame.value);
     leaf_first.push_back(builder.AddFrame(
-        {.name = builder.Intern("in " + name), .inlined = true}));
+        {.name = builder.Intern("in " + name), .kind = &kInlinedFrame}));
     leaf_first.push_back(builder.AddFrame({.name = builder.Intern(name)}));
   }
 
@@ -338,6 +338,7 @@ TEST_F(ResolveTest, SplitsTheTagOffBpfPrograms) {
                           "bpf_prog_0123456789abcdef"));
   EXPECT_EQ(profile.String(profile.frames[0].build_id), "0123456789abcdef");
   EXPECT_EQ(profile.String(profile.frames[0].module), "[bpf]");
+  EXPECT_EQ(profile.frames[0].kind, &kBpfFrame);
 }
 
 // Two programs at one place within the interval: no name, and why.

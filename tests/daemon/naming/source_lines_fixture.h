@@ -97,7 +97,7 @@ class SourceLinesTest : public testing::Test {
     for (const FrameId id : profile_.Stack(profile_.samples[0].user)) {
       const Frame& frame = profile_.frames[id];
       texts.push_back(std::string(profile_.String(frame.name)) +
-                      (frame.inlined ? "* " : " ") +
+                      (frame.kind->is_inlined ? "* " : " ") +
                       std::string(profile_.String(frame.file)) + ":" +
                       std::to_string(frame.line));
     }

@@ -9,11 +9,13 @@
 #include <ranges>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "daemon/output/difference_page.h"
 #include "daemon/output/flame_tree.h"
 #include "daemon/output/format.h"
+#include "daemon/profile/kind_select.h"
 #include "tests/daemon/output/test_profile.h"
 
 namespace profd {
@@ -252,6 +254,65 @@ TEST(FlameTreeTest, Lines) {
   }
   EXPECT_THAT(places, ElementsAre(Pair("app", ""), Pair("inner", "/a.h:5"),
                                   Pair("outer", "/a.cc:30")));
+}
+
+// Samples of CPU time and of waits.
+Profile OfTwoKinds() {
+  TestProfile p;
+  const auto main = p.User("main");
+  p.Add({.user = {main}, .count = 5});
+  p.Add({.user = {main}, .kind = 1, .count = 2, .value = 900});
+  p.builder().Add(Accounting{.taken = 8, .emitted = 7});
+  Profile profile = std::move(p).Finish();
+  profile.metadata.kinds.push_back({.name = "blocked",
+                                    .unit = "nanoseconds",
+                                    .event = "sched_switch",
+                                    .has_values = true});
+  return profile;
+}
+
+// Pictures say which kind they show and of what unit; amounts are no samples.
+TEST(FlamegraphTest, SaysTheKindAndItsUnit) {
+  Profile profile = OfTwoKinds();
+  const auto render = [&](OutputFormat format) {
+    return Render(profile, format, {});
+  };
+  const auto facts_of = [](const nlohmann::json& data) {
+    std::map<std::string, std::string> facts;
+    for (const auto& fact : data.at("about")) facts[fact.at(0)] = fact.at(1);
+    return facts;
+  };
+  const auto cpu = DataOf(render(OutputFormat::kFlamegraph));
+  EXPECT_EQ(cpu.at("title"), "host: 5 samples");
+  EXPECT_FALSE(cpu.contains("unit"));
+  EXPECT_EQ(facts_of(cpu)["shown"], "cpu, samples");
+  EXPECT_EQ(facts_of(cpu)["samples"], "8 taken, 5 shown, 0 lost");
+
+  ASSERT_TRUE(ShowKind("blocked", profile));
+  const auto blocked = DataOf(render(OutputFormat::kFlamegraph));
+  EXPECT_EQ(blocked.at("title"), "host: 900 nanoseconds of blocked");
+  EXPECT_EQ(blocked.at("unit"), "nanoseconds");
+  EXPECT_EQ(facts_of(blocked)["shown"], "blocked, nanoseconds");
+  EXPECT_EQ(facts_of(blocked)["samples"], "8 taken, 0 lost");
+  EXPECT_EQ(facts_of(blocked)["event"], "sched_switch, each with its value");
+  const std::string svg = render(OutputFormat::kSvg);
+  EXPECT_THAT(svg, HasSubstr(": 900 nanoseconds, 100.00 %"));
+  EXPECT_THAT(svg, testing::Not(HasSubstr("samples")));
+}
+
+// speedscope is told the units that it knows.
+TEST(SpeedscopeTest, KnowsUnits) {
+  Profile profile = OfTwoKinds();
+  ASSERT_TRUE(ShowKind("blocked", profile));
+  const auto text_of = [&](std::string unit) {
+    profile.metadata.kinds.front().unit = std::move(unit);
+    return Render(profile, OutputFormat::kSpeedscope, {});
+  };
+  EXPECT_THAT(
+      text_of("nanoseconds"),
+      HasSubstr(R"("unit":"nanoseconds","startValue":0,"endValue":900)"));
+  EXPECT_THAT(text_of("bytes"), HasSubstr(R"("unit":"bytes")"));
+  EXPECT_THAT(text_of("count"), HasSubstr(R"("unit":"none")"));
 }
 
 TEST(FlamegraphTest, PlacesOnlyWithLines) {

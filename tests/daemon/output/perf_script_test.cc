@@ -111,6 +111,24 @@ TEST(PerfScriptTest, KernelFramesWithoutAddresses) {
   EXPECT_THAT(text, testing::Not(testing::HasSubstr("1234abcd")));
 }
 
+// Samples are spread over the capture, those with a value of their own as well,
+// of which a stack is one with its amount as the period.
+TEST(PerfScriptTest, SpreadsOverTheCapture) {
+  TestProfile p;
+  p.Add({.user = {p.User("a")}, .count = 1, .value = 3'000'000'000});
+  p.Add({.user = {p.User("b")}, .count = 1, .value = 7});
+  Profile profile = std::move(p).Finish();
+  profile.metadata.kinds = {{.name = "blocked",
+                             .unit = "nanoseconds",
+                             .event = "sched_switch",
+                             .has_values = true}};
+  const std::string text = Render(profile, OutputFormat::kPerfScript, {});
+  EXPECT_THAT(text, testing::HasSubstr(
+                        "app 7/7 1700000000.123456: 3000000000 sched_switch:"));
+  EXPECT_THAT(text, testing::HasSubstr(
+                        "app 7/7 1700000005.123456:          7 sched_switch:"));
+}
+
 // No name makes an importer pass over its frame.
 TEST(PerfScriptTest, NamesWithParentheses) {
   TestProfile p;

@@ -14,7 +14,9 @@ FrameId TestProfile::User(std::string_view name, std::string_view module,
       {.name = builder_.Intern(name),
        .module = builder_.Intern(module),
        .build_id = builder_.Intern(module.empty() ? "" : "0123456789abcdef"),
-       .kind = &kUserFrame,
+       .kind = module.empty() && reason == ksym::Unresolved::kNone
+                   ? &kJitFrame
+                   : &kUserFrame,
        .reason = reason,
        .address = 0x55d0c0de0000 + name.size(),
        .file_offset = 0x1000 + name.size(),
@@ -35,17 +37,17 @@ FrameId TestProfile::Inlined(std::string_view name, std::string_view file,
                              uint32_t line) {
   return builder_.AddFrame({.name = builder_.Intern(name),
                             .module = builder_.Intern("/bin/app"),
+                            .kind = &kInlinedFrame,
                             .file_offset = 0x2000,
                             .symbol_offset = 0x4,
                             .file = builder_.Intern(file),
-                            .line = line,
-                            .inlined = true});
+                            .line = line});
 }
 
 FrameId TestProfile::Kernel(std::string_view name, std::string_view module) {
   return builder_.AddFrame({.name = builder_.Intern(name),
                             .module = builder_.Intern(module),
-                            .kind = &kKernelFrame,
+                            .kind = KernelKindOf(module),
                             .address = 0xffffffff81000000 + name.size(),
                             .symbol_offset = 0x20});
 }

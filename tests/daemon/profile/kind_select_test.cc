@@ -5,7 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <string_view>
 #include <utility>
+#include <vector>
+
+#include "daemon/profile/pprof_kind.h"
 
 namespace profd {
 namespace {
@@ -84,6 +88,20 @@ TEST(KindSelectTest, NamesTheKindsThereAre) {
   EXPECT_THAT(shown.error().message(), HasSubstr("cpu and blocked"));
 }
 
+// "samples" is the first kind of which samples are counted, wherever it stands;
+// a kind of that name goes before it.
+TEST(KindSelectTest, KnowsSamples) {
+  Profile profile = Mixed();
+  ASSERT_TRUE(ShowKind("blocked", profile));
+  ASSERT_TRUE(ShowKind("samples", profile));
+  EXPECT_EQ(profile.metadata.kinds[0].name, "cpu");
+  std::vector<SampleKind> kinds = {Blocked()};
+  EXPECT_FALSE(KnowsKind("samples", kinds));
+  kinds.push_back(Blocked());
+  kinds.back().name = "samples";
+  EXPECT_EQ(PlaceOfKind("samples", kinds).value(), 1);
+}
+
 // One kind's samples are left; values become counts of their unit.
 TEST(KindSelectTest, KeepsOneKind) {
   Profile profile = Mixed();
@@ -97,11 +115,44 @@ TEST(KindSelectTest, KeepsOneKind) {
   KeepFirstKind(profile);
   ASSERT_EQ(profile.samples.size(), 1u);
   EXPECT_EQ(profile.samples[0].count, 900u);
-  EXPECT_EQ(UnitsPerSample(profile.metadata.kinds[0]), 1u);
-  EXPECT_TRUE(CountsUnits(profile.metadata.kinds[0]));
-  EXPECT_FALSE(CountsUnits(EventKind("cpu-clock", 99, 0)));
-  EXPECT_FALSE(CountsUnits(EventKind("samples", 0, 1)));
-  EXPECT_FALSE(CountsUnits(EventKind("cpu-clock", 0, 1)));
+  // It can be asked for again.
+  KeepFirstKind(profile);
+  EXPECT_EQ(profile.samples[0].count, 900u);
+}
+
+// What the numbers are called: amounts are no samples.
+TEST(SampleKindTest, NamesItsUnit) {
+  EXPECT_EQ(UnitName(EventKind("cpu-clock", 99, 0)), "samples");
+  EXPECT_EQ(UnitName(EventKind("page-faults", 0, 10)), "samples");
+  EXPECT_EQ(UnitName(Blocked()), "nanoseconds");
+  SampleKind objects = Blocked();
+  objects.name = "alloc_objects";
+  objects.unit = "count";
+  EXPECT_EQ(UnitName(objects), "alloc_objects");
+}
+
+// What a comment of pprof tells of a kind is read as it was written, whatever
+// the names are.
+TEST(PprofKindTest, CommentsTellKinds) {
+  SampleKind odd = Blocked();
+  odd.name = "a: every 3 of";
+  odd.event = "b of c";
+  for (const SampleKind& kind :
+       {EventKind("cpu-clock", 99, 0), EventKind("page-faults", 0, 10),
+        Blocked(), odd}) {
+    const auto read = ParsePprofKindComment(PprofKindComment(kind), kind.name);
+    ASSERT_TRUE(read) << PprofKindComment(kind);
+    SampleKind expected = kind;
+    expected.unit = {};
+    EXPECT_EQ(*read, expected);
+  }
+  for (const std::string_view text :
+       {"", "kind", "kind cpu", "kind cpu: ", "kind cpu: 99 Hz",
+        "kind cpu: of x", "kind cpu: 0 Hz of x", "kind cpu: every 0 of x",
+        "kind cpu: -1 Hz of x", "kind cpu: 99 kHz of x",
+        "kind cpux: 99 Hz of x"}) {
+    EXPECT_FALSE(ParsePprofKindComment(text, "cpu")) << text;
+  }
 }
 
 }  // namespace

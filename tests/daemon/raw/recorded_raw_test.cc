@@ -32,17 +32,24 @@ std::string StackText(const RawProfile& profile, StackId id) {
   return text;
 }
 
+std::string KindText(const SampleKind& kind) {
+  return fmt::format("{} in {}: {}, {} Hz, every {}{}\n", kind.name, kind.unit,
+                     kind.event, kind.frequency_hz, kind.count_period,
+                     kind.has_values ? ", has values" : "");
+}
+
 // What the capture says of its samples.
 std::string Described(const RawCapture& capture) {
   const RawProfile& profile = capture.profile;
   const CaptureMetadata& metadata = profile.metadata;
-  std::string text = fmt::format(
-      "{}, {} Hz, {} taken, {} emitted\n", metadata.kinds.front().event,
-      metadata.kinds.front().frequency_hz, profile.accounting.taken,
-      profile.accounting.emitted);
+  std::string text;
+  for (const SampleKind& kind : metadata.kinds) text += KindText(kind);
+  text += fmt::format("{} taken, {} emitted\n", profile.accounting.taken,
+                      profile.accounting.emitted);
   for (const RawSample& sample : profile.samples) {
-    text += fmt::format("{} {} {}: {}\n  {}\n  {}\n", sample.comm,
+    text += fmt::format("{} {} {}: {} {}, {}\n  {}\n  {}\n", sample.comm,
                         sample.process.pid, sample.tid, sample.count,
+                        metadata.kinds[sample.kind].name, sample.value,
                         StackText(profile, sample.user_stack),
                         StackText(profile, sample.kernel_stack));
   }
@@ -74,7 +81,7 @@ TEST_P(RecordedRawTest, IsReadAsItWas) {
 
 INSTANTIATE_TEST_SUITE_P(Versions, RecordedRawTest,
                          ::testing::Values("version_1", "version_2",
-                                           "version_3"));
+                                           "version_3", "version_4"));
 
 }  // namespace
 }  // namespace profd

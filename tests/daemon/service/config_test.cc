@@ -202,9 +202,9 @@ void ExpectSame(const ConfigKey& key, const json& property) {
     EXPECT_EQ(property["type"], "boolean");
     EXPECT_EQ(property["default"], flag->value(defaults));
   } else if (const auto* choice = std::get_if<ConfigKey::Choice>(&key.kind)) {
+    const auto words = choice->words();
     EXPECT_EQ(property["enum"],
-              json(std::vector<std::string>(choice->words.begin(),
-                                            choice->words.end())));
+              json(std::vector<std::string>(words.begin(), words.end())));
     EXPECT_EQ(property["default"], choice->value(defaults));
   } else if (const auto* list = std::get_if<ConfigKey::Addresses>(&key.kind)) {
     EXPECT_EQ(property["type"], "array");

@@ -244,6 +244,27 @@ TEST_F(HttpApiTest, AnswersWithRecentProfiles) {
   EXPECT_EQ(Get("/profile", {{"from", "5"}, {"until", "6"}}).status, 404);
 }
 
+// Formats of one kind of samples have the one that is asked for.
+TEST_F(HttpApiTest, ShowsTheKindThatIsAskedFor) {
+  const auto now = static_cast<uint64_t>(::time(nullptr));
+  Profile profile = Sampled("f", 2, (now - 3) * kSecond);
+  profile.metadata.kinds.push_back({.name = "blocked",
+                                    .unit = "nanoseconds",
+                                    .event = "sched_switch",
+                                    .has_values = true});
+  profile.samples.push_back(profile.samples.front());
+  profile.samples.back().kind = 1;
+  profile.samples.back().value = 900;
+  hub_.AddProfile(Share(std::move(profile)));
+  EXPECT_EQ(Get("/profile").body, "app;main;f 2\n");
+  EXPECT_EQ(Get("/profile", {{"value", "samples"}}).body, "app;main;f 2\n");
+  EXPECT_EQ(Get("/profile", {{"value", "blocked"}}).body, "app;main;f 900\n");
+  const HttpResponse refused = Get("/profile", {{"value", "wall"}});
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_THAT(refused.body, HasSubstr("cpu and blocked"));
+  EXPECT_EQ(Get("/debug/pprof/profile", {{"value", "cpu"}}).status, 400);
+}
+
 // What cannot be understood is refused and named.
 TEST_F(HttpApiTest, RefusesWhatItDoesNotUnderstand) {
   for (const auto& [name, value] :
@@ -256,6 +277,10 @@ TEST_F(HttpApiTest, RefusesWhatItDoesNotUnderstand) {
   EXPECT_EQ(Get("/profile", {{"format", "gif"}}).status, 400);
   EXPECT_EQ(Get("/profile", {{"seconds", "1"}, {"from", "1"}}).status, 400);
   EXPECT_EQ(Get("/").status, 404);
+  EXPECT_EQ(Get("/").body,
+            "there are /debug/pprof/profile?seconds=N, "
+            "/profile?format=F&seconds=N&value=KIND, /metrics, /healthz and "
+            "/version\n");
   EXPECT_EQ(Get("/debug/pprof/heap").status, 404);
   EXPECT_EQ(Get("/healthz").body, "ok\n");
   EXPECT_EQ(Get("/version").body, "ksym-profiled " KSYM_VERSION "\n");

@@ -81,7 +81,7 @@ std::string LogOf(const RawCapture& capture) {
     log += piece;
     return ksym::Status();
   });
-  WriteMarkup(capture, out);
+  WriteMarkup(capture, 0, out);
   EXPECT_TRUE(out.Finish());
   return log;
 }
