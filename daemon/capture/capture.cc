@@ -17,6 +17,7 @@
 #include <variant>
 
 #include "daemon/base/now_ns.h"
+#include "daemon/base/steady_clock.h"
 #include "daemon/capture/capture_metadata.h"
 #include "daemon/capture/cpu_sampler.h"
 #include "daemon/capture/grace_period.h"
@@ -179,7 +180,7 @@ class Capture::Impl {
     MakeRoom();
     if (!tables_) return;
     for (const SampleHint& hint : hints) {
-      tables_->NoteSample(hint.id, UnwindTables::Clock::time_point(
+      tables_->NoteSample(hint.id, SteadyClock::time_point(
                                        std::chrono::nanoseconds(hint.time_ns)));
     }
     const StackCopies::Sources sources{watch_, *tables_, stacks_, runtimes_};
@@ -197,12 +198,12 @@ class Capture::Impl {
   // All copies of the set are there, but tables that they need may not be.
   void WalkRest(uint32_t set, std::chrono::milliseconds patience) {
     if (!tables_) return;
-    const auto until = UnwindTables::Clock::now() + patience;
+    const auto until = SteadyClock::now() + patience;
     while (copies_.HasWaiting(set)) {
       tables_->WaitForTable(kRingPeriod);
       MakeRoom();
       copies_.WalkSet({watch_, *tables_, stacks_, runtimes_}, set,
-                      UnwindTables::Clock::now() < until
+                      SteadyClock::now() < until
                           ? StackCopies::Patience::kWait
                           : StackCopies::Patience::kAtOnce);
     }
@@ -224,8 +225,8 @@ class Capture::Impl {
     });
   }
 
-  void BuildTables(UnwindTables::Clock::duration budget,
-                   UnwindTables::Clock::time_point deadline) {
+  void BuildTables(SteadyClock::duration budget,
+                   SteadyClock::time_point deadline) {
     if (!tables_) return;
     tables_->Build(budget, deadline);
     MakeRoom();
@@ -512,8 +513,8 @@ ksym::Result<Capture> Capture::Start(CaptureOptions options) {
 const CaptureMetadata& Capture::metadata() const { return impl_->metadata(); }
 ksym::Status Capture::Enable() { return impl_->Enable(); }
 Capture::Advice Capture::Poll() { return impl_->Poll(); }
-void Capture::BuildTables(UnwindTables::Clock::duration budget,
-                          UnwindTables::Clock::time_point deadline) {
+void Capture::BuildTables(SteadyClock::duration budget,
+                          SteadyClock::time_point deadline) {
   impl_->BuildTables(budget, deadline);
 }
 bool Capture::IsBuildingTables() const { return impl_->IsBuildingTables(); }

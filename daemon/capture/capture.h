@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/base/steady_clock.h"
 #include "daemon/capture/bpf_object.h"
 #include "daemon/capture/sampler.h"
 #include "daemon/perf/cpu_list.h"
@@ -78,8 +79,8 @@ class Capture {
   // Has call-frame tables built for the processes that were seen in Poll(), in
   // a thread, and gives them those that are ready; see UnwindTables::Build().
   // Until then their stacks are copied.
-  void BuildTables(UnwindTables::Clock::duration budget,
-                   UnwindTables::Clock::time_point deadline);
+  void BuildTables(SteadyClock::duration budget,
+                   SteadyClock::time_point deadline);
   // More tables will be ready soon: a caller that polls sooner than otherwise
   // has them in use sooner.
   bool IsBuildingTables() const;

@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include "daemon/base/steady_clock.h"
 #include "daemon/capture/capture.h"
 
 namespace profd {
@@ -28,44 +29,40 @@ struct CapturePace {
 // When to poll and to drain: the clockwork of a capture, without the capture.
 class CaptureTimes {
  public:
-  using Clock = std::chrono::steady_clock;
-
   // `end`: when sampling ends; max(): nobody knows.
-  CaptureTimes(const CapturePace& pace, Clock::time_point begin,
-               Clock::time_point end = Clock::time_point::max())
+  CaptureTimes(const CapturePace& pace, SteadyClock::time_point begin,
+               SteadyClock::time_point end = SteadyClock::time_point::max())
       : pace_(pace), next_drain_(begin + pace.drain), end_(end) {}
 
   struct State {
     bool is_building = false;
     bool is_filling = false;
   };
-  Clock::duration UntilPoll(const State& state) const;
-  Clock::time_point TablesDeadline() const;
+  SteadyClock::duration UntilPoll(const State& state) const;
+  SteadyClock::time_point TablesDeadline() const;
   // Whether it is time, or `soon`, and worth it before the end.
-  bool IsDrainDue(Clock::time_point now, bool soon) const;
+  bool IsDrainDue(SteadyClock::time_point now, bool soon) const;
   // The next one is as the pace says on average, and half of that away at
   // least; one that came early counts.
-  void NoteDrain(Clock::time_point now);
+  void NoteDrain(SteadyClock::time_point now);
 
  private:
   CapturePace pace_;
-  Clock::time_point next_drain_;
-  Clock::time_point end_;
+  SteadyClock::time_point next_drain_;
+  SteadyClock::time_point end_;
 };
 
 // Looks after a capture, which lives longer: the caller waits for Pause(), then
 // calls Step(), and Drain() when that says so. Not thread-safe.
 class CaptureLoop {
  public:
-  using Clock = CaptureTimes::Clock;
-
   CaptureLoop(Capture& capture, const CapturePace& pace,
-              Clock::time_point begin,
-              Clock::time_point end = Clock::time_point::max())
+              SteadyClock::time_point begin,
+              SteadyClock::time_point end = SteadyClock::time_point::max())
       : capture_(&capture), pace_(pace), times_(pace, begin, end) {}
 
   // 0 the first time: much came since the rings were opened.
-  Clock::duration Pause() const;
+  SteadyClock::duration Pause() const;
   // Takes in what came and has tables built. kDrain: it is time.
   enum class Due { kNothing, kDrain };
   Due Step();

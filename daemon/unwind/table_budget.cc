@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/unwind/table_budget.h"
 
+
 namespace profd {
 namespace {
 
@@ -11,7 +12,7 @@ constexpr uint64_t kBytesPerMillisecond = 1 << 20;
 }  // namespace
 
 std::optional<size_t> LongestUnused(std::span<const RoomHolder> holders,
-                                    TableClock::time_point before) {
+                                    SteadyClock::time_point before) {
   std::optional<size_t> longest;
   for (size_t i = 0; i < holders.size(); ++i) {
     const RoomHolder& holder = holders[i];
@@ -21,8 +22,8 @@ std::optional<size_t> LongestUnused(std::span<const RoomHolder> holders,
   return longest;
 }
 
-bool IsReadyBefore(TableClock::time_point deadline, TableClock::time_point now,
-                   uint64_t file_bytes) {
+bool IsReadyBefore(SteadyClock::time_point deadline,
+                   SteadyClock::time_point now, uint64_t file_bytes) {
   return now + kFixedCost +
              std::chrono::milliseconds(file_bytes / kBytesPerMillisecond) <
          deadline;

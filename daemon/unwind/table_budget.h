@@ -7,27 +7,27 @@
 #include <optional>
 #include <span>
 
+#include "daemon/base/steady_clock.h"
+
 namespace profd {
 
 // What unwind tables may cost, and who goes when it is too much. Pure.
 
-using TableClock = std::chrono::steady_clock;
-
 // Something that has room which others may need.
 struct RoomHolder {
   bool can_go = false;
-  TableClock::time_point used;  // last
+  SteadyClock::time_point used;  // last
 };
 // The one that can go, was used not after `before`, and was not used for
 // longest; of equals the first. Nothing: there is none.
 std::optional<size_t> LongestUnused(
     std::span<const RoomHolder> holders,
-    TableClock::time_point before = TableClock::time_point::max());
+    SteadyClock::time_point before = SteadyClock::time_point::max());
 
 // Whether the table of a file of so many bytes, begun now, is there and placed
 // before the deadline, at an upper end of what that takes.
-bool IsReadyBefore(TableClock::time_point deadline, TableClock::time_point now,
-                   uint64_t file_bytes);
+bool IsReadyBefore(SteadyClock::time_point deadline,
+                   SteadyClock::time_point now, uint64_t file_bytes);
 
 // What is built before anybody needs it.
 class ExpectedTables {

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 
+#include "daemon/base/steady_clock.h"
+
 namespace profd {
 
-void TableFileState::RefuseRoom(Clock::time_point now) {
+void TableFileState::RefuseRoom(SteadyClock::time_point now) {
   place_ = Place::kRefused;
   refused_ = now;
 }
@@ -24,20 +26,21 @@ bool TableFileState::NoteOpened() {
 }
 
 bool TableFileState::NoteOpenFailure(uint64_t round, uint32_t pid,
-                                     Clock::time_point now) {
+                                     SteadyClock::time_point now) {
   tries_.pid = pid;
   // Several processes that are gone make one failed round.
   if (std::exchange(tries_.round, round) == round) return false;
   if (!is_pending() || ++tries_.failures < kMostFailures) return false;
-  const bool is_first = tries_.patience == Clock::duration();
+  const bool is_first = tries_.patience == SteadyClock::duration();
   place_ = Place::kRefused;
   refused_ = now + tries_.patience;
-  tries_.patience = std::clamp<Clock::duration>(2 * tries_.patience,
-                                                kFirstPatience, kMostPatience);
+  tries_.patience = std::clamp<SteadyClock::duration>(
+      2 * tries_.patience, kFirstPatience, kMostPatience);
   return is_first;
 }
 
-bool TableFileState::Retry(Clock::time_point before, Clock::time_point seen) {
+bool TableFileState::Retry(SteadyClock::time_point before,
+                           SteadyClock::time_point seen) {
   if (!is_refused() || refused_ > before || seen <= refused_) return false;
   place_ = Place::kPending;
   return true;

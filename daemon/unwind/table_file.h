@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/base/steady_clock.h"
 #include "daemon/unwind/unwind_file.h"
 #include "daemon/unwind/unwind_pieces.h"
 #include "ksym/process/process_image.h"
@@ -26,7 +27,6 @@ namespace profd {
 //   kPending --Close()----------> kNone
 class TableFileState {
  public:
-  using Clock = std::chrono::steady_clock;
   // kRefused: there was no room, or it could not be opened. kNone: there is no
   // table and never will be.
   enum class Place : uint8_t { kPending, kReady, kRefused, kNone };
@@ -55,7 +55,7 @@ class TableFileState {
   // Its code is code without a table, which is all that one can know of it.
   void Close() { place_ = Place::kNone; }
   void Placed() { place_ = Place::kReady; }
-  void RefuseRoom(Clock::time_point now);
+  void RefuseRoom(SteadyClock::time_point now);
 
   // Once in a round, through each process; a refused one once in a round.
   bool MayOpen(uint64_t round, uint32_t pid) const;
@@ -64,30 +64,29 @@ class TableFileState {
   // True when it is pending again.
   bool NoteOpened();
   // True when it counts as one that cannot be opened from now on.
-  bool NoteOpenFailure(uint64_t round, uint32_t pid, Clock::time_point now);
+  bool NoteOpenFailure(uint64_t round, uint32_t pid,
+                       SteadyClock::time_point now);
   // True when it is pending again: it was refused not after `before`, and
   // `seen`, when somebody who maps it was sampled last, is later than that.
-  bool Retry(Clock::time_point before, Clock::time_point seen);
+  bool Retry(SteadyClock::time_point before, SteadyClock::time_point seen);
 
  private:
   struct Tries {
     uint32_t failures = 0;  // rounds in a row
     uint64_t round = 0;     // the last one,
     uint32_t pid = 0;       // and through which process
-    Clock::duration patience = {};
+    SteadyClock::duration patience = {};
   };
 
   Place place_ = Place::kPending;
   bool is_wanted_ = false;
   bool has_failed_ = false;
   Tries tries_;
-  Clock::time_point refused_;
+  SteadyClock::time_point refused_;
 };
 
 // A file that sampled processes map, and its table as far as there is one.
 struct TableFile {
-  using Clock = TableFileState::Clock;
-
   TableFileState state;
   bool is_vdso = false;
   bool is_expected = false;  // its job is of Expect(), and nobody waits
@@ -108,7 +107,7 @@ struct TableFile {
   std::shared_ptr<const ksym::UnwindTable> rows;
   uint64_t checked = 0;  // in which round it was seen to be unchanged
   uint32_t users = 0;
-  Clock::time_point used;  // last: by a copied stack, or one who is gone
+  SteadyClock::time_point used;  // last: by a copied stack, or one who is gone
 };
 
 }  // namespace profd

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/base/steady_clock.h"
 #include "ksym/base/bounded_name.h"
 #include "ksym/elf/elf_image.h"
 #include "ksym/process/mapped_file.h"
@@ -325,7 +326,7 @@ bool TableFiles::TakeTable(TableFile& file, BuiltTable table) {
   return file.cpython.has_value();
 }
 
-void TableFiles::Wait(Clock::duration time) const {
+void TableFiles::Wait(SteadyClock::duration time) const {
   // The queue has nothing to wait for before that.
   if (openings_.size() == queued_.size() && !openings_.empty()) {
     opener_->WaitForOpened(

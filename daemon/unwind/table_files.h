@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/base/steady_clock.h"
 #include "daemon/files/guarded_opener.h"
 #include "daemon/unwind/table_budget.h"
 #include "daemon/unwind/table_file.h"
@@ -34,8 +35,6 @@ namespace profd {
 // them, FileOf(). Not thread-safe.
 class TableFiles {
  public:
-  using Clock = std::chrono::steady_clock;
-  using Now = std::function<Clock::time_point()>;
   // Holds the file that a process maps, without waiting; IsRemote() where that
   // might wait.
   using Hold = std::function<ksym::Result<ksym::OpenedFile>(
@@ -51,7 +50,7 @@ class TableFiles {
     std::unique_ptr<TableQueue> queue;
     std::shared_ptr<GuardedOpener> opener;  // of remote files; null: none
     Hold hold;
-    Now now;
+    SteadyNow now;
     Holders holders;
   };
   // The placer and the warnings outlive this.
@@ -76,7 +75,7 @@ class TableFiles {
   // Takes what was opened and built. Gives the files that turned out to hold an
   // interpreter.
   std::vector<TableFile*> TakeBuilt();
-  void Wait(Clock::duration time) const;
+  void Wait(SteadyClock::duration time) const;
   // See UnwindTables::Expect().
   void Expect(uint32_t pid, const std::vector<ksym::Mapping>& mappings);
 
@@ -99,7 +98,7 @@ class TableFiles {
     uint64_t evicted = 0;  // to make room
   };
   const Counts& counts() const { return counts_; }
-  Clock::duration busy() const { return queue_->busy(); }
+  SteadyClock::duration busy() const { return queue_->busy(); }
 
   // Once of each file, with who is to be asked.
   void WarnOf(TableFile& file, const std::string& why);
@@ -121,7 +120,7 @@ class TableFiles {
     uint64_t id = 0;
     uint64_t wanted = 0;
     uint32_t pid = 0;
-    Clock::time_point begun;
+    SteadyClock::time_point begun;
   };
 
   static Key KeyOf(const ksym::Mapping& mapping);
@@ -146,7 +145,7 @@ class TableFiles {
   const std::unique_ptr<TableQueue> queue_;
   const std::shared_ptr<GuardedOpener> opener_;
   const Hold hold_;
-  const Now now_;
+  const SteadyNow now_;
   const Holders holders_;
   TablePlacer& placer_;
   ksym::WarningList& warnings_;
@@ -160,8 +159,8 @@ class TableFiles {
   uint64_t last_job_ = 0;
   size_t expected_jobs_ = 0;  // of queued_
   ExpectedTables expected_;
-  uint64_t row_bytes_ = 0;        // of files' rows
-  Clock::time_point next_sweep_;  // of files that nobody uses
+  uint64_t row_bytes_ = 0;              // of files' rows
+  SteadyClock::time_point next_sweep_;  // of files that nobody uses
   uint64_t round_ = 1;
   Counts counts_;
 };

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/base/steady_clock.h"
 #include "daemon/unwind/unwind_pieces.h"
 #include "ksym/elf/byte_source.h"
 #include "ksym/elf/elf_image.h"
@@ -32,8 +33,6 @@ struct BuiltTable {
 // Builds call-frame tables somewhere else, those that are wanted most first.
 class TableQueue {
  public:
-  using Clock = std::chrono::steady_clock;
-
   struct Job {
     uint64_t id = 0;  // the caller's
     // The larger the sooner; of equals the smaller file. 0: when nobody else
@@ -54,9 +53,9 @@ class TableQueue {
   virtual std::vector<Result> Take() = 0;
   // Waits until there is something to take or nothing left to do, for that
   // long at the most.
-  virtual void Wait(Clock::duration time) = 0;
+  virtual void Wait(SteadyClock::duration time) = 0;
   // Time that was spent on building.
-  virtual Clock::duration busy() const = 0;
+  virtual SteadyClock::duration busy() const = 0;
 };
 
 }  // namespace profd

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "daemon/base/steady_clock.h"
 #include "daemon/unwind/table_budget.h"
 #include "ksym/process/mapped_file.h"
 
@@ -103,7 +104,7 @@ void UnwindTables::Expect(uint32_t pid,
 }
 
 void UnwindTables::NoteSample(const ksym::ProcessId& id,
-                              Clock::time_point time) {
+                              SteadyClock::time_point time) {
   const auto process = processes_.find(id);
   if (process == processes_.end()) return;
   process->second.state.NoteSample(time);
@@ -153,7 +154,8 @@ void UnwindTables::TakeBuilt() {
   }
 }
 
-void UnwindTables::Build(Clock::duration budget, Clock::time_point deadline) {
+void UnwindTables::Build(SteadyClock::duration budget,
+                         SteadyClock::time_point deadline) {
   const Times times{.until = std::min(now_() + budget, deadline),
                     .deadline = deadline};
   files_.BeginRound();
@@ -228,7 +230,7 @@ bool UnwindTables::BuildFile(Entry& entry, size_t i, const Times& times) {
   return true;
 }
 
-void UnwindTables::WaitForTable(Clock::duration time) {
+void UnwindTables::WaitForTable(SteadyClock::duration time) {
   files_.Wait(time);
   TakeBuilt();
 }

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/base/steady_clock.h"
 #include "daemon/files/guarded_opener.h"
 #include "daemon/unwind/latencies.h"
 #include "daemon/unwind/table_files.h"
@@ -64,8 +65,6 @@ struct UnwindStatistics {
 // order.
 class UnwindTables {
  public:
-  using Clock = std::chrono::steady_clock;
-
   // Called between the steps of Build(), most of which take less than 1 ms. It
   // must not call this object.
   using Meanwhile = std::function<void()>;
@@ -78,7 +77,7 @@ class UnwindTables {
     Meanwhile meanwhile = [] {};
     // Empty: by the opener, or at once.
     TableFiles::Hold hold = {};
-    TableFiles::Now now = [] { return Clock::now(); };
+    SteadyNow now = [] { return SteadyClock::now(); };
   };
   explicit UnwindTables(Parts parts);
   UnwindTables(const UnwindTables&) = delete;
@@ -101,18 +100,18 @@ class UnwindTables {
   // maps, up to the bounds of ExpectedTables.
   void Expect(uint32_t pid, const std::vector<ksym::Mapping>& mappings);
   // It was sampled again, then.
-  void NoteSample(const ksym::ProcessId& process, Clock::time_point time);
+  void NoteSample(const ksym::ProcessId& process, SteadyClock::time_point time);
   // It is gone.
   void Forget(const ksym::ProcessId& process);
 
   // Places what was built, asks for more, and publishes, for that long: one
   // file of 50 MB takes 15 ms. One that may not be ready before the deadline is
   // not asked for.
-  void Build(Clock::duration budget, Clock::time_point deadline);
+  void Build(SteadyClock::duration budget, SteadyClock::time_point deadline);
   // Something that a stack needs will be there to place.
   bool IsBuilding() const;
   // Waits until there is something to place, for that long at the most.
-  void WaitForTable(Clock::duration time);
+  void WaitForTable(SteadyClock::duration time);
 
   // The table of the mapping's file; nothing while it is built, which is asked
   // for if need be. Valid until the next Recycle() or Update().
@@ -142,8 +141,8 @@ class UnwindTables {
   void Release(TableList& process);
   void FindStale();
   struct Times {
-    Clock::time_point until;     // of placing
-    Clock::time_point deadline;  // of what is asked for
+    SteadyClock::time_point until;     // of placing
+    SteadyClock::time_point deadline;  // of what is asked for
   };
   bool BuildList(Entry& entry, const Times& times);
   bool BuildFiles(Entry& entry, const Times& times);
@@ -158,7 +157,7 @@ class UnwindTables {
   void Warn(const std::string& why);
 
   const Meanwhile meanwhile_;
-  const TableFiles::Now now_;
+  const SteadyNow now_;
   RuntimeObserver runtime_observer_;
   ksym::WarningList warnings_;
   const std::unique_ptr<UnwindMaps> maps_;

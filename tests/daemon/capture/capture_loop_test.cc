@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/capture/capture_loop.h"
+#include "daemon/base/steady_clock.h"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +17,7 @@ constexpr CapturePace kPace = {.poll = milliseconds(50),
                                .tables_budget = milliseconds(5),
                                .tables_margin = milliseconds(15),
                                .last_drain = milliseconds(100)};
-constexpr CaptureTimes::Clock::time_point kBegin{seconds(1000)};
+constexpr SteadyClock::time_point kBegin{seconds(1000)};
 
 // What is about to be lost comes before what is awaited.
 TEST(CaptureTimesTest, PollsAsOftenAsNeeded) {
@@ -61,7 +62,7 @@ TEST(CaptureTimesTest, KnowsTheLastTable) {
   EXPECT_EQ(CaptureTimes(kPace, kBegin, kBegin + seconds(1)).TablesDeadline(),
             kBegin + milliseconds(985));
   EXPECT_EQ(CaptureTimes(kPace, kBegin).TablesDeadline(),
-            CaptureTimes::Clock::time_point::max());
+            SteadyClock::time_point::max());
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/base/steady_clock.h"
 #include "daemon/unwind/unwind_tables.h"
 #include "ksym/base/file.h"
 
@@ -81,8 +82,8 @@ class FakeQueue final : public TableQueue {
     }
     return results;
   }
-  void Wait(Clock::duration /*time*/) override { is_busy = false; }
-  Clock::duration busy() const override { return {}; }
+  void Wait(SteadyClock::duration /*time*/) override { is_busy = false; }
+  SteadyClock::duration busy() const override { return {}; }
 
   BuiltTable Table() const {
     if (is_refusing) return {.rows = nullptr, .code = {}, .pieces = {}};
@@ -180,7 +181,7 @@ class TablePolicyTest : public ::testing::Test {
         }));
   }
 
-  UnwindTables::Clock::time_point now_{seconds(1000)};
+  SteadyClock::time_point now_{seconds(1000)};
   std::set<uint64_t> missing_;  // inodes
   std::set<uint32_t> gone_;     // pids
   std::map<uint64_t, int64_t> modified_;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "daemon/base/steady_clock.h"
 #include "daemon/unwind/table_budget.h"
 #include "daemon/unwind/table_file.h"
 #include "daemon/unwind/table_list.h"
@@ -19,11 +20,11 @@ using std::chrono::seconds;
 using Place = TableFileState::Place;
 using Settled = TableListState::Settled;
 
-constexpr TableClock::time_point kStart{seconds(1000)};
+constexpr SteadyClock::time_point kStart{seconds(1000)};
 
 // Fails to open in so many rounds, from `first` on.
 bool FailRounds(TableFileState& file, uint64_t first, uint32_t rounds,
-                TableClock::time_point now = kStart) {
+                SteadyClock::time_point now = kStart) {
   bool counts = false;
   for (uint64_t round = first; round < first + rounds; ++round) {
     counts |= file.NoteOpenFailure(round, 1, now);
