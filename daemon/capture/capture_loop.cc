@@ -26,11 +26,9 @@ bool CaptureTimes::IsDrainDue(SteadyClock::time_point now, bool soon) const {
 }
 
 void CaptureTimes::NoteDrain(SteadyClock::time_point now) {
-  const bool was_early = now < next_drain_;
-  // Where a drain takes as long as that, others want the CPU as well.
-  next_drain_ =
-      was_early ? now + pace_.drain
-                : std::max(next_drain_ + pace_.drain, now + pace_.drain / 2);
+  // A drain that was asked for early leaves nothing to make up for.
+  const auto last = std::min(now, next_drain_);
+  next_drain_ = std::max(last + pace_.drain, now + pace_.drain_gap);
 }
 
 SteadyClock::duration CaptureLoop::Pause() const {
@@ -41,17 +39,17 @@ SteadyClock::duration CaptureLoop::Pause() const {
 
 CaptureLoop::Due CaptureLoop::Step() {
   has_polled_ = true;
+  // Polled first: tables are built for the processes that were just reported.
   const auto advice = capture_->Poll();
   capture_->BuildTables(pace_.tables_budget, times_.TablesDeadline());
-  const bool soon = advice == Capture::Advice::kDrainSoon;
-  return times_.IsDrainDue(SteadyClock::now(), soon) ? Due::kDrain
-                                                     : Due::kNothing;
+  const bool soon = advice == CaptureSteps::Advice::kDrainSoon;
+  return times_.IsDrainDue(now_(), soon) ? Due::kDrain : Due::kNothing;
 }
 
 ksym::Result<RawProfile> CaptureLoop::Drain() {
-  // As of its end: what it waited is not made up for by a shorter pause.
   auto raw = capture_->Drain(pace_.tables_patience);
-  times_.NoteDrain(SteadyClock::now());
+  // Only now: it may have slept for longer than the gap to the next one.
+  times_.NoteDrain(now_());
   return raw;
 }
 

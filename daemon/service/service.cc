@@ -40,10 +40,13 @@ constexpr CapturePace kPace = {
     .poll = milliseconds(100),
     .poll_building = milliseconds(20),
     .poll_filling = milliseconds(10),
-    // The parts of a profile.
+    // The parts of a profile. A drain that took long is not made up for: on a
+    // busy machine fewer parts cost less, and a profile is whole all the same.
     .drain = milliseconds(1000),
+    .drain_gap = milliseconds(1000),
     // An eighth of a CPU; right after a start there are many.
-    .tables_budget = milliseconds(12)};
+    .tables_budget = milliseconds(12),
+    .tables_patience = Capture::kTablesPatience};
 // The allowance of the thread that samples.
 constexpr PriorityAllowance kAllowance = {.at_once = milliseconds(500),
                                           .per_second = milliseconds(100)};
@@ -104,7 +107,7 @@ class Service {
     outputs_ = std::move(*outputs);
     auto enabled = capture_->Enable();
     if (!enabled) return enabled;
-    loop_ = std::make_unique<CaptureLoop>(*capture_, kPace, Clock::now());
+    BeginLoop();
     counters_.frequency_hz = config_.frequency_hz;
     SayStarted();
     notify_.Send("READY=1\nSTATUS=" + Describe());
@@ -132,6 +135,12 @@ class Service {
       cgroups_.NoteSample(process, cgroup);
     };
     return Capture::Start(std::move(options));
+  }
+
+  // Once the capture is enabled.
+  void BeginLoop() {
+    loop_ = std::make_unique<CaptureLoop>(
+        *capture_, kPace, CaptureTimes::Span{.begin = Clock::now()});
   }
 
   std::string Describe() const {
@@ -300,10 +309,12 @@ class Service {
       auto rest = capture_->Stop();
       if (!rest) return Fail(std::move(rest.error()));
       Give(std::move(*rest), Edge::kEnd, NowUnixNs());
+      // The loop goes before the capture that it looks after.
+      loop_.reset();
       capture_ = std::move(fresh);
       auto enabled = capture_->Enable();
       if (!enabled) return enabled;
-      loop_ = std::make_unique<CaptureLoop>(*capture_, kPace, Clock::now());
+      BeginLoop();
     }
     outputs_->Configure(config);
     if (config.interval_seconds != config_.interval_seconds) {
