@@ -6,13 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <bit>
-#include <cerrno>
-#include <cstring>
 #include <iterator>
 #include <memory>
-#include <set>
-#include <unordered_map>
 #include <utility>
 #include <variant>
 
@@ -22,6 +17,7 @@
 #include "daemon/capture/cpu_sampler.h"
 #include "daemon/capture/grace_period.h"
 #include "daemon/capture/interval_accounts.h"
+#include "daemon/capture/interval_builder.h"
 #include "daemon/capture/runtime_records.h"
 #include "daemon/capture/sampler.h"
 #include "daemon/capture/sampler_config.h"
@@ -53,19 +49,6 @@ constexpr std::chrono::milliseconds kRingPeriod(20);
 constexpr uint64_t kRoomPeriodNs = 50'000'000;
 
 using ksym::Fail;
-
-static_assert(kNoStack == PROFILE_STACK_NONE);
-static_assert(kFaultedStack == PROFILE_STACK_FAULT);
-static_assert(kCollidedStack == PROFILE_STACK_COLLIDED);
-static_assert(kFirstStackId == PROFILE_STACK_FIRST_ID);
-
-std::string CommOf(const profile_key& key) {
-  return {key.comm, ::strnlen(key.comm, sizeof(key.comm))};
-}
-
-ksym::ProcessId ProcessOf(const profile_key& key) {
-  return {key.tgid, key.exec_count, key.start_ns};
-}
 
 }  // namespace
 
@@ -309,26 +292,16 @@ class Capture::Impl {
     }
   }
 
-  // A set while it is taken out of the sampler.
-  struct Taking {
-    TakenSet taken;
-    RawProfile profile;
-    std::set<ksym::ProcessId> has_own_image;
-  };
-
   ksym::Result<RawProfile> TakeSet(const TakenSet& taken,
                                    std::chrono::milliseconds patience) {
     const uint32_t set = taken.set;
     WalkRest(set, patience);
     auto counts = samplers_.Take(set);
     if (!counts) return Fail(std::move(counts.error()));
-    Taking taking;
-    taking.taken = taken;
-    for (const SampledCount& count : *counts) AddSample(count, taking);
-    for (const SampledCount& count : copies_.Take(set)) {
-      AddSample(count, taking);
-    }
-    RawProfile profile = std::move(taking.profile);
+    IntervalBuilder builder({*object_, stacks_, runtimes_, watch_}, taken);
+    for (const SampledCount& count : *counts) builder.Add(count);
+    for (const SampledCount& count : copies_.Take(set)) builder.Add(count);
+    RawProfile profile = std::move(builder).Finish();
     auto cleared = object_->ClearStacks(set);
     if (!cleared) return Fail(std::move(cleared.error()));
     stacks_.Clear(set);
@@ -340,51 +313,6 @@ class Capture::Impl {
     kernel_watch_.EndInterval(taken.end_ns, profile);
     MakeRoom();
     return profile;
-  }
-
-  void AddSample(const SampledCount& counted, Taking& taking) {
-    const profile_key& key = counted.key;
-    RawProfile& profile = taking.profile;
-    const uint32_t set = taking.taken.set;
-    const RuntimeNames& names = runtimes_.names();
-    if (!stacks_.Take(*object_, {set, key.user_stack}, names, profile) ||
-        !stacks_.Take(*object_, {set, key.kernel_stack}, names, profile)) {
-      constexpr auto kMissing = static_cast<size_t>(LossCause::kStackMissing);
-      profile.accounting.lost_by_cause[kMissing] += counted.count;
-      return;
-    }
-    RawSample sample = {.process = ProcessOf(key),
-                        .tid = key.tid,
-                        .kind = counted.kind,
-                        .comm = CommOf(key),
-                        .user_stack = key.user_stack,
-                        .kernel_stack = key.kernel_stack,
-                        .count = counted.count,
-                        .value = counted.value};
-    CountStackEnds(sample, profile);
-    if (key.user_stack >= kFirstStackId) {
-      const auto frames = profile.stacks.Get(key.user_stack).frames;
-      const auto answer = watch_.Find(sample.process, frames, taking.taken);
-      AddImage(sample.process, answer, taking);
-      sample.process = answer.id;
-    }
-    profile.accounting.emitted += counted.count;
-    profile.samples.push_back(std::move(sample));
-  }
-
-  // Once per process: it is a copy. What its own samples say comes before what
-  // those of the program after it say, which were taken within execve.
-  void AddImage(const ksym::ProcessId& asked,
-                const ProcessWatch::Answer& answer, Taking& taking) {
-    auto& images = taking.profile.images;
-    const bool is_own = asked == answer.id;
-    if (is_own ? !taking.has_own_image.insert(asked).second
-               : images.contains(answer.id)) {
-      return;
-    }
-    auto mappings = watch_.MappingsOf(answer);
-    if (mappings.empty()) return;
-    images[answer.id] = {.id = answer.id, .mappings = std::move(mappings)};
   }
 
   ksym::Status Account(uint32_t set, RawProfile& profile) {
