@@ -13,6 +13,7 @@
 #include "daemon/capture/bpf_object.h"
 #include "daemon/capture/capture_steps.h"
 #include "daemon/capture/sampler.h"
+#include "daemon/files/guarded_opener.h"
 #include "daemon/perf/cpu_list.h"
 #include "daemon/perf/perf_event.h"
 #include "daemon/profile/raw_profile.h"

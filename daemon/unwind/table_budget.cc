@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/unwind/table_budget.h"
 
-
 namespace profd {
 namespace {
 

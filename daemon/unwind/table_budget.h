@@ -29,6 +29,17 @@ std::optional<size_t> LongestUnused(
 bool IsReadyBefore(SteadyClock::time_point deadline,
                    SteadyClock::time_point now, uint64_t file_bytes);
 
+// What the tables' own administration may hold; the tables are bounded by the
+// maps.
+struct TableBounds {
+  // Anybody can map any number of files; some 600 bytes each. Code in those
+  // beyond has no table.
+  size_t files = size_t{1} << 15;
+  // Rows that this process keeps for copied stacks, beside those that the
+  // sampler has.
+  uint64_t row_bytes = uint64_t{48} << 20;
+};
+
 // What is built before anybody needs it.
 class ExpectedTables {
  public:

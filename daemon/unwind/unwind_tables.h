@@ -13,9 +13,10 @@
 #include <vector>
 
 #include "daemon/base/steady_clock.h"
-#include "daemon/files/guarded_opener.h"
+#include "daemon/files/deferred_opener.h"
 #include "daemon/unwind/latencies.h"
 #include "daemon/unwind/table_files.h"
+#include "daemon/unwind/table_host.h"
 #include "daemon/unwind/table_list.h"
 #include "daemon/unwind/table_placer.h"
 #include "daemon/unwind/table_queue.h"
@@ -55,7 +56,7 @@ struct UnwindStatistics {
 // were not sampled for the longest time; what there is no room for even so is
 // tried again 2 s later, and what cannot be opened after ever longer times, up
 // to two minutes. A file whose file system may not answer is opened by others
-// (GuardedOpener); nothing here waits for it. A file that has the numbers of
+// (DeferredOpener); nothing here waits for it. A file that has the numbers of
 // another one, as a user's overlay can show, serves the processes of its mount
 // namespace alone. Not thread-safe.
 //
@@ -73,11 +74,11 @@ class UnwindTables {
     std::unique_ptr<UnwindMaps> maps;
     std::unique_ptr<TableQueue> queue;
     // Null: files are opened at once, wherever they are.
-    std::shared_ptr<GuardedOpener> opener = nullptr;
+    std::shared_ptr<DeferredOpener> opener = nullptr;
     Meanwhile meanwhile = [] {};
-    // Empty: by the opener, or at once.
-    TableFiles::Hold hold = {};
-    SteadyNow now = [] { return SteadyClock::now(); };
+    // Empty: this machine, by the opener.
+    std::optional<TableHost> host = std::nullopt;
+    TableBounds bounds = {};
   };
   explicit UnwindTables(Parts parts);
   UnwindTables(const UnwindTables&) = delete;
@@ -129,6 +130,8 @@ class UnwindTables {
   std::vector<std::string> TakeWarnings() { return warnings_.Take(); }
 
  private:
+  UnwindTables(Parts&& parts, TableHost host);
+
   using Entry = std::pair<const ksym::ProcessId, TableList>;
 
   std::vector<TableFiles::Holder> HoldersOf(const TableFile& file,
@@ -148,7 +151,14 @@ class UnwindTables {
   bool BuildFiles(Entry& entry, const Times& times);
   bool BuildFile(Entry& entry, size_t i, const Times& times);
   bool Place(TableFile& file);
-  void Publish(const ksym::ProcessId& id, TableList& process);
+  // What a list would say now.
+  struct Outlook {
+    TableListState::Settled settled;
+    bool is_whole = true;  // nothing that is wanted is to come
+    bool has_any = false;  // a table
+  };
+  static Outlook OutlookOf(const TableList& process);
+  void Publish(Entry& entry, const Outlook& outlook);
   void RefuseList(const ksym::ProcessId& id, TableList& process,
                   size_t entries);
   bool MakeRoom(uint64_t slots);

@@ -60,9 +60,9 @@ MODULES = {
     "daemon/track": KSYM + ["daemon/base", "daemon/perf", "daemon/profile",
                             "bpf"],
     "daemon/unwind": KSYM + ["daemon/base", "daemon/files", "bpf"],
-    "daemon/capture": KSYM + ["daemon/base", "daemon/perf", "daemon/profile",
-                              "daemon/runtime", "daemon/track",
-                              "daemon/unwind", "bpf"],
+    "daemon/capture": KSYM + ["daemon/base", "daemon/files", "daemon/perf",
+                              "daemon/profile", "daemon/runtime",
+                              "daemon/track", "daemon/unwind", "bpf"],
     # What a program does from start to end: these put the stages together.
     "daemon/oneshot": KSYM + ["ksym/cli", "daemon/base", "daemon/capture",
                               "daemon/files", "daemon/input", "daemon/naming",
