@@ -68,7 +68,7 @@ class Capture final : public CaptureSteps {
   Capture& operator=(Capture&&) noexcept;
   ~Capture() override;
 
-  // What is known at the start; `duration_ns` is filled by Drain().
+  // As known at the start; `duration_ns` is filled by Drain().
   const CaptureMetadata& metadata() const;
 
   ksym::Status Enable();

@@ -25,7 +25,7 @@ struct CapturePace {
   Duration tables_budget;  // of placing tables, each time
   // A table that is not there so long before the end is not asked for.
   Duration tables_margin = {};
-  // What is left after the last drain before the end is taken by Stop().
+  // So near to the end no drain begins: Stop() takes the rest.
   Duration last_drain = {};
   // How long a drain waits for tables that copied stacks need.
   std::chrono::milliseconds tables_patience;

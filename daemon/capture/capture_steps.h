@@ -10,8 +10,8 @@
 
 namespace profd {
 
-// What is to be done to a running capture again and again; CaptureLoop knows
-// when. One thread calls all of it.
+// The steps that a running capture needs again and again; CaptureLoop knows
+// when. One thread calls all of them.
 class CaptureSteps {
  public:
   virtual ~CaptureSteps() = default;
@@ -22,7 +22,7 @@ class CaptureSteps {
   // and what was sampled before should not be mixed with what comes after.
   enum class Advice : uint8_t { kGoOn, kDrainSoon };
   virtual Advice Poll() = 0;
-  // Has call-frame tables built for the processes that were seen in Poll(), in
+  // Has unwind tables built for the processes that were seen in Poll(), in
   // a thread, and gives them those that are ready; see UnwindTables::Build().
   // Until then their stacks are copied.
   virtual void BuildTables(SteadyClock::duration budget,

@@ -62,7 +62,7 @@ class GuardedOpener final : public ksym::FileOpener, public DeferredOpener {
   uint64_t AskToRead(ksym::OpenedFile& held,
                      std::chrono::milliseconds patience);
 
-  // What was not there a moment ago.
+  // A file that was not there a moment ago.
   struct Missing {
     ksym::Error error;
     std::chrono::steady_clock::time_point until;

@@ -267,6 +267,8 @@ class Service {
     auto wanted = LoadConfig(options_);
     if (!wanted) return RefuseReload(wanted.error());
     ServiceConfig config = Reduce(*wanted, guardrail_.level());
+    // All that may fail comes first, so that a refused reload changes nothing.
+    // The new capture is loaded beside the old one, which goes on sampling.
     auto outputs = outputs_->Prepare(config);
     if (!outputs) return RefuseReload(outputs.error());
     auto fresh = PrepareCapture(config);
@@ -306,6 +308,8 @@ class Service {
 
   Status Apply(ServiceConfig config, std::unique_ptr<Capture> fresh) {
     if (fresh) {
+      // The old one stops before the new one is enabled, so that no sample is
+      // counted twice. Its profile ends here: the rest is sampled otherwise.
       auto rest = capture_->Stop();
       if (!rest) return Fail(std::move(rest.error()));
       Give(std::move(*rest), Edge::kEnd, NowUnixNs());
@@ -331,6 +335,7 @@ class Service {
   bool Finish() {
     share_.Renew();
     const auto deadline = Clock::now() + kFinishWithin;
+    // Clients first: those that wait for more samples are let go.
     outputs_->CloseHttp();
     auto raw = capture_->Stop();
     if (raw) {
@@ -354,7 +359,7 @@ class Service {
             counters_.samples_dropped_unnamed.load(),
             counters_.files_written.load(), counters_.files_failed.load()));
     const bool ended_well = raw.has_value() && counters_.files_failed == failed;
-    // What is not sent is on the disk; that a receiver hangs is no failure.
+    // Unsent profiles are on the disk; that a receiver hangs is no failure.
     const bool is_sent = outputs_->FinishSenders(deadline);
     if (!is_sent || outputs_->naming().left_threads()) {
       std::_Exit(ended_well ? kServiceOk : kServiceFailure);

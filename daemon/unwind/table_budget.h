@@ -40,7 +40,7 @@ struct TableBounds {
   uint64_t row_bytes = uint64_t{48} << 20;
 };
 
-// What is built before anybody needs it.
+// Counts the tables that are built before anybody needs them.
 class ExpectedTables {
  public:
   static constexpr size_t kMostFiles = 64;

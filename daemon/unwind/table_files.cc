@@ -182,7 +182,7 @@ ksym::Result<ksym::ByteSource> TableFiles::Open(TableFile& file) {
   if (file.is_vdso) return ksym::ByteSource::OfMemory(ksym::OwnVdsoImage());
   auto source = OpenOnce(file);
   const bool is_known = source || ksym::IsRemote(source.error());
-  // Once in a round is enough.
+  // Others were tried in this round already, and are asked again in the next.
   if (is_known || file.state.WasTriedIn(round_)) return source;
   for (const Holder& holder : holders_(file, kMostHolders)) {
     if (holder.pid == file.pid) continue;
@@ -257,6 +257,8 @@ void TableFiles::TakeOpened() {
       ++at;
       continue;
     }
+    // The job goes on with another owner: from the opener to the queue, under
+    // the same number, so that the file stays one that is coming.
     const auto [job, opening] = *at;
     at = openings_.erase(at);
     TableFile& file = *queued_.at(job);
@@ -414,7 +416,7 @@ void TableFiles::DropRows() {
   if (row_bytes_ <= bounds_.row_bytes) return;
   std::vector<TableFile*> files;
   for (const auto& [key, file] : files_) {
-    // What has no place yet will get one, and then they can go.
+    // Rows without a place will get one, and can go then.
     const bool has_to_stay = file->state.is_pending() && file->users > 0;
     if (file->rows && !has_to_stay) files.push_back(file.get());
   }

@@ -16,6 +16,7 @@ void TableListState::NoteSample(SteadyClock::time_point time) {
 }
 
 void TableListState::Acquired() {
+  // With other files it may be put off once more.
   evicted_ = false;
   waited_ = false;
   changed_ = true;
@@ -23,6 +24,8 @@ void TableListState::Acquired() {
 
 bool TableListState::IsDue(bool is_whole) {
   if (is_whole) return true;
+  // The tables that were just asked for are there the next time for the most
+  // part: one list with them is cheaper than two.
   const bool is_put_off = !std::exchange(waited_, true);
   return changed_ && !is_put_off;
 }
@@ -42,6 +45,7 @@ TableListState::Publication TableListState::Published(
 }
 
 bool TableListState::Refuse(SteadyClock::time_point now) {
+  // When there is room the same list is news again.
   changed_ = true;
   refused_ = now;
   return std::exchange(published_, false);

@@ -13,9 +13,9 @@
 
 namespace profd {
 
-// What is known of publishing one process's list of mappings. Time is passed
-// in; nothing here does I/O. A list may be published without some tables and
-// again when they are there; one that is refused or evicted is withdrawn.
+// How far one process's list of mappings is. Time is passed in; nothing here
+// does I/O. A list may be published without some tables and again when they are
+// there; one that is refused or evicted is withdrawn.
 class TableListState {
  public:
   // A process that was sampled since then keeps its tables, and one that was

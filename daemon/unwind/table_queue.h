@@ -30,7 +30,7 @@ struct BuiltTable {
   std::string cpython_refusal = {};
 };
 
-// Builds call-frame tables somewhere else, those that are wanted most first.
+// Builds unwind tables somewhere else, those that are wanted most first.
 class TableQueue {
  public:
   struct Job {
@@ -49,7 +49,7 @@ class TableQueue {
   virtual void Add(Job job) = 0;
   // Sooner than it was asked for; nothing if it was begun.
   virtual void Want(uint64_t id, uint64_t wanted) = 0;
-  // What is ready, in that order. Does not wait.
+  // Gives the tables that are ready, in that order. Does not wait.
   virtual std::vector<Result> Take() = 0;
   // Waits until there is something to take or nothing left to do, for that
   // long at the most.

@@ -144,8 +144,8 @@ void UnwindTables::TakeParted() {
   }
 }
 
-// Of runtimes it tells at once, and not with the tables: the sampler finds
-// their frames of stacks that are copied, too.
+// Runtimes are told of at once, and not with their tables: the sampler finds
+// their frames in stacks that are copied, too.
 void UnwindTables::TakeBuilt() {
   for (const TableFile* file : files_.TakeBuilt()) {
     for (const auto& [id, process] : processes_) {

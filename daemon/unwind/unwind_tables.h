@@ -47,18 +47,19 @@ struct UnwindStatistics {
   std::chrono::milliseconds longest_delay = {};
 };
 
-// Gives sampled processes their call-frame tables: has those of the files that
+// Gives sampled processes their unwind tables: has those of the files that
 // stacks lead into built, each once, in a thread of its own, and publishes the
 // lists of the processes that map them. Most of what a process maps is never on
 // a stack, and neither opened nor built: such a file's first stack is copied.
-// What is wanted most comes first: by stacks that wait, then by samples. Where
-// memory ends, tables that nobody maps go, then those of the processes that
-// were not sampled for the longest time; what there is no room for even so is
-// tried again 2 s later, and what cannot be opened after ever longer times, up
-// to two minutes. A file whose file system may not answer is opened by others
-// (DeferredOpener); nothing here waits for it. A file that has the numbers of
-// another one, as a user's overlay can show, serves the processes of its mount
-// namespace alone. Not thread-safe.
+//
+// The table that is wanted most comes first: by stacks that wait, then by
+// samples. Where memory ends, tables that nobody maps go, then those of the
+// processes that were not sampled for the longest time; what there is no room
+// for even so is tried again 2 s later, and what cannot be opened after ever
+// longer times, up to two minutes. A file whose file system may not answer is
+// opened by others (DeferredOpener); nothing here waits for it. A file that has
+// the numbers of another one, as a user's overlay can show, serves the
+// processes of its mount namespace alone. Not thread-safe.
 //
 // The parts: TableFileState and TableListState say what may become of one file
 // and one list, table_budget.h who goes when room ends, TableFiles knows the

@@ -206,7 +206,8 @@ class StackCopiesWalkTest : public testing::Test {
   ProcessWatch watch_{[](const ksym::ProcessImage&) {},
                       [](const ksym::ProcessId&) {}, [] {}};
   UnwindTables tables_{
-      {.maps = std::make_unique<SamplerMaps>(UnwindMapFds{}, UnwindMapSizes{}),
+      {.maps =
+           std::make_unique<SamplerMaps>(UnwindMapFds{}, UnwindMapSizes{}),
        .queue = std::make_unique<TableBuilder>(BuildTablesWith(""))}};
   uint32_t runtime_known_ = 0;
   RuntimeRecords runtimes_{{}, &runtime_known_};
