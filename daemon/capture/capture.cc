@@ -27,7 +27,7 @@
 #include "daemon/track/kernel_watch.h"
 #include "daemon/track/process_watch.h"
 #include "daemon/track/side_band.h"
-#include "daemon/unwind/sampler_maps.h"
+#include "daemon/unwind/kernel_unwind_maps.h"
 #include "daemon/unwind/table_builder.h"
 #include "daemon/unwind/unwind_tables.h"
 
@@ -84,7 +84,7 @@ class Capture::Impl {
         copies_(options.sampler.unwind, options.sampler.max_stack_depth) {
     if (WalksByTables(options.sampler.unwind)) {
       tables_.emplace(UnwindTables::Parts{
-          .maps = std::make_unique<SamplerMaps>(
+          .maps = std::make_unique<KernelUnwindMaps>(
               object_->unwind_maps(),
               UnwindMapSizes::ForMemory(options.sampler.unwind_bytes)),
           .queue = std::make_unique<TableBuilder>(

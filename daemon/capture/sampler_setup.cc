@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-#include "daemon/unwind/sampler_maps.h"
+#include "daemon/unwind/kernel_unwind_maps.h"
 #include "ksym/base/unique_fd.h"
 
 namespace profd {

@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/unwind/sampler_maps.h"
+#include "daemon/unwind/kernel_unwind_maps.h"
 #include "daemon/unwind/table_builder.h"
 #include "ksym/base/file.h"
 #include "ksym/base/unique_fd.h"
@@ -85,7 +85,7 @@ class UnwindTablesTest : public ::testing::Test {
                               .mappings = mappings_.get(),
                               .shards = shards_.get()};
     tables_.emplace(UnwindTables::Parts{
-        .maps = std::make_unique<SamplerMaps>(fds, kSizes),
+        .maps = std::make_unique<KernelUnwindMaps>(fds, kSizes),
         .queue = std::make_unique<TableBuilder>(BuildTablesWith("")),
         .meanwhile = [this] { ++turns_; }});
     LoadLibrary();

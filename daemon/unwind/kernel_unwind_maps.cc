@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/unwind/sampler_maps.h"
+#include "daemon/unwind/kernel_unwind_maps.h"
 
 #include <bpf/bpf.h>
 #include <sys/mman.h>
@@ -66,10 +66,10 @@ UnwindMapSizes UnwindMapSizes::ForMemory(uint64_t bytes) {
           .shards = clamp(bytes / kShardBytes, 1, 1 << 15)};
 }
 
-SamplerMaps::SamplerMaps(UnwindMapFds fds, UnwindMapSizes sizes)
+KernelUnwindMaps::KernelUnwindMaps(UnwindMapFds fds, UnwindMapSizes sizes)
     : fds_(fds), sizes_(sizes), mapping_space_(sizes.mappings) {}
 
-ksym::Result<std::optional<UnwindMaps::Place>> SamplerMaps::Add(
+ksym::Result<std::optional<UnwindMaps::Place>> KernelUnwindMaps::Add(
     const UnwindPiece& piece) {
   const auto count = static_cast<uint32_t>(piece.slots());
   std::optional<uint32_t> first;
@@ -98,7 +98,7 @@ ksym::Result<std::optional<UnwindMaps::Place>> SamplerMaps::Add(
   return Place{.shard = shard, .first = *first, .count = count};
 }
 
-ksym::Result<ksym::UniqueFd> SamplerMaps::CreateShard() {
+ksym::Result<ksym::UniqueFd> KernelUnwindMaps::CreateShard() {
   bpf_map_create_opts options = {};
   options.sz = sizeof(options);
   options.map_flags = BPF_F_MMAPABLE;
@@ -109,7 +109,7 @@ ksym::Result<ksym::UniqueFd> SamplerMaps::CreateShard() {
   return map;
 }
 
-void SamplerMaps::AddShards(size_t count) {
+void KernelUnwindMaps::AddShards(size_t count) {
   std::vector<uint32_t> indices;
   std::vector<int> fds;
   std::vector<ksym::UniqueFd> maps;
@@ -136,7 +136,7 @@ void SamplerMaps::AddShards(size_t count) {
   }
 }
 
-ksym::Status SamplerMaps::AddShard() {
+ksym::Status KernelUnwindMaps::AddShard() {
   auto map = CreateShard();
   if (!map) return Fail(std::move(map.error()));
   const auto index = static_cast<uint32_t>(shards_.size());
@@ -149,12 +149,12 @@ ksym::Status SamplerMaps::AddShard() {
   return {};
 }
 
-void SamplerMaps::FreeSlots(const Place& place) {
+void KernelUnwindMaps::FreeSlots(const Place& place) {
   // Programs that have found the piece in a list may still be reading it.
   shards_[place.shard].space.Free(place.first, place.count);
 }
 
-ksym::Result<bool> SamplerMaps::Publish(
+ksym::Result<bool> KernelUnwindMaps::Publish(
     const ksym::ProcessId& process, std::span<const unwind_mapping> mappings) {
   const auto count = static_cast<uint32_t>(
       std::min<size_t>(mappings.size(), UNWIND_MAX_MAPPINGS));
@@ -197,7 +197,7 @@ ksym::Result<bool> SamplerMaps::Publish(
   return true;
 }
 
-void SamplerMaps::Withdraw(const ksym::ProcessId& process) {
+void KernelUnwindMaps::Withdraw(const ksym::ProcessId& process) {
   const auto list = lists_.find(process);
   if (list == lists_.end()) return;
   // The way to the list goes first, then its place, or a program could be led
@@ -208,7 +208,7 @@ void SamplerMaps::Withdraw(const ksym::ProcessId& process) {
   lists_.erase(list);
 }
 
-void SamplerMaps::Recycle() {
+void KernelUnwindMaps::Recycle() {
   mapping_space_.Recycle();
   for (Shard& shard : shards_) shard.space.Recycle();
 }

@@ -74,9 +74,9 @@ class ArrayWindow {
 
 // The maps in the kernel. Add() into a new shard costs 512 KiB and an RCU grace
 // period (12 ms of sleep).
-class SamplerMaps final : public UnwindMaps {
+class KernelUnwindMaps final : public UnwindMaps {
  public:
-  SamplerMaps(UnwindMapFds fds, UnwindMapSizes sizes);
+  KernelUnwindMaps(UnwindMapFds fds, UnwindMapSizes sizes);
 
   uint64_t max_slots() const override {
     return uint64_t{sizes_.shards} * UNWIND_SHARD_SLOTS;
