@@ -239,15 +239,19 @@ class Capture::Impl {
     const uint64_t flip_ns = NowNs();
     const uint32_t set = object_->Flip();
     const uint64_t end_ns = NowNs();
+    // The wait is long enough for a ring to fill.
     MakeRoom();
     auto waited = WaitForRunningPrograms();
     if (!waited) return Fail(std::move(waited.error()));
+    // Programs that ran at the flip have ended: what was freed before is read
+    // by nobody, and what they sent is in the ring.
     if (tables_) tables_->Recycle();
     TakeReports();
     return TakeSet({set, flip_ns, end_ns}, patience);
   }
 
   ksym::Result<RawProfile> Stop(std::chrono::milliseconds patience) {
+    // No program runs when it returns, so there is nothing to wait for.
     samplers_.Disable();
     accounts_.ReadTimesNext();
     const uint64_t end_ns = NowNs();
@@ -302,6 +306,8 @@ class Capture::Impl {
     for (const SampledCount& count : *counts) builder.Add(count);
     for (const SampledCount& count : copies_.Take(set)) builder.Add(count);
     RawProfile profile = std::move(builder).Finish();
+    // Both sides forget the set's stacks together: one that the sampler takes
+    // for known, and that is not known here, is a sample without frames.
     auto cleared = object_->ClearStacks(set);
     if (!cleared) return Fail(std::move(cleared.error()));
     stacks_.Clear(set);
