@@ -29,8 +29,8 @@
 #define UNWIND_NO_TABLE	   0xffffffffu
 /* There will be one: until then the stack is walked in user space. */
 #define UNWIND_PENDING 0xfffffffeu
-/* So many stacks may be copied that a list does not lead through; see copies.
- */
+/* A list has so many stacks copied that it does not lead through, then one in
+ * each period; see copies. */
 #define UNWIND_COPIES_PER_LIST 16
 #define UNWIND_COPY_PERIOD_NS  1000000000ull
 /* A list with more mappings is cut off; 2^16 - 1. */
@@ -45,7 +45,7 @@ struct unwind_row {
 };
 PROFILE_ABI_ASSERT(sizeof(struct unwind_row) == 8, "unwind_row");
 
-/* Whose list it is; takes the place of a mapping. */
+/* Begins a list, in the place of a mapping, and says whose it is. */
 struct unwind_list_header {
 	__u64 start_ns;
 	__u32 tgid;
@@ -69,7 +69,7 @@ struct unwind_mapping {
 	/* From start: 2^32 - 1 at the most, longer ones are several. */
 	__u32 size;
 	__u32 shard;
-	/* Of the piece's first block: pc >> UNWIND_BLOCK_SHIFT. */
+	/* The piece's first block: pc >> UNWIND_BLOCK_SHIFT. */
 	__u32 first_block;
 	__u16 index; /* slot where the piece's index begins */
 	__u16 rows;  /* slot where its rows begin */

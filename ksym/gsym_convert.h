@@ -108,7 +108,7 @@ class ElfFunctions {
   size_t symbol_functions() const { return symbol_functions_; }
 
  private:
-  // What is opened, all borrowed.
+  // The open files, all borrowed.
   struct Program {
     const ByteSource& source;
     const ElfImage& image;

@@ -44,7 +44,7 @@ struct FileKeyHash {
   size_t operator()(const FileKey& key) const;
 };
 
-// What is known of one mapped file, from the first sight of it on.
+// All that is known of one mapped file, from the first sight of it on.
 struct SymbolFile {
   enum class State : uint8_t {
     kClosed,  // not tried yet, or evicted

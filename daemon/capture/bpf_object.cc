@@ -149,7 +149,8 @@ class BpfObject::Impl {
     return {};
   }
 
-  // Best effort: where the tracepoints cannot be had there are uevents.
+  // Best effort: where the tracepoints cannot be had there are uevents. Both or
+  // none: with one alone, half of the changes would be missed without a sign.
   void WatchModules() {
     std::vector<LinkPtr> attached;
     for (bpf_program* program :
@@ -197,11 +198,16 @@ BpfObject::~BpfObject() = default;
 ksym::Result<BpfObject> BpfObject::Load(const SamplerConfig& config) {
   const LibbpfMessages messages(config.verbosity);
   auto impl = std::make_unique<Impl>();
+  // A small BTF may lack what this kernel needs, and a cached one may be wrong:
+  // that decides nothing. Only when the kernel's own BTF fails as well, the
+  // programs cannot be loaded.
   auto loaded = impl->LoadWithMinimalBtf(config);
   impl->used_minimal_btf = loaded.has_value();
   if (!loaded) loaded = impl->Load(config, nullptr);
   if (!loaded) return Fail(std::move(loaded.error()));
 
+  // Filters come before everything that asks them: the followed forks of
+  // selected processes here, samples when events are enabled.
   auto filled = FillFilters(config, *impl->skeleton);
   if (!filled) return Fail(std::move(filled.error()));
   if (config.follow_children) {
@@ -221,6 +227,7 @@ bool BpfObject::watches_modules() const { return impl_->watches_modules; }
 bool BpfObject::used_minimal_btf() const { return impl_->used_minimal_btf; }
 
 int BpfObject::program_fd() const {
+  // ConfigurePrograms() has one of them loaded.
   const auto& programs = impl_->skeleton->progs;
   for (const bpf_program* program :
        {programs.sample_exact, programs.sample_by_loop,
@@ -248,7 +255,9 @@ uint32_t* BpfObject::runtime_known() const {
 }
 
 uint32_t BpfObject::Flip() {
-  // The map behind .bss is shared with the kernel; the programs read it once.
+  // The map behind .bss is shared with the kernel; a program reads it once per
+  // sample. Those that have read the old number write to the old set on: it is
+  // whole after a grace period, and not to be taken before.
   uint32_t* active = &impl_->skeleton->bss->active_set;
   const uint32_t old = __atomic_load_n(active, __ATOMIC_RELAXED);
   __atomic_store_n(active, 1 - old, __ATOMIC_RELEASE);
@@ -261,6 +270,8 @@ void BpfObject::SetCopyChunks(uint32_t chunks) {
 }
 
 void BpfObject::AllowCopies(uint64_t bytes) {
+  // A bound on a sum that only grows: no program has to take anything back, and
+  // a copy that is sent at this moment just leaves less.
   const uint64_t sent =
       __atomic_load_n(&impl_->skeleton->bss->copy_bytes_sent, __ATOMIC_RELAXED);
   __atomic_store_n(&impl_->skeleton->bss->copy_bytes_allowed, sent + bytes,

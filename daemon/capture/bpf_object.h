@@ -10,7 +10,7 @@
 #include "bpf/profile_abi.h"
 #include "daemon/capture/runtime_records.h"
 #include "daemon/capture/sampled_count.h"
-#include "daemon/unwind/sampler_maps.h"
+#include "daemon/unwind/kernel_unwind_maps.h"
 #include "ksym/base/result.h"
 
 namespace profd {

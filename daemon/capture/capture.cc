@@ -6,21 +6,18 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <bit>
-#include <cerrno>
-#include <cstring>
 #include <iterator>
 #include <memory>
-#include <set>
-#include <unordered_map>
 #include <utility>
 #include <variant>
 
 #include "daemon/base/now_ns.h"
+#include "daemon/base/steady_clock.h"
 #include "daemon/capture/capture_metadata.h"
 #include "daemon/capture/cpu_sampler.h"
 #include "daemon/capture/grace_period.h"
 #include "daemon/capture/interval_accounts.h"
+#include "daemon/capture/interval_builder.h"
 #include "daemon/capture/runtime_records.h"
 #include "daemon/capture/sampler.h"
 #include "daemon/capture/sampler_config.h"
@@ -30,7 +27,7 @@
 #include "daemon/track/kernel_watch.h"
 #include "daemon/track/process_watch.h"
 #include "daemon/track/side_band.h"
-#include "daemon/unwind/sampler_maps.h"
+#include "daemon/unwind/kernel_unwind_maps.h"
 #include "daemon/unwind/table_builder.h"
 #include "daemon/unwind/unwind_tables.h"
 
@@ -52,19 +49,6 @@ constexpr std::chrono::milliseconds kRingPeriod(20);
 constexpr uint64_t kRoomPeriodNs = 50'000'000;
 
 using ksym::Fail;
-
-static_assert(kNoStack == PROFILE_STACK_NONE);
-static_assert(kFaultedStack == PROFILE_STACK_FAULT);
-static_assert(kCollidedStack == PROFILE_STACK_COLLIDED);
-static_assert(kFirstStackId == PROFILE_STACK_FIRST_ID);
-
-std::string CommOf(const profile_key& key) {
-  return {key.comm, ::strnlen(key.comm, sizeof(key.comm))};
-}
-
-ksym::ProcessId ProcessOf(const profile_key& key) {
-  return {key.tgid, key.exec_count, key.start_ns};
-}
 
 }  // namespace
 
@@ -100,7 +84,7 @@ class Capture::Impl {
         copies_(options.sampler.unwind, options.sampler.max_stack_depth) {
     if (WalksByTables(options.sampler.unwind)) {
       tables_.emplace(UnwindTables::Parts{
-          .maps = std::make_unique<SamplerMaps>(
+          .maps = std::make_unique<KernelUnwindMaps>(
               object_->unwind_maps(),
               UnwindMapSizes::ForMemory(options.sampler.unwind_bytes)),
           .queue = std::make_unique<TableBuilder>(
@@ -179,7 +163,7 @@ class Capture::Impl {
     MakeRoom();
     if (!tables_) return;
     for (const SampleHint& hint : hints) {
-      tables_->NoteSample(hint.id, UnwindTables::Clock::time_point(
+      tables_->NoteSample(hint.id, SteadyClock::time_point(
                                        std::chrono::nanoseconds(hint.time_ns)));
     }
     const StackCopies::Sources sources{watch_, *tables_, stacks_, runtimes_};
@@ -197,12 +181,12 @@ class Capture::Impl {
   // All copies of the set are there, but tables that they need may not be.
   void WalkRest(uint32_t set, std::chrono::milliseconds patience) {
     if (!tables_) return;
-    const auto until = UnwindTables::Clock::now() + patience;
+    const auto until = SteadyClock::now() + patience;
     while (copies_.HasWaiting(set)) {
       tables_->WaitForTable(kRingPeriod);
       MakeRoom();
       copies_.WalkSet({watch_, *tables_, stacks_, runtimes_}, set,
-                      UnwindTables::Clock::now() < until
+                      SteadyClock::now() < until
                           ? StackCopies::Patience::kWait
                           : StackCopies::Patience::kAtOnce);
     }
@@ -224,8 +208,8 @@ class Capture::Impl {
     });
   }
 
-  void BuildTables(UnwindTables::Clock::duration budget,
-                   UnwindTables::Clock::time_point deadline) {
+  void BuildTables(SteadyClock::duration budget,
+                   SteadyClock::time_point deadline) {
     if (!tables_) return;
     tables_->Build(budget, deadline);
     MakeRoom();
@@ -255,15 +239,19 @@ class Capture::Impl {
     const uint64_t flip_ns = NowNs();
     const uint32_t set = object_->Flip();
     const uint64_t end_ns = NowNs();
+    // The wait is long enough for a ring to fill.
     MakeRoom();
     auto waited = WaitForRunningPrograms();
     if (!waited) return Fail(std::move(waited.error()));
+    // Programs that ran at the flip have ended: what was freed before is read
+    // by nobody, and what they sent is in the ring.
     if (tables_) tables_->Recycle();
     TakeReports();
     return TakeSet({set, flip_ns, end_ns}, patience);
   }
 
   ksym::Result<RawProfile> Stop(std::chrono::milliseconds patience) {
+    // No program runs when it returns, so there is nothing to wait for.
     samplers_.Disable();
     accounts_.ReadTimesNext();
     const uint64_t end_ns = NowNs();
@@ -308,26 +296,18 @@ class Capture::Impl {
     }
   }
 
-  // A set while it is taken out of the sampler.
-  struct Taking {
-    TakenSet taken;
-    RawProfile profile;
-    std::set<ksym::ProcessId> has_own_image;
-  };
-
   ksym::Result<RawProfile> TakeSet(const TakenSet& taken,
                                    std::chrono::milliseconds patience) {
     const uint32_t set = taken.set;
     WalkRest(set, patience);
     auto counts = samplers_.Take(set);
     if (!counts) return Fail(std::move(counts.error()));
-    Taking taking;
-    taking.taken = taken;
-    for (const SampledCount& count : *counts) AddSample(count, taking);
-    for (const SampledCount& count : copies_.Take(set)) {
-      AddSample(count, taking);
-    }
-    RawProfile profile = std::move(taking.profile);
+    IntervalBuilder builder({*object_, stacks_, runtimes_, watch_}, taken);
+    for (const SampledCount& count : *counts) builder.Add(count);
+    for (const SampledCount& count : copies_.Take(set)) builder.Add(count);
+    RawProfile profile = std::move(builder).Finish();
+    // Both sides forget the set's stacks together: one that the sampler takes
+    // for known, and that is not known here, is a sample without frames.
     auto cleared = object_->ClearStacks(set);
     if (!cleared) return Fail(std::move(cleared.error()));
     stacks_.Clear(set);
@@ -339,51 +319,6 @@ class Capture::Impl {
     kernel_watch_.EndInterval(taken.end_ns, profile);
     MakeRoom();
     return profile;
-  }
-
-  void AddSample(const SampledCount& counted, Taking& taking) {
-    const profile_key& key = counted.key;
-    RawProfile& profile = taking.profile;
-    const uint32_t set = taking.taken.set;
-    const RuntimeNames& names = runtimes_.names();
-    if (!stacks_.Take(*object_, {set, key.user_stack}, names, profile) ||
-        !stacks_.Take(*object_, {set, key.kernel_stack}, names, profile)) {
-      constexpr auto kMissing = static_cast<size_t>(LossCause::kStackMissing);
-      profile.accounting.lost_by_cause[kMissing] += counted.count;
-      return;
-    }
-    RawSample sample = {.process = ProcessOf(key),
-                        .tid = key.tid,
-                        .kind = counted.kind,
-                        .comm = CommOf(key),
-                        .user_stack = key.user_stack,
-                        .kernel_stack = key.kernel_stack,
-                        .count = counted.count,
-                        .value = counted.value};
-    CountStackEnds(sample, profile);
-    if (key.user_stack >= kFirstStackId) {
-      const auto frames = profile.stacks.Get(key.user_stack).frames;
-      const auto answer = watch_.Find(sample.process, frames, taking.taken);
-      AddImage(sample.process, answer, taking);
-      sample.process = answer.id;
-    }
-    profile.accounting.emitted += counted.count;
-    profile.samples.push_back(std::move(sample));
-  }
-
-  // Once per process: it is a copy. What its own samples say comes before what
-  // those of the program after it say, which were taken within execve.
-  void AddImage(const ksym::ProcessId& asked,
-                const ProcessWatch::Answer& answer, Taking& taking) {
-    auto& images = taking.profile.images;
-    const bool is_own = asked == answer.id;
-    if (is_own ? !taking.has_own_image.insert(asked).second
-               : images.contains(answer.id)) {
-      return;
-    }
-    auto mappings = watch_.MappingsOf(answer);
-    if (mappings.empty()) return;
-    images[answer.id] = {.id = answer.id, .mappings = std::move(mappings)};
   }
 
   ksym::Status Account(uint32_t set, RawProfile& profile) {
@@ -512,8 +447,8 @@ ksym::Result<Capture> Capture::Start(CaptureOptions options) {
 const CaptureMetadata& Capture::metadata() const { return impl_->metadata(); }
 ksym::Status Capture::Enable() { return impl_->Enable(); }
 Capture::Advice Capture::Poll() { return impl_->Poll(); }
-void Capture::BuildTables(UnwindTables::Clock::duration budget,
-                          UnwindTables::Clock::time_point deadline) {
+void Capture::BuildTables(SteadyClock::duration budget,
+                          SteadyClock::time_point deadline) {
   impl_->BuildTables(budget, deadline);
 }
 bool Capture::IsBuildingTables() const { return impl_->IsBuildingTables(); }

@@ -9,8 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "daemon/base/steady_clock.h"
 #include "daemon/capture/bpf_object.h"
+#include "daemon/capture/capture_steps.h"
 #include "daemon/capture/sampler.h"
+#include "daemon/files/guarded_opener.h"
 #include "daemon/perf/cpu_list.h"
 #include "daemon/perf/perf_event.h"
 #include "daemon/profile/raw_profile.h"
@@ -57,43 +60,27 @@ struct CaptureOptions {
 // follows CPUs that come and go, and takes what was counted out of the kernel.
 // Tables are built in a thread that ends with it. The caller calls Poll() and
 // Drain() on a timer.
-class Capture {
+class Capture final : public CaptureSteps {
  public:
   // Loads everything, checks privileges first; sampling starts with Enable().
   static ksym::Result<Capture> Start(CaptureOptions options);
   Capture(Capture&&) noexcept;
   Capture& operator=(Capture&&) noexcept;
-  ~Capture();
+  ~Capture() override;
 
-  // What is known at the start; `duration_ns` is filled by Drain().
+  // As known at the start; `duration_ns` is filled by Drain().
   const CaptureMetadata& metadata() const;
 
   ksym::Status Enable();
-  // Takes new stacks and processes in. Every 100 ms or so: the ring buffer
-  // holds what comes in between. Cost: 0.2 us per new stack, and
-  // the reports of all processes. kDrainSoon: the kernel's symbols changed,
-  // and what was sampled before should not be mixed with what comes after.
-  enum class Advice : uint8_t { kGoOn, kDrainSoon };
-  Advice Poll();
-  // Has call-frame tables built for the processes that were seen in Poll(), in
-  // a thread, and gives them those that are ready; see UnwindTables::Build().
-  // Until then their stacks are copied.
-  void BuildTables(UnwindTables::Clock::duration budget,
-                   UnwindTables::Clock::time_point deadline);
-  // More tables will be ready soon: a caller that polls sooner than otherwise
-  // has them in use sooner.
-  bool IsBuildingTables() const;
-  // The kernel has much to report: a caller that polls sooner than otherwise
-  // loses less.
-  bool IsFilling() const;
+  Advice Poll() override;
+  void BuildTables(SteadyClock::duration budget,
+                   SteadyClock::time_point deadline) override;
+  bool IsBuildingTables() const override;
+  bool IsFilling() const override;
   UnwindStatistics unwind_statistics() const;
   RuntimeStatistics runtime_statistics() const;
-  // Everything since the last Drain(), with the accounting of that interval.
-  // Sampling goes on. Sleeps for an RCU grace period (1 to 100 ms), and waits
-  // for so long at the most for tables that copied stacks need.
   static constexpr std::chrono::milliseconds kTablesPatience{2000};
-  ksym::Result<RawProfile> Drain(
-      std::chrono::milliseconds patience = kTablesPatience);
+  ksym::Result<RawProfile> Drain(std::chrono::milliseconds patience) override;
   // Stops sampling and drains; without a grace period.
   ksym::Result<RawProfile> Stop(
       std::chrono::milliseconds patience = kTablesPatience);

@@ -2,82 +2,89 @@
 #pragma once
 
 #include <chrono>
+#include <utility>
 
-#include "daemon/capture/capture.h"
+#include "daemon/base/steady_clock.h"
+#include "daemon/capture/capture_steps.h"
 
 namespace profd {
 
 // How often a capture is looked after. What is polled seldom costs less; what
 // is polled often has its tables and its reports sooner.
 struct CapturePace {
-  using Duration = std::chrono::steady_clock::duration;
+  using Duration = SteadyClock::duration;
 
   Duration poll;
   Duration poll_building;  // while tables are being built
   Duration poll_filling;   // while the kernel has much to report
+  // From one drain to the next. A drain that is late makes the one after it
+  // come sooner, but `drain_gap` is always left between the end of one and the
+  // beginning of the next. Equal: a drain counts from the end of the last one.
   Duration drain;
+  Duration drain_gap;
   Duration tables_budget;  // of placing tables, each time
   // A table that is not there so long before the end is not asked for.
   Duration tables_margin = {};
-  // What is left after the last drain before the end is taken by Stop().
+  // So near to the end no drain begins: Stop() takes the rest.
   Duration last_drain = {};
   // How long a drain waits for tables that copied stacks need.
-  std::chrono::milliseconds tables_patience = Capture::kTablesPatience;
+  std::chrono::milliseconds tables_patience;
 };
 
 // When to poll and to drain: the clockwork of a capture, without the capture.
 class CaptureTimes {
  public:
-  using Clock = std::chrono::steady_clock;
-
-  // `end`: when sampling ends; max(): nobody knows.
-  CaptureTimes(const CapturePace& pace, Clock::time_point begin,
-               Clock::time_point end = Clock::time_point::max())
-      : pace_(pace), next_drain_(begin + pace.drain), end_(end) {}
+  // When sampling begins and ends; max(): nobody knows.
+  struct Span {
+    SteadyClock::time_point begin;
+    SteadyClock::time_point end = SteadyClock::time_point::max();
+  };
+  CaptureTimes(const CapturePace& pace, const Span& span)
+      : pace_(pace), next_drain_(span.begin + pace.drain), end_(span.end) {}
 
   struct State {
     bool is_building = false;
     bool is_filling = false;
   };
-  Clock::duration UntilPoll(const State& state) const;
-  Clock::time_point TablesDeadline() const;
+  SteadyClock::duration UntilPoll(const State& state) const;
+  SteadyClock::time_point TablesDeadline() const;
   // Whether it is time, or `soon`, and worth it before the end.
-  bool IsDrainDue(Clock::time_point now, bool soon) const;
-  // The next one is as the pace says on average, and half of that away at
-  // least; one that came early counts.
-  void NoteDrain(Clock::time_point now);
+  bool IsDrainDue(SteadyClock::time_point now, bool soon) const;
+  // A drain has ended; see CapturePace for when the next one is due. One that
+  // came before its time begins a new period.
+  void NoteDrain(SteadyClock::time_point now);
 
  private:
   CapturePace pace_;
-  Clock::time_point next_drain_;
-  Clock::time_point end_;
+  SteadyClock::time_point next_drain_;
+  SteadyClock::time_point end_;
 };
 
 // Looks after a capture, which lives longer: the caller waits for Pause(), then
 // calls Step(), and Drain() when that says so. Not thread-safe.
 class CaptureLoop {
  public:
-  using Clock = CaptureTimes::Clock;
+  CaptureLoop(CaptureSteps& capture, const CapturePace& pace,
+              const CaptureTimes::Span& span, SteadyNow now = SteadyClock::now)
+      : capture_(&capture),
+        pace_(pace),
+        times_(pace, span),
+        now_(std::move(now)) {}
 
-  CaptureLoop(Capture& capture, const CapturePace& pace,
-              Clock::time_point begin,
-              Clock::time_point end = Clock::time_point::max())
-      : capture_(&capture), pace_(pace), times_(pace, begin, end) {}
-
-  // 0 the first time: much came since the rings were opened.
-  Clock::duration Pause() const;
+  // How long to wait for the next step. 0 the first time: much came since the
+  // rings were opened.
+  SteadyClock::duration Pause() const;
   // Takes in what came and has tables built. kDrain: it is time.
   enum class Due { kNothing, kDrain };
   Due Step();
-  // Everything since the last one; see Capture::Drain().
+  // Everything since the last one; see CaptureSteps::Drain().
   ksym::Result<RawProfile> Drain();
 
-  Capture& capture() { return *capture_; }
-
  private:
-  Capture* capture_;
+  CaptureSteps* capture_;
   CapturePace pace_;
   CaptureTimes times_;
+  SteadyNow now_;
   bool has_polled_ = false;
 };
 

@@ -21,6 +21,8 @@ ksym::Status CpuEvents::Add(uint32_t cpu) {
     if (event.error().code() == ksym::ErrorCode::kNotFound) return {};
     return ksym::Fail(std::move(event.error()));
   }
+  // The program first: an event that is enabled without it takes samples that
+  // nobody counts.
   auto attached = event->AttachProgram(program_fd_);
   if (attached && enabled_) attached = event->Enable();
   if (!attached) return attached;
@@ -32,6 +34,7 @@ ksym::Status CpuEvents::Follow(const CpuList& online) {
   const CpuList present = wanted_ ? Intersect(*wanted_, online) : online;
   std::erase_if(events_, [&](const auto& entry) {
     if (std::ranges::binary_search(present, entry.first)) return false;
+    // Its clock is read before it is closed, or the sum would go back.
     const SamplingEvent::Times times = entry.second.ReadTimes();
     closed_.enabled_ns += times.enabled_ns;
     closed_.running_ns += times.running_ns;

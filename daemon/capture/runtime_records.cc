@@ -109,11 +109,13 @@ void RuntimeRecords::Publish(const Mapped& mapped,
                              const ksym::CpythonInterpreter& interpreter) {
   if (fds_.processes < 0) return;
   const auto [at, is_new] = published_.insert(mapped.process);
+  // A process has one interpreter; a second one that it maps is not followed.
   if (!is_new) return;
   const cpython_process process =
       Describe(interpreter, mapped.load_bias, NumberOf(interpreter.layout));
   const unwind_process key = KeyOf(mapped.process);
   if (bpf_map_update_elem(fds_.processes, &key, &process, BPF_ANY) != 0) {
+    // There is no room. It is tried again when the process maps more.
     published_.erase(at);
     return;
   }
@@ -125,10 +127,13 @@ void RuntimeRecords::Publish(const Mapped& mapped,
   if (mapped.load_bias == 0 && file.inode != 0) {
     bpf_map_update_elem(fds_.files, &file, &process, BPF_ANY);
   }
+  // Last, and never taken back: until then samples look nothing up.
   __atomic_store_n(known_, 1, __ATOMIC_RELAXED);
 }
 
 void RuntimeRecords::Withdraw(const ksym::ProcessId& process) {
+  // Its functions go even if it never was in the map: of programs with fixed
+  // addresses the sampler finds the runtime by their file.
   names_.Forget(process);
   if (published_.erase(process) == 0) return;
   const unwind_process key = KeyOf(process);
@@ -182,6 +187,8 @@ void RuntimeRecords::AddFrames(const profile_runtime_record& record,
   auto& waiting = record.header.type == PROFILE_RECORD_RUNTIME_COPY
                       ? of_copies_
                       : of_stacks_;
+  // The stack's own record is behind it in the ring, unless that was full then:
+  // what nobody comes for stays, and must not grow.
   if (waiting.size() < kMostWaiting) waiting[record.id] = std::move(*runs);
 }
 

@@ -9,6 +9,9 @@ namespace {
 
 using ksym::Fail;
 
+// A new counter needs a line here, or what it counts is lost silently.
+static_assert(sizeof(profile_stats) == 6 * sizeof(uint64_t));
+
 void Add(const profile_stats& more, profile_stats& sum) {
   sum.taken += more.taken;
   sum.lost_counts_full += more.lost_counts_full;

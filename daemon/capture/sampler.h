@@ -63,7 +63,7 @@ class Samplers {
   ksym::Result<std::vector<SampledCount>> Take(uint32_t set);
   ksym::Result<profile_stats> ReadStats(uint32_t set);
   SamplingEvent::Times ReadTimes() const;
-  // Of the first one.
+  // Where the first one runs.
   CpuList cpus() const;
 
  private:

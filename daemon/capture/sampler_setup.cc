@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-#include "daemon/unwind/sampler_maps.h"
+#include "daemon/unwind/kernel_unwind_maps.h"
 #include "ksym/base/unique_fd.h"
 
 namespace profd {
@@ -107,6 +107,8 @@ void ConfigureMaps(profile_bpf& skeleton, const SamplerConfig& config) {
     bpf_map__set_value_size(
         traces, static_cast<uint32_t>(config.kernel_walk_depth * 8));
   }
+  // Without tables their programs are not loaded, and nothing asks for the
+  // maps.
   const bool tables = exact && WalksByTables(config.unwind);
   const UnwindMapSizes sizes = UnwindMapSizes::ForMemory(config.unwind_bytes);
   for (const auto& [map, entries] :
@@ -137,6 +139,8 @@ void ConfigureMaps(profile_bpf& skeleton, const SamplerConfig& config) {
 
 ksym::Status ConfigureSampler(const SamplerConfig& config,
                               profile_bpf& skeleton) {
+  // All of it before the object is loaded: the constants are frozen then, which
+  // lets the verifier leave out what they switch off, and maps get their size.
   ConfigurePrograms(skeleton, config);
   ConfigureMaps(skeleton, config);
   for (const auto& [map, path] :

@@ -55,13 +55,13 @@ StackId StackRecords::AddWalked(uint32_t set, const RawStack& stack,
   }
 }
 
-bool StackRecords::Take(const BpfObject& sampler, Key key,
+bool StackRecords::Take(const BpfObject& object, Key key,
                         const RuntimeNames& names, RawProfile& profile) const {
   const auto [set, id] = key;
   if (id < kFirstStackId || profile.stacks.contains(id)) return true;
-  if (sampler.store() == StackStore::kStackId) {
+  if (object.store() == StackStore::kStackId) {
     auto frames =
-        sampler.ReadStackTrace(set, static_cast<uint32_t>(id - kFirstStackId));
+        object.ReadStackTrace(set, static_cast<uint32_t>(id - kFirstStackId));
     if (frames.empty()) return false;
     const StackEnd end = frames.size() >= kernel_walk_depth_
                              ? StackEnd::kDepthLimit

@@ -37,7 +37,7 @@ class StackRecords {
     StackId id = 0;
   };
   // Puts the stack into the profile; false when its frames are not known.
-  bool Take(const BpfObject& sampler, Key key, const RuntimeNames& names,
+  bool Take(const BpfObject& object, Key key, const RuntimeNames& names,
             RawProfile& profile) const;
   void Clear(uint32_t set) { stacks_[set].clear(); }
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/files/deferred_opener.h"
 #include "daemon/files/file_child.h"
 #include "ksym/process/file_opener.h"
 #include "ksym/process/file_systems.h"
@@ -19,7 +20,7 @@ namespace profd {
 
 // Opens local files at once, and others in a child process that may be given
 // up: see FileSystems and FileChild. Thread-safe but for what is said.
-class GuardedOpener final : public ksym::FileOpener {
+class GuardedOpener final : public ksym::FileOpener, public DeferredOpener {
  public:
   // Without a child (null) other files are refused.
   explicit GuardedOpener(std::unique_ptr<FileChild> child)
@@ -36,18 +37,15 @@ class GuardedOpener final : public ksym::FileOpener {
   uint64_t given_up() const override;
   std::vector<std::string> TakeWarnings() override;
 
-  // The same for who never waits. IsRemote(): the file is not local, and
-  // nothing was asked.
-  ksym::Result<ksym::OpenedFile> HoldLocal(uint32_t pid,
-                                           const ksym::Mapping& mapping);
-  // Has a file held and copied; for one thread. Returns an id for TakeOpened(),
-  // which gives nothing until it is done.
-  uint64_t BeginOpening(uint32_t pid, const ksym::Mapping& mapping);
-  std::optional<ksym::Result<ksym::OpenedFile>> TakeOpened(uint64_t id);
-  // Until there may be something to take, for that long at the most.
-  void WaitForOpened(std::chrono::milliseconds time) const;
+  // Those of DeferredOpener wait for nothing.
+  ksym::Result<ksym::OpenedFile> HoldLocal(
+      uint32_t pid, const ksym::Mapping& mapping) override;
+  uint64_t BeginOpening(uint32_t pid, const ksym::Mapping& mapping) override;
+  std::optional<ksym::Result<ksym::OpenedFile>> TakeOpened(
+      uint64_t id) override;
+  void WaitForOpened(std::chrono::milliseconds time) const override;
   // See FileSystems.
-  void Sweep() { file_systems_.Sweep(); }
+  void Sweep() override { file_systems_.Sweep(); }
 
   static constexpr std::chrono::milliseconds kHoldPatience{1000};
   static constexpr std::chrono::milliseconds kReadPatience{1500};
@@ -64,7 +62,7 @@ class GuardedOpener final : public ksym::FileOpener {
   uint64_t AskToRead(ksym::OpenedFile& held,
                      std::chrono::milliseconds patience);
 
-  // What was not there a moment ago.
+  // A file that was not there a moment ago.
   struct Missing {
     ksym::Error error;
     std::chrono::steady_clock::time_point until;

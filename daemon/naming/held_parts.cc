@@ -7,21 +7,26 @@
 
 namespace profd {
 
-void HeldParts::Add(Part part) {
-  if (parts_.empty() || parts_.back().ends_profile) {
-    parts_.push_back(std::move(part));
-    return;
+HeldParts::Clock::time_point HeldParts::taken() const {
+  return parts_[joined_].taken;
+}
+
+void HeldParts::JoinToFirst() {
+  while (joined_ + 1 < parts_.size() && !parts_[joined_].ends_profile) {
+    ++joined_;
   }
-  Part& last = parts_.back();
-  Merge(*last.raw, std::move(*part.raw));
-  last.taken = part.taken;
-  last.ends_profile = part.ends_profile;
-  last.drains += part.drains;
 }
 
 HeldParts::Part HeldParts::TakeFirst() {
   Part part = std::move(parts_.front());
   parts_.pop_front();
+  for (; joined_ > 0; --joined_) {
+    Part& next = parts_.front();
+    Merge(*part.raw, std::move(*next.raw));
+    part.taken = next.taken;
+    part.ends_profile = next.ends_profile;
+    parts_.pop_front();
+  }
   return part;
 }
 

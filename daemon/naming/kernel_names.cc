@@ -108,6 +108,7 @@ KernelNames KernelNames::OfCapture(const RawCapture& capture) {
 
 std::optional<std::chrono::steady_clock::time_point> KernelNames::PutOff(
     const RawProfile& interval, Clock::time_point taken) {
+  // A table that was read after the interval was drained has its symbols.
   const bool is_stale =
       stale_ || (interval.kernel_table_stale && taken >= reading_begun_);
   if (!timeline_ || !follows_running_kernel_ || !is_stale ||
@@ -115,6 +116,7 @@ std::optional<std::chrono::steady_clock::time_point> KernelNames::PutOff(
     return {};
   }
   const auto next_reading = last_read_ + kReadAtMostEvery;
+  // From then on nothing is won by waiting: BeginInterval() reads the table.
   if (Clock::now() >= next_reading) return {};
   // Another one's symbols are no names for one that is gone again by then.
   for (const auto& memory : modules_.Newcomers(ReadModules())) {
@@ -138,6 +140,8 @@ void KernelNames::ReadAgainIfDue() {
   if (!timeline_ || !follows_running_kernel_ || !stale_) return;
   if (Clock::now() - last_read_ < kReadAtMostEvery ||
       reading_.give_up_later.stop_requested()) {
+    // The old table serves on, and stays stale. Addresses where a module came
+    // or went since it was read are in doubt until then.
     timeline_->DoubtModules(modules_.EndInterval(ReadModules()));
     return;
   }
@@ -157,6 +161,8 @@ void KernelNames::ReadAgainIfDue() {
   stale_ = false;
   reading_begun_ = begin;
   ++snapshots_;
+  // What was in doubt so far stays so for this interval: a module that came and
+  // went between the two readings is in neither table.
   newcomers_.insert(newcomers_.end(), timeline_->doubtful().begin(),
                     timeline_->doubtful().end());
   timeline_->DoubtModules(std::exchange(newcomers_, {}));
@@ -165,6 +171,7 @@ void KernelNames::ReadAgainIfDue() {
 
 void KernelNames::EndInterval(Clock::time_point taken) {
   if (!timeline_) return;
+  // Parts that were held back are named by a table that is newer than they are.
   if (taken < reading_begun_) {
     timeline_->EndEarlierInterval();
   } else {

@@ -55,7 +55,7 @@ class LineBuilder {
   // program's finder must not refer to what other threads change.
   bool Add(std::string_view build_id, std::string_view path,
            ksym::Symbolizer::ProgramFile program);
-  // What has been done since the last call.
+  // Files that are done with since the last call.
   std::vector<Done> TakeDone();
 
  private:

@@ -47,6 +47,8 @@ LineFiles::LineFiles(const ksym::Symbolizer& symbolizer,
   }
 }
 
+// A file that is not in files_ was not asked for, or is to be asked for again;
+// one without a value has no lines, or none so far, which TakeBuilt() changes.
 const LineFile* LineFiles::Find(std::string_view build_id,
                                 std::string_view path) {
   TakeBuilt();
@@ -62,7 +64,8 @@ const LineFile* LineFiles::Keep(std::string_view key,
   return PointerTo(files_.emplace(key, std::move(made)).first->second);
 }
 
-// What has been built meanwhile is looked for in the cache the next time.
+// Files that have been built meanwhile are looked for in the cache the next
+// time.
 void LineFiles::TakeBuilt() {
   if (options_.builder == nullptr) return;
   // A service sees new files for months.
@@ -74,6 +77,8 @@ void LineFiles::TakeBuilt() {
   for (LineBuilder::Done& done : options_.builder->TakeDone()) {
     switch (done.outcome) {
       case LineBuilder::Outcome::kStored:
+        // Forgotten, so that the next Find() gets it from the cache. The other
+        // outcomes stay as they are in files_: without lines.
         ++counts_.converted;
         files_.erase(done.build_id);
         if (done.build_id == kernel_build_id_) {
@@ -184,6 +189,7 @@ std::optional<LineFile> LineFiles::Make(std::string_view build_id,
     Failed(path, elf.error());
     return std::nullopt;
   }
+  // The cache is asked before the file's trust: it holds trusted files only.
   if (cache_) {
     auto image = cache_->Load(build_id);
     if (image) {
@@ -200,6 +206,7 @@ std::optional<LineFile> LineFiles::Make(std::string_view build_id,
       return std::nullopt;
     }
     if (!options_.builder->Add(build_id, path, std::move(program))) {
+      // Too many wait; this one is not even known to the builder.
       ++counts_.late;
       has_to_ask_again_ = true;
     }

@@ -76,7 +76,7 @@ class LineFiles {
   const LineFile* FindModule(std::string_view name);
 
   const LineFileCounts& counts() const { return counts_; }
-  // What was done without, and the cure, a sentence each.
+  // Says what was done without, and the cure, a sentence each.
   std::vector<std::string> Warnings() const;
 
  private:

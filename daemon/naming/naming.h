@@ -36,7 +36,7 @@ class Naming {
   // Names kernel frames from now on; without it they are "[kernel]".
   void UseKernel(KernelNames kernel);
 
-  // What is being made. Its warnings are those of the profile.
+  // The profile in the making has these, with its warnings.
   const CaptureMetadata& metadata() const { return metadata_; }
   const Accounting& accounting() const { return accounting_; }
   size_t distinct_samples() const { return builder_.distinct_samples(); }

@@ -127,7 +127,7 @@ class Resolver::Interval {
     explicit Space(uint32_t its_number) : number(its_number) {}
     uint32_t number;  // from 1 on
     FrameCache frames;
-    // Of kinds that are not native code: what they stand for.
+    // Frames that are not native code, and what they stand for.
     std::unordered_map<RawFrame, std::vector<FrameId>, RawFrameHash> others;
   };
   // A stack as it was named last: the same addresses may be those of several

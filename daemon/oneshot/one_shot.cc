@@ -52,6 +52,8 @@ constexpr CapturePace kPace = {
     .poll_filling = milliseconds(10),
     // So often that little is left to be named when the capture ends.
     .drain = milliseconds(200),
+    // Where a drain takes longer than that, others want the CPU as well.
+    .drain_gap = milliseconds(100),
     // So short that the ring is emptied in time.
     .tables_budget = milliseconds(80),
     .tables_margin = milliseconds(10),
@@ -216,7 +218,7 @@ class CaptureRun {
   }
 
   Status Sample() {
-    CaptureLoop loop(*capture_, kPace, begin_, end_);
+    CaptureLoop loop(*capture_, kPace, {.begin = begin_, .end = end_});
     for (;;) {
       share_.Renew();
       const auto now = Clock::now();

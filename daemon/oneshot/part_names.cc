@@ -106,8 +106,7 @@ void PartNames::Take(RawProfile&& part) {
 }
 
 void PartNames::Advance() {
-  if (!HasKernelNames() && !held_.empty() &&
-      held_.first().drains > kMostWithoutKernelNames) {
+  if (!HasKernelNames() && held_.size() > kMostWithoutKernelNames) {
     give_up_kernel_names_.request_stop();
     AwaitKernelNames();
   }
@@ -121,10 +120,11 @@ void PartNames::Advance() {
   }
 }
 
-// Whether what was drained waits until the kernel's table is read.
+// Whether what was drained waits as one until the kernel's table is read.
 bool PartNames::IsPutOff() {
-  const HeldParts::Part& first = held_.first();
-  return naming_.PutOff(*first.raw, first.taken).has_value();
+  if (!naming_.PutOff(held_.first(), held_.taken())) return false;
+  held_.JoinToFirst();
+  return true;
 }
 
 void PartNames::Ask() {

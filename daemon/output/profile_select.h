@@ -34,7 +34,7 @@ void KeepMatching(const NamePattern& pattern, Profile& profile);
 
 // Keeps the samples that are in a function, or in what it called, and of their
 // stacks what is above it: the function's caller is the innermost frame then,
-// or "[no caller]". Of a recursion the outermost call counts. `function` is a
+// or "[no caller]". The outermost call of a recursion counts. `function` is a
 // name, with or without its arguments.
 void KeepCallers(std::string_view function, Profile& profile);
 

@@ -114,6 +114,7 @@ ksym::Result<SamplingEvent> SamplingEvent::Open(const EventSpec& spec,
   attr.size = sizeof(attr);
   attr.type = spec.type;
   attr.config = spec.config;
+  // It has no program yet; Enable() comes when all CPUs have theirs.
   attr.disabled = 1;
   attr.exclude_idle = idle == IdleSamples::kExclude ? 1 : 0;
   attr.read_format =
@@ -162,6 +163,7 @@ ksym::Result<EventSpec> ChooseEvent(std::string_view wish, SamplingRate rate,
                                     uint32_t cpu) {
   auto spec = ParseEvent(wish.empty() ? "cycles" : wish);
   if (!spec) return spec;
+  // Only opening it tells whether the machine has it.
   const auto tried =
       SamplingEvent::Open(*spec, rate, IdleSamples::kExclude, cpu);
   if (tried) return spec;
@@ -177,6 +179,9 @@ ksym::Result<EventSpec> ChooseEvent(std::string_view wish, SamplingRate rate,
     }
     return ksym::Fail(tried.error());
   }
+  // All events need the same permission, so the reason is told at once. Other
+  // failures are the want of a counter for the most part, as in most virtual
+  // machines; if not, cpu-clock fails in the same way.
   if (tried.error().code() == ErrorCode::kPermission) {
     return ksym::Fail(tried.error());
   }

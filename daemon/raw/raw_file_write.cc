@@ -60,13 +60,17 @@ class Writer {
     has_kinds_ = !IsOneEventKind(profile_.metadata.kinds);
   }
 
-  // The oldest one that has what was written.
+  // The oldest one that has what was written, so that older programs can read
+  // all that they know of. Known after Write().
   uint32_t version() const {
     if (has_kinds_) return kFormatVersion;
     return has_mixed_stacks_ ? kOneKindFormatVersion : kNativeFormatVersion;
   }
 
-  // False when something is too large for protobuf.
+  // False when something is too large for protobuf. The order of the fields is
+  // free but for two things: strings are written when everything else has put
+  // its own into the table, and a reader takes samples in last, wherever they
+  // are, as they name the others by number.
   bool Write() {
     AddMetadata();
     AddAccounting();
@@ -106,6 +110,7 @@ class Writer {
     const CaptureMetadata& metadata = profile_.metadata;
     std::string buffer;
     pbf_writer message(buffer);
+    // Versions before 4 have their only kind here; the others repeat the first.
     const SampleKind& first = metadata.kinds.front();
     message.add_bytes(kVersionField, metadata.version);
     message.add_bytes(kEventField, first.event);
@@ -360,6 +365,8 @@ ksym::Status WriteRawCapture(const RawCapture& capture, std::string& out) {
                             " means a state, it cannot have frames");
     }
   }
+  // The payload comes first, though it lies behind the header: that has its
+  // size and CRC, and the version that its stacks turn out to need.
   std::string payload;
   raw_file::Writer writer(capture, payload);
   if (!writer.Write()) {

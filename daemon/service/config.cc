@@ -152,7 +152,7 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
                                },
                                0, uint64_t{4} << 30}},
     {.path = "http.recent_seconds",
-     .help = "and how long they are kept at the most (default 300)",
+     .help = "how long these profiles are kept, at the most (default 300)",
      .kind = ConfigKey::Number{[](Config& c) -> uint64_t& {
                                  return c.http.recent_seconds;
                                },
@@ -163,30 +163,30 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
        return c.push;
      }}},
     {.path = "push_spool.directory",
-     .help = "where profiles wait that are not sent yet",
+     .help = "where profiles wait until they are sent",
      .kind = ConfigKey::Path{[](Config& c) -> std::string& {
        return c.push_spool.directory;
      }}},
     {.path = "push_spool.max_bytes",
-     .help = "of each URL's, at the most (default 256 MiB)",
+     .help = "waiting profiles of each URL, at the most (default 256 MiB)",
      .kind = ConfigKey::Number{[](Config& c) -> uint64_t& {
                                  return c.push_spool.max_bytes;
                                },
                                uint64_t{64} << 10, uint64_t{1} << 50}},
     {.path = "limits.cpu_percent",
-     .help = "of one CPU, over which less is sampled; 0: none (default 50)",
+     .help = "CPU use that makes it sample less; 0: none (default 50)",
      .kind = ConfigKey::Number{[](Config& c) -> uint64_t& {
                                  return c.limits.cpu_percent;
                                },
                                0, 100'000}},
     {.path = "limits.memory_bytes",
-     .help = "over which less is kept; 0: none (default 512 MiB)",
+     .help = "memory use that makes it keep less; 0: none (default 512 MiB)",
      .kind = ConfigKey::Number{[](Config& c) -> uint64_t& {
                                  return c.limits.memory_bytes;
                                },
                                0, uint64_t{1} << 50}},
     {.path = "limits.own_priority",
-     .help = "how its threads are scheduled: auto, realtime, nice or normal",
+     .help = "how the service's threads run: auto, realtime, nice or normal",
      .kind = ConfigKey::Choice{[](Config& c) -> std::string& {
                                  return c.limits.own_priority;
                                },
@@ -291,6 +291,7 @@ Problem ReadTargetMember(std::string_view name, const JsonNode& node,
 }
 
 Problem ReadTarget(const JsonNode& node, PushTarget& target) {
+  // A bare text is a URL with the defaults of the rest.
   if (node.type == JsonNode::Type::kText) {
     target.url = node.text;
   } else if (node.type != JsonNode::Type::kObject) {
@@ -395,6 +396,9 @@ class ConfigReader {
   void ReadSection(const JsonNode& object, const std::string& section) {
     for (const auto& [name, node] : object.members) {
       const std::string path = section + name;
+      // A wrong value does not end the reading: all problems of a file are told
+      // at once. What was set before goes with the rest, as Finish() fails
+      // then.
       const auto key = std::ranges::find(kKeys, path, &ConfigKey::path);
       if (key != kKeys.end()) {
         if (auto problem = SetFromNode(*key, node, config_)) {
@@ -448,6 +452,8 @@ ksym::Status SetFromText(const ConfigKey& key, std::string_view text,
                          ServiceConfig& config) {
   JsonNode node = {.type = TypeOf(key), .text = std::string(text)};
   if (node.type == JsonNode::Type::kNumber) {
+    // A text that is no number keeps its type, so that the check of types tells
+    // the problem as it does for a file.
     const auto number = ksym::ParseUnsigned(text, 10);
     node.type = number ? node.type : JsonNode::Type::kText;
     node.number = number.value_or(0);

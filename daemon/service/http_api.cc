@@ -60,7 +60,7 @@ std::optional<ProfileHub::Shared> NextPart(
   return std::nullopt;
 }
 
-// What is sampled from now on for about that long; less if there is no more.
+// Gives what is sampled from now on for about that long; less if no more comes.
 // Nothing: it took more memory than it may.
 std::optional<ProfileMerger> Collect(ProfileHub& hub, LiveRoom& room,
                                      const HttpRequest& request,

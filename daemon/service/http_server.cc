@@ -38,6 +38,9 @@ constexpr std::string_view kBusy =
 
 }  // namespace
 
+// A connection is accepted, then arrives (HttpArrivals, in the accepting
+// thread) until its head is whole, then is served by a thread of its own.
+// Whichever of the two has it closes it.
 class HttpServer::Impl {
  public:
   using Listeners = std::vector<std::shared_ptr<const HttpListener>>;
@@ -61,6 +64,8 @@ class HttpServer::Impl {
       Wake();
       thread_.join();
     }
+    // No thread is begun any more. Those that run are cut off, not joined: they
+    // are detached, and leave clients_ last.
     std::unique_lock lock(mutex_);
     for (const int fd : clients_) ::shutdown(fd, SHUT_RDWR);
     changed_.wait(lock, [this] { return clients_.empty(); });
@@ -103,10 +108,13 @@ class HttpServer::Impl {
       if (::poll(entries.data(), entries.size(), MillisecondsLeft()) < 0) {
         continue;
       }
+      // Before anything is accepted: the entries are of those that were
+      // arriving when poll() was called.
       const pollfd* arriving = entries.data() + 1 + listeners.size();
       for (auto& request : arrivals_.Take(arriving, Clock::now())) {
         Begin(std::move(request));
       }
+      // The listeners may be others now.
       if (entries[0].revents != 0) break;
       for (size_t i = 0; i < listeners.size(); ++i) {
         if (entries[i + 1].revents != 0) AcceptOne(*listeners[i]);
@@ -147,6 +155,7 @@ class HttpServer::Impl {
       if (clients_.size() >= static_cast<size_t>(kMaxThreads)) {
         return Refuse(fd);
       }
+      // Before its thread begins: from here on the destructor waits for it.
       clients_.insert(fd);
     }
     try {
@@ -177,6 +186,8 @@ class HttpServer::Impl {
     ++(outcome == HttpOutcome::kRefused ? counters_.http_refused
                                         : counters_.http_requests);
     EndAnswer(fd);
+    // Erased before it is closed: the number may be another client's at once,
+    // and the destructor would cut that one off, or wait for it in vain.
     const std::lock_guard lock(mutex_);
     clients_.erase(fd);
     arrived.fd.Reset();

@@ -280,9 +280,9 @@ void NamingThread::Take(Part part) {
   held_.Add({.raw = std::make_shared<RawProfile>(std::move(part.raw)),
              .taken = part.taken,
              .ends_profile = part.edge == Edge::kEnd});
-  const HeldParts::Part& first = held_.first();
-  const auto until = naming_->PutOff(*first.raw, first.taken);
+  const auto until = naming_->PutOff(held_.first(), held_.taken());
   if (!until) return NameHeld();
+  held_.JoinToFirst();
   held_until_ = *until;
 }
 

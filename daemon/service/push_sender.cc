@@ -59,7 +59,7 @@ PushSender::PushSender(std::string url, std::string spool_directory,
 PushSender::~PushSender() {
   Finish(Clock::time_point::min());
   if (thread_.joinable()) thread_.join();
-  // What is on the disk waits for the next sender of that URL.
+  // Files on the disk wait for the next sender of that URL.
   counters_.push_waiting -= shown_files_;
   counters_.push_waiting_bytes -= shown_bytes_;
   counters_.push_dropped += held_.size();
@@ -67,6 +67,7 @@ PushSender::~PushSender() {
 
 void PushSender::SendBy(PushClient client) {
   const std::lock_guard lock(mutex_);
+  // New settings may be the cure of what failed before: it is tried at once.
   client_ = std::make_shared<PushClient>(std::move(client));
   backoff_.Reset();
   next_try_ = {};
@@ -101,6 +102,7 @@ void PushSender::Add(const PushEntry& entry) {
 
 bool PushSender::Finish(Clock::time_point deadline) {
   std::unique_lock lock(mutex_);
+  // Both: the thread may be waiting for its time, or for the receiver.
   stopped_ = true;
   changed_.notify_all();
   if (client_) client_->Stop();
@@ -122,6 +124,8 @@ std::optional<PushSender::Next> PushSender::WaitForNext() {
   std::unique_lock lock(mutex_);
   for (;;) {
     if (stopped_) return std::nullopt;
+    // After a failure all profiles wait, also those that come meanwhile: it is
+    // the receiver that failed.
     if (Clock::now() < next_try_) {
       changed_.wait_until(lock, next_try_);
       continue;
@@ -137,6 +141,7 @@ std::optional<PushSender::Next> PushSender::WaitForNext() {
 // Under the mutex. A file that is no entry, of which nothing can be made, is
 // removed.
 std::optional<PushSender::Next> PushSender::Oldest() {
+  // The disk first: memory has only what came when the disk refused.
   while (auto path = files_.OldestPath()) {
     const auto text = ksym::ReadFile(*path, kMostEntryBytes);
     auto entry = text ? DecodePushEntry(*text)
@@ -160,7 +165,10 @@ void PushSender::Settle(const Next& next, Outcome outcome,
                         const std::string& why) {
   const std::lock_guard lock(mutex_);
   if (outcome == Outcome::kTryAgain) {
+    // A file keeps its place, and is the oldest again the next time, unless the
+    // bound has deleted it by then.
     if (!next.path) held_.push_front(next.entry);
+    // The stop has cut it off; that is no failure of the receiver.
     if (stopped_) return;
     ++counters_.push_failed;
     failing_ = true;
@@ -170,6 +178,7 @@ void PushSender::Settle(const Next& next, Outcome outcome,
                         files_.total_files() + held_.size()));
     return;
   }
+  // A receiver that refuses a profile works: the next one need not wait.
   Remove(next);
   backoff_.Reset();
   if (outcome == Outcome::kRejected) {

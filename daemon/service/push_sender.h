@@ -53,7 +53,7 @@ class PushSender {
   PushSender(const PushSender&) = delete;
   PushSender& operator=(const PushSender&) = delete;
 
-  // What is not being sent yet is sent by that client from now on. Starts the
+  // All but the profile that is just being sent go by that client. Starts the
   // thread if it is the first.
   void SendBy(PushClient client);
   void SetSpoolBound(uint64_t max_bytes);

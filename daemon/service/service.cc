@@ -40,10 +40,13 @@ constexpr CapturePace kPace = {
     .poll = milliseconds(100),
     .poll_building = milliseconds(20),
     .poll_filling = milliseconds(10),
-    // The parts of a profile.
+    // The parts of a profile. A drain that took long is not made up for: on a
+    // busy machine fewer parts cost less, and a profile is whole all the same.
     .drain = milliseconds(1000),
+    .drain_gap = milliseconds(1000),
     // An eighth of a CPU; right after a start there are many.
-    .tables_budget = milliseconds(12)};
+    .tables_budget = milliseconds(12),
+    .tables_patience = Capture::kTablesPatience};
 // The allowance of the thread that samples.
 constexpr PriorityAllowance kAllowance = {.at_once = milliseconds(500),
                                           .per_second = milliseconds(100)};
@@ -104,7 +107,7 @@ class Service {
     outputs_ = std::move(*outputs);
     auto enabled = capture_->Enable();
     if (!enabled) return enabled;
-    loop_ = std::make_unique<CaptureLoop>(*capture_, kPace, Clock::now());
+    BeginLoop();
     counters_.frequency_hz = config_.frequency_hz;
     SayStarted();
     notify_.Send("READY=1\nSTATUS=" + Describe());
@@ -132,6 +135,12 @@ class Service {
       cgroups_.NoteSample(process, cgroup);
     };
     return Capture::Start(std::move(options));
+  }
+
+  // Once the capture is enabled.
+  void BeginLoop() {
+    loop_ = std::make_unique<CaptureLoop>(
+        *capture_, kPace, CaptureTimes::Span{.begin = Clock::now()});
   }
 
   std::string Describe() const {
@@ -258,6 +267,8 @@ class Service {
     auto wanted = LoadConfig(options_);
     if (!wanted) return RefuseReload(wanted.error());
     ServiceConfig config = Reduce(*wanted, guardrail_.level());
+    // All that may fail comes first, so that a refused reload changes nothing.
+    // The new capture is loaded beside the old one, which goes on sampling.
     auto outputs = outputs_->Prepare(config);
     if (!outputs) return RefuseReload(outputs.error());
     auto fresh = PrepareCapture(config);
@@ -297,13 +308,17 @@ class Service {
 
   Status Apply(ServiceConfig config, std::unique_ptr<Capture> fresh) {
     if (fresh) {
+      // The old one stops before the new one is enabled, so that no sample is
+      // counted twice. Its profile ends here: the rest is sampled otherwise.
       auto rest = capture_->Stop();
       if (!rest) return Fail(std::move(rest.error()));
       Give(std::move(*rest), Edge::kEnd, NowUnixNs());
+      // The loop goes before the capture that it looks after.
+      loop_.reset();
       capture_ = std::move(fresh);
       auto enabled = capture_->Enable();
       if (!enabled) return enabled;
-      loop_ = std::make_unique<CaptureLoop>(*capture_, kPace, Clock::now());
+      BeginLoop();
     }
     outputs_->Configure(config);
     if (config.interval_seconds != config_.interval_seconds) {
@@ -320,6 +335,7 @@ class Service {
   bool Finish() {
     share_.Renew();
     const auto deadline = Clock::now() + kFinishWithin;
+    // Clients first: those that wait for more samples are let go.
     outputs_->CloseHttp();
     auto raw = capture_->Stop();
     if (raw) {
@@ -343,7 +359,7 @@ class Service {
             counters_.samples_dropped_unnamed.load(),
             counters_.files_written.load(), counters_.files_failed.load()));
     const bool ended_well = raw.has_value() && counters_.files_failed == failed;
-    // What is not sent is on the disk; that a receiver hangs is no failure.
+    // Unsent profiles are on the disk; that a receiver hangs is no failure.
     const bool is_sent = outputs_->FinishSenders(deadline);
     if (!is_sent || outputs_->naming().left_threads()) {
       std::_Exit(ended_well ? kServiceOk : kServiceFailure);

@@ -200,6 +200,8 @@ void ProcessWatch::Apply(std::vector<SideBandEvent> events, uint64_t until_ns) {
   const uint64_t begin_ns = NowNs();
   const bool has_readings = !readings_.empty();
   auto reading = readings_.begin();
+  // Readings and reports in the order of time: a report that is older than a
+  // reading is in it already, and a newer one changes what was read.
   const auto seed_until = [&](uint64_t time_ns) {
     for (; reading != readings_.end() && reading->begin_ns <= time_ns;
          ++reading) {
@@ -215,6 +217,8 @@ void ProcessWatch::Apply(std::vector<SideBandEvent> events, uint64_t until_ns) {
   ForgetReadings();
   if (has_readings) doubt_cost_ns_ += NowNs() - begin_ns;
   applied_ns_ = until_ns;
+  // Only now is it known which processes are missing. A reading counts from the
+  // next call on, which has the reports of the time in between.
   EndUnreported();
   ReadUnknown();
   ReadDoubted();
@@ -410,6 +414,7 @@ std::span<const ksym::Mapping> ProcessWatch::MappingsAt(
 }
 
 void ProcessWatch::EndInterval(const TakenSet& taken) {
+  // The set's next samples come with hints of their own.
   bound_[taken.set].clear();
   if (settled_ns_.size() > kMostSettled) settled_ns_.clear();
   const size_t before = history_.generations();

@@ -125,6 +125,7 @@ class SideBand::Ring {
           {.time_ns = last_ns,
            .report = LostReport{.of = of_, .count = 1, .until_ns = NowNs()}});
     }
+    // Last: the kernel writes over what lies before the tail.
     __atomic_store_n(&page()->data_tail, tail, __ATOMIC_RELEASE);
     return is_filling;
   }
@@ -245,6 +246,9 @@ std::vector<SideBandEvent> SideBand::Read(uint64_t until_ns) {
   Empty();
   is_filling_ = std::exchange(was_filling_, false);
   std::vector<SideBandEvent> events = std::exchange(waiting_, {});
+  // Each CPU has its ring, and a process moves between CPUs. What is newer than
+  // the time that is asked for waits: an older report of another CPU may still
+  // come.
   std::ranges::stable_sort(events, {}, &SideBandEvent::time_ns);
   const auto later =
       std::ranges::upper_bound(events, until_ns, {}, &SideBandEvent::time_ns);

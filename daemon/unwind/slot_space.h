@@ -21,7 +21,7 @@ class SlotSpace {
   // The first slot of the run; nothing when no run is that long. count > 0.
   std::optional<uint32_t> Take(uint32_t count);
   void Free(uint32_t first, uint32_t count);
-  // What was taken and never used can be handed out at once.
+  // Slots that were taken and never used can be handed out at once.
   void Return(uint32_t first, uint32_t count) { Insert(first, count); }
   // No program can still read what was freed before.
   void Recycle();

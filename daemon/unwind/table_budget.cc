@@ -11,7 +11,7 @@ constexpr uint64_t kBytesPerMillisecond = 1 << 20;
 }  // namespace
 
 std::optional<size_t> LongestUnused(std::span<const RoomHolder> holders,
-                                    TableClock::time_point before) {
+                                    SteadyClock::time_point before) {
   std::optional<size_t> longest;
   for (size_t i = 0; i < holders.size(); ++i) {
     const RoomHolder& holder = holders[i];
@@ -21,8 +21,8 @@ std::optional<size_t> LongestUnused(std::span<const RoomHolder> holders,
   return longest;
 }
 
-bool IsReadyBefore(TableClock::time_point deadline, TableClock::time_point now,
-                   uint64_t file_bytes) {
+bool IsReadyBefore(SteadyClock::time_point deadline,
+                   SteadyClock::time_point now, uint64_t file_bytes) {
   return now + kFixedCost +
              std::chrono::milliseconds(file_bytes / kBytesPerMillisecond) <
          deadline;

@@ -7,29 +7,40 @@
 #include <optional>
 #include <span>
 
+#include "daemon/base/steady_clock.h"
+
 namespace profd {
 
 // What unwind tables may cost, and who goes when it is too much. Pure.
 
-using TableClock = std::chrono::steady_clock;
-
 // Something that has room which others may need.
 struct RoomHolder {
   bool can_go = false;
-  TableClock::time_point used;  // last
+  SteadyClock::time_point used;  // last
 };
 // The one that can go, was used not after `before`, and was not used for
 // longest; of equals the first. Nothing: there is none.
 std::optional<size_t> LongestUnused(
     std::span<const RoomHolder> holders,
-    TableClock::time_point before = TableClock::time_point::max());
+    SteadyClock::time_point before = SteadyClock::time_point::max());
 
 // Whether the table of a file of so many bytes, begun now, is there and placed
 // before the deadline, at an upper end of what that takes.
-bool IsReadyBefore(TableClock::time_point deadline, TableClock::time_point now,
-                   uint64_t file_bytes);
+bool IsReadyBefore(SteadyClock::time_point deadline,
+                   SteadyClock::time_point now, uint64_t file_bytes);
 
-// What is built before anybody needs it.
+// What the tables' own administration may hold; the tables are bounded by the
+// maps.
+struct TableBounds {
+  // Anybody can map any number of files; some 600 bytes each. Code in those
+  // beyond has no table.
+  size_t files = size_t{1} << 15;
+  // Rows that this process keeps for copied stacks, beside those that the
+  // sampler has.
+  uint64_t row_bytes = uint64_t{48} << 20;
+};
+
+// Counts the tables that are built before anybody needs them.
 class ExpectedTables {
  public:
   static constexpr size_t kMostFiles = 64;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "daemon/base/own_priority.h"
+#include "daemon/base/steady_clock.h"
 #include "daemon/base/table_memory.h"
 #include "ksym/unwind/call_frame_section.h"
 #include "ksym/unwind/unwind_cache.h"
@@ -92,14 +93,14 @@ std::vector<TableBuilder::Result> TableBuilder::Take() {
   return results;
 }
 
-void TableBuilder::Wait(Clock::duration time) {
+void TableBuilder::Wait(SteadyClock::duration time) {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, time, [this] {
     return !results_.empty() || (jobs_.empty() && !is_building_);
   });
 }
 
-TableBuilder::Clock::duration TableBuilder::busy() const {
+SteadyClock::duration TableBuilder::busy() const {
   const std::scoped_lock lock(mutex_);
   return busy_;
 }
@@ -129,9 +130,9 @@ void TableBuilder::Run() {
     } else {
       share.Rest();
     }
-    const auto begin = Clock::now();
+    const auto begin = SteadyClock::now();
     Result result = {.id = job.id, .table = build_(job.source)};
-    const auto took = Clock::now() - begin;
+    const auto took = SteadyClock::now() - begin;
     lock.lock();
     result_bytes_ += BytesOf(result.table);
     results_.push_back(std::move(result));

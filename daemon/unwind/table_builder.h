@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "daemon/base/steady_clock.h"
 #include "daemon/unwind/table_queue.h"
 #include "ksym/elf/byte_source.h"
 
@@ -32,8 +33,8 @@ class TableBuilder final : public TableQueue {
   void Add(Job job) override;
   void Want(uint64_t id, uint64_t wanted) override;
   std::vector<Result> Take() override;
-  void Wait(Clock::duration time) override;
-  Clock::duration busy() const override;
+  void Wait(SteadyClock::duration time) override;
+  SteadyClock::duration busy() const override;
 
  private:
   void Run();
@@ -51,7 +52,7 @@ class TableBuilder final : public TableQueue {
   size_t result_bytes_ = 0;
   bool is_building_ = false;
   bool stops_ = false;
-  Clock::duration busy_ = {};
+  SteadyClock::duration busy_ = {};
 
   std::thread thread_;  // after all that it uses
 };

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/unwind/table_files.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -14,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/base/steady_clock.h"
 #include "ksym/base/bounded_name.h"
 #include "ksym/elf/elf_image.h"
 #include "ksym/process/mapped_file.h"
@@ -24,16 +22,12 @@ namespace {
 
 // Processes through which a file is tried in a round.
 constexpr size_t kMostHolders = 16;
-// Anybody can map any number; some 600 bytes each. Code in others has no table.
-constexpr size_t kMostFiles = size_t{1} << 15;
 // A stack waits for so long for a file that somebody else opens.
 constexpr std::chrono::milliseconds kOpeningPatience(100);
 // How long a table that nobody maps is kept for the next one who does.
 constexpr std::chrono::seconds kKeepUnused(30);
 // How often that is looked at.
 constexpr std::chrono::seconds kSweepPeriod(1);
-// Bytes of rows in this process, beside those that the sampler has.
-constexpr uint64_t kMostRowBytes = 48 << 20;
 
 // The bytes of what was opened, and what it is; if it is what is mapped.
 ksym::Result<ksym::ByteSource> SourceOf(ksym::OpenedFile opened, uint64_t& size,
@@ -54,13 +48,6 @@ ksym::Result<ksym::ByteSource> SourceOf(ksym::OpenedFile opened, uint64_t& size,
   return source;
 }
 
-// The mount namespace of the process; 0: it is gone, or not ours to see.
-uint64_t MountsOf(uint32_t pid) {
-  struct stat status = {};
-  const std::string path = "/proc/" + std::to_string(pid) + "/ns/mnt";
-  return ::stat(path.c_str(), &status) == 0 ? status.st_ino : 0;
-}
-
 ksym::Result<ksym::ByteSource> FailApart() {
   return ksym::Fail(ksym::ErrorCode::kPermission, "of one mount namespace");
 }
@@ -71,8 +58,8 @@ TableFiles::TableFiles(Parts parts, TablePlacer& placer,
                        ksym::WarningList& warnings)
     : queue_(std::move(parts.queue)),
       opener_(std::move(parts.opener)),
-      hold_(std::move(parts.hold)),
-      now_(std::move(parts.now)),
+      host_(std::move(parts.host)),
+      bounds_(parts.bounds),
       holders_(std::move(parts.holders)),
       placer_(placer),
       warnings_(warnings) {}
@@ -90,7 +77,7 @@ TableFiles::Key TableFiles::KeyOf(const ksym::Mapping& mapping) {
 // is not used again when nobody has it: the number may be another namespace's
 // by then.
 TableFile* TableFiles::FindApart(uint32_t pid, Key key) {
-  key.mounts = MountsOf(pid);
+  key.mounts = host_.mounts_of(pid);
   const auto at = key.mounts == 0 ? files_.end() : files_.find(key);
   if (at == files_.end()) return nullptr;
   TableFile& file = *at->second;
@@ -110,19 +97,19 @@ TableFile* TableFiles::FindApart(uint32_t pid, Key key) {
 bool TableFiles::MaySpeak(TableFile& file, uint32_t pid,
                           const ksym::OpenedFile& opened) {
   if (file.is_apart) return true;
-  if (opened.is_only_one || ksym::IsOfMachine(opened.owner, ::geteuid())) {
+  if (opened.is_only_one || host_.is_trusted(opened.owner)) {
     file.is_for_all = true;
     return true;
   }
   Key key = KeyOf(file.mapping);
-  key.mounts = MountsOf(pid);
-  if (key.mounts == 0 || files_.size() >= kMostFiles) return false;
+  key.mounts = host_.mounts_of(pid);
+  if (key.mounts == 0 || files_.size() >= bounds_.files) return false;
   auto& apart = files_[key];
   if (!apart) {
     apart = std::make_unique<TableFile>();
     apart->is_apart = true;
     apart->state.Want();
-    apart->used = now_();
+    apart->used = host_.now();
   }
   has_apart_ = true;
   parted_.insert(&file);
@@ -141,7 +128,7 @@ TableFile* TableFiles::FileOf(uint32_t pid, const ksym::Mapping& mapping) {
       if (apart != nullptr) return HandOut(*apart, pid, mapping);
     }
   }
-  if (files_.size() >= kMostFiles && !files_.contains(key)) return nullptr;
+  if (files_.size() >= bounds_.files && !files_.contains(key)) return nullptr;
   auto& file = files_[key];
   if (file && file->users == 0 && file->job == 0 && file->state.is_wanted() &&
       !is_vdso && file->checked != round_) {
@@ -160,25 +147,29 @@ TableFile* TableFiles::FileOf(uint32_t pid, const ksym::Mapping& mapping) {
   return HandOut(*file, pid, mapping);
 }
 
-// The process is here, those that mapped it before may be gone.
+// It is opened through that process from here on.
+void TableFiles::SetHolder(uint32_t pid, const ksym::Mapping& mapping,
+                           TableFile& file) {
+  file.pid = pid;
+  file.mapping = mapping;
+}
+
 TableFile* TableFiles::HandOut(TableFile& file, uint32_t pid,
                                const ksym::Mapping& mapping) {
-  if (file.users == 0) {
-    file.pid = pid;
-    file.mapping = mapping;
-  }
+  // This process is here; those that mapped it before are gone.
+  if (file.users == 0) SetHolder(pid, mapping, file);
   return &file;
 }
 
 // One that is not local may be another by now.
 bool TableFiles::IsUnchanged(uint32_t pid, const ksym::Mapping& mapping,
                              const TableFile& file) const {
-  const auto held = hold_(pid, mapping);
+  const auto held = host_.hold(pid, mapping);
   return held && held->size == file.size && held->mtime_ns == file.mtime_ns;
 }
 
 ksym::Result<ksym::ByteSource> TableFiles::OpenOnce(TableFile& file) {
-  auto opened = hold_(file.pid, file.mapping);
+  auto opened = host_.hold(file.pid, file.mapping);
   if (!opened) return ksym::Fail(std::move(opened.error()));
   if (!MaySpeak(file, file.pid, *opened)) return FailApart();
   auto readable = ksym::OpenHeld(*opened);
@@ -191,16 +182,21 @@ ksym::Result<ksym::ByteSource> TableFiles::Open(TableFile& file) {
   if (file.is_vdso) return ksym::ByteSource::OfMemory(ksym::OwnVdsoImage());
   auto source = OpenOnce(file);
   const bool is_known = source || ksym::IsRemote(source.error());
-  // Once in a round is enough.
+  // Others were tried in this round already, and are asked again in the next.
   if (is_known || file.state.WasTriedIn(round_)) return source;
   for (const Holder& holder : holders_(file, kMostHolders)) {
     if (holder.pid == file.pid) continue;
-    file.pid = holder.pid;
-    file.mapping = holder.mapping;
+    SetHolder(holder.pid, holder.mapping, file);
     source = OpenOnce(file);
     if (source || ksym::IsRemote(source.error())) break;
   }
   return source;
+}
+
+void TableFiles::AskThrough(uint32_t pid, const ksym::Mapping& mapping,
+                            uint64_t wanted, TableFile& file) {
+  if (file.job == 0) SetHolder(pid, mapping, file);
+  Ask(file, wanted);
 }
 
 void TableFiles::Ask(TableFile& file, uint64_t wanted) {
@@ -229,7 +225,7 @@ void TableFiles::BeginOpening(TableFile& file, uint64_t wanted) {
   openings_[file.job] = {.id = opener_->BeginOpening(file.pid, file.mapping),
                          .wanted = wanted,
                          .pid = file.pid,
-                         .begun = now_()};
+                         .begun = host_.now()};
 }
 
 bool TableFiles::IsComing(const TableFile& file) {
@@ -242,14 +238,14 @@ bool TableFiles::IsComing(const TableFile& file) {
 bool TableFiles::IsPutOff(const TableFile& file) const {
   const auto opening = openings_.find(file.job);
   return opening != openings_.end() &&
-         now_() - opening->second.begun > kOpeningPatience;
+         host_.now() - opening->second.begun > kOpeningPatience;
 }
 
 // A file that is put off may never come; others come soon.
 bool TableFiles::IsBuilding() const {
   size_t put_off = 0;
   for (const auto& [job, opening] : openings_) {
-    if (now_() - opening.begun > kOpeningPatience) ++put_off;
+    if (host_.now() - opening.begun > kOpeningPatience) ++put_off;
   }
   return queued_.size() > expected_jobs_ + put_off;
 }
@@ -261,6 +257,8 @@ void TableFiles::TakeOpened() {
       ++at;
       continue;
     }
+    // The job goes on with another owner: from the opener to the queue, under
+    // the same number, so that the file stays one that is coming.
     const auto [job, opening] = *at;
     at = openings_.erase(at);
     TableFile& file = *queued_.at(job);
@@ -301,7 +299,7 @@ std::vector<TableFile*> TableFiles::TakeBuilt() {
 
 // True when it turned out to hold an interpreter.
 bool TableFiles::TakeTable(TableFile& file, BuiltTable table) {
-  file.used = now_();
+  file.used = host_.now();
   file.owner = table.owner;
   if (!table.rows) {
     ++counts_.failed;
@@ -325,7 +323,7 @@ bool TableFiles::TakeTable(TableFile& file, BuiltTable table) {
   return file.cpython.has_value();
 }
 
-void TableFiles::Wait(Clock::duration time) const {
+void TableFiles::Wait(SteadyClock::duration time) const {
   // The queue has nothing to wait for before that.
   if (openings_.size() == queued_.size() && !openings_.empty()) {
     opener_->WaitForOpened(
@@ -357,7 +355,7 @@ void TableFiles::NoteOpened(TableFile& file) {
 
 // Its processes may just be gone, or there are no descriptors left.
 void TableFiles::NoteOpenFailure(TableFile& file, uint32_t pid) {
-  if (file.state.NoteOpenFailure(round_, pid, now_())) ++counts_.failed;
+  if (file.state.NoteOpenFailure(round_, pid, host_.now())) ++counts_.failed;
 }
 
 void TableFiles::BeginRound() {
@@ -366,7 +364,7 @@ void TableFiles::BeginRound() {
 }
 
 void TableFiles::Leave(TableFile& file) {
-  if (--file.users == 0) file.used = now_();
+  if (--file.users == 0) file.used = host_.now();
 }
 
 void TableFiles::SetRows(TableFile& file,
@@ -377,6 +375,18 @@ void TableFiles::SetRows(TableFile& file,
   row_bytes_ += bytes_of(rows);
   row_bytes_ -= bytes_of(file.rows);
   file.rows = std::move(rows);
+}
+
+bool TableFiles::Place(TableFile& file) {
+  if (!placer_.Place(file)) return false;
+  file.state.Placed();
+  return true;
+}
+
+void TableFiles::RefuseRoom(TableFile& file) {
+  WarnOf(file, "no room for a table of " +
+                   std::to_string(file.rows->rows.size()) + " rows now");
+  file.state.RefuseRoom(host_.now());
 }
 
 // Before it is erased; returns the slots that it had.
@@ -403,22 +413,22 @@ uint64_t TableFiles::EvictUnused() {
 }
 
 void TableFiles::DropRows() {
-  if (row_bytes_ <= kMostRowBytes) return;
+  if (row_bytes_ <= bounds_.row_bytes) return;
   std::vector<TableFile*> files;
   for (const auto& [key, file] : files_) {
-    // What has no place yet will get one, and then they can go.
+    // Rows without a place will get one, and can go then.
     const bool has_to_stay = file->state.is_pending() && file->users > 0;
     if (file->rows && !has_to_stay) files.push_back(file.get());
   }
   std::ranges::sort(files, {}, &TableFile::used);
   for (TableFile* file : files) {
-    if (row_bytes_ <= kMostRowBytes) return;
+    if (row_bytes_ <= bounds_.row_bytes) return;
     SetRows(*file, nullptr);
   }
 }
 
 void TableFiles::Sweep() {
-  const auto now = now_();
+  const auto now = host_.now();
   if (now < next_sweep_) return;
   next_sweep_ = now + kSweepPeriod;
   std::erase_if(files_, [&](const auto& entry) {
@@ -431,6 +441,7 @@ void TableFiles::Sweep() {
   });
 }
 
+// Once of each file, with who is to be asked.
 void TableFiles::WarnOf(TableFile& file, const std::string& why) {
   if (std::exchange(file.was_told, true)) return;
   std::string room;

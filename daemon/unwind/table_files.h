@@ -13,9 +13,11 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/files/guarded_opener.h"
+#include "daemon/base/steady_clock.h"
+#include "daemon/files/deferred_opener.h"
 #include "daemon/unwind/table_budget.h"
 #include "daemon/unwind/table_file.h"
+#include "daemon/unwind/table_host.h"
 #include "daemon/unwind/table_placer.h"
 #include "daemon/unwind/table_queue.h"
 #include "ksym/base/result.h"
@@ -34,12 +36,6 @@ namespace profd {
 // them, FileOf(). Not thread-safe.
 class TableFiles {
  public:
-  using Clock = std::chrono::steady_clock;
-  using Now = std::function<Clock::time_point()>;
-  // Holds the file that a process maps, without waiting; IsRemote() where that
-  // might wait.
-  using Hold = std::function<ksym::Result<ksym::OpenedFile>(
-      uint32_t pid, const ksym::Mapping& mapping)>;
   struct Holder {
     uint32_t pid = 0;
     ksym::Mapping mapping;
@@ -49,10 +45,10 @@ class TableFiles {
       std::function<std::vector<Holder>(const TableFile& file, size_t most)>;
   struct Parts {
     std::unique_ptr<TableQueue> queue;
-    std::shared_ptr<GuardedOpener> opener;  // of remote files; null: none
-    Hold hold;
-    Now now;
+    std::shared_ptr<DeferredOpener> opener;  // of remote files; null: none
+    TableHost host;
     Holders holders;
+    TableBounds bounds = {};
   };
   // The placer and the warnings outlive this.
   TableFiles(Parts parts, TablePlacer& placer, ksym::WarningList& warnings);
@@ -65,10 +61,14 @@ class TableFiles {
   void Want(TableFile& file) { newly_wanted_ |= file.state.Want(); }
   // Whether a file was wanted, or is again, since the last call.
   bool TakeNewlyWanted() { return std::exchange(newly_wanted_, false); }
-  void NoteNewlyWanted() { newly_wanted_ = true; }
 
-  // Has it opened and built, the sooner the more it is wanted.
-  void Ask(TableFile& file, uint64_t wanted);
+  // A copied stack led there: it is not the first to go when room ends.
+  void Touch(TableFile& file) { file.used = host_.now(); }
+
+  // Has it opened and built, the sooner the more it is wanted, through a
+  // process that maps it and is there: those that mapped it before may be gone.
+  void AskThrough(uint32_t pid, const ksym::Mapping& mapping, uint64_t wanted,
+                  TableFile& file);
   // Whether a stack should wait for it: it was asked for and is not put off.
   bool IsComing(const TableFile& file);
   // Something that a stack needs will be there to take.
@@ -76,9 +76,22 @@ class TableFiles {
   // Takes what was opened and built. Gives the files that turned out to hold an
   // interpreter.
   std::vector<TableFile*> TakeBuilt();
-  void Wait(Clock::duration time) const;
+  void Wait(SteadyClock::duration time) const;
   // See UnwindTables::Expect().
   void Expect(uint32_t pid, const std::vector<ksym::Mapping>& mappings);
+
+  // Puts the file's rows where the sampler reads them; false: there is no room.
+  bool Place(TableFile& file);
+  // It goes without a table until RetryRefused().
+  void RefuseRoom(TableFile& file);
+  // True when it is to be tried again: it was refused not after `before`, and
+  // who maps it was sampled since, at `seen`.
+  static bool RetryRefused(TableFile& file, SteadyClock::time_point before,
+                           SteadyClock::time_point seen) {
+    return file.state.Retry(before, seen);
+  }
+  // It has failed, and the lists will say so.
+  static void Close(TableFile& file) { file.state.Close(); }
 
   // A new pass over all processes: what could not be opened is tried again.
   void BeginRound();
@@ -99,10 +112,7 @@ class TableFiles {
     uint64_t evicted = 0;  // to make room
   };
   const Counts& counts() const { return counts_; }
-  Clock::duration busy() const { return queue_->busy(); }
-
-  // Once of each file, with who is to be asked.
-  void WarnOf(TableFile& file, const std::string& why);
+  SteadyClock::duration busy() const { return queue_->busy(); }
 
  private:
   struct Key {
@@ -121,10 +131,12 @@ class TableFiles {
     uint64_t id = 0;
     uint64_t wanted = 0;
     uint32_t pid = 0;
-    Clock::time_point begun;
+    SteadyClock::time_point begun;
   };
 
   static Key KeyOf(const ksym::Mapping& mapping);
+  static void SetHolder(uint32_t pid, const ksym::Mapping& mapping,
+                        TableFile& file);
   static TableFile* HandOut(TableFile& file, uint32_t pid,
                             const ksym::Mapping& mapping);
   TableFile* FindApart(uint32_t pid, Key key);
@@ -133,6 +145,7 @@ class TableFiles {
                    const TableFile& file) const;
   ksym::Result<ksym::ByteSource> OpenOnce(TableFile& file);
   ksym::Result<ksym::ByteSource> Open(TableFile& file);
+  void Ask(TableFile& file, uint64_t wanted);
   void BeginOpening(TableFile& file, uint64_t wanted);
   bool IsPutOff(const TableFile& file) const;
   void TakeOpened();
@@ -142,11 +155,12 @@ class TableFiles {
   void NoteOpenFailure(TableFile& file, uint32_t pid);
   void SetRows(TableFile& file, std::shared_ptr<const ksym::UnwindTable> rows);
   uint64_t Discard(TableFile& file);
+  void WarnOf(TableFile& file, const std::string& why);
 
   const std::unique_ptr<TableQueue> queue_;
-  const std::shared_ptr<GuardedOpener> opener_;
-  const Hold hold_;
-  const Now now_;
+  const std::shared_ptr<DeferredOpener> opener_;
+  const TableHost host_;
+  const TableBounds bounds_;
   const Holders holders_;
   TablePlacer& placer_;
   ksym::WarningList& warnings_;
@@ -160,8 +174,8 @@ class TableFiles {
   uint64_t last_job_ = 0;
   size_t expected_jobs_ = 0;  // of queued_
   ExpectedTables expected_;
-  uint64_t row_bytes_ = 0;        // of files' rows
-  Clock::time_point next_sweep_;  // of files that nobody uses
+  uint64_t row_bytes_ = 0;              // of files' rows
+  SteadyClock::time_point next_sweep_;  // of files that nobody uses
   uint64_t round_ = 1;
   Counts counts_;
 };

@@ -4,16 +4,19 @@
 #include <algorithm>
 #include <utility>
 
+#include "daemon/base/steady_clock.h"
+
 namespace profd {
 
-void TableListState::NoteSample(Clock::time_point time) {
-  if (seen_ == Clock::time_point()) first_seen_ = time;
+void TableListState::NoteSample(SteadyClock::time_point time) {
+  if (seen_ == SteadyClock::time_point()) first_seen_ = time;
   ++samples_;
   // Hints of several CPUs are not in order.
   seen_ = std::max(seen_, time);
 }
 
 void TableListState::Acquired() {
+  // With other files it may be put off once more.
   evicted_ = false;
   waited_ = false;
   changed_ = true;
@@ -21,13 +24,14 @@ void TableListState::Acquired() {
 
 bool TableListState::IsDue(bool is_whole) {
   if (is_whole) return true;
+  // The tables that were just asked for are there the next time for the most
+  // part: one list with them is cheaper than two.
   const bool is_put_off = !std::exchange(waited_, true);
   return changed_ && !is_put_off;
 }
 
-TableListState::Publication TableListState::Published(const Settled& settled,
-                                                      bool is_whole,
-                                                      Clock::time_point now) {
+TableListState::Publication TableListState::Published(
+    const Settled& settled, bool is_whole, SteadyClock::time_point now) {
   changed_ = false;
   settled_ = settled;
   refused_ = {};
@@ -40,13 +44,14 @@ TableListState::Publication TableListState::Published(const Settled& settled,
   return publication;
 }
 
-bool TableListState::Refuse(Clock::time_point now) {
+bool TableListState::Refuse(SteadyClock::time_point now) {
+  // When there is room the same list is news again.
   changed_ = true;
   refused_ = now;
   return std::exchange(published_, false);
 }
 
-bool TableListState::Retry(Clock::time_point before) {
+bool TableListState::Retry(SteadyClock::time_point before) {
   if (!is_refused() || refused_ > before || seen_ <= refused_) return false;
   refused_ = {};
   return true;

@@ -7,17 +7,17 @@
 #include <optional>
 #include <vector>
 
+#include "daemon/base/steady_clock.h"
 #include "daemon/unwind/table_file.h"
 #include "ksym/process/process_image.h"
 
 namespace profd {
 
-// What is known of publishing one process's list of mappings. Time is passed
-// in; nothing here does I/O. A list may be published without some tables and
-// again when they are there; one that is refused or evicted is withdrawn.
+// How far one process's list of mappings is. Time is passed in; nothing here
+// does I/O. A list may be published without some tables and again when they are
+// there; one that is refused or evicted is withdrawn.
 class TableListState {
  public:
-  using Clock = std::chrono::steady_clock;
   // A process that was sampled since then keeps its tables, and one that was
   // refused waits for so long.
   static constexpr std::chrono::seconds kKeepSampled{2};
@@ -35,13 +35,13 @@ class TableListState {
 
   // Since all its tables were there.
   uint64_t samples() const { return samples_; }
-  Clock::time_point seen() const { return seen_; }
+  SteadyClock::time_point seen() const { return seen_; }
   bool is_published() const { return published_; }
   // It has no files until it is sampled again.
   bool is_evicted() const { return evicted_; }
-  bool is_refused() const { return refused_ != Clock::time_point(); }
+  bool is_refused() const { return refused_ != SteadyClock::time_point(); }
 
-  void NoteSample(Clock::time_point time);
+  void NoteSample(SteadyClock::time_point time);
   // It has other mappings, or its files again.
   void Acquired();
   // The list is not what it can be by now.
@@ -54,30 +54,30 @@ class TableListState {
   struct Publication {
     bool is_first = false;  // of this process, or since it was withdrawn
     // From the first sample until all tables were there, if this is when.
-    std::optional<Clock::duration> delay;
+    std::optional<SteadyClock::duration> delay;
   };
   Publication Published(const Settled& settled, bool is_whole,
-                        Clock::time_point now);
+                        SteadyClock::time_point now);
   // There was no room, or it could not be written. True: it had a list, which
   // is to be withdrawn: half of the truth would be a wrong stack.
-  bool Refuse(Clock::time_point now);
+  bool Refuse(SteadyClock::time_point now);
   // Room was made: it need not wait.
   void RetrySoon() { refused_ -= kKeepSampled; }
   // True when it is to be tried again: refused not after `before`, and sampled
   // since.
-  bool Retry(Clock::time_point before);
+  bool Retry(SteadyClock::time_point before);
   // Sampled not after `before`.
-  bool CanBeEvicted(Clock::time_point before) const {
+  bool CanBeEvicted(SteadyClock::time_point before) const {
     return published_ && seen_ <= before;
   }
   void Evict();
 
  private:
   uint64_t samples_ = 0;
-  Settled settled_;            // in its last list
-  Clock::time_point refused_;  // 0: it was not
-  Clock::time_point first_seen_;
-  Clock::time_point seen_;
+  Settled settled_;                  // in its last list
+  SteadyClock::time_point refused_;  // 0: it was not
+  SteadyClock::time_point first_seen_;
+  SteadyClock::time_point seen_;
   bool changed_ = true;
   bool waited_ = false;    // a list without some tables was put off once
   bool complete_ = false;  // all that were wanted were there once

@@ -24,7 +24,7 @@ class TablePlacer {
   // The slots that it had.
   uint64_t Drop(TableFile& file);
 
-  // Of all tables, now.
+  // Bytes that all tables have in the maps now.
   uint64_t bytes() const { return bytes_; }
   // Why the kernel refused something last; empty: it did not.
   const std::string& refusal() const { return refusal_; }

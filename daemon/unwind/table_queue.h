@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/base/steady_clock.h"
 #include "daemon/unwind/unwind_pieces.h"
 #include "ksym/elf/byte_source.h"
 #include "ksym/elf/elf_image.h"
@@ -29,11 +30,9 @@ struct BuiltTable {
   std::string cpython_refusal = {};
 };
 
-// Builds call-frame tables somewhere else, those that are wanted most first.
+// Builds unwind tables somewhere else, those that are wanted most first.
 class TableQueue {
  public:
-  using Clock = std::chrono::steady_clock;
-
   struct Job {
     uint64_t id = 0;  // the caller's
     // The larger the sooner; of equals the smaller file. 0: when nobody else
@@ -50,13 +49,13 @@ class TableQueue {
   virtual void Add(Job job) = 0;
   // Sooner than it was asked for; nothing if it was begun.
   virtual void Want(uint64_t id, uint64_t wanted) = 0;
-  // What is ready, in that order. Does not wait.
+  // Gives the tables that are ready, in that order. Does not wait.
   virtual std::vector<Result> Take() = 0;
   // Waits until there is something to take or nothing left to do, for that
   // long at the most.
-  virtual void Wait(Clock::duration time) = 0;
+  virtual void Wait(SteadyClock::duration time) = 0;
   // Time that was spent on building.
-  virtual Clock::duration busy() const = 0;
+  virtual SteadyClock::duration busy() const = 0;
 };
 
 }  // namespace profd

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "daemon/base/steady_clock.h"
 #include "daemon/unwind/table_budget.h"
 #include "ksym/process/mapped_file.h"
 
@@ -18,27 +19,27 @@ constexpr uint64_t kWantedNow = uint64_t{1} << 32;
 // Processes that may go for others' lists, between two calls of Recycle().
 constexpr uint32_t kMostEvicted = 16;
 
-TableFiles::Hold HoldBy(std::shared_ptr<GuardedOpener> opener) {
-  return
-      [opener = std::move(opener)](uint32_t pid, const ksym::Mapping& mapping) {
-        return opener ? opener->HoldLocal(pid, mapping)
-                      : ksym::HoldMappedOrHostFile(pid, mapping);
-      };
+TableHost HostOf(UnwindTables::Parts& parts) {
+  return parts.host ? *std::move(parts.host)
+                    : TableHost::OfThisMachine(parts.opener);
 }
 
 }  // namespace
 
 UnwindTables::UnwindTables(Parts parts)
+    : UnwindTables(std::move(parts), HostOf(parts)) {}
+
+UnwindTables::UnwindTables(Parts&& parts, TableHost host)
     : meanwhile_(std::move(parts.meanwhile)),
-      now_(std::move(parts.now)),
+      now_(host.now),
       maps_(std::move(parts.maps)),
       placer_(*maps_, meanwhile_),
       files_({.queue = std::move(parts.queue),
-              .opener = parts.opener,
-              .hold = parts.hold ? std::move(parts.hold) : HoldBy(parts.opener),
-              .now = now_,
+              .opener = std::move(parts.opener),
+              .host = std::move(host),
               .holders = [this](const TableFile& file,
-                                size_t most) { return HoldersOf(file, most); }},
+                                size_t most) { return HoldersOf(file, most); },
+              .bounds = parts.bounds},
              placer_, warnings_) {}
 
 void UnwindTables::Update(const ksym::ProcessImage& image) {
@@ -103,7 +104,7 @@ void UnwindTables::Expect(uint32_t pid,
 }
 
 void UnwindTables::NoteSample(const ksym::ProcessId& id,
-                              Clock::time_point time) {
+                              SteadyClock::time_point time) {
   const auto process = processes_.find(id);
   if (process == processes_.end()) return;
   process->second.state.NoteSample(time);
@@ -143,8 +144,8 @@ void UnwindTables::TakeParted() {
   }
 }
 
-// Of runtimes it tells at once, and not with the tables: the sampler finds
-// their frames of stacks that are copied, too.
+// Runtimes are told of at once, and not with their tables: the sampler finds
+// their frames in stacks that are copied, too.
 void UnwindTables::TakeBuilt() {
   for (const TableFile* file : files_.TakeBuilt()) {
     for (const auto& [id, process] : processes_) {
@@ -153,7 +154,8 @@ void UnwindTables::TakeBuilt() {
   }
 }
 
-void UnwindTables::Build(Clock::duration budget, Clock::time_point deadline) {
+void UnwindTables::Build(SteadyClock::duration budget,
+                         SteadyClock::time_point deadline) {
   const Times times{.until = std::min(now_() + budget, deadline),
                     .deadline = deadline};
   files_.BeginRound();
@@ -177,31 +179,40 @@ void UnwindTables::Build(Clock::duration budget, Clock::time_point deadline) {
 // False: the others have to wait for room.
 bool UnwindTables::BuildList(Entry& entry, const Times& times) {
   auto& [id, process] = entry;
-  const bool is_whole = BuildFiles(entry, times);
+  const bool is_done = BuildFiles(entry, times);
   if (waits_for_room_) return false;
+  // The process itself may have gone to make room for its table.
   if (process.state.is_evicted()) return true;
-  if (process.state.IsDue(is_whole)) Publish(id, process);
-  if (is_whole || process.state.is_refused()) stale_.erase(id);
+  const Outlook outlook = OutlookOf(process);
+  if (is_done) process.state.Settle(outlook.settled);
+  if (process.state.IsDue(outlook.is_whole)) Publish(entry, outlook);
+  // One that was refused comes back with RetryRefused(), not with every pass.
+  if (outlook.is_whole || process.state.is_refused()) stale_.erase(id);
   return true;
 }
 
-// Places what is there and asks for the rest. True when there is no rest.
+// Places what is there and asks for the rest. False: time or room ended before
+// all files were seen.
 bool UnwindTables::BuildFiles(Entry& entry, const Times& times) {
   TableList& process = entry.second;
-  bool is_whole = true;
-  TableListState::Settled settled;
   for (size_t i = 0; i < process.files.size(); ++i) {
-    TableFile* file = process.files[i];
+    const TableFile* file = process.files[i];
     if (file == nullptr) continue;
     meanwhile_();
-    if (file->state.is_awaited()) {
-      if (!BuildFile(entry, i, times)) return false;
-      is_whole &= !file->state.is_awaited();
-    }
-    settled.Count(file->state);
+    if (file->state.is_awaited() && !BuildFile(entry, i, times)) return false;
   }
-  process.state.Settle(settled);
-  return is_whole;
+  return true;
+}
+
+UnwindTables::Outlook UnwindTables::OutlookOf(const TableList& process) {
+  Outlook outlook;
+  for (const TableFile* file : process.files) {
+    if (file == nullptr) continue;
+    outlook.settled.Count(file->state);
+    outlook.is_whole &= !file->state.is_awaited();
+    outlook.has_any |= file->state.is_ready();
+  }
+  return outlook;
 }
 
 // One that is awaited: places it, gives it up, or asks for it. False: the
@@ -216,19 +227,15 @@ bool UnwindTables::BuildFile(Entry& entry, size_t i, const Times& times) {
     return !waits_for_room_ && !process.state.is_evicted();
   }
   if (file.state.has_failed()) {
-    file.state.Close();
+    TableFiles::Close(file);
   } else if (IsReadyBefore(times.deadline, now, file.size)) {
-    // Through this process: those that mapped it before may be gone.
-    if (file.job == 0) {
-      file.pid = id.pid;
-      file.mapping = process.mappings[i];
-    }
-    files_.Ask(file, std::max<uint64_t>(process.state.samples(), 1));
+    files_.AskThrough(id.pid, process.mappings[i],
+                      std::max<uint64_t>(process.state.samples(), 1), file);
   }
   return true;
 }
 
-void UnwindTables::WaitForTable(Clock::duration time) {
+void UnwindTables::WaitForTable(SteadyClock::duration time) {
   files_.Wait(time);
   TakeBuilt();
 }
@@ -237,20 +244,17 @@ bool UnwindTables::IsBuilding() const { return files_.IsBuilding(); }
 
 // True when it has a place now.
 bool UnwindTables::Place(TableFile& file) {
-  const bool is_placed = placer_.Place(file);
+  const bool is_placed = files_.Place(file);
   if (!placer_.refusal().empty()) Warn(placer_.refusal());
   if (is_placed) {
     ++statistics_.files;
-    file.state.Placed();
     return true;
   }
   // Again, when what was freed can be used.
   waits_for_room_ = MakeRoom(file.rows->rows.size());
   if (waits_for_room_) return false;
   ++statistics_.files_refused;
-  files_.WarnOf(file, "no room for a table of " +
-                          std::to_string(file.rows->rows.size()) + " rows now");
-  file.state.RefuseRoom(now_());
+  files_.RefuseRoom(file);
   return false;
 }
 
@@ -259,13 +263,10 @@ std::optional<ksym::CodeAt> UnwindTables::CodeOf(uint32_t pid,
   TableFile* file = files_.FileOf(pid, mapping);
   ksym::CodeAt code = {.kind = ksym::CodeAt::Kind::kNoTable};
   if (file == nullptr) return code;
-  file->used = now_();
+  files_.Touch(*file);
   files_.Want(*file);
   if (!file->rows && !file->state.has_failed()) {
-    // This process is here, those that mapped it before may be gone.
-    file->pid = pid;
-    file->mapping = mapping;
-    files_.Ask(*file, kWantedNow);
+    files_.AskThrough(pid, mapping, kWantedNow, *file);
   }
   if (files_.IsComing(*file)) return std::nullopt;
   if (!file->rows) return code;
@@ -284,32 +285,30 @@ void UnwindTables::WantAll(const ksym::ProcessId& id) {
   }
 }
 
-void UnwindTables::Publish(const ksym::ProcessId& id, TableList& process) {
+void UnwindTables::Publish(Entry& entry, const Outlook& outlook) {
+  auto& [id, process] = entry;
+  // With nothing but what is to come the whole stack is copied anyway. A list
+  // that is there is replaced all the same: it may say what is no longer so.
+  if (!outlook.is_whole && !outlook.has_any && !process.state.is_published()) {
+    return;
+  }
   std::vector<unwind_mapping> list;
-  bool is_whole = true;
-  bool has_any = process.state.is_published();
-  TableListState::Settled settled;
   for (size_t i = 0; i < process.mappings.size(); ++i) {
     const TableFile* file = process.files[i];
-    const bool ready = file != nullptr && file->state.is_ready();
-    const bool pending = file != nullptr && file->state.is_pending();
-    has_any |= ready;
-    if (file != nullptr) settled.Count(file->state);
-    is_whole &= file == nullptr || !file->state.is_awaited();
-    if (ready) {
+    if (file != nullptr && file->state.is_ready()) {
       AppendUnwindMappings(process.mappings[i], file->table, list);
     } else {
+      const bool pending = file != nullptr && file->state.is_pending();
       AppendUnwindMappings(process.mappings[i],
                            pending ? NoTable::kYet : NoTable::kEver, list);
     }
   }
-  // With nothing but what is to come the whole stack is copied anyway.
-  if (!is_whole && !has_any) return;
   const auto published = maps_->Publish(id, list);
   if (!published) Warn(published.error().message());
   if (!published) return RefuseList(id, process, 0);
   if (!*published) return RefuseList(id, process, list.size() + 1);
-  const auto publication = process.state.Published(settled, is_whole, now_());
+  const auto publication =
+      process.state.Published(outlook.settled, outlook.is_whole, now_());
   statistics_.processes += publication.is_first ? 1 : 0;
   if (publication.delay) delays_.Add(*publication.delay);
 }
@@ -378,7 +377,7 @@ void UnwindTables::RetryRefused() {
     if (process.state.Retry(before)) stale_.insert(id);
     for (TableFile* file : process.files) {
       if (file == nullptr) continue;
-      again |= file->state.Retry(before, process.state.seen());
+      again |= TableFiles::RetryRefused(*file, before, process.state.seen());
     }
   }
   if (again) FindStale();

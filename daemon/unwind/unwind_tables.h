@@ -12,9 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/files/guarded_opener.h"
+#include "daemon/base/steady_clock.h"
+#include "daemon/files/deferred_opener.h"
 #include "daemon/unwind/latencies.h"
 #include "daemon/unwind/table_files.h"
+#include "daemon/unwind/table_host.h"
 #include "daemon/unwind/table_list.h"
 #include "daemon/unwind/table_placer.h"
 #include "daemon/unwind/table_queue.h"
@@ -45,18 +47,19 @@ struct UnwindStatistics {
   std::chrono::milliseconds longest_delay = {};
 };
 
-// Gives sampled processes their call-frame tables: has those of the files that
+// Gives sampled processes their unwind tables: has those of the files that
 // stacks lead into built, each once, in a thread of its own, and publishes the
 // lists of the processes that map them. Most of what a process maps is never on
 // a stack, and neither opened nor built: such a file's first stack is copied.
-// What is wanted most comes first: by stacks that wait, then by samples. Where
-// memory ends, tables that nobody maps go, then those of the processes that
-// were not sampled for the longest time; what there is no room for even so is
-// tried again 2 s later, and what cannot be opened after ever longer times, up
-// to two minutes. A file whose file system may not answer is opened by others
-// (GuardedOpener); nothing here waits for it. A file that has the numbers of
-// another one, as a user's overlay can show, serves the processes of its mount
-// namespace alone. Not thread-safe.
+//
+// The table that is wanted most comes first: by stacks that wait, then by
+// samples. Where memory ends, tables that nobody maps go, then those of the
+// processes that were not sampled for the longest time; what there is no room
+// for even so is tried again 2 s later, and what cannot be opened after ever
+// longer times, up to two minutes. A file whose file system may not answer is
+// opened by others (DeferredOpener); nothing here waits for it. A file that has
+// the numbers of another one, as a user's overlay can show, serves the
+// processes of its mount namespace alone. Not thread-safe.
 //
 // The parts: TableFileState and TableListState say what may become of one file
 // and one list, table_budget.h who goes when room ends, TableFiles knows the
@@ -64,8 +67,6 @@ struct UnwindStatistics {
 // order.
 class UnwindTables {
  public:
-  using Clock = std::chrono::steady_clock;
-
   // Called between the steps of Build(), most of which take less than 1 ms. It
   // must not call this object.
   using Meanwhile = std::function<void()>;
@@ -74,11 +75,11 @@ class UnwindTables {
     std::unique_ptr<UnwindMaps> maps;
     std::unique_ptr<TableQueue> queue;
     // Null: files are opened at once, wherever they are.
-    std::shared_ptr<GuardedOpener> opener = nullptr;
+    std::shared_ptr<DeferredOpener> opener = nullptr;
     Meanwhile meanwhile = [] {};
-    // Empty: by the opener, or at once.
-    TableFiles::Hold hold = {};
-    TableFiles::Now now = [] { return Clock::now(); };
+    // Empty: this machine, by the opener.
+    std::optional<TableHost> host = std::nullopt;
+    TableBounds bounds = {};
   };
   explicit UnwindTables(Parts parts);
   UnwindTables(const UnwindTables&) = delete;
@@ -101,18 +102,18 @@ class UnwindTables {
   // maps, up to the bounds of ExpectedTables.
   void Expect(uint32_t pid, const std::vector<ksym::Mapping>& mappings);
   // It was sampled again, then.
-  void NoteSample(const ksym::ProcessId& process, Clock::time_point time);
+  void NoteSample(const ksym::ProcessId& process, SteadyClock::time_point time);
   // It is gone.
   void Forget(const ksym::ProcessId& process);
 
   // Places what was built, asks for more, and publishes, for that long: one
   // file of 50 MB takes 15 ms. One that may not be ready before the deadline is
   // not asked for.
-  void Build(Clock::duration budget, Clock::time_point deadline);
+  void Build(SteadyClock::duration budget, SteadyClock::time_point deadline);
   // Something that a stack needs will be there to place.
   bool IsBuilding() const;
   // Waits until there is something to place, for that long at the most.
-  void WaitForTable(Clock::duration time);
+  void WaitForTable(SteadyClock::duration time);
 
   // The table of the mapping's file; nothing while it is built, which is asked
   // for if need be. Valid until the next Recycle() or Update().
@@ -130,6 +131,8 @@ class UnwindTables {
   std::vector<std::string> TakeWarnings() { return warnings_.Take(); }
 
  private:
+  UnwindTables(Parts&& parts, TableHost host);
+
   using Entry = std::pair<const ksym::ProcessId, TableList>;
 
   std::vector<TableFiles::Holder> HoldersOf(const TableFile& file,
@@ -142,14 +145,21 @@ class UnwindTables {
   void Release(TableList& process);
   void FindStale();
   struct Times {
-    Clock::time_point until;     // of placing
-    Clock::time_point deadline;  // of what is asked for
+    SteadyClock::time_point until;     // of placing
+    SteadyClock::time_point deadline;  // of what is asked for
   };
   bool BuildList(Entry& entry, const Times& times);
   bool BuildFiles(Entry& entry, const Times& times);
   bool BuildFile(Entry& entry, size_t i, const Times& times);
   bool Place(TableFile& file);
-  void Publish(const ksym::ProcessId& id, TableList& process);
+  // What a list would say now.
+  struct Outlook {
+    TableListState::Settled settled;
+    bool is_whole = true;  // nothing that is wanted is to come
+    bool has_any = false;  // a table
+  };
+  static Outlook OutlookOf(const TableList& process);
+  void Publish(Entry& entry, const Outlook& outlook);
   void RefuseList(const ksym::ProcessId& id, TableList& process,
                   size_t entries);
   bool MakeRoom(uint64_t slots);
@@ -158,7 +168,7 @@ class UnwindTables {
   void Warn(const std::string& why);
 
   const Meanwhile meanwhile_;
-  const TableFiles::Now now_;
+  const SteadyNow now_;
   RuntimeObserver runtime_observer_;
   ksym::WarningList warnings_;
   const std::unique_ptr<UnwindMaps> maps_;

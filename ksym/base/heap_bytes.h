@@ -30,7 +30,7 @@ class HeapBytes {
   }
   ~HeapBytes() { std::free(data_); }
 
-  // What is new has no values yet. Gives memory back, too; pointers into the
+  // New elements have no values yet. Gives memory back, too; pointers into the
   // bytes are no longer valid.
   void Resize(size_t size) {
     // Asked for zero bytes realloc would free the block and return null.

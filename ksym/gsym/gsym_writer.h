@@ -39,7 +39,7 @@ class GsymWriter {
  public:
   explicit GsymWriter(const GsymWriterOptions& options = {});
 
-  // What was left out, because GSYM has no room for it.
+  // Counts what was left out, because GSYM has no room for it.
   struct Losses {
     uint64_t empty_functions = 0;  // no code, or 4 GiB of it
     uint64_t rows = 0;             // outside of their function, or not rising

@@ -38,7 +38,7 @@ struct OpenedFile {
   // is open, the descriptor is that of a copy in memory, which nobody can
   // change.
   std::shared_ptr<const RemoteFile> remote = {};
-  // What has to live as long as a copy does.
+  // Lives as long as a copy does.
   std::shared_ptr<const void> room = {};
   // Not empty: only the inode was compared, and that of the overlay's layers
   // may be equal; it is the mapped file if it has this build-id (bytes).

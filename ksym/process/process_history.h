@@ -26,9 +26,9 @@ namespace ksym {
 // is not reported; a mapping ends when another takes its place, and what was
 // there at one time is then not known any more (see Changes).
 //
-// Where reports were lost, what a process had may be another one's by now. Who
-// was sampled as the same program before and after that still has it (See());
-// others are to be read again.
+// Where reports were lost, what a process had may be another one's by now. One
+// that was sampled as the same program before and after that still has it
+// (See()); the others are to be read again.
 //
 // Not thread-safe. Memory: 72 bytes per executable mapping, and the paths, each
 // once; a fork shares its parent's until one of them maps something. All are
@@ -38,10 +38,10 @@ class ProcessHistory {
   // Generations are named by number; 0 is none.
   using GenerationId = uint64_t;
 
-  // Where they bite it is counted, and nothing wrong is known: of a process for
-  // which there is no room nothing at all, of one with too many mappings those
-  // that it has already, but for what others were put over. Others become one
-  // with kTooLargePath for each gap between those that are kept.
+  // What exceeds them is counted, and nothing wrong is known because of it. A
+  // process without room is not known at all. One with too many mappings keeps
+  // those that it has, where nothing was mapped over them; in each gap between
+  // these all later ones become one mapping with kTooLargePath.
   struct Limits {
     size_t generations = size_t{1} << 18;  // of all processes, 200 bytes each
     // Per generation. Each report costs up to 10 ns for each of them.

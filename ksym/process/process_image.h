@@ -69,19 +69,19 @@ struct ProcessImage {
 // Parses the text of /proc/PID/maps; keeps the executable mappings only.
 //   7f1c8e000000-7f1c8e155000 r-xp 00026000 fd:00 1234   /usr/lib/libc.so.6
 // Lines that are not of this form, or not behind the one before, are skipped
-// and counted in *malformed_lines (may be null); of a line without "x" no more
-// is looked at. See proc_pid_maps(5). The kernel writes a newline in a path as
+// and counted in *malformed_lines (may be null). Of lines without "x" the rest
+// is not read. See proc_pid_maps(5). The kernel writes a newline in a path as
 // "\012"; it is decoded.
 std::vector<Mapping> ParseMaps(std::string_view text, size_t* malformed_lines);
 
 // The executable mappings of a process, sorted, with paths as the process
 // itself sees them; also when its first thread has ended and others go on.
-// Empty for a kernel thread. kNotFound when the process is gone. Of mappings
-// beyond the bounds those that come last become one with kTooLargePath, to the
-// end of user memory; one whose path is beyond them has that path and no file.
-// Cost: 5 us, and 0.4 to 2 us per executable mapping, with PROCMAP_QUERY (Linux
-// 6.11); before that the whole of /proc/PID/maps is read: twice to three times
-// as much, as most mappings are not executable.
+// Empty for a kernel thread. kNotFound when the process is gone. Mappings
+// beyond the bounds, the last ones, become one with kTooLargePath, to the end
+// of user memory; a mapping whose path is beyond them has that path and no
+// file. Cost: 5 us, and 0.4 to 2 us per executable mapping, with PROCMAP_QUERY
+// (Linux 6.11); before that the whole of /proc/PID/maps is read: twice to three
+// times as much, as most mappings are not executable.
 struct MapsLimits {
   size_t mappings = kMaxMappings;
   size_t path_bytes = kMaxPathBytes;  // of different paths together

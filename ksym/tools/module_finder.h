@@ -14,7 +14,7 @@
 
 namespace ksym {
 
-// What is known of one binary; at least one of the three.
+// Identifies one binary; at least one of the three is known.
 struct ModuleFile {
   std::optional<LinkerSymbols> symbols;
   std::optional<GsymImage> gsym;     // lines and inlined calls, or

@@ -83,8 +83,8 @@ struct WalkedStack {
 
 // Follows the stack by the rules of docs/unwinding.md, which the
 // sampler follows as well. At most max_frames frames, at least one. Reuses
-// `stack`'s memory. Pure, but for what `find` does, which is called once per
-// frame, also of those that a caught exception makes it go back from.
+// `stack`'s memory. Pure, but for `find`: it is called once per frame, and for
+// frames that are taken back because an exception was being caught there.
 void WalkStack(const StackCopy& copy, size_t max_frames,
                const std::function<CodeAt(Address)>& find, WalkedStack& stack);
 

@@ -82,7 +82,7 @@ bool AreValidRows(const UnwindTable& table) {
   return true;
 }
 
-// What is wrong with a header, or null.
+// Says what is wrong with a header; null: nothing.
 const char* CheckHeader(const FileHeader& header, std::string_view key) {
   const FileHeader right;
   if (header.magic != right.magic) return "not an unwind table";

@@ -8,8 +8,10 @@
 MODULES says which folders of this project a folder may include from, and
 RESTRICTED_HEADERS where a library's headers may be used. A folder that holds
 sources and has no entry is an error: a new module states its layer here.
+MODULES has no cycle: two modules that need each other are one.
 """
 
+import graphlib
 import os
 import re
 import sys
@@ -58,9 +60,9 @@ MODULES = {
     "daemon/track": KSYM + ["daemon/base", "daemon/perf", "daemon/profile",
                             "bpf"],
     "daemon/unwind": KSYM + ["daemon/base", "daemon/files", "bpf"],
-    "daemon/capture": KSYM + ["daemon/base", "daemon/perf", "daemon/profile",
-                              "daemon/runtime", "daemon/track",
-                              "daemon/unwind", "bpf"],
+    "daemon/capture": KSYM + ["daemon/base", "daemon/files", "daemon/perf",
+                              "daemon/profile", "daemon/runtime",
+                              "daemon/track", "daemon/unwind", "bpf"],
     # What a program does from start to end: these put the stages together.
     "daemon/oneshot": KSYM + ["ksym/cli", "daemon/base", "daemon/capture",
                               "daemon/files", "daemon/input", "daemon/naming",
@@ -163,9 +165,26 @@ def check_file(root, path):
     return problems
 
 
+def check_cycles(modules):
+    """What is wrong with the modules among themselves, as sentences."""
+    problems = [f"MODULES: {module} may include from {target}, which has no "
+                "entry" for module, targets in modules.items()
+                for target in targets if target not in modules]
+    # An entry that stands for its own module, as in KSYM, is no cycle.
+    graph = {module: [t for t in targets if t != module]
+             for module, targets in modules.items()}
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        # The sorter tells a cycle against the direction of the includes.
+        problems.append("MODULES: a cycle: " +
+                        " includes ".join(reversed(error.args[1])))
+    return problems
+
+
 def check_tree(root):
     """All problems of the tree, and how many files were read."""
-    problems, files = [], 0
+    problems, files = check_cycles(MODULES), 0
     for top in TOP_FOLDERS:
         for folder, _, names in os.walk(os.path.join(root, top)):
             for name in sorted(names):
@@ -228,9 +247,22 @@ CASES = [
     ("daemon/ksym_profile.cc", '"profile.skel.h"', False),
 ]
 
+# Modules and a part of what is said about them; None: nothing is wrong.
+CYCLE_CASES = [
+    ({"a": [], "b": ["a", "b"], "c": ["a", "b"]}, None),
+    ({"a": ["b"], "b": ["a"]}, "a cycle: "),
+    ({"a": ["b"], "b": ["c"], "c": ["a"], "d": []}, "a includes b"),
+    ({"a": ["b"]}, "no entry"),
+]
+
 
 def self_test():
     wrong = 0
+    for modules, said in CYCLE_CASES:
+        problems = check_cycles(modules)
+        if (said is None) != (not problems) or said and said not in problems[0]:
+            print(f"{modules}: expected {said}: {problems}")
+            wrong += 1
     for path, header, allowed in CASES:
         with tempfile.TemporaryDirectory() as root:
             full = os.path.join(root, path)
@@ -242,7 +274,7 @@ def self_test():
             print(f"{path}: #include {header}: expected "
                   f"{'no problem' if allowed else 'a problem'}: {problems}")
             wrong += 1
-    print(f"{len(CASES)} cases, {wrong} wrong")
+    print(f"{len(CASES) + len(CYCLE_CASES)} cases, {wrong} wrong")
     return 1 if wrong else 0
 
 

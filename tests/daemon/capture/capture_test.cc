@@ -66,7 +66,8 @@ TEST_P(CaptureTest, AccountsForEverySampleOfEachInterval) {
   for (int i = 0; i < 20; ++i) {
     std::this_thread::sleep_for(milliseconds(20));
     capture->Poll();
-    const auto raw = i == 19 ? capture->Stop() : capture->Drain();
+    const auto raw =
+        i == 19 ? capture->Stop() : capture->Drain(Capture::kTablesPatience);
     ASSERT_TRUE(raw) << raw.error().message();
     ExpectBalanced(raw->accounting);
     uint64_t sum = 0;

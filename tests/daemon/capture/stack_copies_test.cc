@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/unwind/sampler_maps.h"
+#include "daemon/unwind/kernel_unwind_maps.h"
 #include "daemon/unwind/table_builder.h"
 
 namespace profd {
@@ -206,7 +206,8 @@ class StackCopiesWalkTest : public testing::Test {
   ProcessWatch watch_{[](const ksym::ProcessImage&) {},
                       [](const ksym::ProcessId&) {}, [] {}};
   UnwindTables tables_{
-      {.maps = std::make_unique<SamplerMaps>(UnwindMapFds{}, UnwindMapSizes{}),
+      {.maps =
+           std::make_unique<KernelUnwindMaps>(UnwindMapFds{}, UnwindMapSizes{}),
        .queue = std::make_unique<TableBuilder>(BuildTablesWith(""))}};
   uint32_t runtime_known_ = 0;
   RuntimeRecords runtimes_{{}, &runtime_known_};

@@ -1,194 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // The policy of UnwindTables over maps, a queue, files and a clock that are
-// ours: no root, no waiting.
-#include <fcntl.h>
+// ours: no root, no waiting. Which tables are built, published and evicted.
 #include <gtest/gtest.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <map>
-#include <memory>
-#include <optional>
-#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "daemon/unwind/unwind_tables.h"
-#include "ksym/base/file.h"
+#include "tests/daemon/unwind/table_policy_fixture.h"
 
 namespace profd {
 namespace {
 
-using ksym::ProcessId;
-using std::chrono::milliseconds;
-using std::chrono::seconds;
-
-constexpr uint64_t kCodeBytes = 1 << 16;
-constexpr uint64_t kSlotsOfAFile = 1000;  // with its index, about
-
-// Maps with room for so many slots and lists.
-class FakeMaps final : public UnwindMaps {
- public:
-  uint64_t max_slots() const override { return most_slots; }
-  uint32_t max_entries() const override { return 1000; }
-  ksym::Result<std::optional<Place>> Add(const UnwindPiece& piece) override {
-    if (fails) return ksym::Fail(ksym::ErrorCode::kIo, "no memory");
-    if (used + piece.slots() > most_slots) return std::nullopt;
-    used += piece.slots();
-    return Place{.count = static_cast<uint32_t>(piece.slots())};
-  }
-  void FreeSlots(const Place& place) override { freed += place.count; }
-  void AddShards(size_t /*count*/) override {}
-  ksym::Result<bool> Publish(
-      const ProcessId& process,
-      std::span<const unwind_mapping> mappings) override {
-    if (!lists.contains(process) && lists.size() >= most_lists) return false;
-    lists[process].assign(mappings.begin(), mappings.end());
-    ++published;
-    return true;
-  }
-  void Withdraw(const ProcessId& process) override { lists.erase(process); }
-  void Recycle() override { used -= std::exchange(freed, 0); }
-
-  uint64_t most_slots = 10 * kSlotsOfAFile;
-  size_t most_lists = 100;
-  bool fails = false;
-  uint64_t used = 0;
-  uint64_t freed = 0;  // to be used after Recycle()
-  std::map<ProcessId, std::vector<unwind_mapping>> lists;
-  int published = 0;
-};
-
-// Makes tables of the same size when it is told to.
-class FakeQueue final : public TableQueue {
- public:
-  void Add(Job job) override {
-    asked[job.id] = job.wanted;
-    ++added;
-  }
-  void Want(uint64_t id, uint64_t wanted) override {
-    asked[id] = std::max(asked[id], wanted);
-  }
-  std::vector<Result> Take() override {
-    std::vector<Result> results;
-    if (is_busy) return results;
-    for (const auto& [id, wanted] : std::exchange(asked, {})) {
-      results.push_back({.id = id, .table = Table()});
-    }
-    return results;
-  }
-  void Wait(Clock::duration /*time*/) override { is_busy = false; }
-  Clock::duration busy() const override { return {}; }
-
-  BuiltTable Table() const {
-    if (is_refusing) return {.rows = nullptr, .code = {}, .pieces = {}};
-    auto rows = std::make_shared<ksym::UnwindTable>();
-    rows->size = kCodeBytes;
-    for (uint32_t i = 0; i < kSlotsOfAFile - 100; ++i) {
-      rows->rows.push_back({.pc = 16 * i, .cfa_offset = 1});
-    }
-    ksym::ElfSegment code;
-    code.file_size = kCodeBytes;
-    code.executable = true;
-    return {.rows = std::move(rows), .code = {code}, .pieces = {}};
-  }
-
-  std::map<uint64_t, uint64_t> asked;
-  int added = 0;
-  bool is_busy = false;
-  bool is_refusing = false;
-};
-
-class TablePolicyTest : public ::testing::Test {
- protected:
-  TablePolicyTest() {
-    auto maps = std::make_unique<FakeMaps>();
-    auto queue = std::make_unique<FakeQueue>();
-    maps_ = maps.get();
-    queue_ = queue.get();
-    tables_.emplace(UnwindTables::Parts{
-        .maps = std::move(maps),
-        .queue = std::move(queue),
-        .opener = nullptr,
-        .hold =
-            [this](uint32_t pid, const ksym::Mapping& mapping) {
-              return Hold(pid, mapping);
-            },
-        .now = [this] { return now_; }});
-  }
-
-  ksym::Result<ksym::OpenedFile> Hold(uint32_t pid,
-                                      const ksym::Mapping& mapping) {
-    ++holds_;
-    if (missing_.contains(mapping.inode) || gone_.contains(pid)) {
-      return ksym::Fail(ksym::ErrorCode::kNotFound, "gone");
-    }
-    ksym::OpenedFile file;
-    file.fd = ksym::UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-    file.size = 1;
-    file.mtime_ns = modified_[mapping.inode];
-    file.is_only_one = true;
-    return file;
-  }
-
-  static ksym::Mapping MappingOf(uint64_t inode) {
-    ksym::Mapping mapping;
-    mapping.start = ksym::Address{0x10000 * inode};
-    mapping.end = mapping.start + kCodeBytes;
-    mapping.device_major = 8;
-    mapping.inode = inode;
-    mapping.path = "/lib/" + std::to_string(inode);
-    return mapping;
-  }
-
-  // A process that is sampled and maps those files.
-  ProcessId Start(uint32_t pid, const std::vector<uint64_t>& inodes) {
-    const ProcessId id = {.pid = pid, .exec_count = 0, .start_ns = pid};
-    ksym::ProcessImage image;
-    image.id = id;
-    for (const uint64_t inode : inodes) {
-      image.mappings.push_back(MappingOf(inode));
-    }
-    tables_->Update(image);
-    tables_->NoteSample(id, now_);
-    return id;
-  }
-
-  // What the capture does between two drains; what stacks wait for is asked
-  // for.
-  void Pass(int times = 1) {
-    for (int i = 0; i < times; ++i) {
-      now_ += milliseconds(100);
-      tables_->Build(seconds(1), now_ + seconds(10));
-      tables_->Build(seconds(1), now_ + seconds(10));
-      tables_->Recycle();
-    }
-  }
-
-  // The mappings of its list that have a table; nothing: it has no list.
-  std::optional<size_t> TablesOf(const ProcessId& id) const {
-    const auto list = maps_->lists.find(id);
-    if (list == maps_->lists.end()) return std::nullopt;
-    return static_cast<size_t>(
-        std::ranges::count_if(list->second, [](const unwind_mapping& mapping) {
-          return mapping.shard != UNWIND_NO_TABLE &&
-                 mapping.shard != UNWIND_PENDING;
-        }));
-  }
-
-  UnwindTables::Clock::time_point now_{seconds(1000)};
-  std::set<uint64_t> missing_;  // inodes
-  std::set<uint32_t> gone_;     // pids
-  std::map<uint64_t, int64_t> modified_;
-  int holds_ = 0;
-  FakeMaps* maps_ = nullptr;
-  FakeQueue* queue_ = nullptr;
-  std::optional<UnwindTables> tables_;
-};
+using TablePolicyTest = TablePolicyFixture;
 
 // Nothing is opened before a stack leads there; then one table serves all.
 TEST_F(TablePolicyTest, BuildsWhatIsWantedOnce) {
@@ -240,7 +66,7 @@ TEST_F(TablePolicyTest, PublishesInTwoSteps) {
 // When slots end, who was not sampled for two seconds goes, and who is sampled
 // does without: counted, and without a wrong list.
 TEST_F(TablePolicyTest, EvictsTheIdle) {
-  maps_->most_slots = 2 * kSlotsOfAFile;
+  maps_->shard_slots = 2 * kSlotsOfAFile;
   std::vector<ProcessId> all;
   for (uint32_t pid = 1; pid <= 3; ++pid) {
     all.push_back(Start(pid, {pid}));
@@ -262,7 +88,7 @@ TEST_F(TablePolicyTest, EvictsTheIdle) {
   EXPECT_EQ(TablesOf(all[2]), 1u);
   EXPECT_EQ(tables_->statistics().processes_evicted, 1u);
   EXPECT_EQ(tables_->statistics().files_evicted, 1u);
-  EXPECT_LE(maps_->used, maps_->most_slots);
+  EXPECT_LE(maps_->used, maps_->max_slots());
 
   // It comes back when its stacks are copied and another one is idle.
   now_ += seconds(3);
@@ -280,7 +106,7 @@ TEST_F(TablePolicyTest, EvictsNobodyInVain) {
   tables_->WantAll(a);
   Pass();
   now_ += seconds(5);
-  maps_->most_slots = kSlotsOfAFile / 4;
+  queue_->rows = 11'000;
   const ProcessId b = Start(2, {8});
   tables_->WantAll(b);
   Pass(2);
@@ -412,7 +238,7 @@ TEST_F(TablePolicyTest, KeepsTablesForTheNext) {
 
 // What the kernel refuses is told once.
 TEST_F(TablePolicyTest, TellsOnceWhatTheKernelRefused) {
-  maps_->fails = true;
+  maps_->adds_that_work = 0;
   for (uint32_t pid = 1; pid <= 3; ++pid) tables_->WantAll(Start(pid, {pid}));
   Pass(3);
   const auto warnings = tables_->TakeWarnings();

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "daemon/base/steady_clock.h"
 #include "daemon/unwind/table_budget.h"
 #include "daemon/unwind/table_file.h"
 #include "daemon/unwind/table_list.h"
@@ -19,11 +20,11 @@ using std::chrono::seconds;
 using Place = TableFileState::Place;
 using Settled = TableListState::Settled;
 
-constexpr TableClock::time_point kStart{seconds(1000)};
+constexpr SteadyClock::time_point kStart{seconds(1000)};
 
 // Fails to open in so many rounds, from `first` on.
 bool FailRounds(TableFileState& file, uint64_t first, uint32_t rounds,
-                TableClock::time_point now = kStart) {
+                SteadyClock::time_point now = kStart) {
   bool counts = false;
   for (uint64_t round = first; round < first + rounds; ++round) {
     counts |= file.NoteOpenFailure(round, 1, now);
@@ -41,22 +42,51 @@ TEST(TableFileStateTest, IsAwaitedWhenItIsWanted) {
   EXPECT_FALSE(file.Want());  // not anew
 }
 
-// What has its place, or never can have one, is awaited no more.
-TEST(TableFileStateTest, EndsWithATableOrWithout) {
-  TableFileState placed;
-  placed.Want();
-  placed.Placed();
-  EXPECT_EQ(placed.place(), Place::kReady);
-  EXPECT_FALSE(placed.is_awaited());
+// What has its place is awaited no more. Rows that cannot be built again do not
+// take the place away.
+TEST(TableFileStateTest, EndsWithATable) {
+  TableFileState file;
+  file.Want();
+  file.Placed();
+  EXPECT_EQ(file.place(), Place::kReady);
+  EXPECT_FALSE(file.is_awaited());
+  EXPECT_FALSE(file.has_failed());
+  file.Fail();
+  EXPECT_EQ(file.place(), Place::kSealed);
+  EXPECT_TRUE(file.is_ready());
+  EXPECT_TRUE(file.has_failed());
+  EXPECT_FALSE(file.is_awaited());
+  file.Fail();
+  EXPECT_EQ(file.place(), Place::kSealed);
+}
 
-  TableFileState bad;
-  bad.Want();
-  bad.Fail();
-  EXPECT_TRUE(bad.has_failed());
-  EXPECT_TRUE(bad.is_awaited());
-  bad.Close();
-  EXPECT_EQ(bad.place(), Place::kNone);
-  EXPECT_FALSE(bad.is_awaited());
+// What gives no rows is awaited until the lists say so.
+TEST(TableFileStateTest, EndsWithoutATable) {
+  TableFileState file;
+  file.Want();
+  file.Fail();
+  EXPECT_EQ(file.place(), Place::kFailed);
+  EXPECT_TRUE(file.has_failed());
+  EXPECT_TRUE(file.is_awaited());
+  file.Fail();
+  EXPECT_EQ(file.place(), Place::kFailed);
+  file.Close();
+  EXPECT_EQ(file.place(), Place::kNone);
+  EXPECT_TRUE(file.has_failed());
+  EXPECT_FALSE(file.is_awaited());
+  EXPECT_FALSE(file.Retry(kStart, kStart + seconds(9)));
+  file.Fail();
+  EXPECT_EQ(file.place(), Place::kNone);
+}
+
+// A refused file whose rows cannot be built again is not tried again; no list
+// says that it is to come.
+TEST(TableFileStateTest, EndsWithoutATableWhenRefused) {
+  TableFileState file;
+  file.RefuseRoom(kStart);
+  file.Fail();
+  EXPECT_EQ(file.place(), Place::kNone);
+  EXPECT_FALSE(file.Retry(kStart, kStart + seconds(9)));
 }
 
 // What found no room is tried again after a while, for a process that was
@@ -216,6 +246,7 @@ TEST(TableListStateTest, CountsSettledFiles) {
   TableFileState ready;
   ready.Placed();
   TableFileState none;
+  none.Fail();
   none.Close();
   Settled settled;
   for (const TableFileState& file : {TableFileState(), ready, none, ready}) {

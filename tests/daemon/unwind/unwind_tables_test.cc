@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/unwind/sampler_maps.h"
+#include "daemon/unwind/kernel_unwind_maps.h"
 #include "daemon/unwind/table_builder.h"
 #include "ksym/base/file.h"
 #include "ksym/base/unique_fd.h"
@@ -85,7 +85,7 @@ class UnwindTablesTest : public ::testing::Test {
                               .mappings = mappings_.get(),
                               .shards = shards_.get()};
     tables_.emplace(UnwindTables::Parts{
-        .maps = std::make_unique<SamplerMaps>(fds, kSizes),
+        .maps = std::make_unique<KernelUnwindMaps>(fds, kSizes),
         .queue = std::make_unique<TableBuilder>(BuildTablesWith("")),
         .meanwhile = [this] { ++turns_; }});
     LoadLibrary();
@@ -128,7 +128,7 @@ class UnwindTablesTest : public ::testing::Test {
     const auto pid = static_cast<uint32_t>(::getpid());
     const ProcessId id = {.pid = pid, .exec_count = 0, .start_ns = number};
     tables_->Update({.id = id, .mappings = {mapping}});
-    tables_->NoteSample(id, UnwindTables::Clock::now());
+    tables_->NoteSample(id, SteadyClock::now());
     mappings_of_[number] = mapping;
     return id;
   }
@@ -142,7 +142,7 @@ class UnwindTablesTest : public ::testing::Test {
           tables_->CodeOf(id.pid, mappings_of_[id.start_ns]);
         }
       }
-      const auto now = UnwindTables::Clock::now();
+      const auto now = SteadyClock::now();
       for (const ProcessId& id : sampled) tables_->NoteSample(id, now);
       tables_->Build(seconds(20), now + seconds(20));
       while (tables_->IsBuilding()) tables_->WaitForTable(seconds(1));
@@ -313,7 +313,7 @@ TEST_F(UnwindTablesTest, BuildsWhatStacksLeadInto) {
   tables_->Update({.id = b, .mappings = {mappings_of_[1]}});
   Start(3);
   for (int i = 0; i < 3; ++i) {
-    tables_->Build(seconds(20), UnwindTables::Clock::now() + seconds(20));
+    tables_->Build(seconds(20), SteadyClock::now() + seconds(20));
     EXPECT_FALSE(tables_->IsBuilding());
   }
   EXPECT_EQ(tables_->statistics().files, 0u);
@@ -373,7 +373,7 @@ TEST_F(UnwindTablesTest, FindsRoomForLists) {
     ProcessId id = first;
     id.exec_count = i;
     tables_->Update({.id = id, .mappings = {mappings_of_[1]}});
-    tables_->NoteSample(id, UnwindTables::Clock::now());
+    tables_->NoteSample(id, SteadyClock::now());
     all.push_back(id);
   }
   Poll(all, 3);
@@ -458,7 +458,7 @@ TEST_F(UnwindTablesTest, TriesAgainToOpen) {
   Poll({}, 2);
   EXPECT_EQ(ListOf(a), Lists::kWithoutTable);
   std::this_thread::sleep_for(kIdle);
-  tables_->NoteSample(a, UnwindTables::Clock::now());
+  tables_->NoteSample(a, SteadyClock::now());
   Poll({}, 2);
   EXPECT_EQ(ListOf(a), Lists::kRight);
 }

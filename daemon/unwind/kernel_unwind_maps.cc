@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/unwind/sampler_maps.h"
+#include "daemon/unwind/kernel_unwind_maps.h"
 
 #include <bpf/bpf.h>
 #include <sys/mman.h>
@@ -66,10 +66,10 @@ UnwindMapSizes UnwindMapSizes::ForMemory(uint64_t bytes) {
           .shards = clamp(bytes / kShardBytes, 1, 1 << 15)};
 }
 
-SamplerMaps::SamplerMaps(UnwindMapFds fds, UnwindMapSizes sizes)
+KernelUnwindMaps::KernelUnwindMaps(UnwindMapFds fds, UnwindMapSizes sizes)
     : fds_(fds), sizes_(sizes), mapping_space_(sizes.mappings) {}
 
-ksym::Result<std::optional<UnwindMaps::Place>> SamplerMaps::Add(
+ksym::Result<std::optional<UnwindMaps::Place>> KernelUnwindMaps::Add(
     const UnwindPiece& piece) {
   const auto count = static_cast<uint32_t>(piece.slots());
   std::optional<uint32_t> first;
@@ -80,6 +80,7 @@ ksym::Result<std::optional<UnwindMaps::Place>> SamplerMaps::Add(
     ++shard;
   }
   if (!first) {
+    // A new shard is for when all others are full: it is never given back.
     if (shard >= sizes_.shards) return std::nullopt;
     auto added = AddShard();
     if (!added) return Fail(std::move(added.error()));
@@ -90,13 +91,14 @@ ksym::Result<std::optional<UnwindMaps::Place>> SamplerMaps::Add(
       {shards_[shard].map.get(), kShardBytes}, size_t{*first} * 8,
       std::as_bytes(std::span(piece.index)), std::as_bytes(piece.rows));
   if (!written) {
+    // No list leads there, so no program can be reading it.
     shards_[shard].space.Return(*first, count);
     return Fail(std::move(written.error()));
   }
   return Place{.shard = shard, .first = *first, .count = count};
 }
 
-ksym::Result<ksym::UniqueFd> SamplerMaps::CreateShard() {
+ksym::Result<ksym::UniqueFd> KernelUnwindMaps::CreateShard() {
   bpf_map_create_opts options = {};
   options.sz = sizeof(options);
   options.map_flags = BPF_F_MMAPABLE;
@@ -107,7 +109,7 @@ ksym::Result<ksym::UniqueFd> SamplerMaps::CreateShard() {
   return map;
 }
 
-void SamplerMaps::AddShards(size_t count) {
+void KernelUnwindMaps::AddShards(size_t count) {
   std::vector<uint32_t> indices;
   std::vector<int> fds;
   std::vector<ksym::UniqueFd> maps;
@@ -126,13 +128,15 @@ void SamplerMaps::AddShards(size_t count) {
                                          fds.data(), &added, nullptr) != 0) {
     return;
   }
+  // Only now: a piece in a shard that the sampler cannot find would be code
+  // without rows.
   for (ksym::UniqueFd& map : maps) {
     shards_.push_back(
         {.map = std::move(map), .space = SlotSpace(UNWIND_SHARD_SLOTS)});
   }
 }
 
-ksym::Status SamplerMaps::AddShard() {
+ksym::Status KernelUnwindMaps::AddShard() {
   auto map = CreateShard();
   if (!map) return Fail(std::move(map.error()));
   const auto index = static_cast<uint32_t>(shards_.size());
@@ -145,14 +149,17 @@ ksym::Status SamplerMaps::AddShard() {
   return {};
 }
 
-void SamplerMaps::FreeSlots(const Place& place) {
+void KernelUnwindMaps::FreeSlots(const Place& place) {
+  // Programs that have found the piece in a list may still be reading it.
   shards_[place.shard].space.Free(place.first, place.count);
 }
 
-ksym::Result<bool> SamplerMaps::Publish(
+ksym::Result<bool> KernelUnwindMaps::Publish(
     const ksym::ProcessId& process, std::span<const unwind_mapping> mappings) {
   const auto count = static_cast<uint32_t>(
       std::min<size_t>(mappings.size(), UNWIND_MAX_MAPPINGS));
+  // A list is never changed where it lies: a program that is walking a stack by
+  // it would see half of the old one and half of the new one.
   const auto first = mapping_space_.Take(count + 1);
   if (!first) return false;
   unwind_list_header header = {};
@@ -161,6 +168,7 @@ ksym::Result<bool> SamplerMaps::Publish(
   header.exec_count = process.exec_count;
   header.mappings = count;
   header.copies = UNWIND_COPIES_PER_LIST;
+  // The whole list is there before the process leads to it.
   auto written = list_window_.Write(
       {fds_.mappings, size_t{sizes_.mappings} * sizeof(unwind_mapping)},
       size_t{*first} * sizeof(unwind_mapping),
@@ -179,23 +187,28 @@ ksym::Result<bool> SamplerMaps::Publish(
     if (error == E2BIG) return false;
     return FailErrno(error, "publishing unwind tables");
   }
+  // Only now: until the element was replaced, programs were led to the old
+  // list, and those that were may still be reading it.
   const auto [list_of, is_new] = lists_.try_emplace(process);
-  if (!is_new)
+  if (!is_new) {
     mapping_space_.Free(list_of->second.first, list_of->second.count);
+  }
   list_of->second = {.first = *first, .count = count + 1};
   return true;
 }
 
-void SamplerMaps::Withdraw(const ksym::ProcessId& process) {
+void KernelUnwindMaps::Withdraw(const ksym::ProcessId& process) {
   const auto list = lists_.find(process);
   if (list == lists_.end()) return;
+  // The way to the list goes first, then its place, or a program could be led
+  // to what is another process's list by then.
   const unwind_process key = KeyOf(process);
   bpf_map_delete_elem(fds_.processes, &key);
   mapping_space_.Free(list->second.first, list->second.count);
   lists_.erase(list);
 }
 
-void SamplerMaps::Recycle() {
+void KernelUnwindMaps::Recycle() {
   mapping_space_.Recycle();
   for (Shard& shard : shards_) shard.space.Recycle();
 }

@@ -60,7 +60,7 @@ class ArrayWindow {
     int map = -1;
     size_t bytes = 0;
   };
-  // Both, one behind the other, at that offset of the array.
+  // Puts both, one behind the other, at that offset of the array.
   ksym::Status Write(Array array, size_t offset, Bytes first, Bytes second);
 
  private:
@@ -72,11 +72,11 @@ class ArrayWindow {
   size_t size_ = 0;
 };
 
-// The maps in the kernel. `Add` of a new shard costs 512 KiB and an RCU grace
+// The maps in the kernel. Add() into a new shard costs 512 KiB and an RCU grace
 // period (12 ms of sleep).
-class SamplerMaps final : public UnwindMaps {
+class KernelUnwindMaps final : public UnwindMaps {
  public:
-  SamplerMaps(UnwindMapFds fds, UnwindMapSizes sizes);
+  KernelUnwindMaps(UnwindMapFds fds, UnwindMapSizes sizes);
 
   uint64_t max_slots() const override {
     return uint64_t{sizes_.shards} * UNWIND_SHARD_SLOTS;

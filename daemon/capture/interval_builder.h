@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <set>
+#include <utility>
+
+#include "daemon/capture/sampled_count.h"
+#include "daemon/profile/raw_profile.h"
+#include "daemon/track/process_watch.h"
+#include "ksym/process/process_image.h"
+
+namespace profd {
+
+class BpfObject;
+class RuntimeRecords;
+class StackRecords;
+
+// Makes the raw profile of one interval: gives each count that was taken out of
+// the sampler its stacks, and says which program its process was running, with
+// what that had mapped. Used by one thread.
+class IntervalBuilder {
+ public:
+  // Where stacks, runtimes' frames and processes are known; they outlive this.
+  struct Sources {
+    const BpfObject& object;
+    const StackRecords& stacks;
+    const RuntimeRecords& runtimes;
+    ProcessWatch& watch;
+  };
+  IntervalBuilder(const Sources& sources, const TakenSet& taken)
+      : sources_(sources), taken_(taken) {}
+
+  // A count whose stack is not known is one that was lost, and counted so.
+  void Add(const SampledCount& counted);
+  // Samples, stacks and images, and of the accounting what Add() counted.
+  RawProfile Finish() && { return std::move(profile_); }
+
+ private:
+  void AddImage(const ksym::ProcessId& asked,
+                const ProcessWatch::Answer& answer);
+
+  const Sources sources_;
+  const TakenSet taken_;
+  RawProfile profile_;
+  std::set<ksym::ProcessId> has_own_image_;
+};
+
+}  // namespace profd
