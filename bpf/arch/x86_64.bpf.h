@@ -49,8 +49,13 @@ enum arch_register {
 /* Of a kernel stack, whose last words are the user's registers. */
 #define ARCH_KERNEL_STACK_BYTES 16384
 
-/* glibc: where struct pthread has its first block of keys. */
-#define ARCH_GLIBC_PTHREAD_KEYS 0x310
+/*
+ * glibc: where struct pthread has its first block of keys, the addresses of all
+ * blocks, and the vector of modules' thread-local storage.
+ */
+#define ARCH_GLIBC_PTHREAD_KEYS	      0x310
+#define ARCH_GLIBC_PTHREAD_KEY_BLOCKS 0x510
+#define ARCH_GLIBC_DTV		      8
 
 #define ARCH_USER_CODE_64     0x33
 #define ARCH_SYSCALL_EXECVE   59

@@ -7,8 +7,9 @@ namespace profd {
 namespace {
 
 void Append(const RuntimeRun& run, std::vector<RawFrame>& frames) {
+  constexpr RawFrame kTorn = {.kind = kTornFrames};
   if (run.is_torn) {
-    frames.push_back({.kind = kTornFrames});
+    if (frames.empty() || frames.back() != kTorn) frames.push_back(kTorn);
     return;
   }
   for (const RuntimeFrameId id : run.frames) {
@@ -16,15 +17,12 @@ void Append(const RuntimeRun& run, std::vector<RawFrame>& frames) {
   }
 }
 
-}  // namespace
-
-void PlaceRuns(std::span<const uint64_t> stack_pointers,
-               std::vector<RuntimeRun>& runs) {
+// The last frame has no end: nothing can be said to lie in it.
+void PlaceByAddresses(std::span<const uint64_t> stack_pointers,
+                      std::vector<RuntimeRun>& runs) {
   size_t next = 0;
   for (RuntimeRun& run : runs) {
-    run.native.reset();
     if (run.anchor == 0) continue;
-    // The last frame has no end: nothing can be said to lie in it.
     while (next + 1 < stack_pointers.size() &&
            stack_pointers[next + 1] <= run.anchor) {
       ++next;
@@ -33,6 +31,61 @@ void PlaceRuns(std::span<const uint64_t> stack_pointers,
         stack_pointers[next] <= run.anchor) {
       run.native = next;
     }
+  }
+}
+
+// The word of that native frame; 0: it has none.
+uint64_t WordOf(const NativeStack& stack, size_t native, uint32_t below) {
+  const uint64_t begin = stack.stack_pointers[native];
+  const uint64_t end = stack.stack_pointers[native + 1];
+  uint64_t word = 0;
+  if (end - begin < below ||
+      !stack.memory.Read({end - below},
+                         std::as_writable_bytes(std::span(&word, 1)))) {
+    return 0;
+  }
+  return word;
+}
+
+// As runtime_place_word() of bpf/runtime/runtime.bpf.h does.
+void PlaceByWords(const NativeStack& stack, RuntimeRuns& all) {
+  constexpr ptrdiff_t kMostSkipped = 4;
+  auto next = all.runs.begin();
+  bool is_first = true;
+  for (size_t i = 0; i + 1 < stack.stack_pointers.size(); ++i) {
+    const uint64_t word = WordOf(stack, i, all.word_below);
+    if (word == 0) continue;
+    const auto end =
+        next + std::min<ptrdiff_t>(kMostSkipped, all.runs.end() - next);
+    const auto found = std::ranges::find(next, end, word, &RuntimeRun::anchor);
+    if (found == end) continue;
+    for (; next != found && !is_first; ++next) {
+      next->is_torn = true;
+      next->native = i;
+    }
+    found->native = i;
+    next = found + 1;
+    is_first = false;
+  }
+}
+
+// Where a run without a place, behind those that have one, says that it is
+// torn: in front of this native frame.
+size_t PlaceOfTorn(std::span<const RuntimeRun> runs) {
+  const auto last = std::ranges::find_if(
+      runs.rbegin(), runs.rend(),
+      [](const RuntimeRun& run) { return run.native.has_value(); });
+  return last == runs.rend() ? 0 : *last->native + 1;
+}
+
+}  // namespace
+
+void PlaceRuns(const NativeStack& stack, RuntimeRuns& runs) {
+  for (RuntimeRun& run : runs.runs) run.native.reset();
+  if (runs.word_below != 0) {
+    PlaceByWords(stack, runs);
+  } else {
+    PlaceByAddresses(stack.stack_pointers, runs.runs);
   }
 }
 
@@ -48,10 +101,11 @@ std::vector<RawFrame> MergeFrames(std::span<const uint64_t> native,
   if (std::ranges::any_of(runs, is_placed)) {
     run = std::ranges::find_if(runs, is_placed);
   }
+  const size_t torn = PlaceOfTorn(runs);
   for (size_t i = 0; i < native.size(); ++i) {
     for (; run != runs.end(); ++run) {
-      const std::optional<size_t> place = run->native;
-      if (!place || *place > i) break;
+      const size_t place = run->native.value_or(run->is_torn ? torn : SIZE_MAX);
+      if (place > i) break;
       Append(*run, frames);
     }
     frames.push_back({.value = native[i]});
