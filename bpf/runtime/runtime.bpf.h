@@ -85,7 +85,6 @@ static __always_inline bool runtime_begin(struct task_struct *task,
 	st->next_first = RUNTIME_NO_FRAME;
 	st->run_frame = 0;
 	st->hash = hash_multiplier;
-	st->placed = 0;
 	st->code = 0;
 	st->window_at = 0;
 	st->window_bytes = 0;
@@ -119,17 +118,17 @@ static __always_inline void runtime_place_run(struct runtime_state *st,
 	if (depth) {
 		run->native = depth - 1;
 		st->hash = cpython_hash(st->hash, depth);
-		st->placed = 1;
 	}
 	st->next_run = run->index;
 }
 
-/* Runs that may be in front of the one that the native frame works through. */
-#define RUNTIME_SKIPPED 4
+/* Runs that are looked at for a word. */
+#define RUNTIME_WORDS 4
 
 /*
  * The same as runtime_place() where anchors are words of native frames. A run
- * whose word is in no frame is of a call that begins or ends, or it is torn.
+ * whose word is in no frame is of a call that begins or ends, or it is torn:
+ * user space knows by those that have a place.
  */
 static __always_inline __u64 runtime_place_word(struct runtime_state *st,
 						__u64 sp, __u32 depth)
@@ -138,34 +137,23 @@ static __always_inline __u64 runtime_place_word(struct runtime_state *st,
 	__u32 at = st->next_run, zero = 0;
 	struct unwind_state *native;
 	struct runtime_item *run;
-	int skipped = 0;
 
 	st->native_end = sp;
 	native = bpf_map_lookup_elem(&unwind_scratch, &zero);
-	if (!native || !runtime_next_run(st))
+	if (!native || at >= st->record.items)
 		return RUNTIME_NO_ANCHOR;
 	if (!depth || sp - end < st->layout.word_below ||
 	    !unwind_read(native, sp - st->layout.word_below, &word) || !word)
 		return 0;
-	for (; skipped < RUNTIME_SKIPPED; skipped++) {
+	for (int i = 0; i < RUNTIME_WORDS; i++) {
 		if (at >= st->record.items || at >= RUNTIME_MAX_ITEMS)
-			return 0;
+			break;
 		run = &st->record.item[at];
-		if (run->word == word)
+		if (run->word == word) {
+			runtime_place_run(st, run, depth);
 			break;
+		}
 		at = run->index;
-	}
-	if (skipped == RUNTIME_SKIPPED)
-		return 0;
-	for (int i = 0; i <= RUNTIME_SKIPPED; i++) {
-		run = runtime_next_run(st);
-		if (!run || i > skipped)
-			break;
-		if (i < skipped && st->placed)
-			run->kind |= RUNTIME_ITEM_TORN;
-		/* What is in front of all others has ended. */
-		runtime_place_run(st, run,
-				  i < skipped && !st->placed ? 0 : depth);
 	}
 	return 0;
 }

@@ -40,7 +40,9 @@ struct {
 
 #define RUNTIME_WINDOW_BYTES 2048
 /* Each adds an item, but for the begins of runs of a chain. */
-#define RUNTIME_STEPS	  (RUNTIME_MAX_ITEMS + 256)
+#define RUNTIME_STEPS (RUNTIME_MAX_ITEMS + 256)
+/* Without bpf_loop(): the verifier goes through each of them. */
+#define RUNTIME_FEW_STEPS 640
 #define RUNTIME_NO_ANCHOR 0xffffffffffffffffull
 #define RUNTIME_NO_FRAME  0xffffffffffffffffull
 #define RUNTIME_NO_ITEM	  0xffffffffu
@@ -67,8 +69,8 @@ struct runtime_state {
 	__u32 active;
 	/* Items that end runs. */
 	__u32 last_run;
-	__u32 next_run; /* the first one that has no place */
-	__u32 placed;	/* runs */
+	__u32 next_run; /* behind those that have their place */
+	__u32 reserved;
 	/* The last code that was read; a recursion has it many times. */
 	__u64 code;
 	__u64 code_id;

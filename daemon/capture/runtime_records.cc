@@ -236,8 +236,9 @@ RuntimeStatistics RuntimeRecords::statistics() const {
 
 std::vector<RawFrame> RuntimeRecords::MergeStack(uint64_t id,
                                                  const RawStack& stack) {
-  const auto runs = of_stacks_.extract(id);
+  auto runs = of_stacks_.extract(id);
   if (runs.empty()) return {};
+  MarkGaps(runs.mapped().runs);
   CountRuns(runs.mapped());
   return MergeFrames(stack.frames, runs.mapped().runs, EndOf(stack));
 }
@@ -252,6 +253,7 @@ std::vector<RawFrame> RuntimeRecords::MergeCopy(uint64_t copy,
   PlaceRuns({.stack_pointers = native.stack_pointers.first(frames),
              .memory = native.memory},
             runs.mapped());
+  MarkGaps(runs.mapped().runs);
   CountRuns(runs.mapped());
   return MergeFrames(stack.frames, runs.mapped().runs, EndOf(stack));
 }

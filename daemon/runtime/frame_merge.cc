@@ -6,6 +6,8 @@
 namespace profd {
 namespace {
 
+bool IsPlaced(const RuntimeRun& run) { return run.native.has_value(); }
+
 void Append(const RuntimeRun& run, std::vector<RawFrame>& frames) {
   constexpr RawFrame kTorn = {.kind = kTornFrames};
   if (run.is_torn) {
@@ -49,32 +51,24 @@ uint64_t WordOf(const NativeStack& stack, size_t native, uint32_t below) {
 
 // As runtime_place_word() of bpf/runtime/runtime.bpf.h does.
 void PlaceByWords(const NativeStack& stack, RuntimeRuns& all) {
-  constexpr ptrdiff_t kMostSkipped = 4;
+  constexpr ptrdiff_t kMostTried = 4;
   auto next = all.runs.begin();
-  bool is_first = true;
   for (size_t i = 0; i + 1 < stack.stack_pointers.size(); ++i) {
     const uint64_t word = WordOf(stack, i, all.word_below);
     if (word == 0) continue;
     const auto end =
-        next + std::min<ptrdiff_t>(kMostSkipped, all.runs.end() - next);
+        next + std::min<ptrdiff_t>(kMostTried, all.runs.end() - next);
     const auto found = std::ranges::find(next, end, word, &RuntimeRun::anchor);
     if (found == end) continue;
-    for (; next != found && !is_first; ++next) {
-      next->is_torn = true;
-      next->native = i;
-    }
     found->native = i;
     next = found + 1;
-    is_first = false;
   }
 }
 
 // Where a run without a place, behind those that have one, says that it is
 // torn: in front of this native frame.
 size_t PlaceOfTorn(std::span<const RuntimeRun> runs) {
-  const auto last = std::ranges::find_if(
-      runs.rbegin(), runs.rend(),
-      [](const RuntimeRun& run) { return run.native.has_value(); });
+  const auto last = std::ranges::find_if(runs.rbegin(), runs.rend(), IsPlaced);
   return last == runs.rend() ? 0 : *last->native + 1;
 }
 
@@ -89,17 +83,28 @@ void PlaceRuns(const NativeStack& stack, RuntimeRuns& runs) {
   }
 }
 
+void MarkGaps(std::vector<RuntimeRun>& runs) {
+  const auto first = std::ranges::find_if(runs, IsPlaced);
+  std::optional<size_t> place;
+  for (auto run = runs.end(); run != first;) {
+    --run;
+    if (run->native) {
+      place = run->native;
+    } else if (place) {
+      run->is_torn = true;
+      run->native = place;
+    }
+  }
+}
+
 std::vector<RawFrame> MergeFrames(std::span<const uint64_t> native,
                                   std::span<const RuntimeRun> runs,
                                   NativeEnd end) {
   std::vector<RawFrame> frames;
   auto run = runs.begin();
-  const auto is_placed = [](const RuntimeRun& r) {
-    return r.native.has_value();
-  };
   // Those in front of the first one with a place are of calls that have ended.
-  if (std::ranges::any_of(runs, is_placed)) {
-    run = std::ranges::find_if(runs, is_placed);
+  if (std::ranges::any_of(runs, IsPlaced)) {
+    run = std::ranges::find_if(runs, IsPlaced);
   }
   const size_t torn = PlaceOfTorn(runs);
   for (size_t i = 0; i < native.size(); ++i) {

@@ -38,19 +38,22 @@ struct NativeStack {
   const ksym::Memory& memory;
 };
 
-// Finds the native frames by the anchors. A run whose word is in no frame,
-// between others that have theirs, is torn.
+// Finds the native frames by the anchors.
 void PlaceRuns(const NativeStack& stack, RuntimeRuns& runs);
+
+// A run without a place between others that have theirs is torn, and belongs to
+// where the next one does.
+void MarkGaps(std::vector<RuntimeRun>& runs);
 
 // Whether the root end of the native frames is there.
 enum class NativeEnd : uint8_t { kWhole, kCut };
 
 // The frames of both, leaf first: each run in front of its native frame. A torn
 // run is one of kTornFrames and no more, as are several in a row; one without a
-// place stands behind the last frame that has one. Runs behind the last native
-// frame are kept if that is where the walk was cut; else what was not reached
-// does not belong to this stack, as with coroutines that have stacks of their
-// own.
+// place, behind all that have one, stands behind the last native frame of
+// these. Other runs behind the last native frame are kept if that is where the
+// walk was cut; else what was not reached does not belong to this stack, as
+// with coroutines that have stacks of their own. MarkGaps() was called.
 std::vector<RawFrame> MergeFrames(std::span<const uint64_t> native,
                                   std::span<const RuntimeRun> runs,
                                   NativeEnd end);

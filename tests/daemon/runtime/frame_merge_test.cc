@@ -114,6 +114,7 @@ class WordsTest : public testing::Test {
       runs.runs.back().anchor = anchor;
     }
     PlaceRuns({.stack_pointers = stack_pointers, .memory = memory}, runs);
+    MarkGaps(runs.runs);
     return runs.runs;
   }
 
