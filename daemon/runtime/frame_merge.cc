@@ -68,8 +68,11 @@ void PlaceByWords(const NativeStack& stack, RuntimeRuns& all) {
 // Where a run without a place, behind those that have one, says that it is
 // torn: in front of this native frame.
 size_t PlaceOfTorn(std::span<const RuntimeRun> runs) {
-  const auto last = std::ranges::find_if(runs.rbegin(), runs.rend(), IsPlaced);
-  return last == runs.rend() ? 0 : *last->native + 1;
+  size_t place = 0;
+  for (const RuntimeRun& run : runs) {
+    if (run.native) place = *run.native + 1;
+  }
+  return place;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "ksym/unwind/x86_64/frame_facts.h"
 #include "ksym/unwind/x86_64/instruction.h"
@@ -50,10 +51,9 @@ class FrameValues {
 
   // The offset that a register's value has, if it may be the word.
   std::optional<uint16_t> OffsetIn(uint8_t reg) const {
-    if (reg >= kRegisters || !values_[reg]) return std::nullopt;
-    const int64_t offset = *values_[reg];
-    if (offset < 0 || offset > kMostOffset) return std::nullopt;
-    return static_cast<uint16_t>(offset);
+    const auto offset = reg < kRegisters ? values_[reg] : std::nullopt;
+    if (!offset || *offset < 0 || *offset > kMostOffset) return std::nullopt;
+    return static_cast<uint16_t>(*offset);
   }
 
   static bool IsCall(const Instruction& i) {
@@ -77,8 +77,8 @@ std::optional<uint16_t> StoredBelow(const FrameFacts& facts,
   int32_t base = FrameFacts::kUnknown;
   if (i.base == kCodeRsp) base = facts.rsp;
   if (i.base == kCodeRbp) base = facts.rbp;
-  if (base == FrameFacts::kUnknown || base > kMostFrame ||
-      i.number > kMostFrame || i.number < -kMostFrame) {
+  // What is not known is larger, too.
+  if (base > kMostFrame || i.number > kMostFrame || i.number < -kMostFrame) {
     return std::nullopt;
   }
   const int32_t below = base - i.number;
@@ -142,35 +142,82 @@ bool IsStoredOtherwise(std::span<const std::byte> code,
   return stores > 1 && others > 0;
 }
 
-}  // namespace
-
-std::optional<CpythonFrameWord> FindCpythonFrameWord(
-    std::span<const std::byte> code, uint8_t argument) {
-  FrameValues values(argument);
+// What is known before an instruction.
+struct State {
+  FrameValues values;
   Copies copies;
   FrameFacts facts;
-  size_t at = 0;
-  for (size_t count = 0; count < kMostInstructions; ++count) {
-    const Instruction i = DecodeInstruction(code.subspan(at));
-    if (i.size == 0) break;
-    if (i.effect == FrameEffect::kStore && i.stored_bytes == 8) {
-      const auto offset = values.OffsetIn(i.reg);
-      const auto below = StoredBelow(facts, i);
-      if (offset && below && !IsStoredOtherwise(code, i, copies.Of(i.reg))) {
-        return CpythonFrameWord{.below_cfa = *below, .offset = *offset};
-      }
-    }
-    if (i.flow != CodeFlow::kNext && i.flow != CodeFlow::kBranch &&
-        !FrameValues::IsCall(i)) {
-      break;
-    }
+
+  void Follow(const Instruction& i) {
     values.Follow(i);
     copies.Follow(i);
     facts =
         FrameValues::IsCall(i) ? AfterCall(facts) : AfterInstruction(facts, i);
-    at += i.size;
   }
-  return std::nullopt;
+};
+
+// The function's begin, from one instruction to the next, and where that ends
+// from where a branch before it led on to.
+class Begin {
+ public:
+  Begin(std::span<const std::byte> code, uint8_t argument)
+      : code_(code),
+        state_{.values = FrameValues(argument), .copies = {}, .facts = {}} {}
+
+  std::optional<CpythonFrameWord> FindWord() {
+    for (size_t count = 0; count < kMostInstructions; ++count) {
+      const Instruction i = DecodeInstruction(code_.subspan(at_));
+      if (i.size == 0) return std::nullopt;
+      if (const auto word = WordOf(i)) return word;
+      state_.Follow(i);
+      at_ += i.size;
+      if (i.flow == CodeFlow::kBranch || i.flow == CodeFlow::kJump) Note(i);
+      const bool goes_on = i.flow == CodeFlow::kNext ||
+                           i.flow == CodeFlow::kBranch ||
+                           FrameValues::IsCall(i);
+      if (!goes_on && !GoOnBehind()) return std::nullopt;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::optional<CpythonFrameWord> WordOf(const Instruction& i) const {
+    if (i.effect != FrameEffect::kStore || i.stored_bytes != 8) {
+      return std::nullopt;
+    }
+    const auto offset = state_.values.OffsetIn(i.reg);
+    const auto below = StoredBelow(state_.facts, i);
+    if (!offset || !below ||
+        IsStoredOtherwise(code_, i, state_.copies.Of(i.reg))) {
+      return std::nullopt;
+    }
+    return CpythonFrameWord{.below_cfa = *below, .offset = *offset};
+  }
+
+  void Note(const Instruction& i) {
+    if (i.target < 0) return;
+    branches_.try_emplace(at_ + static_cast<size_t>(i.target), state_);
+  }
+
+  bool GoOnBehind() {
+    const auto next = branches_.lower_bound(at_);
+    if (next == branches_.end() || next->first >= code_.size()) return false;
+    at_ = next->first;
+    state_ = next->second;
+    return true;
+  }
+
+  std::span<const std::byte> code_;
+  State state_;
+  size_t at_ = 0;
+  std::map<size_t, State> branches_;  // by where they lead
+};
+
+}  // namespace
+
+std::optional<CpythonFrameWord> FindCpythonFrameWord(
+    std::span<const std::byte> code, uint8_t argument) {
+  return Begin(code, argument).FindWord();
 }
 
 }  // namespace ksym

@@ -2,6 +2,7 @@
 #include "ksym/runtime/cpython/interpreter.h"
 
 #include <algorithm>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -143,7 +144,7 @@ Status FindFrames(const File& file, CpythonInterpreter& found) {
       file.Code("_PyEval_EvalFrameDefault", kMaxCpythonLoopBytes), argument);
   if (!found.frame_type || !word) {
     return Fail(ErrorCode::kUnsupported,
-                "CPython " + FormatVersion(found.version) +
+                "CPython 3." + std::to_string(found.version.minor) +
                     ": _PyEval_EvalFrameDefault keeps its frame in a way that "
                     "is not known");
   }

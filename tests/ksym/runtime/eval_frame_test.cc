@@ -52,6 +52,20 @@ TEST(EvalFrameTest, SeveralBegins) {
                     kCodeRsi));
 }
 
+// Where the function returns early it goes on behind.
+TEST(EvalFrameTest, EarlyReturns) {
+  const std::string code = kBegin +
+                           "\x74\x06"                  // je: the store
+                           "\x48\x83\xc4\x40\x31\xf6"  // add; xor %esi,%esi
+                           "\x48\x89\x74\x24\x20\xc3"s;
+  EXPECT_FALSE(Find(code, kCodeRsi));
+  const std::string returns = kBegin +
+                              "\x74\x07\x48\x83\xc4\x40\x31\xf6\xc3"
+                              "\x48\x89\x74\x24\x20\xc3"s;
+  EXPECT_EQ(Find(returns, kCodeRsi),
+            (CpythonFrameWord{.below_cfa = 240, .offset = 0}));
+}
+
 // Frames may be found by RBP, and the frame object itself may be stored.
 TEST(EvalFrameTest, FramePointers) {
   const std::string code =
