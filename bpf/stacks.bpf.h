@@ -117,12 +117,13 @@ static __always_inline void walk_runtime(struct unwind_state *st,
 	if (how == WALK_BY_LOOP) {
 		bpf_loop(RUNTIME_STEPS, cpython_callback, &runtime, 0);
 	} else {
-		for (int i = 0; i < RUNTIME_STEPS; i++) {
+		for (int i = 0; i < RUNTIME_FEW_STEPS; i++) {
 			if (cpython_step(0))
 				break;
 		}
 	}
 	st->next_anchor = runtime_place(0, 0);
+	st->has_runtime = 1;
 }
 
 static __always_inline void walk(struct unwind_state *st,

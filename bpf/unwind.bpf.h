@@ -39,11 +39,43 @@ static __always_inline bool unwind_locate(struct unwind_state *st, __u64 pc)
 	return true;
 }
 
+/*
+ * Code that nothing describes may say itself where its caller is: an
+ * interpreter makes trampolines, which return at once when what they called has
+ * returned.
+ */
+static __always_inline bool unwind_return(struct unwind_state *st)
+{
+	__u64 code = 0, at = st->sp, fp = st->fp, ip;
+
+	if (!st->has_runtime || !st->back ||
+	    bpf_probe_read_user(&code, sizeof(code), (void *)st->ip))
+		return false;
+	if (ARCH_POPS_FP(code)) {
+		if (!unwind_read(st, at, &fp))
+			return false;
+		at += 8;
+		st->fp_lost = 0;
+	} else if (ARCH_ADDS_SP(code)) {
+		at += ARCH_ADDED_SP(code);
+	} else {
+		return false;
+	}
+	if (!unwind_read(st, at, &ip))
+		return false;
+	st->fp = fp;
+	st->ip = ip;
+	st->sp = at + 8;
+	return true;
+}
+
 /* Both words are where a function's first instructions put them. */
 static __always_inline bool unwind_frame_pointer(struct unwind_state *st)
 {
 	__u64 fp, ip;
 
+	if (unwind_return(st))
+		return true;
 	st->end = UNWIND_END_NO_TABLE;
 	if (!unwind_by_frame_pointer || st->fp_lost)
 		return false;
@@ -326,6 +358,7 @@ static __always_inline void unwind_use_regs(struct unwind_state *st)
 	st->at.size = 0;
 	st->window_bytes = 0;
 	st->next_anchor = RUNTIME_NO_ANCHOR;
+	st->has_runtime = 0;
 }
 
 static __always_inline bool unwind_may_copy(struct unwind_list_header *header)

@@ -98,7 +98,8 @@ struct unwind_state {
 	__u32 depth;
 	__u32 limit;
 	__u32 end; /* unwind_stack_end */
-	__u8 fp_lost, extra_lost, used_frame_pointer, reserved;
+	__u8 fp_lost, extra_lost, used_frame_pointer;
+	__u8 has_runtime;	  /* an interpreter has frames in the stack */
 	struct unwind_mapping at; /* that the last frame was in */
 	/* The next run of an interpreter's frames has no place yet. */
 	__u64 next_anchor;

@@ -42,8 +42,21 @@ PROFILE_ABI_ASSERT(ARCH_SIGNAL_REGS_OFFSET +
 /* Of a kernel stack, whose last words are the user's registers. */
 #define ARCH_KERNEL_STACK_BYTES 16384
 
-/* glibc: where struct pthread has its first block of keys. */
-#define ARCH_GLIBC_PTHREAD_KEYS 0x310
+/*
+ * glibc: where struct pthread has its first block of keys, the addresses of all
+ * blocks, and the vector of modules' thread-local storage.
+ */
+#define ARCH_GLIBC_PTHREAD_KEYS	      0x310
+#define ARCH_GLIBC_PTHREAD_KEY_BLOCKS 0x510
+#define ARCH_GLIBC_DTV		      8
+
+/*
+ * What 8 bytes of code begin with: "pop %rbp; ret", or "add $n,%rsp; ret" with
+ * so many bytes, which are not negative and a number of words.
+ */
+#define ARCH_POPS_FP(code)  (((code) & 0xffff) == 0xc35d)
+#define ARCH_ADDS_SP(code)  (((code) & 0xff87ffffffull) == 0xc300c48348ull)
+#define ARCH_ADDED_SP(code) ((code) >> 24 & 0x78)
 
 #define ARCH_USER_CODE_64     0x33
 #define ARCH_SYSCALL_EXECVE   59

@@ -3,6 +3,8 @@
  * Walks the frames of a CPython thread, from the innermost on. A chain that
  * does not lead to its end is not guessed at: the run is marked as torn.
  *
+ *   3.8    frames are objects, each with its own call of the evaluation loop,
+ *          which keeps a word that leads to its frame
  *   3.11   each call of the evaluation loop has a _PyCFrame on the C stack,
  *          which is the anchor and says where the call's run begins; the run
  *          ends with the frame that is an entry
@@ -18,24 +20,23 @@
 
 #include "bpf/profile_maps.bpf.h"
 #include "bpf/runtime/cpython_code.bpf.h"
+#include "bpf/runtime/cpython_thread.bpf.h"
 #include "bpf/runtime/runtime_abi.h"
 #include "bpf/runtime/runtime_maps.bpf.h"
 #include "bpf/unwind_memory.bpf.h"
 
-#define PTHREAD_KEY_SIZE 16
-#define PTHREAD_MAX_KEY	 32
 /* A code pointer's low bits may be a tag. */
 #define CPYTHON_TAG 7ull
 
 /*
  * Moves the window to the frame at that address and what is below it, where its
- * callers are for the most part; 0: it cannot be read. A global function, which
- * the verifier walks once.
+ * callers are for the most part, but not of objects; 0: it cannot be read. A
+ * global function, which the verifier walks once.
  */
 __noinline int cpython_move_window(__u64 address)
 {
 	__u64 in_page = address & (USER_PAGE_BYTES - 1);
-	__u64 below = in_page, bytes;
+	__u64 below = in_page, bytes, frame;
 	struct runtime_state *st;
 	__u32 zero = 0;
 
@@ -43,11 +44,15 @@ __noinline int cpython_move_window(__u64 address)
 	if (!st)
 		return 0;
 	st->window_bytes = 0;
+	frame = st->layout.frame_bytes;
+	if (frame > CPYTHON_FRAME_BYTES)
+		return 0;
 	if (below > RUNTIME_WINDOW_BYTES - CPYTHON_FRAME_BYTES)
 		below = RUNTIME_WINDOW_BYTES - CPYTHON_FRAME_BYTES;
-	if (in_page > USER_PAGE_BYTES - CPYTHON_FRAME_BYTES) /* on two pages */
+	if (in_page > USER_PAGE_BYTES - frame || /* on two pages */
+	    st->layout.runs == CPYTHON_RUNS_EACH)
 		below = 0;
-	bytes = below + CPYTHON_FRAME_BYTES;
+	bytes = below + frame;
 	asm volatile("" : "+r"(bytes));
 	if (bytes > RUNTIME_WINDOW_BYTES)
 		return 0;
@@ -72,29 +77,42 @@ static __always_inline __u32 cpython_byte(const struct runtime_state *st,
 	return cpython_word(st, offset) >> 8 * (offset & 7) & 0xff;
 }
 
-/* Ends the run, if it has frames. */
+/* Ends the run that the last frames are. */
 static __always_inline void cpython_end_run(struct runtime_state *st,
-					    __u64 anchor, __u32 flags)
+					    __u64 anchor, __u32 kind)
 {
 	struct profile_runtime_record *record = &st->record;
-	__u32 runs = record->runs;
-	struct runtime_run *run;
+	__u32 at = record->items, last = st->last_run;
+	struct runtime_item *item;
 
-	if (runs >= RUNTIME_MAX_RUNS)
+	if (at >= RUNTIME_MAX_ITEMS)
 		return;
-	run = &record->run[runs];
-	run->anchor = anchor;
-	run->end = record->frames;
-	run->native = RUNTIME_NOT_PLACED;
-	run->flags = flags;
-	record->runs = runs + 1;
-	st->hash = cpython_hash(st->hash, flags);
+	item = &record->item[at];
+	item->word = anchor;
+	item->index = RUNTIME_NO_ITEM;
+	item->native = RUNTIME_NOT_PLACED;
+	item->kind = RUNTIME_ITEM_RUN | kind;
+	if (last < RUNTIME_MAX_ITEMS)
+		record->item[last].index = at;
+	else
+		st->next_run = at;
+	st->last_run = at;
+	record->items = at + 1;
+	st->hash = cpython_hash(st->hash, kind);
+}
+
+/* Frames were written down since the last run's end. */
+static __always_inline bool cpython_has_frames(const struct runtime_state *st)
+{
+	__u32 begin = st->last_run == RUNTIME_NO_ITEM ? 0 : st->last_run + 1;
+
+	return st->record.items > begin;
 }
 
 /* 1: there is no more. */
 static __always_inline long cpython_tear(struct runtime_state *st)
 {
-	cpython_end_run(st, st->anchor, RUNTIME_RUN_TORN);
+	cpython_end_run(st, st->anchor, RUNTIME_ITEM_TORN);
 	/* A chain's next run is known all the same. */
 	st->frame = 0;
 	st->next_first = RUNTIME_NO_FRAME;
@@ -102,20 +120,19 @@ static __always_inline long cpython_tear(struct runtime_state *st)
 }
 
 /* The run before does not come from where the next one is. */
-static __always_inline void
-cpython_tear_last(struct profile_runtime_record *record)
+static __always_inline void cpython_tear_last(struct runtime_state *st)
 {
-	__u32 at = record->runs - 1;
+	__u32 at = st->last_run;
 
-	if (at < RUNTIME_MAX_RUNS)
-		record->run[at].flags |= RUNTIME_RUN_TORN;
+	if (at < RUNTIME_MAX_ITEMS)
+		st->record.item[at].kind |= RUNTIME_ITEM_TORN;
 }
 
 /* As if the run that began last had not been there. */
 static __always_inline void cpython_drop_last(struct runtime_state *st)
 {
-	st->record.frames = st->run_frames;
-	st->record.runs = st->run_runs;
+	st->record.items = st->run_items;
+	st->last_run = st->run_last;
 	st->hash = st->run_hash;
 }
 
@@ -124,7 +141,7 @@ static __always_inline long cpython_next_link(struct runtime_state *st)
 {
 	__u64 link = st->cframe;
 
-	if (!st->layout.ends_at_entry || !link || link & 7 ||
+	if (st->layout.runs != CPYTHON_RUNS_TO_ENTRY || !link || link & 7 ||
 	    link <= st->anchor)
 		return 1;
 	if (bpf_probe_read_user(&st->frame, sizeof(st->frame),
@@ -146,28 +163,45 @@ static __always_inline long cpython_next_link(struct runtime_state *st)
 		cpython_drop_last(st);
 	else if (st->next_first != RUNTIME_NO_FRAME &&
 		 st->next_first != st->frame)
-		cpython_tear_last(&st->record);
+		cpython_tear_last(st);
 	st->next_first = RUNTIME_NO_FRAME;
 	st->run_frame = st->frame;
 	st->run_hash = st->hash;
-	st->run_frames = st->record.frames;
-	st->run_runs = st->record.runs;
+	st->run_items = st->record.items;
+	st->run_last = st->last_run;
 	return 0;
 }
 
 static __always_inline void cpython_push(struct runtime_state *st, __u64 index)
 {
 	struct profile_runtime_record *record = &st->record;
-	__u32 at = record->frames;
+	__u32 at = record->items;
 
-	if (at >= RUNTIME_MAX_FRAMES)
+	if (at >= RUNTIME_MAX_ITEMS)
 		return;
-	record->frame[at].code = st->code_id;
-	record->frame[at].index = index;
-	record->frame[at].reserved = 0;
-	record->frames = at + 1;
+	record->item[at].word = st->code_id;
+	record->item[at].index = index;
+	record->item[at].native = 0;
+	record->item[at].kind = RUNTIME_ITEM_FRAME;
+	record->items = at + 1;
 	st->hash = cpython_hash(st->hash, st->code_id);
 	st->hash = cpython_hash(st->hash, index);
+}
+
+/* Writes the object in the window down; false: it is none. */
+static __always_inline bool cpython_take_object(struct runtime_state *st)
+{
+	__s32 index = cpython_word(st, st->layout.frame_instruction);
+
+	if (cpython_word(st, CPYTHON_TYPE) != st->layout.frame_type ||
+	    !cpython_take_code(cpython_word(st, st->layout.frame_code),
+			       st->record.header.set))
+		return false;
+	if (st->layout.instruction == CPYTHON_INSTRUCTION_BYTES)
+		index >>= 1;
+	/* Before the first instruction it is at the function's begin. */
+	cpython_push(st, index < 0 ? 0 : index);
+	return true;
 }
 
 /* Writes the frame in the window down; false: it is none. */
@@ -192,35 +226,30 @@ static __always_inline bool cpython_take_frame(struct runtime_state *st,
 	return true;
 }
 
-/* One frame, or the begin or end of a run. 1: there is no more. */
-static __always_inline long cpython_frame(struct runtime_state *st)
+/* The frame in the window, or the begin or end of a run. 1: it is the last. */
+static __always_inline long cpython_take(struct runtime_state *st)
 {
-	__u64 previous;
-	__u32 owner;
+	__u64 previous = cpython_word(st, st->layout.frame_previous);
+	__u32 owner = 0;
 
-	if (st->record.frames >= RUNTIME_MAX_FRAMES ||
-	    st->record.runs >= RUNTIME_MAX_RUNS)
-		return 1;
-	if (!st->frame)
-		return cpython_next_link(st);
-	if (st->frame & 7)
-		return cpython_tear(st);
-	if (st->frame - st->window_at >= st->window_bytes ||
-	    st->frame - st->window_at + CPYTHON_FRAME_BYTES >
-		st->window_bytes) {
-		if (!cpython_move_window(st->frame))
+	if (st->layout.runs == CPYTHON_RUNS_EACH) {
+		if (!cpython_take_object(st))
 			return cpython_tear(st);
+		cpython_end_run(st, st->frame + st->layout.word_offset, 0);
+		st->frame = previous;
+		return previous == 0;
 	}
 	owner = cpython_byte(st, st->layout.frame_owner);
-	previous = cpython_word(st, st->layout.frame_previous);
-	if (!st->layout.ends_at_entry && owner == st->layout.shim_owner) {
-		cpython_end_run(st, st->frame, 0);
+	if (st->layout.runs == CPYTHON_RUNS_TO_SHIM &&
+	    owner == st->layout.shim_owner) {
+		if (cpython_has_frames(st))
+			cpython_end_run(st, st->frame, 0);
 		st->frame = previous;
 		return previous == 0;
 	}
 	if (!cpython_take_frame(st, owner))
 		return cpython_tear(st);
-	if (st->layout.ends_at_entry &&
+	if (st->layout.runs == CPYTHON_RUNS_TO_ENTRY &&
 	    cpython_byte(st, st->layout.frame_is_entry)) {
 		cpython_end_run(st, st->anchor, 0);
 		st->next_first = previous;
@@ -229,6 +258,27 @@ static __always_inline long cpython_frame(struct runtime_state *st)
 	}
 	st->frame = previous;
 	return previous ? 0 : cpython_tear(st);
+}
+
+/* One frame, or the begin or end of a run. 1: there is no more. */
+static __always_inline long cpython_frame(struct runtime_state *st)
+{
+	__u64 at;
+
+	/* Room for the frame and the end of its run, torn or not. */
+	if (st->record.items >= RUNTIME_MAX_ITEMS - 1)
+		return 1;
+	if (!st->frame)
+		return cpython_next_link(st);
+	if (st->frame & 7)
+		return cpython_tear(st);
+	at = st->frame - st->window_at;
+	if (at >= st->window_bytes ||
+	    at + st->layout.frame_bytes > st->window_bytes) {
+		if (!cpython_move_window(st->frame))
+			return cpython_tear(st);
+	}
+	return cpython_take(st);
 }
 
 /* The same as a function that the verifier checks once (before 5.17). */
@@ -247,42 +297,22 @@ static long cpython_callback(__u32 i __attribute__((unused)), void *context)
 	return cpython_frame(st);
 }
 
-/* The thread's state, as pthread_getspecific() finds it; 0: none. */
-static __always_inline __u64 cpython_thread(const struct runtime_state *st,
-					    __u64 thread)
-{
-	__u64 state = 0, id = 0;
-	__u32 key = 0;
-
-	if (!thread || bpf_probe_read_user(&key, sizeof(key),
-					   (void *)st->layout.key_address))
-		return 0;
-	if (key >= PTHREAD_MAX_KEY ||
-	    bpf_probe_read_user(&state, sizeof(state),
-				(void *)(thread + ARCH_GLIBC_PTHREAD_KEYS +
-					 PTHREAD_KEY_SIZE * key + 8)))
-		return 0;
-	/* This rejects wrong offsets and another thread's state. */
-	if (!state || state & 7 ||
-	    bpf_probe_read_user(&id, sizeof(id),
-				(void *)(state + st->layout.thread_id)))
-		return 0;
-	return id == thread ? state : 0;
-}
-
 static __always_inline bool cpython_begin(struct runtime_state *st,
 					  struct task_struct *task)
 {
 	__u64 state, first = 0;
 
-	state = cpython_thread(st, arch_thread_pointer(task));
+	st->thread = arch_thread_pointer(task);
+	state = cpython_thread(0);
+	if (!state)
+		state = cpython_thread(1);
 	if (!state ||
 	    bpf_probe_read_user(&first, sizeof(first),
 				(void *)(state + st->layout.thread_frame)))
 		return false;
 	st->frame = 0;
 	st->cframe = 0;
-	if (st->layout.ends_at_entry) {
+	if (st->layout.runs == CPYTHON_RUNS_TO_ENTRY) {
 		st->cframe = first;
 	} else if (st->layout.has_cframe) {
 		if (bpf_probe_read_user(

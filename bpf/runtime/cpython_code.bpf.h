@@ -58,6 +58,24 @@ static __always_inline __u32 cpython_read_lines(void *to, __u64 address)
 	return bytes;
 }
 
+static __always_inline __u64 cpython_hash(__u64 hash, __u64 word)
+{
+	return (hash ^ word) * hash_multiplier;
+}
+
+/* The word of the code object at that offset, and 32 bits of it. */
+static __always_inline __u64 cpython_code_word(const struct runtime_state *st,
+					       __u32 offset)
+{
+	return st->head[offset / 8 & (CPYTHON_CODE_BYTES / 8 - 1)];
+}
+
+static __always_inline __u32 cpython_half(const struct runtime_state *st,
+					  __u32 offset)
+{
+	return cpython_code_word(st, offset) >> 8 * (offset & 4);
+}
+
 /*
  * Sends the code whose head is in the state. A global function, which the
  * verifier walks once.
@@ -84,13 +102,14 @@ __noinline int cpython_send_code(__u32 set)
 	record->layout = st->layout.layout;
 	__builtin_memcpy(record->head, st->head, sizeof(record->head));
 	record->piece[RUNTIME_PIECE_CODE] = st->code;
-	record->bytes[RUNTIME_PIECE_CODE] = st->layout.code_units;
+	record->bytes[RUNTIME_PIECE_CODE] = st->layout.code_bytes;
 	record->piece[RUNTIME_PIECE_NAME] =
-	    st->head[CPYTHON_CODE_QUALIFIED / 8];
+	    cpython_code_word(st, st->layout.code_name);
 	record->bytes[RUNTIME_PIECE_NAME] =
 	    cpython_read_text(record->name, sizeof(record->name),
 			      record->piece[RUNTIME_PIECE_NAME], &st->layout);
-	record->piece[RUNTIME_PIECE_FILE] = st->head[CPYTHON_CODE_FILE / 8];
+	record->piece[RUNTIME_PIECE_FILE] =
+	    cpython_code_word(st, st->layout.code_file);
 	record->bytes[RUNTIME_PIECE_FILE] =
 	    cpython_read_text(record->file, sizeof(record->file),
 			      record->piece[RUNTIME_PIECE_FILE], &st->layout);
@@ -98,7 +117,8 @@ __noinline int cpython_send_code(__u32 set)
 	if (!record->bytes[RUNTIME_PIECE_NAME] ||
 	    !record->bytes[RUNTIME_PIECE_FILE])
 		return 0;
-	record->piece[RUNTIME_PIECE_LINES] = st->head[CPYTHON_CODE_LINES / 8];
+	record->piece[RUNTIME_PIECE_LINES] =
+	    cpython_code_word(st, st->layout.code_lines);
 	lines = cpython_read_lines(record->lines,
 				   record->piece[RUNTIME_PIECE_LINES]);
 	record->bytes[RUNTIME_PIECE_LINES] = lines;
@@ -110,19 +130,6 @@ __noinline int cpython_send_code(__u32 set)
 	id = st->code_id;
 	bpf_map_update_elem(&runtime_codes, &id, &present, BPF_ANY);
 	return 1;
-}
-
-static __always_inline __u64 cpython_hash(__u64 hash, __u64 word)
-{
-	return (hash ^ word) * hash_multiplier;
-}
-
-/* The 32-bit word of the code object at that offset. */
-static __always_inline __u32 cpython_half(const struct runtime_state *st,
-					  __u32 offset)
-{
-	return st->head[offset / 8 & (CPYTHON_CODE_BYTES / 8 - 1)] >>
-	       8 * (offset & 4);
 }
 
 /*
@@ -141,29 +148,29 @@ __noinline int cpython_take_code(__u64 address, __u32 set)
 	if (st->code == address && address)
 		return 1;
 	st->code = 0;
-	bytes = st->layout.code_units;
+	bytes = st->layout.code_bytes;
 	if (bytes > CPYTHON_CODE_BYTES)
 		return 0;
 	if (bpf_probe_read_user(st->head, bytes, (void *)address))
 		return 0;
-	if (st->head[CPYTHON_CODE_TYPE / 8] != st->layout.code_type)
+	if (st->head[CPYTHON_TYPE / 8] != st->layout.code_type)
 		return 0;
 	hash = cpython_hash(st->who.start_ns ^ (__u64)st->who.tgid << 32,
 			    st->who.exec_count);
 	hash = cpython_hash(hash, address);
-	hash = cpython_hash(hash, st->head[CPYTHON_CODE_SIZE / 8]);
-	hash = cpython_hash(hash, st->head[CPYTHON_CODE_CONSTS / 8]);
-	hash = cpython_hash(hash, st->head[CPYTHON_CODE_FILE / 8]);
-	hash = cpython_hash(hash, st->head[CPYTHON_CODE_NAME / 8]);
-	hash = cpython_hash(hash, st->head[CPYTHON_CODE_QUALIFIED / 8]);
-	hash = cpython_hash(hash, st->head[CPYTHON_CODE_LINES / 8]);
+	hash = cpython_hash(hash, cpython_code_word(st, st->layout.code_size));
+	hash =
+	    cpython_hash(hash, cpython_code_word(st, st->layout.code_consts));
+	hash = cpython_hash(hash, cpython_code_word(st, st->layout.code_file));
+	hash = cpython_hash(hash, cpython_code_word(st, st->layout.code_name));
+	hash = cpython_hash(hash, cpython_code_word(st, st->layout.code_lines));
 	hash = cpython_hash(hash, cpython_half(st, st->layout.code_first_line));
 	hash ^= hash >> 32;
 	hash *= 0xd6e8feb86659fd93ull;
 	id = hash ^ hash >> 32;
 	st->code = address;
 	st->code_id = id;
-	st->code_size = (__u32)st->head[CPYTHON_CODE_SIZE / 8];
+	st->code_size = cpython_code_word(st, st->layout.code_size);
 	st->first_traceable = cpython_half(st, st->layout.code_first_traceable);
 	if (!bpf_map_lookup_elem(&runtime_codes, &id))
 		cpython_send_code(set);

@@ -85,17 +85,77 @@ static __always_inline bool runtime_begin(struct task_struct *task,
 	st->next_first = RUNTIME_NO_FRAME;
 	st->run_frame = 0;
 	st->hash = hash_multiplier;
-	st->placed = 0;
 	st->code = 0;
 	st->window_at = 0;
 	st->window_bytes = 0;
+	st->last_run = RUNTIME_NO_ITEM;
+	st->next_run = RUNTIME_NO_ITEM;
+	st->native_end = 0;
 	st->record.header.set = set;
-	st->record.frames = 0;
-	st->record.runs = 0;
+	st->record.items = 0;
+	st->record.word_below = process->word_below;
 	if (!cpython_begin(st, task))
 		return false;
 	st->active = 1;
 	return true;
+}
+
+/* The first run that has no place; NULL: there is none. */
+static __always_inline struct runtime_item *
+runtime_next_run(struct runtime_state *st)
+{
+	__u32 at = st->next_run;
+
+	if (at >= st->record.items || at >= RUNTIME_MAX_ITEMS)
+		return NULL;
+	return &st->record.item[at];
+}
+
+static __always_inline void runtime_place_run(struct runtime_state *st,
+					      struct runtime_item *run,
+					      __u32 depth)
+{
+	if (depth) {
+		run->native = depth - 1;
+		st->hash = cpython_hash(st->hash, depth);
+	}
+	st->next_run = run->index;
+}
+
+/* Runs that are looked at for a word. */
+#define RUNTIME_WORDS 4
+
+/*
+ * The same as runtime_place() where anchors are words of native frames. A run
+ * whose word is in no frame is of a call that begins or ends, or it is torn:
+ * user space knows by those that have a place.
+ */
+static __always_inline __u64 runtime_place_word(struct runtime_state *st,
+						__u64 sp, __u32 depth)
+{
+	__u64 end = st->native_end, word = 0;
+	__u32 at = st->next_run, zero = 0;
+	struct unwind_state *native;
+	struct runtime_item *run;
+
+	st->native_end = sp;
+	native = bpf_map_lookup_elem(&unwind_scratch, &zero);
+	if (!native || at >= st->record.items)
+		return RUNTIME_NO_ANCHOR;
+	if (!depth || sp - end < st->layout.word_below ||
+	    !unwind_read(native, sp - st->layout.word_below, &word) || !word)
+		return 0;
+	for (int i = 0; i < RUNTIME_WORDS; i++) {
+		if (at >= st->record.items || at >= RUNTIME_MAX_ITEMS)
+			break;
+		run = &st->record.item[at];
+		if (run->word == word) {
+			runtime_place_run(st, run, depth);
+			break;
+		}
+		at = run->index;
+	}
+	return 0;
 }
 
 /*
@@ -111,22 +171,16 @@ __noinline __u64 runtime_place(__u64 sp, __u32 depth)
 	st = bpf_map_lookup_elem(&runtime_scratch, &zero);
 	if (!st)
 		return RUNTIME_NO_ANCHOR;
+	if (st->layout.runs == CPYTHON_RUNS_EACH)
+		return runtime_place_word(st, sp, depth);
 	for (int i = 0; i < 4; i++) {
-		__u32 at = st->placed;
-		struct runtime_run *run;
+		struct runtime_item *run = runtime_next_run(st);
 
-		if (at >= st->record.runs || at >= RUNTIME_MAX_RUNS)
+		if (!run || !run->word)
 			return RUNTIME_NO_ANCHOR;
-		run = &st->record.run[at];
-		if (!run->anchor)
-			return RUNTIME_NO_ANCHOR;
-		if (run->anchor >= sp)
-			return run->anchor;
-		if (depth) {
-			run->native = depth - 1;
-			st->hash = cpython_hash(st->hash, depth);
-		}
-		st->placed = at + 1;
+		if (run->word >= sp)
+			return run->word;
+		runtime_place_run(st, run, depth);
 	}
 	return RUNTIME_NO_ANCHOR;
 }
@@ -152,7 +206,7 @@ static __always_inline __u64 runtime_name(__u64 id)
 	if (!walks_runtimes || !runtime_known)
 		return id;
 	st = bpf_map_lookup_elem(&runtime_scratch, &zero);
-	if (!st || !st->active || !st->record.runs)
+	if (!st || !st->active || st->last_run == RUNTIME_NO_ITEM)
 		return id;
 	id = (id ^ st->hash) * hash_multiplier;
 	id ^= id >> 32;
@@ -166,19 +220,19 @@ static __always_inline __u64 runtime_name(__u64 id)
 __noinline int runtime_send(__u32 type, __u64 id)
 {
 	struct runtime_state *st;
-	__u32 zero = 0, frames;
+	__u32 zero = 0, items;
 
 	if (!walks_runtimes || !runtime_known)
 		return 1;
 	st = bpf_map_lookup_elem(&runtime_scratch, &zero);
-	if (!st || !st->active || !st->record.runs)
+	if (!st || !st->active || st->last_run == RUNTIME_NO_ITEM)
 		return 1;
-	frames = st->record.frames;
-	if (frames > RUNTIME_MAX_FRAMES)
-		frames = RUNTIME_MAX_FRAMES;
+	items = st->record.items;
+	if (items > RUNTIME_MAX_ITEMS)
+		items = RUNTIME_MAX_ITEMS;
 	st->record.header.type = type;
 	st->record.id = id;
 	return bpf_ringbuf_output(&ring, &st->record,
-				  PROFILE_RUNTIME_RECORD_BYTES(frames),
+				  PROFILE_RUNTIME_RECORD_BYTES(items),
 				  BPF_RB_NO_WAKEUP) == 0;
 }

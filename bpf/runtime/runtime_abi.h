@@ -8,61 +8,98 @@
  *   runtime_codes       ids of code whose record is in the ring already
  *
  * An interpreter's frames come in runs: those that one call of its evaluation
- * loop works through. An address within that call's native frame, the anchor,
- * says to which native frame a run belongs.
+ * loop works through. An address within that call's native frame, or a word
+ * that is there, says to which native frame a run belongs: its anchor.
  */
 #pragma once
 
 #include "bpf/profile_abi.h"
 
-#define RUNTIME_MAX_FRAMES 512
-#define RUNTIME_MAX_RUNS   64
-/* runtime_run.native: the run's native frame was not reached. */
+/* Frames of a stack and ends of runs, together. */
+#define RUNTIME_MAX_ITEMS 1536
+/* runtime_item.native: the run's native frame was not reached. */
 #define RUNTIME_NOT_PLACED 0xffff
+
+/* Where the address of a thread's state is: ksym::CpythonThreadPlace. */
+enum cpython_thread_kind {
+	CPYTHON_THREAD_NONE,
+	CPYTHON_THREAD_KEY,
+	CPYTHON_THREAD_GLOBAL,
+	CPYTHON_THREAD_NEAR,
+	CPYTHON_THREAD_IN_MODULE,
+	CPYTHON_THREAD_BY_OFFSET,
+};
+
+struct cpython_thread_place {
+	__u64 address;
+	__s32 distance;
+	__u32 kind;
+};
+
+/* Which frames a run has: ksym::CpythonLayout::Runs. */
+enum cpython_runs {
+	CPYTHON_RUNS_TO_ENTRY,
+	CPYTHON_RUNS_TO_SHIM,
+	CPYTHON_RUNS_EACH,
+};
+
+/* What frame_instruction is: ksym::CpythonLayout::Instruction. */
+enum cpython_instruction {
+	CPYTHON_INSTRUCTION_ADDRESS,
+	CPYTHON_INSTRUCTION_BYTES,
+	CPYTHON_INSTRUCTION_UNITS,
+};
+
+#define CPYTHON_FRAME_BYTES 112
+#define CPYTHON_CODE_BYTES  256
 
 /* Offsets are in bytes. */
 struct cpython_process {
-	__u64 key_address; /* of the pthread key of thread states, an int */
-	__u64 code_type;   /* of PyCode_Type */
-	__u32 layout;	   /* user space's number of the layout */
+	struct cpython_thread_place threads[2];
+	__u64 code_type;  /* of PyCode_Type */
+	__u64 frame_type; /* of PyFrame_Type, with CPYTHON_RUNS_EACH */
+	__u32 layout;	  /* user space's number of the layout */
 	/* PyThreadState: the frame, or what points to it; pthread_self(). */
 	__u16 thread_frame;
 	__u16 thread_id;
 	/* _PyCFrame; only used with a chain of them. */
 	__u16 cframe_frame;
 	__u16 cframe_previous;
-	/* _PyInterpreterFrame; below CPYTHON_FRAME_BYTES. */
+	/* _PyInterpreterFrame or PyFrameObject; below frame_bytes, which are
+	 * CPYTHON_FRAME_BYTES at the most. */
+	__u16 frame_bytes;
 	__u16 frame_code;
 	__u16 frame_previous;
 	__u16 frame_instruction;
 	__u16 frame_owner;
 	__u16 frame_is_entry;
-	/* PyCodeObject; below CPYTHON_CODE_BYTES. */
+	/* PyCodeObject; below code_bytes, which are CPYTHON_CODE_BYTES at the
+	 * most. */
+	__u16 code_bytes;
+	__u16 code_size;
+	__u16 code_consts;
 	__u16 code_first_line;
 	__u16 code_first_traceable;
-	__u16 code_units; /* of the instructions, and the end of what is read */
+	__u16 code_units; /* of the instructions */
+	__u16 code_file;
+	__u16 code_name;
+	__u16 code_lines;
 	/* Text of a str object. */
 	__u16 text_ascii;
 	__u16 text_other;
-	__u8 has_cframe;    /* thread_frame points to a _PyCFrame */
-	__u8 ends_at_entry; /* runs end with frame_is_entry, else before a shim
-			     */
+	/* ksym::CpythonFrameWord. */
+	__u16 word_below;
+	__u16 word_offset;
+	__u8 has_cframe; /* thread_frame points to a _PyCFrame */
+	__u8 runs;	 /* cpython_runs */
 	__u8 shim_owner;
-	__u8 reserved;
-	__u32 reserved_2;
+	__u8 instruction; /* cpython_instruction */
+	__u16 reserved;
 };
-PROFILE_ABI_ASSERT(sizeof(struct cpython_process) == 56, "cpython_process");
+PROFILE_ABI_ASSERT(sizeof(struct cpython_process) == 104, "cpython_process");
 
-#define CPYTHON_FRAME_BYTES 80
-#define CPYTHON_CODE_BYTES  256
 /* The same in all versions that are known. */
-#define CPYTHON_CODE_TYPE	   8
-#define CPYTHON_CODE_SIZE	   16
-#define CPYTHON_CODE_CONSTS	   24
-#define CPYTHON_CODE_FILE	   112
-#define CPYTHON_CODE_NAME	   120
-#define CPYTHON_CODE_QUALIFIED	   128
-#define CPYTHON_CODE_LINES	   136
+#define CPYTHON_TYPE		   8
 #define CPYTHON_TEXT_LENGTH	   16
 #define CPYTHON_TEXT_STATE	   32
 #define CPYTHON_BYTES_LENGTH	   16
@@ -74,24 +111,29 @@ struct runtime_file {
 	__u64 device; /* as the kernel numbers it: major << 20 | minor */
 };
 
-struct runtime_frame {
-	__u64 code;  /* a hash of what tells this code from others */
-	__u32 index; /* of the instruction, in units of two bytes */
-	__u32 reserved;
-};
-PROFILE_ABI_ASSERT(sizeof(struct runtime_frame) == 16, "runtime_frame");
-
-enum runtime_run_flags {
-	RUNTIME_RUN_TORN = 1, /* its frames do not lead to its end */
+enum runtime_item_kind {
+	RUNTIME_ITEM_FRAME = 0,
+	RUNTIME_ITEM_RUN = 1,
+	/* And a run whose frames do not lead to its end. */
+	RUNTIME_ITEM_TORN = 2,
 };
 
-struct runtime_run {
-	__u64 anchor; /* 0: not known */
-	__u16 end;    /* the number of frames up to its last one */
-	__u16 native; /* index in the stack's frames, or RUNTIME_NOT_PLACED */
-	__u32 flags;
+/* A frame, or the end of the run that the frames before it are. */
+struct runtime_item {
+	/*
+	 * Of a frame: a hash of what tells its code from others. Of a run: its
+	 * anchor; 0: not known.
+	 */
+	__u64 word;
+	/*
+	 * Of a frame: of the instruction, in units of two bytes. Of a run:
+	 * where the next run's end is, for the sampler.
+	 */
+	__u32 index;
+	__u16 native; /* of a run: in the stack's frames; RUNTIME_NOT_PLACED */
+	__u16 kind;
 };
-PROFILE_ABI_ASSERT(sizeof(struct runtime_run) == 16, "runtime_run");
+PROFILE_ABI_ASSERT(sizeof(struct runtime_item) == 16, "runtime_item");
 
 /*
  * An interpreter's frames of a stack, before the record of the stack; of a
@@ -100,15 +142,17 @@ PROFILE_ABI_ASSERT(sizeof(struct runtime_run) == 16, "runtime_run");
 struct profile_runtime_record {
 	struct profile_record header;
 	__u64 id; /* of the stack, or of the copy */
-	__u32 frames;
-	__u32 runs;
-	struct runtime_run run[RUNTIME_MAX_RUNS];
-	struct runtime_frame frame[RUNTIME_MAX_FRAMES]; /* only `frames` sent */
+	__u32 items;
+	/*
+	 * 0: anchors are addresses within native frames; else they are the
+	 * words that are so many bytes below these frames' ends.
+	 */
+	__u32 word_below;
+	struct runtime_item item[RUNTIME_MAX_ITEMS]; /* only `items` are sent */
 };
-#define PROFILE_RUNTIME_RECORD_BYTES(frames)                                   \
-	(24 + 16 * RUNTIME_MAX_RUNS + 16 * (frames))
+#define PROFILE_RUNTIME_RECORD_BYTES(items) (24 + 16 * (items))
 PROFILE_ABI_ASSERT(sizeof(struct profile_runtime_record) ==
-		       PROFILE_RUNTIME_RECORD_BYTES(RUNTIME_MAX_FRAMES),
+		       PROFILE_RUNTIME_RECORD_BYTES(RUNTIME_MAX_ITEMS),
 		   "profile_runtime_record");
 
 /* Parts of a process's memory that name code. */
@@ -126,7 +170,7 @@ enum runtime_piece {
 /* Code at first sight. Lines that could not be read have no bytes. */
 struct profile_code_record {
 	struct profile_record header;
-	__u64 code; /* as in runtime_frame */
+	__u64 code; /* as in runtime_item */
 	__u64 address;
 	__u64 start_ns;
 	__u32 tgid;

@@ -39,14 +39,18 @@ struct {
 } runtime_codes SEC(".maps");
 
 #define RUNTIME_WINDOW_BYTES 2048
-/* Frames, and for each run its begin and its end. */
-#define RUNTIME_STEPS	  (RUNTIME_MAX_FRAMES + 2 * RUNTIME_MAX_RUNS)
+/* Each adds an item, but for the begins of runs of a chain. */
+#define RUNTIME_STEPS (RUNTIME_MAX_ITEMS + 256)
+/* Without bpf_loop(): the verifier goes through each of them. */
+#define RUNTIME_FEW_STEPS 640
 #define RUNTIME_NO_ANCHOR 0xffffffffffffffffull
 #define RUNTIME_NO_FRAME  0xffffffffffffffffull
+#define RUNTIME_NO_ITEM	  0xffffffffu
 
 struct runtime_state {
 	struct cpython_process layout;
 	struct unwind_process who;
+	__u64 thread; /* pthread_self() */
 	__u64 cframe; /* the next one of a chain; 0: none */
 	__u64 frame;  /* the next one; 0: the run has ended */
 	__u64 anchor; /* of the run, where it is known before its end */
@@ -58,11 +62,15 @@ struct runtime_state {
 	/* How it was when a chain's run began. */
 	__u64 run_frame;
 	__u64 run_hash;
-	__u32 run_frames; /* of the record */
-	__u32 run_runs;
-	__u64 hash; /* of frames, runs and their places */
+	__u32 run_items; /* of the record */
+	__u32 run_last;
+	__u64 hash;	  /* of frames, runs and their places */
+	__u64 native_end; /* of the native frame that was looked at last */
 	__u32 active;
-	__u32 placed; /* runs */
+	/* Items that end runs. */
+	__u32 last_run;
+	__u32 next_run; /* behind those that have their place */
+	__u32 reserved;
 	/* The last code that was read; a recursion has it many times. */
 	__u64 code;
 	__u64 code_id;
@@ -75,6 +83,8 @@ struct runtime_state {
 	__u64 window[RUNTIME_WINDOW_BYTES / 8];
 	struct profile_runtime_record record;
 };
+/* What the kernel gives a value of each CPU's. */
+_Static_assert(sizeof(struct runtime_state) <= 32768, "runtime_state");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

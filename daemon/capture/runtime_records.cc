@@ -18,14 +18,31 @@ namespace {
 using ksym::CpythonLayout;
 using ksym::CpythonOffsets;
 
-static_assert(CpythonOffsets::kType == CPYTHON_CODE_TYPE);
-static_assert(CpythonOffsets::kSize == CPYTHON_CODE_SIZE);
-static_assert(CpythonOffsets::kCodeFile == CPYTHON_CODE_FILE);
-static_assert(CpythonOffsets::kCodeName == CPYTHON_CODE_NAME);
-static_assert(CpythonOffsets::kCodeQualified == CPYTHON_CODE_QUALIFIED);
-static_assert(CpythonOffsets::kCodeLines == CPYTHON_CODE_LINES);
+static_assert(CpythonOffsets::kType == CPYTHON_TYPE);
+static_assert(CpythonOffsets::kSize == CPYTHON_TEXT_LENGTH);
+static_assert(CpythonOffsets::kSize == CPYTHON_BYTES_LENGTH);
 static_assert(CpythonOffsets::kTextState == CPYTHON_TEXT_STATE);
 static_assert(CpythonOffsets::kBytesData == CPYTHON_BYTES_DATA);
+
+template <typename Ours, typename Sampler>
+constexpr bool IsSame(Ours ours, Sampler sampler) {
+  return static_cast<uint64_t>(ours) == static_cast<uint64_t>(sampler);
+}
+using Runs = CpythonLayout::Runs;
+static_assert(IsSame(Runs::kToEntry, CPYTHON_RUNS_TO_ENTRY));
+static_assert(IsSame(Runs::kToShim, CPYTHON_RUNS_TO_SHIM));
+static_assert(IsSame(Runs::kEach, CPYTHON_RUNS_EACH));
+using Instruction = CpythonLayout::Instruction;
+static_assert(IsSame(Instruction::kAddress, CPYTHON_INSTRUCTION_ADDRESS));
+static_assert(IsSame(Instruction::kBytes, CPYTHON_INSTRUCTION_BYTES));
+static_assert(IsSame(Instruction::kUnits, CPYTHON_INSTRUCTION_UNITS));
+using ThreadKind = ksym::CpythonThreadPlace::Kind;
+static_assert(IsSame(ThreadKind::kNone, CPYTHON_THREAD_NONE));
+static_assert(IsSame(ThreadKind::kKey, CPYTHON_THREAD_KEY));
+static_assert(IsSame(ThreadKind::kGlobal, CPYTHON_THREAD_GLOBAL));
+static_assert(IsSame(ThreadKind::kNearThread, CPYTHON_THREAD_NEAR));
+static_assert(IsSame(ThreadKind::kInModule, CPYTHON_THREAD_IN_MODULE));
+static_assert(IsSame(ThreadKind::kByOffset, CPYTHON_THREAD_BY_OFFSET));
 
 // What came without the stack that it belongs to is dropped beyond so many.
 constexpr size_t kMostWaiting = 4096;
@@ -34,30 +51,51 @@ unwind_process KeyOf(const ksym::ProcessId& id) {
   return {.start_ns = id.start_ns, .tgid = id.pid, .exec_count = id.exec_count};
 }
 
-cpython_process Describe(const ksym::CpythonInterpreter& interpreter,
-                         uint64_t load_bias, uint32_t layout_number) {
-  const CpythonLayout& layout = interpreter.layout;
+cpython_process DescribeLayout(const CpythonLayout& layout) {
   cpython_process process = {};
-  process.key_address = load_bias + interpreter.key.value;
-  process.code_type = load_bias + interpreter.code_type.value;
-  process.layout = layout_number;
   process.thread_frame = layout.thread_frame;
   process.thread_id = layout.thread_id;
   process.cframe_frame = layout.cframe_frame;
   process.cframe_previous = layout.cframe_previous;
+  process.frame_bytes = layout.frame_bytes;
   process.frame_code = layout.frame_code;
   process.frame_previous = layout.frame_previous;
   process.frame_instruction = layout.frame_instruction;
   process.frame_owner = layout.frame_owner;
   process.frame_is_entry = layout.frame_is_entry;
+  process.code_bytes = layout.code_bytes;
+  process.code_size = layout.code_size;
+  process.code_consts = layout.code_consts;
   process.code_first_line = layout.code_first_line;
   process.code_first_traceable = layout.code_first_traceable;
   process.code_units = layout.code_units;
+  process.code_file = layout.code_file;
+  process.code_name = layout.code_name;
+  process.code_lines = layout.code_lines;
   process.text_ascii = layout.text_ascii;
   process.text_other = layout.text_other;
   process.has_cframe = layout.has_cframe ? 1 : 0;
-  process.ends_at_entry = layout.runs == CpythonLayout::Runs::kAtEntry ? 1 : 0;
+  process.runs = static_cast<uint8_t>(layout.runs);
   process.shim_owner = layout.shim_owner;
+  process.instruction = static_cast<uint8_t>(layout.instruction);
+  return process;
+}
+
+cpython_process Describe(const ksym::CpythonInterpreter& interpreter,
+                         uint64_t load_bias) {
+  cpython_process process = DescribeLayout(interpreter.layout);
+  for (size_t i = 0; i < interpreter.threads.size(); ++i) {
+    const ksym::CpythonThreadPlace& place = interpreter.threads[i];
+    process.threads[i] = {.address = load_bias + place.address.value,
+                          .distance = place.distance,
+                          .kind = static_cast<uint32_t>(place.kind)};
+  }
+  process.code_type = load_bias + interpreter.code_type.value;
+  if (interpreter.frame_type) {
+    process.frame_type = load_bias + interpreter.frame_type->value;
+  }
+  process.word_below = interpreter.frame_word.below_cfa;
+  process.word_offset = interpreter.frame_word.offset;
   return process;
 }
 
@@ -111,8 +149,8 @@ void RuntimeRecords::Publish(const Mapped& mapped,
   const auto [at, is_new] = published_.insert(mapped.process);
   // A process has one interpreter; a second one that it maps is not followed.
   if (!is_new) return;
-  const cpython_process process =
-      Describe(interpreter, mapped.load_bias, NumberOf(interpreter.layout));
+  cpython_process process = Describe(interpreter, mapped.load_bias);
+  process.layout = NumberOf(interpreter.layout);
   const unwind_process key = KeyOf(mapped.process);
   if (bpf_map_update_elem(fds_.processes, &key, &process, BPF_ANY) != 0) {
     // There is no room. It is tried again when the process maps more.
@@ -155,27 +193,24 @@ void RuntimeRecords::AddCode(const profile_code_record& record, size_t bytes) {
              std::move(*code));
 }
 
-std::optional<RuntimeRecords::Runs> RuntimeRecords::Decode(
+std::optional<RuntimeRuns> RuntimeRecords::Decode(
     const profile_runtime_record& record, size_t bytes) {
   if (bytes < PROFILE_RUNTIME_RECORD_BYTES(size_t{0}) ||
-      record.frames > RUNTIME_MAX_FRAMES || record.runs > RUNTIME_MAX_RUNS ||
-      bytes < PROFILE_RUNTIME_RECORD_BYTES(size_t{record.frames})) {
+      record.items > RUNTIME_MAX_ITEMS ||
+      bytes < PROFILE_RUNTIME_RECORD_BYTES(size_t{record.items})) {
     return std::nullopt;
   }
-  Runs runs;
-  uint32_t next = 0;
-  for (const runtime_run& run : std::span(record.run).first(record.runs)) {
-    if (run.end < next || run.end > record.frames) return std::nullopt;
-    RuntimeRun decoded = {.frames = {},
-                          .native = {},
-                          .anchor = run.anchor,
-                          .is_torn = (run.flags & RUNTIME_RUN_TORN) != 0};
-    if (run.native != RUNTIME_NOT_PLACED) decoded.native = run.native;
-    for (; next < run.end; ++next) {
-      const runtime_frame& frame = record.frame[next];
-      decoded.frames.push_back(names_.FrameOf(frame.code, frame.index));
+  RuntimeRuns runs = {.runs = {}, .word_below = record.word_below};
+  RuntimeRun run;
+  for (const runtime_item& item : std::span(record.item).first(record.items)) {
+    if (item.kind == RUNTIME_ITEM_FRAME) {
+      run.frames.push_back(names_.FrameOf(item.word, item.index));
+      continue;
     }
-    runs.push_back(std::move(decoded));
+    run.anchor = item.word;
+    run.is_torn = (item.kind & RUNTIME_ITEM_TORN) != 0;
+    if (item.native != RUNTIME_NOT_PLACED) run.native = item.native;
+    runs.runs.push_back(std::exchange(run, {}));
   }
   return runs;
 }
@@ -192,10 +227,10 @@ void RuntimeRecords::AddFrames(const profile_runtime_record& record,
   if (waiting.size() < kMostWaiting) waiting[record.id] = std::move(*runs);
 }
 
-void RuntimeRecords::CountRuns(const Runs& runs) {
-  runs_ += runs.size();
-  runs_torn_ +=
-      static_cast<uint64_t>(std::ranges::count_if(runs, &RuntimeRun::is_torn));
+void RuntimeRecords::CountRuns(const RuntimeRuns& all) {
+  runs_ += all.runs.size();
+  runs_torn_ += static_cast<uint64_t>(
+      std::ranges::count_if(all.runs, &RuntimeRun::is_torn));
 }
 
 RuntimeStatistics RuntimeRecords::statistics() const {
@@ -208,22 +243,26 @@ RuntimeStatistics RuntimeRecords::statistics() const {
 
 std::vector<RawFrame> RuntimeRecords::MergeStack(uint64_t id,
                                                  const RawStack& stack) {
-  const auto runs = of_stacks_.extract(id);
+  auto runs = of_stacks_.extract(id);
   if (runs.empty()) return {};
+  MarkGaps(runs.mapped().runs);
   CountRuns(runs.mapped());
-  return MergeFrames(stack.frames, runs.mapped(), EndOf(stack));
+  return MergeFrames(stack.frames, runs.mapped().runs, EndOf(stack));
 }
 
-std::vector<RawFrame> RuntimeRecords::MergeCopy(
-    uint64_t copy, std::span<const uint64_t> stack_pointers,
-    const RawStack& stack) {
+std::vector<RawFrame> RuntimeRecords::MergeCopy(uint64_t copy,
+                                                const NativeStack& native,
+                                                const RawStack& stack) {
   auto runs = of_copies_.extract(copy);
   if (runs.empty()) return {};
-  CountRuns(runs.mapped());
-  PlaceRuns(stack_pointers.first(
-                std::min(stack_pointers.size(), stack.frames.size())),
+  const size_t frames =
+      std::min(native.stack_pointers.size(), stack.frames.size());
+  PlaceRuns({.stack_pointers = native.stack_pointers.first(frames),
+             .memory = native.memory},
             runs.mapped());
-  return MergeFrames(stack.frames, runs.mapped(), EndOf(stack));
+  MarkGaps(runs.mapped().runs);
+  CountRuns(runs.mapped());
+  return MergeFrames(stack.frames, runs.mapped().runs, EndOf(stack));
 }
 
 }  // namespace profd

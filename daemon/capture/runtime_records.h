@@ -50,9 +50,8 @@ class RuntimeRecords {
   // The sampler's stack with the frames that came for it, leaf first; empty if
   // none came.
   std::vector<RawFrame> MergeStack(uint64_t id, const RawStack& stack);
-  // The same of a copied stack, by the native frames' stack pointers.
-  std::vector<RawFrame> MergeCopy(uint64_t copy,
-                                  std::span<const uint64_t> stack_pointers,
+  // The same of a copied stack, by what is known of its native frames.
+  std::vector<RawFrame> MergeCopy(uint64_t copy, const NativeStack& native,
                                   const RawStack& stack);
   // After each drain.
   void EndInterval() { names_.ForgetOldFrames(); }
@@ -61,7 +60,6 @@ class RuntimeRecords {
   RuntimeStatistics statistics() const;
 
  private:
-  using Runs = std::vector<RuntimeRun>;
   // The process maps the interpreter's file, with that load bias.
   struct Mapped {
     ksym::ProcessId process;
@@ -72,10 +70,10 @@ class RuntimeRecords {
                const ksym::CpythonInterpreter& interpreter);
   void AddCode(const profile_code_record& record, size_t bytes);
   void AddFrames(const profile_runtime_record& record, size_t bytes);
-  std::optional<Runs> Decode(const profile_runtime_record& record,
-                             size_t bytes);
+  std::optional<RuntimeRuns> Decode(const profile_runtime_record& record,
+                                    size_t bytes);
   uint32_t NumberOf(const ksym::CpythonLayout& layout);
-  void CountRuns(const Runs& runs);
+  void CountRuns(const RuntimeRuns& runs);
 
   RuntimeMapFds fds_;
   uint32_t* known_;
@@ -84,8 +82,9 @@ class RuntimeRecords {
   RuntimeNames names_;
   uint64_t runs_ = 0;  // that were merged; and of them
   uint64_t runs_torn_ = 0;
-  std::unordered_map<uint64_t, Runs> of_stacks_;  // until their stacks come
-  std::unordered_map<uint64_t, Runs> of_copies_;
+  // Until their stacks come.
+  std::unordered_map<uint64_t, RuntimeRuns> of_stacks_;
+  std::unordered_map<uint64_t, RuntimeRuns> of_copies_;
 };
 
 }  // namespace profd

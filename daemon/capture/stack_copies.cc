@@ -265,8 +265,12 @@ std::optional<StackCopies::Walked> StackCopies::WalkOne(
   UseFramePointers(FindFirst(without_row, stack.frames), stack);
   Walked result = {
       .stack = std::move(stack), .merged = {}, .needs_more = needs_more};
-  result.merged = sources.runtimes.MergeCopy(head.copy, walked.stack_pointers,
-                                             result.stack);
+  ksym::PieceMemory memory;
+  for (const ksym::StackPart& part : parts)
+    memory.Add(part.address, part.bytes);
+  result.merged = sources.runtimes.MergeCopy(
+      head.copy, {.stack_pointers = walked.stack_pointers, .memory = memory},
+      result.stack);
   return result;
 }
 

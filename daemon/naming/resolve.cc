@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "daemon/naming/frame_cache.h"
@@ -82,6 +83,12 @@ std::optional<BpfProgramName> SplitBpfProgramName(std::string_view symbol) {
                         tag};
 }
 
+// With -X perf, CPython calls its evaluation loop for each function through
+// code that it makes, and that a perf map names (Python/perf_trampoline.c).
+bool IsTrampoline(const ksym::UserSymbol& symbol) {
+  return symbol.module.empty() && symbol.name.starts_with("py::");
+}
+
 struct RawFrameHash {
   size_t operator()(const RawFrame& frame) const {
     return MixHash(MixHash(frame.kind, frame.unit), frame.value);
@@ -154,10 +161,12 @@ class Resolver::Interval {
     return NameOnce(
         sample.user_stack, *space_,
         [&](uint64_t address, FrameCache::Place place) {
-          return resolver_.UserFrame(
+          const auto frame = resolver_.UserFrame(
               user_names_, image,
               {.address = address, .lookup = LookupAddress(address, place)},
               builder_);
+          if (frame.is_trampoline) trampolines_.insert(frame.id);
+          return frame.id;
         },
         [](FrameId) { return FrameCache::Place::kCaller; });
   }
@@ -221,6 +230,7 @@ class Resolver::Interval {
     frames.clear();
     auto place = FrameCache::Place::kLeaf;
     RuntimeKind last;
+    bool is_hidden = false;  // the frame before, in favour of a runtime's
     ForEachFrame(stack, [&](const RawFrame& raw) {
       const bool is_interpreter = last.has_interpreter;
       if (raw.kind != last.kind) last = RuntimeKindOf(raw.kind);
@@ -229,14 +239,18 @@ class Resolver::Interval {
         place = FrameCache::Place::kCaller;
         return;
       }
-      if (is_interpreter && HidesCalls()) {
+      const bool is_callee_hidden =
+          std::exchange(is_hidden, is_interpreter && HidesCalls());
+      if (is_hidden) {
         place = FrameCache::Place::kCaller;
         return;
       }
       const uint64_t address = raw.value;
-      frames.push_back(space.frames.Find(
-          address, place, [&] { return name_frame(address, place); }));
-      place = place_of_caller(frames.back());
+      const FrameId frame = space.frames.Find(
+          address, place, [&] { return name_frame(address, place); });
+      place = place_of_caller(frame);
+      if (is_callee_hidden && trampolines_.contains(frame)) return;
+      frames.push_back(frame);
     });
     return {StateOf(stack.end), builder_.AddStack(frames)};
   }
@@ -262,6 +276,7 @@ class Resolver::Interval {
   std::unordered_map<const ksym::ProcessImage*, Space> user_;
   Space kernel_ = Space(1);
   std::vector<FrameId> entries_;  // of interrupts; a handful
+  std::unordered_set<FrameId> trampolines_;
   // The process of the last sample with a user stack.
   ksym::ProcessId process_;
   const ksym::ProcessImage* image_ = nullptr;
@@ -283,8 +298,10 @@ void Resolver::Add(const RawProfile& raw, UserNames& user,
   Interval(*this, raw, user, builder).Run();
 }
 
-FrameId Resolver::UserFrame(UserNames& user, const ksym::ProcessImage* image,
-                            Sampled sampled, ProfileBuilder& builder) {
+Resolver::NamedFrame Resolver::UserFrame(UserNames& user,
+                                         const ksym::ProcessImage* image,
+                                         Sampled sampled,
+                                         ProfileBuilder& builder) {
   Frame frame = {.kind = &kUserFrame};
   if (options_.addresses == ResolveOptions::Addresses::kKeep) {
     frame.address = sampled.address;
@@ -292,7 +309,7 @@ FrameId Resolver::UserFrame(UserNames& user, const ksym::ProcessImage* image,
   if (image == nullptr) {
     frame.name = builder.Intern("[unknown]");
     frame.reason = ksym::Unresolved::kNoProcess;
-    return builder.AddFrame(frame);
+    return {.id = builder.AddFrame(frame)};
   }
   const ksym::UserSymbol symbol = user.Find(*image, sampled.lookup);
   frame.module = builder.Intern(symbol.module);
@@ -312,7 +329,7 @@ FrameId Resolver::UserFrame(UserNames& user, const ksym::ProcessImage* image,
   } else {
     frame.name = builder.Intern("[unknown]");
   }
-  return builder.AddFrame(frame);
+  return {.id = builder.AddFrame(frame), .is_trampoline = IsTrampoline(symbol)};
 }
 
 void Resolver::NameOther(const RawFrame& raw, const ksym::ProcessImage* image,

@@ -79,8 +79,13 @@ class Resolver {
     uint64_t address = 0;
     ksym::Address lookup;
   };
-  FrameId UserFrame(UserNames& user, const ksym::ProcessImage* image,
-                    Sampled sampled, ProfileBuilder& builder);
+  struct NamedFrame {
+    FrameId id = 0;
+    // It only calls an interpreter for a function, whose name it has.
+    bool is_trampoline = false;
+  };
+  NamedFrame UserFrame(UserNames& user, const ksym::ProcessImage* image,
+                       Sampled sampled, ProfileBuilder& builder);
   // Appends what a frame that is not native code stands for.
   void NameOther(const RawFrame& raw, const ksym::ProcessImage* image,
                  ProfileBuilder& builder, std::vector<FrameId>& leaf_first);

@@ -9,6 +9,7 @@
 
 #include "daemon/profile/raw_stack_table.h"
 #include "daemon/profile/runtime_frame.h"
+#include "ksym/runtime/memory.h"
 
 namespace profd {
 
@@ -17,23 +18,42 @@ struct RuntimeRun {
   std::vector<RuntimeFrameId> frames;  // leaf first
   // The native frame of that call, as an index; nothing: it was not reached.
   std::optional<size_t> native;
-  uint64_t anchor = 0;   // an address within it; 0: not known
+  // An address within it, or a word that is there; 0: not known.
+  uint64_t anchor = 0;
   bool is_torn = false;  // its frames do not lead to its end
 };
 
-// Finds the native frames by the anchors. `stack_pointers`: where each native
-// frame begins, leaf first; it ends where the next one begins. Runs are leaf
-// first, too.
-void PlaceRuns(std::span<const uint64_t> stack_pointers,
-               std::vector<RuntimeRun>& runs);
+// The frames that came for a stack, leaf first.
+struct RuntimeRuns {
+  std::vector<RuntimeRun> runs;
+  // 0: anchors are addresses; else words that are so many bytes below the ends
+  // of native frames.
+  uint32_t word_below = 0;
+};
+
+// What is known of native frames besides their code.
+struct NativeStack {
+  // Where each frame begins, leaf first; it ends where the next one begins.
+  std::span<const uint64_t> stack_pointers;
+  const ksym::Memory& memory;
+};
+
+// Finds the native frames by the anchors.
+void PlaceRuns(const NativeStack& stack, RuntimeRuns& runs);
+
+// A run without a place between others that have theirs is torn, and belongs to
+// where the next one does.
+void MarkGaps(std::vector<RuntimeRun>& runs);
 
 // Whether the root end of the native frames is there.
 enum class NativeEnd : uint8_t { kWhole, kCut };
 
 // The frames of both, leaf first: each run in front of its native frame. A torn
-// run is one of kTornFrames and no more. Runs behind the last native frame are
-// kept if that is where the walk was cut; else what was not reached does not
-// belong to this stack, as with coroutines that have stacks of their own.
+// run is one of kTornFrames and no more, as are several in a row; one without a
+// place, behind all that have one, stands behind the last native frame of
+// these. Other runs behind the last native frame are kept if that is where the
+// walk was cut; else what was not reached does not belong to this stack, as
+// with coroutines that have stacks of their own. MarkGaps() was called.
 std::vector<RawFrame> MergeFrames(std::span<const uint64_t> native,
                                   std::span<const RuntimeRun> runs,
                                   NativeEnd end);

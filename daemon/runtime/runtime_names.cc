@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/runtime/runtime_names.h"
 
-#include <span>
 #include <utility>
 
 #include "ksym/runtime/cpython/line_table.h"
@@ -47,13 +46,11 @@ RuntimeFrameId RuntimeNames::FrameOf(uint64_t code, uint32_t index) {
   const auto [at, is_new] = found->second.frames.try_emplace(index, 0);
   if (!is_new) return at->second;
   const ksym::CpythonCode& names = found->second.names;
-  const auto table = std::as_bytes(std::span(names.line_table));
-  at->second = IdOf(
-      {.name = names.name,
-       .file = names.file,
-       .first_line = names.first_line,
-       .line =
-           ksym::CpythonLineAt(table, names.first_line, index).value_or(0)});
+  at->second =
+      IdOf({.name = names.name,
+            .file = names.file,
+            .first_line = names.first_line,
+            .line = ksym::CpythonLineAt(names.lines(), index).value_or(0)});
   return at->second;
 }
 

@@ -2,7 +2,7 @@
 // A process's memory as anybody may make it: the bytes are a version, then the
 // memory from 0x1000 on with a code object at its begin.
 
-#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -11,18 +11,24 @@
 #include "ksym/elf/byte_source.h"
 #include "ksym/elf/elf_image.h"
 #include "ksym/runtime/cpython/code_object.h"
+#include "ksym/runtime/cpython/eval_frame.h"
 #include "ksym/runtime/cpython/interpreter.h"
 #include "ksym/runtime/cpython/line_table.h"
+#include "ksym/runtime/cpython/thread_place.h"
 #include "ksym/runtime/memory.h"
+#include "ksym/unwind/x86_64/instruction.h"
 
 namespace {
 
 constexpr uint64_t kBegin = 0x1000;
 
+// 3.8 to 3.15; the first ones are those that the corpus began with.
+constexpr std::array<uint8_t, 8> kMinors = {11, 12, 13, 14, 8, 9, 10, 15};
+
 void ReadCode(std::span<const std::byte> bytes) {
-  const auto minor = static_cast<uint8_t>(bytes.front());
+  const auto number = static_cast<uint8_t>(bytes.front());
   const auto layout = ksym::CpythonLayoutOf(
-      {.major = 3, .minor = static_cast<uint8_t>(11 + minor % 4), .micro = 0});
+      {.major = 3, .minor = kMinors[number % kMinors.size()], .micro = 0});
   if (!layout) std::abort();
   ksym::PieceMemory memory;
   memory.Add({kBegin}, bytes.subspan(1));
@@ -33,10 +39,26 @@ void ReadCode(std::span<const std::byte> bytes) {
     std::abort();
   }
   for (uint32_t index = 0; index < 64; ++index) {
-    const auto line = ksym::CpythonLineAt(
-        std::as_bytes(std::span(code->line_table)), code->first_line, index);
+    const auto line = ksym::CpythonLineAt(code->lines(), index);
     if (line && *line == 0) std::abort();
   }
+}
+
+void ReadLines(std::span<const std::byte> bytes) {
+  using enum ksym::CpythonLayout::LineTable;
+  for (const auto form : {kDeltas, kRanges, kLocations}) {
+    const auto line =
+        ksym::CpythonLineAt({.form = form, .table = bytes, .first_line = 1},
+                            static_cast<uint32_t>(bytes.size()));
+    if (line && *line == 0) std::abort();
+  }
+}
+
+// Code as anybody may put it into a file.
+void FollowCode(std::span<const std::byte> bytes) {
+  const auto word = ksym::FindCpythonFrameWord(bytes, ksym::kCodeRsi);
+  if (word && (word->below_cfa < 16 || word->below_cfa % 8 != 0)) std::abort();
+  (void)ksym::FindReturnedVariable(bytes, {kBegin});
 }
 
 void FindInterpreter(std::span<const std::byte> bytes) {
@@ -53,6 +75,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));
   ReadCode(bytes);
   FindInterpreter(bytes);
-  ksym::CpythonLineAt(bytes, 1, static_cast<uint32_t>(size));
+  ReadLines(bytes);
+  FollowCode(bytes);
   return 0;
 }

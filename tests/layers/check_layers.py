@@ -35,8 +35,8 @@ MODULES = {
     "ksym/kernel": ["ksym/base"],
     "ksym/markup": ["ksym/base"],
     "ksym/process": ["ksym/base"],
-    # An interpreter is a mapped ELF file.
-    "ksym/runtime": ["ksym/base", "ksym/elf"],
+    # An interpreter is a mapped ELF file, whose code says where it keeps things.
+    "ksym/runtime": ["ksym/base", "ksym/elf", "ksym/unwind"],
     "ksym/unwind": ["ksym/base", "ksym/elf"],
     # The facade: ksym/symbolizer.h and its parts.
     "ksym": KSYM,

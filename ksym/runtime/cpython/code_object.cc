@@ -91,9 +91,9 @@ Result<CpythonCode> ReadCpythonCode(const Memory& memory,
   const auto pointer = [&](uint64_t offset) {
     return ReadNumber<uint64_t>(memory, address + offset);
   };
-  const auto name_at = pointer(CpythonOffsets::kCodeQualified);
-  const auto file_at = pointer(CpythonOffsets::kCodeFile);
-  const auto lines_at = pointer(CpythonOffsets::kCodeLines);
+  const auto name_at = pointer(layout.code_name);
+  const auto file_at = pointer(layout.code_file);
+  const auto lines_at = pointer(layout.code_lines);
   const auto first_line =
       ReadNumber<uint32_t>(memory, address + layout.code_first_line);
   if (!name_at || !file_at || !lines_at || !first_line) {
@@ -107,6 +107,7 @@ Result<CpythonCode> ReadCpythonCode(const Memory& memory,
   return CpythonCode{.name = std::move(*name),
                      .file = std::move(*file),
                      .first_line = *first_line,
+                     .line_form = layout.lines,
                      .line_table = ReadBytes(memory, {*lines_at})};
 }
 

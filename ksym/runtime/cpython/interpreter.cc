@@ -1,147 +1,81 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ksym/runtime/cpython/interpreter.h"
 
-#include <array>
-#include <cstring>
+#include <algorithm>
+#include <string>
 #include <string_view>
 #include <vector>
 
-#include "ksym/base/byte_reader.h"
+#include "ksym/elf/dynamic_symbols.h"
+#include "ksym/unwind/x86_64/instruction.h"
 
 namespace ksym {
 namespace {
 
 constexpr uint16_t kAmd64 = 62;
-// Symbols that are looked at in a bucket; linkers make some two.
-constexpr uint32_t kMostInBucket = 4096;
-constexpr uint64_t kSymbolBytes = 24;
+// Libraries that a file names, and its own names, of some 100 KiB.
+constexpr uint64_t kMostNameBytes = uint64_t{4} << 20;
 
-// Finds dynamic symbols by their GNU hash table: a few reads for each.
-class DynamicSymbols {
+// What is asked of one file.
+class File {
  public:
-  // False: the file has none.
-  static std::optional<DynamicSymbols> Open(const ByteSource& source,
-                                            const ElfImage& image) {
-    const ElfSection* hash = image.FindSection(".gnu.hash");
-    const ElfSection* symbols = image.FindSection(".dynsym");
-    const ElfSection* names = image.FindSection(".dynstr");
-    if (hash == nullptr || symbols == nullptr || names == nullptr) {
-      return std::nullopt;
-    }
-    DynamicSymbols found(source, *hash, *symbols, *names);
-    found.buckets_ = found.Word(0);
-    found.first_symbol_ = found.Word(4);
-    found.bloom_words_ = found.Word(8);
-    found.bloom_shift_ = found.Word(12) & 31u;
-    if (found.buckets_ == 0 || found.bloom_words_ == 0) return std::nullopt;
-    return found;
-  }
+  File(const ByteSource& source, const ElfImage& image,
+       const DynamicSymbols& symbols)
+      : source_(source), image_(image), symbols_(symbols) {}
 
   std::optional<ElfAddress> Find(std::string_view name) const {
-    const uint32_t hash = HashOf(name);
-    const uint64_t bloom = Long(16 + 8 * uint64_t{hash / 64 % bloom_words_});
-    const uint64_t mask =
-        uint64_t{1} << hash % 64 | uint64_t{1} << (hash >> bloom_shift_) % 64;
-    if ((bloom & mask) != mask) return std::nullopt;
-    const uint64_t table = 16 + 8 * uint64_t{bloom_words_};
-    const uint64_t chains = table + 4 * uint64_t{buckets_};
-    const uint32_t first = Word(table + 4 * uint64_t{hash % buckets_});
-    if (first < first_symbol_) return std::nullopt;
-    for (uint32_t i = 0; i < kMostInBucket; ++i) {
-      const uint64_t symbol = uint64_t{first} + i;
-      const uint32_t other = Word(chains + 4 * (symbol - first_symbol_));
-      if ((other | 1u) == (hash | 1u)) {
-        const auto address = AddressOf(symbol, name);
-        if (address) return address;
-      }
-      if ((other & 1u) != 0) break;
-    }
-    return std::nullopt;
+    const auto symbol = symbols_.Find(name);
+    return symbol ? std::optional(symbol->address) : std::nullopt;
+  }
+
+  // The initial value of data of the file.
+  std::optional<uint64_t> Long(ElfAddress address) const {
+    uint64_t value = 0;
+    const auto bytes = std::as_writable_bytes(std::span(&value, 1));
+    if (!ReadInitialBytes(source_, image_, address, bytes)) return std::nullopt;
+    return value;
+  }
+
+  // The function's code, cut off at `most` bytes; empty if there is none.
+  std::vector<std::byte> Code(std::string_view name, size_t most) const {
+    const auto symbol = symbols_.Find(name);
+    if (!symbol) return {};
+    std::vector<std::byte> code(std::min<uint64_t>(symbol->size, most));
+    if (!ReadInitialBytes(source_, image_, symbol->address, code)) return {};
+    return code;
+  }
+
+  std::optional<CpythonThreadPlace> ReturnedBy(std::string_view name) const {
+    const auto address = Find(name);
+    if (!address) return std::nullopt;
+    return FindReturnedVariable(Code(name, kMaxReturningBytes), *address);
+  }
+
+  // It needs musl's C library, of which its names have one.
+  bool NeedsMusl() const {
+    const ElfSection* names = image_.FindSection(".dynstr");
+    if (names == nullptr || names->size > kMostNameBytes) return false;
+    std::vector<std::byte> bytes(names->size);
+    if (!source_.ReadAt(names->file_offset, bytes)) return false;
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()),
+                                bytes.size());
+    return text.find("libc.musl-") != text.npos;
   }
 
  private:
-  DynamicSymbols(const ByteSource& source, const ElfSection& hash,
-                 const ElfSection& symbols, const ElfSection& names)
-      : source_(&source), hash_(&hash), symbols_(&symbols), names_(&names) {}
-
-  static uint32_t HashOf(std::string_view name) {
-    uint32_t hash = 5381;
-    for (const char c : name) hash = hash * 33 + static_cast<uint8_t>(c);
-    return hash;
-  }
-
-  bool Read(const ElfSection& section, uint64_t offset,
-            std::span<std::byte> out) const {
-    const auto end = CheckedAdd(offset, out.size());
-    const auto at = CheckedAdd(section.file_offset, offset);
-    return end && at && *end <= section.size &&
-           source_->ReadAt(*at, out).has_value();
-  }
-  // 0 outside of the section.
-  uint32_t Word(uint64_t offset) const {
-    uint32_t word = 0;
-    return Read(*hash_, offset, std::as_writable_bytes(std::span(&word, 1)))
-               ? word
-               : 0;
-  }
-  uint64_t Long(uint64_t offset) const {
-    return Word(offset) | uint64_t{Word(offset + 4)} << 32;
-  }
-
-  // Where that symbol is, if it has that name and is defined.
-  std::optional<ElfAddress> AddressOf(uint64_t symbol,
-                                      std::string_view name) const {
-    std::array<std::byte, kSymbolBytes> bytes = {};
-    if (!Read(*symbols_, symbol * kSymbolBytes, bytes)) return std::nullopt;
-    ByteReader reader(bytes);
-    const auto name_at = reader.Read<uint32_t>();
-    reader.Read<uint16_t>();  // type and visibility
-    const auto section = reader.Read<uint16_t>();
-    const auto value = reader.Read<uint64_t>();
-    std::vector<std::byte> other(name.size() + 1);
-    if (section == 0 || !Read(*names_, name_at, other) ||
-        std::memcmp(other.data(), name.data(), name.size()) != 0 ||
-        other.back() != std::byte{0}) {
-      return std::nullopt;
-    }
-    return ElfAddress{value};
-  }
-
-  const ByteSource* source_;
-  const ElfSection* hash_;
-  const ElfSection* symbols_;
-  const ElfSection* names_;
-  uint32_t buckets_ = 0;
-  uint32_t first_symbol_ = 0;
-  uint32_t bloom_words_ = 0;
-  uint32_t bloom_shift_ = 0;
+  const ByteSource& source_;
+  const ElfImage& image_;
+  const DynamicSymbols& symbols_;
 };
-
-// The initial value of data of the file.
-std::optional<uint64_t> InitialLong(const ByteSource& source,
-                                    const ElfImage& image, ElfAddress address) {
-  for (const ElfSegment& segment : image.segments()) {
-    const uint64_t offset = address - segment.address;
-    if (offset >= segment.file_size || segment.file_size - offset < 8) continue;
-    const auto at = CheckedAdd(segment.file_offset.value, offset);
-    uint64_t value = 0;
-    if (!at ||
-        !source.ReadAt(*at, std::as_writable_bytes(std::span(&value, 1)))) {
-      return std::nullopt;
-    }
-    return value;
-  }
-  return std::nullopt;
-}
 
 // From 3.13 on _PyRuntime begins with _Py_DebugOffsets: a cookie, the version,
 // and whether there is no global lock.
-Status CheckDebugOffsets(const ByteSource& source, const ElfImage& image,
-                         ElfAddress runtime, uint64_t version_hex) {
+Status CheckDebugOffsets(const File& file, ElfAddress runtime,
+                         uint64_t version_hex) {
   constexpr uint64_t kCookie = 0x7970677562656478;  // "xdebugpy"
-  const auto cookie = InitialLong(source, image, runtime);
-  const auto version = InitialLong(source, image, runtime + 8);
-  const auto free_threaded = InitialLong(source, image, runtime + 16);
+  const auto cookie = file.Long(runtime);
+  const auto version = file.Long(runtime + 8);
+  const auto free_threaded = file.Long(runtime + 16);
   if (!cookie || !version || !free_threaded || *cookie != kCookie ||
       *version != version_hex) {
     return Fail(ErrorCode::kCorrupt,
@@ -154,6 +88,70 @@ Status CheckDebugOffsets(const ByteSource& source, const ElfImage& image,
   return {};
 }
 
+// Py_Version; before 3.11, which has none, by functions that are new in each.
+Result<CpythonVersion> VersionOf(const File& file, ElfAddress runtime) {
+  constexpr uint8_t kFirstWithDebugOffsets = 13;
+  if (const auto at = file.Find("Py_Version")) {
+    const auto hex = file.Long(*at);
+    if (!hex) return Fail(ErrorCode::kCorrupt, "Py_Version has no value");
+    const auto version = CpythonVersion::FromHex(*hex & 0xffffffff);
+    if (version.major != 3 || version.minor < kFirstWithDebugOffsets) {
+      return version;
+    }
+    auto checked = CheckDebugOffsets(file, runtime, *hex);
+    if (!checked) return Fail(std::move(checked.error()));
+    return version;
+  }
+  if (file.Find("Py_NewRef")) return CpythonVersion{3, 10, 0};
+  if (file.Find("PyFrame_GetCode")) return CpythonVersion{3, 9, 0};
+  if (file.Find("PyCode_NewWithPosOnlyArgs")) return CpythonVersion{3, 8, 0};
+  return Fail(ErrorCode::kUnsupported,
+              "CPython before 3.8: its frames are not known");
+}
+
+Status FindThreads(const File& file, ElfAddress runtime,
+                   CpythonInterpreter& found) {
+  using Kind = CpythonThreadPlace::Kind;
+  const CpythonLayout& layout = found.layout;
+  const ElfAddress key = runtime + layout.key;
+  auto& [running, own] = found.threads;
+  if (layout.holder_before_key != 0) {
+    running = {.kind = Kind::kGlobal,
+               .address = key - uint64_t{layout.holder_before_key}};
+  } else if (const auto place = file.ReturnedBy("_PyThreadState_GetCurrent")) {
+    running = *place;
+  }
+  if (layout.key != 0) {
+    own = {.kind = Kind::kKey, .address = key};
+    return {};
+  }
+  const auto place = file.ReturnedBy("PyGILState_GetThisThreadState");
+  if (!place) {
+    return Fail(ErrorCode::kUnsupported,
+                "CPython whose thread states are not found: "
+                "PyGILState_GetThisThreadState is not as known");
+  }
+  own = *place;
+  return {};
+}
+
+Status FindFrames(const File& file, CpythonInterpreter& found) {
+  if (found.layout.runs != CpythonLayout::Runs::kEach) return {};
+  found.frame_type = file.Find("PyFrame_Type");
+  // (frame, ...) in 3.8, then (thread, frame, ...).
+  const uint8_t argument = found.version.minor == 8 ? kCodeRdi : kCodeRsi;
+  const auto word = FindCpythonFrameWord(
+      file.Code("_PyEval_EvalFrameDefault", kMaxCpythonLoopBytes), argument);
+  if (!found.frame_type || !word) {
+    return Fail(ErrorCode::kUnsupported,
+                "CPython 3." + std::to_string(found.version.minor) +
+                    ": _PyEval_EvalFrameDefault keeps its frame in a way that "
+                    "is not known");
+  }
+  found.frame_word = *word;
+  return {};
+}
+
 }  // namespace
 
 Result<std::optional<CpythonInterpreter>> FindCpython(const ByteSource& source,
@@ -163,28 +161,31 @@ Result<std::optional<CpythonInterpreter>> FindCpython(const ByteSource& source,
   }
   const auto symbols = DynamicSymbols::Open(source, image);
   if (!symbols) return std::nullopt;
-  const auto runtime = symbols->Find("_PyRuntime");
+  const File file(source, image, *symbols);
+  const auto runtime = file.Find("_PyRuntime");
   if (!runtime) return std::nullopt;
-  const auto code_type = symbols->Find("PyCode_Type");
-  const auto version_at = symbols->Find("Py_Version");
-  const auto hex =
-      version_at ? InitialLong(source, image, *version_at) : std::nullopt;
-  if (!code_type || !hex) {
-    return Fail(ErrorCode::kUnsupported,
-                "CPython without Py_Version: only 3.11 and later are known");
-  }
-  const auto version = CpythonVersion::FromHex(*hex);
-  const auto layout = CpythonLayoutOf(version);
+  const auto version = VersionOf(file, *runtime);
+  if (!version) return Fail(version.error());
+  const auto layout = CpythonLayoutOf(*version);
   if (!layout) return Fail(layout.error());
-  constexpr uint8_t kFirstWithDebugOffsets = 13;
-  if (version.minor >= kFirstWithDebugOffsets) {
-    auto checked = CheckDebugOffsets(source, image, *runtime, *hex);
-    if (!checked) return Fail(std::move(checked.error()));
+  const auto code_type = file.Find("PyCode_Type");
+  if (!code_type) {
+    return Fail(ErrorCode::kCorrupt, "CPython without PyCode_Type");
   }
-  return CpythonInterpreter{.version = version,
-                            .layout = *layout,
-                            .key = *runtime + layout->key,
-                            .code_type = *code_type};
+  if (file.NeedsMusl()) {
+    return Fail(ErrorCode::kUnsupported,
+                "CPython with musl: where it has thread states is not known");
+  }
+  CpythonInterpreter found = {.version = *version,
+                              .layout = *layout,
+                              .threads = {},
+                              .code_type = *code_type,
+                              .frame_type = {},
+                              .frame_word = {}};
+  auto done = FindThreads(file, *runtime, found);
+  if (done) done = FindFrames(file, found);
+  if (!done) return Fail(std::move(done.error()));
+  return found;
 }
 
 }  // namespace ksym

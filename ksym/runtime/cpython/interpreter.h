@@ -1,28 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <optional>
 
 #include "ksym/base/address.h"
 #include "ksym/base/result.h"
 #include "ksym/elf/byte_source.h"
 #include "ksym/elf/elf_image.h"
+#include "ksym/runtime/cpython/eval_frame.h"
 #include "ksym/runtime/cpython/layout.h"
+#include "ksym/runtime/cpython/thread_place.h"
 
 namespace ksym {
 
 // An ELF file that holds a CPython interpreter: a program or a library.
 struct CpythonInterpreter {
-  CpythonVersion version;
+  CpythonVersion version;  // up to 3.10 without the micro release
   CpythonLayout layout;
-  ElfAddress key;        // where the pthread key of thread states is
+  // Where the running thread's state is: first that of the thread that runs
+  // Python's code, which one that waits does not have; then the one that the
+  // thread began with, which need not be of the interpreter that it runs now.
+  std::array<CpythonThreadPlace, 2> threads;
   ElfAddress code_type;  // PyCode_Type
+  // PyFrame_Type and what tells where frames belong, of Runs::kEach.
+  std::optional<ElfAddress> frame_type;
+  CpythonFrameWord frame_word;
 };
 
 // Looks for `_PyRuntime` among the file's dynamic symbols, whatever the file's
 // name. Nothing if it has none, which takes two reads of a few bytes for most
-// files. kUnsupported, with the reason: a version that is not known, or built
-// without the global lock. kCorrupt: the file lies.
+// files. kUnsupported, with the reason: a version or a build that is not known.
+// kCorrupt: the file lies.
 Result<std::optional<CpythonInterpreter>> FindCpython(const ByteSource& source,
                                                       const ElfImage& image);
 

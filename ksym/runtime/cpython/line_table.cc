@@ -35,11 +35,43 @@ int64_t ReadSignedVarint(ByteReader& reader) {
   return (value & 1) != 0 ? -magnitude : magnitude;
 }
 
-}  // namespace
+std::optional<uint32_t> AsLine(int64_t line) {
+  if (line <= 0 || line > INT32_MAX) return std::nullopt;
+  return static_cast<uint32_t>(line);
+}
 
-std::optional<uint32_t> CpythonLineAt(std::span<const std::byte> table,
-                                      uint32_t first_line, uint32_t index) {
-  ByteReader reader(table);
+// Each pair's lines are in force from behind its code on.
+std::optional<uint32_t> LineByDeltas(ByteReader reader, uint32_t first_line,
+                                     uint64_t at) {
+  int64_t line = first_line;
+  uint64_t code = 0;
+  while (!reader.AtEnd()) {
+    code += reader.Read<uint8_t>();
+    const auto step = static_cast<int8_t>(reader.Read<uint8_t>());
+    if (!reader.ok() || code > at) break;
+    line += step;
+  }
+  return AsLine(line);
+}
+
+// Each pair is of the code that begins where the one before ends.
+std::optional<uint32_t> LineByRanges(ByteReader reader, uint32_t first_line,
+                                     uint64_t at) {
+  constexpr int8_t kNoLine = -128;
+  int64_t line = first_line;
+  uint64_t end = 0;
+  while (!reader.AtEnd()) {
+    end += reader.Read<uint8_t>();
+    const auto step = static_cast<int8_t>(reader.Read<uint8_t>());
+    if (!reader.ok()) return std::nullopt;
+    if (step != kNoLine) line += step;
+    if (at < end) return step == kNoLine ? std::nullopt : AsLine(line);
+  }
+  return std::nullopt;
+}
+
+std::optional<uint32_t> LineByLocations(ByteReader reader, uint32_t first_line,
+                                        uint32_t index) {
   int64_t line = first_line;
   uint64_t begin = 0;  // of the entry
   while (!reader.AtEnd()) {
@@ -60,13 +92,27 @@ std::optional<uint32_t> CpythonLineAt(std::span<const std::byte> table,
     }
     if (!reader.ok()) return std::nullopt;
     if (index >= begin && index < end) {
-      const bool is_line = kind != kNoLocation && line > 0 && line <= INT32_MAX;
-      return is_line ? std::optional(static_cast<uint32_t>(line))
-                     : std::nullopt;
+      return kind == kNoLocation ? std::nullopt : AsLine(line);
     }
     begin = end;
   }
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<uint32_t> CpythonLineAt(const CpythonLines& lines,
+                                      uint32_t index) {
+  const ByteReader reader(lines.table);
+  switch (lines.form) {
+    case CpythonLayout::LineTable::kDeltas:
+      return LineByDeltas(reader, lines.first_line, uint64_t{index} * 2);
+    case CpythonLayout::LineTable::kRanges:
+      return LineByRanges(reader, lines.first_line, uint64_t{index} * 2);
+    case CpythonLayout::LineTable::kLocations:
+      break;
+  }
+  return LineByLocations(reader, lines.first_line, index);
 }
 
 }  // namespace ksym

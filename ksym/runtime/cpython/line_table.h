@@ -6,14 +6,23 @@
 #include <optional>
 #include <span>
 
+#include "ksym/runtime/cpython/layout.h"
+
 namespace ksym {
 
-// The source line of an instruction, by the location table of a code object of
-// CPython 3.11 or later (PEP 626, Objects/locations.md in its sources).
-// `index`: of the instruction, in units of two bytes. Nothing where the table
-// says that there is no line, ends before, or is malformed. Cost: linear in the
-// table.
-std::optional<uint32_t> CpythonLineAt(std::span<const std::byte> table,
-                                      uint32_t first_line, uint32_t index);
+// A code object's table of lines.
+struct CpythonLines {
+  CpythonLayout::LineTable form = CpythonLayout::LineTable::kLocations;
+  std::span<const std::byte> table;
+  uint32_t first_line = 0;  // of the function
+};
+
+// The source line of an instruction (Objects/lnotab_notes.txt in the sources up
+// to 3.10, Objects/locations.md later). `index`: of the instruction, in units
+// of two bytes. Nothing where the table says that there is no line, ends
+// before, or is malformed; the oldest form has no end and is never malformed.
+// Cost: linear in the table.
+std::optional<uint32_t> CpythonLineAt(const CpythonLines& lines,
+                                      uint32_t index);
 
 }  // namespace ksym

@@ -182,6 +182,53 @@ TEST_F(ResolveTest, TellsFunctionsWithoutSymbolsApart) {
   }
 }
 
+// A perf map's names of code that calls an interpreter for one function each,
+// below 0x2000; other code is the interpreter's.
+class TrampolineNames final : public UserNames {
+ public:
+  ksym::UserSymbol Find(const ksym::ProcessImage&,
+                        ksym::Address address) override {
+    ksym::UserSymbol symbol;
+    if (address.value < 0x2000) {
+      symbol.name = "py::f:/srv/app.py";
+    } else {
+      symbol.name = "loop";
+      symbol.module = "/usr/bin/python3";
+    }
+    return symbol;
+  }
+};
+
+// A function that a runtime names is not named again by what calls the loop for
+// it, unless all native frames are wanted, or the loop has just begun.
+TEST_F(ResolveTest, ShowsFunctionsOfTrampolinesOnce) {
+  raw_.images[self_] = {.id = self_, .mappings = {}};
+  raw_.runtime_frames[1] = {.name = "f", .file = "/srv/app.py"};
+  const RawFrame loop = {.value = 0x3000};
+  const RawFrame trampoline = {.value = 0x1001};
+  Sample({}, {});
+  raw_.samples[0].user_stack = AddMixedStack({loop,
+                                              trampoline,
+                                              {.kind = kPythonCode, .value = 1},
+                                              loop,
+                                              trampoline,
+                                              trampoline});
+  const auto names = [&](Resolver& resolver) {
+    TrampolineNames user;
+    ProfileBuilder builder;
+    resolver.Add(raw_, user, builder);
+    const Profile profile = std::move(builder).Finish(CaptureMetadata());
+    return Names(profile, profile.samples.at(0).user);
+  };
+  EXPECT_THAT(names(resolver_), ElementsAre("loop", "py::f:/srv/app.py",
+                                            "f (app.py)", "py::f:/srv/app.py"));
+  Resolver all(
+      ResolveOptions{.runtime_calls = ResolveOptions::RuntimeCalls::kKeep});
+  EXPECT_THAT(names(all),
+              ElementsAre("loop", "py::f:/srv/app.py", "f (app.py)", "loop",
+                          "py::f:/srv/app.py", "py::f:/srv/app.py"));
+}
+
 // An interrupt's entry code has no caller: the frame below it is where the CPU
 // was, perhaps at a function's first byte. A function that only calls on
 // another stack has one.

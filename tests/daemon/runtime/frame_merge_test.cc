@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <span>
 #include <vector>
 
 namespace profd {
@@ -59,15 +60,30 @@ TEST(FrameMergeTest, RunsInFrontOfTheFirstFrame) {
             (std::vector{Native(100), Python(2), Native(200)}));
 }
 
+// Torn runs in a row are one mark; one without a place is marked behind the
+// last frame that has one, if others have places.
+TEST(FrameMergeTest, MarksOfTornRuns) {
+  std::vector runs = {MakeRun({1}, 0), MakeRun({2}, 2), MakeRun({3}, 2),
+                      MakeRun({}, std::nullopt)};
+  for (size_t i : {1, 2, 3}) runs[i].is_torn = true;
+  EXPECT_EQ(MergeFrames(kNatives, runs, NativeEnd::kWhole),
+            (std::vector{Python(1), Native(100), Native(200), kTorn,
+                         Native(300), kTorn, Native(400)}));
+  EXPECT_EQ(
+      MergeFrames(kNatives, std::span(runs).last(1), NativeEnd::kWhole),
+      (std::vector{kTorn, Native(100), Native(200), Native(300), Native(400)}));
+}
+
 // An anchor belongs to the frame in whose half-open part of the stack it lies;
 // the last frame's part has no known end.
 TEST(FrameMergeTest, PlacesByAnchors) {
   const std::vector<uint64_t> stack_pointers = {0x1000, 0x1100, 0x1200};
+  const ksym::PieceMemory memory;
   const auto place = [&](uint64_t anchor) {
-    std::vector runs = {MakeRun({1}, std::nullopt)};
-    runs[0].anchor = anchor;
-    PlaceRuns(stack_pointers, runs);
-    return runs[0].native;
+    RuntimeRuns runs = {.runs = {MakeRun({1}, std::nullopt)}};
+    runs.runs[0].anchor = anchor;
+    PlaceRuns({.stack_pointers = stack_pointers, .memory = memory}, runs);
+    return runs.runs[0].native;
   };
   EXPECT_EQ(place(0xfff), std::nullopt);
   EXPECT_EQ(place(0x1000), 0u);
@@ -76,6 +92,65 @@ TEST(FrameMergeTest, PlacesByAnchors) {
   EXPECT_EQ(place(0x11ff), 1u);
   EXPECT_EQ(place(0x1200), std::nullopt);
   EXPECT_EQ(place(0), std::nullopt);
+}
+
+// Native frames that end at 0x1100, 0x1200 and so on, each with a word 16 bytes
+// below its end.
+class WordsTest : public testing::Test {
+ protected:
+  std::vector<RuntimeRun> Place(const std::vector<uint64_t>& words,
+                                const std::vector<uint64_t>& anchors) {
+    std::vector<uint64_t> stack(32 * words.size());
+    std::vector<uint64_t> stack_pointers = {kBegin};
+    for (size_t i = 0; i < words.size(); ++i) {
+      stack[32 * i + 30] = words[i];
+      stack_pointers.push_back(stack_pointers.back() + 0x100);
+    }
+    ksym::PieceMemory memory;
+    memory.Add({kBegin}, std::as_bytes(std::span(stack)));
+    RuntimeRuns runs = {.runs = {}, .word_below = below_};
+    for (const uint64_t anchor : anchors) {
+      runs.runs.push_back(MakeRun({anchor}, 99));
+      runs.runs.back().anchor = anchor;
+    }
+    PlaceRuns({.stack_pointers = stack_pointers, .memory = memory}, runs);
+    MarkGaps(runs.runs);
+    return runs.runs;
+  }
+
+  static constexpr uint64_t kBegin = 0x1000;
+  uint32_t below_ = 16;
+};
+
+// A run belongs to the native frame that has its word; frames without one have
+// no run.
+TEST_F(WordsTest, PlacesByWords) {
+  const auto runs = Place({7, 0, 8, 5, 9}, {7, 8, 9});
+  EXPECT_EQ(runs[0].native, 0u);
+  EXPECT_EQ(runs[1].native, 2u);
+  EXPECT_EQ(runs[2].native, 4u);
+  for (const RuntimeRun& run : runs) EXPECT_FALSE(run.is_torn);
+}
+
+// A call that begins or ends has no word; behind others it is torn.
+TEST_F(WordsTest, RunsWithoutWords) {
+  auto runs = Place({8, 9}, {7, 8, 9});
+  EXPECT_EQ(runs[0].native, std::nullopt);
+  EXPECT_FALSE(runs[0].is_torn);
+  EXPECT_EQ(runs[1].native, 0u);
+  runs = Place({7, 9}, {7, 8, 9});
+  EXPECT_EQ(runs[1].native, 1u);
+  EXPECT_TRUE(runs[1].is_torn);
+  EXPECT_FALSE(runs[2].is_torn);
+  // Not beyond a few, and never by a word that is 0.
+  EXPECT_EQ(Place({9}, {4, 5, 6, 7, 9})[4].native, std::nullopt);
+  EXPECT_EQ(Place({0}, {0})[0].native, std::nullopt);
+}
+
+// A word is within its frame.
+TEST_F(WordsTest, WordsBelowTheFrame) {
+  below_ = 0x110;
+  EXPECT_EQ(Place({7, 8}, {7})[0].native, std::nullopt);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@ ksym::CpythonCode Code(const std::string& name) {
   return {.name = name,
           .file = "app.py",
           .first_line = 10,
+          .line_form = ksym::CpythonLayout::LineTable::kLocations,
           .line_table = std::string("\x83\x01\xdb\x01\x01", 5)};
 }
 

@@ -21,9 +21,9 @@ class CodeObjectTest : public testing::Test {
  protected:
   CodeObjectTest() {
     Put(kCode, 192);
-    Set(kCode + CpythonOffsets::kCodeQualified, kName);
-    Set(kCode + CpythonOffsets::kCodeFile, kFile);
-    Set(kCode + CpythonOffsets::kCodeLines, kLines);
+    Set(kCode + layout_.code_name, kName);
+    Set(kCode + layout_.code_file, kFile);
+    Set(kCode + layout_.code_lines, kLines);
     Set(kCode + layout_.code_first_line, uint32_t{42});
     PutText(kName, "Handler.get", 1, true);
     PutText(kFile, "/srv/app.py", 1, true);

@@ -56,12 +56,14 @@ TEST(InterpreterTest, OthersHaveNone) {
 TEST(InterpreterTest, Versions) {
   EXPECT_TRUE(CpythonLayoutOf(CpythonVersion::FromHex(0x030b02f0)));
   EXPECT_TRUE(CpythonLayoutOf({.major = 3, .minor = 14, .micro = 0}));
-  for (const uint64_t hex : {0x030a0000u, 0x030f00a1u, 0x040b0000u}) {
+  EXPECT_TRUE(CpythonLayoutOf({.major = 3, .minor = 8, .micro = 20}));
+  EXPECT_TRUE(CpythonLayoutOf({.major = 3, .minor = 15, .micro = 0}));
+  for (const uint64_t hex : {0x03070000u, 0x031000a1u, 0x040b0000u}) {
     EXPECT_FALSE(CpythonLayoutOf(CpythonVersion::FromHex(hex)));
   }
-  const auto refused = CpythonLayoutOf(CpythonVersion::FromHex(0x030f01f0));
+  const auto refused = CpythonLayoutOf(CpythonVersion::FromHex(0x031001f0));
   EXPECT_EQ(refused.error().code(), ErrorCode::kUnsupported);
-  EXPECT_NE(refused.error().message().find("3.15.1"), std::string::npos);
+  EXPECT_NE(refused.error().message().find("3.16.1"), std::string::npos);
 }
 
 }  // namespace

@@ -14,7 +14,53 @@ namespace ksym {
 namespace {
 
 std::optional<uint32_t> LineAt(const std::string& table, uint32_t index) {
-  return CpythonLineAt(std::as_bytes(std::span(table)), 10, index);
+  return CpythonLineAt(
+      {.table = std::as_bytes(std::span(table)), .first_line = 10}, index);
+}
+
+// The two forms before 3.11, of which the later one has code without lines.
+// Both have pairs of a step in code and one in lines.
+TEST(CpythonLineTest, FormsOfPairs) {
+  const std::string pairs("\x04\x01\x06\xff\x00\x7f\x02\x80", 8);
+  const auto at = [&](CpythonLayout::LineTable form, uint32_t index) {
+    return CpythonLineAt({.form = form,
+                          .table = std::as_bytes(std::span(pairs)),
+                          .first_line = 10},
+                         index);
+  };
+  using enum CpythonLayout::LineTable;
+  EXPECT_EQ(at(kDeltas, 0), 10u);
+  EXPECT_EQ(at(kDeltas, 1), 10u);
+  EXPECT_EQ(at(kDeltas, 2), 11u);
+  EXPECT_EQ(at(kDeltas, 4), 11u);
+  EXPECT_EQ(at(kDeltas, 5), 137u);  // two pairs for one step
+  EXPECT_EQ(at(kDeltas, 6), 9u);
+  EXPECT_EQ(at(kDeltas, 0xffffffff), 9u);
+
+  EXPECT_EQ(at(kRanges, 0), 11u);
+  EXPECT_EQ(at(kRanges, 1), 11u);
+  EXPECT_EQ(at(kRanges, 2), 10u);
+  EXPECT_EQ(at(kRanges, 4), 10u);
+  EXPECT_EQ(at(kRanges, 5), std::nullopt);  // no line
+  EXPECT_EQ(at(kRanges, 6), std::nullopt);  // behind the end
+}
+
+// A table that is cut off says what is known up to there, and no line is
+// outside of what lines can be.
+TEST(CpythonLineTest, MalformedPairs) {
+  const std::string pairs("\x04\x80\x04", 3);
+  for (const auto form :
+       {CpythonLayout::LineTable::kDeltas, CpythonLayout::LineTable::kRanges}) {
+    for (uint32_t index = 0; index < 8; ++index) {
+      const auto line = CpythonLineAt({.form = form,
+                                       .table = std::as_bytes(std::span(pairs)),
+                                       .first_line = 10},
+                                      index);
+      const bool is_first =
+          form == CpythonLayout::LineTable::kDeltas && index < 2;
+      EXPECT_EQ(line, is_first ? std::optional(10u) : std::nullopt) << index;
+    }
+  }
 }
 
 // Each form of an entry, at both ends of the instructions that it is of.
@@ -93,8 +139,10 @@ for module in (argparse, ast, inspect, typing, tarfile, threading):
       ASSERT_EQ(std::sscanf(entry.c_str(), "%u:%u:%u", &begin, &end, &expected),
                 3);
       for (unsigned at = begin; at < end; at += 2) {
-        ASSERT_EQ(CpythonLineAt(bytes, first_line, at / 2).value_or(0),
-                  expected)
+        ASSERT_EQ(
+            CpythonLineAt({.table = bytes, .first_line = first_line}, at / 2)
+                .value_or(0),
+            expected)
             << line << " at " << at;
         ++checked;
       }
