@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Captures of a workload, and the stacks in them."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import time
+
+# Names of frames that stand for what is not shown.
+TORN = "[torn]"
+UNNAMED = "[python]"
+# Where a thread's Python frames begin.
+ROOTS = {"<module>", "Thread._bootstrap", "_bootstrap"}
+# An interpreter's own function that evaluates a frame or a module.
+EVALUATES = ("_PyEval_EvalFrameDefault", "_PyEval_EvalFrame")
+MODULE_CODE = "PyEval_EvalCode"
+LIMIT = "/proc/sys/kernel/perf_event_max_sample_rate"
+
+
+class Failure(Exception):
+    """A program did not do what it should."""
+
+
+class Stack:
+    """Of a report: frames root first, how many samples had it, whose."""
+
+    def __init__(self, frames, stack):
+        self.frames = [frames[i] for i in stack["user"]]
+        self.count = stack["count"]
+        self.comm = stack["comm"]
+        self.pid = stack["pid"]
+        self.python = [frame for frame in self.frames
+                       if frame["kind"] == "python" and "function" in frame]
+        names = {frame["name"] for frame in self.frames}
+        self.is_torn = TORN in names
+        self.has_unnamed = UNNAMED in names
+
+    @property
+    def is_complete(self):
+        """All Python frames are there, as far as the stack itself tells: down
+        to the module, and no evaluation that shows no frame of its own but the
+        innermost, which may not have begun."""
+        if self.is_torn or self.has_unnamed or not self.python:
+            return False
+        if self.python[0]["function"] not in ROOTS:
+            return False
+        return not any(self._is_evaluation(i)
+                       for i in range(self._last_python()))
+
+    def _last_python(self):
+        return max(i for i, frame in enumerate(self.frames)
+                   if frame["kind"] == "python")
+
+    def _is_evaluation(self, i):
+        return self.frames[i].get("name", "").startswith(EVALUATES)
+
+    @property
+    def is_inside(self):
+        """The sample is of Python code, shown or not."""
+        return bool(self.python) or self.is_torn or self.has_unnamed or any(
+            self._is_evaluation(i) or frame["name"] == MODULE_CODE
+            for i, frame in enumerate(self.frames))
+
+    def between(self):
+        """Each Python frame but the last, the next one, and the native frames
+        in between."""
+        last, native = None, []
+        for frame in self.frames:
+            if frame["kind"] == "python" and "function" in frame:
+                if last is not None:
+                    yield last, frame, native
+                last, native = frame, []
+            else:
+                native.append(frame)
+
+
+class Capture:
+    """A report of the profiler."""
+
+    def __init__(self, document, warnings):
+        frames = document["frames"]
+        self.stacks = [Stack(frames, stack) for stack in document["stacks"]]
+        self.samples = document["metadata"]["samples"]
+        self.warnings = warnings
+
+    def total(self, wanted=lambda stack: True):
+        return sum(stack.count for stack in self.stacks if wanted(stack))
+
+    def share(self, wanted, among=lambda stack: True):
+        total = self.total(among)
+        if not total:
+            return None
+        return self.total(lambda s: among(s) and wanted(s)) / total
+
+
+def allow_rate(hertz):
+    with open(LIMIT, encoding="ascii") as file:
+        if int(file.read()) >= hertz:
+            return
+    with open(LIMIT, "w", encoding="ascii") as file:
+        file.write(str(hertz))
+
+
+@contextlib.contextmanager
+def running(command, log=None):
+    """A workload that is ready; gone in the end."""
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log,
+        text=True, start_new_session=True)
+    try:
+        line = process.stdout.readline()
+        if line != "ready\n":
+            raise Failure("%s: ended before it was ready" % " ".join(command))
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+
+
+def capture(profiler, arguments, timeout=600):
+    """Runs the profiler to its end."""
+    with tempfile.TemporaryDirectory(prefix="ksym-truth-") as folder:
+        path = os.path.join(folder, "report")  # which takes its place whole
+        done = subprocess.run(
+            [profiler, "--format", "json", "--lines", "-U", "-o", path,
+             *map(str, arguments)], stdin=subprocess.DEVNULL, check=False,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+            timeout=timeout)
+        if done.returncode != 0:
+            raise Failure("ksym-profile: status %d: %s" % (
+                done.returncode, done.stderr.strip()[-400:]))
+        with open(path, encoding="utf-8") as file:
+            document = json.load(file)
+    return Capture(document, [line for line in done.stderr.splitlines()
+                              if "warning:" in line])
+
+
+def attached(profiler, command, seconds, hertz, *options):
+    """A capture of a workload that runs already."""
+    allow_rate(hertz)
+    with running(command) as process:
+        time.sleep(0.2)
+        return capture(profiler, ["-F", hertz, "-p", process.pid, *options,
+                                  seconds])

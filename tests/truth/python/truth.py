@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Holds the Python frames in our stacks against what is true of programs that
+know; see scripts/truth-python.
+
+    truth.py --profiler PROGRAM [OPTION...] [CASE...]
+
+Exit status: 0; 1 when a figure is not as good as it should be, 77 without root.
+"""
+
+import argparse
+import dataclasses
+import os
+import subprocess
+import sys
+
+import builds
+import captures
+import cases
+import costs
+
+CASES = {
+    "calls": cases.calls,
+    "scenes": cases.scenes,
+    "short": cases.short_lives,
+    "churn": cases.churn,
+    "walk": costs.walk,
+    "depth": costs.depth,
+    "slower": costs.slow_down,
+    "memory": costs.memory,
+}
+# What each is worth measuring on every build, and not on programs alone.
+EVERYWHERE = {"calls", "scenes"}
+GOALS = {
+    "all frames %": ">= 99.5", "torn %": "", "bad edges": "0",
+    "scenes all %": ">= 99.5", "right %": ">= 99.9", "bad order": "0",
+    "50 ms %": ">= 99", "stale names": "0", "unnamed %": "<= 1",
+    "ns/frame": "<= 40", "us/100": "<= 15", "depth": ">= 1024",
+    "slower %": "~ 0", "MiB/10k": "<= 20",
+}
+WIDTH = 9
+NOTES = 3  # of a figure
+SKIPPED = 77
+
+
+@dataclasses.dataclass
+class Context:
+    """How long and how much is measured."""
+    profiler: str
+    samples: int
+    hertz: int
+    seconds: float  # of scenes
+    churn_seconds: float
+    cost_seconds: float = 1
+    cost_runs: int = 3
+    pairs: int = costs.PAIRS
+    memory_seconds: float = 20
+    options: tuple = ()
+
+    @classmethod
+    def of(cls, arguments):
+        if arguments.quick:
+            return cls(arguments.profiler, 6000, 1999, 3, 4, 0.3, 1, 2, 4)
+        return cls(arguments.profiler, arguments.samples, arguments.frequency,
+                   15, 60)
+
+
+class Table:
+    """Prints each row when it is there."""
+
+    def __init__(self, names):
+        self.columns = [column for column in GOALS if any(
+            column in COLUMNS_OF[name] for name in names)]
+        self.good = True
+        self.notes = []
+
+    def begin(self):
+        self._print("", self.columns)
+        self._print("goal", [GOALS[column] for column in self.columns])
+
+    def add(self, build, figures):
+        cells = []
+        for column in self.columns:
+            figure = figures.get(column)
+            if figure is None:
+                cells.append("")
+                continue
+            cells.append(figure.text + ("" if figure.good else " !"))
+            self.good = self.good and figure.good
+        self._print(build.text, cells)
+
+    def note(self, build, figure):
+        """Why it is not as good as it should be."""
+        for note in [] if figure.good else figure.notes[:NOTES]:
+            self.notes.append("%s: %s: %s" % (build.text, figure.column, note))
+
+    def _print(self, first, cells):
+        print(("%-28s" % first + "".join(
+            "%*s" % (max(WIDTH, len(column)) + 2, cell)
+            for cell, column in zip(cells, self.columns))).rstrip(),
+              flush=True)
+
+    def end(self):
+        for note in self.notes:
+            print("  " + note)
+
+
+COLUMNS_OF = {
+    "calls": ["all frames %", "torn %", "bad edges"],
+    "scenes": ["scenes all %", "right %", "bad order"],
+    "short": ["50 ms %"],
+    "churn": ["stale names", "unnamed %"],
+    "walk": ["ns/frame", "us/100"],
+    "depth": ["depth"],
+    "slower": ["slower %"],
+    "memory": ["MiB/10k"],
+}
+
+
+def measure(context, build, names, table):
+    figures = {}
+    for name in names:
+        if build.kind != "static" and name not in EVERYWHERE:
+            continue
+        try:
+            for figure in CASES[name](context, build):
+                figures[figure.column] = figure
+                table.note(build, figure)
+        except (captures.Failure, OSError, subprocess.SubprocessError,
+                costs.cost.programs.Skipped,
+                costs.cost.programs.Failed) as error:
+            table.good = False
+            table.notes.append("%s: %s: %s" % (build.text, name, error))
+    table.add(build, figures)
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(prog="scripts/truth-python")
+    parser.add_argument("--profiler", required=True)
+    parser.add_argument("--roots", default=builds.SOURCE + "/build/roots",
+                        help="where roots are kept; build/roots if not given")
+    parser.add_argument("--versions", help="3.11,3.13; all if not given")
+    parser.add_argument("--kinds", default=",".join(builds.KINDS),
+                        help="of %(default)s")
+    parser.add_argument("--samples", type=int, default=100000,
+                        help="of call-heavy code (default: %(default)s)")
+    parser.add_argument("--frequency", type=int, default=9999,
+                        help="of call-heavy code and scenes "
+                        "(default: %(default)s)")
+    parser.add_argument("--quick", action="store_true",
+                        help="all of it for seconds: proves that it works")
+    parser.add_argument("cases", nargs="*", metavar="CASE",
+                        help="of " + ", ".join(CASES))
+    arguments = parser.parse_args()
+    for name in arguments.cases:
+        if name not in CASES:
+            parser.error("no case %s; there are %s" % (name, ", ".join(CASES)))
+    return arguments
+
+
+def main():
+    arguments = parse_arguments()
+    if os.geteuid() != 0:
+        print("skipped: sampling needs root")
+        return SKIPPED
+    names = arguments.cases or list(CASES)
+    versions = arguments.versions.split(",") if arguments.versions else []
+    table = Table(names)
+    context = Context.of(arguments)
+    left_out = []
+    found = list(builds.all_builds(arguments.roots, versions,
+                                   arguments.kinds.split(","), left_out.append))
+    for reason in left_out:
+        print(reason)
+    table.begin()
+    for build in found:
+        measure(context, build, names, table)
+    table.end()
+    return 0 if table.good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
