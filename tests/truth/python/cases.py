@@ -73,7 +73,7 @@ def last_part(name):
 
 def calls(context, build):
     """Whether all frames are there, and each call is one that is made."""
-    seconds = context.samples / context.hertz + 2
+    seconds = context.samples / context.hertz
     capture = captures.attached(
         context.profiler, build.command("calls.py", 3600), seconds,
         context.hertz, *context.options)

@@ -9,7 +9,6 @@ Exit status: 0; 1 when a figure is not as good as it should be, 77 without root.
 """
 
 import argparse
-import dataclasses
 import os
 import subprocess
 import sys
@@ -18,6 +17,7 @@ import builds
 import captures
 import cases
 import costs
+from context import Context
 
 CASES = {
     "calls": cases.calls,
@@ -41,28 +41,6 @@ GOALS = {
 WIDTH = 9
 NOTES = 3  # of a figure
 SKIPPED = 77
-
-
-@dataclasses.dataclass
-class Context:
-    """How long and how much is measured."""
-    profiler: str
-    samples: int
-    hertz: int
-    seconds: float  # of scenes
-    churn_seconds: float
-    cost_seconds: float = 1
-    cost_runs: int = 3
-    pairs: int = costs.PAIRS
-    memory_seconds: float = 20
-    options: tuple = ()
-
-    @classmethod
-    def of(cls, arguments):
-        if arguments.quick:
-            return cls(arguments.profiler, 6000, 1999, 3, 4, 0.3, 1, 2, 4)
-        return cls(arguments.profiler, arguments.samples, arguments.frequency,
-                   15, 60)
 
 
 class Table:
@@ -166,7 +144,11 @@ def main():
     names = arguments.cases or list(CASES)
     versions = arguments.versions.split(",") if arguments.versions else []
     table = Table(names)
-    context = Context.of(arguments)
+    if arguments.quick:
+        context = Context.short(arguments.profiler)
+    else:
+        context = Context.full(arguments.profiler, arguments.samples,
+                               arguments.frequency)
     left_out = []
     found = list(builds.all_builds(arguments.roots, versions,
                                    arguments.kinds.split(","), left_out.append))
