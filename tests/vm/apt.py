@@ -82,8 +82,8 @@ class Mirrors:
         """The same of Ubuntu, which a mirror that has both has beside Debian's
         archive."""
         place = self.main.rpartition("/")[0] + "/ubuntu"
-        return ["deb [signed-by=%s] %s %s main universe" % (keyring, place, name)
-                for name in (suite, suite + "-updates")]
+        form = "deb [signed-by=%s] %s %%s main universe" % (keyring, place)
+        return [form % name for name in (suite, suite + "-updates")]
 
 
 class Apt:

@@ -2,6 +2,7 @@
 """Captures of a workload, and the stacks in them."""
 
 import contextlib
+import ctypes
 import json
 import os
 import signal
@@ -17,6 +18,7 @@ ROOTS = {"<module>", "Thread._bootstrap", "_bootstrap"}
 # An interpreter's own function that evaluates a frame or a module.
 EVALUATES = ("_PyEval_EvalFrameDefault", "_PyEval_EvalFrame")
 MODULE_CODE = "PyEval_EvalCode"
+PR_SET_PDEATHSIG = 1
 LIMIT = "/proc/sys/kernel/perf_event_max_sample_rate"
 
 
@@ -39,16 +41,18 @@ class Stack:
         self.has_unnamed = UNNAMED in names
 
     @property
-    def is_complete(self):
-        """All Python frames are there, as far as the stack itself tells: down
-        to the module, and no evaluation that shows no frame of its own but the
-        innermost, which may not have begun."""
+    def has_all_frames(self):
+        """As far as the stack itself tells: no evaluation shows no frame of its
+        own but the innermost, which may not have begun."""
         if self.is_torn or self.has_unnamed or not self.python:
-            return False
-        if self.python[0]["function"] not in ROOTS:
             return False
         return not any(self._is_evaluation(i)
                        for i in range(self._last_python()))
+
+    @property
+    def is_complete(self):
+        """The same down to the module."""
+        return self.has_all_frames and self.python[0]["function"] in ROOTS
 
     def _last_python(self):
         return max(i for i, frame in enumerate(self.frames)
@@ -104,12 +108,18 @@ def allow_rate(hertz):
         file.write(str(hertz))
 
 
+def die_with_parent():
+    """In a child before exec: nothing outlives a run that is killed."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 @contextlib.contextmanager
-def running(command, log=None):
+def running(command):
     """A workload that is ready; gone in the end."""
     process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log,
-        text=True, start_new_session=True)
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL, text=True, start_new_session=True,
+        preexec_fn=die_with_parent)
     try:
         line = process.stdout.readline()
         if line != "ready\n":
@@ -122,22 +132,37 @@ def running(command, log=None):
         process.stdout.close()
 
 
-def capture(profiler, arguments, timeout=600):
-    """Runs the profiler to its end."""
-    with tempfile.TemporaryDirectory(prefix="ksym-truth-") as folder:
-        path = os.path.join(folder, "report")  # which takes its place whole
-        done = subprocess.run(
-            [profiler, "--format", "json", "--lines", "-U", "-o", path,
-             *map(str, arguments)], stdin=subprocess.DEVNULL, check=False,
+class Running:
+    """A running profiler, whose report is read in the end."""
+
+    def __init__(self, profiler, arguments):
+        self._folder = tempfile.TemporaryDirectory(prefix="ksym-truth-")
+        self._path = os.path.join(self._folder.name, "report")
+        self._process = subprocess.Popen(
+            [profiler, "--format", "json", "--lines", "-U", "-o", self._path,
+             *map(str, arguments)], stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-            timeout=timeout)
-        if done.returncode != 0:
-            raise Failure("ksym-profile: status %d: %s" % (
-                done.returncode, done.stderr.strip()[-400:]))
-        with open(path, encoding="utf-8") as file:
-            document = json.load(file)
-    return Capture(document, [line for line in done.stderr.splitlines()
-                              if "warning:" in line])
+            preexec_fn=die_with_parent)
+
+    def finish(self, timeout=600):
+        with self._folder:
+            try:
+                _, said = self._process.communicate(timeout=timeout)
+            finally:
+                self._process.kill()
+                self._process.wait()
+            if self._process.returncode != 0:
+                raise Failure("ksym-profile: status %d: %s" % (
+                    self._process.returncode, said.strip()[-400:]))
+            with open(self._path, encoding="utf-8") as file:
+                document = json.load(file)
+        return Capture(document, [line for line in said.splitlines()
+                                  if "warning:" in line])
+
+
+def capture(profiler, arguments):
+    """Runs the profiler to its end."""
+    return Running(profiler, arguments).finish()
 
 
 def attached(profiler, command, seconds, hertz, *options):
@@ -147,3 +172,14 @@ def attached(profiler, command, seconds, hertz, *options):
         time.sleep(0.2)
         return capture(profiler, ["-F", hertz, "-p", process.pid, *options,
                                   seconds])
+
+
+def begun(profiler, idle, command, seconds, hertz, *options):
+    """A capture of all processes, and the workload that began meanwhile: the
+    interpreter was there before, in the process `idle`."""
+    allow_rate(hertz)
+    with running(idle):
+        profiling = Running(profiler, ["-F", hertz, *options, seconds + 2])
+        time.sleep(1.5)
+        with running(command) as process:
+            return profiling.finish(), process.pid

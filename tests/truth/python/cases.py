@@ -6,7 +6,6 @@ import collections
 import dataclasses
 import json
 import os
-import re
 
 import captures
 import make_calls
@@ -97,6 +96,21 @@ def refusals(capture):
     return [warning for warning in capture.warnings if "CPython" in warning]
 
 
+def begun(context, build):
+    """The same from a process's beginning on."""
+    capture, pid = captures.begun(
+        context.profiler, build.command("depth.py", 3600, 10),
+        build.command("calls.py", 3600), context.seconds, 1999,
+        *context.options)
+    incomplete = Wrong("incomplete")
+    for stack in capture.stacks:
+        if stack.pid == pid and stack.is_inside and not stack.has_all_frames:
+            incomplete.add(why_incomplete(stack), stack.count)
+    return [share("begun all %", capture.share(
+        lambda s: s.has_all_frames,
+        lambda s: s.pid == pid and s.is_inside), 0.995, incomplete.notes())]
+
+
 def percent(value):
     return "-" if value is None else "%.3f" % (100 * value)
 
@@ -153,8 +167,11 @@ def scenes(context, build):
     frames, order = Wrong("wrong stack"), Wrong("wrong order")
     incomplete = Wrong("incomplete")
     starts = {tuple(known[0][:2]) for known in truth.values()}
-    judged = 0
+    judged, total = 0, capture.total()
     for stack in capture.stacks:
+        if is_between_greenlets(stack):
+            total -= stack.count
+            continue
         known = stack.python and truth.get(stack.python[-1]["function"])
         if not (stack.is_complete or begins_as_one(stack, starts)):
             incomplete.add(why_incomplete(stack), stack.count)
@@ -164,12 +181,17 @@ def scenes(context, build):
         check_frames(stack, known, frames)
         check_order(stack, build, order)
     right = 1 - frames.samples / judged if judged else None
-    total = capture.total()
     return [
         share("scenes all %", 1 - incomplete.samples / total if total else None,
               0.995, incomplete.notes()),
         share("right %", right, 0.999, frames.notes()),
         count("bad order", order.samples, judged, order.notes())]
+
+
+def is_between_greenlets(stack):
+    """Its greenlet has no Python frame, not yet or no more."""
+    return not stack.python and any(
+        "greenlet::" in frame["name"] for frame in stack.frames)
 
 
 def begins_as_one(stack, starts):
@@ -220,74 +242,4 @@ def check_order(stack, build, wrong):
             wrong.add("%s > [%s] > %s" % (
                 caller["function"], ", ".join(names), callee["function"]),
                 stack.count)
-            return
-
-
-# What is gone soon.
-
-SHORT = """\
-import time
-def short_work():
-    end = time.process_time() + 0.05
-    while time.process_time() < end: pass
-short_work()
-"""
-SHORT_RUNS = 60
-
-
-def short_lives(context, build):
-    """The share of the samples in Python code that have names, of processes
-    that live for 50 ms."""
-    path = build.path("short.py")
-    with open(build.outside(path), "w", encoding="utf-8") as file:
-        file.write(SHORT)
-    command = " ".join(build.command("short.py"))
-    capture = captures.capture(
-        context.profiler, [
-            "-F", 997, "--by", "pid", *context.options, "--", "/bin/sh", "-c",
-            "i=0; while [ $i -lt %d ]; do %s; i=$((i+1)); done" % (
-                SHORT_RUNS, command)])
-    unnamed = Wrong("without names")
-    for stack in capture.stacks:
-        if stack.is_inside and not stack.python:
-            unnamed.add(why_incomplete(stack), stack.count)
-    return [share("50 ms %", capture.share(
-        lambda s: s.python and not s.has_unnamed,
-        lambda s: s.is_inside), 0.99, unnamed.notes())]
-
-
-CHURNED = re.compile(r"(outer|inner)_(\d+)$")
-
-
-def churn(context, build):
-    """Functions that are defined and dropped: 1,000 a second."""
-    capture = captures.attached(
-        context.profiler, build.command("churn.py", 3600, 500),
-        context.churn_seconds, 4999, *context.options)
-    wrong, unnamed, judged = Wrong("stale name"), 0, 0
-    for stack in capture.stacks:
-        if not re.fullmatch(r"c\d+", stack.comm):
-            continue
-        judged += stack.count
-        if stack.has_unnamed or not stack.python:
-            unnamed += stack.count
-        check_churned(stack, wrong)
-    return [count("stale names", wrong.samples, judged, wrong.notes()),
-            Figure("unnamed %", unnamed, percent(unnamed / max(judged, 1)),
-                   unnamed <= judged / 100)]
-
-
-def check_churned(stack, wrong):
-    number = int(stack.comm[1:])
-    for frame in stack.python:
-        found = CHURNED.match(frame["function"])
-        if not found:
-            continue
-        line = frame.get("line", 0)
-        if int(found[2]) != number or (
-                frame["file"] != "churn_%d.py" % number) or (
-                found[1] == "outer" and frame is not stack.python[-1] and
-                line != 2 + number % 40):
-            wrong.add("%s (%s:%d) for %d" % (
-                frame["function"], frame["file"], line, number), stack.count)
             return

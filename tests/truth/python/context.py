@@ -11,7 +11,7 @@ class Context:
     hertz: int  # of that, and of scenes
     seconds: float  # of scenes
     churn_seconds: float
-    cost_seconds: float = 1
+    cost_seconds: float = 2
     cost_runs: int = 3
     pairs: int = 9
     memory_seconds: float = 20
@@ -22,7 +22,7 @@ class Context:
     def short(cls, profiler):
         """All of it for seconds: proves that it works."""
         return cls(profiler, samples=3000, hertz=1999, seconds=2,
-                   churn_seconds=4, cost_seconds=0.3, cost_runs=1, pairs=2,
+                   churn_seconds=4, cost_seconds=0.5, cost_runs=1, pairs=2,
                    memory_seconds=4, load_seconds=3)
 
     @classmethod

@@ -40,19 +40,27 @@ def end(process):
     process.wait()
 
 
+def cpu_seconds(pid):
+    with open("/proc/%d/stat" % pid, encoding="utf-8") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def ns_per_sample(context, pid, runtimes):
+    """BPF time by the process's CPU time: the sampler also runs, for next to
+    nothing, when others are interrupted."""
     process = start(context, pid, runtimes, 60)
     try:
         cost.wait_for_samples(process)
         time.sleep(0.6)  # what is read once, and until the files are known
-        before = cost.sampler_statistics(process.pid)
+        before, cpu = cost.sampler_statistics(process.pid), cpu_seconds(pid)
         time.sleep(context.cost_seconds)
-        after = cost.sampler_statistics(process.pid)
+        after, spent = cost.sampler_statistics(process.pid), cpu_seconds(pid)
     finally:
         end(process)
-    if after[1] == before[1]:
+    if after[1] == before[1] or spent == cpu:
         raise captures.Failure("no samples")
-    return (after[0] - before[0]) / (after[1] - before[1])
+    return (after[0] - before[0]) / ((spent - cpu) * HERTZ)
 
 
 def of_depth(context, build, depth):
@@ -127,15 +135,20 @@ def map_bytes(pid):
     return total
 
 
+def peak_mib(pid):
+    with open("/proc/%d/status" % pid, encoding="utf-8") as file:
+        return int(file.read().partition("VmHWM:")[2].split()[0]) / 1024
+
+
 def peak(context, pid, runtimes):
-    """MiB of the profiler, and of its maps."""
+    """MiB of the profiler, and of its maps, near the end of a capture."""
     process = start(context, pid, runtimes, context.memory_seconds)
-    cost.wait_for_samples(process)
-    time.sleep(context.memory_seconds / 2)
-    maps = map_bytes(process.pid)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    return usage.ru_maxrss / 1024, maps / 2**20
+    try:
+        cost.wait_for_samples(process)
+        time.sleep(0.9 * context.memory_seconds)
+        return peak_mib(process.pid), map_bytes(process.pid) / 2**20
+    finally:
+        end(process)
 
 
 def memory(context, build):

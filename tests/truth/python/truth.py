@@ -5,7 +5,8 @@ know; see scripts/truth-python.
 
     truth.py --profiler PROGRAM [OPTION...] [CASE...]
 
-Exit status: 0; 1 when a figure is not as good as it should be, 77 without root.
+Exit status: 0; 1 when a figure is not as good as it should be, 77 without root
+or any of the builds.
 """
 
 import argparse
@@ -17,22 +18,27 @@ import builds
 import captures
 import cases
 import costs
+import lives
+import real_loads
 from context import Context
 
 CASES = {
     "calls": cases.calls,
+    "begun": cases.begun,
     "scenes": cases.scenes,
-    "short": cases.short_lives,
-    "churn": cases.churn,
+    "short": lives.short_lives,
+    "churn": lives.churn,
     "walk": costs.walk,
     "depth": costs.depth,
     "slower": costs.slow_down,
     "memory": costs.memory,
 }
-# What each is worth measuring on every build, and not on programs alone.
-EVERYWHERE = {"calls", "scenes"}
+LOADS = "loads"  # a table of its own
+# What is worth measuring on every build, and not on programs alone.
+EVERYWHERE = {"calls", "begun", "scenes", "short"}
 GOALS = {
     "all frames %": ">= 99.5", "torn %": "", "bad edges": "0",
+    "begun all %": ">= 99.5",
     "scenes all %": ">= 99.5", "right %": ">= 99.9", "bad order": "0",
     "50 ms %": ">= 99", "stale names": "0", "unnamed %": "<= 1",
     "ns/frame": "<= 40", "us/100": "<= 15", "depth": ">= 1024",
@@ -85,6 +91,7 @@ class Table:
 
 COLUMNS_OF = {
     "calls": ["all frames %", "torn %", "bad edges"],
+    "begun": ["begun all %"],
     "scenes": ["scenes all %", "right %", "bad order"],
     "short": ["50 ms %"],
     "churn": ["stale names", "unnamed %"],
@@ -128,12 +135,31 @@ def parse_arguments():
     parser.add_argument("--quick", action="store_true",
                         help="all of it for seconds: proves that it works")
     parser.add_argument("cases", nargs="*", metavar="CASE",
-                        help="of " + ", ".join(CASES))
+                        help="of " + ", ".join([*CASES, LOADS]))
     arguments = parser.parse_args()
     for name in arguments.cases:
-        if name not in CASES:
-            parser.error("no case %s; there are %s" % (name, ", ".join(CASES)))
+        if name not in [*CASES, LOADS]:
+            parser.error("no case %s; there are %s" % (
+                name, ", ".join([*CASES, LOADS])))
     return arguments
+
+
+def print_table(context, arguments, names):
+    """Whether all figures are good; None: there is nothing to measure."""
+    versions = arguments.versions.split(",") if arguments.versions else []
+    table = Table(names)
+    left_out = []
+    found = list(builds.all_builds(arguments.roots, versions,
+                                   arguments.kinds.split(","), left_out.append))
+    for reason in left_out:
+        print(reason)
+    if not found:
+        return None
+    table.begin()
+    for build in found:
+        measure(context, build, names, table)
+    table.end()
+    return table.good
 
 
 def main():
@@ -141,24 +167,21 @@ def main():
     if os.geteuid() != 0:
         print("skipped: sampling needs root")
         return SKIPPED
-    names = arguments.cases or list(CASES)
-    versions = arguments.versions.split(",") if arguments.versions else []
-    table = Table(names)
     if arguments.quick:
         context = Context.short(arguments.profiler)
     else:
         context = Context.full(arguments.profiler, arguments.samples,
                                arguments.frequency)
-    left_out = []
-    found = list(builds.all_builds(arguments.roots, versions,
-                                   arguments.kinds.split(","), left_out.append))
-    for reason in left_out:
-        print(reason)
-    table.begin()
-    for build in found:
-        measure(context, build, names, table)
-    table.end()
-    return 0 if table.good else 1
+    wanted = arguments.cases or [*CASES, LOADS]
+    names = [name for name in wanted if name != LOADS]
+    good = True
+    if names:
+        good = print_table(context, arguments, names)
+        if good is None:
+            return SKIPPED
+    if LOADS in wanted:
+        good = real_loads.print_table(context) and good
+    return 0 if good else 1
 
 
 if __name__ == "__main__":

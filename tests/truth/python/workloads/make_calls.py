@@ -210,6 +210,7 @@ class Program:
         self._def(name, "    with %s_context():" % name)
         self._calls(name, "__enter__", "__exit__")
         self._add("        pass")
+        self._calls(name, "__exit__")  # before 3.10
         self._end()
 
     def _coroutine(self, name, callee):
