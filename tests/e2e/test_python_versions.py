@@ -17,7 +17,7 @@ import context  # noqa: E402
 CACHE = os.path.join(harness.SOURCE_DIR, "build/roots")
 KINDS = ["static", "libpython", "embedded"]
 # The first tenth of a second of a capture has no frames.
-MOST_IN_CAPTURE = 0.9
+MOST_IN_CAPTURE = 0.8
 
 
 def say(text):
