@@ -106,7 +106,9 @@ class PythonTest(harness.E2eTest):
             for call in stack.between("by_sort", "sort_key"):
                 self.assertTrue(call)
         deep = max(stack.names().count("recurse") for stack in stacks)
-        self.assertEqual(deep, 61)
+        # One in 61 of its samples is the deepest, and there may be few.
+        self.assertLessEqual(deep, 61)
+        self.assertGreater(deep, 50)
         loops = self.share(
             stacks,
             lambda s: s.names() and "_PyEval_EvalFrameDefault" in s.frames)

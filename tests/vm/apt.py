@@ -78,6 +78,13 @@ class Mirrors:
             lines.append(form % (self.security, suite + "-security"))
         return lines
 
+    def ubuntu_sources(self, suite, keyring):
+        """The same of Ubuntu, which a mirror that has both has beside Debian's
+        archive."""
+        place = self.main.rpartition("/")[0] + "/ubuntu"
+        form = "deb [signed-by=%s] %s %%s main universe" % (keyring, place)
+        return [form % name for name in (suite, suite + "-updates")]
+
 
 class Apt:
     """The packages of one suite, in a folder that the caller deletes."""

@@ -1,0 +1,186 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""File systems with the Python versions of other distributions, to run them
+with chroot:
+
+    tests/roots/roots.py [--cache FOLDER] [SUITE...]        (default: all)
+
+Each is made once, in some 20 s, with packages from the mirrors that this
+machine's apt uses, and kept in the cache folder under the name of its suite.
+Packages are unpacked, not installed: nothing of theirs runs meanwhile. Prints
+what is there, and why a root cannot be had. Exit status: 0, 3 if one cannot.
+"""
+
+import argparse
+import contextlib
+import dataclasses
+import fcntl
+import glob
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(
+    os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(SOURCE, "tests", "vm"))
+
+import apt  # noqa: E402
+
+# Of what is made: raise it when that changes.
+FORMAT = 1
+MADE = ".ksym-root"  # has FORMAT, in a root that is whole
+HOOKS = "/usr/share/mmdebstrap/hooks/merged-usr"
+UBUNTU_KEYRING = "ubuntu-archive-keyring.gpg"
+# Which has the keys of Ubuntu's archive in a package.
+UBUNTU_KEYRING_SUITE = "trixie"
+
+
+@dataclasses.dataclass
+class Suite:
+    """What a root of that name has."""
+    versions: list  # of Python
+    libraries: list  # the packages of libpython
+    ubuntu: bool = False
+
+    @property
+    def packages(self):
+        return ["python3", "python3-greenlet", *self.libraries,
+                *("python" + version for version in self.versions)]
+
+
+SUITES = {
+    "focal": Suite(["3.8"], ["libpython3.8"], ubuntu=True),
+    "bullseye": Suite(["3.9"], ["libpython3.9"]),
+    "jammy": Suite(["3.10"], ["libpython3.10"], ubuntu=True),
+    "bookworm": Suite(["3.11"], ["libpython3.11"]),
+    "noble": Suite(["3.12"], ["libpython3.12t64"], ubuntu=True),
+    "trixie": Suite(["3.13"], ["libpython3.13"]),
+    "sid": Suite(["3.14", "3.15"], ["libpython3.14", "libpython3.15"]),
+}
+
+
+class Roots:
+    """The roots in a cache folder."""
+
+    def __init__(self, folder, say=print):
+        """`say` is told what takes a while."""
+        self.folder = os.path.abspath(folder)
+        self.say = say
+        self._mirrors = None
+        os.makedirs(self.folder, exist_ok=True)
+
+    def root(self, name):
+        """The root's path. apt.Failure: why it cannot be had."""
+        path = os.path.join(self.folder, name)
+        if self._is_whole(path):
+            return path
+        if os.geteuid() != 0:
+            raise apt.Failure("making the root %s needs root" % name)
+        if shutil.which("mmdebstrap") is None:
+            raise apt.Failure("no mmdebstrap is installed")
+        with self._locked():
+            if not self._is_whole(path):  # somebody else has made it
+                self.say("making the root %s" % name)
+                self._make(name, path)
+        return path
+
+    @staticmethod
+    def _is_whole(path):
+        try:
+            with open(os.path.join(path, MADE), encoding="ascii") as file:
+                return file.read() == "%d\n" % FORMAT
+        except OSError:
+            return False
+
+    @contextlib.contextmanager
+    def _locked(self):
+        with open(self.folder + "/lock", "w", encoding="ascii") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            # Of a run that was killed.
+            for path in glob.glob(self.folder + "/tmp.*"):
+                shutil.rmtree(path, ignore_errors=True)
+            yield
+
+    def _make(self, name, path):
+        folder = tempfile.mkdtemp(prefix="tmp.", dir=self.folder)
+        try:
+            self._unpack(name, folder + "/root")
+            shutil.rmtree(path, ignore_errors=True)
+            os.rename(folder + "/root", path)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _unpack(self, name, root):
+        suite = SUITES[name]
+        apt.run("mmdebstrap", "--variant=extract", "--mode=root",
+                "--architectures=amd64",
+                "--include=" + ",".join(suite.packages),
+                '--aptopt=Acquire::Check-Valid-Until "false"',
+                '--aptopt=Acquire::Retries "3"',
+                '--aptopt=Acquire::Languages "none"',
+                "--hook-dir=" + HOOKS, name, root, *self._sources(name),
+                env=dict(os.environ, LC_ALL="C"))
+        for version in suite.versions:
+            done = subprocess.run(
+                ["chroot", root, "/usr/bin/python" + version, "-c",
+                 "import ctypes, re, zlib"], check=False, text=True,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            if done.returncode != 0:
+                raise apt.Failure("Python %s of %s does not run: %s" % (
+                    version, name, done.stdout.strip()[-500:]))
+        with open(os.path.join(root, MADE), "w", encoding="ascii") as file:
+            file.write("%d\n" % FORMAT)
+
+    @property
+    def mirrors(self):
+        if self._mirrors is None:
+            self._mirrors = apt.Mirrors()
+        return self._mirrors
+
+    def _sources(self, name):
+        if not SUITES[name].ubuntu:
+            return self.mirrors.sources(name)
+        return self.mirrors.ubuntu_sources(name, self._ubuntu_keyring())
+
+    def _ubuntu_keyring(self):
+        """Debian's package of it: its archive vouches for the keys."""
+        path = os.path.join(self.folder, UBUNTU_KEYRING)
+        if not os.path.exists(path):
+            with tempfile.TemporaryDirectory(prefix="tmp.",
+                                             dir=self.folder) as folder:
+                packages = apt.Apt(self.mirrors, UBUNTU_KEYRING_SUITE,
+                                   folder + "/apt")
+                packages.unpack(["ubuntu-keyring"], folder + "/tree")
+                os.rename(os.path.join(folder, "tree/usr/share/keyrings",
+                                       UBUNTU_KEYRING), path)
+        return path
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description="Makes roots with Python versions, to run with chroot.")
+    parser.add_argument("--cache", default=SOURCE + "/build/roots",
+                        help="build/roots if not given")
+    parser.add_argument("suites", nargs="*", metavar="SUITE",
+                        help="of " + ", ".join(SUITES))
+    arguments = parser.parse_args()
+    for name in arguments.suites:
+        if name not in SUITES:
+            parser.error("no suite %s; there are %s" % (
+                name, ", ".join(SUITES)))
+    roots = Roots(arguments.cache, lambda text: print(text, flush=True))
+    missing = False
+    for name in arguments.suites or SUITES:
+        try:
+            print("%s: Python %s in %s" % (
+                name, " ".join(SUITES[name].versions), roots.root(name)))
+        except apt.Failure as failure:
+            missing = True
+            print("%s: left out: %s" % (name, failure))
+    return 3 if missing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
