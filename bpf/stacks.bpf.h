@@ -109,7 +109,7 @@ static __always_inline void walk_runtime(struct unwind_state *st,
 	struct runtime_state *runtime;
 	__u32 zero = 0;
 
-	if (!runtime_begin(s->task, &s->key, s->set, is_new))
+	if (!runtime_begin(&s->key, s->set, is_new))
 		return;
 	runtime = bpf_map_lookup_elem(&runtime_scratch, &zero);
 	if (!runtime)

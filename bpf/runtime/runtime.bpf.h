@@ -54,33 +54,10 @@ runtime_of_file(struct task_struct *task)
 	return bpf_map_lookup_elem(&runtime_files, &key);
 }
 
-/* True: there are frames of an interpreter to walk. `is_new`: the process. */
-static __always_inline bool runtime_begin(struct task_struct *task,
-					  const struct profile_key *key,
-					  __u32 set, bool is_new)
+static __always_inline void runtime_use(struct runtime_state *st,
+					const struct cpython_process *process)
 {
-	struct unwind_process who = {
-	    .start_ns = key->start_ns,
-	    .tgid = key->tgid,
-	    .exec_count = key->exec_count,
-	};
-	struct cpython_process *process;
-	struct runtime_state *st;
-	__u32 zero = 0;
-
-	if (!walks_runtimes || !runtime_known)
-		return false;
-	st = bpf_map_lookup_elem(&runtime_scratch, &zero);
-	if (!st)
-		return false;
-	st->active = 0;
-	process = bpf_map_lookup_elem(&runtime_processes, &who);
-	if (!process && is_new)
-		process = runtime_of_file(task);
-	if (!process)
-		return false;
 	st->layout = *process;
-	st->who = who;
 	st->anchor = 0;
 	st->next_first = RUNTIME_NO_FRAME;
 	st->run_frame = 0;
@@ -91,13 +68,59 @@ static __always_inline bool runtime_begin(struct task_struct *task,
 	st->last_run = RUNTIME_NO_ITEM;
 	st->next_run = RUNTIME_NO_ITEM;
 	st->native_end = 0;
-	st->record.header.set = set;
 	st->record.items = 0;
 	st->record.word_below = process->word_below;
-	if (!cpython_begin(st, task))
+}
+
+/*
+ * Finds the interpreter that the thread uses, of the process in the state; 0:
+ * none. `is_new`: the process. A global function, which the verifier walks
+ * once.
+ */
+__noinline int runtime_find(__u32 is_new)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct runtime_interpreter key = {};
+	struct cpython_process *process;
+	struct runtime_state *st;
+	__u32 zero = 0;
+
+	st = bpf_map_lookup_elem(&runtime_scratch, &zero);
+	if (!st)
+		return 0;
+	key.process = st->who;
+	for (int i = 0; i < RUNTIME_INTERPRETERS; i++) {
+		key.number = i;
+		process = bpf_map_lookup_elem(&runtime_processes, &key);
+		if (!process && !i && is_new)
+			process = runtime_of_file(task);
+		if (!process)
+			return 0;
+		runtime_use(st, process);
+		if (cpython_begin(st, task))
+			return 1;
+	}
+	return 0;
+}
+
+/* True: there are frames of an interpreter to walk. `is_new`: the process. */
+static __always_inline bool runtime_begin(const struct profile_key *key,
+					  __u32 set, bool is_new)
+{
+	struct runtime_state *st;
+	__u32 zero = 0;
+
+	if (!walks_runtimes || !runtime_known)
 		return false;
-	st->active = 1;
-	return true;
+	st = bpf_map_lookup_elem(&runtime_scratch, &zero);
+	if (!st)
+		return false;
+	st->who.start_ns = key->start_ns;
+	st->who.tgid = key->tgid;
+	st->who.exec_count = key->exec_count;
+	st->record.header.set = set;
+	st->active = runtime_find(is_new) != 0;
+	return st->active;
 }
 
 /* The first run that has no place; NULL: there is none. */

@@ -3,7 +3,7 @@
  * The contract between cpython.bpf.h and daemon/capture: where an interpreter
  * keeps its frames, and the records that carry what was found there.
  *
- *   runtime_processes   who -> where and how
+ *   runtime_processes   who and the how manieth -> where and how
  *   runtime_files       an executable's inode -> the same, of new processes
  *   runtime_codes       ids of code whose record is in the ring already
  *
@@ -14,6 +14,7 @@
 #pragma once
 
 #include "bpf/profile_abi.h"
+#include "bpf/unwind_abi.h"
 
 /* Frames of a stack and ends of runs, together. */
 #define RUNTIME_MAX_ITEMS 1536
@@ -105,6 +106,16 @@ PROFILE_ABI_ASSERT(sizeof(struct cpython_process) == 104, "cpython_process");
 #define CPYTHON_BYTES_LENGTH	   16
 #define CPYTHON_BYTES_DATA	   32
 #define CPYTHON_OWNED_BY_GENERATOR 1
+
+/* A process may have several interpreters, of which a thread uses one. */
+#define RUNTIME_INTERPRETERS 4
+struct runtime_interpreter {
+	struct unwind_process process;
+	__u32 number; /* 0 to RUNTIME_INTERPRETERS - 1, without a gap */
+	__u32 reserved;
+};
+PROFILE_ABI_ASSERT(sizeof(struct runtime_interpreter) == 24,
+		   "runtime_interpreter");
 
 struct runtime_file {
 	__u64 inode;

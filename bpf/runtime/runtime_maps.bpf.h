@@ -19,7 +19,7 @@ const volatile __u8 walks_runtimes = 0;
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
-	__type(key, struct unwind_process);
+	__type(key, struct runtime_interpreter);
 	__type(value, struct cpython_process);
 } runtime_processes SEC(".maps");
 

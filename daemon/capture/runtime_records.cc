@@ -146,17 +146,24 @@ void RuntimeRecords::Add(const profile_record& record, size_t bytes) {
 void RuntimeRecords::Publish(const Mapped& mapped,
                              const ksym::CpythonInterpreter& interpreter) {
   if (fds_.processes < 0) return;
-  const auto [at, is_new] = published_.insert(mapped.process);
-  // A process has one interpreter; a second one that it maps is not followed.
-  if (!is_new) return;
-  cpython_process process = Describe(interpreter, mapped.load_bias);
-  process.layout = NumberOf(interpreter.layout);
-  const unwind_process key = KeyOf(mapped.process);
-  if (bpf_map_update_elem(fds_.processes, &key, &process, BPF_ANY) != 0) {
-    // There is no room. It is tried again when the process maps more.
-    published_.erase(at);
+  std::vector<uint64_t>& known = published_[mapped.process];
+  const uint64_t place = mapped.load_bias + interpreter.code_type.value;
+  if (known.size() >= RUNTIME_INTERPRETERS ||
+      std::ranges::find(known, place) != known.end()) {
     return;
   }
+  cpython_process process = Describe(interpreter, mapped.load_bias);
+  process.layout = NumberOf(interpreter.layout);
+  const runtime_interpreter key = {
+      .process = KeyOf(mapped.process),
+      .number = static_cast<uint32_t>(known.size()),
+      .reserved = 0};
+  if (bpf_map_update_elem(fds_.processes, &key, &process, BPF_ANY) != 0) {
+    // There is no room. It is tried again when the process maps more.
+    if (known.empty()) published_.erase(mapped.process);
+    return;
+  }
+  known.push_back(place);
   // A program with fixed addresses: in its next process they are the same.
   const runtime_file file = {
       .inode = mapped.mapping.inode,
@@ -169,13 +176,17 @@ void RuntimeRecords::Publish(const Mapped& mapped,
   __atomic_store_n(known_, 1, __ATOMIC_RELAXED);
 }
 
-void RuntimeRecords::Withdraw(const ksym::ProcessId& process) {
+void RuntimeRecords::Withdraw(const ksym::ProcessId& id) {
   // Its functions go even if it never was in the map: of programs with fixed
   // addresses the sampler finds the runtime by their file.
-  names_.Forget(process);
-  if (published_.erase(process) == 0) return;
-  const unwind_process key = KeyOf(process);
-  bpf_map_delete_elem(fds_.processes, &key);
+  names_.Forget(id);
+  const auto published = published_.extract(id);
+  if (published.empty()) return;
+  for (uint32_t i = 0; i < published.mapped().size(); ++i) {
+    const runtime_interpreter key = {
+        .process = KeyOf(id), .number = i, .reserved = 0};
+    bpf_map_delete_elem(fds_.processes, &key);
+  }
 }
 
 void RuntimeRecords::AddCode(const profile_code_record& record, size_t bytes) {

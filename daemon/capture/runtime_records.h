@@ -3,8 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
-#include <set>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -41,7 +41,7 @@ class RuntimeRecords {
   // long as each other.
   void Follow(UnwindTables& tables);
   // The process is gone.
-  void Withdraw(const ksym::ProcessId& process);
+  void Withdraw(const ksym::ProcessId& id);
 
   // Ignores records of other types, and those that are shorter than they claim
   // or lie.
@@ -78,7 +78,8 @@ class RuntimeRecords {
   RuntimeMapFds fds_;
   uint32_t* known_;
   std::vector<ksym::CpythonLayout> layouts_;  // by their number
-  std::set<ksym::ProcessId> published_;
+  // Where each process's interpreters are, in the order of their numbers.
+  std::map<ksym::ProcessId, std::vector<uint64_t>> published_;
   RuntimeNames names_;
   uint64_t runs_ = 0;  // that were merged; and of them
   uint64_t runs_torn_ = 0;

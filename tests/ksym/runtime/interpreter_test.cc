@@ -44,6 +44,34 @@ TEST(InterpreterTest, DebiansPython) {
   }
 }
 
+// Why an interpreter is refused; empty if it is not.
+std::string RefusalOf(const std::string& name) {
+  const auto source = Open(KSYM_FORGED + name + ".so");
+  if (!source) return "no file";
+  const auto found = FindIn(*source);
+  return found ? "" : found.error().message();
+}
+
+// What is not known has one reason each, and nothing is taken from it.
+TEST(InterpreterTest, Refusals) {
+  EXPECT_EQ(RefusalOf("313"), "");
+  EXPECT_EQ(RefusalOf("free_threaded"),
+            "CPython without the global lock: its frames are not known");
+  EXPECT_EQ(RefusalOf("liar"),
+            "_PyRuntime does not begin with _Py_DebugOffsets");
+  EXPECT_EQ(RefusalOf("musl"),
+            "CPython with musl: where it has thread states is not known");
+  EXPECT_EQ(RefusalOf("315"),
+            "CPython whose thread states are not found: "
+            "PyGILState_GetThisThreadState is not as known");
+  EXPECT_EQ(RefusalOf("316"),
+            "CPython 3.16.0: only the frames of 3.8 to 3.15 are known");
+  EXPECT_EQ(RefusalOf("39"),
+            "CPython 3.9: _PyEval_EvalFrameDefault keeps its frame in a way "
+            "that is not known");
+  EXPECT_EQ(RefusalOf("37"), "CPython before 3.8: its frames are not known");
+}
+
 TEST(InterpreterTest, OthersHaveNone) {
   const auto source = Open("/proc/self/exe");
   ASSERT_TRUE(source);
