@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Takes the stacks of a sample into scratch records and names them. */
+/*
+ * Takes the stacks of a sample into scratch records and names them. `ctx` is
+ * the program's context, whatever started it.
+ */
 #pragma once
 
 #include <linux/bpf.h>
-#include <linux/bpf_perf_event.h>
 #include <linux/errno.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,6 +22,7 @@ struct sample {
 	struct task_struct *task;
 	struct profile_stats *stats;
 	__u32 set;
+	bool in_user_mode; /* so there is no kernel stack */
 	struct profile_key key;
 	/* The scratch record has as much of the user stack as was found. */
 	bool is_walked;
@@ -142,8 +145,8 @@ static __always_inline void walk(struct unwind_state *st,
 }
 
 /* By the kernel, along frame pointers. `end`: why. */
-static __always_inline bool take_by_kernel(struct bpf_perf_event_data *ctx,
-					   struct sample *s, __u32 end)
+static __always_inline bool take_by_kernel(void *ctx, struct sample *s,
+					   __u32 end)
 {
 	struct profile_stack_record *record;
 	__u32 which = SCRATCH_USER;
@@ -168,8 +171,7 @@ static __always_inline bool take_by_kernel(struct bpf_perf_event_data *ctx,
 }
 
 /* What was walked of a stack that could not be copied, or by the kernel. */
-static __always_inline bool take_rest(struct bpf_perf_event_data *ctx,
-				      struct sample *s)
+static __always_inline bool take_rest(void *ctx, struct sample *s)
 {
 	struct profile_stack_record *record;
 	__u32 which = SCRATCH_USER;
@@ -189,9 +191,8 @@ static __always_inline bool take_rest(struct bpf_perf_event_data *ctx,
 enum taken { TAKEN, TAKEN_LATER, NOT_TAKEN };
 
 /* TAKEN_LATER: the process has no tables yet, its stack should be copied. */
-static __always_inline enum taken
-take_user_stack(struct bpf_perf_event_data *ctx, struct sample *s,
-		enum user_walk how)
+static __always_inline enum taken take_user_stack(void *ctx, struct sample *s,
+						  enum user_walk how)
 {
 	struct profile_stack_record *record;
 	__u32 which = SCRATCH_USER, zero = 0;
@@ -224,14 +225,13 @@ take_user_stack(struct bpf_perf_event_data *ctx, struct sample *s,
 	return take_by_kernel(ctx, s, end) ? TAKEN : NOT_TAKEN;
 }
 
-static __always_inline bool take_kernel_stack(struct bpf_perf_event_data *ctx,
-					      struct sample *s)
+static __always_inline bool take_kernel_stack(void *ctx, struct sample *s)
 {
 	struct profile_stack_record *record;
 	__u32 which = SCRATCH_KERNEL;
 	long n;
 
-	if (!want_kernel || arch_in_user_mode(ctx))
+	if (!want_kernel || s->in_user_mode)
 		return true;
 	record = bpf_map_lookup_elem(&scratch, &which);
 	if (!record)
