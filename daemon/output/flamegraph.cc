@@ -47,6 +47,17 @@ void AddCauses(std::string_view what,
   }
 }
 
+// "cpu-clock at 99 Hz per CPU".
+std::string EventText(const SampleKind& kind) {
+  if (AddsUpToThreads(kind)) {
+    return kind.event + "; adds up to the time of threads, not of CPUs";
+  }
+  if (kind.frequency_hz != 0) {
+    return fmt::format("{} at {} Hz per CPU", kind.event, kind.frequency_hz);
+  }
+  return fmt::format("{}, every {}", kind.event, kind.count_period);
+}
+
 FlameFacts FactsOf(const Profile& profile) {
   const CaptureMetadata& metadata = profile.metadata;
   const Accounting& accounting = profile.accounting;
@@ -60,12 +71,7 @@ FlameFacts FactsOf(const Profile& profile) {
       {"duration",
        fmt::format("{:.3f} s",
                    static_cast<double>(metadata.duration_ns) / 1e9)},
-      {"event",
-       metadata.kinds.front().frequency_hz != 0
-           ? fmt::format("{} at {} Hz per CPU", metadata.kinds.front().event,
-                         metadata.kinds.front().frequency_hz)
-           : fmt::format("{}, every {}", metadata.kinds.front().event,
-                         metadata.kinds.front().count_period)},
+      {"event", EventText(metadata.kinds.front())},
       {"CPUs", metadata.cpus}};
   // Other tools' profiles do not say when and where they were taken.
   if (metadata.start_unix_ns == 0) facts.clear();

@@ -141,6 +141,12 @@ std::string CaptureLine(const Profile& profile) {
 
 std::string ProfileTitle(const Profile& profile) {
   const std::string& host = profile.metadata.hostname;
+  const SampleKind& kind = profile.metadata.kinds.front();
+  if (AddsUpToThreads(kind) && CountsUnits(kind)) {
+    return fmt::format(
+        "{}{}{:.1f} s of time of threads, {}", host, host.empty() ? "" : ": ",
+        static_cast<double>(SamplesOf(profile)) / 1e9, kind.name);
+  }
   return fmt::format("{}{}{} samples", host, host.empty() ? "" : ": ",
                      profile.accounting.emitted);
 }

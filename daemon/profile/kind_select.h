@@ -18,6 +18,10 @@ namespace profd {
 // KnowsKind() does. O(samples).
 [[nodiscard]] ksym::Status ShowKind(std::string_view name, Profile& profile);
 
+// Makes one kind of all where they are the states of threads; then each sample
+// has a value. O(samples).
+void SumThreadStates(Profile& profile);
+
 // Whether more than the first kind's counts is in it.
 bool HasSeveralValues(const Profile& profile);
 
