@@ -61,8 +61,16 @@ inline constexpr FrameKind kPythonFrame = {
     .colour = FlameKind::kPython,
     .colour_without_module = FlameKind::kPython};
 
+// Why a thread waited: no code, but a frame where its own stack ends and the
+// kernel's begins, on the kernel's side.
+inline constexpr FrameKind kWaitFrame = {
+    .name = "wait",
+    .is_kernel = true,
+    .colour = FlameKind::kKernel,
+    .colour_without_module = FlameKind::kKernel};
+
 inline constexpr std::array kFrameKinds = {&kUserFrame, &kKernelFrame,
-                                           &kPythonFrame};
+                                           &kPythonFrame, &kWaitFrame};
 
 // The kind of that name, user code if there is none.
 constexpr const FrameKind* FrameKindNamed(std::string_view name) {
