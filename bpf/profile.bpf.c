@@ -25,6 +25,8 @@
 #include "bpf/profile_maps.bpf.h"
 #include "bpf/sample.bpf.h"
 #include "bpf/stacks.bpf.h"
+#include "bpf/waiting.bpf.h"
+#include "bpf/waiting_threads.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -71,23 +73,32 @@ static __always_inline void count_exact(struct sample *s)
 		send_process_hint(s);
 }
 
-static __always_inline int sample(struct bpf_perf_event_data *ctx,
-				  enum user_walk how)
+static __always_inline void take_sample(struct bpf_perf_event_data *ctx,
+					enum user_walk how)
 {
 	enum taken user = TAKEN;
 	struct sample s;
 
 	s.in_user_mode = arch_in_user_mode(ctx);
 	if (!begin_sample(&s))
-		return 0;
+		return;
 	s.stats->taken++;
 	if (want_user)
 		user = take_user_stack(ctx, &s, how);
 	if (user == NOT_TAKEN || !take_kernel_stack(ctx, &s))
-		return 0;
-	if (user == TAKEN_LATER && !take_later(ctx, &s))
-		return 0;
+		return;
+	if (user == TAKEN_LATER && !take_later(ctx, &s, NULL))
+		return;
 	count_exact(&s);
+}
+
+static __always_inline int sample(struct bpf_perf_event_data *ctx,
+				  enum user_walk how)
+{
+	__u32 interrupted = enter_scratch(SCRATCH_CPU);
+
+	take_sample(ctx, how);
+	enter_scratch(interrupted);
 	return 0;
 }
 

@@ -97,7 +97,7 @@ __noinline int send_stack(__u32 set, __u32 which, __u64 id)
 	if (set ? bpf_map_lookup_elem(&seen_1, &id)
 		: bpf_map_lookup_elem(&seen_0, &id))
 		return 1;
-	record = bpf_map_lookup_elem(&scratch, &which);
+	record = scratch_record(which);
 	if (!record)
 		return 0;
 	depth = record->depth;
@@ -124,23 +124,30 @@ full:
 	return 0;
 }
 
-/* Copies the stack. True: the sample is still to be counted. */
-static __always_inline bool take_later(void *ctx, struct sample *s)
+/*
+ * Copies the stack. True: the sample is still to be counted. `waits`: what it
+ * is of, whose kernel stacks were sent; null: the CPU's, with the key's.
+ */
+static __always_inline bool take_later(void *ctx, struct sample *s,
+				       const struct profile_wait *waits)
 {
 	struct copy_scratch *scratch_copy;
 	enum copied how = COPY_REFUSED;
 	struct unwind_state *st;
 	bool execs = false;
-	__u32 zero = 0;
+	__u32 place = scratch_place();
 
 	/* The copy's sample needs them as any other does. */
-	if (!send_stack(s->set, SCRATCH_KERNEL, s->key.kernel_stack))
+	if (!waits && !send_stack(s->set, SCRATCH_KERNEL, s->key.kernel_stack))
 		return false;
-	st = bpf_map_lookup_elem(&unwind_scratch, &zero);
-	scratch_copy = bpf_map_lookup_elem(&copy_scratch, &zero);
+	st = bpf_map_lookup_elem(&unwind_scratch, &place);
+	scratch_copy = bpf_map_lookup_elem(&copy_scratch, &place);
 	if (st && scratch_copy) {
 		execs = !s->in_user_mode && arch_in_exec(&st->regs);
 		scratch_copy->head.key = s->key;
+		if (waits)
+			__builtin_memcpy(scratch_copy->head.waits, waits,
+					 sizeof(scratch_copy->head.waits));
 		how = send_copy(s->set, execs);
 	}
 	if (how == COPIED)

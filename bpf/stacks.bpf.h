@@ -57,7 +57,7 @@ __noinline __u64 hash_scratch(__u32 which, __u32 depth)
 	__u64 hash = hash_multiplier ^ depth;
 	struct profile_stack_record *record;
 
-	record = bpf_map_lookup_elem(&scratch, &which);
+	record = scratch_record(which);
 	if (!record)
 		return 0;
 	hash ^= (__u64)record->end << 32;
@@ -110,18 +110,18 @@ static __always_inline void walk_runtime(struct unwind_state *st,
 					 enum user_walk how)
 {
 	struct runtime_state *runtime;
-	__u32 zero = 0;
+	__u32 place = scratch_place();
 
 	if (!runtime_begin(s->task, &s->key, s->set, is_new))
 		return;
-	runtime = bpf_map_lookup_elem(&runtime_scratch, &zero);
+	runtime = bpf_map_lookup_elem(&runtime_scratch, &place);
 	if (!runtime)
 		return;
 	if (how == WALK_BY_LOOP) {
 		bpf_loop(RUNTIME_STEPS, cpython_callback, &runtime, 0);
 	} else {
 		for (int i = 0; i < RUNTIME_STEPS; i++) {
-			if (cpython_step(0))
+			if (cpython_step())
 				break;
 		}
 	}
@@ -155,7 +155,7 @@ static __always_inline bool take_by_kernel(void *ctx, struct sample *s,
 
 	runtime_forget();
 
-	record = bpf_map_lookup_elem(&scratch, &which);
+	record = scratch_record(which);
 	if (!record)
 		return false;
 	n = bpf_get_stack(ctx, record->frames, depth * sizeof(__u64),
@@ -178,7 +178,7 @@ static __always_inline bool take_rest(void *ctx, struct sample *s)
 
 	if (!s->is_walked)
 		return take_by_kernel(ctx, s, UNWIND_END_NOT_YET);
-	record = bpf_map_lookup_elem(&scratch, &which);
+	record = scratch_record(which);
 	if (!record)
 		return false;
 	if (record->end == UNWIND_END_NOT_YET)
@@ -195,14 +195,14 @@ static __always_inline enum taken take_user_stack(void *ctx, struct sample *s,
 						  enum user_walk how)
 {
 	struct profile_stack_record *record;
-	__u32 which = SCRATCH_USER, zero = 0;
+	__u32 which = SCRATCH_USER, place = scratch_place();
 	__u32 end = UNWIND_END_FRAME_POINTERS;
 	struct unwind_state *st;
 
 	if (how == WALK_BY_KERNEL)
 		return take_by_kernel(ctx, s, end) ? TAKEN : NOT_TAKEN;
-	record = bpf_map_lookup_elem(&scratch, &which);
-	st = bpf_map_lookup_elem(&unwind_scratch, &zero);
+	record = scratch_record(which);
+	st = bpf_map_lookup_elem(&unwind_scratch, &place);
 	if (!record || !st)
 		return NOT_TAKEN;
 	if (unwind_begin(st, s->task, &s->key, &end)) {
@@ -233,7 +233,7 @@ static __always_inline bool take_kernel_stack(void *ctx, struct sample *s)
 
 	if (!want_kernel || s->in_user_mode)
 		return true;
-	record = bpf_map_lookup_elem(&scratch, &which);
+	record = scratch_record(which);
 	if (!record)
 		return false;
 	n = bpf_get_stack(ctx, record->frames,

@@ -66,11 +66,11 @@ static __always_inline bool runtime_begin(struct task_struct *task,
 	};
 	struct cpython_process *process;
 	struct runtime_state *st;
-	__u32 zero = 0;
+	__u32 place = scratch_place();
 
 	if (!walks_runtimes || !runtime_known)
 		return false;
-	st = bpf_map_lookup_elem(&runtime_scratch, &zero);
+	st = bpf_map_lookup_elem(&runtime_scratch, &place);
 	if (!st)
 		return false;
 	st->active = 0;
@@ -106,9 +106,9 @@ static __always_inline bool runtime_begin(struct task_struct *task,
 __noinline __u64 runtime_place(__u64 sp, __u32 depth)
 {
 	struct runtime_state *st;
-	__u32 zero = 0;
+	__u32 place = scratch_place();
 
-	st = bpf_map_lookup_elem(&runtime_scratch, &zero);
+	st = bpf_map_lookup_elem(&runtime_scratch, &place);
 	if (!st)
 		return RUNTIME_NO_ANCHOR;
 	for (int i = 0; i < 4; i++) {
@@ -134,11 +134,11 @@ __noinline __u64 runtime_place(__u64 sp, __u32 depth)
 static __always_inline void runtime_forget(void)
 {
 	struct runtime_state *st;
-	__u32 zero = 0;
+	__u32 place = scratch_place();
 
 	if (!walks_runtimes || !runtime_known)
 		return;
-	st = bpf_map_lookup_elem(&runtime_scratch, &zero);
+	st = bpf_map_lookup_elem(&runtime_scratch, &place);
 	if (st)
 		st->active = 0;
 }
@@ -147,11 +147,11 @@ static __always_inline void runtime_forget(void)
 static __always_inline __u64 runtime_name(__u64 id)
 {
 	struct runtime_state *st;
-	__u32 zero = 0;
+	__u32 place = scratch_place();
 
 	if (!walks_runtimes || !runtime_known)
 		return id;
-	st = bpf_map_lookup_elem(&runtime_scratch, &zero);
+	st = bpf_map_lookup_elem(&runtime_scratch, &place);
 	if (!st || !st->active || !st->record.runs)
 		return id;
 	id = (id ^ st->hash) * hash_multiplier;
@@ -166,11 +166,11 @@ static __always_inline __u64 runtime_name(__u64 id)
 __noinline int runtime_send(__u32 type, __u64 id)
 {
 	struct runtime_state *st;
-	__u32 zero = 0, frames;
+	__u32 place = scratch_place(), frames;
 
 	if (!walks_runtimes || !runtime_known)
 		return 1;
-	st = bpf_map_lookup_elem(&runtime_scratch, &zero);
+	st = bpf_map_lookup_elem(&runtime_scratch, &place);
 	if (!st || !st->active || !st->record.runs)
 		return 1;
 	frames = st->record.frames;

@@ -11,6 +11,7 @@
 
 #include "daemon/capture/bpf_object.h"
 #include "daemon/capture/sampler.h"
+#include "daemon/capture/thread_times.h"
 #include "daemon/perf/cpu_list.h"
 #include "daemon/perf/perf_event.h"
 #include "daemon/profile/raw_profile.h"
@@ -88,6 +89,8 @@ class Capture {
   bool IsFilling() const;
   UnwindStatistics unwind_statistics() const;
   RuntimeStatistics runtime_statistics() const;
+  // What threads did all the while, where waits are sampled; after Stop().
+  const ThreadTimes& thread_times() const;
   // Everything since the last Drain(), with the accounting of that interval.
   // Sampling goes on. Sleeps for an RCU grace period (1 to 100 ms), and waits
   // for so long at the most for tables that copied stacks need.
