@@ -22,6 +22,12 @@
 /* Two sets of counts and stacks: one is written while the other is drained. */
 #define PROFILE_SETS 2
 
+/*
+ * Whoever takes a sample uses its own place of the scratch maps: one of the CPU
+ * interrupts one of a wait.
+ */
+enum scratch_place { SCRATCH_CPU, SCRATCH_WAIT, SCRATCH_PLACES };
+
 /* Values of profile_key.*_stack that are states and not the id of a stack. */
 enum profile_stack_state {
 	PROFILE_STACK_NONE = 0,	    /* none to take, or not asked for */
@@ -29,6 +35,14 @@ enum profile_stack_state {
 	PROFILE_STACK_COLLIDED = 2, /* stackid store: the bucket was taken */
 	PROFILE_STACK_FIRST_ID = 16,
 };
+
+/* What a sample is of. */
+enum profile_kind {
+	PROFILE_KIND_CPU = 0,
+	PROFILE_KIND_RUNNABLE = 1, /* waited for a CPU */
+	PROFILE_KIND_BLOCKED = 2,  /* waited for anything else */
+};
+#define PROFILE_WAIT_KINDS 2
 
 /* What is counted: the identity of a sample. */
 struct profile_key {
@@ -38,7 +52,7 @@ struct profile_key {
 	__u32 tgid;
 	__u32 tid;	  /* 0 unless threads are asked for */
 	__u32 exec_count; /* low half of task_struct.self_exec_id */
-	__u32 reserved;
+	__u32 kind;	  /* profile_kind */
 	char comm[PROFILE_COMM_BYTES];
 };
 PROFILE_ABI_ASSERT(sizeof(struct profile_key) == 56, "profile_key");
@@ -53,6 +67,9 @@ enum profile_record_type {
 	PROFILE_RECORD_RUNTIME = 5,
 	PROFILE_RECORD_RUNTIME_COPY = 6,
 	PROFILE_RECORD_CODE = 7,
+	/* These are in waiting_abi.h. */
+	PROFILE_RECORD_THREAD = 8,
+	PROFILE_RECORD_WAITS = 9,
 };
 
 struct profile_record {
@@ -114,7 +131,9 @@ PROFILE_ABI_ASSERT(sizeof(struct profile_process_record) == 40,
 #define PROFILE_COPY_BYTES  (256 * 1024) /* of the stack, at the most */
 struct profile_piece_record {
 	struct profile_record header;
-	__u64 copy; /* which one: the CPU in the high 16 bits, then a number */
+	/* Which one: CPU and scratch_place in the high 16 bits, then a number.
+	 */
+	__u64 copy;
 	__u64 address; /* of the first byte */
 	__u32 bytes;
 	__u32 reserved;
@@ -126,12 +145,23 @@ PROFILE_ABI_ASSERT(sizeof(struct profile_piece_record) ==
 						  PROFILE_COPY_CHUNKS),
 		   "profile_piece_record");
 
+/* How long a thread waited in one of two ways; 0: it did not. */
+struct profile_wait {
+	__u64 kernel_stack;
+	__u64 value_ns;
+};
+
 struct profile_copy_record {
 	struct profile_record header;
 	__u64 copy;		/* of the pieces */
 	struct profile_key key; /* without a user stack */
-	__u64 time_ns;		/* CLOCK_MONOTONIC */
-	__u64 cgroup;		/* as in profile_process_record */
+	/*
+	 * Runnable, then blocked: instead of the key's kind and kernel stack,
+	 * unless both are 0.
+	 */
+	struct profile_wait waits[PROFILE_WAIT_KINDS];
+	__u64 time_ns; /* CLOCK_MONOTONIC */
+	__u64 cgroup;  /* as in profile_process_record */
 	__u64 ip;
 	__u64 registers[PROFILE_REGISTERS]; /* by DWARF number */
 	/* What is not in the pieces from `address` on could not be read. */
@@ -146,7 +176,7 @@ struct profile_copy_record {
 	__u32 bytes; /* of all pieces */
 	__u32 tid;
 };
-PROFILE_ABI_ASSERT(sizeof(struct profile_copy_record) == 264,
+PROFILE_ABI_ASSERT(sizeof(struct profile_copy_record) == 296,
 		   "profile_copy_record");
 
 /* One per set and CPU. taken == sum of counts + copies + all lost_*. */

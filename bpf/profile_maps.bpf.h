@@ -105,6 +105,42 @@ struct {
 
 enum scratch_stack { SCRATCH_USER, SCRATCH_KERNEL, SCRATCH_STACKS };
 
+/* Samples of waits are taken too, so there is more than one place. */
+const volatile __u8 takes_waits = 0;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} scratch_places SEC(".maps");
+
+/* Of the sample that is taken on this CPU. */
+static __always_inline __u32 scratch_place(void)
+{
+	__u32 zero = 0, *place;
+
+	if (!takes_waits)
+		return 0;
+	place = bpf_map_lookup_elem(&scratch_places, &zero);
+	return place ? *place : 0;
+}
+
+/* Returns the place of whom it interrupts, to be set again in the end. */
+static __always_inline __u32 enter_scratch(__u32 place)
+{
+	__u32 zero = 0, *current, before;
+
+	if (!takes_waits)
+		return 0;
+	current = bpf_map_lookup_elem(&scratch_places, &zero);
+	if (!current)
+		return 0;
+	before = *current;
+	*current = place;
+	return before;
+}
+
 /* Stacks are put together here: they do not fit the BPF stack. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -112,6 +148,13 @@ struct {
 	__type(key, __u32);
 	__type(value, struct profile_stack_record);
 } scratch SEC(".maps");
+
+static __always_inline struct profile_stack_record *scratch_record(__u32 which)
+{
+	__u32 at = which + SCRATCH_STACKS * scratch_place();
+
+	return bpf_map_lookup_elem(&scratch, &at);
+}
 
 /* Thread group ids (or thread ids) to sample. */
 struct {

@@ -30,9 +30,9 @@ struct mm_struct___stack {
 __noinline __u32 read_piece(__u64 from, __u32 chunks)
 {
 	struct copy_scratch *scratch_copy;
-	__u32 zero = 0, i;
+	__u32 place = scratch_place(), i;
 
-	scratch_copy = bpf_map_lookup_elem(&copy_scratch, &zero);
+	scratch_copy = bpf_map_lookup_elem(&copy_scratch, &place);
 	if (!scratch_copy)
 		return 0;
 	for (i = 0; i < PROFILE_COPY_CHUNKS; i++) {
@@ -52,9 +52,9 @@ __noinline int send_piece(__u32 chunks)
 {
 	__u64 bytes = (__u64)chunks * PROFILE_COPY_CHUNK;
 	struct copy_scratch *scratch_copy;
-	__u32 zero = 0;
+	__u32 place = scratch_place();
 
-	scratch_copy = bpf_map_lookup_elem(&copy_scratch, &zero);
+	scratch_copy = bpf_map_lookup_elem(&copy_scratch, &place);
 	if (!scratch_copy)
 		return 0;
 	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) + bytes >
@@ -78,10 +78,10 @@ __noinline int copy_step(__u64 end)
 {
 	struct copy_scratch *scratch_copy;
 	struct profile_copy_record *head;
-	__u32 zero = 0, want = PROFILE_COPY_CHUNKS, got;
+	__u32 place = scratch_place(), want = PROFILE_COPY_CHUNKS, got;
 	__u64 at;
 
-	scratch_copy = bpf_map_lookup_elem(&copy_scratch, &zero);
+	scratch_copy = bpf_map_lookup_elem(&copy_scratch, &place);
 	if (!scratch_copy)
 		return 1;
 	head = &scratch_copy->head;
@@ -127,10 +127,10 @@ static __always_inline __u64 chunk_behind(__u64 address)
  * signal handlers. Their callers are on the thread's own stack, the home stack,
  * so its outermost part is copied as well.
  */
-static __always_inline __u64 find_ends(struct profile_copy_record *head)
+static __always_inline __u64 find_ends(struct profile_copy_record *head,
+				       void *task)
 {
 	bool is_first = head->tid == head->key.tgid;
-	void *task = (void *)bpf_get_current_task();
 	struct task_struct *common = task;
 	struct mm_struct___stack *mm = NULL;
 	unsigned long arguments = 0;
@@ -228,11 +228,11 @@ __noinline int send_copy(__u32 set, __u32 in_exec)
 	struct copy_scratch *scratch_copy;
 	struct profile_copy_record *head;
 	struct unwind_state *st;
-	__u32 zero = 0;
+	__u32 place = scratch_place();
 	__u64 end, word;
 
-	scratch_copy = bpf_map_lookup_elem(&copy_scratch, &zero);
-	st = bpf_map_lookup_elem(&unwind_scratch, &zero);
+	scratch_copy = bpf_map_lookup_elem(&copy_scratch, &place);
+	st = bpf_map_lookup_elem(&unwind_scratch, &place);
 	/*
 	 * Without a limit in time copies could come as fast as user space
 	 * takes them, and it would do nothing else.
@@ -244,11 +244,11 @@ __noinline int send_copy(__u32 set, __u32 in_exec)
 	head = &scratch_copy->head;
 	fill_copy(head, st, set);
 	head->copy = ((head->copy + 1) & 0xffffffffffffull) |
-		     (__u64)bpf_get_smp_processor_id() << 48;
+		     (__u64)(bpf_get_smp_processor_id() | place << 15) << 48;
 	scratch_copy->piece.header.type = PROFILE_RECORD_PIECE;
 	scratch_copy->piece.header.set = set;
 	scratch_copy->piece.copy = head->copy;
-	end = find_ends(head);
+	end = find_ends(head, (void *)bpf_get_current_task());
 	copy_until(end);
 	if (!head->bytes && head->end < end)
 		return COPY_REFUSED;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Takes the stacks of a sample into scratch records and names them. */
+/*
+ * Takes the stacks of a sample into scratch records and names them. `ctx` is
+ * the program's context, whatever started it.
+ */
 #pragma once
 
 #include <linux/bpf.h>
-#include <linux/bpf_perf_event.h>
 #include <linux/errno.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,6 +22,7 @@ struct sample {
 	struct task_struct *task;
 	struct profile_stats *stats;
 	__u32 set;
+	bool in_user_mode; /* so there is no kernel stack */
 	struct profile_key key;
 	/* The scratch record has as much of the user stack as was found. */
 	bool is_walked;
@@ -54,7 +57,7 @@ __noinline __u64 hash_scratch(__u32 which, __u32 depth)
 	__u64 hash = hash_multiplier ^ depth;
 	struct profile_stack_record *record;
 
-	record = bpf_map_lookup_elem(&scratch, &which);
+	record = scratch_record(which);
 	if (!record)
 		return 0;
 	hash ^= (__u64)record->end << 32;
@@ -107,18 +110,18 @@ static __always_inline void walk_runtime(struct unwind_state *st,
 					 enum user_walk how)
 {
 	struct runtime_state *runtime;
-	__u32 zero = 0;
+	__u32 place = scratch_place();
 
 	if (!runtime_begin(&s->key, s->set, is_new))
 		return;
-	runtime = bpf_map_lookup_elem(&runtime_scratch, &zero);
+	runtime = bpf_map_lookup_elem(&runtime_scratch, &place);
 	if (!runtime)
 		return;
 	if (how == WALK_BY_LOOP) {
 		bpf_loop(RUNTIME_STEPS, cpython_callback, &runtime, 0);
 	} else {
 		for (int i = 0; i < RUNTIME_FEW_STEPS; i++) {
-			if (cpython_step(0))
+			if (cpython_step())
 				break;
 		}
 	}
@@ -143,8 +146,8 @@ static __always_inline void walk(struct unwind_state *st,
 }
 
 /* By the kernel, along frame pointers. `end`: why. */
-static __always_inline bool take_by_kernel(struct bpf_perf_event_data *ctx,
-					   struct sample *s, __u32 end)
+static __always_inline bool take_by_kernel(void *ctx, struct sample *s,
+					   __u32 end)
 {
 	struct profile_stack_record *record;
 	__u32 which = SCRATCH_USER;
@@ -153,7 +156,7 @@ static __always_inline bool take_by_kernel(struct bpf_perf_event_data *ctx,
 
 	runtime_forget();
 
-	record = bpf_map_lookup_elem(&scratch, &which);
+	record = scratch_record(which);
 	if (!record)
 		return false;
 	n = bpf_get_stack(ctx, record->frames, depth * sizeof(__u64),
@@ -169,15 +172,14 @@ static __always_inline bool take_by_kernel(struct bpf_perf_event_data *ctx,
 }
 
 /* What was walked of a stack that could not be copied, or by the kernel. */
-static __always_inline bool take_rest(struct bpf_perf_event_data *ctx,
-				      struct sample *s)
+static __always_inline bool take_rest(void *ctx, struct sample *s)
 {
 	struct profile_stack_record *record;
 	__u32 which = SCRATCH_USER;
 
 	if (!s->is_walked)
 		return take_by_kernel(ctx, s, UNWIND_END_NOT_YET);
-	record = bpf_map_lookup_elem(&scratch, &which);
+	record = scratch_record(which);
 	if (!record)
 		return false;
 	if (record->end == UNWIND_END_NOT_YET)
@@ -190,19 +192,18 @@ static __always_inline bool take_rest(struct bpf_perf_event_data *ctx,
 enum taken { TAKEN, TAKEN_LATER, NOT_TAKEN };
 
 /* TAKEN_LATER: the process has no tables yet, its stack should be copied. */
-static __always_inline enum taken
-take_user_stack(struct bpf_perf_event_data *ctx, struct sample *s,
-		enum user_walk how)
+static __always_inline enum taken take_user_stack(void *ctx, struct sample *s,
+						  enum user_walk how)
 {
 	struct profile_stack_record *record;
-	__u32 which = SCRATCH_USER, zero = 0;
+	__u32 which = SCRATCH_USER, place = scratch_place();
 	__u32 end = UNWIND_END_FRAME_POINTERS;
 	struct unwind_state *st;
 
 	if (how == WALK_BY_KERNEL)
 		return take_by_kernel(ctx, s, end) ? TAKEN : NOT_TAKEN;
-	record = bpf_map_lookup_elem(&scratch, &which);
-	st = bpf_map_lookup_elem(&unwind_scratch, &zero);
+	record = scratch_record(which);
+	st = bpf_map_lookup_elem(&unwind_scratch, &place);
 	if (!record || !st)
 		return NOT_TAKEN;
 	if (unwind_begin(st, s->task, &s->key, &end)) {
@@ -225,16 +226,15 @@ take_user_stack(struct bpf_perf_event_data *ctx, struct sample *s,
 	return take_by_kernel(ctx, s, end) ? TAKEN : NOT_TAKEN;
 }
 
-static __always_inline bool take_kernel_stack(struct bpf_perf_event_data *ctx,
-					      struct sample *s)
+static __always_inline bool take_kernel_stack(void *ctx, struct sample *s)
 {
 	struct profile_stack_record *record;
 	__u32 which = SCRATCH_KERNEL;
 	long n;
 
-	if (!want_kernel || arch_in_user_mode(ctx))
+	if (!want_kernel || s->in_user_mode)
 		return true;
-	record = bpf_map_lookup_elem(&scratch, &which);
+	record = scratch_record(which);
 	if (!record)
 		return false;
 	n = bpf_get_stack(ctx, record->frames,

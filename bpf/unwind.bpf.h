@@ -305,10 +305,10 @@ __noinline int unwind_step(__u32 which)
 {
 	struct profile_stack_record *record;
 	struct unwind_state *st;
-	__u32 zero = 0;
+	__u32 place = scratch_place();
 
-	record = bpf_map_lookup_elem(&scratch, &which);
-	st = bpf_map_lookup_elem(&unwind_scratch, &zero);
+	record = scratch_record(which);
+	st = bpf_map_lookup_elem(&unwind_scratch, &place);
 	if (!record || !st)
 		return 1;
 	return unwind_frame(st, record);

@@ -22,10 +22,10 @@ __noinline int unwind_move_window(__u64 address)
 	__u64 in_page = address & (USER_PAGE_BYTES - 1);
 	__u64 below = in_page & ~7ull;
 	struct unwind_state *st;
-	__u32 zero = 0;
+	__u32 place = scratch_place();
 	__u64 bytes;
 
-	st = bpf_map_lookup_elem(&unwind_scratch, &zero);
+	st = bpf_map_lookup_elem(&unwind_scratch, &place);
 	if (!st)
 		return 0;
 	if (below > UNWIND_WINDOW_BELOW)

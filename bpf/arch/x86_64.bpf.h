@@ -13,6 +13,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "bpf/profile_abi.h"
+#include "bpf/waiting_abi.h"
 #include "ksym/unwind/x86_64/register_numbers.h"
 
 /* struct pt_regs, whose layout ptrace(2) promises. */
@@ -114,6 +115,22 @@ static __always_inline bool arch_in_exec(const struct arch_regs *regs)
 	__u64 call = regs->orig_ax & 0xffff;
 
 	return call == ARCH_SYSCALL_EXECVE || call == ARCH_SYSCALL_EXECVEAT;
+}
+
+/* thread_info.status: in a system call of the 32-bit ABI. */
+#define ARCH_STATUS_COMPAT 2
+
+/*
+ * The system call that a thread with these registers is in, if it is in any,
+ * and whose numbers these are.
+ */
+static __always_inline enum wait_calls
+arch_system_call(const struct arch_regs *regs, __u32 status, __u32 *call)
+{
+	*call = (__u32)regs->orig_ax;
+	if (status & ARCH_STATUS_COMPAT || !arch_is_walked(regs))
+		return WAIT_CALLS_OTHER;
+	return WAIT_CALLS_X86_64;
 }
 
 /* What C libraries find a thread's own data by; 0: it cannot be read. */

@@ -38,9 +38,9 @@ __noinline int cpython_move_window(__u64 address)
 	__u64 in_page = address & (USER_PAGE_BYTES - 1);
 	__u64 below = in_page, bytes, frame;
 	struct runtime_state *st;
-	__u32 zero = 0;
+	__u32 place = scratch_place();
 
-	st = bpf_map_lookup_elem(&runtime_scratch, &zero);
+	st = bpf_map_lookup_elem(&runtime_scratch, &place);
 	if (!st)
 		return 0;
 	st->window_bytes = 0;
@@ -282,10 +282,11 @@ static __always_inline long cpython_frame(struct runtime_state *st)
 }
 
 /* The same as a function that the verifier checks once (before 5.17). */
-__noinline int cpython_step(__u32 which)
+__noinline int cpython_step(void)
 {
+	__u32 place = scratch_place();
 	struct runtime_state *st =
-	    bpf_map_lookup_elem(&runtime_scratch, &which);
+	    bpf_map_lookup_elem(&runtime_scratch, &place);
 
 	return st ? cpython_frame(st) : 1;
 }

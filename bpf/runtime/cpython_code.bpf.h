@@ -84,12 +84,12 @@ __noinline int cpython_send_code(__u32 set)
 {
 	struct profile_code_record *record;
 	struct runtime_state *st;
-	__u32 zero = 0, lines;
+	__u32 place = scratch_place(), lines;
 	__u8 present = 1;
 	__u64 id;
 
-	st = bpf_map_lookup_elem(&runtime_scratch, &zero);
-	record = bpf_map_lookup_elem(&code_scratch, &zero);
+	st = bpf_map_lookup_elem(&runtime_scratch, &place);
+	record = bpf_map_lookup_elem(&code_scratch, &place);
 	if (!st || !record)
 		return 0;
 	record->header.type = PROFILE_RECORD_CODE;
@@ -139,10 +139,10 @@ __noinline int cpython_send_code(__u32 set)
 __noinline int cpython_take_code(__u64 address, __u32 set)
 {
 	struct runtime_state *st;
-	__u32 zero = 0;
+	__u32 place = scratch_place();
 	__u64 bytes, hash, id;
 
-	st = bpf_map_lookup_elem(&runtime_scratch, &zero);
+	st = bpf_map_lookup_elem(&runtime_scratch, &place);
 	if (!st)
 		return 0;
 	if (st->code == address && address)

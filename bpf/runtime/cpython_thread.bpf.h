@@ -88,9 +88,9 @@ __noinline __u64 cpython_thread(__u32 which)
 {
 	__u64 variable, state = 0, id = 0;
 	struct runtime_state *st;
-	__u32 zero = 0;
+	__u32 place = scratch_place();
 
-	st = bpf_map_lookup_elem(&runtime_scratch, &zero);
+	st = bpf_map_lookup_elem(&runtime_scratch, &place);
 	if (!st || !st->thread)
 		return 0;
 	variable = cpython_variable(&st->layout.threads[which & 1], st->thread);

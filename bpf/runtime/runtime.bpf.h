@@ -83,9 +83,9 @@ __noinline int runtime_find(__u32 is_new)
 	struct runtime_interpreter key = {};
 	struct cpython_process *process;
 	struct runtime_state *st;
-	__u32 zero = 0;
+	__u32 place = scratch_place();
 
-	st = bpf_map_lookup_elem(&runtime_scratch, &zero);
+	st = bpf_map_lookup_elem(&runtime_scratch, &place);
 	if (!st)
 		return 0;
 	key.process = st->who;
@@ -108,11 +108,11 @@ static __always_inline bool runtime_begin(const struct profile_key *key,
 					  __u32 set, bool is_new)
 {
 	struct runtime_state *st;
-	__u32 zero = 0;
+	__u32 place = scratch_place();
 
 	if (!walks_runtimes || !runtime_known)
 		return false;
-	st = bpf_map_lookup_elem(&runtime_scratch, &zero);
+	st = bpf_map_lookup_elem(&runtime_scratch, &place);
 	if (!st)
 		return false;
 	st->who.start_ns = key->start_ns;
@@ -157,12 +157,12 @@ static __always_inline __u64 runtime_place_word(struct runtime_state *st,
 						__u64 sp, __u32 depth)
 {
 	__u64 end = st->native_end, word = 0;
-	__u32 at = st->next_run, zero = 0;
+	__u32 at = st->next_run, place = scratch_place();
 	struct unwind_state *native;
 	struct runtime_item *run;
 
 	st->native_end = sp;
-	native = bpf_map_lookup_elem(&unwind_scratch, &zero);
+	native = bpf_map_lookup_elem(&unwind_scratch, &place);
 	if (!native || at >= st->record.items)
 		return RUNTIME_NO_ANCHOR;
 	if (!depth || sp - end < st->layout.word_below ||
@@ -189,9 +189,9 @@ static __always_inline __u64 runtime_place_word(struct runtime_state *st,
 __noinline __u64 runtime_place(__u64 sp, __u32 depth)
 {
 	struct runtime_state *st;
-	__u32 zero = 0;
+	__u32 place = scratch_place();
 
-	st = bpf_map_lookup_elem(&runtime_scratch, &zero);
+	st = bpf_map_lookup_elem(&runtime_scratch, &place);
 	if (!st)
 		return RUNTIME_NO_ANCHOR;
 	if (st->layout.runs == CPYTHON_RUNS_EACH)
@@ -211,11 +211,11 @@ __noinline __u64 runtime_place(__u64 sp, __u32 depth)
 static __always_inline void runtime_forget(void)
 {
 	struct runtime_state *st;
-	__u32 zero = 0;
+	__u32 place = scratch_place();
 
 	if (!walks_runtimes || !runtime_known)
 		return;
-	st = bpf_map_lookup_elem(&runtime_scratch, &zero);
+	st = bpf_map_lookup_elem(&runtime_scratch, &place);
 	if (st)
 		st->active = 0;
 }
@@ -224,11 +224,11 @@ static __always_inline void runtime_forget(void)
 static __always_inline __u64 runtime_name(__u64 id)
 {
 	struct runtime_state *st;
-	__u32 zero = 0;
+	__u32 place = scratch_place();
 
 	if (!walks_runtimes || !runtime_known)
 		return id;
-	st = bpf_map_lookup_elem(&runtime_scratch, &zero);
+	st = bpf_map_lookup_elem(&runtime_scratch, &place);
 	if (!st || !st->active || st->last_run == RUNTIME_NO_ITEM)
 		return id;
 	id = (id ^ st->hash) * hash_multiplier;
@@ -243,11 +243,11 @@ static __always_inline __u64 runtime_name(__u64 id)
 __noinline int runtime_send(__u32 type, __u64 id)
 {
 	struct runtime_state *st;
-	__u32 zero = 0, items;
+	__u32 place = scratch_place(), items;
 
 	if (!walks_runtimes || !runtime_known)
 		return 1;
-	st = bpf_map_lookup_elem(&runtime_scratch, &zero);
+	st = bpf_map_lookup_elem(&runtime_scratch, &place);
 	if (!st || !st->active || st->last_run == RUNTIME_NO_ITEM)
 		return 1;
 	items = st->record.items;

@@ -22,6 +22,7 @@
 
 #include "daemon/capture/batch.h"
 #include "daemon/capture/btf_cache.h"
+#include "daemon/capture/kernel_btf_id.h"
 #include "daemon/capture/ring_reader.h"
 #include "daemon/capture/sampler_setup.h"
 #include "daemon/perf/privileges.h"
@@ -86,6 +87,54 @@ std::unexpected<ksym::Error> LoadFailure(int error) {
   return Fail(failure.error().code(),
               failure.error().message() + WhyNoProgramHere());
 }
+
+}  // namespace
+
+namespace {
+
+// The number of what walks over threads. kUnsupported: waits cannot be sampled.
+ksym::Result<uint32_t> FindThreadIterator() {
+  // Programs could not be attached to the tracepoint.
+  if (!KernelBtfFunction("__bpf_trace_sched_exit_tp")) {
+    return Fail(ksym::ErrorCode::kUnsupported,
+                "waits are sampled with the tracepoint sched_exit_tp, which "
+                "this kernel does not have (it came with Linux 6.15)");
+  }
+  return KernelBtfFunction("bpf_iter_task");
+}
+
+// Has the program that walks over threads loaded as what it is. Its section's
+// name means nothing to libbpf, which would read all of the kernel's types to
+// find the one that it is attached to.
+class ThreadIterator {
+ public:
+  explicit ThreadIterator(uint32_t btf_id) {
+    libbpf_prog_handler_opts options = {};
+    options.sz = sizeof(options);
+    options.cookie = btf_id;
+    options.prog_prepare_load_fn = &Prepare;
+    handler_ = libbpf_register_prog_handler(
+        "ksym_iter/task", BPF_PROG_TYPE_RAW_TRACEPOINT,
+        static_cast<bpf_attach_type>(0), &options);
+  }
+  ~ThreadIterator() {
+    if (handler_ > 0) libbpf_unregister_prog_handler(handler_);
+  }
+  ThreadIterator(const ThreadIterator&) = delete;
+  ThreadIterator& operator=(const ThreadIterator&) = delete;
+
+ private:
+  // libbpf's type for the cookie.
+  static int Prepare(bpf_program* program, bpf_prog_load_opts* options,
+                     long cookie) {  // NOLINT(google-runtime-int)
+    options->expected_attach_type = BPF_TRACE_ITER;
+    options->attach_btf_id = static_cast<uint32_t>(cookie);
+    options->prog_flags |= BPF_F_SLEEPABLE;
+    return bpf_program__set_type(program, BPF_PROG_TYPE_TRACING);
+  }
+
+  int handler_ = 0;
+};
 
 }  // namespace
 
@@ -198,6 +247,12 @@ BpfObject::~BpfObject() = default;
 ksym::Result<BpfObject> BpfObject::Load(const SamplerConfig& config) {
   const LibbpfMessages messages(config.verbosity);
   auto impl = std::make_unique<Impl>();
+  std::optional<ThreadIterator> iterator;
+  if (config.waits) {
+    const auto id = FindThreadIterator();
+    if (!id) return Fail(id.error());
+    iterator.emplace(*id);
+  }
   // A small BTF may lack what this kernel needs, and a cached one may be wrong:
   // that decides nothing. Only when the kernel's own BTF fails as well, the
   // programs cannot be loaded.
@@ -235,6 +290,24 @@ int BpfObject::program_fd() const {
     if (bpf_program__autoload(program)) return bpf_program__fd(program);
   }
   return bpf_program__fd(programs.sample_stackid);
+}
+
+WaitParts BpfObject::wait_parts() const {
+  const auto& programs = impl_->skeleton->progs;
+  const auto& maps = impl_->skeleton->maps;
+  auto* const bss = impl_->skeleton->bss;
+  const bpf_program* ends = bpf_program__autoload(programs.wait_ends_by_loop)
+                                ? programs.wait_ends_by_loop
+                                : programs.wait_ends_by_kernel;
+  return {.begins_fd = bpf_program__fd(programs.wait_begins),
+          .ends_fd = bpf_program__fd(ends),
+          .threads_fd = bpf_program__fd(programs.wait_threads),
+          .cpus_fd = bpf_map__fd(maps.wait_cpus),
+          .waits_fds = {bpf_map__fd(maps.waits_0), bpf_map__fd(maps.waits_1)},
+          .own_tid = &bss->wait_own_tid,
+          .clock_offset = &bss->wait_clock_offset,
+          .from = &bss->wait_from,
+          .until = &bss->wait_until};
 }
 
 UnwindMapFds BpfObject::unwind_maps() const {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,6 +46,12 @@ inline constexpr uint32_t kStackIdEntries = 16384;
 
 enum class Verbosity : uint8_t { kNormal, kVerbose };
 
+// How threads that wait are sampled.
+struct WaitConfig {
+  // Of a thread's time that a sample stands for, from 1 to 2^32 - 1.
+  uint64_t period_ns = 0;
+};
+
 // What the BPF side is built with; fixed before load.
 struct SamplerConfig {
   StackStore store = StackStore::kExact;
@@ -63,6 +71,8 @@ struct SamplerConfig {
   bool per_thread = false;
   bool want_cgroup = false;  // SampleHint::cgroup; exact store
   bool include_idle = false;
+  bool cpu_samples = true;          // of what runs
+  std::optional<WaitConfig> waits;  // of what waits; exact store
   // Sample only these thread groups, or threads; empty: all.
   std::vector<uint32_t> pids;
   std::vector<uint32_t> tids;
@@ -73,6 +83,20 @@ struct SamplerConfig {
   // Where the small BTF of the kernel is kept (btf_cache.h); empty: nowhere.
   std::string cache_directory;
   Verbosity verbosity = Verbosity::kNormal;
+};
+
+// What samples waits, of a loaded object that was asked for them. The pointers
+// are into memory that is shared with the programs.
+struct WaitParts {
+  int begins_fd = -1;   // program of the tracepoint sched_switch
+  int ends_fd = -1;     // of sched_exit_tp
+  int threads_fd = -1;  // iterator over threads
+  int cpus_fd = -1;     // map of wait_cpu
+  std::array<int, PROFILE_SETS> waits_fds = {-1, -1};
+  __u32* own_tid = nullptr;
+  __u64* clock_offset = nullptr;
+  __u64* from = nullptr;
+  __u64* until = nullptr;
 };
 
 // The loaded BPF object: programs and maps of bpf/profile.bpf.c. Owns them;
@@ -90,8 +114,9 @@ class BpfObject {
   bool ModulesChanged();
   // Whether libbpf was content with MinimalBtf().
   bool used_minimal_btf() const;
-  // The program to attach to a perf event.
+  // The program to attach to a perf event, where the CPU is sampled.
   int program_fd() const;
+  WaitParts wait_parts() const;
   // Where it finds tables; -1 unless it walks by them.
   UnwindMapFds unwind_maps() const;
   RuntimeMapFds runtime_maps() const;

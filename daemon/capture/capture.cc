@@ -23,7 +23,9 @@
 #include "daemon/capture/sampler_config.h"
 #include "daemon/capture/stack_copies.h"
 #include "daemon/capture/stack_records.h"
+#include "daemon/capture/wait_sampler.h"
 #include "daemon/perf/privileges.h"
+#include "daemon/profile/wait_reason.h"
 #include "daemon/track/kernel_watch.h"
 #include "daemon/track/process_watch.h"
 #include "daemon/track/side_band.h"
@@ -50,6 +52,8 @@ constexpr uint64_t kRoomPeriodNs = 50'000'000;
 
 using ksym::Fail;
 
+static_assert(kWaitReason == WAIT_FRAME_KIND);
+
 }  // namespace
 
 class Capture::Impl {
@@ -67,6 +71,7 @@ class Capture::Impl {
         sampled_pids_(options.sampler.pids),
         object_(std::move(sources.object)),
         samplers_(std::move(sources.samplers)),
+        first_wait_kind_(options.sampler.cpu_samples ? 1 : 0),
         side_band_(std::move(sources.side_band)),
         kernel_watch_(object_->watches_modules()
                           ? KernelWatch::Modules::kTold
@@ -104,6 +109,7 @@ class Capture::Impl {
     interval_start_ns_ = NowNs();
     AllowCopies();
     auto enabled = samplers_.Enable();
+    if (enabled) enabled = ReadThreads();
     // Sampling goes on meanwhile.
     if (enabled && reads_processes_) watch_.ReadAll();
     if (enabled) ExpectBusy();
@@ -225,6 +231,8 @@ class Capture::Impl {
     return runtimes_.statistics();
   }
 
+  const ThreadTimes& thread_times() const { return thread_times_; }
+
   UnwindStatistics unwind_statistics() const {
     UnwindStatistics statistics;
     if (tables_) statistics = tables_->statistics();
@@ -255,6 +263,8 @@ class Capture::Impl {
     samplers_.Disable();
     accounts_.ReadTimesNext();
     const uint64_t end_ns = NowNs();
+    auto read = ReadThreads();
+    if (!read) return Fail(std::move(read.error()));
     TakeReports();
     return TakeSet({object_->Flip(), end_ns, end_ns}, patience);
   }
@@ -266,6 +276,22 @@ class Capture::Impl {
     auto followed = samplers_.Follow(*online);
     if (followed) followed = side_band_.Follow(*online);
     return followed;
+  }
+
+  ksym::Status ReadThreads() {
+    return samplers_.ReadThreads(
+        [this](const profile_record& record, size_t bytes) {
+          OnRecord(record, bytes);
+        });
+  }
+
+  void OnThread(const wait_thread_record& record, size_t bytes) {
+    if (bytes < sizeof(record)) return;
+    if (record.last != 0) {
+      thread_times_.AddLast(record);
+    } else {
+      thread_times_.AddFirst(record);
+    }
   }
 
   void OnProcess(const ksym::ProcessImage& image) {
@@ -291,6 +317,11 @@ class Capture::Impl {
                        bytes);
     } else if (record.type == PROFILE_RECORD_COPY) {
       copies_.Add(reinterpret_cast<const profile_copy_record&>(record), bytes);
+    } else if (record.type == PROFILE_RECORD_THREAD) {
+      OnThread(reinterpret_cast<const wait_thread_record&>(record), bytes);
+    } else if (record.type == PROFILE_RECORD_WAITS) {
+      thread_times_.SetStatistics(
+          reinterpret_cast<const wait_stats_record&>(record).stats);
     } else {
       runtimes_.Add(record, bytes);
     }
@@ -304,7 +335,10 @@ class Capture::Impl {
     if (!counts) return Fail(std::move(counts.error()));
     IntervalBuilder builder({*object_, stacks_, runtimes_, watch_}, taken);
     for (const SampledCount& count : *counts) builder.Add(count);
-    for (const SampledCount& count : copies_.Take(set)) builder.Add(count);
+    for (SampledCount& count : copies_.Take(set)) {
+      count.kind = KindOf(count.key);
+      builder.Add(count);
+    }
     RawProfile profile = std::move(builder).Finish();
     // Both sides forget the set's stacks together: one that the sampler takes
     // for known, and that is not known here, is a sample without frames.
@@ -319,6 +353,13 @@ class Capture::Impl {
     kernel_watch_.EndInterval(taken.end_ns, profile);
     MakeRoom();
     return profile;
+  }
+
+  // The kind of a sample whose stack was copied.
+  SampleKindId KindOf(const profile_key& key) const {
+    if (key.kind == PROFILE_KIND_CPU) return 0;
+    return static_cast<SampleKindId>(first_wait_kind_ + key.kind -
+                                     PROFILE_KIND_RUNNABLE);
   }
 
   ksym::Status Account(uint32_t set, RawProfile& profile) {
@@ -353,6 +394,7 @@ class Capture::Impl {
   std::vector<uint32_t> sampled_pids_;  // sorted; empty: all
   std::unique_ptr<BpfObject> object_;
   Samplers samplers_;  // after the object: closed first
+  SampleKindId first_wait_kind_;
   SideBand side_band_;
   KernelWatch kernel_watch_;
   std::function<void(const ksym::ProcessImage&)> on_process_;
@@ -360,6 +402,7 @@ class Capture::Impl {
   ProcessWatch watch_;
   std::vector<SampleHint> hints_;
   IntervalAccounts accounts_;
+  ThreadTimes thread_times_;
   RuntimeRecords runtimes_;
   StackRecords stacks_;
   StackCopies copies_;
@@ -371,18 +414,34 @@ class Capture::Impl {
 
 namespace {
 
-// The CPU's first, then those that are asked for.
-ksym::Result<Samplers> MakeSamplers(const CaptureOptions& options,
-                                    const EventSpec& event, BpfObject& object) {
+std::unique_ptr<Sampler> MakeCpuSampler(const CaptureOptions& options,
+                                        const EventSpec& event,
+                                        BpfObject& object) {
   CpuEvents events(event, options.rate,
                    options.sampler.include_idle ? IdleSamples::kInclude
                                                 : IdleSamples::kExclude,
                    options.cpus, object.program_fd());
-  Samplers samplers;
-  auto added = samplers.Add(std::make_unique<CpuSampler>(
+  return std::make_unique<CpuSampler>(
       object, std::move(events),
       EventKind(event.name, options.rate.frequency_hz,
-                options.rate.count_period)));
+                options.rate.count_period));
+}
+
+// The CPU's first, then that of waits, then those that are asked for.
+ksym::Result<Samplers> MakeSamplers(const CaptureOptions& options,
+                                    const std::optional<EventSpec>& event,
+                                    BpfObject& object) {
+  Samplers samplers;
+  ksym::Status added;
+  if (event) added = samplers.Add(MakeCpuSampler(options, *event, object));
+  if (options.sampler.waits) {
+    auto waits = WaitSampler::Make(object,
+                                   event ? WaitSampler::Counters::kByAnother
+                                         : WaitSampler::Counters::kTold,
+                                   options.rate.frequency_hz);
+    if (!waits) return Fail(std::move(waits.error()));
+    added = samplers.Add(std::move(*waits));
+  }
   if (!added) return Fail(std::move(added.error()));
   for (const SamplerMaker& make : options.more_samplers) {
     auto sampler = make(object);
@@ -413,8 +472,12 @@ ksym::Result<Capture> Capture::Start(CaptureOptions options) {
                 fmt::format("none of the CPUs {} is online (there are {})",
                             FormatCpuList(wanted), FormatCpuList(*online)));
   }
-  const auto event = ChooseEvent(options.event, options.rate, cpus.front());
-  if (!event) return Fail(event.error());
+  std::optional<EventSpec> event;
+  if (options.sampler.cpu_samples) {
+    auto chosen = ChooseEvent(options.event, options.rate, cpus.front());
+    if (!chosen) return Fail(chosen.error());
+    event = std::move(*chosen);
+  }
 
   CaptureMetadata metadata = DescribeHost();
   SamplerConfig& config = options.sampler;
@@ -431,7 +494,7 @@ ksym::Result<Capture> Capture::Start(CaptureOptions options) {
       .samplers = {},
       .side_band = SideBand({.kernel_symbols = config.kernel_stacks,
                              .processes = config.user_stacks})};
-  auto made = MakeSamplers(options, *event, *sources.object);
+  auto made = MakeSamplers(options, event, *sources.object);
   if (!made) return Fail(std::move(made.error()));
   sources.samplers = std::move(*made);
 
@@ -458,6 +521,9 @@ UnwindStatistics Capture::unwind_statistics() const {
 }
 RuntimeStatistics Capture::runtime_statistics() const {
   return impl_->runtime_statistics();
+}
+const ThreadTimes& Capture::thread_times() const {
+  return impl_->thread_times();
 }
 ksym::Result<RawProfile> Capture::Drain(std::chrono::milliseconds patience) {
   return impl_->Drain(patience);

@@ -13,6 +13,7 @@
 #include "daemon/capture/bpf_object.h"
 #include "daemon/capture/capture_steps.h"
 #include "daemon/capture/sampler.h"
+#include "daemon/capture/thread_times.h"
 #include "daemon/files/guarded_opener.h"
 #include "daemon/perf/cpu_list.h"
 #include "daemon/perf/perf_event.h"
@@ -79,6 +80,8 @@ class Capture final : public CaptureSteps {
   bool IsFilling() const override;
   UnwindStatistics unwind_statistics() const;
   RuntimeStatistics runtime_statistics() const;
+  // What threads did all the while, where waits are sampled; after Stop().
+  const ThreadTimes& thread_times() const;
   static constexpr std::chrono::milliseconds kTablesPatience{2000};
   ksym::Result<RawProfile> Drain(std::chrono::milliseconds patience) override;
   // Stops sampling and drains; without a grace period.

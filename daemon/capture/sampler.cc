@@ -71,6 +71,14 @@ ksym::Result<std::vector<SampledCount>> Samplers::Take(uint32_t set) {
   return all;
 }
 
+ksym::Status Samplers::ReadThreads(const Sampler::RecordTaker& take) {
+  for (Member& member : members_) {
+    auto read = member.sampler->ReadThreads(take);
+    if (!read) return read;
+  }
+  return {};
+}
+
 ksym::Result<profile_stats> Samplers::ReadStats(uint32_t set) {
   profile_stats sum = {};
   for (Member& member : members_) {

@@ -34,6 +34,12 @@ class Sampler {
 
   // Empties a set that nobody writes to any more.
   virtual ksym::Result<std::vector<SampledCount>> Take(uint32_t set) = 0;
+  // Calls `take` with records of what is there but is not sampled by an event,
+  // as threads that sleep; after Enable(), and after Disable() for the last
+  // time. Those of PROFILE_RECORD_THREAD are of one moment.
+  using RecordTaker =
+      std::function<void(const profile_record& record, size_t bytes)>;
+  virtual ksym::Status ReadThreads(const RecordTaker& /*take*/) { return {}; }
   // Sums of everything since the start, never reset; of `taken` each sample is
   // in a set that Take() gives, in a copy, or in one of the others.
   virtual ksym::Result<profile_stats> ReadStats(uint32_t set) = 0;
@@ -61,6 +67,7 @@ class Samplers {
   void Disable();
   // The kinds are places in kinds().
   ksym::Result<std::vector<SampledCount>> Take(uint32_t set);
+  ksym::Status ReadThreads(const Sampler::RecordTaker& take);
   ksym::Result<profile_stats> ReadStats(uint32_t set);
   SamplingEvent::Times ReadTimes() const;
   // Where the first one runs.

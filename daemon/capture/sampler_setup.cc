@@ -24,6 +24,8 @@ using ksym::FailErrno;
 
 // A selected process may have many descendants.
 constexpr uint32_t kFollowEntries = 65536;
+// Threads whose waits are seen; 64 bytes each.
+constexpr uint32_t kWaitSlots = 65536;
 
 uint64_t RandomOdd() {
   uint64_t value = 0;
@@ -59,10 +61,16 @@ void ConfigurePrograms(profile_bpf& skeleton, const SamplerConfig& config) {
   const bool exact = config.store == StackStore::kExact;
   const bool tables = exact && WalksByTables(config.unwind);
   const bool loop = config.table_walk == TableWalk::kLoop;
-  bpf_program__set_autoload(programs.sample_exact, exact && !tables);
-  bpf_program__set_autoload(programs.sample_by_loop, tables && loop);
-  bpf_program__set_autoload(programs.sample_by_steps, tables && !loop);
-  bpf_program__set_autoload(programs.sample_stackid, !exact);
+  const bool cpu = config.cpu_samples;
+  bpf_program__set_autoload(programs.sample_exact, cpu && exact && !tables);
+  bpf_program__set_autoload(programs.sample_by_loop, cpu && tables && loop);
+  bpf_program__set_autoload(programs.sample_by_steps, cpu && tables && !loop);
+  bpf_program__set_autoload(programs.sample_stackid, cpu && !exact);
+  const bool waits = config.waits.has_value();
+  bpf_program__set_autoload(programs.wait_begins, waits);
+  bpf_program__set_autoload(programs.wait_threads, waits);
+  bpf_program__set_autoload(programs.wait_ends_by_loop, waits && tables);
+  bpf_program__set_autoload(programs.wait_ends_by_kernel, waits && !tables);
   bpf_program__set_autoload(programs.follow_fork, config.follow_children);
   bpf_program__set_autoload(programs.follow_free, config.follow_children);
   const bool modules = config.kernel_stacks && KernelHasModules();
@@ -89,6 +97,25 @@ void ConfigurePrograms(profile_bpf& skeleton, const SamplerConfig& config) {
   knobs.walks_runtimes =
       config.store == StackStore::kExact && WalksByTables(config.unwind);
   knobs.hash_multiplier = RandomOdd();
+  if (!waits) return;
+  knobs.takes_waits = 1;
+  knobs.wait_period_ns = config.waits->period_ns;
+  knobs.wait_seed = RandomOdd();
+  knobs.wait_slot_mask = kWaitSlots - 1;
+}
+
+void ConfigureWaitMaps(profile_bpf& skeleton, const SamplerConfig& config) {
+  auto& maps = skeleton.maps;
+  for (const auto& [map, entries] :
+       {std::pair(maps.wait_slots, kWaitSlots),
+        std::pair(maps.wait_cpus, uint32_t{1}),
+        std::pair(maps.wait_scratch, uint32_t{1}),
+        std::pair(maps.scratch_places, uint32_t{1}),
+        std::pair(maps.waits_0, config.count_entries),
+        std::pair(maps.waits_1, config.count_entries)}) {
+    bpf_map__set_autocreate(map, config.waits.has_value());
+    bpf_map__set_max_entries(map, entries);
+  }
 }
 
 void ConfigureMaps(profile_bpf& skeleton, const SamplerConfig& config) {
@@ -107,6 +134,7 @@ void ConfigureMaps(profile_bpf& skeleton, const SamplerConfig& config) {
     bpf_map__set_value_size(
         traces, static_cast<uint32_t>(config.kernel_walk_depth * 8));
   }
+  const uint32_t places = config.waits ? SCRATCH_PLACES : 1;
   // Without tables their programs are not loaded, and nothing asks for the
   // maps.
   const bool tables = exact && WalksByTables(config.unwind);
@@ -115,18 +143,20 @@ void ConfigureMaps(profile_bpf& skeleton, const SamplerConfig& config) {
        {std::pair(maps.unwind_processes, sizes.processes),
         std::pair(maps.unwind_mappings, sizes.mappings),
         std::pair(maps.unwind_shards, sizes.shards),
-        std::pair(maps.unwind_scratch, uint32_t{1}),
-        std::pair(maps.copy_scratch, uint32_t{1}),
+        std::pair(maps.unwind_scratch, places),
+        std::pair(maps.copy_scratch, places),
         std::pair(maps.runtime_processes, kRuntimeProcesses),
         std::pair(maps.runtime_files, kRuntimeFiles),
         std::pair(maps.runtime_codes, kRuntimeCodes),
-        std::pair(maps.runtime_scratch, uint32_t{1}),
-        std::pair(maps.code_scratch, uint32_t{1})}) {
+        std::pair(maps.runtime_scratch, places),
+        std::pair(maps.code_scratch, places)}) {
     bpf_map__set_autocreate(map, tables);
     bpf_map__set_max_entries(map, entries);
   }
   bpf_map__set_autocreate(maps.ring, exact);
   bpf_map__set_autocreate(maps.scratch, exact);
+  bpf_map__set_max_entries(maps.scratch,
+                           places * bpf_map__max_entries(maps.scratch));
   bpf_map__set_max_entries(maps.ring, config.ring_bytes);
   const size_t selected = std::max(config.pids.size(), config.tids.size());
   bpf_map__set_max_entries(
@@ -143,6 +173,7 @@ ksym::Status ConfigureSampler(const SamplerConfig& config,
   // lets the verifier leave out what they switch off, and maps get their size.
   ConfigurePrograms(skeleton, config);
   ConfigureMaps(skeleton, config);
+  ConfigureWaitMaps(skeleton, config);
   for (const auto& [map, path] :
        {std::pair(skeleton.maps.cgroup_ids, &config.cgroup_map_path),
         std::pair(skeleton.maps.mount_namespaces, &config.mntns_map_path)}) {

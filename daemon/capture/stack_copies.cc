@@ -211,7 +211,7 @@ bool StackCopies::WalkAndCount(const Copy& copy, const Sources& sources,
   const uint32_t set = copy.head.header.set;
   profile_key key = copy.head.key;
   key.user_stack = sources.records.AddWalked(set, stack, walked->merged);
-  ++counts_[set][key];
+  CountCopy(copy.head, key);
   return true;
 }
 
@@ -287,10 +287,26 @@ void StackCopies::UseFramePointers(size_t first_without_row,
   }
 }
 
+void StackCopies::CountCopy(const profile_copy_record& head, profile_key key) {
+  auto& counts = counts_[head.header.set];
+  bool is_wait = false;
+  for (size_t i = 0; i < PROFILE_WAIT_KINDS; ++i) {
+    const profile_wait& wait = head.waits[i];
+    if (wait.value_ns == 0) continue;
+    is_wait = true;
+    key.kind = static_cast<uint32_t>(PROFILE_KIND_RUNNABLE + i);
+    key.kernel_stack = wait.kernel_stack;
+    wait_count& sum = counts[key];
+    ++sum.count;
+    sum.value_ns += wait.value_ns;
+  }
+  if (!is_wait) ++counts[key].count;
+}
+
 std::vector<SampledCount> StackCopies::Take(uint32_t set) {
   std::vector<SampledCount> counts;
-  for (const auto& [key, count] : std::exchange(counts_[set], {})) {
-    counts.push_back({.key = key, .count = count});
+  for (const auto& [key, sum] : std::exchange(counts_[set], {})) {
+    counts.push_back({.key = key, .count = sum.count, .value = sum.value_ns});
   }
   return counts;
 }

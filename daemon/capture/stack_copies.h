@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bpf/profile_abi.h"
+#include "bpf/waiting_abi.h"
 #include "daemon/capture/bpf_object.h"
 #include "daemon/capture/stack_records.h"
 #include "daemon/track/process_watch.h"
@@ -52,7 +53,7 @@ class StackCopies {
   // Some of the set that Hints() told of were not walked.
   bool HasWaiting(uint32_t set) const;
   uint64_t waiting_bytes() const { return waiting_bytes_; }
-  // The walked samples of the set.
+  // The walked samples of the set, each of its key's kind.
   std::vector<SampledCount> Take(uint32_t set);
 
   // How much of a stack should be copied from now on where its end is not
@@ -90,6 +91,8 @@ class StackCopies {
                     Patience patience);
   std::optional<Walked> WalkOne(const Copy& copy, const Sources& sources,
                                 Patience patience) const;
+  // Counts the sample, or those of a wait, under the key of its walked stack.
+  void CountCopy(const profile_copy_record& head, profile_key key);
   void UseFramePointers(size_t first_without_row, RawStack& stack) const;
 
   struct KeyLess {
@@ -102,7 +105,7 @@ class StackCopies {
   size_t hinted_ = 0;  // of them, from the front
   uint64_t waiting_bytes_ = 0;
   std::map<uint64_t, Pieces> pieces_;  // by CPU
-  std::array<std::map<profile_key, uint64_t, KeyLess>, PROFILE_SETS> counts_;
+  std::array<std::map<profile_key, wait_count, KeyLess>, PROFILE_SETS> counts_;
   uint32_t chunks_;
   uint64_t walked_ = 0;
   uint64_t recent_ = 0;        // since the last AdaptChunks()

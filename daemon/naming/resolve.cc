@@ -201,6 +201,25 @@ class Resolver::Interval {
     return frame;
   }
 
+  // How many frames of a waiting thread's kernel stack are the scheduler's and
+  // those of the sampler that was called from it: a thread waits in what called
+  // the scheduler.
+  size_t CountScheduler(const PackedStack& stack) {
+    constexpr size_t kMost = 16;
+    size_t at = 0;
+    size_t found = 0;
+    ForEachFrame(stack, [&](const RawFrame& raw) {
+      if (++at > kMost || found != 0 || raw.kind != kNativeCode) return;
+      const auto [role, is_new] = schedulers_.try_emplace(raw.value, false);
+      if (is_new) {
+        role->second = resolver_.IsScheduler(
+            LookupAddress(raw.value, FrameCache::Place::kCaller));
+      }
+      if (role->second) found = at;
+    });
+    return found;
+  }
+
   // The place of the kernel frame below another one.
   FrameCache::Place PlaceBelow(FrameId frame) const {
     return std::ranges::find(entries_, frame) == entries_.end()
@@ -231,7 +250,15 @@ class Resolver::Interval {
     auto place = FrameCache::Place::kLeaf;
     RuntimeKind last;
     bool is_hidden = false;  // the frame before, in favour of a runtime's
+    // The kernel's stacks of waits alone are mixed.
+    size_t skipped =
+        stack.mixed && &space == &kernel_ ? CountScheduler(stack) : 0;
     ForEachFrame(stack, [&](const RawFrame& raw) {
+      if (skipped > 0) {
+        --skipped;
+        place = FrameCache::Place::kCaller;
+        return;
+      }
       const bool is_interpreter = last.has_interpreter;
       if (raw.kind != last.kind) last = RuntimeKindOf(raw.kind);
       if (raw.kind != kNativeCode) {
@@ -277,6 +304,7 @@ class Resolver::Interval {
   Space kernel_ = Space(1);
   std::vector<FrameId> entries_;  // of interrupts; a handful
   std::unordered_set<FrameId> trampolines_;
+  std::unordered_map<uint64_t, bool> schedulers_;  // by address
   // The process of the last sample with a user stack.
   ksym::ProcessId process_;
   const ksym::ProcessImage* image_ = nullptr;
@@ -387,6 +415,15 @@ FrameId Resolver::KernelFrame(uint64_t sampled, ksym::Address lookup,
                        : ksym::Unresolved::kNoSymbol;
   }
   return builder.AddFrame(frame);
+}
+
+bool Resolver::IsScheduler(ksym::Address lookup) {
+  if (kernel_ == nullptr) return false;
+  const auto answer = kernel_->Find(lookup, name_buffer_);
+  return answer.kind == ksym::KernelTimeline::Answer::Kind::kFound &&
+         answer.symbol.module.empty() &&
+         (answer.symbol.name == "__schedule" ||
+          answer.symbol.name == "schedule_tail");
 }
 
 void Resolver::SetKernelOffset(const ksym::KernelSymbol& symbol,

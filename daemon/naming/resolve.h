@@ -10,6 +10,7 @@
 #include "daemon/naming/frame_namer.h"
 #include "daemon/naming/python_namer.h"
 #include "daemon/naming/user_names.h"
+#include "daemon/naming/wait_namer.h"
 #include "daemon/profile/profile.h"
 #include "daemon/profile/raw_profile.h"
 #include "ksym/kernel/kernel_timeline.h"
@@ -43,6 +44,7 @@ class Resolver {
   explicit Resolver(ResolveOptions options)
       : options_(options), python_(options.python_lines) {
     for (const RawFrameKind kind : PythonNamer::kKinds) SetNamer(kind, python_);
+    SetNamer(kWaitReason, waits_);
   }
   // Its own namer is one of those it calls.
   Resolver(const Resolver&) = delete;
@@ -92,6 +94,8 @@ class Resolver {
   // `is_entry` becomes true if it is where an interrupt begins.
   FrameId KernelFrame(uint64_t sampled, ksym::Address lookup,
                       ProfileBuilder& builder, bool& is_entry);
+  // Whether it is the scheduler's, which switches threads.
+  bool IsScheduler(ksym::Address lookup);
   void NameKernelFrame(const ksym::KernelSymbol& symbol, Frame& frame,
                        ProfileBuilder& builder) const;
   void SetKernelOffset(const ksym::KernelSymbol& symbol, ksym::Address lookup,
@@ -102,6 +106,7 @@ class Resolver {
   std::optional<ksym::Address> kernel_text_;  // of _stext
   ksym::Unresolved no_kernel_reason_ = ksym::Unresolved::kNoPermission;
   PythonNamer python_;
+  WaitNamer waits_;
   std::map<RawFrameKind, FrameNamer*> namers_;
   ksym::SymbolNameBuffer name_buffer_;
   std::vector<FrameId> frames_;  // room for one stack

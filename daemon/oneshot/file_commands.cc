@@ -221,6 +221,7 @@ Result<Profile> LoadSelected(const std::vector<std::string>& paths,
                              const std::optional<NamePattern>& filter) {
   auto profile = LoadShowing(paths, arguments);
   if (!profile) return profile;
+  if (arguments.value.empty()) SumThreadStates(*profile);
   KeepFirstKind(*profile);
   const bool had_samples = !profile->samples.empty();
   if (filter) KeepMatching(*filter, *profile);

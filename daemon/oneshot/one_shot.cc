@@ -32,6 +32,7 @@
 #include "daemon/oneshot/start_line.h"
 #include "daemon/oneshot/statistics_lines.h"
 #include "daemon/oneshot/stop_signals.h"
+#include "daemon/oneshot/thread_lines.h"
 #include "daemon/oneshot/unwind_options.h"
 #include "daemon/output/summary.h"
 #include "daemon/profile/kind_select.h"
@@ -279,13 +280,17 @@ class CaptureRun {
                                    .kernel_build_ids = BuildIdsOfRunningKernel(
                                        naming.metadata().kernel_release)},
                                   progress_);
-    auto shown = ShowKind(options_.value, profile);
+    const std::vector<std::string> thread_lines = ThreadTimeLines(
+        capture_->thread_times(), profile,
+        options_.verbose ? ThreadLines::kEach : ThreadLines::kSum);
+    auto shown = ChooseKind(options_, profile);
     if (!shown) return Fail(std::move(shown.error()));
     SayWarnings(profile, naming.metadata().warnings.size(), progress_);
     auto written = WriteAll(profile);
     if (!written) return Fail(std::move(written.error()));
     if (!command_end_.empty()) progress_.Say(command_end_);
     progress_.Say(SummaryLine(profile));
+    for (const std::string& line : thread_lines) progress_.Say(line);
     SayFindings(profile, options_, progress_);
     if (options_.verbose) {
       for (const std::string& line :

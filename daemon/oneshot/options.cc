@@ -25,6 +25,7 @@ constexpr std::string_view kExamples = R"(Examples:
   ksym-profile -p 1234 -o out.json 5      one process, as JSON
   ksym-profile -o out.folded -- make      a command and its children
   ksym-profile -K -C 0-3 10               kernel stacks on four CPUs
+  ksym-profile --off-cpu -p 1234 10       where a process waits, and why
 )";
 
 void AddSamplingOptions(CLI::App& app, RawOptions& raw,
@@ -59,6 +60,11 @@ void AddSamplingOptions(CLI::App& app, RawOptions& raw,
       ->type_name("PATH");
   app.add_flag("-U,--user-stacks-only", raw.user_only, "No kernel stacks");
   app.add_flag("-K,--kernel-stacks-only", raw.kernel_only, "No user stacks");
+  app.add_flag("--off-cpu", raw.off_cpu,
+               "Sample threads that wait, for a CPU or for anything else, "
+               "instead of those that run");
+  app.add_flag("--wall", raw.wall,
+               "Sample all of threads' time: running, runnable and blocked");
   app.add_flag("-I,--include-idle", sampler.include_idle,
                "Sample idle CPUs, too, as 'swapper'");
 }
@@ -108,7 +114,7 @@ void AddOutputOptions(CLI::App& app, RawOptions& raw, ProfileOptions& options) {
       ->type_name("comm|pid|tid");
   app.add_option("--value", options.value,
                  "Which kind of samples is shown, where there are several "
-                 "(default: the first)")
+                 "(default: the first; of --off-cpu and --wall their sum)")
       ->type_name("KIND");
   app.add_flag("-d,--delimited", options.output.delimiter,
                "Put a mark between user and kernel frames");

@@ -93,6 +93,30 @@ void DecideRate(const CLI::App& app, const RawOptions& raw,
   if (!event) Refuse(event.error().message());
 }
 
+// Waits have points in time and no events.
+void DecideWaits(const CLI::App& app, const RawOptions& raw,
+                 CaptureOptions& capture) {
+  constexpr uint64_t kNsPerSecond = 1'000'000'000;
+  if (!raw.off_cpu && !raw.wall) return;
+  if (raw.off_cpu && raw.wall)
+    Refuse("--off-cpu and --wall contradict each other");
+  const char* which = raw.off_cpu ? "--off-cpu" : "--wall";
+  for (const char* option : {"--count", "--event", "--cpu", "--include-idle"}) {
+    if (app.count(option) > 0) {
+      Refuse(fmt::format("{} and {} contradict each other", option, which));
+    }
+  }
+  if (raw.stack_map == "stackid") {
+    Refuse(
+        fmt::format("--stack-map=stackid and {} contradict each other", which));
+  }
+  if (capture.rate.frequency_hz > kNsPerSecond) {
+    Refuse(fmt::format("-F must be at most {} with {}", kNsPerSecond, which));
+  }
+  capture.sampler.cpu_samples = raw.wall;
+  capture.sampler.waits = WaitConfig{kNsPerSecond / capture.rate.frequency_hz};
+}
+
 void DecideFilters(const CLI::App& app, const RawOptions& raw,
                    ProfileOptions& options) {
   SamplerConfig& sampler = options.capture.sampler;
@@ -255,6 +279,8 @@ void CheckReplay(const CLI::App& app, const ProfileOptions& options) {
                              "--user-stacks-only",
                              "--kernel-stacks-only",
                              "--include-idle",
+                             "--off-cpu",
+                             "--wall",
                              "--stack-storage-size",
                              "--hash-storage-size",
                              "--max-stack-depth",
@@ -278,6 +304,7 @@ void CheckReplay(const CLI::App& app, const ProfileOptions& options) {
 void DecideOptions(const CLI::App& app, const RawOptions& raw,
                    ProfileOptions& options) {
   DecideRate(app, raw, options.capture);
+  DecideWaits(app, raw, options.capture);
   DecideFilters(app, raw, options);
   DecideStorage(app, raw, options.capture);
   if (auto wrong = raw.unwind.Apply(options.capture)) {

@@ -28,6 +28,8 @@ struct RawOptions {
   uint32_t max_stack_depth = 127;
   bool user_only = false;
   bool kernel_only = false;
+  bool off_cpu = false;
+  bool wall = false;
   bool folded = false;
   bool no_demangle = false;
   UnwindOptions unwind;

@@ -18,7 +18,6 @@
 #include "daemon/oneshot/report_file.h"
 #include "daemon/oneshot/report_steps.h"
 #include "daemon/output/summary.h"
-#include "daemon/profile/kind_select.h"
 #include "daemon/raw/raw_file.h"
 #include "ksym/base/caller_rights.h"
 #include "ksym/base/file.h"
@@ -101,7 +100,7 @@ Result<int> Replay(const ProfileOptions& options) {
                    .kernel = kernel.timeline(),
                    .kernel_build_ids = KernelBuildIdsOf(*capture)},
                   progress);
-  auto shown = ShowKind(options.value, profile);
+  auto shown = ChooseKind(options, profile);
   if (!shown) return Fail(std::move(shown.error()));
   SayWarnings(profile, old_warnings, progress);
   auto written = WriteReport(profile, options, *report);

@@ -91,6 +91,13 @@ ResolveOptions MakeResolveOptions(const ProfileOptions& options) {
   return made;
 }
 
+ksym::Status ChooseKind(const ProfileOptions& options, Profile& profile) {
+  if (options.value.empty() && !RowOf(options.format).has_kinds) {
+    SumThreadStates(profile);
+  }
+  return ShowKind(options.value, profile);
+}
+
 Status WriteReport(const Profile& profile, const ProfileOptions& options,
                    ReportFile& file) {
   if (ShowsTable(options)) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "daemon/output/text.h"
@@ -20,6 +21,18 @@ std::string FilterOf(const SamplerConfig& sampler) {
         std::pair("mount namespaces of map ", &sampler.mntns_map_path)}) {
     if (path->empty()) continue;
     text += (text.empty() ? "" : " and ") + std::string(what) + *path;
+  }
+  return text;
+}
+
+// "cpu-clock, sched_exit_tp": what starts the samples of all kinds.
+std::string EventsOf(const CaptureMetadata& metadata) {
+  std::string text;
+  std::string_view last;
+  for (const SampleKind& kind : metadata.kinds) {
+    if (kind.event == last) continue;
+    last = kind.event;
+    text += (text.empty() ? "" : ", ") + kind.event;
   }
   return text;
 }
@@ -55,7 +68,7 @@ std::string StartLine(const ProfileOptions& options,
                        options.command.front());
   }
   return fmt::format("{} [event {}, CPUs {}, own priority {}]", line,
-                     metadata.kinds.front().event, metadata.cpus,
+                     EventsOf(metadata), metadata.cpus,
                      OwnPriorityName(options.own_priority));
 }
 

@@ -49,6 +49,9 @@ void AddCauses(std::string_view what,
 
 // What was sampled, and how often.
 std::string EventText(const SampleKind& kind) {
+  if (AddsUpToThreads(kind)) {
+    return kind.event + "; adds up to the time of threads, not of CPUs";
+  }
   if (kind.has_values) return kind.event + ", each with its value";
   return kind.frequency_hz != 0
              ? fmt::format("{} at {} Hz per CPU", kind.event, kind.frequency_hz)

@@ -15,6 +15,7 @@
 #include "daemon/output/safe_name.h"
 #include "daemon/output/stack_state.h"
 #include "daemon/output/text_pieces.h"
+#include "daemon/profile/sample_kind.h"
 
 namespace profd {
 namespace {
@@ -33,11 +34,27 @@ class FoldedWriter {
       AddLine(profile_.samples[i], owners_[owner_of_sample_[i]]);
     }
     lines_.SortAndMerge();
+    if (IsTime(profile_)) ToMicroseconds();
     SortWholeLines();
     WriteLines(out);
   }
 
  private:
+  // Counts are nanoseconds and no samples.
+  static bool IsTime(const Profile& profile) {
+    const SampleKind& kind = profile.metadata.kinds.front();
+    return kind.unit == "nanoseconds" && kind.has_values;
+  }
+
+  // As other tools have time in folded stacks; at least one.
+  void ToMicroseconds() {
+    constexpr uint64_t kNsPerUs = 1000;
+    for (auto& entry : lines_.entries()) {
+      entry.count =
+          std::max<uint64_t>((entry.count + kNsPerUs / 2) / kNsPerUs, 1);
+    }
+  }
+
   // A name as a piece of a line, with what follows it there: numbers in
   // pieces_, and ranks when these are there.
   struct Name {

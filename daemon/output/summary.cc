@@ -142,6 +142,11 @@ std::string CaptureLine(const Profile& profile) {
 std::string ProfileTitle(const Profile& profile) {
   const std::string& host = profile.metadata.hostname;
   const SampleKind& kind = profile.metadata.kinds.front();
+  if (AddsUpToThreads(kind) && kind.has_values) {
+    return fmt::format(
+        "{}{}{:.1f} s of time of threads, {}", host, host.empty() ? "" : ": ",
+        static_cast<double>(SamplesOf(profile)) / 1e9, kind.name);
+  }
   std::string title = fmt::format("{}{}{} {}", host, host.empty() ? "" : ": ",
                                   SamplesOf(profile), UnitName(kind));
   if (kind.has_values && kind.name != UnitName(kind))

@@ -116,10 +116,16 @@ inline constexpr FrameKind kBpfFrame = {.name = "kernel",
 inline constexpr FrameKind kPythonFrame = {
     .name = "python", .folded_suffix = "_[p]", .colour = FlameKind::kPython};
 
-// Of several with one name or one suffix, the plain one comes first.
+// Why a thread waited: no code, but a frame where its own stack ends and the
+// kernel's begins, on the kernel's side.
+inline constexpr FrameKind kWaitFrame = {
+    .name = "wait", .is_kernel = true, .colour = FlameKind::kKernel};
+
+// Where several have one name or one suffix, the plain one comes first.
 inline constexpr std::array kFrameKinds = {
-    &kUserFrame,    &kKernelFrame,        &kPythonFrame,     &kJitFrame,
-    &kInlinedFrame, &kInlinedKernelFrame, &kTrampolineFrame, &kBpfFrame};
+    &kUserFrame,    &kKernelFrame,        &kPythonFrame,     &kWaitFrame,
+    &kJitFrame,     &kInlinedFrame,       &kInlinedKernelFrame,
+    &kTrampolineFrame, &kBpfFrame};
 
 // The plain kind of that name; null: there is none.
 constexpr const FrameKind* FindFrameKind(std::string_view name) {

@@ -53,6 +53,16 @@ ksym::Status ShowKind(std::string_view name, Profile& profile) {
   return {};
 }
 
+void SumThreadStates(Profile& profile) {
+  std::vector<SampleKind>& kinds = profile.metadata.kinds;
+  if (!AreThreadStates(kinds)) return;
+  for (ProfileSample& sample : profile.samples) {
+    sample.value = ValueOf(kinds[sample.kind], sample.count, sample.value);
+    sample.kind = 0;
+  }
+  kinds = {SumOfThreadStates(kinds)};
+}
+
 bool HasSeveralValues(const Profile& profile) {
   const std::vector<SampleKind>& kinds = profile.metadata.kinds;
   return kinds.size() > 1 || kinds.front().has_values;

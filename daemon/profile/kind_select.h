@@ -22,6 +22,9 @@ namespace profd {
 // The place of the kind of that name, as above; for a raw profile as well.
 [[nodiscard]] ksym::Result<SampleKindId> PlaceOfKind(
     std::string_view name, const std::vector<SampleKind>& kinds);
+// Makes one kind of all where they are the states of threads; then each sample
+// has a value. O(samples).
+void SumThreadStates(Profile& profile);
 
 // Whether more than the first kind's counts is in it.
 bool HasSeveralValues(const Profile& profile);

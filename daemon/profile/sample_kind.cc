@@ -10,6 +10,11 @@ namespace {
 
 constexpr uint64_t kNsPerSecond = 1'000'000'000;
 constexpr std::string_view kNanoseconds = "nanoseconds";
+constexpr std::string_view kCpu = "cpu";
+constexpr std::string_view kWall = "wall";
+constexpr std::string_view kOffCpu = "off-cpu";
+constexpr std::string_view kRunnable = "runnable";
+constexpr std::string_view kBlocked = "blocked";
 
 // Whether its event and its rate tell it.
 bool IsEventKind(const SampleKind& kind) {
@@ -23,11 +28,47 @@ SampleKind EventKind(std::string event, uint64_t frequency_hz,
   // A rate is one of time, and the clock counts nanoseconds.
   const bool is_time = frequency_hz != 0 ||
                        (event.starts_with("cpu-clock") && count_period != 0);
-  return {.name = is_time ? "cpu" : event,
+  return {.name = is_time ? std::string(kCpu) : event,
           .unit = std::string(is_time ? kNanoseconds : "count"),
           .event = std::move(event),
           .frequency_hz = frequency_hz,
           .count_period = count_period};
+}
+
+std::vector<SampleKind> WaitKinds(const std::string& event,
+                                  uint64_t frequency_hz) {
+  SampleKind kind = {.name = std::string(kRunnable),
+                     .unit = std::string(kNanoseconds),
+                     .event = event,
+                     .frequency_hz = frequency_hz,
+                     .has_values = true};
+  std::vector<SampleKind> kinds = {kind};
+  kind.name = kBlocked;
+  kinds.push_back(std::move(kind));
+  return kinds;
+}
+
+bool AreThreadStates(const std::vector<SampleKind>& kinds) {
+  return FindKind(kinds, kBlocked) != nullptr &&
+         std::ranges::all_of(kinds, [](const SampleKind& kind) {
+           return kind.unit == kNanoseconds &&
+                  (kind.name == kCpu || kind.name == kRunnable ||
+                   kind.name == kBlocked);
+         });
+}
+
+SampleKind SumOfThreadStates(const std::vector<SampleKind>& kinds) {
+  const SampleKind* cpu = FindKind(kinds, kCpu);
+  const SampleKind* blocked = FindKind(kinds, kBlocked);
+  SampleKind sum = blocked == nullptr ? SampleKind() : *blocked;
+  sum.name = cpu == nullptr ? kOffCpu : kWall;
+  if (cpu != nullptr) sum.event = cpu->event + " and " + sum.event;
+  return sum;
+}
+
+bool AddsUpToThreads(const SampleKind& kind) {
+  return kind.name == kRunnable || kind.name == kBlocked ||
+         kind.name == kWall || kind.name == kOffCpu;
 }
 
 bool IsOneEventKind(const std::vector<SampleKind>& kinds) {

@@ -16,7 +16,8 @@ struct SampleKind {
   std::string unit;   // of a value: "nanoseconds", "count", "bytes"
   std::string event;  // that was sampled, e.g. "cpu-clock"
   // Where each stands for the same, exactly one is not zero: samples per
-  // second, or events per sample.
+  // second, or events per sample. Where each has a value, the frequency may say
+  // how fine they are.
   uint64_t frequency_hz = 0;
   uint64_t count_period = 0;
   // Each sample has a value of its own: a wait's length, an allocation's size.
@@ -34,6 +35,20 @@ inline constexpr size_t kMaxSampleKinds = 16;
 // time where that is what the rate or the event says, else of events.
 SampleKind EventKind(std::string event, uint64_t frequency_hz,
                      uint64_t count_period);
+
+// The kinds of time in which threads wait: runnable and blocked, both with
+// values, and with so many points in a second of each thread's time.
+std::vector<SampleKind> WaitKinds(const std::string& event,
+                                  uint64_t frequency_hz);
+// Whether each kind is a state of threads and all are in nanoseconds, so that
+// the sum over kinds makes sense: CPU time, runnable and blocked, or the latter
+// two.
+bool AreThreadStates(const std::vector<SampleKind>& kinds);
+// All of those kinds in one: "wall" with CPU time, else "off-cpu".
+SampleKind SumOfThreadStates(const std::vector<SampleKind>& kinds);
+// Whether its time adds up to that of threads, of which many wait at once, and
+// not to that of CPUs.
+bool AddsUpToThreads(const SampleKind& kind);
 
 // Whether there is one kind that EventKind() would make of its event and rate.
 bool IsOneEventKind(const std::vector<SampleKind>& kinds);

@@ -32,11 +32,13 @@ import symbols
 import trouble
 import trouble_signals
 import unwind
+import waiting
 import wall
 
 SECTIONS = {"wall": wall, "cost": cost, "stacks": stacks, "rate": rate,
             "kernel": kernel, "symbols": symbols, "unwind": unwind,
-            "gsym": gsym, "markup": markup, "trouble": trouble}
+            "gsym": gsym, "markup": markup, "waiting": waiting,
+            "trouble": trouble}
 NOTHING_TO_MEASURE = 77
 
 

@@ -162,7 +162,8 @@ TEST_F(SamplerTest, RawCapturesCarryThem) {
   EXPECT_EQ(waited, kWaitedNs);
 }
 
-// JSON has all kinds, folded stacks the first one or the one that is asked for.
+// JSON has all kinds, folded stacks the first one or the one that is asked for,
+// of time in microseconds.
 TEST_F(SamplerTest, OutputsShowThem) {
   Profile profile = Named();
   const std::string json = Render(profile, OutputFormat::kJson, {});
@@ -172,7 +173,7 @@ TEST_F(SamplerTest, OutputsShowThem) {
   EXPECT_THAT(Render(profile, OutputFormat::kFolded, {}),
               Not(HasSubstr("toy")));
   ASSERT_TRUE(ShowKind("toy-waits", profile));
-  EXPECT_EQ(Render(profile, OutputFormat::kFolded, {}), "toy 7000000\n");
+  EXPECT_EQ(Render(profile, OutputFormat::kFolded, {}), "toy 7000\n");
   ASSERT_TRUE(ShowKind("toy-calls", profile));
   EXPECT_EQ(Render(profile, OutputFormat::kFolded, {}), "toy 3\n");
   EXPECT_FALSE(ShowKind("toy", profile));

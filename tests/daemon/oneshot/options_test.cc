@@ -188,6 +188,12 @@ TEST(OptionsTest, RefusesBadUsageInOneLine) {
       {{"-f", "--format", "json"}, "contradict"},
       {{"-q", "-v"}, "contradict"},
       {{"-I", "-p", "1"}, "contradict"},
+      {{"--off-cpu", "--wall"}, "contradict"},
+      {{"--off-cpu", "-c", "9"}, "contradict"},
+      {{"--wall", "-e", "cycles"}, "contradict"},
+      {{"--wall", "-C", "0"}, "contradict"},
+      {{"--off-cpu", "--stack-map", "stackid"}, "contradict"},
+      {{"--off-cpu", "-F", "1000000001"}, "-F"},
       {{"0"}, "DURATION"},
       {{"-5"}, "-5"},
       {{"nan"}, "DURATION"},
@@ -209,6 +215,23 @@ TEST(OptionsTest, RefusesBadUsageInOneLine) {
     EXPECT_EQ(std::ranges::count(parsed.error_text, '\n'), 0) << what;
     EXPECT_THAT(parsed.output_text, IsEmpty()) << what;
   }
+}
+
+// Of what waits, with as many points in a second as the CPU has samples.
+TEST(OptionsTest, ChoosesWhatIsSampled) {
+  const ParsedCommandLine cpu = Parse({"1"});
+  ASSERT_TRUE(cpu.options);
+  EXPECT_TRUE(cpu.options->capture.sampler.cpu_samples);
+  EXPECT_FALSE(cpu.options->capture.sampler.waits);
+  const ParsedCommandLine waits = Parse({"--off-cpu", "-F", "1000", "1"});
+  ASSERT_TRUE(waits.options);
+  EXPECT_FALSE(waits.options->capture.sampler.cpu_samples);
+  ASSERT_TRUE(waits.options->capture.sampler.waits);
+  EXPECT_EQ(waits.options->capture.sampler.waits->period_ns, 1'000'000u);
+  const ParsedCommandLine wall = Parse({"--wall", "1"});
+  ASSERT_TRUE(wall.options);
+  EXPECT_TRUE(wall.options->capture.sampler.cpu_samples);
+  EXPECT_TRUE(wall.options->capture.sampler.waits);
 }
 
 // Help and version are data on stdout with status 0.

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* What crosses the border between waiting.bpf.h and daemon/capture. */
+#pragma once
+
+#include "bpf/profile_abi.h"
+
+/*
+ * The frame between a thread's own and the kernel's, which says why it waited:
+ * a frame of this kind whose unit is a wait_calls and whose value is a number
+ * of a system call with a state and flags.
+ */
+#define WAIT_FRAME_KIND 0x20
+
+/* By which table system calls are numbered. */
+enum wait_calls {
+	WAIT_CALLS_NONE = 0, /* the thread has no user code */
+	WAIT_CALLS_X86_64 = 1,
+	WAIT_CALLS_OTHER = 2, /* one that nobody here has names for */
+};
+
+#define WAIT_FRAME_CALL(value)	((__u32)(value))
+#define WAIT_FRAME_STATE(value) ((__u16)((value) >> 32))
+#define WAIT_FRAME_FLAGS(value) ((__u16)((value) >> 48))
+
+enum wait_flags {
+	WAIT_RUNNABLE = 1,
+	WAIT_PREEMPTED = 2, /* it did not want to wait */
+	WAIT_NEW = 4,	    /* it had not run yet */
+	WAIT_IO = 8,	    /* the kernel counts it as waiting for a disk */
+};
+
+/* Not in a system call. */
+#define WAIT_NO_CALL 0xffffffffu
+
+/* The kernel's own sums for a thread since it began. */
+struct wait_thread_record {
+	struct profile_record header;
+	__u64 start_ns; /* CLOCK_MONOTONIC, when it began */
+	__u64 now_ns;	/* CLOCK_MONOTONIC, when this was read */
+	__u64 running_ns;
+	__u64 runnable_ns;
+	__u32 tgid;
+	__u32 tid;
+	__u32 last; /* the thread ended, or sampling did */
+	__u32 reserved;
+	char comm[PROFILE_COMM_BYTES];
+};
+PROFILE_ABI_ASSERT(sizeof(struct wait_thread_record) == 72,
+		   "wait_thread_record");
+
+struct wait_count {
+	__u64 count;
+	__u64 value_ns;
+};
+
+/* One per CPU; nothing of it is a loss of samples. */
+struct wait_stats {
+	__u64 thinned;	 /* stacks that others stand for, by the budget */
+	__u64 unseen;	 /* waits whose begin or end was not seen */
+	__u64 crowded;	 /* waits of threads that lost their slot to another */
+	__u64 ends_full; /* threads that ended and are in no total */
+};
+PROFILE_ABI_ASSERT(sizeof(struct wait_stats) == 32, "wait_stats");
+
+/* What a CPU keeps. */
+struct wait_cpu {
+	struct wait_stats stats;
+	/* Of the budget. */
+	__u64 window_ns; /* when it began */
+	__u32 asked;	 /* for stacks in this window */
+	__u32 kept;
+	__u32 shift; /* one of 2^shift is kept */
+	__u32 reserved;
+};
+
+/* Their sum, when sampling has ended; made in user space. */
+struct wait_stats_record {
+	struct profile_record header;
+	struct wait_stats stats;
+};

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* What waiting.bpf.h stands on: its knobs, maps and the kernel's types. */
+#pragma once
+
+#include <linux/bpf.h>
+#include <stddef.h>
+#include <bpf/bpf_helpers.h>
+
+#include "bpf/arch/arch.bpf.h"
+#include "bpf/profile_abi.h"
+#include "bpf/profile_maps.bpf.h"
+#include "bpf/waiting_abi.h"
+
+/* Nanoseconds that a point stands for, from 1 to 2^32 - 1. */
+const volatile __u64 wait_period_ns = 10101010;
+/* Random per capture: nobody can be asleep at all points but one. */
+const volatile __u64 wait_seed = 0;
+/* Slots, a power of two, less 1. */
+const volatile __u32 wait_slot_mask = 0;
+/* Stacks of a CPU in WAIT_BUDGET_NS, before chance decides. */
+const volatile __u32 wait_stacks_at_once = 100;
+#define WAIT_BUDGET_NS 100000000
+
+/* The thread that drains; it tells how the clocks differ. */
+__u32 wait_own_tid = 0;
+/* CLOCK_MONOTONIC less the scheduler's clock, when that thread ran last. */
+__u64 wait_clock_offset = 0;
+/* By the scheduler's clock: what was before it does not count; 0: nothing. */
+__u64 wait_from = 0;
+
+struct sched_entity {
+	unsigned long long sum_exec_runtime;
+} __core;
+struct sched_info {
+	unsigned long long run_delay;
+	unsigned long long last_arrival;
+	unsigned long long last_queued;
+} __core;
+struct thread_info {
+	unsigned int status;
+} __core;
+struct task_struct___wait {
+	struct thread_info thread_info;
+	unsigned int __state;
+	int on_cpu;
+	int exit_state;
+	int pid;
+	int tgid;
+	struct mm_struct *mm;
+	unsigned int in_iowait : 1;
+	struct sched_entity se;
+	struct sched_info sched_info;
+	unsigned long nvcsw;
+	unsigned long nivcsw;
+	unsigned long long start_time;
+	unsigned int self_exec_id;
+	char comm[PROFILE_COMM_BYTES];
+} __core;
+/* The field's name and size before 5.14. */
+struct task_struct___before_5_14 {
+	long state;
+} __core;
+
+/*
+ * A thread as it was when it began to run last. A slot is found by the thread's
+ * id; a cache line each, as a switch touches two.
+ */
+struct wait_slot {
+	__u32 tid;   /* 0: free */
+	__u32 state; /* in which it stopped running, and WAIT_STATE_PREEMPTED */
+	__u64 start_time;
+	__u64 began;   /* to run, by the scheduler's clock */
+	__u64 running; /* sums of the kernel, then */
+	__u64 runnable;
+	__u64 switches;	  /* from the CPU, once it ends to run */
+	__u64 next_point; /* the first one after `began` */
+	__u64 reserved;
+};
+#define WAIT_STATE_PREEMPTED 0x80000000
+_Static_assert(sizeof(struct wait_slot) == 64, "wait_slot");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct wait_slot);
+} wait_slots SEC(".maps");
+
+#define WAITS_MAP                                                              \
+	__uint(type, BPF_MAP_TYPE_HASH);                                       \
+	__uint(max_entries, 1);                                                \
+	__type(key, struct profile_key);                                       \
+	__type(value, struct wait_count)
+
+struct {
+	WAITS_MAP;
+} waits_0 SEC(".maps"), waits_1 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct wait_cpu);
+} wait_cpus SEC(".maps");
+
+/* By the scheduler's clock: when sampling ended; 0: it has not. */
+__u64 wait_until = 0;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+} __core;
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct___wait *task;
+};
+
+/* Of a stack that is read from another thread: so much at once, so often. */
+#define WAIT_READ_BYTES 4096
+#define WAIT_READS	5
+/* Of a kernel stack that is read from another thread. */
+#define WAIT_OTHER_DEPTH 64
+
+/* As profile_piece_record, which has more room. */
+struct wait_piece {
+	struct profile_record header;
+	__u64 copy;
+	__u64 address;
+	__u32 bytes;
+	__u32 reserved;
+	__u8 stack[WAIT_READ_BYTES];
+};
+#define WAIT_PIECE_HEAD 32
+_Static_assert(offsetof(struct wait_piece, stack) == WAIT_PIECE_HEAD,
+	       "wait_piece");
+/* In place of the CPU's number in a copy's. */
+#define WAIT_COPY_PLACE 0xffff
+
+/* Registers by their roles. */
+struct wait_walk {
+	__u64 ip, sp, fp, extra;
+	__u64 leaf[ARCH_REGISTERS];
+};
+
+/* There is one iterator at a time, which may go from one CPU to another. */
+struct wait_scratch {
+	struct wait_thread_record thread;
+	struct profile_stack_record kernel;
+	struct profile_copy_record copy;
+	struct wait_piece piece;
+	struct arch_regs regs;
+	struct wait_walk walk;
+	struct wait_count count;
+	__u64 lost; /* of the thread's samples */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct wait_scratch);
+} wait_scratch SEC(".maps");

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * The arithmetic of waiting.bpf.h, which needs no kernel: the points at which a
+ * thread's time is sampled, and what its stacks stand for when there are too
+ * many. Tests read it as C++.
+ */
+#pragma once
+
+#include <linux/types.h>
+
+#ifdef __cplusplus
+#define WAIT_INLINE inline
+#else
+#define WAIT_INLINE static __attribute__((always_inline)) inline
+#endif
+
+/* Period k of a thread has one point, (k + hash(seed, k)) * period. */
+struct wait_points {
+	__u64 period; /* ns, from 1 to 2^32 - 1 */
+	__u64 seed;   /* of the thread */
+};
+
+/* A wait up to now; `running` and `runnable` are the kernel's sums then. */
+struct wait_span {
+	__u64 end;
+	__u64 running;
+	__u64 runnable;
+};
+
+WAIT_INLINE __u64 wait_point_of(const struct wait_points *points, __u64 k)
+{
+	__u64 hash = (k ^ points->seed) * 0x9e3779b97f4a7c15ull;
+
+	/* Two rounds: the numbers of threads and of periods follow each other.
+	 */
+	hash = (hash ^ hash >> 32) * 0xd6e8feb86659fd93ull;
+	hash ^= points->seed * 0xff51afd7ed558ccdull;
+	hash = (hash ^ hash >> 32) * 0xd6e8feb86659fd93ull;
+	return k * points->period + ((hash >> 32) * points->period >> 32);
+}
+
+/* The first one that is not before `now`. */
+WAIT_INLINE __u64 wait_next_point(const struct wait_points *points, __u64 now)
+{
+	__u64 k = now / points->period;
+	__u64 point = wait_point_of(points, k);
+
+	return point >= now ? point : wait_point_of(points, k + 1);
+}
+
+/* How many there are from `begin` on and before `end`. */
+WAIT_INLINE __u64 wait_points_in(const struct wait_points *points, __u64 begin,
+				 __u64 end)
+{
+	__u64 first, last;
+
+	if (begin >= end)
+		return 0;
+	first = begin / points->period;
+	last = end / points->period;
+	/* Those of the whole periods, and of the last and not yet the first. */
+	return last - first + (wait_point_of(points, last) < end) -
+	       (wait_point_of(points, first) < begin);
+}
+
+#define WAIT_MOST_SHIFT 20
+
+/* One of how many stacks is kept, as a power of 2, if so many come again. */
+WAIT_INLINE __u32 wait_first_shift(__u32 asked, __u32 most)
+{
+	__u32 shift = 0;
+
+	for (; shift < WAIT_MOST_SHIFT && asked >> shift > most; shift++)
+		;
+	return shift;
+}

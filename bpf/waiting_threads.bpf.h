@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Threads that sleep tell nothing by themselves. One walk over all threads when
+ * sampling begins writes down how long each had run by then; one at the end
+ * takes the stacks of those that did not wake up.
+ */
+#pragma once
+
+#include <linux/bpf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+#include "bpf/profile_abi.h"
+#include "bpf/waiting.bpf.h"
+
+/* The same as passes_filters() asks of the current one. */
+static __always_inline bool
+wait_passes_filters(const struct task_struct___wait *t)
+{
+	__u32 id = filter_tids ? t->pid : t->tgid;
+
+	if (filter_pids || filter_tids) {
+		if (!bpf_map_lookup_elem(&selected_ids, &id))
+			return false;
+	}
+	/* Another thread's cgroup cannot be asked for. */
+	if (filter_cgroup || filter_cgroup_ids)
+		return false;
+	return !filter_mntns || in_selected_mntns((void *)t);
+}
+
+/* Up to now, of one that waits. */
+static __always_inline struct wait_span
+wait_span_until(const struct task_struct___wait *t, __u64 now)
+{
+	struct wait_span span = {
+	    .end = now,
+	    .running = t->se.sum_exec_runtime,
+	    .runnable = t->sched_info.run_delay,
+	};
+	__u64 queued = t->sched_info.last_queued;
+
+	if (queued && queued < now)
+		span.runnable += now - queued;
+	return span;
+}
+
+static __always_inline __u32 wait_state(const struct task_struct___wait *t)
+{
+	struct task_struct___before_5_14 *old = (void *)t;
+	long state = 0;
+
+	if (bpf_core_field_exists(t->__state))
+		return t->__state;
+	bpf_core_read(&state, sizeof(state), &old->state);
+	return state;
+}
+
+static __always_inline void wait_set_first(const struct task_struct___wait *t)
+{
+	struct wait_slot *slot = wait_find(t->pid);
+
+	/* It has run since the programs were attached. */
+	if (slot)
+		return;
+	slot = wait_claim(t->pid);
+	if (!slot)
+		return;
+	slot->tid = t->pid;
+	slot->state = wait_state(t);
+	slot->start_time = t->start_time;
+	slot->began = wait_from;
+	slot->running = t->se.sum_exec_runtime;
+	slot->runnable = t->sched_info.run_delay;
+	slot->switches = wait_switches(t) + (t->on_cpu != 0);
+	slot->next_point = 0;
+}
+
+static __always_inline void wait_fill_thread(struct wait_thread_record *record,
+					     const struct task_struct___wait *t,
+					     __u64 now)
+{
+	struct wait_span span = wait_span_until(t, now);
+
+	record->header.type = PROFILE_RECORD_THREAD;
+	record->start_ns = t->start_time;
+	record->now_ns = now + wait_clock_offset;
+	record->running_ns = span.running;
+	record->runnable_ns = span.runnable;
+	record->tgid = t->tgid;
+	record->tid = t->pid;
+	record->last = wait_until != 0;
+	bpf_probe_read_kernel_str(record->comm, sizeof(record->comm), t->comm);
+}
+
+static __always_inline void wait_fill_key(struct profile_key *key,
+					  const struct task_struct___wait *t)
+{
+	__builtin_memset(key, 0, sizeof(*key));
+	key->start_ns = start_time((void *)t);
+	key->tgid = t->tgid;
+	if (per_thread)
+		key->tid = t->pid;
+	key->exec_count = t->self_exec_id;
+	bpf_probe_read_kernel_str(key->comm, sizeof(key->comm), t->comm);
+}
+
+/* The same of another thread as fill_copy() does of this one. */
+static __always_inline void wait_fill_copy(struct wait_scratch *scratch)
+{
+	struct profile_copy_record *head = &scratch->copy;
+	struct wait_walk *walk = &scratch->walk;
+
+	ARCH_USE_REGS(walk, &scratch->regs);
+	head->header.type = PROFILE_RECORD_COPY;
+	head->copy = (head->copy + 1) | (__u64)WAIT_COPY_PLACE << 48;
+	head->time_ns = wait_until + wait_clock_offset;
+	head->cgroup = 0;
+	head->ip = walk->ip;
+	__builtin_memcpy(head->registers, walk->leaf, sizeof(walk->leaf));
+	head->registers[ARCH_EXTRA] = walk->extra;
+	head->registers[ARCH_FP] = walk->fp;
+	head->registers[ARCH_SP] = walk->sp;
+	head->address =
+	    (walk->sp - ARCH_RED_ZONE_BYTES) & ~(__u64)(PROFILE_COPY_CHUNK - 1);
+	head->end = head->address;
+	head->home_address = 0;
+	head->home_end = 0;
+	head->bytes = 0;
+}
+
+/* Where its wait ends, behind the kernel's frames. Returns the stack's id. */
+static __always_inline __u64 wait_other_kernel(struct wait_scratch *scratch,
+					       struct task_struct___wait *t,
+					       __u32 calls, __u64 reason)
+{
+	struct profile_stack_record *record = &scratch->kernel;
+	__u64 hash = hash_multiplier ^ reason;
+	long n = 0;
+
+	record->header.type = PROFILE_RECORD_STACK;
+	record->header.set = active_set & 1;
+	record->end = UNWIND_END_FRAME_POINTERS;
+	record->used_frame_pointer = 0;
+	record->mixed = 1;
+	if (want_kernel)
+		n = bpf_get_task_stack((void *)t, record->frames,
+				       WAIT_OTHER_DEPTH * sizeof(__u64), 0);
+	n = n < 0 ? 0 : n / sizeof(__u64);
+	if (n >= WAIT_OTHER_DEPTH) {
+		n = WAIT_OTHER_DEPTH;
+		record->end = UNWIND_END_DEPTH_LIMIT;
+	}
+	for (int i = 0; i < WAIT_OTHER_DEPTH; i++) {
+		if (i >= n)
+			break;
+		hash = (hash ^ record->frames[i]) * hash_multiplier;
+	}
+	record->frames[n] = PROFILE_FRAME_HEAD(WAIT_FRAME_KIND, calls);
+	record->frames[n + 1] = reason;
+	record->depth = n + 2;
+	hash ^= hash >> 32;
+	record->id = hash < PROFILE_STACK_FIRST_ID
+			 ? hash + PROFILE_STACK_FIRST_ID
+			 : hash;
+	return record->id;
+}
+
+/* Sends what can be read of the stack, in pieces; false: the file is full. */
+static __always_inline bool wait_send_stack(struct seq_file *seq,
+					    struct wait_scratch *scratch,
+					    struct task_struct___wait *t)
+{
+	struct profile_copy_record *head = &scratch->copy;
+	struct wait_piece *piece = &scratch->piece;
+	__u64 end = find_ends(head, t);
+
+	piece->header = head->header;
+	piece->header.type = PROFILE_RECORD_PIECE;
+	piece->copy = head->copy;
+	for (int i = 0; i < WAIT_READS && head->end < end; i++) {
+		__u32 bytes = WAIT_READ_BYTES;
+
+		if (bpf_copy_from_user_task(piece->stack, WAIT_READ_BYTES,
+					    (void *)head->end, (void *)t, 0)) {
+			/* All or nothing; there may be a part of that page. */
+			bytes = WAIT_READ_BYTES / 4;
+			if (bpf_copy_from_user_task(
+				piece->stack, WAIT_READ_BYTES / 4,
+				(void *)head->end, (void *)t, 0))
+				break;
+		}
+		piece->address = head->end;
+		piece->bytes = bytes;
+		if (bpf_seq_write(seq, piece, WAIT_PIECE_HEAD + bytes))
+			return false;
+		head->end += bytes;
+		head->bytes += bytes;
+	}
+	return true;
+}
+
+/* Counts a thread that has no user stack. */
+static __always_inline void wait_count_kernel(struct wait_scratch *scratch,
+					      void *waits)
+{
+	struct wait_count *count;
+
+	count = bpf_map_lookup_elem(waits, &scratch->copy.key);
+	if (count)
+		wait_add(count, scratch->count.value_ns);
+	else if (bpf_map_update_elem(waits, &scratch->copy.key, &scratch->count,
+				     BPF_ANY))
+		scratch->lost++;
+}
+
+/* The samples of a wait that goes on, as records; false: the file is full. */
+static __always_inline bool wait_send_open(struct seq_file *seq,
+					   struct wait_scratch *scratch,
+					   struct task_struct___wait *t,
+					   struct wait *w)
+{
+	struct profile_copy_record *head = &scratch->copy;
+	__u32 call = WAIT_NO_CALL, calls = WAIT_CALLS_NONE;
+	bool has_user = t->mm != NULL;
+
+	if (has_user) {
+		bpf_probe_read_kernel(&scratch->regs, sizeof(scratch->regs),
+				      (void *)bpf_task_pt_regs((void *)t));
+		calls = arch_system_call(&scratch->regs, t->thread_info.status,
+					 &call);
+	}
+	if (BPF_CORE_READ_BITFIELD_PROBED(t, in_iowait))
+		w->flags |= WAIT_IO;
+	for (int i = 0; i < PROFILE_WAIT_KINDS; i++) {
+		__u32 bytes;
+
+		head->waits[i].value_ns = w->points[i] * wait_period_ns;
+		head->waits[i].kernel_stack = 0;
+		if (!w->points[i])
+			continue;
+		head->waits[i].kernel_stack = wait_other_kernel(
+		    scratch, t, calls, wait_reason(w, call, i + 1));
+		bytes = PROFILE_STACK_RECORD_BYTES(scratch->kernel.depth &
+						   (2 * WAIT_OTHER_DEPTH - 1));
+		if (bpf_seq_write(seq, &scratch->kernel, bytes))
+			return false;
+	}
+	if (!has_user || !want_user || !arch_is_walked(&scratch->regs))
+		return true;
+	wait_fill_copy(scratch);
+	if (!wait_send_stack(seq, scratch, t))
+		return false;
+	return bpf_seq_write(seq, head, sizeof(*head)) == 0;
+}
+
+static __always_inline void wait_count_open(struct wait_scratch *scratch)
+{
+	struct profile_copy_record *head = &scratch->copy;
+	__u32 set = head->header.set;
+	struct profile_stats *counters = bpf_map_lookup_elem(&stats, &set);
+
+	scratch->lost = 0;
+	for (int i = 0; i < PROFILE_WAIT_KINDS; i++) {
+		if (!head->waits[i].value_ns)
+			continue;
+		if (counters)
+			counters->taken++;
+		/* Else the copy is counted by who reads it. */
+		if (head->header.type == PROFILE_RECORD_COPY)
+			continue;
+		head->key.kind = i + 1;
+		head->key.kernel_stack = head->waits[i].kernel_stack;
+		scratch->count.count = 1;
+		scratch->count.value_ns = head->waits[i].value_ns;
+		if (set)
+			wait_count_kernel(scratch, &waits_1);
+		else
+			wait_count_kernel(scratch, &waits_0);
+	}
+	if (counters)
+		counters->lost_counts_full += scratch->lost;
+}
+
+/* What is not known of one that runs will be known of it by the CPU's samples.
+ */
+static __always_inline void wait_thread_ends(struct seq_file *seq,
+					     struct wait_scratch *scratch,
+					     struct task_struct___wait *t)
+{
+	struct wait_slot *slot = wait_find(t->pid);
+	struct wait_span span = wait_span_until(t, wait_until);
+	struct wait w = {};
+
+	if (t->on_cpu || !slot || slot->start_time != t->start_time)
+		return;
+	w.state = slot->state;
+	if (!w.state || w.state & WAIT_STATE_PREEMPTED)
+		w.flags = WAIT_PREEMPTED;
+	wait_count_points(&w, slot, &span);
+	if (!w.points[0] && !w.points[1])
+		return;
+	scratch->copy.header.type = 0;
+	scratch->copy.header.set = active_set & 1;
+	wait_fill_key(&scratch->copy.key, t);
+	scratch->copy.tid = t->pid;
+	/* A record that does not fit is asked for again. */
+	if (wait_send_open(seq, scratch, t, &w))
+		wait_count_open(scratch);
+}
+
+/* Attached by its number among the kernel's types; see WaitSampler. */
+SEC("ksym_iter/task")
+int wait_threads(struct bpf_iter__task *ctx)
+{
+	struct seq_file *seq = ctx->meta->seq;
+	struct task_struct___wait *t = ctx->task;
+	struct wait_scratch *scratch;
+	__u32 zero = 0;
+
+	if (!t || !t->pid || t->exit_state)
+		return 0;
+	if (!wait_until)
+		wait_set_first(t);
+	if (!wait_passes_filters(t))
+		return 0;
+	scratch = bpf_map_lookup_elem(&wait_scratch, &zero);
+	if (!scratch)
+		return 0;
+	wait_fill_thread(&scratch->thread, t,
+			 wait_until ? wait_until : wait_from);
+	if (bpf_seq_write(seq, &scratch->thread, sizeof(scratch->thread)))
+		return 0;
+	if (wait_until)
+		wait_thread_ends(seq, scratch, t);
+	return 0;
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/capture/thread_times.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace profd {
+namespace {
+
+// What `now` is more than `before`; of clocks and sums that are read one after
+// the other a little may be less.
+uint64_t Since(uint64_t before, uint64_t now) {
+  return now > before ? now - before : 0;
+}
+
+}  // namespace
+
+ThreadTimes::Times& ThreadTimes::Times::operator+=(const Times& other) {
+  running_ns += other.running_ns;
+  runnable_ns += other.runnable_ns;
+  blocked_ns += other.blocked_ns;
+  return *this;
+}
+
+void ThreadTimes::AddFirst(const wait_thread_record& record) {
+  first_[record.tid] = record;
+  begin_ns_ = record.now_ns;
+}
+
+void ThreadTimes::AddLast(const wait_thread_record& record) {
+  // One that began later has done nothing before.
+  wait_thread_record first = {};
+  first.now_ns = record.start_ns;
+  const auto known = first_.find(record.tid);
+  if (known != first_.end() && known->second.start_ns == record.start_ns) {
+    first = known->second;
+    first_.erase(known);
+  } else if (record.start_ns < begin_ns_) {
+    return;
+  }
+  Times times = {.running_ns = Since(first.running_ns, record.running_ns),
+                 .runnable_ns = Since(first.runnable_ns, record.runnable_ns)};
+  times.blocked_ns = Since(times.running_ns + times.runnable_ns,
+                           Since(first.now_ns, record.now_ns));
+  sum_ += times;
+  ++count_;
+  if (threads_.size() >= kMostThreads) return;
+  threads_.push_back(
+      {.pid = record.tgid,
+       .tid = record.tid,
+       .comm = {record.comm, ::strnlen(record.comm, sizeof(record.comm))},
+       .times = times});
+}
+
+}  // namespace profd

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "bpf/waiting_abi.h"
+
+namespace profd {
+
+// How long threads ran, wanted to run and were blocked, by the kernel's own
+// sums: exact, whatever was sampled. Not thread-safe.
+class ThreadTimes {
+ public:
+  struct Times {
+    uint64_t running_ns = 0;
+    uint64_t runnable_ns = 0;
+    uint64_t blocked_ns = 0;
+
+    uint64_t total_ns() const { return running_ns + runnable_ns + blocked_ns; }
+    Times& operator+=(const Times& other);
+    friend bool operator==(const Times&, const Times&) = default;
+  };
+  struct Thread {
+    uint32_t pid = 0;
+    uint32_t tid = 0;
+    std::string comm;  // any bytes but NUL, at most 15
+    Times times;
+  };
+
+  // A thread as it was when sampling began.
+  void AddFirst(const wait_thread_record& record);
+  // One as it was when it ended, or when sampling did.
+  void AddLast(const wait_thread_record& record);
+
+  void SetStatistics(const wait_stats& statistics) { statistics_ = statistics; }
+  const wait_stats& statistics() const { return statistics_; }
+
+  // All together.
+  const Times& sum() const { return sum_; }
+  size_t count() const { return count_; }
+  // One by one, the first kMostThreads of them.
+  const std::vector<Thread>& threads() const { return threads_; }
+  static constexpr size_t kMostThreads = 4096;
+
+ private:
+  std::unordered_map<uint32_t, wait_thread_record> first_;  // by tid
+  std::vector<Thread> threads_;
+  Times sum_;
+  size_t count_ = 0;
+  uint64_t begin_ns_ = 0;  // of sampling
+  wait_stats statistics_ = {};
+};
+
+}  // namespace profd

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/capture/wait_sampler.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "bpf/waiting_abi.h"
+#include "daemon/base/now_ns.h"
+#include "daemon/capture/batch.h"
+#include "daemon/capture/grace_period.h"
+
+namespace profd {
+namespace {
+
+using ksym::Fail;
+using ksym::FailErrno;
+
+// So long a nap, so often, until the programs saw this thread go on.
+constexpr std::chrono::milliseconds kNap(1);
+constexpr int kNaps = 20;
+// Of the records of threads, at once.
+constexpr size_t kReadBytes = size_t{64} << 10;
+
+ksym::Result<ksym::UniqueFd> Attach(const char* tracepoint, int program) {
+  ksym::UniqueFd fd(bpf_raw_tracepoint_open(tracepoint, program));
+  if (!fd.valid()) {
+    return FailErrno(errno, std::string("attaching to ") + tracepoint);
+  }
+  return fd;
+}
+
+ksym::Result<wait_stats_record> ReadWaitStats(int map_fd) {
+  const int cpus = libbpf_num_possible_cpus();
+  if (cpus < 0) return FailErrno(-cpus, "counting the possible CPUs");
+  std::vector<wait_cpu> per_cpu(static_cast<size_t>(cpus));
+  const uint32_t zero = 0;
+  if (bpf_map_lookup_elem(map_fd, &zero, per_cpu.data()) != 0) {
+    return FailErrno(errno, "reading the counters of waits");
+  }
+  wait_stats_record sum = {};
+  sum.header.type = PROFILE_RECORD_WAITS;
+  for (const wait_cpu& one : per_cpu) {
+    sum.stats.thinned += one.stats.thinned;
+    sum.stats.unseen += one.stats.unseen;
+    sum.stats.crowded += one.stats.crowded;
+    sum.stats.ends_full += one.stats.ends_full;
+  }
+  return sum;
+}
+
+// How many bytes the record has that begins there, of which the first 64 are
+// there; 0: none does.
+size_t BytesOf(const std::byte* at) {
+  const auto& record = *reinterpret_cast<const profile_record*>(at);
+  switch (record.type) {
+    case PROFILE_RECORD_THREAD:
+      return sizeof(wait_thread_record);
+    case PROFILE_RECORD_STACK:
+      return PROFILE_STACK_RECORD_BYTES(
+          size_t{reinterpret_cast<const profile_stack_record*>(at)->depth});
+    case PROFILE_RECORD_PIECE:
+      return PROFILE_PIECE_RECORD_BYTES(
+          size_t{reinterpret_cast<const profile_piece_record*>(at)->bytes});
+    case PROFILE_RECORD_COPY:
+      return sizeof(profile_copy_record);
+    default:
+      return 0;
+  }
+}
+
+// Takes the whole records at the front; returns how many bytes they have. What
+// is no record is passed over with all that follows it.
+size_t TakeRecords(std::span<const std::byte> bytes,
+                   const Sampler::RecordTaker& take) {
+  // The shortest one has a stack's head and one frame of two words.
+  constexpr size_t kLeast = PROFILE_STACK_RECORD_BYTES(2);
+  size_t used = 0;
+  while (bytes.size() - used >= kLeast) {
+    // Records have multiples of 8 bytes, and so has what is kept.
+    const std::byte* const at = bytes.data() + used;
+    const size_t size = BytesOf(at);
+    if (size == 0) return bytes.size();
+    if (bytes.size() - used < size) break;
+    take(*reinterpret_cast<const profile_record*>(at), size);
+    used += size;
+  }
+  return used;
+}
+
+}  // namespace
+
+ksym::Result<std::unique_ptr<Sampler>> WaitSampler::Make(
+    BpfObject& object, Counters counters, uint64_t frequency_hz) {
+  std::unique_ptr<WaitSampler> sampler(
+      new WaitSampler(object, counters, frequency_hz));
+  auto ends = Attach("sched_exit_tp", sampler->parts_.ends_fd);
+  if (!ends) return Fail(std::move(ends.error()));
+  auto begins = Attach("sched_switch", sampler->parts_.begins_fd);
+  if (!begins) return Fail(std::move(begins.error()));
+  sampler->ends_ = std::move(*ends);
+  sampler->begins_ = std::move(*begins);
+  return sampler;
+}
+
+ksym::Status WaitSampler::Follow(const CpuList& online) {
+  cpus_ = online;
+  return {};
+}
+
+ksym::Status WaitSampler::Enable() {
+  __atomic_store_n(parts_.own_tid, static_cast<__u32>(::gettid()),
+                   __ATOMIC_RELAXED);
+  __u64 offset = 0;
+  for (int i = 0; i < kNaps && offset == 0; ++i) {
+    std::this_thread::sleep_for(kNap);
+    offset = __atomic_load_n(parts_.clock_offset, __ATOMIC_RELAXED);
+  }
+  if (offset == 0) {
+    return Fail(ksym::ErrorCode::kUnsupported,
+                "the kernel does not tell when threads go on");
+  }
+  __atomic_store_n(parts_.from, NowNs() - offset, __ATOMIC_RELEASE);
+  return {};
+}
+
+void WaitSampler::Disable() {
+  begins_ = ksym::UniqueFd();
+  ends_ = ksym::UniqueFd();
+  // What goes wrong costs a sample at the most.
+  (void)WaitForRunningPrograms();
+  const __u64 offset = __atomic_load_n(parts_.clock_offset, __ATOMIC_RELAXED);
+  __atomic_store_n(parts_.until, NowNs() - offset, __ATOMIC_RELEASE);
+}
+
+ksym::Result<std::vector<SampledCount>> WaitSampler::Take(uint32_t set) {
+  std::vector<SampledCount> counts;
+  auto taken = TakeAll<profile_key, wait_count>(
+      parts_.waits_fds[set], [&](const profile_key& key, wait_count sum) {
+        const uint32_t kind = key.kind - PROFILE_KIND_RUNNABLE;
+        if (kind >= kinds_.size()) return;
+        counts.push_back({.key = key,
+                          .kind = static_cast<SampleKindId>(kind),
+                          .count = sum.count,
+                          .value = sum.value_ns});
+      });
+  if (!taken) return Fail(std::move(taken.error()));
+  return counts;
+}
+
+ksym::Status WaitSampler::ReadThreads(const RecordTaker& take) {
+  const ksym::UniqueFd link(
+      bpf_link_create(parts_.threads_fd, 0, BPF_TRACE_ITER, nullptr));
+  if (!link.valid()) return FailErrno(errno, "attaching to threads");
+  const ksym::UniqueFd iterator(bpf_iter_create(link.get()));
+  if (!iterator.valid()) return FailErrno(errno, "walking over threads");
+  std::vector<std::byte> bytes;
+  for (;;) {
+    const size_t kept = bytes.size();
+    bytes.resize(kept + kReadBytes);
+    const ssize_t got = ::read(iterator.get(), bytes.data() + kept, kReadBytes);
+    if (got < 0 && errno != EINTR) {
+      return FailErrno(errno, "reading threads");
+    }
+    bytes.resize(kept + static_cast<size_t>(std::max<ssize_t>(got, 0)));
+    if (got == 0) break;
+    const size_t used = TakeRecords(bytes, take);
+    bytes.erase(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(used));
+  }
+  const auto stats = ReadWaitStats(parts_.cpus_fd);
+  if (!stats) return Fail(stats.error());
+  take(stats->header, sizeof(*stats));
+  return {};
+}
+
+ksym::Result<profile_stats> WaitSampler::ReadStats(uint32_t set) {
+  if (counters_ == Counters::kByAnother) return profile_stats{};
+  return object_.ReadStats(set);
+}
+
+}  // namespace profd

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/naming/wait_namer.h"
+
+#include <string_view>
+
+#include "daemon/naming/syscall_names.h"
+#include "daemon/profile/frame_kinds.h"
+
+namespace profd {
+namespace {
+
+// Bits of a state that mean the same in all kernels (sched.h).
+constexpr uint16_t kUninterruptible = 0x2;
+constexpr uint16_t kStopped = 0x4;
+constexpr uint16_t kTraced = 0x8;
+constexpr uint16_t kNoLoad = 0x400;
+constexpr uint16_t kFrozen = 0x8000;
+
+bool IsUninterruptible(const WaitReason& reason) {
+  return (reason.state & kUninterruptible) != 0 &&
+         (reason.state & kNoLoad) == 0;
+}
+
+std::string RunnableText(const WaitReason& reason) {
+  if (reason.is_new) return "new";
+  if (!reason.preempted) return "woken";
+  return reason.calls == WaitCalls::kX8664 &&
+                 SyscallNameX8664(reason.call) == "sched_yield"
+             ? "yield"
+             : "preempted";
+}
+
+// The system call, or what else the thread was in.
+std::string PlaceText(const WaitReason& reason) {
+  if (reason.calls == WaitCalls::kNone) return "kernel thread";
+  if (reason.calls == WaitCalls::kOther) {
+    return "32-bit call " + std::to_string(reason.call);
+  }
+  if (reason.call == WaitReason::kNoCall) {
+    return IsUninterruptible(reason) || reason.io ? "page fault"
+                                                  : "no system call";
+  }
+  const std::string_view name = SyscallNameX8664(reason.call);
+  return name.empty() ? "system call " + std::to_string(reason.call)
+                      : std::string(name);
+}
+
+std::string BlockedText(const WaitReason& reason) {
+  if ((reason.state & kStopped) != 0) return "stopped";
+  if ((reason.state & kTraced) != 0) return "traced";
+  if ((reason.state & kFrozen) != 0) return "frozen";
+  std::string text = PlaceText(reason);
+  if (reason.io) {
+    text += ", iowait";
+  } else if (IsUninterruptible(reason)) {
+    text += ", D";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string WaitText(const WaitReason& reason) {
+  return reason.runnable ? "[runnable: " + RunnableText(reason) + "]"
+                         : "[blocked: " + BlockedText(reason) + "]";
+}
+
+void WaitNamer::Name(const RawFrame& frame, const ksym::ProcessImage* /*image*/,
+                     ProfileBuilder& builder,
+                     std::vector<FrameId>& leaf_first) {
+  leaf_first.push_back(
+      builder.AddFrame({.name = builder.Intern(WaitText(WaitReasonOf(frame))),
+                        .kind = &kWaitFrame}));
+}
+
+}  // namespace profd

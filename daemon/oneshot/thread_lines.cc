@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/oneshot/thread_lines.h"
+
+#include <fmt/format.h>
+
+#include "daemon/profile/sample_kind.h"
+#include "ksym/base/printable.h"
+
+namespace profd {
+namespace {
+
+double Seconds(uint64_t ns) { return static_cast<double>(ns) / 1e9; }
+
+std::string SumLine(const ThreadTimes& times, const Profile& profile) {
+  const ThreadTimes::Times& sum = times.sum();
+  uint64_t sampled = 0;
+  for (const ProfileSample& sample : profile.samples) {
+    sampled +=
+        profile.metadata.kinds[sample.kind].has_values ? sample.value : 0;
+  }
+  const uint64_t waited = sum.runnable_ns + sum.blocked_ns;
+  std::string line = fmt::format(
+      "{} threads: {:.3f} s running, {:.3f} s runnable, {:.3f} s blocked",
+      times.count(), Seconds(sum.running_ns), Seconds(sum.runnable_ns),
+      Seconds(sum.blocked_ns));
+  if (waited != 0) {
+    line += fmt::format("; samples come to {:.1f} % of what they waited",
+                        100.0 * Seconds(sampled) / Seconds(waited));
+  }
+  return line;
+}
+
+// What the estimates lack, and what they cost not to.
+void AppendStatistics(const wait_stats& statistics,
+                      std::vector<std::string>& lines) {
+  if (statistics.thinned != 0) {
+    lines.push_back(fmt::format(
+        "{} stacks of waits were not taken, to bound the cost: others stand "
+        "for them",
+        statistics.thinned));
+  }
+  const uint64_t unseen = statistics.unseen + statistics.crowded;
+  if (unseen != 0) {
+    lines.push_back(fmt::format(
+        "{} waits were not seen from begin to end, and are in no sample",
+        unseen));
+  }
+  if (statistics.ends_full != 0) {
+    lines.push_back(fmt::format("{} threads that ended are in no sum",
+                                statistics.ends_full));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> ThreadTimeLines(const ThreadTimes& times,
+                                         const Profile& profile,
+                                         ThreadLines lines) {
+  if (!AreThreadStates(profile.metadata.kinds)) return {};
+  std::vector<std::string> text = {SumLine(times, profile)};
+  AppendStatistics(times.statistics(), text);
+  if (lines == ThreadLines::kSum) return text;
+  for (const ThreadTimes::Thread& thread : times.threads()) {
+    std::string comm;
+    ksym::AppendPrintable(thread.comm, comm);
+    text.push_back(fmt::format(
+        "thread {}/{}: {} ns running, {} ns runnable, {} ns blocked ({})",
+        thread.pid, thread.tid, thread.times.running_ns,
+        thread.times.runnable_ns, thread.times.blocked_ns, comm));
+  }
+  return text;
+}
+
+}  // namespace profd

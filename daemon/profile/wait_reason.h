@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "daemon/profile/raw_stack_table.h"
+
+namespace profd {
+
+// The kind of RawFrame that says why a thread waited; the last one of its
+// kernel stack, on the side of the root. `unit` is a WaitCalls and `value` the
+// rest.
+inline constexpr RawFrameKind kWaitReason = 0x20;
+
+// By which table system calls are numbered.
+enum class WaitCalls : uint8_t {
+  kNone = 0,  // the thread has no user code
+  kX8664 = 1,
+  kOther = 2,
+};
+
+struct WaitReason {
+  WaitCalls calls = WaitCalls::kNone;
+  uint32_t call = 0;   // kNoCall: in none
+  uint16_t state = 0;  // of the kernel's task_struct
+  bool runnable = false;
+  bool preempted = false;  // it did not want to wait
+  bool is_new = false;     // it had not run yet
+  bool io = false;         // the kernel counts it as waiting for a disk
+
+  static constexpr uint32_t kNoCall = 0xffffffff;
+};
+
+// `frame` is of kWaitReason. Any numbers have a meaning.
+constexpr WaitReason WaitReasonOf(const RawFrame& frame) {
+  const auto flags = static_cast<uint16_t>(frame.value >> 48);
+  return {.calls = frame.unit <= 1 ? static_cast<WaitCalls>(frame.unit)
+                                   : WaitCalls::kOther,
+          .call = static_cast<uint32_t>(frame.value),
+          .state = static_cast<uint16_t>(frame.value >> 32),
+          .runnable = (flags & 1) != 0,
+          .preempted = (flags & 2) != 0,
+          .is_new = (flags & 4) != 0,
+          .io = (flags & 8) != 0};
+}
+
+}  // namespace profd

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where threads wait, for how long and why: --off-cpu and --wall."""
+
+import collections
+import math
+import os
+import re
+import signal
+import time
+
+import harness
+
+LIFE_SECONDS = 2
+HZ = 199
+PERIOD_NS = 1e9 / HZ
+THREAD = re.compile(r"thread (\d+)/(\d+): (\d+) ns running, (\d+) ns runnable,"
+                    r" (\d+) ns blocked \((.*)\)")
+SUM = re.compile(r"(\d+) threads: ([\d.]+) s running, ([\d.]+) s runnable, "
+                 r"([\d.]+) s blocked; samples come to ([\d.]+) %")
+THINNED = "stacks of waits were not taken"
+# From a thread's reading of its own sums, on average, until its end: a nap and
+# what others take of the CPU.
+READ_NS = 50e6
+
+Times = collections.namedtuple("Times", "running runnable blocked")
+
+
+def has_resume_hook():
+    """The tracepoint that waits are sampled with is there since Linux 6.15."""
+    release = os.uname().release.split(".")
+    return (int(release[0]), int(re.match(r"\d+", release[1]).group())) >= (
+        6, 15)
+
+
+class WaitingTest(harness.E2eTest):
+
+    def setUp(self):
+        super().setUp()
+        if not has_resume_hook():
+            self.skipTest("needs Linux 6.15")
+
+    def waits(self):
+        """The workload, and its child that is stopped."""
+        workload = self.workload("waits", LIFE_SECONDS, self.dir)
+        stopped = int(workload.output[0].split()[1])
+        self.addCleanup(os.kill, stopped, signal.SIGKILL)
+        return workload, stopped
+
+    def run_waits(self, *arguments):
+        """The document, the run, and what the threads say of themselves."""
+        workload, stopped = self.waits()
+        running = self.background(
+            "--format", "json", "--by", "tid", "-v", "-F", HZ, "-p",
+            "%d,%d" % (workload.pid, stopped), *arguments)
+        running.wait_started()
+        os.kill(workload.pid, signal.SIGUSR1)
+        said = {}
+        while True:
+            line = workload.process.stdout.readline().decode().split()
+            if line == ["done"]:
+                break
+            said[line[0]] = tuple(map(int, line[1:]))
+        # One that was joined may have a little to do yet.
+        time.sleep(0.3)
+        running.signal(signal.SIGINT)
+        run = running.finish()
+        return self.check_document(run), run, said
+
+    def thread_times(self, run):
+        """By name of the thread; of several the sum."""
+        sums = collections.defaultdict(lambda: Times(0, 0, 0))
+        for found in THREAD.findall(run.stderr):
+            sums[found[5]] = Times(*map(sum, zip(sums[found[5]],
+                                                 map(int, found[2:5]))))
+        return sums
+
+    def values(self, document, comm, kind=None):
+        return sum(stack["value"] for stack in document.stacks
+                   if stack["comm"] == comm and "value" in stack
+                   and kind in (None, stack["sample_kind"]))
+
+    def reasons(self, document, comm):
+        """How long for each frame that says why."""
+        sums = collections.Counter()
+        for stack in document.stacks:
+            if stack["comm"] != comm or "value" not in stack:
+                continue
+            for frame in document.kernel(stack):
+                if frame["kind"] == "wait":
+                    sums[frame["name"]] += stack["value"]
+        return sums
+
+    def test_known_waits(self):
+        document, run, said = self.run_waits("--off-cpu")
+        times = self.thread_times(run)
+        with self.subTest("the kernel's sums"):
+            self.check_times(times, said)
+        with self.subTest("estimates"):
+            self.check_estimates(document, run, said)
+        with self.subTest("reasons"):
+            self.check_reasons(document)
+        with self.subTest("stacks"):
+            self.check_stacks(document)
+        with self.subTest("all of the time"):
+            share = float(SUM.search(run.stderr).group(5))
+            self.assertGreater(share, 97.0, str(run))
+            self.assertLess(share, 103.0, str(run))
+
+    def check_times(self, times, said):
+        waited_since = 0
+        for name, (running, runnable, life) in said.items():
+            if name == "threads":
+                continue  # its threads have its name
+            with self.subTest(name):
+                of = times[name]
+                # The thread read its sums when it was about to end: what
+                # they are more in the end it has lived since.
+                since = sum(of) - life
+                self.assertGreater(since, 0)
+                more = (of.running - running, of.runnable - runnable)
+                self.assertGreaterEqual(min(more), 0)
+                self.assertLessEqual(sum(more), since)
+                # Mostly it is soon.
+                waited_since += since
+        self.assertLess(waited_since / len(said), READ_NS)
+        # Those that were there all the time lived equally long.
+        whole = [sum(times[name]) for name in ("waits", "sleeper", "stopped")]
+        self.assertLess(max(whole) - min(whole), 0.001 * max(whole))
+        self.assertEqual(times["sleeper"].running, 0)
+
+    def check_estimates(self, document, run, said):
+        times = self.thread_times(run)
+        periods = LIFE_SECONDS * HZ
+        for name in said:
+            with self.subTest(name):
+                waited = times[name].runnable + times[name].blocked
+                # Each period has a point that is waited at or not. Where
+                # stacks are thinned out one may stand for another.
+                sigma = PERIOD_NS * math.sqrt(periods) * (
+                    math.sqrt(1.25) if THINNED in run.stderr else 0.5)
+                self.assertLess(abs(self.values(document, name) - waited),
+                                3.5 * sigma + 6e6)
+        with self.subTest("sleeper"):
+            self.assertLess(abs(self.values(document, "sleeper")
+                                - times["sleeper"].blocked), 3 * PERIOD_NS)
+
+    def check_reasons(self, document):
+        for comm, reason in [("sleep", "clock_nanosleep"),
+                             ("condvar", "futex"), ("second", "futex"),
+                             ("third", "futex"), ("pipe", "read"),
+                             ("poll", "poll"), ("sleeper", "pause")]:
+            with self.subTest(comm):
+                sums = self.reasons(document, comm)
+                blocked = {name: ns for name, ns in sums.items()
+                           if name.startswith("[blocked")}
+                wanted = {"[blocked: %s]" % reason}
+                # A lock's holder sleeps.
+                if reason == "futex":
+                    wanted.add("[blocked: clock_nanosleep]")
+                self.assertTrue(blocked, sums)
+                wrong = sum(ns for name, ns in blocked.items()
+                            if name not in wanted)
+                # Each of them begins and ends with something else.
+                self.assertLess(wrong, 0.05 * sum(blocked.values()), sums)
+        self.assertEqual(set(self.reasons(document, "stopped")),
+                         {"[blocked: stopped]"})
+        self.assertIn("[blocked: vfork, D]", self.reasons(document, "vfork"))
+        self.assertIn("[runnable: preempted]",
+                      self.reasons(document, "spin1"))
+        self.assertIn("[runnable: yield]", self.reasons(document, "yield"))
+
+    def check_stacks(self, document):
+        known = [stack for stack in document.stacks
+                 if stack["user_state"] != "none"]
+        whole = sum(stack["count"] for stack in known
+                    if stack["user_state"] == "whole")
+        self.assertGreater(whole, 0.99 * sum(s["count"] for s in known))
+        for comm, function in [("sleep", "Wait_sleep"), ("pipe", "Wait_pipe"),
+                               ("condvar", "Wait_condvar"),
+                               ("third", "Wait_third"),
+                               ("sleeper", "Sleeper")]:
+            with self.subTest(comm):
+                stacks = [stack for stack in document.stacks
+                          if stack["comm"] == comm]
+                right = sum(
+                    stack["value"] for stack in stacks if function in
+                    [frame["name"] for frame in document.user(stack)])
+                self.assertGreater(
+                    right, 0.95 * sum(stack["value"] for stack in stacks))
+        names = {frame["name"] for frame in document.of_kind("kernel")}
+        own = [name for name in names
+               if "bpf_prog" in name or name == "__schedule"]
+        # The profiler's own programs are no part of what they see.
+        self.assertEqual(own, [])
+
+    def test_wall_has_all_time(self):
+        document, run, _ = self.run_waits("--wall")
+        times = self.thread_times(run)
+        kinds = [kind["name"] for kind in document.metadata["kinds"]]
+        self.assertEqual(kinds, ["cpu", "runnable", "blocked"])
+        running = PERIOD_NS * document.total(
+            lambda stack: stack["sample_kind"] == "cpu"
+            and stack["comm"] == "spin1")
+        # Events of a loaded machine come late.
+        self.assertLess(abs(running - times["spin1"].running),
+                        0.1 * times["spin1"].running + 20 * PERIOD_NS)
+        for frames in (document.names(stack) for stack in document.stacks
+                       if stack["sample_kind"] == "cpu"):
+            self.assertFalse([name for name in frames
+                              if name.startswith(("[blocked", "[runnable"))])
+
+    def test_outputs(self):
+        workload, _ = self.waits()
+        os.kill(workload.pid, signal.SIGUSR1)
+        raw = self.path("waits.raw")
+        self.profile("--off-cpu", "-p", workload.pid, "--raw", raw, "-o",
+                     self.path("a.folded"), 1)
+        folded = harness.Folded(harness.read_bytes(self.path("a.folded")))
+        line = next(frames for frames, _ in folded.of("sleep")
+                    if "[blocked: clock_nanosleep]" in frames)
+        at = line.index("[blocked: clock_nanosleep]")
+        self.assertIn("Wait_sleep", line[:at])
+        self.assertIn("entry_SYSCALL_64_after_hwframe", line[at:])
+        # Microseconds of a thread that slept all the time: a second, or more
+        # where others keep the profiler from ending.
+        total = sum(count for _, count in folded.of("sleeper"))
+        self.assertGreater(total, 0.97e6)
+        self.assertLess(total, 3e6)
+        again = harness.Folded(self.profile("--replay", raw, "-f").stdout)
+        self.assertEqual(sorted(again.lines), sorted(folded.lines))
+        one = harness.Folded(self.profile(
+            "--replay", raw, "-f", "--value", "runnable").stdout)
+        self.assertLess(one.total(), folded.total())
+        self.assertFalse([frames for frames, _ in one.lines
+                          if any("[blocked" in name for name in frames)])
+        page = self.path("a.html")
+        self.profile("--replay", raw, "-o", page)
+        self.assertIn(b"time of threads", harness.read_bytes(page))
+
+    def test_contradictions(self):
+        for arguments in (["--off-cpu", "--wall"], ["--off-cpu", "-c", 1000],
+                          ["--wall", "-e", "cycles"],
+                          ["--off-cpu", "--stack-map", "stackid"]):
+            run = self.profile(*arguments, 1, status=2)
+            self.assertIn("contradict", run.stderr)
+
+
+if __name__ == "__main__":
+    harness.main()
