@@ -169,7 +169,7 @@ static __always_inline void fill_copy(struct profile_copy_record *head,
 	head->registers[ARCH_EXTRA] = st->extra;
 	head->registers[ARCH_FP] = st->fp;
 	head->registers[ARCH_SP] = st->sp;
-	/* Of the same alignment as what is read at once. */
+	/* Aligned as what is read at once. */
 	head->address =
 	    (st->sp - ARCH_RED_ZONE_BYTES) & ~(__u64)(PROFILE_COPY_CHUNK - 1);
 	head->end = head->address;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * The contract between the stack walk in unwind.bpf.h and daemon/capture: how
- * call-frame tables lie in the sampler's maps.
+ * unwind tables lie in the sampler's maps.
  *
  *   unwind_processes   who -> a place in unwind_mappings
  *   unwind_mappings    lists of a header and mappings, sorted by start

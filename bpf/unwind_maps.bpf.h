@@ -91,7 +91,8 @@ struct unwind_state {
 	__u64 ip, sp, fp, extra;
 	/* 0: `ip` is where the CPU was, 1: behind a call. */
 	__u64 back;
-	/* Of the innermost frame, or one that a signal interrupted. */
+	/* Registers of the innermost frame, or of one that a signal
+	 * interrupted. */
 	__u64 leaf[ARCH_REGISTERS];
 	__u32 first; /* of the list's mappings, behind its header */
 	__u32 mappings;
@@ -104,7 +105,7 @@ struct unwind_state {
 	/* The next run of an interpreter's frames has no place yet. */
 	__u64 next_anchor;
 	struct arch_regs regs;
-	/* Of the stack, valid for one walk; see unwind_memory.bpf.h. */
+	/* A part of the stack, valid for one walk; see unwind_memory.bpf.h. */
 	__u64 window_at;
 	__u64 window_bytes; /* 0: nothing was read */
 	__u64 window[UNWIND_WINDOW_BYTES / 8];

@@ -2,11 +2,11 @@
 # ksym_completions(TARGET): the program's completion scripts, made by itself
 # when it has been linked, and installed where shells look for them.
 function(ksym_completions target)
-  set(folder "${CMAKE_CURRENT_BINARY_DIR}/completions")
-  file(MAKE_DIRECTORY "${folder}")
-  set(bash "${folder}/${target}")
-  set(zsh "${folder}/_${target}")
-  set(fish "${folder}/${target}.fish")
+  set(directory "${CMAKE_CURRENT_BINARY_DIR}/completions")
+  file(MAKE_DIRECTORY "${directory}")
+  set(bash "${directory}/${target}")
+  set(zsh "${directory}/_${target}")
+  set(fish "${directory}/${target}.fish")
   add_custom_command(TARGET ${target} POST_BUILD
     COMMAND "$<TARGET_FILE:${target}>" --completion bash > "${bash}"
     COMMAND "$<TARGET_FILE:${target}>" --completion zsh > "${zsh}"

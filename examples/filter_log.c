@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Puts names into a log with symbolizer markup, from standard input:
 //
-//   example_log_markup | example_filter_log [FOLDER...]
+//   example_log_markup | example_filter_log [DIRECTORY...]
 //
-// A file is FOLDER/.build-id/ab/cdef.debug; without folders, in /usr/lib/debug.
+// A file is DIRECTORY/.build-id/ab/cdef.debug; without directories, in
+// /usr/lib/debug.
 
 #include <ksym/ksym.h>
 #include <stdio.h>
@@ -23,8 +24,8 @@ int main(int argc, char** argv) {
       .size = sizeof(options),
       .write_log = write_to,
       .write_report = report,
-      .debug_folders = (const char* const*)argv + 1,
-      .debug_folder_count = (size_t)(argc - 1),
+      .debug_directories = (const char* const*)argv + 1,
+      .debug_directory_count = (size_t)(argc - 1),
   };
   ksym_filter* filter = NULL;
   if (ksym_filter_open(&options, &filter) != KSYM_OK) {

@@ -13,17 +13,17 @@ constexpr std::string_view kSuffix = ".1.gsym";
 }  // namespace
 
 Result<GsymCache> GsymCache::Open(std::string directory, uint64_t max_bytes) {
-  auto folder =
-      CacheFolder::Open(std::move(directory), std::string(kSuffix), max_bytes);
-  if (!folder) return Fail(std::move(folder.error()));
-  return GsymCache(std::move(*folder));
+  auto cache =
+      DiskCache::Open(std::move(directory), std::string(kSuffix), max_bytes);
+  if (!cache) return Fail(std::move(cache.error()));
+  return GsymCache(std::move(*cache));
 }
 
 Result<GsymImage> GsymCache::Load(std::string_view build_id) const {
-  const auto file = folder_.OpenFile(build_id);
+  const auto file = cache_.OpenFile(build_id);
   if (!file) return Fail(file.error());
   const auto fail = [&](Error error) {
-    return Fail(std::move(error).WithContext(folder_.PathOf(build_id)));
+    return Fail(std::move(error).WithContext(cache_.PathOf(build_id)));
   };
   auto mapped = MappedFile::OfDescriptor(file->fd.get());
   if (!mapped) return fail(std::move(mapped.error()));
@@ -38,7 +38,7 @@ Result<GsymImage> GsymCache::Load(std::string_view build_id) const {
 
 Status GsymCache::Store(std::string_view build_id,
                         std::span<const std::byte> bytes) {
-  return folder_.Store(
+  return cache_.Store(
       build_id, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "ksym/base/cache_folder.h"
+#include "ksym/base/disk_cache.h"
 #include "ksym/base/result.h"
 #include "ksym/gsym/gsym_image.h"
 
@@ -20,7 +20,7 @@ namespace ksym {
 // thread-safe.
 class GsymCache {
  public:
-  // See CacheFolder::Open, also for errors.
+  // See DiskCache::Open, also for errors.
   static Result<GsymCache> Open(std::string directory, uint64_t max_bytes);
 
   // The file of a program, mapped. kNotFound; kPermission: it is not of this
@@ -31,9 +31,9 @@ class GsymCache {
   Status Store(std::string_view build_id, std::span<const std::byte> bytes);
 
  private:
-  explicit GsymCache(CacheFolder folder) : folder_(std::move(folder)) {}
+  explicit GsymCache(DiskCache cache) : cache_(std::move(cache)) {}
 
-  CacheFolder folder_;
+  DiskCache cache_;
 };
 
 }  // namespace ksym

@@ -62,7 +62,7 @@ void ElfFunctions::AddDebugFile(const Program& program, bool is_stripped) {
   if (!image) return;
   if (!has_dwarf()) {
     // What the debug file refers to is named from where it is.
-    const std::string path = std::string(kBuildIdFolder) +
+    const std::string path = std::string(kBuildIdDirectory) +
                              ToHex(program.image.build_id()).substr(0, 2) +
                              "/debug";
     dwarf_status_ = LoadDwarf(*debug, *image,

@@ -148,13 +148,13 @@ struct ksym_filter_options {
   // Lines about what is wrong with the log; null: nobody wants them.
   ksym_write write_report;
   void* context;  // of both
-  // Folders with .build-id/ab/cdef.debug below them; none: /usr/lib/debug.
-  const char* const* debug_folders;
-  size_t debug_folder_count;
-  // Folders with .build-id/ab/cdef.gsym below them, or with abcdef.gsym: ready
-  // sooner than DWARF.
-  const char* const* gsym_folders;
-  size_t gsym_folder_count;
+  // Directories with .build-id/ab/cdef.debug below them; none: /usr/lib/debug.
+  const char* const* debug_directories;
+  size_t debug_directory_count;
+  // Directories with .build-id/ab/cdef.gsym below them, or with abcdef.gsym:
+  // ready sooner than DWARF.
+  const char* const* gsym_directories;
+  size_t gsym_directory_count;
   // The log's kernel's; null: the running one's, if it is that one.
   const char* kernel_symbols;
   // A longer line is filtered in parts; 0: 1 MiB.

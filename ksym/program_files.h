@@ -22,7 +22,7 @@ class ProgramFiles {
   // and its build-id, with which debug files are found. Fails as
   // OpenMappedFile does.
   virtual Result<OpenedFile> Open(const Mapping& mapping) = 0;
-  // A debug file by its path on that machine; most are in kBuildIdFolder.
+  // A debug file by its path on that machine; most are in kBuildIdDirectory.
   virtual Result<ByteSource> OpenDebugFile(const std::string& path) = 0;
 };
 

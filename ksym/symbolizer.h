@@ -139,7 +139,7 @@ class Symbolizer {
 
   // One sentence for each file or perf map that a name was wanted from and that
   // could not be used, or not all of it, since the last call: which, whose, and
-  // why. WarningList::kMost at the most in all; the last one says that there
+  // why. WarningList::kMax at the most in all; the last one says that there
   // are more.
   std::vector<std::string> TakeWarnings();
 

@@ -263,7 +263,7 @@ DebugFileFinder SymbolFiles::FinderOf(const SymbolFile& file) const {
       opened = opener->OpenPath(pid, path, Links::kFollowInside);
     }
     const bool host = files == SymbolizerOptions::Files::kOfHost ||
-                      path.starts_with(kBuildIdFolder);
+                      path.starts_with(kBuildIdDirectory);
     if (!opened && host) {
       opened = opener->OpenPath(0, path, Links::kFollowInside);
     }

@@ -40,7 +40,7 @@ PROFILE_ABI_ASSERT(ARCH_SIGNAL_REGS_OFFSET +
 #define ARCH_REGISTERS X86_REGISTERS
 
 #define ARCH_RED_ZONE_BYTES X86_RED_ZONE_BYTES
-/* Of a kernel stack, whose last words are the user's registers. */
+/* A kernel stack; its last words are the user's registers. */
 #define ARCH_KERNEL_STACK_BYTES 16384
 
 /*

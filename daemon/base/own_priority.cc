@@ -27,7 +27,7 @@ using std::chrono::nanoseconds;
 
 constexpr int kHighestNice = -20;
 // Less than that is not worth two system calls.
-constexpr milliseconds kLeastAllowance(10);
+constexpr milliseconds kMinAllowance(10);
 // How often the timer is set anew while there is enough.
 constexpr milliseconds kRenewPeriod(100);
 
@@ -164,7 +164,7 @@ void PriorityShare::Renew() {
   renewed_ = now;
   used_before_ = used;
   rests_ = false;
-  if (left_ >= kLeastAllowance) Raise();
+  if (left_ >= kMinAllowance) Raise();
 }
 
 // Renew() also counts the time that is used meanwhile: a rest never adds to the
@@ -187,11 +187,11 @@ void PriorityShare::Raise() {
 // readdir() would allocate.
 void RaiseAllThreads() {
   if (chosen == OwnPriority::kNormal) return;
-  const int folder = ::open("/proc/self/task", O_RDONLY | O_CLOEXEC);
+  const int directory = ::open("/proc/self/task", O_RDONLY | O_CLOEXEC);
   alignas(dirent64) std::array<char, 4096> entries;
   while (true) {
     const long bytes =
-        ::syscall(SYS_getdents64, folder, entries.data(), entries.size());
+        ::syscall(SYS_getdents64, directory, entries.data(), entries.size());
     if (bytes <= 0) break;
     for (long at = 0; at < bytes;) {
       const auto* entry =
@@ -203,7 +203,7 @@ void RaiseAllThreads() {
       at += entry->d_reclen;
     }
   }
-  ::close(folder);
+  ::close(directory);
 }
 
 }  // namespace profd

@@ -14,7 +14,7 @@ namespace profd {
 namespace {
 
 constexpr size_t kLargePageBytes = size_t{2} << 20;
-constexpr size_t kMostBytes = size_t{1} << 30;
+constexpr size_t kMaxBytes = size_t{1} << 30;
 // The largest for blocks of the heap that the C library accepts.
 constexpr int kLargestBlockBytes = 32 << 20;
 
@@ -24,7 +24,7 @@ uintptr_t EndOfHeap() { return reinterpret_cast<uintptr_t>(::sbrk(0)); }
 
 void PrepareWorkingMemory(size_t bytes) {
 #ifdef __GLIBC__
-  bytes = std::min(bytes, kMostBytes);
+  bytes = std::min(bytes, kMaxBytes);
   if (bytes < kLargePageBytes) return;
   const uintptr_t before = EndOfHeap();
   ::mallopt(M_MMAP_THRESHOLD, kLargestBlockBytes);

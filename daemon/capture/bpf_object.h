@@ -24,8 +24,8 @@ enum class StackStore : uint8_t {
 
 // How user stacks are walked.
 enum class Unwind : uint8_t {
-  kAuto,    // by call-frame tables; by frame pointers where there is none
-  kTables,  // by call-frame tables only
+  kAuto,           // by unwind tables; by frame pointers where there is none
+  kTables,         // by unwind tables only
   kFramePointers,  // by frame pointers only
   kNone,           // not at all: the innermost frame
 };
@@ -40,8 +40,8 @@ enum class TableWalk : uint8_t {
 
 // Frames of one stack, at the most.
 inline constexpr uint32_t kMaxStackDepth = PROFILE_MAX_DEPTH;
-inline constexpr uint32_t kMostCountEntries = 40960;
-inline constexpr uint32_t kMostExactStackEntries = 32768;
+inline constexpr uint32_t kMaxCountEntries = 40960;
+inline constexpr uint32_t kMaxExactStackEntries = 32768;
 inline constexpr uint32_t kStackIdEntries = 16384;
 
 enum class Verbosity : uint8_t { kNormal, kVerbose };

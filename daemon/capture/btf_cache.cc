@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "daemon/capture/minimal_btf.h"
-#include "ksym/base/cache_folder.h"
+#include "ksym/base/disk_cache.h"
 #include "ksym/base/file.h"
 #include "ksym/elf/build_id_note.h"
 #include "ksym/elf/elf_image.h"
@@ -26,8 +26,8 @@ using ksym::Result;
 constexpr std::string_view kVersion = "ksym minimal BTF 1";
 constexpr std::string_view kSuffix = ".btf";
 // A file has some 1.5 KB, and there is one for each kernel and each object.
-constexpr uint64_t kMostBytes = 64 << 10;
-constexpr uint64_t kMostFileBytes = 16 << 10;
+constexpr uint64_t kMaxBytes = 64 << 10;
+constexpr uint64_t kMaxFileBytes = 16 << 10;
 
 using Digest = std::array<uint8_t, SHA256_DIGEST_SIZE>;
 
@@ -52,10 +52,10 @@ std::span<const std::byte> BytesOf(std::string_view text) {
 }
 
 // A file is the digest of its key and its bytes, and then these.
-std::optional<std::vector<std::byte>> Load(const ksym::CacheFolder& folder,
+std::optional<std::vector<std::byte>> Load(const ksym::DiskCache& cache,
                                            const std::string& key) {
-  const auto file = folder.OpenFile(key);
-  if (!file || file->size > kMostFileBytes || file->size < sizeof(Digest)) {
+  const auto file = cache.OpenFile(key);
+  if (!file || file->size > kMaxFileBytes || file->size < sizeof(Digest)) {
     return std::nullopt;
   }
   std::vector<std::byte> bytes(static_cast<size_t>(file->size));
@@ -67,20 +67,20 @@ std::optional<std::vector<std::byte>> Load(const ksym::CacheFolder& folder,
   return bytes;
 }
 
-void Store(ksym::CacheFolder& folder, const std::string& key,
+void Store(ksym::DiskCache& cache, const std::string& key,
            std::span<const std::byte> bytes) {
   const Digest digest = DigestOf({BytesOf(key), bytes});
   std::string file(reinterpret_cast<const char*>(digest.data()), digest.size());
   file.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   // Without room it is made anew by the next start.
-  static_cast<void>(folder.Store(key, file));
+  static_cast<void>(cache.Store(key, file));
 }
 
 }  // namespace
 
 std::string RunningKernelBuildId() {
-  constexpr size_t kMostNotes = 1 << 16;
-  const auto notes = ksym::ReadFile("/sys/kernel/notes", kMostNotes);
+  constexpr size_t kMaxNotes = 1 << 16;
+  const auto notes = ksym::ReadFile("/sys/kernel/notes", kMaxNotes);
   return notes ? ksym::FindBuildIdNote(*notes) : std::string();
 }
 
@@ -90,16 +90,16 @@ Result<std::vector<std::byte>> CachedKernelBtf(const std::string& directory,
     return MinimalKernelBtf(StructsOfObject(wanted.object_btf));
   };
   if (directory.empty() || wanted.kernel_build_id.empty()) return make();
-  auto folder =
-      ksym::CacheFolder::Open(directory, std::string(kSuffix), kMostBytes);
-  if (!folder) return make();
+  auto cache =
+      ksym::DiskCache::Open(directory, std::string(kSuffix), kMaxBytes);
+  if (!cache) return make();
   const Digest digest = DigestOf(
       {BytesOf(kVersion), BytesOf(wanted.kernel_build_id), wanted.object_btf});
   const std::string key = ksym::ToHex(
       {reinterpret_cast<const char*>(digest.data()), digest.size()});
-  if (auto kept = Load(*folder, key)) return std::move(*kept);
+  if (auto kept = Load(*cache, key)) return std::move(*kept);
   auto made = make();
-  if (made) Store(*folder, key, *made);
+  if (made) Store(*cache, key, *made);
   return made;
 }
 

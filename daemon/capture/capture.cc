@@ -40,7 +40,7 @@ namespace {
 // for 16 KiB at least, so these are 1,024 copies, and some 8 ms to walk them.
 constexpr uint64_t kCopiesAtOnce = 16 << 20;
 // Processes whose tables are made before they are sampled.
-constexpr size_t kMostBusy = 32;
+constexpr size_t kMaxBusy = 32;
 // A ring that was filling is read often for so long after: floods of the side
 // band pause and go on.
 constexpr uint64_t kFloodLastsNs = 1'000'000'000;
@@ -124,7 +124,7 @@ class Capture::Impl {
       return sampled_pids_.empty() ||
              std::ranges::binary_search(sampled_pids_, pid);
     };
-    for (const ProcessWatch::Busy& busy : watch_.Busiest(kMostBusy)) {
+    for (const ProcessWatch::Busy& busy : watch_.Busiest(kMaxBusy)) {
       if (is_sampled(busy.pid)) tables_->Expect(busy.pid, *busy.mappings);
       MakeRoomIfDue();
     }

@@ -42,8 +42,8 @@ ksym::Result<uint32_t> KernelBtfFunction(std::string_view name) {
   const auto mapped = ksym::MappedFile::Open(kPath);
   std::string bytes;
   if (!mapped) {
-    constexpr size_t kMostBytes = size_t{64} << 20;
-    auto read = ksym::ReadFile(kPath, kMostBytes);
+    constexpr size_t kMaxBytes = size_t{64} << 20;
+    auto read = ksym::ReadFile(kPath, kMaxBytes);
     if (!read) return Fail(std::move(read.error()));
     bytes = std::move(*read);
   }

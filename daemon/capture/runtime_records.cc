@@ -45,7 +45,7 @@ static_assert(IsSame(ThreadKind::kInModule, CPYTHON_THREAD_IN_MODULE));
 static_assert(IsSame(ThreadKind::kByOffset, CPYTHON_THREAD_BY_OFFSET));
 
 // What came without the stack that it belongs to is dropped beyond so many.
-constexpr size_t kMostWaiting = 4096;
+constexpr size_t kMaxWaiting = 4096;
 
 unwind_process KeyOf(const ksym::ProcessId& id) {
   return {.start_ns = id.start_ns, .tgid = id.pid, .exec_count = id.exec_count};
@@ -235,7 +235,7 @@ void RuntimeRecords::AddFrames(const profile_runtime_record& record,
                       : of_stacks_;
   // The stack's own record is behind it in the ring, unless that was full then:
   // what nobody comes for stays, and must not grow.
-  if (waiting.size() < kMostWaiting) waiting[record.id] = std::move(*runs);
+  if (waiting.size() < kMaxWaiting) waiting[record.id] = std::move(*runs);
 }
 
 void RuntimeRecords::CountRuns(const RuntimeRuns& all) {

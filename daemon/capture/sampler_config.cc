@@ -26,37 +26,37 @@ uint32_t KernelStackDepthLimit() {
 // two new stacks of full depth; several times what comes between two polls.
 // This is memory of the kernel; RingReader maps little of it.
 uint32_t RingBytesFor(SamplingRate rate, size_t cpus, uint32_t depth) {
-  constexpr uint64_t kLeast = 512 << 10;
-  constexpr uint64_t kMost = 16 << 20;
+  constexpr uint64_t kMin = 512 << 10;
+  constexpr uint64_t kMax = 16 << 20;
   if (rate.frequency_hz == 0) return 4 << 20;  // any rate may come
   const uint64_t stack_bytes = PROFILE_STACK_RECORD_BYTES(uint64_t{depth});
   const uint64_t samples =
       std::min(rate.frequency_hz, uint64_t{1} << 24) * cpus / 4;
   return static_cast<uint32_t>(
-      std::bit_ceil(std::clamp(2 * samples * stack_bytes, kLeast, kMost)));
+      std::bit_ceil(std::clamp(2 * samples * stack_bytes, kMin, kMax)));
 }
 
 // Half of the ring for the copied stacks of a tenth of a second, if all
 // processes were new.
 uint32_t RingBytesForCopies(SamplingRate rate, size_t cpus) {
-  constexpr uint64_t kMost = 8 << 20;
+  constexpr uint64_t kMax = 8 << 20;
   constexpr uint64_t kCopyBytes = 33 << 10;  // most are smaller
-  if (rate.frequency_hz == 0) return kMost;
+  if (rate.frequency_hz == 0) return kMax;
   const uint64_t samples =
       std::min(rate.frequency_hz, uint64_t{1} << 24) * cpus / 10;
   return static_cast<uint32_t>(
-      std::bit_ceil(std::clamp<uint64_t>(2 * samples * kCopyBytes, 1, kMost)));
+      std::bit_ceil(std::clamp<uint64_t>(2 * samples * kCopyBytes, 1, kMax)));
 }
 
 // What 20 s can bring, which is a hundred drains: every drain visits every
 // bucket of these maps, and that was a tenth of what a capture costs at 99 Hz.
 uint32_t EntriesFor(SamplingRate rate, size_t cpus, uint32_t most) {
   constexpr uint64_t kSeconds = 20;
-  constexpr uint64_t kLeast = 4096;
+  constexpr uint64_t kMin = 4096;
   if (rate.frequency_hz == 0) return most;  // any rate may come
   const uint64_t samples =
       std::min(rate.frequency_hz, uint64_t{1} << 24) * cpus * kSeconds;
-  return static_cast<uint32_t>(std::clamp<uint64_t>(samples, kLeast, most));
+  return static_cast<uint32_t>(std::clamp<uint64_t>(samples, kMin, most));
 }
 
 std::string_view Name(Unwind unwind) {
@@ -136,11 +136,11 @@ void CompleteConfig(CaptureOptions& options, size_t cpus,
   if (config.stack_entries == 0) {
     config.stack_entries =
         config.store == StackStore::kExact
-            ? EntriesFor(options.rate, cpus, kMostExactStackEntries)
+            ? EntriesFor(options.rate, cpus, kMaxExactStackEntries)
             : kStackIdEntries;
   }
   if (config.count_entries == 0) {
-    config.count_entries = EntriesFor(options.rate, cpus, kMostCountEntries);
+    config.count_entries = EntriesFor(options.rate, cpus, kMaxCountEntries);
   }
   DecideUnwind(options, metadata);
   DecideDepths(config, metadata);

@@ -12,9 +12,9 @@
 namespace profd {
 namespace {
 
-constexpr uint32_t kFewestChunks = 8;
+constexpr uint32_t kMinChunks = 8;
 constexpr uint32_t kFirstChunks = 64;
-constexpr uint32_t kMostChunks = PROFILE_COPY_BYTES / PROFILE_COPY_CHUNK;
+constexpr uint32_t kMaxChunks = PROFILE_COPY_BYTES / PROFILE_COPY_CHUNK;
 
 uint64_t CpuOf(uint64_t copy) { return copy >> 48; }
 
@@ -132,14 +132,14 @@ void StackCopies::WalkIf(const Sources& sources, Patience patience,
   hinted_ = hinted;
 }
 
-void StackCopies::Shed(const Sources& sources, uint64_t most_bytes) {
-  if (waiting_bytes_ <= most_bytes) return;
-  const std::vector<bool> beyond = BeyondTheirShare(most_bytes);
+void StackCopies::Shed(const Sources& sources, uint64_t max_bytes) {
+  if (waiting_bytes_ <= max_bytes) return;
+  const std::vector<bool> beyond = BeyondTheirShare(max_bytes);
   WalkIf(sources, Patience::kAtOnce, [&](size_t i) { return beyond[i]; });
 }
 
 // By copy: its thread has no room for it.
-std::vector<bool> StackCopies::BeyondTheirShare(uint64_t most_bytes) const {
+std::vector<bool> StackCopies::BeyondTheirShare(uint64_t max_bytes) const {
   struct Owner {
     uint64_t bytes = 0;
     std::map<uint32_t, uint64_t> threads;  // bytes of each
@@ -154,7 +154,7 @@ std::vector<bool> StackCopies::BeyondTheirShare(uint64_t most_bytes) const {
   const auto second = std::views::values;
   std::vector<uint64_t> wants;
   for (const Owner& owner : owners | second) wants.push_back(owner.bytes);
-  const uint64_t share = FairShare(std::move(wants), most_bytes);
+  const uint64_t share = FairShare(std::move(wants), max_bytes);
   for (Owner& owner : owners | second) {
     const auto of_threads = owner.threads | second;
     owner.share = FairShare({of_threads.begin(), of_threads.end()}, share);
@@ -315,9 +315,9 @@ uint32_t StackCopies::AdaptChunks(uint64_t refused) {
   const uint64_t walked = std::exchange(recent_, 0);
   const uint64_t needed_more = std::exchange(recent_short_, 0);
   if (refused > 0) {
-    chunks_ = std::max(chunks_ / 2, kFewestChunks);
+    chunks_ = std::max(chunks_ / 2, kMinChunks);
   } else if (needed_more * 50 > walked) {
-    chunks_ = std::min(chunks_ * 2, kMostChunks);
+    chunks_ = std::min(chunks_ * 2, kMaxChunks);
   }
   return chunks_;
 }

@@ -49,7 +49,7 @@ class StackCopies {
   // Walks stacks without waiting for their tables until so many bytes are left,
   // where more wait: each process may keep as much as any other, and of that
   // each of its threads. The oldest stay, as their tables come first.
-  void Shed(const Sources& sources, uint64_t most_bytes);
+  void Shed(const Sources& sources, uint64_t max_bytes);
   // Some of the set that Hints() told of were not walked.
   bool HasWaiting(uint32_t set) const;
   uint64_t waiting_bytes() const { return waiting_bytes_; }
@@ -86,7 +86,7 @@ class StackCopies {
   // Walks the copies that `wanted` says, and forgets those that were counted.
   template <typename Wanted>
   void WalkIf(const Sources& sources, Patience patience, const Wanted& wanted);
-  std::vector<bool> BeyondTheirShare(uint64_t most_bytes) const;
+  std::vector<bool> BeyondTheirShare(uint64_t max_bytes) const;
   bool WalkAndCount(const Copy& copy, const Sources& sources,
                     Patience patience);
   std::optional<Walked> WalkOne(const Copy& copy, const Sources& sources,

@@ -44,7 +44,7 @@ void ThreadTimes::AddLast(const wait_thread_record& record) {
                            Since(first.now_ns, record.now_ns));
   sum_ += times;
   ++count_;
-  if (threads_.size() >= kMostThreads) return;
+  if (threads_.size() >= kMaxThreads) return;
   threads_.push_back(
       {.pid = record.tgid,
        .tid = record.tid,

@@ -42,9 +42,9 @@ class ThreadTimes {
   // All together.
   const Times& sum() const { return sum_; }
   size_t count() const { return count_; }
-  // One by one, the first kMostThreads of them.
+  // One by one, the first kMaxThreads of them.
   const std::vector<Thread>& threads() const { return threads_; }
-  static constexpr size_t kMostThreads = 4096;
+  static constexpr size_t kMaxThreads = 4096;
 
  private:
   std::unordered_map<uint32_t, wait_thread_record> first_;  // by tid

@@ -82,9 +82,9 @@ size_t BytesOf(const std::byte* at) {
 size_t TakeRecords(std::span<const std::byte> bytes,
                    const Sampler::RecordTaker& take) {
   // The shortest one has a stack's head and one frame of two words.
-  constexpr size_t kLeast = PROFILE_STACK_RECORD_BYTES(2);
+  constexpr size_t kMin = PROFILE_STACK_RECORD_BYTES(2);
   size_t used = 0;
-  while (bytes.size() - used >= kLeast) {
+  while (bytes.size() - used >= kMin) {
     // Records have multiples of 8 bytes, and so has what is kept.
     const std::byte* const at = bytes.data() + used;
     const size_t size = BytesOf(at);

@@ -76,7 +76,7 @@ Result<std::unique_ptr<FileChild>> FileChild::Start(
   const pid_t pid = ::fork();
   if (pid < 0) return FailErrno(errno, "fork");
   if (pid == 0) {
-    ServeFileRequests(theirs.get(), kMostGivenUp + kMostAtWork, *opener);
+    ServeFileRequests(theirs.get(), kMaxGivenUp + kMaxAtWork, *opener);
   }
   return std::unique_ptr<FileChild>(new FileChild(pid, std::move(ours)));
 }
@@ -111,14 +111,14 @@ std::optional<Error> FileChild::Refusal(const Asked& asked) {
     return entry.second.has_ended && entry.second.until <= now;
   });
   if (is_broken_) return Error::FromErrno(EIO, path);
-  if (asked_.size() >= kMostAsked) return Error::FromErrno(EAGAIN, path);
-  const bool is_silent = given_up_.size() >= kMostGivenUp ||
+  if (asked_.size() >= kMaxAsked) return Error::FromErrno(EAGAIN, path);
+  const bool is_silent = given_up_.size() >= kMaxGivenUp ||
                          std::ranges::any_of(given_up_, [&](const auto& entry) {
                            return entry.second.of == asked.of;
                          });
   if (is_silent) return Error::FromErrno(ETIMEDOUT, path);
   const bool is_copied = asked.request.kind != Kind::kHold;
-  if (is_copied && asked.request.held.size > asked.request.most_bytes) {
+  if (is_copied && asked.request.held.size > asked.request.max_bytes) {
     return Error::FromErrno(EFBIG, path);
   }
   return std::nullopt;
@@ -131,16 +131,16 @@ uint64_t FileChild::Ask(FileRequest request, Clock::duration patience) {
   Asked asked;
   asked.of = FileSystemOf(request);
   asked.deadline = Clock::now() + patience;
-  const uint64_t left = kMostBytes - std::min<uint64_t>(kMostBytes, *bytes_);
+  const uint64_t left = kMaxBytes - std::min<uint64_t>(kMaxBytes, *bytes_);
   request.id = id;
-  request.most_bytes = std::min(kMostFileBytes, left);
+  request.max_bytes = std::min(kMaxFileBytes, left);
   asked.request = std::move(request);
   if (auto refusal = Refusal(asked)) {
     asked.answer = std::unexpected(std::move(*refusal));
   } else if (asked.request.kind == Kind::kRead) {
     asked.room = TakeRoom(asked.request.held.size);
   } else if (asked.request.kind == Kind::kOpenPath) {
-    asked.room = TakeRoom(asked.request.most_bytes);
+    asked.room = TakeRoom(asked.request.max_bytes);
   }
   asked_.emplace(id, std::move(asked));
   Send();
@@ -150,7 +150,7 @@ uint64_t FileChild::Ask(FileRequest request, Clock::duration patience) {
 // Locked. Those whose turn it is.
 void FileChild::Send() {
   for (auto& [id, asked] : asked_) {
-    if (at_work_ >= kMostAtWork) return;
+    if (at_work_ >= kMaxAtWork) return;
     if (asked.is_sent || asked.answer) continue;
     asked.is_sent = true;
     const auto sent = SendRequest(socket_.get(), asked.request);

@@ -28,22 +28,22 @@ namespace profd {
 //
 // A request that is not answered in time is given up. From then on what is
 // asked of the same file system is refused at once, as long as the worker hangs
-// and for kPause at least; with kMostGivenUp of those everything is.
+// and for kPause at least; with kMaxGivenUp of those everything is.
 class FileChild {
  public:
   using Clock = std::chrono::steady_clock;
 
   // Larger files are not copied, and not more than so many bytes of all copies
   // that are in use.
-  static constexpr uint64_t kMostFileBytes = uint64_t{128} << 20;
-  static constexpr uint64_t kMostBytes = uint64_t{128} << 20;
+  static constexpr uint64_t kMaxFileBytes = uint64_t{128} << 20;
+  static constexpr uint64_t kMaxBytes = uint64_t{128} << 20;
   // Requests that were given up and count, and those that are at work beside
   // them. Others wait for their turn.
-  static constexpr size_t kMostGivenUp = 8;
-  static constexpr size_t kMostAtWork = 4;
+  static constexpr size_t kMaxGivenUp = 8;
+  static constexpr size_t kMaxAtWork = 4;
   // Requests that wait for their turn or for whoever takes the answer. What is
   // beyond them is refused.
-  static constexpr size_t kMostAsked = 4096;
+  static constexpr size_t kMaxAsked = 4096;
   static constexpr std::chrono::seconds kPause{10};
 
   // Forks, so call it while there is one thread and little memory. The child

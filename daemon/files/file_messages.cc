@@ -23,7 +23,7 @@ using ksym::Status;
 using ksym::UniqueFd;
 
 // Texts behind the heads: a path, or an error with one in it.
-constexpr size_t kMostTextBytes = 2 * ksym::kMaxOnePathBytes;
+constexpr size_t kMaxTextBytes = 2 * ksym::kMaxOnePathBytes;
 
 struct RequestHead {
   uint64_t id;
@@ -34,7 +34,7 @@ struct RequestHead {
   uint32_t device_major, device_minor;
   uint64_t size;
   int64_t mtime_ns;
-  uint64_t most_bytes;
+  uint64_t max_bytes;
 };
 
 struct AnswerHead {
@@ -101,7 +101,7 @@ UniqueFd TakeFd(msghdr& message) {
 template <typename Head>
 Result<std::optional<Message<Head>>> Receive(int socket) {
   Message<Head> received;
-  std::array<char, kMostTextBytes> text;
+  std::array<char, kMaxTextBytes> text;
   std::array<iovec, 2> parts = {
       {{&received.head, sizeof(Head)}, {text.data(), text.size()}}};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control = {};
@@ -128,7 +128,7 @@ Result<std::optional<Message<Head>>> Receive(int socket) {
 Status SendRequest(int socket, const FileRequest& request) {
   const ksym::Mapping& mapping = request.mapping;
   const std::string& path = mapping.path;
-  if (path.size() > kMostTextBytes) {
+  if (path.size() > kMaxTextBytes) {
     return Fail(ErrorCode::kLimit,
                 "a path of " + std::to_string(path.size()) + " bytes");
   }
@@ -145,7 +145,7 @@ Status SendRequest(int socket, const FileRequest& request) {
                             .device_minor = mapping.device_minor,
                             .size = request.held.size,
                             .mtime_ns = request.held.mtime_ns,
-                            .most_bytes = request.most_bytes};
+                            .max_bytes = request.max_bytes};
   return Send(socket, head, path, request.held.fd.get());
 }
 
@@ -159,12 +159,11 @@ Status SendAnswer(int socket, const FileAnswer& answer) {
     head.code = static_cast<int32_t>(error.code());
     head.sys_errno = error.sys_errno();
     return Send(socket, head,
-                std::string_view(error.message()).substr(0, kMostTextBytes),
-                -1);
+                std::string_view(error.message()).substr(0, kMaxTextBytes), -1);
   }
   const ksym::OpenedFile& file = *answer.file;
   const std::string_view build_id =
-      std::string_view(file.mapped_build_id).substr(0, kMostTextBytes);
+      std::string_view(file.mapped_build_id).substr(0, kMaxTextBytes);
   head.inode = file.inode;
   head.device = file.owner.device;
   head.user = file.owner.user;
@@ -205,7 +204,7 @@ Result<std::optional<FileRequest>> ReceiveRequest(int socket) {
   request.held.is_held = true;
   request.held.size = head.size;
   request.held.mtime_ns = head.mtime_ns;
-  request.most_bytes = head.most_bytes;
+  request.max_bytes = head.max_bytes;
   return request;
 }
 

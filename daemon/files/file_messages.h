@@ -30,7 +30,7 @@ struct FileRequest {
   ksym::Mapping mapping;
   ksym::Links links = ksym::Links::kFollowInside;
   ksym::OpenedFile held = {};
-  uint64_t most_bytes = 0;  // of a copy
+  uint64_t max_bytes = 0;  // of a copy
 };
 
 struct FileAnswer {

@@ -46,7 +46,7 @@ constexpr auto kNeeded =
                              CAP_CHECKPOINT_RESTORE, CAP_SYS_ADMIN});
 
 // A process that is left behind must keep nothing of this one's: a pipe whose
-// reader waits for its end, a terminal, a folder.
+// reader waits for its end, a terminal, a directory.
 int Detach(int socket) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::prctl(PR_SET_NAME, "ksym-files");
@@ -118,8 +118,8 @@ ksym::Status CopyBytes(int from, uint64_t size, int to) {
 }
 
 // In memory, and nobody can change it any more.
-Result<OpenedFile> Copy(OpenedFile file, uint64_t most_bytes) {
-  if (file.size > most_bytes) {
+Result<OpenedFile> Copy(OpenedFile file, uint64_t max_bytes) {
+  if (file.size > max_bytes) {
     return FailErrno(EFBIG, std::to_string(file.size) + " bytes");
   }
   UniqueFd copy(::memfd_create("copy", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -149,7 +149,7 @@ Result<OpenedFile> Read(FileRequest& request, ksym::FileOpener& opener) {
   if (!owner) return Fail(ksym::Error(owner.error()));
   file.inode = status.st_ino;
   file.owner = *owner;
-  return Copy(std::move(file), request.most_bytes);
+  return Copy(std::move(file), request.max_bytes);
 }
 
 Result<OpenedFile> Work(FileRequest& request, ksym::FileOpener& opener) {
@@ -162,7 +162,7 @@ Result<OpenedFile> Work(FileRequest& request, ksym::FileOpener& opener) {
       auto file =
           opener.OpenPath(request.pid, request.mapping.path, request.links);
       if (!file) return file;
-      return Copy(std::move(*file), request.most_bytes);
+      return Copy(std::move(*file), request.max_bytes);
     }
     case FileRequest::Kind::kGiveUp:
       break;
@@ -172,8 +172,8 @@ Result<OpenedFile> Work(FileRequest& request, ksym::FileOpener& opener) {
 
 class Supervisor {
  public:
-  Supervisor(int socket, size_t most_workers, ksym::FileOpener& opener)
-      : socket_(socket), most_workers_(most_workers), opener_(opener) {}
+  Supervisor(int socket, size_t max_workers, ksym::FileOpener& opener)
+      : socket_(socket), max_workers_(max_workers), opener_(opener) {}
 
   [[noreturn]] void Run() {
     sigset_t ended;
@@ -210,7 +210,7 @@ class Supervisor {
   }
 
   void Begin(FileRequest& request) {
-    const pid_t pid = workers_.size() < most_workers_ ? ::fork() : -1;
+    const pid_t pid = workers_.size() < max_workers_ ? ::fork() : -1;
     if (pid == 0) ServeOne(request);
     if (pid > 0) {
       workers_[pid] = request.id;
@@ -222,7 +222,7 @@ class Supervisor {
 
   [[noreturn]] void ServeOne(FileRequest& request) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    Limit(request.most_bytes);
+    Limit(request.max_bytes);
     FileAnswer answer;
     answer.id = request.id;
     answer.file = Work(request, opener_);
@@ -252,19 +252,19 @@ class Supervisor {
   }
 
   const int socket_;
-  const size_t most_workers_;
+  const size_t max_workers_;
   ksym::FileOpener& opener_;
   std::map<pid_t, uint64_t> workers_;  // ids of requests
 };
 
 }  // namespace
 
-void ServeFileRequests(int socket, size_t most_workers,
+void ServeFileRequests(int socket, size_t max_workers,
                        ksym::FileOpener& opener) {
   socket = Detach(socket);
   DropCapabilities();
   Hurry();
-  Supervisor(socket, most_workers, opener).Run();
+  Supervisor(socket, max_workers, opener).Run();
 }
 
 }  // namespace profd

@@ -10,8 +10,8 @@ namespace profd {
 // answers by itself. The child touches no file, so it can always be ended; a
 // worker that hangs in the kernel holds up nobody else. Returns never; ends
 // with the socket's other end, and its workers with it where the kernel lets
-// them. `most_workers` work at once, the requests beyond are refused (EAGAIN).
-[[noreturn]] void ServeFileRequests(int socket, size_t most_workers,
+// them. `max_workers` work at once, the requests beyond are refused (EAGAIN).
+[[noreturn]] void ServeFileRequests(int socket, size_t max_workers,
                                     ksym::FileOpener& opener);
 
 }  // namespace profd

@@ -98,7 +98,7 @@ void GuardedOpener::Remember(const Path& path, const ksym::Error& error) {
   const std::scoped_lock lock(mutex_);
   std::erase_if(missing_,
                 [now](const auto& entry) { return entry.second.until < now; });
-  if (missing_.size() >= kMostMissing) return;
+  if (missing_.size() >= kMaxMissing) return;
   missing_.insert_or_assign(path, Missing(error, now + kMissingFor));
 }
 

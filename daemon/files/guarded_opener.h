@@ -68,7 +68,7 @@ class GuardedOpener final : public ksym::FileOpener, public DeferredOpener {
     std::chrono::steady_clock::time_point until;
   };
   using Path = std::pair<uint32_t, std::string>;
-  static constexpr size_t kMostMissing = 1024;
+  static constexpr size_t kMaxMissing = 1024;
   static constexpr std::chrono::seconds kMissingFor{2};
 
   std::optional<ksym::Error> FindMissing(const Path& path);

@@ -88,7 +88,7 @@ class Reader {
     }
     frame.name = name;
     frame.reason = InputBuilder::ReasonOf(name);
-    if (frame.kind->is_kernel) frame.module = "[kernel]";
+    if (frame.kind->is_kernel) frame.object = "[kernel]";
     // User frames after the kernel's, as in a folded line of another tool,
     // stay where they are.
     auto& stack = frame.kind->is_kernel || !kernel_.empty() ? kernel_ : user_;

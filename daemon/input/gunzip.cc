@@ -31,9 +31,9 @@ ksym::Result<std::string> Gunzip(std::string_view bytes, size_t max_bytes) {
           fmt::format("unpacks to more than {} bytes", max_bytes));
     }
     out.resize(std::min(max_bytes, std::max(written * 2, kStepBytes)));
-    constexpr size_t kMost = std::numeric_limits<uInt>::max();
-    const size_t given = std::min(bytes.size(), kMost);
-    const size_t room = std::min(out.size() - written, kMost);
+    constexpr size_t kMax = std::numeric_limits<uInt>::max();
+    const size_t given = std::min(bytes.size(), kMax);
+    const size_t room = std::min(out.size() - written, kMax);
     // zlib does not write to its input.
     stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
     stream.avail_in = static_cast<uInt>(given);

@@ -15,21 +15,21 @@ namespace {
 
 // What pprof and most other readers can add up. Values become counts where one
 // kind is shown.
-constexpr uint64_t kMostSamples = std::numeric_limits<int64_t>::max();
+constexpr uint64_t kMaxSamples = std::numeric_limits<int64_t>::max();
 // For all stacks together, 1 GiB: a pprof profile of a few megabytes can have
 // any number.
-constexpr uint64_t kMostFrames = uint64_t{1} << 28;
+constexpr uint64_t kMaxFrames = uint64_t{1} << 28;
 
 // In a profile that tells the files of functions, named code without one was
 // made at run time.
 void FindGeneratedCode(Profile& profile) {
   const bool has_files =
       std::ranges::any_of(profile.frames, [](const Frame& frame) {
-        return frame.kind->is_in_file && frame.module != 0;
+        return frame.kind->is_in_file && frame.object != 0;
       });
   if (!has_files) return;
   for (Frame& frame : profile.frames) {
-    const bool lacks_file = frame.kind->is_in_file && frame.module == 0 &&
+    const bool lacks_file = frame.kind->is_in_file && frame.object == 0 &&
                             frame.reason == ksym::Unresolved::kNone;
     if (lacks_file && !frame.kind->is_inlined) frame.kind = &kJitFrame;
   }
@@ -68,7 +68,7 @@ StringId InputBuilder::InternPath(std::string_view path) {
 
 FrameId InputBuilder::AddFrame(const InputFrame& frame) {
   return builder_.AddFrame({.name = InternName(frame.name),
-                            .module = InternPath(frame.module),
+                            .object = InternPath(frame.object),
                             .build_id = InternName(frame.build_id),
                             .kind = frame.kind,
                             .reason = frame.reason,
@@ -82,13 +82,13 @@ FrameId InputBuilder::AddFrame(const InputFrame& frame) {
 void InputBuilder::Add(const InputSample& sample) {
   if (sample.count == 0 && sample.value == 0) return;
   uint64_t& values = values_[sample.kind];
-  if (sample.count > kMostSamples - total_ ||
-      sample.value > kMostSamples - values) {
+  if (sample.count > kMaxSamples - total_ ||
+      sample.value > kMaxSamples - values) {
     too_many_ = true;
     return;
   }
   frames_ += sample.user.size() + sample.kernel.size();
-  if (frames_ > kMostFrames) return;
+  if (frames_ > kMaxFrames) return;
   total_ += sample.count;
   values += sample.value;
   builder_.AddSample({.comm = InternName(sample.comm),
@@ -114,7 +114,7 @@ ksym::Result<Profile> InputBuilder::Finish(CaptureMetadata metadata,
     return ksym::Fail(ksym::ErrorCode::kLimit,
                       "its counts or values add up to more than 2^63");
   }
-  if (frames_ > kMostFrames) {
+  if (frames_ > kMaxFrames) {
     return ksym::Fail(ksym::ErrorCode::kLimit,
                       "its stacks have more than 2^28 frames");
   }

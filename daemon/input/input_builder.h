@@ -16,7 +16,7 @@ namespace profd {
 // A frame as a file tells it. What a format does not know is empty.
 struct InputFrame {
   std::string_view name = {};
-  std::string_view module = {};
+  std::string_view object = {};
   std::string_view build_id = {};
   std::string_view file = {};
   uint32_t line = 0;

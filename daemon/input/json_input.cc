@@ -307,7 +307,7 @@ class Reader {
       if (!frame.is_object()) Refuse(where, "is no object");
       frames_.push_back(builder_.AddFrame(
           {.name = Text(frame, "name", where),
-           .module = Text(frame, "module", where),
+           .object = Text(frame, "module", where),
            .build_id = Text(frame, "build_id", where),
            .file = Text(frame, "file", where),
            .line = Number32(frame, "line", where),
@@ -386,11 +386,11 @@ bool IsNestedDeeper(std::string_view text, size_t most) {
 }  // namespace
 
 ksym::Result<Profile> ReadJson(std::string_view text) {
-  constexpr size_t kMostLevels = 32;
-  if (IsNestedDeeper(text, kMostLevels)) {
+  constexpr size_t kMaxLevels = 32;
+  if (IsNestedDeeper(text, kMaxLevels)) {
     return ksym::Fail(
         ksym::ErrorCode::kInvalid,
-        fmt::format("the JSON has more than {} levels", kMostLevels));
+        fmt::format("the JSON has more than {} levels", kMaxLevels));
   }
   try {
     const Json document = Json::parse(text);

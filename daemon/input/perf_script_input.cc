@@ -122,16 +122,16 @@ std::optional<InputFrame> ParseFrame(std::string_view line) {
   if (rest.ends_with(')')) {
     const size_t open = rest.rfind(" (");
     if (open != std::string_view::npos) {
-      frame.module = rest.substr(open + 2, rest.size() - open - 3);
+      frame.object = rest.substr(open + 2, rest.size() - open - 3);
       rest = TrimSpace(rest.substr(0, open));
     } else if (rest.starts_with('(')) {
-      frame.module = rest.substr(1, rest.size() - 2);
+      frame.object = rest.substr(1, rest.size() - 2);
       rest = {};
     }
   }
-  if (frame.module == "inlined") {
+  if (frame.object == "inlined") {
     frame.kind = frame.kind->inlined;
-    frame.module = {};
+    frame.object = {};
   }
   const size_t plus = rest.rfind("+0x");
   if (plus != std::string_view::npos && plus != 0) {
@@ -144,10 +144,10 @@ std::optional<InputFrame> ParseFrame(std::string_view line) {
   // As ksym-profile writes what begins with a parenthesis.
   if (rest.starts_with("::(")) rest.remove_prefix(2);
   frame.name = rest;
-  if (frame.module.starts_with('[') && frame.module.ends_with("].ko")) {
-    frame.module.remove_suffix(3);
+  if (frame.object.starts_with('[') && frame.object.ends_with("].ko")) {
+    frame.object.remove_suffix(3);
   }
-  if (InputBuilder::IsKernelModule(frame.module)) {
+  if (InputBuilder::IsKernelModule(frame.object)) {
     frame.kind = &kKernelFrame;
   }
   return frame;
@@ -231,7 +231,7 @@ class Reader {
     // Inlined frames are in the file of the one that they are in.
     for (size_t i = frames_.size(); i-- > 1;) {
       if (frames_[i - 1].kind->is_inlined) {
-        frames_[i - 1].module = frames_[i].module;
+        frames_[i - 1].object = frames_[i].object;
       }
     }
     for (const InputFrame& frame : frames_) AddFrame(frame);
@@ -251,23 +251,23 @@ class Reader {
     frame.address = 0;
     frame.symbol_offset = 0;
     const bool has_module =
-        !frame.module.empty() && frame.module != "[unknown]";
-    if (!has_module) frame.module = {};
+        !frame.object.empty() && frame.object != "[unknown]";
+    if (!has_module) frame.object = {};
     if (frame.name.empty() || frame.name == "[unknown]") {
       frame.reason = ksym::Unresolved::kNoSymbol;
       frame.name = "[unknown]";
       const std::string_view base =
-          frame.module.substr(frame.module.rfind('/') + 1);
+          frame.object.substr(frame.object.rfind('/') + 1);
       if (has_module && !base.empty() && base.front() != '[') {
         bracketed = fmt::format("[{}]", base);
         frame.name = bracketed;
       }
     }
-    if (frame.kind->is_kernel && frame.module.starts_with("[kernel")) {
-      frame.module = "[kernel]";
+    if (frame.kind->is_kernel && frame.object.starts_with("[kernel")) {
+      frame.object = "[kernel]";
     }
     if (frame.kind->is_kernel && !frame.kind->is_inlined) {
-      frame.kind = KernelKindOf(frame.module);
+      frame.kind = KernelKindOf(frame.object);
     }
     auto& stack = frame.kind->is_kernel ? kernel_ : user_;
     stack.push_back(builder_.AddFrame(frame));

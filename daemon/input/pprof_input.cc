@@ -35,7 +35,7 @@ using protozero::pbf_message;
 constexpr size_t kMaxUnpackedBytes = size_t{1} << 30;
 constexpr size_t kSmallBytes = size_t{32} << 20;
 constexpr size_t kMaxRatio = 64;
-size_t MostUnpackedBytes(size_t packed) {
+size_t MaxUnpackedBytes(size_t packed) {
   return std::min(kMaxUnpackedBytes, std::max(kSmallBytes, packed * kMaxRatio));
 }
 
@@ -305,11 +305,11 @@ class Reader {
     }
     for (size_t i = 0; i < lines.size(); ++i) {
       InputFrame& frame = lines[i];
-      frame.module = mapping.path;
-      if (mapping.path.starts_with("[kernel")) frame.module = "[kernel]";
+      frame.object = mapping.path;
+      if (mapping.path.starts_with("[kernel")) frame.object = "[kernel]";
       frame.build_id = mapping.build_id;
       frame.kind =
-          location.is_kernel ? KernelKindOf(frame.module) : &kUserFrame;
+          location.is_kernel ? KernelKindOf(frame.object) : &kUserFrame;
       if (i + 1 < lines.size()) frame.kind = frame.kind->inlined;
       frame.reason = InputBuilder::ReasonOf(frame.name);
       frame.file_offset = location.is_kernel ? 0 : address;
@@ -470,7 +470,7 @@ class Reader {
 ksym::Result<Profile> ReadPprof(std::string_view bytes) {
   std::string unpacked;
   if (bytes.starts_with("\x1f\x8b")) {
-    auto result = Gunzip(bytes, MostUnpackedBytes(bytes.size()));
+    auto result = Gunzip(bytes, MaxUnpackedBytes(bytes.size()));
     if (!result) return ksym::Fail(std::move(result.error()));
     unpacked = std::move(*result);
     bytes = unpacked;

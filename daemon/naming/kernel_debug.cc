@@ -97,8 +97,8 @@ std::optional<std::string> FindInstalledModule(const KernelDebugPlaces& places,
 }
 
 // The files of a kernel that is not installed, but its debug data are.
-std::vector<std::string> FindInDebugFolder(const KernelDebugPlaces& places,
-                                           std::string_view name) {
+std::vector<std::string> FindInDebugDirectory(const KernelDebugPlaces& places,
+                                              std::string_view name) {
   namespace fs = std::filesystem;
   std::vector<std::string> found;
   std::error_code error;
@@ -119,7 +119,7 @@ std::vector<std::string> ModuleDebugPaths(const KernelDebugPlaces& places,
                                           std::string_view name) {
   const auto path = FindInstalledModule(places, name);
   return path ? ModulePaths(places.release, *path)
-              : FindInDebugFolder(places, name);
+              : FindInDebugDirectory(places, name);
 }
 
 // The module's debug file, if this is it.
@@ -178,18 +178,18 @@ std::vector<std::string> KernelImagePaths(std::string_view release) {
 
 std::vector<std::string> ModulePaths(std::string_view release,
                                      std::string_view path) {
-  const std::string folder = "/lib/modules/" + std::string(release) + "/";
+  const std::string directory = "/lib/modules/" + std::string(release) + "/";
   const std::string module(path);
   std::vector<std::string> paths;
   for (const std::string& debug :
-       {"/usr/lib/debug" + folder, "/usr/lib/debug/usr" + folder}) {
+       {"/usr/lib/debug" + directory, "/usr/lib/debug/usr" + directory}) {
     paths.push_back(debug + module + ".debug");
     paths.push_back(debug + module);
   }
-  paths.push_back(folder + module);
+  paths.push_back(directory + module);
   constexpr std::string_view kInTree = "kernel/";
   if (module.starts_with(kInTree)) {
-    paths.push_back(folder + "build/" + module.substr(kInTree.size()));
+    paths.push_back(directory + "build/" + module.substr(kInTree.size()));
   }
   return paths;
 }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "daemon/naming/module_symbols.h"
-#include "daemon/profile/mapped_module.h"
+#include "daemon/profile/mapped_object.h"
 #include "ksym/base/result.h"
 #include "ksym/symbolizer.h"
 
@@ -51,10 +51,10 @@ struct ModuleDebugFile {
 // Where distributions and builds put the image of a kernel release.
 std::vector<std::string> KernelImagePaths(std::string_view release);
 
-// Where they put a module's debug data, after the folder of build-ids: `path`
-// is as modules.dep has it, "kernel/fs/ext4/ext4.ko". Last come the module
-// itself, which has them in a kernel that was built here, and the one in the
-// folder where it was built.
+// Where they put a module's debug data, after the directory of build-ids:
+// `path` is as modules.dep has it, "kernel/fs/ext4/ext4.ko". Last come the
+// module itself, which has them in a kernel that was built here, and the one in
+// the directory where it was built.
 std::vector<std::string> ModulePaths(std::string_view release,
                                      std::string_view path);
 
@@ -65,8 +65,8 @@ ksym::Result<KernelDebugFile> FindKernelDebugFile(
     const KernelDebugPlaces& places);
 
 // The first file with DWARF and that build-id, which is in hex. kNotFound.
-// Cost: some ten opens, and where the folder of build-ids does not have it the
-// kernel's list of modules; without that all names below
+// Cost: some ten opens, and where the directory of build-ids does not have it
+// the kernel's list of modules; without that all names below
 // /usr/lib/debug/lib/modules/RELEASE are looked at.
 ksym::Result<ModuleDebugFile> FindModuleDebugFile(
     const KernelDebugPlaces& places, std::string_view name,

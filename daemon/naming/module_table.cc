@@ -26,7 +26,7 @@ bool IsFile(const ksym::Mapping& mapping) {
 }
 
 // Whether the module is there: a file without headers or build-id is none.
-bool ReadHeaders(ksym::OpenedFile opened, MappedModule& module) {
+bool ReadHeaders(ksym::OpenedFile opened, MappedObject& module) {
   const auto source =
       ksym::ByteSource::OfFile(std::move(opened.fd), opened.size);
   const auto image = ksym::ElfImage::Parse(source);
@@ -95,7 +95,7 @@ void ModuleTable::Add(const ksym::ProcessImage& image,
       continue;
     }
     entry.is_done = true;
-    MappedModule& module = entry.module;
+    MappedObject& module = entry.module;
     if (!ReadHeaders(std::move(*opened), module)) continue;
     module.device_major = mapping.device_major;
     module.device_minor = mapping.device_minor;
@@ -104,8 +104,8 @@ void ModuleTable::Add(const ksym::ProcessImage& image,
   }
 }
 
-std::vector<MappedModule> ModuleTable::Modules() const {
-  std::vector<MappedModule> modules;
+std::vector<MappedObject> ModuleTable::Modules() const {
+  std::vector<MappedObject> modules;
   for (const auto& [key, entry] : entries_) {
     if (!entry.module.build_id.empty()) modules.push_back(entry.module);
   }

@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "daemon/profile/mapped_module.h"
+#include "daemon/profile/mapped_object.h"
 #include "ksym/process/file_opener.h"
 #include "ksym/process/process_image.h"
 
@@ -20,11 +20,11 @@ class ModuleTable {
   void Add(const ksym::ProcessImage& image, ksym::FileOpener& opener);
 
   // Those with a build-id so far, in the order of their keys.
-  std::vector<MappedModule> Modules() const;
+  std::vector<MappedObject> Modules() const;
 
  private:
   struct Entry {
-    MappedModule module;
+    MappedObject module;
     bool is_done = false;  // read, or never will be
     uint32_t failures = 0;
   };

@@ -49,7 +49,7 @@ ReadAhead::~ReadAhead() {
 bool ReadAhead::WaitForRoom(size_t written) {
   std::unique_lock lock(mutex_);
   changed_.wait(
-      lock, [&] { return stop_ || kBytes - (written - taken_) >= kLeastRoom; });
+      lock, [&] { return stop_ || kBytes - (written - taken_) >= kMinRoom; });
   return !stop_;
 }
 
@@ -66,7 +66,7 @@ void ReadAhead::Run() {
   const PriorityShare share(kAllowance);
   for (size_t written = 0; WaitForRoom(written);) {
     // One read of /proc/kallsyms gives a page at most.
-    for (const size_t full = written + kLeastRoom; written < full && !stop_;) {
+    for (const size_t full = written + kMinRoom; written < full && !stop_;) {
       const size_t at = written % kBytes;
       const auto n = source_.Read(
           std::span(bytes_).subspan(at, std::min(full - written, kBytes - at)));

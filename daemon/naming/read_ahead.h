@@ -38,7 +38,7 @@ class ReadAhead final : public ksym::ByteStream {
   static constexpr size_t kBytes = size_t{512} * 1024;
   // The thread goes on only where it has so much room, so that it does not
   // wait after every read.
-  static constexpr size_t kLeastRoom = kBytes / 4;
+  static constexpr size_t kMinRoom = kBytes / 4;
 
   explicit ReadAhead(int fd);
   void Run();

@@ -205,11 +205,11 @@ class Resolver::Interval {
   // those of the sampler that was called from it: a thread waits in what called
   // the scheduler.
   size_t CountScheduler(const PackedStack& stack) {
-    constexpr size_t kMost = 16;
+    constexpr size_t kMax = 16;
     size_t at = 0;
     size_t found = 0;
     ForEachFrame(stack, [&](const RawFrame& raw) {
-      if (++at > kMost || found != 0 || raw.kind != kNativeCode) return;
+      if (++at > kMax || found != 0 || raw.kind != kNativeCode) return;
       const auto [role, is_new] = schedulers_.try_emplace(raw.value, false);
       if (is_new) {
         role->second = resolver_.IsScheduler(
@@ -340,7 +340,7 @@ Resolver::NamedFrame Resolver::UserFrame(UserNames& user,
     return {.id = builder.AddFrame(frame)};
   }
   const ksym::UserSymbol symbol = user.Find(*image, sampled.lookup);
-  frame.module = builder.Intern(symbol.module);
+  frame.object = builder.Intern(symbol.module);
   frame.build_id = builder.Intern(symbol.build_id);
   frame.reason = symbol.reason;
   frame.file_offset = symbol.file_offset.value;
@@ -395,9 +395,9 @@ FrameId Resolver::KernelFrame(uint64_t sampled, ksym::Address lookup,
   if (options_.addresses == ResolveOptions::Addresses::kKeep) {
     frame.address = sampled;
   }
-  frame.module = builder.Intern("[kernel]");
+  frame.object = builder.Intern("[kernel]");
   if (kernel_ == nullptr) {
-    frame.name = frame.module;
+    frame.name = frame.object;
     frame.reason = no_kernel_reason_;
     return builder.AddFrame(frame);
   }
@@ -441,7 +441,7 @@ void Resolver::NameKernelFrame(const ksym::KernelSymbol& symbol, Frame& frame,
   if (!symbol.module.empty()) {
     const std::string module = InBrackets(symbol.module);
     frame.kind = KernelKindOf(module);
-    frame.module = builder.Intern(module);
+    frame.object = builder.Intern(module);
   }
   frame.symbol_offset = symbol.offset;
   if (const auto program = SplitBpfProgramName(symbol.name)) {

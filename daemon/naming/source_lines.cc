@@ -30,7 +30,7 @@ class LineAdder {
     std::unordered_map<StringId, std::vector<FrameId>> by_build_id;
     for (FrameId id = 0; id < frame_count; ++id) {
       const Frame& frame = profile_.frames[id];
-      if (IsOfKernel(frame)) by_part[frame.module].push_back(id);
+      if (IsOfKernel(frame)) by_part[frame.object].push_back(id);
       if (!frame.kind->is_in_file) continue;
       ++counts_.frames;
       if (frame.build_id != 0) by_build_id[frame.build_id].push_back(id);
@@ -41,7 +41,7 @@ class LineAdder {
       names_.clear();
       const Frame& any = profile_.frames[frames.front()];
       const LineFile* file =
-          files_.Find(profile_.String(build_id), profile_.String(any.module));
+          files_.Find(profile_.String(build_id), profile_.String(any.object));
       if (file == nullptr) continue;
       for (const FrameId id : frames) AddLines(*file, id);
     }

@@ -20,7 +20,7 @@ using std::chrono::milliseconds;
 constexpr PriorityAllowance kAllowance = {.at_once = milliseconds(600),
                                           .per_second = milliseconds(100)};
 // With more intervals that wait, lookups cannot wait for an idle CPU.
-constexpr size_t kMostPatient = 10;
+constexpr size_t kMaxPatient = 10;
 
 }  // namespace
 
@@ -90,7 +90,7 @@ SymbolThread::State::Task SymbolThread::State::Next(PriorityShare& share) {
     task.kind = Task::Kind::kName;
     task.lookups = std::move(intervals.front());
     intervals.pop_front();
-    is_behind = intervals.size() >= kMostPatient;
+    is_behind = intervals.size() >= kMaxPatient;
   } else {
     is_busy = false;
     changed.notify_all();
@@ -180,7 +180,7 @@ void SymbolThread::Pin(const ksym::ProcessImage& image) {
   Start();
   {
     const std::scoped_lock lock(state_->mutex);
-    if (state_->images.size() >= kMostImages) {
+    if (state_->images.size() >= kMaxImages) {
       ++images_dropped_;
       return;
     }

@@ -34,9 +34,9 @@ class SymbolThread {
   SymbolThread& operator=(const SymbolThread&) = delete;
 
   // Opens the files of a process that was just sampled, before any lookups: it
-  // may end at any moment. Never waits; more than kMostImages that wait are
+  // may end at any moment. Never waits; more than kMaxImages that wait are
   // counted instead.
-  static constexpr size_t kMostImages = 4096;
+  static constexpr size_t kMaxImages = 4096;
   void Pin(const ksym::ProcessImage& image);
   uint64_t images_dropped() const { return images_dropped_; }
   // Has an interval's addresses named, in the order of the calls.

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMostListBytes = size_t{64} << 20;
+constexpr size_t kMaxListBytes = size_t{64} << 20;
 constexpr std::string_view kList = ".list";
 
 // Packages whose symbols are in one that is not called NAME-dbgsym.
@@ -81,10 +81,10 @@ std::string DebugPackageOf(const std::string& path, std::string_view build_id,
        at.increment(error)) {
     const std::string name = at->path().filename().string();
     if (!name.ends_with(kList)) continue;
-    const auto text = ksym::ReadFile(at->path().string(), kMostListBytes);
+    const auto text = ksym::ReadFile(at->path().string(), kMaxListBytes);
     if (!text) continue;
     bytes += text->size();
-    if (bytes > kMostListBytes) continue;
+    if (bytes > kMaxListBytes) continue;
     if (!HasLine(*text, path) && !HasLine(*text, older)) continue;
     // Nothing else than a file of a package is opened.
     return BuildIdOf(path) == build_id ? SymbolsOf(name) : std::string();

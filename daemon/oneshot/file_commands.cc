@@ -96,7 +96,7 @@ void AddReport(CLI::App& app, Arguments& arguments) {
   report
       .add_option("FILE", arguments.inputs,
                   "A profile: folded stacks, JSON, pprof, perf script's text "
-                  "or a raw capture; - for stdin; a folder for all in it; "
+                  "or a raw capture; - for stdin; a directory for all in it; "
                   "several are added up")
       ->required();
   AddTableOptions(report, arguments);
@@ -106,7 +106,7 @@ void AddDiff(CLI::App& app, Arguments& arguments) {
   CLI::App& diff = *app.add_subcommand(
       "diff", "Prints what changed between two profiles, the most first");
   diff.add_option("BEFORE", arguments.inputs,
-                  "A profile or a folder as for report; several with -- in "
+                  "A profile or a directory as for report; several with -- in "
                   "front of AFTER")
       ->required();
   diff.add_option("AFTER", arguments.second_inputs, "What is compared with it");
@@ -120,8 +120,9 @@ void AddConvert(CLI::App& app, Arguments& arguments) {
   CLI::App& convert =
       *app.add_subcommand("convert", "Writes a profile in another format");
   convert
-      .add_option("IN", arguments.inputs,
-                  "A profile or a folder as for report; several are added up")
+      .add_option(
+          "IN", arguments.inputs,
+          "A profile or a directory as for report; several are added up")
       ->required();
   convert
       .add_option("-o,--output", arguments.output,

@@ -28,7 +28,7 @@ using ksym::Result;
 using ksym::Status;
 
 constexpr size_t kMaxInputBytes = size_t{1} << 31;
-constexpr size_t kMaxFilesOfFolder = 10'000;
+constexpr size_t kMaxFilesOfDirectory = 10'000;
 
 // A raw capture has no names yet.
 Result<Profile> NameCapture(std::string bytes) {
@@ -64,25 +64,26 @@ bool IsProfileName(const std::string& name) {
   return format != nullptr && format->is_readable;
 }
 
-Result<std::vector<std::string>> FilesOfFolder(const std::string& folder) {
+Result<std::vector<std::string>> FilesOfDirectory(
+    const std::string& directory) {
   std::vector<std::string> files;
   std::error_code error;
-  for (fs::recursive_directory_iterator at(folder, error), end;
+  for (fs::recursive_directory_iterator at(directory, error), end;
        !error && at != end; at.increment(error)) {
     std::error_code of_file;
     if (!at->is_regular_file(of_file)) continue;
     if (!IsProfileName(at->path().filename().string())) continue;
-    if (files.size() == kMaxFilesOfFolder) {
+    if (files.size() == kMaxFilesOfDirectory) {
       return Fail(ksym::ErrorCode::kLimit,
-                  fmt::format("{}: there are more than {} profiles", folder,
-                              kMaxFilesOfFolder));
+                  fmt::format("{}: there are more than {} profiles", directory,
+                              kMaxFilesOfDirectory));
     }
     files.push_back(at->path().string());
   }
-  if (error) return ksym::FailErrno(error.value(), folder);
+  if (error) return ksym::FailErrno(error.value(), directory);
   if (files.empty()) {
     return Fail(ksym::ErrorCode::kInvalid,
-                fmt::format("{}: no profile is in it", folder));
+                fmt::format("{}: no profile is in it", directory));
   }
   std::ranges::sort(files);
   return files;
@@ -114,8 +115,8 @@ class Sum {
   std::vector<SampleKind> kinds_;
 };
 
-Status AddFolder(const std::string& folder, Sum& sum) {
-  const auto files = FilesOfFolder(folder);
+Status AddDirectory(const std::string& directory, Sum& sum) {
+  const auto files = FilesOfDirectory(directory);
   if (!files) return Fail(files.error());
   bool has_any = false;
   for (const std::string& path : *files) {
@@ -129,10 +130,10 @@ Status AddFolder(const std::string& folder, Sum& sum) {
   }
   if (has_any) return {};
   return Fail(ksym::ErrorCode::kInvalid,
-              fmt::format("{}: no profile in it can be read", folder));
+              fmt::format("{}: no profile in it can be read", directory));
 }
 
-bool IsFolder(const std::string& path) {
+bool IsDirectory(const std::string& path) {
   std::error_code error;
   return path != "-" && fs::is_directory(path, error);
 }
@@ -155,13 +156,14 @@ Result<Profile> LoadProfile(const std::string& path) {
 }
 
 Result<Profile> LoadProfiles(const std::vector<std::string>& paths) {
-  if (paths.size() == 1 && !IsFolder(paths.front())) {
+  if (paths.size() == 1 && !IsDirectory(paths.front())) {
     return LoadProfile(paths.front());
   }
   Sum sum;
   for (const std::string& path : paths) {
-    if (IsFolder(path)) {
-      if (auto added = AddFolder(path, sum); !added) return Fail(added.error());
+    if (IsDirectory(path)) {
+      if (auto added = AddDirectory(path, sum); !added)
+        return Fail(added.error());
       continue;
     }
     const auto profile = LoadProfile(path);

@@ -15,11 +15,11 @@ namespace profd {
 ksym::Result<Profile> LoadProfile(const std::string& path);
 
 // Several as one: their samples and durations are added up. A path may be a
-// folder, which stands for the profiles in it and below whose names end as
+// directory, which stands for the profiles in it and below whose names end as
 // those of profiles do (.folded, .json, .pb.gz, .pprof, .perf, .raw), by name,
 // at most 10,000. What cannot be read there is a warning; a path that was given
-// must be readable. kInvalid: a folder without profiles, or profiles that were
-// sampled at different rates.
+// must be readable. kInvalid: a directory without profiles, or profiles that
+// were sampled at different rates.
 ksym::Result<Profile> LoadProfiles(const std::vector<std::string>& paths);
 
 }  // namespace profd

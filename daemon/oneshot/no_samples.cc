@@ -13,12 +13,11 @@
 namespace profd {
 namespace {
 
-constexpr size_t kMostBytes = size_t{64} << 10;
+constexpr size_t kMaxBytes = size_t{64} << 10;
 
 // The letter behind "(comm) " in /proc/PID/stat; 0: it does not exist.
 char StateOf(uint32_t id) {
-  const auto stat =
-      ksym::ReadFile(fmt::format("/proc/{}/stat", id), kMostBytes);
+  const auto stat = ksym::ReadFile(fmt::format("/proc/{}/stat", id), kMaxBytes);
   if (!stat) return 0;
   const size_t end = stat->rfind(')');
   return end == std::string::npos || end + 2 >= stat->size() ? 0
@@ -42,7 +41,7 @@ std::string DescribeOne(std::string_view what, uint32_t id) {
                        id);
   }
   const auto place =
-      ksym::ReadFile(fmt::format("/proc/{}/wchan", id), kMostBytes);
+      ksym::ReadFile(fmt::format("/proc/{}/wchan", id), kMaxBytes);
   return fmt::format("{} {} slept{}", what, id,
                      place && !place->empty() && *place != "0"
                          ? fmt::format(" (in {})", *place)
@@ -59,9 +58,9 @@ std::string DescribeIds(std::string_view what,
 }
 
 std::string DescribeCgroup(const std::string& path) {
-  const auto processes = ksym::ReadFile(path + "/cgroup.procs", kMostBytes);
+  const auto processes = ksym::ReadFile(path + "/cgroup.procs", kMaxBytes);
   if (!processes) return fmt::format("cgroup {} does not exist any more", path);
-  const auto state = ksym::ReadFile(path + "/cgroup.events", kMostBytes);
+  const auto state = ksym::ReadFile(path + "/cgroup.events", kMaxBytes);
   const bool is_populated =
       state && state->find("populated 1") != std::string::npos;
   return is_populated ? fmt::format("the processes of cgroup {} slept", path)

@@ -63,11 +63,11 @@ void BecomeCaller(const Caller& caller) {
   ::setenv("HOME", caller.home.c_str(), 1);
   ::setenv("USER", caller.name.c_str(), 1);
   ::setenv("LOGNAME", caller.name.c_str(), 1);
-  const std::string folder = fmt::format("/run/user/{}", caller.user);
-  if (::access(folder.c_str(), X_OK) != 0) return;
-  ::setenv("XDG_RUNTIME_DIR", folder.c_str(), 1);
-  SetIfMissing("DBUS_SESSION_BUS_ADDRESS", "unix:path=" + folder + "/bus");
-  if (::access((folder + "/wayland-0").c_str(), F_OK) == 0) {
+  const std::string directory = fmt::format("/run/user/{}", caller.user);
+  if (::access(directory.c_str(), X_OK) != 0) return;
+  ::setenv("XDG_RUNTIME_DIR", directory.c_str(), 1);
+  SetIfMissing("DBUS_SESSION_BUS_ADDRESS", "unix:path=" + directory + "/bus");
+  if (::access((directory + "/wayland-0").c_str(), F_OK) == 0) {
     SetIfMissing("WAYLAND_DISPLAY", "wayland-0");
   }
 }

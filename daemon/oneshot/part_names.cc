@@ -17,10 +17,10 @@ using std::chrono::milliseconds;
 
 // Parts that wait for the kernel's table, which takes 50 ms, but seconds where
 // the machine is very slow: 20 s of them.
-constexpr size_t kMostWithoutKernelNames = 100;
+constexpr size_t kMaxWithoutKernelNames = 100;
 // Bytes of parts that wait for the symbolizer. Beyond it the first one is added
 // with the names that it has: one hanging file must not fill the memory.
-constexpr size_t kMostAskedBytes = size_t{32} << 20;
+constexpr size_t kMaxAskedBytes = size_t{32} << 20;
 // How often a wait looks for signals.
 constexpr milliseconds kLookPeriod(10);
 constexpr PriorityAllowance kKernelNamesAllowance = {
@@ -106,7 +106,7 @@ void PartNames::Take(RawProfile&& part) {
 }
 
 void PartNames::Advance() {
-  if (!HasKernelNames() && held_.size() > kMostWithoutKernelNames) {
+  if (!HasKernelNames() && held_.size() > kMaxWithoutKernelNames) {
     give_up_kernel_names_.request_stop();
     AwaitKernelNames();
   }
@@ -114,8 +114,8 @@ void PartNames::Advance() {
     AwaitKernelNames();
     while (!held_.empty() && !IsPutOff()) Ask();
   }
-  while (!asked_.empty() && (asked_.front().lookups->is_done() ||
-                             asked_bytes_ > kMostAskedBytes)) {
+  while (!asked_.empty() &&
+         (asked_.front().lookups->is_done() || asked_bytes_ > kMaxAskedBytes)) {
     AddFirst();
   }
 }

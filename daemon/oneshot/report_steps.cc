@@ -24,7 +24,7 @@ namespace {
 using ksym::Status;
 
 // Columns of a table; what is narrower wraps.
-constexpr size_t kFewestColumns = 40;
+constexpr size_t kMinColumns = 40;
 
 // The end of both writers.
 Status Commit(Status written, ReportFile& file) {
@@ -44,7 +44,7 @@ Status WriteTable(const Profile& profile, const ProfileOptions& options,
   OutputBuffer out([&](std::string_view piece) { return file.Append(piece); });
   WriteOverview(
       profile,
-      {.columns = std::max(TerminalColumns(STDOUT_FILENO), kFewestColumns),
+      {.columns = std::max(TerminalColumns(STDOUT_FILENO), kMinColumns),
        .by = options.output.by,
        .colours = Colours::kOn},
       out);

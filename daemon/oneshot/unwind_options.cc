@@ -11,7 +11,7 @@
 namespace profd {
 namespace {
 
-constexpr uint64_t kMostMemoryMb = 16 << 10;
+constexpr uint64_t kMaxMemoryMb = 16 << 10;
 
 }  // namespace
 
@@ -53,8 +53,8 @@ std::optional<std::string> UnwindOptions::Apply(CaptureOptions& capture) const {
                        unwind_);
   }
   capture.unwind = *unwind;
-  if (memory_mb_ == 0 || memory_mb_ > kMostMemoryMb) {
-    return fmt::format("--unwind-memory must be from 1 to {}", kMostMemoryMb);
+  if (memory_mb_ == 0 || memory_mb_ > kMaxMemoryMb) {
+    return fmt::format("--unwind-memory must be from 1 to {}", kMaxMemoryMb);
   }
   capture.sampler.unwind_bytes = memory_mb_ << 20;
   if (program_ == "loop") {

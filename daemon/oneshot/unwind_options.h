@@ -10,7 +10,7 @@
 
 namespace profd {
 
-// Where call-frame tables and debug data are kept from run to run:
+// Where unwind tables and debug data are kept from run to run:
 // $XDG_CACHE_HOME/ksym or
 // ~/.cache/ksym, whose parent is made. Empty if there is no such place.
 std::string CacheDirectory();

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kNsPerSecond = 1e9;
 // More are no list of this machine's.
-constexpr uint32_t kMostCpus = 1u << 16;
+constexpr uint32_t kMaxCpus = 1u << 16;
 
 // CPU seconds of all samples but those of idle CPUs, which have no process.
 std::optional<double> CpuSeconds(const Profile& profile) {
@@ -49,7 +49,7 @@ size_t CountCpus(const CaptureMetadata& metadata) {
     const std::string_view first = ksym::TakeField(range, '-');
     const auto low = ksym::ParseUnsigned<uint32_t>(first, 10);
     const auto high = is_one ? low : ksym::ParseUnsigned<uint32_t>(range, 10);
-    if (!low || !high || *high < *low || *high > kMostCpus) return 0;
+    if (!low || !high || *high < *low || *high > kMaxCpus) return 0;
     cpus += *high - *low + 1;
   }
   return cpus;

@@ -51,10 +51,10 @@ class Joiner {
   FrameId AddFrame(const Profile& profile, const Frame& frame) {
     const bool has_module = with_modules_ || !frame.kind->is_in_file;
     const std::string_view module =
-        has_module ? profile.String(frame.module) : std::string_view();
+        has_module ? profile.String(frame.object) : std::string_view();
     return builder_.AddFrame(
         {.name = builder_.Intern(profile.String(frame.name)),
-         .module = builder_.Intern(module),
+         .object = builder_.Intern(module),
          .kind = with_modules_ ? frame.kind : WithoutFiles(frame.kind),
          .reason = frame.reason == ksym::Unresolved::kNone
                        ? ksym::Unresolved::kNone

@@ -27,7 +27,7 @@ std::string_view TakeUpTo(std::string_view mark, std::string_view& page) {
 void AppendFrames(const FlameTree& tree, std::string& out) {
   std::map<std::string_view, size_t> modules;
   for (const FlameFrame& frame : tree.frames()) {
-    modules.emplace(frame.module, 0);
+    modules.emplace(frame.object, 0);
   }
   out += ",\n\"modules\":[";
   size_t next = 0;
@@ -40,7 +40,7 @@ void AppendFrames(const FlameTree& tree, std::string& out) {
   for (const FlameFrame& frame : tree.frames()) {
     out += &frame == tree.frames().data() ? "\n[" : ",\n[";
     AppendScriptText(frame.name, out);
-    fmt::format_to(std::back_inserter(out), ",{},{}]", modules.at(frame.module),
+    fmt::format_to(std::back_inserter(out), ",{},{}]", modules.at(frame.object),
                    static_cast<int>(frame.kind));
   }
   out += ']';

@@ -25,7 +25,7 @@ std::string Printable(std::string_view text) {
 enum class Modules : uint8_t { kNone, kKnown };
 Modules ModulesOf(const Profile& profile) {
   const auto has_module = [](const Frame& frame) {
-    return frame.kind->is_in_file && frame.module != 0;
+    return frame.kind->is_in_file && frame.object != 0;
   };
   return std::ranges::any_of(profile.frames, has_module) ? Modules::kKnown
                                                          : Modules::kNone;
@@ -39,7 +39,7 @@ FlameKind ColourOf(const Frame& frame, Modules modules) {
 
 FlameFrame Shown(const Profile& profile, const Frame& frame, Modules modules) {
   FlameFrame shown = {.name = Printable(profile.String(frame.name)),
-                      .module = Printable(profile.String(frame.module)),
+                      .object = Printable(profile.String(frame.object)),
                       .kind = ColourOf(frame, modules)};
   if (shown.name.empty()) shown.name = "[unknown]";
   return shown;
@@ -180,14 +180,14 @@ class FlameTree::Builder {
 
   FlameFrame Process(const ProfileSample& sample) const {
     FlameFrame process = {.name = Printable(profile_.String(sample.comm)),
-                          .module = {},
+                          .object = {},
                           .kind = FlameKind::kProcess};
     if (process.name.empty()) process.name = "[unknown]";
     return process;
   }
   static FlameFrame Mark(std::string_view mark) {
     return {
-        .name = std::string(mark), .module = {}, .kind = FlameKind::kUnknown};
+        .name = std::string(mark), .object = {}, .kind = FlameKind::kUnknown};
   }
   uint32_t Number(const FlameFrame& frame) const {
     const auto at = std::ranges::lower_bound(tree_.frames_, frame);

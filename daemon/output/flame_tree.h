@@ -13,7 +13,7 @@ namespace profd {
 
 struct FlameFrame {
   std::string name;  // printable, not empty
-  std::string module;
+  std::string object;
   FlameKind kind = FlameKind::kProcess;
 
   friend auto operator<=>(const FlameFrame&, const FlameFrame&) = default;

@@ -20,10 +20,10 @@ std::string Gzip(std::string_view bytes) {
   size_t written = 0;
   int status = Z_OK;
   while (status != Z_STREAM_END) {
-    constexpr size_t kMost = std::numeric_limits<uInt>::max();
+    constexpr size_t kMax = std::numeric_limits<uInt>::max();
     if (out.size() - written < 16384) out.resize(written + written / 2 + 65536);
-    const size_t given = std::min(bytes.size(), kMost);
-    const size_t room = std::min(out.size() - written, kMost);
+    const size_t given = std::min(bytes.size(), kMax);
+    const size_t room = std::min(out.size() - written, kMax);
     // zlib does not write to its input.
     stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
     stream.avail_in = static_cast<uInt>(given);

@@ -36,7 +36,7 @@ std::string_view BaseName(std::string_view path) {
 // Folded stacks do not say of which files functions are.
 bool HasModules(const Profile& profile) {
   return std::ranges::any_of(profile.frames, [](const Frame& frame) {
-    return frame.kind->is_in_file && frame.module != 0;
+    return frame.kind->is_in_file && frame.object != 0;
   });
 }
 
@@ -46,7 +46,7 @@ std::string FunctionName(const Profile& profile, const Frame& frame,
                          Modules modules) {
   const std::string_view name = profile.String(frame.name);
   std::string text = Printable(name.empty() ? "[unknown]" : name);
-  const std::string module = Printable(BaseName(profile.String(frame.module)));
+  const std::string module = Printable(BaseName(profile.String(frame.object)));
   // A word in brackets says the module, or that there is none.
   if (modules == Modules::kHidden || module.empty() ||
       frame.reason != ksym::Unresolved::kNone)
@@ -61,7 +61,7 @@ std::string NameOf(const Profile& profile, const Frame& frame, SpotKind kind,
     return fmt::format("{}:{}", Printable(file), frame.line);
   }
   if (kind == SpotKind::kModule) {
-    const std::string_view module = profile.String(frame.module);
+    const std::string_view module = profile.String(frame.object);
     if (!module.empty()) return Printable(module);
     return Printable(profile.String(frame.name));
   }
@@ -155,12 +155,12 @@ std::string_view EndColour(double share, Colours colours) {
 
 // In front of a name in a table.
 constexpr size_t kNumberColumns = 39;
-constexpr size_t kFewestNameColumns = 16;
+constexpr size_t kMinNameColumns = 16;
 
 std::string Fitted(const std::string& name, const HotSpotTable& table) {
   if (table.columns == 0) return name;
   return FitName(name,
-                 std::max(table.columns, kNumberColumns + kFewestNameColumns) -
+                 std::max(table.columns, kNumberColumns + kMinNameColumns) -
                      kNumberColumns);
 }
 

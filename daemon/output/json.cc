@@ -153,7 +153,7 @@ std::string FrameObject(const Profile& profile, const Frame& frame,
   AppendJsonText(name.empty() ? "[unknown]" : name, out);
   out += '"';
   AppendText("kind", frame.kind->name, out);
-  const std::string_view module = profile.String(frame.module);
+  const std::string_view module = profile.String(frame.object);
   if (!module.empty()) AppendText("module", module, out);
   const std::string_view build_id = profile.String(frame.build_id);
   if (!build_id.empty()) AppendText("build_id", build_id, out);

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/profile/mapped_module.h"
+#include "daemon/profile/mapped_object.h"
 #include "ksym/markup/markup_writer.h"
 
 namespace profd {
@@ -43,7 +43,7 @@ class Context {
     mmap.address = mapping->start;
     mmap.size = mapping->end - mapping->start;
     mmap.mode = "rx";
-    const MappedModule* module = index_.Find(*mapping);
+    const MappedObject* module = index_.Find(*mapping);
     const auto at = module == nullptr ? std::nullopt
                                       : module->AddressOf(mapping->file_offset);
     if (!at) return;

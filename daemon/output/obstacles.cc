@@ -20,7 +20,7 @@ namespace {
 
 using ksym::Unresolved;
 
-constexpr size_t kMostCauses = 3;
+constexpr size_t kMaxCauses = 3;
 // A share of all samples; what is less is no cause to do anything.
 constexpr double kSmallestShare = 0.01;
 
@@ -65,7 +65,7 @@ class Finder {
   explicit Finder(const Profile& profile) : profile_(profile) {
     runtimes_.reserve(profile.frames.size());
     for (const Frame& frame : profile.frames) {
-      runtimes_.push_back(RuntimeOfFile(profile.String(frame.module)));
+      runtimes_.push_back(RuntimeOfFile(profile.String(frame.object)));
     }
   }
 
@@ -131,7 +131,7 @@ class Finder {
 
   Obstacle& CauseOf(const ProfileSample& sample, const Frame& frame) {
     const bool is_of_command = IsOfCommand(frame.reason);
-    const StringId subject = is_of_command ? sample.comm : frame.module;
+    const StringId subject = is_of_command ? sample.comm : frame.object;
     Obstacle& cause = CauseNamed(
         {Kind(frame.reason), StackState::kWhole, profile_.String(subject)});
     cause.pid = sample.pid;
@@ -144,7 +144,7 @@ class Finder {
   Obstacle& CauseOf(const ProfileSample& sample, StackState state,
                     std::span<const FrameId> stack) {
     const StringId file =
-        stack.empty() ? 0 : profile_.frames[stack.back()].module;
+        stack.empty() ? 0 : profile_.frames[stack.back()].object;
     Obstacle& cause = CauseNamed(
         {Unresolved::kNone, state, profile_.String(file ? file : sample.comm)});
     cause.pid = sample.pid;
@@ -303,7 +303,7 @@ std::vector<std::string> ObstacleLines(const Obstacles& obstacles,
       Percent(obstacles.innermost, all), Percent(obstacles.callers, all),
       Percent(obstacles.incomplete, all))};
   for (const Obstacle& cause : obstacles.causes) {
-    if (lines.size() > kMostCauses) break;
+    if (lines.size() > kMaxCauses) break;
     lines.push_back(fmt::format("  {:.1f} % {}", Percent(WeightOf(cause), all),
                                 cause.reason == Unresolved::kNone
                                     ? TextOfStack(cause)

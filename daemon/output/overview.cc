@@ -20,9 +20,9 @@
 namespace profd {
 namespace {
 
-constexpr size_t kNumbers = 16;      // "100.0%  100.0%  " in front of a name
-constexpr size_t kGap = 2;           // between two columns
-constexpr size_t kMostCommands = 5;  // of the line of commands
+constexpr size_t kNumbers = 16;     // "100.0%  100.0%  " in front of a name
+constexpr size_t kGap = 2;          // between two columns
+constexpr size_t kMaxCommands = 5;  // of the line of commands
 constexpr double kHotShare = 0.05;
 
 struct Counts {
@@ -84,7 +84,7 @@ class Counter {
 
  private:
   size_t RowOf(const Frame& frame) {
-    const std::string_view path = profile_.String(frame.module);
+    const std::string_view path = profile_.String(frame.object);
     const std::string_view name = profile_.String(frame.name);
     auto key = std::pair(Printable(name.empty() ? "[unknown]" : name),
                          Printable(path.substr(path.rfind('/') + 1)));
@@ -139,11 +139,11 @@ class Counter {
       size_t command = 0;
       size_t others = 0;
     };
-    std::map<size_t, Most> most_of_row;
+    std::map<size_t, Most> max_of_row;
     for (const auto& [key, counts] : parts_) {
       const auto [row, command] = key;
       const auto [at, is_first] =
-          most_of_row.try_emplace(row, Most{counts, command, 0});
+          max_of_row.try_emplace(row, Most{counts, command, 0});
       if (is_first) continue;
       ++at->second.others;
       if (counts > at->second.counts) {
@@ -151,7 +151,7 @@ class Counter {
         at->second.command = command;
       }
     }
-    for (const auto& [row, most] : most_of_row) {
+    for (const auto& [row, most] : max_of_row) {
       rows_[row].command = commands_[most.command].name;
       if (most.others > 0) {
         rows_[row].command += fmt::format(" +{}", most.others);
@@ -184,7 +184,7 @@ std::string CommandsLine(const std::vector<Command>& commands, uint64_t all,
   size_t shown = 0;
   uint64_t rest = all;
   for (const Command& command : commands) {
-    if (shown == kMostCommands) break;
+    if (shown == kMaxCommands) break;
     const std::string part =
         fmt::format("{} {} {:.1f} %", shown == 0 ? "" : ",", command.name,
                     Percent(command.samples, all));

@@ -23,7 +23,7 @@ constexpr uint64_t kUsPerSecond = 1'000'000;
 // Readers take a name in parentheses up to the first space or parenthesis.
 void AppendModule(const Profile& profile, const Frame& frame,
                   std::string& out) {
-  const std::string_view module = profile.String(frame.module);
+  const std::string_view module = profile.String(frame.object);
   std::string text;
   if (frame.function != 0) {
     ksym::AppendPrintable(profile.String(frame.file), text);

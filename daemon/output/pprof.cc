@@ -40,8 +40,8 @@ using pprof::ValueTypeField;
 using protozero::pbf_builder;
 
 int64_t Signed(uint64_t value) {
-  constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
-  return static_cast<int64_t>(std::min(value, kMost));
+  constexpr uint64_t kMax = std::numeric_limits<int64_t>::max();
+  return static_cast<int64_t>(std::min(value, kMax));
 }
 
 // Numbered in the order of first use; the empty text is 0.
@@ -229,10 +229,10 @@ class Writer {
   }
 
   void AddMappings() {
-    std::map<PprofModule, uint64_t> limits;
+    std::map<PprofObject, uint64_t> limits;
     for (const PprofPlace& place : places_.all()) {
-      if (place.module.filename.empty()) continue;
-      uint64_t& limit = limits[place.module];
+      if (place.object.filename.empty()) continue;
+      uint64_t& limit = limits[place.object];
       limit = std::max(limit, place.address + 1);
     }
     if (const auto main = MainModule(profile_))
@@ -244,7 +244,7 @@ class Writer {
 
   // Addresses of locations are offsets in the file, which pprof computes as
   // address - memory_start + file_offset.
-  void AddMapping(const PprofModule& module, uint64_t limit) {
+  void AddMapping(const PprofObject& module, uint64_t limit) {
     const uint64_t id = mapping_ids_.size() + 1;
     mapping_ids_.emplace(module, id);
     pbf_builder<MappingField> mapping(out_, ProfileField::kMapping);
@@ -262,9 +262,9 @@ class Writer {
       const PprofPlace& place = places_.all()[i];
       pbf_builder<LocationField> location(out_, ProfileField::kLocation);
       location.add_uint64(LocationField::kId, i + 1);
-      if (!place.module.filename.empty()) {
+      if (!place.object.filename.empty()) {
         location.add_uint64(LocationField::kMappingId,
-                            mapping_ids_.at(place.module));
+                            mapping_ids_.at(place.object));
       }
       location.add_uint64(LocationField::kAddress, place.address);
       for (const PprofLine& at : place.lines) {
@@ -356,7 +356,7 @@ class Writer {
   pbf_builder<ProfileField> out_{bytes_};
   Strings strings_;
   PprofPlaces places_;
-  std::map<PprofModule, uint64_t> mapping_ids_;
+  std::map<PprofObject, uint64_t> mapping_ids_;
   std::vector<uint64_t> location_ids_;  // room for one stack
   size_t value_types_ = 0;
 };

@@ -24,16 +24,16 @@ PprofLine LineOf(const Profile& profile, const Frame& frame) {
 PprofPlace PlaceOf(const Profile& profile, const Frame& frame) {
   PprofPlace place;
   place.lines = {LineOf(profile, frame)};
-  place.module.filename = PprofText(profile.String(frame.module));
-  if (place.module.filename.empty()) return place;
+  place.object.filename = PprofText(profile.String(frame.object));
+  if (place.object.filename.empty()) return place;
   if (!frame.kind->is_in_file) {
-    if (place.module.filename == "[kernel]" && !frame.kind->image.empty()) {
-      place.module.filename = frame.kind->image;
+    if (place.object.filename == "[kernel]" && !frame.kind->image.empty()) {
+      place.object.filename = frame.kind->image;
     }
     place.address = frame.address;
     return place;
   }
-  place.module.build_id = PprofText(profile.String(frame.build_id));
+  place.object.build_id = PprofText(profile.String(frame.build_id));
   place.address = frame.file_offset;
   return place;
 }
@@ -41,7 +41,7 @@ PprofPlace PlaceOf(const Profile& profile, const Frame& frame) {
 PprofPlace PlaceOf(std::string_view mark) {
   PprofLine line;
   line.function.name = mark;
-  return {.module = {}, .lines = {std::move(line)}};
+  return {.object = {}, .lines = {std::move(line)}};
 }
 
 }  // namespace
@@ -140,13 +140,13 @@ uint64_t PprofPlaces::LocationOf(std::string_view mark) const {
   return LocationOf(profd::PlaceOf(mark));
 }
 
-std::optional<PprofModule> MainModule(const Profile& profile) {
-  std::map<PprofModule, uint64_t> counts;
+std::optional<PprofObject> MainModule(const Profile& profile) {
+  std::map<PprofObject, uint64_t> counts;
   for (const ProfileSample& sample : profile.samples) {
     const auto stack = profile.Stack(sample.user);
     if (stack.empty()) continue;
-    PprofModule module = PlaceOf(profile, profile.frames[stack.back()]).module;
-    if (!module.filename.empty()) counts[std::move(module)] += sample.count;
+    PprofObject object = PlaceOf(profile, profile.frames[stack.back()]).object;
+    if (!object.filename.empty()) counts[std::move(object)] += sample.count;
   }
   const auto most = std::ranges::max_element(
       counts, {}, [](const auto& entry) { return entry.second; });

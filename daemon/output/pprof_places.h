@@ -18,10 +18,10 @@ namespace profd {
 std::string PprofText(std::string_view text);
 
 // What becomes a Mapping.
-struct PprofModule {
+struct PprofObject {
   std::string filename;  // empty: no mapping
   std::string build_id;  // lower-case hex, or empty
-  auto operator<=>(const PprofModule&) const = default;
+  auto operator<=>(const PprofObject&) const = default;
 };
 
 // What becomes a Function.
@@ -41,7 +41,7 @@ struct PprofLine {
 
 // What becomes a Location: a function with what is inlined there.
 struct PprofPlace {
-  PprofModule module;
+  PprofObject object;
   std::vector<PprofLine> lines;  // innermost first, at least one
   uint64_t address = 0;
   auto operator<=>(const PprofPlace&) const = default;
@@ -84,6 +84,6 @@ class PprofPlaces {
 
 // pprof takes a profile's first mapping for the program. That is the file in
 // which most user stacks begin; nothing where there are none.
-std::optional<PprofModule> MainModule(const Profile& profile);
+std::optional<PprofObject> MainModule(const Profile& profile);
 
 }  // namespace profd

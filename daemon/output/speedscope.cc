@@ -24,7 +24,7 @@
 namespace profd {
 namespace {
 
-constexpr size_t kMostOwners = 100;
+constexpr size_t kMaxOwners = 100;
 
 struct Weight {
   std::string_view unit = "none";
@@ -86,7 +86,7 @@ class Frames {
     AppendText("name", name.empty() ? "[unknown]" : name, text);
     // Where there is no source file, the file of the program.
     const std::string_view file =
-        profile.String(frame.file != 0 ? frame.file : frame.module);
+        profile.String(frame.file != 0 ? frame.file : frame.object);
     if (!file.empty()) {
       text += ',';
       AppendText("file", file, text);
@@ -200,7 +200,7 @@ class Writer {
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
     std::ranges::stable_sort(order, std::ranges::greater(),
                              [this](size_t i) { return owners_[i].count; });
-    order.resize(std::min(order.size(), kMostOwners));
+    order.resize(std::min(order.size(), kMaxOwners));
     return order;
   }
 

@@ -96,7 +96,7 @@ void AppendLateNames(const Profile& profile, std::string& out) {
   for (const Frame& frame : profile.frames) {
     if (frame.reason != ksym::Unresolved::kNotInTime) continue;
     ++frames;
-    files.insert(frame.module);
+    files.insert(frame.object);
   }
   if (frames == 0) return;
   fmt::format_to(std::back_inserter(out),

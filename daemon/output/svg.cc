@@ -23,9 +23,9 @@ constexpr double kWidth = 1200;
 constexpr double kMargin = 10;
 constexpr double kRowHeight = 16;
 constexpr double kHeadHeight = 36;
-constexpr double kLeastWidth = 0.33;
+constexpr double kMinWidth = 0.33;
 constexpr double kLetterWidth = 6.7;  // of a 11 px monospaced font
-constexpr double kLeastText = 3 * kLetterWidth;
+constexpr double kMinText = 3 * kLetterWidth;
 
 // By FlameKind: the hues of the page (daemon/web/view.js).
 constexpr std::array<std::string_view, kFlameKinds> kColours = {
@@ -99,7 +99,7 @@ class Picture {
       next[parent] += totals_[i];
       next[i] = starts_[i];
       depths_[i] = depths_[parent] + 1;
-      if (Width(i) >= kLeastWidth) deepest_ = std::max(deepest_, depths_[i]);
+      if (Width(i) >= kMinWidth) deepest_ = std::max(deepest_, depths_[i]);
     }
   }
 
@@ -117,7 +117,7 @@ class Picture {
     AppendXml(ProfileTitle(profile_) + Losses(), out.text());
     out.text() += "</text>\n";
     for (size_t i = 0; i < totals_.size(); ++i) {
-      if (Width(i) >= kLeastWidth) WriteNode(i, out);
+      if (Width(i) >= kMinWidth) WriteNode(i, out);
     }
     out.text() += "</svg>\n";
   }
@@ -148,9 +148,9 @@ class Picture {
     std::string& text = out.text();
     text += "<g><title>";
     AppendXml(name, text);
-    if (frame != nullptr && !frame->module.empty()) {
+    if (frame != nullptr && !frame->object.empty()) {
       text += " [";
-      AppendXml(frame->module, text);
+      AppendXml(frame->object, text);
       text += ']';
     }
     fmt::format_to(std::back_inserter(text),
@@ -175,7 +175,7 @@ class Picture {
 
   static void AppendLabel(std::string_view name, const Box& box,
                           std::string& out) {
-    if (box.width < kLeastText) return;
+    if (box.width < kMinText) return;
     const auto letters = static_cast<size_t>((box.width - 4) / kLetterWidth);
     fmt::format_to(std::back_inserter(out), "<text x=\"{:.2f}\" y=\"{:.0f}\">",
                    box.x + 2, box.y + kRowHeight - 5);

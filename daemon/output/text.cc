@@ -57,7 +57,7 @@ std::string FrameLine(const Profile& profile, const Frame& frame,
   if (is_named && frame.function == 0)
     fmt::format_to(end, "+0x{:x}", frame.symbol_offset);
   if (is_named || name.empty() || name == "[unknown]") {
-    AppendModule(frame, profile.String(frame.module), line);
+    AppendModule(frame, profile.String(frame.object), line);
   }
   if (frame.kind->is_inlined) line += " (inlined)";
   if (frame.file != 0) {

@@ -31,7 +31,7 @@ struct FrameKind {
   std::string_view name;
   // The kernel's, on the kernel's side of a stack.
   bool is_kernel = false;
-  // Code of a file: Frame::module is the file's path and Frame::file_offset the
+  // Code of a file: Frame::object is the file's path and Frame::file_offset the
   // place in it. Else the module is a word in brackets, or empty.
   bool is_in_file = false;
   // The body of a function within the next frame towards the root that is not
@@ -123,9 +123,9 @@ inline constexpr FrameKind kWaitFrame = {
 
 // Where several have one name or one suffix, the plain one comes first.
 inline constexpr std::array kFrameKinds = {
-    &kUserFrame,    &kKernelFrame,        &kPythonFrame,     &kWaitFrame,
-    &kJitFrame,     &kInlinedFrame,       &kInlinedKernelFrame,
-    &kTrampolineFrame, &kBpfFrame};
+    &kUserFrame,          &kKernelFrame,     &kPythonFrame,
+    &kWaitFrame,          &kJitFrame,        &kInlinedFrame,
+    &kInlinedKernelFrame, &kTrampolineFrame, &kBpfFrame};
 
 // The plain kind of that name; null: there is none.
 constexpr const FrameKind* FindFrameKind(std::string_view name) {

@@ -9,7 +9,7 @@ namespace profd {
 namespace {
 
 uint64_t HashOf(const Frame& frame) {
-  uint64_t hash = MixHash(frame.name, frame.module);
+  uint64_t hash = MixHash(frame.name, frame.object);
   hash = MixHash(hash, frame.build_id);
   hash = MixHash(hash, reinterpret_cast<uintptr_t>(frame.kind) << 8 |
                            static_cast<uint64_t>(frame.reason));

@@ -79,7 +79,7 @@ struct Frame {
   // in a known file, "[unknown]", "[kernel]".
   StringId name = 0;
   // Path of the file; of a kernel frame "[kernel]" or "[module]".
-  StringId module = 0;
+  StringId object = 0;
   StringId build_id = 0;
   const FrameKind* kind = &kUserFrame;  // lives for ever
   ksym::Unresolved reason = ksym::Unresolved::kNone;

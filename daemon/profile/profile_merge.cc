@@ -23,7 +23,7 @@ void ProfileMerger::AddSamples(const Profile& part,
   frames.reserve(part.frames.size());
   for (Frame frame : part.frames) {
     for (StringId Frame::* text :
-         {&Frame::name, &Frame::module, &Frame::build_id, &Frame::file,
+         {&Frame::name, &Frame::object, &Frame::build_id, &Frame::file,
           &Frame::function}) {
       frame.*text = strings[frame.*text];
     }

@@ -29,7 +29,7 @@ struct KernelTableStatistics {
                          const KernelTableStatistics&) = default;
 };
 
-// The call-frame tables by which user stacks were walked; since the capture's
+// The unwind tables by which user stacks were walked; since the capture's
 // start.
 struct UnwindTableStatistics {
   uint64_t processes = 0;    // that got tables

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/profile/mapped_module.h"
+#include "daemon/profile/mapped_object.h"
 #include "daemon/profile/raw_profile.h"
 #include "ksym/base/result.h"
 
@@ -31,7 +31,7 @@ struct RawCapture {
   std::string vdso_image;
   // The files that were mapped, as far as they have build-ids; and the kernel's
   // text and modules. Empty in files of older programs.
-  std::vector<MappedModule> modules;
+  std::vector<MappedObject> modules;
   std::vector<KernelPart> kernel_parts;
 };
 

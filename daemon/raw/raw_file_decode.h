@@ -10,7 +10,7 @@
 #include <protozero/pbf_reader.hpp>
 #include <string>
 
-#include "daemon/profile/mapped_module.h"
+#include "daemon/profile/mapped_object.h"
 #include "daemon/profile/raw_profile.h"
 
 namespace profd::raw_file {
@@ -62,7 +62,7 @@ void ReadMetadata(protozero::data_view view, CaptureMetadata& metadata);
 void ReadAccounting(protozero::data_view view, Accounting& accounting);
 // Throw what protozero throws, and `path_of`, which gives the text of an index.
 using PathOf = std::function<std::string(uint64_t index)>;
-MappedModule ReadModule(protozero::data_view view, const PathOf& path_of);
+MappedObject ReadModule(protozero::data_view view, const PathOf& path_of);
 KernelPart ReadKernelPart(protozero::data_view view);
 RuntimeFrameTable::value_type ReadRuntimeFrame(protozero::data_view view,
                                                const PathOf& path_of);

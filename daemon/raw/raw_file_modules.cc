@@ -54,8 +54,8 @@ CodeSegment Segment(data_view view) {
 
 }  // namespace
 
-MappedModule ReadModule(data_view view, const PathOf& path_of) {
-  MappedModule module;
+MappedObject ReadModule(data_view view, const PathOf& path_of) {
+  MappedObject module;
   pbf_message<ModuleField> message(view);
   while (message.next()) {
     switch (message.tag_and_type()) {

@@ -81,7 +81,7 @@ class Writer {
     for (const auto& [id, frame] : profile_.runtime_frames) {
       AddRuntimeFrame(id, frame);
     }
-    for (const MappedModule& module : capture_.modules) AddModule(module);
+    for (const MappedObject& module : capture_.modules) AddModule(module);
     for (const KernelPart& part : capture_.kernel_parts) AddKernelPart(part);
     for (StringId id = 0; id < strings_.size(); ++id) {
       Add(CaptureField::kString, strings_.Get(id));
@@ -257,7 +257,7 @@ class Writer {
     Add(CaptureField::kRuntimeFrame, buffer);
   }
 
-  void AddModule(const MappedModule& module) {
+  void AddModule(const MappedObject& module) {
     std::string buffer;
     pbf_builder<ModuleField> message(buffer);
     message.add_uint32(ModuleField::kDeviceMajor, module.device_major);

@@ -51,13 +51,13 @@ uint64_t WordOf(const NativeStack& stack, size_t native, uint32_t below) {
 
 // As runtime_place_word() of bpf/runtime/runtime.bpf.h does.
 void PlaceByWords(const NativeStack& stack, RuntimeRuns& all) {
-  constexpr ptrdiff_t kMostTried = 4;
+  constexpr ptrdiff_t kMaxTried = 4;
   auto next = all.runs.begin();
   for (size_t i = 0; i + 1 < stack.stack_pointers.size(); ++i) {
     const uint64_t word = WordOf(stack, i, all.word_below);
     if (word == 0) continue;
     const auto end =
-        next + std::min<ptrdiff_t>(kMostTried, all.runs.end() - next);
+        next + std::min<ptrdiff_t>(kMaxTried, all.runs.end() - next);
     const auto found = std::ranges::find(next, end, word, &RuntimeRun::anchor);
     if (found == end) continue;
     found->native = i;

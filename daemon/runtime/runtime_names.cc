@@ -17,7 +17,7 @@ void RuntimeNames::Add(const ksym::ProcessId& process, uint64_t code,
                        ksym::CpythonCode names) {
   Code entry = {.names = std::move(names), .frames = {}};
   const size_t bytes = BytesOf(entry);
-  if (statistics_.code_bytes + bytes > kMostBytes) {
+  if (statistics_.code_bytes + bytes > kMaxBytes) {
     ++statistics_.codes_refused;
     return;
   }
@@ -73,7 +73,7 @@ const RuntimeFrame& RuntimeNames::Get(RuntimeFrameId id) const {
 }
 
 void RuntimeNames::ForgetOldFrames() {
-  if (frames_.size() <= kMostFrames) return;
+  if (frames_.size() <= kMaxFrames) return;
   old_frames_ = std::exchange(frames_, {});
   ids_.clear();
   for (auto& [id, code] : codes_) code.frames.clear();

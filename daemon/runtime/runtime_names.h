@@ -33,7 +33,7 @@ class RuntimeNames {
  public:
   // The most that names and line tables take. With more, functions that
   // come later have no names until processes with others are gone.
-  static constexpr size_t kMostBytes = size_t{64} << 20;
+  static constexpr size_t kMaxBytes = size_t{64} << 20;
 
   // `code`: the sampler's id, which has the process in it.
   void Add(const ksym::ProcessId& process, uint64_t code,
@@ -50,7 +50,7 @@ class RuntimeNames {
   const RuntimeFrame& Get(RuntimeFrameId id) const;
   // After each drain. Beyond this number of frames those that were made before
   // the drain before are forgotten; no stack has them any more.
-  static constexpr size_t kMostFrames = size_t{1} << 16;
+  static constexpr size_t kMaxFrames = size_t{1} << 16;
   void ForgetOldFrames();
 
   const RuntimeStatistics& statistics() const { return statistics_; }

@@ -321,7 +321,7 @@ Problem Set(const ConfigKey::Targets& kind, const JsonNode& list,
   for (const JsonNode& element : list.elements) {
     PushTarget target;
     if (Problem problem = ReadTarget(element, target)) return problem;
-    // They would share a folder.
+    // They would share a directory.
     if (std::ranges::find(targets, target.url, &PushTarget::url) !=
         targets.end()) {
       return fmt::format("\"{}\" is there twice", target.url);

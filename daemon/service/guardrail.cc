@@ -9,7 +9,7 @@
 namespace profd {
 namespace {
 
-constexpr uint64_t kLeastCacheBytes = uint64_t{1} << 20;
+constexpr uint64_t kMinCacheBytes = uint64_t{1} << 20;
 constexpr uint64_t kReducedDepth = 32;
 
 // At three quarters there is room for what a level gives back.
@@ -30,18 +30,18 @@ std::optional<Guardrail::Change> Guardrail::Check(
   // A percent of a CPU is 10,000 ns per ms; in tenths, as limits are small.
   const uint64_t cpu_permille =
       (use.cpu_ns - before.cpu_ns) / elapsed_ms / 1000;
-  const uint64_t most_permille = limits.cpu_percent * 10;
-  const bool cpu_over = most_permille != 0 && cpu_permille > most_permille;
+  const uint64_t max_permille = limits.cpu_percent * 10;
+  const bool cpu_over = max_permille != 0 && cpu_permille > max_permille;
   const bool memory_over =
       limits.memory_bytes != 0 && use.resident_bytes > limits.memory_bytes;
-  const bool well_under = IsWellUnder(cpu_permille, most_permille) &&
+  const bool well_under = IsWellUnder(cpu_permille, max_permille) &&
                           IsWellUnder(use.resident_bytes, limits.memory_bytes);
   over_ = cpu_over || memory_over ? over_ + 1 : 0;
   under_ = well_under ? under_ + 1 : 0;
   std::string why =
       fmt::format("own use is {}.{} % of a CPU and {} MiB", cpu_permille / 10,
                   cpu_permille % 10, use.resident_bytes >> 20);
-  if (over_ >= kPatience && level_ < kMostLevel) {
+  if (over_ >= kPatience && level_ < kMaxLevel) {
     over_ = 0;
     why +=
         cpu_over ? ", over limits.cpu_percent" : ", over limits.memory_bytes";
@@ -61,11 +61,11 @@ ServiceConfig Reduce(ServiceConfig config, unsigned level) {
   config.frequency_hz = std::max<uint64_t>(config.frequency_hz / divisor, 1);
   if (level < 3) return config;
   config.symbols.cache_bytes =
-      std::max(config.symbols.cache_bytes / 4, kLeastCacheBytes);
+      std::max(config.symbols.cache_bytes / 4, kMinCacheBytes);
   config.stacks.max_depth = std::min(config.stacks.max_depth, kReducedDepth);
   config.stacks.memory_bytes =
-      std::max(config.stacks.memory_bytes / 4, kLeastCacheBytes);
-  if (level < Guardrail::kMostLevel) return config;
+      std::max(config.stacks.memory_bytes / 4, kMinCacheBytes);
+  if (level < Guardrail::kMaxLevel) return config;
   if (config.stacks.unwind != "none") config.stacks.unwind = "fp";
   std::erase(config.labels, "tid");
   return config;

@@ -20,7 +20,7 @@ class Guardrail {
   static constexpr std::chrono::seconds kWindow{5};
   static constexpr unsigned kPatience = 2;
   static constexpr unsigned kRest = 360;
-  static constexpr unsigned kMostLevel = 4;
+  static constexpr unsigned kMaxLevel = 4;
 
   // What this process used, since its start and now.
   struct Use {

@@ -27,7 +27,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr uint64_t kNsPerSecond = 1'000'000'000;
 constexpr uint64_t kDefaultSeconds = 30;  // as Go's own /debug/pprof/profile
-constexpr uint64_t kMostSeconds = 600;
+constexpr uint64_t kMaxSeconds = 600;
 // Parts come once a second; the last one may be that late.
 constexpr std::chrono::seconds kPatience(3);
 constexpr std::chrono::milliseconds kLookAtClient(500);
@@ -169,7 +169,7 @@ HttpResponse HttpApi::Version(const HttpRequest& /*request*/) const {
 }
 
 HttpResponse HttpApi::Profile(const HttpRequest& request) const {
-  Parameter seconds = {"seconds", kMostSeconds, {}};
+  Parameter seconds = {"seconds", kMaxSeconds, {}};
   const auto wrong = ReadParameters(request, {&seconds, 1}, {});
   if (wrong) return BadRequest(*wrong);
   const uint64_t wanted =
@@ -192,9 +192,9 @@ HttpResponse HttpApi::Profile(const HttpRequest& request) const {
 }
 
 HttpResponse HttpApi::RecentProfile(const HttpRequest& request) const {
-  constexpr uint64_t kMost = std::numeric_limits<uint32_t>::max();
+  constexpr uint64_t kMax = std::numeric_limits<uint32_t>::max();
   std::array<Parameter, 3> parameters = {
-      {{"seconds", kMost, {}}, {"from", kMost, {}}, {"until", kMost, {}}}};
+      {{"seconds", kMax, {}}, {"from", kMax, {}}, {"until", kMax, {}}}};
   std::array<TextParameter, 2> texts = {{{"format", "folded"}, {"value", ""}}};
   const auto wrong = ReadParameters(request, parameters, texts);
   if (wrong) return BadRequest(*wrong);

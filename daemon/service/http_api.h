@@ -51,7 +51,7 @@ class HttpApi {
                                                  .bytes = size_t{64} << 20};
 
   // What is put together for all clients of /debug/pprof/profile.
-  static constexpr size_t kMostLiveBytes = size_t{64} << 20;
+  static constexpr size_t kMaxLiveBytes = size_t{64} << 20;
 
   // Blocks for as long as /debug/pprof/profile asks while the client is there,
   // for 20 s until there is room for an response, and for as long as making one
@@ -86,7 +86,7 @@ class HttpApi {
   Labels labels_;
   mutable HttpPlaces places_;
   mutable ResponseRoom room_{kRoom};
-  mutable LiveRoom live_{kMostLiveBytes};
+  mutable LiveRoom live_{kMaxLiveBytes};
 };
 
 }  // namespace profd

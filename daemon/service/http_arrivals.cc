@@ -40,7 +40,7 @@ void HttpArrivals::MakeRoom(HttpWay way) {
     ++counts[arriving.request.client.name];
     ++all;
   }
-  if (all < kMost) return;
+  if (all < kMax) return;
   const auto most = std::ranges::max_element(
       counts, {}, [](const auto& entry) { return entry.second; });
   const auto longest = std::ranges::find_if(arriving_, [&](const auto& entry) {

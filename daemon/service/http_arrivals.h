@@ -22,7 +22,7 @@ namespace profd {
 class HttpArrivals {
  public:
   using Clock = std::chrono::steady_clock;
-  static constexpr size_t kMost = 64;  // by each way
+  static constexpr size_t kMax = 64;  // by each way
   static constexpr size_t kMaxRequestBytes = 32 << 10;
   static constexpr std::chrono::seconds kRequestWithin{10};
 

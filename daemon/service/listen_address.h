@@ -27,7 +27,7 @@ ksym::Result<ListenAddress> ParseListenAddress(std::string_view text);
 
 // A listening, non-blocking socket. A Unix socket has mode 0660 from the
 // beginning, and takes the place of one that nobody listens on any more; its
-// folder is made if it is not there.
+// directory is made if it is not there.
 ksym::Result<ksym::UniqueFd> Listen(const ListenAddress& address);
 
 }  // namespace profd

@@ -21,7 +21,7 @@ bool LiveRoom::Use::Set(size_t bytes) {
   const std::lock_guard lock(room_.mutex_);
   if (has_ended_) return false;
   bytes_ = bytes;
-  while (room_.AllBytes() > room_.most_bytes_) room_.EndLargest();
+  while (room_.AllBytes() > room_.max_bytes_) room_.EndLargest();
   return !has_ended_;
 }
 

@@ -14,7 +14,7 @@ namespace profd {
 // one with many requests harms itself. Thread-safe.
 class LiveRoom {
  public:
-  explicit LiveRoom(size_t most_bytes) : most_bytes_(most_bytes) {}
+  explicit LiveRoom(size_t max_bytes) : max_bytes_(max_bytes) {}
 
   // What one request takes, from its making on. It must not outlive the room.
   class Use {
@@ -43,7 +43,7 @@ class LiveRoom {
   size_t AllBytes() const;
   void EndLargest();
 
-  const size_t most_bytes_;
+  const size_t max_bytes_;
   std::mutex mutex_;  // of what follows
   std::list<Use*> uses_;
 };

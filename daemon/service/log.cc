@@ -109,7 +109,7 @@ std::optional<uint64_t> LogLimiter::Allow(std::string_view kind,
     state.begin = now;
     state.printed = 0;
   }
-  if (state.printed == kMostPerPeriod) {
+  if (state.printed == kMaxPerPeriod) {
     ++state.held_back;
     return std::nullopt;
   }

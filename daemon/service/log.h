@@ -20,7 +20,7 @@ LogLevel ParseLogLevel(std::string_view name);
 class LogLimiter {
  public:
   using Clock = std::chrono::steady_clock;
-  static constexpr uint64_t kMostPerPeriod = 5;
+  static constexpr uint64_t kMaxPerPeriod = 5;
   static constexpr Clock::duration kPeriod = std::chrono::minutes(1);
 
   // Whether a message of this kind may be printed now; if so, how many were
@@ -45,7 +45,7 @@ void SetLogLevel(LogLevel level);
 // Prints a line per line of the text; what could reach a terminal as a command
 // is replaced. Any thread.
 void Log(LogLevel level, std::string_view text);
-// The same, but at most LogLimiter::kMostPerPeriod of a kind in a minute. The
+// The same, but at most LogLimiter::kMaxPerPeriod of a kind in a minute. The
 // kind is a word of ours, never one from outside: each is remembered.
 void LogSome(LogLevel level, std::string_view kind, std::string_view text);
 

@@ -48,8 +48,8 @@ constexpr std::chrono::milliseconds kLookPeriod(20);
 // A symbolizer that takes longer for one part reads a file that hangs. It is
 // given up and there is a new one, but not again and again: each leaves a
 // thread and its memory behind.
-constexpr std::chrono::seconds kMostPatience(20);
-constexpr unsigned kMostGivenUp = 4;
+constexpr std::chrono::seconds kMaxPatience(20);
+constexpr unsigned kMaxGivenUp = 4;
 constexpr PriorityAllowance kAllowance = {
     .at_once = std::chrono::milliseconds(500),
     .per_second = std::chrono::milliseconds(100)};
@@ -306,7 +306,7 @@ void NamingThread::PassImagesOn() {
 
 bool NamingThread::MayGiveUp(Clock::time_point begin) const {
   if (give_up_symbols_.stop_requested()) return true;
-  return Clock::now() - begin > kMostPatience && given_up_ < kMostGivenUp;
+  return Clock::now() - begin > kMaxPatience && given_up_ < kMaxGivenUp;
 }
 
 void NamingThread::AwaitSymbols() {

@@ -53,8 +53,9 @@ bool IsTemporaryName(std::string_view name) {
          IsProfileName(name.substr(0, name.size() - kSuffixBytes));
 }
 
-// The folders in `path` whose names are numbers of that length.
-std::vector<std::string> NumberedFolders(const fs::path& path, size_t digits) {
+// The directories in `path` whose names are numbers of that length.
+std::vector<std::string> NumberedDirectories(const fs::path& path,
+                                             size_t digits) {
   std::vector<std::string> names;
   std::error_code error;
   for (fs::directory_iterator it(path, error), end; !error && it != end;
@@ -137,10 +138,10 @@ ksym::Result<ProfileFiles> ProfileFiles::Open(std::string directory,
 }
 
 void ProfileFiles::ReadDays() {
-  for (const std::string& year : NumberedFolders(directory_, 4)) {
+  for (const std::string& year : NumberedDirectories(directory_, 4)) {
     const fs::path of_year = fs::path(directory_) / year;
-    for (const std::string& month : NumberedFolders(of_year, 2)) {
-      for (const std::string& day : NumberedFolders(of_year / month, 2)) {
+    for (const std::string& month : NumberedDirectories(of_year, 2)) {
+      for (const std::string& day : NumberedDirectories(of_year / month, 2)) {
         const std::string name = fmt::format("{}/{}/{}", year, month, day);
         Day sum;
         for (const File& file : ReadDay(name)) {
@@ -180,15 +181,16 @@ ksym::Result<std::string> ProfileFiles::Write(uint64_t start_unix_ns,
                                               std::string_view bytes) {
   const std::string time_name = ProfileTimeName(start_unix_ns);
   const std::string day = DayOf(time_name);
-  const fs::path folder = fs::path(directory_) / day;
+  const fs::path directory = fs::path(directory_) / day;
   std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) return ksym::FailErrno(error.value(), folder.string());
+  fs::create_directories(directory, error);
+  if (error) return ksym::FailErrno(error.value(), directory.string());
   std::string name = fmt::format("{}.{}", time_name, extension);
-  for (int i = 1; i < kMaxSameTime && fs::exists(folder / name, error); ++i) {
+  for (int i = 1; i < kMaxSameTime && fs::exists(directory / name, error);
+       ++i) {
     name = fmt::format("{}-{}.{}", time_name, i, extension);
   }
-  std::string path = (folder / name).string();
+  std::string path = (directory / name).string();
   auto file = ksym::AtomicFile::Create(path);
   if (!file) return ksym::Fail(std::move(file.error()));
   auto written = file->Write(bytes);
@@ -216,11 +218,11 @@ ProfileFiles::File* ProfileFiles::Oldest() {
     // Others may have deleted files; what they had does not count any more.
     total_bytes_ -= days_.begin()->second.bytes;
     total_files_ -= days_.begin()->second.files;
-    fs::path folder = fs::path(directory_) / day;
+    fs::path directory = fs::path(directory_) / day;
     std::error_code error;
     // The day, and the month and year if they are empty as well.
-    for (int i = 0; i < 3 && fs::remove(folder, error) && !error; ++i) {
-      folder = folder.parent_path();
+    for (int i = 0; i < 3 && fs::remove(directory, error) && !error; ++i) {
+      directory = directory.parent_path();
     }
     oldest_day_.clear();
     days_.erase(days_.begin());

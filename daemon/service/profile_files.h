@@ -15,11 +15,11 @@
 
 namespace profd {
 
-// The folder of profiles: DIRECTORY/YYYY/MM/DD/YYYYMMDDTHHMMSS.mmmZ.EXTENSION,
-// by the beginning of the profile, in UTC. Each file appears whole, its data on
-// the disk first. Only files and folders of such names are counted or deleted.
-// Remembers sizes per day, not files: months of profiles are 100,000s. Not
-// thread-safe.
+// The directory of profiles:
+// DIRECTORY/YYYY/MM/DD/YYYYMMDDTHHMMSS.mmmZ.EXTENSION, by the beginning of the
+// profile, in UTC. Each file appears whole, its data on the disk first. Only
+// files and directories of such names are counted or deleted. Remembers sizes
+// per day, not files: months of profiles are 100,000s. Not thread-safe.
 class ProfileFiles {
  public:
   struct Limits {

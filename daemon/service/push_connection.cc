@@ -63,8 +63,8 @@ class BoundedClient final : public httplib::ClientImpl {
       session = std::move(*connected);
     }
     PushStream stream(socket.sock, session.get(),
-                      {.bytes = PushConnection::kMostAnswerBytes,
-                       .line_bytes = PushConnection::kMostLineBytes,
+                      {.bytes = PushConnection::kMaxAnswerBytes,
+                       .line_bytes = PushConnection::kMaxLineBytes,
                        .deadline = deadline});
     return callback(stream);
   }
@@ -117,8 +117,8 @@ class PushConnection::Impl {
     request.content_receiver = [&text](const char* data, size_t size,
                                        uint64_t /*offset*/,
                                        uint64_t /*total*/) {
-      text.append(data, std::min(size, kMostTextBytes - text.size()));
-      return text.size() < kMostTextBytes;
+      text.append(data, std::min(size, kMaxTextBytes - text.size()));
+      return text.size() < kMaxTextBytes;
     };
     httplib::Response response;
     auto error = httplib::Error::Success;

@@ -12,14 +12,14 @@
 namespace profd {
 
 // Posts to one receiver, a connection for each, and believes nothing that it
-// answers: of that at most kMostAnswerBytes are read, its first line within
-// the first kMostLineBytes and a buffer, and all of it in time. Not thread-safe
+// answers: of that at most kMaxAnswerBytes are read, its first line within
+// the first kMaxLineBytes and a buffer, and all of it in time. Not thread-safe
 // but for Stop().
 class PushConnection {
  public:
-  static constexpr size_t kMostAnswerBytes = 64 << 10;
-  static constexpr size_t kMostLineBytes = 4 << 10;
-  static constexpr size_t kMostTextBytes = 200;
+  static constexpr size_t kMaxAnswerBytes = 64 << 10;
+  static constexpr size_t kMaxLineBytes = 4 << 10;
+  static constexpr size_t kMaxTextBytes = 200;
 
   struct Settings {
     std::string token;  // "Authorization: Bearer TOKEN"; empty: none

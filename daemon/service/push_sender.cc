@@ -18,8 +18,8 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstWait(1000);
 constexpr milliseconds kLongestWait(60'000);
-constexpr size_t kMostHeld = 8;
-constexpr size_t kMostEntryBytes = size_t{256} << 20;
+constexpr size_t kMaxHeld = 8;
+constexpr size_t kMaxEntryBytes = size_t{256} << 20;
 constexpr std::string_view kExtension = "push";
 // Only its size bounds the spool.
 constexpr std::chrono::seconds kAnyAge(std::chrono::years(100));
@@ -27,9 +27,9 @@ constexpr std::chrono::seconds kAnyAge(std::chrono::years(100));
 }  // namespace
 
 milliseconds Backoff::Next() {
-  constexpr unsigned kMostDoublings = 6;  // then it is over the longest
+  constexpr unsigned kMaxDoublings = 6;  // then it is over the longest
   const milliseconds whole = std::min(
-      kLongestWait, kFirstWait * (1U << std::min(failures_, kMostDoublings)));
+      kLongestWait, kFirstWait * (1U << std::min(failures_, kMaxDoublings)));
   ++failures_;
   std::uniform_int_distribution<int64_t> part(whole.count() / 2, whole.count());
   return milliseconds(part(random_));
@@ -38,7 +38,7 @@ milliseconds Backoff::Next() {
 ksym::Result<std::unique_ptr<PushSender>> PushSender::Open(
     const PushTarget& target, const Spool& spool, ServiceCounters& counters) {
   auto files =
-      ProfileFiles::Open(spool.directory + "/" + FolderOf(target),
+      ProfileFiles::Open(spool.directory + "/" + DirectoryOf(target),
                          {.max_bytes = spool.max_bytes, .max_age = kAnyAge});
   if (!files) return ksym::Fail(std::move(files.error()));
   return std::unique_ptr<PushSender>(
@@ -90,7 +90,7 @@ void PushSender::Add(const PushEntry& entry) {
     LogSome(LogLevel::kError, "push-spool",
             fmt::format("a profile for {} is kept in memory only: {}", url_,
                         written.error().message()));
-    if (held_.size() == kMostHeld) {
+    if (held_.size() == kMaxHeld) {
       held_.pop_front();
       ++counters_.push_dropped;
     }
@@ -143,7 +143,7 @@ std::optional<PushSender::Next> PushSender::WaitForNext() {
 std::optional<PushSender::Next> PushSender::Oldest() {
   // The disk first: memory has only what came when the disk refused.
   while (auto path = files_.OldestPath()) {
-    const auto text = ksym::ReadFile(*path, kMostEntryBytes);
+    const auto text = ksym::ReadFile(*path, kMaxEntryBytes);
     auto entry = text ? DecodePushEntry(*text)
                       : ksym::Result<PushEntry>(ksym::Fail(text.error()));
     if (entry)

@@ -63,9 +63,9 @@ ssize_t PushStream::ReadSome() {
 
 ssize_t PushStream::WriteSome(const char* from, size_t size) {
   if (tls_ == nullptr) return ::send(fd_, from, size, MSG_NOSIGNAL);
-  constexpr size_t kMost = std::numeric_limits<int>::max();
+  constexpr size_t kMax = std::numeric_limits<int>::max();
   ::ERR_clear_error();
-  return ::SSL_write(tls_, from, static_cast<int>(std::min(size, kMost)));
+  return ::SSL_write(tls_, from, static_cast<int>(std::min(size, kMax)));
 }
 
 bool PushStream::WaitToRetry(ssize_t result, short events) {

@@ -15,8 +15,8 @@
 namespace profd {
 namespace {
 
-constexpr size_t kMostUrlBytes = 4096;
-constexpr size_t kMostHostBytes = 253;  // of a name in DNS
+constexpr size_t kMaxUrlBytes = 4096;
+constexpr size_t kMaxHostBytes = 253;  // of a name in DNS
 constexpr uint16_t kHttpPort = 80;
 constexpr uint16_t kHttpsPort = 443;
 
@@ -28,7 +28,7 @@ bool IsOfHost(char c) {
 }
 
 bool IsHost(std::string_view text) {
-  return !text.empty() && text.size() <= kMostHostBytes &&
+  return !text.empty() && text.size() <= kMaxHostBytes &&
          std::ranges::all_of(text, IsOfHost);
 }
 
@@ -60,7 +60,7 @@ std::optional<PushUrl> Parse(std::string_view url) {
   PushUrl parsed;
   parsed.is_https = url.starts_with("https://");
   if (!parsed.is_https && !url.starts_with("http://")) return std::nullopt;
-  const bool is_plain = url.size() <= kMostUrlBytes && !url.contains('#') &&
+  const bool is_plain = url.size() <= kMaxUrlBytes && !url.contains('#') &&
                         std::ranges::all_of(url, IsPlain);
   if (!is_plain) return std::nullopt;
   url.remove_prefix(url.find("//") + 2);
@@ -90,7 +90,7 @@ ksym::Result<PushUrl> ParsePushUrl(std::string_view url) {
   return std::move(*parsed);
 }
 
-std::string FolderOf(const PushTarget& target) {
+std::string DirectoryOf(const PushTarget& target) {
   // FNV-1a, which stays the same from one build to the next.
   uint64_t hash = 0xcbf29ce484222325;
   std::string name;

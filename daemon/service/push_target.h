@@ -31,8 +31,8 @@ struct PushUrl {
 // with a user's name in it.
 ksym::Result<PushUrl> ParsePushUrl(std::string_view url);
 
-// A name for the target's folder that no other URL has, but for those made to
-// collide.
-std::string FolderOf(const PushTarget& target);
+// A name for the target's directory that no other URL has, but for those made
+// to collide.
+std::string DirectoryOf(const PushTarget& target);
 
 }  // namespace profd

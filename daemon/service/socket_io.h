@@ -22,10 +22,10 @@ inline bool WaitForSocket(int fd, short events,
 // Before a socket on which something was answered is closed: what the client
 // has sent and nobody read would make close() cut the answer off.
 inline void EndAnswer(int fd) {
-  constexpr int kMostReads = 64;
+  constexpr int kMaxReads = 64;
   ::shutdown(fd, SHUT_WR);
   std::array<char, 4096> rest;
-  for (int i = 0; i < kMostReads; ++i) {
+  for (int i = 0; i < kMaxReads; ++i) {
     if (::recv(fd, rest.data(), rest.size(), MSG_DONTWAIT) <= 0) return;
   }
 }

@@ -39,7 +39,7 @@ std::string BytesOfHex(std::string_view hex) {
   return bytes;
 }
 
-std::string NoteOf(const MappedModule& module) {
+std::string NoteOf(const MappedObject& module) {
   constexpr std::string_view kOwner("GNU\0", 4);
   std::string id = BytesOfHex(module.build_id);
   std::string note;
@@ -53,7 +53,7 @@ std::string NoteOf(const MappedModule& module) {
 }
 
 // In memory, where it is gone with its descriptor.
-Result<ksym::OpenedFile> OpenStandIn(const MappedModule& module) {
+Result<ksym::OpenedFile> OpenStandIn(const MappedObject& module) {
   ksym::UniqueFd fd(::memfd_create("stand-in", MFD_CLOEXEC));
   if (!fd.valid()) return ksym::FailErrno(errno, module.path);
   const auto written = ksym::WriteAll(fd.get(), MakeStandIn(module));
@@ -73,7 +73,7 @@ Result<ksym::OpenedFile> OpenStandIn(const MappedModule& module) {
 
 // Whether it is that file, with its code where the capture says it was. A file
 // of debug data alone has other segments, or no bytes in its sections.
-bool HasCodeOf(const ksym::OpenedFile& file, const MappedModule& module) {
+bool HasCodeOf(const ksym::OpenedFile& file, const MappedObject& module) {
   ksym::UniqueFd fd(::fcntl(file.fd.get(), F_DUPFD_CLOEXEC, 0));
   const auto source = ksym::ByteSource::OfFile(std::move(fd), file.size);
   const auto image = ksym::ElfImage::Parse(source);
@@ -97,7 +97,7 @@ bool HasCodeOf(const ksym::OpenedFile& file, const MappedModule& module) {
 
 }  // namespace
 
-std::string MakeStandIn(const MappedModule& module) {
+std::string MakeStandIn(const MappedObject& module) {
   const std::string note = NoteOf(module);
   const size_t count = module.segments.size() + 1;
   Elf64_Ehdr header = {};
@@ -137,17 +137,17 @@ std::string MakeStandIn(const MappedModule& module) {
 }
 
 BuildIdFiles::BuildIdFiles(const ModuleIndex& index,
-                           std::vector<std::string> folders)
-    : index_(index), folders_(std::move(folders)) {
-  if (folders_.empty()) folders_.emplace_back("/usr/lib/debug");
+                           std::vector<std::string> directories)
+    : index_(index), directories_(std::move(directories)) {
+  if (directories_.empty()) directories_.emplace_back("/usr/lib/debug");
   std::error_code ignored;
-  for (std::string& folder : folders_) {
-    folder = std::filesystem::absolute(folder, ignored).string();
+  for (std::string& directory : directories_) {
+    directory = std::filesystem::absolute(directory, ignored).string();
   }
 }
 
 Result<ksym::OpenedFile> BuildIdFiles::Open(const ksym::Mapping& mapping) {
-  const MappedModule* module = index_.Find(mapping);
+  const MappedObject* module = index_.Find(mapping);
   if (module == nullptr) {
     return Fail(ksym::ErrorCode::kNotFound,
                 mapping.path.str() + ": the capture has no build-id of it");
@@ -156,8 +156,8 @@ Result<ksym::OpenedFile> BuildIdFiles::Open(const ksym::Mapping& mapping) {
   const std::string below =
       "/.build-id/" + id.substr(0, 2) + '/' + id.substr(2);
   std::vector<std::string> paths;
-  for (const std::string& folder : folders_) {
-    paths.push_back(folder + below);
+  for (const std::string& directory : directories_) {
+    paths.push_back(directory + below);
     paths.push_back(paths.back() + ".debug");
   }
   paths.push_back(module->path);
@@ -169,11 +169,11 @@ Result<ksym::OpenedFile> BuildIdFiles::Open(const ksym::Mapping& mapping) {
 }
 
 Result<ksym::ByteSource> BuildIdFiles::OpenDebugFile(const std::string& path) {
-  if (path.starts_with(ksym::kBuildIdFolder)) {
+  if (path.starts_with(ksym::kBuildIdDirectory)) {
     const std::string below =
-        "/.build-id/" + path.substr(ksym::kBuildIdFolder.size());
-    for (const std::string& folder : folders_) {
-      auto opened = ksym::OpenFileOfHost(folder + below);
+        "/.build-id/" + path.substr(ksym::kBuildIdDirectory.size());
+    for (const std::string& directory : directories_) {
+      auto opened = ksym::OpenFileOfHost(directory + below);
       if (!opened) continue;
       return ksym::ByteSource::OfFile(std::move(opened->fd), opened->size);
     }

@@ -52,7 +52,7 @@ Result<RawCapture> Load(const std::string& path) {
 
 // Whether a file's symbols could have told the name.
 bool IsOfFile(const Frame& frame) {
-  return frame.kind->is_in_file && frame.module != 0 &&
+  return frame.kind->is_in_file && frame.object != 0 &&
          frame.reason != ksym::Unresolved::kNone &&
          frame.reason != ksym::Unresolved::kAnonymous;
 }
@@ -74,7 +74,7 @@ class GsymNames {
  private:
   void NameFrame(Profile& profile, Frame& frame) {
     const std::string build_id(profile.String(frame.build_id));
-    const MappedModule* module = index_.FindBuildId(build_id);
+    const MappedObject* module = index_.FindBuildId(build_id);
     if (module == nullptr) return;
     const auto address = module->AddressOf({frame.file_offset});
     const ksym::GsymImage* gsym = Open(build_id);
@@ -119,7 +119,7 @@ void ListMissing(const Profile& profile) {
     if (!IsOfFile(frame) || frame.reason == ksym::Unresolved::kNoSymbol) {
       continue;
     }
-    const std::string_view module = profile.String(frame.module);
+    const std::string_view module = profile.String(frame.object);
     if (module.starts_with('[')) continue;
     ++missing[{std::string(profile.String(frame.build_id)),
                std::string(module)}];
@@ -174,7 +174,7 @@ Status NameRawProfile(const ksym::SymbolizeOptions& options,
         options.file);
   }
   const ModuleIndex index(capture->modules);
-  BuildIdFiles files(index, places.places.debug_folders);
+  BuildIdFiles files(index, places.places.debug_directories);
   ksym::Symbolizer symbolizer(SymbolizerOptionsOf(options, files, *capture));
   if (client != nullptr) {
     symbolizer.SetDebugFileSource(

@@ -42,10 +42,10 @@ std::optional<StatFields> ReadStat(uint32_t pid) {
   return fields;
 }
 
-// Calls `visit` with each entry of the folder that is a number.
+// Calls `visit` with each entry of the directory that is a number.
 template <typename Visit>
-void ForEachNumber(const std::string& folder, const Visit& visit) {
-  DIR* open = ::opendir(folder.c_str());
+void ForEachNumber(const std::string& directory, const Visit& visit) {
+  DIR* open = ::opendir(directory.c_str());
   if (open == nullptr) return;
   const std::unique_ptr<DIR, int (*)(DIR*)> closer(open, &::closedir);
   while (const dirent* entry = ::readdir(open)) {

@@ -28,11 +28,11 @@ struct Overloaded : Visitors... {
 
 // Reports of one process, each times the mappings that it has, between two
 // calls of Apply(): some 5 ms.
-constexpr size_t kMostMapWork = 500'000;
+constexpr size_t kMaxMapWork = 500'000;
 constexpr uint64_t kDoubtPauses = 20;
 // Processes whose last such reading is remembered; beyond it all are forgotten,
 // and may be read once more.
-constexpr size_t kMostSettled = 4096;
+constexpr size_t kMaxSettled = 4096;
 
 // Until when reports were lost; 0: there are none of which it is new.
 uint64_t LostUntil(std::span<const SideBandEvent> events, LostReport::Of of) {
@@ -48,7 +48,7 @@ uint64_t LostUntil(std::span<const SideBandEvent> events, LostReport::Of of) {
 }
 
 // Below that a process is not worth a table that it may never need.
-constexpr double kLeastBusy = 0.01;
+constexpr double kMinBusy = 0.01;
 
 // The process that has another address space from then on; 0: none.
 uint32_t BecameAnother(const SideBandEvent& event) {
@@ -95,7 +95,7 @@ bool ProcessWatch::Read(uint32_t pid) {
 std::vector<ProcessWatch::Busy> ProcessWatch::Busiest(size_t most) const {
   std::vector<Busy> busy;
   for (const Reading& reading : readings_) {
-    if (reading.cpus < kLeastBusy) continue;
+    if (reading.cpus < kMinBusy) continue;
     busy.push_back({.pid = reading.mappings.pid,
                     .cpus = reading.cpus,
                     .mappings = &reading.mappings.mappings});
@@ -247,7 +247,7 @@ void ProcessWatch::LeaveFloodsOut(std::vector<SideBandEvent>& events) {
   std::erase_if(reports, [&](const auto& entry) {
     const auto& [pid, count] = entry;
     const auto* known = history_.Mappings(history_.Find(pid, applied_ns_));
-    return known == nullptr || count * known->size() <= kMostMapWork;
+    return known == nullptr || count * known->size() <= kMaxMapWork;
   });
   if (reports.empty()) return;
   for (const auto& [pid, count] : reports) doubted_pids_.insert(pid);
@@ -416,7 +416,7 @@ std::span<const ksym::Mapping> ProcessWatch::MappingsAt(
 void ProcessWatch::EndInterval(const TakenSet& taken) {
   // The set's next samples come with hints of their own.
   bound_[taken.set].clear();
-  if (settled_ns_.size() > kMostSettled) settled_ns_.clear();
+  if (settled_ns_.size() > kMaxSettled) settled_ns_.clear();
   const size_t before = history_.generations();
   history_.Forget(interval_begin_ns_);
   if (history_.generations() != before) ReportGone();

@@ -114,11 +114,11 @@ class SideBand::Ring {
       tail += header.size;
     }
     for (const auto& [pid, count] : maps) {
-      if (count <= kMostMappingsOfOne) continue;
+      if (count <= kMaxMappingsOfOne) continue;
       events.push_back(
           {.time_ns = last_ns,
            .report = LostReport{
-               .of = of_, .pid = pid, .count = count - kMostMappingsOfOne}});
+               .of = of_, .pid = pid, .count = count - kMaxMappingsOfOne}});
     }
     if (is_full) {
       events.push_back(
@@ -160,7 +160,7 @@ class SideBand::Ring {
     uint32_t pid = 0;
     if (header.size < sizeof(header) + sizeof(pid)) return false;
     Copy(position + sizeof(header), std::as_writable_bytes(std::span(&pid, 1)));
-    return ++maps[pid] > kMostMappingsOfOne;
+    return ++maps[pid] > kMaxMappingsOfOne;
   }
 
   perf_event_mmap_page* page() const {
@@ -192,17 +192,17 @@ ksym::Result<SideBand::Rings> SideBand::Open(uint32_t cpu, size_t cpus) const {
   // As large as may be locked.
   const auto open = [&](LostReport::Of of, size_t least) {
     const size_t bytes =
-        std::clamp(std::bit_floor(kAllRingBytes / cpus), least, kMostRingBytes);
+        std::clamp(std::bit_floor(kAllRingBytes / cpus), least, kMaxRingBytes);
     auto ring = Ring::Open(options_, of, cpu, bytes);
     if (!ring && bytes > least) ring = Ring::Open(options_, of, cpu, least);
     return ring;
   };
   Rings rings;
-  auto processes = open(LostReport::Of::kProcesses, kLeastProcessBytes);
+  auto processes = open(LostReport::Of::kProcesses, kMinProcessBytes);
   if (!processes) return ksym::Fail(std::move(processes.error()));
   rings.processes = std::move(*processes);
   if (!options_.processes) return rings;
-  auto mappings = open(LostReport::Of::kMappings, kLeastMappingBytes);
+  auto mappings = open(LostReport::Of::kMappings, kMinMappingBytes);
   if (!mappings) return ksym::Fail(std::move(mappings.error()));
   rings.mappings = std::move(*mappings);
   return rings;

@@ -89,12 +89,12 @@ class SideBand {
   // 1,000 short processes report of themselves, the fourth what 100 of them
   // map. Both are less than an unprivileged user may lock per CPU
   // (perf_event_mlock_kb, 516).
-  static constexpr size_t kMostRingBytes = size_t{1} << 20;
+  static constexpr size_t kMaxRingBytes = size_t{1} << 20;
   static constexpr size_t kAllRingBytes = size_t{8} << 20;
-  static constexpr size_t kLeastProcessBytes = 256 * 1024;
-  static constexpr size_t kLeastMappingBytes = 128 * 1024;
+  static constexpr size_t kMinProcessBytes = 256 * 1024;
+  static constexpr size_t kMinMappingBytes = 128 * 1024;
   // Mappings of one process that a call of Read() tells of, from each CPU.
-  static constexpr size_t kMostMappingsOfOne = 1000;
+  static constexpr size_t kMaxMappingsOfOne = 1000;
 
   struct Options {
     bool kernel_symbols = true;

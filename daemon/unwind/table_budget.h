@@ -43,12 +43,12 @@ struct TableBounds {
 // Counts the tables that are built before anybody needs them.
 class ExpectedTables {
  public:
-  static constexpr size_t kMostFiles = 64;
-  static constexpr uint64_t kMostBytes = uint64_t{64} << 20;
+  static constexpr size_t kMaxFiles = 64;
+  static constexpr uint64_t kMaxBytes = uint64_t{64} << 20;
 
-  bool is_full() const { return files_ >= kMostFiles; }
+  bool is_full() const { return files_ >= kMaxFiles; }
   bool HasRoomFor(uint64_t bytes) const {
-    return !is_full() && bytes <= kMostBytes - bytes_;
+    return !is_full() && bytes <= kMaxBytes - bytes_;
   }
   // If HasRoomFor() them.
   void Add(uint64_t bytes) {

@@ -18,7 +18,7 @@ namespace {
 constexpr PriorityAllowance kAllowance = {
     .at_once = std::chrono::milliseconds(500),
     .per_second = std::chrono::milliseconds(100)};
-constexpr uint64_t kMostCacheBytes = 512 << 20;
+constexpr uint64_t kMaxCacheBytes = 512 << 20;
 
 // What making a table takes, about: the section, 40 bytes for each of its
 // entries, which have some 30, and the rows.
@@ -54,8 +54,8 @@ bool IsLater(const TableBuilder::Job& a, const TableBuilder::Job& b) {
 
 }  // namespace
 
-TableBuilder::TableBuilder(Build build, size_t most_bytes)
-    : build_(std::move(build)), most_bytes_(most_bytes) {}
+TableBuilder::TableBuilder(Build build, size_t max_bytes)
+    : build_(std::move(build)), max_bytes_(max_bytes) {}
 
 TableBuilder::~TableBuilder() {
   {
@@ -106,7 +106,7 @@ SteadyClock::duration TableBuilder::busy() const {
 }
 
 bool TableBuilder::HasWork() const {
-  return !jobs_.empty() && result_bytes_ < most_bytes_;
+  return !jobs_.empty() && result_bytes_ < max_bytes_;
 }
 
 TableBuilder::Job TableBuilder::TakeJob() {
@@ -148,7 +148,7 @@ TableBuilder::Build BuildTablesWith(const std::string& cache_directory) {
   std::shared_ptr<ksym::UnwindCache> cache;
   if (!cache_directory.empty()) {
     // Without it tables are built; that costs time only.
-    auto opened = ksym::UnwindCache::Open(cache_directory, kMostCacheBytes);
+    auto opened = ksym::UnwindCache::Open(cache_directory, kMaxCacheBytes);
     if (opened) {
       cache = std::make_shared<ksym::UnwindCache>(std::move(*opened));
     }

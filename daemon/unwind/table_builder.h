@@ -16,15 +16,15 @@
 
 namespace profd {
 
-// Builds call-frame tables in a thread of its own, which begins with the first
+// Builds unwind tables in a thread of its own, which begins with the first
 // file: one of 50 MB takes 60 ms, in which whoever empties the ring cannot
 // wait. All functions are for one thread, the caller's.
 class TableBuilder final : public TableQueue {
  public:
   // Called in the builder's thread.
   using Build = std::function<BuiltTable(const ksym::ByteSource& source)>;
-  // `most_bytes`: of tables that were not taken yet; with more it waits.
-  explicit TableBuilder(Build build, size_t most_bytes = size_t{32} << 20);
+  // `max_bytes`: of tables that were not taken yet; with more it waits.
+  explicit TableBuilder(Build build, size_t max_bytes = size_t{32} << 20);
   // Waits for the table that is being built, drops the others.
   ~TableBuilder() override;
   TableBuilder(const TableBuilder&) = delete;
@@ -42,7 +42,7 @@ class TableBuilder final : public TableQueue {
   Job TakeJob();
 
   const Build build_;
-  const size_t most_bytes_;
+  const size_t max_bytes_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -39,7 +39,7 @@ bool TableFileState::MayOpen(uint64_t round, uint32_t pid) const {
 bool TableFileState::NoteOpened() {
   // One that was refused for want of room stays so: that it can be opened makes
   // none.
-  const bool is_again = is_refused() && tries_.failures >= kMostFailures;
+  const bool is_again = is_refused() && tries_.failures >= kMaxFailures;
   if (is_again) place_ = Place::kPending;
   tries_ = {};
   return is_again;
@@ -51,14 +51,14 @@ bool TableFileState::NoteOpenFailure(uint64_t round, uint32_t pid,
   // Several processes that are gone make one failed round: processes end all
   // the time, and that alone says nothing about the file.
   if (std::exchange(tries_.round, round) == round) return false;
-  if (!is_pending() || ++tries_.failures < kMostFailures) return false;
+  if (!is_pending() || ++tries_.failures < kMaxFailures) return false;
   const bool is_first = tries_.patience == SteadyClock::duration();
   // Refused in the future, so to say: Retry() then waits for longer than for
   // want of room.
   place_ = Place::kRefused;
   refused_ = now + tries_.patience;
   tries_.patience = std::clamp<SteadyClock::duration>(
-      2 * tries_.patience, kFirstPatience, kMostPatience);
+      2 * tries_.patience, kFirstPatience, kMaxPatience);
   return is_first;
 }
 

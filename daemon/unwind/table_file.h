@@ -47,11 +47,11 @@ class TableFileState {
 
   // So often a file that cannot be opened is tried before its code counts as
   // code without a table.
-  static constexpr uint32_t kMostFailures = 16;
+  static constexpr uint32_t kMaxFailures = 16;
   // How much longer than others that were refused it waits then; twice as long
   // each time.
   static constexpr std::chrono::seconds kFirstPatience{2};
-  static constexpr std::chrono::seconds kMostPatience{120};
+  static constexpr std::chrono::seconds kMaxPatience{120};
 
   Place place() const { return place_; }
   // Lists say that its table is to come.

@@ -21,7 +21,7 @@ namespace profd {
 namespace {
 
 // Processes through which a file is tried in a round.
-constexpr size_t kMostHolders = 16;
+constexpr size_t kMaxHolders = 16;
 // A stack waits for so long for a file that somebody else opens.
 constexpr std::chrono::milliseconds kOpeningPatience(100);
 // How long a table that nobody maps is kept for the next one who does.
@@ -184,7 +184,7 @@ ksym::Result<ksym::ByteSource> TableFiles::Open(TableFile& file) {
   const bool is_known = source || ksym::IsRemote(source.error());
   // Others were tried in this round already, and are asked again in the next.
   if (is_known || file.state.WasTriedIn(round_)) return source;
-  for (const Holder& holder : holders_(file, kMostHolders)) {
+  for (const Holder& holder : holders_(file, kMaxHolders)) {
     if (holder.pid == file.pid) continue;
     SetHolder(holder.pid, holder.mapping, file);
     source = OpenOnce(file);

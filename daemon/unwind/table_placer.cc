@@ -8,7 +8,7 @@ namespace profd {
 namespace {
 
 // Smaller pieces of a table would be too many.
-constexpr size_t kFewestSlots = UNWIND_SHARD_SLOTS / 16;
+constexpr size_t kMinSlots = UNWIND_SHARD_SLOTS / 16;
 
 }  // namespace
 
@@ -37,7 +37,7 @@ bool TablePlacer::PlacePieces(TableFile& file, size_t max_slots,
     const auto place = std::move(added).value_or(std::nullopt);
     if (!place) {
       // There may be room between other tables.
-      return max_slots > kFewestSlots &&
+      return max_slots > kMinSlots &&
              PlacePieces(file, max_slots / 4, piece.begin);
     }
     bytes_ += piece.slots() * sizeof(uint64_t);

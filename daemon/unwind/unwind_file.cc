@@ -16,8 +16,8 @@ using ksym::Mapping;
 // The sampler compares addresses as signed numbers; user memory ends below.
 constexpr uint64_t kUserEnd = uint64_t{1} << 63;
 // A block boundary, as all that entries are split at.
-constexpr uint64_t kMostBytes = std::numeric_limits<uint32_t>::max() >>
-                                UNWIND_BLOCK_SHIFT << UNWIND_BLOCK_SHIFT;
+constexpr uint64_t kMaxBytes = std::numeric_limits<uint32_t>::max() >>
+                               UNWIND_BLOCK_SHIFT << UNWIND_BLOCK_SHIFT;
 
 uint64_t Overlap(const Mapping& mapping, const ElfSegment& segment) {
   const uint64_t begin =
@@ -31,7 +31,7 @@ uint64_t Overlap(const Mapping& mapping, const ElfSegment& segment) {
 void AppendWithoutTable(uint64_t begin, uint64_t end, NoTable why,
                         std::vector<unwind_mapping>& mappings) {
   while (begin < end) {
-    const uint64_t size = std::min(end - begin, kMostBytes);
+    const uint64_t size = std::min(end - begin, kMaxBytes);
     unwind_mapping entry = {};
     entry.start = begin;
     entry.size = static_cast<uint32_t>(size);

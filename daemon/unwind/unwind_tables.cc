@@ -17,7 +17,7 @@ namespace {
 // Stacks that wait for a file come before all processes without.
 constexpr uint64_t kWantedNow = uint64_t{1} << 32;
 // Processes that may go for others' lists, between two calls of Recycle().
-constexpr uint32_t kMostEvicted = 16;
+constexpr uint32_t kMaxEvicted = 16;
 
 TableHost HostOf(UnwindTables::Parts& parts) {
   return parts.host ? *std::move(parts.host)
@@ -322,7 +322,7 @@ void UnwindTables::RefuseList(const ksym::ProcessId& id, TableList& process,
   maps_->Withdraw(id);
   if (entries == 0 || entries > maps_->max_entries()) return;
   // What goes now is room after the next Recycle().
-  if (!had_list && evicted_for_lists_ < kMostEvicted && EvictProcess()) {
+  if (!had_list && evicted_for_lists_ < kMaxEvicted && EvictProcess()) {
     ++evicted_for_lists_;
   }
   if (had_list || evicted_for_lists_ > 0) process.state.RetrySoon();

@@ -19,7 +19,7 @@ inline constexpr size_t kMaxShownBytes = 1024;
 std::string_view BoundName(std::string_view name, std::string& room);
 
 // The same of a path, whose end tells more: "/", an ellipsis, '#' and the
-// digits stand for its beginning, and then come the last of its folders.
+// digits stand for its beginning, and then come the last of its directories.
 std::string_view BoundPath(std::string_view path, std::string& room);
 
 }  // namespace ksym

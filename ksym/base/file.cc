@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "ksym/base/sticky_folder.h"
+#include "ksym/base/sticky_directory.h"
 #include "ksym/base/text.h"
 
 namespace ksym {
@@ -274,8 +274,8 @@ Result<TemporaryFile> MakeTemporaryFile(const std::string& path) {
     return TemporaryFile{.path = {}, .fd = std::move(nameless)};
   }
   // Whatever it is that the file system does not have, the other way tells.
-  constexpr int kMostTries = 10;
-  for (int i = 0; i < kMostTries; ++i) {
+  constexpr int kMaxTries = 10;
+  for (int i = 0; i < kMaxTries; ++i) {
     TemporaryFile file{.path = path + ".XXXXXX", .fd = UniqueFd()};
     file.fd = UniqueFd(::mkostemp(file.path.data(), O_CLOEXEC));
     if (!file.fd.valid()) return FailErrno(errno, path);

@@ -73,7 +73,7 @@ Status ForEachBlockOfLines(int fd,
 // left behind.
 class AtomicFile {
  public:
-  // kPermission also where somebody else's file in a folder where everybody
+  // kPermission also where somebody else's file in a directory where everybody
   // may write would be replaced.
   static Result<AtomicFile> Create(const std::string& path);
   // Removes a temporary file whose writer has ended, by its whole name. Whether

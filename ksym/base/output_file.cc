@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "ksym/base/file.h"
-#include "ksym/base/sticky_folder.h"
+#include "ksym/base/sticky_directory.h"
 
 namespace ksym {
 

@@ -12,11 +12,11 @@ namespace ksym {
 // so many are kept in all, and the last one says that there are more.
 class WarningList {
  public:
-  static constexpr size_t kMost = 20;
+  static constexpr size_t kMax = 20;
 
   void Add(std::string text) {
-    if (++count_ < kMost) fresh_.push_back(std::move(text));
-    if (count_ == kMost) {
+    if (++count_ < kMax) fresh_.push_back(std::move(text));
+    if (count_ == kMax) {
       fresh_.emplace_back("more files were not used, or not all of them");
     }
   }

@@ -60,15 +60,15 @@ struct ksym_filter {
 namespace {
 
 constexpr size_t kOldestFilterOptions = sizeof(ksym_filter_options);
-constexpr size_t kLeastLineBytes = 256;
+constexpr size_t kMinLineBytes = 256;
 
 // False: one of them is null.
-bool AddFolders(const char* const* given, size_t count,
-                std::vector<std::string>& folders) {
+bool AddDirectories(const char* const* given, size_t count,
+                    std::vector<std::string>& directories) {
   if (given == nullptr) return count == 0;
   for (size_t i = 0; i < count; ++i) {
     if (given[i] == nullptr) return false;
-    folders.emplace_back(given[i]);
+    directories.emplace_back(given[i]);
   }
   return true;
 }
@@ -89,7 +89,7 @@ ksym_status Open(const ksym_filter_options* given, ksym_filter** filter) {
   if (taken.write_log == nullptr) {
     return Failed(KSYM_INVALID, "ksym_filter_options: write_log is null");
   }
-  if (taken.max_line_bytes != 0 && taken.max_line_bytes < kLeastLineBytes) {
+  if (taken.max_line_bytes != 0 && taken.max_line_bytes < kMinLineBytes) {
     return Failed(KSYM_INVALID,
                   "ksym_filter_options: max_line_bytes is below 256");
   }
@@ -97,11 +97,11 @@ ksym_status Open(const ksym_filter_options* given, ksym_filter** filter) {
   if ((taken.flags & KSYM_NO_DEMANGLE) != 0) {
     names.demangle = ksym::SymbolizerOptions::Demangle::kOff;
   }
-  if (!AddFolders(taken.debug_folders, taken.debug_folder_count,
-                  names.places.debug_folders) ||
-      !AddFolders(taken.gsym_folders, taken.gsym_folder_count,
-                  names.places.gsym_folders)) {
-    return Failed(KSYM_INVALID, "ksym_filter_options: a folder is null");
+  if (!AddDirectories(taken.debug_directories, taken.debug_directory_count,
+                      names.places.debug_directories) ||
+      !AddDirectories(taken.gsym_directories, taken.gsym_directory_count,
+                      names.places.gsym_directories)) {
+    return Failed(KSYM_INVALID, "ksym_filter_options: a directory is null");
   }
   if (taken.kernel_symbols != nullptr) {
     names.kernel_symbols = taken.kernel_symbols;

@@ -12,7 +12,7 @@
 namespace ksym {
 namespace {
 
-enum class ValueKind { kNone, kWords, kFile, kFolder, kProcess, kOther };
+enum class ValueKind { kNone, kWords, kFile, kDirectory, kProcess, kOther };
 
 // What a shell needs to know of an option.
 struct Entry {
@@ -54,7 +54,7 @@ void SetValue(const CLI::Option& option, Entry& entry) {
   } else if (entry.value_name == "FILE" || entry.value_name == "PATH") {
     entry.value = ValueKind::kFile;
   } else if (entry.value_name == "DIR") {
-    entry.value = ValueKind::kFolder;
+    entry.value = ValueKind::kDirectory;
   } else if (entry.value_name == "PID") {
     entry.value = ValueKind::kProcess;
   } else {
@@ -119,7 +119,7 @@ std::string BashAction(const Entry& entry) {
       return fmt::format(
           fmt::runtime(kReply),
           "-W " + Quoted(fmt::format("{}", fmt::join(entry.words, " "))));
-    case ValueKind::kFolder:
+    case ValueKind::kDirectory:
       return fmt::format(fmt::runtime(kReply), "-d");
     case ValueKind::kProcess:
       return fmt::format(fmt::runtime(kReply), "-W \"$(ps -A -o pid=)\"");
@@ -259,7 +259,7 @@ std::string ZshAction(const Entry& entry) {
       return fmt::format("({})", fmt::join(entry.words, " "));
     case ValueKind::kFile:
       return "_files";
-    case ValueKind::kFolder:
+    case ValueKind::kDirectory:
       return "_files -/";
     case ValueKind::kProcess:
       return "_pids";
@@ -331,7 +331,7 @@ std::string FishValue(const Entry& entry) {
       return fmt::format(" -x -a '{}'", fmt::join(entry.words, " "));
     case ValueKind::kFile:
       return " -r -F";
-    case ValueKind::kFolder:
+    case ValueKind::kDirectory:
       return " -x -a '(__fish_complete_directories)'";
     case ValueKind::kProcess:
       return " -x -a '(__fish_complete_pids)'";

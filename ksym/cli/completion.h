@@ -20,9 +20,9 @@ std::optional<Shell> ParseShell(std::string_view name);
  * A script that completes the options of `app` and their values in `shell`.
  *
  * An option's type name says what its value is: `a|b|c` one of these words,
- * FILE or PATH a file, DIR a folder, PID a process; others are not completed.
- * Options without a group are left out, as in --help. Words that are no
- * options are files, and behind "--" a command and its own arguments.
+ * FILE or PATH a file, DIR a directory, PID a process; others are not
+ * completed. Options without a group are left out, as in --help. Words that are
+ * no options are files, and behind "--" a command and its own arguments.
  * `commands`, if not null, has subcommands whose names the first word can be;
  * behind one are its options and files.
  */

@@ -36,7 +36,7 @@ std::optional<AlternateLink> ReadAlternateLink(const ByteSource& source,
   return link;
 }
 
-std::string FolderOf(const std::string& path) {
+std::string DirectoryOf(const std::string& path) {
   const size_t slash = path.rfind('/');
   return slash == std::string::npos ? "" : path.substr(0, slash + 1);
 }
@@ -79,7 +79,7 @@ std::unique_ptr<DwarfFile> DwarfFunctionReader::OpenAlternate(
   if (!link) return nullptr;
   const bool is_absolute = link->path.starts_with('/');
   std::vector<std::string> paths = {
-      is_absolute ? link->path : FolderOf(finder_.file_path) + link->path};
+      is_absolute ? link->path : DirectoryOf(finder_.file_path) + link->path};
   const auto by_id = DebugFilePaths(ToHex(link->build_id), std::nullopt, "");
   paths.insert(paths.end(), by_id.begin(), by_id.end());
   for (const std::string& path : paths) {
@@ -136,7 +136,7 @@ Result<std::shared_ptr<const DwarfFile>> DwarfFunctionReader::OpenSplit(
   auto opened = finder_.open(path);
   // Or beside the program, where it may have been moved to.
   const std::string beside =
-      FolderOf(finder_.file_path) + path.substr(path.rfind('/') + 1);
+      DirectoryOf(finder_.file_path) + path.substr(path.rfind('/') + 1);
   if (!opened) opened = finder_.open(beside);
   if (!opened) return Fail(ErrorCode::kNotFound, path + ": not there");
   auto file = LoadSplit(*opened, finder_.max_section_bytes);

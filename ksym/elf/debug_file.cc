@@ -16,7 +16,7 @@
 namespace ksym {
 namespace {
 
-constexpr std::string_view kDebugFolder = "/usr/lib/debug";
+constexpr std::string_view kDebugDirectory = "/usr/lib/debug";
 constexpr size_t kMaxLinkBytes = 4096;
 constexpr size_t kMaxPackedBytes = size_t{32} << 20;
 // What the decoder may use itself; xz -9 needs 65 MB.
@@ -196,18 +196,18 @@ std::vector<std::string> DebugFilePaths(std::string_view build_id,
                                         const std::optional<DebugLink>& link,
                                         std::string_view file_path) {
   std::vector<std::string> paths;
-  const std::string root(kDebugFolder);
+  const std::string root(kDebugDirectory);
   if (build_id.size() > 2) {
-    paths.push_back(std::string(kBuildIdFolder) +
+    paths.push_back(std::string(kBuildIdDirectory) +
                     std::string(build_id.substr(0, 2)) + "/" +
                     std::string(build_id.substr(2)) + ".debug");
   }
   const size_t slash = file_path.rfind('/');
   if (link && slash != std::string_view::npos) {
-    const std::string folder(file_path.substr(0, slash + 1));
-    paths.push_back(folder + link->name);
-    paths.push_back(folder + ".debug/" + link->name);
-    paths.push_back(root + folder + link->name);
+    const std::string directory(file_path.substr(0, slash + 1));
+    paths.push_back(directory + link->name);
+    paths.push_back(directory + ".debug/" + link->name);
+    paths.push_back(root + directory + link->name);
   }
   return paths;
 }

@@ -19,11 +19,12 @@
 namespace ksym {
 
 // Where distributions install debug files by build-id.
-inline constexpr std::string_view kBuildIdFolder = "/usr/lib/debug/.build-id/";
+inline constexpr std::string_view kBuildIdDirectory =
+    "/usr/lib/debug/.build-id/";
 
-// What .gnu_debuglink says: the name of a file without folders, and the CRC-32
-// of its bytes ("Debugging Information in Separate Files" in the manual of
-// GDB).
+// What .gnu_debuglink says: the name of a file without directories, and the
+// CRC-32 of its bytes ("Debugging Information in Separate Files" in the manual
+// of GDB).
 struct DebugLink {
   std::string name;
   uint32_t crc = 0;
@@ -120,8 +121,8 @@ struct DebugFileFinder {
 std::optional<DebugLink> ReadDebugLink(const ByteSource& source,
                                        const ElfImage& image);
 
-// The places to look at, in this order: the build-id folder, then beside the
-// file, in ".debug" beside it, and in its folder below /usr/lib/debug.
+// The places to look at, in this order: the build-id directory, then beside the
+// file, in ".debug" beside it, and in its directory below /usr/lib/debug.
 // `build_id` is in hex.
 std::vector<std::string> DebugFilePaths(std::string_view build_id,
                                         const std::optional<DebugLink>& link,

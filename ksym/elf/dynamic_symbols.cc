@@ -11,7 +11,7 @@ namespace ksym {
 namespace {
 
 // Symbols that are looked at in a bucket; linkers make some two.
-constexpr uint32_t kMostInBucket = 4096;
+constexpr uint32_t kMaxInBucket = 4096;
 constexpr uint64_t kSymbolBytes = 24;
 
 uint32_t HashOf(std::string_view name) {
@@ -49,7 +49,7 @@ std::optional<DynamicSymbol> DynamicSymbols::Find(std::string_view name) const {
   const uint64_t chains = table + 4 * uint64_t{buckets_};
   const uint32_t first = Word(table + 4 * uint64_t{hash % buckets_});
   if (first < first_symbol_) return std::nullopt;
-  for (uint32_t i = 0; i < kMostInBucket; ++i) {
+  for (uint32_t i = 0; i < kMaxInBucket; ++i) {
     const uint64_t number = uint64_t{first} + i;
     const uint32_t other = Word(chains + 4 * (number - first_symbol_));
     if ((other | 1u) == (hash | 1u)) {

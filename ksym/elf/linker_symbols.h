@@ -18,7 +18,7 @@ namespace ksym {
 // A symbol of code or data, with views of the table that it came from.
 struct LinkerSymbol {
   std::string_view name;
-  // The source file that the compiler gave, without folders; only local
+  // The source file that the compiler gave, without directories; only local
   // symbols have one.
   std::string_view source_file;
   ElfAddress start;

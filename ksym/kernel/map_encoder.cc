@@ -214,7 +214,7 @@ void MapEncoder::CodeValues() {
   const auto code = [&](ValueCoder& coder, uint16_t Plan::* value,
                         uint16_t escape, BitOrder order) {
     for (const Plan& plan : plans_) coder.Count(plan.*value);
-    const uint32_t least = coder.LeastWeight();
+    const uint32_t least = coder.MinWeight();
     for (Plan& plan : plans_) {
       if (plan.*value == escape || coder.weight(plan.*value) >= least) continue;
       plan.*value = escape;

@@ -85,8 +85,8 @@ Status MapTables::ParseSections() {
       static_cast<uint32_t>(CountOf<MapSegment>(MapSectionId::kSegments));
   // A token takes one bit at least, so this bounds what a name can be, and
   // what a hostile header makes a lookup allocate.
-  constexpr uint64_t kMostPerBit = kMaxTokenText + 2;
-  if (header_.max_name_bytes > bytes_.size() * 8 * kMostPerBit) {
+  constexpr uint64_t kMaxPerBit = kMaxTokenText + 2;
+  if (header_.max_name_bytes > bytes_.size() * 8 * kMaxPerBit) {
     return Damaged("names longer than the file can hold");
   }
   return {};

@@ -34,7 +34,7 @@ class ValueCoder {
   // Weights below which a value costs less after an escape than in the list:
   // there it takes 16 bits, and a word of the code, which makes all others
   // longer by its share of them.
-  uint32_t LeastWeight() const {
+  uint32_t MinWeight() const {
     uint64_t total = 0;
     for (const uint32_t weight : weights_) total += weight;
     const uint64_t listed = 16 + total * 3 / 2 / kMaxCodeSymbols;

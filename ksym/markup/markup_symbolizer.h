@@ -16,7 +16,7 @@ namespace ksym {
 struct MarkupFrame {
   std::string_view function;  // demangled if wanted; empty: not known
   // Whether the linker's symbol table has that name, and not only debug data,
-  // and the source file that it says, without folders, of a local symbol.
+  // and the source file that it says, without directories, of a local symbol.
   bool has_symbol = false;
   std::string_view symbol_file = {};
   uint64_t offset = 0;    // of the address from the function's start

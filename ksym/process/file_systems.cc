@@ -62,7 +62,7 @@ std::optional<Mount> ParseMount(std::string_view line) {
   TakeField(line, ' ');  // the parent's
   const auto device_major = ParseUnsigned<uint32_t>(TakeField(line, ':'), 10);
   const auto device_minor = ParseUnsigned<uint32_t>(TakeField(line, ' '), 10);
-  TakeField(line, ' ');  // which folder of it
+  TakeField(line, ' ');  // which directory of it
   mount.point = Decoded(TakeField(line, ' '));
   TakeField(line, ' ');  // options
   if (!id || !device_major || !device_minor || !mount.point.starts_with('/')) {
@@ -78,10 +78,10 @@ std::optional<Mount> ParseMount(std::string_view line) {
   return mount;
 }
 
-bool IsBelow(std::string_view path, std::string_view folder) {
-  if (folder == "/") return true;
-  return path.starts_with(folder) &&
-         (path.size() == folder.size() || path[folder.size()] == '/');
+bool IsBelow(std::string_view path, std::string_view directory) {
+  if (directory == "/") return true;
+  return path.starts_with(directory) &&
+         (path.size() == directory.size() || path[directory.size()] == '/');
 }
 
 std::string ReadLink(const std::string& path) {
@@ -90,13 +90,13 @@ std::string ReadLink(const std::string& path) {
   return size < 0 ? std::string() : std::string(text.data(), size);
 }
 
-std::string FolderOf(uint32_t pid) { return "/proc/" + std::to_string(pid); }
+std::string DirectoryOf(uint32_t pid) { return "/proc/" + std::to_string(pid); }
 
 // Whether only who has privileges in the initial user namespace can mount there
 // what others do not let him.
-bool IsOfInitialUser(const std::string& folder) {
+bool IsOfInitialUser(const std::string& directory) {
   const UniqueFd mounts(
-      ::open((folder + "/ns/mnt").c_str(), O_RDONLY | O_CLOEXEC));
+      ::open((directory + "/ns/mnt").c_str(), O_RDONLY | O_CLOEXEC));
   if (!mounts.valid()) return false;
   const UniqueFd owner(::ioctl(mounts.get(), NS_GET_USERNS));
   struct stat status = {};
@@ -137,16 +137,16 @@ struct FileSystems::Table {
   }
 
   // Nothing is known if it cannot be read or is too long.
-  void Read(const std::string& folder) {
+  void Read(const std::string& directory) {
     *this = Table();
     read = Clock::now();
-    auto file = OpenForRead(folder + "/mountinfo");
+    auto file = OpenForRead(directory + "/mountinfo");
     if (!file) return;
     const auto text = ReadAll(file->get(), kMaxMountinfoBytes);
     if (!text) return;
     const auto mounts = ParseMountinfo(*text);
     if (!mounts) return;
-    const bool is_of_initial_user = IsOfInitialUser(folder);
+    const bool is_of_initial_user = IsOfInitialUser(directory);
     for (const Mount& mount : *mounts) {
       const bool is_local = IsLocalType(mount.type) ||
                             (mount.type == kOverlay && is_of_initial_user);
@@ -177,8 +177,8 @@ Result<std::vector<Mount>> ParseMountinfo(std::string_view text) {
   return mounts;
 }
 
-FileSystems::Place FileSystems::PlaceOf(const std::string& folder) {
-  return {ReadLink(folder + "/ns/mnt"), ReadLink(folder + "/root")};
+FileSystems::Place FileSystems::PlaceOf(const std::string& directory) {
+  return {ReadLink(directory + "/ns/mnt"), ReadLink(directory + "/root")};
 }
 
 FileSystems::FileSystems()
@@ -206,7 +206,7 @@ bool FileSystems::MayRead() {
 
 // Null: nothing is known, and may not be found out now.
 const FileSystems::Table* FileSystems::TableOf(uint32_t pid) {
-  const Place place = PlaceOf(FolderOf(pid));
+  const Place place = PlaceOf(DirectoryOf(pid));
   if (place.first.empty() || place.second.empty()) return nullptr;
   if (place == own_place_) return &Own();
   const auto known = tables_.find(place);
@@ -221,7 +221,7 @@ const FileSystems::Table* FileSystems::TableOf(uint32_t pid) {
   auto& table = tables_[place];
   if (!table) table = std::make_unique<Table>();
   const nanoseconds begin = OwnCpuTime();
-  table->Read(FolderOf(pid));
+  table->Read(DirectoryOf(pid));
   reading_left_ -= OwnCpuTime() - begin;
   return table.get();
 }

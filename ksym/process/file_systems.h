@@ -89,7 +89,7 @@ class FileSystems {
   // Mount namespace and the root in it, as the links in /proc/PID say.
   using Place = std::pair<std::string, std::string>;
 
-  static Place PlaceOf(const std::string& folder);
+  static Place PlaceOf(const std::string& directory);
   const Table& Own();
   const Table* TableOf(uint32_t pid);
   bool MayRead();

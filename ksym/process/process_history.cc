@@ -9,7 +9,7 @@ namespace ksym {
 namespace {
 
 // A reading that brings more puts them into the list all at once.
-constexpr size_t kMostPuts = 64;
+constexpr size_t kMaxPuts = 64;
 
 // The part of a mapping from `start` on; its file offset moves along.
 Mapping TailFrom(const Mapping& mapping, Address start) {
@@ -194,7 +194,7 @@ void ProcessHistory::Seed(Reading reading, uint64_t time_ns) {
            at->end == mapping.end && HaveSameBytes(*at, mapping);
   };
   std::erase_if(reading.mappings, is_known);
-  if (reading.mappings.size() > kMostPuts &&
+  if (reading.mappings.size() > kMaxPuts &&
       !generation->mappings->get().empty()) {
     PutAll(*generation, std::move(reading.mappings), time_ns);
     return;

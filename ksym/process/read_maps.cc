@@ -112,9 +112,9 @@ Result<std::vector<Mapping>> ReadMapsFile(const std::string& path,
 }
 
 // The kernel shows paths as they are from the reader's root.
-void StripRoot(const std::string& folder, std::vector<Mapping>& mappings) {
+void StripRoot(const std::string& directory, std::vector<Mapping>& mappings) {
   std::array<char, kMaxOnePathBytes> buffer;
-  const std::string link = folder + "/root";
+  const std::string link = directory + "/root";
   const ssize_t size = ::readlink(link.c_str(), buffer.data(), buffer.size());
   if (size <= 1) return;
   const std::string_view root(buffer.data(), static_cast<size_t>(size));
@@ -134,17 +134,17 @@ void StripRoot(const std::string& folder, std::vector<Mapping>& mappings) {
   }
 }
 
-std::string FolderOf(uint32_t pid) { return "/proc/" + std::to_string(pid); }
+std::string DirectoryOf(uint32_t pid) { return "/proc/" + std::to_string(pid); }
 
 }  // namespace
 
 std::vector<uint32_t> OtherThreads(uint32_t pid) {
   std::vector<uint32_t> threads;
-  const std::string path = FolderOf(pid) + "/task";
-  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(path.c_str()),
-                                                   &::closedir);
-  if (folder == nullptr) return threads;
-  while (const dirent* entry = ::readdir(folder.get())) {
+  const std::string path = DirectoryOf(pid) + "/task";
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(path.c_str()),
+                                                      &::closedir);
+  if (directory == nullptr) return threads;
+  while (const dirent* entry = ::readdir(directory.get())) {
     const auto thread = ParseUnsigned<uint32_t>(entry->d_name, 10);
     if (thread && *thread != pid) threads.push_back(*thread);
   }
@@ -152,25 +152,25 @@ std::vector<uint32_t> OtherThreads(uint32_t pid) {
 }
 
 Result<std::vector<Mapping>> ReadMaps(uint32_t pid, const MapsLimits& limits) {
-  std::string folder = FolderOf(pid);
-  auto mappings = ReadMapsFile(folder + "/maps", limits);
+  std::string directory = DirectoryOf(pid);
+  auto mappings = ReadMapsFile(directory + "/maps", limits);
   if (!mappings) return mappings;
   if (mappings->empty()) {
     for (const uint32_t thread : OtherThreads(pid)) {
-      const std::string other = folder + "/task/" + std::to_string(thread);
+      const std::string other = directory + "/task/" + std::to_string(thread);
       auto of_thread = ReadMapsFile(other + "/maps", limits);
       if (!of_thread || of_thread->empty()) continue;
       mappings = std::move(of_thread);
-      folder = other;
+      directory = other;
       break;
     }
   }
-  StripRoot(folder, *mappings);
+  StripRoot(directory, *mappings);
   return mappings;
 }
 
 std::string ReadMappedBuildId(uint32_t thread, const Mapping& mapping) {
-  const auto fd = OpenForRead(FolderOf(thread) + "/maps");
+  const auto fd = OpenForRead(DirectoryOf(thread) + "/maps");
   if (!fd) return {};
   std::array<char, 20> build_id;  // what the kernel keeps of it
   ProcmapQuery query;

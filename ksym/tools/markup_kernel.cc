@@ -74,9 +74,9 @@ bool MarkupKernel::ComputeIsRunning(const MarkupMmap& mmap) const {
   }
   const std::string name = ModuleName(module.name);
   if (name.empty() || name.starts_with('.')) return false;
-  const auto notes =
-      ReadFile(paths_.module_folder + '/' + name + "/notes/.note.gnu.build-id",
-               kMaxNotesBytes);
+  const auto notes = ReadFile(
+      paths_.module_directory + '/' + name + "/notes/.note.gnu.build-id",
+      kMaxNotesBytes);
   if (!notes || FindBuildIdNote(*notes) != module.build_id) return false;
   const auto modules = ReadFile(paths_.modules, kMaxModulesBytes);
   return modules && FindModuleStart(*modules, name) == mmap.address;

@@ -18,7 +18,7 @@ struct RunningKernelPaths {
   std::string symbols = std::string(kRunningKernelSymbols);
   std::string notes = "/sys/kernel/notes";
   std::string modules = "/proc/modules";
-  std::string module_folder = "/sys/module";
+  std::string module_directory = "/sys/module";
 };
 
 // Names the kernel's addresses in a log. Its modules, the kernel's image among

@@ -21,9 +21,9 @@ std::string BuildIdPath(const std::string& build_id, const char* suffix) {
          suffix;
 }
 
-std::string Absolute(const std::string& folder) {
+std::string Absolute(const std::string& directory) {
   std::error_code ignored;
-  return std::filesystem::absolute(folder, ignored).string();
+  return std::filesystem::absolute(directory, ignored).string();
 }
 
 Result<ByteSource> OpenSource(const std::string& path) {
@@ -69,12 +69,12 @@ std::string ModuleFile::Problem() const {
 
 Result<ModuleFinder::OpenedElf> ModuleFinder::OpenElf(
     const std::string& build_id) const {
-  std::vector<std::string> folders = places_.debug_folders;
-  if (folders.empty()) folders.emplace_back("/usr/lib/debug");
-  // What cannot be opened in one folder may be in the next.
+  std::vector<std::string> directories = places_.debug_directories;
+  if (directories.empty()) directories.emplace_back("/usr/lib/debug");
+  // What cannot be opened in one directory may be in the next.
   std::optional<Error> first;
-  for (const std::string& folder : folders) {
-    std::string path = Absolute(folder) + BuildIdPath(build_id, ".debug");
+  for (const std::string& directory : directories) {
+    std::string path = Absolute(directory) + BuildIdPath(build_id, ".debug");
     auto source = OpenSource(path);
     if (source) return OpenedElf{std::move(*source), std::move(path)};
     if (source.error().code() != ErrorCode::kNotFound && !first) {
@@ -94,9 +94,9 @@ Result<GsymImage> ModuleFinder::OpenGsym(const std::string& build_id) const {
   const std::string names[] = {BuildIdPath(build_id, ".gsym"),
                                '/' + build_id + ".gsym",
                                '/' + build_id + ".1.gsym"};
-  for (const std::string& folder : places_.gsym_folders) {
+  for (const std::string& directory : places_.gsym_directories) {
     for (const std::string& name : names) {
-      std::string path = Absolute(folder);
+      std::string path = Absolute(directory);
       path += name;
       auto mapped = MappedFile::Open(path);
       if (!mapped && mapped.error().code() == ErrorCode::kNotFound) continue;

@@ -30,11 +30,11 @@ struct ModuleFile {
 class ModuleFinder {
  public:
   struct Places {
-    // Folders with .build-id/ab/cdef.debug below them, in the order in which
-    // they are looked at; none: /usr/lib/debug.
-    std::vector<std::string> debug_folders;
-    // Folders with .build-id/ab/cdef.gsym below them, or with abcdef.gsym.
-    std::vector<std::string> gsym_folders;
+    // Directories with .build-id/ab/cdef.debug below them, in the order in
+    // which they are looked at; none: /usr/lib/debug.
+    std::vector<std::string> debug_directories;
+    // Directories with .build-id/ab/cdef.gsym below them, or with abcdef.gsym.
+    std::vector<std::string> gsym_directories;
     DebuginfodClient* debuginfod = nullptr;  // borrowed; null: not asked
   };
 

@@ -71,14 +71,15 @@ void AddBuildIdOptions(CLI::App& app, FilterMarkupOptions& options) {
   auto* group =
       app.add_option_group("Build-ids", "With --filter-markup or --profile");
   group
-      ->add_option("--debug-file-directory", options.names.places.debug_folders,
+      ->add_option("--debug-file-directory",
+                   options.names.places.debug_directories,
                    "Find files in DIR/.build-id (default: "
                    "/usr/lib/debug); repeatable")
       ->type_name("DIR")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   group
-      ->add_option("--gsym-directory", options.names.places.gsym_folders,
+      ->add_option("--gsym-directory", options.names.places.gsym_directories,
                    "Take functions, lines and inlined calls from GSYM "
                    "files in DIR/.build-id or DIR; repeatable")
       ->type_name("DIR")

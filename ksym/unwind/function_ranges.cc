@@ -29,10 +29,10 @@ uint64_t BytesOfSections(const ElfImage& image) {
 }  // namespace
 
 FunctionRanges::FunctionRanges(const CallFrames& frames) {
-  constexpr uint64_t kMost = std::numeric_limits<uint32_t>::max();
+  constexpr uint64_t kMax = std::numeric_limits<uint32_t>::max();
   uint64_t base = std::numeric_limits<uint64_t>::max();
   const auto is_kept = [](const FrameEntry& entry) {
-    return entry.size != 0 && entry.size <= kMost;
+    return entry.size != 0 && entry.size <= kMax;
   };
   for (const FrameEntry& entry : frames.functions) {
     if (is_kept(entry)) base = std::min(base, entry.start);
@@ -40,7 +40,7 @@ FunctionRanges::FunctionRanges(const CallFrames& frames) {
   base_ = {base};
   ranges_.reserve(frames.functions.size());
   for (const FrameEntry& entry : frames.functions) {
-    if (!is_kept(entry) || entry.start - base > kMost) continue;
+    if (!is_kept(entry) || entry.start - base > kMax) continue;
     ranges_.push_back({.start = static_cast<uint32_t>(entry.start - base),
                        .size = static_cast<uint32_t>(entry.size)});
   }

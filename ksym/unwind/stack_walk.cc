@@ -213,8 +213,8 @@ bool StackWalker::FollowException() {
 // return address was saved, the last register's place, the CFA, and the address
 // to jump to, which is written over the return address at the end.
 std::optional<uint64_t> StackWalker::FindCatcher(const Step& step) {
-  constexpr uint64_t kMostBytes = 4096;
-  if (step.cfa - step.sp > kMostBytes) return std::nullopt;
+  constexpr uint64_t kMaxBytes = 4096;
+  if (step.cfa - step.sp > kMaxBytes) return std::nullopt;
   for (uint64_t at = step.sp; at + 4 * kWord <= step.cfa; at += kWord) {
     const auto slot = Read(at);
     const auto cfa = Read(at + 2 * kWord);

@@ -20,14 +20,14 @@ namespace {
 constexpr std::string_view kSuffix = ".unwind";
 
 // What smaller sections say is known sooner than a file is read.
-constexpr size_t kLeastSectionBytes = 4096;
+constexpr size_t kMinSectionBytes = 4096;
 
 // Smaller files are read, as mapping takes longer.
-constexpr uint64_t kLeastMappedBytes = uint64_t{256} << 10;
+constexpr uint64_t kMinMappedBytes = uint64_t{256} << 10;
 
 // Tables that are remembered: of the files that containers have copies of.
 constexpr size_t kRecentTables = 16;
-constexpr size_t kMostRecentRows = 16384;
+constexpr size_t kMaxRecentRows = 16384;
 
 Result<UnwindTable> DecodeMapped(int fd, std::string_view key) {
   const auto file = MappedFile::OfDescriptor(fd);
@@ -46,10 +46,10 @@ Result<UnwindTable> DecodeRead(int fd, uint64_t size, std::string_view key) {
 
 Result<UnwindCache> UnwindCache::Open(std::string directory,
                                       uint64_t max_bytes) {
-  auto folder =
-      CacheFolder::Open(std::move(directory), std::string(kSuffix), max_bytes);
-  if (!folder) return Fail(std::move(folder.error()));
-  return UnwindCache(std::move(*folder));
+  auto cache =
+      DiskCache::Open(std::move(directory), std::string(kSuffix), max_bytes);
+  if (!cache) return Fail(std::move(cache.error()));
+  return UnwindCache(std::move(*cache));
 }
 
 std::string UnwindCache::KeyOf(const CallFrameSection& section,
@@ -85,7 +85,7 @@ Result<UnwindTable> UnwindCache::LoadOrBuild(const ByteSource& source,
 
 Result<UnwindTable> UnwindCache::LoadOrBuildSection(
     const CallFrameSection& section, const CodeExtent& code) {
-  if (section.bytes.size() < kLeastSectionBytes) {
+  if (section.bytes.size() < kMinSectionBytes) {
     return BuildSectionTable(section, code);
   }
   const std::string key = KeyOf(section, code);
@@ -113,26 +113,26 @@ const UnwindTable* UnwindCache::FindRecent(const std::string& key) {
 }
 
 void UnwindCache::Remember(const std::string& key, const UnwindTable& table) {
-  if (table.rows.size() > kMostRecentRows) return;
+  if (table.rows.size() > kMaxRecentRows) return;
   recent_.emplace_front(key, table);
   if (recent_.size() > kRecentTables) recent_.pop_back();
 }
 
 Result<UnwindTable> UnwindCache::Load(std::string_view key) {
   const std::string name = ToHex(key);
-  const auto file = folder_.OpenFile(name);
+  const auto file = cache_.OpenFile(name);
   if (!file) return Fail(file.error());
-  auto table = file->size < kLeastMappedBytes
+  auto table = file->size < kMinMappedBytes
                    ? DecodeRead(file->fd.get(), file->size, key)
                    : DecodeMapped(file->fd.get(), key);
   if (table) return table;
-  return Fail(std::move(table.error()).WithContext(folder_.PathOf(name)));
+  return Fail(std::move(table.error()).WithContext(cache_.PathOf(name)));
 }
 
 Status UnwindCache::Store(std::string_view key, const UnwindTable& table) {
-  auto written = folder_.Store(ToHex(key), EncodeUnwindTable(table, key));
+  auto written = cache_.Store(ToHex(key), EncodeUnwindTable(table, key));
   if (written) ++counts_.written;
-  counts_.removed = folder_.removed();
+  counts_.removed = cache_.removed();
   return written;
 }
 

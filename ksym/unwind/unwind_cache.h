@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "ksym/base/cache_folder.h"
+#include "ksym/base/disk_cache.h"
 #include "ksym/base/result.h"
 #include "ksym/elf/byte_source.h"
 #include "ksym/elf/elf_image.h"
@@ -58,7 +58,7 @@ class UnwindCache {
   const UnwindCacheCounts& counts() const { return counts_; }
 
  private:
-  explicit UnwindCache(CacheFolder folder) : folder_(std::move(folder)) {}
+  explicit UnwindCache(DiskCache cache) : cache_(std::move(cache)) {}
 
   Result<UnwindTable> LoadOrBuildSection(const CallFrameSection& section,
                                          const CodeExtent& code);
@@ -66,7 +66,7 @@ class UnwindCache {
   const UnwindTable* FindRecent(const std::string& key);
   void Remember(const std::string& key, const UnwindTable& table);
 
-  CacheFolder folder_;
+  DiskCache cache_;
   UnwindCacheCounts counts_;
   using Recent = std::pair<std::string, UnwindTable>;
   std::list<Recent> recent_;  // by key, the one used last first

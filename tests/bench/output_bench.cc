@@ -28,7 +28,7 @@ Profile MakeProfile() {
   for (size_t i = 0; i < kFunctions; ++i) {
     frames.push_back(builder.AddFrame(
         {.name = builder.Intern("some_function_" + std::to_string(i)),
-         .module = builder.Intern("/usr/lib/lib.so"),
+         .object = builder.Intern("/usr/lib/lib.so"),
          .address = 0x7f0000000000 + i * 64,
          .file_offset = i * 64}));
   }

@@ -24,7 +24,7 @@
 #include "ksym/unwind/unwind_table.h"
 #include "tests/ksym/unwind/loaded_code.h"
 
-// Of glibc: where the stack was when the program began.
+// glibc says here where the stack was when the program began.
 extern "C" void* __libc_stack_end;  // NOLINT
 
 namespace ksym {

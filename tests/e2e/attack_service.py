@@ -6,7 +6,7 @@
     tests/e2e/attack_service.py --quick
 
 As three users without rights it does at random what harms a profiler: the
-attacks of the folder attacks/. Beside them run a program of root's whose calls
+attacks of the directory attacks/. Beside them run a program of root's whose calls
 are known, and python3. ksym-profiled runs with its default limits, and sends
 its profiles to a receiver that answers without end. Every ten seconds, and in
 the end, it must be the same process, hold no more than 400 MB, have sampled the
@@ -115,7 +115,7 @@ class Attacker:
         self.uid = uid
         self.bench = bench
         self.random = numbers
-        self.folder = bench.folder + "/user-%d" % uid
+        self.directory = bench.directory + "/user-%d" % uid
         self.kind = None
         self.child = None
         self.until = 0.0
@@ -129,14 +129,14 @@ class Attacker:
         self.kind = self.random.choice(self.bench.kinds)
         self.made[self.kind] += 1
         self.until = time.monotonic() + self.random.uniform(3, 10)
-        os.mkdir(self.folder, 0o700)
-        os.chown(self.folder, self.uid, self.uid)
-        place = attacks.Place(self.folder, self.random.getrandbits(60),
+        os.mkdir(self.directory, 0o700)
+        os.chown(self.directory, self.uid, self.uid)
+        place = attacks.Place(self.directory, self.random.getrandbits(60),
                               self.bench.port, self.bench.victims())
         attack = attacks.all_kinds()[self.kind]
 
         def body():
-            os.chdir(self.folder)
+            os.chdir(self.directory)
             attack(place)
         self.child = fork_as(self.uid, body)
 
@@ -146,14 +146,14 @@ class Attacker:
             os.waitpid(self.child, 0)
             self.child = None
         attacks.remove_perf_maps(self.uid)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.rmtree(self.directory, ignore_errors=True)
 
 
 class KnownLoad:
     """Root's programs that are to be measured well."""
 
-    def __init__(self, folder):
-        self.program = folder + "/programs/calls"
+    def __init__(self, directory):
+        self.program = directory + "/programs/calls"
         self.started = []
         self.python = harness.Workload(["/usr/bin/python3", "-S", "-E", "-c",
                                         PYTHON])
@@ -237,25 +237,25 @@ class Seen:
 
 class Bench:
 
-    def __init__(self, folder, options, users):
-        self.folder = folder
-        self.socket = folder + "/http.sock"
+    def __init__(self, directory, options, users):
+        self.directory = directory
+        self.socket = directory + "/http.sock"
         self.port = free_port()
         numbers = random.Random(options.seed)
         self.kinds = sorted(options.only or
                             set(attacks.all_kinds()) - set(options.skip))
         self.receiver_port, self.receiver = self.start_receiver(
             users[USERS], random.Random(numbers.random()))
-        self.load = KnownLoad(folder)
+        self.load = KnownLoad(directory)
         self.known_pids = set(self.load.pids())
         self.service = service_harness.Service(
-            [service_harness.SERVICE, "--config", folder + "/config.json",
+            [service_harness.SERVICE, "--config", directory + "/config.json",
              "--frequency-hz", "49", "--interval-seconds", "1",
-             "--files-directory", folder + "/profiles",
+             "--files-directory", directory + "/profiles",
              "--files-format", "json",
-             "--stacks-cache-directory", folder + "/cache",
+             "--stacks-cache-directory", directory + "/cache",
              "--push", "http://127.0.0.1:%d/" % self.receiver_port,
-             "--push-spool-directory", folder + "/spool",
+             "--push-spool-directory", directory + "/spool",
              "--http-listen", "unix:%s,127.0.0.1:%d" % (self.socket,
                                                         self.port)])
         self.attackers = [Attacker(uid, self, random.Random(numbers.random()))
@@ -298,7 +298,7 @@ class Bench:
     def read_files(self):
         """All profiles that are new, oldest first."""
         paths = sorted(glob.glob(
-            self.folder + "/profiles/[0-9]*/[0-9]*/[0-9]*/*Z*.json"))
+            self.directory + "/profiles/[0-9]*/[0-9]*/[0-9]*/*Z*.json"))
         for path in paths:
             if path in self.read:
                 continue
@@ -353,7 +353,7 @@ class Bench:
     def run(self, seconds):
         self.service.wait_log("a profile every")
         time.sleep(WARM_SECONDS)
-        for path in glob.glob(self.folder + "/profiles/*/*/*/*Z*.json"):
+        for path in glob.glob(self.directory + "/profiles/*/*/*/*Z*.json"):
             self.read.add(path)
         print("    s peak KiB res MB  samples   gap  unnamed  foreign     "
               "lost given-up level answer  attacks", flush=True)
@@ -410,27 +410,27 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def copy_programs(folder):
+def copy_programs(directory):
     """Where every user reaches them."""
-    os.mkdir(folder + "/programs", 0o755)
+    os.mkdir(directory + "/programs", 0o755)
     built = os.environ.get("KSYM_E2E_LOADS") or os.path.join(
         os.path.dirname(harness.WORKLOADS), "loads")
     for source, names in [(built, LOADS), (harness.WORKLOADS, WORKLOADS)]:
         for name in names:
             target = shutil.copy(os.path.join(source, name),
-                                 folder + "/programs")
+                                 directory + "/programs")
             os.chmod(target, stat.S_IRWXU | stat.S_IRGRP | stat.S_IXGRP |
                      stat.S_IROTH | stat.S_IXOTH)
 
 
 def attack(options):
     """What was wrong."""
-    folder = tempfile.mkdtemp(prefix="ksym-attack-")
-    os.chmod(folder, 0o711)
-    copy_programs(folder)
-    harness.write_text(folder + "/config.json", "{}")
+    directory = tempfile.mkdtemp(prefix="ksym-attack-")
+    os.chmod(directory, 0o711)
+    copy_programs(directory)
+    harness.write_text(directory + "/config.json", "{}")
     print("seed %d, %d s" % (options.seed, options.seconds), flush=True)
-    bench = Bench(folder, options, free_users(USERS + 1))
+    bench = Bench(directory, options, free_users(USERS + 1))
     try:
         bench.run(options.seconds)
         made = sum((a.made for a in bench.attackers), collections.Counter())
@@ -442,7 +442,7 @@ def attack(options):
             print("  " + line[:300])
     finally:
         bench.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(directory, ignore_errors=True)
     return bench.wrong
 
 

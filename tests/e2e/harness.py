@@ -536,8 +536,8 @@ class E2eTest(unittest.TestCase):
     def _remove_cgroup(path):
         def removed():
             try:
-                for folder, _, _ in os.walk(path, topdown=False):
-                    os.rmdir(folder)
+                for directory, _, _ in os.walk(path, topdown=False):
+                    os.rmdir(directory)
                 return True
             except OSError:
                 return False

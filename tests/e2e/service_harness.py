@@ -106,7 +106,7 @@ class ServiceCase(harness.E2eTest):
 
     def setUp(self):
         super().setUp()
-        self.folder = self.path("profiles")
+        self.directory = self.path("profiles")
         self.config_path = self.path("config.json")
         self.socket_path = self.path("http.sock")
         self.http = {"listen": ["unix:" + self.socket_path]}
@@ -115,7 +115,7 @@ class ServiceCase(harness.E2eTest):
         self.push = []
 
     def configure(self, frequency_hz=99, interval_seconds=1, **files):
-        files = {"directory": self.folder, "format": "folded", **files}
+        files = {"directory": self.directory, "format": "folded", **files}
         harness.write_text(
             self.config_path, "// written by a test\n" + json.dumps({
                 "frequency_hz": frequency_hz,
@@ -136,7 +136,7 @@ class ServiceCase(harness.E2eTest):
 
     def files(self, extension="folded"):
         return sorted(glob.glob(
-            self.folder + "/[0-9]*/[0-9]*/[0-9]*/*Z*." + extension))
+            self.directory + "/[0-9]*/[0-9]*/[0-9]*/*Z*." + extension))
 
     def wait_files(self, count, extension="folded"):
         return harness.wait_for(

@@ -33,19 +33,19 @@ METRIC = re.compile(r"^(ksym_\w+)(?:\{[^}]*\})? ([0-9.e+-]+)$", re.M)
 
 
 class Soak:
-    def __init__(self, folder, options):
-        self.folder = folder
-        self.socket = folder + "/http.sock"
+    def __init__(self, directory, options):
+        self.directory = directory
+        self.socket = directory + "/http.sock"
         self.rows = []  # (minute, resident MiB, CPU seconds)
         self.lines = 0
         self.seen = set()
-        harness.write_text(folder + "/config.json", "{}")
+        harness.write_text(directory + "/config.json", "{}")
         self.service = service_harness.Service(
-            [service_harness.SERVICE, "--config", folder + "/config.json",
+            [service_harness.SERVICE, "--config", directory + "/config.json",
              "--frequency-hz", options.frequency_hz,
-             "--files-directory", folder + "/profiles",
+             "--files-directory", directory + "/profiles",
              "--files-format", "folded",
-             "--stacks-cache-directory", folder + "/cache",
+             "--stacks-cache-directory", directory + "/cache",
              "--http-listen", "unix:" + self.socket])
         self.service.wait_log("a profile every")
 
@@ -64,7 +64,7 @@ class Soak:
 
     def read_new_files(self):
         for path in glob.glob(
-                self.folder + "/profiles/[0-9]*/[0-9]*/[0-9]*/*.folded"):
+                self.directory + "/profiles/[0-9]*/[0-9]*/[0-9]*/*.folded"):
             if path not in self.seen:
                 self.lines += len(
                     harness.Folded(harness.read_bytes(path)).lines)
@@ -117,11 +117,11 @@ def main():
     options = parser.parse_args()
     if options.minutes < 6:
         parser.error("--minutes: 6 at least, to see memory that grows")
-    folder = tempfile.mkdtemp(prefix="ksym-soak-")
+    directory = tempfile.mkdtemp(prefix="ksym-soak-")
     load = subprocess.Popen(
         ["sh", "-c", LOAD.format(count=options.starts_per_second)],
         preexec_fn=harness.die_with_parent)
-    soak = Soak(folder, options)
+    soak = Soak(directory, options)
     try:
         soak.watch(options.minutes)
         soak.end(options)
@@ -129,7 +129,7 @@ def main():
         load.kill()
         if not soak.service.stderr.closed:
             soak.service.kill()
-        shutil.rmtree(folder)
+        shutil.rmtree(directory)
 
 
 if __name__ == "__main__":

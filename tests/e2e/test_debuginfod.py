@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--debuginfod with elfutils' own server, over a folder of debug files."""
+"""--debuginfod with elfutils' own server, over a directory of debug files."""
 
 import ctypes
 import os

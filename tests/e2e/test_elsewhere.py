@@ -46,19 +46,19 @@ class ElsewhereTest(harness.E2eTest):
         self.log = run.stdout
         workload.stop()
 
-    def put(self, path, folder, suffix):
+    def put(self, path, directory, suffix):
         build_id = build_id_of(path)
-        target = os.path.join(folder, ".build-id", build_id[:2])
+        target = os.path.join(directory, ".build-id", build_id[:2])
         os.makedirs(target, exist_ok=True)
         shutil.copy(path, os.path.join(target, build_id[2:] + suffix))
 
-    def put_debug_file(self, path, folder):
+    def put_debug_file(self, path, directory):
         """The one that this machine has installed, if there is one."""
         build_id = build_id_of(path)
         below = os.path.join(".build-id", build_id[:2], build_id[2:] + ".debug")
         installed = os.path.join("/usr/lib/debug", below)
         if os.path.exists(installed):
-            shutil.copy(installed, os.path.join(folder, below))
+            shutil.copy(installed, os.path.join(directory, below))
 
     def symbolize(self, *arguments, **options):
         done = subprocess.run([harness.SYMBOLIZER, *map(str, arguments)],
@@ -70,13 +70,13 @@ class ElsewhereTest(harness.E2eTest):
     def tree(self):
         """Another machine's: the libraries, and of the program the debug file
         only. The program itself is gone."""
-        folder = self.path("tree")
+        directory = self.path("tree")
         for path in self.files - {self.prog}:
-            self.put(path, folder, "")
-            self.put_debug_file(path, folder)
-        self.put(self.hidden, folder, ".debug")
+            self.put(path, directory, "")
+            self.put_debug_file(path, directory)
+        self.put(self.hidden, directory, ".debug")
         os.rename(self.prog, self.path("gone"))
-        return folder
+        return directory
 
     def test_round_trip(self):
         # What was captured without symbols and named elsewhere by build-id is
@@ -87,11 +87,11 @@ class ElsewhereTest(harness.E2eTest):
                   for form in ("folded", "text", "json")}
         os.rename(self.debug, self.hidden)
         self.assertIn(WORK, direct["folded"])
-        folder = self.tree()
+        directory = self.tree()
         for form, expected in direct.items():
             with self.subTest(form):
                 done = self.symbolize("--profile", self.raw, "--format", form,
-                                      "--debug-file-directory", folder)
+                                      "--debug-file-directory", directory)
                 self.assertEqual(done.stdout, expected)
                 self.assertEqual(done.stderr, b"")
 
@@ -127,10 +127,10 @@ class ElsewhereTest(harness.E2eTest):
         replayed = self.profile("-q", "--replay", self.raw, "--format",
                                 "markup").stdout
         self.assertEqual(replayed, self.log)
-        folder = self.path("debug")
-        self.put(self.hidden, folder, ".debug")
+        directory = self.path("debug")
+        self.put(self.hidden, directory, ".debug")
         arguments = ["--filter-markup", "--color=never",
-                     f"--debug-file-directory={folder}"]
+                     f"--debug-file-directory={directory}"]
         ours = self.symbolize(*arguments, "--kernel-symbols=/proc/kallsyms",
                               input=self.log)
         self.assertIn(WORK + b" ", ours.stdout)

@@ -90,24 +90,24 @@ class FileCommandsTest(harness.E2eTest):
             self.run_command("report", self.json, *option, status=2)
 
     def test_several_files(self):
-        # Files and folders are added up, for diff on both sides; what was not
+        # Files and directories are added up, for diff on both sides; what was not
         # sampled in the same way is not.
-        folder = self.path("folder")
-        os.makedirs(folder + "/below")
-        for target in ("folder/a.json", "folder/below/b.json"):
+        directory = self.path("directory")
+        os.makedirs(directory + "/below")
+        for target in ("directory/a.json", "directory/below/b.json"):
             shutil.copy(self.json, self.path(target))
-        harness.write_text(folder + "/notes.txt", "no profile")
-        harness.write_text(folder + "/broken.json", "{")
-        for directory in (folder, folder + "/below"):
+        harness.write_text(directory + "/notes.txt", "no profile")
+        harness.write_text(directory + "/broken.json", "{")
+        for directory in (directory, directory + "/below"):
             os.chmod(directory, 0o755)
-        twice, errors = self.run_command("report", folder)
+        twice, errors = self.run_command("report", directory)
         self.assertIn("broken.json", errors)
         self.assertEqual(twice, self.run_command("report", self.json,
                                                  self.json)[0])
         self.assertTrue(twice.decode().startswith(
             "%d samples" % (2 * self.emitted)))
-        for arguments in ([folder, self.json],
-                          [self.json, self.json, "--", self.json, folder]):
+        for arguments in ([directory, self.json],
+                          [self.json, self.json, "--", self.json, directory]):
             same, _ = self.run_command("diff", *arguments)
             self.assertIn(b"no function differs", same)
         self.run_command("diff", self.json, self.json, self.json, status=2)

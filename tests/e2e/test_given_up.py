@@ -32,7 +32,7 @@ class GivenUpTest(ServiceCase):
         self.assertIn(str(32 << 20), lines[0])
 
     def test_large_table(self):
-        # A file whose call-frame table is beyond a bound is one line of a
+        # A file whose unwind table is beyond a bound is one line of a
         # capture with its path and owner.
         path = self.start_large_frames()
         run = self.profile("--unwind", "dwarf", "1")

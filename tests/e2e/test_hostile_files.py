@@ -120,12 +120,12 @@ class HostileFilesTest(harness.E2eTest):
                                     kernel, prefix=nobody)
             self.assertEqual(done.returncode, 0, done)
 
-    def common_folder(self):
+    def common_directory(self):
         """As /tmp is."""
-        folder = self.path("common")
-        os.mkdir(folder)
-        os.chmod(folder, 0o1777)
-        return folder
+        directory = self.path("common")
+        os.mkdir(directory)
+        os.chmod(directory, 0o1777)
+        return directory
 
     def writers(self, path):
         """Each program, writing to a path."""
@@ -142,15 +142,15 @@ class HostileFilesTest(harness.E2eTest):
             [GEN_GSYM, self.program("spin"), "-o", path]]
 
     def test_links_of_others(self):
-        # In a folder where everybody may write, a link of somebody else is
+        # In a directory where everybody may write, a link of somebody else is
         # not followed and a file of somebody else not replaced.
         victim = self.path("victim")
         harness.write_text(victim, "precious")
-        folder = self.common_folder()
-        link, file = folder + "/out", folder + "/file"
+        directory = self.common_directory()
+        link, file = directory + "/out", directory + "/file"
         os.symlink(victim, link)
         os.lchown(link, STRANGER, STRANGER)
-        dangling = folder + "/dangling"
+        dangling = directory + "/dangling"
         os.symlink(self.path("created"), dangling)
         os.lchown(dangling, STRANGER, STRANGER)
         harness.write_text(file, "bait")
@@ -168,11 +168,11 @@ class HostileFilesTest(harness.E2eTest):
 
     def test_own_links(self):
         # One's own are followed there as everywhere, and so are those of the
-        # folder's owner.
-        folder = self.common_folder()
-        os.chown(folder, STRANGER, STRANGER)
+        # directory's owner.
+        directory = self.common_directory()
+        os.chown(directory, STRANGER, STRANGER)
         for owner in [0, STRANGER]:
-            target, link = self.path("t%d" % owner), folder + "/l%d" % owner
+            target, link = self.path("t%d" % owner), directory + "/l%d" % owner
             harness.write_text(target, "old")
             os.symlink(target, link)
             os.lchown(link, owner, owner)
@@ -187,16 +187,16 @@ class HostileFilesTest(harness.E2eTest):
         source = self.path("large.folded")
         harness.write_text(source, "".join(
             "app;function_with_a_name_%d 1\n" % i for i in range(1000)))
-        folder = self.path("out")
-        os.mkdir(folder)
+        directory = self.path("out")
+        os.mkdir(directory)
         for command in [
-                [harness.PROFILER, "convert", source, "-o", folder + "/x.svg"],
-                [GEN_GSYM, self.program("spin"), "-o", folder + "/gsym"]]:
+                [harness.PROFILER, "convert", source, "-o", directory + "/x.svg"],
+                [GEN_GSYM, self.program("spin"), "-o", directory + "/gsym"]]:
             with self.subTest(command=command):
                 done = self.run_program(
                     *command, limits={resource.RLIMIT_FSIZE: 256})
                 self.assert_refused(done, "File too large")
-                self.assertEqual(os.listdir(folder), [])
+                self.assertEqual(os.listdir(directory), [])
 
     def test_endless_line(self):
         # A line without end is refused within bounded memory.

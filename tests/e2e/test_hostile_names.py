@@ -77,11 +77,11 @@ class HostileNamesTest(service_harness.ServiceCase):
     def split(self, library, debug):
         self.run_tool("objcopy", "--only-keep-debug", library, debug)
 
-    def make_program(self, name, folder):
-        """It maps the library of that folder."""
+    def make_program(self, name, directory):
+        """It maps the library of that directory."""
         self.run_tool("gcc", "-O1", "-fno-omit-frame-pointer", "-o", name,
                       "program.c", self.path("full.so"),
-                      "-Wl,-rpath," + folder)
+                      "-Wl,-rpath," + directory)
 
     @staticmethod
     def by_build_id(root):
@@ -118,7 +118,7 @@ class HostileNamesTest(service_harness.ServiceCase):
                 self.path("attacker")))
 
     def attack_by_link(self):
-        """The library is in a folder of the attacker's, beside a debug file
+        """The library is in a directory of the attacker's, beside a debug file
         of the attacker's."""
         return self.as_user(
             "cp {dir}/evil.debug {mine}/true.debug;"
@@ -233,7 +233,7 @@ class HostileNamesTest(service_harness.ServiceCase):
                 self.check_service(attack)
 
     def check_service(self, attack):
-        self.folder = self.path(attack.__name__)
+        self.directory = self.path(attack.__name__)
         self.configure()
         service = self.start_service()
         workloads = [attack()]
@@ -311,8 +311,8 @@ class HostileNamesTest(service_harness.ServiceCase):
         self.copy_libraries(self.path("victim"), root)
         shutil.copy(self.library, root + self.library)
         shutil.copy(self.path("true.debug"), self.by_build_id(root))
-        for folder, _, files in os.walk(root):
-            for path in [folder, *(os.path.join(folder, f) for f in files)]:
+        for directory, _, files in os.walk(root):
+            for path in [directory, *(os.path.join(directory, f) for f in files)]:
                 os.chown(path, owner, owner)
         return root
 

@@ -104,7 +104,7 @@ class KernelSymbolsTest(harness.E2eTest):
         # from each other: nothing is lost uncounted, no frame has the name of
         # another's program, and memory stays flat.
         report = self.path("report.json")
-        # Without call-frame tables: they grow with whatever else runs here.
+        # Without unwind tables: they grow with whatever else runs here.
         running = self.background("-F", 999, "--unwind", "fp", "-o", report)
         running.wait_started()
         names = ["ksym_storm_a", "ksym_storm_b"]

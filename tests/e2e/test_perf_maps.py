@@ -83,12 +83,12 @@ class PerfMapTest(harness.E2eTest):
         # A map that could lie or cost too much is not read; its process's
         # frames have no name, the reason says so, and a warning names the
         # file and what is wrong with it.
-        fifo, link, folder, large, foreign, stale, good = (
+        fifo, link, directory, large, foreign, stale, good = (
             Jit(self) for _ in range(7))
         os.mkfifo(fifo.map)
         os.symlink("/etc/shadow", link.map)
-        os.mkdir(folder.map)
-        self.addCleanup(os.rmdir, folder.map)
+        os.mkdir(directory.map)
+        self.addCleanup(os.rmdir, directory.map)
         large.write()
         os.truncate(large.map, 1 << 30)
         foreign.write()
@@ -97,12 +97,12 @@ class PerfMapTest(harness.E2eTest):
         os.utime(stale.map, (1, 1))
         good.write()
         document, run = self.report(
-            [fifo, link, folder, large, foreign, stale, good])
+            [fifo, link, directory, large, foreign, stale, good])
         self.assert_both(document, good)
         for jit, reason, words in [
                 (fifo, "map-refused", "not a regular file"),
                 (link, "map-refused", "symbolic link"),
-                (folder, "map-refused", "not a regular file"),
+                (directory, "map-refused", "not a regular file"),
                 (large, "too-large", "larger than"),
                 (foreign, "map-refused", "owned by another user"),
                 (stale, "map-refused", "older than the process")]:

@@ -142,8 +142,8 @@ class PythonTest(harness.E2eTest):
         # A library with an interpreter that nobody uses is in nobody's way.
         if not os.path.exists(LIBRARY):
             self.skipTest("no " + LIBRARY)
-        with tempfile.TemporaryDirectory() as folder:
-            program = os.path.join(folder, "two.py")
+        with tempfile.TemporaryDirectory() as directory:
+            program = os.path.join(directory, "two.py")
             with open(program, "w", encoding="utf-8") as file:
                 file.write("import ctypes, sys\n"
                            "ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_LOCAL)\n"
@@ -159,8 +159,8 @@ class PythonTest(harness.E2eTest):
 
     def test_sub_interpreter(self):
         # A thread has the frames of the interpreter that it runs.
-        with tempfile.TemporaryDirectory() as folder:
-            program = os.path.join(folder, "sub.py")
+        with tempfile.TemporaryDirectory() as directory:
+            program = os.path.join(directory, "sub.py")
             with open(program, "w", encoding="utf-8") as file:
                 file.write("import _xxsubinterpreters as interpreters\n"
                            "print('ready', flush=True)\n"
@@ -216,8 +216,8 @@ class PythonTest(harness.E2eTest):
     def test_formats_and_replay(self):
         # JSON says what a frame is, and a raw capture carries the names.
         process = self.start()
-        with tempfile.TemporaryDirectory() as folder:
-            raw = os.path.join(folder, "raw")
+        with tempfile.TemporaryDirectory() as directory:
+            raw = os.path.join(directory, "raw")
             run = self.profile("-F", 997, "-p", process.pid, "-U", "--raw",
                                raw, 2)
             self.assertEqual(run.status, 0, str(run))
@@ -236,8 +236,8 @@ class PythonTest(harness.E2eTest):
     def test_short_lives(self):
         # Processes that live for some 50 ms have names, but for the first one,
         # which nobody knew.
-        with tempfile.TemporaryDirectory() as folder:
-            program = os.path.join(folder, "short.py")
+        with tempfile.TemporaryDirectory() as directory:
+            program = os.path.join(directory, "short.py")
             with open(program, "w", encoding="utf-8") as file:
                 file.write("import time\n"
                            "def short_work():\n"

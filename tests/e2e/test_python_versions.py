@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Python's frames in builds of other distributions: what scripts/truth-python
 measures, for seconds, of Debian 12's version and a newer one. The roots that
-they are in are made at first use, and kept in the build folder."""
+they are in are made at first use, and kept in the build directory."""
 
 import os
 import sys

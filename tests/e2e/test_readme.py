@@ -89,12 +89,12 @@ class ReadmeTest(harness.E2eTest):
 
     def functions(self, page):
         """As the page shows them first, those with the most time on top."""
-        folder = self.path("browser")
+        directory = self.path("browser")
         dom = subprocess.run(
             [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu",
              "--disable-quic", "--no-first-run",
              "--disable-background-networking", "--disable-component-update",
-             "--disable-sync", "--user-data-dir=" + folder,
+             "--disable-sync", "--user-data-dir=" + directory,
              "--window-size=1200,800", "--virtual-time-budget=5000",
              "--dump-dom", "file://" + page],
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=120,

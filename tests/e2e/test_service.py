@@ -169,9 +169,9 @@ class ServiceTest(ServiceCase):
     def test_full_disk(self):
         # A full disk costs the profiles that did not fit, says so, and
         # nothing after there is room again.
-        os.mkdir(self.folder)
-        self.mount("-t", "tmpfs", "-o", "size=8m", "tmpfs", self.folder)
-        filler = os.path.join(self.folder, "filler")
+        os.mkdir(self.directory)
+        self.mount("-t", "tmpfs", "-o", "size=8m", "tmpfs", self.directory)
+        filler = os.path.join(self.directory, "filler")
         with open(filler, "wb") as file:
             os.posix_fallocate(file.fileno(), 0, (8 << 20) - 16384)
         self.configure(frequency_hz=499)
@@ -202,7 +202,7 @@ class ServiceTest(ServiceCase):
         harness.wait_for(lambda: self.files(), "a file")
         service.end()
         self.totals(service)
-        everything = [name for _, _, names in os.walk(self.folder)
+        everything = [name for _, _, names in os.walk(self.directory)
                       for name in names]
         self.assertEqual(len(everything), len(self.files()), everything)
         for path in self.files():

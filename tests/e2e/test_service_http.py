@@ -109,7 +109,7 @@ class ServiceHttpTest(ServiceCase):
         self.assertLess(service.end(), 2)
 
     def spooled(self):
-        """What waits to be sent, by its folder's first letters."""
+        """What waits to be sent, by its directory's first letters."""
         paths = glob.glob(self.path("spool") + "/*/*/*/*/*.push")
         return {harness.read_bytes(path).split(b"\n", 5)[5]
                 for path in paths if "ingest" not in path}

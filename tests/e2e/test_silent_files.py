@@ -29,17 +29,17 @@ class SilentFiles(harness.E2eTest):
         """A busy program whose file is on a FUSE file system; both."""
         if not os.path.exists("/dev/fuse"):
             self.skipTest("needs /dev/fuse")
-        folder = self.path("silent")
-        os.mkdir(folder)
+        directory = self.path("silent")
+        os.mkdir(directory)
         # Not harness.mount(): the file system is this program.
-        self.addCleanup(subprocess.run, ["umount", "--lazy", folder],
+        self.addCleanup(subprocess.run, ["umount", "--lazy", directory],
                         check=False, capture_output=True)
-        server = self.workload("silent_fs", folder, self.program("spin"),
+        server = self.workload("silent_fs", directory, self.program("spin"),
                                str(user))
         prefix = [] if user == EVERYBODY else [
             "setpriv", "--reuid=%d" % user, "--regid=%d" % user,
             "--clear-groups"]
-        victim = self.start([folder + "/program"], ready=True, prefix=prefix)
+        victim = self.start([directory + "/program"], ready=True, prefix=prefix)
         return server, victim
 
     def silence(self, server):

@@ -48,7 +48,7 @@ int main(int argc, char** argv) {
 
 
 class Root:
-    """A folder that programs take for the whole machine, with /proc and /sys."""
+    """A directory that programs take for the whole machine, with /proc and /sys."""
 
     def __init__(self, path):
         self.path = path
@@ -233,8 +233,8 @@ class TarballTest(harness.E2eTest):
         print(f"archive to page: {took:.2f} s", file=sys.stderr)
 
     def test_content(self):
-        there = {os.path.join(folder, name).removeprefix(self.tree + "/")
-                 for folder, _, names in os.walk(self.tree) for name in names}
+        there = {os.path.join(directory, name).removeprefix(self.tree + "/")
+                 for directory, _, names in os.walk(self.tree) for name in names}
         wanted = {"bin/" + program for program in PROGRAMS} | {
             "LICENSE", "INSTALL.md", "etc/ksym/ksym-profiled.json",
             "lib/systemd/system/ksym-profiled.service",
@@ -266,18 +266,18 @@ class TarballTest(harness.E2eTest):
     def test_licenses(self):
         # Of each library a notice and its source, none of the tests' own, and
         # the texts that notices refer to.
-        folder = self.tree + "/licenses/"
-        sources = harness.read_text(folder + "SOURCES")
+        directory = self.tree + "/licenses/"
+        sources = harness.read_text(directory + "SOURCES")
         for package in ("libc6-dev", "libelf-dev", "libbpf-dev", "libfmt-dev",
                         "libcpp-httplib-dev", "libssl-dev", "libstdc++-12-dev",
                         "nettle-dev", "libiberty-dev", "nlohmann-json3-dev"):
             self.assertRegex(sources, r"(?m)^%s: \S+ \d" % re.escape(package))
-            self.assertTrue(os.path.exists(folder + package + ".txt"), package)
+            self.assertTrue(os.path.exists(directory + package + ".txt"), package)
         self.assertNotIn("googletest", sources)
-        for name in os.listdir(folder):
+        for name in os.listdir(directory):
             for text in re.findall(r"common-licenses/([\w.-]*\w)",
-                                   harness.read_text(folder + name)):
-                self.assertTrue(os.path.exists(folder + text), (name, text))
+                                   harness.read_text(directory + name)):
+                self.assertTrue(os.path.exists(directory + text), (name, text))
 
     def test_same_bytes(self):
         again = make_archive(self.path("again"))

@@ -36,18 +36,18 @@ def bpf_programs():
 
 
 class Bench:
-    def __init__(self, folder):
-        self.folder = folder
-        self.socket = folder + "/http.sock"
+    def __init__(self, directory):
+        self.directory = directory
+        self.socket = directory + "/http.sock"
         self.services = []
 
     def start(self):
         service = service_harness.Service(
-            [service_harness.SERVICE, "--config", self.folder + "/config.json",
+            [service_harness.SERVICE, "--config", self.directory + "/config.json",
              "--frequency-hz", "199", "--interval-seconds", "1",
-             "--files-directory", self.folder + "/profiles",
+             "--files-directory", self.directory + "/profiles",
              "--files-format", "folded",
-             "--stacks-cache-directory", self.folder + "/cache",
+             "--stacks-cache-directory", self.directory + "/cache",
              "--http-listen", "unix:" + self.socket])
         self.services.append(service)
         return service
@@ -73,7 +73,7 @@ class Bench:
 
     def files(self):
         return sorted(glob.glob(
-            self.folder + "/profiles/[0-9]*/[0-9]*/[0-9]*/*.folded"))
+            self.directory + "/profiles/[0-9]*/[0-9]*/[0-9]*/*.folded"))
 
     def kill_often(self, kills, seed):
         moments = random.Random(seed)
@@ -92,7 +92,7 @@ class Bench:
         harness.expect(service.process.returncode == 0, service.log())
         for path in self.files():
             harness.Folded(harness.read_bytes(path))
-        names = [name for _, _, files in os.walk(self.folder + "/profiles")
+        names = [name for _, _, files in os.walk(self.directory + "/profiles")
                  for name in files]
         harness.expect(len(names) == len(self.files()),
                        "half written files are left: %s" % names)
@@ -141,9 +141,9 @@ def main():
     parser.add_argument("--connections", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     options = parser.parse_args()
-    folder = tempfile.mkdtemp(prefix="ksym-torture-")
-    harness.write_text(folder + "/config.json", "{}")
-    bench = Bench(folder)
+    directory = tempfile.mkdtemp(prefix="ksym-torture-")
+    harness.write_text(directory + "/config.json", "{}")
+    bench = Bench(directory)
     try:
         bench.kill_often(options.kills, options.seed)
         bench.hold_connections(options.connections)
@@ -151,7 +151,7 @@ def main():
         for service in bench.services:
             if not service.stderr.closed:
                 service.kill()
-        shutil.rmtree(folder)
+        shutil.rmtree(directory)
 
 
 if __name__ == "__main__":

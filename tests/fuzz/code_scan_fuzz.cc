@@ -12,8 +12,8 @@
 #include "ksym/unwind/x86_64/code_scan.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  constexpr size_t kMostBytes = 1 << 16;
-  if (size < 2 || size > kMostBytes) return 0;
+  constexpr size_t kMaxBytes = 1 << 16;
+  if (size < 2 || size > kMaxBytes) return 0;
   const std::span code(data + 1, size - 1);
   const auto half = static_cast<uint32_t>(code.size() / 2);
   ksym::CodeToScan input;

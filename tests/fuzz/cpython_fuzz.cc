@@ -34,8 +34,8 @@ void ReadCode(std::span<const std::byte> bytes) {
   memory.Add({kBegin}, bytes.subspan(1));
   const auto code = ksym::ReadCpythonCode(memory, *layout, {kBegin});
   if (!code) return;
-  constexpr size_t kMostBytes = 4 * ksym::kMaxCpythonText + 8;
-  if (code->name.size() > kMostBytes || code->file.size() > kMostBytes) {
+  constexpr size_t kMaxBytes = 4 * ksym::kMaxCpythonText + 8;
+  if (code->name.size() > kMaxBytes || code->file.size() > kMaxBytes) {
     std::abort();
   }
   for (uint32_t index = 0; index < 64; ++index) {

@@ -20,14 +20,14 @@ namespace {
 // At some addresses of each segment, twice, as a unit that was read is kept.
 void FindPlaces(const ksym::ByteSource& source) {
   constexpr uint64_t kStep = 7;
-  constexpr uint64_t kMostPerSegment = 512;
+  constexpr uint64_t kMaxPerSegment = 512;
   const auto image = ksym::ElfImage::Parse(source);
   if (!image) return;
   auto places = ksym::DwarfPlaces::Open(source, *image, {});
   if (!places) return;
   std::vector<ksym::DwarfPlace> found;
   for (const ksym::ElfSegment& segment : image->segments()) {
-    for (uint64_t i = 0; i < kMostPerSegment; ++i) {
+    for (uint64_t i = 0; i < kMaxPerSegment; ++i) {
       places->Find({segment.address.value + i * kStep}, found);
       const size_t count = found.size();
       places->Find({segment.address.value + i * kStep}, found);

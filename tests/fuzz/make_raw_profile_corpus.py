@@ -126,8 +126,8 @@ def with_header(payload, version=1):
 
 
 def main():
-    folder = pathlib.Path(__file__).parent / "corpus" / "raw_profile_fuzz"
-    folder.mkdir(parents=True, exist_ok=True)
+    directory = pathlib.Path(__file__).parent / "corpus" / "raw_profile_fuzz"
+    directory.mkdir(parents=True, exist_ok=True)
     payload = full()
     seeds = {
         "empty_capture": with_header(b""),
@@ -145,7 +145,7 @@ def main():
             6, packed(1, [0, 0]) + packed(2, [0])),
     }
     for name, data in seeds.items():
-        (folder / name).write_bytes(data)
+        (directory / name).write_bytes(data)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a fuzz target over files and folders given as arguments: the corpus
+// Runs a fuzz target over files and directories given as arguments: the corpus
 // replay that ctest does with any compiler. Each input gets a buffer of its
 // exact size, so that a sanitizer sees the first byte read past its end.
 

@@ -25,7 +25,7 @@ namespace {
 using ksym::Result;
 
 constexpr uint64_t kNoLimit = std::numeric_limits<uint64_t>::max();
-// Of one address each; a large program's are a selection.
+// Inputs of one address each; a large program's are a selection.
 constexpr size_t kMaxSingles = 2000;
 constexpr size_t kMaxShown = 10;
 

@@ -11,7 +11,7 @@ import re
 import shutil
 import unittest
 
-from gsym_harness import EXCERPT_CHECK, Folder, SAMPLE, must
+from gsym_harness import EXCERPT_CHECK, Directory, SAMPLE, must
 
 # Functions that several units have, so that the linker drops copies of them.
 SHARED = """
@@ -93,11 +93,11 @@ SOURCES = {"other.cc": OTHER, "another.cc": ANOTHER, "data.cc": DATA,
 FILES = dict(SOURCES, **{"shared.h": SHARED, "by_hand.cc": BY_HAND})
 
 
-class Excerpts(Folder):
+class Excerpts(Directory):
     def setUp(self):
         super().setUp()
         for name in ("gsym_sample.cc", "gsym_sample.h"):
-            shutil.copy(os.path.join(SAMPLE, name), self.folder)
+            shutil.copy(os.path.join(SAMPLE, name), self.directory)
         for name, text in FILES.items():
             with open(self.path(name), "w", encoding="utf-8") as file:
                 file.write(text)
@@ -108,15 +108,15 @@ class Excerpts(Folder):
         program = self.path("program")
         # clang takes no numbers for files in assembly.
         must("g++", "-O2", "-g", "-gno-column-info", "-c", "by_hand.cc",
-             cwd=self.folder)
+             cwd=self.directory)
         objects = ["by_hand.o"]
         for name in ("gsym_sample.cc", *SOURCES):
             objects.append(name + ".o")
             must(compiler, "-O2", "-g", *flags, "-c", name, "-o", objects[-1],
-                 cwd=self.folder)
+                 cwd=self.directory)
         linking = [flag for flag in flags if flag.startswith(("-Wl", "-fl"))]
         must(compiler, "-O2", "-g", *linking, *objects, "-o", program,
-             cwd=self.folder)
+             cwd=self.directory)
         return program
 
     def compare(self, program):
@@ -156,7 +156,7 @@ class Excerpts(Folder):
                 self.compare(program)
                 if tool is not None:
                     must(tool, "-e", program, "-o", program + ".dwp",
-                         cwd=self.folder)
+                         cwd=self.directory)
                 for name in glob.glob(self.path("*.dwo")):
                     os.remove(name)
                 if tool is not None:

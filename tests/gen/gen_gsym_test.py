@@ -10,12 +10,12 @@ import re
 import shutil
 import unittest
 
-from gsym_harness import (Folder, GEN, GSYMUTIL, SYMBOLIZER, gsymutil_frames,
+from gsym_harness import (Directory, GEN, GSYMUTIL, SYMBOLIZER, gsymutil_frames,
                           must, run, symbolizer_frames, text_addresses,
                           unscoped)
 
 
-class Forms(Folder):
+class Forms(Directory):
     """Each form of debug data says the same as llvm-symbolizer does."""
 
     def test_dwarf_versions(self):
@@ -28,13 +28,13 @@ class Forms(Folder):
     def test_dwarf64(self):
         self.check(self.compile("-gdwarf-5", "-gdwarf64"))
 
-    # As distributions build: the compilation's own folder is relative.
-    def test_relative_folder(self):
+    # As distributions build: the compilation's own directory is relative.
+    def test_relative_directory(self):
         for version in (4, 5):
             with self.subTest(version=version):
                 self.check(self.compile(
                     f"-gdwarf-{version}",
-                    f"-ffile-prefix-map={self.folder}=./folder"))
+                    f"-ffile-prefix-map={self.directory}=./directory"))
 
     def test_compressed(self):
         self.check(self.compile("-gz"))
@@ -62,8 +62,8 @@ class Forms(Folder):
             with self.subTest(version=version):
                 program = self.compile("-gsplit-dwarf", f"-gdwarf-{version}")
                 must(tool, "-e", program, "-o", program + ".dwp",
-                     cwd=self.folder)
-                for name in os.listdir(self.folder):
+                     cwd=self.directory)
+                for name in os.listdir(self.directory):
                     if name.endswith(".dwo"):
                         os.remove(self.path(name))
                 self.check(program)
@@ -169,7 +169,7 @@ OPEN(open64)
 """
 
 
-class Exchange(Folder):
+class Exchange(Directory):
     """llvm-gsymutil reads our files as we do, and we read its."""
 
     def setUp(self):
@@ -190,7 +190,7 @@ class Exchange(Folder):
         with open(self.path("redirect.c"), "w", encoding="utf-8") as file:
             file.write(REDIRECT)
         must("gcc", "-shared", "-fPIC", "redirect.c", "-o", "redirect.so",
-             "-ldl", cwd=self.folder)
+             "-ldl", cwd=self.directory)
         written = self.path("written.gsym")
         text = must("env", f"LD_PRELOAD={self.path('redirect.so')}",
                     f"WRITTEN={written}",
@@ -226,7 +226,7 @@ class Exchange(Folder):
         with open(self.path("gsym_sample.cc"), "w", encoding="utf-8") as file:
             file.write("\n" + source)
         must("g++", "-std=c++17", "-O2", "-g", "gsym_sample.cc", "-o",
-             self.program, cwd=self.folder)
+             self.program, cwd=self.directory)
         gsym = self.convert(self.program)
         shutil.move(gsym, self.path("moved.gsym"))
         self.convert = lambda _: self.path("moved.gsym")
@@ -266,7 +266,7 @@ STACK CFI INIT 1000 40 .cfa: $rsp 8 + .ra: .cfa -8 + ^
 """
 
 
-class Breakpad(Folder):
+class Breakpad(Directory):
     """Symbol files of Breakpad are told by their content."""
 
     def test_conversion(self):
@@ -295,7 +295,7 @@ class Breakpad(Folder):
         self.assertIn("line 12: 'FUNC 30'", done.stderr)
 
 
-class Program(Folder):
+class Program(Directory):
     def test_options(self):
         program = self.compile()
         whole = self.convert(program)

@@ -25,13 +25,13 @@ constexpr char kListing[] =
 class GenKsym : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = testing::TempDir() + "/gen_ksym." + std::to_string(::getpid());
-    std::filesystem::create_directory(folder_);
+    directory_ = testing::TempDir() + "/gen_ksym." + std::to_string(::getpid());
+    std::filesystem::create_directory(directory_);
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
 
   std::string WriteInput(std::string_view text) const {
-    const std::string path = folder_ + "/input";
+    const std::string path = directory_ + "/input";
     auto file = ksym::AtomicFile::Create(path);
     EXPECT_TRUE(file && file->Write(text) && file->Commit());
     return path;
@@ -47,7 +47,7 @@ class GenKsym : public testing::Test {
     const auto status = GenerateKsymFile(*options);
     return status ? "" : status.error().message();
   }
-  std::string Output() const { return folder_ + "/output"; }
+  std::string Output() const { return directory_ + "/output"; }
   // What an inspection of the output prints.
   std::string Inspect(std::vector<std::string_view> arguments) const {
     const auto options = ParseKsymOptions(arguments);
@@ -58,7 +58,7 @@ class GenKsym : public testing::Test {
     return status ? text : status.error().message();
   }
 
-  std::string folder_;
+  std::string directory_;
 };
 
 // Both formats give the listing back.
@@ -103,9 +103,10 @@ TEST_F(GenKsym, Lookups) {
 // A malformed line stops it, is named, and leaves no file.
 TEST_F(GenKsym, MalformedLine) {
   const std::string error = Generate("1000 T a\n\n1010 T b\n", {});
-  EXPECT_EQ(error, folder_ + "/input:2: no hexadecimal address");
+  EXPECT_EQ(error, directory_ + "/input:2: no hexadecimal address");
   EXPECT_FALSE(std::filesystem::exists(Output()));
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory_), {}),
+            1);
 }
 
 // A failure leaves the file that was there.
@@ -120,7 +121,7 @@ TEST_F(GenKsym, OutputThroughALink) {
   std::filesystem::create_symlink("real", Output());
   ASSERT_EQ(Generate(kListing, {}), "");
   EXPECT_TRUE(std::filesystem::is_symlink(Output()));
-  EXPECT_EQ(Inspect({"--dump", folder_ + "/real"}), kListing);
+  EXPECT_EQ(Inspect({"--dump", directory_ + "/real"}), kListing);
   EXPECT_EQ(ParseKsymOptions(std::vector<std::string_view>{"-o", "-"})->output,
             "");
 }

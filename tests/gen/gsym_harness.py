@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of gen_gsym share: the sample compiled in a folder of its own,
+"""What the tests of gen_gsym share: the sample compiled in a directory of its own,
 and what LLVM's tools say of a program and of a GSYM file.
 """
 
@@ -70,7 +70,7 @@ def gsymutil_frames(gsym, addresses):
         for line in block.split("\n"):
             match = re.fullmatch(r"(.*?)(?: \+ \d+)?(?: @ (.*):(\d+))?"
                                  r"(?: \[inlined\])?", line[20:])
-            # It puts a slash behind any folder, also behind the root.
+            # It puts a slash behind any directory, also behind the root.
             path = re.sub("^//", "/", match[2] or "??")
             frames.append((match[1], path, int(match[3] or 0)))
         answers.append(frames)
@@ -84,24 +84,24 @@ def unscoped(frames):
             for name, *place in frames]
 
 
-class Folder(unittest.TestCase):
+class Directory(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = directory.name
 
     def path(self, name):
-        return os.path.join(self.folder, name)
+        return os.path.join(self.directory, name)
 
     def compile(self, *flags, compiler="g++"):
-        """The sample as a program; sources are found relative to a folder."""
+        """The sample as a program; sources are found relative to a directory."""
         if shutil.which(compiler) is None:
             self.skipTest(f"{compiler} is not installed")
         for name in ("gsym_sample.cc", "gsym_sample.h"):
-            shutil.copy(os.path.join(SAMPLE, name), self.folder)
+            shutil.copy(os.path.join(SAMPLE, name), self.directory)
         program = self.path("program")
         must(compiler, "-std=c++17", "-O2", "-g", *flags, "gsym_sample.cc",
-             "-o", program, cwd=self.folder)
+             "-o", program, cwd=self.directory)
         return program
 
     def convert(self, program, *options):

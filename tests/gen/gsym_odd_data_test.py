@@ -11,7 +11,7 @@ import shutil
 import struct
 import unittest
 
-from gsym_harness import (Folder, GEN, GSYMUTIL, SYMBOLIZER, gsymutil_frames,
+from gsym_harness import (Directory, GEN, GSYMUTIL, SYMBOLIZER, gsymutil_frames,
                           must, run, symbolizer_frames, text_addresses)
 
 SCOPES = """\
@@ -60,13 +60,13 @@ def patch(path, offset, data):
         file.write(data)
 
 
-class MissingParts(Folder):
+class MissingParts(Directory):
     def write(self, name, text):
         with open(self.path(name), "w", encoding="utf-8") as file:
             file.write(text)
 
     def remove_split_files(self):
-        for name in os.listdir(self.folder):
+        for name in os.listdir(self.directory):
             if name.endswith(".dwo"):
                 os.remove(self.path(name))
 
@@ -114,7 +114,7 @@ class MissingParts(Folder):
                 program = self.compile("second.cc", "-gsplit-dwarf",
                                        f"-gdwarf-{version}")
                 package = program + ".dwp"
-                must(tool, "-e", program, "-o", package, cwd=self.folder)
+                must(tool, "-e", program, "-o", package, cwd=self.directory)
                 self.remove_split_files()
                 self.forget_units(package)
                 gsym, losses = self.convert_with_losses(program)
@@ -137,7 +137,7 @@ class MissingParts(Folder):
         patch(package, offset + 16 + 8 * slots, bytes(4 * slots))
 
 
-class Names(Folder):
+class Names(Directory):
     # Compilers leave linkage names out where the linker has no use for them:
     # such a function has the scopes that it is in.
     def test_scopes(self):
@@ -192,15 +192,15 @@ class Names(Folder):
         self.check(program)
 
 
-class Forms(Folder):
-    # A source file in the root folder has a path like any other.
-    def test_sources_in_the_root_folder(self):
+class Forms(Directory):
+    # A source file in the root directory has a path like any other.
+    def test_sources_in_the_root_directory(self):
         # gcc's assembler does not know of the option in version 5.
         for compiler, version in (("g++", 4), ("clang++-19", 4),
                                   ("clang++-19", 5)):
             with self.subTest(compiler=compiler, version=version):
                 program = self.compile(f"-gdwarf-{version}",
-                                       f"-ffile-prefix-map={self.folder}=/",
+                                       f"-ffile-prefix-map={self.directory}=/",
                                        compiler=compiler)
                 self.assertIn(" /gsym_sample.cc:",
                               must(GEN, "--dump", self.convert(program)))

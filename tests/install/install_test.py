@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""install_test.py CMAKE BUILD CXX: installs libksym into a temporary folder and
+"""install_test.py CMAKE BUILD CXX: installs libksym into a temporary directory and
 builds the installed examples outside of the tree, by CMake and by pkg-config;
 then runs them."""
 
@@ -38,37 +38,37 @@ class Installed(unittest.TestCase):
                         cls.examples)
 
     def find(self, name):
-        path, = (os.path.join(folder, name) for folder, _, names
+        path, = (os.path.join(directory, name) for directory, _, names
                  in os.walk(self.prefix) if name in names)
         return path
 
-    def check_programs(self, folder):
-        """The examples in `folder` do what their comments say."""
-        named = run(folder + "/example_symbolize", "pid", str(os.getpid()),
+    def check_programs(self, directory):
+        """The examples in `directory` do what their comments say."""
+        named = run(directory + "/example_symbolize", "pid", str(os.getpid()),
                     "1")
         self.assertIn("0x1 ?? (unmapped)", named)
-        program = folder + "/example_log_markup"
+        program = directory + "/example_log_markup"
         symbols = run("nm", program)
         address = re.search(r"(?m)^([0-9a-f]+) T handle_request$", symbols)[1]
-        named = run(folder + "/example_symbolize", "file", program, address)
+        named = run(directory + "/example_symbolize", "file", program, address)
         self.assertRegex(named, r"handle_request\+0x0 .*in .*log_markup")
         log = run(program)
         self.assertNotIn("handle_request", log)
         frames = subprocess.run(
-            [folder + "/example_filter_log", self.debug_folder(program)],
+            [directory + "/example_filter_log", self.debug_directory(program)],
             input=log, text=True, check=True, capture_output=True).stdout
         self.assertRegex(
             frames, r"(?s)odd.*#0 .* log_backtrace.*#1 .* handle_request"
                     r".*#2 .* main")
 
-    def debug_folder(self, program):
+    def debug_directory(self, program):
         notes = run("readelf", "-n", program)
         build_id = re.search(r"Build ID: ([0-9a-f]+)", notes)[1]
-        folder = tempfile.mkdtemp(dir=self.dir)
-        place = f"{folder}/.build-id/{build_id[:2]}"
+        directory = tempfile.mkdtemp(dir=self.dir)
+        place = f"{directory}/.build-id/{build_id[:2]}"
         os.makedirs(place)
         shutil.copy(program, f"{place}/{build_id[2:]}.debug")
-        return folder
+        return directory
 
     def test_cmake(self):
         """find_package(ksym) is enough for a C program."""
@@ -105,8 +105,8 @@ class Installed(unittest.TestCase):
             run(CXX, "-x", *language.split(), "-fsyntax-only", "-Wall",
                 "-Wextra", "-pedantic", "-Werror", "-include", header,
                 "/dev/null")
-        headers = [os.path.relpath(os.path.join(folder, name), include)
-                   for folder, _, names in os.walk(include) for name in names]
+        headers = [os.path.relpath(os.path.join(directory, name), include)
+                   for directory, _, names in os.walk(include) for name in names]
         self.assertGreater(len(headers), 20)
         source = "".join(f"#include <{name}>\n" for name in sorted(headers))
         run(CXX, "-x", "c++", "-std=c++23", "-fsyntax-only", "-I", include, "-",

@@ -14,11 +14,11 @@ namespace {
 // A program that was cut off anywhere is refused, in each version of DWARF, so
 // a file made of it never answers wrongly.
 TEST(GsymConvert, EveryTruncationIsAnError) {
-  const std::filesystem::path folder =
+  const std::filesystem::path directory =
       std::filesystem::path(KSYM_TEST_DATA_DIR).parent_path() /
       "fuzz/corpus/dwarf_to_gsym_fuzz";
   int programs = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
     const auto bytes = ReadFile(entry.path().string(), size_t{1} << 20);
     ASSERT_TRUE(bytes);
     const auto convert = [&](size_t size) {

@@ -177,11 +177,11 @@ class SymbolizerFileTest : public testing::Test {
   SymbolizerFileTest() {
     std::string name = testing::TempDir() + "ksym_symbolizer_XXXXXX";
     EXPECT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = std::filesystem::canonical(name);
+    directory_ = std::filesystem::canonical(name);
   }
-  ~SymbolizerFileTest() override { std::filesystem::remove_all(folder_); }
+  ~SymbolizerFileTest() override { std::filesystem::remove_all(directory_); }
 
-  std::string Path(const std::string& name) const { return folder_ / name; }
+  std::string Path(const std::string& name) const { return directory_ / name; }
 
   void Write(const std::string& name, std::string_view bytes) const {
     std::ofstream(Path(name), std::ios::binary) << bytes;
@@ -221,7 +221,7 @@ class SymbolizerFileTest : public testing::Test {
     return symbolizer.Resolve(image_, {address});
   }
 
-  std::filesystem::path folder_;
+  std::filesystem::path directory_;
   ProcessImage image_;
 };
 
@@ -275,7 +275,7 @@ TEST(UnresolvedTest, NamesAreDistinct) {
 TEST_F(SymbolizerFileTest, SaysThatPermissionIsMissing) {
   WriteElf("secret", {{"name", 0x401000, 0x10}});
   Map("secret");
-  std::filesystem::permissions(folder_, std::filesystem::perms::all);
+  std::filesystem::permissions(directory_, std::filesystem::perms::all);
   ASSERT_EQ(::chmod(Path("secret").c_str(), 0), 0);
   const bool root = ::geteuid() == 0;
   if (root) {
@@ -505,13 +505,13 @@ TEST_F(SymbolizerFileTest, CutsLongNames) {
 // A path is shown by its end where it is longer; the file is found by all of
 // it.
 TEST_F(SymbolizerFileTest, CutsLongPaths) {
-  std::string folder;
-  while (folder.size() < 3000) {
-    folder += std::string(200, 'f') + "/";
-    std::filesystem::create_directory(Path(folder));
+  std::string directory;
+  while (directory.size() < 3000) {
+    directory += std::string(200, 'f') + "/";
+    std::filesystem::create_directory(Path(directory));
   }
-  WriteElf(folder + "lib.so", {{"name", 0x401000, 0x10}});
-  Map(folder + "lib.so");
+  WriteElf(directory + "lib.so", {{"name", 0x401000, 0x10}});
+  Map(directory + "lib.so");
   Symbolizer symbolizer({.files = kOfHost});
   const UserSymbol symbol = Resolve(symbolizer, 0x10000);
   EXPECT_EQ(symbol.name, "name");
@@ -552,7 +552,7 @@ TEST_F(SymbolizerFileTest, WarnsOfFilesBeyondABound) {
   header.e_phnum = 0xffff;
   std::memcpy(bytes.data(), &header, sizeof(header));
   Map("good");
-  for (size_t i = 0; i < WarningList::kMost + 5; ++i) {
+  for (size_t i = 0; i < WarningList::kMax + 5; ++i) {
     const std::string name = "large" + std::to_string(i);
     Write(name, bytes);
     Map(name);
@@ -566,7 +566,7 @@ TEST_F(SymbolizerFileTest, WarnsOfFilesBeyondABound) {
   }
   Resolve(symbolizer, 0x20000);
   const auto warnings = symbolizer.TakeWarnings();
-  ASSERT_EQ(warnings.size(), WarningList::kMost);
+  ASSERT_EQ(warnings.size(), WarningList::kMax);
   EXPECT_EQ(warnings.front(), Path("large0") + " (of user " +
                                   std::to_string(::geteuid()) +
                                   ") not used: 65535 program headers");

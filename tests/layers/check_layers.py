@@ -5,8 +5,8 @@
     check_layers.py ROOT            checks the tree at ROOT
     check_layers.py --self-test     proves that planted violations are found
 
-MODULES says which folders of this project a folder may include from, and
-RESTRICTED_HEADERS where a library's headers may be used. A folder that holds
+MODULES says which directories of this project a directory may include from, and
+RESTRICTED_HEADERS where a library's headers may be used. A directory that holds
 sources and has no entry is an error: a new module states its layer here.
 MODULES has no cycle: two modules that need each other are one.
 """
@@ -81,7 +81,7 @@ MODULES = {
                "daemon/oneshot", "daemon/service", "daemon/symbolize"],
 }
 
-# Header pattern -> modules that may use it; a module stands for the folders
+# Header pattern -> modules that may use it; a module stands for the directories
 # below it as well.
 RESTRICTED_HEADERS = {
     r"bpf/.*|.*\.skel\.h": ["bpf", "daemon/capture", "daemon/track",
@@ -104,26 +104,26 @@ RESTRICTED_HEADERS = {
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include(?:_next)?[ \t]+(.*?)[ \t]*$')
 NAME = re.compile(r'^[<"]([^>"]+)[>"]')
 SOURCE = re.compile(r".*\.(h|c|cc|cpp|inc)$")
-TOP_FOLDERS = ("bpf", "daemon", "gen", "ksym")
+TOP_DIRECTORIES = ("bpf", "daemon", "gen", "ksym")
 
 
-def contains(folders, path):
-    return any(path == f or path.startswith(f + "/") for f in folders)
+def contains(directories, path):
+    return any(path == f or path.startswith(f + "/") for f in directories)
 
 
 def module_of(path):
     """The longest entry of MODULES that holds the path, or None.
 
-    Folders below an entry belong to it, but for the tops, ksym and daemon,
+    Directories below an entry belong to it, but for the tops, ksym and daemon,
     whose entries stand for the files directly in them.
     """
-    folder = os.path.dirname(path)
-    if folder in MODULES:
-        return folder
-    while "/" in folder:
-        folder = os.path.dirname(folder)
-        if folder in MODULES and folder not in ("ksym", "daemon"):
-            return folder
+    directory = os.path.dirname(path)
+    if directory in MODULES:
+        return directory
+    while "/" in directory:
+        directory = os.path.dirname(directory)
+        if directory in MODULES and directory not in ("ksym", "daemon"):
+            return directory
     return None
 
 
@@ -134,12 +134,12 @@ def check_include(module, header):
     for pattern, modules in RESTRICTED_HEADERS.items():
         if re.fullmatch(pattern, header) and not contains(modules, module):
             return "only allowed in " + ", ".join(modules)
-    if not header.startswith(tuple(f + "/" for f in TOP_FOLDERS)):
+    if not header.startswith(tuple(f + "/" for f in TOP_DIRECTORIES)):
         return None
     target = module_of(header)
     if target == module or target in MODULES[module]:
         return None
-    # <bpf/...> is libbpf's folder as well as ours; where it may be used at
+    # <bpf/...> is libbpf's directory as well as ours; where it may be used at
     # all has been checked above.
     if header.startswith("bpf/") and "bpf" in MODULES[module] + [module]:
         return None
@@ -150,7 +150,7 @@ def check_include(module, header):
 def check_file(root, path):
     module = module_of(path)
     if module is None:
-        return [f"{path}: its folder has no entry in MODULES"]
+        return [f"{path}: its directory has no entry in MODULES"]
     problems = []
     with open(os.path.join(root, path), encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
@@ -185,12 +185,12 @@ def check_cycles(modules):
 def check_tree(root):
     """All problems of the tree, and how many files were read."""
     problems, files = check_cycles(MODULES), 0
-    for top in TOP_FOLDERS:
-        for folder, _, names in os.walk(os.path.join(root, top)):
+    for top in TOP_DIRECTORIES:
+        for directory, _, names in os.walk(os.path.join(root, top)):
             for name in sorted(names):
                 if not SOURCE.match(name):
                     continue
-                path = os.path.relpath(os.path.join(folder, name), root)
+                path = os.path.relpath(os.path.join(directory, name), root)
                 problems += check_file(root, path)
                 files += 1
     return problems, files

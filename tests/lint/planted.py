@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plants defects and holds clang-tidy to what it finds of them.
 
-    planted.py PLUGIN FOLDER
+    planted.py PLUGIN DIRECTORY
 
-FOLDER is below the project, whose .clang-tidy is in force there. With the
+DIRECTORY is below the project, whose .clang-tidy is in force there. With the
 plugin each defect must be found in its file and line, and nothing else; and
 without it the same.
 """
@@ -142,10 +142,10 @@ def findings(source, *options):
 
 
 def main():
-    plugin, folder = map(os.path.abspath, sys.argv[1:])
-    folder = os.path.join(folder, "ksym")
-    os.makedirs(folder, exist_ok=True)
-    header, source = (os.path.join(folder, "planted" + suffix)
+    plugin, directory = map(os.path.abspath, sys.argv[1:])
+    directory = os.path.join(directory, "ksym")
+    os.makedirs(directory, exist_ok=True)
+    header, source = (os.path.join(directory, "planted" + suffix)
                       for suffix in (".h", ".cc"))
     planted = write(header, HEADER) | write(source, SOURCE % header)
     wrong = 0

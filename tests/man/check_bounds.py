@@ -46,13 +46,13 @@ def find(name, source):
     return None
 
 
-def problems(document, folder):
+def problems(document, directory):
     rows = ROW.findall(document)
     if len(rows) < FEWEST_ROWS:
         yield "there are %d rows only" % len(rows)
     for name, path, value in rows:
         try:
-            with open(os.path.join(folder, path), encoding="utf-8") as file:
+            with open(os.path.join(directory, path), encoding="utf-8") as file:
                 source = file.read()
         except OSError as error:
             yield "%s: %s" % (path, error.strerror)
@@ -80,16 +80,16 @@ def self_test():
                    for i in range(FEWEST_ROWS))
     source = "".join("constexpr size_t kA%d = size_t{2} << 20;\n" % i
                      for i in range(FEWEST_ROWS))
-    with tempfile.TemporaryDirectory() as folder:
-        with open(folder + "/a.h", "w", encoding="utf-8") as file:
+    with tempfile.TemporaryDirectory() as directory:
+        with open(directory + "/a.h", "w", encoding="utf-8") as file:
             file.write(source)
-        assert not list(problems(good, folder)), list(problems(good, folder))
+        assert not list(problems(good, directory)), list(problems(good, directory))
         for planted in [good.replace("2 MiB", "3 MiB", 1),
                         good.replace("kA1`", "kB1`", 1),
                         good.replace("a.h", "b.h", 1),
                         good.replace("2 MiB", "2 stones", 1),
                         good.split("\n", 1)[1]]:
-            assert len(list(problems(planted, folder))) == 1, planted
+            assert len(list(problems(planted, directory))) == 1, planted
     print("found what was planted")
 
 

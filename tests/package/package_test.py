@@ -55,9 +55,9 @@ class Package(unittest.TestCase):
 
     def test_files(self):
         # Programs, what the service needs, a page and completions for each
-        # program, and no file of the build's own folders.
-        there = {os.path.join(folder, name).removeprefix(self.root)
-                 for folder, _, names in os.walk(self.root) for name in names}
+        # program, and no file of the build's own directories.
+        there = {os.path.join(directory, name).removeprefix(self.root)
+                 for directory, _, names in os.walk(self.root) for name in names}
         programs = {"/usr/bin/ksym-symbolize", "/usr/bin/gen_ksym",
                     "/usr/bin/gen_gsym", "/usr/sbin/ksym-profile",
                     "/usr/sbin/ksym-profiled"}
@@ -94,8 +94,8 @@ class Package(unittest.TestCase):
             self.assertIn(library, fields["Depends"])
         root = self.dir + "/dev"
         run("dpkg-deb", "-x", self.dev, root)
-        there = {os.path.join(folder, name).removeprefix(root)
-                 for folder, _, names in os.walk(root) for name in names}
+        there = {os.path.join(directory, name).removeprefix(root)
+                 for directory, _, names in os.walk(root) for name in names}
         names = {os.path.basename(path) for path in there}
         wanted = {"ksym.h", "symbolizer.h", "markup_writer.h", "libksym.a",
                   "ksym.pc", "ksym-config.cmake", "libksym.3.gz", "copyright",

@@ -3,10 +3,10 @@
 """File systems with the Python versions of other distributions, to run them
 with chroot:
 
-    tests/roots/roots.py [--cache FOLDER] [SUITE...]        (default: all)
+    tests/roots/roots.py [--cache DIRECTORY] [SUITE...]        (default: all)
 
 Each is made once, in some 20 s, with packages from the mirrors that this
-machine's apt uses, and kept in the cache folder under the name of its suite.
+machine's apt uses, and kept in the cache directory under the name of its suite.
 Packages are unpacked, not installed: nothing of theirs runs meanwhile. Prints
 what is there, and why a root cannot be had. Exit status: 0, 3 if one cannot.
 """
@@ -62,18 +62,18 @@ SUITES = {
 
 
 class Roots:
-    """The roots in a cache folder."""
+    """The roots in a cache directory."""
 
-    def __init__(self, folder, say=print):
+    def __init__(self, directory, say=print):
         """`say` is told what takes a while."""
-        self.folder = os.path.abspath(folder)
+        self.directory = os.path.abspath(directory)
         self.say = say
         self._mirrors = None
-        os.makedirs(self.folder, exist_ok=True)
+        os.makedirs(self.directory, exist_ok=True)
 
     def root(self, name):
         """The root's path. apt.Failure: why it cannot be had."""
-        path = os.path.join(self.folder, name)
+        path = os.path.join(self.directory, name)
         if self._is_whole(path):
             return path
         if os.geteuid() != 0:
@@ -96,21 +96,21 @@ class Roots:
 
     @contextlib.contextmanager
     def _locked(self):
-        with open(self.folder + "/lock", "w", encoding="ascii") as lock:
+        with open(self.directory + "/lock", "w", encoding="ascii") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             # Of a run that was killed.
-            for path in glob.glob(self.folder + "/tmp.*"):
+            for path in glob.glob(self.directory + "/tmp.*"):
                 shutil.rmtree(path, ignore_errors=True)
             yield
 
     def _make(self, name, path):
-        folder = tempfile.mkdtemp(prefix="tmp.", dir=self.folder)
+        directory = tempfile.mkdtemp(prefix="tmp.", dir=self.directory)
         try:
-            self._unpack(name, folder + "/root")
+            self._unpack(name, directory + "/root")
             shutil.rmtree(path, ignore_errors=True)
-            os.rename(folder + "/root", path)
+            os.rename(directory + "/root", path)
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(directory, ignore_errors=True)
 
     def _unpack(self, name, root):
         suite = SUITES[name]
@@ -146,14 +146,14 @@ class Roots:
 
     def _ubuntu_keyring(self):
         """Debian's package of it: its archive vouches for the keys."""
-        path = os.path.join(self.folder, UBUNTU_KEYRING)
+        path = os.path.join(self.directory, UBUNTU_KEYRING)
         if not os.path.exists(path):
             with tempfile.TemporaryDirectory(prefix="tmp.",
-                                             dir=self.folder) as folder:
+                                             dir=self.directory) as directory:
                 packages = apt.Apt(self.mirrors, UBUNTU_KEYRING_SUITE,
-                                   folder + "/apt")
-                packages.unpack(["ubuntu-keyring"], folder + "/tree")
-                os.rename(os.path.join(folder, "tree/usr/share/keyrings",
+                                   directory + "/apt")
+                packages.unpack(["ubuntu-keyring"], directory + "/tree")
+                os.rename(os.path.join(directory, "tree/usr/share/keyrings",
                                        UBUNTU_KEYRING), path)
         return path
 

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""systemd_test.py CMAKE FOLDER PROGRAM: what is installed for the service.
+"""systemd_test.py CMAKE DIRECTORY PROGRAM: what is installed for the service.
 
-FOLDER is the build's systemd/, PROGRAM the ksym-profiled that was built. Tests
+DIRECTORY is the build's systemd/, PROGRAM the ksym-profiled that was built. Tests
 whose systemd program is not there are skipped and say so.
 """
 
@@ -14,7 +14,7 @@ import sys
 import tempfile
 import unittest
 
-CMAKE, FOLDER, PROGRAM = sys.argv[1:4]
+CMAKE, DIRECTORY, PROGRAM = sys.argv[1:4]
 # systemd-analyze counts in tenths.
 MOST_EXPOSED = 31
 
@@ -28,14 +28,14 @@ class Installed(unittest.TestCase):
     def setUp(self):
         self.root = tempfile.mkdtemp(prefix="ksym-systemd-")
         self.addCleanup(shutil.rmtree, self.root)
-        subprocess.run([CMAKE, "-P", FOLDER + "/cmake_install.cmake"],
+        subprocess.run([CMAKE, "-P", DIRECTORY + "/cmake_install.cmake"],
                        check=True, stdout=subprocess.DEVNULL,
                        env=dict(os.environ, DESTDIR=self.root))
 
     def find(self, end):
-        found = [os.path.join(folder, name)
-                 for folder, _, names in os.walk(self.root) for name in names
-                 if os.path.join(folder, name).endswith(end)]
+        found = [os.path.join(directory, name)
+                 for directory, _, names in os.walk(self.root) for name in names
+                 if os.path.join(directory, name).endswith(end)]
         self.assertEqual(len(found), 1, f"{end}: {found}")
         return found[0]
 
@@ -122,8 +122,8 @@ class Installed(unittest.TestCase):
         for name in names:
             self.assertIn(f"# {name}: ", text)
 
-    def test_user_and_folders(self):
-        """The user can be made, and the folders are its own."""
+    def test_user_and_directories(self):
+        """The user can be made, and the directories are its own."""
         if os.geteuid() != 0:
             self.skipTest("needs root")
         os.makedirs(self.root + "/etc", exist_ok=True)
@@ -137,8 +137,8 @@ class Installed(unittest.TestCase):
             "systemd-tmpfiles", "--create", "--root=" + self.root,
             self.find("tmpfiles.d/ksym-profiled.conf"))
         self.assertEqual((status, output), (0, ""))
-        for folder in ("lib", "cache", "../run"):
-            made = os.stat(f"{self.root}/var/{folder}/ksym-profiled")
+        for directory in ("lib", "cache", "../run"):
+            made = os.stat(f"{self.root}/var/{directory}/ksym-profiled")
             self.assertEqual([made.st_uid, made.st_gid],
                              [int(user[1]), int(user[2])])
             self.assertEqual(made.st_mode & 0o007, 0)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares what GSYM files say of random addresses with LLVM's tools.
 
-    gsym.py --build FOLDER [--count N] [--seed N] PROGRAM...
+    gsym.py --build DIRECTORY [--count N] [--seed N] PROGRAM...
 
 Of each program, an ELF file with debug data or with a debug file below
 /usr/lib/debug (one without either is left out, and said so):
@@ -209,7 +209,7 @@ class Comparison:
 
 
 class Tools:
-    """The programs of the build folder."""
+    """The programs of the build directory."""
 
     def __init__(self, build):
         self.generator = os.path.join(build, "gen", "gen_gsym")
@@ -252,14 +252,14 @@ def compare_program(tools, given, arguments):
         return True
     addresses = code_addresses(program, arguments.count, arguments.seed)
     print(f"{given}, {len(addresses)} addresses", flush=True)
-    with tempfile.TemporaryDirectory(prefix="ksym-truth-") as folder:
-        ours = os.path.join(folder, "ours.gsym")
+    with tempfile.TemporaryDirectory(prefix="ksym-truth-") as directory:
+        ours = os.path.join(directory, "ours.gsym")
         must(tools.generator, "--quiet", "-o", ours, program)
         fine = [compare_debug_data(tools, program, ours, addresses),
                 compare_readers(tools, f"our file, read by us and {GSYMUTIL}",
                                 ours, addresses)]
         for threads in (1, 2):
-            theirs = os.path.join(folder, f"theirs{threads}.gsym")
+            theirs = os.path.join(directory, f"theirs{threads}.gsym")
             must(GSYMUTIL, "--quiet", f"--num-threads={threads}", "--convert",
                  program, "-o", theirs)
             fine.append(compare_readers(
@@ -270,7 +270,7 @@ def compare_program(tools, given, arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build", required=True, metavar="FOLDER")
+    parser.add_argument("--build", required=True, metavar="DIRECTORY")
     parser.add_argument("--count", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("programs", nargs="+", metavar="PROGRAM")

@@ -99,17 +99,17 @@ def need(*programs):
             raise Missing("there is no " + program)
 
 
-def build(folder, name, text, command):
+def build(directory, name, text, command):
     need(command[0])
-    with open(os.path.join(folder, name), "w") as file:
+    with open(os.path.join(directory, name), "w") as file:
         file.write(text)
-    environment = dict(os.environ, HOME=folder, GOCACHE=folder + "/cache",
+    environment = dict(os.environ, HOME=directory, GOCACHE=directory + "/cache",
                        GO111MODULE="off", GOTOOLCHAIN="local")
     # An installed rustup needs its own home.
     if "HOME" in os.environ:
         environment.setdefault("RUSTUP_HOME", os.path.join(
             os.environ["HOME"], ".rustup"))
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True,
+    done = subprocess.run(command, cwd=directory, capture_output=True, text=True,
                           env=environment, check=False)
     if done.returncode != 0:
         raise Missing("%s failed: %s" % (command[0], done.stderr.strip()[-200:]))
@@ -133,16 +133,16 @@ def python(_):
     return for_two_seconds("/usr/bin/python3", "-c", PYTHON_PROGRAM)
 
 
-def gcc(folder):
+def gcc(directory):
     text = "#include <stdlib.h>\n#include <stdio.h>\n" + "".join(
         "int f%d(int a, char** b) { int s = 0; for (int i = 0; i < a; ++i) "
         "s += atoi(b[i]) * %d; printf(\"%%d\", s); return s; }\n" % (i, i)
         for i in range(60))
-    with open(os.path.join(folder, "file.c"), "w") as file:
+    with open(os.path.join(directory, "file.c"), "w") as file:
         file.write(text)
     need("gcc")
     return Load(["sh", "-c", "cd %s; for i in $(seq 40); do gcc -O2 -c file.c "
-                 "-o out$i.o; done" % folder])
+                 "-o out$i.o; done" % directory])
 
 
 def true(_):
@@ -155,43 +155,43 @@ def openssl(_):
     return for_two_seconds("openssl", "speed", "-seconds", "1", "rsa2048")
 
 
-def node(folder):
+def node(directory):
     need("node")
-    path = os.path.join(folder, "load.js")
+    path = os.path.join(directory, "load.js")
     with open(path, "w") as file:
         file.write(NODE_PROGRAM)
     return for_two_seconds("node", "--perf-basic-prof", path)
 
 
-def java(folder):
+def java(directory):
     need("java", "jcmd")
-    build(folder, "Load.java", JAVA_PROGRAM, ["javac", "Load.java"])
+    build(directory, "Load.java", JAVA_PROGRAM, ["javac", "Load.java"])
 
     def write_map(pid):
         time.sleep(3)  # most is compiled then
         subprocess.run(["jcmd", str(pid), "Compiler.perfmap"], check=True,
                        capture_output=True, timeout=60)
 
-    return Load(["java", "-XX:+PreserveFramePointer", "-cp", folder, "Load"],
+    return Load(["java", "-XX:+PreserveFramePointer", "-cp", directory, "Load"],
                 write_map)
 
 
-def static(folder):
-    build(folder, "static.c", C_PROGRAM,
+def static(directory):
+    build(directory, "static.c", C_PROGRAM,
           ["gcc", "-O2", "-static", "-o", "static", "static.c"])
-    return for_two_seconds(os.path.join(folder, "static"))
+    return for_two_seconds(os.path.join(directory, "static"))
 
 
-def go(folder):
-    build(folder, "load.go", GO_PROGRAM, ["go", "build", "-o", "go-load",
+def go(directory):
+    build(directory, "load.go", GO_PROGRAM, ["go", "build", "-o", "go-load",
                                           "load.go"])
-    return for_two_seconds(os.path.join(folder, "go-load"))
+    return for_two_seconds(os.path.join(directory, "go-load"))
 
 
-def rust(folder):
-    build(folder, "load.rs", RUST_PROGRAM,
+def rust(directory):
+    build(directory, "load.rs", RUST_PROGRAM,
           ["rustc", "-O", "-o", "rust-load", "load.rs"])
-    return for_two_seconds(os.path.join(folder, "rust-load"))
+    return for_two_seconds(os.path.join(directory, "rust-load"))
 
 
 ALL = {f.__name__: f for f in (python, gcc, true, openssl, node, java, static,

@@ -65,20 +65,20 @@ class Running:
         return self.process.pid if self.process else None
 
 
-def run(command, folder):
-    done = subprocess.run(command, cwd=folder, capture_output=True,
+def run(command, directory):
+    done = subprocess.run(command, cwd=directory, capture_output=True,
                           stdin=subprocess.DEVNULL, check=False, timeout=300)
     return done.stdout.decode("utf-8", "replace")
 
 
-def ksym(profiler, load, folder):
+def ksym(profiler, load, directory):
     """ksym-profile"""
     frames = Frames()
-    path = os.path.join(folder, "ksym.json")
+    path = os.path.join(directory, "ksym.json")
     with Running(load) as running:
         target = (["-p", str(running.pid), str(SECONDS)] if running.pid
                   else ["--", *load.command])
-        run([profiler, "-q", "-F", str(RATE), "-o", path, *target], folder)
+        run([profiler, "-q", "-F", str(RATE), "-o", path, *target], directory)
     with open(path) as file:
         document = json.load(file)
     table = document["frames"]
@@ -111,10 +111,10 @@ def add_ours(frames, frame, is_leaf, count):
 PERF_FRAME = re.compile(r"^\s+([0-9a-f]+) (.*) \((.*)\)$")
 
 
-def perf(_, load, folder):
+def perf(_, load, directory):
     """perf record, perf script"""
     frames = Frames()
-    data = os.path.join(folder, "perf.data")
+    data = os.path.join(directory, "perf.data")
     command = ["perf", "record", "-q", "-e", "cpu-clock:u", "-F", str(RATE),
                "-g", "-o", data]
     with Running(load) as running:
@@ -122,8 +122,8 @@ def perf(_, load, folder):
             command += ["-p", str(running.pid), "--", "sleep", str(SECONDS)]
         else:
             command += ["--", *load.command]
-        run(command, folder)
-        text = run(["perf", "script", "-i", data, "-F", "ip,sym,dso"], folder)
+        run(command, directory)
+        text = run(["perf", "script", "-i", data, "-F", "ip,sym,dso"], directory)
     for line in text.splitlines():
         found = PERF_FRAME.match(line)
         if not found:
@@ -166,9 +166,9 @@ def cgroup():
                 time.sleep(0.05)
 
 
-def run_bpftrace(load, folder):
+def run_bpftrace(load, directory):
     with cgroup() as path, Running(load) as running:
-        with open(os.path.join(folder, "bpftrace.out"), "w+") as out:
+        with open(os.path.join(directory, "bpftrace.out"), "w+") as out:
             tracer = subprocess.Popen(
                 ["bpftrace", "-e", BPFTRACE % (RATE, path)], stdout=out,
                 stderr=subprocess.DEVNULL,
@@ -185,7 +185,7 @@ def run_bpftrace(load, folder):
             else:
                 subprocess.run(
                     ["sh", "-c", "echo $$ > %s/cgroup.procs; exec \"$@\"" %
-                     path, "sh", *load.command], cwd=folder, check=False,
+                     path, "sh", *load.command], cwd=directory, check=False,
                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             tracer.send_signal(signal.SIGINT)
             tracer.wait(120)
@@ -193,11 +193,11 @@ def run_bpftrace(load, folder):
             return out.read()
 
 
-def bpftrace(_, load, folder):
+def bpftrace(_, load, directory):
     """bpftrace"""
     frames = Frames()
     stack = []
-    for line in run_bpftrace(load, folder).splitlines():
+    for line in run_bpftrace(load, directory).splitlines():
         found = BPFTRACE_FRAME.match(line)
         count = BPFTRACE_COUNT.search(line)
         if found:

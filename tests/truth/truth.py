@@ -41,15 +41,15 @@ def print_row(cells):
 
 def measure(name, profiler):
     """True when nothing that could have a name lacks it."""
-    with tempfile.TemporaryDirectory(prefix="ksym-truth-") as folder:
-        os.chmod(folder, 0o755)
-        load = loads.ALL[name](folder)
+    with tempfile.TemporaryDirectory(prefix="ksym-truth-") as directory:
+        os.chmod(directory, 0o755)
+        load = loads.ALL[name](directory)
         missed = 0
         for tool in tools.ALL:
             if not tools.installed(tool):
                 continue
             try:
-                frames = tool(os.path.abspath(profiler), load, folder)
+                frames = tool(os.path.abspath(profiler), load, directory)
             except (OSError, subprocess.SubprocessError) as error:
                 print("  %-8s %-9s %s" % (name, tool.__name__, error))
                 continue

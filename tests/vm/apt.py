@@ -12,10 +12,10 @@ import subprocess
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 CONFIGURATION = """
-Dir::State "{folder}";
-Dir::State::status "{folder}/status";
-Dir::Cache "{folder}/cache";
-Dir::Etc::sourcelist "{folder}/sources.list";
+Dir::State "{directory}";
+Dir::State::status "{directory}/status";
+Dir::Cache "{directory}/cache";
+Dir::Etc::sourcelist "{directory}/sources.list";
 Dir::Etc::sourceparts "/dev/null";
 Dir::Etc::preferences "/dev/null";
 Dir::Etc::preferencesparts "/dev/null";
@@ -87,23 +87,23 @@ class Mirrors:
 
 
 class Apt:
-    """The packages of one suite, in a folder that the caller deletes."""
+    """The packages of one suite, in a directory that the caller deletes."""
 
-    def __init__(self, mirrors, suite, folder):
+    def __init__(self, mirrors, suite, directory):
         self.suite = suite
         for name in ("lists/partial", "cache/archives/partial"):
-            os.makedirs(os.path.join(folder, name))
-        self._write(folder, "status", "")
-        self._write(folder, "sources.list",
+            os.makedirs(os.path.join(directory, name))
+        self._write(directory, "status", "")
+        self._write(directory, "sources.list",
                     "\n".join(mirrors.sources(suite)) + "\n")
-        self._write(folder, "apt.conf", CONFIGURATION.format(folder=folder))
+        self._write(directory, "apt.conf", CONFIGURATION.format(directory=directory))
         self.environment = dict(os.environ, LC_ALL="C",
-                                APT_CONFIG=folder + "/apt.conf")
+                                APT_CONFIG=directory + "/apt.conf")
         self._run("apt-get", "update")
 
     @staticmethod
-    def _write(folder, name, text):
-        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+    def _write(directory, name, text):
+        with open(os.path.join(directory, name), "w", encoding="utf-8") as file:
             file.write(text)
 
     def _run(self, *command, **options):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a guest is made of: QEMU, a Debian kernel with its modules, and a root
-file system. Each is made once and kept below the cache folder; what is half
+file system. Each is made once and kept below the cache directory; what is half
 made when a run is killed has another name and goes with the next run."""
 
 import contextlib
@@ -48,15 +48,15 @@ def why_no_qemu():
 class Kernel:
     """A kernel in the cache."""
 
-    def __init__(self, folder):
-        self.folder = folder
-        self.image = folder + "/vmlinuz"
-        self.initramfs = folder + "/initrd"
-        self.disk = folder + "/disk.img"
+    def __init__(self, directory):
+        self.directory = directory
+        self.image = directory + "/vmlinuz"
+        self.initramfs = directory + "/initrd"
+        self.disk = directory + "/disk.img"
 
     @property
     def version(self):
-        with open(self.folder + "/version", encoding="utf-8") as file:
+        with open(self.directory + "/version", encoding="utf-8") as file:
             return file.read().strip()
 
 
@@ -69,19 +69,19 @@ class Qemu:
     had it runs without that instruction and with one thread.
     """
 
-    def __init__(self, program, folders=(), fit=True):
+    def __init__(self, program, directories=(), fit=True):
         self.program = program
-        self.folders = folders
+        self.directories = directories
         self.fit = fit
 
 
 class Cache:
-    def __init__(self, folder, say):
+    def __init__(self, directory, say):
         """`say` is told what takes a while."""
-        self.folder = folder
+        self.directory = directory
         self.say = say
-        os.makedirs(folder, exist_ok=True)
-        for path in glob.glob(folder + "/tmp.*"):
+        os.makedirs(directory, exist_ok=True)
+        for path in glob.glob(directory + "/tmp.*"):
             shutil.rmtree(path, ignore_errors=True)
         self._mirrors = None
 
@@ -93,15 +93,15 @@ class Cache:
 
     @contextlib.contextmanager
     def making(self, name):
-        """A folder to make something in, which gets its name when all went
+        """A directory to make something in, which gets its name when all went
         well."""
-        folder = tempfile.mkdtemp(prefix="tmp.", dir=self.folder)
-        os.chmod(folder, 0o755)
+        directory = tempfile.mkdtemp(prefix="tmp.", dir=self.directory)
+        os.chmod(directory, 0o755)
         try:
-            yield folder
-            os.rename(folder, os.path.join(self.folder, name))
+            yield directory
+            os.rename(directory, os.path.join(self.directory, name))
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(directory, ignore_errors=True)
 
     # QEMU.
 
@@ -111,8 +111,8 @@ class Cache:
         if int(re.search(r"version (\d+)\.", text)[1]) >= 10:
             return Qemu(installed)
         name = "qemu-%d" % FORMAT
-        folder = os.path.join(self.folder, name)
-        if not os.path.isdir(folder):
+        directory = os.path.join(self.directory, name)
+        if not os.path.isdir(directory):
             suite = apt.host_suite() + "-backports"
             self.say("QEMU of " + suite)
             try:
@@ -122,19 +122,19 @@ class Cache:
                 self.say("no newer QEMU, going on with what is installed, "
                          "which is slower: %s" % failure)
                 return Qemu(installed, fit=False)
-        return Qemu(folder + "/usr/bin/qemu-system-x86_64",
-                    [folder + "/usr/share/qemu", folder + "/usr/share/seabios",
+        return Qemu(directory + "/usr/bin/qemu-system-x86_64",
+                    [directory + "/usr/share/qemu", directory + "/usr/share/seabios",
                      "/usr/lib/ipxe/qemu"])
 
-    def _unpack_qemu(self, suite, folder):
-        packages = apt.Apt(self.mirrors, suite, folder + "/apt")
+    def _unpack_qemu(self, suite, directory):
+        packages = apt.Apt(self.mirrors, suite, directory + "/apt")
         packages.unpack(["qemu-system-x86", "qemu-system-data", "seabios"],
-                        folder)
+                        directory)
         for name in ("apt", "usr/share/doc", "usr/share/man"):
-            shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
+            shutil.rmtree(os.path.join(directory, name), ignore_errors=True)
         # It uses the libraries of the one that is installed.
         missing = [line.split()[0] for line in apt.run(
-            "ldd", folder + "/usr/bin/qemu-system-x86_64").splitlines()
+            "ldd", directory + "/usr/bin/qemu-system-x86_64").splitlines()
             if "not found" in line]
         if missing:
             raise apt.Failure("it lacks " + " ".join(missing))
@@ -145,18 +145,18 @@ class Cache:
         """The newest Debian kernel of that version in the first of the suites
         that has one."""
         name = "kernel-%s-%d" % (version, FORMAT)
-        folder = os.path.join(self.folder, name)
-        if not os.path.isdir(folder):
+        directory = os.path.join(self.directory, name)
+        if not os.path.isdir(directory):
             with self.making(name) as made:
                 self._unpack_kernel(version, suites, made)
                 self._make_kernel(made)
-        return Kernel(folder)
+        return Kernel(directory)
 
-    def _unpack_kernel(self, version, suites, folder):
+    def _unpack_kernel(self, version, suites, directory):
         pattern = r"^linux-image-%s\.[0-9].*-cloud-amd64$" % re.escape(version)
         for suite in suites:
             self.say("kernel %s of %s" % (version, suite))
-            state = folder + "/apt"
+            state = directory + "/apt"
             packages = apt.Apt(self.mirrors, suite, state)
             image = packages.newest(pattern)
             if image:
@@ -168,11 +168,11 @@ class Cache:
         # Newer ones have the image in one package and the modules in another.
         parts = [name for name in packages.depends(image) if re.match(
             r"linux-(base|binary|modules)-\d", name)]
-        packages.unpack([image, *sorted(set(parts))], folder + "/tree")
+        packages.unpack([image, *sorted(set(parts))], directory + "/tree")
         shutil.rmtree(state)
 
-    def _make_kernel(self, folder):
-        tree = folder + "/tree"
+    def _make_kernel(self, directory):
+        tree = directory + "/tree"
         modules = tree + "/usr/lib/modules"
         if os.path.isdir(tree + "/lib/modules"):
             os.makedirs(tree + "/usr/lib", exist_ok=True)
@@ -182,17 +182,17 @@ class Cache:
         version, = os.listdir(modules)
         found = glob.glob(tree + "/boot/vmlinuz-*") + glob.glob(
             modules + "/*/vmlinuz")
-        shutil.copy(found[0], folder + "/vmlinuz")
+        shutil.copy(found[0], directory + "/vmlinuz")
         apt.run("depmod", "-b", tree, version)
-        self._make_initramfs(tree, version, folder)
-        make_disk(modules, folder + "/disk.img", spare_mib=16)
+        self._make_initramfs(tree, version, directory)
+        make_disk(modules, directory + "/disk.img", spare_mib=16)
         shutil.rmtree(tree)
-        with open(folder + "/version", "w", encoding="utf-8") as file:
+        with open(directory + "/version", "w", encoding="utf-8") as file:
             file.write(version + "\n")
 
     @staticmethod
-    def _make_initramfs(tree, version, folder):
-        root = folder + "/initramfs"
+    def _make_initramfs(tree, version, directory):
+        root = directory + "/initramfs"
         for name in ("bin", "modules", "dev", "proc", "sys", "new"):
             os.makedirs(os.path.join(root, name))
         shutil.copy("/bin/busybox", root + "/bin/busybox")
@@ -212,7 +212,7 @@ class Cache:
                 file.write(read_packed(path))
         with open(root + "/modules/order", "w", encoding="utf-8") as file:
             file.write("".join(name + "\n" for name in names))
-        pack_initramfs(root, folder + "/initrd")
+        pack_initramfs(root, directory + "/initrd")
         shutil.rmtree(root)
 
     # The root file system.
@@ -222,15 +222,15 @@ class Cache:
         wanted = sorted({*GUEST_PACKAGES, *dependencies(package)})
         key = hashlib.sha256(" ".join(wanted).encode()).hexdigest()[:12]
         name = "root-%s-%s-%d" % (GUEST_SUITE, key, FORMAT)
-        folder = os.path.join(self.folder, name)
-        if not os.path.isdir(folder):
+        directory = os.path.join(self.directory, name)
+        if not os.path.isdir(directory):
             self.say("root file system of %s" % GUEST_SUITE)
             with self.making(name) as made:
                 self._make_root(wanted, made)
-        return folder + "/disk.img"
+        return directory + "/disk.img"
 
-    def _make_root(self, packages, folder):
-        root = folder + "/root"
+    def _make_root(self, packages, directory):
+        root = directory + "/root"
         apt.run("mmdebstrap", "--variant=minbase", "--mode=root",
                 "--architectures=amd64", "--include=" + ",".join(packages),
                 '--aptopt=Acquire::Check-Valid-Until "false"',
@@ -250,7 +250,7 @@ class Cache:
             with open(os.path.join(root, "etc", name), "w",
                       encoding="utf-8") as file:
                 file.write(text)
-        make_disk(root, folder + "/disk.img", spare_mib=1024)
+        make_disk(root, directory + "/disk.img", spare_mib=1024)
         shutil.rmtree(root)
 
 
@@ -272,11 +272,11 @@ def pack_initramfs(root, target):
             shell=True, cwd=root, stdout=file, check=True)
 
 
-def make_disk(folder, target, spare_mib):
-    """An ext4 image of the folder; what is spare takes no room here."""
-    used = int(apt.run("du", "-sm", folder).split()[0])
+def make_disk(directory, target, spare_mib):
+    """An ext4 image of the directory; what is spare takes no room here."""
+    used = int(apt.run("du", "-sm", directory).split()[0])
     apt.run("mkfs.ext4", "-q", "-F", "-O", "^has_journal,^metadata_csum", "-E",
-            "lazy_itable_init=1", "-d", folder, target,
+            "lazy_itable_init=1", "-d", directory, target,
             "%dM" % (used * 6 // 5 + spare_mib))
 
 

@@ -70,7 +70,7 @@ class Boot:
 
 class Machine:
     def __init__(self, qemu, kernel, root_disk, payload, accelerator):
-        """`payload` is a folder whose content the guest has in /run/vm."""
+        """`payload` is a directory whose content the guest has in /run/vm."""
         self.qemu = qemu
         self.kernel = kernel
         self.root_disk = root_disk
@@ -81,31 +81,31 @@ class Machine:
         """Calls `report` with each result, a dict, as it comes. Returns what
         went wrong with the guest itself, or None. `log` is the path that what
         the checks and the console print is kept under."""
-        folder = tempfile.mkdtemp(prefix="ksym-vm-")
+        directory = tempfile.mkdtemp(prefix="ksym-vm-")
         try:
-            self._make_initramfs(boot, folder)
-            command = self._command(boot, folder)
-            open(folder + "/results", "wb").close()
-            with open(folder + "/qemu", "wb") as output:
+            self._make_initramfs(boot, directory)
+            command = self._command(boot, directory)
+            open(directory + "/results", "wb").close()
+            with open(directory + "/qemu", "wb") as output:
                 process = subprocess.Popen(
                     command, stdin=subprocess.DEVNULL, stdout=output,
                     stderr=subprocess.STDOUT)
             try:
-                return self._follow(process, folder, seconds, report)
+                return self._follow(process, directory, seconds, report)
             finally:
                 process.kill()
                 process.wait()
         finally:
             with open(log, "wb") as kept:
                 for name in ("qemu", "console", "log"):
-                    path = os.path.join(folder, name)
+                    path = os.path.join(directory, name)
                     if os.path.exists(path):
                         with open(path, "rb") as file:
                             shutil.copyfileobj(file, kept)
-            shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(directory, ignore_errors=True)
 
-    def _make_initramfs(self, boot, folder):
-        target = folder + "/boot/boot"
+    def _make_initramfs(self, boot, directory):
+        target = directory + "/boot/boot"
         units = target + "/systemd/system"
         os.makedirs(units + "/multi-user.target.wants")
         shutil.copytree(self.payload, target + "/vm")
@@ -115,13 +115,13 @@ class Machine:
                    units + "/multi-user.target.wants/checks.service")
         for name in MASKED:
             os.symlink("/dev/null", os.path.join(units, name))
-        images.pack_initramfs(folder + "/boot", folder + "/added")
-        with open(folder + "/initrd", "wb") as joined:
-            for path in (self.kernel.initramfs, folder + "/added"):
+        images.pack_initramfs(directory + "/boot", directory + "/added")
+        with open(directory + "/initrd", "wb") as joined:
+            for path in (self.kernel.initramfs, directory + "/added"):
                 with open(path, "rb") as file:
                     shutil.copyfileobj(file, joined)
 
-    def _command(self, boot, folder):
+    def _command(self, boot, directory):
         command_line = COMMAND_LINE
         if self.accelerator == "kvm":
             cpu = ["-accel", "kvm", "-cpu", "host"]
@@ -132,15 +132,15 @@ class Machine:
                    "max,la57=off,svm=off" + features]
             command_line += TCG_COMMAND_LINE
         command = [self.qemu.program]
-        for path in self.qemu.folders:
+        for path in self.qemu.directories:
             command += ["-L", path]
         command += [
             "-M", "q35", *cpu, "-smp", str(CPUS), "-m", MEMORY, "-nodefaults",
             "-no-user-config", "-no-reboot", "-display", "none", "-nic",
             "none", "-kernel", self.kernel.image, "-initrd",
-            folder + "/initrd", "-append",
+            directory + "/initrd", "-append",
             (command_line + " " + boot.command_line).strip(),
-            "-serial", "file:%s/console" % folder]
+            "-serial", "file:%s/console" % directory]
         for number, (disk, options) in enumerate([
                 (self.root_disk, "snapshot=on,cache=unsafe"),
                 (self.kernel.disk, "readonly=on")]):
@@ -150,16 +150,16 @@ class Machine:
         command += ["-device", "virtio-serial-pci"]
         for name in ("results", "log"):
             command += ["-chardev", "file,id=%s,path=%s/%s" % (
-                name, folder, name), "-device",
+                name, directory, name), "-device",
                 "virtserialport,chardev=%s,name=vm.%s" % (name, name)]
         return command
 
     @staticmethod
-    def _follow(process, folder, seconds, report):
+    def _follow(process, directory, seconds, report):
         """Until the guest has ended, with or without having said so."""
         begin = time.monotonic()
         started = ended = False
-        with open(folder + "/results", "rb") as results:
+        with open(directory + "/results", "rb") as results:
             rest = b""
             while True:
                 over = process.poll() is not None

@@ -7,7 +7,7 @@ there what cannot be checked on the machine that builds it:
 
 Prints a line per check and a table of kernels and checks. What it needs is
 made on the first run, with packages from the mirrors that this machine's apt
-uses, and kept in the cache folder. The log of each boot is below it in logs/.
+uses, and kept in the cache directory. The log of each boot is below it in logs/.
 
 Exit status: 0 all is well, 1 a check failed or a guest did not run, 2 wrong
 usage, 3 what a guest is made of cannot be had, 77 QEMU does not run on this
@@ -118,24 +118,24 @@ def say(text):
     print("[%5.1f s] %s" % (time.monotonic() - BEGIN, text), flush=True)
 
 
-def make_payload(arguments, folder):
+def make_payload(arguments, directory):
     """What the guest has in /run/vm."""
-    shutil.copytree(os.path.join(SOURCE, "tests/vm/guest"), folder)
-    os.unlink(folder + "/init")
-    shutil.copy(arguments.package, folder + "/ksym.deb")
+    shutil.copytree(os.path.join(SOURCE, "tests/vm/guest"), directory)
+    os.unlink(directory + "/init")
+    shutil.copy(arguments.package, directory + "/ksym.deb")
     for source, target in (("tests/e2e", "tests/e2e"), ("docs", "docs"),
                            ("systemd", "systemd")):
         shutil.copytree(
-            os.path.join(SOURCE, source), os.path.join(folder, target),
+            os.path.join(SOURCE, source), os.path.join(directory, target),
             ignore=shutil.ignore_patterns("workloads", "__pycache__", "*.png",
                                           "*.md"))
     workloads = os.path.join(arguments.build, "tests/e2e/workloads")
     if not os.path.isdir(workloads):
         raise apt.Failure(workloads + ": not there; build the tests first")
-    shutil.copytree(workloads, folder + "/workloads",
+    shutil.copytree(workloads, directory + "/workloads",
                     ignore=shutil.ignore_patterns("CMakeFiles", "*.cmake"))
     if arguments.quick:
-        open(folder + "/quick", "w", encoding="utf-8").close()
+        open(directory + "/quick", "w", encoding="utf-8").close()
 
 
 def run_kernel(cache, version, arguments, payload, results):
@@ -145,7 +145,7 @@ def run_kernel(cache, version, arguments, payload, results):
                             cache.root_disk(arguments.package), payload,
                             arguments.accelerator)
     results.columns.append(kernel.version)
-    logs = os.path.join(cache.folder, "logs")
+    logs = os.path.join(cache.directory, "logs")
     os.makedirs(logs, exist_ok=True)
     well = True
     for boot in BOOTS[:1] if arguments.quick else BOOTS:
@@ -185,13 +185,13 @@ def main():
     os.makedirs(arguments.cache, exist_ok=True)
     results, well, missing = Results(), True, False
     with open(arguments.cache + "/lock", "w", encoding="utf-8") as lock, \
-            tempfile.TemporaryDirectory(prefix="ksym-vm-") as folder:
+            tempfile.TemporaryDirectory(prefix="ksym-vm-") as directory:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two guests at once are too slow
-        make_payload(arguments, folder + "/vm")
+        make_payload(arguments, directory + "/vm")
         cache = images.Cache(os.path.abspath(arguments.cache), say)
         for version in wanted:
             try:
-                well &= run_kernel(cache, version, arguments, folder + "/vm",
+                well &= run_kernel(cache, version, arguments, directory + "/vm",
                                    results)
             except apt.Failure as failure:
                 missing = True

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// flamegraph.mjs FOLDER PICTURES: uses the pages that web_test.py put into
-// FOLDER as a person would, and leaves pictures of them in PICTURES.
+// flamegraph.mjs DIRECTORY PICTURES: uses the pages that web_test.py put into
+// DIRECTORY as a person would, and leaves pictures of them in PICTURES.
 
 import {check, openBrowser, openPage} from './browser.mjs';
 import {otherPages} from './other_pages.mjs';
 import {box, boxes, hash, place, row, text, view} from './person.mjs';
 
-const [, , folder, pictures] = process.argv;
+const [, , directory, pictures] = process.argv;
 const complaints = [];
 const browser = await openBrowser();
 
 const open = async (name, hash = '') => {
   const page = await openPage(browser, complaints);
-  await page.goto(`file://${folder}/${name}.html${hash}`);
+  await page.goto(`file://${directory}/${name}.html${hash}`);
   await page.locator('.f').first().waitFor();
   return page;
 };
@@ -136,7 +136,7 @@ async function filter(page) {
         'what waits is hidden');
   await page.keyboard.press('Escape');
   check(!await page.locator('#hide-idle').isVisible(), 'Escape ends the menu');
-  await page.goto(`file://${folder}/small.html`);
+  await page.goto(`file://${directory}/small.html`);
   await box(page, 'Sort').waitFor();
 }
 
@@ -257,7 +257,7 @@ async function search(page) {
 }
 
 async function keyboard(page) {
-  await page.goto(`file://${folder}/small.html`);
+  await page.goto(`file://${directory}/small.html`);
   await page.locator('#graph .sheet').focus();
   await page.keyboard.press('/');
   check(await page.evaluate(() => document.activeElement.id) === 'search',
@@ -286,7 +286,7 @@ async function keyboard(page) {
   check((await boxes(page, 'below')).join() === 'ksys_write',
         'Enter shows callers and callees');
   await page.keyboard.press('Escape');
-  await page.goto(`file://${folder}/small.html`);
+  await page.goto(`file://${directory}/small.html`);
 }
 
 async function dark(page) {
@@ -383,7 +383,7 @@ const page = await open('small');
 await run([systemDark, opening, mouse, history, group, filter, table, callers,
            select, paper, search, keyboard, accessible, dark], page);
 await page.close();
-await run(otherPages({open, picture, folder}));
+await run(otherPages({open, picture, directory}));
 await browser.close();
 failures.push(...complaints);
 check(failures.length === 0, failures.join('\n') || 'no complaints');

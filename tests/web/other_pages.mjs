@@ -50,14 +50,14 @@ async function downloaded(page, button) {
 
 // Same stacks as ksym-profile's own folded lines; names that would deceive
 // stay one frame and no markup.
-async function downloads({open, folder}) {
+async function downloads({open, directory}) {
   for (const name of ['small', 'hostile']) {
     const page = await open(name);
     const folded = await downloaded(page, '#save-folded');
     check(folded.name === `${name}.folded`, folded.name);
     const sorted = (lines) => lines.split('\n').sort().join('\n');
     check(sorted(folded.text) ===
-              sorted(readFileSync(`${folder}/${name}.folded`, 'utf8')),
+              sorted(readFileSync(`${directory}/${name}.folded`, 'utf8')),
           'the folded lines: ' + folded.text);
     const svg = await downloaded(page, '#save-svg');
     const parsed = await page.evaluate((text) => {
@@ -133,7 +133,7 @@ async function difference({open, picture}) {
   await page.close();
 }
 
-// tools: {open(name): a page, picture(page, name), folder: where pages are}.
+// tools: {open(name): a page, picture(page, name), directory: where pages are}.
 export function otherPages(tools) {
   return [phone, downloads, hostile, deep, difference].map((step) => {
     const named = () => step(tools);

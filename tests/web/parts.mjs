@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// parts.mjs FOLDER: the parts of the flame graph page that need no document
-// (FOLDER is daemon/web), each for itself.
+// parts.mjs DIRECTORY: the parts of the flame graph page that need no document
+// (DIRECTORY is daemon/web), each for itself.
 
 import assert from 'node:assert/strict';
 import {readFileSync} from 'node:fs';

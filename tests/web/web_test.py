@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""web_test.py PROFILER FOLDER [TEST...]: the flame graph page in Chromium, driven
+"""web_test.py PROFILER DIRECTORY [TEST...]: the flame graph page in Chromium, driven
 by Playwright, and our files in speedscope's own page.
 
-FOLDER gets the npm packages of package.json, once, and pictures of the pages.
+DIRECTORY gets the npm packages of package.json, once, and pictures of the pages.
 """
 
 import json
@@ -15,7 +15,7 @@ import sys
 import tempfile
 import unittest
 
-PROFILER, FOLDER = sys.argv[1:3]
+PROFILER, DIRECTORY = sys.argv[1:3]
 HERE = os.path.dirname(os.path.abspath(__file__))
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -30,30 +30,30 @@ def install_packages():
             return f"there is no {program}"
     if CHROMIUM is None:
         return "there is no chromium (Debian's package)"
-    os.makedirs(FOLDER, exist_ok=True)
+    os.makedirs(DIRECTORY, exist_ok=True)
     wanted = os.path.join(HERE, "package.json")
-    mark = os.path.join(FOLDER, "package.json")
+    mark = os.path.join(DIRECTORY, "package.json")
     with open(wanted, encoding="utf-8") as file:
         text = file.read()
-    if os.path.exists(mark) and os.path.exists(FOLDER + "/node_modules"):
+    if os.path.exists(mark) and os.path.exists(DIRECTORY + "/node_modules"):
         with open(mark, encoding="utf-8") as file:
             if file.read() == text:
                 return None
     with open(mark + ".new", "w", encoding="utf-8") as file:
         file.write(text)
-    shutil.rmtree(FOLDER + "/node_modules", ignore_errors=True)
+    shutil.rmtree(DIRECTORY + "/node_modules", ignore_errors=True)
     os.replace(mark + ".new", mark)
     try:
         done = subprocess.run(
             ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts",
              "--no-package-lock", "--fetch-retries=1"],
-            cwd=FOLDER, text=True, capture_output=True, timeout=120,
+            cwd=DIRECTORY, text=True, capture_output=True, timeout=120,
             check=False)
     except subprocess.TimeoutExpired:
         return "npm install took more than two minutes"
     if done.returncode == 0:
         return None
-    shutil.rmtree(FOLDER + "/node_modules", ignore_errors=True)
+    shutil.rmtree(DIRECTORY + "/node_modules", ignore_errors=True)
     return "npm install failed: " + done.stderr.strip().splitlines()[0]
 
 
@@ -62,7 +62,7 @@ def node(script, *arguments):
         ["node", os.path.join(HERE, script), *arguments], text=True,
         capture_output=True, timeout=900, check=False,
         env={**os.environ, "KSYM_CHROMIUM": CHROMIUM,
-             "KSYM_NODE_MODULES": FOLDER + "/node_modules"})
+             "KSYM_NODE_MODULES": DIRECTORY + "/node_modules"})
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -144,9 +144,9 @@ class Pages(unittest.TestCase):
 
     @staticmethod
     def pictures():
-        folder = os.path.join(FOLDER, "pictures")
-        os.makedirs(folder, exist_ok=True)
-        return folder
+        directory = os.path.join(DIRECTORY, "pictures")
+        os.makedirs(directory, exist_ok=True)
+        return directory
 
     def test_flame_graph(self):
         """What a person does with the page: mouse, keyboard, address, search,

@@ -12,10 +12,10 @@ namespace ksym {
 namespace {
 
 // The word is stored within so many instructions; known builds need up to 60.
-constexpr size_t kMostInstructions = 256;
+constexpr size_t kMaxInstructions = 256;
 // A frame object's own members, before its locals, have some 360 bytes.
-constexpr int64_t kMostOffset = 1024;
-constexpr int32_t kMostFrame = 4096;
+constexpr int64_t kMaxOffset = 1024;
+constexpr int32_t kMaxFrame = 4096;
 constexpr size_t kRegisters = 16;
 // RAX, RCX, RDX, RSI, RDI and R8 to R11.
 constexpr uint16_t kLostInCalls = 0x0fc7;
@@ -52,7 +52,7 @@ class FrameValues {
   // The offset that a register's value has, if it may be the word.
   std::optional<uint16_t> OffsetIn(uint8_t reg) const {
     const auto offset = reg < kRegisters ? values_[reg] : std::nullopt;
-    if (!offset || *offset < 0 || *offset > kMostOffset) return std::nullopt;
+    if (!offset || *offset < 0 || *offset > kMaxOffset) return std::nullopt;
     return static_cast<uint16_t>(*offset);
   }
 
@@ -78,12 +78,12 @@ std::optional<uint16_t> StoredBelow(const FrameFacts& facts,
   if (i.base == kCodeRsp) base = facts.rsp;
   if (i.base == kCodeRbp) base = facts.rbp;
   // What is not known is larger, too.
-  if (base > kMostFrame || i.number > kMostFrame || i.number < -kMostFrame) {
+  if (base > kMaxFrame || i.number > kMaxFrame || i.number < -kMaxFrame) {
     return std::nullopt;
   }
   const int32_t below = base - i.number;
   // The return address is at 8.
-  if (below < 16 || below > kMostFrame || below % 8 != 0) return std::nullopt;
+  if (below < 16 || below > kMaxFrame || below % 8 != 0) return std::nullopt;
   return static_cast<uint16_t>(below);
 }
 
@@ -165,7 +165,7 @@ class Begin {
         state_{.values = FrameValues(argument), .copies = {}, .facts = {}} {}
 
   std::optional<CpythonFrameWord> FindWord() {
-    for (size_t count = 0; count < kMostInstructions; ++count) {
+    for (size_t count = 0; count < kMaxInstructions; ++count) {
       const Instruction i = DecodeInstruction(code_.subspan(at_));
       if (i.size == 0) return std::nullopt;
       if (const auto word = WordOf(i)) return word;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint16_t kAmd64 = 62;
 // Libraries that a file names, and its own names, of some 100 KiB.
-constexpr uint64_t kMostNameBytes = uint64_t{4} << 20;
+constexpr uint64_t kMaxNameBytes = uint64_t{4} << 20;
 
 // What is asked of one file.
 class File {
@@ -54,7 +54,7 @@ class File {
   // It needs musl's C library, of which its names have one.
   bool NeedsMusl() const {
     const ElfSection* names = image_.FindSection(".dynstr");
-    if (names == nullptr || names->size > kMostNameBytes) return false;
+    if (names == nullptr || names->size > kMaxNameBytes) return false;
     std::vector<std::byte> bytes(names->size);
     if (!source_.ReadAt(names->file_offset, bytes)) return false;
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()),

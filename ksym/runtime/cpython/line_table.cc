@@ -17,9 +17,9 @@ enum EntryKind : uint8_t {
 
 // Six bits a byte, the lowest first; bit 6 says that more follow.
 uint64_t ReadVarint(ByteReader& reader) {
-  constexpr unsigned kMostBits = 36;
+  constexpr unsigned kMaxBits = 36;
   uint64_t value = 0;
-  for (unsigned shift = 0; shift < kMostBits; shift += 6) {
+  for (unsigned shift = 0; shift < kMaxBits; shift += 6) {
     const auto byte = reader.Read<uint8_t>();
     value |= uint64_t{byte & 0x3fu} << shift;
     if ((byte & 0x40u) == 0) return value;

@@ -170,7 +170,7 @@ bool CodePaths::FollowSure() {
                });
   unsure_.erase(sure, unsure_.end());
   if (returns_.empty()) return false;
-  most_steps_ = kMaxScanSteps;
+  max_steps_ = kMaxScanSteps;
   FollowReturns();
   Settle();
   FollowCalls();

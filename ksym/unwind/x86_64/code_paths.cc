@@ -33,7 +33,7 @@ bool CodePaths::IsExhausted() const {
 
 void CodePaths::FollowEntries(std::vector<uint32_t> entries) {
   new_entries_ = std::move(entries);
-  most_steps_ = kMaxScanSteps;
+  max_steps_ = kMaxScanSteps;
   FollowCalls();
 }
 
@@ -48,7 +48,7 @@ void CodePaths::FollowCalls() {
       entries.push_back(at);
     }
     new_entries_.clear();
-    most_steps_ = kMaxScanSteps;
+    max_steps_ = kMaxScanSteps;
     for (const uint32_t at : entries) {
       FollowStrand(at, {}, {.origin = Origin::kEntry});
     }
@@ -59,7 +59,7 @@ void CodePaths::FollowCalls() {
 
 bool CodePaths::Try(uint32_t at, const FrameFacts& facts) {
   const bool is_function = facts == FrameFacts{};
-  most_steps_ = std::min(kMaxScanSteps, steps_ + kMaxGuessSteps);
+  max_steps_ = std::min(kMaxScanSteps, steps_ + kMaxGuessSteps);
   const size_t first = strands_.size();  // settled
   const bool is_taken = is_function && taken_.contains(at);
   FollowStrand(at, facts, {.origin = Origin::kGuess, .is_taken = is_taken});
@@ -117,7 +117,7 @@ void CodePaths::Work() {
     const uint32_t number = work_.back();
     work_.pop_back();
     if (current().is_wrong) continue;
-    if (steps_ >= most_steps_ || IsExhausted()) {
+    if (steps_ >= max_steps_ || IsExhausted()) {
       Refute();
       continue;
     }

@@ -147,7 +147,7 @@ class CodePaths {
   size_t steps_ = 0;
   // A strand that has an end is gone over again.
   bool is_repeating_ = false;
-  size_t most_steps_ = 0;  // up to which a guess may go
+  size_t max_steps_ = 0;  // up to which a guess may go
 
   // Strands from here on are not judged yet.
   size_t settled_ = 0;

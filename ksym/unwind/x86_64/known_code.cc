@@ -229,20 +229,20 @@ size_t CloneBytes(std::string_view code) {
 // True when there are any.
 bool AddClones(const ByteSource& source, const ElfImage& image,
                const UnwindTable& table, std::vector<RowPatch>& patches) {
-  constexpr uint64_t kMostBytes = 5 + 6 + 6 + 1;
+  constexpr uint64_t kMaxBytes = 5 + 6 + 6 + 1;
   constexpr size_t kMaxTried = 64;
   const ElfSection* section = image.FindSection(".text");
   const auto range = RangeOf(section, table);
   if (!range) return false;
-  std::array<char, kMostBytes> bytes = {};
+  std::array<char, kMaxBytes> bytes = {};
   size_t tried = 0;
   bool has_any = false;
   for (auto row = table.rows.begin(); row != table.rows.end(); ++row) {
     if (GetCfaKind(*row) != CfaKind::kEnd || row == table.rows.begin() ||
-        row->pc < range->start + kMostBytes || row->pc > range->end) {
+        row->pc < range->start + kMaxBytes || row->pc > range->end) {
       continue;
     }
-    const uint64_t from = row->pc - kMostBytes - range->start;
+    const uint64_t from = row->pc - kMaxBytes - range->start;
     if (++tried > kMaxTried ||
         !source.ReadAt(section->file_offset + from,
                        std::as_writable_bytes(std::span(bytes)))) {
@@ -374,7 +374,7 @@ std::vector<CodeRange> Without(const std::vector<CodeRange>& gaps,
   for (const CodeRange& gap : gaps) {
     uint64_t at = gap.start;
     const auto add = [&](uint64_t end) {
-      if (end >= at + kLeastGapBytes) left.push_back({at, end});
+      if (end >= at + kMinGapBytes) left.push_back({at, end});
     };
     for (; patch != patches.end() && patch->start < gap.end; ++patch) {
       if (patch->end <= at) continue;

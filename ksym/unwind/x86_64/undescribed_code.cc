@@ -213,7 +213,7 @@ CodeToScan FindCodeToScan(const ByteSource& source, const ElfImage& image,
     code.gaps.push_back(
         {static_cast<uint32_t>(gap.start), static_cast<uint32_t>(gap.end)});
   }
-  if (bytes < kLeastNamedGapBytes) return code;
+  if (bytes < kMinNamedGapBytes) return code;
   EntryFinder entries(source, table, gaps);
   for (const ElfSection& section : image.sections()) {
     if (section.type == SHT_DYNSYM || section.type == SHT_SYMTAB) {

@@ -15,9 +15,9 @@
 namespace ksym {
 
 // Gaps that are smaller have no function.
-inline constexpr uint64_t kLeastGapBytes = 16;
+inline constexpr uint64_t kMinGapBytes = 16;
 // Symbols are read where gaps have as much together; less is start-up code.
-inline constexpr uint64_t kLeastNamedGapBytes = 256;
+inline constexpr uint64_t kMinNamedGapBytes = 256;
 // Symbols of one table that are looked at, 24 bytes each.
 inline constexpr uint64_t kMaxScannedSymbols = uint64_t{1} << 20;
 

@@ -3,7 +3,7 @@
 """Measures ksym-profile beside perf and bpftrace; see scripts/bench.
 
     bench.py [--quick] [--program FILE] [--loads KINDS] [--parts PARTS]
-             [--signals COUNT] --build FOLDER [SECTION...]
+             [--signals COUNT] --build DIRECTORY [SECTION...]
 
 Exit status: 0, 1 when a section failed, 77 when nothing can be measured here.
 """
@@ -89,8 +89,8 @@ def main():
         description="Measures ksym-profile beside perf and bpftrace.")
     parser.add_argument("--quick", action="store_true",
                         help="one short run of everything, as a smoke test")
-    parser.add_argument("--build", required=True, metavar="FOLDER",
-                        help="build folder to take the programs from")
+    parser.add_argument("--build", required=True, metavar="DIRECTORY",
+                        help="build directory to take the programs from")
     parser.add_argument("--program", metavar="FILE",
                         help="a program with debug data for the section gsym")
     parser.add_argument("--loads", metavar="KINDS", default="",
@@ -113,7 +113,7 @@ def main():
         print("skipped: sampling the whole machine and reading BPF run times "
               "needs root")
         return NOTHING_TO_MEASURE
-    # So that whatever runs is ended and no folder stays.
+    # So that whatever runs is ended and no directory stays.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     with tempfile.TemporaryDirectory(prefix="ksym-bench-") as scratch:
         context = programs.Context(os.path.abspath(arguments.build), scratch,

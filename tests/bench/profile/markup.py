@@ -18,15 +18,15 @@ TEXT = "I0101 12:00:00.000001  1234 server.cc:42] request handled in 12 ms, ok"
 
 
 def make_program(context):
-    """The sample, where its build-id leads to it; the folder, its addresses."""
-    folder = context.scratch_file("symbols")
-    target = os.path.join(folder, ".build-id", BUILD_ID[:2])
+    """The sample, where its build-id leads to it; the directory, its addresses."""
+    directory = context.scratch_file("symbols")
+    target = os.path.join(directory, ".build-id", BUILD_ID[:2])
     os.makedirs(target, exist_ok=True)
     program = os.path.join(target, BUILD_ID[2:] + ".debug")
     subprocess.run(["g++", "-std=c++17", "-O2", "-g", "-no-pie",
                     f"-Wl,--build-id=0x{BUILD_ID}", gsym.SAMPLE, "-o",
                     program], check=True, timeout=60)
-    return folder, gsym.function_addresses(program, random.Random(1), 1000)
+    return directory, gsym.function_addresses(program, random.Random(1), 1000)
 
 
 def write_log(context, name, addresses, percent, size):
@@ -92,9 +92,9 @@ def measure_long_line(context, command):
 
 
 def run(context):
-    folder, addresses = make_program(context)
+    directory, addresses = make_program(context)
     options = ["--filter-markup", "--color=never",
-               f"--debug-file-directory={folder}"]
+               f"--debug-file-directory={directory}"]
     ours = [context.built("daemon", "ksym-symbolize"), *options]
     commands = [("ksym-symbolize", ours), (SYMBOLIZER, [SYMBOLIZER, *options])]
     size = MIB if context.quick else LOG_BYTES

@@ -22,8 +22,8 @@ class Failed(Exception):
 @dataclasses.dataclass
 class Context:
     """What every section gets."""
-    build: str  # the build folder
-    scratch: str  # a folder that is removed at the end
+    build: str  # the build directory
+    scratch: str  # a directory that is removed at the end
     quick: bool  # one short run of everything: proves that it works
     program: str = None  # with debug data, for the section gsym
     trouble: object = None  # trouble.Wanted, for the section trouble

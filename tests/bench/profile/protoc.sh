@@ -1,20 +1,20 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Builds Debian's protoc with its debug data, -O2 -g, without stripping, into a
-# folder, unless it is there: a real C++ program with some 80 MB of DWARF.
+# directory, unless it is there: a real C++ program with some 80 MB of DWARF.
 #
-#   protoc.sh FOLDER
+#   protoc.sh DIRECTORY
 #
 # The source is fetched with apt-get from where this machine's packages come
 # from, with lists of its own: the system's settings are not changed. Takes
 # some minutes on two CPUs. Prints the program's path on standard output.
 set -euo pipefail
 
-folder=$1
+directory=$1
 version=3.21.12
-mkdir -p "$folder/apt/lists/partial" "$folder/apt/sources.list.d"
-folder=$(cd "$folder" && pwd)
-program=$folder/build/protoc
+mkdir -p "$directory/apt/lists/partial" "$directory/apt/sources.list.d"
+directory=$(cd "$directory" && pwd)
+program=$directory/build/protoc
 if [[ -x $program ]]; then
   echo "$program"
   exit 0
@@ -27,35 +27,35 @@ SourcesOfSources() {
     [[ -e $list ]] || continue
     grep -q debian-archive-keyring "$list" || continue
     sed 's/^Types:.*/Types: deb-src/' "$list" \
-      > "$folder/apt/sources.list.d/$(basename "$list")"
+      > "$directory/apt/sources.list.d/$(basename "$list")"
   done
-  : > "$folder/apt/sources.list"
+  : > "$directory/apt/sources.list"
   if [[ -e /etc/apt/sources.list ]]; then
     sed -n 's/^deb \(.*debian.*\)/deb-src \1/p' /etc/apt/sources.list \
-      > "$folder/apt/sources.list"
+      > "$directory/apt/sources.list"
   fi
 }
 
 AptGet() {
-  apt-get -q -o "Dir::Etc::SourceList=$folder/apt/sources.list" \
-    -o "Dir::Etc::SourceParts=$folder/apt/sources.list.d" \
-    -o "Dir::State::Lists=$folder/apt/lists" "$@" >&2
+  apt-get -q -o "Dir::Etc::SourceList=$directory/apt/sources.list" \
+    -o "Dir::Etc::SourceParts=$directory/apt/sources.list.d" \
+    -o "Dir::State::Lists=$directory/apt/lists" "$@" >&2
 }
 
-if [[ ! -d $folder/source ]]; then
+if [[ ! -d $directory/source ]]; then
   SourcesOfSources
   AptGet update
-  (cd "$folder" && AptGet source --download-only protobuf)
-  rm -rf "$folder/unpacked"
-  dpkg-source --no-check -x "$folder/protobuf_$version"-*.dsc \
-    "$folder/unpacked" >&2
-  mv "$folder/unpacked" "$folder/source"
+  (cd "$directory" && AptGet source --download-only protobuf)
+  rm -rf "$directory/unpacked"
+  dpkg-source --no-check -x "$directory/protobuf_$version"-*.dsc \
+    "$directory/unpacked" >&2
+  mv "$directory/unpacked" "$directory/source"
 fi
-cmake -G Ninja -S "$folder/source" -B "$folder/build" \
+cmake -G Ninja -S "$directory/source" -B "$directory/build" \
   -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="-O2 -g" \
   -DBUILD_SHARED_LIBS=OFF -Dprotobuf_BUILD_SHARED_LIBS=OFF \
   -Dprotobuf_BUILD_TESTS=OFF >&2
-cmake --build "$folder/build" --target protoc >&2
+cmake --build "$directory/build" --target protoc >&2
 # protoc is a link to a name with the version.
 [[ -x $program ]]
 echo "$program"

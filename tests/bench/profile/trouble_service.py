@@ -22,12 +22,12 @@ STOP_LIMIT = 15  # seconds after which it is killed
 
 
 class Service:
-    """A running ksym-profiled with folders of its own."""
+    """A running ksym-profiled with directories of its own."""
 
     def __init__(self, context, rate_hz):
-        self.folder = context.scratch_file("service")
-        shutil.rmtree(self.folder, ignore_errors=True)
-        os.mkdir(self.folder)
+        self.directory = context.scratch_file("service")
+        shutil.rmtree(self.directory, ignore_errors=True)
+        os.mkdir(self.directory)
         config = self.path("config.json")
         with open(config, "w", encoding="ascii") as file:
             json.dump({
@@ -44,7 +44,7 @@ class Service:
             stderr=self.log, env=context.environment())
 
     def path(self, name):
-        return os.path.join(self.folder, name)
+        return os.path.join(self.directory, name)
 
     def said(self):
         return os.pread(self.log.fileno(), 1 << 20, 0).decode(

@@ -39,7 +39,7 @@ class Trial:
         return self.first is not None or self.second is not None
 
 
-class Folders:
+class Directories:
     """Where a capture of a trial may leave something: all are empty before."""
 
     def __init__(self, context):
@@ -48,8 +48,8 @@ class Folders:
         self.output = os.path.join(self.root, "output")
         self.temporary = os.path.join(self.root, "tmp")
         self.cache = os.path.join(context.scratch, ".cache")
-        for folder in (self.output, self.temporary):
-            os.makedirs(folder)
+        for directory in (self.output, self.temporary):
+            os.makedirs(directory)
         self.report = os.path.join(self.output, "out.json")
 
     def stray(self):
@@ -100,14 +100,14 @@ def is_whole_report(path):
         return False
 
 
-def judge_status(process, trial, folders, began):
+def judge_status(process, trial, directories, began):
     """Status 0 with a whole report; or the signal's, where it came before the
     capture began, or was the second one."""
     status = process.returncode
-    whole = is_whole_report(folders.report)
+    whole = is_whole_report(directories.report)
     if trial.wrong:
         return
-    if os.path.exists(folders.report) and not whole:
+    if os.path.exists(directories.report) and not whole:
         trial.wrong = "half a report"
     elif status == 0 and not whole:
         trial.wrong = "status 0 without a report"
@@ -117,14 +117,14 @@ def judge_status(process, trial, folders, began):
 
 
 def run_trial(context, chooser, second_after):
-    folders = Folders(context)
+    directories = Directories(context)
     trial = Trial()
     with open(context.scratch_file("said.txt"), "w+b") as said:
         process = subprocess.Popen(
-            [context.profiler, "-F", "99", "-o", folders.report,
+            [context.profiler, "-F", "99", "-o", directories.report,
              str(CAPTURE_SECONDS)], stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=said, cwd=context.scratch,
-            env=dict(context.environment(), TMPDIR=folders.temporary))
+            env=dict(context.environment(), TMPDIR=directories.temporary))
         try:
             if wait(process, chooser.uniform(0, MOMENTS_SECONDS)) is None:
                 said.seek(0)
@@ -137,8 +137,8 @@ def run_trial(context, chooser, second_after):
                 process.kill()
             process.wait()
     if process.returncode != -signal.SIGKILL:
-        judge_status(process, trial, folders, began)
-        trial.stray = folders.stray()
+        judge_status(process, trial, directories, began)
+        trial.stray = directories.stray()
     return trial
 
 

@@ -138,11 +138,11 @@ def redis_command(context):
 def postgres_command(context):
     """A server, which refuses to be root's, and the program that loads it;
     where Debian's postgresql is installed, which starts one of its own."""
-    folders = sorted(glob.glob("/usr/lib/postgresql/*/bin"))
-    if not folders or not shutil.which("pgbench") or os.geteuid() != 0:
+    directories = sorted(glob.glob("/usr/lib/postgresql/*/bin"))
+    if not directories or not shutil.which("pgbench") or os.geteuid() != 0:
         return None
     home = context.scratch_file("postgres")
-    run = (f"cd {home}; PATH=$PATH:{folders[-1]}; export PGHOST={home}; "
+    run = (f"cd {home}; PATH=$PATH:{directories[-1]}; export PGHOST={home}; "
            "as='setpriv --reuid=postgres --regid=postgres --clear-groups'; "
            "set -e; ")
     server = f"$as postgres -D {home}/db -k {home} -c listen_addresses= "

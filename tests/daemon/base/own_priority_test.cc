@@ -40,7 +40,7 @@ TEST(OwnPriorityTest, NamesAreReadBack) {
   EXPECT_FALSE(ParseOwnPriority("Nice"));
 }
 
-// Who asks for nothing changes nothing.
+// A thread that asks for nothing changes nothing.
 TEST(OwnPriorityTest, NormalLeavesTheThreadAlone) {
   ASSERT_EQ(ChooseOwnPriority(OwnPriority::kNormal), OwnPriority::kNormal);
   const int policy = ::sched_getscheduler(0);

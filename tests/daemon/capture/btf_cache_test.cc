@@ -29,21 +29,21 @@ class BtfCacheTest : public testing::Test {
     auto minimal = MinimalKernelBtf(wanted);
     ASSERT_TRUE(minimal) << minimal.error().message();
     object_ = std::move(*minimal);
-    std::string folder = testing::TempDir() + "btf-XXXXXX";
-    ASSERT_NE(::mkdtemp(folder.data()), nullptr);
-    folder_ = folder;
+    std::string directory = testing::TempDir() + "btf-XXXXXX";
+    ASSERT_NE(::mkdtemp(directory.data()), nullptr);
+    directory_ = directory;
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
 
   std::vector<std::byte> Get(const std::string& build_id) {
     auto got = CachedKernelBtf(
-        folder_, {.kernel_build_id = build_id, .object_btf = object_});
+        directory_, {.kernel_build_id = build_id, .object_btf = object_});
     EXPECT_TRUE(got) << got.error().message();
     return got ? std::move(*got) : std::vector<std::byte>();
   }
   std::vector<std::string> Files() const {
     std::vector<std::string> files;
-    for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+    for (const auto& entry : std::filesystem::directory_iterator(directory_)) {
       files.push_back(entry.path());
     }
     return files;
@@ -55,7 +55,7 @@ class BtfCacheTest : public testing::Test {
   }
 
   std::vector<std::byte> object_;
-  std::string folder_;
+  std::string directory_;
 };
 
 TEST_F(BtfCacheTest, IsTheSameTheSecondTime) {
@@ -93,7 +93,7 @@ TEST_F(BtfCacheTest, IsMadeAnewWhereTheFileIsOfNoUse) {
   EXPECT_EQ(Get("aa"), first);
 }
 
-TEST_F(BtfCacheTest, KeepsNothingWithoutAKernelOrAFolder) {
+TEST_F(BtfCacheTest, KeepsNothingWithoutAKernelOrADirectory) {
   const auto first = Get("");
   EXPECT_TRUE(Files().empty());
   const auto none =

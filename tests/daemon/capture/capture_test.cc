@@ -105,7 +105,7 @@ TEST_P(CaptureTest, CountsLossWhenTheCountsAreFull) {
 // A depth limit cuts stacks off, and the samples that had one are counted.
 TEST_P(CaptureTest, CountsTruncatedStacks) {
   options_.sampler.max_stack_depth = 1;
-  // Of other programs a walk may end sooner, in code that nothing describes.
+  // A walk of other programs may end sooner, in code that nothing describes.
   options_.sampler.pids = {static_cast<uint32_t>(::getpid())};
   auto capture = Capture::Start(options_);
   ASSERT_TRUE(capture) << capture.error().message();

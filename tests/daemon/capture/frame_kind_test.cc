@@ -30,7 +30,7 @@ class ToyNamer : public FrameNamer {
             std::vector<FrameId>& leaf_first) override {
     leaf_first.push_back(builder.AddFrame(
         {.name = builder.Intern("toy_" + std::to_string(frame.unit)),
-         .module = builder.Intern("[toy]"),
+         .object = builder.Intern("[toy]"),
          .kind = &kToyFrame,
          .file = builder.Intern("/src/main.toy"),
          .line = static_cast<uint32_t>(frame.value)}));

@@ -142,7 +142,8 @@ class StackCopiesWalkTest : public testing::Test {
     for (const auto& [from, to] : pieces) AddPiece(from, to);
     return WalkWith(HeadOf(0, tried));
   }
-  // Of a copy with so many bytes beside those that AddPiece() has sent.
+  // The head of a copy with so many bytes beside those that AddPiece() has
+  // sent.
   profile_copy_record HeadOf(uint32_t more_bytes, size_t tried) {
     profile_copy_record record = {};
     record.copy = CopyOf(0, 1);
@@ -183,8 +184,8 @@ class StackCopiesWalkTest : public testing::Test {
     copies_.Hints();
   }
   // How many of each process's are walked to leave so many bytes.
-  std::map<uint32_t, uint64_t> Shed(uint64_t most_bytes) {
-    copies_.Shed({watch_, tables_, records_, runtimes_}, most_bytes);
+  std::map<uint32_t, uint64_t> Shed(uint64_t max_bytes) {
+    copies_.Shed({watch_, tables_, records_, runtimes_}, max_bytes);
     std::map<uint32_t, uint64_t> walked;
     for (const SampledCount& count : copies_.Take(0)) {
       walked[count.key.tgid] += count.count;

@@ -33,7 +33,7 @@ constexpr uint32_t kSilent = 77;
 constexpr uint32_t kSlow = 78;
 constexpr uint32_t kDying = 79;
 constexpr milliseconds kSlowTime(300);
-// Of requests that are to be answered, on a machine under any load.
+// Enough for a request that is to be answered, on a machine under any load.
 constexpr seconds kEnough(20);
 
 // Stands for file systems, in the child's workers.
@@ -68,7 +68,7 @@ class FileChildTest : public ::testing::Test {
   void SetUp() override {
     std::string path = ::testing::TempDir() + "file_child_XXXXXX";
     ASSERT_NE(::mkdtemp(path.data()), nullptr);
-    folder_ = path;
+    directory_ = path;
     Write("file", "some bytes");
     auto child = FileChild::Start(std::make_shared<OddOpener>());
     ASSERT_TRUE(child) << child.error().message();
@@ -76,14 +76,14 @@ class FileChildTest : public ::testing::Test {
   }
   void TearDown() override {
     child_.reset();
-    std::filesystem::remove_all(folder_);
+    std::filesystem::remove_all(directory_);
   }
 
   void Write(const std::string& name, const std::string& bytes) const {
     std::ofstream(PathOf(name)) << bytes;
   }
   std::string PathOf(const std::string& name) const {
-    return (folder_ / name).string();
+    return (directory_ / name).string();
   }
 
   FileRequest Request(Kind kind, uint32_t device = 0) const {
@@ -109,7 +109,7 @@ class FileChildTest : public ::testing::Test {
     return file ? 0 : file.error().sys_errno();
   }
 
-  std::filesystem::path folder_;
+  std::filesystem::path directory_;
   std::unique_ptr<FileChild> child_;
 };
 
@@ -170,14 +170,14 @@ TEST_F(FileChildTest, PassesErrorsOn) {
 // The largest file is copied, and one that has a byte more is refused; so is
 // what is beyond the bytes of all copies.
 TEST_F(FileChildTest, BoundsCopies) {
-  std::filesystem::resize_file(PathOf("file"), FileChild::kMostFileBytes + 1);
+  std::filesystem::resize_file(PathOf("file"), FileChild::kMaxFileBytes + 1);
   EXPECT_EQ(ErrnoOf(Request(Kind::kOpenPath)), EFBIG);
-  std::filesystem::resize_file(PathOf("file"), FileChild::kMostFileBytes);
+  std::filesystem::resize_file(PathOf("file"), FileChild::kMaxFileBytes);
   const auto largest = Do(Request(Kind::kOpenPath));
   ASSERT_TRUE(largest) << largest.error().message();
-  EXPECT_EQ(child_->bytes(), FileChild::kMostFileBytes);
+  EXPECT_EQ(child_->bytes(), FileChild::kMaxFileBytes);
   std::filesystem::resize_file(
-      PathOf("file"), FileChild::kMostBytes - FileChild::kMostFileBytes + 1);
+      PathOf("file"), FileChild::kMaxBytes - FileChild::kMaxFileBytes + 1);
   EXPECT_EQ(ErrnoOf(Request(Kind::kOpenPath)), EFBIG);
 }
 
@@ -204,21 +204,21 @@ TEST_F(FileChildTest, GivesUpWhatHangs) {
 // So many may hang; with one more nobody is asked any more.
 TEST_F(FileChildTest, BoundsWhatHangs) {
   FileRequest request;
-  for (uint32_t i = 0; i < FileChild::kMostGivenUp; ++i) {
+  for (uint32_t i = 0; i < FileChild::kMaxGivenUp; ++i) {
     EXPECT_EQ(ErrnoOf(Request(Kind::kHold)), 0) << i;
     request = Request(Kind::kHold, kSilent);
     request.mapping.device_minor = i;
     EXPECT_EQ(ErrnoOf(std::move(request), milliseconds(10)), ETIMEDOUT);
   }
-  EXPECT_EQ(child_->given_up(), FileChild::kMostGivenUp);
+  EXPECT_EQ(child_->given_up(), FileChild::kMaxGivenUp);
   EXPECT_EQ(ErrnoOf(Request(Kind::kHold)), ETIMEDOUT);
-  EXPECT_EQ(child_->given_up(), FileChild::kMostGivenUp);
+  EXPECT_EQ(child_->given_up(), FileChild::kMaxGivenUp);
 }
 
 // More requests than may be at work wait for their turn, and all are answered.
 TEST_F(FileChildTest, TakesTurns) {
   std::vector<uint64_t> ids;
-  for (size_t i = 0; i < 3 * FileChild::kMostAtWork; ++i) {
+  for (size_t i = 0; i < 3 * FileChild::kMaxAtWork; ++i) {
     ids.push_back(child_->Ask(Request(Kind::kHold, kSlow), kEnough));
   }
   EXPECT_FALSE(child_->Take(ids.front()));

@@ -99,7 +99,7 @@ TEST(ProfileInputTest, KeepsKindsOfFrames) {
   TestProfile p;
   ProfileBuilder& builder = p.builder();
   const auto inlined = builder.AddFrame({.name = builder.Intern("in"),
-                                         .module = builder.Intern("[kernel]"),
+                                         .object = builder.Intern("[kernel]"),
                                          .kind = &kInlinedKernelFrame});
   p.Add({.user = {p.User("js", ""), p.User("main")},
          .kernel = {p.Kernel("bpf_prog_x", "[bpf]"), inlined,
@@ -261,7 +261,7 @@ TEST(ProfileInputTest, ReadsOurPerfScript) {
       "\t ffffffffc0001020 ext4_read+0x20 ([ext4].ko)\n"
       "\t 10 ::(anonymous namespace)::f()+0x1 (/a)\n\n");
   EXPECT_EQ(Folded(profile), "a;(anonymous namespace)::f();ext4_read_[k] 1\n");
-  EXPECT_EQ(profile.String(profile.frames[0].module), "[ext4]");
+  EXPECT_EQ(profile.String(profile.frames[0].object), "[ext4]");
 }
 
 // Samples of a second event are not added to those of the first.

@@ -37,7 +37,7 @@ using Clock = std::chrono::steady_clock;
 // The release of a kernel that nobody runs.
 constexpr const char* kNoRelease = "of-no-machine";
 
-// The folders of a machine, and frames of its kernel.
+// The directories of a machine, and frames of its kernel.
 class KernelTest : public SourceLinesTest {
  protected:
   // Puts a file where the machine has it.
@@ -73,7 +73,7 @@ class KernelTest : public SourceLinesTest {
     ProfileBuilder builder;
     const std::vector<FrameId> stack = {
         builder.AddFrame({.name = builder.Intern(name),
-                          .module = builder.Intern(module),
+                          .object = builder.Intern(module),
                           .kind = &kKernelFrame,
                           .file_offset = file_offset,
                           .symbol_offset = symbol_offset})};
@@ -297,12 +297,12 @@ class ModuleLinesTest : public KernelTest {
 
   // Where modules.dep says, which has another spelling of the name.
   void InstallModule() const {
-    const std::string folder = "/lib/modules/" + RunningRelease() + "/";
-    InstallText(folder + "modules.dep",
+    const std::string directory = "/lib/modules/" + RunningRelease() + "/";
+    InstallText(directory + "modules.dep",
                 "kernel/a/not-fake-module.ko.xz:\n"
                 "kernel/a/fake-module.ko.xz: kernel/b/other.ko.xz\n");
     Install(kModule,
-            "/usr/lib/debug" + folder + "kernel/a/fake-module.ko.debug");
+            "/usr/lib/debug" + directory + "kernel/a/fake-module.ko.debug");
   }
 
   static constexpr const char* kModule = KSYM_FAKE_MODULE;
@@ -329,7 +329,7 @@ TEST_F(ModuleLinesTest, FunctionsOfOneName) {
                                             "twin fake_module_twin.c:7"));
 }
 
-TEST_F(ModuleLinesTest, FolderOfBuildIds) {
+TEST_F(ModuleLinesTest, DirectoryOfBuildIds) {
   const std::string hex = ksym::ToHex(build_id_);
   Install(kModule, "/usr/lib/debug/.build-id/" + hex.substr(0, 2) + "/" +
                        hex.substr(2) + ".debug");

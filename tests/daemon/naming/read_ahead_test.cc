@@ -54,8 +54,8 @@ TEST(ReadAhead, GivesTheFilesBytes) {
 // An error comes with its text after the bytes that were read before it, and
 // stays.
 TEST(ReadAhead, HandsErrorsOn) {
-  const ksym::UniqueFd folder(::open("/", O_RDONLY | O_CLOEXEC));
-  const auto source = ReadAhead::Start(folder.get());
+  const ksym::UniqueFd directory(::open("/", O_RDONLY | O_CLOEXEC));
+  const auto source = ReadAhead::Start(directory.get());
   std::array<char, 16> block;
   for (int i = 0; i < 2; ++i) {
     const auto read = source->Read(block);
@@ -70,7 +70,7 @@ TEST(ReadAhead, HandsErrorsOn) {
   EXPECT_NE(symbols.error().message().find("/proc/self"), std::string::npos);
 }
 
-// Who stops early waits for no more than the read under way.
+// Stopping early waits for no more than the read under way.
 TEST(ReadAhead, StopsBeforeTheEnd) {
   const ksym::UniqueFd endless(::open("/dev/zero", O_RDONLY | O_CLOEXEC));
   std::array<char, 16> block;

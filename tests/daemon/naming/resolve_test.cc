@@ -303,7 +303,7 @@ TEST_F(ResolveTest, NamesUserFrames) {
   const Frame& frame = profile.frames[0];
   EXPECT_EQ(profile.String(frame.name), "ResolveTestMarker");
   EXPECT_EQ(frame.reason, ksym::Unresolved::kNone);
-  EXPECT_THAT(std::string(profile.String(frame.module)),
+  EXPECT_THAT(std::string(profile.String(frame.object)),
               testing::EndsWith("resolve_test"));
   EXPECT_EQ(frame.kind, &kUserFrame);
   EXPECT_EQ(frame.symbol_offset, 0u);
@@ -360,7 +360,7 @@ TEST_F(ResolveTest, NamesModulesAndGaps) {
   const Profile profile = Resolve();
   ASSERT_EQ(profile.frames.size(), 2u);
   EXPECT_EQ(profile.String(profile.frames[0].name), "module_function");
-  EXPECT_EQ(profile.String(profile.frames[0].module), "[some_module]");
+  EXPECT_EQ(profile.String(profile.frames[0].object), "[some_module]");
   EXPECT_EQ(profile.String(profile.frames[1].name), "[unknown]");
   EXPECT_EQ(profile.frames[1].reason, ksym::Unresolved::kNoSymbol);
 }
@@ -384,7 +384,7 @@ TEST_F(ResolveTest, SplitsTheTagOffBpfPrograms) {
               ElementsAre("bpf_prog_my_prog", "bpf_prog_get_type",
                           "bpf_prog_0123456789abcdef"));
   EXPECT_EQ(profile.String(profile.frames[0].build_id), "0123456789abcdef");
-  EXPECT_EQ(profile.String(profile.frames[0].module), "[bpf]");
+  EXPECT_EQ(profile.String(profile.frames[0].object), "[bpf]");
   EXPECT_EQ(profile.frames[0].kind, &kBpfFrame);
 }
 

@@ -43,7 +43,7 @@ class SourceLinesTest : public testing::Test {
     build_id_ = symbol.build_id;
     ProfileBuilder builder;
     const Frame marker = {.name = builder.Intern(symbol.name),
-                          .module = builder.Intern(symbol.module),
+                          .object = builder.Intern(symbol.module),
                           .build_id = builder.Intern(symbol.build_id),
                           .file_offset = symbol.file_offset.value};
     const Frame caller = {.name = builder.Intern("caller")};

@@ -107,7 +107,7 @@ TEST(SymbolThreadTest, NamesWhatItIsAsked) {
   EXPECT_EQ(symbols.symbolizer()->statistics().files_loaded, 1u);
 }
 
-// Who does not wait but ends has everything named first.
+// Ending without a wait has everything named first.
 TEST(SymbolThreadTest, EndsWhenAllIsDone) {
   const auto part = OwnPart();
   std::shared_ptr<UserLookups> lookups;
@@ -161,7 +161,7 @@ TEST(SymbolThreadTest, ImagesBeyondTheBoundAreCounted) {
     });
     symbols.Pin({});
     hangs.wait();
-    for (size_t i = 0; i < SymbolThread::kMostImages; ++i) symbols.Pin({});
+    for (size_t i = 0; i < SymbolThread::kMaxImages; ++i) symbols.Pin({});
     EXPECT_EQ(symbols.images_dropped(), 0u);
     symbols.Pin({});
     EXPECT_EQ(symbols.images_dropped(), 1u);

@@ -15,28 +15,28 @@ namespace {
 class DebianPackageTest : public testing::Test {
  protected:
   DebianPackageTest()
-      : folder_(std::filesystem::path(testing::TempDir()) /
-                "ksym-debian-package") {
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
+      : directory_(std::filesystem::path(testing::TempDir()) /
+                   "ksym-debian-package") {
+    std::filesystem::remove_all(directory_);
+    std::filesystem::create_directories(directory_);
     ksym::TestElf elf;
     elf.build_id = "\x01\x02\xab\xcd";
     std::ofstream(Path("server"))
         << ksym::ElfBuilder<ksym::Elf64Types>::Build(elf);
   }
-  ~DebianPackageTest() override { std::filesystem::remove_all(folder_); }
+  ~DebianPackageTest() override { std::filesystem::remove_all(directory_); }
 
   std::string Path(const std::string& name) const {
-    return (folder_ / name).string();
+    return (directory_ / name).string();
   }
   void Install(const std::string& package, const std::string& list) {
     std::ofstream(Path(package + ".list")) << list;
   }
   std::string Find(const char* build_id) const {
-    return DebugPackageOf(Path("server"), build_id, folder_.string());
+    return DebugPackageOf(Path("server"), build_id, directory_.string());
   }
 
-  std::filesystem::path folder_;
+  std::filesystem::path directory_;
 };
 
 // The package that has the very path, with the names that Debian gives to

@@ -21,17 +21,17 @@ class ReportFileTest : public testing::Test {
   void SetUp() override {
     std::string name = testing::TempDir() + "report_file_test.XXXXXX";
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
+    directory_ = name;
   }
-  void TearDown() override { fs::remove_all(folder_); }
+  void TearDown() override { fs::remove_all(directory_); }
 
-  std::string Path(const char* name) const { return folder_ / name; }
-  size_t FilesInFolder() const {
-    return static_cast<size_t>(std::distance(fs::directory_iterator(folder_),
+  std::string Path(const char* name) const { return directory_ / name; }
+  size_t FilesInDirectory() const {
+    return static_cast<size_t>(std::distance(fs::directory_iterator(directory_),
                                              fs::directory_iterator()));
   }
 
-  fs::path folder_;
+  fs::path directory_;
 };
 
 ksym::Status WriteWhole(ksym::Result<ReportFile>&& file,
@@ -56,13 +56,13 @@ TEST_F(ReportFileTest, ReplacesAFileAsAWhole) {
     ASSERT_TRUE(WriteWhole(std::move(file), "new"));
   }
   EXPECT_EQ(Content(path), "new");
-  EXPECT_EQ(FilesInFolder(), 1u);
+  EXPECT_EQ(FilesInDirectory(), 1u);
 }
 
 // A capture that fails leaves neither a file nor a temporary one.
 TEST_F(ReportFileTest, LeavesNothingWhenNothingIsWritten) {
   ASSERT_TRUE(ReportFile::Open(Path("out")));
-  EXPECT_EQ(FilesInFolder(), 0u);
+  EXPECT_EQ(FilesInDirectory(), 0u);
 }
 
 // A device must never be replaced by a file.
@@ -119,8 +119,8 @@ TEST_F(ReportFileTest, WritesToAFifo) {
 
 // A path that cannot be written is an error before any capture.
 TEST_F(ReportFileTest, FailsEarly) {
-  EXPECT_FALSE(ReportFile::Open(Path("no/such/folder/out")));
-  EXPECT_FALSE(ReportFile::Open(folder_));
+  EXPECT_FALSE(ReportFile::Open(Path("no/such/directory/out")));
+  EXPECT_FALSE(ReportFile::Open(directory_));
 }
 
 }  // namespace

@@ -327,8 +327,8 @@ TEST(FlamegraphTest, PlacesOnlyWithLines) {
   EXPECT_FALSE(without.contains("places"));
 }
 
-// Of two profiles each node has the samples of both, and equal frames are one
-// node though only one profile says their file.
+// Each node has the samples of both profiles, and equal frames are one node
+// though only one profile says their file.
 TEST(DifferencePageTest, HasBothProfiles) {
   TestProfile before;
   before.Add({.user = {before.User("f"), before.User("main")}, .count = 3});

@@ -173,7 +173,7 @@ TEST(HotSpotsTest, FitsTheWidth) {
 // Where a profile does not say its files, functions are compared without.
 TEST(HotSpotsTest, ComparesWithoutModules) {
   Profile folded = Recursive(2);
-  for (Frame& frame : folded.frames) frame.module = 0;
+  for (Frame& frame : folded.frames) frame.object = 0;
   folded.metadata.duration_ns = 0;
   const Difference none = Compare(Recursive(2), folded, SpotKind::kFunction);
   EXPECT_EQ(none.unit, MeasureUnit::kShares);

@@ -68,7 +68,7 @@ class InlinedNamer : public FrameNamer {
             ProfileBuilder& builder,
             std::vector<FrameId>& leaf_first) override {
     Frame named = {.name = builder.Intern(fmt::format("in_{:x}", frame.value)),
-                   .module = builder.Intern("/usr/bin/app"),
+                   .object = builder.Intern("/usr/bin/app"),
                    .kind = &kInlinedFrame,
                    .file_offset = frame.value,
                    .file = builder.Intern("/src/app.cc"),
@@ -103,22 +103,22 @@ void Replace(std::string_view from, std::string_view to, std::string& text) {
 // What the profile makes of an output: neither what zlib does to it, nor the
 // page's own program, nor which version wrote it. Of a long text the beginning.
 std::string Reviewed(std::string text) {
-  constexpr size_t kMostBytes = size_t{1} << 20;
-  constexpr size_t kMostReviewed = 8192;
+  constexpr size_t kMaxBytes = size_t{1} << 20;
+  constexpr size_t kMaxReviewed = 8192;
   constexpr std::string_view kData =
       "<script type=\"application/json\" id=\"data\">";
-  if (text.starts_with("\x1f\x8b")) return *Gunzip(text, kMostBytes);
+  if (text.starts_with("\x1f\x8b")) return *Gunzip(text, kMaxBytes);
   if (const size_t at = text.find(kData); at != std::string::npos) {
     text = text.substr(at + kData.size());
     text.resize(text.find("</script>"));
   }
   Replace("ksym-profile@" KSYM_VERSION, "ksym-profile@VERSION", text);
-  if (text.size() > kMostReviewed) {
+  if (text.size() > kMaxReviewed) {
     const auto* bytes = reinterpret_cast<const Bytef*>(text.data());
     const std::string end =
         fmt::format("\n... {} bytes, CRC-32 {:08x}\n", text.size(),
                     ::crc32(0, bytes, static_cast<uInt>(text.size())));
-    text.resize(kMostReviewed);
+    text.resize(kMaxReviewed);
     text += end;
   }
   return text;
@@ -167,12 +167,12 @@ class ReplayedGoldenTest : public testing::TestWithParam<const char*> {};
 
 // A capture that was recorded once has the same bytes in each format for ever.
 TEST_P(ReplayedGoldenTest, EachFormatIsAsReviewed) {
-  const std::string folder(KSYM_TEST_DATA_DIR);
+  const std::string directory(KSYM_TEST_DATA_DIR);
   const auto capture =
-      ReadRawCapture(ReadWhole(folder + "/raw/" + GetParam() + ".raw"));
+      ReadRawCapture(ReadWhole(directory + "/raw/" + GetParam() + ".raw"));
   ASSERT_TRUE(capture) << capture.error().message();
   for (const auto& [name, actual] : OutputsOf(GetParam(), *capture)) {
-    const std::string path = folder + "/replayed/" + name;
+    const std::string path = directory + "/replayed/" + name;
     if (std::getenv("KSYM_UPDATE_GOLDEN") != nullptr) {
       std::ofstream(path, std::ios::binary) << actual;
     }

@@ -12,7 +12,7 @@ FrameId TestProfile::User(std::string_view name, std::string_view module,
                           ksym::Unresolved reason) {
   return builder_.AddFrame(
       {.name = builder_.Intern(name),
-       .module = builder_.Intern(module),
+       .object = builder_.Intern(module),
        .build_id = builder_.Intern(module.empty() ? "" : "0123456789abcdef"),
        .kind = module.empty() && reason == ksym::Unresolved::kNone
                    ? &kJitFrame
@@ -26,7 +26,7 @@ FrameId TestProfile::User(std::string_view name, std::string_view module,
 FrameId TestProfile::Placed(std::string_view name, std::string_view file,
                             uint32_t line) {
   return builder_.AddFrame({.name = builder_.Intern(name),
-                            .module = builder_.Intern("/bin/app"),
+                            .object = builder_.Intern("/bin/app"),
                             .file_offset = 0x2000,
                             .symbol_offset = 0x10,
                             .file = builder_.Intern(file),
@@ -36,7 +36,7 @@ FrameId TestProfile::Placed(std::string_view name, std::string_view file,
 FrameId TestProfile::Inlined(std::string_view name, std::string_view file,
                              uint32_t line) {
   return builder_.AddFrame({.name = builder_.Intern(name),
-                            .module = builder_.Intern("/bin/app"),
+                            .object = builder_.Intern("/bin/app"),
                             .kind = &kInlinedFrame,
                             .file_offset = 0x2000,
                             .symbol_offset = 0x4,
@@ -46,7 +46,7 @@ FrameId TestProfile::Inlined(std::string_view name, std::string_view file,
 
 FrameId TestProfile::Kernel(std::string_view name, std::string_view module) {
   return builder_.AddFrame({.name = builder_.Intern(name),
-                            .module = builder_.Intern(module),
+                            .object = builder_.Intern(module),
                             .kind = KernelKindOf(module),
                             .address = 0xffffffff81000000 + name.size(),
                             .symbol_offset = 0x20});

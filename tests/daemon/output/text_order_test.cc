@@ -20,13 +20,13 @@
 namespace profd {
 namespace {
 
-// Of few different bytes, so that many texts are equal or begin alike.
+// Texts have few different bytes, so that many texts are equal or begin alike.
 std::vector<std::string> RandomTexts(std::mt19937& random, size_t count,
-                                     size_t most_bytes) {
+                                     size_t max_bytes) {
   constexpr std::string_view kBytes("\0a\x7f\xff", 4);
   std::vector<std::string> texts(count);
   for (std::string& text : texts) {
-    for (size_t i = random() % (most_bytes + 1); i > 0; --i) {
+    for (size_t i = random() % (max_bytes + 1); i > 0; --i) {
       text += kBytes[random() % kBytes.size()];
     }
   }
@@ -38,15 +38,15 @@ std::vector<std::string> RandomTexts(std::mt19937& random, size_t count,
 TEST(TextOrderTest, IsTheOrderOfTheBytes) {
   std::mt19937 random(1);
   for (const size_t count : {0, 1, 2, 12, 13, 1000, 20000}) {
-    for (const size_t most_bytes : {0, 3, 8, 9, 40}) {
-      std::vector<std::string> texts = RandomTexts(random, count, most_bytes);
+    for (const size_t max_bytes : {0, 3, 8, 9, 40}) {
+      std::vector<std::string> texts = RandomTexts(random, count, max_bytes);
       std::vector<std::string_view> views(texts.begin(), texts.end());
       std::vector<std::string_view> ordered;
       for (const uint32_t index : OrderOfTexts(views)) {
         ordered.push_back(views[index]);
       }
       std::ranges::sort(views);
-      EXPECT_EQ(ordered, views) << count << " of " << most_bytes;
+      EXPECT_EQ(ordered, views) << count << " of " << max_bytes;
     }
   }
 }

@@ -20,7 +20,7 @@ TEST(WhyNoEventsTest, AboveTwo) {
   EXPECT_THAT(WhyNoEvents("4\n"), HasSubstr("set it to 2"));
 }
 
-// Of the kernel's modes the one in brackets is in force.
+// The kernel's mode that is in brackets is in force.
 TEST(WhyNoProgramTest, Confidentiality) {
   EXPECT_EQ(WhyNoProgram("[none] integrity confidentiality\n"), "");
   EXPECT_EQ(WhyNoProgram("none [integrity] confidentiality\n"), "");

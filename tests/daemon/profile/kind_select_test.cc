@@ -48,9 +48,9 @@ TEST(SampleKindTest, EventsTellTheirUnit) {
 
 // A value that does not fit is the largest one instead of a wrong one.
 TEST(SampleKindTest, ValuesDoNotWrap) {
-  constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
+  constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
   EXPECT_EQ(ValueOf(EventKind("cycles", 0, 1000), 3, 7), 3000u);
-  EXPECT_EQ(ValueOf(EventKind("cycles", 0, kMost), 2, 0), kMost);
+  EXPECT_EQ(ValueOf(EventKind("cycles", 0, kMax), 2, 0), kMax);
   EXPECT_EQ(ValueOf(Blocked(), 3, 7), 7u);
   EXPECT_EQ(UnitsPerSample(Blocked()), 0u);
 }

@@ -99,10 +99,10 @@ TEST(ProfileBuilderTest, MergesEqualSamplesOnly) {
 // A difference in any field of a frame makes it another frame.
 TEST(ProfileBuilderTest, InternsFrames) {
   ProfileBuilder builder;
-  const Frame base = {.name = 1, .module = 2, .build_id = 3};
+  const Frame base = {.name = 1, .object = 2, .build_id = 3};
   std::vector<Frame> frames(9, base);
   frames[1].name = 9;
-  frames[2].module = 9;
+  frames[2].object = 9;
   frames[3].build_id = 9;
   frames[4].kind = &kKernelFrame;
   frames[5].reason = ksym::Unresolved::kGone;

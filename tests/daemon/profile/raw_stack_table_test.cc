@@ -14,15 +14,15 @@
 namespace profd {
 namespace {
 
-constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
+constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
 
 // Frames come back as they went in, whatever their differences.
 TEST(RawStackTableTest, PacksFrames) {
   const std::vector<uint64_t> cases[] = {
       {},
       {0},
-      {kMost},
-      {0, kMost, 0, uint64_t{1} << 63, 1},
+      {kMax},
+      {0, kMax, 0, uint64_t{1} << 63, 1},
       {0x7f0000001000, 0x7f0000001080, 0x55d0c0de0000, 0xffffffff81000000}};
   for (const auto& frames : cases) {
     const std::string packed = PackFrames(frames);
@@ -47,16 +47,16 @@ std::vector<RawFrame> Unpacked(std::string_view mixed) {
 TEST(RawStackTableTest, PacksFramesOfSeveralKinds) {
   const std::vector<RawFrame> cases[] = {
       {},
-      {{.value = kMost}},
-      {{.kind = 1, .unit = kMost, .value = kMost}},
+      {{.value = kMax}},
+      {{.kind = 1, .unit = kMax, .value = kMax}},
       {{.value = 0x1000}, {.value = 0x1010}, {.value = 0x1008}},
       {{.kind = 255, .unit = 7, .value = 1},
        {.value = 0x7f0000001000},
        {.value = 0},
-       {.kind = 2, .unit = 0x7f0000002000, .value = kMost},
+       {.kind = 2, .unit = 0x7f0000002000, .value = kMax},
        {.kind = 2, .unit = 0x7f0000002040, .value = 12},
        {.kind = 1, .unit = 0, .value = 0},
-       {.value = kMost}}};
+       {.value = kMax}}};
   for (const auto& frames : cases) {
     const std::string packed = PackMixedFrames(frames);
     EXPECT_TRUE(IsPackedMixedFrames(packed));

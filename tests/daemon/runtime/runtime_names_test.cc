@@ -59,7 +59,7 @@ TEST(RuntimeNamesTest, UnknownCodeHasNoName) {
 TEST(RuntimeNamesTest, NamesAreBounded) {
   RuntimeNames names;
   ksym::CpythonCode large = Code("f");
-  large.line_table.resize(RuntimeNames::kMostBytes / 2);
+  large.line_table.resize(RuntimeNames::kMaxBytes / 2);
   names.Add(kFirst, 1, large);
   names.Add(kSecond, 2, large);
   EXPECT_EQ(names.statistics().codes, 1u);
@@ -75,7 +75,7 @@ TEST(RuntimeNamesTest, OldFramesAreForgottenLate) {
   RuntimeNames names;
   RuntimeFrameId first = 0;
   const auto fill = [&](const std::string& prefix) {
-    for (size_t i = 0; i <= RuntimeNames::kMostFrames; ++i) {
+    for (size_t i = 0; i <= RuntimeNames::kMaxFrames; ++i) {
       const uint64_t code = i + 1;
       names.Add(kFirst, code, Code(prefix + std::to_string(i)));
       const RuntimeFrameId id = names.FrameOf(code, 0);

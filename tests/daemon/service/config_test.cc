@@ -257,8 +257,8 @@ TEST(ConfigTest, ReadsPushTargets) {
   EXPECT_TRUE(ParsePushUrl("https://b:1/ingest?t=1")->is_pyroscope);
   EXPECT_FALSE(ParsePushUrl("http://a/ingest/x")->is_pyroscope);
   EXPECT_EQ(ParsePushUrl("http://[::1]:2")->path, "/");
-  EXPECT_NE(FolderOf({.url = "http://a/b_c"}),
-            FolderOf({.url = "http://a/b/c"}));
+  EXPECT_NE(DirectoryOf({.url = "http://a/b_c"}),
+            DirectoryOf({.url = "http://a/b/c"}));
   for (const char* bad :
        {"[1]", "[{}]", R"(["ftp://a/"])", R"(["http:///x"])",
         R"(["http://user@a/"])", R"(["http://a:99999999999999999999/"])",

@@ -56,14 +56,14 @@ TEST_F(GuardrailTest, TwiceOverCostsALevel) {
 // be over again at once.
 TEST_F(GuardrailTest, GivesBackSlowly) {
   for (int i = 0; i < 20; ++i) Window(5000, 1);
-  EXPECT_EQ(guardrail_.level(), Guardrail::kMostLevel);
+  EXPECT_EQ(guardrail_.level(), Guardrail::kMaxLevel);
   for (unsigned i = 0; i < 3 * Guardrail::kRest; ++i) Window(380, 1);
-  EXPECT_EQ(guardrail_.level(), Guardrail::kMostLevel);
+  EXPECT_EQ(guardrail_.level(), Guardrail::kMaxLevel);
   for (unsigned i = 0; i < Guardrail::kRest - 1; ++i) Window(100, 1);
-  EXPECT_EQ(guardrail_.level(), Guardrail::kMostLevel);
+  EXPECT_EQ(guardrail_.level(), Guardrail::kMaxLevel);
   const auto change = Window(100, 1);
   ASSERT_TRUE(change);
-  EXPECT_EQ(change->level, Guardrail::kMostLevel - 1);
+  EXPECT_EQ(change->level, Guardrail::kMaxLevel - 1);
 }
 
 // 0 is no limit.
@@ -88,7 +88,7 @@ TEST(ReduceTest, Levels) {
   EXPECT_EQ(third.stacks.max_depth, 32u);
   EXPECT_LT(third.symbols.cache_bytes, config.symbols.cache_bytes);
   EXPECT_EQ(third.stacks.unwind, "auto");
-  const ServiceConfig last = Reduce(config, Guardrail::kMostLevel);
+  const ServiceConfig last = Reduce(config, Guardrail::kMaxLevel);
   EXPECT_EQ(last.stacks.unwind, "fp");
   EXPECT_EQ(std::ranges::count(last.labels, "tid"), 0);
   config.frequency_hz = 1;

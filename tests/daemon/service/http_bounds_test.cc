@@ -134,14 +134,14 @@ class HttpArrivalsTest : public testing::Test {
   Clock::time_point now_ = Clock::now();
 };
 
-// Who has most of the places loses its oldest one, and nobody else's.
+// The client that has most of the places loses its oldest one, and no other.
 TEST_F(HttpArrivalsTest, TheGreediestMakesRoom) {
   const ksym::UniqueFd other = Connect("b");
   std::vector<ksym::UniqueFd> greedy;
-  for (size_t i = 0; i < 3 * HttpArrivals::kMost; ++i) {
+  for (size_t i = 0; i < 3 * HttpArrivals::kMax; ++i) {
     greedy.push_back(Connect("a"));
   }
-  EXPECT_EQ(arrivals_.size(), HttpArrivals::kMost);
+  EXPECT_EQ(arrivals_.size(), HttpArrivals::kMax);
   Send(other, "GET / HTTP/1.1\r\n\r\n");
   Send(greedy.back(), "GET /a HTTP/1.1\r\n\r\nmore");
   const auto arrived = Take();

@@ -58,7 +58,7 @@ constexpr bool kIsSanitized = false;
 ProfileHub::Shared OneSecond() {
   ProfileBuilder builder;
   Frame frame;
-  frame.module = builder.Intern("/bin/app");
+  frame.object = builder.Intern("/bin/app");
   frame.name = builder.Intern("main");
   const FrameId stack[] = {builder.AddFrame(frame)};
   builder.AddSample({.comm = builder.Intern("app"),
@@ -75,12 +75,12 @@ class HttpServerTest : public testing::Test {
  protected:
   HttpServerTest() {
     std::string pattern = (fs::temp_directory_path() / "http.XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
+    directory_ = ::mkdtemp(pattern.data());
   }
   ~HttpServerTest() override {
     hub_.Close();
     server_.reset();
-    fs::remove_all(folder_);
+    fs::remove_all(directory_);
   }
 
   // On a Unix socket and a port of the loopback, answered by the service's API
@@ -96,7 +96,7 @@ class HttpServerTest : public testing::Test {
     server_ = std::move(*server);
     port_ = FreePort();
     auto change = server_->Prepare(
-        {.listen = {"unix:" + folder_ + "/s", ":" + std::to_string(port_)},
+        {.listen = {"unix:" + directory_ + "/s", ":" + std::to_string(port_)},
          .token = std::move(token)});
     ASSERT_TRUE(change) << change.error().message();
     server_->Apply(std::move(*change));
@@ -127,7 +127,7 @@ class HttpServerTest : public testing::Test {
                        sizeof(name));
     }
     sockaddr_un name = {.sun_family = AF_UNIX, .sun_path = {}};
-    const std::string path = folder_ + "/s";
+    const std::string path = directory_ + "/s";
     std::memcpy(name.sun_path, path.data(), path.size());
     return Connected(AF_UNIX, reinterpret_cast<const sockaddr*>(&name),
                      sizeof(name));
@@ -181,7 +181,7 @@ class HttpServerTest : public testing::Test {
     return clients;
   }
 
-  std::string folder_;
+  std::string directory_;
   uint16_t port_ = 0;
   ServiceCounters counters_;
   ProfileHub hub_{{.bytes = 64 << 20, .seconds = 1000}};
@@ -273,7 +273,7 @@ ProfileHub::Shared LargeProfile() {
   constexpr int kDepth = 80;
   ProfileBuilder builder;
   Frame frame;
-  frame.module = builder.Intern("/usr/lib/a/library/with/a/long/name.so.1");
+  frame.object = builder.Intern("/usr/lib/a/library/with/a/long/name.so.1");
   for (int i = 0; i < kStacks; ++i) {
     std::vector<FrameId> stack;
     for (int level = 0; level < kDepth; ++level) {
@@ -296,7 +296,7 @@ ProfileHub::Shared LargeProfile() {
 // However many ask for large answers and do not take them: memory is bounded,
 // and a quick answer is still there.
 TEST_F(HttpServerTest, AnswersThatNobodyTakesAreBounded) {
-  constexpr uint64_t kMostGrowth = uint64_t{160} << 20;
+  constexpr uint64_t kMaxGrowth = uint64_t{160} << 20;
   Start();
   hub_.AddProfile(LargeProfile());
   const std::string request =
@@ -312,7 +312,7 @@ TEST_F(HttpServerTest, AnswersThatNobodyTakesAreBounded) {
   EXPECT_THAT(Ask(Way::kUnix, "/healthz"), StartsWith("HTTP/1.1 200 "));
   // The sanitizers' own memory is another matter.
   if (!kIsSanitized) {
-    EXPECT_LT(most - before, kMostGrowth);
+    EXPECT_LT(most - before, kMaxGrowth);
   }
 }
 
@@ -343,7 +343,7 @@ TEST_F(HttpServerTest, RefusesNamesOfOthers) {
   EXPECT_THAT(Ask(Way::kTcp, "/healthz", ""), StartsWith("HTTP/1.1 200 "));
 }
 
-// Who has the token may use any name: a page of others has no token.
+// A client with the token may use any name: a page of others has no token.
 TEST_F(HttpServerTest, TokenAllowsNames) {
   Start({}, "sesame");
   EXPECT_THAT(Ask(Way::kTcp, "/healthz",

@@ -36,7 +36,7 @@ Profile Sampled(std::string_view name, uint64_t count, uint64_t start_ns = 0) {
   ProfileBuilder builder;
   builder.Intern("other strings shift the numbers of " + std::string(name));
   Frame frame;
-  frame.module = builder.Intern("/bin/app");
+  frame.object = builder.Intern("/bin/app");
   frame.name = builder.Intern(name);
   const FrameId leaf = builder.AddFrame(frame);
   frame.name = builder.Intern("main");

@@ -120,8 +120,8 @@ TEST_F(ProfileFilesTest, KeepsWithinBytes) {
   EXPECT_TRUE(fs::exists(*large));
 }
 
-// What is older than the limit goes when the folder is opened, with the folders
-// that become empty; what is not ours stays.
+// What is older than the limit goes when the directory is opened, with the
+// directories that become empty; what is not ours stays.
 TEST_F(ProfileFilesTest, DeletesByAgeAndOnlyOurs) {
   Put("2001/02/03/20010203T000000.000Z.pb.gz", "old");
   Put("2001/02/03/20010203T000010.000Z-1.json", "old");
@@ -167,7 +167,7 @@ TEST_F(ProfileFilesTest, FailureLeavesNothing) {
   EXPECT_EQ(Paths().size(), 1u);
 }
 
-// What another service is writing in the same folder is not half written: it
+// What another service is writing in the same directory is not half written: it
 // stays, and appears.
 TEST_F(ProfileFilesTest, LeavesOthersTemporaryFilesAlone) {
   const std::string name = "2001/02/04/20010204T000000.000Z.folded";

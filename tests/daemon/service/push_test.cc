@@ -115,8 +115,8 @@ class FakeReceiver {
     if (!fd.valid()) return;
     ReadRequest(fd.get());
     if (!Send(fd.get(), answer_)) return;
-    constexpr size_t kMost = size_t{64} << 20;
-    while (!endless_.empty() && sent_bytes_ < kMost) {
+    constexpr size_t kMax = size_t{64} << 20;
+    while (!endless_.empty() && sent_bytes_ < kMax) {
       if (!Send(fd.get(), endless_)) return;
       std::this_thread::sleep_for(pause_);
     }
@@ -157,7 +157,7 @@ PushClient::Outcome SendTo(FakeReceiver& receiver, std::string& why,
 }
 
 // What the sockets' buffers take, and more than any bound.
-constexpr size_t kMostSent = size_t{16} << 20;
+constexpr size_t kMaxSent = size_t{16} << 20;
 
 // A receiver that does not end its answer has taken the profile if it said so,
 // and nothing of what follows is read.
@@ -165,11 +165,12 @@ TEST(PushClientTest, EndlessBodyIsNotRead) {
   std::string why;
   FakeReceiver receiver("HTTP/1.1 200 OK\r\n\r\n", std::string(65536, 'x'));
   EXPECT_EQ(SendTo(receiver, why), PushClient::Outcome::kSent) << why;
-  EXPECT_LT(receiver.sent_bytes(), kMostSent);
+  EXPECT_LT(receiver.sent_bytes(), kMaxSent);
   EXPECT_THAT(receiver.request(), testing::HasSubstr("\r\n\r\npprofEND"));
 }
 
-// Of one that refuses the first bytes of the reason are kept, as one line.
+// A receiver that refuses gives a reason, whose first bytes are kept as one
+// line.
 TEST(PushClientTest, ReasonIsOneShortLine) {
   std::string why;
   FakeReceiver receiver("HTTP/1.1 400 Bad\r\n\r\nno\nerror: \x1b[2Jpwned",
@@ -177,7 +178,7 @@ TEST(PushClientTest, ReasonIsOneShortLine) {
   EXPECT_EQ(SendTo(receiver, why), PushClient::Outcome::kRejected);
   EXPECT_EQ(why.substr(0, 32), "status 400: no?error: ?[2Jpwnedx");
   EXPECT_EQ(why.size(), 12u + 200);
-  EXPECT_LT(receiver.sent_bytes(), kMostSent);
+  EXPECT_LT(receiver.sent_bytes(), kMaxSent);
 }
 
 // Headers without end, and a first line that is too long to be one, end the
@@ -187,7 +188,7 @@ TEST(PushClientTest, EndlessHeadersAreNotRead) {
     std::string why;
     FakeReceiver receiver(endless, "A: " + std::string(4000, 'b') + "\r\n");
     EXPECT_EQ(SendTo(receiver, why), PushClient::Outcome::kTryAgain);
-    EXPECT_LT(receiver.sent_bytes(), kMostSent);
+    EXPECT_LT(receiver.sent_bytes(), kMaxSent);
   }
   std::string why;
   FakeReceiver receiver("HTTP/1.1 200 " + std::string(100'000, 'x') +
@@ -234,7 +235,7 @@ TEST(PushConnectionTest, SlowHandshakeEndsInTime) {
   EXPECT_LT(took, milliseconds(3000));
 }
 
-// Who stops does not wait for it either.
+// Stopping does not wait for it either.
 TEST(PushConnectionTest, StopEndsAHandshake) {
   FakeReceiver receiver(kTlsRecord, "b", milliseconds(20));
   auto connection = PushConnection::Make(
@@ -271,14 +272,14 @@ class PushSenderTest : public testing::Test {
  protected:
   PushSenderTest() {
     std::string pattern = (fs::temp_directory_path() / "push.XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
+    directory_ = ::mkdtemp(pattern.data());
   }
-  ~PushSenderTest() override { fs::remove_all(folder_); }
+  ~PushSenderTest() override { fs::remove_all(directory_); }
 
   // To a port on which nobody listens.
   std::unique_ptr<PushSender> Start(uint64_t max_bytes) {
     const PushTarget target = {.url = "http://127.0.0.1:1/"};
-    auto sender = PushSender::Open(target, {folder_, max_bytes}, counters_);
+    auto sender = PushSender::Open(target, {directory_, max_bytes}, counters_);
     EXPECT_TRUE(sender) << sender.error().message();
     auto client = PushClient::Make(target);
     EXPECT_TRUE(client) << client.error().message();
@@ -286,15 +287,15 @@ class PushSenderTest : public testing::Test {
     return std::move(*sender);
   }
 
-  std::string folder_;
+  std::string directory_;
   ServiceCounters counters_;
 };
 
 // What does not fit is dropped and counted, the rest waits for the next run,
 // as what another run has left half written does not.
 TEST_F(PushSenderTest, SpoolIsBoundedAndStays) {
-  constexpr uint64_t kMost = 100'000;
-  auto sender = Start(kMost);
+  constexpr uint64_t kMax = 100'000;
+  auto sender = Start(kMax);
   for (uint64_t i = 0; i < 10; ++i) sender->Add(Entry(1000 + i, 30'000));
   EXPECT_EQ(counters_.push_dropped, 7u);
   EXPECT_EQ(counters_.push_waiting, 3u);
@@ -302,15 +303,15 @@ TEST_F(PushSenderTest, SpoolIsBoundedAndStays) {
   sender.reset();
   EXPECT_EQ(counters_.push_sent, 0u);
   EXPECT_EQ(counters_.push_waiting, 0u);
-  sender = Start(kMost);
+  sender = Start(kMax);
   EXPECT_EQ(counters_.push_waiting, 3u);
 }
 
 // Where the disk fails profiles are kept in memory, a few of them.
 TEST_F(PushSenderTest, KeepsAFewWithoutDisk) {
   auto sender = Start(1 << 20);
-  fs::remove_all(folder_);
-  ASSERT_TRUE(ksym::AtomicFile::Create(folder_)->Commit());
+  fs::remove_all(directory_);
+  ASSERT_TRUE(ksym::AtomicFile::Create(directory_)->Commit());
   for (uint64_t i = 0; i < 12; ++i) sender->Add(Entry(1000 + i, 10));
   // One is perhaps being sent.
   EXPECT_GE(counters_.push_waiting, 7u);
@@ -320,8 +321,9 @@ TEST_F(PushSenderTest, KeepsAFewWithoutDisk) {
 
 // A file that is no profile does not keep those behind it.
 TEST_F(PushSenderTest, PassesOverRubbish) {
-  const std::string day =
-      folder_ + "/" + FolderOf({.url = "http://127.0.0.1:1/"}) + "/2001/01/01";
+  const std::string day = directory_ + "/" +
+                          DirectoryOf({.url = "http://127.0.0.1:1/"}) +
+                          "/2001/01/01";
   fs::create_directories(day);
   auto file = ksym::AtomicFile::Create(day + "/20010101T000000.000Z.push");
   ASSERT_TRUE(file && file->Write("rubbish") && file->Commit());

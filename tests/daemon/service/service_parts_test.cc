@@ -40,11 +40,11 @@ TEST(IntervalClockTest, IsAlignedAndFollowsTheClock) {
   EXPECT_TRUE(clock.Passed(10 * kSecond));
 }
 
-// Of one kind five messages a minute come through, and then how many did not.
+// Five messages of a kind come through in a minute, and then how many did not.
 TEST(LogLimiterTest, CountsWhatItHoldsBack) {
   LogLimiter limiter;
   const LogLimiter::Clock::time_point begin;
-  for (uint64_t i = 0; i < LogLimiter::kMostPerPeriod; ++i) {
+  for (uint64_t i = 0; i < LogLimiter::kMaxPerPeriod; ++i) {
     EXPECT_EQ(limiter.Allow("disk", begin), 0u);
   }
   EXPECT_EQ(limiter.Allow("disk", begin + seconds(1)), std::nullopt);

@@ -177,8 +177,8 @@ TEST(MarkupCaptureTest, AnotherBootHasNoNames) {
 class KernelImageTest : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = testing::TempDir() + "/markup_capture_test";
-    std::filesystem::create_directories(folder_ + "/.build-id");
+    directory_ = testing::TempDir() + "/markup_capture_test";
+    std::filesystem::create_directories(directory_ + "/.build-id");
     auto opened = ksym::OpenFileOfHost(KSYM_FAKE_KERNEL);
     ASSERT_TRUE(opened);
     const auto symbols = ksym::LinkerSymbols::Load(
@@ -194,21 +194,22 @@ class KernelImageTest : public testing::Test {
     }
     ASSERT_NE(function_, 0u);
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
 
   void Install(const std::string& path, const std::string& build_id) {
-    const std::string target = folder_ + "/.build-id/" + build_id.substr(0, 2);
+    const std::string target =
+        directory_ + "/.build-id/" + build_id.substr(0, 2);
     std::filesystem::create_directories(target);
     std::filesystem::copy_file(path,
                                target + '/' + build_id.substr(2) + ".debug");
   }
   Filtered Named(const RawCapture& capture) {
     ksym::MarkupNamesOptions options;
-    options.places.debug_folders = {folder_};
+    options.places.debug_directories = {directory_};
     return Filter(LogOf(capture), std::move(options));
   }
 
-  std::string folder_;
+  std::string directory_;
   std::string build_id_;
   uint64_t text_ = 0;
   uint64_t function_ = 0;
@@ -246,11 +247,12 @@ TEST_F(KernelImageTest, AModulesGsymFileNamesNothing) {
   const auto made = ksym::ConvertElfToGsym(
       ksym::ByteSource::OfFile(std::move(opened->fd), opened->size), {}, {});
   ASSERT_TRUE(made);
-  std::ofstream(folder_ + '/' + kBuildId + ".gsym", std::ios::binary)
+  std::ofstream(directory_ + '/' + kBuildId + ".gsym", std::ios::binary)
       .write(reinterpret_cast<const char*>(made->bytes.data()),
              static_cast<std::streamsize>(made->bytes.size()));
   ksym::MarkupNamesOptions options;
-  options.places = {.debug_folders = {folder_}, .gsym_folders = {folder_}};
+  options.places = {.debug_directories = {directory_},
+                    .gsym_directories = {directory_}};
   const Filtered named =
       Filter(LogOf(CaptureOf({0xffffffffc0001050},
                              {{"ext4", kBuildId, 0xffffffffc0001000, 0x1000}})),

@@ -23,7 +23,7 @@ TEST(ProcessStateTest, NobodyUsesNothing) {
   EXPECT_EQ(ReadCpusOf(1u << 30), 0);
 }
 
-// Who spins is busy; nobody uses more CPUs than it has threads.
+// A process that spins is busy; none uses more CPUs than it has threads.
 TEST(ProcessStateTest, TellsHowBusyItIs) {
   const auto end =
       std::chrono::steady_clock::now() + std::chrono::milliseconds(200);

@@ -81,8 +81,8 @@ TEST_F(ProcessWatchTest, TakesTheFirstHintByItsTime) {
   EXPECT_EQ(FileOf(1), "/program1");
 }
 
-// Of a program whose only hint is of the next one's time it is known by the
-// next one that it was the one before.
+// A program whose only hint is of the next one's time is known, by that next
+// one, to have been the one before.
 TEST_F(ProcessWatchTest, KnowsASampleWithinExecve) {
   See({Hint(2, 301), Hint(3, 350)});
   EXPECT_EQ(FileOf(2), "/program2");
@@ -127,8 +127,9 @@ TEST_F(ProcessWatchTest, KeepsMappingsWhenOthersWereLost) {
   EXPECT_FALSE(watch_.MappingsAt(kPid, 430, ksym::Address{kAddress}).empty());
 }
 
-// Who is sampled as the same program before and after reports of forks, execs
-// and exits were lost keeps its names, and what it mapped meanwhile is known.
+// A process that is sampled as the same program before and after reports of
+// forks, execs and exits were lost keeps its names, and what it mapped
+// meanwhile is known.
 TEST_F(ProcessWatchTest, KeepsWhoIsConfirmed) {
   See({Hint(3, 350)});
   watch_.EndInterval({.set = 1, .flip_ns = 390, .end_ns = 399});

@@ -257,7 +257,7 @@ TEST_F(LiveSideBandTest, KnowsThatItWasFull) {
   };
   EXPECT_FALSE(has_lost(false));
   // Each is a record of 40 bytes and more, on whichever CPU.
-  const size_t fills_all = cpus_ * SideBand::kMostRingBytes / 40;
+  const size_t fills_all = cpus_ * SideBand::kMaxRingBytes / 40;
   for (size_t i = 0; i < fills_all; ++i) ::prctl(PR_SET_NAME, "side_band_test");
   EXPECT_TRUE(has_lost(false));
   // The kernel's own word is of the same loss.

@@ -21,15 +21,15 @@ namespace profd {
 class FakeMaps final : public UnwindMaps {
  public:
   uint64_t max_slots() const override {
-    return uint64_t{shard_slots} * most_shards;
+    return uint64_t{shard_slots} * max_shards;
   }
-  uint32_t max_entries() const override { return most_entries; }
+  uint32_t max_entries() const override { return entry_limit; }
 
   ksym::Result<std::optional<Place>> Add(const UnwindPiece& piece) override {
     if (adds_that_work == 0)
       return ksym::Fail(ksym::ErrorCode::kIo, "no memory");
     const auto count = static_cast<uint32_t>(piece.slots());
-    for (uint32_t shard = 0; shard < most_shards; ++shard) {
+    for (uint32_t shard = 0; shard < max_shards; ++shard) {
       if (shard == shards_.size()) shards_.emplace_back(shard_slots);
       const auto first = shards_[shard].Take(count);
       if (!first) continue;
@@ -45,7 +45,7 @@ class FakeMaps final : public UnwindMaps {
   }
   void AddShards(size_t count) override {
     shards_asked.push_back(count);
-    while (count-- > 0 && shards_.size() < most_shards) {
+    while (count-- > 0 && shards_.size() < max_shards) {
       shards_.emplace_back(shard_slots);
     }
   }
@@ -54,8 +54,8 @@ class FakeMaps final : public UnwindMaps {
       const ksym::ProcessId& process,
       std::span<const unwind_mapping> mappings) override {
     if (publishing_fails) return ksym::Fail(ksym::ErrorCode::kIo, "no list");
-    if (mappings.size() + 1 > most_entries) return false;
-    if (!lists.contains(process) && lists.size() + withdrawn_ >= most_lists) {
+    if (mappings.size() + 1 > entry_limit) return false;
+    if (!lists.contains(process) && lists.size() + withdrawn_ >= list_limit) {
       return false;
     }
     lists[process].assign(mappings.begin(), mappings.end());
@@ -74,9 +74,9 @@ class FakeMaps final : public UnwindMaps {
 
   // To be set before the first Add().
   uint32_t shard_slots = 10'000;
-  uint32_t most_shards = 1;
-  uint32_t most_entries = 1000;  // of a list, with its header
-  size_t most_lists = 100;
+  uint32_t max_shards = 1;
+  uint32_t entry_limit = 1000;  // of a list, with its header
+  size_t list_limit = 100;
 
   int adds_that_work = -1;  // then the kernel refuses; negative: all
   bool publishing_fails = false;

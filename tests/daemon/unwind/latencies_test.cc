@@ -10,7 +10,7 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Of none both are 0.
+// Both are 0 where there are none.
 TEST(LatenciesTest, AreNoneAtFirst) {
   EXPECT_EQ(Latencies().Median(), milliseconds(0));
   EXPECT_EQ(Latencies().longest(), milliseconds(0));

@@ -144,7 +144,7 @@ TEST_F(ListsTest, WithdrawsWhatCannotBeWritten) {
 
 // A list that is longer than all room is refused without anybody going.
 TEST_F(ListsTest, EvictsNobodyForAListThatNeverFits) {
-  maps_->most_entries = 4;
+  maps_->entry_limit = 4;
   const ProcessId idle = Start(9, {9});
   tables_->WantAll(idle);
   Pass();
@@ -161,7 +161,7 @@ TEST_F(ListsTest, EvictsNobodyForAListThatNeverFits) {
 // Between two grace periods so many processes go for others' lists: what they
 // had is no room before.
 TEST_F(ListsTest, EvictsSoManyAtOnce) {
-  maps_->most_lists = 20;
+  maps_->list_limit = 20;
   for (uint32_t pid = 1; pid <= 20; ++pid) tables_->WantAll(Start(pid, {7}));
   Pass();
   ASSERT_THAT(maps_->lists, SizeIs(20));

@@ -111,7 +111,7 @@ TEST_F(TablePlacerTest, UsesPiecesThatWereCut) {
 // Shards for a large table are made at once: each by itself would cost a grace
 // period.
 TEST_F(TablePlacerTest, MakesShardsAtOnce) {
-  maps_.most_shards = 4;
+  maps_.max_shards = 4;
   TableFile file = FileWith(150'000);
   ASSERT_TRUE(placer_.Place(file));
   EXPECT_THAT(maps_.shards_asked, ElementsAre(2u));
@@ -171,7 +171,7 @@ TEST_F(TablePlacerTest, TakesHalvesBack) {
 
 // So it is when the kernel refuses, which is told.
 TEST_F(TablePlacerTest, TakesBackWhatTheKernelCutShort) {
-  maps_.most_shards = 4;
+  maps_.max_shards = 4;
   maps_.adds_that_work = 1;
   TableFile file = FileWith(150'000);
   EXPECT_FALSE(placer_.Place(file));

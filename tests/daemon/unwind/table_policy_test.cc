@@ -115,9 +115,10 @@ TEST_F(TablePolicyTest, EvictsNobodyInVain) {
   EXPECT_EQ(tables_->statistics().files_refused, 1u);
 }
 
-// Who finds no room for a list has none, and gets one when another is idle.
+// A process that finds no room for a list has none, and gets one when another
+// is idle.
 TEST_F(TablePolicyTest, FindsRoomForLists) {
-  maps_->most_lists = 1;
+  maps_->list_limit = 1;
   const ProcessId a = Start(1, {7});
   const ProcessId b = Start(2, {7});
   tables_->WantAll(a);
@@ -200,7 +201,7 @@ TEST_F(TablePolicyTest, ExpectsTheBusy) {
     mappings.push_back(MappingOf(inode));
   }
   tables_->Expect(1, mappings);
-  EXPECT_EQ(queue_->asked.size(), ExpectedTables::kMostFiles);
+  EXPECT_EQ(queue_->asked.size(), ExpectedTables::kMaxFiles);
   for (const auto& [id, wanted] : queue_->asked) EXPECT_EQ(wanted, 0u);
   EXPECT_FALSE(tables_->IsBuilding());
   // Now a stack waits for one of them.

@@ -179,7 +179,7 @@ TEST_F(RemoteTest, WaitsWhereSomethingComesFrom) {
 TEST_F(RemoteTest, TriesAgain) {
   const ProcessId a = Start(1, {7});
   tables_->WantAll(a);
-  for (uint64_t id = 1; id <= TableFileState::kMostFailures; ++id) {
+  for (uint64_t id = 1; id <= TableFileState::kMaxFailures; ++id) {
     EXPECT_EQ(tables_->statistics().files_failed, 0u) << id;
     while (opener_->pids.size() < id) Pass();
     FailToArrive(id);

@@ -122,7 +122,7 @@ TEST(TableFileStateTest, GivesUpOpeningAfterManyRounds) {
   for (int i = 0; i < 100; ++i) {
     EXPECT_FALSE(file.NoteOpenFailure(1, static_cast<uint32_t>(i), kStart));
   }
-  EXPECT_FALSE(FailRounds(file, 2, TableFileState::kMostFailures - 2));
+  EXPECT_FALSE(FailRounds(file, 2, TableFileState::kMaxFailures - 2));
   EXPECT_TRUE(file.is_pending());
   EXPECT_TRUE(FailRounds(file, 50, 1));
   EXPECT_TRUE(file.is_refused());
@@ -134,7 +134,7 @@ TEST(TableFileStateTest, GivesUpOpeningAfterManyRounds) {
 // One that cannot be opened waits longer each time, up to two minutes.
 TEST(TableFileStateTest, WaitsEverLongerToOpen) {
   TableFileState file;
-  FailRounds(file, 1, TableFileState::kMostFailures);
+  FailRounds(file, 1, TableFileState::kMaxFailures);
   uint64_t round = 100;
   const auto late = kStart + std::chrono::hours(1);
   for (const seconds wait :
@@ -153,9 +153,9 @@ TEST(TableFileStateTest, WaitsEverLongerToOpen) {
 // refused, as that it can be opened makes none.
 TEST(TableFileStateTest, IsPendingAgainOnceOpened) {
   TableFileState file;
-  FailRounds(file, 1, TableFileState::kMostFailures - 1);
+  FailRounds(file, 1, TableFileState::kMaxFailures - 1);
   EXPECT_FALSE(file.NoteOpened());
-  EXPECT_FALSE(FailRounds(file, 30, TableFileState::kMostFailures - 1));
+  EXPECT_FALSE(FailRounds(file, 30, TableFileState::kMaxFailures - 1));
   EXPECT_TRUE(FailRounds(file, 60, 1));
   EXPECT_TRUE(file.NoteOpened());
   EXPECT_TRUE(file.is_pending());
@@ -255,7 +255,7 @@ TEST(TableListStateTest, CountsSettledFiles) {
   EXPECT_EQ(settled, (Settled{.with_table = 2, .without = 1}));
 }
 
-// Of those that can go the one goes that was not used for longest, unless that
+// The one that was not used for longest goes, of those that can, unless that
 // was too lately.
 TEST(TableBudgetTest, ChoosesTheLongestUnused) {
   const std::vector<RoomHolder> holders = {
@@ -282,7 +282,7 @@ TEST(TableBudgetTest, KnowsWhatComesTooLate) {
 // What is built before anybody needs it has an end in number and in bytes.
 TEST(TableBudgetTest, BoundsWhatIsExpected) {
   ExpectedTables by_number;
-  for (size_t i = 0; i < ExpectedTables::kMostFiles; ++i) {
+  for (size_t i = 0; i < ExpectedTables::kMaxFiles; ++i) {
     ASSERT_TRUE(by_number.HasRoomFor(1)) << i;
     by_number.Add(1);
   }
@@ -290,7 +290,7 @@ TEST(TableBudgetTest, BoundsWhatIsExpected) {
   EXPECT_FALSE(by_number.HasRoomFor(0));
 
   ExpectedTables by_size;
-  by_size.Add(ExpectedTables::kMostBytes - 5);
+  by_size.Add(ExpectedTables::kMaxBytes - 5);
   EXPECT_TRUE(by_size.HasRoomFor(5));
   EXPECT_FALSE(by_size.HasRoomFor(6));
   EXPECT_FALSE(by_size.HasRoomFor(UINT64_MAX));

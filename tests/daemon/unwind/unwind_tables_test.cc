@@ -151,7 +151,7 @@ class UnwindTablesTest : public ::testing::Test {
     }
   }
 
-  // Of a file that is nowhere.
+  // The mapping of a file that is nowhere.
   ksym::Mapping Missing() const {
     ksym::Mapping mapping = mappings_of_.begin()->second;
     mapping.start = Address{0x7e00'0000'0000};
@@ -329,8 +329,8 @@ TEST_F(UnwindTablesTest, BuildsWhatStacksLeadInto) {
   EXPECT_EQ(code->kind, ksym::CodeAt::Kind::kTable);
 }
 
-// Of a process whose stacks could not be followed all files are built, of no
-// other.
+// All files of a process whose stacks could not be followed are built, and of
+// no other.
 TEST_F(UnwindTablesTest, BuildsAllOfAProcess) {
   const ProcessId a = Start(1);
   const ProcessId b = Start(2);
@@ -408,7 +408,7 @@ TEST_F(UnwindTablesTest, OpensFilesThroughWhoIsThere) {
   EXPECT_EQ(tables_->statistics().files_failed, 0u);
 }
 
-// Whose table finds no room is told once, with its file and whom to ask.
+// A table that finds no room is told of once, with its file and whom to ask.
 TEST_F(UnwindTablesTest, TellsWhichFileFindsNoRoom) {
   const std::vector<ProcessId> all = {Start(1), Start(2), Start(3)};
   Poll(all, 3);
@@ -480,7 +480,7 @@ TEST_F(UnwindTablesTest, KeepsLayersApart) {
   EXPECT_EQ(code->kind, ksym::CodeAt::Kind::kNoTable);
 }
 
-// A process with mounts of its own, in a folder that is to become a file
+// A process with mounts of its own, in a directory that is to become a file
 // system.
 class MountedProcess {
  public:

@@ -19,18 +19,18 @@ EVIL = "EVIL"
 
 
 class Place:
-    """What an attack may use: a folder of its user's, copies of programs in
+    """What an attack may use: a directory of its user's, copies of programs in
     it, numbers from the seed, the service's TCP port, and whom to harm."""
 
-    def __init__(self, folder, seed, port, victims):
-        self.folder = folder
+    def __init__(self, directory, seed, port, victims):
+        self.directory = directory
         self.random = random.Random(seed)
         self.port = port
         self.victims = victims  # processes of others, by number
-        self.programs = os.path.join(os.path.dirname(folder), "programs")
+        self.programs = os.path.join(os.path.dirname(directory), "programs")
 
     def path(self, name):
-        return os.path.join(self.folder, name)
+        return os.path.join(self.directory, name)
 
     def program(self, name):
         """Of those that the attacks have a copy of."""
@@ -39,7 +39,7 @@ class Place:
     def start(self, *command):
         """A program that runs beside the attack, and ends with it."""
         return subprocess.Popen(
-            [*map(str, command)], cwd=self.folder, stdin=subprocess.DEVNULL,
+            [*map(str, command)], cwd=self.directory, stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def start_load(self, program, processes, *arguments):

@@ -93,11 +93,11 @@ def frame_rows(place):
 
 def debug_links(place):
     """Programs whose debug files are huge and sparse, or no files."""
-    folder = place.path(".debug")
-    os.makedirs(folder)
+    directory = place.path(".debug")
+    os.makedirs(directory)
     for i in range(DEBUG_FILES):
         name = b"%s-%d.debug" % (EVIL.encode(), i)
-        path = os.path.join(folder, name.decode())
+        path = os.path.join(directory, name.decode())
         kind = place.random.randrange(4)
         if kind == 0:
             os.mkfifo(path)

@@ -32,7 +32,7 @@ def make_strange(path, kind, secret="/etc/shadow"):
         os.symlink(secret, path)
     elif kind == "loop":
         os.symlink(path, path)
-    elif kind == "folder":
+    elif kind == "directory":
         os.mkdir(path)
     elif kind == "sparse":
         with open(path, "wb") as file:
@@ -42,7 +42,7 @@ def make_strange(path, kind, secret="/etc/shadow"):
             file.write(b"0 ffffffffffffffff %s\n" % EVIL.encode() * 100_000)
 
 
-STRANGE = ["fifo", "socket", "zero", "terminal", "secret", "loop", "folder",
+STRANGE = ["fifo", "socket", "zero", "terminal", "secret", "loop", "directory",
            "sparse", "whole"]
 
 
@@ -129,9 +129,9 @@ def mapped_devices(place):
 
 def link_traps(place):
     """A path of a mapped file that soon leads elsewhere."""
-    folder = place.path(EVIL + "-links")
-    os.makedirs(folder)
-    program = os.path.join(folder, "program")
+    directory = place.path(EVIL + "-links")
+    os.makedirs(directory)
+    program = os.path.join(directory, "program")
     targets = ["/etc/shadow", "/dev/zero", "/proc/self/mem", "/dev/tty",
                "/proc/1/exe", "/"]
     while True:

@@ -108,9 +108,9 @@ mount -t tmpfs tmpfs /usr/lib/debug || exit 1
 for pair in "$@"; do
   file=${pair%%=*}
   id=$(readelf -n "$file" | sed -n 's/.*Build ID: //p')
-  folder=/usr/lib/debug/.build-id/$(echo "$id" | cut -c1-2)
-  mkdir -p "$folder"
-  cp "${pair#*=}" "$folder/$(echo "$id" | cut -c3-).debug"
+  directory=/usr/lib/debug/.build-id/$(echo "$id" | cut -c1-2)
+  mkdir -p "$directory"
+  cp "${pair#*=}" "$directory/$(echo "$id" | cut -c3-).debug"
 done
 while :; do
   "${1%%=*}" & child=$!

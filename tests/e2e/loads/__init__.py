@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads that tests and benchmarks run beside: a machine in trouble.
 
-    with loads.running("mixed", programs, folder) as load:
+    with loads.running("mixed", programs, directory) as load:
         ...
 
-`programs` is the folder of the built programs of this folder. A load runs when
+`programs` is the directory of the built programs of this directory. A load runs when
 the block begins (each of its processes has done some of its work), and is gone
 when the block ends, whatever happened in it. Loads are process groups in the
 session of the caller, so that they and what is measured beside them share the
@@ -49,17 +49,17 @@ class Failed(Exception):
 
 
 class Generator:
-    """A running program of this folder."""
+    """A running program of this directory."""
 
-    def __init__(self, folder, program, processes, *arguments):
-        self.counters_path = tempfile.mktemp(prefix="counters-", dir=folder)
+    def __init__(self, directory, program, processes, *arguments):
+        self.counters_path = tempfile.mktemp(prefix="counters-", dir=directory)
         self.processes = processes
         self.command = [program, self.counters_path, str(processes),
                         *map(str, arguments)]
         self.said = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
             self.command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=self.said, cwd=folder, preexec_fn=become_ordinary)
+            stderr=self.said, cwd=directory, preexec_fn=become_ordinary)
         self.counters = None
 
     def turns_of_each(self):
@@ -123,9 +123,9 @@ def become_ordinary():
 class Load:
     """What runs; each part is a Generator."""
 
-    def __init__(self, programs, folder):
+    def __init__(self, programs, directory):
         self.programs = programs
-        self.folder = folder
+        self.directory = directory
         self.generators = []
 
     def start(self, program, processes, *arguments):
@@ -134,7 +134,7 @@ class Load:
                                                            program)
         if not os.access(path, os.X_OK):
             raise Failed(path + " is not built")
-        generator = Generator(self.folder, path, processes, *arguments)
+        generator = Generator(self.directory, path, processes, *arguments)
         self.generators.append(generator)
         generator.wait_ready(time.monotonic() + READY_SECONDS)
 
@@ -155,7 +155,7 @@ class Load:
             generator.check()
 
     def write(self, name, text):
-        path = os.path.join(self.folder, name)
+        path = os.path.join(self.directory, name)
         with open(path, "w", encoding="ascii") as file:
             file.write(text)
         return path
@@ -168,7 +168,7 @@ def start_spinners(load, count=16, nice=0):
 def start_short_runs(load, loops=12):
     """Loops of short runs of what is installed of compilers and scripts."""
     source = load.write("short.c", C_SOURCE)
-    repository = os.path.join(load.folder, "repository")
+    repository = os.path.join(load.directory, "repository")
     commands = [
         ("gcc", f"gcc -O1 -c -o /dev/null {source}"),
         (sys.executable, f"{sys.executable} -S -E -c '{PYTHON}'"),
@@ -202,7 +202,7 @@ def plugins(load):
                   glob.glob("/lib64/libz.so.1"), default=sys.executable)
     paths = []
     for i in range(PLUGINS):
-        paths.append(os.path.join(load.folder, f"libplugin{i}.so"))
+        paths.append(os.path.join(load.directory, f"libplugin{i}.so"))
         shutil.copy(library, paths[-1])
     return paths
 
@@ -241,10 +241,10 @@ KINDS = {
 
 
 @contextlib.contextmanager
-def running(kind, programs, folder=None):
-    """Runs a load of KINDS; yields it. `folder` is for what it needs."""
+def running(kind, programs, directory=None):
+    """Runs a load of KINDS; yields it. `directory` is for what it needs."""
     with contextlib.ExitStack() as stack:
-        scratch = tempfile.mkdtemp(prefix="ksym-load-", dir=folder)
+        scratch = tempfile.mkdtemp(prefix="ksym-load-", dir=directory)
         stack.callback(shutil.rmtree, scratch, ignore_errors=True)
         load = Load(programs, scratch)
 

@@ -107,13 +107,13 @@ def large_frames(program, target, size):
     return target
 
 
-def long_path(folder, size=PATH_BYTES):
-    """Makes folders for a path of `size` bytes, and returns that path."""
-    folder = os.path.abspath(folder)
-    while len(folder) + 202 < size:
-        folder = os.path.join(folder, "d" * 200)
-    os.makedirs(folder, exist_ok=True)
-    return os.path.join(folder, "f" * (size - len(folder) - 1))
+def long_path(directory, size=PATH_BYTES):
+    """Makes directories for a path of `size` bytes, and returns that path."""
+    directory = os.path.abspath(directory)
+    while len(directory) + 202 < size:
+        directory = os.path.join(directory, "d" * 200)
+    os.makedirs(directory, exist_ok=True)
+    return os.path.join(directory, "f" * (size - len(directory) - 1))
 
 
 def start_names(load):
@@ -124,10 +124,10 @@ def start_names(load):
 def start(load):
     """One process of each kind."""
     spinners = os.path.join(load.programs, "spinners")
-    load.start(many_sections(spinners, os.path.join(load.folder, "sections")),
+    load.start(many_sections(spinners, os.path.join(load.directory, "sections")),
                1)
-    load.start(many_symbols(spinners, os.path.join(load.folder, "symbols")), 1)
-    far = long_path(load.folder)
+    load.start(many_symbols(spinners, os.path.join(load.directory, "symbols")), 1)
+    far = long_path(load.directory)
     shutil.copy(spinners, far)
     # Two files by turns, so that no mapping continues its neighbour.
     shutil.copy(spinners, far[:-1])

@@ -26,7 +26,7 @@
 
 #define NOINLINE __attribute__((noinline, noclone))
 
-enum { kMostSeconds = 900, kMostProcesses = 4096 };
+enum { kMaxSeconds = 900, kMaxProcesses = 4096 };
 
 typedef struct {
   volatile uint64_t turns;
@@ -38,7 +38,7 @@ typedef void LoadBody(Counter* counter, char** arguments);
 
 typedef char PerfMapPath[40];
 
-// Of the processes of the load, whose perf maps go with it. Known to the first
+// The perf maps of the load's processes, which go with it. Known to the first
 // process only.
 static PerfMapPath* perf_maps;
 static volatile long perf_map_count;
@@ -63,7 +63,7 @@ static inline void BecomeLoad(void) {
   struct sigaction end = {.sa_handler = &EndLoad};
   sigaction(SIGTERM, &end, NULL);
   sigaction(SIGALRM, &end, NULL);
-  alarm(kMostSeconds);
+  alarm(kMaxSeconds);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
 }
 
@@ -80,7 +80,7 @@ static inline Counter* MapCounters(const char* path, long count) {
 // Starts the processes; returns when one of them has ended, as none should.
 static inline int RunLoad(int count, char** arguments, LoadBody* body) {
   const long processes = count < 3 ? 0 : strtol(arguments[2], NULL, 10);
-  if (processes < 1 || processes > kMostProcesses) {
+  if (processes < 1 || processes > kMaxProcesses) {
     fprintf(stderr, "usage: %s COUNTERS PROCESSES [ARGUMENT...]\n",
             arguments[0]);
     return 2;

@@ -4,7 +4,7 @@
 // answered, so who asks waits and cannot be killed until this program ends,
 // which it does 25 s later.
 //
-//   silent_fs FOLDER FILE USER
+//   silent_fs DIRECTORY FILE USER
 //
 // USER: -1: everybody may use it; else nobody but that user, who has a group of
 // the same number.
@@ -42,7 +42,7 @@ static void Reply(const struct fuse_in_header* request, int error,
                                  .error = -error,
                                  .unique = request->unique};
   struct iovec parts[] = {{&head, sizeof(head)}, {(void*)data, bytes}};
-  // Who asked may have been interrupted.
+  // The caller may have been interrupted.
   if (writev(device, parts, 2) < 0 && errno != ENOENT) perror("reply");
 }
 

@@ -67,15 +67,15 @@ TEST(BoundedNameTest, CutsBetweenCharacters) {
   EXPECT_LE(Name(std::string(5000, '\x80')).size(), kMaxShownBytes);
 }
 
-// Of a path the end stays, from the beginning of a folder on.
+// The end of a path stays, from the beginning of a directory on.
 TEST(BoundedNameTest, KeepsTheEndOfPaths) {
   std::string path;
-  while (path.size() < 3900) path += "/folder" + std::to_string(path.size());
+  while (path.size() < 3900) path += "/directory" + std::to_string(path.size());
   const std::string cut = Path(path + "/libx.so");
   EXPECT_LE(cut.size(), kMaxShownBytes);
   EXPECT_GE(cut.size(), kMaxShownBytes - 12);
   EXPECT_THAT(cut, testing::MatchesRegex(
-                       "/\xe2\x80\xa6#[0-9a-f]{16}/folder.*/libx\\.so"));
+                       "/\xe2\x80\xa6#[0-9a-f]{16}/directory.*/libx\\.so"));
   EXPECT_NE(cut, Path("/x" + path + "/libx.so"));
 }
 

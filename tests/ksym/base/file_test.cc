@@ -27,28 +27,28 @@
 namespace ksym {
 namespace {
 
-// A folder of its own for each test.
+// A directory of its own for each test.
 class FileTest : public testing::Test {
  protected:
   FileTest() {
     std::string name = testing::TempDir() + "ksym_file_XXXXXX";
     EXPECT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
+    directory_ = name;
   }
-  ~FileTest() override { std::filesystem::remove_all(folder_); }
+  ~FileTest() override { std::filesystem::remove_all(directory_); }
 
-  std::string Path(const std::string& name) const { return folder_ / name; }
+  std::string Path(const std::string& name) const { return directory_ / name; }
   std::string Write(const std::string& name, std::string_view text) const {
     std::ofstream(Path(name), std::ios::binary) << text;
     return Path(name);
   }
   size_t FileCount() const {
     return static_cast<size_t>(
-        std::distance(std::filesystem::directory_iterator(folder_),
+        std::distance(std::filesystem::directory_iterator(directory_),
                       std::filesystem::directory_iterator()));
   }
 
-  std::filesystem::path folder_;
+  std::filesystem::path directory_;
 };
 
 bool IsOpen(int fd) { return ::fcntl(fd, F_GETFD) >= 0; }
@@ -98,9 +98,9 @@ TEST_F(FileTest, ReadFileNamesTheFailure) {
   const auto missing = ReadFile(Path("none"), 10);
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().code(), ErrorCode::kNotFound);
-  const auto folder = ReadFile(folder_, 10);
-  ASSERT_FALSE(folder);
-  EXPECT_EQ(folder.error().code(), ErrorCode::kIo);
+  const auto directory = ReadFile(directory_, 10);
+  ASSERT_FALSE(directory);
+  EXPECT_EQ(directory.error().code(), ErrorCode::kIo);
 }
 
 // Opening a FIFO that nobody writes to returns at once.
@@ -230,8 +230,8 @@ TEST_F(FileTest, AtomicFileObeysTheUmask) {
   EXPECT_EQ(status.st_mode & 0777, 0640u);
 }
 
-// A folder that does not exist is the caller's to hear about.
-TEST_F(FileTest, AtomicFileNeedsItsFolder) {
+// A directory that does not exist is the caller's to hear about.
+TEST_F(FileTest, AtomicFileNeedsItsDirectory) {
   const auto file = AtomicFile::Create(Path("none/a"));
   ASSERT_FALSE(file);
   EXPECT_EQ(file.error().code(), ErrorCode::kNotFound);
@@ -271,7 +271,7 @@ TEST_F(FileTest, EndlessLineIsRefused) {
 }
 
 // Where everybody may write, what somebody else has put there is neither
-// followed nor replaced; in other folders, and of one's own, it is.
+// followed nor replaced; in other directories, and of one's own, it is.
 TEST_F(FileTest, BaitOfOthersIsRefused) {
   constexpr uid_t kStranger = 54321;
   if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
@@ -314,11 +314,11 @@ TEST_F(FileTest, OutputWritesToPipes) {
   EXPECT_TRUE(std::filesystem::is_fifo(Path("pipe")));
 }
 
-// A folder is an error that names the path.
-TEST_F(FileTest, OutputThatIsAFolder) {
-  const auto folder = WriteOutputFile(Path(""), "text");
-  ASSERT_FALSE(folder);
-  EXPECT_NE(folder.error().message().find(Path("")), std::string::npos);
+// A directory is an error that names the path.
+TEST_F(FileTest, OutputThatIsADirectory) {
+  const auto directory = WriteOutputFile(Path(""), "text");
+  ASSERT_FALSE(directory);
+  EXPECT_NE(directory.error().message().find(Path("")), std::string::npos);
 }
 
 // A mapped file shows the file's bytes, also when there are none; what is no
@@ -331,9 +331,9 @@ TEST_F(FileTest, MappedFileShowsTheBytes) {
   const auto empty = MappedFile::Open(Write("empty", ""));
   ASSERT_TRUE(empty);
   EXPECT_TRUE(empty->bytes().empty());
-  const auto folder = MappedFile::Open(folder_);
-  ASSERT_FALSE(folder);
-  EXPECT_EQ(folder.error().code(), ErrorCode::kUnsupported);
+  const auto directory = MappedFile::Open(directory_);
+  ASSERT_FALSE(directory);
+  EXPECT_EQ(directory.error().code(), ErrorCode::kUnsupported);
 }
 
 // An error's code follows the system's, and each caller adds its context.

@@ -145,30 +145,30 @@ static void test_process_and_filter(void) {
   collect(&log, element, strlen(element));
   collect(&log, "\n", 1);
 
-  // The folder that debug files are in, with this program in it.
+  // The directory that debug files are in, with this program in it.
   ksym_source* own = NULL;
   CHECK(ksym_open_file("/proc/self/exe", NULL, &own) == KSYM_OK);
   struct ksym_symbol symbol = {.size = sizeof(symbol)};
   CHECK(ksym_resolve(own, 0, 0, &symbol) == KSYM_OK);
   CHECK(strlen(symbol.build_id) == 40);
-  char folder[] = "/tmp/ksym-c-api-XXXXXX";
-  CHECK(mkdtemp(folder) != NULL);
+  char directory[] = "/tmp/ksym-c-api-XXXXXX";
+  CHECK(mkdtemp(directory) != NULL);
   char command[512];
   snprintf(command, sizeof(command),
            "mkdir -p %s/.build-id/%.2s && cp /proc/%d/exe %s/.build-id/%.2s/"
            "%s.debug",
-           folder, symbol.build_id, (int)getpid(), folder, symbol.build_id,
-           symbol.build_id + 2);
+           directory, symbol.build_id, (int)getpid(), directory,
+           symbol.build_id, symbol.build_id + 2);
   CHECK(system(command) == 0);
   ksym_close(own);
 
   static struct collected named;
-  const char* folders[] = {folder};
+  const char* directories[] = {directory};
   struct ksym_filter_options options = {.size = sizeof(options),
                                         .write_log = collect,
                                         .context = &named,
-                                        .debug_folders = folders,
-                                        .debug_folder_count = 1};
+                                        .debug_directories = directories,
+                                        .debug_directory_count = 1};
   ksym_filter* filter = NULL;
   CHECK(ksym_filter_open(&options, &filter) == KSYM_OK);
   // Cut anywhere.
@@ -181,7 +181,7 @@ static void test_process_and_filter(void) {
   CHECK(strstr(named.text, "at test_answers") != NULL);
   CHECK(ksym_filter_push(filter, "x\n", 2) == KSYM_INVALID);
   ksym_filter_close(filter);
-  snprintf(command, sizeof(command), "rm -r %s", folder);
+  snprintf(command, sizeof(command), "rm -r %s", directory);
   CHECK(system(command) == 0);
 }
 
@@ -203,9 +203,9 @@ static void test_filter_reports(void) {
   CHECK(ksym_filter_open(&options, &filter) == KSYM_INVALID);
   CHECK(filter == NULL);
   options.write_log = collect;
-  options.debug_folder_count = 1;
+  options.debug_directory_count = 1;
   CHECK(ksym_filter_open(&options, &filter) == KSYM_INVALID);
-  options.debug_folder_count = 0;
+  options.debug_directory_count = 0;
   options.max_line_bytes = 1;
   CHECK(ksym_filter_open(&options, &filter) == KSYM_INVALID);
   CHECK(ksym_filter_open(NULL, &filter) == KSYM_INVALID);

@@ -132,8 +132,8 @@ TEST(ElfBoundsTest, FirstOfEqualNames) {
 
 // As many program headers as Linux takes, and no more.
 TEST(ElfBoundsTest, ProgramHeaders) {
-  constexpr size_t kMost = kMaxProgramHeaderBytes / sizeof(Elf64_Phdr);
-  for (const size_t count : {kMost, kMost + 1}) {
+  constexpr size_t kMax = kMaxProgramHeaderBytes / sizeof(Elf64_Phdr);
+  for (const size_t count : {kMax, kMax + 1}) {
     std::string bytes = Builder::Build({});
     Elf64_Ehdr header = HeaderOf(bytes);
     header.e_phoff = bytes.size();
@@ -144,9 +144,9 @@ TEST(ElfBoundsTest, ProgramHeaders) {
     segment.p_filesz = 1;
     for (size_t i = 0; i < count; ++i) Put(bytes, bytes.size(), segment);
     const auto image = Parse(bytes);
-    ASSERT_EQ(image.has_value(), count == kMost);
+    ASSERT_EQ(image.has_value(), count == kMax);
     if (image) {
-      EXPECT_EQ(image->segments().size(), kMost);
+      EXPECT_EQ(image->segments().size(), kMax);
     } else {
       EXPECT_EQ(image.error().code(), ErrorCode::kLimit);
     }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes hand-made tables of Go functions, one file per layout.
 
-    make_gopclntab.py FOLDER
+    make_gopclntab.py DIRECTORY
 
 They are what the linkers of these versions of Go write into .gopclntab, with
 the parts that ksym/elf/go_symbols.h does not name left empty, for a program

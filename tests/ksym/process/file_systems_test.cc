@@ -17,7 +17,7 @@ namespace ksym {
 namespace {
 
 constexpr const char* kLine =
-    "36 35 98:7 /folder /mnt/a\\040b\\134c rw,noatime master:1 shared:2 - "
+    "36 35 98:7 /directory /mnt/a\\040b\\134c rw,noatime master:1 shared:2 - "
     "fuse.sshfs host:/home rw,user_id=1000\n";
 
 // A line's number, device, place and type are read, with its escapes decoded.

@@ -28,20 +28,20 @@
 namespace ksym {
 namespace {
 
-// A file mapped executable into this process, in a folder of its own.
+// A file mapped executable into this process, in a directory of its own.
 class MappedFileTest : public testing::Test {
  protected:
   MappedFileTest() {
     std::string name = testing::TempDir() + "ksym_mapped_XXXXXX";
     EXPECT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = std::filesystem::canonical(name);
-    path_ = folder_ / "file";
+    directory_ = std::filesystem::canonical(name);
+    path_ = directory_ / "file";
     std::ofstream(path_) << std::string(4096, 'a');
     MapFile();
   }
   ~MappedFileTest() override {
     if (memory_ != MAP_FAILED) ::munmap(memory_, 4096);
-    std::filesystem::remove_all(folder_);
+    std::filesystem::remove_all(directory_);
   }
 
   void MapFile() {
@@ -78,7 +78,7 @@ class MappedFileTest : public testing::Test {
     return file ? ErrorCode::kIo : file.error().code();
   }
 
-  std::filesystem::path folder_;
+  std::filesystem::path directory_;
   std::filesystem::path path_;
   void* memory_ = MAP_FAILED;
   Mapping mapping_;
@@ -102,8 +102,8 @@ TEST_F(MappedFileTest, OpensByPath) {
 
 // Another file under the same path is never taken for the mapped one.
 TEST_F(MappedFileTest, RefusesAReplacedFile) {
-  std::ofstream(folder_ / "new") << std::string(4096, 'b');
-  std::filesystem::rename(folder_ / "new", path_);
+  std::ofstream(directory_ / "new") << std::string(4096, 'b');
+  std::filesystem::rename(directory_ / "new", path_);
   EXPECT_EQ(FailureToOpen(WithoutMapFiles()), ErrorCode::kInvalid);
   const auto host = OpenHostFile(WithoutMapFiles());
   ASSERT_FALSE(host);
@@ -192,20 +192,20 @@ TEST_F(MappedFileTest, TakesTheHostsFileOfOneThatIsGone) {
   Mapping unknown = mapping_;
   unknown.inode = 0;
   EXPECT_FALSE(HoldMappedOrHostFile(kGone, unknown));
-  std::ofstream(folder_ / "new") << std::string(4096, 'b');
-  std::filesystem::rename(folder_ / "new", path_);
+  std::ofstream(directory_ / "new") << std::string(4096, 'b');
+  std::filesystem::rename(directory_ / "new", path_);
   const auto other = HoldMappedOrHostFile(kGone, mapping_);
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().code(), ErrorCode::kNotFound);
 }
 
-// A process whose root is the folder; -1: there can be none.
-pid_t ConfinedChild(const std::filesystem::path& folder) {
+// A process whose root is the directory; -1: there can be none.
+pid_t ConfinedChild(const std::filesystem::path& directory) {
   int ready[2] = {-1, -1};
   if (::pipe(ready) != 0) return -1;
   const pid_t pid = ::fork();
   if (pid == 0) {
-    const char is_confined = ::chroot(folder.c_str()) == 0 ? 1 : 0;
+    const char is_confined = ::chroot(directory.c_str()) == 0 ? 1 : 0;
     if (::write(ready[1], &is_confined, 1) != 1) ::_exit(1);
     for (;;) ::pause();
   }
@@ -221,9 +221,9 @@ pid_t ConfinedChild(const std::filesystem::path& folder) {
 
 // No link and no ".." leads out of the root.
 TEST_F(MappedFileTest, StaysInTheRoot) {
-  ASSERT_EQ(::symlink("/etc/passwd", (folder_ / "link").c_str()), 0);
-  ASSERT_EQ(::symlink("/file", (folder_ / "inside").c_str()), 0);
-  const pid_t confined = ConfinedChild(folder_);
+  ASSERT_EQ(::symlink("/etc/passwd", (directory_ / "link").c_str()), 0);
+  ASSERT_EQ(::symlink("/file", (directory_ / "inside").c_str()), 0);
+  const pid_t confined = ConfinedChild(directory_);
   if (confined < 0) GTEST_SKIP() << "needs CAP_SYS_CHROOT";
   const auto opens = [confined](const std::string& path, Links links) {
     return OpenFileOfProcess(static_cast<uint32_t>(confined), path, links)
@@ -243,7 +243,7 @@ TEST_F(MappedFileTest, HoldsLocalFiles) {
   FileSystems local;
   const auto held = HoldMappedFile(Pid(), mapping_, &local);
   if (!held && IsRemote(held.error())) {
-    GTEST_SKIP() << "needs " << folder_ << " on a local file system";
+    GTEST_SKIP() << "needs " << directory_ << " on a local file system";
   }
   ASSERT_TRUE(held) << held.error().message();
   EXPECT_EQ(held->owner.user, ::getuid());
@@ -260,9 +260,9 @@ TEST_F(MappedFileTest, RefusesOtherFiles) {
   const auto unknown = HoldMappedOrHostFile(Pid(), mapping, &local);
   ASSERT_FALSE(unknown);
   EXPECT_TRUE(IsRemote(unknown.error()));
-  const std::string link = folder_ / "link";
+  const std::string link = directory_ / "link";
   ASSERT_EQ(::symlink("file", link.c_str()), 0);
-  for (const std::string& path : {link, folder_.string() + "/../file"}) {
+  for (const std::string& path : {link, directory_.string() + "/../file"}) {
     const auto refused = OpenFileOfHost(path, Links::kFollowInside, &local);
     ASSERT_FALSE(refused);
     EXPECT_TRUE(IsRemote(refused.error())) << refused.error().message();

@@ -41,7 +41,7 @@ if shutil.which("clang"):
     BUILDS["b1"] = (["clang", "-O2", "-gdwarf-5"], [])
     BUILDS["b2"] = (["clang", "-O2", "-gdwarf-4", "-gline-tables-only"], [])
 
-folder = None
+directory = None
 CODE = {}    # build-id -> (start, end) of the sample's functions
 MORE = """#include "gsym_sample.h"
 namespace app { template <typename T> struct Holder {
@@ -61,10 +61,10 @@ def tool(*command, cwd=None):
 
 
 def make(build_id, command, then):
-    program = os.path.join(folder, build_id)
+    program = os.path.join(directory, build_id)
     tool(*command, "-fno-pie", "-no-pie", "-x", "c++", "-I", SAMPLE,
          f"-Wl,--build-id=0x{build_id}cdef", "-o", program, "gsym_sample.cc",
-         "more.cc", "-x", "none", "-lstdc++", cwd=folder)
+         "more.cc", "-x", "none", "-lstdc++", cwd=directory)
     code = []
     for line in tool("nm", "-S", "--defined-only", program).splitlines():
         fields = line.split()
@@ -73,24 +73,24 @@ def make(build_id, command, then):
     CODE[build_id] = sorted({(start, start + size) for start, size in code})
     if then:
         tool(*then, program)
-    target = os.path.join(folder, ".build-id", build_id)
+    target = os.path.join(directory, ".build-id", build_id)
     os.makedirs(target)
     shutil.copy(program, os.path.join(target, "cdef.debug"))
 
 
 def setUpModule():
-    global folder
-    folder = tempfile.mkdtemp(prefix="ksym-markup-lines-")
-    unittest.addModuleCleanup(shutil.rmtree, folder)
-    shutil.copy(os.path.join(SAMPLE, "gsym_sample.cc"), folder)
-    with open(os.path.join(folder, "more.cc"), "w", encoding="ascii") as file:
+    global directory
+    directory = tempfile.mkdtemp(prefix="ksym-markup-lines-")
+    unittest.addModuleCleanup(shutil.rmtree, directory)
+    shutil.copy(os.path.join(SAMPLE, "gsym_sample.cc"), directory)
+    with open(os.path.join(directory, "more.cc"), "w", encoding="ascii") as file:
         file.write(MORE)
     for build_id, (command, then) in BUILDS.items():
         make(build_id, command, then)
 
 
 def run(program, log, *arguments):
-    arguments = ["--filter-markup", f"--debug-file-directory={folder}",
+    arguments = ["--filter-markup", f"--debug-file-directory={directory}",
                  *arguments]
     done = subprocess.run([program, *arguments], input=log.encode(),
                           check=False, stdout=subprocess.PIPE,
@@ -192,10 +192,10 @@ class Alone(unittest.TestCase):
 
     def test_gsym_directory(self):
         """A GSYM file answers, without any other."""
-        gsym = os.path.join(folder, "gsym")
+        gsym = os.path.join(directory, "gsym")
         os.makedirs(gsym, exist_ok=True)
         tool(GEN, "-o", os.path.join(gsym, "a1cdef.gsym"),
-             os.path.join(folder, "a1"))
+             os.path.join(directory, "a1"))
         log = every_byte("a1")
         arguments = ["--filter-markup", "--debug-file-directory=/nonexistent",
                      f"--gsym-directory={gsym}", "--no-demangle"]
@@ -216,10 +216,10 @@ class Alone(unittest.TestCase):
 
     def test_wrong_gsym(self):
         """A GSYM file of another program names nothing, and is reported."""
-        gsym = os.path.join(folder, "wrong")
+        gsym = os.path.join(directory, "wrong")
         os.makedirs(gsym, exist_ok=True)
         tool(GEN, "-o", os.path.join(gsym, "a2cdef.gsym"),
-             os.path.join(folder, "a1"))
+             os.path.join(directory, "a1"))
         start = CODE["a2"][0][0]
         out, report = run(KSYM, context("a2") + f"{{{{{{pc:{start:#x}}}}}}}\n",
                           f"--gsym-directory={gsym}")
@@ -228,16 +228,16 @@ class Alone(unittest.TestCase):
 
     def test_damaged_debug_data(self):
         """Debug data that cannot be read are reported; symbols still answer."""
-        target = os.path.join(folder, ".build-id", "c1")
+        target = os.path.join(directory, ".build-id", "c1")
         os.makedirs(target)
-        path = os.path.join(folder, "c1")
+        path = os.path.join(directory, "c1")
         tool("gcc", "-O1", "-g", "-fno-pie", "-no-pie", "-x", "c++", "-I",
              SAMPLE, "-Wl,--build-id=0xc1cdef", "-o", path, "gsym_sample.cc",
-             "more.cc", "-x", "none", "-lstdc++", cwd=folder)
-        with open(os.path.join(folder, "junk"), "wb") as file:
+             "more.cc", "-x", "none", "-lstdc++", cwd=directory)
+        with open(os.path.join(directory, "junk"), "wb") as file:
             file.write(b"\xff" * 4096)
         tool("objcopy", "--update-section",
-             f".debug_abbrev={os.path.join(folder, 'junk')}", path,
+             f".debug_abbrev={os.path.join(directory, 'junk')}", path,
              os.path.join(target, "cdef.debug"))
         start = next(int(line.split()[0], 16)
                      for line in tool("nm", path).splitlines()

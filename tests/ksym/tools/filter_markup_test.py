@@ -26,7 +26,7 @@ FULL = "00112233445566778899aabbccddeeff00112233"
 STRIPPED = "abcdef"
 MISSING = "1234567890"
 
-folder = None   # with .build-id below it
+directory = None   # with .build-id below it
 SYMBOLS = {}    # name -> (address, size) of the fixture's own
 PLACES = []     # (address, size, end of section) of all its symbols, sorted
 
@@ -37,7 +37,7 @@ def tool(*command):
 
 
 def install(path, build_id):
-    target = os.path.join(folder, ".build-id", build_id[:2])
+    target = os.path.join(directory, ".build-id", build_id[:2])
     os.makedirs(target, exist_ok=True)
     shutil.copy(path, os.path.join(target, build_id[2:] + ".debug"))
 
@@ -68,10 +68,10 @@ def llvm_is_right(address):
 
 
 def setUpModule():
-    global folder
-    folder = tempfile.mkdtemp(prefix="ksym-markup-")
-    unittest.addModuleCleanup(shutil.rmtree, folder)
-    program = os.path.join(folder, "fixture")
+    global directory
+    directory = tempfile.mkdtemp(prefix="ksym-markup-")
+    unittest.addModuleCleanup(shutil.rmtree, directory)
+    program = os.path.join(directory, "fixture")
     flags = ["-O1", "-g0", "-fno-pie", "-no-pie", "-fno-sanitize=all",
              "-rdynamic", "-o", program,
              os.path.join(HERE, "markup_fixture.c")]
@@ -83,7 +83,7 @@ def setUpModule():
 
 
 def run(program, log, *arguments):
-    arguments = ["--filter-markup", f"--debug-file-directory={folder}",
+    arguments = ["--filter-markup", f"--debug-file-directory={directory}",
                  *arguments]
     done = subprocess.run([program, *arguments], input=log, check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -377,7 +377,7 @@ class Alone(unittest.TestCase):
 
     def test_wrong_file(self):
         """A file with another build-id names nothing."""
-        path = os.path.join(folder, ".build-id", FULL[:2], FULL[2:] + ".debug")
+        path = os.path.join(directory, ".build-id", FULL[:2], FULL[2:] + ".debug")
         install(path, "badbad")
         out, report = run(KSYM, (context(build_id="badbad") +
                                  "{{{pc:0x401000}}}\n").encode())
@@ -386,7 +386,7 @@ class Alone(unittest.TestCase):
 
     def test_kernel(self):
         """Kernel addresses get names of the listing, and of it alone."""
-        listing = os.path.join(folder, "kallsyms")
+        listing = os.path.join(directory, "kallsyms")
         with open(listing, "w", encoding="ascii") as file:
             file.write("ffffffff81000000 T _text\n"
                        "ffffffff81000000 T _stext\n"
@@ -492,24 +492,24 @@ class Alone(unittest.TestCase):
 
     def test_wrong_files(self):
         """A wrong --kernel-symbols is refused before a line is read; a file
-        that cannot be opened leaves the next folder to be looked at."""
-        empty = os.path.join(folder, "empty")
+        that cannot be opened leaves the next directory to be looked at."""
+        empty = os.path.join(directory, "empty")
         with open(empty, "wb"):
             pass
-        for path in (folder, empty, "/nonexistent", KSYM):
+        for path in (directory, empty, "/nonexistent", KSYM):
             done = subprocess.run(
                 [KSYM, "--filter-markup", f"--kernel-symbols={path}"],
                 input=b"a\n", check=False, capture_output=True)
             self.assertEqual((done.returncode, done.stdout), (1, b""))
             self.assertEqual(done.stderr.count(b"\n"), 1)
             self.assertIn(f"--kernel-symbols: {path}: ".encode(), done.stderr)
-        first = os.path.join(folder, "first")
+        first = os.path.join(directory, "first")
         os.makedirs(os.path.join(first, ".build-id", FULL[:2],
                                  FULL[2:] + ".debug"))
         log = context() + f"{{{{{{pc:{at('GlobalFunction')}}}}}}}\n"
         arguments = ["--filter-markup", f"--debug-file-directory={first}"]
         for more, name in (([], b"[[[pc:"),
-                           ([f"--debug-file-directory={folder}"],
+                           ([f"--debug-file-directory={directory}"],
                             b"GlobalFunction[")):
             done = subprocess.run([KSYM, *arguments, *more], check=True,
                                   input=log.encode(), capture_output=True)

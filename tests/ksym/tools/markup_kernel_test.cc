@@ -45,8 +45,8 @@ TEST(FindBuildIdNoteTest, TruncatedNotesAreNone) {
 class MarkupKernelTest : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = testing::TempDir() + "/markup_kernel_test";
-    std::filesystem::create_directories(folder_ + "/module/ext4/notes");
+    directory_ = testing::TempDir() + "/markup_kernel_test";
+    std::filesystem::create_directories(directory_ + "/module/ext4/notes");
     Write("/kallsyms",
           "ffffffff81000000 T _text\nffffffff81000100 T schedule\n"
           "ffffffff81000200 D jiffies\nffffffff81001000 T _etext\n"
@@ -55,17 +55,17 @@ class MarkupKernelTest : public testing::Test {
     Write("/modules", "ext4 4096 0 - Live 0xffffffffc0001000\n");
     Write("/module/ext4/notes/.note.gnu.build-id", Note("GNU\0"s, 3, "module"));
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
 
   void Write(const std::string& name, const std::string& text) {
-    std::ofstream(folder_ + name, std::ios::binary) << text;
+    std::ofstream(directory_ + name, std::ios::binary) << text;
   }
   RunningKernelPaths Paths() const {
-    return {folder_ + "/kallsyms", folder_ + "/notes", folder_ + "/modules",
-            folder_ + "/module"};
+    return {directory_ + "/kallsyms", directory_ + "/notes",
+            directory_ + "/modules", directory_ + "/module"};
   }
 
-  std::string folder_;
+  std::string directory_;
 };
 
 constexpr const char* kKernelId = "6b65726e656c";
@@ -108,7 +108,7 @@ TEST_F(MarkupKernelTest, AnotherBootHasNoNames) {
 
 TEST_F(MarkupKernelTest, AModuleHasOnlyItsOwnSymbols) {
   // Another module's at the same place is no answer.
-  MarkupKernel kernel(folder_ + "/kallsyms");
+  MarkupKernel kernel(directory_ + "/kallsyms");
   const MarkupModule ext4 = {0, "ext4", "ab"};
   const MarkupModule xfs = {1, "xfs", "cd"};
   constexpr auto kCode = MarkupKernel::Kind::kCode;

@@ -74,18 +74,18 @@ def without_scopes(text):
 
 class Lines(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = directory.name
         for name in ("gsym_sample.cc", "gsym_sample.h"):
-            shutil.copy(os.path.join(SAMPLE, name), self.folder)
+            shutil.copy(os.path.join(SAMPLE, name), self.directory)
         with open(self.path("assembly.cc"), "w", encoding="utf-8") as file:
             file.write(ASSEMBLY)
         self.program = self.path("program")
         # GSYM has no columns.
         must("g++", "-std=c++17", "-O2", "-g", "-gno-column-info",
              "gsym_sample.cc", "assembly.cc", "-o", self.program,
-             cwd=self.folder)
+             cwd=self.directory)
         # Those of symbols; the padding behind a function is none of it.
         symbols = must("nm", "-S", self.program)
         self.addresses = "".join(
@@ -94,7 +94,7 @@ class Lines(unittest.TestCase):
             for i in range(int(size, 16)))
 
     def path(self, name):
-        return os.path.join(self.folder, name)
+        return os.path.join(self.directory, name)
 
     def ours(self, *options):
         """Without the reasons, which are our own."""

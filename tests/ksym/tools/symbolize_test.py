@@ -166,8 +166,8 @@ class Files(unittest.TestCase):
     # A Go program without .symtab is named by its own table.
     def test_stripped_go_program(self):
         table = os.path.join(os.environ["KSYM_GOPCLNTAB_DIR"], "go1_20")
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "go")
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "go")
             self.write_elf(path, read(table))
             self.assertEqual(names(TOOL, path, [0x400fff, 0x401000, 0x401050]),
                              ["", "main.init", "main.(*T).String"])
@@ -199,8 +199,8 @@ class Files(unittest.TestCase):
     def test_hostile_names(self):
         data = read(PLAIN)
         self.assertIn(b"\0fixture_global\0", data)
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "x\x1b\n.so")
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "x\x1b\n.so")
             with open(path, "wb") as out:
                 out.write(data.replace(b"\0fixture_global\0",
                                        b"\0\x1b[2J\n\"\\\xff\x9b_bal\0\0"))

@@ -116,8 +116,8 @@ class Comparison {
  private:
   void Report(uint32_t at, const FrameFacts& facts, const char* what,
               size_t count) const {
-    constexpr size_t kMostReported = 20;
-    if (count > kMostReported) return;
+    constexpr size_t kMaxReported = 20;
+    if (count > kMaxReported) return;
     const UnwindRow& row = *FindUnwindRow(table_, at);
     std::printf("  %s: another %s at 0x%llx: %d %d %d, described %d %d %d\n",
                 name_.c_str(), what,

@@ -83,11 +83,11 @@ class Build:
 
     def prepare(self):
         """Puts the workloads into the root."""
-        folder = self.outside(INSIDE)
-        os.makedirs(folder, exist_ok=True)
+        directory = self.outside(INSIDE)
+        os.makedirs(directory, exist_ok=True)
         for path in glob.glob(WORKLOADS + "/*.py"):
-            shutil.copy(path, folder)
-        with open(folder + "/calls.py", "w", encoding="utf-8") as file:
+            shutil.copy(path, directory)
+        with open(directory + "/calls.py", "w", encoding="utf-8") as file:
             file.write(make_calls.Program().source)
         if self.kind not in ("static", "perf"):
             self._link(self.outside(self._embed))
@@ -103,8 +103,8 @@ class Build:
              *(self._library(name) for name in wanted)], check=True)
 
     def _library(self, name):
-        for folder in LIBRARIES:
-            path = os.path.join(self.root, folder, name)
+        for directory in LIBRARIES:
+            path = os.path.join(self.root, directory, name)
             if os.path.exists(path):
                 return path
         raise Missing("%s has no %s" % (self.suite, name))

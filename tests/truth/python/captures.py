@@ -136,8 +136,8 @@ class Running:
     """A running profiler, whose report is read in the end."""
 
     def __init__(self, profiler, arguments):
-        self._folder = tempfile.TemporaryDirectory(prefix="ksym-truth-")
-        self._path = os.path.join(self._folder.name, "report")
+        self._directory = tempfile.TemporaryDirectory(prefix="ksym-truth-")
+        self._path = os.path.join(self._directory.name, "report")
         self._process = subprocess.Popen(
             [profiler, "--format", "json", "--lines", "-U", "-o", self._path,
              *map(str, arguments)], stdin=subprocess.DEVNULL,
@@ -145,7 +145,7 @@ class Running:
             preexec_fn=die_with_parent)
 
     def finish(self, timeout=600):
-        with self._folder:
+        with self._directory:
             try:
                 _, said = self._process.communicate(timeout=timeout)
             finally:

@@ -181,9 +181,9 @@ def of_ksym(context, load):
     return counts
 
 
-def of_perf(context, load, folder):
+def of_perf(context, load, directory):
     """Samples in Python code, and those with the name of a Python function."""
-    data = os.path.join(folder, "perf.data")
+    data = os.path.join(directory, "perf.data")
     with running(load) as cgroup:
         subprocess.run(
             ["perf", "record", "-q", "-e", "cpu-clock:u", "-G",
@@ -227,8 +227,8 @@ def measure(context, make):
     good = counts.inside and counts.all_frames >= 0.995 * counts.inside
     cells[2] += "" if good else " !"
     if shutil.which("perf"):
-        with tempfile.TemporaryDirectory(prefix="ksym-truth-") as folder:
-            inside, named = of_perf(context, make(), folder)
+        with tempfile.TemporaryDirectory(prefix="ksym-truth-") as directory:
+            inside, named = of_perf(context, make(), directory)
         cells += [inside, percent(named, inside)]
     print_row(cells)
     for note in [] if good else counts.without.notes():

@@ -151,8 +151,8 @@ def watchdog():
 def stop():
     # taken = in profiles + lost, and the files have all that is in profiles.
     run("systemctl", "stop", UNIT)
-    for folder in glob.glob(PROFILES + "/2*"):
-        shutil.rmtree(folder)
+    for directory in glob.glob(PROFILES + "/2*"):
+        shutil.rmtree(directory)
     begin = len(own_messages())
     run("systemctl", "start", UNIT)
     spin = harness.Workload([HERE + "/workloads/spin"], ready=True)

@@ -29,10 +29,10 @@ class _InfoRequest(ctypes.Structure):
 def files():
     """Paths of all that is not left out."""
     found = set()
-    for folder, folders, names in os.walk("/"):
-        folders[:] = [name for name in folders
-                      if os.path.join(folder, name) not in _OTHERS]
-        found.update(os.path.join(folder, name) for name in names + folders)
+    for directory, directories, names in os.walk("/"):
+        directories[:] = [name for name in directories
+                      if os.path.join(directory, name) not in _OTHERS]
+        found.update(os.path.join(directory, name) for name in names + directories)
     return {path for path in found
             if not path.endswith(_OWN_COPIES) and path not in _OTHERS}
 

@@ -97,10 +97,10 @@ class Objdump : public testing::TestWithParam<const char*> {};
 TEST_P(Objdump, AgreesAboutLengths) {
   const std::string path = GetParam();
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "there is no " << path;
-  constexpr size_t kMostInstructions = 200'000;
+  constexpr size_t kMaxInstructions = 200'000;
   const char* all = std::getenv("KSYM_TEST_ALL_INSTRUCTIONS");
   const Differences found =
-      Compare(path, all == nullptr ? kMostInstructions : SIZE_MAX);
+      Compare(path, all == nullptr ? kMaxInstructions : SIZE_MAX);
   std::printf("%s: %zu instructions, %zu unknown, %zu of another length\n",
               path.c_str(), found.instructions, found.unknown, found.other);
   if (found.instructions == 0) GTEST_SKIP() << "objdump lists nothing";

@@ -10,17 +10,17 @@
 
 namespace ksym {
 
-// A folder of files that can be made again, of this user alone, bounded in
+// A directory of files that can be made again, of this user alone, bounded in
 // bytes. Each kind of file has a suffix and a bound of its own, and several
-// processes may use one folder: a file appears whole or not at all. Not
+// processes may use one directory: a file appears whole or not at all. Not
 // thread-safe.
-class CacheFolder {
+class DiskCache {
  public:
   // The directory is made, with mode 0700, unless it is there; its parent must
   // be. kPermission: it is another user's, or others may write to it.
   // `suffix` is what the names of this kind of file end in, as ".unwind".
-  static Result<CacheFolder> Open(std::string directory, std::string suffix,
-                                  uint64_t max_bytes);
+  static Result<DiskCache> Open(std::string directory, std::string suffix,
+                                uint64_t max_bytes);
 
   std::string PathOf(std::string_view name) const;
 
@@ -41,7 +41,7 @@ class CacheFolder {
   uint64_t removed() const { return removed_; }  // files, to make room
 
  private:
-  CacheFolder(std::string directory, std::string suffix, uint64_t max_bytes)
+  DiskCache(std::string directory, std::string suffix, uint64_t max_bytes)
       : directory_(std::move(directory)),
         suffix_(std::move(suffix)),
         max_bytes_(max_bytes) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ksym/base/cache_folder.h"
+#include "ksym/base/disk_cache.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -65,8 +65,8 @@ bool IsOursAlone(const struct stat& status) {
 
 }  // namespace
 
-Result<CacheFolder> CacheFolder::Open(std::string directory, std::string suffix,
-                                      uint64_t max_bytes) {
+Result<DiskCache> DiskCache::Open(std::string directory, std::string suffix,
+                                  uint64_t max_bytes) {
   if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
     return FailErrno(errno, directory);
   }
@@ -83,10 +83,10 @@ Result<CacheFolder> CacheFolder::Open(std::string directory, std::string suffix,
                     ": must belong to this user, and nobody else may write "
                     "to it");
   }
-  return CacheFolder(std::move(directory), std::move(suffix), max_bytes);
+  return DiskCache(std::move(directory), std::move(suffix), max_bytes);
 }
 
-std::string CacheFolder::PathOf(std::string_view name) const {
+std::string DiskCache::PathOf(std::string_view name) const {
   std::string path = directory_;
   path += '/';
   path += name;
@@ -94,8 +94,7 @@ std::string CacheFolder::PathOf(std::string_view name) const {
   return path;
 }
 
-Result<CacheFolder::CachedFile> CacheFolder::OpenFile(
-    std::string_view name) const {
+Result<DiskCache::CachedFile> DiskCache::OpenFile(std::string_view name) const {
   const std::string path = PathOf(name);
   UniqueFd fd(
       ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
@@ -112,7 +111,7 @@ Result<CacheFolder::CachedFile> CacheFolder::OpenFile(
   return CachedFile{std::move(fd), static_cast<uint64_t>(status.st_size)};
 }
 
-Status CacheFolder::Store(std::string_view name, std::string_view bytes) {
+Status DiskCache::Store(std::string_view name, std::string_view bytes) {
   const std::string path = PathOf(name);
   if (bytes.size() > max_bytes_) {
     return Fail(ErrorCode::kLimit,
@@ -129,7 +128,7 @@ Status CacheFolder::Store(std::string_view name, std::string_view bytes) {
   return written;
 }
 
-void CacheFolder::MakeRoom(uint64_t bytes) {
+void DiskCache::MakeRoom(uint64_t bytes) {
   auto files = ListFiles(directory_, suffix_);
   uint64_t total = bytes;
   for (const ListedFile& file : files) total += file.size;

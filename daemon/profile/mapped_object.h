@@ -24,7 +24,7 @@ struct CodeSegment {
 
 // What a mapped file says of itself in its headers: enough to find it, or its
 // debug file, on another machine and to say what an address in it is there.
-struct MappedModule {
+struct MappedObject {
   uint32_t device_major = 0;
   uint32_t device_minor = 0;
   uint64_t inode = 0;
@@ -46,7 +46,7 @@ struct MappedModule {
     }
     return std::nullopt;
   }
-  friend bool operator==(const MappedModule&, const MappedModule&) = default;
+  friend bool operator==(const MappedObject&, const MappedObject&) = default;
 };
 
 // The kernel's text, or a loaded module of it, where it was.
@@ -72,26 +72,26 @@ ModuleKey KeyOf(const FileOrMapping& of) {
 // Finds the modules of a capture, which it borrows.
 class ModuleIndex {
  public:
-  explicit ModuleIndex(const std::vector<MappedModule>& modules) {
-    for (const MappedModule& module : modules) {
+  explicit ModuleIndex(const std::vector<MappedObject>& modules) {
+    for (const MappedObject& module : modules) {
       by_key_.emplace(KeyOf(module), &module);
       by_build_id_.emplace(module.build_id, &module);
     }
   }
 
   // Null: none is known.
-  const MappedModule* Find(const ksym::Mapping& mapping) const {
+  const MappedObject* Find(const ksym::Mapping& mapping) const {
     const auto found = by_key_.find(KeyOf(mapping));
     return found == by_key_.end() ? nullptr : found->second;
   }
-  const MappedModule* FindBuildId(const std::string& build_id) const {
+  const MappedObject* FindBuildId(const std::string& build_id) const {
     const auto found = by_build_id_.find(build_id);
     return found == by_build_id_.end() ? nullptr : found->second;
   }
 
  private:
-  std::map<ModuleKey, const MappedModule*> by_key_;
-  std::map<std::string, const MappedModule*> by_build_id_;
+  std::map<ModuleKey, const MappedObject*> by_key_;
+  std::map<std::string, const MappedObject*> by_build_id_;
 };
 
 }  // namespace profd
