@@ -77,6 +77,112 @@ static __always_inline __u32 cpython_half(const struct runtime_state *st,
 }
 
 /*
+ * What a str object says, in a number: its hash, which the interpreter keeps
+ * once it was asked for, else its first characters; and its length. A freed
+ * name has the next one in its place, often at once. A global function, which
+ * the verifier walks once.
+ */
+__noinline __u64 cpython_content(__u64 address)
+{
+	__u64 head[5]; /* up to the state */
+	struct runtime_state *st;
+	__u64 hash, bytes, at;
+	__u32 place = scratch_place();
+
+	st = bpf_map_lookup_elem(&runtime_scratch, &place);
+	if (!st || bpf_probe_read_user(head, sizeof(head), (void *)address))
+		return 0;
+	hash = cpython_hash(head[CPYTHON_TEXT_LENGTH / 8],
+			    head[CPYTHON_TEXT_HASH / 8]);
+	if (head[CPYTHON_TEXT_HASH / 8] != CPYTHON_TEXT_NO_HASH)
+		return hash;
+	at = address + (head[CPYTHON_TEXT_STATE / 8] & 0x40
+			    ? st->layout.text_ascii
+			    : st->layout.text_other);
+	bytes = head[CPYTHON_TEXT_LENGTH / 8] *
+		(head[CPYTHON_TEXT_STATE / 8] >> 2 & 7);
+	if (bytes > CPYTHON_TEXT_SAMPLE)
+		bytes = CPYTHON_TEXT_SAMPLE;
+	__builtin_memset(st->text, 0, sizeof(st->text));
+	asm volatile("" : "+r"(bytes));
+	if (bytes > CPYTHON_TEXT_SAMPLE ||
+	    bpf_probe_read_user(st->text, bytes, (void *)at))
+		return hash;
+	for (int i = 0; i < CPYTHON_TEXT_SAMPLE / 8; i++)
+		hash = cpython_hash(hash, st->text[i]);
+	return hash;
+}
+
+/*
+ * What tells code from other code that has the same addresses in it: a version,
+ * or what its names say. Frames of one file follow each other.
+ */
+static __always_inline __u64 cpython_code_content(struct runtime_state *st)
+{
+	__u64 file;
+
+	if (st->layout.code_version)
+		return cpython_half(st, st->layout.code_version);
+	file = cpython_code_word(st, st->layout.code_file);
+	if (file != st->file) {
+		st->file_content = cpython_content(file);
+		st->file = file;
+	}
+	return cpython_hash(st->file_content, cpython_content(cpython_code_word(
+						  st, st->layout.code_name)));
+}
+
+/* Bytes of code that a sample may send, a process at once, and about how many
+ * each of its seconds. */
+#define RUNTIME_SAMPLE_BYTES (256 * 1024)
+#define RUNTIME_BURST_BYTES  (4 * 1024 * 1024)
+#define RUNTIME_RATE_SHIFT   10 /* ns of a byte, as a power of two */
+
+/*
+ * Whether the process may have its code sent: names of functions that are made
+ * without end shall not take the ring from samples. What is not sent now may be
+ * with the next sample.
+ */
+static __always_inline bool cpython_may_send(struct runtime_state *st)
+{
+	__u32 tgid = st->who.tgid;
+	struct runtime_budget *budget, fresh = {};
+	__u64 now, gone;
+
+	if (st->code_bytes >= RUNTIME_SAMPLE_BYTES)
+		return false;
+	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >
+	    bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / 2)
+		return false;
+	now = bpf_ktime_get_ns();
+	budget = bpf_map_lookup_elem(&runtime_budgets, &tgid);
+	if (!budget) {
+		fresh.renewed_ns = now;
+		bpf_map_update_elem(&runtime_budgets, &tgid, &fresh, BPF_ANY);
+		return true;
+	}
+	/* Not exact where two CPUs do it at once. */
+	gone = (now - budget->renewed_ns) >> RUNTIME_RATE_SHIFT;
+	if ((__s64)gone > 0) {
+		budget->renewed_ns = now;
+		budget->bytes -= gone < budget->bytes ? gone : budget->bytes;
+	}
+	return budget->bytes < RUNTIME_BURST_BYTES;
+}
+
+static __always_inline void cpython_note_sent(struct runtime_state *st,
+					      __u32 bytes)
+{
+	__u32 tgid = st->who.tgid;
+	struct runtime_budget *budget;
+
+	st->code_bytes += bytes;
+	budget = bpf_map_lookup_elem(&runtime_budgets, &tgid);
+	if (budget)
+		budget->bytes += bytes;
+}
+
+/*
  * Sends the code whose head is in the state. A global function, which the
  * verifier walks once.
  */
@@ -90,7 +196,7 @@ __noinline int cpython_send_code(__u32 set)
 
 	st = bpf_map_lookup_elem(&runtime_scratch, &place);
 	record = bpf_map_lookup_elem(&code_scratch, &place);
-	if (!st || !record)
+	if (!st || !record || !cpython_may_send(st))
 		return 0;
 	record->header.type = PROFILE_RECORD_CODE;
 	record->header.set = set;
@@ -127,6 +233,7 @@ __noinline int cpython_send_code(__u32 set)
 	if (bpf_ringbuf_output(&ring, record, PROFILE_CODE_RECORD_BYTES(lines),
 			       BPF_RB_NO_WAKEUP))
 		return 0;
+	cpython_note_sent(st, PROFILE_CODE_RECORD_BYTES(lines));
 	id = st->code_id;
 	bpf_map_update_elem(&runtime_codes, &id, &present, BPF_ANY);
 	return 1;
@@ -165,6 +272,7 @@ __noinline int cpython_take_code(__u64 address, __u32 set)
 	hash = cpython_hash(hash, cpython_code_word(st, st->layout.code_name));
 	hash = cpython_hash(hash, cpython_code_word(st, st->layout.code_lines));
 	hash = cpython_hash(hash, cpython_half(st, st->layout.code_first_line));
+	hash = cpython_hash(hash, cpython_code_content(st));
 	hash ^= hash >> 32;
 	hash *= 0xd6e8feb86659fd93ull;
 	id = hash ^ hash >> 32;

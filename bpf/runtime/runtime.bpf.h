@@ -63,6 +63,8 @@ static __always_inline void runtime_use(struct runtime_state *st,
 	st->run_frame = 0;
 	st->hash = hash_multiplier;
 	st->code = 0;
+	st->file = 0;
+	st->code_bytes = 0;
 	st->window_at = 0;
 	st->window_bytes = 0;
 	st->last_run = RUNTIME_NO_ITEM;

@@ -85,6 +85,7 @@ struct cpython_process {
 	__u16 code_file;
 	__u16 code_name;
 	__u16 code_lines;
+	__u16 code_version; /* a number that no other code has; 0: none */
 	/* Text of a str object. */
 	__u16 text_ascii;
 	__u16 text_other;
@@ -95,13 +96,14 @@ struct cpython_process {
 	__u8 runs;	 /* cpython_runs */
 	__u8 shim_owner;
 	__u8 instruction; /* cpython_instruction */
-	__u16 reserved;
 };
 PROFILE_ABI_ASSERT(sizeof(struct cpython_process) == 104, "cpython_process");
 
 /* The same in all versions that are known. */
 #define CPYTHON_TYPE		   8
 #define CPYTHON_TEXT_LENGTH	   16
+#define CPYTHON_TEXT_HASH	   24
+#define CPYTHON_TEXT_NO_HASH	   0xffffffffffffffffull
 #define CPYTHON_TEXT_STATE	   32
 #define CPYTHON_BYTES_LENGTH	   16
 #define CPYTHON_BYTES_DATA	   32

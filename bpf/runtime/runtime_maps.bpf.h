@@ -38,6 +38,18 @@ struct {
 	__type(value, __u8);
 } runtime_codes SEC(".maps");
 
+/* What a process had sent of its code; it runs down with time. */
+struct runtime_budget {
+	__u64 renewed_ns;
+	__u64 bytes;
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct runtime_budget);
+} runtime_budgets SEC(".maps");
+
 #define RUNTIME_WINDOW_BYTES 2048
 /* Each adds an item, but for the begins of runs of a chain. */
 #define RUNTIME_STEPS (RUNTIME_MAX_ITEMS + 256)
@@ -46,6 +58,8 @@ struct {
 #define RUNTIME_NO_ANCHOR 0xffffffffffffffffull
 #define RUNTIME_NO_FRAME  0xffffffffffffffffull
 #define RUNTIME_NO_ITEM	  0xffffffffu
+/* Bytes of a text that tell it from others, where it has no hash. */
+#define CPYTHON_TEXT_SAMPLE 128
 
 struct runtime_state {
 	struct cpython_process layout;
@@ -77,6 +91,12 @@ struct runtime_state {
 	__u32 code_size; /* in units */
 	__u32 first_traceable;
 	__u64 head[CPYTHON_CODE_BYTES / 8];
+	/* The str object whose content was looked at last, but for names. */
+	__u64 file;
+	__u64 file_content;
+	__u64 text[CPYTHON_TEXT_SAMPLE / 8];
+	__u32 code_bytes; /* of records of code that the sample has sent */
+	__u32 reserved_2;
 	/* Memory of frames, valid for one walk. */
 	__u64 window_at;
 	__u64 window_bytes;

@@ -320,7 +320,8 @@ UnwindMapFds BpfObject::unwind_maps() const {
 RuntimeMapFds BpfObject::runtime_maps() const {
   const auto& maps = impl_->skeleton->maps;
   return {.processes = bpf_map__fd(maps.runtime_processes),
-          .files = bpf_map__fd(maps.runtime_files)};
+          .files = bpf_map__fd(maps.runtime_files),
+          .codes = bpf_map__fd(maps.runtime_codes)};
 }
 
 uint32_t* BpfObject::runtime_known() const {

@@ -72,6 +72,7 @@ cpython_process DescribeLayout(const CpythonLayout& layout) {
   process.code_file = layout.code_file;
   process.code_name = layout.code_name;
   process.code_lines = layout.code_lines;
+  process.code_version = layout.code_version;
   process.text_ascii = layout.text_ascii;
   process.text_other = layout.text_other;
   process.has_cframe = layout.has_cframe ? 1 : 0;
@@ -186,6 +187,14 @@ void RuntimeRecords::Withdraw(const ksym::ProcessId& id) {
     const runtime_interpreter key = {
         .process = KeyOf(id), .number = i, .reserved = 0};
     bpf_map_delete_elem(fds_.processes, &key);
+  }
+}
+
+void RuntimeRecords::EndInterval() {
+  names_.ForgetOldFrames();
+  // The sampler holds them for known, and would not send them again.
+  for (const uint64_t code : names_.TakeDropped()) {
+    bpf_map_delete_elem(fds_.codes, &code);
   }
 }
 

@@ -24,10 +24,12 @@ namespace profd {
 struct RuntimeMapFds {
   int processes = -1;
   int files = -1;
+  int codes = -1;
 };
 inline constexpr uint32_t kRuntimeProcesses = 8192;
 inline constexpr uint32_t kRuntimeFiles = 256;
 inline constexpr uint32_t kRuntimeCodes = 16384;
+inline constexpr uint32_t kRuntimeBudgets = 4096;
 
 // The runtimes of sampled processes: tells the sampler where they are, and
 // makes frames of what it found there. Not thread-safe.
@@ -54,7 +56,7 @@ class RuntimeRecords {
   std::vector<RawFrame> MergeCopy(uint64_t copy, const NativeStack& native,
                                   const RawStack& stack);
   // After each drain.
-  void EndInterval() { names_.ForgetOldFrames(); }
+  void EndInterval();
 
   const RuntimeNames& names() const { return names_; }
   RuntimeStatistics statistics() const;

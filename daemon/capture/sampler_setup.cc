@@ -148,6 +148,7 @@ void ConfigureMaps(profile_bpf& skeleton, const SamplerConfig& config) {
         std::pair(maps.runtime_processes, kRuntimeProcesses),
         std::pair(maps.runtime_files, kRuntimeFiles),
         std::pair(maps.runtime_codes, kRuntimeCodes),
+        std::pair(maps.runtime_budgets, kRuntimeBudgets),
         std::pair(maps.runtime_scratch, places),
         std::pair(maps.code_scratch, places)}) {
     bpf_map__set_autocreate(map, tables);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/runtime/runtime_names.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "ksym/runtime/cpython/line_table.h"
@@ -15,26 +16,69 @@ size_t RuntimeNames::BytesOf(const Code& code) {
 
 void RuntimeNames::Add(const ksym::ProcessId& process, uint64_t code,
                        ksym::CpythonCode names) {
-  Code entry = {.names = std::move(names), .frames = {}};
+  if (codes_.contains(code)) return;
+  Code entry = {.names = std::move(names),
+                .process = process,
+                .used = interval_,
+                .frames = {}};
   const size_t bytes = BytesOf(entry);
-  if (statistics_.code_bytes + bytes > kMaxBytes) {
+  if (!MakeRoom(bytes)) {
     ++statistics_.codes_refused;
+    // The sampler may send it again.
+    dropped_.push_back(code);
     return;
   }
-  if (!codes_.try_emplace(code, std::move(entry)).second) return;
-  of_process_.emplace(process, code);
+  codes_.emplace(code, std::move(entry));
+  Owned& owned = of_process_[process];
+  owned.codes.insert(code);
+  owned.bytes += bytes;
   ++statistics_.codes;
   statistics_.code_bytes += bytes;
 }
 
-void RuntimeNames::Forget(const ksym::ProcessId& process) {
-  const auto [begin, end] = of_process_.equal_range(process);
-  for (auto at = begin; at != end; ++at) {
-    const auto code = codes_.find(at->second);
-    statistics_.code_bytes -= BytesOf(code->second);
-    codes_.erase(code);
+// Frees as much as is missing and a part of what the largest process has, so
+// that not each function that comes asks again. False: there is no room for so
+// much, or all of it is in use.
+bool RuntimeNames::MakeRoom(size_t bytes) {
+  if (bytes > kMaxBytes) return false;
+  if (statistics_.code_bytes + bytes <= kMaxBytes) return true;
+  const auto largest = std::ranges::max_element(
+      of_process_, {}, [](const auto& entry) { return entry.second.bytes; });
+  // By use, the longest ago first. What stacks of this interval need stays.
+  std::vector<std::pair<uint64_t, uint64_t>> by_use;
+  for (const uint64_t code : largest->second.codes) {
+    const uint64_t used = codes_.at(code).used;
+    if (used != interval_) by_use.emplace_back(used, code);
   }
-  of_process_.erase(begin, end);
+  std::ranges::sort(by_use);
+  constexpr size_t kShare = 4;
+  const size_t enough =
+      kMaxBytes - std::min(kMaxBytes / kShare + bytes, kMaxBytes);
+  for (const auto& [used, code] : by_use) {
+    if (statistics_.code_bytes <= enough) break;
+    Drop(code);
+    ++statistics_.codes_refused;
+    dropped_.push_back(code);
+  }
+  return statistics_.code_bytes + bytes <= kMaxBytes;
+}
+
+void RuntimeNames::Drop(uint64_t code) {
+  const auto found = codes_.find(code);
+  const size_t bytes = BytesOf(found->second);
+  const auto owned = of_process_.find(found->second.process);
+  owned->second.codes.erase(code);
+  owned->second.bytes -= bytes;
+  if (owned->second.codes.empty()) of_process_.erase(owned);
+  statistics_.code_bytes -= bytes;
+  codes_.erase(found);
+}
+
+void RuntimeNames::Forget(const ksym::ProcessId& process) {
+  const auto owned = of_process_.extract(process);
+  if (owned.empty()) return;
+  for (const uint64_t code : owned.mapped().codes) codes_.erase(code);
+  statistics_.code_bytes -= owned.mapped().bytes;
 }
 
 RuntimeFrameId RuntimeNames::FrameOf(uint64_t code, uint32_t index) {
@@ -43,6 +87,7 @@ RuntimeFrameId RuntimeNames::FrameOf(uint64_t code, uint32_t index) {
     ++statistics_.frames_unnamed;
     return IdOf({});
   }
+  found->second.used = interval_;
   const auto [at, is_new] = found->second.frames.try_emplace(index, 0);
   if (!is_new) return at->second;
   const ksym::CpythonCode& names = found->second.names;
@@ -73,6 +118,7 @@ const RuntimeFrame& RuntimeNames::Get(RuntimeFrameId id) const {
 }
 
 void RuntimeNames::ForgetOldFrames() {
+  ++interval_;
   if (frames_.size() <= kMaxFrames) return;
   old_frames_ = std::exchange(frames_, {});
   ids_.clear();

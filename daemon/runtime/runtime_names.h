@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "daemon/profile/runtime_frame.h"
 #include "ksym/process/process_image.h"
@@ -21,7 +23,7 @@ struct RuntimeStatistics {
   uint64_t runs_torn = 0;       // that were being changed
   uint64_t codes = 0;           // functions that were named
   uint64_t codes_unread = 0;    // whose memory could not be read
-  uint64_t codes_refused = 0;   // that there was no room for
+  uint64_t codes_refused = 0;   // that there was no room for, or any more
   uint64_t code_bytes = 0;      // of names and line tables, now
   uint64_t frames_unnamed = 0;  // each time that one was needed
 };
@@ -31,14 +33,16 @@ struct RuntimeStatistics {
 // can be put together. Not thread-safe.
 class RuntimeNames {
  public:
-  // The most that names and line tables take. With more, functions that
-  // come later have no names until processes with others are gone.
+  // The most that names and line tables take. With more, those of the process
+  // that has most go which were not used for longest.
   static constexpr size_t kMaxBytes = size_t{64} << 20;
 
   // `code`: the sampler's id, which has the process in it.
   void Add(const ksym::ProcessId& process, uint64_t code,
            ksym::CpythonCode names);
   void AddUnread() { ++statistics_.codes_unread; }
+  // Code that went to make room, since the last call.
+  std::vector<uint64_t> TakeDropped() { return std::exchange(dropped_, {}); }
   bool contains(uint64_t code) const { return codes_.contains(code); }
   // Frees what only this process needs; frames that were made of it stay.
   void Forget(const ksym::ProcessId& process);
@@ -48,8 +52,9 @@ class RuntimeNames {
   // The frame of an id that came from here and was not forgotten twice; else an
   // empty one. Valid until the next call.
   const RuntimeFrame& Get(RuntimeFrameId id) const;
-  // After each drain. Beyond this number of frames those that were made before
-  // the drain before are forgotten; no stack has them any more.
+  // Begins the next interval, after each drain. Beyond this number of frames
+  // those that were made before the drain before are forgotten; no stack has
+  // them any more.
   static constexpr size_t kMaxFrames = size_t{1} << 16;
   void ForgetOldFrames();
 
@@ -58,13 +63,24 @@ class RuntimeNames {
  private:
   struct Code {
     ksym::CpythonCode names;
+    ksym::ProcessId process;
+    uint64_t used = 0;  // the last interval in which it was asked for
     std::unordered_map<uint32_t, RuntimeFrameId> frames;  // by index
+  };
+  // Of one process: its code, and the bytes of that.
+  struct Owned {
+    std::set<uint64_t> codes;
+    size_t bytes = 0;
   };
   static size_t BytesOf(const Code& code);
   RuntimeFrameId IdOf(const RuntimeFrame& frame);
+  bool MakeRoom(size_t bytes);
+  void Drop(uint64_t code);
 
   std::unordered_map<uint64_t, Code> codes_;
-  std::multimap<ksym::ProcessId, uint64_t> of_process_;
+  std::map<ksym::ProcessId, Owned> of_process_;
+  std::vector<uint64_t> dropped_;
+  uint64_t interval_ = 1;
   std::map<RuntimeFrame, RuntimeFrameId> ids_;
   // Frames by their ids, and those that will be forgotten next.
   std::unordered_map<RuntimeFrameId, RuntimeFrame> frames_;

@@ -87,6 +87,7 @@ constexpr CpythonLayout k312 = {
     .code_first_line = 68,
     .code_first_traceable = 176,
     .code_units = 192,
+    .code_version = 92,
     .text_ascii = 40,
     .text_other = 56,
 };

@@ -77,6 +77,8 @@ struct CpythonLayout {
   uint16_t code_file = 112;
   uint16_t code_name = 128;  // the qualified one where there is one
   uint16_t code_lines = 136;
+  // A number that no other code object of the process has; 0: there is none.
+  uint16_t code_version = 0;
   // PyASCIIObject and PyCompactUnicodeObject: the text.
   uint16_t text_ascii = 0;
   uint16_t text_other = 0;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 namespace profd {
 namespace {
@@ -64,9 +65,33 @@ TEST(RuntimeNamesTest, NamesAreBounded) {
   names.Add(kSecond, 2, large);
   EXPECT_EQ(names.statistics().codes, 1u);
   EXPECT_EQ(names.statistics().codes_refused, 1u);
+  // What did not find room may be sent again.
+  EXPECT_EQ(names.TakeDropped(), std::vector<uint64_t>{2});
   names.Forget(kFirst);
   names.Add(kSecond, 2, large);
   EXPECT_TRUE(names.contains(2));
+}
+
+// A process that makes functions without end loses its own, those that were not
+// used for longest, and no other process loses any.
+TEST(RuntimeNamesTest, WhatIsUsedLeastGoes) {
+  RuntimeNames names;
+  ksym::CpythonCode large = Code("f");
+  large.line_table.resize(RuntimeNames::kMaxBytes / 8);
+  names.Add(kSecond, 1000, Code("g"));
+  for (uint64_t code = 1; code <= 20; ++code) {
+    names.ForgetOldFrames();
+    names.Add(kFirst, code, large);
+    names.FrameOf(1, 0);
+    EXPECT_TRUE(names.contains(code));
+  }
+  EXPECT_TRUE(names.contains(1));
+  EXPECT_FALSE(names.contains(2));
+  EXPECT_TRUE(names.contains(1000));
+  EXPECT_LE(names.statistics().code_bytes, RuntimeNames::kMaxBytes);
+  const auto dropped = names.TakeDropped();
+  EXPECT_EQ(dropped.size(), names.statistics().codes_refused);
+  EXPECT_EQ(dropped.front(), 2u);
 }
 
 // Frames of the drain before are still there when old ones are forgotten; new
