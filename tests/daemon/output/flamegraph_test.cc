@@ -290,11 +290,12 @@ TEST(FlamegraphTest, SaysTheKindAndItsUnit) {
 
   ASSERT_TRUE(ShowKind("blocked", profile));
   const auto blocked = DataOf(render(OutputFormat::kFlamegraph));
-  EXPECT_EQ(blocked.at("title"), "host: 900 nanoseconds of blocked");
+  EXPECT_EQ(blocked.at("title"), "host: 0.0 s of time of threads, blocked");
   EXPECT_EQ(blocked.at("unit"), "nanoseconds");
   EXPECT_EQ(facts_of(blocked)["shown"], "blocked, nanoseconds");
   EXPECT_EQ(facts_of(blocked)["samples"], "8 taken, 0 lost");
-  EXPECT_EQ(facts_of(blocked)["event"], "sched_switch, each with its value");
+  EXPECT_EQ(facts_of(blocked)["event"],
+            "sched_switch; adds up to the time of threads, not of CPUs");
   const std::string svg = render(OutputFormat::kSvg);
   EXPECT_THAT(svg, HasSubstr(": 900 nanoseconds, 100.00 %"));
   EXPECT_THAT(svg, testing::Not(HasSubstr("samples")));

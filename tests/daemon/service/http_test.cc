@@ -254,7 +254,7 @@ TEST_F(HttpApiTest, ShowsTheKindThatIsAskedFor) {
                                     .has_values = true});
   profile.samples.push_back(profile.samples.front());
   profile.samples.back().kind = 1;
-  profile.samples.back().value = 900;
+  profile.samples.back().value = 900'000;
   hub_.AddProfile(Share(std::move(profile)));
   EXPECT_EQ(Get("/profile").body, "app;main;f 2\n");
   EXPECT_EQ(Get("/profile", {{"value", "samples"}}).body, "app;main;f 2\n");
