@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "ksym/base/byte_cursor.h"
+#include "ksym/elf/plt_reader.h"
 #include "ksym/elf/section_bytes.h"
 #include "ksym/elf/symbol_reader.h"
 
@@ -82,10 +84,10 @@ void FunctionSymbols::AddStubs(const ByteSource& source,
   if (dynsym == nullptr || dynsym->link >= image.sections().size()) return;
   const auto strings =
       SectionBytes::Open(source, image, image.sections()[dynsym->link]);
-  SymbolReader reader(source, image);
-  if (!strings || !reader.ReadPltStubs()) return;
+  std::vector<SymbolCandidate> stubs;
+  if (!strings || !AddPltStubs(source, image, stubs)) return;
   const auto names = ReadNames(source, *strings);
-  for (const SymbolCandidate& stub : std::move(reader).Take()) {
+  for (const SymbolCandidate& stub : stubs) {
     const auto name = NameIn(names, stub.name);
     if (name.empty()) continue;
     stub_names_.push_back(std::string(name) + "@plt");

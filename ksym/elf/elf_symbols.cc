@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "ksym/elf/go_symbols.h"
+#include "ksym/elf/plt_reader.h"
 #include "ksym/elf/symbol_reader.h"
 
 namespace ksym {
@@ -113,10 +114,8 @@ Status ElfSymbols::ReadOwnSymbols(const ElfImage& image,
   }
   strings_[static_cast<size_t>(NameTable::kPlt)] =
       strings_[static_cast<size_t>(NameTable::kDynamic)];
-  const auto stubs = reader.ReadPltStubs();
-  if (!stubs) return stubs;
   candidates = std::move(reader).Take();
-  return {};
+  return AddPltStubs(source_, image, candidates);
 }
 
 bool ElfSymbols::AddDebugSymbols(ByteSource debug,

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ksym/elf/plt_reader.h"
+
 #include <elf.h>
 
 #include <algorithm>
 #include <array>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "ksym/base/byte_reader.h"
-#include "ksym/elf/symbol_reader.h"
 #include "ksym/elf/x86_64/plt_stub.h"
 
 namespace ksym {
@@ -106,17 +108,22 @@ class StubNamer {
 
 }  // namespace
 
-Status SymbolReader::ReadPltStubs() {
-  if (!HasPltStubs(image_)) return {};
-  const ElfSection* dynsym = image_.FindSection(".dynsym");
+Status AddPltStubs(const ByteSource& source, const ElfImage& image,
+                   std::vector<SymbolCandidate>& symbols) {
+  if (!HasPltStubs(image)) return {};
+  const ElfSection* dynsym = image.FindSection(".dynsym");
   std::vector<Stub> stubs;
-  if (dynsym != nullptr) CollectStubs(source_, image_, stubs);
+  if (dynsym != nullptr) CollectStubs(source, image, stubs);
   if (stubs.empty()) return {};
-  StubNamer namer(source_, *dynsym, std::move(stubs));
+  // The stubs are known before the relocations are read. These may be a
+  // million; only those that fill a stub's slot matter, and none is kept.
+  StubNamer namer(source, *dynsym, std::move(stubs));
   std::vector<std::byte> block(kBlockBytes / sizeof(Elf64_Rela) *
                                sizeof(Elf64_Rela));
+  // The first is short and has the slots of .plt and .plt.sec. The second is
+  // read only as long as a stub has no name, as one of .plt.got.
   for (const std::string_view name : {".rela.plt", ".rela.dyn"}) {
-    const ElfSection* section = image_.FindSection(name);
+    const ElfSection* section = image.FindSection(name);
     if (section == nullptr || section->type != SHT_RELA) continue;
     for (uint64_t at = 0; at < section->size && !namer.done();
          at += block.size()) {
@@ -124,9 +131,9 @@ Status SymbolReader::ReadPltStubs() {
           std::min<uint64_t>(section->size - at, block.size())));
       const auto offset = CheckedAdd(section->file_offset, at);
       if (!offset) return Fail(ErrorCode::kCorrupt, "relocations wrap around");
-      const auto read = source_.ReadAt(*offset, bytes);
+      const auto read = source.ReadAt(*offset, bytes);
       if (!read) return read;
-      namer.AddRelocations(bytes, symbols_);
+      namer.AddRelocations(bytes, symbols);
     }
   }
   return {};

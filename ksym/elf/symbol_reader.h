@@ -39,12 +39,6 @@ class SymbolReader {
   Status ReadSymbols(const ElfSection& section, const SectionBytes& strings,
                      NameTable table);
 
-  // Appends the stubs of the procedure linkage tables, named for the .dynsym
-  // symbol they jump to. x86-64 only: each stub's indirect jump is decoded and
-  // its slot looked up among the relocations, which holds for .plt, .plt.sec
-  // and .plt.got whatever their order. A file without any adds nothing.
-  Status ReadPltStubs();
-
   std::vector<SymbolCandidate> Take() && { return std::move(symbols_); }
 
  private:
