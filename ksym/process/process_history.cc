@@ -11,47 +11,229 @@ namespace {
 // A reading that brings more puts them into the list all at once.
 constexpr size_t kMaxPuts = 64;
 
-// The part of a mapping from `start` on; its file offset moves along.
-Mapping TailFrom(const Mapping& mapping, Address start) {
-  Mapping tail = mapping;
-  if (mapping.inode != 0) {
-    tail.file_offset = mapping.file_offset + (start - mapping.start);
-  }
-  tail.start = start;
-  return tail;
-}
-
-// The mappings that have a byte in common with [start, end).
-template <typename Mappings>
-auto Overlapping(Mappings& mappings, Address start, Address end) {
-  const auto first =
-      std::ranges::upper_bound(mappings, start, {}, &Mapping::end);
-  const auto last =
-      std::ranges::lower_bound(first, mappings.end(), end, {}, &Mapping::start);
-  return std::ranges::subrange(first, last);
-}
-
 }  // namespace
 
-void InsertMapping(std::vector<Mapping>& mappings, Mapping mapping) {
-  if (mapping.start >= mapping.end) return;
-  const auto [first, last] = Overlapping(mappings, mapping.start, mapping.end);
-  std::vector<Mapping> replacement;
-  if (first != last && first->start < mapping.start) {
-    replacement.push_back(*first);
-    replacement.back().end = mapping.start;
+ProcessHistory::Generation* ProcessHistory::Begin(
+    uint32_t pid, uint64_t time_ns, std::shared_ptr<MappingList> mappings) {
+  const auto life = lives_.find(pid);
+  if (by_id_.size() >= limits_.generations) {
+    // A process that is known pays with its own oldest generation, so that one
+    // that execs without end takes no room from others.
+    ++statistics_.generations_dropped;
+    if (life == lives_.end()) return nullptr;
+    // What comes now must not be taken for what was before.
+    by_id_.erase(life->second.generations.front().id);
+    life->second.generations.pop_front();
   }
-  const Address end = mapping.end;
-  replacement.push_back(std::move(mapping));
-  if (first != last && std::prev(last)->end > end) {
-    replacement.push_back(TailFrom(*std::prev(last), end));
+  auto& generations = lives_[pid].generations;
+  if (!generations.empty()) {
+    Generation& last = generations.back();
+    last.end_ns = std::min(last.end_ns, time_ns);
+    forgettable_.insert(pid);
   }
-  const auto at = mappings.erase(first, last);
-  mappings.insert(at, std::make_move_iterator(replacement.begin()),
-                  std::make_move_iterator(replacement.end()));
+  generations.push_back({.id = next_id_++,
+                         .begin_ns = time_ns,
+                         .pid = pid,
+                         .sure_ns = time_ns,
+                         .sampled = {},
+                         .in_doubt = {},
+                         .mappings = std::move(mappings),
+                         .changes = {}});
+  by_id_.emplace(generations.back().id, pid);
+  return &generations.back();
 }
 
-ProcessHistory::MappingList& ProcessHistory::Own(Generation& generation) {
+ProcessHistory::Generation* ProcessHistory::Succeed(const Generation* doubted,
+                                                    uint32_t pid,
+                                                    uint64_t time_ns,
+                                                    uint64_t changed_since_ns) {
+  ProcessId sampled;
+  std::vector<Change> changes;
+  if (doubted != nullptr) {
+    sampled = doubted->sampled;
+    changes = doubted->changes;
+    changes.push_back(doubted->in_doubt);
+    std::erase_if(changes, [=](const Change& change) {
+      return change.time_ns <= changed_since_ns;
+    });
+  }
+  Generation* next = Begin(pid, time_ns, nullptr);
+  if (next == nullptr) return nullptr;
+  next->sampled = sampled;
+  next->changes = std::move(changes);
+  return next;
+}
+
+ProcessHistory::Generation* ProcessHistory::Last(uint32_t pid) {
+  const auto life = lives_.find(pid);
+  return life == lives_.end() ? nullptr : &life->second.generations.back();
+}
+
+ProcessHistory::Generation* ProcessHistory::Present(uint32_t pid,
+                                                    uint64_t time_ns) {
+  Generation* last = Last(pid);
+  return last != nullptr && IsSure(*last, time_ns) ? last : nullptr;
+}
+
+bool ProcessHistory::IsSure(const Generation& generation,
+                            uint64_t time_ns) const {
+  return generation.sure_ns >= lost_ns_ || generation.sure_ns >= time_ns;
+}
+
+// A process whose first thread ended may go on.
+void ProcessHistory::Confirm(Generation& generation, uint64_t time_ns) {
+  generation.sure_ns = std::max(generation.sure_ns, time_ns);
+  generation.end_ns = std::max(generation.end_ns, time_ns);
+  if (generation.in_doubt.time_ns <= time_ns) generation.in_doubt = {};
+}
+
+// The generation that a reading of that time tells of, with mappings.
+ProcessHistory::Generation* ProcessHistory::Seeded(Reading& reading,
+                                                   uint64_t time_ns) {
+  Generation* last = Last(reading.pid);
+  if (last == nullptr) return Begin(reading.pid, reading.since_ns, NewList());
+  const bool is_known = last->mappings != nullptr;
+  // What is read now may be another process's than what was known of that
+  // number, so a generation of its own begins.
+  if (!IsSure(*last, time_ns) || (!is_known && !last->awaits_reading)) {
+    last = Succeed(last, reading.pid, time_ns, /*changed_since_ns=*/0);
+  } else if (!is_known && lives_[reading.pid].generations.size() == 1) {
+    last->begin_ns = std::min(last->begin_ns, reading.since_ns);
+  }
+  if (last == nullptr) return nullptr;
+  // Before the mappings are put: those that were mapped while it was in doubt
+  // are in the reading, or gone.
+  Confirm(*last, time_ns);
+  last->awaits_reading = false;
+  if (last->mappings == nullptr) last->mappings = NewList();
+  return last;
+}
+
+void ProcessHistory::LoseTrack(uint64_t until_ns) {
+  lost_ns_ = std::max(lost_ns_, until_ns);
+}
+
+void ProcessHistory::EndOthers(const std::unordered_set<uint32_t>& pids,
+                               uint64_t time_ns) {
+  for (auto& [pid, life] : lives_) {
+    const Generation& last = life.generations.back();
+    if (last.begin_ns < time_ns && !pids.contains(pid)) End(pid, time_ns);
+  }
+}
+
+void ProcessHistory::Fork(uint32_t parent, uint32_t child, uint64_t time_ns) {
+  std::shared_ptr<MappingList> mappings;
+  if (Generation* from = Last(parent)) {
+    // The next child will not need to be read.
+    if (!IsSure(*from, time_ns)) from->awaits_reading = true;
+    if (IsSure(*from, time_ns)) mappings = from->mappings;
+  }
+  Generation* generation = Begin(child, time_ns, std::move(mappings));
+  if (generation == nullptr) return;
+  // The child of an unknown parent is unknown, too.
+  generation->awaits_reading = generation->mappings == nullptr;
+}
+
+void ProcessHistory::Exec(uint32_t pid, uint64_t time_ns) {
+  // Asked first: after Begin() the new one is the present one.
+  const bool was_there = Present(pid, time_ns) != nullptr;
+  Generation* generation = Begin(pid, time_ns, NewList());
+  if (generation != nullptr) generation->by_exec = was_there;
+}
+
+void ProcessHistory::End(uint32_t pid, uint64_t time_ns) {
+  Generation* last = Last(pid);
+  if (last == nullptr) return;
+  last->end_ns = std::min(last->end_ns, time_ns);
+  forgettable_.insert(pid);
+}
+
+ProcessHistory::GenerationId ProcessHistory::See(const ProcessId& id,
+                                                 uint64_t time_ns) {
+  Generation* last = Last(id.pid);
+  if (last == nullptr && lost_ns_ == 0) return 0;
+  // A sample may be read after later reports. It cannot begin a generation
+  // before the last one.
+  if (last != nullptr && last->begin_ns > time_ns) {
+    return FindSure(id.pid, time_ns);
+  }
+  if (last != nullptr && (IsSure(*last, time_ns) || last->sampled == id)) {
+    last->sampled = id;
+    Confirm(*last, time_ns);
+    return last->id;
+  }
+  last = Succeed(last, id.pid, time_ns, time_ns);
+  if (last == nullptr) return 0;
+  last->sampled = id;
+  last->awaits_reading = true;
+  return last->id;
+}
+
+bool ProcessHistory::AwaitsReading(uint32_t pid) const {
+  const auto life = lives_.find(pid);
+  if (life == lives_.end()) return false;
+  const Generation& last = life->second.generations.back();
+  return last.awaits_reading && last.end_ns == kNever;
+}
+
+void ProcessHistory::GiveUp(uint32_t pid, uint64_t time_ns) {
+  if (AwaitsReading(pid)) End(pid, time_ns);
+}
+
+ProcessHistory::GenerationId ProcessHistory::Find(uint32_t pid,
+                                                  uint64_t time_ns) const {
+  const auto life = lives_.find(pid);
+  if (life == lives_.end()) return 0;
+  const auto& generations = life->second.generations;
+  // The last that had begun. One that ended stands in for the time after: a
+  // process is sampled in its own exit, too.
+  const auto next =
+      std::ranges::upper_bound(generations, time_ns, {}, &Generation::begin_ns);
+  return next == generations.begin() ? 0 : std::prev(next)->id;
+}
+
+ProcessHistory::GenerationId ProcessHistory::FindSure(uint32_t pid,
+                                                      uint64_t time_ns) const {
+  const auto id = Find(pid, time_ns);
+  return id != 0 && IsSure(*Get(id), time_ns) ? id : 0;
+}
+
+ProcessHistory::GenerationId ProcessHistory::FindOnly(const ProcessId& process,
+                                                      uint64_t begin_ns,
+                                                      uint64_t end_ns) const {
+  const auto id = Find(process.pid, end_ns);
+  if (id == 0) return 0;
+  const Generation* generation = Get(id);
+  // What began within the time stands alone only if it is the first.
+  const bool is_only = generation->begin_ns <= begin_ns || Previous(id) == 0;
+  const bool is_its =
+      IsSure(*generation, end_ns) || generation->sampled == process;
+  return is_only && is_its ? id : 0;
+}
+
+const ProcessHistory::Generation* ProcessHistory::Get(GenerationId id) const {
+  const auto pid = by_id_.find(id);
+  if (pid == by_id_.end()) return nullptr;
+  const auto& life = lives_.at(pid->second).generations;
+  const auto at = std::ranges::lower_bound(life, id, {}, &Generation::id);
+  return at == life.end() || at->id != id ? nullptr : &*at;
+}
+
+ProcessHistory::GenerationId ProcessHistory::BeforeExec(GenerationId id) const {
+  const Generation* generation = Get(id);
+  return generation != nullptr && generation->by_exec ? Previous(id) : 0;
+}
+
+// The one before, in the same process or one that had its number.
+ProcessHistory::GenerationId ProcessHistory::Previous(GenerationId id) const {
+  const auto pid = by_id_.find(id);
+  if (pid == by_id_.end()) return 0;
+  const auto& life = lives_.at(pid->second).generations;
+  const auto at = std::ranges::lower_bound(life, id, {}, &Generation::id);
+  return at == life.begin() || at == life.end() ? 0 : std::prev(at)->id;
+}
+
+MappingList& ProcessHistory::Own(Generation& generation) {
   if (generation.mappings.use_count() > 1) {
     generation.mappings = std::make_shared<MappingList>(*generation.mappings);
   }
@@ -84,14 +266,16 @@ void ProcessHistory::AddChange(Generation& generation, const Change& change) {
 void ProcessHistory::Put(Generation& generation, Mapping mapping,
                          uint64_t time_ns, size_t limit) {
   if (generation.mappings == nullptr) return;
-  const std::vector<Mapping>& known = generation.mappings->get();
-  limit = std::max(limit, known.size());
-  const auto covered = Overlapping(known, mapping.start, mapping.end);
+  const MappingList& known = *generation.mappings;
+  const size_t count = known.get().size();
+  limit = std::max(limit, count);
+  const auto covered = known.Overlapping(mapping.start, mapping.end);
   const auto is_too_large = [](const Mapping& old) {
     return old.path == kTooLargePath;
   };
-  if (known.size() >= limit && std::ranges::all_of(covered, is_too_large)) {
-    PutTooLarge(generation, std::move(mapping));
+  if (count >= limit && std::ranges::all_of(covered, is_too_large)) {
+    ++statistics_.mappings_dropped;
+    Own(generation).InsertTooLarge(std::move(mapping));
     return;
   }
   SharePath(generation, mapping);
@@ -101,37 +285,11 @@ void ProcessHistory::Put(Generation& generation, Mapping mapping,
                            .start = std::max(old.start, mapping.start),
                            .end = std::min(old.end, mapping.end)});
   }
-  Own(generation).Change([&](std::vector<Mapping>& own) {
-    const Address start = mapping.start;
-    InsertMapping(own, std::move(mapping));
-    if (own.size() <= limit) return;
-    // What was there is gone all the same. A mapping cut in two loses its
-    // second part, too.
+  // The changes were told from the old list, which `covered` is a part of.
+  if (!Own(generation).Insert(std::move(mapping), limit)) {
     ++statistics_.mappings_dropped;
-    const auto at = std::ranges::lower_bound(own, start, {}, &Mapping::start);
-    own.erase(at, at + static_cast<std::ptrdiff_t>(own.size() - limit));
-  });
+  }
   if (*all_mappings_ > limits_.all_mappings) GiveUpLongestList();
-}
-
-// What has no room in the list, and covers none of it: in each gap between two
-// that are there one mapping says that there is something. So there are never
-// more of them than of others.
-void ProcessHistory::PutTooLarge(Generation& generation, Mapping mapping) {
-  ++statistics_.mappings_dropped;
-  ForgetFile(mapping);
-  Own(generation).Change([&](std::vector<Mapping>& own) {
-    auto [first, last] = Overlapping(own, mapping.start, mapping.end);
-    if (first != own.begin() && std::prev(first)->path == kTooLargePath) {
-      --first;
-    }
-    if (last != own.end() && last->path == kTooLargePath) ++last;
-    if (first != last) {
-      mapping.start = std::min(mapping.start, first->start);
-      mapping.end = std::max(mapping.end, std::prev(last)->end);
-    }
-    own.insert(own.erase(first, last), std::move(mapping));
-  });
 }
 
 void ProcessHistory::SharePath(Generation& generation, Mapping& mapping) {
@@ -173,7 +331,7 @@ void ProcessHistory::GiveUpLongestList() {
   all.end = longest->get().back().end;
   all.path = kTooLargePath;
   const auto list = NewList();
-  list->Change([&](std::vector<Mapping>& own) { own.push_back(all); });
+  list->Assign({all});
   for (auto& [pid, life] : lives_) {
     for (Generation& generation : life.generations) {
       if (generation.mappings.get() != longest) continue;
@@ -233,9 +391,7 @@ void ProcessHistory::PutAll(Generation& generation,
     statistics_.mappings_dropped += all.size() - limits_.read_mappings;
     all.resize(limits_.read_mappings);
   }
-  Own(generation).Change([&](std::vector<Mapping>& own) {
-    own = std::move(all);
-  });
+  Own(generation).Assign(std::move(all));
   if (*all_mappings_ > limits_.all_mappings) GiveUpLongestList();
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ksym/base/address.h"
+#include "ksym/process/mapping_list.h"
 #include "ksym/process/process_image.h"
 
 namespace ksym {
@@ -142,29 +143,6 @@ class ProcessHistory {
   const Statistics& statistics() const { return statistics_; }
 
  private:
-  // A list that knows how much all lists have.
-  class MappingList {
-   public:
-    explicit MappingList(std::shared_ptr<size_t> all) : all_(std::move(all)) {}
-    MappingList(const MappingList& other)
-        : all_(other.all_), mappings_(other.mappings_) {
-      *all_ += mappings_.size();
-    }
-    MappingList& operator=(const MappingList&) = delete;
-    ~MappingList() { *all_ -= mappings_.size(); }
-
-    const std::vector<Mapping>& get() const { return mappings_; }
-    template <typename Function>
-    void Change(const Function& function) {
-      *all_ -= mappings_.size();
-      function(mappings_);
-      *all_ += mappings_.size();
-    }
-
-   private:
-    std::shared_ptr<size_t> all_;
-    std::vector<Mapping> mappings_;
-  };
   static constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
   struct Generation {
     GenerationId id = 0;
@@ -214,7 +192,6 @@ class ProcessHistory {
   }
   void PutAll(Generation& generation, std::vector<Mapping> mappings,
               uint64_t time_ns);
-  void PutTooLarge(Generation& generation, Mapping mapping);
   void SharePath(Generation& generation, Mapping& mapping);
   void GiveUpLongestList();
   void AddChange(Generation& generation, const Change& change);
@@ -234,9 +211,5 @@ class ProcessHistory {
   std::unordered_set<uint32_t> forgettable_;
   GenerationId next_id_ = 1;
 };
-
-// Puts the mapping into the sorted list; what it covers of others goes. In the
-// middle of another one this makes three of two.
-void InsertMapping(std::vector<Mapping>& mappings, Mapping mapping);
 
 }  // namespace ksym
