@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ksym/symbolizer_files.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <functional>
+#include <string>
 #include <utility>
 
 #include "ksym/base/bounded_name.h"
@@ -78,48 +77,7 @@ FileKey NumbersOf(const Mapping& mapping) {
           .path = {}};
 }
 
-// Keeps why the last file that was not trusted was refused.
-DebugFileFinder Watched(DebugFileFinder finder, std::string& refusal) {
-  if (!finder.open) return finder;
-  finder.open = [&refusal,
-                 open = std::move(finder.open)](const std::string& path) {
-    auto source = open(path);
-    const bool is_untrusted = !source &&
-                              source.error().code() == ErrorCode::kPermission &&
-                              source.error().sys_errno() == 0;
-    if (is_untrusted) refusal = source.error().message();
-    return source;
-  };
-  return finder;
-}
-
 }  // namespace
-
-int SymbolFile::fd() const { return symbols ? symbols->fd() : opened.fd.get(); }
-
-bool SymbolFile::IsOpen() const {
-  return state == State::kPinned || state == State::kLoaded;
-}
-
-bool SymbolFile::IsUnchanged() const {
-  if (fd() < 0) return true;       // an image in memory
-  if (opened.remote) return true;  // a copy, or looked at when it is read
-  struct stat status = {};
-  if (::fstat(fd(), &status) != 0) return false;
-  return static_cast<uint64_t>(status.st_size) == opened.size &&
-         MtimeNs(status) == opened.mtime_ns;
-}
-
-size_t FileKeyHash::operator()(const FileKey& key) const {
-  constexpr uint64_t kMix = 0x9e3779b97f4a7c15;
-  const uint64_t device = (uint64_t{key.device_major} << 32) | key.device_minor;
-  const uint64_t text =
-      key.path.empty() ? 0 : std::hash<std::string_view>()(key.path);
-  const uint64_t process = key.process.pid ^ key.process.start_ns ^
-                           (key.is_of_descriptor ? kMix : 0);
-  return static_cast<size_t>(
-      ((key.inode * kMix ^ device) * kMix ^ text) * kMix ^ process);
-}
 
 SymbolFile& SymbolFiles::Touch(FileKey key) {
   const auto found = index_.find(key);
@@ -216,6 +174,8 @@ SymbolFile& SymbolFiles::Open(const ProcessId& process, const Mapping& mapping,
     FailToOpen(process, opened.error(), file);
     return file;
   }
+  // Whose file it is shows only once it is open; until then `file` stands for
+  // the numbers.
   SymbolFile& home = SpeaksForAll(*opened)
                          ? TouchShared(mapping)
                          : TouchOwn(process, mapping, *opened);
@@ -227,6 +187,8 @@ SymbolFile& SymbolFiles::Open(const ProcessId& process, const Mapping& mapping,
   home.opened = std::move(*opened);
   home.state = SymbolFile::State::kPinned;
   home.reason = Unresolved::kNone;
+  // After it is counted, and first in the list, so that it is not what is
+  // closed for it.
   ++open_files_;
   EnforceDescriptors();
   return home;
@@ -239,41 +201,6 @@ void SymbolFiles::FailToOpen(const ProcessId& process, const Error& error,
   file.tried = process;
   file.looked = Clock::now();
   if (file.failures++ == 0) ++statistics_.files_failed;
-}
-
-// Debug files are looked for where the stripped file is: in the process's own
-// root as long as it lives. Those that this machine keeps by build-id serve a
-// container's files as well; no other path that a process's file names is
-// opened outside its root. The maker of that root chose what is in it, so the
-// owners of debug files decide (OnlyTrusted).
-DebugFileFinder SymbolFiles::FinderOf(const SymbolFile& file) const {
-  std::string file_path(file.path);
-  if (options_.program_files != nullptr) {
-    return {std::move(file_path),
-            [files = options_.program_files](const std::string& path) {
-              return files->OpenDebugFile(path);
-            },
-            fetch_, checksums_};
-  }
-  const auto open =
-      [files = options_.files, opener = options_.opener,
-       pid = file.read_for.pid](const std::string& path) -> Result<ByteSource> {
-    Result<OpenedFile> opened = Fail(ErrorCode::kNotFound, path);
-    if (files == SymbolizerOptions::Files::kOfProcess) {
-      opened = opener->OpenPath(pid, path, Links::kFollowInside);
-    }
-    const bool host = files == SymbolizerOptions::Files::kOfHost ||
-                      path.starts_with(kBuildIdDirectory);
-    if (!opened && host) {
-      opened = opener->OpenPath(0, path, Links::kFollowInside);
-    }
-    if (!opened) return Fail(std::move(opened.error()));
-    return ByteSource::OfFile(
-        std::move(opened->fd), opened->size,
-        {.owner = OwnerOfCopy(*opened), .room = std::move(opened->room)});
-  };
-  return {std::move(file_path), OnlyTrusted(file.owner, open), fetch_,
-          checksums_};
 }
 
 void SymbolFiles::Read(const ProcessId& process, const std::string& path,
@@ -294,7 +221,7 @@ void SymbolFiles::Read(const ProcessId& process, const std::string& path,
       ByteSource::OfFile(
           std::move(file.opened.fd), file.opened.size,
           {.owner = OwnerOfCopy(file.opened), .room = file.opened.room}),
-      Watched(FinderOf(file), untrusted), options_.table_room);
+      WatchRefusals(FinderOf(file), untrusted), options_.table_room);
   if (!symbols && symbols.error().code() == ErrorCode::kLimit) {
     warnings_.Add(shown + " not used: " + symbols.error().message());
   } else if (checksums_->refused() != refused) {
@@ -389,9 +316,59 @@ SymbolFile& SymbolFiles::Load(const ProcessId& process,
   }
   if (file->state == SymbolFile::State::kPinned) {
     Read(process, mapping.path, *file);
-    if (!file->build_id.empty()) ClaimBuildId(files_.begin());
+    // Each way to a file puts it first, so that this is its place.
+    if (!file->build_id.empty()) build_ids_.Add(files_.begin());
   }
   return *file;
+}
+
+SymbolFile* SymbolFiles::LoadAgain(std::string_view build_id) {
+  const auto* claimed = build_ids_.Find(build_id);
+  if (claimed == nullptr || claimed->is_disputed) return nullptr;
+  files_.splice(files_.begin(), files_, claimed->file);
+  SymbolFile& file = files_.front().second;
+  CloseIfChanged(file);
+  if (file.symbols && !file.symbols->has_full_table() && fetch_ &&
+      !file.fetch_asked) {
+    Drop(file);
+  }
+  if (file.state == SymbolFile::State::kPinned) {
+    Read(file.read_for, std::string(file.path), file);
+  }
+  // What has been written in its place is not the file that was asked for.
+  return file.build_id == build_id ? &file : nullptr;
+}
+
+Result<Symbolizer::ProgramFile> SymbolFiles::OpenAgain(
+    std::string_view build_id) const {
+  const auto* claimed = build_ids_.Find(build_id);
+  if (claimed == nullptr) {
+    return Fail(ErrorCode::kNotFound, "no file of that build-id is known");
+  }
+  const SymbolFile& file = claimed->file->second;
+  if (claimed->is_disputed) {
+    return Fail(ErrorCode::kPermission,
+                std::string(file.path) +
+                    ": files of several users claim the "
+                    "build-id " +
+                    std::string(build_id));
+  }
+  // The file may have been read again since it claimed the build-id.
+  if (file.build_id != build_id) {
+    return Fail(ErrorCode::kNotFound,
+                std::string(file.path) + ": not open any more, or changed");
+  }
+  auto copy = file.Copy();
+  if (!copy) return Fail(std::move(copy.error()));
+  auto opened = options_.opener->Open(*copy);
+  if (!opened) {
+    return Fail(std::move(opened.error()).WithContext(file.path));
+  }
+  return Symbolizer::ProgramFile{
+      ByteSource::OfFile(
+          std::move(copy->fd), copy->size,
+          {.owner = OwnerOfCopy(*copy), .room = std::move(copy->room)}),
+      FinderOf(file)};
 }
 
 SymbolFile SymbolFiles::LoadImage(std::string image) {
