@@ -56,10 +56,6 @@ class DwarfFile {
   // unit's entries.
   const EntryScopes& ScopesOf(const DwarfUnit& unit) const;
 
-  // Reads one value. False for a form that is not known.
-  static bool ReadForm(const AttributeSpec& spec, const UnitFormat& format,
-                       ByteCursor& in, FormValue& value);
-
   // What values mean. Nothing, or an empty text, when they refer to nothing.
   std::string_view String(const DwarfUnit& unit, const FormValue& value) const;
   std::optional<uint64_t> AddressOf(const DwarfUnit& unit,

@@ -6,17 +6,9 @@
 #include <string_view>
 
 #include "ksym/dwarf/abbreviations.h"
+#include "ksym/dwarf/form_value.h"
 
 namespace ksym {
-
-// A value as it is stored; what it means depends on form and unit.
-struct FormValue {
-  uint16_t form = 0;           // 0: the attribute is not there
-  uint64_t number = 0;         // also of references, indices and offsets
-  std::string_view text = {};  // of DW_FORM_string
-
-  bool is_set() const { return form != 0; }
-};
 
 // A unit's header and what its first entry says: DWARF 5, sections 7.5.1 and
 // 3.1. Offsets are in .debug_info.

@@ -45,9 +45,8 @@ struct NameAttributes {
     for (const AttributeSpec& spec :
          unit.abbreviations->Attributes(abbreviation)) {
       FormValue* value = Find(spec.name);
-      const bool ok = value != nullptr
-                          ? DwarfFile::ReadForm(spec, unit.format, in, *value)
-                          : SkipForm(spec.form, unit.format, in);
+      const bool ok = value != nullptr ? ReadForm(spec, unit.format, in, *value)
+                                       : SkipForm(spec.form, unit.format, in);
       if (!ok) return false;
     }
     return in.ok();

@@ -111,7 +111,7 @@ struct LineTable::EntryFormat {
     directory = 0;
     for (const AttributeSpec& field : fields) {
       FormValue value;
-      if (!DwarfFile::ReadForm(field, format, in, value)) return false;
+      if (!ReadForm(field, format, in, value)) return false;
       if (field.name == DW_LNCT_path) path = file.String(unit, value);
       if (field.name == DW_LNCT_directory_index) directory = value.number;
     }

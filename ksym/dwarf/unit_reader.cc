@@ -86,9 +86,8 @@ bool UnitReader::ReadAttributes(const DwarfUnit& unit,
       default:
         break;
     }
-    const bool ok = value != nullptr
-                        ? DwarfFile::ReadForm(spec, unit.format, in, *value)
-                        : SkipForm(spec.form, unit.format, in);
+    const bool ok = value != nullptr ? ReadForm(spec, unit.format, in, *value)
+                                     : SkipForm(spec.form, unit.format, in);
     if (!ok) return false;
   }
   return in.ok();
