@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ksym/unwind/call_frame_program.h"
+
 #include <algorithm>
 #include <limits>
 #include <optional>
 
 #include "ksym/unwind/arch.h"
-#include "ksym/unwind/call_frames.h"
 
 namespace ksym {
 namespace {

@@ -8,7 +8,9 @@
 #include <optional>
 #include <utility>
 
+#include "ksym/base/byte_reader.h"
 #include "ksym/unwind/arch.h"
+#include "ksym/unwind/call_frame_program.h"
 
 namespace ksym {
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ksym/unwind/arch.h"
+#include "ksym/unwind/call_frame_program.h"
 #include "ksym/unwind/call_frame_section.h"
 #include "ksym/unwind/call_frames.h"
 
