@@ -113,6 +113,7 @@ bool SkipForm(uint16_t form, const UnitFormat& format, ByteCursor& in) {
       return true;
     case DW_FORM_indirect: {
       const uint64_t real = in.ReadUleb128();
+      // Otherwise a file could nest calls as deep as it is long.
       return real != DW_FORM_indirect &&
              real <= std::numeric_limits<uint16_t>::max() &&
              SkipForm(static_cast<uint16_t>(real), format, in);
@@ -138,6 +139,9 @@ bool AbbreviationTable::ParseAttributes(ByteCursor& in,
     if (name == DW_AT_low_pc || name == DW_AT_ranges) {
       abbreviation.has_code = true;
     }
+    // Most entries are passed over, so what their size is made of is added up
+    // once here. Addresses and offsets are counted: units of two formats may
+    // share the table.
     const FormSize size = SizeOf(spec.form);
     switch (size.kind) {
       case FormSize::Kind::kBytes:
@@ -171,6 +175,8 @@ bool AbbreviationTable::Parse(ByteCursor& in) {
     if (entry.tag == DW_TAG_subprogram && entry.has_code) {
       has_function_code_ = true;
     }
+    // After one code out of the row none is dense any more: Find() takes a code
+    // for an index only where all before it are.
     if (code == entries_.size() + 1 && other_codes_.empty()) {
       ++dense_count_;
     } else {

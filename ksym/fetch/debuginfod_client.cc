@@ -116,8 +116,11 @@ Result<std::unique_ptr<DebuginfodClient>> DebuginfodClient::Start(
   const pid_t pid = ::fork();
   if (pid < 0) return FailErrno(errno, "fork");
   if (pid == 0) ServeDebuginfodRequests(theirs.get(), options.max_file_bytes);
+  // The client owns the child from here on, so that each failure below ends it.
   std::unique_ptr<DebuginfodClient> client(
       new DebuginfodClient(options, pid, std::move(ours)));
+  // Before the first wait: as long as this end is open here too, the end of the
+  // child would not be noticed.
   theirs.Reset();
   const auto ready = client->Receive();
   if (!ready) return Fail(ready.error());
@@ -151,6 +154,8 @@ Result<DebuginfodClient::Answer> DebuginfodClient::Receive() {
     ready = ::poll(&entry, 1, static_cast<int>(left.count()));
   } while (ready < 0 && errno == EINTR);
   time_left_ -= Clock::now() - begin;
+  // An answer that comes late would be taken for that to the next question, so
+  // the child ends with the time.
   if (ready <= 0) {
     End();
     time_left_ = {};
@@ -188,6 +193,7 @@ Result<ByteSource> DebuginfodClient::Ask(const std::string& build_id) {
   if (answer->error != 0) return Fail(ErrorOf(answer->error, answer->text));
   auto file = OpenFetched(answer->text, options_.max_file_bytes);
   if (!file) return file;
+  // Servers are not trusted: only the build-id says that it is that program's.
   const auto image = ElfImage::Parse(*file);
   if (!image || ToHex(image->build_id()) != build_id) {
     return Fail(ErrorCode::kCorrupt, Servers() + ": what came is another file");
@@ -216,6 +222,8 @@ Result<ByteSource> DebuginfodClient::Find(const std::string& build_id) {
     ++files_found_;
     return file;
   }
+  // Whatever the failure was: a server that is slow once would take the time of
+  // all other files if it was asked again for each.
   if (not_there_.size() < kMaxRemembered) not_there_.insert(build_id);
   const std::string& message = file.error().message();
   const auto same = std::ranges::find(failures_, message, &Failure::message);

@@ -49,6 +49,8 @@ Result<KallsymsBlob> KallsymsBlob::FromBlob(std::span<const std::byte> blob,
   view.blob_ = blob;
   view.stext_ = stext;
   view.etext_ = etext;
+  // Where the sections are comes first: the check of records reads in all of
+  // them. Look-ups check nothing any more.
   if (auto ok = view.ParseSections(); !ok) return Fail(std::move(ok.error()));
   if (auto ok = view.CheckRecords(); !ok) return Fail(std::move(ok.error()));
   return view;
@@ -97,6 +99,7 @@ Status KallsymsBlob::CheckRecords() const {
     }
     previous = start;
   }
+  // After the tokens, which the records' names refer to.
   previous = 0;
   for (size_t i = 0; i < symbol_count_; ++i) {
     const uint64_t address = AddressAt(i);
@@ -202,6 +205,7 @@ std::vector<Address> KallsymsBlob::LookupNames(std::string_view name) const {
   for (size_t i = first; i < last; ++i) {
     found.push_back(Address{AddressAt(Load<uint32_t>(name_order_, i))});
   }
+  // The names are in order; the addresses of equal ones need not be.
   std::ranges::sort(found);
   return found;
 }
