@@ -2,6 +2,8 @@
 #include "ksym/unwind/x86_64/code_paths.h"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <utility>
 
 namespace ksym {
@@ -28,7 +30,7 @@ CodePaths::CodePaths(ScannedCode& code,
 
 bool CodePaths::IsExhausted() const {
   return steps_ >= kMaxScanSteps || nodes_.size() >= kMaxScannedInstructions ||
-         reversals_ >= kMaxReversals;
+         strands_.reversals() >= kMaxReversals;
 }
 
 void CodePaths::FollowEntries(std::vector<uint32_t> entries) {
@@ -90,7 +92,7 @@ bool CodePaths::TryJumpsBefore(uint32_t at) {
     const auto strand = static_cast<uint32_t>(strands_.size());
     if (!Try(at, jump.facts)) continue;
     // If that returns, what jumps there does.
-    known_links_.push_back({jump.strand, strand, LinkKind::kJump});
+    strands_.LinkKnown({jump.strand, strand, LinkKind::kJump});
     return true;
   }
   return false;
@@ -106,7 +108,7 @@ void CodePaths::FollowStrand(uint32_t at, const FrameFacts& facts,
   }
   current_ = static_cast<uint32_t>(strands_.size());
   strand.first = static_cast<uint32_t>(nodes_.size());
-  strands_.push_back(strand);
+  strands_.Add(strand);
   Enter(at, facts);
   Work();
   current().end = static_cast<uint32_t>(nodes_.size());
@@ -263,14 +265,14 @@ void CodePaths::AddNode(uint32_t at, const FrameFacts& facts) {
 
 void CodePaths::Meet(Node& node, const FrameFacts& facts) {
   if (node.strand != current_) {
-    links_.push_back({current_, node.strand, LinkKind::kJump});
+    strands_.Link({current_, node.strand, LinkKind::kJump});
   }
   const FrameFacts both = Common(node.facts, facts);
   const bool is_own = node.strand == current_;
   if (!both.IsKnown()) {
     // One is wrong: the newcomer, unless it is known to begin a function.
     if (!is_own && current().origin == Origin::kEntry) {
-      MarkWrong(node.strand);
+      strands_.MarkWrong(node.strand);
     }
     return Refute();
   }
@@ -303,8 +305,8 @@ void CodePaths::FollowReturn(CallReturn& place) {
   const uint32_t mark = code_.MarkAt(place.at);
   if (mark == ScannedCode::kInside) return;
   if (mark == ScannedCode::kUnseen) {
-    links_.push_back({place.strand, static_cast<uint32_t>(strands_.size()),
-                      LinkKind::kFirstReturn, place.callee});
+    strands_.Link({place.strand, static_cast<uint32_t>(strands_.size()),
+                   LinkKind::kFirstReturn, place.callee});
     place.started = static_cast<uint32_t>(strands_.size());
     FollowStrand(place.at, place.facts, {.origin = Origin::kCallReturn});
     return;
@@ -313,7 +315,7 @@ void CodePaths::FollowReturn(CallReturn& place) {
   const FrameFacts both = Common(nodes_[number].facts, place.facts);
   if (!both.IsKnown()) return;
   if (SaveTheSame(place.facts, nodes_[number].facts))
-    links_.push_back(
+    strands_.Link(
         {place.strand, nodes_[number].strand, LinkKind::kReturn, place.callee});
   if (both == nodes_[number].facts) return;
   nodes_[number].facts = both;
@@ -339,6 +341,117 @@ std::vector<ScannedRange> CodePaths::TakeRanges() {
   }
   nodes_.clear();
   return ranges;
+}
+
+bool CodePaths::Returns(uint32_t callee) const {
+  if (!IsEntry(callee)) return false;
+  const uint32_t mark = code_.MarkAt(callee);
+  if (mark < ScannedCode::kFirstNumber) return false;
+  const Strand& strand =
+      strands_[nodes_[mark - ScannedCode::kFirstNumber].strand];
+  return strand.is_proven && strand.is_returning;
+}
+
+// Remembers what nothing was found against, for when the callee is known.
+void CodePaths::KeepUnsure() {
+  for (const CallReturn& place : returns_) {
+    if (place.started == kNone || strands_[place.strand].is_wrong ||
+        !strands_[place.strand].is_proven) {
+      continue;
+    }
+    const Strand& started = strands_[place.started];
+    if (!started.is_wrong && !started.is_proven) unsure_.push_back(place);
+  }
+}
+
+void CodePaths::FollowSureReturns() {
+  // As deep as functions call each other before one is found to return.
+  constexpr int kMaxRounds = 32;
+  for (int i = 0; i < kMaxRounds && !IsExhausted(); ++i) {
+    const bool is_news = strands_.FindReturning(returns());
+    if (!FollowSure() && !is_news) return;
+  }
+}
+
+bool CodePaths::FollowSure() {
+  const auto is_sure = [&](const CallReturn& place) {
+    return Returns(place.callee);
+  };
+  const auto sure =
+      std::partition(unsure_.begin(), unsure_.end(), std::not_fn(is_sure));
+  std::copy_if(sure, unsure_.end(), std::back_inserter(returns_),
+               [&](const CallReturn& place) {
+                 return !strands_[place.strand].is_wrong;
+               });
+  unsure_.erase(sure, unsure_.end());
+  if (returns_.empty()) return false;
+  max_steps_ = kMaxScanSteps;
+  FollowReturns();
+  Settle();
+  FollowCalls();
+  return true;
+}
+
+// Forgets what is wrong, and what has not proven right.
+void CodePaths::Settle() {
+  strands_.Judge(returns());
+  // While what is neither right nor wrong can be told from what is wrong.
+  KeepUnsure();
+  for (const uint32_t strand : strands_.TakeReversed()) {
+    Forget(strands_[strand]);
+  }
+  const size_t settled = strands_.settled();
+  for (size_t i = settled; i < strands_.size(); ++i) {
+    strands_[i].is_wrong = !strands_[i].is_proven;
+  }
+  TakePlaces();
+  // From the last on, as those of a guess are, and make room.
+  for (size_t i = strands_.size(); i-- > settled;) {
+    if (!strands_[i].is_wrong) continue;
+    Forget(strands_[i]);
+    if (i + 1 == strands_.size()) strands_.DropLast();
+  }
+  strands_.Settle();
+  returns_.clear();
+  returns_done_ = 0;
+}
+
+// What strands that are right name.
+void CodePaths::TakePlaces() {
+  const auto is_right = [&](const auto& place) {
+    return !strands_[place.strand].is_wrong;
+  };
+  for (const Place& call : calls_) {
+    if (is_right(call)) new_entries_.push_back(call.at);
+  }
+  for (const Place& address : addresses_) {
+    const bool is_code = code_.FindGap(address.at) != nullptr;
+    if (is_code && is_right(address)) taken_.insert(address.at);
+  }
+  const auto known = static_cast<std::ptrdiff_t>(known_jumps_.size());
+  std::ranges::copy_if(jumps_, std::back_inserter(known_jumps_), is_right);
+  const auto added = known_jumps_.begin() + known;
+  const auto before = [](const PlaceWithFacts& a, const PlaceWithFacts& b) {
+    return a.at < b.at;
+  };
+  std::sort(added, known_jumps_.end(), before);
+  if (added != known_jumps_.end()) {
+    std::inplace_merge(known_jumps_.begin(), added, known_jumps_.end(), before);
+  }
+  calls_.clear();
+  addresses_.clear();
+  jumps_.clear();
+}
+
+void CodePaths::Forget(Strand& strand) {
+  strand.is_proven = false;
+  for (uint32_t i = strand.first; i < strand.end; ++i) {
+    if (nodes_[i].strand == kNone) continue;
+    code_.Unmark(nodes_[i].at, nodes_[i].size);
+    nodes_[i].strand = kNone;
+  }
+  if (strand.end == nodes_.size()) nodes_.resize(strand.first);
+  strand.end = strand.first;
 }
 
 }  // namespace ksym

@@ -10,6 +10,7 @@
 #include "ksym/unwind/x86_64/code_scan.h"
 #include "ksym/unwind/x86_64/frame_facts.h"
 #include "ksym/unwind/x86_64/scanned_code.h"
+#include "ksym/unwind/x86_64/strand_graph.h"
 
 namespace ksym {
 
@@ -42,40 +43,16 @@ class CodePaths {
   std::vector<ScannedRange> TakeRanges();
 
  private:
-  // Why a strand begins where it does.
-  enum class Origin : uint8_t { kEntry, kCallReturn, kGuess };
+  using Strand = StrandGraph::Strand;
+  using Origin = StrandGraph::Origin;
+  using LinkKind = StrandGraph::LinkKind;
+  static constexpr uint32_t kNone = StrandGraph::kNone;
 
-  struct Strand {
-    uint32_t first = 0;  // of its instructions
-    uint32_t end = 0;
-    Origin origin = Origin::kEntry;
-    // Code takes its address, and it begins where functions do.
-    bool is_taken = false;
-
-    bool is_wrong = false;
-    bool is_proven = false;
-    // It is proven by a return.
-    bool is_returning = false;
-  };
   struct Node {
     uint32_t at = 0;
     uint32_t strand = kNone;
     uint8_t size = 0;
     FrameFacts facts;
-  };
-  // One strand leads to another one: by a jump or from one instruction to the
-  // next, by the return of a call, or by the return that it begins with.
-  enum class LinkKind : uint8_t { kJump, kReturn, kFirstReturn };
-  struct Link {
-    uint32_t from = 0;
-    uint32_t to = 0;
-    LinkKind kind = LinkKind::kJump;
-    uint32_t callee = kNone;  // of the others
-  };
-  // A way that a judgement of strands spreads.
-  struct Way {
-    uint32_t from = 0;
-    uint32_t to = 0;
   };
   // A place with the strand that names it.
   struct Place {
@@ -93,8 +70,6 @@ class CodePaths {
     uint32_t started = kNone;  // the strand that begins there
   };
 
-  static constexpr uint32_t kNone = 0xffffffff;
-
   // Following
   void FollowStrand(uint32_t at, const FrameFacts& facts, Strand strand);
   void Work();
@@ -110,28 +85,19 @@ class CodePaths {
   void FollowReturns();
   void FollowReturn(CallReturn& place);
   bool Returns(uint32_t callee) const;
-  bool IsSure(const Link& link) const {
-    return link.kind == LinkKind::kJump || Returns(link.callee);
+  StrandGraph::Returns returns() const {
+    return [this](uint32_t callee) { return Returns(callee); };
   }
   bool FollowSure();
-  bool FindReturning();
   Strand& current() { return strands_[current_]; }
-  void Refute() { MarkWrong(current_); }
+  void Refute() { strands_.MarkWrong(current_); }
 
   bool IsEntry(uint64_t at) const {
     return code_.FindGap(at) != nullptr &&
            code_.IsEntry(static_cast<uint32_t>(at));
   }
 
-  // Judging
-  void MarkWrong(uint32_t strand);
-  template <typename Reach>
-  void Spread(std::vector<Way>& ways, std::vector<uint32_t> reached,
-              const Reach& reach);
-  std::vector<uint32_t> NewStrands(bool Strand::* that) const;
-  void SpreadWrong();
-  void SpreadProof();
-  void SpreadReturning();
+  // Keeping
   void KeepUnsure();
   void Settle();
   void TakePlaces();
@@ -141,7 +107,7 @@ class CodePaths {
   ScannedCode& code_;
   std::function<CodeElsewhere(uint32_t)> elsewhere_;
   std::vector<Node> nodes_;
-  std::vector<Strand> strands_;
+  StrandGraph strands_;
   uint32_t current_ = 0;
   std::vector<uint32_t> work_;  // numbers of nodes
   size_t steps_ = 0;
@@ -149,11 +115,6 @@ class CodePaths {
   bool is_repeating_ = false;
   size_t max_steps_ = 0;  // up to which a guess may go
 
-  // Strands from here on are not judged yet.
-  size_t settled_ = 0;
-  std::vector<uint32_t> reversed_;  // older ones that are wrong
-  size_t reversals_ = 0;
-  std::vector<Link> links_;
   std::vector<CallReturn> returns_;
   size_t returns_done_ = 0;
   std::vector<Place> calls_;
@@ -163,8 +124,7 @@ class CodePaths {
   // Entries that judged strands name.
   std::vector<uint32_t> new_entries_;
   std::unordered_set<uint32_t> taken_;
-  std::vector<CallReturn> unsure_;  // that were given up
-  std::vector<Link> known_links_;
+  std::vector<CallReturn> unsure_;           // that were given up
   std::vector<PlaceWithFacts> known_jumps_;  // by place
 };
 
