@@ -98,8 +98,8 @@ class FileCommandsTest(harness.E2eTest):
             shutil.copy(self.json, self.path(target))
         harness.write_text(directory + "/notes.txt", "no profile")
         harness.write_text(directory + "/broken.json", "{")
-        for directory in (directory, directory + "/below"):
-            os.chmod(directory, 0o755)
+        for path in (directory, directory + "/below"):
+            os.chmod(path, 0o755)
         twice, errors = self.run_command("report", directory)
         self.assertIn("broken.json", errors)
         self.assertEqual(twice, self.run_command("report", self.json,

@@ -11,6 +11,7 @@ import sys
 
 import harness
 from test_terminal import at_terminal
+from test_waiting import has_resume_hook
 
 HEADING = "## What is wrong with this host?"
 ROW = re.compile(r"^\| (.+?) \| `ksym-profile (.+)` \|$")
@@ -40,6 +41,20 @@ print("ready", flush=True)
 while time.process_time() < end:
     quick_part()
     slow_request(int(sys.argv[2]))
+"""
+# One that waits for another.
+IDLE_APP = """
+import time
+
+def wait_for_backend():
+    time.sleep(0.05)
+
+def handle():
+    wait_for_backend()
+
+print("ready", flush=True)
+while True:
+    handle()
 """
 LINES = [APP.split("\n").index(line) + 1 for line in APP.split("\n")
          if "range(turns)" in line or "total +=" in line]
@@ -107,6 +122,18 @@ class ReadmeTest(harness.E2eTest):
         self.assertTrue(functions, "a page without functions")
         self.assertRegex(functions[0], culprit)
 
+    def check_idle(self, trouble):
+        """What waits is in the kernel, and the page says whose call it was."""
+        if not has_resume_hook():
+            print("not tried, needs Linux 6.15:", self.commands.pop(trouble))
+            return
+        path = self.path("idle.py")
+        harness.write_text(path, IDLE_APP)
+        app = self.start(["/usr/bin/python3", path], ready=True)
+        page = self.run_row(trouble, PID=[app.pid])
+        self.check(page, "^schedule$")
+        self.assertIn("wait_for_backend (idle.py)", self.functions(page))
+
     def test_commands(self):
         # All of them, so that README gets none that is not tried.
         cgroup = self.cgroup()  # removed when the workload has ended
@@ -141,6 +168,7 @@ class ReadmeTest(harness.E2eTest):
                              *self.app_command(seconds, turns))
             page = self.run_row("what did the new version change?")
             self.check(page, r"^slow_request \(app\.py\)$")
+        self.check_idle("a process is slow but idle: where does it wait?")
         self.assertEqual(self.commands, {})
 
 
