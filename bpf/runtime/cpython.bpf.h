@@ -83,17 +83,17 @@ static __always_inline void cpython_end_run(struct runtime_state *st,
 {
 	struct profile_runtime_record *record = &st->record;
 	__u32 at = record->items, last = st->last_run;
-	struct runtime_item *item;
+	struct runtime_item *item = runtime_item_at(st, at), *before;
 
-	if (at >= RUNTIME_MAX_ITEMS)
+	if (!item)
 		return;
-	item = &record->item[at];
 	item->word = anchor;
 	item->index = RUNTIME_NO_ITEM;
 	item->native = RUNTIME_NOT_PLACED;
 	item->kind = RUNTIME_ITEM_RUN | kind;
-	if (last < RUNTIME_MAX_ITEMS)
-		record->item[last].index = at;
+	before = runtime_item_at(st, last);
+	if (before)
+		before->index = at;
 	else
 		st->next_run = at;
 	st->last_run = at;
@@ -122,10 +122,10 @@ static __always_inline long cpython_tear(struct runtime_state *st)
 /* The run before does not come from where the next one is. */
 static __always_inline void cpython_tear_last(struct runtime_state *st)
 {
-	__u32 at = st->last_run;
+	struct runtime_item *last = runtime_item_at(st, st->last_run);
 
-	if (at < RUNTIME_MAX_ITEMS)
-		st->record.item[at].kind |= RUNTIME_ITEM_TORN;
+	if (last)
+		last->kind |= RUNTIME_ITEM_TORN;
 }
 
 /* As if the run that began last had not been there. */
@@ -176,13 +176,14 @@ static __always_inline void cpython_push(struct runtime_state *st, __u64 index)
 {
 	struct profile_runtime_record *record = &st->record;
 	__u32 at = record->items;
+	struct runtime_item *item = runtime_item_at(st, at);
 
-	if (at >= RUNTIME_MAX_ITEMS)
+	if (!item)
 		return;
-	record->item[at].word = st->code_id;
-	record->item[at].index = index;
-	record->item[at].native = 0;
-	record->item[at].kind = RUNTIME_ITEM_FRAME;
+	item->word = st->code_id;
+	item->index = index;
+	item->native = 0;
+	item->kind = RUNTIME_ITEM_FRAME;
 	record->items = at + 1;
 	st->hash = cpython_hash(st->hash, st->code_id);
 	st->hash = cpython_hash(st->hash, index);

@@ -131,9 +131,7 @@ runtime_next_run(struct runtime_state *st)
 {
 	__u32 at = st->next_run;
 
-	if (at >= st->record.items || at >= RUNTIME_MAX_ITEMS)
-		return NULL;
-	return &st->record.item[at];
+	return at < st->record.items ? runtime_item_at(st, at) : NULL;
 }
 
 static __always_inline void runtime_place_run(struct runtime_state *st,
@@ -171,9 +169,9 @@ static __always_inline __u64 runtime_place_word(struct runtime_state *st,
 	    !unwind_read(native, sp - st->layout.word_below, &word) || !word)
 		return 0;
 	for (int i = 0; i < RUNTIME_WORDS; i++) {
-		if (at >= st->record.items || at >= RUNTIME_MAX_ITEMS)
+		run = at < st->record.items ? runtime_item_at(st, at) : NULL;
+		if (!run)
 			break;
-		run = &st->record.item[at];
 		if (run->word == word) {
 			runtime_place_run(st, run, depth);
 			break;

@@ -106,6 +106,22 @@ struct runtime_state {
 /* What the kernel gives a value of each CPU's. */
 _Static_assert(sizeof(struct runtime_state) <= 32768, "runtime_state");
 
+/*
+ * That item; NULL: it is beyond the record. The offset is opaque to the
+ * compiler, which would else check one copy of it and use another one, or check
+ * what it knows of the number before: verifiers before 6.18 do not follow that.
+ */
+static __always_inline struct runtime_item *
+runtime_item_at(struct runtime_state *st, __u32 at)
+{
+	__u64 offset = (__u64)at * sizeof(struct runtime_item);
+
+	asm volatile("" : "+r"(offset));
+	if (offset > (RUNTIME_MAX_ITEMS - 1) * sizeof(struct runtime_item))
+		return NULL;
+	return (void *)st->record.item + offset;
+}
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
