@@ -109,7 +109,8 @@ _Static_assert(sizeof(struct runtime_state) <= 32768, "runtime_state");
 /*
  * That item; NULL: it is beyond the record. The offset is opaque to the
  * compiler, which would else check one copy of it and use another one, or check
- * what it knows of the number before: verifiers before 6.18 do not follow that.
+ * what it knows of the number before. The verifier of Linux 6.1 follows
+ * neither.
  */
 static __always_inline struct runtime_item *
 runtime_item_at(struct runtime_state *st, __u32 at)

@@ -48,7 +48,7 @@ enum class Verbosity : uint8_t { kNormal, kVerbose };
 
 // How threads that wait are sampled.
 struct WaitConfig {
-  // Of a thread's time that a sample stands for, from 1 to 2^32 - 1.
+  // A sample stands for so much of a thread's time, from 1 to 2^32 - 1.
   uint64_t period_ns = 0;
 };
 

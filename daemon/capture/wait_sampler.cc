@@ -27,7 +27,7 @@ using ksym::FailErrno;
 // So long a nap, so often, until the programs saw this thread go on.
 constexpr std::chrono::milliseconds kNap(1);
 constexpr int kNaps = 20;
-// Of the records of threads, at once.
+// So much is read of the records of threads at once.
 constexpr size_t kReadBytes = size_t{64} << 10;
 
 ksym::Result<ksym::UniqueFd> Attach(const char* tracepoint, int program) {

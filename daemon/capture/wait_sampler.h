@@ -16,7 +16,7 @@ namespace profd {
 // thread come to the time that it waited, on average (bpf/waiting.bpf.h).
 class WaitSampler : public Sampler {
  public:
-  // Who tells the object's counters, which all its samplers share.
+  // All samplers of an object share its counters, and one of them tells these.
   enum class Counters : uint8_t { kTold, kByAnother };
 
   // The object was loaded with a WaitConfig, and lives longer.

@@ -18,7 +18,7 @@ namespace profd {
 //   12 samples in app
 //   {{{bt:0:0x55d0c0a01123:pc}}}
 //   {{{bt:1:0x55d0c0a01456:ra}}}
-// Of a kind with values it has these in place of the numbers of samples: "900
+// A kind with values has these in place of the numbers of samples: "900
 // nanoseconds in app". The same capture gives the same bytes, whatever the
 // order of its samples.
 void WriteMarkup(const RawCapture& capture, SampleKindId kind,

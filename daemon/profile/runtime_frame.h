@@ -31,7 +31,7 @@ inline constexpr std::array kRuntimeKinds = {
         .kind = kPythonCode, .is_in_table = true, .has_interpreter = true},
     RuntimeKind{.kind = kTornFrames}};
 
-// Of a kind that no row tells about nothing is known.
+// Nothing is known of a kind that has no row.
 constexpr RuntimeKind RuntimeKindOf(RawFrameKind kind) {
   for (const RuntimeKind& row : kRuntimeKinds) {
     if (row.kind == kind) return row;

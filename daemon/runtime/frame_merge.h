@@ -31,7 +31,7 @@ struct RuntimeRuns {
   uint32_t word_below = 0;
 };
 
-// What is known of native frames besides their code.
+// A stack of native frames, as far as runs are placed by it: all but the code.
 struct NativeStack {
   // Where each frame begins, leaf first; it ends where the next one begins.
   std::span<const uint64_t> stack_pointers;
