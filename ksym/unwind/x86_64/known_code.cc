@@ -130,11 +130,11 @@ void AddPlainStubs(const ElfImage& image, const UnwindTable& table,
 
 // Instructions that begin so and are so long: what the C library's crti.o and
 // those who add to its functions write between their first and last lines.
-struct Instruction {
+struct InitInstruction {
   std::string_view opcode;
   size_t bytes;
 };
-constexpr std::array<Instruction, 9> kInitInstructions = {{
+constexpr std::array<InitInstruction, 9> kInitInstructions = {{
     {"\x48\x8b\x05"sv, 7},  // mov slot(%rip), %rax
     {"\x48\xc7\xc0"sv, 7},  // mov $constant, %rax
     {"\x48\x85\xc0"sv, 3},  // test %rax, %rax
@@ -151,7 +151,7 @@ size_t InitBytes(std::string_view code) {
   size_t at = 0;
   while (true) {
     const auto instruction =
-        std::ranges::find_if(kInitInstructions, [&](const Instruction& i) {
+        std::ranges::find_if(kInitInstructions, [&](const InitInstruction& i) {
           return code.substr(at).starts_with(i.opcode);
         });
     if (instruction == kInitInstructions.end()) return at;
