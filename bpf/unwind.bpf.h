@@ -42,31 +42,41 @@ static __always_inline bool unwind_locate(struct unwind_state *st, __u64 pc)
 /*
  * Code that nothing describes may say itself where its caller is: an
  * interpreter makes trampolines, which return at once when what they called has
- * returned.
+ * returned. 0: it says nothing. A global function, which the verifier walks
+ * once.
  */
-static __always_inline bool unwind_return(struct unwind_state *st)
+__noinline int unwind_return(void)
 {
-	__u64 code = 0, at = st->sp, fp = st->fp, ip;
+	__u64 code = 0, at, fp, ip;
+	struct unwind_state *st;
+	__u32 place = scratch_place();
 
-	if (!st->has_runtime || !st->back ||
-	    bpf_probe_read_user(&code, sizeof(code), (void *)st->ip))
-		return false;
+	st = bpf_map_lookup_elem(&unwind_scratch, &place);
+	if (!st || bpf_probe_read_user(&code, sizeof(code), (void *)st->ip))
+		return 0;
+	at = st->sp;
+	fp = st->fp;
 	if (ARCH_POPS_FP(code)) {
 		if (!unwind_read(st, at, &fp))
-			return false;
+			return 0;
 		at += 8;
 		st->fp_lost = 0;
 	} else if (ARCH_ADDS_SP(code)) {
 		at += ARCH_ADDED_SP(code);
 	} else {
-		return false;
+		return 0;
 	}
 	if (!unwind_read(st, at, &ip))
-		return false;
+		return 0;
 	st->fp = fp;
 	st->ip = ip;
 	st->sp = at + 8;
-	return true;
+	return 1;
+}
+
+static __always_inline __u32 unwind_cfa_kind(const struct unwind_state *st)
+{
+	return st->row >> 56 & 15;
 }
 
 /* Both words are where a function's first instructions put them. */
@@ -74,7 +84,7 @@ static __always_inline bool unwind_frame_pointer(struct unwind_state *st)
 {
 	__u64 fp, ip;
 
-	if (unwind_return(st))
+	if (st->has_runtime && st->back && unwind_return())
 		return true;
 	st->end = UNWIND_END_NO_TABLE;
 	if (!unwind_by_frame_pointer || st->fp_lost)
@@ -168,57 +178,56 @@ static __always_inline __u64 unwind_cfa(struct unwind_state *st, __u32 kind,
 	return cfa + 8 * low;
 }
 
-/* The extra register, where the row says that it is in memory. */
-static __always_inline bool unwind_extra(struct unwind_state *st, __u32 kind,
-					 __u64 at)
-{
-	__u64 below = kind >= UNWIND_FP_SAVED_EXTRA_BELOW_2 ? kind - 6 : 1;
+/* Kinds of FP, a bit each. */
+#define UNWIND_FP_SET(kind) (1u << UNWIND_FP_##kind)
+#define UNWIND_FP_IN_MEMORY                                                    \
+	(0xff00u | UNWIND_FP_SET(SAVED) | UNWIND_FP_SET(SAVED_EXTRA_BELOW) |   \
+	 UNWIND_FP_SET(SAVED_EXTRA_LOST) | UNWIND_FP_SET(SAVED_AT_FP))
+#define UNWIND_EXTRA_IN_MEMORY                                                 \
+	(0xff00u | UNWIND_FP_SET(SAVED_EXTRA_BELOW) |                          \
+	 UNWIND_FP_SET(SAME_EXTRA_SAVED))
+#define UNWIND_EXTRA_LOST                                                      \
+	(UNWIND_FP_SET(LOST) | UNWIND_FP_SET(SAVED_EXTRA_LOST) |               \
+	 UNWIND_FP_SET(SAME_EXTRA_LOST) | UNWIND_FP_SET(SAVED_AT_FP))
 
-	if (kind == UNWIND_FP_SAME_EXTRA_SAVED)
-		below = 0;
-	if (!unwind_read(st, at - 8 * below, &st->extra))
-		return false;
-	st->extra_lost = 0;
-	return true;
+/* Words that the extra register is below the frame pointer's place. */
+static __always_inline __u64 unwind_extra_below(__u32 kind)
+{
+	if (kind >= UNWIND_FP_SAVED_EXTRA_BELOW_2)
+		return kind - UNWIND_FP_SAVED_EXTRA_BELOW_2 + 2;
+	return kind == UNWIND_FP_SAVED_EXTRA_BELOW;
 }
 
-/* The frame pointer, extra register and address of the caller. */
-static __always_inline bool unwind_restore(struct unwind_state *st, __u64 cfa,
-					   __u32 kind, __s8 offset)
+/*
+ * The frame pointer, extra register and address of the caller. Sets of kinds
+ * and not a case for each: the verifier walks a read of memory as often as it
+ * stands here.
+ */
+static __always_inline bool unwind_restore(struct unwind_state *st, __u64 cfa)
 {
-	__u64 at = cfa + 8 * (__s64)offset;
+	__u32 kind = st->row >> 60, is = 1u << kind;
+	__u64 base = kind == UNWIND_FP_SAVED_AT_FP ? st->fp : cfa;
+	__u64 at = base + 8 * (__s8)(st->row >> 48);
 	__u64 ip;
 
 	st->end = UNWIND_END_BAD_READ;
-	switch (kind) {
-	case UNWIND_FP_SAME:
-		break;
-	case UNWIND_FP_LOST:
-		st->fp_lost = 1;
-		st->extra_lost = 1;
-		break;
-	case UNWIND_FP_SAME_EXTRA_LOST:
-		st->extra_lost = 1;
-		break;
-	case UNWIND_FP_SAME_EXTRA_SAVED:
-		if (!unwind_extra(st, kind, at))
-			return false;
-		break;
-	case UNWIND_FP_SAVED_AT_FP:
-		at = st->fp + 8 * (__s64)offset;
-		if (st->fp_lost || !unwind_read(st, at, &st->fp))
-			return false;
-		st->extra_lost = 1;
-		break;
-	default:
+	if (kind == UNWIND_FP_SAVED_AT_FP && st->fp_lost)
+		return false;
+	if (is & UNWIND_FP_IN_MEMORY) {
 		if (!unwind_read(st, at, &st->fp))
 			return false;
 		st->fp_lost = 0;
-		if (kind == UNWIND_FP_SAVED_EXTRA_LOST)
-			st->extra_lost = 1;
-		else if (kind != UNWIND_FP_SAVED && !unwind_extra(st, kind, at))
-			return false;
 	}
+	if (is & UNWIND_EXTRA_IN_MEMORY) {
+		if (!unwind_read(st, at - 8 * unwind_extra_below(kind),
+				 &st->extra))
+			return false;
+		st->extra_lost = 0;
+	}
+	if (is & UNWIND_EXTRA_LOST)
+		st->extra_lost = 1;
+	if (kind == UNWIND_FP_LOST)
+		st->fp_lost = 1;
 	if (!unwind_read(st, cfa - 8, &ip))
 		return false;
 	st->ip = ip;
@@ -228,12 +237,10 @@ static __always_inline bool unwind_restore(struct unwind_state *st, __u64 cfa,
 }
 
 /* To the caller by a row; false: st->end says why there is none. */
-static __always_inline bool unwind_by_row(struct unwind_state *st, __u64 row)
+static __always_inline bool unwind_by_row(struct unwind_state *st)
 {
-	__u32 rule = row >> 56;
-	__s8 fp_offset = (__s8)(row >> 48);
-	__s16 cfa_offset = (__s16)(row >> 32);
-	__u32 kind = rule & 15;
+	__s16 cfa_offset = (__s16)(st->row >> 32);
+	__u32 kind = unwind_cfa_kind(st);
 	__u64 cfa;
 
 	if (kind == UNWIND_CFA_END) {
@@ -250,10 +257,15 @@ static __always_inline bool unwind_by_row(struct unwind_state *st, __u64 row)
 		st->end = UNWIND_END_NO_PROGRESS;
 		return false;
 	}
-	if (!unwind_restore(st, cfa, rule >> 4, fp_offset))
+	/*
+	 * The row is read anew. With what is known of it by now the verifier
+	 * would walk the rest once for each kind.
+	 */
+	barrier();
+	if (!unwind_restore(st, cfa))
 		return false;
-	if (kind == UNWIND_CFA_RETURN_REGISTER)
-		st->ip = st->leaf[cfa_offset >> 8 & (ARCH_REGISTERS - 1)];
+	if (unwind_cfa_kind(st) == UNWIND_CFA_RETURN_REGISTER)
+		st->ip = st->leaf[st->row >> 40 & (ARCH_REGISTERS - 1)];
 	return true;
 }
 
@@ -263,7 +275,6 @@ static __always_inline long unwind_frame(struct unwind_state *st,
 {
 	__u64 pc = st->ip - st->back;
 	__u32 depth = st->depth;
-	__u64 row = 0;
 	bool found;
 
 	if (st->next_anchor < st->sp)
@@ -288,16 +299,17 @@ static __always_inline long unwind_frame(struct unwind_state *st,
 		st->end = UNWIND_END_NOT_YET;
 		return 1;
 	}
+	st->row = 0;
 	if (st->at.shard != UNWIND_NO_TABLE)
-		row = unwind_find_row(st->at.shard,
-				      st->at.index | (__u32)st->at.rows << 16,
-				      st->at.first_block, pc - st->at.base);
-	if ((row >> 56 & 15) == UNWIND_CFA_NO_INFO)
+		st->row = unwind_find_row(
+		    st->at.shard, st->at.index | (__u32)st->at.rows << 16,
+		    st->at.first_block, pc - st->at.base);
+	if (unwind_cfa_kind(st) == UNWIND_CFA_NO_INFO)
 		return !unwind_frame_pointer(st);
 	/* Nobody calls the trampoline: its first byte is where it is. */
-	if ((row >> 56 & 15) == UNWIND_CFA_SIGNAL)
+	if (unwind_cfa_kind(st) == UNWIND_CFA_SIGNAL)
 		record->frames[depth] = st->ip + (depth != 0);
-	return !unwind_by_row(st, row);
+	return !unwind_by_row(st);
 }
 
 /* One frame as a function that the verifier checks once (before 5.17). */

@@ -102,6 +102,7 @@ struct unwind_state {
 	__u8 fp_lost, extra_lost, used_frame_pointer;
 	__u8 has_runtime;	  /* an interpreter has frames in the stack */
 	struct unwind_mapping at; /* that the last frame was in */
+	__u64 row;		  /* that is in force there, or 0 */
 	/* The next run of an interpreter's frames has no place yet. */
 	__u64 next_anchor;
 	struct arch_regs regs;

@@ -109,9 +109,15 @@ static __always_inline bool cpython_has_frames(const struct runtime_state *st)
 	return st->record.items > begin;
 }
 
-/* 1: there is no more. */
-static __always_inline long cpython_tear(struct runtime_state *st)
+/* 1: there is no more. A global function, which the verifier walks once. */
+__noinline long cpython_tear(void)
 {
+	struct runtime_state *st;
+	__u32 place = scratch_place();
+
+	st = bpf_map_lookup_elem(&runtime_scratch, &place);
+	if (!st)
+		return 1;
 	cpython_end_run(st, st->anchor, RUNTIME_ITEM_TORN);
 	/* A chain's next run is known all the same. */
 	st->frame = 0;
@@ -235,7 +241,7 @@ static __always_inline long cpython_take(struct runtime_state *st)
 
 	if (st->layout.runs == CPYTHON_RUNS_EACH) {
 		if (!cpython_take_object(st))
-			return cpython_tear(st);
+			return cpython_tear();
 		cpython_end_run(st, st->frame + st->layout.word_offset, 0);
 		st->frame = previous;
 		return previous == 0;
@@ -249,7 +255,7 @@ static __always_inline long cpython_take(struct runtime_state *st)
 		return previous == 0;
 	}
 	if (!cpython_take_frame(st, owner))
-		return cpython_tear(st);
+		return cpython_tear();
 	if (st->layout.runs == CPYTHON_RUNS_TO_ENTRY &&
 	    cpython_byte(st, st->layout.frame_is_entry)) {
 		cpython_end_run(st, st->anchor, 0);
@@ -258,7 +264,7 @@ static __always_inline long cpython_take(struct runtime_state *st)
 		return 0;
 	}
 	st->frame = previous;
-	return previous ? 0 : cpython_tear(st);
+	return previous ? 0 : cpython_tear();
 }
 
 /* One frame, or the begin or end of a run. 1: there is no more. */
@@ -272,12 +278,12 @@ static __always_inline long cpython_frame(struct runtime_state *st)
 	if (!st->frame)
 		return cpython_next_link(st);
 	if (st->frame & 7)
-		return cpython_tear(st);
+		return cpython_tear();
 	at = st->frame - st->window_at;
 	if (at >= st->window_bytes ||
 	    at + st->layout.frame_bytes > st->window_bytes) {
 		if (!cpython_move_window(st->frame))
-			return cpython_tear(st);
+			return cpython_tear();
 	}
 	return cpython_take(st);
 }
@@ -295,8 +301,11 @@ __noinline int cpython_step(void)
 static long cpython_callback(__u32 i __attribute__((unused)), void *context)
 {
 	struct runtime_state *st = *(struct runtime_state **)context;
+	long end = cpython_frame(st);
 
-	return cpython_frame(st);
+	/* The verifier does not know what a global function returns. */
+	barrier_var(end);
+	return end & 1;
 }
 
 static __always_inline bool cpython_begin(struct runtime_state *st,

@@ -74,35 +74,47 @@ static __always_inline void runtime_use(struct runtime_state *st,
 	st->record.word_below = process->word_below;
 }
 
+/* What came of looking at one of a process's interpreters. */
+#define RUNTIME_IS_USED	 1 /* by the thread */
+#define RUNTIME_NOT_USED 0
+#define RUNTIME_NO_MORE	 -1
+
 /*
- * Finds the interpreter that the thread uses, of the process in the state; 0:
- * none. `is_new`: the process. A global function, which the verifier walks
- * once.
+ * Looks whether the thread uses the interpreter of that number, of the process
+ * in the state. `is_new`: the process. A global function, which the verifier
+ * walks once and not for each number.
  */
-__noinline int runtime_find(__u32 is_new)
+__noinline int runtime_try(__u32 number, __u32 is_new)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
-	struct runtime_interpreter key = {};
+	struct runtime_interpreter key = {.number = number};
 	struct cpython_process *process;
 	struct runtime_state *st;
 	__u32 place = scratch_place();
 
 	st = bpf_map_lookup_elem(&runtime_scratch, &place);
 	if (!st)
-		return 0;
+		return RUNTIME_NO_MORE;
 	key.process = st->who;
+	process = bpf_map_lookup_elem(&runtime_processes, &key);
+	if (!process && !number && is_new)
+		process = runtime_of_file(task);
+	if (!process)
+		return RUNTIME_NO_MORE;
+	runtime_use(st, process);
+	return cpython_begin(st, task) ? RUNTIME_IS_USED : RUNTIME_NOT_USED;
+}
+
+/* Finds the interpreter that the thread uses; false: none. */
+static __always_inline bool runtime_find(bool is_new)
+{
 	for (int i = 0; i < RUNTIME_INTERPRETERS; i++) {
-		key.number = i;
-		process = bpf_map_lookup_elem(&runtime_processes, &key);
-		if (!process && !i && is_new)
-			process = runtime_of_file(task);
-		if (!process)
-			return 0;
-		runtime_use(st, process);
-		if (cpython_begin(st, task))
-			return 1;
+		int found = runtime_try(i, is_new);
+
+		if (found != RUNTIME_NOT_USED)
+			return found == RUNTIME_IS_USED;
 	}
-	return 0;
+	return false;
 }
 
 /* True: there are frames of an interpreter to walk. `is_new`: the process. */
@@ -121,7 +133,7 @@ static __always_inline bool runtime_begin(const struct profile_key *key,
 	st->who.tgid = key->tgid;
 	st->who.exec_count = key->exec_count;
 	st->record.header.set = set;
-	st->active = runtime_find(is_new) != 0;
+	st->active = runtime_find(is_new);
 	return st->active;
 }
 
