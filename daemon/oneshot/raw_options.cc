@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/base/now_ns.h"
 #include "ksym/base/text.h"
 
 namespace profd {
@@ -96,7 +97,6 @@ void DecideRate(const CLI::App& app, const RawOptions& raw,
 // Waits have points in time and no events.
 void DecideWaits(const CLI::App& app, const RawOptions& raw,
                  CaptureOptions& capture) {
-  constexpr uint64_t kNsPerSecond = 1'000'000'000;
   if (!raw.off_cpu && !raw.wall) return;
   if (raw.off_cpu && raw.wall)
     Refuse("--off-cpu and --wall contradict each other");

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "daemon/base/now_ns.h"
 #include "ksym/base/file.h"
 #include "ksym/base/text.h"
 
@@ -52,7 +53,6 @@ std::string StartTicks(uint32_t pid) {
 
 // Nothing if the pid is another process's by now.
 std::string ReadProcCgroup(const ksym::ProcessId& process) {
-  constexpr uint64_t kNsPerSecond = 1'000'000'000;
   const auto text =
       ksym::ReadFile(fmt::format("/proc/{}/cgroup", process.pid), kMaxText);
   if (!text) return {};

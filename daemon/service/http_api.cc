@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/base/now_ns.h"
 #include "daemon/output/format.h"
 #include "daemon/profile/kind_select.h"
 #include "daemon/profile/profile_merge.h"
@@ -25,7 +26,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr uint64_t kNsPerSecond = 1'000'000'000;
 constexpr uint64_t kDefaultSeconds = 30;  // as Go's own /debug/pprof/profile
 constexpr uint64_t kMaxSeconds = 600;
 // Parts come once a second; the last one may be that late.

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "daemon/base/now_ns.h"
 #include "daemon/profile/accounting.h"
 #include "daemon/service/metric_table.h"
 #include "ksym/base/file.h"
@@ -15,8 +16,6 @@
 
 namespace profd {
 namespace {
-
-constexpr double kNsPerSecond = 1e9;
 
 // # HELP and # TYPE of a family, in front of its values.
 void Describe(std::string_view name, Metric::Kind kind, std::string_view help,

@@ -20,8 +20,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Two minutes of parts; by then what is behind them is lost anyway.
-constexpr size_t kMaxParts = 120;
-constexpr size_t kMaxPartBytes = size_t{32} << 20;
+constexpr size_t kMaxPartsWaiting = 120;
+constexpr size_t kMaxBytesWaiting = size_t{32} << 20;
 constexpr size_t kMaxImages = 4096;
 constexpr size_t kMaxImageMappings = size_t{1} << 17;
 // Files and names that were ever seen are remembered until there is a new
@@ -100,8 +100,8 @@ void NamingThread::Add(RawProfile part, Edge edge) {
   const size_t bytes = BytesOf(part);
   {
     const std::lock_guard lock(mutex_);
-    if (parts_.empty() ||
-        (parts_.size() < kMaxParts && part_bytes_ + bytes <= kMaxPartBytes)) {
+    if (parts_.empty() || (parts_.size() < kMaxPartsWaiting &&
+                           part_bytes_ + bytes <= kMaxBytesWaiting)) {
       part_bytes_ += bytes;
       parts_.push_back({std::move(part), edge, Clock::now(), bytes});
       changed_.notify_all();

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "daemon/base/now_ns.h"
 #include "ksym/base/file.h"
 #include "ksym/base/text.h"
 
@@ -20,7 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t kNsPerMs = 1'000'000;
-constexpr uint64_t kNsPerSecond = 1'000'000'000;
 constexpr size_t kTimeNameBytes = 20;
 // More profiles with one time than a clock that is set back can make.
 constexpr int kMaxSameTime = 1000;

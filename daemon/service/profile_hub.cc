@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "daemon/base/now_ns.h"
+
 namespace profd {
 namespace {
 
@@ -75,7 +77,6 @@ void ProfileHub::SetLimits(Limits limits) {
 
 // Under the mutex.
 void ProfileHub::ForgetOld() {
-  constexpr uint64_t kNsPerSecond = 1'000'000'000;
   const auto is_old = [this](const Kept& kept) {
     return kept.end_unix_ns + limits_.seconds * kNsPerSecond <
            recent_.back().end_unix_ns;

@@ -12,6 +12,7 @@
 #include <span>
 #include <utility>
 
+#include "daemon/base/now_ns.h"
 #include "daemon/service/http_server.h"
 #include "daemon/service/push_connection.h"
 #include "ksym/base/text.h"
@@ -19,7 +20,6 @@
 namespace profd {
 namespace {
 
-constexpr uint64_t kNsPerSecond = 1'000'000'000;
 constexpr std::string_view kMagic = "ksym-push 1";
 
 // Which of pprof's values Pyroscope takes for CPU time.

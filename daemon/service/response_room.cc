@@ -8,7 +8,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kLookAtClient(200);
+constexpr std::chrono::milliseconds kWaitForRoom(200);
 
 }  // namespace
 
@@ -20,7 +20,7 @@ bool ResponseRoom::Enter(const std::function<bool()>& is_gone,
   };
   std::unique_lock lock(state_->mutex);
   while (!state_->changed.wait_until(
-      lock, std::min(deadline, Clock::now() + kLookAtClient), has_room)) {
+      lock, std::min(deadline, Clock::now() + kWaitForRoom), has_room)) {
     if (Clock::now() >= deadline || is_gone()) return false;
   }
   ++state_->makers;
