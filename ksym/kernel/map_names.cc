@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names of a compact map's entries: tokens into text.
+#include "ksym/kernel/map_names.h"
 
 #include <algorithm>
 #include <bit>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <string_view>
 
-#include "ksym/kernel/map_tables.h"
+#include "ksym/kernel/bit_stream.h"
 
 namespace ksym {
 namespace {
@@ -23,9 +20,73 @@ constexpr Ending kEndings[8] = {
     {}, {}, {{'_', 0}, 1}, {{'.', 0}, 1}, {{'_', '_'}, 2}};
 static_assert(kTokenEndCount == 5);
 
+// Characters of a token, as they lie in the map.
+struct PlacedText {
+  uint64_t bit;
+  uint32_t length;
+  CharWidth width;
+};
+
+void RenderPacked(const MapSections& map, PlacedText text, char* out) {
+  const std::byte* stream = map.At(MapSectionId::kCharacters);
+  const char* alphabet = map.header().alphabet.data();
+  const unsigned width = BitsOf(text.width);
+  // Seven characters come with one load. Whole rounds are written: Room() has
+  // place for what is too much.
+  for (size_t i = 0; i < text.length; i += 7, text.bit += size_t{7} * width) {
+    uint64_t window = PeekBits57(stream, text.bit);
+#pragma GCC unroll 8
+    for (size_t c = 0; c < 7; ++c, window <<= width) {
+      out[i + c] = alphabet[window >> (64 - width)];
+    }
+  }
+}
+
+[[gnu::always_inline]] inline void RenderText(const MapSections& map,
+                                              PlacedText text, char* out) {
+  if (text.width != CharWidth::kByte) [[unlikely]]
+    return RenderPacked(map, text, out);
+  const std::byte* from = map.At(MapSectionId::kCharacters) + text.bit / 8;
+  // 16 bytes at a time: Room() and kBitStreamPadding have place for what is too
+  // much.
+  static_assert(kBitStreamPadding >= 16);
+  std::memcpy(out, from, 16);
+  for (size_t i = 16; i < text.length; i += 16) [[unlikely]] {
+    std::memcpy(out + i, from + i, 16);
+  }
+}
+
+// Of a token code with so many ranks.
+Status CheckClasses(const MapSections& map, size_t ranks_of_code) {
+  const size_t character_bytes = map.section(MapSectionId::kCharacters).size();
+  if (character_bytes < kBitStreamPadding) return DamagedMap("no tokens");
+  const uint64_t bits = (character_bytes - kBitStreamPadding) * 8;
+  uint64_t ranks = 0;
+  for (size_t i = 0; i < map.CountOf<TokenClass>(MapSectionId::kClasses); ++i) {
+    const auto c = map.Load<TokenClass>(MapSectionId::kClasses, i);
+    const auto shape = c.shape();
+    if (static_cast<size_t>(shape.width) >= kCharWidthCount ||
+        static_cast<size_t>(shape.end) >= kTokenEndCount ||
+        shape.index_bits > kMaxIndexBits) {
+      return DamagedMap("a token class of unknown shape");
+    }
+    const uint64_t tokens = uint64_t{shape.ranks} << shape.index_bits;
+    const uint64_t needed = tokens * shape.text_length * BitsOf(shape.width);
+    if (c.first_bit + needed > bits ||
+        (shape.width == CharWidth::kByte && c.first_bit % 8 != 0)) {
+      return DamagedMap("a token class out of range");
+    }
+    ranks += shape.ranks;
+  }
+  if (ranks != ranks_of_code) {
+    return DamagedMap("token classes for another number of words");
+  }
+  return {};
+}
+
 }  // namespace
 
-MapTables::TokenItem::TokenItem(const TokenClass& own, uint32_t rank_in_class) {
+MapNames::TokenItem::TokenItem(const TokenClass& own, uint32_t rank_in_class) {
   const auto shape = own.shape();
   text_bits = static_cast<uint16_t>(shape.text_length * BitsOf(shape.width));
   first_bit =
@@ -36,57 +97,35 @@ MapTables::TokenItem::TokenItem(const TokenClass& own, uint32_t rank_in_class) {
                                             shape.index_bits << 3);
 }
 
-void MapTables::MakeTokenItems() {
-  token_items_.reserve(token_code_.symbol_count());
+Result<MapNames> MapNames::Make(const MapSections& map) {
+  auto code = PrefixDecoder::Make(map.header().token_lengths);
+  if (!code) return DamagedMap("a prefix code is not complete");
+  if (auto ok = CheckClasses(map, code->symbol_count()); !ok) {
+    return Fail(ok.error());
+  }
+  MapNames names;
+  names.code_ = *code;
+  names.MakeItems(map);
+  return names;
+}
+
+void MapNames::MakeItems(const MapSections& map) {
+  items_.reserve(code_.symbol_count());
   std::vector<uint8_t> index_bits;
-  for (size_t i = 0; i < CountOf<TokenClass>(MapSectionId::kClasses); ++i) {
-    const auto own = Load<TokenClass>(MapSectionId::kClasses, i);
+  for (size_t i = 0; i < map.CountOf<TokenClass>(MapSectionId::kClasses); ++i) {
+    const auto own = map.Load<TokenClass>(MapSectionId::kClasses, i);
     for (uint32_t rank = 0; rank < own.shape().ranks; ++rank) {
-      token_items_.emplace_back(own, rank);
+      items_.emplace_back(own, rank);
       index_bits.push_back(static_cast<uint8_t>(own.shape().index_bits));
     }
   }
-  token_code_.Lengthen(index_bits);
-}
-
-[[gnu::always_inline]] inline void MapTables::RenderText(const TokenItem& item,
-                                                         uint32_t index,
-                                                         char* out) const {
-  const uint64_t bit = item.first_bit + uint64_t{index} * item.text_bits;
-  const uint32_t length = item.text_length();
-  if (item.width() != CharWidth::kByte) [[unlikely]]
-    return RenderPacked(bit, length, item.width() == CharWidth::kFive ? 5 : 6,
-                        out);
-  const std::byte* text =
-      pointers_[size_t(MapSectionId::kCharacters)] + bit / 8;
-  // 16 bytes at a time: name_room() and kBitStreamPadding have place for what
-  // is too much.
-  static_assert(kBitStreamPadding >= 16);
-  std::memcpy(out, text, 16);
-  for (size_t i = 16; i < length; i += 16) [[unlikely]] {
-    std::memcpy(out + i, text + i, 16);
-  }
-}
-
-void MapTables::RenderPacked(uint64_t bit, uint32_t length, unsigned width,
-                             char* out) const {
-  const std::byte* stream = pointers_[size_t(MapSectionId::kCharacters)];
-  const char* alphabet = header_.alphabet.data();
-  // Seven characters come with one load. Whole rounds are written: name_room()
-  // has place for what is too much.
-  for (size_t i = 0; i < length; i += 7, bit += size_t{7} * width) {
-    uint64_t window = PeekBits57(stream, bit);
-#pragma GCC unroll 8
-    for (size_t c = 0; c < 7; ++c, window <<= width) {
-      out[i + c] = alphabet[window >> (64 - width)];
-    }
-  }
+  code_.Lengthen(index_bits);
 }
 
 // Where the tokens of a block's name stand, with those that it shares: token i
 // in the last name, of those up to this one, that shares no more than i. Where
 // that is another one than for the token before, it is its first own token.
-class MapTables::TokenPlaces {
+class MapNames::TokenPlaces {
  public:
   TokenPlaces(const MapBlock& block, uint32_t position)
       : block_(block),
@@ -120,27 +159,31 @@ class MapTables::TokenPlaces {
   uint32_t holder_ = kBlockEntries;  // none yet
 };
 
-std::string_view MapTables::RenderName(const MapEntry& entry, char* out) const {
+std::string_view MapNames::Render(const MapSections& map, const MapEntry& entry,
+                                  char* out) const {
   const uint32_t position = entry.index % kBlockEntries;
   TokenPlaces places(entry.block, position);
   char* to = out;
-  size_t room = header_.max_name_bytes;
+  size_t room = map.header().max_name_bytes;
   uint64_t bit = 0;
   bool ended = false;
   // Each token lies at a higher bit or in a later name, so this ends.
   while (!ended) {
-    if (!places.Next(bit) || bit >= entry_bits_) return {};
-    const uint64_t window = PeekBits57(BlockStream(), bit);
-    const auto word = token_code_.Decode(window >> (64 - kMaxCodeBits));
+    if (!places.Next(bit) || bit >= map.entry_bits()) return {};
+    const uint64_t window = PeekBits57(map.At(MapSectionId::kBlocks), bit);
+    const auto word = code_.Decode(window >> (64 - kMaxCodeBits));
     bit += word.length;
-    const TokenItem item = token_items_[word.rank];
+    const TokenItem item = items_[word.rank];
     const auto index = static_cast<uint32_t>(window >> (64 - word.length)) &
                        ((1u << item.index_bits()) - 1);
     const Ending ending = kEndings[static_cast<size_t>(item.end())];
     const size_t size = item.text_length() + ending.length;
     if (room < size) return {};
     room -= size;
-    RenderText(item, index, to);
+    RenderText(map,
+               {item.first_bit + uint64_t{index} * item.text_bits,
+                item.text_length(), item.width()},
+               to);
     std::memcpy(to + item.text_length(), ending.text, sizeof ending.text);
     to += size;
     ended = item.end() == TokenEnd::kEndOfName;

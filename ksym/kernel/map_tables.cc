@@ -3,8 +3,47 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
+
+#include "ksym/kernel/bit_stream.h"
+#include "ksym/kernel/map_checks.h"
 
 namespace ksym {
+
+Result<MapTables> MapTables::Parse(std::span<const std::byte> bytes) {
+  auto map = MapSections::Parse(bytes);
+  if (!map) return Fail(map.error());
+  MapTables tables;
+  tables.map_ = *map;
+  if (map->header().entry_count == 0) return tables;
+  if (auto ok = CheckMapIndexes(*map); !ok) return Fail(ok.error());
+  auto names = MapNames::Make(*map);
+  if (!names) return Fail(names.error());
+  tables.names_ = std::move(*names);
+  if (auto ok = tables.MakeCodes(); !ok) return Fail(ok.error());
+  tables.block_count_ = map->block_count();
+  tables.segment_count_ =
+      static_cast<uint32_t>(map->CountOf<MapSegment>(MapSectionId::kSegments));
+  tables.MakeRunHints();
+  tables.MakeStartSamples();
+  return tables;
+}
+
+Status MapTables::MakeCodes() {
+  auto entries = PrefixDecoder::Make(header().entry_lengths);
+  auto names =
+      PrefixDecoder::Make(header().name_lengths, BitOrder::kLowestFirst);
+  if (!entries || !names) return DamagedMap("a prefix code is not complete");
+  if (entries->symbol_count() >
+          map_.CountOf<uint16_t>(MapSectionId::kEntryValues) ||
+      names->symbol_count() >
+          map_.CountOf<uint16_t>(MapSectionId::kNameValues)) {
+    return DamagedMap("a prefix code with too few values");
+  }
+  entry_code_ = *entries;
+  name_code_ = *names;
+  return {};
+}
 
 uint64_t MapTables::SegmentBase(uint32_t block) const {
   uint32_t low = 0;
@@ -91,11 +130,9 @@ uint32_t MapTables::FindInSegment(Span segment, uint32_t relative) const {
   const uint32_t sample =
       LastUpTo(bytes_of(start_samples_), narrow(top, kSampling), relative);
   const Span blocks = narrow(sample, 1);
-  __builtin_prefetch(
-      pointers_[static_cast<size_t>(MapSectionId::kFineOffsets)] +
-      size_t{blocks.begin} * header_.fine_offset_bytes);
-  return LastUpTo(pointers_[static_cast<size_t>(MapSectionId::kBlockStarts)],
-                  blocks, relative);
+  __builtin_prefetch(map_.At(MapSectionId::kFineOffsets) +
+                     size_t{blocks.begin} * header().fine_offset_bytes);
+  return LastUpTo(map_.At(MapSectionId::kBlockStarts), blocks, relative);
 }
 
 MapTables::BlockPlace MapTables::FindBlock(uint64_t address) const {
@@ -158,15 +195,6 @@ uint64_t MapTables::NextStart(uint32_t block) const {
                             : std::numeric_limits<uint64_t>::max();
 }
 
-uint64_t MapTables::BlockBit(uint32_t block) const {
-  const uint64_t whole =
-      Load<uint32_t>(MapSectionId::kWholeOffsets, block / kBlocksPerOffset);
-  const uint64_t fine = header_.fine_offset_bytes == sizeof(uint16_t)
-                            ? Load<uint16_t>(MapSectionId::kFineOffsets, block)
-                            : Load<uint32_t>(MapSectionId::kFineOffsets, block);
-  return (whole + fine) * 8;
-}
-
 // Reads numbers one after another. Past the end of the stream it reads what is
 // there.
 struct MapTables::BitCursor {
@@ -187,8 +215,8 @@ struct MapTables::BitCursor {
 [[gnu::always_inline]] inline void MapTables::ReadHeads(
     uint32_t index, MapBlock& block, BlockHeads& heads) const {
   constexpr unsigned kRest = 64 - kMaxCodeBits;
-  const uint64_t place = BlockBit(index);
-  const std::byte* at = BlockStream() + place / 8;
+  const uint64_t place = map_.BlockBit(index);
+  const std::byte* at = map_.At(MapSectionId::kBlocks) + place / 8;
   uint64_t forward = LoadBigEndian(at);
   uint64_t backward = LoadBigEndian(at - kHeadBytes);
   block.continues = forward >> 63 != 0;
@@ -220,7 +248,8 @@ struct MapTables::BitCursor {
 }
 
 bool MapTables::ReadEscapes(MapBlock& block, BlockHeads& heads) const {
-  BitCursor bits = {BlockStream(), entry_bits_, heads.end_bit};
+  BitCursor bits = {map_.At(MapSectionId::kBlocks), map_.entry_bits(),
+                    heads.end_bit};
   for (uint32_t i = 0; i < block.count; ++i) {
     if (heads.entries[i] == kEntryEscape &&
         !ReadEntryEscape(bits, block, heads, i)) {
@@ -235,7 +264,7 @@ bool MapTables::ReadEscapes(MapBlock& block, BlockHeads& heads) const {
     heads.name_bits[i] = bits.Take(width);
   }
   heads.end_bit = bits.bit;
-  return bits.bit <= entry_bits_;
+  return bits.bit <= map_.entry_bits();
 }
 
 bool MapTables::ReadEntryEscape(BitCursor& bits, MapBlock& block,
@@ -269,7 +298,7 @@ bool MapTables::ReadEntryEscape(BitCursor& bits, MapBlock& block,
     block.addresses[i] = address;
     const bool leads = i != 0 && delta != 0;
     const uint64_t padding =
-        (block.flags[i] & kEntryPrefixed) != 0 ? header_.prefix_distance : 0;
+        (block.flags[i] & kEntryPrefixed) != 0 ? header().prefix_distance : 0;
     start = leads ? address - padding : start;
     leader = leads ? static_cast<uint8_t>(i) : leader;
     block.starts[i] = start;
@@ -283,7 +312,7 @@ bool MapTables::ReadEntryEscape(BitCursor& bits, MapBlock& block,
                                                         uint64_t start,
                                                         MapBlock& block) const {
   block.count =
-      std::min(kBlockEntries, header_.entry_count - index * kBlockEntries);
+      std::min(kBlockEntries, header().entry_count - index * kBlockEntries);
   block.starts[0] = start;
   BlockHeads heads;
   ReadHeads(index, block, heads);
@@ -291,7 +320,7 @@ bool MapTables::ReadEntryEscape(BitCursor& bits, MapBlock& block,
     return false;
   PlaceEntries(heads, block);
   // What a name's end is, its tokens say.
-  return block.name_bits[block.count - 1] <= entry_bits_;
+  return block.name_bits[block.count - 1] <= map_.entry_bits();
 }
 
 inline void MapTables::StandAt(uint32_t position, MapEntry& entry) {
@@ -313,7 +342,7 @@ bool MapTables::ReadFirst(uint32_t block, MapEntry& entry) const {
 
 bool MapTables::ReadNext(MapEntry& entry) const {
   const uint32_t next = entry.index + 1;
-  if (next == header_.entry_count) return false;
+  if (next == header().entry_count) return false;
   if (next % kBlockEntries == 0) return ReadFirst(next / kBlockEntries, entry);
   StandAt(next % kBlockEntries, entry);
   return true;
@@ -341,10 +370,10 @@ bool MapTables::FindInBlock(const BlockPlace& place, uint64_t address,
 }
 
 void MapTables::MakeRunHints() {
-  const size_t runs = CountOf<MapRun>(MapSectionId::kRuns);
-  run_hints_.reserve((header_.entry_count - 1) / kEntriesPerHint + 1);
+  const size_t runs = map_.CountOf<MapRun>(MapSectionId::kRuns);
+  run_hints_.reserve((header().entry_count - 1) / kEntriesPerHint + 1);
   size_t run = 0;
-  for (uint64_t i = 0; i < header_.entry_count; i += kEntriesPerHint) {
+  for (uint64_t i = 0; i < header().entry_count; i += kEntriesPerHint) {
     while (run + 1 < runs &&
            Load<MapRun>(MapSectionId::kRuns, run + 1).first_entry <= i) {
       ++run;
@@ -359,7 +388,7 @@ MapTables::Kind MapTables::KindOf(const MapEntryHead& entry) const {
   size_t low = run_hints_[hint];
   const size_t end = hint + 1 < run_hints_.size()
                          ? run_hints_[hint + 1]
-                         : CountOf<MapRun>(MapSectionId::kRuns) - 1;
+                         : map_.CountOf<MapRun>(MapSectionId::kRuns) - 1;
   while (low < end && Load<MapRun>(MapSectionId::kRuns, low + 1).first_entry <=
                           entry.index) {
     ++low;
@@ -376,7 +405,7 @@ MapTables::Kind MapTables::KindOf(const MapEntryHead& entry) const {
 
 std::string_view MapTables::ModuleName(uint32_t module) const {
   const auto count = Load<uint32_t>(MapSectionId::kModules, 0);
-  const auto names = section(MapSectionId::kModules)
+  const auto names = map_.section(MapSectionId::kModules)
                          .subspan((1 + size_t{count}) * sizeof(uint32_t));
   // The count of module 0 is loaded too, to do without a branch.
   const auto before = Load<uint32_t>(MapSectionId::kModules, module);

@@ -4,64 +4,20 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "ksym/base/result.h"
-#include "ksym/kernel/bit_stream.h"
+#include "ksym/kernel/map_entry.h"
 #include "ksym/kernel/map_format.h"
+#include "ksym/kernel/map_names.h"
+#include "ksym/kernel/map_sections.h"
 #include "ksym/kernel/prefix_code.h"
 
 namespace ksym {
 
-// What one entry says.
-struct MapEntryHead {
-  uint32_t index = 0;  // of this entry in the map
-  uint64_t address = 0;
-  uint8_t explicit_type = 0;  // 0: the run's letter, with `upper`
-  bool upper = false;
-  bool prefixed = false;  // has a padding symbol prefix_distance before it
-  bool gap = false;       // not a symbol: nothing lives from here on
-};
-
-// A block, decoded but for the names' tokens. By the entry's position in it.
-struct MapBlock {
-  // Case and padding as in the entry's value; what only an escape can say.
-  static constexpr uint8_t kGap = 4;
-  static_assert((kGap & (kEntryUpper | kEntryPrefixed)) == 0);
-
-  uint32_t count = 0;  // entries
-  // The first entry has the address of the entry before it.
-  bool continues = false;
-  std::array<uint64_t, kBlockEntries> addresses;
-  // Where the entry's group begins to answer: its first entry's address, or
-  // that of the entry's padding.
-  std::array<uint64_t, kBlockEntries + 1> starts;  // then the next block's
-  std::array<uint8_t, kBlockEntries> leaders;  // the group's first in the block
-  std::array<uint8_t, kBlockEntries> flags;
-  std::array<uint8_t, kBlockEntries> explicit_types;
-  // Where the name's own tokens start.
-  std::array<uint64_t, kBlockEntries> name_bits;
-  // How many leading ones it shares with the name before: a byte for each
-  // position, the lowest one first.
-  uint64_t shared;
-  static_assert(kBlockEntries <= sizeof shared);
-};
-
-// Where a reader of the entries stands: an entry and its block. A value; copy
-// it to come back to the entry.
-struct MapEntry : MapEntryHead {
-  MapBlock block;
-
-  // The block's first entry has the address of the entry before it.
-  bool continues() const {
-    return block.continues && index % kBlockEntries == 0;
-  }
-};
-
-// The parts of a compact map and the decoding of one entry. Borrows the bytes.
+// The blocks of a compact map: finding and decoding one. Borrows the bytes.
 // Decoding is safe on any bytes that Parse accepted: no read outside of them,
 // no endless loop; what is damaged within the bit streams ends in `false`.
 class MapTables {
@@ -72,17 +28,12 @@ class MapTables {
 
   // Allocated beside the bytes.
   size_t memory_bytes() const {
-    return token_items_.size() * sizeof(token_items_[0]) +
-           run_hints_.size() * sizeof(run_hints_[0]) +
+    return names_.memory_bytes() + run_hints_.size() * sizeof(run_hints_[0]) +
            start_samples_.size() * sizeof(start_samples_[0]) +
            start_top_samples_.size() * sizeof(start_top_samples_[0]);
   }
-  const MapHeader& header() const { return header_; }
+  const MapHeader& header() const { return map_.header(); }
   uint32_t block_count() const { return block_count_; }
-  std::span<const std::byte> section(MapSectionId id) const {
-    const MapSection s = header_.sections[static_cast<size_t>(id)];
-    return bytes_.subspan(s.offset, s.size);
-  }
 
   // The address from which the block answers: its first entry's, or that of
   // the entry's padding.
@@ -108,7 +59,7 @@ class MapTables {
   bool ReadNext(MapEntry& entry) const;
   // True when the entry is the last one of its block.
   bool LastOfBlock(const MapEntryHead& entry) const {
-    return entry.index + 1 == header_.entry_count ||
+    return entry.index + 1 == header().entry_count ||
            (entry.index + 1) % kBlockEntries == 0;
   }
 
@@ -120,7 +71,7 @@ class MapTables {
                    uint64_t& end) const;
   // Bytes of padding before the entry's symbol.
   uint64_t PaddingOf(const MapEntryHead& entry) const {
-    return entry.prefixed ? header_.prefix_distance : 0;
+    return entry.prefixed ? header().prefix_distance : 0;
   }
 
   struct Kind {
@@ -128,32 +79,16 @@ class MapTables {
     char type;
   };
   Kind KindOf(const MapEntryHead& entry) const;
-  // Room for RenderName: it writes whole words past the name's end.
-  size_t name_room() const {
-    return size_t{header_.max_name_bytes} + kMaxTokenText + 8;
-  }
+  // Room for RenderName.
+  size_t name_room() const { return MapNames::Room(map_); }
   // Writes the entry's name to `out`, which has name_room() bytes. An empty
   // view for a damaged name.
-  std::string_view RenderName(const MapEntry& entry, char* out) const;
+  std::string_view RenderName(const MapEntry& entry, char* out) const {
+    return names_.Render(map_, entry, out);
+  }
 
  private:
   struct BitCursor;
-  class TokenPlaces;
-  // The tokens of one rank of the token code, in eight bytes.
-  struct TokenItem {
-    uint32_t first_bit;  // of the first one's text
-    uint16_t text_bits;  // of each
-    uint8_t length_and_width;
-    uint8_t end_and_index_bits;
-
-    TokenItem(const TokenClass& own, uint32_t rank_in_class);
-    uint32_t text_length() const { return length_and_width & 63; }
-    CharWidth width() const { return CharWidth(length_and_width >> 6); }
-    TokenEnd end() const { return TokenEnd(end_and_index_bits & 7); }
-    uint32_t index_bits() const { return end_and_index_bits >> 3; }
-  };
-  static_assert(sizeof(TokenItem) == 8 && kMaxTokenText < 64 &&
-                kTokenEndCount <= 8 && kMaxIndexBits < 32);
   // A block's words, before addresses and places are added up.
   struct BlockHeads {
     std::array<uint16_t, kBlockEntries> entries;
@@ -164,29 +99,11 @@ class MapTables {
     bool escaped;
   };
 
-  Status ParseSections();
-  Status ParseCodes();
-  Status CheckBlocks();
-  Status CheckClasses() const;
-  Status CheckSegments() const;
-  Status CheckRuns() const;
-  Status CheckModules() const;
-
+  Status MakeCodes();
   template <typename T>
   T Load(MapSectionId id, size_t index) const {
-    T value;
-    std::memcpy(&value, pointers_[static_cast<size_t>(id)] + index * sizeof(T),
-                sizeof(T));
-    return value;
+    return map_.Load<T>(id, index);
   }
-  template <typename T>
-  size_t CountOf(MapSectionId id) const {
-    return section(id).size() / sizeof(T);
-  }
-  const std::byte* BlockStream() const {
-    return pointers_[static_cast<size_t>(MapSectionId::kBlocks)];
-  }
-  uint64_t BlockBit(uint32_t block) const;
   uint64_t SegmentBase(uint32_t block) const;
   void MakeStartSamples();
   struct Span {
@@ -206,16 +123,11 @@ class MapTables {
                               BlockHeads& heads, uint32_t position);
   void PlaceEntries(const BlockHeads& heads, MapBlock& block) const;
   static void StandAt(uint32_t position, MapEntry& entry);
-  void MakeTokenItems();
   void MakeRunHints();
-  void RenderText(const TokenItem& item, uint32_t index, char* out) const;
-  void RenderPacked(uint64_t bit, uint32_t length, unsigned width,
-                    char* out) const;
   std::string_view ModuleName(uint32_t module) const;
 
-  std::span<const std::byte> bytes_;
-  std::array<const std::byte*, kMapSectionCount> pointers_ = {};
-  MapHeader header_ = {};
+  MapSections map_;
+  MapNames names_;
   // For each kEntriesPerHint entries: the run of the first one.
   static constexpr uint32_t kEntriesPerHint = 64;
   std::vector<uint32_t> run_hints_;
@@ -225,13 +137,9 @@ class MapTables {
   std::vector<uint32_t> start_top_samples_;
   uint32_t block_count_ = 0;
   uint32_t segment_count_ = 0;
-  uint64_t entry_bits_ = 0;  // valid bits of kBlocks
-  // Absent (no code words) when the map has no entries. A word of the token
-  // code is as long as with the bits that follow it.
-  PrefixDecoder token_code_;
+  // Absent (no code words) when the map has no entries.
   PrefixDecoder entry_code_;
   PrefixDecoder name_code_;
-  std::vector<TokenItem> token_items_;  // by rank of the token code
 };
 
 }  // namespace ksym
