@@ -127,6 +127,14 @@ wait_span_until(const struct task_struct___wait *t, __u64 now)
 	return span;
 }
 
+/* Up to when a wait counts that ends now. */
+static __always_inline __u64 wait_end(__u64 now)
+{
+	__u64 until = wait_until;
+
+	return until && until < now ? until : now;
+}
+
 /*
  * How many points lie in each part of a wait, which was blocked first and then
  * runnable.
@@ -136,16 +144,19 @@ static __always_inline void wait_count_points(struct wait *w,
 					      const struct wait_span *span)
 {
 	__u64 from = wait_from, begin = slot->began, queued;
+	__u64 end = wait_end(span->end);
 	struct wait_points points = wait_points_of(slot->tid);
 
 	queued = span->end - (span->runnable - slot->runnable);
+	if (queued > end)
+		queued = end;
 	if (begin < from)
 		begin = from;
 	/* What the CPU was taken away for is no wish to wait. */
 	if (!(w->flags & WAIT_PREEMPTED) && begin < queued)
-		w->points[0] = wait_points_in(&points, queued, span->end);
+		w->points[0] = wait_points_in(&points, queued, end);
 	else
-		w->points[0] = wait_points_in(&points, begin, span->end);
+		w->points[0] = wait_points_in(&points, begin, end);
 	if (!(w->flags & WAIT_PREEMPTED))
 		w->points[1] = wait_points_in(&points, begin, queued);
 }
@@ -237,7 +248,7 @@ static __always_inline void wait_send_end(const struct task_struct___wait *t)
 	    .runnable_ns = t->sched_info.run_delay,
 	    .tgid = t->tgid,
 	    .tid = t->pid,
-	    .last = 1,
+	    .last = WAIT_THREAD_ENDED,
 	};
 	struct wait_cpu *cpu;
 
@@ -271,8 +282,8 @@ static __always_inline __u32 wait_state(const struct task_struct___wait *t)
 }
 
 /* In which it stops. Before 5.18 nobody says what it was when it decided. */
-static __always_inline __u32
-wait_stop_state(const struct task_struct___wait *t, const __u64 *ctx)
+static __always_inline __u32 wait_stop_state(const struct task_struct___wait *t,
+					     const __u64 *ctx)
 {
 	__u32 state;
 
@@ -316,8 +327,8 @@ static __always_inline bool wait_raise(void)
 	__u32 cpu = bpf_get_smp_processor_id();
 	void *bell = bpf_map_lookup_elem(&wait_bells, &cpu);
 
-	return bell && bpf_ringbuf_output(bell, &cpu, 0,
-					  BPF_RB_FORCE_WAKEUP) == 0;
+	return bell &&
+	       bpf_ringbuf_output(bell, &cpu, 0, BPF_RB_FORCE_WAKEUP) == 0;
 }
 
 /* Leaves the mark of a wait that ends now. */
@@ -350,9 +361,8 @@ static __always_inline void wait_mark(const struct task_struct___wait *t,
 }
 
 /* One that has never run has waited since it came into the queue. */
-static __always_inline void wait_count_new(struct wait *w,
-					   const struct task_struct___wait *t,
-					   __u64 now)
+static __always_inline void
+wait_count_new(struct wait *w, const struct task_struct___wait *t, __u64 now)
 {
 	struct wait_span span = wait_span_until(t, now);
 	struct wait_points points = wait_points_of(t->pid);
@@ -361,7 +371,7 @@ static __always_inline void wait_count_new(struct wait *w,
 	if (begin < wait_from)
 		begin = wait_from;
 	w->flags = WAIT_PREEMPTED | WAIT_NEW;
-	w->points[0] = wait_points_in(&points, begin, now);
+	w->points[0] = wait_points_in(&points, begin, wait_end(now));
 }
 
 static __always_inline void wait_count_known(struct wait *w,

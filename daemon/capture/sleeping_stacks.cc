@@ -28,8 +28,8 @@ size_t ReadMemory(uint32_t tid, uint64_t address, std::span<std::byte> out) {
   std::vector<iovec> remote;
   for (size_t done = 0; done < out.size();) {
     const uint64_t at = address + done;
-    const size_t bytes = std::min<uint64_t>(
-        kPageBytes - at % kPageBytes, out.size() - done);
+    const size_t bytes =
+        std::min<uint64_t>(kPageBytes - at % kPageBytes, out.size() - done);
     remote.push_back({.iov_base = reinterpret_cast<void*>(at),  // NOLINT
                       .iov_len = bytes});
     done += bytes;
@@ -48,7 +48,8 @@ SleepingStacks::SleepingStacks(const Sampler::RecordTaker& take)
 void SleepingStacks::Take(const profile_record& record, size_t bytes) {
   if (record.type == PROFILE_RECORD_THREAD &&
       bytes >= sizeof(wait_thread_record)) {
-    running_ns_ = reinterpret_cast<const wait_thread_record&>(record).running_ns;
+    running_ns_ =
+        reinterpret_cast<const wait_thread_record&>(record).running_ns;
   } else if (record.type == PROFILE_RECORD_COPY &&
              bytes >= sizeof(profile_copy_record)) {
     AddStack(reinterpret_cast<const profile_copy_record&>(record));

@@ -72,9 +72,8 @@ ksym::Result<WaitKernel> FindWaitKernel(std::optional<WaitProgram> program) {
     return Unsupported("a tracepoint sched_switch whose arguments are known");
   }
   WaitKernel kernel;
-  kernel.program =
-      program.value_or((*ids)[kExit] != 0 ? WaitProgram::kSchedExit
-                                          : WaitProgram::kInterrupt);
+  kernel.program = program.value_or(
+      (*ids)[kExit] != 0 ? WaitProgram::kSchedExit : WaitProgram::kInterrupt);
   const bool is_old = kernel.program == WaitProgram::kOldInterrupt;
   kernel.has_prev_state = !is_old && kinds->size() > 4;
   kernel.reads_stacks = !is_old && (*ids)[kReads] != 0;
