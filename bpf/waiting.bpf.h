@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Samples of threads that wait. One program runs when a thread stops running
- * and writes down in which state, another when it runs again and knows then, by
- * the kernel's own sums, for how long it was blocked and for how long it waited
- * for a CPU. Each period of a thread's life has one random point, and only a
- * wait with a point in it is a sample: it counts as many periods as it has
- * points, which is right on average whatever the waits are in step with. Its
- * stack is still what it was.
+ * Takes samples of threads that wait, when they go on: their stacks are still
+ * what they were, and it is known for how long.
  */
 #pragma once
 
@@ -21,170 +16,16 @@
 #include "bpf/sample.bpf.h"
 #include "bpf/stacks.bpf.h"
 #include "bpf/waiting_abi.h"
+#include "bpf/waiting_account.bpf.h"
 #include "bpf/waiting_maps.bpf.h"
-#include "bpf/waiting_points.h"
-
-/* States of task_struct that are the same in all kernels (sched.h). */
-#define TASK_STATE_DEAD 0x80
-
-static __always_inline struct wait_cpu *wait_this_cpu(void)
-{
-	__u32 zero = 0;
-
-	return bpf_map_lookup_elem(&wait_cpus, &zero);
-}
-
-/* The two places where a thread's slot can be. */
-static __always_inline struct wait_slot *wait_first_place(__u32 tid)
-{
-	__u32 at = tid & wait_slot_mask;
-
-	return bpf_map_lookup_elem(&wait_slots, &at);
-}
-
-static __always_inline struct wait_slot *wait_second_place(__u32 tid)
-{
-	__u32 at = ((tid * 0x9e3779b1u) >> 8) & wait_slot_mask;
-
-	return bpf_map_lookup_elem(&wait_slots, &at);
-}
-
-/* The thread's slot; null: it has none. */
-static __always_inline struct wait_slot *wait_find(__u32 tid)
-{
-	struct wait_slot *slot = wait_first_place(tid);
-
-	if (slot && slot->tid == tid)
-		return slot;
-	slot = wait_second_place(tid);
-	return slot && slot->tid == tid ? slot : NULL;
-}
-
-/* A slot for a thread that has none, if need be that of another one. */
-static __always_inline struct wait_slot *wait_claim(__u32 tid)
-{
-	struct wait_slot *slot = wait_first_place(tid);
-
-	if (slot && slot->tid)
-		slot = wait_second_place(tid);
-	if (slot && slot->tid) {
-		struct wait_cpu *cpu = wait_this_cpu();
-
-		if (cpu)
-			cpu->stats.crowded++;
-	}
-	return slot;
-}
-
-static __always_inline __u64 wait_switches(const struct task_struct___wait *t)
-{
-	return t->nvcsw + t->nivcsw;
-}
-
-/* The thread has just begun to run. */
-static __always_inline void wait_set_slot(struct wait_slot *slot,
-					  const struct task_struct___wait *t)
-{
-	slot->tid = t->pid;
-	slot->start_time = t->start_time;
-	slot->began = t->sched_info.last_arrival;
-	slot->running = t->se.sum_exec_runtime;
-	slot->runnable = t->sched_info.run_delay;
-	slot->switches = wait_switches(t) + 1;
-}
-
-static __always_inline struct wait_points wait_points_of(__u32 tid)
-{
-	struct wait_points points = {
-	    .period = wait_period_ns,
-	    .seed = wait_seed ^ tid,
-	};
-
-	return points;
-}
-
-/* A wait that has ended, or not yet. */
-struct wait {
-	__u64 points[PROFILE_WAIT_KINDS];
-	__u32 state;
-	__u16 flags;
-};
-
-/*
- * How many points lie in each part of a wait, which was blocked first and then
- * runnable. `running` and `runnable` are what the kernel's sums are now.
- */
-static __always_inline void wait_count_points(struct wait *w,
-					      const struct wait_slot *slot,
-					      const struct wait_span *span)
-{
-	__u64 from = wait_from, begin, queued;
-	struct wait_points points = wait_points_of(slot->tid);
-
-	begin = slot->began + (span->running - slot->running);
-	queued = span->end - (span->runnable - slot->runnable);
-	if (begin < from)
-		begin = from;
-	/* What the CPU was taken away for is no wish to wait. */
-	if (!(w->flags & WAIT_PREEMPTED) && begin < queued)
-		w->points[0] = wait_points_in(&points, queued, span->end);
-	else
-		w->points[0] = wait_points_in(&points, begin, span->end);
-	if (!(w->flags & WAIT_PREEMPTED))
-		w->points[1] = wait_points_in(&points, begin, queued);
-}
-
-/*
- * How many points the stack of a wait stands for that has so many itself; 0:
- * others stand for it. A wait is kept as likely as it has points, and a long
- * one always: else chance would decide on much time at once. Chance knows only
- * what came before, so the sums stay right on average. A global function, which
- * the verifier walks once.
- */
-__noinline __u64 wait_stands_for(__u64 points)
-{
-	struct wait_cpu *cpu = wait_this_cpu();
-	__u64 now = bpf_ktime_get_ns();
-	__u64 since, least;
-
-	if (!cpu)
-		return 0;
-	since = now - cpu->window_ns;
-	if (since >= WAIT_BUDGET_NS) {
-		cpu->shift = wait_first_shift(
-		    since < 2 * WAIT_BUDGET_NS ? cpu->asked : 0,
-		    wait_stacks_at_once);
-		cpu->window_ns = now;
-		cpu->asked = 0;
-		cpu->kept = 0;
-	}
-	cpu->asked++;
-	least = (__u64)1 << (cpu->shift & 31);
-	if (points < least) {
-		if ((bpf_get_prandom_u32() & (least - 1)) >= points) {
-			cpu->stats.thinned++;
-			return 0;
-		}
-		points = least;
-	}
-	if (++cpu->kept >= wait_stacks_at_once) {
-		cpu->kept = wait_stacks_at_once / 2;
-		if (cpu->shift < WAIT_MOST_SHIFT)
-			cpu->shift++;
-	}
-	return points;
-}
 
 /* The value of the frame that says why. */
-static __always_inline __u64 wait_reason(const struct wait *w, __u32 call,
+static __always_inline __u64 wait_reason(__u32 state, __u16 flags, __u32 call,
 					 __u32 kind)
 {
-	__u16 flags = w->flags;
-
 	if (kind == PROFILE_KIND_RUNNABLE)
 		flags |= WAIT_RUNNABLE;
-	return (__u64)call | (__u64)(w->state & 0xffff) << 32 |
-	       (__u64)flags << 48;
+	return (__u64)call | (__u64)(state & 0xffff) << 32 | (__u64)flags << 48;
 }
 
 /*
@@ -309,46 +150,58 @@ static __always_inline bool wait_take_later(void *ctx, struct sample *s,
 	return false;
 }
 
-/* Fills in what led to the wait. */
-static __always_inline void wait_fill(struct wait_parts *parts, struct wait *w,
-				      __u64 stands_for)
+/*
+ * The system call that the current thread is in, and behind 32 bits by which
+ * table it is numbered. A global function, whose stack is its own: that of the
+ * program has no room for registers.
+ */
+__noinline __u64 wait_call(void)
 {
-	struct task_struct___wait *task = (void *)bpf_get_current_task_btf();
-	struct arch_regs regs;
+	struct task_struct___wait *t = (void *)bpf_get_current_task();
+	enum wait_calls calls = WAIT_CALLS_NONE;
 	__u32 call = WAIT_NO_CALL;
+	struct arch_regs regs;
 
-	parts->calls = WAIT_CALLS_NONE;
-	if (task->mm && user_regs((void *)task, &regs))
-		parts->calls =
-		    arch_system_call(&regs, task->thread_info.status, &call);
-	if (BPF_CORE_READ_BITFIELD_PROBED(task, in_iowait))
-		w->flags |= WAIT_IO;
+	if (BPF_CORE_READ(t, mm) && user_regs((void *)t, &regs))
+		calls = arch_system_call(
+		    &regs, BPF_CORE_READ(t, thread_info.status), &call);
+	return (__u64)calls << 32 | call;
+}
+
+/* Fills in what led to the wait of the current thread. */
+static __always_inline void wait_fill(struct wait_parts *parts,
+				      const struct wait_mark *mark)
+{
+	struct task_struct___wait *t = (void *)bpf_get_current_task();
+	__u64 points = mark->points[0] + mark->points[1];
+	__u64 call = wait_call();
+	__u32 flags = mark->flags;
+
+	parts->calls = call >> 32;
+	if (BPF_CORE_READ_BITFIELD_PROBED(t, in_iowait))
+		flags |= WAIT_IO;
 	for (int i = 0; i < PROFILE_WAIT_KINDS; i++) {
 		parts->wait[i].kernel_stack = 0;
-		parts->wait[i].value_ns = w->points[i] * wait_period_ns *
-					  stands_for /
-					  (w->points[0] + w->points[1]);
-		parts->reason[i] = wait_reason(w, call, i + 1);
+		parts->wait[i].value_ns = mark->points[i] * wait_period_ns *
+					  mark->stands_for / points;
+		parts->reason[i] =
+		    wait_reason(mark->state, flags, (__u32)call, i + 1);
 	}
 }
 
-static __always_inline void take_wait(void *ctx, struct wait *w,
+static __always_inline void take_wait(void *ctx, const struct wait_mark *mark,
 				      enum user_walk how)
 {
 	enum taken user = TAKEN;
 	struct wait_parts parts;
 	struct sample s;
-	__u64 stands_for;
 
 	s.in_user_mode = false;
 	if (!begin_sample(&s))
 		return;
-	stands_for = wait_stands_for(w->points[0] + w->points[1]);
-	if (!stands_for)
-		return;
-	wait_fill(&parts, w, stands_for);
+	wait_fill(&parts, mark);
 	/* Before it ran only tables tell where its stack begins. */
-	if (want_user && (how != WALK_BY_KERNEL || !(w->flags & WAIT_NEW)))
+	if (want_user && (how != WALK_BY_KERNEL || !(mark->flags & WAIT_NEW)))
 		user = take_user_stack(ctx, &s, how);
 	if (user == NOT_TAKEN)
 		return;
@@ -365,150 +218,49 @@ static __always_inline void take_wait(void *ctx, struct wait *w,
 	}
 }
 
-/* It ran for the last time: what it was in all. */
-static __always_inline void wait_send_end(const struct task_struct___wait *t)
+static __always_inline bool wait_is_of(const struct wait_mark *mark)
 {
-	struct wait_thread_record record = {
-	    .header = {.type = PROFILE_RECORD_THREAD},
-	    .start_ns = t->start_time,
-	    .now_ns = bpf_ktime_get_ns(),
-	    .running_ns = t->se.sum_exec_runtime,
-	    .runnable_ns = t->sched_info.run_delay,
-	    .tgid = t->tgid,
-	    .tid = t->pid,
-	    .last = 1,
-	};
-	struct wait_cpu *cpu;
+	struct task_struct___wait *t = (void *)bpf_get_current_task();
 
-	if (!wait_from ||
-	    !passes_filters((void *)t, bpf_get_current_pid_tgid()))
-		return;
-	bpf_get_current_comm(record.comm, sizeof(record.comm));
-	if (!bpf_ringbuf_output(&ring, &record, sizeof(record),
-				BPF_RB_NO_WAKEUP))
-		return;
-	cpu = wait_this_cpu();
-	if (cpu)
-		cpu->stats.ends_full++;
+	return BPF_CORE_READ(t, pid) == (int)mark->tid &&
+	       BPF_CORE_READ(t, nvcsw) + BPF_CORE_READ(t, nivcsw) ==
+		   mark->switches;
 }
 
-/* The current thread stops running. */
-SEC("raw_tp/sched_switch")
-int wait_begins(struct bpf_raw_tracepoint_args *ctx)
+/*
+ * The current thread may have just gone on. What called this may have come for
+ * another reason, and the one that has the mark be still to come or gone.
+ */
+static __always_inline int wait_resumes(void *ctx, enum user_walk how)
 {
-	struct task_struct___wait *t = (void *)bpf_get_current_task_btf();
-	__u32 state = ctx->args[3];
-	struct wait_slot *slot;
-
-	if (!t->pid)
-		return 0;
-	slot = wait_find(t->pid);
-	if (slot)
-		slot->state = ctx->args[0] ? WAIT_STATE_PREEMPTED : state;
-	if (state & TASK_STATE_DEAD) {
-		if (slot)
-			slot->tid = 0;
-		wait_send_end(t);
-	}
-	return 0;
-}
-
-static __always_inline int wait_ended(void *ctx,
-				      const struct task_struct___wait *t,
-				      struct wait_slot *slot,
-				      enum user_walk how)
-{
-	struct wait_span span = {
-	    .end = t->sched_info.last_arrival,
-	    .running = t->se.sum_exec_runtime,
-	    .runnable = t->sched_info.run_delay,
-	};
-	struct wait w = {.state = slot->state};
-	bool is_new = !slot->switches;
-	struct wait_points points;
+	struct wait_cpu *cpu = wait_this_cpu();
 	__u32 interrupted;
 
-	if (slot->switches != wait_switches(t) ||
-	    slot->start_time != t->start_time) {
-		struct wait_cpu *cpu = wait_this_cpu();
-
-		if (cpu)
-			cpu->stats.unseen++;
-		w.state = 0;
-	} else if (wait_from && span.end >= slot->next_point) {
-		if (!w.state || w.state & WAIT_STATE_PREEMPTED)
-			w.flags = WAIT_PREEMPTED;
-		if (is_new)
-			w.flags |= WAIT_NEW;
-		wait_count_points(&w, slot, &span);
-	}
-	wait_set_slot(slot, t);
-	if (span.end >= slot->next_point) {
-		points = wait_points_of(slot->tid);
-		slot->next_point = wait_next_point(&points, span.end);
-	}
-	if (!w.points[0] && !w.points[1])
+	if (!cpu || !cpu->mark.tid || !wait_is_of(&cpu->mark))
 		return 0;
 	interrupted = enter_scratch(SCRATCH_WAIT);
-	take_wait(ctx, &w, how);
+	/* There is no switch meanwhile. */
+	take_wait(ctx, &cpu->mark, how);
 	enter_scratch(interrupted);
+	cpu->mark.tid = 0;
 	return 0;
 }
 
-/* The current thread runs, for the first time that is known of. */
-static __always_inline int
-wait_first(void *ctx, const struct task_struct___wait *t, enum user_walk how)
+/* Attached to what comes after a switch; see wait_programs.h. */
+SEC("raw_tp")
+int wait_resumes_by_kernel(struct bpf_raw_tracepoint_args *ctx)
 {
-	struct wait_slot *slot = wait_claim(t->pid);
-	struct wait_points points;
-
-	if (!slot)
-		return 0;
-	slot->next_point = 0;
-	if (wait_switches(t) || t->se.sum_exec_runtime) {
-		wait_set_slot(slot, t);
-		points = wait_points_of(t->pid);
-		slot->next_point = wait_next_point(&points, slot->began);
-		return 0;
-	}
-	/* A new one has waited since it came into the queue. */
-	slot->tid = t->pid;
-	slot->state = 0;
-	slot->start_time = t->start_time;
-	slot->began = t->sched_info.last_arrival - t->sched_info.run_delay;
-	slot->running = 0;
-	slot->runnable = 0;
-	slot->switches = 0;
-	return wait_ended(ctx, t, slot, how);
+	return wait_resumes(ctx, WALK_BY_KERNEL);
 }
 
-static __always_inline int wait_ends(struct bpf_raw_tracepoint_args *ctx,
-				     enum user_walk how)
+SEC("raw_tp")
+int wait_resumes_by_steps(struct bpf_raw_tracepoint_args *ctx)
 {
-	struct task_struct___wait *t = (void *)bpf_get_current_task_btf();
-	struct wait_slot *slot;
-	__u32 tid = t->pid;
-
-	/* The scheduler may choose who ran already. */
-	if (!tid || !ctx->args[0])
-		return 0;
-	if (tid == wait_own_tid)
-		wait_clock_offset =
-		    bpf_ktime_get_ns() - t->sched_info.last_arrival;
-	slot = wait_find(tid);
-	if (!slot)
-		return wait_first(ctx, t, how);
-	return wait_ended(ctx, t, slot, how);
+	return wait_resumes(ctx, WALK_BY_STEPS);
 }
 
-SEC("raw_tp/sched_exit_tp")
-int wait_ends_by_kernel(struct bpf_raw_tracepoint_args *ctx)
+SEC("raw_tp")
+int wait_resumes_by_loop(struct bpf_raw_tracepoint_args *ctx)
 {
-	return wait_ends(ctx, WALK_BY_KERNEL);
-}
-
-SEC("raw_tp/sched_exit_tp")
-int wait_ends_by_loop(struct bpf_raw_tracepoint_args *ctx)
-{
-	return wait_ends(ctx, WALK_BY_LOOP);
+	return wait_resumes(ctx, WALK_BY_LOOP);
 }

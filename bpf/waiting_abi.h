@@ -32,6 +32,12 @@ enum wait_flags {
 /* Not in a system call. */
 #define WAIT_NO_CALL 0xffffffffu
 
+/* Why these are the last ones; 0: they are not. */
+enum wait_thread_last {
+	WAIT_THREAD_ENDED = 1,
+	WAIT_SAMPLING_ENDED = 2, /* what it did then may be in another one */
+};
+
 /* The kernel's own sums for a thread since it began. */
 struct wait_thread_record {
 	struct profile_record header;
@@ -41,7 +47,7 @@ struct wait_thread_record {
 	__u64 runnable_ns;
 	__u32 tgid;
 	__u32 tid;
-	__u32 last; /* the thread ended, or sampling did */
+	__u32 last; /* wait_thread_last */
 	__u32 reserved;
 	char comm[PROFILE_COMM_BYTES];
 };
@@ -58,12 +64,25 @@ struct wait_stats {
 	__u64 thinned;	 /* stacks that others stand for, by the budget */
 	__u64 unseen;	 /* waits whose begin or end was not seen */
 	__u64 crowded;	 /* waits of threads that lost their slot to another */
+	__u64 untaken;	 /* waits whose threads went on without a sample */
 	__u64 ends_full; /* threads that ended and are in no total */
 };
-PROFILE_ABI_ASSERT(sizeof(struct wait_stats) == 32, "wait_stats");
+PROFILE_ABI_ASSERT(sizeof(struct wait_stats) == 40, "wait_stats");
+
+/* A wait that has just ended, of the thread that the CPU goes on with. */
+struct wait_mark {
+	__u32 tid; /* 0: there is none */
+	__u32 state;
+	__u64 switches; /* of the thread from a CPU, up to now */
+	__u64 points[PROFILE_WAIT_KINDS];
+	__u64 stands_for; /* so many points */
+	__u32 flags;
+	__u32 reserved;
+};
 
 /* What a CPU keeps. */
 struct wait_cpu {
+	struct wait_mark mark;
 	struct wait_stats stats;
 	/* Of the budget. */
 	__u64 window_ns; /* when it began */

@@ -20,6 +20,14 @@ const volatile __u32 wait_slot_mask = 0;
 /* Stacks of a CPU in WAIT_BUDGET_NS, before chance decides. */
 const volatile __u32 wait_stacks_at_once = 100;
 #define WAIT_BUDGET_NS 100000000
+/* The tracepoint sched_switch says in which state a thread stops (5.18). */
+const volatile __u8 wait_has_prev_state = 1;
+/* An interrupt has to be asked for, which comes after the switch. */
+const volatile __u8 wait_by_interrupt = 0;
+/* The cgroup that is selected with what is below it, where one is. */
+const volatile __u64 filter_cgroup_id = 0;
+/* Levels of cgroups that are looked at. */
+#define WAIT_CGROUP_LEVELS 32
 
 /* The thread that drains; it tells how the clocks differ. */
 __u32 wait_own_tid = 0;
@@ -28,21 +36,42 @@ __u64 wait_clock_offset = 0;
 /* By the scheduler's clock: what was before it does not count; 0: nothing. */
 __u64 wait_from = 0;
 
+struct rq {
+	unsigned long long clock;
+} __core;
+struct cfs_rq {
+	struct rq *rq;
+} __core;
 struct sched_entity {
 	unsigned long long sum_exec_runtime;
+	struct cfs_rq *cfs_rq;
 } __core;
 struct sched_info {
 	unsigned long long run_delay;
-	unsigned long long last_arrival;
 	unsigned long long last_queued;
 } __core;
 struct thread_info {
 	unsigned int status;
 } __core;
+struct kernfs_node {
+	unsigned long long id;
+} __core;
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+	struct cgroup_subsys_state *parent;
+} __core;
+struct cgroup {
+	struct cgroup_subsys_state self;
+	struct kernfs_node *kn;
+} __core;
+struct css_set {
+	struct cgroup *dfl_cgrp;
+} __core;
 struct task_struct___wait {
 	struct thread_info thread_info;
 	unsigned int __state;
 	int on_cpu;
+	int on_rq;
 	int exit_state;
 	int pid;
 	int tgid;
@@ -50,6 +79,7 @@ struct task_struct___wait {
 	unsigned int in_iowait : 1;
 	struct sched_entity se;
 	struct sched_info sched_info;
+	struct css_set *cgroups;
 	unsigned long nvcsw;
 	unsigned long nivcsw;
 	unsigned long long start_time;
@@ -62,19 +92,18 @@ struct task_struct___before_5_14 {
 } __core;
 
 /*
- * A thread as it was when it began to run last. A slot is found by the thread's
- * id; a cache line each, as a switch touches two.
+ * A thread as it was when it stopped running last. A slot is found by the
+ * thread's id; a cache line each, as a switch touches two.
  */
 struct wait_slot {
 	__u32 tid;   /* 0: free */
-	__u32 state; /* in which it stopped running, and WAIT_STATE_PREEMPTED */
+	__u32 state; /* in which it stopped, and WAIT_STATE_PREEMPTED */
 	__u64 start_time;
-	__u64 began;   /* to run, by the scheduler's clock */
-	__u64 running; /* sums of the kernel, then */
-	__u64 runnable;
-	__u64 switches;	  /* from the CPU, once it ends to run */
-	__u64 next_point; /* the first one after `began` */
-	__u64 reserved;
+	__u64 began;	  /* to wait, by the scheduler's clock */
+	__u64 runnable;	  /* the kernel's sum, then */
+	__u64 switches;	  /* from a CPU, up to then */
+	__u64 next_point; /* none is between one that was looked at and it */
+	__u64 reserved[2];
 };
 #define WAIT_STATE_PREEMPTED 0x80000000
 _Static_assert(sizeof(struct wait_slot) == 64, "wait_slot");
@@ -102,6 +131,20 @@ struct {
 	__type(key, __u32);
 	__type(value, struct wait_cpu);
 } wait_cpus SEC(".maps");
+
+/* A record of no bytes in a CPU's own ring has an interrupt come to that CPU.
+ */
+struct wait_bell {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__array(values, struct wait_bell);
+} wait_bells SEC(".maps");
 
 /* By the scheduler's clock: when sampling ended; 0: it has not. */
 __u64 wait_until = 0;

@@ -15,52 +15,10 @@
 #include "bpf/profile_abi.h"
 #include "bpf/waiting.bpf.h"
 
-/* The same as passes_filters() asks of the current one. */
-static __always_inline bool
-wait_passes_filters(const struct task_struct___wait *t)
-{
-	__u32 id = filter_tids ? t->pid : t->tgid;
-
-	if (filter_pids || filter_tids) {
-		if (!bpf_map_lookup_elem(&selected_ids, &id))
-			return false;
-	}
-	/* Another thread's cgroup cannot be asked for. */
-	if (filter_cgroup || filter_cgroup_ids)
-		return false;
-	return !filter_mntns || in_selected_mntns((void *)t);
-}
-
-/* Up to now, of one that waits. */
-static __always_inline struct wait_span
-wait_span_until(const struct task_struct___wait *t, __u64 now)
-{
-	struct wait_span span = {
-	    .end = now,
-	    .running = t->se.sum_exec_runtime,
-	    .runnable = t->sched_info.run_delay,
-	};
-	__u64 queued = t->sched_info.last_queued;
-
-	if (queued && queued < now)
-		span.runnable += now - queued;
-	return span;
-}
-
-static __always_inline __u32 wait_state(const struct task_struct___wait *t)
-{
-	struct task_struct___before_5_14 *old = (void *)t;
-	long state = 0;
-
-	if (bpf_core_field_exists(t->__state))
-		return t->__state;
-	bpf_core_read(&state, sizeof(state), &old->state);
-	return state;
-}
-
 static __always_inline void wait_set_first(const struct task_struct___wait *t)
 {
 	struct wait_slot *slot = wait_find(t->pid);
+	struct wait_points points;
 
 	/* It has run since the programs were attached. */
 	if (slot)
@@ -68,14 +26,10 @@ static __always_inline void wait_set_first(const struct task_struct___wait *t)
 	slot = wait_claim(t->pid);
 	if (!slot)
 		return;
-	slot->tid = t->pid;
+	points = wait_points_of(t->pid);
+	slot->next_point = wait_next_point(&points, wait_from);
+	wait_set_slot(slot, t, wait_from);
 	slot->state = wait_state(t);
-	slot->start_time = t->start_time;
-	slot->began = wait_from;
-	slot->running = t->se.sum_exec_runtime;
-	slot->runnable = t->sched_info.run_delay;
-	slot->switches = wait_switches(t) + (t->on_cpu != 0);
-	slot->next_point = 0;
 }
 
 static __always_inline void wait_fill_thread(struct wait_thread_record *record,
@@ -91,7 +45,7 @@ static __always_inline void wait_fill_thread(struct wait_thread_record *record,
 	record->runnable_ns = span.runnable;
 	record->tgid = t->tgid;
 	record->tid = t->pid;
-	record->last = wait_until != 0;
+	record->last = wait_until ? WAIT_SAMPLING_ENDED : 0;
 	bpf_probe_read_kernel_str(record->comm, sizeof(record->comm), t->comm);
 }
 
@@ -158,6 +112,10 @@ static __always_inline __u64 wait_other_kernel(struct wait_scratch *scratch,
 			break;
 		hash = (hash ^ record->frames[i]) * hash_multiplier;
 	}
+	/* Old verifiers lose a bound over a loop. */
+	asm volatile("" : "+r"(n));
+	if (n < 0 || n > WAIT_OTHER_DEPTH)
+		return 0;
 	record->frames[n] = PROFILE_FRAME_HEAD(WAIT_FRAME_KIND, calls);
 	record->frames[n + 1] = reason;
 	record->depth = n + 2;
@@ -216,19 +174,33 @@ static __always_inline void wait_count_kernel(struct wait_scratch *scratch,
 		scratch->lost++;
 }
 
+static __always_inline void wait_read_regs(struct arch_regs *regs,
+					   struct task_struct___wait *t)
+{
+	struct task_struct___stack *with_stack = (void *)t;
+	void *at;
+
+	if (has_task_pt_regs) {
+		at = (void *)bpf_task_pt_regs((void *)t);
+	} else {
+		bpf_core_read(&at, sizeof(at), &with_stack->stack);
+		at += ARCH_KERNEL_STACK_BYTES - sizeof(*regs);
+	}
+	bpf_probe_read_kernel(regs, sizeof(*regs), at);
+}
+
 /* The samples of a wait that goes on, as records; false: the file is full. */
 static __always_inline bool wait_send_open(struct seq_file *seq,
 					   struct wait_scratch *scratch,
 					   struct task_struct___wait *t,
-					   struct wait *w)
+					   struct wait *w, bool reads)
 {
 	struct profile_copy_record *head = &scratch->copy;
 	__u32 call = WAIT_NO_CALL, calls = WAIT_CALLS_NONE;
 	bool has_user = t->mm != NULL;
 
 	if (has_user) {
-		bpf_probe_read_kernel(&scratch->regs, sizeof(scratch->regs),
-				      (void *)bpf_task_pt_regs((void *)t));
+		wait_read_regs(&scratch->regs, t);
 		calls = arch_system_call(&scratch->regs, t->thread_info.status,
 					 &call);
 	}
@@ -242,7 +214,8 @@ static __always_inline bool wait_send_open(struct seq_file *seq,
 		if (!w->points[i])
 			continue;
 		head->waits[i].kernel_stack = wait_other_kernel(
-		    scratch, t, calls, wait_reason(w, call, i + 1));
+		    scratch, t, calls,
+		    wait_reason(w->state, w->flags, call, i + 1));
 		bytes = PROFILE_STACK_RECORD_BYTES(scratch->kernel.depth &
 						   (2 * WAIT_OTHER_DEPTH - 1));
 		if (bpf_seq_write(seq, &scratch->kernel, bytes))
@@ -251,7 +224,10 @@ static __always_inline bool wait_send_open(struct seq_file *seq,
 	if (!has_user || !want_user || !arch_is_walked(&scratch->regs))
 		return true;
 	wait_fill_copy(scratch);
-	if (!wait_send_stack(seq, scratch, t))
+	if (!reads)
+		/* Who reads this reads the stack as well. */
+		head->end = find_ends(head, t);
+	else if (!wait_send_stack(seq, scratch, t))
 		return false;
 	return bpf_seq_write(seq, head, sizeof(*head)) == 0;
 }
@@ -288,13 +264,15 @@ static __always_inline void wait_count_open(struct wait_scratch *scratch)
  */
 static __always_inline void wait_thread_ends(struct seq_file *seq,
 					     struct wait_scratch *scratch,
-					     struct task_struct___wait *t)
+					     struct task_struct___wait *t,
+					     bool reads)
 {
 	struct wait_slot *slot = wait_find(t->pid);
 	struct wait_span span = wait_span_until(t, wait_until);
 	struct wait w = {};
 
-	if (t->on_cpu || !slot || slot->start_time != t->start_time)
+	if (t->on_cpu || !slot || slot->start_time != t->start_time ||
+	    slot->switches != wait_switches(t))
 		return;
 	w.state = slot->state;
 	if (!w.state || w.state & WAIT_STATE_PREEMPTED)
@@ -307,13 +285,14 @@ static __always_inline void wait_thread_ends(struct seq_file *seq,
 	wait_fill_key(&scratch->copy.key, t);
 	scratch->copy.tid = t->pid;
 	/* A record that does not fit is asked for again. */
-	if (wait_send_open(seq, scratch, t, &w))
-		wait_count_open(scratch);
+	if (!wait_send_open(seq, scratch, t, &w, reads))
+		return;
+	wait_count_open(scratch);
+	/* It may go on before the programs are gone. */
+	slot->began = wait_until;
 }
 
-/* Attached by its number among the kernel's types; see WaitSampler. */
-SEC("ksym_iter/task")
-int wait_threads(struct bpf_iter__task *ctx)
+static __always_inline int wait_thread(struct bpf_iter__task *ctx, bool reads)
 {
 	struct seq_file *seq = ctx->meta->seq;
 	struct task_struct___wait *t = ctx->task;
@@ -334,6 +313,20 @@ int wait_threads(struct bpf_iter__task *ctx)
 	if (bpf_seq_write(seq, &scratch->thread, sizeof(scratch->thread)))
 		return 0;
 	if (wait_until)
-		wait_thread_ends(seq, scratch, t);
+		wait_thread_ends(seq, scratch, t, reads);
 	return 0;
+}
+
+/* Attached by its number among the kernel's types; see WaitSampler. */
+SEC("ksym_iter/task")
+int wait_threads(struct bpf_iter__task *ctx)
+{
+	return wait_thread(ctx, true);
+}
+
+/* Where programs cannot read the stacks of others, before 5.18. */
+SEC("ksym_iter_kernel/task")
+int wait_kernel_threads(struct bpf_iter__task *ctx)
+{
+	return wait_thread(ctx, false);
 }

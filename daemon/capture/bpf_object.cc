@@ -22,7 +22,6 @@
 
 #include "daemon/capture/batch.h"
 #include "daemon/capture/btf_cache.h"
-#include "daemon/capture/kernel_btf_id.h"
 #include "daemon/capture/ring_reader.h"
 #include "daemon/capture/sampler_setup.h"
 #include "daemon/perf/privileges.h"
@@ -92,30 +91,24 @@ std::unexpected<ksym::Error> LoadFailure(int error) {
 
 namespace {
 
-// The number of what walks over threads. kUnsupported: waits cannot be sampled.
-ksym::Result<uint32_t> FindThreadIterator() {
-  // Programs could not be attached to the tracepoint.
-  if (!KernelBtfFunction("__bpf_trace_sched_exit_tp")) {
-    return Fail(ksym::ErrorCode::kUnsupported,
-                "waits are sampled with the tracepoint sched_exit_tp, which "
-                "this kernel does not have (it came with Linux 6.15)");
-  }
-  return KernelBtfFunction("bpf_iter_task");
-}
-
 // Has the program that walks over threads loaded as what it is. Its section's
 // name means nothing to libbpf, which would read all of the kernel's types to
 // find the one that it is attached to.
 class ThreadIterator {
  public:
-  explicit ThreadIterator(uint32_t btf_id) {
+  // kSleeps: programs that may read what others' memory has.
+  enum class Kind : uint8_t { kSleeps, kRuns };
+
+  ThreadIterator(uint32_t btf_id, Kind kind) {
     libbpf_prog_handler_opts options = {};
     options.sz = sizeof(options);
     options.cookie = btf_id;
-    options.prog_prepare_load_fn = &Prepare;
+    options.prog_prepare_load_fn =
+        kind == Kind::kSleeps ? &PrepareSleeping : &Prepare;
     handler_ = libbpf_register_prog_handler(
-        "ksym_iter/task", BPF_PROG_TYPE_RAW_TRACEPOINT,
-        static_cast<bpf_attach_type>(0), &options);
+        kind == Kind::kSleeps ? "ksym_iter/task" : "ksym_iter_kernel/task",
+        BPF_PROG_TYPE_RAW_TRACEPOINT, static_cast<bpf_attach_type>(0),
+        &options);
   }
   ~ThreadIterator() {
     if (handler_ > 0) libbpf_unregister_prog_handler(handler_);
@@ -129,8 +122,12 @@ class ThreadIterator {
                      long cookie) {  // NOLINT(google-runtime-int)
     options->expected_attach_type = BPF_TRACE_ITER;
     options->attach_btf_id = static_cast<uint32_t>(cookie);
-    options->prog_flags |= BPF_F_SLEEPABLE;
     return bpf_program__set_type(program, BPF_PROG_TYPE_TRACING);
+  }
+  static int PrepareSleeping(bpf_program* program, bpf_prog_load_opts* options,
+                             long cookie) {  // NOLINT(google-runtime-int)
+    options->prog_flags |= BPF_F_SLEEPABLE;
+    return Prepare(program, options, cookie);
   }
 
   int handler_ = 0;
@@ -248,10 +245,13 @@ ksym::Result<BpfObject> BpfObject::Load(const SamplerConfig& config) {
   const LibbpfMessages messages(config.verbosity);
   auto impl = std::make_unique<Impl>();
   std::optional<ThreadIterator> iterator;
+  std::optional<SwitchProgram> at_switch;
   if (config.waits) {
-    const auto id = FindThreadIterator();
-    if (!id) return Fail(id.error());
-    iterator.emplace(*id);
+    const WaitKernel& kernel = config.waits->kernel;
+    iterator.emplace(kernel.iterator_id, kernel.reads_stacks
+                                             ? ThreadIterator::Kind::kSleeps
+                                             : ThreadIterator::Kind::kRuns);
+    at_switch.emplace(kernel.switch_id);
   }
   // A small BTF may lack what this kernel needs, and a cached one may be wrong:
   // that decides nothing. Only when the kernel's own BTF fails as well, the
@@ -296,13 +296,19 @@ WaitParts BpfObject::wait_parts() const {
   const auto& programs = impl_->skeleton->progs;
   const auto& maps = impl_->skeleton->maps;
   auto* const bss = impl_->skeleton->bss;
-  const bpf_program* ends = bpf_program__autoload(programs.wait_ends_by_loop)
-                                ? programs.wait_ends_by_loop
-                                : programs.wait_ends_by_kernel;
-  return {.begins_fd = bpf_program__fd(programs.wait_begins),
-          .ends_fd = bpf_program__fd(ends),
-          .threads_fd = bpf_program__fd(programs.wait_threads),
+  // ConfigurePrograms() has one of each loaded.
+  const auto loaded = [](std::initializer_list<const bpf_program*> several) {
+    return bpf_program__fd(
+        *std::ranges::find_if(several, &bpf_program__autoload));
+  };
+  return {.switch_fd = bpf_program__fd(programs.wait_switch),
+          .resumes_fd = loaded({programs.wait_resumes_by_loop,
+                                programs.wait_resumes_by_steps,
+                                programs.wait_resumes_by_kernel}),
+          .threads_fd =
+              loaded({programs.wait_threads, programs.wait_kernel_threads}),
           .cpus_fd = bpf_map__fd(maps.wait_cpus),
+          .bells_fd = bpf_map__fd(maps.wait_bells),
           .waits_fds = {bpf_map__fd(maps.waits_0), bpf_map__fd(maps.waits_1)},
           .own_tid = &bss->wait_own_tid,
           .clock_offset = &bss->wait_clock_offset,

@@ -12,6 +12,7 @@
 #include "bpf/profile_abi.h"
 #include "daemon/capture/runtime_records.h"
 #include "daemon/capture/sampled_count.h"
+#include "daemon/capture/wait_programs.h"
 #include "daemon/unwind/kernel_unwind_maps.h"
 #include "ksym/base/result.h"
 
@@ -50,6 +51,8 @@ enum class Verbosity : uint8_t { kNormal, kVerbose };
 struct WaitConfig {
   // A sample stands for so much of a thread's time, from 1 to 2^32 - 1.
   uint64_t period_ns = 0;
+  std::optional<WaitProgram> program = std::nullopt;  // empty: the best one
+  WaitKernel kernel = {};  // decided by Capture::Start()
 };
 
 // What the BPF side is built with; fixed before load.
@@ -88,10 +91,11 @@ struct SamplerConfig {
 // What samples waits, of a loaded object that was asked for them. The pointers
 // are into memory that is shared with the programs.
 struct WaitParts {
-  int begins_fd = -1;   // program of the tracepoint sched_switch
-  int ends_fd = -1;     // of sched_exit_tp
+  int switch_fd = -1;   // program of the tracepoint sched_switch
+  int resumes_fd = -1;  // of what comes after it
   int threads_fd = -1;  // iterator over threads
   int cpus_fd = -1;     // map of wait_cpu
+  int bells_fd = -1;    // map of rings
   std::array<int, PROFILE_SETS> waits_fds = {-1, -1};
   __u32* own_tid = nullptr;
   __u64* clock_offset = nullptr;

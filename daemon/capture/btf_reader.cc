@@ -125,6 +125,30 @@ Result<std::vector<BtfMember>> BtfReader::Members(uint32_t id) const {
   return members;
 }
 
+Result<btf_array> BtfReader::Array(uint32_t id) const {
+  btf_array array = {};
+  auto read = source_.Read(types_begin_ + type_offsets_[id] + sizeof(btf_type),
+                           Bytes(array));
+  if (!read) return Fail(std::move(read.error()));
+  return array;
+}
+
+Result<std::vector<uint32_t>> BtfReader::Parameters(uint32_t id) const {
+  const auto type = Type(id);
+  if (!type) return Fail(type.error());
+  if (BTF_INFO_KIND(type->info) != BTF_KIND_FUNC_PROTO) {
+    return Fail(ErrorCode::kCorrupt, "BTF: not a function");
+  }
+  std::vector<btf_param> raw(BTF_INFO_VLEN(type->info));
+  auto read = source_.Read(types_begin_ + type_offsets_[id] + sizeof(btf_type),
+                           std::as_writable_bytes(std::span(raw)));
+  if (!read) return Fail(std::move(read.error()));
+  std::vector<uint32_t> types;
+  types.reserve(raw.size());
+  for (const btf_param& parameter : raw) types.push_back(parameter.type);
+  return types;
+}
+
 Result<uint32_t> BtfReader::IntEncoding(uint32_t id) const {
   uint32_t word = 0;
   auto read = source_.Read(types_begin_ + type_offsets_[id] + sizeof(btf_type),

@@ -57,6 +57,11 @@ class BtfReader {
   ksym::Result<uint32_t> Resolve(uint32_t id) const;
   // The members of a struct or union.
   ksym::Result<std::vector<BtfMember>> Members(uint32_t id) const;
+  // The type of an array's elements, and how many there are.
+  ksym::Result<btf_array> Array(uint32_t id) const;
+  // The types of a function's parameters; void, with the id 0, ends those of
+  // one that takes more.
+  ksym::Result<std::vector<uint32_t>> Parameters(uint32_t id) const;
   // The word after an integer's btf_type: encoding, offset and bits.
   ksym::Result<uint32_t> IntEncoding(uint32_t id) const;
 

@@ -209,6 +209,7 @@ class Capture::Impl {
   }
 
   void ConsumeRing() {
+    samplers_.MakeRoom();
     object_->ConsumeRecords([this](const profile_record& record, size_t bytes) {
       OnRecord(record, bytes);
     });
@@ -259,10 +260,10 @@ class Capture::Impl {
   }
 
   ksym::Result<RawProfile> Stop(std::chrono::milliseconds patience) {
-    // No program runs when it returns, so there is nothing to wait for.
     samplers_.Disable();
     accounts_.ReadTimesNext();
     const uint64_t end_ns = NowNs();
+    // No program runs when it returns, so there is nothing to wait for.
     auto read = ReadThreads();
     if (!read) return Fail(std::move(read.error()));
     TakeReports();
@@ -435,7 +436,7 @@ ksym::Result<Samplers> MakeSamplers(const CaptureOptions& options,
   ksym::Status added;
   if (event) added = samplers.Add(MakeCpuSampler(options, *event, object));
   if (options.sampler.waits) {
-    auto waits = WaitSampler::Make(object,
+    auto waits = WaitSampler::Make(object, options.sampler.waits->kernel,
                                    event ? WaitSampler::Counters::kByAnother
                                          : WaitSampler::Counters::kTold,
                                    options.rate.frequency_hz);
@@ -486,6 +487,11 @@ ksym::Result<Capture> Capture::Start(CaptureOptions options) {
   config.want_cgroup =
       options.on_sampled && ::access("/proc/self/cgroup", F_OK) == 0;
   config.cache_directory = options.cache_directory;
+  if (config.waits) {
+    const auto kernel = FindWaitKernel(config.waits->program);
+    if (!kernel) return Fail(kernel.error());
+    config.waits->kernel = *kernel;
+  }
   CompleteConfig(options, cpus.size(), metadata);
   auto object = BpfObject::Load(config);
   if (!object) return Fail(std::move(object.error()));

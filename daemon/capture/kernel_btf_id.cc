@@ -3,8 +3,10 @@
 
 #include <linux/btf.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "daemon/capture/btf_reader.h"
 #include "ksym/base/file.h"
@@ -15,42 +17,104 @@ namespace {
 using ksym::ErrorCode;
 using ksym::Fail;
 
-ksym::Result<uint32_t> FindFunction(const BtfReader& btf,
-                                    std::string_view name) {
-  std::optional<uint32_t> offset;
-  auto read = btf.ForEachString([&](uint32_t at, std::string_view text) {
-    if (text == name) offset = at;
-  });
-  if (!read) return Fail(std::move(read.error()));
-  for (uint32_t id = 1; offset && id < btf.size(); ++id) {
-    const auto type = btf.Type(id);
-    if (!type) return Fail(type.error());
-    if (type->name_off == *offset &&
-        BTF_INFO_KIND(type->info) == BTF_KIND_FUNC) {
-      return id;
-    }
-  }
-  return Fail(ErrorCode::kNotFound,
-              "the kernel has no function " + std::string(name));
-}
-
 }  // namespace
 
-ksym::Result<uint32_t> KernelBtfFunction(std::string_view name) {
+class KernelBtf::Impl {
+ public:
+  std::optional<ksym::MappedFile> mapped;
+  std::string bytes;  // where it cannot be mapped
+  std::optional<BtfReader> reader;
+};
+
+KernelBtf::KernelBtf(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+KernelBtf::KernelBtf(KernelBtf&&) noexcept = default;
+KernelBtf& KernelBtf::operator=(KernelBtf&&) noexcept = default;
+KernelBtf::~KernelBtf() = default;
+
+ksym::Result<KernelBtf> KernelBtf::Open() {
   constexpr char kPath[] = "/sys/kernel/btf/vmlinux";
+  auto impl = std::make_unique<Impl>();
   // Safe to map: nobody can truncate it.
-  const auto mapped = ksym::MappedFile::Open(kPath);
-  std::string bytes;
-  if (!mapped) {
+  auto mapped = ksym::MappedFile::Open(kPath);
+  if (mapped) {
+    impl->mapped = std::move(*mapped);
+  } else {
     constexpr size_t kMaxBytes = size_t{64} << 20;
     auto read = ksym::ReadFile(kPath, kMaxBytes);
     if (!read) return Fail(std::move(read.error()));
-    bytes = std::move(*read);
+    impl->bytes = std::move(*read);
   }
-  const auto btf = BtfReader::Open(BtfSource(
-      mapped ? mapped->bytes() : std::as_bytes(std::span<const char>(bytes))));
+  auto reader = BtfReader::Open(BtfSource(
+      impl->mapped ? impl->mapped->bytes()
+                   : std::as_bytes(std::span<const char>(impl->bytes))));
+  if (!reader) return Fail(std::move(reader.error()));
+  impl->reader = std::move(*reader);
+  return KernelBtf(std::move(impl));
+}
+
+ksym::Result<std::vector<uint32_t>> KernelBtf::Find(
+    std::span<const Name> names) const {
+  const BtfReader& btf = *impl_->reader;
+  std::vector<uint32_t> ids(names.size());
+  std::vector<uint32_t> offsets(names.size());
+  auto read = btf.ForEachString([&](uint32_t at, std::string_view text) {
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (text == names[i].name) offsets[i] = at;
+    }
+  });
+  if (!read) return Fail(std::move(read.error()));
+  size_t left = 0;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (names[i].kind == 0) {
+      ids[i] = offsets[i];
+    } else if (offsets[i] != 0) {
+      ++left;
+    }
+  }
+  for (uint32_t id = 1; left > 0 && id < btf.size(); ++id) {
+    const auto type = btf.Type(id);
+    if (!type) return Fail(type.error());
+    if (type->name_off == 0) continue;
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (offsets[i] != type->name_off || ids[i] != 0 ||
+          BTF_INFO_KIND(type->info) != names[i].kind) {
+        continue;
+      }
+      ids[i] = id;
+      --left;
+    }
+  }
+  return ids;
+}
+
+ksym::Result<std::vector<uint32_t>> KernelBtf::ParameterKinds(
+    uint32_t id) const {
+  const BtfReader& btf = *impl_->reader;
+  std::vector<uint32_t> kinds;
+  auto type = btf.Type(id);
+  if (type) type = btf.Type(type->type);  // the pointer to the function
+  if (type) id = type->type;
+  const auto parameters = btf.Parameters(id);
+  if (!type || !parameters) return Fail(ErrorCode::kCorrupt, "BTF function");
+  for (const uint32_t parameter : *parameters) {
+    const auto resolved = btf.Resolve(parameter);
+    if (!resolved) return Fail(resolved.error());
+    const auto of = btf.Type(*resolved);
+    if (!of) return Fail(of.error());
+    kinds.push_back(BTF_INFO_KIND(of->info));
+  }
+  return kinds;
+}
+
+ksym::Result<uint32_t> KernelBtfFunction(std::string_view name) {
+  const auto btf = KernelBtf::Open();
   if (!btf) return Fail(btf.error());
-  return FindFunction(*btf, name);
+  const KernelBtf::Name wanted[] = {{BTF_KIND_FUNC, name}};
+  const auto ids = btf->Find(wanted);
+  if (!ids) return Fail(ids.error());
+  if (ids->front() != 0) return ids->front();
+  return Fail(ErrorCode::kNotFound,
+              "the kernel has no function " + std::string(name));
 }
 
 }  // namespace profd

@@ -2,16 +2,45 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string_view>
+#include <vector>
 
 #include "ksym/base/result.h"
 
 namespace profd {
 
-// The number of the running kernel's function of that name among its types,
-// which a BPF program is loaded with that is attached to it. libbpf would read
-// all types into memory for that. Reads /sys/kernel/btf/vmlinux once: 5 ms.
-// kNotFound: the kernel has none, or no types.
+// The running kernel's types, of which BPF programs that are attached to one
+// are loaded with its number. libbpf would read all of them into memory for
+// that.
+class KernelBtf {
+ public:
+  // Reads or maps /sys/kernel/btf/vmlinux. kNotFound: there is none.
+  static ksym::Result<KernelBtf> Open();
+  KernelBtf(KernelBtf&&) noexcept;
+  KernelBtf& operator=(KernelBtf&&) noexcept;
+  ~KernelBtf();
+
+  struct Name {
+    uint32_t kind = 0;  // BTF_KIND_FUNC and others; 0: a name of anything
+    std::string_view name;
+  };
+  // The number of each; 0: there is none. Of a name of anything it is not 0 if
+  // there is one. One pass over all names: 5 ms.
+  ksym::Result<std::vector<uint32_t>> Find(std::span<const Name> names) const;
+  // The kinds of the parameters of what is called through that typedef.
+  ksym::Result<std::vector<uint32_t>> ParameterKinds(uint32_t id) const;
+
+ private:
+  class Impl;
+  explicit KernelBtf(std::unique_ptr<Impl> impl);
+
+  std::unique_ptr<Impl> impl_;
+};
+
+// The number of the function of that name, in 5 ms. kNotFound: the kernel has
+// none, or no types.
 ksym::Result<uint32_t> KernelBtfFunction(std::string_view name);
 
 }  // namespace profd

@@ -181,22 +181,47 @@ class Extractor {
       const auto copyable = IsCopyable(member.type);
       if (!copyable) return Fail(copyable.error());
       if (!*copyable) continue;
-      if (!struct_ids_.contains(member.type) && member.type != 0 &&
-          leaf_ids_.emplace(member.type, next_id_).second) {
-        ++next_id_;
-      }
+      auto added = AddLeaf(member.type);
+      if (!added) return added;
       kept.push_back(member);
     }
     return {};
   }
 
-  // Members of other kinds, arrays above all, are left out. An object that
-  // relocates one does not load with this BTF, and gets the whole one then.
+  // Gives a type the next number; of an array to its elements' as well.
+  Status AddLeaf(uint32_t id) {
+    if (id == 0 || struct_ids_.contains(id) ||
+        !leaf_ids_.emplace(id, next_id_).second) {
+      return {};
+    }
+    ++next_id_;
+    const auto type = reader_.Type(id);
+    if (!type) return Fail(type.error());
+    if (BTF_INFO_KIND(type->info) != BTF_KIND_ARRAY) return {};
+    const auto element = ElementOf(id);
+    if (!element) return Fail(element.error());
+    return AddLeaf(*element);
+  }
+
+  Result<uint32_t> ElementOf(uint32_t array) const {
+    const auto read = reader_.Array(array);
+    if (!read) return Fail(read.error());
+    return reader_.Resolve(read->type);
+  }
+
+  // Members of other kinds are left out. An object that relocates one does not
+  // load with this BTF, and gets the whole one then.
   Result<bool> IsCopyable(uint32_t id) const {
     if (id == 0) return true;
     const auto type = reader_.Type(id);
     if (!type) return Fail(type.error());
     const uint32_t kind = BTF_INFO_KIND(type->info);
+    if (kind == BTF_KIND_ARRAY) {
+      const auto element = ElementOf(id);
+      if (!element) return Fail(element.error());
+      const auto of = reader_.Type(*element);
+      return of && BTF_INFO_KIND(of->info) == BTF_KIND_INT;
+    }
     return kind == BTF_KIND_INT || kind == BTF_KIND_PTR ||
            kind == BTF_KIND_ENUM || IsComposite(kind);
   }
@@ -230,6 +255,14 @@ class Extractor {
       writer_.Word(*encoding);
     } else if (kind == BTF_KIND_PTR) {
       writer_.TypeHeader(0, Info(BTF_KIND_PTR, 0, false), 0);
+    } else if (kind == BTF_KIND_ARRAY) {
+      const auto array = reader_.Array(id);
+      const auto element = ElementOf(id);
+      if (!array || !element) return Fail(ErrorCode::kCorrupt, "BTF array");
+      writer_.TypeHeader(0, Info(BTF_KIND_ARRAY, 0, false), 0);
+      writer_.Word(NewId(*element));
+      writer_.Word(NewId(*element));  // an integer as any other
+      writer_.Word(array->nelems);
     } else {
       writer_.TypeHeader(0, Info(kind, 0, false), type->size);
     }

@@ -54,6 +54,10 @@ void Samplers::Disable() {
   for (Member& member : members_) member.sampler->Disable();
 }
 
+void Samplers::MakeRoom() {
+  for (Member& member : members_) member.sampler->MakeRoom();
+}
+
 ksym::Result<std::vector<SampledCount>> Samplers::Take(uint32_t set) {
   std::vector<SampledCount> all;
   for (Member& member : members_) {

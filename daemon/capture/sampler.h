@@ -30,8 +30,12 @@ class Sampler {
   // Told at the start and whenever the CPUs that are online may have changed.
   virtual ksym::Status Follow(const CpuList& online) = 0;
   virtual ksym::Status Enable() = 0;
+  // Ends sampling: by what is from now on, nothing counts. Programs may run
+  // until ReadThreads() was called for the last time.
   virtual void Disable() = 0;
 
+  // Called some ten times in a second, to empty what programs fill.
+  virtual void MakeRoom() {}
   // Empties a set that nobody writes to any more.
   virtual ksym::Result<std::vector<SampledCount>> Take(uint32_t set) = 0;
   // Calls `take` with records of what is there but is not sampled by an event,
@@ -65,6 +69,7 @@ class Samplers {
   ksym::Status Follow(const CpuList& online);
   ksym::Status Enable();
   void Disable();
+  void MakeRoom();
   // The kinds are places in kinds().
   ksym::Result<std::vector<SampledCount>> Take(uint32_t set);
   ksym::Status ReadThreads(const Sampler::RecordTaker& take);

@@ -96,11 +96,15 @@ void DecideUnwind(CaptureOptions& options, CaptureMetadata& metadata) {
   if (!config.user_stacks && WalksByTables(config.unwind)) {
     config.unwind = Unwind::kFramePointers;
   }
-  if (WalksByTables(config.unwind)) {
+  const bool tables = WalksByTables(config.unwind);
+  if (tables) {
     config.table_walk = options.table_walk.value_or(
         KernelHasBpfLoop() ? TableWalk::kLoop : TableWalk::kSteps);
-    config.has_task_pt_regs = config.table_walk == TableWalk::kLoop ||
-                              (!options.table_walk && KernelHasTaskPtRegs());
+  }
+  if (tables || config.waits) {
+    config.has_task_pt_regs =
+        (tables && config.table_walk == TableWalk::kLoop) ||
+        (!options.table_walk && KernelHasTaskPtRegs());
   }
   metadata.unwind = Name(config.unwind);
 }

@@ -5,6 +5,7 @@
 #include <bpf/libbpf.h>
 #include <fcntl.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -53,6 +54,13 @@ ksym::Status UsePinned(bpf_map* map, const std::string& path) {
   return {};
 }
 
+// What programs know a cgroup by.
+ksym::Result<uint64_t> ReadCgroupId(const std::string& path) {
+  struct stat status = {};
+  if (::stat(path.c_str(), &status) != 0) return FailErrno(errno, path);
+  return status.st_ino;
+}
+
 // CONFIG_MODULES; without it there are no such tracepoints either.
 bool KernelHasModules() { return ::access("/proc/modules", F_OK) == 0; }
 
@@ -67,10 +75,15 @@ void ConfigurePrograms(profile_bpf& skeleton, const SamplerConfig& config) {
   bpf_program__set_autoload(programs.sample_by_steps, cpu && tables && !loop);
   bpf_program__set_autoload(programs.sample_stackid, cpu && !exact);
   const bool waits = config.waits.has_value();
-  bpf_program__set_autoload(programs.wait_begins, waits);
-  bpf_program__set_autoload(programs.wait_threads, waits);
-  bpf_program__set_autoload(programs.wait_ends_by_loop, waits && tables);
-  bpf_program__set_autoload(programs.wait_ends_by_kernel, waits && !tables);
+  const bool reads = waits && config.waits->kernel.reads_stacks;
+  bpf_program__set_autoload(programs.wait_switch, waits);
+  bpf_program__set_autoload(programs.wait_threads, reads);
+  bpf_program__set_autoload(programs.wait_kernel_threads, waits && !reads);
+  bpf_program__set_autoload(programs.wait_resumes_by_loop,
+                            waits && tables && loop);
+  bpf_program__set_autoload(programs.wait_resumes_by_steps,
+                            waits && tables && !loop);
+  bpf_program__set_autoload(programs.wait_resumes_by_kernel, waits && !tables);
   bpf_program__set_autoload(programs.follow_fork, config.follow_children);
   bpf_program__set_autoload(programs.follow_free, config.follow_children);
   const bool modules = config.kernel_stacks && KernelHasModules();
@@ -102,13 +115,19 @@ void ConfigurePrograms(profile_bpf& skeleton, const SamplerConfig& config) {
   knobs.wait_period_ns = config.waits->period_ns;
   knobs.wait_seed = RandomOdd();
   knobs.wait_slot_mask = kWaitSlots - 1;
+  knobs.wait_has_prev_state = config.waits->kernel.has_prev_state;
+  knobs.wait_by_interrupt = config.waits->kernel.by_interrupt();
 }
 
 void ConfigureWaitMaps(profile_bpf& skeleton, const SamplerConfig& config) {
   auto& maps = skeleton.maps;
+  const bool bells = config.waits && config.waits->kernel.by_interrupt();
+  const auto cpus =
+      static_cast<uint32_t>(std::max(libbpf_num_possible_cpus(), 1));
   for (const auto& [map, entries] :
        {std::pair(maps.wait_slots, kWaitSlots),
         std::pair(maps.wait_cpus, uint32_t{1}),
+        std::pair(maps.wait_bells, bells ? cpus : uint32_t{1}),
         std::pair(maps.wait_scratch, uint32_t{1}),
         std::pair(maps.scratch_places, uint32_t{1}),
         std::pair(maps.waits_0, config.count_entries),
@@ -175,6 +194,11 @@ ksym::Status ConfigureSampler(const SamplerConfig& config,
   ConfigurePrograms(skeleton, config);
   ConfigureMaps(skeleton, config);
   ConfigureWaitMaps(skeleton, config);
+  if (!config.cgroup_path.empty()) {
+    const auto id = ReadCgroupId(config.cgroup_path);
+    if (!id) return Fail(id.error());
+    skeleton.rodata->filter_cgroup_id = *id;
+  }
   for (const auto& [map, path] :
        {std::pair(skeleton.maps.cgroup_ids, &config.cgroup_map_path),
         std::pair(skeleton.maps.mount_namespaces, &config.mntns_map_path)}) {

@@ -78,6 +78,11 @@ void StackCopies::AddPiece(const profile_piece_record& record, size_t bytes) {
 
 void StackCopies::Add(const profile_copy_record& record, size_t bytes) {
   if (bytes < sizeof(record)) return;
+  if (record.bytes == 0) {
+    // None of its stack could be read; its innermost frame is known.
+    copies_.push_back({.head = record, .pieces = {}});
+    return;
+  }
   const auto pieces = pieces_.find(CpuOf(record.copy));
   if (pieces == pieces_.end() || pieces->second.copy != record.copy ||
       pieces->second.stack.size() != record.bytes) {

@@ -28,6 +28,12 @@ void ThreadTimes::AddFirst(const wait_thread_record& record) {
 }
 
 void ThreadTimes::AddLast(const wait_thread_record& record) {
+  if (record.last == WAIT_SAMPLING_ENDED) {
+    at_end_[record.tid] = record.start_ns;
+  } else if (const auto known = at_end_.find(record.tid);
+             known != at_end_.end() && known->second == record.start_ns) {
+    return;
+  }
   // One that began later has done nothing before.
   wait_thread_record first = {};
   first.now_ns = record.start_ns;

@@ -33,7 +33,8 @@ class ThreadTimes {
 
   // A thread as it was when sampling began.
   void AddFirst(const wait_thread_record& record);
-  // One as it was when it ended, or when sampling did.
+  // One as it was when it ended, or when sampling did; of one that ended just
+  // after that the first of the two counts.
   void AddLast(const wait_thread_record& record);
 
   void SetStatistics(const wait_stats& statistics) { statistics_ = statistics; }
@@ -48,6 +49,7 @@ class ThreadTimes {
 
  private:
   std::unordered_map<uint32_t, wait_thread_record> first_;  // by tid
+  std::unordered_map<uint32_t, uint64_t> at_end_;  // when they began, by tid
   std::vector<Thread> threads_;
   Times sum_;
   size_t count_ = 0;

@@ -17,6 +17,7 @@
 #include "daemon/base/now_ns.h"
 #include "daemon/capture/batch.h"
 #include "daemon/capture/grace_period.h"
+#include "daemon/capture/sleeping_stacks.h"
 
 namespace profd {
 namespace {
@@ -30,10 +31,13 @@ constexpr int kNaps = 20;
 // So much is read of the records of threads at once.
 constexpr size_t kReadBytes = size_t{64} << 10;
 
+// `tracepoint` null: the program was loaded for sched_switch.
 ksym::Result<ksym::UniqueFd> Attach(const char* tracepoint, int program) {
   ksym::UniqueFd fd(bpf_raw_tracepoint_open(tracepoint, program));
   if (!fd.valid()) {
-    return FailErrno(errno, std::string("attaching to ") + tracepoint);
+    return FailErrno(errno,
+                     std::string("attaching to ") +
+                         (tracepoint != nullptr ? tracepoint : "sched_switch"));
   }
   return fd;
 }
@@ -52,6 +56,7 @@ ksym::Result<wait_stats_record> ReadWaitStats(int map_fd) {
     sum.stats.thinned += one.stats.thinned;
     sum.stats.unseen += one.stats.unseen;
     sum.stats.crowded += one.stats.crowded;
+    sum.stats.untaken += one.stats.untaken;
     sum.stats.ends_full += one.stats.ends_full;
   }
   return sum;
@@ -99,15 +104,22 @@ size_t TakeRecords(std::span<const std::byte> bytes,
 }  // namespace
 
 ksym::Result<std::unique_ptr<Sampler>> WaitSampler::Make(
-    BpfObject& object, Counters counters, uint64_t frequency_hz) {
+    BpfObject& object, const WaitKernel& kernel, Counters counters,
+    uint64_t frequency_hz) {
   std::unique_ptr<WaitSampler> sampler(
-      new WaitSampler(object, counters, frequency_hz));
-  auto ends = Attach("sched_exit_tp", sampler->parts_.ends_fd);
-  if (!ends) return Fail(std::move(ends.error()));
-  auto begins = Attach("sched_switch", sampler->parts_.begins_fd);
-  if (!begins) return Fail(std::move(begins.error()));
-  sampler->ends_ = std::move(*ends);
-  sampler->begins_ = std::move(*begins);
+      new WaitSampler(object, kernel, counters, frequency_hz));
+  const WaitParts& parts = sampler->parts_;
+  if (kernel.by_interrupt()) {
+    auto bells = WaitBells::Make(parts.bells_fd);
+    if (!bells) return Fail(std::move(bells.error()));
+    sampler->bells_ = std::move(*bells);
+  }
+  auto resumes = Attach(kernel.tracepoint(), parts.resumes_fd);
+  if (!resumes) return Fail(std::move(resumes.error()));
+  auto at_switch = Attach(nullptr, parts.switch_fd);
+  if (!at_switch) return Fail(std::move(at_switch.error()));
+  sampler->resumes_ = std::move(*resumes);
+  sampler->switch_ = std::move(*at_switch);
   return sampler;
 }
 
@@ -133,10 +145,6 @@ ksym::Status WaitSampler::Enable() {
 }
 
 void WaitSampler::Disable() {
-  begins_ = ksym::UniqueFd();
-  ends_ = ksym::UniqueFd();
-  // What goes wrong costs a sample at the most.
-  (void)WaitForRunningPrograms();
   const __u64 offset = __atomic_load_n(parts_.clock_offset, __ATOMIC_RELAXED);
   __atomic_store_n(parts_.until, NowNs() - offset, __ATOMIC_RELEASE);
 }
@@ -157,6 +165,32 @@ ksym::Result<std::vector<SampledCount>> WaitSampler::Take(uint32_t set) {
 }
 
 ksym::Status WaitSampler::ReadThreads(const RecordTaker& take) {
+  SleepingStacks stacks(take);
+  auto walked =
+      reads_stacks_
+          ? WalkThreads(take)
+          : WalkThreads([&](const profile_record& record, size_t bytes) {
+              stacks.Take(record, bytes);
+            });
+  if (__atomic_load_n(parts_.until, __ATOMIC_RELAXED) == 0) return walked;
+  Detach();
+  if (!walked) return walked;
+  const auto stats = ReadWaitStats(parts_.cpus_fd);
+  if (!stats) return Fail(stats.error());
+  take(stats->header, sizeof(*stats));
+  return {};
+}
+
+// Only when all threads were walked over: until then threads go on, and the
+// programs take what they waited.
+void WaitSampler::Detach() {
+  switch_ = ksym::UniqueFd();
+  resumes_ = ksym::UniqueFd();
+  // What goes wrong costs a sample at the most.
+  (void)WaitForRunningPrograms();
+}
+
+ksym::Status WaitSampler::WalkThreads(const RecordTaker& take) {
   const ksym::UniqueFd link(
       bpf_link_create(parts_.threads_fd, 0, BPF_TRACE_ITER, nullptr));
   if (!link.valid()) return FailErrno(errno, "attaching to threads");
@@ -175,9 +209,6 @@ ksym::Status WaitSampler::ReadThreads(const RecordTaker& take) {
     const size_t used = TakeRecords(bytes, take);
     bytes.erase(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(used));
   }
-  const auto stats = ReadWaitStats(parts_.cpus_fd);
-  if (!stats) return Fail(stats.error());
-  take(stats->header, sizeof(*stats));
   return {};
 }
 

@@ -7,6 +7,8 @@
 
 #include "daemon/capture/bpf_object.h"
 #include "daemon/capture/sampler.h"
+#include "daemon/capture/wait_bells.h"
+#include "daemon/capture/wait_programs.h"
 #include "ksym/base/unique_fd.h"
 
 namespace profd {
@@ -21,6 +23,7 @@ class WaitSampler : public Sampler {
 
   // The object was loaded with a WaitConfig, and lives longer.
   static ksym::Result<std::unique_ptr<Sampler>> Make(BpfObject& object,
+                                                     const WaitKernel& kernel,
                                                      Counters counters,
                                                      uint64_t frequency_hz);
 
@@ -28,29 +31,36 @@ class WaitSampler : public Sampler {
   ksym::Status Follow(const CpuList& online) override;
   // Sleeps for some milliseconds.
   ksym::Status Enable() override;
-  // Sleeps for an RCU grace period.
   void Disable() override;
+  void MakeRoom() override { bells_.Empty(); }
   ksym::Result<std::vector<SampledCount>> Take(uint32_t set) override;
   // Costs some microseconds per thread, and at the end a copy of the stack of
-  // each that waits.
+  // each that waits, and an RCU grace period.
   ksym::Status ReadThreads(const RecordTaker& take) override;
   ksym::Result<profile_stats> ReadStats(uint32_t set) override;
   CpuList cpus() const override { return cpus_; }
 
  private:
-  WaitSampler(BpfObject& object, Counters counters, uint64_t frequency_hz)
+  void Detach();
+  ksym::Status WalkThreads(const RecordTaker& take);
+
+  WaitSampler(BpfObject& object, const WaitKernel& kernel, Counters counters,
+              uint64_t frequency_hz)
       : object_(object),
         counters_(counters),
+        reads_stacks_(kernel.reads_stacks),
         parts_(object.wait_parts()),
-        kinds_(WaitKinds("sched_exit_tp", frequency_hz)) {}
+        kinds_(WaitKinds(kernel.tracepoint(), frequency_hz)) {}
 
   BpfObject& object_;
   Counters counters_;
+  bool reads_stacks_;  // the programs do
   WaitParts parts_;
   std::vector<SampleKind> kinds_;
   CpuList cpus_;
-  ksym::UniqueFd begins_;  // attached while open
-  ksym::UniqueFd ends_;
+  WaitBells bells_;         // of CPUs that interrupt themselves
+  ksym::UniqueFd resumes_;  // attached while open
+  ksym::UniqueFd switch_;
 };
 
 }  // namespace profd

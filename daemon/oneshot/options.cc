@@ -65,6 +65,10 @@ void AddSamplingOptions(CLI::App& app, RawOptions& raw,
                "instead of those that run");
   app.add_flag("--wall", raw.wall,
                "Sample all of threads' time: running, runnable and blocked");
+  // For tests: what is chosen by what the kernel can do.
+  app.add_option("--wait-program", raw.wait_program,
+                 "auto, exit, interrupt or old")
+      ->group("");
   app.add_flag("-I,--include-idle", sampler.include_idle,
                "Sample idle CPUs, too, as 'swapper'");
 }

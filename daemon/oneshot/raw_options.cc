@@ -94,6 +94,15 @@ void DecideRate(const CLI::App& app, const RawOptions& raw,
   if (!event) Refuse(event.error().message());
 }
 
+std::optional<WaitProgram> ParseWaitProgram(std::string_view name) {
+  if (name == "auto") return std::nullopt;
+  if (name == "exit") return WaitProgram::kSchedExit;
+  if (name == "interrupt") return WaitProgram::kInterrupt;
+  if (name == "old") return WaitProgram::kOldInterrupt;
+  Refuse(fmt::format(
+      "--wait-program '{}' is none of auto, exit, interrupt, old", name));
+}
+
 // Waits have points in time and no events.
 void DecideWaits(const CLI::App& app, const RawOptions& raw,
                  CaptureOptions& capture) {
@@ -114,7 +123,9 @@ void DecideWaits(const CLI::App& app, const RawOptions& raw,
     Refuse(fmt::format("-F must be at most {} with {}", kNsPerSecond, which));
   }
   capture.sampler.cpu_samples = raw.wall;
-  capture.sampler.waits = WaitConfig{kNsPerSecond / capture.rate.frequency_hz};
+  capture.sampler.waits =
+      WaitConfig{.period_ns = kNsPerSecond / capture.rate.frequency_hz,
+                 .program = ParseWaitProgram(raw.wait_program)};
 }
 
 void DecideFilters(const CLI::App& app, const RawOptions& raw,

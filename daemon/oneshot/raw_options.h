@@ -30,6 +30,7 @@ struct RawOptions {
   bool kernel_only = false;
   bool off_cpu = false;
   bool wall = false;
+  std::string wait_program = "auto";
   bool folded = false;
   bool no_demangle = false;
   UnwindOptions unwind;

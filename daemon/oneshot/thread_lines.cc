@@ -45,6 +45,12 @@ void AppendStatistics(const wait_stats& statistics,
         "{} waits were not seen from begin to end, and are in no sample",
         unseen));
   }
+  if (statistics.untaken != 0) {
+    lines.push_back(fmt::format(
+        "{} threads went on before their stacks were taken: these waits are "
+        "in no sample",
+        statistics.untaken));
+  }
   if (statistics.ends_full != 0) {
     lines.push_back(fmt::format("{} threads that ended are in no sum",
                                 statistics.ends_full));

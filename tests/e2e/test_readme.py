@@ -11,7 +11,6 @@ import sys
 
 import harness
 from test_terminal import at_terminal
-from test_waiting import has_resume_hook
 
 HEADING = "## What is wrong with this host?"
 ROW = re.compile(r"^\| (.+?) \| `ksym-profile (.+)` \|$")
@@ -124,9 +123,6 @@ class ReadmeTest(harness.E2eTest):
 
     def check_idle(self, trouble):
         """What waits is in the kernel, and the page says whose call it was."""
-        if not has_resume_hook():
-            print("not tried, needs Linux 6.15:", self.commands.pop(trouble))
-            return
         path = self.path("idle.py")
         harness.write_text(path, IDLE_APP)
         app = self.start(["/usr/bin/python3", path], ready=True)

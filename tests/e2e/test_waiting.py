@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where threads wait, for how long and why: --off-cpu and --wall."""
+"""Where threads wait, for how long and why: --off-cpu and --wall, in each way
+in which a kernel can have them sampled."""
 
 import collections
 import math
@@ -25,19 +26,26 @@ READ_NS = 50e6
 Times = collections.namedtuple("Times", "running runnable blocked")
 
 
-def has_resume_hook():
-    """The tracepoint that waits are sampled with is there since Linux 6.15."""
+def is_since(major, minor):
+    """Whether this kernel is that one or a later one."""
     release = os.uname().release.split(".")
     return (int(release[0]), int(re.match(r"\d+", release[1]).group())) >= (
-        6, 15)
+        major, minor)
 
 
 class WaitingTest(harness.E2eTest):
+    """The way that this kernel is sampled in."""
+
+    PROGRAM = "auto"
+    EVENT = "sched_exit_tp" if is_since(6, 15) else "irq_work_entry"
 
     def setUp(self):
         super().setUp()
-        if not has_resume_hook():
-            self.skipTest("needs Linux 6.15")
+        if not is_since(5, 8):
+            self.skipTest("needs Linux 5.8")
+
+    def way(self, mode):
+        return [mode, "--wait-program", self.PROGRAM]
 
     def waits(self):
         """The workload, and its child that is stopped."""
@@ -91,7 +99,9 @@ class WaitingTest(harness.E2eTest):
         return sums
 
     def test_known_waits(self):
-        document, run, said = self.run_waits("--off-cpu")
+        document, run, said = self.run_waits(*self.way("--off-cpu"))
+        self.assertEqual({kind["event"] for kind in document.metadata["kinds"]},
+                         {self.EVENT})
         times = self.thread_times(run)
         with self.subTest("the kernel's sums"):
             self.check_times(times, said)
@@ -194,7 +204,7 @@ class WaitingTest(harness.E2eTest):
         self.assertEqual(own, [])
 
     def test_wall_has_all_time(self):
-        document, run, _ = self.run_waits("--wall")
+        document, run, _ = self.run_waits(*self.way("--wall"))
         times = self.thread_times(run)
         kinds = [kind["name"] for kind in document.metadata["kinds"]]
         self.assertEqual(kinds, ["cpu", "runnable", "blocked"])
@@ -213,8 +223,8 @@ class WaitingTest(harness.E2eTest):
         workload, _ = self.waits()
         os.kill(workload.pid, signal.SIGUSR1)
         raw = self.path("waits.raw")
-        self.profile("--off-cpu", "-p", workload.pid, "--raw", raw, "-o",
-                     self.path("a.folded"), 1)
+        self.profile(*self.way("--off-cpu"), "-p", workload.pid, "--raw", raw,
+                     "-o", self.path("a.folded"), 1)
         folded = harness.Folded(harness.read_bytes(self.path("a.folded")))
         line = next(frames for frames, _ in folded.of("sleep")
                     if "[blocked: clock_nanosleep]" in frames)
@@ -237,12 +247,51 @@ class WaitingTest(harness.E2eTest):
         self.profile("--replay", raw, "-o", page)
         self.assertIn(b"time of threads", harness.read_bytes(page))
 
+    def test_cgroup(self):
+        """Of the processes below a cgroup, those that sleep as well."""
+        cgroup = self.cgroup()  # removed when the workload has ended
+        workload, _ = self.waits()
+        inner = os.path.join(cgroup, "inner")
+        os.mkdir(inner)
+        self.addCleanup(workload.stop)
+        harness.write_text(os.path.join(inner, "cgroup.procs"),
+                           str(workload.pid))
+        os.kill(workload.pid, signal.SIGUSR1)
+        run = self.profile(*self.way("--off-cpu"), "--cgroup", cgroup, "-v",
+                           "--format", "json", "--by", "pid", 1)
+        document = self.check_document(run)
+        # Its children of vfork() are there as well.
+        self.assertEqual({stack["comm"] for stack in document.stacks
+                          if stack["pid"] != workload.pid} - {"vfork"}, set())
+        times = self.thread_times(run)
+        for comm in ("sleeper", "sleep"):
+            with self.subTest(comm):
+                waited = times[comm].runnable + times[comm].blocked
+                self.assertGreater(waited, 0.9e9)
+                self.assertLess(abs(self.values(document, comm) - waited),
+                                0.1e9)
+        self.assertNotIn("ksym-profile", times)
+
     def test_contradictions(self):
         for arguments in (["--off-cpu", "--wall"], ["--off-cpu", "-c", 1000],
                           ["--wall", "-e", "cycles"],
                           ["--off-cpu", "--stack-map", "stackid"]):
             run = self.profile(*arguments, 1, status=2)
             self.assertIn("contradict", run.stderr)
+
+
+class InterruptTest(WaitingTest):
+    """As on kernels before 6.15."""
+
+    PROGRAM = "interrupt"
+    EVENT = "irq_work_entry"
+
+
+class OldKernelTest(WaitingTest):
+    """As on kernels before 5.18."""
+
+    PROGRAM = "old"
+    EVENT = "irq_work_entry"
 
 
 if __name__ == "__main__":

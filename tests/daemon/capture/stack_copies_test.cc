@@ -49,6 +49,13 @@ class StackCopiesTest : public testing::Test {
 
 using Pids = std::vector<uint32_t>;
 
+// Of one that could not be read at all there is still the innermost frame.
+TEST_F(StackCopiesTest, NeedsNoPieces) {
+  AddPiece(CopyOf(0, 1), 1024);  // of one whose own record did not come
+  Add(CopyOf(0, 2), 0, 7);
+  EXPECT_EQ(HintedPids(), (Pids{7}));
+}
+
 // Pieces of several CPUs come mixed; each copy gets its own.
 TEST_F(StackCopiesTest, PutsPiecesTogetherByCpu) {
   AddPiece(CopyOf(0, 1), 16384);

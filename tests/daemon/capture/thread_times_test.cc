@@ -52,6 +52,22 @@ TEST(ThreadTimesTest, WhatIsNotKnownIsInNoSum) {
   EXPECT_EQ(times.sum(), ThreadTimes::Times());
 }
 
+// Programs are there a little longer than sampling lasts.
+TEST(ThreadTimesTest, OneThatEndsJustAfterCountsOnce) {
+  ThreadTimes times;
+  wait_thread_record record = With(Thread(5, 1500, 2500), 600, 100);
+  record.last = WAIT_SAMPLING_ENDED;
+  times.AddLast(record);
+  record.last = WAIT_THREAD_ENDED;
+  record.now_ns = 2600;
+  times.AddLast(record);
+  EXPECT_EQ(times.count(), 1u);
+  // The same id, another thread.
+  record.start_ns = 2550;
+  times.AddLast(record);
+  EXPECT_EQ(times.count(), 2u);
+}
+
 // Sums that are read a moment apart may contradict each other by as much.
 TEST(ThreadTimesTest, NothingIsNegative) {
   ThreadTimes times;

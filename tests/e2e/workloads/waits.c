@@ -179,6 +179,14 @@ int main(int argc, char** argv) {
   seconds = atof(argv[1]);
   directory = argv[2];
   if (pipe(ends) != 0) return 1;
+  signal(SIGUSR1, Begin);
+  sigset_t none;
+  sigset_t begin;
+  sigemptyset(&none);
+  sigemptyset(&begin);
+  sigaddset(&begin, SIGUSR1);
+  // Before there is another thread, which would take the signal.
+  sigprocmask(SIG_BLOCK, &begin, NULL);
   pthread_t sleeper;
   pthread_create(&sleeper, NULL, Sleeper, NULL);
   const pid_t stopped = fork();
@@ -188,13 +196,6 @@ int main(int argc, char** argv) {
     raise(SIGSTOP);
     _exit(0);
   }
-  signal(SIGUSR1, Begin);
-  sigset_t none;
-  sigset_t begin;
-  sigemptyset(&none);
-  sigemptyset(&begin);
-  sigaddset(&begin, SIGUSR1);
-  sigprocmask(SIG_BLOCK, &begin, NULL);
   printf("stopped %d\nready\n", stopped);
   fflush(stdout);
   sigsuspend(&none);

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """ksym-profile's one-shot captures on this kernel."""
 
+import collections
 import os
+import re
+import signal
 import subprocess
 
 from checks import (HERE, KERNEL, PROFILER, QUICK, Skip, check, expect, read,
@@ -83,6 +86,44 @@ def callers(walk):
 
 check("whole stacks by bpf_loop")(callers("loop"))
 check("whole stacks by steps")(callers("steps"))
+
+
+@check("threads that wait")
+def waits():
+    workload = harness.Workload([HERE + "/workloads/waits", "600", "/tmp"],
+                                ready=True)
+    try:
+        os.kill(workload.pid, signal.SIGUSR1)
+        # The profiler's own start takes the guest longer than the capture.
+        done = subprocess.run(
+            [PROFILER, "--off-cpu", "-F", "99", "--format", "json", "-p",
+             str(workload.pid), "5"],
+            stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    finally:
+        workload.stop()
+    stderr = done.stderr.decode()
+    print(stderr, flush=True)
+    expect(done.returncode == 0, stderr)
+    document = harness.Document(done.stdout)
+    event = "sched_exit_tp" if KERNEL >= (6, 15) else "irq_work_entry"
+    expect({kind["event"] for kind in document.metadata["kinds"]} == {event},
+           document.metadata["kinds"])
+    expect("in no sample" not in stderr, stderr)
+    share = float(re.search(r"come to ([\d.]+) % of what", stderr)[1])
+    expect(95 < share < 105, stderr)
+    for comm, reason in [("sleep", "clock_nanosleep"), ("pipe", "read"),
+                         ("poll", "poll"), ("condvar", "futex"),
+                         ("sleeper", "pause")]:
+        blocked = collections.Counter()
+        for stack in document.stacks:
+            if stack["comm"] == comm and stack["sample_kind"] == "blocked":
+                blocked.update({frame["name"]: stack["value"]
+                                for frame in document.kernel(stack)
+                                if frame["kind"] == "wait"})
+        expect(blocked["[blocked: %s]" % reason] >
+               0.9 * sum(blocked.values()) > 0, "%s: %s" % (comm, blocked))
+    return "by %s; samples come to %.1f %% of what threads waited" % (
+        event, share)
 
 
 @check("callers")

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/capture/sleeping_stacks.h"
+
+#include <fmt/format.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bpf/waiting_abi.h"
+#include "ksym/base/file.h"
+#include "ksym/base/text.h"
+
+namespace profd {
+namespace {
+
+// As much of a stack as the programs read.
+constexpr uint64_t kMaxStackBytes = 20 << 10;
+// What can be read to the end of one may not be readable behind it.
+constexpr uint64_t kPageBytes = 4096;
+
+// Reads from that address of the thread's memory on, until there is no more or
+// the buffer is full; returns how many bytes.
+size_t ReadMemory(uint32_t tid, uint64_t address, std::span<std::byte> out) {
+  std::vector<iovec> remote;
+  for (size_t done = 0; done < out.size();) {
+    const uint64_t at = address + done;
+    const size_t bytes =
+        std::min<uint64_t>(kPageBytes - at % kPageBytes, out.size() - done);
+    remote.push_back({.iov_base = reinterpret_cast<void*>(at),  // NOLINT
+                      .iov_len = bytes});
+    done += bytes;
+  }
+  const iovec local = {.iov_base = out.data(), .iov_len = out.size()};
+  const ssize_t got = ::process_vm_readv(static_cast<pid_t>(tid), &local, 1,
+                                         remote.data(), remote.size(), 0);
+  return static_cast<size_t>(std::max<ssize_t>(got, 0));
+}
+
+}  // namespace
+
+SleepingStacks::SleepingStacks(const Sampler::RecordTaker& take)
+    : take_(take), piece_(std::make_unique<profile_piece_record>()) {}
+
+void SleepingStacks::Take(const profile_record& record, size_t bytes) {
+  if (record.type == PROFILE_RECORD_THREAD &&
+      bytes >= sizeof(wait_thread_record)) {
+    running_ns_ =
+        reinterpret_cast<const wait_thread_record&>(record).running_ns;
+  } else if (record.type == PROFILE_RECORD_COPY &&
+             bytes >= sizeof(profile_copy_record)) {
+    AddStack(reinterpret_cast<const profile_copy_record&>(record));
+    return;
+  }
+  take_(record, bytes);
+}
+
+void SleepingStacks::AddStack(const profile_copy_record& record) {
+  profile_copy_record head = record;
+  std::array<std::byte, kMaxStackBytes> stack;
+  const auto wanted = std::span(stack).first(
+      std::min<uint64_t>(head.end - head.address, stack.size()));
+  head.end = head.address + wanted.size();
+  // Of another stack no more than this part.
+  head.home_address = 0;
+  head.home_end = 0;
+  size_t got = ReadMemory(head.tid, head.address, wanted);
+  // What was read of one that runs is nothing that ever was its stack.
+  if (!SleepsYet(head.tid)) got = 0;
+  if (got != 0) head.end = head.address + got;
+  head.bytes = static_cast<uint32_t>(got);
+  piece_->header = head.header;
+  piece_->header.type = PROFILE_RECORD_PIECE;
+  piece_->copy = head.copy;
+  for (size_t done = 0; done < got; done += piece_->bytes) {
+    const auto part = std::span(stack).first(got).subspan(done).first(
+        std::min(sizeof(piece_->stack), got - done));
+    piece_->address = head.address + done;
+    piece_->bytes = static_cast<uint32_t>(part.size());
+    std::ranges::copy(std::as_bytes(part),
+                      reinterpret_cast<std::byte*>(piece_->stack));
+    take_(piece_->header, PROFILE_PIECE_RECORD_BYTES(part.size()));
+  }
+  take_(head.header, sizeof(head));
+}
+
+bool SleepingStacks::SleepsYet(uint32_t tid) const {
+  // How long it ran, how long it was runnable, and how often it ran.
+  const auto text = ksym::ReadFile(fmt::format("/proc/{}/schedstat", tid), 128);
+  if (!text) return false;
+  std::string_view rest = *text;
+  return ksym::ParseUnsigned<uint64_t>(ksym::TakeField(rest, ' '), 10) ==
+         running_ns_;
+}
+
+}  // namespace profd
