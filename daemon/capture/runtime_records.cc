@@ -46,6 +46,9 @@ static_assert(IsSame(ThreadKind::kByOffset, CPYTHON_THREAD_BY_OFFSET));
 
 // What came without the stack that it belongs to is dropped beyond so many.
 constexpr size_t kMaxWaiting = 4096;
+// Linkers put the first byte of a program that stays where it is linked there
+// or behind it, and of others at 0.
+constexpr uint64_t kFixedProgramsBegin = 0x400000;
 
 unwind_process KeyOf(const ksym::ProcessId& id) {
   return {.start_ns = id.start_ns, .tgid = id.pid, .exec_count = id.exec_count};
@@ -127,12 +130,13 @@ uint32_t RuntimeRecords::NumberOf(const CpythonLayout& layout) {
 }
 
 void RuntimeRecords::Follow(UnwindTables& tables) {
-  tables.TellOfRuntimes([this](const ksym::ProcessId& process,
-                               const ksym::Mapping& mapping, uint64_t load_bias,
-                               const ksym::CpythonInterpreter& interpreter) {
-    Publish({.process = process, .mapping = mapping, .load_bias = load_bias},
-            interpreter);
-  });
+  tables.TellOfRuntimes(
+      {.of_file = [this](const TableFile& file) { PublishFile(file); },
+       .of_process =
+           [this](const ksym::ProcessId& process, uint64_t load_bias,
+                  const ksym::CpythonInterpreter& interpreter) {
+             Publish(process, load_bias, interpreter);
+           }});
 }
 
 void RuntimeRecords::Add(const profile_record& record, size_t bytes) {
@@ -144,42 +148,67 @@ void RuntimeRecords::Add(const profile_record& record, size_t bytes) {
   }
 }
 
-void RuntimeRecords::Publish(const Mapped& mapped,
+// What the sampler needs to find the interpreter in a process that user space
+// has not seen yet.
+void RuntimeRecords::PublishFile(const TableFile& file) {
+  const std::vector<ksym::ElfSegment>& code = file.table.code;
+  const ksym::Mapping& mapping = file.mapping;
+  if (fds_.files < 0 || mapping.inode == 0 || code.empty()) return;
+  const auto offset_of = [](const ksym::ElfSegment& segment) {
+    return segment.file_offset.value - segment.address.value;
+  };
+  const uint64_t offset = offset_of(code.front());
+  // It would have to be known in which segment an address is.
+  if (std::ranges::count(code, offset, offset_of) !=
+      static_cast<ptrdiff_t>(code.size())) {
+    return;
+  }
+  runtime_program program = {
+      .process = Describe(*file.cpython, 0),
+      .start_code =
+          std::ranges::min(code, {}, &ksym::ElfSegment::address).address.value,
+      .code = offset};
+  program.process.layout = NumberOf(file.cpython->layout);
+  const runtime_file key = {
+      .inode = mapping.inode,
+      .device = uint64_t{mapping.device_major} << 20 | mapping.device_minor};
+  if (bpf_map_update_elem(fds_.files, &key, &program, BPF_ANY) != 0) return;
+  const bool moves = 0 - offset < kFixedProgramsBegin;
+  Know(moves ? RUNTIME_KNOWN | RUNTIME_KNOWN_MOVING : RUNTIME_KNOWN);
+}
+
+// Never taken back; until then samples look nothing up.
+void RuntimeRecords::Know(uint32_t bits) {
+  __atomic_fetch_or(known_, bits, __ATOMIC_RELAXED);
+}
+
+void RuntimeRecords::Publish(const ksym::ProcessId& id, uint64_t load_bias,
                              const ksym::CpythonInterpreter& interpreter) {
   if (fds_.processes < 0) return;
-  std::vector<uint64_t>& known = published_[mapped.process];
-  const uint64_t place = mapped.load_bias + interpreter.code_type.value;
+  std::vector<uint64_t>& known = published_[id];
+  const uint64_t place = load_bias + interpreter.code_type.value;
   if (known.size() >= RUNTIME_INTERPRETERS ||
       std::ranges::find(known, place) != known.end()) {
     return;
   }
-  cpython_process process = Describe(interpreter, mapped.load_bias);
+  cpython_process process = Describe(interpreter, load_bias);
   process.layout = NumberOf(interpreter.layout);
   const runtime_interpreter key = {
-      .process = KeyOf(mapped.process),
+      .process = KeyOf(id),
       .number = static_cast<uint32_t>(known.size()),
       .reserved = 0};
   if (bpf_map_update_elem(fds_.processes, &key, &process, BPF_ANY) != 0) {
     // There is no room. It is tried again when the process maps more.
-    if (known.empty()) published_.erase(mapped.process);
+    if (known.empty()) published_.erase(id);
     return;
   }
   known.push_back(place);
-  // A program with fixed addresses: in its next process they are the same.
-  const runtime_file file = {
-      .inode = mapped.mapping.inode,
-      .device = uint64_t{mapped.mapping.device_major} << 20 |
-                mapped.mapping.device_minor};
-  if (mapped.load_bias == 0 && file.inode != 0) {
-    bpf_map_update_elem(fds_.files, &file, &process, BPF_ANY);
-  }
-  // Last, and never taken back: until then samples look nothing up.
-  __atomic_store_n(known_, 1, __ATOMIC_RELAXED);
+  Know(RUNTIME_KNOWN);
 }
 
 void RuntimeRecords::Withdraw(const ksym::ProcessId& id) {
-  // Its functions go even if it never was in the map: of programs with fixed
-  // addresses the sampler finds the runtime by their file.
+  // Its functions go even if it never was in the map: the sampler finds the
+  // runtime of new processes by their files.
   names_.Forget(id);
   const auto published = published_.extract(id);
   if (published.empty()) return;

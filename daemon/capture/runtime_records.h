@@ -28,6 +28,7 @@ struct RuntimeMapFds {
 };
 inline constexpr uint32_t kRuntimeProcesses = 8192;
 inline constexpr uint32_t kRuntimeFiles = 256;
+inline constexpr uint32_t kRuntimePlaces = 2048;
 inline constexpr uint32_t kRuntimeCodes = 16384;
 inline constexpr uint32_t kRuntimeBudgets = 4096;
 
@@ -35,7 +36,7 @@ inline constexpr uint32_t kRuntimeBudgets = 4096;
 // makes frames of what it found there. Not thread-safe.
 class RuntimeRecords {
  public:
-  // `known` is the sampler's count of what it was told, not null.
+  // `known` is the sampler's runtime_known, not null.
   RuntimeRecords(RuntimeMapFds fds, uint32_t* known)
       : fds_(fds), known_(known) {}
 
@@ -62,13 +63,10 @@ class RuntimeRecords {
   RuntimeStatistics statistics() const;
 
  private:
+  void PublishFile(const TableFile& file);
+  void Know(uint32_t bits);
   // The process maps the interpreter's file, with that load bias.
-  struct Mapped {
-    ksym::ProcessId process;
-    const ksym::Mapping& mapping;
-    uint64_t load_bias = 0;
-  };
-  void Publish(const Mapped& mapped,
+  void Publish(const ksym::ProcessId& process, uint64_t load_bias,
                const ksym::CpythonInterpreter& interpreter);
   void AddCode(const profile_code_record& record, size_t bytes);
   void AddFrames(const profile_runtime_record& record, size_t bytes);
