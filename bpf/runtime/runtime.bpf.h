@@ -77,6 +77,7 @@ static __always_inline void runtime_use(struct runtime_state *st,
 	st->native_end = 0;
 	st->record.items = 0;
 	st->record.word_below = process->word_below;
+	st->record.is_cut = 1; /* until the last frame is seen */
 }
 
 static long runtime_note_place(struct task_struct *task __attribute__((unused)),
@@ -301,6 +302,13 @@ static __always_inline void runtime_forget(void)
 		st->active = 0;
 }
 
+/* The sample's interpreter has something to say of the stack. */
+static __always_inline bool runtime_has_items(const struct runtime_state *st)
+{
+	return st->active &&
+	       (st->last_run != RUNTIME_NO_ITEM || st->record.is_cut);
+}
+
 /* The id of a stack with the frames that an interpreter has in it. */
 static __always_inline __u64 runtime_name(__u64 id)
 {
@@ -310,7 +318,7 @@ static __always_inline __u64 runtime_name(__u64 id)
 	if (!walks_runtimes || !runtime_known)
 		return id;
 	st = bpf_map_lookup_elem(&runtime_scratch, &place);
-	if (!st || !st->active || st->last_run == RUNTIME_NO_ITEM)
+	if (!st || !runtime_has_items(st))
 		return id;
 	id = (id ^ st->hash) * hash_multiplier;
 	id ^= id >> 32;
@@ -329,7 +337,7 @@ __noinline int runtime_send(__u32 type, __u64 id)
 	if (!walks_runtimes || !runtime_known)
 		return 1;
 	st = bpf_map_lookup_elem(&runtime_scratch, &place);
-	if (!st || !st->active || st->last_run == RUNTIME_NO_ITEM)
+	if (!st || !runtime_has_items(st))
 		return 1;
 	items = st->record.items;
 	if (items > RUNTIME_MAX_ITEMS)

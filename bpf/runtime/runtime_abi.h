@@ -176,7 +176,8 @@ struct profile_runtime_record {
 	 * 0: anchors are addresses within native frames; else they are the
 	 * words that are so many bytes below these frames' ends.
 	 */
-	__u32 word_below;
+	__u16 word_below;
+	__u16 is_cut; /* there were more than could be walked */
 	struct runtime_item item[RUNTIME_MAX_ITEMS]; /* only `items` are sent */
 };
 #define PROFILE_RUNTIME_RECORD_BYTES(items) (24 + 16 * (items))

@@ -249,7 +249,9 @@ std::optional<RuntimeRuns> RuntimeRecords::Decode(
       bytes < PROFILE_RUNTIME_RECORD_BYTES(size_t{record.items})) {
     return std::nullopt;
   }
-  RuntimeRuns runs = {.runs = {}, .word_below = record.word_below};
+  RuntimeRuns runs = {.runs = {},
+                      .word_below = record.word_below,
+                      .is_cut = record.is_cut != 0};
   RuntimeRun run;
   for (const runtime_item& item : std::span(record.item).first(record.items)) {
     if (item.kind == RUNTIME_ITEM_FRAME) {
@@ -261,6 +263,10 @@ std::optional<RuntimeRuns> RuntimeRecords::Decode(
     if (item.native != RUNTIME_NOT_PLACED) run.native = item.native;
     runs.runs.push_back(std::exchange(run, {}));
   }
+  // What began before the bound has no end.
+  run = {};
+  run.is_torn = true;
+  if (runs.is_cut) runs.runs.push_back(std::move(run));
   return runs;
 }
 
@@ -276,17 +282,21 @@ void RuntimeRecords::AddFrames(const profile_runtime_record& record,
   if (waiting.size() < kMaxWaiting) waiting[record.id] = std::move(*runs);
 }
 
-void RuntimeRecords::CountRuns(const RuntimeRuns& all) {
-  runs_ += all.runs.size();
-  runs_torn_ += static_cast<uint64_t>(
+void RuntimeRecords::CountRuns(const RuntimeRuns& all, NativeEnd end) {
+  runs_.all += all.runs.size();
+  runs_.torn += static_cast<uint64_t>(
       std::ranges::count_if(all.runs, &RuntimeRun::is_torn));
+  if (all.is_cut) {
+    --runs_.torn;
+    ++runs_.cut;
+  }
+  runs_.not_placed += CountLeftOut(all.runs, end);
 }
 
 RuntimeStatistics RuntimeRecords::statistics() const {
   RuntimeStatistics statistics = names_.statistics();
   statistics.processes = published_.size();
   statistics.runs = runs_;
-  statistics.runs_torn = runs_torn_;
   return statistics;
 }
 
@@ -295,7 +305,7 @@ std::vector<RawFrame> RuntimeRecords::MergeStack(uint64_t id,
   auto runs = of_stacks_.extract(id);
   if (runs.empty()) return {};
   MarkGaps(runs.mapped().runs);
-  CountRuns(runs.mapped());
+  CountRuns(runs.mapped(), EndOf(stack));
   return MergeFrames(stack.frames, runs.mapped().runs, EndOf(stack));
 }
 
@@ -310,7 +320,7 @@ std::vector<RawFrame> RuntimeRecords::MergeCopy(uint64_t copy,
              .memory = native.memory},
             runs.mapped());
   MarkGaps(runs.mapped().runs);
-  CountRuns(runs.mapped());
+  CountRuns(runs.mapped(), EndOf(stack));
   return MergeFrames(stack.frames, runs.mapped().runs, EndOf(stack));
 }
 

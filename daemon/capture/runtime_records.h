@@ -73,7 +73,7 @@ class RuntimeRecords {
   std::optional<RuntimeRuns> Decode(const profile_runtime_record& record,
                                     size_t bytes);
   uint32_t NumberOf(const ksym::CpythonLayout& layout);
-  void CountRuns(const RuntimeRuns& runs);
+  void CountRuns(const RuntimeRuns& runs, NativeEnd end);
 
   RuntimeMapFds fds_;
   uint32_t* known_;
@@ -81,8 +81,7 @@ class RuntimeRecords {
   // Where each process's interpreters are, in the order of their numbers.
   std::map<ksym::ProcessId, std::vector<uint64_t>> published_;
   RuntimeNames names_;
-  uint64_t runs_ = 0;  // that were merged; and of them
-  uint64_t runs_torn_ = 0;
+  RuntimeStatistics::Runs runs_;
   // Until their stacks come.
   std::unordered_map<uint64_t, RuntimeRuns> of_stacks_;
   std::unordered_map<uint64_t, RuntimeRuns> of_copies_;

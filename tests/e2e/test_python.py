@@ -211,6 +211,27 @@ class PythonTest(harness.E2eTest):
                          {"return leaf(number)"})
         self.assertIn("main(float(sys.argv[1]))", lines["<module>"])
 
+    def test_too_deep(self):
+        # What is beyond the bound is marked and counted.
+        with tempfile.TemporaryDirectory() as directory:
+            program = os.path.join(directory, "deep.py")
+            with open(program, "w", encoding="utf-8") as file:
+                file.write("import sys\n"
+                           "sys.setrecursionlimit(10000)\n"
+                           "def deep(n):\n"
+                           "    if n: return deep(n - 1)\n"
+                           "    print('ready', flush=True)\n"
+                           "    while True: pass\n"
+                           "deep(2000)\n")
+            process = self.start(PYTHON, program)
+            run = self.profile("-F", 997, "-U", "-v", "-p", process.pid, 1)
+        self.assertEqual(run.status, 0, str(run))
+        counts = [0, 0]
+        for frames, count in harness.Folded(run.stdout).lines:
+            counts["[torn]" in frames] += count
+        self.assertGreater(counts[1], 10 * counts[0])
+        self.assertRegex(run.stderr, r", 0 torn, [1-9]\d* cut off, ")
+
     def test_options(self):
         # All native frames stay where that is asked for, and nothing is looked
         # for where that is.
