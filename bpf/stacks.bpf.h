@@ -109,13 +109,15 @@ static __always_inline void walk_runtime(struct unwind_state *st,
 					 struct sample *s, bool is_new,
 					 enum user_walk how)
 {
-	struct runtime_state *runtime;
-	__u32 place = scratch_place();
+	struct runtime_state *runtime = runtime_begin(&s->key, s->set);
 
-	if (!runtime_begin(&s->key, s->set, is_new))
-		return;
-	runtime = bpf_map_lookup_elem(&runtime_scratch, &place);
 	if (!runtime)
+		return;
+	if (how == WALK_BY_LOOP && is_new &&
+	    runtime_known & RUNTIME_KNOWN_MOVING)
+		runtime_look_at(st->ip);
+	runtime->active = runtime_find(is_new);
+	if (!runtime->active)
 		return;
 	if (how == WALK_BY_LOOP) {
 		bpf_loop(RUNTIME_STEPS, cpython_callback, &runtime, 0);

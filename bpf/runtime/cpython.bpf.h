@@ -268,13 +268,10 @@ static __always_inline long cpython_take(struct runtime_state *st)
 }
 
 /* One frame, or the begin or end of a run. 1: there is no more. */
-static __always_inline long cpython_frame(struct runtime_state *st)
+static __always_inline long cpython_go_on(struct runtime_state *st)
 {
 	__u64 at;
 
-	/* Room for the frame and the end of its run, torn or not. */
-	if (st->record.items >= RUNTIME_MAX_ITEMS - 1)
-		return 1;
 	if (!st->frame)
 		return cpython_next_link(st);
 	if (st->frame & 7)
@@ -286,6 +283,18 @@ static __always_inline long cpython_frame(struct runtime_state *st)
 			return cpython_tear();
 	}
 	return cpython_take(st);
+}
+
+/* The same as long as there is room. */
+static __always_inline long cpython_frame(struct runtime_state *st)
+{
+	/* For the frame and the end of its run, torn or not. */
+	if (st->record.items >= RUNTIME_MAX_ITEMS - 1)
+		return 1;
+	if (!cpython_go_on(st))
+		return 0;
+	st->record.is_cut = 0;
+	return 1;
 }
 
 /* The same as a function that the verifier checks once (before 5.17). */

@@ -28,36 +28,41 @@ struct file {
 } __core;
 struct mm_struct___exe_file {
 	struct file *exe_file;
+	unsigned long start_code;
+} __core;
+struct vm_area_struct {
+	unsigned long vm_start;
+	unsigned long vm_pgoff;
+	struct file *vm_file;
 } __core;
 
-/* What is known of the program's file; a process's first samples need it. */
-static __always_inline struct cpython_process *
-runtime_of_file(struct task_struct *task)
+static __always_inline bool runtime_identify(struct file *file,
+					     struct runtime_file *key)
 {
-	struct runtime_file key = {};
-	struct mm_struct___exe_file *mm = NULL;
 	struct super_block *block = NULL;
 	struct inode *inode = NULL;
-	struct file *file = NULL;
 	unsigned long number = 0;
 	unsigned int device = 0;
 
-	bpf_core_read(&mm, sizeof(mm), &task->mm);
-	if (!mm || bpf_core_read(&file, sizeof(file), &mm->exe_file) ||
-	    bpf_core_read(&inode, sizeof(inode), &file->f_inode) ||
+	if (bpf_core_read(&inode, sizeof(inode), &file->f_inode) ||
 	    bpf_core_read(&number, sizeof(number), &inode->i_ino) ||
 	    bpf_core_read(&block, sizeof(block), &inode->i_sb) ||
 	    bpf_core_read(&device, sizeof(device), &block->s_dev))
-		return NULL;
-	key.inode = number;
-	key.device = device;
-	return bpf_map_lookup_elem(&runtime_files, &key);
+		return false;
+	key->inode = number;
+	key->device = device;
+	return true;
 }
 
 static __always_inline void runtime_use(struct runtime_state *st,
-					const struct cpython_process *process)
+					const struct cpython_process *process,
+					__u64 load_bias)
 {
 	st->layout = *process;
+	st->layout.threads[0].address += load_bias;
+	st->layout.threads[1].address += load_bias;
+	st->layout.code_type += load_bias;
+	st->layout.frame_type += load_bias;
 	st->anchor = 0;
 	st->next_first = RUNTIME_NO_FRAME;
 	st->run_frame = 0;
@@ -72,6 +77,85 @@ static __always_inline void runtime_use(struct runtime_state *st,
 	st->native_end = 0;
 	st->record.items = 0;
 	st->record.word_below = process->word_below;
+	st->record.is_cut = 1; /* until the last frame is seen */
+}
+
+static long runtime_note_place(struct task_struct *task __attribute__((unused)),
+			       struct vm_area_struct *vma, void *context)
+{
+	struct runtime_place *place = context;
+	unsigned long start = 0, page = 0;
+	struct file *file = NULL;
+
+	if (bpf_core_read(&start, sizeof(start), &vma->vm_start) ||
+	    bpf_core_read(&page, sizeof(page), &vma->vm_pgoff) ||
+	    bpf_core_read(&file, sizeof(file), &vma->vm_file) || !file ||
+	    !runtime_identify(file, &place->file))
+		place->file.inode = 0;
+	place->begin = start - page * USER_PAGE_BYTES;
+	return 0;
+}
+
+/*
+ * Where a process that user space has not told of yet has a library's code, of
+ * which the thread is at `ip`; one that waits is in the C library's. Since
+ * 5.17. A global function, which the verifier walks once.
+ */
+__noinline int runtime_look_at(__u64 ip)
+{
+	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct runtime_place found = {};
+	struct unwind_process who;
+	struct runtime_state *st;
+	__u32 place = scratch_place();
+
+	st = bpf_map_lookup_elem(&runtime_scratch, &place);
+	if (!st || place != SCRATCH_CPU)
+		return 0;
+	who = st->who;
+	if (bpf_map_lookup_elem(&runtime_places, &who) ||
+	    bpf_find_vma(task, ip, runtime_note_place, &found, 0) ||
+	    !found.file.inode ||
+	    !bpf_map_lookup_elem(&runtime_files, &found.file))
+		return 0;
+	return !bpf_map_update_elem(&runtime_places, &who, &found, BPF_ANY);
+}
+
+/*
+ * Uses what is known of the file of the library whose code the process was seen
+ * in, or else of the program; a process's first samples need it.
+ */
+static __always_inline bool runtime_use_file(struct runtime_state *st,
+					     struct task_struct *task)
+{
+	struct unwind_process who = st->who;
+	const struct runtime_program *program;
+	struct mm_struct___exe_file *mm = NULL;
+	const struct runtime_place *place;
+	struct runtime_file key = {};
+	unsigned long start_code = 0;
+	struct file *file = NULL;
+
+	place = bpf_map_lookup_elem(&runtime_places, &who);
+	if (place) {
+		key = place->file;
+		program = bpf_map_lookup_elem(&runtime_files, &key);
+		if (!program)
+			return false;
+		runtime_use(st, &program->process,
+			    place->begin + program->code);
+		return true;
+	}
+	bpf_core_read(&mm, sizeof(mm), &task->mm);
+	if (!mm || bpf_core_read(&file, sizeof(file), &mm->exe_file) ||
+	    !runtime_identify(file, &key) ||
+	    bpf_core_read(&start_code, sizeof(start_code), &mm->start_code))
+		return false;
+	program = bpf_map_lookup_elem(&runtime_files, &key);
+	if (!program)
+		return false;
+	runtime_use(st, &program->process, start_code - program->start_code);
+	return true;
 }
 
 /* What came of looking at one of a process's interpreters. */
@@ -97,11 +181,10 @@ __noinline int runtime_try(__u32 number, __u32 is_new)
 		return RUNTIME_NO_MORE;
 	key.process = st->who;
 	process = bpf_map_lookup_elem(&runtime_processes, &key);
-	if (!process && !number && is_new)
-		process = runtime_of_file(task);
-	if (!process)
+	if (process)
+		runtime_use(st, process, 0);
+	else if (number || !is_new || !runtime_use_file(st, task))
 		return RUNTIME_NO_MORE;
-	runtime_use(st, process);
 	return cpython_begin(st, task) ? RUNTIME_IS_USED : RUNTIME_NOT_USED;
 }
 
@@ -117,24 +200,23 @@ static __always_inline bool runtime_find(bool is_new)
 	return false;
 }
 
-/* True: there are frames of an interpreter to walk. `is_new`: the process. */
-static __always_inline bool runtime_begin(const struct profile_key *key,
-					  __u32 set, bool is_new)
+/* Null: nothing is known of any interpreter. */
+static __always_inline struct runtime_state *
+runtime_begin(const struct profile_key *key, __u32 set)
 {
 	struct runtime_state *st;
 	__u32 place = scratch_place();
 
 	if (!walks_runtimes || !runtime_known)
-		return false;
+		return NULL;
 	st = bpf_map_lookup_elem(&runtime_scratch, &place);
 	if (!st)
-		return false;
+		return NULL;
 	st->who.start_ns = key->start_ns;
 	st->who.tgid = key->tgid;
 	st->who.exec_count = key->exec_count;
 	st->record.header.set = set;
-	st->active = runtime_find(is_new);
-	return st->active;
+	return st;
 }
 
 /* The first run that has no place; NULL: there is none. */
@@ -232,6 +314,13 @@ static __always_inline void runtime_forget(void)
 		st->active = 0;
 }
 
+/* The sample's interpreter has something to say of the stack. */
+static __always_inline bool runtime_has_items(const struct runtime_state *st)
+{
+	return st->active &&
+	       (st->last_run != RUNTIME_NO_ITEM || st->record.is_cut);
+}
+
 /* The id of a stack with the frames that an interpreter has in it. */
 static __always_inline __u64 runtime_name(__u64 id)
 {
@@ -241,7 +330,7 @@ static __always_inline __u64 runtime_name(__u64 id)
 	if (!walks_runtimes || !runtime_known)
 		return id;
 	st = bpf_map_lookup_elem(&runtime_scratch, &place);
-	if (!st || !st->active || st->last_run == RUNTIME_NO_ITEM)
+	if (!st || !runtime_has_items(st))
 		return id;
 	id = (id ^ st->hash) * hash_multiplier;
 	id ^= id >> 32;
@@ -260,7 +349,7 @@ __noinline int runtime_send(__u32 type, __u64 id)
 	if (!walks_runtimes || !runtime_known)
 		return 1;
 	st = bpf_map_lookup_elem(&runtime_scratch, &place);
-	if (!st || !st->active || st->last_run == RUNTIME_NO_ITEM)
+	if (!st || !runtime_has_items(st))
 		return 1;
 	items = st->record.items;
 	if (items > RUNTIME_MAX_ITEMS)

@@ -4,7 +4,8 @@
  * keeps its frames, and the records that carry what was found there.
  *
  *   runtime_processes   who and the how manieth -> where and how
- *   runtime_files       an executable's inode -> the same, of new processes
+ *   runtime_files       a file's inode -> the same, of new processes
+ *   runtime_places      who -> the file in whose code it was, and where that is
  *   runtime_codes       ids of code whose record is in the ring already
  *
  * An interpreter's frames come in runs: those that one call of its evaluation
@@ -54,7 +55,7 @@ enum cpython_instruction {
 #define CPYTHON_FRAME_BYTES 112
 #define CPYTHON_CODE_BYTES  256
 
-/* Offsets are in bytes. */
+/* Offsets are in bytes. Addresses are a process's own, or the file's. */
 struct cpython_process {
 	struct cpython_thread_place threads[2];
 	__u64 code_type;  /* of PyCode_Type */
@@ -124,6 +125,21 @@ struct runtime_file {
 	__u64 device; /* as the kernel numbers it: major << 20 | minor */
 };
 
+/* What is known of such a file. */
+struct runtime_program {
+	struct cpython_process process; /* with the file's addresses */
+	__u64 start_code;		/* the lowest address of its code */
+	__u64 code; /* the offset in the file of code less its address */
+};
+PROFILE_ABI_ASSERT(sizeof(struct runtime_program) ==
+		       sizeof(struct cpython_process) + 16,
+		   "runtime_program");
+
+/* Bits of runtime_known: there is something in runtime_processes or
+ * runtime_files, and a file that may be anywhere in memory. */
+#define RUNTIME_KNOWN	     1
+#define RUNTIME_KNOWN_MOVING 2
+
 enum runtime_item_kind {
 	RUNTIME_ITEM_FRAME = 0,
 	RUNTIME_ITEM_RUN = 1,
@@ -160,7 +176,8 @@ struct profile_runtime_record {
 	 * 0: anchors are addresses within native frames; else they are the
 	 * words that are so many bytes below these frames' ends.
 	 */
-	__u32 word_below;
+	__u16 word_below;
+	__u16 is_cut; /* there were more than could be walked */
 	struct runtime_item item[RUNTIME_MAX_ITEMS]; /* only `items` are sent */
 };
 #define PROFILE_RUNTIME_RECORD_BYTES(items) (24 + 16 * (items))

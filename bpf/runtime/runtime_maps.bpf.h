@@ -10,7 +10,7 @@
 #include "bpf/runtime/runtime_abi.h"
 #include "bpf/unwind_abi.h"
 
-/* Interpreters that user space told of; 0: nothing is looked up. */
+/* Of what user space told; 0: nothing is looked up. */
 __u32 runtime_known = 0;
 /* Stacks are walked by tables, which runs are placed in; else no map is there.
  */
@@ -27,8 +27,20 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
 	__type(key, struct runtime_file);
-	__type(value, struct cpython_process);
+	__type(value, struct runtime_program);
 } runtime_files SEC(".maps");
+
+/* A process's mapping of code that it was sampled in. */
+struct runtime_place {
+	struct runtime_file file;
+	__u64 begin; /* where the file's first byte would be */
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct unwind_process);
+	__type(value, struct runtime_place);
+} runtime_places SEC(".maps");
 
 /* An id that was forgotten is merely sent again. */
 struct {

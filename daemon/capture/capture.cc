@@ -41,6 +41,9 @@ namespace {
 constexpr uint64_t kCopiesAtOnce = 16 << 20;
 // Processes whose tables are made before they are sampled.
 constexpr size_t kMaxBusy = 32;
+// How long interpreters are looked for before the first sample, at the most,
+// half of it in reading what processes map.
+constexpr std::chrono::milliseconds kPreparation(20);
 // A ring that was filling is read often for so long after: floods of the side
 // band pause and go on.
 constexpr uint64_t kFloodLastsNs = 1'000'000'000;
@@ -69,6 +72,7 @@ class Capture::Impl {
       : metadata_(std::move(metadata)),
         reads_processes_(options.sampler.user_stacks),
         sampled_pids_(options.sampler.pids),
+        follows_children_(options.sampler.follow_children),
         object_(std::move(sources.object)),
         samplers_(std::move(sources.samplers)),
         first_wait_kind_(options.sampler.cpu_samples ? 1 : 0),
@@ -104,6 +108,20 @@ class Capture::Impl {
 
   const CaptureMetadata& metadata() const { return metadata_; }
 
+  // The interpreters of processes that run already, so that the first samples
+  // have their frames. Children may well become programs that others are.
+  void FindRuntimes() {
+    if (!tables_ || !reads_processes_) return;
+    const auto begin = SteadyClock::now();
+    watch_.ReadSome(sampled_pids_, begin + kPreparation / 2);
+    for (const ProcessWatch::Busy& process : watch_.AllByUse()) {
+      if (SteadyClock::now() >= begin + kPreparation) return;
+      if (!follows_children_ && !IsSampled(process.pid)) continue;
+      tables_->FindRuntimes(process.pid, *process.mappings,
+                            begin + kPreparation);
+    }
+  }
+
   ksym::Status Enable() {
     metadata_.start_unix_ns = NowNs(CLOCK_REALTIME);
     interval_start_ns_ = NowNs();
@@ -120,12 +138,8 @@ class Capture::Impl {
   // stacks have to be copied for want of them.
   void ExpectBusy() {
     if (!tables_) return;
-    const auto is_sampled = [this](uint32_t pid) {
-      return sampled_pids_.empty() ||
-             std::ranges::binary_search(sampled_pids_, pid);
-    };
     for (const ProcessWatch::Busy& busy : watch_.Busiest(kMaxBusy)) {
-      if (is_sampled(busy.pid)) tables_->Expect(busy.pid, *busy.mappings);
+      if (IsSampled(busy.pid)) tables_->Expect(busy.pid, *busy.mappings);
       MakeRoomIfDue();
     }
   }
@@ -271,6 +285,11 @@ class Capture::Impl {
   }
 
  private:
+  bool IsSampled(uint32_t pid) const {
+    return sampled_pids_.empty() ||
+           std::ranges::binary_search(sampled_pids_, pid);
+  }
+
   ksym::Status FollowCpus() {
     const auto online = ReadOnlineCpus();
     if (!online) return {};
@@ -393,6 +412,7 @@ class Capture::Impl {
   CaptureMetadata metadata_;
   bool reads_processes_;
   std::vector<uint32_t> sampled_pids_;  // sorted; empty: all
+  bool follows_children_;
   std::unique_ptr<BpfObject> object_;
   Samplers samplers_;  // after the object: closed first
   SampleKindId first_wait_kind_;
@@ -509,8 +529,10 @@ ksym::Result<Capture> Capture::Start(CaptureOptions options) {
   auto followed = sources.samplers.Follow(*online);
   if (followed) followed = sources.side_band.Follow(*online);
   if (!followed) return Fail(std::move(followed.error()));
-  return Capture(std::make_unique<Impl>(std::move(options), std::move(metadata),
-                                        std::move(sources)));
+  auto impl = std::make_unique<Impl>(std::move(options), std::move(metadata),
+                                     std::move(sources));
+  impl->FindRuntimes();
+  return Capture(std::move(impl));
 }
 
 const CaptureMetadata& Capture::metadata() const { return impl_->metadata(); }

@@ -64,6 +64,7 @@ struct CaptureOptions {
 class Capture final : public CaptureSteps {
  public:
   // Loads everything, checks privileges first; sampling starts with Enable().
+  // Looks for interpreters in what runs already, for 20 ms at the most.
   static ksym::Result<Capture> Start(CaptureOptions options);
   Capture(Capture&&) noexcept;
   Capture& operator=(Capture&&) noexcept;

@@ -46,6 +46,9 @@ static_assert(IsSame(ThreadKind::kByOffset, CPYTHON_THREAD_BY_OFFSET));
 
 // What came without the stack that it belongs to is dropped beyond so many.
 constexpr size_t kMaxWaiting = 4096;
+// Linkers put the first byte of a program that stays where it is linked there
+// or behind it, and of others at 0.
+constexpr uint64_t kFixedProgramsBegin = 0x400000;
 
 unwind_process KeyOf(const ksym::ProcessId& id) {
   return {.start_ns = id.start_ns, .tgid = id.pid, .exec_count = id.exec_count};
@@ -127,12 +130,13 @@ uint32_t RuntimeRecords::NumberOf(const CpythonLayout& layout) {
 }
 
 void RuntimeRecords::Follow(UnwindTables& tables) {
-  tables.TellOfRuntimes([this](const ksym::ProcessId& process,
-                               const ksym::Mapping& mapping, uint64_t load_bias,
-                               const ksym::CpythonInterpreter& interpreter) {
-    Publish({.process = process, .mapping = mapping, .load_bias = load_bias},
-            interpreter);
-  });
+  tables.TellOfRuntimes(
+      {.of_file = [this](const TableFile& file) { PublishFile(file); },
+       .of_process =
+           [this](const ksym::ProcessId& process, uint64_t load_bias,
+                  const ksym::CpythonInterpreter& interpreter) {
+             Publish(process, load_bias, interpreter);
+           }});
 }
 
 void RuntimeRecords::Add(const profile_record& record, size_t bytes) {
@@ -144,42 +148,67 @@ void RuntimeRecords::Add(const profile_record& record, size_t bytes) {
   }
 }
 
-void RuntimeRecords::Publish(const Mapped& mapped,
+// What the sampler needs to find the interpreter in a process that user space
+// has not seen yet.
+void RuntimeRecords::PublishFile(const TableFile& file) {
+  const std::vector<ksym::ElfSegment>& code = file.table.code;
+  const ksym::Mapping& mapping = file.mapping;
+  if (fds_.files < 0 || mapping.inode == 0 || code.empty()) return;
+  const auto offset_of = [](const ksym::ElfSegment& segment) {
+    return segment.file_offset.value - segment.address.value;
+  };
+  const uint64_t offset = offset_of(code.front());
+  // It would have to be known in which segment an address is.
+  if (std::ranges::count(code, offset, offset_of) !=
+      static_cast<ptrdiff_t>(code.size())) {
+    return;
+  }
+  runtime_program program = {
+      .process = Describe(*file.cpython, 0),
+      .start_code =
+          std::ranges::min(code, {}, &ksym::ElfSegment::address).address.value,
+      .code = offset};
+  program.process.layout = NumberOf(file.cpython->layout);
+  const runtime_file key = {
+      .inode = mapping.inode,
+      .device = uint64_t{mapping.device_major} << 20 | mapping.device_minor};
+  if (bpf_map_update_elem(fds_.files, &key, &program, BPF_ANY) != 0) return;
+  const bool moves = 0 - offset < kFixedProgramsBegin;
+  Know(moves ? RUNTIME_KNOWN | RUNTIME_KNOWN_MOVING : RUNTIME_KNOWN);
+}
+
+// Never taken back; until then samples look nothing up.
+void RuntimeRecords::Know(uint32_t bits) {
+  __atomic_fetch_or(known_, bits, __ATOMIC_RELAXED);
+}
+
+void RuntimeRecords::Publish(const ksym::ProcessId& id, uint64_t load_bias,
                              const ksym::CpythonInterpreter& interpreter) {
   if (fds_.processes < 0) return;
-  std::vector<uint64_t>& known = published_[mapped.process];
-  const uint64_t place = mapped.load_bias + interpreter.code_type.value;
+  std::vector<uint64_t>& known = published_[id];
+  const uint64_t place = load_bias + interpreter.code_type.value;
   if (known.size() >= RUNTIME_INTERPRETERS ||
       std::ranges::find(known, place) != known.end()) {
     return;
   }
-  cpython_process process = Describe(interpreter, mapped.load_bias);
+  cpython_process process = Describe(interpreter, load_bias);
   process.layout = NumberOf(interpreter.layout);
   const runtime_interpreter key = {
-      .process = KeyOf(mapped.process),
+      .process = KeyOf(id),
       .number = static_cast<uint32_t>(known.size()),
       .reserved = 0};
   if (bpf_map_update_elem(fds_.processes, &key, &process, BPF_ANY) != 0) {
     // There is no room. It is tried again when the process maps more.
-    if (known.empty()) published_.erase(mapped.process);
+    if (known.empty()) published_.erase(id);
     return;
   }
   known.push_back(place);
-  // A program with fixed addresses: in its next process they are the same.
-  const runtime_file file = {
-      .inode = mapped.mapping.inode,
-      .device = uint64_t{mapped.mapping.device_major} << 20 |
-                mapped.mapping.device_minor};
-  if (mapped.load_bias == 0 && file.inode != 0) {
-    bpf_map_update_elem(fds_.files, &file, &process, BPF_ANY);
-  }
-  // Last, and never taken back: until then samples look nothing up.
-  __atomic_store_n(known_, 1, __ATOMIC_RELAXED);
+  Know(RUNTIME_KNOWN);
 }
 
 void RuntimeRecords::Withdraw(const ksym::ProcessId& id) {
-  // Its functions go even if it never was in the map: of programs with fixed
-  // addresses the sampler finds the runtime by their file.
+  // Its functions go even if it never was in the map: the sampler finds the
+  // runtime of new processes by their files.
   names_.Forget(id);
   const auto published = published_.extract(id);
   if (published.empty()) return;
@@ -220,7 +249,9 @@ std::optional<RuntimeRuns> RuntimeRecords::Decode(
       bytes < PROFILE_RUNTIME_RECORD_BYTES(size_t{record.items})) {
     return std::nullopt;
   }
-  RuntimeRuns runs = {.runs = {}, .word_below = record.word_below};
+  RuntimeRuns runs = {.runs = {},
+                      .word_below = record.word_below,
+                      .is_cut = record.is_cut != 0};
   RuntimeRun run;
   for (const runtime_item& item : std::span(record.item).first(record.items)) {
     if (item.kind == RUNTIME_ITEM_FRAME) {
@@ -232,6 +263,10 @@ std::optional<RuntimeRuns> RuntimeRecords::Decode(
     if (item.native != RUNTIME_NOT_PLACED) run.native = item.native;
     runs.runs.push_back(std::exchange(run, {}));
   }
+  // What began before the bound has no end.
+  run = {};
+  run.is_torn = true;
+  if (runs.is_cut) runs.runs.push_back(std::move(run));
   return runs;
 }
 
@@ -247,17 +282,21 @@ void RuntimeRecords::AddFrames(const profile_runtime_record& record,
   if (waiting.size() < kMaxWaiting) waiting[record.id] = std::move(*runs);
 }
 
-void RuntimeRecords::CountRuns(const RuntimeRuns& all) {
-  runs_ += all.runs.size();
-  runs_torn_ += static_cast<uint64_t>(
+void RuntimeRecords::CountRuns(const RuntimeRuns& all, NativeEnd end) {
+  runs_.all += all.runs.size();
+  runs_.torn += static_cast<uint64_t>(
       std::ranges::count_if(all.runs, &RuntimeRun::is_torn));
+  if (all.is_cut) {
+    --runs_.torn;
+    ++runs_.cut;
+  }
+  runs_.not_placed += CountLeftOut(all.runs, end);
 }
 
 RuntimeStatistics RuntimeRecords::statistics() const {
   RuntimeStatistics statistics = names_.statistics();
   statistics.processes = published_.size();
   statistics.runs = runs_;
-  statistics.runs_torn = runs_torn_;
   return statistics;
 }
 
@@ -266,7 +305,7 @@ std::vector<RawFrame> RuntimeRecords::MergeStack(uint64_t id,
   auto runs = of_stacks_.extract(id);
   if (runs.empty()) return {};
   MarkGaps(runs.mapped().runs);
-  CountRuns(runs.mapped());
+  CountRuns(runs.mapped(), EndOf(stack));
   return MergeFrames(stack.frames, runs.mapped().runs, EndOf(stack));
 }
 
@@ -281,7 +320,7 @@ std::vector<RawFrame> RuntimeRecords::MergeCopy(uint64_t copy,
              .memory = native.memory},
             runs.mapped());
   MarkGaps(runs.mapped().runs);
-  CountRuns(runs.mapped());
+  CountRuns(runs.mapped(), EndOf(stack));
   return MergeFrames(stack.frames, runs.mapped().runs, EndOf(stack));
 }
 

@@ -28,6 +28,7 @@ struct RuntimeMapFds {
 };
 inline constexpr uint32_t kRuntimeProcesses = 8192;
 inline constexpr uint32_t kRuntimeFiles = 256;
+inline constexpr uint32_t kRuntimePlaces = 2048;
 inline constexpr uint32_t kRuntimeCodes = 16384;
 inline constexpr uint32_t kRuntimeBudgets = 4096;
 
@@ -35,7 +36,7 @@ inline constexpr uint32_t kRuntimeBudgets = 4096;
 // makes frames of what it found there. Not thread-safe.
 class RuntimeRecords {
  public:
-  // `known` is the sampler's count of what it was told, not null.
+  // `known` is the sampler's runtime_known, not null.
   RuntimeRecords(RuntimeMapFds fds, uint32_t* known)
       : fds_(fds), known_(known) {}
 
@@ -62,20 +63,17 @@ class RuntimeRecords {
   RuntimeStatistics statistics() const;
 
  private:
+  void PublishFile(const TableFile& file);
+  void Know(uint32_t bits);
   // The process maps the interpreter's file, with that load bias.
-  struct Mapped {
-    ksym::ProcessId process;
-    const ksym::Mapping& mapping;
-    uint64_t load_bias = 0;
-  };
-  void Publish(const Mapped& mapped,
+  void Publish(const ksym::ProcessId& process, uint64_t load_bias,
                const ksym::CpythonInterpreter& interpreter);
   void AddCode(const profile_code_record& record, size_t bytes);
   void AddFrames(const profile_runtime_record& record, size_t bytes);
   std::optional<RuntimeRuns> Decode(const profile_runtime_record& record,
                                     size_t bytes);
   uint32_t NumberOf(const ksym::CpythonLayout& layout);
-  void CountRuns(const RuntimeRuns& runs);
+  void CountRuns(const RuntimeRuns& runs, NativeEnd end);
 
   RuntimeMapFds fds_;
   uint32_t* known_;
@@ -83,8 +81,7 @@ class RuntimeRecords {
   // Where each process's interpreters are, in the order of their numbers.
   std::map<ksym::ProcessId, std::vector<uint64_t>> published_;
   RuntimeNames names_;
-  uint64_t runs_ = 0;  // that were merged; and of them
-  uint64_t runs_torn_ = 0;
+  RuntimeStatistics::Runs runs_;
   // Until their stacks come.
   std::unordered_map<uint64_t, RuntimeRuns> of_stacks_;
   std::unordered_map<uint64_t, RuntimeRuns> of_copies_;

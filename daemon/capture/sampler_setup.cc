@@ -166,6 +166,7 @@ void ConfigureMaps(profile_bpf& skeleton, const SamplerConfig& config) {
         std::pair(maps.copy_scratch, places),
         std::pair(maps.runtime_processes, kRuntimeProcesses),
         std::pair(maps.runtime_files, kRuntimeFiles),
+        std::pair(maps.runtime_places, kRuntimePlaces),
         std::pair(maps.runtime_codes, kRuntimeCodes),
         std::pair(maps.runtime_budgets, kRuntimeBudgets),
         std::pair(maps.runtime_scratch, places),

@@ -40,10 +40,12 @@ std::string TablesLine(const UnwindStatistics& tables) {
 std::string RuntimesLine(const RuntimeStatistics& runtimes) {
   return fmt::format(
       "runtimes: {} processes, {} functions, {} bytes, {} not read, {} without "
-      "room; {} runs of frames, {} torn; {} frames without a name",
+      "room; {} runs of frames, {} torn, {} cut off, {} of no native frame; {} "
+      "frames without a name",
       runtimes.processes, runtimes.codes, runtimes.code_bytes,
-      runtimes.codes_unread, runtimes.codes_refused, runtimes.runs,
-      runtimes.runs_torn, runtimes.frames_unnamed);
+      runtimes.codes_unread, runtimes.codes_refused, runtimes.runs.all,
+      runtimes.runs.torn, runtimes.runs.cut, runtimes.runs.not_placed,
+      runtimes.frames_unnamed);
 }
 
 std::string ProcessesLine(const ProcessLoss& processes) {

@@ -100,6 +100,16 @@ void MarkGaps(std::vector<RuntimeRun>& runs) {
   }
 }
 
+size_t CountLeftOut(std::span<const RuntimeRun> runs, NativeEnd end) {
+  const auto first = std::ranges::find_if(runs, IsPlaced);
+  const auto last = end == NativeEnd::kWhole
+                        ? runs.end()
+                        : (first == runs.end() ? runs.begin() : first);
+  return static_cast<size_t>(std::count_if(
+      runs.begin(), last,
+      [](const RuntimeRun& run) { return !run.native && !run.is_torn; }));
+}
+
 std::vector<RawFrame> MergeFrames(std::span<const uint64_t> native,
                                   std::span<const RuntimeRun> runs,
                                   NativeEnd end) {

@@ -29,6 +29,8 @@ struct RuntimeRuns {
   // 0: anchors are addresses; else words that are so many bytes below the ends
   // of native frames.
   uint32_t word_below = 0;
+  // There were more than can be walked; then the last run is torn.
+  bool is_cut = false;
 };
 
 // A stack of native frames, as far as runs are placed by it: all but the code.
@@ -47,6 +49,9 @@ void MarkGaps(std::vector<RuntimeRun>& runs);
 
 // Whether the root end of the native frames is there.
 enum class NativeEnd : uint8_t { kWhole, kCut };
+
+// Whole runs of which MergeFrames() shows nothing.
+size_t CountLeftOut(std::span<const RuntimeRun> runs, NativeEnd end);
 
 // The frames of both, leaf first: each run in front of its native frame. A torn
 // run is one of kTornFrames and no more, as are several in a row; one without a

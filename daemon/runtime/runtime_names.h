@@ -18,9 +18,16 @@ namespace profd {
 
 // Since the start, but for what is said.
 struct RuntimeStatistics {
-  uint64_t processes = 0;       // whose interpreter is known, now
-  uint64_t runs = 0;            // of frames, in stacks that were seen first
-  uint64_t runs_torn = 0;       // that were being changed
+  // Of frames, in stacks that were seen first.
+  struct Runs {
+    uint64_t all = 0;
+    uint64_t torn = 0;        // that were being changed
+    uint64_t cut = 0;         // that a bound cut off, with all behind
+    uint64_t not_placed = 0;  // of no native frame: a call begins or ends, or
+                              // is on another stack
+  };
+  uint64_t processes = 0;  // whose interpreter is known, now
+  Runs runs;
   uint64_t codes = 0;           // functions that were named
   uint64_t codes_unread = 0;    // whose memory could not be read
   uint64_t codes_refused = 0;   // that there was no room for, or any more

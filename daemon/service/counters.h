@@ -73,6 +73,8 @@ struct ServiceCounters {
   Number runtime_functions_refused = 0;
   Number runtime_runs = 0;
   Number runtime_runs_torn = 0;
+  Number runtime_runs_cut = 0;
+  Number runtime_runs_not_placed = 0;
   Number runtime_frames_unnamed = 0;
 };
 

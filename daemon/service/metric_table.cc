@@ -99,6 +99,13 @@ constexpr auto kMetrics = std::to_array<Metric>({
     {.name = "runtime_runs_torn_total",
      .help = "Runs of runtimes' frames that changed while they were read.",
      .counter = &Counters::runtime_runs_torn},
+    {.name = "runtime_runs_cut_total",
+     .help = "Runs of runtimes' frames that a bound cut off, with all behind.",
+     .counter = &Counters::runtime_runs_cut},
+    {.name = "runtime_runs_not_placed_total",
+     .help = "Runs of runtimes' frames of no native frame of their stack: a "
+             "call begins or ends, or is on another stack.",
+     .counter = &Counters::runtime_runs_not_placed},
     {.name = "runtime_frames_unnamed_total",
      .help = "Frames of runtimes whose function was not read.",
      .counter = &Counters::runtime_frames_unnamed},

@@ -200,8 +200,10 @@ class Service {
     counters_.runtime_functions = runtimes.codes;
     counters_.runtime_functions_unread = runtimes.codes_unread;
     counters_.runtime_functions_refused = runtimes.codes_refused;
-    counters_.runtime_runs = runtimes.runs;
-    counters_.runtime_runs_torn = runtimes.runs_torn;
+    counters_.runtime_runs = runtimes.runs.all;
+    counters_.runtime_runs_torn = runtimes.runs.torn;
+    counters_.runtime_runs_cut = runtimes.runs.cut;
+    counters_.runtime_runs_not_placed = runtimes.runs.not_placed;
     counters_.runtime_frames_unnamed = runtimes.frames_unnamed;
   }
 

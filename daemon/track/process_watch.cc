@@ -71,8 +71,27 @@ const ksym::Mapping* FindMapping(std::span<const ksym::Mapping> mappings,
   return &*std::prev(next);
 }
 
+void ProcessWatch::ListUnread(std::span<const uint32_t> first) {
+  if (unread_) return;
+  unread_ = ReadProcesses();
+  std::ranges::sort(*unread_, {}, [&](uint32_t pid) {
+    return std::pair(std::ranges::find(first, pid) != first.end(), pid);
+  });
+}
+
+void ProcessWatch::ReadSome(std::span<const uint32_t> first,
+                            SteadyClock::time_point until) {
+  ListUnread(first);
+  while (!unread_->empty() && SteadyClock::now() < until) {
+    Read(unread_->back());
+    unread_->pop_back();
+  }
+}
+
 void ProcessWatch::ReadAll() {
-  for (const uint32_t pid : ReadProcesses()) Read(pid);
+  ListUnread({});
+  for (const uint32_t pid : *unread_) Read(pid);
+  unread_.reset();
   read_before_ = true;
 }
 
@@ -92,15 +111,21 @@ bool ProcessWatch::Read(uint32_t pid) {
   return true;
 }
 
-std::vector<ProcessWatch::Busy> ProcessWatch::Busiest(size_t most) const {
-  std::vector<Busy> busy;
+std::vector<ProcessWatch::Busy> ProcessWatch::AllByUse() const {
+  std::vector<Busy> all;
+  all.reserve(readings_.size());
   for (const Reading& reading : readings_) {
-    if (reading.cpus < kMinBusy) continue;
-    busy.push_back({.pid = reading.mappings.pid,
-                    .cpus = reading.cpus,
-                    .mappings = &reading.mappings.mappings});
+    all.push_back({.pid = reading.mappings.pid,
+                   .cpus = reading.cpus,
+                   .mappings = &reading.mappings.mappings});
   }
-  std::ranges::sort(busy, std::greater(), &Busy::cpus);
+  std::ranges::sort(all, std::greater(), &Busy::cpus);
+  return all;
+}
+
+std::vector<ProcessWatch::Busy> ProcessWatch::Busiest(size_t most) const {
+  std::vector<Busy> busy = AllByUse();
+  std::erase_if(busy, [](const Busy& one) { return one.cpus < kMinBusy; });
   if (busy.size() > most) busy.resize(most);
   return busy;
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <unordered_map>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "bpf/profile_abi.h"
+#include "daemon/base/steady_clock.h"
 #include "daemon/track/side_band.h"
 #include "ksym/process/process_history.h"
 #include "ksym/process/process_image.h"
@@ -66,7 +68,11 @@ class ProcessWatch {
   // Reads the mappings of every process, some 20 us each, for the next
   // Apply(). After the side band was opened, so that nothing falls between.
   void ReadAll();
-  // A process of the last ReadAll(), and how busy it was.
+  // The same up to that time; the next ReadAll() reads the others. `first`: who
+  // is read before all others. Then come those with the largest numbers, as
+  // those of the kernel's threads are small.
+  void ReadSome(std::span<const uint32_t> first, SteadyClock::time_point until);
+  // A process that was read since the last Apply(), and how busy it was.
   struct Busy {
     uint32_t pid = 0;
     double cpus = 0;  // its CPU time divided by its life time
@@ -75,6 +81,8 @@ class ProcessWatch {
   // The busiest ones first, so many at the most and none that used less than
   // a hundredth of a CPU. Valid until the next Apply().
   std::vector<Busy> Busiest(size_t most) const;
+  // All of them, the busiest ones first. Valid as long.
+  std::vector<Busy> AllByUse() const;
   // All reports since the last call and up to that time, in the order of time.
   void Apply(std::vector<SideBandEvent> events, uint64_t until_ns);
 
@@ -122,6 +130,7 @@ class ProcessWatch {
     double cpus = 0;
   };
   bool Read(uint32_t pid);
+  void ListUnread(std::span<const uint32_t> first);
   void LoseMappings(uint64_t until_ns);
   void LeaveFloodsOut(std::vector<SideBandEvent>& events);
   void ReadDoubted();
@@ -168,6 +177,8 @@ class ProcessWatch {
   uint64_t mappings_lost_ns_ = 0;  // last
   uint64_t next_doubt_ns_ = 0;  // when the last reading of doubted ones ended
   uint64_t doubt_cost_ns_ = 0;  // of that reading and of taking it in
+  // Of all that there were at the start; the next one is the last.
+  std::optional<std::vector<uint32_t>> unread_;
   bool read_before_ = false;
   // Processes, as reports were lost; they are not to be listed before the time.
   bool may_have_ended_ = false;

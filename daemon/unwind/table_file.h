@@ -112,11 +112,12 @@ class TableFileState {
 struct TableFile {
   TableFileState state;
   bool is_vdso = false;
-  bool is_expected = false;  // its job is of Expect(), and nobody waits
-  bool was_told = false;     // that it has no table
-  bool is_apart = false;     // of one mount namespace
-  bool is_for_all = false;   // it was opened, and no other has these numbers
-  uint64_t job = 0;          // of the queue; 0: none
+  bool is_expected = false;   // its job is of Expect(), and nobody waits
+  bool was_told = false;      // that it has no table
+  bool was_searched = false;  // for an interpreter, before its table is made
+  bool is_apart = false;      // of one mount namespace
+  bool is_for_all = false;    // it was opened, and no other has these numbers
+  uint64_t job = 0;           // of the queue; 0: none
   // Where it can be opened, and what it was when it was.
   uint32_t pid = 0;
   ksym::Mapping mapping;

@@ -16,6 +16,7 @@
 #include "ksym/elf/elf_image.h"
 #include "ksym/process/mapped_file.h"
 #include "ksym/process/vdso.h"
+#include "ksym/runtime/cpython/interpreter.h"
 
 namespace profd {
 namespace {
@@ -46,6 +47,13 @@ ksym::Result<ksym::ByteSource> SourceOf(ksym::OpenedFile opened, uint64_t& size,
   size = opened.size;
   mtime_ns = opened.mtime_ns;
   return source;
+}
+
+std::vector<ksym::ElfSegment> CodeOf(const ksym::ElfImage& image) {
+  std::vector<ksym::ElfSegment> code;
+  std::ranges::copy_if(image.segments(), std::back_inserter(code),
+                       &ksym::ElfSegment::executable);
+  return code;
 }
 
 ksym::Result<ksym::ByteSource> FailApart() {
@@ -331,6 +339,25 @@ void TableFiles::Wait(SteadyClock::duration time) const {
   } else {
     queue_->Wait(time);
   }
+}
+
+TableFile* TableFiles::FindRuntime(uint32_t pid, const ksym::Mapping& mapping) {
+  TableFile* file = FileOf(pid, mapping);
+  if (file == nullptr || file->is_vdso || file->state.is_wanted() ||
+      std::exchange(file->was_searched, true)) {
+    return nullptr;
+  }
+  file->used = host_.now();
+  const auto source = OpenOnce(*file);
+  if (!source) return nullptr;
+  const auto image = ksym::ElfImage::Parse(*source);
+  if (!image) return nullptr;
+  const auto cpython = ksym::FindCpython(*source, *image);
+  // Why one is not known is said when its table is made.
+  if (!cpython || !*cpython) return nullptr;
+  file->cpython = **cpython;
+  file->table.code = CodeOf(*image);
+  return file;
 }
 
 void TableFiles::Expect(uint32_t pid,

@@ -77,6 +77,10 @@ class TableFiles {
   // interpreter.
   std::vector<TableFile*> TakeBuilt();
   void Wait(SteadyClock::duration time) const;
+  // The mapping's file if it turns out to hold an interpreter and nobody asked
+  // for its table yet; else null. Looks at each file once. Does not wait for
+  // one that may not answer.
+  TableFile* FindRuntime(uint32_t pid, const ksym::Mapping& mapping);
   // See UnwindTables::Expect().
   void Expect(uint32_t pid, const std::vector<ksym::Mapping>& mappings);
 

@@ -88,13 +88,31 @@ std::vector<TableFiles::Holder> UnwindTables::HoldersOf(const TableFile& file,
 void UnwindTables::TellOfRuntime(const ksym::ProcessId& id,
                                  const TableList& process,
                                  const TableFile& file) const {
-  if (!runtime_observer_ || !file.cpython) return;
+  if (!runtime_observer_.of_process || !file.cpython) return;
   for (size_t i = 0; i < process.files.size(); ++i) {
     if (process.files[i] != &file) continue;
     const auto load_bias = file.table.LoadBias(process.mappings[i]);
     if (!load_bias) continue;
-    runtime_observer_(id, process.mappings[i], *load_bias, *file.cpython);
+    runtime_observer_.of_process(id, *load_bias, *file.cpython);
     return;
+  }
+}
+
+// What has the same numbers elsewhere may be another file.
+void UnwindTables::TellOfFile(const TableFile& file) const {
+  if (runtime_observer_.of_file && file.is_for_all) {
+    runtime_observer_.of_file(file);
+  }
+}
+
+void UnwindTables::FindRuntimes(uint32_t pid,
+                                const std::vector<ksym::Mapping>& mappings,
+                                SteadyClock::time_point until) {
+  if (!runtime_observer_.of_file) return;
+  for (const ksym::Mapping& mapping : mappings) {
+    if (now_() >= until) return;
+    const TableFile* file = files_.FindRuntime(pid, mapping);
+    if (file != nullptr) TellOfFile(*file);
   }
 }
 
@@ -148,6 +166,7 @@ void UnwindTables::TakeParted() {
 // their frames in stacks that are copied, too.
 void UnwindTables::TakeBuilt() {
   for (const TableFile* file : files_.TakeBuilt()) {
+    TellOfFile(*file);
     for (const auto& [id, process] : processes_) {
       TellOfRuntime(id, process, *file);
     }

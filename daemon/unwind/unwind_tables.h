@@ -85,14 +85,22 @@ class UnwindTables {
   UnwindTables(const UnwindTables&) = delete;
   UnwindTables& operator=(const UnwindTables&) = delete;
 
-  // Called for each process that maps an interpreter's file, with its load bias
-  // there, once the file was read.
-  using RuntimeObserver =
-      std::function<void(const ksym::ProcessId&, const ksym::Mapping&, uint64_t,
-                         const ksym::CpythonInterpreter&)>;
+  // Called for a file that holds an interpreter once it was read, unless it is
+  // that file in one mount namespace alone; and for each process that maps it,
+  // with its load bias there.
+  struct RuntimeObserver {
+    std::function<void(const TableFile&)> of_file;
+    std::function<void(const ksym::ProcessId&, uint64_t load_bias,
+                       const ksym::CpythonInterpreter&)>
+        of_process;
+  };
   void TellOfRuntimes(RuntimeObserver observer) {
     runtime_observer_ = std::move(observer);
   }
+  // Looks at files that the process maps for interpreters, before it is
+  // sampled: some 50 us each. Ends at that time.
+  void FindRuntimes(uint32_t pid, const std::vector<ksym::Mapping>& mappings,
+                    SteadyClock::time_point until);
 
   // The process was sampled and has those mappings, perhaps more than before.
   // Opens files that are new, some 20 us each.
@@ -139,6 +147,7 @@ class UnwindTables {
                                             size_t most) const;
   void TellOfRuntime(const ksym::ProcessId& id, const TableList& process,
                      const TableFile& file) const;
+  void TellOfFile(const TableFile& file) const;
   void TakeBuilt();
   void TakeParted();
   void Acquire(const ksym::ProcessId& id, TableList& process);

@@ -126,6 +126,19 @@ class PythonTest(harness.E2eTest):
                              ["Thread._bootstrap", "Thread._bootstrap_inner",
                               "Thread.run", "without_lock"])
 
+    def test_first_samples(self):
+        # What runs already has its frames from the first sample on.
+        commands = [(PYTHON, WORKLOAD, "30")]
+        if os.path.exists(LIBRARY):
+            commands.append((os.path.join(harness.WORKLOADS, "embedded"),
+                             LIBRARY, "40", WORKLOAD, "30"))
+        for command in commands:
+            stacks = self.stacks("-U", process=self.start(*command),
+                                 seconds=0.2)
+            self.assert_known(stacks)
+            self.assertGreater(sum(stack.count for stack in stacks), 30)
+            self.assertGreater(self.share(stacks, lambda s: s.names()), 0.95)
+
     def test_library(self):
         # A program that is not called python has an interpreter from a library,
         # whose key of thread states is not among the first ones.
@@ -198,6 +211,27 @@ class PythonTest(harness.E2eTest):
                          {"return leaf(number)"})
         self.assertIn("main(float(sys.argv[1]))", lines["<module>"])
 
+    def test_too_deep(self):
+        # What is beyond the bound is marked and counted.
+        with tempfile.TemporaryDirectory() as directory:
+            program = os.path.join(directory, "deep.py")
+            with open(program, "w", encoding="utf-8") as file:
+                file.write("import sys\n"
+                           "sys.setrecursionlimit(10000)\n"
+                           "def deep(n):\n"
+                           "    if n: return deep(n - 1)\n"
+                           "    print('ready', flush=True)\n"
+                           "    while True: pass\n"
+                           "deep(2000)\n")
+            process = self.start(PYTHON, program)
+            run = self.profile("-F", 997, "-U", "-v", "-p", process.pid, 1)
+        self.assertEqual(run.status, 0, str(run))
+        counts = [0, 0]
+        for frames, count in harness.Folded(run.stdout).lines:
+            counts["[torn]" in frames] += count
+        self.assertGreater(counts[1], 10 * counts[0])
+        self.assertRegex(run.stderr, r", 0 torn, [1-9]\d* cut off, ")
+
     def test_options(self):
         # All native frames stay where that is asked for, and nothing is looked
         # for where that is.
@@ -233,9 +267,9 @@ class PythonTest(harness.E2eTest):
         self.assertGreaterEqual(method["line"], method["first_line"])
         self.assertIn("größe", frames)
 
-    def test_short_lives(self):
-        # Processes that live for some 50 ms have names, but for the first one,
-        # which nobody knew.
+    def short_lives(self, command):
+        """Samples of each of ten processes that live for some 50 ms: those
+        without names, and with names."""
         with tempfile.TemporaryDirectory() as directory:
             program = os.path.join(directory, "short.py")
             with open(program, "w", encoding="utf-8") as file:
@@ -247,18 +281,33 @@ class PythonTest(harness.E2eTest):
             run = self.profile(
                 "-F", 997, "-U", "--by", "pid", "--", "/bin/sh", "-c",
                 "for i in 1 2 3 4 5 6 7 8 9 10; do %s -S %s; done" %
-                (PYTHON, program))
+                (command, program))
         self.assertEqual(run.status, 0, str(run))
-        folded = harness.Folded(run.stdout)
         by_process = {}
-        for frames, count in folded.lines:
-            if frames[0].startswith("python"):
+        for frames, count in harness.Folded(run.stdout).lines:
+            if not frames[0].startswith("sh"):
                 named = "short_work (short.py)" in frames
                 counts = by_process.setdefault(frames[0], [0, 0])
                 counts[named] += count
                 self.assertNotIn("[python]", frames)
+        return by_process
+
+    def test_short_lives(self):
+        # They have names, but for the first one, which nobody knew.
+        by_process = self.short_lives(PYTHON)
         good = [pid for pid, (other, named) in by_process.items() if named > 10]
         self.assertGreaterEqual(len(good), len(by_process) - 2, by_process)
+
+    def test_short_lives_of_library(self):
+        # Where an interpreter is that may be anywhere is known at once.
+        if not os.path.exists(LIBRARY):
+            self.skipTest("no " + LIBRARY)
+        embedded = os.path.join(harness.WORKLOADS, "embedded")
+        self.start(embedded, LIBRARY, "40", WORKLOAD, "30")
+        by_process = self.short_lives("%s %s 40" % (embedded, LIBRARY))
+        self.assertEqual(len(by_process), 10, by_process)
+        for counts in by_process.values():
+            self.assertGreater(counts[1], 30, by_process)
 
 
 if __name__ == "__main__":

@@ -52,6 +52,19 @@ TEST(FrameMergeTest, RunsBehindTheEnd) {
             (std::vector{Python(1), Native(100), Native(200)}));
 }
 
+// Runs of which nothing is shown are counted; torn ones are shown or counted
+// as such.
+TEST(FrameMergeTest, CountsWhatIsLeftOut) {
+  std::vector runs = {MakeRun({1}, std::nullopt), MakeRun({2}, 1),
+                      MakeRun({3}, std::nullopt), MakeRun({4}, std::nullopt)};
+  EXPECT_EQ(CountLeftOut(runs, NativeEnd::kCut), 1u);
+  EXPECT_EQ(CountLeftOut(runs, NativeEnd::kWhole), 3u);
+  runs[3].is_torn = true;
+  EXPECT_EQ(CountLeftOut(runs, NativeEnd::kWhole), 2u);
+  runs.erase(runs.begin() + 1);
+  EXPECT_EQ(CountLeftOut(runs, NativeEnd::kCut), 0u);
+}
+
 // A run that is nearer to the leaf than the first native frame is of a call
 // that has ended.
 TEST(FrameMergeTest, RunsInFrontOfTheFirstFrame) {

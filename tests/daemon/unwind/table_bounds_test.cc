@@ -287,14 +287,19 @@ class RuntimesTest : public TablePolicyFixture {
  protected:
   RuntimesTest() {
     queue_->cpython = ksym::CpythonInterpreter{};
-    tables_->TellOfRuntimes(
-        [this](const ProcessId& id, const ksym::Mapping& mapping,
-               uint64_t load_bias, const ksym::CpythonInterpreter&) {
-          told_.emplace_back(id.pid, mapping.inode, load_bias);
-        });
+    tables_->TellOfRuntimes({.of_file =
+                                 [this](const TableFile& file) {
+                                   files_.push_back(file.mapping.inode);
+                                 },
+                             .of_process =
+                                 [this](const ProcessId& id, uint64_t load_bias,
+                                        const ksym::CpythonInterpreter&) {
+                                   told_.emplace_back(id.pid, load_bias);
+                                 }});
   }
 
-  std::vector<std::tuple<uint32_t, uint64_t, uint64_t>> told_;
+  std::vector<std::pair<uint32_t, uint64_t>> told_;
+  std::vector<uint64_t> files_;  // by inode
 };
 
 // Processes that map an interpreter are told as soon as its file was read,
@@ -306,13 +311,27 @@ TEST_F(RuntimesTest, AreToldAtOnce) {
   HasRows(1, MappingOf(7));
   tables_->WaitForTable(milliseconds(1));
   EXPECT_EQ(tables_->statistics().files, 0u);
-  EXPECT_THAT(told_, testing::ElementsAre(std::tuple(1, 7, 0x70000),
-                                          std::tuple(2, 7, 0x70000)));
+  EXPECT_THAT(told_, testing::ElementsAre(std::pair(1, 0x70000),
+                                          std::pair(2, 0x70000)));
+  EXPECT_THAT(files_, testing::ElementsAre(7));
   Start(4, {7});
   EXPECT_THAT(told_, SizeIs(3));
-  EXPECT_THAT(told_, Contains(std::tuple(4, 7, 0x70000)));
+  EXPECT_THAT(told_, Contains(std::pair(4, 0x70000)));
   Pass();
   EXPECT_THAT(told_, SizeIs(3));
+}
+
+// Of a file that others may have under the same numbers, its processes alone.
+TEST_F(RuntimesTest, AreNotToldOfFilesOfOneMountNamespace) {
+  owner_of_ambiguous_[7] = 1000;
+  Start(1, {7});
+  HasRows(1, MappingOf(7));
+  tables_->WaitForTable(milliseconds(1));
+  Pass();
+  HasRows(1, MappingOf(7));
+  tables_->WaitForTable(milliseconds(1));
+  EXPECT_THAT(told_, testing::ElementsAre(std::pair(1, 0x70000)));
+  EXPECT_THAT(files_, IsEmpty());
 }
 
 // Why an interpreter's frames are not known is told.
