@@ -13,6 +13,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "bpf/profile_abi.h"
+#include "bpf/thread_memory.bpf.h"
 #include "bpf/waiting.bpf.h"
 
 /* The same as passes_filters() asks of the current one. */
@@ -168,6 +169,14 @@ static __always_inline __u64 wait_other_kernel(struct wait_scratch *scratch,
 	return record->id;
 }
 
+/* Reads less than two pages. */
+static __always_inline bool wait_read(void *to, __u32 bytes, __u64 from,
+				      struct task_struct___wait *t)
+{
+	return memory_answers(t, from, bytes) &&
+	       !bpf_copy_from_user_task(to, bytes, (void *)from, (void *)t, 0);
+}
+
 /* Sends what can be read of the stack, in pieces; false: the file is full. */
 static __always_inline bool wait_send_stack(struct seq_file *seq,
 					    struct wait_scratch *scratch,
@@ -183,13 +192,11 @@ static __always_inline bool wait_send_stack(struct seq_file *seq,
 	for (int i = 0; i < WAIT_READS && head->end < end; i++) {
 		__u32 bytes = WAIT_READ_BYTES;
 
-		if (bpf_copy_from_user_task(piece->stack, WAIT_READ_BYTES,
-					    (void *)head->end, (void *)t, 0)) {
+		if (!wait_read(piece->stack, WAIT_READ_BYTES, head->end, t)) {
 			/* All or nothing; there may be a part of that page. */
 			bytes = WAIT_READ_BYTES / 4;
-			if (bpf_copy_from_user_task(
-				piece->stack, WAIT_READ_BYTES / 4,
-				(void *)head->end, (void *)t, 0))
+			if (!wait_read(piece->stack, WAIT_READ_BYTES / 4,
+				       head->end, t))
 				break;
 		}
 		piece->address = head->end;
