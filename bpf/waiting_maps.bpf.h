@@ -7,6 +7,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "bpf/arch/arch.bpf.h"
+#include "bpf/dump_abi.h"
 #include "bpf/profile_abi.h"
 #include "bpf/profile_maps.bpf.h"
 #include "bpf/waiting_abi.h"
@@ -150,6 +151,7 @@ struct wait_scratch {
 	struct arch_regs regs;
 	struct wait_walk walk;
 	struct wait_count count;
+	struct dump_thread_record dump;
 	__u64 lost; /* of the thread's samples */
 };
 

@@ -103,19 +103,32 @@ ksym::Result<uint32_t> FindThreadIterator() {
   return KernelBtfFunction("bpf_iter_task");
 }
 
+ksym::Result<uint32_t> FindDumpIterator() {
+  auto id = KernelBtfFunction("bpf_iter_task");
+  if (id || id.error().code() != ksym::ErrorCode::kNotFound) return id;
+  return Fail(ksym::ErrorCode::kUnsupported,
+              "threads are walked over by BPF, which this kernel cannot (it "
+              "needs Linux 5.8 with its types, CONFIG_DEBUG_INFO_BTF)");
+}
+
 // Has the program that walks over threads loaded as what it is. Its section's
 // name means nothing to libbpf, which would read all of the kernel's types to
 // find the one that it is attached to.
 class ThreadIterator {
  public:
-  explicit ThreadIterator(uint32_t btf_id) {
+  // kSleeps: programs that may read what others' memory has.
+  enum class Kind : uint8_t { kSleeps, kRuns };
+
+  ThreadIterator(uint32_t btf_id, Kind kind) {
     libbpf_prog_handler_opts options = {};
     options.sz = sizeof(options);
     options.cookie = btf_id;
-    options.prog_prepare_load_fn = &Prepare;
+    options.prog_prepare_load_fn =
+        kind == Kind::kSleeps ? &PrepareSleeping : &Prepare;
     handler_ = libbpf_register_prog_handler(
-        "ksym_iter/task", BPF_PROG_TYPE_RAW_TRACEPOINT,
-        static_cast<bpf_attach_type>(0), &options);
+        kind == Kind::kSleeps ? "ksym_iter/task" : "ksym_iter_kernel/task",
+        BPF_PROG_TYPE_RAW_TRACEPOINT, static_cast<bpf_attach_type>(0),
+        &options);
   }
   ~ThreadIterator() {
     if (handler_ > 0) libbpf_unregister_prog_handler(handler_);
@@ -129,8 +142,12 @@ class ThreadIterator {
                      long cookie) {  // NOLINT(google-runtime-int)
     options->expected_attach_type = BPF_TRACE_ITER;
     options->attach_btf_id = static_cast<uint32_t>(cookie);
-    options->prog_flags |= BPF_F_SLEEPABLE;
     return bpf_program__set_type(program, BPF_PROG_TYPE_TRACING);
+  }
+  static int PrepareSleeping(bpf_program* program, bpf_prog_load_opts* options,
+                             long cookie) {  // NOLINT(google-runtime-int)
+    options->prog_flags |= BPF_F_SLEEPABLE;
+    return Prepare(program, options, cookie);
   }
 
   int handler_ = 0;
@@ -251,7 +268,13 @@ ksym::Result<BpfObject> BpfObject::Load(const SamplerConfig& config) {
   if (config.waits) {
     const auto id = FindThreadIterator();
     if (!id) return Fail(id.error());
-    iterator.emplace(*id);
+    iterator.emplace(*id, ThreadIterator::Kind::kSleeps);
+  } else if (config.dump != ThreadDump::kNone) {
+    const auto id = FindDumpIterator();
+    if (!id) return Fail(id.error());
+    iterator.emplace(*id, config.dump == ThreadDump::kAllStacks
+                              ? ThreadIterator::Kind::kSleeps
+                              : ThreadIterator::Kind::kRuns);
   }
   // A small BTF may lack what this kernel needs, and a cached one may be wrong:
   // that decides nothing. Only when the kernel's own BTF fails as well, the
@@ -308,6 +331,16 @@ WaitParts BpfObject::wait_parts() const {
           .clock_offset = &bss->wait_clock_offset,
           .from = &bss->wait_from,
           .until = &bss->wait_until};
+}
+
+int BpfObject::dump_fd() const {
+  const auto& programs = impl_->skeleton->progs;
+  return bpf_program__fd(dumps_user_stacks() ? programs.dump_threads
+                                             : programs.dump_kernel_stacks);
+}
+
+bool BpfObject::dumps_user_stacks() const {
+  return bpf_program__autoload(impl_->skeleton->progs.dump_threads);
 }
 
 UnwindMapFds BpfObject::unwind_maps() const {
@@ -436,6 +469,10 @@ bool KernelHasBpfLoop() {
 bool KernelHasTaskPtRegs() {
   return libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT,
                                  BPF_FUNC_task_pt_regs, nullptr) > 0;
+}
+
+bool KernelHasThreadMemory() {
+  return KernelBtfFunction("bpf_copy_from_user_task").has_value();
 }
 
 }  // namespace profd

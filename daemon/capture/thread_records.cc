@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "bpf/dump_abi.h"
 #include "bpf/waiting_abi.h"
 #include "ksym/base/unique_fd.h"
 
@@ -34,6 +35,8 @@ size_t BytesOf(const std::byte* at) {
     case PROFILE_RECORD_PIECE:
       return PROFILE_PIECE_RECORD_BYTES(
           size_t{reinterpret_cast<const profile_piece_record*>(at)->bytes});
+    case PROFILE_RECORD_DUMP:
+      return sizeof(dump_thread_record);
     case PROFILE_RECORD_COPY:
       return sizeof(profile_copy_record);
     default:
