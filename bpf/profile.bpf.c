@@ -20,6 +20,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
+#include "bpf/dump.bpf.h"
 #include "bpf/profile_abi.h"
 #include "bpf/profile_filters.bpf.h"
 #include "bpf/profile_maps.bpf.h"

@@ -41,6 +41,7 @@ enum profile_kind {
 	PROFILE_KIND_CPU = 0,
 	PROFILE_KIND_RUNNABLE = 1, /* waited for a CPU */
 	PROFILE_KIND_BLOCKED = 2,  /* waited for anything else */
+	PROFILE_KIND_THREAD = 3,   /* is there, whatever it does */
 };
 #define PROFILE_WAIT_KINDS 2
 
@@ -70,6 +71,8 @@ enum profile_record_type {
 	/* These are in waiting_abi.h. */
 	PROFILE_RECORD_THREAD = 8,
 	PROFILE_RECORD_WAITS = 9,
+	/* This one is in dump_abi.h. */
+	PROFILE_RECORD_DUMP = 10,
 };
 
 struct profile_record {

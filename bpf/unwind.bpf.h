@@ -338,24 +338,38 @@ static long unwind_callback(__u32 i __attribute__((unused)), void *context)
 	return unwind_frame(walk->st, walk->record);
 }
 
-static __always_inline bool user_regs(struct task_struct *task,
-				      struct arch_regs *regs)
+/* Before bpf_task_pt_regs() was there no kernel padded this stack's top. */
+static __always_inline bool regs_by_stack(struct task_struct *task,
+					  struct arch_regs *regs)
 {
 	struct task_struct___stack *with_stack = (void *)task;
-	/* Before the helper was there no kernel padded this stack's top. */
 	void *stack = NULL;
 
-	if (has_task_pt_regs) {
-		long at = bpf_task_pt_regs((void *)bpf_get_current_task_btf());
-
-		return bpf_probe_read_kernel(regs, sizeof(*regs), (void *)at) ==
-		       0;
-	}
 	if (bpf_core_read(&stack, sizeof(stack), &with_stack->stack))
 		return false;
 	return bpf_probe_read_kernel(regs, sizeof(*regs),
 				     stack + ARCH_KERNEL_STACK_BYTES -
 					 sizeof(*regs)) == 0;
+}
+
+/* `task` is one that the verifier knows as such. */
+static __always_inline bool regs_of(struct task_struct *task,
+				    struct arch_regs *regs)
+{
+	long at;
+
+	if (!has_task_pt_regs)
+		return regs_by_stack(task, regs);
+	at = bpf_task_pt_regs(task);
+	return bpf_probe_read_kernel(regs, sizeof(*regs), (void *)at) == 0;
+}
+
+static __always_inline bool user_regs(struct task_struct *task,
+				      struct arch_regs *regs)
+{
+	if (!has_task_pt_regs)
+		return regs_by_stack(task, regs);
+	return regs_of((void *)bpf_get_current_task_btf(), regs);
 }
 
 static __always_inline void unwind_use_regs(struct unwind_state *st)

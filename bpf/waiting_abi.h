@@ -24,9 +24,10 @@ enum wait_calls {
 
 enum wait_flags {
 	WAIT_RUNNABLE = 1,
-	WAIT_PREEMPTED = 2, /* it did not want to wait */
-	WAIT_NEW = 4,	    /* it had not run yet */
-	WAIT_IO = 8,	    /* the kernel counts it as waiting for a disk */
+	WAIT_PREEMPTED = 2,  /* it did not want to wait */
+	WAIT_NEW = 4,	     /* it had not run yet */
+	WAIT_IO = 8,	     /* the kernel counts it as waiting for a disk */
+	WAIT_UNSEEN = 0x100, /* nobody saw how it came to want a CPU */
 };
 
 /* Not in a system call. */

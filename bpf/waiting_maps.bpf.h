@@ -7,6 +7,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "bpf/arch/arch.bpf.h"
+#include "bpf/dump_abi.h"
 #include "bpf/profile_abi.h"
 #include "bpf/profile_maps.bpf.h"
 #include "bpf/waiting_abi.h"
@@ -48,6 +49,7 @@ struct sched_entity {
 } __core;
 struct sched_info {
 	unsigned long long run_delay;
+	unsigned long long last_arrival;
 	unsigned long long last_queued;
 } __core;
 struct thread_info {
@@ -193,6 +195,7 @@ struct wait_scratch {
 	struct arch_regs regs;
 	struct wait_walk walk;
 	struct wait_count count;
+	struct dump_thread_record dump;
 	__u64 lost; /* of the thread's samples */
 };
 

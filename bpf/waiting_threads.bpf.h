@@ -13,6 +13,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "bpf/profile_abi.h"
+#include "bpf/thread_memory.bpf.h"
 #include "bpf/waiting.bpf.h"
 
 static __always_inline void wait_set_first(const struct task_struct___wait *t)
@@ -126,6 +127,14 @@ static __always_inline __u64 wait_other_kernel(struct wait_scratch *scratch,
 	return record->id;
 }
 
+/* Reads less than two pages. */
+static __always_inline bool wait_read(void *to, __u32 bytes, __u64 from,
+				      struct task_struct___wait *t)
+{
+	return memory_answers(t, from, bytes) &&
+	       !bpf_copy_from_user_task(to, bytes, (void *)from, (void *)t, 0);
+}
+
 /* Sends what can be read of the stack, in pieces; false: the file is full. */
 static __always_inline bool wait_send_stack(struct seq_file *seq,
 					    struct wait_scratch *scratch,
@@ -141,13 +150,11 @@ static __always_inline bool wait_send_stack(struct seq_file *seq,
 	for (int i = 0; i < WAIT_READS && head->end < end; i++) {
 		__u32 bytes = WAIT_READ_BYTES;
 
-		if (bpf_copy_from_user_task(piece->stack, WAIT_READ_BYTES,
-					    (void *)head->end, (void *)t, 0)) {
+		if (!wait_read(piece->stack, WAIT_READ_BYTES, head->end, t)) {
 			/* All or nothing; there may be a part of that page. */
 			bytes = WAIT_READ_BYTES / 4;
-			if (bpf_copy_from_user_task(
-				piece->stack, WAIT_READ_BYTES / 4,
-				(void *)head->end, (void *)t, 0))
+			if (!wait_read(piece->stack, WAIT_READ_BYTES / 4,
+				       head->end, t))
 				break;
 		}
 		piece->address = head->end;
@@ -174,21 +181,6 @@ static __always_inline void wait_count_kernel(struct wait_scratch *scratch,
 		scratch->lost++;
 }
 
-static __always_inline void wait_read_regs(struct arch_regs *regs,
-					   struct task_struct___wait *t)
-{
-	struct task_struct___stack *with_stack = (void *)t;
-	void *at;
-
-	if (has_task_pt_regs) {
-		at = (void *)bpf_task_pt_regs((void *)t);
-	} else {
-		bpf_core_read(&at, sizeof(at), &with_stack->stack);
-		at += ARCH_KERNEL_STACK_BYTES - sizeof(*regs);
-	}
-	bpf_probe_read_kernel(regs, sizeof(*regs), at);
-}
-
 /* The samples of a wait that goes on, as records; false: the file is full. */
 static __always_inline bool wait_send_open(struct seq_file *seq,
 					   struct wait_scratch *scratch,
@@ -197,13 +189,11 @@ static __always_inline bool wait_send_open(struct seq_file *seq,
 {
 	struct profile_copy_record *head = &scratch->copy;
 	__u32 call = WAIT_NO_CALL, calls = WAIT_CALLS_NONE;
-	bool has_user = t->mm != NULL;
+	bool has_user = t->mm && regs_of((void *)t, &scratch->regs);
 
-	if (has_user) {
-		wait_read_regs(&scratch->regs, t);
+	if (has_user)
 		calls = arch_system_call(&scratch->regs, t->thread_info.status,
 					 &call);
-	}
 	if (BPF_CORE_READ_BITFIELD_PROBED(t, in_iowait))
 		w->flags |= WAIT_IO;
 	for (int i = 0; i < PROFILE_WAIT_KINDS; i++) {

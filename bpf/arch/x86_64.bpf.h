@@ -62,6 +62,11 @@ PROFILE_ABI_ASSERT(ARCH_SIGNAL_REGS_OFFSET +
 #define ARCH_USER_CODE_64     0x33
 #define ARCH_SYSCALL_EXECVE   59
 #define ARCH_SYSCALL_EXECVEAT 322
+#define ARCH_SYSCALL_FUTEX    202
+/* Of a system call of the 64-bit ABI. */
+#define ARCH_ARGUMENT_0(regs) ((regs)->di)
+#define ARCH_ARGUMENT_1(regs) ((regs)->si)
+#define ARCH_ARGUMENT_2(regs) ((regs)->dx)
 
 /*
  * Sets a walk's registers, struct unwind_state or another with such members,
@@ -107,6 +112,12 @@ arch_in_user_mode(const struct bpf_perf_event_data *ctx)
 static __always_inline bool arch_is_walked(const struct arch_regs *regs)
 {
 	return (regs->cs & 0xffff) == ARCH_USER_CODE_64;
+}
+
+/* Whether it has user code at all; workers that the kernel made have none. */
+static __always_inline bool arch_is_of_user(const struct arch_regs *regs)
+{
+	return (regs->cs & 3) == 3;
 }
 
 /* Whether a thread with these registers, if it is in the kernel, is in exec. */

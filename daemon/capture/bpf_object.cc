@@ -22,6 +22,7 @@
 
 #include "daemon/capture/batch.h"
 #include "daemon/capture/btf_cache.h"
+#include "daemon/capture/kernel_btf_id.h"
 #include "daemon/capture/ring_reader.h"
 #include "daemon/capture/sampler_setup.h"
 #include "daemon/perf/privileges.h"
@@ -90,6 +91,14 @@ std::unexpected<ksym::Error> LoadFailure(int error) {
 }  // namespace
 
 namespace {
+
+ksym::Result<uint32_t> FindDumpIterator() {
+  auto id = KernelBtfFunction("bpf_iter_task");
+  if (id || id.error().code() != ksym::ErrorCode::kNotFound) return id;
+  return Fail(ksym::ErrorCode::kUnsupported,
+              "threads are walked over by BPF, which this kernel cannot (it "
+              "needs Linux 5.8 with its types, CONFIG_DEBUG_INFO_BTF)");
+}
 
 // Has the program that walks over threads loaded as what it is. Its section's
 // name means nothing to libbpf, which would read all of the kernel's types to
@@ -252,6 +261,12 @@ ksym::Result<BpfObject> BpfObject::Load(const SamplerConfig& config) {
                                              ? ThreadIterator::Kind::kSleeps
                                              : ThreadIterator::Kind::kRuns);
     at_switch.emplace(kernel.switch_id);
+  } else if (config.dump != ThreadDump::kNone) {
+    const auto id = FindDumpIterator();
+    if (!id) return Fail(id.error());
+    iterator.emplace(*id, config.dump == ThreadDump::kAllStacks
+                              ? ThreadIterator::Kind::kSleeps
+                              : ThreadIterator::Kind::kRuns);
   }
   // A small BTF may lack what this kernel needs, and a cached one may be wrong:
   // that decides nothing. Only when the kernel's own BTF fails as well, the
@@ -314,6 +329,16 @@ WaitParts BpfObject::wait_parts() const {
           .clock_offset = &bss->wait_clock_offset,
           .from = &bss->wait_from,
           .until = &bss->wait_until};
+}
+
+int BpfObject::dump_fd() const {
+  const auto& programs = impl_->skeleton->progs;
+  return bpf_program__fd(dumps_user_stacks() ? programs.dump_threads
+                                             : programs.dump_kernel_stacks);
+}
+
+bool BpfObject::dumps_user_stacks() const {
+  return bpf_program__autoload(impl_->skeleton->progs.dump_threads);
 }
 
 UnwindMapFds BpfObject::unwind_maps() const {
@@ -442,6 +467,10 @@ bool KernelHasBpfLoop() {
 bool KernelHasTaskPtRegs() {
   return libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT,
                                  BPF_FUNC_task_pt_regs, nullptr) > 0;
+}
+
+bool KernelHasThreadMemory() {
+  return KernelBtfFunction("bpf_copy_from_user_task").has_value();
 }
 
 }  // namespace profd

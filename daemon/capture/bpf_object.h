@@ -55,6 +55,13 @@ struct WaitConfig {
   WaitKernel kernel = {};  // decided by Capture::Start()
 };
 
+// What is taken of all threads when sampling ends.
+enum class ThreadDump : uint8_t {
+  kNone,
+  kKernelStacks,  // where programs cannot read another thread's memory
+  kAllStacks,     // Linux 5.18
+};
+
 // What the BPF side is built with; fixed before load.
 struct SamplerConfig {
   StackStore store = StackStore::kExact;
@@ -74,8 +81,9 @@ struct SamplerConfig {
   bool per_thread = false;
   bool want_cgroup = false;  // SampleHint::cgroup; exact store
   bool include_idle = false;
-  bool cpu_samples = true;          // of what runs
-  std::optional<WaitConfig> waits;  // of what waits; exact store
+  bool cpu_samples = true;              // of what runs
+  std::optional<WaitConfig> waits;      // of what waits; exact store
+  ThreadDump dump = ThreadDump::kNone;  // without waits; exact store
   // Sample only these thread groups, or threads; empty: all.
   std::vector<uint32_t> pids;
   std::vector<uint32_t> tids;
@@ -121,6 +129,10 @@ class BpfObject {
   // The program to attach to a perf event, where the CPU is sampled.
   int program_fd() const;
   WaitParts wait_parts() const;
+  // The program that dumps threads, an iterator, and whether it reads their
+  // user stacks.
+  int dump_fd() const;
+  bool dumps_user_stacks() const;
   // Where it finds tables; -1 unless it walks by them.
   UnwindMapFds unwind_maps() const;
   RuntimeMapFds runtime_maps() const;
@@ -170,5 +182,7 @@ bool KernelHasRingBuffer();
 // Whether perf event programs may call bpf_loop() or bpf_task_pt_regs().
 bool KernelHasBpfLoop();
 bool KernelHasTaskPtRegs();
+// Whether programs that walk over threads may read their memory (5.18).
+bool KernelHasThreadMemory();
 
 }  // namespace profd

@@ -15,6 +15,7 @@
 #include "daemon/base/steady_clock.h"
 #include "daemon/capture/capture_metadata.h"
 #include "daemon/capture/cpu_sampler.h"
+#include "daemon/capture/dump_sampler.h"
 #include "daemon/capture/grace_period.h"
 #include "daemon/capture/interval_accounts.h"
 #include "daemon/capture/interval_builder.h"
@@ -23,6 +24,7 @@
 #include "daemon/capture/sampler_config.h"
 #include "daemon/capture/stack_copies.h"
 #include "daemon/capture/stack_records.h"
+#include "daemon/capture/thread_dump.h"
 #include "daemon/capture/wait_sampler.h"
 #include "daemon/perf/privileges.h"
 #include "daemon/profile/wait_reason.h"
@@ -39,6 +41,8 @@ namespace {
 // Bytes of stacks that are copied between two polls, at the most. A copy counts
 // for 16 KiB at least, so these are 1,024 copies, and some 8 ms to walk them.
 constexpr uint64_t kCopiesAtOnce = 16 << 20;
+// The same while threads are dumped: so little that none is shed.
+constexpr uint64_t kDumpedAtOnce = kCopiesAtOnce / 2 - (uint64_t{64} << 10);
 // Processes whose tables are made before they are sampled.
 constexpr size_t kMaxBusy = 32;
 // How long interpreters are looked for before the first sample, at the most,
@@ -248,6 +252,8 @@ class Capture::Impl {
 
   const ThreadTimes& thread_times() const { return thread_times_; }
 
+  const std::vector<DumpedThread>& dumped_threads() const { return dumped_; }
+
   UnwindStatistics unwind_statistics() const {
     UnwindStatistics statistics;
     if (tables_) statistics = tables_->statistics();
@@ -277,6 +283,7 @@ class Capture::Impl {
     samplers_.Disable();
     accounts_.ReadTimesNext();
     const uint64_t end_ns = NowNs();
+    dump_patience_ends_ = SteadyClock::now() + patience;
     // No program runs when it returns, so there is nothing to wait for.
     auto read = ReadThreads();
     if (!read) return Fail(std::move(read.error()));
@@ -314,6 +321,19 @@ class Capture::Impl {
     }
   }
 
+  // Copies of all threads' stacks would fill the memory: they are walked
+  // whenever there are many.
+  void OnDumped(const dump_thread_record& record, size_t bytes) {
+    if (bytes < sizeof(record)) return;
+    dumped_.push_back(DumpedThreadOf(record));
+    if (copies_.waiting_bytes() < kDumpedAtOnce) return;
+    TakeReports();
+    WalkRest(record.header.set,
+             std::chrono::ceil<std::chrono::milliseconds>(
+                 std::max(dump_patience_ends_ - SteadyClock::now(),
+                          SteadyClock::duration(0))));
+  }
+
   void OnProcess(const ksym::ProcessImage& image) {
     if (on_process_) on_process_(image);
     if (tables_) tables_->Update(image);
@@ -339,6 +359,8 @@ class Capture::Impl {
       copies_.Add(reinterpret_cast<const profile_copy_record&>(record), bytes);
     } else if (record.type == PROFILE_RECORD_THREAD) {
       OnThread(reinterpret_cast<const wait_thread_record&>(record), bytes);
+    } else if (record.type == PROFILE_RECORD_DUMP) {
+      OnDumped(reinterpret_cast<const dump_thread_record&>(record), bytes);
     } else if (record.type == PROFILE_RECORD_WAITS) {
       thread_times_.SetStatistics(
           reinterpret_cast<const wait_stats_record&>(record).stats);
@@ -378,6 +400,8 @@ class Capture::Impl {
   // The kind of a sample whose stack was copied.
   SampleKindId KindOf(const profile_key& key) const {
     if (key.kind == PROFILE_KIND_CPU) return 0;
+    // The dump has one kind, in the place of those of waits.
+    if (key.kind == PROFILE_KIND_THREAD) return first_wait_kind_;
     return static_cast<SampleKindId>(first_wait_kind_ + key.kind -
                                      PROFILE_KIND_RUNNABLE);
   }
@@ -424,10 +448,12 @@ class Capture::Impl {
   std::vector<SampleHint> hints_;
   IntervalAccounts accounts_;
   ThreadTimes thread_times_;
+  std::vector<DumpedThread> dumped_;
   RuntimeRecords runtimes_;
   StackRecords stacks_;
   StackCopies copies_;
   std::optional<UnwindTables> tables_;  // empty: stacks are not walked by them
+  SteadyClock::time_point dump_patience_ends_;
   uint64_t interval_start_ns_ = 0;
   uint64_t room_made_ns_ = 0;      // last
   uint64_t filling_until_ns_ = 0;  // the side band may be
@@ -464,6 +490,10 @@ ksym::Result<Samplers> MakeSamplers(const CaptureOptions& options,
     added = samplers.Add(std::move(*waits));
   }
   if (!added) return Fail(std::move(added.error()));
+  if (options.sampler.dump != ThreadDump::kNone) {
+    added = samplers.Add(std::make_unique<DumpSampler>(object));
+    if (!added) return Fail(std::move(added.error()));
+  }
   for (const SamplerMaker& make : options.more_samplers) {
     auto sampler = make(object);
     if (!sampler) return Fail(std::move(sampler.error()));
@@ -552,6 +582,9 @@ RuntimeStatistics Capture::runtime_statistics() const {
 }
 const ThreadTimes& Capture::thread_times() const {
   return impl_->thread_times();
+}
+const std::vector<DumpedThread>& Capture::dumped_threads() const {
+  return impl_->dumped_threads();
 }
 ksym::Result<RawProfile> Capture::Drain(std::chrono::milliseconds patience) {
   return impl_->Drain(patience);

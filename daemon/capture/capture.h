@@ -17,6 +17,7 @@
 #include "daemon/files/guarded_opener.h"
 #include "daemon/perf/cpu_list.h"
 #include "daemon/perf/perf_event.h"
+#include "daemon/profile/dumped_thread.h"
 #include "daemon/profile/raw_profile.h"
 #include "daemon/unwind/unwind_tables.h"
 #include "ksym/base/result.h"
@@ -83,6 +84,9 @@ class Capture final : public CaptureSteps {
   RuntimeStatistics runtime_statistics() const;
   // What threads did all the while, where waits are sampled; after Stop().
   const ThreadTimes& thread_times() const;
+  // All threads as they were when sampling ended, where they are dumped; after
+  // Stop(). Their samples are of ThreadKind().
+  const std::vector<DumpedThread>& dumped_threads() const;
   static constexpr std::chrono::milliseconds kTablesPatience{2000};
   ksym::Result<RawProfile> Drain(std::chrono::milliseconds patience) override;
   // Stops sampling and drains; without a grace period.

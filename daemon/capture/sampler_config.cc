@@ -109,6 +109,14 @@ void DecideUnwind(CaptureOptions& options, CaptureMetadata& metadata) {
   metadata.unwind = Name(config.unwind);
 }
 
+void DecideDump(SamplerConfig& config, CaptureMetadata& metadata) {
+  if (config.dump != ThreadDump::kAllStacks || KernelHasThreadMemory()) return;
+  config.dump = ThreadDump::kKernelStacks;
+  metadata.warnings.emplace_back(
+      "this kernel does not let BPF read the memory of threads (it came with "
+      "Linux 5.18): there are no user stacks and no holders of locks");
+}
+
 void DecideDepths(SamplerConfig& config, CaptureMetadata& metadata) {
   const uint32_t limit = KernelStackDepthLimit();
   config.kernel_walk_depth = std::min(config.max_stack_depth, limit);
@@ -146,6 +154,7 @@ void CompleteConfig(CaptureOptions& options, size_t cpus,
   if (config.count_entries == 0) {
     config.count_entries = EntriesFor(options.rate, cpus, kMaxCountEntries);
   }
+  DecideDump(config, metadata);
   DecideUnwind(options, metadata);
   DecideDepths(config, metadata);
   if (config.ring_bytes == 0) {

@@ -84,6 +84,10 @@ void ConfigurePrograms(profile_bpf& skeleton, const SamplerConfig& config) {
   bpf_program__set_autoload(programs.wait_resumes_by_steps,
                             waits && tables && !loop);
   bpf_program__set_autoload(programs.wait_resumes_by_kernel, waits && !tables);
+  const bool all_stacks = config.dump == ThreadDump::kAllStacks;
+  bpf_program__set_autoload(programs.dump_threads, all_stacks);
+  bpf_program__set_autoload(programs.dump_kernel_stacks,
+                            config.dump == ThreadDump::kKernelStacks);
   bpf_program__set_autoload(programs.follow_fork, config.follow_children);
   bpf_program__set_autoload(programs.follow_free, config.follow_children);
   const bool modules = config.kernel_stacks && KernelHasModules();
@@ -110,6 +114,7 @@ void ConfigurePrograms(profile_bpf& skeleton, const SamplerConfig& config) {
   knobs.walks_runtimes =
       config.store == StackStore::kExact && WalksByTables(config.unwind);
   knobs.hash_multiplier = RandomOdd();
+  knobs.dump_copies = all_stacks;
   if (!waits) return;
   knobs.takes_waits = 1;
   knobs.wait_period_ns = config.waits->period_ns;
@@ -134,6 +139,9 @@ void ConfigureWaitMaps(profile_bpf& skeleton, const SamplerConfig& config) {
         std::pair(maps.waits_1, config.count_entries)}) {
     bpf_map__set_autocreate(map, config.waits.has_value());
     bpf_map__set_max_entries(map, entries);
+  }
+  if (config.dump != ThreadDump::kNone) {
+    bpf_map__set_autocreate(maps.wait_scratch, true);
   }
 }
 

@@ -42,7 +42,6 @@ class WaitSampler : public Sampler {
 
  private:
   void Detach();
-  ksym::Status WalkThreads(const RecordTaker& take);
 
   WaitSampler(BpfObject& object, const WaitKernel& kernel, Counters counters,
               uint64_t frequency_hz)

@@ -61,6 +61,9 @@ std::string BlockedText(const WaitReason& reason) {
 }  // namespace
 
 std::string WaitText(const WaitReason& reason) {
+  // By its state alone one that was woken and one that was stopped are equal.
+  if (reason.runnable && reason.is_unseen && !reason.is_new)
+    return "[runnable]";
   return reason.runnable ? "[runnable: " + RunnableText(reason) + "]"
                          : "[blocked: " + BlockedText(reason) + "]";
 }

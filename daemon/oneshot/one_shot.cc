@@ -2,11 +2,9 @@
 #include "daemon/oneshot/one_shot.h"
 
 #include <fmt/format.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -24,6 +22,7 @@
 #include "daemon/oneshot/findings.h"
 #include "daemon/oneshot/finish_names.h"
 #include "daemon/oneshot/messages.h"
+#include "daemon/oneshot/missing_ids.h"
 #include "daemon/oneshot/part_names.h"
 #include "daemon/oneshot/progress.h"
 #include "daemon/oneshot/replay.h"
@@ -66,39 +65,6 @@ constexpr PriorityAllowance kAllowance = {.at_once = milliseconds(500),
 // From the end of sampling on until the report is made with the names that
 // there are, so that a capture ends 2 s after its time.
 constexpr milliseconds kNamesPatience(1700);
-
-// An id that nothing has would give an empty profile after a long wait.
-// Returns those; an error if there are no others.
-Result<std::vector<uint32_t>> MissingIds(const SamplerConfig& sampler) {
-  const auto& ids = sampler.tids.empty() ? sampler.pids : sampler.tids;
-  std::vector<uint32_t> missing;
-  for (const uint32_t id : ids) {
-    if (::kill(static_cast<pid_t>(id), 0) != 0 && errno == ESRCH) {
-      missing.push_back(id);
-    }
-  }
-  if (!ids.empty() && missing.size() == ids.size()) {
-    return Fail(
-        ksym::ErrorCode::kNotFound,
-        fmt::format("there is no {} {}{}",
-                    sampler.tids.empty() ? "process" : "thread",
-                    missing.front(),
-                    missing.size() > 1 ? " nor any other of the list" : ""));
-  }
-  return missing;
-}
-
-// Bytes that are no text may put a terminal into any state.
-Status CheckTerminal(const ProfileOptions& options) {
-  const bool on_stdout =
-      options.output_path.empty() || options.output_path == "-";
-  const FormatRow& format = RowOf(options.format);
-  if (format.is_text || !on_stdout || ::isatty(STDOUT_FILENO) == 0) return {};
-  return Fail(
-      ksym::ErrorCode::kInvalid,
-      fmt::format("stdout is a terminal and {} is not text: give -o FILE",
-                  format.name));
-}
 
 Status WriteRaw(const RawCapture& capture, ReportFile& file) {
   std::string bytes;
@@ -181,13 +147,7 @@ class CaptureRun {
     for (const std::string& warning : metadata.warnings) {
       progress_.Say("warning: " + warning);
     }
-    if (!missing->empty()) {
-      names_.Warn(
-          fmt::format("there is no {}{}", missing->front(),
-                      missing->size() > 1
-                          ? fmt::format(" nor {} others", missing->size() - 1)
-                          : ""));
-    }
+    if (!missing->empty()) names_.Warn(MissingText(*missing));
     names_.BeginKernelNames();
     return {};
   }

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "daemon/oneshot/dump_command.h"
 #include "daemon/oneshot/file_commands.h"
 #include "daemon/oneshot/raw_options.h"
 #include "ksym/base/printable.h"
@@ -168,6 +169,7 @@ class UsageOfBothForms : public CLI::Formatter {
   std::string make_usage(const CLI::App*, std::string) const override {
     return "Usage: ksym-profile [OPTIONS] [DURATION]\n"
            "       ksym-profile [OPTIONS] -- COMMAND [ARG...]\n"
+           "       ksym-profile dump [OPTIONS] (what all threads do now)\n"
            "       ksym-profile report|diff|convert ... (these have a --help "
            "of their own)\n\n";
   }
@@ -194,6 +196,7 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv) {
   AddOutputOptions(app, raw, options);
   AddSymbolOptions(app, raw, options);
   const auto commands = FileCommandTable();
+  AddDumpCommandTo(*commands);
   ksym::AddCompletionOption(app, commands.get());
 
   ParsedCommandLine parsed;

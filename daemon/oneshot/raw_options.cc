@@ -28,27 +28,6 @@ constexpr uint32_t kMaxPid = 1u << 22;  // PID_MAX_LIMIT of 64-bit kernels
   throw UsageError{std::move(message)};
 }
 
-std::vector<uint32_t> ParseIds(std::string_view option, std::string_view text) {
-  std::vector<uint32_t> ids;
-  if (text.empty()) return ids;
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    const bool dangling =
-        rest.back() == ',' && rest.find(',') + 1 == rest.size();
-    const std::string_view part = ksym::TakeField(rest, ',');
-    const auto id = ksym::ParseUnsigned<uint32_t>(part, 10);
-    if (!id || *id == 0 || *id > kMaxPid || dangling) {
-      Refuse(fmt::format("{}: '{}' is not a list of ids such as 12,34", option,
-                         text));
-    }
-    ids.push_back(*id);
-  }
-  std::ranges::sort(ids);
-  const auto repeated = std::ranges::unique(ids);
-  ids.erase(repeated.begin(), repeated.end());
-  return ids;
-}
-
 // What a unit behind a number stands for; 0: there is no such unit.
 double SecondsOfUnit(std::string_view unit) {
   if (unit.empty() || unit == "s") return 1;
@@ -311,6 +290,27 @@ void CheckReplay(const CLI::App& app, const ProfileOptions& options) {
 }
 
 }  // namespace
+
+std::vector<uint32_t> ParseIds(std::string_view option, std::string_view text) {
+  std::vector<uint32_t> ids;
+  if (text.empty()) return ids;
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const bool dangling =
+        rest.back() == ',' && rest.find(',') + 1 == rest.size();
+    const std::string_view part = ksym::TakeField(rest, ',');
+    const auto id = ksym::ParseUnsigned<uint32_t>(part, 10);
+    if (!id || *id == 0 || *id > kMaxPid || dangling) {
+      Refuse(fmt::format("{}: '{}' is not a list of ids such as 12,34", option,
+                         text));
+    }
+    ids.push_back(*id);
+  }
+  std::ranges::sort(ids);
+  const auto repeated = std::ranges::unique(ids);
+  ids.erase(repeated.begin(), repeated.end());
+  return ids;
+}
 
 void DecideOptions(const CLI::App& app, const RawOptions& raw,
                    ProfileOptions& options) {

@@ -4,6 +4,8 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "daemon/oneshot/options.h"
 #include "daemon/oneshot/runtime_options.h"
@@ -43,6 +45,10 @@ struct RawOptions {
 struct UsageError {
   std::string message;
 };
+
+// Ids in a list, "12,34", sorted and each once; none of an empty text. Throws
+// UsageError that names the option.
+std::vector<uint32_t> ParseIds(std::string_view option, std::string_view text);
 
 // Makes options of what was given: each value's range, and what contradicts
 // what. Throws UsageError.

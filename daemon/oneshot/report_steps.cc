@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/oneshot/report_steps.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,6 +22,7 @@
 namespace profd {
 namespace {
 
+using ksym::Fail;
 using ksym::Status;
 
 // Columns of a table; what is narrower wraps.
@@ -54,6 +56,17 @@ Status WriteTable(const Profile& profile, const ProfileOptions& options,
 }
 
 }  // namespace
+
+Status CheckTerminal(const ProfileOptions& options) {
+  const bool on_stdout =
+      options.output_path.empty() || options.output_path == "-";
+  const FormatRow& format = RowOf(options.format);
+  if (format.is_text || !on_stdout || ::isatty(STDOUT_FILENO) == 0) return {};
+  return Fail(
+      ksym::ErrorCode::kInvalid,
+      fmt::format("stdout is a terminal and {} is not text: give -o FILE",
+                  format.name));
+}
 
 ksym::SymbolizerOptions MakeSymbolizerOptions(
     const ProfileOptions& options, ksym::SymbolizerOptions::Files files,

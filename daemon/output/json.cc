@@ -146,40 +146,6 @@ void AppendMetadata(const Profile& profile, std::string& out) {
   out += "}}";
 }
 
-std::string FrameObject(const Profile& profile, const Frame& frame,
-                        const OutputOptions& options) {
-  std::string out = "{\"name\":\"";
-  const std::string_view name = profile.String(frame.name);
-  AppendJsonText(name.empty() ? "[unknown]" : name, out);
-  out += '"';
-  AppendText("kind", frame.kind->name, out);
-  const std::string_view module = profile.String(frame.object);
-  if (!module.empty()) AppendText("module", module, out);
-  const std::string_view build_id = profile.String(frame.build_id);
-  if (!build_id.empty()) AppendText("build_id", build_id, out);
-  if (frame.kind->is_in_file && !module.empty()) {
-    AppendHex("file_offset", frame.file_offset, out);
-  }
-  if (frame.function != 0) {
-    AppendText("function", profile.String(frame.function), out);
-  } else if (frame.reason == ksym::Unresolved::kNone) {
-    AppendHex("symbol_offset", frame.symbol_offset, out);
-  } else {
-    AppendText("reason", ksym::UnresolvedName(frame.reason), out);
-  }
-  if (frame.kind->is_inlined) out += ",\"inlined\":true";
-  if (frame.file != 0) {
-    AppendText("file", profile.String(frame.file), out);
-    AppendNumber("line", frame.line, out);
-    if (frame.first_line != 0) {
-      AppendNumber("first_line", frame.first_line, out);
-    }
-  }
-  if (options.addresses) AppendHex("address", frame.address, out);
-  out += '}';
-  return out;
-}
-
 // The table of the frames as they are printed: sorted, each one once.
 struct FrameTable {
   std::vector<std::string> objects;
@@ -191,7 +157,7 @@ FrameTable MakeFrameTable(const Profile& profile,
   std::vector<std::string> objects;
   objects.reserve(profile.frames.size());
   for (const Frame& frame : profile.frames) {
-    objects.push_back(FrameObject(profile, frame, options));
+    objects.push_back(FrameJson(profile, frame, options));
   }
   std::vector<FrameId> order(objects.size());
   std::iota(order.begin(), order.end(), FrameId{0});
@@ -345,6 +311,40 @@ class StackLines {
 };
 
 }  // namespace
+
+std::string FrameJson(const Profile& profile, const Frame& frame,
+                      const OutputOptions& options) {
+  std::string out = "{\"name\":\"";
+  const std::string_view name = profile.String(frame.name);
+  AppendJsonText(name.empty() ? "[unknown]" : name, out);
+  out += '"';
+  AppendText("kind", frame.kind->name, out);
+  const std::string_view module = profile.String(frame.object);
+  if (!module.empty()) AppendText("module", module, out);
+  const std::string_view build_id = profile.String(frame.build_id);
+  if (!build_id.empty()) AppendText("build_id", build_id, out);
+  if (frame.kind->is_in_file && !module.empty()) {
+    AppendHex("file_offset", frame.file_offset, out);
+  }
+  if (frame.function != 0) {
+    AppendText("function", profile.String(frame.function), out);
+  } else if (frame.reason == ksym::Unresolved::kNone) {
+    AppendHex("symbol_offset", frame.symbol_offset, out);
+  } else {
+    AppendText("reason", ksym::UnresolvedName(frame.reason), out);
+  }
+  if (frame.kind->is_inlined) out += ",\"inlined\":true";
+  if (frame.file != 0) {
+    AppendText("file", profile.String(frame.file), out);
+    AppendNumber("line", frame.line, out);
+    if (frame.first_line != 0) {
+      AppendNumber("first_line", frame.first_line, out);
+    }
+  }
+  if (options.addresses) AppendHex("address", frame.address, out);
+  out += '}';
+  return out;
+}
 
 void WriteJson(const Profile& profile, const OutputOptions& options,
                OutputBuffer& out) {

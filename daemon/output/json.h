@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include "daemon/output/options.h"
 #include "daemon/output/output_buffer.h"
 #include "daemon/profile/profile.h"
@@ -15,5 +17,9 @@ namespace profd {
 // without control characters; see ksym::AppendPrintable.
 void WriteJson(const Profile& profile, const OutputOptions& options,
                OutputBuffer& out);
+
+// The object of one frame in that table.
+std::string FrameJson(const Profile& profile, const Frame& frame,
+                      const OutputOptions& options = {});
 
 }  // namespace profd

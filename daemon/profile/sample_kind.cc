@@ -49,6 +49,21 @@ std::vector<SampleKind> WaitKinds(const std::string& event,
   return kinds;
 }
 
+SampleKind ThreadKind() {
+  return {.name = "threads",
+          .unit = "count",
+          .event = "threads",
+          .frequency_hz = 0,
+          .count_period = 1};
+}
+
+SampleKind WaitedKind() {
+  return {.name = "waited",
+          .unit = std::string(kNanoseconds),
+          .event = "threads",
+          .has_values = true};
+}
+
 bool AreThreadStates(const std::vector<SampleKind>& kinds) {
   return FindKind(kinds, kBlocked) != nullptr &&
          std::ranges::all_of(kinds, [](const SampleKind& kind) {

@@ -40,6 +40,10 @@ SampleKind EventKind(std::string event, uint64_t frequency_hz,
 // values, and with so many points in a second of each thread's time.
 std::vector<SampleKind> WaitKinds(const std::string& event,
                                   uint64_t frequency_hz);
+// The kind of samples that are threads: each is one.
+SampleKind ThreadKind();
+// How long such threads have waited by then, in nanoseconds.
+SampleKind WaitedKind();
 // Whether each kind is a state of threads and all are in nanoseconds, so that
 // the sum over kinds makes sense: CPU time, runnable and blocked, or the latter
 // two.

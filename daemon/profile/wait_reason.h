@@ -26,6 +26,7 @@ struct WaitReason {
   bool runnable = false;
   bool preempted = false;  // it did not want to wait
   bool is_new = false;     // it had not run yet
+  bool is_unseen = false;  // nobody saw how it came to want a CPU
   bool io = false;         // the kernel counts it as waiting for a disk
 
   static constexpr uint32_t kNoCall = 0xffffffff;
@@ -41,6 +42,7 @@ constexpr WaitReason WaitReasonOf(const RawFrame& frame) {
           .runnable = (flags & 1) != 0,
           .preempted = (flags & 2) != 0,
           .is_new = (flags & 4) != 0,
+          .is_unseen = (flags & 0x100) != 0,
           .io = (flags & 8) != 0};
 }
 

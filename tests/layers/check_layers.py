@@ -63,10 +63,13 @@ MODULES = {
     "daemon/capture": KSYM + ["daemon/base", "daemon/files", "daemon/perf",
                               "daemon/profile", "daemon/runtime",
                               "daemon/track", "daemon/unwind", "bpf"],
+    # Threads at one moment: values and their writers.
+    "daemon/dump": KSYM + ["daemon/naming", "daemon/output", "daemon/profile"],
     # What a program does from start to end: these put the stages together.
     "daemon/oneshot": KSYM + ["ksym/cli", "daemon/base", "daemon/capture",
-                              "daemon/files", "daemon/input", "daemon/naming",
-                              "daemon/output", "daemon/profile",
+                              "daemon/dump", "daemon/files", "daemon/input",
+                              "daemon/naming", "daemon/output",
+                              "daemon/profile",
                               "daemon/raw", "daemon/runtime",
                               "daemon/unwind"],
     "daemon/service": KSYM + ["ksym/cli", "daemon/base", "daemon/capture",

@@ -13,6 +13,14 @@ WaitReason In(uint32_t call, uint16_t state) {
   return {.calls = WaitCalls::kX8664, .call = call, .state = state};
 }
 
+// Where nobody saw why a thread wants a CPU, it just does.
+TEST(WaitTextOfUnseen, SaysNoReason) {
+  WaitReason reason = {.runnable = true, .is_unseen = true};
+  EXPECT_EQ(WaitText(reason), "[runnable]");
+  reason.is_new = true;
+  EXPECT_EQ(WaitText(reason), "[runnable: new]");
+}
+
 TEST(WaitNamerTest, SaysTheSystemCall) {
   EXPECT_EQ(WaitText(In(202, 0x1)), "[blocked: futex]");
   // Sleeps may be frozen (TASK_FREEZABLE).

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/dump/thread_list.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "daemon/naming/wait_namer.h"
+
+namespace profd {
+namespace {
+
+// Frames of a stack's leaf that may say in what function of the C library a
+// thread is.
+constexpr size_t kLeafFrames = 8;
+
+struct Samples {
+  std::unordered_map<uint32_t, const ProfileSample*> of_threads;  // by tid
+  std::unordered_map<uint32_t, const ProfileSample*> of_cpu;      // most of it
+};
+
+Samples SamplesByThread(const Profile& profile) {
+  Samples samples;
+  const std::vector<SampleKind>& kinds = profile.metadata.kinds;
+  for (const ProfileSample& sample : profile.samples) {
+    if (kinds[sample.kind] == ThreadKind()) {
+      samples.of_threads.emplace(sample.tid, &sample);
+      continue;
+    }
+    const ProfileSample*& most = samples.of_cpu[sample.tid];
+    if (most == nullptr || most->count < sample.count) most = &sample;
+  }
+  return samples;
+}
+
+// Of "[blocked: futex]" what is behind the colon, if there is one.
+std::string ReasonText(const WaitReason& reason) {
+  const std::string text = WaitText(reason);
+  const size_t colon = text.find(": ");
+  if (colon == std::string::npos) return {};
+  return text.substr(colon + 2, text.size() - colon - 3);
+}
+
+ListedThread List(DumpedThread thread, const Samples& samples) {
+  ListedThread listed;
+  const auto& of_its_kind =
+      thread.is_running ? samples.of_cpu : samples.of_threads;
+  if (thread.is_running) {
+    listed.activity = ThreadActivity::kRunning;
+  } else {
+    listed.reason = ReasonText(thread.reason);
+    if (thread.reason.runnable) listed.activity = ThreadActivity::kRunnable;
+  }
+  const auto found = of_its_kind.find(thread.tid);
+  if (found != of_its_kind.end() && found->second->pid == thread.pid) {
+    const ProfileSample& sample = *found->second;
+    listed.has_sample = true;
+    listed.user_state = sample.user_state;
+    listed.kernel_state = sample.kernel_state;
+    listed.user = sample.user;
+    listed.kernel = sample.kernel;
+  }
+  if (const auto wait = FutexWaitOf(thread)) {
+    listed.lock_address = wait->address;
+  }
+  listed.thread = std::move(thread);
+  return listed;
+}
+
+bool IsInMutexLock(const ListedThread& listed, const Profile& profile) {
+  std::array<CallerName, kLeafFrames> callers;
+  const auto stack = profile.Stack(listed.user);
+  const size_t count = std::min(stack.size(), callers.size());
+  for (size_t i = 0; i < count; ++i) {
+    const Frame& frame = profile.frames[stack[i]];
+    callers[i] = {.function = profile.String(frame.name),
+                  .module = profile.String(frame.object)};
+  }
+  return IsInMutexLock(std::span(callers).first(count));
+}
+
+void AddHolders(const Profile& profile, const SharesMemory& shares_memory,
+                ThreadList& list) {
+  std::vector<DumpedThread> threads;
+  std::vector<ClaimedLock> claims;
+  threads.reserve(list.threads.size());
+  for (size_t i = 0; i < list.threads.size(); ++i) {
+    const ListedThread& listed = list.threads[i];
+    threads.push_back(listed.thread);
+    const auto wait = FutexWaitOf(listed.thread);
+    if (!wait) continue;
+    const auto claim = LockClaimOf(listed.thread, *wait);
+    if (!claim || !IsInMutexLock(listed, profile)) continue;
+    claims.push_back({.waiter = i, .address = wait->address, .claim = *claim});
+  }
+  const auto holders = FindHolders(threads, claims, shares_memory);
+  for (size_t i = 0; i < holders.size(); ++i) {
+    list.threads[i].holder = holders[i];
+  }
+  list.deadlocks = FindCycles(holders);
+}
+
+}  // namespace
+
+std::string_view Name(ThreadActivity activity) {
+  switch (activity) {
+    case ThreadActivity::kRunning:
+      return "running";
+    case ThreadActivity::kRunnable:
+      return "runnable";
+    case ThreadActivity::kBlocked:
+      break;
+  }
+  return "blocked";
+}
+
+ThreadList MakeThreadList(std::vector<DumpedThread> threads,
+                          const Profile& profile,
+                          const SharesMemory& shares_memory) {
+  std::ranges::sort(threads, {}, [](const DumpedThread& thread) {
+    return std::tuple(thread.pid, thread.tid);
+  });
+  const Samples samples = SamplesByThread(profile);
+  ThreadList list;
+  std::set<uint32_t> pids;
+  list.threads.reserve(threads.size());
+  for (DumpedThread& thread : threads) {
+    pids.insert(thread.pid);
+    const ListedThread& listed =
+        list.threads.emplace_back(List(std::move(thread), samples));
+    if (listed.has_sample) continue;
+    ++(listed.thread.is_running ? list.running_without_stack : list.lost);
+  }
+  list.processes = pids.size();
+  AddHolders(profile, shares_memory, list);
+  return list;
+}
+
+Profile MakeThreadProfile(const ThreadList& list, const Profile& profile) {
+  Profile made;
+  made.metadata = profile.metadata;
+  made.metadata.kinds = {ThreadKind(), WaitedKind()};
+  made.strings = profile.strings;
+  made.frames = profile.frames;
+  made.stacks = profile.stacks;
+  StringTable& strings = made.strings;
+  for (const ListedThread& listed : list.threads) {
+    const DumpedThread& thread = listed.thread;
+    ProfileSample sample = {.comm = strings.Intern(thread.comm),
+                            .pid = thread.pid,
+                            .tid = thread.tid,
+                            .user_state = listed.user_state,
+                            .kernel_state = listed.kernel_state,
+                            .kind = 0,
+                            .user = listed.user,
+                            .kernel = listed.kernel,
+                            .count = 1};
+    made.samples.push_back(sample);
+    if (!thread.waited_ns) continue;
+    sample.kind = 1;
+    sample.value = *thread.waited_ns;
+    made.samples.push_back(sample);
+  }
+  made.accounting.taken = made.samples.size();
+  made.accounting.emitted = made.samples.size();
+  return made;
+}
+
+}  // namespace profd

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/oneshot/dump_run.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "daemon/capture/capture.h"
+#include "daemon/dump/dump_json.h"
+#include "daemon/dump/dump_text.h"
+#include "daemon/dump/shared_memory.h"
+#include "daemon/dump/thread_list.h"
+#include "daemon/files/guarded_opener.h"
+#include "daemon/naming/naming.h"
+#include "daemon/oneshot/messages.h"
+#include "daemon/oneshot/missing_ids.h"
+#include "daemon/oneshot/one_shot.h"
+#include "daemon/oneshot/part_names.h"
+#include "daemon/oneshot/progress.h"
+#include "daemon/oneshot/report_file.h"
+#include "daemon/oneshot/report_steps.h"
+#include "daemon/oneshot/unwind_options.h"
+#include "daemon/output/format.h"
+#include "daemon/profile/kind_select.h"
+
+namespace profd {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using ksym::Fail;
+using ksym::Result;
+using ksym::Status;
+using std::chrono::milliseconds;
+
+// Threads that run are sampled for so long, and so often that one which runs
+// all the while is caught some dozens of times.
+constexpr milliseconds kSampling(60);
+constexpr uint64_t kSamplingHz = 499;
+constexpr milliseconds kDumpPollPeriod(10);
+constexpr milliseconds kDumpTablesPatience(2000);
+constexpr milliseconds kDumpTablesBudget(20);
+constexpr milliseconds kDumpNamesPatience(1700);
+
+class DumpRun {
+ public:
+  explicit DumpRun(ProfileOptions options)
+      : options_(std::move(options)),
+        progress_(Progress::ForStderr(options_.quiet)),
+        names_(options_, progress_) {}
+
+  Result<int> Run() {
+    auto begun = Begin();
+    if (!begun) return Fail(std::move(begun.error()));
+    Sample();
+    auto raw = capture_->Stop(kDumpTablesPatience);
+    if (!raw) return Fail(std::move(raw.error()));
+    names_.Take(std::move(*raw));
+    names_.Finish(Clock::now() + kDumpNamesPatience, [] { return false; });
+    const Profile profile = names_.MakeProfile();
+    SharedMemory memory;
+    const ThreadList list =
+        MakeThreadList(capture_->dumped_threads(), profile,
+                       [&](uint32_t pid, uint32_t other_pid, uint64_t address) {
+                         return memory.AreShared(pid, other_pid, address);
+                       });
+    auto written = WriteList(list, profile);
+    if (!written && written.error().sys_errno() != EPIPE) {
+      return Fail(std::move(written.error()));
+    }
+    return kExitOk;
+  }
+
+  // See CaptureRun.
+  bool HasWorkLeft() {
+    return names_.naming().symbols().is_given_up() ||
+           (capture_ && capture_->IsBuildingTables());
+  }
+
+ private:
+  Status Begin() {
+    const auto missing = MissingIds(options_.capture.sampler);
+    if (!missing) return Fail(missing.error());
+    auto file = ReportFile::Open(options_.output_path);
+    if (!file) return Fail(std::move(file.error()));
+    file_.emplace(std::move(*file));
+    options_.capture.on_process = [this](const ksym::ProcessImage& image) {
+      names_.Pin(image);
+    };
+    options_.capture.cache_directory = CacheDirectory();
+    options_.capture.rate = {.frequency_hz = kSamplingHz, .count_period = 0};
+    options_.capture.store = StackStore::kExact;
+    options_.capture.sampler.per_thread = true;
+    options_.capture.sampler.dump = ThreadDump::kAllStacks;
+    auto capture = Capture::Start(options_.capture);
+    if (!capture) return Fail(std::move(capture.error()));
+    capture_.emplace(std::move(*capture));
+    auto enabled = capture_->Enable();
+    if (!enabled) return enabled;
+    begin_ = Clock::now();
+    names_.Begin(capture_->metadata());
+    for (const std::string& warning : capture_->metadata().warnings) {
+      progress_.Say("warning: " + warning);
+    }
+    if (!missing->empty()) names_.Warn(MissingText(*missing));
+    names_.BeginKernelNames();
+    return {};
+  }
+
+  void Sample() {
+    const auto end = begin_ + kSampling;
+    for (;;) {
+      capture_->Poll();
+      capture_->BuildTables(kDumpTablesBudget, end);
+      const auto now = Clock::now();
+      if (now >= end) return;
+      std::this_thread::sleep_for(
+          std::min<Clock::duration>(kDumpPollPeriod, end - now));
+    }
+  }
+
+  Status WriteList(const ThreadList& list, const Profile& profile) {
+    const bool is_text = options_.format == OutputFormat::kText;
+    if (is_text || options_.format == OutputFormat::kJson) {
+      OutputBuffer out(
+          [&](std::string_view piece) { return file_->Append(piece); });
+      const auto write = is_text ? &WriteDumpText : &WriteDumpJson;
+      write(list, profile, out);
+      auto written = out.Finish();
+      return written ? file_->Commit() : written;
+    }
+    Profile threads = MakeThreadProfile(list, profile);
+    auto shown = ShowKind(options_.value, threads);
+    if (!shown) return shown;
+    auto written =
+        Write(threads, options_.format, options_.output,
+              [&](std::string_view piece) { return file_->Append(piece); });
+    return written ? file_->Commit() : written;
+  }
+
+  ProfileOptions options_;
+  Progress progress_;
+  PartNames names_;
+  std::optional<ReportFile> file_;
+  std::optional<Capture> capture_;
+  Clock::time_point begin_;
+};
+
+Result<int> RunWithOpener(ProfileOptions options) {
+  // It forks: before there are threads and much memory.
+  std::string no_child;
+  options.capture.opener = StartGuardedOpener(no_child);
+  if (!no_child.empty() && !options.quiet) {
+    PrintMessage("warning: " + no_child);
+  }
+  DumpRun run(std::move(options));
+  auto status = run.Run();
+  if (status && run.HasWorkLeft()) {
+    std::fflush(nullptr);
+    std::_Exit(*status);
+  }
+  return status;
+}
+
+}  // namespace
+
+int RunDump(ProfileOptions options) {
+  const Status readable = CheckTerminal(options);
+  const Result<int> status =
+      readable ? RunWithOpener(std::move(options)) : Fail(readable.error());
+  if (status) return *status;
+  PrintMessage(status.error().message());
+  return kExitFailure;
+}
+
+int PrintText(std::string_view text) {
+  auto file = ReportFile::Open("-");
+  if (!file) return kExitFailure;
+  auto written = file->Append(text);
+  if (written) written = file->Commit();
+  return written || written.error().sys_errno() == EPIPE ? kExitOk
+                                                         : kExitFailure;
+}
+
+}  // namespace profd
