@@ -42,6 +42,7 @@ static __always_inline bool begin_sample(struct sample *s)
 
 	s->task = task;
 	s->is_walked = false;
+	s->is_new = false;
 	if (!passes_filters(task, pid_tgid))
 		return false;
 	s->set = active_set & 1;

@@ -23,6 +23,7 @@ struct sample {
 	struct profile_stats *stats;
 	__u32 set;
 	bool in_user_mode; /* so there is no kernel stack */
+	bool is_new; /* has not run: its frame pointer is still its parent's */
 	struct profile_key key;
 	/* The scratch record has as much of the user stack as was found. */
 	bool is_walked;
@@ -153,7 +154,8 @@ static __always_inline bool take_by_kernel(void *ctx, struct sample *s,
 {
 	struct profile_stack_record *record;
 	__u32 which = SCRATCH_USER;
-	__u32 depth = unwind_by_frame_pointer ? kernel_walk_depth : 1;
+	bool follows = unwind_by_frame_pointer && !s->is_new;
+	__u32 depth = follows ? kernel_walk_depth : 1;
 	long n;
 
 	runtime_forget();
@@ -167,7 +169,7 @@ static __always_inline bool take_by_kernel(void *ctx, struct sample *s,
 		s->key.user_stack = user_failure(s);
 		return true;
 	}
-	if (!unwind_by_frame_pointer && end == UNWIND_END_FRAME_POINTERS)
+	if (!follows && end == UNWIND_END_FRAME_POINTERS)
 		end = UNWIND_END_NOT_WALKED;
 	s->key.user_stack = name_kernel_walk(which, record, n, end);
 	return true;

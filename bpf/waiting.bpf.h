@@ -199,6 +199,7 @@ static __always_inline void take_wait(void *ctx, const struct wait_mark *mark,
 	s.in_user_mode = false;
 	if (!begin_sample(&s))
 		return;
+	s.is_new = mark->flags & WAIT_NEW;
 	wait_fill(&parts, mark);
 	/* Before it ran only tables tell where its stack begins. */
 	if (want_user && (how != WALK_BY_KERNEL || !(mark->flags & WAIT_NEW)))

@@ -72,8 +72,10 @@ struct css_set {
 struct task_struct___wait {
 	struct thread_info thread_info;
 	unsigned int __state;
-	int on_cpu;
-	int on_rq;
+	/* Smaller in some kernels, which libbpf sees to where it has no sign.
+	 */
+	unsigned int on_cpu;
+	unsigned int on_rq;
 	int exit_state;
 	int pid;
 	int tgid;

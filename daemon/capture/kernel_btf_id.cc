@@ -8,7 +8,6 @@
 #include <string>
 #include <utility>
 
-#include "daemon/capture/btf_reader.h"
 #include "ksym/base/file.h"
 
 namespace profd {
@@ -19,45 +18,42 @@ using ksym::Fail;
 
 }  // namespace
 
-class KernelBtf::Impl {
- public:
+// What the reader borrows. A BTF that cannot be mapped is read.
+struct KernelBtf::Bytes {
   std::optional<ksym::MappedFile> mapped;
-  std::string bytes;  // where it cannot be mapped
-  std::optional<BtfReader> reader;
+  std::string read;
 };
 
-KernelBtf::KernelBtf(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+KernelBtf::KernelBtf(std::unique_ptr<Bytes> bytes, BtfReader reader)
+    : bytes_(std::move(bytes)), reader_(std::move(reader)) {}
 KernelBtf::KernelBtf(KernelBtf&&) noexcept = default;
 KernelBtf& KernelBtf::operator=(KernelBtf&&) noexcept = default;
 KernelBtf::~KernelBtf() = default;
 
 ksym::Result<KernelBtf> KernelBtf::Open() {
   constexpr char kPath[] = "/sys/kernel/btf/vmlinux";
-  auto impl = std::make_unique<Impl>();
+  auto bytes = std::make_unique<Bytes>();
+  std::span<const std::byte> all;
   // Safe to map: nobody can truncate it.
-  auto mapped = ksym::MappedFile::Open(kPath);
-  if (mapped) {
-    impl->mapped = std::move(*mapped);
+  if (auto mapped = ksym::MappedFile::Open(kPath)) {
+    all = bytes->mapped.emplace(std::move(*mapped)).bytes();
   } else {
     constexpr size_t kMaxBytes = size_t{64} << 20;
     auto read = ksym::ReadFile(kPath, kMaxBytes);
     if (!read) return Fail(std::move(read.error()));
-    impl->bytes = std::move(*read);
+    bytes->read = std::move(*read);
+    all = std::as_bytes(std::span<const char>(bytes->read));
   }
-  auto reader = BtfReader::Open(BtfSource(
-      impl->mapped ? impl->mapped->bytes()
-                   : std::as_bytes(std::span<const char>(impl->bytes))));
+  auto reader = BtfReader::Open(BtfSource(all));
   if (!reader) return Fail(std::move(reader.error()));
-  impl->reader = std::move(*reader);
-  return KernelBtf(std::move(impl));
+  return KernelBtf(std::move(bytes), std::move(*reader));
 }
 
 ksym::Result<std::vector<uint32_t>> KernelBtf::Find(
     std::span<const Name> names) const {
-  const BtfReader& btf = *impl_->reader;
   std::vector<uint32_t> ids(names.size());
   std::vector<uint32_t> offsets(names.size());
-  auto read = btf.ForEachString([&](uint32_t at, std::string_view text) {
+  auto read = reader_.ForEachString([&](uint32_t at, std::string_view text) {
     for (size_t i = 0; i < names.size(); ++i) {
       if (text == names[i].name) offsets[i] = at;
     }
@@ -71,8 +67,8 @@ ksym::Result<std::vector<uint32_t>> KernelBtf::Find(
       ++left;
     }
   }
-  for (uint32_t id = 1; left > 0 && id < btf.size(); ++id) {
-    const auto type = btf.Type(id);
+  for (uint32_t id = 1; left > 0 && id < reader_.size(); ++id) {
+    const auto type = reader_.Type(id);
     if (!type) return Fail(type.error());
     if (type->name_off == 0) continue;
     for (size_t i = 0; i < names.size(); ++i) {
@@ -89,17 +85,16 @@ ksym::Result<std::vector<uint32_t>> KernelBtf::Find(
 
 ksym::Result<std::vector<uint32_t>> KernelBtf::ParameterKinds(
     uint32_t id) const {
-  const BtfReader& btf = *impl_->reader;
   std::vector<uint32_t> kinds;
-  auto type = btf.Type(id);
-  if (type) type = btf.Type(type->type);  // the pointer to the function
+  auto type = reader_.Type(id);
+  if (type) type = reader_.Type(type->type);  // the pointer to the function
   if (type) id = type->type;
-  const auto parameters = btf.Parameters(id);
+  const auto parameters = reader_.Parameters(id);
   if (!type || !parameters) return Fail(ErrorCode::kCorrupt, "BTF function");
   for (const uint32_t parameter : *parameters) {
-    const auto resolved = btf.Resolve(parameter);
+    const auto resolved = reader_.Resolve(parameter);
     if (!resolved) return Fail(resolved.error());
-    const auto of = btf.Type(*resolved);
+    const auto of = reader_.Type(*resolved);
     if (!of) return Fail(of.error());
     kinds.push_back(BTF_INFO_KIND(of->info));
   }

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "daemon/capture/btf_reader.h"
 #include "ksym/base/result.h"
 
 namespace profd {
@@ -33,10 +34,11 @@ class KernelBtf {
   ksym::Result<std::vector<uint32_t>> ParameterKinds(uint32_t id) const;
 
  private:
-  class Impl;
-  explicit KernelBtf(std::unique_ptr<Impl> impl);
+  struct Bytes;
+  KernelBtf(std::unique_ptr<Bytes> bytes, BtfReader reader);
 
-  std::unique_ptr<Impl> impl_;
+  std::unique_ptr<Bytes> bytes_;
+  BtfReader reader_;
 };
 
 // The number of the function of that name, in 5 ms. kNotFound: the kernel has

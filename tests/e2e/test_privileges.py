@@ -68,6 +68,23 @@ class PrivilegeTest(harness.E2eTest):
         self.assert_failure(run, "CAP_BPF")
         self.assertNotIn("started", os.listdir(self.dir))
 
+    def test_waits_with_two_capabilities(self):
+        # On kernels before 5.18 the stacks of those that sleep all the time
+        # cannot be read: there is the innermost frame and the reason.
+        sleeper = self.start(["sleep", "1000"])
+        for way in ("auto", "old"):
+            with self.subTest(way):
+                _, document = self.profile_as_nobody(
+                    ["bpf", "perfmon"], "--off-cpu", "--wait-program", way,
+                    "-p", sleeper.pid, 1)
+                (stack,) = document.stacks
+                self.assertGreater(stack["value"], 0.9e9)
+                self.assertIn("[blocked: clock_nanosleep]",
+                              document.names(stack))
+                if way == "old":
+                    self.assertEqual(
+                        document.samples["user_stack_ends"]["bad-read"], 1)
+
     def test_two_capabilities(self):
         # With CAP_BPF and CAP_PERFMON: own programs have names, kernel frames
         # are [kernel], and one warning says why.

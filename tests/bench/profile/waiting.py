@@ -9,6 +9,8 @@ import programs
 import tables
 
 RATES = [99, 999]
+# What tells that a thread goes on; see docs/waiting.md.
+WAYS = ["exit", "interrupt"]
 ALTERNATIONS = 9
 SECONDS = 2
 
@@ -45,8 +47,10 @@ def run(context):
     seconds = 0.5 if context.quick else SECONDS
     rows = []
     for name, options in [("-F 99 (CPU only)", ["-F", "99"])] + [
-            (f"{mode} -F {rate}", [mode, "-F", str(rate)])
-            for mode in ("--off-cpu", "--wall") for rate in RATES]:
+            (f"{mode} -F {rate}, by {way}",
+             [mode, "-F", str(rate), "--wait-program", way])
+            for mode in ("--off-cpu", "--wall") for rate in RATES
+            for way in WAYS]:
         without, beside, ratios = [], [], []
         for _ in range(context.runs(ALTERNATIONS)):
             base = pair(context, cpu, seconds)

@@ -122,8 +122,11 @@ def waits():
                                 if frame["kind"] == "wait"})
         expect(blocked["[blocked: %s]" % reason] >
                0.9 * sum(blocked.values()) > 0, "%s: %s" % (comm, blocked))
-    return "by %s; samples come to %.1f %% of what threads waited" % (
-        event, share)
+    ends = document.samples["user_stack_ends"]
+    judged = sum(ends.values()) - ends["not-yet"]
+    expect(judged > ENOUGH and ends["outermost"] > 0.9 * judged, ends)
+    return "by %s; samples come to %.1f %% of what threads waited; %d of %d " \
+        "stacks whole" % (event, share, ends["outermost"], judged)
 
 
 @check("callers")
