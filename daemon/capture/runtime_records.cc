@@ -95,6 +95,8 @@ cpython_process Describe(const ksym::CpythonInterpreter& interpreter,
                           .kind = static_cast<uint32_t>(place.kind)};
   }
   process.code_type = load_bias + interpreter.code_type.value;
+  process.runtime = load_bias + interpreter.runtime.value;
+  process.runtime_bytes = interpreter.runtime_bytes;
   if (interpreter.frame_type) {
     process.frame_type = load_bias + interpreter.frame_type->value;
   }
@@ -251,7 +253,8 @@ std::optional<RuntimeRuns> RuntimeRecords::Decode(
   }
   RuntimeRuns runs = {.runs = {},
                       .word_below = record.word_below,
-                      .is_cut = record.is_cut != 0};
+                      .is_cut = (record.flags & RUNTIME_FRAMES_CUT) != 0,
+                      .waits = (record.flags & RUNTIME_WAITS_FOR_LOCK) != 0};
   RuntimeRun run;
   for (const runtime_item& item : std::span(record.item).first(record.items)) {
     if (item.kind == RUNTIME_ITEM_FRAME) {
@@ -300,13 +303,22 @@ RuntimeStatistics RuntimeRecords::statistics() const {
   return statistics;
 }
 
+// All runs that can have their places do.
+std::vector<RawFrame> RuntimeRecords::Merge(const RawStack& stack,
+                                            RuntimeRuns& all) {
+  MarkGaps(all.runs);
+  CountRuns(all, EndOf(stack));
+  std::vector<RawFrame> frames =
+      MergeFrames(stack.frames, all.runs, EndOf(stack));
+  if (all.waits) frames.insert(frames.begin(), {.kind = kLockWait});
+  return frames;
+}
+
 std::vector<RawFrame> RuntimeRecords::MergeStack(uint64_t id,
                                                  const RawStack& stack) {
   auto runs = of_stacks_.extract(id);
   if (runs.empty()) return {};
-  MarkGaps(runs.mapped().runs);
-  CountRuns(runs.mapped(), EndOf(stack));
-  return MergeFrames(stack.frames, runs.mapped().runs, EndOf(stack));
+  return Merge(stack, runs.mapped());
 }
 
 std::vector<RawFrame> RuntimeRecords::MergeCopy(uint64_t copy,
@@ -319,9 +331,7 @@ std::vector<RawFrame> RuntimeRecords::MergeCopy(uint64_t copy,
   PlaceRuns({.stack_pointers = native.stack_pointers.first(frames),
              .memory = native.memory},
             runs.mapped());
-  MarkGaps(runs.mapped().runs);
-  CountRuns(runs.mapped(), EndOf(stack));
-  return MergeFrames(stack.frames, runs.mapped().runs, EndOf(stack));
+  return Merge(stack, runs.mapped());
 }
 
 }  // namespace profd

@@ -78,6 +78,13 @@ class Run:
             self.stderr[-2000:])
 
 
+def has_resume_hook():
+    """The tracepoint that waits are sampled with is there since Linux 6.15."""
+    release = os.uname().release.split(".")
+    return (int(release[0]), int(re.match(r"\d+", release[1]).group())) >= (
+        6, 15)
+
+
 class Folded:
     """Folded stacks; every line is held against the grammar."""
 

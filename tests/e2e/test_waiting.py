@@ -25,18 +25,11 @@ READ_NS = 50e6
 Times = collections.namedtuple("Times", "running runnable blocked")
 
 
-def has_resume_hook():
-    """The tracepoint that waits are sampled with is there since Linux 6.15."""
-    release = os.uname().release.split(".")
-    return (int(release[0]), int(re.match(r"\d+", release[1]).group())) >= (
-        6, 15)
-
-
 class WaitingTest(harness.E2eTest):
 
     def setUp(self):
         super().setUp()
-        if not has_resume_hook():
+        if not harness.has_resume_hook():
             self.skipTest("needs Linux 6.15")
 
     def waits(self):
