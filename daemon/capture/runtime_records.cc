@@ -154,8 +154,11 @@ void RuntimeRecords::Add(const profile_record& record, size_t bytes) {
 // has not seen yet.
 void RuntimeRecords::PublishFile(const TableFile& file) {
   const std::vector<ksym::ElfSegment>& code = file.table.code;
+  const std::optional<ksym::CpythonInterpreter>& interpreter = file.cpython;
   const ksym::Mapping& mapping = file.mapping;
-  if (fds_.files < 0 || mapping.inode == 0 || code.empty()) return;
+  if (fds_.files < 0 || mapping.inode == 0 || code.empty() || !interpreter) {
+    return;
+  }
   const auto offset_of = [](const ksym::ElfSegment& segment) {
     return segment.file_offset.value - segment.address.value;
   };
@@ -166,11 +169,11 @@ void RuntimeRecords::PublishFile(const TableFile& file) {
     return;
   }
   runtime_program program = {
-      .process = Describe(*file.cpython, 0),
+      .process = Describe(*interpreter, 0),
       .start_code =
           std::ranges::min(code, {}, &ksym::ElfSegment::address).address.value,
       .code = offset};
-  program.process.layout = NumberOf(file.cpython->layout);
+  program.process.layout = NumberOf(interpreter->layout);
   const runtime_file key = {
       .inode = mapping.inode,
       .device = uint64_t{mapping.device_major} << 20 | mapping.device_minor};
