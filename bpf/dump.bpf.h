@@ -16,8 +16,17 @@
 #include "bpf/dump_abi.h"
 #include "bpf/waiting_threads.bpf.h"
 
-/* Sleepable programs can copy what others' memory has (5.18). */
-const volatile __u8 dump_copies = 0;
+/*
+ * A thread that is dumped. `copies`: by a program that can copy what others'
+ * memory has (5.18). It is a constant for the compiler, as older kernels refuse
+ * the code for it even where it is never run.
+ */
+struct dump_pass {
+	struct seq_file *seq;
+	struct wait_scratch *scratch;
+	struct task_struct___wait *t;
+	bool copies;
+};
 
 struct sched_entity___dump {
 	unsigned long long exec_start;
@@ -44,9 +53,14 @@ __u64 dump_clock_offset = 0;
 /* The current thread has just woken up, which the scheduler wrote down. */
 static __always_inline void dump_set_clock(void)
 {
-	struct task_struct___wait *t = (void *)bpf_get_current_task_btf();
+	struct task_struct___wait *t = (void *)bpf_get_current_task();
+	__u64 arrival = 0;
 
-	dump_clock_offset = bpf_ktime_get_ns() - t->sched_info.last_arrival;
+	/* Before 5.11 it is not known as a task. */
+	if (!bpf_core_read(&arrival, sizeof(arrival),
+			   &t->sched_info.last_arrival) &&
+	    arrival)
+		dump_clock_offset = bpf_ktime_get_ns() - arrival;
 }
 
 static __always_inline __u32 dump_own_tid(const struct task_struct___dump *t)
@@ -111,10 +125,11 @@ static __always_inline void dump_read_lock(struct dump_thread_record *record,
 }
 
 /* What led to its wait. */
-static __always_inline void dump_read_call(struct wait_scratch *scratch,
-					   struct dump_thread_record *record,
-					   struct task_struct___wait *t)
+static __always_inline void dump_read_call(const struct dump_pass *pass,
+					   struct dump_thread_record *record)
 {
+	struct wait_scratch *scratch = pass->scratch;
+	struct task_struct___wait *t = pass->t;
 	struct wait w = {.state = wait_state(t)};
 	__u32 call = WAIT_NO_CALL;
 
@@ -135,27 +150,25 @@ static __always_inline void dump_read_call(struct wait_scratch *scratch,
 			w.flags |= WAIT_NEW;
 	}
 	record->reason = wait_reason(w.state, w.flags, call, 0);
-	if (dump_copies)
+	if (pass->copies)
 		dump_read_lock(record, t, call);
 }
 
 /* Sends its stacks; false: the file is full. */
-static __always_inline bool dump_send_stacks(struct seq_file *seq,
-					     struct wait_scratch *scratch,
-					     struct dump_thread_record *record,
-					     struct task_struct___wait *t)
+static __always_inline bool dump_send_stacks(const struct dump_pass *pass,
+					     struct dump_thread_record *record)
 {
+	struct wait_scratch *scratch = pass->scratch;
 	struct profile_copy_record *head = &scratch->copy;
 	__u32 bytes;
 
 	record->key.kernel_stack =
-	    wait_other_kernel(scratch, t, record->calls, record->reason);
+	    wait_other_kernel(scratch, pass->t, record->calls, record->reason);
 	bytes = PROFILE_STACK_RECORD_BYTES(scratch->kernel.depth &
 					   (2 * WAIT_OTHER_DEPTH - 1));
-	if (bpf_seq_write(seq, &scratch->kernel, bytes))
+	if (bpf_seq_write(pass->seq, &scratch->kernel, bytes))
 		return false;
-	head->bytes = 0;
-	if (!dump_copies || !(record->flags & DUMP_USER) || !want_user ||
+	if (!pass->copies || !(record->flags & DUMP_USER) || !want_user ||
 	    !arch_is_walked(&scratch->regs))
 		return true;
 	head->header = record->header;
@@ -163,7 +176,7 @@ static __always_inline bool dump_send_stacks(struct seq_file *seq,
 	head->tid = record->tid;
 	wait_fill_copy(scratch);
 	head->time_ns = bpf_ktime_get_ns();
-	return wait_send_stack(seq, scratch, t);
+	return wait_send_stack(pass->seq, scratch, pass->t);
 }
 
 static __always_inline void dump_fill(struct dump_thread_record *record,
@@ -182,54 +195,55 @@ static __always_inline void dump_fill(struct dump_thread_record *record,
  * A thread that ran meanwhile had its stack changed while it was read. What was
  * sent of it then belongs to nothing.
  */
-static __always_inline void dump_thread(struct seq_file *seq,
-					struct wait_scratch *scratch,
-					struct task_struct___wait *t)
+static __always_inline void dump_thread(const struct dump_pass *pass)
 {
+	struct wait_scratch *scratch = pass->scratch;
 	struct dump_thread_record *record = &scratch->dump;
+	struct task_struct___wait *t = pass->t;
 	__u64 switches = wait_switches(t);
 
 	dump_fill(record, t);
+	scratch->copy.bytes = 0;
 	if (!t->on_cpu) {
-		dump_read_call(scratch, record, t);
-		if (!dump_send_stacks(seq, scratch, record, t))
+		dump_read_call(pass, record);
+		if (!dump_send_stacks(pass, record))
 			return;
 		dump_waited(record, t);
 	}
 	if (t->on_cpu || wait_switches(t) != switches) {
 		dump_fill(record, t);
 		record->flags = DUMP_RUNNING;
-	} else if (scratch->copy.bytes && record->flags & DUMP_USER) {
-		if (bpf_seq_write(seq, &scratch->copy, sizeof(scratch->copy)))
+	} else if (scratch->copy.bytes) {
+		if (bpf_seq_write(pass->seq, &scratch->copy,
+				  sizeof(scratch->copy)))
 			return;
 		record->flags |= DUMP_COPIED;
 	}
-	bpf_seq_write(seq, record, sizeof(*record));
+	bpf_seq_write(pass->seq, record, sizeof(*record));
 }
 
-static __always_inline void dump_next(struct bpf_iter__task *ctx)
+static __always_inline void dump_next(struct bpf_iter__task *ctx, bool copies)
 {
-	struct task_struct___wait *self = (void *)bpf_get_current_task_btf();
+	int own = bpf_get_current_pid_tgid() >> 32;
 	struct task_struct___wait *t = ctx->task;
-	struct wait_scratch *scratch;
+	struct dump_pass pass = {.t = t, .copies = copies};
 	__u32 zero = 0;
 
 	if (!dump_clock_offset)
 		dump_set_clock();
-	if (!t || !t->pid || t->exit_state || t->tgid == self->tgid ||
+	if (!t || !t->pid || t->exit_state || t->tgid == own ||
 	    !wait_passes_filters(t))
 		return;
-	scratch = bpf_map_lookup_elem(&wait_scratch, &zero);
-	if (!scratch)
-		return;
-	scratch->copy.bytes = 0;
-	dump_thread(ctx->meta->seq, scratch, t);
+	pass.seq = ctx->meta->seq;
+	pass.scratch = bpf_map_lookup_elem(&wait_scratch, &zero);
+	if (pass.scratch)
+		dump_thread(&pass);
 }
 
 SEC("ksym_iter/task")
 int dump_threads(struct bpf_iter__task *ctx)
 {
-	dump_next(ctx);
+	dump_next(ctx, true);
 	return 0;
 }
 
@@ -237,6 +251,6 @@ int dump_threads(struct bpf_iter__task *ctx)
 SEC("ksym_iter_kernel/task")
 int dump_kernel_stacks(struct bpf_iter__task *ctx)
 {
-	dump_next(ctx);
+	dump_next(ctx, false);
 	return 0;
 }

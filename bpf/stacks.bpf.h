@@ -120,6 +120,8 @@ static __always_inline void walk_runtime(struct unwind_state *st,
 	runtime->active = runtime_find(is_new);
 	if (!runtime->active)
 		return;
+	if (!s->in_user_mode)
+		runtime_note_wait(runtime, arch_timed_wait(&st->regs));
 	if (how == WALK_BY_LOOP) {
 		bpf_loop(RUNTIME_STEPS, cpython_callback, &runtime, 0);
 	} else {

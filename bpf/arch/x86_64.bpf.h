@@ -61,12 +61,16 @@ PROFILE_ABI_ASSERT(ARCH_SIGNAL_REGS_OFFSET +
 
 #define ARCH_USER_CODE_64     0x33
 #define ARCH_SYSCALL_EXECVE   59
-#define ARCH_SYSCALL_EXECVEAT 322
 #define ARCH_SYSCALL_FUTEX    202
+#define ARCH_SYSCALL_EXECVEAT 322
 /* Of a system call of the 64-bit ABI. */
 #define ARCH_ARGUMENT_0(regs) ((regs)->di)
 #define ARCH_ARGUMENT_1(regs) ((regs)->si)
 #define ARCH_ARGUMENT_2(regs) ((regs)->dx)
+/* Of futex(2)'s operation, but for its options; which of them wait. */
+#define ARCH_FUTEX_COMMAND     127
+#define ARCH_FUTEX_WAIT	       0
+#define ARCH_FUTEX_WAIT_BITSET 9
 
 /*
  * Sets a walk's registers, struct unwind_state or another with such members,
@@ -126,6 +130,20 @@ static __always_inline bool arch_in_exec(const struct arch_regs *regs)
 	__u64 call = regs->orig_ax & 0xffff;
 
 	return call == ARCH_SYSCALL_EXECVE || call == ARCH_SYSCALL_EXECVEAT;
+}
+
+/*
+ * The word that a thread with these registers, if it is in the kernel, waits
+ * for by futex(2) until some time; 0: it does not.
+ */
+static __always_inline __u64 arch_timed_wait(const struct arch_regs *regs)
+{
+	__u64 command = regs->si & ARCH_FUTEX_COMMAND;
+
+	if (regs->orig_ax != ARCH_SYSCALL_FUTEX || !regs->r10 ||
+	    (command != ARCH_FUTEX_WAIT && command != ARCH_FUTEX_WAIT_BITSET))
+		return 0;
+	return regs->di;
 }
 
 /* thread_info.status: in a system call of the 32-bit ABI. */

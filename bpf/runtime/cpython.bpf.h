@@ -293,7 +293,7 @@ static __always_inline long cpython_frame(struct runtime_state *st)
 		return 1;
 	if (!cpython_go_on(st))
 		return 0;
-	st->record.is_cut = 0;
+	st->record.flags &= ~RUNTIME_FRAMES_CUT;
 	return 1;
 }
 

@@ -63,6 +63,7 @@ static __always_inline void runtime_use(struct runtime_state *st,
 	st->layout.threads[1].address += load_bias;
 	st->layout.code_type += load_bias;
 	st->layout.frame_type += load_bias;
+	st->layout.runtime += load_bias;
 	st->anchor = 0;
 	st->next_first = RUNTIME_NO_FRAME;
 	st->run_frame = 0;
@@ -77,7 +78,8 @@ static __always_inline void runtime_use(struct runtime_state *st,
 	st->native_end = 0;
 	st->record.items = 0;
 	st->record.word_below = process->word_below;
-	st->record.is_cut = 1; /* until the last frame is seen */
+	/* Until the last frame is seen. */
+	st->record.flags = RUNTIME_FRAMES_CUT;
 }
 
 static long runtime_note_place(struct task_struct *task __attribute__((unused)),
@@ -219,6 +221,21 @@ runtime_begin(const struct profile_key *key, __u32 set)
 	return st;
 }
 
+/*
+ * The thread is in the kernel, where it waits for the word at that address, but
+ * not for ever; 0: it does not. Of the data of the interpreter itself it is
+ * only the global lock that is waited for with a limit, after which the thread
+ * asks for it: others are waited for as long as it takes, or lie elsewhere.
+ */
+static __always_inline void runtime_note_wait(struct runtime_state *st,
+					      __u64 word)
+{
+	if (word - st->layout.runtime >= st->layout.runtime_bytes)
+		return;
+	st->record.flags |= RUNTIME_WAITS_FOR_LOCK;
+	st->hash = cpython_hash(st->hash, RUNTIME_WAITS_FOR_LOCK);
+}
+
 /* The first run that has no place; NULL: there is none. */
 static __always_inline struct runtime_item *
 runtime_next_run(struct runtime_state *st)
@@ -318,7 +335,7 @@ static __always_inline void runtime_forget(void)
 static __always_inline bool runtime_has_items(const struct runtime_state *st)
 {
 	return st->active &&
-	       (st->last_run != RUNTIME_NO_ITEM || st->record.is_cut);
+	       (st->last_run != RUNTIME_NO_ITEM || st->record.flags);
 }
 
 /* The id of a stack with the frames that an interpreter has in it. */

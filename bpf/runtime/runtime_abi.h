@@ -59,8 +59,10 @@ enum cpython_instruction {
 struct cpython_process {
 	struct cpython_thread_place threads[2];
 	__u64 code_type;  /* of PyCode_Type */
+	__u64 runtime;	  /* _PyRuntime */
 	__u64 frame_type; /* of PyFrame_Type, with CPYTHON_RUNS_EACH */
 	__u32 layout;	  /* user space's number of the layout */
+	__u32 runtime_bytes;
 	/* PyThreadState: the frame, or what points to it; pthread_self(). */
 	__u16 thread_frame;
 	__u16 thread_id;
@@ -97,8 +99,9 @@ struct cpython_process {
 	__u8 runs;	 /* cpython_runs */
 	__u8 shim_owner;
 	__u8 instruction; /* cpython_instruction */
+	__u32 reserved;
 };
-PROFILE_ABI_ASSERT(sizeof(struct cpython_process) == 104, "cpython_process");
+PROFILE_ABI_ASSERT(sizeof(struct cpython_process) == 120, "cpython_process");
 
 /* The same in all versions that are known. */
 #define CPYTHON_TYPE		   8
@@ -164,6 +167,11 @@ struct runtime_item {
 };
 PROFILE_ABI_ASSERT(sizeof(struct runtime_item) == 16, "runtime_item");
 
+/* There were more frames than could be walked. */
+#define RUNTIME_FRAMES_CUT 1
+/* The thread waits for the interpreter's global lock. */
+#define RUNTIME_WAITS_FOR_LOCK 2
+
 /*
  * An interpreter's frames of a stack, before the record of the stack; of a
  * copy, before its last record. Runs and frames are leaf first.
@@ -177,7 +185,7 @@ struct profile_runtime_record {
 	 * words that are so many bytes below these frames' ends.
 	 */
 	__u16 word_below;
-	__u16 is_cut; /* there were more than could be walked */
+	__u16 flags; /* RUNTIME_FRAMES_CUT ... */
 	struct runtime_item item[RUNTIME_MAX_ITEMS]; /* only `items` are sent */
 };
 #define PROFILE_RUNTIME_RECORD_BYTES(items) (24 + 16 * (items))

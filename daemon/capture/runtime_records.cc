@@ -95,6 +95,8 @@ cpython_process Describe(const ksym::CpythonInterpreter& interpreter,
                           .kind = static_cast<uint32_t>(place.kind)};
   }
   process.code_type = load_bias + interpreter.code_type.value;
+  process.runtime = load_bias + interpreter.runtime.value;
+  process.runtime_bytes = interpreter.runtime_bytes;
   if (interpreter.frame_type) {
     process.frame_type = load_bias + interpreter.frame_type->value;
   }
@@ -152,8 +154,11 @@ void RuntimeRecords::Add(const profile_record& record, size_t bytes) {
 // has not seen yet.
 void RuntimeRecords::PublishFile(const TableFile& file) {
   const std::vector<ksym::ElfSegment>& code = file.table.code;
+  const std::optional<ksym::CpythonInterpreter>& interpreter = file.cpython;
   const ksym::Mapping& mapping = file.mapping;
-  if (fds_.files < 0 || mapping.inode == 0 || code.empty()) return;
+  if (fds_.files < 0 || mapping.inode == 0 || code.empty() || !interpreter) {
+    return;
+  }
   const auto offset_of = [](const ksym::ElfSegment& segment) {
     return segment.file_offset.value - segment.address.value;
   };
@@ -164,11 +169,11 @@ void RuntimeRecords::PublishFile(const TableFile& file) {
     return;
   }
   runtime_program program = {
-      .process = Describe(*file.cpython, 0),
+      .process = Describe(*interpreter, 0),
       .start_code =
           std::ranges::min(code, {}, &ksym::ElfSegment::address).address.value,
       .code = offset};
-  program.process.layout = NumberOf(file.cpython->layout);
+  program.process.layout = NumberOf(interpreter->layout);
   const runtime_file key = {
       .inode = mapping.inode,
       .device = uint64_t{mapping.device_major} << 20 | mapping.device_minor};
@@ -251,7 +256,8 @@ std::optional<RuntimeRuns> RuntimeRecords::Decode(
   }
   RuntimeRuns runs = {.runs = {},
                       .word_below = record.word_below,
-                      .is_cut = record.is_cut != 0};
+                      .is_cut = (record.flags & RUNTIME_FRAMES_CUT) != 0,
+                      .waits = (record.flags & RUNTIME_WAITS_FOR_LOCK) != 0};
   RuntimeRun run;
   for (const runtime_item& item : std::span(record.item).first(record.items)) {
     if (item.kind == RUNTIME_ITEM_FRAME) {
@@ -300,13 +306,22 @@ RuntimeStatistics RuntimeRecords::statistics() const {
   return statistics;
 }
 
+// All runs that can have their places do.
+std::vector<RawFrame> RuntimeRecords::Merge(const RawStack& stack,
+                                            RuntimeRuns& all) {
+  MarkGaps(all.runs);
+  CountRuns(all, EndOf(stack));
+  std::vector<RawFrame> frames =
+      MergeFrames(stack.frames, all.runs, EndOf(stack));
+  if (all.waits) frames.insert(frames.begin(), {.kind = kLockWait});
+  return frames;
+}
+
 std::vector<RawFrame> RuntimeRecords::MergeStack(uint64_t id,
                                                  const RawStack& stack) {
   auto runs = of_stacks_.extract(id);
   if (runs.empty()) return {};
-  MarkGaps(runs.mapped().runs);
-  CountRuns(runs.mapped(), EndOf(stack));
-  return MergeFrames(stack.frames, runs.mapped().runs, EndOf(stack));
+  return Merge(stack, runs.mapped());
 }
 
 std::vector<RawFrame> RuntimeRecords::MergeCopy(uint64_t copy,
@@ -319,9 +334,7 @@ std::vector<RawFrame> RuntimeRecords::MergeCopy(uint64_t copy,
   PlaceRuns({.stack_pointers = native.stack_pointers.first(frames),
              .memory = native.memory},
             runs.mapped());
-  MarkGaps(runs.mapped().runs);
-  CountRuns(runs.mapped(), EndOf(stack));
-  return MergeFrames(stack.frames, runs.mapped().runs, EndOf(stack));
+  return Merge(stack, runs.mapped());
 }
 
 }  // namespace profd

@@ -73,6 +73,7 @@ class RuntimeRecords {
   std::optional<RuntimeRuns> Decode(const profile_runtime_record& record,
                                     size_t bytes);
   uint32_t NumberOf(const ksym::CpythonLayout& layout);
+  std::vector<RawFrame> Merge(const RawStack& stack, RuntimeRuns& all);
   void CountRuns(const RuntimeRuns& runs, NativeEnd end);
 
   RuntimeMapFds fds_;

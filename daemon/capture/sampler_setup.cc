@@ -114,7 +114,6 @@ void ConfigurePrograms(profile_bpf& skeleton, const SamplerConfig& config) {
   knobs.walks_runtimes =
       config.store == StackStore::kExact && WalksByTables(config.unwind);
   knobs.hash_multiplier = RandomOdd();
-  knobs.dump_copies = all_stacks;
   if (!waits) return;
   knobs.takes_waits = 1;
   knobs.wait_period_ns = config.waits->period_ns;

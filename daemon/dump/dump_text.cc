@@ -183,8 +183,8 @@ std::string TimeText(uint64_t nanoseconds) {
   if (nanoseconds < kMs) return "less than 1 ms";
   if (nanoseconds < kSecond) return fmt::format("{} ms", nanoseconds / kMs);
   if (nanoseconds < kMinute) {
-    return fmt::format("{:.1f} s",
-                       static_cast<double>(nanoseconds / kMs) / 1e3);
+    return fmt::format("{}.{} s", nanoseconds / kSecond,
+                       nanoseconds % kSecond / (kSecond / 10));
   }
   if (nanoseconds < kHour) return two(kMinute, "min", kSecond, "s");
   if (nanoseconds < kDay) return two(kHour, "h", kMinute, "min");

@@ -30,19 +30,17 @@ constexpr uint32_t kContended = 2;
 constexpr size_t kInnermost = 4;
 
 // The lock's word is its holder's tid.
-std::optional<uint32_t> HolderInWord(const DumpedThread& thread) {
-  const uint32_t word = (*thread.lock_words)[kLock];
-  const uint32_t tid = word & FUTEX_TID_MASK;
-  if (tid == 0 || (word & FUTEX_OWNER_DIED) != 0 ||
-      (word & FUTEX_WAITERS) == 0 || (*thread.lock_words)[kOwner] != tid) {
+std::optional<uint32_t> HolderInWord(const LockWords& words) {
+  const uint32_t tid = words[kLock] & FUTEX_TID_MASK;
+  if (tid == 0 || (words[kLock] & FUTEX_OWNER_DIED) != 0 ||
+      (words[kLock] & FUTEX_WAITERS) == 0 || words[kOwner] != tid) {
     return std::nullopt;
   }
   return tid;
 }
 
-std::optional<uint32_t> HolderBesideWord(const DumpedThread& thread,
+std::optional<uint32_t> HolderBesideWord(const LockWords& words,
                                          const FutexWait& wait) {
-  const LockWords& words = *thread.lock_words;
   const uint32_t owner = words[kOwner];
   const bool is_recursive = (words[kKind] & kTypeBits) == kRecursive;
   if (words[kLock] != kContended || wait.value != kContended ||
@@ -111,7 +109,8 @@ std::optional<FutexWait> FutexWaitOf(const DumpedThread& thread) {
 std::optional<LockClaim> LockClaimOf(const DumpedThread& thread,
                                      const FutexWait& wait) {
   if (!thread.lock_words) return std::nullopt;
-  const uint32_t kind = (*thread.lock_words)[kKind];
+  const LockWords& words = *thread.lock_words;
+  const uint32_t kind = words[kKind];
   // Others, as those with a ceiling, keep something else in the word.
   constexpr uint32_t kKnown = kTypeBits | kRobust | kPi | kShared | kElision;
   if ((kind & ~kKnown) != 0) return std::nullopt;
@@ -123,8 +122,8 @@ std::optional<LockClaim> LockClaimOf(const DumpedThread& thread,
     return std::nullopt;
   }
   const auto holder = (kind & (kRobust | kPi)) != 0
-                          ? HolderInWord(thread)
-                          : HolderBesideWord(thread, wait);
+                          ? HolderInWord(words)
+                          : HolderBesideWord(words, wait);
   if (!holder) return std::nullopt;
   if (!is_shared && *holder == thread.own_tid && !MayWaitForItself(kind)) {
     return std::nullopt;

@@ -83,7 +83,7 @@ std::vector<std::vector<size_t>> FindCycles(
     size_t next = first;
     do {
       cycle.push_back(next);
-      next = *holders[next];
+      next = holders[next].value_or(first);
     } while (next != first);
     std::ranges::rotate(cycle, std::ranges::min_element(cycle));
     cycles.push_back(std::move(cycle));

@@ -27,6 +27,12 @@ void PythonNamer::Name(const RawFrame& raw, const ksym::ProcessImage* /*image*/,
     leaf_first.push_back(builder.AddFrame(frame));
     return;
   }
+  if (raw.kind == kLockWait) {
+    frame.reason = ksym::Unresolved::kNone;
+    frame.name = builder.Intern("[waits for the GIL]");
+    leaf_first.push_back(builder.AddFrame(frame));
+    return;
+  }
   const auto found = frames_ == nullptr ? RuntimeFrameTable::const_iterator()
                                         : frames_->find(raw.value);
   if (frames_ == nullptr || found == frames_->end() ||

@@ -11,14 +11,15 @@
 
 namespace profd {
 
-// Names frames of kPythonCode, e.g. "Handler.get (app.py)", and of kTornFrames,
-// "[torn]", by the names that came with the raw profile.
+// Names frames of kPythonCode, e.g. "Handler.get (app.py)", by the names that
+// came with the raw profile, and those of kTornFrames and kLockWait, "[torn]"
+// and "[waits for the GIL]".
 class PythonNamer final : public FrameNamer {
  public:
   // Whether names end in the line, "(app.py:42)".
   enum class Lines : uint8_t { kDrop, kShow };
-  static constexpr std::array<RawFrameKind, 2> kKinds = {kPythonCode,
-                                                         kTornFrames};
+  static constexpr std::array<RawFrameKind, 3> kKinds = {
+      kPythonCode, kTornFrames, kLockWait};
   explicit PythonNamer(Lines lines) : lines_(lines) {}
 
   // The frames of the profile that is named next; borrowed.

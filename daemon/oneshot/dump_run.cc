@@ -8,7 +8,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <optional>
+#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
@@ -90,7 +90,7 @@ class DumpRun {
     if (!missing) return Fail(missing.error());
     auto file = ReportFile::Open(options_.output_path);
     if (!file) return Fail(std::move(file.error()));
-    file_.emplace(std::move(*file));
+    file_ = std::make_unique<ReportFile>(std::move(*file));
     options_.capture.on_process = [this](const ksym::ProcessImage& image) {
       names_.Pin(image);
     };
@@ -101,7 +101,7 @@ class DumpRun {
     options_.capture.sampler.dump = ThreadDump::kAllStacks;
     auto capture = Capture::Start(options_.capture);
     if (!capture) return Fail(std::move(capture.error()));
-    capture_.emplace(std::move(*capture));
+    capture_ = std::make_unique<Capture>(std::move(*capture));
     auto enabled = capture_->Enable();
     if (!enabled) return enabled;
     begin_ = Clock::now();
@@ -148,8 +148,8 @@ class DumpRun {
   ProfileOptions options_;
   Progress progress_;
   PartNames names_;
-  std::optional<ReportFile> file_;
-  std::optional<Capture> capture_;
+  std::unique_ptr<ReportFile> file_;
+  std::unique_ptr<Capture> capture_;
   Clock::time_point begin_;
 };
 

@@ -15,6 +15,8 @@ namespace profd {
 inline constexpr RawFrameKind kPythonCode = 0x10;
 // Frames of a runtime were here that could not be followed; no value.
 inline constexpr RawFrameKind kTornFrames = 0x11;
+// The thread waits for the runtime's global lock, in the kernel; no value.
+inline constexpr RawFrameKind kLockWait = 0x12;
 
 // What others ask about a kind of RawFrame that is not native code.
 struct RuntimeKind {
@@ -29,7 +31,7 @@ struct RuntimeKind {
 inline constexpr std::array kRuntimeKinds = {
     RuntimeKind{
         .kind = kPythonCode, .is_in_table = true, .has_interpreter = true},
-    RuntimeKind{.kind = kTornFrames}};
+    RuntimeKind{.kind = kTornFrames}, RuntimeKind{.kind = kLockWait}};
 
 // Nothing is known of a kind that has no row.
 constexpr RuntimeKind RuntimeKindOf(RawFrameKind kind) {

@@ -31,6 +31,7 @@ struct RuntimeRuns {
   uint32_t word_below = 0;
   // There were more than can be walked; then the last run is torn.
   bool is_cut = false;
+  bool waits = false;  // the thread, for the runtime's global lock
 };
 
 // A stack of native frames, as far as runs are placed by it: all but the code.

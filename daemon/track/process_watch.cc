@@ -71,26 +71,26 @@ const ksym::Mapping* FindMapping(std::span<const ksym::Mapping> mappings,
   return &*std::prev(next);
 }
 
-void ProcessWatch::ListUnread(std::span<const uint32_t> first) {
-  if (unread_) return;
-  unread_ = ReadProcesses();
-  std::ranges::sort(*unread_, {}, [&](uint32_t pid) {
+std::vector<uint32_t>& ProcessWatch::Unread(std::span<const uint32_t> first) {
+  if (unread_) return *unread_;
+  std::vector<uint32_t> pids = ReadProcesses();
+  std::ranges::sort(pids, {}, [&](uint32_t pid) {
     return std::pair(std::ranges::find(first, pid) != first.end(), pid);
   });
+  return unread_.emplace(std::move(pids));
 }
 
 void ProcessWatch::ReadSome(std::span<const uint32_t> first,
                             SteadyClock::time_point until) {
-  ListUnread(first);
-  while (!unread_->empty() && SteadyClock::now() < until) {
-    Read(unread_->back());
-    unread_->pop_back();
+  std::vector<uint32_t>& unread = Unread(first);
+  while (!unread.empty() && SteadyClock::now() < until) {
+    Read(unread.back());
+    unread.pop_back();
   }
 }
 
 void ProcessWatch::ReadAll() {
-  ListUnread({});
-  for (const uint32_t pid : *unread_) Read(pid);
+  for (const uint32_t pid : Unread({})) Read(pid);
   unread_.reset();
   read_before_ = true;
 }

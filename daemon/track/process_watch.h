@@ -130,7 +130,7 @@ class ProcessWatch {
     double cpus = 0;
   };
   bool Read(uint32_t pid);
-  void ListUnread(std::span<const uint32_t> first);
+  std::vector<uint32_t>& Unread(std::span<const uint32_t> first);
   void LoseMappings(uint64_t until_ns);
   void LeaveFloodsOut(std::vector<SideBandEvent>& events);
   void ReadDoubted();

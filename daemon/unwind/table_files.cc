@@ -354,8 +354,9 @@ TableFile* TableFiles::FindRuntime(uint32_t pid, const ksym::Mapping& mapping) {
   if (!image) return nullptr;
   const auto cpython = ksym::FindCpython(*source, *image);
   // Why one is not known is said when its table is made.
-  if (!cpython || !*cpython) return nullptr;
-  file->cpython = **cpython;
+  if (!cpython) return nullptr;
+  file->cpython = *cpython;
+  if (!file->cpython) return nullptr;
   file->table.code = CodeOf(*image);
   return file;
 }

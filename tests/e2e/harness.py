@@ -78,6 +78,13 @@ class Run:
             self.stderr[-2000:])
 
 
+def is_since(major, minor):
+    """Whether this kernel is that one or a later one."""
+    release = os.uname().release.split(".")
+    return (int(release[0]), int(re.match(r"\d+", release[1]).group())) >= (
+        major, minor)
+
+
 class Folded:
     """Folded stacks; every line is held against the grammar."""
 

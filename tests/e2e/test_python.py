@@ -17,6 +17,21 @@ PYTHON = "/usr/bin/python3"
 LIBRARY = "/usr/lib/x86_64-linux-gnu/libpython3.11.so.1.0"
 PYTHON_FRAME = re.compile(r"^(.*) \(([^()]*)\)$")
 ROOTS = {"<module>", "Thread._bootstrap"}
+# Two threads that want the global lock all the time, and one that waits for
+# another one, with a limit, and hardly ever for that.
+LOCK_PROGRAM = """
+import threading
+lock = threading.Lock()
+lock.acquire()
+def busy():
+    while True: pass
+def other_lock():
+    while True: lock.acquire(timeout=1)
+for work in (busy, busy, other_lock):
+    threading.Thread(target=work, daemon=True).start()
+print("ready", flush=True)
+threading.Event().wait(30)
+"""
 
 
 def edges():
@@ -116,6 +131,29 @@ class PythonTest(harness.E2eTest):
             lambda s: s.names() and "_PyEval_EvalFrameDefault" in s.frames)
         self.assertLess(loops, 0.05)
 
+    def test_waits_for_lock(self):
+        # Threads that wait for the lock say so, and none that waits for
+        # anything else.
+        if not harness.is_since(5, 8):
+            self.skipTest("needs Linux 5.8")
+        with tempfile.TemporaryDirectory() as directory:
+            program = os.path.join(directory, "lock.py")
+            with open(program, "w", encoding="utf-8") as file:
+                file.write(LOCK_PROGRAM)
+            process = self.start(PYTHON, program)
+            run = self.profile("--off-cpu", "-F", 997, "-p", process.pid, 2)
+        self.assertEqual(run.status, 0, str(run))
+        counts = {}
+        for frames, count in harness.Folded(run.stdout).lines:
+            for work in ("busy", "other_lock"):
+                if work + " (lock.py)" in frames and (
+                        "[blocked: futex]" in frames):
+                    counts.setdefault(work, [0, 0])[
+                        "[waits for the GIL]" in frames] += count
+        busy, other = counts["busy"], counts["other_lock"]
+        self.assertGreater(busy[1], 10 * busy[0], counts)
+        self.assertGreater(other[0], 9 * other[1], counts)
+
     def test_without_lock(self):
         # A thread that gave the lock away has its frames.
         stacks = self.stacks("-U")
@@ -136,7 +174,7 @@ class PythonTest(harness.E2eTest):
             stacks = self.stacks("-U", process=self.start(*command),
                                  seconds=0.2)
             self.assert_known(stacks)
-            self.assertGreater(sum(stack.count for stack in stacks), 30)
+            self.assertGreater(sum(stack.count for stack in stacks), 10)
             self.assertGreater(self.share(stacks, lambda s: s.names()), 0.95)
 
     def test_library(self):

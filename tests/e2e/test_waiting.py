@@ -26,22 +26,15 @@ READ_NS = 50e6
 Times = collections.namedtuple("Times", "running runnable blocked")
 
 
-def is_since(major, minor):
-    """Whether this kernel is that one or a later one."""
-    release = os.uname().release.split(".")
-    return (int(release[0]), int(re.match(r"\d+", release[1]).group())) >= (
-        major, minor)
-
-
 class WaitingTest(harness.E2eTest):
     """The way that this kernel is sampled in."""
 
     PROGRAM = "auto"
-    EVENT = "sched_exit_tp" if is_since(6, 15) else "irq_work_entry"
+    EVENT = "sched_exit_tp" if harness.is_since(6, 15) else "irq_work_entry"
 
     def setUp(self):
         super().setUp()
-        if not is_since(5, 8):
+        if not harness.is_since(5, 8):
             self.skipTest("needs Linux 5.8")
 
     def way(self, mode):

@@ -152,6 +152,13 @@ Status FindFrames(const File& file, CpythonInterpreter& found) {
   return {};
 }
 
+// 0 where the file lies: nothing is within it then.
+uint32_t SizeOf(const DynamicSymbol& symbol) {
+  constexpr uint64_t kMaxRuntimeBytes = uint64_t{64} << 20;
+  return symbol.size <= kMaxRuntimeBytes ? static_cast<uint32_t>(symbol.size)
+                                         : 0;
+}
+
 }  // namespace
 
 Result<std::optional<CpythonInterpreter>> FindCpython(const ByteSource& source,
@@ -162,8 +169,9 @@ Result<std::optional<CpythonInterpreter>> FindCpython(const ByteSource& source,
   const auto symbols = DynamicSymbols::Open(source, image);
   if (!symbols) return std::nullopt;
   const File file(source, image, *symbols);
-  const auto runtime = file.Find("_PyRuntime");
-  if (!runtime) return std::nullopt;
+  const auto symbol = symbols->Find("_PyRuntime");
+  if (!symbol) return std::nullopt;
+  const std::optional runtime = symbol->address;
   const auto version = VersionOf(file, *runtime);
   if (!version) return Fail(version.error());
   const auto layout = CpythonLayoutOf(*version);
@@ -179,6 +187,8 @@ Result<std::optional<CpythonInterpreter>> FindCpython(const ByteSource& source,
   CpythonInterpreter found = {.version = *version,
                               .layout = *layout,
                               .threads = {},
+                              .runtime = *runtime,
+                              .runtime_bytes = SizeOf(*symbol),
                               .code_type = *code_type,
                               .frame_type = {},
                               .frame_word = {}};

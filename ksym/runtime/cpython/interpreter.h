@@ -22,6 +22,8 @@ struct CpythonInterpreter {
   // Python's code, which one that waits does not have; then the one that the
   // thread began with, which need not be of the interpreter that it runs now.
   std::array<CpythonThreadPlace, 2> threads;
+  ElfAddress runtime;  // _PyRuntime, and its size
+  uint32_t runtime_bytes = 0;
   ElfAddress code_type;  // PyCode_Type
   // PyFrame_Type and what tells where frames belong, of Runs::kEach.
   std::optional<ElfAddress> frame_type;

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -205,6 +206,23 @@ TEST(ProcessWatchTurnsTest, GivesItsCallerTurns) {
   // Some may have ended meanwhile.
   EXPECT_GT(turns, 0u);
   EXPECT_GE(2 * turns, processes);
+}
+
+// Those that are wanted are read before the time is up, the others later.
+TEST(ProcessWatchTurnsTest, ReadsSomeFirst) {
+  constexpr std::chrono::milliseconds kTime(200);
+  bool is_slow = true;
+  ProcessWatch watch(
+      [](const ksym::ProcessImage&) {}, [](const ksym::ProcessId&) {},
+      [&] { std::this_thread::sleep_for(is_slow ? 2 * kTime : 0 * kTime); });
+  const std::array own = {static_cast<uint32_t>(::getpid())};
+  watch.ReadSome(own, SteadyClock::now() + kTime);
+  const auto first = watch.AllByUse();
+  ASSERT_EQ(first.size(), 1u);
+  EXPECT_EQ(first.front().pid, own.front());
+  is_slow = false;
+  watch.ReadAll();
+  EXPECT_GT(watch.AllByUse().size(), 1u);
 }
 
 // A process that became another one while it was read is not known, one that

@@ -41,6 +41,8 @@ TEST(InterpreterTest, DebiansPython) {
     EXPECT_EQ((*found)->version.minor, 11);
     EXPECT_EQ((*found)->layout, *CpythonLayoutOf((*found)->version));
     EXPECT_NE((*found)->code_type.value, 0u);
+    EXPECT_NE((*found)->runtime.value, 0u);
+    EXPECT_GT((*found)->runtime_bytes, 1000u);
   }
 }
 
