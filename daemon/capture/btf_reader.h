@@ -57,8 +57,9 @@ class BtfReader {
   ksym::Result<uint32_t> Resolve(uint32_t id) const;
   // The members of a struct or union.
   ksym::Result<std::vector<BtfMember>> Members(uint32_t id) const;
-  // The type of an array's elements, and how many there are.
-  ksym::Result<btf_array> Array(uint32_t id) const;
+  // The type of an array's elements, and how many there are. (libbpf has a
+  // function of the struct's name.)
+  ksym::Result<struct btf_array> Array(uint32_t id) const;
   // The types of a function's parameters; void, with the id 0, ends those of
   // one that takes more.
   ksym::Result<std::vector<uint32_t>> Parameters(uint32_t id) const;
