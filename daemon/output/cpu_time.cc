@@ -5,13 +5,13 @@
 
 #include <string_view>
 
-#include "daemon/base/now_ns.h"
 #include "daemon/profile/profile_terms.h"
 #include "ksym/base/text.h"
 
 namespace profd {
 namespace {
 
+constexpr uint64_t kNsPerSecond = 1'000'000'000;
 // More are no list of this machine's.
 constexpr uint32_t kMaxCpus = 1u << 16;
 

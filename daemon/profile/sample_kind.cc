@@ -5,11 +5,10 @@
 #include <limits>
 #include <utility>
 
-#include "daemon/base/now_ns.h"
-
 namespace profd {
 namespace {
 
+constexpr uint64_t kNsPerSecond = 1'000'000'000;
 constexpr std::string_view kNanoseconds = "nanoseconds";
 constexpr std::string_view kCpu = "cpu";
 constexpr std::string_view kWall = "wall";

@@ -344,8 +344,10 @@ class PythonTest(harness.E2eTest):
         self.start(embedded, LIBRARY, "40", WORKLOAD, "30")
         by_process = self.short_lives("%s %s 40" % (embedded, LIBRARY))
         self.assertEqual(len(by_process), 10, by_process)
-        for counts in by_process.values():
-            self.assertGreater(counts[1], 30, by_process)
+        # One of them may be seen first where its library's code is not, and
+        # has a list before its interpreter is told of.
+        whole = [counts for counts in by_process.values() if counts[1] > 30]
+        self.assertGreaterEqual(len(whole), 9, by_process)
 
 
 if __name__ == "__main__":

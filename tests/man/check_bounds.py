@@ -13,7 +13,7 @@ import tempfile
 
 ROW = re.compile(r"^\| [^|]+ \| `(\w+)` in `([\w/.]+)` \| ([^|]+) \|", re.M)
 UNITS = {"": 1, "bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30,
-         "s": 1}
+         "s": 1, "ms": 0.001}
 FEWEST_ROWS = 40
 NUMBER = r"[0-9][0-9']*"
 
