@@ -14,18 +14,17 @@
 #include "daemon/base/now_ns.h"
 #include "daemon/base/steady_clock.h"
 #include "daemon/capture/capture_metadata.h"
-#include "daemon/capture/cpu_sampler.h"
-#include "daemon/capture/dump_sampler.h"
 #include "daemon/capture/grace_period.h"
 #include "daemon/capture/interval_accounts.h"
 #include "daemon/capture/interval_builder.h"
+#include "daemon/capture/make_samplers.h"
 #include "daemon/capture/runtime_records.h"
 #include "daemon/capture/sampler.h"
 #include "daemon/capture/sampler_config.h"
 #include "daemon/capture/stack_copies.h"
 #include "daemon/capture/stack_records.h"
 #include "daemon/capture/thread_dump.h"
-#include "daemon/capture/wait_sampler.h"
+#include "daemon/capture/wait_programs.h"
 #include "daemon/perf/privileges.h"
 #include "daemon/profile/wait_reason.h"
 #include "daemon/track/kernel_watch.h"
@@ -458,52 +457,6 @@ class Capture::Impl {
   uint64_t room_made_ns_ = 0;      // last
   uint64_t filling_until_ns_ = 0;  // the side band may be
 };
-
-namespace {
-
-std::unique_ptr<Sampler> MakeCpuSampler(const CaptureOptions& options,
-                                        const EventSpec& event,
-                                        BpfObject& object) {
-  CpuEvents events(event, options.rate,
-                   options.sampler.include_idle ? IdleSamples::kInclude
-                                                : IdleSamples::kExclude,
-                   options.cpus, object.program_fd());
-  return std::make_unique<CpuSampler>(
-      object, std::move(events),
-      EventKind(event.name, options.rate.frequency_hz,
-                options.rate.count_period));
-}
-
-// The CPU's first, then that of waits, then those that are asked for.
-ksym::Result<Samplers> MakeSamplers(const CaptureOptions& options,
-                                    const std::optional<EventSpec>& event,
-                                    BpfObject& object) {
-  Samplers samplers;
-  ksym::Status added;
-  if (event) added = samplers.Add(MakeCpuSampler(options, *event, object));
-  if (options.sampler.waits) {
-    auto waits = WaitSampler::Make(object, options.sampler.waits->kernel,
-                                   event ? WaitSampler::Counters::kByAnother
-                                         : WaitSampler::Counters::kTold,
-                                   options.rate.frequency_hz);
-    if (!waits) return Fail(std::move(waits.error()));
-    added = samplers.Add(std::move(*waits));
-  }
-  if (!added) return Fail(std::move(added.error()));
-  if (options.sampler.dump != ThreadDump::kNone) {
-    added = samplers.Add(std::make_unique<DumpSampler>(object));
-    if (!added) return Fail(std::move(added.error()));
-  }
-  for (const SamplerMaker& make : options.more_samplers) {
-    auto sampler = make(object);
-    if (!sampler) return Fail(std::move(sampler.error()));
-    added = samplers.Add(std::move(*sampler));
-    if (!added) return Fail(std::move(added.error()));
-  }
-  return samplers;
-}
-
-}  // namespace
 
 Capture::Capture(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Capture::Capture(Capture&&) noexcept = default;
