@@ -18,6 +18,7 @@
 #include "daemon/capture/interval_accounts.h"
 #include "daemon/capture/interval_builder.h"
 #include "daemon/capture/make_samplers.h"
+#include "daemon/capture/running_processes.h"
 #include "daemon/capture/sampled_stacks.h"
 #include "daemon/capture/sampler.h"
 #include "daemon/capture/sampler_config.h"
@@ -33,11 +34,6 @@
 namespace profd {
 namespace {
 
-// Processes whose tables are made before they are sampled.
-constexpr size_t kMaxBusy = 32;
-// How long interpreters are looked for before the first sample, at the most,
-// half of it in reading what processes map.
-constexpr std::chrono::milliseconds kPreparation(20);
 // A ring that was filling is read often for so long after: floods of the side
 // band pause and go on.
 constexpr uint64_t kFloodLastsNs = 1'000'000'000;
@@ -62,9 +58,6 @@ class Capture::Impl {
 
   Impl(CaptureOptions options, CaptureMetadata metadata, Sources sources)
       : metadata_(std::move(metadata)),
-        reads_processes_(options.sampler.user_stacks),
-        sampled_pids_(options.sampler.pids),
-        follows_children_(options.sampler.follow_children),
         object_(std::move(sources.object)),
         samplers_(std::move(sources.samplers)),
         first_wait_kind_(options.sampler.cpu_samples ? 1 : 0),
@@ -77,6 +70,7 @@ class Capture::Impl {
         watch_([this](const ksym::ProcessImage& image) { OnProcess(image); },
                [this](const ksym::ProcessId& id) { stacks_.Forget(id); },
                [this] { MakeRoomIfDue(); }),
+        running_(options.sampler, watch_),
         stacks_(options, {.object = *object_,
                           .watch = watch_,
                           .make_room = [this] { MakeRoom(); },
@@ -86,19 +80,8 @@ class Capture::Impl {
 
   const CaptureMetadata& metadata() const { return metadata_; }
 
-  // The interpreters of processes that run already, so that the first samples
-  // have their frames. Children may well become programs that others are.
   void FindRuntimes() {
-    UnwindTables* const tables = stacks_.tables();
-    if (tables == nullptr || !reads_processes_) return;
-    const auto begin = SteadyClock::now();
-    watch_.ReadSome(sampled_pids_, begin + kPreparation / 2);
-    for (const ProcessWatch::Busy& process : watch_.AllByUse()) {
-      if (SteadyClock::now() >= begin + kPreparation) return;
-      if (!follows_children_ && !IsSampled(process.pid)) continue;
-      tables->FindRuntimes(process.pid, *process.mappings,
-                           begin + kPreparation);
-    }
+    if (UnwindTables* tables = stacks_.tables()) running_.FindRuntimes(*tables);
   }
 
   ksym::Status Enable() {
@@ -107,21 +90,13 @@ class Capture::Impl {
     stacks_.AllowCopies();
     auto enabled = samplers_.Enable();
     if (enabled) enabled = ReadThreads();
+    if (!enabled) return enabled;
     // Sampling goes on meanwhile.
-    if (enabled && reads_processes_) watch_.ReadAll();
-    if (enabled) ExpectBusy();
-    return enabled;
-  }
-
-  // Those that use the CPUs now will be sampled: their tables are made before
-  // stacks have to be copied for want of them.
-  void ExpectBusy() {
-    UnwindTables* const tables = stacks_.tables();
-    if (tables == nullptr) return;
-    for (const ProcessWatch::Busy& busy : watch_.Busiest(kMaxBusy)) {
-      if (IsSampled(busy.pid)) tables->Expect(busy.pid, *busy.mappings);
-      MakeRoomIfDue();
+    running_.ReadAll();
+    if (UnwindTables* tables = stacks_.tables()) {
+      running_.ExpectBusy(*tables, [this] { MakeRoomIfDue(); });
     }
+    return {};
   }
 
   Advice Poll() {
@@ -242,11 +217,6 @@ class Capture::Impl {
   }
 
  private:
-  bool IsSampled(uint32_t pid) const {
-    return sampled_pids_.empty() ||
-           std::ranges::binary_search(sampled_pids_, pid);
-  }
-
   ksym::Status FollowCpus() {
     const auto online = ReadOnlineCpus();
     if (!online) return {};
@@ -372,9 +342,6 @@ class Capture::Impl {
   }
 
   CaptureMetadata metadata_;
-  bool reads_processes_;
-  std::vector<uint32_t> sampled_pids_;  // sorted; empty: all
-  bool follows_children_;
   std::unique_ptr<BpfObject> object_;
   Samplers samplers_;  // after the object: closed first
   SampleKindId first_wait_kind_;
@@ -383,6 +350,7 @@ class Capture::Impl {
   std::function<void(const ksym::ProcessImage&)> on_process_;
   std::function<void(const ksym::ProcessId&, uint64_t)> on_sampled_;
   ProcessWatch watch_;
+  RunningProcesses running_;
   std::vector<SampleHint> hints_;
   IntervalAccounts accounts_;
   ThreadTimes thread_times_;
