@@ -7,7 +7,6 @@
 #pragma once
 
 #include <linux/bpf.h>
-#include <linux/futex.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <bpf/bpf_core_read.h>

@@ -380,28 +380,38 @@ wait_count_new(struct wait *w, const struct task_struct___wait *t, __u64 now)
 	w->points[0] = wait_points_in(&points, begin, wait_end(now));
 }
 
+/* False: the slot is not of this thread's last switch. */
+static __always_inline bool wait_count_slot(struct wait *w,
+					    const struct wait_slot *slot,
+					    const struct task_struct___wait *t,
+					    __u64 now)
+{
+	struct wait_span span = wait_span_until(t, now);
+
+	if (slot->switches != wait_switches(t) ||
+	    slot->start_time != t->start_time)
+		return false;
+	w->state = slot->state;
+	if (!w->state || w->state & WAIT_STATE_PREEMPTED)
+		w->flags = WAIT_PREEMPTED;
+	wait_count_points(w, slot, &span);
+	return true;
+}
+
 static __always_inline void wait_count_known(struct wait *w,
 					     struct wait_slot *slot,
 					     const struct task_struct___wait *t,
 					     __u64 now)
 {
 	struct wait_points points = wait_points_of(slot->tid);
-	struct wait_span span;
 	struct wait_cpu *cpu;
 
 	slot->next_point = wait_next_point(&points, now);
-	if (slot->switches != wait_switches(t) ||
-	    slot->start_time != t->start_time) {
-		cpu = wait_this_cpu();
-		if (cpu)
-			cpu->stats.unseen++;
+	if (wait_count_slot(w, slot, t, now))
 		return;
-	}
-	w->state = slot->state;
-	if (!w->state || w->state & WAIT_STATE_PREEMPTED)
-		w->flags = WAIT_PREEMPTED;
-	span = wait_span_until(t, now);
-	wait_count_points(w, slot, &span);
+	cpu = wait_this_cpu();
+	if (cpu)
+		cpu->stats.unseen++;
 }
 
 static __always_inline void wait_goes_on(const struct task_struct___wait *t,

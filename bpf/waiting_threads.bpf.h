@@ -257,16 +257,10 @@ static __always_inline void wait_thread_ends(struct seq_file *seq,
 					     bool reads)
 {
 	struct wait_slot *slot = wait_find(t->pid);
-	struct wait_span span = wait_span_until(t, wait_until);
 	struct wait w = {};
 
-	if (t->on_cpu || !slot || slot->start_time != t->start_time ||
-	    slot->switches != wait_switches(t))
+	if (t->on_cpu || !slot || !wait_count_slot(&w, slot, t, wait_until))
 		return;
-	w.state = slot->state;
-	if (!w.state || w.state & WAIT_STATE_PREEMPTED)
-		w.flags = WAIT_PREEMPTED;
-	wait_count_points(&w, slot, &span);
 	if (!w.points[0] && !w.points[1])
 		return;
 	scratch->copy.header.type = 0;
