@@ -2,52 +2,113 @@
 #include "daemon/profile/profile_merge.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
+#include <vector>
 
 namespace profd {
 
+namespace {
+
+// Gives what samples of a part need to the builder, each once.
+class PartAdder {
+ public:
+  PartAdder(const Profile& part, ProfileBuilder& builder)
+      : part_(part),
+        builder_(builder),
+        strings_(part.strings.size()),
+        frames_(part.frames.size()),
+        stacks_(part.stacks.size()) {}
+
+  StringId String(StringId id) {
+    auto& known = strings_[id];
+    if (!known) known = builder_.Intern(part_.String(id));
+    return *known;
+  }
+  CallStackId Stack(CallStackId id) {
+    auto& known = stacks_[id];
+    if (!known) {
+      stack_.clear();
+      for (const FrameId frame : part_.Stack(id)) {
+        stack_.push_back(AddFrame(frame));
+      }
+      known = builder_.AddStack(stack_);
+    }
+    return *known;
+  }
+
+ private:
+  FrameId AddFrame(FrameId id) {
+    auto& known = frames_[id];
+    if (!known) {
+      Frame frame = part_.frames[id];
+      for (StringId Frame::* text :
+           {&Frame::name, &Frame::object, &Frame::build_id, &Frame::file,
+            &Frame::function}) {
+        frame.*text = String(frame.*text);
+      }
+      known = builder_.AddFrame(frame);
+    }
+    return *known;
+  }
+
+  const Profile& part_;
+  ProfileBuilder& builder_;
+  std::vector<std::optional<StringId>> strings_;
+  std::vector<std::optional<FrameId>> frames_;
+  std::vector<std::optional<CallStackId>> stacks_;
+  std::vector<FrameId> stack_;
+};
+
+}  // namespace
+
 void ProfileMerger::Add(const Profile& part) {
   AddMetadata(part.metadata);
-  builder_.Add(part.accounting);
   symbol_tables_evicted_ = part.symbol_tables_evicted;
-  std::vector<StringId> strings(part.strings.size());
-  for (StringId id = 0; id < strings.size(); ++id) {
-    strings[id] = builder_.Intern(part.String(id));
-  }
-  AddSamples(part, strings);
-}
-
-void ProfileMerger::AddSamples(const Profile& part,
-                               const std::vector<StringId>& strings) {
-  std::vector<FrameId> frames;
-  frames.reserve(part.frames.size());
-  for (Frame frame : part.frames) {
-    for (StringId Frame::* text :
-         {&Frame::name, &Frame::object, &Frame::build_id, &Frame::file,
-          &Frame::function}) {
-      frame.*text = strings[frame.*text];
-    }
-    frames.push_back(builder_.AddFrame(frame));
-  }
-  std::vector<CallStackId> stacks(part.stacks.size());
-  std::vector<FrameId> stack;
-  for (CallStackId id = 0; id < stacks.size(); ++id) {
-    stack.clear();
-    for (const FrameId frame : part.Stack(id)) stack.push_back(frames[frame]);
-    stacks[id] = builder_.AddStack(stack);
-  }
+  const std::vector<SampleKindId> places = AddKinds(part.metadata.kinds);
+  PartAdder adder(part, builder_);
+  Accounting accounting = part.accounting;
   for (ProfileSample sample : part.samples) {
-    sample.comm = strings[sample.comm];
-    sample.cgroup = strings[sample.cgroup];
-    sample.user = stacks[sample.user];
-    sample.kernel = stacks[sample.kernel];
+    if (!IsWanted(part.metadata.kinds[sample.kind])) {
+      accounting.taken -= sample.count;
+      accounting.emitted -= sample.count;
+      continue;
+    }
+    sample.kind = only_kind_ ? SampleKindId{0} : places[sample.kind];
+    sample.comm = adder.String(sample.comm);
+    sample.cgroup = adder.String(sample.cgroup);
+    sample.user = adder.Stack(sample.user);
+    sample.kernel = adder.Stack(sample.kernel);
     builder_.AddSample(sample);
   }
+  builder_.Add(accounting);
+}
+
+bool ProfileMerger::IsWanted(const SampleKind& kind) const {
+  return !only_kind_ || kind.name == *only_kind_;
+}
+
+// The places of a part's kinds.
+std::vector<SampleKindId> ProfileMerger::AddKinds(
+    const std::vector<SampleKind>& kinds) {
+  std::vector<SampleKind>& all = metadata_.kinds;
+  std::vector<SampleKindId> places;
+  for (const SampleKind& kind : kinds) {
+    const auto found = std::ranges::find_if(all, [&](const SampleKind& other) {
+      return other.name == kind.name && other.unit == kind.unit;
+    });
+    places.push_back(static_cast<SampleKindId>(found - all.begin()));
+    if (found == all.end()) all.push_back(kind);
+  }
+  return places;
 }
 
 void ProfileMerger::AddMetadata(const CaptureMetadata& metadata) {
   if (std::exchange(empty_, false)) {
     metadata_ = metadata;
+    if (only_kind_ && only_kind_->empty()) {
+      only_kind_ = metadata.kinds.front().name;
+    }
     return;
   }
   metadata_.duration_ns += metadata.duration_ns;
@@ -63,6 +124,10 @@ void ProfileMerger::AddMetadata(const CaptureMetadata& metadata) {
 }
 
 Profile ProfileMerger::Finish() && {
+  std::vector<SampleKind>& kinds = metadata_.kinds;
+  const auto only = std::ranges::find_if(
+      kinds, [this](const SampleKind& kind) { return IsWanted(kind); });
+  if (only_kind_ && only != kinds.end()) kinds = {SampleKind(*only)};
   Profile profile = std::move(builder_).Finish(std::move(metadata_));
   profile.symbol_tables_evicted = symbol_tables_evicted_;
   return profile;
