@@ -172,7 +172,7 @@ static __always_inline bool dump_send_stacks(const struct dump_pass *pass,
 	head->header = record->header;
 	head->key = record->key;
 	head->tid = record->tid;
-	wait_fill_copy(scratch);
+	wait_fill_copy(scratch, pass->t);
 	head->time_ns = bpf_ktime_get_ns();
 	return wait_send_stack(pass->seq, scratch, pass->t);
 }

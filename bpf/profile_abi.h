@@ -73,6 +73,8 @@ enum profile_record_type {
 	PROFILE_RECORD_WAITS = 9,
 	/* This one is in dump_abi.h. */
 	PROFILE_RECORD_DUMP = 10,
+	/* This one is in waiting_abi.h. */
+	PROFILE_RECORD_ASLEEP = 11,
 };
 
 struct profile_record {

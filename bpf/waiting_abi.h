@@ -55,6 +55,34 @@ struct wait_thread_record {
 PROFILE_ABI_ASSERT(sizeof(struct wait_thread_record) == 72,
 		   "wait_thread_record");
 
+/*
+ * What tells whether a thread sleeps on since its stack was taken. The key of
+ * what user space writes down is the thread's id.
+ */
+struct wait_known {
+	__u64 switches;	  /* from a CPU */
+	__u64 start_time; /* the kernel's own */
+};
+
+/*
+ * A thread that a walk found asleep, when an interval ends: one that is known,
+ * or behind its PROFILE_RECORD_COPY one that may be written down.
+ */
+struct wait_asleep_record {
+	struct profile_record header;
+	__u32 tid;
+	__u32 is_new;	/* its samples are the copy's */
+	__u64 value_ns; /* for which it was blocked since the last walk */
+	__u64 cgroup;	/* as in profile_process_record */
+	__u64 time_ns;	/* CLOCK_MONOTONIC, of the walk */
+	struct wait_known known;
+};
+PROFILE_ABI_ASSERT(sizeof(struct wait_asleep_record) == 56,
+		   "wait_asleep_record");
+
+/* In place of the CPU's number in that of a copy by a walk over threads. */
+#define WAIT_COPY_PLACE 0xffff
+
 struct wait_count {
 	__u64 count;
 	__u64 value_ns;
@@ -93,8 +121,17 @@ struct wait_cpu {
 	__u32 reserved;
 };
 
-/* Their sum, when sampling has ended; made in user space. */
+/* Walks over threads when intervals end. */
+struct wait_walk_stats {
+	__u64 walks;
+	__u64 skipped; /* walks that would have cost too much */
+	__u64 walk_ns; /* CPU time of them */
+	__u64 put_off; /* stacks that a later walk, or their thread, tells */
+};
+
+/* Their sum, when a walk or sampling has ended; made in user space. */
 struct wait_stats_record {
 	struct profile_record header;
 	struct wait_stats stats;
+	struct wait_walk_stats walks;
 };

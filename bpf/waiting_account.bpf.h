@@ -255,7 +255,7 @@ static __always_inline void wait_send_end(const struct task_struct___wait *t)
 	};
 	struct wait_cpu *cpu;
 
-	if (!wait_from || !wait_passes_filters(t))
+	if (!wait_tells_threads || !wait_from || !wait_passes_filters(t))
 		return;
 	bpf_get_current_comm(record.comm, sizeof(record.comm));
 	if (!bpf_ringbuf_output(&ring, &record, sizeof(record),

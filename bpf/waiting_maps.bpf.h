@@ -30,6 +30,13 @@ const volatile __u64 filter_cgroup_id = 0;
 /* Levels of cgroups that are looked at. */
 #define WAIT_CGROUP_LEVELS 32
 
+/* What each thread did from begin to end is told, by wait_thread_record. */
+const volatile __u8 wait_tells_threads = 1;
+/* User space walks stacks by tables. */
+const volatile __u8 wait_copies_walked = 1;
+/* There is a walk over all threads at the end of each interval. */
+const volatile __u8 wait_walks = 0;
+
 /* The thread that drains; it tells how the clocks differ. */
 __u32 wait_own_tid = 0;
 /* CLOCK_MONOTONIC less the scheduler's clock, when that thread ran last. */
@@ -151,6 +158,25 @@ struct {
 
 /* By the scheduler's clock: when sampling ended; 0: it has not. */
 __u64 wait_until = 0;
+/*
+ * The same: up to when a walk counts what waits, if it is one of those at the
+ * end of an interval; 0: it is not.
+ */
+__u64 wait_walk_until = 0;
+/* So many stacks may such a walk take yet; of others there are put off. */
+__u32 wait_stacks_left = 0;
+__u64 wait_put_off = 0;
+
+/*
+ * Threads whose stack user space has from an earlier walk, by their id. Written
+ * by user space alone.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct wait_known);
+} wait_known_threads SEC(".maps");
 
 struct bpf_iter_meta {
 	struct seq_file *seq;
@@ -178,8 +204,6 @@ struct wait_piece {
 #define WAIT_PIECE_HEAD 32
 _Static_assert(offsetof(struct wait_piece, stack) == WAIT_PIECE_HEAD,
 	       "wait_piece");
-/* In place of the CPU's number in a copy's. */
-#define WAIT_COPY_PLACE 0xffff
 
 /* Registers by their roles. */
 struct wait_walk {
@@ -196,8 +220,10 @@ struct wait_scratch {
 	struct arch_regs regs;
 	struct wait_walk walk;
 	struct wait_count count;
+	struct wait_asleep_record asleep;
 	struct dump_thread_record dump;
-	__u64 lost; /* of the thread's samples */
+	__u64 lost;	/* of the thread's samples */
+	__u64 switches; /* of the thread, when its wait was counted */
 };
 
 struct {

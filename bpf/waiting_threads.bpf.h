@@ -2,7 +2,9 @@
 /*
  * Threads that sleep tell nothing by themselves. One walk over all threads when
  * sampling begins writes down how long each had run by then; one at the end
- * takes the stacks of those that did not wake up.
+ * takes the stacks of those that did not wake up. Where sampling goes on and on
+ * there is one at the end of each interval, too: a thread that slept then, and
+ * has not run since, is told without its stack.
  */
 #pragma once
 
@@ -31,6 +33,12 @@ static __always_inline void wait_set_first(const struct task_struct___wait *t)
 	slot->next_point = wait_next_point(&points, wait_from);
 	wait_set_slot(slot, t, wait_from);
 	slot->state = wait_state(t);
+}
+
+/* Up to when a walk counts what waits; 0: sampling begins. */
+static __always_inline __u64 wait_open_end(void)
+{
+	return wait_until ? wait_until : wait_walk_until;
 }
 
 static __always_inline void wait_fill_thread(struct wait_thread_record *record,
@@ -62,8 +70,14 @@ static __always_inline void wait_fill_key(struct profile_key *key,
 	bpf_probe_read_kernel_str(key->comm, sizeof(key->comm), t->comm);
 }
 
+static __always_inline __u64 wait_cgroup_of(const struct task_struct___wait *t)
+{
+	return want_cgroup ? BPF_CORE_READ(t, cgroups, dfl_cgrp, kn, id) : 0;
+}
+
 /* The same of another thread as fill_copy() does of this one. */
-static __always_inline void wait_fill_copy(struct wait_scratch *scratch)
+static __always_inline void wait_fill_copy(struct wait_scratch *scratch,
+					   const struct task_struct___wait *t)
 {
 	struct profile_copy_record *head = &scratch->copy;
 	struct wait_walk *walk = &scratch->walk;
@@ -71,8 +85,8 @@ static __always_inline void wait_fill_copy(struct wait_scratch *scratch)
 	ARCH_USE_REGS(walk, &scratch->regs);
 	head->header.type = PROFILE_RECORD_COPY;
 	head->copy = (head->copy + 1) | (__u64)WAIT_COPY_PLACE << 48;
-	head->time_ns = wait_until + wait_clock_offset;
-	head->cgroup = 0;
+	head->time_ns = wait_open_end() + wait_clock_offset;
+	head->cgroup = wait_cgroup_of(t);
 	head->ip = walk->ip;
 	__builtin_memcpy(head->registers, walk->leaf, sizeof(walk->leaf));
 	head->registers[ARCH_EXTRA] = walk->extra;
@@ -181,11 +195,51 @@ static __always_inline void wait_count_kernel(struct wait_scratch *scratch,
 		scratch->lost++;
 }
 
-/* The samples of a wait that goes on, as records; false: the file is full. */
-static __always_inline bool wait_send_open(struct seq_file *seq,
-					   struct wait_scratch *scratch,
-					   struct task_struct___wait *t,
-					   struct wait *w, bool reads)
+static __always_inline void wait_fill_asleep(struct wait_asleep_record *record,
+					     const struct task_struct___wait *t,
+					     const struct wait *w)
+{
+	record->header.type = PROFILE_RECORD_ASLEEP;
+	record->header.set = active_set & 1;
+	record->tid = t->pid;
+	record->is_new = 0;
+	record->value_ns = w->points[1] * wait_period_ns;
+	record->cgroup = wait_cgroup_of(t);
+	record->time_ns = wait_open_end() + wait_clock_offset;
+	record->known.switches = wait_switches(t);
+	record->known.start_time = t->start_time;
+}
+
+enum wait_sent {
+	WAIT_SENT,
+	WAIT_FILE_FULL, /* all of it is asked for again */
+	WAIT_WENT_ON,	/* and counts itself; what was sent may be wrong */
+};
+
+/* The copy, whose pieces were sent. */
+static __always_inline enum wait_sent
+wait_send_copy(struct seq_file *seq, struct wait_scratch *scratch,
+	       const struct task_struct___wait *t, const struct wait *w)
+{
+	if (t->on_cpu || wait_switches(t) != scratch->switches)
+		return WAIT_WENT_ON;
+	if (bpf_seq_write(seq, &scratch->copy, sizeof(scratch->copy)))
+		return WAIT_FILE_FULL;
+	if (!wait_walks)
+		return WAIT_SENT;
+	wait_fill_asleep(&scratch->asleep, t, w);
+	scratch->asleep.is_new = 1;
+	if (bpf_seq_write(seq, &scratch->asleep, sizeof(scratch->asleep)))
+		return WAIT_FILE_FULL;
+	if (wait_stacks_left)
+		wait_stacks_left--;
+	return WAIT_SENT;
+}
+
+/* The samples of a wait that goes on, as records. */
+static __always_inline enum wait_sent
+wait_send_open(struct seq_file *seq, struct wait_scratch *scratch,
+	       struct task_struct___wait *t, struct wait *w, bool reads)
 {
 	struct profile_copy_record *head = &scratch->copy;
 	__u32 call = WAIT_NO_CALL, calls = WAIT_CALLS_NONE;
@@ -209,17 +263,21 @@ static __always_inline bool wait_send_open(struct seq_file *seq,
 		bytes = PROFILE_STACK_RECORD_BYTES(scratch->kernel.depth &
 						   (2 * WAIT_OTHER_DEPTH - 1));
 		if (bpf_seq_write(seq, &scratch->kernel, bytes))
-			return false;
+			return WAIT_FILE_FULL;
 	}
 	if (!has_user || !want_user || !arch_is_walked(&scratch->regs))
-		return true;
-	wait_fill_copy(scratch);
+		return WAIT_SENT;
+	if (!wait_copies_walked) {
+		head->key.user_stack = PROFILE_STACK_FAULT;
+		return WAIT_SENT;
+	}
+	wait_fill_copy(scratch, t);
 	if (!reads)
 		/* User space reads the stack (SleepingStacks). */
 		head->end = find_ends(head, t);
 	else if (!wait_send_stack(seq, scratch, t))
-		return false;
-	return bpf_seq_write(seq, head, sizeof(*head)) == 0;
+		return WAIT_FILE_FULL;
+	return wait_send_copy(seq, scratch, t, w);
 }
 
 static __always_inline void wait_count_open(struct wait_scratch *scratch)
@@ -232,8 +290,9 @@ static __always_inline void wait_count_open(struct wait_scratch *scratch)
 	for (int i = 0; i < PROFILE_WAIT_KINDS; i++) {
 		if (!head->waits[i].value_ns)
 			continue;
+		/* An interrupt may count here, too. */
 		if (counters)
-			counters->taken++;
+			__sync_fetch_and_add(&counters->taken, 1);
 		/* Else the copy is counted by who reads it. */
 		if (head->header.type == PROFILE_RECORD_COPY)
 			continue;
@@ -250,16 +309,58 @@ static __always_inline void wait_count_open(struct wait_scratch *scratch)
 		counters->lost_counts_full += scratch->lost;
 }
 
-/* The samples of the wait that a thread is in. One that runs is in none. */
-static __always_inline void wait_thread_ends(struct seq_file *seq,
-					     struct wait_scratch *scratch,
-					     struct task_struct___wait *t,
-					     bool reads)
+static __always_inline bool wait_is_known(const struct task_struct___wait *t)
+{
+	__u32 tid = t->pid;
+	const struct wait_known *known =
+	    bpf_map_lookup_elem(&wait_known_threads, &tid);
+
+	return known && known->switches == wait_switches(t) &&
+	       known->start_time == t->start_time;
+}
+
+/*
+ * Whether a walk at the end of an interval is done with the thread. What is in
+ * the queue for a CPU goes on soon and counts then.
+ */
+static __always_inline bool wait_is_told(struct seq_file *seq,
+					 struct wait_scratch *scratch,
+					 struct task_struct___wait *t,
+					 struct wait_slot *slot, struct wait *w)
+{
+	if (t->on_rq && !wait_until)
+		return true;
+	if (!w->points[0] && wait_is_known(t)) {
+		wait_fill_asleep(&scratch->asleep, t, w);
+		if (!bpf_seq_write(seq, &scratch->asleep,
+				   sizeof(scratch->asleep)))
+			slot->began = wait_open_end();
+		return true;
+	}
+	if (wait_stacks_left)
+		return false;
+	if (w->points[0] || w->points[1])
+		wait_put_off++;
+	return true;
+}
+
+/*
+ * The samples of the wait that a thread is in. One that runs is in none. Who
+ * goes on between here and where its slot is written to, some 100 ns, counts
+ * twice.
+ */
+static __always_inline void wait_thread_waits(struct seq_file *seq,
+					      struct wait_scratch *scratch,
+					      struct task_struct___wait *t,
+					      bool reads)
 {
 	struct wait_slot *slot = wait_find(t->pid);
+	__u64 end = wait_open_end();
 	struct wait w = {};
 
-	if (t->on_cpu || !slot || !wait_count_slot(&w, slot, t, wait_until))
+	if (t->on_cpu || !slot || !wait_count_slot(&w, slot, t, end))
+		return;
+	if (wait_walks && wait_is_told(seq, scratch, t, slot, &w))
 		return;
 	if (!w.points[0] && !w.points[1])
 		return;
@@ -267,12 +368,12 @@ static __always_inline void wait_thread_ends(struct seq_file *seq,
 	scratch->copy.header.set = active_set & 1;
 	wait_fill_key(&scratch->copy.key, t);
 	scratch->copy.tid = t->pid;
-	/* A record that does not fit is asked for again. */
-	if (!wait_send_open(seq, scratch, t, &w, reads))
+	scratch->switches = slot->switches;
+	if (wait_send_open(seq, scratch, t, &w, reads) != WAIT_SENT)
 		return;
 	wait_count_open(scratch);
-	/* It may go on before the programs are gone. */
-	slot->began = wait_until;
+	/* What it waits from here on is to come. */
+	slot->began = end;
 }
 
 static __always_inline int wait_thread(struct bpf_iter__task *ctx, bool reads)
@@ -280,23 +381,27 @@ static __always_inline int wait_thread(struct bpf_iter__task *ctx, bool reads)
 	struct seq_file *seq = ctx->meta->seq;
 	struct task_struct___wait *t = ctx->task;
 	struct wait_scratch *scratch;
+	__u64 end = wait_open_end();
 	__u32 zero = 0;
 
 	if (!t || !t->pid || t->exit_state)
 		return 0;
-	if (!wait_until)
+	if (!end)
 		wait_set_first(t);
 	if (!wait_passes_filters(t))
 		return 0;
 	scratch = bpf_map_lookup_elem(&wait_scratch, &zero);
 	if (!scratch)
 		return 0;
-	wait_fill_thread(&scratch->thread, t,
-			 wait_until ? wait_until : wait_from);
-	if (bpf_seq_write(seq, &scratch->thread, sizeof(scratch->thread)))
-		return 0;
-	if (wait_until)
-		wait_thread_ends(seq, scratch, t, reads);
+	/* Who reads a stack for the programs asks how long its thread ran. */
+	if (wait_tells_threads || !reads) {
+		wait_fill_thread(&scratch->thread, t, end ? end : wait_from);
+		if (bpf_seq_write(seq, &scratch->thread,
+				  sizeof(scratch->thread)))
+			return 0;
+	}
+	if (end)
+		wait_thread_waits(seq, scratch, t, reads);
 	return 0;
 }
 

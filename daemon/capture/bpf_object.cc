@@ -328,7 +328,14 @@ WaitParts BpfObject::wait_parts() const {
           .own_tid = &bss->wait_own_tid,
           .clock_offset = &bss->wait_clock_offset,
           .from = &bss->wait_from,
-          .until = &bss->wait_until};
+          .until = &bss->wait_until,
+          .walk_until = &bss->wait_walk_until,
+          .stacks_left = &bss->wait_stacks_left,
+          .put_off = &bss->wait_put_off};
+}
+
+int BpfObject::known_threads_fd() const {
+  return bpf_map__fd(impl_->skeleton->maps.wait_known_threads);
 }
 
 int BpfObject::dump_fd() const {

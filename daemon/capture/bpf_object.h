@@ -47,10 +47,20 @@ inline constexpr uint32_t kStackIdEntries = 16384;
 
 enum class Verbosity : uint8_t { kNormal, kVerbose };
 
+// What a capture is told of threads that wait, beside the samples that are
+// taken when they go on.
+enum class WaitWalks : uint8_t {
+  kAtEnds,     // when it begins and ends: all that each thread did, as well
+  kIntervals,  // whenever Capture::WalkSleepers() is called: who sleeps on
+};
+
 // How threads that wait are sampled.
 struct WaitConfig {
-  // A sample stands for so much of a thread's time, from 1 to 2^32 - 1.
-  uint64_t period_ns = 0;
+  // Of each thread's time; a sample stands for so much of it. From 1 to 1e9.
+  uint64_t frequency_hz = 0;
+  WaitWalks walks = WaitWalks::kAtEnds;
+  // Of a CPU in a tenth of a second, before chance decides.
+  uint32_t stacks_at_once = 100;
   std::optional<WaitProgram> program = std::nullopt;  // empty: the best one
   WaitKernel kernel = {};  // decided by Capture::Start()
 };
@@ -109,6 +119,9 @@ struct WaitParts {
   __u64* clock_offset = nullptr;
   __u64* from = nullptr;
   __u64* until = nullptr;
+  __u64* walk_until = nullptr;
+  __u32* stacks_left = nullptr;
+  __u64* put_off = nullptr;
 };
 
 // The loaded BPF object: programs and maps of bpf/profile.bpf.c. Owns them;
@@ -129,6 +142,8 @@ class BpfObject {
   // The program to attach to a perf event, where the CPU is sampled.
   int program_fd() const;
   WaitParts wait_parts() const;
+  // The map of threads whose stacks are known; -1: waits are not sampled.
+  int known_threads_fd() const;
   // The program that dumps threads, an iterator, and whether it reads their
   // user stacks.
   int dump_fd() const;

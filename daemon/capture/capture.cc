@@ -204,11 +204,30 @@ class Capture::Impl {
     return TakeSet({set, flip_ns, end_ns}, patience);
   }
 
+  ksym::Status WalkSleepers(std::chrono::milliseconds patience) {
+    walk_patience_ends_ = SteadyClock::now() + patience;
+    const auto walked = samplers_.ReadSleepers(
+        [this](const profile_record& record, size_t bytes) {
+          OnRecord(record, bytes);
+          if (record.type == PROFILE_RECORD_COPY) WalkIfMany(record.set);
+        });
+    if (!walked) return Fail(walked.error());
+    if (*walked) stacks_.EndWalk();
+    MakeRoom();
+    return {};
+  }
+
+  WaitStatistics wait_statistics() const {
+    return {.waits = thread_times_.statistics(),
+            .walks = thread_times_.walks(),
+            .sleepers = stacks_.sleepers()};
+  }
+
   ksym::Result<RawProfile> Stop(std::chrono::milliseconds patience) {
     samplers_.Disable();
     accounts_.ReadTimesNext();
     const uint64_t end_ns = NowNs();
-    dump_patience_ends_ = SteadyClock::now() + patience;
+    walk_patience_ends_ = SteadyClock::now() + patience;
     // No program runs when it returns, so there is nothing to wait for.
     auto read = ReadThreads();
     if (!read) return Fail(std::move(read.error()));
@@ -241,17 +260,20 @@ class Capture::Impl {
     }
   }
 
-  // Copies of all threads' stacks would fill the memory: they are walked
-  // whenever there are many.
   void OnDumped(const dump_thread_record& record, size_t bytes) {
     if (bytes < sizeof(record)) return;
     dumped_.push_back(DumpedThreadOf(record));
-    if (!stacks_.MustWalkSoon()) return;
+    WalkIfMany(record.header.set);
+  }
+
+  // Copies of all threads' stacks would fill the memory: they are walked
+  // whenever there are many.
+  void WalkIfMany(uint32_t set) {
+    if (set >= PROFILE_SETS || !stacks_.MustWalkSoon()) return;
     TakeReports();
-    stacks_.WalkRest(record.header.set,
-                     std::chrono::ceil<std::chrono::milliseconds>(
-                         std::max(dump_patience_ends_ - SteadyClock::now(),
-                                  SteadyClock::duration(0))));
+    stacks_.WalkRest(set, std::chrono::ceil<std::chrono::milliseconds>(
+                              std::max(walk_patience_ends_ - SteadyClock::now(),
+                                       SteadyClock::duration(0))));
   }
 
   void OnProcess(const ksym::ProcessImage& image) {
@@ -275,7 +297,7 @@ class Capture::Impl {
       OnDumped(reinterpret_cast<const dump_thread_record&>(record), bytes);
     } else if (record.type == PROFILE_RECORD_WAITS) {
       thread_times_.SetStatistics(
-          reinterpret_cast<const wait_stats_record&>(record).stats);
+          reinterpret_cast<const wait_stats_record&>(record));
     } else {
       stacks_.Add(record, bytes);
     }
@@ -316,8 +338,9 @@ class Capture::Impl {
   }
 
   ksym::Status Account(uint32_t set, RawProfile& profile) {
-    const auto stats = samplers_.ReadStats(set);
-    if (!stats) return Fail(stats.error());
+    auto stats = samplers_.ReadStats(set);
+    if (!stats) return Fail(std::move(stats.error()));
+    stats->taken += stacks_.slept(set);
     const uint64_t before = accounts_.copies_refused();
     std::ranges::move(
         accounts_.Count(set, *stats, watch_.statistics(), profile.accounting),
@@ -356,7 +379,7 @@ class Capture::Impl {
   ThreadTimes thread_times_;
   std::vector<DumpedThread> dumped_;
   SampledStacks stacks_;
-  SteadyClock::time_point dump_patience_ends_;
+  SteadyClock::time_point walk_patience_ends_;
   uint64_t interval_start_ns_ = 0;
   uint64_t room_made_ns_ = 0;      // last
   uint64_t filling_until_ns_ = 0;  // the side band may be
@@ -436,6 +459,12 @@ UnwindStatistics Capture::unwind_statistics() const {
 }
 RuntimeStatistics Capture::runtime_statistics() const {
   return impl_->runtime_statistics();
+}
+ksym::Status Capture::WalkSleepers(std::chrono::milliseconds patience) {
+  return impl_->WalkSleepers(patience);
+}
+WaitStatistics Capture::wait_statistics() const {
+  return impl_->wait_statistics();
 }
 const ThreadTimes& Capture::thread_times() const {
   return impl_->thread_times();

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "bpf/waiting_abi.h"
 #include "daemon/base/steady_clock.h"
 #include "daemon/capture/bpf_object.h"
 #include "daemon/capture/capture_steps.h"
@@ -58,6 +59,13 @@ struct CaptureOptions {
   std::function<void(const ksym::ProcessId&, uint64_t)> on_sampled;
 };
 
+// What became of waits since the start.
+struct WaitStatistics {
+  wait_stats waits = {};
+  wait_walk_stats walks = {};
+  size_t sleepers = 0;  // threads whose stacks are known now
+};
+
 // A running capture: kernel -> RawProfile. Opens a sampling event on each CPU,
 // follows CPUs that come and go, and takes what was counted out of the kernel.
 // Tables are built in a thread that ends with it. The caller calls Poll() and
@@ -67,6 +75,7 @@ class Capture final : public CaptureSteps {
   // Loads everything, checks privileges first; sampling starts with Enable().
   // Looks for interpreters in what runs already, for 20 ms at the most.
   static ksym::Result<Capture> Start(CaptureOptions options);
+  static constexpr std::chrono::milliseconds kTablesPatience{2000};
   Capture(Capture&&) noexcept;
   Capture& operator=(Capture&&) noexcept;
   ~Capture() override;
@@ -82,12 +91,18 @@ class Capture final : public CaptureSteps {
   bool IsFilling() const override;
   UnwindStatistics unwind_statistics() const;
   RuntimeStatistics runtime_statistics() const;
+  // Takes what sleeps on into the interval, where WaitWalks::kIntervals is
+  // asked for; before the drain that ends one. Waits for tables as Drain()
+  // does.
+  ksym::Status WalkSleepers(
+      std::chrono::milliseconds patience = kTablesPatience);
+  // As of the last walk.
+  WaitStatistics wait_statistics() const;
   // What threads did all the while, where waits are sampled; after Stop().
   const ThreadTimes& thread_times() const;
   // All threads as they were when sampling ended, where they are dumped; after
   // Stop(). Their samples are of ThreadKind().
   const std::vector<DumpedThread>& dumped_threads() const;
-  static constexpr std::chrono::milliseconds kTablesPatience{2000};
   ksym::Result<RawProfile> Drain(std::chrono::milliseconds patience) override;
   // Stops sampling and drains; without a grace period.
   ksym::Result<RawProfile> Stop(

@@ -36,10 +36,9 @@ ksym::Result<Samplers> MakeSamplers(const CaptureOptions& options,
   ksym::Status added;
   if (event) added = samplers.Add(MakeCpuSampler(options, *event, object));
   if (options.sampler.waits) {
-    auto waits = WaitSampler::Make(object, options.sampler.waits->kernel,
+    auto waits = WaitSampler::Make(object, *options.sampler.waits,
                                    event ? WaitSampler::Counters::kByAnother
-                                         : WaitSampler::Counters::kTold,
-                                   options.rate.frequency_hz);
+                                         : WaitSampler::Counters::kTold);
     if (!waits) return Fail(std::move(waits.error()));
     added = samplers.Add(std::move(*waits));
   }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/capture/sampled_stacks.h"
 
+#include <bpf/bpf.h>
+
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -23,13 +26,22 @@ constexpr uint64_t kNearlyAll = kMaxWaiting - (uint64_t{64} << 10);
 // How often what waits for tables empties the ring.
 constexpr std::chrono::milliseconds kRingPeriod(20);
 
+// Writes known threads into the programs' map.
+Sleepers::Tell TellThrough(int map_fd) {
+  return [map_fd](uint32_t tid, const wait_known* known) {
+    if (known == nullptr) return bpf_map_delete_elem(map_fd, &tid) == 0;
+    return bpf_map_update_elem(map_fd, &tid, known, BPF_ANY) == 0;
+  };
+}
+
 }  // namespace
 
 SampledStacks::SampledStacks(const CaptureOptions& options, Parts parts)
     : parts_(std::move(parts)),
       runtimes_(parts_.object.runtime_maps(), parts_.object.runtime_known()),
       records_(options.sampler.kernel_walk_depth),
-      copies_(options.sampler.unwind, options.sampler.max_stack_depth) {
+      copies_(options.sampler.unwind, options.sampler.max_stack_depth),
+      sleepers_(TellThrough(parts_.object.known_threads_fd())) {
   if (!WalksByTables(options.sampler.unwind)) return;
   tables_.emplace(UnwindTables::Parts{
       .maps = std::make_unique<KernelUnwindMaps>(
@@ -51,9 +63,24 @@ void SampledStacks::Add(const profile_record& record, size_t bytes) {
                      bytes);
   } else if (record.type == PROFILE_RECORD_COPY) {
     copies_.Add(reinterpret_cast<const profile_copy_record&>(record), bytes);
+  } else if (record.type == PROFILE_RECORD_ASLEEP) {
+    sleepers_.Add(reinterpret_cast<const wait_asleep_record&>(record), bytes);
   } else {
     runtimes_.Add(record, bytes);
   }
+}
+
+std::vector<SampleHint> SampledStacks::TakeHints() {
+  std::vector<SampleHint> hints = copies_.Hints();
+  std::ranges::copy(sleepers_.TakeHints(), std::back_inserter(hints));
+  return hints;
+}
+
+std::vector<SampledCount> SampledStacks::TakeWalked(uint32_t set) {
+  std::vector<SampledCount> counts = copies_.Take(set);
+  std::ranges::copy(sleepers_.Take(set, records_, copies_.TakeSlept()),
+                    std::back_inserter(counts));
+  return counts;
 }
 
 void SampledStacks::Update(const ksym::ProcessImage& image) {

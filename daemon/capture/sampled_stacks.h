@@ -14,6 +14,7 @@
 #include "daemon/capture/capture.h"
 #include "daemon/capture/runtime_records.h"
 #include "daemon/capture/sampled_count.h"
+#include "daemon/capture/sleepers.h"
 #include "daemon/capture/stack_copies.h"
 #include "daemon/capture/stack_records.h"
 #include "daemon/track/process_watch.h"
@@ -48,15 +49,20 @@ class SampledStacks {
   const StackRecords& records() const { return records_; }
   const RuntimeRecords& runtimes() const { return runtimes_; }
 
-  // Takes a record of a stack, a copy, a piece of one, or a runtime; ignores
-  // others, and those that are too short. Its set is below PROFILE_SETS.
+  // Takes a record of a stack, a copy, a piece of one, a thread that sleeps, or
+  // a runtime; ignores others, and those that are too short. Its set is below
+  // PROFILE_SETS.
   void Add(const profile_record& record, size_t bytes);
   // The process was sampled and has those mappings, perhaps more than before.
   void Update(const ksym::ProcessImage& image);
   void Forget(const ksym::ProcessId& id);
 
-  // One per copy since the last call, so that their processes are followed.
-  std::vector<SampleHint> TakeHints() { return copies_.Hints(); }
+  // All threads were walked over.
+  void EndWalk() { sleepers_.EndWalk(); }
+
+  // One per copy since the last call, and those of threads that sleep, so that
+  // their processes are followed.
+  std::vector<SampleHint> TakeHints();
   // The hints' processes were sampled, and the watch knows what they did
   // before. Walks the copies for which there are tables, some 2 us each, and
   // others where too many wait.
@@ -71,10 +77,13 @@ class SampledStacks {
   // So many copies were refused since the last call.
   void AdaptCopies(uint64_t refused);
 
-  // The walked samples of the set, each of its key's kind.
-  std::vector<SampledCount> TakeWalked(uint32_t set) {
-    return copies_.Take(set);
-  }
+  // The samples of the set that are not in the programs' maps, each of its
+  // key's kind: walked ones, and those of threads that sleep on.
+  std::vector<SampledCount> TakeWalked(uint32_t set);
+  // So many of the latter since the start; no program counted them.
+  uint64_t slept(uint32_t set) const { return sleepers_.taken(set); }
+  // Threads that sleep and whose stacks are known.
+  size_t sleepers() const { return sleepers_.known(); }
   // Has the sampler and this forget the set's stacks together: one that the
   // sampler takes for known, and that is not known here, is a sample without
   // frames.
@@ -92,6 +101,7 @@ class SampledStacks {
   RuntimeRecords runtimes_;
   StackRecords records_;
   StackCopies copies_;
+  Sleepers sleepers_;
   std::optional<UnwindTables> tables_;  // empty: stacks are not walked by them
 };
 

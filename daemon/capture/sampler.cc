@@ -83,6 +83,16 @@ ksym::Status Samplers::ReadThreads(const Sampler::RecordTaker& take) {
   return {};
 }
 
+ksym::Result<bool> Samplers::ReadSleepers(const Sampler::RecordTaker& take) {
+  bool any = false;
+  for (Member& member : members_) {
+    const auto read = member.sampler->ReadSleepers(take);
+    if (!read) return Fail(read.error());
+    any = any || *read;
+  }
+  return any;
+}
+
 ksym::Result<profile_stats> Samplers::ReadStats(uint32_t set) {
   profile_stats sum = {};
   for (Member& member : members_) {

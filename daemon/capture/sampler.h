@@ -44,6 +44,12 @@ class Sampler {
   using RecordTaker =
       std::function<void(const profile_record& record, size_t bytes)>;
   virtual ksym::Status ReadThreads(const RecordTaker& /*take*/) { return {}; }
+  // The same whenever an interval ends, before it is drained, of what sleeps on
+  // since the last one. What it would cost too much to read is left for later.
+  // False: nothing was read.
+  virtual ksym::Result<bool> ReadSleepers(const RecordTaker& /*take*/) {
+    return false;
+  }
   // Sums of everything since the start, never reset; of `taken` each sample is
   // in a set that Take() gives, in a copy, or in one of the others.
   virtual ksym::Result<profile_stats> ReadStats(uint32_t set) = 0;
@@ -73,6 +79,7 @@ class Samplers {
   // The kinds are places in kinds().
   ksym::Result<std::vector<SampledCount>> Take(uint32_t set);
   ksym::Status ReadThreads(const Sampler::RecordTaker& take);
+  ksym::Result<bool> ReadSleepers(const Sampler::RecordTaker& take);
   ksym::Result<profile_stats> ReadStats(uint32_t set);
   SamplingEvent::Times ReadTimes() const;
   // Where the first one runs.

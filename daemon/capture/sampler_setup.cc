@@ -13,6 +13,8 @@
 #include <string>
 #include <utility>
 
+#include "daemon/base/now_ns.h"
+#include "daemon/capture/sleepers.h"
 #include "daemon/unwind/kernel_unwind_maps.h"
 #include "ksym/base/unique_fd.h"
 
@@ -116,7 +118,11 @@ void ConfigurePrograms(profile_bpf& skeleton, const SamplerConfig& config) {
   knobs.hash_multiplier = RandomOdd();
   if (!waits) return;
   knobs.takes_waits = 1;
-  knobs.wait_period_ns = config.waits->period_ns;
+  knobs.wait_period_ns = kNsPerSecond / config.waits->frequency_hz;
+  knobs.wait_stacks_at_once = config.waits->stacks_at_once;
+  knobs.wait_walks = config.waits->walks == WaitWalks::kIntervals;
+  knobs.wait_tells_threads = !knobs.wait_walks;
+  knobs.wait_copies_walked = tables;
   knobs.wait_seed = RandomOdd();
   knobs.wait_slot_mask = kWaitSlots - 1;
   knobs.wait_has_prev_state = config.waits->kernel.has_prev_state;
@@ -126,6 +132,8 @@ void ConfigurePrograms(profile_bpf& skeleton, const SamplerConfig& config) {
 void ConfigureWaitMaps(profile_bpf& skeleton, const SamplerConfig& config) {
   auto& maps = skeleton.maps;
   const bool bells = config.waits && config.waits->kernel.by_interrupt();
+  const bool walks =
+      config.waits && config.waits->walks == WaitWalks::kIntervals;
   const auto cpus =
       static_cast<uint32_t>(std::max(libbpf_num_possible_cpus(), 1));
   for (const auto& [map, entries] :
@@ -133,6 +141,8 @@ void ConfigureWaitMaps(profile_bpf& skeleton, const SamplerConfig& config) {
         std::pair(maps.wait_cpus, uint32_t{1}),
         std::pair(maps.wait_bells, bells ? cpus : uint32_t{1}),
         std::pair(maps.wait_scratch, uint32_t{1}),
+        std::pair(maps.wait_known_threads,
+                  walks ? kMaxKnownSleepers : uint32_t{1}),
         std::pair(maps.scratch_places, uint32_t{1}),
         std::pair(maps.waits_0, config.count_entries),
         std::pair(maps.waits_1, config.count_entries)}) {

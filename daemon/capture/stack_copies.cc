@@ -217,6 +217,7 @@ bool StackCopies::WalkAndCount(const Copy& copy, const Sources& sources,
   profile_key key = copy.head.key;
   key.user_stack = sources.records.AddWalked(set, stack, walked->merged);
   CountCopy(copy.head, key);
+  if (!walked->lacks_table) NoteSlept(copy.head, key);
   return true;
 }
 
@@ -268,8 +269,10 @@ std::optional<StackCopies::Walked> StackCopies::WalkOne(
     stack.frames.push_back(frame.value);
   }
   UseFramePointers(FindFirst(without_row, stack.frames), stack);
-  Walked result = {
-      .stack = std::move(stack), .merged = {}, .needs_more = needs_more};
+  Walked result = {.stack = std::move(stack),
+                   .merged = {},
+                   .needs_more = needs_more,
+                   .lacks_table = is_waiting};
   ksym::PieceMemory memory;
   for (const ksym::StackPart& part : parts)
     memory.Add(part.address, part.bytes);
@@ -306,6 +309,15 @@ void StackCopies::CountCopy(const profile_copy_record& head, profile_key key) {
     sum.value_ns += wait.value_ns;
   }
   if (!is_wait) ++counts[key].count;
+}
+
+// One that also wanted a CPU goes on soon.
+void StackCopies::NoteSlept(const profile_copy_record& head, profile_key key) {
+  const auto& [runnable, blocked] = head.waits;
+  if (CpuOf(head.copy) != WAIT_COPY_PLACE || runnable.value_ns != 0) return;
+  key.kind = PROFILE_KIND_BLOCKED;
+  key.kernel_stack = blocked.kernel_stack;
+  slept_.push_back({.set = head.header.set, .tid = head.tid, .key = key});
 }
 
 std::vector<SampledCount> StackCopies::Take(uint32_t set) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "bpf/profile_abi.h"
@@ -17,6 +18,14 @@
 #include "ksym/unwind/stack_walk.h"
 
 namespace profd {
+
+// A thread that a walk over all threads found asleep, and the key of its sample
+// of blocked time with the stack that its copy had.
+struct SleptCopy {
+  uint32_t set = 0;
+  uint32_t tid = 0;
+  profile_key key = {};
+};
 
 // Samples of processes that had no tables when they were taken: the sampler
 // sends registers and a part of the stack, and it is walked here. Each is
@@ -55,6 +64,9 @@ class StackCopies {
   uint64_t waiting_bytes() const { return waiting_bytes_; }
   // The walked samples of the set, each of its key's kind.
   std::vector<SampledCount> Take(uint32_t set);
+  // Those that were walked with all the tables that there are, since the last
+  // call.
+  std::vector<SleptCopy> TakeSlept() { return std::exchange(slept_, {}); }
 
   // How much of a stack should be copied from now on where its end is not
   // known, when so many copies did not fit the ring since the last call.
@@ -81,6 +93,7 @@ class StackCopies {
     RawStack stack;
     std::vector<RawFrame> merged;  // with a runtime's frames; empty: none
     bool needs_more = false;       // than was copied, of the same stack
+    bool lacks_table = false;      // one that is being built
   };
   static std::vector<ksym::StackPart> PartsOf(const Pieces& pieces);
   // Walks the copies that `wanted` says, and forgets those that were counted.
@@ -93,6 +106,7 @@ class StackCopies {
                                 Patience patience) const;
   // Counts the sample, or those of a wait, under the key of its walked stack.
   void CountCopy(const profile_copy_record& head, profile_key key);
+  void NoteSlept(const profile_copy_record& head, profile_key key);
   void UseFramePointers(size_t first_without_row, RawStack& stack) const;
 
   struct KeyLess {
@@ -106,6 +120,7 @@ class StackCopies {
   uint64_t waiting_bytes_ = 0;
   std::map<uint64_t, Pieces> pieces_;  // by CPU
   std::array<std::map<profile_key, wait_count, KeyLess>, PROFILE_SETS> counts_;
+  std::vector<SleptCopy> slept_;
   uint32_t chunks_;
   uint64_t walked_ = 0;
   uint64_t recent_ = 0;        // since the last AdaptChunks()

@@ -47,12 +47,20 @@ StackId StackRecords::AddWalked(uint32_t set, const RawStack& stack,
                        stack.used_frame_pointers ? 1 : 0);
   for (const uint64_t frame : stack.frames) id = MixHash(id, frame);
   for (const RawFrame& frame : merged) id = MixHash(id, frame.value);
-  const Stored stored = StoredOf(stack, merged);
+  return AddKept(set, id, StoredOf(stack, merged));
+}
+
+StackId StackRecords::AddKept(uint32_t set, StackId id, const Stored& stored) {
   for (;; ++id) {
     if (id < kFirstStackId) id = kFirstStackId;
     const auto [at, is_new] = stacks_[set].try_emplace(id, stored);
     if (is_new || at->second == stored) return id;
   }
+}
+
+const StackRecords::Stored* StackRecords::Find(uint32_t set, StackId id) const {
+  const auto at = stacks_[set].find(id);
+  return at == stacks_[set].end() ? nullptr : &at->second;
 }
 
 bool StackRecords::Take(const BpfObject& object, Key key,

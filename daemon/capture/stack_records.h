@@ -20,6 +20,16 @@ namespace profd {
 // With the stackid store it reads the kernel's map instead.
 class StackRecords {
  public:
+  // As PackedStack, with frames of its own.
+  struct Stored {
+    std::string frames;
+    StackEnd end = StackEnd::kFramePointers;
+    bool used_frame_pointers = false;
+    bool mixed = false;
+
+    friend bool operator==(const Stored&, const Stored&) = default;
+  };
+
   // Depth of a stack that the kernel walked to its limit.
   explicit StackRecords(uint32_t kernel_walk_depth)
       : kernel_walk_depth_(kernel_walk_depth) {}
@@ -32,6 +42,11 @@ class StackRecords {
   // `merged`: its frames with those of a runtime; empty: there are none.
   StackId AddWalked(uint32_t set, const RawStack& stack,
                     std::span<const RawFrame> merged = {});
+  // One that was in another set under that id, which stays the same unless it
+  // is another stack's by now.
+  StackId AddKept(uint32_t set, StackId id, const Stored& stored);
+  // Null: there is none of that id. Valid until something is added.
+  const Stored* Find(uint32_t set, StackId id) const;
   struct Key {
     uint32_t set = 0;
     StackId id = 0;
@@ -42,16 +57,6 @@ class StackRecords {
   void Clear(uint32_t set) { stacks_[set].clear(); }
 
  private:
-  // As PackedStack, with frames of its own.
-  struct Stored {
-    std::string frames;
-    StackEnd end = StackEnd::kFramePointers;
-    bool used_frame_pointers = false;
-    bool mixed = false;
-
-    friend bool operator==(const Stored&, const Stored&) = default;
-  };
-
   static Stored StoredOf(const RawStack& stack,
                          std::span<const RawFrame> mixed);
 

@@ -35,6 +35,8 @@ size_t BytesOf(const std::byte* at) {
     case PROFILE_RECORD_PIECE:
       return PROFILE_PIECE_RECORD_BYTES(
           size_t{reinterpret_cast<const profile_piece_record*>(at)->bytes});
+    case PROFILE_RECORD_ASLEEP:
+      return sizeof(wait_asleep_record);
     case PROFILE_RECORD_DUMP:
       return sizeof(dump_thread_record);
     case PROFILE_RECORD_COPY:

@@ -37,8 +37,12 @@ class ThreadTimes {
   // of a thread that ended just after sampling did.
   void AddLast(const wait_thread_record& record);
 
-  void SetStatistics(const wait_stats& statistics) { statistics_ = statistics; }
+  void SetStatistics(const wait_stats_record& record) {
+    statistics_ = record.stats;
+    walks_ = record.walks;
+  }
   const wait_stats& statistics() const { return statistics_; }
+  const wait_walk_stats& walks() const { return walks_; }
 
   // All together.
   const Times& sum() const { return sum_; }
@@ -55,6 +59,7 @@ class ThreadTimes {
   size_t count_ = 0;
   uint64_t begin_ns_ = 0;  // of sampling
   wait_stats statistics_ = {};
+  wait_walk_stats walks_ = {};
 };
 
 }  // namespace profd

@@ -62,10 +62,10 @@ ksym::Result<wait_stats_record> ReadWaitStats(int map_fd) {
 }  // namespace
 
 ksym::Result<std::unique_ptr<Sampler>> WaitSampler::Make(
-    BpfObject& object, const WaitKernel& kernel, Counters counters,
-    uint64_t frequency_hz) {
+    BpfObject& object, const WaitConfig& config, Counters counters) {
+  const WaitKernel& kernel = config.kernel;
   std::unique_ptr<WaitSampler> sampler(
-      new WaitSampler(object, kernel, counters, frequency_hz));
+      new WaitSampler(object, config, counters));
   const WaitParts& parts = sampler->parts_;
   if (kernel.by_interrupt()) {
     auto bells = WaitBells::Make(parts.bells_fd);
@@ -123,18 +123,60 @@ ksym::Result<std::vector<SampledCount>> WaitSampler::Take(uint32_t set) {
 }
 
 ksym::Status WaitSampler::ReadThreads(const RecordTaker& take) {
-  SleepingStacks stacks(take);
-  const RecordTaker read_stack = [&](const profile_record& record,
-                                     size_t bytes) {
-    stacks.Take(record, bytes);
-  };
-  auto walked =
-      ReadThreadRecords(parts_.threads_fd, reads_stacks_ ? take : read_stack);
+  auto walked = Walk(take);
   if (__atomic_load_n(parts_.until, __ATOMIC_RELAXED) == 0) return walked;
   Detach();
   if (!walked) return walked;
-  const auto stats = ReadWaitStats(parts_.cpus_fd);
+  return TellStatistics(take);
+}
+
+ksym::Result<bool> WaitSampler::ReadSleepers(const RecordTaker& take) {
+  if (walks_ != WaitWalks::kIntervals) return false;
+  const uint64_t begin_ns = NowNs();
+  if (begin_ns < next_walk_ns_) {
+    ++walk_stats_.skipped;
+    return false;
+  }
+  const uint64_t cpu_ns = NowNs(CLOCK_THREAD_CPUTIME_ID);
+  const __u64 offset = __atomic_load_n(parts_.clock_offset, __ATOMIC_RELAXED);
+  __atomic_store_n(parts_.walk_until, begin_ns - offset, __ATOMIC_RELEASE);
+  const auto walked = Walk(take);
+  if (!walked) return Fail(walked.error());
+  const uint64_t took_ns = NowNs(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
+  next_walk_ns_ = begin_ns + took_ns * kWalkShare;
+  ++walk_stats_.walks;
+  walk_stats_.walk_ns += took_ns;
+  const auto told = TellStatistics(take);
+  if (!told) return Fail(told.error());
+  return true;
+}
+
+ksym::Status WaitSampler::Walk(const RecordTaker& take) {
+  __atomic_store_n(parts_.stacks_left, kStacksOfWalk, __ATOMIC_RELAXED);
+  const uint64_t take_until_ns =
+      NowNs() +
+      static_cast<uint64_t>(std::chrono::nanoseconds(kTakeWithin).count());
+  SleepingStacks stacks(take);
+  return ReadThreadRecords(
+      parts_.threads_fd, [&](const profile_record& record, size_t bytes) {
+        const bool is_late =
+            record.type == PROFILE_RECORD_COPY && NowNs() > take_until_ns;
+        if (is_late) {
+          __atomic_store_n(parts_.stacks_left, 0, __ATOMIC_RELAXED);
+        }
+        if (reads_stacks_) {
+          take(record, bytes);
+        } else {
+          stacks.Take(record, bytes);
+        }
+      });
+}
+
+ksym::Status WaitSampler::TellStatistics(const RecordTaker& take) const {
+  auto stats = ReadWaitStats(parts_.cpus_fd);
   if (!stats) return Fail(stats.error());
+  stats->walks = walk_stats_;
+  stats->walks.put_off = __atomic_load_n(parts_.put_off, __ATOMIC_RELAXED);
   take(stats->header, sizeof(*stats));
   return {};
 }

@@ -103,7 +103,7 @@ void DecideWaits(const CLI::App& app, const RawOptions& raw,
   }
   capture.sampler.cpu_samples = raw.wall;
   capture.sampler.waits =
-      WaitConfig{.period_ns = kNsPerSecond / capture.rate.frequency_hz,
+      WaitConfig{.frequency_hz = capture.rate.frequency_hz,
                  .program = ParseWaitProgram(raw.wait_program)};
 }
 

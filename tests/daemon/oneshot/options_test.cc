@@ -227,7 +227,7 @@ TEST(OptionsTest, ChoosesWhatIsSampled) {
   ASSERT_TRUE(waits.options);
   EXPECT_FALSE(waits.options->capture.sampler.cpu_samples);
   ASSERT_TRUE(waits.options->capture.sampler.waits);
-  EXPECT_EQ(waits.options->capture.sampler.waits->period_ns, 1'000'000u);
+  EXPECT_EQ(waits.options->capture.sampler.waits->frequency_hz, 1'000u);
   const ParsedCommandLine wall = Parse({"--wall", "1"});
   ASSERT_TRUE(wall.options);
   EXPECT_TRUE(wall.options->capture.sampler.cpu_samples);
