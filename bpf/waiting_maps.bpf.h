@@ -166,6 +166,8 @@ __u64 wait_walk_until = 0;
 /* So many stacks may such a walk take yet; of others there are put off. */
 __u32 wait_stacks_left = 0;
 __u64 wait_put_off = 0;
+/* And only of waits that began by then. */
+__u64 wait_began_by = -1;
 
 /*
  * Threads whose stack user space has from an earlier walk, by their id. Written

@@ -337,7 +337,7 @@ static __always_inline bool wait_is_told(struct seq_file *seq,
 			slot->began = wait_open_end();
 		return true;
 	}
-	if (wait_stacks_left)
+	if (wait_stacks_left && slot->began <= wait_began_by)
 		return false;
 	if (w->points[0] || w->points[1])
 		wait_put_off++;

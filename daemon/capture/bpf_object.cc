@@ -331,7 +331,8 @@ WaitParts BpfObject::wait_parts() const {
           .until = &bss->wait_until,
           .walk_until = &bss->wait_walk_until,
           .stacks_left = &bss->wait_stacks_left,
-          .put_off = &bss->wait_put_off};
+          .put_off = &bss->wait_put_off,
+          .began_by = &impl_->skeleton->data->wait_began_by};
 }
 
 int BpfObject::known_threads_fd() const {

@@ -122,6 +122,7 @@ struct WaitParts {
   __u64* walk_until = nullptr;
   __u32* stacks_left = nullptr;
   __u64* put_off = nullptr;
+  __u64* began_by = nullptr;
 };
 
 // The loaded BPF object: programs and maps of bpf/profile.bpf.c. Owns them;

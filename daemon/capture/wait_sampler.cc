@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <limits>
 #include <string>
 #include <thread>
 #include <utility>
@@ -27,6 +28,8 @@ using ksym::FailErrno;
 // So long a nap, so often, until the programs saw this thread go on.
 constexpr std::chrono::milliseconds kNap(1);
 constexpr int kNaps = 20;
+// Whenever a wait began.
+constexpr __u64 kAnyTime = std::numeric_limits<__u64>::max();
 
 // `tracepoint` null: the program was loaded for sched_switch.
 ksym::Result<ksym::UniqueFd> Attach(const char* tracepoint, int program) {
@@ -104,6 +107,7 @@ ksym::Status WaitSampler::Enable() {
 
 void WaitSampler::Disable() {
   const __u64 offset = __atomic_load_n(parts_.clock_offset, __ATOMIC_RELAXED);
+  __atomic_store_n(parts_.began_by, kAnyTime, __ATOMIC_RELAXED);
   __atomic_store_n(parts_.until, NowNs() - offset, __ATOMIC_RELEASE);
 }
 
@@ -139,9 +143,16 @@ ksym::Result<bool> WaitSampler::ReadSleepers(const RecordTaker& take) {
   }
   const uint64_t cpu_ns = NowNs(CLOCK_THREAD_CPUTIME_ID);
   const __u64 offset = __atomic_load_n(parts_.clock_offset, __ATOMIC_RELAXED);
-  __atomic_store_n(parts_.walk_until, begin_ns - offset, __ATOMIC_RELEASE);
+  const __u64 until = begin_ns - offset;
+  __atomic_store_n(parts_.walk_until, until, __ATOMIC_RELEASE);
   const auto walked = Walk(take);
   if (!walked) return Fail(walked.error());
+  // Where there are too many the next walk takes what slept in this one, or
+  // threads that wake up again and again would be taken before others for ever.
+  const bool is_complete =
+      __atomic_load_n(parts_.stacks_left, __ATOMIC_RELAXED) != 0;
+  __atomic_store_n(parts_.began_by, is_complete ? kAnyTime : until,
+                   __ATOMIC_RELAXED);
   const uint64_t took_ns = NowNs(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
   next_walk_ns_ = begin_ns + took_ns * kWalkShare;
   ++walk_stats_.walks;
