@@ -92,6 +92,15 @@ std::unexpected<ksym::Error> LoadFailure(int error) {
 
 namespace {
 
+// libbpf 1.1 frees its list of handlers with the last one, and goes on using it
+// for the next. So there is always one, of a section that no program is in.
+void KeepHandlers() {
+  static const int kept =
+      libbpf_register_prog_handler("ksym_none", BPF_PROG_TYPE_RAW_TRACEPOINT,
+                                   static_cast<bpf_attach_type>(0), nullptr);
+  (void)kept;
+}
+
 ksym::Result<uint32_t> FindDumpIterator() {
   auto id = KernelBtfFunction("bpf_iter_task");
   if (id || id.error().code() != ksym::ErrorCode::kNotFound) return id;
@@ -252,6 +261,7 @@ BpfObject::~BpfObject() = default;
 
 ksym::Result<BpfObject> BpfObject::Load(const SamplerConfig& config) {
   const LibbpfMessages messages(config.verbosity);
+  KeepHandlers();
   auto impl = std::make_unique<Impl>();
   std::optional<ThreadIterator> iterator;
   std::optional<SwitchProgram> at_switch;
