@@ -34,6 +34,14 @@ struct ServiceConfig {
     friend bool operator==(const Stacks&, const Stacks&) = default;
   } stacks;
 
+  // Of threads that wait.
+  struct Waiting {
+    bool enabled = false;
+    uint64_t frequency_hz = 19;  // of each thread's time
+
+    friend bool operator==(const Waiting&, const Waiting&) = default;
+  } waiting;
+
   struct Symbols {
     uint64_t cache_bytes = uint64_t{64} << 20;
     bool demangle = true;

@@ -74,6 +74,16 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
      .kind = ConfigKey::Path{[](Config& c) -> std::string& {
        return c.stacks.cache_directory;
      }}},
+    {.path = "waiting.enabled",
+     .help = "sample threads that wait as well (default false)",
+     .kind =
+         ConfigKey::Flag{[](Config& c) -> bool& { return c.waiting.enabled; }}},
+    {.path = "waiting.frequency_hz",
+     .help = "samples per second of each thread's waits (default 19)",
+     .kind = ConfigKey::Number{[](Config& c) -> uint64_t& {
+                                 return c.waiting.frequency_hz;
+                               },
+                               1, 1000}},
     {.path = "symbols.cache_bytes",
      .help = "symbol tables in memory, at the most (default 64 MiB)",
      .kind = ConfigKey::Number{[](Config& c) -> uint64_t& {

@@ -51,9 +51,16 @@ struct ServiceCounters {
   Number reloads = 0;
   Number reloads_refused = 0;
   Number guard_changes = 0;
+  // Samples of waits that the capture gave, and the time that they stand for.
+  Number waiting_runnable = 0;
+  Number waiting_runnable_ns = 0;
+  Number waiting_blocked = 0;
+  Number waiting_blocked_ns = 0;
 
   // These go up and down.
   Number frequency_hz = 0;
+  Number waiting_frequency_hz = 0;  // 0: waits are not sampled
+  Number waiting_sleepers = 0;
   Number guard_level = 0;
   Number push_waiting = 0;
   Number push_waiting_bytes = 0;
@@ -76,6 +83,14 @@ struct ServiceCounters {
   Number runtime_runs_cut = 0;
   Number runtime_runs_not_placed = 0;
   Number runtime_frames_unnamed = 0;
+  Number waiting_thinned = 0;
+  Number waiting_unseen = 0;
+  Number waiting_crowded = 0;
+  Number waiting_untaken = 0;
+  Number waiting_walks = 0;
+  Number waiting_walks_skipped = 0;
+  Number waiting_walk_ns = 0;
+  Number waiting_put_off = 0;
 };
 
 }  // namespace profd

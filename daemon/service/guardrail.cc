@@ -19,9 +19,10 @@ bool IsWellUnder(uint64_t use, uint64_t limit) {
 
 }  // namespace
 
-std::optional<Guardrail::Change> Guardrail::Check(
-    Clock::time_point now, const Use& use,
-    const ServiceConfig::Limits& limits) {
+std::optional<Guardrail::Change> Guardrail::Check(Clock::time_point now,
+                                                  const Use& use,
+                                                  const ServiceConfig& wanted) {
+  const ServiceConfig::Limits& limits = wanted.limits;
   using Milliseconds = std::chrono::duration<uint64_t, std::milli>;
   const auto elapsed_ms = std::max<uint64_t>(
       std::chrono::duration_cast<Milliseconds>(now - window_begin_).count(), 1);
@@ -41,21 +42,41 @@ std::optional<Guardrail::Change> Guardrail::Check(
   std::string why =
       fmt::format("own use is {}.{} % of a CPU and {} MiB", cpu_permille / 10,
                   cpu_permille % 10, use.resident_bytes >> 20);
-  if (over_ >= kPatience && level_ < kMaxLevel) {
+  if (over_ >= kPatience && TakeAway(wanted)) {
     over_ = 0;
     why +=
         cpu_over ? ", over limits.cpu_percent" : ", over limits.memory_bytes";
-    return Change{.level = ++level_, .why = std::move(why)};
+    return Change{.state = state_, .why = std::move(why)};
   }
-  if (under_ >= kRest && level_ > 0) {
+  if (under_ >= kRest && GiveBack(wanted)) {
     under_ = 0;
     why += ", well under the limits";
-    return Change{.level = --level_, .why = std::move(why)};
+    return Change{.state = state_, .why = std::move(why)};
   }
   return std::nullopt;
 }
 
-ServiceConfig Reduce(ServiceConfig config, unsigned level) {
+bool Guardrail::TakeAway(const ServiceConfig& wanted) {
+  if (wanted.waiting.enabled && state_.has_waits) {
+    state_.has_waits = false;
+    return true;
+  }
+  if (state_.level == kMaxLevel) return false;
+  ++state_.level;
+  return true;
+}
+
+bool Guardrail::GiveBack(const ServiceConfig& wanted) {
+  if (state_.level > 0) {
+    --state_.level;
+    return true;
+  }
+  return !std::exchange(state_.has_waits, true) && wanted.waiting.enabled;
+}
+
+ServiceConfig Reduce(ServiceConfig config, const Guardrail::State& state) {
+  const unsigned level = state.level;
+  if (!state.has_waits) config.waiting.enabled = false;
   if (level == 0) return config;
   const uint64_t divisor = level == 1 ? 2 : 4;
   config.frequency_hz = std::max<uint64_t>(config.frequency_hz / divisor, 1);

@@ -16,7 +16,8 @@ class Guardrail {
  public:
   using Clock = std::chrono::steady_clock;
   // Over what time use is measured; one that is over a limit twice in a row
-  // costs a level, half an hour under three quarters of both gives one back.
+  // costs the samples of waits, or where there are none a level; half an hour
+  // under three quarters of both gives the last of these back.
   static constexpr std::chrono::seconds kWindow{5};
   static constexpr unsigned kPatience = 2;
   static constexpr unsigned kRest = 360;
@@ -27,8 +28,15 @@ class Guardrail {
     uint64_t cpu_ns = 0;
     uint64_t resident_bytes = 0;
   };
-  struct Change {
+  // How much is left; first nothing is taken away.
+  struct State {
     unsigned level = 0;
+    bool has_waits = true;  // false: threads that wait are not sampled
+
+    friend bool operator==(const State&, const State&) = default;
+  };
+  struct Change {
+    State state;
     std::string why;
   };
 
@@ -40,19 +48,24 @@ class Guardrail {
   }
   // Ends a window. What has changed, if anything.
   std::optional<Change> Check(Clock::time_point now, const Use& use,
-                              const ServiceConfig::Limits& limits);
-  unsigned level() const { return level_; }
+                              const ServiceConfig& wanted);
+  const State& state() const { return state_; }
 
  private:
+  // Whether there was something.
+  bool TakeAway(const ServiceConfig& wanted);
+  bool GiveBack(const ServiceConfig& wanted);
+
   Clock::time_point window_begin_;
   Use at_begin_;
-  unsigned level_ = 0;  // 0: all that is configured
-  unsigned over_ = 0;   // windows in a row
+  State state_;
+  unsigned over_ = 0;  // windows in a row
   unsigned under_ = 0;
 };
 
-// What a level leaves of the configuration: 1 and 2 halve the rate, 3 symbol
-// tables, stacks and their tables, 4 walks by tables and threads as well.
-ServiceConfig Reduce(ServiceConfig config, unsigned level);
+// What a state leaves of the configuration: levels 1 and 2 halve the rate, 3
+// symbol tables, stacks and their tables, 4 walks by tables and threads as
+// well.
+ServiceConfig Reduce(ServiceConfig config, const Guardrail::State& state);
 
 }  // namespace profd

@@ -47,6 +47,25 @@ HttpResponse Refuse(HttpPlaces::Refusal refusal) {
   return {.status = 503, .body = "too many clients\n", .is_refusal = true};
 }
 
+// The kinds of samples that are asked for: all of them, the first, or one.
+struct WantedKinds {
+  std::string kind;   // empty: all if there is a value, else the first
+  std::string value;  // that is shown where one is; empty: the first
+
+  bool all() const { return kind == "all" || (kind.empty() && !value.empty()); }
+  ProfileMerger merger() const {
+    if (all()) return {};
+    // Which are the first ones here.
+    return ProfileMerger(kind == "samples" ? "" : kind);
+  }
+};
+
+// What is asked for of what is sampled from now on.
+struct WantedLive {
+  uint64_t seconds = 0;
+  WantedKinds kinds;
+};
+
 // A part before the deadline, while the client is there and the hub is open.
 std::optional<ProfileHub::Shared> NextPart(
     ProfileHub::Subscription& subscription, const HttpRequest& request,
@@ -64,15 +83,16 @@ std::optional<ProfileHub::Shared> NextPart(
 // Nothing: it took more memory than it may.
 std::optional<ProfileMerger> Collect(ProfileHub& hub, LiveRoom& room,
                                      const HttpRequest& request,
-                                     uint64_t seconds) {
+                                     const WantedLive& wanted) {
   const auto deadline =
-      Clock::now() + std::chrono::seconds(seconds) + kPatience;
+      Clock::now() + std::chrono::seconds(wanted.seconds) + kPatience;
   ProfileHub::Subscription subscription(hub);
-  ProfileMerger merger;
+  ProfileMerger merger = wanted.kinds.merger();
   LiveRoom::Use use(room, request.client);
   // The first part has begun before the request, so half a part less is as
   // good as half a part more, and the response is in time.
-  while (merger.duration_ns() + kNsPerSecond / 2 < seconds * kNsPerSecond) {
+  while (merger.duration_ns() + kNsPerSecond / 2 <
+         wanted.seconds * kNsPerSecond) {
     const auto part = NextPart(subscription, request, deadline);
     if (!part) break;
     merger.Add(**part);
@@ -91,6 +111,29 @@ struct TextParameter {
   std::string_view name;
   std::string value;
 };
+
+// Whether the kinds are there.
+ksym::Status KnowsKinds(const WantedKinds& wanted,
+                        std::vector<SampleKind> kinds) {
+  if (!wanted.all()) {
+    const auto place = PlaceOfKind(wanted.kind, kinds);
+    if (!place) return ksym::Fail(place.error());
+    kinds = {kinds[*place]};
+  }
+  return KnowsKind(wanted.value, kinds);
+}
+
+// All that are in one of the profiles, in the order in which they come when
+// these are merged.
+std::vector<SampleKind> KindsOf(std::span<const ProfileHub::Shared> profiles) {
+  std::vector<SampleKind> kinds;
+  for (const auto& profile : profiles) {
+    for (const SampleKind& kind : profile->metadata.kinds) {
+      if (!FindKind(kinds, kind.name)) kinds.push_back(kind);
+    }
+  }
+  return kinds;
+}
 
 // Fills the values in; returns what is wrong, or nothing.
 std::optional<std::string> ReadParameters(const HttpRequest& request,
@@ -122,11 +165,11 @@ std::optional<std::string> ReadParameters(const HttpRequest& request,
 
 const std::array<HttpApi::Route, 5> HttpApi::kRoutes = {{
     {.path = "/debug/pprof/profile",
-     .usage = "/debug/pprof/profile?seconds=N",
+     .usage = "/debug/pprof/profile?seconds=N&kind=KIND",
      .kind = HttpKind::kLive,
      .respond = &HttpApi::Profile},
     {.path = "/profile",
-     .usage = "/profile?format=F&seconds=N&value=KIND",
+     .usage = "/profile?format=F&seconds=N&kind=KIND&value=KIND",
      .kind = HttpKind::kRecent,
      .respond = &HttpApi::RecentProfile},
     {.path = "/metrics", .respond = &HttpApi::Metrics},
@@ -170,10 +213,12 @@ HttpResponse HttpApi::Version(const HttpRequest& /*request*/) const {
 
 HttpResponse HttpApi::Profile(const HttpRequest& request) const {
   Parameter seconds = {"seconds", kMaxSeconds, {}};
-  const auto wrong = ReadParameters(request, {&seconds, 1}, {});
+  TextParameter kind = {"kind", ""};
+  const auto wrong = ReadParameters(request, {&seconds, 1}, {&kind, 1});
   if (wrong) return BadRequest(*wrong);
-  const uint64_t wanted =
-      std::max<uint64_t>(seconds.value.value_or(kDefaultSeconds), 1);
+  const WantedLive wanted = {
+      .seconds = std::max<uint64_t>(seconds.value.value_or(kDefaultSeconds), 1),
+      .kinds = {.kind = kind.value, .value = {}}};
   auto merger = Collect(hub_, live_, request, wanted);
   if (!merger) {
     return {.status = 503,
@@ -185,6 +230,8 @@ HttpResponse HttpApi::Profile(const HttpRequest& request) const {
   if (merger->duration_ns() == 0 || request.is_gone()) {
     return {.status = 503, .body = "nothing is sampled now\n"};
   }
+  const auto known = KnowsKinds(wanted.kinds, merger->kinds());
+  if (!known) return BadRequest(known.error().message());
   return Make(request, OutputFormat::kPprof, [&] {
     return Render(std::move(*merger).Finish(), OutputFormat::kPprof,
                   OptionsFor(OutputFormat::kPprof, labels()));
@@ -195,14 +242,15 @@ HttpResponse HttpApi::RecentProfile(const HttpRequest& request) const {
   constexpr uint64_t kMax = std::numeric_limits<uint32_t>::max();
   std::array<Parameter, 3> parameters = {
       {{"seconds", kMax, {}}, {"from", kMax, {}}, {"until", kMax, {}}}};
-  std::array<TextParameter, 2> texts = {{{"format", "folded"}, {"value", ""}}};
+  std::array<TextParameter, 3> texts = {
+      {{"format", "folded"}, {"kind", ""}, {"value", ""}}};
   const auto wrong = ReadParameters(request, parameters, texts);
   if (wrong) return BadRequest(*wrong);
   const auto& [seconds, from, until] = parameters;
   if (seconds.value && (from.value || until.value)) {
     return BadRequest("seconds and from or until contradict each other");
   }
-  const auto& [format_name, value] = texts;
+  const auto& [format_name, kind, value] = texts;
   const auto format = ParseOutputFormat(format_name.value);
   if (!format) return BadRequest(format.error().message());
   const auto now = static_cast<uint64_t>(::time(nullptr)) + 1;
@@ -217,10 +265,11 @@ HttpResponse HttpApi::RecentProfile(const HttpRequest& request) const {
                 "http.recent_seconds, http.recent_bytes and "
                 "interval_seconds\n"};
   }
-  const auto known = KnowsKind(value.value, profiles.front()->metadata.kinds);
+  const WantedKinds wanted = {.kind = kind.value, .value = value.value};
+  const auto known = KnowsKinds(wanted, KindsOf(profiles));
   if (!known) return BadRequest(known.error().message());
   return Make(request, *format, [&] {
-    ProfileMerger merger;
+    ProfileMerger merger = wanted.merger();
     for (const auto& profile : profiles) merger.Add(*profile);
     profd::Profile merged = std::move(merger).Finish();
     // It was asked for above.

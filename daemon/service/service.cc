@@ -26,6 +26,7 @@
 #include "daemon/service/service_outputs.h"
 #include "daemon/service/service_signals.h"
 #include "daemon/service/systemd_notify.h"
+#include "daemon/service/waiting_counters.h"
 
 namespace profd {
 namespace {
@@ -50,6 +51,9 @@ constexpr CapturePace kPace = {
 // The allowance of the thread that samples.
 constexpr PriorityAllowance kAllowance = {.at_once = milliseconds(500),
                                           .per_second = milliseconds(100)};
+// Stacks of threads that wait, of a CPU in a tenth of a second: 200 in a second
+// are half a percent of it, at the most.
+constexpr uint32_t kWaitStacksAtOnce = 20;
 // From SIGTERM to the end, less what is left for the rest.
 constexpr milliseconds kFinishWithin(1700);
 
@@ -71,6 +75,12 @@ CaptureOptions MakeCaptureOptions(const ServiceConfig& config) {
   options.sampler.per_thread = Labels::Of(config.labels).tid;
   options.sampler.max_stack_depth =
       static_cast<uint32_t>(config.stacks.max_depth);
+  if (config.waiting.enabled) {
+    options.sampler.waits =
+        WaitConfig{.frequency_hz = config.waiting.frequency_hz,
+                   .walks = WaitWalks::kIntervals,
+                   .stacks_at_once = kWaitStacksAtOnce};
+  }
   return options;
 }
 
@@ -105,10 +115,10 @@ class Service {
     auto outputs = ServiceOutputs::Start(config_, counters_, opener_);
     if (!outputs) return Fail(std::move(outputs.error()));
     outputs_ = std::move(*outputs);
-    auto enabled = capture_->Enable();
+    auto enabled = EnableCapture(config_);
     if (!enabled) return enabled;
     BeginLoop();
-    counters_.frequency_hz = config_.frequency_hz;
+    ShowRates();
     SayStarted();
     notify_.Send("READY=1\nSTATUS=" + Describe());
     return {};
@@ -124,7 +134,36 @@ class Service {
   }
 
  private:
-  ksym::Result<Capture> StartCapture(const ServiceConfig& config) {
+  // Without waits where these cannot be sampled; the configuration says so
+  // then.
+  ksym::Result<Capture> StartCapture(ServiceConfig& config) {
+    auto capture = TryCapture(config);
+    if (capture || !config.waiting.enabled) return capture;
+    const ksym::Error why = std::move(capture.error());
+    config.waiting.enabled = false;
+    capture = TryCapture(config);
+    if (capture) SayNoWaits(why);
+    return capture;
+  }
+
+  // The same of one that is in capture_ and was made with that configuration.
+  Status EnableCapture(ServiceConfig& config) {
+    auto enabled = capture_->Enable();
+    if (enabled || !config.waiting.enabled) return enabled;
+    SayNoWaits(enabled.error());
+    config.waiting.enabled = false;
+    auto capture = TryCapture(config);
+    if (!capture) return Fail(std::move(capture.error()));
+    *capture_ = std::move(*capture);
+    return capture_->Enable();
+  }
+
+  static void SayNoWaits(const ksym::Error& why) {
+    Log(LogLevel::kError,
+        "threads that wait are not sampled, only CPUs: " + why.message());
+  }
+
+  ksym::Result<Capture> TryCapture(const ServiceConfig& config) {
     CaptureOptions options = MakeCaptureOptions(config);
     options.opener = opener_;
     options.on_process = [this](const ksym::ProcessImage& image) {
@@ -144,9 +183,21 @@ class Service {
   }
 
   std::string Describe() const {
-    return fmt::format("sampling {} at {} Hz, a profile every {} s",
+    return fmt::format("sampling {} at {} Hz{}, a profile every {} s",
                        capture_->metadata().kinds.front().event,
-                       config_.frequency_hz, config_.interval_seconds);
+                       config_.frequency_hz, DescribeWaits(config_),
+                       config_.interval_seconds);
+  }
+
+  static std::string DescribeWaits(const ServiceConfig& config) {
+    if (!config.waiting.enabled) return "";
+    return fmt::format(" and waits at {} Hz", config.waiting.frequency_hz);
+  }
+
+  void ShowRates() {
+    counters_.frequency_hz = config_.frequency_hz;
+    counters_.waiting_frequency_hz =
+        config_.waiting.enabled ? config_.waiting.frequency_hz : 0;
   }
 
   void SayStarted() const {
@@ -167,6 +218,7 @@ class Service {
       KeepAlive();
       const auto due = loop_->Step();
       const bool ends = intervals_.Passed(NowUnixNs()) || asked.write_now;
+      if (ends) WalkSleepers();
       if (ends || due == CaptureLoop::Due::kDrain) {
         auto drained = Drain(ends ? Edge::kEnd : Edge::kGoOn);
         if (!drained) return drained;
@@ -178,6 +230,15 @@ class Service {
         if (!reloaded) return reloaded;
       }
     }
+  }
+
+  // Without them the profile lacks what sleeps on: the next one has it.
+  void WalkSleepers() {
+    const auto walked = capture_->WalkSleepers();
+    if (!walked) {
+      LogSome(LogLevel::kWarning, "sleepers", walked.error().message());
+    }
+    ShowWaits(capture_->wait_statistics(), counters_);
   }
 
   Status Drain(Edge edge) {
@@ -212,6 +273,7 @@ class Service {
   void Give(RawProfile raw, Edge edge, uint64_t end_unix_ns) {
     raw.metadata.start_unix_ns =
         end_unix_ns - std::min(end_unix_ns, raw.metadata.duration_ns);
+    CountWaits(raw, counters_);
     cgroups_.Label(raw);
     outputs_->naming().Add(std::move(raw), edge);
   }
@@ -223,16 +285,17 @@ class Service {
   // An error only when there is no capture any more.
   Status KeepWithinLimits() {
     if (!guardrail_.IsDue(Clock::now())) return {};
-    const auto change =
-        guardrail_.Check(Clock::now(), OwnUse(), wanted_.limits);
+    const auto change = guardrail_.Check(Clock::now(), OwnUse(), wanted_);
     if (!change) return {};
+    const auto& [level, has_waits] = change->state;
     ++counters_.guard_changes;
-    counters_.guard_level = change->level;
-    ServiceConfig config = Reduce(wanted_, change->level);
+    counters_.guard_level = level;
+    ServiceConfig config = Reduce(wanted_, change->state);
     Log(LogLevel::kWarning,
-        fmt::format("{}: level {}, sampling at {} Hz{}", change->why,
-                    change->level, config.frequency_hz,
-                    change->level < 3 ? "" : ", with less detail"));
+        fmt::format("{}: level {}, sampling at {} Hz{}{}{}", change->why, level,
+                    config.frequency_hz, DescribeWaits(config),
+                    has_waits ? "" : ", without waits",
+                    level < 3 ? "" : ", with less detail"));
     auto fresh = PrepareCapture(config);
     if (!fresh) {
       Log(LogLevel::kError, fresh.error().message());
@@ -268,7 +331,7 @@ class Service {
   Status TryReload() {
     auto wanted = LoadConfig(options_);
     if (!wanted) return RefuseReload(wanted.error());
-    ServiceConfig config = Reduce(*wanted, guardrail_.level());
+    ServiceConfig config = Reduce(*wanted, guardrail_.state());
     // All that may fail comes first, so that a refused reload changes nothing.
     // The new capture is loaded beside the old one, which goes on sampling.
     auto outputs = outputs_->Prepare(config);
@@ -292,8 +355,7 @@ class Service {
   }
 
   // What may fail; null: the capture can stay.
-  ksym::Result<std::unique_ptr<Capture>> PrepareCapture(
-      const ServiceConfig& config) {
+  ksym::Result<std::unique_ptr<Capture>> PrepareCapture(ServiceConfig& config) {
     auto prepared = PrepareDirectory(config.files.directory);
     if (!prepared) return Fail(std::move(prepared.error()));
     if (!NeedsNewCapture(config)) return nullptr;
@@ -305,6 +367,7 @@ class Service {
   bool NeedsNewCapture(const ServiceConfig& config) const {
     return config.frequency_hz != config_.frequency_hz ||
            config.stacks != config_.stacks ||
+           config.waiting != config_.waiting ||
            Labels::Of(config.labels).tid != Labels::Of(config_.labels).tid;
   }
 
@@ -318,7 +381,7 @@ class Service {
       // The loop goes before the capture that it looks after.
       loop_.reset();
       capture_ = std::move(fresh);
-      auto enabled = capture_->Enable();
+      auto enabled = EnableCapture(config);
       if (!enabled) return enabled;
       BeginLoop();
     }
@@ -329,7 +392,7 @@ class Service {
     }
     config_ = std::move(config);
     SetLogLevel(ParseLogLevel(config_.log.level));
-    counters_.frequency_hz = config_.frequency_hz;
+    ShowRates();
     return {};
   }
 

@@ -112,6 +112,7 @@ class ServiceCase(harness.E2eTest):
         self.http = {"listen": ["unix:" + self.socket_path]}
 
         self.labels = None  # the default
+        self.waiting = None
         self.push = []
 
     def configure(self, frequency_hz=99, interval_seconds=1, **files):
@@ -124,6 +125,7 @@ class ServiceCase(harness.E2eTest):
                 "files": files, "http": self.http,
                 "push": self.push,
                 "push_spool": {"directory": self.path("spool")},
+                **({"waiting": self.waiting} if self.waiting else {}),
                 **({"labels": self.labels} if self.labels else {})},
                 indent=1))
 

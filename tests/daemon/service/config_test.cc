@@ -51,12 +51,28 @@ TEST(ConfigTest, ReadsEachTypeAndComments) {
   EXPECT_EQ(config->files.max_bytes, ServiceConfig().files.max_bytes);
 }
 
+// Waits are sampled only where that is asked for, at a rate within bounds.
+TEST(ConfigTest, Waiting) {
+  EXPECT_FALSE(ServiceConfig().waiting.enabled);
+  const auto config = ParseConfig(
+      R"({"waiting": {"enabled": true, "frequency_hz": 1000}})", "f.json");
+  ASSERT_TRUE(config) << config.error().message();
+  EXPECT_TRUE(config->waiting.enabled);
+  EXPECT_EQ(config->waiting.frequency_hz, 1000u);
+  for (const char* rate : {"0", "1001"}) {
+    EXPECT_EQ(
+        ErrorOf(std::string("{\"waiting\": {\"frequency_hz\": ") + rate + "}}"),
+        std::string("f.json:1: waiting.frequency_hz: ") + rate +
+            " is not from 1 to 1000");
+  }
+}
+
 // What is wrong is said with the file, the line and the key's path.
 TEST(ConfigTest, NamesFileLineAndKey) {
   EXPECT_EQ(ErrorOf("{\n  \"frequency\": 99\n}"),
             "f.json:2: frequency: unknown key (there are frequency_hz, "
-            "interval_seconds, labels, stacks, symbols, files, http, push, "
-            "push_spool, limits, log)");
+            "interval_seconds, labels, stacks, waiting, symbols, files, http, "
+            "push, push_spool, limits, log)");
   EXPECT_EQ(ErrorOf("{\"files\": {\n\n\"size\": 1}}"),
             "f.json:3: files.size: unknown key (there are directory, format, "
             "max_bytes, max_age_seconds)");
@@ -89,8 +105,8 @@ TEST(ConfigTest, RefusesOtherTypes) {
 TEST(ConfigTest, SaysAllProblems) {
   EXPECT_EQ(ErrorOf("{\"a\": 1,\n\"frequency_hz\": 5000,\n\"log\": []}"),
             "f.json:1: a: unknown key (there are frequency_hz, "
-            "interval_seconds, labels, stacks, symbols, files, http, push, "
-            "push_spool, limits, log)\n"
+            "interval_seconds, labels, stacks, waiting, symbols, files, http, "
+            "push, push_spool, limits, log)\n"
             "f.json:2: frequency_hz: 5000 is not from 1 to 1000\n"
             "f.json:3: log: wants an object and not a list");
 }

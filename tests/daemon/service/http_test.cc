@@ -28,6 +28,7 @@ using std::chrono::seconds;
 using std::chrono::steady_clock;
 using testing::HasSubstr;
 using testing::MatchesRegex;
+using testing::Not;
 
 constexpr uint64_t kSecond = 1'000'000'000;
 
@@ -178,6 +179,20 @@ TEST(ProfileHubTest, HandsPartsOn) {
   EXPECT_LT(steady_clock::now(), deadline);
 }
 
+// Adds a wait of 900 us to the profile's first stack.
+Profile WithBlocked(Profile profile) {
+  profile.metadata.kinds.push_back({.name = "blocked",
+                                    .unit = "nanoseconds",
+                                    .event = "sched_switch",
+                                    .has_values = true});
+  profile.samples.push_back(profile.samples.front());
+  profile.samples.back().kind = 1;
+  profile.samples.back().value = 900'000;
+  profile.accounting.taken *= 2;
+  profile.accounting.emitted *= 2;
+  return profile;
+}
+
 class HttpApiTest : public testing::Test {
  protected:
   HttpResponse Get(std::string path,
@@ -247,15 +262,7 @@ TEST_F(HttpApiTest, AnswersWithRecentProfiles) {
 // Formats of one kind of samples have the one that is asked for.
 TEST_F(HttpApiTest, ShowsTheKindThatIsAskedFor) {
   const auto now = static_cast<uint64_t>(::time(nullptr));
-  Profile profile = Sampled("f", 2, (now - 3) * kSecond);
-  profile.metadata.kinds.push_back({.name = "blocked",
-                                    .unit = "nanoseconds",
-                                    .event = "sched_switch",
-                                    .has_values = true});
-  profile.samples.push_back(profile.samples.front());
-  profile.samples.back().kind = 1;
-  profile.samples.back().value = 900'000;
-  hub_.AddProfile(Share(std::move(profile)));
+  hub_.AddProfile(Share(WithBlocked(Sampled("f", 2, (now - 3) * kSecond))));
   EXPECT_EQ(Get("/profile").body, "app;main;f 2\n");
   EXPECT_EQ(Get("/profile", {{"value", "samples"}}).body, "app;main;f 2\n");
   EXPECT_EQ(Get("/profile", {{"value", "blocked"}}).body, "app;main;f 900\n");
@@ -263,6 +270,38 @@ TEST_F(HttpApiTest, ShowsTheKindThatIsAskedFor) {
   EXPECT_EQ(refused.status, 400);
   EXPECT_THAT(refused.body, HasSubstr("cpu and blocked"));
   EXPECT_EQ(Get("/debug/pprof/profile", {{"value", "cpu"}}).status, 400);
+}
+
+// Only the first kind is in an answer, as where there are no others, unless
+// one, or all, are asked for; also of profiles of which some have no others.
+TEST_F(HttpApiTest, HasTheKindsThatAreAskedFor) {
+  const auto now = static_cast<uint64_t>(::time(nullptr));
+  hub_.AddProfile(Share(Sampled("before", 1, (now - 4) * kSecond)));
+  hub_.AddProfile(Share(WithBlocked(Sampled("f", 2, (now - 3) * kSecond))));
+  const auto json = [&](std::multimap<std::string, std::string> parameters) {
+    parameters.emplace("format", "json");
+    const HttpResponse response = Get("/profile", std::move(parameters));
+    EXPECT_EQ(response.status, 200) << response.body;
+    return response.body;
+  };
+  const std::string kind = R"("name":"blocked")";
+  EXPECT_THAT(json({}), Not(HasSubstr(kind)));
+  EXPECT_EQ(json({}), json({{"kind", "cpu"}}));
+  EXPECT_EQ(json({}), json({{"kind", "samples"}}));
+  EXPECT_THAT(json({}), HasSubstr(R"("taken":3,"emitted":3)"));
+  EXPECT_THAT(json({{"kind", "blocked"}}), HasSubstr(kind));
+  EXPECT_THAT(json({{"kind", "blocked"}}),
+              HasSubstr(R"("taken":2,"emitted":2)"));
+  EXPECT_THAT(json({{"kind", "blocked"}}), Not(HasSubstr(R"("before")")));
+  EXPECT_THAT(json({{"kind", "all"}}), HasSubstr(kind));
+  EXPECT_THAT(json({{"kind", "all"}}), HasSubstr(R"("before")"));
+  EXPECT_EQ(json({{"kind", "all"}, {"value", "cpu"}}),
+            json({{"value", "cpu"}}));
+  EXPECT_EQ(Get("/profile", {{"kind", "blocked"}}).body, "app;main;f 900\n");
+  EXPECT_THAT(Get("/profile", {{"kind", "wall"}}).body,
+              HasSubstr("cpu and blocked"));
+  EXPECT_EQ(Get("/profile", {{"kind", "cpu"}, {"value", "blocked"}}).status,
+            400);
 }
 
 // What cannot be understood is refused and named.
@@ -278,9 +317,9 @@ TEST_F(HttpApiTest, RefusesWhatItDoesNotUnderstand) {
   EXPECT_EQ(Get("/profile", {{"seconds", "1"}, {"from", "1"}}).status, 400);
   EXPECT_EQ(Get("/").status, 404);
   EXPECT_EQ(Get("/").body,
-            "there are /debug/pprof/profile?seconds=N, "
-            "/profile?format=F&seconds=N&value=KIND, /metrics, /healthz and "
-            "/version\n");
+            "there are /debug/pprof/profile?seconds=N&kind=KIND, "
+            "/profile?format=F&seconds=N&kind=KIND&value=KIND, /metrics, "
+            "/healthz and /version\n");
   EXPECT_EQ(Get("/debug/pprof/heap").status, 404);
   EXPECT_EQ(Get("/healthz").body, "ok\n");
   EXPECT_EQ(Get("/version").body, "ksym-profiled " KSYM_VERSION "\n");
