@@ -95,10 +95,10 @@ namespace {
 // libbpf 1.1 frees its list of handlers with the last one, and goes on using it
 // for the next. So there is always one, of a section that no program is in.
 void KeepHandlers() {
-  static const int kept =
+  static const int kKept =
       libbpf_register_prog_handler("ksym_none", BPF_PROG_TYPE_RAW_TRACEPOINT,
                                    static_cast<bpf_attach_type>(0), nullptr);
-  (void)kept;
+  (void)kKept;
 }
 
 ksym::Result<uint32_t> FindDumpIterator() {
