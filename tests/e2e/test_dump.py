@@ -5,12 +5,11 @@ import json
 import os
 import re
 import signal
-import subprocess
 import time
 
 import harness
 
-# Of each kind of hanging thread: its state, its reason, a function of its own.
+# The state, the reason and a function of each kind of thread that hangs.
 KNOWN = {
     "sleep": ("blocked", "clock_nanosleep", "Hang_sleep"),
     "pipe": ("blocked", "read", "Hang_pipe"),
@@ -83,7 +82,7 @@ class DumpTest(harness.E2eTest):
             with self.subTest(comm):
                 thread, = dump.named(comm)
                 self.assertEqual(thread["state"], state)
-                # What stopped and went on sleeps in a call of this name.
+                # A sleep that was stopped and went on has this name.
                 if thread["reason"] != "restart_syscall":
                     self.assertEqual(thread["reason"], reason)
                 self.assertEqual(thread["user_state"], "whole")
@@ -192,14 +191,7 @@ class DumpTest(harness.E2eTest):
     def test_file_system_hangs(self):
         """Who waits for a file system that does not answer is shown with the
         kernel's stack, and does not keep the dump from its end."""
-        if not os.path.exists("/dev/fuse"):
-            self.skipTest("needs /dev/fuse")
-        directory = self.path("silent")
-        os.mkdir(directory)
-        self.addCleanup(subprocess.run, ["umount", "--lazy", directory],
-                        check=False, capture_output=True)
-        server = self.workload("silent_fs", directory, self.program("spin"),
-                               "-1")
+        server, directory = self.silent_fs("-1")
         os.kill(server.pid, signal.SIGUSR1)
         victim = self.start(["cat", directory + "/program"])
         time.sleep(0.5)
