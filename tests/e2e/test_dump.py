@@ -168,8 +168,11 @@ class DumpTest(harness.E2eTest):
     def test_other_formats(self):
         workload, _ = self.hang()
         page = self.path("threads.html")
-        self.profile("dump", "-p", workload.pid, "-o", page)
+        run = self.profile("dump", "-p", workload.pid, "-o", page)
         self.assertIn(b"Hang_condvar", harness.read_bytes(page))
+        self.assertRegex(run.stderr, r"\d+ threads of 1 process: ")
+        self.assertIn("2 deadlocks\n", run.stderr)
+        self.assertIn("wrote " + page, run.stderr)
         folded = harness.Folded(self.profile(
             "dump", "-p", workload.pid, "--format", "folded").stdout)
         by_thread = {frames[0]: count for frames, count in folded.lines}
@@ -178,6 +181,19 @@ class DumpTest(harness.E2eTest):
             "dump", "-p", workload.pid, "--format", "folded", "--value",
             "waited").stdout)
         self.assertGreater(waited.total(), len(folded.lines))
+
+    def test_reports_of_files(self):
+        """A dump as pprof is a profile; as JSON it is none, and the refusal
+        says so."""
+        workload, _ = self.hang()
+        for name, status in (("a.pb.gz", 0), ("a.json", 1)):
+            path = self.path(name)
+            self.profile("dump", "-p", workload.pid, "-o", path)
+            run = self.profile("report", path, status=status)
+            if status == 0:
+                self.assertIn(b"samples", run.stdout)
+            else:
+                self.assertIn("dump them as pprof", run.stderr)
 
     def test_python_thread_is_native(self):
         """A thread of Python has the interpreter's frames."""
