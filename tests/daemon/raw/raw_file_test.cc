@@ -48,6 +48,7 @@ void ExpectEqual(const RawCapture& a, const RawCapture& b) {
   EXPECT_EQ(a.vdso_image, b.vdso_image);
   EXPECT_EQ(a.modules, b.modules);
   EXPECT_EQ(a.kernel_parts, b.kernel_parts);
+  EXPECT_EQ(a.thread_lives, b.thread_lives);
 }
 
 // Makes captures of every shape, extreme numbers included.
@@ -122,6 +123,11 @@ class Generator {
     for (size_t i = Below(3); i > 0; --i) {
       capture.kernel_parts.push_back(
           {Bytes(20), "abcdef", Number() >> 1, Number() >> 1});
+    }
+    for (size_t i = Below(3); i > 0; --i) {
+      capture.thread_lives.push_back({.pid = static_cast<uint32_t>(3 - i),
+                                      .tid = static_cast<uint32_t>(Number()),
+                                      .ns = Number()});
     }
     return capture;
   }

@@ -117,6 +117,16 @@ TEST(RawFormatTest, RefusesBrokenRules) {
          Writer(stack).add_bytes(7, "\x01\x01\x02\x03");
          w.add_message(4, stack);
        }},
+      {"threads' lives differ in length",
+       [](Writer& w) {
+         std::string lives;
+         const std::array<uint64_t, 2> numbers = {1, 2};
+         Writer message(lives);
+         message.add_packed_uint64(1, numbers.begin(), numbers.end());
+         message.add_packed_uint64(2, numbers.begin(), numbers.end());
+         message.add_packed_uint64(3, numbers.begin(), numbers.begin() + 1);
+         w.add_message(14, lives);
+       }},
       {"overlap",
        [](Writer& w) {
          w.add_bytes(3, "");
