@@ -222,6 +222,8 @@ class CaptureRun {
     const std::vector<std::string> thread_lines = ThreadTimeLines(
         capture_->thread_times(), profile,
         options_.verbose ? ThreadLines::kEach : ThreadLines::kSum);
+    const std::string parked =
+        ShowParked(capture_->thread_times().lives(), options_, profile);
     auto shown = ChooseKind(options_, profile);
     if (!shown) return Fail(std::move(shown.error()));
     SayWarnings(profile, naming.metadata().warnings.size(), progress_);
@@ -230,6 +232,7 @@ class CaptureRun {
     if (!command_end_.empty()) progress_.Say(command_end_);
     progress_.Say(SummaryLine(profile));
     for (const std::string& line : thread_lines) progress_.Say(line);
+    if (!parked.empty()) progress_.Say(parked);
     SayFindings(profile, options_, progress_);
     if (options_.verbose) {
       for (const std::string& line :
@@ -247,7 +250,8 @@ class CaptureRun {
     if (!names_.keeps_raw()) {
       return WriteReport(profile, options_, *report_file_);
     }
-    const RawCapture& capture = names_.CompleteRawCapture();
+    RawCapture& capture = names_.CompleteRawCapture();
+    capture.thread_lives = capture_->thread_times().lives();
     auto written = options_.markup
                        ? WriteMarkupReport(capture, options_, *report_file_)
                        : WriteReport(profile, options_, *report_file_);

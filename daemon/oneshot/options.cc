@@ -120,6 +120,9 @@ void AddOutputOptions(CLI::App& app, RawOptions& raw, ProfileOptions& options) {
                  "Which kind of samples is shown, where there are several "
                  "(default: the first; of --off-cpu and --wall their sum)")
       ->type_name("KIND");
+  app.add_flag("--parked", options.parked,
+               "Show the stacks of threads that wait at one place nearly all "
+               "the time, which pictures and text have as one frame else");
   app.add_flag("-d,--delimited", options.output.delimiter,
                "Put a mark between user and kernel frames");
   app.add_flag("-a,--annotations", options.output.annotations,

@@ -206,7 +206,13 @@ void DecideOutput(const RawOptions& raw, ProfileOptions& options) {
   } else if (raw.by != "comm") {
     Refuse(fmt::format("--by '{}' is none of comm, pid, tid", raw.by));
   }
-  options.capture.sampler.per_thread = options.output.by == By::kTid;
+  SamplerConfig& sampler = options.capture.sampler;
+  // Whether a thread is parked its own samples say.
+  sampler.per_thread =
+      options.output.by == By::kTid || (sampler.waits && !options.markup);
+  if (options.parked && !sampler.waits && options.replay_path.empty()) {
+    Refuse("--parked needs --off-cpu, --wall or --replay");
+  }
   DecideVerbosity(options);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/oneshot/report_steps.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -81,6 +82,24 @@ ResolveOptions MakeResolveOptions(const ProfileOptions& options) {
     made.demangle = ksym::SymbolizerOptions::Demangle::kOff;
   }
   return made;
+}
+
+std::string ShowParked(std::span<const ThreadLife> lives,
+                       const ProfileOptions& options, Profile& profile) {
+  if (!AreThreadStates(profile.metadata.kinds)) return {};
+  const ParkedTime parked = MarkParked(lives, profile);
+  const bool folds = !options.parked && !RowOf(options.format).has_kinds;
+  if (folds) FoldParked(profile);
+  if (options.output.by != OutputOptions::By::kTid) {
+    for (ProfileSample& sample : profile.samples) sample.tid = 0;
+  }
+  if (parked.threads == 0) return {};
+  return fmt::format(
+      "parked: {} {} waited {:.3f} s, each at one place for more than 90 % of "
+      "its life{}",
+      parked.threads, parked.threads == 1 ? "thread" : "threads",
+      static_cast<double>(parked.ns) / 1e9,
+      folds ? "; --parked shows where" : "");
 }
 
 ksym::Status ChooseKind(const ProfileOptions& options, Profile& profile) {

@@ -143,7 +143,8 @@ class PythonTest(harness.E2eTest):
             self.skipTest("needs Linux 5.8")
         program = self.script("lock.py", LOCK_PROGRAM)
         process = self.start(PYTHON, program)
-        run = self.profile("--off-cpu", "-F", 997, "-p", process.pid, 2)
+        run = self.profile("--off-cpu", "--parked", "-F", 997, "-p",
+                           process.pid, 2)
         self.assertEqual(run.status, 0, str(run))
         counts = {}
         for frames, count in harness.Folded(run.stdout).lines:

@@ -253,7 +253,7 @@ class WaitingTest(harness.E2eTest):
         os.kill(workload.pid, signal.SIGUSR1)
         raw = self.path("waits.raw")
         self.profile(*self.way("--off-cpu"), "-p", workload.pid, "--raw", raw,
-                     "-o", self.path("a.folded"), 1)
+                     "--parked", "-o", self.path("a.folded"), 1)
         folded = harness.Folded(harness.read_bytes(self.path("a.folded")))
         # Pages of a stack can be taken away while its thread sleeps, so not
         # all are whole.
@@ -270,7 +270,8 @@ class WaitingTest(harness.E2eTest):
         total = sum(count for _, count in folded.of("sleeper"))
         self.assertGreater(total, 0.97e6)
         self.assertLess(total, 3e6)
-        again = harness.Folded(self.profile("--replay", raw, "-f").stdout)
+        again = harness.Folded(self.profile("--replay", raw, "-f",
+                                            "--parked").stdout)
         self.assertEqual(sorted(again.lines), sorted(folded.lines))
         one = harness.Folded(self.profile(
             "--replay", raw, "-f", "--value", "runnable").stdout)
@@ -280,6 +281,49 @@ class WaitingTest(harness.E2eTest):
         page = self.path("a.html")
         self.profile("--replay", raw, "-o", page)
         self.assertIn(b"time of threads", harness.read_bytes(page))
+
+    def test_parked(self):
+        """Who waits at one place all the time is one frame, whose time stays
+        in the sums, until it is asked for."""
+        workload, stopped = self.waits()
+        os.kill(workload.pid, signal.SIGUSR1)
+        raw = self.path("waits.raw")
+        run = self.profile(*self.way("--off-cpu"), "-F", HZ, "-p",
+                           "%d,%d" % (workload.pid, stopped), "--raw", raw,
+                           "-f", 1)
+        folded = harness.Folded(run.stdout)
+        said = re.search(r"parked: (\d+) threads waited ([\d.]+) s.*; --parked",
+                         run.stderr)
+        self.assertTrue(said, run.stderr)
+        for comm in ("sleeper", "stopped"):
+            with self.subTest(comm):
+                self.assertEqual([frames for frames, _ in folded.of(comm)],
+                                 [["[parked]"]])
+        for comm in ("spin1", "spin2", "spin3", "yield", "vfork"):
+            with self.subTest(comm):
+                self.assertFalse([frames for frames, _ in folded.of(comm)
+                                  if "[parked]" in frames])
+        time_parked = sum(count for frames, count in folded.lines
+                          if "[parked]" in frames)
+        self.assertAlmostEqual(time_parked / 1e6, float(said[2]), delta=0.01)
+        shown = harness.Folded(self.profile("--replay", raw, "-f",
+                                            "--parked").stdout)
+        self.assertTrue([frames for frames, _ in shown.of("sleeper")
+                         if "Sleeper" in frames])
+        self.assertNotIn("[parked]", str(shown.lines))
+        self.assertAlmostEqual(shown.total() / 1e6, folded.total() / 1e6,
+                               delta=0.01)
+        again = self.profile("--replay", raw, "-f")
+        self.assertEqual(again.stdout, run.stdout)
+        document = self.check_document(self.profile(
+            "--replay", raw, "--format", "json"))
+        self.assertAlmostEqual(sum(
+            stack["value"] for stack in document.stacks
+            if stack.get("parked")) / 1e9, float(said[2]), delta=0.001)
+        for picture in ("a.html", "a.svg"):
+            self.profile("--replay", raw, "-o", self.path(picture))
+            self.assertIn(b"[parked]",
+                          harness.read_bytes(self.path(picture)))
 
     def test_cgroup(self):
         """Of the processes below a cgroup, those that sleep as well."""
