@@ -14,6 +14,8 @@ import unittest
 import harness
 
 LIFE_SECONDS = 2
+# Of threads that outlive a capture, however late it begins.
+LONG_SECONDS = 60
 HZ = 199
 PERIOD_NS = 1e9 / HZ
 THREAD = re.compile(r"thread (\d+)/(\d+): (\d+) ns running, (\d+) ns runnable,"
@@ -59,16 +61,16 @@ class WaitingTest(harness.E2eTest):
     def way(self, mode):
         return [mode, "--wait-program", self.PROGRAM]
 
-    def waits(self):
+    def waits(self, seconds):
         """The workload, and its child that is stopped."""
-        workload = self.workload("waits", LIFE_SECONDS, self.dir)
+        workload = self.workload("waits", seconds, self.dir)
         stopped = int(workload.output[0].split()[1])
         self.addCleanup(os.kill, stopped, signal.SIGKILL)
         return workload, stopped
 
     def run_waits(self, *arguments):
         """The document, the run, and what the threads say of themselves."""
-        workload, stopped = self.waits()
+        workload, stopped = self.waits(LIFE_SECONDS)
         running = self.background(
             "--format", "json", "--by", "tid", "-v", "-F", HZ, "-p",
             "%d,%d" % (workload.pid, stopped), *arguments)
@@ -249,7 +251,7 @@ class WaitingTest(harness.E2eTest):
                               if name.startswith(("[blocked", "[runnable"))])
 
     def test_outputs(self):
-        workload, _ = self.waits()
+        workload, _ = self.waits(LONG_SECONDS)
         os.kill(workload.pid, signal.SIGUSR1)
         raw = self.path("waits.raw")
         self.profile(*self.way("--off-cpu"), "-p", workload.pid, "--raw", raw,
@@ -284,7 +286,7 @@ class WaitingTest(harness.E2eTest):
     def test_cgroup(self):
         """Of the processes below a cgroup, those that sleep as well."""
         cgroup = self.cgroup()  # removed when the workload has ended
-        workload, _ = self.waits()
+        workload, _ = self.waits(LONG_SECONDS)
         inner = os.path.join(cgroup, "inner")
         os.mkdir(inner)
         self.addCleanup(workload.stop)
