@@ -81,11 +81,11 @@ struct wait_mark {
 	__u32 reserved;
 };
 
-/* What a CPU keeps. */
+/* The state of a CPU. */
 struct wait_cpu {
 	struct wait_mark mark;
 	struct wait_stats stats;
-	/* Of the budget. */
+	/* The budget's window of time. */
 	__u64 window_ns; /* when it began */
 	__u32 asked;	 /* for stacks in this window */
 	__u32 kept;

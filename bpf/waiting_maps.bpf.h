@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* What waiting.bpf.h stands on: its knobs, maps and the kernel's types. */
+/* The knobs and maps of waiting.bpf.h, and the kernel's types that it reads. */
 #pragma once
 
 #include <linux/bpf.h>
@@ -72,8 +72,7 @@ struct css_set {
 struct task_struct___wait {
 	struct thread_info thread_info;
 	unsigned int __state;
-	/* Smaller in some kernels, which libbpf sees to where it has no sign.
-	 */
+	/* Shorter in some kernels: libbpf adapts reads of what has no sign. */
 	unsigned int on_cpu;
 	unsigned int on_rq;
 	int exit_state;
@@ -106,7 +105,7 @@ struct wait_slot {
 	__u64 began;	  /* to wait, by the scheduler's clock */
 	__u64 runnable;	  /* the kernel's sum, then */
 	__u64 switches;	  /* from a CPU, up to then */
-	__u64 next_point; /* none is between one that was looked at and it */
+	__u64 next_point; /* those before it were looked at */
 	__u64 reserved[2];
 };
 #define WAIT_STATE_PREEMPTED 0x80000000
@@ -161,10 +160,10 @@ struct bpf_iter__task {
 	struct task_struct___wait *task;
 };
 
-/* Of a stack that is read from another thread: so much at once, so often. */
+/* A stack of another thread is read in pieces of that size, so many. */
 #define WAIT_READ_BYTES 4096
 #define WAIT_READS	5
-/* Of a kernel stack that is read from another thread. */
+/* Frames of another thread's kernel stack, at the most. */
 #define WAIT_OTHER_DEPTH 64
 
 /* As profile_piece_record, which has more room. */

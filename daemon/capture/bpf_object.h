@@ -55,7 +55,7 @@ struct WaitConfig {
   WaitKernel kernel = {};  // decided by Capture::Start()
 };
 
-// What is taken of all threads when sampling ends.
+// How all threads are dumped when sampling ends.
 enum class ThreadDump : uint8_t {
   kNone,
   kKernelStacks,  // where programs cannot read another thread's memory

@@ -150,8 +150,8 @@ void RuntimeRecords::Add(const profile_record& record, size_t bytes) {
   }
 }
 
-// What the sampler needs to find the interpreter in a process that user space
-// has not seen yet.
+// Lets the sampler find the interpreter in processes that user space has not
+// seen yet.
 void RuntimeRecords::PublishFile(const TableFile& file) {
   const std::vector<ksym::ElfSegment>& code = file.table.code;
   const std::optional<ksym::CpythonInterpreter>& interpreter = file.cpython;
@@ -269,7 +269,7 @@ std::optional<RuntimeRuns> RuntimeRecords::Decode(
     if (item.native != RUNTIME_NOT_PLACED) run.native = item.native;
     runs.runs.push_back(std::exchange(run, {}));
   }
-  // What began before the bound has no end.
+  // The run that the bound cut off has no end.
   run = {};
   run.is_torn = true;
   if (runs.is_cut) runs.runs.push_back(std::move(run));

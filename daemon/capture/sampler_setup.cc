@@ -54,7 +54,7 @@ ksym::Status UsePinned(bpf_map* map, const std::string& path) {
   return {};
 }
 
-// What programs know a cgroup by.
+// The id by which programs know a cgroup.
 ksym::Result<uint64_t> ReadCgroupId(const std::string& path) {
   struct stat status = {};
   if (::stat(path.c_str(), &status) != 0) return FailErrno(errno, path);

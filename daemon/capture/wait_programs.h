@@ -18,7 +18,7 @@ enum class WaitProgram : uint8_t {
   kOldInterrupt,
 };
 
-// What of the kernel waits are sampled with.
+// The parts of the kernel that waits are sampled with.
 struct WaitKernel {
   WaitProgram program = WaitProgram::kSchedExit;
   // The tracepoint sched_switch says in which state a thread stops (5.18).
@@ -30,7 +30,7 @@ struct WaitKernel {
   uint32_t iterator_id = 0;
 
   bool by_interrupt() const { return program != WaitProgram::kSchedExit; }
-  // What is attached to, after a switch.
+  // The event behind a switch that the program is attached to.
   const char* tracepoint() const {
     return by_interrupt() ? "irq_work_entry" : "sched_exit_tp";
   }

@@ -144,7 +144,7 @@ ksym::Status WaitSampler::ReadThreads(const RecordTaker& take) {
 void WaitSampler::Detach() {
   switch_ = ksym::UniqueFd();
   resumes_ = ksym::UniqueFd();
-  // What goes wrong costs a sample at the most.
+  // An error here costs a sample at the most.
   (void)WaitForRunningPrograms();
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 // System call 202 of x86-64's table.
 constexpr uint32_t kFutexCall = 202;
-// Of a thread that is stopped, traced or frozen (sched.h).
+// States of threads that are stopped, traced or frozen (sched.h).
 constexpr uint16_t kHalted = 0x4 | 0x8 | 0x8000;
 
 // struct __pthread_mutex_s of 64-bit glibc, by words.
