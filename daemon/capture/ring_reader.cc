@@ -121,4 +121,9 @@ void RingReader::Consume(const Handler& handler) {
   if (window_.size > kWindowBytes) CloseWindow();
 }
 
+void RingReader::Skip() {
+  __atomic_store_n(consumed_, __atomic_load_n(produced_, __ATOMIC_ACQUIRE),
+                   __ATOMIC_RELEASE);
+}
+
 }  // namespace profd
