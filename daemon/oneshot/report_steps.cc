@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/oneshot/report_steps.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <string_view>
 #include <utility>
 
@@ -22,18 +20,10 @@
 namespace profd {
 namespace {
 
-using ksym::Fail;
 using ksym::Status;
 
 // Columns of a table; what is narrower wraps.
 constexpr size_t kMinColumns = 40;
-
-// The end of both writers.
-Status Commit(Status written, ReportFile& file) {
-  if (written) written = file.Commit();
-  if (!written && written.error().sys_errno() == EPIPE) return {};
-  return written;
-}
 
 // At a terminal nobody reads folded stacks.
 bool ShowsTable(const ProfileOptions& options) {
@@ -52,21 +42,10 @@ Status WriteTable(const Profile& profile, const ProfileOptions& options,
       out);
   out.text() +=
       "For a flame graph add -o cpu.html --open, for folded stacks -f.\n";
-  return Commit(out.Finish(), file);
+  return file.Finish(out.Finish());
 }
 
 }  // namespace
-
-Status CheckTerminal(const ProfileOptions& options) {
-  const bool on_stdout =
-      options.output_path.empty() || options.output_path == "-";
-  const FormatRow& format = RowOf(options.format);
-  if (format.is_text || !on_stdout || ::isatty(STDOUT_FILENO) == 0) return {};
-  return Fail(
-      ksym::ErrorCode::kInvalid,
-      fmt::format("stdout is a terminal and {} is not text: give -o FILE",
-                  format.name));
-}
 
 ksym::SymbolizerOptions MakeSymbolizerOptions(
     const ProfileOptions& options, ksym::SymbolizerOptions::Files files,
@@ -122,7 +101,7 @@ Status WriteReport(const Profile& profile, const ProfileOptions& options,
   auto written =
       Write(profile, options.format, options.output,
             [&](std::string_view piece) { return file.Append(piece); });
-  return Commit(std::move(written), file);
+  return file.Finish(std::move(written));
 }
 
 Status WriteMarkupReport(const RawCapture& capture,
@@ -131,7 +110,7 @@ Status WriteMarkupReport(const RawCapture& capture,
   if (!kind) return ksym::Fail(kind.error());
   OutputBuffer out([&](std::string_view piece) { return file.Append(piece); });
   WriteMarkup(capture, *kind, out);
-  return Commit(out.Finish(), file);
+  return file.Finish(out.Finish());
 }
 
 void SayWritten(const ProfileOptions& options, const ReportFile& report,

@@ -17,10 +17,6 @@ namespace profd {
 
 // What a capture and a replay have in common.
 
-// Bytes that are no text may put a terminal into any state: kInvalid if the
-// report would be such on one.
-ksym::Status CheckTerminal(const ProfileOptions& options);
-
 ksym::SymbolizerOptions MakeSymbolizerOptions(
     const ProfileOptions& options, ksym::SymbolizerOptions::Files files,
     std::string vdso_image);

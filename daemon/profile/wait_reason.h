@@ -30,7 +30,25 @@ struct WaitReason {
   bool io = false;         // the kernel counts it as waiting for a disk
 
   static constexpr uint32_t kNoCall = 0xffffffff;
+  // Bits of `state` that mean the same in all kernels (sched.h).
+  static constexpr uint16_t kUninterruptible = 0x2;
+  static constexpr uint16_t kStopped = 0x4;
+  static constexpr uint16_t kTraced = 0x8;
+  static constexpr uint16_t kNoLoad = 0x400;
+  static constexpr uint16_t kFrozen = 0x8000;
 };
+
+// Somebody keeps the thread from running.
+constexpr bool IsHalted(const WaitReason& reason) {
+  return (reason.state & (WaitReason::kStopped | WaitReason::kTraced |
+                          WaitReason::kFrozen)) != 0;
+}
+
+// No signal ends the wait, and the kernel counts it as load: "D" of ps.
+constexpr bool IsUninterruptible(const WaitReason& reason) {
+  return (reason.state & WaitReason::kUninterruptible) != 0 &&
+         (reason.state & WaitReason::kNoLoad) == 0;
+}
 
 // `frame` is of kWaitReason. Any numbers have a meaning.
 constexpr WaitReason WaitReasonOf(const RawFrame& frame) {

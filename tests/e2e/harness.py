@@ -449,6 +449,20 @@ class E2eTest(unittest.TestCase):
         self.addCleanup(workload.stop)
         return workload
 
+    def silent_fs(self, *arguments):
+        """A directory whose files are a program's, which has the arguments;
+        both. They stop to answer with SIGUSR1."""
+        if not os.path.exists("/dev/fuse"):
+            self.skipTest("needs /dev/fuse")
+        directory = self.path("silent")
+        os.mkdir(directory)
+        # Not mount(): the file system is this program.
+        self.addCleanup(subprocess.run, ["umount", "--lazy", directory],
+                        check=False, capture_output=True)
+        server = self.workload("silent_fs", directory, self.program("spin"),
+                               *arguments)
+        return server, directory
+
     def program(self, name, target=None):
         """A copy of a workload's file that every user can reach."""
         return self.copy(os.path.join(WORKLOADS, name), target or name)

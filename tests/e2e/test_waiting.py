@@ -38,7 +38,7 @@ class WaitingTest(harness.E2eTest):
 
     def run(self, result=None):
         """Once more, where a test fails: who gives this machine its CPUs, or
-        takes them away, decides on times. What is wrong is so twice."""
+        takes them away, decides on times. A real fault shows twice."""
         first = unittest.TestResult()
         super().run(first)
         if not first.wasSuccessful():

@@ -322,7 +322,8 @@ TEST_F(RuntimesTest, AreToldAtOnce) {
   EXPECT_THAT(told_, SizeIs(3));
 }
 
-// Of a file that others may have under the same numbers, its processes alone.
+// A file that others may have under the same numbers is told of for its
+// processes alone.
 TEST_F(RuntimesTest, AreNotToldOfFilesOfOneMountNamespace) {
   owner_of_ambiguous_[7] = 1000;
   Start(1, {7});
