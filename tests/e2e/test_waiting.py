@@ -291,6 +291,22 @@ class WaitingTest(harness.E2eTest):
                                 0.2e9)
         self.assertNotIn("ksym-profile", times)
 
+    def test_quota(self):
+        """A thread that would run all the time, and may for a fifth of it."""
+        cgroup = self.cpu_quota(0.2)  # removed when the workload has ended
+        workload = self.workload("spin")
+        self.addCleanup(workload.stop)
+        harness.write_text(os.path.join(cgroup, "cgroup.procs"),
+                           str(workload.pid))
+        run = self.profile(*self.way("--off-cpu"), "-p", workload.pid,
+                           "--format", "json", 2)
+        document = self.check_document(run)
+        sums = self.reasons(document, "spin")
+        waits = sums["[runnable: quota]"]
+        # Beside it others may take the CPU while it could run.
+        self.assertGreater(waits, 0.9e9, sums)
+        self.assertGreater(waits, 0.6 * sum(sums.values()), sums)
+
     def test_contradictions(self):
         for arguments in (["--off-cpu", "--wall"], ["--off-cpu", "-c", 1000],
                           ["--wall", "-e", "cycles"],
