@@ -17,9 +17,9 @@ namespace {
 constexpr uint64_t kCopiesAtOnce = 16 << 20;
 // Bytes of stacks that may wait for tables. Some room is left for processes
 // that have none yet.
-constexpr uint64_t kMaxWaiting = kCopiesAtOnce / 2;
+constexpr uint64_t kMaxWaitingBytes = kCopiesAtOnce / 2;
 // So much below that the stack of one thread more fits.
-constexpr uint64_t kNearlyAll = kMaxWaiting - (uint64_t{64} << 10);
+constexpr uint64_t kNearlyAll = kMaxWaitingBytes - (uint64_t{64} << 10);
 // How often what waits for tables empties the ring.
 constexpr std::chrono::milliseconds kRingPeriod(20);
 
@@ -72,7 +72,7 @@ void SampledStacks::Walk(std::span<const SampleHint> hints) {
                                      std::chrono::nanoseconds(hint.time_ns)));
   }
   copies_.Walk(Sources());
-  copies_.Shed(Sources(), kMaxWaiting);
+  copies_.Shed(Sources(), kMaxWaitingBytes);
   AllowCopies();
 }
 
