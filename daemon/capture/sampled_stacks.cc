@@ -71,8 +71,8 @@ void SampledStacks::Walk(std::span<const SampleHint> hints) {
     tables_->NoteSample(hint.id, SteadyClock::time_point(
                                      std::chrono::nanoseconds(hint.time_ns)));
   }
-  copies_.Walk(Sources());
-  copies_.Shed(Sources(), kMaxWaitingBytes);
+  copies_.Walk(SourcesWith(*tables_));
+  copies_.Shed(SourcesWith(*tables_), kMaxWaitingBytes);
   AllowCopies();
 }
 
@@ -82,7 +82,7 @@ void SampledStacks::WalkRest(uint32_t set, std::chrono::milliseconds patience) {
   while (copies_.HasWaiting(set)) {
     tables_->WaitForTable(kRingPeriod);
     parts_.make_room();
-    copies_.WalkSet(Sources(), set,
+    copies_.WalkSet(SourcesWith(*tables_), set,
                     SteadyClock::now() < until
                         ? StackCopies::Patience::kWait
                         : StackCopies::Patience::kAtOnce);
