@@ -13,6 +13,7 @@
 
 #include "daemon/base/now_ns.h"
 #include "daemon/base/steady_clock.h"
+#include "daemon/capture/bpf_config.h"
 #include "daemon/capture/capture_metadata.h"
 #include "daemon/capture/grace_period.h"
 #include "daemon/capture/interval_accounts.h"
@@ -21,7 +22,6 @@
 #include "daemon/capture/running_processes.h"
 #include "daemon/capture/sampled_stacks.h"
 #include "daemon/capture/sampler.h"
-#include "daemon/capture/sampler_config.h"
 #include "daemon/capture/thread_dump.h"
 #include "daemon/capture/wait_programs.h"
 #include "daemon/perf/privileges.h"
@@ -60,7 +60,7 @@ class Capture::Impl {
       : metadata_(std::move(metadata)),
         object_(std::move(sources.object)),
         samplers_(std::move(sources.samplers)),
-        first_wait_kind_(options.sampler.cpu_samples ? 1 : 0),
+        first_wait_kind_(options.bpf.cpu_samples ? 1 : 0),
         side_band_(std::move(sources.side_band)),
         kernel_watch_(object_->watches_modules()
                           ? KernelWatch::Modules::kTold
@@ -70,7 +70,7 @@ class Capture::Impl {
         watch_([this](const ksym::ProcessImage& image) { OnProcess(image); },
                [this](const ksym::ProcessId& id) { stacks_.Forget(id); },
                [this] { MakeRoomIfDue(); }),
-        running_(options.sampler, watch_),
+        running_(options.bpf, watch_),
         stacks_(options, {.object = *object_,
                           .watch = watch_,
                           .make_room = [this] { MakeRoom(); },
@@ -381,14 +381,14 @@ ksym::Result<Capture> Capture::Start(CaptureOptions options) {
                             FormatCpuList(wanted), FormatCpuList(*online)));
   }
   std::optional<EventSpec> event;
-  if (options.sampler.cpu_samples) {
+  if (options.bpf.cpu_samples) {
     auto chosen = ChooseEvent(options.event, options.rate, cpus.front());
     if (!chosen) return Fail(chosen.error());
     event = std::move(*chosen);
   }
 
   CaptureMetadata metadata = DescribeHost();
-  SamplerConfig& config = options.sampler;
+  BpfConfig& config = options.bpf;
   // A kernel without cgroups has no such file, and refuses a program that
   // asks for them.
   config.want_cgroup =

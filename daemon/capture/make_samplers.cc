@@ -17,10 +17,10 @@ using ksym::Fail;
 std::unique_ptr<Sampler> MakeCpuSampler(const CaptureOptions& options,
                                         const EventSpec& event,
                                         BpfObject& object) {
-  CpuEvents events(event, options.rate,
-                   options.sampler.include_idle ? IdleSamples::kInclude
-                                                : IdleSamples::kExclude,
-                   options.cpus, object.program_fd());
+  CpuEvents events(
+      event, options.rate,
+      options.bpf.include_idle ? IdleSamples::kInclude : IdleSamples::kExclude,
+      options.cpus, object.program_fd());
   return std::make_unique<CpuSampler>(
       object, std::move(events),
       EventKind(event.name, options.rate.frequency_hz,
@@ -35,8 +35,8 @@ ksym::Result<Samplers> MakeSamplers(const CaptureOptions& options,
   Samplers samplers;
   ksym::Status added;
   if (event) added = samplers.Add(MakeCpuSampler(options, *event, object));
-  if (options.sampler.waits) {
-    auto waits = WaitSampler::Make(object, options.sampler.waits->kernel,
+  if (options.bpf.waits) {
+    auto waits = WaitSampler::Make(object, options.bpf.waits->kernel,
                                    event ? WaitSampler::Counters::kByAnother
                                          : WaitSampler::Counters::kTold,
                                    options.rate.frequency_hz);
@@ -44,7 +44,7 @@ ksym::Result<Samplers> MakeSamplers(const CaptureOptions& options,
     added = samplers.Add(std::move(*waits));
   }
   if (!added) return Fail(std::move(added.error()));
-  if (options.sampler.dump != ThreadDump::kNone) {
+  if (options.bpf.dump != ThreadDump::kNone) {
     added = samplers.Add(std::make_unique<DumpSampler>(object));
     if (!added) return Fail(std::move(added.error()));
   }

@@ -16,7 +16,7 @@ namespace profd {
 class RunningProcesses {
  public:
   // The watch outlives this.
-  RunningProcesses(const SamplerConfig& config, ProcessWatch& watch);
+  RunningProcesses(const BpfConfig& config, ProcessWatch& watch);
 
   // Looks for interpreters, so that the first samples have their frames. Ends
   // after 20 ms; those that are in other files are found once their processes

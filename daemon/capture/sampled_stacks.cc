@@ -28,13 +28,13 @@ constexpr std::chrono::milliseconds kRingPeriod(20);
 SampledStacks::SampledStacks(const CaptureOptions& options, Parts parts)
     : parts_(std::move(parts)),
       runtimes_(parts_.object.runtime_maps(), parts_.object.runtime_known()),
-      records_(options.sampler.kernel_walk_depth),
-      copies_(options.sampler.unwind, options.sampler.max_stack_depth) {
-  if (!WalksByTables(options.sampler.unwind)) return;
+      records_(options.bpf.kernel_walk_depth),
+      copies_(options.bpf.unwind, options.bpf.max_stack_depth) {
+  if (!WalksByTables(options.bpf.unwind)) return;
   tables_.emplace(UnwindTables::Parts{
       .maps = std::make_unique<KernelUnwindMaps>(
           parts_.object.unwind_maps(),
-          UnwindMapSizes::ForMemory(options.sampler.unwind_bytes)),
+          UnwindMapSizes::ForMemory(options.bpf.unwind_bytes)),
       .queue = std::make_unique<TableBuilder>(
           BuildTablesWith(options.cache_directory)),
       .opener = options.opener,

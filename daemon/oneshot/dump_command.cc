@@ -82,15 +82,15 @@ OutputFormat DecideFormat(const DumpArguments& arguments) {
 ProfileOptions DecideDump(const CLI::App& dump,
                           const DumpArguments& arguments) {
   ProfileOptions options;
-  SamplerConfig& sampler = options.capture.sampler;
+  BpfConfig& bpf = options.capture.bpf;
   for (const char* name : {"--pid", "--tid", "--output"}) {
     if (dump.count(name) > 0 && dump[name]->as<std::string>().empty()) {
       throw UsageError{fmt::format("{}: it is empty", name)};
     }
   }
-  sampler.pids = ParseIds("-p", arguments.pids);
-  sampler.tids = ParseIds("-L", arguments.tids);
-  if (!sampler.pids.empty() && !sampler.tids.empty()) {
+  bpf.pids = ParseIds("-p", arguments.pids);
+  bpf.tids = ParseIds("-L", arguments.tids);
+  if (!bpf.pids.empty() && !bpf.tids.empty()) {
     throw UsageError{"-p and -L contradict each other"};
   }
   if (arguments.quiet && arguments.verbose) {
@@ -107,8 +107,7 @@ ProfileOptions DecideDump(const CLI::App& dump,
   options.value = arguments.value;
   options.quiet = arguments.quiet;
   options.verbose = arguments.verbose;
-  sampler.verbosity =
-      arguments.verbose ? Verbosity::kVerbose : Verbosity::kNormal;
+  bpf.verbosity = arguments.verbose ? Verbosity::kVerbose : Verbosity::kNormal;
   return options;
 }
 
