@@ -93,7 +93,9 @@ void ConfigurePrograms(profile_bpf& skeleton, const BpfConfig& config) {
   const bool modules = config.kernel_stacks && KernelHasModules();
   bpf_program__set_autoload(programs.module_loaded, modules);
   bpf_program__set_autoload(programs.module_freed, modules);
+}
 
+void ConfigureKnobs(profile_bpf& skeleton, const BpfConfig& config) {
   auto& knobs = *skeleton.rodata;
   knobs.want_user = config.user_stacks;
   knobs.want_kernel = config.kernel_stacks;
@@ -114,7 +116,7 @@ void ConfigurePrograms(profile_bpf& skeleton, const BpfConfig& config) {
   knobs.walks_runtimes =
       config.store == StackStore::kExact && WalksByTables(config.unwind);
   knobs.hash_multiplier = RandomOdd();
-  if (!waits) return;
+  if (!config.waits) return;
   knobs.takes_waits = 1;
   knobs.wait_period_ns = config.waits->period_ns;
   knobs.wait_seed = RandomOdd();
@@ -199,6 +201,7 @@ ksym::Status ConfigureBpf(const BpfConfig& config, profile_bpf& skeleton) {
   // All of it before the object is loaded: the constants are frozen then, which
   // lets the verifier leave out what they switch off, and maps get their size.
   ConfigurePrograms(skeleton, config);
+  ConfigureKnobs(skeleton, config);
   ConfigureMaps(skeleton, config);
   ConfigureWaitMaps(skeleton, config);
   if (!config.cgroup_path.empty()) {

@@ -41,7 +41,7 @@ ksym::Result<Samplers> MakeSamplers(const CaptureOptions& options,
                                          : WaitSampler::Counters::kTold,
                                    options.rate.frequency_hz);
     if (!waits) return Fail(std::move(waits.error()));
-    added = samplers.Add(std::move(*waits));
+    if (added) added = samplers.Add(std::move(*waits));
   }
   if (!added) return Fail(std::move(added.error()));
   if (options.bpf.dump != ThreadDump::kNone) {
