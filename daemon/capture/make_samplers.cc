@@ -34,8 +34,12 @@ ksym::Result<Samplers> MakeSamplers(const CaptureOptions& options,
                                     BpfObject& object) {
   Samplers samplers;
   ksym::Status added;
+  // The CPU's comes first: its kind is 0, and the kinds of waits or of a dump
+  // follow (Capture::Impl::KindOf()).
   if (event) added = samplers.Add(MakeCpuSampler(options, *event, object));
   if (options.bpf.waits) {
+    // The object has one set of counters. Two samplers that told them would
+    // have them twice in the sum.
     auto waits = WaitSampler::Make(object, options.bpf.waits->kernel,
                                    event ? WaitSampler::Counters::kByAnother
                                          : WaitSampler::Counters::kTold,
