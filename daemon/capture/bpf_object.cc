@@ -21,11 +21,11 @@
 #include <utility>
 
 #include "daemon/capture/batch.h"
+#include "daemon/capture/bpf_setup.h"
 #include "daemon/capture/btf_cache.h"
 #include "daemon/capture/kernel_btf_id.h"
 #include "daemon/capture/program_handler.h"
 #include "daemon/capture/ring_reader.h"
-#include "daemon/capture/sampler_setup.h"
 #include "daemon/perf/privileges.h"
 #include "ksym/base/file.h"
 #include "ksym/base/unique_fd.h"
@@ -128,14 +128,14 @@ class BpfObject::Impl {
   }
 
   // Opens and loads the object; `btf_path` null: libbpf finds the kernel's BTF.
-  ksym::Status Load(const SamplerConfig& config, const char* btf_path) {
+  ksym::Status Load(const BpfConfig& config, const char* btf_path) {
     auto opened = Open(config, btf_path);
     return opened ? LoadOpened() : opened;
   }
 
   // Without the small copy libbpf would keep the kernel's BTF in memory
   // twice, which costs 12 MB and 15 ms. Any failure means: do without it.
-  ksym::Status LoadWithMinimalBtf(const SamplerConfig& config) {
+  ksym::Status LoadWithMinimalBtf(const BpfConfig& config) {
     const ksym::UniqueFd copy(::memfd_create("minimal.btf", MFD_CLOEXEC));
     if (!copy.valid()) return FailErrno(errno, "memfd_create");
     const std::string path = fmt::format("/proc/self/fd/{}", copy.get());
@@ -188,13 +188,13 @@ class BpfObject::Impl {
   }
 
  private:
-  ksym::Status Open(const SamplerConfig& config, const char* btf_path) {
+  ksym::Status Open(const BpfConfig& config, const char* btf_path) {
     bpf_object_open_opts options = {};
     options.sz = sizeof(options);
     options.btf_custom_path = btf_path;
     skeleton.reset(profile_bpf__open_opts(&options));
     if (!skeleton) return LoadFailure(errno);
-    return ConfigureSampler(config, *skeleton);
+    return ConfigureBpf(config, *skeleton);
   }
 
   ksym::Status LoadOpened() {
@@ -210,7 +210,7 @@ BpfObject::BpfObject(BpfObject&&) noexcept = default;
 BpfObject& BpfObject::operator=(BpfObject&&) noexcept = default;
 BpfObject::~BpfObject() = default;
 
-ksym::Result<BpfObject> BpfObject::Load(const SamplerConfig& config) {
+ksym::Result<BpfObject> BpfObject::Load(const BpfConfig& config) {
   const LibbpfMessages messages(config.verbosity);
   auto impl = std::make_unique<Impl>();
   std::optional<ProgramHandler> iterator;

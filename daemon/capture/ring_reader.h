@@ -28,8 +28,8 @@ class RingReader {
   using Handler = std::function<void(std::span<const std::byte> record)>;
   // Calls the handler with each record that is complete, in order, and frees
   // its space. Ends after a ring's worth, however fast others come. 2 us per
-  // 128 KiB, beside what the handler takes. What there is no memory to map for
-  // stays in the ring for the next call.
+  // 128 KiB, beside what the handler takes. A record that there is no memory to
+  // map for stays in the ring for the next call.
   void Consume(const Handler& handler);
   // Frees the space of all records that there are, complete or not, without
   // reading them. Some nanoseconds.

@@ -18,8 +18,7 @@ constexpr std::chrono::milliseconds kPreparation(20);
 
 }  // namespace
 
-RunningProcesses::RunningProcesses(const SamplerConfig& config,
-                                   ProcessWatch& watch)
+RunningProcesses::RunningProcesses(const BpfConfig& config, ProcessWatch& watch)
     : watch_(watch),
       reads_(config.user_stacks),
       pids_(config.pids),

@@ -16,7 +16,7 @@ namespace profd {
 class RunningProcesses {
  public:
   // The watch outlives this.
-  RunningProcesses(const SamplerConfig& config, ProcessWatch& watch);
+  RunningProcesses(const BpfConfig& config, ProcessWatch& watch);
 
   // Before the first sample, 20 ms at the most. Has tables made for processes
   // that were chosen by their pids, and looks for interpreters, so that the
