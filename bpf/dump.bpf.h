@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * All threads as they are now, by one walk over them. Nothing is attached to
- * what they do, so they are not delayed. Of a thread that is on a CPU neither
- * registers nor stack can be read: the CPU's samples have those.
+ * what they do, so they are not delayed. The registers and the stack of a
+ * thread that is on a CPU cannot be read: the CPU's samples have those.
  */
 #pragma once
 
 #include <linux/bpf.h>
-#include <linux/futex.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <bpf/bpf_core_read.h>
@@ -17,15 +16,15 @@
 #include "bpf/waiting_threads.bpf.h"
 
 /*
- * A thread that is dumped. `copies`: by a program that can copy what others'
- * memory has (5.18). It is a constant for the compiler, as older kernels refuse
- * the code for it even where it is never run.
+ * A thread that is dumped. `reads`: by a program that can read others' memory
+ * (5.18). The compiler knows its value: older kernels refuse code that reads
+ * even where it is never run.
  */
 struct dump_pass {
 	struct seq_file *seq;
 	struct wait_scratch *scratch;
 	struct task_struct___wait *t;
-	bool copies;
+	bool reads;
 };
 
 struct sched_entity___dump {
@@ -87,12 +86,11 @@ static __always_inline bool dump_is_runnable(const struct task_struct___wait *t)
 }
 
 /*
- * For how long it has waited, at the most. One that is in the queue came there
- * at `last_queued`. One that is blocked stopped to run after it had begun to,
- * at `last_arrival`, and had run for as long as its own time went on; a change
- * of its class or its group within that time hides what was before. It also
- * stopped no sooner than at `exec_start`, whose clock is late by what
- * interrupts took. Both are never too late.
+ * For how long it has waited, at the most. A thread in the queue came there at
+ * `last_queued`. A blocked one began to run at `last_arrival`, and its own time
+ * says for how long, less what was before a change of its class or its group
+ * meanwhile. It also ran at `exec_start`, by a clock that is late by what
+ * interrupts took. So neither says a later time than that at which it stopped.
  */
 static __always_inline void dump_waited(struct dump_thread_record *record,
 					const struct task_struct___wait *t)
@@ -124,7 +122,7 @@ static __always_inline void dump_read_lock(struct dump_thread_record *record,
 		record->flags |= DUMP_LOCK;
 }
 
-/* What led to its wait. */
+/* Fills in why it waits, and for which lock. */
 static __always_inline void dump_read_call(const struct dump_pass *pass,
 					   struct dump_thread_record *record)
 {
@@ -150,7 +148,7 @@ static __always_inline void dump_read_call(const struct dump_pass *pass,
 			w.flags |= WAIT_NEW;
 	}
 	record->reason = wait_reason(w.state, w.flags, call, 0);
-	if (pass->copies)
+	if (pass->reads)
 		dump_read_lock(record, t, call);
 }
 
@@ -168,7 +166,7 @@ static __always_inline bool dump_send_stacks(const struct dump_pass *pass,
 					   (2 * WAIT_OTHER_DEPTH - 1));
 	if (bpf_seq_write(pass->seq, &scratch->kernel, bytes))
 		return false;
-	if (!pass->copies || !(record->flags & DUMP_USER) || !want_user ||
+	if (!pass->reads || !(record->flags & DUMP_USER) || !want_user ||
 	    !arch_is_walked(&scratch->regs))
 		return true;
 	head->header = record->header;
@@ -222,11 +220,11 @@ static __always_inline void dump_thread(const struct dump_pass *pass)
 	bpf_seq_write(pass->seq, record, sizeof(*record));
 }
 
-static __always_inline void dump_next(struct bpf_iter__task *ctx, bool copies)
+static __always_inline void dump_next(struct bpf_iter__task *ctx, bool reads)
 {
 	int own = bpf_get_current_pid_tgid() >> 32;
 	struct task_struct___wait *t = ctx->task;
-	struct dump_pass pass = {.t = t, .copies = copies};
+	struct dump_pass pass = {.t = t, .reads = reads};
 	__u32 zero = 0;
 
 	if (!dump_clock_offset)

@@ -5,7 +5,7 @@
 #include "bpf/profile_abi.h"
 #include "bpf/waiting_abi.h"
 
-/* Of what a thread waits for: pthread_mutex_t has its kind at 16. */
+/* So many words of a lock are read: pthread_mutex_t has its kind at 16. */
 #define DUMP_LOCK_WORDS	    6
 #define DUMP_CALL_ARGUMENTS 3
 

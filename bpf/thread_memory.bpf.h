@@ -48,7 +48,7 @@ static __always_inline bool is_local_magic(unsigned long magic)
 	}
 }
 
-/* Of bpf_find_vma(). `answers`: a bool. */
+/* A callback of bpf_find_vma(). `answers` is a bool. */
 static long look_at_vma(struct task_struct *task __attribute__((unused)),
 			struct vm_area_struct *area, void *answers)
 {
@@ -82,8 +82,8 @@ static long look_at_vma(struct task_struct *task __attribute__((unused)),
 }
 
 /*
- * Of the page that has the address. False as well where the process's mappings
- * are being changed, for which a read would wait.
+ * Whether the page that has the address answers. False as well where the
+ * process's mappings are being changed: a read would wait for that.
  */
 static __always_inline bool answers_at(void *task, __u64 address)
 {
@@ -93,7 +93,10 @@ static __always_inline bool answers_at(void *task, __u64 address)
 	return answers;
 }
 
-/* Of all pages of less than two; only tasks that the verifier knows as such. */
+/*
+ * The same of a range that is shorter than two pages. `task` is one that the
+ * verifier knows as such.
+ */
 static __always_inline bool memory_answers(void *task, __u64 address,
 					   __u32 bytes)
 {

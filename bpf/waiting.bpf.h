@@ -114,7 +114,7 @@ static __always_inline void wait_count(struct sample *s, __u64 value)
 		wait_count_in(&waits_0, s, value);
 }
 
-/* What a wait's two samples are made of. */
+/* The parts of a wait's two samples. */
 struct wait_parts {
 	struct profile_wait wait[PROFILE_WAIT_KINDS];
 	__u64 reason[PROFILE_WAIT_KINDS];
@@ -229,8 +229,9 @@ static __always_inline bool wait_is_of(const struct wait_mark *mark)
 }
 
 /*
- * The current thread may have just gone on. What called this may have come for
- * another reason, and the one that has the mark be still to come or gone.
+ * Takes the sample of the current thread if it has just gone on. An interrupt
+ * can also come for another reason: then the thread that has the mark is still
+ * to come, or gone.
  */
 static __always_inline int wait_resumes(void *ctx, enum user_walk how)
 {
@@ -247,7 +248,7 @@ static __always_inline int wait_resumes(void *ctx, enum user_walk how)
 	return 0;
 }
 
-/* Attached to what comes after a switch; see wait_programs.h. */
+/* Attached to an event that comes after each switch; see wait_programs.h. */
 SEC("raw_tp")
 int wait_resumes_by_kernel(struct bpf_raw_tracepoint_args *ctx)
 {

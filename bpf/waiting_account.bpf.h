@@ -6,8 +6,8 @@
  * was blocked and for how long it waited for a CPU. Each period of a thread's
  * life has one random point, and only a wait with a point in it is a sample:
  * it counts as many periods as it has points, which is right on average
- * whatever the waits are in step with. Such a wait leaves a mark for who takes
- * the sample (waiting.bpf.h).
+ * whatever the waits are in step with. Such a wait leaves a mark, by which
+ * waiting.bpf.h takes the sample.
  */
 #pragma once
 
@@ -82,7 +82,7 @@ static __always_inline __u64 wait_switches(const struct task_struct___wait *t)
 	return t->nvcsw + t->nivcsw;
 }
 
-/* The thread stops running, or waits already, by then. */
+/* Writes down that the thread waits from `now` on. */
 static __always_inline void wait_set_slot(struct wait_slot *slot,
 					  const struct task_struct___wait *t,
 					  __u64 now)
@@ -127,7 +127,7 @@ wait_span_until(const struct task_struct___wait *t, __u64 now)
 	return span;
 }
 
-/* Up to when a wait counts that ends now. */
+/* The time up to which a wait counts that ends now. */
 static __always_inline __u64 wait_end(__u64 now)
 {
 	__u64 until = wait_until;
@@ -152,7 +152,7 @@ static __always_inline void wait_count_points(struct wait *w,
 		queued = end;
 	if (begin < from)
 		begin = from;
-	/* What the CPU was taken away for is no wish to wait. */
+	/* A thread whose CPU was taken away did not want to wait. */
 	if (!(w->flags & WAIT_PREEMPTED) && begin < queued)
 		w->points[0] = wait_points_in(&points, queued, end);
 	else
@@ -202,7 +202,10 @@ __noinline __u64 wait_stands_for(__u64 points)
 	return points;
 }
 
-/* Whether the selected cgroups have that one or, of one, any above it. */
+/*
+ * Whether the thread's cgroup is in the map of those that are selected, and is
+ * the selected one or below it.
+ */
 static __always_inline bool wait_in_cgroup(const struct task_struct___wait *t)
 {
 	const struct cgroup *cgroup = t->cgroups->dfl_cgrp;
@@ -237,7 +240,7 @@ wait_passes_filters(const struct task_struct___wait *t)
 	return !filter_mntns || in_selected_mntns((void *)t);
 }
 
-/* It ran for the last time: what it was in all. */
+/* Sends the sums of a thread that ran for the last time. */
 static __always_inline void wait_send_end(const struct task_struct___wait *t)
 {
 	struct wait_thread_record record = {
@@ -281,7 +284,10 @@ static __always_inline __u32 wait_state(const struct task_struct___wait *t)
 	return bpf_core_field_exists(t->__state) ? t->__state : old->state;
 }
 
-/* In which it stops. Before 5.18 nobody says what it was when it decided. */
+/*
+ * The state in which the thread stops. Before 5.18 the scheduler does not say
+ * by which one it decided.
+ */
 static __always_inline __u32 wait_stop_state(const struct task_struct___wait *t,
 					     const __u64 *ctx)
 {
@@ -292,6 +298,21 @@ static __always_inline __u32 wait_stop_state(const struct task_struct___wait *t,
 	state = wait_state(t);
 	/* It is in no queue: a waker was so quick. */
 	return state || t->on_rq ? state : TASK_STATE_WAKING;
+}
+
+/*
+ * Whether a thread that stops though it could run does so because its cgroup,
+ * or one above, has used up its CPU time. It is known only now.
+ */
+static __always_inline bool
+wait_is_throttled(const struct task_struct___wait *t)
+{
+	const struct task_struct___throttled *one = (void *)t;
+
+	if (bpf_core_field_exists(one->throttled))
+		return one->throttled;
+	return bpf_core_field_exists(t->se.cfs_rq->throttle_count) &&
+	       t->se.cfs_rq->throttle_count;
 }
 
 static __always_inline void wait_stops(const struct task_struct___wait *t,
@@ -315,12 +336,14 @@ static __always_inline void wait_stops(const struct task_struct___wait *t,
 	}
 	wait_set_slot(slot, t, now);
 	slot->state = preempted ? WAIT_STATE_PREEMPTED : state;
+	if ((preempted || !state) && wait_is_throttled(t))
+		slot->state = WAIT_STATE_PREEMPTED | WAIT_STATE_QUOTA;
 }
 
 /*
- * Has an interrupt come to this CPU as soon as it can, which is when the switch
- * is done: a record that wakes somebody is told from there. False: there is no
- * room for one.
+ * Asks for an interrupt on this CPU, which comes when the switch is done: from
+ * there the kernel wakes those who wait for a record. False: there is no room
+ * for a record.
  */
 static __always_inline bool wait_raise(void)
 {
@@ -374,28 +397,40 @@ wait_count_new(struct wait *w, const struct task_struct___wait *t, __u64 now)
 	w->points[0] = wait_points_in(&points, begin, wait_end(now));
 }
 
+/* False: the slot is not of this thread's last switch. */
+static __always_inline bool wait_count_slot(struct wait *w,
+					    const struct wait_slot *slot,
+					    const struct task_struct___wait *t,
+					    __u64 now)
+{
+	struct wait_span span = wait_span_until(t, now);
+
+	if (slot->switches != wait_switches(t) ||
+	    slot->start_time != t->start_time)
+		return false;
+	w->state = slot->state;
+	if (!w->state || w->state & WAIT_STATE_PREEMPTED)
+		w->flags = WAIT_PREEMPTED;
+	if (w->state & WAIT_STATE_QUOTA)
+		w->flags |= WAIT_QUOTA;
+	wait_count_points(w, slot, &span);
+	return true;
+}
+
 static __always_inline void wait_count_known(struct wait *w,
 					     struct wait_slot *slot,
 					     const struct task_struct___wait *t,
 					     __u64 now)
 {
 	struct wait_points points = wait_points_of(slot->tid);
-	struct wait_span span;
 	struct wait_cpu *cpu;
 
 	slot->next_point = wait_next_point(&points, now);
-	if (slot->switches != wait_switches(t) ||
-	    slot->start_time != t->start_time) {
-		cpu = wait_this_cpu();
-		if (cpu)
-			cpu->stats.unseen++;
+	if (wait_count_slot(w, slot, t, now))
 		return;
-	}
-	w->state = slot->state;
-	if (!w->state || w->state & WAIT_STATE_PREEMPTED)
-		w->flags = WAIT_PREEMPTED;
-	span = wait_span_until(t, now);
-	wait_count_points(w, slot, &span);
+	cpu = wait_this_cpu();
+	if (cpu)
+		cpu->stats.unseen++;
 }
 
 static __always_inline void wait_goes_on(const struct task_struct___wait *t,
@@ -421,8 +456,8 @@ static __always_inline void wait_goes_on(const struct task_struct___wait *t,
 }
 
 /*
- * The only one that runs at each switch. It is loaded as what its name says by
- * its number among the kernel's types; see wait_programs.h.
+ * The only program that runs at each switch. It is loaded by the number of that
+ * tracepoint's type; see wait_programs.h.
  */
 SEC("ksym_tp/sched_switch")
 int wait_switch(__u64 *ctx)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* What waiting.bpf.h stands on: its knobs, maps and the kernel's types. */
+/* The knobs and maps of waiting.bpf.h, and the kernel's types that it reads. */
 #pragma once
 
 #include <linux/bpf.h>
@@ -42,6 +42,7 @@ struct rq {
 } __core;
 struct cfs_rq {
 	struct rq *rq;
+	unsigned int throttle_count;
 } __core;
 struct sched_entity {
 	unsigned long long sum_exec_runtime;
@@ -72,8 +73,7 @@ struct css_set {
 struct task_struct___wait {
 	struct thread_info thread_info;
 	unsigned int __state;
-	/* Smaller in some kernels, which libbpf sees to where it has no sign.
-	 */
+	/* Shorter in some kernels: libbpf adapts reads of what has no sign. */
 	unsigned int on_cpu;
 	unsigned int on_rq;
 	int exit_state;
@@ -90,6 +90,10 @@ struct task_struct___wait {
 	unsigned int self_exec_id;
 	char comm[PROFILE_COMM_BYTES];
 } __core;
+/* Since 6.18 threads are throttled one by one, on their way to user code. */
+struct task_struct___throttled {
+	unsigned char throttled;
+} __core;
 /* The field's name and size before 5.14. */
 struct task_struct___before_5_14 {
 	long state;
@@ -101,15 +105,16 @@ struct task_struct___before_5_14 {
  */
 struct wait_slot {
 	__u32 tid;   /* 0: free */
-	__u32 state; /* in which it stopped, and WAIT_STATE_PREEMPTED */
+	__u32 state; /* in which it stopped, and WAIT_STATE_... */
 	__u64 start_time;
 	__u64 began;	  /* to wait, by the scheduler's clock */
 	__u64 runnable;	  /* the kernel's sum, then */
 	__u64 switches;	  /* from a CPU, up to then */
-	__u64 next_point; /* none is between one that was looked at and it */
+	__u64 next_point; /* those before it were looked at */
 	__u64 reserved[2];
 };
 #define WAIT_STATE_PREEMPTED 0x80000000
+#define WAIT_STATE_QUOTA     0x40000000
 _Static_assert(sizeof(struct wait_slot) == 64, "wait_slot");
 
 struct {
@@ -161,10 +166,10 @@ struct bpf_iter__task {
 	struct task_struct___wait *task;
 };
 
-/* Of a stack that is read from another thread: so much at once, so often. */
+/* A stack of another thread is read in pieces of that size, so many. */
 #define WAIT_READ_BYTES 4096
 #define WAIT_READS	5
-/* Of a kernel stack that is read from another thread. */
+/* Frames of another thread's kernel stack, at the most. */
 #define WAIT_OTHER_DEPTH 64
 
 /* As profile_piece_record, which has more room. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * The arithmetic of waiting.bpf.h, which needs no kernel: the points at which a
- * thread's time is sampled, and what its stacks stand for when there are too
- * many. Tests read it as C++.
+ * The arithmetic of waiting_account.bpf.h, which needs no kernel: the points at
+ * which a thread's time is sampled, and what its stacks stand for when there
+ * are too many. Tests read it as C++.
  */
 #pragma once
 

@@ -86,7 +86,7 @@ static __always_inline void wait_fill_copy(struct wait_scratch *scratch)
 	head->bytes = 0;
 }
 
-/* Where its wait ends, behind the kernel's frames. Returns the stack's id. */
+/* Fills in the kernel's frames, the reason behind them and the stack's id. */
 static __always_inline __u64 wait_other_kernel(struct wait_scratch *scratch,
 					       struct task_struct___wait *t,
 					       __u32 calls, __u64 reason)
@@ -215,7 +215,7 @@ static __always_inline bool wait_send_open(struct seq_file *seq,
 		return true;
 	wait_fill_copy(scratch);
 	if (!reads)
-		/* Who reads this reads the stack as well. */
+		/* User space reads the stack (SleepingStacks). */
 		head->end = find_ends(head, t);
 	else if (!wait_send_stack(seq, scratch, t))
 		return false;
@@ -250,24 +250,17 @@ static __always_inline void wait_count_open(struct wait_scratch *scratch)
 		counters->lost_counts_full += scratch->lost;
 }
 
-/* What is not known of one that runs will be known of it by the CPU's samples.
- */
+/* The samples of the wait that a thread is in. One that runs is in none. */
 static __always_inline void wait_thread_ends(struct seq_file *seq,
 					     struct wait_scratch *scratch,
 					     struct task_struct___wait *t,
 					     bool reads)
 {
 	struct wait_slot *slot = wait_find(t->pid);
-	struct wait_span span = wait_span_until(t, wait_until);
 	struct wait w = {};
 
-	if (t->on_cpu || !slot || slot->start_time != t->start_time ||
-	    slot->switches != wait_switches(t))
+	if (t->on_cpu || !slot || !wait_count_slot(&w, slot, t, wait_until))
 		return;
-	w.state = slot->state;
-	if (!w.state || w.state & WAIT_STATE_PREEMPTED)
-		w.flags = WAIT_PREEMPTED;
-	wait_count_points(&w, slot, &span);
 	if (!w.points[0] && !w.points[1])
 		return;
 	scratch->copy.header.type = 0;

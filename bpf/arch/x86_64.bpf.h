@@ -7,6 +7,7 @@
 
 #include <linux/bpf.h>
 #include <linux/bpf_perf_event.h>
+#include <linux/futex.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <bpf/bpf_core_read.h>
@@ -63,14 +64,11 @@ PROFILE_ABI_ASSERT(ARCH_SIGNAL_REGS_OFFSET +
 #define ARCH_SYSCALL_EXECVE   59
 #define ARCH_SYSCALL_FUTEX    202
 #define ARCH_SYSCALL_EXECVEAT 322
-/* Of a system call of the 64-bit ABI. */
+/* The arguments of a system call of the 64-bit ABI. */
 #define ARCH_ARGUMENT_0(regs) ((regs)->di)
 #define ARCH_ARGUMENT_1(regs) ((regs)->si)
 #define ARCH_ARGUMENT_2(regs) ((regs)->dx)
-/* Of futex(2)'s operation, but for its options; which of them wait. */
-#define ARCH_FUTEX_COMMAND     127
-#define ARCH_FUTEX_WAIT	       0
-#define ARCH_FUTEX_WAIT_BITSET 9
+#define ARCH_ARGUMENT_3(regs) ((regs)->r10)
 
 /*
  * Sets a walk's registers, struct unwind_state or another with such members,
@@ -138,12 +136,12 @@ static __always_inline bool arch_in_exec(const struct arch_regs *regs)
  */
 static __always_inline __u64 arch_timed_wait(const struct arch_regs *regs)
 {
-	__u64 command = regs->si & ARCH_FUTEX_COMMAND;
+	int command = ARCH_ARGUMENT_1(regs) & FUTEX_CMD_MASK;
 
-	if (regs->orig_ax != ARCH_SYSCALL_FUTEX || !regs->r10 ||
-	    (command != ARCH_FUTEX_WAIT && command != ARCH_FUTEX_WAIT_BITSET))
+	if (regs->orig_ax != ARCH_SYSCALL_FUTEX || !ARCH_ARGUMENT_3(regs) ||
+	    (command != FUTEX_WAIT && command != FUTEX_WAIT_BITSET))
 		return 0;
-	return regs->di;
+	return ARCH_ARGUMENT_0(regs);
 }
 
 /* thread_info.status: in a system call of the 32-bit ABI. */

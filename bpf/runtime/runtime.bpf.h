@@ -99,9 +99,10 @@ static long runtime_note_place(struct task_struct *task __attribute__((unused)),
 }
 
 /*
- * Where a process that user space has not told of yet has a library's code, of
- * which the thread is at `ip`; one that waits is in the C library's. Since
- * 5.17. A global function, which the verifier walks once.
+ * Writes down where a process that user space has not told of yet has the
+ * library whose code is at `ip`, if that holds an interpreter. A thread that
+ * waits is in the C library's code, and tells nothing. Since 5.17. A global
+ * function, which the verifier walks once.
  */
 __noinline int runtime_look_at(__u64 ip)
 {
@@ -160,7 +161,7 @@ static __always_inline bool runtime_use_file(struct runtime_state *st,
 	return true;
 }
 
-/* What came of looking at one of a process's interpreters. */
+/* Results of runtime_try(). */
 #define RUNTIME_IS_USED	 1 /* by the thread */
 #define RUNTIME_NOT_USED 0
 #define RUNTIME_NO_MORE	 -1

@@ -55,15 +55,15 @@ struct WaitConfig {
   WaitKernel kernel = {};  // decided by Capture::Start()
 };
 
-// What is taken of all threads when sampling ends.
+// How all threads are dumped when sampling ends.
 enum class ThreadDump : uint8_t {
   kNone,
   kKernelStacks,  // where programs cannot read another thread's memory
   kAllStacks,     // Linux 5.18
 };
 
-// What the BPF side is built with; fixed before load.
-struct SamplerConfig {
+// How a BPF object is made; fixed before it is loaded.
+struct BpfConfig {
   StackStore store = StackStore::kExact;
   Unwind unwind = Unwind::kFramePointers;  // the stackid store knows no other
   TableWalk table_walk = TableWalk::kLoop;
@@ -115,7 +115,7 @@ struct WaitParts {
 // not thread-safe.
 class BpfObject {
  public:
-  static ksym::Result<BpfObject> Load(const SamplerConfig& config);
+  static ksym::Result<BpfObject> Load(const BpfConfig& config);
   BpfObject(BpfObject&&) noexcept;
   BpfObject& operator=(BpfObject&&) noexcept;
   ~BpfObject();

@@ -13,46 +13,30 @@
 
 #include "daemon/base/now_ns.h"
 #include "daemon/base/steady_clock.h"
+#include "daemon/capture/bpf_config.h"
 #include "daemon/capture/capture_metadata.h"
-#include "daemon/capture/cpu_sampler.h"
-#include "daemon/capture/dump_sampler.h"
 #include "daemon/capture/grace_period.h"
 #include "daemon/capture/interval_accounts.h"
 #include "daemon/capture/interval_builder.h"
-#include "daemon/capture/runtime_records.h"
+#include "daemon/capture/make_samplers.h"
+#include "daemon/capture/running_processes.h"
+#include "daemon/capture/sampled_stacks.h"
 #include "daemon/capture/sampler.h"
-#include "daemon/capture/sampler_config.h"
-#include "daemon/capture/stack_copies.h"
-#include "daemon/capture/stack_records.h"
 #include "daemon/capture/thread_dump.h"
-#include "daemon/capture/wait_sampler.h"
+#include "daemon/capture/wait_programs.h"
 #include "daemon/perf/privileges.h"
 #include "daemon/profile/wait_reason.h"
 #include "daemon/track/kernel_watch.h"
 #include "daemon/track/process_watch.h"
 #include "daemon/track/side_band.h"
-#include "daemon/unwind/kernel_unwind_maps.h"
-#include "daemon/unwind/table_builder.h"
 #include "daemon/unwind/unwind_tables.h"
 
 namespace profd {
 namespace {
 
-// Bytes of stacks that are copied between two polls, at the most. A copy counts
-// for 16 KiB at least, so these are 1,024 copies, and some 8 ms to walk them.
-constexpr uint64_t kCopiesAtOnce = 16 << 20;
-// The same while threads are dumped: so little that none is shed.
-constexpr uint64_t kDumpedAtOnce = kCopiesAtOnce / 2 - (uint64_t{64} << 10);
-// Processes whose tables are made before they are sampled.
-constexpr size_t kMaxBusy = 32;
-// How long interpreters are looked for before the first sample, at the most,
-// half of it in reading what processes map.
-constexpr std::chrono::milliseconds kPreparation(20);
 // A ring that was filling is read often for so long after: floods of the side
 // band pause and go on.
 constexpr uint64_t kFloodLastsNs = 1'000'000'000;
-// How often a drain that waits for tables empties the ring.
-constexpr std::chrono::milliseconds kRingPeriod(20);
 // How often everything that takes longer empties the ring and the side band. A
 // storm of mappings fills its ring within 100 ms.
 constexpr uint64_t kRoomPeriodNs = 50'000'000;
@@ -65,7 +49,7 @@ static_assert(kWaitReason == WAIT_FRAME_KIND);
 
 class Capture::Impl {
  public:
-  // What samples and reports come from.
+  // The parts from which samples and reports come.
   struct Sources {
     std::unique_ptr<BpfObject> object;
     Samplers samplers;
@@ -74,12 +58,9 @@ class Capture::Impl {
 
   Impl(CaptureOptions options, CaptureMetadata metadata, Sources sources)
       : metadata_(std::move(metadata)),
-        reads_processes_(options.sampler.user_stacks),
-        sampled_pids_(options.sampler.pids),
-        follows_children_(options.sampler.follow_children),
         object_(std::move(sources.object)),
         samplers_(std::move(sources.samplers)),
-        first_wait_kind_(options.sampler.cpu_samples ? 1 : 0),
+        first_wait_kind_(options.bpf.cpu_samples ? 1 : 0),
         side_band_(std::move(sources.side_band)),
         kernel_watch_(object_->watches_modules()
                           ? KernelWatch::Modules::kTold
@@ -87,65 +68,38 @@ class Capture::Impl {
         on_process_(std::move(options.on_process)),
         on_sampled_(std::move(options.on_sampled)),
         watch_([this](const ksym::ProcessImage& image) { OnProcess(image); },
-               [this](const ksym::ProcessId& id) {
-                 if (tables_) tables_->Forget(id);
-                 runtimes_.Withdraw(id);
-               },
+               [this](const ksym::ProcessId& id) { stacks_.Forget(id); },
                [this] { MakeRoomIfDue(); }),
-        runtimes_(object_->runtime_maps(), object_->runtime_known()),
-        stacks_(options.sampler.kernel_walk_depth),
-        copies_(options.sampler.unwind, options.sampler.max_stack_depth) {
-    if (WalksByTables(options.sampler.unwind)) {
-      tables_.emplace(UnwindTables::Parts{
-          .maps = std::make_unique<KernelUnwindMaps>(
-              object_->unwind_maps(),
-              UnwindMapSizes::ForMemory(options.sampler.unwind_bytes)),
-          .queue = std::make_unique<TableBuilder>(
-              BuildTablesWith(options.cache_directory)),
-          .opener = options.opener,
-          .meanwhile = [this] { MakeRoomIfDue(); }});
-      if (options.runtimes == Runtimes::kAuto) runtimes_.Follow(*tables_);
-    }
-  }
+        running_(options.bpf, watch_),
+        stacks_(options, {.object = *object_,
+                          .watch = watch_,
+                          .make_room = [this] { MakeRoom(); },
+                          .make_room_if_due = [this] { MakeRoomIfDue(); }}) {}
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
   const CaptureMetadata& metadata() const { return metadata_; }
 
-  // The interpreters of processes that run already, so that the first samples
-  // have their frames. Children may well become programs that others are.
-  void FindRuntimes() {
-    if (!tables_ || !reads_processes_) return;
-    const auto begin = SteadyClock::now();
-    watch_.ReadSome(sampled_pids_, begin + kPreparation / 2);
-    for (const ProcessWatch::Busy& process : watch_.AllByUse()) {
-      if (SteadyClock::now() >= begin + kPreparation) return;
-      if (!follows_children_ && !IsSampled(process.pid)) continue;
-      tables_->FindRuntimes(process.pid, *process.mappings,
-                            begin + kPreparation);
-    }
+  void Prepare() {
+    if (UnwindTables* tables = stacks_.tables()) running_.Prepare(*tables);
   }
 
   ksym::Status Enable() {
     metadata_.start_unix_ns = NowNs(CLOCK_REALTIME);
     interval_start_ns_ = NowNs();
-    AllowCopies();
+    // Before the first sample: without it no stack is copied.
+    stacks_.AllowCopies();
+    // Waits count from Enable() on. Then threads that sleep are written down as
+    // they are; those that have gone on by then are known.
     auto enabled = samplers_.Enable();
     if (enabled) enabled = ReadThreads();
+    if (!enabled) return enabled;
     // Sampling goes on meanwhile.
-    if (enabled && reads_processes_) watch_.ReadAll();
-    if (enabled) ExpectBusy();
-    return enabled;
-  }
-
-  // Those that use the CPUs now will be sampled: their tables are made before
-  // stacks have to be copied for want of them.
-  void ExpectBusy() {
-    if (!tables_) return;
-    for (const ProcessWatch::Busy& busy : watch_.Busiest(kMaxBusy)) {
-      if (IsSampled(busy.pid)) tables_->Expect(busy.pid, *busy.mappings);
-      MakeRoomIfDue();
+    running_.ReadAll();
+    if (UnwindTables* tables = stacks_.tables()) {
+      running_.ExpectBusy(*tables, [this] { MakeRoomIfDue(); });
     }
+    return {};
   }
 
   Advice Poll() {
@@ -157,13 +111,14 @@ class Capture::Impl {
     return kernel_watch_.Poll() ? Advice::kDrainSoon : Advice::kGoOn;
   }
 
-  // What a process did before a sample was reported before the sample: with
-  // the hints taken first, the reports that are taken then go far enough.
+  // The kernel reports what a process did before a sample before the sample
+  // itself: with the hints taken first, the reports that are taken then go far
+  // enough.
   void TakeReports() {
     ConsumeRing();
     // Not those that come into the ring from here on.
     std::vector<SampleHint> hints = std::exchange(hints_, {});
-    std::ranges::copy(copies_.Hints(), std::back_inserter(hints));
+    std::ranges::copy(stacks_.TakeHints(), std::back_inserter(hints));
     if (object_->ModulesChanged()) kernel_watch_.TableChanged();
     const uint64_t now_ns = NowNs();
     std::vector<SideBandEvent> events = side_band_.Read(now_ns);
@@ -185,38 +140,10 @@ class Capture::Impl {
     }
     watch_.TellObserver();
     MakeRoom();
-    if (!tables_) return;
-    for (const SampleHint& hint : hints) {
-      tables_->NoteSample(hint.id, SteadyClock::time_point(
-                                       std::chrono::nanoseconds(hint.time_ns)));
-    }
-    const StackCopies::Sources sources{watch_, *tables_, stacks_, runtimes_};
-    copies_.Walk(sources);
-    // Some room is left for who has none yet.
-    copies_.Shed(sources, kCopiesAtOnce / 2);
-    AllowCopies();
+    stacks_.Walk(hints);
   }
 
-  void AllowCopies() {
-    object_->AllowCopies(kCopiesAtOnce -
-                         std::min(kCopiesAtOnce, copies_.waiting_bytes()));
-  }
-
-  // All copies of the set are there, but tables that they need may not be.
-  void WalkRest(uint32_t set, std::chrono::milliseconds patience) {
-    if (!tables_) return;
-    const auto until = SteadyClock::now() + patience;
-    while (copies_.HasWaiting(set)) {
-      tables_->WaitForTable(kRingPeriod);
-      MakeRoom();
-      copies_.WalkSet({watch_, *tables_, stacks_, runtimes_}, set,
-                      SteadyClock::now() < until
-                          ? StackCopies::Patience::kWait
-                          : StackCopies::Patience::kAtOnce);
-    }
-  }
-
-  // What came is taken in by the next TakeReports().
+  // Empties what the kernel fills; the next TakeReports() works on it.
   void MakeRoom() {
     ConsumeRing();
     side_band_.Empty();
@@ -235,19 +162,23 @@ class Capture::Impl {
 
   void BuildTables(SteadyClock::duration budget,
                    SteadyClock::time_point deadline) {
-    if (!tables_) return;
-    tables_->Build(budget, deadline);
+    UnwindTables* const tables = stacks_.tables();
+    if (tables == nullptr) return;
+    tables->Build(budget, deadline);
     MakeRoom();
   }
 
-  bool IsBuildingTables() const { return tables_ && tables_->IsBuilding(); }
+  bool IsBuildingTables() const {
+    const UnwindTables* const tables = stacks_.tables();
+    return tables != nullptr && tables->IsBuilding();
+  }
 
   bool IsFilling() const {
     return side_band_.is_filling() || NowNs() < filling_until_ns_;
   }
 
   RuntimeStatistics runtime_statistics() const {
-    return runtimes_.statistics();
+    return stacks_.runtimes().statistics();
   }
 
   const ThreadTimes& thread_times() const { return thread_times_; }
@@ -255,16 +186,18 @@ class Capture::Impl {
   const std::vector<DumpedThread>& dumped_threads() const { return dumped_; }
 
   UnwindStatistics unwind_statistics() const {
-    UnwindStatistics statistics;
-    if (tables_) statistics = tables_->statistics();
-    statistics.copies = copies_.walked();
+    UnwindStatistics statistics = stacks_.statistics();
     statistics.copies_refused = accounts_.copies_refused();
     return statistics;
   }
 
   ksym::Result<RawProfile> Drain(std::chrono::milliseconds patience) {
+    // First, as a CPU that came is not sampled until then.
     auto followed = FollowCpus();
     if (!followed) return Fail(std::move(followed.error()));
+    // Programs that begin from here on write to the other set. No sample of
+    // that is older than the first of these times, none of this set is younger
+    // than the second.
     const uint64_t flip_ns = NowNs();
     const uint32_t set = object_->Flip();
     const uint64_t end_ns = NowNs();
@@ -274,12 +207,14 @@ class Capture::Impl {
     if (!waited) return Fail(std::move(waited.error()));
     // Programs that ran at the flip have ended: what was freed before is read
     // by nobody, and what they sent is in the ring.
-    if (tables_) tables_->Recycle();
+    if (UnwindTables* tables = stacks_.tables()) tables->Recycle();
     TakeReports();
     return TakeSet({set, flip_ns, end_ns}, patience);
   }
 
   ksym::Result<RawProfile> Stop(std::chrono::milliseconds patience) {
+    // Nothing counts that happens from here on; the times of the last interval
+    // are read however short it was.
     samplers_.Disable();
     accounts_.ReadTimesNext();
     const uint64_t end_ns = NowNs();
@@ -292,11 +227,6 @@ class Capture::Impl {
   }
 
  private:
-  bool IsSampled(uint32_t pid) const {
-    return sampled_pids_.empty() ||
-           std::ranges::binary_search(sampled_pids_, pid);
-  }
-
   ksym::Status FollowCpus() {
     const auto online = ReadOnlineCpus();
     if (!online) return {};
@@ -326,17 +256,17 @@ class Capture::Impl {
   void OnDumped(const dump_thread_record& record, size_t bytes) {
     if (bytes < sizeof(record)) return;
     dumped_.push_back(DumpedThreadOf(record));
-    if (copies_.waiting_bytes() < kDumpedAtOnce) return;
+    if (!stacks_.MustWalkSoon()) return;
     TakeReports();
-    WalkRest(record.header.set,
-             std::chrono::ceil<std::chrono::milliseconds>(
-                 std::max(dump_patience_ends_ - SteadyClock::now(),
-                          SteadyClock::duration(0))));
+    stacks_.WalkRest(record.header.set,
+                     std::chrono::ceil<std::chrono::milliseconds>(
+                         std::max(dump_patience_ends_ - SteadyClock::now(),
+                                  SteadyClock::duration(0))));
   }
 
   void OnProcess(const ksym::ProcessImage& image) {
     if (on_process_) on_process_(image);
-    if (tables_) tables_->Update(image);
+    stacks_.Update(image);
   }
 
   void OnRecord(const profile_record& record, size_t bytes) {
@@ -349,14 +279,6 @@ class Capture::Impl {
                         record.set,
                         process.time_ns,
                         process.cgroup});
-    } else if (record.type == PROFILE_RECORD_STACK) {
-      stacks_.Add(reinterpret_cast<const profile_stack_record&>(record), bytes,
-                  runtimes_);
-    } else if (record.type == PROFILE_RECORD_PIECE) {
-      copies_.AddPiece(reinterpret_cast<const profile_piece_record&>(record),
-                       bytes);
-    } else if (record.type == PROFILE_RECORD_COPY) {
-      copies_.Add(reinterpret_cast<const profile_copy_record&>(record), bytes);
     } else if (record.type == PROFILE_RECORD_THREAD) {
       OnThread(reinterpret_cast<const wait_thread_record&>(record), bytes);
     } else if (record.type == PROFILE_RECORD_DUMP) {
@@ -365,29 +287,29 @@ class Capture::Impl {
       thread_times_.SetStatistics(
           reinterpret_cast<const wait_stats_record&>(record).stats);
     } else {
-      runtimes_.Add(record, bytes);
+      stacks_.Add(record, bytes);
     }
   }
 
   ksym::Result<RawProfile> TakeSet(const TakenSet& taken,
                                    std::chrono::milliseconds patience) {
     const uint32_t set = taken.set;
-    WalkRest(set, patience);
+    // The walk of copies comes first: its counts are taken below.
+    stacks_.WalkRest(set, patience);
     auto counts = samplers_.Take(set);
     if (!counts) return Fail(std::move(counts.error()));
-    IntervalBuilder builder({*object_, stacks_, runtimes_, watch_}, taken);
+    IntervalBuilder builder(
+        {*object_, stacks_.records(), stacks_.runtimes(), watch_}, taken);
     for (const SampledCount& count : *counts) builder.Add(count);
-    for (SampledCount& count : copies_.Take(set)) {
+    for (SampledCount& count : stacks_.TakeWalked(set)) {
       count.kind = KindOf(count.key);
       builder.Add(count);
     }
     RawProfile profile = std::move(builder).Finish();
-    // Both sides forget the set's stacks together: one that the sampler takes
-    // for known, and that is not known here, is a sample without frames.
-    auto cleared = object_->ClearStacks(set);
+    // The profile has its stacks and mappings now: both may be forgotten. The
+    // set must be empty before the next flip makes it the one that is written.
+    auto cleared = stacks_.Clear(set);
     if (!cleared) return Fail(std::move(cleared.error()));
-    stacks_.Clear(set);
-    runtimes_.EndInterval();
     watch_.EndInterval(taken);
     auto accounted = Account(set, profile);
     if (!accounted) return Fail(std::move(accounted.error()));
@@ -413,30 +335,27 @@ class Capture::Impl {
     std::ranges::move(
         accounts_.Count(set, *stats, watch_.statistics(), profile.accounting),
         std::back_inserter(metadata_.warnings));
-    const uint64_t refused = accounts_.copies_refused() - before;
-    if (tables_) object_->SetCopyChunks(copies_.AdaptChunks(refused));
+    stacks_.AdaptCopies(accounts_.copies_refused() - before);
     accounts_.CountTimes(samplers_, NowNs(), profile.accounting);
     return {};
   }
 
   void DescribeInterval(uint64_t end_ns, RawProfile& profile) {
     metadata_.cpus = FormatCpuList(samplers_.cpus());
-    if (tables_) {
-      std::ranges::move(tables_->TakeWarnings(),
+    if (UnwindTables* tables = stacks_.tables()) {
+      std::ranges::move(tables->TakeWarnings(),
                         std::back_inserter(metadata_.warnings));
     }
     profile.metadata = metadata_;
     profile.metadata.unwind_tables = DescribeTables(unwind_statistics());
     metadata_.warnings.clear();  // each is given once
+    // The next interval begins where this one ends, by both clocks.
     profile.metadata.duration_ns = end_ns - interval_start_ns_;
     metadata_.start_unix_ns += end_ns - interval_start_ns_;
     interval_start_ns_ = end_ns;
   }
 
   CaptureMetadata metadata_;
-  bool reads_processes_;
-  std::vector<uint32_t> sampled_pids_;  // sorted; empty: all
-  bool follows_children_;
   std::unique_ptr<BpfObject> object_;
   Samplers samplers_;  // after the object: closed first
   SampleKindId first_wait_kind_;
@@ -445,65 +364,17 @@ class Capture::Impl {
   std::function<void(const ksym::ProcessImage&)> on_process_;
   std::function<void(const ksym::ProcessId&, uint64_t)> on_sampled_;
   ProcessWatch watch_;
+  RunningProcesses running_;
   std::vector<SampleHint> hints_;
   IntervalAccounts accounts_;
   ThreadTimes thread_times_;
   std::vector<DumpedThread> dumped_;
-  RuntimeRecords runtimes_;
-  StackRecords stacks_;
-  StackCopies copies_;
-  std::optional<UnwindTables> tables_;  // empty: stacks are not walked by them
+  SampledStacks stacks_;
   SteadyClock::time_point dump_patience_ends_;
   uint64_t interval_start_ns_ = 0;
   uint64_t room_made_ns_ = 0;      // last
   uint64_t filling_until_ns_ = 0;  // the side band may be
 };
-
-namespace {
-
-std::unique_ptr<Sampler> MakeCpuSampler(const CaptureOptions& options,
-                                        const EventSpec& event,
-                                        BpfObject& object) {
-  CpuEvents events(event, options.rate,
-                   options.sampler.include_idle ? IdleSamples::kInclude
-                                                : IdleSamples::kExclude,
-                   options.cpus, object.program_fd());
-  return std::make_unique<CpuSampler>(
-      object, std::move(events),
-      EventKind(event.name, options.rate.frequency_hz,
-                options.rate.count_period));
-}
-
-// The CPU's first, then that of waits, then those that are asked for.
-ksym::Result<Samplers> MakeSamplers(const CaptureOptions& options,
-                                    const std::optional<EventSpec>& event,
-                                    BpfObject& object) {
-  Samplers samplers;
-  ksym::Status added;
-  if (event) added = samplers.Add(MakeCpuSampler(options, *event, object));
-  if (options.sampler.waits) {
-    auto waits = WaitSampler::Make(object, options.sampler.waits->kernel,
-                                   event ? WaitSampler::Counters::kByAnother
-                                         : WaitSampler::Counters::kTold,
-                                   options.rate.frequency_hz);
-    if (!waits) return Fail(std::move(waits.error()));
-    added = samplers.Add(std::move(*waits));
-  }
-  if (!added) return Fail(std::move(added.error()));
-  if (options.sampler.dump != ThreadDump::kNone) {
-    added = samplers.Add(std::make_unique<DumpSampler>(object));
-    if (!added) return Fail(std::move(added.error()));
-  }
-  for (const SamplerMaker& make : options.more_samplers) {
-    auto sampler = make(object);
-    if (!sampler) return Fail(std::move(sampler.error()));
-    added = samplers.Add(std::move(*sampler));
-    if (!added) return Fail(std::move(added.error()));
-  }
-  return samplers;
-}
-
-}  // namespace
 
 Capture::Capture(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Capture::Capture(Capture&&) noexcept = default;
@@ -524,14 +395,14 @@ ksym::Result<Capture> Capture::Start(CaptureOptions options) {
                             FormatCpuList(wanted), FormatCpuList(*online)));
   }
   std::optional<EventSpec> event;
-  if (options.sampler.cpu_samples) {
+  if (options.bpf.cpu_samples) {
     auto chosen = ChooseEvent(options.event, options.rate, cpus.front());
     if (!chosen) return Fail(chosen.error());
     event = std::move(*chosen);
   }
 
   CaptureMetadata metadata = DescribeHost();
-  SamplerConfig& config = options.sampler;
+  BpfConfig& config = options.bpf;
   // A kernel without cgroups has no such file, and refuses a program that
   // asks for them.
   config.want_cgroup =
@@ -561,7 +432,7 @@ ksym::Result<Capture> Capture::Start(CaptureOptions options) {
   if (!followed) return Fail(std::move(followed.error()));
   auto impl = std::make_unique<Impl>(std::move(options), std::move(metadata),
                                      std::move(sources));
-  impl->FindRuntimes();
+  impl->Prepare();
   return Capture(std::move(impl));
 }
 

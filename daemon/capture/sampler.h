@@ -30,7 +30,7 @@ class Sampler {
   // Told at the start and whenever the CPUs that are online may have changed.
   virtual ksym::Status Follow(const CpuList& online) = 0;
   virtual ksym::Status Enable() = 0;
-  // Ends sampling: by what is from now on, nothing counts. Programs may run
+  // Ends sampling: nothing counts that happens from now on. Programs may run
   // until ReadThreads() was called for the last time.
   virtual void Disable() = 0;
 

@@ -19,7 +19,7 @@ namespace {
 
 // As much of a stack as the programs read.
 constexpr uint64_t kMaxStackBytes = 20 << 10;
-// What can be read to the end of one may not be readable behind it.
+// Memory may be readable up to the end of a page and not behind it.
 constexpr uint64_t kPageBytes = 4096;
 
 // Reads from that address of the thread's memory on, until there is no more or
@@ -64,11 +64,11 @@ void SleepingStacks::AddStack(const profile_copy_record& record) {
   const auto wanted = std::span(stack).first(
       std::min<uint64_t>(head.end - head.address, stack.size()));
   head.end = head.address + wanted.size();
-  // Of another stack no more than this part.
+  // No part of a second stack is copied.
   head.home_address = 0;
   head.home_end = 0;
   size_t got = ReadMemory(head.tid, head.address, wanted);
-  // What was read of one that runs is nothing that ever was its stack.
+  // A thread that went on changed its stack while it was read.
   if (!SleepsYet(head.tid)) got = 0;
   if (got != 0) head.end = head.address + got;
   head.bytes = static_cast<uint32_t>(got);

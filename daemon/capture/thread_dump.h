@@ -6,7 +6,7 @@
 
 namespace profd {
 
-// What a record says.
+// The thread that the record describes.
 DumpedThread DumpedThreadOf(const dump_thread_record& record);
 
 }  // namespace profd

@@ -34,8 +34,8 @@ class ThreadTimes {
 
   // A thread as it was when sampling began.
   void AddFirst(const wait_thread_record& record);
-  // One as it was when it ended, or when sampling did; of one that ended just
-  // after that the first of the two counts.
+  // One as it was when it ended, or when sampling did. The first record counts
+  // of a thread that ended just after sampling did.
   void AddLast(const wait_thread_record& record);
 
   void SetStatistics(const wait_stats& statistics) { statistics_ = statistics; }

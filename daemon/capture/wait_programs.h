@@ -18,7 +18,7 @@ enum class WaitProgram : uint8_t {
   kOldInterrupt,
 };
 
-// What of the kernel waits are sampled with.
+// The parts of the kernel that waits are sampled with.
 struct WaitKernel {
   WaitProgram program = WaitProgram::kSchedExit;
   // The tracepoint sched_switch says in which state a thread stops (5.18).
@@ -30,7 +30,7 @@ struct WaitKernel {
   uint32_t iterator_id = 0;
 
   bool by_interrupt() const { return program != WaitProgram::kSchedExit; }
-  // What is attached to, after a switch.
+  // The event behind a switch that the program is attached to.
   const char* tracepoint() const {
     return by_interrupt() ? "irq_work_entry" : "sched_exit_tp";
   }
@@ -39,19 +39,5 @@ struct WaitKernel {
 // Finds it in 10 ms; `program` empty: the best that there is. kUnsupported:
 // what the kernel lacks.
 ksym::Result<WaitKernel> FindWaitKernel(std::optional<WaitProgram> program);
-
-// Has libbpf load the program at sched_switch by the number of its type, while
-// this lives. The name of its section means nothing to libbpf, which would read
-// all of the kernel's types to find it.
-class SwitchProgram {
- public:
-  explicit SwitchProgram(uint32_t btf_id);
-  ~SwitchProgram();
-  SwitchProgram(const SwitchProgram&) = delete;
-  SwitchProgram& operator=(const SwitchProgram&) = delete;
-
- private:
-  int handler_ = 0;
-};
 
 }  // namespace profd

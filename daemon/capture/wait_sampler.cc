@@ -72,6 +72,9 @@ ksym::Result<std::unique_ptr<Sampler>> WaitSampler::Make(
     if (!bells) return Fail(std::move(bells.error()));
     sampler->bells_ = std::move(*bells);
   }
+  // The programs run from here on and write down which threads stop. No wait
+  // counts before Enable() says from when, so that nothing is sampled yet, but
+  // more threads are known by then.
   auto resumes = Attach(kernel.tracepoint(), parts.resumes_fd);
   if (!resumes) return Fail(std::move(resumes.error()));
   auto at_switch = Attach(nullptr, parts.switch_fd);
@@ -87,6 +90,8 @@ ksym::Status WaitSampler::Follow(const CpuList& online) {
 }
 
 ksym::Status WaitSampler::Enable() {
+  // The program writes the difference of the clocks when this thread goes on:
+  // it has to stop for that.
   __atomic_store_n(parts_.own_tid, static_cast<__u32>(::gettid()),
                    __ATOMIC_RELAXED);
   __u64 offset = 0;
@@ -98,10 +103,13 @@ ksym::Status WaitSampler::Enable() {
     return Fail(ksym::ErrorCode::kUnsupported,
                 "the kernel does not tell when threads go on");
   }
+  // From here on waits count.
   __atomic_store_n(parts_.from, NowNs() - offset, __ATOMIC_RELEASE);
   return {};
 }
 
+// The programs stay attached: a thread that goes on before ReadThreads() comes
+// to it is sampled as it does so, with what it waited up to here.
 void WaitSampler::Disable() {
   const __u64 offset = __atomic_load_n(parts_.clock_offset, __ATOMIC_RELAXED);
   __atomic_store_n(parts_.until, NowNs() - offset, __ATOMIC_RELEASE);
@@ -130,9 +138,11 @@ ksym::Status WaitSampler::ReadThreads(const RecordTaker& take) {
   };
   auto walked =
       ReadThreadRecords(parts_.threads_fd, reads_stacks_ ? take : read_stack);
+  // When sampling begins, that is all.
   if (__atomic_load_n(parts_.until, __ATOMIC_RELAXED) == 0) return walked;
   Detach();
   if (!walked) return walked;
+  // No program runs any more: the counters are final.
   const auto stats = ReadWaitStats(parts_.cpus_fd);
   if (!stats) return Fail(stats.error());
   take(stats->header, sizeof(*stats));
@@ -140,11 +150,12 @@ ksym::Status WaitSampler::ReadThreads(const RecordTaker& take) {
 }
 
 // Only when all threads were walked over: until then threads go on, and the
-// programs take what they waited.
+// programs take what they waited. The switch's program goes first, as the other
+// one takes the marks that it leaves.
 void WaitSampler::Detach() {
   switch_ = ksym::UniqueFd();
   resumes_ = ksym::UniqueFd();
-  // What goes wrong costs a sample at the most.
+  // An error here costs a sample at the most.
   (void)WaitForRunningPrograms();
 }
 

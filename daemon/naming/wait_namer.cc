@@ -14,6 +14,7 @@ std::string RunnableText(const WaitReason& reason) {
   // By its state alone one that was woken and one that was stopped are equal.
   if (reason.is_unseen) return {};
   if (!reason.preempted) return "woken";
+  if (reason.quota) return "quota";
   return reason.calls == WaitCalls::kX8664 &&
                  SyscallNameX8664(reason.call) == "sched_yield"
              ? "yield"

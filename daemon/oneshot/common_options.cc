@@ -43,11 +43,10 @@ void AddIdOptions(CLI::App& app, std::string& pids, std::string& tids) {
   app.add_option("-L,--tid", tids, "Only these threads")->type_name("LIST");
 }
 
-void DecideIds(std::string_view pids, std::string_view tids,
-               SamplerConfig& sampler) {
-  sampler.pids = ParseIds("-p", pids);
-  sampler.tids = ParseIds("-L", tids);
-  if (!sampler.pids.empty() && !sampler.tids.empty()) {
+void DecideIds(std::string_view pids, std::string_view tids, BpfConfig& bpf) {
+  bpf.pids = ParseIds("-p", pids);
+  bpf.tids = ParseIds("-L", tids);
+  if (!bpf.pids.empty() && !bpf.tids.empty()) {
     throw UsageError{"-p and -L contradict each other"};
   }
 }
@@ -74,7 +73,7 @@ void DecideVerbosity(ProfileOptions& options) {
   if (options.quiet && options.verbose) {
     throw UsageError{"-q and -v contradict each other"};
   }
-  options.capture.sampler.verbosity =
+  options.capture.bpf.verbosity =
       options.verbose ? Verbosity::kVerbose : Verbosity::kNormal;
 }
 

@@ -21,8 +21,7 @@ struct UsageError {
 // -p and -L.
 void AddIdOptions(CLI::App& app, std::string& pids, std::string& tids);
 // Throws UsageError.
-void DecideIds(std::string_view pids, std::string_view tids,
-               SamplerConfig& sampler);
+void DecideIds(std::string_view pids, std::string_view tids, BpfConfig& bpf);
 
 // -o and --format of a command that writes a profile in any format;
 // `of_stdout` names the one without them.

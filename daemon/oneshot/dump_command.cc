@@ -57,7 +57,7 @@ void DecideDump(const CLI::App& dump, DumpArguments& arguments) {
       throw UsageError{fmt::format("{}: it is empty", name)};
     }
   }
-  DecideIds(arguments.pids, arguments.tids, options.capture.sampler);
+  DecideIds(arguments.pids, arguments.tids, options.capture.bpf);
   DecideVerbosity(options);
   if (!options.value.empty() && options.value != ThreadKind().name &&
       options.value != WaitedKind().name) {

@@ -61,15 +61,15 @@ class DumpRun {
 
  private:
   Status Begin() {
-    const auto missing = MissingIds(options_.capture.sampler);
+    const auto missing = MissingIds(options_.capture.bpf);
     if (!missing) return Fail(missing.error());
     auto file = ReportFile::Open(options_.output_path);
     if (!file) return Fail(std::move(file.error()));
     file_ = std::make_unique<ReportFile>(std::move(*file));
     options_.capture.rate = {.frequency_hz = kSamplingHz, .count_period = 0};
     options_.capture.store = StackStore::kExact;
-    options_.capture.sampler.per_thread = true;
-    options_.capture.sampler.dump = ThreadDump::kAllStacks;
+    options_.capture.bpf.per_thread = true;
+    options_.capture.bpf.dump = ThreadDump::kAllStacks;
     auto capture = StartCapture(options_.capture, names_);
     if (!capture) return Fail(std::move(capture.error()));
     capture_ = std::move(*capture);

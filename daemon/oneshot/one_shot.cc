@@ -91,7 +91,7 @@ class CaptureRun {
  private:
   // Opens what may fail first, starts sampling, then reads what takes time.
   Status Begin() {
-    const auto missing = MissingIds(options_.capture.sampler);
+    const auto missing = MissingIds(options_.capture.bpf);
     if (!missing) return Fail(missing.error());
     auto debug_files = DebugFiles::Prepare(options_);
     if (!debug_files) return Fail(std::move(debug_files.error()));
@@ -151,9 +151,9 @@ class CaptureRun {
                                                : Command::Stdout::kInherit);
     if (!command) return Fail(std::move(command.error()));
     command_ = std::make_unique<Command>(std::move(*command));
-    SamplerConfig& sampler = options_.capture.sampler;
-    sampler.pids = {static_cast<uint32_t>(command_->pid())};
-    sampler.follow_children = true;
+    BpfConfig& bpf = options_.capture.bpf;
+    bpf.pids = {static_cast<uint32_t>(command_->pid())};
+    bpf.follow_children = true;
     return {};
   }
 

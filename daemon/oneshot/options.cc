@@ -48,14 +48,14 @@ void AddSamplingOptions(CLI::App& app, RawOptions& raw,
   AddIdOptions(app, raw.pids, raw.tids);
   app.add_option("-C,--cpu", raw.cpus, "Only these CPUs, such as 0-3,8")
       ->type_name("LIST");
-  auto& sampler = options.capture.sampler;
-  app.add_option("--cgroup", sampler.cgroup_path,
+  auto& bpf = options.capture.bpf;
+  app.add_option("--cgroup", bpf.cgroup_path,
                  "Only processes in this cgroup (v2) and those below")
       ->type_name("PATH");
-  app.add_option("--cgroupmap", sampler.cgroup_map_path,
+  app.add_option("--cgroupmap", bpf.cgroup_map_path,
                  "Only cgroups whose ids are in this pinned BPF map")
       ->type_name("PATH");
-  app.add_option("--mntnsmap", sampler.mntns_map_path,
+  app.add_option("--mntnsmap", bpf.mntns_map_path,
                  "Only mount namespaces that are in this pinned BPF map")
       ->type_name("PATH");
   app.add_flag("-U,--user-stacks-only", raw.user_only, "No kernel stacks");
@@ -69,7 +69,7 @@ void AddSamplingOptions(CLI::App& app, RawOptions& raw,
   app.add_option("--wait-program", raw.wait_program,
                  "auto, exit, interrupt or old")
       ->group("");
-  app.add_flag("-I,--include-idle", sampler.include_idle,
+  app.add_flag("-I,--include-idle", bpf.include_idle,
                "Sample idle CPUs, too, as 'swapper'");
 }
 

@@ -98,15 +98,15 @@ void DecideWaits(const CLI::App& app, const RawOptions& raw,
   if (capture.rate.frequency_hz > kNsPerSecond) {
     Refuse(fmt::format("-F must be at most {} with {}", kNsPerSecond, which));
   }
-  capture.sampler.cpu_samples = raw.wall;
-  capture.sampler.waits =
+  capture.bpf.cpu_samples = raw.wall;
+  capture.bpf.waits =
       WaitConfig{.period_ns = kNsPerSecond / capture.rate.frequency_hz,
                  .program = ParseWaitProgram(raw.wait_program)};
 }
 
 void DecideFilters(const CLI::App& app, const RawOptions& raw,
                    ProfileOptions& options) {
-  SamplerConfig& sampler = options.capture.sampler;
+  BpfConfig& bpf = options.capture.bpf;
   for (const auto& [name, text] :
        {std::pair("--pid", &raw.pids), std::pair("--tid", &raw.tids),
         std::pair("--cpu", &raw.cpus)}) {
@@ -114,7 +114,7 @@ void DecideFilters(const CLI::App& app, const RawOptions& raw,
       Refuse(fmt::format("{}: the list is empty", name));
     }
   }
-  DecideIds(raw.pids, raw.tids, sampler);
+  DecideIds(raw.pids, raw.tids, bpf);
   if (!raw.cpus.empty()) {
     auto cpus = ParseCpuList(raw.cpus);
     if (!cpus) Refuse("-C: " + cpus.error().message());
@@ -123,19 +123,18 @@ void DecideFilters(const CLI::App& app, const RawOptions& raw,
   if (raw.user_only && raw.kernel_only) {
     Refuse("-U and -K contradict each other");
   }
-  sampler.kernel_stacks = !raw.user_only;
-  sampler.user_stacks = !raw.kernel_only;
-  if (sampler.include_idle && !sampler.pids.empty()) {
+  bpf.kernel_stacks = !raw.user_only;
+  bpf.user_stacks = !raw.kernel_only;
+  if (bpf.include_idle && !bpf.pids.empty()) {
     Refuse("-I and -p contradict each other: idle CPUs run no process");
   }
   if (options.command.empty()) return;
-  if (!sampler.pids.empty() || !sampler.tids.empty() ||
-      !sampler.cgroup_path.empty()) {
+  if (!bpf.pids.empty() || !bpf.tids.empty() || !bpf.cgroup_path.empty()) {
     Refuse("-p, -L and --cgroup contradict a COMMAND");
   }
   if (!raw.duration.empty())
     Refuse("DURATION and COMMAND contradict each other");
-  if (sampler.include_idle) Refuse("-I and a COMMAND contradict each other");
+  if (bpf.include_idle) Refuse("-I and a COMMAND contradict each other");
 }
 
 uint32_t CheckEntries(std::string_view option, uint64_t entries) {
@@ -156,18 +155,18 @@ void DecideStorage(const CLI::App& app, const RawOptions& raw,
                        raw.stack_map));
   }
   if (app.count("--stack-storage-size") > 0) {
-    capture.sampler.stack_entries =
+    capture.bpf.stack_entries =
         CheckEntries("--stack-storage-size", raw.stack_entries);
   }
   if (app.count("--hash-storage-size") > 0) {
-    capture.sampler.count_entries =
+    capture.bpf.count_entries =
         CheckEntries("--hash-storage-size", raw.hash_entries);
   }
   if (raw.max_stack_depth == 0 || raw.max_stack_depth > kMaxStackDepth) {
     Refuse(
         fmt::format("--max-stack-depth must be from 1 to {}", kMaxStackDepth));
   }
-  capture.sampler.max_stack_depth = raw.max_stack_depth;
+  capture.bpf.max_stack_depth = raw.max_stack_depth;
 }
 
 // A name without extension is folded; one with another tool's is a mistake
@@ -206,11 +205,11 @@ void DecideOutput(const RawOptions& raw, ProfileOptions& options) {
   } else if (raw.by != "comm") {
     Refuse(fmt::format("--by '{}' is none of comm, pid, tid", raw.by));
   }
-  SamplerConfig& sampler = options.capture.sampler;
+  BpfConfig& bpf = options.capture.bpf;
   // Whether a thread is parked its own samples say.
-  sampler.per_thread =
-      options.output.by == By::kTid || (sampler.waits && !options.markup);
-  if (options.parked && !sampler.waits && options.replay_path.empty()) {
+  bpf.per_thread =
+      options.output.by == By::kTid || (bpf.waits && !options.markup);
+  if (options.parked && !bpf.waits && options.replay_path.empty()) {
     Refuse("--parked needs --off-cpu, --wall or --replay");
   }
   DecideVerbosity(options);

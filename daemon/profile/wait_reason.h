@@ -28,6 +28,7 @@ struct WaitReason {
   bool is_new = false;     // it had not run yet
   bool is_unseen = false;  // nobody saw how it came to want a CPU
   bool io = false;         // the kernel counts it as waiting for a disk
+  bool quota = false;      // its cgroup had used up its CPU time
 
   static constexpr uint32_t kNoCall = 0xffffffff;
   // Bits of `state` that mean the same in all kernels (sched.h).
@@ -61,7 +62,8 @@ constexpr WaitReason WaitReasonOf(const RawFrame& frame) {
           .preempted = (flags & 2) != 0,
           .is_new = (flags & 4) != 0,
           .is_unseen = (flags & 0x100) != 0,
-          .io = (flags & 8) != 0};
+          .io = (flags & 8) != 0,
+          .quota = (flags & 0x10) != 0};
 }
 
 }  // namespace profd

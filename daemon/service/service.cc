@@ -12,9 +12,9 @@
 #include <utility>
 
 #include "daemon/base/own_priority.h"
+#include "daemon/capture/bpf_config.h"
 #include "daemon/capture/capture.h"
 #include "daemon/capture/capture_loop.h"
-#include "daemon/capture/sampler_config.h"
 #include "daemon/files/guarded_opener.h"
 #include "daemon/service/cgroup_names.h"
 #include "daemon/service/counters.h"
@@ -67,10 +67,9 @@ CaptureOptions MakeCaptureOptions(const ServiceConfig& config) {
   options.runtimes =
       config.stacks.runtimes == "none" ? Runtimes::kNone : Runtimes::kAuto;
   options.cache_directory = config.stacks.cache_directory;
-  options.sampler.unwind_bytes = config.stacks.memory_bytes;
-  options.sampler.per_thread = Labels::Of(config.labels).tid;
-  options.sampler.max_stack_depth =
-      static_cast<uint32_t>(config.stacks.max_depth);
+  options.bpf.unwind_bytes = config.stacks.memory_bytes;
+  options.bpf.per_thread = Labels::Of(config.labels).tid;
+  options.bpf.max_stack_depth = static_cast<uint32_t>(config.stacks.max_depth);
   return options;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/capture/sampler_setup.h"
+#include "daemon/capture/bpf_setup.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -54,7 +54,7 @@ ksym::Status UsePinned(bpf_map* map, const std::string& path) {
   return {};
 }
 
-// What programs know a cgroup by.
+// The id by which programs know a cgroup.
 ksym::Result<uint64_t> ReadCgroupId(const std::string& path) {
   struct stat status = {};
   if (::stat(path.c_str(), &status) != 0) return FailErrno(errno, path);
@@ -64,7 +64,7 @@ ksym::Result<uint64_t> ReadCgroupId(const std::string& path) {
 // CONFIG_MODULES; without it there are no such tracepoints either.
 bool KernelHasModules() { return ::access("/proc/modules", F_OK) == 0; }
 
-void ConfigurePrograms(profile_bpf& skeleton, const SamplerConfig& config) {
+void ConfigurePrograms(profile_bpf& skeleton, const BpfConfig& config) {
   auto& programs = skeleton.progs;
   const bool exact = config.store == StackStore::kExact;
   const bool tables = exact && WalksByTables(config.unwind);
@@ -93,7 +93,9 @@ void ConfigurePrograms(profile_bpf& skeleton, const SamplerConfig& config) {
   const bool modules = config.kernel_stacks && KernelHasModules();
   bpf_program__set_autoload(programs.module_loaded, modules);
   bpf_program__set_autoload(programs.module_freed, modules);
+}
 
+void ConfigureKnobs(profile_bpf& skeleton, const BpfConfig& config) {
   auto& knobs = *skeleton.rodata;
   knobs.want_user = config.user_stacks;
   knobs.want_kernel = config.kernel_stacks;
@@ -114,7 +116,7 @@ void ConfigurePrograms(profile_bpf& skeleton, const SamplerConfig& config) {
   knobs.walks_runtimes =
       config.store == StackStore::kExact && WalksByTables(config.unwind);
   knobs.hash_multiplier = RandomOdd();
-  if (!waits) return;
+  if (!config.waits) return;
   knobs.takes_waits = 1;
   knobs.wait_period_ns = config.waits->period_ns;
   knobs.wait_seed = RandomOdd();
@@ -123,7 +125,7 @@ void ConfigurePrograms(profile_bpf& skeleton, const SamplerConfig& config) {
   knobs.wait_by_interrupt = config.waits->kernel.by_interrupt();
 }
 
-void ConfigureWaitMaps(profile_bpf& skeleton, const SamplerConfig& config) {
+void ConfigureWaitMaps(profile_bpf& skeleton, const BpfConfig& config) {
   auto& maps = skeleton.maps;
   const bool bells = config.waits && config.waits->kernel.by_interrupt();
   const auto cpus =
@@ -144,7 +146,7 @@ void ConfigureWaitMaps(profile_bpf& skeleton, const SamplerConfig& config) {
   }
 }
 
-void ConfigureMaps(profile_bpf& skeleton, const SamplerConfig& config) {
+void ConfigureMaps(profile_bpf& skeleton, const BpfConfig& config) {
   auto& maps = skeleton.maps;
   const bool exact = config.store == StackStore::kExact;
   for (bpf_map* counts : {maps.counts_0, maps.counts_1}) {
@@ -195,11 +197,11 @@ void ConfigureMaps(profile_bpf& skeleton, const SamplerConfig& config) {
 
 }  // namespace
 
-ksym::Status ConfigureSampler(const SamplerConfig& config,
-                              profile_bpf& skeleton) {
+ksym::Status ConfigureBpf(const BpfConfig& config, profile_bpf& skeleton) {
   // All of it before the object is loaded: the constants are frozen then, which
   // lets the verifier leave out what they switch off, and maps get their size.
   ConfigurePrograms(skeleton, config);
+  ConfigureKnobs(skeleton, config);
   ConfigureMaps(skeleton, config);
   ConfigureWaitMaps(skeleton, config);
   if (!config.cgroup_path.empty()) {
@@ -217,8 +219,7 @@ ksym::Status ConfigureSampler(const SamplerConfig& config,
   return {};
 }
 
-ksym::Status FillFilters(const SamplerConfig& config,
-                         const profile_bpf& skeleton) {
+ksym::Status FillFilters(const BpfConfig& config, const profile_bpf& skeleton) {
   const uint8_t selected = 1;
   const int ids = bpf_map__fd(skeleton.maps.selected_ids);
   for (const uint32_t id : config.tids.empty() ? config.pids : config.tids) {

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "bpf/profile_abi.h"
+#include "daemon/capture/bpf_object.h"
+#include "daemon/capture/capture.h"
+#include "daemon/capture/runtime_records.h"
+#include "daemon/capture/sampled_count.h"
+#include "daemon/capture/stack_copies.h"
+#include "daemon/capture/stack_records.h"
+#include "daemon/track/process_watch.h"
+#include "daemon/unwind/unwind_tables.h"
+#include "ksym/base/result.h"
+#include "ksym/process/process_image.h"
+
+namespace profd {
+
+// The stacks of a capture's samples. Those that the sampler walked come with
+// their frames. The user stacks of processes without tables come as copies,
+// which are walked here as soon as there are tables. Both walks are by the same
+// tables, and both have the frames of runtimes put into their places. Tables
+// are built in a thread that ends with this; everything else is of one thread.
+class SampledStacks {
+ public:
+  // They outlive this.
+  struct Parts {
+    BpfObject& object;
+    const ProcessWatch& watch;
+    // Called where something takes long, to empty what the kernel fills.
+    std::function<void()> make_room;
+    std::function<void()> make_room_if_due;
+  };
+  SampledStacks(const CaptureOptions& options, Parts parts);
+  SampledStacks(const SampledStacks&) = delete;
+  SampledStacks& operator=(const SampledStacks&) = delete;
+
+  // Null: stacks are not walked by tables, and none is copied.
+  UnwindTables* tables() { return tables_ ? &*tables_ : nullptr; }
+  const UnwindTables* tables() const { return tables_ ? &*tables_ : nullptr; }
+  const StackRecords& records() const { return records_; }
+  const RuntimeRecords& runtimes() const { return runtimes_; }
+
+  // Takes a record of a stack, a copy, a piece of one, or a runtime; ignores
+  // others, and those that are too short. Its set is below PROFILE_SETS.
+  void Add(const profile_record& record, size_t bytes);
+  // The process was sampled and has those mappings, perhaps more than before.
+  void Update(const ksym::ProcessImage& image);
+  void Forget(const ksym::ProcessId& id);
+
+  // One per copy since the last call, so that their processes are followed.
+  std::vector<SampleHint> TakeHints() { return copies_.Hints(); }
+  // The hints' processes were sampled, and the watch knows what they did
+  // before. Walks the copies for which there are tables, some 2 us each, and
+  // others where too many wait.
+  void Walk(std::span<const SampleHint> hints);
+  // Walks all copies of the set, whose records are there. Waits that long for
+  // tables that they need.
+  void WalkRest(uint32_t set, std::chrono::milliseconds patience);
+  // So many copies wait for tables that Walk() might walk the next one without.
+  bool MustWalkSoon() const;
+  // Lets the sampler copy as much as there is memory for.
+  void AllowCopies();
+  // So many copies were refused since the last call.
+  void AdaptCopies(uint64_t refused);
+
+  // The walked samples of the set, each of its key's kind.
+  std::vector<SampledCount> TakeWalked(uint32_t set) {
+    return copies_.Take(set);
+  }
+  // Has the sampler and this forget the set's stacks together: one that the
+  // sampler takes for known, and that is not known here, is a sample without
+  // frames.
+  ksym::Status Clear(uint32_t set);
+
+  // All but the copies that the sampler refused.
+  UnwindStatistics statistics() const;
+
+ private:
+  StackCopies::Sources SourcesWith(UnwindTables& tables) {
+    return {parts_.watch, tables, records_, runtimes_};
+  }
+
+  Parts parts_;
+  RuntimeRecords runtimes_;
+  StackRecords records_;
+  StackCopies copies_;
+  std::optional<UnwindTables> tables_;  // empty: stacks are not walked by them
+};
+
+}  // namespace profd
