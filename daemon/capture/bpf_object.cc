@@ -21,10 +21,11 @@
 #include <utility>
 
 #include "daemon/capture/batch.h"
+#include "daemon/capture/bpf_setup.h"
 #include "daemon/capture/btf_cache.h"
 #include "daemon/capture/kernel_btf_id.h"
+#include "daemon/capture/program_handler.h"
 #include "daemon/capture/ring_reader.h"
-#include "daemon/capture/sampler_setup.h"
 #include "daemon/perf/privileges.h"
 #include "ksym/base/file.h"
 #include "ksym/base/unique_fd.h"
@@ -88,19 +89,6 @@ std::unexpected<ksym::Error> LoadFailure(int error) {
               failure.error().message() + WhyNoProgramHere());
 }
 
-}  // namespace
-
-namespace {
-
-// libbpf 1.1 frees its list of handlers with the last one, and goes on using it
-// for the next. So there is always one, of a section that no program is in.
-void KeepHandlers() {
-  static const int kKept =
-      libbpf_register_prog_handler("ksym_none", BPF_PROG_TYPE_RAW_TRACEPOINT,
-                                   static_cast<bpf_attach_type>(0), nullptr);
-  (void)kKept;
-}
-
 ksym::Result<uint32_t> FindDumpIterator() {
   auto id = KernelBtfFunction("bpf_iter_task");
   if (id || id.error().code() != ksym::ErrorCode::kNotFound) return id;
@@ -109,47 +97,10 @@ ksym::Result<uint32_t> FindDumpIterator() {
               "needs Linux 5.8 with its types, CONFIG_DEBUG_INFO_BTF)");
 }
 
-// Has the program that walks over threads loaded as what it is. Its section's
-// name means nothing to libbpf, which would read all of the kernel's types to
-// find the one that it is attached to.
-class ThreadIterator {
- public:
-  // kSleeps: programs that may read what others' memory has.
-  enum class Kind : uint8_t { kSleeps, kRuns };
-
-  ThreadIterator(uint32_t btf_id, Kind kind) {
-    libbpf_prog_handler_opts options = {};
-    options.sz = sizeof(options);
-    options.cookie = btf_id;
-    options.prog_prepare_load_fn =
-        kind == Kind::kSleeps ? &PrepareSleeping : &Prepare;
-    handler_ = libbpf_register_prog_handler(
-        kind == Kind::kSleeps ? "ksym_iter/task" : "ksym_iter_kernel/task",
-        BPF_PROG_TYPE_RAW_TRACEPOINT, static_cast<bpf_attach_type>(0),
-        &options);
-  }
-  ~ThreadIterator() {
-    if (handler_ > 0) libbpf_unregister_prog_handler(handler_);
-  }
-  ThreadIterator(const ThreadIterator&) = delete;
-  ThreadIterator& operator=(const ThreadIterator&) = delete;
-
- private:
-  // libbpf's type for the cookie.
-  static int Prepare(bpf_program* program, bpf_prog_load_opts* options,
-                     long cookie) {  // NOLINT(google-runtime-int)
-    options->expected_attach_type = BPF_TRACE_ITER;
-    options->attach_btf_id = static_cast<uint32_t>(cookie);
-    return bpf_program__set_type(program, BPF_PROG_TYPE_TRACING);
-  }
-  static int PrepareSleeping(bpf_program* program, bpf_prog_load_opts* options,
-                             long cookie) {  // NOLINT(google-runtime-int)
-    options->prog_flags |= BPF_F_SLEEPABLE;
-    return Prepare(program, options, cookie);
-  }
-
-  int handler_ = 0;
-};
+ProgramHandler::Kind IteratorKind(bool reads_stacks) {
+  return reads_stacks ? ProgramHandler::Kind::kSleepingIterator
+                      : ProgramHandler::Kind::kIterator;
+}
 
 }  // namespace
 
@@ -177,14 +128,14 @@ class BpfObject::Impl {
   }
 
   // Opens and loads the object; `btf_path` null: libbpf finds the kernel's BTF.
-  ksym::Status Load(const SamplerConfig& config, const char* btf_path) {
+  ksym::Status Load(const BpfConfig& config, const char* btf_path) {
     auto opened = Open(config, btf_path);
     return opened ? LoadOpened() : opened;
   }
 
   // Without the small copy libbpf would keep the kernel's BTF in memory
   // twice, which costs 12 MB and 15 ms. Any failure means: do without it.
-  ksym::Status LoadWithMinimalBtf(const SamplerConfig& config) {
+  ksym::Status LoadWithMinimalBtf(const BpfConfig& config) {
     const ksym::UniqueFd copy(::memfd_create("minimal.btf", MFD_CLOEXEC));
     if (!copy.valid()) return FailErrno(errno, "memfd_create");
     const std::string path = fmt::format("/proc/self/fd/{}", copy.get());
@@ -237,13 +188,13 @@ class BpfObject::Impl {
   }
 
  private:
-  ksym::Status Open(const SamplerConfig& config, const char* btf_path) {
+  ksym::Status Open(const BpfConfig& config, const char* btf_path) {
     bpf_object_open_opts options = {};
     options.sz = sizeof(options);
     options.btf_custom_path = btf_path;
     skeleton.reset(profile_bpf__open_opts(&options));
     if (!skeleton) return LoadFailure(errno);
-    return ConfigureSampler(config, *skeleton);
+    return ConfigureBpf(config, *skeleton);
   }
 
   ksym::Status LoadOpened() {
@@ -259,24 +210,19 @@ BpfObject::BpfObject(BpfObject&&) noexcept = default;
 BpfObject& BpfObject::operator=(BpfObject&&) noexcept = default;
 BpfObject::~BpfObject() = default;
 
-ksym::Result<BpfObject> BpfObject::Load(const SamplerConfig& config) {
+ksym::Result<BpfObject> BpfObject::Load(const BpfConfig& config) {
   const LibbpfMessages messages(config.verbosity);
-  KeepHandlers();
   auto impl = std::make_unique<Impl>();
-  std::optional<ThreadIterator> iterator;
-  std::optional<SwitchProgram> at_switch;
+  std::optional<ProgramHandler> iterator;
+  std::optional<ProgramHandler> at_switch;
   if (config.waits) {
     const WaitKernel& kernel = config.waits->kernel;
-    iterator.emplace(kernel.iterator_id, kernel.reads_stacks
-                                             ? ThreadIterator::Kind::kSleeps
-                                             : ThreadIterator::Kind::kRuns);
-    at_switch.emplace(kernel.switch_id);
+    iterator.emplace(IteratorKind(kernel.reads_stacks), kernel.iterator_id);
+    at_switch.emplace(ProgramHandler::Kind::kSwitch, kernel.switch_id);
   } else if (config.dump != ThreadDump::kNone) {
     const auto id = FindDumpIterator();
     if (!id) return Fail(id.error());
-    iterator.emplace(*id, config.dump == ThreadDump::kAllStacks
-                              ? ThreadIterator::Kind::kSleeps
-                              : ThreadIterator::Kind::kRuns);
+    iterator.emplace(IteratorKind(config.dump == ThreadDump::kAllStacks), *id);
   }
   // A small BTF may lack what this kernel needs, and a cached one may be wrong:
   // that decides nothing. Only when the kernel's own BTF fails as well, the

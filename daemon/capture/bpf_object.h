@@ -72,8 +72,8 @@ enum class ThreadDump : uint8_t {
   kAllStacks,     // Linux 5.18
 };
 
-// What the BPF side is built with; fixed before load.
-struct SamplerConfig {
+// How a BPF object is made; fixed before it is loaded.
+struct BpfConfig {
   StackStore store = StackStore::kExact;
   Unwind unwind = Unwind::kFramePointers;  // the stackid store knows no other
   TableWalk table_walk = TableWalk::kLoop;
@@ -129,7 +129,7 @@ struct WaitParts {
 // not thread-safe.
 class BpfObject {
  public:
-  static ksym::Result<BpfObject> Load(const SamplerConfig& config);
+  static ksym::Result<BpfObject> Load(const BpfConfig& config);
   BpfObject(BpfObject&&) noexcept;
   BpfObject& operator=(BpfObject&&) noexcept;
   ~BpfObject();

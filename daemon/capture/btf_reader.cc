@@ -96,6 +96,7 @@ Result<btf_type> BtfReader::Type(uint32_t id) const {
 }
 
 Result<uint32_t> BtfReader::Resolve(uint32_t id) const {
+  // A chain has a few typedefs and qualifiers; a circle has no end.
   for (int step = 0; step < 32; ++step) {
     if (id == 0) return 0;
     const auto type = Type(id);
@@ -190,6 +191,7 @@ Status BtfReader::Index() {
     const size_t want = std::min<uint64_t>(block.size(), types_bytes_ - offset);
     status = source_.Read(types_begin_ + offset, std::span(block).first(want));
     if (!status) return status;
+    // The next block begins with the type that this one cuts off.
     const auto used = IndexBlock(std::span(block).first(want), offset);
     if (!used) return Fail(used.error());
     if (*used == 0) return Fail(ErrorCode::kCorrupt, "BTF type cut off");

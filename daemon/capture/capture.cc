@@ -13,6 +13,7 @@
 
 #include "daemon/base/now_ns.h"
 #include "daemon/base/steady_clock.h"
+#include "daemon/capture/bpf_config.h"
 #include "daemon/capture/capture_metadata.h"
 #include "daemon/capture/grace_period.h"
 #include "daemon/capture/interval_accounts.h"
@@ -21,7 +22,6 @@
 #include "daemon/capture/running_processes.h"
 #include "daemon/capture/sampled_stacks.h"
 #include "daemon/capture/sampler.h"
-#include "daemon/capture/sampler_config.h"
 #include "daemon/capture/thread_dump.h"
 #include "daemon/capture/wait_programs.h"
 #include "daemon/perf/privileges.h"
@@ -49,7 +49,7 @@ static_assert(kWaitReason == WAIT_FRAME_KIND);
 
 class Capture::Impl {
  public:
-  // What samples and reports come from.
+  // The parts from which samples and reports come.
   struct Sources {
     std::unique_ptr<BpfObject> object;
     Samplers samplers;
@@ -60,7 +60,7 @@ class Capture::Impl {
       : metadata_(std::move(metadata)),
         object_(std::move(sources.object)),
         samplers_(std::move(sources.samplers)),
-        first_wait_kind_(options.sampler.cpu_samples ? 1 : 0),
+        first_wait_kind_(options.bpf.cpu_samples ? 1 : 0),
         side_band_(std::move(sources.side_band)),
         kernel_watch_(object_->watches_modules()
                           ? KernelWatch::Modules::kTold
@@ -70,7 +70,7 @@ class Capture::Impl {
         watch_([this](const ksym::ProcessImage& image) { OnProcess(image); },
                [this](const ksym::ProcessId& id) { stacks_.Forget(id); },
                [this] { MakeRoomIfDue(); }),
-        running_(options.sampler, watch_),
+        running_(options.bpf, watch_),
         stacks_(options, {.object = *object_,
                           .watch = watch_,
                           .make_room = [this] { MakeRoom(); },
@@ -80,14 +80,17 @@ class Capture::Impl {
 
   const CaptureMetadata& metadata() const { return metadata_; }
 
-  void FindRuntimes() {
-    if (UnwindTables* tables = stacks_.tables()) running_.FindRuntimes(*tables);
+  void Prepare() {
+    if (UnwindTables* tables = stacks_.tables()) running_.Prepare(*tables);
   }
 
   ksym::Status Enable() {
     metadata_.start_unix_ns = NowNs(CLOCK_REALTIME);
     interval_start_ns_ = NowNs();
+    // Before the first sample: without it no stack is copied.
     stacks_.AllowCopies();
+    // Waits count from Enable() on. Then threads that sleep are written down as
+    // they are; those that have gone on by then are known.
     auto enabled = samplers_.Enable();
     if (enabled) enabled = ReadThreads();
     if (!enabled) return enabled;
@@ -108,8 +111,9 @@ class Capture::Impl {
     return kernel_watch_.Poll() ? Advice::kDrainSoon : Advice::kGoOn;
   }
 
-  // What a process did before a sample was reported before the sample: with
-  // the hints taken first, the reports that are taken then go far enough.
+  // The kernel reports what a process did before a sample before the sample
+  // itself: with the hints taken first, the reports that are taken then go far
+  // enough.
   void TakeReports() {
     ConsumeRing();
     // Not those that come into the ring from here on.
@@ -139,7 +143,7 @@ class Capture::Impl {
     stacks_.Walk(hints);
   }
 
-  // What came is taken in by the next TakeReports().
+  // Empties what the kernel fills; the next TakeReports() works on it.
   void MakeRoom() {
     ConsumeRing();
     side_band_.Empty();
@@ -188,8 +192,12 @@ class Capture::Impl {
   }
 
   ksym::Result<RawProfile> Drain(std::chrono::milliseconds patience) {
+    // First, as a CPU that came is not sampled until then.
     auto followed = FollowCpus();
     if (!followed) return Fail(std::move(followed.error()));
+    // Programs that begin from here on write to the other set. No sample of
+    // that is older than the first of these times, none of this set is younger
+    // than the second.
     const uint64_t flip_ns = NowNs();
     const uint32_t set = object_->Flip();
     const uint64_t end_ns = NowNs();
@@ -224,6 +232,8 @@ class Capture::Impl {
   }
 
   ksym::Result<RawProfile> Stop(std::chrono::milliseconds patience) {
+    // Nothing counts that happens from here on; the times of the last interval
+    // are read however short it was.
     samplers_.Disable();
     accounts_.ReadTimesNext();
     const uint64_t end_ns = NowNs();
@@ -306,6 +316,7 @@ class Capture::Impl {
   ksym::Result<RawProfile> TakeSet(const TakenSet& taken,
                                    std::chrono::milliseconds patience) {
     const uint32_t set = taken.set;
+    // The walk of copies comes first: its counts are taken below.
     stacks_.WalkRest(set, patience);
     auto counts = samplers_.Take(set);
     if (!counts) return Fail(std::move(counts.error()));
@@ -317,6 +328,8 @@ class Capture::Impl {
       builder.Add(count);
     }
     RawProfile profile = std::move(builder).Finish();
+    // The profile has its stacks and mappings now: both may be forgotten. The
+    // set must be empty before the next flip makes it the one that is written.
     auto cleared = stacks_.Clear(set);
     if (!cleared) return Fail(std::move(cleared.error()));
     watch_.EndInterval(taken);
@@ -359,6 +372,7 @@ class Capture::Impl {
     profile.metadata = metadata_;
     profile.metadata.unwind_tables = DescribeTables(unwind_statistics());
     metadata_.warnings.clear();  // each is given once
+    // The next interval begins where this one ends, by both clocks.
     profile.metadata.duration_ns = end_ns - interval_start_ns_;
     metadata_.start_unix_ns += end_ns - interval_start_ns_;
     interval_start_ns_ = end_ns;
@@ -404,14 +418,14 @@ ksym::Result<Capture> Capture::Start(CaptureOptions options) {
                             FormatCpuList(wanted), FormatCpuList(*online)));
   }
   std::optional<EventSpec> event;
-  if (options.sampler.cpu_samples) {
+  if (options.bpf.cpu_samples) {
     auto chosen = ChooseEvent(options.event, options.rate, cpus.front());
     if (!chosen) return Fail(chosen.error());
     event = std::move(*chosen);
   }
 
   CaptureMetadata metadata = DescribeHost();
-  SamplerConfig& config = options.sampler;
+  BpfConfig& config = options.bpf;
   // A kernel without cgroups has no such file, and refuses a program that
   // asks for them.
   config.want_cgroup =
@@ -441,7 +455,7 @@ ksym::Result<Capture> Capture::Start(CaptureOptions options) {
   if (!followed) return Fail(std::move(followed.error()));
   auto impl = std::make_unique<Impl>(std::move(options), std::move(metadata),
                                      std::move(sources));
-  impl->FindRuntimes();
+  impl->Prepare();
   return Capture(std::move(impl));
 }
 

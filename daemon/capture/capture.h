@@ -49,7 +49,7 @@ struct CaptureOptions {
   // Samplers besides the CPU's, in the order of their kinds.
   std::vector<SamplerMaker> more_samplers = {};
   // Its `store`, `unwind` and depths are decided by Start().
-  SamplerConfig sampler;
+  BpfConfig bpf;
   // Called for a sampled process at first sight and when it maps more files,
   // while it probably still lives.
   std::function<void(const ksym::ProcessImage&)> on_process;

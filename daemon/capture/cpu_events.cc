@@ -58,6 +58,7 @@ ksym::Status CpuEvents::Enable() {
 }
 
 void CpuEvents::Disable() {
+  // Events of CPUs that come now stay silent.
   enabled_ = false;
   for (auto& [cpu, event] : events_) event.Disable();
 }

@@ -14,6 +14,8 @@
 namespace profd {
 namespace {
 
+// The smallest map of maps that there can be: its update waits, and nothing
+// asks for what it holds.
 ksym::Status WaitByMapUpdate() {
   const ksym::UniqueFd inner(bpf_map_create(BPF_MAP_TYPE_ARRAY, "ksym_grace_in",
                                             sizeof(uint32_t), sizeof(uint32_t),

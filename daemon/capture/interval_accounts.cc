@@ -6,6 +6,8 @@
 namespace profd {
 namespace {
 
+// Somewhat less than a second: of drains that are a second apart each has the
+// times of its interval.
 constexpr uint64_t kTimesPeriodNs = 900'000'000;
 
 }  // namespace
@@ -13,6 +15,7 @@ constexpr uint64_t kTimesPeriodNs = 900'000'000;
 std::vector<std::string> IntervalAccounts::Count(
     uint32_t set, const profile_stats& now,
     const ksym::ProcessHistory::Statistics& history, Accounting& accounting) {
+  // The sampler's counters only grow, in each set on its own.
   const profile_stats before = std::exchange(stats_[set], now);
   accounting.taken = now.taken - before.taken;
   const auto lose = [&](LossCause cause, uint64_t count) {

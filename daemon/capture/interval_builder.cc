@@ -60,8 +60,9 @@ void IntervalBuilder::Add(const SampledCount& counted) {
   profile_.samples.push_back(std::move(sample));
 }
 
-// Once per process: it is a copy. What its own samples say comes before what
-// those of the program after it say, which were taken within execve.
+// Once per process: it is a copy. The mappings that its own samples lead to
+// come before those that samples of the next program lead to, taken within
+// execve.
 void IntervalBuilder::AddImage(const ksym::ProcessId& asked,
                                const ProcessWatch::Answer& answer) {
   auto& images = profile_.images;

@@ -18,7 +18,7 @@ using ksym::Fail;
 
 }  // namespace
 
-// What the reader borrows. A BTF that cannot be mapped is read.
+// The bytes that the reader borrows. A BTF that cannot be mapped is read.
 struct KernelBtf::Bytes {
   std::optional<ksym::MappedFile> mapped;
   std::string read;
@@ -53,6 +53,7 @@ ksym::Result<std::vector<uint32_t>> KernelBtf::Find(
     std::span<const Name> names) const {
   std::vector<uint32_t> ids(names.size());
   std::vector<uint32_t> offsets(names.size());
+  // The strings first: types are then compared by a number and not by a name.
   auto read = reader_.ForEachString([&](uint32_t at, std::string_view text) {
     for (size_t i = 0; i < names.size(); ++i) {
       if (text == names[i].name) offsets[i] = at;
@@ -62,6 +63,7 @@ ksym::Result<std::vector<uint32_t>> KernelBtf::Find(
   size_t left = 0;
   for (size_t i = 0; i < names.size(); ++i) {
     if (names[i].kind == 0) {
+      // Any number says that the kernel has the name.
       ids[i] = offsets[i];
     } else if (offsets[i] != 0) {
       ++left;

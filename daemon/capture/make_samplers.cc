@@ -17,10 +17,10 @@ using ksym::Fail;
 std::unique_ptr<Sampler> MakeCpuSampler(const CaptureOptions& options,
                                         const EventSpec& event,
                                         BpfObject& object) {
-  CpuEvents events(event, options.rate,
-                   options.sampler.include_idle ? IdleSamples::kInclude
-                                                : IdleSamples::kExclude,
-                   options.cpus, object.program_fd());
+  CpuEvents events(
+      event, options.rate,
+      options.bpf.include_idle ? IdleSamples::kInclude : IdleSamples::kExclude,
+      options.cpus, object.program_fd());
   return std::make_unique<CpuSampler>(
       object, std::move(events),
       EventKind(event.name, options.rate.frequency_hz,
@@ -34,16 +34,20 @@ ksym::Result<Samplers> MakeSamplers(const CaptureOptions& options,
                                     BpfObject& object) {
   Samplers samplers;
   ksym::Status added;
+  // The CPU's comes first: its kind is 0, and the kinds of waits or of a dump
+  // follow (Capture::Impl::KindOf()).
   if (event) added = samplers.Add(MakeCpuSampler(options, *event, object));
-  if (options.sampler.waits) {
-    auto waits = WaitSampler::Make(object, *options.sampler.waits,
+  if (options.bpf.waits) {
+    // The object has one set of counters. Two samplers that told them would
+    // have them twice in the sum.
+    auto waits = WaitSampler::Make(object, *options.bpf.waits,
                                    event ? WaitSampler::Counters::kByAnother
                                          : WaitSampler::Counters::kTold);
     if (!waits) return Fail(std::move(waits.error()));
-    added = samplers.Add(std::move(*waits));
+    if (added) added = samplers.Add(std::move(*waits));
   }
   if (!added) return Fail(std::move(added.error()));
-  if (options.sampler.dump != ThreadDump::kNone) {
+  if (options.bpf.dump != ThreadDump::kNone) {
     added = samplers.Add(std::make_unique<DumpSampler>(object));
     if (!added) return Fail(std::move(added.error()));
   }

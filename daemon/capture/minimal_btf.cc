@@ -102,7 +102,9 @@ class Extractor {
     auto named = FindNames();
     if (!named) return Fail(std::move(named.error()));
     FindStructs();
-    // Ids 1 .. n are the wanted structs; the types of their members follow.
+    // Ids 1 .. n are the wanted structs; the types of their members follow. All
+    // have their numbers before the first one is written: a struct's members
+    // may be of a type that comes later.
     next_id_ = static_cast<uint32_t>(found_.size()) + 1;
     std::vector<std::pair<btf_type, std::vector<BtfMember>>> extracted;
     for (const uint32_t id : found_) {
@@ -168,6 +170,8 @@ class Extractor {
       const auto resolved = reader_.Resolve(member.type);
       if (!resolved) return Fail(resolved.error());
       member.type = *resolved;
+      // C code names the members of an anonymous struct as if they were of the
+      // struct around it, and so do relocations.
       if (member.name == 0) {
         const auto type = reader_.Type(*resolved);
         if (!type || !IsComposite(BTF_INFO_KIND(type->info))) continue;
@@ -235,6 +239,7 @@ class Extractor {
   void EmitStruct(const btf_type& type, const std::vector<BtfMember>& members) {
     writer_.TypeHeader(writer_.AddString(names_.at(type.name_off)),
                        Info(BTF_KIND_STRUCT, members.size(), true), type.size);
+    // As the flag says, an offset has the bitfield's size above its 24 bits.
     for (const BtfMember& member : members) {
       writer_.Word(writer_.AddString(names_.at(member.name)));
       writer_.Word(NewId(member.type));
@@ -299,6 +304,7 @@ WantedTypes StructsOfObject(std::span<const std::byte> object_btf) {
   if (!named) return wanted;
   for (const auto& [name, id] : reader->structs()) {
     std::string plain = names[name];
+    // Relocations leave out what stands behind three underscores.
     plain.resize(std::min(plain.find("___"), plain.size()));
     const auto members = reader->Members(id);
     if (!members) continue;

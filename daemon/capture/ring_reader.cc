@@ -74,9 +74,9 @@ void RingReader::CloseWindow() {
   window_ = {};
 }
 
-// What is there from `position` on; if it has to be mapped, with the place of
-// what comes next. The kernel has the ring twice in a row, so that no record is
-// in two places. Null: it cannot be mapped.
+// The bytes from `position` on. Where they have to be mapped, the bytes that
+// come next are as well. The kernel has the ring twice in a row, so that no
+// record is in two places. Null: it cannot be mapped.
 const std::byte* RingReader::At(uint64_t position, uint64_t size) {
   if (position < window_.begin ||
       position + size > window_.begin + window_.size) {
@@ -119,6 +119,11 @@ void RingReader::Consume(const Handler& handler) {
     __atomic_store_n(consumed_, position, __ATOMIC_RELEASE);
   }
   if (window_.size > kWindowBytes) CloseWindow();
+}
+
+void RingReader::Skip() {
+  __atomic_store_n(consumed_, __atomic_load_n(produced_, __ATOMIC_ACQUIRE),
+                   __ATOMIC_RELEASE);
 }
 
 }  // namespace profd

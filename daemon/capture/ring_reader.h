@@ -17,8 +17,8 @@ namespace profd {
 // thread-safe.
 class RingReader {
  public:
-  // Opens a ring of that many bytes, a power of two and of pages. Borrows
-  // `map`.
+  // Opens a ring of that many bytes, a power of two and of pages. Consume()
+  // borrows `map`; a reader that only skips may outlive the descriptor.
   static ksym::Result<RingReader> Open(int map, size_t bytes);
   RingReader(RingReader&& other) noexcept;
   RingReader& operator=(RingReader&& other) noexcept;
@@ -28,9 +28,12 @@ class RingReader {
   using Handler = std::function<void(std::span<const std::byte> record)>;
   // Calls the handler with each record that is complete, in order, and frees
   // its space. Ends after a ring's worth, however fast others come. 2 us per
-  // 128 KiB, beside what the handler takes. What there is no memory to map for
-  // stays in the ring for the next call.
+  // 128 KiB, beside what the handler takes. A record that there is no memory to
+  // map for stays in the ring for the next call.
   void Consume(const Handler& handler);
+  // Frees the space of all records that there are, complete or not, without
+  // reading them. Some nanoseconds.
+  void Skip();
 
  private:
   // The part of the ring that is mapped, by positions as the ring counts them.

@@ -44,7 +44,8 @@ static_assert(IsSame(ThreadKind::kNearThread, CPYTHON_THREAD_NEAR));
 static_assert(IsSame(ThreadKind::kInModule, CPYTHON_THREAD_IN_MODULE));
 static_assert(IsSame(ThreadKind::kByOffset, CPYTHON_THREAD_BY_OFFSET));
 
-// What came without the stack that it belongs to is dropped beyond so many.
+// Runs that wait for the stack that they belong to; beyond so many new ones are
+// dropped. A stack that did not fit the ring never comes.
 constexpr size_t kMaxWaiting = 4096;
 // Linkers put the first byte of a program that stays where it is linked there
 // or behind it, and of others at 0.
@@ -177,6 +178,8 @@ void RuntimeRecords::PublishFile(const TableFile& file) {
   const runtime_file key = {
       .inode = mapping.inode,
       .device = uint64_t{mapping.device_major} << 20 | mapping.device_minor};
+  // The map first, then the word that has samples look into it. Without room
+  // the processes of the file are found one by one (Publish()).
   if (bpf_map_update_elem(fds_.files, &key, &program, BPF_ANY) != 0) return;
   const bool moves = 0 - offset < kFixedProgramsBegin;
   Know(moves ? RUNTIME_KNOWN | RUNTIME_KNOWN_MOVING : RUNTIME_KNOWN);
@@ -238,6 +241,7 @@ void RuntimeRecords::AddCode(const profile_code_record& record, size_t bytes) {
   if (lines > RUNTIME_LINES_BYTES || record.layout >= layouts_.size() ||
       bytes < PROFILE_CODE_RECORD_BYTES(size_t{lines}) ||
       names_.contains(record.code)) {
+    // Code comes twice where two CPUs send it at once.
     return;
   }
   auto code = ksym::ReadCpythonCode(MemoryOf(record), layouts_[record.layout],
@@ -284,7 +288,7 @@ void RuntimeRecords::AddFrames(const profile_runtime_record& record,
                       ? of_copies_
                       : of_stacks_;
   // The stack's own record is behind it in the ring, unless that was full then:
-  // what nobody comes for stays, and must not grow.
+  // runs that nobody comes for stay, and must not grow.
   if (waiting.size() < kMaxWaiting) waiting[record.id] = std::move(*runs);
 }
 
@@ -293,6 +297,7 @@ void RuntimeRecords::CountRuns(const RuntimeRuns& all, NativeEnd end) {
   runs_.torn += static_cast<uint64_t>(
       std::ranges::count_if(all.runs, &RuntimeRun::is_torn));
   if (all.is_cut) {
+    // Decode() has closed the run that was cut off as a torn one.
     --runs_.torn;
     ++runs_.cut;
   }

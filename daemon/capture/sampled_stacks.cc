@@ -20,9 +20,9 @@ namespace {
 constexpr uint64_t kCopiesAtOnce = 16 << 20;
 // Bytes of stacks that may wait for tables. Some room is left for processes
 // that have none yet.
-constexpr uint64_t kMaxWaiting = kCopiesAtOnce / 2;
+constexpr uint64_t kMaxWaitingBytes = kCopiesAtOnce / 2;
 // So much below that the stack of one thread more fits.
-constexpr uint64_t kNearlyAll = kMaxWaiting - (uint64_t{64} << 10);
+constexpr uint64_t kNearlyAll = kMaxWaitingBytes - (uint64_t{64} << 10);
 // How often what waits for tables empties the ring.
 constexpr std::chrono::milliseconds kRingPeriod(20);
 
@@ -39,14 +39,14 @@ Sleepers::Tell TellThrough(int map_fd) {
 SampledStacks::SampledStacks(const CaptureOptions& options, Parts parts)
     : parts_(std::move(parts)),
       runtimes_(parts_.object.runtime_maps(), parts_.object.runtime_known()),
-      records_(options.sampler.kernel_walk_depth),
-      copies_(options.sampler.unwind, options.sampler.max_stack_depth),
+      records_(options.bpf.kernel_walk_depth),
+      copies_(options.bpf.unwind, options.bpf.max_stack_depth),
       sleepers_(TellThrough(parts_.object.known_threads_fd())) {
-  if (!WalksByTables(options.sampler.unwind)) return;
+  if (!WalksByTables(options.bpf.unwind)) return;
   tables_.emplace(UnwindTables::Parts{
       .maps = std::make_unique<KernelUnwindMaps>(
           parts_.object.unwind_maps(),
-          UnwindMapSizes::ForMemory(options.sampler.unwind_bytes)),
+          UnwindMapSizes::ForMemory(options.bpf.unwind_bytes)),
       .queue = std::make_unique<TableBuilder>(
           BuildTablesWith(options.cache_directory)),
       .opener = options.opener,
@@ -98,8 +98,8 @@ void SampledStacks::Walk(std::span<const SampleHint> hints) {
     tables_->NoteSample(hint.id, SteadyClock::time_point(
                                      std::chrono::nanoseconds(hint.time_ns)));
   }
-  copies_.Walk(Sources());
-  copies_.Shed(Sources(), kMaxWaiting);
+  copies_.Walk(SourcesWith(*tables_));
+  copies_.Shed(SourcesWith(*tables_), kMaxWaitingBytes);
   AllowCopies();
 }
 
@@ -109,7 +109,7 @@ void SampledStacks::WalkRest(uint32_t set, std::chrono::milliseconds patience) {
   while (copies_.HasWaiting(set)) {
     tables_->WaitForTable(kRingPeriod);
     parts_.make_room();
-    copies_.WalkSet(Sources(), set,
+    copies_.WalkSet(SourcesWith(*tables_), set,
                     SteadyClock::now() < until
                         ? StackCopies::Patience::kWait
                         : StackCopies::Patience::kAtOnce);

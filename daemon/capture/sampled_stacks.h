@@ -93,8 +93,8 @@ class SampledStacks {
   UnwindStatistics statistics() const;
 
  private:
-  StackCopies::Sources Sources() {
-    return {parts_.watch, *tables_, records_, runtimes_};
+  StackCopies::Sources SourcesWith(UnwindTables& tables) {
+    return {parts_.watch, tables, records_, runtimes_};
   }
 
   Parts parts_;

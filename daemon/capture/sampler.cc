@@ -28,6 +28,7 @@ ksym::Status Samplers::Add(std::unique_ptr<Sampler> sampler) {
   if (kinds_.size() + more.size() > kMaxSampleKinds) {
     return Fail(ksym::ErrorCode::kLimit, "there are too many kinds of samples");
   }
+  // A sampler counts its kinds from 0; Take() moves them behind the others'.
   const auto first = static_cast<SampleKindId>(kinds_.size());
   kinds_.insert(kinds_.end(), more.begin(), more.end());
   members_.push_back({.sampler = std::move(sampler), .first_kind = first});
@@ -43,6 +44,8 @@ ksym::Status Samplers::Follow(const CpuList& online) {
 }
 
 ksym::Status Samplers::Enable() {
+  // After an error those before it go on: the capture is given up, and they end
+  // with it.
   for (Member& member : members_) {
     auto enabled = member.sampler->Enable();
     if (!enabled) return enabled;
@@ -66,6 +69,7 @@ ksym::Result<std::vector<SampledCount>> Samplers::Take(uint32_t set) {
     for (SampledCount& count : *counts) {
       count.kind = static_cast<SampleKindId>(count.kind + member.first_kind);
     }
+    // Most captures have one sampler, and its counts can be many.
     if (all.empty()) {
       all = std::move(*counts);
     } else {
@@ -113,6 +117,8 @@ SamplingEvent::Times Samplers::ReadTimes() const {
   return sum;
 }
 
+// The CPU's sampler is the first one where there is one, and only that can be
+// kept to some CPUs.
 CpuList Samplers::cpus() const { return members_.front().sampler->cpus(); }
 
 }  // namespace profd

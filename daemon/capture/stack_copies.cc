@@ -12,10 +12,13 @@
 namespace profd {
 namespace {
 
+// Chunks of a stack that are copied where its end is not known: at first, and
+// the bounds between which AdaptChunks() goes.
 constexpr uint32_t kMinChunks = 8;
 constexpr uint32_t kFirstChunks = 64;
 constexpr uint32_t kMaxChunks = PROFILE_COPY_BYTES / PROFILE_COPY_CHUNK;
 
+// The sampler numbers copies on each CPU, whose number is in front.
 uint64_t CpuOf(uint64_t copy) { return copy >> 48; }
 
 // The first frame whose code was looked up at one of those addresses; else the
@@ -63,6 +66,8 @@ void StackCopies::AddPiece(const profile_piece_record& record, size_t bytes) {
     return;
   }
   Pieces& pieces = pieces_[CpuOf(record.copy)];
+  // A CPU sends one copy after the other. Where the last one's own record did
+  // not fit the ring, its pieces end here.
   if (pieces.copy != record.copy) {
     pieces = {.copy = record.copy, .parts = {}, .stack = {}};
   }
@@ -124,7 +129,8 @@ void StackCopies::WalkIf(const Sources& sources, Patience patience,
   size_t hinted = 0;
   for (size_t i = 0; i < copies_.size(); ++i) {
     Copy& copy = copies_[i];
-    // What came since the last call of Hints() may be of an unknown process.
+    // A copy that came since the last call of Hints() may be of an unknown
+    // process.
     const bool is_hinted = i < hinted_;
     if (is_hinted && wanted(i) && WalkAndCount(copy, sources, patience)) {
       waiting_bytes_ -= copy.pieces.stack.size();
@@ -255,6 +261,7 @@ std::optional<StackCopies::Walked> StackCopies::WalkOne(
   ksym::WalkedStack walked;
   ksym::WalkStack(input, max_stack_depth_, find, walked);
   if (is_waiting && patience == Patience::kWait) return std::nullopt;
+  // Walked without a table that is still being built: the stack ends there.
 
   RawStack stack;
   stack.end = static_cast<StackEnd>(walked.end);
@@ -282,7 +289,7 @@ std::optional<StackCopies::Walked> StackCopies::WalkOne(
   return result;
 }
 
-// What frame pointers told is kept only if they are to be used.
+// Keeps what frame pointers told only if they are to be used.
 void StackCopies::UseFramePointers(size_t first_without_row,
                                    RawStack& stack) const {
   const bool went_on = first_without_row < stack.frames.size() &&
@@ -331,6 +338,8 @@ std::vector<SampledCount> StackCopies::Take(uint32_t set) {
 uint32_t StackCopies::AdaptChunks(uint64_t refused) {
   const uint64_t walked = std::exchange(recent_, 0);
   const uint64_t needed_more = std::exchange(recent_short_, 0);
+  // Copies that are lost weigh more than some that are too short. Those double
+  // the size where they are more than one in fifty.
   if (refused > 0) {
     chunks_ = std::max(chunks_ / 2, kMinChunks);
   } else if (needed_more * 50 > walked) {

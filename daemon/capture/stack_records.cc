@@ -18,6 +18,8 @@ constexpr RawFrameKind kKernelHalf = 0xff;
 
 void StackRecords::Add(const profile_stack_record& record, size_t bytes,
                        RuntimeRecords& runtimes) {
+  // The samples of a stack that is passed over here count as lost, as it is
+  // missing when they are taken (IntervalBuilder::Add()).
   if (record.depth > PROFILE_MAX_DEPTH || record.end >= kStackEnds ||
       bytes < PROFILE_STACK_RECORD_BYTES(record.depth)) {
     return;
@@ -28,7 +30,10 @@ void StackRecords::Add(const profile_stack_record& record, size_t bytes,
       .frames = {record.frames, record.frames + record.depth},
       .end = static_cast<StackEnd>(record.end),
       .used_frame_pointers = record.used_frame_pointer != 0};
+  // The runtime's frames came before the native ones, and wait for them.
   if (mixed.empty()) mixed = runtimes.MergeStack(record.id, stack);
+  // A stack comes again where the map of those that were sent is full, or two
+  // CPUs send it at once. It has the same id: a hash of its frames.
   stacks_[record.header.set].try_emplace(record.id, StoredOf(stack, mixed));
 }
 
@@ -51,6 +56,8 @@ StackId StackRecords::AddWalked(uint32_t set, const RawStack& stack,
 }
 
 StackId StackRecords::AddKept(uint32_t set, StackId id, const Stored& stored) {
+  // The next id is as good where another stack has this one: they are forgotten
+  // with the set.
   for (;; ++id) {
     if (id < kFirstStackId) id = kFirstStackId;
     const auto [at, is_new] = stacks_[set].try_emplace(id, stored);
@@ -71,6 +78,7 @@ bool StackRecords::Take(const BpfObject& object, Key key,
     auto frames =
         object.ReadStackTrace(set, static_cast<uint32_t>(id - kFirstStackId));
     if (frames.empty()) return false;
+    // The kernel's walk does not say how it ended.
     const StackEnd end = frames.size() >= kernel_walk_depth_
                              ? StackEnd::kDepthLimit
                              : StackEnd::kFramePointers;
@@ -102,6 +110,7 @@ std::vector<RawFrame> MixedFramesOf(const profile_stack_record& record) {
     if (kind == kNativeCode || kind == kKernelHalf) {
       frames.push_back({.value = words[i]});
     } else if (i + 1 < words.size()) {
+      // A head without its value, where the depth ends, is no frame.
       frames.push_back({.kind = kind,
                         .unit = PROFILE_FRAME_UNIT(words[i]),
                         .value = words[i + 1]});

@@ -19,7 +19,8 @@ namespace {
 
 using ksym::FailErrno;
 
-// So much is read of the records of threads at once.
+// So much is read of the records of threads at once: more than the kernel has
+// buffered for an iterator at a time, which is 32 KiB.
 constexpr size_t kReadBytes = size_t{64} << 10;
 
 // How many bytes the record has that begins there, of which the first 64 are
@@ -46,8 +47,9 @@ size_t BytesOf(const std::byte* at) {
   }
 }
 
-// Takes the whole records at the front; returns how many bytes they have. What
-// is no record is passed over with all that follows it.
+// Takes the whole records at the front; returns how many bytes they have.
+// Behind bytes that are no record nothing tells where one begins: all are
+// passed over.
 size_t TakeRecords(std::span<const std::byte> bytes,
                    const Sampler::RecordTaker& take) {
   // The shortest one has a stack's head and one frame of two words.
@@ -84,6 +86,7 @@ ksym::Status ReadThreadRecords(int program_fd,
     }
     bytes.resize(kept + static_cast<size_t>(std::max<ssize_t>(got, 0)));
     if (got == 0) break;
+    // The last record may be cut off by the read; its rest comes next.
     const size_t used = TakeRecords(bytes, take);
     bytes.erase(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(used));
   }

@@ -7,8 +7,8 @@
 namespace profd {
 namespace {
 
-// What `now` is more than `before`; of clocks and sums that are read one after
-// the other a little may be less.
+// How much `now` is more than `before`. Clocks and sums are read one after the
+// other, so that the later one may be a little less.
 uint64_t Since(uint64_t before, uint64_t now) {
   return now > before ? now - before : 0;
 }
@@ -30,6 +30,8 @@ void ThreadTimes::AddFirst(const wait_thread_record& record) {
 void ThreadTimes::AddLast(const wait_thread_record& record) {
   if (record.last == WAIT_SAMPLING_ENDED) {
     at_end_[record.tid] = record.start_ns;
+    // A thread that ends after it was walked over sends a second record, of its
+    // end. The first one has all of its time until sampling ended.
   } else if (const auto known = at_end_.find(record.tid);
              known != at_end_.end() && known->second == record.start_ns) {
     return;
@@ -42,6 +44,8 @@ void ThreadTimes::AddLast(const wait_thread_record& record) {
     first = known->second;
     first_.erase(known);
   } else if (record.start_ns < begin_ns_) {
+    // It was there when sampling began, and what it had done by then is
+    // unknown.
     return;
   }
   Times times = {.running_ns = Since(first.running_ns, record.running_ns),
@@ -50,12 +54,22 @@ void ThreadTimes::AddLast(const wait_thread_record& record) {
                            Since(first.now_ns, record.now_ns));
   sum_ += times;
   ++count_;
+  AddLife({.pid = record.tgid, .tid = record.tid, .ns = times.total_ns()});
   if (threads_.size() >= kMaxThreads) return;
   threads_.push_back(
       {.pid = record.tgid,
        .tid = record.tid,
        .comm = {record.comm, ::strnlen(record.comm, sizeof(record.comm))},
        .times = times});
+}
+
+void ThreadTimes::AddLife(const ThreadLife& life) {
+  if (life.ns < kLeastLifeNs) return;
+  if (lives_.size() >= kMaxLives) {
+    ++lives_dropped_;
+    return;
+  }
+  lives_.push_back(life);
 }
 
 }  // namespace profd

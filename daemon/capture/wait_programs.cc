@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/capture/wait_programs.h"
 
-#include <bpf/bpf.h>
-#include <bpf/libbpf.h>
 #include <linux/btf.h>
 
 #include <string>
@@ -18,14 +16,6 @@ using ksym::Fail;
 
 // Numbers of the names that FindWaitKernel() looks for.
 enum Found : uint8_t { kSwitch, kExit, kInterrupts, kIterator, kReads };
-
-// libbpf's type for the cookie.
-int PrepareSwitch(bpf_program* program, bpf_prog_load_opts* options,
-                  long cookie) {  // NOLINT(google-runtime-int)
-  options->expected_attach_type = BPF_TRACE_RAW_TP;
-  options->attach_btf_id = static_cast<uint32_t>(cookie);
-  return bpf_program__set_type(program, BPF_PROG_TYPE_TRACING);
-}
 
 std::string WhatIsMissing(const std::vector<uint32_t>& ids,
                           std::optional<WaitProgram> program) {
@@ -80,20 +70,6 @@ ksym::Result<WaitKernel> FindWaitKernel(std::optional<WaitProgram> program) {
   kernel.switch_id = (*ids)[kSwitch];
   kernel.iterator_id = (*ids)[kIterator];
   return kernel;
-}
-
-SwitchProgram::SwitchProgram(uint32_t btf_id) {
-  libbpf_prog_handler_opts options = {};
-  options.sz = sizeof(options);
-  options.cookie = btf_id;
-  options.prog_prepare_load_fn = &PrepareSwitch;
-  handler_ = libbpf_register_prog_handler(
-      "ksym_tp/sched_switch", BPF_PROG_TYPE_RAW_TRACEPOINT,
-      static_cast<bpf_attach_type>(0), &options);
-}
-
-SwitchProgram::~SwitchProgram() {
-  if (handler_ > 0) libbpf_unregister_prog_handler(handler_);
 }
 
 }  // namespace profd

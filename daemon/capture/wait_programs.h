@@ -40,18 +40,4 @@ struct WaitKernel {
 // what the kernel lacks.
 ksym::Result<WaitKernel> FindWaitKernel(std::optional<WaitProgram> program);
 
-// Has libbpf load the program at sched_switch by the number of its type, while
-// this lives. The name of its section means nothing to libbpf, which would read
-// all of the kernel's types to find it.
-class SwitchProgram {
- public:
-  explicit SwitchProgram(uint32_t btf_id);
-  ~SwitchProgram();
-  SwitchProgram(const SwitchProgram&) = delete;
-  SwitchProgram& operator=(const SwitchProgram&) = delete;
-
- private:
-  int handler_ = 0;
-};
-
 }  // namespace profd

@@ -75,6 +75,9 @@ ksym::Result<std::unique_ptr<Sampler>> WaitSampler::Make(
     if (!bells) return Fail(std::move(bells.error()));
     sampler->bells_ = std::move(*bells);
   }
+  // The programs run from here on and write down which threads stop. No wait
+  // counts before Enable() says from when, so that nothing is sampled yet, but
+  // more threads are known by then.
   auto resumes = Attach(kernel.tracepoint(), parts.resumes_fd);
   if (!resumes) return Fail(std::move(resumes.error()));
   auto at_switch = Attach(nullptr, parts.switch_fd);
@@ -90,6 +93,8 @@ ksym::Status WaitSampler::Follow(const CpuList& online) {
 }
 
 ksym::Status WaitSampler::Enable() {
+  // The program writes the difference of the clocks when this thread goes on:
+  // it has to stop for that.
   __atomic_store_n(parts_.own_tid, static_cast<__u32>(::gettid()),
                    __ATOMIC_RELAXED);
   __u64 offset = 0;
@@ -101,10 +106,13 @@ ksym::Status WaitSampler::Enable() {
     return Fail(ksym::ErrorCode::kUnsupported,
                 "the kernel does not tell when threads go on");
   }
+  // From here on waits count.
   __atomic_store_n(parts_.from, NowNs() - offset, __ATOMIC_RELEASE);
   return {};
 }
 
+// The programs stay attached: a thread that goes on before ReadThreads() comes
+// to it is sampled as it does so, with what it waited up to here.
 void WaitSampler::Disable() {
   const __u64 offset = __atomic_load_n(parts_.clock_offset, __ATOMIC_RELAXED);
   __atomic_store_n(parts_.began_by, kAnyTime, __ATOMIC_RELAXED);
@@ -128,9 +136,11 @@ ksym::Result<std::vector<SampledCount>> WaitSampler::Take(uint32_t set) {
 
 ksym::Status WaitSampler::ReadThreads(const RecordTaker& take) {
   auto walked = Walk(take);
+  // When sampling begins, that is all.
   if (__atomic_load_n(parts_.until, __ATOMIC_RELAXED) == 0) return walked;
   Detach();
   if (!walked) return walked;
+  // No program runs any more: the counters are final.
   return TellStatistics(take);
 }
 
@@ -193,7 +203,8 @@ ksym::Status WaitSampler::TellStatistics(const RecordTaker& take) const {
 }
 
 // Only when all threads were walked over: until then threads go on, and the
-// programs take what they waited.
+// programs take what they waited. The switch's program goes first, as the other
+// one takes the marks that it leaves.
 void WaitSampler::Detach() {
   switch_ = ksym::UniqueFd();
   resumes_ = ksym::UniqueFd();

@@ -17,9 +17,9 @@ constexpr double kMostlyWaiting = 0.5;
 
 std::string CpuTime(const Profile& profile, const ProfileOptions& options) {
   std::string line = CpuTimeLine(profile);
-  const SamplerConfig& sampler = options.capture.sampler;
-  const bool is_of_processes = !sampler.pids.empty() || !sampler.tids.empty() ||
-                               !options.command.empty();
+  const BpfConfig& bpf = options.capture.bpf;
+  const bool is_of_processes =
+      !bpf.pids.empty() || !bpf.tids.empty() || !options.command.empty();
   if (is_of_processes && CpusUsed(profile).value_or(1) < kMostlyWaiting) {
     line +=
         "; else it waited: -e context-switches -c 1 shows where it stops "

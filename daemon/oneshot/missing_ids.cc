@@ -8,8 +8,8 @@
 
 namespace profd {
 
-ksym::Result<std::vector<uint32_t>> MissingIds(const SamplerConfig& sampler) {
-  const auto& ids = sampler.tids.empty() ? sampler.pids : sampler.tids;
+ksym::Result<std::vector<uint32_t>> MissingIds(const BpfConfig& bpf) {
+  const auto& ids = bpf.tids.empty() ? bpf.pids : bpf.tids;
   std::vector<uint32_t> missing;
   for (const uint32_t id : ids) {
     if (::kill(static_cast<pid_t>(id), 0) != 0 && errno == ESRCH) {
@@ -20,8 +20,7 @@ ksym::Result<std::vector<uint32_t>> MissingIds(const SamplerConfig& sampler) {
     return ksym::Fail(
         ksym::ErrorCode::kNotFound,
         fmt::format("there is no {} {}{}",
-                    sampler.tids.empty() ? "process" : "thread",
-                    missing.front(),
+                    bpf.tids.empty() ? "process" : "thread", missing.front(),
                     missing.size() > 1 ? " nor any other of the list" : ""));
   }
   return missing;

@@ -70,20 +70,19 @@ std::string DescribeCgroup(const std::string& path) {
 }  // namespace
 
 std::string WhyNoSamples(const ProfileOptions& options) {
-  const SamplerConfig& sampler = options.capture.sampler;
+  const BpfConfig& bpf = options.capture.bpf;
   std::string why;
   if (!options.command.empty()) {
     why = fmt::format(
         "{} ran for less than the time between two samples: raise -F",
         options.command.front());
-  } else if (!sampler.pids.empty()) {
-    why = DescribeIds("process", sampler.pids);
-  } else if (!sampler.tids.empty()) {
-    why = DescribeIds("thread", sampler.tids);
-  } else if (!sampler.cgroup_path.empty()) {
-    why = DescribeCgroup(sampler.cgroup_path);
-  } else if (!sampler.cgroup_map_path.empty() ||
-             !sampler.mntns_map_path.empty()) {
+  } else if (!bpf.pids.empty()) {
+    why = DescribeIds("process", bpf.pids);
+  } else if (!bpf.tids.empty()) {
+    why = DescribeIds("thread", bpf.tids);
+  } else if (!bpf.cgroup_path.empty()) {
+    why = DescribeCgroup(bpf.cgroup_path);
+  } else if (!bpf.cgroup_map_path.empty() || !bpf.mntns_map_path.empty()) {
     why =
         "nothing ran that the filter of --cgroupmap or --mntnsmap lets "
         "through";

@@ -10,10 +10,11 @@
 #include <string_view>
 #include <utility>
 
+#include "daemon/oneshot/common_options.h"
 #include "daemon/oneshot/dump_command.h"
 #include "daemon/oneshot/file_commands.h"
+#include "daemon/oneshot/messages.h"
 #include "daemon/oneshot/raw_options.h"
-#include "ksym/base/printable.h"
 #include "ksym/cli/completion.h"
 
 namespace profd {
@@ -44,19 +45,17 @@ void AddSamplingOptions(CLI::App& app, RawOptions& raw,
                  "Event to sample on (default: cycles, or cpu-clock where "
                  "there is no PMU)")
       ->type_name("EVENT");
-  app.add_option("-p,--pid", raw.pids, "Only these processes")
-      ->type_name("LIST");
-  app.add_option("-L,--tid", raw.tids, "Only these threads")->type_name("LIST");
+  AddIdOptions(app, raw.pids, raw.tids);
   app.add_option("-C,--cpu", raw.cpus, "Only these CPUs, such as 0-3,8")
       ->type_name("LIST");
-  auto& sampler = options.capture.sampler;
-  app.add_option("--cgroup", sampler.cgroup_path,
+  auto& bpf = options.capture.bpf;
+  app.add_option("--cgroup", bpf.cgroup_path,
                  "Only processes in this cgroup (v2) and those below")
       ->type_name("PATH");
-  app.add_option("--cgroupmap", sampler.cgroup_map_path,
+  app.add_option("--cgroupmap", bpf.cgroup_map_path,
                  "Only cgroups whose ids are in this pinned BPF map")
       ->type_name("PATH");
-  app.add_option("--mntnsmap", sampler.mntns_map_path,
+  app.add_option("--mntnsmap", bpf.mntns_map_path,
                  "Only mount namespaces that are in this pinned BPF map")
       ->type_name("PATH");
   app.add_flag("-U,--user-stacks-only", raw.user_only, "No kernel stacks");
@@ -70,7 +69,7 @@ void AddSamplingOptions(CLI::App& app, RawOptions& raw,
   app.add_option("--wait-program", raw.wait_program,
                  "auto, exit, interrupt or old")
       ->group("");
-  app.add_flag("-I,--include-idle", sampler.include_idle,
+  app.add_flag("-I,--include-idle", bpf.include_idle,
                "Sample idle CPUs, too, as 'swapper'");
 }
 
@@ -121,6 +120,9 @@ void AddOutputOptions(CLI::App& app, RawOptions& raw, ProfileOptions& options) {
                  "Which kind of samples is shown, where there are several "
                  "(default: the first; of --off-cpu and --wall their sum)")
       ->type_name("KIND");
+  app.add_flag("--parked", options.parked,
+               "Show the stacks of threads that wait at one place nearly all "
+               "the time, which pictures and text have as one frame else");
   app.add_flag("-d,--delimited", options.output.delimiter,
                "Put a mark between user and kernel frames");
   app.add_flag("-a,--annotations", options.output.annotations,
@@ -134,9 +136,7 @@ void AddOutputOptions(CLI::App& app, RawOptions& raw, ProfileOptions& options) {
                  "Name and print a capture that --raw wrote; needs no "
                  "privilege")
       ->type_name("FILE");
-  app.add_flag("-q,--quiet", options.quiet, "Nothing on stderr but errors");
-  app.add_flag("-v,--verbose", options.verbose,
-               "Say what is done, with libbpf's messages");
+  AddVerbosityOptions(app, options);
   app.add_flag("--strict", options.strict, "Exit with 3 if anything was lost");
 }
 
@@ -222,10 +222,7 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv) {
     parsed.error_text = error.message;
   }
   if (parsed.exit_status == 2) {
-    // One line, whatever the arguments that it quotes have in them.
-    std::string printable;
-    ksym::AppendPrintable(parsed.error_text, printable);
-    parsed.error_text = printable + " (see --help)";
+    parsed.error_text = UsageLine(parsed.error_text);
   }
   return parsed;
 }

@@ -52,7 +52,7 @@ void PartNames::Warn(const std::string& warning) {
 
 ksym::Status PartNames::LoadGivenKernelNames() {
   if (options_.kernel_symbols_path.empty() ||
-      !options_.capture.sampler.kernel_stacks) {
+      !options_.capture.bpf.kernel_stacks) {
     return {};
   }
   auto names = KernelNames::OfFile(options_.kernel_symbols_path);
@@ -66,7 +66,7 @@ void PartNames::Begin(const CaptureMetadata& metadata) {
 }
 
 void PartNames::BeginKernelNames() {
-  if (!options_.capture.sampler.kernel_stacks) return;
+  if (!options_.capture.bpf.kernel_stacks) return;
   // A log needs no names.
   if (options_.markup && options_.raw_path.empty()) return;
   if (!options_.kernel_symbols_path.empty()) {
@@ -220,7 +220,7 @@ RawCapture& PartNames::CompleteRawCapture() {
   if (!naming_.symbols().is_given_up()) {
     raw_capture_.modules = modules_->Modules();
   }
-  if (options_.capture.sampler.kernel_stacks) {
+  if (options_.capture.bpf.kernel_stacks) {
     raw_capture_.kernel_parts = ReadKernelParts();
   }
   return raw_capture_;

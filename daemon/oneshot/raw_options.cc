@@ -3,16 +3,14 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cmath>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "daemon/base/now_ns.h"
-#include "ksym/base/text.h"
+#include "daemon/oneshot/report_target.h"
 
 namespace profd {
 namespace {
@@ -22,7 +20,6 @@ constexpr double kMaxDurationSeconds = 1e9;
 constexpr uint64_t kMaxEntries = uint64_t{1} << 26;
 constexpr double kMaxSymbolTimeoutSeconds = 3600;
 constexpr uint64_t kMaxCacheMib = uint64_t{1} << 20;
-constexpr uint32_t kMaxPid = 1u << 22;  // PID_MAX_LIMIT of 64-bit kernels
 
 [[noreturn]] void Refuse(std::string message) {
   throw UsageError{std::move(message)};
@@ -101,15 +98,14 @@ void DecideWaits(const CLI::App& app, const RawOptions& raw,
   if (capture.rate.frequency_hz > kNsPerSecond) {
     Refuse(fmt::format("-F must be at most {} with {}", kNsPerSecond, which));
   }
-  capture.sampler.cpu_samples = raw.wall;
-  capture.sampler.waits =
-      WaitConfig{.frequency_hz = capture.rate.frequency_hz,
-                 .program = ParseWaitProgram(raw.wait_program)};
+  capture.bpf.cpu_samples = raw.wall;
+  capture.bpf.waits = WaitConfig{.frequency_hz = capture.rate.frequency_hz,
+                                 .program = ParseWaitProgram(raw.wait_program)};
 }
 
 void DecideFilters(const CLI::App& app, const RawOptions& raw,
                    ProfileOptions& options) {
-  SamplerConfig& sampler = options.capture.sampler;
+  BpfConfig& bpf = options.capture.bpf;
   for (const auto& [name, text] :
        {std::pair("--pid", &raw.pids), std::pair("--tid", &raw.tids),
         std::pair("--cpu", &raw.cpus)}) {
@@ -117,11 +113,7 @@ void DecideFilters(const CLI::App& app, const RawOptions& raw,
       Refuse(fmt::format("{}: the list is empty", name));
     }
   }
-  sampler.pids = ParseIds("-p", raw.pids);
-  sampler.tids = ParseIds("-L", raw.tids);
-  if (!sampler.pids.empty() && !sampler.tids.empty()) {
-    Refuse("-p and -L contradict each other");
-  }
+  DecideIds(raw.pids, raw.tids, bpf);
   if (!raw.cpus.empty()) {
     auto cpus = ParseCpuList(raw.cpus);
     if (!cpus) Refuse("-C: " + cpus.error().message());
@@ -130,19 +122,18 @@ void DecideFilters(const CLI::App& app, const RawOptions& raw,
   if (raw.user_only && raw.kernel_only) {
     Refuse("-U and -K contradict each other");
   }
-  sampler.kernel_stacks = !raw.user_only;
-  sampler.user_stacks = !raw.kernel_only;
-  if (sampler.include_idle && !sampler.pids.empty()) {
+  bpf.kernel_stacks = !raw.user_only;
+  bpf.user_stacks = !raw.kernel_only;
+  if (bpf.include_idle && !bpf.pids.empty()) {
     Refuse("-I and -p contradict each other: idle CPUs run no process");
   }
   if (options.command.empty()) return;
-  if (!sampler.pids.empty() || !sampler.tids.empty() ||
-      !sampler.cgroup_path.empty()) {
+  if (!bpf.pids.empty() || !bpf.tids.empty() || !bpf.cgroup_path.empty()) {
     Refuse("-p, -L and --cgroup contradict a COMMAND");
   }
   if (!raw.duration.empty())
     Refuse("DURATION and COMMAND contradict each other");
-  if (sampler.include_idle) Refuse("-I and a COMMAND contradict each other");
+  if (bpf.include_idle) Refuse("-I and a COMMAND contradict each other");
 }
 
 uint32_t CheckEntries(std::string_view option, uint64_t entries) {
@@ -163,32 +154,28 @@ void DecideStorage(const CLI::App& app, const RawOptions& raw,
                        raw.stack_map));
   }
   if (app.count("--stack-storage-size") > 0) {
-    capture.sampler.stack_entries =
+    capture.bpf.stack_entries =
         CheckEntries("--stack-storage-size", raw.stack_entries);
   }
   if (app.count("--hash-storage-size") > 0) {
-    capture.sampler.count_entries =
+    capture.bpf.count_entries =
         CheckEntries("--hash-storage-size", raw.hash_entries);
   }
   if (raw.max_stack_depth == 0 || raw.max_stack_depth > kMaxStackDepth) {
     Refuse(
         fmt::format("--max-stack-depth must be from 1 to {}", kMaxStackDepth));
   }
-  capture.sampler.max_stack_depth = raw.max_stack_depth;
+  capture.bpf.max_stack_depth = raw.max_stack_depth;
 }
 
 // A name without extension is folded; one with another tool's is a mistake
 // that would only show when that tool refuses the file.
 OutputFormat FormatOfPath(std::string_view path) {
-  if (const auto format = FormatOfExtension(path)) return *format;
   const std::string_view name = path.substr(path.rfind('/') + 1);
-  if (name.find('.', 1) != std::string_view::npos) {
-    Refuse(
-        fmt::format("-o {}: its name does not say the format: there are {}, "
-                    "or give --format",
-                    path, ExtensionList()));
-  }
-  return OutputFormat::kFolded;
+  if (name.find('.', 1) == std::string_view::npos) return OutputFormat::kFolded;
+  const auto format = FormatOfFile(path);
+  if (!format) Refuse(format.error().message());
+  return *format;
 }
 
 void DecideOutput(const RawOptions& raw, ProfileOptions& options) {
@@ -207,8 +194,7 @@ void DecideOutput(const RawOptions& raw, ProfileOptions& options) {
     options.format = FormatOfPath(options.output_path);
     options.is_format_open = options.output_path.empty();
   }
-  if (options.open &&
-      (options.output_path.empty() || options.output_path == "-")) {
+  if (options.open && IsStdout(options.output_path)) {
     Refuse("--open needs a file to show, such as -o cpu.html");
   }
   if (raw.by == "pid") {
@@ -218,10 +204,14 @@ void DecideOutput(const RawOptions& raw, ProfileOptions& options) {
   } else if (raw.by != "comm") {
     Refuse(fmt::format("--by '{}' is none of comm, pid, tid", raw.by));
   }
-  options.capture.sampler.per_thread = options.output.by == By::kTid;
-  if (options.quiet && options.verbose) {
-    Refuse("-q and -v contradict each other");
+  BpfConfig& bpf = options.capture.bpf;
+  // Whether a thread is parked its own samples say.
+  bpf.per_thread =
+      options.output.by == By::kTid || (bpf.waits && !options.markup);
+  if (options.parked && !bpf.waits && options.replay_path.empty()) {
+    Refuse("--parked needs --off-cpu, --wall or --replay");
   }
+  DecideVerbosity(options);
 }
 
 void DecideSymbols(const CLI::App& app, const RawOptions& raw,
@@ -291,27 +281,6 @@ void CheckReplay(const CLI::App& app, const ProfileOptions& options) {
 
 }  // namespace
 
-std::vector<uint32_t> ParseIds(std::string_view option, std::string_view text) {
-  std::vector<uint32_t> ids;
-  if (text.empty()) return ids;
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    const bool dangling =
-        rest.back() == ',' && rest.find(',') + 1 == rest.size();
-    const std::string_view part = ksym::TakeField(rest, ',');
-    const auto id = ksym::ParseUnsigned<uint32_t>(part, 10);
-    if (!id || *id == 0 || *id > kMaxPid || dangling) {
-      Refuse(fmt::format("{}: '{}' is not a list of ids such as 12,34", option,
-                         text));
-    }
-    ids.push_back(*id);
-  }
-  std::ranges::sort(ids);
-  const auto repeated = std::ranges::unique(ids);
-  ids.erase(repeated.begin(), repeated.end());
-  return ids;
-}
-
 void DecideOptions(const CLI::App& app, const RawOptions& raw,
                    ProfileOptions& options) {
   DecideRate(app, raw, options.capture);
@@ -344,8 +313,6 @@ void DecideOptions(const CLI::App& app, const RawOptions& raw,
     options.duration =
         std::chrono::duration<double>(ParseDuration(raw.duration));
   }
-  options.capture.sampler.verbosity =
-      options.verbose ? Verbosity::kVerbose : Verbosity::kNormal;
 }
 
 }  // namespace profd

@@ -13,12 +13,12 @@ namespace profd {
 namespace {
 
 // What else than ids chooses processes: "cgroup /sys/fs/cgroup/a".
-std::string FilterOf(const SamplerConfig& sampler) {
+std::string FilterOf(const BpfConfig& bpf) {
   std::string text;
   for (const auto& [what, path] :
-       {std::pair("cgroup ", &sampler.cgroup_path),
-        std::pair("cgroups of map ", &sampler.cgroup_map_path),
-        std::pair("mount namespaces of map ", &sampler.mntns_map_path)}) {
+       {std::pair("cgroup ", &bpf.cgroup_path),
+        std::pair("cgroups of map ", &bpf.cgroup_map_path),
+        std::pair("mount namespaces of map ", &bpf.mntns_map_path)}) {
     if (path->empty()) continue;
     text += (text.empty() ? "" : " and ") + std::string(what) + *path;
   }
@@ -44,16 +44,16 @@ std::string StartLine(const ProfileOptions& options,
   TextHeaderOptions header = {
       .frequency_hz = metadata.kinds.front().frequency_hz,
       .count_period = metadata.kinds.front().count_period,
-      .pids = options.capture.sampler.pids,
-      .tids = options.capture.sampler.tids,
-      .filter = FilterOf(options.capture.sampler),
+      .pids = options.capture.bpf.pids,
+      .tids = options.capture.bpf.tids,
+      .filter = FilterOf(options.capture.bpf),
       .cpus = options.capture.cpus ? metadata.cpus : "",
       .duration_seconds = options.duration
                               ? std::optional(options.duration->count())
                               : std::nullopt};
-  if (!options.capture.sampler.kernel_stacks) {
+  if (!options.capture.bpf.kernel_stacks) {
     header.stacks = TextHeaderOptions::Stacks::kUser;
-  } else if (!options.capture.sampler.user_stacks) {
+  } else if (!options.capture.bpf.user_stacks) {
     header.stacks = TextHeaderOptions::Stacks::kKernel;
   }
   std::string line = TextHeader(header);

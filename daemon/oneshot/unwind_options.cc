@@ -6,7 +6,7 @@
 
 #include <cstdlib>
 
-#include "daemon/capture/sampler_config.h"
+#include "daemon/capture/bpf_config.h"
 
 namespace profd {
 namespace {
@@ -56,7 +56,7 @@ std::optional<std::string> UnwindOptions::Apply(CaptureOptions& capture) const {
   if (memory_mb_ == 0 || memory_mb_ > kMaxMemoryMb) {
     return fmt::format("--unwind-memory must be from 1 to {}", kMaxMemoryMb);
   }
-  capture.sampler.unwind_bytes = memory_mb_ << 20;
+  capture.bpf.unwind_bytes = memory_mb_ << 20;
   if (program_ == "loop") {
     capture.table_walk = TableWalk::kLoop;
   } else if (program_ == "steps") {

@@ -12,9 +12,9 @@
 #include <utility>
 
 #include "daemon/base/own_priority.h"
+#include "daemon/capture/bpf_config.h"
 #include "daemon/capture/capture.h"
 #include "daemon/capture/capture_loop.h"
-#include "daemon/capture/sampler_config.h"
 #include "daemon/files/guarded_opener.h"
 #include "daemon/service/cgroup_names.h"
 #include "daemon/service/counters.h"
@@ -56,6 +56,8 @@ constexpr PriorityAllowance kAllowance = {.at_once = milliseconds(500),
 constexpr uint32_t kWaitStacksAtOnce = 20;
 // From SIGTERM to the end, less what is left for the rest.
 constexpr milliseconds kFinishWithin(1700);
+// Of these, for tables that the last stacks need: with waits there can be many.
+constexpr milliseconds kLastTables(500);
 
 uint64_t NowUnixNs() {
   timespec now = {};
@@ -71,12 +73,11 @@ CaptureOptions MakeCaptureOptions(const ServiceConfig& config) {
   options.runtimes =
       config.stacks.runtimes == "none" ? Runtimes::kNone : Runtimes::kAuto;
   options.cache_directory = config.stacks.cache_directory;
-  options.sampler.unwind_bytes = config.stacks.memory_bytes;
-  options.sampler.per_thread = Labels::Of(config.labels).tid;
-  options.sampler.max_stack_depth =
-      static_cast<uint32_t>(config.stacks.max_depth);
+  options.bpf.unwind_bytes = config.stacks.memory_bytes;
+  options.bpf.per_thread = Labels::Of(config.labels).tid;
+  options.bpf.max_stack_depth = static_cast<uint32_t>(config.stacks.max_depth);
   if (config.waiting.enabled) {
-    options.sampler.waits =
+    options.bpf.waits =
         WaitConfig{.frequency_hz = config.waiting.frequency_hz,
                    .walks = WaitWalks::kIntervals,
                    .stacks_at_once = kWaitStacksAtOnce};
@@ -402,7 +403,7 @@ class Service {
     const auto deadline = Clock::now() + kFinishWithin;
     // Clients first: those that wait for more samples are let go.
     outputs_->CloseHttp();
-    auto raw = capture_->Stop();
+    auto raw = capture_->Stop(kLastTables);
     if (raw) {
       Give(std::move(*raw), Edge::kEnd, NowUnixNs());
     } else {

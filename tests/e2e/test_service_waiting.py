@@ -8,6 +8,7 @@ import math
 import os
 import signal
 import sys
+import threading
 import time
 
 import harness
@@ -37,6 +38,10 @@ class ServiceWaitingTest(ServiceCase):
         """Runs the known waits; for how long each thread was blocked."""
         os.kill(workload.pid, signal.SIGUSR1)
         said = {}
+        # One that does not end would keep this from ending.
+        deadline = threading.Timer(harness.RUN_SECONDS, workload.process.kill)
+        deadline.start()
+        self.addCleanup(deadline.cancel)
         while True:
             line = workload.process.stdout.readline().decode().split()
             if line == ["done"]:

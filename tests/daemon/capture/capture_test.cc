@@ -85,7 +85,7 @@ TEST_P(CaptureTest, AccountsForEverySampleOfEachInterval) {
 
 // With room for four counts nearly everything is lost, and all of it counted.
 TEST_P(CaptureTest, CountsLossWhenTheCountsAreFull) {
-  options_.sampler.count_entries = 4;
+  options_.bpf.count_entries = 4;
   options_.unwind = Unwind::kFramePointers;  // copied stacks count elsewhere
   options_.rate.frequency_hz = 10000;
   auto capture = Capture::Start(options_);
@@ -104,9 +104,9 @@ TEST_P(CaptureTest, CountsLossWhenTheCountsAreFull) {
 
 // A depth limit cuts stacks off, and the samples that had one are counted.
 TEST_P(CaptureTest, CountsTruncatedStacks) {
-  options_.sampler.max_stack_depth = 1;
+  options_.bpf.max_stack_depth = 1;
   // A walk of other programs may end sooner, in code that nothing describes.
-  options_.sampler.pids = {static_cast<uint32_t>(::getpid())};
+  options_.bpf.pids = {static_cast<uint32_t>(::getpid())};
   auto capture = Capture::Start(options_);
   ASSERT_TRUE(capture) << capture.error().message();
   const Spinner spinner;
@@ -127,7 +127,7 @@ TEST_P(CaptureTest, CountsTruncatedStacks) {
 
 // Only the selected process is sampled.
 TEST_P(CaptureTest, FiltersByProcess) {
-  options_.sampler.pids = {static_cast<uint32_t>(::getpid())};
+  options_.bpf.pids = {static_cast<uint32_t>(::getpid())};
   auto capture = Capture::Start(options_);
   ASSERT_TRUE(capture) << capture.error().message();
   const Spinner spinner;
@@ -154,7 +154,7 @@ INSTANTIATE_TEST_SUITE_P(Stores, CaptureTest,
 TEST(BpfObjectTest, LoadsWithAMinimalBtf) {
   const auto allowed = CheckCapturePrivileges();
   if (!allowed) GTEST_SKIP() << allowed.error().message();
-  SamplerConfig config;
+  BpfConfig config;
   config.count_entries = 16;
   config.stack_entries = 16;
   config.ring_bytes = 4096;
@@ -171,8 +171,8 @@ TEST(CaptureRingTest, CountsLossWhenTheRingIsFull) {
   options.store = StackStore::kExact;
   options.event = "cpu-clock";
   options.rate.frequency_hz = 20000;
-  options.sampler.ring_bytes = 4096;
-  options.sampler.stack_entries = 1;  // so that stacks are sent again
+  options.bpf.ring_bytes = 4096;
+  options.bpf.stack_entries = 1;  // so that stacks are sent again
   auto capture = Capture::Start(options);
   ASSERT_TRUE(capture) << capture.error().message();
   const Spinner spinner;

@@ -95,6 +95,20 @@ TEST(RingReaderTest, ReadsEachRecordOnce) {
   EXPECT_TRUE(ReadAll(reader).empty());
 }
 
+// A reader skips all records, those that are not complete as well, and reads
+// those that come later.
+TEST(RingReaderTest, SkipsWhatIsThere) {
+  FakeRing ring;
+  RingReader reader = Open(ring);
+  ring.Write("");
+  const uint64_t busy = ring.Write("busy", BPF_RINGBUF_BUSY_BIT);
+  reader.Skip();
+  EXPECT_EQ(ring.consumed(), busy + BPF_RINGBUF_HDR_SZ + 8);
+  EXPECT_TRUE(ReadAll(reader).empty());
+  ring.Write("next");
+  EXPECT_EQ(ReadAll(reader), std::vector<std::string>{"next"});
+}
+
 // Records of all lengths that cross pages, windows and the ring's end are
 // whole, many rings long.
 TEST(RingReaderTest, ReadsAcrossAllBoundaries) {

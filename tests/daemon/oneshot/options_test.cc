@@ -33,7 +33,7 @@ TEST(OptionsTest, HasTheDocumentedDefaults) {
   EXPECT_FALSE(options.duration);
   EXPECT_EQ(options.format, OutputFormat::kFolded);
   EXPECT_EQ(options.output.by, OutputOptions::By::kComm);
-  EXPECT_EQ(options.capture.sampler.max_stack_depth, 127u);
+  EXPECT_EQ(options.capture.bpf.max_stack_depth, 127u);
   EXPECT_FALSE(options.capture.store);
   EXPECT_TRUE(options.demangle);
 }
@@ -46,14 +46,14 @@ TEST(OptionsTest, ReadsSamplingOptions) {
                "--hash-storage-size=100", "--stack-storage-size=200", "2.5"});
   EXPECT_EQ(options.capture.rate.frequency_hz, 999u);
   EXPECT_EQ(options.capture.event, "task-clock");
-  EXPECT_THAT(options.capture.sampler.pids, ElementsAre(5, 7));
+  EXPECT_THAT(options.capture.bpf.pids, ElementsAre(5, 7));
   EXPECT_THAT(*options.capture.cpus, ElementsAre(0, 1));
-  EXPECT_FALSE(options.capture.sampler.kernel_stacks);
-  EXPECT_TRUE(options.capture.sampler.user_stacks);
+  EXPECT_FALSE(options.capture.bpf.kernel_stacks);
+  EXPECT_TRUE(options.capture.bpf.user_stacks);
   EXPECT_EQ(options.capture.store, StackStore::kStackId);
-  EXPECT_EQ(options.capture.sampler.max_stack_depth, 512u);
-  EXPECT_EQ(options.capture.sampler.count_entries, 100u);
-  EXPECT_EQ(options.capture.sampler.stack_entries, 200u);
+  EXPECT_EQ(options.capture.bpf.max_stack_depth, 512u);
+  EXPECT_EQ(options.capture.bpf.count_entries, 100u);
+  EXPECT_EQ(options.capture.bpf.stack_entries, 200u);
   EXPECT_DOUBLE_EQ(options.duration->count(), 2.5);
 }
 
@@ -134,13 +134,22 @@ TEST(OptionsTest, TakesACommand) {
 TEST(OptionsTest, TakesManyPids) {
   std::string list = "1";
   for (int pid = 2; pid <= 5000; ++pid) list += "," + std::to_string(pid);
-  EXPECT_EQ(ParseOk({"-p", list.c_str()}).capture.sampler.pids.size(), 5000u);
+  EXPECT_EQ(ParseOk({"-p", list.c_str()}).capture.bpf.pids.size(), 5000u);
 }
 
 // --by tid makes the kernel side tell threads apart.
 TEST(OptionsTest, ByThreadSamplesThreads) {
-  EXPECT_TRUE(ParseOk({"--by", "tid"}).capture.sampler.per_thread);
-  EXPECT_FALSE(ParseOk({"--by", "pid"}).capture.sampler.per_thread);
+  EXPECT_TRUE(ParseOk({"--by", "tid"}).capture.bpf.per_thread);
+  EXPECT_FALSE(ParseOk({"--by", "pid"}).capture.bpf.per_thread);
+}
+
+// So does what finds the threads that are parked.
+TEST(OptionsTest, WaitsAreThoseOfThreads) {
+  EXPECT_TRUE(ParseOk({"--off-cpu"}).capture.bpf.per_thread);
+  EXPECT_TRUE(ParseOk({"--wall"}).capture.bpf.per_thread);
+  EXPECT_FALSE(ParseOk({"--wall"}).parked);
+  EXPECT_TRUE(ParseOk({"--wall", "--parked"}).parked);
+  EXPECT_TRUE(ParseOk({"--replay", "f", "--parked"}).parked);
 }
 
 struct BadCase {
@@ -158,6 +167,7 @@ TEST(OptionsTest, RefusesBadUsageInOneLine) {
       {{"-F", "99", "-c", "5"}, "contradict"},
       {{"-p", "1", "-L", "2"}, "contradict"},
       {{"-p", "0"}, "-p"},
+      {{"--parked"}, "--off-cpu"},
       {{"-p", "1,,2"}, "-p"},
       {{"-p", "1,"}, "-p"},
       {{"-p", ""}, "pid"},
@@ -221,17 +231,17 @@ TEST(OptionsTest, RefusesBadUsageInOneLine) {
 TEST(OptionsTest, ChoosesWhatIsSampled) {
   const ParsedCommandLine cpu = Parse({"1"});
   ASSERT_TRUE(cpu.options);
-  EXPECT_TRUE(cpu.options->capture.sampler.cpu_samples);
-  EXPECT_FALSE(cpu.options->capture.sampler.waits);
+  EXPECT_TRUE(cpu.options->capture.bpf.cpu_samples);
+  EXPECT_FALSE(cpu.options->capture.bpf.waits);
   const ParsedCommandLine waits = Parse({"--off-cpu", "-F", "1000", "1"});
   ASSERT_TRUE(waits.options);
-  EXPECT_FALSE(waits.options->capture.sampler.cpu_samples);
-  ASSERT_TRUE(waits.options->capture.sampler.waits);
-  EXPECT_EQ(waits.options->capture.sampler.waits->frequency_hz, 1'000u);
+  EXPECT_FALSE(waits.options->capture.bpf.cpu_samples);
+  ASSERT_TRUE(waits.options->capture.bpf.waits);
+  EXPECT_EQ(waits.options->capture.bpf.waits->frequency_hz, 1'000u);
   const ParsedCommandLine wall = Parse({"--wall", "1"});
   ASSERT_TRUE(wall.options);
-  EXPECT_TRUE(wall.options->capture.sampler.cpu_samples);
-  EXPECT_TRUE(wall.options->capture.sampler.waits);
+  EXPECT_TRUE(wall.options->capture.bpf.cpu_samples);
+  EXPECT_TRUE(wall.options->capture.bpf.waits);
 }
 
 // Help and version are data on stdout with status 0.

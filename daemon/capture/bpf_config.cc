@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/capture/sampler_config.h"
+#include "daemon/capture/bpf_config.h"
 
 #include <fmt/format.h>
 
@@ -82,7 +82,7 @@ constexpr bool kHasTables =
 #endif
 
 void DecideUnwind(CaptureOptions& options, CaptureMetadata& metadata) {
-  SamplerConfig& config = options.sampler;
+  BpfConfig& config = options.bpf;
   config.unwind = options.unwind;
   if (WalksByTables(config.unwind) && config.user_stacks &&
       (config.store != StackStore::kExact || !kHasTables)) {
@@ -109,7 +109,7 @@ void DecideUnwind(CaptureOptions& options, CaptureMetadata& metadata) {
   metadata.unwind = Name(config.unwind);
 }
 
-void DecideDump(SamplerConfig& config, CaptureMetadata& metadata) {
+void DecideDump(BpfConfig& config, CaptureMetadata& metadata) {
   if (config.dump != ThreadDump::kAllStacks || KernelHasThreadMemory()) return;
   config.dump = ThreadDump::kKernelStacks;
   metadata.warnings.emplace_back(
@@ -117,7 +117,7 @@ void DecideDump(SamplerConfig& config, CaptureMetadata& metadata) {
       "Linux 5.18): there are no user stacks and no holders of locks");
 }
 
-void DecideDepths(SamplerConfig& config, CaptureMetadata& metadata) {
+void DecideDepths(BpfConfig& config, CaptureMetadata& metadata) {
   const uint32_t limit = KernelStackDepthLimit();
   config.kernel_walk_depth = std::min(config.max_stack_depth, limit);
   // Kernel stacks are nowhere that deep.
@@ -142,7 +142,7 @@ std::optional<Unwind> ParseUnwind(std::string_view name) {
 
 void CompleteConfig(CaptureOptions& options, size_t cpus,
                     CaptureMetadata& metadata) {
-  SamplerConfig& config = options.sampler;
+  BpfConfig& config = options.bpf;
   config.store = options.store.value_or(
       KernelHasRingBuffer() ? StackStore::kExact : StackStore::kStackId);
   if (config.stack_entries == 0) {
@@ -152,7 +152,11 @@ void CompleteConfig(CaptureOptions& options, size_t cpus,
             : kStackIdEntries;
   }
   if (config.count_entries == 0) {
-    config.count_entries = EntriesFor(options.rate, cpus, kMaxCountEntries);
+    // At the end all threads that sleep are counted at once, each by itself.
+    const bool counts_sleepers = config.waits && config.per_thread;
+    config.count_entries =
+        counts_sleepers ? kMaxCountEntries
+                        : EntriesFor(options.rate, cpus, kMaxCountEntries);
   }
   DecideDump(config, metadata);
   DecideUnwind(options, metadata);

@@ -9,10 +9,8 @@ namespace profd {
 
 // Before the object is loaded: which programs and maps it has, how large they
 // are, and the knobs.
-ksym::Status ConfigureSampler(const SamplerConfig& config,
-                              profile_bpf& skeleton);
+ksym::Status ConfigureBpf(const BpfConfig& config, profile_bpf& skeleton);
 // After it was loaded: what is sampled.
-ksym::Status FillFilters(const SamplerConfig& config,
-                         const profile_bpf& skeleton);
+ksym::Status FillFilters(const BpfConfig& config, const profile_bpf& skeleton);
 
 }  // namespace profd

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/capture/sampler_setup.h"
+#include "daemon/capture/bpf_setup.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -66,7 +66,7 @@ ksym::Result<uint64_t> ReadCgroupId(const std::string& path) {
 // CONFIG_MODULES; without it there are no such tracepoints either.
 bool KernelHasModules() { return ::access("/proc/modules", F_OK) == 0; }
 
-void ConfigurePrograms(profile_bpf& skeleton, const SamplerConfig& config) {
+void ConfigurePrograms(profile_bpf& skeleton, const BpfConfig& config) {
   auto& programs = skeleton.progs;
   const bool exact = config.store == StackStore::kExact;
   const bool tables = exact && WalksByTables(config.unwind);
@@ -95,7 +95,9 @@ void ConfigurePrograms(profile_bpf& skeleton, const SamplerConfig& config) {
   const bool modules = config.kernel_stacks && KernelHasModules();
   bpf_program__set_autoload(programs.module_loaded, modules);
   bpf_program__set_autoload(programs.module_freed, modules);
+}
 
+void ConfigureKnobs(profile_bpf& skeleton, const BpfConfig& config) {
   auto& knobs = *skeleton.rodata;
   knobs.want_user = config.user_stacks;
   knobs.want_kernel = config.kernel_stacks;
@@ -116,20 +118,20 @@ void ConfigurePrograms(profile_bpf& skeleton, const SamplerConfig& config) {
   knobs.walks_runtimes =
       config.store == StackStore::kExact && WalksByTables(config.unwind);
   knobs.hash_multiplier = RandomOdd();
-  if (!waits) return;
+  if (!config.waits) return;
   knobs.takes_waits = 1;
   knobs.wait_period_ns = kNsPerSecond / config.waits->frequency_hz;
   knobs.wait_stacks_at_once = config.waits->stacks_at_once;
   knobs.wait_walks = config.waits->walks == WaitWalks::kIntervals;
   knobs.wait_tells_threads = !knobs.wait_walks;
-  knobs.wait_copies_walked = tables;
+  knobs.wait_copies_walked = knobs.walks_runtimes;
   knobs.wait_seed = RandomOdd();
   knobs.wait_slot_mask = kWaitSlots - 1;
   knobs.wait_has_prev_state = config.waits->kernel.has_prev_state;
   knobs.wait_by_interrupt = config.waits->kernel.by_interrupt();
 }
 
-void ConfigureWaitMaps(profile_bpf& skeleton, const SamplerConfig& config) {
+void ConfigureWaitMaps(profile_bpf& skeleton, const BpfConfig& config) {
   auto& maps = skeleton.maps;
   const bool bells = config.waits && config.waits->kernel.by_interrupt();
   const bool walks =
@@ -154,7 +156,7 @@ void ConfigureWaitMaps(profile_bpf& skeleton, const SamplerConfig& config) {
   }
 }
 
-void ConfigureMaps(profile_bpf& skeleton, const SamplerConfig& config) {
+void ConfigureMaps(profile_bpf& skeleton, const BpfConfig& config) {
   auto& maps = skeleton.maps;
   const bool exact = config.store == StackStore::kExact;
   for (bpf_map* counts : {maps.counts_0, maps.counts_1}) {
@@ -205,11 +207,11 @@ void ConfigureMaps(profile_bpf& skeleton, const SamplerConfig& config) {
 
 }  // namespace
 
-ksym::Status ConfigureSampler(const SamplerConfig& config,
-                              profile_bpf& skeleton) {
+ksym::Status ConfigureBpf(const BpfConfig& config, profile_bpf& skeleton) {
   // All of it before the object is loaded: the constants are frozen then, which
   // lets the verifier leave out what they switch off, and maps get their size.
   ConfigurePrograms(skeleton, config);
+  ConfigureKnobs(skeleton, config);
   ConfigureMaps(skeleton, config);
   ConfigureWaitMaps(skeleton, config);
   if (!config.cgroup_path.empty()) {
@@ -227,8 +229,7 @@ ksym::Status ConfigureSampler(const SamplerConfig& config,
   return {};
 }
 
-ksym::Status FillFilters(const SamplerConfig& config,
-                         const profile_bpf& skeleton) {
+ksym::Status FillFilters(const BpfConfig& config, const profile_bpf& skeleton) {
   const uint8_t selected = 1;
   const int ids = bpf_map__fd(skeleton.maps.selected_ids);
   for (const uint32_t id : config.tids.empty() ? config.pids : config.tids) {
