@@ -77,10 +77,9 @@ CaptureOptions MakeCaptureOptions(const ServiceConfig& config) {
   options.bpf.per_thread = Labels::Of(config.labels).tid;
   options.bpf.max_stack_depth = static_cast<uint32_t>(config.stacks.max_depth);
   if (config.waiting.enabled) {
-    options.bpf.waits =
-        WaitConfig{.frequency_hz = config.waiting.frequency_hz,
-                   .walks = WaitWalks::kIntervals,
-                   .stacks_at_once = kWaitStacksAtOnce};
+    options.bpf.waits = WaitConfig{.frequency_hz = config.waiting.frequency_hz,
+                                   .walks = WaitWalks::kIntervals,
+                                   .stacks_at_once = kWaitStacksAtOnce};
   }
   return options;
 }
