@@ -82,7 +82,7 @@ class Capture final : public CaptureSteps {
   bool IsFilling() const override;
   UnwindStatistics unwind_statistics() const;
   RuntimeStatistics runtime_statistics() const;
-  // What threads did all the while, where waits are sampled; after Stop().
+  // The times of threads all the while, where waits are sampled; after Stop().
   const ThreadTimes& thread_times() const;
   // All threads as they were when sampling ended, where they are dumped; after
   // Stop(). Their samples are of ThreadKind().
