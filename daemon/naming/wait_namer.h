@@ -9,8 +9,8 @@
 
 namespace profd {
 
-// Why a thread waited: "[blocked: futex]", "[runnable: preempted]". What is not
-// known is not said.
+// Why a thread waited: "[blocked: futex]", "[runnable: preempted]". Parts that
+// are not known are left out.
 std::string WaitText(const WaitReason& reason);
 
 // Names frames of kWaitReason by it.
