@@ -15,7 +15,7 @@
 namespace profd {
 namespace {
 
-// Of a group, before the rest is only counted.
+// Members of a group that are shown; the rest is only counted.
 constexpr size_t kShownProcesses = 8;
 constexpr size_t kShownTids = 16;
 

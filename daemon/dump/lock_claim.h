@@ -21,15 +21,15 @@ struct FutexWait {
 // Nothing: it runs, is runnable or stopped, or does not wait in such a call.
 std::optional<FutexWait> FutexWaitOf(const DumpedThread& thread);
 
-// Who holds a lock, as its words have it. They are the program's: it can write
-// there what it likes, so this is no more than a claim.
+// The holder of a lock, as its words have it. They are the program's: it can
+// write there what it likes, so this is no more than a claim.
 struct LockClaim {
   uint32_t own_tid = 0;    // in the holder's pid namespace
   bool is_shared = false;  // threads of other processes can hold it
 };
 
-// What the words say if they are those of glibc's pthread_mutex_t, of which one
-// thread waits for the other: that its word says it is held and waited for, its
+// Reads the words as those of a pthread_mutex_t of glibc that one thread has
+// and another one waits for: its word says that it is held and waited for, its
 // kind is one that there is and goes with the call, and a holder is named.
 // Nothing where anything of it does not hold up.
 std::optional<LockClaim> LockClaimOf(const DumpedThread& thread,

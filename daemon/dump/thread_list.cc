@@ -36,7 +36,7 @@ Samples SamplesByThread(const Profile& profile) {
   return samples;
 }
 
-// Of "[blocked: futex]" what is behind the colon, if there is one.
+// "futex" for "[blocked: futex]": the part behind the colon, if there is one.
 std::string ReasonText(const WaitReason& reason) {
   const std::string text = WaitText(reason);
   const size_t colon = text.find(": ");
