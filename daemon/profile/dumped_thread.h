@@ -10,8 +10,7 @@
 
 namespace profd {
 
-// What a thread waits for, if it is a word in its memory, and the words from
-// there on.
+// The word in its memory that a thread waits for, and those behind it.
 using LockWords = std::array<uint32_t, 6>;
 
 // A thread as it was when all were dumped; its stacks are samples.
