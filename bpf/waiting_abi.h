@@ -29,6 +29,7 @@ enum wait_flags {
 	WAIT_PREEMPTED = 2,  /* it did not want to wait */
 	WAIT_NEW = 4,	     /* it had not run yet */
 	WAIT_IO = 8,	     /* the kernel counts it as waiting for a disk */
+	WAIT_QUOTA = 0x10,   /* its cgroup had used up its CPU time */
 	WAIT_UNSEEN = 0x100, /* nobody saw how it came to want a CPU */
 };
 

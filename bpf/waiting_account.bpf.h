@@ -300,6 +300,21 @@ static __always_inline __u32 wait_stop_state(const struct task_struct___wait *t,
 	return state || t->on_rq ? state : TASK_STATE_WAKING;
 }
 
+/*
+ * Whether a thread that stops though it could run does so because its cgroup,
+ * or one above, has used up its CPU time. It is known only now.
+ */
+static __always_inline bool
+wait_is_throttled(const struct task_struct___wait *t)
+{
+	const struct task_struct___throttled *one = (void *)t;
+
+	if (bpf_core_field_exists(one->throttled))
+		return one->throttled;
+	return bpf_core_field_exists(t->se.cfs_rq->throttle_count) &&
+	       t->se.cfs_rq->throttle_count;
+}
+
 static __always_inline void wait_stops(const struct task_struct___wait *t,
 				       __u64 now, __u32 state, bool preempted)
 {
@@ -321,6 +336,8 @@ static __always_inline void wait_stops(const struct task_struct___wait *t,
 	}
 	wait_set_slot(slot, t, now);
 	slot->state = preempted ? WAIT_STATE_PREEMPTED : state;
+	if ((preempted || !state) && wait_is_throttled(t))
+		slot->state = WAIT_STATE_PREEMPTED | WAIT_STATE_QUOTA;
 }
 
 /*
@@ -394,6 +411,8 @@ static __always_inline bool wait_count_slot(struct wait *w,
 	w->state = slot->state;
 	if (!w->state || w->state & WAIT_STATE_PREEMPTED)
 		w->flags = WAIT_PREEMPTED;
+	if (w->state & WAIT_STATE_QUOTA)
+		w->flags |= WAIT_QUOTA;
 	wait_count_points(w, slot, &span);
 	return true;
 }

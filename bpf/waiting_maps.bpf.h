@@ -42,6 +42,7 @@ struct rq {
 } __core;
 struct cfs_rq {
 	struct rq *rq;
+	unsigned int throttle_count;
 } __core;
 struct sched_entity {
 	unsigned long long sum_exec_runtime;
@@ -89,6 +90,10 @@ struct task_struct___wait {
 	unsigned int self_exec_id;
 	char comm[PROFILE_COMM_BYTES];
 } __core;
+/* Since 6.18 threads are throttled one by one, on their way to user code. */
+struct task_struct___throttled {
+	unsigned char throttled;
+} __core;
 /* The field's name and size before 5.14. */
 struct task_struct___before_5_14 {
 	long state;
@@ -100,7 +105,7 @@ struct task_struct___before_5_14 {
  */
 struct wait_slot {
 	__u32 tid;   /* 0: free */
-	__u32 state; /* in which it stopped, and WAIT_STATE_PREEMPTED */
+	__u32 state; /* in which it stopped, and WAIT_STATE_... */
 	__u64 start_time;
 	__u64 began;	  /* to wait, by the scheduler's clock */
 	__u64 runnable;	  /* the kernel's sum, then */
@@ -109,6 +114,7 @@ struct wait_slot {
 	__u64 reserved[2];
 };
 #define WAIT_STATE_PREEMPTED 0x80000000
+#define WAIT_STATE_QUOTA     0x40000000
 _Static_assert(sizeof(struct wait_slot) == 64, "wait_slot");
 
 struct {

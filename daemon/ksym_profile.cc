@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdio>
-#include <string>
 #include <utility>
 
 #include "daemon/base/freed_memory.h"
@@ -15,15 +13,6 @@
 
 namespace {
 
-// For --help and --version, which are data.
-int PrintToStdout(const std::string& text) {
-  if (std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) {
-    return profd::kExitOk;
-  }
-  profd::PrintMessage("stdout cannot be written");
-  return profd::kExitFailure;
-}
-
 int Main(int argc, char** argv) {
   ksym::HandleSignalsOfFiles("ksym-profile");
   profd::ReturnFreedMemory();
@@ -33,7 +22,7 @@ int Main(int argc, char** argv) {
   if (const auto status = profd::RunDumpCommand(argc, argv)) return *status;
   profd::ParsedCommandLine parsed = profd::ParseCommandLine(argc, argv);
   if (parsed.options) return profd::RunOneShot(std::move(*parsed.options));
-  if (parsed.exit_status == 0) return PrintToStdout(parsed.output_text);
+  if (parsed.exit_status == 0) return profd::PrintToStdout(parsed.output_text);
   profd::PrintMessage(parsed.error_text);
   return parsed.exit_status;
 }

@@ -152,7 +152,11 @@ void CompleteConfig(CaptureOptions& options, size_t cpus,
             : kStackIdEntries;
   }
   if (config.count_entries == 0) {
-    config.count_entries = EntriesFor(options.rate, cpus, kMaxCountEntries);
+    // At the end all threads that sleep are counted at once, each by itself.
+    const bool counts_sleepers = config.waits && config.per_thread;
+    config.count_entries =
+        counts_sleepers ? kMaxCountEntries
+                        : EntriesFor(options.rate, cpus, kMaxCountEntries);
   }
   DecideDump(config, metadata);
   DecideUnwind(options, metadata);

@@ -80,8 +80,8 @@ class Capture::Impl {
 
   const CaptureMetadata& metadata() const { return metadata_; }
 
-  void FindRuntimes() {
-    if (UnwindTables* tables = stacks_.tables()) running_.FindRuntimes(*tables);
+  void Prepare() {
+    if (UnwindTables* tables = stacks_.tables()) running_.Prepare(*tables);
   }
 
   ksym::Status Enable() {
@@ -432,7 +432,7 @@ ksym::Result<Capture> Capture::Start(CaptureOptions options) {
   if (!followed) return Fail(std::move(followed.error()));
   auto impl = std::make_unique<Impl>(std::move(options), std::move(metadata),
                                      std::move(sources));
-  impl->FindRuntimes();
+  impl->Prepare();
   return Capture(std::move(impl));
 }
 

@@ -12,8 +12,8 @@ namespace {
 
 // Processes whose tables are made before they are sampled.
 constexpr size_t kMaxBusy = 32;
-// How long interpreters are looked for before the first sample, at the most,
-// half of it in reading what processes map.
+// How long the first sample waits for what is made ready, at the most, half of
+// it for reading what processes map.
 constexpr std::chrono::milliseconds kPreparation(20);
 
 }  // namespace
@@ -24,10 +24,17 @@ RunningProcesses::RunningProcesses(const BpfConfig& config, ProcessWatch& watch)
       pids_(config.pids),
       follows_children_(config.follow_children) {}
 
-void RunningProcesses::FindRuntimes(UnwindTables& tables) {
+void RunningProcesses::Prepare(UnwindTables& tables) {
   const auto begin = SteadyClock::now();
   watch_.ReadSome(pids_, begin + kPreparation / 2);
-  for (const ProcessWatch::Busy& process : watch_.AllByUse()) {
+  const std::vector<ProcessWatch::Busy> processes = watch_.AllByUse();
+  // First, as the tables are made in another thread meanwhile. Those that only
+  // sleep are sampled as soon as they wake.
+  for (const ProcessWatch::Busy& process : processes) {
+    if (pids_.empty() || !IsSampled(process.pid)) continue;
+    tables.Expect(process.pid, *process.mappings, UnwindTables::Expected::kNow);
+  }
+  for (const ProcessWatch::Busy& process : processes) {
     if (SteadyClock::now() >= begin + kPreparation) return;
     // Children may well become programs that others are.
     if (!follows_children_ && !IsSampled(process.pid)) continue;
@@ -41,8 +48,9 @@ void RunningProcesses::ReadAll() {
 
 void RunningProcesses::ExpectBusy(UnwindTables& tables,
                                   const std::function<void()>& make_room) {
+  if (!pids_.empty()) return;
   for (const ProcessWatch::Busy& busy : watch_.Busiest(kMaxBusy)) {
-    if (IsSampled(busy.pid)) tables.Expect(busy.pid, *busy.mappings);
+    tables.Expect(busy.pid, *busy.mappings, UnwindTables::Expected::kPerhaps);
     make_room();
   }
 }

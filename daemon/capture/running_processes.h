@@ -18,14 +18,15 @@ class RunningProcesses {
   // The watch outlives this.
   RunningProcesses(const BpfConfig& config, ProcessWatch& watch);
 
-  // Looks for interpreters, so that the first samples have their frames. Ends
-  // after 20 ms; those that are in other files are found once their processes
-  // are sampled.
-  void FindRuntimes(UnwindTables& tables);
+  // Before the first sample, 20 ms at the most. Has tables made for processes
+  // that were chosen by their pids, and looks for interpreters, so that the
+  // first samples have their frames; those that are in other files are found
+  // once their processes are sampled.
+  void Prepare(UnwindTables& tables);
   // Reads what all processes map, some 20 us each, where user stacks are taken.
   void ReadAll();
-  // Has tables made for the processes that use the CPUs most, as they will be
-  // sampled: their stacks need not be copied then. Calls `make_room` after
+  // Where all processes are sampled: has tables made for those that use the
+  // CPUs most, as their stacks need not be copied then. Calls `make_room` after
   // each.
   void ExpectBusy(UnwindTables& tables, const std::function<void()>& make_room);
 

@@ -54,12 +54,22 @@ void ThreadTimes::AddLast(const wait_thread_record& record) {
                            Since(first.now_ns, record.now_ns));
   sum_ += times;
   ++count_;
+  AddLife({.pid = record.tgid, .tid = record.tid, .ns = times.total_ns()});
   if (threads_.size() >= kMaxThreads) return;
   threads_.push_back(
       {.pid = record.tgid,
        .tid = record.tid,
        .comm = {record.comm, ::strnlen(record.comm, sizeof(record.comm))},
        .times = times});
+}
+
+void ThreadTimes::AddLife(const ThreadLife& life) {
+  if (life.ns < kLeastLifeNs) return;
+  if (lives_.size() >= kMaxLives) {
+    ++lives_dropped_;
+    return;
+  }
+  lives_.push_back(life);
 }
 
 }  // namespace profd

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bpf/waiting_abi.h"
+#include "daemon/profile/parked.h"
 
 namespace profd {
 
@@ -46,11 +47,22 @@ class ThreadTimes {
   // One by one, the first kMaxThreads of them.
   const std::vector<Thread>& threads() const { return threads_; }
   static constexpr size_t kMaxThreads = 4096;
+  // How long they lived, of the first kMaxLives that lived for kLeastLifeNs:
+  // where many threads come and go most are shorter.
+  const std::vector<ThreadLife>& lives() const { return lives_; }
+  // Those that lived as long and were too many.
+  size_t lives_dropped() const { return lives_dropped_; }
+  static constexpr size_t kMaxLives = size_t{1} << 20;
+  static constexpr uint64_t kLeastLifeNs = 10'000'000;
 
  private:
+  void AddLife(const ThreadLife& life);
+
   std::unordered_map<uint32_t, wait_thread_record> first_;  // by tid
   std::unordered_map<uint32_t, uint64_t> at_end_;  // when they began, by tid
   std::vector<Thread> threads_;
+  std::vector<ThreadLife> lives_;
+  size_t lives_dropped_ = 0;
   Times sum_;
   size_t count_ = 0;
   uint64_t begin_ns_ = 0;  // of sampling

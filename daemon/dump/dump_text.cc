@@ -6,16 +6,18 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <span>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "daemon/dump/thread_groups.h"
-#include "ksym/base/printable.h"
+#include "daemon/output/frame_text.h"
 
 namespace profd {
 namespace {
 
-// Members of a group that are shown; the rest is only counted.
+// The lines of a group and the tids in one; the rest is counted.
 constexpr size_t kShownProcesses = 8;
 constexpr size_t kShownTids = 16;
 
@@ -23,14 +25,15 @@ std::string Plural(size_t count, std::string_view one, std::string_view many) {
   return fmt::format("{} {}", count, count == 1 ? one : many);
 }
 
-std::string Printable(std::string_view name) {
+// Not to be taken for a frame, whose line has a longer indent.
+std::string LineName(std::string_view comm) {
   std::string out;
-  ksym::AppendPrintable(name, out);
+  AppendLineName(comm, out);
   return out;
 }
 
 std::string ThreadName(const DumpedThread& thread) {
-  return fmt::format("{} '{}'", thread.tid, Printable(thread.comm));
+  return fmt::format("{} '{}'", thread.tid, LineName(thread.comm));
 }
 
 class DumpWriter {
@@ -39,7 +42,7 @@ class DumpWriter {
       : list_(list), stacks_(profile), out_(out) {}
 
   void Run() {
-    AddSummary();
+    for (const std::string& line : SummaryLines(list_)) Print("{}\n", line);
     for (const std::vector<size_t>& cycle : list_.deadlocks) AddDeadlock(cycle);
     for (const ThreadGroup& group : GroupThreads(list_, stacks_)) {
       AddGroup(group);
@@ -52,25 +55,6 @@ class DumpWriter {
              Arguments&&... arguments) {
     fmt::format_to(std::back_inserter(out_.text()), format,
                    std::forward<Arguments>(arguments)...);
-  }
-
-  void AddSummary() {
-    std::map<ThreadActivity, size_t> counts;
-    for (const ListedThread& listed : list_.threads) ++counts[listed.activity];
-    Print("{} of {}: {} running, {} runnable, {} blocked\n",
-          Plural(list_.threads.size(), "thread", "threads"),
-          Plural(list_.processes, "process", "processes"),
-          counts[ThreadActivity::kRunning], counts[ThreadActivity::kRunnable],
-          counts[ThreadActivity::kBlocked]);
-    if (list_.running_without_stack > 0) {
-      Print("{} that ran {} not caught: without a stack\n",
-            Plural(list_.running_without_stack, "thread", "threads"),
-            list_.running_without_stack == 1 ? "was" : "were");
-    }
-    if (list_.lost > 0) {
-      Print("the stacks of {} were lost\n",
-            Plural(list_.lost, "thread", "threads"));
-    }
   }
 
   void AddDeadlock(const std::vector<size_t>& cycle) {
@@ -133,15 +117,16 @@ class DumpWriter {
         break;
       }
       const auto& [pid, comm] = owner;
-      Print("  {} ({})", Printable(comm), pid);
+      Print("  {} ({})", LineName(comm), pid);
       if (tids.size() > 1 || tids.front() != pid) {
         out_.text() += ':';
         for (const uint32_t tid :
              std::span(tids).first(std::min(tids.size(), kShownTids))) {
           Print(" {}", tid);
         }
-        if (tids.size() > kShownTids)
+        if (tids.size() > kShownTids) {
           Print(" and {} more", tids.size() - kShownTids);
+        }
       }
       out_.text() += '\n';
     }
@@ -189,6 +174,31 @@ std::string TimeText(uint64_t nanoseconds) {
   if (nanoseconds < kHour) return two(kMinute, "min", kSecond, "s");
   if (nanoseconds < kDay) return two(kHour, "h", kMinute, "min");
   return two(kDay, "d", kHour, "h");
+}
+
+std::vector<std::string> SummaryLines(const ThreadList& list) {
+  std::map<ThreadActivity, size_t> counts;
+  for (const ListedThread& listed : list.threads) ++counts[listed.activity];
+  std::vector<std::string> lines = {fmt::format(
+      "{} of {}: {} running, {} runnable, {} blocked",
+      Plural(list.threads.size(), "thread", "threads"),
+      Plural(list.processes, "process", "processes"),
+      counts[ThreadActivity::kRunning], counts[ThreadActivity::kRunnable],
+      counts[ThreadActivity::kBlocked])};
+  if (list.running_without_stack > 0) {
+    lines.push_back(
+        fmt::format("{} that ran {} not caught: without a stack",
+                    Plural(list.running_without_stack, "thread", "threads"),
+                    list.running_without_stack == 1 ? "was" : "were"));
+  }
+  if (list.lost > 0) {
+    lines.push_back(fmt::format("the stacks of {} were lost",
+                                Plural(list.lost, "thread", "threads")));
+  }
+  if (!list.deadlocks.empty()) {
+    lines.push_back(Plural(list.deadlocks.size(), "deadlock", "deadlocks"));
+  }
+  return lines;
 }
 
 void WriteDumpText(const ThreadList& list, const Profile& profile,

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include "daemon/dump/thread_list.h"
 #include "daemon/output/output_buffer.h"
 #include "daemon/profile/profile.h"
@@ -14,7 +18,12 @@ namespace profd {
 void WriteDumpText(const ThreadList& list, const Profile& profile,
                    OutputBuffer& out);
 
-// "1.25 s", "340 ms", "2 h 5 min".
+// Lines that say how many threads there are, how many have no stack and why,
+// and how many deadlocks there are. Where there are none of a kind its line is
+// missing.
+std::vector<std::string> SummaryLines(const ThreadList& list);
+
+// "1.2 s", "340 ms", "2 h 5 min".
 std::string TimeText(uint64_t nanoseconds);
 
 }  // namespace profd

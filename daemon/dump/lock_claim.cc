@@ -11,8 +11,6 @@ namespace {
 
 // System call 202 of x86-64's table.
 constexpr uint32_t kFutexCall = 202;
-// States of threads that are stopped, traced or frozen (sched.h).
-constexpr uint16_t kHalted = 0x4 | 0x8 | 0x8000;
 
 // struct __pthread_mutex_s of 64-bit glibc, by words.
 enum MutexWord : uint8_t { kLock, kCount, kOwner, kUsers, kKind };
@@ -26,8 +24,6 @@ constexpr uint32_t kShared = 0x80;
 constexpr uint32_t kElision = 0x100 | 0x200;
 // Held, and waited for.
 constexpr uint32_t kContended = 2;
-// Frames of the library between the system call and pthread_mutex_lock().
-constexpr size_t kInnermost = 4;
 
 // The lock's word is its holder's tid.
 std::optional<uint32_t> HolderInWord(const LockWords& words) {
@@ -51,8 +47,8 @@ std::optional<uint32_t> HolderBesideWord(const LockWords& words,
   return owner;
 }
 
-// A thread that wants what it has waits for ever, but for kinds of mutexes that
-// are made to tell.
+// Whether a thread that wants what it has waits for ever: some kinds of mutexes
+// let it in or tell it.
 bool MayWaitForItself(uint32_t kind) {
   const uint32_t type = kind & kTypeBits;
   return (kind & (kRobust | kPi)) == 0 && type != kRecursive &&
@@ -72,14 +68,14 @@ std::string_view WithoutPrefix(std::string_view name) {
   return name;
 }
 
-bool LocksMutex(const CallerName& caller) {
+bool LocksMutex(std::string_view function) {
   constexpr auto kNames = std::to_array<std::string_view>(
       {"pthread_mutex_lock", "pthread_mutex_timedlock",
        "pthread_mutex_clocklock", "pthread_mutex_cond_lock",
        "pthread_mutex_lock_full", "pthread_mutex_cond_lock_full",
        "pthread_mutex_clocklock_common"});
   // "pthread_mutex_lock@@GLIBC_2.2.5", "pthread_mutex_lock.part.0".
-  const std::string_view name = WithoutPrefix(caller.function);
+  const std::string_view name = WithoutPrefix(function);
   return std::ranges::find(kNames, name.substr(0, name.find_first_of("@."))) !=
          kNames.end();
 }
@@ -88,7 +84,7 @@ bool LocksMutex(const CallerName& caller) {
 
 std::optional<FutexWait> FutexWaitOf(const DumpedThread& thread) {
   const WaitReason& reason = thread.reason;
-  if (thread.is_running || reason.runnable || (reason.state & kHalted) != 0 ||
+  if (thread.is_running || reason.runnable || IsHalted(reason) ||
       reason.calls != WaitCalls::kX8664 || reason.call != kFutexCall) {
     return std::nullopt;
   }
@@ -131,9 +127,10 @@ std::optional<LockClaim> LockClaimOf(const DumpedThread& thread,
   return LockClaim{.own_tid = *holder, .is_shared = is_shared};
 }
 
-bool IsInMutexLock(std::span<const CallerName> leaf_first) {
+bool IsInMutexLock(std::span<const std::string_view> leaf_first) {
   return std::ranges::any_of(
-      leaf_first.first(std::min(leaf_first.size(), kInnermost)), LocksMutex);
+      leaf_first.first(std::min(leaf_first.size(), kLockingFrames)),
+      LocksMutex);
 }
 
 }  // namespace profd

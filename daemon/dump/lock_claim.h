@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -21,28 +22,26 @@ struct FutexWait {
 // Nothing: it runs, is runnable or stopped, or does not wait in such a call.
 std::optional<FutexWait> FutexWaitOf(const DumpedThread& thread);
 
-// The holder of a lock, as its words have it. They are the program's: it can
+// The holder of a lock by the lock's words. They are the program's: it can
 // write there what it likes, so this is no more than a claim.
 struct LockClaim {
   uint32_t own_tid = 0;    // in the holder's pid namespace
   bool is_shared = false;  // threads of other processes can hold it
 };
 
-// Reads the words as those of a pthread_mutex_t of glibc that one thread has
-// and another one waits for: its word says that it is held and waited for, its
-// kind is one that there is and goes with the call, and a holder is named.
-// Nothing where anything of it does not hold up.
+// The claim of the words if they are those of glibc's pthread_mutex_t: the
+// first one says that it is held and waited for, its kind is one that there is
+// and goes with the call, and a holder is named. Nothing where anything of it
+// does not hold up.
 std::optional<LockClaim> LockClaimOf(const DumpedThread& thread,
                                      const FutexWait& wait);
 
-// A function on the stack of a thread that waits.
-struct CallerName {
-  std::string_view function;
-  std::string_view module;  // path of its file
-};
+// The system call's function and those of the library that lead to it.
+inline constexpr size_t kLockingFrames = 4;
 
-// Whether the innermost functions, leaf first, are those of the C library that
-// lock a mutex. Other code has such words as well.
-bool IsInMutexLock(std::span<const CallerName> leaf_first);
+// Whether one of the first kLockingFrames functions, leaf first, has the name
+// of one of the C library's that lock a mutex. Other code has such words as
+// well.
+bool IsInMutexLock(std::span<const std::string_view> leaf_first);
 
 }  // namespace profd

@@ -19,8 +19,8 @@ struct SharedMapping {
   uint64_t inode = 0;
 };
 
-// The mappings in the text of /proc/PID/maps: views into it. Lines of another
-// form are passed over.
+// The mappings in the text of /proc/PID/maps, as views into it. A line that has
+// another form is passed over.
 std::vector<SharedMapping> ParseSharedMappings(std::string_view maps);
 
 // Whether `mine` has a byte that lies at the address in `others`.

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/dump/thread_groups.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <tuple>
 #include <utility>
 
+#include "daemon/output/frame_text.h"
 #include "daemon/output/stack_state.h"
-#include "ksym/base/printable.h"
 
 namespace profd {
 namespace {
@@ -20,20 +18,8 @@ void AppendFrame(const Profile& profile, const Frame& frame, std::string& out) {
   // It is in the group's first line.
   if (frame.kind == &kWaitFrame) return;
   out += kStackIndent;
-  const std::string_view name = profile.String(frame.name);
-  ksym::AppendPrintable(name.empty() ? "[unknown]" : name, out);
-  const std::string_view module = profile.String(frame.object);
-  const bool is_named = frame.reason == ksym::Unresolved::kNone;
-  if (!module.empty() && (is_named || name.empty() || name == "[unknown]")) {
-    out += ' ';
-    if (frame.kind->is_in_file) {
-      out += '[';
-      ksym::AppendPrintable(module.substr(module.rfind('/') + 1), out);
-      out += ']';
-    } else {
-      ksym::AppendPrintable(module, out);
-    }
-  }
+  AppendFrameName(profile, frame, out);
+  AppendFrameModule(profile, frame, out);
   if (frame.kind->is_inlined) out += " (inlined)";
   out += '\n';
 }
@@ -44,19 +30,18 @@ int RankOf(const ListedThread& listed) {
   if (listed.activity == ThreadActivity::kRunnable) return 1;
   if (listed.holder) return 2;
   if (!listed.thread.has_user_code) return 5;
+  const WaitReason& reason = listed.thread.reason;
   const bool is_stuck =
-      listed.reason.ends_with(", D") || listed.reason.ends_with(", iowait");
+      !IsHalted(reason) && (reason.io || IsUninterruptible(reason));
   return is_stuck ? 3 : 4;
 }
 
 }  // namespace
 
 std::string_view StackTexts::Of(const ListedThread& thread) {
-  std::string key = fmt::format(
-      "{} {} {} {} {} {}", thread.has_sample, thread.thread.is_running,
-      thread.user, thread.kernel, static_cast<int>(thread.user_state),
-      static_cast<int>(thread.kernel_state));
-  const auto [at, is_new] = texts_.try_emplace(std::move(key));
+  const auto [at, is_new] = texts_.try_emplace(
+      {thread.has_sample, thread.activity, thread.user, thread.kernel,
+       thread.user_state, thread.kernel_state});
   if (is_new) at->second = Make(thread);
   return at->second;
 }

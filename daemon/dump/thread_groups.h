@@ -2,9 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+#include <tuple>
 #include <vector>
 
 #include "daemon/dump/thread_list.h"
@@ -25,7 +26,10 @@ class StackTexts {
   std::string Make(const ListedThread& thread) const;
 
   const Profile& profile_;
-  std::unordered_map<std::string, std::string> texts_;
+  // All that the lines depend on.
+  using Key = std::tuple<bool, ThreadActivity, CallStackId, CallStackId,
+                         StackState, StackState>;
+  std::map<Key, std::string> texts_;
 };
 
 // Indices of threads of which nothing but ids, names and times differs, in

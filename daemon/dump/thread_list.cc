@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
+#include <span>
+#include <string_view>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -12,10 +13,6 @@
 
 namespace profd {
 namespace {
-
-// Frames of a stack's leaf that may say in what function of the C library a
-// thread is.
-constexpr size_t kLeafFrames = 8;
 
 struct Samples {
   std::unordered_map<uint32_t, const ProfileSample*> of_threads;  // by tid
@@ -36,15 +33,8 @@ Samples SamplesByThread(const Profile& profile) {
   return samples;
 }
 
-// "futex" for "[blocked: futex]": the part behind the colon, if there is one.
-std::string ReasonText(const WaitReason& reason) {
-  const std::string text = WaitText(reason);
-  const size_t colon = text.find(": ");
-  if (colon == std::string::npos) return {};
-  return text.substr(colon + 2, text.size() - colon - 3);
-}
-
-ListedThread List(DumpedThread thread, const Samples& samples) {
+// All but the thread itself and what it waits for.
+ListedThread List(const DumpedThread& thread, const Samples& samples) {
   ListedThread listed;
   const auto& of_its_kind =
       thread.is_running ? samples.of_cpu : samples.of_threads;
@@ -63,37 +53,30 @@ ListedThread List(DumpedThread thread, const Samples& samples) {
     listed.user = sample.user;
     listed.kernel = sample.kernel;
   }
-  if (const auto wait = FutexWaitOf(thread)) {
-    listed.lock_address = wait->address;
-  }
-  listed.thread = std::move(thread);
   return listed;
 }
 
-bool IsInMutexLock(const ListedThread& listed, const Profile& profile) {
-  std::array<CallerName, kLeafFrames> callers;
+bool WaitsForMutex(const ListedThread& listed, const Profile& profile) {
+  std::array<std::string_view, kLockingFrames> functions;
   const auto stack = profile.Stack(listed.user);
-  const size_t count = std::min(stack.size(), callers.size());
+  const size_t count = std::min(stack.size(), functions.size());
   for (size_t i = 0; i < count; ++i) {
-    const Frame& frame = profile.frames[stack[i]];
-    callers[i] = {.function = profile.String(frame.name),
-                  .module = profile.String(frame.object)};
+    functions[i] = profile.String(profile.frames[stack[i]].name);
   }
-  return IsInMutexLock(std::span(callers).first(count));
+  return IsInMutexLock(std::span(functions).first(count));
 }
 
-void AddHolders(const Profile& profile, const SharesMemory& shares_memory,
-                ThreadList& list) {
-  std::vector<DumpedThread> threads;
+// What each thread waits for, and who has it.
+void AddLocks(std::span<const DumpedThread> threads, const Profile& profile,
+              const SharesMemory& shares_memory, ThreadList& list) {
   std::vector<ClaimedLock> claims;
-  threads.reserve(list.threads.size());
-  for (size_t i = 0; i < list.threads.size(); ++i) {
-    const ListedThread& listed = list.threads[i];
-    threads.push_back(listed.thread);
-    const auto wait = FutexWaitOf(listed.thread);
+  for (size_t i = 0; i < threads.size(); ++i) {
+    ListedThread& listed = list.threads[i];
+    const auto wait = FutexWaitOf(threads[i]);
     if (!wait) continue;
-    const auto claim = LockClaimOf(listed.thread, *wait);
-    if (!claim || !IsInMutexLock(listed, profile)) continue;
+    listed.lock_address = wait->address;
+    const auto claim = LockClaimOf(threads[i], *wait);
+    if (!claim || !WaitsForMutex(listed, profile)) continue;
     claims.push_back({.waiter = i, .address = wait->address, .claim = *claim});
   }
   const auto holders = FindHolders(threads, claims, shares_memory);
@@ -125,17 +108,18 @@ ThreadList MakeThreadList(std::vector<DumpedThread> threads,
   });
   const Samples samples = SamplesByThread(profile);
   ThreadList list;
-  std::set<uint32_t> pids;
   list.threads.reserve(threads.size());
-  for (DumpedThread& thread : threads) {
-    pids.insert(thread.pid);
-    const ListedThread& listed =
-        list.threads.emplace_back(List(std::move(thread), samples));
-    if (listed.has_sample) continue;
-    ++(listed.thread.is_running ? list.running_without_stack : list.lost);
+  for (size_t i = 0; i < threads.size(); ++i) {
+    const DumpedThread& thread = threads[i];
+    if (i == 0 || threads[i - 1].pid != thread.pid) ++list.processes;
+    list.threads.push_back(List(thread, samples));
+    if (list.threads.back().has_sample) continue;
+    ++(thread.is_running ? list.running_without_stack : list.lost);
   }
-  list.processes = pids.size();
-  AddHolders(profile, shares_memory, list);
+  AddLocks(threads, profile, shares_memory, list);
+  for (size_t i = 0; i < threads.size(); ++i) {
+    list.threads[i].thread = std::move(threads[i]);
+  }
   return list;
 }
 

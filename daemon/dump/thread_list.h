@@ -30,7 +30,7 @@ struct ListedThread {
   StackState kernel_state = StackState::kNone;
   CallStackId user = 0;
   CallStackId kernel = 0;  // the reason's frame is at its root
-  // The address of a word that it waits for in futex(2).
+  // The word that it waits for in futex(2).
   std::optional<uint64_t> lock_address;
   std::optional<size_t> holder;  // index of the thread that has the lock
 };

@@ -148,8 +148,15 @@ class Reader {
 
   ksym::Result<Profile> Run() {
     const Json* metadata = Member(document_, "metadata");
-    if (metadata == nullptr || !metadata->is_object() ||
-        Text(*metadata, "format", "metadata") != "ksym-profile") {
+    const auto format = metadata != nullptr && metadata->is_object()
+                            ? Text(*metadata, "format", "metadata")
+                            : std::string_view();
+    if (format == "ksym-dump") {
+      Refuse("metadata.format",
+             "the JSON has threads of ksym-profile dump and is no profile: "
+             "dump them as pprof");
+    }
+    if (format != "ksym-profile") {
       Refuse("metadata", "the JSON is not of ksym-profile");
     }
     if (Number(*metadata, "format_version", "metadata") != 1) {

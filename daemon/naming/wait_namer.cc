@@ -9,21 +9,12 @@
 namespace profd {
 namespace {
 
-// Bits of a state that mean the same in all kernels (sched.h).
-constexpr uint16_t kUninterruptible = 0x2;
-constexpr uint16_t kStopped = 0x4;
-constexpr uint16_t kTraced = 0x8;
-constexpr uint16_t kNoLoad = 0x400;
-constexpr uint16_t kFrozen = 0x8000;
-
-bool IsUninterruptible(const WaitReason& reason) {
-  return (reason.state & kUninterruptible) != 0 &&
-         (reason.state & kNoLoad) == 0;
-}
-
 std::string RunnableText(const WaitReason& reason) {
   if (reason.is_new) return "new";
+  // By its state alone one that was woken and one that was stopped are equal.
+  if (reason.is_unseen) return {};
   if (!reason.preempted) return "woken";
+  if (reason.quota) return "quota";
   return reason.calls == WaitCalls::kX8664 &&
                  SyscallNameX8664(reason.call) == "sched_yield"
              ? "yield"
@@ -46,9 +37,9 @@ std::string PlaceText(const WaitReason& reason) {
 }
 
 std::string BlockedText(const WaitReason& reason) {
-  if ((reason.state & kStopped) != 0) return "stopped";
-  if ((reason.state & kTraced) != 0) return "traced";
-  if ((reason.state & kFrozen) != 0) return "frozen";
+  if ((reason.state & WaitReason::kStopped) != 0) return "stopped";
+  if ((reason.state & WaitReason::kTraced) != 0) return "traced";
+  if ((reason.state & WaitReason::kFrozen) != 0) return "frozen";
   std::string text = PlaceText(reason);
   if (reason.io) {
     text += ", iowait";
@@ -60,12 +51,15 @@ std::string BlockedText(const WaitReason& reason) {
 
 }  // namespace
 
+std::string ReasonText(const WaitReason& reason) {
+  return reason.runnable ? RunnableText(reason) : BlockedText(reason);
+}
+
 std::string WaitText(const WaitReason& reason) {
-  // By its state alone one that was woken and one that was stopped are equal.
-  if (reason.runnable && reason.is_unseen && !reason.is_new)
-    return "[runnable]";
-  return reason.runnable ? "[runnable: " + RunnableText(reason) + "]"
-                         : "[blocked: " + BlockedText(reason) + "]";
+  std::string text = reason.runnable ? "[runnable" : "[blocked";
+  const std::string why = ReasonText(reason);
+  if (!why.empty()) text += ": " + why;
+  return text + "]";
 }
 
 void WaitNamer::Name(const RawFrame& frame, const ksym::ProcessImage* /*image*/,

@@ -9,8 +9,11 @@
 
 namespace profd {
 
-// Why a thread waited: "[blocked: futex]", "[runnable: preempted]". Parts that
-// are not known are left out.
+// Why a thread waited: "futex", "fsync, iowait", "preempted"; empty: not known.
+std::string ReasonText(const WaitReason& reason);
+
+// The same behind what it waited for: "[blocked: futex]", "[runnable: woken]",
+// "[runnable]".
 std::string WaitText(const WaitReason& reason);
 
 // Names frames of kWaitReason by it.

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/oneshot/dump_run.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <thread>
@@ -18,8 +13,7 @@
 #include "daemon/dump/dump_text.h"
 #include "daemon/dump/shared_memory.h"
 #include "daemon/dump/thread_list.h"
-#include "daemon/files/guarded_opener.h"
-#include "daemon/naming/naming.h"
+#include "daemon/oneshot/live_capture.h"
 #include "daemon/oneshot/messages.h"
 #include "daemon/oneshot/missing_ids.h"
 #include "daemon/oneshot/one_shot.h"
@@ -27,7 +21,7 @@
 #include "daemon/oneshot/progress.h"
 #include "daemon/oneshot/report_file.h"
 #include "daemon/oneshot/report_steps.h"
-#include "daemon/oneshot/unwind_options.h"
+#include "daemon/oneshot/report_target.h"
 #include "daemon/output/format.h"
 #include "daemon/profile/kind_select.h"
 
@@ -59,29 +53,10 @@ class DumpRun {
   Result<int> Run() {
     auto begun = Begin();
     if (!begun) return Fail(std::move(begun.error()));
-    Sample();
-    auto raw = capture_->Stop(kDumpTablesPatience);
-    if (!raw) return Fail(std::move(raw.error()));
-    names_.Take(std::move(*raw));
-    names_.Finish(Clock::now() + kDumpNamesPatience, [] { return false; });
-    const Profile profile = names_.MakeProfile();
-    SharedMemory memory;
-    const ThreadList list =
-        MakeThreadList(capture_->dumped_threads(), profile,
-                       [&](uint32_t pid, uint32_t other_pid, uint64_t address) {
-                         return memory.AreShared(pid, other_pid, address);
-                       });
-    auto written = WriteList(list, profile);
-    if (!written && written.error().sys_errno() != EPIPE) {
-      return Fail(std::move(written.error()));
-    }
+    auto made = Finish();
+    if (!made) return Fail(std::move(made.error()));
+    ExitIfBusy(kExitOk, names_, capture_.get());
     return kExitOk;
-  }
-
-  // See CaptureRun.
-  bool HasWorkLeft() {
-    return names_.naming().symbols().is_given_up() ||
-           (capture_ && capture_->IsBuildingTables());
   }
 
  private:
@@ -91,25 +66,18 @@ class DumpRun {
     auto file = ReportFile::Open(options_.output_path);
     if (!file) return Fail(std::move(file.error()));
     file_ = std::make_unique<ReportFile>(std::move(*file));
-    options_.capture.on_process = [this](const ksym::ProcessImage& image) {
-      names_.Pin(image);
-    };
-    options_.capture.cache_directory = CacheDirectory();
     options_.capture.rate = {.frequency_hz = kSamplingHz, .count_period = 0};
     options_.capture.store = StackStore::kExact;
     options_.capture.bpf.per_thread = true;
     options_.capture.bpf.dump = ThreadDump::kAllStacks;
-    auto capture = Capture::Start(options_.capture);
+    auto capture = StartCapture(options_.capture, names_);
     if (!capture) return Fail(std::move(capture.error()));
-    capture_ = std::make_unique<Capture>(std::move(*capture));
+    capture_ = std::move(*capture);
     auto enabled = capture_->Enable();
     if (!enabled) return enabled;
     begin_ = Clock::now();
     names_.Begin(capture_->metadata());
-    for (const std::string& warning : capture_->metadata().warnings) {
-      progress_.Say("warning: " + warning);
-    }
-    if (!missing->empty()) names_.Warn(MissingText(*missing));
+    SayStartWarnings(capture_->metadata(), *missing, names_, progress_);
     names_.BeginKernelNames();
     return {};
   }
@@ -126,6 +94,24 @@ class DumpRun {
     }
   }
 
+  Status Finish() {
+    Sample();
+    auto raw = capture_->Stop(kDumpTablesPatience);
+    if (!raw) return Fail(std::move(raw.error()));
+    names_.Take(std::move(*raw));
+    names_.Finish(Clock::now() + kDumpNamesPatience, [] { return false; });
+    const Profile profile = names_.MakeProfile();
+    SharedMemory memory;
+    const ThreadList list =
+        MakeThreadList(capture_->dumped_threads(), profile,
+                       [&](uint32_t pid, uint32_t other_pid, uint64_t address) {
+                         return memory.AreShared(pid, other_pid, address);
+                       });
+    auto written = WriteList(list, profile);
+    if (written) SayWritten(options_, *file_, progress_);
+    return written;
+  }
+
   Status WriteList(const ThreadList& list, const Profile& profile) {
     const bool is_text = options_.format == OutputFormat::kText;
     if (is_text || options_.format == OutputFormat::kJson) {
@@ -133,16 +119,14 @@ class DumpRun {
           [&](std::string_view piece) { return file_->Append(piece); });
       const auto write = is_text ? &WriteDumpText : &WriteDumpJson;
       write(list, profile, out);
-      auto written = out.Finish();
-      return written ? file_->Commit() : written;
+      return file_->Finish(out.Finish());
     }
     Profile threads = MakeThreadProfile(list, profile);
     auto shown = ShowKind(options_.value, threads);
     if (!shown) return shown;
-    auto written =
-        Write(threads, options_.format, options_.output,
-              [&](std::string_view piece) { return file_->Append(piece); });
-    return written ? file_->Commit() : written;
+    // These have no place for them.
+    for (const std::string& line : SummaryLines(list)) progress_.Say(line);
+    return WriteReport(threads, options_, *file_);
   }
 
   ProfileOptions options_;
@@ -153,40 +137,14 @@ class DumpRun {
   Clock::time_point begin_;
 };
 
-Result<int> RunWithOpener(ProfileOptions options) {
-  // It forks: before there are threads and much memory.
-  std::string no_child;
-  options.capture.opener = StartGuardedOpener(no_child);
-  if (!no_child.empty() && !options.quiet) {
-    PrintMessage("warning: " + no_child);
-  }
-  DumpRun run(std::move(options));
-  auto status = run.Run();
-  if (status && run.HasWorkLeft()) {
-    std::fflush(nullptr);
-    std::_Exit(*status);
-  }
-  return status;
-}
-
 }  // namespace
 
 int RunDump(ProfileOptions options) {
-  const Status readable = CheckTerminal(options);
-  const Result<int> status =
-      readable ? RunWithOpener(std::move(options)) : Fail(readable.error());
-  if (status) return *status;
-  PrintMessage(status.error().message());
-  return kExitFailure;
-}
-
-int PrintText(std::string_view text) {
-  auto file = ReportFile::Open("-");
-  if (!file) return kExitFailure;
-  auto written = file->Append(text);
-  if (written) written = file->Commit();
-  return written || written.error().sys_errno() == EPIPE ? kExitOk
-                                                         : kExitFailure;
+  const Status readable = CheckTerminal(options.output_path, options.format);
+  if (!readable) return ReportFailure(readable.error());
+  StartOpener(options);
+  const Result<int> status = DumpRun(std::move(options)).Run();
+  return status ? *status : ReportFailure(status.error());
 }
 
 }  // namespace profd

@@ -7,7 +7,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstring>
 #include <functional>
 #include <optional>
@@ -16,10 +15,12 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/oneshot/common_options.h"
 #include "daemon/oneshot/file_inputs.h"
 #include "daemon/oneshot/messages.h"
 #include "daemon/oneshot/one_shot.h"
 #include "daemon/oneshot/report_file.h"
+#include "daemon/oneshot/report_target.h"
 #include "daemon/oneshot/terminal.h"
 #include "daemon/output/difference_page.h"
 #include "daemon/output/format.h"
@@ -124,15 +125,7 @@ void AddConvert(CLI::App& app, Arguments& arguments) {
           "IN", arguments.inputs,
           "A profile or a directory as for report; several are added up")
       ->required();
-  convert
-      .add_option("-o,--output", arguments.output,
-                  "Write to FILE, in the format that its extension names; "
-                  "else to stdout")
-      ->type_name("FILE");
-  convert
-      .add_option("--format", arguments.format,
-                  "The format, whatever FILE is called (default folded)")
-      ->type_name(FormatChoices());
+  AddTargetOptions(convert, arguments.output, arguments.format, "folded");
   convert
       .add_option("--by", arguments.by, "What stacks start with (default comm)")
       ->type_name("comm|pid|tid");
@@ -149,28 +142,18 @@ void AddCommands(CLI::App& app, Arguments& arguments) {
   AddConvert(app, arguments);
 }
 
-// A reader that went away, such as `head`, is no failure.
-Status ForgiveClosedPipe(Status status) {
-  if (!status && status.error().sys_errno() == EPIPE) return {};
-  return status;
-}
-
 Status WriteTable(const std::function<void(OutputBuffer&)>& write) {
   auto file = ReportFile::Open("-");
   if (!file) return Fail(std::move(file.error()));
   OutputBuffer out([&](std::string_view piece) { return file->Append(piece); });
   write(out);
-  auto written = out.Finish();
-  if (written) written = file->Commit();
-  return ForgiveClosedPipe(std::move(written));
+  return file->Finish(out.Finish());
 }
 
 Status WriteTo(const std::string& path, std::string_view text) {
   auto file = ReportFile::Open(path);
   if (!file) return Fail(std::move(file.error()));
-  auto written = file->Append(text);
-  if (written) written = file->Commit();
-  return ForgiveClosedPipe(std::move(written));
+  return file->Finish(file->Append(text));
 }
 
 Result<HotSpotTable> TableOf(const Arguments& arguments) {
@@ -277,18 +260,10 @@ struct Target {
 
 Result<Target> TargetOf(const Arguments& arguments) {
   Target target;
-  if (!arguments.format.empty()) {
-    const auto format = ParseOutputFormat(arguments.format);
-    if (!format) return Fail(format.error());
-    target.format = *format;
-  } else if (const auto format = FormatOfExtension(arguments.output)) {
-    target.format = *format;
-  } else if (!arguments.output.empty() && arguments.output != "-") {
-    return Fail(ksym::ErrorCode::kInvalid,
-                fmt::format("-o {}: its name does not say the format: give "
-                            "--format",
-                            arguments.output));
-  }
+  const auto format =
+      ChooseFormat(arguments.format, arguments.output, target.format);
+  if (!format) return Fail(format.error());
+  target.format = *format;
   target.options.annotations = arguments.annotations;
   target.options.delimiter = arguments.delimiter;
   if (arguments.by == "pid") {
@@ -300,13 +275,8 @@ Result<Target> TargetOf(const Arguments& arguments) {
         ksym::ErrorCode::kInvalid,
         fmt::format("--by '{}' is none of comm, pid, tid", arguments.by));
   }
-  const bool on_stdout = arguments.output.empty() || arguments.output == "-";
-  const FormatRow& format = RowOf(target.format);
-  if (!format.is_text && on_stdout && ::isatty(STDOUT_FILENO) != 0) {
-    return Fail(ksym::ErrorCode::kInvalid,
-                fmt::format("stdout is a terminal and {} is not text: give "
-                            "-o FILE",
-                            format.name));
+  if (auto fit = CheckTerminal(arguments.output, target.format); !fit) {
+    return Fail(std::move(fit.error()));
   }
   return target;
 }
@@ -319,16 +289,7 @@ Status Convert(const Arguments& arguments, const Target& target) {
   auto written =
       Write(*profile, target.format, target.options,
             [&](std::string_view piece) { return file->Append(piece); });
-  if (written) written = file->Commit();
-  return ForgiveClosedPipe(std::move(written));
-}
-
-int ExitWith(const ksym::Error& error, int status) {
-  std::string printable;
-  ksym::AppendPrintable(error.message(), printable);
-  if (status == kExitUsage) printable += " (see --help)";
-  PrintMessage(printable);
-  return status;
+  return file->Finish(std::move(written));
 }
 
 // Two paths are BEFORE and AFTER; behind "--" are those of AFTER.
@@ -348,15 +309,19 @@ int Run(const Arguments& arguments) {
   Status done;
   if (arguments.command == "convert") {
     const auto target = TargetOf(arguments);
-    if (!target) return ExitWith(target.error(), kExitUsage);
+    if (!target) return ReportUsage(target.error().message());
     done = Convert(arguments, *target);
   } else {
     const auto table = TableOf(arguments);
-    if (!table) return ExitWith(table.error(), kExitUsage);
+    if (!table) return ReportUsage(table.error().message());
     done = arguments.command == "report" ? Report(arguments, *table)
                                          : Diff(arguments, *table);
   }
-  return done ? kExitOk : ExitWith(done.error(), kExitFailure);
+  if (done) return kExitOk;
+  std::string printable;
+  ksym::AppendPrintable(done.error().message(), printable);
+  PrintMessage(printable);
+  return kExitFailure;
 }
 
 }  // namespace
@@ -385,23 +350,17 @@ std::optional<int> RunFileCommand(int argc, const char* const* argv) {
     app.parse(static_cast<int>(dashes - argv), argv);
     if (dashes != end) arguments.second_inputs.assign(dashes + 1, end);
   } catch (const CLI::CallForHelp&) {
-    const Status printed =
-        WriteTable([&](OutputBuffer& out) { out.text() += app.help(); });
-    return printed ? kExitOk : kExitFailure;
+    return PrintToStdout(app.help());
   } catch (const CLI::ParseError& error) {
-    return ExitWith(ksym::Error(ksym::ErrorCode::kInvalid, error.what()),
-                    kExitUsage);
+    return ReportUsage(error.what());
   }
   if (arguments.color != "auto" && arguments.color != "always" &&
       arguments.color != "never") {
-    return ExitWith(
-        ksym::Error(ksym::ErrorCode::kInvalid,
-                    fmt::format("--color '{}' is none of auto, always, never",
-                                arguments.color)),
-        kExitUsage);
+    return ReportUsage(fmt::format(
+        "--color '{}' is none of auto, always, never", arguments.color));
   }
   if (auto split = SplitInputs(arguments); !split) {
-    return ExitWith(split.error(), kExitUsage);
+    return ReportUsage(split.error().message());
   }
   return Run(arguments);
 }

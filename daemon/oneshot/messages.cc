@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <string>
 
+#include "daemon/oneshot/one_shot.h"
 #include "ksym/base/printable.h"
 #include "ksym/base/text.h"
 
@@ -17,6 +18,30 @@ void PrintMessage(std::string_view text) {
     lines += '\n';
   }
   std::fputs(lines.c_str(), stderr);
+}
+
+std::string UsageLine(std::string_view why) {
+  std::string line;
+  ksym::AppendPrintable(why, line);
+  return line + " (see --help)";
+}
+
+int ReportUsage(std::string_view why) {
+  PrintMessage(UsageLine(why));
+  return kExitUsage;
+}
+
+int ReportFailure(const ksym::Error& error) {
+  PrintMessage(error.message());
+  return kExitFailure;
+}
+
+int PrintToStdout(const std::string& text) {
+  if (std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) {
+    return kExitOk;
+  }
+  PrintMessage("stdout cannot be written");
+  return kExitFailure;
 }
 
 }  // namespace profd

@@ -2,12 +2,9 @@
 #include "daemon/oneshot/one_shot.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,12 +12,12 @@
 
 #include "daemon/base/own_priority.h"
 #include "daemon/capture/capture_loop.h"
-#include "daemon/files/guarded_opener.h"
 #include "daemon/naming/naming.h"
 #include "daemon/oneshot/command.h"
 #include "daemon/oneshot/debug_files.h"
 #include "daemon/oneshot/findings.h"
 #include "daemon/oneshot/finish_names.h"
+#include "daemon/oneshot/live_capture.h"
 #include "daemon/oneshot/messages.h"
 #include "daemon/oneshot/missing_ids.h"
 #include "daemon/oneshot/part_names.h"
@@ -28,11 +25,11 @@
 #include "daemon/oneshot/replay.h"
 #include "daemon/oneshot/report_file.h"
 #include "daemon/oneshot/report_steps.h"
+#include "daemon/oneshot/report_target.h"
 #include "daemon/oneshot/start_line.h"
 #include "daemon/oneshot/statistics_lines.h"
 #include "daemon/oneshot/stop_signals.h"
 #include "daemon/oneshot/thread_lines.h"
-#include "daemon/oneshot/unwind_options.h"
 #include "daemon/output/summary.h"
 #include "daemon/profile/kind_select.h"
 #include "daemon/raw/raw_file.h"
@@ -73,11 +70,6 @@ Status WriteRaw(const RawCapture& capture, ReportFile& file) {
   return written ? file.Commit() : written;
 }
 
-int ReportFailure(const ksym::Error& error) {
-  PrintMessage(error.message());
-  return kExitFailure;
-}
-
 // One capture from start to report.
 class CaptureRun {
  public:
@@ -91,14 +83,9 @@ class CaptureRun {
     if (!begun) return Fail(std::move(begun.error()));
     auto sampled = Sample();
     if (!sampled) return Fail(std::move(sampled.error()));
-    return Finish();
-  }
-
-  // Whether a thread of its own is at something that may take long, which the
-  // destructor would wait for.
-  bool HasWorkLeft() {
-    return names_.naming().symbols().is_given_up() ||
-           (capture_ && capture_->IsBuildingTables());
+    auto status = Finish();
+    if (status) ExitIfBusy(*status, names_, capture_.get());
+    return status;
   }
 
  private:
@@ -119,13 +106,9 @@ class CaptureRun {
     auto prepared = PrepareCommand();
     if (!prepared) return prepared;
 
-    options_.capture.on_process = [this](const ksym::ProcessImage& image) {
-      names_.Pin(image);
-    };
-    options_.capture.cache_directory = CacheDirectory();
-    auto capture = Capture::Start(options_.capture);
+    auto capture = StartCapture(options_.capture, names_);
     if (!capture) return Fail(std::move(capture.error()));
-    capture_ = std::make_unique<Capture>(std::move(*capture));
+    capture_ = std::move(*capture);
     auto known = KnowsKind(options_.value, capture_->metadata().kinds);
     if (!known) return Fail(std::move(known.error()));
     // Sampling begins within Enable(), which goes on to read processes.
@@ -144,10 +127,7 @@ class CaptureRun {
       if (!gone) return gone;
     }
     progress_.Say(StartLine(options_, metadata));
-    for (const std::string& warning : metadata.warnings) {
-      progress_.Say("warning: " + warning);
-    }
-    if (!missing->empty()) names_.Warn(MissingText(*missing));
+    SayStartWarnings(metadata, *missing, names_, progress_);
     names_.BeginKernelNames();
     return {};
   }
@@ -165,11 +145,10 @@ class CaptureRun {
 
   Status PrepareCommand() {
     if (options_.command.empty()) return {};
-    const bool report_on_stdout =
-        options_.output_path.empty() || options_.output_path == "-";
-    auto command = Command::Prepare(
-        options_.command, report_on_stdout ? Command::Stdout::kToStderr
-                                           : Command::Stdout::kInherit);
+    auto command =
+        Command::Prepare(options_.command, IsStdout(options_.output_path)
+                                               ? Command::Stdout::kToStderr
+                                               : Command::Stdout::kInherit);
     if (!command) return Fail(std::move(command.error()));
     command_ = std::make_unique<Command>(std::move(*command));
     BpfConfig& bpf = options_.capture.bpf;
@@ -243,6 +222,8 @@ class CaptureRun {
     const std::vector<std::string> thread_lines = ThreadTimeLines(
         capture_->thread_times(), profile,
         options_.verbose ? ThreadLines::kEach : ThreadLines::kSum);
+    const std::string parked =
+        ShowParked(capture_->thread_times().lives(), options_, profile);
     auto shown = ChooseKind(options_, profile);
     if (!shown) return Fail(std::move(shown.error()));
     SayWarnings(profile, naming.metadata().warnings.size(), progress_);
@@ -251,6 +232,7 @@ class CaptureRun {
     if (!command_end_.empty()) progress_.Say(command_end_);
     progress_.Say(SummaryLine(profile));
     for (const std::string& line : thread_lines) progress_.Say(line);
+    if (!parked.empty()) progress_.Say(parked);
     SayFindings(profile, options_, progress_);
     if (options_.verbose) {
       for (const std::string& line :
@@ -268,7 +250,8 @@ class CaptureRun {
     if (!names_.keeps_raw()) {
       return WriteReport(profile, options_, *report_file_);
     }
-    const RawCapture& capture = names_.CompleteRawCapture();
+    RawCapture& capture = names_.CompleteRawCapture();
+    capture.thread_lives = capture_->thread_times().lives();
     auto written = options_.markup
                        ? WriteMarkupReport(capture, options_, *report_file_)
                        : WriteReport(profile, options_, *report_file_);
@@ -294,12 +277,7 @@ class CaptureRun {
 };
 
 Result<int> RunCapture(ProfileOptions options) {
-  // It forks: before there are threads and much memory.
-  std::string no_child;
-  options.capture.opener = StartGuardedOpener(no_child);
-  if (!no_child.empty() && !options.quiet) {
-    PrintMessage("warning: " + no_child);
-  }
+  StartOpener(options);
   const OwnPriority wanted = options.own_priority;
   // Before there are threads.
   options.own_priority = ChooseOwnPriority(wanted);
@@ -310,19 +288,13 @@ Result<int> RunCapture(ProfileOptions options) {
                     "(needs CAP_SYS_NICE)",
                     OwnPriorityName(wanted)));
   }
-  CaptureRun run(std::move(options));
-  auto status = run.Run();
-  if (status && run.HasWorkLeft()) {
-    std::fflush(nullptr);
-    std::_Exit(*status);
-  }
-  return status;
+  return CaptureRun(std::move(options)).Run();
 }
 
 }  // namespace
 
 int RunOneShot(ProfileOptions options) {
-  const Status readable = CheckTerminal(options);
+  const Status readable = CheckTerminal(options.output_path, options.format);
   if (!readable) return ReportFailure(readable.error());
   const Result<int> status = options.replay_path.empty()
                                  ? RunCapture(std::move(options))

@@ -10,10 +10,11 @@
 #include <string_view>
 #include <utility>
 
+#include "daemon/oneshot/common_options.h"
 #include "daemon/oneshot/dump_command.h"
 #include "daemon/oneshot/file_commands.h"
+#include "daemon/oneshot/messages.h"
 #include "daemon/oneshot/raw_options.h"
-#include "ksym/base/printable.h"
 #include "ksym/cli/completion.h"
 
 namespace profd {
@@ -44,9 +45,7 @@ void AddSamplingOptions(CLI::App& app, RawOptions& raw,
                  "Event to sample on (default: cycles, or cpu-clock where "
                  "there is no PMU)")
       ->type_name("EVENT");
-  app.add_option("-p,--pid", raw.pids, "Only these processes")
-      ->type_name("LIST");
-  app.add_option("-L,--tid", raw.tids, "Only these threads")->type_name("LIST");
+  AddIdOptions(app, raw.pids, raw.tids);
   app.add_option("-C,--cpu", raw.cpus, "Only these CPUs, such as 0-3,8")
       ->type_name("LIST");
   auto& bpf = options.capture.bpf;
@@ -121,6 +120,9 @@ void AddOutputOptions(CLI::App& app, RawOptions& raw, ProfileOptions& options) {
                  "Which kind of samples is shown, where there are several "
                  "(default: the first; of --off-cpu and --wall their sum)")
       ->type_name("KIND");
+  app.add_flag("--parked", options.parked,
+               "Show the stacks of threads that wait at one place nearly all "
+               "the time, which pictures and text have as one frame else");
   app.add_flag("-d,--delimited", options.output.delimiter,
                "Put a mark between user and kernel frames");
   app.add_flag("-a,--annotations", options.output.annotations,
@@ -134,9 +136,7 @@ void AddOutputOptions(CLI::App& app, RawOptions& raw, ProfileOptions& options) {
                  "Name and print a capture that --raw wrote; needs no "
                  "privilege")
       ->type_name("FILE");
-  app.add_flag("-q,--quiet", options.quiet, "Nothing on stderr but errors");
-  app.add_flag("-v,--verbose", options.verbose,
-               "Say what is done, with libbpf's messages");
+  AddVerbosityOptions(app, options);
   app.add_flag("--strict", options.strict, "Exit with 3 if anything was lost");
 }
 
@@ -222,10 +222,7 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv) {
     parsed.error_text = error.message;
   }
   if (parsed.exit_status == 2) {
-    // One line, whatever the arguments that it quotes have in them.
-    std::string printable;
-    ksym::AppendPrintable(parsed.error_text, printable);
-    parsed.error_text = printable + " (see --help)";
+    parsed.error_text = UsageLine(parsed.error_text);
   }
   return parsed;
 }

@@ -32,7 +32,8 @@ struct ProfileOptions {
   // Instead of that: a log with symbolizer markup; nothing is named.
   bool markup = false;
   OutputOptions output;
-  std::string value;  // the kind of samples that is shown; empty: the first
+  std::string value;    // the kind of samples that is shown; empty: the first
+  bool parked = false;  // show where parked threads wait
   std::string output_path;  // empty or "-": stdout
   bool open = false;        // show it when it is there
   std::string raw_path;     // where the raw profile goes; empty: nowhere

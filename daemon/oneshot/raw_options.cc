@@ -3,16 +3,14 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cmath>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "daemon/base/now_ns.h"
-#include "ksym/base/text.h"
+#include "daemon/oneshot/report_target.h"
 
 namespace profd {
 namespace {
@@ -22,7 +20,6 @@ constexpr double kMaxDurationSeconds = 1e9;
 constexpr uint64_t kMaxEntries = uint64_t{1} << 26;
 constexpr double kMaxSymbolTimeoutSeconds = 3600;
 constexpr uint64_t kMaxCacheMib = uint64_t{1} << 20;
-constexpr uint32_t kMaxPid = 1u << 22;  // PID_MAX_LIMIT of 64-bit kernels
 
 [[noreturn]] void Refuse(std::string message) {
   throw UsageError{std::move(message)};
@@ -117,11 +114,7 @@ void DecideFilters(const CLI::App& app, const RawOptions& raw,
       Refuse(fmt::format("{}: the list is empty", name));
     }
   }
-  bpf.pids = ParseIds("-p", raw.pids);
-  bpf.tids = ParseIds("-L", raw.tids);
-  if (!bpf.pids.empty() && !bpf.tids.empty()) {
-    Refuse("-p and -L contradict each other");
-  }
+  DecideIds(raw.pids, raw.tids, bpf);
   if (!raw.cpus.empty()) {
     auto cpus = ParseCpuList(raw.cpus);
     if (!cpus) Refuse("-C: " + cpus.error().message());
@@ -179,15 +172,11 @@ void DecideStorage(const CLI::App& app, const RawOptions& raw,
 // A name without extension is folded; one with another tool's is a mistake
 // that would only show when that tool refuses the file.
 OutputFormat FormatOfPath(std::string_view path) {
-  if (const auto format = FormatOfExtension(path)) return *format;
   const std::string_view name = path.substr(path.rfind('/') + 1);
-  if (name.find('.', 1) != std::string_view::npos) {
-    Refuse(
-        fmt::format("-o {}: its name does not say the format: there are {}, "
-                    "or give --format",
-                    path, ExtensionList()));
-  }
-  return OutputFormat::kFolded;
+  if (name.find('.', 1) == std::string_view::npos) return OutputFormat::kFolded;
+  const auto format = FormatOfFile(path);
+  if (!format) Refuse(format.error().message());
+  return *format;
 }
 
 void DecideOutput(const RawOptions& raw, ProfileOptions& options) {
@@ -206,8 +195,7 @@ void DecideOutput(const RawOptions& raw, ProfileOptions& options) {
     options.format = FormatOfPath(options.output_path);
     options.is_format_open = options.output_path.empty();
   }
-  if (options.open &&
-      (options.output_path.empty() || options.output_path == "-")) {
+  if (options.open && IsStdout(options.output_path)) {
     Refuse("--open needs a file to show, such as -o cpu.html");
   }
   if (raw.by == "pid") {
@@ -217,10 +205,14 @@ void DecideOutput(const RawOptions& raw, ProfileOptions& options) {
   } else if (raw.by != "comm") {
     Refuse(fmt::format("--by '{}' is none of comm, pid, tid", raw.by));
   }
-  options.capture.bpf.per_thread = options.output.by == By::kTid;
-  if (options.quiet && options.verbose) {
-    Refuse("-q and -v contradict each other");
+  BpfConfig& bpf = options.capture.bpf;
+  // Whether a thread is parked its own samples say.
+  bpf.per_thread =
+      options.output.by == By::kTid || (bpf.waits && !options.markup);
+  if (options.parked && !bpf.waits && options.replay_path.empty()) {
+    Refuse("--parked needs --off-cpu, --wall or --replay");
   }
+  DecideVerbosity(options);
 }
 
 void DecideSymbols(const CLI::App& app, const RawOptions& raw,
@@ -290,27 +282,6 @@ void CheckReplay(const CLI::App& app, const ProfileOptions& options) {
 
 }  // namespace
 
-std::vector<uint32_t> ParseIds(std::string_view option, std::string_view text) {
-  std::vector<uint32_t> ids;
-  if (text.empty()) return ids;
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    const bool dangling =
-        rest.back() == ',' && rest.find(',') + 1 == rest.size();
-    const std::string_view part = ksym::TakeField(rest, ',');
-    const auto id = ksym::ParseUnsigned<uint32_t>(part, 10);
-    if (!id || *id == 0 || *id > kMaxPid || dangling) {
-      Refuse(fmt::format("{}: '{}' is not a list of ids such as 12,34", option,
-                         text));
-    }
-    ids.push_back(*id);
-  }
-  std::ranges::sort(ids);
-  const auto repeated = std::ranges::unique(ids);
-  ids.erase(repeated.begin(), repeated.end());
-  return ids;
-}
-
 void DecideOptions(const CLI::App& app, const RawOptions& raw,
                    ProfileOptions& options) {
   DecideRate(app, raw, options.capture);
@@ -343,8 +314,6 @@ void DecideOptions(const CLI::App& app, const RawOptions& raw,
     options.duration =
         std::chrono::duration<double>(ParseDuration(raw.duration));
   }
-  options.capture.bpf.verbosity =
-      options.verbose ? Verbosity::kVerbose : Verbosity::kNormal;
 }
 
 }  // namespace profd

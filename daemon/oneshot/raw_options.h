@@ -4,9 +4,8 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
-#include <string_view>
-#include <vector>
 
+#include "daemon/oneshot/common_options.h"
 #include "daemon/oneshot/options.h"
 #include "daemon/oneshot/runtime_options.h"
 #include "daemon/oneshot/unwind_options.h"
@@ -40,15 +39,6 @@ struct RawOptions {
   double symbol_timeout_seconds = 10;
   uint64_t symbol_cache_mib = 256;
 };
-
-// A usage error; thrown by DecideOptions() and caught in ParseCommandLine().
-struct UsageError {
-  std::string message;
-};
-
-// Ids in a list, "12,34", sorted and each once; none of an empty text. Throws
-// UsageError that names the option.
-std::vector<uint32_t> ParseIds(std::string_view option, std::string_view text);
 
 // Makes options of what was given: each value's range, and what contradicts
 // what. Throws UsageError.

@@ -100,12 +100,15 @@ Result<int> Replay(const ProfileOptions& options) {
                    .kernel = kernel.timeline(),
                    .kernel_build_ids = KernelBuildIdsOf(*capture)},
                   progress);
+  const std::string parked =
+      ShowParked(capture->thread_lives, options, profile);
   auto shown = ChooseKind(options, profile);
   if (!shown) return Fail(std::move(shown.error()));
   SayWarnings(profile, old_warnings, progress);
   auto written = WriteReport(profile, options, *report);
   if (!written) return Fail(std::move(written.error()));
   progress.Say(SummaryLine(profile));
+  if (!parked.empty()) progress.Say(parked);
   SayFindings(profile, options, progress);
   SayWritten(options, *report, progress);
   return StatusOf(profile, options);

@@ -8,12 +8,14 @@
 #include <cerrno>
 #include <utility>
 
+#include "daemon/oneshot/report_target.h"
 #include "ksym/base/output_file.h"
 
 namespace profd {
+
 ksym::Result<ReportFile> ReportFile::Open(const std::string& path) {
   ReportFile file;
-  if (path.empty() || path == "-") {
+  if (IsStdout(path)) {
     const int flags = ::fcntl(STDOUT_FILENO, F_GETFL);
     if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY) {
       return ksym::Fail(ksym::ErrorCode::kIo,
@@ -45,6 +47,12 @@ ksym::Status ReportFile::Append(std::string_view bytes) {
 
 ksym::Status ReportFile::Commit() {
   return atomic_ ? atomic_->Commit() : ksym::Status();
+}
+
+ksym::Status ReportFile::Finish(ksym::Status written) {
+  if (written) written = Commit();
+  if (!written && written.error().sys_errno() == EPIPE) return {};
+  return written;
 }
 
 }  // namespace profd

@@ -24,6 +24,9 @@ class ReportFile {
   ksym::Status Append(std::string_view bytes);
   // When everything is there: the file appears.
   ksym::Status Commit();
+  // The end of a writer, with what became of it: if all is well the file
+  // appears. A reader that went away, such as `head`, is no failure.
+  ksym::Status Finish(ksym::Status written);
   // Whether it is a file of its own, and no stream or device.
   bool is_regular() const { return atomic_.has_value(); }
 

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <string_view>
 #include <utility>
 
@@ -22,18 +21,10 @@
 namespace profd {
 namespace {
 
-using ksym::Fail;
 using ksym::Status;
 
 // Columns of a table; what is narrower wraps.
 constexpr size_t kMinColumns = 40;
-
-// The end of both writers.
-Status Commit(Status written, ReportFile& file) {
-  if (written) written = file.Commit();
-  if (!written && written.error().sys_errno() == EPIPE) return {};
-  return written;
-}
 
 // At a terminal nobody reads folded stacks.
 bool ShowsTable(const ProfileOptions& options) {
@@ -52,21 +43,10 @@ Status WriteTable(const Profile& profile, const ProfileOptions& options,
       out);
   out.text() +=
       "For a flame graph add -o cpu.html --open, for folded stacks -f.\n";
-  return Commit(out.Finish(), file);
+  return file.Finish(out.Finish());
 }
 
 }  // namespace
-
-Status CheckTerminal(const ProfileOptions& options) {
-  const bool on_stdout =
-      options.output_path.empty() || options.output_path == "-";
-  const FormatRow& format = RowOf(options.format);
-  if (format.is_text || !on_stdout || ::isatty(STDOUT_FILENO) == 0) return {};
-  return Fail(
-      ksym::ErrorCode::kInvalid,
-      fmt::format("stdout is a terminal and {} is not text: give -o FILE",
-                  format.name));
-}
 
 ksym::SymbolizerOptions MakeSymbolizerOptions(
     const ProfileOptions& options, ksym::SymbolizerOptions::Files files,
@@ -104,6 +84,24 @@ ResolveOptions MakeResolveOptions(const ProfileOptions& options) {
   return made;
 }
 
+std::string ShowParked(std::span<const ThreadLife> lives,
+                       const ProfileOptions& options, Profile& profile) {
+  if (!AreThreadStates(profile.metadata.kinds)) return {};
+  const ParkedTime parked = MarkParked(lives, profile);
+  const bool folds = !options.parked && !RowOf(options.format).has_kinds;
+  if (folds) FoldParked(profile);
+  if (options.output.by != OutputOptions::By::kTid) {
+    for (ProfileSample& sample : profile.samples) sample.tid = 0;
+  }
+  if (parked.threads == 0) return {};
+  return fmt::format(
+      "parked: {} {} waited {:.3f} s, each at one place for more than 90 % of "
+      "its life{}",
+      parked.threads, parked.threads == 1 ? "thread" : "threads",
+      static_cast<double>(parked.ns) / 1e9,
+      folds ? "; --parked shows where" : "");
+}
+
 ksym::Status ChooseKind(const ProfileOptions& options, Profile& profile) {
   if (options.value.empty() && !RowOf(options.format).has_kinds) {
     SumThreadStates(profile);
@@ -122,7 +120,7 @@ Status WriteReport(const Profile& profile, const ProfileOptions& options,
   auto written =
       Write(profile, options.format, options.output,
             [&](std::string_view piece) { return file.Append(piece); });
-  return Commit(std::move(written), file);
+  return file.Finish(std::move(written));
 }
 
 Status WriteMarkupReport(const RawCapture& capture,
@@ -131,7 +129,7 @@ Status WriteMarkupReport(const RawCapture& capture,
   if (!kind) return ksym::Fail(kind.error());
   OutputBuffer out([&](std::string_view piece) { return file.Append(piece); });
   WriteMarkup(capture, *kind, out);
-  return Commit(out.Finish(), file);
+  return file.Finish(out.Finish());
 }
 
 void SayWritten(const ProfileOptions& options, const ReportFile& report,

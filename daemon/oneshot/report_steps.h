@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 
 #include "daemon/naming/resolve.h"
 #include "daemon/oneshot/options.h"
 #include "daemon/oneshot/progress.h"
 #include "daemon/oneshot/report_file.h"
+#include "daemon/profile/parked.h"
 #include "daemon/profile/profile.h"
 #include "daemon/raw/raw_file.h"
 #include "ksym/base/result.h"
@@ -17,14 +19,17 @@ namespace profd {
 
 // What a capture and a replay have in common.
 
-// Bytes that are no text may put a terminal into any state: kInvalid if the
-// report would be such on one.
-ksym::Status CheckTerminal(const ProfileOptions& options);
-
 ksym::SymbolizerOptions MakeSymbolizerOptions(
     const ProfileOptions& options, ksym::SymbolizerOptions::Files files,
     std::string vdso_image);
 ResolveOptions MakeResolveOptions(const ProfileOptions& options);
+
+// Finds the threads that are parked, and puts one frame in the place of their
+// stacks unless the report is to show them or has a mark for them. Afterwards
+// samples have tids only where they were asked for. Returns a line for the
+// summary; empty: there are no such threads.
+std::string ShowParked(std::span<const ThreadLife> lives,
+                       const ProfileOptions& options, Profile& profile);
 
 // Puts the kind of samples first that the options name. Where they name none
 // and the report has one kind only, states of threads become one.

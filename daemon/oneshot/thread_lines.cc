@@ -31,8 +31,9 @@ std::string SumLine(const ThreadTimes& times, const Profile& profile) {
 }
 
 // What the estimates lack, and what they cost not to.
-void AppendStatistics(const wait_stats& statistics,
+void AppendStatistics(const ThreadTimes& times,
                       std::vector<std::string>& lines) {
+  const wait_stats& statistics = times.statistics();
   if (statistics.thinned != 0) {
     lines.push_back(fmt::format(
         "{} stacks of waits were not taken, to bound the cost: others stand "
@@ -55,6 +56,11 @@ void AppendStatistics(const wait_stats& statistics,
     lines.push_back(fmt::format("{} threads that ended are in no sum",
                                 statistics.ends_full));
   }
+  if (times.lives_dropped() != 0) {
+    lines.push_back(
+        fmt::format("{} threads were too many to tell whether they are parked",
+                    times.lives_dropped()));
+  }
 }
 
 }  // namespace
@@ -64,7 +70,7 @@ std::vector<std::string> ThreadTimeLines(const ThreadTimes& times,
                                          ThreadLines lines) {
   if (!AreThreadStates(profile.metadata.kinds)) return {};
   std::vector<std::string> text = {SumLine(times, profile)};
-  AppendStatistics(times.statistics(), text);
+  AppendStatistics(times, text);
   if (lines == ThreadLines::kSum) return text;
   for (const ThreadTimes::Thread& thread : times.threads()) {
     std::string comm;

@@ -266,8 +266,10 @@ class StackLines {
     }
     AppendText("kernel_state", Name(sample.kernel_state), text);
     const std::vector<SampleKind>& kinds = profile_.metadata.kinds;
-    if (kinds.size() > 1)
+    if (kinds.size() > 1) {
       AppendText("sample_kind", kinds[sample.kind].name, text);
+    }
+    if (sample.parked) text += ",\"parked\":true";
     text += ",\"user\":[";
     return text;
   }

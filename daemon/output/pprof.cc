@@ -197,6 +197,7 @@ class Writer {
     if (options_.by == OutputOptions::By::kTid) {
       AddLabel(out, "tid", sample.tid);
     }
+    if (sample.parked) AddLabel(out, "parked", "yes");
     for (const auto& [key, value] :
          CgroupLabels(profile_.String(sample.cgroup), labels)) {
       AddLabel(out, key, PprofText(value));

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "daemon/output/counted_texts.h"
-#include "daemon/output/safe_name.h"
+#include "daemon/output/frame_text.h"
 #include "daemon/output/stack_state.h"
 #include "daemon/output/text_pieces.h"
 #include "ksym/base/printable.h"
@@ -20,27 +20,6 @@ namespace profd {
 namespace {
 
 constexpr std::string_view kIndent = "    ";
-
-// A name that starts with spaces could be read as a line of another kind.
-void AppendLineName(std::string_view name, std::string& out) {
-  const size_t spaces = std::min(name.find_first_not_of(' '), name.size());
-  out.append(spaces, '_');
-  ksym::AppendPrintable(name.substr(spaces), out);
-}
-
-// Appends a path's last part; the kernel's modules have their brackets already.
-void AppendModule(const Frame& frame, std::string_view module,
-                  std::string& out) {
-  if (module.empty()) return;
-  out += ' ';
-  if (!frame.kind->is_in_file) {
-    ksym::AppendPrintable(module, out);
-    return;
-  }
-  out += '[';
-  ksym::AppendPrintable(module.substr(module.rfind('/') + 1), out);
-  out += ']';
-}
 
 std::string FrameLine(const Profile& profile, const Frame& frame,
                       const OutputOptions& options) {
@@ -51,14 +30,11 @@ std::string FrameLine(const Profile& profile, const Frame& frame,
   } else if (options.addresses) {
     fmt::format_to(end, "0x{:016x} ", frame.address);
   }
-  const std::string_view name = profile.String(frame.name);
-  AppendLineName(name.empty() ? "[unknown]" : name, line);
-  const bool is_named = frame.reason == ksym::Unresolved::kNone;
-  if (is_named && frame.function == 0)
+  AppendFrameName(profile, frame, line);
+  if (frame.reason == ksym::Unresolved::kNone && frame.function == 0) {
     fmt::format_to(end, "+0x{:x}", frame.symbol_offset);
-  if (is_named || name.empty() || name == "[unknown]") {
-    AppendModule(frame, profile.String(frame.object), line);
   }
+  AppendFrameModule(profile, frame, line);
   if (frame.kind->is_inlined) line += " (inlined)";
   if (frame.file != 0) {
     line += ' ';

@@ -22,7 +22,8 @@ uint64_t HashOf(const Frame& frame) {
 
 uint64_t HashOf(const ProfileSample& sample) {
   uint64_t hash = MixHash(sample.comm, uint64_t{sample.pid} << 32 | sample.tid);
-  hash = MixHash(hash, uint64_t{sample.kind} << 16 |
+  hash = MixHash(hash, uint64_t{sample.parked} << 24 |
+                           uint64_t{sample.kind} << 16 |
                            static_cast<uint64_t>(sample.user_state) << 8 |
                            static_cast<uint64_t>(sample.kernel_state));
   hash = MixHash(hash, sample.cgroup);
@@ -32,8 +33,9 @@ uint64_t HashOf(const ProfileSample& sample) {
 bool SameIdentity(const ProfileSample& a, const ProfileSample& b) {
   return a.comm == b.comm && a.pid == b.pid && a.tid == b.tid &&
          a.cgroup == b.cgroup && a.user_state == b.user_state &&
-         a.kind == b.kind && a.kernel_state == b.kernel_state &&
-         a.user == b.user && a.kernel == b.kernel;
+         a.kind == b.kind && a.parked == b.parked &&
+         a.kernel_state == b.kernel_state && a.user == b.user &&
+         a.kernel == b.kernel;
 }
 
 uint32_t NextId(size_t size) { return static_cast<uint32_t>(size); }

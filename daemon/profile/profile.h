@@ -126,6 +126,7 @@ struct ProfileSample {
   StackState user_state = StackState::kNone;
   StackState kernel_state = StackState::kNone;
   SampleKindId kind = 0;  // place in CaptureMetadata::kinds
+  bool parked = false;    // see MarkParked()
   CallStackId user = 0;
   CallStackId kernel = 0;
   uint64_t count = 0;

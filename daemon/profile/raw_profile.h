@@ -75,7 +75,7 @@ struct CaptureMetadata {
 // `value`.
 struct RawSample {
   ksym::ProcessId process;
-  uint32_t tid = 0;       // 0 unless threads were asked for
+  uint32_t tid = 0;       // 0 unless threads are told apart
   SampleKindId kind = 0;  // place in CaptureMetadata::kinds
   std::string comm;       // any bytes but NUL, at most 15
   StackId user_stack = kNoStack;

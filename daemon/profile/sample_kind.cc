@@ -14,7 +14,6 @@ constexpr std::string_view kCpu = "cpu";
 constexpr std::string_view kWall = "wall";
 constexpr std::string_view kOffCpu = "off-cpu";
 constexpr std::string_view kRunnable = "runnable";
-constexpr std::string_view kBlocked = "blocked";
 
 // Whether its event and its rate tell it.
 bool IsEventKind(const SampleKind& kind) {
@@ -43,7 +42,7 @@ std::vector<SampleKind> WaitKinds(const std::string& event,
                      .frequency_hz = frequency_hz,
                      .has_values = true};
   std::vector<SampleKind> kinds = {kind};
-  kind.name = kBlocked;
+  kind.name = kBlockedKind;
   kinds.push_back(std::move(kind));
   return kinds;
 }
@@ -64,17 +63,17 @@ SampleKind WaitedKind() {
 }
 
 bool AreThreadStates(const std::vector<SampleKind>& kinds) {
-  return FindKind(kinds, kBlocked) != nullptr &&
+  return FindKind(kinds, kBlockedKind) != nullptr &&
          std::ranges::all_of(kinds, [](const SampleKind& kind) {
            return kind.unit == kNanoseconds &&
                   (kind.name == kCpu || kind.name == kRunnable ||
-                   kind.name == kBlocked);
+                   kind.name == kBlockedKind);
          });
 }
 
 SampleKind SumOfThreadStates(const std::vector<SampleKind>& kinds) {
   const SampleKind* cpu = FindKind(kinds, kCpu);
-  const SampleKind* blocked = FindKind(kinds, kBlocked);
+  const SampleKind* blocked = FindKind(kinds, kBlockedKind);
   SampleKind sum = blocked == nullptr ? SampleKind() : *blocked;
   sum.name = cpu == nullptr ? kOffCpu : kWall;
   if (cpu != nullptr) sum.event = cpu->event + " and " + sum.event;
@@ -82,7 +81,7 @@ SampleKind SumOfThreadStates(const std::vector<SampleKind>& kinds) {
 }
 
 bool AddsUpToThreads(const SampleKind& kind) {
-  return kind.name == kRunnable || kind.name == kBlocked ||
+  return kind.name == kRunnable || kind.name == kBlockedKind ||
          kind.name == kWall || kind.name == kOffCpu;
 }
 

@@ -26,6 +26,9 @@ struct SampleKind {
   friend bool operator==(const SampleKind&, const SampleKind&) = default;
 };
 
+// Of threads that wait for anything but a CPU.
+inline constexpr std::string_view kBlockedKind = "blocked";
+
 // A kind's place among those of its capture.
 using SampleKindId = uint8_t;
 // Kinds of one capture, at the most.

@@ -28,9 +28,28 @@ struct WaitReason {
   bool is_new = false;     // it had not run yet
   bool is_unseen = false;  // nobody saw how it came to want a CPU
   bool io = false;         // the kernel counts it as waiting for a disk
+  bool quota = false;      // its cgroup had used up its CPU time
 
   static constexpr uint32_t kNoCall = 0xffffffff;
+  // Bits of `state` that mean the same in all kernels (sched.h).
+  static constexpr uint16_t kUninterruptible = 0x2;
+  static constexpr uint16_t kStopped = 0x4;
+  static constexpr uint16_t kTraced = 0x8;
+  static constexpr uint16_t kNoLoad = 0x400;
+  static constexpr uint16_t kFrozen = 0x8000;
 };
+
+// Somebody keeps the thread from running.
+constexpr bool IsHalted(const WaitReason& reason) {
+  return (reason.state & (WaitReason::kStopped | WaitReason::kTraced |
+                          WaitReason::kFrozen)) != 0;
+}
+
+// No signal ends the wait, and the kernel counts it as load: "D" of ps.
+constexpr bool IsUninterruptible(const WaitReason& reason) {
+  return (reason.state & WaitReason::kUninterruptible) != 0 &&
+         (reason.state & WaitReason::kNoLoad) == 0;
+}
 
 // `frame` is of kWaitReason. Any numbers have a meaning.
 constexpr WaitReason WaitReasonOf(const RawFrame& frame) {
@@ -43,7 +62,8 @@ constexpr WaitReason WaitReasonOf(const RawFrame& frame) {
           .preempted = (flags & 2) != 0,
           .is_new = (flags & 4) != 0,
           .is_unseen = (flags & 0x100) != 0,
-          .io = (flags & 8) != 0};
+          .io = (flags & 8) != 0,
+          .quota = (flags & 0x10) != 0};
 }
 
 }  // namespace profd

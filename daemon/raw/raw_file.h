@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "daemon/profile/mapped_object.h"
+#include "daemon/profile/parked.h"
 #include "daemon/profile/raw_profile.h"
 #include "ksym/base/result.h"
 
@@ -33,6 +34,8 @@ struct RawCapture {
   // text and modules. Empty in files of older programs.
   std::vector<MappedObject> modules;
   std::vector<KernelPart> kernel_parts;
+  // Of the threads whose waits were sampled, in no order.
+  std::vector<ThreadLife> thread_lives;
 };
 
 // Puts the capture's bytes into `out`, in the format of docs/formats.md:

@@ -9,8 +9,10 @@
 #include <protozero/exception.hpp>
 #include <protozero/pbf_reader.hpp>
 #include <string>
+#include <vector>
 
 #include "daemon/profile/mapped_object.h"
+#include "daemon/profile/parked.h"
 #include "daemon/profile/raw_profile.h"
 
 namespace profd::raw_file {
@@ -64,6 +66,7 @@ void ReadAccounting(protozero::data_view view, Accounting& accounting);
 using PathOf = std::function<std::string(uint64_t index)>;
 MappedObject ReadModule(protozero::data_view view, const PathOf& path_of);
 KernelPart ReadKernelPart(protozero::data_view view);
+std::vector<ThreadLife> ReadThreadLives(protozero::data_view view);
 RuntimeFrameTable::value_type ReadRuntimeFrame(protozero::data_view view,
                                                const PathOf& path_of);
 

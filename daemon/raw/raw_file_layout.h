@@ -43,6 +43,7 @@ enum class CaptureField : uint32_t {
   kModule = 11,
   kKernelPart = 12,
   kRuntimeFrame = 13,  // since version 3
+  kThreadLives = 14,   // of captures of waits
 };
 // A field's number and the member that it holds.
 template <typename Owner, typename Value>
@@ -182,6 +183,10 @@ enum class SamplesField : uint32_t {
 };
 inline constexpr size_t kSampleColumns = 8;
 inline constexpr size_t kOneKindSampleColumns = 6;
+
+// Columns as well.
+enum class ThreadLivesField : uint32_t { kPid = 1, kTid = 2, kNs = 3 };
+inline constexpr size_t kThreadLivesColumns = 3;
 
 // The header for this payload.
 std::string Header(std::string_view payload, uint32_t version = kFormatVersion);

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a raw capture says of files and of the kernel, to name it elsewhere.
+// What a raw capture says beside its samples: files and the kernel, to name it
+// elsewhere, and how long threads lived.
 
+#include <array>
 #include <protozero/pbf_message.hpp>
 #include <string>
+#include <vector>
 
 #include "daemon/raw/raw_file.h"
 #include "daemon/raw/raw_file_decode.h"
@@ -112,6 +115,31 @@ KernelPart ReadKernelPart(data_view view) {
     throw Malformed("a part of the kernel is malformed");
   }
   return part;
+}
+
+std::vector<ThreadLife> ReadThreadLives(data_view view) {
+  std::array<Column, kThreadLivesColumns> columns;
+  pbf_message<ThreadLivesField> message(view);
+  while (message.next()) {
+    const auto index = static_cast<size_t>(message.tag()) - 1;
+    if (message.wire_type() == protozero::pbf_wire_type::length_delimited &&
+        index < columns.size()) {
+      columns[index] = Column(message.get_view());
+    } else {
+      message.skip();
+    }
+  }
+  auto& [pids, tids, times] = columns;
+  std::vector<ThreadLife> lives;
+  while (!pids.AtEnd() && !tids.AtEnd() && !times.AtEnd()) {
+    lives.push_back({.pid = To32Bits(pids.Next()),
+                     .tid = To32Bits(tids.Next()),
+                     .ns = times.Next()});
+  }
+  if (!pids.AtEnd() || !tids.AtEnd() || !times.AtEnd()) {
+    throw Malformed("the columns of threads' lives differ in length");
+  }
+  return lives;
 }
 
 RuntimeFrameTable::value_type ReadRuntimeFrame(data_view view,

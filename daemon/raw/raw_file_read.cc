@@ -106,6 +106,9 @@ class Reader {
         case BytesField(CaptureField::kKernelPart):
           capture_.kernel_parts.push_back(ReadKernelPart(field.get_view()));
           return true;
+        case BytesField(CaptureField::kThreadLives):
+          capture_.thread_lives = ReadThreadLives(field.get_view());
+          return true;
         default:
           return false;
       }

@@ -83,6 +83,7 @@ class Writer {
     }
     for (const MappedObject& module : capture_.modules) AddModule(module);
     for (const KernelPart& part : capture_.kernel_parts) AddKernelPart(part);
+    if (!capture_.thread_lives.empty()) AddThreadLives();
     for (StringId id = 0; id < strings_.size(); ++id) {
       Add(CaptureField::kString, strings_.Get(id));
     }
@@ -284,6 +285,27 @@ class Writer {
     message.add_uint64(KernelPartField::kStart, part.start);
     message.add_uint64(KernelPartField::kSize, part.size);
     Add(CaptureField::kKernelPart, buffer);
+  }
+
+  void AddThreadLives() {
+    std::vector<ThreadLife> lives = capture_.thread_lives;
+    std::ranges::sort(lives, {}, [](const ThreadLife& life) {
+      return std::tie(life.pid, life.tid, life.ns);
+    });
+    std::array<std::vector<uint64_t>, kThreadLivesColumns> columns;
+    for (const ThreadLife& life : lives) {
+      columns[0].push_back(life.pid);
+      columns[1].push_back(life.tid);
+      columns[2].push_back(life.ns);
+    }
+    std::string buffer;
+    pbf_builder<ThreadLivesField> message(buffer);
+    auto field = static_cast<uint32_t>(ThreadLivesField::kPid);
+    for (const auto& column : columns) {
+      message.add_packed_uint64(static_cast<ThreadLivesField>(field++),
+                                column.begin(), column.end());
+    }
+    Add(CaptureField::kThreadLives, buffer);
   }
 
   uint64_t StackReference(StackId id) const {

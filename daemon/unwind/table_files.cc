@@ -362,18 +362,20 @@ TableFile* TableFiles::FindRuntime(uint32_t pid, const ksym::Mapping& mapping) {
 }
 
 void TableFiles::Expect(uint32_t pid,
-                        const std::vector<ksym::Mapping>& mappings) {
+                        const std::vector<ksym::Mapping>& mappings,
+                        Expected expected) {
   for (const ksym::Mapping& mapping : mappings) {
     if (expected_.is_full()) return;
     const uint64_t bytes = mapping.end - mapping.start;
     if (!expected_.HasRoomFor(bytes)) continue;
     TableFile* file = FileOf(pid, mapping);
     if (file == nullptr || !file->state.Want()) continue;
-    Ask(*file, 0);
+    Ask(*file, expected == Expected::kNow ? 1 : 0);
     if (file->job == 0) continue;
+    expected_.Add(bytes);
+    if (expected == Expected::kNow) continue;
     file->is_expected = true;
     ++expected_jobs_;
-    expected_.Add(bytes);
   }
 }
 

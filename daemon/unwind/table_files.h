@@ -40,6 +40,9 @@ class TableFiles {
     uint32_t pid = 0;
     ksym::Mapping mapping;
   };
+  // How surely a process will be sampled: one that is busy, one that was
+  // chosen.
+  enum class Expected : uint8_t { kPerhaps, kNow };
   // Processes that map the file, so many at the most.
   using Holders =
       std::function<std::vector<Holder>(const TableFile& file, size_t most)>;
@@ -82,7 +85,8 @@ class TableFiles {
   // one that may not answer.
   TableFile* FindRuntime(uint32_t pid, const ksym::Mapping& mapping);
   // See UnwindTables::Expect().
-  void Expect(uint32_t pid, const std::vector<ksym::Mapping>& mappings);
+  void Expect(uint32_t pid, const std::vector<ksym::Mapping>& mappings,
+              Expected expected);
 
   // Puts the file's rows where the sampler reads them; false: there is no room.
   bool Place(TableFile& file);

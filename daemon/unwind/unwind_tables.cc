@@ -117,8 +117,9 @@ void UnwindTables::FindRuntimes(uint32_t pid,
 }
 
 void UnwindTables::Expect(uint32_t pid,
-                          const std::vector<ksym::Mapping>& mappings) {
-  files_.Expect(pid, mappings);
+                          const std::vector<ksym::Mapping>& mappings,
+                          Expected expected) {
+  files_.Expect(pid, mappings, expected);
 }
 
 void UnwindTables::NoteSample(const ksym::ProcessId& id,

@@ -105,10 +105,12 @@ class UnwindTables {
   // The process was sampled and has those mappings, perhaps more than before.
   // Opens files that are new, some 20 us each.
   void Update(const ksym::ProcessImage& image);
-  // The process is busy and will be sampled: tables of the files that it maps
-  // are made when nothing else wants the CPU, and kept as those that nobody
-  // maps, up to the bounds of ExpectedTables.
-  void Expect(uint32_t pid, const std::vector<ksym::Mapping>& mappings);
+  // The process will be sampled: tables of the files that it maps are made, and
+  // kept as those that nobody maps, up to the bounds of ExpectedTables.
+  // kPerhaps: when nothing else wants the CPU.
+  using Expected = TableFiles::Expected;
+  void Expect(uint32_t pid, const std::vector<ksym::Mapping>& mappings,
+              Expected expected);
   // It was sampled again, then.
   void NoteSample(const ksym::ProcessId& process, SteadyClock::time_point time);
   // It is gone.

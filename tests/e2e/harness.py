@@ -449,6 +449,20 @@ class E2eTest(unittest.TestCase):
         self.addCleanup(workload.stop)
         return workload
 
+    def silent_fs(self, *arguments):
+        """A directory whose files are a program's, which has the arguments;
+        both. They stop to answer with SIGUSR1."""
+        if not os.path.exists("/dev/fuse"):
+            self.skipTest("needs /dev/fuse")
+        directory = self.path("silent")
+        os.mkdir(directory)
+        # Not mount(): the file system is this program.
+        self.addCleanup(subprocess.run, ["umount", "--lazy", directory],
+                        check=False, capture_output=True)
+        server = self.workload("silent_fs", directory, self.program("spin"),
+                               *arguments)
+        return server, directory
+
     def program(self, name, target=None):
         """A copy of a workload's file that every user can reach."""
         return self.copy(os.path.join(WORKLOADS, name), target or name)
@@ -537,6 +551,32 @@ class E2eTest(unittest.TestCase):
         except OSError as error:
             self.skipTest("cannot make a cgroup: %s" % error)
         self.addCleanup(self._remove_cgroup, path)
+        return path
+
+    def cpu_quota(self, share):
+        """A new cgroup whose threads have that share of one CPU in 100 ms,
+        removed in the end."""
+        period_us = 100000
+        for line in read_text("/proc/mounts").splitlines():
+            _, mount, kind, options = line.split()[:4]
+            path = os.path.join(mount, "ksym-e2e-quota-%d" % os.getpid())
+            if kind == "cgroup" and "cpu" in options.split(","):
+                limits = {"cpu.cfs_period_us": period_us,
+                          "cpu.cfs_quota_us": int(share * period_us)}
+                break
+            if kind == "cgroup2" and "cpu" in read_text(os.path.join(
+                    mount, "cgroup.subtree_control")).split():
+                limits = {"cpu.max": "%d %d" % (share * period_us, period_us)}
+                break
+        else:
+            self.skipTest("no cgroups bound CPU time here")
+        try:
+            os.mkdir(path)
+            self.addCleanup(self._remove_cgroup, path)
+            for name, value in limits.items():
+                write_text(os.path.join(path, name), str(value))
+        except OSError as error:
+            self.skipTest("cannot bound CPU time: %s" % error)
         return path
 
     @staticmethod

@@ -5,12 +5,11 @@ import json
 import os
 import re
 import signal
-import subprocess
 import time
 
 import harness
 
-# Of each kind of hanging thread: its state, its reason, a function of its own.
+# The state, the reason and a function of each kind of thread that hangs.
 KNOWN = {
     "sleep": ("blocked", "clock_nanosleep", "Hang_sleep"),
     "pipe": ("blocked", "read", "Hang_pipe"),
@@ -83,7 +82,7 @@ class DumpTest(harness.E2eTest):
             with self.subTest(comm):
                 thread, = dump.named(comm)
                 self.assertEqual(thread["state"], state)
-                # What stopped and went on sleeps in a call of this name.
+                # A sleep that was stopped and went on has this name.
                 if thread["reason"] != "restart_syscall":
                     self.assertEqual(thread["reason"], reason)
                 self.assertEqual(thread["user_state"], "whole")
@@ -169,8 +168,11 @@ class DumpTest(harness.E2eTest):
     def test_other_formats(self):
         workload, _ = self.hang()
         page = self.path("threads.html")
-        self.profile("dump", "-p", workload.pid, "-o", page)
+        run = self.profile("dump", "-p", workload.pid, "-o", page)
         self.assertIn(b"Hang_condvar", harness.read_bytes(page))
+        self.assertRegex(run.stderr, r"\d+ threads of 1 process: ")
+        self.assertIn("2 deadlocks\n", run.stderr)
+        self.assertIn("wrote " + page, run.stderr)
         folded = harness.Folded(self.profile(
             "dump", "-p", workload.pid, "--format", "folded").stdout)
         by_thread = {frames[0]: count for frames, count in folded.lines}
@@ -179,6 +181,19 @@ class DumpTest(harness.E2eTest):
             "dump", "-p", workload.pid, "--format", "folded", "--value",
             "waited").stdout)
         self.assertGreater(waited.total(), len(folded.lines))
+
+    def test_reports_of_files(self):
+        """A dump as pprof is a profile; as JSON it is none, and the refusal
+        says so."""
+        workload, _ = self.hang()
+        for name, status in (("a.pb.gz", 0), ("a.json", 1)):
+            path = self.path(name)
+            self.profile("dump", "-p", workload.pid, "-o", path)
+            run = self.profile("report", path, status=status)
+            if status == 0:
+                self.assertIn(b"samples", run.stdout)
+            else:
+                self.assertIn("dump them as pprof", run.stderr)
 
     def test_python_thread_is_native(self):
         """A thread of Python has the interpreter's frames."""
@@ -192,14 +207,7 @@ class DumpTest(harness.E2eTest):
     def test_file_system_hangs(self):
         """Who waits for a file system that does not answer is shown with the
         kernel's stack, and does not keep the dump from its end."""
-        if not os.path.exists("/dev/fuse"):
-            self.skipTest("needs /dev/fuse")
-        directory = self.path("silent")
-        os.mkdir(directory)
-        self.addCleanup(subprocess.run, ["umount", "--lazy", directory],
-                        check=False, capture_output=True)
-        server = self.workload("silent_fs", directory, self.program("spin"),
-                               "-1")
+        server, directory = self.silent_fs("-1")
         os.kill(server.pid, signal.SIGUSR1)
         victim = self.start(["cat", directory + "/program"])
         time.sleep(0.5)

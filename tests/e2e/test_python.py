@@ -7,7 +7,6 @@ import json
 import os
 import re
 import subprocess
-import tempfile
 
 import harness
 
@@ -66,6 +65,12 @@ class PythonTest(harness.E2eTest):
         super().setUp()
         if not os.path.exists(PYTHON):
             self.skipTest("no " + PYTHON)
+
+    def script(self, name, text):
+        """A file with a program."""
+        path = self.path(name)
+        harness.write_text(path, text)
+        return path
 
     def start(self, *command):
         command = command or (PYTHON, WORKLOAD, "30")
@@ -136,12 +141,10 @@ class PythonTest(harness.E2eTest):
         # anything else.
         if not harness.is_since(5, 8):
             self.skipTest("needs Linux 5.8")
-        with tempfile.TemporaryDirectory() as directory:
-            program = os.path.join(directory, "lock.py")
-            with open(program, "w", encoding="utf-8") as file:
-                file.write(LOCK_PROGRAM)
-            process = self.start(PYTHON, program)
-            run = self.profile("--off-cpu", "-F", 997, "-p", process.pid, 2)
+        program = self.script("lock.py", LOCK_PROGRAM)
+        process = self.start(PYTHON, program)
+        run = self.profile("--off-cpu", "--parked", "-F", 997, "-p",
+                           process.pid, 2)
         self.assertEqual(run.status, 0, str(run))
         counts = {}
         for frames, count in harness.Folded(run.stdout).lines:
@@ -165,7 +168,7 @@ class PythonTest(harness.E2eTest):
                               "Thread.run", "without_lock"])
 
     def test_first_samples(self):
-        # What runs already has its frames from the first sample on.
+        # A program that runs already has its frames from the first sample on.
         commands = [(PYTHON, WORKLOAD, "30")]
         if os.path.exists(LIBRARY):
             commands.append((os.path.join(harness.WORKLOADS, "embedded"),
@@ -193,34 +196,30 @@ class PythonTest(harness.E2eTest):
         # A library with an interpreter that nobody uses is in nobody's way.
         if not os.path.exists(LIBRARY):
             self.skipTest("no " + LIBRARY)
-        with tempfile.TemporaryDirectory() as directory:
-            program = os.path.join(directory, "two.py")
-            with open(program, "w", encoding="utf-8") as file:
-                file.write("import ctypes, sys\n"
-                           "ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_LOCAL)\n"
-                           "def busy():\n"
-                           "    while True: pass\n"
-                           "print('ready', flush=True)\n"
-                           "busy()\n")
-            process = self.start(PYTHON, program, LIBRARY)
-            stacks = self.stacks("-U", process=process, seconds=2)
+        program = self.script("two.py", (
+            "import ctypes, sys\n"
+            "ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_LOCAL)\n"
+            "def busy():\n"
+            "    while True: pass\n"
+            "print('ready', flush=True)\n"
+            "busy()\n"))
+        process = self.start(PYTHON, program, LIBRARY)
+        stacks = self.stacks("-U", process=process, seconds=2)
         self.assertGreater(
             self.share(stacks, lambda s: s.names() == ["<module>", "busy"]),
             0.7)
 
     def test_sub_interpreter(self):
         # A thread has the frames of the interpreter that it runs.
-        with tempfile.TemporaryDirectory() as directory:
-            program = os.path.join(directory, "sub.py")
-            with open(program, "w", encoding="utf-8") as file:
-                file.write("import _xxsubinterpreters as interpreters\n"
-                           "print('ready', flush=True)\n"
-                           "interpreters.run_string(interpreters.create(), "
-                           "'def busy():\\n"
-                           "    while True: pass\\n"
-                           "busy()')\n")
-            process = self.start(PYTHON, program)
-            stacks = self.stacks("-U", process=process, seconds=2)
+        program = self.script("sub.py", (
+            "import _xxsubinterpreters as interpreters\n"
+            "print('ready', flush=True)\n"
+            "interpreters.run_string(interpreters.create(), "
+            "'def busy():\\n"
+            "    while True: pass\\n"
+            "busy()')\n"))
+        process = self.start(PYTHON, program)
+        stacks = self.stacks("-U", process=process, seconds=2)
         self.assertGreater(
             self.share(stacks, lambda s: s.names() == ["<module>", "busy"]),
             0.7)
@@ -250,19 +249,17 @@ class PythonTest(harness.E2eTest):
         self.assertIn("main(float(sys.argv[1]))", lines["<module>"])
 
     def test_too_deep(self):
-        # What is beyond the bound is marked and counted.
-        with tempfile.TemporaryDirectory() as directory:
-            program = os.path.join(directory, "deep.py")
-            with open(program, "w", encoding="utf-8") as file:
-                file.write("import sys\n"
-                           "sys.setrecursionlimit(10000)\n"
-                           "def deep(n):\n"
-                           "    if n: return deep(n - 1)\n"
-                           "    print('ready', flush=True)\n"
-                           "    while True: pass\n"
-                           "deep(2000)\n")
-            process = self.start(PYTHON, program)
-            run = self.profile("-F", 997, "-U", "-v", "-p", process.pid, 1)
+        # Frames beyond the bound are marked and counted.
+        program = self.script("deep.py", (
+            "import sys\n"
+            "sys.setrecursionlimit(10000)\n"
+            "def deep(n):\n"
+            "    if n: return deep(n - 1)\n"
+            "    print('ready', flush=True)\n"
+            "    while True: pass\n"
+            "deep(2000)\n"))
+        process = self.start(PYTHON, program)
+        run = self.profile("-F", 997, "-U", "-v", "-p", process.pid, 1)
         self.assertEqual(run.status, 0, str(run))
         counts = [0, 0]
         for frames, count in harness.Folded(run.stdout).lines:
@@ -288,14 +285,12 @@ class PythonTest(harness.E2eTest):
     def test_formats_and_replay(self):
         # JSON says what a frame is, and a raw capture carries the names.
         process = self.start()
-        with tempfile.TemporaryDirectory() as directory:
-            raw = os.path.join(directory, "raw")
-            run = self.profile("-F", 997, "-p", process.pid, "-U", "--raw",
-                               raw, 2)
-            self.assertEqual(run.status, 0, str(run))
-            again = self.profile("--replay", raw)
-            self.assertEqual(again.stdout, run.stdout)
-            report = self.profile("--replay", raw, "--format", "json")
+        raw = self.path("raw")
+        run = self.profile("-F", 997, "-p", process.pid, "-U", "--raw", raw, 2)
+        self.assertEqual(run.status, 0, str(run))
+        again = self.profile("--replay", raw)
+        self.assertEqual(again.stdout, run.stdout)
+        report = self.profile("--replay", raw, "--format", "json")
         frames = {frame.get("function"): frame
                   for frame in json.loads(report.stdout)["frames"]
                   if frame["kind"] == "python"}
@@ -308,18 +303,16 @@ class PythonTest(harness.E2eTest):
     def short_lives(self, command):
         """Samples of each of ten processes that live for some 50 ms: those
         without names, and with names."""
-        with tempfile.TemporaryDirectory() as directory:
-            program = os.path.join(directory, "short.py")
-            with open(program, "w", encoding="utf-8") as file:
-                file.write("import time\n"
-                           "def short_work():\n"
-                           "    end = time.process_time() + 0.05\n"
-                           "    while time.process_time() < end: pass\n"
-                           "short_work()\n")
-            run = self.profile(
-                "-F", 997, "-U", "--by", "pid", "--", "/bin/sh", "-c",
-                "for i in 1 2 3 4 5 6 7 8 9 10; do %s -S %s; done" %
-                (command, program))
+        program = self.script("short.py", (
+            "import time\n"
+            "def short_work():\n"
+            "    end = time.process_time() + 0.05\n"
+            "    while time.process_time() < end: pass\n"
+            "short_work()\n"))
+        run = self.profile(
+            "-F", 997, "-U", "--by", "pid", "--", "/bin/sh", "-c",
+            "for i in 1 2 3 4 5 6 7 8 9 10; do %s -S %s; done" %
+            (command, program))
         self.assertEqual(run.status, 0, str(run))
         by_process = {}
         for frames, count in harness.Folded(run.stdout).lines:

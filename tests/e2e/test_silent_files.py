@@ -5,7 +5,6 @@ their own names and nobody else's, no time and no end."""
 import collections
 import os
 import signal
-import subprocess
 import time
 
 import harness
@@ -27,15 +26,7 @@ class SilentFiles(harness.E2eTest):
 
     def run_from_fuse(self, user=EVERYBODY):
         """A busy program whose file is on a FUSE file system; both."""
-        if not os.path.exists("/dev/fuse"):
-            self.skipTest("needs /dev/fuse")
-        directory = self.path("silent")
-        os.mkdir(directory)
-        # Not harness.mount(): the file system is this program.
-        self.addCleanup(subprocess.run, ["umount", "--lazy", directory],
-                        check=False, capture_output=True)
-        server = self.workload("silent_fs", directory, self.program("spin"),
-                               str(user))
+        server, directory = self.silent_fs(str(user))
         prefix = [] if user == EVERYBODY else [
             "setpriv", "--reuid=%d" % user, "--regid=%d" % user,
             "--clear-groups"]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a dump reads of threads: the arguments and the words of a wait, which
-// the input begins with, and the text of /proc/PID/maps, which is the rest. A
-// lock of one process is held by none of another's threads.
+// A dump reads the arguments and the words of a wait, with which the input
+// begins, and the text of /proc/PID/maps, which is the rest. A lock of one
+// process is held by none of another's threads.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>

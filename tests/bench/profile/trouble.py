@@ -15,6 +15,7 @@ import trouble_throughput
 PARTS = ("captures", "signals", "throughput", "memory")
 # Of each part, unless other loads are asked for.
 ROWS = ("calm", "spin16", "spin32", "mixed", "storm")
+QUICK_ROWS = ("mixed",)
 # How nice the programs are whose callers are known, so that there are samples
 # of them.
 KNOWN_NICE = {"calm": 0, "mixed": -10}
@@ -130,7 +131,8 @@ def running(context, kind):
 
 def print_captures(context):
     rows, peers = [], []
-    for kind in context.trouble.loads or ROWS:
+    for kind in context.trouble.loads or (QUICK_ROWS if context.quick else
+                                          ROWS):
         ours, theirs = measure_load(context, kind)
         rows += ours
         peers += theirs

@@ -9,7 +9,7 @@ import programs
 import tables
 
 RATES = [99, 999]
-# What tells that a thread goes on; see docs/waiting.md.
+# The ways to see that a thread goes on; see docs/waiting.md.
 WAYS = ["exit", "interrupt"]
 ALTERNATIONS = 9
 SECONDS = 2

@@ -108,7 +108,7 @@ TEST_F(MinimalBtfTest, ReadsInBlocksWhatItCannotMap) {
 // It is small, which is its purpose.
 TEST_F(MinimalBtfTest, IsSmall) { EXPECT_LT(bytes_.size(), 4096u); }
 
-// What is not wanted is not there.
+// Types and members that nobody wants are not there.
 TEST_F(MinimalBtfTest, HasNothingElse) {
   EXPECT_LT(btf__find_by_name_kind(minimal_.get(), "file", BTF_KIND_STRUCT), 0);
   const int task =

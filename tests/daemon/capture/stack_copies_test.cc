@@ -49,7 +49,7 @@ class StackCopiesTest : public testing::Test {
 
 using Pids = std::vector<uint32_t>;
 
-// Of one that could not be read at all there is still the innermost frame.
+// A stack that could not be read at all still has its innermost frame.
 TEST_F(StackCopiesTest, NeedsNoPieces) {
   AddPiece(CopyOf(0, 1), 1024);  // of one whose own record did not come
   Add(CopyOf(0, 2), 0, 7);

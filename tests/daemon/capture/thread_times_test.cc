@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <vector>
 
 namespace profd {
 namespace {
@@ -66,6 +67,17 @@ TEST(ThreadTimesTest, OneThatEndsJustAfterCountsOnce) {
   record.start_ns = 2550;
   times.AddLast(record);
   EXPECT_EQ(times.count(), 2u);
+}
+
+// Whether one is parked a short life does not tell.
+TEST(ThreadTimesTest, LivesAreThoseThatLastAWhile) {
+  constexpr uint64_t kLeast = ThreadTimes::kLeastLifeNs;
+  ThreadTimes times;
+  times.AddFirst(Thread(5, 100, 1000));
+  times.AddLast(Thread(5, 100, 1000 + kLeast));
+  times.AddLast(Thread(6, 2000, 2000 + kLeast - 1));
+  EXPECT_EQ(times.lives(), (std::vector<ThreadLife>{{1, 5, kLeast}}));
+  EXPECT_EQ(times.lives_dropped(), 0u);
 }
 
 // Sums that are read a moment apart may contradict each other by as much.

@@ -119,7 +119,7 @@ TEST(DumpText, GroupsThreads) {
             "    Other [libc.so.6]\n");
 }
 
-// What was not caught or was lost is counted and said.
+// Threads that were not caught and stacks that were lost are counted and said.
 TEST(DumpText, TellsWhatIsMissing) {
   Maker maker;
   maker.Add(30, 30, "r", "Gone").is_running = true;
@@ -156,6 +156,7 @@ TEST(DumpText, NamesHoldersAndDeadlocks) {
   EXPECT_EQ(list.deadlocks, (std::vector<std::vector<size_t>>{{2, 3}}));
   EXPECT_EQ(TextOf(list, profile),
             "5 threads of 1 process: 0 running, 0 runnable, 5 blocked\n"
+            "1 deadlock\n"
             "\n"
             "DEADLOCK: 2 threads, each of which waits for the next one\n"
             "\n"
@@ -182,14 +183,15 @@ TEST(DumpText, NamesHoldersAndDeadlocks) {
             "    my_lock [libc.so.6]\n");
 }
 
-// Of a large group so many are listed; the rest is counted. Names of programs
-// can say nothing to a terminal.
+// A large group is listed in part and its rest counted. Names of programs can
+// say nothing to a terminal, and be taken for no frame.
 TEST(DumpText, BoundsListsAndNames) {
   Maker maker;
   for (uint32_t i = 0; i < 20; ++i) maker.Add(10, 10 + i, "w", "Sleep");
   for (uint32_t i = 0; i < 10; ++i) {
     maker.Add(100 + i, 100 + i, "\x1b[2J", "Sleep");
   }
+  maker.Add(200, 200, "  main [a]", "  Other");
   const Profile profile = maker.MakeProfile();
   const std::string text = TextOf(ListOf(maker, profile), profile);
   EXPECT_NE(text.find("  w (10): 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 "
@@ -197,6 +199,8 @@ TEST(DumpText, BoundsListsAndNames) {
             std::string::npos);
   EXPECT_NE(text.find("  ?[2J (106)\n  and 3 more\n"), std::string::npos);
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
+  EXPECT_NE(text.find("\n  __main [a] (200)\n    __Other [libc.so.6]\n"),
+            std::string::npos);
 }
 
 // The profile of the threads has each once, and its time where that is known.

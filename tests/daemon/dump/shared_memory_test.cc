@@ -18,7 +18,7 @@ constexpr std::string_view kMaps =
     "9000-8000 rw-s 00000000 00:01 77\n"
     "a000-b000 r--s 00000000 00:01 78";
 
-// Of a process's mappings those count that it can share.
+// Only mappings that a process can share with others count.
 TEST(SharedMemory, ParsesSharedMappingsAlone) {
   const auto mappings = ParseSharedMappings(kMaps);
   ASSERT_EQ(mappings.size(), 3u);

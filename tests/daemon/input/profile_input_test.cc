@@ -290,6 +290,8 @@ TEST(ProfileInputTest, RefusesWhatIsNoProfile) {
   EXPECT_THAT(ErrorOf("PERFILE2\x68"), HasSubstr("perf script"));
   EXPECT_THAT(ErrorOf("{"), HasSubstr("no JSON at byte 2"));
   EXPECT_THAT(ErrorOf("{}"), HasSubstr("not of ksym-profile"));
+  EXPECT_THAT(ErrorOf("{\"metadata\": {\"format\": \"ksym-dump\"}}"),
+              HasSubstr("as pprof"));
   EXPECT_THAT(ErrorOf("a;b 9223372036854775807\na;c 1"), HasSubstr("2^63"));
   EXPECT_THAT(ErrorOf("\x1f\x8b\x08"), HasSubstr("gzip"));
   EXPECT_THAT(ErrorOf(std::string_view("\x0a\x00\x01", 3)), HasSubstr("pprof"));

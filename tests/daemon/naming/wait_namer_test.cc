@@ -55,6 +55,8 @@ TEST(WaitNamerTest, SaysWhyAThreadWantsACpu) {
   EXPECT_EQ(WaitText(reason), "[runnable: preempted]");
   reason.call = 24;
   EXPECT_EQ(WaitText(reason), "[runnable: yield]");
+  reason.quota = true;
+  EXPECT_EQ(WaitText(reason), "[runnable: quota]");
   reason.is_new = true;
   EXPECT_EQ(WaitText(reason), "[runnable: new]");
 }

@@ -143,6 +143,15 @@ TEST(OptionsTest, ByThreadSamplesThreads) {
   EXPECT_FALSE(ParseOk({"--by", "pid"}).capture.bpf.per_thread);
 }
 
+// So does what finds the threads that are parked.
+TEST(OptionsTest, WaitsAreThoseOfThreads) {
+  EXPECT_TRUE(ParseOk({"--off-cpu"}).capture.bpf.per_thread);
+  EXPECT_TRUE(ParseOk({"--wall"}).capture.bpf.per_thread);
+  EXPECT_FALSE(ParseOk({"--wall"}).parked);
+  EXPECT_TRUE(ParseOk({"--wall", "--parked"}).parked);
+  EXPECT_TRUE(ParseOk({"--replay", "f", "--parked"}).parked);
+}
+
 struct BadCase {
   std::vector<const char*> arguments;
   const char* mention;
@@ -158,6 +167,7 @@ TEST(OptionsTest, RefusesBadUsageInOneLine) {
       {{"-F", "99", "-c", "5"}, "contradict"},
       {{"-p", "1", "-L", "2"}, "contradict"},
       {{"-p", "0"}, "-p"},
+      {{"--parked"}, "--off-cpu"},
       {{"-p", "1,,2"}, "-p"},
       {{"-p", "1,"}, "-p"},
       {{"-p", ""}, "pid"},

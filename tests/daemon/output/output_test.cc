@@ -268,6 +268,26 @@ TEST(JsonTest, HostileTexts) {
   EXPECT_EQ(document["stacks"].size(), 1u);
 }
 
+// Samples that differ in their mark alone are two stacks.
+TEST(JsonTest, MarksParkedStacks) {
+  TestProfile p;
+  for (int i = 0; i < 2; ++i) p.Add({.pid = 1, .user = {p.User("f")}});
+  p.Add({.pid = 2, .user = {p.User("f")}});
+  Profile profile = std::move(p).Finish();
+  ASSERT_EQ(profile.samples.size(), 2u);
+  profile.samples.push_back(profile.samples[0]);
+  profile.samples[0].parked = true;
+  profile.samples[0].count = 7;
+  const auto document = nlohmann::json::parse(RenderJson(profile, {}));
+  std::vector<std::pair<int, bool>> stacks;
+  for (const auto& stack : document["stacks"]) {
+    stacks.emplace_back(stack["count"], stack.value("parked", false));
+  }
+  EXPECT_THAT(stacks, testing::UnorderedElementsAre(testing::Pair(7, true),
+                                                    testing::Pair(2, false),
+                                                    testing::Pair(1, false)));
+}
+
 // All is well: one short line. Losses are told by cause and with their cure.
 TEST(SummaryTest, TellsLosses) {
   TestProfile well;

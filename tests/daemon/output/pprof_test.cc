@@ -307,6 +307,23 @@ TEST(PprofTest, ChosenLabels) {
                   testing::Pair("unit", "b.service")));
 }
 
+TEST(PprofTest, MarksParkedSamples) {
+  TestProfile p;
+  const FrameId f = p.User("f");
+  p.Add({.pid = 1, .user = {f}});
+  Profile profile = std::move(p).Finish();
+  profile.samples.push_back(profile.samples[0]);
+  profile.samples[1].parked = true;
+  const Decoded decoded(RenderPprof(profile, {}));
+  ASSERT_EQ(decoded.samples.size(), 2u);
+  const auto& parked = decoded.samples[0].labels.contains("parked")
+                           ? decoded.samples[0]
+                           : decoded.samples[1];
+  EXPECT_EQ(parked.labels.at("parked"), "yes");
+  const auto& other = decoded.samples[&parked == &decoded.samples[0] ? 1 : 0];
+  EXPECT_FALSE(other.labels.contains("parked"));
+}
+
 // The accounting and the warnings are in the comments.
 TEST(PprofTest, Comments) {
   Decoded decoded(RenderPprof(ExampleProfile(1), {}));

@@ -238,7 +238,8 @@ using JobsTest = TablePolicyFixture;
 // keep nobody waiting.
 TEST_F(JobsTest, HurriesWhatWasExpected) {
   queue_->is_busy = true;
-  tables_->Expect(1, {MappingOf(1), MappingOf(2)});
+  tables_->Expect(1, {MappingOf(1), MappingOf(2)},
+                  UnwindTables::Expected::kPerhaps);
   EXPECT_FALSE(tables_->IsBuilding());
   EXPECT_EQ(HasRows(1, MappingOf(1)), std::nullopt);
   EXPECT_EQ(queue_->added, 2);
@@ -321,7 +322,8 @@ TEST_F(RuntimesTest, AreToldAtOnce) {
   EXPECT_THAT(told_, SizeIs(3));
 }
 
-// Of a file that others may have under the same numbers, its processes alone.
+// A file that others may have under the same numbers is told of for its
+// processes alone.
 TEST_F(RuntimesTest, AreNotToldOfFilesOfOneMountNamespace) {
   owner_of_ambiguous_[7] = 1000;
   Start(1, {7});

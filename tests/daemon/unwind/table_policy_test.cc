@@ -200,13 +200,31 @@ TEST_F(TablePolicyTest, ExpectsTheBusy) {
   for (uint64_t inode = 1; inode <= 100; ++inode) {
     mappings.push_back(MappingOf(inode));
   }
-  tables_->Expect(1, mappings);
+  tables_->Expect(1, mappings, UnwindTables::Expected::kPerhaps);
   EXPECT_EQ(queue_->asked.size(), ExpectedTables::kMaxFiles);
   for (const auto& [id, wanted] : queue_->asked) EXPECT_EQ(wanted, 0u);
   EXPECT_FALSE(tables_->IsBuilding());
   // Now a stack waits for one of them.
   EXPECT_FALSE(tables_->CodeOf(1, MappingOf(1)));
   EXPECT_TRUE(tables_->IsBuilding());
+}
+
+// Tables of a process that was chosen are made at once, and are there when it
+// is sampled for the first time.
+TEST_F(TablePolicyTest, ExpectsTheChosen) {
+  queue_->is_busy = true;
+  tables_->Expect(1, {MappingOf(1), MappingOf(2)},
+                  UnwindTables::Expected::kNow);
+  ASSERT_EQ(queue_->asked.size(), 2u);
+  for (const auto& [id, wanted] : queue_->asked) EXPECT_GT(wanted, 0u);
+  EXPECT_TRUE(tables_->IsBuilding());
+  queue_->is_busy = false;
+  Pass();
+  EXPECT_EQ(queue_->added, 2);
+  const ProcessId id = Start(1, {1, 2});
+  Pass();
+  EXPECT_EQ(TablesOf(id), 2u);
+  EXPECT_EQ(queue_->added, 2);
 }
 
 // A table that nobody maps is kept for half a minute; one whose file was

@@ -59,8 +59,8 @@ static NOINLINE void Hang_vfork(void) {
   }
 }
 
-// Who holds the first lock sleeps; the second thread wants it and holds the
-// next one, which the third thread wants.
+// The first thread holds a lock and sleeps; the second one wants it and holds
+// the next one, which the third thread wants.
 static pthread_mutex_t chain[2] = {PTHREAD_MUTEX_INITIALIZER,
                                    PTHREAD_MUTEX_INITIALIZER};
 static NOINLINE void Hang_first(void) {

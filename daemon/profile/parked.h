@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "daemon/profile/profile.h"
+
+namespace profd {
+
+// How long a thread lived while it was sampled, by the kernel's own clock.
+struct ThreadLife {
+  uint32_t pid = 0;
+  uint32_t tid = 0;
+  uint64_t ns = 0;
+
+  friend bool operator==(const ThreadLife&, const ThreadLife&) = default;
+};
+
+// What MarkParked() found.
+struct ParkedTime {
+  size_t threads = 0;
+  uint64_t ns = 0;
+
+  friend bool operator==(const ParkedTime&, const ParkedTime&) = default;
+};
+
+// Marks the samples of threads that are parked, by this rule: the thread was
+// blocked at one place for more than 90 % of its life. A place is a reason and
+// a user stack; the kernel's frames may differ. Waits that nothing ends, "D" of
+// ps, or for a disk are never parked: those are what one looks for. Nor is what
+// fewer than ten samples' time says, which chance decides. The samples of what
+// such a thread does otherwise are not marked.
+//
+// The samples must have their tids; lives of one pid and tid are added up, and
+// a thread without one is not parked. Does nothing where no samples are of
+// waits. O(samples and their frames).
+ParkedTime MarkParked(std::span<const ThreadLife> lives, Profile& profile);
+
+// Puts the frame "[parked]" in the place of the stacks of marked samples, so
+// that all below one root are one. It has no number of threads: it is the same
+// however samples are grouped, and in two captures. O(samples).
+void FoldParked(Profile& profile);
+
+}  // namespace profd
