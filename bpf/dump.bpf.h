@@ -190,8 +190,8 @@ static __always_inline void dump_fill(struct dump_thread_record *record,
 }
 
 /*
- * A thread that ran meanwhile had its stack changed while it was read. What was
- * sent of it then belongs to nothing.
+ * A thread that ran meanwhile had its stack changed while it was read. The
+ * pieces that were sent of it then belong to nothing.
  */
 static __always_inline void dump_thread(const struct dump_pass *pass)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* What crosses the border between dump.bpf.h and daemon/capture. */
+/* All that crosses the border between dump.bpf.h and daemon/capture. */
 #pragma once
 
 #include "bpf/profile_abi.h"

@@ -36,7 +36,7 @@ enum profile_stack_state {
 	PROFILE_STACK_FIRST_ID = 16,
 };
 
-/* What a sample is of. */
+/* The kinds of samples. */
 enum profile_kind {
 	PROFILE_KIND_CPU = 0,
 	PROFILE_KIND_RUNNABLE = 1, /* waited for a CPU */
@@ -45,7 +45,7 @@ enum profile_kind {
 };
 #define PROFILE_WAIT_KINDS 2
 
-/* What is counted: the identity of a sample. */
+/* The identity of a sample: equal ones are counted together. */
 struct profile_key {
 	__u64 user_stack;
 	__u64 kernel_stack;
@@ -85,8 +85,8 @@ struct profile_record {
 /*
  * A frame of native code is its address. In a record that is `mixed` a word
  * whose highest byte is no address's, neither 0 nor 255, begins a frame of
- * another kind: kind and unit, and a second word, the value. What they mean is
- * between the code that walks such frames and the FrameNamer of their kind.
+ * another kind: kind and unit, and a second word, the value. Only the code that
+ * walks such frames and the FrameNamer of their kind know what they mean.
  */
 #define PROFILE_FRAME_HEAD(kind, unit) ((__u64)(kind) << 56 | (unit))
 #define PROFILE_FRAME_KIND(word)       ((__u8)((word) >> 56))
@@ -169,7 +169,7 @@ struct profile_copy_record {
 	__u64 cgroup;  /* as in profile_process_record */
 	__u64 ip;
 	__u64 registers[PROFILE_REGISTERS]; /* by DWARF number */
-	/* What is not in the pieces from `address` on could not be read. */
+	/* Bytes from `address` on that are in no piece could not be read. */
 	__u64 address;
 	__u64 end; /* the first address that was not tried */
 	/*

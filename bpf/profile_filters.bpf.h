@@ -66,6 +66,7 @@ int follow_fork(struct bpf_raw_tracepoint_args *ctx)
 
 	bpf_core_read(&parent_id, sizeof(parent_id), &parent->tgid);
 	bpf_core_read(&child_id, sizeof(child_id), &child->tgid);
+	/* A new thread has its maker's process. */
 	if (parent_id == child_id ||
 	    !bpf_map_lookup_elem(&selected_ids, &parent_id))
 		return 0;
@@ -86,6 +87,7 @@ int follow_free(struct bpf_raw_tracepoint_args *ctx)
 
 	bpf_core_read(&tid, sizeof(tid), &task->pid);
 	bpf_core_read(&tgid, sizeof(tgid), &task->tgid);
+	/* Other threads go before the first one, which has the process's id. */
 	if (tid == tgid)
 		bpf_map_delete_elem(&selected_ids, &tgid);
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What profile.bpf.c stands on: the kernel's types as far as they are read,
- * the knobs that are set before load, and the maps.
+ * The ground of profile.bpf.c: the kernel's types as far as they are read, the
+ * knobs that are set before load, and the maps.
  */
 #pragma once
 
@@ -115,7 +115,7 @@ struct {
 	__type(value, __u32);
 } scratch_places SEC(".maps");
 
-/* Of the sample that is taken on this CPU. */
+/* The place of the sample that is taken on this CPU. */
 static __always_inline __u32 scratch_place(void)
 {
 	__u32 zero = 0, *place;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* What all samples have in common, whatever they are of. */
+/* The parts that all samples have in common, whatever they are of. */
 #pragma once
 
 #include <linux/bpf.h>
@@ -155,7 +155,7 @@ static __always_inline bool take_later(void *ctx, struct sample *s,
 		return false;
 	if (how == COPY_REFUSED)
 		s->stats->copies_refused++;
-	/* What called exec is gone, what it calls is not there yet. */
+	/* The caller of exec is gone, and its program has not begun. */
 	if (how == NO_STACK && execs)
 		return true;
 	return take_rest(ctx, s);

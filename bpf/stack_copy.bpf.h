@@ -15,9 +15,11 @@
 #include "bpf/unwind_memory.bpf.h"
 
 #define PIECE_BYTES (PROFILE_COPY_CHUNK * PROFILE_COPY_CHUNKS)
-/* What one counts for at least: walking it takes time too. */
+/* A copy counts for at least so many: walking it takes time too. */
 #define LEAST_COPY_BYTES PIECE_BYTES
-/* What Linux gives a first thread by default (RLIMIT_STACK). */
+/*
+ * The size that Linux gives a first thread's stack by default (RLIMIT_STACK).
+ */
 #define DEEP_STACK_BYTES (8 << 20)
 /* A step that sends less than a whole piece ends with a page. */
 #define COPY_STEPS (PROFILE_COPY_BYTES / USER_PAGE_BYTES + 2)
@@ -199,7 +201,7 @@ static __always_inline void copy_home(struct profile_copy_record *head)
 	head->end = first_end;
 }
 
-/* What became of a copy. */
+/* The outcome of a copy. */
 enum copied {
 	COPIED,
 	COPY_REFUSED, /* there was no room */

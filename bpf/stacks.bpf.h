@@ -120,6 +120,7 @@ static __always_inline void walk_runtime(struct unwind_state *st,
 	runtime->active = runtime_find(is_new);
 	if (!runtime->active)
 		return;
+	/* In user mode it is in no system call. */
 	if (!s->in_user_mode)
 		runtime_note_wait(runtime, arch_timed_wait(&st->regs));
 	if (how == WALK_BY_LOOP) {
@@ -160,8 +161,8 @@ static __always_inline bool take_by_kernel(void *ctx, struct sample *s,
 	__u32 depth = follows ? kernel_walk_depth : 1;
 	long n;
 
+	/* Runs of frames are placed by a walk along tables only. */
 	runtime_forget();
-
 	record = scratch_record(which);
 	if (!record)
 		return false;
@@ -177,7 +178,10 @@ static __always_inline bool take_by_kernel(void *ctx, struct sample *s,
 	return true;
 }
 
-/* What was walked of a stack that could not be copied, or by the kernel. */
+/*
+ * Takes as much as was walked of a stack that could not be copied, or has the
+ * kernel walk it.
+ */
 static __always_inline bool take_rest(void *ctx, struct sample *s)
 {
 	struct profile_stack_record *record;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* What the walk of user stacks stands on: its knobs, maps and state. */
+/* The knobs, maps and state of the walk of user stacks. */
 #pragma once
 
 #include <linux/bpf.h>

@@ -29,6 +29,7 @@ static __always_inline void wait_set_first(const struct task_struct___wait *t)
 	slot = wait_claim(t->pid);
 	if (!slot)
 		return;
+	/* One that runs has no wait: its slot is written anew when it stops. */
 	points = wait_points_of(t->pid);
 	slot->next_point = wait_next_point(&points, wait_from);
 	wait_set_slot(slot, t, wait_from);
@@ -260,6 +261,7 @@ wait_send_open(struct seq_file *seq, struct wait_scratch *scratch,
 		head->waits[i].kernel_stack = wait_other_kernel(
 		    scratch, t, calls,
 		    wait_reason(w->state, w->flags, call, i + 1));
+		/* Before the copy or the count that names it. */
 		bytes = PROFILE_STACK_RECORD_BYTES(scratch->kernel.depth &
 						   (2 * WAIT_OTHER_DEPTH - 1));
 		if (bpf_seq_write(seq, &scratch->kernel, bytes))

@@ -36,7 +36,7 @@ PROFILE_ABI_ASSERT(ARCH_SIGNAL_REGS_OFFSET +
 #define ARCH_SP	   X86_RSP
 #define ARCH_FP	   X86_RBP
 #define ARCH_EXTRA X86_RBX
-/* What a system call returns, in clone()'s two threads. */
+/* The result of a system call, in clone()'s two threads. */
 #define ARCH_RESULT    X86_RAX
 #define ARCH_REGISTERS X86_REGISTERS
 
@@ -53,7 +53,7 @@ PROFILE_ABI_ASSERT(ARCH_SIGNAL_REGS_OFFSET +
 #define ARCH_GLIBC_DTV		      8
 
 /*
- * What 8 bytes of code begin with: "pop %rbp; ret", or "add $n,%rsp; ret" with
+ * Tests of the first bytes of code: "pop %rbp; ret", or "add $n,%rsp; ret" with
  * so many bytes, which are not negative and a number of words.
  */
 #define ARCH_POPS_FP(code)  (((code) & 0xffff) == 0xc35d)
@@ -160,7 +160,10 @@ arch_system_call(const struct arch_regs *regs, __u32 status, __u32 *call)
 	return WAIT_CALLS_X86_64;
 }
 
-/* What C libraries find a thread's own data by; 0: it cannot be read. */
+/*
+ * The address by which C libraries find a thread's own data; 0: it cannot be
+ * read.
+ */
 static __always_inline __u64 arch_thread_pointer(void *task)
 {
 	struct task_struct___thread *with_thread = task;

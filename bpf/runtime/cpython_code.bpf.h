@@ -77,7 +77,7 @@ static __always_inline __u32 cpython_half(const struct runtime_state *st,
 }
 
 /*
- * What a str object says, in a number: its hash, which the interpreter keeps
+ * The text of a str object in a number: its hash, which the interpreter keeps
  * once it was asked for, else its first characters; and its length. A freed
  * name has the next one in its place, often at once. A global function, which
  * the verifier walks once.
@@ -114,8 +114,8 @@ __noinline __u64 cpython_content(__u64 address)
 }
 
 /*
- * What tells code from other code that has the same addresses in it: a version,
- * or what its names say. Frames of one file follow each other.
+ * A number that tells code from other code with the same addresses in it: a
+ * version, or a hash of its names. Frames of one file follow each other.
  */
 static __always_inline __u64 cpython_code_content(struct runtime_state *st)
 {
@@ -140,8 +140,8 @@ static __always_inline __u64 cpython_code_content(struct runtime_state *st)
 
 /*
  * Whether the process may have its code sent: names of functions that are made
- * without end shall not take the ring from samples. What is not sent now may be
- * with the next sample.
+ * without end shall not take the ring from samples. Code that is not sent now
+ * may be with the next sample.
  */
 static __always_inline bool cpython_may_send(struct runtime_state *st)
 {

@@ -224,9 +224,9 @@ runtime_begin(const struct profile_key *key, __u32 set)
 
 /*
  * The thread is in the kernel, where it waits for the word at that address, but
- * not for ever; 0: it does not. Of the data of the interpreter itself it is
- * only the global lock that is waited for with a limit, after which the thread
- * asks for it: others are waited for as long as it takes, or lie elsewhere.
+ * not for ever; 0: it does not. Threads wait for the global lock with a limit,
+ * after which they ask for it. They wait for other words of the interpreter's
+ * data as long as it takes, or these lie elsewhere.
  */
 static __always_inline void runtime_note_wait(struct runtime_state *st,
 					      __u64 word)

@@ -45,7 +45,7 @@ enum cpython_runs {
 	CPYTHON_RUNS_EACH,
 };
 
-/* What frame_instruction is: ksym::CpythonLayout::Instruction. */
+/* The meaning of frame_instruction: ksym::CpythonLayout::Instruction. */
 enum cpython_instruction {
 	CPYTHON_INSTRUCTION_ADDRESS,
 	CPYTHON_INSTRUCTION_BYTES,
@@ -128,7 +128,7 @@ struct runtime_file {
 	__u64 device; /* as the kernel numbers it: major << 20 | minor */
 };
 
-/* What is known of such a file. */
+/* All that is known of such a file. */
 struct runtime_program {
 	struct cpython_process process; /* with the file's addresses */
 	__u64 start_code;		/* the lowest address of its code */
@@ -153,13 +153,13 @@ enum runtime_item_kind {
 /* A frame, or the end of the run that the frames before it are. */
 struct runtime_item {
 	/*
-	 * Of a frame: a hash of what tells its code from others. Of a run: its
+	 * A frame has a hash of what tells its code from others here, a run its
 	 * anchor; 0: not known.
 	 */
 	__u64 word;
 	/*
-	 * Of a frame: of the instruction, in units of two bytes. Of a run:
-	 * where the next run's end is, for the sampler.
+	 * A frame has the place of its instruction here, in units of two bytes;
+	 * a run has the place of the next run's end, for the sampler.
 	 */
 	__u32 index;
 	__u16 native; /* of a run: in the stack's frames; RUNTIME_NOT_PLACED */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* What the walk of an interpreter's frames stands on: its maps and state. */
+/* The maps and the state of the walk of an interpreter's frames. */
 #pragma once
 
 #include <linux/bpf.h>
@@ -10,7 +10,7 @@
 #include "bpf/runtime/runtime_abi.h"
 #include "bpf/unwind_abi.h"
 
-/* Of what user space told; 0: nothing is looked up. */
+/* Bits that user space sets as it finds runtimes; 0: nothing is looked up. */
 __u32 runtime_known = 0;
 /* Stacks are walked by tables, which runs are placed in; else no map is there.
  */
@@ -50,7 +50,7 @@ struct {
 	__type(value, __u8);
 } runtime_codes SEC(".maps");
 
-/* What a process had sent of its code; it runs down with time. */
+/* How much code a process had sent; the number runs down with time. */
 struct runtime_budget {
 	__u64 renewed_ns;
 	__u64 bytes;
@@ -115,7 +115,7 @@ struct runtime_state {
 	__u64 window[RUNTIME_WINDOW_BYTES / 8];
 	struct profile_runtime_record record;
 };
-/* What the kernel gives a value of each CPU's. */
+/* The kernel gives no more to a value of each CPU's. */
 _Static_assert(sizeof(struct runtime_state) <= 32768, "runtime_state");
 
 /*

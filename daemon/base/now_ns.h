@@ -9,8 +9,8 @@ namespace profd {
 
 inline constexpr uint64_t kNsPerSecond = 1'000'000'000;
 
-// What the clock shows, in nanoseconds. The sampler's and the side band's times
-// are of CLOCK_MONOTONIC.
+// The clock's time, in nanoseconds. The sampler's and the side band's times are
+// of CLOCK_MONOTONIC.
 inline uint64_t NowNs(clockid_t clock = CLOCK_MONOTONIC) {
   timespec now = {};
   ::clock_gettime(clock, &now);

@@ -10,9 +10,9 @@
 
 namespace profd {
 
-// What all tables together may take while they are made of files, which is
-// several times of what they have in the end. Several large files of one who
-// means harm would add up, as one thread reads symbols and another one
+// The memory that all tables together may take while they are made of files,
+// which is several times of what they have in the end. Several large files of
+// one who means harm would add up, as one thread reads symbols and another one
 // call-frame information. Small tables pass by a large one. Thread-safe.
 class TableMemory {
  public:

@@ -13,7 +13,7 @@
 namespace profd {
 namespace {
 
-// What the kernel walks at the most, whatever a program asks for.
+// The frames that the kernel walks at the most, whatever a program asks for.
 uint32_t KernelStackDepthLimit() {
   const auto text = ksym::ReadFile("/proc/sys/kernel/perf_event_max_stack", 64);
   if (!text) return 127;
@@ -48,8 +48,8 @@ uint32_t RingBytesForCopies(SamplingRate rate, size_t cpus) {
       std::bit_ceil(std::clamp<uint64_t>(2 * samples * kCopyBytes, 1, kMax)));
 }
 
-// What 20 s can bring, which is a hundred drains: every drain visits every
-// bucket of these maps, and that was a tenth of what a capture costs at 99 Hz.
+// Room for 20 s, which is a hundred drains: every drain visits every bucket of
+// these maps, and that was a tenth of what a capture costs at 99 Hz.
 uint32_t EntriesFor(SamplingRate rate, size_t cpus, uint32_t most) {
   constexpr uint64_t kSeconds = 20;
   constexpr uint64_t kMin = 4096;

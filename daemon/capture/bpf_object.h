@@ -106,8 +106,8 @@ struct BpfConfig {
   Verbosity verbosity = Verbosity::kNormal;
 };
 
-// What samples waits, of a loaded object that was asked for them. The pointers
-// are into memory that is shared with the programs.
+// The programs and maps that sample waits, of a loaded object that was asked
+// for them. The pointers are into memory that is shared with the programs.
 struct WaitParts {
   int switch_fd = -1;   // program of the tracepoint sched_switch
   int resumes_fd = -1;  // of what comes after it

@@ -10,7 +10,7 @@
 
 namespace profd {
 
-// What BTF is made from.
+// The object that BTF is made for, and the kernel that it is made from.
 struct BtfWanted {
   std::string kernel_build_id;  // in hex; empty: not known, nothing is kept
   std::span<const std::byte> object_btf;

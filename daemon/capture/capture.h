@@ -98,7 +98,7 @@ class Capture final : public CaptureSteps {
       std::chrono::milliseconds patience = kTablesPatience);
   // As of the last walk.
   WaitStatistics wait_statistics() const;
-  // What threads did all the while, where waits are sampled; after Stop().
+  // The times of threads all the while, where waits are sampled; after Stop().
   const ThreadTimes& thread_times() const;
   // All threads as they were when sampling ended, where they are dumped; after
   // Stop(). Their samples are of ThreadKind().

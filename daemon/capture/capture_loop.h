@@ -9,8 +9,8 @@
 
 namespace profd {
 
-// How often a capture is looked after. What is polled seldom costs less; what
-// is polled often has its tables and its reports sooner.
+// How often a capture is looked after. Seldom polls cost less; often ones bring
+// tables and reports sooner.
 struct CapturePace {
   using Duration = SteadyClock::duration;
 

@@ -13,8 +13,8 @@
 
 namespace profd {
 
-// What happened in one interval, from counters that only grow since the start.
-// Not thread-safe.
+// The losses and times of one interval, from counters that only grow since the
+// start. Not thread-safe.
 class IntervalAccounts {
  public:
   // Reports that the side band lost; told with the interval that ends next.

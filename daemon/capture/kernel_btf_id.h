@@ -27,8 +27,8 @@ class KernelBtf {
     uint32_t kind = 0;  // BTF_KIND_FUNC and others; 0: a name of anything
     std::string_view name;
   };
-  // The number of each; 0: there is none. Of a name of anything it is not 0 if
-  // there is one. One pass over all names: 5 ms.
+  // The number of each; 0: there is none. A name of anything has any number but
+  // 0 if there is one. One pass over all names: 5 ms.
   ksym::Result<std::vector<uint32_t>> Find(std::span<const Name> names) const;
   // The kinds of the parameters of what is called through that typedef.
   ksym::Result<std::vector<uint32_t>> ParameterKinds(uint32_t id) const;

@@ -11,8 +11,8 @@
 
 namespace profd {
 
-// The processes that run already when a capture begins. What their first
-// samples need is made ready here.
+// The processes that run already when a capture begins. Their histories and
+// tables are made ready here, for their first samples.
 class RunningProcesses {
  public:
   // The watch outlives this.

@@ -17,14 +17,15 @@ namespace profd {
 
 class BpfObject;
 
-// What takes samples: programs, what starts them, and where they count. The
-// samplers of a capture share its BpfObject: stacks, the ring, and the two
-// sets, of which one is written while the other is taken. Used by one thread.
+// Takes samples: programs, the events that start them, and the maps where they
+// count. The samplers of a capture share its BpfObject: stacks, the ring, and
+// the two sets, of which one is written while the other is taken. Used by one
+// thread.
 class Sampler {
  public:
   virtual ~Sampler() = default;
 
-  // What its samples are of; always the same, and not empty.
+  // The kinds of its samples; always the same, and not empty.
   virtual const std::vector<SampleKind>& kinds() const = 0;
 
   // Told at the start and whenever the CPUs that are online may have changed.

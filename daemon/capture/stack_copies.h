@@ -42,7 +42,7 @@ class StackCopies {
   void Add(const profile_copy_record& record, size_t bytes);
   // One per record since the last call, so that their processes are followed.
   std::vector<SampleHint> Hints();
-  // What a walk needs to know.
+  // All that a walk needs to know.
   struct Sources {
     const ProcessWatch& watch;  // all reports up to the records' times applied
     UnwindTables& tables;

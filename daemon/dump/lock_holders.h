@@ -13,7 +13,7 @@
 
 namespace profd {
 
-// What a thread waits for: a claim of the thread with this index.
+// A lock that a thread waits for: a claim of the thread with this index.
 struct ClaimedLock {
   size_t waiter = 0;
   uint64_t address = 0;

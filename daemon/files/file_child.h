@@ -41,8 +41,8 @@ class FileChild {
   // them. Others wait for their turn.
   static constexpr size_t kMaxGivenUp = 8;
   static constexpr size_t kMaxAtWork = 4;
-  // Requests that wait for their turn or for whoever takes the answer. What is
-  // beyond them is refused.
+  // Requests that wait for their turn or for whoever takes the answer. More of
+  // them are refused.
   static constexpr size_t kMaxAsked = 4096;
   static constexpr std::chrono::seconds kPause{10};
 

@@ -13,7 +13,7 @@
 
 namespace profd {
 
-// What FileChild and its child say to each other, over a socket that keeps the
+// The messages between FileChild and its child, over a socket that keeps the
 // boundaries of messages (SOCK_SEQPACKET).
 
 // A request for a file that may not answer.

@@ -40,7 +40,7 @@ constexpr size_t kBlockBytes = size_t{256} << 10;
 // CPU time that a worker has to copy a file.
 constexpr rlim_t kWorkerSeconds = 10;
 constexpr rlim_t kWorkerDescriptors = 64;
-// What opening the files of others takes, and no more.
+// The capabilities that opening the files of others takes, and no more.
 constexpr auto kNeeded =
     std::to_array<unsigned>({CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH,
                              CAP_CHECKPOINT_RESTORE, CAP_SYS_ADMIN});
@@ -88,7 +88,8 @@ void DropCapabilities() {
   ::syscall(SYS_capset, &header, data.data());
 }
 
-// What cannot be set is not: each is a second line behind bounds of our own.
+// Limits that cannot be set are left out: each is a second line behind bounds
+// of our own.
 void Limit(uint64_t file_bytes) {
   const auto set = [](auto resource, rlim_t most) {
     const rlimit limit = {most, most};

@@ -12,11 +12,13 @@ HeldParts::Clock::time_point HeldParts::taken() const {
 }
 
 void HeldParts::JoinToFirst() {
+  // Never across the end of a profile, or samples would be in the wrong one.
   while (joined_ + 1 < parts_.size() && !parts_[joined_].ends_profile) {
     ++joined_;
   }
 }
 
+// Merged only now: each part once, however often the first one was put off.
 HeldParts::Part HeldParts::TakeFirst() {
   Part part = std::move(parts_.front());
   parts_.pop_front();

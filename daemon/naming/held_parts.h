@@ -28,7 +28,7 @@ class HeldParts {
   bool empty() const { return parts_.empty(); }
   size_t size() const { return parts_.size(); }
 
-  // What decides whether the first one is put off. There is one.
+  // The part that decides whether the first one is put off. There is one.
   const RawProfile& first() const { return *parts_.front().raw; }
   // When the last of those was drained that TakeFirst() would give.
   Clock::time_point taken() const;

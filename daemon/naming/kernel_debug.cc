@@ -42,7 +42,8 @@ ksym::DebugFileFinder FinderOf(const ksym::ByteSource& source,
   return {path, owner ? ksym::OnlyTrusted(*owner, OpenHost) : nullptr};
 }
 
-// What kernel addresses count from in samples and in the image alike.
+// The address that kernel addresses count from, in samples and in the image
+// alike.
 std::optional<uint64_t> FindText(const ksym::ByteSource& source,
                                  const ksym::ElfImage& image) {
   for (const ksym::ElfSection& section : image.sections()) {
@@ -56,6 +57,7 @@ std::optional<uint64_t> FindText(const ksym::ByteSource& source,
         !reader.ReadSymbols(section, *strings, ksym::NameTable::kSymtab)) {
       continue;
     }
+    // With its end, so that no longer name is taken for it.
     constexpr std::string_view kName("_stext\0", 7);
     for (const ksym::SymbolCandidate& symbol : std::move(reader).Take()) {
       if (symbol.binding != ksym::SymbolBinding::kGlobal) continue;
@@ -70,7 +72,8 @@ std::optional<uint64_t> FindText(const ksym::ByteSource& source,
   return std::nullopt;
 }
 
-// "ext4" for "kernel/fs/ext4/ext4.ko.xz".
+// "ext4" for "kernel/fs/ext4/ext4.ko.xz". The kernel has '_' where the file's
+// name may have '-'.
 std::string ModuleName(std::string_view path) {
   std::string name(path.substr(path.rfind('/') + 1));
   name.resize(std::min(name.size(), name.find(".ko")));
@@ -196,6 +199,8 @@ std::vector<std::string> ModulePaths(std::string_view release,
 
 ksym::Result<KernelDebugFile> FindKernelDebugFile(
     const KernelDebugPlaces& places) {
+  // Where the build-id is not known, the first image of the release serves, and
+  // the names of its functions are compared later (is_same_build).
   const std::string wanted =
       places.build_ids ? places.build_ids("[kernel]") : std::string();
   bool is_other = false;

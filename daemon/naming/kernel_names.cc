@@ -12,6 +12,7 @@ namespace profd {
 namespace {
 
 constexpr char kKallsyms[] = "/proc/kallsyms";
+// A reading takes some 40 ms of CPU time; modules may come and go all the time.
 constexpr std::chrono::seconds kReadAtMostEvery(1);
 constexpr size_t kMaxModulesBytes = size_t{1} << 20;
 
@@ -161,8 +162,8 @@ void KernelNames::ReadAgainIfDue() {
   stale_ = false;
   reading_begun_ = begin;
   ++snapshots_;
-  // What was in doubt so far stays so for this interval: a module that came and
-  // went between the two readings is in neither table.
+  // Addresses that were in doubt stay so for this interval: a module that came
+  // and went between the two readings is in neither table.
   newcomers_.insert(newcomers_.end(), timeline_->doubtful().begin(),
                     timeline_->doubtful().end());
   timeline_->DoubtModules(std::exchange(newcomers_, {}));

@@ -47,9 +47,9 @@ class KernelNames {
   // The running kernel's, from /proc/kallsyms; about as long as
   // the kernel takes to write it, 30 to 50 ms. Starts a thread and ends it.
   static KernelNames OfRunningKernel(KernelReading reading = {});
-  // What the user gave instead.
+  // Those of a file that the user gave instead.
   static ksym::Result<KernelNames> OfFile(const std::string& path);
-  // What a raw capture carries, with all its changes applied.
+  // Those that a raw capture carries, with all its changes applied.
   static KernelNames OfCapture(const RawCapture& capture);
 
   // Null: none.
@@ -57,7 +57,7 @@ class KernelNames {
     return timeline_ ? &*timeline_ : nullptr;
   }
   KernelSymbolsState state() const { return state_; }
-  // What the user should know; empty: nothing.
+  // A line that the user should know; empty: there is none.
   const std::string& warning() const { return warning_; }
 
   // Until when naming the interval is better put off, less than a second: a

@@ -8,7 +8,7 @@
 namespace profd {
 namespace {
 
-// Each holds a descriptor.
+// Programs that wait; each holds a descriptor.
 constexpr size_t kMaxTasks = 256;
 
 }  // namespace
@@ -16,6 +16,8 @@ constexpr size_t kMaxTasks = 256;
 LineBuilder::LineBuilder(LineBuilderOptions options)
     : options_(std::move(options)), thread_([this] { Run(); }) {}
 
+// The program that is being read is given up at its next unit of debug data;
+// those that wait are dropped.
 LineBuilder::~LineBuilder() {
   {
     const std::lock_guard lock(mutex_);
@@ -69,6 +71,8 @@ LineBuilder::Done LineBuilder::Make(const Task& task) {
       done.error = made.error;
       return done;
   }
+  // A service takes lines from the cache alone (LineFiles::Make()), which has
+  // nothing that another user could have written.
   if (!made.can_be_kept) {
     done.outcome = Outcome::kUntrusted;
     return done;

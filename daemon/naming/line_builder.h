@@ -27,8 +27,8 @@ struct LineBuilderOptions {
 
 // Makes GSYM files of programs in a thread of its own, one after the other,
 // when no other thread wants the CPU, and puts them into the cache: for a
-// service, which never waits for them. What may not be kept there is not made
-// use of. The functions are called on one thread.
+// service, which never waits for them. Lines that may not be kept there are not
+// used. The functions are called on one thread.
 class LineBuilder {
  public:
   enum class Outcome : uint8_t {

@@ -48,6 +48,7 @@ LineConversion ConvertLines(const ksym::Symbolizer::ProgramFile& program,
     return conversion;
   }
   bool is_trusted = IsTrusted(program.source);
+  // Asked before the first unit as well: reading the headers takes time.
   bool is_given_up = options.has_to_stop();
   if (is_given_up) {
     conversion.outcome = Outcome::kGivenUp;
@@ -77,7 +78,7 @@ LineConversion ConvertLines(const ksym::Symbolizer::ProgramFile& program,
   } else {
     conversion.outcome = Outcome::kMade;
     conversion.bytes = std::move(made->bytes);
-    // What lacks files that may be there the next time is not kept.
+    // Lines that lack files which may be there the next time are not kept.
     conversion.can_be_kept = is_trusted && made->dwarf_losses.split_files == 0;
   }
   return conversion;

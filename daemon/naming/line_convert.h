@@ -11,7 +11,7 @@
 
 namespace profd {
 
-// What became of a program whose debug data were to be made a GSYM file.
+// The outcome for a program whose debug data were to be made a GSYM file.
 struct LineConversion {
   enum class Outcome : uint8_t {
     kMade,

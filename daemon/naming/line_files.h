@@ -44,7 +44,7 @@ struct LineFilesOptions {
   LineBuilder* builder = nullptr;
 };
 
-// What became of the files that were asked for.
+// The outcomes of the files that were asked for.
 struct LineFileCounts {
   uint64_t from_cache = 0;
   uint64_t converted = 0;

@@ -119,6 +119,7 @@ std::optional<ksym::ElfAddress> ModuleSymbols::Find(
     const bool is_it = found->second.size() == 1 ||
                        IsLandmarkThere(symbols_[i], start, is_there);
     if (!is_it) continue;
+    // Two that fit are none: either could be the wrong one.
     if (symbol != nullptr) return std::nullopt;
     symbol = &symbols_[i];
   }

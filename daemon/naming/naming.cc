@@ -51,6 +51,8 @@ bool Naming::Warn(std::string warning) {
 }
 
 std::vector<std::string> Naming::AddMetadata(const RawProfile& part) {
+  // Durations add up. The figures of tables are since the start, so that those
+  // of the latest part have all.
   metadata_.cpus = part.metadata.cpus;
   metadata_.duration_ns += part.metadata.duration_ns;
   metadata_.unwind_tables = part.metadata.unwind_tables;
@@ -66,6 +68,8 @@ std::vector<std::string> Naming::Add(
     UserLookups& lookups, std::chrono::steady_clock::time_point taken) {
   const RawProfile& part = lookups.part();
   auto fresh = AddMetadata(part);
+  // The kernel's symbols are those of this interval while its samples are
+  // named.
   kernel_.BeginInterval(part, taken);
   resolver_.Add(part, lookups, builder_);
   kernel_.EndInterval(taken);
@@ -74,6 +78,7 @@ std::vector<std::string> Naming::Add(
 
 std::vector<std::string> Naming::AddUnnamed(const RawProfile& part) {
   auto fresh = AddMetadata(part);
+  // The changes count for later parts, whose samples are named.
   kernel_.BeginInterval(part);
   builder_.Add(part.accounting);
   kernel_.EndInterval();

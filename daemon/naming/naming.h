@@ -61,8 +61,9 @@ class Naming {
       std::chrono::steady_clock::time_point taken = KernelNames::kNow);
   // The same without its samples and their names: what is not to be named.
   std::vector<std::string> AddUnnamed(const RawProfile& part);
-  // What the symbolizer could not do since the last call, and the cure; also
-  // added to the profile. Nothing while the symbolizer is at work.
+  // Lines that say what the symbolizer could not do since the last call, and
+  // the cure; also added to the profile. Nothing while the symbolizer is at
+  // work.
   std::vector<std::string> TakeWarningsOfNames();
   // The profile. Begin() comes next.
   Profile Finish();

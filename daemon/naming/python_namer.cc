@@ -35,6 +35,7 @@ void PythonNamer::Name(const RawFrame& raw, const ksym::ProcessImage* /*image*/,
   }
   const auto found = frames_ == nullptr ? RuntimeFrameTable::const_iterator()
                                         : frames_->find(raw.value);
+  // Its code could not be read, or came too late: a frame without a name.
   if (frames_ == nullptr || found == frames_->end() ||
       found->second.name.empty()) {
     frame.name = builder.Intern("[python]");

@@ -38,6 +38,7 @@ class LineAdder {
     for (const StringId build_id : MostSampledFirst()) {
       const auto& frames = by_build_id[build_id];
       if (frames.empty()) continue;
+      // Its keys are addresses in the last file.
       names_.clear();
       const Frame& any = profile_.frames[frames.front()];
       const LineFile* file =
@@ -58,6 +59,7 @@ class LineAdder {
   }
 
  private:
+  // The time for reading debug data may end before all files have been read.
   std::vector<StringId> MostSampledFirst() const {
     std::unordered_map<StringId, uint64_t> weights;
     for (const ProfileSample& sample : profile_.samples) {
@@ -149,7 +151,7 @@ class LineAdder {
     if (found && *found) AddFound(id);
   }
 
-  // What `answer_` has on the frame.
+  // Puts the lines and inlined calls of `answer_` into the frame.
   void AddFound(FrameId id) {
     if (!answer_.frames.front().file.empty()) ++counts_.found;
     const bool with_inlines =

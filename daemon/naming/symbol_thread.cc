@@ -17,6 +17,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
+// How long it may run before what was measured: files of processes that may end
+// are opened at once, and the first interval's names come soon.
 constexpr PriorityAllowance kAllowance = {.at_once = milliseconds(600),
                                           .per_second = milliseconds(100)};
 // With more intervals that wait, lookups cannot wait for an idle CPU.
@@ -24,7 +26,8 @@ constexpr size_t kMaxPatient = 10;
 
 }  // namespace
 
-// What the thread and its owner share. The thread keeps it alive.
+// The state that the thread and its owner share. The thread keeps it alive:
+// after GiveUp() it may still be in a file that does not answer.
 struct SymbolThread::State {
   State(ksym::SymbolizerOptions options, Observer its_observer)
       : observer(std::move(its_observer)), symbolizer(std::move(options)) {}
@@ -80,6 +83,7 @@ SymbolThread::State::Task SymbolThread::State::Next(PriorityShare& share) {
     changed.wait(lock, [this] { return HasTask(); });
   }
   is_busy = true;
+  // Images come first: a process may end at any moment, an interval cannot.
   Task task;
   if (!images.empty()) {
     task.kind = Task::Kind::kPin;
@@ -92,6 +96,7 @@ SymbolThread::State::Task SymbolThread::State::Next(PriorityShare& share) {
     intervals.pop_front();
     is_behind = intervals.size() >= kMaxPatient;
   } else {
+    // Closed, and all that was asked for is done.
     is_busy = false;
     changed.notify_all();
   }
@@ -103,7 +108,7 @@ void SymbolThread::State::Pin(const ksym::ProcessImage& image) {
   if (observer) observer(image);
 }
 
-// Images that came while an interval is named: who they are of may end before
+// Images that came while an interval is named: their processes may end before
 // its last address has a name.
 void SymbolThread::State::PinAll(PriorityShare& share) {
   share.Renew();
@@ -121,6 +126,8 @@ void SymbolThread::State::Name(UserLookups& lookups, PriorityShare& share) {
   if (observer) {
     for (const auto& [id, image] : lookups.part().images) observer(image);
   }
+  // Between two addresses it looks for all that cannot wait: an address may
+  // take a whole file's symbols.
   for (;;) {
     if (is_given_up) return;
     if (has_images) PinAll(share);
@@ -141,6 +148,7 @@ SymbolThread::SymbolThread(ksym::SymbolizerOptions options, Observer observer)
 
 void SymbolThread::Start() {
   if (state_->thread.joinable()) return;
+  // The thread inherits the mask: signals are the main thread's.
   const SignalsBlocked blocked;
   state_->thread = std::thread([state = state_] { Run(state); });
 }
@@ -224,6 +232,7 @@ void SymbolThread::GiveUp() {
     state_->is_closed = true;
   }
   state_->changed.notify_all();
+  // Not joined: it may never come back from a file, and has its state.
   if (state_->thread.joinable()) state_->thread.detach();
 }
 

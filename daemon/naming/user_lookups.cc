@@ -11,6 +11,7 @@ namespace profd {
 
 UserLookups::UserLookups(std::shared_ptr<const RawProfile> part)
     : part_(std::move(part)) {
+  // In the order of the images' places, by which Find() looks for one.
   std::map<const ksym::ProcessImage*, std::set<StackId>, std::less<>> stacks;
   for (const RawSample& sample : part_->samples) {
     if (sample.user_stack < kFirstStackId) continue;
@@ -31,6 +32,8 @@ UserLookups::UserLookups(std::shared_ptr<const RawProfile> part)
         place = FrameCache::Place::kCaller;
       });
     }
+    // Sorted, so that Find() is a search, and the addresses of one file follow
+    // each other.
     std::ranges::sort(found);
     const auto repeated = std::ranges::unique(found);
     found.erase(repeated.begin(), repeated.end());
@@ -39,6 +42,8 @@ UserLookups::UserLookups(std::shared_ptr<const RawProfile> part)
                        .end = addresses_.size() + found.size()});
     addresses_.insert(addresses_.end(), found.begin(), found.end());
   }
+  // All at once: the other thread reads symbols while more are written, and
+  // they must not move.
   symbols_.resize(addresses_.size());
 }
 
@@ -76,6 +81,7 @@ MappedFileKey UserLookups::NextFile() const {
 }
 
 bool UserLookups::NameNext(ksym::Symbolizer& symbolizer) {
+  // Only this thread writes it.
   const size_t next = named_.load(std::memory_order_relaxed);
   const Space* space = SpaceOf(next);
   if (space == nullptr) return false;

@@ -10,7 +10,7 @@
 
 namespace profd {
 
-// What drives the sampling, as perf_event_open(2) wants it.
+// The event that drives the sampling, as perf_event_open(2) wants it.
 struct EventSpec {
   std::string name;
   uint32_t type = 0;

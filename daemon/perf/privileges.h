@@ -13,9 +13,9 @@ namespace profd {
 // get it.
 ksym::Status CheckCapturePrivileges();
 
-// What refuses the sampler although the capabilities are there, as the end of
-// an error message, with the cure; empty if it is something else. The texts are
-// those of /proc/sys/kernel/perf_event_paranoid and
+// The setting that refuses the sampler although the capabilities are there, as
+// the end of an error message, with the cure; empty if it is something else.
+// The texts are those of /proc/sys/kernel/perf_event_paranoid and
 // /sys/kernel/security/lockdown.
 std::string WhyNoEvents(std::string_view paranoid);
 std::string WhyNoProgram(std::string_view lockdown);

@@ -28,7 +28,7 @@ enum class DamageCause : uint8_t {
 };
 inline constexpr size_t kDamageCauses = 4;
 
-// What can cost names, but no sample.
+// Losses that can cost names, but no sample.
 struct ProcessLoss {
   uint64_t hints_dropped = 0;  // hints that a process was sampled
   uint64_t reports_lost = 0;   // of forks, execs, mappings and exits
@@ -63,7 +63,7 @@ struct Accounting {
     return std::accumulate(lost_by_cause.begin(), lost_by_cause.end(),
                            uint64_t{0});
   }
-  // What --strict asks.
+  // The question of --strict.
   bool AnythingLost() const {
     return lost() != 0 || time_running_ns < time_enabled_ns ||
            std::accumulate(damaged_by_cause.begin(), damaged_by_cause.end(),

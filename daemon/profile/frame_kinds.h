@@ -40,19 +40,20 @@ struct FrameKind {
   bool is_inlined = false;
   // Whether debug data can tell its lines and inlined calls.
   bool has_debug_data = false;
-  // What ends its name in folded stacks with annotations.
+  // The end of its name in folded stacks with annotations.
   std::string_view folded_suffix = {};
   FlameKind colour = FlameKind::kUser;
-  // What perf script says in place of the module; empty: the module.
+  // The text that perf script has in place of the module; empty: the module.
   std::string_view perf_module = {};
-  // What perf script has behind a module in brackets.
+  // The text that perf script has behind a module in brackets.
   std::string_view perf_suffix = {};
-  // What perf script and pprof call the module "[kernel]"; empty: the same.
+  // The name that perf script and pprof have for the module "[kernel]"; empty:
+  // the same.
   std::string_view image = {};
   // The kind of a function that is inlined into such code; null: none is.
   const FrameKind* inlined = nullptr;
-  // What it is taken for in a profile that tells of no file which functions are
-  // in it; null: itself.
+  // The kind that it is taken for in a profile that tells of no file which
+  // functions are in it; null: itself.
   const FrameKind* without_files = nullptr;
 };
 
@@ -147,7 +148,7 @@ constexpr const FrameKind* FindFoldedSuffix(std::string_view name) {
   return found;
 }
 
-// What a frame is taken for where no file is told.
+// The kind that a frame is taken for where no file is told.
 constexpr const FrameKind* WithoutFiles(const FrameKind* kind) {
   return kind->without_files == nullptr ? kind : kind->without_files;
 }

@@ -76,7 +76,7 @@ void KeepFirstKind(Profile& profile) {
                 [](const ProfileSample& sample) { return sample.kind != 0; });
   if (!kinds.front().has_values) return;
   for (ProfileSample& sample : profile.samples) sample.count = sample.value;
-  // What lasted no time is no sample of it.
+  // Samples that lasted no time are none of it.
   std::erase_if(profile.samples,
                 [](const ProfileSample& sample) { return sample.count == 0; });
 }

@@ -22,8 +22,8 @@ struct CodeSegment {
   friend bool operator==(const CodeSegment&, const CodeSegment&) = default;
 };
 
-// What a mapped file says of itself in its headers: enough to find it, or its
-// debug file, on another machine and to say what an address in it is there.
+// The headers of a mapped file: enough to find it, or its debug file, on
+// another machine and to say what an address in it is there.
 struct MappedObject {
   uint32_t device_major = 0;
   uint32_t device_minor = 0;

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::string_view kOf = " of ";
 
-// What follows the beginning; nothing if the text does not begin so.
+// The text behind the beginning; nothing if the text does not begin so.
 std::optional<std::string_view> After(std::string_view beginning,
                                       std::string_view text) {
   if (!text.starts_with(beginning)) return std::nullopt;

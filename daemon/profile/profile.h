@@ -159,10 +159,10 @@ struct Profile {
 // equal samples. All operations are O(1) on average in the number of elements.
 class ProfileBuilder {
  public:
-  // What is added bit by bit has the same stacks and samples again and again,
-  // and they are merged. One capture as a whole has each once but for those
-  // that only their names make equal: not worth a hash table, which is some 300
-  // ns for each of 100,000 stacks.
+  // Parts that are added one by one have the same stacks and samples again and
+  // again, and these are merged. One capture as a whole has each once but for
+  // those that only their names make equal: not worth a hash table, which is
+  // some 300 ns for each of 100,000 stacks.
   enum class Parts : uint8_t { kOne, kMany };
   ProfileBuilder() = default;
   explicit ProfileBuilder(Parts parts) : parts_(parts) {}

@@ -45,11 +45,11 @@ struct UnwindTableStatistics {
                          const UnwindTableStatistics&) = default;
 };
 
-// What was asked for and on which machine it ran; the same in a RawProfile
-// and in the Profile made of it.
+// The options and the machine of a capture; the same in a RawProfile and in the
+// Profile made of it.
 struct CaptureMetadata {
   std::string version;  // of the program that captured
-  // What its samples are of; never empty. Outputs that show one kind show the
+  // The kinds of its samples; never empty. Outputs that show one kind show the
   // first one unless they are asked for another.
   std::vector<SampleKind> kinds = {EventKind({}, 0, 0)};
   uint64_t start_unix_ns = 0;
@@ -98,7 +98,7 @@ struct RawProfile {
   // The cgroups of sampled processes as paths, "/system.slice/x.service", where
   // they were asked for and are known. Not in files.
   std::map<ksym::ProcessId, std::string> cgroups;
-  // What frames of kPythonCode in these stacks are.
+  // The frames of kPythonCode in these stacks.
   RuntimeFrameTable runtime_frames;
   // Kernel symbols that came and went in the interval, in order.
   std::vector<ksym::KernelSymbolChange> kernel_changes;

@@ -52,8 +52,8 @@ struct PackedStack {
 using RawFrameKind = uint8_t;
 inline constexpr RawFrameKind kNativeCode = 0;
 
-// The `value` of native code is the address. What else is meant the FrameNamer
-// of the kind knows: `unit` is the file, or the object of a runtime, that the
+// The `value` of native code is the address. Other kinds mean what their
+// FrameNamer knows: `unit` is the file, or the object of a runtime, that the
 // code is in, and `value` the place in it.
 struct RawFrame {
   RawFrameKind kind = kNativeCode;

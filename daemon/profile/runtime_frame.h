@@ -18,7 +18,7 @@ inline constexpr RawFrameKind kTornFrames = 0x11;
 // The thread waits for the runtime's global lock, in the kernel; no value.
 inline constexpr RawFrameKind kLockWait = 0x12;
 
-// What others ask about a kind of RawFrame that is not native code.
+// All that others ask about a kind of RawFrame that is not native code.
 struct RuntimeKind {
   RawFrameKind kind = kNativeCode;
   // `value` is a RuntimeFrameId of the RuntimeFrameTable.
@@ -44,7 +44,8 @@ constexpr RuntimeKind RuntimeKindOf(RawFrameKind kind) {
 // Within one capture no number is used twice.
 using RuntimeFrameId = uint64_t;
 
-// What a frame of kPythonCode stands for, as it was when it was sampled.
+// The function that a frame of kPythonCode stands for, as it was when it was
+// sampled.
 struct RuntimeFrame {
   std::string name;         // qualified, UTF-8; empty: it could not be read
   std::string file;         // as the runtime knows it, UTF-8

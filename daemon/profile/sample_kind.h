@@ -9,7 +9,7 @@
 
 namespace profd {
 
-// What the samples of one kind tell and how they were taken. Each sample stands
+// A kind of samples: what they tell and how they were taken. Each sample stands
 // for the same, a period, or it has a value of its own.
 struct SampleKind {
   std::string name;   // "cpu"; of --value and of pprof's sample types
@@ -60,16 +60,16 @@ bool AddsUpToThreads(const SampleKind& kind);
 // Whether there is one kind that EventKind() would make of its event and rate.
 bool IsOneEventKind(const std::vector<SampleKind>& kinds);
 
-// What each sample stands for, in the kind's unit; 0: it has its own value.
+// How much each sample stands for, in the kind's unit; 0: it has its own value.
 uint64_t UnitsPerSample(const SampleKind& kind);
 
-// What the numbers of stacks of this kind are called where one kind is shown:
+// The word for the numbers of stacks of this kind where one kind is shown:
 // "samples" where each stands for the same, else the unit of their values, or
 // the kind's name where that says more.
 std::string_view UnitName(const SampleKind& kind);
 
-// What so many samples amount to in the kind's unit, at most 2^64 - 1; `value`
-// is the sum of their own values.
+// The sum of so many samples in the kind's unit, at most 2^64 - 1; `value` is
+// the sum of their own values.
 uint64_t ValueOf(const SampleKind& kind, uint64_t count, uint64_t value);
 
 // The kind of that name; null: there is none.

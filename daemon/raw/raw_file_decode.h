@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the parts of the raw capture's reader share.
+// The declarations that the parts of the raw capture's reader share.
 
 #include <cstdint>
 #include <functional>

@@ -44,7 +44,8 @@ bool RuntimeNames::MakeRoom(size_t bytes) {
   if (statistics_.code_bytes + bytes <= kMaxBytes) return true;
   const auto largest = std::ranges::max_element(
       of_process_, {}, [](const auto& entry) { return entry.second.bytes; });
-  // By use, the longest ago first. What stacks of this interval need stays.
+  // By use, the longest ago first. Code that stacks of this interval need
+  // stays.
   std::vector<std::pair<uint64_t, uint64_t>> by_use;
   for (const uint64_t code : largest->second.codes) {
     const uint64_t used = codes_.at(code).used;

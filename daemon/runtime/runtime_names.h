@@ -18,7 +18,7 @@ namespace profd {
 
 // Since the start, but for what is said.
 struct RuntimeStatistics {
-  // Of frames, in stacks that were seen first.
+  // Runs of frames, in stacks that were seen first.
   struct Runs {
     uint64_t all = 0;
     uint64_t torn = 0;        // that were being changed
@@ -35,9 +35,9 @@ struct RuntimeStatistics {
   uint64_t frames_unnamed = 0;  // each time that one was needed
 };
 
-// What sampled code of runtimes is called, and the frames made of it. Numbers
-// of frames are never used again, so that what is drained at different times
-// can be put together. Not thread-safe.
+// The names of sampled code of runtimes, and the frames made of it. Numbers of
+// frames are never used again, so that what is drained at different times can
+// be put together. Not thread-safe.
 class RuntimeNames {
  public:
   // The most that names and line tables take. With more, those of the process
@@ -74,7 +74,7 @@ class RuntimeNames {
     uint64_t used = 0;  // the last interval in which it was asked for
     std::unordered_map<uint32_t, RuntimeFrameId> frames;  // by index
   };
-  // Of one process: its code, and the bytes of that.
+  // The code of one process, and the bytes of that.
   struct Owned {
     std::set<uint64_t> codes;
     size_t bytes = 0;

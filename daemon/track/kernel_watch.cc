@@ -24,6 +24,8 @@ bool KernelWatch::Poll() {
 }
 
 void KernelWatch::EndInterval(uint64_t time_ns, RawProfile& profile) {
+  // Changes after the interval's end stay for the next one, whose names they
+  // are.
   std::ranges::stable_sort(pending_, {}, &Pending::time_ns);
   const auto end =
       std::ranges::upper_bound(pending_, time_ns, {}, &Pending::time_ns);

@@ -11,6 +11,7 @@
 namespace profd {
 namespace {
 
+// Messages of the kernel itself; udev sends its own to group 2.
 constexpr unsigned kKernelGroup = 1;
 
 }  // namespace

@@ -117,7 +117,7 @@ class ProcessWatch {
   // ends now did begin.
   void EndInterval(const TakenSet& taken);
 
-  // What did not fit into the history, since the start.
+  // Counts of what did not fit into the history, since the start.
   const ksym::ProcessHistory::Statistics& statistics() const {
     return history_.statistics();
   }
@@ -159,13 +159,13 @@ class ProcessWatch {
   // By set: samples of the next interval come in before this one is drained.
   using Bound = std::map<ksym::ProcessId, ksym::ProcessHistory::GenerationId>;
   std::array<Bound, PROFILE_SETS> bound_;
-  // What the observer was told of, and of which version. A sample taken within
-  // execve may bind a generation to the number of the one before, too.
+  // The programs that the observer was told of, and their versions. A sample
+  // taken within execve may bind a generation to the number of the one before,
+  // too.
   std::map<std::pair<ksym::ProcessHistory::GenerationId, ksym::ProcessId>,
            uint64_t>
       told_;
-  // What the observer may not know yet: hints, and processes whose mappings
-  // changed.
+  // News for the observer: hints, and processes whose mappings changed.
   std::vector<Bound::value_type> new_bound_;
   std::set<uint32_t> changed_pids_;
   // Processes that may have to be read.
@@ -177,7 +177,7 @@ class ProcessWatch {
   uint64_t mappings_lost_ns_ = 0;  // last
   uint64_t next_doubt_ns_ = 0;  // when the last reading of doubted ones ended
   uint64_t doubt_cost_ns_ = 0;  // of that reading and of taking it in
-  // Of all that there were at the start; the next one is the last.
+  // Processes that were there at the start, of which the next one is the last.
   std::optional<std::vector<uint32_t>> unread_;
   bool read_before_ = false;
   // Processes, as reports were lost; they are not to be listed before the time.

@@ -246,9 +246,9 @@ std::vector<SideBandEvent> SideBand::Read(uint64_t until_ns) {
   Empty();
   is_filling_ = std::exchange(was_filling_, false);
   std::vector<SideBandEvent> events = std::exchange(waiting_, {});
-  // Each CPU has its ring, and a process moves between CPUs. What is newer than
-  // the time that is asked for waits: an older report of another CPU may still
-  // come.
+  // Each CPU has its ring, and a process moves between CPUs. Reports that are
+  // newer than the time that is asked for wait: an older report of another CPU
+  // may still come.
   std::ranges::stable_sort(events, {}, &SideBandEvent::time_ns);
   const auto later =
       std::ranges::upper_bound(events, until_ns, {}, &SideBandEvent::time_ns);

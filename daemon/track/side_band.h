@@ -20,7 +20,7 @@
 
 namespace profd {
 
-// What the kernel reports beside the samples, of processes: ids are those of
+// The kernel's reports of processes, beside the samples: ids are those of
 // thread groups.
 struct ForkReport {
   uint32_t parent = 0;

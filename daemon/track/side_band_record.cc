@@ -12,7 +12,8 @@ namespace {
 
 using ksym::ByteReader;
 
-// What sample_id_all appends to each record for SAMPLE_TID | SAMPLE_TIME.
+// The bytes that sample_id_all appends to each record for SAMPLE_TID |
+// SAMPLE_TIME.
 constexpr size_t kSampleIdBytes = 16;
 
 // Strings are padded with zeros to a multiple of eight bytes.
@@ -68,6 +69,8 @@ MapReport ReadMap(ByteReader& reader) {
 bool IsOfThread(const perf_event_header& header,
                 const std::array<uint32_t, 3>& ids) {
   const auto [pid, parent, thread] = ids;
+  // A new thread has its maker's pid. Each thread reports its end, and each
+  // change of its name; only an exec makes another program of the process.
   switch (header.type) {
     case PERF_RECORD_FORK:
       return pid == parent;
@@ -83,6 +86,7 @@ bool IsOfThread(const perf_event_header& header,
 SideBandEvent ParseSideBandRecord(std::span<const std::byte> record) {
   SideBandEvent event;
   if (record.size() < sizeof(perf_event_header) + kSampleIdBytes) return event;
+  // From the end: records have strings of any length in front of it.
   ByteReader sample_id(record.last(kSampleIdBytes));
   sample_id.Read<uint64_t>();  // pid, tid
   event.time_ns = sample_id.Read<uint64_t>();

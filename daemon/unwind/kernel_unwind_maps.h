@@ -35,8 +35,8 @@ struct UnwindMapSizes {
   static UnwindMapSizes ForMemory(uint64_t bytes);
 };
 
-// Writes to array maps that can be mapped. What is written lies together for
-// the most part, so 512 KiB around it stay mapped until something else is
+// Writes to array maps that can be mapped. The places of writes lie together
+// for the most part, so 512 KiB around it stay mapped until something else is
 // written: mapping and unmapping would cost ten times the writing. The whole
 // would count as this process's memory. Not thread-safe.
 class ArrayWindow {

@@ -9,8 +9,8 @@
 
 namespace profd {
 
-// How long things took, in milliseconds: their median, and the longest. Of
-// fixed size; what took longer than a second is in the median as one second.
+// How long things took, in milliseconds: their median, and the longest. The
+// size is fixed; longer times than a second are in the median as one second.
 class Latencies {
  public:
   using Milliseconds = std::chrono::milliseconds;

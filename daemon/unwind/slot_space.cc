@@ -7,6 +7,8 @@
 namespace profd {
 
 std::optional<uint32_t> SlotSpace::Take(uint32_t count) {
+  // The first run that is long enough: the rest of it stays in one piece, and
+  // the long runs at the end stay whole for large tables.
   const auto run = std::ranges::find_if(
       free_, [&](const auto& candidate) { return candidate.second >= count; });
   if (run == free_.end()) return std::nullopt;
@@ -17,6 +19,7 @@ std::optional<uint32_t> SlotSpace::Take(uint32_t count) {
 }
 
 void SlotSpace::Free(uint32_t first, uint32_t count) {
+  // Not yet to others: a program that runs may have been led here.
   waiting_.emplace_back(first, count);
 }
 
@@ -28,6 +31,7 @@ void SlotSpace::Recycle() {
 }
 
 void SlotSpace::Insert(uint32_t first, uint32_t count) {
+  // Runs that touch become one, or large tables would find no place.
   auto next = free_.lower_bound(first);
   if (next != free_.end() && first + count == next->first) {
     count += next->second;

@@ -9,7 +9,7 @@
 
 namespace profd {
 
-// Hands out runs of slots of a fixed number of them. What is freed can be
+// Hands out runs of slots of a fixed number of them. A run that is freed can be
 // handed out again after the next Recycle(): until then a program that is
 // running may still read it. Not thread-safe. O(free runs).
 class SlotSpace {

@@ -11,7 +11,8 @@
 
 namespace profd {
 
-// What unwind tables may cost, and who goes when it is too much. Pure.
+// The bounds of unwind tables, and which of them goes when there are too many.
+// Pure.
 
 // Something that has room which others may need.
 struct RoomHolder {
@@ -29,7 +30,7 @@ std::optional<size_t> LongestUnused(
 bool IsReadyBefore(SteadyClock::time_point deadline,
                    SteadyClock::time_point now, uint64_t file_bytes);
 
-// What the tables' own administration may hold; the tables are bounded by the
+// The bounds of the tables' own administration; the tables are bounded by the
 // maps.
 struct TableBounds {
   // Anybody can map any number of files; some 600 bytes each. Code in those

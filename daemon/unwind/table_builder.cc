@@ -20,7 +20,7 @@ constexpr PriorityAllowance kAllowance = {
     .per_second = std::chrono::milliseconds(100)};
 constexpr uint64_t kMaxCacheBytes = 512 << 20;
 
-// What making a table takes, about: the section, 40 bytes for each of its
+// About what it takes to make a table: the section, 40 bytes for each of its
 // entries, which have some 30, and the rows.
 uint64_t BytesToBuild(const ksym::ByteSource& source,
                       const ksym::ElfImage& image) {
@@ -57,6 +57,7 @@ bool IsLater(const TableBuilder::Job& a, const TableBuilder::Job& b) {
 TableBuilder::TableBuilder(Build build, size_t max_bytes)
     : build_(std::move(build)), max_bytes_(max_bytes) {}
 
+// The table that is being built is finished; the jobs behind it are dropped.
 TableBuilder::~TableBuilder() {
   {
     const std::scoped_lock lock(mutex_);
@@ -72,6 +73,7 @@ void TableBuilder::Add(Job job) {
     jobs_.push_back(std::move(job));
   }
   changed_.notify_all();
+  // A capture that builds no table has no thread.
   if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
 }
 
@@ -95,6 +97,7 @@ std::vector<TableBuilder::Result> TableBuilder::Take() {
 
 void TableBuilder::Wait(SteadyClock::duration time) {
   std::unique_lock lock(mutex_);
+  // Without anything to do no result will come.
   changed_.wait_for(lock, time, [this] {
     return !results_.empty() || (jobs_.empty() && !is_building_);
   });
@@ -105,6 +108,8 @@ SteadyClock::duration TableBuilder::busy() const {
   return busy_;
 }
 
+// Results that nobody has taken hold memory: with too much of it the thread
+// rests.
 bool TableBuilder::HasWork() const {
   return !jobs_.empty() && result_bytes_ < max_bytes_;
 }
@@ -124,7 +129,10 @@ void TableBuilder::Run() {
     if (stops_) return;
     const Job job = TakeJob();
     is_building_ = true;
+    // Not locked while it builds: others add jobs meanwhile.
     lock.unlock();
+    // A table that somebody waits for is built before what is measured; one
+    // that is only expected takes its turn.
     if (job.wanted > 0) {
       share.Renew();
     } else {

@@ -73,7 +73,7 @@ class TableFileState {
 
   // True when it was not wanted before.
   bool Want() { return !std::exchange(is_wanted_, true); }
-  // What was opened gave no rows.
+  // The file that was opened gave no rows.
   void Fail();
   // Its code is code without a table, which is all that one can know of it.
   // Only after it failed.

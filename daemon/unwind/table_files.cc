@@ -81,9 +81,9 @@ TableFiles::Key TableFiles::KeyOf(const ksym::Mapping& mapping) {
           .mounts = 0};
 }
 
-// That of the process's mount namespace; null if it has none. What was opened
-// is not used again when nobody has it: the number may be another namespace's
-// by then.
+// The file of the process's mount namespace; null if it has none. One that was
+// opened is not used again when nobody has it: the number may be another
+// namespace's by then.
 TableFile* TableFiles::FindApart(uint32_t pid, Key key) {
   key.mounts = host_.mounts_of(pid);
   const auto at = key.mounts == 0 ? files_.end() : files_.find(key);

@@ -10,6 +10,8 @@
 namespace profd {
 namespace {
 
+// The mount namespace's inode is its number; 0: the process is gone, or not
+// ours to see.
 uint64_t MountsOf(uint32_t pid) {
   struct stat status = {};
   const std::string path = "/proc/" + std::to_string(pid) + "/ns/mnt";

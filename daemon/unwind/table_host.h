@@ -14,8 +14,8 @@
 
 namespace profd {
 
-// What the unwind tables ask of the machine that they are on. Tests answer it
-// themselves; nothing here waits.
+// The questions that the unwind tables have for the machine that they are on.
+// Tests answer it themselves; nothing here waits.
 struct TableHost {
   // Holds the file that a process maps. IsRemote(): that might wait.
   std::function<ksym::Result<ksym::OpenedFile>(uint32_t pid,

@@ -17,7 +17,7 @@
 
 namespace profd {
 
-// What becomes of a file.
+// The result of a file.
 struct BuiltTable {
   std::shared_ptr<const ksym::UnwindTable> rows;  // null: it can have none
   std::vector<ksym::ElfSegment> code;             // the executable segments

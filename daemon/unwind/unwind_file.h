@@ -31,8 +31,8 @@ struct UnwindFile {
 };
 
 // Puts the entries of one mapping of the file behind the others: one per piece
-// that it shows, and one without a table for each gap. What is not user memory
-// ([vsyscall]) is left out.
+// that it shows, and one without a table for each gap. Mappings that are not
+// user memory ([vsyscall]) are left out.
 void AppendUnwindMappings(const ksym::Mapping& mapping, const UnwindFile& file,
                           std::vector<unwind_mapping>& mappings);
 // The same of a mapping that has no table, or none yet; nothing for one that

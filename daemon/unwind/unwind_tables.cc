@@ -98,7 +98,7 @@ void UnwindTables::TellOfRuntime(const ksym::ProcessId& id,
   }
 }
 
-// What has the same numbers elsewhere may be another file.
+// The same numbers may be those of another file elsewhere.
 void UnwindTables::TellOfFile(const TableFile& file) const {
   if (runtime_observer_.of_file && file.is_for_all) {
     runtime_observer_.of_file(file);
@@ -179,12 +179,15 @@ void UnwindTables::Build(SteadyClock::duration budget,
   const Times times{.until = std::min(now_() + budget, deadline),
                     .deadline = deadline};
   files_.BeginRound();
+  // Before lists are made: they then have the tables that came since.
   TakeBuilt();
   TakeParted();
   if (files_.TakeNewlyWanted()) FindStale();
   std::vector<Entry*> stale;
   stale.reserve(stale_.size());
   for (const auto& id : stale_) stale.push_back(&*processes_.find(id));
+  // The time may end before all have a list: those that are sampled most gain
+  // most by it.
   std::ranges::sort(stale, std::greater(), [](const Entry* entry) {
     return entry->second.state.samples();
   });
@@ -341,7 +344,7 @@ void UnwindTables::RefuseList(const ksym::ProcessId& id, TableList& process,
   const bool had_list = process.state.Refuse(now_());
   maps_->Withdraw(id);
   if (entries == 0 || entries > maps_->max_entries()) return;
-  // What goes now is room after the next Recycle().
+  // Room that is freed now can be used after the next Recycle().
   if (!had_list && evicted_for_lists_ < kMaxEvicted && EvictProcess()) {
     ++evicted_for_lists_;
   }
@@ -383,8 +386,8 @@ bool UnwindTables::EvictProcess() {
   return true;
 }
 
-// By now those that had the room may not be sampled any more, and what could
-// not be opened may have another process.
+// By now those that had the room may not be sampled any more, and a file that
+// could not be opened may be mapped by another process.
 void UnwindTables::RetryRefused() {
   if (statistics_.files_refused + files_.counts().failed +
           statistics_.processes_refused ==

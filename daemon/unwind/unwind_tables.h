@@ -70,7 +70,7 @@ class UnwindTables {
   // Called between the steps of Build(), most of which take less than 1 ms. It
   // must not call this object.
   using Meanwhile = std::function<void()>;
-  // What it works with; tests put others in their places.
+  // The parts that it works with; tests put others in their places.
   struct Parts {
     std::unique_ptr<UnwindMaps> maps;
     std::unique_ptr<TableQueue> queue;
@@ -163,7 +163,7 @@ class UnwindTables {
   bool BuildFiles(Entry& entry, const Times& times);
   bool BuildFile(Entry& entry, size_t i, const Times& times);
   bool Place(TableFile& file);
-  // What a list would say now.
+  // A list as it would be now.
   struct Outlook {
     TableListState::Settled settled;
     bool is_whole = true;  // nothing that is wanted is to come
