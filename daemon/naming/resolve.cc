@@ -2,8 +2,6 @@
 #include "daemon/naming/resolve.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +9,7 @@
 #include <utility>
 
 #include "daemon/naming/frame_cache.h"
+#include "daemon/naming/symbol_text.h"
 #include "daemon/profile/profile_terms.h"
 #include "ksym/base/bounded_name.h"
 #include "ksym/demangle/demangle.h"
@@ -18,69 +17,10 @@
 namespace profd {
 namespace {
 
-// The code that the CPU enters by itself, on an interrupt or a fault: what is
-// below it on the stack has not called it but was interrupted, so its address
-// is the one of its next instruction and not that behind a call. Names of
-// Linux 5.8 and later (arch/x86/include/asm/idtentry.h,
-// arch/x86/entry/entry_64_fred.S).
-bool IsInterruptEntry(std::string_view symbol) {
-  constexpr std::string_view kPrefixes[] = {
-      "asm_sysvec_", "asm_exc_", "asm_common_interrupt",
-      "asm_spurious_interrupt", "asm_fred_entrypoint_kernel"};
-  return symbol.starts_with("asm_") &&
-         std::ranges::any_of(kPrefixes, [symbol](std::string_view prefix) {
-           return symbol.starts_with(prefix);
-         });
-}
-
-// "[libfoo.so]" for "/usr/lib/libfoo.so"; "[vdso]" stays.
-std::string InBrackets(std::string_view path) {
-  if (path.starts_with('[')) return std::string(path);
-  const std::string_view base = path.substr(path.rfind('/') + 1);
-  std::string name = "[";
-  name += base;
-  name += ']';
-  return name;
-}
-
-// "libfoo.so+0x1a2b30": a function without a symbol, so that each is one thing.
-std::string FunctionAt(std::string_view path, ksym::ElfAddress start) {
-  std::array<char, 16> digits = {};
-  const auto [end, error] = std::to_chars(
-      digits.data(), digits.data() + digits.size(), start.value, 16);
-  std::string name(path.substr(path.rfind('/') + 1));
-  name += "+0x";
-  name.append(digits.data(), end);
-  return name;
-}
-
 StackState StateWithout(StackId id) {
   if (id == kFaultedStack) return StackState::kFaulted;
   if (id == kCollidedStack) return StackState::kCollided;
   return StackState::kNone;
-}
-
-// The kernel calls a program bpf_prog_TAG_NAME, the tag being 16 hexadecimal
-// digits of a hash of its instructions (bpf_get_prog_name() in
-// kernel/bpf/core.c).
-struct BpfProgramName {
-  std::string name;  // bpf_prog_NAME
-  std::string_view tag;
-};
-
-std::optional<BpfProgramName> SplitBpfProgramName(std::string_view symbol) {
-  constexpr std::string_view kPrefix = "bpf_prog_";
-  constexpr size_t kTagDigits = 16;
-  if (!symbol.starts_with(kPrefix)) return std::nullopt;
-  const std::string_view tag = symbol.substr(kPrefix.size(), kTagDigits);
-  const std::string_view rest =
-      symbol.substr(std::min(symbol.size(), kPrefix.size() + kTagDigits));
-  if (tag.size() != kTagDigits || !rest.starts_with('_') || rest.size() < 2 ||
-      tag.find_first_not_of("0123456789abcdef") != std::string_view::npos) {
-    return std::nullopt;
-  }
-  return BpfProgramName{std::string(kPrefix) + std::string(rest.substr(1)),
-                        tag};
 }
 
 // With -X perf, CPython calls its evaluation loop for each function through
