@@ -91,7 +91,9 @@ class Reader {
           AddProcess(field.get_view());
           return true;
         case BytesField(CaptureField::kKernelChange):
-          AddKernelChange(field.get_view());
+          capture_.profile.kernel_changes.push_back(
+              ReadKernelChange(field.get_view(),
+                               [this](uint64_t index) { return Path(index); }));
           return true;
         case BytesField(CaptureField::kRuntimeFrame):
           capture_.profile.runtime_frames.insert(
@@ -292,43 +294,6 @@ class Reader {
     }
     mapping.end.value = *end;
     mappings.push_back(std::move(mapping));
-  }
-
-  void AddKernelChange(data_view view) {
-    ksym::KernelSymbolChange change;
-    pbf_message<KernelChangeField> message(view);
-    while (message.next()) {
-      if (message.wire_type() != pbf_wire_type::varint) {
-        message.skip();
-        continue;
-      }
-      const KernelChangeField field = message.tag();
-      const uint64_t value = message.get_uint64();
-      switch (field) {
-        case KernelChangeField::kRemoved:
-          if (value != 0)
-            change.kind = ksym::KernelSymbolChange::Kind::kRemoved;
-          break;
-        case KernelChangeField::kStart:
-          change.start.value = value;
-          break;
-        case KernelChangeField::kSize:
-          change.size = value;
-          break;
-        case KernelChangeField::kName:
-          change.name = Path(value);
-          break;
-        case KernelChangeField::kModule:
-          change.module = Path(value);
-          break;
-        default:
-          break;
-      }
-    }
-    if (!ksym::CheckedAdd(change.start.value, change.size)) {
-      throw Malformed("a kernel symbol ends past the last address");
-    }
-    capture_.profile.kernel_changes.push_back(std::move(change));
   }
 
   std::string_view String(uint64_t index) const {
