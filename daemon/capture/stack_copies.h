@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "bpf/profile_abi.h"
@@ -55,6 +56,14 @@ class StackCopies {
   uint64_t waiting_bytes() const { return waiting_bytes_; }
   // The walked samples of the set, each of its key's kind.
   std::vector<SampledCount> Take(uint32_t set);
+  // The same of wakers, by their ids.
+  struct WalkedWaker {
+    uint64_t id = 0;
+    profile_key key = {};
+  };
+  std::vector<WalkedWaker> TakeWakers(uint32_t set) {
+    return std::exchange(wakers_[set], {});
+  }
 
   // How much of a stack should be copied from now on where its end is not
   // known, when so many copies did not fit the ring since the last call.
@@ -106,6 +115,7 @@ class StackCopies {
   uint64_t waiting_bytes_ = 0;
   std::map<uint64_t, Pieces> pieces_;  // by CPU
   std::array<std::map<profile_key, wait_count, KeyLess>, PROFILE_SETS> counts_;
+  std::array<std::vector<WalkedWaker>, PROFILE_SETS> wakers_;
   uint32_t chunks_;
   uint64_t walked_ = 0;
   uint64_t recent_ = 0;        // since the last AdaptChunks()

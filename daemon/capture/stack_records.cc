@@ -62,6 +62,14 @@ StackId StackRecords::AddWalked(uint32_t set, const RawStack& stack,
   }
 }
 
+const StackRecords::Stored* StackRecords::Find(const Key& key) const {
+  for (const Stacks* stacks : {&stacks_[key.set], &earlier_}) {
+    const auto found = stacks->find(key.id);
+    if (found != stacks->end()) return &found->second;
+  }
+  return nullptr;
+}
+
 bool StackRecords::Take(const BpfObject& object, Key key,
                         const RuntimeNames& names, RawProfile& profile) const {
   const auto [set, id] = key;
@@ -77,16 +85,18 @@ bool StackRecords::Take(const BpfObject& object, Key key,
     profile.stacks.Add(id, RawStack{.frames = std::move(frames), .end = end});
     return true;
   }
-  const auto at = stacks_[set].find(id);
-  if (at == stacks_[set].end()) return false;
-  const Stored& stored = at->second;
-  const PackedStack stack = {.frames = stored.frames,
-                             .end = stored.end,
-                             .used_frame_pointers = stored.used_frame_pointers,
-                             .mixed = stored.mixed};
+  const Stored* stored = Find(key);
+  if (stored == nullptr) return false;
+  const PackedStack stack = {.frames = stored->frames,
+                             .end = stored->end,
+                             .used_frame_pointers = stored->used_frame_pointers,
+                             .mixed = stored->mixed};
   profile.stacks.Add(id, stack);
   if (stack.mixed) {
     ForEachFrame(stack, [&](const RawFrame& frame) {
+      if (frame.kind == kWaker && frame.value != 0) {
+        profile.wakers.try_emplace(frame.value);
+      }
       if (!RuntimeKindOf(frame.kind).is_in_table) return;
       profile.runtime_frames.try_emplace(frame.value, names.Get(frame.value));
     });

@@ -39,6 +39,9 @@ class ThreadTimes {
 
   void SetStatistics(const wait_stats& statistics) { statistics_ = statistics; }
   const wait_stats& statistics() const { return statistics_; }
+  // Whom samples name, and who was not known any more.
+  void AddForgottenWakers(uint64_t count) { forgotten_wakers_ += count; }
+  uint64_t forgotten_wakers() const { return forgotten_wakers_; }
 
   // All together.
   const Times& sum() const { return sum_; }
@@ -55,6 +58,7 @@ class ThreadTimes {
   size_t count_ = 0;
   uint64_t begin_ns_ = 0;  // of sampling
   wait_stats statistics_ = {};
+  uint64_t forgotten_wakers_ = 0;
 };
 
 }  // namespace profd

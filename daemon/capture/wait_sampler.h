@@ -60,6 +60,7 @@ class WaitSampler : public Sampler {
   WaitBells bells_;         // of CPUs that interrupt themselves
   ksym::UniqueFd resumes_;  // attached while open
   ksym::UniqueFd switch_;
+  ksym::UniqueFd waking_;
 };
 
 }  // namespace profd
