@@ -28,6 +28,7 @@
 #include "bpf/stacks.bpf.h"
 #include "bpf/waiting.bpf.h"
 #include "bpf/waiting_threads.bpf.h"
+#include "bpf/wakers.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 

@@ -24,9 +24,9 @@
 
 /*
  * Whoever takes a sample uses its own place of the scratch maps: one of the CPU
- * interrupts one of a wait.
+ * interrupts one of a wait, and so does an interrupt that wakes a thread.
  */
-enum scratch_place { SCRATCH_CPU, SCRATCH_WAIT, SCRATCH_PLACES };
+enum scratch_place { SCRATCH_CPU, SCRATCH_WAIT, SCRATCH_WAKER, SCRATCH_PLACES };
 
 /* Values of profile_key.*_stack that are states and not the id of a stack. */
 enum profile_stack_state {
@@ -42,6 +42,9 @@ enum profile_kind {
 	PROFILE_KIND_RUNNABLE = 1, /* waited for a CPU */
 	PROFILE_KIND_BLOCKED = 2,  /* waited for anything else */
 	PROFILE_KIND_THREAD = 3,   /* is there, whatever it does */
+	/* No samples, but who ended the waits of some. */
+	PROFILE_KIND_WAKER = 4,
+	PROFILE_KIND_INTERRUPT = 5,
 };
 #define PROFILE_WAIT_KINDS 2
 
@@ -73,8 +76,9 @@ enum profile_record_type {
 	PROFILE_RECORD_WAITS = 9,
 	/* This one is in dump_abi.h. */
 	PROFILE_RECORD_DUMP = 10,
-	/* This one is in waiting_abi.h. */
+	/* These are in waiting_abi.h. */
 	PROFILE_RECORD_ASLEEP = 11,
+	PROFILE_RECORD_WAKER = 12,
 };
 
 struct profile_record {
@@ -178,10 +182,11 @@ struct profile_copy_record {
 	 */
 	__u64 home_address;
 	__u64 home_end;
+	__u64 waker; /* the id of the waker that this is of; 0: a sample */
 	__u32 bytes; /* of all pieces */
 	__u32 tid;
 };
-PROFILE_ABI_ASSERT(sizeof(struct profile_copy_record) == 296,
+PROFILE_ABI_ASSERT(sizeof(struct profile_copy_record) == 304,
 		   "profile_copy_record");
 
 /* One per set and CPU. taken == sum of counts + copies + all lost_*. */

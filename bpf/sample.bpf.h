@@ -31,11 +31,8 @@ static __always_inline __u64 start_time(struct task_struct *task)
 	return ns;
 }
 
-/*
- * Fills everything but the stacks and counts nothing; false: the sample is not
- * wanted.
- */
-static __always_inline bool begin_sample(struct sample *s)
+/* Fills everything but the stacks and counts nothing. */
+static __always_inline bool describe_sample(struct sample *s)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 	__u64 pid_tgid = bpf_get_current_pid_tgid();
@@ -43,8 +40,6 @@ static __always_inline bool begin_sample(struct sample *s)
 	s->task = task;
 	s->is_walked = false;
 	s->is_new = false;
-	if (!passes_filters(task, pid_tgid))
-		return false;
 	s->set = active_set & 1;
 	s->stats = bpf_map_lookup_elem(&stats, &s->set);
 	if (!s->stats)
@@ -65,6 +60,15 @@ static __always_inline bool begin_sample(struct sample *s)
 	return true;
 }
 
+/* The same; false: the sample is not wanted. */
+static __always_inline bool begin_sample(struct sample *s)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+
+	return passes_filters(task, bpf_get_current_pid_tgid()) &&
+	       describe_sample(s);
+}
+
 static __always_inline void send_process_hint(struct sample *s)
 {
 	struct profile_process_record hint = {
@@ -83,8 +87,8 @@ static __always_inline void send_process_hint(struct sample *s)
 /*
  * Sends the frames of a scratch record, whose stack has that id, unless they
  * were sent in this set. 0: there was no room in the ring, so the sample is
- * lost. A global function, which the verifier walks once and not at each call
- * on each path.
+ * lost; a waker is no sample. A global function, which the verifier walks once
+ * and not at each call on each path.
  */
 __noinline int send_stack(__u32 set, __u32 which, __u64 id)
 {
@@ -119,6 +123,8 @@ __noinline int send_stack(__u32 set, __u32 which, __u64 id)
 		bpf_map_update_elem(&seen_0, &id, &present, BPF_ANY);
 	return 1;
 full:
+	if (takes_waits && scratch_place() == SCRATCH_WAKER)
+		return 0;
 	counters = bpf_map_lookup_elem(&stats, &set);
 	if (counters)
 		counters->lost_ring_full++;
@@ -126,11 +132,11 @@ full:
 }
 
 /*
- * Copies the stack. True: the sample is still to be counted. `waits`: what it
- * is of, whose kernel stacks were sent; null: the CPU's, with the key's.
+ * Copies the stack, of which there is no kernel stack left to send. True: the
+ * sample is still to be counted. `waits`: as in take_later().
  */
-static __always_inline bool take_later(void *ctx, struct sample *s,
-				       const struct profile_wait *waits)
+static __always_inline bool copy_user_stack(void *ctx, struct sample *s,
+					    const struct profile_wait *waits)
 {
 	struct copy_scratch *scratch_copy;
 	enum copied how = COPY_REFUSED;
@@ -138,9 +144,6 @@ static __always_inline bool take_later(void *ctx, struct sample *s,
 	bool execs = false;
 	__u32 place = scratch_place();
 
-	/* The copy's sample needs them as any other does. */
-	if (!waits && !send_stack(s->set, SCRATCH_KERNEL, s->key.kernel_stack))
-		return false;
 	st = bpf_map_lookup_elem(&unwind_scratch, &place);
 	scratch_copy = bpf_map_lookup_elem(&copy_scratch, &place);
 	if (st && scratch_copy) {
@@ -159,4 +162,17 @@ static __always_inline bool take_later(void *ctx, struct sample *s,
 	if (how == NO_STACK && execs)
 		return true;
 	return take_rest(ctx, s);
+}
+
+/*
+ * Copies the stack. True: the sample is still to be counted. `waits`: what it
+ * is of, whose kernel stacks were sent; null: the CPU's, with the key's.
+ */
+static __always_inline bool take_later(void *ctx, struct sample *s,
+				       const struct profile_wait *waits)
+{
+	/* The copy's sample needs them as any other does. */
+	if (!waits && !send_stack(s->set, SCRATCH_KERNEL, s->key.kernel_stack))
+		return false;
+	return copy_user_stack(ctx, s, waits);
 }

@@ -246,7 +246,7 @@ __noinline int send_copy(__u32 set, __u32 in_exec)
 	head = &scratch_copy->head;
 	fill_copy(head, st, set);
 	head->copy = ((head->copy + 1) & 0xffffffffffffull) |
-		     (__u64)(bpf_get_smp_processor_id() | place << 15) << 48;
+		     (__u64)(bpf_get_smp_processor_id() | place << 14) << 48;
 	scratch_copy->piece.header.type = PROFILE_RECORD_PIECE;
 	scratch_copy->piece.header.set = set;
 	scratch_copy->piece.copy = head->copy;

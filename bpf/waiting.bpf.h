@@ -53,24 +53,35 @@ static __always_inline __u32 wait_kernel_frames(void *ctx)
 	return n;
 }
 
+/* In place of a waker: the wait is not one that somebody ends. */
+#define WAIT_NO_WAKER 0xffffffffffffffffull
+
 /*
- * Puts the reason behind the kernel's `depth` frames and returns the stack's
- * id; 0: that failed. A global function, which the verifier walks once.
+ * Puts a waker, unless it is WAIT_NO_WAKER, and the reason behind the kernel's
+ * `depth` frames and returns the stack's id; 0: that failed. A global function,
+ * which the verifier walks once.
  */
-__noinline __u64 wait_name_stack(__u32 depth, __u64 calls, __u64 reason)
+__noinline __u64 wait_name_stack(__u32 depth, __u64 calls, __u64 reason,
+				 __u64 waker)
 {
 	struct profile_stack_record *record = scratch_record(SCRATCH_KERNEL);
 	__u64 id;
 
 	if (!record)
 		return 0;
-	if (depth > PROFILE_MAX_DEPTH - 2)
-		depth = PROFILE_MAX_DEPTH - 2;
+	if (depth > PROFILE_MAX_DEPTH - 4)
+		depth = PROFILE_MAX_DEPTH - 4;
+	/* The hash ends with the limit of a stack's depth. */
+	id = (hash_scratch(SCRATCH_KERNEL, depth) ^ reason) * hash_multiplier;
+	if (wants_wakers && waker != WAIT_NO_WAKER) {
+		record->frames[depth] = PROFILE_FRAME_HEAD(WAKER_FRAME_KIND, 0);
+		record->frames[depth + 1] = waker;
+		id = (id ^ waker) * hash_multiplier;
+		depth += 2;
+	}
 	record->frames[depth] = PROFILE_FRAME_HEAD(WAIT_FRAME_KIND, calls);
 	record->frames[depth + 1] = reason;
 	record->depth = depth + 2;
-	/* The hash ends with the limit of a stack's depth. */
-	id = (hash_scratch(SCRATCH_KERNEL, depth) ^ reason) * hash_multiplier;
 	id ^= id >> 32;
 	return id < PROFILE_STACK_FIRST_ID ? id + PROFILE_STACK_FIRST_ID : id;
 }
@@ -118,9 +129,21 @@ static __always_inline void wait_count(struct sample *s, __u64 value)
 struct wait_parts {
 	struct profile_wait wait[PROFILE_WAIT_KINDS];
 	__u64 reason[PROFILE_WAIT_KINDS];
+	__u64 waker; /* of one that was blocked */
 	__u32 calls; /* wait_calls */
 	__u32 depth; /* of the kernel's stack */
 };
+
+/* The id of the stack of kind i + 1; 0: that failed. */
+static __always_inline __u64 wait_name_part(const struct wait_parts *parts,
+					    int i)
+{
+	__u64 waker =
+	    i + 1 == PROFILE_KIND_BLOCKED ? parts->waker : WAIT_NO_WAKER;
+
+	return wait_name_stack(parts->depth, parts->calls, parts->reason[i],
+			       waker);
+}
 
 /* Copies the user's stack. True: the samples are still to be counted. */
 static __always_inline bool wait_take_later(void *ctx, struct sample *s,
@@ -133,8 +156,7 @@ static __always_inline bool wait_take_later(void *ctx, struct sample *s,
 
 		if (!wait->value_ns)
 			continue;
-		wait->kernel_stack = wait_name_stack(parts->depth, parts->calls,
-						     parts->reason[i]);
+		wait->kernel_stack = wait_name_part(parts, i);
 		taken++;
 		if (!send_stack(s->set, SCRATCH_KERNEL, wait->kernel_stack)) {
 			s->stats->taken++;
@@ -168,6 +190,26 @@ __noinline __u64 wait_call(void)
 	return (__u64)calls << 32 | call;
 }
 
+/* The waker of a wait that was blocked; counts why there is none. */
+static __always_inline __u64 wait_waker(const struct wait_mark *mark)
+{
+	struct wait_cpu *cpu = wait_this_cpu();
+
+	if (!wants_wakers || !cpu || !mark->points[1])
+		return WAIT_NO_WAKER;
+	if (mark->waker >= WAKER_FIRST_ID)
+		return mark->waker;
+	if (mark->waker == WAKER_TOO_MANY)
+		cpu->stats.wakers_too_many++;
+	else if (mark->waker == WAKER_LOST)
+		cpu->stats.wakers_lost++;
+	else if (mark->waker == WAKER_UNTOLD)
+		cpu->stats.wakers_untold++;
+	else
+		cpu->stats.wakers_unseen++;
+	return 0;
+}
+
 /* Fills in what led to the wait of the current thread. */
 static __always_inline void wait_fill(struct wait_parts *parts,
 				      const struct wait_mark *mark)
@@ -178,6 +220,7 @@ static __always_inline void wait_fill(struct wait_parts *parts,
 	__u32 flags = mark->flags;
 
 	parts->calls = call >> 32;
+	parts->waker = wait_waker(mark);
 	if (BPF_CORE_READ_BITFIELD_PROBED(t, in_iowait))
 		flags |= WAIT_IO;
 	for (int i = 0; i < PROFILE_WAIT_KINDS; i++) {
@@ -213,8 +256,7 @@ static __always_inline void take_wait(void *ctx, const struct wait_mark *mark,
 		if (!parts.wait[i].value_ns)
 			continue;
 		s.key.kind = i + 1;
-		s.key.kernel_stack =
-		    wait_name_stack(parts.depth, parts.calls, parts.reason[i]);
+		s.key.kernel_stack = wait_name_part(&parts, i);
 		wait_count(&s, parts.wait[i].value_ns);
 	}
 }

@@ -13,6 +13,29 @@
  */
 #define WAIT_FRAME_KIND 0x20
 
+/*
+ * The frame that says who woke the thread: its value is the id of a waker, or 0
+ * where that is not known.
+ */
+#define WAKER_FRAME_KIND 0x21
+
+/* In place of an id: why there is none. */
+enum waker_state {
+	WAKER_UNSEEN = 0,   /* nobody was seen to wake it */
+	WAKER_TOO_MANY = 1, /* the budget was used up */
+	WAKER_LOST = 2,	    /* there was no room */
+	WAKER_UNTOLD = 3,   /* it may have been an interrupt or not */
+	WAKER_FIRST_ID = 16,
+};
+
+/* Who woke threads, once per set; its kind says what. */
+struct waker_record {
+	struct profile_record header;
+	__u64 id;
+	struct profile_key key;
+};
+PROFILE_ABI_ASSERT(sizeof(struct waker_record) == 72, "waker_record");
+
 /* By which table system calls are numbered. */
 enum wait_calls {
 	WAIT_CALLS_NONE = 0, /* the thread has no user code */
@@ -98,8 +121,13 @@ struct wait_stats {
 	__u64 crowded;	 /* waits of threads that lost their slot to another */
 	__u64 untaken;	 /* waits whose threads went on without a sample */
 	__u64 ends_full; /* threads that ended and are in no total */
+	/* Sampled waits without a waker, by waker_state. */
+	__u64 wakers_unseen;
+	__u64 wakers_too_many;
+	__u64 wakers_lost;
+	__u64 wakers_untold;
 };
-PROFILE_ABI_ASSERT(sizeof(struct wait_stats) == 40, "wait_stats");
+PROFILE_ABI_ASSERT(sizeof(struct wait_stats) == 72, "wait_stats");
 
 /* A wait that has just ended, of the thread that the CPU goes on with. */
 struct wait_mark {
@@ -108,6 +136,7 @@ struct wait_mark {
 	__u64 switches; /* of the thread from a CPU, up to now */
 	__u64 points[PROFILE_WAIT_KINDS];
 	__u64 stands_for; /* so many points */
+	__u64 waker;	  /* as in its slot */
 	__u32 flags;
 	__u32 reserved;
 };
@@ -121,7 +150,9 @@ struct wait_cpu {
 	__u32 asked;	 /* for stacks in this window */
 	__u32 kept;
 	__u32 shift; /* one of 2^shift is kept */
-	__u32 reserved;
+	/* The same of wakers. */
+	__u32 wakers;
+	__u64 wakers_window_ns;
 };
 
 /* Walks over threads when intervals end. */

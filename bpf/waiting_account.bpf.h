@@ -92,6 +92,8 @@ static __always_inline void wait_set_slot(struct wait_slot *slot,
 	slot->began = now;
 	slot->runnable = t->sched_info.run_delay;
 	slot->switches = wait_switches(t);
+	if (wants_wakers)
+		slot->waker = WAKER_UNSEEN;
 }
 
 static __always_inline struct wait_points wait_points_of(__u32 tid)
@@ -107,6 +109,7 @@ static __always_inline struct wait_points wait_points_of(__u32 tid)
 /* A wait that has ended, or not yet. */
 struct wait {
 	__u64 points[PROFILE_WAIT_KINDS];
+	__u64 waker;
 	__u32 state;
 	__u16 flags;
 };
@@ -375,6 +378,8 @@ static __always_inline void wait_mark(const struct task_struct___wait *t,
 	cpu->mark.flags = w->flags;
 	cpu->mark.switches = wait_switches(t);
 	cpu->mark.stands_for = stands_for;
+	if (wants_wakers)
+		cpu->mark.waker = w->waker;
 	cpu->mark.points[0] = w->points[0];
 	cpu->mark.points[1] = w->points[1];
 	if (wait_by_interrupt && !wait_raise()) {
@@ -409,6 +414,8 @@ static __always_inline bool wait_count_slot(struct wait *w,
 	    slot->start_time != t->start_time)
 		return false;
 	w->state = slot->state;
+	if (wants_wakers)
+		w->waker = slot->waker;
 	if (!w->state || w->state & WAIT_STATE_PREEMPTED)
 		w->flags = WAIT_PREEMPTED;
 	if (w->state & WAIT_STATE_QUOTA)

@@ -25,6 +25,8 @@ const volatile __u32 wait_stacks_at_once = 100;
 const volatile __u8 wait_has_prev_state = 1;
 /* An interrupt has to be asked for, which comes after the switch. */
 const volatile __u8 wait_by_interrupt = 0;
+/* Who wakes threads is looked at; see wakers.bpf.h. */
+const volatile __u8 wants_wakers = 0;
 /* The cgroup that is selected with what is below it, where one is. */
 const volatile __u64 filter_cgroup_id = 0;
 /* Levels of cgroups that are looked at. */
@@ -118,7 +120,8 @@ struct wait_slot {
 	__u64 runnable;	  /* the kernel's sum, then */
 	__u64 switches;	  /* from a CPU, up to then */
 	__u64 next_point; /* those before it were looked at */
-	__u64 reserved[2];
+	__u64 waker;	  /* who ended the wait, or a waker_state */
+	__u64 reserved;
 };
 #define WAIT_STATE_PREEMPTED 0x80000000
 #define WAIT_STATE_QUOTA     0x40000000

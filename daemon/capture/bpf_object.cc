@@ -215,10 +215,13 @@ ksym::Result<BpfObject> BpfObject::Load(const BpfConfig& config) {
   auto impl = std::make_unique<Impl>();
   std::optional<ProgramHandler> iterator;
   std::optional<ProgramHandler> at_switch;
+  std::optional<ProgramHandler> at_waking;
   if (config.waits) {
     const WaitKernel& kernel = config.waits->kernel;
     iterator.emplace(IteratorKind(kernel.reads_stacks), kernel.iterator_id);
     at_switch.emplace(ProgramHandler::Kind::kSwitch, kernel.switch_id);
+    at_waking.emplace(ProgramHandler::Kind::kWaking,
+                      config.waits->waker_kernel.waking_id);
   } else if (config.dump != ThreadDump::kNone) {
     const auto id = FindDumpIterator();
     if (!id) return Fail(id.error());
@@ -267,10 +270,10 @@ WaitParts BpfObject::wait_parts() const {
   const auto& programs = impl_->skeleton->progs;
   const auto& maps = impl_->skeleton->maps;
   auto* const bss = impl_->skeleton->bss;
-  // ConfigurePrograms() has one of each loaded.
+  // ConfigurePrograms() has one of each loaded, and the last if asked for.
   const auto loaded = [](std::initializer_list<const bpf_program*> several) {
-    return bpf_program__fd(
-        *std::ranges::find_if(several, &bpf_program__autoload));
+    const auto* found = std::ranges::find_if(several, &bpf_program__autoload);
+    return found == several.end() ? -1 : bpf_program__fd(*found);
   };
   return {.switch_fd = bpf_program__fd(programs.wait_switch),
           .resumes_fd = loaded({programs.wait_resumes_by_loop,
@@ -278,6 +281,8 @@ WaitParts BpfObject::wait_parts() const {
                                 programs.wait_resumes_by_kernel}),
           .threads_fd =
               loaded({programs.wait_threads, programs.wait_kernel_threads}),
+          .waking_fd = loaded({programs.waker_by_loop, programs.waker_by_steps,
+                               programs.waker_by_kernel}),
           .cpus_fd = bpf_map__fd(maps.wait_cpus),
           .bells_fd = bpf_map__fd(maps.wait_bells),
           .waits_fds = {bpf_map__fd(maps.waits_0), bpf_map__fd(maps.waits_1)},

@@ -13,6 +13,7 @@
 #include "daemon/capture/runtime_records.h"
 #include "daemon/capture/sampled_count.h"
 #include "daemon/capture/wait_programs.h"
+#include "daemon/capture/waker_kernel.h"
 #include "daemon/unwind/kernel_unwind_maps.h"
 #include "ksym/base/result.h"
 
@@ -63,6 +64,9 @@ struct WaitConfig {
   uint32_t stacks_at_once = 100;
   std::optional<WaitProgram> program = std::nullopt;  // empty: the best one
   WaitKernel kernel = {};  // decided by Capture::Start()
+  // Who wakes the threads is wanted, too.
+  bool wants_wakers = false;
+  WakerKernel waker_kernel = {};  // decided by Capture::Start()
 };
 
 // How all threads are dumped when sampling ends.
@@ -112,6 +116,7 @@ struct WaitParts {
   int switch_fd = -1;   // program of the tracepoint sched_switch
   int resumes_fd = -1;  // of what comes after it
   int threads_fd = -1;  // iterator over threads
+  int waking_fd = -1;   // program of sched_waking; -1: none
   int cpus_fd = -1;     // map of wait_cpu
   int bells_fd = -1;    // map of rings
   std::array<int, PROFILE_SETS> waits_fds = {-1, -1};

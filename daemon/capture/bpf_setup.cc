@@ -86,6 +86,10 @@ void ConfigurePrograms(profile_bpf& skeleton, const BpfConfig& config) {
   bpf_program__set_autoload(programs.wait_resumes_by_steps,
                             waits && tables && !loop);
   bpf_program__set_autoload(programs.wait_resumes_by_kernel, waits && !tables);
+  const bool wakers = waits && config.waits->wants_wakers;
+  bpf_program__set_autoload(programs.waker_by_loop, wakers && tables && loop);
+  bpf_program__set_autoload(programs.waker_by_steps, wakers && tables && !loop);
+  bpf_program__set_autoload(programs.waker_by_kernel, wakers && !tables);
   const bool all_stacks = config.dump == ThreadDump::kAllStacks;
   bpf_program__set_autoload(programs.dump_threads, all_stacks);
   bpf_program__set_autoload(programs.dump_kernel_stacks,
@@ -129,6 +133,8 @@ void ConfigureKnobs(profile_bpf& skeleton, const BpfConfig& config) {
   knobs.wait_slot_mask = kWaitSlots - 1;
   knobs.wait_has_prev_state = config.waits->kernel.has_prev_state;
   knobs.wait_by_interrupt = config.waits->kernel.by_interrupt();
+  knobs.wants_wakers = config.waits->wants_wakers;
+  knobs.waker_count_offset = config.waits->waker_kernel.count_offset;
 }
 
 void ConfigureWaitMaps(profile_bpf& skeleton, const BpfConfig& config) {
@@ -156,6 +162,11 @@ void ConfigureWaitMaps(profile_bpf& skeleton, const BpfConfig& config) {
   }
 }
 
+uint32_t ScratchPlaces(const BpfConfig& config) {
+  if (!config.waits) return SCRATCH_CPU + 1;
+  return config.waits->wants_wakers ? SCRATCH_PLACES : SCRATCH_WAIT + 1;
+}
+
 void ConfigureMaps(profile_bpf& skeleton, const BpfConfig& config) {
   auto& maps = skeleton.maps;
   const bool exact = config.store == StackStore::kExact;
@@ -172,7 +183,7 @@ void ConfigureMaps(profile_bpf& skeleton, const BpfConfig& config) {
     bpf_map__set_value_size(
         traces, static_cast<uint32_t>(config.kernel_walk_depth * 8));
   }
-  const uint32_t places = config.waits ? SCRATCH_PLACES : 1;
+  const uint32_t places = ScratchPlaces(config);
   // Without tables their programs are not loaded, and nothing asks for the
   // maps.
   const bool tables = exact && WalksByTables(config.unwind);

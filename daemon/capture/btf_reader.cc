@@ -150,6 +150,26 @@ Result<std::vector<uint32_t>> BtfReader::Parameters(uint32_t id) const {
   return types;
 }
 
+Result<std::vector<std::pair<uint32_t, uint32_t>>> BtfReader::Variables(
+    uint32_t section) const {
+  const auto type = Type(section);
+  if (!type) return Fail(type.error());
+  if (BTF_INFO_KIND(type->info) != BTF_KIND_DATASEC) {
+    return Fail(ErrorCode::kCorrupt, "BTF: not a section");
+  }
+  std::vector<btf_var_secinfo> raw(BTF_INFO_VLEN(type->info));
+  auto read =
+      source_.Read(types_begin_ + type_offsets_[section] + sizeof(btf_type),
+                   std::as_writable_bytes(std::span(raw)));
+  if (!read) return Fail(std::move(read.error()));
+  std::vector<std::pair<uint32_t, uint32_t>> variables;
+  variables.reserve(raw.size());
+  for (const btf_var_secinfo& one : raw) {
+    variables.emplace_back(one.type, one.offset);
+  }
+  return variables;
+}
+
 Result<uint32_t> BtfReader::IntEncoding(uint32_t id) const {
   uint32_t word = 0;
   auto read = source_.Read(types_begin_ + type_offsets_[id] + sizeof(btf_type),

@@ -63,6 +63,9 @@ class BtfReader {
   // The types of a function's parameters; void, with the id 0, ends those of
   // one that takes more.
   ksym::Result<std::vector<uint32_t>> Parameters(uint32_t id) const;
+  // The variables of a section: the number of each and the bytes before it.
+  ksym::Result<std::vector<std::pair<uint32_t, uint32_t>>> Variables(
+      uint32_t section) const;
   // The word after an integer's btf_type: encoding, offset and bits.
   ksym::Result<uint32_t> IntEncoding(uint32_t id) const;
 

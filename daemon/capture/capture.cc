@@ -25,6 +25,7 @@
 #include "daemon/capture/thread_dump.h"
 #include "daemon/capture/wait_programs.h"
 #include "daemon/perf/privileges.h"
+#include "daemon/profile/raw_waker.h"
 #include "daemon/profile/wait_reason.h"
 #include "daemon/track/kernel_watch.h"
 #include "daemon/track/process_watch.h"
@@ -44,6 +45,7 @@ constexpr uint64_t kRoomPeriodNs = 50'000'000;
 using ksym::Fail;
 
 static_assert(kWaitReason == WAIT_FRAME_KIND);
+static_assert(kWaker == WAKER_FRAME_KIND);
 
 }  // namespace
 
@@ -320,13 +322,15 @@ class Capture::Impl {
     stacks_.WalkRest(set, patience);
     auto counts = samplers_.Take(set);
     if (!counts) return Fail(std::move(counts.error()));
-    IntervalBuilder builder(
-        {*object_, stacks_.records(), stacks_.runtimes(), watch_}, taken);
+    IntervalBuilder builder({*object_, stacks_.records(), stacks_.runtimes(),
+                             stacks_.wakers(), watch_},
+                            taken);
     for (const SampledCount& count : *counts) builder.Add(count);
     for (SampledCount& count : stacks_.TakeWalked(set)) {
       count.kind = KindOf(count.key);
       builder.Add(count);
     }
+    thread_times_.AddForgottenWakers(builder.AddWakers());
     RawProfile profile = std::move(builder).Finish();
     // The profile has its stacks and mappings now: both may be forgotten. The
     // set must be empty before the next flip makes it the one that is written.
@@ -435,6 +439,11 @@ ksym::Result<Capture> Capture::Start(CaptureOptions options) {
     const auto kernel = FindWaitKernel(config.waits->program);
     if (!kernel) return Fail(kernel.error());
     config.waits->kernel = *kernel;
+    if (config.waits->wants_wakers) {
+      const auto wakers = FindWakerKernel();
+      if (!wakers) return Fail(wakers.error());
+      config.waits->waker_kernel = *wakers;
+    }
   }
   CompleteConfig(options, cpus.size(), metadata);
   auto object = BpfObject::Load(config);

@@ -4,11 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <string>
 
 #include "bpf/profile_abi.h"
 #include "daemon/capture/runtime_records.h"
 #include "daemon/capture/stack_records.h"
+#include "daemon/capture/waker_records.h"
 
 namespace profd {
 namespace {
@@ -30,7 +32,7 @@ ksym::ProcessId ProcessOf(const profile_key& key) {
 
 void IntervalBuilder::Add(const SampledCount& counted) {
   const profile_key& key = counted.key;
-  const auto& [object, stacks, runtimes, watch] = sources_;
+  const auto& [object, stacks, runtimes, wakers, watch] = sources_;
   const uint32_t set = taken_.set;
   const RuntimeNames& names = runtimes.names();
   if (!stacks.Take(object, {set, key.user_stack}, names, profile_) ||
@@ -48,16 +50,47 @@ void IntervalBuilder::Add(const SampledCount& counted) {
                       .count = counted.count,
                       .value = counted.value};
   CountStackEnds(sample, profile_);
-  // Within execve a sample can have the new program's key and the old one's
-  // addresses: its frames tell which of the two it is of.
-  if (key.user_stack >= kFirstStackId) {
-    const auto frames = profile_.stacks.Get(key.user_stack).frames;
-    const auto answer = watch.Find(sample.process, frames, taken_);
-    AddImage(sample.process, answer);
-    sample.process = answer.id;
-  }
+  sample.process = FindProcess(sample.process, key.user_stack);
   profile_.accounting.emitted += counted.count;
   profile_.samples.push_back(std::move(sample));
+}
+
+// Within execve a sample can have the new program's key and the old one's
+// addresses: its frames tell which of the two it is of.
+ksym::ProcessId IntervalBuilder::FindProcess(const ksym::ProcessId& asked,
+                                             StackId user_stack) {
+  if (user_stack < kFirstStackId) return asked;
+  const auto frames = profile_.stacks.Get(user_stack).frames;
+  const auto answer = sources_.watch.Find(asked, frames, taken_);
+  AddImage(asked, answer);
+  return answer.id;
+}
+
+uint64_t IntervalBuilder::AddWakers() {
+  const size_t named = profile_.wakers.size();
+  for (auto at = profile_.wakers.begin(); at != profile_.wakers.end();) {
+    at = FillWaker(at->first, at->second) ? std::next(at)
+                                          : profile_.wakers.erase(at);
+  }
+  return named - profile_.wakers.size();
+}
+
+bool IntervalBuilder::FillWaker(WakerId id, RawWaker& waker) {
+  const auto& [object, stacks, runtimes, wakers, watch] = sources_;
+  const profile_key* key = wakers.Find(taken_.set, id);
+  const RuntimeNames& names = runtimes.names();
+  if (key == nullptr ||
+      !stacks.Take(object, {taken_.set, key->user_stack}, names, profile_) ||
+      !stacks.Take(object, {taken_.set, key->kernel_stack}, names, profile_)) {
+    return false;
+  }
+  waker = {.is_interrupt = key->kind == PROFILE_KIND_INTERRUPT,
+           .process = FindProcess(ProcessOf(*key), key->user_stack),
+           .tid = key->tid,
+           .comm = CommOf(*key),
+           .user_stack = key->user_stack,
+           .kernel_stack = key->kernel_stack};
+  return true;
 }
 
 // Once per process: it is a copy. The mappings that its own samples lead to

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <set>
 #include <utility>
 
@@ -14,6 +15,7 @@ namespace profd {
 class BpfObject;
 class RuntimeRecords;
 class StackRecords;
+class WakerRecords;
 
 // Makes the raw profile of one interval: gives each count that was taken out of
 // the sampler its stacks, and says which program its process was running, with
@@ -25,6 +27,7 @@ class IntervalBuilder {
     const BpfObject& object;
     const StackRecords& stacks;
     const RuntimeRecords& runtimes;
+    const WakerRecords& wakers;
     ProcessWatch& watch;
   };
   IntervalBuilder(const Sources& sources, const TakenSet& taken)
@@ -32,10 +35,17 @@ class IntervalBuilder {
 
   // A count whose stack is not known is one that was lost, and counted so.
   void Add(const SampledCount& counted);
+  // Looks up the wakers that the stacks of samples name, and returns how many
+  // are not known. After the last Add().
+  uint64_t AddWakers();
   // Samples, stacks and images, and of the accounting what Add() counted.
   RawProfile Finish() && { return std::move(profile_); }
 
  private:
+  // False: it is not known.
+  bool FillWaker(WakerId id, RawWaker& waker);
+  // The program that the process was running with those frames.
+  ksym::ProcessId FindProcess(const ksym::ProcessId& asked, StackId user_stack);
   void AddImage(const ksym::ProcessId& asked,
                 const ProcessWatch::Answer& answer);
 

@@ -16,6 +16,30 @@ namespace {
 using ksym::ErrorCode;
 using ksym::Fail;
 
+// Nameless structs in each other.
+constexpr int kMaxNested = 4;
+
+// Bits before the member; nothing: it is not in there.
+std::optional<uint32_t> FindMember(const BtfReader& reader, uint32_t id,
+                                   uint32_t name, int nested) {
+  const auto resolved = reader.Resolve(id);
+  if (!resolved) return std::nullopt;
+  const auto type = reader.Type(*resolved);
+  if (!type || (BTF_INFO_KIND(type->info) != BTF_KIND_STRUCT &&
+                BTF_INFO_KIND(type->info) != BTF_KIND_UNION)) {
+    return std::nullopt;
+  }
+  const auto members = reader.Members(*resolved);
+  if (!members) return std::nullopt;
+  for (const BtfMember& member : *members) {
+    if (member.name == name) return member.bit_offset;
+    if (member.name != 0 || nested == kMaxNested) continue;
+    const auto within = FindMember(reader, member.type, name, nested + 1);
+    if (within) return member.bit_offset + *within;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 // The bytes that the reader borrows. A BTF that cannot be mapped is read.
@@ -101,6 +125,23 @@ ksym::Result<std::vector<uint32_t>> KernelBtf::ParameterKinds(
     kinds.push_back(BTF_INFO_KIND(of->info));
   }
   return kinds;
+}
+
+ksym::Result<uint32_t> KernelBtf::OffsetInSection(uint32_t section,
+                                                  uint32_t variable) const {
+  const auto variables = reader_.Variables(section);
+  if (!variables) return Fail(variables.error());
+  for (const auto& [number, offset] : *variables) {
+    if (number == variable) return offset;
+  }
+  return Fail(ErrorCode::kNotFound, "BTF: no such variable");
+}
+
+ksym::Result<uint32_t> KernelBtf::MemberOffset(uint32_t struct_id,
+                                               uint32_t name) const {
+  const auto bits = FindMember(reader_, struct_id, name, 0);
+  if (bits) return *bits / 8;
+  return Fail(ErrorCode::kNotFound, "BTF: no such member");
 }
 
 ksym::Result<uint32_t> KernelBtfFunction(std::string_view name) {

@@ -27,11 +27,18 @@ class KernelBtf {
     uint32_t kind = 0;  // BTF_KIND_FUNC and others; 0: a name of anything
     std::string_view name;
   };
-  // The number of each; 0: there is none. A name of anything has any number but
-  // 0 if there is one. One pass over all names: 5 ms.
+  // The number of each; 0: there is none. A name of anything has its place
+  // among the names instead, which is not 0. One pass over all names: 5 ms.
   ksym::Result<std::vector<uint32_t>> Find(std::span<const Name> names) const;
   // The kinds of the parameters of what is called through that typedef.
   ksym::Result<std::vector<uint32_t>> ParameterKinds(uint32_t id) const;
+  // The bytes of a section before a variable of it; kNotFound: it has none of
+  // that number.
+  ksym::Result<uint32_t> OffsetInSection(uint32_t section,
+                                         uint32_t variable) const;
+  // The bytes of a struct before a member, which may be one of nameless structs
+  // in it. `name`: its place among the names. kNotFound: there is none.
+  ksym::Result<uint32_t> MemberOffset(uint32_t struct_id, uint32_t name) const;
 
  private:
   struct Bytes;

@@ -26,6 +26,8 @@ Section SectionOf(ProgramHandler::Kind kind) {
   switch (kind) {
     case ProgramHandler::Kind::kSwitch:
       return {"ksym_tp/sched_switch", &Prepare<BPF_TRACE_RAW_TP, 0>};
+    case ProgramHandler::Kind::kWaking:
+      return {"ksym_tp/sched_waking", &Prepare<BPF_TRACE_RAW_TP, 0>};
     case ProgramHandler::Kind::kIterator:
       return {"ksym_iter_kernel/task", &Prepare<BPF_TRACE_ITER, 0>};
     case ProgramHandler::Kind::kSleepingIterator:

@@ -13,6 +13,7 @@ class ProgramHandler {
  public:
   enum class Kind : uint8_t {
     kSwitch,            // at the tracepoint sched_switch
+    kWaking,            // at sched_waking
     kIterator,          // walks over threads
     kSleepingIterator,  // the same, and may read what others' memory has
   };

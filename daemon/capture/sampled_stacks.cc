@@ -65,6 +65,8 @@ void SampledStacks::Add(const profile_record& record, size_t bytes) {
     copies_.Add(reinterpret_cast<const profile_copy_record&>(record), bytes);
   } else if (record.type == PROFILE_RECORD_ASLEEP) {
     sleepers_.Add(reinterpret_cast<const wait_asleep_record&>(record), bytes);
+  } else if (record.type == PROFILE_RECORD_WAKER) {
+    wakers_.Add(reinterpret_cast<const waker_record&>(record), bytes);
   } else {
     runtimes_.Add(record, bytes);
   }
@@ -114,6 +116,9 @@ void SampledStacks::WalkRest(uint32_t set, std::chrono::milliseconds patience) {
                         ? StackCopies::Patience::kWait
                         : StackCopies::Patience::kAtOnce);
   }
+  for (const auto& [id, key] : copies_.TakeWakers(set)) {
+    wakers_.Add(set, id, key);
+  }
 }
 
 bool SampledStacks::MustWalkSoon() const {
@@ -132,7 +137,9 @@ void SampledStacks::AdaptCopies(uint64_t refused) {
 ksym::Status SampledStacks::Clear(uint32_t set) {
   auto cleared = parts_.object.ClearStacks(set);
   if (!cleared) return cleared;
-  records_.Clear(set);
+  records_.Clear(set, wakers_.HasAny(set) ? StackRecords::Keep::kForNext
+                                          : StackRecords::Keep::kNone);
+  wakers_.EndInterval(set);
   runtimes_.EndInterval();
   return {};
 }

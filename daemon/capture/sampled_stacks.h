@@ -17,6 +17,7 @@
 #include "daemon/capture/sleepers.h"
 #include "daemon/capture/stack_copies.h"
 #include "daemon/capture/stack_records.h"
+#include "daemon/capture/waker_records.h"
 #include "daemon/track/process_watch.h"
 #include "daemon/unwind/unwind_tables.h"
 #include "ksym/base/result.h"
@@ -48,10 +49,12 @@ class SampledStacks {
   const UnwindTables* tables() const { return tables_ ? &*tables_ : nullptr; }
   const StackRecords& records() const { return records_; }
   const RuntimeRecords& runtimes() const { return runtimes_; }
+  // Those of a set are complete after WalkRest().
+  const WakerRecords& wakers() const { return wakers_; }
 
-  // Takes a record of a stack, a copy, a piece of one, a thread that sleeps, or
-  // a runtime; ignores others, and those that are too short. Its set is below
-  // PROFILE_SETS.
+  // Takes a record of a stack, a copy, a piece of one, a thread that sleeps, a
+  // waker, or a runtime; ignores others, and those that are too short. Its set
+  // is below PROFILE_SETS.
   void Add(const profile_record& record, size_t bytes);
   // The process was sampled and has those mappings, perhaps more than before.
   void Update(const ksym::ProcessImage& image);
@@ -102,6 +105,7 @@ class SampledStacks {
   StackRecords records_;
   StackCopies copies_;
   Sleepers sleepers_;
+  WakerRecords wakers_;
   std::optional<UnwindTables> tables_;  // empty: stacks are not walked by them
 };
 

@@ -64,11 +64,11 @@ void Sleepers::Remember(const SleptCopy& copy, const StackRecords& records) {
   }
   const profile_key& key = copy.key;
   const StackRecords::Stored* const user =
-      records.Find(copy.set, key.user_stack);
+      records.Find({copy.set, key.user_stack});
   // A runtime's names are not kept for ever.
   if (user == nullptr || user->mixed) return;
   if (!Keep(key.user_stack, user)) return;
-  if (!Keep(key.kernel_stack, records.Find(copy.set, key.kernel_stack))) {
+  if (!Keep(key.kernel_stack, records.Find({copy.set, key.kernel_stack}))) {
     Drop(key.user_stack);
     return;
   }

@@ -303,6 +303,10 @@ void StackCopies::UseFramePointers(size_t first_without_row,
 }
 
 void StackCopies::CountCopy(const profile_copy_record& head, profile_key key) {
+  if (head.waker != 0) {
+    wakers_[head.header.set].push_back({.id = head.waker, .key = key});
+    return;
+  }
   auto& counts = counts_[head.header.set];
   bool is_wait = false;
   for (size_t i = 0; i < PROFILE_WAIT_KINDS; ++i) {

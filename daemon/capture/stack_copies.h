@@ -67,6 +67,14 @@ class StackCopies {
   // Those that were walked with all the tables that there are, since the last
   // call.
   std::vector<SleptCopy> TakeSlept() { return std::exchange(slept_, {}); }
+  // The same of wakers, by their ids.
+  struct WalkedWaker {
+    uint64_t id = 0;
+    profile_key key = {};
+  };
+  std::vector<WalkedWaker> TakeWakers(uint32_t set) {
+    return std::exchange(wakers_[set], {});
+  }
 
   // How much of a stack should be copied from now on where its end is not
   // known, when so many copies did not fit the ring since the last call.
@@ -121,6 +129,7 @@ class StackCopies {
   std::map<uint64_t, Pieces> pieces_;  // by CPU
   std::array<std::map<profile_key, wait_count, KeyLess>, PROFILE_SETS> counts_;
   std::vector<SleptCopy> slept_;
+  std::array<std::vector<WalkedWaker>, PROFILE_SETS> wakers_;
   uint32_t chunks_;
   uint64_t walked_ = 0;
   uint64_t recent_ = 0;        // since the last AdaptChunks()

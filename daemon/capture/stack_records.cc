@@ -65,9 +65,12 @@ StackId StackRecords::AddKept(uint32_t set, StackId id, const Stored& stored) {
   }
 }
 
-const StackRecords::Stored* StackRecords::Find(uint32_t set, StackId id) const {
-  const auto at = stacks_[set].find(id);
-  return at == stacks_[set].end() ? nullptr : &at->second;
+const StackRecords::Stored* StackRecords::Find(const Key& key) const {
+  for (const Stacks* stacks : {&stacks_[key.set], &earlier_}) {
+    const auto found = stacks->find(key.id);
+    if (found != stacks->end()) return &found->second;
+  }
+  return nullptr;
 }
 
 bool StackRecords::Take(const BpfObject& object, Key key,
@@ -85,16 +88,18 @@ bool StackRecords::Take(const BpfObject& object, Key key,
     profile.stacks.Add(id, RawStack{.frames = std::move(frames), .end = end});
     return true;
   }
-  const auto at = stacks_[set].find(id);
-  if (at == stacks_[set].end()) return false;
-  const Stored& stored = at->second;
-  const PackedStack stack = {.frames = stored.frames,
-                             .end = stored.end,
-                             .used_frame_pointers = stored.used_frame_pointers,
-                             .mixed = stored.mixed};
+  const Stored* stored = Find(key);
+  if (stored == nullptr) return false;
+  const PackedStack stack = {.frames = stored->frames,
+                             .end = stored->end,
+                             .used_frame_pointers = stored->used_frame_pointers,
+                             .mixed = stored->mixed};
   profile.stacks.Add(id, stack);
   if (stack.mixed) {
     ForEachFrame(stack, [&](const RawFrame& frame) {
+      if (frame.kind == kWaker && frame.value != 0) {
+        profile.wakers.try_emplace(frame.value);
+      }
       if (!RuntimeKindOf(frame.kind).is_in_table) return;
       profile.runtime_frames.try_emplace(frame.value, names.Get(frame.value));
     });

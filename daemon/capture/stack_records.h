@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "bpf/profile_abi.h"
@@ -45,23 +46,33 @@ class StackRecords {
   // One that was in another set under that id, which stays the same unless it
   // is another stack's by now.
   StackId AddKept(uint32_t set, StackId id, const Stored& stored);
-  // Null: there is none of that id. Valid until something is added.
-  const Stored* Find(uint32_t set, StackId id) const;
   struct Key {
     uint32_t set = 0;
     StackId id = 0;
   };
-  // Puts the stack into the profile; false when its frames are not known.
+  // Null: there is none of that id. Valid until something is added.
+  const Stored* Find(const Key& key) const;
+  // Puts the stack into the profile, and a waker without stacks for each that
+  // it names; false when its frames are not known.
   bool Take(const BpfObject& object, Key key, const RuntimeNames& names,
             RawProfile& profile) const;
-  void Clear(uint32_t set) { stacks_[set].clear(); }
+  // kForNext: they can be taken for one more interval.
+  enum class Keep : uint8_t { kNone, kForNext };
+  void Clear(uint32_t set, Keep keep) {
+    auto drained = std::exchange(stacks_[set], {});
+    earlier_.clear();
+    if (keep == Keep::kForNext) earlier_ = std::move(drained);
+  }
 
  private:
   static Stored StoredOf(const RawStack& stack,
                          std::span<const RawFrame> mixed);
 
   uint32_t kernel_walk_depth_;
-  std::array<std::unordered_map<StackId, Stored>, PROFILE_SETS> stacks_;
+
+  using Stacks = std::unordered_map<StackId, Stored>;
+  std::array<Stacks, PROFILE_SETS> stacks_;
+  Stacks earlier_;  // of the interval before, if they were to be kept
 };
 
 // The frames of a mixed record whose size was checked, leaf first. A last one

@@ -44,6 +44,9 @@ class ThreadTimes {
   }
   const wait_stats& statistics() const { return statistics_; }
   const wait_walk_stats& walks() const { return walks_; }
+  // Whom samples name, and who was not known any more.
+  void AddForgottenWakers(uint64_t count) { forgotten_wakers_ += count; }
+  uint64_t forgotten_wakers() const { return forgotten_wakers_; }
 
   // All together.
   const Times& sum() const { return sum_; }
@@ -72,6 +75,7 @@ class ThreadTimes {
   uint64_t begin_ns_ = 0;  // of sampling
   wait_stats statistics_ = {};
   wait_walk_stats walks_ = {};
+  uint64_t forgotten_wakers_ = 0;
 };
 
 }  // namespace profd

@@ -31,13 +31,15 @@ constexpr int kNaps = 20;
 // Whenever a wait began.
 constexpr __u64 kAnyTime = std::numeric_limits<__u64>::max();
 
-// `tracepoint` null: the program was loaded for sched_switch.
-ksym::Result<ksym::UniqueFd> Attach(const char* tracepoint, int program) {
-  ksym::UniqueFd fd(bpf_raw_tracepoint_open(tracepoint, program));
+// How a program knows the tracepoint that it is attached to.
+enum class Known : uint8_t { kByName, kByType };
+
+ksym::Result<ksym::UniqueFd> Attach(const char* tracepoint, Known known,
+                                    int program) {
+  ksym::UniqueFd fd(bpf_raw_tracepoint_open(
+      known == Known::kByName ? tracepoint : nullptr, program));
   if (!fd.valid()) {
-    return FailErrno(errno,
-                     std::string("attaching to ") +
-                         (tracepoint != nullptr ? tracepoint : "sched_switch"));
+    return FailErrno(errno, std::string("attaching to ") + tracepoint);
   }
   return fd;
 }
@@ -58,6 +60,10 @@ ksym::Result<wait_stats_record> ReadWaitStats(int map_fd) {
     sum.stats.crowded += one.stats.crowded;
     sum.stats.untaken += one.stats.untaken;
     sum.stats.ends_full += one.stats.ends_full;
+    sum.stats.wakers_unseen += one.stats.wakers_unseen;
+    sum.stats.wakers_too_many += one.stats.wakers_too_many;
+    sum.stats.wakers_lost += one.stats.wakers_lost;
+    sum.stats.wakers_untold += one.stats.wakers_untold;
   }
   return sum;
 }
@@ -78,12 +84,17 @@ ksym::Result<std::unique_ptr<Sampler>> WaitSampler::Make(
   // The programs run from here on and write down which threads stop. No wait
   // counts before Enable() says from when, so that nothing is sampled yet, but
   // more threads are known by then.
-  auto resumes = Attach(kernel.tracepoint(), parts.resumes_fd);
+  auto resumes = Attach(kernel.tracepoint(), Known::kByName, parts.resumes_fd);
   if (!resumes) return Fail(std::move(resumes.error()));
-  auto at_switch = Attach(nullptr, parts.switch_fd);
+  auto at_switch = Attach("sched_switch", Known::kByType, parts.switch_fd);
   if (!at_switch) return Fail(std::move(at_switch.error()));
   sampler->resumes_ = std::move(*resumes);
   sampler->switch_ = std::move(*at_switch);
+  if (parts.waking_fd >= 0) {
+    auto at_waking = Attach("sched_waking", Known::kByType, parts.waking_fd);
+    if (!at_waking) return Fail(std::move(at_waking.error()));
+    sampler->waking_ = std::move(*at_waking);
+  }
   return sampler;
 }
 
@@ -206,6 +217,7 @@ ksym::Status WaitSampler::TellStatistics(const RecordTaker& take) const {
 // programs take what they waited. The switch's program goes first, as the other
 // one takes the marks that it leaves.
 void WaitSampler::Detach() {
+  waking_ = ksym::UniqueFd();
   switch_ = ksym::UniqueFd();
   resumes_ = ksym::UniqueFd();
   // An error here costs a sample at the most.

@@ -76,6 +76,7 @@ class WaitSampler : public Sampler {
   ksym::UniqueFd switch_;
   wait_walk_stats walk_stats_ = {};
   uint64_t next_walk_ns_ = 0;  // CLOCK_MONOTONIC
+  ksym::UniqueFd waking_;
 };
 
 }  // namespace profd

@@ -2,8 +2,6 @@
 #include "daemon/naming/resolve.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +9,8 @@
 #include <utility>
 
 #include "daemon/naming/frame_cache.h"
+#include "daemon/naming/interrupt_name.h"
+#include "daemon/naming/symbol_text.h"
 #include "daemon/profile/profile_terms.h"
 #include "ksym/base/bounded_name.h"
 #include "ksym/demangle/demangle.h"
@@ -18,69 +18,17 @@
 namespace profd {
 namespace {
 
-// The code that the CPU enters by itself, on an interrupt or a fault: what is
-// below it on the stack has not called it but was interrupted, so its address
-// is the one of its next instruction and not that behind a call. Names of
-// Linux 5.8 and later (arch/x86/include/asm/idtentry.h,
-// arch/x86/entry/entry_64_fred.S).
-bool IsInterruptEntry(std::string_view symbol) {
-  constexpr std::string_view kPrefixes[] = {
-      "asm_sysvec_", "asm_exc_", "asm_common_interrupt",
-      "asm_spurious_interrupt", "asm_fred_entrypoint_kernel"};
-  return symbol.starts_with("asm_") &&
-         std::ranges::any_of(kPrefixes, [symbol](std::string_view prefix) {
-           return symbol.starts_with(prefix);
-         });
-}
-
-// "[libfoo.so]" for "/usr/lib/libfoo.so"; "[vdso]" stays.
-std::string InBrackets(std::string_view path) {
-  if (path.starts_with('[')) return std::string(path);
-  const std::string_view base = path.substr(path.rfind('/') + 1);
-  std::string name = "[";
-  name += base;
-  name += ']';
-  return name;
-}
-
-// "libfoo.so+0x1a2b30": a function without a symbol, so that each is one thing.
-std::string FunctionAt(std::string_view path, ksym::ElfAddress start) {
-  std::array<char, 16> digits = {};
-  const auto [end, error] = std::to_chars(
-      digits.data(), digits.data() + digits.size(), start.value, 16);
-  std::string name(path.substr(path.rfind('/') + 1));
-  name += "+0x";
-  name.append(digits.data(), end);
-  return name;
-}
-
 StackState StateWithout(StackId id) {
   if (id == kFaultedStack) return StackState::kFaulted;
   if (id == kCollidedStack) return StackState::kCollided;
   return StackState::kNone;
 }
 
-// The kernel calls a program bpf_prog_TAG_NAME, the tag being 16 hexadecimal
-// digits of a hash of its instructions (bpf_get_prog_name() in
-// kernel/bpf/core.c).
-struct BpfProgramName {
-  std::string name;  // bpf_prog_NAME
-  std::string_view tag;
-};
-
-std::optional<BpfProgramName> SplitBpfProgramName(std::string_view symbol) {
-  constexpr std::string_view kPrefix = "bpf_prog_";
-  constexpr size_t kTagDigits = 16;
-  if (!symbol.starts_with(kPrefix)) return std::nullopt;
-  const std::string_view tag = symbol.substr(kPrefix.size(), kTagDigits);
-  const std::string_view rest =
-      symbol.substr(std::min(symbol.size(), kPrefix.size() + kTagDigits));
-  if (tag.size() != kTagDigits || !rest.starts_with('_') || rest.size() < 2 ||
-      tag.find_first_not_of("0123456789abcdef") != std::string_view::npos) {
-    return std::nullopt;
-  }
-  return BpfProgramName{std::string(kPrefix) + std::string(rest.substr(1)),
-                        tag};
+// What stands at the root of a waker's stack that lacks it.
+std::string MarkOfRoot(StackState state) {
+  const auto cause = CauseOf(state);
+  return cause ? "[truncated: " + std::string(Name(*cause)) + "]"
+               : "[" + std::string(Name(state)) + "]";
 }
 
 // With -X perf, CPython calls its evaluation loop for each function through
@@ -111,8 +59,8 @@ class Resolver::Interval {
                       .frames_of_stacks = raw_.stacks.CountFrames()});
     named_.resize(raw_.stacks.size());
     for (const RawSample& raw : raw_.samples) {
-      const NamedStack user = UserStack(raw);
-      const NamedStack kernel = KernelStack(raw);
+      const NamedStack user = UserStack(raw.process, raw.user_stack);
+      const NamedStack kernel = KernelStack(raw.kernel_stack);
       builder_.AddSample({.comm = builder_.Intern(raw.comm),
                           .pid = raw.process.pid,
                           .tid = raw.tid,
@@ -152,14 +100,12 @@ class Resolver::Interval {
                : builder_.Intern(ksym::BoundPath(found->second, room_));
   }
 
-  NamedStack UserStack(const RawSample& sample) {
-    if (sample.user_stack < kFirstStackId) {
-      return {StateWithout(sample.user_stack), 0};
-    }
-    EnterSpace(sample.process);
+  NamedStack UserStack(const ksym::ProcessId& process, StackId id) {
+    if (id < kFirstStackId) return {StateWithout(id), 0};
+    EnterSpace(process);
     const ksym::ProcessImage* image = image_;
     return NameOnce(
-        sample.user_stack, *space_,
+        id, *space_,
         [&](uint64_t address, FrameCache::Place place) {
           const auto frame = resolver_.UserFrame(
               user_names_, image,
@@ -180,12 +126,10 @@ class Resolver::Interval {
     space_ = &user_.try_emplace(image_, number).first->second;
   }
 
-  NamedStack KernelStack(const RawSample& sample) {
-    if (sample.kernel_stack < kFirstStackId) {
-      return {StateWithout(sample.kernel_stack), 0};
-    }
+  NamedStack KernelStack(StackId id) {
+    if (id < kFirstStackId) return {StateWithout(id), 0};
     return NameOnce(
-        sample.kernel_stack, kernel_,
+        id, kernel_,
         [&](uint64_t address, FrameCache::Place place) {
           return KernelFrame(address, LookupAddress(address, place));
         },
@@ -201,19 +145,24 @@ class Resolver::Interval {
     return frame;
   }
 
-  // How many frames of a waiting thread's kernel stack are the scheduler's and
-  // those of the sampler that was called from it: a thread waits in what called
-  // the scheduler.
+  // How many frames of a waiting thread's kernel stack, or of a waker's, are
+  // the scheduler's and those of the sampler that was called from it: a thread
+  // waits in what called the scheduler, and wakes others there, too.
   size_t CountScheduler(const PackedStack& stack) {
+    static constexpr std::string_view kSwitches[] = {"__schedule",
+                                                     "schedule_tail"};
+    static constexpr std::string_view kWakes[] = {"try_to_wake_up"};
+    auto& known = waker_ ? waking_ : schedulers_;
     constexpr size_t kMax = 16;
     size_t at = 0;
     size_t found = 0;
     ForEachFrame(stack, [&](const RawFrame& raw) {
       if (++at > kMax || found != 0 || raw.kind != kNativeCode) return;
-      const auto [role, is_new] = schedulers_.try_emplace(raw.value, false);
+      const auto [role, is_new] = known.try_emplace(raw.value, false);
       if (is_new) {
-        role->second = resolver_.IsScheduler(
-            LookupAddress(raw.value, FrameCache::Place::kCaller));
+        role->second = resolver_.IsKernelFunction(
+            LookupAddress(raw.value, FrameCache::Place::kCaller),
+            waker_ ? std::span<const std::string_view>(kWakes) : kSwitches);
       }
       if (role->second) found = at;
     });
@@ -250,9 +199,11 @@ class Resolver::Interval {
     auto place = FrameCache::Place::kLeaf;
     RuntimeKind last;
     bool is_hidden = false;  // the frame before, in favour of a runtime's
+    std::optional<WakerId> waker;
     // The kernel's stacks of waits alone are mixed.
-    size_t skipped =
-        stack.mixed && &space == &kernel_ ? CountScheduler(stack) : 0;
+    size_t skipped = (stack.mixed || waker_) && &space == &kernel_
+                         ? CountScheduler(stack)
+                         : 0;
     ForEachFrame(stack, [&](const RawFrame& raw) {
       if (skipped > 0) {
         --skipped;
@@ -261,6 +212,10 @@ class Resolver::Interval {
       }
       const bool is_interpreter = last.has_interpreter;
       if (raw.kind != last.kind) last = RuntimeKindOf(raw.kind);
+      if (raw.kind == kWaker) {
+        waker = raw.value;
+        return;
+      }
       if (raw.kind != kNativeCode) {
         AppendOther(raw, space, frames);
         place = FrameCache::Place::kCaller;
@@ -279,7 +234,57 @@ class Resolver::Interval {
       if (is_callee_hidden && trampolines_.contains(frame)) return;
       frames.push_back(frame);
     });
-    return {StateOf(stack.end), builder_.AddStack(frames)};
+    const StackState state = StateOf(stack.end);
+    // A waker has none, whatever its stacks say.
+    if (!waker || waker_) return {state, builder_.AddStack(frames)};
+    const std::vector<FrameId> waiting = frames;
+    std::vector<FrameId> all = WakerFrames(*waker);
+    all.insert(all.end(), waiting.begin(), waiting.end());
+    return {state, builder_.AddStack(all)};
+  }
+
+  // From its leaf to the divider between it and the thread that waited.
+  std::vector<FrameId> WakerFrames(WakerId id) {
+    std::vector<FrameId> frames;
+    const auto mark = [&](std::string_view name) {
+      frames.push_back(builder_.AddFrame(
+          {.name = builder_.Intern(name), .kind = &kWakerFrame}));
+    };
+    const auto found = raw_.wakers.find(id);
+    if (found == raw_.wakers.end()) {
+      mark("[waker unknown]");
+    } else if (found->second.is_interrupt) {
+      mark(InterruptText(found->second.kernel_stack));
+    } else {
+      const RawWaker& waker = found->second;
+      waker_ = true;
+      const StackState state = AppendThread(waker, frames);
+      waker_ = false;
+      if (state > StackState::kWhole) mark(MarkOfRoot(state));
+      mark(waker.comm);
+    }
+    mark("--");
+    return frames;
+  }
+
+  std::string InterruptText(StackId kernel_stack) {
+    const auto stack = raw_.stacks.Find(kernel_stack);
+    const std::string name = stack ? resolver_.InterruptOf(*stack) : "";
+    return name.empty() ? "[woken by interrupt]"
+                        : "[woken by interrupt: " + name + "]";
+  }
+
+  // Appends the frames of a thread that woke another one; returns how those of
+  // the user end.
+  StackState AppendThread(const RawWaker& waker, std::vector<FrameId>& frames) {
+    const auto append = [&](const NamedStack& stack) {
+      const auto some = builder_.Stack(stack.frames);
+      frames.insert(frames.end(), some.begin(), some.end());
+    };
+    append(KernelStack(waker.kernel_stack));
+    const NamedStack user = UserStack(waker.process, waker.user_stack);
+    append(user);
+    return user.state;
   }
 
   bool HidesCalls() const {
@@ -305,6 +310,8 @@ class Resolver::Interval {
   std::vector<FrameId> entries_;  // of interrupts; a handful
   std::unordered_set<FrameId> trampolines_;
   std::unordered_map<uint64_t, bool> schedulers_;  // by address
+  std::unordered_map<uint64_t, bool> waking_;      // the same of wakers
+  bool waker_ = false;  // the stacks that are named are a waker's
   // The process of the last sample with a user stack.
   ksym::ProcessId process_;
   const ksym::ProcessImage* image_ = nullptr;
@@ -417,13 +424,29 @@ FrameId Resolver::KernelFrame(uint64_t sampled, ksym::Address lookup,
   return builder.AddFrame(frame);
 }
 
-bool Resolver::IsScheduler(ksym::Address lookup) {
+bool Resolver::IsKernelFunction(ksym::Address lookup,
+                                std::span<const std::string_view> names) {
   if (kernel_ == nullptr) return false;
   const auto answer = kernel_->Find(lookup, name_buffer_);
   return answer.kind == ksym::KernelTimeline::Answer::Kind::kFound &&
          answer.symbol.module.empty() &&
-         (answer.symbol.name == "__schedule" ||
-          answer.symbol.name == "schedule_tail");
+         std::ranges::find(names, answer.symbol.name) != names.end();
+}
+
+std::string Resolver::InterruptOf(const PackedStack& stack) {
+  InterruptName name;
+  bool goes_on = kernel_ != nullptr;
+  auto place = FrameCache::Place::kLeaf;
+  ForEachFrame(stack, [&](const RawFrame& raw) {
+    if (!goes_on) return;
+    const auto answer =
+        kernel_->Find(LookupAddress(raw.value, place), name_buffer_);
+    place = FrameCache::Place::kCaller;
+    goes_on = name.Add(answer.kind == ksym::KernelTimeline::Answer::Kind::kFound
+                           ? answer.symbol.name
+                           : std::string_view());
+  });
+  return name.name();
 }
 
 void Resolver::SetKernelOffset(const ksym::KernelSymbol& symbol,

@@ -4,6 +4,9 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -94,8 +97,11 @@ class Resolver {
   // `is_entry` becomes true if it is where an interrupt begins.
   FrameId KernelFrame(uint64_t sampled, ksym::Address lookup,
                       ProfileBuilder& builder, bool& is_entry);
-  // Whether it is the scheduler's, which switches threads.
-  bool IsScheduler(ksym::Address lookup);
+  // Whether it is the kernel's own function of one of these names.
+  bool IsKernelFunction(ksym::Address lookup,
+                        std::span<const std::string_view> names);
+  // Which interrupt the kernel's stack is of; empty: that is not known.
+  std::string InterruptOf(const PackedStack& stack);
   void NameKernelFrame(const ksym::KernelSymbol& symbol, Frame& frame,
                        ProfileBuilder& builder) const;
   void SetKernelOffset(const ksym::KernelSymbol& symbol, ksym::Address lookup,

@@ -13,11 +13,17 @@ UserLookups::UserLookups(std::shared_ptr<const RawProfile> part)
     : part_(std::move(part)) {
   // In the order of the images' places, by which Find() looks for one.
   std::map<const ksym::ProcessImage*, std::set<StackId>, std::less<>> stacks;
+  const auto add = [&](const ksym::ProcessId& process, StackId user_stack) {
+    if (user_stack < kFirstStackId) return;
+    const auto image = part_->images.find(process);
+    if (image == part_->images.end()) return;
+    stacks[&image->second].insert(user_stack);
+  };
   for (const RawSample& sample : part_->samples) {
-    if (sample.user_stack < kFirstStackId) continue;
-    const auto image = part_->images.find(sample.process);
-    if (image == part_->images.end()) continue;
-    stacks[&image->second].insert(sample.user_stack);
+    add(sample.process, sample.user_stack);
+  }
+  for (const auto& [id, waker] : part_->wakers) {
+    add(waker.process, waker.user_stack);
   }
   for (const auto& [image, ids] : stacks) {
     std::vector<ksym::Address> found;

@@ -65,6 +65,9 @@ void AddSamplingOptions(CLI::App& app, RawOptions& raw,
                "instead of those that run");
   app.add_flag("--wall", raw.wall,
                "Sample all of threads' time: running, runnable and blocked");
+  app.add_flag("--wakers", raw.wakers,
+               "With --off-cpu or --wall: who woke each thread that was "
+               "blocked, with the whole stack");
   // For tests: what is chosen by what the kernel can do.
   app.add_option("--wait-program", raw.wait_program,
                  "auto, exit, interrupt or old")

@@ -82,7 +82,10 @@ std::optional<WaitProgram> ParseWaitProgram(std::string_view name) {
 // Waits have points in time and no events.
 void DecideWaits(const CLI::App& app, const RawOptions& raw,
                  CaptureOptions& capture) {
-  if (!raw.off_cpu && !raw.wall) return;
+  if (!raw.off_cpu && !raw.wall) {
+    if (raw.wakers) Refuse("--wakers needs --off-cpu or --wall");
+    return;
+  }
   if (raw.off_cpu && raw.wall)
     Refuse("--off-cpu and --wall contradict each other");
   const char* which = raw.off_cpu ? "--off-cpu" : "--wall";
@@ -100,7 +103,8 @@ void DecideWaits(const CLI::App& app, const RawOptions& raw,
   }
   capture.bpf.cpu_samples = raw.wall;
   capture.bpf.waits = WaitConfig{.frequency_hz = capture.rate.frequency_hz,
-                                 .program = ParseWaitProgram(raw.wait_program)};
+                                 .program = ParseWaitProgram(raw.wait_program),
+                                 .wants_wakers = raw.wakers};
 }
 
 void DecideFilters(const CLI::App& app, const RawOptions& raw,
@@ -261,6 +265,7 @@ void CheckReplay(const CLI::App& app, const ProfileOptions& options) {
                              "--include-idle",
                              "--off-cpu",
                              "--wall",
+                             "--wakers",
                              "--stack-storage-size",
                              "--hash-storage-size",
                              "--max-stack-depth",

@@ -30,6 +30,7 @@ struct RawOptions {
   bool user_only = false;
   bool kernel_only = false;
   bool off_cpu = false;
+  bool wakers = false;
   bool wall = false;
   std::string wait_program = "auto";
   bool folded = false;

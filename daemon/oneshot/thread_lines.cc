@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+
 #include "daemon/profile/sample_kind.h"
 #include "ksym/base/printable.h"
 
@@ -63,6 +65,30 @@ void AppendStatistics(const ThreadTimes& times,
   }
 }
 
+// Why waits have no waker.
+void AppendWakers(const ThreadTimes& times, std::vector<std::string>& lines) {
+  const wait_stats& statistics = times.statistics();
+  const auto add = [&](uint64_t count, std::string_view why) {
+    if (count != 0) {
+      lines.push_back(
+          fmt::format("{} sampled waits have no waker: {}", count, why));
+    }
+  };
+  add(statistics.wakers_unseen, "nobody was seen to end them");
+  add(statistics.wakers_too_many,
+      "their stacks were not taken, to bound the "
+      "cost");
+  add(statistics.wakers_lost, "there was no room for their stacks");
+  add(statistics.wakers_untold,
+      "the kernel did not tell whether it was an "
+      "interrupt");
+  if (times.forgotten_wakers() != 0) {
+    lines.push_back(fmt::format(
+        "{} wakers were forgotten before the threads that they woke ran",
+        times.forgotten_wakers()));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> ThreadTimeLines(const ThreadTimes& times,
@@ -71,6 +97,7 @@ std::vector<std::string> ThreadTimeLines(const ThreadTimes& times,
   if (!AreThreadStates(profile.metadata.kinds)) return {};
   std::vector<std::string> text = {SumLine(times, profile)};
   AppendStatistics(times, text);
+  AppendWakers(times, text);
   if (lines == ThreadLines::kSum) return text;
   for (const ThreadTimes::Thread& thread : times.threads()) {
     std::string comm;

@@ -122,11 +122,16 @@ inline constexpr FrameKind kPythonFrame = {
 inline constexpr FrameKind kWaitFrame = {
     .name = "wait", .is_kernel = true, .colour = FlameKind::kKernel};
 
+// Where the frames of a waiting thread end and those of who woke it begin: a
+// divider, then its command, or what else it was. Behind them are its own.
+inline constexpr FrameKind kWakerFrame = {
+    .name = "waker", .is_kernel = true, .colour = FlameKind::kProcess};
+
 // Where several have one name or one suffix, the plain one comes first.
 inline constexpr std::array kFrameKinds = {
-    &kUserFrame,          &kKernelFrame,     &kPythonFrame,
-    &kWaitFrame,          &kJitFrame,        &kInlinedFrame,
-    &kInlinedKernelFrame, &kTrampolineFrame, &kBpfFrame};
+    &kUserFrame,       &kKernelFrame, &kPythonFrame,  &kWaitFrame,
+    &kWakerFrame,      &kJitFrame,    &kInlinedFrame, &kInlinedKernelFrame,
+    &kTrampolineFrame, &kBpfFrame};
 
 // The plain kind of that name; null: there is none.
 constexpr const FrameKind* FindFrameKind(std::string_view name) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/profile/parked.h"
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
@@ -63,6 +64,13 @@ class Places {
   CallStackTable stacks_;  // equal ones are one, which in a profile need not be
 };
 
+// Whether the sample says who ended its wait.
+bool HasWaker(const Profile& profile, const ProfileSample& sample) {
+  return std::ranges::any_of(profile.Stack(sample.kernel), [&](FrameId id) {
+    return profile.frames[id].kind == &kWakerFrame;
+  });
+}
+
 }  // namespace
 
 ParkedTime MarkParked(std::span<const ThreadLife> lives, Profile& profile) {
@@ -97,7 +105,7 @@ ParkedTime MarkParked(std::span<const ThreadLife> lives, Profile& profile) {
 void FoldParked(Profile& profile) {
   std::optional<CallStackId> folded;
   for (ProfileSample& sample : profile.samples) {
-    if (!sample.parked) continue;
+    if (!sample.parked || HasWaker(profile, sample)) continue;
     if (!folded) {
       profile.frames.push_back(
           {.name = profile.strings.Intern("[parked]"), .kind = &kWaitFrame});

@@ -39,7 +39,8 @@ struct ParkedTime {
 ParkedTime MarkParked(std::span<const ThreadLife> lives, Profile& profile);
 
 // Puts the frame "[parked]" in the place of the stacks of marked samples, so
-// that all below one root are one. It has no number of threads: it is the same
+// that all below one root are one. Those that have wakers stay: somebody asked
+// who they are. It has no number of threads: it is the same
 // however samples are grouped, and in two captures. O(samples).
 void FoldParked(Profile& profile);
 

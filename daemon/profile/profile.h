@@ -175,6 +175,10 @@ class ProfileBuilder {
     return parts_ == Parts::kMany ? profile_.stacks.Intern(leaf_first)
                                   : profile_.stacks.Append(leaf_first);
   }
+  // Leaf first; valid until a stack is added.
+  std::span<const FrameId> Stack(CallStackId id) const {
+    return profile_.Stack(id);
+  }
   // Makes room for so many, if there are none yet.
   struct Sizes {
     size_t samples = 0;

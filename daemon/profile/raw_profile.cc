@@ -8,6 +8,7 @@ size_t BytesOf(const RawProfile& profile) {
   size_t bytes = sizeof(profile);
   bytes += profile.samples.size() * sizeof(RawSample);
   bytes += profile.stacks.size() * kPerStack + profile.stacks.bytes().size();
+  bytes += profile.wakers.size() * sizeof(RawWakers::value_type);
   for (const auto& [id, image] : profile.images) {
     bytes += sizeof(image) + image.mappings.size() * sizeof(ksym::Mapping);
     // Copies of a path share it; those of one file follow each other.

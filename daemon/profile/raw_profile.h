@@ -10,6 +10,7 @@
 
 #include "daemon/profile/accounting.h"
 #include "daemon/profile/raw_stack_table.h"
+#include "daemon/profile/raw_waker.h"
 #include "daemon/profile/runtime_frame.h"
 #include "daemon/profile/sample_kind.h"
 #include "ksym/kernel/kernel_symbol_change.h"
@@ -100,6 +101,9 @@ struct RawProfile {
   std::map<ksym::ProcessId, std::string> cgroups;
   // The frames of kPythonCode in these stacks.
   RuntimeFrameTable runtime_frames;
+  // Whom frames of kWaker in these stacks mean; one that is missing was
+  // forgotten.
+  RawWakers wakers;
   // Kernel symbols that came and went in the interval, in order.
   std::vector<ksym::KernelSymbolChange> kernel_changes;
   // The kernel's table changed in a way that only reading it again tells: a

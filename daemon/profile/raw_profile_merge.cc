@@ -90,6 +90,14 @@ std::unordered_map<StackId, StackId> MergeStacks(
   return renamed;
 }
 
+void RenameStacks(const std::unordered_map<StackId, StackId>& renamed,
+                  StackId& user, StackId& kernel) {
+  for (StackId* id : {&user, &kernel}) {
+    const auto it = renamed.find(*id);
+    if (it != renamed.end()) *id = it->second;
+  }
+}
+
 // Both lists are sorted and free of overlaps.
 void MergeMappings(std::vector<Mapping>& into, std::vector<Mapping>&& later) {
   if (into == later) return;
@@ -151,6 +159,15 @@ std::map<ksym::ProcessId, ksym::ProcessId> MergeImages(Images& into,
   return renamed;
 }
 
+// `interval`: with the ids of `into`. One id for two wakers is that of neither:
+// nobody can tell which of them a stack means.
+void MergeWakers(RawWakers& into, RawWakers&& interval) {
+  for (auto& [id, waker] : interval) {
+    const auto [at, is_new] = into.try_emplace(id, waker);
+    if (!is_new && at->second != waker) into.erase(at);
+  }
+}
+
 void MergeMetadata(CaptureMetadata& into, CaptureMetadata&& interval) {
   const uint64_t end = interval.start_unix_ns + interval.duration_ns;
   if (end > into.start_unix_ns + into.duration_ns) {
@@ -177,10 +194,10 @@ void Merge(RawProfile& into, RawProfile&& interval) {
   const auto renamed = MergeStacks(into.stacks, interval.stacks);
   if (!renamed.empty()) {
     for (RawSample& sample : interval.samples) {
-      for (StackId* id : {&sample.user_stack, &sample.kernel_stack}) {
-        const auto it = renamed.find(*id);
-        if (it != renamed.end()) *id = it->second;
-      }
+      RenameStacks(renamed, sample.user_stack, sample.kernel_stack);
+    }
+    for (auto& [id, waker] : interval.wakers) {
+      RenameStacks(renamed, waker.user_stack, waker.kernel_stack);
     }
   }
   const auto others = MergeImages(into.images, std::move(interval.images));
@@ -188,6 +205,11 @@ void Merge(RawProfile& into, RawProfile&& interval) {
     const auto it = others.find(sample.process);
     if (it != others.end()) sample.process = it->second;
   }
+  for (auto& [id, waker] : interval.wakers) {
+    const auto it = others.find(waker.process);
+    if (it != others.end()) waker.process = it->second;
+  }
+  MergeWakers(into.wakers, std::move(interval.wakers));
   for (auto& [process, cgroup] : interval.cgroups) {
     const auto it = others.find(process);
     into.cgroups[it == others.end() ? process : it->second] = std::move(cgroup);

@@ -67,6 +67,8 @@ using PathOf = std::function<std::string(uint64_t index)>;
 MappedObject ReadModule(protozero::data_view view, const PathOf& path_of);
 KernelPart ReadKernelPart(protozero::data_view view);
 std::vector<ThreadLife> ReadThreadLives(protozero::data_view view);
+ksym::KernelSymbolChange ReadKernelChange(protozero::data_view view,
+                                          const PathOf& path_of);
 RuntimeFrameTable::value_type ReadRuntimeFrame(protozero::data_view view,
                                                const PathOf& path_of);
 

@@ -15,7 +15,9 @@ namespace profd::raw_file {
 
 // Ends in a newline, so that a transfer in text mode shows.
 inline constexpr std::string_view kMagic = "KSYMRAW\n";
-inline constexpr uint32_t kFormatVersion = 4;
+inline constexpr uint32_t kFormatVersion = 5;
+// Written where no waker is known.
+inline constexpr uint32_t kNoWakersFormatVersion = 4;
 // Written where samples are of one kind, as EventKind() makes it.
 inline constexpr uint32_t kOneKindFormatVersion = 3;
 // Written where, besides, all frames are native code.
@@ -44,6 +46,7 @@ enum class CaptureField : uint32_t {
   kKernelPart = 12,
   kRuntimeFrame = 13,  // since version 3
   kThreadLives = 14,   // of captures of waits
+  kWaker = 15,         // since version 5
 };
 // A field's number and the member that it holds.
 template <typename Owner, typename Value>
@@ -155,6 +158,15 @@ enum class RuntimeFrameField : uint32_t {
   kFile = 3,
   kFirstLine = 4,
   kLine = 5,
+};
+enum class WakerField : uint32_t {
+  kId = 1,
+  kIsInterrupt = 2,
+  kProcess = 3,
+  kTid = 4,
+  kComm = 5,
+  kUserStack = 6,
+  kKernelStack = 7,
 };
 enum class KernelPartField : uint32_t {
   kName = 1,

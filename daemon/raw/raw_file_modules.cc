@@ -17,6 +17,7 @@ namespace {
 
 using protozero::data_view;
 using protozero::pbf_message;
+using protozero::pbf_wire_type;
 
 // It becomes part of file names.
 std::string BuildId(data_view view) {
@@ -140,6 +141,43 @@ std::vector<ThreadLife> ReadThreadLives(data_view view) {
     throw Malformed("the columns of threads' lives differ in length");
   }
   return lives;
+}
+
+ksym::KernelSymbolChange ReadKernelChange(data_view view,
+                                          const PathOf& path_of) {
+  ksym::KernelSymbolChange change;
+  pbf_message<KernelChangeField> message(view);
+  while (message.next()) {
+    if (message.wire_type() != pbf_wire_type::varint) {
+      message.skip();
+      continue;
+    }
+    const KernelChangeField field = message.tag();
+    const uint64_t value = message.get_uint64();
+    switch (field) {
+      case KernelChangeField::kRemoved:
+        if (value != 0) change.kind = ksym::KernelSymbolChange::Kind::kRemoved;
+        break;
+      case KernelChangeField::kStart:
+        change.start.value = value;
+        break;
+      case KernelChangeField::kSize:
+        change.size = value;
+        break;
+      case KernelChangeField::kName:
+        change.name = path_of(value);
+        break;
+      case KernelChangeField::kModule:
+        change.module = path_of(value);
+        break;
+      default:
+        break;
+    }
+  }
+  if (!ksym::CheckedAdd(change.start.value, change.size)) {
+    throw Malformed("a kernel symbol ends past the last address");
+  }
+  return change;
 }
 
 RuntimeFrameTable::value_type ReadRuntimeFrame(data_view view,

@@ -91,7 +91,9 @@ class Reader {
           AddProcess(field.get_view());
           return true;
         case BytesField(CaptureField::kKernelChange):
-          AddKernelChange(field.get_view());
+          capture_.profile.kernel_changes.push_back(
+              ReadKernelChange(field.get_view(),
+                               [this](uint64_t index) { return Path(index); }));
           return true;
         case BytesField(CaptureField::kRuntimeFrame):
           capture_.profile.runtime_frames.insert(
@@ -114,11 +116,16 @@ class Reader {
       }
     });
     ForEachField([this](pbf_message<CaptureField>& field) {
-      if (field.tag_and_type() != BytesField(CaptureField::kSamples)) {
-        return false;
+      switch (field.tag_and_type()) {
+        case BytesField(CaptureField::kSamples):
+          AddSamples(field.get_view());
+          return true;
+        case BytesField(CaptureField::kWaker):
+          AddWaker(field.get_view());
+          return true;
+        default:
+          return false;
       }
-      AddSamples(field.get_view());
-      return true;
     });
   }
 
@@ -297,43 +304,6 @@ class Reader {
     mappings.push_back(std::move(mapping));
   }
 
-  void AddKernelChange(data_view view) {
-    ksym::KernelSymbolChange change;
-    pbf_message<KernelChangeField> message(view);
-    while (message.next()) {
-      if (message.wire_type() != pbf_wire_type::varint) {
-        message.skip();
-        continue;
-      }
-      const KernelChangeField field = message.tag();
-      const uint64_t value = message.get_uint64();
-      switch (field) {
-        case KernelChangeField::kRemoved:
-          if (value != 0)
-            change.kind = ksym::KernelSymbolChange::Kind::kRemoved;
-          break;
-        case KernelChangeField::kStart:
-          change.start.value = value;
-          break;
-        case KernelChangeField::kSize:
-          change.size = value;
-          break;
-        case KernelChangeField::kName:
-          change.name = Path(value);
-          break;
-        case KernelChangeField::kModule:
-          change.module = Path(value);
-          break;
-        default:
-          break;
-      }
-    }
-    if (!ksym::CheckedAdd(change.start.value, change.size)) {
-      throw Malformed("a kernel symbol ends past the last address");
-    }
-    capture_.profile.kernel_changes.push_back(std::move(change));
-  }
-
   std::string_view String(uint64_t index) const {
     if (index >= strings_.size()) throw Malformed("no such string");
     return {strings_[index].data(), strings_[index].size()};
@@ -382,15 +352,56 @@ class Reader {
     }
   }
 
-  void AddSample(std::array<Column, kSampleColumns>& columns) {
-    const uint64_t process = columns[0].Next();
-    if (process >= processes_.size()) throw Malformed("no such process");
-    RawSample sample;
-    sample.process = processes_[process];
-    sample.tid = To32Bits(columns[1].Next());
-    const std::string_view comm = String(columns[2].Next());
+  void AddWaker(data_view view) {
+    WakerId id = 0;
+    RawWaker waker;
+    pbf_message<WakerField> message(view);
+    while (message.next()) {
+      switch (message.tag_and_type()) {
+        case tag_and_type(WakerField::kId, pbf_wire_type::fixed64):
+          id = message.get_fixed64();
+          break;
+        case VarintField(WakerField::kIsInterrupt):
+          waker.is_interrupt = message.get_uint64() != 0;
+          break;
+        case VarintField(WakerField::kProcess):
+          waker.process = ToProcess(message.get_uint64());
+          break;
+        case VarintField(WakerField::kTid):
+          waker.tid = To32Bits(message.get_uint64());
+          break;
+        case VarintField(WakerField::kComm):
+          waker.comm = Comm(message.get_uint64());
+          break;
+        case VarintField(WakerField::kUserStack):
+          waker.user_stack = ToStackId(message.get_uint64());
+          break;
+        case VarintField(WakerField::kKernelStack):
+          waker.kernel_stack = ToStackId(message.get_uint64());
+          break;
+        default:
+          message.skip();
+      }
+    }
+    capture_.profile.wakers.emplace(id, std::move(waker));
+  }
+
+  const ksym::ProcessId& ToProcess(uint64_t index) const {
+    if (index >= processes_.size()) throw Malformed("no such process");
+    return processes_[index];
+  }
+
+  std::string_view Comm(uint64_t index) const {
+    const std::string_view comm = String(index);
     if (comm.size() > kMaxCommBytes) throw Malformed("a comm is too long");
-    sample.comm = comm;
+    return comm;
+  }
+
+  void AddSample(std::array<Column, kSampleColumns>& columns) {
+    RawSample sample;
+    sample.process = ToProcess(columns[0].Next());
+    sample.tid = To32Bits(columns[1].Next());
+    sample.comm = Comm(columns[2].Next());
     sample.user_stack = ToStackId(columns[3].Next());
     sample.kernel_stack = ToStackId(columns[4].Next());
     sample.count = columns[5].Next();

@@ -51,6 +51,12 @@ class Writer {
     }
     for (const StackId id : profile_.stacks.ids()) stack_ids_.push_back(id);
     for (const auto& [id, image] : profile_.images) processes_.push_back(id);
+    for (const auto& [id, waker] : profile_.wakers) {
+      processes_.push_back(waker.process);
+      for (const StackId stack : {waker.user_stack, waker.kernel_stack}) {
+        if (stack >= kFirstStackId) stack_ids_.push_back(stack);
+      }
+    }
     SortUnique(stack_ids_);
     SortUnique(processes_);
     std::ranges::sort(samples_, {}, [](const RawSample* s) {
@@ -63,7 +69,8 @@ class Writer {
   // The oldest one that has what was written, so that older programs can read
   // all that they know of. Known after Write().
   uint32_t version() const {
-    if (has_kinds_) return kFormatVersion;
+    if (!profile_.wakers.empty()) return kFormatVersion;
+    if (has_kinds_) return kNoWakersFormatVersion;
     return has_mixed_stacks_ ? kOneKindFormatVersion : kNativeFormatVersion;
   }
 
@@ -81,6 +88,7 @@ class Writer {
     for (const auto& [id, frame] : profile_.runtime_frames) {
       AddRuntimeFrame(id, frame);
     }
+    for (const auto& [id, waker] : profile_.wakers) AddWaker(id, waker);
     for (const MappedObject& module : capture_.modules) AddModule(module);
     for (const KernelPart& part : capture_.kernel_parts) AddKernelPart(part);
     if (!capture_.thread_lives.empty()) AddThreadLives();
@@ -256,6 +264,22 @@ class Writer {
     message.add_uint32(RuntimeFrameField::kFirstLine, frame.first_line);
     message.add_uint32(RuntimeFrameField::kLine, frame.line);
     Add(CaptureField::kRuntimeFrame, buffer);
+  }
+
+  void AddWaker(WakerId id, const RawWaker& waker) {
+    std::string buffer;
+    pbf_builder<WakerField> message(buffer);
+    message.add_fixed64(WakerField::kId, id);
+    message.add_bool(WakerField::kIsInterrupt, waker.is_interrupt);
+    message.add_uint64(WakerField::kProcess,
+                       IndexOf(processes_, waker.process));
+    message.add_uint32(WakerField::kTid, waker.tid);
+    message.add_uint32(WakerField::kComm, strings_.Intern(waker.comm));
+    message.add_uint64(WakerField::kUserStack,
+                       StackReference(waker.user_stack));
+    message.add_uint64(WakerField::kKernelStack,
+                       StackReference(waker.kernel_stack));
+    Add(CaptureField::kWaker, buffer);
   }
 
   void AddModule(const MappedObject& module) {

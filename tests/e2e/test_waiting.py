@@ -3,6 +3,7 @@
 in which a kernel can have them sampled."""
 
 import collections
+import gzip
 import math
 import os
 import re
@@ -309,6 +310,96 @@ class WaitingTest(harness.E2eTest):
             self.profile("--replay", raw, "-o", self.path(picture))
             self.assertIn(b"[parked]",
                           harness.read_bytes(self.path(picture)))
+    def wakers(self, document):
+        """(thread, reason, waker) -> ns: the waker's frames from its command
+        on, of waits that somebody ended."""
+        sums = collections.Counter()
+        for stack in document.stacks:
+            frames = document.kernel(stack)
+            names = [frame["name"] for frame in frames]
+            if "--" not in names:
+                continue
+            at = names.index("--")
+            self.assertEqual({frames[at]["kind"], frames[at + 1]["kind"]},
+                             {"waker"})
+            reasons = [frame["name"] for frame in frames[:at]
+                       if frame["kind"] == "wait"]
+            self.assertEqual(len(reasons), 1, names)
+            # Who is runnable was not woken by this.
+            self.assertEqual(stack["sample_kind"], "blocked")
+            sums[stack["comm"], reasons[0],
+                 tuple(names[at + 1:])] += stack["count"]
+        return sums
+
+    def check_wakers(self, sums, comm, reason, is_right):
+        with self.subTest(comm):
+            of = {waker: count for (who, why, waker), count in sums.items()
+                  if (who, why) == (comm, "[blocked: %s]" % reason)}
+            total = sum(of.values())
+            self.assertGreater(total, 10)
+            wrong = {waker: count for waker, count in of.items()
+                     if not is_right(waker)}
+            self.assertLessEqual(sum(wrong.values()), 0.01 * total, wrong)
+
+    def test_wakers(self):
+        document, run, _ = self.run_waits(*self.way("--off-cpu"), "--wakers")
+        sums = self.wakers(document)
+        timer = ("[woken by interrupt: timer]",)
+        self.check_wakers(sums, "sleep", "clock_nanosleep",
+                          lambda waker: waker == timer)
+        self.check_wakers(sums, "poll", "poll", lambda waker: waker == timer)
+        self.check_wakers(
+            sums, "pipe", "read",
+            lambda waker: waker[0] == "writer" and "Wait_writer" in waker
+            and "vfs_write" in waker)
+        # A lock is given back by who had it.
+        self.check_wakers(
+            sums, "first", "futex",
+            lambda waker: waker[0] == "second" and "Hold" in waker)
+        self.check_wakers(
+            sums, "second", "futex",
+            lambda waker: waker[0] in ("first", "third") and "Hold" in waker)
+        self.check_wakers(
+            sums, "third", "futex",
+            lambda waker: waker[0] == "second" and "Wait_second" in waker)
+        self.check_wakers(
+            sums, "vfork", "vfork, D",
+            lambda waker: waker[0] == "vfork" and "Wait_vfork" in waker)
+        # Nobody woke those that slept until the end.
+        self.assertEqual([key for key in sums if key[0] == "sleeper"], [])
+        # Each that has a user's stack has the whole one.
+        threads = {waker: count for (_, _, waker), count in sums.items()
+                   if not waker[0].startswith("[")}
+        cut = sum(count for waker, count in threads.items()
+                  if waker[1:2] and waker[1].startswith("[truncated"))
+        self.assertLess(cut, 0.02 * sum(threads.values()))
+        own = {name for waker in threads for name in waker
+               if "bpf_" in name or name == "try_to_wake_up"}
+        self.assertEqual(own, set())
+
+    def test_wakers_in_outputs(self):
+        workload, _ = self.waits(LONG_SECONDS)
+        os.kill(workload.pid, signal.SIGUSR1)
+        raw = self.path("wakers.raw")
+        self.profile(*self.way("--wall"), "--wakers", "-p", workload.pid,
+                     "--raw", raw, "-o", self.path("a.folded"), 1)
+        folded = harness.Folded(harness.read_bytes(self.path("a.folded")))
+        pipe = [frames for frames, _ in folded.of("pipe")
+                if "Wait_writer" in frames]
+        self.assertTrue(pipe)
+        at = pipe[0].index("--")
+        self.assertIn("Wait_pipe", pipe[0][:at])
+        self.assertEqual(pipe[0][at + 1], "writer")
+        again = harness.Folded(self.profile("--replay", raw, "-f").stdout)
+        self.assertEqual(sorted(again.lines), sorted(folded.lines))
+        for extension in ("pb.gz", "html", "json"):
+            path = self.path("a." + extension)
+            self.profile("--replay", raw, "-o", path)
+            written = harness.read_bytes(path)
+            if extension == "pb.gz":
+                written = gzip.decompress(written)
+            for name in (b"Wait_writer", b"[woken by interrupt: timer]"):
+                self.assertIn(name, written)
 
     def test_cgroup(self):
         """Of the processes below a cgroup, those that sleep as well."""
@@ -357,6 +448,8 @@ class WaitingTest(harness.E2eTest):
                           ["--off-cpu", "--stack-map", "stackid"]):
             run = self.profile(*arguments, 1, status=2)
             self.assertIn("contradict", run.stderr)
+        run = self.profile("--wakers", 1, status=2)
+        self.assertIn("--wakers needs", run.stderr)
 
 
 class InterruptTest(WaitingTest):

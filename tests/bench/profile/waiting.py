@@ -48,9 +48,9 @@ def run(context):
     rows = []
     for name, options in [("-F 99 (CPU only)", ["-F", "99"])] + [
             (f"{mode} -F {rate}, by {way}",
-             [mode, "-F", str(rate), "--wait-program", way])
-            for mode in ("--off-cpu", "--wall") for rate in RATES
-            for way in WAYS]:
+             [*mode.split(), "-F", str(rate), "--wait-program", way])
+            for mode in ("--off-cpu", "--off-cpu --wakers", "--wall")
+            for rate in RATES for way in WAYS]:
         without, beside, ratios = [], [], []
         for _ in range(context.runs(ALTERNATIONS)):
             base = pair(context, cpu, seconds)

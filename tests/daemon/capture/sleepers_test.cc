@@ -80,9 +80,9 @@ TEST_F(SleepersTest, CountsWithTheStackThatIsKnown) {
     EXPECT_EQ(counts[0].count, 1u);
     EXPECT_EQ(counts[0].value, value);
     EXPECT_EQ(counts[0].key.user_stack, kUser);
-    ASSERT_NE(records_.Find(0, kUser), nullptr);
-    EXPECT_EQ(records_.Find(0, kUser)->frames, "user");
-    EXPECT_EQ(records_.Find(0, kKernel)->frames, "kernel");
+    ASSERT_NE(records_.Find({0, kUser}), nullptr);
+    EXPECT_EQ(records_.Find({0, kUser})->frames, "user");
+    EXPECT_EQ(records_.Find({0, kKernel})->frames, "kernel");
     records_.Clear(0);
   }
   EXPECT_EQ(sleepers_.taken(0), 4u);
@@ -167,8 +167,8 @@ TEST_F(SleepersTest, IdsStayApart) {
   const auto counts = sleepers_.Take(0, records_, {});
   ASSERT_EQ(counts.size(), 1u);
   EXPECT_EQ(counts[0].key.user_stack, kUser + 1);
-  EXPECT_EQ(records_.Find(0, kUser + 1)->frames, "user");
-  EXPECT_THAT(std::vector({records_.Find(0, kUser)->frames}),
+  EXPECT_EQ(records_.Find({0, kUser + 1})->frames, "user");
+  EXPECT_THAT(std::vector({records_.Find({0, kUser})->frames}),
               ElementsAre("other"));
 }
 

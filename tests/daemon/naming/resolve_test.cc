@@ -401,6 +401,58 @@ TEST_F(ResolveTest, ExplainsAnAmbiguousAddress) {
   EXPECT_EQ(profile.frames[0].reason, ksym::Unresolved::kAmbiguous);
 }
 
+// A waiting thread's stack is followed by a divider and by who ended the wait:
+// its command, its user's frames and the kernel's up to what woke it.
+TEST_F(ResolveTest, NamesWakers) {
+  const ksym::KernelTimeline timeline = Timeline(
+      "ffffffff81000000 T try_to_wake_up\n"
+      "ffffffff81001000 T wake_up_q\n"
+      "ffffffff81002000 T schedule\n"
+      "ffffffff81003000 T hrtimer_wakeup\n");
+  resolver_.SetKernelSymbols(timeline);
+  raw_.images[self_] = {.id = self_, .mappings = {}};
+  const StackId waking = AddStack({0xffffffff81000001, 0xffffffff81001001});
+  raw_.wakers[20] = {.process = self_,
+                     .comm = "writer",
+                     .user_stack = AddStack({0x3000, 0x1001}),
+                     .kernel_stack = waking};
+  raw_.wakers[21] = {
+      .is_interrupt = true,
+      .comm = "",
+      .kernel_stack = AddStack({0xffffffff81000001, 0xffffffff81003001})};
+  const RawFrame schedule = {.value = 0xffffffff81002001};
+  const auto kernel_names = [&](WakerId id) {
+    raw_.samples.clear();
+    Sample({}, {});
+    raw_.samples[0].kernel_stack = AddMixedStack(
+        {schedule, {.kind = kWaker, .value = id}, {.kind = kWaitReason}});
+    TrampolineNames user;
+    ProfileBuilder builder;
+    resolver_.Add(raw_, user, builder);
+    const Profile profile = std::move(builder).Finish(CaptureMetadata());
+    std::vector<std::string> names =
+        Names(profile, profile.samples.at(0).kernel);
+    std::ranges::reverse(names);
+    return names;
+  };
+  const std::string reason = "[blocked: kernel thread]";
+  EXPECT_THAT(kernel_names(20),
+              ElementsAre(reason, "schedule", "--", "writer",
+                          "py::f:/srv/app.py", "loop", "wake_up_q"));
+  EXPECT_THAT(kernel_names(21), ElementsAre(reason, "schedule", "--",
+                                            "[woken by interrupt: timer]"));
+  for (const WakerId unknown : {WakerId{0}, WakerId{99}}) {
+    EXPECT_THAT(kernel_names(unknown),
+                ElementsAre(reason, "schedule", "--", "[waker unknown]"));
+  }
+  // A file can say that a waker has a waker, and that this is itself.
+  raw_.wakers[20].kernel_stack = AddMixedStack(
+      {schedule, {.kind = kWaker, .value = 20}, {.kind = kWaitReason}});
+  EXPECT_THAT(kernel_names(20),
+              ElementsAre(reason, "schedule", "--", "writer",
+                          "py::f:/srv/app.py", "loop", reason, "schedule"));
+}
+
 // Without symbols every kernel frame is the kernel.
 TEST_F(ResolveTest, FoldsAHiddenKernel) {
   resolver_.SetNoKernelSymbols(ksym::Unresolved::kNoPermission);

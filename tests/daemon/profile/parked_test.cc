@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -176,6 +177,26 @@ TEST(FoldParkedTest, IsOneFrame) {
   }
   EXPECT_EQ(texts, (std::vector<std::string>{"[parked] 5 5", "[parked] 6 6",
                                              "Wait 7 7"}));
+}
+
+// Somebody asked who ended it.
+TEST(FoldParkedTest, KeepsWakers) {
+  ProfileBuilder builder;
+  const std::array leaf_first = {
+      builder.AddFrame({.name = builder.Intern("--"), .kind = &kWakerFrame}),
+      builder.AddFrame(
+          {.name = builder.Intern("[blocked: read]"), .kind = &kWaitFrame})};
+  const CallStackId kernel = builder.AddStack(leaf_first);
+  builder.AddSample({.comm = builder.Intern("app"),
+                     .kernel_state = StackState::kWhole,
+                     .parked = true,
+                     .kernel = kernel,
+                     .count = 1,
+                     .value = 1});
+  Profile profile = std::move(builder).Finish({});
+  FoldParked(profile);
+  ASSERT_EQ(profile.samples.size(), 1u);
+  EXPECT_EQ(profile.samples[0].kernel, kernel);
 }
 
 }  // namespace

@@ -65,6 +65,24 @@ TEST(RawProfileMergeTest, SumsEqualSamples) {
   EXPECT_EQ(into.stacks.size(), 1u);
 }
 
+// A waker is renamed with its stacks; one whose id means another one is
+// neither.
+TEST(RawProfileMergeTest, KeepsWakersApart) {
+  RawProfile into;
+  into.stacks.Add(100, RawStack{.frames = {1}});
+  into.wakers[20] = {.process = {.pid = 7}, .comm = "a", .user_stack = 100};
+  into.wakers[21] = {.process = {.pid = 7}, .comm = "b", .user_stack = 100};
+  RawProfile interval;
+  interval.stacks.Add(100, RawStack{.frames = {2}});
+  interval.wakers[20] = {.process = {.pid = 8}, .comm = "a"};
+  interval.wakers[22] = {.process = {.pid = 7}, .comm = "c", .user_stack = 100};
+  Merge(into, std::move(interval));
+  ASSERT_EQ(into.wakers.size(), 2u);
+  EXPECT_EQ(into.wakers.at(21).user_stack, 100u);
+  EXPECT_EQ(into.stacks.Get(into.wakers.at(22).user_stack).frames,
+            std::vector<uint64_t>{2});
+}
+
 // A bucket number that means other frames in a later interval is renamed, with
 // its samples; the same stack seen a third time joins the renamed one.
 TEST(RawProfileMergeTest, KeepsReusedStackIdsApart) {

@@ -36,6 +36,7 @@ void ExpectEqual(const RawCapture& a, const RawCapture& b) {
   EXPECT_EQ(a.profile.accounting, b.profile.accounting);
   EXPECT_EQ(a.profile.samples, b.profile.samples);
   EXPECT_EQ(a.profile.stacks, b.profile.stacks);
+  EXPECT_EQ(a.profile.wakers, b.profile.wakers);
   EXPECT_EQ(a.profile.kernel_changes, b.profile.kernel_changes);
   ASSERT_EQ(a.profile.images.size(), b.profile.images.size());
   for (const auto& [id, image] : a.profile.images) {
@@ -96,6 +97,7 @@ class Generator {
     for (size_t i = Below(5); i > 0; --i) AddImage(profile);
     for (size_t i = Below(50); i > 0; --i) AddSample(profile);
     Sort(profile.samples);
+    for (size_t i = Below(3); i > 0; --i) AddWaker(profile);
     for (size_t i = Below(4); i > 0; --i) {
       profile.kernel_changes.push_back(
           {.kind = static_cast<ksym::KernelSymbolChange::Kind>(Below(2)),
@@ -214,6 +216,16 @@ class Generator {
     profile.samples.push_back(sample);
   }
 
+  void AddWaker(RawProfile& profile) {
+    profile.wakers[Number()] = {
+        .is_interrupt = Below(2) == 0,
+        .process = Process(),
+        .tid = static_cast<uint32_t>(Number()),
+        .comm = Bytes(15),
+        .user_stack = Below(2) == 0 ? Below(3) : StackIdValue(),
+        .kernel_stack = StackIdValue()};
+  }
+
   std::mt19937 random_;
 };
 
@@ -272,12 +284,14 @@ TEST(RawFileTest, HasTheOldestVersionThatDoes) {
   EXPECT_EQ(Written(capture)[8], 3);
   capture.profile.metadata.kinds.push_back(EventKind("page-faults", 0, 1));
   EXPECT_EQ(Written(capture)[8], 4);
+  capture.profile.wakers[1] = {};
+  EXPECT_EQ(Written(capture)[8], 5);
 }
 
 // A later version is told apart from damage.
 TEST(RawFileTest, RefusesLaterVersions) {
   std::string bytes = Written({});
-  bytes[8] = 5;
+  bytes[8] = 6;
   EXPECT_EQ(ErrorOf(bytes).code(), ErrorCode::kUnsupported);
 }
 

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "daemon/profile/raw_stack_table.h"
+#include "ksym/process/process_image.h"
+
+namespace profd {
+
+// The kind of RawFrame that says who ended a wait; in the kernel's stack of the
+// wait, before its reason. `unit` is 0 and `value` a WakerId, or 0 where nobody
+// was seen to.
+inline constexpr RawFrameKind kWaker = 0x21;
+
+// Within one capture no number is used twice.
+using WakerId = uint64_t;
+
+// Who woke threads, with its stacks at that moment. Its stacks have no wakers.
+struct RawWaker {
+  // An interrupt has the kernel's stack alone, of which only the first frames
+  // are its own: those behind are of what it hit.
+  bool is_interrupt = false;
+  ksym::ProcessId process = {};
+  uint32_t tid = 0;  // 0 unless threads were asked for
+  std::string comm;  // any bytes but NUL, at most 15
+  StackId user_stack = kNoStack;
+  StackId kernel_stack = kNoStack;
+
+  friend bool operator==(const RawWaker&, const RawWaker&) = default;
+};
+
+using RawWakers = std::map<WakerId, RawWaker>;
+
+}  // namespace profd
