@@ -46,7 +46,7 @@ class SleepersTest : public testing::Test {
     records_.AddKept(0, kUser, {.frames = "user"});
     records_.AddKept(0, kKernel, {.frames = "kernel"});
     sleepers_.Take(0, records_, {Copy(tid)});
-    records_.Clear(0);
+    records_.Clear(0, StackRecords::Keep::kNone);
   }
   void Walk(const std::vector<wait_asleep_record>& found) {
     for (const wait_asleep_record& record : found) {
@@ -83,7 +83,7 @@ TEST_F(SleepersTest, CountsWithTheStackThatIsKnown) {
     ASSERT_NE(records_.Find({0, kUser}), nullptr);
     EXPECT_EQ(records_.Find({0, kUser})->frames, "user");
     EXPECT_EQ(records_.Find({0, kKernel})->frames, "kernel");
-    records_.Clear(0);
+    records_.Clear(0, StackRecords::Keep::kNone);
   }
   EXPECT_EQ(sleepers_.taken(0), 4u);
   EXPECT_EQ(sleepers_.taken(1), 0u);
@@ -116,7 +116,7 @@ TEST_F(SleepersTest, KnowsOnlyWhatItHas) {
   sleepers_.Add(record, sizeof(record) - 1);
   sleepers_.Take(0, records_, {Copy(8)});
   EXPECT_EQ(sleepers_.known(), 0u);
-  records_.Clear(0);
+  records_.Clear(0, StackRecords::Keep::kNone);
   sleepers_.Add(record, sizeof(record));
   sleepers_.Take(0, records_, {Copy(8)});
   EXPECT_EQ(sleepers_.known(), 0u);
@@ -125,7 +125,7 @@ TEST_F(SleepersTest, KnowsOnlyWhatItHas) {
   records_.AddKept(0, kKernel, {.frames = "kernel"});
   sleepers_.Take(0, records_, {Copy(8)});
   EXPECT_EQ(sleepers_.known(), 0u);
-  records_.Clear(0);
+  records_.Clear(0, StackRecords::Keep::kNone);
   has_room_ = false;
   Learn(8);
   EXPECT_EQ(sleepers_.known(), 0u);
@@ -148,7 +148,7 @@ TEST_F(SleepersTest, IsBounded) {
     SleptCopy copy = Copy(tid);
     copy.key.user_stack = user;
     sleepers_.Take(0, records_, {copy});
-    records_.Clear(0);
+    records_.Clear(0, StackRecords::Keep::kNone);
   };
   learn_large(1, kUser);
   EXPECT_EQ(sleepers_.known(), 1u);
