@@ -28,7 +28,7 @@ enum waker_state {
 	WAKER_FIRST_ID = 16,
 };
 
-/* Who woke threads, once per set; its kind says what. */
+/* A waker of threads, once per set; its key's kind says what it is. */
 struct waker_record {
 	struct profile_record header;
 	__u64 id;
@@ -82,8 +82,8 @@ PROFILE_ABI_ASSERT(sizeof(struct wait_thread_record) == 72,
 		   "wait_thread_record");
 
 /*
- * What tells whether a thread sleeps on since its stack was taken. The key of
- * what user space writes down is the thread's id.
+ * Tells whether a thread sleeps on since its stack was taken. User space writes
+ * it down under the thread's id.
  */
 struct wait_known {
 	__u64 switches;	  /* from a CPU */

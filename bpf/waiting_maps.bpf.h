@@ -25,14 +25,14 @@ const volatile __u32 wait_stacks_at_once = 100;
 const volatile __u8 wait_has_prev_state = 1;
 /* An interrupt has to be asked for, which comes after the switch. */
 const volatile __u8 wait_by_interrupt = 0;
-/* Who wakes threads is looked at; see wakers.bpf.h. */
+/* Wakers are looked at; see wakers.bpf.h. */
 const volatile __u8 wants_wakers = 0;
 /* The cgroup that is selected with what is below it, where one is. */
 const volatile __u64 filter_cgroup_id = 0;
 /* Levels of cgroups that are looked at. */
 #define WAIT_CGROUP_LEVELS 32
 
-/* What each thread did from begin to end is told, by wait_thread_record. */
+/* A wait_thread_record tells what each thread did from begin to end. */
 const volatile __u8 wait_tells_threads = 1;
 /* User space walks stacks by tables. */
 const volatile __u8 wait_copies_walked = 1;

@@ -374,7 +374,7 @@ static __always_inline void wait_thread_waits(struct seq_file *seq,
 	if (wait_send_open(seq, scratch, t, &w, reads) != WAIT_SENT)
 		return;
 	wait_count_open(scratch);
-	/* What it waits from here on is to come. */
+	/* Its wait from here on is counted later. */
 	slot->began = end;
 }
 
@@ -395,7 +395,7 @@ static __always_inline int wait_thread(struct bpf_iter__task *ctx, bool reads)
 	scratch = bpf_map_lookup_elem(&wait_scratch, &zero);
 	if (!scratch)
 		return 0;
-	/* Who reads a stack for the programs asks how long its thread ran. */
+	/* User space asks how long a thread ran whose stack it reads. */
 	if (wait_tells_threads || !reads) {
 		wait_fill_thread(&scratch->thread, t, end ? end : wait_from);
 		if (bpf_seq_write(seq, &scratch->thread,

@@ -116,7 +116,7 @@ static __always_inline __u64 waker_send(struct sample *s)
 	return id;
 }
 
-/* Of an interrupt only the kernel's stack says what it is. */
+/* Only the kernel's stack says which interrupt it is. */
 static __always_inline __u64 waker_take_interrupt(void *ctx, struct sample *s)
 {
 	struct profile_stack_record *record = scratch_record(SCRATCH_KERNEL);

@@ -48,7 +48,7 @@ inline constexpr uint32_t kStackIdEntries = 16384;
 
 enum class Verbosity : uint8_t { kNormal, kVerbose };
 
-// What a capture is told of threads that wait, beside the samples that are
+// When a capture walks over the threads that wait, beside the samples that are
 // taken when they go on.
 enum class WaitWalks : uint8_t {
   kAtEnds,     // when it begins and ends: all that each thread did, as well
@@ -57,14 +57,14 @@ enum class WaitWalks : uint8_t {
 
 // How threads that wait are sampled.
 struct WaitConfig {
-  // Of each thread's time; a sample stands for so much of it. From 1 to 1e9.
+  // Samples of a second of each thread's time, from 1 to 1e9.
   uint64_t frequency_hz = 0;
   WaitWalks walks = WaitWalks::kAtEnds;
-  // Of a CPU in a tenth of a second, before chance decides.
+  // Stacks that a CPU takes in a tenth of a second before chance decides.
   uint32_t stacks_at_once = 100;
   std::optional<WaitProgram> program = std::nullopt;  // empty: the best one
   WaitKernel kernel = {};  // decided by Capture::Start()
-  // Who wakes the threads is wanted, too.
+  // Samples say who woke the threads, too.
   bool wants_wakers = false;
   WakerKernel waker_kernel = {};  // decided by Capture::Start()
 };

@@ -59,7 +59,7 @@ struct CaptureOptions {
   std::function<void(const ksym::ProcessId&, uint64_t)> on_sampled;
 };
 
-// What became of waits since the start.
+// Counts of what became of waits since the start.
 struct WaitStatistics {
   wait_stats waits = {};
   wait_walk_stats walks = {};

@@ -45,9 +45,9 @@ class Sleepers {
   // One per process that was found since the last call.
   std::vector<SampleHint> TakeHints();
 
-  // What was found of threads that are known since the last call, and puts
-  // their stacks into the records. Then writes down those whose copies were
-  // walked, with their stacks from the records.
+  // Gives the samples of known threads since the last call, and puts their
+  // stacks into the records. Then writes down those whose copies were walked,
+  // with their stacks from the records.
   std::vector<SampledCount> Take(uint32_t set, StackRecords& records,
                                  const std::vector<SleptCopy>& copies);
   // Samples of threads that are known, since the start.

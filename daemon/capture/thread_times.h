@@ -44,7 +44,7 @@ class ThreadTimes {
   }
   const wait_stats& statistics() const { return statistics_; }
   const wait_walk_stats& walks() const { return walks_; }
-  // Whom samples name, and who was not known any more.
+  // Wakers that samples name and that were forgotten by then.
   void AddForgottenWakers(uint64_t count) { forgotten_wakers_ += count; }
   uint64_t forgotten_wakers() const { return forgotten_wakers_; }
 

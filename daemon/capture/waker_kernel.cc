@@ -61,7 +61,8 @@ std::optional<int64_t> OffsetBySymbols() {
   ksym::KallsymsReport report;
   const auto read = ksym::ReadKallsyms(
       fd.get(), report, [&](const ksym::KallsymsLine& line) -> ksym::Status {
-        // Of the per-CPU section, whose symbols are offsets in it.
+        // Both are in the kernel's own per-CPU section; a module may have
+        // variables of these names.
         if (!line.module.empty()) return {};
         if (line.name == kRunQueues) queue = line.address.value;
         if (line.name == kPreemptCount) count = line.address.value;

@@ -12,7 +12,7 @@
 
 namespace profd {
 
-// Who woke threads, as the sampler's records say. A thread may go on in an
+// The wakers of threads, from the sampler's records. A thread may go on in an
 // interval after the one in which it was woken, so those of an interval stay
 // for the next one. Not thread-safe.
 class WakerRecords {
@@ -26,7 +26,7 @@ class WakerRecords {
   void Add(uint32_t set, uint64_t id, const profile_key& key) {
     wakers_[set].try_emplace(id, key);
   }
-  // Of a sample in that set; null: it is not known.
+  // The waker that a sample of that set names; null: it is not known.
   const profile_key* Find(uint32_t set, uint64_t id) const {
     for (const auto* wakers : {&wakers_[set], &earlier_}) {
       const auto found = wakers->find(id);

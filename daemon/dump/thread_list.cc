@@ -66,7 +66,7 @@ bool WaitsForMutex(const ListedThread& listed, const Profile& profile) {
   return IsInMutexLock(std::span(functions).first(count));
 }
 
-// What each thread waits for, and who has it.
+// Adds the lock that each thread waits for, and its holder.
 void AddLocks(std::span<const DumpedThread> threads, const Profile& profile,
               const SharesMemory& shares_memory, ThreadList& list) {
   std::vector<ClaimedLock> claims;

@@ -43,7 +43,7 @@ constexpr std::array kKnownInterrupts = {
                    "call_function"},
 };
 
-// What calls the handler of a device, whose name is the interrupt's.
+// Whether the function calls a device's handler, whose name is the interrupt's.
 bool CallsHandler(std::string_view symbol) {
   return symbol.starts_with("__handle_irq_event_percpu") ||
          symbol == "handle_irq_event_percpu";

@@ -24,7 +24,7 @@ StackState StateWithout(StackId id) {
   return StackState::kNone;
 }
 
-// What stands at the root of a waker's stack that lacks it.
+// The mark in place of the root that a waker's stack lacks.
 std::string MarkOfRoot(StackState state) {
   const auto cause = CauseOf(state);
   return cause ? "[truncated: " + std::string(Name(*cause)) + "]"

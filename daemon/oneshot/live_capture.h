@@ -13,7 +13,7 @@
 
 namespace profd {
 
-// What a capture and a dump of what runs have in common.
+// Steps that a capture and a dump have in common.
 
 // Gives the options an opener with a child process of its own, or says on
 // stderr that there can be none. It forks: before there are threads and much

@@ -18,7 +18,7 @@ struct ThreadLife {
   friend bool operator==(const ThreadLife&, const ThreadLife&) = default;
 };
 
-// What MarkParked() found.
+// The threads that MarkParked() found.
 struct ParkedTime {
   size_t threads = 0;
   uint64_t ns = 0;

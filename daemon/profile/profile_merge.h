@@ -16,11 +16,11 @@ namespace profd {
 // kind of another rate is the same kind. Not thread-safe.
 class ProfileMerger {
  public:
-  // Of all kinds of samples.
+  // Keeps all kinds of samples.
   ProfileMerger() = default;
-  // Of the kind of that name alone, with the frames and names of its samples;
-  // empty: of the first one. Others count neither as taken nor as emitted; what
-  // was lost or damaged is not known by kind, and is that of all.
+  // Keeps the kind of that name alone, with the frames and names of its
+  // samples; empty: the first one. Others count neither as taken nor as
+  // emitted; what was lost or damaged is not known by kind, and is that of all.
   explicit ProfileMerger(std::string only_kind)
       : only_kind_(std::move(only_kind)) {}
 

@@ -101,8 +101,8 @@ struct RawProfile {
   std::map<ksym::ProcessId, std::string> cgroups;
   // The frames of kPythonCode in these stacks.
   RuntimeFrameTable runtime_frames;
-  // Whom frames of kWaker in these stacks mean; one that is missing was
-  // forgotten.
+  // The wakers that frames of kWaker in these stacks name; one that is missing
+  // was forgotten.
   RawWakers wakers;
   // Kernel symbols that came and went in the interval, in order.
   std::vector<ksym::KernelSymbolChange> kernel_changes;

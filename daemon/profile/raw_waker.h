@@ -18,7 +18,7 @@ inline constexpr RawFrameKind kWaker = 0x21;
 // Within one capture no number is used twice.
 using WakerId = uint64_t;
 
-// Who woke threads, with its stacks at that moment. Its stacks have no wakers.
+// A waker of threads, with its stacks at that moment, which have no wakers.
 struct RawWaker {
   // An interrupt has the kernel's stack alone, of which only the first frames
   // are its own: those behind are of what it hit.

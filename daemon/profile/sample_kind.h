@@ -26,7 +26,7 @@ struct SampleKind {
   friend bool operator==(const SampleKind&, const SampleKind&) = default;
 };
 
-// Of threads that wait for anything but a CPU.
+// The kind of threads that wait for anything but a CPU.
 inline constexpr std::string_view kBlockedKind = "blocked";
 
 // A kind's place among those of its capture.

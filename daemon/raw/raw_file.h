@@ -34,7 +34,7 @@ struct RawCapture {
   // text and modules. Empty in files of older programs.
   std::vector<MappedObject> modules;
   std::vector<KernelPart> kernel_parts;
-  // Of the threads whose waits were sampled, in no order.
+  // Lives of the threads whose waits were sampled, in no order.
   std::vector<ThreadLife> thread_lives;
 };
 

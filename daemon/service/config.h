@@ -34,7 +34,7 @@ struct ServiceConfig {
     friend bool operator==(const Stacks&, const Stacks&) = default;
   } stacks;
 
-  // Of threads that wait.
+  // Samples of threads that wait.
   struct Waiting {
     bool enabled = false;
     uint64_t frequency_hz = 19;  // of each thread's time

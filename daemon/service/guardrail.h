@@ -63,7 +63,7 @@ class Guardrail {
   unsigned under_ = 0;
 };
 
-// What a state leaves of the configuration: levels 1 and 2 halve the rate, 3
+// The configuration as a state leaves it: levels 1 and 2 halve the rate, 3
 // symbol tables, stacks and their tables, 4 walks by tables and threads as
 // well.
 ServiceConfig Reduce(ServiceConfig config, const Guardrail::State& state);

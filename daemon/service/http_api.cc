@@ -60,7 +60,7 @@ struct WantedKinds {
   }
 };
 
-// What is asked for of what is sampled from now on.
+// A request for samples that are taken from now on.
 struct WantedLive {
   uint64_t seconds = 0;
   WantedKinds kinds;

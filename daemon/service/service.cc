@@ -56,7 +56,8 @@ constexpr PriorityAllowance kAllowance = {.at_once = milliseconds(500),
 constexpr uint32_t kWaitStacksAtOnce = 20;
 // From SIGTERM to the end, less what is left for the rest.
 constexpr milliseconds kFinishWithin(1700);
-// Of these, for tables that the last stacks need: with waits there can be many.
+// The part of it for tables that the last stacks need, of which there can be
+// many with waits.
 constexpr milliseconds kLastTables(500);
 
 uint64_t NowUnixNs() {

@@ -51,7 +51,7 @@ class ServiceWaitingTest(ServiceCase):
             said[line[0]] = life - running - runnable
 
     def recent(self, begin, **parameters):
-        """What the profiles since then have."""
+        """The samples of the profiles since then."""
         query = "".join("&%s=%s" % pair for pair in parameters.items())
         status, body = self.get("/profile?from=%d%s" % (begin, query))
         self.assertEqual(status, 200, body)

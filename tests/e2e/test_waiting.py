@@ -14,7 +14,7 @@ import time
 import harness
 
 LIFE_SECONDS = 2
-# Of threads that outlive a capture, however late it begins.
+# Threads live so long that outlive a capture, however late it begins.
 LONG_SECONDS = 60
 HZ = 199
 PERIOD_NS = 1e9 / HZ
@@ -269,7 +269,7 @@ class WaitingTest(harness.E2eTest):
         self.assertIn(b"time of threads", harness.read_bytes(page))
 
     def test_parked(self):
-        """Who waits at one place all the time is one frame, whose time stays
+        """A thread that waits at one place is one frame, whose time stays
         in the sums, until it is asked for."""
         workload, stopped = self.waits(LONG_SECONDS)
         os.kill(workload.pid, signal.SIGUSR1)
@@ -325,7 +325,7 @@ class WaitingTest(harness.E2eTest):
             reasons = [frame["name"] for frame in frames[:at]
                        if frame["kind"] == "wait"]
             self.assertEqual(len(reasons), 1, names)
-            # Who is runnable was not woken by this.
+            # A runnable thread was not woken by this.
             self.assertEqual(stack["sample_kind"], "blocked")
             sums[stack["comm"], reasons[0],
                  tuple(names[at + 1:])] += stack["count"]

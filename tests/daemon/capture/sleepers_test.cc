@@ -65,8 +65,8 @@ class SleepersTest : public testing::Test {
   }};
 };
 
-// What a walk finds of a thread whose stack is known is a sample with it, in
-// each interval, and one hint for its process.
+// A thread whose stack is known is a sample with it in each interval, and one
+// hint for its process.
 TEST_F(SleepersTest, CountsWithTheStackThatIsKnown) {
   Learn(8);
   Learn(9);

@@ -10,7 +10,7 @@
 namespace profd {
 namespace {
 
-// Of the symbols of a stack, leaf first.
+// The name by a stack's symbols, leaf first.
 std::string NameOf(std::initializer_list<std::string_view> symbols) {
   InterruptName name;
   for (const std::string_view symbol : symbols) {
@@ -39,7 +39,7 @@ TEST(InterruptNameTest, IsWhatTheStackShows) {
   EXPECT_EQ(NameOf({"", "__do_softirq", "do_softirq"}), "softirq");
 }
 
-// What was interrupted says nothing of the interrupt.
+// Frames of the interrupted code say nothing of the interrupt.
 TEST(InterruptNameTest, EndsWhereTheInterruptBegan) {
   EXPECT_EQ(NameOf({"complete", "sysvec_of_nobody", "asm_sysvec_of_nobody",
                     "net_rx_action", "hrtimer_wakeup"}),

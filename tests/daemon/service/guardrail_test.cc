@@ -90,7 +90,7 @@ TEST_F(GuardrailTest, WaitsGoFirst) {
                           Guardrail::State{}));
 }
 
-// What is not sampled any more is nothing to give back.
+// Waits that are not sampled any more are not given back.
 TEST_F(GuardrailTest, WaitsThatAreNotAskedFor) {
   config_.waiting.enabled = true;
   Window(5000, 1);

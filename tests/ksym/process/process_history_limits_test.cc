@@ -40,7 +40,7 @@ TEST(ProcessHistoryLimitsTest, BoundsOneProcess) {
   EXPECT_EQ(history.statistics().mappings_dropped, 4u);
 }
 
-// What is read of a process at once may be more, and bounds what comes later.
+// A reading of a process may have more, and bounds what comes later.
 TEST(ProcessHistoryLimitsTest, KeepsMoreOfWhatIsRead) {
   ProcessHistory history(
       {.generations = 10, .mappings = 1, .read_mappings = 3, .changes = 2});
@@ -178,7 +178,7 @@ TEST(ProcessHistoryLimitsTest, BoundsAllMappings) {
   EXPECT_EQ(history.mappings(), 0u);
 }
 
-// Of paths so much is kept of one process, whatever it maps, and equal ones
+// One process has so many bytes of paths, whatever it maps, and equal ones
 // count once.
 TEST(ProcessHistoryLimitsTest, BoundsPathsOfAProcess) {
   ProcessHistory history({.path_bytes = 10});
