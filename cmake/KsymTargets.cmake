@@ -8,6 +8,12 @@ target_compile_options(ksym_compile_options INTERFACE
   -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wformat=2
   -Wnon-virtual-dtor -Woverloaded-virtual -fno-omit-frame-pointer
   $<$<BOOL:${KSYM_WERROR}>:-Werror>)
+if(CMAKE_UNITY_BUILD)
+  # GCC takes a source file that another one includes for a header, of which a
+  # class with members of an unnamed namespace would be two.
+  target_compile_options(ksym_compile_options INTERFACE
+    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
+endif()
 target_compile_definitions(ksym_compile_options INTERFACE
   KSYM_VERSION="${PROJECT_VERSION}" _FILE_OFFSET_BITS=64)
 if(KSYM_SANITIZE)
