@@ -331,12 +331,16 @@ class WaitingTest(harness.E2eTest):
                  tuple(names[at + 1:])] += stack["count"]
         return sums
 
-    def check_wakers(self, sums, comm, reason, is_right):
+    def check_wakers(self, sums, said, comm, reason, is_right):
         with self.subTest(comm):
             of = {waker: count for (who, why, waker), count in sums.items()
                   if (who, why) == (comm, "[blocked: %s]" % reason)}
+            # Where a wait was not seen to end nobody is named: on a loaded
+            # machine some are not.
+            unknown = of.pop(("[waker unknown]",), 0)
             total = sum(of.values())
             self.assertGreater(total, 10)
+            self.assertLessEqual(unknown, 0.05 * total + 1, said)
             wrong = {waker: count for waker, count in of.items()
                      if not is_right(waker)}
             self.assertLessEqual(sum(wrong.values()), 0.01 * total, wrong)
@@ -344,26 +348,28 @@ class WaitingTest(harness.E2eTest):
     def test_wakers(self):
         document, run, _ = self.run_waits(*self.way("--off-cpu"), "--wakers")
         sums = self.wakers(document)
+        said = [line for line in run.stderr.splitlines() if "waker" in line]
         timer = ("[woken by interrupt: timer]",)
-        self.check_wakers(sums, "sleep", "clock_nanosleep",
+        self.check_wakers(sums, said, "sleep", "clock_nanosleep",
                           lambda waker: waker == timer)
-        self.check_wakers(sums, "poll", "poll", lambda waker: waker == timer)
+        self.check_wakers(sums, said, "poll", "poll",
+                          lambda waker: waker == timer)
         self.check_wakers(
-            sums, "pipe", "read",
+            sums, said, "pipe", "read",
             lambda waker: waker[0] == "writer" and "Wait_writer" in waker
             and "vfs_write" in waker)
         # A lock is given back by who had it.
         self.check_wakers(
-            sums, "first", "futex",
+            sums, said, "first", "futex",
             lambda waker: waker[0] == "second" and "Hold" in waker)
         self.check_wakers(
-            sums, "second", "futex",
+            sums, said, "second", "futex",
             lambda waker: waker[0] in ("first", "third") and "Hold" in waker)
         self.check_wakers(
-            sums, "third", "futex",
+            sums, said, "third", "futex",
             lambda waker: waker[0] == "second" and "Wait_second" in waker)
         self.check_wakers(
-            sums, "vfork", "vfork, D",
+            sums, said, "vfork", "vfork, D",
             lambda waker: waker[0] == "vfork" and "Wait_vfork" in waker)
         # Nobody woke those that slept until the end.
         self.assertEqual([key for key in sums if key[0] == "sleeper"], [])
