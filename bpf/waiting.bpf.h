@@ -92,11 +92,34 @@ static __always_inline void wait_add(struct wait_count *count, __u64 value)
 	__sync_fetch_and_add(&count->value_ns, value);
 }
 
+enum wait_put {
+	WAIT_PUT_NEW,
+	WAIT_PUT_ADDED, /* another CPU was first */
+	WAIT_PUT_FULL,
+};
+
+/* Counts the first sample of a key. */
+static __always_inline enum wait_put wait_put(void *waits,
+					      const struct profile_key *key,
+					      const struct wait_count *first)
+{
+	struct wait_count *count;
+
+	if (bpf_map_update_elem(waits, key, first, BPF_NOEXIST) == 0)
+		return WAIT_PUT_NEW;
+	count = bpf_map_lookup_elem(waits, key);
+	if (!count)
+		return WAIT_PUT_FULL;
+	wait_add(count, first->value_ns);
+	return WAIT_PUT_ADDED;
+}
+
 static __always_inline void wait_count_in(void *waits, struct sample *s,
 					  __u64 value)
 {
 	struct wait_count first = {.count = 1, .value_ns = value};
 	struct wait_count *count = bpf_map_lookup_elem(waits, &s->key);
+	enum wait_put put;
 
 	s->stats->taken++;
 	if (count) {
@@ -106,14 +129,10 @@ static __always_inline void wait_count_in(void *waits, struct sample *s,
 	if (!send_stack(s->set, SCRATCH_USER, s->key.user_stack) ||
 	    !send_stack(s->set, SCRATCH_KERNEL, s->key.kernel_stack))
 		return;
-	if (bpf_map_update_elem(waits, &s->key, &first, BPF_NOEXIST) == 0) {
+	put = wait_put(waits, &s->key, &first);
+	if (put == WAIT_PUT_NEW)
 		send_process_hint(s);
-		return;
-	}
-	count = bpf_map_lookup_elem(waits, &s->key);
-	if (count)
-		wait_add(count, value);
-	else
+	else if (put == WAIT_PUT_FULL)
 		s->stats->lost_counts_full++;
 }
 

@@ -191,8 +191,8 @@ static __always_inline void wait_count_kernel(struct wait_scratch *scratch,
 	count = bpf_map_lookup_elem(waits, &scratch->copy.key);
 	if (count)
 		wait_add(count, scratch->count.value_ns);
-	else if (bpf_map_update_elem(waits, &scratch->copy.key, &scratch->count,
-				     BPF_ANY))
+	else if (wait_put(waits, &scratch->copy.key, &scratch->count) ==
+		 WAIT_PUT_FULL)
 		scratch->lost++;
 }
 
@@ -308,7 +308,8 @@ static __always_inline void wait_count_open(struct wait_scratch *scratch)
 			wait_count_kernel(scratch, &waits_0);
 	}
 	if (counters)
-		counters->lost_counts_full += scratch->lost;
+		__sync_fetch_and_add(&counters->lost_counts_full,
+				     scratch->lost);
 }
 
 static __always_inline bool wait_is_known(const struct task_struct___wait *t)
