@@ -292,9 +292,8 @@ static __always_inline void wait_count_open(struct wait_scratch *scratch)
 	for (int i = 0; i < PROFILE_WAIT_KINDS; i++) {
 		if (!head->waits[i].value_ns)
 			continue;
-		/* An interrupt may count here, too. */
 		if (counters)
-			__sync_fetch_and_add(&counters->taken, 1);
+			wait_note(&counters->taken, 1);
 		/* Else the copy is counted by who reads it. */
 		if (head->header.type == PROFILE_RECORD_COPY)
 			continue;
@@ -308,8 +307,7 @@ static __always_inline void wait_count_open(struct wait_scratch *scratch)
 			wait_count_kernel(scratch, &waits_0);
 	}
 	if (counters)
-		__sync_fetch_and_add(&counters->lost_counts_full,
-				     scratch->lost);
+		wait_note(&counters->lost_counts_full, scratch->lost);
 }
 
 static __always_inline bool wait_is_known(const struct task_struct___wait *t)
