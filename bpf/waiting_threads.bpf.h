@@ -42,6 +42,19 @@ static __always_inline __u64 wait_open_end(void)
 	return wait_until ? wait_until : wait_walk_until;
 }
 
+/*
+ * How often the thread has run, without the time that goes on. One that was
+ * just chosen has left the queue and is counted, but may not be on its CPU yet.
+ */
+static __always_inline __u32 wait_runs(const struct task_struct___wait *t)
+{
+	__u32 runs = t->sched_info.pcount;
+
+	/* The scheduler takes it out of the queue before it counts. */
+	barrier();
+	return t->on_rq && !t->sched_info.last_queued ? runs - 1 : runs;
+}
+
 static __always_inline void wait_fill_thread(struct wait_thread_record *record,
 					     const struct task_struct___wait *t,
 					     __u64 now)
@@ -56,6 +69,7 @@ static __always_inline void wait_fill_thread(struct wait_thread_record *record,
 	record->tgid = t->tgid;
 	record->tid = t->pid;
 	record->last = wait_until ? WAIT_SAMPLING_ENDED : 0;
+	record->runs = wait_runs(t);
 	bpf_probe_read_kernel_str(record->comm, sizeof(record->comm), t->comm);
 }
 
