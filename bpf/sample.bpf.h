@@ -126,8 +126,9 @@ full:
 	if (takes_waits && scratch_place() == SCRATCH_WAKER)
 		return 0;
 	counters = bpf_map_lookup_elem(&stats, &set);
+	/* The sample of a wait may be interrupted here by the CPU's. */
 	if (counters)
-		counters->lost_ring_full++;
+		__sync_fetch_and_add(&counters->lost_ring_full, 1);
 	return 0;
 }
 

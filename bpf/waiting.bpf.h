@@ -86,10 +86,41 @@ __noinline __u64 wait_name_stack(__u32 depth, __u64 calls, __u64 reason,
 	return id < PROFILE_STACK_FIRST_ID ? id + PROFILE_STACK_FIRST_ID : id;
 }
 
+/*
+ * In one step: the CPU's sample may interrupt this, and counts in the same
+ * counters.
+ */
+static __always_inline void wait_note(__u64 *counter, __u64 more)
+{
+	__sync_fetch_and_add(counter, more);
+}
+
 static __always_inline void wait_add(struct wait_count *count, __u64 value)
 {
 	__sync_fetch_and_add(&count->count, 1);
 	__sync_fetch_and_add(&count->value_ns, value);
+}
+
+enum wait_put {
+	WAIT_PUT_NEW,
+	WAIT_PUT_ADDED, /* another CPU was first */
+	WAIT_PUT_FULL,
+};
+
+/* Counts the first sample of a key. */
+static __always_inline enum wait_put wait_put(void *waits,
+					      const struct profile_key *key,
+					      const struct wait_count *first)
+{
+	struct wait_count *count;
+
+	if (bpf_map_update_elem(waits, key, first, BPF_NOEXIST) == 0)
+		return WAIT_PUT_NEW;
+	count = bpf_map_lookup_elem(waits, key);
+	if (!count)
+		return WAIT_PUT_FULL;
+	wait_add(count, first->value_ns);
+	return WAIT_PUT_ADDED;
 }
 
 static __always_inline void wait_count_in(void *waits, struct sample *s,
@@ -97,8 +128,9 @@ static __always_inline void wait_count_in(void *waits, struct sample *s,
 {
 	struct wait_count first = {.count = 1, .value_ns = value};
 	struct wait_count *count = bpf_map_lookup_elem(waits, &s->key);
+	enum wait_put put;
 
-	s->stats->taken++;
+	wait_note(&s->stats->taken, 1);
 	if (count) {
 		wait_add(count, value);
 		return;
@@ -106,15 +138,11 @@ static __always_inline void wait_count_in(void *waits, struct sample *s,
 	if (!send_stack(s->set, SCRATCH_USER, s->key.user_stack) ||
 	    !send_stack(s->set, SCRATCH_KERNEL, s->key.kernel_stack))
 		return;
-	if (bpf_map_update_elem(waits, &s->key, &first, BPF_NOEXIST) == 0) {
+	put = wait_put(waits, &s->key, &first);
+	if (put == WAIT_PUT_NEW)
 		send_process_hint(s);
-		return;
-	}
-	count = bpf_map_lookup_elem(waits, &s->key);
-	if (count)
-		wait_add(count, value);
-	else
-		s->stats->lost_counts_full++;
+	else if (put == WAIT_PUT_FULL)
+		wait_note(&s->stats->lost_counts_full, 1);
 }
 
 static __always_inline void wait_count(struct sample *s, __u64 value)
@@ -159,7 +187,7 @@ static __always_inline bool wait_take_later(void *ctx, struct sample *s,
 		wait->kernel_stack = wait_name_part(parts, i);
 		taken++;
 		if (!send_stack(s->set, SCRATCH_KERNEL, wait->kernel_stack)) {
-			s->stats->taken++;
+			wait_note(&s->stats->taken, 1);
 			wait->value_ns = 0;
 			taken--;
 		}
@@ -168,7 +196,7 @@ static __always_inline bool wait_take_later(void *ctx, struct sample *s,
 		return false;
 	if (take_later(ctx, s, parts->wait))
 		return true;
-	s->stats->taken += taken;
+	wait_note(&s->stats->taken, taken);
 	return false;
 }
 

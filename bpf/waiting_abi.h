@@ -75,7 +75,7 @@ struct wait_thread_record {
 	__u32 tgid;
 	__u32 tid;
 	__u32 last; /* wait_thread_last */
-	__u32 reserved;
+	__u32 runs; /* by a walk: how often it had run, the low 32 bits */
 	char comm[PROFILE_COMM_BYTES];
 };
 PROFILE_ABI_ASSERT(sizeof(struct wait_thread_record) == 72,

@@ -58,6 +58,7 @@ struct sched_entity {
 	struct cfs_rq *cfs_rq;
 } __core;
 struct sched_info {
+	unsigned long pcount;
 	unsigned long long run_delay;
 	unsigned long long last_arrival;
 	unsigned long long last_queued;

@@ -42,6 +42,19 @@ static __always_inline __u64 wait_open_end(void)
 	return wait_until ? wait_until : wait_walk_until;
 }
 
+/*
+ * How often the thread has run, without the time that goes on. One that was
+ * just chosen has left the queue and is counted, but may not be on its CPU yet.
+ */
+static __always_inline __u32 wait_runs(const struct task_struct___wait *t)
+{
+	__u32 runs = t->sched_info.pcount;
+
+	/* The scheduler takes it out of the queue before it counts. */
+	barrier();
+	return t->on_rq && !t->sched_info.last_queued ? runs - 1 : runs;
+}
+
 static __always_inline void wait_fill_thread(struct wait_thread_record *record,
 					     const struct task_struct___wait *t,
 					     __u64 now)
@@ -56,6 +69,7 @@ static __always_inline void wait_fill_thread(struct wait_thread_record *record,
 	record->tgid = t->tgid;
 	record->tid = t->pid;
 	record->last = wait_until ? WAIT_SAMPLING_ENDED : 0;
+	record->runs = wait_runs(t);
 	bpf_probe_read_kernel_str(record->comm, sizeof(record->comm), t->comm);
 }
 
@@ -191,8 +205,8 @@ static __always_inline void wait_count_kernel(struct wait_scratch *scratch,
 	count = bpf_map_lookup_elem(waits, &scratch->copy.key);
 	if (count)
 		wait_add(count, scratch->count.value_ns);
-	else if (bpf_map_update_elem(waits, &scratch->copy.key, &scratch->count,
-				     BPF_ANY))
+	else if (wait_put(waits, &scratch->copy.key, &scratch->count) ==
+		 WAIT_PUT_FULL)
 		scratch->lost++;
 }
 
@@ -292,9 +306,8 @@ static __always_inline void wait_count_open(struct wait_scratch *scratch)
 	for (int i = 0; i < PROFILE_WAIT_KINDS; i++) {
 		if (!head->waits[i].value_ns)
 			continue;
-		/* An interrupt may count here, too. */
 		if (counters)
-			__sync_fetch_and_add(&counters->taken, 1);
+			wait_note(&counters->taken, 1);
 		/* Else the copy is counted by who reads it. */
 		if (head->header.type == PROFILE_RECORD_COPY)
 			continue;
@@ -308,7 +321,7 @@ static __always_inline void wait_count_open(struct wait_scratch *scratch)
 			wait_count_kernel(scratch, &waits_0);
 	}
 	if (counters)
-		counters->lost_counts_full += scratch->lost;
+		wait_note(&counters->lost_counts_full, scratch->lost);
 }
 
 static __always_inline bool wait_is_known(const struct task_struct___wait *t)

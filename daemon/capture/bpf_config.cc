@@ -2,16 +2,21 @@
 #include "daemon/capture/bpf_config.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
 #include <string_view>
 
+#include "daemon/capture/wait_programs.h"
+#include "daemon/capture/waker_kernel.h"
 #include "ksym/base/file.h"
 #include "ksym/base/text.h"
 
 namespace profd {
 namespace {
+
+using ksym::Fail;
 
 // The frames that the kernel walks at the most, whatever a program asks for.
 uint32_t KernelStackDepthLimit() {
@@ -109,6 +114,18 @@ void DecideUnwind(CaptureOptions& options, CaptureMetadata& metadata) {
   metadata.unwind = Name(config.unwind);
 }
 
+ksym::Status DecideWaits(BpfConfig& config) {
+  if (!config.waits) return {};
+  const auto kernel = FindWaitKernel(config.waits->program);
+  if (!kernel) return Fail(kernel.error());
+  config.waits->kernel = *kernel;
+  if (!config.waits->wants_wakers) return {};
+  const auto wakers = FindWakerKernel();
+  if (!wakers) return Fail(wakers.error());
+  config.waits->waker_kernel = *wakers;
+  return {};
+}
+
 void DecideDump(BpfConfig& config, CaptureMetadata& metadata) {
   if (config.dump != ThreadDump::kAllStacks || KernelHasThreadMemory()) return;
   config.dump = ThreadDump::kKernelStacks;
@@ -140,9 +157,16 @@ std::optional<Unwind> ParseUnwind(std::string_view name) {
   return std::nullopt;
 }
 
-void CompleteConfig(CaptureOptions& options, size_t cpus,
-                    CaptureMetadata& metadata) {
+ksym::Status CompleteConfig(CaptureOptions& options, size_t cpus,
+                            CaptureMetadata& metadata) {
   BpfConfig& config = options.bpf;
+  auto waits = DecideWaits(config);
+  if (!waits) return waits;
+  // A kernel without cgroups has no such file, and refuses a program that
+  // asks for them.
+  config.want_cgroup =
+      options.on_sampled && ::access("/proc/self/cgroup", F_OK) == 0;
+  config.cache_directory = options.cache_directory;
   config.store = options.store.value_or(
       KernelHasRingBuffer() ? StackStore::kExact : StackStore::kStackId);
   if (config.stack_entries == 0) {
@@ -172,6 +196,7 @@ void CompleteConfig(CaptureOptions& options, size_t cpus,
   metadata.max_stack_depth = config.max_stack_depth;
   metadata.stack_store =
       config.store == StackStore::kExact ? "exact" : "stackid";
+  return {};
 }
 
 }  // namespace profd

@@ -20,6 +20,7 @@
 #include <span>
 #include <utility>
 
+#include "daemon/capture/add_stats.h"
 #include "daemon/capture/batch.h"
 #include "daemon/capture/bpf_setup.h"
 #include "daemon/capture/btf_cache.h"
@@ -413,14 +414,7 @@ ksym::Result<profile_stats> BpfObject::ReadStats(uint32_t set) const {
     return FailErrno(errno, "reading the BPF counters");
   }
   profile_stats sum = {};
-  for (const profile_stats& one : per_cpu) {
-    sum.taken += one.taken;
-    sum.lost_counts_full += one.lost_counts_full;
-    sum.lost_ring_full += one.lost_ring_full;
-    sum.hints_dropped += one.hints_dropped;
-    sum.follow_full += one.follow_full;
-    sum.copies_refused += one.copies_refused;
-  }
+  for (const profile_stats& one : per_cpu) AddStats(one, sum);
   return sum;
 }
 

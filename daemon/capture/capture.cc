@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <iterator>
@@ -23,7 +22,6 @@
 #include "daemon/capture/sampled_stacks.h"
 #include "daemon/capture/sampler.h"
 #include "daemon/capture/thread_dump.h"
-#include "daemon/capture/wait_programs.h"
 #include "daemon/perf/privileges.h"
 #include "daemon/profile/raw_waker.h"
 #include "daemon/profile/wait_reason.h"
@@ -429,23 +427,9 @@ ksym::Result<Capture> Capture::Start(CaptureOptions options) {
   }
 
   CaptureMetadata metadata = DescribeHost();
-  BpfConfig& config = options.bpf;
-  // A kernel without cgroups has no such file, and refuses a program that
-  // asks for them.
-  config.want_cgroup =
-      options.on_sampled && ::access("/proc/self/cgroup", F_OK) == 0;
-  config.cache_directory = options.cache_directory;
-  if (config.waits) {
-    const auto kernel = FindWaitKernel(config.waits->program);
-    if (!kernel) return Fail(kernel.error());
-    config.waits->kernel = *kernel;
-    if (config.waits->wants_wakers) {
-      const auto wakers = FindWakerKernel();
-      if (!wakers) return Fail(wakers.error());
-      config.waits->waker_kernel = *wakers;
-    }
-  }
-  CompleteConfig(options, cpus.size(), metadata);
+  const BpfConfig& config = options.bpf;
+  auto completed = CompleteConfig(options, cpus.size(), metadata);
+  if (!completed) return Fail(std::move(completed.error()));
   auto object = BpfObject::Load(config);
   if (!object) return Fail(std::move(object.error()));
   Impl::Sources sources{

@@ -4,22 +4,12 @@
 #include <iterator>
 #include <utility>
 
+#include "daemon/capture/add_stats.h"
+
 namespace profd {
 namespace {
 
 using ksym::Fail;
-
-// A new counter needs a line here, or what it counts is lost silently.
-static_assert(sizeof(profile_stats) == 6 * sizeof(uint64_t));
-
-void Add(const profile_stats& more, profile_stats& sum) {
-  sum.taken += more.taken;
-  sum.lost_counts_full += more.lost_counts_full;
-  sum.lost_ring_full += more.lost_ring_full;
-  sum.hints_dropped += more.hints_dropped;
-  sum.follow_full += more.follow_full;
-  sum.copies_refused += more.copies_refused;
-}
 
 }  // namespace
 
@@ -102,7 +92,7 @@ ksym::Result<profile_stats> Samplers::ReadStats(uint32_t set) {
   for (Member& member : members_) {
     const auto stats = member.sampler->ReadStats(set);
     if (!stats) return Fail(stats.error());
-    profd::Add(*stats, sum);
+    AddStats(*stats, sum);
   }
   return sum;
 }

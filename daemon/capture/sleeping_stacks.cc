@@ -48,8 +48,7 @@ SleepingStacks::SleepingStacks(const Sampler::RecordTaker& take)
 void SleepingStacks::Take(const profile_record& record, size_t bytes) {
   if (record.type == PROFILE_RECORD_THREAD &&
       bytes >= sizeof(wait_thread_record)) {
-    running_ns_ =
-        reinterpret_cast<const wait_thread_record&>(record).running_ns;
+    thread_ = reinterpret_cast<const wait_thread_record&>(record);
   } else if (record.type == PROFILE_RECORD_COPY &&
              bytes >= sizeof(profile_copy_record)) {
     AddStack(reinterpret_cast<const profile_copy_record&>(record));
@@ -88,12 +87,17 @@ void SleepingStacks::AddStack(const profile_copy_record& record) {
 }
 
 bool SleepingStacks::SleepsYet(uint32_t tid) const {
-  // How long it ran, how long it was runnable, and how often it ran.
+  // How long it ran, how long it was runnable, and how often it was chosen to
+  // run. The first grows at the next tick only: it tells that this is still the
+  // same thread. The last grows before it runs.
   const auto text = ksym::ReadFile(fmt::format("/proc/{}/schedstat", tid), 128);
   if (!text) return false;
   std::string_view rest = *text;
-  return ksym::ParseUnsigned<uint64_t>(ksym::TakeField(rest, ' '), 10) ==
-         running_ns_;
+  const auto running_ns = ksym::ParseUnsigned(ksym::TakeField(rest, ' '), 10);
+  ksym::TakeField(rest, ' ');
+  const auto runs = ksym::ParseUnsigned(ksym::TakeField(rest, '\n'), 10);
+  return running_ns == thread_.running_ns && runs &&
+         static_cast<uint32_t>(*runs) == thread_.runs;
 }
 
 }  // namespace profd

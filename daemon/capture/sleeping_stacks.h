@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "bpf/profile_abi.h"
+#include "bpf/waiting_abi.h"
 #include "daemon/capture/sampler.h"
 
 namespace profd {
@@ -27,7 +28,7 @@ class SleepingStacks {
   bool SleepsYet(uint32_t tid) const;
 
   const Sampler::RecordTaker& take_;
-  uint64_t running_ns_ = 0;  // how long the last thread had run
+  wait_thread_record thread_ = {};  // the last one
   std::unique_ptr<profile_piece_record> piece_;
 };
 

@@ -22,6 +22,10 @@ using ksym::FailErrno;
 // So much is read of the records of threads at once: more than the kernel has
 // buffered for an iterator at a time, which is 32 KiB.
 constexpr size_t kReadBytes = size_t{64} << 10;
+// The kernel ends a read with EAGAIN where it came past a million threads
+// without a record, and the next one goes on from there. It has no more than
+// four million, so that more of them are something else.
+constexpr int kMaxRetries = 16;
 
 // How many bytes the record has that begins there, of which the first 64 are
 // there; 0: none does.
@@ -76,12 +80,22 @@ ksym::Status ReadThreadRecords(int program_fd,
   if (!link.valid()) return FailErrno(errno, "attaching to threads");
   const ksym::UniqueFd iterator(bpf_iter_create(link.get()));
   if (!iterator.valid()) return FailErrno(errno, "walking over threads");
+  return TakeThreadRecords(
+      [&](std::span<std::byte> out) {
+        return ::read(iterator.get(), out.data(), out.size());
+      },
+      take);
+}
+
+ksym::Status TakeThreadRecords(const WalkReader& read,
+                               const Sampler::RecordTaker& take) {
   std::vector<std::byte> bytes;
-  for (;;) {
+  for (int retries = 0;;) {
     const size_t kept = bytes.size();
     bytes.resize(kept + kReadBytes);
-    const ssize_t got = ::read(iterator.get(), bytes.data() + kept, kReadBytes);
-    if (got < 0 && errno != EINTR) {
+    const ssize_t got = read(std::span(bytes).subspan(kept));
+    const bool goes_on = got < 0 && (errno == EAGAIN || errno == EINTR);
+    if (got < 0 && (!goes_on || ++retries > kMaxRetries)) {
       return FailErrno(errno, "reading threads");
     }
     bytes.resize(kept + static_cast<size_t>(std::max<ssize_t>(got, 0)));
