@@ -168,10 +168,10 @@ static __always_inline void wait_count_points(struct wait *w,
  * How many points the stack of a wait stands for that has so many itself; 0:
  * others stand for it. A wait is kept as likely as it has points, and a long
  * one always: else chance would decide on much time at once. Chance knows only
- * what came before, so the sums stay right on average. A global function, which
- * the verifier walks once.
+ * what came before, so the sums stay right on average. `seed` is that of the
+ * thread's points. A global function, which the verifier walks once.
  */
-__noinline __u64 wait_stands_for(__u64 points)
+__noinline __u64 wait_stands_for(__u64 points, __u64 seed, __u64 switches)
 {
 	struct wait_cpu *cpu = wait_this_cpu();
 	__u64 now = bpf_ktime_get_ns();
@@ -189,14 +189,13 @@ __noinline __u64 wait_stands_for(__u64 points)
 		cpu->kept = 0;
 	}
 	cpu->asked++;
-	least = (__u64)1 << (cpu->shift & 31);
-	if (points < least) {
-		if ((bpf_get_prandom_u32() & (least - 1)) >= points) {
-			cpu->stats.thinned++;
-			return 0;
-		}
-		points = least;
+	if (!wait_is_kept(seed, switches, points, cpu->shift)) {
+		cpu->stats.thinned++;
+		return 0;
 	}
+	least = (__u64)1 << (cpu->shift & 31);
+	if (points < least)
+		points = least;
 	if (++cpu->kept >= wait_stacks_at_once) {
 		cpu->kept = wait_stacks_at_once / 2;
 		if (cpu->shift < WAIT_MOST_SHIFT)
@@ -361,12 +360,14 @@ static __always_inline bool wait_raise(void)
 static __always_inline void wait_mark(const struct task_struct___wait *t,
 				      const struct wait *w)
 {
+	struct wait_points points = wait_points_of(t->pid);
 	struct wait_cpu *cpu;
 	__u64 stands_for;
 
 	if (!wait_passes_filters(t))
 		return;
-	stands_for = wait_stands_for(w->points[0] + w->points[1]);
+	stands_for = wait_stands_for(w->points[0] + w->points[1], points.seed,
+				     wait_switches(t));
 	cpu = wait_this_cpu();
 	if (!stands_for || !cpu)
 		return;

@@ -27,16 +27,24 @@ struct wait_span {
 	__u64 runnable;
 };
 
-WAIT_INLINE __u64 wait_point_of(const struct wait_points *points, __u64 k)
+/* 32 bits. */
+WAIT_INLINE __u64 wait_hash(__u64 seed, __u64 k)
 {
-	__u64 hash = (k ^ points->seed) * 0x9e3779b97f4a7c15ull;
+	__u64 hash = (k ^ seed) * 0x9e3779b97f4a7c15ull;
 
 	/* Two rounds: the numbers of threads and of periods follow each other.
 	 */
 	hash = (hash ^ hash >> 32) * 0xd6e8feb86659fd93ull;
-	hash ^= points->seed * 0xff51afd7ed558ccdull;
+	hash ^= seed * 0xff51afd7ed558ccdull;
 	hash = (hash ^ hash >> 32) * 0xd6e8feb86659fd93ull;
-	return k * points->period + ((hash >> 32) * points->period >> 32);
+	return hash >> 32;
+}
+
+WAIT_INLINE __u64 wait_point_of(const struct wait_points *points, __u64 k)
+{
+	__u64 hash = wait_hash(points->seed, k);
+
+	return k * points->period + (hash * points->period >> 32);
 }
 
 /* The first one that is not before `now`. */
@@ -64,6 +72,21 @@ WAIT_INLINE __u64 wait_points_in(const struct wait_points *points, __u64 begin,
 }
 
 #define WAIT_MOST_SHIFT 20
+
+/*
+ * Whether a wait of so many points is kept where one of 1 << shift is, if it
+ * has fewer. `switches` is the thread's number of them when it stopped, so that
+ * all who ask about one wait get one answer, and what is kept with one shift is
+ * kept with each smaller one.
+ */
+WAIT_INLINE int wait_is_kept(__u64 seed, __u64 switches, __u64 points,
+			     __u32 shift)
+{
+	__u64 least = (__u64)1 << (shift & 31);
+
+	return points >= least ||
+	       (wait_hash(~seed, switches) & (least - 1)) < points;
+}
 
 /* One of how many stacks is kept, as a power of 2, if so many come again. */
 WAIT_INLINE __u32 wait_first_shift(__u32 asked, __u32 most)

@@ -31,8 +31,8 @@ const volatile __s64 waker_count_offset = 0;
 #define WAKER_IN_SOFTIRQ   0x100
 #define WAKER_IN_INTERRUPT (WAKER_IN_SOFTIRQ | 0xff0000)
 /*
- * Stacks of wakers of a CPU in WAIT_BUDGET_NS. Some are of waits that are
- * thinned out when they end, or have no point by then.
+ * Stacks of wakers of a CPU in WAIT_BUDGET_NS. Some are of waits that have no
+ * point in the end, or are thinned out where the thread goes on.
  */
 #define WAKER_STACKS_AT_ONCE 400
 /* Frames of an interrupt's stack; behind its own are those that it hit. */
@@ -57,12 +57,22 @@ static __always_inline bool waker_is_interrupt(bool *is)
 	return true;
 }
 
-/* Whether this CPU may take one more; counts it. */
-static __always_inline bool waker_is_in_budget(__u64 now)
+/*
+ * Whether this CPU may take one more, for a wait of so many points; counts it.
+ * Stacks of waits that will be thinned out would use the budget up and leave
+ * none for those that are kept. The thread may go on where fewer are thinned
+ * out: a CPU does not know how many another one does.
+ */
+static __always_inline bool waker_is_in_budget(const struct wait_slot *slot,
+					       __u64 points, __u64 now)
 {
+	struct wait_points all = wait_points_of(slot->tid);
 	struct wait_cpu *cpu = wait_this_cpu();
 
 	if (!cpu)
+		return false;
+	if (cpu->shift &&
+	    !wait_is_kept(all.seed, slot->switches, points, cpu->shift - 1))
 		return false;
 	if (now - cpu->wakers_window_ns >= WAIT_BUDGET_NS) {
 		cpu->wakers_window_ns = now;
@@ -173,19 +183,19 @@ static __always_inline __u64 waker_take(void *ctx, enum user_walk how)
 	return user == TAKEN_LATER ? waker_take_later(ctx, &s) : waker_send(&s);
 }
 
-/* Whether the wait that the thread is in will be a sample. */
-static __always_inline bool waker_is_wanted(const struct wait_slot *slot,
-					    const struct task_struct___wait *t,
-					    __u64 now)
+/* How many points the wait has that the thread is in; 0: it is not wanted. */
+static __always_inline __u64 waker_points(const struct wait_slot *slot,
+					  const struct task_struct___wait *t,
+					  __u64 now)
 {
 	struct wait_points points = wait_points_of(slot->tid);
 	__u64 from = wait_from, begin = slot->began;
 
 	if (slot->switches != wait_switches(t) || !from)
-		return false;
+		return 0;
 	if (begin < from)
 		begin = from;
-	return wait_points_in(&points, begin, now) && wait_passes_filters(t);
+	return wait_passes_filters(t) ? wait_points_in(&points, begin, now) : 0;
 }
 
 static __always_inline int waker_wakes(__u64 *ctx, enum user_walk how)
@@ -193,14 +203,17 @@ static __always_inline int waker_wakes(__u64 *ctx, enum user_walk how)
 	const struct task_struct___wait *t = (void *)ctx[0];
 	struct wait_slot *slot = wait_find(t->pid);
 	__u32 interrupted;
-	__u64 now;
+	__u64 now, points;
 
 	if (!slot)
 		return 0;
 	now = bpf_ktime_get_ns() - wait_clock_offset + WAKER_SLACK_NS;
-	if (now < slot->next_point || !waker_is_wanted(slot, t, now))
+	if (now < slot->next_point)
 		return 0;
-	if (!waker_is_in_budget(now)) {
+	points = waker_points(slot, t, now);
+	if (!points)
+		return 0;
+	if (!waker_is_in_budget(slot, points, now)) {
 		slot->waker = WAKER_TOO_MANY;
 		return 0;
 	}

@@ -88,10 +88,12 @@ class Reader {
     }
     frame.name = name;
     frame.reason = InputBuilder::ReasonOf(name);
-    if (frame.kind->is_kernel) frame.object = "[kernel]";
+    const bool is_kernel = frame.kind->is_kernel;
+    if (is_kernel && FindDivider(name) == nullptr) frame.object = "[kernel]";
+    frame.kind = InputBuilder::KindOf(frame);
     // User frames after the kernel's, as in a folded line of another tool,
     // stay where they are.
-    auto& stack = frame.kind->is_kernel || !kernel_.empty() ? kernel_ : user_;
+    auto& stack = is_kernel || !kernel_.empty() ? kernel_ : user_;
     stack.push_back(builder_.AddFrame(frame));
   }
 

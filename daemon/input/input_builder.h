@@ -52,6 +52,13 @@ class InputBuilder {
   // "[kernel.kallsyms]_text", "[ext4]", "/lib/modules/.../ext4.ko", a vmlinux.
   static bool IsKernelModule(std::string_view path);
 
+  // The kind of a frame of a format that tells none: what is in no file and has
+  // the name of a divider is one, and else it is `kind`.
+  static const FrameKind* KindOf(const InputFrame& frame) {
+    const FrameKind* divider = FindDivider(frame.name);
+    return divider != nullptr && frame.object.empty() ? divider : frame.kind;
+  }
+
   // Names and paths are cut as those of a capture are; see BoundName().
   FrameId AddFrame(const InputFrame& frame);
   // The state of a stack that no format tells more of.

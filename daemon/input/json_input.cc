@@ -104,7 +104,10 @@ ksym::Unresolved ReasonNamed(std::string_view name) {
 const FrameKind* FrameKindOf(const Json& frame, std::string_view where) {
   const FrameKind* kind = FindFrameKind(Text(frame, "kind", where));
   if (kind == nullptr) Refuse(where, "is of an unknown kind");
-  if (kind->is_kernel) kind = KernelKindOf(Text(frame, "module", where));
+  // Why a thread waited and who woke it are on the kernel's side and no code.
+  if (kind->is_kernel && kind->has_debug_data) {
+    kind = KernelKindOf(Text(frame, "module", where));
+  }
   const Json* inlined = Member(frame, "inlined");
   if (inlined == nullptr || *inlined != true) return kind;
   if (kind->inlined == nullptr)

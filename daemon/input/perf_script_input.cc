@@ -269,8 +269,18 @@ class Reader {
     if (frame.kind->is_kernel && !frame.kind->is_inlined) {
       frame.kind = KernelKindOf(frame.object);
     }
-    auto& stack = frame.kind->is_kernel ? kernel_ : user_;
-    stack.push_back(builder_.AddFrame(frame));
+    const bool is_kernel = frame.kind->is_kernel;
+    frame.kind = InputBuilder::KindOf(frame);
+    const FrameId id = builder_.AddFrame(frame);
+    // What is before the kernel's frames, as those of who woke a thread that
+    // waited in them, stays there.
+    if (is_kernel) {
+      kernel_.insert(kernel_.end(), user_.begin(), user_.end());
+      kernel_.push_back(id);
+      user_.clear();
+    } else {
+      user_.push_back(id);
+    }
   }
 
   InputBuilder builder_;

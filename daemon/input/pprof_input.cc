@@ -311,6 +311,7 @@ class Reader {
       frame.kind =
           location.is_kernel ? KernelKindOf(frame.object) : &kUserFrame;
       if (i + 1 < lines.size()) frame.kind = frame.kind->inlined;
+      frame.kind = InputBuilder::KindOf(frame);
       frame.reason = InputBuilder::ReasonOf(frame.name);
       frame.file_offset = location.is_kernel ? 0 : address;
       location.frames.push_back(builder_.AddFrame(frame));

@@ -24,6 +24,16 @@ StackState StateWithout(StackId id) {
   return StackState::kNone;
 }
 
+// In place of a waker's command where nobody was seen to end the wait.
+constexpr std::string_view kNoWaker = "[waker unknown]";
+
+// A thread has the name that it gives itself, which may be that of a mark.
+std::string CommandOf(const RawWaker& waker) {
+  std::string comm = waker.comm;
+  if (comm == kNoWaker || comm == kWakerFrame.divider) comm[0] = '_';
+  return comm;
+}
+
 // The mark in place of the root that a waker's stack lacks.
 std::string MarkOfRoot(StackState state) {
   const auto cause = CauseOf(state);
@@ -252,7 +262,7 @@ class Resolver::Interval {
     };
     const auto found = raw_.wakers.find(id);
     if (found == raw_.wakers.end()) {
-      mark("[waker unknown]");
+      mark(kNoWaker);
     } else if (found->second.is_interrupt) {
       mark(InterruptText(found->second.kernel_stack));
     } else {
@@ -261,9 +271,9 @@ class Resolver::Interval {
       const StackState state = AppendThread(waker, frames);
       waker_ = false;
       if (state > StackState::kWhole) mark(MarkOfRoot(state));
-      mark(waker.comm);
+      mark(CommandOf(waker));
     }
-    mark("--");
+    mark(kWakerFrame.divider);
     return frames;
   }
 

@@ -15,6 +15,7 @@
 #include "daemon/output/safe_name.h"
 #include "daemon/output/stack_state.h"
 #include "daemon/output/text_pieces.h"
+#include "daemon/profile/frame_kinds.h"
 #include "daemon/profile/sample_kind.h"
 
 namespace profd {
@@ -81,7 +82,12 @@ class FoldedWriter {
 
   std::string FrameText(const Frame& frame) const {
     std::string text;
-    AppendFoldedName(profile_.String(frame.name), text);
+    const std::string_view name = profile_.String(frame.name);
+    if (FindDivider(name) == frame.kind) {
+      text = name;
+    } else {
+      AppendFoldedName(name, text);
+    }
     if (options_.annotations) text += frame.kind->folded_suffix;
     return text;
   }

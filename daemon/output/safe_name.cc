@@ -30,6 +30,11 @@ void ReplaceAnnotation(std::string& out, size_t begin) {
   out[size - 1] = ')';
 }
 
+void ReplaceMark(std::string& out, size_t begin) {
+  const std::string_view name = std::string_view(out).substr(begin);
+  if (name == "-" || name == "--") out.replace(begin, 2, name.size(), '_');
+}
+
 }  // namespace
 
 void AppendFoldedName(std::string_view name, std::string& out) {
@@ -43,7 +48,7 @@ void AppendFoldedName(std::string_view name, std::string& out) {
                ':');
   ReplaceSpacesBeforeCount(out, begin);
   ReplaceAnnotation(out, begin);
-  if (out.size() - begin == 1 && out[begin] == '-') out[begin] = '_';
+  ReplaceMark(out, begin);
 }
 
 void AppendJsonText(std::string_view name, std::string& out) {

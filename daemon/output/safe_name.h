@@ -17,7 +17,8 @@ namespace profd {
 //   - in a trailing run of spaces, digits and dots the spaces become '_', as
 //     flamegraph.pl reads "name 12 7" as the two counts of a difference,
 //   - an annotation at the end, "_[k]", becomes "_(k)": they are ours to give,
-//   - a lone "-", the mark between user and kernel frames, becomes "_".
+//   - a lone "-", the mark between user and kernel frames, becomes "_", and a
+//     lone "--", the divider in front of a waker, becomes "__".
 void AppendFoldedName(std::string_view name, std::string& out);
 
 // The inside of a JSON string: as ksym::AppendPrintable, with '"' and '\'

@@ -43,6 +43,9 @@ struct FrameKind {
   // The end of its name in folded stacks with annotations.
   std::string_view folded_suffix = {};
   FlameKind colour = FlameKind::kUser;
+  // The name that no other kind's frames may have in folded stacks, where it
+  // says that other frames are behind it; empty: none.
+  std::string_view divider = {};
   // The text that perf script has in place of the module; empty: the module.
   std::string_view perf_module = {};
   // The text that perf script has behind a module in brackets.
@@ -124,8 +127,10 @@ inline constexpr FrameKind kWaitFrame = {
 
 // Where the frames of a waiting thread end and those of who woke it begin: a
 // divider, then its command, or what else it was. Behind them are its own.
-inline constexpr FrameKind kWakerFrame = {
-    .name = "waker", .is_kernel = true, .colour = FlameKind::kProcess};
+inline constexpr FrameKind kWakerFrame = {.name = "waker",
+                                          .is_kernel = true,
+                                          .colour = FlameKind::kProcess,
+                                          .divider = "--"};
 
 // Where several have one name or one suffix, the plain one comes first.
 inline constexpr std::array kFrameKinds = {
@@ -137,6 +142,14 @@ inline constexpr std::array kFrameKinds = {
 constexpr const FrameKind* FindFrameKind(std::string_view name) {
   for (const FrameKind* kind : kFrameKinds) {
     if (kind->name == name) return kind;
+  }
+  return nullptr;
+}
+
+// The kind whose divider the name in a folded stack is; null: it is none.
+constexpr const FrameKind* FindDivider(std::string_view name) {
+  for (const FrameKind* kind : kFrameKinds) {
+    if (!name.empty() && kind->divider == name) return kind;
   }
   return nullptr;
 }

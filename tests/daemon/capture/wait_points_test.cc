@@ -112,4 +112,29 @@ TEST(WaitPointsTest, TheBudgetKeepsAboutAsManyAsItMay) {
   EXPECT_EQ(wait_first_shift(0xffffffff, 1), WAIT_MOST_SHIFT);
 }
 
+// Who asks twice gets one answer, and of waits of few points as many are kept
+// as they have points: those that are kept come to the time of all.
+TEST(WaitPointsTest, KeepsAsLikelyAsThereArePoints) {
+  constexpr uint64_t kWaits = 100'000;
+  for (const uint32_t shift : {0u, 1u, 4u}) {
+    const uint64_t least = uint64_t{1} << shift;
+    for (const uint64_t points : {uint64_t{1}, uint64_t{3}, uint64_t{16}}) {
+      uint64_t kept = 0;
+      for (uint64_t i = 0; i < kWaits; ++i) {
+        const uint64_t seed = 0x123456789abcdefu ^ i % 100;
+        if (wait_is_kept(seed, i / 100, points, shift) == 0) continue;
+        ++kept;
+        if (shift > 0) {
+          EXPECT_NE(wait_is_kept(seed, i / 100, points, shift - 1), 0);
+        }
+      }
+      const double share = static_cast<double>(std::min(points, least)) /
+                           static_cast<double>(least);
+      const double sigma = std::sqrt(kWaits * share * (1 - share));
+      EXPECT_NEAR(static_cast<double>(kept), kWaits * share, 4 * sigma)
+          << points << " " << shift;
+    }
+  }
+}
+
 }  // namespace

@@ -233,6 +233,34 @@ TEST(ProfileInputTest, ReadsPprofAndPerfScript) {
             folded);
 }
 
+// A waker's frames stay behind the kernel's of the thread that it woke, and a
+// function that is called as the divider between the two is none.
+TEST(ProfileInputTest, KeepsWakersInTheirPlaces) {
+  TestProfile p;
+  ProfileBuilder& builder = p.builder();
+  const auto waker = [&](std::string_view name) {
+    return builder.AddFrame(
+        {.name = builder.Intern(name), .kind = &kWakerFrame});
+  };
+  p.Add({.user = {p.User("--"), p.User("main")},
+         .kernel = {p.Kernel("wake_up_q"), p.User("work"), waker("writer"),
+                    waker("--"), p.Kernel("schedule")}});
+  const Profile profile = std::move(p).Finish();
+  const std::string folded = Render(profile, OutputFormat::kFolded, {});
+  EXPECT_EQ(folded, "app;main;__;schedule;--;writer;work;wake_up_q 1\n");
+  for (const auto format : {OutputFormat::kFolded, OutputFormat::kJson,
+                            OutputFormat::kPprof, OutputFormat::kPerfScript}) {
+    const Profile read = Read(Render(profile, format, {}));
+    EXPECT_EQ(Render(read, OutputFormat::kFolded, {}), folded);
+  }
+  std::string json = Render(profile, OutputFormat::kJson, {});
+  for (int times = 0; times < 2; ++times) {
+    EXPECT_THAT(json, HasSubstr(R"("name":"--","kind":"waker")"));
+    EXPECT_THAT(json, HasSubstr(R"("name":"writer","kind":"waker")"));
+    json = Render(Read(json), OutputFormat::kJson, {});
+  }
+}
+
 // What perf 6.1 prints: ids with and without a CPU, commands with spaces and
 // numbers, events with colons, inlined calls, frames without a symbol, source
 // lines, a sample without a stack.

@@ -445,6 +445,12 @@ TEST_F(ResolveTest, NamesWakers) {
     EXPECT_THAT(kernel_names(unknown),
                 ElementsAre(reason, "schedule", "--", "[waker unknown]"));
   }
+  // A thread can call itself as the marks are called.
+  for (const std::string mark : {"--", "[waker unknown]"}) {
+    raw_.wakers[20].comm = mark;
+    EXPECT_EQ(kernel_names(20).at(3), "_" + mark.substr(1));
+  }
+  raw_.wakers[20].comm = "writer";
   // A file can say that a waker has a waker, and that this is itself.
   raw_.wakers[20].kernel_stack = AddMixedStack(
       {schedule, {.kind = kWaker, .value = 20}, {.kind = kWaitReason}});

@@ -88,7 +88,8 @@ TEST(SafeNameTest, FoldedNamesCannotForgeALine) {
   EXPECT_EQ(FoldedName("_[j]"), "_(j)");
   EXPECT_EQ(FoldedName("a[k]"), "a[k]");
   EXPECT_EQ(FoldedName("-"), "_");
-  EXPECT_EQ(FoldedName("--"), "--");
+  EXPECT_EQ(FoldedName("--"), "__");
+  EXPECT_EQ(FoldedName("---"), "---");
 }
 
 // Only quotes and backslashes need an escape once controls are gone.
