@@ -133,10 +133,19 @@ inline constexpr std::array kFrameKinds = {
     &kWakerFrame,      &kJitFrame,    &kInlinedFrame, &kInlinedKernelFrame,
     &kTrampolineFrame, &kBpfFrame};
 
-// The plain kind of that name; null: there is none.
-constexpr const FrameKind* FindFrameKind(std::string_view name) {
+// The kind of the kernel's code in that module, a word in brackets.
+constexpr const FrameKind* KernelKindOf(std::string_view module) {
+  if (module == "[bpf]") return &kBpfFrame;
+  return module.starts_with("[__builtin__") ? &kTrampolineFrame : &kKernelFrame;
+}
+
+// The kind of that name, which is not inlined; null: there is none. The module
+// tells those of the kernel's code apart.
+constexpr const FrameKind* FindFrameKind(std::string_view name,
+                                         std::string_view module) {
   for (const FrameKind* kind : kFrameKinds) {
-    if (kind->name == name) return kind;
+    if (kind->name != name) continue;
+    return kind == &kKernelFrame ? KernelKindOf(module) : kind;
   }
   return nullptr;
 }
@@ -156,12 +165,6 @@ constexpr const FrameKind* FindFoldedSuffix(std::string_view name) {
 // The kind that a frame is taken for where no file is told.
 constexpr const FrameKind* WithoutFiles(const FrameKind* kind) {
   return kind->without_files == nullptr ? kind : kind->without_files;
-}
-
-// The kind of the kernel's code in that module, a word in brackets.
-constexpr const FrameKind* KernelKindOf(std::string_view module) {
-  if (module == "[bpf]") return &kBpfFrame;
-  return module.starts_with("[__builtin__") ? &kTrampolineFrame : &kKernelFrame;
 }
 
 }  // namespace profd
