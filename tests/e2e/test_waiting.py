@@ -303,13 +303,21 @@ class WaitingTest(harness.E2eTest):
         self.assertEqual(again.stdout, run.stdout)
         document = self.check_document(self.profile(
             "--replay", raw, "--format", "json"))
-        self.assertAlmostEqual(sum(
-            stack["value"] for stack in document.stacks
-            if stack.get("parked")) / 1e9, float(said[2]), delta=0.001)
+        self.assertAlmostEqual(self.parked_ns(document) / 1e9, float(said[2]),
+                               delta=0.001)
         for picture in ("a.html", "a.svg"):
             self.profile("--replay", raw, "-o", self.path(picture))
             self.assertIn(b"[parked]",
                           harness.read_bytes(self.path(picture)))
+        converted = self.check_document(self.profile(
+            "convert", raw, "--format", "json"))
+        self.assertEqual(self.parked_ns(converted), self.parked_ns(document))
+
+    @staticmethod
+    def parked_ns(document):
+        return sum(stack["value"] for stack in document.stacks
+                   if stack.get("parked"))
+
     def wakers(self, document):
         """(thread, reason, waker) -> ns: the waker's frames from its command
         on, of waits that somebody ended."""
