@@ -40,6 +40,8 @@ struct FrameKind {
   bool is_inlined = false;
   // Whether debug data can tell its lines and inlined calls.
   bool has_debug_data = false;
+  // Its names are of symbols, and Frame::symbol_offset is the place in one.
+  bool has_offsets = true;
   // The end of its name in folded stacks with annotations.
   std::string_view folded_suffix = {};
   FlameKind colour = FlameKind::kUser;
@@ -114,18 +116,24 @@ inline constexpr FrameKind kBpfFrame = {.name = "kernel",
                                         .inlined = &kInlinedKernelFrame};
 
 // Functions of Python, as the interpreter knows them.
-inline constexpr FrameKind kPythonFrame = {
-    .name = "python", .folded_suffix = "_[p]", .colour = FlameKind::kPython};
+inline constexpr FrameKind kPythonFrame = {.name = "python",
+                                           .has_offsets = false,
+                                           .folded_suffix = "_[p]",
+                                           .colour = FlameKind::kPython};
 
 // Why a thread waited: no code, but a frame where its own stack ends and the
 // kernel's begins, on the kernel's side.
-inline constexpr FrameKind kWaitFrame = {
-    .name = "wait", .is_kernel = true, .colour = FlameKind::kKernel};
+inline constexpr FrameKind kWaitFrame = {.name = "wait",
+                                         .is_kernel = true,
+                                         .has_offsets = false,
+                                         .colour = FlameKind::kKernel};
 
 // Where the frames of a waiting thread end and those of who woke it begin: a
 // divider, then its command, or what else it was. Behind them are its own.
-inline constexpr FrameKind kWakerFrame = {
-    .name = "waker", .is_kernel = true, .colour = FlameKind::kProcess};
+inline constexpr FrameKind kWakerFrame = {.name = "waker",
+                                          .is_kernel = true,
+                                          .has_offsets = false,
+                                          .colour = FlameKind::kProcess};
 
 // Where several have one name or one suffix, the plain one comes first.
 inline constexpr std::array kFrameKinds = {
