@@ -141,7 +141,7 @@ std::string Markup(const RawCapture& capture, SampleKindId kind) {
     markup += piece;
     return ksym::Status();
   });
-  WriteMarkup(capture, kind, out);
+  WriteMarkup(capture, kind, OutputOptions::By::kTid, out);
   EXPECT_TRUE(out.Finish());
   return markup;
 }
