@@ -312,6 +312,13 @@ class WaitingTest(harness.E2eTest):
         converted = self.check_document(self.profile(
             "convert", raw, "--format", "json"))
         self.assertEqual(self.parked_ns(converted), self.parked_ns(document))
+        # A raw capture is the same beside a log, which has no names to say what
+        # its samples come to.
+        log = self.profile(*self.way("--off-cpu"), "-p", workload.pid,
+                           "--raw", raw, "--format", "markup", 0.5)
+        self.assertIn("threads: ", log.stderr)
+        self.assertNotIn("samples come to", log.stderr)
+        self.assertIn("parked: ", self.profile("--replay", raw).stderr)
 
     @staticmethod
     def parked_ns(document):
