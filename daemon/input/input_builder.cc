@@ -76,7 +76,9 @@ FrameId InputBuilder::AddFrame(const InputFrame& frame) {
                             .file_offset = frame.file_offset,
                             .symbol_offset = frame.symbol_offset,
                             .file = InternPath(frame.file),
-                            .line = frame.line});
+                            .line = frame.line,
+                            .function = InternName(frame.function),
+                            .first_line = frame.first_line});
 }
 
 void InputBuilder::Add(const InputSample& sample) {
@@ -98,6 +100,7 @@ void InputBuilder::Add(const InputSample& sample) {
                       .user_state = sample.user_state,
                       .kernel_state = sample.kernel_state,
                       .kind = sample.kind,
+                      .parked = sample.parked,
                       .user = builder_.AddStack(sample.user),
                       .kernel = builder_.AddStack(sample.kernel),
                       .count = sample.count,

@@ -20,6 +20,8 @@ struct InputFrame {
   std::string_view build_id = {};
   std::string_view file = {};
   uint32_t line = 0;
+  std::string_view function = {};  // of a runtime's frame, as in Frame
+  uint32_t first_line = 0;
   const FrameKind* kind = &kUserFrame;
   ksym::Unresolved reason = ksym::Unresolved::kNone;
   uint64_t address = 0;
@@ -37,6 +39,7 @@ struct InputSample {
   StackState user_state = StackState::kNone;
   StackState kernel_state = StackState::kNone;
   SampleKindId kind = 0;  // below kMaxSampleKinds; see Finish()'s metadata
+  bool parked = false;    // see MarkParked()
   uint64_t count = 0;
   uint64_t value = 0;
 };

@@ -91,6 +91,12 @@ const Json& Array(const Json& object, const char* key, std::string_view where) {
   return *value;
 }
 
+// A mark that is there or not.
+bool IsTrue(const Json& object, const char* key) {
+  const Json* value = Member(object, key);
+  return value != nullptr && *value == true;
+}
+
 ksym::Unresolved ReasonNamed(std::string_view name) {
   if (name.empty()) return ksym::Unresolved::kNone;
   for (int i = 0; i <= static_cast<int>(ksym::Unresolved::kNotInTime); ++i) {
@@ -102,14 +108,10 @@ ksym::Unresolved ReasonNamed(std::string_view name) {
 
 // "kind" and the keys that tell kinds of one name apart.
 const FrameKind* FrameKindOf(const Json& frame, std::string_view where) {
-  const FrameKind* kind = FindFrameKind(Text(frame, "kind", where));
+  const FrameKind* kind =
+      FindFrameKind(Text(frame, "kind", where), Text(frame, "module", where));
   if (kind == nullptr) Refuse(where, "is of an unknown kind");
-  // Why a thread waited and who woke it are on the kernel's side and no code.
-  if (kind->is_kernel && kind->has_debug_data) {
-    kind = KernelKindOf(Text(frame, "module", where));
-  }
-  const Json* inlined = Member(frame, "inlined");
-  if (inlined == nullptr || *inlined != true) return kind;
+  if (!IsTrue(frame, "inlined")) return kind;
   if (kind->inlined == nullptr)
     Refuse(where, "is of a kind that is not inlined");
   return kind->inlined;
@@ -226,14 +228,12 @@ class Reader {
           fmt::format("metadata.kinds[{}]", kinds_.size());
       if (!from.is_object()) Refuse(where, "is no object");
       if (kinds_.size() == kMaxSampleKinds) Refuse(where, "is one too many");
-      const Json* has_values = Member(from, "has_values");
-      SampleKind kind = {
-          .name = PrintableText(from, "name", where),
-          .unit = std::string(Text(from, "unit", where)),
-          .event = std::string(Text(from, "event", where)),
-          .frequency_hz = Number(from, "frequency_hz", where),
-          .count_period = Number(from, "count_period", where),
-          .has_values = has_values != nullptr && *has_values == true};
+      SampleKind kind = {.name = PrintableText(from, "name", where),
+                         .unit = std::string(Text(from, "unit", where)),
+                         .event = std::string(Text(from, "event", where)),
+                         .frequency_hz = Number(from, "frequency_hz", where),
+                         .count_period = Number(from, "count_period", where),
+                         .has_values = IsTrue(from, "has_values")};
       if (FindKind(kinds_, kind.name) != nullptr) {
         Refuse(where, "has the name of another one");
       }
@@ -321,6 +321,8 @@ class Reader {
            .build_id = Text(frame, "build_id", where),
            .file = Text(frame, "file", where),
            .line = Number32(frame, "line", where),
+           .function = Text(frame, "function", where),
+           .first_line = Number32(frame, "first_line", where),
            .kind = FrameKindOf(frame, where),
            .reason = ReasonNamed(Text(frame, "reason", where)),
            .address = Hex(frame, "address", where),
@@ -362,6 +364,7 @@ class Reader {
                     .kernel_state =
                         StateNamed(Text(stack, "kernel_state", where), where),
                     .kind = KindOf(stack, where),
+                    .parked = IsTrue(stack, "parked"),
                     .count = Number(stack, "count", where),
                     .value = Number(stack, "value", where)});
     }

@@ -323,6 +323,7 @@ class Reader {
     std::string_view cgroup;
     uint32_t pid = 0;
     uint32_t tid = 0;
+    bool parked = false;
   };
 
   void ReadLabel(pbf_message<LabelField> message, Owner& owner) const {
@@ -346,6 +347,7 @@ class Reader {
     if (key == "cgroup") owner.cgroup = text;
     if (key == "pid") owner.pid = id;
     if (key == "tid") owner.tid = id;
+    if (key == "parked") owner.parked = text == "yes";
   }
 
   void ReadSample(pbf_message<SampleField> message) {
@@ -386,7 +388,8 @@ class Reader {
                           .user = user_,
                           .kernel = kernel_,
                           .user_state = InputBuilder::StateOf(user_),
-                          .kernel_state = InputBuilder::StateOf(kernel_)};
+                          .kernel_state = InputBuilder::StateOf(kernel_),
+                          .parked = owner.parked};
     for (size_t i = 0; i < sources_.size(); ++i) {
       const size_t type = sources_[i].type;
       const int64_t value = type < values.size() ? values[type] : 0;

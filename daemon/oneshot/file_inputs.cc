@@ -15,6 +15,7 @@
 #include "daemon/naming/resolve.h"
 #include "daemon/oneshot/messages.h"
 #include "daemon/output/format.h"
+#include "daemon/profile/parked.h"
 #include "daemon/profile/profile_merge.h"
 #include "daemon/raw/raw_file.h"
 #include "ksym/base/file.h"
@@ -46,7 +47,9 @@ Result<Profile> NameCapture(std::string bytes) {
   resolver.Add(capture->profile, names, builder);
   CaptureMetadata metadata = capture->profile.metadata;
   if (!kernel.warning().empty()) metadata.warnings.push_back(kernel.warning());
-  return std::move(builder).Finish(std::move(metadata));
+  Profile profile = std::move(builder).Finish(std::move(metadata));
+  MarkParked(capture->thread_lives, profile);
+  return profile;
 }
 
 Result<std::string> ReadInput(const std::string& path) {

@@ -210,8 +210,7 @@ void DecideOutput(const RawOptions& raw, ProfileOptions& options) {
   }
   BpfConfig& bpf = options.capture.bpf;
   // Whether a thread is parked its own samples say.
-  bpf.per_thread =
-      options.output.by == By::kTid || (bpf.waits && !options.markup);
+  bpf.per_thread = options.output.by == By::kTid || bpf.waits.has_value();
   if (options.parked && !bpf.waits && options.replay_path.empty()) {
     Refuse("--parked needs --off-cpu, --wall or --replay");
   }

@@ -88,7 +88,8 @@ std::string ShowParked(std::span<const ThreadLife> lives,
                        const ProfileOptions& options, Profile& profile) {
   if (!AreThreadStates(profile.metadata.kinds)) return {};
   const ParkedTime parked = MarkParked(lives, profile);
-  const bool folds = !options.parked && !RowOf(options.format).has_kinds;
+  const bool folds =
+      !options.parked && !options.markup && !RowOf(options.format).has_kinds;
   if (folds) FoldParked(profile);
   if (options.output.by != OutputOptions::By::kTid) {
     for (ProfileSample& sample : profile.samples) sample.tid = 0;
@@ -128,7 +129,7 @@ Status WriteMarkupReport(const RawCapture& capture,
   const auto kind = PlaceOfKind(options.value, capture.profile.metadata.kinds);
   if (!kind) return ksym::Fail(kind.error());
   OutputBuffer out([&](std::string_view piece) { return file.Append(piece); });
-  WriteMarkup(capture, *kind, out);
+  WriteMarkup(capture, *kind, options.output.by, out);
   return file.Finish(out.Finish());
 }
 

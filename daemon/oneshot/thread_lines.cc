@@ -25,7 +25,10 @@ std::string SumLine(const ThreadTimes& times, const Profile& profile) {
       "{} threads: {:.3f} s running, {:.3f} s runnable, {:.3f} s blocked",
       times.count(), Seconds(sum.running_ns), Seconds(sum.runnable_ns),
       Seconds(sum.blocked_ns));
-  if (waited != 0) {
+  // Those of a log of addresses have no names and are not here.
+  const bool are_here =
+      !profile.samples.empty() || profile.accounting.emitted == 0;
+  if (waited != 0 && are_here) {
     line += fmt::format("; samples come to {:.1f} % of what they waited",
                         100.0 * Seconds(sampled) / Seconds(waited));
   }

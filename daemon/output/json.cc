@@ -330,10 +330,10 @@ std::string FrameJson(const Profile& profile, const Frame& frame,
   }
   if (frame.function != 0) {
     AppendText("function", profile.String(frame.function), out);
-  } else if (frame.reason == ksym::Unresolved::kNone) {
-    AppendHex("symbol_offset", frame.symbol_offset, out);
-  } else {
+  } else if (frame.reason != ksym::Unresolved::kNone) {
     AppendText("reason", ksym::UnresolvedName(frame.reason), out);
+  } else if (frame.kind->has_offsets) {
+    AppendHex("symbol_offset", frame.symbol_offset, out);
   }
   if (frame.kind->is_inlined) out += ",\"inlined\":true";
   if (frame.file != 0) {

@@ -9,6 +9,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -109,8 +110,13 @@ class Context {
 
 class Writer {
  public:
-  Writer(const RawCapture& capture, SampleKindId kind, OutputBuffer& out)
-      : capture_(capture), kind_id_(kind), index_(capture.modules), out_(out) {}
+  Writer(const RawCapture& capture, SampleKindId kind, OutputOptions::By by,
+         OutputBuffer& out)
+      : capture_(capture),
+        kind_id_(kind),
+        by_(by),
+        index_(capture.modules),
+        out_(out) {}
 
   void Run() {
     const CaptureMetadata& metadata = capture_.profile.metadata;
@@ -125,10 +131,8 @@ class Writer {
                    "ksym-profile {}: {} {} of {}, {} lost\n",
                    PlainText(metadata.version), AmountOf(samples), unit_,
                    PlainText(kind_.event), capture_.profile.accounting.lost());
-    std::ranges::sort(samples, {}, [](const RawSample* s) {
-      return std::tie(s->process, s->comm, s->tid, s->user_stack,
-                      s->kernel_stack, s->count, s->value);
-    });
+    std::ranges::sort(samples, {},
+                      [this](const RawSample* s) { return BlockOf(*s); });
     for (auto next = samples.begin(); next != samples.end();) {
       const ksym::ProcessId& process = (*next)->process;
       const auto end = std::find_if(next, samples.end(), [&](const auto* s) {
@@ -141,6 +145,15 @@ class Writer {
 
  private:
   using Samples = std::span<const RawSample* const>;
+
+  // Those that are equal in this are one block of the log.
+  std::tuple<const ksym::ProcessId&, std::string_view, uint32_t, StackId,
+             StackId>
+  BlockOf(const RawSample& sample) const {
+    const bool by_thread = by_ == OutputOptions::By::kTid;
+    return {sample.process, sample.comm, by_thread ? sample.tid : 0,
+            sample.user_stack, sample.kernel_stack};
+  }
 
   uint64_t Amount(const RawSample& sample) const {
     return kind_.has_values ? sample.value : sample.count;
@@ -189,14 +202,21 @@ class Writer {
                    "{{{{{{reset}}}}}}\nprocess {}: {} {}\n", process.pid,
                    AmountOf(samples), unit_);
     context.Write(out_.text());
-    for (const RawSample* sample : samples) WriteSample(*sample);
+    for (auto next = samples.begin(); next != samples.end();) {
+      const auto end = std::find_if(next, samples.end(), [&](const auto* s) {
+        return BlockOf(*s) != BlockOf(**next);
+      });
+      WriteBlock({next, end});
+      next = end;
+    }
   }
 
-  void WriteSample(const RawSample& sample) {
+  void WriteBlock(Samples equal) {
+    const RawSample& sample = *equal.front();
     std::string& out = out_.text();
-    fmt::format_to(std::back_inserter(out), "{} {} in {}", Amount(sample),
+    fmt::format_to(std::back_inserter(out), "{} {} in {}", AmountOf(equal),
                    unit_, PlainText(sample.comm));
-    if (sample.tid != 0) {
+    if (by_ == OutputOptions::By::kTid && sample.tid != 0) {
       fmt::format_to(std::back_inserter(out), ", thread {}", sample.tid);
     }
     out += '\n';
@@ -235,6 +255,7 @@ class Writer {
 
   const RawCapture& capture_;
   const SampleKindId kind_id_;
+  const OutputOptions::By by_;
   const SampleKind& kind_ = capture_.profile.metadata.kinds[kind_id_];
   const std::string unit_ = PlainText(UnitName(kind_));
   const ModuleIndex index_;
@@ -244,8 +265,8 @@ class Writer {
 }  // namespace
 
 void WriteMarkup(const RawCapture& capture, SampleKindId kind,
-                 OutputBuffer& out) {
-  Writer(capture, kind, out).Run();
+                 OutputOptions::By by, OutputBuffer& out) {
+  Writer(capture, kind, by, out).Run();
 }
 
 }  // namespace profd

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "daemon/output/options.h"
 #include "daemon/output/output_buffer.h"
 #include "daemon/raw/raw_file.h"
 
@@ -19,9 +20,11 @@ namespace profd {
 //   {{{bt:0:0x55d0c0a01123:pc}}}
 //   {{{bt:1:0x55d0c0a01456:ra}}}
 // A kind with values has these in place of the numbers of samples: "900
-// nanoseconds in app". The same capture gives the same bytes, whatever the
-// order of its samples.
+// nanoseconds in app". By threads a stack is that of one, "12 samples in app,
+// thread 1235", else of all of its process, also where the capture tells them
+// apart. The same capture gives the same bytes, whatever the order of its
+// samples.
 void WriteMarkup(const RawCapture& capture, SampleKindId kind,
-                 OutputBuffer& out);
+                 OutputOptions::By by, OutputBuffer& out);
 
 }  // namespace profd

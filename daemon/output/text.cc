@@ -31,7 +31,7 @@ std::string FrameLine(const Profile& profile, const Frame& frame,
     fmt::format_to(end, "0x{:016x} ", frame.address);
   }
   AppendFrameName(profile, frame, line);
-  if (frame.reason == ksym::Unresolved::kNone && frame.function == 0) {
+  if (frame.reason == ksym::Unresolved::kNone && frame.kind->has_offsets) {
     fmt::format_to(end, "+0x{:x}", frame.symbol_offset);
   }
   AppendFrameModule(profile, frame, line);

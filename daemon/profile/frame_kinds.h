@@ -40,6 +40,8 @@ struct FrameKind {
   bool is_inlined = false;
   // Whether debug data can tell its lines and inlined calls.
   bool has_debug_data = false;
+  // Its names are of symbols, and Frame::symbol_offset is the place in one.
+  bool has_offsets = true;
   // The end of its name in folded stacks with annotations.
   std::string_view folded_suffix = {};
   FlameKind colour = FlameKind::kUser;
@@ -117,18 +119,23 @@ inline constexpr FrameKind kBpfFrame = {.name = "kernel",
                                         .inlined = &kInlinedKernelFrame};
 
 // Functions of Python, as the interpreter knows them.
-inline constexpr FrameKind kPythonFrame = {
-    .name = "python", .folded_suffix = "_[p]", .colour = FlameKind::kPython};
+inline constexpr FrameKind kPythonFrame = {.name = "python",
+                                           .has_offsets = false,
+                                           .folded_suffix = "_[p]",
+                                           .colour = FlameKind::kPython};
 
 // Why a thread waited: no code, but a frame where its own stack ends and the
 // kernel's begins, on the kernel's side.
-inline constexpr FrameKind kWaitFrame = {
-    .name = "wait", .is_kernel = true, .colour = FlameKind::kKernel};
+inline constexpr FrameKind kWaitFrame = {.name = "wait",
+                                         .is_kernel = true,
+                                         .has_offsets = false,
+                                         .colour = FlameKind::kKernel};
 
 // Where the frames of a waiting thread end and those of who woke it begin: a
 // divider, then its command, or what else it was. Behind them are its own.
 inline constexpr FrameKind kWakerFrame = {.name = "waker",
                                           .is_kernel = true,
+                                          .has_offsets = false,
                                           .colour = FlameKind::kProcess,
                                           .divider = "--"};
 
@@ -138,10 +145,19 @@ inline constexpr std::array kFrameKinds = {
     &kWakerFrame,      &kJitFrame,    &kInlinedFrame, &kInlinedKernelFrame,
     &kTrampolineFrame, &kBpfFrame};
 
-// The plain kind of that name; null: there is none.
-constexpr const FrameKind* FindFrameKind(std::string_view name) {
+// The kind of the kernel's code in that module, a word in brackets.
+constexpr const FrameKind* KernelKindOf(std::string_view module) {
+  if (module == "[bpf]") return &kBpfFrame;
+  return module.starts_with("[__builtin__") ? &kTrampolineFrame : &kKernelFrame;
+}
+
+// The kind of that name, which is not inlined; null: there is none. The module
+// tells those of the kernel's code apart.
+constexpr const FrameKind* FindFrameKind(std::string_view name,
+                                         std::string_view module) {
   for (const FrameKind* kind : kFrameKinds) {
-    if (kind->name == name) return kind;
+    if (kind->name != name) continue;
+    return kind == &kKernelFrame ? KernelKindOf(module) : kind;
   }
   return nullptr;
 }
@@ -169,12 +185,6 @@ constexpr const FrameKind* FindFoldedSuffix(std::string_view name) {
 // The kind that a frame is taken for where no file is told.
 constexpr const FrameKind* WithoutFiles(const FrameKind* kind) {
   return kind->without_files == nullptr ? kind : kind->without_files;
-}
-
-// The kind of the kernel's code in that module, a word in brackets.
-constexpr const FrameKind* KernelKindOf(std::string_view module) {
-  if (module == "[bpf]") return &kBpfFrame;
-  return module.starts_with("[__builtin__") ? &kTrampolineFrame : &kKernelFrame;
 }
 
 }  // namespace profd

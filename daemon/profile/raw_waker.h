@@ -24,7 +24,7 @@ struct RawWaker {
   // are its own: those behind are of what it hit.
   bool is_interrupt = false;
   ksym::ProcessId process = {};
-  uint32_t tid = 0;  // 0 unless threads were asked for
+  uint32_t tid = 0;  // 0 unless threads are told apart
   std::string comm;  // any bytes but NUL, at most 15
   StackId user_stack = kNoStack;
   StackId kernel_stack = kNoStack;

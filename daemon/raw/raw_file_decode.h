@@ -62,6 +62,13 @@ class Column {
 // Set the members from the file's message. Throw what protozero throws.
 void ReadMetadata(protozero::data_view view, CaptureMetadata& metadata);
 void ReadAccounting(protozero::data_view view, Accounting& accounting);
+// A stack of the file, whose bytes its frames are.
+struct StackOfFile {
+  StackId id = 0;
+  bool missing = false;  // its frames never came out of the kernel
+  PackedStack stack;
+};
+StackOfFile ReadStack(protozero::data_view view);
 // Throw what protozero throws, and `path_of`, which gives the text of an index.
 using PathOf = std::function<std::string(uint64_t index)>;
 MappedObject ReadModule(protozero::data_view view, const PathOf& path_of);
@@ -71,5 +78,13 @@ ksym::KernelSymbolChange ReadKernelChange(protozero::data_view view,
                                           const PathOf& path_of);
 RuntimeFrameTable::value_type ReadRuntimeFrame(protozero::data_view view,
                                                const PathOf& path_of);
+// The same; mappings share their paths.
+using MappedPathOf = std::function<const ksym::SharedPath&(uint64_t index)>;
+struct ProcessOfFile {
+  ksym::ProcessImage image;
+  bool has_image = false;  // false: gone before it could be read
+};
+ProcessOfFile ReadProcess(protozero::data_view view,
+                          const MappedPathOf& path_of);
 
 }  // namespace profd::raw_file

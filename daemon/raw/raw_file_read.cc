@@ -29,11 +29,6 @@ struct PathsTooLong {};
 // small file could ask for much.
 constexpr size_t kMaxPathBytes = size_t{256} << 20;
 
-StackEnd ToStackEnd(uint64_t value) {
-  if (value >= kStackEnds) throw Malformed("unknown end of a stack");
-  return static_cast<StackEnd>(value);
-}
-
 // Counts in a packed field: each varint has one byte whose highest bit is not
 // set.
 size_t CountNumbers(data_view view) {
@@ -41,35 +36,6 @@ size_t CountNumbers(data_view view) {
       std::count_if(view.data(), view.data() + view.size(), [](char byte) {
         return (static_cast<unsigned char>(byte) & 0x80u) == 0;
       }));
-}
-
-// The bytes of a packed field, if they are varints that protozero can read.
-std::string_view WholeNumbers(data_view view) {
-  constexpr int kMaxVarintBytes = 10;
-  int bytes = 0;  // of the number that has begun
-  for (const char byte : std::string_view(view.data(), view.size())) {
-    if (++bytes > kMaxVarintBytes) {
-      throw protozero::varint_too_long_exception();
-    }
-    if ((static_cast<unsigned char>(byte) & 0x80u) == 0) bytes = 0;
-  }
-  if (bytes != 0) throw protozero::end_of_buffer_exception();
-  return {view.data(), view.size()};
-}
-
-// Sets the frames of a stack that has none yet.
-void SetFrames(std::string_view frames, PackedStack& stack) {
-  if (!stack.frames.empty()) throw Malformed("a stack has its frames twice");
-  stack.frames = frames;
-}
-
-void SetMixedFrames(data_view view, PackedStack& stack) {
-  const std::string_view frames(view.data(), view.size());
-  if (!IsPackedMixedFrames(frames)) {
-    throw Malformed("frames of several kinds are not whole");
-  }
-  SetFrames(frames, stack);
-  stack.mixed = true;
 }
 
 class Reader {
@@ -184,124 +150,28 @@ class Reader {
   }
 
   void AddStack(data_view view) {
-    StackId id = 0;
-    bool missing = false;
-    PackedStack stack;
-    pbf_message<StackField> message(view);
-    while (message.next()) {
-      switch (message.tag_and_type()) {
-        case tag_and_type(StackField::kId, pbf_wire_type::fixed64):
-          id = message.get_fixed64();
-          break;
-        case BytesField(StackField::kFrame):
-          SetFrames(WholeNumbers(message.get_view()), stack);
-          break;
-        case BytesField(StackField::kMixedFrames):
-          SetMixedFrames(message.get_view(), stack);
-          break;
-        case VarintField(StackField::kTruncated):
-          if (message.get_uint64() != 0) stack.end = StackEnd::kDepthLimit;
-          break;
-        case VarintField(StackField::kEnd):
-          stack.end = ToStackEnd(message.get_uint64());
-          break;
-        case VarintField(StackField::kUsedFramePointers):
-          stack.used_frame_pointers = message.get_uint64() != 0;
-          break;
-        case VarintField(StackField::kMissing):
-          missing = message.get_uint64() != 0;
-          break;
-        default:
-          message.skip();
-      }
-    }
+    const StackOfFile read = ReadStack(view);
     const StackId least =
         stack_ids_.empty() ? kFirstStackId : stack_ids_.back() + 1;
-    if (id < least || (!stack_ids_.empty() && least == 0)) {
+    if (read.id < least || (!stack_ids_.empty() && least == 0)) {
       throw Malformed("stack ids do not ascend");
     }
-    stack_ids_.push_back(id);
-    if (!missing) capture_.profile.stacks.Add(id, stack);
+    stack_ids_.push_back(read.id);
+    if (!read.missing) capture_.profile.stacks.Add(read.id, read.stack);
   }
 
   void AddProcess(data_view view) {
-    ksym::ProcessImage image;
-    bool has_image = false;
-    pbf_message<ProcessField> message(view);
-    while (message.next()) {
-      switch (message.tag_and_type()) {
-        case VarintField(ProcessField::kPid):
-          image.id.pid = To32Bits(message.get_uint64());
-          break;
-        case VarintField(ProcessField::kExecCount):
-          image.id.exec_count = To32Bits(message.get_uint64());
-          break;
-        case VarintField(ProcessField::kStartNs):
-          image.id.start_ns = message.get_uint64();
-          break;
-        case VarintField(ProcessField::kHasImage):
-          has_image = message.get_uint64() != 0;
-          break;
-        case BytesField(ProcessField::kMapping):
-          AddMapping(message.get_view(), image.mappings);
-          break;
-        default:
-          message.skip();
-      }
-    }
-    if (!processes_.empty() && image.id <= processes_.back()) {
+    ProcessOfFile read =
+        ReadProcess(view, [this](uint64_t index) -> const ksym::SharedPath& {
+          return MappedPath(index);
+        });
+    const ksym::ProcessId id = read.image.id;
+    if (!processes_.empty() && id <= processes_.back()) {
       throw Malformed("processes do not ascend");
     }
-    processes_.push_back(image.id);
-    if (!has_image) return;
-    const ksym::ProcessId id = image.id;
-    capture_.profile.images.emplace(id, std::move(image));
-  }
-
-  void AddMapping(data_view view, std::vector<ksym::Mapping>& mappings) {
-    ksym::Mapping mapping;
-    uint64_t size = 0;
-    pbf_message<MappingField> message(view);
-    while (message.next()) {
-      if (message.wire_type() != pbf_wire_type::varint) {
-        message.skip();
-        continue;
-      }
-      const MappingField field = message.tag();
-      const uint64_t value = message.get_uint64();
-      switch (field) {
-        case MappingField::kStart:
-          mapping.start.value = value;
-          break;
-        case MappingField::kSize:
-          size = value;
-          break;
-        case MappingField::kFileOffset:
-          mapping.file_offset.value = value;
-          break;
-        case MappingField::kDeviceMajor:
-          mapping.device_major = To32Bits(value);
-          break;
-        case MappingField::kDeviceMinor:
-          mapping.device_minor = To32Bits(value);
-          break;
-        case MappingField::kInode:
-          mapping.inode = value;
-          break;
-        case MappingField::kPath:
-          mapping.path = MappedPath(value);
-          break;
-        default:
-          break;
-      }
-    }
-    const auto end = ksym::CheckedAdd(mapping.start.value, size);
-    if (!end || size == 0 ||
-        (!mappings.empty() && mapping.start < mappings.back().end)) {
-      throw Malformed("mappings are empty or overlap");
-    }
-    mapping.end.value = *end;
-    mappings.push_back(std::move(mapping));
+    processes_.push_back(id);
+    if (!read.has_image) return;
+    capture_.profile.images.emplace(id, std::move(read.image));
   }
 
   std::string_view String(uint64_t index) const {

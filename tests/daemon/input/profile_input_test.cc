@@ -124,6 +124,61 @@ TEST(ProfileInputTest, KeepsKindsOfFrames) {
   EXPECT_EQ(folded.at("js"), &kUserFrame);  // nothing tells of files
 }
 
+// Frames that are no native code stay what they are in JSON: why a thread
+// waited, who woke it, and functions of Python, with all that is known of them.
+TEST(ProfileInputTest, KeepsFramesThatAreNoNativeCode) {
+  TestProfile p;
+  ProfileBuilder& builder = p.builder();
+  const auto wait = builder.AddFrame(
+      {.name = builder.Intern("[blocked: read]"), .kind = &kWaitFrame});
+  const auto waker =
+      builder.AddFrame({.name = builder.Intern("--"), .kind = &kWakerFrame});
+  const auto python = builder.AddFrame({.name = builder.Intern("run (a.py)"),
+                                        .kind = &kPythonFrame,
+                                        .file = builder.Intern("/src/a.py"),
+                                        .line = 7,
+                                        .function = builder.Intern("run"),
+                                        .first_line = 3});
+  p.Add({.user = {python, p.User("main")},
+         .kernel = {p.Kernel("wake_up"), waker, p.Kernel("schedule"), wait}});
+  Accounting accounting;
+  accounting.taken = 1;
+  accounting.emitted = 1;
+  builder.Add(accounting);
+  const std::string json =
+      Render(std::move(p).Finish(), OutputFormat::kJson, {});
+  EXPECT_THAT(json, HasSubstr(R"("kind":"wait")"));
+  EXPECT_THAT(json, HasSubstr(R"("kind":"waker")"));
+  EXPECT_THAT(json, HasSubstr(R"("function":"run")"));
+  EXPECT_EQ(Render(Read(json), OutputFormat::kJson, {}), json);
+}
+
+// A profile whose first sample is of a thread that is parked.
+Profile WithParked() {
+  TestProfile p;
+  const auto stack = {p.User("wait"), p.User("main")};
+  p.Add({.user = stack, .count = 3});
+  p.Add({.user = stack, .count = 4});
+  Profile profile = std::move(p).Finish();
+  profile.samples.push_back(profile.samples.front());
+  profile.samples.back().parked = true;
+  return profile;
+}
+
+// Samples of parked threads have their mark in JSON and in pprof, and what is
+// read of these keeps it.
+TEST(ProfileInputTest, KeepsMarksOfParkedThreads) {
+  for (const auto format : {OutputFormat::kJson, OutputFormat::kPprof}) {
+    const Profile read = Read(Render(WithParked(), format, {}));
+    ASSERT_EQ(read.samples.size(), 2u);
+    const auto& [one, other] =
+        std::pair(read.samples.front(), read.samples.back());
+    EXPECT_NE(one.parked, other.parked);
+    EXPECT_EQ(one.count, 7u);
+    EXPECT_EQ(other.count, 7u);
+  }
+}
+
 // Samples of CPU time and of waits, which have a length each.
 Profile OfTwoKinds() {
   TestProfile p;

@@ -147,6 +147,7 @@ TEST(OptionsTest, ByThreadSamplesThreads) {
 TEST(OptionsTest, WaitsAreThoseOfThreads) {
   EXPECT_TRUE(ParseOk({"--off-cpu"}).capture.bpf.per_thread);
   EXPECT_TRUE(ParseOk({"--wall"}).capture.bpf.per_thread);
+  EXPECT_TRUE(ParseOk({"--wall", "--format", "markup"}).capture.bpf.per_thread);
   EXPECT_FALSE(ParseOk({"--wall"}).parked);
   EXPECT_TRUE(ParseOk({"--wall", "--parked"}).parked);
   EXPECT_TRUE(ParseOk({"--replay", "f", "--parked"}).parked);

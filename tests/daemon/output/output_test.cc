@@ -374,6 +374,30 @@ TEST(InlinedFramesTest, Folded) {
             "app;outer;inner_(i)_[i] 3\n");
 }
 
+// What is no code has no place in any: why a thread waited, who woke it, and
+// functions that an interpreter knows.
+TEST(FramesWithoutCodeTest, HaveNoOffsets) {
+  TestProfile p;
+  std::vector<FrameId> frames;
+  const auto add = [&](std::string_view name, const FrameKind& kind) {
+    frames.push_back(p.builder().AddFrame(
+        {.name = p.builder().Intern(name), .kind = &kind}));
+  };
+  add("--", kWakerFrame);
+  add("[blocked: futex]", kWaitFrame);
+  add("[waits for the GIL]", kPythonFrame);
+  p.Add({.kernel = frames});
+  const Profile profile = std::move(p).Finish();
+  EXPECT_EQ(RenderText(profile, {}),
+            "    --\n"
+            "    [blocked: futex]\n"
+            "    [waits for the GIL]\n"
+            "    -                app (7)\n        1\n\n");
+  const auto json = nlohmann::json::parse(RenderJson(profile, {}));
+  EXPECT_EQ(json.at("frames")[1],
+            nlohmann::json({{"name", "[blocked: futex]"}, {"kind", "wait"}}));
+}
+
 TEST(InlinedFramesTest, JsonAndText) {
   TestProfile p;
   p.Add({.user = {p.Inlined("inner", "/a.h", 5), p.Placed("outer", "/a.cc", 0),

@@ -18,6 +18,7 @@
 #include "daemon/output/format.h"
 #include "daemon/output/markup.h"
 #include "daemon/profile/kind_select.h"
+#include "daemon/profile/parked.h"
 #include "daemon/raw/raw_file.h"
 
 namespace profd {
@@ -90,7 +91,9 @@ Profile Named(const RawCapture& capture) {
   resolver.SetNamer(2, namer);
   ProfileBuilder builder;
   resolver.Add(capture.profile, names, builder);
-  return std::move(builder).Finish(capture.profile.metadata);
+  Profile profile = std::move(builder).Finish(capture.profile.metadata);
+  MarkParked(capture.thread_lives, profile);
+  return profile;
 }
 
 void Replace(std::string_view from, std::string_view to, std::string& text) {
@@ -141,7 +144,7 @@ std::string Markup(const RawCapture& capture, SampleKindId kind) {
     markup += piece;
     return ksym::Status();
   });
-  WriteMarkup(capture, kind, out);
+  WriteMarkup(capture, kind, OutputOptions::By::kTid, out);
   EXPECT_TRUE(out.Finish());
   return markup;
 }
@@ -183,7 +186,7 @@ TEST_P(ReplayedGoldenTest, EachFormatIsAsReviewed) {
 
 INSTANTIATE_TEST_SUITE_P(Versions, ReplayedGoldenTest,
                          testing::Values("version_1", "version_2", "version_3",
-                                         "version_4"));
+                                         "version_4", "version_5"));
 
 }  // namespace
 }  // namespace profd

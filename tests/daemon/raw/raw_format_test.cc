@@ -70,6 +70,13 @@ std::string Frames(const std::string& packed) {
   return frames;
 }
 
+// With one field of those that name something else.
+std::string Waker(uint32_t field, uint64_t index) {
+  std::string waker;
+  protozero::pbf_writer(waker).add_uint64(field, index);
+  return waker;
+}
+
 // Files with a right checksum that break a rule of the format are refused.
 TEST(RawFormatTest, RefusesBrokenRules) {
   using Writer = protozero::pbf_writer;
@@ -127,6 +134,14 @@ TEST(RawFormatTest, RefusesBrokenRules) {
          message.add_packed_uint64(3, numbers.begin(), numbers.begin() + 1);
          w.add_message(14, lives);
        }},
+      {"no such process", [](Writer& w) { w.add_message(15, Waker(3, 0)); }},
+      {"comm is too long",
+       [](Writer& w) {
+         w.add_bytes(3, "sixteen bytes...");
+         w.add_message(15, Waker(5, 0));
+       }},
+      {"no such stack",
+       [](Writer& w) { w.add_message(15, Waker(7, kFirstStackId)); }},
       {"overlap",
        [](Writer& w) {
          w.add_bytes(3, "");

@@ -38,6 +38,15 @@ std::string KindText(const SampleKind& kind) {
                      kind.has_values ? ", has values" : "");
 }
 
+std::string WakerText(const RawProfile& profile, WakerId id,
+                      const RawWaker& waker) {
+  return fmt::format("waker {}: {} {} {}{}\n  {}\n  {}\n", id, waker.comm,
+                     waker.process.pid, waker.tid,
+                     waker.is_interrupt ? ", an interrupt" : "",
+                     StackText(profile, waker.user_stack),
+                     StackText(profile, waker.kernel_stack));
+}
+
 // What the capture says of its samples.
 std::string Described(const RawCapture& capture) {
   const RawProfile& profile = capture.profile;
@@ -52,6 +61,12 @@ std::string Described(const RawCapture& capture) {
                         metadata.kinds[sample.kind].name, sample.value,
                         StackText(profile, sample.user_stack),
                         StackText(profile, sample.kernel_stack));
+  }
+  for (const auto& [id, waker] : profile.wakers) {
+    text += WakerText(profile, id, waker);
+  }
+  for (const ThreadLife& life : capture.thread_lives) {
+    text += fmt::format("{} {} lived {} ns\n", life.pid, life.tid, life.ns);
   }
   for (const auto& [id, image] : profile.images) {
     for (const ksym::Mapping& mapping : image.mappings) {
@@ -81,7 +96,8 @@ TEST_P(RecordedRawTest, IsReadAsItWas) {
 
 INSTANTIATE_TEST_SUITE_P(Versions, RecordedRawTest,
                          ::testing::Values("version_1", "version_2",
-                                           "version_3", "version_4"));
+                                           "version_3", "version_4",
+                                           "version_5"));
 
 }  // namespace
 }  // namespace profd

@@ -75,13 +75,14 @@ RawCapture CaptureOf(std::vector<uint64_t> frames,
   return capture;
 }
 
-std::string LogOf(const RawCapture& capture) {
+std::string LogOf(const RawCapture& capture,
+                  OutputOptions::By by = OutputOptions::By::kComm) {
   std::string log;
   OutputBuffer out([&log](std::string_view piece) {
     log += piece;
     return ksym::Status();
   });
-  WriteMarkup(capture, 0, out);
+  WriteMarkup(capture, 0, by, out);
   EXPECT_TRUE(out.Finish());
   return log;
 }
@@ -172,6 +173,24 @@ TEST(MarkupCaptureTest, AnotherBootHasNoNames) {
   }
   EXPECT_THAT(named.report, HasSubstr("another boot"));
   EXPECT_LE(std::ranges::count(named.report, '\n'), 74);
+}
+
+// Equal stacks of threads are one, also where the capture tells these apart,
+// unless they are asked for by thread.
+TEST(MarkupCaptureTest, ThreadsAreApartWhereAskedFor) {
+  RawCapture capture = CaptureOf({0xffffffff81000000}, {});
+  RawSample& first = capture.profile.samples.front();
+  first.tid = 8;
+  RawSample second = first;
+  second.tid = 9;
+  second.count = 4;
+  capture.profile.samples.push_back(second);
+  const std::string together = LogOf(capture);
+  EXPECT_THAT(together, HasSubstr("\n7 samples in app\n"));
+  EXPECT_THAT(together, Not(HasSubstr("thread")));
+  const std::string apart = LogOf(capture, OutputOptions::By::kTid);
+  EXPECT_THAT(apart, HasSubstr("\n3 samples in app, thread 8\n"));
+  EXPECT_THAT(apart, HasSubstr("\n4 samples in app, thread 9\n"));
 }
 
 class KernelImageTest : public testing::Test {
