@@ -94,8 +94,7 @@ class Capture final : public CaptureSteps {
   // Takes what sleeps on into the interval, where WaitWalks::kIntervals is
   // asked for; before the drain that ends one. Waits for tables as Drain()
   // does.
-  ksym::Status WalkSleepers(
-      std::chrono::milliseconds patience = kTablesPatience);
+  ksym::Status WalkSleepers(std::chrono::milliseconds patience);
   // As of the last walk.
   WaitStatistics wait_statistics() const;
   // The times of threads all the while, where waits are sampled; after Stop().

@@ -235,7 +235,8 @@ class Service {
 
   // Without them the profile lacks what sleeps on: the next one has it.
   void WalkSleepers() {
-    const auto walked = capture_->WalkSleepers();
+    // Waits for tables no longer than the last drain: a signal may come.
+    const auto walked = capture_->WalkSleepers(kLastTables);
     if (!walked) {
       LogSome(LogLevel::kWarning, "sleepers", walked.error().message());
     }
