@@ -2,13 +2,11 @@
 #include "daemon/capture/sleeping_stacks.h"
 
 #include <fmt/format.h>
-#include <sys/uio.h>
 
 #include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "bpf/waiting_abi.h"
 #include "ksym/base/file.h"
@@ -19,31 +17,14 @@ namespace {
 
 // As much of a stack as the programs read.
 constexpr uint64_t kMaxStackBytes = 20 << 10;
-// Memory may be readable up to the end of a page and not behind it.
-constexpr uint64_t kPageBytes = 4096;
-
-// Reads from that address of the thread's memory on, until there is no more or
-// the buffer is full; returns how many bytes.
-size_t ReadMemory(uint32_t tid, uint64_t address, std::span<std::byte> out) {
-  std::vector<iovec> remote;
-  for (size_t done = 0; done < out.size();) {
-    const uint64_t at = address + done;
-    const size_t bytes =
-        std::min<uint64_t>(kPageBytes - at % kPageBytes, out.size() - done);
-    remote.push_back({.iov_base = reinterpret_cast<void*>(at),  // NOLINT
-                      .iov_len = bytes});
-    done += bytes;
-  }
-  const iovec local = {.iov_base = out.data(), .iov_len = out.size()};
-  const ssize_t got = ::process_vm_readv(static_cast<pid_t>(tid), &local, 1,
-                                         remote.data(), remote.size(), 0);
-  return static_cast<size_t>(std::max<ssize_t>(got, 0));
-}
 
 }  // namespace
 
-SleepingStacks::SleepingStacks(const Sampler::RecordTaker& take)
-    : take_(take), piece_(std::make_unique<profile_piece_record>()) {}
+SleepingStacks::SleepingStacks(ForeignMemory& memory,
+                               const Sampler::RecordTaker& take)
+    : memory_(memory),
+      take_(take),
+      piece_(std::make_unique<profile_piece_record>()) {}
 
 void SleepingStacks::Take(const profile_record& record, size_t bytes) {
   if (record.type == PROFILE_RECORD_THREAD &&
@@ -66,7 +47,7 @@ void SleepingStacks::AddStack(const profile_copy_record& record) {
   // No part of a second stack is copied.
   head.home_address = 0;
   head.home_end = 0;
-  size_t got = ReadMemory(head.tid, head.address, wanted);
+  size_t got = memory_.Read(head.tid, head.address, wanted);
   // A thread that went on changed its stack while it was read.
   if (!SleepsYet(head.tid)) got = 0;
   if (got != 0) head.end = head.address + got;

@@ -188,7 +188,7 @@ ksym::Status WaitSampler::Walk(const RecordTaker& take) {
   const uint64_t take_until_ns =
       NowNs() +
       static_cast<uint64_t>(std::chrono::nanoseconds(kTakeWithin).count());
-  SleepingStacks stacks(take);
+  SleepingStacks stacks(memory_, take);
   return ReadThreadRecords(
       parts_.threads_fd, [&](const profile_record& record, size_t bytes) {
         const bool is_late =

@@ -8,6 +8,7 @@
 
 #include "bpf/waiting_abi.h"
 #include "daemon/capture/bpf_object.h"
+#include "daemon/capture/foreign_memory.h"
 #include "daemon/capture/sampler.h"
 #include "daemon/capture/wait_bells.h"
 #include "daemon/capture/wait_programs.h"
@@ -67,7 +68,8 @@ class WaitSampler : public Sampler {
   BpfObject& object_;
   Counters counters_;
   WaitWalks walks_;
-  bool reads_stacks_;  // the programs do
+  bool reads_stacks_;     // the programs do
+  ForeignMemory memory_;  // where they do not
   WaitParts parts_;
   std::vector<SampleKind> kinds_;
   CpuList cpus_;

@@ -81,7 +81,7 @@ class SleepingStacksTest : public testing::Test {
         in_copies += reinterpret_cast<const profile_copy_record&>(record).bytes;
       }
     };
-    SleepingStacks stacks(take);
+    SleepingStacks stacks(memory_, take);
     stacks.Take(thread.header, sizeof(thread));
     stacks.Take(copy.header, sizeof(copy));
     EXPECT_EQ(pieces, in_copies);
@@ -91,6 +91,7 @@ class SleepingStacksTest : public testing::Test {
   std::vector<uint64_t> words_ = std::vector<uint64_t>(64, 1);
 
  private:
+  ForeignMemory memory_;
   ksym::UniqueFd read_end_;
   ksym::UniqueFd write_end_;
   std::thread thread_;
