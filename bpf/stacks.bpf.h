@@ -110,8 +110,13 @@ static __always_inline void walk_runtime(struct unwind_state *st,
 					 struct sample *s, bool is_new,
 					 enum user_walk how)
 {
-	struct runtime_state *runtime = runtime_begin(&s->key, s->set);
+	struct runtime_state *runtime;
 
+	if (!is_new && !st->may_have_runtime) {
+		runtime_forget();
+		return;
+	}
+	runtime = runtime_begin(&s->key, s->set);
 	if (!runtime)
 		return;
 	if (how == WALK_BY_LOOP && is_new &&

@@ -455,7 +455,8 @@ static __always_inline bool unwind_begin(struct unwind_state *st,
 	place = bpf_map_lookup_elem(&unwind_processes, &who);
 	if (!place)
 		return false;
-	first = *place;
+	first = (__u32)*place;
+	st->may_have_runtime = (*place & UNWIND_LIST_HAS_RUNTIME) != 0;
 	header = bpf_map_lookup_elem(&unwind_mappings, &first);
 	if (!header || header->tgid != who.tgid ||
 	    header->exec_count != who.exec_count ||

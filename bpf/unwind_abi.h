@@ -3,7 +3,7 @@
  * The contract between the stack walk in unwind.bpf.h and daemon/capture: how
  * unwind tables lie in the sampler's maps.
  *
- *   unwind_processes   who -> a place in unwind_mappings
+ *   unwind_processes   who -> a place in unwind_mappings, and what is there
  *   unwind_mappings    lists of a header and mappings, sorted by start
  *   unwind_shards      arrays of slots, made as they are needed
  *
@@ -35,6 +35,10 @@
 #define UNWIND_COPY_PERIOD_NS  1000000000ull
 /* A list with more mappings is cut off; 2^16 - 1. */
 #define UNWIND_MAX_MAPPINGS 65535
+
+/* A value of unwind_processes: the place, with this bit where the process maps
+ * an interpreter, so that others are not looked up among those. */
+#define UNWIND_LIST_HAS_RUNTIME (1ull << 32)
 
 /* ksym::UnwindRow: see ksym/unwind/unwind_row.h for what the kinds mean. */
 struct unwind_row {

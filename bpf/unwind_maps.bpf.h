@@ -100,6 +100,7 @@ struct unwind_state {
 	__u32 limit;
 	__u32 end; /* unwind_stack_end */
 	__u8 fp_lost, extra_lost, used_frame_pointer;
+	__u8 may_have_runtime;	  /* the process maps an interpreter */
 	__u8 has_runtime;	  /* an interpreter has frames in the stack */
 	struct unwind_mapping at; /* that the last frame was in */
 	__u64 row;		  /* that is in force there, or 0 */

@@ -154,10 +154,10 @@ void KernelUnwindMaps::FreeSlots(const Place& place) {
   shards_[place.shard].space.Free(place.first, place.count);
 }
 
-ksym::Result<bool> KernelUnwindMaps::Publish(
-    const ksym::ProcessId& process, std::span<const unwind_mapping> mappings) {
+ksym::Result<bool> KernelUnwindMaps::Publish(const ksym::ProcessId& process,
+                                             const List& list) {
   const auto count = static_cast<uint32_t>(
-      std::min<size_t>(mappings.size(), UNWIND_MAX_MAPPINGS));
+      std::min<size_t>(list.mappings.size(), UNWIND_MAX_MAPPINGS));
   // A list is never changed where it lies: a program that is walking a stack by
   // it would see half of the old one and half of the new one.
   const auto first = mapping_space_.Take(count + 1);
@@ -173,14 +173,15 @@ ksym::Result<bool> KernelUnwindMaps::Publish(
       {fds_.mappings, size_t{sizes_.mappings} * sizeof(unwind_mapping)},
       size_t{*first} * sizeof(unwind_mapping),
       std::as_bytes(std::span(&header, 1)),
-      std::as_bytes(mappings.first(count)));
+      std::as_bytes(list.mappings.first(count)));
   if (!written) {
     mapping_space_.Return(*first, count + 1);
     return Fail(std::move(written.error()));
   }
 
   const unwind_process key = KeyOf(process);
-  const uint64_t place = *first;
+  const uint64_t place =
+      *first | (list.has_runtime ? UNWIND_LIST_HAS_RUNTIME : 0);
   if (bpf_map_update_elem(fds_.processes, &key, &place, BPF_ANY) != 0) {
     const int error = errno;
     mapping_space_.Return(*first, count + 1);

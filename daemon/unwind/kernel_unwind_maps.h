@@ -86,7 +86,7 @@ class KernelUnwindMaps final : public UnwindMaps {
   void FreeSlots(const Place& place) override;
   void AddShards(size_t count) override;
   ksym::Result<bool> Publish(const ksym::ProcessId& process,
-                             std::span<const unwind_mapping> mappings) override;
+                             const List& list) override;
   void Withdraw(const ksym::ProcessId& process) override;
   void Recycle() override;
 
@@ -95,7 +95,7 @@ class KernelUnwindMaps final : public UnwindMaps {
     ksym::UniqueFd map;
     SlotSpace space;
   };
-  struct List {
+  struct Room {
     uint32_t first = 0;
     uint32_t count = 0;
   };
@@ -109,7 +109,7 @@ class KernelUnwindMaps final : public UnwindMaps {
   ArrayWindow list_window_;
   ArrayWindow shard_window_;
   std::vector<Shard> shards_;  // by index; kept until the end
-  std::map<ksym::ProcessId, List> lists_;
+  std::map<ksym::ProcessId, Room> lists_;
 };
 
 }  // namespace profd

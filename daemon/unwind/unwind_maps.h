@@ -37,10 +37,13 @@ class UnwindMaps {
   // period where the kernel has batches for it. As many as there may be.
   virtual void AddShards(size_t count) = 0;
 
+  struct List {
+    std::span<const unwind_mapping> mappings;
+    bool has_runtime = false;  // the process maps an interpreter
+  };
   // Replaces the process's list. False: there is no room.
-  virtual ksym::Result<bool> Publish(
-      const ksym::ProcessId& process,
-      std::span<const unwind_mapping> mappings) = 0;
+  virtual ksym::Result<bool> Publish(const ksym::ProcessId& process,
+                                     const List& list) = 0;
   virtual void Withdraw(const ksym::ProcessId& process) = 0;
 
   // After a grace period that began after the last call of the others.

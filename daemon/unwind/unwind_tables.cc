@@ -168,8 +168,15 @@ void UnwindTables::TakeParted() {
 void UnwindTables::TakeBuilt() {
   for (const TableFile* file : files_.TakeBuilt()) {
     TellOfFile(*file);
-    for (const auto& [id, process] : processes_) {
+    for (auto& [id, process] : processes_) {
+      if (std::ranges::find(process.files, file) == process.files.end()) {
+        continue;
+      }
       TellOfRuntime(id, process, *file);
+      // The sampler looks for it where the list says that there is one, also if
+      // this file's table has no room.
+      process.state.Change();
+      stale_.insert(id);
     }
   }
 }
@@ -316,8 +323,10 @@ void UnwindTables::Publish(Entry& entry, const Outlook& outlook) {
     return;
   }
   std::vector<unwind_mapping> list;
+  bool has_runtime = false;
   for (size_t i = 0; i < process.mappings.size(); ++i) {
     const TableFile* file = process.files[i];
+    has_runtime |= file != nullptr && file->cpython.has_value();
     if (file != nullptr && file->state.is_ready()) {
       AppendUnwindMappings(process.mappings[i], file->table, list);
     } else {
@@ -326,7 +335,8 @@ void UnwindTables::Publish(Entry& entry, const Outlook& outlook) {
                            pending ? NoTable::kYet : NoTable::kEver, list);
     }
   }
-  const auto published = maps_->Publish(id, list);
+  const auto published =
+      maps_->Publish(id, {.mappings = list, .has_runtime = has_runtime});
   if (!published) Warn(published.error().message());
   if (!published) return RefuseList(id, process, 0);
   if (!*published) return RefuseList(id, process, list.size() + 1);

@@ -7,7 +7,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
-#include <span>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -50,15 +50,17 @@ class FakeMaps final : public UnwindMaps {
     }
   }
 
-  ksym::Result<bool> Publish(
-      const ksym::ProcessId& process,
-      std::span<const unwind_mapping> mappings) override {
+  ksym::Result<bool> Publish(const ksym::ProcessId& process,
+                             const List& list) override {
     if (publishing_fails) return ksym::Fail(ksym::ErrorCode::kIo, "no list");
+    const auto& mappings = list.mappings;
     if (mappings.size() + 1 > entry_limit) return false;
     if (!lists.contains(process) && lists.size() + withdrawn_ >= list_limit) {
       return false;
     }
     lists[process].assign(mappings.begin(), mappings.end());
+    with_runtime.erase(process);
+    if (list.has_runtime) with_runtime.insert(process);
     ++published;
     return true;
   }
@@ -84,6 +86,7 @@ class FakeMaps final : public UnwindMaps {
   uint64_t used = 0;  // slots, with those that wait for Recycle()
   std::vector<size_t> shards_asked;
   std::map<ksym::ProcessId, std::vector<unwind_mapping>> lists;
+  std::set<ksym::ProcessId> with_runtime;
   int published = 0;
 
  private:

@@ -322,6 +322,32 @@ TEST_F(RuntimesTest, AreToldAtOnce) {
   EXPECT_THAT(told_, SizeIs(3));
 }
 
+// The sampler looks for interpreters only where a list says that there is one.
+TEST_F(RuntimesTest, AreSaidOfLists) {
+  tables_->WantAll(Start(1, {7}));
+  Pass();
+  queue_->cpython.reset();
+  tables_->WantAll(Start(2, {8}));
+  Pass();
+  tables_->WantAll(Start(3, {7, 8}));
+  Pass();
+  EXPECT_THAT(maps_->lists, SizeIs(3));
+  EXPECT_THAT(maps_->with_runtime, testing::ElementsAre(IdOf(1), IdOf(3)));
+}
+
+// So they are where the interpreter's own table has no room.
+TEST_F(RuntimesTest, AreSaidOfListsWithoutTheirTables) {
+  queue_->cpython.reset();
+  tables_->WantAll(Start(1, {8}));
+  Pass();
+  ASSERT_THAT(maps_->lists, SizeIs(1));
+  maps_->adds_that_work = 0;
+  queue_->cpython = ksym::CpythonInterpreter{};
+  tables_->WantAll(Start(1, {7, 8}));
+  Pass();
+  EXPECT_THAT(maps_->with_runtime, testing::ElementsAre(IdOf(1)));
+}
+
 // A file that others may have under the same numbers is told of for its
 // processes alone.
 TEST_F(RuntimesTest, AreNotToldOfFilesOfOneMountNamespace) {
