@@ -15,6 +15,9 @@ constexpr size_t kMaxBusy = 32;
 // How long the first sample waits for what is made ready, at the most, half of
 // it for reading what processes map.
 constexpr std::chrono::milliseconds kPreparation(20);
+// The same of processes that were chosen: a machine that is short of CPUs takes
+// that long for what else takes 10 ms.
+constexpr std::chrono::milliseconds kPreparationOfChosen(200);
 
 }  // namespace
 
@@ -26,7 +29,9 @@ RunningProcesses::RunningProcesses(const BpfConfig& config, ProcessWatch& watch)
 
 void RunningProcesses::Prepare(UnwindTables& tables) {
   const auto begin = SteadyClock::now();
-  watch_.ReadSome(pids_, begin + kPreparation / 2);
+  const auto time = pids_.empty() ? kPreparation : kPreparationOfChosen;
+  const auto until = begin + time;
+  watch_.ReadSome(pids_, begin + time / 2);
   const std::vector<ProcessWatch::Busy> processes = watch_.AllByUse();
   // First, as the tables are made in another thread meanwhile. Those that only
   // sleep are sampled as soon as they wake.
@@ -35,10 +40,10 @@ void RunningProcesses::Prepare(UnwindTables& tables) {
     tables.Expect(process.pid, *process.mappings, UnwindTables::Expected::kNow);
   }
   for (const ProcessWatch::Busy& process : processes) {
-    if (SteadyClock::now() >= begin + kPreparation) return;
+    if (SteadyClock::now() >= until) return;
     // Children may well become programs that others are.
     if (!follows_children_ && !IsSampled(process.pid)) continue;
-    tables.FindRuntimes(process.pid, *process.mappings, begin + kPreparation);
+    tables.FindRuntimes(process.pid, *process.mappings, until);
   }
 }
 

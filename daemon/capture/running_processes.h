@@ -18,10 +18,10 @@ class RunningProcesses {
   // The watch outlives this.
   RunningProcesses(const BpfConfig& config, ProcessWatch& watch);
 
-  // Before the first sample, 20 ms at the most. Has tables made for processes
-  // that were chosen by their pids, and looks for interpreters, so that the
-  // first samples have their frames; those that are in other files are found
-  // once their processes are sampled.
+  // Before the first sample, 20 ms at the most, or 200 ms where processes were
+  // chosen by their pids. Has tables made for those that were, and looks for
+  // interpreters, so that the first samples have their frames; those that are
+  // in other files are found once their processes are sampled.
   void Prepare(UnwindTables& tables);
   // Reads what all processes map, some 20 us each, where user stacks are taken.
   void ReadAll();

@@ -343,10 +343,10 @@ void TableFiles::Wait(SteadyClock::duration time) const {
 
 TableFile* TableFiles::FindRuntime(uint32_t pid, const ksym::Mapping& mapping) {
   TableFile* file = FileOf(pid, mapping);
-  if (file == nullptr || file->is_vdso || file->state.is_wanted() ||
-      std::exchange(file->was_searched, true)) {
-    return nullptr;
-  }
+  if (file == nullptr || file->is_vdso) return nullptr;
+  // A table that is being made says the same, but later.
+  const bool is_settled = file->state.is_wanted() && file->job == 0;
+  if (is_settled || std::exchange(file->was_searched, true)) return nullptr;
   file->used = host_.now();
   const auto source = OpenOnce(*file);
   if (!source) return nullptr;

@@ -4,6 +4,7 @@
 // waiting.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -320,6 +321,21 @@ TEST_F(RuntimesTest, AreToldAtOnce) {
   EXPECT_THAT(told_, Contains(std::pair(4, 0x70000)));
   Pass();
   EXPECT_THAT(told_, SizeIs(3));
+}
+
+// They are found before the first sample, also while tables are being made.
+TEST_F(RuntimesTest, AreFoundWhileTheirTablesAreMade) {
+  constexpr const char* kPython = "/usr/bin/python3.11";
+  if (::access(kPython, R_OK) != 0) GTEST_SKIP() << "no " << kPython;
+  paths_ = {{7, kPython}, {8, kPython}};
+  queue_->is_busy = true;
+  tables_->Expect(1, {MappingOf(7)}, UnwindTables::Expected::kNow);
+  ASSERT_EQ(queue_->added, 1);
+  tables_->FindRuntimes(1, {MappingOf(7), MappingOf(8)}, now_ + seconds(1));
+  EXPECT_THAT(files_, testing::ElementsAre(7, 8));
+  // Once is enough.
+  tables_->FindRuntimes(2, {MappingOf(7), MappingOf(8)}, now_ + seconds(1));
+  EXPECT_THAT(files_, SizeIs(2));
 }
 
 // The sampler looks for interpreters only where a list says that there is one.

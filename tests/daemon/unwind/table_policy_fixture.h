@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -154,8 +155,12 @@ class TablePolicyFixture : public ::testing::Test {
 
   ksym::OpenedFile FileOf(uint64_t inode) {
     ksym::OpenedFile file;
-    file.fd = ksym::UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-    file.size = 1;
+    const auto path = paths_.find(inode);
+    file.fd = ksym::UniqueFd(
+        ::open(path == paths_.end() ? "/dev/null" : path->second.c_str(),
+               O_RDONLY | O_CLOEXEC));
+    file.size =
+        path == paths_.end() ? 1 : std::filesystem::file_size(path->second);
     file.mtime_ns = modified_[inode];
     file.is_only_one = !owner_of_ambiguous_.contains(inode);
     if (!file.is_only_one) {
@@ -229,6 +234,7 @@ class TablePolicyFixture : public ::testing::Test {
   std::set<uint64_t> remote_;        // inodes
   std::set<uint32_t> gone_;          // pids
   std::map<uint64_t, int64_t> modified_;
+  std::map<uint64_t, std::string> paths_;  // of files that are read
   // Files whose numbers another one may have, as in an overlay.
   std::map<uint64_t, uint32_t> owner_of_ambiguous_;
   std::map<uint32_t, uint64_t> mounts_;  // by pid
