@@ -177,8 +177,11 @@ class PythonTest(harness.E2eTest):
             stacks = self.stacks("-U", process=self.start(*command),
                                  seconds=0.2)
             self.assert_known(stacks)
-            self.assertGreater(sum(stack.count for stack in stacks), 10)
-            self.assertGreater(self.share(stacks, lambda s: s.names()), 0.95)
+            total = sum(stack.count for stack in stacks)
+            self.assertGreater(total, 10)
+            # A thread that was in no code of the library yet may lack them.
+            nameless = sum(s.count for s in stacks if not s.names())
+            self.assertLessEqual(nameless, max(3, 0.05 * total))
 
     def test_library(self):
         # A program that is not called python has an interpreter from a library,
