@@ -21,10 +21,13 @@ function(bpf_skeleton target)
   set(object "${CMAKE_CURRENT_BINARY_DIR}/${stem}.bpf.o")
   set(skeleton "${CMAKE_CURRENT_BINARY_DIR}/${stem}.skel.h")
 
-  # -g is needed for BTF; the DWARF that comes with it is dropped again.
+  # -g is needed for BTF. The DWARF that comes with it is dropped again, and so
+  # are relocations of BTF, which libbpf leaves alone, and the names of branches'
+  # targets: the object is read whole whenever it is loaded.
   set(strip_command "")
   if(BPF_STRIP)
-    set(strip_command COMMAND ${BPF_STRIP} -g ${object})
+    set(strip_command COMMAND ${BPF_STRIP} -g -R .rel.BTF -R .rel.BTF.ext
+                              -w -N "LBB*" ${object})
   endif()
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
     set(bpf_arch arm64)
