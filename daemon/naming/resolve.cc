@@ -87,11 +87,10 @@ class Resolver::Interval {
   }
 
  private:
-  // The addresses that were named so far in one address space.
+  // One address space.
   struct Space {
     explicit Space(uint32_t its_number) : number(its_number) {}
     uint32_t number;  // from 1 on
-    FrameCache frames;
     // Frames that are not native code, and what they stand for.
     std::unordered_map<RawFrame, std::vector<FrameId>, RawFrameHash> others;
   };
@@ -207,7 +206,7 @@ class Resolver::Interval {
     std::vector<FrameId>& frames = resolver_.frames_;
     frames.clear();
     auto place = FrameCache::Place::kLeaf;
-    RuntimeKind last;
+    bool is_of_interpreter = false;  // the frame before
     bool is_hidden = false;  // the frame before, in favour of a runtime's
     std::optional<WakerId> waker;
     // The kernel's stacks of waits alone are mixed.
@@ -220,26 +219,27 @@ class Resolver::Interval {
         place = FrameCache::Place::kCaller;
         return;
       }
-      const bool is_interpreter = last.has_interpreter;
-      if (raw.kind != last.kind) last = RuntimeKindOf(raw.kind);
-      if (raw.kind == kWaker) {
-        waker = raw.value;
-        return;
-      }
       if (raw.kind != kNativeCode) {
+        is_of_interpreter = RuntimeKindOf(raw.kind).has_interpreter;
+        if (raw.kind == kWaker) {
+          waker = raw.value;
+          return;
+        }
         AppendOther(raw, space, frames);
         place = FrameCache::Place::kCaller;
         return;
       }
+      const bool hides = std::exchange(is_of_interpreter, false);
       const bool is_callee_hidden =
-          std::exchange(is_hidden, is_interpreter && HidesCalls());
+          std::exchange(is_hidden, hides && HidesCalls());
       if (is_hidden) {
         place = FrameCache::Place::kCaller;
         return;
       }
       const uint64_t address = raw.value;
-      const FrameId frame = space.frames.Find(
-          address, place, [&] { return name_frame(address, place); });
+      const FrameId frame =
+          named_frames_.Find(FrameCache::Key::Of(address, space.number, place),
+                             [&] { return name_frame(address, place); });
       place = place_of_caller(frame);
       if (is_callee_hidden && trampolines_.contains(frame)) return;
       frames.push_back(frame);
@@ -315,6 +315,7 @@ class Resolver::Interval {
   ProfileBuilder& builder_;
   std::vector<Named> named_;  // by index of the stack
   uint32_t last_index_ = 0;   // of a stack
+  FrameCache named_frames_;
   std::unordered_map<const ksym::ProcessImage*, Space> user_;
   Space kernel_ = Space(1);
   std::vector<FrameId> entries_;  // of interrupts; a handful

@@ -75,14 +75,14 @@ bool IsPackedMixedFrames(std::string_view packed);
 
 namespace packed {
 
-// The next varint; there must be a whole one.
+// The next varint; there must be a whole one, of at most ten bytes.
 inline uint64_t TakeNumber(std::string_view bytes, size_t& next) {
   uint64_t number = 0;
   uint8_t byte = 0;
   unsigned shift = 0;
   do {
     byte = static_cast<uint8_t>(bytes[next++]);
-    if (shift < 64) number |= uint64_t{byte & 0x7fu} << shift;
+    number |= uint64_t{byte & 0x7fu} << (shift & 63u);
     shift += 7;
   } while ((byte & 0x80u) != 0);
   return number;
@@ -101,26 +101,20 @@ template <typename Function>
 void ForEachFrame(const PackedStack& stack, const Function& frame) {
   const std::string_view bytes = stack.frames;
   RawFrame native;
-  if (!stack.mixed) {
-    for (size_t next = 0; next < bytes.size();) {
-      native.value += packed::TakeDifference(bytes, next);
-      frame(std::as_const(native));
-    }
-    return;
-  }
-  RawFrame other;
+  RawFrame other = {.kind = kNativeCode};
+  // One place for the call, so that it is inlined.
+  uint64_t left = stack.mixed ? 0 : bytes.size();
   for (size_t next = 0; next < bytes.size();) {
-    other.kind = static_cast<RawFrameKind>(packed::TakeNumber(bytes, next));
-    for (uint64_t left = packed::TakeNumber(bytes, next); left > 0; --left) {
-      if (other.kind == kNativeCode) {
-        native.value += packed::TakeDifference(bytes, next);
-        frame(std::as_const(native));
-      } else {
-        other.unit += packed::TakeDifference(bytes, next);
-        other.value += packed::TakeDifference(bytes, next);
-        frame(std::as_const(other));
-      }
+    if (left == 0) {
+      other.kind = static_cast<RawFrameKind>(packed::TakeNumber(bytes, next));
+      left = packed::TakeNumber(bytes, next);
+      continue;
     }
+    --left;
+    RawFrame* const at = other.kind == kNativeCode ? &native : &other;
+    if (at == &other) other.unit += packed::TakeDifference(bytes, next);
+    at->value += packed::TakeDifference(bytes, next);
+    frame(std::as_const(*at));
   }
 }
 
