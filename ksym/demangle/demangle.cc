@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include "ksym/demangle/rust_constants.h"
+#include "ksym/demangle/rust_v0.h"
 
 namespace ksym {
 namespace {
@@ -31,9 +31,7 @@ struct Output {
 };
 
 // libiberty cannot be told to stop, and a doubling name would go on for years
-// with its output thrown away. It is C that owns nothing at this point but a
-// decoded identifier of at most kMaxMangledBytes in the Rust case, which a
-// jump leaks.
+// with its output thrown away. It is C that owns nothing at this point.
 void Append(const char* text, size_t size, void* opaque) {
   auto& output = *static_cast<Output*>(opaque);
   if (size > kMaxDemangledBytes - output.text.size()) {
@@ -62,24 +60,22 @@ std::string DemangleD(const std::string& mangled) {
 
 // Empty when the name is not mangled or too long when it is written out.
 std::string DemangleWhole(const std::string& mangled) {
-  Output output;
-  output.text.reserve(2 * mangled.size());
+  if (mangled.starts_with("_R")) return DemangleRustV0(mangled);
+  if (mangled.starts_with("_D")) return DemangleD(mangled);
   const bool is_cpp = mangled.starts_with("_Z") ||
                       mangled.starts_with("___Z");  // a block's invocation
-  // Rust's older names end with a hash, whose length is 17.
-  const bool may_be_rust = is_cpp ? mangled.find("17") != std::string::npos
-                                  : mangled.starts_with("_R");
-  if (may_be_rust &&
-      Run(rust_demangle_callback, kOptions, mangled.c_str(), output)) {
-    return is_cpp || RestoreLongConstants(mangled, output.text)
-               ? std::move(output.text)
-               : std::string();
-  }
-  if (is_cpp &&
+  if (!is_cpp) return {};
+  Output output;
+  output.text.reserve(2 * mangled.size());
+  // Rust's older names look like C++ and end with a hash, whose length is 17.
+  // One pass checks such a name, another writes it.
+  const bool may_be_rust = mangled.find("17") != std::string::npos;
+  if ((may_be_rust &&
+       Run(rust_demangle_callback, kOptions, mangled.c_str(), output)) ||
       Run(cplus_demangle_v3_callback, kCppOptions, mangled.c_str(), output)) {
     return std::move(output.text);
   }
-  return mangled.starts_with("_D") ? DemangleD(mangled) : std::string();
+  return {};
 }
 
 }  // namespace
