@@ -6,17 +6,17 @@
 namespace ksym {
 namespace {
 
-bool IsDecimalDigit(char c) { return c >= '0' && c <= '9'; }
+bool IsLengthDigit(char c) { return c >= '0' && c <= '9'; }
 
 bool IsLowerHexDigit(char c) {
-  return IsDecimalDigit(c) || (c >= 'a' && c <= 'f');
+  return IsLengthDigit(c) || (c >= 'a' && c <= 'f');
 }
 
 // 62 where it is no digit.
 uint64_t Base62Digit(char c) {
-  if (IsDecimalDigit(c)) return static_cast<uint64_t>(c - '0');
-  if (c >= 'a' && c <= 'z') return static_cast<uint64_t>(c - 'a' + 10);
-  if (c >= 'A' && c <= 'Z') return static_cast<uint64_t>(c - 'A' + 36);
+  if (IsLengthDigit(c)) return static_cast<uint64_t>(c - '0');
+  if (c >= 'a' && c <= 'z') return static_cast<uint64_t>(c - 'a') + 10;
+  if (c >= 'A' && c <= 'Z') return static_cast<uint64_t>(c - 'A') + 36;
   return 62;
 }
 
@@ -78,10 +78,10 @@ std::string_view RustReader::HexDigits() {
 }
 
 size_t RustReader::Decimal() {
-  if (!IsDecimalDigit(Peek())) Fail();
+  if (!IsLengthDigit(Peek())) Fail();
   if (failed_ || Eat('0')) return 0;
   size_t value = 0;
-  while (IsDecimalDigit(Peek()) && !failed_) {
+  while (IsLengthDigit(Peek()) && !failed_) {
     value = value * 10 + static_cast<size_t>(Next() - '0');
     if (value > text_.size()) Fail();
   }
