@@ -4,7 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-struct demangle_component;
+// libiberty's.
+struct demangle_component;  // NOLINT(readability-identifier-naming)
 
 namespace ksym {
 

@@ -3,22 +3,14 @@
 
 #include <libiberty/demangle.h>
 
-#include <algorithm>
-#include <cstdlib>
-#include <memory>
-
 #include "ksym/demangle/cpp_symbol.h"
+#include "ksym/demangle/d_symbol.h"
 #include "ksym/demangle/rust_v0.h"
 
 namespace ksym {
 namespace {
 
 constexpr int kOptions = DMGL_PARAMS | DMGL_ANSI;
-
-// D's demangler returns its text whole, so what a back reference ("Q") can
-// double has to be bounded beforehand.
-constexpr size_t kMaxDBytes = 1024;
-constexpr ptrdiff_t kMaxDBackReferences = 24;
 
 void Append(const char* text, size_t size, void* opaque) {
   static_cast<std::string*>(opaque)->append(text, size);
@@ -33,16 +25,6 @@ std::string DemangleOldRust(const std::string& mangled) {
       mangled.find("17") != std::string::npos &&
       rust_demangle_callback(mangled.c_str(), kOptions, Append, &text) != 0;
   return is_valid ? text : std::string();
-}
-
-std::string DemangleD(const std::string& mangled) {
-  if (mangled.size() > kMaxDBytes ||
-      std::count(mangled.begin(), mangled.end(), 'Q') > kMaxDBackReferences) {
-    return {};
-  }
-  const std::unique_ptr<char, decltype(&std::free)> text(
-      dlang_demangle(mangled.c_str(), kOptions), &std::free);
-  return text == nullptr ? std::string() : std::string(text.get());
 }
 
 // Empty when the name is not mangled or too long when it is written out.
