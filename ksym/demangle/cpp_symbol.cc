@@ -59,24 +59,29 @@ __attribute__((noinline, no_sanitize("address"))) void LeaveOnStack(
 
 // The tree and what owns it; null where the name is not valid.
 __attribute__((noinline)) demangle_component* Parse(const std::string& mangled,
-                                                    ScopeSpelling spelling,
                                                     Memory& owner) {
   void* memory = nullptr;
-  LeaveOnStack(spelling);
   demangle_component* tree =
       cplus_demangle_v3_components(mangled.c_str(), kCppOptions, &memory);
   owner.reset(memory);
   return tree;
 }
 
+demangle_component* ParseAnySpelling(const std::string& mangled,
+                                     Memory& owner) {
+  if (mangled.find("sr") == mangled.npos) return Parse(mangled, owner);
+  LeaveOnStack(ScopeSpelling::kNew);
+  demangle_component* tree = Parse(mangled, owner);
+  if (tree != nullptr) return tree;
+  LeaveOnStack(ScopeSpelling::kOld);
+  return Parse(mangled, owner);
+}
+
 }  // namespace
 
 std::string DemangleCpp(const std::string& mangled) {
   Memory owner(nullptr, &std::free);
-  demangle_component* tree = Parse(mangled, ScopeSpelling::kNew, owner);
-  if (tree == nullptr && mangled.find("sr") != mangled.npos) {
-    tree = Parse(mangled, ScopeSpelling::kOld, owner);
-  }
+  demangle_component* tree = ParseAnySpelling(mangled, owner);
   // libiberty has room for two components for each byte.
   if (tree == nullptr ||
       !CanWriteTree(tree, static_cast<const demangle_component*>(owner.get()),

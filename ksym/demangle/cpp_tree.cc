@@ -46,30 +46,40 @@ Children ChildrenOf(const Component& component) {
 class TreeBounds {
  public:
   TreeBounds(const Component* components, size_t count)
-      : components_(components), count_(count) {}
+      : components_(components), notes_(count) {
+    sorted_.reserve(count);
+  }
 
   bool Hold(const Component* tree) {
     if (!Sort(tree) || Scopes() > kMaxCppScopes) return false;
-    CountSearches();
-    // A template parameter stands for one of the arguments.
-    const uint64_t work = CountWork(1);
-    return work <= kMaxCppWork && CountWork(largest_argument_) <= kMaxCppWork;
+    // A template parameter stands for one of the arguments, and those are known
+    // after a first count.
+    return CountWork(1) <= kMaxCppWork &&
+           CountWork(largest_argument_) <= kMaxCppWork;
   }
 
  private:
   enum class Visit : uint8_t { kNone, kBegun, kDone };
 
-  size_t IndexOf(const Component* component) const {
-    return static_cast<size_t>(component - components_);
+  // Of one component. Counts stop behind kMaxCppWork.
+  struct Note {
+    Visit visit = Visit::kNone;
+    uint32_t searches = 0;  // looks that a search for a pack takes, from here
+    uint32_t work = 0;
+  };
+
+  Note& Of(const Component* component) {
+    return notes_[static_cast<size_t>(component - components_)];
   }
 
   // Each component behind those that it has. False if it were its own part.
   bool Sort(const Component* tree) {
-    std::vector<Visit> visits(count_);
-    std::vector<const Component*> open = {tree};
+    std::vector<const Component*> open;
+    open.reserve(notes_.size());
+    open.push_back(tree);
     while (!open.empty()) {
       const Component* component = open.back();
-      Visit& visit = visits[IndexOf(component)];
+      Visit& visit = Of(component).visit;
       if (visit != Visit::kNone) {
         open.pop_back();
         if (visit == Visit::kBegun) sorted_.push_back(component);
@@ -79,7 +89,7 @@ class TreeBounds {
       visit = Visit::kBegun;
       for (const Component* child : ChildrenOf(*component)) {
         if (child == nullptr) continue;
-        const Visit seen = visits[IndexOf(child)];
+        const Visit seen = Of(child).visit;
         if (seen == Visit::kBegun) return false;
         if (seen == Visit::kNone) open.push_back(child);
       }
@@ -103,33 +113,24 @@ class TreeBounds {
     return templates * references;
   }
 
-  uint64_t At(const std::vector<uint64_t>& counts,
-              const Component* component) const {
-    return component == nullptr ? 0 : counts[IndexOf(component)];
+  uint64_t SearchesOf(const Component* component) {
+    return component == nullptr ? 0 : Of(component).searches;
+  }
+  uint64_t WorkOf(const Component* component) {
+    return component == nullptr ? 0 : Of(component).work;
   }
 
-  static uint64_t Bounded(uint64_t count) {
-    return std::min(count, kMaxCppWork + 1);
+  static uint32_t Bounded(uint64_t count) {
+    return static_cast<uint32_t>(std::min(count, kMaxCppWork + 1));
   }
 
-  // Looks that a search for a pack takes, from each component.
-  void CountSearches() {
-    searches_.resize(count_);
-    for (const Component* component : sorted_) {
-      const bool ends = component->type == DEMANGLE_COMPONENT_PACK_EXPANSION;
-      const auto [left, right] = ChildrenOf(*component);
-      searches_[IndexOf(component)] =
-          ends ? 1 : Bounded(1 + At(searches_, left) + At(searches_, right));
-    }
-  }
-
-  uint64_t OwnWork(const Component& component, uint64_t parameter) const {
+  uint64_t OwnWork(const Component& component, uint64_t parameter) {
     const auto [left, right] = ChildrenOf(component);
     switch (component.type) {
       case DEMANGLE_COMPONENT_PACK_EXPANSION:
-        return 1 + At(searches_, left);
+        return 1 + SearchesOf(left);
       case DEMANGLE_COMPONENT_UNARY:  // sizeof... of a pack is one
-        return 1 + At(searches_, right);
+        return 1 + SearchesOf(right);
       case DEMANGLE_COMPONENT_TEMPLATE_PARAM:
         return parameter;
       default:
@@ -139,22 +140,24 @@ class TreeBounds {
 
   // Of the whole tree, where a template parameter takes as much as `parameter`.
   uint64_t CountWork(uint64_t parameter) {
-    std::vector<uint64_t> work(count_);
     for (const Component* component : sorted_) {
       const auto [left, right] = ChildrenOf(*component);
-      work[IndexOf(component)] = Bounded(OwnWork(*component, parameter) +
-                                         At(work, left) + At(work, right));
+      const bool ends = component->type == DEMANGLE_COMPONENT_PACK_EXPANSION;
+      Note& note = Of(component);
+      note.searches =
+          ends ? 1 : Bounded(1 + SearchesOf(left) + SearchesOf(right));
+      note.work = Bounded(OwnWork(*component, parameter) + WorkOf(left) +
+                          WorkOf(right));
       if (component->type == DEMANGLE_COMPONENT_TEMPLATE_ARGLIST) {
-        largest_argument_ = std::max(largest_argument_, At(work, left));
+        largest_argument_ = std::max(largest_argument_, WorkOf(left));
       }
     }
-    return work[IndexOf(sorted_.back())];
+    return WorkOf(sorted_.back());
   }
 
   const Component* components_;
-  size_t count_;
+  std::vector<Note> notes_;
   std::vector<const Component*> sorted_;
-  std::vector<uint64_t> searches_;
   uint64_t largest_argument_ = 1;
 };
 

@@ -20,9 +20,10 @@ void Append(const char* text, size_t size, void* opaque) {
 // They have no references: one pass checks a name, another writes it, no longer
 // than one and a half times as long.
 std::string DemangleOldRust(const std::string& mangled) {
+  if (mangled.find("17") == std::string::npos) return {};
   std::string text;
+  text.reserve(mangled.size());
   const bool is_valid =
-      mangled.find("17") != std::string::npos &&
       rust_demangle_callback(mangled.c_str(), kOptions, Append, &text) != 0;
   return is_valid ? text : std::string();
 }

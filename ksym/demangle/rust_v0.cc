@@ -38,7 +38,9 @@ enum class Generics { kOfValue, kOfType };
 // written and RustReader bound the time, kMaxRustDepth the stack.
 class RustV0 {
  public:
-  explicit RustV0(std::string_view text) : reader_(text) {}
+  explicit RustV0(std::string_view text) : reader_(text) {
+    out_.reserve(2 * text.size());
+  }
 
   // Empty where the text is not valid.
   std::string Demangle();
