@@ -69,7 +69,7 @@ TEST(CppSymbolTest, BoundsTheSearchForPacks) {
 }
 
 // libiberty has an array on the stack for each pair of a template and a
-// reference to a template parameter: 18 MB for this name.
+// reference to a template parameter: 17 MB for this name.
 TEST(CppSymbolTest, BoundsTheStack) {
   const auto crossed = [](size_t templates, size_t references) {
     std::string name = "_Z1fIiEvFv";
