@@ -3,83 +3,38 @@
 
 #include <libiberty/demangle.h>
 
-#include <algorithm>
-#include <csetjmp>
-#include <cstdlib>
-#include <memory>
-
-#include "ksym/demangle/rust_constants.h"
+#include "ksym/demangle/cpp_symbol.h"
+#include "ksym/demangle/d_symbol.h"
+#include "ksym/demangle/rust_v0.h"
 
 namespace ksym {
 namespace {
 
 constexpr int kOptions = DMGL_PARAMS | DMGL_ANSI;
-// libiberty's own limit refuses names of more than 1,024 bytes, which templates
-// reach. Within kMaxMangledBytes any nesting takes less than 1 MiB of stack.
-constexpr int kCppOptions = kOptions | DMGL_NO_RECURSE_LIMIT;
 
-// D's demangler returns its text whole, so what a back reference ("Q") can
-// double has to be bounded beforehand.
-constexpr size_t kMaxDBytes = 1024;
-constexpr ptrdiff_t kMaxDBackReferences = 24;
-
-using Demangler = int (*)(const char*, int, demangle_callbackref, void*);
-
-struct Output {
-  std::string text;
-  std::jmp_buf give_up;
-};
-
-// libiberty cannot be told to stop, and a doubling name would go on for years
-// with its output thrown away. It is C that owns nothing at this point but a
-// decoded identifier of at most kMaxMangledBytes in the Rust case, which a
-// jump leaks.
 void Append(const char* text, size_t size, void* opaque) {
-  auto& output = *static_cast<Output*>(opaque);
-  if (size > kMaxDemangledBytes - output.text.size()) {
-    std::longjmp(output.give_up, 1);
-  }
-  output.text.append(text, size);
+  static_cast<std::string*>(opaque)->append(text, size);
 }
 
-// No local object may live across the jump.
-bool Run(Demangler demangler, int options, const char* mangled,
-         Output& output) {
-  output.text.clear();
-  if (setjmp(output.give_up) != 0) return false;
-  return demangler(mangled, options, Append, &output) != 0;
-}
-
-std::string DemangleD(const std::string& mangled) {
-  if (mangled.size() > kMaxDBytes ||
-      std::count(mangled.begin(), mangled.end(), 'Q') > kMaxDBackReferences) {
-    return {};
-  }
-  const std::unique_ptr<char, decltype(&std::free)> text(
-      dlang_demangle(mangled.c_str(), kOptions), &std::free);
-  return text == nullptr ? std::string() : std::string(text.get());
+// Rust's older names look like C++ and end with a hash, whose length is 17.
+// They have no references: one pass checks a name, another writes it, no longer
+// than one and a half times as long.
+std::string DemangleOldRust(const std::string& mangled) {
+  if (mangled.find("17") == std::string::npos) return {};
+  std::string text;
+  text.reserve(mangled.size());
+  const bool is_valid =
+      rust_demangle_callback(mangled.c_str(), kOptions, Append, &text) != 0;
+  return is_valid ? text : std::string();
 }
 
 // Empty when the name is not mangled or too long when it is written out.
 std::string DemangleWhole(const std::string& mangled) {
-  Output output;
-  output.text.reserve(2 * mangled.size());
-  const bool is_cpp = mangled.starts_with("_Z") ||
-                      mangled.starts_with("___Z");  // a block's invocation
-  // Rust's older names end with a hash, whose length is 17.
-  const bool may_be_rust = is_cpp ? mangled.find("17") != std::string::npos
-                                  : mangled.starts_with("_R");
-  if (may_be_rust &&
-      Run(rust_demangle_callback, kOptions, mangled.c_str(), output)) {
-    return is_cpp || RestoreLongConstants(mangled, output.text)
-               ? std::move(output.text)
-               : std::string();
-  }
-  if (is_cpp &&
-      Run(cplus_demangle_v3_callback, kCppOptions, mangled.c_str(), output)) {
-    return std::move(output.text);
-  }
-  return mangled.starts_with("_D") ? DemangleD(mangled) : std::string();
+  if (mangled.starts_with("_R")) return DemangleRustV0(mangled);
+  if (mangled.starts_with("_D")) return DemangleD(mangled);
+  if (!mangled.starts_with("_Z")) return {};
+  std::string text = DemangleOldRust(mangled);
+  return text.empty() ? DemangleCpp(mangled) : text;
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whose file may name whom: what a user puts in the way of the names of others'
 processes. A library without symbols is mapped by a process of root and by one
-of a user, and the user says what its functions are called."""
+of a user, and the user says what its functions are called. And names that are
+made to keep the profiler busy, or to end it."""
 
 import os
 import re
@@ -329,6 +330,48 @@ class HostileNamesTest(service_harness.ServiceCase):
         self.as_user("exec chroot %s /victim" % root)
         leaves = self.document("-F", 199, 1).leaves(comm="victim")
         self.assertGreater(leaves[TRUE], 10, leaves)
+
+
+def doubling(times):
+    """A C++ name that has a type with 2 ** times types in it, and an expansion
+    whose pack is looked for in all of them."""
+    digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    name = "FviiE"
+    for i in range(times):
+        name = "Fv" + name + "S" + digits[i] + "_E"
+    return "_Z1fIJiEEvDp" + name
+
+
+class HostileManglingTest(harness.E2eTest):
+    FUNCTION = """\
+__attribute__((noinline)) void F%d(void) __asm__("%s");
+void F%d(void) {
+  for (volatile unsigned long left = 200000; left != 0;) left = left - 1;
+}
+"""
+    # Each took a demangler years; the last one is Rust's as any other.
+    NAMES = ["_RC0YYYYQYYYYQFFFFFGFFFYYQYYYYYYYYQQYY_RYQYYYYYYYYQYYYYYdbbbb"
+             "YYYQbQ", doubling(36), "_D1b" + 60 * "FS1a" + "i"]
+    TRUE_NAME = "_RINvC1a1bKo123456789abcdef01234_E"
+
+    def test_bounded(self):
+        # A profile is there in time, and has all of them.
+        self.need_command("gcc")
+        names = [*self.NAMES, self.TRUE_NAME]
+        calls = "".join("F%d(); " % i for i in range(len(names)))
+        source = "".join(self.FUNCTION % (i, name, i)
+                         for i, name in enumerate(names))
+        source += PROGRAM.replace("void Run(void);",
+                                  "static void Run(void) { %s}" % calls)
+        harness.write_text(self.path("program.c"), source)
+        subprocess.run(["gcc", "-O1", "-fno-omit-frame-pointer", "-o",
+                        self.path("victim"), self.path("program.c")],
+                       check=True, timeout=60)
+        self.start([self.path("victim")], ready=True)
+        document = self.document("-F", 199, 2)
+        shown = document.leaves(comm="victim")
+        for name in [*self.NAMES, "a::b::<0x123456789abcdef01234>"]:
+            self.assertGreater(shown[name], 0, shown)
 
 
 if __name__ == "__main__":

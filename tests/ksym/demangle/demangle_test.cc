@@ -42,18 +42,6 @@ TEST(DemangleTest, KeepsSuffixes) {
   EXPECT_EQ(Demangle("_ZN3foo3barEv.isra.0"), "foo::bar() [clone .isra.0]");
 }
 
-// Rust's constants of more than 64 bits have all of their digits.
-TEST(DemangleTest, KeepsLongConstants) {
-  EXPECT_EQ(Demangle("_RMC0INtC8arrayvec8ArrayVechKo123456789abcdef01234_E"),
-            "<arrayvec::ArrayVec<u8, 0x123456789abcdef01234>>");
-  EXPECT_EQ(Demangle("_RMC0INtC8arrayvec8ArrayVechKo123456789abcdef0_E"),
-            "<arrayvec::ArrayVec<u8, 1311768467463790320>>");
-  EXPECT_EQ(Demangle("_RMC0INtC1a1bKo11111111111111111_Ko21111111111111111_E"),
-            "<a::b<0x11111111111111111, 0x21111111111111111>>");
-  EXPECT_EQ(Demangle("_RMC0INtC1a1bKnnfedcba98765432100_Kn0_E"),
-            "<a::b<-0xfedcba98765432100, 0>>");
-}
-
 // Every beginning of a valid name is read or left, without a read behind it.
 TEST(DemangleTest, SurvivesEachTruncation) {
   for (const std::string_view name :
