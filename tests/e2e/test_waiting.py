@@ -29,6 +29,14 @@ READ_NS = 50e6
 Times = collections.namedtuple("Times", "running runnable blocked")
 
 
+class Said(dict):
+    """What the kernel counts of each thread, and how long functions waited."""
+
+    def __init__(self):
+        super().__init__()
+        self.places = {}
+
+
 class WaitingTest(harness.E2eTest):
     """The way that this kernel is sampled in."""
 
@@ -43,22 +51,22 @@ class WaitingTest(harness.E2eTest):
     def way(self, mode):
         return [mode, "--wait-program", self.PROGRAM]
 
-    def waits(self, seconds):
+    def waits(self, seconds, *kinds):
         """The workload, and its child that is stopped."""
-        workload = self.workload("waits", seconds, self.dir)
+        workload = self.workload("waits", seconds, self.dir, *kinds)
         stopped = int(workload.output[0].split()[1])
         self.addCleanup(os.kill, stopped, signal.SIGKILL)
         return workload, stopped
 
-    def run_waits(self, *arguments):
+    def run_waits(self, *arguments, kinds=()):
         """The document, the run, and what the threads say of themselves."""
-        workload, stopped = self.waits(LIFE_SECONDS)
+        workload, stopped = self.waits(LIFE_SECONDS, *kinds)
         running = self.background(
             "--format", "json", "--by", "tid", "-v", "-F", HZ, "-p",
             "%d,%d" % (workload.pid, stopped), *arguments)
         running.wait_started()
         os.kill(workload.pid, signal.SIGUSR1)
-        said = {}
+        said = Said()
         # One that does not end would keep this from ending.
         deadline = threading.Timer(harness.RUN_SECONDS, workload.process.kill)
         deadline.start()
@@ -67,7 +75,10 @@ class WaitingTest(harness.E2eTest):
             if line == ["done"]:
                 break
             self.assertTrue(line, "the workload did not end")
-            said[line[0]] = tuple(map(int, line[1:]))
+            if line[0] == "place":
+                said.places[line[1]] = int(line[2])
+            else:
+                said[line[0]] = tuple(map(int, line[1:4]))
         deadline.cancel()
         # One that was joined may have a little to do yet.
         time.sleep(0.3)
@@ -100,7 +111,8 @@ class WaitingTest(harness.E2eTest):
         return sums
 
     def test_known_waits(self):
-        document, run, said = self.run_waits(*self.way("--off-cpu"))
+        document, run, said = self.run_waits(*self.way("--off-cpu"),
+                                             kinds=("3", "more"))
         self.assertEqual({kind["event"] for kind in document.metadata["kinds"]},
                          {self.EVENT})
         times = self.thread_times(run)
@@ -108,6 +120,8 @@ class WaitingTest(harness.E2eTest):
             self.check_times(times, said)
         with self.subTest("estimates"):
             self.check_estimates(document, run, said)
+        with self.subTest("in step"):
+            self.check_step(document, said)
         with self.subTest("reasons"):
             self.check_reasons(document)
         with self.subTest("stacks"):
@@ -163,6 +177,17 @@ class WaitingTest(harness.E2eTest):
             self.assertLess(abs(self.values(document, "sleeper")
                                 - times["sleeper"].blocked), 3 * PERIOD_NS)
 
+    def check_step(self, document, said):
+        """Two waits that fill each period of the sampling."""
+        for place, truth in said.places.items():
+            sampled = sum(stack["value"] for stack in document.stacks
+                          if "value" in stack and place in [
+                              frame["name"] for frame in document.user(stack)])
+            stands_for = max(stack["value"] / PERIOD_NS / stack["count"]
+                             for stack in document.stacks if "value" in stack)
+            sigma = PERIOD_NS * math.sqrt(LIFE_SECONDS * HZ / 4 * stands_for)
+            self.assertLess(abs(sampled - truth), 3.5 * sigma, place)
+
     def check_reasons(self, document):
         for comm, reason in [("sleep", "clock_nanosleep"),
                              ("condvar", "futex"), ("second", "futex"),
@@ -184,6 +209,10 @@ class WaitingTest(harness.E2eTest):
         self.assertEqual(set(self.reasons(document, "stopped")),
                          {"[blocked: stopped]"})
         self.assertIn("[blocked: vfork, D]", self.reasons(document, "vfork"))
+        for comm, reason in [("exec", "[blocked: wait4]"),
+                             ("exit", "[blocked: wait4]"),
+                             ("migrate", "[blocked: clock_nanosleep]")]:
+            self.assertIn(reason, self.reasons(document, comm))
         self.assertIn("[runnable: preempted]",
                       self.reasons(document, "spin1"))
         self.assertIn("[runnable: yield]", self.reasons(document, "yield"))

@@ -3,7 +3,8 @@
 """Measures ksym-profile beside perf and bpftrace; see scripts/bench.
 
     bench.py [--quick] [--program FILE] [--loads KINDS] [--parts PARTS]
-             [--signals COUNT] --build DIRECTORY [SECTION...]
+             [--signals COUNT] [--waits PARTS] [--seconds SECONDS]
+             [--alternations COUNT] --build DIRECTORY [SECTION...]
 
 Exit status: 0, 1 when a section failed, 77 when nothing can be measured here.
 """
@@ -33,12 +34,13 @@ import trouble
 import trouble_signals
 import unwind
 import waiting
+import waits
 import wall
 
 SECTIONS = {"wall": wall, "cost": cost, "stacks": stacks, "rate": rate,
             "kernel": kernel, "symbols": symbols, "unwind": unwind,
             "gsym": gsym, "markup": markup, "waiting": waiting,
-            "trouble": trouble}
+            "waits": waits, "trouble": trouble}
 NOTHING_TO_MEASURE = 77
 
 
@@ -103,12 +105,23 @@ def main():
                         help="of the section trouble: captures that are told "
                         f"to end (default: {trouble_signals.COUNT}; "
                         f"{trouble_signals.QUICK_COUNT} with --quick)")
+    parser.add_argument("--waits", metavar="PARTS", default="",
+                        help="of the section waits: of " +
+                        ", ".join(waits.PARTS) + " (default: all)")
+    parser.add_argument("--seconds", type=float, default=0,
+                        help="of the section waits: how long each run is "
+                        "(default: 2)")
+    parser.add_argument("--alternations", type=int, default=0,
+                        metavar="COUNT",
+                        help="of the section waits: how often in turns "
+                        "(default: 9)")
     parser.add_argument("sections", nargs="*", metavar="SECTION",
                         help="of " + ", ".join(SECTIONS) + " (default: all)")
     arguments = parser.parse_args()
     sections = chosen(parser, ",".join(arguments.sections), SECTIONS)
     kinds = chosen(parser, arguments.loads, loads.KINDS)
     parts = chosen(parser, arguments.parts, trouble.PARTS)
+    waits_parts = chosen(parser, arguments.waits, waits.PARTS)
     if os.geteuid() != 0:
         print("skipped: sampling the whole machine and reading BPF run times "
               "needs root")
@@ -119,7 +132,9 @@ def main():
         context = programs.Context(os.path.abspath(arguments.build), scratch,
                                    arguments.quick, arguments.program,
                                    trouble.Wanted(kinds, parts,
-                                                  arguments.signals))
+                                                  arguments.signals),
+                                   waits.Wanted(waits_parts, arguments.seconds,
+                                                arguments.alternations))
         print_host(context)
         fine = [run_section(context, name)
                 for name in sections or SECTIONS]

@@ -27,6 +27,7 @@ class Context:
     quick: bool  # one short run of everything: proves that it works
     program: str = None  # with debug data, for the section gsym
     trouble: object = None  # trouble.Wanted, for the section trouble
+    waits: object = None  # waits.Wanted, for the section waits
 
     def scratch_file(self, name):
         return os.path.join(self.scratch, name)

@@ -1,19 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Threads whose waits are known. Says "ready" and waits for SIGUSR1; then each
- * kind of wait has a thread for the seconds that are given, and when all have
- * ended a line each: its name, what the kernel counts that it ran and waited
- * for a CPU, and how long it lived, in nanoseconds. Then it sleeps for ever.
+ * Threads whose waits are known:
+ *
+ *   waits SECONDS DIRECTORY [SPINNERS [more|stay]]
+ *
+ * Says "ready" and waits for SIGUSR1; then each kind of wait has a thread for
+ * the seconds that are given, and when all have ended a line each: its name,
+ * what the kernel counts that it ran and waited for a CPU, how long it lived
+ * and when it was made (CLOCK_MONOTONIC), in nanoseconds, and its tid. Lines
+ * "place NAME NANOSECONDS" say how long it was in each of two functions. Then
+ * it sleeps for ever. With "more" there are those kinds that take much of a
+ * disk or start processes; with "stay" as well, and no thread ends.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -22,6 +34,7 @@
 
 static double seconds;
 static const char* directory;
+static bool stay;
 
 static int64_t NowNs(void) {
   struct timespec now;
@@ -124,10 +137,123 @@ static void Wait_threads(void) {
   pthread_join(thread, NULL);
 }
 
+// Each period of the test's samples (199 Hz) has the same two waits, of which
+// one is nine times as long as the other one.
+static int64_t step_ns[2];
+static int64_t step_due;
+static void StepUntil(int64_t due) {
+  const struct timespec time = {due / 1000000000, due % 1000000000};
+  clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL);
+}
+static void Step_long(int64_t due) { StepUntil(due); }
+static void Step_short(int64_t due) { StepUntil(due); }
+static void Wait_step(void) {
+  const int64_t period = 1000000000 / 199;
+  if (step_due == 0) step_due = NowNs();
+  const int64_t begin = NowNs();
+  Step_long(step_due + period * 9 / 10);
+  const int64_t middle = NowNs();
+  Step_short(step_due + period);
+  const int64_t end = NowNs();
+  step_ns[0] += middle - begin;
+  step_ns[1] += end - middle;
+  step_due += period;
+  // One that was late by periods goes on from now.
+  if (step_due < end - period) step_due = end;
+}
+
+// A file of this many pages, whose contents are on the disk.
+enum { kPages = 256, kPageBytes = 4096 };
+static int OpenPages(const char* name, int flags) {
+  static char page[kPageBytes];
+  char path[256];
+  snprintf(path, sizeof(path), "%s/%s", directory, name);
+  const int fd = open(path, O_CREAT | O_RDWR | O_TRUNC, 0600);
+  if (fd < 0) abort();
+  for (int i = 0; i < kPages; ++i) {
+    if (write(fd, page, sizeof(page)) != sizeof(page)) abort();
+  }
+  fsync(fd);
+  close(fd);
+  return open(path, O_RDWR | flags);
+}
+static int NextPage(void) {
+  static __thread unsigned page;
+  return (int)((page += 37) % kPages);
+}
+
+static int direct_fd = -1;
+static void Wait_direct(void) {
+  static char page[kPageBytes] __attribute__((aligned(kPageBytes)));
+  if (pread(direct_fd, page, kPageBytes, (off_t)NextPage() * kPageBytes) !=
+      kPageBytes) {
+    abort();
+  }
+  SleepNs(3000000);
+}
+
+static int fault_fd;
+static char* fault_pages;
+static char Touch(const volatile char* page) { return *page; }
+static void Wait_fault(void) {
+  const off_t at = (off_t)NextPage() * kPageBytes;
+  madvise(fault_pages, (size_t)kPages * kPageBytes, MADV_DONTNEED);
+  posix_fadvise(fault_fd, 0, 0, POSIX_FADV_DONTNEED);
+  Touch(fault_pages + at);
+  SleepNs(3000000);
+}
+
+static void Wait_migrate(void) {
+  static int cpu;
+  cpu_set_t all;
+  cpu_set_t one;
+  // Of the process, whose first thread stays where it may be.
+  if (sched_getaffinity(getpid(), sizeof(all), &all) != 0) abort();
+  do {
+    cpu = (cpu + 1) % CPU_SETSIZE;
+  } while (!CPU_ISSET(cpu, &all));
+  CPU_ZERO(&one);
+  CPU_SET(cpu, &one);
+  if (sched_setaffinity(0, sizeof(one), &one) != 0) abort();
+  SleepNs(3000000);
+}
+
+// A process of which one thread sleeps when the other one ends both.
+static void* Abandoned(void* unused) {
+  pause();
+  return unused;
+}
+static void StartAbandoned(void) {
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, Abandoned, NULL) != 0) _exit(1);
+  SleepNs(2000000);
+}
+static void Wait_exec(void) {
+  const pid_t child = fork();
+  if (child == 0) {
+    StartAbandoned();
+    execl("/proc/self/exe", "waits", "after-exec", (char*)NULL);
+    _exit(1);
+  }
+  waitpid(child, NULL, 0);
+}
+static void Wait_exit(void) {
+  const pid_t child = fork();
+  if (child == 0) {
+    StartAbandoned();
+    _exit(0);
+  }
+  waitpid(child, NULL, 0);
+}
+
 struct Kind {
   const char* name;
   void (*wait)(void);
+  bool more;
+  bool left_out;
+  int64_t made_ns;
   int64_t life_ns;
+  pid_t tid;
   char schedstat[64];
 };
 
@@ -145,13 +271,27 @@ static struct Kind kinds[] = {
     {.name = "spin1", .wait = Wait_spin},
     {.name = "spin2", .wait = Wait_spin},
     {.name = "spin3", .wait = Wait_spin},
+    {.name = "spin4", .wait = Wait_spin},
+    {.name = "spin5", .wait = Wait_spin},
+    {.name = "spin6", .wait = Wait_spin},
+    {.name = "spin7", .wait = Wait_spin},
+    {.name = "spin8", .wait = Wait_spin},
     {.name = "yield", .wait = Wait_yield},
     {.name = "threads", .wait = Wait_threads},
+    {.name = "step", .wait = Wait_step, .more = true},
+    {.name = "direct", .wait = Wait_direct, .more = true},
+    {.name = "fault", .wait = Wait_fault, .more = true},
+    {.name = "migrate", .wait = Wait_migrate, .more = true},
+    {.name = "exec", .wait = Wait_exec, .more = true},
+    {.name = "exit", .wait = Wait_exit, .more = true},
 };
 enum { kKinds = sizeof(kinds) / sizeof(kinds[0]) };
 
+static sem_t ended;
+
 static void* Run(void* argument) {
   struct Kind* kind = argument;
+  kind->tid = gettid();
   const int64_t begin = NowNs();
   const int64_t end = begin + (int64_t)(seconds * 1e9);
   prctl(PR_SET_NAME, kind->name);
@@ -166,6 +306,8 @@ static void* Run(void* argument) {
       pread(fd, kind->schedstat, sizeof(kind->schedstat) - 1, 0);
   if (got <= 0) abort();
   close(fd);
+  sem_post(&ended);
+  while (stay) pause();
   return NULL;
 }
 
@@ -177,10 +319,76 @@ static void* Sleeper(void* unused) {
 
 static void Begin(int signal) { (void)signal; }
 
+// Leaves out what cannot be done here.
+static void Prepare(int spinners, bool more) {
+  if (more) {
+    direct_fd = OpenPages("direct", O_DIRECT);
+    fault_fd = OpenPages("fault", 0);
+    fault_pages = mmap(NULL, (size_t)kPages * kPageBytes, PROT_READ, MAP_SHARED,
+                       fault_fd, 0);
+    if (fault_pages == MAP_FAILED) abort();
+  }
+  for (int i = 0; i < kKinds; ++i) {
+    const bool is_spinner = kinds[i].wait == Wait_spin;
+    kinds[i].left_out = (kinds[i].more && !more) ||
+                        (kinds[i].wait == Wait_direct && direct_fd < 0) ||
+                        (is_spinner && atoi(kinds[i].name + 4) > spinners);
+  }
+}
+
+static void RunAll(void) {
+  sem_init(&ended, 0, 0);
+  for (int i = 0; i < kKinds; ++i) {
+    if (kinds[i].left_out) continue;
+    pthread_t thread;
+    kinds[i].made_ns = NowNs();
+    pthread_create(&thread, NULL, Run, &kinds[i]);
+    pthread_detach(thread);
+  }
+  for (int i = 0; i < kKinds; ++i) {
+    while (!kinds[i].left_out && sem_wait(&ended) != 0) {
+    }
+  }
+}
+
+static void PrintAll(void) {
+  for (int i = 0; i < kKinds; ++i) {
+    if (kinds[i].left_out) continue;
+    uint64_t ran = 0;
+    uint64_t waited = 0;
+    sscanf(kinds[i].schedstat, "%" SCNu64 " %" SCNu64, &ran, &waited);
+    printf("%s %" PRIu64 " %" PRIu64 " %" PRId64 " %" PRId64 " %d\n",
+           kinds[i].name, ran, waited, kinds[i].life_ns, kinds[i].made_ns,
+           kinds[i].tid);
+  }
+  printf("place Step_long %" PRId64 "\nplace Step_short %" PRId64 "\n",
+         step_ns[0], step_ns[1]);
+  printf("done\n");
+  fflush(stdout);
+}
+
+static pid_t StartStopped(void) {
+  const pid_t stopped = fork();
+  if (stopped == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_NAME, "stopped");
+    raise(SIGSTOP);
+    _exit(0);
+  }
+  return stopped;
+}
+
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
+  if (argc == 2 && strcmp(argv[1], "after-exec") == 0) {
+    prctl(PR_SET_NAME, "exec");
+    SleepNs(2000000);
+    return 0;
+  }
+  if (argc < 3) return 2;
   seconds = atof(argv[1]);
   directory = argv[2];
+  stay = argc > 4 && strcmp(argv[4], "stay") == 0;
+  Prepare(argc > 3 ? atoi(argv[3]) : 3, argc > 4);
   signal(SIGUSR1, Begin);
   sigset_t none;
   sigset_t begin;
@@ -191,31 +399,13 @@ int main(int argc, char** argv) {
   sigprocmask(SIG_BLOCK, &begin, NULL);
   pthread_t sleeper;
   pthread_create(&sleeper, NULL, Sleeper, NULL);
-  const pid_t stopped = fork();
-  if (stopped == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    prctl(PR_SET_NAME, "stopped");
-    raise(SIGSTOP);
-    _exit(0);
-  }
+  const pid_t stopped = StartStopped();
   // Here, so that the child does not keep the writer's end open.
   if (pipe(ends) != 0) return 1;
   printf("stopped %d\nready\n", stopped);
   fflush(stdout);
   sigsuspend(&none);
-  pthread_t threads[kKinds];
-  for (int i = 0; i < kKinds; ++i) {
-    pthread_create(&threads[i], NULL, Run, &kinds[i]);
-  }
-  for (int i = 0; i < kKinds; ++i) pthread_join(threads[i], NULL);
-  for (int i = 0; i < kKinds; ++i) {
-    uint64_t ran = 0;
-    uint64_t waited = 0;
-    sscanf(kinds[i].schedstat, "%" SCNu64 " %" SCNu64, &ran, &waited);
-    printf("%s %" PRIu64 " %" PRIu64 " %" PRId64 "\n", kinds[i].name, ran,
-           waited, kinds[i].life_ns);
-  }
-  printf("done\n");
-  fflush(stdout);
+  RunAll();
+  PrintAll();
   for (;;) pause();
 }

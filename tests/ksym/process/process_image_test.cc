@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <latch>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -182,6 +183,19 @@ TEST(ReadMapsTest, AgreesWithTheText) {
   std::erase_if(*maps, [](auto& m) { return m.path == "[vsyscall]"; });
   EXPECT_EQ(*maps, expected);
   ::munmap(memory, 4096);
+}
+
+// Those of a process with many threads are asked for in another way.
+TEST(ReadMapsTest, ReadsAProcessOfManyThreads) {
+  const auto before = ReadMaps(static_cast<uint32_t>(::getpid()));
+  ASSERT_TRUE(before);
+  std::latch end(1);
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 600; ++i) threads.emplace_back([&] { end.wait(); });
+  const auto maps = ReadMaps(static_cast<uint32_t>(::getpid()));
+  end.count_down();
+  ASSERT_TRUE(maps) << maps.error().message();
+  EXPECT_EQ(*maps, *before);
 }
 
 // A process that is gone has none; of a thread that ended others tell.
