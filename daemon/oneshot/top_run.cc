@@ -1,0 +1,472 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/oneshot/top_run.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "daemon/base/own_priority.h"
+#include "daemon/oneshot/live_capture.h"
+#include "daemon/oneshot/messages.h"
+#include "daemon/oneshot/missing_ids.h"
+#include "daemon/oneshot/one_shot.h"
+#include "daemon/oneshot/top_capture.h"
+#include "daemon/oneshot/top_worker.h"
+#include "daemon/top/key_reader.h"
+#include "daemon/top/terminal_screen.h"
+#include "daemon/top/top_view.h"
+
+namespace profd {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using ksym::Fail;
+using ksym::Result;
+using ksym::Status;
+using std::chrono::milliseconds;
+
+// The thread that answers keys.
+constexpr PriorityAllowance kKeysAllowance = {.at_once = milliseconds(200),
+                                              .per_second = milliseconds(50)};
+// From ESC to the rest of its sequence; slow lines need some of it.
+constexpr milliseconds kEscapePatience(50);
+// How often a program in the background looks whether it still is.
+constexpr milliseconds kBackgroundPeriod(200);
+constexpr milliseconds kIdlePeriod(1000);
+constexpr milliseconds kLongestPart(1000);
+constexpr size_t kBatchRows = 20;
+// From the end of the screen to that of the program.
+constexpr milliseconds kCapturePatience(300);
+constexpr milliseconds kPagePatience(2000);
+
+constexpr std::array kTopSignals = {SIGINT,  SIGTERM,  SIGQUIT, SIGHUP,
+                                    SIGTSTP, SIGWINCH, SIGCONT};
+
+// Blocks the signals, but those that were ignored when the program began and do
+// not end it.
+Result<ksym::UniqueFd> TakeSignals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int number : kTopSignals) {
+    struct sigaction action = {};
+    ::sigaction(number, nullptr, &action);
+    const bool always = number == SIGINT || number == SIGTERM;
+    if (always || action.sa_handler != SIG_IGN) sigaddset(&set, number);
+  }
+  ::signal(SIGPIPE, SIG_IGN);
+  if (::sigprocmask(SIG_BLOCK, &set, nullptr) != 0) {
+    return ksym::FailErrno(errno, "sigprocmask");
+  }
+  ksym::UniqueFd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd.valid()) return ksym::FailErrno(errno, "signalfd");
+  return fd;
+}
+
+// What other threads have for the one that draws.
+class Inbox {
+ public:
+  struct News {
+    std::shared_ptr<const TopWindow> window;
+    std::optional<Result<std::string>> page;
+    std::optional<ksym::Error> failure;
+  };
+  static Result<std::unique_ptr<Inbox>> Make() {
+    ksym::UniqueFd fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!fd.valid()) return ksym::FailErrno(errno, "eventfd");
+    return std::unique_ptr<Inbox>(new Inbox(std::move(fd)));
+  }
+
+  int fd() const { return fd_.get(); }
+  template <typename Change>
+  void Put(const Change& change) {
+    {
+      const std::lock_guard lock(mutex_);
+      change(news_);
+    }
+    ::eventfd_write(fd_.get(), 1);
+  }
+  News Take() {
+    eventfd_t count = 0;
+    ::eventfd_read(fd_.get(), &count);
+    const std::lock_guard lock(mutex_);
+    return std::exchange(news_, {});
+  }
+
+ private:
+  explicit Inbox(ksym::UniqueFd fd) : fd_(std::move(fd)) {}
+  ksym::UniqueFd fd_;
+  std::mutex mutex_;
+  News news_;
+};
+
+std::string TargetOf(const BpfConfig& bpf) {
+  std::string text = "all threads";
+  if (!bpf.pids.empty()) {
+    text = fmt::format("{} {}", bpf.pids.size() == 1 ? "process" : "processes",
+                       fmt::join(bpf.pids, ","));
+  } else if (!bpf.tids.empty()) {
+    text = fmt::format("{} {}", bpf.tids.size() == 1 ? "thread" : "threads",
+                       fmt::join(bpf.tids, ","));
+  }
+  if (bpf.cgroup_path.empty()) return text;
+  return text + " of cgroup " + bpf.cgroup_path;
+}
+
+// CPUs that this process has used between two calls.
+class OwnUse {
+ public:
+  double Take() {
+    timespec used = {};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    const double cpu = static_cast<double>(used.tv_sec) +
+                       static_cast<double>(used.tv_nsec) / 1e9;
+    const auto now = Clock::now();
+    const double passed =
+        std::chrono::duration<double>(now - std::exchange(last_, now)).count();
+    const double before = std::exchange(cpu_, cpu);
+    return passed > 0 ? (cpu - before) / passed : 0;
+  }
+
+ private:
+  double cpu_ = 0;
+  Clock::time_point last_ = Clock::now();
+};
+
+// In the background nothing may be shown and no key is ours. A terminal that is
+// not the session's has no background.
+bool IsInForeground() {
+  const pid_t group = ::tcgetpgrp(STDIN_FILENO);
+  return group < 0 || group == ::getpgrp();
+}
+
+class TopRun {
+ public:
+  explicit TopRun(TopOptions options)
+      : options_(std::move(options)), state_(options_.state) {}
+
+  Result<int> Run() {
+    const auto missing = MissingIds(options_.profile.capture.bpf);
+    if (!missing) return Fail(missing.error());
+    if (!options_.batch) {
+      auto screen = TerminalScreen::Open();
+      if (!screen) return Fail(std::move(screen.error()));
+      screen_ = std::make_unique<TerminalScreen>(std::move(*screen));
+    }
+    auto begun = Begin();
+    if (!begun) return Fail(std::move(begun.error()));
+    if (!missing->empty()) SayLater(MissingText(*missing));
+    const Status ended = options_.batch ? PrintTables() : Show();
+    return Finish(ended);
+  }
+
+ private:
+  Status Begin() {
+    auto signals = TakeSignals();
+    if (!signals) return Fail(std::move(signals.error()));
+    signals_ = std::move(*signals);
+    auto inbox = Inbox::Make();
+    if (!inbox) return Fail(std::move(inbox.error()));
+    inbox_ = std::move(*inbox);
+    worker_ = std::make_unique<TopWorker>(
+        state_.window,
+        TopWorker::Sinks{.window =
+                             [this](std::shared_ptr<const TopWindow> window) {
+                               inbox_->Put([&](Inbox::News& news) {
+                                 news.window = std::move(window);
+                               });
+                             },
+                         .page =
+                             [this](Result<std::string> page) {
+                               inbox_->Put([&](Inbox::News& news) {
+                                 news.page = std::move(page);
+                               });
+                             }});
+    const milliseconds part = std::min(options_.interval, kLongestPart);
+    parts_of_table_ =
+        static_cast<uint64_t>(std::max<int64_t>(1, options_.interval / part));
+    auto capture =
+        TopCapture::Start(options_.profile, {.part = part},
+                          {.part =
+                               [this](std::shared_ptr<const Profile> profile) {
+                                 Add(std::move(profile));
+                               },
+                           .failure =
+                               [this](ksym::Error error) {
+                                 inbox_->Put([&](Inbox::News& news) {
+                                   news.failure = std::move(error);
+                                 });
+                               }});
+    if (!capture) return Fail(std::move(capture.error()));
+    capture_ = std::move(*capture);
+    facts_ = {.target = TargetOf(options_.profile.capture.bpf),
+              .rate = fmt::format("{} Hz",
+                                  options_.profile.capture.rate.frequency_hz),
+              .no_waits = capture_->no_waits()};
+    return {};
+  }
+
+  // In the capture's thread.
+  void Add(std::shared_ptr<const Profile> profile) {
+    const bool is_due = ++parts_ % parts_of_table_ == 0;
+    worker_->Add(std::move(profile),
+                 is_due ? TopWorker::Show::kNow : TopWorker::Show::kLater);
+  }
+
+  Status PrintTables() {
+    uint64_t printed = 0;
+    while (printed < *options_.batch) {
+      std::array<pollfd, 2> entries = {
+          {{.fd = signals_.get(), .events = POLLIN, .revents = 0},
+           {.fd = inbox_->fd(), .events = POLLIN, .revents = 0}}};
+      ::poll(entries.data(), entries.size(), -1);
+      share_.Renew();
+      if (TakeEvents()) return {};
+      const Inbox::News news = inbox_->Take();
+      if (news.failure) return Fail(*news.failure);
+      if (!news.window) continue;
+      Take(news.window);
+      const std::string_view space = printed++ == 0 ? "" : "\n";
+      const std::string text =
+          std::string(space) +
+          PrintTop(window_->tables, state_, facts_, kBatchRows);
+      if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
+        // Its reader has seen enough.
+        if (errno == EPIPE) return {};
+        return ksym::FailErrno(errno, "stdout");
+      }
+    }
+    return {};
+  }
+
+  Status Show() {
+    for (;;) {
+      EnterIfForeground();
+      Wait();
+      share_.Renew();
+      if (TakeEvents() || TakeKeys() || screen_->is_broken()) return {};
+      Inbox::News news = inbox_->Take();
+      if (news.failure) return Fail(std::move(*news.failure));
+      if (news.page) SayPage(*news.page);
+      if (news.window && !state_.is_paused) Take(std::move(news.window));
+      if (is_entered_) Draw();
+    }
+  }
+
+  void EnterIfForeground() {
+    if (is_entered_ || !IsInForeground()) return;
+    screen_->Enter();
+    is_entered_ = true;
+    Draw();
+  }
+
+  void LeaveScreen() {
+    if (screen_) screen_->Leave();
+    is_entered_ = false;
+  }
+
+  void Wait() {
+    std::array<pollfd, 4> entries = {
+        {{.fd = signals_.get(), .events = POLLIN, .revents = 0},
+         {.fd = inbox_->fd(), .events = POLLIN, .revents = 0},
+         {.fd = is_entered_ ? STDIN_FILENO : -1,
+          .events = POLLIN,
+          .revents = 0},
+         {.fd = is_entered_ && screen_->is_behind() ? screen_->output() : -1,
+          .events = POLLOUT,
+          .revents = 0}}};
+    const milliseconds timeout = keys_.is_waiting() ? kEscapePatience
+                                 : is_entered_      ? kIdlePeriod
+                                                    : kBackgroundPeriod;
+    ::poll(entries.data(), entries.size(), static_cast<int>(timeout.count()));
+    has_keys_ = entries[2].revents != 0;
+  }
+
+  // Signals; true: one of them ends the program.
+  bool TakeEvents() {
+    bool ends = false;
+    bool stops = false;
+    signalfd_siginfo info = {};
+    while (::read(signals_.get(), &info, sizeof(info)) == sizeof(info)) {
+      switch (static_cast<int>(info.ssi_signo)) {
+        case SIGWINCH:
+          if (screen_) screen_->Forget();
+          break;
+        case SIGTSTP:
+          stops = true;
+          break;
+        case SIGCONT:
+          // Whoever stopped us may have changed the terminal.
+          is_entered_ = false;
+          break;
+        default:
+          ends = true;
+      }
+    }
+    if (!ends && stops) StopSelf();
+    return ends;
+  }
+
+  // All threads stop here until SIGCONT, which is an event of its own.
+  void StopSelf() {
+    LeaveScreen();
+    ::kill(::getpid(), SIGSTOP);
+  }
+
+  // True: a key ends the program.
+  bool TakeKeys() {
+    if (!is_entered_) return false;
+    std::vector<Key> keys;
+    if (has_keys_) {
+      std::array<char, 512> bytes = {};
+      const ssize_t n = ::read(STDIN_FILENO, bytes.data(), bytes.size());
+      // The terminal is gone.
+      if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN)) return true;
+      if (n > 0) keys = keys_.Read({bytes.data(), static_cast<size_t>(n)});
+    } else if (keys_.is_waiting()) {
+      keys = keys_.GiveUp();
+    }
+    return std::ranges::any_of(keys,
+                               [this](const Key& key) { return Apply(key); });
+  }
+
+  bool Apply(const Key& key) {
+    facts_.message.clear();
+    const TopPlace place = {.page = TableRows(screen_->size()),
+                            .rows = ChooseRows(tables(), state_).size()};
+    const TopState before = state_;
+    switch (ApplyKey(key, place, state_)) {
+      case TopCommand::kQuit:
+        return true;
+      case TopCommand::kWrite:
+        BeginPage();
+        break;
+      case TopCommand::kRedraw:
+        screen_->Forget();
+        break;
+      case TopCommand::kNone:
+        break;
+    }
+    if (before.window != state_.window) {
+      worker_->SetWindow(state_.window);
+      SaySome(fmt::format("window: {} s", state_.window.count()));
+    }
+    return false;
+  }
+
+  void BeginPage() {
+    if (!window_ || window_->parts.empty()) {
+      return SaySome("there is nothing to write yet");
+    }
+    const bool began = worker_->WritePage(
+        window_->parts, {.state = state_.order.state, .parked = state_.parked});
+    if (began) {
+      page_says_ =
+          fmt::format("{}, {:.1f} s", Name(state_.order.state),
+                      static_cast<double>(window_->tables.duration_ns) / 1e9);
+    }
+    SaySome(began ? "writing a page ..." : "a page is being written");
+  }
+
+  void SayPage(const Result<std::string>& page) {
+    if (page) return SaySome(fmt::format("wrote ./{}: {}", *page, page_says_));
+    SaySome("no page: " + page.error().message());
+    facts_.is_warning = true;
+  }
+
+  void SaySome(std::string text) {
+    facts_.message = std::move(text);
+    facts_.is_warning = false;
+  }
+
+  void Take(std::shared_ptr<const TopWindow> window) {
+    window_ = std::move(window);
+    facts_.own_cpus = use_.Take();
+    for (const std::string& warning : window_->warnings) SayLater(warning);
+  }
+
+  // When the terminal is as it was.
+  void SayLater(const std::string& warning) {
+    if (std::ranges::find(warnings_, warning) != warnings_.end()) return;
+    warnings_.push_back(warning);
+    SaySome("warning: " + warning);
+    facts_.is_warning = true;
+  }
+
+  const TopTables& tables() const {
+    static const TopTables none;
+    return window_ ? window_->tables : none;
+  }
+
+  void Draw() {
+    screen_->Show(DrawTop(tables(), state_, facts_, screen_->size()));
+  }
+
+  Result<int> Finish(const Status& ended) {
+    LeaveScreen();
+    for (const std::string& warning : warnings_) {
+      PrintMessage("warning: " + warning);
+    }
+    const bool has_captured = capture_->Stop(Clock::now() + kCapturePatience);
+    const bool has_written = worker_->Stop(Clock::now() + kPagePatience);
+    const int status = ended ? kExitOk : ReportFailure(ended.error());
+    if (!has_captured || !has_written) {
+      std::fflush(nullptr);
+      std::_Exit(status);
+    }
+    return status;
+  }
+
+  TopOptions options_;
+  PriorityShare share_{kKeysAllowance};
+  ksym::UniqueFd signals_;
+  std::unique_ptr<TerminalScreen> screen_;  // null: tables are printed
+  bool is_entered_ = false;
+  KeyReader keys_;
+  bool has_keys_ = false;
+  TopState state_;
+  TopFacts facts_;
+  std::string page_says_;
+  OwnUse use_;
+  std::shared_ptr<const TopWindow> window_;  // that is shown; null: none yet
+  std::vector<std::string> warnings_;
+  std::unique_ptr<Inbox> inbox_;
+  std::unique_ptr<TopWorker> worker_;  // uses the inbox
+  uint64_t parts_of_table_ = 1;
+  uint64_t parts_ = 0;                   // the capture's thread counts them
+  std::unique_ptr<TopCapture> capture_;  // uses the worker
+};
+
+}  // namespace
+
+int RunTop(TopOptions options) {
+  if (!options.batch &&
+      (::isatty(STDIN_FILENO) == 0 || ::isatty(STDOUT_FILENO) == 0)) {
+    const auto screen = TerminalScreen::Open();
+    if (!screen) return ReportFailure(screen.error());
+  }
+  StartOpener(options.profile);
+  // Before there are threads.
+  options.profile.own_priority =
+      ChooseOwnPriority(options.profile.own_priority);
+  const Result<int> status = TopRun(std::move(options)).Run();
+  return status ? *status : ReportFailure(status.error());
+}
+
+}  // namespace profd
