@@ -186,11 +186,12 @@ class TopTest(harness.E2eTest):
         top.wait_row(lambda row: number(row[2]) > 0.5,
                      "waits")
         self.assertIn(">BLOCKED", top.screen.text()[2])
-        top.press("s/wait_sle\r")
-        top.wait_row(lambda row: row[-2:] == ["Wait_sleep", "[waits]"]
-                     and 0.6 < number(row[3]) < 1.3, "a sleeper")
+        # Two that wait for a lock, and the first one if it is not parked.
+        top.press("s/hold [wai\r")
+        top.wait_row(lambda row: row[-2:] == ["Hold", "[waits]"]
+                     and 0.5 < number(row[3]) < 4, "waits for locks")
         self.assertIn(">total", top.screen.text()[2])
-        self.assertIn("filter: wait_sle  1 rows", top.screen.text()[-1])
+        self.assertIn("filter: hold [wai  1 rows", top.screen.text()[-1])
         top.press("\x1b")  # a lone ESC
         top.wait(lambda lines: "quit" in lines[-1], "the keys")
         top.press("/[parked\r")
