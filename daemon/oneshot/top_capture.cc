@@ -98,6 +98,7 @@ Status TopCapture::TryBegin() {
   capture_ = std::make_unique<Capture>(std::move(*capture));
   metadata_ = capture_->metadata();
   begin_ = Clock::now();
+  last_walk_ns_ = begin_.time_since_epoch().count();
   auto enabled = capture_->Enable();
   if (!enabled) return enabled;
   RenewNames();
@@ -134,17 +135,28 @@ Status TopCapture::Sample() {
       names_->Advance();
       continue;
     }
-    if (no_waits_.empty()) {
-      // Without it the part lacks what sleeps on, and the next one has it.
-      const auto walked = capture_->WalkSleepers(milliseconds(0));
-      if (!walked) names_->Warn(walked.error().message());
-    }
+    if (no_waits_.empty()) WalkSleepers();
     auto raw = loop.Drain();
     if (!raw) return Fail(std::move(raw.error()));
     names_->Take(std::move(*raw));
     GivePart();
   }
   return {};
+}
+
+// Without it the part lacks what sleeps on, and the next one has it.
+void TopCapture::WalkSleepers() {
+  const auto walked = capture_->WalkSleepers(milliseconds(0));
+  if (!walked) names_->Warn(walked.error().message());
+  const uint64_t walks = capture_->wait_statistics().walks.walks;
+  if (std::exchange(walks_, walks) != walks) {
+    last_walk_ns_ = Clock::now().time_since_epoch().count();
+  }
+}
+
+TopCapture::Clock::duration TopCapture::SinceWalk() const {
+  return Clock::now().time_since_epoch() -
+         Clock::duration(last_walk_ns_.load());
 }
 
 // What has its names by now; the rest comes with the next part.

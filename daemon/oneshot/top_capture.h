@@ -45,6 +45,10 @@ class TopCapture {
   const CaptureMetadata& metadata() const { return metadata_; }
   // Why threads that wait are not sampled; empty: they are.
   const std::string& no_waits() const { return no_waits_; }
+  // How long ago threads that sleep on were last looked at. Where there are
+  // thousands that is put off, to bound the cost; the next look counts it all.
+  // From any thread.
+  Clock::duration SinceWalk() const;
   // Ends the thread: true if it has ended by then. Else, or where something
   // that cannot be interrupted is left, only _Exit() ends the program in time.
   bool Stop(Clock::time_point deadline);
@@ -55,6 +59,7 @@ class TopCapture {
   ksym::Status TryBegin();
   void Run();
   ksym::Status Sample();
+  void WalkSleepers();
   void GivePart();
   void MakeNames();
   void RenewNames();
@@ -69,6 +74,8 @@ class TopCapture {
   CaptureMetadata metadata_;
   std::string no_waits_;
   Clock::time_point begin_;
+  uint64_t walks_ = 0;                     // of sleepers
+  std::atomic<int64_t> last_walk_ns_ = 0;  // of the steady clock
   std::atomic<bool> stops_ = false;
   std::atomic<bool> has_ended_ = false;
   std::thread thread_;

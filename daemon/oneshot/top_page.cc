@@ -54,7 +54,7 @@ ksym::Result<std::string> WriteTopPage(
   const std::time_t now = std::time(nullptr);
   std::tm local = {};
   ::localtime_r(&now, &local);
-  const std::string name = fmt::format("ksym-top-{:%Y%m%d-%H%M%S}.html", local);
+  std::string name = fmt::format("ksym-top-{:%Y%m%d-%H%M%S}.html", local);
   const ksym::UniqueFd file(
       ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
              0666));

@@ -52,6 +52,8 @@ constexpr milliseconds kBackgroundPeriod(200);
 constexpr milliseconds kIdlePeriod(1000);
 constexpr milliseconds kLongestPart(1000);
 constexpr size_t kBatchRows = 20;
+// Sleepers that were not counted for so long are said to be late.
+constexpr milliseconds kLateWalk(2500);
 // From the end of the screen to that of the program.
 constexpr milliseconds kCapturePatience(300);
 constexpr milliseconds kPagePatience(2000);
@@ -172,7 +174,7 @@ class TopRun {
     auto begun = Begin();
     if (!begun) return Fail(std::move(begun.error()));
     if (!missing->empty()) SayLater(MissingText(*missing));
-    const Status ended = options_.batch ? PrintTables() : Show();
+    const Status ended = options_.batch ? PrintTables(*options_.batch) : Show();
     return Finish(ended);
   }
 
@@ -229,9 +231,9 @@ class TopRun {
                  is_due ? TopWorker::Show::kNow : TopWorker::Show::kLater);
   }
 
-  Status PrintTables() {
+  Status PrintTables(uint64_t count) {
     uint64_t printed = 0;
-    while (printed < *options_.batch) {
+    while (printed < count) {
       std::array<pollfd, 2> entries = {
           {{.fd = signals_.get(), .events = POLLIN, .revents = 0},
            {.fd = inbox_->fd(), .events = POLLIN, .revents = 0}}};
@@ -398,6 +400,11 @@ class TopRun {
   void Take(std::shared_ptr<const TopWindow> window) {
     window_ = std::move(window);
     facts_.own_cpus = use_.Take();
+    facts_.sleepers_behind =
+        capture_->no_waits().empty() && capture_->SinceWalk() > kLateWalk
+            ? std::chrono::duration_cast<std::chrono::seconds>(
+                  capture_->SinceWalk())
+            : std::chrono::seconds(0);
     for (const std::string& warning : window_->warnings) SayLater(warning);
   }
 
@@ -410,8 +417,8 @@ class TopRun {
   }
 
   const TopTables& tables() const {
-    static const TopTables none;
-    return window_ ? window_->tables : none;
+    static const TopTables kNone;
+    return window_ ? window_->tables : kNone;
   }
 
   void Draw() {

@@ -2,8 +2,10 @@
 #include "daemon/oneshot/top_worker.h"
 
 #include <algorithm>
+#include <ctime>
 #include <utility>
 
+#include "daemon/base/now_ns.h"
 #include "daemon/base/own_priority.h"
 #include "daemon/base/signals_blocked.h"
 #include "daemon/profile/parked.h"
@@ -11,6 +13,8 @@
 
 namespace profd {
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 // Tables of a very large machine take longer, and then come later.
 constexpr PriorityAllowance kWorkerAllowance = {
@@ -38,14 +42,14 @@ TopWorker::TopWorker(std::chrono::seconds window, Sinks sinks)
 }
 
 TopWorker::~TopWorker() {
-  Stop(std::chrono::steady_clock::time_point::min());
+  Stop(Clock::time_point::min());
   thread_.join();
 }
 
 void TopWorker::Add(ProfileRing::Part part, Show show) {
   const std::lock_guard lock(mutex_);
   ring_.Add(std::move(part));
-  if (show == Show::kLater) return;
+  if (show == Show::kLater || Clock::now() < rests_until_) return;
   is_due_ = true;
   changed_.notify_all();
 }
@@ -66,7 +70,7 @@ bool TopWorker::WritePage(std::vector<ProfileRing::Part> parts, TopPage page) {
   return true;
 }
 
-bool TopWorker::Stop(std::chrono::steady_clock::time_point deadline) {
+bool TopWorker::Stop(Clock::time_point deadline) {
   std::unique_lock lock(mutex_);
   stops_ = true;
   changed_.notify_all();
@@ -79,7 +83,8 @@ void TopWorker::Run() {
   for (;;) {
     changed_.wait(lock, [this] { return is_due_ || page_ || stops_; });
     if (page_) {
-      const PageTask task = *std::exchange(page_, std::nullopt);
+      const PageTask task = std::move(*page_);
+      page_.reset();
       writes_page_ = true;
       lock.unlock();
       auto written = WriteTopPage(task.parts, task.page);
@@ -94,8 +99,12 @@ void TopWorker::Run() {
           static_cast<uint64_t>(std::chrono::nanoseconds(window_).count()));
       lock.unlock();
       share.Renew();
+      const auto begin = Clock::now();
+      const uint64_t cpu_ns = NowNs(CLOCK_THREAD_CPUTIME_ID);
       sinks_.window(MakeWindow(std::move(parts)));
+      const uint64_t took_ns = NowNs(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
       lock.lock();
+      rests_until_ = begin + std::chrono::nanoseconds(took_ns * kShare);
     }
   }
   has_ended_ = true;

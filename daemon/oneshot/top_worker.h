@@ -41,9 +41,10 @@ class TopWorker {
   TopWorker(const TopWorker&) = delete;
   TopWorker& operator=(const TopWorker&) = delete;
 
-  // The newest part. Tables are made of it at once, or only kept for with the
-  // next one that is shown.
+  // The newest part. Tables are made of it now, or with a later one, which may
+  // be as well where tables take much time: no more than kShare of a CPU's.
   enum class Show : uint8_t { kNow, kLater };
+  static constexpr uint64_t kShare = 20;  // a twentieth
   void Add(ProfileRing::Part part, Show show);
   void SetWindow(std::chrono::seconds window);
   // Writes a page of those parts; false: one is being written.
@@ -68,6 +69,7 @@ class TopWorker {
   ProfileRing ring_;
   std::chrono::seconds window_;
   bool is_due_ = false;  // tables are
+  std::chrono::steady_clock::time_point rests_until_;
   std::optional<PageTask> page_;
   bool writes_page_ = false;
   bool stops_ = false;

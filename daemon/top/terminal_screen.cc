@@ -121,11 +121,11 @@ TerminalScreen::TerminalScreen(TerminalScreen&& other) noexcept
 TerminalScreen::~TerminalScreen() { Leave(); }
 
 void TerminalScreen::Enter() {
-  static const bool registered = [] {
+  static const bool kRegistered = [] {
     RestoreOnFaults();
     return std::atexit(RestoreAtEnd) == 0;
   }();
-  (void)registered;
+  (void)kRegistered;
   termios mode = before_;
   mode.c_iflag &= ~static_cast<tcflag_t>(ICRNL | INLCR | IXON | ISTRIP);
   // Signals of keys stay: whole groups of processes get them.

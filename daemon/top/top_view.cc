@@ -200,12 +200,13 @@ std::string SumLine(const TopTables& tables, const TopState& state,
   if (!facts.no_waits.empty()) {
     return line + "; waits are not sampled: " + facts.no_waits;
   }
+  line += fmt::format(
+      ", runnable {}, blocked {}, parked {}{}", threads(ThreadState::kRunnable),
+      threads(ThreadState::kBlocked), threads(ThreadState::kParked),
+      state.parked == ParkedRows::kHidden ? " (hidden)" : "");
+  if (facts.sleepers_behind.count() == 0) return line;
   return line +
-         fmt::format(", runnable {}, blocked {}, parked {}{}",
-                     threads(ThreadState::kRunnable),
-                     threads(ThreadState::kBlocked),
-                     threads(ThreadState::kParked),
-                     state.parked == ParkedRows::kHidden ? " (hidden)" : "");
+         fmt::format("; sleepers {} s late", facts.sleepers_behind.count());
 }
 
 ScreenLine LastLine(const TopState& state, const TopFacts& facts, size_t rows) {
@@ -238,6 +239,7 @@ void FinishLines(const ScreenSize& size, std::vector<ScreenLine>& lines) {
 
 std::vector<ScreenLine> DrawHelp(const ScreenSize& size) {
   std::vector<ScreenLine> lines;
+  lines.reserve(kHelp.size());
   for (const std::string_view line : kHelp) {
     lines.push_back({.text = std::string(line)});
   }

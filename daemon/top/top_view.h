@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -28,9 +29,11 @@ struct ScreenSize {
 
 // What is told beside the tables.
 struct TopFacts {
-  std::string target = {};    // what is sampled: "all threads", "process 12"
-  std::string rate = {};      // "99 Hz"
-  double own_cpus = 0;        // CPU time of this program in a second
+  std::string target = {};  // what is sampled: "all threads", "process 12"
+  std::string rate = {};    // "99 Hz"
+  double own_cpus = 0;      // CPU time of this program in a second
+  // Blocked and parked time lacks what slept on for so long; 0: nothing.
+  std::chrono::seconds sleepers_behind = {};
   std::string no_waits = {};  // why threads that wait are not sampled
   std::string message = {};   // of the last line; empty: the keys
   bool is_warning = false;    // the message is

@@ -53,10 +53,10 @@ class TopRowsTest : public testing::Test {
 
   static const TopRow& Find(const std::vector<TopRow>& rows,
                             std::string_view name) {
-    static const TopRow none;
+    static const TopRow kNone;
     const auto found = std::ranges::find(rows, name, &TopRow::name);
     EXPECT_NE(found, rows.end()) << name;
-    return found == rows.end() ? none : *found;
+    return found == rows.end() ? kNone : *found;
   }
 
  private:

@@ -162,6 +162,10 @@ TEST(TopViewTest, SaysWhatIsMissing) {
   TopTables tables = Example();
   tables.lost = 12;
   TopFacts facts = kFacts;
+  facts.sleepers_behind = std::chrono::seconds(3);
+  EXPECT_EQ(DrawTop(tables, {}, facts, {.columns = 120, .rows = 24})[1].text,
+            "running 0.99 of 2 CPUs, runnable 0.00, blocked 0.75, parked 20.00"
+            "; sleepers 3 s late");
   facts.no_waits = "the kernel has no BTF";
   const auto lines = DrawTop(tables, {}, facts, {.columns = 120, .rows = 24});
   EXPECT_TRUE(lines[0].text.ends_with("; 12 samples lost")) << lines[0].text;
