@@ -224,9 +224,10 @@ class TopRun {
     return {};
   }
 
-  // In the capture's thread.
+  // In the capture's thread. A person does not wait for the first table.
   void Add(std::shared_ptr<const Profile> profile) {
-    const bool is_due = ++parts_ % parts_of_table_ == 0;
+    const bool is_first = ++parts_ == 1 && !options_.batch;
+    const bool is_due = is_first || parts_ % parts_of_table_ == 0;
     worker_->Add(std::move(profile),
                  is_due ? TopWorker::Show::kNow : TopWorker::Show::kLater);
   }

@@ -9,10 +9,12 @@ import select
 import signal
 import struct
 import subprocess
+import sys
 import termios
 import time
 
 import harness
+import refuse_bpf
 
 # All that may be written to the terminal besides text.
 KNOWN = re.compile(
@@ -377,6 +379,21 @@ class TopTest(harness.E2eTest):
                            "--view", "threads")
         rows = run.stdout.decode().splitlines()[3:]
         self.assertEqual([row.split()[3] for row in rows], [str(inside.pid)])
+
+    def test_without_waits(self):
+        # Where the kernel refuses what waits need, what runs is shown, and the
+        # second line says why.
+        spin = self.workload("spin")
+        for command in (refuse_bpf.LINK_CREATE,
+                        refuse_bpf.RAW_TRACEPOINT_OPEN):
+            with self.subTest(command):
+                run = self.profile(
+                    "top", "-p", spin.pid, "--batch", 1,
+                    prefix=[sys.executable, "-B", refuse_bpf.__file__,
+                            str(command)])
+                lines = run.stdout.decode().splitlines()
+                self.assertIn("; waits are not sampled: ", lines[1])
+                self.assertEqual(lines[3].split()[-2:], ["Hot", "[spin]"])
 
     def test_refusals(self):
         # What cannot be shown is said in one line, and nothing is sampled.
