@@ -5,8 +5,6 @@
 #include <fmt/ranges.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/eventfd.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,7 +14,6 @@
 #include <cstdlib>
 #include <ctime>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,6 +25,8 @@
 #include "daemon/oneshot/missing_ids.h"
 #include "daemon/oneshot/one_shot.h"
 #include "daemon/oneshot/top_capture.h"
+#include "daemon/oneshot/top_inbox.h"
+#include "daemon/oneshot/top_signals.h"
 #include "daemon/oneshot/top_worker.h"
 #include "daemon/top/key_reader.h"
 #include "daemon/top/terminal_screen.h"
@@ -57,66 +56,6 @@ constexpr milliseconds kLateWalk(2500);
 // From the end of the screen to that of the program.
 constexpr milliseconds kCapturePatience(300);
 constexpr milliseconds kPagePatience(2000);
-
-constexpr std::array kTopSignals = {SIGINT,  SIGTERM,  SIGQUIT, SIGHUP,
-                                    SIGTSTP, SIGWINCH, SIGCONT};
-
-// Blocks the signals, but those that were ignored when the program began and do
-// not end it.
-Result<ksym::UniqueFd> TakeSignals() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int number : kTopSignals) {
-    struct sigaction action = {};
-    ::sigaction(number, nullptr, &action);
-    const bool always = number == SIGINT || number == SIGTERM;
-    if (always || action.sa_handler != SIG_IGN) sigaddset(&set, number);
-  }
-  ::signal(SIGPIPE, SIG_IGN);
-  if (::sigprocmask(SIG_BLOCK, &set, nullptr) != 0) {
-    return ksym::FailErrno(errno, "sigprocmask");
-  }
-  ksym::UniqueFd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!fd.valid()) return ksym::FailErrno(errno, "signalfd");
-  return fd;
-}
-
-// What other threads have for the one that draws.
-class Inbox {
- public:
-  struct News {
-    std::shared_ptr<const TopWindow> window;
-    std::optional<Result<std::string>> page;
-    std::optional<ksym::Error> failure;
-  };
-  static Result<std::unique_ptr<Inbox>> Make() {
-    ksym::UniqueFd fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!fd.valid()) return ksym::FailErrno(errno, "eventfd");
-    return std::unique_ptr<Inbox>(new Inbox(std::move(fd)));
-  }
-
-  int fd() const { return fd_.get(); }
-  template <typename Change>
-  void Put(const Change& change) {
-    {
-      const std::lock_guard lock(mutex_);
-      change(news_);
-    }
-    ::eventfd_write(fd_.get(), 1);
-  }
-  News Take() {
-    eventfd_t count = 0;
-    ::eventfd_read(fd_.get(), &count);
-    const std::lock_guard lock(mutex_);
-    return std::exchange(news_, {});
-  }
-
- private:
-  explicit Inbox(ksym::UniqueFd fd) : fd_(std::move(fd)) {}
-  ksym::UniqueFd fd_;
-  std::mutex mutex_;
-  News news_;
-};
 
 std::string TargetOf(const BpfConfig& bpf) {
   std::string text = "all threads";
@@ -180,38 +119,23 @@ class TopRun {
 
  private:
   Status Begin() {
-    auto signals = TakeSignals();
+    auto signals = TopSignals::Install();
     if (!signals) return Fail(std::move(signals.error()));
-    signals_ = std::move(*signals);
-    auto inbox = Inbox::Make();
+    signals_ = std::make_unique<TopSignals>(std::move(*signals));
+    auto inbox = TopInbox::Make();
     if (!inbox) return Fail(std::move(inbox.error()));
     inbox_ = std::move(*inbox);
-    worker_ = std::make_unique<TopWorker>(
-        state_.window,
-        TopWorker::Sinks{.window =
-                             [this](std::shared_ptr<const TopWindow> window) {
-                               inbox_->Put([&](Inbox::News& news) {
-                                 news.window = std::move(window);
-                               });
-                             },
-                         .page =
-                             [this](Result<std::string> page) {
-                               inbox_->Put([&](Inbox::News& news) {
-                                 news.page = std::move(page);
-                               });
-                             }});
-    const milliseconds part = std::min(options_.interval, kLongestPart);
-    parts_of_table_ =
-        static_cast<uint64_t>(std::max<int64_t>(1, options_.interval / part));
+    MakeWorker();
+    part_ = std::min(options_.interval, kLongestPart);
     auto capture =
-        TopCapture::Start(options_.profile, {.part = part},
+        TopCapture::Start(options_.profile, {.part = part_},
                           {.part =
                                [this](std::shared_ptr<const Profile> profile) {
                                  Add(std::move(profile));
                                },
                            .failure =
                                [this](ksym::Error error) {
-                                 inbox_->Put([&](Inbox::News& news) {
+                                 inbox_->Put([&](TopInbox::News& news) {
                                    news.failure = std::move(error);
                                  });
                                }});
@@ -224,10 +148,34 @@ class TopRun {
     return {};
   }
 
-  // In the capture's thread. A person does not wait for the first table.
+  void MakeWorker() {
+    worker_ = std::make_unique<TopWorker>(
+        state_.window,
+        TopWorker::Sinks{.window =
+                             [this](std::shared_ptr<const TopWindow> window) {
+                               inbox_->Put([&](TopInbox::News& news) {
+                                 news.window = std::move(window);
+                               });
+                             },
+                         .page =
+                             [this](Result<std::string> page) {
+                               inbox_->Put([&](TopInbox::News& news) {
+                                 news.page = std::move(page);
+                               });
+                             }});
+  }
+
+  // In the capture's thread. A part may be short, where there was much to take
+  // at once. A person does not wait a whole interval for the first table.
   void Add(std::shared_ptr<const Profile> profile) {
-    const bool is_first = ++parts_ == 1 && !options_.batch;
-    const bool is_due = is_first || parts_ % parts_of_table_ == 0;
+    not_shown_ += std::chrono::nanoseconds(profile->metadata.duration_ns);
+    const bool is_first = !has_shown_ && !options_.batch;
+    const milliseconds wanted = is_first ? part_ : options_.interval;
+    const bool is_due = not_shown_ + part_ / 2 >= wanted;
+    if (is_due) {
+      has_shown_ = true;
+      not_shown_ = {};
+    }
     worker_->Add(std::move(profile),
                  is_due ? TopWorker::Show::kNow : TopWorker::Show::kLater);
   }
@@ -236,12 +184,12 @@ class TopRun {
     uint64_t printed = 0;
     while (printed < count) {
       std::array<pollfd, 2> entries = {
-          {{.fd = signals_.get(), .events = POLLIN, .revents = 0},
+          {{.fd = signals_->fd(), .events = POLLIN, .revents = 0},
            {.fd = inbox_->fd(), .events = POLLIN, .revents = 0}}};
       ::poll(entries.data(), entries.size(), -1);
       share_.Renew();
       if (TakeEvents()) return {};
-      const Inbox::News news = inbox_->Take();
+      const TopInbox::News news = inbox_->Take();
       if (news.failure) return Fail(*news.failure);
       if (!news.window) continue;
       Take(news.window);
@@ -264,7 +212,7 @@ class TopRun {
       Wait();
       share_.Renew();
       if (TakeEvents() || TakeKeys() || screen_->is_broken()) return {};
-      Inbox::News news = inbox_->Take();
+      TopInbox::News news = inbox_->Take();
       if (news.failure) return Fail(std::move(*news.failure));
       if (news.page) SayPage(*news.page);
       if (news.window && !state_.is_paused) Take(std::move(news.window));
@@ -286,7 +234,7 @@ class TopRun {
 
   void Wait() {
     std::array<pollfd, 4> entries = {
-        {{.fd = signals_.get(), .events = POLLIN, .revents = 0},
+        {{.fd = signals_->fd(), .events = POLLIN, .revents = 0},
          {.fd = inbox_->fd(), .events = POLLIN, .revents = 0},
          {.fd = is_entered_ ? STDIN_FILENO : -1,
           .events = POLLIN,
@@ -303,27 +251,12 @@ class TopRun {
 
   // Signals; true: one of them ends the program.
   bool TakeEvents() {
-    bool ends = false;
-    bool stops = false;
-    signalfd_siginfo info = {};
-    while (::read(signals_.get(), &info, sizeof(info)) == sizeof(info)) {
-      switch (static_cast<int>(info.ssi_signo)) {
-        case SIGWINCH:
-          if (screen_) screen_->Forget();
-          break;
-        case SIGTSTP:
-          stops = true;
-          break;
-        case SIGCONT:
-          // Whoever stopped us may have changed the terminal.
-          is_entered_ = false;
-          break;
-        default:
-          ends = true;
-      }
-    }
-    if (!ends && stops) StopSelf();
-    return ends;
+    const TopSignals::Came came = signals_->Take();
+    if (came.resizes && screen_) screen_->Forget();
+    // Whoever stopped us may have changed the terminal.
+    if (came.goes_on) is_entered_ = false;
+    if (came.stops && !came.ends) StopSelf();
+    return came.ends;
   }
 
   // All threads stop here until SIGCONT, which is an event of its own.
@@ -443,7 +376,7 @@ class TopRun {
 
   TopOptions options_;
   PriorityShare share_{kKeysAllowance};
-  ksym::UniqueFd signals_;
+  std::unique_ptr<TopSignals> signals_;
   std::unique_ptr<TerminalScreen> screen_;  // null: tables are printed
   bool is_entered_ = false;
   KeyReader keys_;
@@ -454,10 +387,12 @@ class TopRun {
   OwnUse use_;
   std::shared_ptr<const TopWindow> window_;  // that is shown; null: none yet
   std::vector<std::string> warnings_;
-  std::unique_ptr<Inbox> inbox_;
+  std::unique_ptr<TopInbox> inbox_;
   std::unique_ptr<TopWorker> worker_;  // uses the inbox
-  uint64_t parts_of_table_ = 1;
-  uint64_t parts_ = 0;                   // the capture's thread counts them
+  milliseconds part_ = kLongestPart;
+  // Of the capture's thread: what was sampled since the last table.
+  std::chrono::nanoseconds not_shown_{0};
+  bool has_shown_ = false;
   std::unique_ptr<TopCapture> capture_;  // uses the worker
 };
 
