@@ -7,6 +7,7 @@
 #include "daemon/oneshot/messages.h"
 #include "daemon/oneshot/one_shot.h"
 #include "daemon/oneshot/options.h"
+#include "daemon/oneshot/top_command.h"
 #include "ksym/cli/known_stack.h"
 #include "ksym/cli/program_signals.h"
 #include "ksym/cli/standard_streams.h"
@@ -20,6 +21,7 @@ int Main(int argc, char** argv) {
   if (!reserved) return profd::kExitFailure;
   if (const auto status = profd::RunFileCommand(argc, argv)) return *status;
   if (const auto status = profd::RunDumpCommand(argc, argv)) return *status;
+  if (const auto status = profd::RunTopCommand(argc, argv)) return *status;
   profd::ParsedCommandLine parsed = profd::ParseCommandLine(argc, argv);
   if (parsed.options) return profd::RunOneShot(std::move(*parsed.options));
   if (parsed.exit_status == 0) return profd::PrintToStdout(parsed.output_text);

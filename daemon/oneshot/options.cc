@@ -15,6 +15,7 @@
 #include "daemon/oneshot/file_commands.h"
 #include "daemon/oneshot/messages.h"
 #include "daemon/oneshot/raw_options.h"
+#include "daemon/oneshot/top_command.h"
 #include "ksym/cli/completion.h"
 
 namespace profd {
@@ -172,6 +173,7 @@ class UsageOfBothForms : public CLI::Formatter {
   std::string make_usage(const CLI::App*, std::string) const override {
     return "Usage: ksym-profile [OPTIONS] [DURATION]\n"
            "       ksym-profile [OPTIONS] -- COMMAND [ARG...]\n"
+           "       ksym-profile top [OPTIONS] (a table that goes on)\n"
            "       ksym-profile dump [OPTIONS] (what all threads do now)\n"
            "       ksym-profile report|diff|convert ... (these have a --help "
            "of their own)\n\n";
@@ -200,6 +202,7 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv) {
   AddSymbolOptions(app, raw, options);
   const auto commands = FileCommandTable();
   AddDumpCommandTo(*commands);
+  AddTopCommandTo(*commands);
   ksym::AddCompletionOption(app, commands.get());
 
   ParsedCommandLine parsed;

@@ -120,6 +120,12 @@ void PartNames::Advance() {
   }
 }
 
+std::optional<PartNames::Clock::time_point> PartNames::WaitsSince() const {
+  if (!asked_.empty()) return asked_.front().taken;
+  if (!held_.empty()) return held_.taken();
+  return std::nullopt;
+}
+
 // Whether what was drained waits as one until the kernel's table is read.
 bool PartNames::IsPutOff() {
   if (!naming_.PutOff(held_.first(), held_.taken())) return false;

@@ -47,6 +47,10 @@ class PartNames {
   // Takes what has its names by now.
   void Advance();
 
+  // When the first part was drained that has no names yet; nothing: there is
+  // none.
+  std::optional<Clock::time_point> WaitsSince() const;
+
   // No more parts come: whether all have their names. `is_stopped` is asked
   // every 10 ms; at the deadline, or when it says so, what has no name by then
   // has the reason kNotInTime.

@@ -202,6 +202,10 @@ std::string_view BeginChange(const SpotDifference& spot, double share,
 
 }  // namespace
 
+std::string FunctionOf(const Profile& profile, const Frame& frame) {
+  return FunctionName(profile, frame, Modules::kShown);
+}
+
 ksym::Result<SpotKind> ParseSpotKind(std::string_view name) {
   for (const SpotKind kind :
        {SpotKind::kFunction, SpotKind::kModule, SpotKind::kComm,

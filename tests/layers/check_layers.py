@@ -65,13 +65,15 @@ MODULES = {
                               "daemon/track", "daemon/unwind", "bpf"],
     # Threads at one moment: values and their writers.
     "daemon/dump": KSYM + ["daemon/naming", "daemon/output", "daemon/profile"],
+    # A table on a terminal: values, their lines, keys.
+    "daemon/top": KSYM + ["daemon/output", "daemon/profile"],
     # What a program does from start to end: these put the stages together.
     "daemon/oneshot": KSYM + ["ksym/cli", "daemon/base", "daemon/capture",
                               "daemon/dump", "daemon/files", "daemon/input",
                               "daemon/naming", "daemon/output",
                               "daemon/profile",
                               "daemon/raw", "daemon/runtime",
-                              "daemon/unwind"],
+                              "daemon/top", "daemon/unwind"],
     "daemon/service": KSYM + ["ksym/cli", "daemon/base", "daemon/capture",
                               "daemon/files", "daemon/naming",
                               "daemon/output", "daemon/profile",
