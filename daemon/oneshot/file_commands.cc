@@ -61,7 +61,7 @@ void AddValueOption(CLI::App& command, Arguments& arguments) {
   command
       .add_option("--value", arguments.value,
                   "Which kind of samples, where the profile has several "
-                  "(default: the first)")
+                  "(default: the first; of waits the sum of all)")
       ->type_name("KIND");
 }
 
@@ -187,12 +187,13 @@ Result<HotSpotTable> TableOf(const Arguments& arguments) {
   return table;
 }
 
-// With the kind that --value names in front.
+// With the kinds of samples that the format shows.
 Result<Profile> LoadShowing(const std::vector<std::string>& paths,
-                            const Arguments& arguments) {
+                            const Arguments& arguments,
+                            const FormatRow& format) {
   auto profile = LoadProfiles(paths);
   if (!profile) return profile;
-  auto shown = ShowKind(arguments.value, *profile);
+  auto shown = ChooseKind(arguments.value, format, *profile);
   if (!shown) {
     return Fail(std::move(shown.error()).WithContext(paths.front()));
   }
@@ -203,9 +204,9 @@ Result<Profile> LoadShowing(const std::vector<std::string>& paths,
 Result<Profile> LoadSelected(const std::vector<std::string>& paths,
                              const Arguments& arguments,
                              const std::optional<NamePattern>& filter) {
-  auto profile = LoadShowing(paths, arguments);
+  // A table shows what folded stacks do.
+  auto profile = LoadShowing(paths, arguments, RowOf(OutputFormat::kFolded));
   if (!profile) return profile;
-  if (arguments.value.empty()) SumThreadStates(*profile);
   KeepFirstKind(*profile);
   const bool had_samples = !profile->samples.empty();
   if (filter) KeepMatching(*filter, *profile);
@@ -282,7 +283,8 @@ Result<Target> TargetOf(const Arguments& arguments) {
 }
 
 Status Convert(const Arguments& arguments, const Target& target) {
-  const auto profile = LoadShowing(arguments.inputs, arguments);
+  const auto profile =
+      LoadShowing(arguments.inputs, arguments, RowOf(target.format));
   if (!profile) return Fail(profile.error());
   auto file = ReportFile::Open(arguments.output);
   if (!file) return Fail(std::move(file.error()));

@@ -30,6 +30,7 @@
 #include "daemon/oneshot/statistics_lines.h"
 #include "daemon/oneshot/stop_signals.h"
 #include "daemon/oneshot/thread_lines.h"
+#include "daemon/output/format.h"
 #include "daemon/output/summary.h"
 #include "daemon/profile/kind_select.h"
 #include "daemon/raw/raw_file.h"
@@ -224,7 +225,7 @@ class CaptureRun {
         options_.verbose ? ThreadLines::kEach : ThreadLines::kSum);
     const std::string parked =
         ShowParked(capture_->thread_times().lives(), options_, profile);
-    auto shown = ChooseKind(options_, profile);
+    auto shown = ChooseKind(options_.value, RowOf(options_.format), profile);
     if (!shown) return Fail(std::move(shown.error()));
     SayWarnings(profile, naming.metadata().warnings.size(), progress_);
     auto written = WriteAll(profile);

@@ -85,6 +85,10 @@ bool AddsUpToThreads(const SampleKind& kind) {
          kind.name == kWall || kind.name == kOffCpu;
 }
 
+bool AddsUpToCpus(const SampleKind& kind) {
+  return kind.name == kCpu && kind.unit == kNanoseconds;
+}
+
 bool IsOneEventKind(const std::vector<SampleKind>& kinds) {
   return kinds.size() == 1 && IsEventKind(kinds.front());
 }

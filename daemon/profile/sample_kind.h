@@ -56,6 +56,8 @@ SampleKind SumOfThreadStates(const std::vector<SampleKind>& kinds);
 // Whether its time adds up to that of threads, of which many wait at once, and
 // not to that of CPUs.
 bool AddsUpToThreads(const SampleKind& kind);
+// Whether it is time that adds up to that of CPUs.
+bool AddsUpToCpus(const SampleKind& kind);
 
 // Whether there is one kind that EventKind() would make of its event and rate.
 bool IsOneEventKind(const std::vector<SampleKind>& kinds);
