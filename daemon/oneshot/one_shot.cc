@@ -223,6 +223,7 @@ class CaptureRun {
     const std::vector<std::string> thread_lines = ThreadTimeLines(
         capture_->thread_times(), profile,
         options_.verbose ? ThreadLines::kEach : ThreadLines::kSum);
+    profile.thread_sums = capture_->thread_times().sums();
     const std::string parked =
         ShowParked(capture_->thread_times().lives(), options_, profile);
     auto shown = ChooseKind(options_.value, RowOf(options_.format), profile);
@@ -253,6 +254,7 @@ class CaptureRun {
     }
     RawCapture& capture = names_.CompleteRawCapture();
     capture.thread_lives = capture_->thread_times().lives();
+    capture.thread_sums = capture_->thread_times().sums();
     auto written = options_.markup
                        ? WriteMarkupReport(capture, options_, *report_file_)
                        : WriteReport(profile, options_, *report_file_);

@@ -101,6 +101,7 @@ Result<int> Replay(const ProfileOptions& options) {
                    .kernel = kernel.timeline(),
                    .kernel_build_ids = KernelBuildIdsOf(*capture)},
                   progress);
+  profile.thread_sums = std::move(capture->thread_sums);
   const std::string parked =
       ShowParked(capture->thread_lives, options, profile);
   auto shown = ChooseKind(options.value, RowOf(options.format), profile);

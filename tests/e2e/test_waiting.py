@@ -107,6 +107,8 @@ class WaitingTest(harness.E2eTest):
         with self.subTest("the kernel's sums"):
             self.check_times(times, said)
         with self.subTest("estimates"):
+        with self.subTest("the same in JSON"):
+            self.check_thread_sums(document, run)
             self.check_estimates(document, run, said)
         with self.subTest("reasons"):
             self.check_reasons(document)
@@ -118,6 +120,19 @@ class WaitingTest(harness.E2eTest):
             self.assertLess(share, 103.0, str(run))
 
     def check_times(self, times, said):
+    def check_thread_sums(self, document, run):
+        states = ("running_ns", "runnable_ns", "blocked_ns")
+        lines = sorted(tuple(map(int, found[:5]))
+                       for found in THREAD.findall(run.stderr))
+        self.assertEqual([tuple(thread[key] for key in ("pid", "tid") + states)
+                          for thread in document.json["threads"]], lines)
+        sums = document.metadata["thread_times"]
+        self.assertEqual(sums["threads"], len(lines))
+        self.assertEqual(sums["not_listed"], 0)
+        for place, state in enumerate(states):
+            self.assertEqual(sums[state], sum(line[2 + place]
+                                              for line in lines))
+
         waited_since = 0
         for name, (running, runnable, life) in said.items():
             if name == "threads":
