@@ -27,6 +27,7 @@
 #include "daemon/output/hot_spots.h"
 #include "daemon/output/profile_select.h"
 #include "daemon/profile/kind_select.h"
+#include "daemon/profile/parked.h"
 #include "ksym/base/caller_rights.h"
 #include "ksym/base/printable.h"
 
@@ -53,6 +54,7 @@ struct Arguments {
   std::string by;
   std::string color = "auto";
   size_t top = kDefaultTop;
+  bool parked = false;
   bool annotations = false;
   bool delimiter = false;
 };
@@ -63,6 +65,12 @@ void AddValueOption(CLI::App& command, Arguments& arguments) {
                   "Which kind of samples, where the profile has several "
                   "(default: the first; of waits the sum of all)")
       ->type_name("KIND");
+}
+
+void AddParkedOption(CLI::App& command, Arguments& arguments) {
+  command.add_flag("--parked", arguments.parked,
+                   "Show the stacks of threads that wait at one place nearly "
+                   "all the time, which are one frame else");
 }
 
 void AddTableOptions(CLI::App& command, Arguments& arguments) {
@@ -80,6 +88,7 @@ void AddTableOptions(CLI::App& command, Arguments& arguments) {
                   "What called this function, in place of all functions")
       ->type_name("FUNCTION");
   AddValueOption(command, arguments);
+  AddParkedOption(command, arguments);
   command
       .add_option("--top", arguments.top,
                   fmt::format("Rows, 0 for all (default {})", kDefaultTop))
@@ -130,6 +139,7 @@ void AddConvert(CLI::App& app, Arguments& arguments) {
       .add_option("--by", arguments.by, "What stacks start with (default comm)")
       ->type_name("comm|pid|tid");
   AddValueOption(convert, arguments);
+  AddParkedOption(convert, arguments);
   convert.add_flag("-d,--delimited", arguments.delimiter,
                    "Put a mark between user and kernel frames");
   convert.add_flag("-a,--annotations", arguments.annotations,
@@ -187,7 +197,8 @@ Result<HotSpotTable> TableOf(const Arguments& arguments) {
   return table;
 }
 
-// With the kinds of samples that the format shows.
+// As a capture would write it in this format: with the kinds of samples that it
+// shows, and one frame for threads that are parked.
 Result<Profile> LoadShowing(const std::vector<std::string>& paths,
                             const Arguments& arguments,
                             const FormatRow& format) {
@@ -197,6 +208,7 @@ Result<Profile> LoadShowing(const std::vector<std::string>& paths,
   if (!shown) {
     return Fail(std::move(shown.error()).WithContext(paths.front()));
   }
+  if (!arguments.parked && !format.marks_parked()) FoldParked(*profile);
   return profile;
 }
 

@@ -89,7 +89,7 @@ std::string ShowParked(std::span<const ThreadLife> lives,
   if (!AreThreadStates(profile.metadata.kinds)) return {};
   const ParkedTime parked = MarkParked(lives, profile);
   const bool folds = !options.parked && !options.markup &&
-                     RowOf(options.format).kinds != FormatKinds::kAll;
+                     !RowOf(options.format).marks_parked();
   if (folds) FoldParked(profile);
   if (options.output.by != OutputOptions::By::kTid) {
     for (ProfileSample& sample : profile.samples) sample.tid = 0;

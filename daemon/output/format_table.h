@@ -47,6 +47,8 @@ struct FormatRow {
   bool has_threads = false;
   bool is_for_files = false;  // the service may write files of it
   FormatKinds kinds = FormatKinds::kFirst;
+  // Has a mark for stacks of parked threads; else one frame stands for them.
+  bool marks_parked() const { return kinds == FormatKinds::kAll; }
   std::string_view sentence;  // what it is, without its full stop
   // Writes the profile; the same samples give the same bytes, whatever order
   // they come in.

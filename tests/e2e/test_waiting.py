@@ -343,6 +343,21 @@ class WaitingTest(harness.E2eTest):
                    if stack.get("parked"))
 
     def wakers(self, document):
+        for key in ("thread_times", "threads"):
+            values = [found.metadata.get(key, found.json.get(key))
+                      for found in (document, converted)]
+            self.assertTrue(values[0])
+            self.assertEqual(*values)
+        # As the capture was written, and opened as it can be.
+        self.assertEqual(self.profile("convert", raw, "-o", "-",
+                                      "--format", "folded").stdout, again.stdout)
+        self.assertEqual(
+            harness.Folded(self.profile("convert", raw, "--parked", "--format",
+                                        "folded").stdout).total(),
+            shown.total())
+        self.assertIn(b"[parked]", self.profile("report", raw).stdout)
+        self.assertNotIn(b"[parked]",
+                         self.profile("report", "--parked", raw).stdout)
         """(thread, reason, waker) -> ns: the waker's frames from its command
         on, of waits that somebody ended."""
         sums = collections.Counter()
