@@ -26,7 +26,9 @@ struct SampleKind {
   friend bool operator==(const SampleKind&, const SampleKind&) = default;
 };
 
-// The kind of threads that wait for anything but a CPU.
+// The kind of threads that want a CPU, and that of those that wait for anything
+// else.
+inline constexpr std::string_view kRunnableKind = "runnable";
 inline constexpr std::string_view kBlockedKind = "blocked";
 
 // A kind's place among those of its capture.

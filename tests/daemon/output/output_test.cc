@@ -420,6 +420,8 @@ TEST(FramesWithoutCodeTest, HaveNoOffsets) {
             "    [blocked: futex]\n"
             "    [waits for the GIL]\n"
             "    -                app (7)\n        1\n\n");
+  EXPECT_THAT(Render(profile, OutputFormat::kPerfScript, {}),
+              Not(HasSubstr("+0x")));
   const auto json = nlohmann::json::parse(RenderJson(profile, {}));
   EXPECT_EQ(json.at("frames")[1],
             nlohmann::json({{"name", "[blocked: futex]"}, {"kind", "wait"}}));
