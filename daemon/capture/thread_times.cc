@@ -15,13 +15,6 @@ uint64_t Since(uint64_t before, uint64_t now) {
 
 }  // namespace
 
-ThreadTimes::Times& ThreadTimes::Times::operator+=(const Times& other) {
-  running_ns += other.running_ns;
-  runnable_ns += other.runnable_ns;
-  blocked_ns += other.blocked_ns;
-  return *this;
-}
-
 void ThreadTimes::AddFirst(const wait_thread_record& record) {
   first_[record.tid] = record;
   begin_ns_ = record.now_ns;
@@ -48,15 +41,16 @@ void ThreadTimes::AddLast(const wait_thread_record& record) {
     // unknown.
     return;
   }
-  Times times = {.running_ns = Since(first.running_ns, record.running_ns),
-                 .runnable_ns = Since(first.runnable_ns, record.runnable_ns)};
+  StateTimes times = {
+      .running_ns = Since(first.running_ns, record.running_ns),
+      .runnable_ns = Since(first.runnable_ns, record.runnable_ns)};
   times.blocked_ns = Since(times.running_ns + times.runnable_ns,
                            Since(first.now_ns, record.now_ns));
-  sum_ += times;
-  ++count_;
+  sums_.sum += times;
+  ++sums_.count;
   AddLife({.pid = record.tgid, .tid = record.tid, .ns = times.total_ns()});
-  if (threads_.size() >= kMaxThreads) return;
-  threads_.push_back(
+  if (sums_.threads.size() >= ThreadSums::kMaxThreads) return;
+  sums_.threads.push_back(
       {.pid = record.tgid,
        .tid = record.tid,
        .comm = {record.comm, ::strnlen(record.comm, sizeof(record.comm))},

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "daemon/naming/wait_namer.h"
+#include "daemon/profile/wait_text.h"
 
 namespace profd {
 namespace {

@@ -180,6 +180,7 @@ class Reader {
     if (profile) {
       profile->symbol_tables_evicted =
           Number(*metadata, "symbol_tables_evicted", "metadata");
+      profile->thread_sums = ReadThreadSums(*metadata);
     }
     return profile;
   }
@@ -213,6 +214,35 @@ class Reader {
       }
     }
     return metadata;
+  }
+
+  static StateTimes ReadTimes(const Json& from, std::string_view where) {
+    return {.running_ns = Number(from, "running_ns", where),
+            .runnable_ns = Number(from, "runnable_ns", where),
+            .blocked_ns = Number(from, "blocked_ns", where)};
+  }
+
+  ThreadSums ReadThreadSums(const Json& metadata) const {
+    constexpr std::string_view kWhere = "metadata.thread_times";
+    ThreadSums sums;
+    const Json* from = Member(metadata, "thread_times");
+    if (from == nullptr || !from->is_object()) return sums;
+    sums.count = Number(*from, "threads", kWhere);
+    sums.sum = ReadTimes(*from, kWhere);
+    if (Member(document_, "threads") == nullptr) return sums;
+    for (const Json& thread : Array(document_, "threads", "the document")) {
+      const std::string where = fmt::format("threads[{}]", sums.threads.size());
+      if (!thread.is_object()) Refuse(where, "is no object");
+      if (sums.threads.size() ==
+          std::min<uint64_t>(sums.count, ThreadSums::kMaxThreads)) {
+        Refuse(where, "is one too many");
+      }
+      sums.threads.push_back({.pid = Number32(thread, "pid", where),
+                              .tid = Number32(thread, "tid", where),
+                              .comm = PrintableText(thread, "comm", where),
+                              .times = ReadTimes(thread, where)});
+    }
+    return sums;
   }
 
   // A document of one kind may tell its event and rate only.

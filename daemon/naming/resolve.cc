@@ -10,6 +10,7 @@
 
 #include "daemon/naming/frame_cache.h"
 #include "daemon/naming/interrupt_name.h"
+#include "daemon/naming/scheduler_frames.h"
 #include "daemon/naming/symbol_text.h"
 #include "daemon/profile/profile_terms.h"
 #include "ksym/base/bounded_name.h"
@@ -155,27 +156,13 @@ class Resolver::Interval {
   }
 
   // How many frames of a waiting thread's kernel stack, or of a waker's, are
-  // the scheduler's and those of the sampler that was called from it: a thread
-  // waits in what called the scheduler, and wakes others there, too.
+  // the scheduler's.
   size_t CountScheduler(const PackedStack& stack) {
-    static constexpr std::string_view kSwitches[] = {"__schedule",
-                                                     "schedule_tail"};
-    static constexpr std::string_view kWakes[] = {"try_to_wake_up"};
-    auto& known = waker_ ? waking_ : schedulers_;
-    constexpr size_t kMax = 16;
-    size_t at = 0;
-    size_t found = 0;
-    ForEachFrame(stack, [&](const RawFrame& raw) {
-      if (++at > kMax || found != 0 || raw.kind != kNativeCode) return;
-      const auto [role, is_new] = known.try_emplace(raw.value, false);
-      if (is_new) {
-        role->second = resolver_.IsKernelFunction(
-            LookupAddress(raw.value, FrameCache::Place::kCaller),
-            waker_ ? std::span<const std::string_view>(kWakes) : kSwitches);
-      }
-      if (role->second) found = at;
-    });
-    return found;
+    return (waker_ ? waking_ : waiting_)
+        .Count(stack, [this](uint64_t address, SchedulerFrames::Names names) {
+          return resolver_.IsKernelFunction(
+              LookupAddress(address, FrameCache::Place::kCaller), names);
+        });
   }
 
   // The place of the kernel frame below another one.
@@ -320,8 +307,8 @@ class Resolver::Interval {
   Space kernel_ = Space(1);
   std::vector<FrameId> entries_;  // of interrupts; a handful
   std::unordered_set<FrameId> trampolines_;
-  std::unordered_map<uint64_t, bool> schedulers_;  // by address
-  std::unordered_map<uint64_t, bool> waking_;      // the same of wakers
+  SchedulerFrames waiting_ = SchedulerFrames::OfWaits();
+  SchedulerFrames waking_ = SchedulerFrames::OfWakers();
   bool waker_ = false;  // the stacks that are named are a waker's
   // The process of the last sample with a user stack.
   ksym::ProcessId process_;

@@ -23,7 +23,6 @@
 #include "daemon/oneshot/report_steps.h"
 #include "daemon/oneshot/report_target.h"
 #include "daemon/output/format.h"
-#include "daemon/profile/kind_select.h"
 
 namespace profd {
 namespace {
@@ -122,7 +121,7 @@ class DumpRun {
       return file_->Finish(out.Finish());
     }
     Profile threads = MakeThreadProfile(list, profile);
-    auto shown = ShowKind(options_.value, threads);
+    auto shown = ChooseKind(options_.value, RowOf(options_.format), threads);
     if (!shown) return shown;
     // These have no place for them.
     for (const std::string& line : SummaryLines(list)) progress_.Say(line);

@@ -27,6 +27,7 @@
 #include "daemon/output/hot_spots.h"
 #include "daemon/output/profile_select.h"
 #include "daemon/profile/kind_select.h"
+#include "daemon/profile/parked.h"
 #include "ksym/base/caller_rights.h"
 #include "ksym/base/printable.h"
 
@@ -53,6 +54,7 @@ struct Arguments {
   std::string by;
   std::string color = "auto";
   size_t top = kDefaultTop;
+  bool parked = false;
   bool annotations = false;
   bool delimiter = false;
 };
@@ -61,8 +63,14 @@ void AddValueOption(CLI::App& command, Arguments& arguments) {
   command
       .add_option("--value", arguments.value,
                   "Which kind of samples, where the profile has several "
-                  "(default: the first)")
+                  "(default: the first; of waits the sum of all)")
       ->type_name("KIND");
+}
+
+void AddParkedOption(CLI::App& command, Arguments& arguments) {
+  command.add_flag("--parked", arguments.parked,
+                   "Show the stacks of threads that wait at one place nearly "
+                   "all the time, which are one frame else");
 }
 
 void AddTableOptions(CLI::App& command, Arguments& arguments) {
@@ -80,6 +88,7 @@ void AddTableOptions(CLI::App& command, Arguments& arguments) {
                   "What called this function, in place of all functions")
       ->type_name("FUNCTION");
   AddValueOption(command, arguments);
+  AddParkedOption(command, arguments);
   command
       .add_option("--top", arguments.top,
                   fmt::format("Rows, 0 for all (default {})", kDefaultTop))
@@ -130,6 +139,7 @@ void AddConvert(CLI::App& app, Arguments& arguments) {
       .add_option("--by", arguments.by, "What stacks start with (default comm)")
       ->type_name("comm|pid|tid");
   AddValueOption(convert, arguments);
+  AddParkedOption(convert, arguments);
   convert.add_flag("-d,--delimited", arguments.delimiter,
                    "Put a mark between user and kernel frames");
   convert.add_flag("-a,--annotations", arguments.annotations,
@@ -187,15 +197,18 @@ Result<HotSpotTable> TableOf(const Arguments& arguments) {
   return table;
 }
 
-// With the kind that --value names in front.
+// As a capture would write it in this format: with the kinds of samples that it
+// shows, and one frame for threads that are parked.
 Result<Profile> LoadShowing(const std::vector<std::string>& paths,
-                            const Arguments& arguments) {
+                            const Arguments& arguments,
+                            const FormatRow& format) {
   auto profile = LoadProfiles(paths);
   if (!profile) return profile;
-  auto shown = ShowKind(arguments.value, *profile);
+  auto shown = ChooseKind(arguments.value, format, *profile);
   if (!shown) {
     return Fail(std::move(shown.error()).WithContext(paths.front()));
   }
+  if (!arguments.parked && !format.marks_parked()) FoldParked(*profile);
   return profile;
 }
 
@@ -203,9 +216,9 @@ Result<Profile> LoadShowing(const std::vector<std::string>& paths,
 Result<Profile> LoadSelected(const std::vector<std::string>& paths,
                              const Arguments& arguments,
                              const std::optional<NamePattern>& filter) {
-  auto profile = LoadShowing(paths, arguments);
+  // A table shows what folded stacks do.
+  auto profile = LoadShowing(paths, arguments, RowOf(OutputFormat::kFolded));
   if (!profile) return profile;
-  if (arguments.value.empty()) SumThreadStates(*profile);
   KeepFirstKind(*profile);
   const bool had_samples = !profile->samples.empty();
   if (filter) KeepMatching(*filter, *profile);
@@ -282,7 +295,8 @@ Result<Target> TargetOf(const Arguments& arguments) {
 }
 
 Status Convert(const Arguments& arguments, const Target& target) {
-  const auto profile = LoadShowing(arguments.inputs, arguments);
+  const auto profile =
+      LoadShowing(arguments.inputs, arguments, RowOf(target.format));
   if (!profile) return Fail(profile.error());
   auto file = ReportFile::Open(arguments.output);
   if (!file) return Fail(std::move(file.error()));

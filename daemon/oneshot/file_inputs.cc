@@ -48,6 +48,7 @@ Result<Profile> NameCapture(std::string bytes) {
   CaptureMetadata metadata = capture->profile.metadata;
   if (!kernel.warning().empty()) metadata.warnings.push_back(kernel.warning());
   Profile profile = std::move(builder).Finish(std::move(metadata));
+  profile.thread_sums = std::move(capture->thread_sums);
   MarkParked(capture->thread_lives, profile);
   return profile;
 }

@@ -30,6 +30,7 @@
 #include "daemon/oneshot/statistics_lines.h"
 #include "daemon/oneshot/stop_signals.h"
 #include "daemon/oneshot/thread_lines.h"
+#include "daemon/output/format.h"
 #include "daemon/output/summary.h"
 #include "daemon/profile/kind_select.h"
 #include "daemon/raw/raw_file.h"
@@ -222,9 +223,10 @@ class CaptureRun {
     const std::vector<std::string> thread_lines = ThreadTimeLines(
         capture_->thread_times(), profile,
         options_.verbose ? ThreadLines::kEach : ThreadLines::kSum);
+    profile.thread_sums = capture_->thread_times().sums();
     const std::string parked =
         ShowParked(capture_->thread_times().lives(), options_, profile);
-    auto shown = ChooseKind(options_, profile);
+    auto shown = ChooseKind(options_.value, RowOf(options_.format), profile);
     if (!shown) return Fail(std::move(shown.error()));
     SayWarnings(profile, naming.metadata().warnings.size(), progress_);
     auto written = WriteAll(profile);
@@ -252,6 +254,7 @@ class CaptureRun {
     }
     RawCapture& capture = names_.CompleteRawCapture();
     capture.thread_lives = capture_->thread_times().lives();
+    capture.thread_sums = capture_->thread_times().sums();
     auto written = options_.markup
                        ? WriteMarkupReport(capture, options_, *report_file_)
                        : WriteReport(profile, options_, *report_file_);

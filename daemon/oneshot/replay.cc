@@ -17,6 +17,7 @@
 #include "daemon/oneshot/progress.h"
 #include "daemon/oneshot/report_file.h"
 #include "daemon/oneshot/report_steps.h"
+#include "daemon/output/format.h"
 #include "daemon/output/summary.h"
 #include "daemon/raw/raw_file.h"
 #include "ksym/base/caller_rights.h"
@@ -100,9 +101,10 @@ Result<int> Replay(const ProfileOptions& options) {
                    .kernel = kernel.timeline(),
                    .kernel_build_ids = KernelBuildIdsOf(*capture)},
                   progress);
+  profile.thread_sums = std::move(capture->thread_sums);
   const std::string parked =
       ShowParked(capture->thread_lives, options, profile);
-  auto shown = ChooseKind(options, profile);
+  auto shown = ChooseKind(options.value, RowOf(options.format), profile);
   if (!shown) return Fail(std::move(shown.error()));
   SayWarnings(profile, old_warnings, progress);
   auto written = WriteReport(profile, options, *report);

@@ -88,8 +88,8 @@ std::string ShowParked(std::span<const ThreadLife> lives,
                        const ProfileOptions& options, Profile& profile) {
   if (!AreThreadStates(profile.metadata.kinds)) return {};
   const ParkedTime parked = MarkParked(lives, profile);
-  const bool folds =
-      !options.parked && !options.markup && !RowOf(options.format).has_kinds;
+  const bool folds = !options.parked && !options.markup &&
+                     !RowOf(options.format).marks_parked();
   if (folds) FoldParked(profile);
   if (options.output.by != OutputOptions::By::kTid) {
     for (ProfileSample& sample : profile.samples) sample.tid = 0;
@@ -101,13 +101,6 @@ std::string ShowParked(std::span<const ThreadLife> lives,
       parked.threads, parked.threads == 1 ? "thread" : "threads",
       static_cast<double>(parked.ns) / 1e9,
       folds ? "; --parked shows where" : "");
-}
-
-ksym::Status ChooseKind(const ProfileOptions& options, Profile& profile) {
-  if (options.value.empty() && !RowOf(options.format).has_kinds) {
-    SumThreadStates(profile);
-  }
-  return ShowKind(options.value, profile);
 }
 
 Status WriteReport(const Profile& profile, const ProfileOptions& options,

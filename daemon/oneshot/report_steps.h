@@ -31,11 +31,6 @@ ResolveOptions MakeResolveOptions(const ProfileOptions& options);
 std::string ShowParked(std::span<const ThreadLife> lives,
                        const ProfileOptions& options, Profile& profile);
 
-// Puts the kind of samples first that the options name. Where they name none
-// and the report has one kind only, states of threads become one.
-[[nodiscard]] ksym::Status ChooseKind(const ProfileOptions& options,
-                                      Profile& profile);
-
 // Write the report, or the table of functions that takes its place at a
 // terminal; a reader that went away is no failure.
 ksym::Status WriteReport(const Profile& profile, const ProfileOptions& options,

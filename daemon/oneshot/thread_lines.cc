@@ -14,7 +14,7 @@ namespace {
 double Seconds(uint64_t ns) { return static_cast<double>(ns) / 1e9; }
 
 std::string SumLine(const ThreadTimes& times, const Profile& profile) {
-  const ThreadTimes::Times& sum = times.sum();
+  const StateTimes& sum = times.sums().sum;
   uint64_t sampled = 0;
   for (const ProfileSample& sample : profile.samples) {
     sampled +=
@@ -23,7 +23,7 @@ std::string SumLine(const ThreadTimes& times, const Profile& profile) {
   const uint64_t waited = sum.runnable_ns + sum.blocked_ns;
   std::string line = fmt::format(
       "{} threads: {:.3f} s running, {:.3f} s runnable, {:.3f} s blocked",
-      times.count(), Seconds(sum.running_ns), Seconds(sum.runnable_ns),
+      times.sums().count, Seconds(sum.running_ns), Seconds(sum.runnable_ns),
       Seconds(sum.blocked_ns));
   // Those of a log of addresses have no names and are not here.
   const bool are_here =
@@ -102,7 +102,7 @@ std::vector<std::string> ThreadTimeLines(const ThreadTimes& times,
   AppendStatistics(times, text);
   AppendWakers(times, text);
   if (lines == ThreadLines::kSum) return text;
-  for (const ThreadTimes::Thread& thread : times.threads()) {
+  for (const ThreadSums::Thread& thread : times.sums().threads) {
     std::string comm;
     ksym::AppendPrintable(thread.comm, comm);
     text.push_back(fmt::format(

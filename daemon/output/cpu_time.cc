@@ -15,7 +15,8 @@ constexpr uint64_t kNsPerSecond = 1'000'000'000;
 // More are no list of this machine's.
 constexpr uint32_t kMaxCpus = 1u << 16;
 
-// CPU seconds of all samples but those of idle CPUs, which have no process.
+// CPU seconds of the first kind's samples but those of idle CPUs, which have no
+// process.
 std::optional<double> CpuSeconds(const Profile& profile) {
   const auto each = SecondsPerSample(profile.metadata);
   if (!each) return std::nullopt;
@@ -23,7 +24,7 @@ std::optional<double> CpuSeconds(const Profile& profile) {
   for (const ProfileSample& sample : profile.samples) {
     const bool is_idle =
         sample.pid == 0 && profile.String(sample.comm).starts_with("swapper");
-    if (!is_idle) samples += sample.count;
+    if (sample.kind == 0 && !is_idle) samples += sample.count;
   }
   return static_cast<double>(samples) * *each;
 }

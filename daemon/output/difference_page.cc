@@ -73,6 +73,12 @@ class Joiner {
   std::vector<FrameId> stack_;
 };
 
+// What is compared, where it is not what one expects.
+std::string OfKind(const SampleKind& kind) {
+  if (AddsUpToThreads(kind)) return ": time of threads, " + kind.name;
+  return kind.has_values ? ": " + kind.name : "";
+}
+
 std::string Data(const Profile& before, const Profile& after,
                  const DifferenceNames& names) {
   Joiner joiner(HaveModules(before, after));
@@ -80,14 +86,17 @@ std::string Data(const Profile& before, const Profile& after,
   joiner.Add(after, kAfter);
   const FlameTree tree(std::move(joiner).Finish());
   const Measure measure = MeasureOf(before, after);
+  const SampleKind& kind = after.metadata.kinds.front();
 
   std::string out = "{\"title\":";
-  AppendScriptText(
-      fmt::format("{} compared with {}", names.after, names.before), out);
+  AppendScriptText(fmt::format("{} compared with {}{}", names.after,
+                               names.before, OfKind(kind)),
+                   out);
   out += ",\"loss\":\"\",\n\"about\":[";
   AppendFlameFacts(
       {{"before", SummaryLine(before)},
        {"after", SummaryLine(after)},
+       {"shown", fmt::format("{}, {}", kind.name, UnitName(kind))},
        {"measured in", measure.unit == MeasureUnit::kShares
                            ? std::string("shares of each profile's samples")
                            : std::string(Name(measure.unit))}},
@@ -97,7 +106,7 @@ std::string Data(const Profile& before, const Profile& after,
                  "\"before\":{},\"after\":{}}}",
                  measure.unit == MeasureUnit::kShares ? "" : Name(measure.unit),
                  measure.before, measure.after);
-  AppendFlameUnit(after.metadata.kinds.front(), out);
+  AppendFlameUnit(kind, out);
   AppendFlameNodes(tree, out);
   std::array<std::string, 2> lists;
   std::array<uint32_t, 2> last = {};

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <ranges>
 #include <span>
 #include <string>
@@ -120,14 +119,21 @@ class FlameTree::PlaceCounts {
 class FlameTree::Builder {
  public:
   Builder(const Profile& profile, FlameTree& tree)
-      : profile_(profile), tree_(tree), places_(profile, tree) {}
+      : profile_(profile),
+        tree_(tree),
+        are_states_(profile.metadata.kinds.size() > 1 &&
+                    AreThreadStates(profile.metadata.kinds)),
+        places_(profile, tree) {}
 
   void Run() {
     NumberFrames();
     NumberCgroups();
-    for (const ProfileSample& sample : profile_.samples) AddPath(sample);
-    std::vector<size_t> order(paths_.size());
-    std::iota(order.begin(), order.end(), size_t{0});
+    std::vector<size_t> order;
+    for (const ProfileSample& sample : profile_.samples) {
+      // Waits that lasted no time are none of it.
+      if (CountOf(sample) != 0) order.push_back(paths_.size());
+      AddPath(sample);
+    }
     std::ranges::sort(order, [&](size_t a, size_t b) {
       return std::ranges::lexicographical_compare(Path(a), Path(b));
     });
@@ -143,6 +149,20 @@ class FlameTree::Builder {
     size_t begin = 0;
     size_t end = 0;
   };
+
+  // Where there is one kind its values are the counts (KeepFirstKind()).
+  uint64_t CountOf(const ProfileSample& sample) const {
+    const std::vector<SampleKind>& kinds = profile_.metadata.kinds;
+    return kinds.size() > 1 && kinds[sample.kind].has_values ? sample.value
+                                                             : sample.count;
+  }
+
+  // What a sample weighs among those of other kinds: its time, or else one.
+  uint64_t WeightOf(const ProfileSample& sample) const {
+    const std::vector<SampleKind>& kinds = profile_.metadata.kinds;
+    return are_states_ ? ValueOf(kinds[sample.kind], sample.count, sample.value)
+                       : sample.count;
+  }
 
   // All frames that can be in the tree, sorted, so that comparing their
   // numbers is comparing what is shown.
@@ -241,14 +261,15 @@ class FlameTree::Builder {
     if (places_.has_places()) {
       const size_t begin = paths_[index].begin;
       for (size_t i = 0; i < open_.size(); ++i) {
-        places_.Add(open_[i], path_places_[begin + i], sample.count);
+        places_.Add(open_[i], path_places_[begin + i], WeightOf(sample));
       }
     }
     tree_.leaves_.push_back({.node = open_.back(),
                              .pid = sample.pid,
                              .tid = sample.tid,
                              .cgroup = cgroup_numbers_.at(sample.cgroup),
-                             .count = sample.count});
+                             .kind = sample.kind,
+                             .count = CountOf(sample)});
   }
 
   void MergeLeaves() {
@@ -258,7 +279,8 @@ class FlameTree::Builder {
       if (kept != 0 && leaves[kept - 1].node == leaves[i].node &&
           leaves[kept - 1].pid == leaves[i].pid &&
           leaves[kept - 1].tid == leaves[i].tid &&
-          leaves[kept - 1].cgroup == leaves[i].cgroup) {
+          leaves[kept - 1].cgroup == leaves[i].cgroup &&
+          leaves[kept - 1].kind == leaves[i].kind) {
         leaves[kept - 1].count += leaves[i].count;
       } else {
         leaves[kept++] = leaves[i];
@@ -269,6 +291,7 @@ class FlameTree::Builder {
 
   const Profile& profile_;
   FlameTree& tree_;
+  bool are_states_;
   std::vector<uint32_t> numbers_;  // by FrameId: index into frames()
   std::map<StringId, uint32_t> cgroup_numbers_;
   PlaceCounts places_;

@@ -30,12 +30,14 @@ class FlameTree {
     uint32_t parent = 0;
     uint32_t frame = 0;  // index into frames()
   };
-  // Samples whose stack ends in a node, by thread (or process) and cgroup.
+  // Samples whose stack ends in a node, by thread (or process), cgroup and
+  // kind. `count` is the sum of their values where their kind has those.
   struct Leaf {
     uint32_t node = 0;
     uint32_t pid = 0;
     uint32_t tid = 0;     // 0 unless threads were asked for
     uint32_t cgroup = 0;  // index into cgroups()
+    SampleKindId kind = 0;
     uint64_t count = 0;
     friend auto operator<=>(const Leaf&, const Leaf&) = default;
   };

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <ctime>
 #include <iterator>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -52,6 +53,9 @@ std::string EventText(const SampleKind& kind) {
   if (AddsUpToThreads(kind)) {
     return kind.event + "; adds up to the time of threads, not of CPUs";
   }
+  if (kind.has_values && AddsUpToCpus(kind)) {
+    return kind.event + "; adds up to the time of CPUs";
+  }
   if (kind.has_values) return kind.event + ", each with its value";
   return kind.frequency_hz != 0
              ? fmt::format("{} at {} Hz per CPU", kind.event, kind.frequency_hz)
@@ -61,7 +65,8 @@ std::string EventText(const SampleKind& kind) {
 // Other kinds of samples are in the accounting, too.
 std::string SamplesText(const Profile& profile) {
   const Accounting& accounting = profile.accounting;
-  if (profile.metadata.kinds.front().has_values) {
+  const std::vector<SampleKind>& kinds = profile.metadata.kinds;
+  if (kinds.size() > 1 || kinds.front().has_values) {
     return fmt::format("{} taken, {} lost", accounting.taken,
                        accounting.lost());
   }
@@ -69,9 +74,13 @@ std::string SamplesText(const Profile& profile) {
                      SamplesOf(profile), accounting.lost());
 }
 
-FlameFacts FactsOf(const Profile& profile) {
+std::string ShownText(const SampleKind& kind) {
+  return fmt::format("{}, {}", kind.name, UnitName(kind));
+}
+
+// `kind`: the one that is shown when the page opens.
+FlameFacts FactsOf(const Profile& profile, const SampleKind& kind) {
   const CaptureMetadata& metadata = profile.metadata;
-  const SampleKind& kind = metadata.kinds.front();
   const Accounting& accounting = profile.accounting;
   const auto seconds =
       static_cast<std::time_t>(metadata.start_unix_ns / 1'000'000'000);
@@ -87,7 +96,7 @@ FlameFacts FactsOf(const Profile& profile) {
       {"CPUs", metadata.cpus}};
   // Other tools' profiles do not say when and where they were taken.
   if (metadata.start_unix_ns == 0) facts.clear();
-  facts.emplace_back("shown", fmt::format("{}, {}", kind.name, UnitName(kind)));
+  facts.emplace_back("shown", ShownText(kind));
   facts.emplace_back("samples", SamplesText(profile));
   AddCauses<LossCause>("lost", accounting.lost_by_cause, facts);
   AddCauses<DamageCause>("incomplete", accounting.damaged_by_cause, facts);
@@ -126,29 +135,107 @@ bool HasThreads(const FlameTree& tree, const OutputOptions& options) {
          });
 }
 
+// A kind of samples that the page can show, or the sum of all.
+struct ShownKind {
+  SampleKind kind;          // with values where its numbers are of its unit
+  uint64_t per_number = 1;  // so much of it is one in the list of leaves
+  uint64_t sum = 0;
+};
+
+// By their places. Where there are several, time is told in its unit, so that
+// numbers of all of them can be compared.
+std::vector<ShownKind> KindsOf(const Profile& profile, const FlameTree& tree) {
+  const std::vector<SampleKind>& kinds = profile.metadata.kinds;
+  const bool are_states = kinds.size() > 1 && AreThreadStates(kinds);
+  std::vector<ShownKind> shown;
+  for (const SampleKind& kind : kinds) {
+    shown.push_back({.kind = kind});
+    if (!are_states || kind.has_values) continue;
+    shown.back().per_number = UnitsPerSample(kind);
+    shown.back().kind.has_values = true;
+  }
+  for (const FlameTree::Leaf& leaf : tree.leaves()) {
+    ShownKind& kind = shown[leaf.kind];
+    kind.sum += leaf.count * kind.per_number;
+  }
+  return shown;
+}
+
+// All of them in one, where that makes sense.
+std::optional<ShownKind> SumOf(const std::vector<SampleKind>& kinds,
+                               const std::vector<ShownKind>& shown) {
+  if (kinds.size() == 1 || !AreThreadStates(kinds)) return std::nullopt;
+  ShownKind sum = {.kind = SumOfThreadStates(kinds)};
+  for (const ShownKind& kind : shown) sum.sum += kind.sum;
+  return sum;
+}
+
+// What the page says while it shows this kind.
+void AppendKindTexts(std::string_view host, const ShownKind& shown,
+                     std::string& out) {
+  const SampleKind& kind = shown.kind;
+  out += "{\"name\":";
+  AppendScriptText(kind.name, out);
+  out += ",\"title\":";
+  AppendScriptText(KindTitle(host, kind, shown.sum), out);
+  out += ",\"unit\":";
+  AppendScriptText(UnitName(kind), out);
+  out += ",\"about\":[";
+  AppendFlameFacts({{"event", EventText(kind)}, {"shown", ShownText(kind)}},
+                   out);
+  out += ']';
+}
+
+// The members "leaves" of one kind, or "kinds" with a list each and, where all
+// can be added up, "sum".
+void AppendLeaves(const Profile& profile, const FlameTree& tree,
+                  const OutputOptions& options, std::string& out) {
+  const std::vector<SampleKind>& kinds = profile.metadata.kinds;
+  std::vector<std::string> lists(kinds.size());
+  std::vector<uint32_t> last(kinds.size());
+  FlameOwners owners(tree, options.labels);
+  for (const FlameTree::Leaf& leaf : tree.leaves()) {
+    owners.AppendLeaf(leaf, last[leaf.kind], lists[leaf.kind]);
+  }
+  owners.AppendTo(out);
+  if (kinds.size() == 1) {
+    out += ",\n\"leaves\":[" + lists.front() + "]}";
+    return;
+  }
+  const std::vector<ShownKind> shown = KindsOf(profile, tree);
+  if (const auto sum = SumOf(kinds, shown)) {
+    out += ",\n\"sum\":";
+    AppendKindTexts(profile.metadata.hostname, *sum, out);
+    out += '}';
+  }
+  out += ",\n\"kinds\":[";
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    if (i != 0) out += ",\n";
+    AppendKindTexts(profile.metadata.hostname, shown[i], out);
+    fmt::format_to(std::back_inserter(out), ",\"scale\":{},\"leaves\":[{}]}}",
+                   shown[i].per_number, lists[i]);
+  }
+  out += "]}";
+}
+
 std::string Data(const Profile& profile, const OutputOptions& options) {
   const FlameTree tree(profile);
+  const std::vector<ShownKind> shown = KindsOf(profile, tree);
+  const ShownKind first =
+      SumOf(profile.metadata.kinds, shown).value_or(shown.front());
   std::string out = "{\"title\":";
-  AppendScriptText(ProfileTitle(profile), out);
+  AppendScriptText(KindTitle(profile.metadata.hostname, first.kind, first.sum),
+                   out);
   out += ",\"loss\":";
   AppendScriptText(LossText(profile.accounting), out);
   out += ",\n\"about\":[";
-  AppendFlameFacts(FactsOf(profile), out);
+  AppendFlameFacts(FactsOf(profile, first.kind), out);
   fmt::format_to(std::back_inserter(out), "],\n\"threads\":{}",
                  HasThreads(tree, options));
-  AppendFlameUnit(profile.metadata.kinds.front(), out);
+  AppendFlameUnit(first.kind, out);
   AppendFlameNodes(tree, out);
   AppendPlaces(tree, out);
-  FlameOwners owners(tree, options.labels);
-  std::string leaves;
-  uint32_t last = 0;
-  for (const FlameTree::Leaf& leaf : tree.leaves()) {
-    owners.AppendLeaf(leaf, last, leaves);
-  }
-  owners.AppendTo(out);
-  out += ",\n\"leaves\":[";
-  out += leaves;
-  out += "]}";
+  AppendLeaves(profile, tree, options, out);
   return out;
 }
 

@@ -20,10 +20,27 @@ std::optional<OutputFormat> FormatOfExtension(std::string_view path) {
   return std::nullopt;
 }
 
+ksym::Status ChooseKind(std::string_view name, const FormatRow& format,
+                        Profile& profile) {
+  if (name.empty() && format.kinds == FormatKinds::kFirst) {
+    SumThreadStates(profile);
+  }
+  auto shown = ShowKind(name, profile);
+  if (!shown) return shown;
+  if (!name.empty() && format.kinds == FormatKinds::kChoice) {
+    KeepFirstKind(profile);
+  }
+  return {};
+}
+
 ksym::Status Write(const Profile& profile, const FormatRow& format,
                    const OutputOptions& options, OutputBuffer::Sink sink) {
   OutputBuffer out(std::move(sink));
-  if (format.has_kinds || !HasSeveralValues(profile)) {
+  const bool takes_all = format.kinds == FormatKinds::kAll ||
+                         (format.kinds == FormatKinds::kChoice &&
+                          profile.metadata.kinds.size() > 1) ||
+                         !HasSeveralValues(profile);
+  if (takes_all) {
     format.write(profile, options, out);
   } else {
     Profile first = profile;

@@ -21,6 +21,15 @@ ksym::Result<OutputFormat> ParseOutputFormat(std::string_view name);
 // What the end of a file's name says (FormatRow::extensions); else nothing.
 std::optional<OutputFormat> FormatOfExtension(std::string_view path);
 
+// Makes ready what a format shows of the kinds of samples: the one of that name
+// (--value) first, and alone where the format shows one or its reader would
+// choose. Of the empty name it is the first, or the sum of all where the format
+// shows one and they are states of threads. Fails as KnowsKind() does.
+// O(samples).
+[[nodiscard]] ksym::Status ChooseKind(std::string_view name,
+                                      const FormatRow& format,
+                                      Profile& profile);
+
 // Writes the profile in a format, be it one of FormatRows() or not; see the
 // function of each. Formats without kinds show the first one, of a copy where
 // there are several. Fails as the sink does. Memory: folded, text and JSON some

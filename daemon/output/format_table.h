@@ -25,6 +25,13 @@ enum class OutputFormat : uint8_t {
   kPerfScript,
 };
 
+// Which kinds of samples the writer of a format is given.
+enum class FormatKinds : uint8_t {
+  kFirst,   // those of the first kind
+  kChoice,  // all, among which its reader chooses, unless one was asked for
+  kAll,
+};
+
 // All that others ask about an output format. Messages, help, file names, HTTP
 // and completion read the rows; nothing else lists formats.
 struct FormatRow {
@@ -39,8 +46,9 @@ struct FormatRow {
   // command are one unless others are asked for.
   bool has_threads = false;
   bool is_for_files = false;  // the service may write files of it
-  // Writes all kinds of samples; else it is given those of the first kind.
-  bool has_kinds = false;
+  FormatKinds kinds = FormatKinds::kFirst;
+  // Has a mark for stacks of parked threads; else one frame stands for them.
+  bool marks_parked() const { return kinds == FormatKinds::kAll; }
   std::string_view sentence;  // what it is, without its full stop
   // Writes the profile; the same samples give the same bytes, whatever order
   // they come in.

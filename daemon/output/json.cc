@@ -96,6 +96,38 @@ void AppendKinds(const CaptureMetadata& metadata, std::string& out) {
   out += ']';
 }
 
+void AppendTimes(const StateTimes& times, std::string& out) {
+  AppendNumber("running_ns", times.running_ns, out);
+  AppendNumber("runnable_ns", times.runnable_ns, out);
+  AppendNumber("blocked_ns", times.blocked_ns, out);
+}
+
+void AppendThreadSums(const ThreadSums& sums, std::string& out) {
+  if (sums.count == 0) return;
+  fmt::format_to(std::back_inserter(out), ",\"thread_times\":{{\"threads\":{}",
+                 sums.count);
+  AppendNumber("not_listed", sums.count - sums.threads.size(), out);
+  AppendTimes(sums.sum, out);
+  out += '}';
+}
+
+// The member "threads" with a comma in front, where there are any.
+void WriteThreads(const ThreadSums& sums, OutputBuffer& out) {
+  if (sums.threads.empty()) return;
+  std::string_view before = ",\n\"threads\":[\n";
+  for (const ThreadSums::Thread& thread : sums.Sorted()) {
+    std::string& text = out.text();
+    text += std::exchange(before, ",\n");
+    fmt::format_to(std::back_inserter(text), "{{\"pid\":{}", thread.pid);
+    AppendNumber("tid", thread.tid, text);
+    AppendText("comm", thread.comm, text);
+    AppendTimes(thread.times, text);
+    text += '}';
+    out.PassOn();
+  }
+  out.text() += "\n]";
+}
+
 void AppendMetadata(const Profile& profile, std::string& out) {
   const CaptureMetadata& metadata = profile.metadata;
   out += "\"metadata\":{\"format\":\"ksym-profile\",\"format_version\":1";
@@ -120,6 +152,7 @@ void AppendMetadata(const Profile& profile, std::string& out) {
   AppendNumber("symbol_tables_evicted", profile.symbol_tables_evicted, out);
   AppendKernelTable(metadata.kernel_table, out);
   AppendUnwindTables(metadata.unwind_tables, out);
+  AppendThreadSums(profile.thread_sums, out);
   out += ",\"warnings\":[";
   for (const std::string& warning : metadata.warnings) {
     out += &warning == metadata.warnings.data() ? "\"" : ",\"";
@@ -363,7 +396,9 @@ void WriteJson(const Profile& profile, const OutputOptions& options,
   }
   text += "\n],\n\"stacks\":[";
   stacks.Write(out);
-  text += "\n]}\n";
+  text += "\n]";
+  WriteThreads(profile.thread_sums, out);
+  text += "}\n";
 }
 
 }  // namespace profd

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "daemon/profile/mapped_object.h"
+#include "daemon/profile/wait_text.h"
 #include "ksym/markup/markup_writer.h"
 
 namespace profd {
@@ -228,15 +229,38 @@ class Writer {
           ksym::AppendMarkupFrame(number++, {frame.value}, code, out);
           out += '\n';
         } else {
-          // Markup has addresses only.
-          fmt::format_to(std::back_inserter(out), "[frame of kind {}]\n",
-                         frame.kind);
+          AppendOther(frame, out);
         }
         code = ksym::MarkupCode::kReturnAddress;
       });
       WriteState(id);
     }
     out_.PassOn();
+  }
+
+  // Markup has addresses only, and those of a waker are of another process.
+  void AppendOther(const RawFrame& frame, std::string& out) const {
+    if (frame.kind == kWaitReason) {
+      out += WaitText(WaitReasonOf(frame)) + '\n';
+    } else if (frame.kind == kWaker) {
+      out += WakerText(frame.value) + '\n';
+    } else {
+      fmt::format_to(std::back_inserter(out), "[frame of kind {}]\n",
+                     frame.kind);
+    }
+  }
+
+  std::string WakerText(WakerId id) const {
+    const auto found = capture_.profile.wakers.find(id);
+    if (found == capture_.profile.wakers.end()) return "[waker unknown]";
+    const RawWaker& waker = found->second;
+    if (waker.is_interrupt) return "[woken by interrupt]";
+    std::string text = fmt::format("[woken by {}, process {}",
+                                   PlainText(waker.comm), waker.process.pid);
+    if (by_ == OutputOptions::By::kTid && waker.tid != 0) {
+      text += fmt::format(", thread {}", waker.tid);
+    }
+    return text + ']';
   }
 
   // What is missing of a stack.

@@ -68,7 +68,7 @@ std::string FrameLine(const Profile& profile, const Frame& frame) {
     AppendName(
         profile.String(frame.function != 0 ? frame.function : frame.name),
         line);
-    if (!frame.kind->is_inlined) {
+    if (!frame.kind->is_inlined && frame.kind->has_offsets) {
       fmt::format_to(std::back_inserter(line), "+0x{:x}", frame.symbol_offset);
     }
   } else {

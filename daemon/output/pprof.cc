@@ -330,6 +330,12 @@ class Writer {
         AddComment(PprofKindComment(kind));
       }
     }
+    if (const ThreadSums& sums = profile_.thread_sums; sums.count != 0) {
+      AddComment(fmt::format(
+          "{} threads: {} ns running, {} ns runnable, {} ns blocked",
+          sums.count, sums.sum.running_ns, sums.sum.runnable_ns,
+          sums.sum.blocked_ns));
+    }
     AddCauses<LossCause>("lost", accounting.lost_by_cause);
     AddCauses<DamageCause>("damaged", accounting.damaged_by_cause);
     for (const std::string& warning : metadata.warnings) {

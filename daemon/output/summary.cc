@@ -139,19 +139,25 @@ std::string CaptureLine(const Profile& profile) {
   return text;
 }
 
-std::string ProfileTitle(const Profile& profile) {
-  const std::string& host = profile.metadata.hostname;
-  const SampleKind& kind = profile.metadata.kinds.front();
-  if (AddsUpToThreads(kind) && kind.has_values) {
-    return fmt::format(
-        "{}{}{:.1f} s of time of threads, {}", host, host.empty() ? "" : ": ",
-        static_cast<double>(SamplesOf(profile)) / 1e9, kind.name);
+std::string KindTitle(std::string_view host, const SampleKind& kind,
+                      uint64_t sum) {
+  std::string title(host);
+  if (!host.empty()) title += ": ";
+  if (kind.has_values && (AddsUpToThreads(kind) || AddsUpToCpus(kind))) {
+    return title + fmt::format("{:.1f} s of time of {}, {}",
+                               static_cast<double>(sum) / 1e9,
+                               AddsUpToCpus(kind) ? "CPUs" : "threads",
+                               kind.name);
   }
-  std::string title = fmt::format("{}{}{} {}", host, host.empty() ? "" : ": ",
-                                  SamplesOf(profile), UnitName(kind));
-  if (kind.has_values && kind.name != UnitName(kind))
-    title += " of " + kind.name;
+  const std::string_view unit = UnitName(kind);
+  title += fmt::format("{} {}", sum, unit);
+  if (kind.has_values && kind.name != unit) title += " of " + kind.name;
   return title;
+}
+
+std::string ProfileTitle(const Profile& profile) {
+  return KindTitle(profile.metadata.hostname, profile.metadata.kinds.front(),
+                   SamplesOf(profile));
 }
 
 std::string SummaryLine(const Profile& profile) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "daemon/profile/profile.h"
 
@@ -11,6 +12,11 @@ namespace profd {
 // What heads a picture: "HOST: 1234 samples", without a host "1234 samples"; of
 // a kind with values "HOST: 9000 nanoseconds of blocked".
 std::string ProfileTitle(const Profile& profile);
+
+// The same of another kind of its samples, or of their sum, which is so many of
+// the kind's unit: "HOST: 4.2 s of time of CPUs, cpu".
+std::string KindTitle(std::string_view host, const SampleKind& kind,
+                      uint64_t sum);
 
 // The counts of all stacks together.
 uint64_t SamplesOf(const Profile& profile);

@@ -87,6 +87,7 @@ ParkedTime MarkParked(std::span<const ThreadLife> lives, Profile& profile) {
     waits[{thread, *place}].push_back(&sample);
   }
   ParkedTime parked;
+  ThreadKey last;  // of those that are parked
   for (const auto& [where, samples] : waits) {
     uint64_t waited = 0;
     for (const ProfileSample* sample : samples) waited += sample->value;
@@ -95,8 +96,9 @@ ParkedTime MarkParked(std::span<const ThreadLife> lives, Profile& profile) {
       continue;
     }
     for (ProfileSample* sample : samples) sample->parked = true;
-    // There is no other such place: it would be more than all of its life.
-    ++parked.threads;
+    // Another such place is more than all of its life, so only by chance.
+    if (parked.threads == 0 || where.first != last) ++parked.threads;
+    last = where.first;
     parked.ns += waited;
   }
   return parked;

@@ -12,6 +12,7 @@
 #include "daemon/profile/frame_kinds.h"
 #include "daemon/profile/id_index.h"
 #include "daemon/profile/raw_profile.h"
+#include "daemon/profile/thread_sums.h"
 #include "ksym/symbolizer.h"
 
 namespace profd {
@@ -145,6 +146,8 @@ struct Profile {
   std::vector<ProfileSample> samples;
   // Tables that did not fit --symbol-cache and were read again when needed.
   uint64_t symbol_tables_evicted = 0;
+  // Of the threads whose waits were sampled.
+  ThreadSums thread_sums;
 
   // About what it takes.
   size_t memory_bytes() const;

@@ -65,6 +65,7 @@ class PartAdder {
 void ProfileMerger::Add(const Profile& part) {
   AddMetadata(part.metadata);
   symbol_tables_evicted_ = part.symbol_tables_evicted;
+  if (part.thread_sums.count != 0) thread_sums_ += part.thread_sums;
   const std::vector<SampleKindId> places = AddKinds(part.metadata.kinds);
   PartAdder adder(part, builder_);
   Accounting accounting = part.accounting;
@@ -130,6 +131,7 @@ Profile ProfileMerger::Finish() && {
   if (only_kind_ && only != kinds.end()) kinds = {SampleKind(*only)};
   Profile profile = std::move(builder_).Finish(std::move(metadata_));
   profile.symbol_tables_evicted = symbol_tables_evicted_;
+  profile.thread_sums = std::move(thread_sums_);
   return profile;
 }
 

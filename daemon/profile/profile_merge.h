@@ -46,6 +46,7 @@ class ProfileMerger {
   CaptureMetadata metadata_;
   bool empty_ = true;
   uint64_t symbol_tables_evicted_ = 0;
+  ThreadSums thread_sums_;
 };
 
 }  // namespace profd

@@ -13,7 +13,6 @@ constexpr std::string_view kNanoseconds = "nanoseconds";
 constexpr std::string_view kCpu = "cpu";
 constexpr std::string_view kWall = "wall";
 constexpr std::string_view kOffCpu = "off-cpu";
-constexpr std::string_view kRunnable = "runnable";
 
 // Whether its event and its rate tell it.
 bool IsEventKind(const SampleKind& kind) {
@@ -36,7 +35,7 @@ SampleKind EventKind(std::string event, uint64_t frequency_hz,
 
 std::vector<SampleKind> WaitKinds(const std::string& event,
                                   uint64_t frequency_hz) {
-  SampleKind kind = {.name = std::string(kRunnable),
+  SampleKind kind = {.name = std::string(kRunnableKind),
                      .unit = std::string(kNanoseconds),
                      .event = event,
                      .frequency_hz = frequency_hz,
@@ -66,7 +65,7 @@ bool AreThreadStates(const std::vector<SampleKind>& kinds) {
   return FindKind(kinds, kBlockedKind) != nullptr &&
          std::ranges::all_of(kinds, [](const SampleKind& kind) {
            return kind.unit == kNanoseconds &&
-                  (kind.name == kCpu || kind.name == kRunnable ||
+                  (kind.name == kCpu || kind.name == kRunnableKind ||
                    kind.name == kBlockedKind);
          });
 }
@@ -81,8 +80,12 @@ SampleKind SumOfThreadStates(const std::vector<SampleKind>& kinds) {
 }
 
 bool AddsUpToThreads(const SampleKind& kind) {
-  return kind.name == kRunnable || kind.name == kBlockedKind ||
+  return kind.name == kRunnableKind || kind.name == kBlockedKind ||
          kind.name == kWall || kind.name == kOffCpu;
+}
+
+bool AddsUpToCpus(const SampleKind& kind) {
+  return kind.name == kCpu && kind.unit == kNanoseconds;
 }
 
 bool IsOneEventKind(const std::vector<SampleKind>& kinds) {

@@ -26,7 +26,9 @@ struct SampleKind {
   friend bool operator==(const SampleKind&, const SampleKind&) = default;
 };
 
-// The kind of threads that wait for anything but a CPU.
+// The kind of threads that want a CPU, and that of those that wait for anything
+// else.
+inline constexpr std::string_view kRunnableKind = "runnable";
 inline constexpr std::string_view kBlockedKind = "blocked";
 
 // A kind's place among those of its capture.
@@ -56,6 +58,8 @@ SampleKind SumOfThreadStates(const std::vector<SampleKind>& kinds);
 // Whether its time adds up to that of threads, of which many wait at once, and
 // not to that of CPUs.
 bool AddsUpToThreads(const SampleKind& kind);
+// Whether it is time that adds up to that of CPUs.
+bool AddsUpToCpus(const SampleKind& kind);
 
 // Whether there is one kind that EventKind() would make of its event and rate.
 bool IsOneEventKind(const std::vector<SampleKind>& kinds);

@@ -9,6 +9,7 @@
 #include "daemon/profile/mapped_object.h"
 #include "daemon/profile/parked.h"
 #include "daemon/profile/raw_profile.h"
+#include "daemon/profile/thread_sums.h"
 #include "ksym/base/result.h"
 
 namespace profd {
@@ -36,6 +37,8 @@ struct RawCapture {
   std::vector<KernelPart> kernel_parts;
   // Lives of the threads whose waits were sampled, in no order.
   std::vector<ThreadLife> thread_lives;
+  // What they did, by the kernel's own sums; of older programs nothing.
+  ThreadSums thread_sums;
 };
 
 // Puts the capture's bytes into `out`, in the format of docs/formats.md:

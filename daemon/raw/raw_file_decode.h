@@ -14,6 +14,7 @@
 #include "daemon/profile/mapped_object.h"
 #include "daemon/profile/parked.h"
 #include "daemon/profile/raw_profile.h"
+#include "daemon/profile/thread_sums.h"
 
 namespace profd::raw_file {
 
@@ -74,6 +75,8 @@ using PathOf = std::function<std::string(uint64_t index)>;
 MappedObject ReadModule(protozero::data_view view, const PathOf& path_of);
 KernelPart ReadKernelPart(protozero::data_view view);
 std::vector<ThreadLife> ReadThreadLives(protozero::data_view view);
+// `comm_of` gives the command name of an index.
+ThreadSums ReadThreadSums(protozero::data_view view, const PathOf& comm_of);
 ksym::KernelSymbolChange ReadKernelChange(protozero::data_view view,
                                           const PathOf& path_of);
 RuntimeFrameTable::value_type ReadRuntimeFrame(protozero::data_view view,

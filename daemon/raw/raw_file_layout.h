@@ -47,6 +47,7 @@ enum class CaptureField : uint32_t {
   kRuntimeFrame = 13,  // since version 3
   kThreadLives = 14,   // of captures of waits
   kWaker = 15,         // since version 5
+  kThreadSums = 16,    // of captures of waits
 };
 // A field's number and the member that it holds.
 template <typename Owner, typename Value>
@@ -199,6 +200,16 @@ inline constexpr size_t kOneKindSampleColumns = 6;
 // Columns as well.
 enum class ThreadLivesField : uint32_t { kPid = 1, kTid = 2, kNs = 3 };
 inline constexpr size_t kThreadLivesColumns = 3;
+
+// All threads together, then columns of those that are listed.
+enum class ThreadSumsField : uint32_t {
+  kCount = 1,
+  kRunningNs = 2,
+  kRunnableNs = 3,
+  kBlockedNs = 4,
+  kFirstColumn = 5,  // pid, tid, comm, running, runnable, blocked
+};
+inline constexpr size_t kThreadSumsColumns = 6;
 
 // The header for this payload.
 std::string Header(std::string_view payload, uint32_t version = kFormatVersion);

@@ -143,6 +143,55 @@ std::vector<ThreadLife> ReadThreadLives(data_view view) {
   return lives;
 }
 
+ThreadSums ReadThreadSums(data_view view, const PathOf& comm_of) {
+  constexpr auto kFirst = static_cast<uint32_t>(ThreadSumsField::kFirstColumn);
+  ThreadSums sums;
+  std::array<Column, kThreadSumsColumns> columns;
+  pbf_message<ThreadSumsField> message(view);
+  while (message.next()) {
+    const auto tag = static_cast<uint32_t>(message.tag());
+    switch (message.tag_and_type()) {
+      case VarintField(ThreadSumsField::kCount):
+        sums.count = message.get_uint64();
+        break;
+      case VarintField(ThreadSumsField::kRunningNs):
+        sums.sum.running_ns = message.get_uint64();
+        break;
+      case VarintField(ThreadSumsField::kRunnableNs):
+        sums.sum.runnable_ns = message.get_uint64();
+        break;
+      case VarintField(ThreadSumsField::kBlockedNs):
+        sums.sum.blocked_ns = message.get_uint64();
+        break;
+      default:
+        if (message.wire_type() == protozero::pbf_wire_type::length_delimited &&
+            tag >= kFirst && tag - kFirst < columns.size()) {
+          columns[tag - kFirst] = Column(message.get_view());
+        } else {
+          message.skip();
+        }
+    }
+  }
+  const auto ended = [](const Column& column) { return column.AtEnd(); };
+  while (std::ranges::none_of(columns, ended)) {
+    ThreadSums::Thread thread;
+    thread.pid = To32Bits(columns[0].Next());
+    thread.tid = To32Bits(columns[1].Next());
+    thread.comm = comm_of(columns[2].Next());
+    thread.times = {.running_ns = columns[3].Next(),
+                    .runnable_ns = columns[4].Next(),
+                    .blocked_ns = columns[5].Next()};
+    sums.threads.push_back(std::move(thread));
+  }
+  if (!std::ranges::all_of(columns, ended)) {
+    throw Malformed("the columns of threads' sums differ in length");
+  }
+  if (sums.threads.size() > sums.count) {
+    throw Malformed("more threads are listed than there were");
+  }
+  return sums;
+}
+
 ksym::KernelSymbolChange ReadKernelChange(data_view view,
                                           const PathOf& path_of) {
   ksym::KernelSymbolChange change;

@@ -77,6 +77,11 @@ class Reader {
         case BytesField(CaptureField::kThreadLives):
           capture_.thread_lives = ReadThreadLives(field.get_view());
           return true;
+        case BytesField(CaptureField::kThreadSums):
+          capture_.thread_sums = ReadThreadSums(
+              field.get_view(),
+              [this](uint64_t index) { return std::string(Comm(index)); });
+          return true;
         default:
           return false;
       }

@@ -92,6 +92,7 @@ class Writer {
     for (const MappedObject& module : capture_.modules) AddModule(module);
     for (const KernelPart& part : capture_.kernel_parts) AddKernelPart(part);
     if (!capture_.thread_lives.empty()) AddThreadLives();
+    if (capture_.thread_sums.count != 0) AddThreadSums();
     for (StringId id = 0; id < strings_.size(); ++id) {
       Add(CaptureField::kString, strings_.Get(id));
     }
@@ -330,6 +331,31 @@ class Writer {
                                 column.begin(), column.end());
     }
     Add(CaptureField::kThreadLives, buffer);
+  }
+
+  void AddThreadSums() {
+    const ThreadSums& sums = capture_.thread_sums;
+    std::string buffer;
+    pbf_builder<ThreadSumsField> message(buffer);
+    message.add_uint64(ThreadSumsField::kCount, sums.count);
+    message.add_uint64(ThreadSumsField::kRunningNs, sums.sum.running_ns);
+    message.add_uint64(ThreadSumsField::kRunnableNs, sums.sum.runnable_ns);
+    message.add_uint64(ThreadSumsField::kBlockedNs, sums.sum.blocked_ns);
+    std::array<std::vector<uint64_t>, kThreadSumsColumns> columns;
+    for (const ThreadSums::Thread& thread : sums.Sorted()) {
+      columns[0].push_back(thread.pid);
+      columns[1].push_back(thread.tid);
+      columns[2].push_back(strings_.Intern(thread.comm));
+      columns[3].push_back(thread.times.running_ns);
+      columns[4].push_back(thread.times.runnable_ns);
+      columns[5].push_back(thread.times.blocked_ns);
+    }
+    auto field = static_cast<uint32_t>(ThreadSumsField::kFirstColumn);
+    for (const auto& column : columns) {
+      message.add_packed_uint64(static_cast<ThreadSumsField>(field++),
+                                column.begin(), column.end());
+    }
+    Add(CaptureField::kThreadSums, buffer);
   }
 
   uint64_t StackReference(StackId id) const {

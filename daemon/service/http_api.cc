@@ -273,9 +273,10 @@ HttpResponse HttpApi::RecentProfile(const HttpRequest& request) const {
     for (const auto& profile : profiles) merger.Add(*profile);
     profd::Profile merged = std::move(merger).Finish();
     // It was asked for above.
-    if (const auto shown = ShowKind(value.value, merged); !shown) {
-      return shown.error().message();
-    }
+    const auto shown = value.value.empty()
+                           ? ksym::Status()
+                           : ChooseKind(value.value, RowOf(*format), merged);
+    if (!shown) return shown.error().message();
     return Render(merged, *format, OptionsFor(*format, labels()));
   });
 }

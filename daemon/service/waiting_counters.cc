@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/service/waiting_counters.h"
 
-#include <string>
+#include <vector>
 
 namespace profd {
 
 void CountWaits(const RawProfile& raw, ServiceCounters& counters) {
+  const std::vector<SampleKind>& kinds = raw.metadata.kinds;
+  const SampleKind* runnable = FindKind(kinds, kRunnableKind);
+  const SampleKind* blocked = FindKind(kinds, kBlockedKind);
   for (const RawSample& sample : raw.samples) {
-    const std::string& kind = raw.metadata.kinds[sample.kind].name;
-    if (kind == "runnable") {
+    const SampleKind* kind = &kinds[sample.kind];
+    if (kind == runnable) {
       counters.waiting_runnable += sample.count;
       counters.waiting_runnable_ns += sample.value;
-    } else if (kind == "blocked") {
+    } else if (kind == blocked) {
       counters.waiting_blocked += sample.count;
       counters.waiting_blocked_ns += sample.value;
     }

@@ -18,7 +18,19 @@ class Controls {
     for (const grouping of this.data.groupings()) {
       byId('group').append(make('option', grouping));
     }
+    const kinds = this.data.kinds();
+    byId('kinds').hidden = byId('kind-key').hidden = kinds.length === 0;
+    for (const kind of kinds) {
+      const option = make('option', cutEnd(kind, 40));
+      option.value = kind;
+      byId('kind').append(option);
+    }
+  }
+
+  // The commands of the kind of samples that is shown.
+  listCommands() {
     const commands = this.data.commands();
+    byId('only').length = 1;
     const all = commands.reduce((sum, [, samples]) => sum + samples, 0);
     for (const [name, samples] of commands) {
       const share = percent(samples / all);
@@ -38,7 +50,7 @@ class Controls {
       byId(id).addEventListener(
           'change', (event) => update({[key]: event.target.checked}));
     }
-    for (const key of ['group', 'order', 'only']) {
+    for (const key of ['kind', 'group', 'order', 'only']) {
       byId(key).addEventListener(
           'change', (event) => update({[key]: event.target.value}));
     }
@@ -86,6 +98,13 @@ class Controls {
     this.redraw();
   }
 
+  nextKind() {
+    const kinds = this.data.kinds();
+    if (kinds.length === 0) return;
+    const at = kinds.indexOf(this.state.kind || kinds[0]);
+    this.update({kind: kinds[(at + 1) % kinds.length]});
+  }
+
   flip() {
     this.update({roots: this.state.roots === 'below' ? 'top' : 'below'});
   }
@@ -106,6 +125,7 @@ class Controls {
       byId('search').value = state.search;
     }
     byId('match-case').setAttribute('aria-pressed', state.matchCase);
+    byId('kind').value = state.kind || (this.data.kinds()[0] ?? '');
     byId('group').value = state.group;
     byId('order').value = state.order;
     byId('only').value = state.only;

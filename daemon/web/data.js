@@ -33,14 +33,15 @@ function isKernel(frame) {
 class FlameData {
   constructor(json) {
     this.json = json;
-    this.unit = json.unit ?? 'samples';  // of all numbers
     this.isDifference = Boolean(json.before);
     this.frames = json.frames.map(
         ([name, module, kind]) => ({name, module: json.modules[module], kind}));
     this.numberFunctions();
     this.readNodes(json.nodes);
-    this.leaves = this.readLeaves(json.leaves);
+    this.leaves = json.kinds ? this.readKinds(json.kinds) :
+                               this.readLeaves(json.leaves);
     this.before = this.isDifference ? this.readLeaves(json.before) : null;
+    this.choose('');
     this.groups = new Map();  // grouping -> {tree, origin, places}
   }
 
@@ -89,6 +90,48 @@ class FlameData {
     return {node, owner, samples};
   }
 
+  // The leaves of all kinds of samples, one kind behind the other, with where
+  // each begins. Nodes and their numbers are the same whichever is shown.
+  readKinds(kinds) {
+    const lists = kinds.map(({leaves}) => this.readLeaves(leaves));
+    const ends = [0];
+    for (const {node} of lists) ends.push(ends.at(-1) + node.length);
+    const all = {node: new Uint32Array(ends.at(-1)),
+                 owner: new Uint32Array(ends.at(-1)),
+                 samples: new Float64Array(ends.at(-1)), ends};
+    lists.forEach(({node, owner, samples}, i) => {
+      all.node.set(node, ends[i]);
+      all.owner.set(owner, ends[i]);
+      all.samples.set(samples.map((n) => n * kinds[i].scale), ends[i]);
+    });
+    return all;
+  }
+
+  // The names of what can be shown, which opens first: the sum of all kinds of
+  // samples is called "all". None where there is one kind.
+  kinds() {
+    const {sum, kinds} = this.json;
+    if (!kinds) return [];
+    return [...(sum ? ['all'] : []), ...kinds.map(({name}) => name)];
+  }
+
+  // Shows one of kinds(), or what opens; trees are to be weighed anew then.
+  choose(kind) {
+    const {json} = this;
+    const opens = kind === '' || (kind === 'all' && json.sum);
+    const at = !json.kinds || (opens && json.sum) ? -1 :
+        Math.max(0, json.kinds.findIndex(({name}) => name === kind));
+    const {title, unit, about} = at < 0 ? json.sum ?? json : json.kinds[at];
+    const own = new Map(about);
+    this.title = title;
+    this.unit = unit ?? 'samples';  // of all numbers
+    this.about = json.about.map(
+        ([key, value]) => [key, json.kinds ? own.get(key) ?? value : value]);
+    // Where the leaves are that count.
+    this.from = at < 0 ? 0 : this.leaves.ends[at];
+    this.to = at < 0 ? this.leaves.node.length : this.leaves.ends[at + 1];
+  }
+
   groupings() {
     if (this.isDifference) return ['after', 'before'];
     const {threads, groups} = this.json;
@@ -99,25 +142,29 @@ class FlameData {
     return found;
   }
 
-  // Names of the commands, the heaviest first, with their samples.
+  // Names of the commands, the heaviest first, with their samples of the kind
+  // that is shown, which may be none.
   commands() {
     const samples = new Map();
-    const add = ({node, samples: counts}) => node.forEach((leaf, i) => {
-      const {name} = this.frames[this.frame[this.command[leaf]]];
-      samples.set(name, (samples.get(name) ?? 0) + counts[i]);
-    });
-    add(this.leaves);
-    if (this.before) add(this.before);
+    const add = ({node, samples: counts}, {from, to}) => node.forEach(
+        (leaf, i) => {
+          const {name} = this.frames[this.frame[this.command[leaf]]];
+          const count = i >= from && i < to ? counts[i] : 0;
+          samples.set(name, (samples.get(name) ?? 0) + count);
+        });
+    add(this.leaves, this);
+    if (this.before) add(this.before, {from: 0, to: Infinity});
     return [...samples].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
   }
 
-  // The tree of a grouping with the samples that the filter leaves:
-  // {kernel, idle: whether hidden, only: the name of a command or ''}. One
-  // grouping has one tree; the next call weighs it anew.
+  // The tree of a grouping with the samples of the chosen kind that the filter
+  // leaves: {kernel, idle: whether hidden, only: the name of a command or ''}.
+  // One grouping has one tree; the next call weighs it anew.
   tree(grouping, filter) {
     const group = this.group(grouping);
-    const after = this.weights(group, this.leaves, filter);
-    const before = this.before && this.weights(group, this.before, filter);
+    const after = this.weights(group, this.leaves, filter, this);
+    const before = this.before && this.weights(
+        group, this.before, filter, {from: 0, to: this.before.node.length});
     const [widths, others] =
         grouping === 'before' ? [before, after] : [after, before];
     group.tree.weigh(widths, others);
@@ -126,7 +173,8 @@ class FlameData {
 
   // All samples of a grouping, whatever filters hide.
   allSamples(grouping) {
-    const {samples} = grouping === 'before' ? this.before : this.leaves;
+    const samples = grouping === 'before' ? this.before.samples :
+        this.leaves.samples.subarray(this.from, this.to);
     return samples.reduce((sum, count) => sum + count, 0);
   }
 
@@ -139,11 +187,11 @@ class FlameData {
     return places[nodePlaces[group.origin ? group.origin[node] : node]] ?? '';
   }
 
-  weights({tree, places}, {node, samples}, filter) {
+  weights({tree, places}, {node, samples}, filter, {from, to}) {
     const self = new Float64Array(tree.parent.length);
     const idle = filter.idle ? this.idleNodes() : null;
     const outer = filter.kernel ? this.userNodes(tree) : null;
-    for (let i = 0; i < node.length; ++i) {
+    for (let i = from; i < to; ++i) {
       if (idle?.[node[i]]) continue;
       if (filter.only && filter.only !==
           this.frames[this.frame[this.command[node[i]]]].name) {
@@ -208,6 +256,10 @@ class FlameData {
         byKey.set(key, found);
       }
       found.leaves.push(i);
+    }
+    // One kind's leaves are behind another one's.
+    for (const {leaves} of byName.values()) {
+      if (this.leaves.ends) leaves.sort((a, b) => node[a] - node[b]);
     }
     return this.join([...byName.values()], own);
   }

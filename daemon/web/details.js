@@ -82,25 +82,30 @@ class Details {
   }
 }
 
-// What does not change while the page is open.
-function describeCapture(data) {
-  const {json} = data;
-  document.title = json.title;
-  byId('title').textContent = json.title;
-  const facts = new Map(json.about);
-  const isOurs = facts.has('began');
-  byId('loss').textContent = json.loss || (isOurs ? 'no samples lost' : '');
-  byId('loss').classList.toggle('none', json.loss === '');
+// What the page says of the kind of samples that it shows.
+function describeKind({title, about}) {
+  document.title = title;
+  byId('title').textContent = title;
+  const facts = new Map(about);
   byId('facts').textContent =
       ['began', 'duration', 'event', 'measured in']
           .filter((key) => facts.get(key))
           .map((key) => key === 'measured in' ?
               `measured in ${facts.get(key)}` : facts.get(key)).join(' · ');
-  for (const [key, value] of json.about) {
+  byId('about').replaceChildren();
+  for (const [key, value] of about) {
     const row = document.createElement('tr');
     row.append(make('td', key), make('td', value));
     byId('about').append(row);
   }
+}
+
+// What does not change while the page is open.
+function describeCapture(data) {
+  const {json} = data;
+  const isOurs = json.about.some(([key]) => key === 'began');
+  byId('loss').textContent = json.loss || (isOurs ? 'no samples lost' : '');
+  byId('loss').classList.toggle('none', json.loss === '');
   const explain = (colour, name) => {
     const entry = document.createElement('span');
     const sample = document.createElement('i');

@@ -73,6 +73,7 @@ class Page {
   valid(state) {
     const groupings = this.data.groupings();
     if (!groupings.includes(state.group)) state.group = groupings[0];
+    if (!this.data.kinds().includes(state.kind)) state.kind = '';
     if (!this.data.commands().some(([name]) => name === state.only)) {
       state.only = '';
     }
@@ -83,9 +84,10 @@ class Page {
   // one.
   update(changes, {replace = false} = {}) {
     const next = {...this.state, ...changes};
+    if (next.kind === this.data.kinds()[0]) next.kind = '';
     const rebuilt = ['group', 'view'].some((key) => key in changes) ||
         (next.view !== 'flame' &&
-         ['hideKernel', 'hideIdle', 'only'].some((key) => key in changes));
+         ['kind', 'hideKernel', 'hideIdle', 'only'].some((key) => key in changes));
     if (rebuilt && !('zoom' in changes)) next.zoom = 0;
     const shown = {...next};
     if (shown.group === this.data.groupings()[0]) shown.group = '';
@@ -103,7 +105,13 @@ class Page {
     const differs = (...keys) =>
         before === null || keys.some((key) => before[key] !== state[key]);
     this.state = state;
-    const reweighed = differs('group', 'hideKernel', 'hideIdle', 'only');
+    if (differs('kind')) {
+      this.data.choose(state.kind);
+      describeKind(this.data);
+      this.controls.listCommands();
+    }
+    const reweighed =
+        differs('kind', 'group', 'hideKernel', 'hideIdle', 'only');
     if (reweighed) this.weigh();
     const searched = differs('search', 'matchCase') && this.setPattern();
     if (differs('name', 'module') || before === null) this.setChosen();
@@ -360,6 +368,7 @@ class Page {
     const actions = {
       '/': () => byId('search').focus(),
       'i': () => this.controls.flip(),
+      'k': () => this.controls.nextKind(),
       'd': () => this.controls.switchTheme(),
       'c': () => this.callersOfPointed(),
     };
@@ -410,9 +419,9 @@ class Page {
       }
       height += picture.layout.rows.length * ROW_PIXELS;
     }
-    const {json} = this.data;
+    const {title, json} = this.data;
     return svgText(boxes, {
-      heading: [json.title, json.loss].filter((text) => text).join(', '),
+      heading: [title, json.loss].filter((text) => text).join(', '),
       width: Math.max(graph.width ?? 0, below.width ?? 0), height,
       namespace: byId('shape').namespaceURI,
     });

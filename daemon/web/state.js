@@ -5,7 +5,7 @@
 // from how a page opens. What is not known is passed over.
 const VIEWS = ['flame', 'bottom-up', 'callers'];
 const OPENING_STATE = {
-  view: 'flame', group: '', order: 'weight', roots: 'below', search: '',
+  view: 'flame', kind: '', group: '', order: 'weight', roots: 'below', search: '',
   matchCase: false, zoom: 0, name: '', module: '', hideKernel: false,
   hideIdle: false, only: '', sort: 'self', table: true,
 };

@@ -127,7 +127,7 @@ class ReadmeTest(harness.E2eTest):
         harness.write_text(path, IDLE_APP)
         app = self.start(["/usr/bin/python3", path], ready=True)
         page = self.run_row(trouble, PID=[app.pid])
-        self.check(page, "^schedule$")
+        self.check(page, "^hrtimer_nanosleep$")
         self.assertIn("wait_for_backend (idle.py)", self.functions(page))
 
     def test_commands(self):

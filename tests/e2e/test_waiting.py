@@ -4,6 +4,7 @@ in which a kernel can have them sampled."""
 
 import collections
 import gzip
+import json
 import math
 import os
 import re
@@ -118,6 +119,8 @@ class WaitingTest(harness.E2eTest):
         times = self.thread_times(run)
         with self.subTest("the kernel's sums"):
             self.check_times(times, said)
+        with self.subTest("the same in JSON"):
+            self.check_thread_sums(document, run)
         with self.subTest("estimates"):
             self.check_estimates(document, run, said)
         with self.subTest("in step"):
@@ -130,6 +133,19 @@ class WaitingTest(harness.E2eTest):
             share = float(SUM.search(run.stderr).group(5))
             self.assertGreater(share, 97.0, str(run))
             self.assertLess(share, 103.0, str(run))
+
+    def check_thread_sums(self, document, run):
+        states = ("running_ns", "runnable_ns", "blocked_ns")
+        lines = sorted(tuple(map(int, found[:5]))
+                       for found in THREAD.findall(run.stderr))
+        self.assertEqual([tuple(thread[key] for key in ("pid", "tid") + states)
+                          for thread in document.json["threads"]], lines)
+        sums = document.metadata["thread_times"]
+        self.assertEqual(sums["threads"], len(lines))
+        self.assertEqual(sums["not_listed"], 0)
+        for place, state in enumerate(states):
+            self.assertEqual(sums[state], sum(line[2 + place]
+                                              for line in lines))
 
     def check_times(self, times, said):
         waited_since = 0
@@ -295,7 +311,20 @@ class WaitingTest(harness.E2eTest):
                           if any("[blocked" in name for name in frames)])
         page = self.path("a.html")
         self.profile("--replay", raw, "-o", page)
-        self.assertIn(b"time of threads", harness.read_bytes(page))
+        data = json.loads(harness.read_bytes(page).split(b' id="data">')[1]
+                          .split(b"</script>")[0])
+        self.assertIn("time of threads, off-cpu", data["title"])
+        self.assertEqual([kind["name"] for kind in data["kinds"]],
+                         ["runnable", "blocked"])
+        self.assertAlmostEqual(
+            sum(sum(kind["leaves"][2::3]) for kind in data["kinds"]) / 1e9,
+            folded.total() / 1e6, delta=0.01)
+        self.profile("--replay", raw, "--value", "blocked", "-o", page)
+        self.assertNotIn(b'"kinds":[', harness.read_bytes(page))
+        # One place is one stack: nobody ends in the scheduler.
+        self.assertFalse([frames for frames, _ in folded.lines
+                          if frames[-1] in ("schedule", "schedule_timeout",
+                                            "do_nanosleep")])
 
     def test_parked(self):
         """A thread that waits at one place is one frame, whose time stays
@@ -343,6 +372,21 @@ class WaitingTest(harness.E2eTest):
         converted = self.check_document(self.profile(
             "convert", raw, "--format", "json"))
         self.assertEqual(self.parked_ns(converted), self.parked_ns(document))
+        for key in ("thread_times", "threads"):
+            values = [found.metadata.get(key, found.json.get(key))
+                      for found in (document, converted)]
+            self.assertTrue(values[0])
+            self.assertEqual(*values)
+        # As the capture was written, and opened as it can be.
+        self.assertEqual(self.profile("convert", raw, "-o", "-",
+                                      "--format", "folded").stdout, again.stdout)
+        self.assertEqual(
+            harness.Folded(self.profile("convert", raw, "--parked", "--format",
+                                        "folded").stdout).total(),
+            shown.total())
+        self.assertIn(b"[parked]", self.profile("report", raw).stdout)
+        self.assertNotIn(b"[parked]",
+                         self.profile("report", "--parked", raw).stdout)
         # A raw capture is the same beside a log, which has no names to say what
         # its samples come to.
         log = self.profile(*self.way("--off-cpu"), "-p", workload.pid,

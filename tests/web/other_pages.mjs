@@ -4,7 +4,7 @@
 import {readFileSync} from 'node:fs';
 
 import {check} from './browser.mjs';
-import {box, boxes, row, text, view} from './person.mjs';
+import {box, boxes, hash, row, text, view} from './person.mjs';
 
 async function phone({open, picture}) {
   const page = await open('small');
@@ -133,9 +133,71 @@ async function difference({open, picture}) {
   await page.close();
 }
 
+// Several kinds of samples in one page: all of it follows the one that is
+// chosen, by mouse, by key and in the address, and what is zoomed stays so.
+async function kinds({open, picture}) {
+  const page = await open('kinds');
+  const tip = async (name) => {
+    await box(page, name).hover();
+    return text(page, 'tip');
+  };
+  const first = async () => (await page.locator('.rows .row').first()
+      .locator('.name').textContent());
+  check((await text(page, 'title')).endsWith(
+            '2.1 s of time of threads, wall'), await text(page, 'title'));
+  check((await boxes(page)).includes('[blocked: poll]') &&
+            (await boxes(page)).includes('Sort'), 'all are in one picture');
+  await picture(page, 'kinds');
+  await page.locator('#kind').selectOption('blocked');
+  check((await text(page, 'title')).endsWith(
+            '1.0 s of time of threads, blocked'), await text(page, 'title'));
+  check(await page.title() === await text(page, 'title'), 'the window, too');
+  check((await text(page, 'facts')).includes(
+            'adds up to the time of threads'), await text(page, 'facts'));
+  check((await text(page, 'about')).includes('blocked, nanoseconds'),
+        'About says it');
+  check(await hash(page) === '#kind=blocked', 'the address has it');
+  check(!(await boxes(page)).includes('Sort'), 'what does not wait is gone');
+  check((await tip('server')).includes('500000000 nanoseconds, 50.00 %'),
+        'the tooltip is of that kind');
+  check(await first() === '[blocked: poll]', 'the table is: ' + await first());
+  check((await page.locator('#only option').allTextContents()).join() ===
+            'all,batch (50.00 %),server (50.00 %)', 'commands have its shares');
+  await page.locator('#search').fill('poll');
+  check(await text(page, 'matched') === 'matched: 1000000000 (100.00 %)',
+        'what matches is counted in it');
+  await page.locator('#search').fill('');
+  await page.keyboard.press('Escape');
+  await box(page, 'server').click();
+  // From the last one to the first, then on to the next.
+  for (const [kind, title] of [['all', 'threads, wall'], ['cpu', 'CPUs, cpu']]) {
+    await page.keyboard.press('k');
+    check((await text(page, 'title')).endsWith(title), `k: ${title}`);
+    check(await page.locator('#kind').inputValue() === kind, 'the field says so');
+    check(!(await boxes(page)).includes('batch'), 'the zoom stays');
+  }
+  check((await text(page, 'title')).includes('1.0 s'),
+        'samples have their time: ' + await text(page, 'title'));
+  await page.reload();
+  await box(page, 'Sort').waitFor();
+  check(await page.locator('#kind').inputValue() === 'cpu',
+        'a reload keeps the kind');
+  await page.locator('#group').selectOption('process');
+  await page.locator('#kind').selectOption('runnable');
+  check((await boxes(page)).sort().join() ===
+            'Work,[runnable: woken],all,server-77',
+        'groups have it, too: ' + await boxes(page));
+  await page.close();
+  const other = await open('blocked');
+  check(!await other.locator('#kind').isVisible() &&
+            (await text(other, 'title')).endsWith('threads, blocked'),
+        'a page of one kind has no choice');
+  await other.close();
+}
+
 // tools: {open(name): a page, picture(page, name), directory: where pages are}.
 export function otherPages(tools) {
-  return [phone, downloads, hostile, deep, difference].map((step) => {
+  return [phone, downloads, hostile, deep, difference, kinds].map((step) => {
     const named = () => step(tools);
     Object.defineProperty(named, 'name', {value: step.name});
     return named;

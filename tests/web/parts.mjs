@@ -137,6 +137,63 @@ test('Groups are those that the profile knows, and share out all samples.', () =
         ['command', 'process']);
 });
 
+// Two kinds, in each of which there are stacks of both processes.
+function ofTwoKinds(withSum) {
+  const json = makeJson(STACKS, {groups: GROUPS, about: [['event', 'both'],
+                                                         ['warning', 'one'],
+                                                         ['warning', 'two']]});
+  const of = (name, title, unit, scale, leaves) =>
+      ({name, title, unit, about: [['event', `of ${name}`]], scale, leaves});
+  const {leaves} = json;
+  delete json.leaves;
+  // Of every leaf one more is blocked; of the last one nothing runs.
+  const waits = leaves.map((number, i) => i % 3 === 2 ? 1 : number);
+  json.kinds = [of('cpu', 'CPUs', 'nanoseconds', 10, leaves.slice(0, -3)),
+                of('blocked', 'threads', 'nanoseconds', 1, waits)];
+  if (withSum) {
+    json.sum = {name: 'wall', title: 'all of it', unit: 'nanoseconds',
+                about: [['event', 'of all']]};
+  }
+  return json;
+}
+
+test('Of several kinds of samples one is shown, or all together.', () => {
+  const json = ofTwoKinds(true);
+  const data = new parts.FlameData(json);
+  equal(data.kinds(), ['all', 'cpu', 'blocked']);
+  const last = makeJson(STACKS).leaves.at(-1);
+  for (const [kind, title, sum] of
+       [['', 'all of it', 10 * (100 - last) + 5], ['cpu', 'CPUs', 10 * (100 - last)],
+        ['blocked', 'threads', 5], ['all', 'all of it', 10 * (100 - last) + 5]]) {
+    data.choose(kind);
+    equal(data.title, title);
+    equal(data.about, [['event', `of ${kind || 'all'}`], ['warning', 'one'],
+                       ['warning', 'two']]);
+    for (const grouping of data.groupings()) {
+      equal(data.tree(grouping, NOTHING_HIDDEN).total[0], sum);
+      equal(data.allSamples(grouping), sum);
+    }
+    equal(data.commands().reduce((all, [, samples]) => all + samples, 0), sum);
+    equal(data.commands().length, 2);
+  }
+  // Each owner's subtree has all that is its own, whatever kind it is of.
+  data.choose('');
+  equal(lines(data.tree('thread', NOTHING_HIDDEN), data).length, 5);
+  const tree = data.tree('thread', NOTHING_HIDDEN);
+  for (let i = 1; i < tree.parent.length; ++i) assert.ok(tree.parent[i] < i);
+  assert.equal(new Set(tree.children(0, 0, false).map(
+      ({node}) => data.frames[tree.frame[node]].name)).size, 3);
+});
+
+test('Kinds that cannot be added up open with the first one.', () => {
+  const data = new parts.FlameData(ofTwoKinds(false));
+  equal(data.kinds(), ['cpu', 'blocked']);
+  equal(data.title, 'CPUs');
+  data.choose('blocked');
+  equal(data.tree('command', NOTHING_HIDDEN).total[0], 5);
+  equal(sample().kinds(), []);
+});
+
 test('A hidden kernel leaves its samples with what called it.', () => {
   const data = sample();
   const tree = data.tree('thread', {...NOTHING_HIDDEN, kernel: true});

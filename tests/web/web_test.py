@@ -136,6 +136,35 @@ class Pages(unittest.TestCase):
         return cls.write("small.json", json.dumps(profile))
 
     @classmethod
+    def kinds_json(cls, small):
+        """The same with what the threads waited, as --wall has it: half of a
+        second each of Work of server and of batch in poll, a tenth for a CPU."""
+        with open(small, encoding="utf-8") as file:
+            profile = json.load(file)
+        frames = profile["frames"]
+        for name in ("[runnable: woken]", "[blocked: poll]"):
+            frames.append({"name": name, "kind": "wait"})
+        waits = {"event": "sched_exit_tp", "unit": "nanoseconds",
+                 "has_values": True}
+        profile["metadata"]["kinds"] = [
+            {"name": "cpu", "unit": "nanoseconds", "event": "cpu-clock",
+             "frequency_hz": 100},
+            {"name": "runnable", **waits}, {"name": "blocked", **waits}]
+        for stack in profile["stacks"]:
+            stack["sample_kind"] = "cpu"
+        work = next(i for i, frame in enumerate(frames)
+                    if frame["name"] == "Work")
+        for comm, pid, kind, reason, value in (
+                ("server", 77, "blocked", len(frames) - 1, 5 * 10**8),
+                ("server", 77, "runnable", len(frames) - 2, 10**8),
+                ("batch", 99, "blocked", len(frames) - 1, 5 * 10**8)):
+            profile["stacks"].append({
+                "comm": comm, "pid": pid, "tid": pid, "user_state": "whole",
+                "kernel_state": "whole", "user": [work], "kernel": [reason],
+                "count": 1, "sample_kind": kind, "value": value})
+        return cls.write("kinds.json", json.dumps(profile))
+
+    @classmethod
     def large_folded(cls):
         """100,000 stacks."""
         return cls.write("large.folded", "".join(
@@ -156,6 +185,9 @@ class Pages(unittest.TestCase):
         small = self.small_json()
         self.convert(small, "small.html")
         self.convert(small, "small.folded")
+        kinds = self.kinds_json(small)
+        self.convert(kinds, "kinds.html")
+        self.convert(kinds, "blocked.html", "--value", "blocked")
         names = ["<img src=x onerror=alert(1)>", "</script><b>", "a b 7",
                  "\u202egnp", "\u2066x", "\x1b[31mred", "\u05d0\u05d1 \u05d2",
                  "&quot;\"'", "_[k", "x" * 60000, "a::" * 400 + "end"]

@@ -30,10 +30,10 @@ TEST(ThreadTimesTest, OfOneThatWasThereOnlyTheCaptureCounts) {
   ThreadTimes times;
   times.AddFirst(With(Thread(5, 100, 1000), 300, 200));
   times.AddLast(With(Thread(5, 100, 3000), 700, 500));
-  EXPECT_EQ(times.sum(), (ThreadTimes::Times{400, 300, 1300}));
-  ASSERT_EQ(times.threads().size(), 1u);
-  EXPECT_EQ(times.threads()[0].comm, "app");
-  EXPECT_EQ(times.threads()[0].times.total_ns(), 2000u);
+  EXPECT_EQ(times.sums().sum, (StateTimes{400, 300, 1300}));
+  ASSERT_EQ(times.sums().threads.size(), 1u);
+  EXPECT_EQ(times.sums().threads[0].comm, "app");
+  EXPECT_EQ(times.sums().threads[0].times.total_ns(), 2000u);
 }
 
 TEST(ThreadTimesTest, OfANewOneAllCounts) {
@@ -41,7 +41,7 @@ TEST(ThreadTimesTest, OfANewOneAllCounts) {
   times.AddFirst(With(Thread(5, 100, 1000), 300, 200));
   // The same id, another thread.
   times.AddLast(With(Thread(5, 1500, 2500), 600, 100));
-  EXPECT_EQ(times.sum(), (ThreadTimes::Times{600, 100, 300}));
+  EXPECT_EQ(times.sums().sum, (StateTimes{600, 100, 300}));
 }
 
 // It was there, but nobody knows since when it ran how long.
@@ -49,8 +49,8 @@ TEST(ThreadTimesTest, WhatIsNotKnownIsInNoSum) {
   ThreadTimes times;
   times.AddFirst(Thread(5, 100, 1000));
   times.AddLast(With(Thread(6, 900, 2000), 600, 100));
-  EXPECT_EQ(times.count(), 0u);
-  EXPECT_EQ(times.sum(), ThreadTimes::Times());
+  EXPECT_EQ(times.sums().count, 0u);
+  EXPECT_EQ(times.sums().sum, StateTimes());
 }
 
 // Programs are there a little longer than sampling lasts.
@@ -62,11 +62,11 @@ TEST(ThreadTimesTest, OneThatEndsJustAfterCountsOnce) {
   record.last = WAIT_THREAD_ENDED;
   record.now_ns = 2600;
   times.AddLast(record);
-  EXPECT_EQ(times.count(), 1u);
+  EXPECT_EQ(times.sums().count, 1u);
   // The same id, another thread.
   record.start_ns = 2550;
   times.AddLast(record);
-  EXPECT_EQ(times.count(), 2u);
+  EXPECT_EQ(times.sums().count, 2u);
 }
 
 // Whether one is parked a short life does not tell.
@@ -85,7 +85,7 @@ TEST(ThreadTimesTest, NothingIsNegative) {
   ThreadTimes times;
   times.AddFirst(With(Thread(5, 100, 1000), 300, 200));
   times.AddLast(With(Thread(5, 100, 2000), 1400, 100));
-  EXPECT_EQ(times.sum(), (ThreadTimes::Times{1100, 0, 0}));
+  EXPECT_EQ(times.sums().sum, (StateTimes{1100, 0, 0}));
 }
 
 }  // namespace

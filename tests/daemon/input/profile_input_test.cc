@@ -74,6 +74,22 @@ TEST(ProfileInputTest, ReadsItsOwnJson) {
   EXPECT_EQ(Render(Read(json), OutputFormat::kJson, {}), json);
 }
 
+// The sums of threads' time stay when JSON is read, and a list that is longer
+// than what it says is refused.
+TEST(ProfileInputTest, ReadsSumsOfThreads) {
+  Profile profile = Sampled();
+  profile.thread_sums = {
+      .sum = {100, 20, 300},
+      .count = 3,
+      .threads = {{2, 3, "b", {1, 2, 3}}, {1, 9, "a", {4, 5, 6}}}};
+  std::string json = Render(profile, OutputFormat::kJson, {});
+  EXPECT_EQ(Render(Read(json), OutputFormat::kJson, {}), json);
+  EXPECT_EQ(Read(json).thread_sums.sum, (StateTimes{100, 20, 300}));
+  const size_t at = json.find("\"threads\":3");
+  json.replace(at, 11, "\"threads\":1");
+  EXPECT_THAT(ErrorOf(json), HasSubstr("threads[1]: is one too many"));
+}
+
 // A kind of frame that this version does not know is refused, and so is inlined
 // code where there can be none: neither becomes another kind's.
 TEST(ProfileInputTest, RefusesUnknownKindsOfFrames) {

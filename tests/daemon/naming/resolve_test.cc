@@ -407,7 +407,7 @@ TEST_F(ResolveTest, NamesWakers) {
   const ksym::KernelTimeline timeline = Timeline(
       "ffffffff81000000 T try_to_wake_up\n"
       "ffffffff81001000 T wake_up_q\n"
-      "ffffffff81002000 T schedule\n"
+      "ffffffff81002000 T pipe_read\n"
       "ffffffff81003000 T hrtimer_wakeup\n");
   resolver_.SetKernelSymbols(timeline);
   raw_.images[self_] = {.id = self_, .mappings = {}};
@@ -420,12 +420,12 @@ TEST_F(ResolveTest, NamesWakers) {
       .is_interrupt = true,
       .comm = "",
       .kernel_stack = AddStack({0xffffffff81000001, 0xffffffff81003001})};
-  const RawFrame schedule = {.value = 0xffffffff81002001};
+  const RawFrame read = {.value = 0xffffffff81002001};
   const auto kernel_names = [&](WakerId id) {
     raw_.samples.clear();
     Sample({}, {});
     raw_.samples[0].kernel_stack = AddMixedStack(
-        {schedule, {.kind = kWaker, .value = id}, {.kind = kWaitReason}});
+        {read, {.kind = kWaker, .value = id}, {.kind = kWaitReason}});
     TrampolineNames user;
     ProfileBuilder builder;
     resolver_.Add(raw_, user, builder);
@@ -437,13 +437,13 @@ TEST_F(ResolveTest, NamesWakers) {
   };
   const std::string reason = "[blocked: kernel thread]";
   EXPECT_THAT(kernel_names(20),
-              ElementsAre(reason, "schedule", "--", "writer",
+              ElementsAre(reason, "pipe_read", "--", "writer",
                           "py::f:/srv/app.py", "loop", "wake_up_q"));
-  EXPECT_THAT(kernel_names(21), ElementsAre(reason, "schedule", "--",
+  EXPECT_THAT(kernel_names(21), ElementsAre(reason, "pipe_read", "--",
                                             "[woken by interrupt: timer]"));
   for (const WakerId unknown : {WakerId{0}, WakerId{99}}) {
     EXPECT_THAT(kernel_names(unknown),
-                ElementsAre(reason, "schedule", "--", "[waker unknown]"));
+                ElementsAre(reason, "pipe_read", "--", "[waker unknown]"));
   }
   // A thread can call itself as the marks are called.
   for (const std::string mark : {"--", "[waker unknown]"}) {
@@ -453,10 +453,48 @@ TEST_F(ResolveTest, NamesWakers) {
   raw_.wakers[20].comm = "writer";
   // A file can say that a waker has a waker, and that this is itself.
   raw_.wakers[20].kernel_stack = AddMixedStack(
-      {schedule, {.kind = kWaker, .value = 20}, {.kind = kWaitReason}});
+      {read, {.kind = kWaker, .value = 20}, {.kind = kWaitReason}});
   EXPECT_THAT(kernel_names(20),
-              ElementsAre(reason, "schedule", "--", "writer",
-                          "py::f:/srv/app.py", "loop", reason, "schedule"));
+              ElementsAre(reason, "pipe_read", "--", "writer",
+                          "py::f:/srv/app.py", "loop", reason, "pipe_read"));
+}
+
+// A waiting thread has one stack at one place, be it sampled in the scheduler,
+// with the frames of what sampled it, or walked while it slept, for which the
+// kernel leaves the scheduler's functions out. Who holds what it wants stays.
+TEST_F(ResolveTest, EndsWaitsAtWhatCalledTheScheduler) {
+  const ksym::KernelTimeline timeline = Timeline(
+      "ffffffff81000000 T bpf_trampoline\n"
+      "ffffffff81001000 T __schedule\n"
+      "ffffffff81002000 T schedule\n"
+      "ffffffff81003000 T schedule_timeout\n"
+      "ffffffff81004000 T wait_for_completion\n"
+      "ffffffff81005000 T kernel_wait4\n");
+  resolver_.SetKernelSymbols(timeline);
+  const auto names_of = [&](const std::vector<uint64_t>& functions) {
+    std::vector<RawFrame> frames;
+    for (const uint64_t function : functions) {
+      frames.push_back({.value = 0xffffffff81000001 + function * 0x1000});
+    }
+    frames.push_back({.kind = kWaitReason});
+    raw_.samples.clear();
+    Sample({}, {});
+    raw_.samples[0].kernel_stack = AddMixedStack(frames);
+    const Profile profile = Resolve();
+    std::vector<std::string> names =
+        Names(profile, profile.samples.at(0).kernel);
+    names.pop_back();  // the reason
+    return names;
+  };
+  EXPECT_THAT(names_of({0, 1, 2, 3, 5}), ElementsAre("kernel_wait4"));
+  EXPECT_THAT(names_of({1, 2, 5}), ElementsAre("kernel_wait4"));
+  EXPECT_THAT(names_of({2, 5}), ElementsAre("kernel_wait4"));
+  EXPECT_THAT(names_of({5}), ElementsAre("kernel_wait4"));
+  EXPECT_THAT(names_of({0, 1, 2, 4, 5}),
+              ElementsAre("wait_for_completion", "kernel_wait4"));
+  // Not at the leaf, and so no part of it.
+  EXPECT_THAT(names_of({1, 5, 2}), ElementsAre("kernel_wait4", "schedule"));
+  EXPECT_THAT(names_of({5, 2, 1}), ElementsAre());
 }
 
 // Without symbols every kernel frame is the kernel.

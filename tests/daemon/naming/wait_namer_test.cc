@@ -4,7 +4,8 @@
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
 
-#include "daemon/naming/syscall_names.h"
+#include "daemon/profile/syscall_names.h"
+#include "daemon/profile/wait_text.h"
 
 namespace profd {
 namespace {

@@ -35,6 +35,17 @@ TEST(CpuTimeTest, SaysHowLongItRan) {
             "ran 0.50 s of CPU time in 2.0 s: 0.25 CPUs");
 }
 
+// Samples of other kinds are none of it.
+TEST(CpuTimeTest, IsOfTheFirstKind) {
+  Profile profile = Busy("2");
+  const std::string line = CpuTimeLine(profile);
+  profile.metadata.kinds.push_back(WaitKinds("sched_switch", 100).front());
+  ProfileSample waiting = profile.samples.front();
+  waiting.kind = 1;
+  profile.samples.push_back(waiting);
+  EXPECT_EQ(CpuTimeLine(profile), line);
+}
+
 // Events that are no time, and captures of no known length, say nothing.
 TEST(CpuTimeTest, NeedsTime) {
   Profile profile = Busy("0");

@@ -117,8 +117,8 @@ TEST(FlameTreeTest, LeavesByProcess) {
   p.Add({.pid = 1, .user = {p.User("f")}, .count = 2});
   p.Add({.pid = 2, .user = {p.User("f")}, .count = 3});
   const FlameTree tree(std::move(p).Finish());
-  EXPECT_THAT(tree.leaves(), ElementsAre(FlameTree::Leaf{2, 1, 0, 0, 2},
-                                         FlameTree::Leaf{2, 2, 0, 0, 3}));
+  EXPECT_THAT(tree.leaves(), ElementsAre(FlameTree::Leaf{2, 1, 0, 0, 0, 2},
+                                         FlameTree::Leaf{2, 2, 0, 0, 0, 3}));
 }
 
 // Samples of one process in two cgroups stay apart, and the numbers of cgroups
@@ -129,8 +129,8 @@ TEST(FlameTreeTest, LeavesByCgroup) {
   p.Add({.pid = 1, .cgroup = "/a", .user = {p.User("f")}, .count = 3});
   const FlameTree tree(std::move(p).Finish());
   EXPECT_THAT(tree.cgroups(), ElementsAre("", "/a", "/b"));
-  EXPECT_THAT(tree.leaves(), ElementsAre(FlameTree::Leaf{2, 1, 0, 1, 3},
-                                         FlameTree::Leaf{2, 1, 0, 2, 2}));
+  EXPECT_THAT(tree.leaves(), ElementsAre(FlameTree::Leaf{2, 1, 0, 1, 0, 3},
+                                         FlameTree::Leaf{2, 1, 0, 2, 0, 2}));
 }
 
 // The page knows the unit and the container of each owner of samples, where the
@@ -271,31 +271,85 @@ Profile OfTwoKinds() {
   return profile;
 }
 
+std::map<std::string, std::string> FactsOf(const nlohmann::json& data) {
+  std::map<std::string, std::string> facts;
+  for (const auto& fact : data.at("about")) facts[fact.at(0)] = fact.at(1);
+  return facts;
+}
+
+// A page of which no kind was asked for has all of them, in one unit, and opens
+// with their sum; it says of each what it adds up to.
+TEST(FlamegraphTest, HasAllKinds) {
+  const Profile profile = OfTwoKinds();
+  auto data = DataOf(Render(profile, OutputFormat::kFlamegraph, {}));
+  EXPECT_EQ(data.at("title"), "host: 0.1 s of time of threads, wall");
+  EXPECT_EQ(data.at("unit"), "nanoseconds");
+  EXPECT_EQ(FactsOf(data)["shown"], "wall, nanoseconds");
+  EXPECT_EQ(FactsOf(data)["samples"], "8 taken, 0 lost");
+  EXPECT_FALSE(data.contains("leaves"));
+  EXPECT_EQ(data.at("sum").at("title"), data.at("title"));
+  EXPECT_EQ(FactsOf(data.at("sum"))["event"],
+            "cpu-clock and sched_switch; adds up to the time of threads, not "
+            "of CPUs");
+  auto kinds = data.at("kinds");
+  ASSERT_EQ(kinds.size(), 2u);
+  // Both stacks are one node, which is the third.
+  EXPECT_EQ(kinds[0].at("leaves"), nlohmann::json({2, 0, 5}));
+  EXPECT_EQ(kinds[0].at("scale"), 1'000'000'000 / 99);
+  EXPECT_EQ(kinds[0].at("title"), "host: 0.1 s of time of CPUs, cpu");
+  EXPECT_EQ(FactsOf(kinds[0])["event"],
+            "cpu-clock; adds up to the time of CPUs");
+  EXPECT_EQ(kinds[1].at("leaves"), nlohmann::json({2, 0, 900}));
+  EXPECT_EQ(kinds[1].at("scale"), 1);
+  EXPECT_EQ(kinds[1].at("title"), "host: 0.0 s of time of threads, blocked");
+  EXPECT_EQ(kinds[1].at("unit"), "nanoseconds");
+}
+
+// Kinds of which no sum makes sense open with the first one, each in its unit.
+TEST(FlamegraphTest, HasKindsThatAreNoStates) {
+  Profile profile = OfTwoKinds();
+  profile.metadata.kinds[1].name = "alloc";
+  profile.metadata.kinds[1].unit = "bytes";
+  auto data = DataOf(Render(profile, OutputFormat::kFlamegraph, {}));
+  EXPECT_EQ(data.at("title"), "host: 5 samples");
+  EXPECT_FALSE(data.contains("unit"));
+  EXPECT_FALSE(data.contains("sum"));
+  const auto kinds = data.at("kinds");
+  ASSERT_EQ(kinds.size(), 2u);
+  EXPECT_EQ(kinds[0].at("unit"), "samples");
+  EXPECT_EQ(kinds[0].at("scale"), 1);
+  EXPECT_EQ(kinds[1].at("title"), "host: 900 bytes of alloc");
+  EXPECT_EQ(kinds[1].at("unit"), "bytes");
+}
+
 // Pictures say which kind they show and of what unit; amounts are no samples.
 TEST(FlamegraphTest, SaysTheKindAndItsUnit) {
   Profile profile = OfTwoKinds();
+  const auto page_of = [&](std::string_view kind) {
+    Profile chosen = profile;
+    EXPECT_TRUE(ChooseKind(kind, RowOf(OutputFormat::kFlamegraph), chosen));
+    return DataOf(Render(chosen, OutputFormat::kFlamegraph, {}));
+  };
+  auto cpu = page_of("cpu");
+  EXPECT_EQ(cpu.at("title"), "host: 5 samples");
+  EXPECT_FALSE(cpu.contains("unit"));
+  EXPECT_FALSE(cpu.contains("kinds"));
+  EXPECT_EQ(FactsOf(cpu)["shown"], "cpu, samples");
+  EXPECT_EQ(FactsOf(cpu)["samples"], "8 taken, 5 shown, 0 lost");
+
+  auto blocked = page_of("blocked");
+  EXPECT_EQ(blocked.at("title"), "host: 0.0 s of time of threads, blocked");
+  EXPECT_EQ(blocked.at("unit"), "nanoseconds");
+  EXPECT_EQ(blocked.at("leaves").size(), 3u);
+  EXPECT_FALSE(blocked.contains("kinds"));
+  EXPECT_EQ(FactsOf(blocked)["shown"], "blocked, nanoseconds");
+  EXPECT_EQ(FactsOf(blocked)["samples"], "8 taken, 0 lost");
+  EXPECT_EQ(FactsOf(blocked)["event"],
+            "sched_switch; adds up to the time of threads, not of CPUs");
+  ASSERT_TRUE(ShowKind("blocked", profile));
   const auto render = [&](OutputFormat format) {
     return Render(profile, format, {});
   };
-  const auto facts_of = [](const nlohmann::json& data) {
-    std::map<std::string, std::string> facts;
-    for (const auto& fact : data.at("about")) facts[fact.at(0)] = fact.at(1);
-    return facts;
-  };
-  const auto cpu = DataOf(render(OutputFormat::kFlamegraph));
-  EXPECT_EQ(cpu.at("title"), "host: 5 samples");
-  EXPECT_FALSE(cpu.contains("unit"));
-  EXPECT_EQ(facts_of(cpu)["shown"], "cpu, samples");
-  EXPECT_EQ(facts_of(cpu)["samples"], "8 taken, 5 shown, 0 lost");
-
-  ASSERT_TRUE(ShowKind("blocked", profile));
-  const auto blocked = DataOf(render(OutputFormat::kFlamegraph));
-  EXPECT_EQ(blocked.at("title"), "host: 0.0 s of time of threads, blocked");
-  EXPECT_EQ(blocked.at("unit"), "nanoseconds");
-  EXPECT_EQ(facts_of(blocked)["shown"], "blocked, nanoseconds");
-  EXPECT_EQ(facts_of(blocked)["samples"], "8 taken, 0 lost");
-  EXPECT_EQ(facts_of(blocked)["event"],
-            "sched_switch; adds up to the time of threads, not of CPUs");
   const std::string svg = render(OutputFormat::kSvg);
   EXPECT_THAT(svg, HasSubstr(": 900 nanoseconds, 100.00 %"));
   EXPECT_THAT(svg, testing::Not(HasSubstr("samples")));
@@ -350,6 +404,22 @@ TEST(DifferencePageTest, HasBothProfiles) {
   EXPECT_EQ(data["before"][3], 1);  // the node after that
   EXPECT_EQ(data["before"][5], 1);
   EXPECT_EQ(data["measure"]["unit"], "CPUs");
+  EXPECT_EQ(FactsOf(data)["shown"], "cpu, samples");
+}
+
+// It says what is compared, where that is not CPU time.
+TEST(DifferencePageTest, SaysTheKind) {
+  Profile before = OfTwoKinds();
+  Profile after = OfTwoKinds();
+  for (Profile* profile : {&before, &after}) {
+    ASSERT_TRUE(ShowKind("blocked", *profile));
+    KeepFirstKind(*profile);
+  }
+  const nlohmann::json data =
+      DataOf(RenderDifferencePage(before, after, {"a", "b"}));
+  EXPECT_EQ(data["title"], "b compared with a: time of threads, blocked");
+  EXPECT_EQ(data["unit"], "nanoseconds");
+  EXPECT_EQ(FactsOf(data)["shown"], "blocked, nanoseconds");
 }
 
 }  // namespace

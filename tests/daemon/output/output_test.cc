@@ -288,6 +288,33 @@ TEST(JsonTest, MarksParkedStacks) {
                                                     testing::Pair(1, false)));
 }
 
+// Of waits the document has the kernel's own sums, for all threads and for
+// each, in order, and counts those that are not listed.
+TEST(JsonTest, HasSumsOfThreads) {
+  Profile profile = ExampleProfile(1);
+  EXPECT_FALSE(
+      nlohmann::json::parse(RenderJson(profile, {})).contains("threads"));
+  profile.thread_sums = {
+      .sum = {100, 20, 300},
+      .count = 5,
+      .threads = {{2, 3, "b\"", {1, 2, 3}}, {1, 9, "a", {4, 5, 6}}}};
+  const auto document = nlohmann::json::parse(RenderJson(profile, {}));
+  EXPECT_EQ(document["metadata"]["thread_times"],
+            nlohmann::json({{"threads", 5},
+                            {"not_listed", 3},
+                            {"running_ns", 100},
+                            {"runnable_ns", 20},
+                            {"blocked_ns", 300}}));
+  ASSERT_EQ(document["threads"].size(), 2u);
+  EXPECT_EQ(document["threads"][0], nlohmann::json({{"pid", 1},
+                                                    {"tid", 9},
+                                                    {"comm", "a"},
+                                                    {"running_ns", 4},
+                                                    {"runnable_ns", 5},
+                                                    {"blocked_ns", 6}}));
+  EXPECT_EQ(document["threads"][1]["comm"], "b\"");
+}
+
 // All is well: one short line. Losses are told by cause and with their cure.
 TEST(SummaryTest, TellsLosses) {
   TestProfile well;
@@ -393,6 +420,8 @@ TEST(FramesWithoutCodeTest, HaveNoOffsets) {
             "    [blocked: futex]\n"
             "    [waits for the GIL]\n"
             "    -                app (7)\n        1\n\n");
+  EXPECT_THAT(Render(profile, OutputFormat::kPerfScript, {}),
+              Not(HasSubstr("+0x")));
   const auto json = nlohmann::json::parse(RenderJson(profile, {}));
   EXPECT_EQ(json.at("frames")[1],
             nlohmann::json({{"name", "[blocked: futex]"}, {"kind", "wait"}}));

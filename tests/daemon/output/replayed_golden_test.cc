@@ -17,7 +17,6 @@
 #include "daemon/naming/resolve.h"
 #include "daemon/output/format.h"
 #include "daemon/output/markup.h"
-#include "daemon/profile/kind_select.h"
 #include "daemon/profile/parked.h"
 #include "daemon/raw/raw_file.h"
 
@@ -129,12 +128,17 @@ std::string Reviewed(std::string text) {
 
 using Outputs = std::vector<std::pair<std::string, std::string>>;
 
+// With the kind of that name chosen; empty: with what is there.
 void AddFormats(const std::string& name, const Profile& profile,
-                Outputs& outputs) {
+                std::string_view kind, Outputs& outputs) {
   const OutputOptions options = {.annotations = true, .delimiter = true};
   for (const FormatRow& row : FormatRows()) {
+    Profile chosen = profile;
+    if (!kind.empty()) {
+      EXPECT_TRUE(ChooseKind(kind, row, chosen));
+    }
     outputs.emplace_back(fmt::format("{}.{}", name, row.name),
-                         Reviewed(Render(profile, row.format, options)));
+                         Reviewed(Render(chosen, row.format, options)));
   }
 }
 
@@ -152,11 +156,10 @@ std::string Markup(const RawCapture& capture, SampleKindId kind) {
 // The names of the files and what is to be in them.
 Outputs OutputsOf(const std::string& version, const RawCapture& capture) {
   Outputs outputs;
-  Profile profile = Named(capture);
-  AddFormats(version, profile, outputs);
+  const Profile profile = Named(capture);
+  AddFormats(version, profile, "", outputs);
   if (FindKind(profile.metadata.kinds, "blocked") != nullptr) {
-    EXPECT_TRUE(ShowKind("blocked", profile));
-    AddFormats(version + "_blocked", profile, outputs);
+    AddFormats(version + "_blocked", profile, "blocked", outputs);
   }
   const auto& kinds = capture.profile.metadata.kinds;
   for (SampleKindId kind = 0; kind < kinds.size(); ++kind) {

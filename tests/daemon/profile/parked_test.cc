@@ -199,5 +199,16 @@ TEST(FoldParkedTest, KeepsWakers) {
   EXPECT_EQ(profile.samples[0].kernel, kernel);
 }
 
+// Chance can make two places of one thread more than its life. It is one
+// thread.
+TEST_F(ParkedTest, CountsAThreadOnce) {
+  Add({.tid = 5, .function = "A"}, kSecond);
+  Add({.tid = 5, .function = "B"}, kSecond);
+  Add({.tid = 6, .function = "A"}, kSecond);
+  EXPECT_EQ(Parked({{1, 5, kSecond}, {1, 6, kSecond}}),
+            Bools({true, true, true}));
+  EXPECT_EQ(found_, (ParkedTime{.threads = 2, .ns = 3 * kSecond}));
+}
+
 }  // namespace
 }  // namespace profd

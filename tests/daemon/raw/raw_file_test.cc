@@ -50,6 +50,7 @@ void ExpectEqual(const RawCapture& a, const RawCapture& b) {
   EXPECT_EQ(a.modules, b.modules);
   EXPECT_EQ(a.kernel_parts, b.kernel_parts);
   EXPECT_EQ(a.thread_lives, b.thread_lives);
+  EXPECT_EQ(a.thread_sums, b.thread_sums);
 }
 
 // Makes captures of every shape, extreme numbers included.
@@ -131,10 +132,24 @@ class Generator {
                                       .tid = static_cast<uint32_t>(Number()),
                                       .ns = Number()});
     }
+    if (Below(2) == 0) capture.thread_sums = Sums();
     return capture;
   }
 
  private:
+  ThreadSums Sums() {
+    ThreadSums sums;
+    sums.count = 3 + Below(100);
+    sums.sum = {Number(), Number(), Number()};
+    for (size_t i = Below(3); i > 0; --i) {
+      sums.threads.push_back({.pid = static_cast<uint32_t>(3 - i),
+                              .tid = static_cast<uint32_t>(Number()),
+                              .comm = Bytes(15),
+                              .times = {Number(), Number(), Number()}});
+    }
+    return sums;
+  }
+
   size_t Below(size_t limit) { return random_() % limit; }
   uint64_t Number() {
     const uint64_t bits = uint64_t{random_()} << 32 | random_();

@@ -134,6 +134,26 @@ TEST(RawFormatTest, RefusesBrokenRules) {
          message.add_packed_uint64(3, numbers.begin(), numbers.begin() + 1);
          w.add_message(14, lives);
        }},
+      {"threads' sums differ in length",
+       [](Writer& w) {
+         std::string sums;
+         const std::array<uint64_t, 1> number = {1};
+         Writer message(sums);
+         message.add_uint64(1, 1);
+         message.add_packed_uint64(5, number.begin(), number.end());
+         w.add_message(16, sums);
+       }},
+      {"more threads are listed",
+       [](Writer& w) {
+         w.add_bytes(3, "app");
+         std::string sums;
+         const std::array<uint64_t, 1> number = {0};
+         Writer message(sums);
+         for (uint32_t column = 5; column <= 10; ++column) {
+           message.add_packed_uint64(column, number.begin(), number.end());
+         }
+         w.add_message(16, sums);
+       }},
       {"no such process", [](Writer& w) { w.add_message(15, Waker(3, 0)); }},
       {"comm is too long",
        [](Writer& w) {

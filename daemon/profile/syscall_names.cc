@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/naming/syscall_names.h"
+#include "daemon/profile/syscall_names.h"
 
 #include <array>
 

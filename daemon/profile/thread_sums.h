@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace profd {
+
+// For how long a thread was in each state, by the kernel's own sums.
+struct StateTimes {
+  uint64_t running_ns = 0;
+  uint64_t runnable_ns = 0;
+  uint64_t blocked_ns = 0;
+
+  uint64_t total_ns() const { return running_ns + runnable_ns + blocked_ns; }
+  StateTimes& operator+=(const StateTimes& other);
+  friend auto operator<=>(const StateTimes&, const StateTimes&) = default;
+};
+
+// What all threads did while they were sampled: exact, whatever was sampled.
+struct ThreadSums {
+  struct Thread {
+    uint32_t pid = 0;
+    uint32_t tid = 0;
+    std::string comm;  // any bytes but NUL, at most 15
+    StateTimes times;
+
+    friend auto operator<=>(const Thread&, const Thread&) = default;
+  };
+  // Threads that are told one by one, at the most.
+  static constexpr size_t kMaxThreads = 4096;
+
+  StateTimes sum;      // of all
+  uint64_t count = 0;  // all, those that are not listed too; 0: not known
+  std::vector<Thread> threads;  // the first ones, in no order
+
+  // Those in order.
+  std::vector<Thread> Sorted() const;
+  // Adds a capture that follows this one: a thread of both is one.
+  ThreadSums& operator+=(const ThreadSums& other);
+  friend bool operator==(const ThreadSums&, const ThreadSums&) = default;
+};
+
+}  // namespace profd
