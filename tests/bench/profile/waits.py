@@ -20,6 +20,8 @@ PARTS = {"known": waits_known.known, "quota": waits_known.quota,
          "ring": waits_cost.ring, "asleep": waits_cost.asleep,
          "memory": waits_cost.memory, "late": waits_dump.late,
          "dump": waits_dump.dump, "beat": waits_dump.beat}
+# The others take their time however short their runs are.
+QUICK_PARTS = ("known", "switch", "ring", "memory", "dump")
 
 
 @dataclasses.dataclass
@@ -32,8 +34,9 @@ class Wanted:
 
 def run(context):
     chosen = context.waits
+    parts = chosen.parts or (QUICK_PARTS if context.quick else PARTS)
     rows = []
-    for name in chosen.parts or PARTS:
+    for name in parts:
         wanted = Wanted([name],
                         chosen.seconds or (0.5 if context.quick else 2),
                         chosen.alternations or context.runs(9))
@@ -45,6 +48,6 @@ def run(context):
             continue
         waits_programs.print_rows(found)
         rows += found
-    if len(rows) and len(chosen.parts or PARTS) > 1:
+    if rows and len(parts) > 1:
         print("All of it:\n")
         waits_programs.print_rows(rows)
