@@ -66,7 +66,7 @@ class TopCounter {
 
   TopTables Run() {
     for (const ProfileSample& sample : profile_.samples) {
-      StateTimes time;
+      TimesByState time;
       const ThreadState state =
           sample.parked ? ThreadState::kParked
                         : StateOfKind(profile_.metadata.kinds[sample.kind]);
@@ -115,7 +115,7 @@ class TopCounter {
   }
 
   // The row of its innermost function.
-  size_t AddToFunctions(const ProfileSample& sample, const StateTimes& time) {
+  size_t AddToFunctions(const ProfileSample& sample, const TimesByState& time) {
     const auto self = sample.parked ? std::nullopt : SelfFrame(sample);
     if (!self) {
       const size_t row =
@@ -141,7 +141,7 @@ class TopCounter {
     return row;
   }
 
-  void AddToThread(const ProfileSample& sample, const StateTimes& time,
+  void AddToThread(const ProfileSample& sample, const TimesByState& time,
                    size_t function) {
     const auto comm = [&] {
       return PrintableText(profile_.String(sample.comm));
@@ -192,7 +192,7 @@ class TopCounter {
 
 }  // namespace
 
-StateTimes& StateTimes::operator+=(const StateTimes& other) {
+TimesByState& TimesByState::operator+=(const TimesByState& other) {
   for (size_t i = 0; i < kThreadStates; ++i) ns_[i] += other.ns_[i];
   return *this;
 }

@@ -19,7 +19,7 @@ inline constexpr size_t kThreadStates = 4;
 
 // Nanoseconds of threads' time by state; a thread that is parked is in that
 // sum alone.
-class StateTimes {
+class TimesByState {
  public:
   uint64_t& operator[](ThreadState state) {
     return ns_[static_cast<size_t>(state)];
@@ -28,8 +28,8 @@ class StateTimes {
     return ns_[static_cast<size_t>(state)];
   }
   uint64_t sum() const { return ns_[0] + ns_[1] + ns_[2] + ns_[3]; }
-  StateTimes& operator+=(const StateTimes& other);
-  friend bool operator==(const StateTimes&, const StateTimes&) = default;
+  TimesByState& operator+=(const TimesByState& other);
+  friend bool operator==(const TimesByState&, const TimesByState&) = default;
 
  private:
   std::array<uint64_t, kThreadStates> ns_ = {};
@@ -44,9 +44,9 @@ struct TopRow {
   size_t threads = 0;  // of a command
   // Of a function: it was the innermost one. A wait's is the user's function
   // that made the system call, or without user code the reason of the wait.
-  StateTimes self = {};
+  TimesByState self = {};
   // Of a function: it was in the stack, once or more often. Else equal to self.
-  StateTimes total = {};
+  TimesByState total = {};
 };
 
 // All rows of a profile in no order, and what stands above them.
@@ -54,7 +54,7 @@ struct TopTables {
   std::vector<TopRow> functions;
   std::vector<TopRow> commands;
   std::vector<TopRow> threads;
-  StateTimes sum;
+  TimesByState sum;
   uint64_t duration_ns = 0;
   uint64_t lost = 0;  // samples
   size_t cpus = 0;    // that were sampled; 0: not known

@@ -246,7 +246,7 @@ TopCommand ApplyKey(const Key& key, const TopPlace& place, TopState& state) {
   }
 }
 
-uint64_t TimeIn(const StateTimes& times, ThreadState state,
+uint64_t TimeIn(const TimesByState& times, ThreadState state,
                 const TopState& chosen) {
   const bool has_parked =
       state == ThreadState::kBlocked && chosen.parked == ParkedRows::kShown;

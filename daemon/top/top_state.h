@@ -68,7 +68,7 @@ TopCommand ApplyKey(const Key& key, const TopPlace& place, TopState& state);
 std::vector<const TopRow*> ChooseRows(const TopTables& tables,
                                       const TopState& state);
 // The time of a row in the columns, with parked time where it belongs.
-uint64_t TimeIn(const StateTimes& times, ThreadState state,
+uint64_t TimeIn(const TimesByState& times, ThreadState state,
                 const TopState& chosen);
 
 }  // namespace profd

@@ -155,7 +155,7 @@ class TableView {
     return is_wide() || state == state_.order.state;
   }
 
-  void AppendNumber(const StateTimes& times, ThreadState state,
+  void AppendNumber(const TimesByState& times, ThreadState state,
                     std::string& line) const {
     line += fmt::format(
         "{:>{}}", Threads(TimeIn(times, state, state_), tables_.duration_ns),
