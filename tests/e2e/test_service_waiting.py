@@ -47,7 +47,9 @@ class ServiceWaitingTest(ServiceCase):
             if line == ["done"]:
                 return said
             self.assertTrue(line, "the workload did not end")
-            running, runnable, life = map(int, line[1:])
+            if line[0] == "place":
+                continue
+            running, runnable, life = map(int, line[1:4])
             said[line[0]] = life - running - runnable
 
     def recent(self, begin, **parameters):
