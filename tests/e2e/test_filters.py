@@ -122,7 +122,8 @@ class CgroupFilterTest(harness.E2eTest):
         path = os.path.join(self.bpf_fs(), "namespaces")
         self.pinned_map(path, [namespace], value_size=4)
         document = self.document("-F", 199, "--mntnsmap", path, 1.5)
-        self.assertEqual(document.pids(), {inside.pid})
+        self.assertEqual(document.pids(), {inside.pid}, [
+            sorted({str(s)[:200] for s in document.stacks})])
         # Names come from the process's own namespace.
         self.assertIn("Hot", {f["name"] for f in document.frames})
 
