@@ -64,6 +64,21 @@ uint32_t EntriesFor(SamplingRate rate, size_t cpus, uint32_t most) {
   return static_cast<uint32_t>(std::clamp<uint64_t>(samples, kMin, most));
 }
 
+// Where each thread is counted by itself. A CPU takes 1,000 stacks of waits in
+// a second, and drains may be seconds apart on a loaded machine.
+uint32_t WaitEntriesFor(const BpfConfig& config, size_t cpus) {
+  constexpr uint64_t kBase = 8192;
+  constexpr uint64_t kOfCpu = 1024;
+  const bool copies_sleepers = config.user_stacks &&
+                               config.store == StackStore::kExact &&
+                               WalksByTables(config.unwind);
+  // At the end all threads that sleep are counted at once: the kernel's in
+  // these maps, and the others as well where their stacks are not copied.
+  if (!copies_sleepers) return kMaxCountEntries;
+  return static_cast<uint32_t>(
+      std::min<uint64_t>(kBase + kOfCpu * cpus, kMaxCountEntries));
+}
+
 std::string_view Name(Unwind unwind) {
   switch (unwind) {
     case Unwind::kAuto:
@@ -175,15 +190,16 @@ ksym::Status CompleteConfig(CaptureOptions& options, size_t cpus,
             ? EntriesFor(options.rate, cpus, kMaxExactStackEntries)
             : kStackIdEntries;
   }
+  config.wait_entries = config.count_entries;
   if (config.count_entries == 0) {
-    // At the end all threads that sleep are counted at once, each by itself.
-    const bool counts_sleepers = config.waits && config.per_thread;
-    config.count_entries =
-        counts_sleepers ? kMaxCountEntries
-                        : EntriesFor(options.rate, cpus, kMaxCountEntries);
+    config.count_entries = EntriesFor(options.rate, cpus, kMaxCountEntries);
   }
   DecideDump(config, metadata);
   DecideUnwind(options, metadata);
+  if (config.wait_entries == 0) {
+    config.wait_entries =
+        config.per_thread ? WaitEntriesFor(config, cpus) : config.count_entries;
+  }
   DecideDepths(config, metadata);
   if (config.ring_bytes == 0) {
     config.ring_bytes =

@@ -85,8 +85,10 @@ struct BpfConfig {
   uint64_t unwind_bytes = uint64_t{256} << 20;  // of tables, in the kernel
   uint32_t max_stack_depth = 127;
   uint32_t kernel_walk_depth = 127;  // not above kernel.perf_event_max_stack
-  // Distinct keys per set, and distinct stacks; 0: as CompleteConfig() says.
+  // Distinct keys per set, of the CPU's samples and of waits, and distinct
+  // stacks; 0: as CompleteConfig() says.
   uint32_t count_entries = 0;
+  uint32_t wait_entries = 0;
   uint32_t stack_entries = 0;
   // Power of two and multiple of the page size; 0: RingBytesFor(the rate).
   uint32_t ring_bytes = 0;

@@ -152,8 +152,8 @@ void ConfigureWaitMaps(profile_bpf& skeleton, const BpfConfig& config) {
         std::pair(maps.wait_known_threads,
                   walks ? kMaxKnownSleepers : uint32_t{1}),
         std::pair(maps.scratch_places, uint32_t{1}),
-        std::pair(maps.waits_0, config.count_entries),
-        std::pair(maps.waits_1, config.count_entries)}) {
+        std::pair(maps.waits_0, config.wait_entries),
+        std::pair(maps.waits_1, config.wait_entries)}) {
     bpf_map__set_autocreate(map, config.waits.has_value());
     bpf_map__set_max_entries(map, entries);
   }
