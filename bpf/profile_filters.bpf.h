@@ -21,11 +21,11 @@ static __always_inline bool in_selected_mntns(struct task_struct *task)
 	__u32 inum = 0;
 	__u64 id;
 
-	/* A task whose namespace cannot be read is kept. */
+	/* The task is exiting and has left it: it may have been anybody's. */
 	if (bpf_core_read(&nsproxy, sizeof(nsproxy), &task->nsproxy) ||
 	    bpf_core_read(&mnt_ns, sizeof(mnt_ns), &nsproxy->mnt_ns) ||
 	    bpf_core_read(&inum, sizeof(inum), &mnt_ns->ns.inum))
-		return true;
+		return false;
 	id = inum;
 	return bpf_map_lookup_elem(&mount_namespaces, &id) != NULL;
 }
