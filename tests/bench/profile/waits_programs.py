@@ -128,14 +128,23 @@ def peers(context, pid=None):
     return found
 
 
+# A shard of unwind tables, of which there are as many as what is sampled needs:
+# slots of 8 bytes (bpf/unwind_abi.h).
+SHARD = {"map_type": "2", "value_size": "8", "max_entries": "65536"}
+
+
 def kernel_mib(pid):
-    """Of the BPF maps and programs that a process holds."""
+    """Of the BPF maps and programs that a process holds, but for unwind tables.
+    """
     seen = {}
     for name in os.listdir(f"/proc/{pid}/fdinfo"):
         try:
             with open(f"/proc/{pid}/fdinfo/{name}", encoding="ascii") as file:
                 fields = dict(line.split(":", 1) for line in file)
         except (OSError, ValueError):
+            continue
+        if all(fields.get(key, "").strip() == value
+               for key, value in SHARD.items()):
             continue
         for kind in ("map_id", "prog_id"):
             if kind in fields and "memlock" in fields:
