@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "ksym/base/utf8.h"
 #include "ksym/demangle/demangle.h"
 #include "ksym/demangle/punycode.h"
 #include "ksym/demangle/rust_reader.h"
@@ -405,14 +406,10 @@ void RustV0::Boolean() {
 
 // As Rust's own output for debugging has it, but for letters outside of ASCII.
 void RustV0::Character() {
-  constexpr uint32_t kLast = 0x10ffff;
   const std::string_view digits = reader_.HexDigits();
   uint32_t value = 0;
   std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
-  if (digits.size() > 6 || value > kLast ||
-      (value >= 0xd800 && value < 0xe000)) {
-    reader_.Fail();
-  }
+  if (digits.size() > 6 || !IsCharacter(value)) reader_.Fail();
   Print("'");
   const char c = static_cast<char>(value);
   if (value == '\t') {
