@@ -69,6 +69,15 @@ static __always_inline bool begin_sample(struct sample *s)
 	       describe_sample(s);
 }
 
+/*
+ * In one step: the CPU's sample may interrupt that of a wait, and counts in the
+ * same counters. No sample interrupts the CPU's.
+ */
+static __always_inline void count_up(__u64 *counter, __u64 more)
+{
+	__sync_fetch_and_add(counter, more);
+}
+
 static __always_inline void send_process_hint(struct sample *s)
 {
 	struct profile_process_record hint = {
@@ -81,7 +90,7 @@ static __always_inline void send_process_hint(struct sample *s)
 	};
 
 	if (bpf_ringbuf_output(&ring, &hint, sizeof(hint), BPF_RB_NO_WAKEUP))
-		s->stats->hints_dropped++;
+		count_up(&s->stats->hints_dropped, 1);
 }
 
 /*
@@ -126,9 +135,8 @@ full:
 	if (takes_waits && scratch_place() == SCRATCH_WAKER)
 		return 0;
 	counters = bpf_map_lookup_elem(&stats, &set);
-	/* The sample of a wait may be interrupted here by the CPU's. */
 	if (counters)
-		__sync_fetch_and_add(&counters->lost_ring_full, 1);
+		count_up(&counters->lost_ring_full, 1);
 	return 0;
 }
 
@@ -158,7 +166,7 @@ static __always_inline bool copy_user_stack(void *ctx, struct sample *s,
 	if (how == COPIED)
 		return false;
 	if (how == COPY_REFUSED)
-		s->stats->copies_refused++;
+		count_up(&s->stats->copies_refused, 1);
 	/* The caller of exec is gone, and its program has not begun. */
 	if (how == NO_STACK && execs)
 		return true;

@@ -86,15 +86,6 @@ __noinline __u64 wait_name_stack(__u32 depth, __u64 calls, __u64 reason,
 	return id < PROFILE_STACK_FIRST_ID ? id + PROFILE_STACK_FIRST_ID : id;
 }
 
-/*
- * In one step: the CPU's sample may interrupt this, and counts in the same
- * counters.
- */
-static __always_inline void wait_note(__u64 *counter, __u64 more)
-{
-	__sync_fetch_and_add(counter, more);
-}
-
 static __always_inline void wait_add(struct wait_count *count, __u64 value)
 {
 	__sync_fetch_and_add(&count->count, 1);
@@ -130,7 +121,7 @@ static __always_inline void wait_count_in(void *waits, struct sample *s,
 	struct wait_count *count = bpf_map_lookup_elem(waits, &s->key);
 	enum wait_put put;
 
-	wait_note(&s->stats->taken, 1);
+	count_up(&s->stats->taken, 1);
 	if (count) {
 		wait_add(count, value);
 		return;
@@ -142,7 +133,7 @@ static __always_inline void wait_count_in(void *waits, struct sample *s,
 	if (put == WAIT_PUT_NEW)
 		send_process_hint(s);
 	else if (put == WAIT_PUT_FULL)
-		wait_note(&s->stats->lost_counts_full, 1);
+		count_up(&s->stats->lost_counts_full, 1);
 }
 
 static __always_inline void wait_count(struct sample *s, __u64 value)
@@ -187,7 +178,7 @@ static __always_inline bool wait_take_later(void *ctx, struct sample *s,
 		wait->kernel_stack = wait_name_part(parts, i);
 		taken++;
 		if (!send_stack(s->set, SCRATCH_KERNEL, wait->kernel_stack)) {
-			wait_note(&s->stats->taken, 1);
+			count_up(&s->stats->taken, 1);
 			wait->value_ns = 0;
 			taken--;
 		}
@@ -196,7 +187,7 @@ static __always_inline bool wait_take_later(void *ctx, struct sample *s,
 		return false;
 	if (take_later(ctx, s, parts->wait))
 		return true;
-	wait_note(&s->stats->taken, taken);
+	count_up(&s->stats->taken, taken);
 	return false;
 }
 

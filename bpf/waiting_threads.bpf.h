@@ -307,7 +307,7 @@ static __always_inline void wait_count_open(struct wait_scratch *scratch)
 		if (!head->waits[i].value_ns)
 			continue;
 		if (counters)
-			wait_note(&counters->taken, 1);
+			count_up(&counters->taken, 1);
 		/* Else the copy is counted by who reads it. */
 		if (head->header.type == PROFILE_RECORD_COPY)
 			continue;
@@ -321,7 +321,7 @@ static __always_inline void wait_count_open(struct wait_scratch *scratch)
 			wait_count_kernel(scratch, &waits_0);
 	}
 	if (counters)
-		wait_note(&counters->lost_counts_full, scratch->lost);
+		count_up(&counters->lost_counts_full, scratch->lost);
 }
 
 static __always_inline bool wait_is_known(const struct task_struct___wait *t)

@@ -74,7 +74,7 @@ class Capture final : public CaptureSteps {
  public:
   // Loads everything, checks privileges first; sampling starts with Enable().
   // Looks for interpreters in what runs already, for 20 ms at the most, or
-  // 200 ms in chosen processes.
+  // 200 ms where processes are chosen.
   static ksym::Result<Capture> Start(CaptureOptions options);
   static constexpr std::chrono::milliseconds kTablesPatience{2000};
   Capture(Capture&&) noexcept;

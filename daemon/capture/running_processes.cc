@@ -15,8 +15,8 @@ constexpr size_t kMaxBusy = 32;
 // How long the first sample waits for what is made ready, at the most, half of
 // it for reading what processes map.
 constexpr std::chrono::milliseconds kPreparation(20);
-// The same of processes that were chosen: a machine that is short of CPUs takes
-// that long for what else takes 10 ms.
+// The same where processes were chosen, by -p or as a command that has not
+// begun. It takes 10 ms, and so long where CPUs are short.
 constexpr std::chrono::milliseconds kPreparationOfChosen(200);
 
 }  // namespace

@@ -19,9 +19,9 @@ class RunningProcesses {
   RunningProcesses(const BpfConfig& config, ProcessWatch& watch);
 
   // Before the first sample, 20 ms at the most, or 200 ms where processes were
-  // chosen by their pids. Has tables made for those that were, and looks for
-  // interpreters, so that the first samples have their frames; those that are
-  // in other files are found once their processes are sampled.
+  // chosen. Has tables made for chosen ones, and looks for interpreters, so
+  // that the first samples have their frames. Interpreters that are not found
+  // in time are found once their processes are sampled.
   void Prepare(UnwindTables& tables);
   // Reads what all processes map, some 20 us each, where user stacks are taken.
   void ReadAll();

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "ksym/base/utf8.h"
+
 namespace ksym {
 namespace {
 
@@ -39,8 +41,7 @@ Decoded DecodeMultibyte(std::string_view text) {
     if ((byte(i) & 0xc0u) != 0x80) return {};
     code_point = code_point << 6 | (byte(i) & 0x3fu);
   }
-  const bool is_surrogate = code_point >= 0xd800 && code_point <= 0xdfff;
-  if (code_point < smallest || code_point > 0x10ffff || is_surrogate) return {};
+  if (code_point < smallest || !IsCharacter(code_point)) return {};
   return {.code_point = code_point, .size = size};
 }
 

@@ -9,9 +9,9 @@ struct demangle_component;  // NOLINT(readability-identifier-naming)
 
 namespace ksym {
 
-// What libiberty may do to write one C++ name out: looking at a component
-// again for each time that it stands in the text counts again. Of 216,000 names
-// of libLLVM, libclang, libstdc++, node and our own tests none takes more than
+// Looks at components that libiberty may need to write one C++ name out. A
+// component that stands in the text twice is looked at twice. None of 216,000
+// names of libLLVM, libclang, libstdc++, node and our own tests takes more than
 // 3,423.
 inline constexpr uint64_t kMaxCppWork = 1'000'000;
 
@@ -23,8 +23,8 @@ inline constexpr uint64_t kMaxCppScopes = 8192;
 // Whether libiberty can write `tree` within these bounds. It bounds neither
 // itself: it looks for the pack of an expansion in all of the operand, where
 // types of types double with each substitution, and writes nothing meanwhile.
-// The tree is one of cplus_demangle_v3_components, whose `count` components
-// begin at `components`; linear in their number.
+// The tree is one of cplus_demangle_v3_components, which made room for `count`
+// components at `components`. Linear in their number.
 bool CanWriteTree(const demangle_component* tree,
                   const demangle_component* components, size_t count);
 

@@ -17,7 +17,7 @@ inline constexpr size_t kMaxDemangledBytes = 16384;
 // beyond the bounds of its language (cpp_symbol.h, rust_v0.h, d_symbol.h).
 // A suffix that is not part of the mangling is kept: "f()@plt",
 // "f()@@VERSION", "f() [clone .cold]". Thread-safe; microseconds per name, and
-// milliseconds at the bounds; at most 1 MiB of stack.
+// up to 0.1 s at the bounds; at most 1 MiB of stack.
 std::string Demangle(std::string_view name);
 
 }  // namespace ksym

@@ -5,6 +5,8 @@
 #include <array>
 #include <cstdint>
 
+#include "ksym/base/utf8.h"
+
 namespace ksym {
 namespace {
 
@@ -17,12 +19,9 @@ constexpr uint64_t kDamp = 700;
 constexpr uint64_t kInitialBias = 72;
 constexpr uint64_t kInitialCharacter = 0x80;
 
-constexpr uint64_t kLastCharacter = 0x10ffff;
-constexpr uint64_t kFirstSurrogate = 0xd800;
-constexpr uint64_t kLastSurrogate = 0xdfff;
 // What is more has no place in any text of the allowed length.
 constexpr uint64_t kMaxDelta =
-    (kLastCharacter + 1) * (kMaxPunycodeCharacters + 1);
+    (uint64_t{kLastCharacter} + 1) * (kMaxPunycodeCharacters + 1);
 
 std::optional<uint64_t> DigitOf(char c) {
   if (c >= 'a' && c <= 'z') return c - 'a';
@@ -59,25 +58,6 @@ uint64_t NextBias(uint64_t delta, uint64_t characters, bool is_first) {
   return bias + (kBase - kMinThreshold + 1) * delta / (delta + kSkew);
 }
 
-void AppendUtf8(uint32_t c, std::string& out) {
-  const auto add = [&out](uint32_t byte) { out += static_cast<char>(byte); };
-  if (c < 0x80) {
-    add(c);
-    return;
-  }
-  if (c < 0x800) {
-    add(0xc0 | c >> 6);
-  } else if (c < 0x10000) {
-    add(0xe0 | c >> 12);
-    add(0x80 | (c >> 6 & 0x3f));
-  } else {
-    add(0xf0 | c >> 18);
-    add(0x80 | (c >> 12 & 0x3f));
-    add(0x80 | (c >> 6 & 0x3f));
-  }
-  add(0x80 | (c & 0x3f));
-}
-
 }  // namespace
 
 std::optional<std::string> DecodePunycode(std::string_view mangled) {
@@ -102,10 +82,7 @@ std::optional<std::string> DecodePunycode(std::string_view mangled) {
     ++size;
     character += at / size;
     at %= size;
-    if (character > kLastCharacter ||
-        (character >= kFirstSurrogate && character <= kLastSurrogate)) {
-      return std::nullopt;
-    }
+    if (!IsCharacter(character)) return std::nullopt;
     std::move_backward(text.begin() + at, text.begin() + size - 1,
                        text.begin() + size);
     text[at++] = static_cast<uint32_t>(character);

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <utility>
 
 #include "ksym/demangle/demangle.h"
 #include "ksym/demangle/punycode.h"
+#include "ksym/demangle/rust_constants.h"
 #include "ksym/demangle/rust_reader.h"
 
 namespace ksym {
@@ -28,6 +28,12 @@ std::string_view BasicType(char tag) {
       "usize", "",     "i32",  "u32", "i128", "u128", "_",   "",   "",
       "i16",   "u16",  "()",   "...", "",     "i64",  "u64", "!"};
   return IsLower(tag) ? kTypes[static_cast<size_t>(tag - 'a')] : "";
+}
+
+// Of types of one letter.
+bool IsSigned(char type) { return std::string_view("aslxni").contains(type); }
+bool HasConstants(char type) {
+  return IsSigned(type) || std::string_view("htmyojbc").contains(type);
 }
 
 // How generic arguments are written: "f::<i32>" of a value, "S<i32>" of a type.
@@ -78,9 +84,6 @@ class RustV0 {
   bool OpenTrait();
 
   void Constant();
-  void Integer();
-  void Boolean();
-  void Character();
 
   void Binder();
   void PrintLifetime(uint64_t index);
@@ -358,79 +361,16 @@ bool RustV0::OpenTrait() {
 
 void RustV0::Constant() {
   const Level level(*this);
-  switch (reader_.Next()) {
-    case 'p':
-      return Print("_");
-    case 'B':
-      return Again([this] { Constant(); });
-    case 'b':
-      return Boolean();
-    case 'c':
-      return Character();
-    case 'a':
-    case 's':
-    case 'l':
-    case 'x':
-    case 'n':
-    case 'i':
-      if (reader_.Eat('n')) Print("-");
-      return Integer();
-    case 'h':
-    case 't':
-    case 'm':
-    case 'y':
-    case 'o':
-    case 'j':
-      return Integer();
-    default:
-      reader_.Fail();
-  }
-}
-
-void RustV0::Integer() {
+  const char tag = reader_.Next();
+  if (tag == 'p') return Print("_");
+  if (tag == 'B') return Again([this] { Constant(); });
+  if (!HasConstants(tag)) return reader_.Fail();
+  if (IsSigned(tag) && reader_.Eat('n')) Print("-");
   const std::string_view digits = reader_.HexDigits();
-  uint64_t value = 0;
-  const auto parsed =
-      std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
-  if (parsed.ec == std::errc()) return PrintNumber(value);
-  Print("0x");
-  Print(digits);
-}
-
-void RustV0::Boolean() {
-  const std::string_view digits = reader_.HexDigits();
-  if (digits != "0" && digits != "1") reader_.Fail();
-  Print(digits == "1" ? "true" : "false");
-}
-
-// As Rust's own output for debugging has it, but for letters outside of ASCII.
-void RustV0::Character() {
-  constexpr uint32_t kLast = 0x10ffff;
-  const std::string_view digits = reader_.HexDigits();
-  uint32_t value = 0;
-  std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
-  if (digits.size() > 6 || value > kLast ||
-      (value >= 0xd800 && value < 0xe000)) {
-    reader_.Fail();
-  }
-  Print("'");
-  const char c = static_cast<char>(value);
-  if (value == '\t') {
-    Print("\\t");
-  } else if (value == '\r') {
-    Print("\\r");
-  } else if (value == '\n') {
-    Print("\\n");
-  } else if (value < ' ' || value > '~') {
-    Print("\\u{");
-    const size_t first = digits.find_first_not_of('0');
-    Print(first == digits.npos ? "0" : digits.substr(first));
-    Print("}");
-  } else {
-    if (c == '\'' || c == '\\') Print("\\");
-    Print(std::string_view(&c, 1));
-  }
-  Print("'");
+  if (reader_.failed()) return;
+  const std::optional<std::string> text = RustConstant(tag, digits);
+  if (!text) return reader_.Fail();
+  Print(*text);
 }
 
 // Not counted where nothing is written: the number may be anything, and a back
@@ -470,12 +410,7 @@ void RustV0::PrintIdentifier(const RustReader::Identifier& name) {
   Print(*text);
 }
 
-void RustV0::PrintNumber(uint64_t value) {
-  std::array<char, 20> digits;
-  const auto end =
-      std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
-  Print(std::string_view(digits.data(), end));
-}
+void RustV0::PrintNumber(uint64_t value) { Print(std::to_string(value)); }
 
 void RustV0::Print(std::string_view text) {
   if (skipping_ || reader_.failed()) return;

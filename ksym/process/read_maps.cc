@@ -55,21 +55,25 @@ uint64_t PointerValue(const void* pointer) {
   return reinterpret_cast<uint64_t>(pointer);
 }
 
+// How the kernel is asked for executable mappings.
+enum class Query { kNextExecutable, kEachMapping };
+
 // The kernel adds the number of threads to the links of this directory.
-bool HasManyThreads(const std::string& directory) {
+Query QueryFor(const std::string& process) {
   struct stat task = {};
-  return ::stat((directory + "/task").c_str(), &task) == 0 &&
-         task.st_nlink > kManyThreads;
+  const bool has_many = ::stat((process + "/task").c_str(), &task) == 0 &&
+                        task.st_nlink > kManyThreads;
+  return has_many ? Query::kEachMapping : Query::kNextExecutable;
 }
 
 // The executable mappings of a process, one after the other.
 class MapsQuery {
  public:
-  MapsQuery(int maps, bool has_many) : maps_(maps), has_many_(has_many) {}
+  MapsQuery(int maps, Query how) : maps_(maps), how_(how) {}
 
   // False with errno when there is none, or no such call.
   bool Next(uint64_t from) {
-    if (has_many_ && !PassOver(from)) return false;
+    if (how_ == Query::kEachMapping && !PassOver(from)) return false;
     query_ = {};
     query_.query_flags = kExecutable | kCoveringOrNext;
     query_.query_addr = from;
@@ -98,7 +102,7 @@ class MapsQuery {
   }
 
   const int maps_;
-  const bool has_many_;
+  const Query how_;
   ProcmapQuery query_;
   std::array<char, kMaxOnePathBytes> name_;
 };
@@ -116,10 +120,10 @@ Mapping MappingOf(const ProcmapQuery& query, const char* name) {
 }
 
 // Empty when the kernel has no PROCMAP_QUERY, or a mapping it cannot tell.
-std::optional<std::vector<Mapping>> QueryMaps(int maps, bool has_many,
+std::optional<std::vector<Mapping>> QueryMaps(int maps, Query how,
                                               const MapsLimits& limits) {
   MapsCollector mappings(limits);
-  MapsQuery query(maps, has_many);
+  MapsQuery query(maps, how);
   uint64_t from = 0;
   while (query.Next(from)) {
     if (query.found().vma_end <= from) return std::nullopt;
@@ -135,11 +139,11 @@ std::optional<std::vector<Mapping>> QueryMaps(int maps, bool has_many,
 
 // Of a directory below /proc.
 Result<std::vector<Mapping>> ReadMapsFile(const std::string& directory,
-                                          const MapsLimits& limits) {
+                                          Query how, const MapsLimits& limits) {
   const std::string path = directory + "/maps";
   const auto fd = OpenForRead(path);
   if (!fd) return Fail(fd.error());
-  if (auto mappings = QueryMaps(fd->get(), HasManyThreads(directory), limits)) {
+  if (auto mappings = QueryMaps(fd->get(), how, limits)) {
     return std::move(*mappings);
   }
   MapsCollector mappings(limits);
@@ -198,12 +202,13 @@ std::vector<uint32_t> OtherThreads(uint32_t pid) {
 
 Result<std::vector<Mapping>> ReadMaps(uint32_t pid, const MapsLimits& limits) {
   std::string directory = DirectoryOf(pid);
-  auto mappings = ReadMapsFile(directory, limits);
+  const Query how = QueryFor(directory);
+  auto mappings = ReadMapsFile(directory, how, limits);
   if (!mappings) return mappings;
   if (mappings->empty()) {
     for (const uint32_t thread : OtherThreads(pid)) {
       const std::string other = directory + "/task/" + std::to_string(thread);
-      auto of_thread = ReadMapsFile(other, limits);
+      auto of_thread = ReadMapsFile(other, how, limits);
       if (!of_thread || of_thread->empty()) continue;
       mappings = std::move(of_thread);
       directory = other;

@@ -6,10 +6,13 @@
 #include <optional>
 #include <vector>
 
+#include "ksym/base/utf8.h"
+
 namespace ksym {
 namespace {
 
 constexpr std::string_view kEllipsis = "\xe2\x80\xa6";
+constexpr uint32_t kReplacement = 0xfffd;  // of what is no character
 
 template <typename T>
 std::optional<T> ReadNumber(const Memory& memory, Address address) {
@@ -18,26 +21,6 @@ std::optional<T> ReadNumber(const Memory& memory, Address address) {
     return std::nullopt;
   }
   return value;
-}
-
-void AppendUtf8(uint32_t c, std::string& out) {
-  constexpr uint32_t kReplacement = 0xfffd;
-  if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000)) c = kReplacement;
-  if (c < 0x80) {
-    out += static_cast<char>(c);
-  } else if (c < 0x800) {
-    out += static_cast<char>(0xc0 | c >> 6);
-    out += static_cast<char>(0x80 | (c & 0x3f));
-  } else if (c < 0x10000) {
-    out += static_cast<char>(0xe0 | c >> 12);
-    out += static_cast<char>(0x80 | (c >> 6 & 0x3f));
-    out += static_cast<char>(0x80 | (c & 0x3f));
-  } else {
-    out += static_cast<char>(0xf0 | c >> 18);
-    out += static_cast<char>(0x80 | (c >> 12 & 0x3f));
-    out += static_cast<char>(0x80 | (c >> 6 & 0x3f));
-    out += static_cast<char>(0x80 | (c & 0x3f));
-  }
 }
 
 // A str object: characters of 1, 2 or 4 bytes each, which is its kind.
@@ -64,7 +47,7 @@ std::optional<std::string> ReadText(const Memory& memory,
   for (size_t i = 0; i < got; ++i) {
     uint32_t c = 0;
     std::memcpy(&c, bytes.data() + i * kind, kind);
-    AppendUtf8(c, out);
+    AppendUtf8(IsCharacter(c) ? c : kReplacement, out);
   }
   if (got < *length) out += kEllipsis;
   return out;

@@ -47,22 +47,30 @@ TEST(CppSymbolTest, ReadsScopesOfBothSpellings) {
 }
 
 // Each function type has the one before it twice, and libiberty looks for a
-// pack in all of them before it writes anything.
+// pack in all of them before it writes anything. `first` is the number of the
+// first one as a substitution.
 TEST(CppSymbolTest, BoundsTheSearchForPacks) {
-  const auto doubled = [](size_t times) {
+  const auto doubled = [](size_t times, size_t first) {
     std::string type = "FviiE";
     for (size_t i = 0; i < times; ++i) {
       type.insert(0, "Fv");
-      type += Substitution(i + 1) + "E";
+      type += Substitution(first + i) + "E";
     }
     return type;
   };
-  EXPECT_EQ(DemangleCpp("_Z1fIJiEEvDp" + doubled(1)),
+  const auto expansion = [&](size_t times) {
+    return DemangleCpp("_Z1fIJiEEvDp" + doubled(times, 1));
+  };
+  const auto pack_size = [&](size_t times) {
+    return DemangleCpp("_Z1fIJiEE1AIXsZst" + doubled(times, 2) + "EEv");
+  };
+  EXPECT_EQ(expansion(1),
             "void f<int>((void (void (int, int), void (int, int)))...)");
+  EXPECT_EQ(pack_size(1), "A<0> f<int>()");
   for (const size_t times : {25U, 60U, 300U}) {
     const auto begin = std::chrono::steady_clock::now();
-    EXPECT_EQ(DemangleCpp("_Z1fIJiEEvDp" + doubled(times)), "");
-    EXPECT_EQ(DemangleCpp("_Z1fIJiEE1AIXsZ" + doubled(times) + "EEv"), "");
+    EXPECT_EQ(expansion(times), "");
+    EXPECT_EQ(pack_size(times), "");
     EXPECT_LT(std::chrono::steady_clock::now() - begin,
               std::chrono::milliseconds(500));
   }

@@ -26,16 +26,14 @@ TEST(DSymbolTest, ReadsNames) {
   EXPECT_EQ(DemangleD(""), "");
 }
 
-// More places for two readings than allowed, but each in a name of its own.
-TEST(DSymbolTest, ReadsLongNames) {
-  std::string name = "_D1a";
-  std::string text = "a";
-  for (size_t i = 0; i < kMaxDChoices - 1; ++i) {
-    name += "FZ1b";
-    text += "().b";
-  }
-  EXPECT_EQ(DemangleD(name + "i"), text);
-  EXPECT_EQ(DemangleD(name + "FZ1bFZ1bi"), "");
+// Each function's arguments may be the type of what is before them instead.
+TEST(DSymbolTest, BoundsTheChoices) {
+  const auto name = [](size_t functions) {
+    return "_D1a" + Repeated("FZ1b", functions) + "i";
+  };
+  EXPECT_EQ(DemangleD(name(kMaxDChoices)),
+            "a" + Repeated("().b", kMaxDChoices));
+  EXPECT_EQ(DemangleD(name(kMaxDChoices + 1)), "");
 }
 
 TEST(DSymbolTest, BoundsTheLength) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,23 @@ std::string TypeText(const std::string& mangled) {
   return text.substr(kBegin.size(), text.size() - kBegin.size() - 1);
 }
 
+struct Case {
+  const char* mangled;
+  const char* text;  // empty: it is refused
+};
+
+void ExpectNames(std::initializer_list<Case> cases) {
+  for (const auto& [mangled, text] : cases) {
+    EXPECT_EQ(DemangleRustV0(mangled), text) << mangled;
+  }
+}
+
+void ExpectTypes(std::initializer_list<Case> cases) {
+  for (const auto& [mangled, text] : cases) {
+    EXPECT_EQ(TypeText(mangled), text) << mangled;
+  }
+}
+
 // To a place behind "_R".
 std::string BackReference(size_t at) {
   constexpr std::string_view kDigits =
@@ -37,38 +55,35 @@ std::string BackReference(size_t at) {
 }
 
 TEST(RustV0Test, ReadsPaths) {
-  EXPECT_EQ(DemangleRustV0("_RC1a"), "a");
-  EXPECT_EQ(DemangleRustV0("_RNvCs15kBYyAo9fc_7mycrate7example"),
-            "mycrate::example");
-  EXPECT_EQ(DemangleRustV0("_RNvNtC1a1b1c"), "a::b::c");
-  EXPECT_EQ(DemangleRustV0("_RNvMs_C1aNtB4_1S1f"), "<a::S>::f");
-  EXPECT_EQ(DemangleRustV0("_RNvXC1aNtB2_1SNtB2_1T1f"), "<a::S as a::T>::f");
-  EXPECT_EQ(DemangleRustV0("_RNvYNtC1a1SNtB4_1T1fB4_"), "<a::S as a::T>::f");
-  EXPECT_EQ(DemangleRustV0("_RINvC1a1blNtB2_1SL_KpE"),
-            "a::b::<i32, a::S, '_, _>");
-  // Of a type it is "S<i32>", of a value "f::<i32>".
-  EXPECT_EQ(DemangleRustV0("_RINvMC1aINtB3_1SlE1fmE"), "<a::S<i32>>::f::<u32>");
+  ExpectNames({{"_RC1a", "a"},
+               {"_RNvCs15kBYyAo9fc_7mycrate7example", "mycrate::example"},
+               {"_RNvNtC1a1b1c", "a::b::c"},
+               {"_RNvMs_C1aNtB4_1S1f", "<a::S>::f"},
+               {"_RNvXC1aNtB2_1SNtB2_1T1f", "<a::S as a::T>::f"},
+               {"_RNvYNtC1a1SNtB4_1T1fB4_", "<a::S as a::T>::f"},
+               {"_RINvC1a1blNtB2_1SL_KpE", "a::b::<i32, a::S, '_, _>"},
+               // Of a type it is "S<i32>", of a value "f::<i32>".
+               {"_RINvMC1aINtB3_1SlE1fmE", "<a::S<i32>>::f::<u32>"}});
 }
 
 TEST(RustV0Test, ReadsNamespaces) {
-  EXPECT_EQ(DemangleRustV0("_RNCNvC1a1f0"), "a::f::{closure#0}");
-  EXPECT_EQ(DemangleRustV0("_RNCNCNvC1a1fs_0sb_0"),
-            "a::f::{closure#1}::{closure#13}");
-  EXPECT_EQ(DemangleRustV0("_RNSNvC1a1f6vtable"), "a::f::{shim:vtable#0}");
-  EXPECT_EQ(DemangleRustV0("_RNQNvC1a1fs0_1x"), "a::f::{Q:x#2}");
-  EXPECT_EQ(DemangleRustV0("_RNaC1a0"), "a");
-  EXPECT_EQ(DemangleRustV0("_RN1C1a1b"), "");
+  ExpectNames({{"_RNCNvC1a1f0", "a::f::{closure#0}"},
+               {"_RNCNCNvC1a1fs_0sb_0", "a::f::{closure#1}::{closure#13}"},
+               {"_RNSNvC1a1f6vtable", "a::f::{shim:vtable#0}"},
+               {"_RNQNvC1a1fs0_1x", "a::f::{Q:x#2}"},
+               {"_RNaC1a0", "a"},
+               {"_RN1C1a1b", ""}});
 }
 
 TEST(RustV0Test, ReadsIdentifiers) {
-  EXPECT_EQ(DemangleRustV0("_RNvC6_123foo3bar"), "123foo::bar");
-  EXPECT_EQ(DemangleRustV0("_RNvC1a2__b"), "a::_b");
-  EXPECT_EQ(DemangleRustV0("_RNvCu8gdel_5qa6escher"), "gödel::escher");
-  EXPECT_EQ(DemangleRustV0("_RNvC1au6n84amf"), "a::铁锈");
-  EXPECT_EQ(DemangleRustV0("_RNvC1au0"), "");
-  EXPECT_EQ(DemangleRustV0("_RNvC1au3_999"), "");
-  EXPECT_EQ(DemangleRustV0("_RNvC1a99b"), "");
-  EXPECT_EQ(DemangleRustV0("_RNvC1a99999999999999999999999b"), "");
+  ExpectNames({{"_RNvC6_123foo3bar", "123foo::bar"},
+               {"_RNvC1a2__b", "a::_b"},
+               {"_RNvCu8gdel_5qa6escher", "gödel::escher"},
+               {"_RNvC1au6n84amf", "a::铁锈"},
+               {"_RNvC1au0", ""},
+               {"_RNvC1au3_999", ""},
+               {"_RNvC1a99b", ""},
+               {"_RNvC1a99999999999999999999999b", ""}});
 }
 
 TEST(RustV0Test, ReadsBasicTypes) {
@@ -88,68 +103,64 @@ TEST(RustV0Test, ReadsBasicTypes) {
 }
 
 TEST(RustV0Test, ReadsCompoundTypes) {
-  EXPECT_EQ(TypeText("Alj8_"), "[i32; 8]");
-  EXPECT_EQ(TypeText("AlKp"), "");
-  EXPECT_EQ(TypeText("Alp"), "[i32; _]");
-  EXPECT_EQ(TypeText("Sl"), "[i32]");
-  EXPECT_EQ(TypeText("TE"), "()");
-  EXPECT_EQ(TypeText("TlE"), "(i32,)");
-  EXPECT_EQ(TypeText("TlmE"), "(i32, u32)");
-  EXPECT_EQ(TypeText("Re"), "&str");
-  EXPECT_EQ(TypeText("RL_e"), "&str");
-  EXPECT_EQ(TypeText("QSh"), "&mut [u8]");
-  EXPECT_EQ(TypeText("PRh"), "*const &u8");
-  EXPECT_EQ(TypeText("Oh"), "*mut u8");
+  ExpectTypes({{"Alj8_", "[i32; 8]"},
+               {"AlKp", ""},
+               {"Alp", "[i32; _]"},
+               {"Sl", "[i32]"},
+               {"TE", "()"},
+               {"TlE", "(i32,)"},
+               {"TlmE", "(i32, u32)"},
+               {"Re", "&str"},
+               {"RL_e", "&str"},
+               {"QSh", "&mut [u8]"},
+               {"PRh", "*const &u8"},
+               {"Oh", "*mut u8"}});
 }
 
 TEST(RustV0Test, ReadsFunctions) {
-  EXPECT_EQ(TypeText("FEu"), "fn()");
-  EXPECT_EQ(TypeText("FlmEh"), "fn(i32, u32) -> u8");
-  EXPECT_EQ(TypeText("FUKCPhEz"), "unsafe extern \"C\" fn(*const u8) -> !");
-  EXPECT_EQ(TypeText("FK8C_unwindEu"), "extern \"C-unwind\" fn()");
-  EXPECT_EQ(TypeText("FK2__xEu"), "extern \"-x\" fn()");
-  EXPECT_EQ(TypeText("FK0Eu"), "");
-  EXPECT_EQ(TypeText("FKu8gdel_5qaEu"), "");
-  EXPECT_EQ(TypeText("FG0_RL1_hRL0_tEu"), "for<'a, 'b> fn(&'a u8, &'b u16)");
-  EXPECT_EQ(TypeText("FG_FG_RL0_hRL1_hEuEQL0_h"),
-            "for<'a> fn(for<'b> fn(&'b u8, &'a u8)) -> &'a mut u8");
-  EXPECT_TRUE(TypeText("FGr_RL0_hEu")
-                  .ends_with("'z, '_26, '_27, '_28> "
-                             "fn(&'_28 u8)"));
-  // No binder has it.
-  EXPECT_EQ(TypeText("L0_"), "");
-  EXPECT_EQ(TypeText("FG_RL1_hEu"), "");
+  ExpectTypes({{"FEu", "fn()"},
+               {"FlmEh", "fn(i32, u32) -> u8"},
+               {"FUKCPhEz", "unsafe extern \"C\" fn(*const u8) -> !"},
+               {"FK8C_unwindEu", "extern \"C-unwind\" fn()"},
+               {"FK2__xEu", "extern \"-x\" fn()"},
+               {"FK0Eu", ""},
+               {"FKu8gdel_5qaEu", ""},
+               {"FG0_RL1_hRL0_tEu", "for<'a, 'b> fn(&'a u8, &'b u16)"},
+               {"FG_FG_RL0_hRL1_hEuEQL0_h",
+                "for<'a> fn(for<'b> fn(&'b u8, &'a u8)) -> &'a mut u8"},
+               // No binder has it.
+               {"L0_", ""},
+               {"FG_RL1_hEu", ""}});
+  EXPECT_TRUE(
+      TypeText("FGr_RL0_hEu").ends_with("'z, '_26, '_27, '_28> fn(&'_28 u8)"));
 }
 
 TEST(RustV0Test, ReadsTraitObjects) {
-  EXPECT_EQ(TypeText("DNtC1a1TEL_"), "dyn a::T");
-  EXPECT_EQ(TypeText("DNtC1a1TNtBa_4SendEL_"), "dyn a::T + a::Send");
-  EXPECT_EQ(TypeText("DNtC1a1Tp1Xlp1YeEL_"), "dyn a::T<X = i32, Y = str>");
-  EXPECT_EQ(TypeText("DINtC1a1Tlp1XhEEL_"), "");
-  EXPECT_EQ(TypeText("DINtC1a1TlEp1XhEL_"), "dyn a::T<i32, X = u8>");
-  // The same by a back reference to the trait with its arguments.
-  EXPECT_EQ(TypeText("INtC1a1TlEDB7_p1XhEL_"),
-            "a::T<i32>, dyn a::T<i32, X = u8>");
-  EXPECT_EQ(TypeText("DG_INtC1a2FnTRL0_hEEp6OutputuEL_"),
-            "dyn for<'a> a::Fn<(&'a u8,), Output = ()>");
-  EXPECT_EQ(TypeText("FG_DNtC1a1TEL0_Eu"), "for<'a> fn(dyn a::T + 'a)");
-  EXPECT_EQ(TypeText("DNtC1a1TE"), "");
+  ExpectTypes({{"DNtC1a1TEL_", "dyn a::T"},
+               {"DNtC1a1TNtBa_4SendEL_", "dyn a::T + a::Send"},
+               {"DNtC1a1Tp1Xlp1YeEL_", "dyn a::T<X = i32, Y = str>"},
+               {"DINtC1a1Tlp1XhEEL_", ""},
+               {"DINtC1a1TlEp1XhEL_", "dyn a::T<i32, X = u8>"},
+               // The same by a back reference to the trait with its arguments.
+               {"INtC1a1TlEDB7_p1XhEL_", "a::T<i32>, dyn a::T<i32, X = u8>"},
+               {"DG_INtC1a2FnTRL0_hEEp6OutputuEL_",
+                "dyn for<'a> a::Fn<(&'a u8,), Output = ()>"},
+               {"FG_DNtC1a1TEL0_Eu", "for<'a> fn(dyn a::T + 'a)"},
+               {"DNtC1a1TE", ""}});
 }
 
 TEST(RustV0Test, ReadsConstants) {
-  EXPECT_EQ(TypeText("Kj0_Kh1_KyffffffffffffffffE"), "");
-  EXPECT_EQ(TypeText("Kj0_Kh1_Kyffffffffffffffff_"),
-            "0, 1, 18446744073709551615");
-  EXPECT_EQ(TypeText("Kln5_Kan80_Kx7fffffffffffffff_"),
-            "-5, -128, 9223372036854775807");
-  EXPECT_EQ(TypeText("Kb0_Kb1_"), "false, true");
-  EXPECT_EQ(TypeText("Kc41_Kc9_Kcd_Kca_Kc0_Kc7f_"),
-            "'A', '\\t', '\\r', '\\n', '\\u{0}', '\\u{7f}'");
-  EXPECT_EQ(TypeText("Kc20_Kc7e_Kc22_Kc27_Kc5c_"),
-            R"(' ', '~', '"', '\'', '\\')");
-  EXPECT_EQ(TypeText("Kce9_Kc1f600_"), R"('\u{e9}', '\u{1f600}')");
-  EXPECT_EQ(TypeText("Kj7_KB9_"), "");
-  EXPECT_EQ(TypeText("Kj7_KB8_"), "7, 7");
+  ExpectTypes(
+      {{"Kj0_Kh1_KyffffffffffffffffE", ""},
+       {"Kj0_Kh1_Kyffffffffffffffff_", "0, 1, 18446744073709551615"},
+       {"Kln5_Kan80_Kx7fffffffffffffff_", "-5, -128, 9223372036854775807"},
+       {"Kb0_Kb1_", "false, true"},
+       {"Kc41_Kc9_Kcd_Kca_Kc0_Kc7f_",
+        "'A', '\\t', '\\r', '\\n', '\\u{0}', '\\u{7f}'"},
+       {"Kc20_Kc7e_Kc22_Kc27_Kc5c_", R"(' ', '~', '"', '\'', '\\')"},
+       {"Kce9_Kc1f600_", R"('\u{e9}', '\u{1f600}')"},
+       {"Kj7_KB9_", ""},
+       {"Kj7_KB8_", "7, 7"}});
   for (const char* none : {"Kj_", "Kjn1_", "Kj1", "KjF_", "Kb2_", "Kb00_",
                            "Kc110000_", "Kcd800_", "Kc_", "Kd1_", "Ke_"}) {
     EXPECT_EQ(TypeText(none), "") << none;
@@ -158,16 +169,16 @@ TEST(RustV0Test, ReadsConstants) {
 
 // What libiberty 2.40 shows without its first digit.
 TEST(RustV0Test, KeepsLongConstants) {
-  EXPECT_EQ(TypeText("Ko123456789abcdef01234_"), "0x123456789abcdef01234");
-  EXPECT_EQ(TypeText("Ko11111111111111111_Ko21111111111111111_"),
-            "0x11111111111111111, 0x21111111111111111");
-  EXPECT_EQ(TypeText("Knnfedcba98765432100_"), "-0xfedcba98765432100");
+  ExpectTypes({{"Ko123456789abcdef01234_", "0x123456789abcdef01234"},
+               {"Ko11111111111111111_Ko21111111111111111_",
+                "0x11111111111111111, 0x21111111111111111"},
+               {"Knnfedcba98765432100_", "-0xfedcba98765432100"}});
 }
 
 TEST(RustV0Test, ReadsBackReferences) {
-  EXPECT_EQ(DemangleRustV0("_RINvC7mycrate7exampleNtB2_7ExampleBz_EB2_"), "");
-  EXPECT_EQ(DemangleRustV0("_RINvC7mycrate7exampleNtB2_7ExampleBj_EB2_"),
-            "mycrate::example::<mycrate::Example, mycrate::Example>");
+  ExpectNames({{"_RINvC7mycrate7exampleNtB2_7ExampleBz_EB2_", ""},
+               {"_RINvC7mycrate7exampleNtB2_7ExampleBj_EB2_",
+                "mycrate::example::<mycrate::Example, mycrate::Example>"}});
   // To itself, forward, out of the name, also where nothing is written.
   for (const char* none :
        {"_RB_", "_RNvB1_1a", "_RINvC1a1bBa_E", "_RINvC1a1bBzzzzzzzzzzzzz_E",
@@ -177,9 +188,9 @@ TEST(RustV0Test, ReadsBackReferences) {
 }
 
 TEST(RustV0Test, PassesOverCrateAndSuffix) {
-  EXPECT_EQ(DemangleRustV0("_RINvC1a1blECs_7another"), "a::b::<i32>");
-  EXPECT_EQ(DemangleRustV0("_RNvC1a1b.llvm.5540057329546874339"), "a::b");
-  EXPECT_EQ(DemangleRustV0("_RNvC1a1bC1cC1d"), "");
+  ExpectNames({{"_RINvC1a1blECs_7another", "a::b::<i32>"},
+               {"_RNvC1a1b.llvm.5540057329546874339", "a::b"},
+               {"_RNvC1a1bC1cC1d", ""}});
   // A version, which is none yet, and what is no byte of a name.
   for (const char* none : {"_R", "_R.", "_R0NvC1a1b", "_RNvC1a1b$tlv",
                            "_RNvC1a1b c", "_RNvC2é1b", "RNvC1a1b"}) {
@@ -188,11 +199,18 @@ TEST(RustV0Test, PassesOverCrateAndSuffix) {
 }
 
 TEST(RustV0Test, RefusesEachTruncation) {
+  // Without the last back reference, to its crate, it is whole as well.
   constexpr std::string_view kName =
-      "_RINvC1a1bFG0_RL1_hKj1_ENtNvMs_B2_l1SIB2_DB2_p1XeEL_Kc41_EEuEB2_";
-  for (size_t size = 0; size < kName.size(); ++size) {
-    const std::string text = DemangleRustV0(kName.substr(0, size));
-    EXPECT_LE(text.size(), kName.size()) << size;
+      "_RINvC1a1bFG0_RL1_hAhj1_ENtMs_B2_l1SINtB2_1TDNtB2_1Up1XeEL_EKc41_E";
+  constexpr std::string_view kCrate = "B2_";
+  const std::string text =
+      "a::b::<for<'a, 'b> fn(&'a u8, [u8; 1]) -> <i32>::S, "
+      "a::T<dyn a::U<X = str>>, 'A'>";
+  const std::string name = std::string(kName).append(kCrate);
+  for (size_t size = 0; size <= name.size(); ++size) {
+    const bool is_whole = size == kName.size() || size == name.size();
+    EXPECT_EQ(DemangleRustV0(name.substr(0, size)), is_whole ? text : "")
+        << size;
   }
 }
 
