@@ -46,7 +46,6 @@ TopTables Example() {
   tables.sum[kParked] = 40000 * kMs;
   tables.duration_ns = 2000 * kMs;
   tables.cpus = 2;
-  tables.has_waits = true;
   return tables;
 }
 
