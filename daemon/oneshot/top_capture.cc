@@ -2,9 +2,9 @@
 #include "daemon/oneshot/top_capture.h"
 
 #include <algorithm>
-#include <ctime>
 #include <utility>
 
+#include "daemon/base/now_ns.h"
 #include "daemon/base/own_priority.h"
 #include "daemon/base/signals_blocked.h"
 #include "daemon/capture/capture_loop.h"
@@ -41,13 +41,6 @@ CapturePace MakePace(milliseconds part) {
           .drain_gap = part / 2,
           .tables_budget = milliseconds(20),
           .tables_patience = milliseconds(200)};
-}
-
-uint64_t UnixNs() {
-  timespec now = {};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 +
-         static_cast<uint64_t>(now.tv_nsec);
 }
 
 }  // namespace
@@ -111,10 +104,14 @@ void TopCapture::MakeNames() {
 
 // Begins to read the kernel's names for those that there are.
 void TopCapture::RenewNames() {
-  CaptureMetadata metadata = metadata_;
-  metadata.start_unix_ns = UnixNs();
-  names_->Begin(metadata);
+  BeginPart();
   names_->BeginKernelNames();
+}
+
+void TopCapture::BeginPart() {
+  CaptureMetadata metadata = metadata_;
+  metadata.start_unix_ns = NowNs(CLOCK_REALTIME);
+  names_->Begin(metadata);
 }
 
 void TopCapture::Run() {
@@ -186,9 +183,7 @@ void TopCapture::GivePart() {
     MakeNames();
     RenewNames();
   } else {
-    CaptureMetadata metadata = metadata_;
-    metadata.start_unix_ns = UnixNs();
-    names_->Begin(metadata);
+    BeginPart();
   }
   // At first the kernel's table is still being read.
   if (profile->metadata.duration_ns != 0) sinks_.part(std::move(profile));

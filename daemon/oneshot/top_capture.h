@@ -63,6 +63,7 @@ class TopCapture {
   void GivePart();
   void MakeNames();
   void RenewNames();
+  void BeginPart();
 
   ProfileOptions& options_;
   const Pace pace_;

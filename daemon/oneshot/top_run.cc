@@ -12,13 +12,13 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "daemon/base/now_ns.h"
 #include "daemon/base/own_priority.h"
 #include "daemon/oneshot/live_capture.h"
 #include "daemon/oneshot/messages.h"
@@ -74,20 +74,18 @@ std::string TargetOf(const BpfConfig& bpf) {
 class OwnUse {
  public:
   double Take() {
-    timespec used = {};
-    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-    const double cpu = static_cast<double>(used.tv_sec) +
-                       static_cast<double>(used.tv_nsec) / 1e9;
-    const auto now = Clock::now();
-    const double passed =
-        std::chrono::duration<double>(now - std::exchange(last_, now)).count();
-    const double before = std::exchange(cpu_, cpu);
-    return passed > 0 ? (cpu - before) / passed : 0;
+    const uint64_t cpu_ns = NowNs(CLOCK_PROCESS_CPUTIME_ID);
+    const uint64_t now_ns = NowNs();
+    const uint64_t used_ns = cpu_ns - std::exchange(cpu_ns_, cpu_ns);
+    const uint64_t passed_ns = now_ns - std::exchange(last_ns_, now_ns);
+    return passed_ns == 0
+               ? 0
+               : static_cast<double>(used_ns) / static_cast<double>(passed_ns);
   }
 
  private:
-  double cpu_ = 0;
-  Clock::time_point last_ = Clock::now();
+  uint64_t cpu_ns_ = 0;
+  uint64_t last_ns_ = NowNs();
 };
 
 // In the background nothing may be shown and no key is ours. A terminal that is
