@@ -97,17 +97,14 @@ bool IsInForeground() {
 
 class TopRun {
  public:
-  explicit TopRun(TopOptions options)
-      : options_(std::move(options)), state_(options_.state) {}
+  TopRun(TopOptions options, std::unique_ptr<TerminalScreen> screen)
+      : options_(std::move(options)),
+        screen_(std::move(screen)),
+        state_(options_.state) {}
 
   Result<int> Run() {
     const auto missing = MissingIds(options_.profile.capture.bpf);
     if (!missing) return Fail(missing.error());
-    if (!options_.batch) {
-      auto screen = TerminalScreen::Open();
-      if (!screen) return Fail(std::move(screen.error()));
-      screen_ = std::make_unique<TerminalScreen>(std::move(*screen));
-    }
     auto begun = Begin();
     if (!begun) return Fail(std::move(begun.error()));
     if (!missing->empty()) SayLater(MissingText(*missing));
@@ -397,16 +394,18 @@ class TopRun {
 }  // namespace
 
 int RunTop(TopOptions options) {
-  if (!options.batch &&
-      (::isatty(STDIN_FILENO) == 0 || ::isatty(STDOUT_FILENO) == 0)) {
-    const auto screen = TerminalScreen::Open();
-    if (!screen) return ReportFailure(screen.error());
+  std::unique_ptr<TerminalScreen> screen;
+  if (!options.batch) {
+    auto opened = TerminalScreen::Open();
+    if (!opened) return ReportFailure(opened.error());
+    screen = std::make_unique<TerminalScreen>(std::move(*opened));
   }
   StartOpener(options.profile);
   // Before there are threads.
   options.profile.own_priority =
       ChooseOwnPriority(options.profile.own_priority);
-  const Result<int> status = TopRun(std::move(options)).Run();
+  const Result<int> status =
+      TopRun(std::move(options), std::move(screen)).Run();
   return status ? *status : ReportFailure(status.error());
 }
 
