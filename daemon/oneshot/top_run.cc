@@ -279,8 +279,8 @@ class TopRun {
 
   bool Apply(const Key& key) {
     facts_.message.clear();
-    const TopPlace place = {.page = TableRows(screen_->size()),
-                            .rows = ChooseRows(tables(), state_).size()};
+    const TopPlace place = {.tables = tables(),
+                            .page = TableRows(screen_->size())};
     const TopState before = state_;
     switch (ApplyKey(key, place, state_)) {
       case TopCommand::kQuit:
