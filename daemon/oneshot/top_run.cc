@@ -23,6 +23,7 @@
 #include "daemon/oneshot/live_capture.h"
 #include "daemon/oneshot/messages.h"
 #include "daemon/oneshot/missing_ids.h"
+#include "daemon/oneshot/no_samples.h"
 #include "daemon/oneshot/one_shot.h"
 #include "daemon/oneshot/top_capture.h"
 #include "daemon/oneshot/top_inbox.h"
@@ -334,7 +335,16 @@ class TopRun {
             ? std::chrono::duration_cast<std::chrono::seconds>(
                   capture_->SinceWalk())
             : std::chrono::seconds(0);
+    facts_.no_time = window_->tables.sum.sum() == 0 ? WhyNoTime() : "";
     for (const std::string& warning : window_->warnings) SayLater(warning);
+  }
+
+  // Of a whole machine that is what the second line says.
+  std::string WhyNoTime() const {
+    const BpfConfig& bpf = options_.profile.capture.bpf;
+    const bool is_chosen =
+        !bpf.pids.empty() || !bpf.tids.empty() || !bpf.cgroup_path.empty();
+    return is_chosen ? WhyNoSamples(options_.profile) : std::string();
   }
 
   // When the terminal is as it was.

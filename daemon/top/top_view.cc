@@ -265,6 +265,9 @@ std::vector<ScreenLine> DrawTop(const TopTables& tables, const TopState& state,
       {.text = SumLine(tables, state, facts),
        .style = facts.no_waits.empty() ? Style::kPlain : Style::kWarning},
       {.text = view.Header(), .style = Style::kHeader}};
+  if (!facts.no_time.empty()) {
+    lines.push_back({.text = facts.no_time, .style = Style::kWarning});
+  }
   const size_t page = TableRows(size);
   const size_t last = rows.size() - std::min(rows.size(), page);
   const size_t first = std::min(state.first, last);

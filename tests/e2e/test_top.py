@@ -204,6 +204,21 @@ class TopTest(harness.E2eTest):
         top.press("q")
         self.check_end(top)
 
+    def test_ended_process(self):
+        # A process that ends leaves no empty table, but why there is nothing;
+        # so does one that nobody has waited for.
+        spin = self.workload("spin")
+        top = self.top("-p", spin.pid, "-w", 1)
+        top.wait_row(lambda row: row[-2:-1] == ["Hot"], "Hot")
+        spin.process.kill()
+        top.wait(lambda lines: "no sample: process %d has ended" % spin.pid
+                 in lines, "why there is nothing")
+        spin.process.wait()
+        top.wait(lambda lines: "no sample: process %d does not exist any more"
+                 % spin.pid in lines, "that it is gone")
+        top.press("q")
+        self.check_end(top)
+
     def test_resize(self):
         # Each size has its own layout at once, and no line is wider.
         spin = self.workload("spin")

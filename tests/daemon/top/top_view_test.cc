@@ -174,6 +174,17 @@ TEST(TopViewTest, SaysWhatIsMissing) {
             "BTF");
 }
 
+// A table without any time says why; as text it does, too.
+TEST(TopViewTest, SaysWhyThereIsNothing) {
+  TopFacts facts = kFacts;
+  facts.no_time = "no sample: process 12 has ended";
+  const auto lines = DrawTop({}, {}, facts, {.columns = 80, .rows = 24});
+  EXPECT_EQ(lines[3].text, facts.no_time);
+  EXPECT_EQ(lines.size(), 24u);
+  EXPECT_EQ(DrawTop({}, {}, facts, {.columns = 80, .rows = 4}).size(), 4u);
+  EXPECT_TRUE(PrintTop({}, {}, facts, 20).ends_with(facts.no_time + "\n"));
+}
+
 // The last line has the filter while it is typed, then a message, and no byte
 // of either reaches the terminal as a command.
 TEST(TopViewTest, LastLine) {
