@@ -223,9 +223,10 @@ class TopRun {
     Draw();
   }
 
-  void LeaveScreen() {
-    if (screen_) screen_->Leave();
+  // False: the terminal takes no output.
+  bool LeaveScreen() {
     is_entered_ = false;
+    return !screen_ || screen_->Leave();
   }
 
   void Wait() {
@@ -364,14 +365,21 @@ class TopRun {
     screen_->Show(DrawTop(tables(), state_, facts_, screen_->size()));
   }
 
-  Result<int> Finish(const Status& ended) {
-    LeaveScreen();
+  void SayWarnings() const {
     for (const std::string& warning : warnings_) {
       PrintMessage("warning: " + warning);
     }
+  }
+
+  Result<int> Finish(const Status& ended) {
+    // Else a message would wait for ever, and signals are blocked here.
+    const bool can_say = LeaveScreen() || ::isatty(STDERR_FILENO) == 0;
+    if (can_say) SayWarnings();
     const bool has_captured = capture_->Stop(Clock::now() + kCapturePatience);
     const bool has_written = worker_->Stop(Clock::now() + kPagePatience);
-    const int status = ended ? kExitOk : ReportFailure(ended.error());
+    const int status = ended     ? kExitOk
+                       : can_say ? ReportFailure(ended.error())
+                                 : kExitFailure;
     if (!has_captured || !has_written) {
       std::fflush(nullptr);
       std::_Exit(status);

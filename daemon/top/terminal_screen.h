@@ -37,8 +37,8 @@ class TerminalScreen {
   // modes. Stops the program where it is in the background, until it no longer
   // is.
   void Enter();
-  // Gives it back, within a tenth of a second.
-  void Leave();
+  // Gives it back, within a tenth of a second. False: it takes no output.
+  bool Leave();
 
   ScreenSize size() const;
   // What was shown last is no longer there.
