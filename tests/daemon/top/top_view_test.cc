@@ -94,11 +94,14 @@ TEST(TopViewTest, FunctionsAt40Columns) {
 TEST(TopViewTest, ShortensFunctions) {
   TopTables tables = Example();
   tables.functions = {RowOf("a_function_of_thirty_columns_ [module]", 9, 0, 0),
-                      RowOf("[libfoo.so]", 8, 0, 0)};
+                      RowOf("[libfoo.so]", 8, 0, 0),
+                      RowOf("Run(int, char**) [app (deleted)]", 7, 0, 0)};
   const auto lines = DrawTop(tables, {}, kFacts, {.columns = 72, .rows = 24});
   EXPECT_TRUE(lines[3].text.ends_with("  a_function_of_thirty_columns_"))
       << lines[3].text;
   EXPECT_TRUE(lines[4].text.ends_with("  [libfoo.so]")) << lines[4].text;
+  EXPECT_TRUE(lines[5].text.ends_with("  Run() [app (deleted)]"))
+      << lines[5].text;
 }
 
 // Threads have their ids and where they are; commands the number of threads.
