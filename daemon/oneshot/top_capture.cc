@@ -171,6 +171,12 @@ void TopCapture::GivePart() {
   }
   Naming& naming = names_->naming();
   naming.TakeWarningsOfNames();
+  // Without their number, which grows: one warning, not one a second.
+  if (naming.symbols().images_dropped() > 0) {
+    names_->Warn(
+        "files of some processes were not opened at once, as too many waited: "
+        "they may lack names");
+  }
   auto profile = std::make_shared<const Profile>(names_->MakeProfile());
   bool is_full = hangs;
   if (const ksym::Symbolizer* const symbols = naming.symbols().symbolizer()) {
