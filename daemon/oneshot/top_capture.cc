@@ -78,7 +78,7 @@ Status TopCapture::Begin() {
   if (begun) return begun;
   const std::string why = begun.error().message();
   bpf.waits.reset();
-  // What else is wrong it says.
+  // Where something else is wrong this fails, too, and says what.
   begun = TryBegin();
   if (begun) no_waits_ = why;
   return begun;
@@ -156,7 +156,7 @@ TopCapture::Clock::duration TopCapture::SinceWalk() const {
          Clock::duration(last_walk_ns_.load());
 }
 
-// What has its names by now; the rest comes with the next part.
+// All that has its names by now; the rest comes with the next part.
 void TopCapture::GivePart() {
   const auto waits_since = names_->WaitsSince();
   const bool hangs = waits_since &&

@@ -57,13 +57,14 @@ CLI::App& AddTop(CLI::App& app, TopArguments& arguments) {
                  "From one table to the next, 0.2 to 60 (default 1)")
       ->type_name("SECONDS");
   top.add_option("-w,--window", arguments.window_seconds,
-                 fmt::format("What a table is of: the last seconds, 1 to {} "
+                 fmt::format("The last seconds, which a table is of, 1 to {} "
                              "(default 10)",
                              kMostWindow.count()))
       ->type_name("SECONDS");
-  top.add_option("--view", arguments.view, "What the rows are at first")
+  top.add_option("--view", arguments.view, "The rows at first")
       ->type_name("functions|commands|threads");
-  top.add_option("--sort", arguments.sort, "What they are sorted by at first")
+  top.add_option("--sort", arguments.sort,
+                 "The column that they are sorted by at first")
       ->type_name("running|runnable|blocked");
   top.add_option("--filter", arguments.options.state.filter,
                  "Only rows with this text, in any case")

@@ -13,10 +13,9 @@
 
 namespace profd {
 
-// What a screen has to be sent so that it shows `lines` where it shows
-// `before`: the lines that differ, each at its own place and without wrapping,
-// so that one whose width is not what we think spoils no other. `before` empty:
-// everything.
+// The bytes with which a screen that shows `before` comes to show `lines`: the
+// lines that differ, each at its own place and without wrapping, so that one
+// whose width is not what we think spoils no other. `before` empty: everything.
 std::string ScreenUpdate(const std::vector<ScreenLine>& before,
                          const std::vector<ScreenLine>& lines);
 
@@ -41,7 +40,7 @@ class TerminalScreen {
   bool Leave();
 
   ScreenSize size() const;
-  // What was shown last is no longer there.
+  // The screen no longer has what was shown last.
   void Forget() { shown_.clear(); }
   // Shows the lines. Where the terminal is behind with an earlier update they
   // come after it, and what is not yet begun is left out.
