@@ -45,13 +45,13 @@ CapturePace MakePace(milliseconds part) {
 
 }  // namespace
 
-TopCapture::TopCapture(ProfileOptions& options, Pace pace, Sinks sinks)
-    : options_(options), pace_(pace), sinks_(std::move(sinks)) {}
+TopCapture::TopCapture(ProfileOptions& options, milliseconds part, Sinks sinks)
+    : options_(options), part_(part), sinks_(std::move(sinks)) {}
 
 ksym::Result<std::unique_ptr<TopCapture>> TopCapture::Start(
-    ProfileOptions& options, Pace pace, Sinks sinks) {
+    ProfileOptions& options, milliseconds part, Sinks sinks) {
   std::unique_ptr<TopCapture> made(
-      new TopCapture(options, pace, std::move(sinks)));
+      new TopCapture(options, part, std::move(sinks)));
   auto begun = made->Begin();
   if (!begun) return Fail(std::move(begun.error()));
   const SignalsBlocked blocked;
@@ -122,7 +122,7 @@ void TopCapture::Run() {
 
 Status TopCapture::Sample() {
   PriorityShare share(kTopAllowance);
-  CaptureLoop loop(*capture_, MakePace(pace_.part), {.begin = begin_});
+  CaptureLoop loop(*capture_, MakePace(part_), {.begin = begin_});
   while (!stops_) {
     share.Renew();
     std::this_thread::sleep_for(

@@ -124,7 +124,7 @@ class TopRun {
     MakeWorker();
     part_ = std::min(options_.interval, kLongestPart);
     auto capture =
-        TopCapture::Start(options_.profile, {.part = part_},
+        TopCapture::Start(options_.profile, part_,
                           {.part =
                                [this](std::shared_ptr<const Profile> profile) {
                                  Add(std::move(profile));
