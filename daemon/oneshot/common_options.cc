@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "daemon/oneshot/messages.h"
 #include "ksym/base/text.h"
 
 namespace profd {
@@ -37,6 +38,31 @@ std::vector<uint32_t> ParseIds(std::string_view option, std::string_view text) {
 }
 
 }  // namespace
+
+std::optional<int> ParseCommand(CLI::App& app,
+                                std::span<const char* const> command_line,
+                                const std::function<void()>& decide) {
+  try {
+    app.parse(static_cast<int>(command_line.size()), command_line.data());
+    decide();
+  } catch (const CLI::CallForHelp&) {
+    return PrintToStdout(app.help());
+  } catch (const CLI::ParseError& error) {
+    return ReportUsage(error.what());
+  } catch (const UsageError& error) {
+    return ReportUsage(error.message);
+  }
+  return std::nullopt;
+}
+
+void RefuseEmpty(const CLI::App& app,
+                 std::initializer_list<const char*> options) {
+  for (const char* name : options) {
+    if (app.count(name) > 0 && app[name]->as<std::string>().empty()) {
+      throw UsageError{fmt::format("{}: it is empty", name)};
+    }
+  }
+}
 
 void AddIdOptions(CLI::App& app, std::string& pids, std::string& tids) {
   app.add_option("-p,--pid", pids, "Only these processes")->type_name("LIST");

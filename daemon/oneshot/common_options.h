@@ -2,6 +2,10 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <functional>
+#include <initializer_list>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -17,6 +21,17 @@ namespace profd {
 struct UsageError {
   std::string message;
 };
+
+// Parses the command line of a subcommand, and then calls `decide`, which may
+// throw UsageError. Nothing: there is something to do; else all is said, the
+// help or what is wrong, and this is the exit status.
+std::optional<int> ParseCommand(CLI::App& app,
+                                std::span<const char* const> command_line,
+                                const std::function<void()>& decide);
+
+// Throws UsageError where one of these options has an empty text.
+void RefuseEmpty(const CLI::App& app,
+                 std::initializer_list<const char*> options);
 
 // -p and -L.
 void AddIdOptions(CLI::App& app, std::string& pids, std::string& tids);

@@ -10,7 +10,6 @@
 
 #include "daemon/oneshot/common_options.h"
 #include "daemon/oneshot/dump_run.h"
-#include "daemon/oneshot/messages.h"
 #include "daemon/oneshot/one_shot.h"
 #include "daemon/oneshot/report_target.h"
 #include "daemon/output/format.h"
@@ -52,11 +51,7 @@ CLI::App& AddDump(CLI::App& app, DumpArguments& arguments) {
 // Throws UsageError.
 void DecideDump(const CLI::App& dump, DumpArguments& arguments) {
   ProfileOptions& options = arguments.options;
-  for (const char* name : {"--pid", "--tid", "--output"}) {
-    if (dump.count(name) > 0 && dump[name]->as<std::string>().empty()) {
-      throw UsageError{fmt::format("{}: it is empty", name)};
-    }
-  }
+  RefuseEmpty(dump, {"--pid", "--tid", "--output"});
   DecideIds(arguments.pids, arguments.tids, options.capture.bpf);
   DecideVerbosity(options);
   if (!options.value.empty() && options.value != ThreadKind().name &&
@@ -83,16 +78,9 @@ std::optional<int> RunDumpCommand(int argc, const char* const* argv) {
   DumpArguments arguments;
   CLI::App app("Prints what all threads do.", "ksym-profile");
   const CLI::App& dump = AddDump(app, arguments);
-  try {
-    app.parse(argc, argv);
-    DecideDump(dump, arguments);
-  } catch (const CLI::CallForHelp&) {
-    return PrintToStdout(app.help());
-  } catch (const CLI::ParseError& error) {
-    return ReportUsage(error.what());
-  } catch (const UsageError& error) {
-    return ReportUsage(error.message);
-  }
+  const auto status = ParseCommand(app, {argv, static_cast<size_t>(argc)},
+                                   [&] { DecideDump(dump, arguments); });
+  if (status) return status;
   return RunDump(std::move(arguments.options));
 }
 

@@ -306,17 +306,23 @@ Status Convert(const Arguments& arguments, const Target& target) {
   return file->Finish(std::move(written));
 }
 
-// Two paths are BEFORE and AFTER; behind "--" are those of AFTER.
-Status SplitInputs(Arguments& arguments) {
-  if (arguments.command != "diff") return {};
+// Two paths are BEFORE and AFTER; behind "--" are those of AFTER. Throws
+// UsageError.
+void DecideInputs(Arguments& arguments) {
+  if (arguments.color != "auto" && arguments.color != "always" &&
+      arguments.color != "never") {
+    throw UsageError{fmt::format("--color '{}' is none of auto, always, never",
+                                 arguments.color)};
+  }
+  if (arguments.command != "diff") return;
   if (arguments.second_inputs.empty() && arguments.inputs.size() == 2) {
     arguments.second_inputs = {std::move(arguments.inputs.back())};
     arguments.inputs.pop_back();
   }
-  if (!arguments.inputs.empty() && !arguments.second_inputs.empty()) return {};
-  return Fail(ksym::ErrorCode::kInvalid,
-              "diff compares BEFORE and AFTER; with more than two paths put -- "
-              "in front of those of AFTER");
+  if (!arguments.inputs.empty() && !arguments.second_inputs.empty()) return;
+  throw UsageError{
+      "diff compares BEFORE and AFTER; with more than two paths put -- in "
+      "front of those of AFTER"};
 }
 
 int Run(const Arguments& arguments) {
@@ -360,22 +366,11 @@ std::optional<int> RunFileCommand(int argc, const char* const* argv) {
   const char* const* dashes = std::find_if(
       argv, end, [](const char* text) { return std::strcmp(text, "--") == 0; });
   if (arguments.command != "diff") dashes = end;
-  try {
-    app.parse(static_cast<int>(dashes - argv), argv);
+  const auto status = ParseCommand(app, {argv, dashes}, [&] {
     if (dashes != end) arguments.second_inputs.assign(dashes + 1, end);
-  } catch (const CLI::CallForHelp&) {
-    return PrintToStdout(app.help());
-  } catch (const CLI::ParseError& error) {
-    return ReportUsage(error.what());
-  }
-  if (arguments.color != "auto" && arguments.color != "always" &&
-      arguments.color != "never") {
-    return ReportUsage(fmt::format(
-        "--color '{}' is none of auto, always, never", arguments.color));
-  }
-  if (auto split = SplitInputs(arguments); !split) {
-    return ReportUsage(split.error().message());
-  }
+    DecideInputs(arguments);
+  });
+  if (status) return status;
   return Run(arguments);
 }
 

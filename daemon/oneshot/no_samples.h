@@ -7,9 +7,8 @@
 
 namespace profd {
 
-// Why a capture with these options took no sample, for stderr when it has
-// ended: what was chosen slept, does not exist any more, or the filter let
-// nothing through. Reads /proc.
+// Why a capture with these options took no sample: what was chosen slept, does
+// not exist any more, or the filter let nothing through. Reads /proc.
 std::string WhyNoSamples(const ProfileOptions& options);
 
 }  // namespace profd

@@ -2,9 +2,9 @@
 #include "daemon/oneshot/top_capture.h"
 
 #include <algorithm>
-#include <ctime>
 #include <utility>
 
+#include "daemon/base/now_ns.h"
 #include "daemon/base/own_priority.h"
 #include "daemon/base/signals_blocked.h"
 #include "daemon/capture/capture_loop.h"
@@ -43,22 +43,15 @@ CapturePace MakePace(milliseconds part) {
           .tables_patience = milliseconds(200)};
 }
 
-uint64_t UnixNs() {
-  timespec now = {};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 +
-         static_cast<uint64_t>(now.tv_nsec);
-}
-
 }  // namespace
 
-TopCapture::TopCapture(ProfileOptions& options, Pace pace, Sinks sinks)
-    : options_(options), pace_(pace), sinks_(std::move(sinks)) {}
+TopCapture::TopCapture(ProfileOptions& options, milliseconds part, Sinks sinks)
+    : options_(options), part_(part), sinks_(std::move(sinks)) {}
 
 ksym::Result<std::unique_ptr<TopCapture>> TopCapture::Start(
-    ProfileOptions& options, Pace pace, Sinks sinks) {
+    ProfileOptions& options, milliseconds part, Sinks sinks) {
   std::unique_ptr<TopCapture> made(
-      new TopCapture(options, pace, std::move(sinks)));
+      new TopCapture(options, part, std::move(sinks)));
   auto begun = made->Begin();
   if (!begun) return Fail(std::move(begun.error()));
   const SignalsBlocked blocked;
@@ -85,7 +78,7 @@ Status TopCapture::Begin() {
   if (begun) return begun;
   const std::string why = begun.error().message();
   bpf.waits.reset();
-  // What else is wrong it says.
+  // Where something else is wrong this fails, too, and says what.
   begun = TryBegin();
   if (begun) no_waits_ = why;
   return begun;
@@ -111,10 +104,14 @@ void TopCapture::MakeNames() {
 
 // Begins to read the kernel's names for those that there are.
 void TopCapture::RenewNames() {
-  CaptureMetadata metadata = metadata_;
-  metadata.start_unix_ns = UnixNs();
-  names_->Begin(metadata);
+  BeginPart();
   names_->BeginKernelNames();
+}
+
+void TopCapture::BeginPart() {
+  CaptureMetadata metadata = metadata_;
+  metadata.start_unix_ns = NowNs(CLOCK_REALTIME);
+  names_->Begin(metadata);
 }
 
 void TopCapture::Run() {
@@ -125,7 +122,7 @@ void TopCapture::Run() {
 
 Status TopCapture::Sample() {
   PriorityShare share(kTopAllowance);
-  CaptureLoop loop(*capture_, MakePace(pace_.part), {.begin = begin_});
+  CaptureLoop loop(*capture_, MakePace(part_), {.begin = begin_});
   while (!stops_) {
     share.Renew();
     std::this_thread::sleep_for(
@@ -159,7 +156,7 @@ TopCapture::Clock::duration TopCapture::SinceWalk() const {
          Clock::duration(last_walk_ns_.load());
 }
 
-// What has its names by now; the rest comes with the next part.
+// All that has its names by now; the rest comes with the next part.
 void TopCapture::GivePart() {
   const auto waits_since = names_->WaitsSince();
   const bool hangs = waits_since &&
@@ -174,6 +171,12 @@ void TopCapture::GivePart() {
   }
   Naming& naming = names_->naming();
   naming.TakeWarningsOfNames();
+  // Without their number, which grows: one warning, not one a second.
+  if (naming.symbols().images_dropped() > 0) {
+    names_->Warn(
+        "files of some processes were not opened at once, as too many waited: "
+        "they may lack names");
+  }
   auto profile = std::make_shared<const Profile>(names_->MakeProfile());
   bool is_full = hangs;
   if (const ksym::Symbolizer* const symbols = naming.symbols().symbolizer()) {
@@ -186,9 +189,7 @@ void TopCapture::GivePart() {
     MakeNames();
     RenewNames();
   } else {
-    CaptureMetadata metadata = metadata_;
-    metadata.start_unix_ns = UnixNs();
-    names_->Begin(metadata);
+    BeginPart();
   }
   // At first the kernel's table is still being read.
   if (profile->metadata.duration_ns != 0) sinks_.part(std::move(profile));

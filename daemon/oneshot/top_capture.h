@@ -28,15 +28,12 @@ class TopCapture {
     // There are no more parts.
     std::function<void(ksym::Error)> failure;
   };
-  struct Pace {
-    std::chrono::milliseconds part{1000};
-  };
 
-  // Begins to sample as the options say, which must live longer. Where threads
-  // that wait cannot be sampled, those that run are. Blocks for some tenths of
-  // a second.
+  // Begins to sample as the options say, which must live longer, in parts of
+  // that length. Where threads that wait cannot be sampled, those that run are.
+  // Blocks for some tenths of a second.
   static ksym::Result<std::unique_ptr<TopCapture>> Start(
-      ProfileOptions& options, Pace pace, Sinks sinks);
+      ProfileOptions& options, std::chrono::milliseconds part, Sinks sinks);
   ~TopCapture();
   TopCapture(const TopCapture&) = delete;
   TopCapture& operator=(const TopCapture&) = delete;
@@ -54,7 +51,8 @@ class TopCapture {
   bool Stop(Clock::time_point deadline);
 
  private:
-  TopCapture(ProfileOptions& options, Pace pace, Sinks sinks);
+  TopCapture(ProfileOptions& options, std::chrono::milliseconds part,
+             Sinks sinks);
   ksym::Status Begin();
   ksym::Status TryBegin();
   void Run();
@@ -63,9 +61,10 @@ class TopCapture {
   void GivePart();
   void MakeNames();
   void RenewNames();
+  void BeginPart();
 
   ProfileOptions& options_;
-  const Pace pace_;
+  const std::chrono::milliseconds part_;
   const Sinks sinks_;
   Progress progress_{Progress::Mode::kQuiet};
   std::unique_ptr<PartNames> names_;

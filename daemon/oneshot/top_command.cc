@@ -12,7 +12,6 @@
 
 #include "daemon/base/now_ns.h"
 #include "daemon/oneshot/common_options.h"
-#include "daemon/oneshot/messages.h"
 #include "daemon/oneshot/top_run.h"
 
 namespace profd {
@@ -58,13 +57,14 @@ CLI::App& AddTop(CLI::App& app, TopArguments& arguments) {
                  "From one table to the next, 0.2 to 60 (default 1)")
       ->type_name("SECONDS");
   top.add_option("-w,--window", arguments.window_seconds,
-                 fmt::format("What a table is of: the last seconds, 1 to {} "
+                 fmt::format("The last seconds, which a table is of, 1 to {} "
                              "(default 10)",
                              kMostWindow.count()))
       ->type_name("SECONDS");
-  top.add_option("--view", arguments.view, "What the rows are at first")
+  top.add_option("--view", arguments.view, "The rows at first")
       ->type_name("functions|commands|threads");
-  top.add_option("--sort", arguments.sort, "What they are sorted by at first")
+  top.add_option("--sort", arguments.sort,
+                 "The column that they are sorted by at first")
       ->type_name("running|runnable|blocked");
   top.add_option("--filter", arguments.options.state.filter,
                  "Only rows with this text, in any case")
@@ -104,11 +104,7 @@ void DecideNumbers(const CLI::App& top, TopArguments& arguments) {
 // Throws UsageError.
 void DecideTop(const CLI::App& top, TopArguments& arguments) {
   TopOptions& options = arguments.options;
-  for (const char* name : {"--pid", "--tid", "--cgroup"}) {
-    if (top.count(name) > 0 && top[name]->as<std::string>().empty()) {
-      throw UsageError{fmt::format("{}: it is empty", name)};
-    }
-  }
+  RefuseEmpty(top, {"--pid", "--tid", "--cgroup"});
   DecideIds(arguments.pids, arguments.tids, options.profile.capture.bpf);
   const auto subject = ParseTopSubject(arguments.view);
   if (!subject) {
@@ -137,16 +133,9 @@ std::optional<int> RunTopCommand(int argc, const char* const* argv) {
   TopArguments arguments;
   CLI::App app("Shows what threads do.", "ksym-profile");
   const CLI::App& top = AddTop(app, arguments);
-  try {
-    app.parse(argc, argv);
-    DecideTop(top, arguments);
-  } catch (const CLI::CallForHelp&) {
-    return PrintToStdout(app.help());
-  } catch (const CLI::ParseError& error) {
-    return ReportUsage(error.what());
-  } catch (const UsageError& error) {
-    return ReportUsage(error.message);
-  }
+  const auto status = ParseCommand(app, {argv, static_cast<size_t>(argc)},
+                                   [&] { DecideTop(top, arguments); });
+  if (status) return status;
   return RunTop(std::move(arguments.options));
 }
 

@@ -13,7 +13,6 @@
 #include "daemon/output/format.h"
 #include "daemon/profile/kind_select.h"
 #include "daemon/profile/parked.h"
-#include "daemon/profile/profile_merge.h"
 #include "ksym/base/file.h"
 #include "ksym/base/unique_fd.h"
 
@@ -32,10 +31,7 @@ std::string KindOf(ThreadState state, const Profile& profile) {
 
 ksym::Result<std::string> MakeTopPage(
     const std::vector<ProfileRing::Part>& parts, const TopPage& page) {
-  ProfileMerger merger;
-  for (const ProfileRing::Part& part : parts) merger.Add(*part);
-  Profile profile = std::move(merger).Finish();
-  MarkParked(LivesInSamples(profile), profile);
+  Profile profile = ProfileOfWindow(parts);
   if (page.parked == ParkedRows::kHidden) {
     std::erase_if(profile.samples,
                   [](const ProfileSample& sample) { return sample.parked; });

@@ -12,17 +12,18 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "daemon/base/now_ns.h"
 #include "daemon/base/own_priority.h"
 #include "daemon/oneshot/live_capture.h"
 #include "daemon/oneshot/messages.h"
 #include "daemon/oneshot/missing_ids.h"
+#include "daemon/oneshot/no_samples.h"
 #include "daemon/oneshot/one_shot.h"
 #include "daemon/oneshot/top_capture.h"
 #include "daemon/oneshot/top_inbox.h"
@@ -74,20 +75,18 @@ std::string TargetOf(const BpfConfig& bpf) {
 class OwnUse {
  public:
   double Take() {
-    timespec used = {};
-    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-    const double cpu = static_cast<double>(used.tv_sec) +
-                       static_cast<double>(used.tv_nsec) / 1e9;
-    const auto now = Clock::now();
-    const double passed =
-        std::chrono::duration<double>(now - std::exchange(last_, now)).count();
-    const double before = std::exchange(cpu_, cpu);
-    return passed > 0 ? (cpu - before) / passed : 0;
+    const uint64_t cpu_ns = NowNs(CLOCK_PROCESS_CPUTIME_ID);
+    const uint64_t now_ns = NowNs();
+    const uint64_t used_ns = cpu_ns - std::exchange(cpu_ns_, cpu_ns);
+    const uint64_t passed_ns = now_ns - std::exchange(last_ns_, now_ns);
+    return passed_ns == 0
+               ? 0
+               : static_cast<double>(used_ns) / static_cast<double>(passed_ns);
   }
 
  private:
-  double cpu_ = 0;
-  Clock::time_point last_ = Clock::now();
+  uint64_t cpu_ns_ = 0;
+  uint64_t last_ns_ = NowNs();
 };
 
 // In the background nothing may be shown and no key is ours. A terminal that is
@@ -99,17 +98,14 @@ bool IsInForeground() {
 
 class TopRun {
  public:
-  explicit TopRun(TopOptions options)
-      : options_(std::move(options)), state_(options_.state) {}
+  TopRun(TopOptions options, std::unique_ptr<TerminalScreen> screen)
+      : options_(std::move(options)),
+        screen_(std::move(screen)),
+        state_(options_.state) {}
 
   Result<int> Run() {
     const auto missing = MissingIds(options_.profile.capture.bpf);
     if (!missing) return Fail(missing.error());
-    if (!options_.batch) {
-      auto screen = TerminalScreen::Open();
-      if (!screen) return Fail(std::move(screen.error()));
-      screen_ = std::make_unique<TerminalScreen>(std::move(*screen));
-    }
     auto begun = Begin();
     if (!begun) return Fail(std::move(begun.error()));
     if (!missing->empty()) SayLater(MissingText(*missing));
@@ -128,7 +124,7 @@ class TopRun {
     MakeWorker();
     part_ = std::min(options_.interval, kLongestPart);
     auto capture =
-        TopCapture::Start(options_.profile, {.part = part_},
+        TopCapture::Start(options_.profile, part_,
                           {.part =
                                [this](std::shared_ptr<const Profile> profile) {
                                  Add(std::move(profile));
@@ -227,9 +223,10 @@ class TopRun {
     Draw();
   }
 
-  void LeaveScreen() {
-    if (screen_) screen_->Leave();
+  // False: the terminal takes no output.
+  bool LeaveScreen() {
     is_entered_ = false;
+    return !screen_ || screen_->Leave();
   }
 
   void Wait() {
@@ -284,8 +281,8 @@ class TopRun {
 
   bool Apply(const Key& key) {
     facts_.message.clear();
-    const TopPlace place = {.page = TableRows(screen_->size()),
-                            .rows = ChooseRows(tables(), state_).size()};
+    const TopPlace place = {.tables = tables(),
+                            .page = TableRows(screen_->size())};
     const TopState before = state_;
     switch (ApplyKey(key, place, state_)) {
       case TopCommand::kQuit:
@@ -339,7 +336,16 @@ class TopRun {
             ? std::chrono::duration_cast<std::chrono::seconds>(
                   capture_->SinceWalk())
             : std::chrono::seconds(0);
+    facts_.no_time = window_->tables.sum.sum() == 0 ? WhyNoTime() : "";
     for (const std::string& warning : window_->warnings) SayLater(warning);
+  }
+
+  // Of a whole machine that is what the second line says.
+  std::string WhyNoTime() const {
+    const BpfConfig& bpf = options_.profile.capture.bpf;
+    const bool is_chosen =
+        !bpf.pids.empty() || !bpf.tids.empty() || !bpf.cgroup_path.empty();
+    return is_chosen ? WhyNoSamples(options_.profile) : std::string();
   }
 
   // When the terminal is as it was.
@@ -359,14 +365,21 @@ class TopRun {
     screen_->Show(DrawTop(tables(), state_, facts_, screen_->size()));
   }
 
-  Result<int> Finish(const Status& ended) {
-    LeaveScreen();
+  void SayWarnings() const {
     for (const std::string& warning : warnings_) {
       PrintMessage("warning: " + warning);
     }
+  }
+
+  Result<int> Finish(const Status& ended) {
+    // Else a message would wait for ever, and signals are blocked here.
+    const bool can_say = LeaveScreen() || ::isatty(STDERR_FILENO) == 0;
+    if (can_say) SayWarnings();
     const bool has_captured = capture_->Stop(Clock::now() + kCapturePatience);
     const bool has_written = worker_->Stop(Clock::now() + kPagePatience);
-    const int status = ended ? kExitOk : ReportFailure(ended.error());
+    const int status = ended     ? kExitOk
+                       : can_say ? ReportFailure(ended.error())
+                                 : kExitFailure;
     if (!has_captured || !has_written) {
       std::fflush(nullptr);
       std::_Exit(status);
@@ -399,16 +412,18 @@ class TopRun {
 }  // namespace
 
 int RunTop(TopOptions options) {
-  if (!options.batch &&
-      (::isatty(STDIN_FILENO) == 0 || ::isatty(STDOUT_FILENO) == 0)) {
-    const auto screen = TerminalScreen::Open();
-    if (!screen) return ReportFailure(screen.error());
+  std::unique_ptr<TerminalScreen> screen;
+  if (!options.batch) {
+    auto opened = TerminalScreen::Open();
+    if (!opened) return ReportFailure(opened.error());
+    screen = std::make_unique<TerminalScreen>(std::move(*opened));
   }
   StartOpener(options.profile);
   // Before there are threads.
   options.profile.own_priority =
       ChooseOwnPriority(options.profile.own_priority);
-  const Result<int> status = TopRun(std::move(options)).Run();
+  const Result<int> status =
+      TopRun(std::move(options), std::move(screen)).Run();
   return status ? *status : ReportFailure(status.error());
 }
 

@@ -2,14 +2,11 @@
 #include "daemon/oneshot/top_worker.h"
 
 #include <algorithm>
-#include <ctime>
 #include <utility>
 
 #include "daemon/base/now_ns.h"
 #include "daemon/base/own_priority.h"
 #include "daemon/base/signals_blocked.h"
-#include "daemon/profile/parked.h"
-#include "daemon/profile/profile_merge.h"
 
 namespace profd {
 namespace {
@@ -113,10 +110,7 @@ void TopWorker::Run() {
 
 std::shared_ptr<const TopWindow> TopWorker::MakeWindow(
     std::vector<ProfileRing::Part> parts) {
-  ProfileMerger merger;
-  for (const ProfileRing::Part& part : parts) merger.Add(*part);
-  Profile profile = std::move(merger).Finish();
-  MarkParked(LivesInSamples(profile), profile);
+  const Profile profile = ProfileOfWindow(parts);
   AddNew(profile.metadata.warnings, warnings_);
   auto window = std::make_shared<TopWindow>();
   window->tables = MakeTopTables(profile);

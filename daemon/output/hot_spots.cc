@@ -19,7 +19,6 @@
 namespace profd {
 namespace {
 
-constexpr std::string_view kNoStack = "[no stack]";
 // Shares from which a line of a table is bold, and coloured.
 constexpr double kHotShare = 0.05;
 
@@ -126,7 +125,7 @@ class Counter {
       }
     }
     if (is_leaf) {
-      HotSpot& spot = spots_[SpotNamed(std::string(kNoStack))];
+      HotSpot& spot = spots_[SpotNamed(std::string(kNoStackName))];
       spot.self += sample.count;
       spot.total += sample.count;
     }

@@ -20,6 +20,9 @@ enum class SpotKind : uint8_t { kFunction, kModule, kComm, kProcess, kLine };
 ksym::Result<SpotKind> ParseSpotKind(std::string_view name);
 std::string_view Name(SpotKind kind);
 
+// The function in tables of samples without a frame.
+inline constexpr std::string_view kNoStackName = "[no stack]";
+
 // What a function is called in tables, printable: "Sort [libfoo.so]", or a word
 // in brackets that says why it has no name.
 std::string FunctionOf(const Profile& profile, const Frame& frame);

@@ -110,7 +110,7 @@ void FoldParked(Profile& profile) {
     if (!sample.parked || HasWaker(profile, sample)) continue;
     if (!folded) {
       profile.frames.push_back(
-          {.name = profile.strings.Intern("[parked]"), .kind = &kWaitFrame});
+          {.name = profile.strings.Intern(kParkedName), .kind = &kWaitFrame});
       const std::array frame = {
           static_cast<FrameId>(profile.frames.size() - 1)};
       folded = profile.stacks.Append(frame);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "daemon/profile/profile.h"
 
@@ -37,6 +38,9 @@ struct ParkedTime {
 // a thread without one is not parked. Does nothing where no samples are of
 // waits. O(samples and their frames).
 ParkedTime MarkParked(std::span<const ThreadLife> lives, Profile& profile);
+
+// The name of a frame that stands for all places where threads are parked.
+inline constexpr std::string_view kParkedName = "[parked]";
 
 // Puts the frame "[parked]" in the place of the stacks of marked samples, so
 // that all below one root are one. Those that have wakers stay: somebody asked

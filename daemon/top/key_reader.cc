@@ -104,7 +104,7 @@ bool KeyReader::TakeOne(std::string_view& text, std::vector<Key>& keys) {
   std::string printable;
   ksym::AppendPrintable(character, printable);
   if (printable != character) {
-    // Of a broken character only the first byte is known to be none.
+    // Only the first byte is known to be none: a key may be behind it.
     text.remove_prefix(1);
     return true;
   }

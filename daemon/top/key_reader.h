@@ -38,7 +38,7 @@ struct Key {
 // Not thread-safe.
 class KeyReader {
  public:
-  // Of a sequence that does not end; it is passed over.
+  // A sequence that is longer does not end; it is passed over.
   static constexpr size_t kMaxSequenceBytes = 32;
 
   std::vector<Key> Read(std::string_view bytes);

@@ -4,6 +4,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "daemon/profile/parked.h"
+#include "daemon/profile/profile_merge.h"
+#include "daemon/top/top_rows.h"
+
 namespace profd {
 
 void ProfileRing::Add(Part part) {
@@ -31,6 +35,14 @@ std::vector<ProfileRing::Part> ProfileRing::Last(uint64_t duration_ns) const {
   }
   std::ranges::reverse(parts);
   return parts;
+}
+
+Profile ProfileOfWindow(const std::vector<ProfileRing::Part>& parts) {
+  ProfileMerger merger;
+  for (const ProfileRing::Part& part : parts) merger.Add(*part);
+  Profile profile = std::move(merger).Finish();
+  MarkParked(LivesInSamples(profile), profile);
+  return profile;
 }
 
 }  // namespace profd

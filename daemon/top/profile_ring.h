@@ -38,4 +38,8 @@ class ProfileRing {
   uint64_t duration_ns_ = 0;
 };
 
+// One profile of the parts of a window, in which parked threads are marked.
+// Cost: goes over every stack.
+Profile ProfileOfWindow(const std::vector<ProfileRing::Part>& parts);
+
 }  // namespace profd

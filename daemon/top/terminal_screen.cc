@@ -143,9 +143,9 @@ void TerminalScreen::Enter() {
   Send();
 }
 
-void TerminalScreen::Leave() {
-  if (!std::exchange(is_entered_, false)) return;
-  // What is left of an update would stop within a sequence.
+bool TerminalScreen::Leave() {
+  if (!std::exchange(is_entered_, false)) return true;
+  // An update that has begun is sent to its end: no sequence is cut.
   next_.clear();
   has_next_ = false;
   unsent_ += kEnd;
@@ -161,8 +161,10 @@ void TerminalScreen::Leave() {
   }
   is_mode_ours = false;
   ::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
-  unsent_.clear();
   Forget();
+  const bool is_sent = unsent_.empty();
+  unsent_.clear();
+  return is_sent;
 }
 
 ScreenSize TerminalScreen::size() const {

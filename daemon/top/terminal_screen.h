@@ -13,10 +13,9 @@
 
 namespace profd {
 
-// What a screen has to be sent so that it shows `lines` where it shows
-// `before`: the lines that differ, each at its own place and without wrapping,
-// so that one whose width is not what we think spoils no other. `before` empty:
-// everything.
+// The bytes with which a screen that shows `before` comes to show `lines`: the
+// lines that differ, each at its own place and without wrapping, so that one
+// whose width is not what we think spoils no other. `before` empty: everything.
 std::string ScreenUpdate(const std::vector<ScreenLine>& before,
                          const std::vector<ScreenLine>& lines);
 
@@ -37,11 +36,11 @@ class TerminalScreen {
   // modes. Stops the program where it is in the background, until it no longer
   // is.
   void Enter();
-  // Gives it back, within a tenth of a second.
-  void Leave();
+  // Gives it back, within a tenth of a second. False: it takes no output.
+  bool Leave();
 
   ScreenSize size() const;
-  // What was shown last is no longer there.
+  // The screen no longer has what was shown last.
   void Forget() { shown_.clear(); }
   // Shows the lines. Where the terminal is behind with an earlier update they
   // come after it, and what is not yet begun is left out.

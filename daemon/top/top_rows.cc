@@ -18,9 +18,6 @@
 namespace profd {
 namespace {
 
-constexpr std::string_view kNoFrames = "[no stack]";
-constexpr std::string_view kParkedPlace = "[parked]";
-
 uint64_t TimeOf(const Profile& profile, const ProfileSample& sample) {
   return ValueOf(profile.metadata.kinds[sample.kind], sample.count,
                  sample.value);
@@ -28,8 +25,8 @@ uint64_t TimeOf(const Profile& profile, const ProfileSample& sample) {
 
 ThreadState StateOfKind(const SampleKind& kind) {
   if (kind.name == kBlockedKind) return ThreadState::kBlocked;
-  return kind.name == "runnable" ? ThreadState::kRunnable
-                                 : ThreadState::kRunning;
+  return kind.name == kRunnableKind ? ThreadState::kRunnable
+                                    : ThreadState::kRunning;
 }
 
 std::string PrintableText(std::string_view text) {
@@ -84,8 +81,6 @@ class TopCounter {
     tables_.duration_ns = profile_.metadata.duration_ns;
     tables_.lost = profile_.accounting.lost();
     tables_.cpus = CountCpus(profile_.metadata);
-    tables_.has_waits =
-        FindKind(profile_.metadata.kinds, kBlockedKind) != nullptr;
     return std::move(tables_);
   }
 
@@ -119,7 +114,7 @@ class TopCounter {
     const auto self = sample.parked ? std::nullopt : SelfFrame(sample);
     if (!self) {
       const size_t row =
-          RowNamed(std::string(sample.parked ? kParkedPlace : kNoFrames));
+          RowNamed(std::string(sample.parked ? kParkedName : kNoStackName));
       functions_[row].self += time;
       functions_[row].total += time;
       return row;

@@ -58,7 +58,6 @@ struct TopTables {
   uint64_t duration_ns = 0;
   uint64_t lost = 0;  // samples
   size_t cpus = 0;    // that were sampled; 0: not known
-  bool has_waits = false;
 };
 
 // The time of each thread in a profile as its samples have it: its life within

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <limits>
 #include <tuple>
 
 namespace profd {
@@ -115,33 +116,56 @@ void EditFilter(const Key& key, TopState& state) {
   state.first = 0;
 }
 
-// Keys that move over the rows. Whether it is one.
-bool Scroll(Key::Kind kind, const TopPlace& place, TopState& state) {
-  const size_t last = place.rows - std::min(place.rows, place.page);
-  const size_t first = std::min(state.first, last);
-  const size_t page = std::max<size_t>(place.page, 1);
+// All rows of the subject that may be shown, in no order.
+std::vector<const TopRow*> FindRows(const TopTables& tables,
+                                    const TopState& state) {
+  const std::vector<TopRow>& all =
+      state.subject == TopSubject::kFunctions  ? tables.functions
+      : state.subject == TopSubject::kCommands ? tables.commands
+                                               : tables.threads;
+  std::vector<const TopRow*> rows;
+  for (const TopRow& row : all) {
+    const bool has_time = TimeIn(row.total, ThreadState::kRunning, state) +
+                              TimeIn(row.total, ThreadState::kRunnable, state) +
+                              TimeIn(row.total, ThreadState::kBlocked, state) !=
+                          0;
+    if (has_time && PassesFilter(row, state)) rows.push_back(&row);
+  }
+  return rows;
+}
+
+// By how many rows a key moves; nothing: it does not.
+std::optional<int64_t> StepOf(Key::Kind kind, size_t page) {
+  constexpr int64_t kAnyNumber = std::numeric_limits<int64_t>::max() / 2;
+  const auto whole_page = static_cast<int64_t>(std::max<size_t>(page, 1));
   switch (kind) {
     case Key::Kind::kUp:
-      state.first = first - std::min<size_t>(first, 1);
-      return true;
+      return -1;
     case Key::Kind::kDown:
-      state.first = std::min(first + 1, last);
-      return true;
+      return 1;
     case Key::Kind::kPageUp:
-      state.first = first - std::min(first, page);
-      return true;
+      return -whole_page;
     case Key::Kind::kPageDown:
-      state.first = std::min(first + page, last);
-      return true;
+      return whole_page;
     case Key::Kind::kHome:
-      state.first = 0;
-      return true;
+      return -kAnyNumber;
     case Key::Kind::kEnd:
-      state.first = last;
-      return true;
+      return kAnyNumber;
     default:
-      return false;
+      return std::nullopt;
   }
+}
+
+// Whether the key moves over the rows. Such a key alone costs a look at each.
+bool Scroll(Key::Kind kind, const TopPlace& place, TopState& state) {
+  const auto step = StepOf(kind, place.page);
+  if (!step) return false;
+  const size_t rows = FindRows(place.tables, state).size();
+  const auto last = static_cast<int64_t>(rows - std::min(rows, place.page));
+  const int64_t first = std::min(static_cast<int64_t>(state.first), last);
+  state.first =
+      static_cast<size_t>(std::clamp<int64_t>(first + *step, 0, last));
+  return true;
 }
 
 TopCommand ApplyLetter(char letter, TopState& state) {
@@ -255,18 +279,7 @@ uint64_t TimeIn(const TimesByState& times, ThreadState state,
 
 std::vector<const TopRow*> ChooseRows(const TopTables& tables,
                                       const TopState& state) {
-  const std::vector<TopRow>& all =
-      state.subject == TopSubject::kFunctions  ? tables.functions
-      : state.subject == TopSubject::kCommands ? tables.commands
-                                               : tables.threads;
-  std::vector<const TopRow*> rows;
-  for (const TopRow& row : all) {
-    const bool has_time = TimeIn(row.total, ThreadState::kRunning, state) +
-                              TimeIn(row.total, ThreadState::kRunnable, state) +
-                              TimeIn(row.total, ThreadState::kBlocked, state) !=
-                          0;
-    if (has_time && PassesFilter(row, state)) rows.push_back(&row);
-  }
+  std::vector<const TopRow*> rows = FindRows(tables, state);
   const auto key = [&](const TopRow& row) {
     const uint64_t self = TimeIn(row.self, state.order.state, state);
     const uint64_t total = TimeIn(row.total, state.order.state, state);

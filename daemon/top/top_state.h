@@ -19,11 +19,10 @@ enum class TopSubject : uint8_t { kFunctions, kCommands, kThreads };
 std::string_view Name(TopSubject subject);
 std::optional<TopSubject> ParseTopSubject(std::string_view name);
 
-// What the rows are sorted by, the largest first. kTotal is the time in a
-// function and in what it calls, in the state that is selected.
+// What the rows are sorted by, the largest first.
 struct TopOrder {
   ThreadState state = ThreadState::kRunning;  // never kParked
-  bool by_total = false;
+  bool by_total = false;  // of a function and what it calls, in that state
 
   friend bool operator==(const TopOrder&, const TopOrder&) = default;
 };
@@ -55,12 +54,12 @@ struct TopState {
 // What a key asks for that is none of the state.
 enum class TopCommand : uint8_t { kNone, kQuit, kWrite, kRedraw };
 
-// Applies a key. `page` is the number of rows on the screen, `rows` that of all
-// that there are to show.
+// What keys scroll over: tables, and the number of rows on the screen.
 struct TopPlace {
+  const TopTables& tables;
   size_t page = 0;
-  size_t rows = 0;
 };
+// Applies a key. O(rows) for one that scrolls, else O(1).
 TopCommand ApplyKey(const Key& key, const TopPlace& place, TopState& state);
 
 // The rows to be shown, sorted: of the subject, with time in some state, and

@@ -75,11 +75,14 @@ std::string Upper(std::string_view text) {
 // module, then its beginning.
 std::string FitFunction(std::string_view name, size_t columns) {
   const size_t module = name.rfind(" [");
-  if (ColumnsOf(name) <= columns || module == std::string_view::npos ||
-      ColumnsOf(WithoutArguments(name)) <= columns) {
+  if (ColumnsOf(name) <= columns || module == std::string_view::npos) {
     return FitName(name, columns);
   }
-  return FitName(name.substr(0, module), columns);
+  const std::string_view function = name.substr(0, module);
+  // The module as it is: "(deleted)" is no argument.
+  std::string shorter = WithoutArguments(function);
+  shorter += name.substr(module);
+  return ColumnsOf(shorter) <= columns ? shorter : FitName(function, columns);
 }
 
 // Makes the lines of one table.
@@ -265,6 +268,9 @@ std::vector<ScreenLine> DrawTop(const TopTables& tables, const TopState& state,
       {.text = SumLine(tables, state, facts),
        .style = facts.no_waits.empty() ? Style::kPlain : Style::kWarning},
       {.text = view.Header(), .style = Style::kHeader}};
+  if (!facts.no_time.empty()) {
+    lines.push_back({.text = facts.no_time, .style = Style::kWarning});
+  }
   const size_t page = TableRows(size);
   const size_t last = rows.size() - std::min(rows.size(), page);
   const size_t first = std::min(state.first, last);

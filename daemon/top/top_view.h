@@ -35,6 +35,7 @@ struct TopFacts {
   // Blocked and parked time lacks what slept on for so long; 0: nothing.
   std::chrono::seconds sleepers_behind = {};
   std::string no_waits = {};  // why threads that wait are not sampled
+  std::string no_time = {};   // why no thread has any in the window
   std::string message = {};   // of the last line; empty: the keys
   bool is_warning = false;    // the message is
 };

@@ -204,6 +204,21 @@ class TopTest(harness.E2eTest):
         top.press("q")
         self.check_end(top)
 
+    def test_ended_process(self):
+        # A process that ends leaves no empty table, but why there is nothing;
+        # so does one that nobody has waited for.
+        spin = self.workload("spin")
+        top = self.top("-p", spin.pid, "-w", 1)
+        top.wait_row(lambda row: row[-2:-1] == ["Hot"], "Hot")
+        spin.process.kill()
+        top.wait(lambda lines: "no sample: process %d has ended" % spin.pid
+                 in lines, "why there is nothing")
+        spin.process.wait()
+        top.wait(lambda lines: "no sample: process %d does not exist any more"
+                 % spin.pid in lines, "that it is gone")
+        top.press("q")
+        self.check_end(top)
+
     def test_resize(self):
         # Each size has its own layout at once, and no line is wider.
         spin = self.workload("spin")
@@ -297,17 +312,22 @@ class TopTest(harness.E2eTest):
         self.check_end(top)
 
     def test_stalled_terminal(self):
-        # A terminal that takes nothing does not keep it from ending.
+        # A terminal that takes nothing does not keep it from ending, nor does a
+        # warning that it has for later.
         spin = self.workload("spin")
-        top = self.top("-d", 0.2)
-        top.wait(lambda lines: len(lines) > 5, "a table")
-        time.sleep(5)  # nobody reads: the terminal's buffer is full
-        begin = time.monotonic()
-        top.process.send_signal(signal.SIGTERM)
-        self.assertEqual(top.process.wait(10), 0)
-        self.assertLess(time.monotonic() - begin, 2)
-        self.assertEqual(termios.tcgetattr(top.ours), top.before)
-        self.assertIsNone(spin.process.poll())
+        for arguments in ([], ["-p", "%d,4194000" % spin.pid]):
+            with self.subTest(arguments):
+                top = self.top("-d", 0.2, *arguments)
+                top.wait(lambda lines: len(lines) > 5, "a table")
+                for _ in range(100):  # nobody reads: its buffer becomes full
+                    top.press("?")
+                    time.sleep(0.05)
+                begin = time.monotonic()
+                top.process.send_signal(signal.SIGTERM)
+                self.assertEqual(top.process.wait(10), 0)
+                self.assertLess(time.monotonic() - begin, 2)
+                self.assertEqual(termios.tcgetattr(top.ours), top.before)
+                self.assertIsNone(spin.process.poll())
 
     def test_keys_are_quick(self):
         # A key is answered within a tenth of a second, whatever is named.

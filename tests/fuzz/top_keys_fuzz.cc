@@ -70,9 +70,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const profd::ScreenSize screen = {.columns = data[1], .rows = data[2]};
   profd::TopState state;
   for (const profd::Key& key : keys) {
-    const profd::TopPlace place = {
-        .page = profd::TableRows(screen),
-        .rows = profd::ChooseRows(kTables, state).size()};
+    const profd::TopPlace place = {.tables = kTables,
+                                   .page = profd::TableRows(screen)};
     profd::ApplyKey(key, place, state);
   }
   CheckScreen(kTables, state, screen);

@@ -32,7 +32,8 @@ class TopStateTest : public testing::Test {
     return last;
   }
   TopCommand Press(Key::Kind kind, std::string text = {}) {
-    return ApplyKey({.kind = kind, .text = std::move(text)}, place_, state_);
+    return ApplyKey({.kind = kind, .text = std::move(text)},
+                    {.tables = tables_, .page = 10}, state_);
   }
   std::vector<std::string> Names(const TopTables& tables) {
     std::vector<std::string> names;
@@ -42,7 +43,11 @@ class TopStateTest : public testing::Test {
     return names;
   }
 
-  TopPlace place_ = {.page = 10, .rows = 25};
+  void HaveRows(size_t count) {
+    tables_.functions.assign(count, RowOf("a", 1));
+  }
+
+  TopTables tables_;
   TopState state_;
 };
 
@@ -108,6 +113,7 @@ TEST_F(TopStateTest, EditsTheFilter) {
 
 // Scrolling ends at both ends of the rows.
 TEST_F(TopStateTest, Scrolls) {
+  HaveRows(25);
   Press(Key::Kind::kUp);
   EXPECT_EQ(state_.first, 0u);
   Press(Key::Kind::kDown);
@@ -116,14 +122,14 @@ TEST_F(TopStateTest, Scrolls) {
   EXPECT_EQ(state_.first, 11u);
   Press(Key::Kind::kPageDown);
   EXPECT_EQ(state_.first, 15u);
-  place_.rows = 12;  // there are fewer now
+  HaveRows(12);  // there are fewer now
   Press(Key::Kind::kUp);
   EXPECT_EQ(state_.first, 1u);
   Press(Key::Kind::kEnd);
   EXPECT_EQ(state_.first, 2u);
   Press(Key::Kind::kHome);
   EXPECT_EQ(state_.first, 0u);
-  place_ = {};
+  HaveRows(0);
   Press(Key::Kind::kPageDown);
   EXPECT_EQ(state_.first, 0u);
 }

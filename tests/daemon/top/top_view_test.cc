@@ -46,7 +46,6 @@ TopTables Example() {
   tables.sum[kParked] = 40000 * kMs;
   tables.duration_ns = 2000 * kMs;
   tables.cpus = 2;
-  tables.has_waits = true;
   return tables;
 }
 
@@ -95,11 +94,14 @@ TEST(TopViewTest, FunctionsAt40Columns) {
 TEST(TopViewTest, ShortensFunctions) {
   TopTables tables = Example();
   tables.functions = {RowOf("a_function_of_thirty_columns_ [module]", 9, 0, 0),
-                      RowOf("[libfoo.so]", 8, 0, 0)};
+                      RowOf("[libfoo.so]", 8, 0, 0),
+                      RowOf("Run(int, char**) [app (deleted)]", 7, 0, 0)};
   const auto lines = DrawTop(tables, {}, kFacts, {.columns = 72, .rows = 24});
   EXPECT_TRUE(lines[3].text.ends_with("  a_function_of_thirty_columns_"))
       << lines[3].text;
   EXPECT_TRUE(lines[4].text.ends_with("  [libfoo.so]")) << lines[4].text;
+  EXPECT_TRUE(lines[5].text.ends_with("  Run() [app (deleted)]"))
+      << lines[5].text;
 }
 
 // Threads have their ids and where they are; commands the number of threads.
@@ -173,6 +175,17 @@ TEST(TopViewTest, SaysWhatIsMissing) {
   EXPECT_EQ(lines[1].text,
             "running 0.99 of 2 CPUs; waits are not sampled: the kernel has no "
             "BTF");
+}
+
+// A table without any time says why; as text it does, too.
+TEST(TopViewTest, SaysWhyThereIsNothing) {
+  TopFacts facts = kFacts;
+  facts.no_time = "no sample: process 12 has ended";
+  const auto lines = DrawTop({}, {}, facts, {.columns = 80, .rows = 24});
+  EXPECT_EQ(lines[3].text, facts.no_time);
+  EXPECT_EQ(lines.size(), 24u);
+  EXPECT_EQ(DrawTop({}, {}, facts, {.columns = 80, .rows = 4}).size(), 4u);
+  EXPECT_TRUE(PrintTop({}, {}, facts, 20).ends_with(facts.no_time + "\n"));
 }
 
 // The last line has the filter while it is typed, then a message, and no byte
