@@ -152,7 +152,7 @@ ThreadSums ReadThreadSums(data_view view, const PathOf& comm_of) {
     const auto tag = static_cast<uint32_t>(message.tag());
     switch (message.tag_and_type()) {
       case VarintField(ThreadSumsField::kCount):
-        sums.count = message.get_uint64();
+        sums.count = To32Bits(message.get_uint64());
         break;
       case VarintField(ThreadSumsField::kRunningNs):
         sums.sum.running_ns = message.get_uint64();
@@ -174,6 +174,9 @@ ThreadSums ReadThreadSums(data_view view, const PathOf& comm_of) {
   }
   const auto ended = [](const Column& column) { return column.AtEnd(); };
   while (std::ranges::none_of(columns, ended)) {
+    if (sums.threads.size() == ThreadSums::kMaxThreads) {
+      throw Malformed("too many threads are listed");
+    }
     ThreadSums::Thread thread;
     thread.pid = To32Bits(columns[0].Next());
     thread.tid = To32Bits(columns[1].Next());

@@ -240,7 +240,29 @@ TEST(ProfileInputTest, BoundsNames) {
   }
 }
 
-// As are levels that no profile has, but not brackets in a text, and numbers
+// So are threads, in number and in how long their commands are.
+TEST(ProfileInputTest, BoundsThreads) {
+  Profile profile = Sampled();
+  ThreadSums& sums = profile.thread_sums;
+  sums.count = ThreadSums::kMaxThreads + 2;
+  sums.threads.resize(ThreadSums::kMaxThreads);
+  sums.threads.front().comm = std::string(ksym::kMaxShownBytes + 1, 'c');
+  std::string json = Render(profile, OutputFormat::kJson, {});
+  const ThreadSums read = Read(json).thread_sums;
+  EXPECT_EQ(read.count, ThreadSums::kMaxThreads + 2);
+  ASSERT_EQ(read.threads.size(), ThreadSums::kMaxThreads);
+  for (const auto& thread : read.threads) {
+    EXPECT_LE(thread.comm.size(), ksym::kMaxShownBytes);
+  }
+  const std::string_view count = "\"threads\":4098";
+  json.replace(json.find(count), count.size(), "\"threads\":4294967296");
+  EXPECT_THAT(ErrorOf(json), HasSubstr("thread_times.threads"));
+  sums.threads.emplace_back();
+  EXPECT_THAT(ErrorOf(Render(profile, OutputFormat::kJson, {})),
+              HasSubstr("threads[4096]: is one too many"));
+}
+
+// So are levels that no profile has, but not brackets in a text, and numbers
 // that no type has.
 TEST(ProfileInputTest, BoundsJson) {
   const std::string deep = "{\"a\": " + std::string(1000, '[');
