@@ -20,8 +20,8 @@ enum class SpotKind : uint8_t { kFunction, kModule, kComm, kProcess, kLine };
 ksym::Result<SpotKind> ParseSpotKind(std::string_view name);
 std::string_view Name(SpotKind kind);
 
-// What a function is called in tables, printable: "Sort [libfoo.so]", or a word
-// in brackets that says why it has no name.
+// The name of a function in tables, printable: "Sort [libfoo.so]", or a word in
+// brackets that says why it has none.
 std::string FunctionOf(const Profile& profile, const Frame& frame);
 
 // One function (module, process, line) and the samples that it was in.
