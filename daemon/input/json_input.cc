@@ -14,6 +14,7 @@
 
 #include "daemon/input/input_builder.h"
 #include "daemon/profile/profile_terms.h"
+#include "ksym/base/bounded_name.h"
 #include "ksym/base/printable.h"
 #include "ksym/base/text.h"
 
@@ -227,9 +228,10 @@ class Reader {
     ThreadSums sums;
     const Json* from = Member(metadata, "thread_times");
     if (from == nullptr || !from->is_object()) return sums;
-    sums.count = Number(*from, "threads", kWhere);
+    sums.count = Number32(*from, "threads", kWhere);
     sums.sum = ReadTimes(*from, kWhere);
     if (Member(document_, "threads") == nullptr) return sums;
+    std::string room;
     for (const Json& thread : Array(document_, "threads", "the document")) {
       const std::string where = fmt::format("threads[{}]", sums.threads.size());
       if (!thread.is_object()) Refuse(where, "is no object");
@@ -239,7 +241,8 @@ class Reader {
       }
       sums.threads.push_back({.pid = Number32(thread, "pid", where),
                               .tid = Number32(thread, "tid", where),
-                              .comm = PrintableText(thread, "comm", where),
+                              .comm = std::string(ksym::BoundName(
+                                  PrintableText(thread, "comm", where), room)),
                               .times = ReadTimes(thread, where)});
     }
     return sums;

@@ -272,8 +272,8 @@ class Reader {
     const bool is_kernel = frame.kind->is_kernel;
     frame.kind = InputBuilder::KindOf(frame);
     const FrameId id = builder_.AddFrame(frame);
-    // What is before the kernel's frames, as those of who woke a thread that
-    // waited in them, stays there.
+    // User frames before the kernel's stay there: they are those of who woke a
+    // thread that waited in the kernel.
     if (is_kernel) {
       kernel_.insert(kernel_.end(), user_.begin(), user_.end());
       kernel_.push_back(id);

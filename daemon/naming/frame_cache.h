@@ -21,7 +21,7 @@ class FrameCache {
     uint64_t address = 0;
     uint64_t where = 0;
 
-    // In the address space of that number.
+    // In the address space of that number, from 1 on: no key is the empty one.
     static Key Of(uint64_t address, uint32_t space, Place place) {
       return {address, uint64_t{space} << 2 | static_cast<uint64_t>(place)};
     }

@@ -25,13 +25,10 @@ StackState StateWithout(StackId id) {
   return StackState::kNone;
 }
 
-// In place of a waker's command where nobody was seen to end the wait.
-constexpr std::string_view kNoWaker = "[waker unknown]";
-
 // A thread has the name that it gives itself, which may be that of a mark.
 std::string CommandOf(const RawWaker& waker) {
   std::string comm = waker.comm;
-  if (comm == kNoWaker || comm == kWakerFrame.divider) comm[0] = '_';
+  if (comm == kNoWakerMark || comm == kWakerFrame.divider) comm[0] = '_';
   return comm;
 }
 
@@ -249,7 +246,7 @@ class Resolver::Interval {
     };
     const auto found = raw_.wakers.find(id);
     if (found == raw_.wakers.end()) {
-      mark(kNoWaker);
+      mark(kNoWakerMark);
     } else if (found->second.is_interrupt) {
       mark(InterruptText(found->second.kernel_stack));
     } else {

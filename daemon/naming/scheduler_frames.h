@@ -14,18 +14,20 @@ namespace profd {
 
 // Which of the innermost frames of a kernel stack are the scheduler's, and
 // those of the sampler that was called from it: a thread waits in what called
-// the scheduler, and wakes others there, too. Of one set of kernel symbols.
+// the scheduler, and wakes others there, too. An object remembers addresses of
+// one set of kernel symbols.
 class SchedulerFrames {
  public:
   using Names = std::span<const std::string_view>;
   // Whether the code before a return address is of a function of these names.
   using IsOneOf = std::function<bool(uint64_t address, Names names)>;
 
-  // Of threads that waited: up to the switch of threads, and from there on what
-  // says no more than that the thread gives the CPU away, such as `schedule`.
-  // Stacks of threads that sleep on come from the kernel without those.
+  // For threads that waited: up to the switch of threads, and from there on
+  // what says no more than that the thread gives the CPU away, such as
+  // `schedule`. Stacks of threads that sleep on come from the kernel without
+  // those.
   static SchedulerFrames OfWaits();
-  // Of those that woke others.
+  // For those that woke others.
   static SchedulerFrames OfWakers();
 
   // How many frames they are. Each address is looked up once.

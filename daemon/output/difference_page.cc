@@ -73,7 +73,7 @@ class Joiner {
   std::vector<FrameId> stack_;
 };
 
-// What is compared, where it is not what one expects.
+// The kind that is compared, where the title has to say it.
 std::string OfKind(const SampleKind& kind) {
   if (AddsUpToThreads(kind)) return ": time of threads, " + kind.name;
   return kind.has_values ? ": " + kind.name : "";

@@ -157,7 +157,7 @@ class FlameTree::Builder {
                                                              : sample.count;
   }
 
-  // What a sample weighs among those of other kinds: its time, or else one.
+  // The weight of a sample among those of other kinds: its time, or its count.
   uint64_t WeightOf(const ProfileSample& sample) const {
     const std::vector<SampleKind>& kinds = profile_.metadata.kinds;
     return are_states_ ? ValueOf(kinds[sample.kind], sample.count, sample.value)

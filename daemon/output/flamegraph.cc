@@ -170,7 +170,7 @@ std::optional<ShownKind> SumOf(const std::vector<SampleKind>& kinds,
   return sum;
 }
 
-// What the page says while it shows this kind.
+// The texts of the page while it shows this kind.
 void AppendKindTexts(std::string_view host, const ShownKind& shown,
                      std::string& out) {
   const SampleKind& kind = shown.kind;

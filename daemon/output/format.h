@@ -23,7 +23,7 @@ std::optional<OutputFormat> FormatOfExtension(std::string_view path);
 
 // Makes ready what a format shows of the kinds of samples: the one of that name
 // (--value) first, and alone where the format shows one or its reader would
-// choose. Of the empty name it is the first, or the sum of all where the format
+// choose. The empty name chooses the first, or the sum of all where the format
 // shows one and they are states of threads. Fails as KnowsKind() does.
 // O(samples).
 [[nodiscard]] ksym::Status ChooseKind(std::string_view name,

@@ -23,8 +23,8 @@ std::string_view Name(SpotKind kind);
 // The function in tables of samples without a frame.
 inline constexpr std::string_view kNoStackName = "[no stack]";
 
-// What a function is called in tables, printable: "Sort [libfoo.so]", or a word
-// in brackets that says why it has no name.
+// The name of a function in tables, printable: "Sort [libfoo.so]", or a word in
+// brackets that says why it has none.
 std::string FunctionOf(const Profile& profile, const Frame& frame);
 
 // One function (module, process, line) and the samples that it was in.

@@ -252,7 +252,9 @@ class Writer {
 
   std::string WakerText(WakerId id) const {
     const auto found = capture_.profile.wakers.find(id);
-    if (found == capture_.profile.wakers.end()) return "[waker unknown]";
+    if (found == capture_.profile.wakers.end()) {
+      return std::string(kNoWakerMark);
+    }
     const RawWaker& waker = found->second;
     if (waker.is_interrupt) return "[woken by interrupt]";
     std::string text = fmt::format("[woken by {}, process {}",

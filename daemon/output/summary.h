@@ -10,7 +10,8 @@
 namespace profd {
 
 // What heads a picture: "HOST: 1234 samples", without a host "1234 samples"; of
-// a kind with values "HOST: 9000 nanoseconds of blocked".
+// waits "HOST: 4.2 s of time of threads, blocked", and of other values "HOST:
+// 9000 bytes of alloc".
 std::string ProfileTitle(const Profile& profile);
 
 // The same of another kind of its samples, or of their sum, which is so many of

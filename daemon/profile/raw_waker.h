@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "daemon/profile/raw_stack_table.h"
 #include "ksym/process/process_image.h"
@@ -14,6 +15,9 @@ namespace profd {
 // wait, before its reason. `unit` is 0 and `value` a WakerId, or 0 where nobody
 // was seen to.
 inline constexpr RawFrameKind kWaker = 0x21;
+
+// The mark in place of a waker's command where nobody was seen to end the wait.
+inline constexpr std::string_view kNoWakerMark = "[waker unknown]";
 
 // Within one capture no number is used twice.
 using WakerId = uint64_t;

@@ -20,12 +20,14 @@ struct StateTimes {
   friend auto operator<=>(const StateTimes&, const StateTimes&) = default;
 };
 
-// What all threads did while they were sampled: exact, whatever was sampled.
+// The time of all threads while they were sampled: exact, whatever was sampled.
 struct ThreadSums {
   struct Thread {
     uint32_t pid = 0;
     uint32_t tid = 0;
-    std::string comm;  // any bytes but NUL, at most 15
+    // Of a capture any bytes but NUL, at most 15; of JSON what BoundName()
+    // gives.
+    std::string comm;
     StateTimes times;
 
     friend auto operator<=>(const Thread&, const Thread&) = default;
@@ -33,8 +35,9 @@ struct ThreadSums {
   // Threads that are told one by one, at the most.
   static constexpr size_t kMaxThreads = 4096;
 
-  StateTimes sum;      // of all
-  uint64_t count = 0;  // all, those that are not listed too; 0: not known
+  StateTimes sum;  // of all
+  // All, those that are not listed too; below 2^32 in one file; 0: not known.
+  uint64_t count = 0;
   std::vector<Thread> threads;  // the first ones, in no order
 
   // Those in order.

@@ -37,7 +37,7 @@ struct RawCapture {
   std::vector<KernelPart> kernel_parts;
   // Lives of the threads whose waits were sampled, in no order.
   std::vector<ThreadLife> thread_lives;
-  // What they did, by the kernel's own sums; of older programs nothing.
+  // Their time by the kernel's own sums; captures of older programs have none.
   ThreadSums thread_sums;
 };
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a raw capture says beside its samples: files and the kernel, to name it
-// elsewhere, and how long threads lived.
+// elsewhere, how long threads lived, and the sums of their time.
 
+#include <algorithm>
 #include <array>
 #include <protozero/pbf_message.hpp>
 #include <string>
@@ -54,6 +55,30 @@ CodeSegment Segment(data_view view) {
     throw Malformed("a segment wraps around");
   }
   return segment;
+}
+
+using ThreadColumns = std::array<Column, kThreadSumsColumns>;
+
+std::vector<ThreadSums::Thread> ReadListedThreads(ThreadColumns& columns,
+                                                  const PathOf& comm_of) {
+  std::vector<ThreadSums::Thread> threads;
+  const auto ended = [](const Column& column) { return column.AtEnd(); };
+  while (std::ranges::none_of(columns, ended)) {
+    if (threads.size() == ThreadSums::kMaxThreads) {
+      throw Malformed("too many threads are listed");
+    }
+    ThreadSums::Thread& thread = threads.emplace_back();
+    thread.pid = To32Bits(columns[0].Next());
+    thread.tid = To32Bits(columns[1].Next());
+    thread.comm = comm_of(columns[2].Next());
+    thread.times = {.running_ns = columns[3].Next(),
+                    .runnable_ns = columns[4].Next(),
+                    .blocked_ns = columns[5].Next()};
+  }
+  if (!std::ranges::all_of(columns, ended)) {
+    throw Malformed("the columns of threads' sums differ in length");
+  }
+  return threads;
 }
 
 }  // namespace
@@ -146,13 +171,13 @@ std::vector<ThreadLife> ReadThreadLives(data_view view) {
 ThreadSums ReadThreadSums(data_view view, const PathOf& comm_of) {
   constexpr auto kFirst = static_cast<uint32_t>(ThreadSumsField::kFirstColumn);
   ThreadSums sums;
-  std::array<Column, kThreadSumsColumns> columns;
+  ThreadColumns columns;
   pbf_message<ThreadSumsField> message(view);
   while (message.next()) {
     const auto tag = static_cast<uint32_t>(message.tag());
     switch (message.tag_and_type()) {
       case VarintField(ThreadSumsField::kCount):
-        sums.count = message.get_uint64();
+        sums.count = To32Bits(message.get_uint64());
         break;
       case VarintField(ThreadSumsField::kRunningNs):
         sums.sum.running_ns = message.get_uint64();
@@ -172,20 +197,7 @@ ThreadSums ReadThreadSums(data_view view, const PathOf& comm_of) {
         }
     }
   }
-  const auto ended = [](const Column& column) { return column.AtEnd(); };
-  while (std::ranges::none_of(columns, ended)) {
-    ThreadSums::Thread thread;
-    thread.pid = To32Bits(columns[0].Next());
-    thread.tid = To32Bits(columns[1].Next());
-    thread.comm = comm_of(columns[2].Next());
-    thread.times = {.running_ns = columns[3].Next(),
-                    .runnable_ns = columns[4].Next(),
-                    .blocked_ns = columns[5].Next()};
-    sums.threads.push_back(std::move(thread));
-  }
-  if (!std::ranges::all_of(columns, ended)) {
-    throw Malformed("the columns of threads' sums differ in length");
-  }
+  sums.threads = ReadListedThreads(columns, comm_of);
   if (sums.threads.size() > sums.count) {
     throw Malformed("more threads are listed than there were");
   }

@@ -82,7 +82,7 @@ class Details {
   }
 }
 
-// What the page says of the kind of samples that it shows.
+// The texts about the kind of samples that is shown.
 function describeKind({title, about}) {
   document.title = title;
   byId('title').textContent = title;

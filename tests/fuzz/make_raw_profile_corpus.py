@@ -120,6 +120,19 @@ def kinds():
     ])
 
 
+def thread_sums():
+    """Of three threads, two of which are listed."""
+    columns = [[7, 7], [7, 8], [0, 1], [900, 1 << 63], [20, 0], [300, 4]]
+    totals = [3, 1000, 20, 1 << 40]
+    return b"".join([
+        chunk(1, chunk(2, b"sched_switch") + number(3, 99)),
+        chunk(2, number(1, 0) + number(2, 0)),
+        chunk(3, b"app"), chunk(3, b"worker \xff"),
+        chunk(16, b"".join(number(i + 1, n) for i, n in enumerate(totals)) +
+              b"".join(packed(i + 5, c) for i, c in enumerate(columns))),
+    ])
+
+
 def with_header(payload, version=1):
     head = struct.pack("<IIQ", version, zlib.crc32(payload), len(payload))
     return b"KSYMRAW\n" + head + payload
@@ -137,6 +150,8 @@ def main():
         "mixed_payload": mixed(),
         "kinds_file": with_header(kinds(), 4),
         "kinds_payload": kinds(),
+        "thread_sums_file": with_header(thread_sums(), 5),
+        "thread_sums_payload": thread_sums(),
         "truncated_file": with_header(payload)[:-1],
         "huge_length": chunk(3, b"x")[:1] + varint(1 << 40),
         "shared_path": chunk(3, b"p" * 4096) + process(

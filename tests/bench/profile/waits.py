@@ -10,12 +10,13 @@ import programs
 import waits_cost
 import waits_dump
 import waits_known
-import waits_servers
 import waits_programs
+import waits_servers
+import waits_share
 
 # In the order of the table.
-PARTS = {"known": waits_known.known, "quota": waits_known.quota,
-         "share": waits_known.share,
+PARTS = {"known": waits_known.known, "quota": waits_share.quota,
+         "share": waits_share.share,
          "switch": waits_cost.switch, "servers": waits_servers.servers,
          "ring": waits_cost.ring, "asleep": waits_cost.asleep,
          "memory": waits_cost.memory, "late": waits_dump.late,
@@ -36,10 +37,9 @@ def run(context):
     chosen = context.waits
     parts = chosen.parts or (QUICK_PARTS if context.quick else PARTS)
     rows = []
+    wanted = Wanted(parts, chosen.seconds or (0.5 if context.quick else 2),
+                    chosen.alternations or context.runs(9))
     for name in parts:
-        wanted = Wanted([name],
-                        chosen.seconds or (0.5 if context.quick else 2),
-                        chosen.alternations or context.runs(9))
         print(f"{name}: {PARTS[name].__doc__.splitlines()[0]}", flush=True)
         try:
             found = PARTS[name](context, wanted)

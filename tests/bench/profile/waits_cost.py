@@ -4,7 +4,6 @@ of memory."""
 
 import os
 import subprocess
-import time
 
 import programs
 import tables
@@ -88,12 +87,6 @@ def ring(context, wanted):
                 *[median_of(figures, name,
                             lambda without, beside: beside[1] / without[1])
                   for name in ("--off-cpu", "baseline", "bpftrace")], 3)]
-
-
-def spun(context, seconds):
-    """Turns of a spinner beside what runs."""
-    cpu = programs.online_cpus()[-1]
-    return waiting.pair(context, cpu, seconds)
 
 
 def process_cpu_seconds(pid):

@@ -105,14 +105,13 @@ class Sampling:
 
 
 @contextlib.contextmanager
-def sampling(context, command):
-    """While this is open the program samples; what it found is nobody's. None:
-    no program."""
-    if command is None:
-        yield None
-        return
-    settle = (BPFTRACE_SETTLE_SECONDS if command[0] == "unshare"
-              else SETTLE_SECONDS)
+def sampling(context, command, settle=None):
+    """While this is open the program samples. It is killed then, and unless
+    finish() was called what it found is nobody's. None: as long as it takes
+    until tracepoints are there."""
+    if settle is None:
+        settle = (BPFTRACE_SETTLE_SECONDS if command[0] == "unshare"
+                  else SETTLE_SECONDS)
     running = Sampling(context, command, settle)
     try:
         yield running

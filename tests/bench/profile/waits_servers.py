@@ -11,7 +11,6 @@ import time
 
 import programs
 import waits_cost
-import waits_programs
 from waits_programs import Row
 
 

@@ -12,7 +12,7 @@ import time
 import programs
 
 SPINNERS = 8
-# All that these functions are on the stack of has the outermost frames.
+# A stack has its outermost frames if one of these functions is on it.
 OUTERMOST = {"Run", "main", "Sleeper", "Abandoned", "Nothing"}
 # What a thread waits for, by the function of the C library that it called.
 CALLED = {"nanosleep": "clock_nanosleep", "pthread_mutex_lock": "futex",
@@ -25,8 +25,8 @@ CALLED = {"nanosleep": "clock_nanosleep", "pthread_mutex_lock": "futex",
           "raise": "stopped"}
 TIMER = ("[woken by interrupt: timer]",)
 BLOCK = ("[woken by interrupt: block]",)
-# (thread, why): who ends such a wait. What else a thread waits for, as a lock
-# of the kernel, is not known beforehand.
+# (thread, why): who ends such a wait. Other waits, as for a lock of the kernel,
+# are not known beforehand.
 WAKERS = {
     ("first", "futex"): lambda names: names[0] == "second" and "Hold" in names,
     ("second", "futex"): lambda names: names[0] in ("first", "third")
@@ -65,7 +65,7 @@ class Workload:
     def _line(self):
         """The next one that it prints, before long."""
         text = b""
-        deadline = time.monotonic() + 60 + 3 * getattr(self, "seconds", 0)
+        deadline = time.monotonic() + 60 + 3 * self.seconds
         while not text.endswith(b"\n"):
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self.process.stdout], [], [],

@@ -4,14 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "daemon/output/format.h"
-#include "daemon/profile/kind_select.h"
 #include "ksym/base/bounded_name.h"
+#include "tests/daemon/input/input_profiles.h"
 #include "tests/daemon/output/test_profile.h"
 
 namespace profd {
@@ -20,46 +19,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-constexpr OutputOptions kAnnotated = {.annotations = true};
-
-Profile Read(std::string_view bytes) {
-  auto profile = ReadProfile(bytes);
-  if (profile) return std::move(*profile);
-  ADD_FAILURE() << profile.error().message();
-  return {};
-}
-
-std::string ErrorOf(std::string_view bytes) {
-  const auto profile = ReadProfile(bytes);
-  return profile ? "" : profile.error().message();
-}
-
-std::string Folded(const Profile& profile) {
-  return Render(profile, OutputFormat::kFolded, kAnnotated);
-}
-
-// A profile with inlined calls, lines, a module of the kernel and a JIT frame.
-Profile Sampled() {
-  TestProfile p;
-  const auto work = p.Placed("work", "/src/work.cc", 12);
-  const auto inlined = p.Inlined("Inner<int (*)(char)>", "/src/inner.h", 3);
-  const auto main = p.User("main");
-  p.Add({.user = {inlined, work, main},
-         .kernel = {p.Kernel("ext4_write", "[ext4]"), p.Kernel("vfs_write")},
-         .count = 5});
-  p.Add({.comm = "two words", .pid = 9, .user = {work, main}, .count = 2});
-  p.Add({.user = {p.User("[libz.so.1]", "/usr/lib/libz.so.1",
-                         ksym::Unresolved::kNoSymbols),
-                  main},
-         .count = 1});
-  Accounting accounting;
-  accounting.taken = 10;
-  accounting.emitted = 8;
-  accounting.lost_by_cause[static_cast<size_t>(LossCause::kRingFull)] = 2;
-  p.builder().Add(accounting);
-  return std::move(p).Finish();
-}
 
 // The JSON document says everything: what is read of it writes the same.
 TEST(ProfileInputTest, ReadsItsOwnJson) {
@@ -90,199 +49,6 @@ TEST(ProfileInputTest, ReadsSumsOfThreads) {
   EXPECT_THAT(ErrorOf(json), HasSubstr("threads[1]: is one too many"));
 }
 
-// A kind of frame that this version does not know is refused, and so is inlined
-// code where there can be none: neither becomes another kind's.
-TEST(ProfileInputTest, RefusesUnknownKindsOfFrames) {
-  const std::string json = Render(Sampled(), OutputFormat::kJson, {});
-  const auto with = [&](std::string_view from, std::string_view to) {
-    std::string changed = json;
-    changed.replace(changed.find(from), from.size(), to);
-    return ErrorOf(changed);
-  };
-  EXPECT_THAT(with(R"("kind":"user")", R"("kind":"else")"),
-              HasSubstr("frames[0]: is of an unknown kind"));
-  EXPECT_THAT(with(R"("kind":"user")", R"("unkind":"user")"),
-              HasSubstr("is of an unknown kind"));
-  const std::string_view inlined = R"("kind":"user","module":"/bin/app",)";
-  ASSERT_THAT(json, HasSubstr(inlined));
-  EXPECT_THAT(with(inlined, R"("kind":"python","inlined":true,)"),
-              HasSubstr("is of a kind that is not inlined"));
-}
-
-// Kinds that share a name are told apart by what else is known of a frame: code
-// without a file, BPF programs and inlined calls, of the kernel as well.
-TEST(ProfileInputTest, KeepsKindsOfFrames) {
-  TestProfile p;
-  ProfileBuilder& builder = p.builder();
-  const auto inlined = builder.AddFrame({.name = builder.Intern("in"),
-                                         .object = builder.Intern("[kernel]"),
-                                         .kind = &kInlinedKernelFrame});
-  p.Add({.user = {p.User("js", ""), p.User("main")},
-         .kernel = {p.Kernel("bpf_prog_x", "[bpf]"), inlined,
-                    p.Kernel("vfs_read"),
-                    p.Kernel("kprobe_x", "[__builtin__kprobes]")}});
-  const Profile written = std::move(p).Finish();
-  const auto kinds_of = [](const Profile& profile) {
-    std::map<std::string, const FrameKind*> kinds;
-    for (const Frame& frame : profile.frames) {
-      kinds[std::string(profile.String(frame.name))] = frame.kind;
-    }
-    return kinds;
-  };
-  const auto kinds = kinds_of(written);
-  EXPECT_EQ(kinds.at("js"), &kJitFrame);
-  EXPECT_EQ(kinds.at("kprobe_x"), &kTrampolineFrame);
-  for (const auto format : {OutputFormat::kJson, OutputFormat::kPprof}) {
-    EXPECT_EQ(kinds_of(Read(Render(written, format, {}))), kinds);
-  }
-  const auto folded = kinds_of(Read(Folded(written)));
-  EXPECT_EQ(folded.at("in"), &kInlinedKernelFrame);
-  EXPECT_EQ(folded.at("js"), &kUserFrame);  // nothing tells of files
-}
-
-// Frames that are no native code stay what they are in JSON: why a thread
-// waited, who woke it, and functions of Python, with all that is known of them.
-TEST(ProfileInputTest, KeepsFramesThatAreNoNativeCode) {
-  TestProfile p;
-  ProfileBuilder& builder = p.builder();
-  const auto wait = builder.AddFrame(
-      {.name = builder.Intern("[blocked: read]"), .kind = &kWaitFrame});
-  const auto waker =
-      builder.AddFrame({.name = builder.Intern("--"), .kind = &kWakerFrame});
-  const auto python = builder.AddFrame({.name = builder.Intern("run (a.py)"),
-                                        .kind = &kPythonFrame,
-                                        .file = builder.Intern("/src/a.py"),
-                                        .line = 7,
-                                        .function = builder.Intern("run"),
-                                        .first_line = 3});
-  p.Add({.user = {python, p.User("main")},
-         .kernel = {p.Kernel("wake_up"), waker, p.Kernel("schedule"), wait}});
-  Accounting accounting;
-  accounting.taken = 1;
-  accounting.emitted = 1;
-  builder.Add(accounting);
-  const std::string json =
-      Render(std::move(p).Finish(), OutputFormat::kJson, {});
-  EXPECT_THAT(json, HasSubstr(R"("kind":"wait")"));
-  EXPECT_THAT(json, HasSubstr(R"("kind":"waker")"));
-  EXPECT_THAT(json, HasSubstr(R"("function":"run")"));
-  EXPECT_EQ(Render(Read(json), OutputFormat::kJson, {}), json);
-}
-
-// A profile whose first sample is of a thread that is parked.
-Profile WithParked() {
-  TestProfile p;
-  const auto stack = {p.User("wait"), p.User("main")};
-  p.Add({.user = stack, .count = 3});
-  p.Add({.user = stack, .count = 4});
-  Profile profile = std::move(p).Finish();
-  profile.samples.push_back(profile.samples.front());
-  profile.samples.back().parked = true;
-  return profile;
-}
-
-// Samples of parked threads have their mark in JSON and in pprof, and what is
-// read of these keeps it.
-TEST(ProfileInputTest, KeepsMarksOfParkedThreads) {
-  for (const auto format : {OutputFormat::kJson, OutputFormat::kPprof}) {
-    const Profile read = Read(Render(WithParked(), format, {}));
-    ASSERT_EQ(read.samples.size(), 2u);
-    const auto& [one, other] =
-        std::pair(read.samples.front(), read.samples.back());
-    EXPECT_NE(one.parked, other.parked);
-    EXPECT_EQ(one.count, 7u);
-    EXPECT_EQ(other.count, 7u);
-  }
-}
-
-// Samples of CPU time and of waits, which have a length each.
-Profile OfTwoKinds() {
-  TestProfile p;
-  const auto main = p.User("main");
-  p.Add({.user = {p.User("work"), main}, .count = 5});
-  p.Add({.user = {p.User("read"), main}, .kind = 1, .count = 2, .value = 900});
-  p.Add({.user = {p.User("work"), main}, .kind = 1, .count = 1, .value = 7});
-  Accounting accounting;
-  accounting.taken = 8;
-  accounting.emitted = 8;
-  p.builder().Add(accounting);
-  Profile profile = std::move(p).Finish();
-  profile.metadata.kinds.push_back({.name = "blocked",
-                                    .unit = "nanoseconds",
-                                    .event = "sched_switch",
-                                    .has_values = true});
-  return profile;
-}
-
-// JSON keeps the kinds of samples, their counts and their values.
-TEST(ProfileInputTest, ReadsKindsOfJson) {
-  const Profile profile = OfTwoKinds();
-  const std::string json = Render(profile, OutputFormat::kJson, {});
-  const Profile read = Read(json);
-  EXPECT_EQ(read.metadata.kinds, profile.metadata.kinds);
-  EXPECT_EQ(read.accounting.emitted, 8u);
-  EXPECT_EQ(Render(read, OutputFormat::kJson, {}), json);
-}
-
-// Stacks must say which of several kinds they are of, and kinds differ in name.
-TEST(ProfileInputTest, RefusesUnknownKindsOfJson) {
-  const std::string json = Render(OfTwoKinds(), OutputFormat::kJson, {});
-  const auto with = [&](std::string_view from, std::string_view to) {
-    std::string changed = json;
-    changed.replace(changed.find(from), from.size(), to);
-    return ErrorOf(changed);
-  };
-  EXPECT_THAT(with(R"("sample_kind":"blocked")", R"("sample_kind":"else")"),
-              HasSubstr("an unknown kind"));
-  EXPECT_THAT(with(R"({"name":"blocked")", R"({"name":"cpu")"),
-              HasSubstr("the name of another one"));
-}
-
-// pprof has each kind as a type of its values; the number of samples behind a
-// value is not in it. Folded, time is in microseconds, at least one.
-TEST(ProfileInputTest, ReadsKindsOfPprof) {
-  Profile read = Read(Render(OfTwoKinds(), OutputFormat::kPprof, {}));
-  EXPECT_EQ(read.metadata.kinds, OfTwoKinds().metadata.kinds);
-  EXPECT_EQ(Folded(read), "app;main;work 5\n");
-  ASSERT_TRUE(ShowKind("blocked", read));
-  EXPECT_EQ(Folded(read), "app;main;read 1\napp;main;work 1\n");
-}
-
-// Kinds that count samples stay such, with their rate and the number, and what
-// is read of pprof and of JSON writes the same again.
-TEST(ProfileInputTest, KeepsKindsThroughPprof) {
-  Profile profile = OfTwoKinds();
-  profile.metadata.kinds.push_back(EventKind("page-faults", 0, 10));
-  profile.samples.push_back(profile.samples[0]);
-  profile.samples.back().kind = 2;
-  profile.samples.back().count = 4;
-  const std::string pprof = Render(profile, OutputFormat::kPprof, {});
-  const Profile read = Read(pprof);
-  EXPECT_EQ(read.metadata.kinds, profile.metadata.kinds);
-  EXPECT_EQ(read.accounting.emitted, 9u);
-  uint64_t faults = 0;
-  for (const ProfileSample& sample : read.samples) {
-    if (sample.kind == 2) faults += sample.count;
-  }
-  EXPECT_EQ(faults, 4u);
-  const std::string json = Render(read, OutputFormat::kJson, {});
-  EXPECT_EQ(Render(Read(json), OutputFormat::kJson, {}), json);
-  const Profile again = Read(Render(Read(json), OutputFormat::kPprof, {}));
-  EXPECT_EQ(again.metadata.kinds, read.metadata.kinds);
-  EXPECT_EQ(Render(again, OutputFormat::kJson, {}),
-            Render(Read(Render(again, OutputFormat::kPprof, {})),
-                   OutputFormat::kJson, {}));
-}
-
-// Samples of another event than the clock are known by the period's type.
-TEST(ProfileInputTest, ReadsThePeriodOfPprof) {
-  Profile profile = Sampled();
-  profile.metadata.kinds = {EventKind("page-faults", 0, 10)};
-  const Profile read = Read(Render(profile, OutputFormat::kPprof, {}));
-  EXPECT_EQ(read.metadata.kinds, profile.metadata.kinds);
-  EXPECT_EQ(Folded(read), Folded(profile));
-}
-
 // Folded stacks come out as they went in, with and without marks.
 TEST(ProfileInputTest, ReadsItsOwnFoldedStacks) {
   const std::string folded = Folded(Sampled());
@@ -302,34 +68,6 @@ TEST(ProfileInputTest, ReadsPprofAndPerfScript) {
   EXPECT_EQ(Folded(Read(Render(Sampled(), OutputFormat::kPprof, {}))), folded);
   EXPECT_EQ(Folded(Read(Render(Sampled(), OutputFormat::kPerfScript, {}))),
             folded);
-}
-
-// A waker's frames stay behind the kernel's of the thread that it woke, and a
-// function that is called as the divider between the two is none.
-TEST(ProfileInputTest, KeepsWakersInTheirPlaces) {
-  TestProfile p;
-  ProfileBuilder& builder = p.builder();
-  const auto waker = [&](std::string_view name) {
-    return builder.AddFrame(
-        {.name = builder.Intern(name), .kind = &kWakerFrame});
-  };
-  p.Add({.user = {p.User("--"), p.User("main")},
-         .kernel = {p.Kernel("wake_up_q"), p.User("work"), waker("writer"),
-                    waker("--"), p.Kernel("schedule")}});
-  const Profile profile = std::move(p).Finish();
-  const std::string folded = Render(profile, OutputFormat::kFolded, {});
-  EXPECT_EQ(folded, "app;main;__;schedule;--;writer;work;wake_up_q 1\n");
-  for (const auto format : {OutputFormat::kFolded, OutputFormat::kJson,
-                            OutputFormat::kPprof, OutputFormat::kPerfScript}) {
-    const Profile read = Read(Render(profile, format, {}));
-    EXPECT_EQ(Render(read, OutputFormat::kFolded, {}), folded);
-  }
-  std::string json = Render(profile, OutputFormat::kJson, {});
-  for (int times = 0; times < 2; ++times) {
-    EXPECT_THAT(json, HasSubstr(R"("name":"--","kind":"waker")"));
-    EXPECT_THAT(json, HasSubstr(R"("name":"writer","kind":"waker")"));
-    json = Render(Read(json), OutputFormat::kJson, {});
-  }
 }
 
 // What perf 6.1 prints: ids with and without a CPU, commands with spaces and
@@ -455,23 +193,6 @@ TEST(ProfileInputTest, ValuesOfPprofAreNoSamples) {
             Render(read, OutputFormat::kFolded, {}));
 }
 
-// Values add up as counts do, until 2^63: one more is refused and none wraps.
-TEST(ProfileInputTest, BoundsValues) {
-  const std::string json = Render(OfTwoKinds(), OutputFormat::kJson, {});
-  const auto with = [&](std::string_view value) {
-    std::string changed = json;
-    const std::string_view from = R"("value":900)";
-    return changed.replace(changed.find(from), from.size(),
-                           R"("value":)" + std::string(value));
-  };
-  // The other stack has 7.
-  Profile read = Read(with("9223372036854775800"));
-  ASSERT_TRUE(ShowKind("blocked", read));
-  EXPECT_THAT(Folded(read), HasSubstr(" 9223372036854776\n"));
-  EXPECT_THAT(ErrorOf(with("9223372036854775801")), HasSubstr("2^63"));
-  EXPECT_THAT(ErrorOf(with("18446744073709551615")), HasSubstr("2^63"));
-}
-
 // Samples of one stack, which is so many times one place of so many lines.
 std::string Pprof(size_t lines, size_t places, size_t samples) {
   std::string location = "\x08\x01";
@@ -519,7 +240,29 @@ TEST(ProfileInputTest, BoundsNames) {
   }
 }
 
-// As are levels that no profile has, but not brackets in a text, and numbers
+// So are threads, in number and in how long their commands are.
+TEST(ProfileInputTest, BoundsThreads) {
+  Profile profile = Sampled();
+  ThreadSums& sums = profile.thread_sums;
+  sums.count = ThreadSums::kMaxThreads + 2;
+  sums.threads.resize(ThreadSums::kMaxThreads);
+  sums.threads.front().comm = std::string(ksym::kMaxShownBytes + 1, 'c');
+  std::string json = Render(profile, OutputFormat::kJson, {});
+  const ThreadSums read = Read(json).thread_sums;
+  EXPECT_EQ(read.count, ThreadSums::kMaxThreads + 2);
+  ASSERT_EQ(read.threads.size(), ThreadSums::kMaxThreads);
+  for (const auto& thread : read.threads) {
+    EXPECT_LE(thread.comm.size(), ksym::kMaxShownBytes);
+  }
+  const std::string_view count = "\"threads\":4098";
+  json.replace(json.find(count), count.size(), "\"threads\":4294967296");
+  EXPECT_THAT(ErrorOf(json), HasSubstr("thread_times.threads"));
+  sums.threads.emplace_back();
+  EXPECT_THAT(ErrorOf(Render(profile, OutputFormat::kJson, {})),
+              HasSubstr("threads[4096]: is one too many"));
+}
+
+// So are levels that no profile has, but not brackets in a text, and numbers
 // that no type has.
 TEST(ProfileInputTest, BoundsJson) {
   const std::string deep = "{\"a\": " + std::string(1000, '[');

@@ -3,19 +3,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "ksym/base/file.h"
-#include "ksym/kernel/kallsyms_reader.h"
-#include "ksym/process/process_image.h"
+#include "tests/daemon/naming/resolve_fixture.h"
 #include "tests/ksym/elf/elf_builder.h"
 
 // Known to this program's symbol table, and large enough that the byte after
@@ -30,85 +25,7 @@ namespace {
 
 using testing::ElementsAre;
 
-constexpr std::string_view kTable =
-    "ffffffff81000000 T _stext\n"
-    "ffffffff81000000 T first\n"
-    "ffffffff81001000 T second\n"
-    "ffffffff81002000 T _etext\n"
-    "ffffffffc0001000 t module_function\t[some_module]\n";
-
-ksym::KernelTimeline Timeline(std::string_view table = kTable) {
-  const ksym::UniqueFd fd(::memfd_create("kallsyms", MFD_CLOEXEC));
-  EXPECT_TRUE(ksym::WriteAll(fd.get(), table));
-  ::lseek(fd.get(), 0, SEEK_SET);
-  auto map = ksym::LoadKallsyms(fd.get());
-  EXPECT_TRUE(map) << map.error().message();
-  return ksym::KernelTimeline(ksym::KernelSymbolSource(std::move(*map)));
-}
-
-class ResolveTest : public testing::Test {
- protected:
-  // Adds a sample of this process.
-  void Sample(std::vector<uint64_t> user, std::vector<uint64_t> kernel) {
-    RawSample sample;
-    sample.process = self_;
-    sample.comm = "test";
-    sample.count = 1;
-    sample.user_stack = AddStack(std::move(user));
-    sample.kernel_stack = AddStack(std::move(kernel));
-    raw_.samples.push_back(sample);
-  }
-  StackId AddStack(std::vector<uint64_t> frames) {
-    if (frames.empty()) return kNoStack;
-    const StackId id = next_id_++;
-    raw_.stacks.Add(id, RawStack{.frames = std::move(frames)});
-    return id;
-  }
-  StackId AddMixedStack(const std::vector<RawFrame>& frames) {
-    const std::string packed = PackMixedFrames(frames);
-    const StackId id = next_id_++;
-    raw_.stacks.Add(id, PackedStack{.frames = packed, .mixed = true});
-    return id;
-  }
-  void ReadOwnImage() {
-    auto mappings = ksym::ReadMaps(self_.pid);
-    ASSERT_TRUE(mappings);
-    raw_.images[self_] = {.id = self_, .mappings = std::move(*mappings)};
-  }
-  Profile Resolve() {
-    ProfileBuilder builder;
-    resolver_.Add(raw_, names_, builder);
-    return std::move(builder).Finish(CaptureMetadata());
-  }
-  static std::vector<std::string> Names(const Profile& profile,
-                                        CallStackId id) {
-    std::vector<std::string> names;
-    for (const FrameId frame : profile.Stack(id)) {
-      names.emplace_back(profile.String(profile.frames[frame].name));
-    }
-    return names;
-  }
-
-  const ksym::ProcessId self_ = {
-      .pid = static_cast<uint32_t>(::getpid()), .exec_count = 1, .start_ns = 1};
-  RawProfile raw_;
-  StackId next_id_ = kFirstStackId;
-  ksym::Symbolizer symbolizer_{ksym::SymbolizerOptions()};
-  SymbolizerNames names_{symbolizer_};
-  Resolver resolver_{ResolveOptions()};
-  ksym::KernelTimeline timeline_ = Timeline();
-};
-
-// The first frame is looked up where it is, a return address in its call: at
-// a function's first byte the one names it and the other its predecessor.
-TEST_F(ResolveTest, LooksReturnAddressesUpInTheCall) {
-  resolver_.SetKernelSymbols(timeline_);
-  Sample({}, {0xffffffff81001000, 0xffffffff81001000, 0xffffffff81001001});
-  const Profile profile = Resolve();
-  ASSERT_EQ(profile.samples.size(), 1u);
-  EXPECT_THAT(Names(profile, profile.samples[0].kernel),
-              ElementsAre("second", "first", "second"));
-}
+using ResolveTest = ResolveFixture;
 
 // Names frames "UNIT.VALUE", an inlined one in each.
 class TestNamer : public FrameNamer {
@@ -182,23 +99,6 @@ TEST_F(ResolveTest, TellsFunctionsWithoutSymbolsApart) {
   }
 }
 
-// A perf map's names of code that calls an interpreter for one function each,
-// below 0x2000; other code is the interpreter's.
-class TrampolineNames final : public UserNames {
- public:
-  ksym::UserSymbol Find(const ksym::ProcessImage&,
-                        ksym::Address address) override {
-    ksym::UserSymbol symbol;
-    if (address.value < 0x2000) {
-      symbol.name = "py::f:/srv/app.py";
-    } else {
-      symbol.name = "loop";
-      symbol.module = "/usr/bin/python3";
-    }
-    return symbol;
-  }
-};
-
 // A function that a runtime names is not named again by what calls the loop for
 // it, unless all native frames are wanted, or the loop has just begun.
 TEST_F(ResolveTest, ShowsFunctionsOfTrampolinesOnce) {
@@ -227,30 +127,6 @@ TEST_F(ResolveTest, ShowsFunctionsOfTrampolinesOnce) {
   EXPECT_THAT(names(all),
               ElementsAre("loop", "py::f:/srv/app.py", "f (app.py)", "loop",
                           "py::f:/srv/app.py", "py::f:/srv/app.py"));
-}
-
-// An interrupt's entry code has no caller: the frame below it is where the CPU
-// was, perhaps at a function's first byte. A function that only calls on
-// another stack has one.
-TEST_F(ResolveTest, LooksInterruptedCodeUpWhereItIs) {
-  for (const char* entry :
-       {"asm_sysvec_apic_timer_interrupt", "asm_common_interrupt",
-        "asm_exc_page_fault", "asm_spurious_interrupt",
-        "asm_fred_entrypoint_kernel"}) {
-    const ksym::KernelTimeline timeline =
-        Timeline(std::string(kTable) + "ffffffff81004000 T " + entry +
-                 "\nffffffff81004100 T asm_call_irq_on_stack\n"
-                 "ffffffff81004200 T _einittext\n");
-    resolver_.SetKernelSymbols(timeline);
-    raw_ = {};
-    Sample({}, {0xffffffff81001000, 0xffffffff81004010, 0xffffffff81001000,
-                0xffffffff81001000, 0xffffffff81004110, 0xffffffff81001000,
-                0xffffffff81004010, 0xffffffff81001000});
-    const Profile profile = Resolve();
-    EXPECT_THAT(Names(profile, profile.samples[0].kernel),
-                ElementsAre("second", entry, "second", "first",
-                            "asm_call_irq_on_stack", "first", entry, "second"));
-  }
 }
 
 // Frames that a stripped file could not name are named when there is a source
@@ -351,160 +227,6 @@ TEST_F(ResolveTest, ExplainsAnUnmappedAddress) {
   ASSERT_EQ(profile.frames.size(), 1u);
   EXPECT_EQ(profile.String(profile.frames[0].name), "[unknown]");
   EXPECT_EQ(profile.frames[0].reason, ksym::Unresolved::kUnmapped);
-}
-
-// Modules are in brackets; a gap has no name.
-TEST_F(ResolveTest, NamesModulesAndGaps) {
-  resolver_.SetKernelSymbols(timeline_);
-  Sample({}, {0xffffffffc0001004, 0xffffffff90000000});
-  const Profile profile = Resolve();
-  ASSERT_EQ(profile.frames.size(), 2u);
-  EXPECT_EQ(profile.String(profile.frames[0].name), "module_function");
-  EXPECT_EQ(profile.String(profile.frames[0].object), "[some_module]");
-  EXPECT_EQ(profile.String(profile.frames[1].name), "[unknown]");
-  EXPECT_EQ(profile.frames[1].reason, ksym::Unresolved::kNoSymbol);
-}
-
-// A BPF program prints without its tag, which becomes the build-id; a name
-// that only looks like one stays as it is.
-TEST_F(ResolveTest, SplitsTheTagOffBpfPrograms) {
-  timeline_.Apply({ksym::KernelSymbolChange::Kind::kAdded,
-                   ksym::Address{0xffffffffd0000000}, 0x100,
-                   "bpf_prog_0123456789abcdef_my_prog", "bpf"});
-  timeline_.Apply({ksym::KernelSymbolChange::Kind::kAdded,
-                   ksym::Address{0xffffffffd0001000}, 0x100,
-                   "bpf_prog_get_type", "bpf"});
-  timeline_.Apply({ksym::KernelSymbolChange::Kind::kAdded,
-                   ksym::Address{0xffffffffd0002000}, 0x100,
-                   "bpf_prog_0123456789abcdef", "bpf"});
-  resolver_.SetKernelSymbols(timeline_);
-  Sample({}, {0xffffffffd0000010, 0xffffffffd0001010, 0xffffffffd0002010});
-  const Profile profile = Resolve();
-  EXPECT_THAT(Names(profile, profile.samples[0].kernel),
-              ElementsAre("bpf_prog_my_prog", "bpf_prog_get_type",
-                          "bpf_prog_0123456789abcdef"));
-  EXPECT_EQ(profile.String(profile.frames[0].build_id), "0123456789abcdef");
-  EXPECT_EQ(profile.String(profile.frames[0].object), "[bpf]");
-  EXPECT_EQ(profile.frames[0].kind, &kBpfFrame);
-}
-
-// Two programs at one place within the interval: no name, and why.
-TEST_F(ResolveTest, ExplainsAnAmbiguousAddress) {
-  for (const char* name : {"bpf_prog_a", "bpf_prog_b"}) {
-    timeline_.Apply({ksym::KernelSymbolChange::Kind::kAdded,
-                     ksym::Address{0xffffffffd0000000}, 0x100, name, "bpf"});
-  }
-  resolver_.SetKernelSymbols(timeline_);
-  Sample({}, {0xffffffffd0000010});
-  const Profile profile = Resolve();
-  EXPECT_EQ(profile.String(profile.frames[0].name), "[unknown]");
-  EXPECT_EQ(profile.frames[0].reason, ksym::Unresolved::kAmbiguous);
-}
-
-// A waiting thread's stack is followed by a divider and by who ended the wait:
-// its command, its user's frames and the kernel's up to what woke it.
-TEST_F(ResolveTest, NamesWakers) {
-  const ksym::KernelTimeline timeline = Timeline(
-      "ffffffff81000000 T try_to_wake_up\n"
-      "ffffffff81001000 T wake_up_q\n"
-      "ffffffff81002000 T pipe_read\n"
-      "ffffffff81003000 T hrtimer_wakeup\n");
-  resolver_.SetKernelSymbols(timeline);
-  raw_.images[self_] = {.id = self_, .mappings = {}};
-  const StackId waking = AddStack({0xffffffff81000001, 0xffffffff81001001});
-  raw_.wakers[20] = {.process = self_,
-                     .comm = "writer",
-                     .user_stack = AddStack({0x3000, 0x1001}),
-                     .kernel_stack = waking};
-  raw_.wakers[21] = {
-      .is_interrupt = true,
-      .comm = "",
-      .kernel_stack = AddStack({0xffffffff81000001, 0xffffffff81003001})};
-  const RawFrame read = {.value = 0xffffffff81002001};
-  const auto kernel_names = [&](WakerId id) {
-    raw_.samples.clear();
-    Sample({}, {});
-    raw_.samples[0].kernel_stack = AddMixedStack(
-        {read, {.kind = kWaker, .value = id}, {.kind = kWaitReason}});
-    TrampolineNames user;
-    ProfileBuilder builder;
-    resolver_.Add(raw_, user, builder);
-    const Profile profile = std::move(builder).Finish(CaptureMetadata());
-    std::vector<std::string> names =
-        Names(profile, profile.samples.at(0).kernel);
-    std::ranges::reverse(names);
-    return names;
-  };
-  const std::string reason = "[blocked: kernel thread]";
-  EXPECT_THAT(kernel_names(20),
-              ElementsAre(reason, "pipe_read", "--", "writer",
-                          "py::f:/srv/app.py", "loop", "wake_up_q"));
-  EXPECT_THAT(kernel_names(21), ElementsAre(reason, "pipe_read", "--",
-                                            "[woken by interrupt: timer]"));
-  for (const WakerId unknown : {WakerId{0}, WakerId{99}}) {
-    EXPECT_THAT(kernel_names(unknown),
-                ElementsAre(reason, "pipe_read", "--", "[waker unknown]"));
-  }
-  // A thread can call itself as the marks are called.
-  for (const std::string mark : {"--", "[waker unknown]"}) {
-    raw_.wakers[20].comm = mark;
-    EXPECT_EQ(kernel_names(20).at(3), "_" + mark.substr(1));
-  }
-  raw_.wakers[20].comm = "writer";
-  // A file can say that a waker has a waker, and that this is itself.
-  raw_.wakers[20].kernel_stack = AddMixedStack(
-      {read, {.kind = kWaker, .value = 20}, {.kind = kWaitReason}});
-  EXPECT_THAT(kernel_names(20),
-              ElementsAre(reason, "pipe_read", "--", "writer",
-                          "py::f:/srv/app.py", "loop", reason, "pipe_read"));
-}
-
-// A waiting thread has one stack at one place, be it sampled in the scheduler,
-// with the frames of what sampled it, or walked while it slept, for which the
-// kernel leaves the scheduler's functions out. Who holds what it wants stays.
-TEST_F(ResolveTest, EndsWaitsAtWhatCalledTheScheduler) {
-  const ksym::KernelTimeline timeline = Timeline(
-      "ffffffff81000000 T bpf_trampoline\n"
-      "ffffffff81001000 T __schedule\n"
-      "ffffffff81002000 T schedule\n"
-      "ffffffff81003000 T schedule_timeout\n"
-      "ffffffff81004000 T wait_for_completion\n"
-      "ffffffff81005000 T kernel_wait4\n");
-  resolver_.SetKernelSymbols(timeline);
-  const auto names_of = [&](const std::vector<uint64_t>& functions) {
-    std::vector<RawFrame> frames;
-    for (const uint64_t function : functions) {
-      frames.push_back({.value = 0xffffffff81000001 + function * 0x1000});
-    }
-    frames.push_back({.kind = kWaitReason});
-    raw_.samples.clear();
-    Sample({}, {});
-    raw_.samples[0].kernel_stack = AddMixedStack(frames);
-    const Profile profile = Resolve();
-    std::vector<std::string> names =
-        Names(profile, profile.samples.at(0).kernel);
-    names.pop_back();  // the reason
-    return names;
-  };
-  EXPECT_THAT(names_of({0, 1, 2, 3, 5}), ElementsAre("kernel_wait4"));
-  EXPECT_THAT(names_of({1, 2, 5}), ElementsAre("kernel_wait4"));
-  EXPECT_THAT(names_of({2, 5}), ElementsAre("kernel_wait4"));
-  EXPECT_THAT(names_of({5}), ElementsAre("kernel_wait4"));
-  EXPECT_THAT(names_of({0, 1, 2, 4, 5}),
-              ElementsAre("wait_for_completion", "kernel_wait4"));
-  // Not at the leaf, and so no part of it.
-  EXPECT_THAT(names_of({1, 5, 2}), ElementsAre("kernel_wait4", "schedule"));
-  EXPECT_THAT(names_of({5, 2, 1}), ElementsAre());
-}
-
-// Without symbols every kernel frame is the kernel.
-TEST_F(ResolveTest, FoldsAHiddenKernel) {
-  resolver_.SetNoKernelSymbols(ksym::Unresolved::kNoPermission);
-  Sample({}, {0xffffffff81001000, 0xffffffff81000500});
-  const Profile profile = Resolve();
-  EXPECT_THAT(Names(profile, profile.samples[0].kernel),
-              ElementsAre("[kernel]", "[kernel]"));
-  EXPECT_EQ(profile.frames[0].reason, ksym::Unresolved::kNoPermission);
 }
 
 // States that are no stacks keep their meaning.

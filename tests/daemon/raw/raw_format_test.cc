@@ -77,6 +77,18 @@ std::string Waker(uint32_t field, uint64_t index) {
   return waker;
 }
 
+// Sums of so many threads, of which so many are listed.
+std::string Sums(uint64_t count, size_t listed) {
+  std::string sums;
+  protozero::pbf_writer writer(sums);
+  writer.add_uint64(1, count);
+  const std::vector<uint64_t> numbers(listed);
+  for (uint32_t column = 5; column <= 10; ++column) {
+    writer.add_packed_uint64(column, numbers.begin(), numbers.end());
+  }
+  return sums;
+}
+
 // Files with a right checksum that break a rule of the format are refused.
 TEST(RawFormatTest, RefusesBrokenRules) {
   using Writer = protozero::pbf_writer;
@@ -146,14 +158,10 @@ TEST(RawFormatTest, RefusesBrokenRules) {
       {"more threads are listed",
        [](Writer& w) {
          w.add_bytes(3, "app");
-         std::string sums;
-         const std::array<uint64_t, 1> number = {0};
-         Writer message(sums);
-         for (uint32_t column = 5; column <= 10; ++column) {
-           message.add_packed_uint64(column, number.begin(), number.end());
-         }
-         w.add_message(16, sums);
+         w.add_message(16, Sums(0, 1));
        }},
+      {"32-bit number is larger",
+       [](Writer& w) { w.add_message(16, Sums(uint64_t{1} << 32, 0)); }},
       {"no such process", [](Writer& w) { w.add_message(15, Waker(3, 0)); }},
       {"comm is too long",
        [](Writer& w) {
@@ -321,6 +329,23 @@ TEST(RawFormatTest, BoundsThePathsMemory) {
   protozero::pbf_writer(change).add_uint64(4, 0);
   for (uint64_t i = 0; i < 256; ++i) writer.add_message(10, change);
   EXPECT_EQ(ErrorOf(FileOf(payload)).code(), ErrorCode::kLimit);
+}
+
+// As many threads are listed as one capture lists, and no more.
+TEST(RawFormatTest, BoundsListedThreads) {
+  const size_t most = ThreadSums::kMaxThreads;
+  const auto file_of = [](size_t listed) {
+    std::string payload;
+    protozero::pbf_writer writer(payload);
+    writer.add_bytes(3, "app");
+    writer.add_message(16, Sums(listed, listed));
+    return FileOf(payload);
+  };
+  const auto capture = ReadRawCapture(file_of(most));
+  ASSERT_TRUE(capture) << capture.error().message();
+  EXPECT_EQ(capture->thread_sums.threads.size(), most);
+  EXPECT_THAT(ErrorOf(file_of(most + 1)).message(),
+              HasSubstr("too many threads are listed"));
 }
 
 }  // namespace
