@@ -43,7 +43,7 @@ size_t ReadNow(uint32_t tid, uint64_t address, std::span<std::byte> out) {
 
 }  // namespace
 
-// What the thread that reads and the one that asks share. The former keeps it
+// Shared by the thread that reads and the one that asks. The former keeps it
 // when it is left behind.
 class ForeignMemory::Reader {
  public:
@@ -89,8 +89,8 @@ class ForeignMemory::Reader {
     for (;;) {
       changed_.wait(lock, [this] { return stops_ || is_asked_; });
       if (stops_) return;
-      // Who asks waits until is_asked_ is false, or stops this: nobody else
-      // touches the buffer meanwhile.
+      // Nobody else touches the buffer meanwhile: the thread that asks waits
+      // until is_asked_ is false, or stops this.
       lock.unlock();
       share.Renew();
       const size_t got = ReadNow(tid_, address_, bytes_);

@@ -403,7 +403,7 @@ class TopRun {
   std::unique_ptr<TopInbox> inbox_;
   std::unique_ptr<TopWorker> worker_;  // uses the inbox
   milliseconds part_ = kLongestPart;
-  // Of the capture's thread: what was sampled since the last table.
+  // Sampled since the last table; the capture's thread makes it.
   std::chrono::nanoseconds not_shown_{0};
   bool has_shown_ = false;
   std::unique_ptr<TopCapture> capture_;  // uses the worker

@@ -61,7 +61,7 @@ class TreeBounds {
  private:
   enum class Visit : uint8_t { kNone, kBegun, kDone };
 
-  // Of one component. Counts stop behind kMaxCppWork.
+  // One component's. Counts stop behind kMaxCppWork.
   struct Note {
     Visit visit = Visit::kNone;
     uint32_t searches = 0;  // looks that a search for a pack takes, from here
@@ -138,7 +138,7 @@ class TreeBounds {
     }
   }
 
-  // Of the whole tree, where a template parameter takes as much as `parameter`.
+  // The whole tree's, where a template parameter takes as much as `parameter`.
   uint64_t CountWork(uint64_t parameter) {
     for (const Component* component : sorted_) {
       const auto [left, right] = ChildrenOf(*component);

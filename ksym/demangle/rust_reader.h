@@ -7,7 +7,7 @@
 
 namespace ksym {
 
-// What a name of Rust's v0 scheme is put together of: tags of one byte,
+// The parts of a name of Rust's v0 scheme: tags of one byte,
 // numbers, identifiers. After a failure there is nothing more to read, so that
 // a parser may look at failed() when it has time.
 class RustReader {

@@ -30,7 +30,7 @@ std::string_view BasicType(char tag) {
   return IsLower(tag) ? kTypes[static_cast<size_t>(tag - 'a')] : "";
 }
 
-// Of types of one letter.
+// The texts of types of one letter.
 bool IsSigned(char type) { return std::string_view("aslxni").contains(type); }
 bool HasConstants(char type) {
   return IsSigned(type) || std::string_view("htmyojbc").contains(type);

@@ -137,7 +137,7 @@ std::optional<std::vector<Mapping>> QueryMaps(int maps, Query how,
   return std::move(mappings).Take();
 }
 
-// Of a directory below /proc.
+// A directory below /proc.
 Result<std::vector<Mapping>> ReadMapsFile(const std::string& directory,
                                           Query how, const MapsLimits& limits) {
   const std::string path = directory + "/maps";
