@@ -19,7 +19,7 @@ constexpr uint64_t kDamp = 700;
 constexpr uint64_t kInitialBias = 72;
 constexpr uint64_t kInitialCharacter = 0x80;
 
-// Longer ones have no place in any text of the allowed length.
+// A larger one has no place in any text of the allowed length.
 constexpr uint64_t kMaxDelta =
     (uint64_t{kLastCharacter} + 1) * (kMaxPunycodeCharacters + 1);
 

@@ -30,7 +30,7 @@ std::string_view BasicType(char tag) {
   return IsLower(tag) ? kTypes[static_cast<size_t>(tag - 'a')] : "";
 }
 
-// The texts of types of one letter.
+// Types that one letter stands for.
 bool IsSigned(char type) { return std::string_view("aslxni").contains(type); }
 bool HasConstants(char type) {
   return IsSigned(type) || std::string_view("htmyojbc").contains(type);
