@@ -97,8 +97,8 @@ class ForeignMemory::Reader {
     for (;;) {
       changed_.wait(lock, [this] { return stops_ || work_; });
       if (!work_) return;
-      // Nobody else touches the work meanwhile: the thread that asks waits until
-      // there is none, or stops this.
+      // Nobody else touches the work meanwhile: the thread that asks waits
+      // until there is none, or stops this.
       lock.unlock();
       share.Renew();
       work_();

@@ -15,8 +15,8 @@
 namespace profd {
 
 // Memory of another thread, as process_vm_readv(2) reads it, which needs
-// CAP_SYS_PTRACE. A page of it may be in a file system that never answers, or be
-// for userfaultfd(2) to bring, so that a read may never come back.
+// CAP_SYS_PTRACE. A page of it may be in a file system that never answers, or
+// be for userfaultfd(2) to bring, so that a read may never come back.
 class ThreadMemory final : public ksym::Memory {
  public:
   // Reads no more than so many bytes, and as many times 64, in all.
@@ -32,8 +32,8 @@ class ThreadMemory final : public ksym::Memory {
 };
 
 // Reads memory of other threads in a thread of its own, which is left behind
-// where that takes too long. Such a thread waits until the page is there or this
-// process ends, as a fatal signal ends its wait. Not thread-safe.
+// where that takes too long. Such a thread waits until the page is there or
+// this process ends, as a fatal signal ends its wait. Not thread-safe.
 class ForeignMemory {
  public:
   static constexpr std::chrono::milliseconds kPatience{250};

@@ -24,7 +24,6 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/base/event_fds.h"
 #include "daemon/files/file_messages.h"
 #include "ksym/base/file.h"
 
@@ -183,16 +182,15 @@ class Supervisor {
     ::sigaddset(&ended, SIGCHLD);
     ::sigprocmask(SIG_SETMASK, &ended, nullptr);
     ::signal(SIGCHLD, SIG_DFL);
-    const auto made = MakeSignalFd(ended);
-    if (!made) ::_exit(1);
-    const int signals = made->get();
+    const UniqueFd signals(::signalfd(-1, &ended, SFD_CLOEXEC | SFD_NONBLOCK));
+    if (!signals.valid()) ::_exit(1);
     std::array<pollfd, 2> events = {
-        {{socket_, POLLIN, 0}, {signals, POLLIN, 0}}};
+        {{socket_, POLLIN, 0}, {signals.get(), POLLIN, 0}}};
     for (;;) {
       if (::poll(events.data(), events.size(), -1) < 0 && errno != EINTR) {
         ::_exit(1);
       }
-      if (events[1].revents != 0) Reap(signals);
+      if (events[1].revents != 0) Reap(signals.get());
       if (events[0].revents != 0) TakeRequest();
     }
   }
