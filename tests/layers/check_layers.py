@@ -54,6 +54,7 @@ MODULES = {
     "daemon/raw": KSYM + ["daemon/profile"],
     "daemon/naming": KSYM + ["daemon/base", "daemon/profile", "daemon/raw"],
     "daemon/output": KSYM + ["daemon/profile", "daemon/raw"],
+    "daemon/history": KSYM + ["daemon/output", "daemon/profile"],
     "daemon/input": KSYM + ["daemon/profile"],
     "daemon/runtime": KSYM + ["daemon/profile"],
     "daemon/perf": KSYM + ["daemon/base"],
