@@ -162,12 +162,6 @@ Status HistoryWriter::Commit(uint64_t now_unix_ns) {
   return done;
 }
 
-Status HistoryWriter::Finish(uint64_t now_unix_ns) {
-  auto done = Commit(now_unix_ns);
-  if (written_.parts > 0) Seal();
-  return done;
-}
-
 Status HistoryWriter::BeginJournal() {
   const FileName name = {.sequence = next_sequence_};
   const std::string path = PathOf(name);
@@ -318,9 +312,13 @@ bool HistoryWriter::DeleteOldest() {
   return true;
 }
 
-// By bytes first, then by age. The open journal stays.
+// By bytes first, then by age. The open journal stays. There are never so many
+// files that readers refuse the folder.
 void HistoryWriter::Enforce(uint64_t now_unix_ns) {
-  while (bytes() > limits_.max_bytes && DeleteOldest()) {
+  constexpr size_t kFewFiles = 16;
+  while ((bytes() > limits_.max_bytes ||
+          files_.size() > kMaxHistoryFiles - kFewFiles) &&
+         DeleteOldest()) {
   }
   const uint64_t now_s = now_unix_ns / kNsInSecond;
   const auto max_age_s = static_cast<uint64_t>(limits_.max_age.count());

@@ -58,8 +58,6 @@ class HistoryWriter {
   // failure it is tried again with the next one. Deletes what is too old or too
   // much.
   ksym::Status Commit(uint64_t now_unix_ns);
-  // Commit(), and a segment of what is there.
-  ksym::Status Finish(uint64_t now_unix_ns);
   void SetLimits(Limits limits) { limits_ = limits; }
 
   const WriterCounts& counts() const { return counts_; }

@@ -109,11 +109,12 @@ void HistoryThread::Commit() {
   ShowCounts();
 }
 
-// What is there becomes a segment, and the folder is free for others.
+// The journal stays, so that an end takes no longer than an interval: it is
+// read as it is, and the next run makes a segment of it. The folder is free for
+// others.
 void HistoryThread::Close() {
   if (!writer_) return;
-  Note(writer_->Finish(NowNs(CLOCK_REALTIME)));
-  ShowCounts();
+  Commit();
   writer_.reset();
   shown_ = {};
   counters_.history_bytes = 0;
