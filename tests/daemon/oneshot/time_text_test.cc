@@ -38,7 +38,7 @@ TEST_F(MomentTest, IsSomeTimeAgo) {
   EXPECT_EQ(Seconds("-15m"), kNow / kSecond - 900);
   EXPECT_EQ(Seconds("-2h"), kNow / kSecond - 7200);
   EXPECT_EQ(Seconds("-1d"), kNow / kSecond - 86'400);
-  EXPECT_EQ(Seconds("-99999999d"), 0u);
+  EXPECT_EQ(Seconds("-99999d"), 0u);
 }
 
 TEST_F(MomentTest, IsTheLastSuchTimeOfDay) {
