@@ -4,6 +4,7 @@
 #include "daemon/base/freed_memory.h"
 #include "daemon/oneshot/dump_command.h"
 #include "daemon/oneshot/file_commands.h"
+#include "daemon/oneshot/history_command.h"
 #include "daemon/oneshot/messages.h"
 #include "daemon/oneshot/one_shot.h"
 #include "daemon/oneshot/options.h"
@@ -21,6 +22,7 @@ int Main(int argc, char** argv) {
   if (!reserved) return profd::kExitFailure;
   if (const auto status = profd::RunFileCommand(argc, argv)) return *status;
   if (const auto status = profd::RunDumpCommand(argc, argv)) return *status;
+  if (const auto status = profd::RunHistoryCommand(argc, argv)) return *status;
   if (const auto status = profd::RunTopCommand(argc, argv)) return *status;
   profd::ParsedCommandLine parsed = profd::ParseCommandLine(argc, argv);
   if (parsed.options) return profd::RunOneShot(std::move(*parsed.options));

@@ -13,6 +13,7 @@
 #include "daemon/oneshot/common_options.h"
 #include "daemon/oneshot/dump_command.h"
 #include "daemon/oneshot/file_commands.h"
+#include "daemon/oneshot/history_command.h"
 #include "daemon/oneshot/messages.h"
 #include "daemon/oneshot/raw_options.h"
 #include "daemon/oneshot/top_command.h"
@@ -175,6 +176,7 @@ class UsageOfBothForms : public CLI::Formatter {
            "       ksym-profile [OPTIONS] -- COMMAND [ARG...]\n"
            "       ksym-profile top [OPTIONS] (a table that goes on)\n"
            "       ksym-profile dump [OPTIONS] (what all threads do now)\n"
+           "       ksym-profile history [OPTIONS] (what the service kept)\n"
            "       ksym-profile report|diff|convert ... (these have a --help "
            "of their own)\n\n";
   }
@@ -203,6 +205,7 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv) {
   const auto commands = FileCommandTable();
   AddDumpCommandTo(*commands);
   AddTopCommandTo(*commands);
+  AddHistoryCommandTo(*commands);
   ksym::AddCompletionOption(app, commands.get());
 
   ParsedCommandLine parsed;

@@ -61,6 +61,16 @@ struct ServiceConfig {
     friend bool operator==(const Files&, const Files&) = default;
   } files;
 
+  // What is kept of all parts; see daemon/history.
+  struct History {
+    bool enabled = false;
+    std::string directory = "/var/lib/ksym-profiled/history";
+    uint64_t max_bytes = uint64_t{256} << 20;
+    uint64_t max_age_seconds = uint64_t{30} * 24 * 3600;
+
+    friend bool operator==(const History&, const History&) = default;
+  } history;
+
   struct Http {
     std::vector<std::string> listen = {"unix:/run/ksym-profiled/http.sock"};
     std::string token_file;  // empty: TCP clients need no token

@@ -132,6 +132,28 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
                                  return c.files.max_age_seconds;
                                },
                                60, uint64_t{10} * 366 * 24 * 3600}},
+    {.path = "history.enabled",
+     .help = "keep samples by the second, for ksym-profile history "
+             "(default false)",
+     .kind =
+         ConfigKey::Flag{[](Config& c) -> bool& { return c.history.enabled; }}},
+    {.path = "history.directory",
+     .help = "where the history is; empty: nowhere",
+     .kind = ConfigKey::Path{[](Config& c) -> std::string& {
+       return c.history.directory;
+     }}},
+    {.path = "history.max_bytes",
+     .help = "the history on disk, at the most (default 256 MiB)",
+     .kind = ConfigKey::Number{[](Config& c) -> uint64_t& {
+                                 return c.history.max_bytes;
+                               },
+                               uint64_t{1} << 20, uint64_t{1} << 50}},
+    {.path = "history.max_age_seconds",
+     .help = "age at which samples are deleted (default 30 days)",
+     .kind = ConfigKey::Number{[](Config& c) -> uint64_t& {
+                                 return c.history.max_age_seconds;
+                               },
+                               3600, uint64_t{10} * 366 * 24 * 3600}},
     {.path = "http.listen",
      .help = "unix:/PATH and ADDRESS:PORT; empty: nowhere",
      .kind = ConfigKey::Addresses{[](Config& c) -> std::vector<std::string>& {

@@ -38,6 +38,11 @@ struct ServiceCounters {
   Number files_written = 0;
   Number file_bytes_written = 0;
   Number files_failed = 0;
+  Number history_records = 0;
+  Number history_samples_dropped = 0;  // that could not be written
+  Number history_failed = 0;           // attempts; they are made again
+  Number history_files_deleted = 0;    // for their age, or for room
+  Number history_files_bad = 0;        // of an earlier run
   // Profiles by target: three targets, three profiles.
   Number push_sent = 0;
   Number push_failed = 0;           // attempts; they are tried again
@@ -64,6 +69,8 @@ struct ServiceCounters {
   Number guard_level = 0;
   Number push_waiting = 0;
   Number push_waiting_bytes = 0;
+  Number history_bytes = 0;
+  Number history_files = 0;
   Number symbol_cache_bytes = 0;
   Number symbols = 0;
   Number kernel_symbols = 0;

@@ -54,7 +54,7 @@ constexpr PriorityAllowance kAllowance = {
     .at_once = std::chrono::milliseconds(500),
     .per_second = std::chrono::milliseconds(100)};
 
-int64_t NowNs() { return Clock::now().time_since_epoch().count(); }
+int64_t SteadyNs() { return Clock::now().time_since_epoch().count(); }
 
 }  // namespace
 
@@ -143,7 +143,7 @@ bool NamingThread::Finish(Clock::time_point deadline) {
 
 std::chrono::nanoseconds NamingThread::BusyFor() const {
   const int64_t since = busy_since_ns_;
-  return std::chrono::nanoseconds(since == 0 ? 0 : NowNs() - since);
+  return std::chrono::nanoseconds(since == 0 ? 0 : SteadyNs() - since);
 }
 
 // Locked.
@@ -161,7 +161,7 @@ std::optional<NamingThread::Task> NamingThread::Next() {
   } else {
     changed_.wait_until(lock, held_until_, has_task);
   }
-  busy_since_ns_ = NowNs();
+  busy_since_ns_ = SteadyNs();
   std::optional<Task> task;
   if (!images_.empty()) {
     image_mappings_ -= images_.front().mappings.size();

@@ -61,6 +61,12 @@ constexpr milliseconds kFinishWithin(1700);
 // many with waits.
 constexpr milliseconds kLastTables(500);
 
+Status PrepareDirectories(const ServiceConfig& config) {
+  auto prepared = PrepareDirectory(config.files.directory);
+  if (!prepared || !config.history.enabled) return prepared;
+  return PrepareDirectory(config.history.directory);
+}
+
 CaptureOptions MakeCaptureOptions(const ServiceConfig& config) {
   CaptureOptions options;
   options.rate.frequency_hz = config.frequency_hz;
@@ -103,7 +109,7 @@ class Service {
         guardrail_(Clock::now(), OwnUse()) {}
 
   Status Start() {
-    auto prepared = PrepareDirectory(config_.files.directory);
+    auto prepared = PrepareDirectories(config_);
     if (!prepared) return prepared;
     auto capture = StartCapture(config_);
     if (!capture) return Fail(std::move(capture.error()));
@@ -357,7 +363,7 @@ class Service {
 
   // What may fail; null: the capture can stay.
   ksym::Result<std::unique_ptr<Capture>> PrepareCapture(ServiceConfig& config) {
-    auto prepared = PrepareDirectory(config.files.directory);
+    auto prepared = PrepareDirectories(config);
     if (!prepared) return Fail(std::move(prepared.error()));
     if (!NeedsNewCapture(config)) return nullptr;
     auto capture = StartCapture(config);

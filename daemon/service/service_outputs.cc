@@ -32,6 +32,13 @@ FileWriter::Settings FileSettings(const ServiceConfig& config) {
       .labels = Labels::Of(config.labels)};
 }
 
+HistoryThread::Settings HistorySettings(const ServiceConfig& config) {
+  const ServiceConfig::History& history = config.history;
+  return {.directory = history.enabled ? history.directory : "",
+          .limits = {.max_bytes = history.max_bytes,
+                     .max_age = std::chrono::seconds(history.max_age_seconds)}};
+}
+
 PushSink::Settings PushSettings(const ServiceConfig& config) {
   return {.targets = config.push,
           .spool = {.directory = config.push_spool.directory,
@@ -54,6 +61,7 @@ ServiceOutputs::ServiceOutputs(const ServiceConfig& config,
       hub_(HubLimits(config)),
       api_(counters, hub_),
       writer_(FileSettings(config), counters),
+      history_(HistorySettings(config), counters),
       push_(counters) {}
 
 ksym::Result<std::unique_ptr<ServiceOutputs>> ServiceOutputs::Start(
@@ -80,14 +88,18 @@ ksym::Result<std::unique_ptr<ServiceOutputs>> ServiceOutputs::Start(
 void ServiceOutputs::StartNaming(const ServiceConfig& config) {
   naming_ = std::make_unique<NamingThread>(
       NamingSettings(config, opener_), counters_,
-      NamingThread::Sinks{
-          .part = [this](const auto& part) { hub_.AddPart(part); },
-          .profile =
-              [this](const auto& profile) {
-                hub_.AddProfile(profile);
-                writer_.Write(profile);
-                push_.Write(profile);
-              }});
+      NamingThread::Sinks{.part =
+                              [this](const auto& part) {
+                                hub_.AddPart(part);
+                                history_.AddPart(part);
+                              },
+                          .profile =
+                              [this](const auto& profile) {
+                                hub_.AddProfile(profile);
+                                writer_.Write(profile);
+                                history_.EndInterval();
+                                push_.Write(profile);
+                              }});
 }
 
 ksym::Result<ServiceOutputs::Change> ServiceOutputs::Prepare(
@@ -120,6 +132,9 @@ void ServiceOutputs::Configure(const ServiceConfig& config) {
     api_.SetLabels(Labels::Of(config.labels));
     push_.SetLabels(Labels::Of(config.labels));
   }
+  if (config.history != config_.history) {
+    history_.Configure(HistorySettings(config));
+  }
   hub_.SetLimits(HubLimits(config));
   config_ = config;
 }
@@ -131,7 +146,7 @@ void ServiceOutputs::CloseHttp() {
 
 bool ServiceOutputs::Finish(std::chrono::steady_clock::time_point deadline) {
   return naming_->Finish(deadline) && writer_.Finish(deadline) &&
-         push_.Finish(deadline);
+         history_.Finish(deadline) && push_.Finish(deadline);
 }
 
 bool ServiceOutputs::FinishSenders(

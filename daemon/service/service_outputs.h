@@ -7,6 +7,7 @@
 #include "daemon/service/config.h"
 #include "daemon/service/counters.h"
 #include "daemon/service/file_writer.h"
+#include "daemon/service/history_thread.h"
 #include "daemon/service/http_api.h"
 #include "daemon/service/http_server.h"
 #include "daemon/service/naming_thread.h"
@@ -17,8 +18,8 @@
 
 namespace profd {
 
-// What becomes of samples behind the capture: names, and then files, HTTP's
-// clients and receivers. Used by the capture's thread.
+// What becomes of samples behind the capture: names, and then files, the
+// history, HTTP's clients and receivers. Used by the capture's thread.
 class ServiceOutputs {
  public:
   // A configuration that is about to come into force, with all that could fail
@@ -45,8 +46,8 @@ class ServiceOutputs {
 
   // Cuts HTTP's clients off.
   void CloseHttp();
-  // Whether all that was sampled is in files and spools before the deadline;
-  // nothing may be given after it.
+  // Whether all that was sampled is in files, the history and spools before the
+  // deadline; nothing may be given after it.
   bool Finish(std::chrono::steady_clock::time_point deadline);
   // After Finish(): false while a sender cannot be interrupted.
   bool FinishSenders(std::chrono::steady_clock::time_point deadline);
@@ -63,8 +64,9 @@ class ServiceOutputs {
   HttpApi api_;                       // asks hub_
   std::unique_ptr<HttpServer> http_;  // asks api_
   FileWriter writer_;
+  HistoryThread history_;
   PushSink push_;
-  std::unique_ptr<NamingThread> naming_;  // gives to hub_, writer_ and push_
+  std::unique_ptr<NamingThread> naming_;  // gives to all of the above
 };
 
 }  // namespace profd

@@ -71,8 +71,8 @@ TEST(ConfigTest, Waiting) {
 TEST(ConfigTest, NamesFileLineAndKey) {
   EXPECT_EQ(ErrorOf("{\n  \"frequency\": 99\n}"),
             "f.json:2: frequency: unknown key (there are frequency_hz, "
-            "interval_seconds, labels, stacks, waiting, symbols, files, http, "
-            "push, push_spool, limits, log)");
+            "interval_seconds, labels, stacks, waiting, symbols, files, "
+            "history, http, push, push_spool, limits, log)");
   EXPECT_EQ(ErrorOf("{\"files\": {\n\n\"size\": 1}}"),
             "f.json:3: files.size: unknown key (there are directory, format, "
             "max_bytes, max_age_seconds)");
@@ -105,8 +105,8 @@ TEST(ConfigTest, RefusesOtherTypes) {
 TEST(ConfigTest, SaysAllProblems) {
   EXPECT_EQ(ErrorOf("{\"a\": 1,\n\"frequency_hz\": 5000,\n\"log\": []}"),
             "f.json:1: a: unknown key (there are frequency_hz, "
-            "interval_seconds, labels, stacks, waiting, symbols, files, http, "
-            "push, push_spool, limits, log)\n"
+            "interval_seconds, labels, stacks, waiting, symbols, files, "
+            "history, http, push, push_spool, limits, log)\n"
             "f.json:2: frequency_hz: 5000 is not from 1 to 1000\n"
             "f.json:3: log: wants an object and not a list");
 }

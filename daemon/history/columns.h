@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "daemon/history/tables.h"
+#include "ksym/base/result.h"
+
+namespace profd::history {
+
+// Columns of a file or of a record: the texts with their sizes, and one for
+// each member that a table's elements have.
+inline constexpr size_t kColumns = 51;
+using Columns = std::array<std::string, kColumns>;
+using ColumnViews = std::array<std::string_view, kColumns>;
+
+// What `tables` has beyond `from`, as columns. The rows beyond are sorted
+// first.
+Columns EncodeColumns(Tables& tables, const Sizes& from);
+
+// Appends what EncodeColumns() gave, where `tables` is what it was encoded
+// from. The bytes may come from anyone: kCorrupt where anything points to what
+// is not there, columns of one table differ in length, or a text is there
+// twice; kLimit beyond what daemon/history/limits.h allows. After a failure
+// nothing more may be appended, and the parts and rows are those from before.
+// O(bytes).
+ksym::Status AppendColumns(const ColumnViews& columns, Tables& tables);
+
+}  // namespace profd::history

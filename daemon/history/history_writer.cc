@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/history/history_writer.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "daemon/history/folder.h"
+#include "daemon/history/limits.h"
+#include "ksym/base/file.h"
+
+namespace profd::history {
+namespace {
+
+using ksym::ErrorCode;
+using ksym::Fail;
+using ksym::Result;
+using ksym::Status;
+
+constexpr uint64_t kNsInSecond = 1'000'000'000;
+constexpr mode_t kFileMode = 0666;
+// A journal is sealed long before a reader refuses it.
+constexpr uint64_t kMaxJournalBytes = kMaxStoredBytes / 2;
+
+bool IsDiskFull(const ksym::Error& error) {
+  return error.sys_errno() == ENOSPC || error.sys_errno() == EDQUOT;
+}
+
+uint64_t SizeOfFile(const std::string& path) {
+  struct stat status = {};
+  return ::lstat(path.c_str(), &status) == 0
+             ? static_cast<uint64_t>(status.st_size)
+             : 0;
+}
+
+// Segments that were being written when their writer ended, where the file
+// system gives such files a name.
+void RemoveAbandonedFiles(const std::string& folder) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(folder, error), end;
+       !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    const size_t dot = name.rfind('.');
+    if (dot != std::string::npos && ParseFileName(name.substr(0, dot))) {
+      ksym::AtomicFile::RemoveAbandoned(at->path().string());
+    }
+  }
+}
+
+}  // namespace
+
+Result<HistoryWriter> HistoryWriter::Open(std::string folder, Limits limits,
+                                          Run run, uint64_t now_unix_ns) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return ksym::FailErrno(error.value(), folder);
+  HistoryWriter writer(std::move(folder), limits, std::move(run));
+  // Nothing is read before the folder is ours: another writer's journal is not
+  // to be made a segment of.
+  if (auto locked = writer.Lock(); !locked) {
+    return Fail(std::move(locked.error()));
+  }
+  if (auto read = writer.ReadFolder(); !read) {
+    return Fail(std::move(read.error()));
+  }
+  writer.Enforce(now_unix_ns);
+  return writer;
+}
+
+std::string HistoryWriter::PathOf(const FileName& name) const {
+  return folder_ + "/" + TextOf(name);
+}
+
+Status HistoryWriter::Lock() {
+  const std::string path = folder_ + "/lock";
+  lock_ = ksym::UniqueFd(::open(
+      path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kFileMode));
+  if (!lock_.valid()) return ksym::FailErrno(errno, path);
+  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0) return {};
+  if (errno != EWOULDBLOCK) return ksym::FailErrno(errno, path);
+  return Fail(ErrorCode::kInvalid,
+              folder_ + ": another service writes its history there");
+}
+
+Status HistoryWriter::ReadFolder() {
+  RemoveAbandonedFiles(folder_);
+  const auto files = ListFiles(folder_);
+  if (!files) return Fail(files.error());
+  std::vector<FileName> journals;
+  for (const FileName& name : *files) {
+    next_sequence_ = std::max(next_sequence_, name.sequence + 1);
+    if (!name.is_segment) {
+      journals.push_back(name);
+      continue;
+    }
+    // Its journal, where the writer ended before it was removed.
+    ::unlink(PathOf({.sequence = name.sequence}).c_str());
+    files_.push_back({.name = name, .bytes = SizeOfFile(PathOf(name))});
+    segment_bytes_ += files_.back().bytes;
+  }
+  for (const FileName& name : journals) Recover(name);
+  std::ranges::sort(files_, {},
+                    [](const StoredFile& file) { return file.name.sequence; });
+  return {};
+}
+
+// A journal that another writer left becomes a segment. One that cannot be
+// read, or for which there is no room, stays and is deleted as the oldest some
+// day.
+void HistoryWriter::Recover(const FileName& journal) {
+  const std::string path = PathOf(journal);
+  const auto keep = [&] {
+    files_.push_back({.name = journal, .bytes = SizeOfFile(path)});
+    segment_bytes_ += files_.back().bytes;
+  };
+  const auto bytes = ReadHistoryFile(folder_, journal);
+  auto content = bytes ? DecodeJournal(*bytes)
+                       : Result<JournalContent>(Fail(bytes.error()));
+  if (!content) {
+    ++counts_.files_bad;
+    return keep();
+  }
+  counts_.bytes_torn += content->bytes_after;
+  if (!content->tables.parts.empty() &&
+      !WriteSegment(content->tables, journal.sequence)) {
+    return keep();
+  }
+  ::unlink(path.c_str());
+}
+
+void HistoryWriter::Add(const Profile& part) {
+  if (adder_->Add(part, run_)) return;
+  // It may fit a new file; what is not yet written stays with the old one.
+  if (adder_->tables().parts.size() == written_.parts && !adder_->empty()) {
+    Seal();
+    if (adder_->Add(part, run_)) return;
+  }
+  ++counts_.parts_dropped;
+  counts_.samples_dropped += part.accounting.emitted;
+}
+
+Status HistoryWriter::Commit(uint64_t now_unix_ns) {
+  Status done;
+  if (adder_->tables().parts.size() != written_.parts) {
+    if (journal_began_unix_ns_ == 0) journal_began_unix_ns_ = now_unix_ns;
+    done = Append();
+    // What cannot be written must not grow for ever.
+    if (!done && adder_->memory_bytes() > limits_.journal_memory_bytes) {
+      Forget();
+    }
+  }
+  if (IsSealDue(now_unix_ns)) Seal();
+  Enforce(now_unix_ns);
+  return done;
+}
+
+Status HistoryWriter::BeginJournal() {
+  const FileName name = {.sequence = next_sequence_};
+  const std::string path = PathOf(name);
+  ksym::UniqueFd fd(
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kFileMode));
+  if (!fd.valid()) return ksym::FailErrno(errno, path);
+  const std::string header = JournalHeader(name.sequence);
+  auto written = ksym::WriteAll(fd.get(), header);
+  // The name must be on the disk before a record in it can count as written.
+  if (written) written = SyncFolder();
+  if (!written) {
+    ::unlink(path.c_str());
+    return Fail(std::move(written.error()).WithContext(path));
+  }
+  ++next_sequence_;
+  journal_ = std::move(fd);
+  journal_name_ = name;
+  journal_bytes_ = header.size();
+  return {};
+}
+
+Status HistoryWriter::Append() {
+  const auto record = EncodeRecord(adder_->tables(), written_);
+  if (!record) return Fail(record.error());
+  Status done;
+  // Each round deletes a file, so it ends.
+  do {
+    done = AppendOnce(*record);
+  } while (!done && !journal_is_torn_ && IsDiskFull(done.error()) &&
+           DeleteOldest());
+  if (!done) {
+    ++counts_.write_failures;
+    // A later record would not be found behind half of this one, and another
+    // journal would lack what the tables had before.
+    if (std::exchange(journal_is_torn_, false)) Forget();
+    return done;
+  }
+  ++counts_.records;
+  written_ = adder_->tables().sizes();
+  return {};
+}
+
+Status HistoryWriter::AppendOnce(const std::string& record) {
+  if (!journal_.valid()) {
+    if (auto begun = BeginJournal(); !begun) return begun;
+  }
+  auto written = ksym::WriteAll(journal_.get(), record);
+  if (written && ::fdatasync(journal_.get()) != 0) {
+    written = ksym::FailErrno(errno, "fdatasync");
+  }
+  if (written) {
+    journal_bytes_ += record.size();
+    return {};
+  }
+  // What was written of it would hide every later record from readers.
+  const auto end = static_cast<off_t>(journal_bytes_);
+  journal_is_torn_ = ::ftruncate(journal_.get(), end) != 0 ||
+                     ::lseek(journal_.get(), end, SEEK_SET) != end;
+  return Fail(std::move(written.error()).WithContext(PathOf(journal_name_)));
+}
+
+bool HistoryWriter::IsSealDue(uint64_t now_unix_ns) const {
+  if (written_.parts == 0) return false;
+  const uint64_t began = journal_began_unix_ns_;
+  const auto journal_ns =
+      static_cast<uint64_t>(limits_.journal.count()) * kNsInSecond;
+  // A clock that was set back must not keep a journal open.
+  return now_unix_ns < began || now_unix_ns - began >= journal_ns ||
+         adder_->memory_bytes() >= limits_.journal_memory_bytes ||
+         journal_bytes_ >= kMaxJournalBytes;
+}
+
+// The tables have what is not written as well, where writing failed. It goes
+// into the segment with the rest.
+void HistoryWriter::Seal() {
+  if (WriteSegment(adder_->tables(), journal_name_.sequence)) {
+    ::unlink(PathOf(journal_name_).c_str());
+    journal_.Reset();
+  } else {
+    ++counts_.write_failures;
+    // The journal has what was written and is read as it is; the next writer
+    // tries again.
+    if (adder_->tables().parts.size() > written_.parts) Forget();
+    LeaveJournal();
+  }
+  adder_ = std::make_unique<PartAdder>();
+  written_ = {};
+  journal_bytes_ = 0;
+  journal_began_unix_ns_ = 0;
+}
+
+Status HistoryWriter::WriteSegment(Tables& tables, uint64_t sequence) {
+  const auto bytes = EncodeSegment(tables, sequence);
+  if (!bytes) return Fail(bytes.error());
+  const FileName name = SegmentNameOf(tables, sequence);
+  Status done;
+  do {
+    done = WriteSegmentOnce(name, *bytes);
+  } while (!done && IsDiskFull(done.error()) && DeleteOldest());
+  if (!done) return done;
+  files_.push_back({.name = name, .bytes = bytes->size()});
+  segment_bytes_ += bytes->size();
+  ++counts_.segments;
+  return {};
+}
+
+// On the disk, its name as well, when it returns: its journal goes then.
+Status HistoryWriter::WriteSegmentOnce(const FileName& name,
+                                       const std::string& bytes) {
+  auto file = ksym::AtomicFile::Create(PathOf(name));
+  if (!file) return Fail(std::move(file.error()));
+  auto written = file->Write(bytes);
+  if (written) written = file->Commit(ksym::AtomicFile::Durability::kDurable);
+  if (written) written = SyncFolder();
+  return written;
+}
+
+// Nothing is written to it any more.
+void HistoryWriter::LeaveJournal() {
+  if (!journal_.valid()) return;
+  files_.push_back({.name = journal_name_, .bytes = journal_bytes_});
+  segment_bytes_ += journal_bytes_;
+  journal_.Reset();
+  journal_bytes_ = 0;
+}
+
+// Drops what was added and not written. What was written stays in the journal,
+// which is not gone on with: its tables are those that are dropped.
+void HistoryWriter::Forget() {
+  const Tables& tables = adder_->tables();
+  counts_.parts_dropped += tables.parts.size() - written_.parts;
+  for (size_t i = written_.rows; i < tables.rows.size(); ++i) {
+    counts_.samples_dropped += tables.rows[i].count;
+  }
+  LeaveJournal();
+  adder_ = std::make_unique<PartAdder>();
+  written_ = {};
+  journal_began_unix_ns_ = 0;
+}
+
+// False: there is none. Readers keep what they have opened.
+bool HistoryWriter::DeleteOldest() {
+  if (files_.empty()) return false;
+  ::unlink(PathOf(files_.front().name).c_str());
+  segment_bytes_ -= files_.front().bytes;
+  files_.pop_front();
+  ++counts_.files_deleted;
+  return true;
+}
+
+// By bytes first, then by age. The open journal stays. There are never so many
+// files that readers refuse the folder.
+void HistoryWriter::Enforce(uint64_t now_unix_ns) {
+  constexpr size_t kFewFiles = 16;
+  while ((bytes() > limits_.max_bytes ||
+          files_.size() > kMaxHistoryFiles - kFewFiles) &&
+         DeleteOldest()) {
+  }
+  const uint64_t now_s = now_unix_ns / kNsInSecond;
+  const auto max_age_s = static_cast<uint64_t>(limits_.max_age.count());
+  // A journal that was left behind tells no time, and goes with what is newer.
+  for (;;) {
+    const auto first = std::ranges::find_if(
+        files_, [](const StoredFile& file) { return file.name.is_segment; });
+    if (first == files_.end() || first->name.end_s + max_age_s >= now_s) return;
+    DeleteOldest();
+  }
+}
+
+Status HistoryWriter::SyncFolder() const {
+  const ksym::UniqueFd fd(
+      ::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid() || ::fsync(fd.get()) != 0) {
+    return ksym::FailErrno(errno, folder_);
+  }
+  return {};
+}
+
+}  // namespace profd::history

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "daemon/history/layout.h"
+#include "daemon/history/part_adder.h"
+#include "daemon/profile/profile.h"
+#include "ksym/base/result.h"
+#include "ksym/base/unique_fd.h"
+
+namespace profd::history {
+
+// What became of a writer's data, since it began.
+struct WriterCounts {
+  uint64_t records = 0;          // written to journals
+  uint64_t segments = 0;         // made of journals
+  uint64_t files_deleted = 0;    // for their age, or for room
+  uint64_t files_bad = 0;        // journals that could not be read at the start
+  uint64_t bytes_torn = 0;       // behind the last good record of such journals
+  uint64_t parts_dropped = 0;    // that were not written
+  uint64_t samples_dropped = 0;  // in these parts
+  uint64_t write_failures = 0;   // of records and segments
+};
+
+// Writes one folder's history. A record is appended to the journal at each
+// Commit(), and is on the disk when that returns. After some minutes, or when
+// the tables have become large, the journal becomes a segment, which never
+// changes. What a journal has is read by others at any time. A writer that is
+// killed loses what was not committed; the next one makes a segment of the
+// journal. Not thread-safe.
+class HistoryWriter {
+ public:
+  struct Limits {
+    uint64_t max_bytes = uint64_t{256} << 20;  // of all files
+    std::chrono::seconds max_age = std::chrono::hours(24 * 30);
+    // How long a journal grows.
+    std::chrono::seconds journal = std::chrono::minutes(10);
+    // Of the tables in memory; reached earlier on hosts with many CPUs.
+    size_t journal_memory_bytes = size_t{16} << 20;
+  };
+
+  // Makes the folder, locks it and makes segments of the journals in it.
+  // kInvalid: another writer has the folder. Where the disk is full, the oldest
+  // files are deleted.
+  static ksym::Result<HistoryWriter> Open(std::string folder, Limits limits,
+                                          Run run, uint64_t now_unix_ns);
+
+  // Remembers a part until the next Commit(). One that does not fit is dropped
+  // and counted.
+  void Add(const Profile& part);
+  // Appends what was added to the journal and waits for the disk. After a
+  // failure it is tried again with the next one. Deletes what is too old or too
+  // much.
+  ksym::Status Commit(uint64_t now_unix_ns);
+  void SetLimits(Limits limits) { limits_ = limits; }
+
+  const WriterCounts& counts() const { return counts_; }
+  uint64_t files() const { return files_.size() + (journal_.valid() ? 1 : 0); }
+  uint64_t bytes() const { return segment_bytes_ + journal_bytes_; }
+
+ private:
+  struct StoredFile {
+    FileName name;
+    uint64_t bytes = 0;
+  };
+
+  HistoryWriter(std::string folder, Limits limits, Run run)
+      : folder_(std::move(folder)), limits_(limits), run_(std::move(run)) {}
+
+  std::string PathOf(const FileName& name) const;
+  ksym::Status Lock();
+  ksym::Status ReadFolder();
+  void Recover(const FileName& journal);
+  ksym::Status BeginJournal();
+  ksym::Status Append();
+  ksym::Status AppendOnce(const std::string& record);
+  bool IsSealDue(uint64_t now_unix_ns) const;
+  void Seal();
+  ksym::Status WriteSegment(Tables& tables, uint64_t sequence);
+  ksym::Status WriteSegmentOnce(const FileName& name, const std::string& bytes);
+  void LeaveJournal();
+  void Forget();
+  bool DeleteOldest();
+  void Enforce(uint64_t now_unix_ns);
+  ksym::Status SyncFolder() const;
+
+  std::string folder_;
+  Limits limits_;
+  Run run_;
+  WriterCounts counts_;
+  ksym::UniqueFd lock_;
+  std::deque<StoredFile> files_;  // oldest first, without the open journal
+  uint64_t segment_bytes_ = 0;    // of these
+  uint64_t next_sequence_ = 1;
+
+  // The open journal. Its tables hold what it has, and what was added since.
+  std::unique_ptr<PartAdder> adder_ = std::make_unique<PartAdder>();
+  Sizes written_;  // of the tables: what the journal has
+  ksym::UniqueFd journal_;
+  FileName journal_name_;
+  uint64_t journal_bytes_ = 0;    // of the header and whole records
+  bool journal_is_torn_ = false;  // there is half a record behind them
+  uint64_t journal_began_unix_ns_ = 0;
+};
+
+}  // namespace profd::history

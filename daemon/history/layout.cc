@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/history/layout.h"
+
+#include <fmt/format.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <span>
+#include <utility>
+
+#include "daemon/history/columns.h"
+#include "daemon/history/limits.h"
+#include "ksym/base/byte_reader.h"
+#include "ksym/base/byte_writer.h"
+
+namespace profd::history {
+namespace {
+
+using ksym::ErrorCode;
+using ksym::Fail;
+using ksym::Result;
+using ksym::Status;
+
+// They end in a newline, so that a transfer in text mode shows.
+constexpr std::string_view kJournalMagic = "KSYMHJN\n";
+constexpr std::string_view kSegmentMagic = "KSYMHSG\n";
+// A journal is written in each interval, a segment once and read often.
+constexpr int kRecordLevel = 3;
+constexpr int kSegmentLevel = 9;
+// The checksum is of what is before it, and of the list of columns behind it.
+constexpr size_t kSegmentChecksumAt = 24;
+constexpr size_t kColumnEntryBytes = 12;
+
+std::span<const std::byte> BytesOf(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
+
+std::string_view TextOfBytes(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+uint32_t Checksum(std::string_view bytes, uint32_t begin = 0) {
+  return static_cast<uint32_t>(::crc32_z(
+      begin, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+}
+
+Result<std::string> Pack(std::string_view bytes, int level) {
+  std::string packed(ZSTD_compressBound(bytes.size()), '\0');
+  const size_t size = ZSTD_compress(packed.data(), packed.size(), bytes.data(),
+                                    bytes.size(), level);
+  if (ZSTD_isError(size) != 0) {
+    return Fail(ErrorCode::kIo, ZSTD_getErrorName(size));
+  }
+  packed.resize(size);
+  return packed;
+}
+
+// The size was checked against a bound.
+Result<std::string> Unpack(std::string_view packed, size_t size) {
+  std::string bytes(size, '\0');
+  const size_t done =
+      ZSTD_decompress(bytes.data(), bytes.size(), packed.data(), packed.size());
+  if (ZSTD_isError(done) != 0 || done != size) {
+    return Fail(ErrorCode::kCorrupt, "packed bytes are damaged");
+  }
+  return bytes;
+}
+
+Status TooLarge() {
+  return Fail(ErrorCode::kLimit, "holds more than a file may");
+}
+
+// The payload of a record: each column behind its size.
+std::string Join(const Columns& columns) {
+  ksym::ByteWriter writer;
+  for (const std::string& column : columns) {
+    writer.WriteUleb128(column.size());
+    writer.WriteText(column);
+  }
+  return std::string(TextOfBytes(writer.bytes()));
+}
+
+Result<ColumnViews> Split(std::string_view payload) {
+  ksym::ByteReader reader(BytesOf(payload));
+  ColumnViews views;
+  for (std::string_view& view : views) {
+    const uint64_t size = reader.ReadUleb128();
+    view = reader.ReadString(size);
+  }
+  if (!reader.ok() || !reader.AtEnd()) {
+    return Fail(ErrorCode::kCorrupt, "columns do not fill their record");
+  }
+  return views;
+}
+
+// Reads the next record and appends it. False: there is none that is whole and
+// right, and nothing was appended to the parts and rows.
+bool TakeRecord(ksym::ByteReader& reader, Tables& tables) {
+  const std::string_view header = reader.ReadString(kRecordHeaderBytes);
+  if (!reader.ok()) return false;
+  ksym::ByteReader numbers(BytesOf(header));
+  const auto packed_size = numbers.Read<uint32_t>();
+  const auto size = numbers.Read<uint32_t>();
+  const auto checksum = numbers.Read<uint32_t>();
+  const std::string_view packed = reader.ReadString(packed_size);
+  if (!reader.ok() || size > kMaxColumnBytes) return false;
+  if (Checksum(packed, Checksum(header.substr(0, 8))) != checksum) return false;
+  const auto payload = Unpack(packed, size);
+  if (!payload) return false;
+  const auto views = Split(*payload);
+  return views && AppendColumns(*views, tables);
+}
+
+// Checks what both kinds of files begin with, and reads the sequence number.
+Result<uint64_t> ReadStart(ksym::ByteReader& reader, std::string_view magic) {
+  if (reader.ReadString(magic.size()) != magic) {
+    return Fail(ErrorCode::kCorrupt, "is no file of a history");
+  }
+  const auto version = reader.Read<uint32_t>();
+  if (reader.ok() && version != kFormatVersion) {
+    return Fail(ErrorCode::kUnsupported,
+                fmt::format("is of version {} of the format; known is {}",
+                            version, kFormatVersion));
+  }
+  return reader.Read<uint64_t>();
+}
+
+struct ColumnEntry {
+  uint32_t packed_size = 0;
+  uint32_t size = 0;
+  uint32_t checksum = 0;
+};
+
+Result<std::array<ColumnEntry, kColumns>> ReadEntries(std::string_view bytes) {
+  std::array<ColumnEntry, kColumns> entries;
+  ksym::ByteReader reader(BytesOf(bytes));
+  uint64_t packed = 0;
+  uint64_t unpacked = 0;
+  for (ColumnEntry& entry : entries) {
+    entry.packed_size = reader.Read<uint32_t>();
+    entry.size = reader.Read<uint32_t>();
+    entry.checksum = reader.Read<uint32_t>();
+    packed += entry.packed_size;
+    unpacked += entry.size;
+    if (entry.size > kMaxColumnBytes) return Fail(TooLarge().error());
+  }
+  if (packed > kMaxStoredBytes || unpacked > kMaxStoredBytes) {
+    return Fail(TooLarge().error());
+  }
+  return entries;
+}
+
+template <typename Number>
+bool ParseNumber(std::string_view& text, Number& number) {
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc()) return false;
+  text.remove_prefix(static_cast<size_t>(end - text.data()));
+  return true;
+}
+
+bool SkipPrefix(std::string_view& text, std::string_view prefix) {
+  if (!text.starts_with(prefix)) return false;
+  text.remove_prefix(prefix.size());
+  return true;
+}
+
+constexpr uint64_t kNsPerS = 1'000'000'000;
+
+}  // namespace
+
+std::string JournalHeader(uint64_t sequence) {
+  ksym::ByteWriter writer;
+  writer.WriteText(kJournalMagic);
+  writer.Write(kFormatVersion);
+  writer.Write(sequence);
+  writer.Write(Checksum(TextOfBytes(writer.bytes())));
+  return std::string(TextOfBytes(writer.bytes()));
+}
+
+Result<std::string> EncodeRecord(Tables& tables, const Sizes& from) {
+  const std::string payload = Join(EncodeColumns(tables, from));
+  if (payload.size() > kMaxColumnBytes) return Fail(TooLarge().error());
+  const auto packed = Pack(payload, kRecordLevel);
+  if (!packed) return Fail(packed.error());
+  ksym::ByteWriter writer;
+  writer.Write(static_cast<uint32_t>(packed->size()));
+  writer.Write(static_cast<uint32_t>(payload.size()));
+  // The sizes as well: one that is damaged would lead anywhere.
+  writer.Write(Checksum(*packed, Checksum(TextOfBytes(writer.bytes()))));
+  writer.WriteText(*packed);
+  return std::string(TextOfBytes(writer.bytes()));
+}
+
+Result<JournalContent> DecodeJournal(std::string_view bytes) {
+  JournalContent content;
+  if (bytes.size() > kMaxStoredBytes) return Fail(TooLarge().error());
+  // Its writer ended, or is, between creating it and the header's end.
+  if (bytes.size() < kJournalHeaderBytes &&
+      kJournalMagic.starts_with(bytes.substr(0, kJournalMagic.size()))) {
+    content.bytes_after = bytes.size();
+    return content;
+  }
+  ksym::ByteReader reader(BytesOf(bytes));
+  const auto sequence = ReadStart(reader, kJournalMagic);
+  if (!sequence) return Fail(sequence.error());
+  content.sequence = *sequence;
+  const std::string_view covered =
+      bytes.substr(0, std::min(bytes.size(), reader.offset()));
+  if (reader.Read<uint32_t>() != Checksum(covered) || !reader.ok()) {
+    return Fail(ErrorCode::kCorrupt, "its header is damaged");
+  }
+  content.good_bytes = reader.offset();
+  while (!reader.AtEnd() && TakeRecord(reader, content.tables)) {
+    ++content.records;
+    content.good_bytes = reader.offset();
+  }
+  content.bytes_after = bytes.size() - content.good_bytes;
+  return content;
+}
+
+Result<std::string> EncodeSegment(Tables& tables, uint64_t sequence) {
+  const Columns columns = EncodeColumns(tables, {});
+  ksym::ByteWriter entries;
+  std::string data;
+  for (const std::string& column : columns) {
+    if (column.size() > kMaxColumnBytes) return Fail(TooLarge().error());
+    const auto packed = Pack(column, kSegmentLevel);
+    if (!packed) return Fail(packed.error());
+    entries.Write(static_cast<uint32_t>(packed->size()));
+    entries.Write(static_cast<uint32_t>(column.size()));
+    entries.Write(Checksum(*packed));
+    data += *packed;
+  }
+  if (data.size() > kMaxStoredBytes) return Fail(TooLarge().error());
+  ksym::ByteWriter writer;
+  writer.WriteText(kSegmentMagic);
+  writer.Write(kFormatVersion);
+  writer.Write(sequence);
+  writer.Write(static_cast<uint32_t>(kColumns));
+  writer.Write(Checksum(TextOfBytes(entries.bytes()),
+                        Checksum(TextOfBytes(writer.bytes()))));
+  writer.WriteBytes(entries.bytes());
+  writer.WriteText(data);
+  return std::string(TextOfBytes(writer.bytes()));
+}
+
+Result<SegmentContent> DecodeSegment(std::string_view bytes) {
+  ksym::ByteReader reader(BytesOf(bytes));
+  SegmentContent content;
+  const auto sequence = ReadStart(reader, kSegmentMagic);
+  if (!sequence) return Fail(sequence.error());
+  content.sequence = *sequence;
+  const auto columns = reader.Read<uint32_t>();
+  const auto checksum = reader.Read<uint32_t>();
+  const std::string_view list = reader.ReadString(kColumns * kColumnEntryBytes);
+  if (!reader.ok() || columns != kColumns ||
+      Checksum(list, Checksum(bytes.substr(0, kSegmentChecksumAt))) !=
+          checksum) {
+    return Fail(ErrorCode::kCorrupt, "its header is damaged");
+  }
+  const auto entries = ReadEntries(list);
+  if (!entries) return Fail(entries.error());
+  Columns unpacked;
+  ColumnViews views;
+  for (size_t i = 0; i < kColumns; ++i) {
+    const ColumnEntry& entry = (*entries)[i];
+    const std::string_view packed = reader.ReadString(entry.packed_size);
+    if (!reader.ok() || Checksum(packed) != entry.checksum) {
+      return Fail(ErrorCode::kCorrupt, "a column is damaged");
+    }
+    auto column = Unpack(packed, entry.size);
+    if (!column) return Fail(column.error());
+    unpacked[i] = std::move(*column);
+    views[i] = unpacked[i];
+  }
+  if (!reader.AtEnd()) {
+    return Fail(ErrorCode::kCorrupt, "there are bytes behind its end");
+  }
+  if (auto done = AppendColumns(views, content.tables); !done) {
+    return Fail(std::move(done.error()));
+  }
+  return content;
+}
+
+std::string TextOf(const FileName& name) {
+  if (!name.is_segment) return fmt::format("{:012}.journal", name.sequence);
+  return fmt::format("{:012}-{}-{}.segment", name.sequence, name.begin_s,
+                     name.end_s);
+}
+
+std::optional<FileName> ParseFileName(std::string_view text) {
+  FileName name;
+  std::string_view rest = text;
+  if (!ParseNumber(rest, name.sequence)) return std::nullopt;
+  name.is_segment = rest != ".journal";
+  if (name.is_segment &&
+      !(SkipPrefix(rest, "-") && ParseNumber(rest, name.begin_s) &&
+        SkipPrefix(rest, "-") && ParseNumber(rest, name.end_s))) {
+    return std::nullopt;
+  }
+  // Numbers in another form than ours are in a name of somebody else.
+  if (TextOf(name) != text) return std::nullopt;
+  return name;
+}
+
+FileName SegmentNameOf(const Tables& tables, uint64_t sequence) {
+  uint64_t begin = std::numeric_limits<uint64_t>::max();
+  uint64_t end = 0;
+  for (const Part& part : tables.parts) {
+    begin = std::min(begin, part.start_unix_ns / kNsPerS);
+    const uint64_t ends = ksym::CheckedAdd(part.start_unix_ns, part.duration_ns)
+                              .value_or(std::numeric_limits<uint64_t>::max());
+    end = std::max(end, ends / kNsPerS + 1);
+  }
+  return {
+      .sequence = sequence, .is_segment = true, .begin_s = begin, .end_s = end};
+}
+
+}  // namespace profd::history

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "daemon/history/tables.h"
+#include "ksym/base/result.h"
+
+namespace profd::history {
+
+// The two kinds of files, as bytes; docs/formats.md gives the layout. All
+// decoders take bytes of anyone and hold to daemon/history/limits.h.
+inline constexpr uint32_t kFormatVersion = 1;
+inline constexpr size_t kJournalHeaderBytes = 24;
+inline constexpr size_t kRecordHeaderBytes = 12;
+
+// The beginning of a journal.
+std::string JournalHeader(uint64_t sequence);
+// A record with what `tables` has beyond `from`. kLimit: it would be larger
+// than a reader takes.
+ksym::Result<std::string> EncodeRecord(Tables& tables, const Sizes& from);
+
+// What a journal holds up to its last good record.
+struct JournalContent {
+  Tables tables;
+  uint64_t sequence = 0;
+  size_t records = 0;
+  size_t good_bytes = 0;  // of the header and the good records
+  // Bytes behind them: of a record that is being written, or was when the
+  // writer ended, or of one that is damaged, with all that follow.
+  size_t bytes_after = 0;
+};
+// kCorrupt, kUnsupported: the header is not that of a journal of this version.
+// A journal without its whole header is one without records.
+ksym::Result<JournalContent> DecodeJournal(std::string_view bytes);
+
+// All of `tables` as one file; sorts its rows. kLimit: it would be larger than
+// a reader takes.
+ksym::Result<std::string> EncodeSegment(Tables& tables, uint64_t sequence);
+struct SegmentContent {
+  Tables tables;
+  uint64_t sequence = 0;
+};
+// Whole or not at all.
+ksym::Result<SegmentContent> DecodeSegment(std::string_view bytes);
+
+// Which file of a folder it is. Sequence numbers order files as they were
+// written, whatever the clock did.
+struct FileName {
+  uint64_t sequence = 0;
+  bool is_segment = false;
+  // Of a segment: when its first part begins and the last one ends, in seconds
+  // since 1970, rounded outwards.
+  uint64_t begin_s = 0;
+  uint64_t end_s = 0;
+};
+// "000000000012.journal", "000000000012-1795572780-1795573380.segment".
+std::string TextOf(const FileName& name);
+// Nothing: it is no file of a history.
+std::optional<FileName> ParseFileName(std::string_view text);
+// The name of the segment that holds these. There is a part.
+FileName SegmentNameOf(const Tables& tables, uint64_t sequence);
+
+}  // namespace profd::history

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "daemon/history/tables.h"
+#include "daemon/profile/id_index.h"
+#include "daemon/profile/profile.h"
+
+namespace profd::history {
+
+// What is the same in all parts of one run of the service.
+struct Run {
+  std::string boot;  // the kernel's boot id
+  std::string name;  // one text for each run
+};
+
+// Puts profiles of a second or so into tables. Frames become functions: where
+// in a function, in a line or an inlined call the code was is not kept, nor are
+// addresses. Not thread-safe.
+class PartAdder {
+ public:
+  // False, and nothing was added: one file does not take it beside what is
+  // there. O(strings, frames, stacks and samples of the part).
+  bool Add(const Profile& part, const Run& run);
+  bool empty() const { return tables_.parts.empty(); }
+  Tables& tables() { return tables_; }
+  const Tables& tables() const { return tables_; }
+  // About what it takes.
+  size_t memory_bytes() const;
+
+ private:
+  class Part;
+
+  uint32_t InternText(std::string_view text);
+  uint32_t InternFunction(const Function& function);
+  uint32_t InternNode(const Node& node);
+  uint32_t InternSeries(const Series& series);
+  uint32_t AddSetting(const CaptureMetadata& metadata, const Run& run);
+  void AddCounters(const Accounting& accounting);
+  bool HasRoomFor(const Profile& part) const;
+
+  Tables tables_;
+  IdIndex function_ids_;
+  IdIndex node_ids_;
+  IdIndex series_ids_;
+};
+
+}  // namespace profd::history

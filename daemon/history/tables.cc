@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/history/tables.h"
+
+#include <tuple>
+
+namespace profd::history {
+
+Sizes Tables::sizes() const {
+  return {.strings = strings.size(),
+          .functions = functions.size(),
+          .nodes = nodes.size(),
+          .kinds = kinds.size(),
+          .settings = settings.size(),
+          .parts = parts.size(),
+          .counters = counters.size(),
+          .series = series.size(),
+          .rows = rows.size()};
+}
+
+size_t Tables::memory_bytes() const {
+  return strings.memory_bytes() + functions.capacity() * sizeof(Function) +
+         nodes.capacity() * sizeof(Node) + kinds.capacity() * sizeof(Kind) +
+         settings.capacity() * sizeof(Setting) +
+         parts.capacity() * sizeof(Part) +
+         counters.capacity() * sizeof(Counter) +
+         series.capacity() * sizeof(Series) + rows.capacity() * sizeof(Row);
+}
+
+bool RowOrder(const Row& a, const Row& b) {
+  return std::tie(a.series, a.user, a.kernel, a.part) <
+         std::tie(b.series, b.user, b.kernel, b.part);
+}
+
+}  // namespace profd::history

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "ksym/base/result.h"
+
+namespace profd {
+
+// A moment as users write it, in nanoseconds since 1970; days and hours are of
+// the local time zone:
+//
+//   now            the present
+//   -15m           so long ago: s, m, h or d
+//   02:10          the last such time of day, or behind `after` the next one;
+//                  also with seconds
+//   2026-11-24     when that day began
+//   2026-11-24 02:10, 2026-11-24T02:10:30
+//   @1795572780    seconds since 1970; also without the @
+//
+// kInvalid, with these, for anything else.
+ksym::Result<uint64_t> ParseMoment(std::string_view text, uint64_t now_unix_ns,
+                                   std::optional<uint64_t> after_unix_ns);
+
+}  // namespace profd

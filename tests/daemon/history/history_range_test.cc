@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+
+#include "daemon/history/part_adder.h"
+#include "daemon/history/range_profile.h"
+#include "tests/daemon/history/sample_parts.h"
+
+namespace profd::history {
+namespace {
+
+constexpr size_t kRoom = size_t{64} << 20;
+
+Tables TablesOf(const std::vector<Profile>& parts,
+                const std::string& run = "r") {
+  PartAdder adder;
+  for (const Profile& part : parts) {
+    EXPECT_TRUE(adder.Add(part, {.boot = "b", .name = run}));
+  }
+  return std::move(adder.tables());
+}
+
+Profile Select(const Tables& tables, Selection selection) {
+  RangeProfile range(std::move(selection), kRoom);
+  const auto added = range.Add(tables);
+  EXPECT_TRUE(added) << added.error().message();
+  return std::move(range).Finish();
+}
+
+uint64_t CountOf(const Profile& profile) {
+  uint64_t count = 0;
+  for (const ProfileSample& sample : profile.samples) count += sample.count;
+  return count;
+}
+
+TEST(RangeProfile, GivesWhatWasSampled) {
+  const Profile profile =
+      Select(TablesOf({PartNumber(0), PartNumber(1), PartNumber(2)}), {});
+  EXPECT_EQ(CountOf(profile), 45u);
+  EXPECT_EQ(profile.accounting.taken, 48u);
+  EXPECT_EQ(profile.accounting.emitted, 45u);
+  EXPECT_EQ(profile.accounting.lost(), 3u);
+  EXPECT_EQ(profile.accounting.damaged_by_cause[2], 6u);
+  EXPECT_EQ(profile.metadata.start_unix_ns, kFirstPart);
+  EXPECT_EQ(profile.metadata.duration_ns, 3 * kSecond);
+  EXPECT_EQ(profile.metadata.hostname, "host");
+  ASSERT_EQ(profile.metadata.kinds.size(), 1u);
+  EXPECT_EQ(profile.metadata.kinds[0], EventKind("cpu-clock", 19, 0));
+  // nginx once, a rare stack and a process of Python for each part.
+  EXPECT_EQ(profile.samples.size(), 7u);
+}
+
+TEST(RangeProfile, KeepsFramesAndStates) {
+  const Profile profile = Select(TablesOf({PartNumber(0)}), {});
+  const auto& first = profile.samples[0];
+  EXPECT_EQ(profile.String(first.comm), "nginx");
+  EXPECT_EQ(profile.String(first.cgroup), "/system.slice/nginx.service");
+  const auto user = profile.Stack(first.user);
+  ASSERT_EQ(user.size(), 2u);
+  EXPECT_EQ(profile.String(profile.frames[user[0]].name), "serve");
+  EXPECT_EQ(profile.String(profile.frames[user[1]].name), "main");
+  EXPECT_EQ(profile.String(profile.frames[user[1]].build_id), "00ff");
+  const auto kernel = profile.Stack(first.kernel);
+  ASSERT_EQ(kernel.size(), 1u);
+  EXPECT_EQ(profile.frames[kernel[0]].kind, &kKernelFrame);
+  EXPECT_EQ(profile.samples[1].user_state, StackState::kTruncated);
+  const Frame& python =
+      profile.frames[profile.Stack(profile.samples[2].user)[0]];
+  EXPECT_EQ(python.kind, &kPythonFrame);
+  EXPECT_EQ(profile.String(python.file), "/srv/app.py");
+  EXPECT_EQ(profile.String(python.function), "App.view");
+  EXPECT_EQ(python.first_line, 33u);
+  EXPECT_EQ(python.line, 0u);
+}
+
+TEST(RangeProfile, TakesPartsThatBeginWithin) {
+  const Tables tables = TablesOf({PartNumber(0), PartNumber(1), PartNumber(2)});
+  const Profile profile =
+      Select(tables, {.from_unix_ns = kFirstPart + kSecond,
+                      .until_unix_ns = kFirstPart + 2 * kSecond});
+  EXPECT_EQ(CountOf(profile), 15u);
+  EXPECT_EQ(profile.metadata.start_unix_ns, kFirstPart + kSecond);
+  EXPECT_EQ(CountOf(Select(tables, {.from_unix_ns = kFirstPart + 3 * kSecond})),
+            0u);
+}
+
+TEST(RangeProfile, Filters) {
+  const Tables tables = TablesOf({PartNumber(0), PartNumber(1)});
+  const auto count = [&](Selection selection) {
+    const Profile profile = Select(tables, std::move(selection));
+    // What is left out counts neither as taken nor as emitted.
+    EXPECT_EQ(profile.accounting.emitted, CountOf(profile));
+    EXPECT_EQ(profile.accounting.taken,
+              profile.accounting.emitted + profile.accounting.lost());
+    return CountOf(profile);
+  };
+  EXPECT_EQ(count({.unit = "nginx"}), 24u);
+  EXPECT_EQ(count({.unit = "nginx.service"}), 24u);
+  EXPECT_EQ(count({.unit = "ngin"}), 0u);
+  EXPECT_EQ(count({.command = "python3"}), 6u);
+  EXPECT_EQ(count({.pid = 201}), 3u);
+  EXPECT_EQ(count({.kind = "cpu"}), 30u);
+  EXPECT_EQ(count({.kind = "blocked"}), 0u);
+  EXPECT_EQ(count({.function = "vfs_read"}), 20u);
+  EXPECT_EQ(count({.function = "main"}), 30u);
+  EXPECT_EQ(count({.function = "rare_1"}), 2u);
+}
+
+TEST(RangeProfile, AddsSamplesOfSeveralRatesUpAsTime) {
+  const Profile profile =
+      Select(TablesOf({PartNumber(0, 10), PartNumber(1, 100)}), {});
+  ASSERT_EQ(profile.metadata.kinds.size(), 1u);
+  EXPECT_TRUE(profile.metadata.kinds[0].has_values);
+  EXPECT_EQ(profile.metadata.kinds[0].name, "cpu");
+  uint64_t value = 0;
+  for (const ProfileSample& sample : profile.samples) value += sample.value;
+  EXPECT_EQ(value, 15 * kSecond / 10 + 15 * kSecond / 100);
+}
+
+TEST(RangeProfile, SaysHolesAndRestarts) {
+  RangeProfile range({}, kRoom);
+  ASSERT_TRUE(range.Add(TablesOf({PartNumber(0), PartNumber(1)})));
+  ASSERT_TRUE(range.Add(TablesOf({PartNumber(60), PartNumber(61)}, "second")));
+  // The clock goes back.
+  ASSERT_TRUE(range.Add(TablesOf({PartNumber(30)}, "second")));
+  const RangeCoverage& coverage = range.coverage();
+  EXPECT_EQ(coverage.parts, 5u);
+  EXPECT_EQ(coverage.restarts, 1u);
+  EXPECT_EQ(coverage.set_back, 1u);
+  EXPECT_EQ(coverage.holes, 1u);
+  EXPECT_EQ(coverage.hole_ns, 58 * kSecond);
+  ASSERT_EQ(coverage.first_holes.size(), 1u);
+  EXPECT_EQ(coverage.first_holes[0].from_unix_ns, kFirstPart + 2 * kSecond);
+  EXPECT_TRUE(coverage.first_holes[0].is_restart);
+}
+
+TEST(RangeProfile, RefusesWhatContradictsItself) {
+  Tables too_many = TablesOf({PartNumber(0)});
+  too_many.rows[0].count = 17;
+  Tables unknown = TablesOf({PartNumber(0)});
+  unknown.functions[0].kind = unknown.functions[0].name;
+  for (const Tables* tables : {&too_many, &unknown}) {
+    RangeProfile range({}, kRoom);
+    EXPECT_FALSE(range.Add(*tables));
+    // And nothing of it is there.
+    ASSERT_TRUE(range.Add(TablesOf({PartNumber(1)})));
+    EXPECT_EQ(CountOf(std::move(range).Finish()), 15u);
+  }
+}
+
+TEST(RangeProfile, IsBoundedInMemory) {
+  std::vector<Profile> parts;
+  for (unsigned i = 0; i < 1000; ++i) parts.push_back(PartNumber(i));
+  RangeProfile range({}, 1000);
+  const auto added = range.Add(TablesOf(parts));
+  ASSERT_FALSE(added);
+  EXPECT_EQ(added.error().code(), ksym::ErrorCode::kLimit);
+}
+
+}  // namespace
+}  // namespace profd::history

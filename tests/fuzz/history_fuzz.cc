@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any bytes as a file of a history, and what is read of it as a profile.
+// Fuzzers guess neither checksums nor what zstd packs, so bytes that are no
+// such file are taken as the columns of a record, each behind its size. The
+// corpus has a journal, a segment, and columns as tests/daemon/history writes
+// them.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+#include <string_view>
+
+#include "daemon/history/columns.h"
+#include "daemon/history/layout.h"
+#include "daemon/history/range_profile.h"
+#include "ksym/base/byte_reader.h"
+
+namespace {
+
+using namespace profd::history;
+
+constexpr size_t kMaxProfileBytes = size_t{64} << 20;
+
+void Check(Tables& tables) {
+  RangeProfile range({.unit = "nginx", .function = "a"}, kMaxProfileBytes);
+  if (!range.Add(tables)) return;
+  const profd::Profile profile = std::move(range).Finish();
+  uint64_t count = 0;
+  for (const auto& sample : profile.samples) {
+    if (sample.kind >= profile.metadata.kinds.size()) std::abort();
+    count += sample.count;
+  }
+  if (count > profile.accounting.emitted) std::abort();
+  // What was read can be written, and is the same then.
+  const auto segment = EncodeSegment(tables, 1);
+  if (!segment) return;
+  const auto again = DecodeSegment(*segment);
+  if (!again || again->tables.rows != tables.rows ||
+      again->tables.nodes != tables.nodes) {
+    std::abort();
+  }
+}
+
+void CheckColumns(std::string_view bytes) {
+  ksym::ByteReader reader(std::as_bytes(std::span(bytes)));
+  ColumnViews views;
+  for (std::string_view& view : views) {
+    view = reader.ReadString(reader.ReadUleb128());
+  }
+  Tables tables;
+  if (!reader.ok() || !AppendColumns(views, tables)) return;
+  Check(tables);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  if (auto journal = DecodeJournal(bytes)) {
+    Check(journal->tables);
+  } else if (auto segment = DecodeSegment(bytes)) {
+    Check(segment->tables);
+  } else {
+    CheckColumns(bytes);
+  }
+  return 0;
+}
