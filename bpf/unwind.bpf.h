@@ -18,6 +18,7 @@
 #include "bpf/profile_abi.h"
 #include "bpf/profile_maps.bpf.h"
 #include "bpf/runtime/runtime.bpf.h"
+#include "bpf/runtime/v8.bpf.h"
 #include "bpf/unwind_abi.h"
 #include "bpf/unwind_maps.bpf.h"
 #include "bpf/unwind_memory.bpf.h"
@@ -304,8 +305,11 @@ static __always_inline long unwind_frame(struct unwind_state *st,
 		st->row = unwind_find_row(
 		    st->at.shard, st->at.index | (__u32)st->at.rows << 16,
 		    st->at.first_block, pc - st->at.base);
-	if (unwind_cfa_kind(st) == UNWIND_CFA_NO_INFO)
+	if (unwind_cfa_kind(st) == UNWIND_CFA_NO_INFO) {
+		if (st->has_v8 && v8_step(depth))
+			return 0;
 		return !unwind_frame_pointer(st);
+	}
 	/* Nobody calls the trampoline: its first byte is where it is. */
 	if (unwind_cfa_kind(st) == UNWIND_CFA_SIGNAL)
 		record->frames[depth] = st->ip + (depth != 0);
@@ -385,6 +389,7 @@ static __always_inline void unwind_use_regs(struct unwind_state *st)
 	st->window_bytes = 0;
 	st->next_anchor = RUNTIME_NO_ANCHOR;
 	st->has_runtime = 0;
+	st->has_v8 = 0;
 }
 
 static __always_inline bool unwind_may_copy(struct unwind_list_header *header)
@@ -457,6 +462,7 @@ static __always_inline bool unwind_begin(struct unwind_state *st,
 		return false;
 	first = (__u32)*place;
 	st->may_have_runtime = (*place & UNWIND_LIST_HAS_RUNTIME) != 0;
+	st->may_have_v8 = (*place & UNWIND_LIST_HAS_V8) != 0;
 	header = bpf_map_lookup_elem(&unwind_mappings, &first);
 	if (!header || header->tgid != who.tgid ||
 	    header->exec_count != who.exec_count ||

@@ -39,6 +39,8 @@
 /* A value of unwind_processes: the place, with this bit where the process maps
  * an interpreter, so that others are not looked up among those. */
 #define UNWIND_LIST_HAS_RUNTIME (1ull << 32)
+/* And another one where it maps V8, whose frames are native ones. */
+#define UNWIND_LIST_HAS_V8 (1ull << 33)
 
 /* ksym::UnwindRow: see ksym/unwind/unwind_row.h for what the kinds mean. */
 struct unwind_row {

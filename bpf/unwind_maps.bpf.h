@@ -102,6 +102,8 @@ struct unwind_state {
 	__u8 fp_lost, extra_lost, used_frame_pointer;
 	__u8 may_have_runtime;	  /* the process maps an interpreter */
 	__u8 has_runtime;	  /* an interpreter has frames in the stack */
+	__u8 may_have_v8;	  /* the process maps V8 */
+	__u8 has_v8;		  /* whose layout is known */
 	struct unwind_mapping at; /* that the last frame was in */
 	__u64 row;		  /* that is in force there, or 0 */
 	/* The next run of an interpreter's frames has no place yet. */

@@ -222,6 +222,18 @@ runtime_begin(const struct profile_key *key, __u32 set)
 	return st;
 }
 
+/* As if there were no interpreter; V8's frames may come. */
+static __always_inline void runtime_use_none(struct runtime_state *st)
+{
+	st->hash = hash_multiplier;
+	st->code_bytes = 0;
+	st->last_run = RUNTIME_NO_ITEM;
+	st->next_run = RUNTIME_NO_ITEM;
+	st->record.items = 0;
+	st->record.word_below = 0;
+	st->record.flags = 0;
+}
+
 /*
  * The thread is in the kernel, where it waits for the word at that address, but
  * not for ever; 0: it does not. Threads wait for the global lock with a limit,
@@ -335,8 +347,7 @@ static __always_inline void runtime_forget(void)
 /* The sample's interpreter has something to say of the stack. */
 static __always_inline bool runtime_has_items(const struct runtime_state *st)
 {
-	return st->active &&
-	       (st->last_run != RUNTIME_NO_ITEM || st->record.flags);
+	return st->active && (st->record.items || st->record.flags);
 }
 
 /* The id of a stack with the frames that an interpreter has in it. */

@@ -148,6 +148,11 @@ enum runtime_item_kind {
 	RUNTIME_ITEM_RUN = 1,
 	/* And a run whose frames do not lead to its end. */
 	RUNTIME_ITEM_TORN = 2,
+	/*
+	 * A native frame, at the depth in `native`, that is of the function
+	 * with the id in `word`. Not in a run; behind all frames of runs.
+	 */
+	RUNTIME_ITEM_NATIVE = 4,
 };
 
 /* A frame, or the end of the run that the frames before it are. */

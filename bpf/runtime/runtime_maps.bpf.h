@@ -8,6 +8,7 @@
 
 #include "bpf/profile_abi.h"
 #include "bpf/runtime/runtime_abi.h"
+#include "bpf/runtime/v8_abi.h"
 #include "bpf/unwind_abi.h"
 
 /* Bits that user space sets as it finds runtimes; 0: nothing is looked up. */
@@ -62,6 +63,13 @@ struct {
 	__type(value, struct runtime_budget);
 } runtime_budgets SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct unwind_process);
+	__type(value, struct v8_process);
+} runtime_v8 SEC(".maps");
+
 #define RUNTIME_WINDOW_BYTES 2048
 /* Each adds an item, but for the begins of runs of a chain. */
 #define RUNTIME_STEPS (RUNTIME_MAX_ITEMS + 256)
@@ -72,6 +80,19 @@ struct {
 #define RUNTIME_NO_ITEM	  0xffffffffu
 /* Bytes of a text that tell it from others, where it has no hash. */
 #define CPYTHON_TEXT_SAMPLE 128
+
+/* Of the walk of V8's frames. */
+struct v8_state {
+	struct v8_process layout;
+	/* Maps of objects of these types, that were looked at; 0: none was. */
+	__u64 shared_map;
+	__u64 bytecode_map;
+	/* The objects that were read last. */
+	__u64 shared_at; /* with its tag */
+	__u64 function[V8_FUNCTION_WORDS];
+	__u64 shared[V8_SHARED_WORDS];
+	struct profile_v8_record record;
+};
 
 struct runtime_state {
 	struct cpython_process layout;
@@ -113,6 +134,7 @@ struct runtime_state {
 	__u64 window_at;
 	__u64 window_bytes;
 	__u64 window[RUNTIME_WINDOW_BYTES / 8];
+	struct v8_state v8;
 	struct profile_runtime_record record;
 };
 /* The kernel gives no more to a value of each CPU's. */

@@ -139,12 +139,19 @@ void RuntimeRecords::Follow(UnwindTables& tables) {
            [this](const ksym::ProcessId& process, uint64_t load_bias,
                   const ksym::CpythonInterpreter& interpreter) {
              Publish(process, load_bias, interpreter);
+           },
+       .of_v8 =
+           [this](const ksym::ProcessId& process,
+                  const ksym::V8Layout& layout) {
+             PublishV8(process, layout);
            }});
 }
 
 void RuntimeRecords::Add(const profile_record& record, size_t bytes) {
   if (record.type == PROFILE_RECORD_CODE) {
     AddCode(reinterpret_cast<const profile_code_record&>(record), bytes);
+  } else if (record.type == PROFILE_RECORD_V8) {
+    AddV8Code(reinterpret_cast<const profile_v8_record&>(record), bytes);
   } else if (record.type == PROFILE_RECORD_RUNTIME ||
              record.type == PROFILE_RECORD_RUNTIME_COPY) {
     AddFrames(reinterpret_cast<const profile_runtime_record&>(record), bytes);
@@ -214,10 +221,35 @@ void RuntimeRecords::Publish(const ksym::ProcessId& id, uint64_t load_bias,
   Know(RUNTIME_KNOWN);
 }
 
+void RuntimeRecords::PublishV8(const ksym::ProcessId& id,
+                               const ksym::V8Layout& layout) {
+  if (fds_.v8 < 0 || published_v8_.contains(id)) return;
+  const v8_process process = {
+      .layout = static_cast<uint32_t>(&layout - ksym::KnownV8Layouts().data()),
+      .shared_function_info = layout.shared_function_info,
+      .bytecode_array = layout.bytecode_array,
+      .function_shared = layout.function_shared,
+      .shared_name = layout.shared_name,
+      .shared_script = layout.shared_script,
+      .shared_literal_id = layout.shared_literal_id,
+      .shared_unique_id = layout.shared_unique_id,
+      .reserved = {}};
+  const unwind_process key = KeyOf(id);
+  // Without room it is tried again when the process maps more.
+  if (bpf_map_update_elem(fds_.v8, &key, &process, BPF_ANY) != 0) return;
+  published_v8_.insert(id);
+  Know(RUNTIME_KNOWN);
+}
+
 void RuntimeRecords::Withdraw(const ksym::ProcessId& id) {
   // Its functions go even if it never was in the map: the sampler finds the
   // runtime of new processes by their files.
   names_.Forget(id);
+  javascript_.Forget(id);
+  if (published_v8_.erase(id) > 0) {
+    const unwind_process key = KeyOf(id);
+    bpf_map_delete_elem(fds_.v8, &key);
+  }
   const auto published = published_.extract(id);
   if (published.empty()) return;
   for (uint32_t i = 0; i < published.mapped().size(); ++i) {
@@ -233,6 +265,52 @@ void RuntimeRecords::EndInterval() {
   for (const uint64_t code : names_.TakeDropped()) {
     bpf_map_delete_elem(fds_.codes, &code);
   }
+  javascript_.EndInterval();
+}
+
+void RuntimeRecords::ReadNames(SteadyClock::duration time) {
+  if (javascript_.HasWaiting()) {
+    const auto until = SteadyClock::now() + time;
+    javascript_.Read(
+        [this](uint32_t pid) -> const ksym::Memory& {
+          pages_.Begin(pid);
+          return pages_;
+        },
+        [until] { return SteadyClock::now() >= until; });
+  }
+  for (const uint64_t code : javascript_.TakeDropped()) {
+    bpf_map_delete_elem(fds_.codes, &code);
+  }
+}
+
+void RuntimeRecords::AddFrame(RuntimeFrameId id, RuntimeFrameTable& frames) {
+  while (id != 0 && !frames.contains(id)) {
+    auto frame = javascript_.Get(id);
+    if (!frame) frame = names_.Get(id);
+    const RuntimeFrameId caller = frame->caller;
+    frames.emplace(id, std::move(*frame));
+    id = caller;
+  }
+}
+
+void RuntimeRecords::AddV8Code(const profile_v8_record& record, size_t bytes) {
+  const auto layouts = ksym::KnownV8Layouts();
+  if (bytes < sizeof(record) || record.layout >= layouts.size()) return;
+  JavaScriptCode code = {
+      .id = record.code,
+      .process = {record.tgid, record.exec_count, record.start_ns},
+      .layout = &layouts[record.layout],
+      .shared = {record.shared},
+      .identity = {.name = record.name,
+                   .script = record.script,
+                   .literal_id = record.literal_id,
+                   .unique_id = record.unique_id},
+      .bytecode = {},
+      .pc = {record.pc}};
+  if (record.kind == V8_INTERPRETED) {
+    code.bytecode = ksym::V8Word{record.bytecode};
+  }
+  javascript_.Add(code);
 }
 
 void RuntimeRecords::AddCode(const profile_code_record& record, size_t bytes) {
@@ -261,9 +339,18 @@ std::optional<RuntimeRuns> RuntimeRecords::Decode(
   RuntimeRuns runs = {.runs = {},
                       .word_below = record.word_below,
                       .is_cut = (record.flags & RUNTIME_FRAMES_CUT) != 0,
-                      .waits = (record.flags & RUNTIME_WAITS_FOR_LOCK) != 0};
+                      .waits = (record.flags & RUNTIME_WAITS_FOR_LOCK) != 0,
+                      .of_natives = {}};
   RuntimeRun run;
   for (const runtime_item& item : std::span(record.item).first(record.items)) {
+    if (item.kind == RUNTIME_ITEM_NATIVE) {
+      RuntimeRun of_native;
+      of_native.kind = kJavaScriptCode;
+      of_native.frames.push_back(javascript_.FrameOf(item.word, item.index));
+      of_native.native = item.native;
+      runs.of_natives.push_back(std::move(of_native));
+      continue;
+    }
     if (item.kind == RUNTIME_ITEM_FRAME) {
       run.frames.push_back(names_.FrameOf(item.word, item.index));
       continue;
@@ -306,7 +393,13 @@ void RuntimeRecords::CountRuns(const RuntimeRuns& all, NativeEnd end) {
 
 RuntimeStatistics RuntimeRecords::statistics() const {
   RuntimeStatistics statistics = names_.statistics();
-  statistics.processes = published_.size();
+  const JavaScriptNames::Statistics& javascript = javascript_.statistics();
+  statistics.codes += javascript.codes;
+  statistics.codes_unread += javascript.codes_unread;
+  statistics.codes_refused += javascript.codes_refused;
+  statistics.code_bytes += javascript.bytes;
+  statistics.frames_unnamed += javascript.frames_unnamed;
+  statistics.processes = published_.size() + published_v8_.size();
   statistics.runs = runs_;
   return statistics;
 }
@@ -316,6 +409,7 @@ std::vector<RawFrame> RuntimeRecords::Merge(const RawStack& stack,
                                             RuntimeRuns& all) {
   MarkGaps(all.runs);
   CountRuns(all, EndOf(stack));
+  AddRunsOfNatives(all);
   std::vector<RawFrame> frames =
       MergeFrames(stack.frames, all.runs, EndOf(stack));
   if (all.waits) frames.insert(frames.begin(), {.kind = kLockWait});

@@ -5,14 +5,19 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "bpf/runtime/runtime_abi.h"
+#include "bpf/runtime/v8_abi.h"
+#include "daemon/base/steady_clock.h"
+#include "daemon/capture/process_pages.h"
 #include "daemon/profile/raw_stack_table.h"
 #include "daemon/profile/runtime_frame.h"
 #include "daemon/runtime/frame_merge.h"
+#include "daemon/runtime/javascript_names.h"
 #include "daemon/runtime/runtime_names.h"
 #include "daemon/unwind/unwind_tables.h"
 #include "ksym/process/process_image.h"
@@ -25,6 +30,7 @@ struct RuntimeMapFds {
   int processes = -1;
   int files = -1;
   int codes = -1;
+  int v8 = -1;
 };
 inline constexpr uint32_t kRuntimeProcesses = 8192;
 inline constexpr uint32_t kRuntimeFiles = 256;
@@ -56,10 +62,15 @@ class RuntimeRecords {
   // The same of a copied stack, by what is known of its native frames.
   std::vector<RawFrame> MergeCopy(uint64_t copy, const NativeStack& native,
                                   const RawStack& stack);
+  // Reads the names of functions that were sampled from their processes, as far
+  // as it gets in that time; a page that is not there takes
+  // ForeignMemory::kPatience.
+  void ReadNames(SteadyClock::duration time);
   // After each drain.
   void EndInterval();
 
-  const RuntimeNames& names() const { return names_; }
+  // Adds the frame of that number, and those that it is inlined into.
+  void AddFrame(RuntimeFrameId id, RuntimeFrameTable& frames);
   RuntimeStatistics statistics() const;
 
  private:
@@ -68,7 +79,9 @@ class RuntimeRecords {
   // The process maps the interpreter's file, with that load bias.
   void Publish(const ksym::ProcessId& process, uint64_t load_bias,
                const ksym::CpythonInterpreter& interpreter);
+  void PublishV8(const ksym::ProcessId& process, const ksym::V8Layout& layout);
   void AddCode(const profile_code_record& record, size_t bytes);
+  void AddV8Code(const profile_v8_record& record, size_t bytes);
   void AddFrames(const profile_runtime_record& record, size_t bytes);
   std::optional<RuntimeRuns> Decode(const profile_runtime_record& record,
                                     size_t bytes);
@@ -81,7 +94,10 @@ class RuntimeRecords {
   std::vector<ksym::CpythonLayout> layouts_;  // by their number
   // Where each process's interpreters are, in the order of their numbers.
   std::map<ksym::ProcessId, std::vector<uint64_t>> published_;
+  std::set<ksym::ProcessId> published_v8_;
   RuntimeNames names_;
+  JavaScriptNames javascript_ = JavaScriptNames(names_);
+  ProcessPages pages_;
   RuntimeStatistics::Runs runs_;
   // Until their stacks come.
   std::unordered_map<uint64_t, RuntimeRuns> of_stacks_;

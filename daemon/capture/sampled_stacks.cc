@@ -23,6 +23,8 @@ constexpr uint64_t kCopiesAtOnce = 16 << 20;
 constexpr uint64_t kMaxWaitingBytes = kCopiesAtOnce / 2;
 // So much below that the stack of one thread more fits.
 constexpr uint64_t kNearlyAll = kMaxWaitingBytes - (uint64_t{64} << 10);
+// Of reading functions' names, at each poll.
+constexpr std::chrono::milliseconds kNamesBudget(20);
 // How often what waits for tables empties the ring.
 constexpr std::chrono::milliseconds kRingPeriod(20);
 
@@ -100,6 +102,8 @@ void SampledStacks::Walk(std::span<const SampleHint> hints) {
     tables_->NoteSample(hint.id, SteadyClock::time_point(
                                      std::chrono::nanoseconds(hint.time_ns)));
   }
+  runtimes_.ReadNames(kNamesBudget);
+  parts_.make_room_if_due();
   copies_.Walk(SourcesWith(*tables_));
   copies_.Shed(SourcesWith(*tables_), kMaxWaitingBytes);
   AllowCopies();

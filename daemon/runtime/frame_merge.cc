@@ -2,6 +2,8 @@
 #include "daemon/runtime/frame_merge.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 namespace profd {
 namespace {
@@ -15,7 +17,7 @@ void Append(const RuntimeRun& run, std::vector<RawFrame>& frames) {
     return;
   }
   for (const RuntimeFrameId id : run.frames) {
-    frames.push_back({.kind = kPythonCode, .value = id});
+    frames.push_back({.kind = run.kind, .value = id});
   }
 }
 
@@ -98,6 +100,30 @@ void MarkGaps(std::vector<RuntimeRun>& runs) {
       run->native = place;
     }
   }
+}
+
+void AddRunsOfNatives(RuntimeRuns& all) {
+  if (all.of_natives.empty()) return;
+  std::vector<RuntimeRun> runs;
+  runs.reserve(all.runs.size() + all.of_natives.size());
+  auto next = all.of_natives.begin();
+  // Those in front of the first one with a place are of calls that have ended.
+  auto run = std::ranges::find_if(all.runs, IsPlaced);
+  if (run == all.runs.end()) run = all.runs.begin();
+  for (; run != all.runs.end(); ++run) {
+    for (; run->native && next != all.of_natives.end() &&
+           *next->native < *run->native;
+         ++next) {
+      runs.push_back(std::move(*next));
+    }
+    // What has no place ends the others.
+    if (!run->native) break;
+    runs.push_back(std::move(*run));
+  }
+  std::ranges::move(next, all.of_natives.end(), std::back_inserter(runs));
+  std::ranges::move(run, all.runs.end(), std::back_inserter(runs));
+  all.runs = std::move(runs);
+  all.of_natives.clear();
 }
 
 size_t CountLeftOut(std::span<const RuntimeRun> runs, NativeEnd end) {

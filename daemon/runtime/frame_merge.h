@@ -20,7 +20,8 @@ struct RuntimeRun {
   std::optional<size_t> native;
   // An address within it, or a word that is there; 0: not known.
   uint64_t anchor = 0;
-  bool is_torn = false;  // its frames do not lead to its end
+  bool is_torn = false;             // its frames do not lead to its end
+  RawFrameKind kind = kPythonCode;  // of its frames
 };
 
 // The frames that came for a stack, leaf first.
@@ -32,6 +33,9 @@ struct RuntimeRuns {
   // There were more than can be walked; then the last run is torn.
   bool is_cut = false;
   bool waits = false;  // the thread, for the runtime's global lock
+  // Native frames that are a runtime's functions themselves, leaf first: each
+  // has its place.
+  std::vector<RuntimeRun> of_natives;
 };
 
 // A stack of native frames, as far as runs are placed by it: all but the code.
@@ -47,6 +51,10 @@ void PlaceRuns(const NativeStack& stack, RuntimeRuns& runs);
 // A run without a place between others that have theirs is torn, and belongs to
 // where the next one does.
 void MarkGaps(std::vector<RuntimeRun>& runs);
+
+// Puts those of `of_natives` among the others, of which then each has a place,
+// is torn, or lies behind those that have one.
+void AddRunsOfNatives(RuntimeRuns& all);
 
 // Whether the root end of the native frames is there.
 enum class NativeEnd : uint8_t { kWhole, kCut };

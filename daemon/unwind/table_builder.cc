@@ -8,6 +8,7 @@
 #include "daemon/base/own_priority.h"
 #include "daemon/base/steady_clock.h"
 #include "daemon/base/table_memory.h"
+#include "ksym/runtime/v8/engine.h"
 #include "ksym/unwind/call_frame_section.h"
 #include "ksym/unwind/unwind_cache.h"
 
@@ -174,6 +175,11 @@ TableBuilder::Build BuildTablesWith(const std::string& cache_directory) {
       built.cpython = *cpython;
     } else {
       built.cpython_refusal = cpython.error().message();
+    }
+    if (const auto v8 = ksym::FindV8(source, *image)) {
+      built.v8 = *v8;
+    } else {
+      built.v8_refusal = v8.error().message();
     }
     if (!table) {
       if (table.error().code() == ksym::ErrorCode::kLimit) {

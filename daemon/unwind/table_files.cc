@@ -17,6 +17,7 @@
 #include "ksym/process/mapped_file.h"
 #include "ksym/process/vdso.h"
 #include "ksym/runtime/cpython/interpreter.h"
+#include "ksym/runtime/v8/engine.h"
 
 namespace profd {
 namespace {
@@ -322,13 +323,17 @@ bool TableFiles::TakeTable(TableFile& file, BuiltTable table) {
   file.table.code = std::move(table.code);
   file.pieces = std::move(table.pieces);
   file.cpython = table.cpython;
-  if (!table.cpython_refusal.empty()) {
+  file.v8 = table.v8;
+  const auto warn = [&](std::string_view language, const std::string& refusal) {
+    if (refusal.empty()) return;
     std::string room;
-    warnings_.Add("no Python frames of programs with " +
+    warnings_.Add("no " + std::string(language) + " frames of programs with " +
                   std::string(ksym::BoundPath(file.mapping.path, room)) + ": " +
-                  table.cpython_refusal);
-  }
-  return file.cpython.has_value();
+                  refusal);
+  };
+  warn("Python", table.cpython_refusal);
+  warn("JavaScript", table.v8_refusal);
+  return file.has_runtime();
 }
 
 void TableFiles::Wait(SteadyClock::duration time) const {
@@ -352,11 +357,12 @@ TableFile* TableFiles::FindRuntime(uint32_t pid, const ksym::Mapping& mapping) {
   if (!source) return nullptr;
   const auto image = ksym::ElfImage::Parse(*source);
   if (!image) return nullptr;
-  const auto cpython = ksym::FindCpython(*source, *image);
   // Why one is not known is said when its table is made.
-  if (!cpython) return nullptr;
-  file->cpython = *cpython;
-  if (!file->cpython) return nullptr;
+  if (const auto cpython = ksym::FindCpython(*source, *image)) {
+    file->cpython = *cpython;
+  }
+  if (const auto v8 = ksym::FindV8(*source, *image)) file->v8 = *v8;
+  if (!file->has_runtime()) return nullptr;
   file->table.code = CodeOf(*image);
   return file;
 }

@@ -13,6 +13,7 @@
 #include "ksym/elf/byte_source.h"
 #include "ksym/elf/elf_image.h"
 #include "ksym/runtime/cpython/interpreter.h"
+#include "ksym/runtime/v8/layout.h"
 #include "ksym/unwind/unwind_table.h"
 
 namespace profd {
@@ -28,6 +29,9 @@ struct BuiltTable {
   // The interpreter that the file holds, or why its frames are not known.
   std::optional<ksym::CpythonInterpreter> cpython = {};
   std::string cpython_refusal = {};
+  // The same of V8; null: it holds none.
+  const ksym::V8Layout* v8 = nullptr;
+  std::string v8_refusal = {};
 };
 
 // Builds unwind tables somewhere else, those that are wanted most first.

@@ -40,6 +40,7 @@ class UnwindMaps {
   struct List {
     std::span<const unwind_mapping> mappings;
     bool has_runtime = false;  // the process maps an interpreter
+    bool has_v8 = false;
   };
   // Replaces the process's list. False: there is no room.
   virtual ksym::Result<bool> Publish(const ksym::ProcessId& process,

@@ -61,7 +61,9 @@ void UnwindTables::Acquire(const ksym::ProcessId& id, TableList& process) {
   process.state.Acquired();
   stale_.insert(id);
   for (const TableFile* file : process.files) {
-    if (file != nullptr && file->cpython) TellOfRuntime(id, process, *file);
+    if (file != nullptr && file->has_runtime()) {
+      TellOfRuntime(id, process, *file);
+    }
   }
 }
 
@@ -88,7 +90,9 @@ std::vector<TableFiles::Holder> UnwindTables::HoldersOf(const TableFile& file,
 void UnwindTables::TellOfRuntime(const ksym::ProcessId& id,
                                  const TableList& process,
                                  const TableFile& file) const {
-  if (!runtime_observer_.of_process || !file.cpython) return;
+  if (!runtime_observer_.of_process) return;
+  if (file.v8 != nullptr) runtime_observer_.of_v8(id, *file.v8);
+  if (!file.cpython) return;
   for (size_t i = 0; i < process.files.size(); ++i) {
     if (process.files[i] != &file) continue;
     const auto load_bias = file.table.LoadBias(process.mappings[i]);
@@ -100,7 +104,7 @@ void UnwindTables::TellOfRuntime(const ksym::ProcessId& id,
 
 // The same numbers may be those of another file elsewhere.
 void UnwindTables::TellOfFile(const TableFile& file) const {
-  if (runtime_observer_.of_file && file.is_for_all) {
+  if (runtime_observer_.of_file && file.is_for_all && file.cpython) {
     runtime_observer_.of_file(file);
   }
 }
@@ -323,10 +327,13 @@ void UnwindTables::Publish(Entry& entry, const Outlook& outlook) {
     return;
   }
   std::vector<unwind_mapping> list;
-  bool has_runtime = false;
+  UnwindMaps::List published_list;
   for (size_t i = 0; i < process.mappings.size(); ++i) {
     const TableFile* file = process.files[i];
-    has_runtime |= file != nullptr && file->cpython.has_value();
+    if (file != nullptr) {
+      published_list.has_runtime |= file->cpython.has_value();
+      published_list.has_v8 |= file->v8 != nullptr;
+    }
     if (file != nullptr && file->state.is_ready()) {
       AppendUnwindMappings(process.mappings[i], file->table, list);
     } else {
@@ -335,8 +342,8 @@ void UnwindTables::Publish(Entry& entry, const Outlook& outlook) {
                            pending ? NoTable::kYet : NoTable::kEver, list);
     }
   }
-  const auto published =
-      maps_->Publish(id, {.mappings = list, .has_runtime = has_runtime});
+  published_list.mappings = list;
+  const auto published = maps_->Publish(id, published_list);
   if (!published) Warn(published.error().message());
   if (!published) return RefuseList(id, process, 0);
   if (!*published) return RefuseList(id, process, list.size() + 1);

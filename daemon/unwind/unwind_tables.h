@@ -24,6 +24,7 @@
 #include "ksym/base/warning_list.h"
 #include "ksym/process/process_image.h"
 #include "ksym/runtime/cpython/interpreter.h"
+#include "ksym/runtime/v8/layout.h"
 #include "ksym/unwind/stack_walk.h"
 
 namespace profd {
@@ -93,6 +94,8 @@ class UnwindTables {
     std::function<void(const ksym::ProcessId&, uint64_t load_bias,
                        const ksym::CpythonInterpreter&)>
         of_process;
+    // The same of V8, which lies where it lies.
+    std::function<void(const ksym::ProcessId&, const ksym::V8Layout&)> of_v8;
   };
   void TellOfRuntimes(RuntimeObserver observer) {
     runtime_observer_ = std::move(observer);

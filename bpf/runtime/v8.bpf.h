@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Frames of V8's JavaScript. They are native frames that keep the frame pointer
+ * (src/execution/frame-constants.h): below it is the context, or a number in
+ * frames of other kinds, and the function; in interpreted ones the byte code
+ * and how far it is.
+ *
+ * Code in the file is the interpreter and what else V8 brings along; code that
+ * no file has was compiled for the function.
+ */
+#pragma once
+
+#include <linux/bpf.h>
+#include <stdbool.h>
+#include <bpf/bpf_helpers.h>
+
+#include "bpf/arch/arch.bpf.h"
+#include "bpf/profile_maps.bpf.h"
+#include "bpf/runtime/cpython_code.bpf.h"
+#include "bpf/runtime/runtime_abi.h"
+#include "bpf/runtime/runtime_maps.bpf.h"
+#include "bpf/unwind_maps.bpf.h"
+#include "bpf/unwind_memory.bpf.h"
+
+#define V8_OBJECT_TAG 1ull
+#define V8_TAGS	      3ull
+
+static __always_inline bool v8_is_object(__u64 word)
+{
+	return (word & V8_TAGS) == V8_OBJECT_TAG;
+}
+
+/* Whether objects with that map are of the type. `known` has the last one. */
+static __always_inline bool v8_has_type(__u64 map, __u16 type, __u64 *known)
+{
+	__u16 found = 0;
+
+	if (map == *known)
+		return true;
+	if (!v8_is_object(map) ||
+	    bpf_probe_read_user(&found, sizeof(found),
+				(void *)(map - V8_OBJECT_TAG + V8_MAP_TYPE)) ||
+	    found != type)
+		return false;
+	*known = map;
+	return true;
+}
+
+/* The word of the SharedFunctionInfo at that offset, and 32 bits of it. */
+static __always_inline __u64 v8_shared_word(const struct v8_state *v8,
+					    __u32 offset)
+{
+	return v8->shared[offset / 8 & (V8_SHARED_WORDS - 1)];
+}
+
+static __always_inline __u32 v8_shared_half(const struct v8_state *v8,
+					    __u32 offset)
+{
+	return v8_shared_word(v8, offset) >> 8 * (offset & 4);
+}
+
+/* Sends the code at first sight; what is not sent now may be the next time. */
+static __always_inline void v8_send(struct runtime_state *st, __u64 id,
+				    __u32 kind, __u64 bytecode, __u64 pc)
+{
+	struct profile_v8_record *record = &st->v8.record;
+	__u8 present = 1;
+
+	if (bpf_map_lookup_elem(&runtime_codes, &id) || !cpython_may_send(st))
+		return;
+	record->header.type = PROFILE_RECORD_V8;
+	record->header.set = st->record.header.set;
+	record->code = id;
+	record->start_ns = st->who.start_ns;
+	record->tgid = st->who.tgid;
+	record->exec_count = st->who.exec_count;
+	record->layout = st->v8.layout.layout;
+	record->kind = kind;
+	record->shared = st->v8.shared_at;
+	record->name = v8_shared_word(&st->v8, st->v8.layout.shared_name);
+	record->script = v8_shared_word(&st->v8, st->v8.layout.shared_script);
+	record->literal_id =
+	    v8_shared_half(&st->v8, st->v8.layout.shared_literal_id);
+	record->unique_id =
+	    v8_shared_half(&st->v8, st->v8.layout.shared_unique_id);
+	record->bytecode = bytecode;
+	record->pc = pc;
+	if (bpf_ringbuf_output(&ring, record, sizeof(*record),
+			       BPF_RB_NO_WAKEUP))
+		return;
+	cpython_note_sent(st, sizeof(*record));
+	bpf_map_update_elem(&runtime_codes, &id, &present, BPF_ANY);
+}
+
+/* Reads the function's SharedFunctionInfo; false: it is none. */
+static __always_inline bool v8_read_shared(struct v8_state *v8, __u64 function)
+{
+	__u32 at = v8->layout.function_shared / 8;
+
+	if (!v8_is_object(function) ||
+	    bpf_probe_read_user(v8->function, V8_FUNCTION_BYTES,
+				(void *)(function - V8_OBJECT_TAG)))
+		return false;
+	v8->shared_at = v8->function[at & (V8_FUNCTION_WORDS - 1)];
+	if (!v8_is_object(v8->shared_at) ||
+	    bpf_probe_read_user(v8->shared, V8_SHARED_BYTES,
+				(void *)(v8->shared_at - V8_OBJECT_TAG)))
+		return false;
+	return v8_has_type(v8->shared[0], v8->layout.shared_function_info,
+			   &v8->shared_map);
+}
+
+/* A number for the function in the state; other processes' differ. */
+static __always_inline __u64 v8_function_id(const struct runtime_state *st)
+{
+	const struct v8_process *layout = &st->v8.layout;
+	__u64 hash;
+
+	hash = cpython_hash(st->who.start_ns ^ (__u64)st->who.tgid << 32,
+			    st->who.exec_count);
+	hash = cpython_hash(hash, st->v8.shared_at);
+	hash = cpython_hash(hash, v8_shared_word(&st->v8, layout->shared_name));
+	hash =
+	    cpython_hash(hash, v8_shared_word(&st->v8, layout->shared_script));
+	hash = cpython_hash(hash,
+			    v8_shared_half(&st->v8, layout->shared_literal_id));
+	return cpython_hash(hash,
+			    v8_shared_half(&st->v8, layout->shared_unique_id));
+}
+
+static __always_inline __u64 v8_mix(__u64 hash)
+{
+	hash ^= hash >> 32;
+	hash *= 0xd6e8feb86659fd93ull;
+	return hash ^ hash >> 32;
+}
+
+static __always_inline void v8_push(struct runtime_state *st, __u64 id,
+				    __u32 index, __u32 depth)
+{
+	__u32 at = st->record.items;
+	struct runtime_item *item = runtime_item_at(st, at);
+
+	if (!item)
+		return;
+	item->word = id;
+	item->index = index;
+	item->native = depth;
+	item->kind = RUNTIME_ITEM_NATIVE;
+	st->record.items = at + 1;
+	st->hash = cpython_hash(st->hash, id);
+	st->hash = cpython_hash(st->hash, (__u64)index << 32 | depth);
+}
+
+static __always_inline void v8_note_interpreted(struct runtime_state *st,
+						struct unwind_state *native,
+						__u32 depth)
+{
+	__u64 bytecode = 0, offset = 0, map = 0, id;
+
+	if (!native->back && native->fp - native->sp < V8_FRAME_OFFSET)
+		return;
+	if (!unwind_read(native, native->fp - V8_FRAME_BYTECODE, &bytecode) ||
+	    !unwind_read(native, native->fp - V8_FRAME_OFFSET, &offset))
+		return;
+	/* Else it is a function that V8 brings along, which is native code. */
+	if (offset << 32 || !v8_is_object(bytecode) ||
+	    bpf_probe_read_user(&map, sizeof(map),
+				(void *)(bytecode - V8_OBJECT_TAG)) ||
+	    !v8_has_type(map, st->v8.layout.bytecode_array,
+			 &st->v8.bytecode_map))
+		return;
+	id = v8_mix(cpython_hash(v8_function_id(st), bytecode));
+	v8_push(st, id, offset >> 32, depth);
+	v8_send(st, id, V8_INTERPRETED, bytecode, 0);
+}
+
+static __always_inline void v8_note_compiled(struct runtime_state *st,
+					     struct unwind_state *native,
+					     __u32 depth)
+{
+	__u64 pc = native->ip - native->back, code[V8_CODE_SAMPLE / 8] = {};
+	__u64 id;
+
+	/* Code is freed and moved, too: it is told from what comes later. */
+	bpf_probe_read_user(code, sizeof(code),
+			    (void *)(native->ip - sizeof(code)));
+	id = cpython_hash(v8_function_id(st), pc);
+	id = cpython_hash(id, code[0]);
+	id = v8_mix(cpython_hash(id, code[1]));
+	v8_push(st, id, 0, depth);
+	v8_send(st, id, V8_COMPILED, 0, pc);
+}
+
+/*
+ * The CPU is at a function's first or last instruction: the frame pointer is
+ * the caller's, or pushed and not set yet.
+ */
+static __always_inline bool v8_leave_leaf(struct unwind_state *native)
+{
+	__u64 at = native->sp, fp = native->fp, code = 0, ip;
+
+	if (bpf_probe_read_user(&code, sizeof(code), (void *)(native->ip - 1)))
+		return false;
+	if (ARCH_SETS_FP(code)) {
+		if (!unwind_read(native, at, &fp))
+			return false;
+		at += 8;
+	} else if (!ARCH_PUSHES_FP(code) && !ARCH_RETURNS(code)) {
+		return false;
+	}
+	if (!unwind_read(native, at, &ip))
+		return false;
+	native->ip = ip;
+	native->fp = fp;
+	native->sp = at + 8;
+	native->back = 1;
+	native->extra_lost = 1;
+	native->used_frame_pointer = 1;
+	return true;
+}
+
+/*
+ * The frame at that depth is of code without rows in a process with V8. Writes
+ * its function down, if it has one. 1: the walk is at its caller already. A
+ * global function, which the verifier walks once.
+ */
+__noinline int v8_step(__u32 depth)
+{
+	struct unwind_state *native;
+	struct runtime_state *st;
+	__u32 place = scratch_place();
+	__u64 context = 0, function = 0;
+
+	native = bpf_map_lookup_elem(&unwind_scratch, &place);
+	st = bpf_map_lookup_elem(&runtime_scratch, &place);
+	if (!native || !st || !unwind_by_frame_pointer)
+		return 0;
+	if (!native->back) {
+		if (v8_leave_leaf(native))
+			return 1;
+		/* It has not put its function there yet. */
+		if (native->fp - native->sp < V8_FRAME_FUNCTION)
+			return 0;
+	}
+	if (native->fp_lost || native->fp & 7 || native->fp < native->sp ||
+	    !unwind_read(native, native->fp - V8_FRAME_CONTEXT, &context) ||
+	    !v8_is_object(context) ||
+	    !unwind_read(native, native->fp - V8_FRAME_FUNCTION, &function) ||
+	    !v8_read_shared(&st->v8, function))
+		return 0;
+	if (native->at.shard != UNWIND_NO_TABLE)
+		v8_note_interpreted(st, native, depth);
+	else
+		v8_note_compiled(st, native, depth);
+	return 0;
+}
+
+/* Whether V8 is known of the process in the state. */
+static __always_inline bool v8_begin(struct runtime_state *st)
+{
+	struct unwind_process who = st->who;
+	const struct v8_process *layout;
+
+	layout = bpf_map_lookup_elem(&runtime_v8, &who);
+	if (!layout)
+		return false;
+	st->v8.layout = *layout;
+	/* Another process may have had them. */
+	st->v8.shared_map = 0;
+	st->v8.bytecode_map = 0;
+	return true;
+}
