@@ -24,6 +24,11 @@ static_assert(CpythonOffsets::kSize == CPYTHON_BYTES_LENGTH);
 static_assert(CpythonOffsets::kTextState == CPYTHON_TEXT_STATE);
 static_assert(CpythonOffsets::kBytesData == CPYTHON_BYTES_DATA);
 
+static_assert(ksym::V8Frame::kContext == V8_FRAME_CONTEXT);
+static_assert(ksym::V8Frame::kFunction == V8_FRAME_FUNCTION);
+static_assert(ksym::V8Frame::kBytecode == V8_FRAME_BYTECODE);
+static_assert(ksym::V8Frame::kOffset == V8_FRAME_OFFSET);
+
 template <typename Ours, typename Sampler>
 constexpr bool IsSame(Ours ours, Sampler sampler) {
   return static_cast<uint64_t>(ours) == static_cast<uint64_t>(sampler);
@@ -223,7 +228,7 @@ void RuntimeRecords::Publish(const ksym::ProcessId& id, uint64_t load_bias,
 
 void RuntimeRecords::PublishV8(const ksym::ProcessId& id,
                                const ksym::V8Layout& layout) {
-  if (fds_.v8 < 0 || published_v8_.contains(id)) return;
+  if (fds_.v8 < 0 || of_v8_.contains(id)) return;
   const v8_process process = {
       .layout = static_cast<uint32_t>(&layout - ksym::KnownV8Layouts().data()),
       .shared_function_info = layout.shared_function_info,
@@ -237,7 +242,7 @@ void RuntimeRecords::PublishV8(const ksym::ProcessId& id,
   const unwind_process key = KeyOf(id);
   // Without room it is tried again when the process maps more.
   if (bpf_map_update_elem(fds_.v8, &key, &process, BPF_ANY) != 0) return;
-  published_v8_.insert(id);
+  of_v8_.emplace(id, &layout);
   Know(RUNTIME_KNOWN);
 }
 
@@ -246,7 +251,7 @@ void RuntimeRecords::Withdraw(const ksym::ProcessId& id) {
   // runtime of new processes by their files.
   names_.Forget(id);
   javascript_.Forget(id);
-  if (published_v8_.erase(id) > 0) {
+  if (of_v8_.erase(id) > 0) {
     const unwind_process key = KeyOf(id);
     bpf_map_delete_elem(fds_.v8, &key);
   }
@@ -268,14 +273,18 @@ void RuntimeRecords::EndInterval() {
   javascript_.EndInterval();
 }
 
+const ksym::Memory& RuntimeRecords::PagesOf(uint32_t pid) {
+  if (pages_of_ != pid) pages_.Begin(pid);
+  pages_of_ = pid;
+  return pages_;
+}
+
 void RuntimeRecords::ReadNames(SteadyClock::duration time) {
+  pages_of_ = 0;  // what is there now may be something else
   if (javascript_.HasWaiting()) {
     const auto until = SteadyClock::now() + time;
     javascript_.Read(
-        [this](uint32_t pid) -> const ksym::Memory& {
-          pages_.Begin(pid);
-          return pages_;
-        },
+        [this](uint32_t pid) -> const ksym::Memory& { return PagesOf(pid); },
         [until] { return SteadyClock::now() >= until; });
   }
   for (const uint64_t code : javascript_.TakeDropped()) {
@@ -399,7 +408,7 @@ RuntimeStatistics RuntimeRecords::statistics() const {
   statistics.codes_refused += javascript.codes_refused;
   statistics.code_bytes += javascript.bytes;
   statistics.frames_unnamed += javascript.frames_unnamed;
-  statistics.processes = published_.size() + published_v8_.size();
+  statistics.processes = published_.size() + of_v8_.size();
   statistics.runs = runs_;
   return statistics;
 }
@@ -423,17 +432,37 @@ std::vector<RawFrame> RuntimeRecords::MergeStack(uint64_t id,
   return Merge(stack, runs.mapped());
 }
 
-std::vector<RawFrame> RuntimeRecords::MergeCopy(uint64_t copy,
+void RuntimeRecords::FindV8Frames(const ksym::ProcessId& process,
+                                  const NativeStack& native,
+                                  const RawStack& stack, RuntimeRuns& all) {
+  const auto layout = of_v8_.find(process);
+  if (layout == of_v8_.end() || native.rowless.empty()) return;
+  for (const JavaScriptFrame& frame :
+       FindJavaScriptFrames(native, stack.frames, PagesOf(process.pid),
+                            *layout->second, process)) {
+    javascript_.Add(frame.code);
+    RuntimeRun run;
+    run.kind = kJavaScriptCode;
+    run.frames.push_back(javascript_.FrameOf(frame.code.id, frame.index));
+    run.native = frame.native;
+    all.of_natives.push_back(std::move(run));
+  }
+}
+
+std::vector<RawFrame> RuntimeRecords::MergeCopy(const Copy& copy,
                                                 const NativeStack& native,
                                                 const RawStack& stack) {
-  auto runs = of_copies_.extract(copy);
-  if (runs.empty()) return {};
+  RuntimeRuns runs;
+  auto sampled = of_copies_.extract(copy.number);
+  if (!sampled.empty()) runs = std::move(sampled.mapped());
   const size_t frames =
       std::min(native.stack_pointers.size(), stack.frames.size());
   PlaceRuns({.stack_pointers = native.stack_pointers.first(frames),
              .memory = native.memory},
-            runs.mapped());
-  return Merge(stack, runs.mapped());
+            runs);
+  FindV8Frames(copy.process, native, stack, runs);
+  if (runs.runs.empty() && runs.of_natives.empty() && !runs.waits) return {};
+  return Merge(stack, runs);
 }
 
 }  // namespace profd

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "daemon/profile/raw_stack_table.h"
 #include "daemon/profile/runtime_frame.h"
 #include "daemon/runtime/frame_merge.h"
+#include "daemon/runtime/javascript_frames.h"
 #include "daemon/runtime/javascript_names.h"
 #include "daemon/runtime/runtime_names.h"
 #include "daemon/unwind/unwind_tables.h"
@@ -60,7 +60,11 @@ class RuntimeRecords {
   // none came.
   std::vector<RawFrame> MergeStack(uint64_t id, const RawStack& stack);
   // The same of a copied stack, by what is known of its native frames.
-  std::vector<RawFrame> MergeCopy(uint64_t copy, const NativeStack& native,
+  struct Copy {
+    ksym::ProcessId process;
+    uint64_t number = 0;  // the sampler's
+  };
+  std::vector<RawFrame> MergeCopy(const Copy& copy, const NativeStack& native,
                                   const RawStack& stack);
   // Reads the names of functions that were sampled from their processes, as far
   // as it gets in that time; a page that is not there takes
@@ -86,6 +90,9 @@ class RuntimeRecords {
   std::optional<RuntimeRuns> Decode(const profile_runtime_record& record,
                                     size_t bytes);
   uint32_t NumberOf(const ksym::CpythonLayout& layout);
+  const ksym::Memory& PagesOf(uint32_t pid);
+  void FindV8Frames(const ksym::ProcessId& process, const NativeStack& native,
+                    const RawStack& stack, RuntimeRuns& all);
   std::vector<RawFrame> Merge(const RawStack& stack, RuntimeRuns& all);
   void CountRuns(const RuntimeRuns& runs, NativeEnd end);
 
@@ -94,10 +101,11 @@ class RuntimeRecords {
   std::vector<ksym::CpythonLayout> layouts_;  // by their number
   // Where each process's interpreters are, in the order of their numbers.
   std::map<ksym::ProcessId, std::vector<uint64_t>> published_;
-  std::set<ksym::ProcessId> published_v8_;
+  std::map<ksym::ProcessId, const ksym::V8Layout*> of_v8_;
   RuntimeNames names_;
   JavaScriptNames javascript_ = JavaScriptNames(names_);
   ProcessPages pages_;
+  uint32_t pages_of_ = 0;  // pid; 0: none
   RuntimeStatistics::Runs runs_;
   // Until their stacks come.
   std::unordered_map<uint64_t, RuntimeRuns> of_stacks_;

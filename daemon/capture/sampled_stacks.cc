@@ -102,10 +102,10 @@ void SampledStacks::Walk(std::span<const SampleHint> hints) {
     tables_->NoteSample(hint.id, SteadyClock::time_point(
                                      std::chrono::nanoseconds(hint.time_ns)));
   }
-  runtimes_.ReadNames(kNamesBudget);
-  parts_.make_room_if_due();
   copies_.Walk(SourcesWith(*tables_));
   copies_.Shed(SourcesWith(*tables_), kMaxWaitingBytes);
+  runtimes_.ReadNames(kNamesBudget);
+  parts_.make_room_if_due();
   AllowCopies();
 }
 
@@ -120,6 +120,7 @@ void SampledStacks::WalkRest(uint32_t set, std::chrono::milliseconds patience) {
                         ? StackCopies::Patience::kWait
                         : StackCopies::Patience::kAtOnce);
   }
+  runtimes_.ReadNames(kNamesBudget);
   for (const auto& [id, key] : copies_.TakeWakers(set)) {
     wakers_.Add(set, id, key);
   }

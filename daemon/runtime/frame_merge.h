@@ -43,6 +43,12 @@ struct NativeStack {
   // Where each frame begins, leaf first; it ends where the next one begins.
   std::span<const uint64_t> stack_pointers;
   const ksym::Memory& memory;
+  // Frames of code without rows, as indexes; in order.
+  struct Rowless {
+    size_t index = 0;
+    bool is_in_file = false;
+  };
+  std::vector<Rowless> rowless = {};
 };
 
 // Finds the native frames by the anchors.

@@ -164,6 +164,11 @@ bool JavaScriptNames::ReadCode(const ksym::V8Heap& heap, Code& code,
   const auto compiled = process.finder.Find(heap, sampled.pc);
   if (!compiled) return false;
   if (compiled->is_baseline) {
+    const auto data =
+        heap.ReadWord(sampled.shared.object() + layout.shared_data);
+    if (sampled.is_late && (!data || data->bits != compiled->object.bits)) {
+      return false;
+    }
     return AddPlace(heap, {sampled.shared, {}}, code, process);
   }
   // Other code may lie where this one was.

@@ -36,6 +36,8 @@ struct JavaScriptCode {
   // it instead.
   std::optional<ksym::V8Word> bytecode;
   ksym::Address pc;
+  // The function was found later than the frame: it has to be the code's.
+  bool is_late = false;
 };
 
 // The names and lines of sampled code of V8. They are read from the process as

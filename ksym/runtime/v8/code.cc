@@ -166,7 +166,7 @@ std::optional<V8Code> V8CodeFinder::Find(const V8Heap& heap, Address pc) {
   const auto flags = heap.Read32(code + layout.code_flags);
   if (!flags) return std::nullopt;
   if ((*flags & 15) == layout.baseline_kind) {
-    return V8Code{.is_baseline = true, .frames = {}};
+    return V8Code{.is_baseline = true, .object = *object, .frames = {}};
   }
   const auto data = heap.ReadWord(code + layout.code_deoptimization);
   const auto table = heap.ReadWord(code + layout.code_positions);
@@ -185,7 +185,8 @@ std::optional<V8Code> V8CodeFinder::Find(const V8Heap& heap, Address pc) {
                                                    : V8PositionForm::kSigned,
                      static_cast<uint32_t>(pc.value - *begin)));
   if (!frames) return std::nullopt;
-  return V8Code{.is_baseline = false, .frames = std::move(*frames)};
+  return V8Code{
+      .is_baseline = false, .object = *object, .frames = std::move(*frames)};
 }
 
 }  // namespace ksym

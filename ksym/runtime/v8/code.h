@@ -21,6 +21,7 @@ struct V8Code {
   // Baseline code has no frames here: it is of the function that it runs for,
   // and tells no lines.
   bool is_baseline = false;
+  V8Word object;  // Code
   // Innermost first: functions that are inlined, then the one that they are in.
   std::vector<V8CodeFrame> frames;
 };

@@ -49,6 +49,15 @@ class V8Heap {
   const V8Layout* layout_;
 };
 
+// Where frames have words, in bytes below their frame pointer; the same in all
+// versions that are known (src/execution/frame-constants.h).
+struct V8Frame {
+  static constexpr uint64_t kContext = 8;  // or a number: no function's frame
+  static constexpr uint64_t kFunction = 16;
+  static constexpr uint64_t kBytecode = 32;  // of interpreted ones
+  static constexpr uint64_t kOffset = 40;    // a Smi
+};
+
 // The same in all versions that are known.
 struct V8Offsets {
   static constexpr uint64_t kMapType = 12;     // Map
