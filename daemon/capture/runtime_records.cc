@@ -460,6 +460,8 @@ std::vector<RawFrame> RuntimeRecords::MergeCopy(const Copy& copy,
   PlaceRuns({.stack_pointers = native.stack_pointers.first(frames),
              .memory = native.memory},
             runs);
+  // The sampler's walk, which ended early, may have counted other frames.
+  runs.of_natives.clear();
   FindV8Frames(copy.process, native, stack, runs);
   if (runs.runs.empty() && runs.of_natives.empty() && !runs.waits) return {};
   return Merge(stack, runs);

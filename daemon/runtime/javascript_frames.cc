@@ -35,6 +35,25 @@ bool HasBytecode(const V8Heap& live, V8Word shared, V8Word bytecode) {
   return data && data->bits == bytecode.bits;
 }
 
+// Finds the function, as the process's memory has it now; false: it has moved,
+// or it is none.
+bool FindFunction(const V8Heap& live, V8Word function, JavaScriptCode& code) {
+  const ksym::V8Layout& layout = live.layout();
+  const auto type = live.TypeOf(function);
+  if (!type || *type < layout.first_function || *type > layout.last_function) {
+    return false;
+  }
+  const auto shared = live.ReadWord(function.object() + layout.function_shared);
+  if (!shared) return false;
+  const auto identity = ksym::ReadV8FunctionIdentity(live, *shared);
+  if (!identity) return false;
+  if (code.bytecode && !HasBytecode(live, *shared, *code.bytecode))
+    return false;
+  code.shared = *shared;
+  code.identity = *identity;
+  return true;
+}
+
 // What the frame's words, in the copy, and the process's memory say.
 std::optional<JavaScriptFrame> FrameWith(const V8Heap& copy, ksym::Address fp,
                                          uint64_t bytes, bool is_in_file,
@@ -42,35 +61,28 @@ std::optional<JavaScriptFrame> FrameWith(const V8Heap& copy, ksym::Address fp,
   if (bytes < V8Frame::kFunction) return std::nullopt;
   const auto context = copy.ReadWord(fp - V8Frame::kContext);
   const auto function = copy.ReadWord(fp - V8Frame::kFunction);
-  if (!context || !context->is_pointer() || !function) return std::nullopt;
-  const ksym::V8Layout& layout = live.layout();
-  const auto type = live.TypeOf(*function);
-  if (!type || *type < layout.first_function || *type > layout.last_function) {
+  if (!context || !context->is_pointer() || !function ||
+      !function->is_pointer()) {
     return std::nullopt;
   }
   JavaScriptFrame frame = {.native = 0, .code = {}, .index = 0};
-  const auto shared =
-      live.ReadWord(function->object() + layout.function_shared);
-  if (!shared) return std::nullopt;
-  const auto identity = ksym::ReadV8FunctionIdentity(live, *shared);
-  if (!identity) return std::nullopt;
-  frame.code.layout = &layout;
-  frame.code.shared = *shared;
-  frame.code.identity = *identity;
+  frame.code.layout = &live.layout();
   frame.code.is_late = true;
-  if (!is_in_file) return frame;
-  // Other code in the file, as of functions that V8 brings along, has no byte
-  // code there.
-  if (bytes < V8Frame::kOffset) return std::nullopt;
-  const auto bytecode = copy.ReadWord(fp - V8Frame::kBytecode);
-  const auto offset = copy.ReadWord(fp - V8Frame::kOffset);
-  if (!bytecode || !offset || static_cast<uint32_t>(offset->bits) != 0 ||
-      !live.IsA(*bytecode, layout.bytecode_array) ||
-      !HasBytecode(live, *shared, *bytecode)) {
-    return std::nullopt;
+  if (is_in_file) {
+    // Other code in the file, as of functions that V8 brings along, has no byte
+    // code there.
+    if (bytes < V8Frame::kOffset) return std::nullopt;
+    const auto bytecode = copy.ReadWord(fp - V8Frame::kBytecode);
+    const auto offset = copy.ReadWord(fp - V8Frame::kOffset);
+    if (!bytecode || !offset || static_cast<uint32_t>(offset->bits) != 0 ||
+        !live.IsA(*bytecode, live.layout().bytecode_array)) {
+      return std::nullopt;
+    }
+    frame.code.bytecode = *bytecode;
+    frame.index = static_cast<uint32_t>(offset->smi());
   }
-  frame.code.bytecode = *bytecode;
-  frame.index = static_cast<uint32_t>(offset->smi());
+  // Where that fails it is still a function, of which nothing more is known.
+  FindFunction(live, *function, frame.code);
   return frame;
 }
 

@@ -23,8 +23,9 @@ struct JavaScriptFrame {
 
 // Finds them in a copied stack, as bpf/runtime/v8.bpf.h does in others: by the
 // frames' words in the copy, and by the objects that these lead to, which only
-// the process has, as it is now. What was moved since then is left out: it
-// stays a native frame. `frames`: the addresses, as in RawStack.
+// the process has, as it is now. A frame whose function has moved since then is
+// there, with code that will have no name. `frames`: the addresses, as in
+// RawStack.
 std::vector<JavaScriptFrame> FindJavaScriptFrames(
     const NativeStack& native, std::span<const uint64_t> frames,
     const ksym::Memory& process_memory, const ksym::V8Layout& layout,

@@ -116,6 +116,8 @@ void JavaScriptNames::Read(const MemoryOf& memory_of,
     waiting_.pop_front();
     if (found == codes_.end()) continue;
     Code& code = found->second;
+    // It was sent twice, and read in between.
+    if (!code.places.empty()) continue;
     if (memory == nullptr || code.sampled.process.pid != pid) {
       pid = code.sampled.process.pid;
       memory = &memory_of(pid);
