@@ -87,6 +87,9 @@ struct v8_state {
 	/* Maps of objects of these types, that were looked at; 0: none was. */
 	__u64 shared_map;
 	__u64 bytecode_map;
+	/* The script that was looked at last, and its number. */
+	__u64 script;
+	__u64 script_id;
 	/* The objects that were read last. */
 	__u64 shared_at; /* with its tag */
 	__u64 function[V8_FUNCTION_WORDS];

@@ -59,6 +59,66 @@ static __always_inline __u32 v8_shared_half(const struct v8_state *v8,
 	return v8_shared_word(v8, offset) >> 8 * (offset & 4);
 }
 
+/* Where the words of a ScopeInfo are that name its function. */
+static __always_inline __u64 v8_names_in(const struct v8_state *v8,
+					 const __u64 *scope)
+{
+	__u32 flags = scope[V8_SCOPE_FLAGS / 8] >> 32;
+	__u32 variables = scope[V8_SCOPE_VARIABLES / 8] >> 32;
+	__u64 at = V8_SCOPE_BEGIN;
+
+	if (v8->layout.scope_has_positions_first) {
+		flags = scope[V8_SCOPE_FLAGS / 8];
+		at += V8_SCOPE_POSITIONS;
+	}
+	if (variables > V8_SCOPE_MAX_VARIABLES)
+		return 0;
+	at += 8ull * variables;
+	at += 8ull * (variables < V8_SCOPE_MAX_NAMES ? variables : 1);
+	if (flags & V8_SCOPE_SAVED_CLASS)
+		at += 8;
+	return at;
+}
+
+/*
+ * Writes down what names the function in the state. A global function, which
+ * the verifier walks once.
+ */
+__noinline int v8_take_witness(void)
+{
+	struct v8_witness *witness;
+	struct runtime_state *st;
+	__u32 place = scratch_place();
+	__u64 name, at;
+	__u16 type = 0;
+
+	st = bpf_map_lookup_elem(&runtime_scratch, &place);
+	if (!st)
+		return 0;
+	witness = &st->v8.record.witness;
+	__builtin_memset(witness, 0, sizeof(*witness));
+	name = v8_shared_word(&st->v8, st->v8.layout.shared_name);
+	if (!v8_is_object(name))
+		return 1; /* it has none */
+	if (bpf_probe_read_user(witness->named, sizeof(witness->named),
+				(void *)(name - V8_OBJECT_TAG)) ||
+	    bpf_probe_read_user(
+		&type, sizeof(type),
+		(void *)(witness->named[0] - V8_OBJECT_TAG + V8_MAP_TYPE)))
+		return 0;
+	if (type != st->v8.layout.scope_info)
+		return 1;
+	at = v8_names_in(&st->v8, witness->named);
+	if (!at || bpf_probe_read_user(witness->names, sizeof(witness->names),
+				       (void *)(name - V8_OBJECT_TAG + at)))
+		return 0;
+	if (!v8_is_object(witness->names[0]))
+		return 1;
+	return !bpf_probe_read_user(
+	    witness->text, sizeof(witness->text),
+	    (void *)(witness->names[0] - V8_OBJECT_TAG));
+}
+
 /* Sends the code at first sight; what is not sent now may be the next time. */
 static __always_inline void v8_send(struct runtime_state *st, __u64 id,
 				    __u32 kind, __u64 bytecode, __u64 pc)
@@ -66,7 +126,8 @@ static __always_inline void v8_send(struct runtime_state *st, __u64 id,
 	struct profile_v8_record *record = &st->v8.record;
 	__u8 present = 1;
 
-	if (bpf_map_lookup_elem(&runtime_codes, &id) || !cpython_may_send(st))
+	if (bpf_map_lookup_elem(&runtime_codes, &id) || !cpython_may_send(st) ||
+	    !v8_take_witness())
 		return;
 	record->header.type = PROFILE_RECORD_V8;
 	record->header.set = st->record.header.set;
@@ -81,8 +142,7 @@ static __always_inline void v8_send(struct runtime_state *st, __u64 id,
 	record->script = v8_shared_word(&st->v8, st->v8.layout.shared_script);
 	record->literal_id =
 	    v8_shared_half(&st->v8, st->v8.layout.shared_literal_id);
-	record->unique_id =
-	    v8_shared_half(&st->v8, st->v8.layout.shared_unique_id);
+	record->script_id = st->v8.script_id;
 	record->bytecode = bytecode;
 	record->pc = pc;
 	if (bpf_ringbuf_output(&ring, record, sizeof(*record),
@@ -90,6 +150,26 @@ static __always_inline void v8_send(struct runtime_state *st, __u64 id,
 		return;
 	cpython_note_sent(st, sizeof(*record));
 	bpf_map_update_elem(&runtime_codes, &id, &present, BPF_ANY);
+}
+
+/*
+ * A function that was freed may have all addresses of another one; but no
+ * script has another one's number.
+ */
+static __always_inline bool v8_read_script_id(struct v8_state *v8)
+{
+	__u64 script = v8_shared_word(v8, v8->layout.shared_script), id = 0;
+
+	if (script == v8->script)
+		return true;
+	if (!v8_is_object(script) ||
+	    bpf_probe_read_user(
+		&id, sizeof(id),
+		(void *)(script - V8_OBJECT_TAG + V8_SCRIPT_ID)))
+		return false;
+	v8->script = script;
+	v8->script_id = id >> 32;
+	return true;
 }
 
 /* Reads the function's SharedFunctionInfo; false: it is none. */
@@ -107,7 +187,8 @@ static __always_inline bool v8_read_shared(struct v8_state *v8, __u64 function)
 				(void *)(v8->shared_at - V8_OBJECT_TAG)))
 		return false;
 	return v8_has_type(v8->shared[0], v8->layout.shared_function_info,
-			   &v8->shared_map);
+			   &v8->shared_map) &&
+	       v8_read_script_id(v8);
 }
 
 /* A number for the function in the state; other processes' differ. */
@@ -124,8 +205,7 @@ static __always_inline __u64 v8_function_id(const struct runtime_state *st)
 	    cpython_hash(hash, v8_shared_word(&st->v8, layout->shared_script));
 	hash = cpython_hash(hash,
 			    v8_shared_half(&st->v8, layout->shared_literal_id));
-	return cpython_hash(hash,
-			    v8_shared_half(&st->v8, layout->shared_unique_id));
+	return cpython_hash(hash, st->v8.script_id);
 }
 
 static __always_inline __u64 v8_mix(__u64 hash)
@@ -269,5 +349,6 @@ static __always_inline bool v8_begin(struct runtime_state *st)
 	/* Another process may have had them. */
 	st->v8.shared_map = 0;
 	st->v8.bytecode_map = 0;
+	st->v8.script = 0;
 	return true;
 }

@@ -20,8 +20,9 @@ struct v8_process {
 	__u8 shared_name;
 	__u8 shared_script;
 	__u8 shared_literal_id;
-	__u8 shared_unique_id;
-	__u8 reserved[3];
+	__u8 scope_has_positions_first;
+	__u8 reserved;
+	__u16 scope_info; /* a type, too */
 };
 PROFILE_ABI_ASSERT(sizeof(struct v8_process) == 16, "v8_process");
 
@@ -35,14 +36,35 @@ PROFILE_ABI_ASSERT(sizeof(struct v8_process) == 16, "v8_process");
 #define V8_FUNCTION_WORDS 8
 #define V8_SHARED_BYTES	  72
 #define V8_SHARED_WORDS	  16
-/* Map::instance_type, of 16 bits. */
-#define V8_MAP_TYPE 12
+/* Map::instance_type, of 16 bits; Script::id, of the word's upper half. */
+#define V8_MAP_TYPE  12
+#define V8_SCRIPT_ID 64
 /* Bytes before an address by which code there is told from later code. */
 #define V8_CODE_SAMPLE 16
 
 enum v8_code_kind {
 	V8_INTERPRETED,
 	V8_COMPILED, /* by whatever of its compilers */
+};
+
+/* ScopeInfo (src/objects/scope-info.tq): ksym/runtime/v8/scope_info.cc. */
+#define V8_SCOPE_FLAGS	       8
+#define V8_SCOPE_VARIABLES     24
+#define V8_SCOPE_BEGIN	       32 /* of what follows */
+#define V8_SCOPE_POSITIONS     16 /* bytes */
+#define V8_SCOPE_SAVED_CLASS   (1u << 10)
+#define V8_SCOPE_MAX_NAMES     75
+#define V8_SCOPE_MAX_VARIABLES 65536
+
+/*
+ * What names a function, as it is in memory while the function runs. User space
+ * looks later: where it finds the same no object was freed in between and has
+ * another one in its place.
+ */
+struct v8_witness {
+	__u64 named[4]; /* the begin of its ScopeInfo, or of its name */
+	__u64 names[3]; /* words of the ScopeInfo, where names are */
+	__u64 text[4];	/* the begin of the first of these */
 };
 
 /* The function of a frame at first sight, which user space looks at. */
@@ -58,8 +80,10 @@ struct profile_v8_record {
 	__u64 name;   /* words of that */
 	__u64 script;
 	__u32 literal_id;
-	__u32 unique_id;
+	__u32 script_id;
 	__u64 bytecode; /* pointer to the BytecodeArray; of V8_INTERPRETED */
 	__u64 pc;	/* of V8_COMPILED: in the code */
+	struct v8_witness witness;
 };
-PROFILE_ABI_ASSERT(sizeof(struct profile_v8_record) == 88, "profile_v8_record");
+PROFILE_ABI_ASSERT(sizeof(struct profile_v8_record) == 176,
+		   "profile_v8_record");

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <span>
 #include <utility>
 
@@ -28,6 +29,8 @@ static_assert(ksym::V8Frame::kContext == V8_FRAME_CONTEXT);
 static_assert(ksym::V8Frame::kFunction == V8_FRAME_FUNCTION);
 static_assert(ksym::V8Frame::kBytecode == V8_FRAME_BYTECODE);
 static_assert(ksym::V8Frame::kOffset == V8_FRAME_OFFSET);
+static_assert(ksym::V8Offsets::kMapType == V8_MAP_TYPE);
+static_assert(ksym::V8Offsets::kScriptId == V8_SCRIPT_ID);
 
 template <typename Ours, typename Sampler>
 constexpr bool IsSame(Ours ours, Sampler sampler) {
@@ -237,8 +240,10 @@ void RuntimeRecords::PublishV8(const ksym::ProcessId& id,
       .shared_name = layout.shared_name,
       .shared_script = layout.shared_script,
       .shared_literal_id = layout.shared_literal_id,
-      .shared_unique_id = layout.shared_unique_id,
-      .reserved = {}};
+      .scope_has_positions_first =
+          static_cast<uint8_t>(layout.scope_has_positions_first ? 1 : 0),
+      .reserved = 0,
+      .scope_info = layout.scope_info};
   const unwind_process key = KeyOf(id);
   // Without room it is tried again when the process maps more.
   if (bpf_map_update_elem(fds_.v8, &key, &process, BPF_ANY) != 0) return;
@@ -274,17 +279,25 @@ void RuntimeRecords::EndInterval() {
 }
 
 const ksym::Memory& RuntimeRecords::PagesOf(uint32_t pid) {
-  if (pages_of_ != pid) pages_.Begin(pid);
+  // What was read some time ago may be something else by now.
+  constexpr std::chrono::milliseconds kFresh(2);
+  const auto now = SteadyClock::now();
+  if (pages_of_ == pid && now < pages_since_ + kFresh) return pages_;
+  pages_.Begin(pid);
   pages_of_ = pid;
+  pages_since_ = now;
   return pages_;
 }
 
 void RuntimeRecords::ReadNames(SteadyClock::duration time) {
-  pages_of_ = 0;  // what is there now may be something else
   if (javascript_.HasWaiting()) {
     const auto until = SteadyClock::now() + time;
     javascript_.Read(
-        [this](uint32_t pid) -> const ksym::Memory& { return PagesOf(pid); },
+        [this](uint32_t pid,
+               JavaScriptNames::Freshness freshness) -> const ksym::Memory& {
+          if (freshness == JavaScriptNames::Freshness::kNow) pages_of_ = 0;
+          return PagesOf(pid);
+        },
         [until] { return SteadyClock::now() >= until; });
   }
   for (const uint64_t code : javascript_.TakeDropped()) {
@@ -313,9 +326,15 @@ void RuntimeRecords::AddV8Code(const profile_v8_record& record, size_t bytes) {
       .identity = {.name = record.name,
                    .script = record.script,
                    .literal_id = record.literal_id,
-                   .unique_id = record.unique_id},
+                   .script_id = record.script_id},
       .bytecode = {},
-      .pc = {record.pc}};
+      .pc = {record.pc},
+      .is_late = false,
+      .witness = {}};
+  V8Witness& witness = code.witness.emplace();
+  std::ranges::copy(record.witness.named, witness.named.begin());
+  std::ranges::copy(record.witness.names, witness.names.begin());
+  std::ranges::copy(record.witness.text, witness.text.begin());
   if (record.kind == V8_INTERPRETED) {
     code.bytecode = ksym::V8Word{record.bytecode};
   }

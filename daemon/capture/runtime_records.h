@@ -106,6 +106,7 @@ class RuntimeRecords {
   JavaScriptNames javascript_ = JavaScriptNames(names_);
   ProcessPages pages_;
   uint32_t pages_of_ = 0;  // pid; 0: none
+  SteadyClock::time_point pages_since_;
   RuntimeStatistics::Runs runs_;
   // Until their stacks come.
   std::unordered_map<uint64_t, RuntimeRuns> of_stacks_;

@@ -21,7 +21,7 @@ uint64_t NumberOf(const JavaScriptCode& code) {
   id = MixHash(id, code.identity.name);
   id = MixHash(id, code.identity.script);
   id = MixHash(
-      id, uint64_t{code.identity.literal_id} << 32 | code.identity.unique_id);
+      id, uint64_t{code.identity.literal_id} << 32 | code.identity.script_id);
   return MixHash(id, code.bytecode ? code.bytecode->bits : code.pc.value);
 }
 

@@ -2,9 +2,11 @@
 #include "daemon/runtime/javascript_names.h"
 
 #include <algorithm>
+#include <span>
 #include <string_view>
 
 #include "ksym/runtime/v8/heap.h"
+#include "ksym/runtime/v8/scope_info.h"
 #include "ksym/runtime/v8/source_positions.h"
 
 namespace profd {
@@ -25,6 +27,12 @@ std::string FileOf(const ksym::V8Script& script) {
   constexpr std::string_view kFile = "file://";
   return script.name.starts_with(kFile) ? script.name.substr(kFile.size())
                                         : script.name;
+}
+
+template <size_t kWords>
+bool Fill(const ksym::V8Heap& heap, ksym::Address address,
+          std::array<uint64_t, kWords>& words) {
+  return heap.memory().Read(address, std::as_writable_bytes(std::span(words)));
 }
 
 }  // namespace
@@ -109,8 +117,7 @@ void JavaScriptNames::Read(const MemoryOf& memory_of,
     const auto code = codes_.find(id);
     return code == codes_.end() ? 0 : code->second.sampled.process.pid;
   });
-  uint32_t pid = 0;
-  const ksym::Memory* memory = nullptr;
+
   while (!waiting_.empty() && !is_over()) {
     const auto found = codes_.find(waiting_.front());
     waiting_.pop_front();
@@ -118,24 +125,53 @@ void JavaScriptNames::Read(const MemoryOf& memory_of,
     Code& code = found->second;
     // It was sent twice, and read in between.
     if (!code.places.empty()) continue;
-    if (memory == nullptr || code.sampled.process.pid != pid) {
-      pid = code.sampled.process.pid;
-      memory = &memory_of(pid);
-    }
-    ReadOne(*memory, code);
+    ReadOne(memory_of, code);
   }
 }
 
-void JavaScriptNames::ReadOne(const ksym::Memory& memory, Code& code) {
-  const ksym::V8Heap heap(memory, *code.sampled.layout);
-  Process& process = processes_[code.sampled.process];
+// The function is what it was when it was sampled. What is dead is not
+// overwritten at once, and piece by piece, so each object on the way to the
+// name is compared.
+bool JavaScriptNames::IsSame(const ksym::V8Heap& heap,
+                             const JavaScriptCode& sampled) {
+  if (ksym::ReadV8FunctionIdentity(heap, sampled.shared) != sampled.identity) {
+    return false;
+  }
+  if (!sampled.witness) return true;
+  const V8Witness& witness = *sampled.witness;
+  const ksym::V8Word name = {sampled.identity.name};
+  if (!name.is_pointer()) return true;
+  V8Witness now;
+  if (!Fill(heap, name.object(), now.named) || now.named != witness.named) {
+    return false;
+  }
+  const auto names = ksym::FindV8ScopeNames(heap, name);
+  if (!names) return true;  // it is a text
+  if (!Fill(heap, *names, now.names) || now.names != witness.names) {
+    return false;
+  }
+  const ksym::V8Word text = {now.names.front()};
+  return !text.is_pointer() ||
+         (Fill(heap, text.object(), now.text) && now.text == witness.text);
+}
+
+void JavaScriptNames::ReadOne(const MemoryOf& memory_of, Code& code) {
+  const JavaScriptCode& sampled = code.sampled;
+  Process& process = processes_[sampled.process];
   ++code.tries;
-  // The function is looked at before and after: the program goes on meanwhile.
-  const auto is_same = [&] {
-    return ksym::ReadV8FunctionIdentity(heap, code.sampled.shared) ==
-           code.sampled.identity;
-  };
-  if (!is_same() || !ReadCode(heap, code, process) || !is_same()) {
+  bool is_read = false;
+  {
+    const ksym::V8Heap heap(memory_of(sampled.process.pid, Freshness::kRecent),
+                            *sampled.layout);
+    is_read = IsSame(heap, sampled) && ReadCode(heap, code, process);
+  }
+  // The program goes on meanwhile.
+  if (is_read) {
+    const ksym::V8Heap heap(memory_of(sampled.process.pid, Freshness::kNow),
+                            *sampled.layout);
+    is_read = IsSame(heap, sampled);
+  }
+  if (!is_read) {
     code.places.clear();
     code.positions.clear();
     ++statistics_.codes_unread;
@@ -199,8 +235,11 @@ JavaScriptNames::Script JavaScriptNames::ScriptOf(const ksym::V8Heap& heap,
                                                   ksym::V8Word word,
                                                   Process& process) {
   const auto id = ksym::ReadV8ScriptId(heap, word);
-  if (!id) return nullptr;
-  const auto known = process.scripts.find(*id);
+  const auto source =
+      heap.Read64(word.object() + ksym::V8Offsets::kScriptSource);
+  if (!id || !source) return nullptr;
+  const ScriptKey key = {word.bits, *source, *id};
+  const auto known = process.scripts.find(key);
   if (known != process.scripts.end()) return known->second;
   auto script = ksym::ReadV8Script(heap, word);
   if (!script) return nullptr;
@@ -209,7 +248,7 @@ JavaScriptNames::Script JavaScriptNames::ScriptOf(const ksym::V8Heap& heap,
   process.script_bytes += bytes;
   statistics_.bytes += bytes;
   return process.scripts
-      .emplace(*id, std::make_shared<const ksym::V8Script>(std::move(*script)))
+      .emplace(key, std::make_shared<const ksym::V8Script>(std::move(*script)))
       .first->second;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -25,6 +26,14 @@
 
 namespace profd {
 
+// What named a function while it ran: words of its ScopeInfo, or of its name,
+// and of the name in the ScopeInfo. See v8_witness in bpf/runtime/v8_abi.h.
+struct V8Witness {
+  std::array<uint64_t, 4> named = {};
+  std::array<uint64_t, 3> names = {};
+  std::array<uint64_t, 4> text = {};
+};
+
 // Code of V8 that was sampled, as it was then.
 struct JavaScriptCode {
   uint64_t id = 0;  // the sampler's, which has the process in it
@@ -38,6 +47,7 @@ struct JavaScriptCode {
   ksym::Address pc;
   // The function was found later than the frame: it has to be the code's.
   bool is_late = false;
+  std::optional<V8Witness> witness;
 };
 
 // The names and lines of sampled code of V8. They are read from the process as
@@ -62,8 +72,10 @@ class JavaScriptNames {
   bool HasWaiting() const { return !waiting_.empty(); }
   // Reads what waits, each process's after the other, until `is_over` says so:
   // it is asked before each. `memory_of`: of a process, valid until the next
-  // call.
-  using MemoryOf = std::function<const ksym::Memory&(uint32_t pid)>;
+  // call; as it is now, or as it was a moment ago.
+  enum class Freshness : uint8_t { kRecent, kNow };
+  using MemoryOf =
+      std::function<const ksym::Memory&(uint32_t pid, Freshness freshness)>;
   void Read(const MemoryOf& memory_of, const std::function<bool()>& is_over);
   // Code that the sampler should send again, since the last call.
   std::vector<uint64_t> TakeDropped() { return std::exchange(dropped_, {}); }
@@ -89,6 +101,13 @@ class JavaScriptNames {
 
  private:
   using Script = std::shared_ptr<const ksym::V8Script>;
+  // Several engines of a process give scripts the same numbers.
+  struct ScriptKey {
+    uint64_t address = 0;
+    uint64_t source = 0;  // its word
+    int32_t id = 0;
+    friend auto operator<=>(const ScriptKey&, const ScriptKey&) = default;
+  };
   // A function, and a place in it.
   struct Place {
     std::string name;
@@ -108,7 +127,7 @@ class JavaScriptNames {
   // What the code of one process has in common.
   struct Process {
     std::set<uint64_t> codes;
-    std::map<int32_t, Script> scripts;
+    std::map<ScriptKey, Script> scripts;
     size_t script_bytes = 0;
     ksym::V8CodeFinder finder;
   };
@@ -121,7 +140,8 @@ class JavaScriptNames {
   bool MakeRoom();
   void Drop(uint64_t id);
   void ForgetScripts(Process& process);
-  void ReadOne(const ksym::Memory& memory, Code& code);
+  void ReadOne(const MemoryOf& memory_of, Code& code);
+  static bool IsSame(const ksym::V8Heap& heap, const JavaScriptCode& sampled);
   bool ReadCode(const ksym::V8Heap& heap, Code& code, Process& process);
   bool AddPlace(const ksym::V8Heap& heap, const ksym::V8CodeFrame& frame,
                 Code& code, Process& process);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "ksym/runtime/v8/scope_info.h"
+#include "ksym/runtime/v8/script.h"
 #include "ksym/runtime/v8/text.h"
 
 namespace ksym {
@@ -32,9 +33,11 @@ std::optional<V8FunctionIdentity> ReadV8FunctionIdentity(const V8Heap& heap,
   const auto name = heap.Read64(at + layout.shared_name);
   const auto script = heap.Read64(at + layout.shared_script);
   const auto literal = heap.Read32(at + layout.shared_literal_id);
-  const auto unique = heap.Read32(at + layout.shared_unique_id);
-  if (!name || !script || !literal || !unique) return std::nullopt;
-  return V8FunctionIdentity{*name, *script, *literal, *unique};
+  if (!name || !script || !literal) return std::nullopt;
+  const auto id = ReadV8ScriptId(heap, {*script});
+  if (!id) return std::nullopt;
+  return V8FunctionIdentity{*name, *script, *literal,
+                            static_cast<uint32_t>(*id)};
 }
 
 std::optional<V8Function> ReadV8Function(const V8Heap& heap, V8Word shared) {

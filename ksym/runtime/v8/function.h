@@ -25,13 +25,14 @@ struct V8FunctionIdentity {
   uint64_t name = 0;  // words of the object
   uint64_t script = 0;
   uint32_t literal_id = 0;  // its number in the script
-  uint32_t unique_id = 0;   // not unique up to V8 11
+  // The script's number, which no other one of the engine has.
+  uint32_t script_id = 0;
 
   friend bool operator==(const V8FunctionIdentity&,
                          const V8FunctionIdentity&) = default;
 };
 
-// Nothing: it is no SharedFunctionInfo (any more).
+// Nothing: it is no SharedFunctionInfo of a script (any more).
 std::optional<V8FunctionIdentity> ReadV8FunctionIdentity(const V8Heap& heap,
                                                          V8Word shared);
 

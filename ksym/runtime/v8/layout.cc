@@ -24,7 +24,6 @@ constexpr V8Layout kNode18 = {.version = "10.2",
                               .shared_name = 16,
                               .shared_script = 32,
                               .shared_literal_id = 52,
-                              .shared_unique_id = 56,
                               .bytecode_positions = 32,
                               .bytecode_first = 54,
                               .code_deoptimization = 16,
@@ -99,7 +98,6 @@ constexpr V8Layout Node24() {
   layout.shared_name = 24;
   layout.shared_script = 40;
   layout.shared_literal_id = 60;
-  layout.shared_unique_id = 64;
   layout.code_flags = 52;
   layout.code_size = 56;
   layout.deoptimization_literals = 3;

@@ -35,7 +35,6 @@ struct V8Layout {
   uint8_t shared_name = 0;  // or its ScopeInfo
   uint8_t shared_script = 0;
   uint8_t shared_literal_id = 0;
-  uint8_t shared_unique_id = 0;
   // BytecodeArray.
   uint8_t bytecode_positions = 0;
   uint8_t bytecode_first = 0;

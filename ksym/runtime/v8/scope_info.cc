@@ -50,24 +50,33 @@ class ScopeReader {
 
 }  // namespace
 
-std::optional<V8ScopeInfo> ReadV8ScopeInfo(const V8Heap& heap, V8Word word) {
+std::optional<Address> FindV8ScopeNames(const V8Heap& heap, V8Word word) {
   if (!heap.IsA(word, heap.layout().scope_info)) return std::nullopt;
-  const bool positions_first = heap.layout().scope_has_positions_first;
   const ScopeReader reader(heap, word.object());
   const auto flags = reader.Flags();
   const auto variables = reader.Number(kScopeVariables);
-  if (!flags || !variables || *variables > kMaxScopeVariables)
+  if (!flags || !variables || *variables > kMaxScopeVariables) {
     return std::nullopt;
-  V8ScopeInfo info;
-  uint64_t next = kScopeVariables + 8;
-  if (positions_first) {
-    info.begin = reader.Number(kScopePositions);
-    next = kScopePositions + 16;
   }
+  uint64_t next = kScopeVariables + 8;
+  if (heap.layout().scope_has_positions_first) next += 16;
   // Names of the context's variables, and a word for each of what they are.
   const uint64_t names = *variables < kMaxScopeNames ? *variables : 1;
   next += 8 * (names + *variables);
   if ((*flags & kHasSavedClassVariable) != 0) next += 8;
+  return word.object() + next;
+}
+
+std::optional<V8ScopeInfo> ReadV8ScopeInfo(const V8Heap& heap, V8Word word) {
+  const auto names = FindV8ScopeNames(heap, word);
+  if (!names) return std::nullopt;
+  const bool positions_first = heap.layout().scope_has_positions_first;
+  const ScopeReader reader(heap, word.object());
+  const auto flags = reader.Flags();
+  if (!flags) return std::nullopt;
+  V8ScopeInfo info;
+  uint64_t next = *names - word.object();
+  if (positions_first) info.begin = reader.Number(kScopePositions);
   if ((*flags & kFunctionVariable) != 0) {
     const auto name = reader.At(next);
     if (!name) return std::nullopt;

@@ -17,6 +17,10 @@ struct V8ScopeInfo {
   std::optional<uint32_t> begin;
 };
 
+// Where its words are that may be names: of the function, then its inferred
+// one. Nothing: it is no ScopeInfo, or not as known.
+std::optional<Address> FindV8ScopeNames(const V8Heap& heap, V8Word word);
+
 // Nothing: it is no ScopeInfo, or not as known.
 std::optional<V8ScopeInfo> ReadV8ScopeInfo(const V8Heap& heap, V8Word word);
 

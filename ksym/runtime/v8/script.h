@@ -12,7 +12,7 @@ namespace ksym {
 
 // A Script of V8: a file, a module, or text that was evaluated.
 struct V8Script {
-  int32_t id = 0;           // no other script of the process has it
+  int32_t id = 0;           // no other script of the engine has it
   std::string name;         // UTF-8; empty: it has none, as evaluated text
   uint32_t first_line = 0;  // what is before it in its file, in lines
   // Where lines end, in characters; empty: not known.

@@ -116,7 +116,7 @@ class MadeV8Heap {
     Set(shared, layout_.shared_name, name.bits);
     Set(shared, layout_.shared_script, script.bits);
     Set(shared, layout_.shared_literal_id, number);
-    Set(shared, layout_.shared_unique_id, 100 + number);
+
     return shared;
   }
 

@@ -165,7 +165,8 @@ TEST_P(V8HeapTest, NoFunction) {
   // More variables than a function has.
   const V8Word scope = NewScope(1, function_scope(), {}, {}, 0);
   made_.Set(scope, 24, MadeV8Heap::Smi(1u << 20));
-  EXPECT_FALSE(Function(made_.NewFunction(scope, {}, 3)));
+  EXPECT_FALSE(
+      Function(made_.NewFunction(scope, made_.NewScript(1, "a.js", ""), 3)));
 }
 
 TEST_P(V8HeapTest, LinesOfText) {
