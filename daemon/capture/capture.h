@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,12 @@ namespace profd {
 enum class Runtimes : uint8_t {
   kAuto,  // all that are known; needs unwind tables
   kNone,
+  kPython,
+  kNode,
 };
+// By the word that options and the service's settings have for them; nothing:
+// it is none.
+std::optional<Runtimes> ParseRuntimes(std::string_view word);
 
 struct CaptureOptions {
   std::string event;  // empty: the best that there is

@@ -140,18 +140,21 @@ uint32_t RuntimeRecords::NumberOf(const CpythonLayout& layout) {
   return static_cast<uint32_t>(at - layouts_.begin());
 }
 
-void RuntimeRecords::Follow(UnwindTables& tables) {
+void RuntimeRecords::Follow(UnwindTables& tables, Wanted wanted) {
   tables.TellOfRuntimes(
-      {.of_file = [this](const TableFile& file) { PublishFile(file); },
+      {.of_file =
+           [this, wanted](const TableFile& file) {
+             if (wanted.cpython) PublishFile(file);
+           },
        .of_process =
-           [this](const ksym::ProcessId& process, uint64_t load_bias,
-                  const ksym::CpythonInterpreter& interpreter) {
-             Publish(process, load_bias, interpreter);
+           [this, wanted](const ksym::ProcessId& process, uint64_t load_bias,
+                          const ksym::CpythonInterpreter& interpreter) {
+             if (wanted.cpython) Publish(process, load_bias, interpreter);
            },
        .of_v8 =
-           [this](const ksym::ProcessId& process,
-                  const ksym::V8Layout& layout) {
-             PublishV8(process, layout);
+           [this, wanted](const ksym::ProcessId& process,
+                          const ksym::V8Layout& layout) {
+             if (wanted.v8) PublishV8(process, layout);
            }});
 }
 

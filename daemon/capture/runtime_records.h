@@ -48,7 +48,11 @@ class RuntimeRecords {
 
   // Has the sampler told of the interpreters that they find. Both must live as
   // long as each other.
-  void Follow(UnwindTables& tables);
+  struct Wanted {
+    bool cpython = true;
+    bool v8 = true;
+  };
+  void Follow(UnwindTables& tables, Wanted wanted);
   // The process is gone.
   void Withdraw(const ksym::ProcessId& id);
 

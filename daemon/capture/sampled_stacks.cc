@@ -53,7 +53,10 @@ SampledStacks::SampledStacks(const CaptureOptions& options, Parts parts)
           BuildTablesWith(options.cache_directory)),
       .opener = options.opener,
       .meanwhile = parts_.make_room_if_due});
-  if (options.runtimes == Runtimes::kAuto) runtimes_.Follow(*tables_);
+  if (options.runtimes != Runtimes::kNone) {
+    runtimes_.Follow(*tables_, {.cpython = options.runtimes != Runtimes::kNode,
+                                .v8 = options.runtimes != Runtimes::kPython});
+  }
 }
 
 void SampledStacks::Add(const profile_record& record, size_t bytes) {

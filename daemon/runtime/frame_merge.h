@@ -35,7 +35,7 @@ struct RuntimeRuns {
   bool waits = false;  // the thread, for the runtime's global lock
   // Native frames that are a runtime's functions themselves, leaf first: each
   // has its place.
-  std::vector<RuntimeRun> of_natives;
+  std::vector<RuntimeRun> of_natives = {};
 };
 
 // A stack of native frames, as far as runs are placed by it: all but the code.
