@@ -81,6 +81,18 @@ static __always_inline __u64 v8_names_in(const struct v8_state *v8,
 }
 
 /*
+ * The first four words of an object, or two, where a text ends with the memory:
+ * what is behind them stays 0.
+ */
+static __always_inline bool v8_read_begin(__u64 *words, __u64 object)
+{
+	void *at = (void *)(object - V8_OBJECT_TAG);
+
+	return !bpf_probe_read_user(words, 4 * sizeof(*words), at) ||
+	       !bpf_probe_read_user(words, 2 * sizeof(*words), at);
+}
+
+/*
  * Writes down what names the function in the state. A global function, which
  * the verifier walks once.
  */
@@ -100,8 +112,7 @@ __noinline int v8_take_witness(void)
 	name = v8_shared_word(&st->v8, st->v8.layout.shared_name);
 	if (!v8_is_object(name))
 		return 1; /* it has none */
-	if (bpf_probe_read_user(witness->named, sizeof(witness->named),
-				(void *)(name - V8_OBJECT_TAG)) ||
+	if (!v8_read_begin(witness->named, name) ||
 	    bpf_probe_read_user(
 		&type, sizeof(type),
 		(void *)(witness->named[0] - V8_OBJECT_TAG + V8_MAP_TYPE)))
@@ -114,9 +125,7 @@ __noinline int v8_take_witness(void)
 		return 0;
 	if (!v8_is_object(witness->names[0]))
 		return 1;
-	return !bpf_probe_read_user(
-	    witness->text, sizeof(witness->text),
-	    (void *)(witness->names[0] - V8_OBJECT_TAG));
+	return v8_read_begin(witness->text, witness->names[0]);
 }
 
 /* Sends the code at first sight; what is not sent now may be the next time. */

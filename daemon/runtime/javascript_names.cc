@@ -35,6 +35,17 @@ bool Fill(const ksym::V8Heap& heap, ksym::Address address,
   return heap.memory().Read(address, std::as_writable_bytes(std::span(words)));
 }
 
+// The same as v8_read_begin() of bpf/runtime/v8.bpf.h.
+bool FillBegin(const ksym::V8Heap& heap, ksym::Address address,
+               std::array<uint64_t, 4>& words) {
+  if (Fill(heap, address, words)) return true;
+  words = {};
+  std::array<uint64_t, 2> first = {};
+  if (!Fill(heap, address, first)) return false;
+  std::ranges::copy(first, words.begin());
+  return true;
+}
+
 }  // namespace
 
 void JavaScriptNames::Add(const JavaScriptCode& sampled) {
@@ -142,7 +153,8 @@ bool JavaScriptNames::IsSame(const ksym::V8Heap& heap,
   const ksym::V8Word name = {sampled.identity.name};
   if (!name.is_pointer()) return true;
   V8Witness now;
-  if (!Fill(heap, name.object(), now.named) || now.named != witness.named) {
+  if (!FillBegin(heap, name.object(), now.named) ||
+      now.named != witness.named) {
     return false;
   }
   const auto names = ksym::FindV8ScopeNames(heap, name);
@@ -152,7 +164,7 @@ bool JavaScriptNames::IsSame(const ksym::V8Heap& heap,
   }
   const ksym::V8Word text = {now.names.front()};
   return !text.is_pointer() ||
-         (Fill(heap, text.object(), now.text) && now.text == witness.text);
+         (FillBegin(heap, text.object(), now.text) && now.text == witness.text);
 }
 
 void JavaScriptNames::ReadOne(const MemoryOf& memory_of, Code& code) {

@@ -91,7 +91,9 @@ void UnwindTables::TellOfRuntime(const ksym::ProcessId& id,
                                  const TableList& process,
                                  const TableFile& file) const {
   if (!runtime_observer_.of_process) return;
-  if (file.v8 != nullptr) runtime_observer_.of_v8(id, *file.v8);
+  if (file.v8 != nullptr && runtime_observer_.of_v8) {
+    runtime_observer_.of_v8(id, *file.v8);
+  }
   if (!file.cpython) return;
   for (size_t i = 0; i < process.files.size(); ++i) {
     if (process.files[i] != &file) continue;

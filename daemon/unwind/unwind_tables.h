@@ -95,7 +95,8 @@ class UnwindTables {
                        const ksym::CpythonInterpreter&)>
         of_process;
     // The same of V8, which lies where it lies.
-    std::function<void(const ksym::ProcessId&, const ksym::V8Layout&)> of_v8;
+    std::function<void(const ksym::ProcessId&, const ksym::V8Layout&)> of_v8 =
+        {};
   };
   void TellOfRuntimes(RuntimeObserver observer) {
     runtime_observer_ = std::move(observer);

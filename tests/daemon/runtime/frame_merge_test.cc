@@ -33,6 +33,27 @@ TEST(FrameMergeTest, RunsStandBeforeTheirNativeFrames) {
                          Native(300), Python(3), Native(400)}));
 }
 
+// Native frames that are functions themselves have their places among those
+// that run others.
+TEST(FrameMergeTest, NativesAmongRuns) {
+  RuntimeRuns all;
+  all.runs = {MakeRun({1}, std::nullopt), MakeRun({2}, 1),
+              MakeRun({3}, std::nullopt)};
+  for (const size_t native : {0, 1, 3}) {
+    all.of_natives.push_back(MakeRun({10 + native}, native));
+    all.of_natives.back().kind = kJavaScriptCode;
+  }
+  AddRunsOfNatives(all);
+  EXPECT_TRUE(all.of_natives.empty());
+  const auto script = [](RuntimeFrameId id) {
+    return RawFrame{.kind = kJavaScriptCode, .value = id};
+  };
+  EXPECT_EQ(MergeFrames(kNatives, all.runs, NativeEnd::kWhole),
+            (std::vector{script(10), Native(100), Python(2), script(11),
+                         Native(200), Native(300), script(13), Native(400)}));
+  EXPECT_EQ(MergeFrames(kNatives, all.runs, NativeEnd::kCut).back(), Python(3));
+}
+
 // Frames that do not lead to their end are not shown.
 TEST(FrameMergeTest, TornRunsAreAMark) {
   std::vector runs = {MakeRun({1, 2}, 0)};
