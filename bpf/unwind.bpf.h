@@ -18,6 +18,7 @@
 #include "bpf/profile_abi.h"
 #include "bpf/profile_maps.bpf.h"
 #include "bpf/runtime/runtime.bpf.h"
+#include "bpf/runtime/runtime_step.bpf.h"
 #include "bpf/unwind_abi.h"
 #include "bpf/unwind_maps.bpf.h"
 #include "bpf/unwind_memory.bpf.h"
@@ -109,6 +110,18 @@ static __always_inline bool unwind_frame_pointer(struct unwind_state *st)
 	st->extra_lost = 1;
 	st->used_frame_pointer = 1;
 	return true;
+}
+
+/* Leaves code that nothing describes. False: st->end says why not. */
+static __always_inline bool unwind_undescribed(struct unwind_state *st)
+{
+	if (st->code_runtimes) {
+		int stepped = runtime_step();
+
+		if (stepped != RUNTIME_NOT_ITS_CODE)
+			return stepped == RUNTIME_STEPPED;
+	}
+	return unwind_frame_pointer(st);
 }
 
 static __always_inline bool unwind_signal(struct unwind_state *st)
@@ -305,7 +318,7 @@ static __always_inline long unwind_frame(struct unwind_state *st,
 		    st->at.shard, st->at.index | (__u32)st->at.rows << 16,
 		    st->at.first_block, pc - st->at.base);
 	if (unwind_cfa_kind(st) == UNWIND_CFA_NO_INFO)
-		return !unwind_frame_pointer(st);
+		return !unwind_undescribed(st);
 	/* Nobody calls the trampoline: its first byte is where it is. */
 	if (unwind_cfa_kind(st) == UNWIND_CFA_SIGNAL)
 		record->frames[depth] = st->ip + (depth != 0);
@@ -456,6 +469,8 @@ static __always_inline bool unwind_begin(struct unwind_state *st,
 	if (!place)
 		return false;
 	first = (__u32)*place;
+	st->who = who;
+	st->code_runtimes = *place >> UNWIND_LIST_CODE_SHIFT;
 	st->may_have_runtime = (*place & UNWIND_LIST_HAS_RUNTIME) != 0;
 	header = bpf_map_lookup_elem(&unwind_mappings, &first);
 	if (!header || header->tgid != who.tgid ||

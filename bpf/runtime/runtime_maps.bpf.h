@@ -96,7 +96,7 @@ struct runtime_state {
 	/* Items that end runs. */
 	__u32 last_run;
 	__u32 next_run; /* behind those that have their place */
-	__u32 reserved;
+	__u32 noted;	/* code of runtimes that make some, in the record */
 	/* The last code that was read; a recursion has it many times. */
 	__u64 code;
 	__u64 code_id;

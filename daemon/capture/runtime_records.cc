@@ -137,8 +137,10 @@ void RuntimeRecords::Follow(UnwindTables& tables) {
       {.of_file = [this](const TableFile& file) { PublishFile(file); },
        .of_process =
            [this](const ksym::ProcessId& process, uint64_t load_bias,
-                  const ksym::CpythonInterpreter& interpreter) {
-             Publish(process, load_bias, interpreter);
+                  const ksym::FileRuntimes& runtimes) {
+             if (runtimes.cpython) {
+               Publish(process, load_bias, *runtimes.cpython);
+             }
            }});
 }
 
@@ -155,7 +157,8 @@ void RuntimeRecords::Add(const profile_record& record, size_t bytes) {
 // seen yet.
 void RuntimeRecords::PublishFile(const TableFile& file) {
   const std::vector<ksym::ElfSegment>& code = file.table.code;
-  const std::optional<ksym::CpythonInterpreter>& interpreter = file.cpython;
+  const std::optional<ksym::CpythonInterpreter>& interpreter =
+      file.runtimes.cpython;
   const ksym::Mapping& mapping = file.mapping;
   if (fds_.files < 0 || mapping.inode == 0 || code.empty() || !interpreter) {
     return;
@@ -251,6 +254,21 @@ void RuntimeRecords::AddCode(const profile_code_record& record, size_t bytes) {
              std::move(*code));
 }
 
+void RuntimeRecords::AddCodeFrames(const ksym::ProcessId& process,
+                                   const runtime_item& item,
+                                   RuntimeRuns& runs) {
+  const auto kind =
+      static_cast<RawFrameKind>(item.kind >> RUNTIME_ITEM_KIND_SHIFT);
+  const auto namer = code_namers_.find(kind);
+  if (namer == code_namers_.end()) return;
+  auto frames = namer->second->FramesOf(process, {.native = item.native,
+                                                  .kind = kind,
+                                                  .code = item.word,
+                                                  .index = item.index});
+  if (frames.empty()) return;
+  runs.code.push_back({.native = item.native, .frames = std::move(frames)});
+}
+
 std::optional<RuntimeRuns> RuntimeRecords::Decode(
     const profile_runtime_record& record, size_t bytes) {
   if (bytes < PROFILE_RUNTIME_RECORD_BYTES(size_t{0}) ||
@@ -262,8 +280,17 @@ std::optional<RuntimeRuns> RuntimeRecords::Decode(
                       .word_below = record.word_below,
                       .is_cut = (record.flags & RUNTIME_FRAMES_CUT) != 0,
                       .waits = (record.flags & RUNTIME_WAITS_FOR_LOCK) != 0};
+  const ksym::ProcessId process = {
+      record.process.tgid, record.process.exec_count, record.process.start_ns};
   RuntimeRun run;
   for (const runtime_item& item : std::span(record.item).first(record.items)) {
+    if ((item.kind & RUNTIME_ITEM_CODE) != 0) {
+      // The walk of a copy begins anew, and may find other native frames.
+      if (record.header.type == PROFILE_RECORD_RUNTIME) {
+        AddCodeFrames(process, item, runs);
+      }
+      continue;
+    }
     if (item.kind == RUNTIME_ITEM_FRAME) {
       run.frames.push_back(names_.FrameOf(item.word, item.index));
       continue;
@@ -317,7 +344,7 @@ std::vector<RawFrame> RuntimeRecords::Merge(const RawStack& stack,
   MarkGaps(all.runs);
   CountRuns(all, EndOf(stack));
   std::vector<RawFrame> frames =
-      MergeFrames(stack.frames, all.runs, EndOf(stack));
+      MergeFrames(stack.frames, all.runs, all.code, EndOf(stack));
   if (all.waits) frames.insert(frames.begin(), {.kind = kLockWait});
   return frames;
 }

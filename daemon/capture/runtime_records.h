@@ -12,6 +12,7 @@
 #include "bpf/runtime/runtime_abi.h"
 #include "daemon/profile/raw_stack_table.h"
 #include "daemon/profile/runtime_frame.h"
+#include "daemon/runtime/code_namer.h"
 #include "daemon/runtime/frame_merge.h"
 #include "daemon/runtime/runtime_names.h"
 #include "daemon/unwind/unwind_tables.h"
@@ -43,6 +44,10 @@ class RuntimeRecords {
   // Has the sampler told of the interpreters that they find. Both must live as
   // long as each other.
   void Follow(UnwindTables& tables);
+  // Has code of that kind named by it; borrowed.
+  void SetCodeNamer(RawFrameKind kind, CodeNamer& namer) {
+    code_namers_[kind] = &namer;
+  }
   // The process is gone.
   void Withdraw(const ksym::ProcessId& id);
 
@@ -72,6 +77,8 @@ class RuntimeRecords {
   void AddFrames(const profile_runtime_record& record, size_t bytes);
   std::optional<RuntimeRuns> Decode(const profile_runtime_record& record,
                                     size_t bytes);
+  void AddCodeFrames(const ksym::ProcessId& process, const runtime_item& item,
+                     RuntimeRuns& runs);
   uint32_t NumberOf(const ksym::CpythonLayout& layout);
   std::vector<RawFrame> Merge(const RawStack& stack, RuntimeRuns& all);
   void CountRuns(const RuntimeRuns& runs, NativeEnd end);
@@ -82,6 +89,7 @@ class RuntimeRecords {
   // Where each process's interpreters are, in the order of their numbers.
   std::map<ksym::ProcessId, std::vector<uint64_t>> published_;
   RuntimeNames names_;
+  std::map<RawFrameKind, CodeNamer*> code_namers_;
   RuntimeStatistics::Runs runs_;
   // Until their stacks come.
   std::unordered_map<uint64_t, RuntimeRuns> of_stacks_;
