@@ -112,7 +112,7 @@ static __always_inline void walk_runtime(struct unwind_state *st,
 {
 	struct runtime_state *runtime;
 
-	if (!is_new && !st->may_have_runtime && !st->may_have_v8) {
+	if (!is_new && !st->may_have_runtime) {
 		runtime_forget();
 		return;
 	}
@@ -122,16 +122,9 @@ static __always_inline void walk_runtime(struct unwind_state *st,
 	if (how == WALK_BY_LOOP && is_new &&
 	    runtime_known & RUNTIME_KNOWN_MOVING)
 		runtime_look_at(st->ip);
-	runtime->active =
-	    (is_new || st->may_have_runtime) && runtime_find(is_new);
-	/* A process may have both. */
-	if (!is_new && st->may_have_v8)
-		st->has_v8 = v8_begin(runtime);
-	if (!runtime->active) {
-		runtime_use_none(runtime);
-		runtime->active = st->has_v8;
+	runtime->active = runtime_find(is_new);
+	if (!runtime->active)
 		return;
-	}
 	/* In user mode it is in no system call. */
 	if (!s->in_user_mode)
 		runtime_note_wait(runtime, arch_timed_wait(&st->regs));

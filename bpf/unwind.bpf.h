@@ -18,6 +18,7 @@
 #include "bpf/profile_abi.h"
 #include "bpf/profile_maps.bpf.h"
 #include "bpf/runtime/runtime.bpf.h"
+#include "bpf/runtime/runtime_step.bpf.h"
 #include "bpf/runtime/v8.bpf.h"
 #include "bpf/unwind_abi.h"
 #include "bpf/unwind_maps.bpf.h"
@@ -110,6 +111,35 @@ static __always_inline bool unwind_frame_pointer(struct unwind_state *st)
 	st->extra_lost = 1;
 	st->used_frame_pointer = 1;
 	return true;
+}
+
+/*
+ * The step of the runtime that made the code at st->ip. A global function,
+ * which the verifier walks once.
+ */
+__noinline int runtime_step(void)
+{
+	struct unwind_state *st;
+	__u32 place = scratch_place();
+
+	st = bpf_map_lookup_elem(&unwind_scratch, &place);
+	if (!st || !walks_runtimes)
+		return RUNTIME_NOT_ITS_CODE;
+	if (st->code_runtimes & UNWIND_CODE_V8)
+		return v8_step();
+	return RUNTIME_NOT_ITS_CODE;
+}
+
+/* Leaves code that nothing describes. False: st->end says why not. */
+static __always_inline bool unwind_undescribed(struct unwind_state *st)
+{
+	if (st->code_runtimes) {
+		int stepped = runtime_step();
+
+		if (stepped != RUNTIME_NOT_ITS_CODE)
+			return stepped == RUNTIME_STEPPED;
+	}
+	return unwind_frame_pointer(st);
 }
 
 static __always_inline bool unwind_signal(struct unwind_state *st)
@@ -305,11 +335,8 @@ static __always_inline long unwind_frame(struct unwind_state *st,
 		st->row = unwind_find_row(
 		    st->at.shard, st->at.index | (__u32)st->at.rows << 16,
 		    st->at.first_block, pc - st->at.base);
-	if (unwind_cfa_kind(st) == UNWIND_CFA_NO_INFO) {
-		if (st->has_v8 && v8_step(depth))
-			return 0;
-		return !unwind_frame_pointer(st);
-	}
+	if (unwind_cfa_kind(st) == UNWIND_CFA_NO_INFO)
+		return !unwind_undescribed(st);
 	/* Nobody calls the trampoline: its first byte is where it is. */
 	if (unwind_cfa_kind(st) == UNWIND_CFA_SIGNAL)
 		record->frames[depth] = st->ip + (depth != 0);
@@ -389,7 +416,6 @@ static __always_inline void unwind_use_regs(struct unwind_state *st)
 	st->window_bytes = 0;
 	st->next_anchor = RUNTIME_NO_ANCHOR;
 	st->has_runtime = 0;
-	st->has_v8 = 0;
 }
 
 static __always_inline bool unwind_may_copy(struct unwind_list_header *header)
@@ -461,8 +487,9 @@ static __always_inline bool unwind_begin(struct unwind_state *st,
 	if (!place)
 		return false;
 	first = (__u32)*place;
+	st->who = who;
+	st->code_runtimes = *place >> UNWIND_LIST_CODE_SHIFT;
 	st->may_have_runtime = (*place & UNWIND_LIST_HAS_RUNTIME) != 0;
-	st->may_have_v8 = (*place & UNWIND_LIST_HAS_V8) != 0;
 	header = bpf_map_lookup_elem(&unwind_mappings, &first);
 	if (!header || header->tgid != who.tgid ||
 	    header->exec_count != who.exec_count ||

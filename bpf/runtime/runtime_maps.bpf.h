@@ -83,6 +83,7 @@ struct {
 
 /* Of the walk of V8's frames. */
 struct v8_state {
+	struct unwind_process who; /* whose these are */
 	struct v8_process layout;
 	/* Maps of objects of these types, that were looked at; 0: none was. */
 	__u64 shared_map;
@@ -120,7 +121,7 @@ struct runtime_state {
 	/* Items that end runs. */
 	__u32 last_run;
 	__u32 next_run; /* behind those that have their place */
-	__u32 reserved;
+	__u32 noted;	/* code of runtimes that make some, in the record */
 	/* The last code that was read; a recursion has it many times. */
 	__u64 code;
 	__u64 code_id;

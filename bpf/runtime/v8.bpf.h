@@ -19,6 +19,7 @@
 #include "bpf/runtime/cpython_code.bpf.h"
 #include "bpf/runtime/runtime_abi.h"
 #include "bpf/runtime/runtime_maps.bpf.h"
+#include "bpf/runtime/runtime_step.bpf.h"
 #include "bpf/unwind_maps.bpf.h"
 #include "bpf/unwind_memory.bpf.h"
 
@@ -139,7 +140,7 @@ static __always_inline void v8_send(struct runtime_state *st, __u64 id,
 	    !v8_take_witness())
 		return;
 	record->header.type = PROFILE_RECORD_V8;
-	record->header.set = st->record.header.set;
+	record->header.set = 0; /* it is of all of them */
 	record->code = id;
 	record->start_ns = st->who.start_ns;
 	record->tgid = st->who.tgid;
@@ -224,26 +225,8 @@ static __always_inline __u64 v8_mix(__u64 hash)
 	return hash ^ hash >> 32;
 }
 
-static __always_inline void v8_push(struct runtime_state *st, __u64 id,
-				    __u32 index, __u32 depth)
-{
-	__u32 at = st->record.items;
-	struct runtime_item *item = runtime_item_at(st, at);
-
-	if (!item)
-		return;
-	item->word = id;
-	item->index = index;
-	item->native = depth;
-	item->kind = RUNTIME_ITEM_NATIVE;
-	st->record.items = at + 1;
-	st->hash = cpython_hash(st->hash, id);
-	st->hash = cpython_hash(st->hash, (__u64)index << 32 | depth);
-}
-
 static __always_inline void v8_note_interpreted(struct runtime_state *st,
-						struct unwind_state *native,
-						__u32 depth)
+						struct unwind_state *native)
 {
 	__u64 bytecode = 0, offset = 0, map = 0, id;
 
@@ -260,13 +243,12 @@ static __always_inline void v8_note_interpreted(struct runtime_state *st,
 			 &st->v8.bytecode_map))
 		return;
 	id = v8_mix(cpython_hash(v8_function_id(st), bytecode));
-	v8_push(st, id, offset >> 32, depth);
+	runtime_note_code(V8_FRAME_KIND, id, offset >> 32);
 	v8_send(st, id, V8_INTERPRETED, bytecode, 0);
 }
 
 static __always_inline void v8_note_compiled(struct runtime_state *st,
-					     struct unwind_state *native,
-					     __u32 depth)
+					     struct unwind_state *native)
 {
 	__u64 pc = native->ip - native->back, code[V8_CODE_SAMPLE / 8] = {};
 	__u64 id;
@@ -277,7 +259,7 @@ static __always_inline void v8_note_compiled(struct runtime_state *st,
 	id = cpython_hash(v8_function_id(st), pc);
 	id = cpython_hash(id, code[0]);
 	id = v8_mix(cpython_hash(id, code[1]));
-	v8_push(st, id, 0, depth);
+	runtime_note_code(V8_FRAME_KIND, id, 0);
 	v8_send(st, id, V8_COMPILED, 0, pc);
 }
 
@@ -309,12 +291,40 @@ static __always_inline bool v8_leave_leaf(struct unwind_state *native)
 	return true;
 }
 
+/* Takes what is known of V8 in the process into the state; false: nothing. */
+static __always_inline bool v8_begin(struct runtime_state *st,
+				     const struct unwind_state *native)
+{
+	struct unwind_process who = native->who;
+	const struct v8_process *layout;
+
+	/* The first of its frames in this sample. */
+	if (!st->noted) {
+		st->v8.script = 0;
+		if (!st->active)
+			st->code_bytes = 0;
+	}
+	st->who = who;
+	if (st->v8.who.tgid == who.tgid &&
+	    st->v8.who.exec_count == who.exec_count &&
+	    st->v8.who.start_ns == who.start_ns)
+		return true;
+	layout = bpf_map_lookup_elem(&runtime_v8, &who);
+	if (!layout)
+		return false;
+	st->v8.who = who;
+	st->v8.layout = *layout;
+	st->v8.shared_map = 0;
+	st->v8.bytecode_map = 0;
+	return true;
+}
+
 /*
- * The frame at that depth is of code without rows in a process with V8. Writes
- * its function down, if it has one. 1: the walk is at its caller already. A
- * global function, which the verifier walks once.
+ * The native frame is of code without rows in a process with V8. Writes its
+ * function down, if it has one, and leaves it where the frame pointer is not
+ * its own. A global function, which the verifier walks once.
  */
-__noinline int v8_step(__u32 depth)
+__noinline int v8_step(void)
 {
 	struct unwind_state *native;
 	struct runtime_state *st;
@@ -323,41 +333,24 @@ __noinline int v8_step(__u32 depth)
 
 	native = bpf_map_lookup_elem(&unwind_scratch, &place);
 	st = bpf_map_lookup_elem(&runtime_scratch, &place);
-	if (!native || !st || !unwind_by_frame_pointer)
-		return 0;
+	if (!native || !st || !unwind_by_frame_pointer || !v8_begin(st, native))
+		return RUNTIME_NOT_ITS_CODE;
 	if (!native->back) {
 		if (v8_leave_leaf(native))
-			return 1;
+			return RUNTIME_STEPPED;
 		/* It has not put its function there yet. */
 		if (native->fp - native->sp < V8_FRAME_FUNCTION)
-			return 0;
+			return RUNTIME_NOT_ITS_CODE;
 	}
 	if (native->fp_lost || native->fp & 7 || native->fp < native->sp ||
 	    !unwind_read(native, native->fp - V8_FRAME_CONTEXT, &context) ||
 	    !v8_is_object(context) ||
 	    !unwind_read(native, native->fp - V8_FRAME_FUNCTION, &function) ||
 	    !v8_read_shared(&st->v8, function))
-		return 0;
+		return RUNTIME_NOT_ITS_CODE;
 	if (native->at.shard != UNWIND_NO_TABLE)
-		v8_note_interpreted(st, native, depth);
+		v8_note_interpreted(st, native);
 	else
-		v8_note_compiled(st, native, depth);
-	return 0;
-}
-
-/* Whether V8 is known of the process in the state. */
-static __always_inline bool v8_begin(struct runtime_state *st)
-{
-	struct unwind_process who = st->who;
-	const struct v8_process *layout;
-
-	layout = bpf_map_lookup_elem(&runtime_v8, &who);
-	if (!layout)
-		return false;
-	st->v8.layout = *layout;
-	/* Another process may have had them. */
-	st->v8.shared_map = 0;
-	st->v8.bytecode_map = 0;
-	st->v8.script = 0;
-	return true;
+		v8_note_compiled(st, native);
+	return RUNTIME_NOT_ITS_CODE;
 }

@@ -25,6 +25,7 @@ static_assert(CpythonOffsets::kSize == CPYTHON_BYTES_LENGTH);
 static_assert(CpythonOffsets::kTextState == CPYTHON_TEXT_STATE);
 static_assert(CpythonOffsets::kBytesData == CPYTHON_BYTES_DATA);
 
+static_assert(kJavaScriptCode == V8_FRAME_KIND);
 static_assert(ksym::V8Frame::kContext == V8_FRAME_CONTEXT);
 static_assert(ksym::V8Frame::kFunction == V8_FRAME_FUNCTION);
 static_assert(ksym::V8Frame::kBytecode == V8_FRAME_BYTECODE);
@@ -148,13 +149,13 @@ void RuntimeRecords::Follow(UnwindTables& tables, Wanted wanted) {
            },
        .of_process =
            [this, wanted](const ksym::ProcessId& process, uint64_t load_bias,
-                          const ksym::CpythonInterpreter& interpreter) {
-             if (wanted.cpython) Publish(process, load_bias, interpreter);
-           },
-       .of_v8 =
-           [this, wanted](const ksym::ProcessId& process,
-                          const ksym::V8Layout& layout) {
-             if (wanted.v8) PublishV8(process, layout);
+                          const ksym::FileRuntimes& runtimes) {
+             if (wanted.cpython && runtimes.cpython) {
+               Publish(process, load_bias, *runtimes.cpython);
+             }
+             if (wanted.v8 && runtimes.v8 != nullptr) {
+               PublishV8(process, *runtimes.v8);
+             }
            }});
 }
 
@@ -173,7 +174,8 @@ void RuntimeRecords::Add(const profile_record& record, size_t bytes) {
 // seen yet.
 void RuntimeRecords::PublishFile(const TableFile& file) {
   const std::vector<ksym::ElfSegment>& code = file.table.code;
-  const std::optional<ksym::CpythonInterpreter>& interpreter = file.cpython;
+  const std::optional<ksym::CpythonInterpreter>& interpreter =
+      file.runtimes.cpython;
   const ksym::Mapping& mapping = file.mapping;
   if (fds_.files < 0 || mapping.inode == 0 || code.empty() || !interpreter) {
     return;
@@ -251,7 +253,7 @@ void RuntimeRecords::PublishV8(const ksym::ProcessId& id,
   // Without room it is tried again when the process maps more.
   if (bpf_map_update_elem(fds_.v8, &key, &process, BPF_ANY) != 0) return;
   of_v8_.emplace(id, &layout);
-  Know(RUNTIME_KNOWN);
+  Know(RUNTIME_KNOWN_CODE);
 }
 
 void RuntimeRecords::Withdraw(const ksym::ProcessId& id) {
@@ -360,6 +362,21 @@ void RuntimeRecords::AddCode(const profile_code_record& record, size_t bytes) {
              std::move(*code));
 }
 
+void RuntimeRecords::AddCodeFrames(const ksym::ProcessId& process,
+                                   const runtime_item& item,
+                                   RuntimeRuns& runs) {
+  const auto kind =
+      static_cast<RawFrameKind>(item.kind >> RUNTIME_ITEM_KIND_SHIFT);
+  const auto namer = code_namers_.find(kind);
+  if (namer == code_namers_.end()) return;
+  auto frames = namer->second->FramesOf(process, {.native = item.native,
+                                                  .kind = kind,
+                                                  .code = item.word,
+                                                  .index = item.index});
+  if (frames.empty()) return;
+  runs.code.push_back({.native = item.native, .frames = std::move(frames)});
+}
+
 std::optional<RuntimeRuns> RuntimeRecords::Decode(
     const profile_runtime_record& record, size_t bytes) {
   if (bytes < PROFILE_RUNTIME_RECORD_BYTES(size_t{0}) ||
@@ -370,16 +387,16 @@ std::optional<RuntimeRuns> RuntimeRecords::Decode(
   RuntimeRuns runs = {.runs = {},
                       .word_below = record.word_below,
                       .is_cut = (record.flags & RUNTIME_FRAMES_CUT) != 0,
-                      .waits = (record.flags & RUNTIME_WAITS_FOR_LOCK) != 0,
-                      .of_natives = {}};
+                      .waits = (record.flags & RUNTIME_WAITS_FOR_LOCK) != 0};
+  const ksym::ProcessId process = {
+      record.process.tgid, record.process.exec_count, record.process.start_ns};
   RuntimeRun run;
   for (const runtime_item& item : std::span(record.item).first(record.items)) {
-    if (item.kind == RUNTIME_ITEM_NATIVE) {
-      RuntimeRun of_native;
-      of_native.kind = kJavaScriptCode;
-      of_native.frames.push_back(javascript_.FrameOf(item.word, item.index));
-      of_native.native = item.native;
-      runs.of_natives.push_back(std::move(of_native));
+    if ((item.kind & RUNTIME_ITEM_CODE) != 0) {
+      // The walk of a copy begins anew, and may find other native frames.
+      if (record.header.type == PROFILE_RECORD_RUNTIME) {
+        AddCodeFrames(process, item, runs);
+      }
       continue;
     }
     if (item.kind == RUNTIME_ITEM_FRAME) {
@@ -440,9 +457,8 @@ std::vector<RawFrame> RuntimeRecords::Merge(const RawStack& stack,
                                             RuntimeRuns& all) {
   MarkGaps(all.runs);
   CountRuns(all, EndOf(stack));
-  AddRunsOfNatives(all);
   std::vector<RawFrame> frames =
-      MergeFrames(stack.frames, all.runs, EndOf(stack));
+      MergeFrames(stack.frames, all.runs, all.code, EndOf(stack));
   if (all.waits) frames.insert(frames.begin(), {.kind = kLockWait});
   return frames;
 }
@@ -463,11 +479,10 @@ void RuntimeRecords::FindV8Frames(const ksym::ProcessId& process,
        FindJavaScriptFrames(native, stack.frames, PagesOf(process.pid),
                             *layout->second, process)) {
     javascript_.Add(frame.code);
-    RuntimeRun run;
-    run.kind = kJavaScriptCode;
-    run.frames.push_back(javascript_.FrameOf(frame.code.id, frame.index));
-    run.native = frame.native;
-    all.of_natives.push_back(std::move(run));
+    all.code.push_back({.native = frame.native,
+                        .frames = {{.kind = kJavaScriptCode,
+                                    .value = javascript_.FrameOf(
+                                        frame.code.id, frame.index)}}});
   }
 }
 
@@ -482,10 +497,8 @@ std::vector<RawFrame> RuntimeRecords::MergeCopy(const Copy& copy,
   PlaceRuns({.stack_pointers = native.stack_pointers.first(frames),
              .memory = native.memory},
             runs);
-  // The sampler's walk, which ended early, may have counted other frames.
-  runs.of_natives.clear();
   FindV8Frames(copy.process, native, stack, runs);
-  if (runs.runs.empty() && runs.of_natives.empty() && !runs.waits) return {};
+  if (runs.runs.empty() && runs.code.empty() && !runs.waits) return {};
   return Merge(stack, runs);
 }
 

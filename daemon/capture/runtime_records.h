@@ -15,6 +15,7 @@
 #include "daemon/capture/process_pages.h"
 #include "daemon/profile/raw_stack_table.h"
 #include "daemon/profile/runtime_frame.h"
+#include "daemon/runtime/code_namer.h"
 #include "daemon/runtime/frame_merge.h"
 #include "daemon/runtime/javascript_frames.h"
 #include "daemon/runtime/javascript_names.h"
@@ -44,7 +45,12 @@ class RuntimeRecords {
  public:
   // `known` is the sampler's runtime_known, not null.
   RuntimeRecords(RuntimeMapFds fds, uint32_t* known)
-      : fds_(fds), known_(known) {}
+      : fds_(fds), known_(known) {
+    SetCodeNamer(kJavaScriptCode, javascript_);
+  }
+  // It names code itself.
+  RuntimeRecords(const RuntimeRecords&) = delete;
+  RuntimeRecords& operator=(const RuntimeRecords&) = delete;
 
   // Has the sampler told of the interpreters that they find. Both must live as
   // long as each other.
@@ -53,6 +59,10 @@ class RuntimeRecords {
     bool v8 = true;
   };
   void Follow(UnwindTables& tables, Wanted wanted);
+  // Has code of that kind named by it; borrowed.
+  void SetCodeNamer(RawFrameKind kind, CodeNamer& namer) {
+    code_namers_[kind] = &namer;
+  }
   // The process is gone.
   void Withdraw(const ksym::ProcessId& id);
 
@@ -93,6 +103,8 @@ class RuntimeRecords {
   void AddFrames(const profile_runtime_record& record, size_t bytes);
   std::optional<RuntimeRuns> Decode(const profile_runtime_record& record,
                                     size_t bytes);
+  void AddCodeFrames(const ksym::ProcessId& process, const runtime_item& item,
+                     RuntimeRuns& runs);
   uint32_t NumberOf(const ksym::CpythonLayout& layout);
   const ksym::Memory& PagesOf(uint32_t pid);
   void FindV8Frames(const ksym::ProcessId& process, const NativeStack& native,
@@ -107,6 +119,7 @@ class RuntimeRecords {
   std::map<ksym::ProcessId, std::vector<uint64_t>> published_;
   std::map<ksym::ProcessId, const ksym::V8Layout*> of_v8_;
   RuntimeNames names_;
+  std::map<RawFrameKind, CodeNamer*> code_namers_;
   JavaScriptNames javascript_ = JavaScriptNames(names_);
   ProcessPages pages_;
   uint32_t pages_of_ = 0;  // pid; 0: none

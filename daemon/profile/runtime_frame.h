@@ -25,7 +25,7 @@ struct RuntimeKind {
   // `value` is a RuntimeFrameId of the RuntimeFrameTable.
   bool is_in_table = false;
   // The native frame behind a run of them, on the side of the root, is the
-  // interpreter's own that works through them, or the same call.
+  // interpreter's own that works through them.
   bool has_interpreter = false;
 };
 

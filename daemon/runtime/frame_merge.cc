@@ -2,8 +2,6 @@
 #include "daemon/runtime/frame_merge.h"
 
 #include <algorithm>
-#include <iterator>
-#include <utility>
 
 namespace profd {
 namespace {
@@ -17,7 +15,7 @@ void Append(const RuntimeRun& run, std::vector<RawFrame>& frames) {
     return;
   }
   for (const RuntimeFrameId id : run.frames) {
-    frames.push_back({.kind = run.kind, .value = id});
+    frames.push_back({.kind = kPythonCode, .value = id});
   }
 }
 
@@ -102,30 +100,6 @@ void MarkGaps(std::vector<RuntimeRun>& runs) {
   }
 }
 
-void AddRunsOfNatives(RuntimeRuns& all) {
-  if (all.of_natives.empty()) return;
-  std::vector<RuntimeRun> runs;
-  runs.reserve(all.runs.size() + all.of_natives.size());
-  auto next = all.of_natives.begin();
-  // Those in front of the first one with a place are of calls that have ended.
-  auto run = std::ranges::find_if(all.runs, IsPlaced);
-  if (run == all.runs.end()) run = all.runs.begin();
-  for (; run != all.runs.end(); ++run) {
-    for (; run->native && next != all.of_natives.end() &&
-           *next->native < *run->native;
-         ++next) {
-      runs.push_back(std::move(*next));
-    }
-    // What has no place ends the others.
-    if (!run->native) break;
-    runs.push_back(std::move(*run));
-  }
-  std::ranges::move(next, all.of_natives.end(), std::back_inserter(runs));
-  std::ranges::move(run, all.runs.end(), std::back_inserter(runs));
-  all.runs = std::move(runs);
-  all.of_natives.clear();
-}
-
 size_t CountLeftOut(std::span<const RuntimeRun> runs, NativeEnd end) {
   const auto first = std::ranges::find_if(runs, IsPlaced);
   const auto last = end == NativeEnd::kWhole
@@ -138,8 +112,10 @@ size_t CountLeftOut(std::span<const RuntimeRun> runs, NativeEnd end) {
 
 std::vector<RawFrame> MergeFrames(std::span<const uint64_t> native,
                                   std::span<const RuntimeRun> runs,
+                                  std::span<const CodeFrames> code,
                                   NativeEnd end) {
   std::vector<RawFrame> frames;
+  auto made = code.begin();
   auto run = runs.begin();
   // Those in front of the first one with a place are of calls that have ended.
   if (std::ranges::any_of(runs, IsPlaced)) {
@@ -152,7 +128,12 @@ std::vector<RawFrame> MergeFrames(std::span<const uint64_t> native,
       if (place > i) break;
       Append(*run, frames);
     }
-    frames.push_back({.value = native[i]});
+    if (made != code.end() && made->native == i) {
+      frames.insert(frames.end(), made->frames.begin(), made->frames.end());
+      ++made;
+    } else {
+      frames.push_back({.value = native[i]});
+    }
   }
   if (end == NativeEnd::kWhole) return frames;
   for (; run != runs.end(); ++run) Append(*run, frames);

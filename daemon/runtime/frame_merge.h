@@ -20,22 +20,25 @@ struct RuntimeRun {
   std::optional<size_t> native;
   // An address within it, or a word that is there; 0: not known.
   uint64_t anchor = 0;
-  bool is_torn = false;             // its frames do not lead to its end
-  RawFrameKind kind = kPythonCode;  // of its frames
+  bool is_torn = false;  // its frames do not lead to its end
+};
+
+// The functions that a native frame stands for, whose code a runtime made.
+struct CodeFrames {
+  size_t native = 0;
+  std::vector<RawFrame> frames;  // leaf first, not empty
 };
 
 // The frames that came for a stack, leaf first.
 struct RuntimeRuns {
   std::vector<RuntimeRun> runs;
+  std::vector<CodeFrames> code = {};  // by native frame, each once
   // 0: anchors are addresses; else words that are so many bytes below the ends
   // of native frames.
   uint32_t word_below = 0;
   // There were more than can be walked; then the last run is torn.
   bool is_cut = false;
   bool waits = false;  // the thread, for the runtime's global lock
-  // Native frames that are a runtime's functions themselves, leaf first: each
-  // has its place.
-  std::vector<RuntimeRun> of_natives = {};
 };
 
 // A stack of native frames, as far as runs are placed by it: all but the code.
@@ -58,10 +61,6 @@ void PlaceRuns(const NativeStack& stack, RuntimeRuns& runs);
 // where the next one does.
 void MarkGaps(std::vector<RuntimeRun>& runs);
 
-// Puts those of `of_natives` among the others, of which then each has a place,
-// is torn, or lies behind those that have one.
-void AddRunsOfNatives(RuntimeRuns& all);
-
 // Whether the root end of the native frames is there.
 enum class NativeEnd : uint8_t { kWhole, kCut };
 
@@ -73,9 +72,11 @@ size_t CountLeftOut(std::span<const RuntimeRun> runs, NativeEnd end);
 // place, behind all that have one, stands behind the last native frame of
 // these. Other runs behind the last native frame are kept if that is where the
 // walk was cut; else what was not reached does not belong to this stack, as
-// with coroutines that have stacks of their own. MarkGaps() was called.
+// with coroutines that have stacks of their own. MarkGaps() was called. Frames
+// of code stand in place of their native frame.
 std::vector<RawFrame> MergeFrames(std::span<const uint64_t> native,
                                   std::span<const RuntimeRun> runs,
+                                  std::span<const CodeFrames> code,
                                   NativeEnd end);
 
 }  // namespace profd

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "daemon/profile/runtime_frame.h"
+#include "daemon/runtime/code_namer.h"
 #include "daemon/runtime/runtime_names.h"
 #include "ksym/process/process_image.h"
 #include "ksym/runtime/memory.h"
@@ -54,7 +55,7 @@ struct JavaScriptCode {
 // it is some time later. What was freed or moved by then has no name, but a
 // count: its function, its code, or both are not where they were. Stacks come
 // before the names, so a frame has its number first. Not thread-safe.
-class JavaScriptNames {
+class JavaScriptNames final : public CodeNamer {
  public:
   // The most code that is known, and what its names and tables take. With more,
   // what was not used in this interval goes.
@@ -81,6 +82,10 @@ class JavaScriptNames {
   std::vector<uint64_t> TakeDropped() { return std::exchange(dropped_, {}); }
   void Forget(const ksym::ProcessId& process);
 
+  std::vector<RawFrame> FramesOf(const ksym::ProcessId& /*process*/,
+                                 const RuntimeCode& code) override {
+    return {{.kind = kJavaScriptCode, .value = FrameOf(code.code, code.index)}};
+  }
   // The frame of that code. `index`: of interpreted code the offset in the byte
   // code, as frames have it.
   RuntimeFrameId FrameOf(uint64_t code, uint32_t index);

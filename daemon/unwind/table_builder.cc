@@ -8,7 +8,6 @@
 #include "daemon/base/own_priority.h"
 #include "daemon/base/steady_clock.h"
 #include "daemon/base/table_memory.h"
-#include "ksym/runtime/v8/engine.h"
 #include "ksym/unwind/call_frame_section.h"
 #include "ksym/unwind/unwind_cache.h"
 
@@ -171,16 +170,7 @@ TableBuilder::Build BuildTablesWith(const std::string& cache_directory) {
     auto table = cache ? cache->LoadOrBuild(source, *image)
                        : ksym::BuildUnwindTable(source, *image);
     built.owner = OwnerOf(source);
-    if (auto cpython = ksym::FindCpython(source, *image)) {
-      built.cpython = *cpython;
-    } else {
-      built.cpython_refusal = cpython.error().message();
-    }
-    if (const auto v8 = ksym::FindV8(source, *image)) {
-      built.v8 = *v8;
-    } else {
-      built.v8_refusal = v8.error().message();
-    }
+    built.runtimes = ksym::FindRuntimes(source, *image);
     if (!table) {
       if (table.error().code() == ksym::ErrorCode::kLimit) {
         built.refusal = table.error().message();

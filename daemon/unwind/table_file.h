@@ -12,8 +12,7 @@
 #include "daemon/unwind/unwind_file.h"
 #include "daemon/unwind/unwind_pieces.h"
 #include "ksym/process/process_image.h"
-#include "ksym/runtime/cpython/interpreter.h"
-#include "ksym/runtime/v8/layout.h"
+#include "ksym/runtime/file_runtimes.h"
 #include "ksym/unwind/unwind_table.h"
 
 namespace profd {
@@ -111,8 +110,6 @@ class TableFileState {
 
 // A file that sampled processes map, and its table as far as there is one.
 struct TableFile {
-  bool has_runtime() const { return cpython.has_value() || v8 != nullptr; }
-
   TableFileState state;
   bool is_vdso = false;
   bool is_expected = false;   // its job is of Expect(), and nobody waits
@@ -128,9 +125,8 @@ struct TableFile {
   int64_t mtime_ns = 0;
   std::optional<uint32_t> owner;
   UnwindFile table;
-  std::optional<ksym::CpythonInterpreter> cpython;
-  const ksym::V8Layout* v8 = nullptr;  // null: it holds no V8
-  std::vector<UnwindPiece> pieces;     // of `rows`, that have no place yet
+  ksym::FileRuntimes runtimes;
+  std::vector<UnwindPiece> pieces;  // of `rows`, that have no place yet
   // Not of files that were not used for some time.
   std::shared_ptr<const ksym::UnwindTable> rows;
   uint64_t checked = 0;  // in which round it was seen to be unchanged

@@ -16,8 +16,7 @@
 #include "ksym/elf/elf_image.h"
 #include "ksym/process/mapped_file.h"
 #include "ksym/process/vdso.h"
-#include "ksym/runtime/cpython/interpreter.h"
-#include "ksym/runtime/v8/engine.h"
+#include "ksym/runtime/file_runtimes.h"
 
 namespace profd {
 namespace {
@@ -322,18 +321,14 @@ bool TableFiles::TakeTable(TableFile& file, BuiltTable table) {
   file.table.base = file.rows->base;
   file.table.code = std::move(table.code);
   file.pieces = std::move(table.pieces);
-  file.cpython = table.cpython;
-  file.v8 = table.v8;
-  const auto warn = [&](std::string_view language, const std::string& refusal) {
-    if (refusal.empty()) return;
+  for (const auto& [language, why] : table.runtimes.refusals) {
     std::string room;
     warnings_.Add("no " + std::string(language) + " frames of programs with " +
                   std::string(ksym::BoundPath(file.mapping.path, room)) + ": " +
-                  refusal);
-  };
-  warn("Python", table.cpython_refusal);
-  warn("JavaScript", table.v8_refusal);
-  return file.has_runtime();
+                  why);
+  }
+  file.runtimes = std::move(table.runtimes);
+  return file.runtimes.has_any();
 }
 
 void TableFiles::Wait(SteadyClock::duration time) const {
@@ -358,11 +353,8 @@ TableFile* TableFiles::FindRuntime(uint32_t pid, const ksym::Mapping& mapping) {
   const auto image = ksym::ElfImage::Parse(*source);
   if (!image) return nullptr;
   // Why one is not known is said when its table is made.
-  if (const auto cpython = ksym::FindCpython(*source, *image)) {
-    file->cpython = *cpython;
-  }
-  if (const auto v8 = ksym::FindV8(*source, *image)) file->v8 = *v8;
-  if (!file->has_runtime()) return nullptr;
+  file->runtimes = ksym::FindRuntimes(*source, *image);
+  if (!file->runtimes.has_any()) return nullptr;
   file->table.code = CodeOf(*image);
   return file;
 }
