@@ -114,17 +114,11 @@ static __always_inline bool unwind_frame_pointer(struct unwind_state *st)
 }
 
 /*
- * The step of the runtime that made the code at st->ip. A global function,
- * which the verifier walks once.
+ * The step of the runtime that made the code at st->ip. Inlined: on Linux 5.10
+ * each call takes some of the stack that all of them share.
  */
-__noinline int runtime_step(void)
+static __always_inline int runtime_step(const struct unwind_state *st)
 {
-	struct unwind_state *st;
-	__u32 place = scratch_place();
-
-	st = bpf_map_lookup_elem(&unwind_scratch, &place);
-	if (!st || !walks_runtimes)
-		return RUNTIME_NOT_ITS_CODE;
 	if (st->code_runtimes & UNWIND_CODE_V8)
 		return v8_step();
 	return RUNTIME_NOT_ITS_CODE;
@@ -133,8 +127,8 @@ __noinline int runtime_step(void)
 /* Leaves code that nothing describes. False: st->end says why not. */
 static __always_inline bool unwind_undescribed(struct unwind_state *st)
 {
-	if (st->code_runtimes) {
-		int stepped = runtime_step();
+	if (walks_runtimes && st->code_runtimes) {
+		int stepped = runtime_step(st);
 
 		if (stepped != RUNTIME_NOT_ITS_CODE)
 			return stepped == RUNTIME_STEPPED;

@@ -95,6 +95,7 @@ struct v8_state {
 	__u64 shared_at; /* with its tag */
 	__u64 function[V8_FUNCTION_WORDS];
 	__u64 shared[V8_SHARED_WORDS];
+	__u64 code[V8_CODE_SAMPLE / 8];
 	struct profile_v8_record record;
 };
 

@@ -250,12 +250,13 @@ static __always_inline void v8_note_interpreted(struct runtime_state *st,
 static __always_inline void v8_note_compiled(struct runtime_state *st,
 					     struct unwind_state *native)
 {
-	__u64 pc = native->ip - native->back, code[V8_CODE_SAMPLE / 8] = {};
-	__u64 id;
+	__u64 pc = native->ip - native->back, id;
+	__u64 *code = st->v8.code;
 
 	/* Code is freed and moved, too: it is told from what comes later. */
-	bpf_probe_read_user(code, sizeof(code),
-			    (void *)(native->ip - sizeof(code)));
+	if (bpf_probe_read_user(code, V8_CODE_SAMPLE,
+				(void *)(native->ip - V8_CODE_SAMPLE)))
+		code[0] = code[1] = 0;
 	id = cpython_hash(v8_function_id(st), pc);
 	id = cpython_hash(id, code[0]);
 	id = v8_mix(cpython_hash(id, code[1]));
