@@ -138,14 +138,14 @@ static __always_inline bool unwind_undescribed(struct unwind_state *st)
 
 static __always_inline bool unwind_signal(struct unwind_state *st)
 {
-	struct arch_signal_regs regs;
+	struct arch_signal_regs *regs = &st->signal_regs;
 
-	if (bpf_probe_read_user(&regs, sizeof(regs),
+	if (bpf_probe_read_user(regs, sizeof(*regs),
 				(void *)(st->sp + ARCH_SIGNAL_REGS_OFFSET))) {
 		st->end = UNWIND_END_BAD_READ;
 		return false;
 	}
-	ARCH_USE_REGS(st, &regs);
+	ARCH_USE_REGS(st, regs);
 	st->back = 0;
 	st->fp_lost = 0;
 	st->extra_lost = 0;

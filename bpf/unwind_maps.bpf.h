@@ -109,6 +109,9 @@ struct unwind_state {
 	/* The next run of an interpreter's frames has no place yet. */
 	__u64 next_anchor;
 	struct arch_regs regs;
+	/* Of a frame that a signal interrupted; not on the stack, which is
+	 * short. */
+	struct arch_signal_regs signal_regs;
 	/* A part of the stack, valid for one walk; see unwind_memory.bpf.h. */
 	__u64 window_at;
 	__u64 window_bytes; /* 0: nothing was read */
