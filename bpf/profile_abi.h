@@ -79,6 +79,8 @@ enum profile_record_type {
 	/* These are in waiting_abi.h. */
 	PROFILE_RECORD_ASLEEP = 11,
 	PROFILE_RECORD_WAKER = 12,
+	/* In v8_abi.h. */
+	PROFILE_RECORD_V8 = 13,
 };
 
 struct profile_record {

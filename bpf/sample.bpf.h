@@ -117,7 +117,8 @@ __noinline int send_stack(__u32 set, __u32 which, __u64 id)
 	depth = record->depth;
 	if (depth > PROFILE_MAX_DEPTH)
 		depth = PROFILE_MAX_DEPTH;
-	if (which == SCRATCH_USER && !runtime_send(PROFILE_RECORD_RUNTIME, id))
+	if (which == SCRATCH_USER &&
+	    !runtime_send(set, PROFILE_RECORD_RUNTIME, id))
 		goto full;
 	record->header.type = PROFILE_RECORD_STACK;
 	record->header.set = set;

@@ -260,7 +260,7 @@ __noinline int send_copy(__u32 set, __u32 in_exec)
 	if (!head->bytes)
 		return NO_STACK;
 	/* Without an interpreter's frames it is walked as any other. */
-	runtime_send(PROFILE_RECORD_RUNTIME_COPY, head->copy);
+	runtime_send(set, PROFILE_RECORD_RUNTIME_COPY, head->copy);
 	if (bpf_ringbuf_output(&ring, head, sizeof(*head), BPF_RB_NO_WAKEUP))
 		return COPY_REFUSED;
 	return COPIED;

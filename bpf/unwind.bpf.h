@@ -18,6 +18,8 @@
 #include "bpf/profile_abi.h"
 #include "bpf/profile_maps.bpf.h"
 #include "bpf/runtime/runtime.bpf.h"
+#include "bpf/runtime/runtime_step.bpf.h"
+#include "bpf/runtime/v8.bpf.h"
 #include "bpf/unwind_abi.h"
 #include "bpf/unwind_maps.bpf.h"
 #include "bpf/unwind_memory.bpf.h"
@@ -111,16 +113,39 @@ static __always_inline bool unwind_frame_pointer(struct unwind_state *st)
 	return true;
 }
 
+/*
+ * The step of the runtime that made the code at st->ip. Inlined: on Linux 5.10
+ * each call takes some of the stack that all of them share.
+ */
+static __always_inline int runtime_step(const struct unwind_state *st)
+{
+	if (st->code_runtimes & UNWIND_CODE_V8)
+		return v8_step();
+	return RUNTIME_NOT_ITS_CODE;
+}
+
+/* Leaves code that nothing describes. False: st->end says why not. */
+static __always_inline bool unwind_undescribed(struct unwind_state *st)
+{
+	if (walks_runtimes && st->code_runtimes) {
+		int stepped = runtime_step(st);
+
+		if (stepped != RUNTIME_NOT_ITS_CODE)
+			return stepped == RUNTIME_STEPPED;
+	}
+	return unwind_frame_pointer(st);
+}
+
 static __always_inline bool unwind_signal(struct unwind_state *st)
 {
-	struct arch_signal_regs regs;
+	struct arch_signal_regs *regs = &st->signal_regs;
 
-	if (bpf_probe_read_user(&regs, sizeof(regs),
+	if (bpf_probe_read_user(regs, sizeof(*regs),
 				(void *)(st->sp + ARCH_SIGNAL_REGS_OFFSET))) {
 		st->end = UNWIND_END_BAD_READ;
 		return false;
 	}
-	ARCH_USE_REGS(st, &regs);
+	ARCH_USE_REGS(st, regs);
 	st->back = 0;
 	st->fp_lost = 0;
 	st->extra_lost = 0;
@@ -305,7 +330,7 @@ static __always_inline long unwind_frame(struct unwind_state *st,
 		    st->at.shard, st->at.index | (__u32)st->at.rows << 16,
 		    st->at.first_block, pc - st->at.base);
 	if (unwind_cfa_kind(st) == UNWIND_CFA_NO_INFO)
-		return !unwind_frame_pointer(st);
+		return !unwind_undescribed(st);
 	/* Nobody calls the trampoline: its first byte is where it is. */
 	if (unwind_cfa_kind(st) == UNWIND_CFA_SIGNAL)
 		record->frames[depth] = st->ip + (depth != 0);
@@ -456,6 +481,8 @@ static __always_inline bool unwind_begin(struct unwind_state *st,
 	if (!place)
 		return false;
 	first = (__u32)*place;
+	st->who = who;
+	st->code_runtimes = *place >> UNWIND_LIST_CODE_SHIFT;
 	st->may_have_runtime = (*place & UNWIND_LIST_HAS_RUNTIME) != 0;
 	header = bpf_map_lookup_elem(&unwind_mappings, &first);
 	if (!header || header->tgid != who.tgid ||

@@ -39,6 +39,11 @@
 /* A value of unwind_processes: the place, with this bit where the process maps
  * an interpreter, so that others are not looked up among those. */
 #define UNWIND_LIST_HAS_RUNTIME (1ull << 32)
+/* And these bits, of UNWIND_CODE_... each, where it maps a runtime that makes
+ * code, which has no table. */
+#define UNWIND_LIST_CODE_SHIFT 40
+#define UNWIND_CODE_HOTSPOT    1
+#define UNWIND_CODE_V8	       2
 
 /* ksym::UnwindRow: see ksym/unwind/unwind_row.h for what the kinds mean. */
 struct unwind_row {

@@ -60,6 +60,14 @@ PROFILE_ABI_ASSERT(ARCH_SIGNAL_REGS_OFFSET +
 #define ARCH_ADDS_SP(code)  (((code) & 0xff87ffffffull) == 0xc300c48348ull)
 #define ARCH_ADDED_SP(code) ((code) >> 24 & 0x78)
 
+/*
+ * The code at a function's begin or end, with one byte before it: it is about
+ * to push the frame pointer, has pushed it, or returns.
+ */
+#define ARCH_PUSHES_FP(code) (((code) >> 8 & 0xff) == 0x55)
+#define ARCH_SETS_FP(code)   (((code) & 0xffffffff) == 0xe5894855)
+#define ARCH_RETURNS(code)   (((code) >> 8 & 0xfe) == 0xc2)
+
 #define ARCH_USER_CODE_64     0x33
 #define ARCH_SYSCALL_EXECVE   59
 #define ARCH_SYSCALL_FUTEX    202

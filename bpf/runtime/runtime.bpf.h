@@ -215,6 +215,10 @@ runtime_begin(const struct profile_key *key, __u32 set)
 	st = bpf_map_lookup_elem(&runtime_scratch, &place);
 	if (!st)
 		return NULL;
+	st->active = 0;
+	st->noted = 0;
+	if (!(runtime_known & RUNTIME_KNOWN))
+		return NULL;
 	st->who.start_ns = key->start_ns;
 	st->who.tgid = key->tgid;
 	st->who.exec_count = key->exec_count;
@@ -328,18 +332,20 @@ static __always_inline void runtime_forget(void)
 	if (!walks_runtimes || !runtime_known)
 		return;
 	st = bpf_map_lookup_elem(&runtime_scratch, &place);
-	if (st)
-		st->active = 0;
+	if (!st)
+		return;
+	st->active = 0;
+	st->noted = 0;
 }
 
-/* The sample's interpreter has something to say of the stack. */
+/* The sample's runtimes have something to say of the stack. */
 static __always_inline bool runtime_has_items(const struct runtime_state *st)
 {
-	return st->active &&
-	       (st->last_run != RUNTIME_NO_ITEM || st->record.flags);
+	return st->noted || (st->active && (st->last_run != RUNTIME_NO_ITEM ||
+					    st->record.flags));
 }
 
-/* The id of a stack with the frames that an interpreter has in it. */
+/* The id of a stack with the frames that runtimes have in it. */
 static __always_inline __u64 runtime_name(__u64 id)
 {
 	struct runtime_state *st;
@@ -356,10 +362,10 @@ static __always_inline __u64 runtime_name(__u64 id)
 }
 
 /*
- * Sends the frames of the sample's interpreter, if there are any; 0: there was
+ * Sends the frames of the sample's runtimes, if there are any; 0: there was
  * no room in the ring. A global function, which the verifier walks once.
  */
-__noinline int runtime_send(__u32 type, __u64 id)
+__noinline int runtime_send(__u32 set, __u32 type, __u64 id)
 {
 	struct runtime_state *st;
 	__u32 place = scratch_place(), items;
@@ -373,6 +379,8 @@ __noinline int runtime_send(__u32 type, __u64 id)
 	if (items > RUNTIME_MAX_ITEMS)
 		items = RUNTIME_MAX_ITEMS;
 	st->record.header.type = type;
+	st->record.header.set = set;
+	st->record.process = st->who;
 	st->record.id = id;
 	return bpf_ringbuf_output(&ring, &st->record,
 				  PROFILE_RUNTIME_RECORD_BYTES(items),

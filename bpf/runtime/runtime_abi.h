@@ -142,27 +142,38 @@ PROFILE_ABI_ASSERT(sizeof(struct runtime_program) ==
  * runtime_files, and a file that may be anywhere in memory. */
 #define RUNTIME_KNOWN	     1
 #define RUNTIME_KNOWN_MOVING 2
+/* Some process has a runtime that makes code. */
+#define RUNTIME_KNOWN_CODE 4
 
 enum runtime_item_kind {
 	RUNTIME_ITEM_FRAME = 0,
 	RUNTIME_ITEM_RUN = 1,
 	/* And a run whose frames do not lead to its end. */
 	RUNTIME_ITEM_TORN = 2,
+	/*
+	 * What one native frame stands for, in code that a runtime made; these
+	 * come behind all others. The upper byte is its kind of
+	 * daemon/profile/runtime_frame.h.
+	 */
+	RUNTIME_ITEM_CODE = 4,
 };
+#define RUNTIME_ITEM_KIND_SHIFT 8
 
 /* A frame, or the end of the run that the frames before it are. */
 struct runtime_item {
 	/*
 	 * A frame has a hash of what tells its code from others here, a run its
-	 * anchor; 0: not known.
+	 * anchor; 0: not known. Code that a runtime made has what its step
+	 * says.
 	 */
 	__u64 word;
 	/*
 	 * A frame has the place of its instruction here, in units of two bytes;
-	 * a run has the place of the next run's end, for the sampler.
+	 * a run has the place of the next run's end, for the sampler. Code that
+	 * a runtime made has what its step says.
 	 */
 	__u32 index;
-	__u16 native; /* of a run: in the stack's frames; RUNTIME_NOT_PLACED */
+	__u16 native; /* in the stack's frames; RUNTIME_NOT_PLACED */
 	__u16 kind;
 };
 PROFILE_ABI_ASSERT(sizeof(struct runtime_item) == 16, "runtime_item");
@@ -171,6 +182,8 @@ PROFILE_ABI_ASSERT(sizeof(struct runtime_item) == 16, "runtime_item");
 #define RUNTIME_FRAMES_CUT 1
 /* The thread waits for the interpreter's global lock. */
 #define RUNTIME_WAITS_FOR_LOCK 2
+/* There was more code of runtimes than items. */
+#define RUNTIME_CODE_CUT 4
 
 /*
  * An interpreter's frames of a stack, before the record of the stack; of a
@@ -186,9 +199,10 @@ struct profile_runtime_record {
 	 */
 	__u16 word_below;
 	__u16 flags; /* RUNTIME_FRAMES_CUT ... */
+	struct unwind_process process;
 	struct runtime_item item[RUNTIME_MAX_ITEMS]; /* only `items` are sent */
 };
-#define PROFILE_RUNTIME_RECORD_BYTES(items) (24 + 16 * (items))
+#define PROFILE_RUNTIME_RECORD_BYTES(items) (40 + 16 * (items))
 PROFILE_ABI_ASSERT(sizeof(struct profile_runtime_record) ==
 		       PROFILE_RUNTIME_RECORD_BYTES(RUNTIME_MAX_ITEMS),
 		   "profile_runtime_record");

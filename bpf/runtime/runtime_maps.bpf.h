@@ -8,6 +8,7 @@
 
 #include "bpf/profile_abi.h"
 #include "bpf/runtime/runtime_abi.h"
+#include "bpf/runtime/v8_abi.h"
 #include "bpf/unwind_abi.h"
 
 /* Bits that user space sets as it finds runtimes; 0: nothing is looked up. */
@@ -62,6 +63,13 @@ struct {
 	__type(value, struct runtime_budget);
 } runtime_budgets SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct unwind_process);
+	__type(value, struct v8_process);
+} runtime_v8 SEC(".maps");
+
 #define RUNTIME_WINDOW_BYTES 2048
 /* Each adds an item, but for the begins of runs of a chain. */
 #define RUNTIME_STEPS (RUNTIME_MAX_ITEMS + 256)
@@ -72,6 +80,24 @@ struct {
 #define RUNTIME_NO_ITEM	  0xffffffffu
 /* Bytes of a text that tell it from others, where it has no hash. */
 #define CPYTHON_TEXT_SAMPLE 128
+
+/* Of the walk of V8's frames. */
+struct v8_state {
+	struct unwind_process who; /* whose these are */
+	struct v8_process layout;
+	/* Maps of objects of these types, that were looked at; 0: none was. */
+	__u64 shared_map;
+	__u64 bytecode_map;
+	/* The script that was looked at last, and its number. */
+	__u64 script;
+	__u64 script_id;
+	/* The objects that were read last. */
+	__u64 shared_at; /* with its tag */
+	__u64 function[V8_FUNCTION_WORDS];
+	__u64 shared[V8_SHARED_WORDS];
+	__u64 code[V8_CODE_SAMPLE / 8];
+	struct profile_v8_record record;
+};
 
 struct runtime_state {
 	struct cpython_process layout;
@@ -96,7 +122,7 @@ struct runtime_state {
 	/* Items that end runs. */
 	__u32 last_run;
 	__u32 next_run; /* behind those that have their place */
-	__u32 reserved;
+	__u32 noted;	/* code of runtimes that make some, in the record */
 	/* The last code that was read; a recursion has it many times. */
 	__u64 code;
 	__u64 code_id;
@@ -113,6 +139,7 @@ struct runtime_state {
 	__u64 window_at;
 	__u64 window_bytes;
 	__u64 window[RUNTIME_WINDOW_BYTES / 8];
+	struct v8_state v8;
 	struct profile_runtime_record record;
 };
 /* The kernel gives no more to a value of each CPU's. */

@@ -195,6 +195,7 @@ void ConfigureMaps(profile_bpf& skeleton, const BpfConfig& config) {
         std::pair(maps.unwind_scratch, places),
         std::pair(maps.copy_scratch, places),
         std::pair(maps.runtime_processes, kRuntimeProcesses),
+        std::pair(maps.runtime_v8, kRuntimeProcesses),
         std::pair(maps.runtime_files, kRuntimeFiles),
         std::pair(maps.runtime_places, kRuntimePlaces),
         std::pair(maps.runtime_codes, kRuntimeCodes),

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bpf/waiting_abi.h"
@@ -30,7 +31,12 @@ namespace profd {
 enum class Runtimes : uint8_t {
   kAuto,  // all that are known; needs unwind tables
   kNone,
+  kPython,
+  kNode,
 };
+// By the word that options and the service's settings have for them; nothing:
+// it is none.
+std::optional<Runtimes> ParseRuntimes(std::string_view word);
 
 struct CaptureOptions {
   std::string event;  // empty: the best that there is

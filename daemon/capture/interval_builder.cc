@@ -30,9 +30,8 @@ void IntervalBuilder::Add(const SampledCount& counted) {
   const profile_key& key = counted.key;
   const auto& [object, stacks, runtimes, wakers, watch] = sources_;
   const uint32_t set = taken_.set;
-  const RuntimeNames& names = runtimes.names();
-  if (!stacks.Take(object, {set, key.user_stack}, names, profile_) ||
-      !stacks.Take(object, {set, key.kernel_stack}, names, profile_)) {
+  if (!stacks.Take(object, {set, key.user_stack}, runtimes, profile_) ||
+      !stacks.Take(object, {set, key.kernel_stack}, runtimes, profile_)) {
     constexpr auto kMissing = static_cast<size_t>(LossCause::kStackMissing);
     profile_.accounting.lost_by_cause[kMissing] += counted.count;
     return;
@@ -74,10 +73,10 @@ uint64_t IntervalBuilder::AddWakers() {
 bool IntervalBuilder::FillWaker(WakerId id, RawWaker& waker) {
   const auto& [object, stacks, runtimes, wakers, watch] = sources_;
   const profile_key* key = wakers.Find(taken_.set, id);
-  const RuntimeNames& names = runtimes.names();
   if (key == nullptr ||
-      !stacks.Take(object, {taken_.set, key->user_stack}, names, profile_) ||
-      !stacks.Take(object, {taken_.set, key->kernel_stack}, names, profile_)) {
+      !stacks.Take(object, {taken_.set, key->user_stack}, runtimes, profile_) ||
+      !stacks.Take(object, {taken_.set, key->kernel_stack}, runtimes,
+                   profile_)) {
     return false;
   }
   waker = {.is_interrupt = key->kind == PROFILE_KIND_INTERRUPT,

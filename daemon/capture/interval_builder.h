@@ -26,7 +26,7 @@ class IntervalBuilder {
   struct Sources {
     const BpfObject& object;
     const StackRecords& stacks;
-    const RuntimeRecords& runtimes;
+    RuntimeRecords& runtimes;
     const WakerRecords& wakers;
     ProcessWatch& watch;
   };

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <span>
 #include <utility>
 
@@ -24,6 +25,14 @@ static_assert(CpythonOffsets::kSize == CPYTHON_TEXT_LENGTH);
 static_assert(CpythonOffsets::kSize == CPYTHON_BYTES_LENGTH);
 static_assert(CpythonOffsets::kTextState == CPYTHON_TEXT_STATE);
 static_assert(CpythonOffsets::kBytesData == CPYTHON_BYTES_DATA);
+
+static_assert(kJavaScriptCode == V8_FRAME_KIND);
+static_assert(ksym::V8Frame::kContext == V8_FRAME_CONTEXT);
+static_assert(ksym::V8Frame::kFunction == V8_FRAME_FUNCTION);
+static_assert(ksym::V8Frame::kBytecode == V8_FRAME_BYTECODE);
+static_assert(ksym::V8Frame::kOffset == V8_FRAME_OFFSET);
+static_assert(ksym::V8Offsets::kMapType == V8_MAP_TYPE);
+static_assert(ksym::V8Offsets::kScriptId == V8_SCRIPT_ID);
 
 template <typename Ours, typename Sampler>
 constexpr bool IsSame(Ours ours, Sampler sampler) {
@@ -133,19 +142,29 @@ uint32_t RuntimeRecords::NumberOf(const CpythonLayout& layout) {
   return static_cast<uint32_t>(at - layouts_.begin());
 }
 
-void RuntimeRecords::Follow(UnwindTables& tables) {
+void RuntimeRecords::Follow(UnwindTables& tables, Wanted wanted) {
   tables.TellOfRuntimes(
-      {.of_file = [this](const TableFile& file) { PublishFile(file); },
+      {.of_file =
+           [this, wanted](const TableFile& file) {
+             if (wanted.cpython) PublishFile(file);
+           },
        .of_process =
-           [this](const ksym::ProcessId& process, uint64_t load_bias,
-                  const ksym::CpythonInterpreter& interpreter) {
-             Publish(process, load_bias, interpreter);
+           [this, wanted](const ksym::ProcessId& process, uint64_t load_bias,
+                          const ksym::FileRuntimes& runtimes) {
+             if (wanted.cpython && runtimes.cpython) {
+               Publish(process, load_bias, *runtimes.cpython);
+             }
+             if (wanted.v8 && runtimes.v8 != nullptr) {
+               PublishV8(process, *runtimes.v8);
+             }
            }});
 }
 
 void RuntimeRecords::Add(const profile_record& record, size_t bytes) {
   if (record.type == PROFILE_RECORD_CODE) {
     AddCode(reinterpret_cast<const profile_code_record&>(record), bytes);
+  } else if (record.type == PROFILE_RECORD_V8) {
+    AddV8Code(reinterpret_cast<const profile_v8_record&>(record), bytes);
   } else if (record.type == PROFILE_RECORD_RUNTIME ||
              record.type == PROFILE_RECORD_RUNTIME_COPY) {
     AddFrames(reinterpret_cast<const profile_runtime_record&>(record), bytes);
@@ -156,7 +175,8 @@ void RuntimeRecords::Add(const profile_record& record, size_t bytes) {
 // seen yet.
 void RuntimeRecords::PublishFile(const TableFile& file) {
   const std::vector<ksym::ElfSegment>& code = file.table.code;
-  const std::optional<ksym::CpythonInterpreter>& interpreter = file.cpython;
+  const std::optional<ksym::CpythonInterpreter>& interpreter =
+      file.runtimes.cpython;
   const ksym::Mapping& mapping = file.mapping;
   if (fds_.files < 0 || mapping.inode == 0 || code.empty() || !interpreter) {
     return;
@@ -221,10 +241,37 @@ void RuntimeRecords::Publish(const ksym::ProcessId& id, uint64_t load_bias,
   Know(RUNTIME_KNOWN);
 }
 
+void RuntimeRecords::PublishV8(const ksym::ProcessId& id,
+                               const ksym::V8Layout& layout) {
+  if (fds_.v8 < 0 || of_v8_.contains(id)) return;
+  const v8_process process = {
+      .layout = static_cast<uint32_t>(&layout - ksym::KnownV8Layouts().data()),
+      .shared_function_info = layout.shared_function_info,
+      .bytecode_array = layout.bytecode_array,
+      .function_shared = layout.function_shared,
+      .shared_name = layout.shared_name,
+      .shared_script = layout.shared_script,
+      .shared_literal_id = layout.shared_literal_id,
+      .scope_has_positions_first =
+          static_cast<uint8_t>(layout.scope_has_positions_first ? 1 : 0),
+      .reserved = 0,
+      .scope_info = layout.scope_info};
+  const unwind_process key = KeyOf(id);
+  // Without room it is tried again when the process maps more.
+  if (bpf_map_update_elem(fds_.v8, &key, &process, BPF_ANY) != 0) return;
+  of_v8_.emplace(id, &layout);
+  Know(RUNTIME_KNOWN_CODE);
+}
+
 void RuntimeRecords::Withdraw(const ksym::ProcessId& id) {
   // Its functions go even if it never was in the map: the sampler finds the
   // runtime of new processes by their files.
   names_.Forget(id);
+  javascript_.Forget(id);
+  if (of_v8_.erase(id) > 0) {
+    const unwind_process key = KeyOf(id);
+    bpf_map_delete_elem(fds_.v8, &key);
+  }
   const auto published = published_.extract(id);
   if (published.empty()) return;
   for (uint32_t i = 0; i < published.mapped()->size(); ++i) {
@@ -241,6 +288,70 @@ void RuntimeRecords::EndInterval() {
   for (const uint64_t code : names_.TakeDropped()) {
     bpf_map_delete_elem(fds_.codes, &code);
   }
+  javascript_.EndInterval();
+}
+
+const ksym::Memory& RuntimeRecords::PagesOf(uint32_t pid) {
+  // What was read some time ago may be something else by now.
+  constexpr std::chrono::milliseconds kFresh(2);
+  const auto now = SteadyClock::now();
+  if (pages_of_ == pid && now < pages_since_ + kFresh) return pages_;
+  pages_.Begin(pid);
+  pages_of_ = pid;
+  pages_since_ = now;
+  return pages_;
+}
+
+void RuntimeRecords::ReadNames(SteadyClock::duration time) {
+  if (javascript_.HasWaiting()) {
+    const auto until = SteadyClock::now() + time;
+    javascript_.Read(
+        [this](uint32_t pid,
+               JavaScriptNames::Freshness freshness) -> const ksym::Memory& {
+          if (freshness == JavaScriptNames::Freshness::kNow) pages_of_ = 0;
+          return PagesOf(pid);
+        },
+        [until] { return SteadyClock::now() >= until; });
+  }
+  for (const uint64_t code : javascript_.TakeDropped()) {
+    bpf_map_delete_elem(fds_.codes, &code);
+  }
+}
+
+void RuntimeRecords::AddFrame(RuntimeFrameId id, RuntimeFrameTable& frames) {
+  while (id != 0 && !frames.contains(id)) {
+    auto frame = javascript_.Get(id);
+    if (!frame) frame = names_.Get(id);
+    const RuntimeFrameId caller = frame->caller;
+    frames.emplace(id, std::move(*frame));
+    id = caller;
+  }
+}
+
+void RuntimeRecords::AddV8Code(const profile_v8_record& record, size_t bytes) {
+  const auto layouts = ksym::KnownV8Layouts();
+  if (bytes < sizeof(record) || record.layout >= layouts.size()) return;
+  JavaScriptCode code = {
+      .id = record.code,
+      .process = {record.tgid, record.exec_count, record.start_ns},
+      .layout = &layouts[record.layout],
+      .shared = {record.shared},
+      .identity = {.name = record.name,
+                   .script = record.script,
+                   .literal_id = record.literal_id,
+                   .script_id = record.script_id},
+      .bytecode = {},
+      .pc = {record.pc},
+      .is_late = false,
+      .witness = {}};
+  V8Witness& witness = code.witness.emplace();
+  std::ranges::copy(record.witness.named, witness.named.begin());
+  std::ranges::copy(record.witness.names, witness.names.begin());
+  std::ranges::copy(record.witness.text, witness.text.begin());
+  if (record.kind == V8_INTERPRETED) {
+    code.bytecode = ksym::V8Word{record.bytecode};
+  }
+  javascript_.Add(code);
 }
 
 void RuntimeRecords::AddCode(const profile_code_record& record, size_t bytes) {
@@ -259,6 +370,21 @@ void RuntimeRecords::AddCode(const profile_code_record& record, size_t bytes) {
              std::move(*code));
 }
 
+void RuntimeRecords::AddCodeFrames(const ksym::ProcessId& process,
+                                   const runtime_item& item,
+                                   RuntimeRuns& runs) {
+  const auto kind =
+      static_cast<RawFrameKind>(item.kind >> RUNTIME_ITEM_KIND_SHIFT);
+  const auto namer = code_namers_.find(kind);
+  if (namer == code_namers_.end()) return;
+  auto frames = namer->second->FramesOf(process, {.native = item.native,
+                                                  .kind = kind,
+                                                  .code = item.word,
+                                                  .index = item.index});
+  if (frames.empty()) return;
+  runs.code.push_back({.native = item.native, .frames = std::move(frames)});
+}
+
 std::optional<RuntimeRuns> RuntimeRecords::Decode(
     const profile_runtime_record& record, size_t bytes) {
   if (bytes < PROFILE_RUNTIME_RECORD_BYTES(size_t{0}) ||
@@ -270,8 +396,17 @@ std::optional<RuntimeRuns> RuntimeRecords::Decode(
                       .word_below = record.word_below,
                       .is_cut = (record.flags & RUNTIME_FRAMES_CUT) != 0,
                       .waits = (record.flags & RUNTIME_WAITS_FOR_LOCK) != 0};
+  const ksym::ProcessId process = {
+      record.process.tgid, record.process.exec_count, record.process.start_ns};
   RuntimeRun run;
   for (const runtime_item& item : std::span(record.item).first(record.items)) {
+    if ((item.kind & RUNTIME_ITEM_CODE) != 0) {
+      // The walk of a copy begins anew, and may find other native frames.
+      if (record.header.type == PROFILE_RECORD_RUNTIME) {
+        AddCodeFrames(process, item, runs);
+      }
+      continue;
+    }
     if (item.kind == RUNTIME_ITEM_FRAME) {
       run.frames.push_back(names_.FrameOf(item.word, item.index));
       continue;
@@ -314,7 +449,13 @@ void RuntimeRecords::CountRuns(const RuntimeRuns& all, NativeEnd end) {
 
 RuntimeStatistics RuntimeRecords::statistics() const {
   RuntimeStatistics statistics = names_.statistics();
-  statistics.processes = published_.size();
+  const JavaScriptNames::Statistics& javascript = javascript_.statistics();
+  statistics.codes += javascript.codes;
+  statistics.codes_unread += javascript.codes_unread;
+  statistics.codes_refused += javascript.codes_refused;
+  statistics.code_bytes += javascript.bytes;
+  statistics.frames_unnamed += javascript.frames_unnamed;
+  statistics.processes = published_.size() + of_v8_.size();
   statistics.runs = runs_;
   statistics.sleepers = sleeping_.statistics();
   return statistics;
@@ -326,7 +467,7 @@ std::vector<RawFrame> RuntimeRecords::Merge(const RawStack& stack,
   MarkGaps(all.runs);
   CountRuns(all, EndOf(stack));
   std::vector<RawFrame> frames =
-      MergeFrames(stack.frames, all.runs, EndOf(stack));
+      MergeFrames(stack.frames, all.runs, all.code, EndOf(stack));
   if (all.waits) frames.insert(frames.begin(), {.kind = kLockWait});
   return frames;
 }
@@ -338,23 +479,41 @@ std::vector<RawFrame> RuntimeRecords::MergeStack(uint64_t id,
   return Merge(stack, runs.mapped());
 }
 
+void RuntimeRecords::FindV8Frames(const ksym::ProcessId& process,
+                                  const NativeStack& native,
+                                  const RawStack& stack, RuntimeRuns& all) {
+  const auto layout = of_v8_.find(process);
+  if (layout == of_v8_.end() || native.rowless.empty()) return;
+  for (const JavaScriptFrame& frame :
+       FindJavaScriptFrames(native, stack.frames, PagesOf(process.pid),
+                            *layout->second, process)) {
+    javascript_.Add(frame.code);
+    all.code.push_back({.native = frame.native,
+                        .frames = {{.kind = kJavaScriptCode,
+                                    .value = javascript_.FrameOf(
+                                        frame.code.id, frame.index)}}});
+  }
+}
+
 std::vector<RawFrame> RuntimeRecords::MergeCopy(const profile_copy_record& copy,
                                                 const NativeStack& native,
                                                 const RawStack& stack) {
-  std::optional<RuntimeRuns> runs;
-  if (const auto sent = of_copies_.extract(copy.copy); !sent.empty()) {
+  const ksym::ProcessId process = ProcessOf(copy.key);
+  RuntimeRuns runs;
+  if (auto sent = of_copies_.extract(copy.copy); !sent.empty()) {
     runs = std::move(sent.mapped());
-  } else if (const auto mapped = published_.find(ProcessOf(copy.key));
+  } else if (const auto mapped = published_.find(process);
              mapped != published_.end()) {
-    runs = sleeping_.Read(copy, mapped->second);
+    runs = sleeping_.Read(copy, mapped->second).value_or(RuntimeRuns());
   }
-  if (!runs) return {};
   const size_t frames =
       std::min(native.stack_pointers.size(), stack.frames.size());
   PlaceRuns({.stack_pointers = native.stack_pointers.first(frames),
              .memory = native.memory},
-            *runs);
-  return Merge(stack, *runs);
+            runs);
+  FindV8Frames(process, native, stack, runs);
+  if (runs.runs.empty() && runs.code.empty() && !runs.waits) return {};
+  return Merge(stack, runs);
 }
 
 }  // namespace profd

@@ -10,10 +10,16 @@
 #include <vector>
 
 #include "bpf/runtime/runtime_abi.h"
+#include "bpf/runtime/v8_abi.h"
+#include "daemon/base/steady_clock.h"
+#include "daemon/capture/process_pages.h"
 #include "daemon/capture/sleeping_frames.h"
 #include "daemon/profile/raw_stack_table.h"
 #include "daemon/profile/runtime_frame.h"
+#include "daemon/runtime/code_namer.h"
 #include "daemon/runtime/frame_merge.h"
+#include "daemon/runtime/javascript_frames.h"
+#include "daemon/runtime/javascript_names.h"
 #include "daemon/runtime/runtime_names.h"
 #include "daemon/unwind/unwind_tables.h"
 #include "ksym/process/process_image.h"
@@ -26,6 +32,7 @@ struct RuntimeMapFds {
   int processes = -1;
   int files = -1;
   int codes = -1;
+  int v8 = -1;
 };
 inline constexpr uint32_t kRuntimeProcesses = 8192;
 inline constexpr uint32_t kRuntimeFiles = 256;
@@ -39,11 +46,24 @@ class RuntimeRecords {
  public:
   // `known` is the sampler's runtime_known, not null.
   RuntimeRecords(RuntimeMapFds fds, uint32_t* known)
-      : fds_(fds), known_(known) {}
+      : fds_(fds), known_(known) {
+    SetCodeNamer(kJavaScriptCode, javascript_);
+  }
+  // It names code itself.
+  RuntimeRecords(const RuntimeRecords&) = delete;
+  RuntimeRecords& operator=(const RuntimeRecords&) = delete;
 
   // Has the sampler told of the interpreters that they find. Both must live as
   // long as each other.
-  void Follow(UnwindTables& tables);
+  struct Wanted {
+    bool cpython = true;
+    bool v8 = true;
+  };
+  void Follow(UnwindTables& tables, Wanted wanted);
+  // Has code of that kind named by it; borrowed.
+  void SetCodeNamer(RawFrameKind kind, CodeNamer& namer) {
+    code_namers_[kind] = &namer;
+  }
   // The process is gone.
   void Withdraw(const ksym::ProcessId& id);
 
@@ -59,10 +79,15 @@ class RuntimeRecords {
   std::vector<RawFrame> MergeCopy(const profile_copy_record& copy,
                                   const NativeStack& native,
                                   const RawStack& stack);
+  // Reads the names of functions that were sampled from their processes, as far
+  // as it gets in that time; a page that is not there takes
+  // ForeignMemory::kPatience.
+  void ReadNames(SteadyClock::duration time);
   // After each drain.
   void EndInterval();
 
-  const RuntimeNames& names() const { return names_; }
+  // Adds the frame of that number, and those that it is inlined into.
+  void AddFrame(RuntimeFrameId id, RuntimeFrameTable& frames);
   RuntimeStatistics statistics() const;
 
  private:
@@ -71,11 +96,18 @@ class RuntimeRecords {
   // The process maps the interpreter's file, with that load bias.
   void Publish(const ksym::ProcessId& process, uint64_t load_bias,
                const ksym::CpythonInterpreter& interpreter);
+  void PublishV8(const ksym::ProcessId& process, const ksym::V8Layout& layout);
   void AddCode(const profile_code_record& record, size_t bytes);
+  void AddV8Code(const profile_v8_record& record, size_t bytes);
   void AddFrames(const profile_runtime_record& record, size_t bytes);
   std::optional<RuntimeRuns> Decode(const profile_runtime_record& record,
                                     size_t bytes);
+  void AddCodeFrames(const ksym::ProcessId& process, const runtime_item& item,
+                     RuntimeRuns& runs);
   uint32_t NumberOf(const ksym::CpythonLayout& layout);
+  const ksym::Memory& PagesOf(uint32_t pid);
+  void FindV8Frames(const ksym::ProcessId& process, const NativeStack& native,
+                    const RawStack& stack, RuntimeRuns& all);
   std::vector<RawFrame> Merge(const RawStack& stack, RuntimeRuns& all);
   void CountRuns(const RuntimeRuns& runs, NativeEnd end);
 
@@ -84,8 +116,14 @@ class RuntimeRecords {
   std::vector<ksym::CpythonLayout> layouts_;  // by their number
   // Each process's interpreters, in the order of their numbers.
   std::map<ksym::ProcessId, MappedInterpreters> published_;
+  std::map<ksym::ProcessId, const ksym::V8Layout*> of_v8_;
   RuntimeNames names_;
   SleepingFrames sleeping_{names_};
+  std::map<RawFrameKind, CodeNamer*> code_namers_;
+  JavaScriptNames javascript_ = JavaScriptNames(names_);
+  ProcessPages pages_;
+  uint32_t pages_of_ = 0;  // pid; 0: none
+  SteadyClock::time_point pages_since_;
   RuntimeStatistics::Runs runs_;
   // Until their stacks come.
   std::unordered_map<uint64_t, RuntimeRuns> of_stacks_;

@@ -23,6 +23,8 @@ constexpr uint64_t kCopiesAtOnce = 16 << 20;
 constexpr uint64_t kMaxWaitingBytes = kCopiesAtOnce / 2;
 // So much below that the stack of one thread more fits.
 constexpr uint64_t kNearlyAll = kMaxWaitingBytes - (uint64_t{64} << 10);
+// Of reading functions' names, at each poll.
+constexpr std::chrono::milliseconds kNamesBudget(20);
 // How often what waits for tables empties the ring.
 constexpr std::chrono::milliseconds kRingPeriod(20);
 
@@ -51,7 +53,10 @@ SampledStacks::SampledStacks(const CaptureOptions& options, Parts parts)
           BuildTablesWith(options.cache_directory)),
       .opener = options.opener,
       .meanwhile = parts_.make_room_if_due});
-  if (options.runtimes == Runtimes::kAuto) runtimes_.Follow(*tables_);
+  if (options.runtimes != Runtimes::kNone) {
+    runtimes_.Follow(*tables_, {.cpython = options.runtimes != Runtimes::kNode,
+                                .v8 = options.runtimes != Runtimes::kPython});
+  }
 }
 
 void SampledStacks::Add(const profile_record& record, size_t bytes) {
@@ -102,6 +107,8 @@ void SampledStacks::Walk(std::span<const SampleHint> hints) {
   }
   copies_.Walk(SourcesWith(*tables_));
   copies_.Shed(SourcesWith(*tables_), kMaxWaitingBytes);
+  runtimes_.ReadNames(kNamesBudget);
+  parts_.make_room_if_due();
   AllowCopies();
 }
 
@@ -116,6 +123,7 @@ void SampledStacks::WalkRest(uint32_t set, std::chrono::milliseconds patience) {
                         ? StackCopies::Patience::kWait
                         : StackCopies::Patience::kAtOnce);
   }
+  runtimes_.ReadNames(kNamesBudget);
   for (const auto& [id, key] : copies_.TakeWakers(set)) {
     wakers_.Add(set, id, key);
   }

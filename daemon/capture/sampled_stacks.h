@@ -48,6 +48,7 @@ class SampledStacks {
   UnwindTables* tables() { return tables_ ? &*tables_ : nullptr; }
   const UnwindTables* tables() const { return tables_ ? &*tables_ : nullptr; }
   const StackRecords& records() const { return records_; }
+  RuntimeRecords& runtimes() { return runtimes_; }
   const RuntimeRecords& runtimes() const { return runtimes_; }
   // Those of a set are complete after WalkRest().
   const WakerRecords& wakers() const { return wakers_; }

@@ -32,6 +32,20 @@ size_t FindFirst(std::span<const ksym::Address> addresses,
   return frames.size();
 }
 
+std::vector<NativeStack::Rowless> RowlessOf(
+    std::span<const ksym::Address> addresses,
+    std::span<const ksym::Address> in_file, std::span<const uint64_t> frames) {
+  std::vector<NativeStack::Rowless> rowless;
+  for (size_t i = 0; i < frames.size() && !addresses.empty(); ++i) {
+    const ksym::Address at = {frames[i] - (i > 0 ? 1 : 0)};
+    if (std::ranges::find(addresses, at) == addresses.end()) continue;
+    rowless.push_back(
+        {.index = i,
+         .is_in_file = std::ranges::find(in_file, at) != in_file.end()});
+  }
+  return rowless;
+}
+
 // The address is in what the sampler tried to read.
 bool WasTried(const profile_copy_record& head, uint64_t address) {
   return (address >= head.address && address < head.end) ||
@@ -230,6 +244,7 @@ std::optional<StackCopies::Walked> StackCopies::WalkOne(
                                                  ksym::Address{head.ip});
   // Code of frames whose callers only the frame pointer can tell.
   std::vector<ksym::Address> without_row;
+  std::vector<ksym::Address> in_file;  // of these, what files have
   bool is_waiting = false;
   const auto find = [&](ksym::Address address) -> ksym::CodeAt {
     const ksym::Mapping* mapping = FindMapping(mappings, address);
@@ -246,6 +261,7 @@ std::optional<StackCopies::Walked> StackCopies::WalkOne(
     }
     if (row == nullptr || ksym::GetCfaKind(*row) == ksym::CfaKind::kNoInfo) {
       without_row.push_back(address);
+      if (row != nullptr) in_file.push_back(address);
     }
     return *code;
   };
@@ -280,7 +296,10 @@ std::optional<StackCopies::Walked> StackCopies::WalkOne(
   for (const ksym::StackPart& part : parts)
     memory.Add(part.address, part.bytes);
   result.merged = sources.runtimes.MergeCopy(
-      head, {.stack_pointers = walked.stack_pointers, .memory = memory},
+      head,
+      {.stack_pointers = walked.stack_pointers,
+       .memory = memory,
+       .rowless = RowlessOf(without_row, in_file, result.stack.frames)},
       result.stack);
   return result;
 }

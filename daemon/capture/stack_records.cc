@@ -74,7 +74,7 @@ const StackRecords::Stored* StackRecords::Find(const Key& key) const {
 }
 
 bool StackRecords::Take(const BpfObject& object, Key key,
-                        const RuntimeNames& names, RawProfile& profile) const {
+                        RuntimeRecords& runtimes, RawProfile& profile) const {
   const auto [set, id] = key;
   if (id < kFirstStackId || profile.stacks.contains(id)) return true;
   if (object.store() == StackStore::kStackId) {
@@ -101,7 +101,7 @@ bool StackRecords::Take(const BpfObject& object, Key key,
         profile.wakers.try_emplace(frame.value);
       }
       if (!RuntimeKindOf(frame.kind).is_in_table) return;
-      profile.runtime_frames.try_emplace(frame.value, names.Get(frame.value));
+      runtimes.AddFrame(frame.value, profile.runtime_frames);
     });
   }
   return true;

@@ -54,7 +54,7 @@ class StackRecords {
   const Stored* Find(const Key& key) const;
   // Puts the stack into the profile, and a waker without stacks for each that
   // it names; false when its frames are not known.
-  bool Take(const BpfObject& object, Key key, const RuntimeNames& names,
+  bool Take(const BpfObject& object, Key key, RuntimeRecords& runtimes,
             RawProfile& profile) const;
   // kForNext: they can be taken for one more interval.
   enum class Keep : uint8_t { kNone, kForNext };

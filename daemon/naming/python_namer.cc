@@ -1,20 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/naming/python_namer.h"
 
-#include <string>
-
 #include "daemon/profile/frame_kinds.h"
-#include "ksym/base/bounded_name.h"
 
 namespace profd {
-namespace {
-
-// "app.py" for "/srv/app.py"; "<frozen importlib._bootstrap>" stays.
-std::string_view FileName(std::string_view path) {
-  return path.starts_with('<') ? path : path.substr(path.rfind('/') + 1);
-}
-
-}  // namespace
 
 void PythonNamer::Name(const RawFrame& raw, const ksym::ProcessImage* /*image*/,
                        ProfileBuilder& builder,
@@ -42,22 +31,7 @@ void PythonNamer::Name(const RawFrame& raw, const ksym::ProcessImage* /*image*/,
     leaf_first.push_back(builder.AddFrame(frame));
     return;
   }
-  const RuntimeFrame& known = found->second;
-  std::string room;
-  const std::string file(ksym::BoundPath(known.file, room));
-  std::string text(ksym::BoundName(known.name, room));
-  frame.function = builder.Intern(text);
-  text += " (";
-  text += FileName(file);
-  if (lines_ == Lines::kShow && known.line != 0) {
-    text += ':' + std::to_string(known.line);
-  }
-  text += ')';
-  frame.reason = ksym::Unresolved::kNone;
-  frame.name = builder.Intern(text);
-  frame.file = builder.Intern(file);
-  frame.line = known.line;
-  frame.first_line = known.first_line;
+  NameRuntimeFrame(found->second, lines_, builder, frame);
   leaf_first.push_back(builder.AddFrame(frame));
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "daemon/naming/frame_namer.h"
+#include "daemon/naming/runtime_frame_name.h"
 #include "daemon/profile/runtime_frame.h"
 
 namespace profd {
@@ -16,11 +17,9 @@ namespace profd {
 // and "[waits for the GIL]".
 class PythonNamer final : public FrameNamer {
  public:
-  // Whether names end in the line, "(app.py:42)".
-  enum class Lines : uint8_t { kDrop, kShow };
   static constexpr std::array<RawFrameKind, 3> kKinds = {
       kPythonCode, kTornFrames, kLockWait};
-  explicit PythonNamer(Lines lines) : lines_(lines) {}
+  explicit PythonNamer(RuntimeLines lines) : lines_(lines) {}
 
   // The frames of the profile that is named next; borrowed.
   void Use(const RuntimeFrameTable& frames) { frames_ = &frames; }
@@ -28,7 +27,7 @@ class PythonNamer final : public FrameNamer {
             ProfileBuilder& builder, std::vector<FrameId>& leaf_first) override;
 
  private:
-  Lines lines_;
+  RuntimeLines lines_;
   const RuntimeFrameTable* frames_ = nullptr;
 };
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "daemon/naming/frame_namer.h"
+#include "daemon/naming/javascript_namer.h"
 #include "daemon/naming/python_namer.h"
 #include "daemon/naming/user_names.h"
 #include "daemon/naming/wait_namer.h"
@@ -37,7 +38,7 @@ struct ResolveOptions {
   // through.
   enum class RuntimeCalls : uint8_t { kHide, kKeep };
   RuntimeCalls runtime_calls = RuntimeCalls::kHide;
-  PythonNamer::Lines python_lines = PythonNamer::Lines::kDrop;
+  RuntimeLines runtime_lines = RuntimeLines::kDrop;
 };
 
 // RawProfile -> Profile, an interval at a time, so that names are ready when
@@ -45,8 +46,11 @@ struct ResolveOptions {
 class Resolver {
  public:
   explicit Resolver(ResolveOptions options)
-      : options_(options), python_(options.python_lines) {
+      : options_(options),
+        python_(options.runtime_lines),
+        javascript_(options.runtime_lines) {
     for (const RawFrameKind kind : PythonNamer::kKinds) SetNamer(kind, python_);
+    SetNamer(kJavaScriptCode, javascript_);
     SetNamer(kWaitReason, waits_);
   }
   // Its own namer is one of those it calls.
@@ -112,6 +116,7 @@ class Resolver {
   std::optional<ksym::Address> kernel_text_;  // of _stext
   ksym::Unresolved no_kernel_reason_ = ksym::Unresolved::kNoPermission;
   PythonNamer python_;
+  JavaScriptNamer javascript_;
   WaitNamer waits_;
   std::map<RawFrameKind, FrameNamer*> namers_;
   ksym::SymbolNameBuffer name_buffer_;

@@ -77,7 +77,7 @@ ResolveOptions MakeResolveOptions(const ProfileOptions& options) {
   if (options.runtime_frames == RuntimeFrames::kAll) {
     made.runtime_calls = ResolveOptions::RuntimeCalls::kKeep;
   }
-  if (options.lines) made.python_lines = PythonNamer::Lines::kShow;
+  if (options.lines) made.runtime_lines = RuntimeLines::kShow;
   if (!options.demangle) {
     made.demangle = ksym::SymbolizerOptions::Demangle::kOff;
   }

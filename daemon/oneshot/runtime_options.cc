@@ -7,9 +7,9 @@ namespace profd {
 
 void RuntimeOptions::AddTo(CLI::App& app) {
   app.add_option("--runtimes", runtimes_,
-                 "Language runtimes whose functions are shown: python, none, "
-                 "or auto: all that are known")
-      ->type_name("auto|none|python");
+                 "Language runtimes whose functions are shown: node, "
+                 "python, none, or auto: all that are known")
+      ->type_name("auto|none|node|python");
   app.add_option("--runtime-frames", frames_,
                  "A runtime's function stands in place of the native frame "
                  "that works through it (merged, the default), or before it "
@@ -19,14 +19,12 @@ void RuntimeOptions::AddTo(CLI::App& app) {
 
 std::optional<std::string> RuntimeOptions::Apply(
     ProfileOptions& options) const {
-  if (runtimes_ == "none") {
-    options.capture.runtimes = Runtimes::kNone;
-  } else if (runtimes_ == "auto" || runtimes_ == "python") {
-    options.capture.runtimes = Runtimes::kAuto;
-  } else {
-    return fmt::format("--runtimes '{}' is none of auto, none, python",
+  const auto runtimes = ParseRuntimes(runtimes_);
+  if (!runtimes) {
+    return fmt::format("--runtimes '{}' is none of auto, none, node, python",
                        runtimes_);
   }
+  options.capture.runtimes = *runtimes;
   if (frames_ == "all") {
     options.runtime_frames = RuntimeFrames::kAll;
   } else if (frames_ == "merged") {

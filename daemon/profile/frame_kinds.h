@@ -124,6 +124,12 @@ inline constexpr FrameKind kPythonFrame = {.name = "python",
                                            .folded_suffix = "_[p]",
                                            .colour = FlameKind::kPython};
 
+// Functions of JavaScript, as the engine knows them, however it runs them.
+inline constexpr FrameKind kJavaScriptFrame = {.name = "javascript",
+                                               .has_offsets = false,
+                                               .folded_suffix = "_[js]",
+                                               .colour = FlameKind::kGenerated};
+
 // Why a thread waited: no code, but a frame where its own stack ends and the
 // kernel's begins, on the kernel's side.
 inline constexpr FrameKind kWaitFrame = {.name = "wait",
@@ -141,9 +147,9 @@ inline constexpr FrameKind kWakerFrame = {.name = "waker",
 
 // Where several have one name or one suffix, the plain one comes first.
 inline constexpr std::array kFrameKinds = {
-    &kUserFrame,       &kKernelFrame, &kPythonFrame,  &kWaitFrame,
-    &kWakerFrame,      &kJitFrame,    &kInlinedFrame, &kInlinedKernelFrame,
-    &kTrampolineFrame, &kBpfFrame};
+    &kUserFrame,          &kKernelFrame,     &kPythonFrame, &kJavaScriptFrame,
+    &kWaitFrame,          &kWakerFrame,      &kJitFrame,    &kInlinedFrame,
+    &kInlinedKernelFrame, &kTrampolineFrame, &kBpfFrame};
 
 // The kind of the kernel's code in that module, a word in brackets.
 constexpr const FrameKind* KernelKindOf(std::string_view module) {

@@ -17,6 +17,7 @@ inline constexpr RawFrameKind kPythonCode = 0x10;
 inline constexpr RawFrameKind kTornFrames = 0x11;
 // The thread waits for the runtime's global lock, in the kernel; no value.
 inline constexpr RawFrameKind kLockWait = 0x12;
+inline constexpr RawFrameKind kJavaScriptCode = 0x13;
 
 // All that others ask about a kind of RawFrame that is not native code.
 struct RuntimeKind {
@@ -31,7 +32,9 @@ struct RuntimeKind {
 inline constexpr std::array kRuntimeKinds = {
     RuntimeKind{
         .kind = kPythonCode, .is_in_table = true, .has_interpreter = true},
-    RuntimeKind{.kind = kTornFrames}, RuntimeKind{.kind = kLockWait}};
+    RuntimeKind{.kind = kTornFrames}, RuntimeKind{.kind = kLockWait},
+    RuntimeKind{
+        .kind = kJavaScriptCode, .is_in_table = true, .has_interpreter = true}};
 
 // Nothing is known of a kind that has no row.
 constexpr RuntimeKind RuntimeKindOf(RawFrameKind kind) {
@@ -44,13 +47,15 @@ constexpr RuntimeKind RuntimeKindOf(RawFrameKind kind) {
 // Within one capture no number is used twice.
 using RuntimeFrameId = uint64_t;
 
-// The function that a frame of kPythonCode stands for, as it was when it was
-// sampled.
+// The function that a frame of kPythonCode or kJavaScriptCode stands for, as it
+// was when it was sampled.
 struct RuntimeFrame {
   std::string name;         // qualified, UTF-8; empty: it could not be read
   std::string file;         // as the runtime knows it, UTF-8
   uint32_t first_line = 0;  // of the function; 0: not known
   uint32_t line = 0;        // 0: not known
+  // The function that its code is inlined into, where it was called; 0: none.
+  RuntimeFrameId caller = 0;
 
   friend auto operator<=>(const RuntimeFrame&, const RuntimeFrame&) = default;
 };

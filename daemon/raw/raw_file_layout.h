@@ -159,6 +159,7 @@ enum class RuntimeFrameField : uint32_t {
   kFile = 3,
   kFirstLine = 4,
   kLine = 5,
+  kCaller = 6,
 };
 enum class WakerField : uint32_t {
   kId = 1,

@@ -263,6 +263,9 @@ RuntimeFrameTable::value_type ReadRuntimeFrame(data_view view,
       case VarintField(RuntimeFrameField::kLine):
         frame.line = To32Bits(message.get_uint64());
         break;
+      case VarintField(RuntimeFrameField::kCaller):
+        frame.caller = message.get_uint64();
+        break;
       default:
         message.skip();
     }

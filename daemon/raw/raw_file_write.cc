@@ -264,6 +264,9 @@ class Writer {
     message.add_uint32(RuntimeFrameField::kFile, strings_.Intern(frame.file));
     message.add_uint32(RuntimeFrameField::kFirstLine, frame.first_line);
     message.add_uint32(RuntimeFrameField::kLine, frame.line);
+    if (frame.caller != 0) {
+      message.add_uint64(RuntimeFrameField::kCaller, frame.caller);
+    }
     Add(CaptureField::kRuntimeFrame, buffer);
   }
 

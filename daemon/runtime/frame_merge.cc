@@ -112,8 +112,10 @@ size_t CountLeftOut(std::span<const RuntimeRun> runs, NativeEnd end) {
 
 std::vector<RawFrame> MergeFrames(std::span<const uint64_t> native,
                                   std::span<const RuntimeRun> runs,
+                                  std::span<const CodeFrames> code,
                                   NativeEnd end) {
   std::vector<RawFrame> frames;
+  auto made = code.begin();
   auto run = runs.begin();
   // Those in front of the first one with a place are of calls that have ended.
   if (std::ranges::any_of(runs, IsPlaced)) {
@@ -126,7 +128,12 @@ std::vector<RawFrame> MergeFrames(std::span<const uint64_t> native,
       if (place > i) break;
       Append(*run, frames);
     }
-    frames.push_back({.value = native[i]});
+    if (made != code.end() && made->native == i) {
+      frames.insert(frames.end(), made->frames.begin(), made->frames.end());
+      ++made;
+    } else {
+      frames.push_back({.value = native[i]});
+    }
   }
   if (end == NativeEnd::kWhole) return frames;
   for (; run != runs.end(); ++run) Append(*run, frames);

@@ -23,9 +23,16 @@ struct RuntimeRun {
   bool is_torn = false;  // its frames do not lead to its end
 };
 
+// The functions that a native frame stands for, whose code a runtime made.
+struct CodeFrames {
+  size_t native = 0;
+  std::vector<RawFrame> frames;  // leaf first, not empty
+};
+
 // The frames that came for a stack, leaf first.
 struct RuntimeRuns {
   std::vector<RuntimeRun> runs;
+  std::vector<CodeFrames> code = {};  // by native frame, each once
   // 0: anchors are addresses; else words that are so many bytes below the ends
   // of native frames.
   uint32_t word_below = 0;
@@ -39,6 +46,12 @@ struct NativeStack {
   // Where each frame begins, leaf first; it ends where the next one begins.
   std::span<const uint64_t> stack_pointers;
   const ksym::Memory& memory;
+  // Frames of code without rows, as indexes; in order.
+  struct Rowless {
+    size_t index = 0;
+    bool is_in_file = false;
+  };
+  std::vector<Rowless> rowless = {};
 };
 
 // Finds the native frames by the anchors.
@@ -59,9 +72,11 @@ size_t CountLeftOut(std::span<const RuntimeRun> runs, NativeEnd end);
 // place, behind all that have one, stands behind the last native frame of
 // these. Other runs behind the last native frame are kept if that is where the
 // walk was cut; else what was not reached does not belong to this stack, as
-// with coroutines that have stacks of their own. MarkGaps() was called.
+// with coroutines that have stacks of their own. MarkGaps() was called. Frames
+// of code stand in place of their native frame.
 std::vector<RawFrame> MergeFrames(std::span<const uint64_t> native,
                                   std::span<const RuntimeRun> runs,
+                                  std::span<const CodeFrames> code,
                                   NativeEnd end);
 
 }  // namespace profd

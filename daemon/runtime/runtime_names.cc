@@ -103,7 +103,7 @@ RuntimeFrameId RuntimeNames::FrameOf(uint64_t code, uint32_t index) {
 RuntimeFrameId RuntimeNames::IdOf(const RuntimeFrame& frame) {
   const auto [at, is_new] = ids_.try_emplace(frame, 0);
   if (is_new) {
-    at->second = ++last_id_;
+    at->second = NewId();
     frames_[at->second] = frame;
   }
   return at->second;

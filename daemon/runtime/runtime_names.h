@@ -63,6 +63,9 @@ class RuntimeNames {
 
   // The frame of that instruction, in units of two bytes.
   RuntimeFrameId FrameOf(uint64_t code, uint32_t index);
+  // The number of that frame, and one for a frame that is known later.
+  RuntimeFrameId IdOf(const RuntimeFrame& frame);
+  RuntimeFrameId NewId() { return ++last_id_; }
   // The frame of an id that came from here and was not forgotten twice; else an
   // empty one. Valid until the next call.
   const RuntimeFrame& Get(RuntimeFrameId id) const;
@@ -90,7 +93,6 @@ class RuntimeNames {
     size_t bytes = 0;
   };
   static size_t BytesOf(const Code& code);
-  RuntimeFrameId IdOf(const RuntimeFrame& frame);
   bool MakeRoom(size_t bytes);
   void Drop(uint64_t code);
 

@@ -11,7 +11,7 @@ namespace {
 constexpr auto kUnwindWords =
     std::to_array<std::string_view>({"auto", "dwarf", "fp", "none"});
 constexpr auto kRuntimeWords =
-    std::to_array<std::string_view>({"auto", "none", "python"});
+    std::to_array<std::string_view>({"auto", "none", "node", "python"});
 constexpr auto kPriorityWords =
     std::to_array<std::string_view>({"auto", "realtime", "nice", "normal"});
 constexpr auto kLevelWords =
@@ -58,7 +58,8 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
                                },
                                All<kUnwindWords>}},
     {.path = "stacks.runtimes",
-     .help = "runtimes whose functions are in stacks: auto, none or python",
+     .help =
+         "runtimes whose functions are in stacks: auto, none, node or python",
      .kind = ConfigKey::Choice{[](Config& c) -> std::string& {
                                  return c.stacks.runtimes;
                                },

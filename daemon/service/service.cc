@@ -72,7 +72,7 @@ CaptureOptions MakeCaptureOptions(const ServiceConfig& config) {
   options.rate.frequency_hz = config.frequency_hz;
   options.unwind = ParseUnwind(config.stacks.unwind).value_or(Unwind::kAuto);
   options.runtimes =
-      config.stacks.runtimes == "none" ? Runtimes::kNone : Runtimes::kAuto;
+      ParseRuntimes(config.stacks.runtimes).value_or(Runtimes::kAuto);
   options.cache_directory = config.stacks.cache_directory;
   options.bpf.unwind_bytes = config.stacks.memory_bytes;
   options.bpf.per_thread = Labels::Of(config.labels).tid;

@@ -180,8 +180,9 @@ ksym::Result<bool> KernelUnwindMaps::Publish(const ksym::ProcessId& process,
   }
 
   const unwind_process key = KeyOf(process);
-  const uint64_t place =
-      *first | (list.has_runtime ? UNWIND_LIST_HAS_RUNTIME : 0);
+  const uint64_t place = *first |
+                         (list.has_runtime ? UNWIND_LIST_HAS_RUNTIME : 0) |
+                         uint64_t{list.code_runtimes} << UNWIND_LIST_CODE_SHIFT;
   if (bpf_map_update_elem(fds_.processes, &key, &place, BPF_ANY) != 0) {
     const int error = errno;
     mapping_space_.Return(*first, count + 1);

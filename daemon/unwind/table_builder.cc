@@ -170,11 +170,7 @@ TableBuilder::Build BuildTablesWith(const std::string& cache_directory) {
     auto table = cache ? cache->LoadOrBuild(source, *image)
                        : ksym::BuildUnwindTable(source, *image);
     built.owner = OwnerOf(source);
-    if (auto cpython = ksym::FindCpython(source, *image)) {
-      built.cpython = *cpython;
-    } else {
-      built.cpython_refusal = cpython.error().message();
-    }
+    built.runtimes = ksym::FindRuntimes(source, *image);
     if (!table) {
       if (table.error().code() == ksym::ErrorCode::kLimit) {
         built.refusal = table.error().message();

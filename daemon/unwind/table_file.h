@@ -12,7 +12,7 @@
 #include "daemon/unwind/unwind_file.h"
 #include "daemon/unwind/unwind_pieces.h"
 #include "ksym/process/process_image.h"
-#include "ksym/runtime/cpython/interpreter.h"
+#include "ksym/runtime/file_runtimes.h"
 #include "ksym/unwind/unwind_table.h"
 
 namespace profd {
@@ -125,7 +125,7 @@ struct TableFile {
   int64_t mtime_ns = 0;
   std::optional<uint32_t> owner;
   UnwindFile table;
-  std::optional<ksym::CpythonInterpreter> cpython;
+  ksym::FileRuntimes runtimes;
   std::vector<UnwindPiece> pieces;  // of `rows`, that have no place yet
   // Not of files that were not used for some time.
   std::shared_ptr<const ksym::UnwindTable> rows;

@@ -16,7 +16,7 @@
 #include "ksym/elf/elf_image.h"
 #include "ksym/process/mapped_file.h"
 #include "ksym/process/vdso.h"
-#include "ksym/runtime/cpython/interpreter.h"
+#include "ksym/runtime/file_runtimes.h"
 
 namespace profd {
 namespace {
@@ -321,14 +321,14 @@ bool TableFiles::TakeTable(TableFile& file, BuiltTable table) {
   file.table.base = file.rows->base;
   file.table.code = std::move(table.code);
   file.pieces = std::move(table.pieces);
-  file.cpython = table.cpython;
-  if (!table.cpython_refusal.empty()) {
+  for (const auto& [language, why] : table.runtimes.refusals) {
     std::string room;
-    warnings_.Add("no Python frames of programs with " +
+    warnings_.Add("no " + std::string(language) + " frames of programs with " +
                   std::string(ksym::BoundPath(file.mapping.path, room)) + ": " +
-                  table.cpython_refusal);
+                  why);
   }
-  return file.cpython.has_value();
+  file.runtimes = std::move(table.runtimes);
+  return file.runtimes.has_any();
 }
 
 void TableFiles::Wait(SteadyClock::duration time) const {
@@ -352,11 +352,9 @@ TableFile* TableFiles::FindRuntime(uint32_t pid, const ksym::Mapping& mapping) {
   if (!source) return nullptr;
   const auto image = ksym::ElfImage::Parse(*source);
   if (!image) return nullptr;
-  const auto cpython = ksym::FindCpython(*source, *image);
   // Why one is not known is said when its table is made.
-  if (!cpython) return nullptr;
-  file->cpython = *cpython;
-  if (!file->cpython) return nullptr;
+  file->runtimes = ksym::FindRuntimes(*source, *image);
+  if (!file->runtimes.has_any()) return nullptr;
   file->table.code = CodeOf(*image);
   return file;
 }

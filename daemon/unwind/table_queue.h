@@ -12,7 +12,7 @@
 #include "daemon/unwind/unwind_pieces.h"
 #include "ksym/elf/byte_source.h"
 #include "ksym/elf/elf_image.h"
-#include "ksym/runtime/cpython/interpreter.h"
+#include "ksym/runtime/file_runtimes.h"
 #include "ksym/unwind/unwind_table.h"
 
 namespace profd {
@@ -25,9 +25,7 @@ struct BuiltTable {
   std::optional<uint32_t> owner = {};             // user; of a file
   // The bound that is why it can have none; else empty.
   std::string refusal = {};
-  // The interpreter that the file holds, or why its frames are not known.
-  std::optional<ksym::CpythonInterpreter> cpython = {};
-  std::string cpython_refusal = {};
+  ksym::FileRuntimes runtimes = {};  // that the file holds
 };
 
 // Builds unwind tables somewhere else, those that are wanted most first.

@@ -39,7 +39,8 @@ class UnwindMaps {
 
   struct List {
     std::span<const unwind_mapping> mappings;
-    bool has_runtime = false;  // the process maps an interpreter
+    bool has_runtime = false;    // the process maps an interpreter
+    uint32_t code_runtimes = 0;  // UNWIND_CODE_..., that it maps; below 2^8
   };
   // Replaces the process's list. False: there is no room.
   virtual ksym::Result<bool> Publish(const ksym::ProcessId& process,

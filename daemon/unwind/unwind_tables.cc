@@ -19,6 +19,11 @@ constexpr uint64_t kWantedNow = uint64_t{1} << 32;
 // Processes that may go for others' lists, between two calls of Recycle().
 constexpr uint32_t kMaxEvicted = 16;
 
+// UNWIND_CODE_...: those that make code.
+uint32_t CodeRuntimesOf(const ksym::FileRuntimes& runtimes) {
+  return runtimes.v8 != nullptr ? UNWIND_CODE_V8 : 0;
+}
+
 TableHost HostOf(UnwindTables::Parts& parts) {
   return parts.host ? *std::move(parts.host)
                     : TableHost::OfThisMachine(parts.opener);
@@ -61,7 +66,7 @@ void UnwindTables::Acquire(const ksym::ProcessId& id, TableList& process) {
   process.state.Acquired();
   stale_.insert(id);
   for (const TableFile* file : process.files) {
-    if (file != nullptr && file->cpython) TellOfRuntime(id, process, *file);
+    if (file != nullptr) TellOfRuntime(id, process, *file);
   }
 }
 
@@ -88,12 +93,12 @@ std::vector<TableFiles::Holder> UnwindTables::HoldersOf(const TableFile& file,
 void UnwindTables::TellOfRuntime(const ksym::ProcessId& id,
                                  const TableList& process,
                                  const TableFile& file) const {
-  if (!runtime_observer_.of_process || !file.cpython) return;
+  if (!runtime_observer_.of_process || !file.runtimes.has_any()) return;
   for (size_t i = 0; i < process.files.size(); ++i) {
     if (process.files[i] != &file) continue;
     const auto load_bias = file.table.LoadBias(process.mappings[i]);
     if (!load_bias) continue;
-    runtime_observer_.of_process(id, *load_bias, *file.cpython);
+    runtime_observer_.of_process(id, *load_bias, file.runtimes);
     return;
   }
 }
@@ -324,9 +329,13 @@ void UnwindTables::Publish(Entry& entry, const Outlook& outlook) {
   }
   std::vector<unwind_mapping> list;
   bool has_runtime = false;
+  uint32_t code_runtimes = 0;
   for (size_t i = 0; i < process.mappings.size(); ++i) {
     const TableFile* file = process.files[i];
-    has_runtime |= file != nullptr && file->cpython.has_value();
+    if (file != nullptr) {
+      has_runtime |= file->runtimes.cpython.has_value();
+      code_runtimes |= CodeRuntimesOf(file->runtimes);
+    }
     if (file != nullptr && file->state.is_ready()) {
       AppendUnwindMappings(process.mappings[i], file->table, list);
     } else {
@@ -335,8 +344,9 @@ void UnwindTables::Publish(Entry& entry, const Outlook& outlook) {
                            pending ? NoTable::kYet : NoTable::kEver, list);
     }
   }
-  const auto published =
-      maps_->Publish(id, {.mappings = list, .has_runtime = has_runtime});
+  const auto published = maps_->Publish(id, {.mappings = list,
+                                             .has_runtime = has_runtime,
+                                             .code_runtimes = code_runtimes});
   if (!published) Warn(published.error().message());
   if (!published) return RefuseList(id, process, 0);
   if (!*published) return RefuseList(id, process, list.size() + 1);

@@ -23,7 +23,7 @@
 #include "daemon/unwind/unwind_maps.h"
 #include "ksym/base/warning_list.h"
 #include "ksym/process/process_image.h"
-#include "ksym/runtime/cpython/interpreter.h"
+#include "ksym/runtime/file_runtimes.h"
 #include "ksym/unwind/stack_walk.h"
 
 namespace profd {
@@ -85,13 +85,13 @@ class UnwindTables {
   UnwindTables(const UnwindTables&) = delete;
   UnwindTables& operator=(const UnwindTables&) = delete;
 
-  // Called for a file that holds an interpreter once it was read, unless it is
+  // Called for a file that holds a runtime once it was read, unless it is
   // that file in one mount namespace alone; and for each process that maps it,
   // with its load bias there.
   struct RuntimeObserver {
     std::function<void(const TableFile&)> of_file;
     std::function<void(const ksym::ProcessId&, uint64_t load_bias,
-                       const ksym::CpythonInterpreter&)>
+                       const ksym::FileRuntimes&)>
         of_process;
   };
   void TellOfRuntimes(RuntimeObserver observer) {

@@ -82,7 +82,8 @@ class FindingsTest(harness.E2eTest):
         loop = self.start([node, "-e", "let s = 0; function f(n) { let t = 0; "
                            "for (let i = 0; i < n; i++) t += i % 7; return t; }"
                            "for (;;) s += f(1000);"])
-        run = self.profile("-F", 499, "-p", loop.pid, "-o", "/dev/null", "2s")
+        run = self.profile("-F", 499, "--runtimes", "python", "-p", loop.pid,
+                           "-o", "/dev/null", "2s")
         self.assertRegex(run.stderr,
                          r"code made at run time, without a perf map: start "
                          r"node with --perf-basic-prof")

@@ -28,17 +28,29 @@ const std::vector<uint64_t> kNatives = {100, 200, 300, 400};
 // Each run stands in front of the native frame that works through it.
 TEST(FrameMergeTest, RunsStandBeforeTheirNativeFrames) {
   const std::vector runs = {MakeRun({1, 2}, 1), MakeRun({3}, 3)};
-  EXPECT_EQ(MergeFrames(kNatives, runs, NativeEnd::kWhole),
+  EXPECT_EQ(MergeFrames(kNatives, runs, {}, NativeEnd::kWhole),
             (std::vector{Native(100), Python(1), Python(2), Native(200),
                          Native(300), Python(3), Native(400)}));
+}
+
+// Code that a runtime made has its functions instead of its address; other
+// frames stay, and runs still stand before the frames that work through them.
+TEST(FrameMergeTest, CodeStandsInPlaceOfNativeFrames) {
+  const std::vector runs = {MakeRun({1}, 1)};
+  const std::vector<CodeFrames> code = {{1, {Python(7), Python(8)}},
+                                        {3, {Python(9)}}};
+  EXPECT_EQ(MergeFrames(kNatives, runs, code, NativeEnd::kWhole),
+            (std::vector{Native(100), Python(1), Python(7), Python(8),
+                         Native(300), Python(9)}));
 }
 
 // Frames that do not lead to their end are not shown.
 TEST(FrameMergeTest, TornRunsAreAMark) {
   std::vector runs = {MakeRun({1, 2}, 0)};
   runs[0].is_torn = true;
-  EXPECT_EQ(MergeFrames(std::vector<uint64_t>{100}, runs, NativeEnd::kWhole),
-            (std::vector{kTorn, Native(100)}));
+  EXPECT_EQ(
+      MergeFrames(std::vector<uint64_t>{100}, runs, {}, NativeEnd::kWhole),
+      (std::vector{kTorn, Native(100)}));
 }
 
 // What lies beyond the place where the native walk was cut is kept; beyond the
@@ -46,9 +58,9 @@ TEST(FrameMergeTest, TornRunsAreAMark) {
 TEST(FrameMergeTest, RunsBehindTheEnd) {
   const std::vector runs = {MakeRun({1}, 0), MakeRun({2}, std::nullopt)};
   const std::vector<uint64_t> natives = {100, 200};
-  EXPECT_EQ(MergeFrames(natives, runs, NativeEnd::kCut),
+  EXPECT_EQ(MergeFrames(natives, runs, {}, NativeEnd::kCut),
             (std::vector{Python(1), Native(100), Native(200), Python(2)}));
-  EXPECT_EQ(MergeFrames(natives, runs, NativeEnd::kWhole),
+  EXPECT_EQ(MergeFrames(natives, runs, {}, NativeEnd::kWhole),
             (std::vector{Python(1), Native(100), Native(200)}));
 }
 
@@ -69,8 +81,9 @@ TEST(FrameMergeTest, CountsWhatIsLeftOut) {
 // that has ended.
 TEST(FrameMergeTest, RunsInFrontOfTheFirstFrame) {
   const std::vector runs = {MakeRun({1}, std::nullopt), MakeRun({2}, 1)};
-  EXPECT_EQ(MergeFrames(std::vector<uint64_t>{100, 200}, runs, NativeEnd::kCut),
-            (std::vector{Native(100), Python(2), Native(200)}));
+  EXPECT_EQ(
+      MergeFrames(std::vector<uint64_t>{100, 200}, runs, {}, NativeEnd::kCut),
+      (std::vector{Native(100), Python(2), Native(200)}));
 }
 
 // Torn runs in a row are one mark; one without a place is marked behind the
@@ -79,11 +92,11 @@ TEST(FrameMergeTest, MarksOfTornRuns) {
   std::vector runs = {MakeRun({1}, 0), MakeRun({2}, 2), MakeRun({3}, 2),
                       MakeRun({}, std::nullopt)};
   for (size_t i : {1, 2, 3}) runs[i].is_torn = true;
-  EXPECT_EQ(MergeFrames(kNatives, runs, NativeEnd::kWhole),
+  EXPECT_EQ(MergeFrames(kNatives, runs, {}, NativeEnd::kWhole),
             (std::vector{Python(1), Native(100), Native(200), kTorn,
                          Native(300), kTorn, Native(400)}));
   EXPECT_EQ(
-      MergeFrames(kNatives, std::span(runs).last(1), NativeEnd::kWhole),
+      MergeFrames(kNatives, std::span(runs).last(1), {}, NativeEnd::kWhole),
       (std::vector{kTorn, Native(100), Native(200), Native(300), Native(400)}));
 }
 

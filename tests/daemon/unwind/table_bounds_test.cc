@@ -288,14 +288,14 @@ TEST_F(JobsTest, ForgetsWhoWasNeverThere) {
 class RuntimesTest : public TablePolicyFixture {
  protected:
   RuntimesTest() {
-    queue_->cpython = ksym::CpythonInterpreter{};
+    queue_->runtimes.cpython = ksym::CpythonInterpreter{};
     tables_->TellOfRuntimes({.of_file =
                                  [this](const TableFile& file) {
                                    files_.push_back(file.mapping.inode);
                                  },
                              .of_process =
                                  [this](const ProcessId& id, uint64_t load_bias,
-                                        const ksym::CpythonInterpreter&) {
+                                        const ksym::FileRuntimes&) {
                                    told_.emplace_back(id.pid, load_bias);
                                  }});
   }
@@ -342,7 +342,7 @@ TEST_F(RuntimesTest, AreFoundWhileTheirTablesAreMade) {
 TEST_F(RuntimesTest, AreSaidOfLists) {
   tables_->WantAll(Start(1, {7}));
   Pass();
-  queue_->cpython.reset();
+  queue_->runtimes.cpython.reset();
   tables_->WantAll(Start(2, {8}));
   Pass();
   tables_->WantAll(Start(3, {7, 8}));
@@ -353,12 +353,12 @@ TEST_F(RuntimesTest, AreSaidOfLists) {
 
 // So they are where the interpreter's own table has no room.
 TEST_F(RuntimesTest, AreSaidOfListsWithoutTheirTables) {
-  queue_->cpython.reset();
+  queue_->runtimes.cpython.reset();
   tables_->WantAll(Start(1, {8}));
   Pass();
   ASSERT_THAT(maps_->lists, SizeIs(1));
   maps_->adds_that_work = 0;
-  queue_->cpython = ksym::CpythonInterpreter{};
+  queue_->runtimes.cpython = ksym::CpythonInterpreter{};
   tables_->WantAll(Start(1, {7, 8}));
   Pass();
   EXPECT_THAT(maps_->with_runtime, testing::ElementsAre(IdOf(1)));
@@ -380,8 +380,8 @@ TEST_F(RuntimesTest, AreNotToldOfFilesOfOneMountNamespace) {
 
 // Why an interpreter's frames are not known is told.
 TEST_F(RuntimesTest, SayWhyTheyAreNotKnown) {
-  queue_->cpython.reset();
-  queue_->cpython_refusal = "version 3.2";
+  queue_->runtimes.cpython.reset();
+  queue_->runtimes.refusals = {{"Python", "version 3.2"}};
   tables_->WantAll(Start(1, {7}));
   Pass();
   EXPECT_THAT(told_, IsEmpty());

@@ -69,8 +69,7 @@ class FakeQueue final : public TableQueue {
     return {.rows = std::move(table),
             .code = {code},
             .pieces = {},
-            .cpython = cpython,
-            .cpython_refusal = cpython_refusal};
+            .runtimes = runtimes};
   }
 
   std::map<uint64_t, uint64_t> asked;
@@ -79,8 +78,7 @@ class FakeQueue final : public TableQueue {
   bool is_busy = false;
   bool is_refusing = false;
   uint32_t rows = kRowsOfAFile;
-  std::optional<ksym::CpythonInterpreter> cpython;
-  std::string cpython_refusal;
+  ksym::FileRuntimes runtimes;
 };
 
 // Opens a file when it is told to.

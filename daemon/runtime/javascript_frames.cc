@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/runtime/javascript_frames.h"
+
+#include <optional>
+
+#include "daemon/profile/id_index.h"
+#include "ksym/runtime/v8/heap.h"
+
+namespace profd {
+namespace {
+
+using ksym::V8Frame;
+using ksym::V8Heap;
+using ksym::V8Word;
+
+// A number for code that the sampler has given none.
+uint64_t NumberOf(const JavaScriptCode& code) {
+  uint64_t id = MixHash(code.process.start_ns, code.process.pid);
+  id = MixHash(id, code.process.exec_count);
+  id = MixHash(id, code.shared.bits);
+  id = MixHash(id, code.identity.name);
+  id = MixHash(id, code.identity.script);
+  id = MixHash(
+      id, uint64_t{code.identity.literal_id} << 32 | code.identity.script_id);
+  return MixHash(id, code.bytecode ? code.bytecode->bits : code.pc.value);
+}
+
+// The function has that byte code, itself or behind its baseline code.
+bool HasBytecode(const V8Heap& live, V8Word shared, V8Word bytecode) {
+  const ksym::V8Layout& layout = live.layout();
+  auto data = live.ReadWord(shared.object() + layout.shared_data);
+  if (data && live.IsA(*data, layout.code)) {
+    data = live.ReadWord(data->object() + layout.code_deoptimization);
+  }
+  return data && data->bits == bytecode.bits;
+}
+
+// Finds the function, as the process's memory has it now; false: it has moved,
+// or it is none.
+bool FindFunction(const V8Heap& live, V8Word function, JavaScriptCode& code) {
+  const ksym::V8Layout& layout = live.layout();
+  const auto type = live.TypeOf(function);
+  if (!type || *type < layout.first_function || *type > layout.last_function) {
+    return false;
+  }
+  const auto shared = live.ReadWord(function.object() + layout.function_shared);
+  if (!shared) return false;
+  const auto identity = ksym::ReadV8FunctionIdentity(live, *shared);
+  if (!identity) return false;
+  if (code.bytecode && !HasBytecode(live, *shared, *code.bytecode))
+    return false;
+  code.shared = *shared;
+  code.identity = *identity;
+  return true;
+}
+
+// What the frame's words, in the copy, and the process's memory say.
+std::optional<JavaScriptFrame> FrameWith(const V8Heap& copy, ksym::Address fp,
+                                         uint64_t bytes, bool is_in_file,
+                                         const V8Heap& live) {
+  if (bytes < V8Frame::kFunction) return std::nullopt;
+  const auto context = copy.ReadWord(fp - V8Frame::kContext);
+  const auto function = copy.ReadWord(fp - V8Frame::kFunction);
+  if (!context || !context->is_pointer() || !function ||
+      !function->is_pointer()) {
+    return std::nullopt;
+  }
+  JavaScriptFrame frame = {.native = 0, .code = {}, .index = 0};
+  frame.code.layout = &live.layout();
+  frame.code.is_late = true;
+  if (is_in_file) {
+    // Other code in the file, as of functions that V8 brings along, has no byte
+    // code there.
+    if (bytes < V8Frame::kOffset) return std::nullopt;
+    const auto bytecode = copy.ReadWord(fp - V8Frame::kBytecode);
+    const auto offset = copy.ReadWord(fp - V8Frame::kOffset);
+    if (!bytecode || !offset || static_cast<uint32_t>(offset->bits) != 0 ||
+        !live.IsA(*bytecode, live.layout().bytecode_array)) {
+      return std::nullopt;
+    }
+    frame.code.bytecode = *bytecode;
+    frame.index = static_cast<uint32_t>(offset->smi());
+  }
+  // Where that fails it is still a function, of which nothing more is known.
+  FindFunction(live, *function, frame.code);
+  return frame;
+}
+
+}  // namespace
+
+std::vector<JavaScriptFrame> FindJavaScriptFrames(
+    const NativeStack& native, std::span<const uint64_t> frames,
+    const ksym::Memory& process_memory, const ksym::V8Layout& layout,
+    const ksym::ProcessId& process) {
+  const V8Heap copy(native.memory, layout);
+  const V8Heap live(process_memory, layout);
+  std::vector<JavaScriptFrame> found;
+  for (const NativeStack::Rowless& rowless : native.rowless) {
+    const size_t i = rowless.index;
+    if (i + 1 >= native.stack_pointers.size() || i >= frames.size()) break;
+    // The caller's part begins behind frame pointer and return address.
+    const ksym::Address fp = {native.stack_pointers[i + 1] - 16};
+    auto frame = FrameWith(copy, fp, fp.value - native.stack_pointers[i],
+                           rowless.is_in_file, live);
+    if (!frame) continue;
+    frame->native = i;
+    frame->code.process = process;
+    frame->code.pc = {frames[i] - (i > 0 ? 1 : 0)};
+    frame->code.id = NumberOf(frame->code);
+    found.push_back(*frame);
+  }
+  return found;
+}
+
+}  // namespace profd

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""V8's frames among the native ones, judged by a program whose calls are
+known. KSYM_NODES has more programs to try than the one that is installed,
+separated by colons."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import harness
+
+WORKLOADS = os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                         "workloads")
+PROGRAM = os.path.join(WORKLOADS, "known_node.js")
+CHURN = os.path.join(WORKLOADS, "churn_node.js")
+FRAME = re.compile(r"^(.*) \(known_node\.js(?::(\d+))?\)$")
+# Which functions a function calls, through what is not JavaScript or directly.
+EDGES = {
+    "(anonymous)": {"turn"},
+    "turn": {"all"},
+    "all": {"bySort", "byMap", "recurse", "byClass", "byClosure",
+            "byGenerator", "byReplace", "byAsync", "größe", "大きさ"},
+    "bySort": {"compare"},
+    "compare": {"leaf"},
+    "byMap": {"mapped", "(anonymous)"},
+    "mapped": {"leaf"},
+    "recurse": {"recurse", "leaf"},
+    "byClass": {"Thing", "method", "still"},
+    "Thing": {"leaf"},
+    "method": {"#hidden"},
+    "#hidden": {"leaf"},
+    "still": {"leaf"},
+    "byClosure": {"inner"},
+    "inner": {"leaf"},
+    "byGenerator": {"numbers"},
+    "numbers": {"leaf"},
+    "byReplace": {"replacer"},
+    "replacer": {"leaf"},
+    "byAsync": {"leaf"},
+    "größe": {"leaf"},
+    "大きさ": {"leaf"},
+    "leaf": set(),
+}
+# The module, what timers call, and what goes on behind an `await`.
+ROOTS = {"(anonymous)", "turn", "byAsync"}
+# The line of its own that each function is called in, by caller and callee.
+LINES = {
+    ("turn", "all"): "for (let i = 0; i < 10; i++) all();",
+    ("all", "byMap"): "byMap();",
+    ("byMap", "mapped"):
+        "return Array.from({length: 20}, (_, i) => i).map(mapped);",
+    ("recurse", "recurse"): "return recurse(depth - 1) + 1;",
+    ("recurse", "leaf"): "if (depth === 0) return leaf(1);",
+    ("method", "#hidden"): "method() { return this.#hidden() + 1; }",
+    ("numbers", "leaf"):
+        "function* numbers() { for (let i = 0; i < 20; i++) yield leaf(i); }",
+}
+
+
+def nodes():
+    found = [path for path in os.environ.get("KSYM_NODES", "").split(":")
+             if path]
+    installed = shutil.which("node")
+    return found or ([installed] if installed else [])
+
+
+class Stack:
+    """A folded stack, root first: its frames, and those of the program."""
+
+    def __init__(self, frames, count):
+        self.frames = frames
+        self.count = count
+        matches = [FRAME.match(frame) for frame in frames]
+        self.known = [(match.group(1), match.group(2))
+                      for match in matches if match]
+
+    def names(self):
+        return [name for name, _ in self.known]
+
+
+class NodeTest(harness.E2eTest):
+
+    def setUp(self):
+        super().setUp()
+        if not nodes():
+            self.skipTest("no node")
+
+    def start_node(self, *command):
+        process = subprocess.Popen(command, stdout=subprocess.PIPE)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.addCleanup(process.stdout.close)
+        self.assertEqual(process.stdout.readline(), b"ready\n")
+        return process
+
+    def stacks_of(self, node, *arguments, seconds=3):
+        process = self.start_node(node, PROGRAM, "30")
+        run = self.profile("-F", 997, "-U", "-p", process.pid, *arguments,
+                           seconds)
+        process.kill()
+        folded = harness.Folded(run.stdout)
+        return [Stack(frames[1:], count) for frames, count in folded.lines]
+
+    def assert_known(self, stacks):
+        """No call that the program does not make."""
+        for stack in stacks:
+            names = stack.names()
+            if not names or "[javascript]" in stack.frames:
+                continue
+            self.assertIn(names[0], ROOTS, stack.frames)
+            for caller, callee in zip(names, names[1:]):
+                self.assertIn(callee, EDGES.get(caller, set()), stack.frames)
+
+    def share(self, stacks, wanted):
+        """Of the samples in which JavaScript runs: there are others of the
+        garbage collector's tasks and threads."""
+        entered = [stack for stack in stacks
+                   if any("JSEntry" in frame for frame in stack.frames)]
+        total = sum(stack.count for stack in entered)
+        self.assertGreater(total, 20)
+        return sum(s.count for s in entered if wanted(s)) / total
+
+    def test_calls(self):
+        # Every call that is shown is one that the program makes, and nearly all
+        # samples have their functions down to the root.
+        for node in nodes():
+            with self.subTest(node=node):
+                stacks = self.stacks_of(node)
+                self.assert_known(stacks)
+                self.assertGreater(self.share(stacks, lambda s: s.names()),
+                                   0.9)
+                self.assertLess(
+                    self.share(stacks, lambda s: "[javascript]" in s.frames),
+                    0.02)
+                seen = {name for stack in stacks for name in stack.names()}
+                # Those that take no time of their own may be missed.
+                self.assertLessEqual(set(EDGES) - seen,
+                                     {"replacer", "byReplace", "byMap",
+                                      "(anonymous)"})
+                deep = max(s.names().count("recurse") for s in stacks)
+                self.assertLessEqual(deep, 51)
+                self.assertGreater(deep, 40)
+
+    def test_lines(self):
+        # Lines of callers are those of the calls, also of inlined ones.
+        with open(PROGRAM, encoding="utf-8") as file:
+            source = file.read().splitlines()
+        for node in nodes():
+            with self.subTest(node=node):
+                stacks = self.stacks_of(node, "--lines")
+                self.assert_known(stacks)
+                seen = {}
+                for stack in stacks:
+                    for (caller, line), (callee, _) in zip(stack.known,
+                                                           stack.known[1:]):
+                        if (caller, callee) in LINES and line:
+                            text = source[int(line) - 1].strip()
+                            seen.setdefault((caller, callee), set()).add(text)
+                self.assertEqual(seen, {call: {text} for call, text
+                                        in LINES.items() if call in seen})
+                self.assertGreater(len(seen), len(LINES) - 2)
+
+    def test_steps(self):
+        # What kernels before 5.17 run finds the same.
+        stacks = self.stacks_of(nodes()[0], "--unwind-program", "steps")
+        self.assert_known(stacks)
+        self.assertGreater(self.share(stacks, lambda s: s.names()), 0.9)
+
+    def test_functions_that_go(self):
+        # Functions that are made and dropped have their own names or none.
+        process = self.start_node(nodes()[0], CHURN, "30")
+        run = self.profile("-F", 997, "-U", "-p", process.pid, 5)
+        made = re.compile(r"^made_(\d+)$")
+        part = re.compile(r"^part_(\d+)$")
+        named = 0
+        for frames, count in harness.Folded(run.stdout).lines:
+            for caller, callee in zip(frames, frames[1:]):
+                of_caller, of_callee = made.match(caller), part.match(callee)
+                if not of_callee or caller == "[javascript]":
+                    continue
+                self.assertTrue(of_caller, frames)
+                self.assertEqual(of_caller.group(1), of_callee.group(1))
+                named += count
+        self.assertGreater(named, 100)
+
+    def test_short_life(self):
+        # A process of 300 ms has names.
+        program = self.path("short.js")
+        harness.write_text(program, (
+            "function shortWork() {\n"
+            "  const end = Date.now() + 250;\n"
+            "  let n = 0;\n"
+            "  while (Date.now() < end) n += Math.sqrt(n);\n"
+            "  return n;\n"
+            "}\n"
+            "shortWork();\n"))
+        node = nodes()[0]
+        run = self.profile("-F", 997, "-U", "--by", "pid", "--", "/bin/sh",
+                           "-c", "for i in 1 2 3 4; do %s %s; done" %
+                           (node, program))
+        named = {}
+        for frames, count in harness.Folded(run.stdout).lines:
+            if "shortWork (short.js)" in frames:
+                named[frames[0]] = named.get(frames[0], 0) + count
+        self.assertEqual(len(named), 4, named)
+        self.assertGreater(sum(named.values()), 100)
+
+    def test_options(self):
+        # All native frames stay where that is asked for, and nothing is looked
+        # for where that is.
+        node = nodes()[0]
+        stacks = self.stacks_of(node, "--runtime-frames", "all", seconds=2)
+        self.assert_known(stacks)
+        self.assertGreater(self.share(stacks, lambda s: s.names()), 0.9)
+        stacks = self.stacks_of(node, "--runtimes", "none", seconds=2)
+        self.assertEqual(self.share(stacks, lambda s: s.names()), 0)
+
+    def test_formats_and_replay(self):
+        # JSON says what a frame is, and a raw capture carries the names.
+        process = self.start_node(nodes()[0], PROGRAM, "30")
+        raw = self.path("raw")
+        run = self.profile("-F", 997, "-p", process.pid, "-U", "--raw", raw, 2)
+        again = self.profile("--replay", raw)
+        self.assertEqual(again.stdout, run.stdout)
+        report = self.profile("--replay", raw, "--format", "json")
+        frames = {frame.get("function"): frame
+                  for frame in json.loads(report.stdout)["frames"]
+                  if frame["kind"] == "javascript"}
+        leaf = frames["leaf"]
+        self.assertEqual(leaf["name"], "leaf (known_node.js)")
+        self.assertEqual(leaf["file"], PROGRAM)
+        self.assertGreaterEqual(leaf["line"], leaf["first_line"])
+        self.assertIn("größe", frames)
+        self.assertIn("大きさ", frames)
+
+
+if __name__ == "__main__":
+    harness.main()
