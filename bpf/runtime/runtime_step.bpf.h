@@ -9,58 +9,9 @@
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
-#include "bpf/runtime/runtime_abi.h"
-#include "bpf/runtime/runtime_maps.bpf.h"
+#include "bpf/runtime/hotspot.bpf.h"
+#include "bpf/runtime/step_results.bpf.h"
 #include "bpf/unwind_maps.bpf.h"
-#include "bpf/unwind_memory.bpf.h"
-
-/* Results of a step. */
-#define RUNTIME_NOT_ITS_CODE 0 /* nothing was changed */
-#define RUNTIME_STEPPED	     1 /* to the caller */
-#define RUNTIME_STEP_ENDS    2 /* st->end says why the stack ends here */
-
-/*
- * Notes what the native frame that is left stands for: a kind of
- * daemon/profile/runtime_frame.h, what tells the code from others, and the
- * place in it; their meaning is the runtime's. A global function, which the
- * verifier walks once.
- */
-__noinline int runtime_note_code(__u32 kind, __u64 code, __u32 index)
-{
-	struct unwind_state *native;
-	struct runtime_item *item;
-	struct runtime_state *st;
-	__u32 place = scratch_place();
-
-	st = bpf_map_lookup_elem(&runtime_scratch, &place);
-	native = bpf_map_lookup_elem(&unwind_scratch, &place);
-	if (!st || !native || !native->depth)
-		return 0;
-	if (!st->active && !st->noted) {
-		st->last_run = RUNTIME_NO_ITEM;
-		st->next_run = RUNTIME_NO_ITEM;
-		st->hash = hash_multiplier;
-		st->record.items = 0;
-		st->record.word_below = 0;
-		st->record.flags = 0;
-	}
-	st->who = native->who;
-	st->noted = 1;
-	st->hash = (st->hash ^ code) * hash_multiplier;
-	st->hash =
-	    (st->hash ^ (__u64)native->depth << 40 ^ index) * hash_multiplier;
-	item = runtime_item_at(st, st->record.items);
-	if (!item) {
-		st->record.flags |= RUNTIME_CODE_CUT;
-		return 0;
-	}
-	item->word = code;
-	item->index = index;
-	item->native = native->depth - 1;
-	item->kind = RUNTIME_ITEM_CODE | kind << RUNTIME_ITEM_KIND_SHIFT;
-	st->record.items++;
-	return 1;
-}
 
 /*
  * The step of the runtime that made the code at st->ip. A global function,
@@ -70,9 +21,12 @@ __noinline int runtime_step(void)
 {
 	struct unwind_state *st;
 	__u32 place = scratch_place();
+	int stepped = RUNTIME_NOT_ITS_CODE;
 
 	st = bpf_map_lookup_elem(&unwind_scratch, &place);
 	if (!st || !walks_runtimes)
 		return RUNTIME_NOT_ITS_CODE;
-	return RUNTIME_NOT_ITS_CODE;
+	if (st->code_runtimes & UNWIND_CODE_HOTSPOT)
+		stepped = hotspot_step();
+	return stepped;
 }

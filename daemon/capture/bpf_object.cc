@@ -322,7 +322,8 @@ RuntimeMapFds BpfObject::runtime_maps() const {
   const auto& maps = impl_->skeleton->maps;
   return {.processes = bpf_map__fd(maps.runtime_processes),
           .files = bpf_map__fd(maps.runtime_files),
-          .codes = bpf_map__fd(maps.runtime_codes)};
+          .codes = bpf_map__fd(maps.runtime_codes),
+          .hotspot = bpf_map__fd(maps.hotspot_processes)};
 }
 
 uint32_t* BpfObject::runtime_known() const {

@@ -371,6 +371,8 @@ class Capture::Impl {
       std::ranges::move(tables->TakeWarnings(),
                         std::back_inserter(metadata_.warnings));
     }
+    std::ranges::move(stacks_.TakeRuntimeWarnings(),
+                      std::back_inserter(metadata_.warnings));
     profile.metadata = metadata_;
     profile.metadata.unwind_tables = DescribeTables(unwind_statistics());
     metadata_.warnings.clear();  // each is given once

@@ -30,6 +30,8 @@ namespace profd {
 enum class Runtimes : uint8_t {
   kAuto,  // all that are known; needs unwind tables
   kNone,
+  kPython,
+  kJava,
 };
 
 struct CaptureOptions {

@@ -132,14 +132,21 @@ uint32_t RuntimeRecords::NumberOf(const CpythonLayout& layout) {
   return static_cast<uint32_t>(at - layouts_.begin());
 }
 
-void RuntimeRecords::Follow(UnwindTables& tables) {
+void RuntimeRecords::Follow(UnwindTables& tables, const Wanted& wanted) {
   tables.TellOfRuntimes(
-      {.of_file = [this](const TableFile& file) { PublishFile(file); },
+      {.of_file =
+           [this, wanted](const TableFile& file) {
+             if (wanted.python) PublishFile(file);
+           },
        .of_process =
-           [this](const ksym::ProcessId& process, uint64_t load_bias,
-                  const ksym::FileRuntimes& runtimes) {
-             if (runtimes.cpython) {
+           [this, wanted](const ksym::ProcessId& process, uint64_t load_bias,
+                          const ksym::FileRuntimes& runtimes) {
+             if (runtimes.cpython && wanted.python) {
                Publish(process, load_bias, *runtimes.cpython);
+             }
+             if (runtimes.hotspot && wanted.java) {
+               hotspot_.Add(process, load_bias, *runtimes.hotspot);
+               Poll();
              }
            }});
 }
@@ -217,10 +224,15 @@ void RuntimeRecords::Publish(const ksym::ProcessId& id, uint64_t load_bias,
   Know(RUNTIME_KNOWN);
 }
 
+void RuntimeRecords::Poll() {
+  if (hotspot_.Publish()) Know(RUNTIME_KNOWN_CODE);
+}
+
 void RuntimeRecords::Withdraw(const ksym::ProcessId& id) {
   // Its functions go even if it never was in the map: the sampler finds the
   // runtime of new processes by their files.
   names_.Forget(id);
+  hotspot_.Forget(id);
   const auto published = published_.extract(id);
   if (published.empty()) return;
   for (uint32_t i = 0; i < published.mapped().size(); ++i) {
@@ -232,6 +244,7 @@ void RuntimeRecords::Withdraw(const ksym::ProcessId& id) {
 
 void RuntimeRecords::EndInterval() {
   names_.ForgetOldFrames();
+  hotspot_.EndInterval();
   // The sampler holds them for known, and would not send them again.
   for (const uint64_t code : names_.TakeDropped()) {
     bpf_map_delete_elem(fds_.codes, &code);
@@ -333,7 +346,11 @@ void RuntimeRecords::CountRuns(const RuntimeRuns& all, NativeEnd end) {
 
 RuntimeStatistics RuntimeRecords::statistics() const {
   RuntimeStatistics statistics = names_.statistics();
-  statistics.processes = published_.size();
+  const HotspotProcesses::Statistics& java = hotspot_.statistics();
+  statistics.processes = published_.size() + java.processes;
+  statistics.codes += java.methods;
+  statistics.codes_unread += java.methods_gone;
+  statistics.codes_refused += java.methods_late;
   statistics.runs = runs_;
   return statistics;
 }

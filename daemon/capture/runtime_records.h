@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bpf/runtime/runtime_abi.h"
+#include "daemon/capture/runtime_hotspot.h"
 #include "daemon/profile/raw_stack_table.h"
 #include "daemon/profile/runtime_frame.h"
 #include "daemon/runtime/code_namer.h"
@@ -26,6 +27,7 @@ struct RuntimeMapFds {
   int processes = -1;
   int files = -1;
   int codes = -1;
+  int hotspot = -1;
 };
 inline constexpr uint32_t kRuntimeProcesses = 8192;
 inline constexpr uint32_t kRuntimeFiles = 256;
@@ -39,11 +41,22 @@ class RuntimeRecords {
  public:
   // `known` is the sampler's runtime_known, not null.
   RuntimeRecords(RuntimeMapFds fds, uint32_t* known)
-      : fds_(fds), known_(known) {}
+      : fds_(fds), known_(known), hotspot_(fds.hotspot, names_) {
+    SetCodeNamer(kJavaCompiled, hotspot_);
+    SetCodeNamer(kJavaInterpreted, hotspot_);
+    SetCodeNamer(kJavaStub, hotspot_);
+  }
+  // Its own namer is one of those it calls.
+  RuntimeRecords(const RuntimeRecords&) = delete;
+  RuntimeRecords& operator=(const RuntimeRecords&) = delete;
 
   // Has the sampler told of the interpreters that they find. Both must live as
   // long as each other.
-  void Follow(UnwindTables& tables);
+  struct Wanted {
+    bool python = true;
+    bool java = true;
+  };
+  void Follow(UnwindTables& tables, const Wanted& wanted);
   // Has code of that kind named by it; borrowed.
   void SetCodeNamer(RawFrameKind kind, CodeNamer& namer) {
     code_namers_[kind] = &namer;
@@ -61,9 +74,12 @@ class RuntimeRecords {
   // The same of a copied stack, by what is known of its native frames.
   std::vector<RawFrame> MergeCopy(uint64_t copy, const NativeStack& native,
                                   const RawStack& stack);
+  // Between drains, often: tells the sampler of runtimes that have started.
+  void Poll();
   // After each drain.
   void EndInterval();
 
+  std::vector<std::string> TakeWarnings() { return hotspot_.TakeWarnings(); }
   const RuntimeNames& names() const { return names_; }
   RuntimeStatistics statistics() const;
 
@@ -89,6 +105,7 @@ class RuntimeRecords {
   // Where each process's interpreters are, in the order of their numbers.
   std::map<ksym::ProcessId, std::vector<uint64_t>> published_;
   RuntimeNames names_;
+  HotspotProcesses hotspot_;
   std::map<RawFrameKind, CodeNamer*> code_namers_;
   RuntimeStatistics::Runs runs_;
   // Until their stacks come.

@@ -51,7 +51,13 @@ SampledStacks::SampledStacks(const CaptureOptions& options, Parts parts)
           BuildTablesWith(options.cache_directory)),
       .opener = options.opener,
       .meanwhile = parts_.make_room_if_due});
-  if (options.runtimes == Runtimes::kAuto) runtimes_.Follow(*tables_);
+  const auto wants = [&](Runtimes one) {
+    return options.runtimes == Runtimes::kAuto || options.runtimes == one;
+  };
+  if (options.runtimes != Runtimes::kNone) {
+    runtimes_.Follow(*tables_, {.python = wants(Runtimes::kPython),
+                                .java = wants(Runtimes::kJava)});
+  }
 }
 
 void SampledStacks::Add(const profile_record& record, size_t bytes) {
@@ -96,6 +102,7 @@ void SampledStacks::Forget(const ksym::ProcessId& id) {
 
 void SampledStacks::Walk(std::span<const SampleHint> hints) {
   if (!tables_) return;
+  runtimes_.Poll();
   for (const SampleHint& hint : hints) {
     tables_->NoteSample(hint.id, SteadyClock::time_point(
                                      std::chrono::nanoseconds(hint.time_ns)));

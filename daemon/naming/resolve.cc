@@ -325,6 +325,7 @@ void Resolver::SetKernelSymbols(const ksym::KernelTimeline& kernel) {
 void Resolver::Add(const RawProfile& raw, UserNames& user,
                    ProfileBuilder& builder) {
   python_.Use(raw.runtime_frames);
+  java_.Use(raw.runtime_frames);
   Interval(*this, raw, user, builder).Run();
 }
 

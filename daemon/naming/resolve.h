@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "daemon/naming/frame_namer.h"
+#include "daemon/naming/java_namer.h"
 #include "daemon/naming/python_namer.h"
 #include "daemon/naming/user_names.h"
 #include "daemon/naming/wait_namer.h"
@@ -47,6 +48,7 @@ class Resolver {
   explicit Resolver(ResolveOptions options)
       : options_(options), python_(options.python_lines) {
     for (const RawFrameKind kind : PythonNamer::kKinds) SetNamer(kind, python_);
+    for (const RawFrameKind kind : JavaNamer::kKinds) SetNamer(kind, java_);
     SetNamer(kWaitReason, waits_);
   }
   // Its own namer is one of those it calls.
@@ -112,6 +114,7 @@ class Resolver {
   std::optional<ksym::Address> kernel_text_;  // of _stext
   ksym::Unresolved no_kernel_reason_ = ksym::Unresolved::kNoPermission;
   PythonNamer python_;
+  JavaNamer java_;
   WaitNamer waits_;
   std::map<RawFrameKind, FrameNamer*> namers_;
   ksym::SymbolNameBuffer name_buffer_;

@@ -7,9 +7,9 @@ namespace profd {
 
 void RuntimeOptions::AddTo(CLI::App& app) {
   app.add_option("--runtimes", runtimes_,
-                 "Language runtimes whose functions are shown: python, none, "
-                 "or auto: all that are known")
-      ->type_name("auto|none|python");
+                 "Language runtimes whose functions are shown: python, java, "
+                 "none, or auto: all that are known")
+      ->type_name("auto|none|python|java");
   app.add_option("--runtime-frames", frames_,
                  "A runtime's function stands in place of the native frame "
                  "that works through it (merged, the default), or before it "
@@ -21,10 +21,14 @@ std::optional<std::string> RuntimeOptions::Apply(
     ProfileOptions& options) const {
   if (runtimes_ == "none") {
     options.capture.runtimes = Runtimes::kNone;
-  } else if (runtimes_ == "auto" || runtimes_ == "python") {
+  } else if (runtimes_ == "auto") {
     options.capture.runtimes = Runtimes::kAuto;
+  } else if (runtimes_ == "python") {
+    options.capture.runtimes = Runtimes::kPython;
+  } else if (runtimes_ == "java") {
+    options.capture.runtimes = Runtimes::kJava;
   } else {
-    return fmt::format("--runtimes '{}' is none of auto, none, python",
+    return fmt::format("--runtimes '{}' is none of auto, none, python, java",
                        runtimes_);
   }
   if (frames_ == "all") {

@@ -124,6 +124,17 @@ inline constexpr FrameKind kPythonFrame = {.name = "python",
                                            .folded_suffix = "_[p]",
                                            .colour = FlameKind::kPython};
 
+// Methods of Java: compiled, and as the JVM's interpreter works through them.
+inline constexpr FrameKind kJavaFrame = {.name = "java",
+                                         .has_offsets = false,
+                                         .folded_suffix = "_[j]",
+                                         .colour = FlameKind::kGenerated};
+inline constexpr FrameKind kJavaInterpretedFrame = {
+    .name = "java-interpreted",
+    .has_offsets = false,
+    .folded_suffix = "_[0]",
+    .colour = FlameKind::kGenerated};
+
 // Why a thread waited: no code, but a frame where its own stack ends and the
 // kernel's begins, on the kernel's side.
 inline constexpr FrameKind kWaitFrame = {.name = "wait",
@@ -143,7 +154,7 @@ inline constexpr FrameKind kWakerFrame = {.name = "waker",
 inline constexpr std::array kFrameKinds = {
     &kUserFrame,       &kKernelFrame, &kPythonFrame,  &kWaitFrame,
     &kWakerFrame,      &kJitFrame,    &kInlinedFrame, &kInlinedKernelFrame,
-    &kTrampolineFrame, &kBpfFrame};
+    &kTrampolineFrame, &kBpfFrame,    &kJavaFrame,    &kJavaInterpretedFrame};
 
 // The kind of the kernel's code in that module, a word in brackets.
 constexpr const FrameKind* KernelKindOf(std::string_view module) {

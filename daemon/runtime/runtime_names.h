@@ -56,6 +56,8 @@ class RuntimeNames {
 
   // The frame of that instruction, in units of two bytes.
   RuntimeFrameId FrameOf(uint64_t code, uint32_t index);
+  // The frame's number.
+  RuntimeFrameId IdOf(const RuntimeFrame& frame);
   // The frame of an id that came from here and was not forgotten twice; else an
   // empty one. Valid until the next call.
   const RuntimeFrame& Get(RuntimeFrameId id) const;
@@ -80,7 +82,6 @@ class RuntimeNames {
     size_t bytes = 0;
   };
   static size_t BytesOf(const Code& code);
-  RuntimeFrameId IdOf(const RuntimeFrame& frame);
   bool MakeRoom(size_t bytes);
   void Drop(uint64_t code);
 

@@ -67,12 +67,18 @@ uint64_t NowUnixNs() {
          static_cast<uint64_t>(now.tv_nsec);
 }
 
+// The configuration has one of these words.
+Runtimes RuntimesOf(std::string_view word) {
+  if (word == "none") return Runtimes::kNone;
+  if (word == "python") return Runtimes::kPython;
+  return word == "java" ? Runtimes::kJava : Runtimes::kAuto;
+}
+
 CaptureOptions MakeCaptureOptions(const ServiceConfig& config) {
   CaptureOptions options;
   options.rate.frequency_hz = config.frequency_hz;
   options.unwind = ParseUnwind(config.stacks.unwind).value_or(Unwind::kAuto);
-  options.runtimes =
-      config.stacks.runtimes == "none" ? Runtimes::kNone : Runtimes::kAuto;
+  options.runtimes = RuntimesOf(config.stacks.runtimes);
   options.cache_directory = config.stacks.cache_directory;
   options.bpf.unwind_bytes = config.stacks.memory_bytes;
   options.bpf.per_thread = Labels::Of(config.labels).tid;

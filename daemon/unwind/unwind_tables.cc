@@ -20,7 +20,9 @@ constexpr uint64_t kWantedNow = uint64_t{1} << 32;
 constexpr uint32_t kMaxEvicted = 16;
 
 // UNWIND_CODE_...: those that make code.
-uint32_t CodeRuntimesOf(const ksym::FileRuntimes& /*runtimes*/) { return 0; }
+uint32_t CodeRuntimesOf(const ksym::FileRuntimes& runtimes) {
+  return runtimes.hotspot ? UNWIND_CODE_HOTSPOT : 0;
+}
 
 TableHost HostOf(UnwindTables::Parts& parts) {
   return parts.host ? *std::move(parts.host)

@@ -10,6 +10,7 @@ FileRuntimes FindRuntimes(const ByteSource& source, const ElfImage& image) {
   } else {
     found.refusals.push_back({"Python", cpython.error().message()});
   }
+  found.hotspot = FindHotspot(source, image);
   return found;
 }
 

@@ -9,6 +9,7 @@
 #include "ksym/elf/byte_source.h"
 #include "ksym/elf/elf_image.h"
 #include "ksym/runtime/cpython/interpreter.h"
+#include "ksym/runtime/hotspot/library.h"
 
 namespace ksym {
 
@@ -16,6 +17,7 @@ namespace ksym {
 // and whatever its name is.
 struct FileRuntimes {
   std::optional<CpythonInterpreter> cpython;
+  std::optional<HotspotLibrary> hotspot;
   // Runtimes that it holds, and why their frames are not known.
   struct Refusal {
     std::string_view language;  // for people
@@ -23,7 +25,7 @@ struct FileRuntimes {
   };
   std::vector<Refusal> refusals;
 
-  bool has_any() const { return cpython.has_value(); }
+  bool has_any() const { return cpython.has_value() || hotspot.has_value(); }
 };
 
 // For most files this takes two reads of a few bytes for each runtime.
