@@ -29,7 +29,7 @@ constexpr int kMaxStarts = 2;
 // Bytes of what a stub is called.
 constexpr size_t kMaxStubName = 64;
 // Methods that are read between two drains, in some 200 us each.
-constexpr uint32_t kMaxReads = 500;
+constexpr uint32_t kMaxReads = 1000;
 // Methods whose names are kept, of all processes; beyond that those of a
 // process that has more are read again. Some 100 bytes each.
 constexpr size_t kMaxMethods = 262144;
@@ -76,7 +76,16 @@ hotspot_process DescribeJvm(const ksym::HotspotLayout& layout,
 
 void HotspotProcesses::Add(const ksym::ProcessId& process, uint64_t load_bias,
                            const ksym::HotspotLibrary& library) {
-  if (map_ < 0 || processes_.size() >= kHotspotProcesses) return;
+  if (map_ < 0 || processes_.contains(process)) return;
+  if (processes_.size() >= kHotspotProcesses) {
+    if (!std::exchange(is_full_, true)) {
+      warnings_.push_back(
+          "no Java frames of some processes: there are more "
+          "JVMs than " +
+          std::to_string(kHotspotProcesses));
+    }
+    return;
+  }
   processes_.try_emplace(process, Process{.load_bias = load_bias,
                                           .library = library,
                                           .layout = {},
@@ -106,24 +115,26 @@ bool HotspotProcesses::Publish() {
   return any;
 }
 
+void HotspotProcesses::Refuse(const ksym::ProcessId& id, Process& process,
+                              const std::string& why) {
+  process.is_refused = true;
+  warnings_.push_back("no Java frames of process " + std::to_string(id.pid) +
+                      ": " + why);
+}
+
 // True when the sampler was told of it.
 bool HotspotProcesses::Start(const ksym::ProcessId& id, Process& process) {
   const HotspotMemory memory(memory_, id.pid);
-  if (++process.tries > kMaxTries) process.is_refused = true;
+  ++process.tries;
   if (!process.layout) {
     const ksym::CachedMemory cached(memory);
     auto layout =
         ksym::ReadHotspotLayout(cached, process.library, process.load_bias);
     if (!layout) {
       // Before the loader is done its tables are not in place.
-      process.is_refused =
-          layout.error().code() == ksym::ErrorCode::kUnsupported ||
-          process.tries > kMaxLies;
-      if (process.is_refused) {
-        ++statistics_.processes_refused;
-        warnings_.push_back("no Java frames of process " +
-                            std::to_string(id.pid) + ": " +
-                            layout.error().message());
+      if (layout.error().code() == ksym::ErrorCode::kUnsupported ||
+          process.tries > kMaxLies) {
+        Refuse(id, process, layout.error().message());
       }
       return false;
     }
@@ -131,12 +142,15 @@ bool HotspotProcesses::Start(const ksym::ProcessId& id, Process& process) {
   }
   const auto heaps =
       ksym::ReadHotspotHeaps(memory, *process.layout, process.load_bias);
-  if (!heaps) return false;
+  if (!heaps) {
+    if (process.tries > kMaxTries) Refuse(id, process, heaps.error().message());
+    return false;
+  }
   const hotspot_process value = DescribeJvm(*process.layout, *heaps);
   const unwind_process key = {
       .start_ns = id.start_ns, .tgid = id.pid, .exec_count = id.exec_count};
   if (bpf_map_update_elem(map_, &key, &value, BPF_ANY) != 0) {
-    process.is_refused = true;
+    Refuse(id, process, "there is no room in the sampler's map");
     return false;
   }
   process.is_published = true;
@@ -203,6 +217,15 @@ std::optional<std::string> HotspotProcesses::NameOf(const ksym::ProcessId& id,
   return name;
 }
 
-void HotspotProcesses::EndInterval() { read_ = 0; }
+// Methods that are interpreted have no id: when a class is unloaded another one
+// may have a method in the same places, so that their names are read again.
+void HotspotProcesses::EndInterval() {
+  read_ = 0;
+  for (auto& [id, process] : processes_) {
+    kept_ -= std::erase_if(process.methods, [](const auto& method) {
+      return method.first.first == kJavaInterpreted;
+    });
+  }
+}
 
 }  // namespace profd

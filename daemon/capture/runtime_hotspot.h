@@ -43,9 +43,8 @@ class HotspotProcesses final : public CodeNamer {
                                  const RuntimeCode& code) override;
 
   struct Statistics {
-    uint64_t processes = 0;          // that the sampler knows, now
-    uint64_t processes_refused = 0;  // whose tables are not as known
-    uint64_t methods = 0;            // that were named
+    uint64_t processes = 0;     // that the sampler knows, now
+    uint64_t methods = 0;       // that were named
     uint64_t methods_gone = 0;  // each time that one was not there any more
     uint64_t methods_late = 0;  // that there was no time for yet
   };
@@ -69,6 +68,8 @@ class HotspotProcesses final : public CodeNamer {
     std::map<std::pair<RawFrameKind, uint64_t>, std::string> methods;
   };
 
+  void Refuse(const ksym::ProcessId& id, Process& process,
+              const std::string& why);
   bool Start(const ksym::ProcessId& id, Process& process);
   std::optional<std::string> NameOf(const ksym::ProcessId& id,
                                     const Process& process,
@@ -78,8 +79,9 @@ class HotspotProcesses final : public CodeNamer {
   RuntimeNames& names_;
   ForeignMemory memory_;
   std::map<ksym::ProcessId, Process> processes_;
-  uint32_t read_ = 0;  // methods in this interval
-  size_t kept_ = 0;    // methods of all processes
+  uint32_t read_ = 0;     // methods in this interval
+  bool is_full_ = false;  // there were more processes than are known
+  size_t kept_ = 0;       // methods of all processes
   Statistics statistics_;
   std::vector<std::string> warnings_;
 };

@@ -126,8 +126,8 @@ class HotspotTest : public testing::Test {
     for (ElfAddress* place :
          {&library.structs, &library.types, &library.struct_stride,
           &library.struct_type_name, &library.struct_field_name,
-          &library.struct_offset, &library.struct_address,
-          &library.type_stride, &library.type_name, &library.type_size}) {
+          &library.struct_offset, &library.struct_address, &library.type_stride,
+          &library.type_name, &library.type_size}) {
       place->value = at;
       at += 8;
     }
