@@ -97,7 +97,7 @@ int main(int count, char** arguments) {
   char* memory = mmap(NULL, HEAP_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC,
                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   char* blob = memory + 16;
-  char* begin = memory + 16384;
+  char* begin = memory + 16384 + 64;
   int leads_back = strcmp(mode, "hops") == 0;
 
   if (memory == MAP_FAILED) return 1;
