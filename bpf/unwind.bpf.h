@@ -18,7 +18,7 @@
 #include "bpf/profile_abi.h"
 #include "bpf/profile_maps.bpf.h"
 #include "bpf/runtime/runtime.bpf.h"
-#include "bpf/runtime/runtime_step.bpf.h"
+#include "bpf/runtime/hotspot.bpf.h"
 #include "bpf/runtime/v8.bpf.h"
 #include "bpf/unwind_abi.h"
 #include "bpf/unwind_maps.bpf.h"
@@ -119,9 +119,14 @@ static __always_inline bool unwind_frame_pointer(struct unwind_state *st)
  */
 static __always_inline int runtime_step(const struct unwind_state *st)
 {
-	if (st->code_runtimes & UNWIND_CODE_V8)
-		return v8_step();
-	return RUNTIME_NOT_ITS_CODE;
+	int stepped = RUNTIME_NOT_ITS_CODE;
+
+	if (st->code_runtimes & UNWIND_CODE_HOTSPOT)
+		stepped = hotspot_step();
+	if (stepped == RUNTIME_NOT_ITS_CODE &&
+	    st->code_runtimes & UNWIND_CODE_V8)
+		stepped = v8_step();
+	return stepped;
 }
 
 /* Leaves code that nothing describes. False: st->end says why not. */

@@ -182,8 +182,6 @@ PROFILE_ABI_ASSERT(sizeof(struct runtime_item) == 16, "runtime_item");
 #define RUNTIME_FRAMES_CUT 1
 /* The thread waits for the interpreter's global lock. */
 #define RUNTIME_WAITS_FOR_LOCK 2
-/* There was more code of runtimes than items. */
-#define RUNTIME_CODE_CUT 4
 
 /*
  * An interpreter's frames of a stack, before the record of the stack; of a

@@ -19,7 +19,7 @@
 #include "bpf/runtime/cpython_code.bpf.h"
 #include "bpf/runtime/runtime_abi.h"
 #include "bpf/runtime/runtime_maps.bpf.h"
-#include "bpf/runtime/runtime_step.bpf.h"
+#include "bpf/runtime/step_results.bpf.h"
 #include "bpf/unwind_maps.bpf.h"
 #include "bpf/unwind_memory.bpf.h"
 

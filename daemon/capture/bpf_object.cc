@@ -323,7 +323,8 @@ RuntimeMapFds BpfObject::runtime_maps() const {
   return {.processes = bpf_map__fd(maps.runtime_processes),
           .files = bpf_map__fd(maps.runtime_files),
           .codes = bpf_map__fd(maps.runtime_codes),
-          .v8 = bpf_map__fd(maps.runtime_v8)};
+          .v8 = bpf_map__fd(maps.runtime_v8),
+          .hotspot = bpf_map__fd(maps.hotspot_processes)};
 }
 
 uint32_t* BpfObject::runtime_known() const {

@@ -201,6 +201,8 @@ void ConfigureMaps(profile_bpf& skeleton, const BpfConfig& config) {
         std::pair(maps.runtime_codes, kRuntimeCodes),
         std::pair(maps.runtime_budgets, kRuntimeBudgets),
         std::pair(maps.runtime_scratch, places),
+        std::pair(maps.hotspot_processes, kHotspotProcesses),
+        std::pair(maps.hotspot_scratch, places),
         std::pair(maps.code_scratch, places)}) {
     bpf_map__set_autocreate(map, tables);
     bpf_map__set_max_entries(map, entries);

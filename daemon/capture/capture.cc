@@ -51,6 +51,7 @@ std::optional<Runtimes> ParseRuntimes(std::string_view word) {
   if (word == "auto") return Runtimes::kAuto;
   if (word == "none") return Runtimes::kNone;
   if (word == "python") return Runtimes::kPython;
+  if (word == "java") return Runtimes::kJava;
   if (word == "node") return Runtimes::kNode;
   return std::nullopt;
 }
@@ -379,6 +380,8 @@ class Capture::Impl {
       std::ranges::move(tables->TakeWarnings(),
                         std::back_inserter(metadata_.warnings));
     }
+    std::ranges::move(stacks_.TakeRuntimeWarnings(),
+                      std::back_inserter(metadata_.warnings));
     profile.metadata = metadata_;
     profile.metadata.unwind_tables = DescribeTables(unwind_statistics());
     metadata_.warnings.clear();  // each is given once

@@ -33,6 +33,7 @@ enum class Runtimes : uint8_t {
   kNone,
   kPython,
   kNode,
+  kJava,
 };
 // By the word that options and the service's settings have for them; nothing:
 // it is none.

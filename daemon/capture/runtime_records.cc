@@ -157,6 +157,10 @@ void RuntimeRecords::Follow(UnwindTables& tables, Wanted wanted) {
              if (wanted.v8 && runtimes.v8 != nullptr) {
                PublishV8(process, *runtimes.v8);
              }
+             if (wanted.hotspot && runtimes.hotspot) {
+               hotspot_.Add(process, load_bias, *runtimes.hotspot);
+               Poll();
+             }
            }});
 }
 
@@ -263,6 +267,10 @@ void RuntimeRecords::PublishV8(const ksym::ProcessId& id,
   Know(RUNTIME_KNOWN_CODE);
 }
 
+void RuntimeRecords::Poll() {
+  if (hotspot_.Publish()) Know(RUNTIME_KNOWN_CODE);
+}
+
 void RuntimeRecords::Withdraw(const ksym::ProcessId& id) {
   // Its functions go even if it never was in the map: the sampler finds the
   // runtime of new processes by their files.
@@ -272,6 +280,7 @@ void RuntimeRecords::Withdraw(const ksym::ProcessId& id) {
     const unwind_process key = KeyOf(id);
     bpf_map_delete_elem(fds_.v8, &key);
   }
+  hotspot_.Forget(id);
   const auto published = published_.extract(id);
   if (published.empty()) return;
   for (uint32_t i = 0; i < published.mapped()->size(); ++i) {
@@ -284,6 +293,7 @@ void RuntimeRecords::Withdraw(const ksym::ProcessId& id) {
 void RuntimeRecords::EndInterval() {
   sleeping_.EndInterval();
   names_.ForgetOldFrames();
+  hotspot_.EndInterval();
   // The sampler holds them for known, and would not send them again.
   for (const uint64_t code : names_.TakeDropped()) {
     bpf_map_delete_elem(fds_.codes, &code);
@@ -450,12 +460,13 @@ void RuntimeRecords::CountRuns(const RuntimeRuns& all, NativeEnd end) {
 RuntimeStatistics RuntimeRecords::statistics() const {
   RuntimeStatistics statistics = names_.statistics();
   const JavaScriptNames::Statistics& javascript = javascript_.statistics();
-  statistics.codes += javascript.codes;
-  statistics.codes_unread += javascript.codes_unread;
-  statistics.codes_refused += javascript.codes_refused;
+  const HotspotProcesses::Statistics& java = hotspot_.statistics();
+  statistics.codes += javascript.codes + java.methods;
+  statistics.codes_unread += javascript.codes_unread + java.methods_gone;
+  statistics.codes_refused += javascript.codes_refused + java.methods_late;
   statistics.code_bytes += javascript.bytes;
   statistics.frames_unnamed += javascript.frames_unnamed;
-  statistics.processes = published_.size() + of_v8_.size();
+  statistics.processes = published_.size() + of_v8_.size() + java.processes;
   statistics.runs = runs_;
   statistics.sleepers = sleeping_.statistics();
   return statistics;

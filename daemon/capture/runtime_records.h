@@ -13,6 +13,7 @@
 #include "bpf/runtime/v8_abi.h"
 #include "daemon/base/steady_clock.h"
 #include "daemon/capture/process_pages.h"
+#include "daemon/capture/runtime_hotspot.h"
 #include "daemon/capture/sleeping_frames.h"
 #include "daemon/profile/raw_stack_table.h"
 #include "daemon/profile/runtime_frame.h"
@@ -33,6 +34,7 @@ struct RuntimeMapFds {
   int files = -1;
   int codes = -1;
   int v8 = -1;
+  int hotspot = -1;
 };
 inline constexpr uint32_t kRuntimeProcesses = 8192;
 inline constexpr uint32_t kRuntimeFiles = 256;
@@ -46,10 +48,13 @@ class RuntimeRecords {
  public:
   // `known` is the sampler's runtime_known, not null.
   RuntimeRecords(RuntimeMapFds fds, uint32_t* known)
-      : fds_(fds), known_(known) {
+      : fds_(fds), known_(known), hotspot_(fds.hotspot, names_) {
     SetCodeNamer(kJavaScriptCode, javascript_);
+    SetCodeNamer(kJavaCompiled, hotspot_);
+    SetCodeNamer(kJavaInterpreted, hotspot_);
+    SetCodeNamer(kJavaStub, hotspot_);
   }
-  // It names code itself.
+  // Its own namers are among those it calls.
   RuntimeRecords(const RuntimeRecords&) = delete;
   RuntimeRecords& operator=(const RuntimeRecords&) = delete;
 
@@ -58,6 +63,7 @@ class RuntimeRecords {
   struct Wanted {
     bool cpython = true;
     bool v8 = true;
+    bool hotspot = true;
   };
   void Follow(UnwindTables& tables, Wanted wanted);
   // Has code of that kind named by it; borrowed.
@@ -83,9 +89,12 @@ class RuntimeRecords {
   // as it gets in that time; a page that is not there takes
   // ForeignMemory::kPatience.
   void ReadNames(SteadyClock::duration time);
+  // Between drains, often: tells the sampler of runtimes that have started.
+  void Poll();
   // After each drain.
   void EndInterval();
 
+  std::vector<std::string> TakeWarnings() { return hotspot_.TakeWarnings(); }
   // Adds the frame of that number, and those that it is inlined into.
   void AddFrame(RuntimeFrameId id, RuntimeFrameTable& frames);
   RuntimeStatistics statistics() const;
@@ -119,6 +128,7 @@ class RuntimeRecords {
   std::map<ksym::ProcessId, const ksym::V8Layout*> of_v8_;
   RuntimeNames names_;
   SleepingFrames sleeping_{names_};
+  HotspotProcesses hotspot_;
   std::map<RawFrameKind, CodeNamer*> code_namers_;
   JavaScriptNames javascript_ = JavaScriptNames(names_);
   ProcessPages pages_;

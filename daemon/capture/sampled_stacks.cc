@@ -53,9 +53,13 @@ SampledStacks::SampledStacks(const CaptureOptions& options, Parts parts)
           BuildTablesWith(options.cache_directory)),
       .opener = options.opener,
       .meanwhile = parts_.make_room_if_due});
+  const auto wants = [&](Runtimes one) {
+    return options.runtimes == Runtimes::kAuto || options.runtimes == one;
+  };
   if (options.runtimes != Runtimes::kNone) {
-    runtimes_.Follow(*tables_, {.cpython = options.runtimes != Runtimes::kNode,
-                                .v8 = options.runtimes != Runtimes::kPython});
+    runtimes_.Follow(*tables_, {.cpython = wants(Runtimes::kPython),
+                                .v8 = wants(Runtimes::kNode),
+                                .hotspot = wants(Runtimes::kJava)});
   }
 }
 
@@ -101,6 +105,7 @@ void SampledStacks::Forget(const ksym::ProcessId& id) {
 
 void SampledStacks::Walk(std::span<const SampleHint> hints) {
   if (!tables_) return;
+  runtimes_.Poll();
   for (const SampleHint& hint : hints) {
     tables_->NoteSample(hint.id, SteadyClock::time_point(
                                      std::chrono::nanoseconds(hint.time_ns)));

@@ -81,6 +81,11 @@ class SampledStacks {
   // So many copies were refused since the last call.
   void AdaptCopies(uint64_t refused);
 
+  // Why runtimes' frames are not known, since the last call.
+  std::vector<std::string> TakeRuntimeWarnings() {
+    return runtimes_.TakeWarnings();
+  }
+
   // The samples of the set that are not in the programs' maps, each of its
   // key's kind: walked ones, and those of threads that sleep on.
   std::vector<SampledCount> TakeWalked(uint32_t set);

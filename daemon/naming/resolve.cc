@@ -326,6 +326,7 @@ void Resolver::Add(const RawProfile& raw, UserNames& user,
                    ProfileBuilder& builder) {
   python_.Use(raw.runtime_frames);
   javascript_.Use(raw.runtime_frames);
+  java_.Use(raw.runtime_frames);
   Interval(*this, raw, user, builder).Run();
 }
 

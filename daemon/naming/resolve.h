@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "daemon/naming/frame_namer.h"
+#include "daemon/naming/java_namer.h"
 #include "daemon/naming/javascript_namer.h"
 #include "daemon/naming/python_namer.h"
 #include "daemon/naming/user_names.h"
@@ -51,6 +52,7 @@ class Resolver {
         javascript_(options.runtime_lines) {
     for (const RawFrameKind kind : PythonNamer::kKinds) SetNamer(kind, python_);
     SetNamer(kJavaScriptCode, javascript_);
+    for (const RawFrameKind kind : JavaNamer::kKinds) SetNamer(kind, java_);
     SetNamer(kWaitReason, waits_);
   }
   // Its own namer is one of those it calls.
@@ -117,6 +119,7 @@ class Resolver {
   ksym::Unresolved no_kernel_reason_ = ksym::Unresolved::kNoPermission;
   PythonNamer python_;
   JavaScriptNamer javascript_;
+  JavaNamer java_;
   WaitNamer waits_;
   std::map<RawFrameKind, FrameNamer*> namers_;
   ksym::SymbolNameBuffer name_buffer_;

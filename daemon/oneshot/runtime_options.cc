@@ -7,9 +7,9 @@ namespace profd {
 
 void RuntimeOptions::AddTo(CLI::App& app) {
   app.add_option("--runtimes", runtimes_,
-                 "Language runtimes whose functions are shown: node, "
+                 "Language runtimes whose functions are shown: java, node, "
                  "python, none, or auto: all that are known")
-      ->type_name("auto|none|node|python");
+      ->type_name("auto|none|java|node|python");
   app.add_option("--runtime-frames", frames_,
                  "A runtime's function stands in place of the native frame "
                  "that works through it (merged, the default), or before it "
@@ -21,7 +21,7 @@ std::optional<std::string> RuntimeOptions::Apply(
     ProfileOptions& options) const {
   const auto runtimes = ParseRuntimes(runtimes_);
   if (!runtimes) {
-    return fmt::format("--runtimes '{}' is none of auto, none, node, python",
+    return fmt::format("--runtimes '{}' is none of auto, none, java, node, python",
                        runtimes_);
   }
   options.capture.runtimes = *runtimes;

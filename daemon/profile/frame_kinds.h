@@ -129,6 +129,16 @@ inline constexpr FrameKind kJavaScriptFrame = {.name = "javascript",
                                                .has_offsets = false,
                                                .folded_suffix = "_[js]",
                                                .colour = FlameKind::kGenerated};
+// Methods of Java: compiled, and as the JVM's interpreter works through them.
+inline constexpr FrameKind kJavaFrame = {.name = "java",
+                                         .has_offsets = false,
+                                         .folded_suffix = "_[j]",
+                                         .colour = FlameKind::kGenerated};
+inline constexpr FrameKind kJavaInterpretedFrame = {
+    .name = "java-interpreted",
+    .has_offsets = false,
+    .folded_suffix = "_[0]",
+    .colour = FlameKind::kGenerated};
 
 // Why a thread waited: no code, but a frame where its own stack ends and the
 // kernel's begins, on the kernel's side.
@@ -147,9 +157,11 @@ inline constexpr FrameKind kWakerFrame = {.name = "waker",
 
 // Where several have one name or one suffix, the plain one comes first.
 inline constexpr std::array kFrameKinds = {
-    &kUserFrame,          &kKernelFrame,     &kPythonFrame, &kJavaScriptFrame,
-    &kWaitFrame,          &kWakerFrame,      &kJitFrame,    &kInlinedFrame,
-    &kInlinedKernelFrame, &kTrampolineFrame, &kBpfFrame};
+    &kUserFrame,         &kKernelFrame,     &kPythonFrame,
+    &kJavaScriptFrame,   &kWaitFrame,       &kWakerFrame,
+    &kJitFrame,          &kInlinedFrame,    &kInlinedKernelFrame,
+    &kTrampolineFrame,   &kBpfFrame,        &kJavaFrame,
+    &kJavaInterpretedFrame};
 
 // The kind of the kernel's code in that module, a word in brackets.
 constexpr const FrameKind* KernelKindOf(std::string_view module) {

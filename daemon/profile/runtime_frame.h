@@ -19,6 +19,13 @@ inline constexpr RawFrameKind kTornFrames = 0x11;
 inline constexpr RawFrameKind kLockWait = 0x12;
 inline constexpr RawFrameKind kJavaScriptCode = 0x13;
 
+// Code of Java: methods, compiled or interpreted, and what else the JVM makes,
+// as where native code calls it. bpf/runtime/hotspot_abi.h has the
+// same numbers.
+inline constexpr RawFrameKind kJavaCompiled = 0x40;
+inline constexpr RawFrameKind kJavaInterpreted = 0x41;
+inline constexpr RawFrameKind kJavaStub = 0x42;
+
 // All that others ask about a kind of RawFrame that is not native code.
 struct RuntimeKind {
   RawFrameKind kind = kNativeCode;
@@ -32,9 +39,13 @@ struct RuntimeKind {
 inline constexpr std::array kRuntimeKinds = {
     RuntimeKind{
         .kind = kPythonCode, .is_in_table = true, .has_interpreter = true},
-    RuntimeKind{.kind = kTornFrames}, RuntimeKind{.kind = kLockWait},
+    RuntimeKind{.kind = kTornFrames},
+    RuntimeKind{.kind = kLockWait},
     RuntimeKind{
-        .kind = kJavaScriptCode, .is_in_table = true, .has_interpreter = true}};
+        .kind = kJavaScriptCode, .is_in_table = true, .has_interpreter = true},
+    RuntimeKind{.kind = kJavaCompiled, .is_in_table = true},
+    RuntimeKind{.kind = kJavaInterpreted, .is_in_table = true},
+    RuntimeKind{.kind = kJavaStub, .is_in_table = true}};
 
 // Nothing is known of a kind that has no row.
 constexpr RuntimeKind RuntimeKindOf(RawFrameKind kind) {
@@ -47,8 +58,8 @@ constexpr RuntimeKind RuntimeKindOf(RawFrameKind kind) {
 // Within one capture no number is used twice.
 using RuntimeFrameId = uint64_t;
 
-// The function that a frame of kPythonCode or kJavaScriptCode stands for, as it
-// was when it was sampled.
+// The function that a frame of a runtime's kind stands for, as it was when it
+// was sampled.
 struct RuntimeFrame {
   std::string name;         // qualified, UTF-8; empty: it could not be read
   std::string file;         // as the runtime knows it, UTF-8

@@ -11,7 +11,7 @@ namespace {
 constexpr auto kUnwindWords =
     std::to_array<std::string_view>({"auto", "dwarf", "fp", "none"});
 constexpr auto kRuntimeWords =
-    std::to_array<std::string_view>({"auto", "none", "node", "python"});
+    std::to_array<std::string_view>({"auto", "none", "java", "node", "python"});
 constexpr auto kPriorityWords =
     std::to_array<std::string_view>({"auto", "realtime", "nice", "normal"});
 constexpr auto kLevelWords =

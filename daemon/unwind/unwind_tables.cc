@@ -21,7 +21,8 @@ constexpr uint32_t kMaxEvicted = 16;
 
 // UNWIND_CODE_...: those that make code.
 uint32_t CodeRuntimesOf(const ksym::FileRuntimes& runtimes) {
-  return runtimes.v8 != nullptr ? UNWIND_CODE_V8 : 0;
+  return (runtimes.v8 != nullptr ? UNWIND_CODE_V8 : 0u) |
+         (runtimes.hotspot ? UNWIND_CODE_HOTSPOT : 0u);
 }
 
 TableHost HostOf(UnwindTables::Parts& parts) {

@@ -17,6 +17,7 @@ FileRuntimes FindRuntimes(const ByteSource& source, const ElfImage& image) {
   } else {
     found.refusals.push_back({"JavaScript", v8.error().message()});
   }
+  found.hotspot = FindHotspot(source, image);
   return found;
 }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "ksym/base/address.h"
@@ -22,6 +23,24 @@ class Memory {
   bool Read(Address address, std::span<std::byte> out) const {
     return ReadSome(address, out) == out.size();
   }
+};
+
+// Keeps pages of another memory, for tables that are read word by word. What is
+// there must not change meanwhile. Borrows the other one. Not thread-safe.
+class CachedMemory final : public Memory {
+ public:
+  static constexpr size_t kPageBytes = 4096;
+  static constexpr size_t kMaxPages = 2048;  // then nothing more is read
+
+  explicit CachedMemory(const Memory& memory) : memory_(memory) {}
+  size_t ReadSome(Address address, std::span<std::byte> out) const override;
+
+ private:
+  const std::vector<std::byte>* PageAt(uint64_t number) const;
+
+  const Memory& memory_;
+  // The bytes of a page that could be read, by its number.
+  mutable std::unordered_map<uint64_t, std::vector<std::byte>> pages_;
 };
 
 // Pieces that were copied out of a process. Borrows the bytes.

@@ -2,7 +2,8 @@
 /*
  * Code that a runtime makes has no unwind table: the runtime's own step goes to
  * the caller, and notes whose code it was. A step sees the native frame in
- * struct unwind_state, which is that of st->depth - 1 by then.
+ * struct unwind_state, which is that of st->depth - 1 by then. This is what
+ * steps share.
  */
 #pragma once
 
@@ -50,6 +51,7 @@ __noinline int runtime_note_code(__u32 kind, __u64 code, __u32 index)
 	st->hash =
 	    (st->hash ^ (__u64)native->depth << 40 ^ index) * hash_multiplier;
 	item = runtime_item_at(st, st->record.items);
+	/* The native frame stays, as code without a name. */
 	if (!item) {
 		st->record.flags |= RUNTIME_CODE_CUT;
 		return 0;

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * The contract between hotspot.bpf.h and daemon/capture: where a JVM puts the
+ * code that it makes, and what is in front of it there
+ * (ksym/runtime/hotspot/layout.h).
+ *
+ *   hotspot_processes   who -> where and how
+ */
+#pragma once
+
+#include "bpf/profile_abi.h"
+#include "bpf/unwind_abi.h"
+
+#define HOTSPOT_HEAPS	   4
+#define HOTSPOT_BLOB_BYTES 352
+
+struct hotspot_heap {
+	__u64 begin;
+	__u64 bytes;
+	__u64 segments; /* a byte for each segment */
+};
+
+/* Offsets are in bytes, within a blob below HOTSPOT_BLOB_BYTES. */
+struct hotspot_process {
+	struct hotspot_heap
+	    heaps[HOTSPOT_HEAPS]; /* unused ones have no bytes */
+	__u32 segment_shift;
+	__u16 block_bytes; /* in front of a blob */
+	__u16 blob_name;
+	__u16 blob_frame_size;
+	__u16 blob_frame_complete;
+	__u16 blob_code_begin;
+	__u16 blob_code_end;
+	__u16 nmethod_method;
+	__u16 nmethod_compile_id;
+	__u16 method_const_method;
+	__u16 const_method_bytes;
+	__u16 const_method_code_size;
+	__u16 code_is_offset; /* and frame_complete is 16 bits */
+};
+PROFILE_ABI_ASSERT(sizeof(struct hotspot_process) == 24 * HOTSPOT_HEAPS + 32,
+		   "hotspot_process");
+
+/*
+ * Kinds of frames, of daemon/profile/runtime_frame.h.
+ *
+ * Compiled code: the item's word is the address of the nmethod and, in the
+ * upper 16 bits, of its compile id the lower ones; the index is the place in
+ * the code. An interpreted method: the address of the Method and, above, 16
+ * bits of that of its ConstMethod; the index is that of the bytecode. Others:
+ * the address of the blob.
+ */
+#define HOTSPOT_FRAME_COMPILED	  0x40
+#define HOTSPOT_FRAME_INTERPRETED 0x41
+#define HOTSPOT_FRAME_STUB	  0x42
+#define HOTSPOT_TAG_SHIFT	  48

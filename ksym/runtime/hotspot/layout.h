@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ksym/base/address.h"
+#include "ksym/base/result.h"
+#include "ksym/runtime/hotspot/library.h"
+#include "ksym/runtime/memory.h"
+
+namespace ksym {
+
+// How the data of one build of the JVM lie. Offsets are in bytes.
+struct HotspotLayout {
+  // Static variables, less the load bias.
+  uint64_t heaps = 0;        // CodeCache::_heaps: GrowableArray<CodeHeap*>*
+  uint64_t interpreter = 0;  // AbstractInterpreter::_code: set by the start
+
+  uint16_t array_length = 0;  // GrowableArray: int
+  uint16_t array_data = 0;
+  // VirtualSpace, of which a CodeHeap has two.
+  uint16_t space_low = 0;
+  uint16_t space_begin = 0;  // what is reserved
+  uint16_t space_end = 0;
+  uint16_t heap_memory = 0;
+  uint16_t heap_segments = 0;
+  uint16_t heap_segment_shift = 0;  // int
+  uint16_t block_bytes = 0;         // sizeof(HeapBlock), in front of a CodeBlob
+
+  // CodeBlob; below kBlobBytes. From JDK 23 on code_begin and code_end are
+  // offsets from the blob (int), before they are addresses.
+  uint16_t blob_name = 0;
+  uint16_t blob_size = 0;
+  uint16_t blob_frame_size = 0;      // int, in words
+  uint16_t blob_frame_complete = 0;  // int; int16_t from JDK 23 on
+  uint16_t blob_code_begin = 0;
+  uint16_t blob_code_end = 0;
+  bool code_is_offset = false;
+  // nmethod; below kBlobBytes.
+  uint16_t nmethod_method = 0;
+  uint16_t nmethod_compile_id = 0;  // int
+
+  uint16_t method_const_method = 0;  // Method
+  uint16_t const_method_bytes = 0;   // sizeof(ConstMethod): bytecodes follow
+  uint16_t const_method_constants = 0;
+  uint16_t const_method_name = 0;       // u2: an index into the constants
+  uint16_t const_method_code_size = 0;  // u2, in bytes
+  uint16_t constants_bytes = 0;         // sizeof(ConstantPool): entries follow
+  uint16_t constants_length = 0;        // int
+  uint16_t constants_holder = 0;        // Klass*
+  uint16_t klass_name = 0;              // Symbol*
+  uint16_t symbol_length = 0;           // u2
+  uint16_t symbol_body = 0;
+
+  static constexpr uint16_t kBlobBytes = 352;
+  static constexpr uint16_t kObjectBytes = 512;  // all other offsets
+
+  friend bool operator==(const HotspotLayout&, const HotspotLayout&) = default;
+};
+
+// The most entries of a table and bytes of a name in it that are read.
+inline constexpr uint32_t kMaxHotspotEntries = 4096;
+inline constexpr uint32_t kMaxHotspotNameBytes = 64;
+
+// Reads the tables of a process that has the library at that load bias. Cost:
+// some 4,000 small reads, for which `memory` should keep pages.
+// kUnsupported: a field that is needed is missing, which is named. kCorrupt:
+// the tables lie.
+Result<HotspotLayout> ReadHotspotLayout(const Memory& memory,
+                                        const HotspotLibrary& library,
+                                        uint64_t load_bias);
+
+// A part of memory in which the JVM puts the code that it makes.
+struct HotspotHeap {
+  Address begin;
+  Address end;
+  // A byte for each segment: how many to go back to the begin of a block, as
+  // far as it can say; 255: free.
+  Address segments;
+  uint8_t segment_shift = 0;  // log2 of a segment's bytes
+};
+inline constexpr size_t kMaxHotspotHeaps = 4;
+
+// kNotFound: the JVM has none yet, as it is starting. kCorrupt: they cannot be.
+Result<std::vector<HotspotHeap>> ReadHotspotHeaps(const Memory& memory,
+                                                  const HotspotLayout& layout,
+                                                  uint64_t load_bias);
+
+}  // namespace ksym
