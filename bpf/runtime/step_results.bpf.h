@@ -52,10 +52,8 @@ __noinline int runtime_note_code(__u32 kind, __u64 code, __u32 index)
 	    (st->hash ^ (__u64)native->depth << 40 ^ index) * hash_multiplier;
 	item = runtime_item_at(st, st->record.items);
 	/* The native frame stays, as code without a name. */
-	if (!item) {
-		st->record.flags |= RUNTIME_CODE_CUT;
+	if (!item)
 		return 0;
-	}
 	item->word = code;
 	item->index = index;
 	item->native = native->depth - 1;
