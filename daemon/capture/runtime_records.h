@@ -11,6 +11,7 @@
 
 #include "bpf/runtime/runtime_abi.h"
 #include "daemon/capture/runtime_hotspot.h"
+#include "daemon/capture/sleeping_frames.h"
 #include "daemon/profile/raw_stack_table.h"
 #include "daemon/profile/runtime_frame.h"
 #include "daemon/runtime/code_namer.h"
@@ -72,7 +73,9 @@ class RuntimeRecords {
   // none came.
   std::vector<RawFrame> MergeStack(uint64_t id, const RawStack& stack);
   // The same of a copied stack, by what is known of its native frames.
-  std::vector<RawFrame> MergeCopy(uint64_t copy, const NativeStack& native,
+  // Where a walk over all threads found it asleep, its frames are read now.
+  std::vector<RawFrame> MergeCopy(const profile_copy_record& copy,
+                                  const NativeStack& native,
                                   const RawStack& stack);
   // Between drains, often: tells the sampler of runtimes that have started.
   void Poll();
@@ -102,11 +105,12 @@ class RuntimeRecords {
   RuntimeMapFds fds_;
   uint32_t* known_;
   std::vector<ksym::CpythonLayout> layouts_;  // by their number
-  // Where each process's interpreters are, in the order of their numbers.
-  std::map<ksym::ProcessId, std::vector<uint64_t>> published_;
+  // Each process's interpreters, in the order of their numbers.
+  std::map<ksym::ProcessId, MappedInterpreters> published_;
   RuntimeNames names_;
   HotspotProcesses hotspot_;
   std::map<RawFrameKind, CodeNamer*> code_namers_;
+  SleepingFrames sleeping_{names_};
   RuntimeStatistics::Runs runs_;
   // Until their stacks come.
   std::unordered_map<uint64_t, RuntimeRuns> of_stacks_;
