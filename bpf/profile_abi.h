@@ -183,10 +183,19 @@ struct profile_copy_record {
 	__u64 home_address;
 	__u64 home_end;
 	__u64 waker; /* the id of the waker that this is of; 0: a sample */
+	/*
+	 * Where a walk over all threads found it: its own thread pointer, the
+	 * word that it waits for with a time limit, or 0, and how often it had
+	 * run, the low 32 bits. Else 0.
+	 */
+	__u64 thread;
+	__u64 timed_wait;
+	__u32 runs;
 	__u32 bytes; /* of all pieces */
 	__u32 tid;
+	__u32 reserved;
 };
-PROFILE_ABI_ASSERT(sizeof(struct profile_copy_record) == 304,
+PROFILE_ABI_ASSERT(sizeof(struct profile_copy_record) == 328,
 		   "profile_copy_record");
 
 /* One per set and CPU. taken == sum of counts + copies + all lost_*. */

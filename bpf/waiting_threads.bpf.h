@@ -112,6 +112,9 @@ static __always_inline void wait_fill_copy(struct wait_scratch *scratch,
 	head->end = head->address;
 	head->home_address = 0;
 	head->home_end = 0;
+	head->thread = arch_thread_pointer((void *)t);
+	head->timed_wait = arch_timed_wait(&scratch->regs);
+	head->runs = wait_runs(t);
 	head->bytes = 0;
 }
 

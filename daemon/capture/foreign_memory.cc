@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
-#include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -43,6 +42,16 @@ size_t ReadNow(uint32_t tid, uint64_t address, std::span<std::byte> out) {
 
 }  // namespace
 
+size_t ThreadMemory::ReadSome(ksym::Address address,
+                              std::span<std::byte> out) const {
+  // What a read costs besides its bytes.
+  constexpr size_t kLeastBytes = 64;
+  const size_t cost = std::max(out.size(), kLeastBytes);
+  if (cost > bytes_left_) return 0;
+  bytes_left_ -= cost;
+  return ReadNow(tid_, address.value, out);
+}
+
 // Shared by the thread that reads and the one that asks. The former keeps it
 // when it is left behind.
 class ForeignMemory::Reader {
@@ -59,21 +68,20 @@ class ForeignMemory::Reader {
     return reader;
   }
 
-  // Nothing: it did not come in time, and this is of no use any more.
-  std::optional<size_t> Read(uint32_t tid, uint64_t address,
-                             std::span<std::byte> out) {
+  // False: it is not done in time, and this is of no use any more; it counts in
+  // `left_behind` for as long as it is at it.
+  bool Do(std::function<void()> work,
+          const std::shared_ptr<LeftBehind>& left_behind) {
     std::unique_lock lock(mutex_);
-    // The caller's buffer may be gone by the time that a late answer comes.
-    bytes_.resize(out.size());
-    tid_ = tid;
-    address_ = address;
-    is_asked_ = true;
+    work_ = std::move(work);
     changed_.notify_all();
-    if (!changed_.wait_for(lock, kPatience, [this] { return !is_asked_; })) {
-      return std::nullopt;
+    if (changed_.wait_for(lock, kPatience, [this] { return !work_; })) {
+      return true;
     }
-    std::copy_n(bytes_.begin(), got_, out.begin());
-    return got_;
+    ++*left_behind;
+    left_behind_ = left_behind;
+    stops_ = true;
+    return false;
   }
 
   void Stop() {
@@ -87,48 +95,57 @@ class ForeignMemory::Reader {
     PriorityShare share(kReaderAllowance);
     std::unique_lock lock(mutex_);
     for (;;) {
-      changed_.wait(lock, [this] { return stops_ || is_asked_; });
-      if (stops_) return;
-      // Nobody else touches the buffer meanwhile: the thread that asks waits
-      // until is_asked_ is false, or stops this.
+      changed_.wait(lock, [this] { return stops_ || work_; });
+      if (!work_) return;
+      // Nobody else touches the work meanwhile: the thread that asks waits
+      // until there is none, or stops this.
       lock.unlock();
       share.Renew();
-      const size_t got = ReadNow(tid_, address_, bytes_);
+      work_();
       lock.lock();
-      got_ = got;
-      is_asked_ = false;
+      work_ = nullptr;
       changed_.notify_all();
+      if (left_behind_) --*left_behind_;
     }
   }
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  // Guarded by mutex_, but for what is read and written while is_asked_.
+  // Guarded by mutex_, but for the call.
   bool stops_ = false;
-  bool is_asked_ = false;
-  uint32_t tid_ = 0;
-  uint64_t address_ = 0;
-  std::vector<std::byte> bytes_;
-  size_t got_ = 0;
+  std::function<void()> work_;
+  std::shared_ptr<LeftBehind> left_behind_;  // null: it is in time
 };
 
-ForeignMemory::ForeignMemory() = default;
+ForeignMemory::ForeignMemory() : left_behind_(std::make_shared<LeftBehind>()) {}
 
 ForeignMemory::~ForeignMemory() {
   if (reader_) reader_->Stop();
 }
 
+bool ForeignMemory::Run(std::function<void()> work) {
+  if (*left_behind_ >= kMaxLeftBehind) return false;
+  if (!reader_) reader_ = Reader::Start();
+  if (!reader_) return false;
+  if (reader_->Do(std::move(work), left_behind_)) return true;
+  reader_ = nullptr;
+  return false;
+}
+
 size_t ForeignMemory::Read(uint32_t tid, uint64_t address,
                            std::span<std::byte> out) {
-  if (given_up_ == kMaxGivenUp) return 0;
-  if (!reader_) reader_ = Reader::Start();
-  if (!reader_) return 0;
-  const auto got = reader_->Read(tid, address, out);
-  if (got) return *got;
-  reader_->Stop();
-  reader_ = nullptr;
-  ++given_up_;
-  return 0;
+  // The caller's buffer may be gone by the time that a late answer comes.
+  struct Answer {
+    std::vector<std::byte> bytes;
+    size_t got = 0;
+  };
+  auto answer = std::make_shared<Answer>();
+  answer->bytes.resize(out.size());
+  if (!Run([=] { answer->got = ReadNow(tid, address, answer->bytes); })) {
+    return 0;
+  }
+  std::copy_n(answer->bytes.begin(), answer->got, out.begin());
+  return answer->got;
 }
 
 }  // namespace profd

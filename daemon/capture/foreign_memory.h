@@ -1,24 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 
+#include "ksym/base/address.h"
+#include "ksym/runtime/memory.h"
+
 namespace profd {
 
-// Reads memory of other threads by process_vm_readv(2), which needs
-// CAP_SYS_PTRACE. A page of theirs may be in a file system that never answers,
-// or be for userfaultfd(2) to bring: a thread of its own waits for it, and is
-// left behind where that takes too long. Such a thread waits until the page is
-// there or this process ends, as a fatal signal ends its wait. Not thread-safe.
+// Memory of another thread, as process_vm_readv(2) reads it, which needs
+// CAP_SYS_PTRACE. A page of it may be in a file system that never answers, or
+// be for userfaultfd(2) to bring, so that a read may never come back.
+class ThreadMemory final : public ksym::Memory {
+ public:
+  // Reads no more than so many bytes, and as many times 64, in all.
+  ThreadMemory(uint32_t tid, size_t max_bytes)
+      : tid_(tid), bytes_left_(max_bytes) {}
+  // Some 0.7 us.
+  size_t ReadSome(ksym::Address address,
+                  std::span<std::byte> out) const override;
+
+ private:
+  uint32_t tid_;
+  mutable size_t bytes_left_;
+};
+
+// Reads memory of other threads in a thread of its own, which is left behind
+// where that takes too long. Such a thread waits until the page is there or
+// this process ends, as a fatal signal ends its wait. Not thread-safe.
 class ForeignMemory {
  public:
   static constexpr std::chrono::milliseconds kPatience{250};
-  // Threads that are left behind; with so many nothing is read any more.
-  static constexpr int kMaxGivenUp = 4;
+  // Threads that wait, left behind; while there are so many nothing is read.
+  static constexpr int kMaxLeftBehind = 4;
 
   ForeignMemory();
   ~ForeignMemory();
@@ -30,11 +50,17 @@ class ForeignMemory {
   // time. Some 20 us.
   size_t Read(uint32_t tid, uint64_t address, std::span<std::byte> out);
 
+  // Has the thread do that, which reads memory; false: it was not begun, or is
+  // not done in time and may be at it for ever. So all that it uses is its own.
+  bool Run(std::function<void()> work);
+
  private:
   class Reader;
+  // How many they are. Each of them has a part of it, as it may outlive this.
+  using LeftBehind = std::atomic<int>;
 
-  std::shared_ptr<Reader> reader_;  // null: none was needed, or it was given up
-  int given_up_ = 0;
+  std::shared_ptr<Reader> reader_;  // null: none was needed, or it was left
+  std::shared_ptr<LeftBehind> left_behind_;
 };
 
 }  // namespace profd

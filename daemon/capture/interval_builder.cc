@@ -24,10 +24,6 @@ std::string CommOf(const profile_key& key) {
   return {key.comm, ::strnlen(key.comm, sizeof(key.comm))};
 }
 
-ksym::ProcessId ProcessOf(const profile_key& key) {
-  return {key.tgid, key.exec_count, key.start_ns};
-}
-
 }  // namespace
 
 void IntervalBuilder::Add(const SampledCount& counted) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "bpf/unwind_abi.h"
+#include "daemon/capture/sampled_count.h"
 #include "ksym/runtime/cpython/code_object.h"
 #include "ksym/runtime/memory.h"
 
@@ -193,24 +194,30 @@ void RuntimeRecords::Know(uint32_t bits) {
 void RuntimeRecords::Publish(const ksym::ProcessId& id, uint64_t load_bias,
                              const ksym::CpythonInterpreter& interpreter) {
   if (fds_.processes < 0) return;
-  std::vector<uint64_t>& known = published_[id];
+  const auto at = published_.find(id);
+  // A copy, as somebody may be at work with the one that is there.
+  auto known = std::make_shared<std::vector<MappedInterpreter>>();
+  if (at != published_.end()) *known = *at->second;
+  const auto place_of = [](const MappedInterpreter& mapped) {
+    return mapped.load_bias + mapped.found.code_type.value;
+  };
   const uint64_t place = load_bias + interpreter.code_type.value;
-  if (known.size() >= RUNTIME_INTERPRETERS ||
-      std::ranges::find(known, place) != known.end()) {
+  if (known->size() >= RUNTIME_INTERPRETERS ||
+      std::ranges::find(*known, place, place_of) != known->end()) {
     return;
   }
   cpython_process process = Describe(interpreter, load_bias);
   process.layout = NumberOf(interpreter.layout);
   const runtime_interpreter key = {
       .process = KeyOf(id),
-      .number = static_cast<uint32_t>(known.size()),
+      .number = static_cast<uint32_t>(known->size()),
       .reserved = 0};
   if (bpf_map_update_elem(fds_.processes, &key, &process, BPF_ANY) != 0) {
     // There is no room. It is tried again when the process maps more.
-    if (known.empty()) published_.erase(id);
     return;
   }
-  known.push_back(place);
+  known->push_back({.found = interpreter, .load_bias = load_bias});
+  published_[id] = std::move(known);
   Know(RUNTIME_KNOWN);
 }
 
@@ -220,7 +227,7 @@ void RuntimeRecords::Withdraw(const ksym::ProcessId& id) {
   names_.Forget(id);
   const auto published = published_.extract(id);
   if (published.empty()) return;
-  for (uint32_t i = 0; i < published.mapped().size(); ++i) {
+  for (uint32_t i = 0; i < published.mapped()->size(); ++i) {
     const runtime_interpreter key = {
         .process = KeyOf(id), .number = i, .reserved = 0};
     bpf_map_delete_elem(fds_.processes, &key);
@@ -228,6 +235,7 @@ void RuntimeRecords::Withdraw(const ksym::ProcessId& id) {
 }
 
 void RuntimeRecords::EndInterval() {
+  sleeping_.EndInterval();
   names_.ForgetOldFrames();
   // The sampler holds them for known, and would not send them again.
   for (const uint64_t code : names_.TakeDropped()) {
@@ -308,6 +316,7 @@ RuntimeStatistics RuntimeRecords::statistics() const {
   RuntimeStatistics statistics = names_.statistics();
   statistics.processes = published_.size();
   statistics.runs = runs_;
+  statistics.sleepers = sleeping_.statistics();
   return statistics;
 }
 
@@ -329,17 +338,23 @@ std::vector<RawFrame> RuntimeRecords::MergeStack(uint64_t id,
   return Merge(stack, runs.mapped());
 }
 
-std::vector<RawFrame> RuntimeRecords::MergeCopy(uint64_t copy,
+std::vector<RawFrame> RuntimeRecords::MergeCopy(const profile_copy_record& copy,
                                                 const NativeStack& native,
                                                 const RawStack& stack) {
-  auto runs = of_copies_.extract(copy);
-  if (runs.empty()) return {};
+  std::optional<RuntimeRuns> runs;
+  if (const auto sent = of_copies_.extract(copy.copy); !sent.empty()) {
+    runs = std::move(sent.mapped());
+  } else if (const auto mapped = published_.find(ProcessOf(copy.key));
+             mapped != published_.end()) {
+    runs = sleeping_.Read(copy, mapped->second);
+  }
+  if (!runs) return {};
   const size_t frames =
       std::min(native.stack_pointers.size(), stack.frames.size());
   PlaceRuns({.stack_pointers = native.stack_pointers.first(frames),
              .memory = native.memory},
-            runs.mapped());
-  return Merge(stack, runs.mapped());
+            *runs);
+  return Merge(stack, *runs);
 }
 
 }  // namespace profd

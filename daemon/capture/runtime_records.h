@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bpf/runtime/runtime_abi.h"
+#include "daemon/capture/sleeping_frames.h"
 #include "daemon/profile/raw_stack_table.h"
 #include "daemon/profile/runtime_frame.h"
 #include "daemon/runtime/frame_merge.h"
@@ -54,7 +55,9 @@ class RuntimeRecords {
   // none came.
   std::vector<RawFrame> MergeStack(uint64_t id, const RawStack& stack);
   // The same of a copied stack, by what is known of its native frames.
-  std::vector<RawFrame> MergeCopy(uint64_t copy, const NativeStack& native,
+  // Where a walk over all threads found it asleep, its frames are read now.
+  std::vector<RawFrame> MergeCopy(const profile_copy_record& copy,
+                                  const NativeStack& native,
                                   const RawStack& stack);
   // After each drain.
   void EndInterval();
@@ -79,9 +82,10 @@ class RuntimeRecords {
   RuntimeMapFds fds_;
   uint32_t* known_;
   std::vector<ksym::CpythonLayout> layouts_;  // by their number
-  // Where each process's interpreters are, in the order of their numbers.
-  std::map<ksym::ProcessId, std::vector<uint64_t>> published_;
+  // Each process's interpreters, in the order of their numbers.
+  std::map<ksym::ProcessId, MappedInterpreters> published_;
   RuntimeNames names_;
+  SleepingFrames sleeping_{names_};
   RuntimeStatistics::Runs runs_;
   // Until their stacks come.
   std::unordered_map<uint64_t, RuntimeRuns> of_stacks_;

@@ -5,8 +5,13 @@
 
 #include "bpf/profile_abi.h"
 #include "daemon/profile/sample_kind.h"
+#include "ksym/process/process_image.h"
 
 namespace profd {
+
+inline ksym::ProcessId ProcessOf(const profile_key& key) {
+  return {key.tgid, key.exec_count, key.start_ns};
+}
 
 // How often one thing was seen.
 struct SampledCount {

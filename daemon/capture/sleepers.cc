@@ -36,6 +36,13 @@ void Sleepers::EndWalk() {
   }
 }
 
+void Sleepers::ForgetMixed() {
+  for (auto at = threads_.begin(); at != threads_.end();) {
+    const auto stack = stacks_.find(at->second.key.user_stack);
+    at = stack->second.stored.mixed ? Forget(at) : std::next(at);
+  }
+}
+
 std::vector<SampleHint> Sleepers::TakeHints() {
   hinted_.clear();
   return std::exchange(hints_, {});
@@ -65,8 +72,6 @@ void Sleepers::Remember(const SleptCopy& copy, const StackRecords& records) {
   const profile_key& key = copy.key;
   const StackRecords::Stored* const user =
       records.Find({copy.set, key.user_stack});
-  // A runtime's names are not kept for ever.
-  if (user == nullptr || user->mixed) return;
   if (!Keep(key.user_stack, user)) return;
   if (!Keep(key.kernel_stack, records.Find({copy.set, key.kernel_stack}))) {
     Drop(key.user_stack);

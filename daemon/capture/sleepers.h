@@ -42,6 +42,8 @@ class Sleepers {
   // Forgets those that were not found since the last call: they went on, or
   // are gone. After each whole walk.
   void EndWalk();
+  // Forgets those whose stacks have frames of a runtime, whose names go.
+  void ForgetMixed();
   // One per process that was found since the last call.
   std::vector<SampleHint> TakeHints();
 

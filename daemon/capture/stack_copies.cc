@@ -44,10 +44,6 @@ bool CanBeCopied(const profile_copy_record& head, uint64_t address) {
          head.home_end - address < PROFILE_COPY_BYTES;
 }
 
-ksym::ProcessId ProcessOf(const profile_key& key) {
-  return {key.tgid, key.exec_count, key.start_ns};
-}
-
 }  // namespace
 
 bool StackCopies::KeyLess::operator()(const profile_key& a,
@@ -284,7 +280,7 @@ std::optional<StackCopies::Walked> StackCopies::WalkOne(
   for (const ksym::StackPart& part : parts)
     memory.Add(part.address, part.bytes);
   result.merged = sources.runtimes.MergeCopy(
-      head.copy, {.stack_pointers = walked.stack_pointers, .memory = memory},
+      head, {.stack_pointers = walked.stack_pointers, .memory = memory},
       result.stack);
   return result;
 }

@@ -227,7 +227,8 @@ class Reader {
     constexpr std::string_view kWhere = "metadata.thread_times";
     ThreadSums sums;
     const Json* from = Member(metadata, "thread_times");
-    if (from == nullptr || !from->is_object()) return sums;
+    if (from == nullptr) return sums;
+    if (!from->is_object()) Refuse(kWhere, "is no object");
     sums.count = Number32(*from, "threads", kWhere);
     sums.sum = ReadTimes(*from, kWhere);
     if (Member(document_, "threads") == nullptr) return sums;

@@ -41,11 +41,13 @@ std::string RuntimesLine(const RuntimeStatistics& runtimes) {
   return fmt::format(
       "runtimes: {} processes, {} functions, {} bytes, {} not read, {} without "
       "room; {} runs of frames, {} torn, {} cut off, {} of no native frame; {} "
-      "frames without a name",
+      "frames without a name; {} sleeping threads read, {} went on, {} out of "
+      "time",
       runtimes.processes, runtimes.codes, runtimes.code_bytes,
       runtimes.codes_unread, runtimes.codes_refused, runtimes.runs.all,
       runtimes.runs.torn, runtimes.runs.cut, runtimes.runs.not_placed,
-      runtimes.frames_unnamed);
+      runtimes.frames_unnamed, runtimes.sleepers.read,
+      runtimes.sleepers.went_on, runtimes.sleepers.out_of_time);
 }
 
 std::string ProcessesLine(const ProcessLoss& processes) {

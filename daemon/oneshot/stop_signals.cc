@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "daemon/base/event_fds.h"
 #include "daemon/base/own_priority.h"
 
 namespace profd {
@@ -28,19 +29,6 @@ sigset_t SetOf(std::initializer_list<int> signals) {
   sigemptyset(&set);
   for (const int signal : signals) sigaddset(&set, signal);
   return set;
-}
-
-ksym::Result<ksym::UniqueFd> SignalFd(std::initializer_list<int> signals) {
-  const sigset_t set = SetOf(signals);
-  ksym::UniqueFd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!fd.valid()) return ksym::FailErrno(errno, "signalfd");
-  return fd;
-}
-
-ksym::Result<ksym::UniqueFd> EventFd() {
-  ksym::UniqueFd fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!fd.valid()) return ksym::FailErrno(errno, "eventfd");
-  return fd;
 }
 
 bool IsIgnored(int signal) {
@@ -123,13 +111,13 @@ ksym::Result<StopSignals> StopSignals::Install() {
   }
   // A write to a closed pipe shall be an error of that write.
   ::signal(SIGPIPE, SIG_IGN);
-  auto children = SignalFd({SIGCHLD});
+  auto children = MakeSignalFd(SetOf({SIGCHLD}));
   if (!children) return ksym::Fail(std::move(children.error()));
-  auto signals = SignalFd({SIGINT, SIGTERM});
+  auto signals = MakeSignalFd(SetOf({SIGINT, SIGTERM}));
   if (!signals) return ksym::Fail(std::move(signals.error()));
-  auto stop = EventFd();
+  auto stop = MakeEventFd();
   if (!stop) return ksym::Fail(std::move(stop.error()));
-  auto end = EventFd();
+  auto end = MakeEventFd();
   if (!end) return ksym::Fail(std::move(end.error()));
   return StopSignals(
       std::make_unique<Watcher>(Watcher::Files{.signals = std::move(*signals),

@@ -3,14 +3,16 @@
 
 #include <sys/eventfd.h>
 
-#include <cerrno>
+#include <utility>
+
+#include "daemon/base/event_fds.h"
 
 namespace profd {
 
 ksym::Result<std::unique_ptr<TopInbox>> TopInbox::Make() {
-  ksym::UniqueFd fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!fd.valid()) return ksym::FailErrno(errno, "eventfd");
-  return std::unique_ptr<TopInbox>(new TopInbox(std::move(fd)));
+  auto fd = MakeEventFd();
+  if (!fd) return ksym::Fail(fd.error());
+  return std::unique_ptr<TopInbox>(new TopInbox(std::move(*fd)));
 }
 
 void TopInbox::Tell() { ::eventfd_write(fd_.get(), 1); }

@@ -7,6 +7,9 @@
 
 #include <array>
 #include <cerrno>
+#include <utility>
+
+#include "daemon/base/event_fds.h"
 
 namespace profd {
 namespace {
@@ -30,9 +33,9 @@ ksym::Result<TopSignals> TopSignals::Install() {
   if (::sigprocmask(SIG_BLOCK, &set, nullptr) != 0) {
     return ksym::FailErrno(errno, "sigprocmask");
   }
-  ksym::UniqueFd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!fd.valid()) return ksym::FailErrno(errno, "signalfd");
-  return TopSignals(std::move(fd));
+  auto fd = MakeSignalFd(set);
+  if (!fd) return ksym::Fail(fd.error());
+  return TopSignals(std::move(*fd));
 }
 
 TopSignals::Came TopSignals::Take() {

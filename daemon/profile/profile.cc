@@ -85,7 +85,8 @@ CallStackId CallStackTable::Intern(std::span<const FrameId> leaf_first) {
 
 size_t Profile::memory_bytes() const {
   return strings.memory_bytes() + frames.capacity() * sizeof(Frame) +
-         stacks.memory_bytes() + samples.capacity() * sizeof(ProfileSample);
+         stacks.memory_bytes() + samples.capacity() * sizeof(ProfileSample) +
+         thread_sums.threads.capacity() * sizeof(ThreadSums::Thread);
 }
 
 FrameId ProfileBuilder::AddFrame(const Frame& frame) {

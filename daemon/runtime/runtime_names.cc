@@ -121,6 +121,7 @@ const RuntimeFrame& RuntimeNames::Get(RuntimeFrameId id) const {
 void RuntimeNames::ForgetOldFrames() {
   ++interval_;
   if (frames_.size() <= kMaxFrames) return;
+  ++forgettings_;
   old_frames_ = std::exchange(frames_, {});
   ids_.clear();
   for (auto& [id, code] : codes_) code.frames.clear();

@@ -26,8 +26,15 @@ struct RuntimeStatistics {
     uint64_t not_placed = 0;  // of no native frame: a call begins or ends, or
                               // is on another stack
   };
+  // Threads that did not run, whose stacks a walk over all threads sent.
+  struct Sleepers {
+    uint64_t read = 0;         // that have frames of a runtime
+    uint64_t went_on = 0;      // and so had others by then
+    uint64_t out_of_time = 0;  // that could not be read in time
+  };
   uint64_t processes = 0;  // whose interpreter is known, now
   Runs runs;
+  Sleepers sleepers;
   uint64_t codes = 0;           // functions that were named
   uint64_t codes_unread = 0;    // whose memory could not be read
   uint64_t codes_refused = 0;   // that there was no room for, or any more
@@ -64,6 +71,9 @@ class RuntimeNames {
   // them any more.
   static constexpr size_t kMaxFrames = size_t{1} << 16;
   void ForgetOldFrames();
+  // How often frames were forgotten: those of before are there until the next
+  // time.
+  uint64_t forgettings() const { return forgettings_; }
 
   const RuntimeStatistics& statistics() const { return statistics_; }
 
@@ -93,6 +103,7 @@ class RuntimeNames {
   std::unordered_map<RuntimeFrameId, RuntimeFrame> frames_;
   std::unordered_map<RuntimeFrameId, RuntimeFrame> old_frames_;
   RuntimeFrameId last_id_ = 0;
+  uint64_t forgettings_ = 0;
   RuntimeStatistics statistics_;
 };
 

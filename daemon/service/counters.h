@@ -89,6 +89,9 @@ struct ServiceCounters {
   Number runtime_runs_torn = 0;
   Number runtime_runs_cut = 0;
   Number runtime_runs_not_placed = 0;
+  Number runtime_sleepers_read = 0;
+  Number runtime_sleepers_went_on = 0;
+  Number runtime_sleepers_out_of_time = 0;
   Number runtime_frames_unnamed = 0;
   Number waiting_thinned = 0;
   Number waiting_unseen = 0;

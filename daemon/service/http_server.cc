@@ -17,6 +17,7 @@
 #include <thread>
 #include <utility>
 
+#include "daemon/base/event_fds.h"
 #include "daemon/service/http_arrivals.h"
 #include "daemon/service/http_client.h"
 #include "daemon/service/http_exchange.h"
@@ -49,8 +50,9 @@ class HttpServer::Impl {
       : answer_(std::move(answer)), counters_(counters) {}
 
   ksym::Status Start() {
-    wake_ = ksym::UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!wake_.valid()) return ksym::FailErrno(errno, "eventfd");
+    auto wake = MakeEventFd();
+    if (!wake) return ksym::Fail(wake.error());
+    wake_ = std::move(*wake);
     thread_ = std::thread([this] { Accept(); });
     return {};
   }

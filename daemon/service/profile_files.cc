@@ -75,13 +75,6 @@ std::string DayOf(std::string_view time_name) {
                      time_name.substr(6, 2));
 }
 
-uint64_t NowUnixNs() {
-  timespec now = {};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<uint64_t>(now.tv_sec) * kNsPerSecond +
-         static_cast<uint64_t>(now.tv_nsec);
-}
-
 }  // namespace
 
 std::string ProfileTimeName(uint64_t unix_ns) {
@@ -133,7 +126,7 @@ ksym::Result<ProfileFiles> ProfileFiles::Open(std::string directory,
   if (error) return ksym::FailErrno(error.value(), directory);
   ProfileFiles files(std::move(directory), limits);
   files.ReadDays();
-  files.Enforce(NowUnixNs());
+  files.Enforce(NowNs(CLOCK_REALTIME));
   return files;
 }
 
@@ -203,7 +196,7 @@ ksym::Result<std::string> ProfileFiles::Write(uint64_t start_unix_ns,
   total_bytes_ += bytes.size();
   ++total_files_;
   if (day == oldest_day_) oldest_.push_back({name, bytes.size()});
-  Enforce(std::max(start_unix_ns, NowUnixNs()), day + "/" + name);
+  Enforce(std::max(start_unix_ns, NowNs(CLOCK_REALTIME)), day + "/" + name);
   return path;
 }
 

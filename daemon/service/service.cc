@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "daemon/base/now_ns.h"
 #include "daemon/base/own_priority.h"
 #include "daemon/capture/bpf_config.h"
 #include "daemon/capture/capture.h"
@@ -60,13 +61,6 @@ constexpr milliseconds kFinishWithin(1700);
 // many with waits.
 constexpr milliseconds kLastTables(500);
 
-uint64_t NowUnixNs() {
-  timespec now = {};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 +
-         static_cast<uint64_t>(now.tv_nsec);
-}
-
 Status PrepareDirectories(const ServiceConfig& config) {
   auto prepared = PrepareDirectory(config.files.directory);
   if (!prepared || !config.history.enabled) return prepared;
@@ -110,7 +104,8 @@ class Service {
         config_(std::move(config)),
         signals_(std::move(means.signals)),
         notify_(std::move(means.notify)),
-        intervals_(std::chrono::seconds(config_.interval_seconds), NowUnixNs()),
+        intervals_(std::chrono::seconds(config_.interval_seconds),
+                   NowNs(CLOCK_REALTIME)),
         guardrail_(Clock::now(), OwnUse()) {}
 
   Status Start() {
@@ -220,11 +215,12 @@ class Service {
     for (;;) {
       share_.Renew();
       const auto asked = signals_.Wait(std::min<std::chrono::nanoseconds>(
-          loop_->Pause(), intervals_.UntilNext(NowUnixNs())));
+          loop_->Pause(), intervals_.UntilNext(NowNs(CLOCK_REALTIME))));
       if (asked.stop) return {};
       KeepAlive();
       const auto due = loop_->Step();
-      const bool ends = intervals_.Passed(NowUnixNs()) || asked.write_now;
+      const bool ends =
+          intervals_.Passed(NowNs(CLOCK_REALTIME)) || asked.write_now;
       if (ends) WalkSleepers();
       if (ends || due == CaptureLoop::Due::kDrain) {
         auto drained = Drain(ends ? Edge::kEnd : Edge::kGoOn);
@@ -252,7 +248,7 @@ class Service {
   Status Drain(Edge edge) {
     const auto begin = Clock::now();
     // A part ends as its drain begins, which then waits for the sampler.
-    const uint64_t end_unix_ns = NowUnixNs();
+    const uint64_t end_unix_ns = NowNs(CLOCK_REALTIME);
     auto raw = loop_->Drain();
     if (!raw) return Fail(std::move(raw.error()));
     Give(std::move(*raw), edge, end_unix_ns);
@@ -273,6 +269,9 @@ class Service {
     counters_.runtime_runs_torn = runtimes.runs.torn;
     counters_.runtime_runs_cut = runtimes.runs.cut;
     counters_.runtime_runs_not_placed = runtimes.runs.not_placed;
+    counters_.runtime_sleepers_read = runtimes.sleepers.read;
+    counters_.runtime_sleepers_went_on = runtimes.sleepers.went_on;
+    counters_.runtime_sleepers_out_of_time = runtimes.sleepers.out_of_time;
     counters_.runtime_frames_unnamed = runtimes.frames_unnamed;
   }
 
@@ -385,7 +384,7 @@ class Service {
       // counted twice. Its profile ends here: the rest is sampled otherwise.
       auto rest = capture_->Stop();
       if (!rest) return Fail(std::move(rest.error()));
-      Give(std::move(*rest), Edge::kEnd, NowUnixNs());
+      Give(std::move(*rest), Edge::kEnd, NowNs(CLOCK_REALTIME));
       // The loop goes before the capture that it looks after.
       loop_.reset();
       capture_ = std::move(fresh);
@@ -396,7 +395,7 @@ class Service {
     outputs_->Configure(config);
     if (config.interval_seconds != config_.interval_seconds) {
       intervals_ = IntervalClock(std::chrono::seconds(config.interval_seconds),
-                                 NowUnixNs());
+                                 NowNs(CLOCK_REALTIME));
     }
     config_ = std::move(config);
     SetLogLevel(ParseLogLevel(config_.log.level));
@@ -412,7 +411,7 @@ class Service {
     outputs_->CloseHttp();
     auto raw = capture_->Stop(kLastTables);
     if (raw) {
-      Give(std::move(*raw), Edge::kEnd, NowUnixNs());
+      Give(std::move(*raw), Edge::kEnd, NowNs(CLOCK_REALTIME));
     } else {
       Log(LogLevel::kError, raw.error().message());
     }

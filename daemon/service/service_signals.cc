@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "daemon/base/event_fds.h"
+
 namespace profd {
 
 ksym::Result<ServiceSignals> ServiceSignals::Install() {
@@ -21,9 +23,9 @@ ksym::Result<ServiceSignals> ServiceSignals::Install() {
   }
   // A write to a closed socket shall be an error of that write.
   ::signal(SIGPIPE, SIG_IGN);
-  ksym::UniqueFd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!fd.valid()) return ksym::FailErrno(errno, "signalfd");
-  return ServiceSignals(std::move(fd));
+  auto fd = MakeSignalFd(set);
+  if (!fd) return ksym::Fail(fd.error());
+  return ServiceSignals(std::move(*fd));
 }
 
 ServiceSignals::Asked ServiceSignals::Wait(

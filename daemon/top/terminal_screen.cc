@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 namespace profd {
@@ -95,6 +96,13 @@ ksym::Result<TerminalScreen> TerminalScreen::Open() {
         fmt::format("{} is no terminal: for tables as text give --batch N, for "
                     "a report take ksym-profile without top",
                     fd == STDIN_FILENO ? "stdin" : "stdout"));
+  }
+  // Each terminal that places text takes the sequences that are used here.
+  const char* type = std::getenv("TERM");
+  if (type != nullptr && std::string_view(type) == "dumb") {
+    return ksym::Fail(ksym::ErrorCode::kInvalid,
+                      "TERM=dumb is a terminal that only prints lines: for "
+                      "tables as text give --batch N");
   }
   ::tcgetattr(STDIN_FILENO, &mode);
   return TerminalScreen(mode);

@@ -26,7 +26,8 @@ std::string ScreenUpdate(const std::vector<ScreenLine>& before,
 // thread-safe.
 class TerminalScreen {
  public:
-  // kInvalid: standard input or output is no terminal.
+  // kInvalid: standard input or output is no terminal, or one that only prints
+  // lines (TERM=dumb).
   static ksym::Result<TerminalScreen> Open();
   TerminalScreen(TerminalScreen&& other) noexcept;
   TerminalScreen& operator=(TerminalScreen&&) = delete;

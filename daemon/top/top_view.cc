@@ -240,11 +240,16 @@ void FinishLines(const ScreenSize& size, std::vector<ScreenLine>& lines) {
   if (lines.size() > size.rows) lines.resize(size.rows);
 }
 
+// A low screen has no empty lines, and always says how to go back.
 std::vector<ScreenLine> DrawHelp(const ScreenSize& size) {
   std::vector<ScreenLine> lines;
   lines.reserve(kHelp.size());
   for (const std::string_view line : kHelp) {
+    if (line.empty() && size.rows < kHelp.size()) continue;
     lines.push_back({.text = std::string(line)});
+  }
+  if (lines.size() > size.rows && size.rows != 0) {
+    lines[size.rows - 1] = lines.back();
   }
   FinishLines(size, lines);
   return lines;

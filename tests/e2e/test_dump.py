@@ -9,6 +9,8 @@ import time
 
 import harness
 
+SLEEPERS = os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                        "workloads", "sleepers.py")
 # The state, the reason and a function of each kind of thread that hangs.
 KNOWN = {
     "sleep": ("blocked", "clock_nanosleep", "Hang_sleep"),
@@ -195,14 +197,34 @@ class DumpTest(harness.E2eTest):
             else:
                 self.assertIn("dump them as pprof", run.stderr)
 
-    def test_python_thread_is_native(self):
-        """A thread of Python has the interpreter's frames."""
-        workload = self.start(["python3", "-c", "import time\nprint('ready', "
-                               "flush=True)\ntime.sleep(100)"], ready=True)
+    def test_python_threads(self):
+        """Threads of Python have its functions, in their places."""
+        workload = self.start(["python3", SLEEPERS],
+                              ready=True)
         dump = self.dump("-p", workload.pid)
-        self.assertEqual(len(dump.threads), 1)
-        self.assertEqual(dump.threads[0]["reason"], "clock_nanosleep")
-        self.assertEqual(dump.threads[0]["user_state"], "whole")
+        chains = []
+        for thread in dump.threads:
+            self.assertEqual(thread["user_state"], "whole", thread)
+            frames = [dump.frames[i] for i in thread["user"]]
+            names = [frame["name"].split(" (")[0] for frame in frames
+                     if frame.get("kind") == "python"]
+            self.assertNotIn("[torn]", dump.names(thread))
+            chains.append(names[::-1])
+        begin = ["Thread.run", "Thread._bootstrap_inner", "Thread._bootstrap"]
+        self.assertEqual(sorted(chains), sorted([
+            ["main", "<module>"],
+            ["Worker.step", "Worker.in_lock", *begin],
+            ["Condition.wait", "Queue.get", "Worker.step", "Worker.in_queue",
+             *begin],
+            ["Worker.in_recv.<locals>.<lambda>", "Worker.step",
+             "Worker.in_recv", *begin],
+            ["Worker.in_sort.<locals>.<lambda>", "Worker.in_sort", *begin]]))
+        lines = harness.Folded(self.profile(
+            "--off-cpu", "--parked", "-p", workload.pid, 1).stdout)
+        self.assertTrue(lines.lines)
+        for frames, _ in lines.lines:
+            self.assertTrue({"<module> (sleepers.py)",
+                             "Thread.run (threading.py)"} & set(frames), frames)
 
     def test_file_system_hangs(self):
         """Who waits for a file system that does not answer is shown with the

@@ -89,6 +89,8 @@ class Terminal:
         self.before = termios.tcgetattr(self.ours)
         self.screen = Screen()
 
+        options.setdefault("env", {**os.environ, "TERM": "xterm"})
+
         def take_terminal():
             harness.die_with_parent()
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
@@ -417,6 +419,15 @@ class TopTest(harness.E2eTest):
                 lines = run.stdout.decode().splitlines()
                 self.assertIn("; waits are not sampled: ", lines[1])
                 self.assertEqual(lines[3].split()[-2:], ["Hot", "[spin]"])
+
+    def test_terminal_that_only_prints(self):
+        top = Terminal(env={**os.environ, "TERM": "dumb"})
+        os.set_blocking(top.ours, False)
+        self.assertEqual(top.process.wait(timeout=20), 1)
+        text = os.read(top.ours, 4096).decode()
+        self.assertIn("TERM=dumb", text)
+        self.assertIn("--batch", text)
+        self.assertNotIn("\x1b", text)
 
     def test_refusals(self):
         # What cannot be shown is said in one line, and nothing is sampled.

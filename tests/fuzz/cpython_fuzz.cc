@@ -14,6 +14,7 @@
 #include "ksym/runtime/cpython/eval_frame.h"
 #include "ksym/runtime/cpython/interpreter.h"
 #include "ksym/runtime/cpython/line_table.h"
+#include "ksym/runtime/cpython/thread_frames.h"
 #include "ksym/runtime/cpython/thread_place.h"
 #include "ksym/runtime/memory.h"
 #include "ksym/unwind/x86_64/instruction.h"
@@ -42,6 +43,29 @@ void ReadCode(std::span<const std::byte> bytes) {
     const auto line = ksym::CpythonLineAt(code->lines(), index);
     if (line && *line == 0) std::abort();
   }
+}
+
+// The same bytes as a thread's, its state, frames and code.
+void ReadFrames(std::span<const std::byte> bytes) {
+  const auto number = static_cast<uint8_t>(bytes.front());
+  ksym::CpythonInterpreter interpreter;
+  const auto layout = ksym::CpythonLayoutOf(
+      {.major = 3, .minor = kMinors[number % kMinors.size()], .micro = 0});
+  if (!layout) std::abort();
+  interpreter.layout = *layout;
+  interpreter.threads[0].kind = ksym::CpythonThreadPlace::Kind::kNearThread;
+  interpreter.threads[1].kind = ksym::CpythonThreadPlace::Kind::kKey;
+  interpreter.threads[1].address = {kBegin + 16};
+  interpreter.code_type = {kBegin};
+  interpreter.frame_type = ksym::ElfAddress{kBegin + 8};
+  ksym::PieceMemory memory;
+  memory.Add({kBegin}, bytes.subspan(1));
+  const auto frames =
+      ksym::ReadCpythonFrames(memory, interpreter, {.pointer = {kBegin}});
+  if (!frames) return;
+  size_t items = frames->runs.size();
+  for (const auto& run : frames->runs) items += run.frames.size();
+  if (items > ksym::kMaxCpythonItems + 1) std::abort();
 }
 
 void ReadLines(std::span<const std::byte> bytes) {
@@ -74,6 +98,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const auto bytes = std::as_bytes(std::span(data, size));
   ReadCode(bytes);
+  ReadFrames(bytes);
   FindInterpreter(bytes);
   ReadLines(bytes);
   FollowCode(bytes);

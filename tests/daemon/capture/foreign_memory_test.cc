@@ -12,6 +12,8 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <optional>
+#include <thread>
 
 #include "ksym/base/unique_fd.h"
 
@@ -75,23 +77,43 @@ class SilentPage {
 };
 
 TEST(ForeignMemoryTest, LeavesMemoryThatDoesNotAnswer) {
-  const SilentPage page;
-  if (!page.is_silent()) GTEST_SKIP() << "no userfaultfd here";
+  std::optional<SilentPage> page(std::in_place);
+  if (!page->is_silent()) GTEST_SKIP() << "no userfaultfd here";
   const std::array<std::byte, 8> own = {std::byte{5}};
   std::array<std::byte, 8> out = {};
   const auto begin = std::chrono::steady_clock::now();
   {
     ForeignMemory memory;
-    for (int i = 1; i <= ForeignMemory::kMaxGivenUp; ++i) {
-      EXPECT_EQ(memory.Read(OwnTid(), page.address(), out), 0u);
+    for (int i = 1; i <= ForeignMemory::kMaxLeftBehind; ++i) {
+      EXPECT_EQ(memory.Read(OwnTid(), page->address(), out), 0u);
       // Others are read as long as there are not too many.
       EXPECT_EQ(memory.Read(OwnTid(), AddressOf(own.data()), out),
-                i < ForeignMemory::kMaxGivenUp ? out.size() : 0u);
+                i < ForeignMemory::kMaxLeftBehind ? out.size() : 0u);
     }
   }
   // It waits for nobody whom it has left behind.
   EXPECT_LT(std::chrono::steady_clock::now() - begin,
-            (ForeignMemory::kMaxGivenUp + 8) * ForeignMemory::kPatience);
+            (ForeignMemory::kMaxLeftBehind + 8) * ForeignMemory::kPatience);
+}
+
+TEST(ForeignMemoryTest, ReadsAgainWhenThoseLeftBehindAreBack) {
+  std::optional<SilentPage> page(std::in_place);
+  if (!page->is_silent()) GTEST_SKIP() << "no userfaultfd here";
+  const std::array<std::byte, 8> own = {std::byte{5}};
+  std::array<std::byte, 8> out = {};
+  ForeignMemory memory;
+  for (int i = 0; i < ForeignMemory::kMaxLeftBehind; ++i) {
+    EXPECT_EQ(memory.Read(OwnTid(), page->address(), out), 0u);
+  }
+  EXPECT_EQ(memory.Read(OwnTid(), AddressOf(own.data()), out), 0u);
+  page.reset();
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (memory.Read(OwnTid(), AddressOf(own.data()), out) == 0 &&
+         std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(out, own);
 }
 
 }  // namespace

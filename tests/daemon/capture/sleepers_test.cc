@@ -121,14 +121,27 @@ TEST_F(SleepersTest, KnowsOnlyWhatItHas) {
   sleepers_.Take(0, records_, {Copy(8)});
   EXPECT_EQ(sleepers_.known(), 0u);
   sleepers_.Add(record, sizeof(record));
-  records_.AddKept(0, kUser, {.frames = "user", .mixed = true});
-  records_.AddKept(0, kKernel, {.frames = "kernel"});
-  sleepers_.Take(0, records_, {Copy(8)});
-  EXPECT_EQ(sleepers_.known(), 0u);
   records_.Clear(0, StackRecords::Keep::kNone);
   has_room_ = false;
   Learn(8);
   EXPECT_EQ(sleepers_.known(), 0u);
+}
+
+// Stacks with frames of a runtime are known for as long as these have names.
+TEST_F(SleepersTest, ForgetsFramesOfRuntimes) {
+  Learn(7);
+  wait_asleep_record record = Found(8, 30);
+  record.is_new = 1;
+  sleepers_.Add(record, sizeof(record));
+  constexpr StackId kMixed = kUser + 1000;
+  records_.AddKept(0, kMixed, {.frames = "mixed", .mixed = true});
+  records_.AddKept(0, kKernel, {.frames = "kernel"});
+  SleptCopy copy = Copy(8);
+  copy.key.user_stack = kMixed;
+  sleepers_.Take(0, records_, {copy});
+  EXPECT_EQ(sleepers_.known(), 2u);
+  sleepers_.ForgetMixed();
+  EXPECT_EQ(sleepers_.known(), 1u);
 }
 
 // Threads are known up to the map's size, and stacks up to a bound of bytes,

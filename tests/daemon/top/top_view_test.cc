@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -156,6 +157,18 @@ TEST(TopViewTest, FitsAnyScreen) {
         }
       }
     }
+  }
+}
+
+// A low screen leaves lines out, and never the one that says how to go back.
+TEST(TopViewTest, HelpEndsWithTheWayBack) {
+  TopState state;
+  state.shows_help = true;
+  for (const size_t rows : {1u, 5u, 17u, 18u, 20u, 21u, 24u}) {
+    const auto lines =
+        DrawTop(Example(), state, kFacts, {.columns = 80, .rows = rows});
+    ASSERT_EQ(lines.size(), std::min<size_t>(rows, rows < 21 ? 18 : 21));
+    EXPECT_EQ(lines.back().text, "Any key goes back.") << rows;
   }
 }
 
