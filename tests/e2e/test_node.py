@@ -109,7 +109,9 @@ class NodeTest(harness.E2eTest):
             names = stack.names()
             if not names or "[javascript]" in stack.frames:
                 continue
-            self.assertIn(names[0], ROOTS, stack.frames)
+            # The root may be missing of the first ones.
+            if not stack.frames[0].startswith("[truncated"):
+                self.assertIn(names[0], ROOTS, stack.frames)
             for caller, callee in zip(names, names[1:]):
                 self.assertIn(callee, EDGES.get(caller, set()), stack.frames)
 
