@@ -97,6 +97,9 @@ class RuntimeRecords {
   std::vector<std::string> TakeWarnings() { return hotspot_.TakeWarnings(); }
   // Adds the frame of that number, and those that it is inlined into.
   void AddFrame(RuntimeFrameId id, RuntimeFrameTable& frames);
+  // How often frames were forgotten: those of before are there until the next
+  // time.
+  uint64_t forgettings() const { return names_.forgettings(); }
   RuntimeStatistics statistics() const;
 
  private:

@@ -153,10 +153,10 @@ ksym::Status SampledStacks::Clear(uint32_t set) {
   records_.Clear(set, wakers_.HasAny(set) ? StackRecords::Keep::kForNext
                                           : StackRecords::Keep::kNone);
   wakers_.EndInterval(set);
-  const uint64_t forgettings = runtimes_.names().forgettings();
+  const uint64_t forgettings = runtimes_.forgettings();
   runtimes_.EndInterval();
   // Their names go with the next ones.
-  if (runtimes_.names().forgettings() != forgettings) sleepers_.ForgetMixed();
+  if (runtimes_.forgettings() != forgettings) sleepers_.ForgetMixed();
   return {};
 }
 
