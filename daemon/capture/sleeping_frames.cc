@@ -188,11 +188,12 @@ std::optional<RuntimeRuns> SleepingFrames::Read(
     return std::nullopt;
   }
   ++statistics_.read;
-  return Decode(copy, *reading);
+  return Decode(copy, *reading, *reading->frames);
 }
 
 RuntimeRuns SleepingFrames::Decode(const profile_copy_record& copy,
-                                   Reading& reading) {
+                                   const Reading& reading,
+                                   const ksym::CpythonFrames& frames) {
   const ksym::CpythonInterpreter& interpreter = reading.used->found;
   const uint64_t runtime = reading.used->load_bias + interpreter.runtime.value;
   RuntimeRuns runs = {
@@ -200,9 +201,9 @@ RuntimeRuns SleepingFrames::Decode(const profile_copy_record& copy,
       .word_below = interpreter.layout.runs == CpythonLayout::Runs::kEach
                         ? interpreter.frame_word.below_cfa
                         : 0u,
-      .is_cut = reading.frames->is_cut,
+      .is_cut = frames.is_cut,
       .waits = copy.timed_wait - runtime < interpreter.runtime_bytes};
-  for (const ksym::CpythonRun& from : reading.frames->runs) {
+  for (const ksym::CpythonRun& from : frames.runs) {
     RuntimeRun run;
     run.anchor = from.anchor;
     run.is_torn = from.is_torn;

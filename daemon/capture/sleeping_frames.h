@@ -17,6 +17,10 @@
 #include "ksym/process/process_image.h"
 #include "ksym/runtime/cpython/interpreter.h"
 
+namespace ksym {
+struct CpythonFrames;
+}
+
 namespace profd {
 
 // An interpreter in a process.
@@ -61,7 +65,8 @@ class SleepingFrames {
 
   bool HasTimeFor(const ksym::ProcessId& process) const;
   void Spend(const ksym::ProcessId& process, std::chrono::nanoseconds time);
-  RuntimeRuns Decode(const profile_copy_record& copy, Reading& reading);
+  RuntimeRuns Decode(const profile_copy_record& copy, const Reading& reading,
+                     const ksym::CpythonFrames& frames);
 
   RuntimeNames& names_;
   ForeignMemory memory_;

@@ -42,9 +42,9 @@ uint64_t KeyValue(const Memory& memory, uint64_t thread, uint64_t address) {
   uint32_t key = 0;
   if (!ReadWords(memory, address, key) || key >= kMaxKeys) return 0;
   uint64_t block = thread + kKeys;
-  if (key >= kKeysInABlock &&
-      (!ReadWords(memory, thread + kKeyBlocks + 8 * (key / kKeysInABlock),
-                  block) ||
+  const uint64_t index = key / kKeysInABlock;
+  if (index != 0 &&
+      (!ReadWords(memory, thread + kKeyBlocks + 8 * index, block) ||
        block == 0)) {
     return 0;
   }
