@@ -112,12 +112,18 @@ static __always_inline void walk_runtime(struct unwind_state *st,
 {
 	struct runtime_state *runtime;
 
-	if (!is_new && !st->may_have_runtime) {
-		runtime_forget();
+	/* All that other processes' samples do about runtimes. */
+	if (!walks_runtimes || (!is_new && !st->uses_runtimes))
+		return;
+	if (is_new && !(runtime_known & RUNTIME_KNOWN))
+		return;
+	runtime = runtime_begin(&s->key, s->set);
+	if (!runtime) {
+		st->uses_runtimes = 0;
 		return;
 	}
-	runtime = runtime_begin(&s->key, s->set);
-	if (!runtime)
+	st->uses_runtimes = 1;
+	if (!is_new && !st->may_have_runtime)
 		return;
 	if (how == WALK_BY_LOOP && is_new &&
 	    runtime_known & RUNTIME_KNOWN_MOVING)
@@ -166,8 +172,6 @@ static __always_inline bool take_by_kernel(void *ctx, struct sample *s,
 	__u32 depth = follows ? kernel_walk_depth : 1;
 	long n;
 
-	/* Runs of frames are placed by a walk along tables only. */
-	runtime_forget();
 	record = scratch_record(which);
 	if (!record)
 		return false;
@@ -190,17 +194,22 @@ static __always_inline bool take_by_kernel(void *ctx, struct sample *s,
 static __always_inline bool take_rest(void *ctx, struct sample *s)
 {
 	struct profile_stack_record *record;
-	__u32 which = SCRATCH_USER;
+	__u32 which = SCRATCH_USER, place = scratch_place();
+	struct unwind_state *st;
 
-	if (!s->is_walked)
-		return take_by_kernel(ctx, s, UNWIND_END_NOT_YET);
+	st = bpf_map_lookup_elem(&unwind_scratch, &place);
 	record = scratch_record(which);
-	if (!record)
+	if (!record || !st)
 		return false;
+	if (!s->is_walked) {
+		/* Runs of frames are placed by a walk along tables only. */
+		st->uses_runtimes = 0;
+		return take_by_kernel(ctx, s, UNWIND_END_NOT_YET);
+	}
 	if (record->end == UNWIND_END_NOT_YET)
 		record->end = UNWIND_END_NO_TABLE;
 	s->key.user_stack =
-	    runtime_name(name_stack(which, record, record->depth));
+	    runtime_name(st, name_stack(which, record, record->depth));
 	return true;
 }
 
@@ -231,7 +240,7 @@ static __always_inline enum taken take_user_stack(void *ctx, struct sample *s,
 		if (unwind_again(st))
 			return TAKEN_LATER;
 		s->key.user_stack =
-		    runtime_name(name_stack(which, record, record->depth));
+		    runtime_name(st, name_stack(which, record, record->depth));
 		return TAKEN;
 	}
 	if (end == UNWIND_END_NOT_YET) {

@@ -462,16 +462,13 @@ static __always_inline bool unwind_begin(struct unwind_state *st,
 					 const struct profile_key *key,
 					 __u32 *end)
 {
-	struct unwind_process who = {
-	    .start_ns = key->start_ns,
-	    .tgid = key->tgid,
-	    .exec_count = key->exec_count,
-	};
+	struct unwind_process *who = &st->who;
 	struct unwind_list_header *header;
 	struct mm_struct *mm = NULL;
-	__u64 *place;
+	__u64 *place, list;
 	__u32 first;
 
+	st->uses_runtimes = 0;
 	/* A process that is exiting has registers, but no stack any more. */
 	bpf_core_read(&mm, sizeof(mm), &task->mm);
 	if (!mm)
@@ -482,18 +479,22 @@ static __always_inline bool unwind_begin(struct unwind_state *st,
 		return false;
 	unwind_use_regs(st);
 	*end = UNWIND_END_NOT_YET;
-	place = bpf_map_lookup_elem(&unwind_processes, &who);
+	who->start_ns = key->start_ns;
+	who->tgid = key->tgid;
+	who->exec_count = key->exec_count;
+	place = bpf_map_lookup_elem(&unwind_processes, who);
 	if (!place)
 		return false;
-	first = (__u32)*place;
-	st->who = who;
-	st->code_runtimes = *place >> UNWIND_LIST_CODE_SHIFT;
-	st->may_have_runtime = (*place & UNWIND_LIST_HAS_RUNTIME) != 0;
+	list = *place;
+	first = (__u32)list;
+	st->code_runtimes = list >> UNWIND_LIST_CODE_SHIFT;
+	st->may_have_runtime = (list & UNWIND_LIST_HAS_RUNTIME) != 0;
 	header = bpf_map_lookup_elem(&unwind_mappings, &first);
-	if (!header || header->tgid != who.tgid ||
-	    header->exec_count != who.exec_count ||
-	    header->start_ns != who.start_ns)
+	if (!header || header->tgid != who->tgid ||
+	    header->exec_count != who->exec_count ||
+	    header->start_ns != who->start_ns)
 		return false;
+	st->uses_runtimes = list >> UNWIND_LIST_RUNTIMES_SHIFT != 0;
 	st->first = first + 1;
 	st->mappings = header->mappings;
 	st->limit = max_depth;

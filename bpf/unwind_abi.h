@@ -39,6 +39,8 @@
 /* A value of unwind_processes: the place, with this bit where the process maps
  * an interpreter, so that others are not looked up among those. */
 #define UNWIND_LIST_HAS_RUNTIME (1ull << 32)
+/* With this bit and above it is what the process maps. */
+#define UNWIND_LIST_RUNTIMES_SHIFT 32
 /* And these bits, of UNWIND_CODE_... each, where it maps a runtime that makes
  * code, which has no table. */
 #define UNWIND_LIST_CODE_SHIFT 40

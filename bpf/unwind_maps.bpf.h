@@ -101,21 +101,24 @@ struct unwind_state {
 	__u32 limit;
 	__u32 end; /* unwind_stack_end */
 	__u8 fp_lost, extra_lost, used_frame_pointer;
-	__u8 may_have_runtime;	  /* the process maps an interpreter */
-	__u8 code_runtimes;	  /* UNWIND_CODE_..., that the process maps */
-	__u8 has_runtime;	  /* an interpreter has frames in the stack */
+	__u8 may_have_runtime; /* the process maps an interpreter */
+	__u8 code_runtimes;    /* UNWIND_CODE_..., that the process maps */
+	__u8 has_runtime;      /* an interpreter has frames in the stack */
+	/* The process may have frames of runtimes, and struct runtime_state is
+	 * of this sample; 0: it is not looked at. */
+	__u8 uses_runtimes;
 	struct unwind_mapping at; /* that the last frame was in */
 	__u64 row;		  /* that is in force there, or 0 */
 	/* The next run of an interpreter's frames has no place yet. */
 	__u64 next_anchor;
 	struct arch_regs regs;
-	/* Of a frame that a signal interrupted; not on the stack, which is
-	 * short. */
-	struct arch_signal_regs signal_regs;
 	/* A part of the stack, valid for one walk; see unwind_memory.bpf.h. */
 	__u64 window_at;
 	__u64 window_bytes; /* 0: nothing was read */
 	__u64 window[UNWIND_WINDOW_BYTES / 8];
+	/* Of a frame that a signal interrupted; not on the stack, which is
+	 * short. Behind all that each sample uses. */
+	struct arch_signal_regs signal_regs;
 };
 
 struct {

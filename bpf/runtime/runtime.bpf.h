@@ -203,22 +203,18 @@ static __always_inline bool runtime_find(bool is_new)
 	return false;
 }
 
-/* Null: nothing is known of any interpreter. */
+/* The state, with nothing in it of other samples. */
 static __always_inline struct runtime_state *
 runtime_begin(const struct profile_key *key, __u32 set)
 {
 	struct runtime_state *st;
 	__u32 place = scratch_place();
 
-	if (!walks_runtimes || !runtime_known)
-		return NULL;
 	st = bpf_map_lookup_elem(&runtime_scratch, &place);
 	if (!st)
 		return NULL;
 	st->active = 0;
 	st->noted = 0;
-	if (!(runtime_known & RUNTIME_KNOWN))
-		return NULL;
 	st->who.start_ns = key->start_ns;
 	st->who.tgid = key->tgid;
 	st->who.exec_count = key->exec_count;
@@ -324,20 +320,6 @@ __noinline __u64 runtime_place(__u64 sp, __u32 depth)
 	return RUNTIME_NO_ANCHOR;
 }
 
-static __always_inline void runtime_forget(void)
-{
-	struct runtime_state *st;
-	__u32 place = scratch_place();
-
-	if (!walks_runtimes || !runtime_known)
-		return;
-	st = bpf_map_lookup_elem(&runtime_scratch, &place);
-	if (!st)
-		return;
-	st->active = 0;
-	st->noted = 0;
-}
-
 /* The sample's runtimes have something to say of the stack. */
 static __always_inline bool runtime_has_items(const struct runtime_state *st)
 {
@@ -346,12 +328,13 @@ static __always_inline bool runtime_has_items(const struct runtime_state *st)
 }
 
 /* The id of a stack with the frames that runtimes have in it. */
-static __always_inline __u64 runtime_name(__u64 id)
+static __always_inline __u64 runtime_name(const struct unwind_state *native,
+					  __u64 id)
 {
 	struct runtime_state *st;
 	__u32 place = scratch_place();
 
-	if (!walks_runtimes || !runtime_known)
+	if (!walks_runtimes || !native->uses_runtimes)
 		return id;
 	st = bpf_map_lookup_elem(&runtime_scratch, &place);
 	if (!st || !runtime_has_items(st))
@@ -367,10 +350,14 @@ static __always_inline __u64 runtime_name(__u64 id)
  */
 __noinline int runtime_send(__u32 set, __u32 type, __u64 id)
 {
+	struct unwind_state *native;
 	struct runtime_state *st;
 	__u32 place = scratch_place(), items;
 
-	if (!walks_runtimes || !runtime_known)
+	if (!walks_runtimes)
+		return 1;
+	native = bpf_map_lookup_elem(&unwind_scratch, &place);
+	if (!native || !native->uses_runtimes)
 		return 1;
 	st = bpf_map_lookup_elem(&runtime_scratch, &place);
 	if (!st || !runtime_has_items(st))
