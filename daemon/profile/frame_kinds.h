@@ -157,10 +157,9 @@ inline constexpr FrameKind kWakerFrame = {.name = "waker",
 
 // Where several have one name or one suffix, the plain one comes first.
 inline constexpr std::array kFrameKinds = {
-    &kUserFrame,         &kKernelFrame,     &kPythonFrame,
-    &kJavaScriptFrame,   &kWaitFrame,       &kWakerFrame,
-    &kJitFrame,          &kInlinedFrame,    &kInlinedKernelFrame,
-    &kTrampolineFrame,   &kBpfFrame,        &kJavaFrame,
+    &kUserFrame,           &kKernelFrame,     &kPythonFrame, &kJavaScriptFrame,
+    &kWaitFrame,           &kWakerFrame,      &kJitFrame,    &kInlinedFrame,
+    &kInlinedKernelFrame,  &kTrampolineFrame, &kBpfFrame,    &kJavaFrame,
     &kJavaInterpretedFrame};
 
 // The kind of the kernel's code in that module, a word in brackets.
