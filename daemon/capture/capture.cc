@@ -182,6 +182,8 @@ class Capture::Impl {
     return tables != nullptr && tables->IsBuilding();
   }
 
+  bool IsNaming() const { return stacks_.is_naming(); }
+
   bool IsFilling() const {
     return side_band_.is_filling() || NowNs() < filling_until_ns_;
   }
@@ -471,6 +473,7 @@ void Capture::BuildTables(SteadyClock::duration budget,
   impl_->BuildTables(budget, deadline);
 }
 bool Capture::IsBuildingTables() const { return impl_->IsBuildingTables(); }
+bool Capture::IsNaming() const { return impl_->IsNaming(); }
 bool Capture::IsFilling() const { return impl_->IsFilling(); }
 UnwindStatistics Capture::unwind_statistics() const {
   return impl_->unwind_statistics();

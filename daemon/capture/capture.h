@@ -96,6 +96,7 @@ class Capture final : public CaptureSteps {
   void BuildTables(SteadyClock::duration budget,
                    SteadyClock::time_point deadline) override;
   bool IsBuildingTables() const override;
+  bool IsNaming() const override;
   bool IsFilling() const override;
   UnwindStatistics unwind_statistics() const;
   RuntimeStatistics runtime_statistics() const;

@@ -33,8 +33,9 @@ void CaptureTimes::NoteDrain(SteadyClock::time_point now) {
 
 SteadyClock::duration CaptureLoop::Pause() const {
   if (!has_polled_) return {};
-  return times_.UntilPoll({.is_building = capture_->IsBuildingTables(),
-                           .is_filling = capture_->IsFilling()});
+  return times_.UntilPoll(
+      {.is_building = capture_->IsBuildingTables() || capture_->IsNaming(),
+       .is_filling = capture_->IsFilling()});
 }
 
 CaptureLoop::Due CaptureLoop::Step() {

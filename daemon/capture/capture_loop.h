@@ -15,8 +15,9 @@ struct CapturePace {
   using Duration = SteadyClock::duration;
 
   Duration poll;
-  Duration poll_building;  // while tables are being built
-  Duration poll_filling;   // while the kernel has much to report
+  // While tables are being built, or functions come whose names are read.
+  Duration poll_building;
+  Duration poll_filling;  // while the kernel has much to report
   // From one drain to the next. A drain that is late makes the one after it
   // come sooner, but `drain_gap` is always left between the end of one and the
   // beginning of the next. Equal: a drain counts from the end of the last one.

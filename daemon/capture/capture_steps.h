@@ -30,6 +30,9 @@ class CaptureSteps {
   // More tables will be ready soon: a caller that polls sooner than otherwise
   // has them in use sooner.
   virtual bool IsBuildingTables() const = 0;
+  // Functions come whose names are read from a process that moves and frees
+  // them: a caller that polls sooner than otherwise has more of them.
+  virtual bool IsNaming() const = 0;
   // The kernel has much to report: a caller that polls sooner than otherwise
   // loses less.
   virtual bool IsFilling() const = 0;

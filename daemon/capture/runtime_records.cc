@@ -313,7 +313,8 @@ const ksym::Memory& RuntimeRecords::PagesOf(uint32_t pid) {
 }
 
 void RuntimeRecords::ReadNames(SteadyClock::duration time) {
-  if (javascript_.HasWaiting()) {
+  is_naming_ = javascript_.HasWaiting();
+  if (is_naming_) {
     const auto until = SteadyClock::now() + time;
     javascript_.Read(
         [this](uint32_t pid,

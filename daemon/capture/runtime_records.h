@@ -89,6 +89,9 @@ class RuntimeRecords {
   // as it gets in that time; a page that is not there takes
   // ForeignMemory::kPatience.
   void ReadNames(SteadyClock::duration time);
+  bool HasWaitingNames() const { return javascript_.HasWaiting(); }
+  // The last ReadNames() had some to read.
+  bool is_naming() const { return is_naming_; }
   // Between drains, often: tells the sampler of runtimes that have started.
   void Poll();
   // After each drain.
@@ -137,6 +140,7 @@ class RuntimeRecords {
   ProcessPages pages_;
   uint32_t pages_of_ = 0;  // pid; 0: none
   SteadyClock::time_point pages_since_;
+  bool is_naming_ = false;
   RuntimeStatistics::Runs runs_;
   // Until their stacks come.
   std::unordered_map<uint64_t, RuntimeRuns> of_stacks_;

@@ -128,7 +128,13 @@ void SampledStacks::WalkRest(uint32_t set, std::chrono::milliseconds patience) {
                         ? StackCopies::Patience::kWait
                         : StackCopies::Patience::kAtOnce);
   }
+  // What is not read by now has no name in this set. On a busy machine that may
+  // be most of it: this thread did not run when it was due.
   runtimes_.ReadNames(kNamesBudget);
+  while (runtimes_.HasWaitingNames() && SteadyClock::now() < until) {
+    parts_.make_room();
+    runtimes_.ReadNames(kNamesBudget);
+  }
   for (const auto& [id, key] : copies_.TakeWakers(set)) {
     wakers_.Add(set, id, key);
   }

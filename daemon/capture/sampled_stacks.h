@@ -71,9 +71,12 @@ class SampledStacks {
   // before. Walks the copies for which there are tables, some 2 us each, and
   // others where too many wait.
   void Walk(std::span<const SampleHint> hints);
-  // Walks all copies of the set, whose records are there. Waits that long for
-  // tables that they need.
+  // Walks all copies of the set, whose records are there, and reads the names
+  // of its functions. Waits that long for tables that the copies need; the
+  // names have what is left of that time.
   void WalkRest(uint32_t set, std::chrono::milliseconds patience);
+  // There were functions whose names are to be read, so there may be more.
+  bool is_naming() const { return runtimes_.is_naming(); }
   // So many copies wait for tables that Walk() might walk the next one without.
   bool MustWalkSoon() const;
   // Lets the sampler copy as much as there is memory for.

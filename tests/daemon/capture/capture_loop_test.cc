@@ -102,6 +102,7 @@ class FakeCapture : public CaptureSteps {
     now += milliseconds(2);
   }
   bool IsBuildingTables() const override { return is_building; }
+  bool IsNaming() const override { return is_naming; }
   bool IsFilling() const override { return is_filling; }
   ksym::Result<RawProfile> Drain(milliseconds patience) override {
     steps.emplace_back("drain");
@@ -117,6 +118,7 @@ class FakeCapture : public CaptureSteps {
   std::vector<std::string> steps;
   Advice advice = Advice::kGoOn;
   bool is_building = false;
+  bool is_naming = false;
   bool is_filling = false;
   bool fails = false;
   milliseconds drain_takes{30};
@@ -154,6 +156,8 @@ TEST_F(CaptureLoopTest, PausesAsTheCaptureNeeds) {
   EXPECT_EQ(loop_.Pause(), milliseconds(10));
   capture_.is_building = capture_.is_filling = false;
   EXPECT_EQ(loop_.Pause(), milliseconds(50));
+  capture_.is_naming = true;
+  EXPECT_EQ(loop_.Pause(), milliseconds(20));
 }
 
 // Processes are taken in before tables are built for them, up to the margin
