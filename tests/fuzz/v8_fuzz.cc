@@ -11,6 +11,7 @@
 #include "ksym/elf/byte_source.h"
 #include "ksym/elf/elf_image.h"
 #include "ksym/runtime/memory.h"
+#include "ksym/runtime/v8/bytecodes.h"
 #include "ksym/runtime/v8/code.h"
 #include "ksym/runtime/v8/engine.h"
 #include "ksym/runtime/v8/function.h"
@@ -70,6 +71,19 @@ void ReadPositions(std::span<const std::byte> bytes) {
   }
 }
 
+// The first half is a table, the second one byte code.
+void ReadBaseline(std::span<const std::byte> bytes) {
+  const auto table = bytes.first(bytes.size() / 2);
+  const auto bytecode = bytes.subspan(table.size());
+  for (const ksym::V8Layout& layout : ksym::KnownV8Layouts()) {
+    for (const uint64_t offset : {uint64_t{0}, uint64_t{40}, ~uint64_t{0}}) {
+      const auto found = ksym::FindV8BaselineOffset(
+          table, bytecode, ksym::V8BytecodesOf(layout.version), offset);
+      if (found && *found != 0 && *found >= bytecode.size()) std::abort();
+    }
+  }
+}
+
 void FindEngine(std::span<const std::byte> bytes) {
   const auto source = ksym::ByteSource::OfMemory(
       {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
@@ -84,6 +98,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));
   ReadHeap(bytes);
   ReadPositions(bytes);
+  ReadBaseline(bytes);
   FindEngine(bytes);
   return 0;
 }

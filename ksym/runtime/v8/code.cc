@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "ksym/runtime/v8/bytecodes.h"
 #include "ksym/runtime/v8/source_positions.h"
 
 namespace ksym {
@@ -126,6 +127,49 @@ std::optional<std::vector<V8CodeFrame>> FramesAt(
   return frames;
 }
 
+V8PositionForm PositionFormOf(const V8Layout& layout) {
+  return layout.positions_are_unsigned ? V8PositionForm::kUnsigned
+                                       : V8PositionForm::kSigned;
+}
+
+// The instructions of a BytecodeArray; empty: it is none, or has too many.
+std::vector<std::byte> ReadBytecode(const V8Heap& heap, V8Word bytecode) {
+  const V8Layout& layout = heap.layout();
+  if (!heap.IsA(bytecode, layout.bytecode_array)) return {};
+  const auto length =
+      heap.ReadWord(bytecode.object() + V8Offsets::kArrayLength);
+  if (!length || !length->is_smi() || length->smi() < 0 ||
+      static_cast<uint32_t>(length->smi()) > kMaxV8Bytecode) {
+    return {};
+  }
+  std::vector<std::byte> bytes(static_cast<size_t>(length->smi()));
+  if (!heap.memory().Read(bytecode.object() + layout.bytecode_first, bytes)) {
+    return {};
+  }
+  return bytes;
+}
+
+// Where in the script baseline code is, so many bytes from its begin. It has
+// its byte code and the table of that where optimized code has what it was made
+// of and its positions.
+std::optional<uint32_t> BaselineOffset(const V8Heap& heap, Address code,
+                                       uint64_t offset) {
+  const V8Layout& layout = heap.layout();
+  const auto bytecode = heap.ReadWord(code + layout.code_deoptimization);
+  const auto table = heap.ReadWord(code + layout.code_positions);
+  if (!bytecode || !table) return std::nullopt;
+  const auto at = FindV8BaselineOffset(
+      heap.ReadBytes(*table, kMaxPositionBytes), ReadBytecode(heap, *bytecode),
+      V8BytecodesOf(layout.version), offset);
+  const auto positions =
+      heap.ReadWord(bytecode->object() + layout.bytecode_positions);
+  if (!at || !positions) return std::nullopt;
+  const auto position =
+      FindV8Position(heap.ReadBytes(*positions, kMaxPositionBytes),
+                     PositionFormOf(layout), *at);
+  return position ? std::optional(position->script_offset) : std::nullopt;
+}
+
 }  // namespace
 
 std::optional<V8Word> V8CodeFinder::FindObject(const V8Heap& heap, Address pc) {
@@ -165,28 +209,33 @@ std::optional<V8Code> V8CodeFinder::Find(const V8Heap& heap, Address pc) {
   const Address code = object->object();
   const auto flags = heap.Read32(code + layout.code_flags);
   if (!flags) return std::nullopt;
-  if ((*flags & 15) == layout.baseline_kind) {
-    return V8Code{.is_baseline = true, .object = *object, .frames = {}};
-  }
-  const auto data = heap.ReadWord(code + layout.code_deoptimization);
-  const auto table = heap.ReadWord(code + layout.code_positions);
   const auto begin = layout.code_start != 0
                          ? heap.Read64(code + layout.code_start)
                          : std::optional((code + layout.code_header).value);
-  if (!data || !table || !begin || pc.value < *begin) return std::nullopt;
+  if (!begin || pc.value < *begin) return std::nullopt;
+  if ((*flags & 15) == layout.baseline_kind) {
+    return V8Code{
+        .is_baseline = true,
+        .baseline_offset = BaselineOffset(heap, code, pc.value - *begin),
+        .object = *object,
+        .frames = {}};
+  }
+  const auto data = heap.ReadWord(code + layout.code_deoptimization);
+  const auto table = heap.ReadWord(code + layout.code_positions);
+  if (!data || !table) return std::nullopt;
   const Deoptimization made(heap, *data);
   const auto shared = made.Shared();
   if (!shared) return std::nullopt;
   const auto positions = heap.ReadBytes(*table, kMaxPositionBytes);
-  auto frames = FramesAt(
-      made, *shared,
-      FindV8Position(positions,
-                     layout.positions_are_unsigned ? V8PositionForm::kUnsigned
-                                                   : V8PositionForm::kSigned,
-                     static_cast<uint32_t>(pc.value - *begin)));
+  auto frames =
+      FramesAt(made, *shared,
+               FindV8Position(positions, PositionFormOf(layout),
+                              static_cast<uint32_t>(pc.value - *begin)));
   if (!frames) return std::nullopt;
-  return V8Code{
-      .is_baseline = false, .object = *object, .frames = std::move(*frames)};
+  return V8Code{.is_baseline = false,
+                .baseline_offset = {},
+                .object = *object,
+                .frames = std::move(*frames)};
 }
 
 }  // namespace ksym

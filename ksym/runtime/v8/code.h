@@ -18,9 +18,10 @@ struct V8CodeFrame {
 
 // Code that V8 has compiled.
 struct V8Code {
-  // Baseline code has no frames here: it is of the function that it runs for,
-  // and tells no lines.
+  // Baseline code has no frames here: it is of the function that it runs for.
   bool is_baseline = false;
+  // The place in the script, of baseline code; nothing: it is not known.
+  std::optional<uint32_t> baseline_offset;
   V8Word object;  // Code
   // Innermost first: functions that are inlined, then the one that they are in.
   std::vector<V8CodeFrame> frames;
@@ -30,6 +31,8 @@ struct V8Code {
 inline constexpr size_t kMaxV8CodeBytes = size_t{256} << 10;
 // Inlined calls within each other at one place; with more it is not believed.
 inline constexpr size_t kMaxV8Inlined = 64;
+// Byte code of one function that is read for the lines of its baseline code.
+inline constexpr size_t kMaxV8Bytecode = size_t{256} << 10;
 
 // Finds the code of addresses by its object, which begins somewhere before them
 // and has the one map that all have.

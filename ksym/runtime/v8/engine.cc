@@ -59,6 +59,9 @@ auto ExpectedConstantsOf(const V8Layout& layout) {
       ExpectedConstant{"type_FixedArray__FIXED_ARRAY_TYPE", layout.fixed_array},
       ExpectedConstant{"type_ByteArray__BYTE_ARRAY_TYPE", layout.byte_array},
       ExpectedConstant{"type_Map__MAP_TYPE", layout.map},
+      ExpectedConstant{
+          "type_WasmExportedFunctionData__WASM_EXPORTED_FUNCTION_DATA_TYPE",
+          layout.wasm_exported_function},
       ExpectedConstant{"type_JSFunction__JS_FUNCTION_TYPE",
                        layout.first_function},
       ExpectedConstant{"class_Map__instance_type__uint16_t", 12},

@@ -19,6 +19,7 @@ constexpr V8Layout kNode18 = {.version = "10.2",
                               .fixed_array = 179,
                               .byte_array = 194,
                               .map = 250,
+                              .wasm_exported_function = 223,
                               .function_shared = 24,
                               .shared_data = 8,
                               .shared_name = 16,
@@ -51,6 +52,7 @@ constexpr V8Layout Node20() {
   layout.fixed_array = 175;
   layout.byte_array = 190;
   layout.map = 255;
+  layout.wasm_exported_function = 226;
   layout.code_size = 56;
   layout.code_start = 40;
   layout.code_header = 16;
@@ -70,6 +72,7 @@ constexpr V8Layout Node22() {
   layout.byte_array = 186;
   layout.trusted_byte_array = 212;
   layout.map = 264;
+  layout.wasm_exported_function = 231;
   layout.function_shared = 32;
   layout.bytecode_positions = 24;
   layout.bytecode_first = 64;
@@ -95,6 +98,7 @@ constexpr V8Layout Node24() {
   layout.byte_array = 217;
   layout.trusted_byte_array = 196;
   layout.map = 272;
+  layout.wasm_exported_function = 181;
   layout.shared_name = 24;
   layout.shared_script = 40;
   layout.shared_literal_id = 60;
@@ -121,6 +125,7 @@ constexpr V8Layout Node26() {
   layout.code = 186;
   layout.byte_array = 218;
   layout.map = 278;
+  layout.wasm_exported_function = 180;
   layout.baseline_kind = 11;
   layout.positions_are_unsigned = true;
   return layout;

@@ -28,6 +28,9 @@ struct V8Layout {
   uint16_t byte_array = 0;
   uint16_t trusted_byte_array = 0;  // 0: there are none
   uint16_t map = 0;
+  // What a SharedFunctionInfo has in place of byte code, of a function of
+  // WebAssembly that JavaScript can call.
+  uint16_t wasm_exported_function = 0;
 
   uint8_t function_shared = 0;  // JSFunction
   // SharedFunctionInfo.

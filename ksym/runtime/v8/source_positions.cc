@@ -1,41 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ksym/runtime/v8/source_positions.h"
 
+#include "ksym/runtime/v8/number_reader.h"
+
 namespace ksym {
 namespace {
 
-class PositionReader {
- public:
-  explicit PositionReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
-
-  bool is_at_end() const { return next_ == bytes_.size(); }
-
-  // Seven bits in each byte, the lowest first; the highest bit: more follows.
-  std::optional<uint64_t> Number() {
-    constexpr unsigned kBits = 64;
-    uint64_t number = 0;
-    for (unsigned shift = 0; shift < kBits && !is_at_end(); shift += 7) {
-      const auto byte = std::to_integer<uint64_t>(bytes_[next_++]);
-      number |= (byte & 0x7f) << shift;
-      if ((byte & 0x80) == 0) return number;
-    }
-    return std::nullopt;
-  }
-
-  // The same with the sign in the lowest bit.
-  std::optional<uint64_t> Difference() {
-    const auto number = Number();
-    if (!number) return std::nullopt;
-    return *number >> 1 ^ (0 - (*number & 1));
-  }
-
- private:
-  std::span<const std::byte> bytes_;
-  size_t next_ = 0;
-};
-
 // How far code goes on, of an entry. `form`: see V8PositionForm.
-std::optional<uint64_t> TakeCode(PositionReader& reader, V8PositionForm form) {
+std::optional<uint64_t> TakeCode(V8NumberReader& reader, V8PositionForm form) {
   if (form == V8PositionForm::kUnsigned) {
     const auto number = reader.Number();
     // Whether it is a statement, and whether it may be a breakpoint.
@@ -65,7 +37,7 @@ std::optional<V8SourcePosition> DecodeV8Position(uint64_t raw) {
 std::optional<V8SourcePosition> FindV8Position(std::span<const std::byte> table,
                                                V8PositionForm form,
                                                uint32_t offset) {
-  PositionReader reader(table);
+  V8NumberReader reader(table);
   uint64_t code = 0;
   uint64_t position = 0;
   std::optional<uint64_t> found;

@@ -24,6 +24,7 @@ TELL(type_Code__CODE_TYPE, 245);
 TELL(type_FixedArray__FIXED_ARRAY_TYPE, 175);
 TELL(type_ByteArray__BYTE_ARRAY_TYPE, 190);
 TELL(type_Map__MAP_TYPE, 255);
+TELL(type_WasmExportedFunctionData__WASM_EXPORTED_FUNCTION_DATA_TYPE, 226);
 TELL(type_JSFunction__JS_FUNCTION_TYPE, 2066);
 TELL(class_Map__instance_type__uint16_t, 12);
 TELL(class_Script__source__Object, 8);

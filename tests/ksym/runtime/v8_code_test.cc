@@ -5,8 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <span>
 #include <string>
 
+#include "ksym/runtime/v8/bytecodes.h"
 #include "tests/ksym/runtime/made_v8_heap.h"
 
 namespace ksym {
@@ -120,6 +122,47 @@ TEST_P(V8CodeTest, Baseline) {
   EXPECT_TRUE(code->is_baseline);
   EXPECT_TRUE(code->frames.empty());
   EXPECT_EQ(code->object.bits, code_.bits);
+  EXPECT_FALSE(code->baseline_offset);
+}
+
+// Baseline code has the place of the instruction that it was made of, also
+// behind ones with wide operands, and of the first one in its own beginning.
+TEST_P(V8CodeTest, BaselineLines) {
+  // LdaZero; LdaSmi, with the prefix Wide and so two bytes; LdaZero. The
+  // numbers are the same in all versions.
+  using std::string_literals::operator""s;
+  const std::string code = "\x0c\0\x0d\xff\xff\x0c"s;
+  const V8Bytecodes bytecodes = V8BytecodesOf(layout_.version);
+  ASSERT_EQ(bytecodes.SizeAt(std::as_bytes(std::span(code)), 1), 4u);
+  const V8Word bytecode = made_.New(layout_.bytecode_array, 96);
+  made_.Set(bytecode, V8Offsets::kArrayLength, uint64_t{code.size()} << 32);
+  for (size_t i = 0; i < code.size(); ++i) {
+    made_.Set(bytecode, layout_.bytecode_first + i,
+              static_cast<uint8_t>(code[i]));
+  }
+  std::string positions = V8PositionEntry(layout_, 0, V8RawPosition(7));
+  positions += V8PositionEntry(
+      layout_, 5, static_cast<int64_t>(V8RawPosition(9) - V8RawPosition(7)));
+  made_.Set(bytecode, layout_.bytecode_positions,
+            made_.NewBytes(positions).bits);
+  // 16 bytes in front, then 200, 8 and 4 of an instruction each.
+  MakeCode(0x20040, NewFunction(1), "\x10\xc8\x01\x08\x04", "", {});
+  made_.Set(code_, layout_.code_deoptimization, bytecode.bits);
+  made_.Set(code_, layout_.code_flags, uint32_t{0x70} | layout_.baseline_kind);
+  const auto place = [&](uint64_t offset) {
+    const auto found = Find(begin() + offset);
+    return found ? found->baseline_offset : std::nullopt;
+  };
+  EXPECT_EQ(place(0), 7u);
+  EXPECT_EQ(place(16), 7u);
+  EXPECT_EQ(place(223), 7u);
+  EXPECT_EQ(place(224), 9u);
+  EXPECT_EQ(place(227), 9u);
+  EXPECT_FALSE(place(228));
+  // Another object in place of the byte code.
+  made_.Set(code_, layout_.code_deoptimization,
+            made_.New(layout_.script, 104).bits);
+  EXPECT_FALSE(place(0));
 }
 
 // What does not hold up is not guessed at.
