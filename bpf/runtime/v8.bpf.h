@@ -260,7 +260,7 @@ static __always_inline void v8_note_compiled(struct runtime_state *st,
 	id = cpython_hash(v8_function_id(st), pc);
 	id = cpython_hash(id, code[0]);
 	id = v8_mix(cpython_hash(id, code[1]));
-	runtime_note_code(V8_FRAME_KIND, id, 0);
+	runtime_note_code(V8_FRAME_KIND, id, !native->back);
 	v8_send(st, id, V8_COMPILED, 0, pc);
 }
 

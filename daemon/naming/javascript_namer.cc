@@ -23,9 +23,15 @@ void JavaScriptNamer::Name(const RawFrame& raw,
       leaf_first.push_back(builder.AddFrame(frame));
       return;
     }
-    NameRuntimeFrame(found->second, lines_, builder, frame);
+    const RuntimeFrame& known = found->second;
+    if (known.caller != 0) {
+      frame.kind = &kJavaScriptInlinedFrame;
+    } else if (known.is_interpreted) {
+      frame.kind = &kJavaScriptInterpretedFrame;
+    }
+    NameRuntimeFrame(known, lines_, builder, frame);
     leaf_first.push_back(builder.AddFrame(frame));
-    id = found->second.caller;
+    id = known.caller;
     if (id == 0) return;
   }
 }

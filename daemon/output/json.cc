@@ -369,6 +369,7 @@ std::string FrameJson(const Profile& profile, const Frame& frame,
     AppendHex("symbol_offset", frame.symbol_offset, out);
   }
   if (frame.kind->is_inlined) out += ",\"inlined\":true";
+  if (frame.line_is_near) out += ",\"approximate\":true";
   if (frame.file != 0) {
     AppendText("file", profile.String(frame.file), out);
     AppendNumber("line", frame.line, out);

@@ -29,8 +29,8 @@ constexpr double kMinText = 3 * kLetterWidth;
 
 // By FlameKind: the hues of the page (daemon/web/view.js).
 constexpr std::array<std::string_view, kFlameKinds> kColours = {
-    "#d1d1d1", "#f0c061", "#83c6ec", "#6fcdb0",
-    "#e3a0c6", "#b0b3b9", "#f2e46b", "#f09e75"};
+    "#d1d1d1", "#f0c061", "#83c6ec", "#6fcdb0", "#e3a0c6",
+    "#b0b3b9", "#f2e46b", "#f09e75", "#87cb9d", "#80c6c6"};
 
 void AppendXml(std::string_view text, std::string& out) {
   std::string printable;

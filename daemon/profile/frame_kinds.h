@@ -20,8 +20,10 @@ enum class FlameKind : uint8_t {
   kUnknown,  // without a name, or a mark for what is missing
   kInlined,  // a function within the code of the next one towards the root
   kPython,
+  kJavaScript,
+  kJava,
 };
-inline constexpr size_t kFlameKinds = 8;
+inline constexpr size_t kFlameKinds = 10;
 
 // Everything that depends on what kind of code a frame is. Readers and writers
 // ask the row of a frame and compare no kinds, so that one more row is all that
@@ -124,21 +126,36 @@ inline constexpr FrameKind kPythonFrame = {.name = "python",
                                            .folded_suffix = "_[p]",
                                            .colour = FlameKind::kPython};
 
-// Functions of JavaScript, as the engine knows them, however it runs them.
-inline constexpr FrameKind kJavaScriptFrame = {.name = "javascript",
-                                               .has_offsets = false,
-                                               .folded_suffix = "_[js]",
-                                               .colour = FlameKind::kGenerated};
+// Functions of JavaScript, as the engine knows them: within compiled code of
+// others, compiled, and as its interpreter works through them. One colour: a
+// function that runs faster and faster is one box of a picture.
+inline constexpr FrameKind kJavaScriptInlinedFrame = {
+    .name = "javascript",
+    .is_inlined = true,
+    .has_offsets = false,
+    .folded_suffix = "_[js]_[i]",
+    .colour = FlameKind::kJavaScript,
+    .inlined = &kJavaScriptInlinedFrame};
+inline constexpr FrameKind kJavaScriptFrame = {
+    .name = "javascript",
+    .has_offsets = false,
+    .folded_suffix = "_[js]",
+    .colour = FlameKind::kJavaScript,
+    .inlined = &kJavaScriptInlinedFrame};
+inline constexpr FrameKind kJavaScriptInterpretedFrame = {
+    .name = "javascript-interpreted",
+    .has_offsets = false,
+    .folded_suffix = "_[js]",
+    .colour = FlameKind::kJavaScript};
 // Methods of Java: compiled, and as the JVM's interpreter works through them.
 inline constexpr FrameKind kJavaFrame = {.name = "java",
                                          .has_offsets = false,
                                          .folded_suffix = "_[j]",
-                                         .colour = FlameKind::kGenerated};
-inline constexpr FrameKind kJavaInterpretedFrame = {
-    .name = "java-interpreted",
-    .has_offsets = false,
-    .folded_suffix = "_[0]",
-    .colour = FlameKind::kGenerated};
+                                         .colour = FlameKind::kJava};
+inline constexpr FrameKind kJavaInterpretedFrame = {.name = "java-interpreted",
+                                                    .has_offsets = false,
+                                                    .folded_suffix = "_[0]",
+                                                    .colour = FlameKind::kJava};
 
 // Why a thread waited: no code, but a frame where its own stack ends and the
 // kernel's begins, on the kernel's side.
@@ -156,11 +173,21 @@ inline constexpr FrameKind kWakerFrame = {.name = "waker",
                                           .divider = "--"};
 
 // Where several have one name or one suffix, the plain one comes first.
-inline constexpr std::array kFrameKinds = {
-    &kUserFrame,           &kKernelFrame,     &kPythonFrame, &kJavaScriptFrame,
-    &kWaitFrame,           &kWakerFrame,      &kJitFrame,    &kInlinedFrame,
-    &kInlinedKernelFrame,  &kTrampolineFrame, &kBpfFrame,    &kJavaFrame,
-    &kJavaInterpretedFrame};
+inline constexpr std::array kFrameKinds = {&kUserFrame,
+                                           &kKernelFrame,
+                                           &kPythonFrame,
+                                           &kJavaScriptFrame,
+                                           &kWaitFrame,
+                                           &kWakerFrame,
+                                           &kJitFrame,
+                                           &kInlinedFrame,
+                                           &kInlinedKernelFrame,
+                                           &kTrampolineFrame,
+                                           &kBpfFrame,
+                                           &kJavaFrame,
+                                           &kJavaInterpretedFrame,
+                                           &kJavaScriptInterpretedFrame,
+                                           &kJavaScriptInlinedFrame};
 
 // The kind of the kernel's code in that module, a word in brackets.
 constexpr const FrameKind* KernelKindOf(std::string_view module) {

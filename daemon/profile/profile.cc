@@ -17,6 +17,7 @@ uint64_t HashOf(const Frame& frame) {
   hash = MixHash(hash, frame.file_offset);
   hash = MixHash(hash, uint64_t{frame.file} << 32 | frame.line);
   hash = MixHash(hash, uint64_t{frame.function} << 32 | frame.first_line);
+  hash = MixHash(hash, uint64_t{frame.line_is_near});
   return MixHash(hash, frame.symbol_offset);
 }
 

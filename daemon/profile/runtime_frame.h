@@ -65,6 +65,11 @@ struct RuntimeFrame {
   std::string file;         // as the runtime knows it, UTF-8
   uint32_t first_line = 0;  // of the function; 0: not known
   uint32_t line = 0;        // 0: not known
+  // The runtime knows no line of that place, and the line is one near it; what
+  // is said to be inlined is what is there.
+  bool line_is_near = false;
+  // By the runtime's interpreter, where its kind does not say it.
+  bool is_interpreted = false;
   // The function that its code is inlined into, where it was called; 0: none.
   RuntimeFrameId caller = 0;
 

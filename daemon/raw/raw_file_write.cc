@@ -267,6 +267,12 @@ class Writer {
     if (frame.caller != 0) {
       message.add_uint64(RuntimeFrameField::kCaller, frame.caller);
     }
+    if (frame.line_is_near) {
+      message.add_bool(RuntimeFrameField::kLineIsNear, true);
+    }
+    if (frame.is_interpreted) {
+      message.add_bool(RuntimeFrameField::kIsInterpreted, true);
+    }
     Add(CaptureField::kRuntimeFrame, buffer);
   }
 

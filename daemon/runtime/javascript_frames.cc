@@ -106,6 +106,9 @@ std::vector<JavaScriptFrame> FindJavaScriptFrames(
     frame->native = i;
     frame->code.process = process;
     frame->code.pc = {frames[i] - (i > 0 ? 1 : 0)};
+    // Other frames are left by calls, or by a signal where nothing tells.
+    if (!frame->code.bytecode && i == 0)
+      frame->index = JavaScriptNames::kNoCall;
     frame->code.id = NumberOf(frame->code);
     found.push_back(*frame);
   }

@@ -211,15 +211,24 @@ bool JavaScriptNames::ReadCode(const ksym::V8Heap& heap, Code& code,
     if (table) code.positions = heap.ReadBytes(*table, kMaxPositions);
     return AddPlace(heap, {sampled.shared, {}}, code, process);
   }
+  const auto data = heap.ReadWord(sampled.shared.object() + layout.shared_data);
+  // What leads from JavaScript into WebAssembly is code for that one function,
+  // and nothing else can be. Its name is its number in the module.
+  if (data && heap.IsA(*data, layout.wasm_exported_function)) {
+    if (!AddPlace(heap, {sampled.shared, {}}, code, process)) return false;
+    std::string& name = code.places.back().name;
+    name = "wasm-function[" + name + "]";
+    return true;
+  }
   const auto compiled = process.finder.Find(heap, sampled.pc);
   if (!compiled) return false;
   if (compiled->is_baseline) {
-    const auto data =
-        heap.ReadWord(sampled.shared.object() + layout.shared_data);
     if (sampled.is_late && (!data || data->bits != compiled->object.bits)) {
       return false;
     }
-    return AddPlace(heap, {sampled.shared, {}}, code, process);
+    code.is_baseline = true;
+    return AddPlace(heap, {sampled.shared, compiled->baseline_offset}, code,
+                    process);
   }
   // Other code may lie where this one was.
   if (compiled->frames.back().shared.object() != sampled.shared.object()) {
@@ -276,7 +285,9 @@ RuntimeFrameId JavaScriptNames::FrameOf(uint64_t code, uint32_t index) {
 
 RuntimeFrame JavaScriptNames::FrameAt(const Code& code, const Place& place,
                                       uint32_t index) {
-  RuntimeFrame frame = {.name = place.name, .file = {}};
+  RuntimeFrame frame = {.name = place.name,
+                        .file = {},
+                        .is_interpreted = code.sampled.bytecode.has_value()};
   if (!place.script) return frame;
   frame.file = FileOf(*place.script);
   if (place.begin) frame.first_line = place.script->LineOf(*place.begin);
@@ -293,6 +304,9 @@ RuntimeFrame JavaScriptNames::FrameAt(const Code& code, const Place& place,
     if (position) offset = position->script_offset;
   }
   if (offset) frame.line = place.script->LineOf(*offset);
+  // Optimized code has the positions of its calls.
+  frame.line_is_near =
+      index == kNoCall && offset && !code.is_baseline && !frame.is_interpreted;
   return frame;
 }
 

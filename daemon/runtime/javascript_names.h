@@ -87,7 +87,9 @@ class JavaScriptNames final : public CodeNamer {
     return {{.kind = kJavaScriptCode, .value = FrameOf(code.code, code.index)}};
   }
   // The frame of that code. `index`: of interpreted code the offset in the byte
-  // code, as frames have it.
+  // code, as frames have it; of compiled code 0, or kNoCall: it is where
+  // the CPU was and not behind a call.
+  static constexpr uint32_t kNoCall = 1;
   RuntimeFrameId FrameOf(uint64_t code, uint32_t index);
   // What the frame is by now; nothing: the number is not from here.
   std::optional<RuntimeFrame> Get(RuntimeFrameId id);
@@ -126,6 +128,7 @@ class JavaScriptNames final : public CodeNamer {
     uint64_t used = 0;  // the last interval in which it was asked for
     // Innermost first; empty: it was not read.
     std::vector<Place> places;
+    bool is_baseline = false;
     std::vector<std::byte> positions;  // of interpreted code
     size_t bytes = 0;
   };

@@ -13,6 +13,8 @@ const KINDS = [
   {name: 'unknown', hue: 220, saturation: 6, light: 70},
   {name: 'inlined', hue: 56, saturation: 85, light: 70},
   {name: 'Python', hue: 20, saturation: 80, light: 70},
+  {name: 'JavaScript', hue: 140, saturation: 38, light: 66},
+  {name: 'Java', hue: 180, saturation: 38, light: 64},
 ];
 const ROOT_COLOUR = 'hsl(0 0% 88%)';
 const SAME_COLOUR = 'hsl(220 5% 80%)';

@@ -95,8 +95,8 @@ class NodeTest(harness.E2eTest):
         self.assertEqual(process.stdout.readline(), b"ready\n")
         return process
 
-    def stacks_of(self, node, *arguments, seconds=3):
-        process = self.start_node(node, PROGRAM, "30")
+    def stacks_of(self, node, *arguments, flags=(), seconds=3):
+        process = self.start_node(node, *flags, PROGRAM, "30")
         run = self.profile("-F", 997, "-U", "-p", process.pid, *arguments,
                            seconds)
         process.kill()
@@ -147,11 +147,18 @@ class NodeTest(harness.E2eTest):
 
     def test_lines(self):
         # Lines of callers are those of the calls, also of inlined ones.
+        self.check_lines()
+
+    def test_baseline_lines(self):
+        # The same where all functions have baseline code.
+        self.check_lines("--always-sparkplug", "--no-opt")
+
+    def check_lines(self, *flags):
         with open(PROGRAM, encoding="utf-8") as file:
             source = file.read().splitlines()
         for node in nodes():
             with self.subTest(node=node):
-                stacks = self.stacks_of(node, "--lines")
+                stacks = self.stacks_of(node, "--lines", flags=flags)
                 self.assert_known(stacks)
                 seen = {}
                 for stack in stacks:
@@ -209,6 +216,28 @@ class NodeTest(harness.E2eTest):
         self.assertEqual(len(named), 4, named)
         self.assertGreater(sum(named.values()), 100)
 
+    def test_short_lives(self):
+        # So do nearly all samples of JavaScript in many of them, where the
+        # program's tables are there.
+        node = nodes()[0]
+        text = ("function inner(n) { return Math.sqrt(n) + 1; } "
+                "function shortWork() { const end = Date.now() + 250; "
+                "let n = 0; while (Date.now() < end) n += inner(n); "
+                "return n; } shortWork();")
+        self.start_node(node, PROGRAM, "30")
+        run = self.profile("-F", 997, "-U", "--by", "pid", "--", "/bin/sh",
+                           "-c", "for i in 1 2 3 4 5 6; do %s -e '%s'; done" %
+                           (node, text))
+        first, counts = None, {True: 0, False: 0}
+        for frames, count in harness.Folded(run.stdout).lines:
+            first = first or frames[0]
+            # The first one may begin before the tables are there.
+            if any("JSEntry" in frame for frame in frames) and \
+                    frames[0] != first:
+                counts["[javascript]" not in frames] += count
+        self.assertGreater(counts[True], 200)
+        self.assertLess(counts[False], 0.05 * counts[True], counts)
+
     def test_options(self):
         # All native frames stay where that is asked for, and nothing is looked
         # for where that is.
@@ -227,15 +256,33 @@ class NodeTest(harness.E2eTest):
         again = self.profile("--replay", raw)
         self.assertEqual(again.stdout, run.stdout)
         report = self.profile("--replay", raw, "--format", "json")
+        profile = json.loads(report.stdout)
+        self.assert_kinds(profile)
         frames = {frame.get("function"): frame
-                  for frame in json.loads(report.stdout)["frames"]
-                  if frame["kind"] == "javascript"}
+                  for frame in profile["frames"]
+                  if frame["kind"].startswith("javascript")}
         leaf = frames["leaf"]
         self.assertEqual(leaf["name"], "leaf (known_node.js)")
         self.assertEqual(leaf["file"], PROGRAM)
         self.assertGreaterEqual(leaf["line"], leaf["first_line"])
         self.assertIn("größe", frames)
         self.assertIn("大きさ", frames)
+
+    def assert_kinds(self, profile):
+        """Frames of JavaScript say how they ran, and lines are approximate at
+        the leaf only."""
+        frames = profile["frames"]
+        self.assertIn("javascript-interpreted",
+                      {frame["kind"] for frame in frames})
+        self.assertTrue(any(frame.get("inlined") for frame in frames
+                            if frame["kind"] == "javascript"))
+        approximate = 0
+        for stack in profile["stacks"]:
+            marks = [bool(frames[place].get("approximate"))
+                     for place in stack["user"]]
+            self.assertEqual(marks, sorted(marks), stack)
+            approximate += any(marks)
+        self.assertGreater(approximate, 0)
 
 
 if __name__ == "__main__":

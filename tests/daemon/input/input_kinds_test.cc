@@ -83,7 +83,18 @@ TEST(InputKindsTest, KeepsFramesThatAreNoNativeCode) {
                                         .line = 7,
                                         .function = builder.Intern("run"),
                                         .first_line = 3});
-  p.Add({.user = {python, p.User("main")},
+  const auto javascript = [&](std::string_view name, const FrameKind& kind) {
+    return builder.AddFrame({.name = builder.Intern(name),
+                             .kind = &kind,
+                             .file = builder.Intern("/src/a.js"),
+                             .line = 9,
+                             .function = builder.Intern(name),
+                             .line_is_near = &kind != &kJavaScriptFrame});
+  };
+  p.Add({.user = {javascript("in", kJavaScriptInlinedFrame),
+                  javascript("out", kJavaScriptFrame),
+                  javascript("slow", kJavaScriptInterpretedFrame), python,
+                  p.User("main")},
          .kernel = {p.Kernel("wake_up"), waker, p.Kernel("schedule"), wait}});
   Accounting accounting;
   accounting.taken = 1;
@@ -94,6 +105,8 @@ TEST(InputKindsTest, KeepsFramesThatAreNoNativeCode) {
   EXPECT_THAT(json, HasSubstr(R"("kind":"wait")"));
   EXPECT_THAT(json, HasSubstr(R"("kind":"waker")"));
   EXPECT_THAT(json, HasSubstr(R"("function":"run")"));
+  EXPECT_THAT(json, HasSubstr(R"("kind":"javascript-interpreted")"));
+  EXPECT_THAT(json, HasSubstr(R"("inlined":true,"approximate":true)"));
   EXPECT_EQ(Render(Read(json), OutputFormat::kJson, {}), json);
 }
 

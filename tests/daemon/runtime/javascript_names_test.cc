@@ -88,6 +88,7 @@ TEST_F(JavaScriptNamesTest, Interpreted) {
   EXPECT_EQ(frame->name, "handle");
   EXPECT_EQ(frame->file, "/srv/server.js");
   EXPECT_EQ(frame->line, 2u);
+  EXPECT_TRUE(frame->is_interpreted);
   EXPECT_EQ(javascript_.Get(second)->line, 3u);
   EXPECT_EQ(javascript_.Get(second + 100), std::nullopt);
 }
@@ -129,12 +130,38 @@ TEST_F(JavaScriptNamesTest, Inlined) {
   EXPECT_EQ(caller.name, "handle");
   EXPECT_EQ(caller.line, 2u);
   EXPECT_EQ(caller.caller, 0u);
+  EXPECT_FALSE(leaf->is_interpreted);
+  EXPECT_FALSE(leaf->line_is_near);
+  EXPECT_FALSE(caller.line_is_near);
+  // Between calls nothing says what runs: it is what ran at the one before.
+  const auto top =
+      javascript_.Get(javascript_.FrameOf(1, JavaScriptNames::kNoCall));
+  ASSERT_TRUE(top);
+  EXPECT_EQ(top->line, 3u);
+  EXPECT_TRUE(top->line_is_near);
+  EXPECT_TRUE(names_.Get(top->caller).line_is_near);
   // The code of another function has taken its place.
   JavaScriptCode other = Sampled(2, inner);
   other.pc = sampled.pc;
   javascript_.Add(other);
   Read();
   EXPECT_EQ(javascript_.Get(javascript_.FrameOf(2, 0))->name, "");
+}
+
+// A function of WebAssembly that JavaScript calls is known by its number.
+TEST_F(JavaScriptNamesTest, WebAssembly) {
+  const V8Word exported = made_.NewFunction(made_.NewText("12"), {}, 5);
+  made_.Set(exported, layout_.shared_data,
+            made_.New(layout_.wasm_exported_function, 64).bits);
+  JavaScriptCode sampled = Sampled(1, exported);
+  sampled.pc = {kCodeSpace + 300};
+  javascript_.Add(sampled);
+  Read();
+  const auto frame = javascript_.Get(javascript_.FrameOf(1, 0));
+  ASSERT_TRUE(frame);
+  EXPECT_EQ(frame->name, "wasm-function[12]");
+  EXPECT_EQ(frame->file, "");
+  EXPECT_EQ(frame->line, 0u);
 }
 
 // Another function where the sampled one was has no name, and is tried again a
