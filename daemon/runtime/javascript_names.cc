@@ -222,11 +222,11 @@ bool JavaScriptNames::ReadCode(const ksym::V8Heap& heap, Code& code,
   }
   const auto compiled = process.finder.Find(heap, sampled.pc);
   if (!compiled) return false;
-  if (compiled->is_baseline) {
+  code.is_baseline = compiled->is_baseline;
+  if (code.is_baseline) {
     if (sampled.is_late && (!data || data->bits != compiled->object.bits)) {
       return false;
     }
-    code.is_baseline = true;
     return AddPlace(heap, {sampled.shared, compiled->baseline_offset}, code,
                     process);
   }

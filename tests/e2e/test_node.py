@@ -16,6 +16,30 @@ WORKLOADS = os.path.join(os.path.dirname(os.path.abspath(__file__)),
 PROGRAM = os.path.join(WORKLOADS, "known_node.js")
 CHURN = os.path.join(WORKLOADS, "churn_node.js")
 FRAME = re.compile(r"^(.*) \(known_node\.js(?::(\d+))?\)$")
+# (module (import "e" "i" (func (param i32) (result i32)))
+#   (func (export "f") (param i32) (result i32) (local i32)
+#     (loop (local.set 1 (i32.add (local.get 1) (local.get 0)))
+#       (br_if 0 (local.tee 0 (i32.sub (local.get 0) (i32.const 1)))))
+#     (local.get 1)))
+WASM_PROGRAM = """
+const bytes = new Uint8Array([
+  0, 97, 115, 109, 1, 0, 0, 0,
+  1, 6, 1, 0x60, 1, 0x7f, 1, 0x7f,
+  2, 7, 1, 1, 101, 1, 105, 0, 0,
+  3, 2, 1, 0,
+  7, 5, 1, 1, 102, 0, 1,
+  10, 27, 1, 25, 1, 1, 0x7f,
+  3, 0x40, 0x20, 1, 0x20, 0, 0x6a, 0x21, 1,
+  0x20, 0, 0x41, 1, 0x6b, 0x22, 0, 0x0d, 0, 0x0b, 0x20, 1, 0x0b]);
+const module_ = new WebAssembly.Module(bytes);
+const f = new WebAssembly.Instance(module_, {e: {i: (n) => n}}).exports.f;
+function callsWasm() { return f(1000); }
+process.stdout.write('ready\\n');
+const end = Date.now() + 20000;
+while (Date.now() < end) callsWasm();
+"""
+# The hash is the module's.
+WASM_FRAME = re.compile(r"^wasm-function\[1\] \([0-9a-f]+\)$")
 # Which functions a function calls, through what is not JavaScript or directly.
 EDGES = {
     "(anonymous)": {"turn"},
@@ -235,8 +259,31 @@ class NodeTest(harness.E2eTest):
             if any("JSEntry" in frame for frame in frames) and \
                     frames[0] != first:
                 counts["[javascript]" not in frames] += count
-        self.assertGreater(counts[True], 200)
+        self.assertGreater(counts[True], 50)
         self.assertLess(counts[False], 0.05 * counts[True], counts)
+
+    def test_webassembly(self):
+        # A function of WebAssembly that JavaScript calls has its number, which
+        # counts those that are imported.
+        program = self.path("calls_wasm.js")
+        harness.write_text(program, WASM_PROGRAM)
+        for node in nodes():
+            with self.subTest(node=node):
+                # Optimized code may call it at once, without a frame for it.
+                process = self.start_node(node, "--no-opt", program)
+                run = self.profile("-F", 997, "-U", "-p", process.pid, 2)
+                process.kill()
+                stacks = [(frames, count) for frames, count
+                          in harness.Folded(run.stdout).lines
+                          if "callsWasm (calls_wasm.js)" in frames]
+                named = sum(count for frames, count in stacks
+                            if any(WASM_FRAME.match(frame)
+                                   for frame in frames))
+                total = sum(count for _, count in stacks)
+                self.assertGreater(total, 50)
+                self.assertGreater(named, 0.9 * total)
+                self.assertFalse([frames for frames, _ in stacks
+                                  if "[javascript]" in frames])
 
     def test_options(self):
         # All native frames stay where that is asked for, and nothing is looked

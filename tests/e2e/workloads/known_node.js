@@ -66,7 +66,7 @@ function 大きさ() { return leaf(5) + leaf(6); }
 function all() {
   bySort();
   byMap();
-  recurse(50);
+  for (let i = 0; i < 10; i++) recurse(50);
   byClass();
   byClosure();
   byGenerator();
