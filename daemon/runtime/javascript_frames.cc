@@ -35,10 +35,25 @@ bool HasBytecode(const V8Heap& live, V8Word shared, V8Word bytecode) {
   return data && data->bits == bytecode.bits;
 }
 
-// Finds the function, as the process's memory has it now; false: it has moved,
+// Where the object is now. Closures are young, and young objects are moved
+// soon; in place of its map one leaves its new address, without the tag, until
+// that memory is used again.
+V8Word Moved(const V8Heap& live, V8Word object) {
+  constexpr int kMaxMoves = 2;
+  constexpr uint64_t kAlignment = 8;
+  for (int i = 0; i < kMaxMoves; ++i) {
+    const auto map = live.ReadWord(object.object());
+    if (!map || map->bits == 0 || map->bits % kAlignment != 0) break;
+    object = {map->bits | 1};
+  }
+  return object;
+}
+
+// Finds the function, as the process's memory has it now; false: it was freed,
 // or it is none.
 bool FindFunction(const V8Heap& live, V8Word function, JavaScriptCode& code) {
   const ksym::V8Layout& layout = live.layout();
+  function = Moved(live, function);
   const auto type = live.TypeOf(function);
   if (!type || *type < layout.first_function || *type > layout.last_function) {
     return false;

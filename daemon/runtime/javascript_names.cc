@@ -215,7 +215,11 @@ bool JavaScriptNames::ReadCode(const ksym::V8Heap& heap, Code& code,
   // What leads from JavaScript into WebAssembly is code for that one function,
   // and nothing else can be. Its name is its number in the module.
   if (data && heap.IsA(*data, layout.wasm_exported_function)) {
-    if (!AddPlace(heap, {sampled.shared, {}}, code, process)) return false;
+    // But nothing says of one that was found later that it is the frame's.
+    if (sampled.is_late ||
+        !AddPlace(heap, {sampled.shared, {}}, code, process)) {
+      return false;
+    }
     std::string& name = code.places.back().name;
     name = "wasm-function[" + name + "]";
     return true;

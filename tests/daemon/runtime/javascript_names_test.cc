@@ -162,6 +162,12 @@ TEST_F(JavaScriptNamesTest, WebAssembly) {
   EXPECT_EQ(frame->name, "wasm-function[12]");
   EXPECT_EQ(frame->file, "");
   EXPECT_EQ(frame->line, 0u);
+  // A function that was found in a copied stack may be another one by now.
+  sampled.id = 2;
+  sampled.is_late = true;
+  javascript_.Add(sampled);
+  Read();
+  EXPECT_EQ(javascript_.Get(javascript_.FrameOf(2, 0))->name, "");
 }
 
 // Another function where the sampled one was has no name, and is tried again a
@@ -268,6 +274,7 @@ TEST_F(JavaScriptFramesTest, Finds) {
   ASSERT_EQ(compiled.size(), 1u);
   EXPECT_FALSE(compiled[0].code.bytecode);
   EXPECT_EQ(compiled[0].code.pc.value, 0x1000u);
+  EXPECT_EQ(compiled[0].index, JavaScriptNames::kNoCall);
   EXPECT_NE(compiled[0].code.id, interpreted[0].code.id);
 }
 
@@ -283,8 +290,22 @@ TEST_F(JavaScriptFramesTest, NativeCode) {
   EXPECT_TRUE(Find(false).empty());
 }
 
-// A function that has moved leaves a frame that will have no name.
+// A function that has moved says where to, for some time.
 TEST_F(JavaScriptFramesTest, Moved) {
+  const V8Word now = made_.New(layout_.first_function, 64);
+  made_.Set(now, layout_.function_shared, function_.bits);
+  made_.Set(object_, 0, now.object().value);
+  made_.Set(object_, layout_.function_shared, uint64_t{0});
+  const auto found = Find(true);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].code.shared.bits, function_.bits);
+  // It may say that it is where it was.
+  made_.Set(object_, 0, object_.object().value);
+  EXPECT_EQ(Find(true)[0].code.shared.bits, 0u);
+}
+
+// One that is gone leaves a frame that will have no name.
+TEST_F(JavaScriptFramesTest, Gone) {
   made_.Set(function_, layout_.shared_data,
             made_.New(layout_.bytecode_array, 100).bits);
   auto found = Find(true);
