@@ -41,8 +41,7 @@ inline constexpr std::array kRuntimeKinds = {
         .kind = kPythonCode, .is_in_table = true, .has_interpreter = true},
     RuntimeKind{.kind = kTornFrames},
     RuntimeKind{.kind = kLockWait},
-    RuntimeKind{
-        .kind = kJavaScriptCode, .is_in_table = true, .has_interpreter = true},
+    RuntimeKind{.kind = kJavaScriptCode, .is_in_table = true},
     RuntimeKind{.kind = kJavaCompiled, .is_in_table = true},
     RuntimeKind{.kind = kJavaInterpreted, .is_in_table = true},
     RuntimeKind{.kind = kJavaStub, .is_in_table = true}};
