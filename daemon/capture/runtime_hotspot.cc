@@ -167,7 +167,7 @@ std::vector<RawFrame> HotspotProcesses::FramesOf(const ksym::ProcessId& process,
     const auto known = jvm.methods.find(key);
     if (known != jvm.methods.end()) {
       frame.name = known->second;
-    } else if (auto name = NameOf(process, jvm, code)) {
+    } else if (auto name = NameOf(process, *jvm.layout, code)) {
       frame.name = *std::move(name);
       if (kept_ >= kMaxMethods) {
         kept_ -= jvm.methods.size();
@@ -182,16 +182,15 @@ std::vector<RawFrame> HotspotProcesses::FramesOf(const ksym::ProcessId& process,
   return {{.kind = code.kind, .value = names_.IdOf(frame)}};
 }
 
-std::optional<std::string> HotspotProcesses::NameOf(const ksym::ProcessId& id,
-                                                    const Process& process,
-                                                    const RuntimeCode& code) {
+std::optional<std::string> HotspotProcesses::NameOf(
+    const ksym::ProcessId& id, const ksym::HotspotLayout& layout,
+    const RuntimeCode& code) {
   if (read_ >= kMaxReads) {
     ++statistics_.methods_late;
     return std::nullopt;
   }
   ++read_;
   const HotspotMemory memory(memory_, id.pid);
-  const ksym::HotspotLayout& layout = *process.layout;
   std::optional<std::string> name;
   if (code.kind == kJavaStub) {
     name = ksym::ReadHotspotBlobName(memory, layout, {code.code}, kMaxStubName);
