@@ -10,6 +10,7 @@
 #include <span>
 #include <utility>
 
+#include "daemon/capture/sampled_count.h"
 #include "daemon/unwind/sampler_keys.h"
 #include "ksym/runtime/cpython/code_object.h"
 #include "ksym/runtime/memory.h"
