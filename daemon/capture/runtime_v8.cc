@@ -107,8 +107,10 @@ void V8Processes::FindFrames(const ksym::ProcessId& process,
   const auto layout = layouts_.find(process);
   if (layout == layouts_.end() || native.rowless.empty()) return;
   for (const JavaScriptFrame& frame :
-       FindJavaScriptFrames(native, stack.frames, PagesOf(process.pid),
-                            *layout->second, process)) {
+       FindJavaScriptFrames(native, stack.frames,
+                            {.memory = PagesOf(process.pid),
+                             .layout = *layout->second,
+                             .id = process})) {
     javascript_.Add(frame.code);
     all.code.push_back({.native = frame.native,
                         .frames = {{.kind = kJavaScriptCode,
