@@ -64,7 +64,7 @@ class HistoryThread {
   Settings settings_;
   const history::Run run_;
   std::unique_ptr<history::HistoryWriter> writer_;  // null: not opened yet
-  history::WriterCounts shown_;                   // of writer_, as counted
+  history::WriterCounts shown_;                     // of writer_, as counted
   bool failing_ = false;
   std::chrono::steady_clock::time_point committed_;  // last, or tried
 

@@ -280,9 +280,8 @@ TEST(PushClientTest, CollectorsSayWhatTheyDidNotTake) {
         std::pair(std::string("\xff\xff not a message"),
                   PushClient::Outcome::kSent)}) {
     std::string why;
-    FakeReceiver receiver(
-        fmt::format("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{}",
-                    answer.size(), answer));
+    FakeReceiver receiver("HTTP/1.1 200 OK\r\nContent-Length: " +
+                          std::to_string(answer.size()) + "\r\n\r\n" + answer);
     auto client = PushClient::Make(
         {.url = "otlp+" + receiver.url("/v1development/profiles", "http")});
     ASSERT_TRUE(client) << client.error().message();
