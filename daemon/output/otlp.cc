@@ -292,7 +292,9 @@ class OtlpWriter {
       attributes.push_back(dictionary_.AttributeId(attribute));
     }
     pbf_builder<SampleField> sample(profile, ProfileField::kSamples);
-    sample.add_int32(SampleField::kStack, dictionary_.StackId(key.locations));
+    if (const int32_t stack = dictionary_.StackId(key.locations); stack != 0) {
+      sample.add_int32(SampleField::kStack, stack);
+    }
     sample.add_packed_int64(SampleField::kValues, &value, &value + 1);
     sample.add_packed_int32(SampleField::kAttributes, attributes.begin(),
                             attributes.end());

@@ -130,7 +130,9 @@ void OtlpDictionary::AddLocations(std::string& out) {
     if (!place.object.filename.empty()) {
       at.add_int32(LocationField::kMapping, mapping_ids_.at(place.object));
     }
-    at.add_uint64(LocationField::kAddress, place.address);
+    if (place.address != 0) {
+      at.add_uint64(LocationField::kAddress, place.address);
+    }
     for (const PprofLine& line : place.lines) {
       pbf_builder<LineField> to(at, LocationField::kLines);
       to.add_int32(LineField::kFunction, function_ids_.at(line.function));

@@ -85,8 +85,10 @@ class Receiver:
                 status = receiver.statuses.pop(0) if receiver.statuses else 200
                 self.send_response(status)
                 self.end_headers()
-                if status == 200:
-                    self.wfile.write(receiver.answer)
+                if status == 200 and receiver.answer:
+                    # The client may have read enough of it.
+                    with contextlib.suppress(ConnectionError):
+                        self.wfile.write(receiver.answer)
 
             def log_message(self, *_):
                 pass

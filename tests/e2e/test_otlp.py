@@ -28,18 +28,23 @@ class FormatTest(harness.E2eTest):
         self.profile("convert", path, "-o", target)
         return document, otlp_decoder.Decoded(harness.read_bytes(target))
 
-    def stacks_of(self, document, kinds):
+    def stacks_of(self, document):
         """Sums by kind, command, pid and names, leaf first."""
+        kinds = [kind["name"] for kind in
+                 document.metadata.get("kinds", [{"name": "cpu"}])]
         sums = collections.Counter()
         for stack in document.stacks:
-            kind = kinds[stack.get("sample_kind", 0)]
-            names = tuple(reversed(document.names(stack)))
-            key = kind["name"], stack["comm"], stack["pid"], names
+            frames = document.user(stack) + document.kernel(stack)
+            names = tuple(frame.get("function", frame["name"])
+                          for frame in reversed(frames))
+            key = (stack.get("sample_kind", kinds[0]), stack["comm"], stack["pid"],
+                   names)
             sums[key] += stack.get("value", stack["count"])
         return sums
 
     def check_same(self, document, decoded):
-        kinds = document.metadata.get("sample_kinds") or [{"name": "cpu"}]
+        known = {frame.get("function", frame["name"])
+                 for frame in document.frames}
         sums = collections.Counter()
         for _, profiles in decoded.resources:
             for profile in profiles:
@@ -47,12 +52,13 @@ class FormatTest(harness.E2eTest):
                         if profile["type"] == ("samples", "count")
                         else profile["type"][0])
                 for stack, (value,), labels in profile["samples"]:
+                    # Without the marks for what is missing of a stack.
                     names = tuple(name for frame in stack
-                                  for name in frame[0])
+                                  for name in frame[0] if name in known)
                     key = (kind, labels["thread.name"], labels["process.pid"],
                            names)
                     sums[key] += value
-        wanted = self.stacks_of(document, kinds)
+        wanted = self.stacks_of(document)
         self.assertEqual(sum(sums.values()), sum(wanted.values()))
         self.assertEqual({key: sums[key] for key in sums if key not in wanted},
                          {})

@@ -81,7 +81,7 @@ TEST(ConfigTest, NamesFileLineAndKey) {
   EXPECT_EQ(ErrorOf("{\n\"frequency_hz\": \"99\"}"),
             "f.json:2: frequency_hz: wants a whole number and not a text");
   EXPECT_EQ(ErrorOf("{\"files\": {\"format\": \"svg\"}}"),
-            "f.json:1: files.format: \"svg\" is none of folded, json, pprof");
+            "f.json:1: files.format: \"svg\" is none of folded, json, pprof, otlp");
   EXPECT_EQ(ErrorOf("{\"files\": {\"directory\": \"here\"}}"),
             "f.json:1: files.directory: \"here\" is not an absolute path");
   EXPECT_EQ(ErrorOf("{\"files\": 1}"),
