@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "bpf/runtime/hotspot_abi.h"
+#include "daemon/unwind/sampler_keys.h"
 #include "ksym/runtime/hotspot/method.h"
 #include "ksym/runtime/memory.h"
 
@@ -97,9 +98,7 @@ void HotspotProcesses::Forget(const ksym::ProcessId& process) {
   if (gone.empty()) return;
   kept_ -= gone.mapped().methods.size();
   if (!gone.mapped().is_published) return;
-  const unwind_process key = {.start_ns = process.start_ns,
-                              .tgid = process.pid,
-                              .exec_count = process.exec_count};
+  const unwind_process key = SamplerKeyOf(process);
   bpf_map_delete_elem(map_, &key);
   --statistics_.processes;
 }
@@ -147,8 +146,7 @@ bool HotspotProcesses::Start(const ksym::ProcessId& id, Process& process) {
     return false;
   }
   const hotspot_process value = DescribeJvm(*process.layout, *heaps);
-  const unwind_process key = {
-      .start_ns = id.start_ns, .tgid = id.pid, .exec_count = id.exec_count};
+  const unwind_process key = SamplerKeyOf(id);
   if (bpf_map_update_elem(map_, &key, &value, BPF_ANY) != 0) {
     Refuse(id, process, "there is no room in the sampler's map");
     return false;
@@ -169,7 +167,7 @@ std::vector<RawFrame> HotspotProcesses::FramesOf(const ksym::ProcessId& process,
     const auto known = jvm.methods.find(key);
     if (known != jvm.methods.end()) {
       frame.name = known->second;
-    } else if (auto name = NameOf(process, jvm, code)) {
+    } else if (auto name = NameOf(process, *jvm.layout, code)) {
       frame.name = *std::move(name);
       if (kept_ >= kMaxMethods) {
         kept_ -= jvm.methods.size();
@@ -184,16 +182,15 @@ std::vector<RawFrame> HotspotProcesses::FramesOf(const ksym::ProcessId& process,
   return {{.kind = code.kind, .value = names_.IdOf(frame)}};
 }
 
-std::optional<std::string> HotspotProcesses::NameOf(const ksym::ProcessId& id,
-                                                    const Process& process,
-                                                    const RuntimeCode& code) {
+std::optional<std::string> HotspotProcesses::NameOf(
+    const ksym::ProcessId& id, const ksym::HotspotLayout& layout,
+    const RuntimeCode& code) {
   if (read_ >= kMaxReads) {
     ++statistics_.methods_late;
     return std::nullopt;
   }
   ++read_;
   const HotspotMemory memory(memory_, id.pid);
-  const ksym::HotspotLayout& layout = *process.layout;
   std::optional<std::string> name;
   if (code.kind == kJavaStub) {
     name = ksym::ReadHotspotBlobName(memory, layout, {code.code}, kMaxStubName);

@@ -72,7 +72,7 @@ class HotspotProcesses final : public CodeNamer {
               const std::string& why);
   bool Start(const ksym::ProcessId& id, Process& process);
   std::optional<std::string> NameOf(const ksym::ProcessId& id,
-                                    const Process& process,
+                                    const ksym::HotspotLayout& layout,
                                     const RuntimeCode& code);
 
   int map_;

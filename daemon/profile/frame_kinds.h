@@ -57,6 +57,8 @@ struct FrameKind {
   // The name that perf script and pprof have for the module "[kernel]"; empty:
   // the same.
   std::string_view image = {};
+  // OpenTelemetry's "profile.frame.type"; empty: it has no word for it.
+  std::string_view otel_type = {};
   // The kind of a function that is inlined into such code; null: none is.
   const FrameKind* inlined = nullptr;
   // The kind that it is taken for in a profile that tells of no file which
@@ -71,12 +73,14 @@ inline constexpr FrameKind kInlinedFrame = {.name = "user",
                                             .folded_suffix = "_[i]",
                                             .colour = FlameKind::kInlined,
                                             .perf_module = "inlined",
+                                            .otel_type = "native",
                                             .inlined = &kInlinedFrame};
 // Native code of programs and libraries.
 inline constexpr FrameKind kUserFrame = {.name = "user",
                                          .is_in_file = true,
                                          .has_debug_data = true,
                                          .colour = FlameKind::kUser,
+                                         .otel_type = "native",
                                          .inlined = &kInlinedFrame};
 // Native code that a runtime made, from a perf map: a name without a file.
 inline constexpr FrameKind kJitFrame = {.name = "user",
@@ -93,6 +97,7 @@ inline constexpr FrameKind kInlinedKernelFrame = {
     .colour = FlameKind::kInlined,
     .perf_module = "inlined",
     .image = "[kernel.kallsyms]",
+    .otel_type = "kernel",
     .inlined = &kInlinedKernelFrame};
 // Native code of the kernel and of its modules. Readers of perf script's text
 // take for the kernel's what begins with a bracket, or what ends in ".ko";
@@ -104,6 +109,7 @@ inline constexpr FrameKind kKernelFrame = {.name = "kernel",
                                            .colour = FlameKind::kKernel,
                                            .perf_suffix = ".ko",
                                            .image = "[kernel.kallsyms]",
+                                           .otel_type = "kernel",
                                            .inlined = &kInlinedKernelFrame};
 // Trampolines that the kernel made: no file has them.
 inline constexpr FrameKind kTrampolineFrame = {.name = "kernel",
@@ -111,6 +117,7 @@ inline constexpr FrameKind kTrampolineFrame = {.name = "kernel",
                                                .folded_suffix = "_[k]",
                                                .colour = FlameKind::kKernel,
                                                .perf_suffix = ".ko",
+                                               .otel_type = "kernel",
                                                .inlined = &kInlinedKernelFrame};
 // BPF programs, and what leads into them.
 inline constexpr FrameKind kBpfFrame = {.name = "kernel",
@@ -118,13 +125,15 @@ inline constexpr FrameKind kBpfFrame = {.name = "kernel",
                                         .folded_suffix = "_[k]",
                                         .colour = FlameKind::kBpf,
                                         .perf_suffix = ".ko",
+                                        .otel_type = "kernel",
                                         .inlined = &kInlinedKernelFrame};
 
 // Functions of Python, as the interpreter knows them.
 inline constexpr FrameKind kPythonFrame = {.name = "python",
                                            .has_offsets = false,
                                            .folded_suffix = "_[p]",
-                                           .colour = FlameKind::kPython};
+                                           .colour = FlameKind::kPython,
+                                           .otel_type = "cpython"};
 
 // Functions of JavaScript, as the engine knows them: within compiled code of
 // others, compiled, and as its interpreter works through them. One colour: a
@@ -135,27 +144,32 @@ inline constexpr FrameKind kJavaScriptInlinedFrame = {
     .has_offsets = false,
     .folded_suffix = "_[js]_[i]",
     .colour = FlameKind::kJavaScript,
+    .otel_type = "v8js",
     .inlined = &kJavaScriptInlinedFrame};
 inline constexpr FrameKind kJavaScriptFrame = {
     .name = "javascript",
     .has_offsets = false,
     .folded_suffix = "_[js]",
     .colour = FlameKind::kJavaScript,
+    .otel_type = "v8js",
     .inlined = &kJavaScriptInlinedFrame};
 inline constexpr FrameKind kJavaScriptInterpretedFrame = {
     .name = "javascript-interpreted",
     .has_offsets = false,
     .folded_suffix = "_[js]",
-    .colour = FlameKind::kJavaScript};
+    .colour = FlameKind::kJavaScript,
+    .otel_type = "v8js"};
 // Methods of Java: compiled, and as the JVM's interpreter works through them.
 inline constexpr FrameKind kJavaFrame = {.name = "java",
                                          .has_offsets = false,
                                          .folded_suffix = "_[j]",
-                                         .colour = FlameKind::kJava};
+                                         .colour = FlameKind::kJava,
+                                         .otel_type = "jvm"};
 inline constexpr FrameKind kJavaInterpretedFrame = {.name = "java-interpreted",
                                                     .has_offsets = false,
                                                     .folded_suffix = "_[0]",
-                                                    .colour = FlameKind::kJava};
+                                                    .colour = FlameKind::kJava,
+                                                    .otel_type = "jvm"};
 
 // Why a thread waited: no code, but a frame where its own stack ends and the
 // kernel's begins, on the kernel's side.

@@ -63,7 +63,7 @@ class HostileNodeTest(harness.E2eTest):
             frame = document.frames[number]
             self.assertTrue(frame["name"].isprintable(), frame)
             self.assertLess(len(frame["name"]), 2000, frame)
-            if frame["kind"] != "javascript":
+            if not frame["kind"].startswith("javascript"):
                 continue
             named = frame["name"] != NO_NAME
             if named:
