@@ -150,7 +150,8 @@ TEST_F(JavaScriptNamesTest, Inlined) {
 
 // A function of WebAssembly that JavaScript calls is known by its number.
 TEST_F(JavaScriptNamesTest, WebAssembly) {
-  const V8Word exported = made_.NewFunction(made_.NewText("12"), {}, 5);
+  const V8Word module = made_.NewScript(9, "wasm://wasm/6ad760ce", "");
+  const V8Word exported = made_.NewFunction(made_.NewText("12"), module, 5);
   made_.Set(exported, layout_.shared_data,
             made_.New(layout_.wasm_exported_function, 64).bits);
   JavaScriptCode sampled = Sampled(1, exported);
@@ -160,7 +161,7 @@ TEST_F(JavaScriptNamesTest, WebAssembly) {
   const auto frame = javascript_.Get(javascript_.FrameOf(1, 0));
   ASSERT_TRUE(frame);
   EXPECT_EQ(frame->name, "wasm-function[12]");
-  EXPECT_EQ(frame->file, "");
+  EXPECT_EQ(frame->file, "wasm://wasm/6ad760ce");
   EXPECT_EQ(frame->line, 0u);
   // A function that was found in a copied stack may be another one by now.
   sampled.id = 2;
