@@ -14,8 +14,8 @@ import service_harness
 import otlp_decoder
 
 KINDS = {"user": "native", "kernel": "kernel", "python": "cpython",
-         "javascript": "v8js",
-         "javascript-interpreted": "v8js", "java": "jvm", "java-interpreted": "jvm"}
+         "javascript": "v8js", "javascript-interpreted": "v8js",
+         "java": "jvm", "java-interpreted": "jvm"}
 
 
 class FormatTest(harness.E2eTest):
