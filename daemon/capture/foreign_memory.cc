@@ -47,7 +47,10 @@ size_t ThreadMemory::ReadSome(ksym::Address address,
   // What a read costs besides its bytes.
   constexpr size_t kLeastBytes = 64;
   const size_t cost = std::max(out.size(), kLeastBytes);
-  if (cost > bytes_left_) return 0;
+  if (cost > bytes_left_) {
+    is_used_up_ = true;
+    return 0;
+  }
   bytes_left_ -= cost;
   return ReadNow(tid_, address.value, out);
 }

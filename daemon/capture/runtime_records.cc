@@ -293,7 +293,6 @@ void RuntimeRecords::Withdraw(const ksym::ProcessId& id) {
 void RuntimeRecords::EndInterval() {
   sleeping_.EndInterval();
   names_.ForgetOldFrames();
-  hotspot_.EndInterval();
   // The sampler holds them for known, and would not send them again.
   for (const uint64_t code : names_.TakeDropped()) {
     bpf_map_delete_elem(fds_.codes, &code);
@@ -381,18 +380,26 @@ void RuntimeRecords::AddCode(const profile_code_record& record, size_t bytes) {
 }
 
 void RuntimeRecords::AddCodeFrames(const ksym::ProcessId& process,
-                                   const runtime_item& item,
+                                   std::span<const runtime_item> items,
                                    RuntimeRuns& runs) {
-  const auto kind =
-      static_cast<RawFrameKind>(item.kind >> RUNTIME_ITEM_KIND_SHIFT);
-  const auto namer = code_namers_.find(kind);
-  if (namer == code_namers_.end()) return;
-  auto frames = namer->second->FramesOf(process, {.native = item.native,
-                                                  .kind = kind,
-                                                  .code = item.word,
-                                                  .index = item.index});
-  if (frames.empty()) return;
-  runs.code.push_back({.native = item.native, .frames = std::move(frames)});
+  std::map<CodeNamer*, std::vector<RuntimeCode>> codes;
+  for (const runtime_item& item : items) {
+    if ((item.kind & RUNTIME_ITEM_CODE) == 0) continue;
+    const auto kind =
+        static_cast<RawFrameKind>(item.kind >> RUNTIME_ITEM_KIND_SHIFT);
+    const auto namer = code_namers_.find(kind);
+    if (namer == code_namers_.end()) continue;
+    codes[namer->second].push_back({.native = item.native,
+                                    .kind = kind,
+                                    .code = item.word,
+                                    .index = item.index});
+  }
+  for (const auto& [namer, wanted] : codes) {
+    for (CodeFrames& frames : namer->FramesOf(process, wanted)) {
+      runs.code.push_back(std::move(frames));
+    }
+  }
+  std::ranges::sort(runs.code, {}, &CodeFrames::native);
 }
 
 std::optional<RuntimeRuns> RuntimeRecords::Decode(
@@ -408,15 +415,14 @@ std::optional<RuntimeRuns> RuntimeRecords::Decode(
                       .waits = (record.flags & RUNTIME_WAITS_FOR_LOCK) != 0};
   const ksym::ProcessId process = {
       record.process.tgid, record.process.exec_count, record.process.start_ns};
+  const auto items = std::span(record.item).first(record.items);
+  // The walk of a copy begins anew, and may find other native frames.
+  if (record.header.type == PROFILE_RECORD_RUNTIME) {
+    AddCodeFrames(process, items, runs);
+  }
   RuntimeRun run;
-  for (const runtime_item& item : std::span(record.item).first(record.items)) {
-    if ((item.kind & RUNTIME_ITEM_CODE) != 0) {
-      // The walk of a copy begins anew, and may find other native frames.
-      if (record.header.type == PROFILE_RECORD_RUNTIME) {
-        AddCodeFrames(process, item, runs);
-      }
-      continue;
-    }
+  for (const runtime_item& item : items) {
+    if ((item.kind & RUNTIME_ITEM_CODE) != 0) continue;
     if (item.kind == RUNTIME_ITEM_FRAME) {
       run.frames.push_back(names_.FrameOf(item.word, item.index));
       continue;
@@ -460,13 +466,17 @@ void RuntimeRecords::CountRuns(const RuntimeRuns& all, NativeEnd end) {
 RuntimeStatistics RuntimeRecords::statistics() const {
   RuntimeStatistics statistics = names_.statistics();
   const JavaScriptNames::Statistics& javascript = javascript_.statistics();
-  const HotspotProcesses::Statistics& java = hotspot_.statistics();
-  statistics.codes += javascript.codes + java.methods;
-  statistics.codes_unread += javascript.codes_unread + java.methods_gone;
-  statistics.codes_refused += javascript.codes_refused + java.methods_late;
+  const JavaNames::Statistics& java = java_.statistics();
+  statistics.codes += javascript.codes + java.places;
+  statistics.codes_unread += javascript.codes_unread + java.gone;
+  statistics.codes_refused += javascript.codes_refused + java.out_of_time;
+  statistics.inlined = {.not_described = java.not_described,
+                        .too_much = java.too_much,
+                        .corrupt = java.corrupt};
   statistics.code_bytes += javascript.bytes;
   statistics.frames_unnamed += javascript.frames_unnamed;
-  statistics.processes = published_.size() + of_v8_.size() + java.processes;
+  statistics.processes =
+      published_.size() + of_v8_.size() + hotspot_.published();
   statistics.runs = runs_;
   statistics.sleepers = sleeping_.statistics();
   return statistics;

@@ -12,6 +12,7 @@
 #include "bpf/runtime/runtime_abi.h"
 #include "bpf/runtime/v8_abi.h"
 #include "daemon/base/steady_clock.h"
+#include "daemon/capture/java_names.h"
 #include "daemon/capture/process_pages.h"
 #include "daemon/capture/runtime_hotspot.h"
 #include "daemon/capture/sleeping_frames.h"
@@ -48,11 +49,11 @@ class RuntimeRecords {
  public:
   // `known` is the sampler's runtime_known, not null.
   RuntimeRecords(RuntimeMapFds fds, uint32_t* known)
-      : fds_(fds), known_(known), hotspot_(fds.hotspot, names_) {
+      : fds_(fds), known_(known), hotspot_(fds.hotspot, java_) {
     SetCodeNamer(kJavaScriptCode, javascript_);
-    SetCodeNamer(kJavaCompiled, hotspot_);
-    SetCodeNamer(kJavaInterpreted, hotspot_);
-    SetCodeNamer(kJavaStub, hotspot_);
+    SetCodeNamer(kJavaCompiled, java_);
+    SetCodeNamer(kJavaInterpreted, java_);
+    SetCodeNamer(kJavaStub, java_);
   }
   // Its own namers are among those it calls.
   RuntimeRecords(const RuntimeRecords&) = delete;
@@ -114,8 +115,8 @@ class RuntimeRecords {
   void AddFrames(const profile_runtime_record& record, size_t bytes);
   std::optional<RuntimeRuns> Decode(const profile_runtime_record& record,
                                     size_t bytes);
-  void AddCodeFrames(const ksym::ProcessId& process, const runtime_item& item,
-                     RuntimeRuns& runs);
+  void AddCodeFrames(const ksym::ProcessId& process,
+                     std::span<const runtime_item> items, RuntimeRuns& runs);
   uint32_t NumberOf(const ksym::CpythonLayout& layout);
   const ksym::Memory& PagesOf(uint32_t pid);
   void FindV8Frames(const ksym::ProcessId& process, const NativeStack& native,
@@ -131,6 +132,7 @@ class RuntimeRecords {
   std::map<ksym::ProcessId, const ksym::V8Layout*> of_v8_;
   RuntimeNames names_;
   SleepingFrames sleeping_{names_};
+  JavaNames java_ = JavaNames(names_);
   HotspotProcesses hotspot_;
   std::map<RawFrameKind, CodeNamer*> code_namers_;
   JavaScriptNames javascript_ = JavaScriptNames(names_);

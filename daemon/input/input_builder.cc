@@ -78,7 +78,8 @@ FrameId InputBuilder::AddFrame(const InputFrame& frame) {
                             .file = InternPath(frame.file),
                             .line = frame.line,
                             .function = InternName(frame.function),
-                            .first_line = frame.first_line});
+                            .first_line = frame.first_line,
+                            .line_is_near = frame.line_is_near});
 }
 
 void InputBuilder::Add(const InputSample& sample) {

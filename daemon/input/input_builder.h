@@ -22,6 +22,7 @@ struct InputFrame {
   uint32_t line = 0;
   std::string_view function = {};  // of a runtime's frame, as in Frame
   uint32_t first_line = 0;
+  bool line_is_near = false;
   const FrameKind* kind = &kUserFrame;
   ksym::Unresolved reason = ksym::Unresolved::kNone;
   uint64_t address = 0;

@@ -357,6 +357,7 @@ class Reader {
            .line = Number32(frame, "line", where),
            .function = Text(frame, "function", where),
            .first_line = Number32(frame, "first_line", where),
+           .line_is_near = IsTrue(frame, "line_is_near"),
            .kind = FrameKindOf(frame, where),
            .reason = ReasonNamed(Text(frame, "reason", where)),
            .address = Hex(frame, "address", where),

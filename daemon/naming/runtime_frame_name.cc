@@ -39,6 +39,7 @@ void NameRuntimeFrame(const RuntimeFrame& known, RuntimeLines lines,
   frame.file = builder.Intern(file);
   frame.line = known.line;
   frame.first_line = known.first_line;
+  frame.line_is_near = known.line_is_near;
 }
 
 }  // namespace profd

@@ -21,8 +21,8 @@ std::optional<std::string> RuntimeOptions::Apply(
     ProfileOptions& options) const {
   const auto runtimes = ParseRuntimes(runtimes_);
   if (!runtimes) {
-    return fmt::format("--runtimes '{}' is none of auto, none, java, node, python",
-                       runtimes_);
+    return fmt::format(
+        "--runtimes '{}' is none of auto, none, java, node, python", runtimes_);
   }
   options.capture.runtimes = *runtimes;
   if (frames_ == "all") {

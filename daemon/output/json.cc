@@ -372,6 +372,7 @@ std::string FrameJson(const Profile& profile, const Frame& frame,
   if (frame.file != 0) {
     AppendText("file", profile.String(frame.file), out);
     AppendNumber("line", frame.line, out);
+    if (frame.line_is_near) out += ",\"line_is_near\":true";
     if (frame.first_line != 0) {
       AppendNumber("first_line", frame.first_line, out);
     }

@@ -129,11 +129,19 @@ inline constexpr FrameKind kJavaScriptFrame = {.name = "javascript",
                                                .has_offsets = false,
                                                .folded_suffix = "_[js]",
                                                .colour = FlameKind::kGenerated};
-// Methods of Java: compiled, and as the JVM's interpreter works through them.
+// Methods of Java: inlined, compiled, and as the JVM's interpreter works
+// through them.
+inline constexpr FrameKind kJavaInlinedFrame = {.name = "java",
+                                                .is_inlined = true,
+                                                .has_offsets = false,
+                                                .folded_suffix = "_[j]_[i]",
+                                                .colour = FlameKind::kInlined,
+                                                .inlined = &kJavaInlinedFrame};
 inline constexpr FrameKind kJavaFrame = {.name = "java",
                                          .has_offsets = false,
                                          .folded_suffix = "_[j]",
-                                         .colour = FlameKind::kGenerated};
+                                         .colour = FlameKind::kGenerated,
+                                         .inlined = &kJavaInlinedFrame};
 inline constexpr FrameKind kJavaInterpretedFrame = {
     .name = "java-interpreted",
     .has_offsets = false,
@@ -157,11 +165,13 @@ inline constexpr FrameKind kWakerFrame = {.name = "waker",
 
 // Where several have one name or one suffix, the plain one comes first.
 inline constexpr std::array kFrameKinds = {
-    &kUserFrame,         &kKernelFrame,     &kPythonFrame,
-    &kJavaScriptFrame,   &kWaitFrame,       &kWakerFrame,
-    &kJitFrame,          &kInlinedFrame,    &kInlinedKernelFrame,
-    &kTrampolineFrame,   &kBpfFrame,        &kJavaFrame,
-    &kJavaInterpretedFrame};
+    &kUserFrame,          &kKernelFrame,
+    &kPythonFrame,        &kJavaScriptFrame,
+    &kWaitFrame,          &kWakerFrame,
+    &kJitFrame,           &kInlinedFrame,
+    &kInlinedKernelFrame, &kTrampolineFrame,
+    &kBpfFrame,           &kJavaFrame,
+    &kJavaInlinedFrame,   &kJavaInterpretedFrame};
 
 // The kind of the kernel's code in that module, a word in brackets.
 constexpr const FrameKind* KernelKindOf(std::string_view module) {

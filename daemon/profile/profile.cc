@@ -17,7 +17,7 @@ uint64_t HashOf(const Frame& frame) {
   hash = MixHash(hash, frame.file_offset);
   hash = MixHash(hash, uint64_t{frame.file} << 32 | frame.line);
   hash = MixHash(hash, uint64_t{frame.function} << 32 | frame.first_line);
-  return MixHash(hash, frame.symbol_offset);
+  return MixHash(hash, frame.symbol_offset << 1 | (frame.line_is_near ? 1 : 0));
 }
 
 uint64_t HashOf(const ProfileSample& sample) {

@@ -95,6 +95,8 @@ struct Frame {
   // alone, and where it begins in `file`; else 0.
   StringId function = 0;
   uint32_t first_line = 0;
+  // The runtime knows no line of that place, and `line` is one near it.
+  bool line_is_near = false;
 
   friend bool operator==(const Frame&, const Frame&) = default;
 };

@@ -160,6 +160,7 @@ enum class RuntimeFrameField : uint32_t {
   kFirstLine = 4,
   kLine = 5,
   kCaller = 6,
+  kLineIsNear = 7,
 };
 enum class WakerField : uint32_t {
   kId = 1,

@@ -266,6 +266,9 @@ RuntimeFrameTable::value_type ReadRuntimeFrame(data_view view,
       case VarintField(RuntimeFrameField::kCaller):
         frame.caller = message.get_uint64();
         break;
+      case VarintField(RuntimeFrameField::kLineIsNear):
+        frame.line_is_near = message.get_bool();
+        break;
       default:
         message.skip();
     }

@@ -267,6 +267,9 @@ class Writer {
     if (frame.caller != 0) {
       message.add_uint64(RuntimeFrameField::kCaller, frame.caller);
     }
+    if (frame.line_is_near) {
+      message.add_bool(RuntimeFrameField::kLineIsNear, true);
+    }
     Add(CaptureField::kRuntimeFrame, buffer);
   }
 
