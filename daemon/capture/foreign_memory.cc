@@ -47,7 +47,8 @@ size_t ThreadMemory::ReadSome(ksym::Address address,
   // What a read costs besides its bytes.
   constexpr size_t kLeastBytes = 64;
   const size_t cost = std::max(out.size(), kLeastBytes);
-  if (cost > bytes_left_) {
+  // From then on nothing, so that no part of something is taken for all.
+  if (is_used_up_ || cost > bytes_left_) {
     is_used_up_ = true;
     return 0;
   }

@@ -93,6 +93,11 @@ JavaFrames JavaCode::CompiledFrames(const ksym::Memory& memory,
   if (!method) return {};
   JavaFrames all;
   const Compiled& compiled = CompiledAt(memory, code);
+  if (!compiled && compiled.error().code() == ksym::ErrorCode::kNotFound) {
+    // It went meanwhile, or there was no more to be read.
+    compiled_.erase(code.code);
+    return {};
+  }
   auto scopes =
       compiled
           ? compiled->ScopesAt(code.index)
@@ -116,6 +121,11 @@ JavaFrames JavaCode::CompiledFrames(const ksym::Memory& memory,
     all.frames.clear();
     (void)AddScope(memory, {.method = *method, .bytecode = {}}, kJavaCompiled,
                    false, all);
+    // Nothing can be inlined into what calls a native method.
+    const Method* itself = MethodAt(memory, *method);
+    if (itself != nullptr && itself->identity.bytecodes == 0) {
+      all.inlining = JavaInlining::kKnown;
+    }
   }
   // Methods are not freed before the code that they are in.
   if (ksym::ReadHotspotMethodOf(memory, layout_, AddressOf(code),

@@ -136,7 +136,7 @@ class JavaTest(harness.E2eTest):
                 self.assertTrue(leaf.get("line_is_near"), leaf)
         self.assertTrue(any(frame.get("inlined") for frame in ours))
         run = self.profile("-U", "-p", process.pid, "--lines", "-f", "-a", 1)
-        self.assertIn("KnownJava.main (KnownJava.java:60)_[", run.stdout)
+        self.assertIn(b"KnownJava.main (KnownJava.java:60)_[", run.stdout)
 
     def test_not_wanted(self):
         for wanted, is_there in (("python", False), ("none", False),

@@ -151,9 +151,6 @@ Result<HotspotCompiledCode> HotspotCompiledCode::Read(
       then->At<uint64_t>(layout.nmethod_method) != code.method_.value) {
     return Fail(GoneCode());
   }
-  if (places.size() < kPcDescBytes || code.scopes_.empty()) {
-    return Fail(CorruptCode());
-  }
   for (size_t at = 0; at + kPcDescBytes <= places.size(); at += kPcDescBytes) {
     code.places_.push_back(
         {.code = ElementAt<int32_t>(places, at),

@@ -178,7 +178,7 @@ TEST_F(HotspotCodeTest, RefusesTooMuch) {
   jvm_.Set(nmethod_.value + 272, int32_t{0x7fffffff});
   EXPECT_EQ(FailureAt(15), ErrorCode::kLimit);
   jvm_.Set(nmethod_.value + 272, int32_t{-1});
-  EXPECT_EQ(FailureAt(15), ErrorCode::kCorrupt);
+  EXPECT_EQ(FailureAt(15), ErrorCode::kNotFound);
   jvm_.layout().scopes = HotspotLayout::Scopes::kNone;
   EXPECT_EQ(FailureAt(15), ErrorCode::kUnsupported);
 }
