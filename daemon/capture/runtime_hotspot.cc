@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "bpf/runtime/hotspot_abi.h"
+#include "daemon/unwind/sampler_keys.h"
 #include "ksym/runtime/memory.h"
 
 namespace profd {
@@ -80,9 +81,7 @@ void HotspotProcesses::Forget(const ksym::ProcessId& process) {
   if (gone.empty()) return;
   if (!gone.mapped().is_published) return;
   names_.Forget(process);
-  const unwind_process key = {.start_ns = process.start_ns,
-                              .tgid = process.pid,
-                              .exec_count = process.exec_count};
+  const unwind_process key = SamplerKeyOf(process);
   bpf_map_delete_elem(map_, &key);
   --published_;
 }
@@ -158,8 +157,7 @@ bool HotspotProcesses::Start(const ksym::ProcessId& id, Process& process) {
     return false;
   }
   const hotspot_process value = DescribeJvm(*process.layout, *heaps);
-  const unwind_process key = {
-      .start_ns = id.start_ns, .tgid = id.pid, .exec_count = id.exec_count};
+  const unwind_process key = SamplerKeyOf(id);
   if (bpf_map_update_elem(map_, &key, &value, BPF_ANY) != 0) {
     Refuse(id, process, "there is no room in the sampler's map");
     return false;

@@ -6,26 +6,23 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "bpf/runtime/runtime_abi.h"
-#include "bpf/runtime/v8_abi.h"
 #include "daemon/base/steady_clock.h"
 #include "daemon/capture/java_names.h"
-#include "daemon/capture/process_pages.h"
+#include "daemon/capture/runtime_cpython.h"
 #include "daemon/capture/runtime_hotspot.h"
-#include "daemon/capture/sleeping_frames.h"
+#include "daemon/capture/runtime_v8.h"
 #include "daemon/profile/raw_stack_table.h"
 #include "daemon/profile/runtime_frame.h"
 #include "daemon/runtime/code_namer.h"
 #include "daemon/runtime/frame_merge.h"
-#include "daemon/runtime/javascript_frames.h"
-#include "daemon/runtime/javascript_names.h"
 #include "daemon/runtime/runtime_names.h"
 #include "daemon/unwind/unwind_tables.h"
 #include "ksym/process/process_image.h"
-#include "ksym/runtime/cpython/interpreter.h"
 
 namespace profd {
 
@@ -49,8 +46,12 @@ class RuntimeRecords {
  public:
   // `known` is the sampler's runtime_known, not null.
   RuntimeRecords(RuntimeMapFds fds, uint32_t* known)
-      : fds_(fds), known_(known), hotspot_(fds.hotspot, java_) {
-    SetCodeNamer(kJavaScriptCode, javascript_);
+      : codes_(fds.codes),
+        known_(known),
+        cpython_({.processes = fds.processes, .files = fds.files}, names_),
+        v8_(fds.v8, names_),
+        hotspot_(fds.hotspot, java_) {
+    SetCodeNamer(kJavaScriptCode, v8_.namer());
     SetCodeNamer(kJavaCompiled, java_);
     SetCodeNamer(kJavaInterpreted, java_);
     SetCodeNamer(kJavaStub, java_);
@@ -86,9 +87,7 @@ class RuntimeRecords {
   std::vector<RawFrame> MergeCopy(const profile_copy_record& copy,
                                   const NativeStack& native,
                                   const RawStack& stack);
-  // Reads the names of functions that were sampled from their processes, as far
-  // as it gets in that time; a page that is not there takes
-  // ForeignMemory::kPatience.
+  // See V8Processes::ReadNames().
   void ReadNames(SteadyClock::duration time);
   // Between drains, often: tells the sampler of runtimes that have started.
   void Poll();
@@ -104,41 +103,25 @@ class RuntimeRecords {
   RuntimeStatistics statistics() const;
 
  private:
-  void PublishFile(const TableFile& file);
   void Know(uint32_t bits);
-  // The process maps the interpreter's file, with that load bias.
-  void Publish(const ksym::ProcessId& process, uint64_t load_bias,
-               const ksym::CpythonInterpreter& interpreter);
-  void PublishV8(const ksym::ProcessId& process, const ksym::V8Layout& layout);
-  void AddCode(const profile_code_record& record, size_t bytes);
-  void AddV8Code(const profile_v8_record& record, size_t bytes);
+  // The sampler holds them for known, and would not send them again.
+  void ForgetCodes(const std::vector<uint64_t>& codes);
   void AddFrames(const profile_runtime_record& record, size_t bytes);
   std::optional<RuntimeRuns> Decode(const profile_runtime_record& record,
                                     size_t bytes);
   void AddCodeFrames(const ksym::ProcessId& process,
                      std::span<const runtime_item> items, RuntimeRuns& runs);
-  uint32_t NumberOf(const ksym::CpythonLayout& layout);
-  const ksym::Memory& PagesOf(uint32_t pid);
-  void FindV8Frames(const ksym::ProcessId& process, const NativeStack& native,
-                    const RawStack& stack, RuntimeRuns& all);
   std::vector<RawFrame> Merge(const RawStack& stack, RuntimeRuns& all);
   void CountRuns(const RuntimeRuns& runs, NativeEnd end);
 
-  RuntimeMapFds fds_;
+  int codes_;
   uint32_t* known_;
-  std::vector<ksym::CpythonLayout> layouts_;  // by their number
-  // Each process's interpreters, in the order of their numbers.
-  std::map<ksym::ProcessId, MappedInterpreters> published_;
-  std::map<ksym::ProcessId, const ksym::V8Layout*> of_v8_;
   RuntimeNames names_;
-  SleepingFrames sleeping_{names_};
+  CpythonProcesses cpython_;
+  V8Processes v8_;
   JavaNames java_ = JavaNames(names_);
   HotspotProcesses hotspot_;
   std::map<RawFrameKind, CodeNamer*> code_namers_;
-  JavaScriptNames javascript_ = JavaScriptNames(names_);
-  ProcessPages pages_;
-  uint32_t pages_of_ = 0;  // pid; 0: none
-  SteadyClock::time_point pages_since_;
   RuntimeStatistics::Runs runs_;
   // Until their stacks come.
   std::unordered_map<uint64_t, RuntimeRuns> of_stacks_;

@@ -182,13 +182,14 @@ std::optional<RuntimeRuns> SleepingFrames::Read(
   for (auto& [id, names] : reading->codes) {
     names_.Add(process, id, std::move(names));
   }
-  if (!reading->frames) return std::nullopt;
+  const std::optional<ksym::CpythonFrames>& frames = reading->frames;
+  if (!frames) return std::nullopt;
   if (reading->went_on) {
     ++statistics_.went_on;
     return std::nullopt;
   }
   ++statistics_.read;
-  return Decode(copy, *reading, *reading->frames);
+  return Decode(copy, *reading, *frames);
 }
 
 RuntimeRuns SleepingFrames::Decode(const profile_copy_record& copy,

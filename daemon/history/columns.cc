@@ -162,11 +162,11 @@ class ColumnReader {
     std::vector<Element> table;
     // The first column tells how many there are: a number is a byte or more.
     if (!status_) return table;
-    bool is_first = true;
+    Room room = {.there = there, .most = most, .is_first = true};
     next_ = ForEachField(fields, next_, [&](const auto& field, size_t column) {
       if (!status_) return;
-      ReadField(field, columns_[column], there, most, is_first, table);
-      is_first = false;
+      ReadField(field, columns_[column], room, table);
+      room.is_first = false;
     });
     return table;
   }
@@ -198,16 +198,22 @@ class ColumnReader {
   const Status& status() const { return status_; }
 
  private:
+  // What a column adds to: so many others are there, of that many at the most.
+  struct Room {
+    size_t there = 0;
+    size_t most = 0;
+    bool is_first = false;  // the column tells how many elements come
+  };
+
   template <typename Element, typename Value>
   void ReadField(const Field<Element, Value>& field, std::string_view bytes,
-                 size_t there, size_t most, bool is_first,
-                 std::vector<Element>& table) {
+                 const Room& room, std::vector<Element>& table) {
     ksym::ByteCursor cursor(BytesOfView(bytes));
     size_t at = 0;
     uint64_t before = 0;
     for (; !cursor.AtEnd(); ++at) {
-      if (is_first) {
-        if (there + table.size() >= most) return SetTooLarge();
+      if (room.is_first) {
+        if (room.there + table.size() >= room.most) return SetTooLarge();
         table.emplace_back();
       } else if (at == table.size()) {
         return SetCorrupt("columns differ in length");
@@ -218,7 +224,7 @@ class ColumnReader {
       } else {
         value = cursor.ReadUleb128();
         // A distance beyond the beginning wraps, and is refused as too large.
-        if (field.code == Code::kDistance) value = there + at - value;
+        if (field.code == Code::kDistance) value = room.there + at - value;
       }
       if (!cursor.ok()) return SetCorrupt("a number ends early");
       if (value > std::numeric_limits<Value>::max()) {
@@ -254,18 +260,24 @@ struct NewElements {
   std::vector<Row> rows;
 };
 
-// Sets first and checks that the lists of all `elements` are the new ones of
-// the listed table.
+// The new elements of a table of lists: so many behind `there` others.
+struct Listed {
+  size_t there = 0;
+  size_t added = 0;
+};
+
+// Sets first and checks that the lists of all `elements` are the listed ones.
 template <typename Element>
 bool PlaceLists(std::vector<Element>& elements, uint32_t Element::* first,
-                uint32_t Element::* count, size_t there, size_t listed) {
-  uint64_t next = there;
+                uint32_t Element::* count, Listed listed) {
+  const size_t end = listed.there + listed.added;
+  uint64_t next = listed.there;
   for (Element& element : elements) {
     element.*first = static_cast<uint32_t>(next);
     next += element.*count;
-    if (next > there + listed) return false;
+    if (next > end) return false;
   }
-  return next == there + listed;
+  return next == end;
 }
 
 template <typename Element, typename... Members>
@@ -330,7 +342,7 @@ void CheckPlaces(const Tables& tables, NewElements& elements,
                "a flag is neither set nor clear");
   reader.Check(
       PlaceLists(elements.settings, &Setting::first_kind, &Setting::kinds,
-                 tables.kinds.size(), elements.kinds.size()) &&
+                 {tables.kinds.size(), elements.kinds.size()}) &&
           std::ranges::all_of(elements.settings,
                               [](const Setting& setting) {
                                 return setting.kinds > 0 &&
@@ -338,7 +350,7 @@ void CheckPlaces(const Tables& tables, NewElements& elements,
                               }),
       "kinds belong to no setting");
   reader.Check(PlaceLists(elements.parts, &Part::first_counter, &Part::counters,
-                          tables.counters.size(), elements.counters.size()),
+                          {tables.counters.size(), elements.counters.size()}),
                "counters belong to no part");
   reader.Check(AllBelow(elements.parts,
                         tables.settings.size() + elements.settings.size(),

@@ -207,6 +207,7 @@ uint32_t PartAdder::AddSetting(const CaptureMetadata& metadata,
                      .first_kind = static_cast<uint32_t>(tables_.kinds.size()),
                      .kinds = static_cast<uint32_t>(metadata.kinds.size())};
   std::vector<Kind> kinds;
+  kinds.reserve(metadata.kinds.size());
   for (const SampleKind& kind : metadata.kinds) {
     kinds.push_back({.name = InternText(kind.name),
                      .unit = InternText(kind.unit),

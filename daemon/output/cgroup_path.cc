@@ -49,6 +49,22 @@ std::string_view ContainerIdIn(std::string_view name) {
   return is_id ? name : std::string_view();
 }
 
+// "kubepods-burstable-podUID.slice", "podUID": 36 characters, or of pods that
+// the node's own files describe 32.
+std::string_view PodUidIn(std::string_view name) {
+  constexpr std::string_view kSlice = ".slice";
+  if (name.ends_with(kSlice)) {
+    name.remove_suffix(kSlice.size());
+    name.remove_prefix(name.rfind('-') + 1);
+  }
+  if (!name.starts_with("pod")) return {};
+  name.remove_prefix(3);
+  const bool is_uid =
+      (name.size() == 36 || name.size() == 32) &&
+      name.find_first_not_of("0123456789abcdef-_") == std::string_view::npos;
+  return is_uid ? name : std::string_view();
+}
+
 }  // namespace
 
 CgroupParts ParseCgroupPath(std::string_view path) {
@@ -57,6 +73,8 @@ CgroupParts ParseCgroupPath(std::string_view path) {
     std::string_view name = ksym::TakeField(path, '/');
     const std::string_view container = ContainerIdIn(name);
     if (!container.empty()) parts.container_id = container;
+    const std::string_view pod = PodUidIn(name);
+    if (!pod.empty()) parts.pod_uid = pod;
     // systemd puts a '_' before names that the kernel's own could be.
     if (name.starts_with('_')) name.remove_prefix(1);
     if (parts.unit.empty() && IsUnit(name)) parts.unit = name;

@@ -7,6 +7,7 @@
 #include "daemon/output/flamegraph.h"
 #include "daemon/output/folded.h"
 #include "daemon/output/json.h"
+#include "daemon/output/otlp.h"
 #include "daemon/output/perf_script.h"
 #include "daemon/output/pprof.h"
 #include "daemon/output/speedscope.h"
@@ -23,6 +24,11 @@ constexpr std::string_view kJsonText = "application/json";
 void WritePprof(const Profile& profile, const OutputOptions& options,
                 OutputBuffer& out) {
   out.Write(RenderPprof(profile, options));
+}
+
+void WriteOtlp(const Profile& profile, const OutputOptions& options,
+               OutputBuffer& out) {
+  out.Write(RenderOtlp(profile, options));
 }
 
 void WriteFlamegraph(const Profile& profile, const OutputOptions& options,
@@ -66,6 +72,16 @@ constexpr auto kRows = std::to_array<FormatRow>({
      .kinds = FormatKinds::kAll,
      .sentence = "a gzipped protocol buffer, for pprof and profile stores",
      .write = &WritePprof},
+    {.format = OutputFormat::kOtlp,
+     .name = "otlp",
+     .extensions = {".otlp"},
+     .content_type = "application/x-protobuf",
+     .is_text = false,
+     .has_threads = true,
+     .is_for_files = true,
+     .kinds = FormatKinds::kAll,
+     .sentence = "OpenTelemetry's ProfilesData, for its collectors",
+     .write = &WriteOtlp},
     {.format = OutputFormat::kFlamegraph,
      .name = "flamegraph",
      .extensions = {".html"},

@@ -19,6 +19,7 @@ enum class OutputFormat : uint8_t {
   kText,
   kJson,
   kPprof,
+  kOtlp,
   kFlamegraph,
   kSvg,
   kSpeedscope,

@@ -13,13 +13,13 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "daemon/output/cgroup_path.h"
 #include "daemon/output/counted_texts.h"
 #include "daemon/output/gzip.h"
+#include "daemon/output/numbered_texts.h"
 #include "daemon/output/pprof_places.h"
 #include "daemon/output/stack_state.h"
 #include "daemon/profile/pprof_fields.h"
@@ -43,22 +43,6 @@ int64_t Signed(uint64_t value) {
   constexpr uint64_t kMax = std::numeric_limits<int64_t>::max();
   return static_cast<int64_t>(std::min(value, kMax));
 }
-
-// Numbered in the order of first use; the empty text is 0.
-class Strings {
- public:
-  Strings() { Id(""); }
-  int64_t Id(std::string_view text) {
-    const auto [at, is_new] = ids_.try_emplace(std::string(text), ids_.size());
-    if (is_new) texts_.push_back(at->first);
-    return static_cast<int64_t>(at->second);
-  }
-  const std::vector<std::string_view>& texts() const { return texts_; }
-
- private:
-  std::unordered_map<std::string, size_t> ids_;
-  std::vector<std::string_view> texts_;
-};
 
 // Empty, so no label, where nothing is amiss.
 std::string_view StateLabel(StackState state) {
@@ -361,7 +345,7 @@ class Writer {
   const OutputOptions& options_;
   std::string bytes_;
   pbf_builder<ProfileField> out_{bytes_};
-  Strings strings_;
+  NumberedTexts strings_;
   PprofPlaces places_;
   std::map<PprofObject, uint64_t> mapping_ids_;
   std::vector<uint64_t> location_ids_;  // room for one stack

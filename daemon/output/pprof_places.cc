@@ -24,6 +24,7 @@ PprofLine LineOf(const Profile& profile, const Frame& frame) {
 PprofPlace PlaceOf(const Profile& profile, const Frame& frame) {
   PprofPlace place;
   place.lines = {LineOf(profile, frame)};
+  place.frame_type = frame.kind->otel_type;
   place.object.filename = PprofText(profile.String(frame.object));
   if (place.object.filename.empty()) return place;
   if (!frame.kind->is_in_file) {

@@ -44,6 +44,7 @@ struct PprofPlace {
   PprofObject object;
   std::vector<PprofLine> lines;  // innermost first, at least one
   uint64_t address = 0;
+  std::string_view frame_type = {};  // FrameKind::otel_type
   auto operator<=>(const PprofPlace&) const = default;
 };
 

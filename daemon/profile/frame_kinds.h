@@ -55,6 +55,8 @@ struct FrameKind {
   // The name that perf script and pprof have for the module "[kernel]"; empty:
   // the same.
   std::string_view image = {};
+  // OpenTelemetry's "profile.frame.type"; empty: it has no word for it.
+  std::string_view otel_type = {};
   // The kind of a function that is inlined into such code; null: none is.
   const FrameKind* inlined = nullptr;
   // The kind that it is taken for in a profile that tells of no file which
@@ -69,12 +71,14 @@ inline constexpr FrameKind kInlinedFrame = {.name = "user",
                                             .folded_suffix = "_[i]",
                                             .colour = FlameKind::kInlined,
                                             .perf_module = "inlined",
+                                            .otel_type = "native",
                                             .inlined = &kInlinedFrame};
 // Native code of programs and libraries.
 inline constexpr FrameKind kUserFrame = {.name = "user",
                                          .is_in_file = true,
                                          .has_debug_data = true,
                                          .colour = FlameKind::kUser,
+                                         .otel_type = "native",
                                          .inlined = &kInlinedFrame};
 // Native code that a runtime made, from a perf map: a name without a file.
 inline constexpr FrameKind kJitFrame = {.name = "user",
@@ -91,6 +95,7 @@ inline constexpr FrameKind kInlinedKernelFrame = {
     .colour = FlameKind::kInlined,
     .perf_module = "inlined",
     .image = "[kernel.kallsyms]",
+    .otel_type = "kernel",
     .inlined = &kInlinedKernelFrame};
 // Native code of the kernel and of its modules. Readers of perf script's text
 // take for the kernel's what begins with a bracket, or what ends in ".ko";
@@ -102,6 +107,7 @@ inline constexpr FrameKind kKernelFrame = {.name = "kernel",
                                            .colour = FlameKind::kKernel,
                                            .perf_suffix = ".ko",
                                            .image = "[kernel.kallsyms]",
+                                           .otel_type = "kernel",
                                            .inlined = &kInlinedKernelFrame};
 // Trampolines that the kernel made: no file has them.
 inline constexpr FrameKind kTrampolineFrame = {.name = "kernel",
@@ -109,6 +115,7 @@ inline constexpr FrameKind kTrampolineFrame = {.name = "kernel",
                                                .folded_suffix = "_[k]",
                                                .colour = FlameKind::kKernel,
                                                .perf_suffix = ".ko",
+                                               .otel_type = "kernel",
                                                .inlined = &kInlinedKernelFrame};
 // BPF programs, and what leads into them.
 inline constexpr FrameKind kBpfFrame = {.name = "kernel",
@@ -116,19 +123,22 @@ inline constexpr FrameKind kBpfFrame = {.name = "kernel",
                                         .folded_suffix = "_[k]",
                                         .colour = FlameKind::kBpf,
                                         .perf_suffix = ".ko",
+                                        .otel_type = "kernel",
                                         .inlined = &kInlinedKernelFrame};
 
 // Functions of Python, as the interpreter knows them.
 inline constexpr FrameKind kPythonFrame = {.name = "python",
                                            .has_offsets = false,
                                            .folded_suffix = "_[p]",
-                                           .colour = FlameKind::kPython};
+                                           .colour = FlameKind::kPython,
+                                           .otel_type = "cpython"};
 
 // Functions of JavaScript, as the engine knows them, however it runs them.
 inline constexpr FrameKind kJavaScriptFrame = {.name = "javascript",
                                                .has_offsets = false,
                                                .folded_suffix = "_[js]",
-                                               .colour = FlameKind::kGenerated};
+                                               .colour = FlameKind::kGenerated,
+                                               .otel_type = "v8js"};
 // Methods of Java: inlined, compiled, and as the JVM's interpreter works
 // through them.
 inline constexpr FrameKind kJavaInlinedFrame = {.name = "java",
@@ -136,17 +146,20 @@ inline constexpr FrameKind kJavaInlinedFrame = {.name = "java",
                                                 .has_offsets = false,
                                                 .folded_suffix = "_[j]_[i]",
                                                 .colour = FlameKind::kInlined,
+                                                .otel_type = "jvm",
                                                 .inlined = &kJavaInlinedFrame};
 inline constexpr FrameKind kJavaFrame = {.name = "java",
                                          .has_offsets = false,
                                          .folded_suffix = "_[j]",
                                          .colour = FlameKind::kGenerated,
+                                         .otel_type = "jvm",
                                          .inlined = &kJavaInlinedFrame};
 inline constexpr FrameKind kJavaInterpretedFrame = {
     .name = "java-interpreted",
     .has_offsets = false,
     .folded_suffix = "_[0]",
-    .colour = FlameKind::kGenerated};
+    .colour = FlameKind::kGenerated,
+    .otel_type = "jvm"};
 
 // Why a thread waited: no code, but a frame where its own stack ends and the
 // kernel's begins, on the kernel's side.

@@ -54,11 +54,19 @@ bool FindFunction(const V8Heap& live, V8Word function, JavaScriptCode& code) {
   return true;
 }
 
+// A native frame that may be a function's.
+struct FrameExtent {
+  ksym::Address fp;
+  uint64_t bytes = 0;  // from the stack pointer to fp
+  bool is_in_file = false;
+};
+
 // What the frame's words, in the copy, and the process's memory say.
-std::optional<JavaScriptFrame> FrameWith(const V8Heap& copy, ksym::Address fp,
-                                         uint64_t bytes, bool is_in_file,
+std::optional<JavaScriptFrame> FrameWith(const V8Heap& copy,
+                                         const FrameExtent& extent,
                                          const V8Heap& live) {
-  if (bytes < V8Frame::kFunction) return std::nullopt;
+  const ksym::Address fp = extent.fp;
+  if (extent.bytes < V8Frame::kFunction) return std::nullopt;
   const auto context = copy.ReadWord(fp - V8Frame::kContext);
   const auto function = copy.ReadWord(fp - V8Frame::kFunction);
   if (!context || !context->is_pointer() || !function ||
@@ -68,10 +76,10 @@ std::optional<JavaScriptFrame> FrameWith(const V8Heap& copy, ksym::Address fp,
   JavaScriptFrame frame = {.native = 0, .code = {}, .index = 0};
   frame.code.layout = &live.layout();
   frame.code.is_late = true;
-  if (is_in_file) {
+  if (extent.is_in_file) {
     // Other code in the file, as of functions that V8 brings along, has no byte
     // code there.
-    if (bytes < V8Frame::kOffset) return std::nullopt;
+    if (extent.bytes < V8Frame::kOffset) return std::nullopt;
     const auto bytecode = copy.ReadWord(fp - V8Frame::kBytecode);
     const auto offset = copy.ReadWord(fp - V8Frame::kOffset);
     if (!bytecode || !offset || static_cast<uint32_t>(offset->bits) != 0 ||
@@ -90,21 +98,23 @@ std::optional<JavaScriptFrame> FrameWith(const V8Heap& copy, ksym::Address fp,
 
 std::vector<JavaScriptFrame> FindJavaScriptFrames(
     const NativeStack& native, std::span<const uint64_t> frames,
-    const ksym::Memory& process_memory, const ksym::V8Layout& layout,
-    const ksym::ProcessId& process) {
-  const V8Heap copy(native.memory, layout);
-  const V8Heap live(process_memory, layout);
+    const JavaScriptProcess& process) {
+  const V8Heap copy(native.memory, process.layout);
+  const V8Heap live(process.memory, process.layout);
   std::vector<JavaScriptFrame> found;
   for (const NativeStack::Rowless& rowless : native.rowless) {
     const size_t i = rowless.index;
     if (i + 1 >= native.stack_pointers.size() || i >= frames.size()) break;
     // The caller's part begins behind frame pointer and return address.
     const ksym::Address fp = {native.stack_pointers[i + 1] - 16};
-    auto frame = FrameWith(copy, fp, fp.value - native.stack_pointers[i],
-                           rowless.is_in_file, live);
+    auto frame = FrameWith(copy,
+                           {.fp = fp,
+                            .bytes = fp.value - native.stack_pointers[i],
+                            .is_in_file = rowless.is_in_file},
+                           live);
     if (!frame) continue;
     frame->native = i;
-    frame->code.process = process;
+    frame->code.process = process.id;
     frame->code.pc = {frames[i] - (i > 0 ? 1 : 0)};
     frame->code.id = NumberOf(frame->code);
     found.push_back(*frame);

@@ -21,6 +21,13 @@ struct JavaScriptFrame {
   uint32_t index = 0;  // see JavaScriptNames::FrameOf()
 };
 
+// The process that a stack is of; borrowed.
+struct JavaScriptProcess {
+  const ksym::Memory& memory;  // as it is now
+  const ksym::V8Layout& layout;
+  const ksym::ProcessId& id;
+};
+
 // Finds them in a copied stack, as bpf/runtime/v8.bpf.h does in others: by the
 // frames' words in the copy, and by the objects that these lead to, which only
 // the process has, as it is now. A frame whose function has moved since then is
@@ -28,7 +35,6 @@ struct JavaScriptFrame {
 // RawStack.
 std::vector<JavaScriptFrame> FindJavaScriptFrames(
     const NativeStack& native, std::span<const uint64_t> frames,
-    const ksym::Memory& process_memory, const ksym::V8Layout& layout,
-    const ksym::ProcessId& process);
+    const JavaScriptProcess& process);
 
 }  // namespace profd

@@ -116,7 +116,7 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
        return c.files.directory;
      }}},
     {.path = "files.format",
-     .help = "folded, json or pprof (default pprof)",
+     .help = "folded, json, pprof or otlp (default pprof)",
      .kind = ConfigKey::Choice{[](Config& c) -> std::string& {
                                  return c.files.format;
                                },
@@ -178,7 +178,8 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
                                },
                                0, uint64_t{7} * 24 * 3600}},
     {.path = "push",
-     .help = "URLs to send profiles to; .../ingest: as Pyroscope wants it",
+     .help = "URLs to send profiles to; .../ingest: as Pyroscope wants it, "
+             "otlp+http://...: OpenTelemetry's",
      .kind = ConfigKey::Targets{[](Config& c) -> std::vector<PushTarget>& {
        return c.push;
      }}},

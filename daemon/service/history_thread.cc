@@ -130,7 +130,7 @@ bool HistoryThread::HasWriter() {
     Note(ksym::Fail(std::move(writer.error())));
     return false;
   }
-  writer_.emplace(std::move(*writer));
+  writer_ = std::make_unique<history::HistoryWriter>(std::move(*writer));
   committed_ = std::chrono::steady_clock::now();
   const history::WriterCounts& counts = writer_->counts();
   if (counts.bytes_torn > 0 || counts.files_bad > 0) {

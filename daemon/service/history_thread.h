@@ -5,7 +5,6 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <thread>
 #include <variant>
@@ -25,8 +24,6 @@ class HistoryThread {
   struct Settings {
     std::string directory;  // empty: there is no history
     history::HistoryWriter::Limits limits;
-
-    friend bool operator==(const Settings&, const Settings&) = default;
   };
   // The counters must live longer.
   HistoryThread(Settings settings, ServiceCounters& counters);
@@ -66,8 +63,8 @@ class HistoryThread {
   // Used by the thread only.
   Settings settings_;
   const history::Run run_;
-  std::optional<history::HistoryWriter> writer_;  // empty: not opened yet
-  history::WriterCounts shown_;                   // of writer_, as counted
+  std::unique_ptr<history::HistoryWriter> writer_;  // null: not opened yet
+  history::WriterCounts shown_;                     // of writer_, as counted
   bool failing_ = false;
   std::chrono::steady_clock::time_point committed_;  // last, or tried
 

@@ -14,6 +14,7 @@
 
 #include "daemon/base/now_ns.h"
 #include "daemon/service/http_server.h"
+#include "daemon/service/otlp_answer.h"
 #include "daemon/service/push_connection.h"
 #include "ksym/base/text.h"
 
@@ -66,7 +67,7 @@ PushConnection::Message MakeForm(std::span<const FormPart> parts) {
 std::string EncodePushEntry(const PushEntry& entry) {
   return fmt::format("{}\n{}\n{}\n{}\n{}\n{}", kMagic, entry.begin_unix_ns,
                      entry.end_unix_ns, entry.frequency_hz, entry.hostname,
-                     entry.pprof);
+                     entry.body);
 }
 
 ksym::Result<PushEntry> DecodePushEntry(std::string_view bytes) {
@@ -83,7 +84,7 @@ ksym::Result<PushEntry> DecodePushEntry(std::string_view bytes) {
                    .end_unix_ns = *end,
                    .frequency_hz = *hz,
                    .hostname = std::string(hostname),
-                   .pprof = std::string(bytes)};
+                   .body = std::string(bytes)};
 }
 
 class PushClient::Impl {
@@ -98,17 +99,19 @@ class PushClient::Impl {
       why = "the service ends";
       return Outcome::kTryAgain;
     }
-    const auto answer = connection_.Post(
-        url_.is_pyroscope ? ForPyroscope(entry)
-                          : PushConnection::Message{
-                                .path = url_.path,
-                                .content_type = "application/octet-stream",
-                                .body = entry.pprof});
+    const auto answer = connection_.Post(MessageOf(entry));
     if (!answer) {
       why = answer.error().message();
       return Outcome::kTryAgain;
     }
-    if (answer->status >= 200 && answer->status < 300) return Outcome::kSent;
+    if (answer->status >= 200 && answer->status < 300) {
+      if (url_.protocol != PushProtocol::kOtlp) return Outcome::kSent;
+      const OtlpAnswer taken = ReadOtlpAnswer(answer->body);
+      if (taken.rejected_profiles == 0) return Outcome::kSent;
+      why = fmt::format("{} profiles of it are not taken: {}",
+                        taken.rejected_profiles, taken.message);
+      return Outcome::kRejected;
+    }
     why = fmt::format("status {}: {}", answer->status, answer->text);
     return IsFaultOfEntry(answer->status) ? Outcome::kRejected
                                           : Outcome::kTryAgain;
@@ -120,6 +123,24 @@ class PushClient::Impl {
   }
 
  private:
+  PushConnection::Message MessageOf(const PushEntry& entry) const {
+    switch (url_.protocol) {
+      case PushProtocol::kPyroscope:
+        return ForPyroscope(entry);
+      case PushProtocol::kOtlp:
+        return {.path = url_.path,
+                .content_type = "application/x-protobuf",
+                .body = entry.body,
+                .content_encoding = "gzip",
+                .wants_answer = true};
+      case PushProtocol::kPprof:
+        break;
+    }
+    return {.path = url_.path,
+            .content_type = "application/octet-stream",
+            .body = entry.body};
+  }
+
   PushConnection::Message ForPyroscope(const PushEntry& entry) const {
     const httplib::Params parameters = {
         {"name",
@@ -134,7 +155,7 @@ class PushClient::Impl {
         std::to_array<FormPart>({{.name = "profile",
                                   .file = "profile.pprof",
                                   .type = "application/octet-stream",
-                                  .content = entry.pprof},
+                                  .content = entry.body},
                                  {.name = "sample_type_config",
                                   .file = "sample_type_config.json",
                                   .type = "application/json",

@@ -18,7 +18,7 @@ struct PushEntry {
   uint64_t end_unix_ns = 0;
   uint64_t frequency_hz = 0;
   std::string hostname;
-  std::string pprof;
+  std::string body;  // gzipped; pprof, or what the target's protocol has
 };
 
 // An entry as a file of the spool, and back; kCorrupt: it is none.

@@ -106,19 +106,25 @@ class PushConnection::Impl {
     request.path = std::move(message.path);
     request.body = std::move(message.body);
     request.set_header("Content-Type", message.content_type);
+    if (!message.content_encoding.empty()) {
+      request.set_header("Content-Encoding", message.content_encoding);
+    }
     if (!host_header_.empty()) request.set_header("Host", host_header_);
     int status = 0;
     std::string text;
+    const bool wants_answer = message.wants_answer;
+    size_t max_bytes = kMaxTextBytes;
     // The status is what counts, also if the rest never comes.
-    request.response_handler = [&status](const httplib::Response& response) {
+    request.response_handler = [&](const httplib::Response& response) {
       status = response.status;
-      return !IsTaken(status);
+      if (!IsTaken(status)) return true;
+      max_bytes = kMaxAnswerBytes;
+      return wants_answer;
     };
-    request.content_receiver = [&text](const char* data, size_t size,
-                                       uint64_t /*offset*/,
-                                       uint64_t /*total*/) {
-      text.append(data, std::min(size, kMaxTextBytes - text.size()));
-      return text.size() < kMaxTextBytes;
+    request.content_receiver = [&](const char* data, size_t size,
+                                   uint64_t /*offset*/, uint64_t /*total*/) {
+      text.append(data, std::min(size, max_bytes - text.size()));
+      return text.size() < max_bytes;
     };
     httplib::Response response;
     auto error = httplib::Error::Success;
@@ -129,8 +135,12 @@ class PushConnection::Impl {
       return ksym::Fail(ksym::ErrorCode::kIo,
                         tls.empty() ? DescribeError(error) : tls);
     }
-    Answer answer{.status = status, .text = {}};
-    ksym::AppendPrintable(text, answer.text);
+    Answer answer{.status = status, .text = {}, .body = {}};
+    if (IsTaken(status)) {
+      answer.body = std::move(text);
+    } else {
+      ksym::AppendPrintable(text, answer.text);
+    }
     return answer;
   }
 

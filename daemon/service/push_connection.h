@@ -38,10 +38,13 @@ class PushConnection {
     std::string path;  // with the query
     std::string content_type;
     std::string body;
+    std::string content_encoding = {};  // of the body; empty: none
+    bool wants_answer = false;          // also where it was taken
   };
   struct Answer {
     int status = 0;
     std::string text;  // the first bytes of what it says, printable; unless 2xx
+    std::string body;  // of 2xx, if it is wanted: as it came, maybe a part
   };
   // Blocks for as long as the settings say. kIo: no answer, and why.
   ksym::Result<Answer> Post(Message message);

@@ -62,6 +62,9 @@ class PushSender {
     return url_ == target.url && spool_directory_ == spool.directory;
   }
 
+  // Whether its profiles are OpenTelemetry's, and not pprof.
+  bool takes_otlp() const { return takes_otlp_; }
+
   // On the disk, or if that fails in memory, when it returns.
   void Add(const PushEntry& entry);
   // No more is sent. Whether the thread ended before the deadline.
@@ -86,6 +89,7 @@ class PushSender {
 
   const std::string url_;
   const std::string spool_directory_;
+  const bool takes_otlp_;
   ServiceCounters& counters_;
 
   std::mutex mutex_;  // of what follows

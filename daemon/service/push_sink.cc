@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <utility>
 
 #include "daemon/output/format.h"
+#include "daemon/output/gzip.h"
 #include "daemon/service/log.h"
 
 namespace profd {
@@ -17,14 +19,17 @@ using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMaxWaiting = 8;  // for the disk
 
-PushEntry EntryOf(const Profile& profile, const Labels& labels) {
+PushEntry EntryOf(const Profile& profile, const Labels& labels,
+                  OutputFormat format) {
   const CaptureMetadata& metadata = profile.metadata;
-  constexpr OutputFormat kFormat = OutputFormat::kPprof;
+  std::string body = Render(profile, format, OptionsFor(format, labels));
+  // pprof is gzipped by itself.
+  if (format == OutputFormat::kOtlp) body = Gzip(body);
   return {.begin_unix_ns = metadata.start_unix_ns,
           .end_unix_ns = metadata.start_unix_ns + metadata.duration_ns,
           .frequency_hz = metadata.kinds.front().frequency_hz,
           .hostname = metadata.hostname,
-          .pprof = Render(profile, kFormat, OptionsFor(kFormat, labels))};
+          .body = std::move(body)};
 }
 
 }  // namespace
@@ -145,8 +150,18 @@ void PushSink::Run() {
       const std::lock_guard lock(mutex_);
       labels = labels_;
     }
-    const PushEntry entry = EntryOf(**profile, labels);
-    for (const auto& sender : senders()) sender->Add(entry);
+    // Each form is made once, if somebody takes it.
+    std::map<OutputFormat, PushEntry> entries;
+    for (const auto& sender : senders()) {
+      const OutputFormat format =
+          sender->takes_otlp() ? OutputFormat::kOtlp : OutputFormat::kPprof;
+      auto entry = entries.find(format);
+      if (entry == entries.end()) {
+        entry =
+            entries.emplace(format, EntryOf(**profile, labels, format)).first;
+      }
+      sender->Add(entry->second);
+    }
     Reap();
   }
   const std::lock_guard lock(mutex_);

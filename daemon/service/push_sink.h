@@ -17,8 +17,9 @@
 
 namespace profd {
 
-// Sends each profile to every target, as pprof. One thread makes pprof of it
-// and writes it to the targets' spools, one per target sends.
+// Sends each profile to every target, as pprof or as OpenTelemetry's profiles.
+// One thread makes these of it and writes them to the targets' spools, one per
+// target sends.
 class PushSink {
  public:
   struct Settings {

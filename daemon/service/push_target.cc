@@ -19,6 +19,9 @@ constexpr size_t kMaxUrlBytes = 4096;
 constexpr size_t kMaxHostBytes = 253;  // of a name in DNS
 constexpr uint16_t kHttpPort = 80;
 constexpr uint16_t kHttpsPort = 443;
+constexpr std::string_view kOtlpPrefix = "otlp+";
+// Where collectors take profiles by default.
+constexpr std::string_view kOtlpPath = "/v1development/profiles";
 
 bool IsPlain(char c) { return c > ' ' && c < 0x7f; }
 
@@ -58,6 +61,8 @@ std::optional<uint16_t> PortOf(std::string_view text, uint16_t if_none) {
 
 std::optional<PushUrl> Parse(std::string_view url) {
   PushUrl parsed;
+  const bool is_otlp = url.starts_with(kOtlpPrefix);
+  if (is_otlp) url.remove_prefix(kOtlpPrefix.size());
   parsed.is_https = url.starts_with("https://");
   if (!parsed.is_https && !url.starts_with("http://")) return std::nullopt;
   const bool is_plain = url.size() <= kMaxUrlBytes && !url.contains('#') &&
@@ -72,8 +77,13 @@ std::optional<PushUrl> Parse(std::string_view url) {
   parsed.host = *host;
   parsed.port = *port;
   if (parsed.path.empty()) parsed.path += '/';
-  parsed.is_pyroscope =
-      parsed.path.substr(0, parsed.path.find('?')).ends_with("/ingest");
+  if (is_otlp) {
+    parsed.protocol = PushProtocol::kOtlp;
+    if (parsed.path == "/") parsed.path = kOtlpPath;
+  } else if (parsed.path.substr(0, parsed.path.find('?'))
+                 .ends_with("/ingest")) {
+    parsed.protocol = PushProtocol::kPyroscope;
+  }
   return parsed;
 }
 
@@ -84,7 +94,8 @@ ksym::Result<PushUrl> ParsePushUrl(std::string_view url) {
   if (!parsed) {
     return ksym::Fail(ksym::ErrorCode::kInvalid,
                       fmt::format("\"{}\" is no URL of the form "
-                                  "http://HOST:PORT/PATH or https://...",
+                                  "http://HOST:PORT/PATH or https://..., or "
+                                  "these with otlp+ in front",
                                   url));
   }
   return std::move(*parsed);

@@ -11,12 +11,20 @@ namespace profd {
 
 // Where profiles are sent; an element of "push" in the configuration.
 struct PushTarget {
-  std::string url =
-      {};  // http or https; of Pyroscope if its path ends in "/ingest"
+  // http or https; of Pyroscope if its path ends in "/ingest", of a collector
+  // of OpenTelemetry with "otlp+" in front.
+  std::string url = {};
   std::string name = "ksym-profiled";  // the application's, for Pyroscope
   std::string token_file = {};  // "Authorization: Bearer TOKEN"; empty: none
 
   friend bool operator==(const PushTarget&, const PushTarget&) = default;
+};
+
+// How a receiver takes profiles.
+enum class PushProtocol : uint8_t {
+  kPprof,      // the body of a POST
+  kPyroscope,  // a form with pprof
+  kOtlp,       // OTLP/HTTP with binary protobuf, of v1development
 };
 
 struct PushUrl {
@@ -24,7 +32,7 @@ struct PushUrl {
   std::string host;  // a name or an address; of IPv6 without brackets
   uint16_t port = 0;
   std::string path;  // with the query; at least "/"
-  bool is_pyroscope = false;
+  PushProtocol protocol = PushProtocol::kPprof;
 };
 
 // kInvalid: no URL, not of http or https, of no server that there can be, or

@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "daemon/unwind/sampler_keys.h"
+
 namespace profd {
 namespace {
 
@@ -16,10 +18,6 @@ using ksym::Fail;
 using ksym::FailErrno;
 
 constexpr uint64_t kShardBytes = uint64_t{UNWIND_SHARD_SLOTS} * 8;
-
-unwind_process KeyOf(const ksym::ProcessId& id) {
-  return {.start_ns = id.start_ns, .tgid = id.pid, .exec_count = id.exec_count};
-}
 
 // So much of an array is mapped at once, unless more is written.
 constexpr size_t kWindowBytes = 512 << 10;
@@ -179,7 +177,7 @@ ksym::Result<bool> KernelUnwindMaps::Publish(const ksym::ProcessId& process,
     return Fail(std::move(written.error()));
   }
 
-  const unwind_process key = KeyOf(process);
+  const unwind_process key = SamplerKeyOf(process);
   const uint64_t place = *first |
                          (list.has_runtime ? UNWIND_LIST_HAS_RUNTIME : 0) |
                          uint64_t{list.code_runtimes} << UNWIND_LIST_CODE_SHIFT;
@@ -204,7 +202,7 @@ void KernelUnwindMaps::Withdraw(const ksym::ProcessId& process) {
   if (list == lists_.end()) return;
   // The way to the list goes first, then its place, or a program could be led
   // to what is another process's list by then.
-  const unwind_process key = KeyOf(process);
+  const unwind_process key = SamplerKeyOf(process);
   bpf_map_delete_elem(fds_.processes, &key);
   mapping_space_.Free(list->second.first, list->second.count);
   lists_.erase(list);

@@ -69,6 +69,8 @@ class Receiver:
         self.port = port
         self.certificate = certificate
         self.posts = []  # path and body
+        self.headers = []  # of these
+        self.answer = b""  # what is said behind a status of 200
         self.statuses = []  # of the next answers; then 200
         self.server = None
 
@@ -78,10 +80,15 @@ class Receiver:
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self):
                 size = int(self.headers["Content-Length"])
+                receiver.headers.append(dict(self.headers))
                 receiver.posts.append((self.path, self.rfile.read(size)))
                 status = receiver.statuses.pop(0) if receiver.statuses else 200
                 self.send_response(status)
                 self.end_headers()
+                if status == 200 and receiver.answer:
+                    # The client may have read enough of it.
+                    with contextlib.suppress(ConnectionError):
+                        self.wfile.write(receiver.answer)
 
             def log_message(self, *_):
                 pass

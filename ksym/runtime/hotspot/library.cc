@@ -10,8 +10,8 @@ namespace ksym {
 
 std::optional<HotspotLibrary> FindHotspot(const ByteSource& source,
                                           const ElfImage& image) {
-  constexpr uint16_t kX86_64 = 62;
-  if (image.elf_class() != ElfClass::k64 || image.machine() != kX86_64) {
+  constexpr uint16_t kX86Machine = 62;
+  if (image.elf_class() != ElfClass::k64 || image.machine() != kX86Machine) {
     return std::nullopt;
   }
   const auto symbols = DynamicSymbols::Open(source, image);

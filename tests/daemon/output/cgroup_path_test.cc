@@ -55,6 +55,30 @@ TEST(CgroupPathTest, Containers) {
   }
 }
 
+// As kubelet writes it, with either of its drivers; names that only look so
+// are none.
+TEST(CgroupPathTest, Pods) {
+  const std::string_view uid = "0123abcd-89ab-cdef-0123-456789abcdef";
+  EXPECT_EQ(
+      ParseCgroupPath("/kubepods/burstable/pod" + std::string(uid) + "/" + kId)
+          .pod_uid,
+      uid);
+  EXPECT_EQ(ParseCgroupPath("/kubepods.slice/kubepods-besteffort.slice/"
+                            "kubepods-besteffort-pod0123abcd_89ab_cdef_0123_"
+                            "456789abcdef.slice/cri-containerd-" +
+                            kId + ".scope")
+                .pod_uid,
+            "0123abcd_89ab_cdef_0123_456789abcdef");
+  EXPECT_EQ(ParseCgroupPath("/kubepods/pod0123456789abcdef0123456789abcdef/x")
+                .pod_uid,
+            "0123456789abcdef0123456789abcdef");
+  for (const char* path :
+       {"/", "/podman.slice", "/pod1/x", "/system.slice/podcast.service",
+        "/kubepods/podXYZ3abcd-89ab-cdef-0123-456789abcdef", "/-.slice"}) {
+    EXPECT_EQ(ParseCgroupPath(path).pod_uid, "") << path;
+  }
+}
+
 // Those that are wanted and there.
 TEST(CgroupPathTest, Labels) {
   const std::string path = "/system.slice/docker-" + kId + ".scope";

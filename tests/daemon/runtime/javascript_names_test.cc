@@ -224,7 +224,7 @@ class JavaScriptFramesTest : public JavaScriptNamesTest {
         {.stack_pointers = stack_pointers,
          .memory = memory,
          .rowless = {{.index = 0, .is_in_file = is_in_file}}},
-        frames, memory, layout_, process_);
+        frames, {.memory = memory, .layout = layout_, .id = process_});
   }
 
   V8Word object_;  // JSFunction

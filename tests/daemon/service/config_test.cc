@@ -80,8 +80,9 @@ TEST(ConfigTest, NamesFileLineAndKey) {
             "f.json:2: frequency_hz: 0 is not from 1 to 1000");
   EXPECT_EQ(ErrorOf("{\n\"frequency_hz\": \"99\"}"),
             "f.json:2: frequency_hz: wants a whole number and not a text");
-  EXPECT_EQ(ErrorOf("{\"files\": {\"format\": \"svg\"}}"),
-            "f.json:1: files.format: \"svg\" is none of folded, json, pprof");
+  EXPECT_EQ(
+      ErrorOf("{\"files\": {\"format\": \"svg\"}}"),
+      "f.json:1: files.format: \"svg\" is none of folded, json, pprof, otlp");
   EXPECT_EQ(ErrorOf("{\"files\": {\"directory\": \"here\"}}"),
             "f.json:1: files.directory: \"here\" is not an absolute path");
   EXPECT_EQ(ErrorOf("{\"files\": 1}"),
@@ -270,16 +271,22 @@ TEST(ConfigTest, ReadsPushTargets) {
       (std::vector<PushTarget>{
           {.url = "http://a/x"},
           {.url = "https://b:1/ingest?t=1", .name = "n", .token_file = "/t"}}));
-  EXPECT_TRUE(ParsePushUrl("https://b:1/ingest?t=1")->is_pyroscope);
-  EXPECT_FALSE(ParsePushUrl("http://a/ingest/x")->is_pyroscope);
+  EXPECT_EQ(ParsePushUrl("https://b:1/ingest?t=1")->protocol,
+            PushProtocol::kPyroscope);
+  EXPECT_EQ(ParsePushUrl("http://a/ingest/x")->protocol, PushProtocol::kPprof);
+  const auto collector = ParsePushUrl("otlp+https://c:4318");
+  EXPECT_EQ(collector->protocol, PushProtocol::kOtlp);
+  EXPECT_TRUE(collector->is_https);
+  EXPECT_EQ(collector->path, "/v1development/profiles");
+  EXPECT_EQ(ParsePushUrl("otlp+http://c/own?x=1")->path, "/own?x=1");
   EXPECT_EQ(ParsePushUrl("http://[::1]:2")->path, "/");
   EXPECT_NE(DirectoryOf({.url = "http://a/b_c"}),
             DirectoryOf({.url = "http://a/b/c"}));
   for (const char* bad :
        {"[1]", "[{}]", R"(["ftp://a/"])", R"(["http:///x"])",
-        R"(["http://user@a/"])", R"(["http://a:99999999999999999999/"])",
-        R"(["http://a/ b"])", R"(["http://a/#b"])",
-        R"([{"url": "http://a/", "nam": "x"}])",
+        R"(["otlp://a/"])", R"(["http://user@a/"])",
+        R"(["http://a:99999999999999999999/"])", R"(["http://a/ b"])",
+        R"(["http://a/#b"])", R"([{"url": "http://a/", "nam": "x"}])",
         R"([{"url": "http://a/", "name": "a{b}"}])",
         R"([{"url": "http://a/", "token_file": "t"}])",
         R"(["http://a/", "http://a/"])"}) {

@@ -48,7 +48,7 @@ PushEntry Entry(uint64_t second, size_t bytes) {
           .end_unix_ns = (second + 10) * kSecond,
           .frequency_hz = 19,
           .hostname = "h",
-          .pprof = std::string(bytes, '\n')};
+          .body = std::string(bytes, '\n')};
 }
 
 // What is written is read back; anything shorter, or from others, is refused.
@@ -60,7 +60,7 @@ TEST(PushEntryTest, RoundTrip) {
   EXPECT_EQ(entry->end_unix_ns, 17 * kSecond);
   EXPECT_EQ(entry->frequency_hz, 19u);
   EXPECT_EQ(entry->hostname, "h");
-  EXPECT_EQ(entry->pprof, "\n\n\n");
+  EXPECT_EQ(entry->body, "\n\n\n");
   for (size_t size = 0; size + 3 <= text.size(); ++size) {
     EXPECT_FALSE(DecodePushEntry(text.substr(0, size))) << size;
   }
@@ -152,7 +152,7 @@ PushClient::Outcome SendTo(FakeReceiver& receiver, std::string& why,
   auto client = PushClient::Make({.url = receiver.url(path), .name = "app"});
   EXPECT_TRUE(client) << client.error().message();
   PushEntry entry = Entry(7, 3);
-  entry.pprof = "pprofEND";
+  entry.body = "pprofEND";
   return client->Send(entry, why);
 }
 
@@ -266,6 +266,37 @@ TEST(PushClientTest, PyroscopeGetsAForm) {
                   "Content-Disposition: form-data; name=\"profile\"; "
                   "filename=\"profile.pprof\"\r\nContent-Type: "
                   "application/octet-stream\r\n\r\npprofEND\r\n--ksym-"));
+}
+
+// A collector gets a request of OTLP/HTTP, and what it says of parts counts; an
+// answer that is none counts as one that says nothing.
+TEST(PushClientTest, CollectorsSayWhatTheyDidNotTake) {
+  // rejected_profiles: 2, error_message: "no" and the end of a line.
+  const std::string partial("\x0a\x07\x08\x02\x12\x03no\n", 9);
+  for (const auto& [answer, outcome] :
+       {std::pair(std::string(), PushClient::Outcome::kSent),
+        std::pair(partial, PushClient::Outcome::kRejected),
+        std::pair(std::string("\x0a\x00", 2), PushClient::Outcome::kSent),
+        std::pair(std::string("\xff\xff not a message"),
+                  PushClient::Outcome::kSent)}) {
+    std::string why;
+    FakeReceiver receiver("HTTP/1.1 200 OK\r\nContent-Length: " +
+                          std::to_string(answer.size()) + "\r\n\r\n" + answer);
+    auto client = PushClient::Make(
+        {.url = "otlp+" + receiver.url("/v1development/profiles", "http")});
+    ASSERT_TRUE(client) << client.error().message();
+    PushEntry entry = Entry(7, 3);
+    entry.body = "otlpEND";
+    EXPECT_EQ(client->Send(entry, why), outcome) << answer;
+    if (outcome == PushClient::Outcome::kRejected) {
+      EXPECT_EQ(why, "2 profiles of it are not taken: no?");
+    }
+    const std::string request = receiver.request();
+    EXPECT_THAT(request, testing::StartsWith("POST /v1development/profiles "));
+    EXPECT_THAT(request,
+                testing::HasSubstr("Content-Type: application/x-protobuf\r\n"));
+    EXPECT_THAT(request, testing::HasSubstr("Content-Encoding: gzip\r\n"));
+  }
 }
 
 class PushSenderTest : public testing::Test {
