@@ -83,7 +83,16 @@ TEST(InputKindsTest, KeepsFramesThatAreNoNativeCode) {
                                         .line = 7,
                                         .function = builder.Intern("run"),
                                         .first_line = 3});
-  p.Add({.user = {python, p.User("main")},
+  const auto inlined = builder.AddFrame({.name = builder.Intern("a.B.run"),
+                                         .kind = &kJavaInlinedFrame,
+                                         .file = builder.Intern("B.java"),
+                                         .line = 7,
+                                         .function = builder.Intern("a.B.run"),
+                                         .line_is_near = true});
+  const auto java = builder.AddFrame({.name = builder.Intern("a.B.main"),
+                                      .kind = &kJavaFrame,
+                                      .function = builder.Intern("a.B.main")});
+  p.Add({.user = {inlined, java, python, p.User("main")},
          .kernel = {p.Kernel("wake_up"), waker, p.Kernel("schedule"), wait}});
   Accounting accounting;
   accounting.taken = 1;
@@ -94,6 +103,7 @@ TEST(InputKindsTest, KeepsFramesThatAreNoNativeCode) {
   EXPECT_THAT(json, HasSubstr(R"("kind":"wait")"));
   EXPECT_THAT(json, HasSubstr(R"("kind":"waker")"));
   EXPECT_THAT(json, HasSubstr(R"("function":"run")"));
+  EXPECT_THAT(json, HasSubstr(R"("line":7,"line_is_near":true)"));
   EXPECT_EQ(Render(Read(json), OutputFormat::kJson, {}), json);
 }
 
