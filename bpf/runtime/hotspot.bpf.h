@@ -145,19 +145,19 @@ __noinline int hotspot_read_blob(void)
 	name = hotspot_word(st, st->layout.blob_name);
 	if (bpf_probe_read_user(&st->name, sizeof(st->name), (void *)name))
 		return 0;
-	if (st->layout.code_is_offset) {
+	if (st->layout.flags & HOTSPOT_CODE_IS_OFFSET) {
 		st->code_begin =
 		    st->blob + hotspot_half(st, st->layout.blob_code_begin);
 		end = st->blob + hotspot_half(st, st->layout.blob_code_end);
-		st->frame_complete =
-		    (__s16)(hotspot_word(st, st->layout.blob_frame_complete) >>
-			    (st->layout.blob_frame_complete & 6) * 8);
 	} else {
 		st->code_begin = hotspot_word(st, st->layout.blob_code_begin);
 		end = hotspot_word(st, st->layout.blob_code_end);
-		st->frame_complete =
-		    hotspot_half(st, st->layout.blob_frame_complete);
 	}
+	st->frame_complete = hotspot_half(st, st->layout.blob_frame_complete);
+	if (st->layout.flags & HOTSPOT_COMPLETE_IS_SHORT)
+		st->frame_complete =
+		    (__s16)(hotspot_word(st, st->layout.blob_frame_complete) >>
+			    (st->layout.blob_frame_complete & 6) * 8);
 	st->frame_bytes = hotspot_half(st, st->layout.blob_frame_size) * 8;
 	return st->pc - st->code_begin < end - st->code_begin &&
 	       end - st->code_begin < 1ull << 32;
@@ -247,6 +247,39 @@ static __always_inline int hotspot_leave_frame(struct hotspot_state *st,
 			     bytes >= 16 ? native->sp + bytes - 16 : 0);
 }
 
+/* The nmethod's word, or half of one, at that offset is st->pc + 1. */
+static __always_inline bool hotspot_returns_to(const struct hotspot_state *st,
+					       __u16 offset)
+{
+	__u64 at = hotspot_word(st, offset);
+
+	if (!offset)
+		return false;
+	if (st->layout.flags & HOTSPOT_DEOPT_IS_OFFSET)
+		at = st->blob + hotspot_half(st, offset);
+	return at == st->pc + 1;
+}
+
+/*
+ * A frame that was deoptimized returns elsewhere: where it would have returned
+ * to is in it. Moves st->pc there, if it is that.
+ */
+static __always_inline void hotspot_undo_deopt(struct hotspot_state *st,
+					       struct unwind_state *native)
+{
+	__u64 original;
+	__u32 offset = hotspot_half(st, st->layout.nmethod_original_pc);
+
+	if (!native->back || offset >= UNWIND_MAX_FRAME_BYTES ||
+	    (!hotspot_returns_to(st, st->layout.nmethod_deopt) &&
+	     !hotspot_returns_to(st, st->layout.nmethod_deopt_mh)) ||
+	    !unwind_read(native, native->sp + offset, &original))
+		return;
+	/* Within the code, which st->pc is. */
+	if (original - st->code_begin <= st->pc - st->code_begin)
+		st->pc = original - 1;
+}
+
 /* A global function, which the verifier walks once. */
 __noinline int hotspot_leave_compiled(void)
 {
@@ -258,6 +291,7 @@ __noinline int hotspot_leave_compiled(void)
 	native = bpf_map_lookup_elem(&unwind_scratch, &place);
 	if (!st || !native)
 		return RUNTIME_STEP_ENDS;
+	hotspot_undo_deopt(st, native);
 	id = hotspot_half(st, st->layout.nmethod_compile_id);
 	runtime_note_code(HOTSPOT_FRAME_COMPILED,
 			  st->blob | id << HOTSPOT_TAG_SHIFT,
@@ -268,7 +302,6 @@ __noinline int hotspot_leave_compiled(void)
 /* Where the interpreter's frame has what, below its frame pointer. */
 #define HOTSPOT_SENDER_SP 8
 #define HOTSPOT_METHOD	  24
-#define HOTSPOT_BCP	  64
 
 /* Frames that the frame pointer leads through; false: it cannot be one. */
 static __always_inline bool hotspot_has_fp(struct unwind_state *native)
@@ -288,7 +321,8 @@ hotspot_note_interpreted(struct hotspot_state *st, struct unwind_state *native)
 	__u16 size = 0;
 
 	if (!unwind_read(native, native->fp - HOTSPOT_METHOD, &method) ||
-	    !unwind_read(native, native->fp - HOTSPOT_BCP, &bcp) ||
+	    !unwind_read(native, native->fp - st->layout.interpreter_bcp,
+			 &bcp) ||
 	    bpf_probe_read_user(
 		&code, sizeof(code),
 		(void *)(method + st->layout.method_const_method)) ||

@@ -20,6 +20,12 @@ struct hotspot_heap {
 	__u64 segments; /* a byte for each segment */
 };
 
+/* What is an offset from the blob: code_begin and code_end, else addresses; and
+ * nmethod_deopt and nmethod_deopt_mh. frame_complete is of 16 bits, else 32. */
+#define HOTSPOT_CODE_IS_OFFSET	  1
+#define HOTSPOT_DEOPT_IS_OFFSET	  2
+#define HOTSPOT_COMPLETE_IS_SHORT 4
+
 /* Offsets are in bytes, within a blob below HOTSPOT_BLOB_BYTES. */
 struct hotspot_process {
 	struct hotspot_heap
@@ -31,14 +37,21 @@ struct hotspot_process {
 	__u16 blob_frame_complete;
 	__u16 blob_code_begin;
 	__u16 blob_code_end;
-	__u16 nmethod_method;
 	__u16 nmethod_compile_id;
+	/* Where deoptimized frames return to, twice; 0: not known. And where in
+	 * such a frame, from its stack pointer on, the address is that they
+	 * would have returned to. */
+	__u16 nmethod_deopt;
+	__u16 nmethod_deopt_mh;
+	__u16 nmethod_original_pc;
 	__u16 method_const_method;
 	__u16 const_method_bytes;
 	__u16 const_method_code_size;
-	__u16 code_is_offset; /* and frame_complete is 16 bits */
+	__u16 interpreter_bcp; /* below the frame pointer */
+	__u16 flags;	       /* HOTSPOT_CODE_IS_OFFSET ... */
+	__u16 reserved[3];
 };
-PROFILE_ABI_ASSERT(sizeof(struct hotspot_process) == 24 * HOTSPOT_HEAPS + 32,
+PROFILE_ABI_ASSERT(sizeof(struct hotspot_process) == 24 * HOTSPOT_HEAPS + 40,
 		   "hotspot_process");
 
 /*

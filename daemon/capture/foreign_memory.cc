@@ -47,7 +47,11 @@ size_t ThreadMemory::ReadSome(ksym::Address address,
   // What a read costs besides its bytes.
   constexpr size_t kLeastBytes = 64;
   const size_t cost = std::max(out.size(), kLeastBytes);
-  if (cost > bytes_left_) return 0;
+  // From then on nothing, so that no part of something is taken for all.
+  if (is_used_up_ || cost > bytes_left_) {
+    is_used_up_ = true;
+    return 0;
+  }
   bytes_left_ -= cost;
   return ReadNow(tid_, address.value, out);
 }

@@ -25,10 +25,13 @@ class ThreadMemory final : public ksym::Memory {
   // Some 0.7 us.
   size_t ReadSome(ksym::Address address,
                   std::span<std::byte> out) const override;
+  // Something was not read as it would have been too much.
+  bool is_used_up() const { return is_used_up_; }
 
  private:
   uint32_t tid_;
   mutable size_t bytes_left_;
+  mutable bool is_used_up_ = false;
 };
 
 // Reads memory of other threads in a thread of its own, which is left behind

@@ -3,21 +3,17 @@
 
 #include <bpf/bpf.h>
 
-#include <algorithm>
+#include <memory>
 #include <span>
 #include <utility>
 
 #include "bpf/runtime/hotspot_abi.h"
 #include "daemon/unwind/sampler_keys.h"
-#include "ksym/runtime/hotspot/method.h"
 #include "ksym/runtime/memory.h"
 
 namespace profd {
 namespace {
 
-static_assert(kJavaCompiled == HOTSPOT_FRAME_COMPILED);
-static_assert(kJavaInterpreted == HOTSPOT_FRAME_INTERPRETED);
-static_assert(kJavaStub == HOTSPOT_FRAME_STUB);
 static_assert(ksym::HotspotLayout::kBlobBytes == HOTSPOT_BLOB_BYTES);
 static_assert(ksym::kMaxHotspotHeaps == HOTSPOT_HEAPS);
 
@@ -25,29 +21,10 @@ static_assert(ksym::kMaxHotspotHeaps == HOTSPOT_HEAPS);
 constexpr uint32_t kMaxTries = 600;
 // Tables that lie are read so often: before the loader is done they do.
 constexpr uint32_t kMaxLies = 20;
-// JVMs whose tables are read in one pass, in some 10 ms each.
+// JVMs whose tables are read in one pass, in some 3 ms each.
 constexpr int kMaxStarts = 2;
-// Bytes of what a stub is called.
-constexpr size_t kMaxStubName = 64;
-// Methods that are read between two drains, in some 200 us each.
-constexpr uint32_t kMaxReads = 1000;
-// Methods whose names are kept, of all processes; beyond that those of a
-// process that has more are read again. Some 100 bytes each.
-constexpr size_t kMaxMethods = 262144;
-
-class HotspotMemory final : public ksym::Memory {
- public:
-  HotspotMemory(ForeignMemory& memory, uint32_t pid)
-      : memory_(memory), pid_(pid) {}
-  size_t ReadSome(ksym::Address address,
-                  std::span<std::byte> out) const override {
-    return memory_.Read(pid_, address.value, out);
-  }
-
- private:
-  ForeignMemory& memory_;
-  uint32_t pid_;
-};
+// Bytes that are read of one, in pages.
+constexpr size_t kMaxTableBytes = size_t{8} << 20;
 
 hotspot_process DescribeJvm(const ksym::HotspotLayout& layout,
                             std::span<const ksym::HotspotHeap> heaps) {
@@ -64,12 +41,19 @@ hotspot_process DescribeJvm(const ksym::HotspotLayout& layout,
   process.blob_frame_complete = layout.blob_frame_complete;
   process.blob_code_begin = layout.blob_code_begin;
   process.blob_code_end = layout.blob_code_end;
-  process.nmethod_method = layout.nmethod_method;
   process.nmethod_compile_id = layout.nmethod_compile_id;
   process.method_const_method = layout.method_const_method;
   process.const_method_bytes = layout.const_method_bytes;
   process.const_method_code_size = layout.const_method_code_size;
-  process.code_is_offset = layout.code_is_offset ? 1 : 0;
+  process.nmethod_deopt = layout.nmethod_deopt;
+  process.nmethod_deopt_mh = layout.nmethod_deopt_mh;
+  process.nmethod_original_pc = layout.nmethod_original_pc;
+  process.interpreter_bcp = layout.interpreter_bcp;
+  const auto flag = [](bool is_set, int bit) { return is_set ? bit : 0; };
+  process.flags = static_cast<uint16_t>(
+      flag(layout.code_is_offset, HOTSPOT_CODE_IS_OFFSET) |
+      flag(layout.deopt_is_offset, HOTSPOT_DEOPT_IS_OFFSET) |
+      flag(layout.frame_complete_is_short, HOTSPOT_COMPLETE_IS_SHORT));
   return process;
 }
 
@@ -87,20 +71,19 @@ void HotspotProcesses::Add(const ksym::ProcessId& process, uint64_t load_bias,
     }
     return;
   }
-  processes_.try_emplace(process, Process{.load_bias = load_bias,
-                                          .library = library,
-                                          .layout = {},
-                                          .methods = {}});
+  processes_.try_emplace(
+      process,
+      Process{.load_bias = load_bias, .library = library, .layout = {}});
 }
 
 void HotspotProcesses::Forget(const ksym::ProcessId& process) {
   const auto gone = processes_.extract(process);
   if (gone.empty()) return;
-  kept_ -= gone.mapped().methods.size();
   if (!gone.mapped().is_published) return;
+  names_.Forget(process);
   const unwind_process key = SamplerKeyOf(process);
   bpf_map_delete_elem(map_, &key);
-  --statistics_.processes;
+  --published_;
 }
 
 bool HotspotProcesses::Publish() {
@@ -121,26 +104,54 @@ void HotspotProcesses::Refuse(const ksym::ProcessId& id, Process& process,
                       ": " + why);
 }
 
+// What the thread that reads needs and finds. It has nothing else, as it may be
+// at it when nobody waits any more.
+struct HotspotProcesses::Reading {
+  uint32_t pid = 0;
+  uint64_t load_bias = 0;
+  ksym::HotspotLibrary library;
+  std::optional<ksym::HotspotLayout> layout;  // not read again
+
+  std::optional<ksym::Error> layout_error;
+  ksym::Result<std::vector<ksym::HotspotHeap>> heaps;
+
+  void Run() {
+    const ThreadMemory memory(pid, kMaxTableBytes);
+    const ksym::CachedMemory cached(memory);
+    if (!layout) {
+      auto found = ksym::ReadHotspotLayout(cached, library, load_bias);
+      if (!found) {
+        layout_error = std::move(found.error());
+        return;
+      }
+      layout = *found;
+    }
+    heaps = ksym::ReadHotspotHeaps(cached, *layout, load_bias);
+  }
+};
+
 // True when the sampler was told of it.
 bool HotspotProcesses::Start(const ksym::ProcessId& id, Process& process) {
-  const HotspotMemory memory(memory_, id.pid);
   ++process.tries;
-  if (!process.layout) {
-    const ksym::CachedMemory cached(memory);
-    auto layout =
-        ksym::ReadHotspotLayout(cached, process.library, process.load_bias);
-    if (!layout) {
-      // Before the loader is done its tables are not in place.
-      if (layout.error().code() == ksym::ErrorCode::kUnsupported ||
-          process.tries > kMaxLies) {
-        Refuse(id, process, layout.error().message());
-      }
-      return false;
-    }
-    process.layout = *layout;
+  auto reading = std::make_shared<Reading>();
+  reading->pid = id.pid;
+  reading->load_bias = process.load_bias;
+  reading->library = process.library;
+  reading->layout = process.layout;
+  if (!memory_.Run([reading] { reading->Run(); })) {
+    Refuse(id, process, "its memory does not answer");
+    return false;
   }
-  const auto heaps =
-      ksym::ReadHotspotHeaps(memory, *process.layout, process.load_bias);
+  if (const auto& error = reading->layout_error) {
+    // Before the loader is done its tables are not in place.
+    if (error->code() == ksym::ErrorCode::kUnsupported ||
+        process.tries > kMaxLies) {
+      Refuse(id, process, error->message());
+    }
+    return false;
+  }
+  process.layout = reading->layout;
+  const auto& heaps = reading->heaps;
   if (!heaps) {
     if (process.tries > kMaxTries) Refuse(id, process, heaps.error().message());
     return false;
@@ -152,77 +163,16 @@ bool HotspotProcesses::Start(const ksym::ProcessId& id, Process& process) {
     return false;
   }
   process.is_published = true;
-  ++statistics_.processes;
+  ++published_;
+  names_.Add(id, *process.layout);
+  if (process.layout->scopes == ksym::HotspotLayout::Scopes::kNone) {
+    warnings_.push_back(
+        "no inlined methods and lines of compiled Java code "
+        "of process " +
+        std::to_string(id.pid) +
+        ": its JVM does not say where it describes them");
+  }
   return true;
-}
-
-std::vector<RawFrame> HotspotProcesses::FramesOf(const ksym::ProcessId& process,
-                                                 const RuntimeCode& code) {
-  const auto found = processes_.find(process);
-  // A frame without a name is one all the same.
-  RuntimeFrame frame;
-  if (found != processes_.end() && found->second.layout) {
-    Process& jvm = found->second;
-    const std::pair key = {code.kind, code.code};
-    const auto known = jvm.methods.find(key);
-    if (known != jvm.methods.end()) {
-      frame.name = known->second;
-    } else if (auto name = NameOf(process, *jvm.layout, code)) {
-      frame.name = *std::move(name);
-      if (kept_ >= kMaxMethods) {
-        kept_ -= jvm.methods.size();
-        jvm.methods.clear();
-      }
-      if (kept_ < kMaxMethods) {
-        jvm.methods.emplace(key, frame.name);
-        ++kept_;
-      }
-    }
-  }
-  return {{.kind = code.kind, .value = names_.IdOf(frame)}};
-}
-
-std::optional<std::string> HotspotProcesses::NameOf(
-    const ksym::ProcessId& id, const ksym::HotspotLayout& layout,
-    const RuntimeCode& code) {
-  if (read_ >= kMaxReads) {
-    ++statistics_.methods_late;
-    return std::nullopt;
-  }
-  ++read_;
-  const HotspotMemory memory(memory_, id.pid);
-  std::optional<std::string> name;
-  if (code.kind == kJavaStub) {
-    name = ksym::ReadHotspotBlobName(memory, layout, {code.code}, kMaxStubName);
-    if (!name) ++statistics_.methods_gone;
-    return name;
-  }
-  constexpr uint64_t kAddress = (uint64_t{1} << HOTSPOT_TAG_SHIFT) - 1;
-  std::optional<ksym::Address> method = ksym::Address{code.code & kAddress};
-  const auto tag = static_cast<uint16_t>(code.code >> HOTSPOT_TAG_SHIFT);
-  if (code.kind == kJavaCompiled) {
-    method = ksym::ReadHotspotMethodOf(memory, layout, *method, tag);
-  } else if (ksym::ReadHotspotMethodTag(memory, layout, *method) != tag) {
-    method.reset();
-  }
-  if (method) name = ksym::ReadHotspotMethodName(memory, layout, *method);
-  if (name) {
-    ++statistics_.methods;
-  } else {
-    ++statistics_.methods_gone;
-  }
-  return name;
-}
-
-// Methods that are interpreted have no id: when a class is unloaded another one
-// may have a method in the same places, so that their names are read again.
-void HotspotProcesses::EndInterval() {
-  read_ = 0;
-  for (auto& [id, process] : processes_) {
-    kept_ -= std::erase_if(process.methods, [](const auto& method) {
-      return method.first.first == kJavaInterpreted;
-    });
-  }
 }
 
 }  // namespace profd

@@ -85,7 +85,6 @@ void RuntimeRecords::ForgetCodes(const std::vector<uint64_t>& codes) {
 void RuntimeRecords::EndInterval() {
   cpython_.EndInterval();
   names_.ForgetOldFrames();
-  hotspot_.EndInterval();
   ForgetCodes(names_.TakeDropped());
   v8_.EndInterval();
 }
@@ -106,18 +105,26 @@ void RuntimeRecords::AddFrame(RuntimeFrameId id, RuntimeFrameTable& frames) {
 }
 
 void RuntimeRecords::AddCodeFrames(const ksym::ProcessId& process,
-                                   const runtime_item& item,
+                                   std::span<const runtime_item> items,
                                    RuntimeRuns& runs) {
-  const auto kind =
-      static_cast<RawFrameKind>(item.kind >> RUNTIME_ITEM_KIND_SHIFT);
-  const auto namer = code_namers_.find(kind);
-  if (namer == code_namers_.end()) return;
-  auto frames = namer->second->FramesOf(process, {.native = item.native,
-                                                  .kind = kind,
-                                                  .code = item.word,
-                                                  .index = item.index});
-  if (frames.empty()) return;
-  runs.code.push_back({.native = item.native, .frames = std::move(frames)});
+  std::map<CodeNamer*, std::vector<RuntimeCode>> codes;
+  for (const runtime_item& item : items) {
+    if ((item.kind & RUNTIME_ITEM_CODE) == 0) continue;
+    const auto kind =
+        static_cast<RawFrameKind>(item.kind >> RUNTIME_ITEM_KIND_SHIFT);
+    const auto namer = code_namers_.find(kind);
+    if (namer == code_namers_.end()) continue;
+    codes[namer->second].push_back({.native = item.native,
+                                    .kind = kind,
+                                    .code = item.word,
+                                    .index = item.index});
+  }
+  for (const auto& [namer, wanted] : codes) {
+    for (CodeFrames& frames : namer->FramesOf(process, wanted)) {
+      runs.code.push_back(std::move(frames));
+    }
+  }
+  std::ranges::sort(runs.code, {}, &CodeFrames::native);
 }
 
 std::optional<RuntimeRuns> RuntimeRecords::Decode(
@@ -133,15 +140,14 @@ std::optional<RuntimeRuns> RuntimeRecords::Decode(
                       .waits = (record.flags & RUNTIME_WAITS_FOR_LOCK) != 0};
   const ksym::ProcessId process = {
       record.process.tgid, record.process.exec_count, record.process.start_ns};
+  const auto items = std::span(record.item).first(record.items);
+  // The walk of a copy begins anew, and may find other native frames.
+  if (record.header.type == PROFILE_RECORD_RUNTIME) {
+    AddCodeFrames(process, items, runs);
+  }
   RuntimeRun run;
-  for (const runtime_item& item : std::span(record.item).first(record.items)) {
-    if ((item.kind & RUNTIME_ITEM_CODE) != 0) {
-      // The walk of a copy begins anew, and may find other native frames.
-      if (record.header.type == PROFILE_RECORD_RUNTIME) {
-        AddCodeFrames(process, item, runs);
-      }
-      continue;
-    }
+  for (const runtime_item& item : items) {
+    if ((item.kind & RUNTIME_ITEM_CODE) != 0) continue;
     if (item.kind == RUNTIME_ITEM_FRAME) {
       run.frames.push_back(names_.FrameOf(item.word, item.index));
       continue;
@@ -185,13 +191,16 @@ void RuntimeRecords::CountRuns(const RuntimeRuns& all, NativeEnd end) {
 RuntimeStatistics RuntimeRecords::statistics() const {
   RuntimeStatistics statistics = names_.statistics();
   const JavaScriptNames::Statistics& javascript = v8_.statistics();
-  const HotspotProcesses::Statistics& java = hotspot_.statistics();
-  statistics.codes += javascript.codes + java.methods;
-  statistics.codes_unread += javascript.codes_unread + java.methods_gone;
-  statistics.codes_refused += javascript.codes_refused + java.methods_late;
+  const JavaNames::Statistics& java = java_.statistics();
+  statistics.codes += javascript.codes + java.places;
+  statistics.codes_unread += javascript.codes_unread + java.gone;
+  statistics.codes_refused += javascript.codes_refused + java.out_of_time;
+  statistics.inlined = {.not_described = java.not_described,
+                        .too_much = java.too_much,
+                        .corrupt = java.corrupt};
   statistics.code_bytes += javascript.bytes;
   statistics.frames_unnamed += javascript.frames_unnamed;
-  statistics.processes = cpython_.size() + v8_.size() + java.processes;
+  statistics.processes = cpython_.size() + v8_.size() + hotspot_.published();
   statistics.runs = runs_;
   statistics.sleepers = cpython_.sleepers();
   return statistics;

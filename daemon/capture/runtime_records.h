@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "bpf/runtime/runtime_abi.h"
 #include "daemon/base/steady_clock.h"
+#include "daemon/capture/java_names.h"
 #include "daemon/capture/runtime_cpython.h"
 #include "daemon/capture/runtime_hotspot.h"
 #include "daemon/capture/runtime_v8.h"
@@ -48,11 +50,11 @@ class RuntimeRecords {
         known_(known),
         cpython_({.processes = fds.processes, .files = fds.files}, names_),
         v8_(fds.v8, names_),
-        hotspot_(fds.hotspot, names_) {
+        hotspot_(fds.hotspot, java_) {
     SetCodeNamer(kJavaScriptCode, v8_.namer());
-    SetCodeNamer(kJavaCompiled, hotspot_);
-    SetCodeNamer(kJavaInterpreted, hotspot_);
-    SetCodeNamer(kJavaStub, hotspot_);
+    SetCodeNamer(kJavaCompiled, java_);
+    SetCodeNamer(kJavaInterpreted, java_);
+    SetCodeNamer(kJavaStub, java_);
   }
   // Its own namers are among those it calls.
   RuntimeRecords(const RuntimeRecords&) = delete;
@@ -109,8 +111,8 @@ class RuntimeRecords {
   void AddFrames(const profile_runtime_record& record, size_t bytes);
   std::optional<RuntimeRuns> Decode(const profile_runtime_record& record,
                                     size_t bytes);
-  void AddCodeFrames(const ksym::ProcessId& process, const runtime_item& item,
-                     RuntimeRuns& runs);
+  void AddCodeFrames(const ksym::ProcessId& process,
+                     std::span<const runtime_item> items, RuntimeRuns& runs);
   std::vector<RawFrame> Merge(const RawStack& stack, RuntimeRuns& all);
   void CountRuns(const RuntimeRuns& runs, NativeEnd end);
 
@@ -119,6 +121,7 @@ class RuntimeRecords {
   RuntimeNames names_;
   CpythonProcesses cpython_;
   V8Processes v8_;
+  JavaNames java_ = JavaNames(names_);
   HotspotProcesses hotspot_;
   std::map<RawFrameKind, CodeNamer*> code_namers_;
   RuntimeStatistics::Runs runs_;

@@ -1,28 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/naming/java_namer.h"
 
-#include <string>
-
 #include "daemon/profile/frame_kinds.h"
-#include "ksym/base/bounded_name.h"
 
 namespace profd {
+namespace {
+
+const FrameKind* JavaKindOf(RawFrameKind kind) {
+  if (kind == kJavaInterpreted) return &kJavaInterpretedFrame;
+  return kind == kJavaInlined ? &kJavaInlinedFrame : &kJavaFrame;
+}
+
+}  // namespace
 
 void JavaNamer::Name(const RawFrame& raw, const ksym::ProcessImage* /*image*/,
                      ProfileBuilder& builder,
                      std::vector<FrameId>& leaf_first) {
   Frame frame;
-  frame.kind =
-      raw.kind == kJavaInterpreted ? &kJavaInterpretedFrame : &kJavaFrame;
+  frame.kind = JavaKindOf(raw.kind);
   frame.reason = ksym::Unresolved::kNoSymbol;
   frame.name = builder.Intern("[java]");
   if (frames_ != nullptr) {
     const auto found = frames_->find(raw.value);
     if (found != frames_->end() && !found->second.name.empty()) {
-      std::string room;
-      frame.reason = ksym::Unresolved::kNone;
-      frame.name = builder.Intern(ksym::BoundName(found->second.name, room));
-      frame.function = frame.name;
+      NameRuntimeFrame(found->second, lines_, builder, frame);
+      // The class says what the file is called, so a name has it for the line.
+      if (lines_ == RuntimeLines::kDrop) frame.name = frame.function;
     }
   }
   leaf_first.push_back(builder.AddFrame(frame));

@@ -49,7 +49,8 @@ class Resolver {
   explicit Resolver(ResolveOptions options)
       : options_(options),
         python_(options.runtime_lines),
-        javascript_(options.runtime_lines) {
+        javascript_(options.runtime_lines),
+        java_(options.runtime_lines) {
     for (const RawFrameKind kind : PythonNamer::kKinds) SetNamer(kind, python_);
     SetNamer(kJavaScriptCode, javascript_);
     for (const RawFrameKind kind : JavaNamer::kKinds) SetNamer(kind, java_);

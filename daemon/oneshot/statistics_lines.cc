@@ -41,13 +41,16 @@ std::string RuntimesLine(const RuntimeStatistics& runtimes) {
   return fmt::format(
       "runtimes: {} processes, {} functions, {} bytes, {} not read, {} without "
       "room; {} runs of frames, {} torn, {} cut off, {} of no native frame; {} "
-      "frames without a name; {} sleeping threads read, {} went on, {} out of "
-      "time",
+      "frames without a name; {} places where inlined calls are not described, "
+      "{} too many, {} that do not hold up; {} sleeping threads read, {} went "
+      "on, {} out of time",
       runtimes.processes, runtimes.codes, runtimes.code_bytes,
       runtimes.codes_unread, runtimes.codes_refused, runtimes.runs.all,
       runtimes.runs.torn, runtimes.runs.cut, runtimes.runs.not_placed,
-      runtimes.frames_unnamed, runtimes.sleepers.read,
-      runtimes.sleepers.went_on, runtimes.sleepers.out_of_time);
+      runtimes.frames_unnamed, runtimes.inlined.not_described,
+      runtimes.inlined.too_much, runtimes.inlined.corrupt,
+      runtimes.sleepers.read, runtimes.sleepers.went_on,
+      runtimes.sleepers.out_of_time);
 }
 
 std::string ProcessesLine(const ProcessLoss& processes) {

@@ -43,6 +43,14 @@ Runtime RuntimeOfFile(std::string_view path) {
   return Runtime::kUnknown;
 }
 
+// Which runtime a process with such a frame has.
+Runtime RuntimeOfFrame(const Profile& profile, const Frame& frame) {
+  if (frame.kind == &kJavaFrame || frame.kind == &kJavaInterpretedFrame) {
+    return Runtime::kKnownJava;
+  }
+  return RuntimeOfFile(profile.String(frame.object));
+}
+
 // Both say that the file's symbols do not cover the code; the cure is one.
 Unresolved Kind(Unresolved reason) {
   return reason == Unresolved::kNoSymbol ? Unresolved::kNoSymbols : reason;
@@ -65,7 +73,7 @@ class Finder {
   explicit Finder(const Profile& profile) : profile_(profile) {
     runtimes_.reserve(profile.frames.size());
     for (const Frame& frame : profile.frames) {
-      runtimes_.push_back(RuntimeOfFile(profile.String(frame.object)));
+      runtimes_.push_back(RuntimeOfFrame(profile, frame));
     }
   }
 
@@ -74,7 +82,8 @@ class Finder {
     for (const ProfileSample& sample : profile_.samples) {
       for (const FrameId frame : profile_.Stack(sample.user)) {
         if (runtimes_[frame] == Runtime::kUnknown) continue;
-        runtime_of_pid_[sample.pid] = runtimes_[frame];
+        Runtime& runtime = runtime_of_pid_[sample.pid];
+        if (runtime != Runtime::kKnownJava) runtime = runtimes_[frame];
       }
     }
     for (const ProfileSample& sample : profile_.samples) Add(sample);
@@ -187,8 +196,11 @@ std::string_view CureOfGeneratedCode(Runtime runtime) {
     case Runtime::kNode:
       return "start node with --perf-basic-prof";
     case Runtime::kJava:
-      return "start java with -XX:+PreserveFramePointer, and run jcmd {} "
+      return "give --runtimes java, or where a warning says why its JVM is not "
+             "known start java with -XX:+PreserveFramePointer, and run jcmd {} "
              "Compiler.perfmap before the capture ends";
+    case Runtime::kKnownJava:
+      return "sample longer: its JVM was not known yet";
     case Runtime::kPython:
       return "start python with -X perf (3.12 or later)";
     case Runtime::kDotnet:
@@ -260,7 +272,11 @@ std::string CureOfWalk(const Obstacle& cause) {
     case StackState::kNoMapping:
     case StackState::kUnsupported:
       if (cause.runtime == Runtime::kJava) {
-        return "start java with -XX:+PreserveFramePointer";
+        return "give --runtimes java, or where a warning says why its JVM is "
+               "not known start java with -XX:+PreserveFramePointer";
+      }
+      if (cause.runtime == Runtime::kKnownJava) {
+        return "sample longer: its JVM was not known yet";
       }
       if (cause.runtime != Runtime::kUnknown) {
         return "none: what was called from code made at run time";

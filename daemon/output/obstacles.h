@@ -20,7 +20,8 @@ enum class Runtime : uint8_t {
   kJava,
   kPython,
   kDotnet,
-  kRuby
+  kRuby,
+  kKnownJava,  // its own frames are in stacks
 };
 
 // One thing that keeps a profile from saying where time went.

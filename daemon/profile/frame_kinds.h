@@ -159,12 +159,21 @@ inline constexpr FrameKind kJavaScriptInterpretedFrame = {
     .folded_suffix = "_[js]",
     .colour = FlameKind::kJavaScript,
     .otel_type = "v8js"};
-// Methods of Java: compiled, and as the JVM's interpreter works through them.
+// Methods of Java: inlined, compiled, and as the JVM's interpreter works
+// through them.
+inline constexpr FrameKind kJavaInlinedFrame = {.name = "java",
+                                                .is_inlined = true,
+                                                .has_offsets = false,
+                                                .folded_suffix = "_[j]_[i]",
+                                                .colour = FlameKind::kJava,
+                                                .otel_type = "jvm",
+                                                .inlined = &kJavaInlinedFrame};
 inline constexpr FrameKind kJavaFrame = {.name = "java",
                                          .has_offsets = false,
                                          .folded_suffix = "_[j]",
                                          .colour = FlameKind::kJava,
-                                         .otel_type = "jvm"};
+                                         .otel_type = "jvm",
+                                         .inlined = &kJavaInlinedFrame};
 inline constexpr FrameKind kJavaInterpretedFrame = {.name = "java-interpreted",
                                                     .has_offsets = false,
                                                     .folded_suffix = "_[0]",
@@ -199,6 +208,7 @@ inline constexpr std::array kFrameKinds = {&kUserFrame,
                                            &kTrampolineFrame,
                                            &kBpfFrame,
                                            &kJavaFrame,
+                                           &kJavaInlinedFrame,
                                            &kJavaInterpretedFrame,
                                            &kJavaScriptInterpretedFrame,
                                            &kJavaScriptInlinedFrame};

@@ -25,6 +25,8 @@ inline constexpr RawFrameKind kJavaScriptCode = 0x13;
 inline constexpr RawFrameKind kJavaCompiled = 0x40;
 inline constexpr RawFrameKind kJavaInterpreted = 0x41;
 inline constexpr RawFrameKind kJavaStub = 0x42;
+// A method that is inlined into the frame behind it, on the side of the root.
+inline constexpr RawFrameKind kJavaInlined = 0x43;
 
 // All that others ask about a kind of RawFrame that is not native code.
 struct RuntimeKind {
@@ -44,7 +46,8 @@ inline constexpr std::array kRuntimeKinds = {
     RuntimeKind{.kind = kJavaScriptCode, .is_in_table = true},
     RuntimeKind{.kind = kJavaCompiled, .is_in_table = true},
     RuntimeKind{.kind = kJavaInterpreted, .is_in_table = true},
-    RuntimeKind{.kind = kJavaStub, .is_in_table = true}};
+    RuntimeKind{.kind = kJavaStub, .is_in_table = true},
+    RuntimeKind{.kind = kJavaInlined, .is_in_table = true}};
 
 // Nothing is known of a kind that has no row.
 constexpr RuntimeKind RuntimeKindOf(RawFrameKind kind) {

@@ -3,9 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "daemon/profile/raw_stack_table.h"
+#include "daemon/runtime/frame_merge.h"
 #include "ksym/process/process_image.h"
 
 namespace profd {
@@ -25,10 +27,11 @@ struct RuntimeCode {
 class CodeNamer {
  public:
   virtual ~CodeNamer() = default;
-  // The functions at that place, leaf first: inlined ones are in front. Empty:
-  // the native frame stays. It may read the process's memory, in bounded time.
-  virtual std::vector<RawFrame> FramesOf(const ksym::ProcessId& process,
-                                         const RuntimeCode& code) = 0;
+  // The functions at these places of a stack, of kinds that are its: for each
+  // native frame those that are inlined first. One that is left out stays as it
+  // is. It may read the process's memory, in bounded time.
+  virtual std::vector<CodeFrames> FramesOf(
+      const ksym::ProcessId& process, std::span<const RuntimeCode> codes) = 0;
 };
 
 }  // namespace profd

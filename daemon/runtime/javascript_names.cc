@@ -287,6 +287,17 @@ RuntimeFrameId JavaScriptNames::FrameOf(uint64_t code, uint32_t index) {
   return id;
 }
 
+std::vector<CodeFrames> JavaScriptNames::FramesOf(
+    const ksym::ProcessId& /*process*/, std::span<const RuntimeCode> codes) {
+  std::vector<CodeFrames> all;
+  for (const RuntimeCode& code : codes) {
+    all.push_back({.native = code.native,
+                   .frames = {{.kind = kJavaScriptCode,
+                               .value = FrameOf(code.code, code.index)}}});
+  }
+  return all;
+}
+
 RuntimeFrame JavaScriptNames::FrameAt(const Code& code, const Place& place,
                                       uint32_t index) {
   RuntimeFrame frame = {.name = place.name,

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -82,10 +83,8 @@ class JavaScriptNames final : public CodeNamer {
   std::vector<uint64_t> TakeDropped() { return std::exchange(dropped_, {}); }
   void Forget(const ksym::ProcessId& process);
 
-  std::vector<RawFrame> FramesOf(const ksym::ProcessId& /*process*/,
-                                 const RuntimeCode& code) override {
-    return {{.kind = kJavaScriptCode, .value = FrameOf(code.code, code.index)}};
-  }
+  std::vector<CodeFrames> FramesOf(const ksym::ProcessId& process,
+                                   std::span<const RuntimeCode> codes) override;
   // The frame of that code. `index`: of interpreted code the offset in the byte
   // code, as frames have it; of compiled code 0, or kNoCall: it is where
   // the CPU was and not behind a call.

@@ -32,9 +32,16 @@ struct RuntimeStatistics {
     uint64_t went_on = 0;      // and so had others by then
     uint64_t out_of_time = 0;  // that could not be read in time
   };
+  // Compiled functions that are shown without those that are inlined there.
+  struct Inlined {
+    uint64_t not_described = 0;  // the runtime says nothing of the place
+    uint64_t too_much = 0;       // more than a bound
+    uint64_t corrupt = 0;        // what it says does not hold up
+  };
   uint64_t processes = 0;  // whose interpreter is known, now
   Runs runs;
   Sleepers sleepers;
+  Inlined inlined;
   uint64_t codes = 0;           // functions that were named
   uint64_t codes_unread = 0;    // whose memory could not be read
   uint64_t codes_refused = 0;   // that there was no room for, or any more

@@ -93,6 +93,9 @@ struct ServiceCounters {
   Number runtime_sleepers_went_on = 0;
   Number runtime_sleepers_out_of_time = 0;
   Number runtime_frames_unnamed = 0;
+  Number runtime_inlined_not_described = 0;
+  Number runtime_inlined_too_much = 0;
+  Number runtime_inlined_corrupt = 0;
   Number waiting_thinned = 0;
   Number waiting_unseen = 0;
   Number waiting_crowded = 0;

@@ -273,6 +273,9 @@ class Service {
     counters_.runtime_sleepers_went_on = runtimes.sleepers.went_on;
     counters_.runtime_sleepers_out_of_time = runtimes.sleepers.out_of_time;
     counters_.runtime_frames_unnamed = runtimes.frames_unnamed;
+    counters_.runtime_inlined_not_described = runtimes.inlined.not_described;
+    counters_.runtime_inlined_too_much = runtimes.inlined.too_much;
+    counters_.runtime_inlined_corrupt = runtimes.inlined.corrupt;
   }
 
   // The capture counts on from its start; over months the host's clock and that

@@ -3,12 +3,15 @@
 // on, with the library's variables at its begin, and objects as JDK 17 has
 // them.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <span>
 
+#include "ksym/runtime/hotspot/compiled_code.h"
 #include "ksym/runtime/hotspot/layout.h"
+#include "ksym/runtime/hotspot/line_table.h"
 #include "ksym/runtime/hotspot/method.h"
 #include "ksym/runtime/memory.h"
 
@@ -52,7 +55,64 @@ ksym::HotspotLayout Jdk17() {
   layout.klass_name = 24;
   layout.symbol_length = 4;
   layout.symbol_body = 6;
+  layout.const_method_bytes = 48;
+  layout.const_method_flags = 28;
+  layout.const_method_size = 24;
+  layout.const_method_code_size = 32;
+  layout.constants_source_file = 54;
+  layout.nmethod_pcs = 268;
+  layout.nmethod_pcs_end = 272;
+  layout.nmethod_methods = 260;
+  layout.nmethod_scopes = 120;
+  layout.nmethod_immutable = 120;
+  layout.nmethod_immutable_size = 276;
+  layout.blob_mutable = 128;
+  layout.blob_mutable_size = 280;
+  layout.blob_relocation_size = 284;
   return layout;
+}
+
+void ReadMethod(const ksym::Memory& memory, const ksym::HotspotLayout& layout) {
+  const auto identity =
+      ksym::ReadHotspotMethodIdentity(memory, layout, {kBegin});
+  if (!identity) return;
+  const auto method = ksym::ReadHotspotMethod(memory, layout, *identity);
+  if (!method) return;
+  if (method->name.size() > 2 * ksym::kMaxHotspotSymbolBytes + 1 ||
+      method->file.size() > ksym::kMaxHotspotSymbolBytes ||
+      method->lines.size() > ksym::kMaxHotspotLineBytes) {
+    std::abort();
+  }
+}
+
+// Inlined methods, by rules of all versions: the first byte says which, and
+// the second where in the code.
+void ReadCompiled(const ksym::Memory& memory, ksym::HotspotLayout layout,
+                  std::span<const std::byte> bytes) {
+  using Scopes = ksym::HotspotLayout::Scopes;
+  using Numbers = ksym::HotspotNumbers;
+  if (bytes.size() < 2) return;
+  const auto choice = std::to_integer<uint8_t>(bytes[0]);
+  layout.numbers = (choice & 1) != 0 ? Numbers::kNoZero : Numbers::kAnyByte;
+  constexpr std::array kAll = {Scopes::kInBlob, Scopes::kByAddress,
+                               Scopes::kOutOfBlob, Scopes::kNone};
+  layout.scopes = kAll[choice >> 1 & 3];
+  if (layout.scopes != Scopes::kByAddress) layout.nmethod_scopes = 264;
+  const auto code =
+      ksym::HotspotCompiledCode::Read(memory, layout, {kBegin}, 7);
+  if (code) {
+    const auto scopes = code->ScopesAt(std::to_integer<uint8_t>(bytes[1]));
+    if (scopes && (scopes->scopes.empty() ||
+                   scopes->scopes.size() > ksym::kMaxHotspotInlined ||
+                   scopes->scopes.back().method != code->method())) {
+      std::abort();
+    }
+  }
+  const auto line = ksym::HotspotLineAt(bytes, layout.numbers, 5);
+  if (line && (*line == 0 || *line > UINT16_MAX)) std::abort();
+  if (ksym::HotspotLineTableBytes(bytes, layout.numbers) > bytes.size()) {
+    std::abort();
+  }
 }
 
 }  // namespace
@@ -67,9 +127,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (heaps && (heaps->empty() || heaps->size() > ksym::kMaxHotspotHeaps)) {
     std::abort();
   }
-  const auto name = ksym::ReadHotspotMethodName(memory, layout, {kBegin});
-  if (name && name->size() > 2 * ksym::kMaxHotspotSymbolBytes + 1) std::abort();
-  (void)ksym::ReadHotspotMethodOf(memory, layout, {kBegin}, 0);
+  ReadMethod(memory, layout);
+  ReadCompiled(memory, layout, std::as_bytes(std::span(data, size)));
   const auto stub = ksym::ReadHotspotBlobName(memory, layout, {kBegin}, 64);
   if (stub && (stub->empty() || stub->size() > 64)) std::abort();
   return 0;

@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""File systems with the Python versions of other distributions, to run them
-with chroot:
+"""File systems with the Python versions and JDKs of other distributions, to run
+them with chroot:
 
-    tests/roots/roots.py [--cache DIRECTORY] [SUITE...]        (default: all)
+    tests/roots/roots.py [--cache DIRECTORY] [ROOT...]         (default: all)
 
 Each is made once, in some 20 s, with packages from the mirrors that this
-machine's apt uses, and kept in the cache directory under the name of its suite.
+machine's apt uses, and kept in the cache directory under its name, which is
+that of its suite, with "-java" behind it where it has JDKs.
 Packages are unpacked, not installed: nothing of theirs runs meanwhile. Prints
 what is there, and why a root cannot be had. Exit status: 0, 3 if one cannot.
 """
@@ -44,10 +45,46 @@ class Suite:
     libraries: list  # the packages of libpython
     ubuntu: bool = False
 
+    language = "Python"
+
     @property
     def packages(self):
         return ["python3", "python3-greenlet", *self.libraries,
                 *("python" + version for version in self.versions)]
+
+    def check(self, version):
+        """What has to run there."""
+        return ["/usr/bin/python" + version, "-c", "import ctypes, re, zlib"]
+
+
+@dataclasses.dataclass
+class JavaSuite:
+    versions: list  # of JDKs
+
+    language = "Java"
+    ubuntu = False
+
+    @property
+    def packages(self):
+        return ["openjdk-%s-jre-headless" % version
+                for version in self.versions]
+
+    def check(self, version):
+        return [java_of(version), "-version"]
+
+
+def java_of(version):
+    """The program in a root."""
+    jre = "jre/" if version == "8" else ""
+    return "/usr/lib/jvm/java-%s-openjdk-amd64/%sbin/java" % (version, jre)
+
+
+def inside(root, *command):
+    """The command that runs another one in the root, with /proc. It becomes
+    that: it has its process id."""
+    return ["unshare", "--mount", "sh", "-c",
+            'mkdir -p "$0/proc" && mount --rbind /proc "$0/proc" && '
+            'exec chroot "$0" "$@"', root, *command]
 
 
 SUITES = {
@@ -59,6 +96,12 @@ SUITES = {
     "trixie": Suite(["3.13"], ["libpython3.13"]),
     "sid": Suite(["3.14", "3.15"], ["libpython3.14", "libpython3.15"]),
 }
+JAVA_SUITES = {
+    "bullseye-java": JavaSuite(["11"]),
+    "trixie-java": JavaSuite(["21", "25"]),
+    "sid-java": JavaSuite(["8"]),
+}
+ALL_SUITES = SUITES | JAVA_SUITES
 
 
 class Roots:
@@ -113,23 +156,24 @@ class Roots:
             shutil.rmtree(directory, ignore_errors=True)
 
     def _unpack(self, name, root):
-        suite = SUITES[name]
+        suite = ALL_SUITES[name]
         apt.run("mmdebstrap", "--variant=extract", "--mode=root",
                 "--architectures=amd64",
                 "--include=" + ",".join(suite.packages),
                 '--aptopt=Acquire::Check-Valid-Until "false"',
                 '--aptopt=Acquire::Retries "3"',
                 '--aptopt=Acquire::Languages "none"',
-                "--hook-dir=" + HOOKS, name, root, *self._sources(name),
+                "--hook-dir=" + HOOKS, name.partition("-")[0], root,
+                *self._sources(name),
                 env=dict(os.environ, LC_ALL="C"))
         for version in suite.versions:
             done = subprocess.run(
-                ["chroot", root, "/usr/bin/python" + version, "-c",
-                 "import ctypes, re, zlib"], check=False, text=True,
+                inside(root, *suite.check(version)), check=False, text=True,
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
             if done.returncode != 0:
-                raise apt.Failure("Python %s of %s does not run: %s" % (
-                    version, name, done.stdout.strip()[-500:]))
+                raise apt.Failure("%s %s of %s does not run: %s" % (
+                    suite.language, version, name,
+                    done.stdout.strip()[-500:]))
         with open(os.path.join(root, MADE), "w", encoding="ascii") as file:
             file.write("%d\n" % FORMAT)
 
@@ -140,8 +184,8 @@ class Roots:
         return self._mirrors
 
     def _sources(self, name):
-        if not SUITES[name].ubuntu:
-            return self.mirrors.sources(name)
+        if not ALL_SUITES[name].ubuntu:
+            return self.mirrors.sources(name.partition("-")[0])
         return self.mirrors.ubuntu_sources(name, self._ubuntu_keyring())
 
     def _ubuntu_keyring(self):
@@ -160,22 +204,25 @@ class Roots:
 
 def main():
     parser = argparse.ArgumentParser(
-        description="Makes roots with Python versions, to run with chroot.")
+        description="Makes roots with Python versions and JDKs, to run with "
+                    "chroot.")
     parser.add_argument("--cache", default=SOURCE + "/build/roots",
                         help="build/roots if not given")
-    parser.add_argument("suites", nargs="*", metavar="SUITE",
-                        help="of " + ", ".join(SUITES))
+    parser.add_argument("roots", nargs="*", metavar="ROOT",
+                        help="of " + ", ".join(ALL_SUITES))
     arguments = parser.parse_args()
-    for name in arguments.suites:
-        if name not in SUITES:
-            parser.error("no suite %s; there are %s" % (
-                name, ", ".join(SUITES)))
+    for name in arguments.roots:
+        if name not in ALL_SUITES:
+            parser.error("no root %s; there are %s" % (
+                name, ", ".join(ALL_SUITES)))
     roots = Roots(arguments.cache, lambda text: print(text, flush=True))
     missing = False
-    for name in arguments.suites or SUITES:
+    for name in arguments.roots or ALL_SUITES:
+        suite = ALL_SUITES[name]
         try:
-            print("%s: Python %s in %s" % (
-                name, " ".join(SUITES[name].versions), roots.root(name)))
+            print("%s: %s %s in %s" % (
+                name, suite.language, " ".join(suite.versions),
+                roots.root(name)))
         except apt.Failure as failure:
             missing = True
             print("%s: left out: %s" % (name, failure))

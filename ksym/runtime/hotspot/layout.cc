@@ -166,8 +166,16 @@ Status SetSizes(const Tables& tables, HotspotLayout& layout) {
 
 Status SetStatics(const Tables& tables, uint64_t load_bias,
                   HotspotLayout& layout) {
+  layout.has_one_heap = tables.Find("CodeCache::_heaps") == nullptr &&
+                        tables.Find("CodeCache::_heap") != nullptr;
+  // As the template interpreter of JDK 8 lays its frames out; since JDK 9 they
+  // have the class's mirror, too (frame_x86.hpp).
+  constexpr uint16_t kWordBytes = 8;
+  if (layout.has_one_heap) layout.interpreter_bcp -= kWordBytes;
   for (const auto& [name, place] :
-       {std::pair("CodeCache::_heaps", &layout.heaps),
+       {std::pair(
+            layout.has_one_heap ? "CodeCache::_heap" : "CodeCache::_heaps",
+            &layout.heaps),
         {"AbstractInterpreter::_code", &layout.interpreter}}) {
     const TableField* field = tables.Find(name);
     if (field == nullptr || field->address == 0) {
@@ -179,13 +187,9 @@ Status SetStatics(const Tables& tables, uint64_t load_bias,
   return {};
 }
 
-std::vector<WantedOffset> WantedOf(const Tables& tables, HotspotLayout& l) {
+std::vector<WantedOffset> WantedOf(HotspotLayout& l) {
   constexpr uint16_t kInBlob = HotspotLayout::kBlobBytes - 8;
-  l.code_is_offset = tables.Find("CodeBlob::_code_begin") == nullptr;
   return {
-      {{"GrowableArrayBase::_len", "GenericGrowableArray::_len"},
-       &l.array_length},
-      {{"GrowableArray<int>::_data"}, &l.array_data},
       {{"VirtualSpace::_low"}, &l.space_low},
       {{"VirtualSpace::_low_boundary"}, &l.space_begin},
       {{"VirtualSpace::_high_boundary"}, &l.space_end},
@@ -218,6 +222,110 @@ std::vector<WantedOffset> WantedOf(const Tables& tables, HotspotLayout& l) {
   };
 }
 
+// Those of the array of heaps.
+std::vector<WantedOffset> WantedOfArray(HotspotLayout& l) {
+  return {{{"GrowableArrayBase::_len", "GenericGrowableArray::_len"},
+           &l.array_length},
+          {{"GrowableArray<int>::_data"}, &l.array_data}};
+}
+
+// Sets all of them, or none where one is missing or cannot be.
+bool SetOptional(const Tables& tables, const std::vector<WantedOffset>& all) {
+  if (SetOffsets(tables, all)) return true;
+  for (const WantedOffset& wanted : all) *wanted.place = 0;
+  return false;
+}
+
+void SetDeopt(const Tables& tables, HotspotLayout& l) {
+  constexpr uint16_t kInBlob = HotspotLayout::kBlobBytes - 8;
+  if (!SetOptional(
+          tables,
+          {{{"nmethod::_orig_pc_offset"}, &l.nmethod_original_pc, kInBlob}})) {
+    return;
+  }
+  const bool is_address = SetOptional(
+      tables,
+      {{{"CompiledMethod::_deopt_handler_begin"}, &l.nmethod_deopt, kInBlob}});
+  l.deopt_is_offset = !is_address;
+  if (!is_address) {
+    (void)SetOptional(
+        tables,
+        {{{"nmethod::_deopt_handler_offset", "nmethod::_deoptimize_offset"},
+          &l.nmethod_deopt,
+          kInBlob}});
+  }
+  (void)SetOptional(tables,
+                    {{{is_address ? "CompiledMethod::_deopt_mh_handler_begin"
+                                  : "nmethod::_deopt_mh_handler_offset",
+                       "nmethod::_deoptimize_mh_offset"},
+                      &l.nmethod_deopt_mh,
+                      kInBlob}});
+}
+
+void SetLines(const Tables& tables, HotspotLayout& l) {
+  (void)SetOptional(tables, {{{"HeapBlock::Header::_used"}, &l.block_used}});
+  (void)SetOptional(
+      tables, {{{"ConstMethod::_flags", "ConstMethod::_flags._flags"},
+                &l.const_method_flags},
+               {{"ConstMethod::_constMethod_size"}, &l.const_method_size}});
+  if (!SetOptional(tables, {{{"ConstantPool::_source_file_name_index"},
+                             &l.constants_source_file}})) {
+    (void)SetOptional(tables, {{{"InstanceKlass::_source_file_name_index"},
+                                &l.klass_source_file}});
+  }
+}
+
+// The version of the JVM's release; nothing: it is not known.
+std::optional<int32_t> VersionOf(const Memory& memory, const Tables& tables) {
+  const TableField* field =
+      tables.Find("Abstract_VM_Version::_vm_major_version");
+  if (field == nullptr) return std::nullopt;
+  return ReadValue<int32_t>(memory, field->address);
+}
+
+void SetScopes(const Memory& memory, const Tables& tables, HotspotLayout& l) {
+  constexpr uint16_t kInBlob = HotspotLayout::kBlobBytes - 8;
+  constexpr int32_t kNoZeroSince = 20;
+  const auto version = VersionOf(memory, tables);
+  if (!version) return;
+  // That of JDK 8's is 25.
+  if (*version >= kNoZeroSince && !l.has_one_heap)
+    l.numbers = HotspotNumbers::kNoZero;
+  if (SetOptional(
+          tables,
+          {{{"nmethod::_scopes_pcs_offset"}, &l.nmethod_pcs, kInBlob},
+           {{"nmethod::_scopes_data_offset"}, &l.nmethod_scopes, kInBlob},
+           {{"nmethod::_immutable_data"}, &l.nmethod_immutable, kInBlob},
+           {{"nmethod::_immutable_data_size"},
+            &l.nmethod_immutable_size,
+            kInBlob},
+           {{"CodeBlob::_mutable_data"}, &l.blob_mutable, kInBlob},
+           {{"CodeBlob::_mutable_data_size"}, &l.blob_mutable_size, kInBlob},
+           {{"CodeBlob::_relocation_size"},
+            &l.blob_relocation_size,
+            kInBlob}})) {
+    l.scopes = HotspotLayout::Scopes::kOutOfBlob;
+    return;
+  }
+  if (!SetOptional(
+          tables,
+          {{{"nmethod::_scopes_pcs_offset"}, &l.nmethod_pcs, kInBlob},
+           {{"nmethod::_dependencies_offset"}, &l.nmethod_pcs_end, kInBlob},
+           {{"nmethod::_metadata_offset"}, &l.nmethod_methods, kInBlob}})) {
+    return;
+  }
+  if (SetOptional(tables, {{{"CompiledMethod::_scopes_data_begin",
+                             "nmethod::_scopes_data_begin"},
+                            &l.nmethod_scopes,
+                            kInBlob}})) {
+    l.scopes = HotspotLayout::Scopes::kByAddress;
+  } else if (SetOptional(tables, {{{"nmethod::_scopes_data_offset"},
+                                   &l.nmethod_scopes,
+                                   kInBlob}})) {
+    l.scopes = HotspotLayout::Scopes::kInBlob;
+  }
+}
+
 }  // namespace
 
 Result<HotspotLayout> ReadHotspotLayout(const Memory& memory,
@@ -226,57 +334,83 @@ Result<HotspotLayout> ReadHotspotLayout(const Memory& memory,
   Tables tables;
   HotspotLayout layout;
   auto done = tables.Read(memory, library, load_bias);
-  if (done) done = SetOffsets(tables, WantedOf(tables, layout));
+  if (done) done = SetOffsets(tables, WantedOf(layout));
   if (done) done = SetSizes(tables, layout);
   if (done) done = SetStatics(tables, load_bias, layout);
+  if (done && !layout.has_one_heap) {
+    done = SetOffsets(tables, WantedOfArray(layout));
+  }
   if (!done) return Fail(std::move(done.error()));
+  layout.code_is_offset = tables.Find("CodeBlob::_code_begin") == nullptr;
+  // Of those that have offsets, JDK 8 alone has one heap.
+  layout.frame_complete_is_short =
+      layout.code_is_offset && !layout.has_one_heap;
+  SetDeopt(tables, layout);
+  SetLines(tables, layout);
+  SetScopes(memory, tables, layout);
   return layout;
 }
+
+namespace {
+
+std::unexpected<Error> CannotBeHeaps() {
+  return Fail(ErrorCode::kCorrupt, "a JVM whose code heaps cannot be");
+}
+
+Result<HotspotHeap> ReadHeap(const Memory& memory, const HotspotLayout& layout,
+                             uint64_t heap) {
+  const auto word = [&](uint64_t offset) {
+    return ReadValue<uint64_t>(memory, heap + offset);
+  };
+  const auto begin = word(uint64_t{layout.heap_memory} + layout.space_begin);
+  const auto end = word(uint64_t{layout.heap_memory} + layout.space_end);
+  const auto segments = word(uint64_t{layout.heap_segments} + layout.space_low);
+  const auto shift =
+      ReadValue<int32_t>(memory, heap + layout.heap_segment_shift);
+  constexpr uint64_t kMaxBytes = uint64_t{1} << 32;
+  if (!begin || !end || !segments || !shift || *begin >= *end ||
+      *end - *begin > kMaxBytes || *shift < 3 || *shift > 16) {
+    return CannotBeHeaps();
+  }
+  return HotspotHeap{.begin = {*begin},
+                     .end = {*end},
+                     .segments = {*segments},
+                     .segment_shift = static_cast<uint8_t>(*shift)};
+}
+
+}  // namespace
 
 Result<std::vector<HotspotHeap>> ReadHotspotHeaps(const Memory& memory,
                                                   const HotspotLayout& layout,
                                                   uint64_t load_bias) {
-  const auto not_yet = [] {
-    return Fail(ErrorCode::kNotFound, "a JVM that is starting");
-  };
-  const auto corrupt = [] {
-    return Fail(ErrorCode::kCorrupt, "a JVM whose code heaps cannot be");
-  };
-  const auto array = ReadValue<uint64_t>(memory, load_bias + layout.heaps);
+  const auto first = ReadValue<uint64_t>(memory, load_bias + layout.heaps);
   // The interpreter comes after the heaps, and is code in one of them.
   const auto interpreter =
       ReadValue<uint64_t>(memory, load_bias + layout.interpreter);
-  if (!array || !interpreter || *array == 0 || *interpreter == 0) {
-    return not_yet();
+  if (!first || !interpreter || *first == 0 || *interpreter == 0) {
+    return Fail(ErrorCode::kNotFound, "a JVM that is starting");
   }
-  const auto length = ReadValue<int32_t>(memory, *array + layout.array_length);
-  const auto data = ReadValue<uint64_t>(memory, *array + layout.array_data);
-  if (!length || !data || *length <= 0 ||
-      *length > static_cast<int32_t>(kMaxHotspotHeaps)) {
-    return corrupt();
+  std::vector<uint64_t> places = {*first};
+  if (!layout.has_one_heap) {
+    const auto length =
+        ReadValue<int32_t>(memory, *first + layout.array_length);
+    const auto data = ReadValue<uint64_t>(memory, *first + layout.array_data);
+    if (!length || !data || *length <= 0 ||
+        *length > static_cast<int32_t>(kMaxHotspotHeaps)) {
+      return CannotBeHeaps();
+    }
+    places.clear();
+    for (uint64_t i = 0; i < static_cast<uint64_t>(*length); ++i) {
+      const auto place = ReadValue<uint64_t>(memory, *data + 8 * i);
+      if (!place) return CannotBeHeaps();
+      places.push_back(*place);
+    }
   }
   std::vector<HotspotHeap> heaps;
-  for (uint64_t i = 0; i < static_cast<uint64_t>(*length); ++i) {
-    const auto heap = ReadValue<uint64_t>(memory, *data + 8 * i);
-    if (!heap) return corrupt();
-    const auto word = [&](uint64_t offset) {
-      return ReadValue<uint64_t>(memory, *heap + offset);
-    };
-    const auto begin = word(uint64_t{layout.heap_memory} + layout.space_begin);
-    const auto end = word(uint64_t{layout.heap_memory} + layout.space_end);
-    const auto segments =
-        word(uint64_t{layout.heap_segments} + layout.space_low);
-    const auto shift =
-        ReadValue<int32_t>(memory, *heap + layout.heap_segment_shift);
-    constexpr uint64_t kMaxBytes = uint64_t{1} << 32;
-    if (!begin || !end || !segments || !shift || *begin >= *end ||
-        *end - *begin > kMaxBytes || *shift < 3 || *shift > 16) {
-      return corrupt();
-    }
-    heaps.push_back({.begin = {*begin},
-                     .end = {*end},
-                     .segments = {*segments},
-                     .segment_shift = static_cast<uint8_t>(*shift)});
+  for (const uint64_t place : places) {
+    auto heap = ReadHeap(memory, layout, place);
+    if (!heap) return Fail(std::move(heap.error()));
+    heaps.push_back(*heap);
   }
   return heaps;
 }

@@ -7,6 +7,7 @@
 #include "ksym/base/address.h"
 #include "ksym/base/result.h"
 #include "ksym/runtime/hotspot/library.h"
+#include "ksym/runtime/hotspot/numbers.h"
 #include "ksym/runtime/memory.h"
 
 namespace ksym {
@@ -14,7 +15,9 @@ namespace ksym {
 // How the data of one build of the JVM lie. Offsets are in bytes.
 struct HotspotLayout {
   // Static variables, less the load bias.
-  uint64_t heaps = 0;        // CodeCache::_heaps: GrowableArray<CodeHeap*>*
+  // CodeCache::_heaps: GrowableArray<CodeHeap*>*; in JDK 8 _heap: CodeHeap*.
+  uint64_t heaps = 0;
+  bool has_one_heap = false;
   uint64_t interpreter = 0;  // AbstractInterpreter::_code: set by the start
 
   uint16_t array_length = 0;  // GrowableArray: int
@@ -27,19 +30,31 @@ struct HotspotLayout {
   uint16_t heap_segments = 0;
   uint16_t heap_segment_shift = 0;  // int
   uint16_t block_bytes = 0;         // sizeof(HeapBlock), in front of a CodeBlob
+  uint16_t block_used = 0;          // bool: whether it is in use
 
   // CodeBlob; below kBlobBytes. From JDK 23 on code_begin and code_end are
-  // offsets from the blob (int), before they are addresses.
+  // offsets from the blob (int), before that addresses.
   uint16_t blob_name = 0;
   uint16_t blob_size = 0;
   uint16_t blob_frame_size = 0;      // int, in words
   uint16_t blob_frame_complete = 0;  // int; int16_t from JDK 23 on
   uint16_t blob_code_begin = 0;
   uint16_t blob_code_end = 0;
-  bool code_is_offset = false;
+  bool code_is_offset = false;           // and in JDK 8
+  bool frame_complete_is_short = false;  // int16_t
   // nmethod; below kBlobBytes.
   uint16_t nmethod_method = 0;
   uint16_t nmethod_compile_id = 0;  // int
+  // Where deoptimized frames return to, also those of calls by method handles:
+  // an address, or an offset from the nmethod (int); and where in a frame is
+  // what they would have returned to (int). 0: not known.
+  uint16_t nmethod_deopt = 0;
+  uint16_t nmethod_deopt_mh = 0;
+  uint16_t nmethod_original_pc = 0;
+  bool deopt_is_offset = false;
+
+  // Below the frame pointer of an interpreter's frame: the bytecode's address.
+  uint16_t interpreter_bcp = 64;
 
   uint16_t method_const_method = 0;  // Method
   uint16_t const_method_bytes = 0;   // sizeof(ConstMethod): bytecodes follow
@@ -52,6 +67,37 @@ struct HotspotLayout {
   uint16_t klass_name = 0;              // Symbol*
   uint16_t symbol_length = 0;           // u2
   uint16_t symbol_body = 0;
+
+  // Lines: the flags of a ConstMethod, of which the lowest bit says that it has
+  // a table of lines behind its bytecodes, and its size in words (int). 0: not
+  // known. The source file's name is an index into the constants (u2), which
+  // the constants have, or up to JDK 11 the class; 0: it does not.
+  uint16_t const_method_flags = 0;
+  uint16_t const_method_size = 0;
+  uint16_t constants_source_file = 0;
+  uint16_t klass_source_file = 0;
+
+  // What an nmethod says of its code, for debuggers: PcDescs, scopes and the
+  // methods that these name. kNone: the tables do not say where.
+  enum class Scopes : uint8_t {
+    kNone,
+    kInBlob,     // JDK 8: at offsets from the nmethod
+    kByAddress,  // JDK 11 to 22: the same, but the scopes have an address
+    kOutOfBlob,  // JDK 25: at offsets from other memory, the methods in a third
+  };
+  Scopes scopes = Scopes::kNone;
+  uint16_t nmethod_pcs = 0;             // int: where PcDescs begin
+  uint16_t nmethod_pcs_end = 0;         // int; kOutOfBlob: not used
+  uint16_t nmethod_scopes = 0;          // int; kByAddress: an address
+  uint16_t nmethod_methods = 0;         // int; kOutOfBlob: not used
+  uint16_t nmethod_immutable = 0;       // kOutOfBlob: an address
+  uint16_t nmethod_immutable_size = 0;  // kOutOfBlob: int
+  uint16_t blob_mutable = 0;            // kOutOfBlob: an address
+  uint16_t blob_mutable_size = 0;       // kOutOfBlob: int
+  uint16_t blob_relocation_size =
+      0;  // kOutOfBlob: int, in front of the methods
+  // Of scopes and tables of lines.
+  HotspotNumbers numbers = HotspotNumbers::kAnyByte;
 
   static constexpr uint16_t kBlobBytes = 352;
   static constexpr uint16_t kObjectBytes = 512;  // all other offsets

@@ -91,7 +91,16 @@ TEST(InputKindsTest, KeepsFramesThatAreNoNativeCode) {
                              .function = builder.Intern(name),
                              .line_is_near = &kind != &kJavaScriptFrame});
   };
-  p.Add({.user = {javascript("in", kJavaScriptInlinedFrame),
+  const auto inlined = builder.AddFrame({.name = builder.Intern("a.B.run"),
+                                         .kind = &kJavaInlinedFrame,
+                                         .file = builder.Intern("B.java"),
+                                         .line = 7,
+                                         .function = builder.Intern("a.B.run"),
+                                         .line_is_near = true});
+  const auto java = builder.AddFrame({.name = builder.Intern("a.B.main"),
+                                      .kind = &kJavaFrame,
+                                      .function = builder.Intern("a.B.main")});
+  p.Add({.user = {inlined, java, javascript("in", kJavaScriptInlinedFrame),
                   javascript("out", kJavaScriptFrame),
                   javascript("slow", kJavaScriptInterpretedFrame), python,
                   p.User("main")},
@@ -107,6 +116,8 @@ TEST(InputKindsTest, KeepsFramesThatAreNoNativeCode) {
   EXPECT_THAT(json, HasSubstr(R"("function":"run")"));
   EXPECT_THAT(json, HasSubstr(R"("kind":"javascript-interpreted")"));
   EXPECT_THAT(json, HasSubstr(R"("inlined":true,"approximate":true)"));
+  EXPECT_THAT(
+      json, HasSubstr(R"("inlined":true,"approximate":true,"file":"B.java")"));
   EXPECT_EQ(Render(Read(json), OutputFormat::kJson, {}), json);
 }
 

@@ -129,6 +129,39 @@ TEST_F(ResolveTest, ShowsFunctionsOfTrampolinesOnce) {
                           "py::f:/srv/app.py", "py::f:/srv/app.py"));
 }
 
+// Methods that are inlined stand in front of the one that they are in. Names
+// have files where they have lines.
+TEST_F(ResolveTest, ShowsInlinedMethodsOfJava) {
+  raw_.images[self_] = {.id = self_, .mappings = {}};
+  raw_.runtime_frames[1] = {
+      .name = "a.B.in", .file = "B.java", .line = 7, .line_is_near = true};
+  raw_.runtime_frames[2] = {.name = "a.B.out", .file = "B.java", .line = 9};
+  Sample({}, {});
+  raw_.samples[0].user_stack =
+      AddMixedStack({{.kind = kJavaInlined, .value = 1},
+                     {.kind = kJavaCompiled, .value = 2},
+                     {.kind = kJavaInterpreted, .value = 3}});
+  const auto resolve = [&](Resolver& resolver) {
+    TrampolineNames user;
+    ProfileBuilder builder;
+    resolver.Add(raw_, user, builder);
+    return std::move(builder).Finish(CaptureMetadata());
+  };
+  const Profile plain = resolve(resolver_);
+  EXPECT_THAT(Names(plain, plain.samples.at(0).user),
+              ElementsAre("a.B.in", "a.B.out", "[java]"));
+  const auto stack = plain.Stack(plain.samples.at(0).user);
+  const Frame& inlined = plain.frames[stack[0]];
+  EXPECT_TRUE(inlined.kind->is_inlined);
+  EXPECT_TRUE(inlined.line_is_near);
+  EXPECT_EQ(inlined.line, 7u);
+  EXPECT_FALSE(plain.frames[stack[1]].line_is_near);
+  Resolver with_lines(ResolveOptions{.runtime_lines = RuntimeLines::kShow});
+  const Profile lines = resolve(with_lines);
+  EXPECT_THAT(Names(lines, lines.samples.at(0).user),
+              ElementsAre("a.B.in (B.java:7)", "a.B.out (B.java:9)", "[java]"));
+}
+
 // Frames that a stripped file could not name are named when there is a source
 // of debug files, the others stay as they are.
 TEST_F(ResolveTest, NamesTheRestAgain) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "daemon/profile/frame_kinds.h"
 #include "tests/daemon/output/test_profile.h"
 
 namespace profd {
@@ -70,6 +71,22 @@ TEST(ObstaclesTest, KnowsRuntimes) {
   EXPECT_THAT(cure("/opt/libcoreclr.so"), HasSubstr("DOTNET_PerfMapEnabled"));
   EXPECT_THAT(cure("/usr/bin/ruby3.1"), HasSubstr("--yjit-perf"));
   EXPECT_THAT(cure("/bin/other"), HasSubstr("write /tmp/perf-9.map"));
+}
+
+// Where Java's frames are in stacks, flags of the JVM are of no use.
+TEST(ObstaclesTest, KnowsJvmsThatAreFollowed) {
+  TestProfile p;
+  const auto code = p.User("[unknown]", "", Unresolved::kAnonymous);
+  Frame method;
+  method.name = p.builder().Intern("a.B.run");
+  method.kind = &kJavaFrame;
+  p.Add({.pid = 9, .user = {p.builder().AddFrame(method)}});
+  p.Add({.pid = 9,
+         .user = {p.User("x", "/opt/lib/libjvm.so"), code},
+         .user_state = StackState::kNoTable});
+  for (const std::string& line : Lines(std::move(p).Finish())) {
+    EXPECT_THAT(line, ::testing::Not(HasSubstr("-XX:")));
+  }
 }
 
 // A stripped file has its package, if that is known.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -120,6 +121,15 @@ class HotspotTest : public testing::Test {
     PutSymbol(kObjects + 0x500, class_name);
   }
 
+  std::optional<std::string> NameOf(const HotspotLayout& layout,
+                                    Address address) const {
+    const auto identity = ReadHotspotMethodIdentity(memory_, layout, address);
+    if (!identity) return std::nullopt;
+    auto method = ReadHotspotMethod(memory_, layout, *identity);
+    if (!method) return std::nullopt;
+    return std::move(method->name);
+  }
+
   Result<HotspotLayout> Layout() const {
     HotspotLibrary library;
     uint64_t at = 0;
@@ -149,6 +159,66 @@ TEST_F(HotspotTest, ReadsTables) {
   EXPECT_EQ(layout->nmethod_method, 112);
   EXPECT_EQ(layout->block_bytes, 16);
   EXPECT_FALSE(layout->code_is_offset);
+}
+
+// Without them there are no lines and no inlined methods.
+TEST_F(HotspotTest, ReadsWhereScopesAre) {
+  auto layout = Layout();
+  ASSERT_TRUE(layout);
+  EXPECT_EQ(layout->scopes, HotspotLayout::Scopes::kNone);
+  EXPECT_EQ(layout->const_method_flags, 0);
+  constexpr uint64_t kVersion = kObjects + 0x700;
+  AddField("Abstract_VM_Version::_vm_major_version", 0, kVersion);
+  AddField("nmethod::_scopes_pcs_offset", 268, 0);
+  AddField("nmethod::_dependencies_offset", 272, 0);
+  AddField("nmethod::_metadata_offset", 260, 0);
+  AddField("CompiledMethod::_scopes_data_begin", 120, 0);
+  AddField("ConstMethod::_flags", 28, 0);
+  AddField("ConstMethod::_constMethod_size", 24, 0);
+  AddField("nmethod::_orig_pc_offset", 300, 0);
+  AddField("CompiledMethod::_deopt_handler_begin", 128, 0);
+  Set(kVersion, int32_t{17});
+  layout = Layout();
+  ASSERT_TRUE(layout);
+  EXPECT_EQ(layout->scopes, HotspotLayout::Scopes::kByAddress);
+  EXPECT_EQ(layout->nmethod_pcs, 268);
+  EXPECT_EQ(layout->numbers, HotspotNumbers::kAnyByte);
+  EXPECT_EQ(layout->const_method_flags, 28);
+  EXPECT_EQ(layout->nmethod_deopt, 128);
+  EXPECT_FALSE(layout->deopt_is_offset);
+  EXPECT_EQ(layout->interpreter_bcp, 64);
+  Set(kVersion, int32_t{21});
+  layout = Layout();
+  ASSERT_TRUE(layout);
+  EXPECT_EQ(layout->numbers, HotspotNumbers::kNoZero);
+}
+
+// JDK 8 has one heap, and no array.
+TEST_F(HotspotTest, KnowsTheOneHeapOfJdk8) {
+  // In place of the array's fields and CodeCache::_heaps.
+  const auto rename = [&](uint64_t entry, std::string_view type,
+                          std::string_view field) {
+    Set(kStructs + kStructStride * entry, PutText(type));
+    Set(kStructs + kStructStride * entry + 8, PutText(field));
+  };
+  rename(0, "None", "none");
+  rename(1, "None", "none");
+  rename(kFields.size(), "CodeCache", "_heap");
+  const auto layout = Layout();
+  ASSERT_TRUE(layout) << layout.error().message();
+  EXPECT_TRUE(layout->has_one_heap);
+  EXPECT_EQ(layout->interpreter_bcp, 56);
+  constexpr uint64_t kHeap = kObjects + 0x100;
+  Set(kHeapsVariable, kHeap);
+  Set(kInterpreterVariable, kHeap);
+  Set(kHeap + 8, uint64_t{0x700000});
+  Set(kHeap + 16, uint64_t{0x780000});
+  Set(kHeap + 120 + 16, uint64_t{0x900000});
+  Set(kHeap + 256, int32_t{7});
+  const auto heaps = ReadHotspotHeaps(memory_, *layout, kLoadBias);
+  ASSERT_TRUE(heaps) << heaps.error().message();
+  ASSERT_EQ(heaps->size(), 1u);
+  EXPECT_EQ(heaps->front().end.value, 0x780000u);
 }
 
 // What is missing is named, and what cannot be is refused.
@@ -217,31 +287,18 @@ TEST_F(HotspotTest, NamesMethods) {
   const auto layout = Layout();
   ASSERT_TRUE(layout);
   PutMethod("com/example/Server", "handle");
-  EXPECT_EQ(ReadHotspotMethodName(memory_, *layout, {kObjects}),
-            "com.example.Server.handle");
+  EXPECT_EQ(NameOf(*layout, {kObjects}), "com.example.Server.handle");
   // An index beyond the constants is no name's.
   Set(kObjects + 0x100 + 34, uint16_t{3});
-  EXPECT_EQ(ReadHotspotMethodName(memory_, *layout, {kObjects}), std::nullopt);
+  EXPECT_EQ(NameOf(*layout, {kObjects}), std::nullopt);
 }
 
 TEST_F(HotspotTest, RefusesNamesThatAreNone) {
   const auto layout = Layout();
   ASSERT_TRUE(layout);
   PutMethod("com/example/Server", "a\nb");
-  EXPECT_EQ(ReadHotspotMethodName(memory_, *layout, {kObjects}), std::nullopt);
-  EXPECT_EQ(ReadHotspotMethodName(memory_, *layout, {1}), std::nullopt);
-}
-
-// Code that was compiled anew where other code was has another id.
-TEST_F(HotspotTest, TellsCodeFromCodeInItsPlace) {
-  const auto layout = Layout();
-  ASSERT_TRUE(layout);
-  Set(kObjects + 304, uint32_t{0x10007});
-  Set(kObjects + 112, kObjects + 0x600);
-  const auto method = ReadHotspotMethodOf(memory_, *layout, {kObjects}, 7);
-  ASSERT_TRUE(method);
-  EXPECT_EQ(method->value, kObjects + 0x600);
-  EXPECT_FALSE(ReadHotspotMethodOf(memory_, *layout, {kObjects}, 8));
+  EXPECT_EQ(NameOf(*layout, {kObjects}), std::nullopt);
+  EXPECT_EQ(NameOf(*layout, {1}), std::nullopt);
 }
 
 TEST_F(HotspotTest, NamesStubs) {
