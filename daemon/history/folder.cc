@@ -7,9 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <ctime>
 #include <filesystem>
-#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -38,67 +36,41 @@ bool MayHave(const FileName& name, const Selection& selection) {
           name.begin_s <= selection.until_unix_ns / kNsPerSecond);
 }
 
-struct FileContent {
-  Tables tables;
-  size_t bytes_after = 0;
-};
-
 Result<FileContent> Decode(const FileName& name, std::string_view bytes) {
+  FileContent file = {.name = name, .bytes = bytes.size(), .tables = {}};
   if (name.is_segment) {
     auto segment = DecodeSegment(bytes);
     if (!segment) return Fail(std::move(segment.error()));
-    return FileContent{.tables = std::move(segment->tables)};
+    file.tables = std::move(segment->tables);
+    return file;
   }
   auto journal = DecodeJournal(bytes);
   if (!journal) return Fail(std::move(journal.error()));
-  return FileContent{.tables = std::move(journal->tables),
-                     .bytes_after = journal->bytes_after};
+  file.tables = std::move(journal->tables);
+  file.torn_bytes = journal->bytes_after;
+  return file;
 }
 
-std::string UtcTime(uint64_t unix_ns) {
-  const auto seconds = static_cast<time_t>(unix_ns / kNsPerSecond);
-  tm parts = {};
-  if (::gmtime_r(&seconds, &parts) == nullptr) return "?";
-  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}",
-                     parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday,
-                     parts.tm_hour, parts.tm_min, parts.tm_sec);
-}
-
-void SayHoles(const RangeCoverage& coverage,
-              std::vector<std::string>& warnings) {
-  for (const RangeCoverage::Hole& hole : coverage.first_holes) {
-    warnings.push_back(
-        fmt::format("nothing is known of {} to {} UTC{}",
-                    UtcTime(hole.from_unix_ns), UtcTime(hole.until_unix_ns),
-                    hole.is_restart ? ": the service was not running" : ""));
-  }
-  if (coverage.holes > coverage.first_holes.size()) {
-    warnings.push_back(
-        fmt::format("there are {} such holes, {} seconds all together",
-                    coverage.holes, coverage.hole_ns / kNsPerSecond));
-  }
-  if (coverage.set_back > 0) {
-    warnings.push_back(fmt::format(
-        "the clock was set back {} times: times overlap", coverage.set_back));
-  }
-}
-
-// One pass over a folder's files. Starts anew where a file vanished.
-class RangeReader {
+// One pass over a folder's files.
+class FolderPass {
  public:
-  RangeReader(const std::string& folder, const Selection& selection,
-              size_t max_bytes)
-      : folder_(folder), selection_(selection), range_(selection, max_bytes) {}
+  FolderPass(const std::string& folder, TakeFile take)
+      : folder_(folder), take_(std::move(take)) {}
 
   // False: a file is not there any more.
-  Result<bool> Read() {
+  Result<bool> Read(const Selection& selection,
+                    const std::function<bool()>& is_over) {
     const auto files = ListFiles(folder_);
     if (!files) return Fail(files.error());
     if (files->empty()) {
       return Fail(ErrorCode::kNotFound, folder_ + ": no history is in it");
     }
     for (const FileName& name : *files) {
-      if (!MayHave(name, selection_)) continue;
+      if (!MayHave(name, selection)) continue;
+      if (is_over()) {
+        return Fail(ErrorCode::kLimit,
+                    "it took too long: ask for a shorter time");
+      }
       const auto bytes = ReadHistoryFile(folder_, name);
       if (!bytes && bytes.error().code() == ErrorCode::kNotFound) return false;
       if (!bytes) {
@@ -110,29 +82,24 @@ class RangeReader {
     return true;
   }
 
-  HistoryAnswer Finish() && {
-    answer_.coverage = range_.coverage();
-    answer_.profile = std::move(range_).Finish();
-    std::vector<std::string>& warnings = answer_.profile.metadata.warnings;
-    SayHoles(answer_.coverage, warnings);
-    warnings.insert(warnings.end(), said_.begin(), said_.end());
-    if (answer_.bad_files > said_.size()) {
-      warnings.push_back(fmt::format(
-          "{} files of the history could not be read", answer_.bad_files));
+  FilesRead Finish() && {
+    if (read_.bad_files > read_.warnings.size()) {
+      read_.warnings.push_back(fmt::format(
+          "{} files of the history could not be read", read_.bad_files));
     }
-    return std::move(answer_);
+    return std::move(read_);
   }
 
  private:
   Status Add(const FileName& name, std::string_view bytes) {
-    ++answer_.files;
-    const auto content = Decode(name, bytes);
-    if (!content) {
-      NoteBad(name, content.error());
+    ++read_.files;
+    const auto file = Decode(name, bytes);
+    if (!file) {
+      NoteBad(name, file.error());
       return {};
     }
-    answer_.torn_bytes += content->bytes_after;
-    auto added = range_.Add(content->tables);
+    read_.torn_bytes += file->torn_bytes;
+    auto added = take_(*file);
     if (!added && added.error().code() != ErrorCode::kLimit) {
       NoteBad(name, added.error());
       return {};
@@ -141,18 +108,16 @@ class RangeReader {
   }
 
   void NoteBad(const FileName& name, const ksym::Error& error) {
-    ++answer_.bad_files;
-    if (said_.size() < kMaxFilesSaid) {
-      said_.push_back(
+    ++read_.bad_files;
+    if (read_.warnings.size() < kMaxFilesSaid) {
+      read_.warnings.push_back(
           fmt::format("not shown: {}: {}", TextOf(name), error.message()));
     }
   }
 
   const std::string& folder_;
-  const Selection& selection_;
-  RangeProfile range_;
-  HistoryAnswer answer_;
-  std::vector<std::string> said_;
+  const TakeFile take_;
+  FilesRead read_;
 };
 
 }  // namespace
@@ -196,13 +161,15 @@ Result<std::string> ReadHistoryFile(const std::string& folder,
   return bytes;
 }
 
-Result<HistoryAnswer> ReadRange(const std::string& folder, Selection selection,
-                                size_t max_bytes) {
+Result<FilesRead> ReadFiles(const std::string& folder,
+                            const Selection& selection,
+                            const std::function<TakeFile()>& begin,
+                            const std::function<bool()>& is_over) {
   for (int i = 0; i < kMaxListings; ++i) {
-    RangeReader reader(folder, selection, max_bytes);
-    const auto done = reader.Read();
+    FolderPass pass(folder, begin());
+    const auto done = pass.Read(selection, is_over);
     if (!done) return Fail(done.error());
-    if (*done) return std::move(reader).Finish();
+    if (*done) return std::move(pass).Finish();
   }
   return Fail(ErrorCode::kIo,
               folder + ": its files are removed faster than they are read");

@@ -1,30 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/history/words.h"
 
-#include <functional>
-
 #include "daemon/history/tables.h"
 
 namespace profd::history {
 namespace {
 
+// A counter's name in two pieces: putting them together costs more than all
+// else that is done with most of them.
+struct CounterName {
+  std::string_view group;
+  std::string_view name;
+
+  bool Is(std::string_view text) const {
+    return text.starts_with(group) && text.substr(group.size()) == name;
+  }
+};
+
 // Calls `call` with each number's name and place, until it returns true.
 // Whether it did.
 template <typename AccountingType, typename Call>
 bool FindCounter(AccountingType& accounting, const Call& call) {
-  if (call("taken", accounting.taken) || call("emitted", accounting.emitted) ||
-      call("helped-by-frame-pointers", accounting.helped_by_frame_pointers) ||
-      call("hints-dropped", accounting.processes.hints_dropped) ||
-      call("reports-lost", accounting.processes.reports_lost) ||
-      call("histories-dropped", accounting.processes.histories_dropped) ||
-      call("time-enabled-ns", accounting.time_enabled_ns) ||
-      call("time-running-ns", accounting.time_running_ns)) {
+  if (call(CounterName("", "taken"), accounting.taken) ||
+      call(CounterName("", "emitted"), accounting.emitted) ||
+      call(CounterName("", "helped-by-frame-pointers"),
+           accounting.helped_by_frame_pointers) ||
+      call(CounterName("", "hints-dropped"),
+           accounting.processes.hints_dropped) ||
+      call(CounterName("", "reports-lost"),
+           accounting.processes.reports_lost) ||
+      call(CounterName("", "histories-dropped"),
+           accounting.processes.histories_dropped) ||
+      call(CounterName("", "time-enabled-ns"), accounting.time_enabled_ns) ||
+      call(CounterName("", "time-running-ns"), accounting.time_running_ns)) {
     return true;
   }
-  const auto find = [&](const std::string& prefix, auto& numbers,
-                        auto name_of) {
+  const auto find = [&](std::string_view group, auto& numbers, auto name_of) {
     for (size_t i = 0; i < numbers.size(); ++i) {
-      if (call(prefix + std::string(name_of(i)), numbers[i])) return true;
+      if (call(CounterName(group, name_of(i)), numbers[i])) return true;
     }
     return false;
   };
@@ -65,16 +78,18 @@ std::optional<ksym::Unresolved> FindReason(std::string_view name) {
 std::vector<std::pair<std::string, uint64_t>> CountersOf(
     const Accounting& accounting) {
   std::vector<std::pair<std::string, uint64_t>> counters;
-  FindCounter(accounting, [&](const std::string& name, uint64_t value) {
-    if (value != 0) counters.emplace_back(name, value);
+  FindCounter(accounting, [&](const CounterName& name, uint64_t value) {
+    if (value != 0) {
+      counters.emplace_back(std::string(name.group).append(name.name), value);
+    }
     return false;
   });
   return counters;
 }
 
 bool SetCounter(std::string_view name, uint64_t value, Accounting& accounting) {
-  return FindCounter(accounting, [&](const std::string& other, uint64_t& to) {
-    if (other != name) return false;
+  return FindCounter(accounting, [&](const CounterName& other, uint64_t& to) {
+    if (!other.Is(name)) return false;
     to = value;
     return true;
   });

@@ -107,7 +107,8 @@ void AddReport(CLI::App& app, Arguments& arguments) {
       .add_option("FILE", arguments.inputs,
                   "A profile: folded stacks, JSON, pprof, perf script's text "
                   "or a raw capture; - for stdin; a directory for all in it; "
-                  "several are added up")
+                  "DIRECTORY@FROM..TO for a time of a history; several are "
+                  "added up")
       ->required();
   AddTableOptions(report, arguments);
 }

@@ -13,6 +13,7 @@
 #include "daemon/input/profile_input.h"
 #include "daemon/naming/kernel_names.h"
 #include "daemon/naming/resolve.h"
+#include "daemon/oneshot/history_input.h"
 #include "daemon/oneshot/messages.h"
 #include "daemon/output/format.h"
 #include "daemon/profile/parked.h"
@@ -137,22 +138,37 @@ Status AddDirectory(const std::string& directory, Sum& sum) {
               fmt::format("{}: no profile in it can be read", directory));
 }
 
+// A history is one profile, though it is in a directory.
 bool IsDirectory(const std::string& path) {
   std::error_code error;
-  return path != "-" && fs::is_directory(path, error);
+  return path != "-" && fs::is_directory(path, error) &&
+         !ParseHistoryInput(path);
+}
+
+Result<Profile> LoadNamed(const std::string& path, std::string bytes) {
+  auto profile =
+      IsRawCapture(bytes) ? NameCapture(std::move(bytes)) : ReadProfile(bytes);
+  if (profile) return profile;
+  return Fail(std::move(profile.error())
+                  .WithContext(path == "-" ? "standard input" : path));
+}
+
+Result<Profile> LoadAnything(const std::string& path) {
+  if (const auto input = ParseHistoryInput(path)) {
+    auto profile = LoadHistoryInput(*input);
+    if (profile) return profile;
+    return Fail(std::move(profile.error()).WithContext(path));
+  }
+  auto bytes = ReadInput(path);
+  if (!bytes) return Fail(bytes.error());
+  return LoadNamed(path, std::move(*bytes));
 }
 
 }  // namespace
 
 Result<Profile> LoadProfile(const std::string& path) {
-  auto bytes = ReadInput(path);
-  if (!bytes) return Fail(bytes.error());
-  auto profile = IsRawCapture(*bytes) ? NameCapture(std::move(*bytes))
-                                      : ReadProfile(*bytes);
-  if (!profile) {
-    return Fail(std::move(profile.error())
-                    .WithContext(path == "-" ? "standard input" : path));
-  }
+  auto profile = LoadAnything(path);
+  if (!profile) return profile;
   for (const std::string& warning : profile->metadata.warnings) {
     PrintMessage(fmt::format("warning: {}: {}", path, warning));
   }

@@ -10,7 +10,8 @@
 namespace profd {
 
 // A saved profile of any kind that is known, with names: of a raw capture they
-// are looked up on this machine. "-" is standard input. Prints its warnings,
+// are looked up on this machine. "-" is standard input, and a time of a history
+// is a profile as well (history_input.h). Prints its warnings,
 // with the path. At most 2 GiB.
 ksym::Result<Profile> LoadProfile(const std::string& path);
 

@@ -4,20 +4,21 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <ctime>
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
 
-#include "daemon/history/folder.h"
+#include "daemon/history/queries.h"
+#include "daemon/history/query_json.h"
 #include "daemon/oneshot/common_options.h"
+#include "daemon/oneshot/history_arguments.h"
+#include "daemon/oneshot/history_views.h"
 #include "daemon/oneshot/messages.h"
 #include "daemon/oneshot/one_shot.h"
 #include "daemon/oneshot/report_file.h"
-#include "daemon/oneshot/report_target.h"
 #include "daemon/oneshot/terminal.h"
-#include "daemon/oneshot/time_text.h"
 #include "daemon/output/difference_page.h"
 #include "daemon/output/format.h"
 #include "daemon/output/hot_spots.h"
@@ -34,182 +35,13 @@ using ksym::Fail;
 using ksym::Result;
 using ksym::Status;
 
-constexpr std::string_view kDefaultHistory = "/var/lib/ksym-profiled/history";
-constexpr size_t kDefaultRows = 30;
 // Of the profile that is made of a time.
 constexpr size_t kMaxRangeBytes = size_t{1} << 30;
 constexpr uint64_t kNsOfSecond = 1'000'000'000;
 
-constexpr std::string_view kHistoryExamples = R"(Examples:
-  ksym-profile history --from 02:10 --to 02:15          a table of functions
-  ksym-profile history --from -1h --unit nginx -o x.html
-  ksym-profile history --from 02:10 --to 02:15 \
-      --before-from 01:10 --before-to 01:15             what was different
-)";
-
-struct HistoryArguments {
-  std::string folder{kDefaultHistory};
-  std::string from = "-15m";
-  std::string to = "now";
-  std::string before_from;
-  std::string before_to;
-  std::string output;
-  std::string format;
-  std::string by;
-  std::string kind;
-  size_t top = kDefaultRows;
-  bool parked = false;
-  history::Selection selection;  // its times are of --from and --to
-  std::optional<history::Selection> before;
-  std::optional<OutputFormat> target;  // nothing: a table
-  HotSpotTable table;
-};
-
-void AddTimes(CLI::App& command, HistoryArguments& arguments) {
-  command
-      .add_option("--from", arguments.from,
-                  "When it begins: 02:10, '2026-11-24 02:10', -15m, now, or "
-                  "seconds since 1970 (default -15m)")
-      ->type_name("TIME");
-  command
-      .add_option("--to", arguments.to,
-                  "When it ends; 02:15 is the next one after --from (default "
-                  "now)")
-      ->type_name("TIME");
-  command
-      .add_option("--before-from", arguments.before_from,
-                  "Show what changed since the time that begins here, ...")
-      ->type_name("TIME");
-  command.add_option("--before-to", arguments.before_to, "... and ends here")
-      ->type_name("TIME");
-}
-
-void AddFilters(CLI::App& command, HistoryArguments& arguments) {
-  history::Selection& selection = arguments.selection;
-  command
-      .add_option("--unit", selection.unit,
-                  "Only this systemd unit; .service may be left out")
-      ->type_name("UNIT");
-  command
-      .add_option("--container", selection.container,
-                  "Only containers whose id begins so")
-      ->type_name("ID");
-  command
-      .add_option("--command", selection.command, "Only threads of this name")
-      ->type_name("NAME");
-  command.add_option("--pid", selection.pid, "Only this process")
-      ->type_name("PID");
-  command
-      .add_option("--function", selection.function,
-                  "Only stacks with a function that has this in its name")
-      ->type_name("TEXT");
-  command
-      .add_option("--kind", arguments.kind,
-                  "Which kind of samples, where there are several (default: "
-                  "the first; of waits the sum of all)")
-      ->type_name("KIND");
-}
-
-CLI::App& AddHistory(CLI::App& app, HistoryArguments& arguments) {
-  CLI::App& command = *app.add_subcommand(
-      "history", "Shows a time of what ksym-profiled has kept");
-  command.add_option(
-      "DIRECTORY", arguments.folder,
-      fmt::format("Where the history is (default {})", kDefaultHistory));
-  AddTimes(command, arguments);
-  AddFilters(command, arguments);
-  AddTargetOptions(command, arguments.output, arguments.format,
-                   "a table of functions");
-  command
-      .add_option("--by", arguments.by,
-                  "What the table adds samples up by (default function)")
-      ->type_name("function|module|comm|process");
-  command
-      .add_option("--top", arguments.top,
-                  fmt::format("Rows of the table, 0 for all (default {})",
-                              kDefaultRows))
-      ->type_name("N");
-  command.add_flag("--parked", arguments.parked,
-                   "Show the stacks of threads that wait at one place nearly "
-                   "all the time, which are one frame else");
-  command.footer(std::string(kHistoryExamples));
-  return command;
-}
-
-// Sets the times of the selection. Throws UsageError.
-void DecideTimes(std::string_view from_option, std::string_view from,
-                 std::string_view to_option, std::string_view to,
-                 uint64_t now_ns, history::Selection& selection) {
-  const auto begin = ParseMoment(from, now_ns, std::nullopt);
-  if (!begin) {
-    throw UsageError{
-        fmt::format("{}: {}", from_option, begin.error().message())};
-  }
-  const auto end = ParseMoment(to, now_ns, *begin);
-  if (!end) {
-    throw UsageError{fmt::format("{}: {}", to_option, end.error().message())};
-  }
-  if (*end <= *begin) {
-    throw UsageError{
-        fmt::format("{} is not before {}", from_option, to_option)};
-  }
-  selection.from_unix_ns = *begin;
-  selection.until_unix_ns = *end;
-}
-
-// Throws UsageError.
-void DecideHistory(const CLI::App& command, HistoryArguments& arguments) {
-  RefuseEmpty(command, {"DIRECTORY", "--from", "--to", "--before-from",
-                        "--before-to", "--unit", "--container", "--command",
-                        "--function", "--kind", "--output"});
-  const auto now = static_cast<uint64_t>(::time(nullptr)) * kNsOfSecond;
-  DecideTimes("--from", arguments.from, "--to", arguments.to, now,
-              arguments.selection);
-  if (arguments.before_from.empty() != arguments.before_to.empty()) {
-    throw UsageError{"--before-from and --before-to go together"};
-  }
-  if (!arguments.before_from.empty()) {
-    arguments.before = arguments.selection;
-    DecideTimes("--before-from", arguments.before_from, "--before-to",
-                arguments.before_to, now, *arguments.before);
-  }
-  if (!arguments.by.empty()) {
-    const auto kind = ParseSpotKind(arguments.by);
-    if (!kind) throw UsageError{kind.error().message()};
-    if (*kind == SpotKind::kLine) {
-      throw UsageError{"--by line: a history has no lines"};
-    }
-    arguments.table.kind = *kind;
-  }
-  arguments.table.top = arguments.top;
-  if (!arguments.format.empty() || !IsStdout(arguments.output)) {
-    const auto format =
-        ChooseFormat(arguments.format, arguments.output, OutputFormat::kFolded);
-    if (!format) throw UsageError{format.error().message()};
-    arguments.target = *format;
-    if (auto fit = CheckTerminal(arguments.output, *format); !fit) {
-      throw UsageError{fit.error().message()};
-    }
-    if (arguments.before && *format != OutputFormat::kFlamegraph) {
-      throw UsageError{
-          "a difference is written as a page: end its name in .html"};
-    }
-  }
-}
-
-std::string LocalTime(uint64_t unix_ns) {
-  const auto seconds = static_cast<time_t>(unix_ns / kNsOfSecond);
-  tm parts = {};
-  char text[64] = "?";
-  if (::localtime_r(&seconds, &parts) != nullptr) {
-    (void)std::strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &parts);
-  }
-  return text;
-}
-
 std::string RangeText(const history::Selection& selection) {
-  return fmt::format("{} to {}", LocalTime(selection.from_unix_ns),
-                     LocalTime(selection.until_unix_ns));
+  return fmt::format("{} to {}", LocalTimeText(selection.from_unix_ns),
+                     LocalTimeText(selection.until_unix_ns));
 }
 
 void PrintPrintable(const std::string& text) {
@@ -240,7 +72,8 @@ void SayCoverage(const history::Selection& selection,
 Result<Profile> LoadTime(const HistoryArguments& arguments,
                          const history::Selection& selection,
                          OutputFormat format) {
-  auto answer = history::ReadRange(arguments.folder, selection, kMaxRangeBytes);
+  auto answer = history::ReadRange(arguments.folder, selection,
+                                   {.max_bytes = kMaxRangeBytes});
   if (!answer) return Fail(std::move(answer.error()));
   if (answer->coverage.parts == 0) {
     for (const std::string& warning : answer->profile.metadata.warnings) {
@@ -267,8 +100,9 @@ Status WriteOut(const std::string& path,
   return file->Finish(write(*file));
 }
 
-Status WriteRows(const std::function<void(OutputBuffer&)>& write) {
-  return WriteOut("-", [&](ReportFile& file) {
+Status WriteRows(const std::string& path,
+                 const std::function<void(OutputBuffer&)>& write) {
+  return WriteOut(path, [&](ReportFile& file) {
     OutputBuffer out(
         [&](std::string_view piece) { return file.Append(piece); });
     write(out);
@@ -288,7 +122,7 @@ Status ShowTime(const HistoryArguments& arguments) {
     });
   }
   KeepFirstKind(*profile);
-  return WriteRows([&](OutputBuffer& out) {
+  return WriteRows("-", [&](OutputBuffer& out) {
     WriteHotSpots(*profile, arguments.table, out);
   });
 }
@@ -309,9 +143,108 @@ Status ShowChange(const HistoryArguments& arguments) {
     });
   }
   const Difference difference = Compare(*before, *after, arguments.table.kind);
-  return WriteRows([&](OutputBuffer& out) {
+  return WriteRows("-", [&](OutputBuffer& out) {
     WriteDifference(difference, arguments.table, out);
   });
+}
+
+// The warnings of a view, on stderr.
+void SayWarnings(const history::RangeCoverage& coverage,
+                 const history::FilesRead& read) {
+  for (const std::string& text : TextsOf(coverage)) {
+    PrintPrintable("warning: " + text);
+  }
+  for (const std::string& text : read.warnings) {
+    PrintPrintable("warning: " + text);
+  }
+}
+
+Status NothingKnown(const HistoryArguments& arguments) {
+  return Fail(ErrorCode::kNotFound,
+              fmt::format("{}: nothing is known of {}", arguments.folder,
+                          RangeText(arguments.selection)));
+}
+
+// A length of time that people reckon with, so that there are at most so many
+// of them; but for days all divide the next one.
+uint64_t NiceStep(uint64_t seconds, uint64_t steps) {
+  for (const uint64_t step :
+       {1, 2, 5, 10, 30, 60, 300, 600, 1800, 3600, 21600, 86400}) {
+    if (seconds <= step * steps) return step;
+  }
+  return std::max<uint64_t>(86'400, seconds / steps + 1);
+}
+
+history::TimelineRequest SeriesRequest(const HistoryArguments& arguments) {
+  constexpr uint64_t kStepsOfScreen = 60;
+  const history::Selection& selection = arguments.selection;
+  const uint64_t seconds =
+      (selection.until_unix_ns - selection.from_unix_ns) / kNsOfSecond;
+  const uint64_t step = arguments.step_s != 0
+                            ? arguments.step_s
+                            : NiceStep(seconds, kStepsOfScreen);
+  return {.selection = selection,
+          .step_ns = step * kNsOfSecond,
+          .by = arguments.series_by,
+          .rows = std::clamp<size_t>(arguments.top, 1,
+                                     history::TimelineAdder::kMaxTimelineRows)};
+}
+
+Status ShowSeries(const HistoryArguments& arguments,
+                  const history::QueryBounds& bounds) {
+  const auto answer =
+      history::ReadTimeline(arguments.folder, SeriesRequest(arguments), bounds);
+  if (!answer) return Fail(answer.error());
+  SayWarnings(answer->line.coverage, answer->read);
+  if (answer->line.coverage.parts == 0) return NothingKnown(arguments);
+  return WriteRows(arguments.output, [&](OutputBuffer& out) {
+    if (arguments.is_json) {
+      out.Write(RenderTimelineJson(*answer));
+    } else {
+      WriteTimeline(answer->line, arguments.series_by, arguments.table.columns,
+                    out);
+    }
+  });
+}
+
+Status ShowFunctions(const HistoryArguments& arguments,
+                     const history::QueryBounds& bounds) {
+  const auto answer =
+      history::ReadFunctions(arguments.folder, arguments.selection, bounds);
+  if (!answer) return Fail(answer.error());
+  SayWarnings(answer->table.coverage, answer->read);
+  if (answer->table.coverage.parts == 0) return NothingKnown(arguments);
+  return WriteRows(arguments.output, [&](OutputBuffer& out) {
+    if (arguments.is_json) {
+      out.Write(RenderFunctionsJson(*answer, arguments.top));
+    } else {
+      WriteFunctions(answer->table, arguments.top, arguments.table.columns,
+                     out);
+    }
+  });
+}
+
+Status ShowListing(const HistoryArguments& arguments,
+                   const history::QueryBounds& bounds) {
+  const auto answer =
+      history::ReadListing(arguments.folder, arguments.selection, bounds);
+  if (!answer) return Fail(answer.error());
+  SayWarnings({}, answer->read);
+  return WriteRows(arguments.output, [&](OutputBuffer& out) {
+    if (arguments.is_json) {
+      out.Write(RenderListingJson(*answer));
+    } else {
+      WriteListing(*answer, out);
+    }
+  });
+}
+
+Status ShowWhatIsAsked(const HistoryArguments& arguments) {
+  const history::QueryBounds bounds = {.max_bytes = kMaxRangeBytes};
+  if (arguments.list) return ShowListing(arguments, bounds);
+  if (arguments.functions) return ShowFunctions(arguments, bounds);
+  if (arguments.series) return ShowSeries(arguments, bounds);
+  return arguments.before ? ShowChange(arguments) : ShowTime(arguments);
 }
 
 }  // namespace
@@ -335,8 +268,7 @@ std::optional<int> RunHistoryCommand(int argc, const char* const* argv) {
     arguments.table.columns = TerminalColumns(STDOUT_FILENO);
     arguments.table.colours = Colours::kOn;
   }
-  const Status done =
-      arguments.before ? ShowChange(arguments) : ShowTime(arguments);
+  const Status done = ShowWhatIsAsked(arguments);
   if (done) return kExitOk;
   PrintPrintable(done.error().message());
   return kExitFailure;

@@ -79,8 +79,10 @@ std::string OfKind(const SampleKind& kind) {
   return kind.has_values ? ": " + kind.name : "";
 }
 
-std::string Data(const Profile& before, const Profile& after,
-                 const DifferenceNames& names) {
+}  // namespace
+
+std::string RenderDifferenceData(const Profile& before, const Profile& after,
+                                 const DifferenceNames& names) {
   Joiner joiner(HaveModules(before, after));
   joiner.Add(before, kBefore);
   joiner.Add(after, kAfter);
@@ -121,11 +123,9 @@ std::string Data(const Profile& before, const Profile& after,
   return out;
 }
 
-}  // namespace
-
 std::string RenderDifferencePage(const Profile& before, const Profile& after,
                                  const DifferenceNames& names) {
-  return FlamePageWith(Data(before, after, names));
+  return FlamePageWith(RenderDifferenceData(before, after, names));
 }
 
 }  // namespace profd

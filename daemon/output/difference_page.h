@@ -20,4 +20,8 @@ struct DifferenceNames {
 std::string RenderDifferencePage(const Profile& before, const Profile& after,
                                  const DifferenceNames& names);
 
+// The data of that page alone, as JSON: for EmptyFlamePage() (flame_page.h).
+std::string RenderDifferenceData(const Profile& before, const Profile& after,
+                                 const DifferenceNames& names);
+
 }  // namespace profd

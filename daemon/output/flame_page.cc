@@ -46,6 +46,19 @@ void AppendFrames(const FlameTree& tree, std::string& out) {
   out += ']';
 }
 
+// All but what starts it.
+std::string Scripts() {
+  std::string out;
+  for (const std::string_view script :
+       {web::kTreeJs, web::kDataJs, web::kFunctionsJs, web::kNamesJs,
+        web::kLayoutJs, web::kColoursJs, web::kStateJs, web::kExportJs,
+        web::kPictureJs, web::kTableJs, web::kDetailsJs, web::kFunctionListJs,
+        web::kControlsJs, web::kMainJs}) {
+    out += script;
+  }
+  return out;
+}
+
 }  // namespace
 
 // In a script element nothing but '<' can end or hide what follows.
@@ -136,17 +149,27 @@ std::string FlamePageWith(std::string_view data) {
   std::string_view page = web::kFlamegraphHtml;
   std::string out(TakeUpTo("@STYLE@", page));
   out += web::kFlamegraphCss;
+  out += TakeUpTo("@BODY@", page);
+  out += web::kFlamegraphBodyHtml;
   out += TakeUpTo("@DATA@", page);
   out += data;
   out += TakeUpTo("@SCRIPT@", page);
-  for (const std::string_view script :
-       {web::kTreeJs, web::kDataJs, web::kFunctionsJs, web::kNamesJs,
-        web::kLayoutJs, web::kColoursJs, web::kStateJs, web::kExportJs,
-        web::kPictureJs, web::kTableJs, web::kDetailsJs, web::kFunctionListJs,
-        web::kControlsJs, web::kMainJs}) {
-    out += script;
-  }
+  out += Scripts() += web::kStartPageJs;
   return out += page;
+}
+
+std::string EmptyFlamePage() {
+  std::string_view page = web::kFlamegraphFrameHtml;
+  std::string out(TakeUpTo("@BODY@", page));
+  out += web::kFlamegraphBodyHtml;
+  return out += page;
+}
+
+std::string FlamePageStyle() { return std::string(web::kFlamegraphCss); }
+
+std::string FlamePageScript() {
+  std::string out = Scripts();
+  return out += web::kStartFrameJs;
 }
 
 }  // namespace profd

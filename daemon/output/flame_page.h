@@ -59,4 +59,11 @@ class FlameOwners {
 // The page that shows the data, a JSON object.
 std::string FlamePageWith(std::string_view data);
 
+// The same page without data, as a frame of another page, which gives it the
+// data as a message; and the files "/flame.css" and "/flame.js" that it asks
+// its server for.
+std::string EmptyFlamePage();
+std::string FlamePageStyle();
+std::string FlamePageScript();
+
 }  // namespace profd

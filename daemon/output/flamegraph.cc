@@ -218,7 +218,10 @@ void AppendLeaves(const Profile& profile, const FlameTree& tree,
   out += "]}";
 }
 
-std::string Data(const Profile& profile, const OutputOptions& options) {
+}  // namespace
+
+std::string RenderFlamegraphData(const Profile& profile,
+                                 const OutputOptions& options) {
   const FlameTree tree(profile);
   const std::vector<ShownKind> shown = KindsOf(profile, tree);
   const ShownKind first =
@@ -239,11 +242,9 @@ std::string Data(const Profile& profile, const OutputOptions& options) {
   return out;
 }
 
-}  // namespace
-
 std::string RenderFlamegraph(const Profile& profile,
                              const OutputOptions& options) {
-  return FlamePageWith(Data(profile, options));
+  return FlamePageWith(RenderFlamegraphData(profile, options));
 }
 
 }  // namespace profd

@@ -14,4 +14,8 @@ namespace profd {
 std::string RenderFlamegraph(const Profile& profile,
                              const OutputOptions& options);
 
+// The data of that page alone, as JSON: for EmptyFlamePage().
+std::string RenderFlamegraphData(const Profile& profile,
+                                 const OutputOptions& options);
+
 }  // namespace profd

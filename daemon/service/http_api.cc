@@ -17,8 +17,9 @@
 #include "daemon/output/format.h"
 #include "daemon/profile/kind_select.h"
 #include "daemon/profile/profile_merge.h"
+#include "daemon/service/history_page.h"
+#include "daemon/service/http_parameters.h"
 #include "daemon/service/metrics.h"
-#include "ksym/base/text.h"
 #include "ksym/base/word_list.h"
 
 namespace profd {
@@ -32,11 +33,6 @@ constexpr uint64_t kMaxSeconds = 600;
 constexpr std::chrono::seconds kPatience(3);
 constexpr std::chrono::milliseconds kLookAtClient(500);
 constexpr std::chrono::seconds kRoomWithin(20);
-
-// go tool pprof shows such a body to its user.
-HttpResponse BadRequest(std::string why) {
-  return {.status = 400, .body = std::move(why) + "\n"};
-}
 
 HttpResponse Refuse(HttpPlaces::Refusal refusal) {
   if (refusal == HttpPlaces::Refusal::kClientHasEnough) {
@@ -101,17 +97,6 @@ std::optional<ProfileMerger> Collect(ProfileHub& hub, LiveRoom& room,
   return merger;
 }
 
-struct Parameter {
-  std::string_view name;
-  uint64_t most;
-  std::optional<uint64_t> value;
-};
-
-struct TextParameter {
-  std::string_view name;
-  std::string value;
-};
-
 // Whether the kinds are there.
 ksym::Status KnowsKinds(const WantedKinds& wanted,
                         std::vector<SampleKind> kinds) {
@@ -135,35 +120,9 @@ std::vector<SampleKind> KindsOf(std::span<const ProfileHub::Shared> profiles) {
   return kinds;
 }
 
-// Fills the values in; returns what is wrong, or nothing.
-std::optional<std::string> ReadParameters(const HttpRequest& request,
-                                          std::span<Parameter> parameters,
-                                          std::span<TextParameter> texts) {
-  for (const auto& [name, text] : request.parameters) {
-    const auto text_parameter =
-        std::ranges::find(texts, name, &TextParameter::name);
-    if (text_parameter != texts.end()) {
-      text_parameter->value = text;
-      continue;
-    }
-    const auto parameter =
-        std::ranges::find(parameters, name, &Parameter::name);
-    if (parameter == parameters.end()) {
-      return fmt::format("unknown parameter {}", name);
-    }
-    const auto value = ksym::ParseUnsigned(text, 10);
-    if (!value || *value > parameter->most) {
-      return fmt::format("{} must be a whole number up to {}", name,
-                         parameter->most);
-    }
-    parameter->value = value;
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
-const std::array<HttpApi::Route, 5> HttpApi::kRoutes = {{
+const std::array<HttpApi::Route, 11> HttpApi::kRoutes = {{
     {.path = "/debug/pprof/profile",
      .usage = "/debug/pprof/profile?seconds=N&kind=KIND",
      .kind = HttpKind::kLive,
@@ -172,6 +131,30 @@ const std::array<HttpApi::Route, 5> HttpApi::kRoutes = {{
      .usage = "/profile?format=F&seconds=N&kind=KIND&value=KIND",
      .kind = HttpKind::kRecent,
      .respond = &HttpApi::RecentProfile},
+    {.path = "/api/history/files",
+     .usage = "/api/history/files?from=A&until=B",
+     .kind = HttpKind::kHistory,
+     .respond = &HttpApi::History},
+    {.path = "/api/history/timeline",
+     .usage = "/api/history/timeline?from=A&until=B&step=N&by=LABEL",
+     .kind = HttpKind::kHistory,
+     .respond = &HttpApi::History},
+    {.path = "/api/history/functions",
+     .usage = "/api/history/functions?from=A&until=B&top=N",
+     .kind = HttpKind::kHistory,
+     .respond = &HttpApi::History},
+    {.path = "/api/history/flame",
+     .usage = "/api/history/flame?from=A&until=B&nodes=N",
+     .kind = HttpKind::kHistory,
+     .respond = &HttpApi::History},
+    {.path = "/api/history/difference",
+     .usage = "/api/history/difference?from=A&until=B&before=C&before_until=D",
+     .kind = HttpKind::kHistory,
+     .respond = &HttpApi::History},
+    {.path = "/api/history/profile",
+     .usage = "/api/history/profile?from=A&until=B&format=F",
+     .kind = HttpKind::kHistory,
+     .respond = &HttpApi::History},
     {.path = "/metrics", .respond = &HttpApi::Metrics},
     {.path = "/healthz", .respond = &HttpApi::Health},
     {.path = "/version", .respond = &HttpApi::Version},
@@ -180,11 +163,16 @@ const std::array<HttpApi::Route, 5> HttpApi::kRoutes = {{
 HttpResponse HttpApi::Respond(const HttpRequest& request) const {
   const auto route = std::ranges::find(kRoutes, request.path, &Route::path);
   const bool is_known = route != kRoutes.end();
-  auto place =
-      places_.Take(is_known ? route->kind : HttpKind::kQuick, request.client);
+  const HistoryPage::File* file =
+      history_.is_on() ? HistoryPage::Find(request.path) : nullptr;
+  const HttpKind kind = file != nullptr ? HttpKind::kPage
+                        : is_known      ? route->kind
+                                        : HttpKind::kQuick;
+  auto place = places_.Take(kind, request.client);
   if (!place) return Refuse(place.error());
-  HttpResponse response =
-      is_known ? (this->*route->respond)(request) : NotFound();
+  HttpResponse response = file != nullptr ? HistoryPage::Respond(*file)
+                          : is_known      ? (this->*route->respond)(request)
+                                          : NotFound();
   response.holds.push_back(std::move(*place));
   return response;
 }
@@ -196,6 +184,15 @@ HttpResponse HttpApi::NotFound() {
     usages.push_back(route.usage.empty() ? route.path : route.usage);
   }
   return {.status = 404, .body = "there are " + ksym::Enumerate(usages) + "\n"};
+}
+
+bool HttpApi::IsPublic(std::string_view path) {
+  return HistoryPage::Find(path) != nullptr;
+}
+
+// Each path of the history is there while one is kept.
+HttpResponse HttpApi::History(const HttpRequest& request) const {
+  return history_.Respond(request, labels());
 }
 
 HttpResponse HttpApi::Metrics(const HttpRequest& /*request*/) const {
@@ -212,9 +209,10 @@ HttpResponse HttpApi::Version(const HttpRequest& /*request*/) const {
 }
 
 HttpResponse HttpApi::Profile(const HttpRequest& request) const {
-  Parameter seconds = {"seconds", kMaxSeconds, {}};
+  NumberParameter seconds = {"seconds", kMaxSeconds, {}};
   TextParameter kind = {"kind", ""};
-  const auto wrong = ReadParameters(request, {&seconds, 1}, {&kind, 1});
+  const auto wrong =
+      ReadParameters(request.parameters, {&seconds, 1}, {&kind, 1});
   if (wrong) return BadRequest(*wrong);
   const WantedLive wanted = {
       .seconds = std::max<uint64_t>(seconds.value.value_or(kDefaultSeconds), 1),
@@ -240,11 +238,11 @@ HttpResponse HttpApi::Profile(const HttpRequest& request) const {
 
 HttpResponse HttpApi::RecentProfile(const HttpRequest& request) const {
   constexpr uint64_t kMax = std::numeric_limits<uint32_t>::max();
-  std::array<Parameter, 3> parameters = {
+  std::array<NumberParameter, 3> parameters = {
       {{"seconds", kMax, {}}, {"from", kMax, {}}, {"until", kMax, {}}}};
   std::array<TextParameter, 3> texts = {
       {{"format", "folded"}, {"kind", ""}, {"value", ""}}};
-  const auto wrong = ReadParameters(request, parameters, texts);
+  const auto wrong = ReadParameters(request.parameters, parameters, texts);
   if (wrong) return BadRequest(*wrong);
   const auto& [seconds, from, until] = parameters;
   if (seconds.value && (from.value || until.value)) {
@@ -291,7 +289,8 @@ HttpResponse HttpApi::Make(const HttpRequest& request, OutputFormat format,
   }
   return {.content_type = std::string(RowOf(format).content_type),
           .body = std::move(made->body),
-          .holds = {std::move(made->held)}};
+          .holds = {std::move(made->held)},
+          .policy = kOwnPolicyPage};
 }
 
 void HttpApi::SetLabels(const Labels& labels) {

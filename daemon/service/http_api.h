@@ -4,16 +4,14 @@
 #include <array>
 #include <chrono>
 #include <functional>
-#include <map>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "daemon/output/format.h"
 #include "daemon/service/counters.h"
-#include "daemon/service/http_client.h"
+#include "daemon/service/history_api.h"
+#include "daemon/service/http_message.h"
 #include "daemon/service/http_places.h"
 #include "daemon/service/labels.h"
 #include "daemon/service/live_room.h"
@@ -21,23 +19,6 @@
 #include "daemon/service/response_room.h"
 
 namespace profd {
-
-// A request that was understood and allowed, and what it gets.
-struct HttpRequest {
-  std::string path;
-  std::multimap<std::string, std::string> parameters;
-  HttpClient client = {};
-  // Whether the client has gone away; cheap, and for the asked thread only.
-  std::function<bool()> is_gone = [] { return false; };
-};
-struct HttpResponse {
-  int status = 200;
-  std::string content_type = "text/plain; charset=utf-8";
-  std::string body;
-  bool is_refusal = false;  // there was no room for the request
-  // What is free again when the response has been taken.
-  std::vector<std::shared_ptr<const void>> holds = {};
-};
 
 // The service's HTTP API; docs/service.md has the table. Any thread, several
 // at once; the counters and the hub must live longer.
@@ -59,6 +40,10 @@ class HttpApi {
   HttpResponse Respond(const HttpRequest& request) const;
   // For what is answered from now on.
   void SetLabels(const Labels& labels);
+  // The folder of the history that is kept; empty: none.
+  void SetHistory(const std::string& folder) { history_.SetFolder(folder); }
+  // Whether anybody may have what is at that path: pages without data.
+  static bool IsPublic(std::string_view path);
 
  private:
   // All that is decided by a path; other paths are status 404.
@@ -68,7 +53,7 @@ class HttpApi {
     HttpKind kind = HttpKind::kQuick;
     HttpResponse (HttpApi::*respond)(const HttpRequest&) const = nullptr;
   };
-  static const std::array<Route, 5> kRoutes;
+  static const std::array<Route, 11> kRoutes;
 
   static HttpResponse NotFound();
   HttpResponse Metrics(const HttpRequest& request) const;
@@ -76,6 +61,7 @@ class HttpApi {
   HttpResponse Version(const HttpRequest& request) const;
   HttpResponse Profile(const HttpRequest& request) const;
   HttpResponse RecentProfile(const HttpRequest& request) const;
+  HttpResponse History(const HttpRequest& request) const;
   HttpResponse Make(const HttpRequest& request, OutputFormat format,
                     const std::function<std::string()>& make) const;
   Labels labels() const;
@@ -87,6 +73,7 @@ class HttpApi {
   mutable HttpPlaces places_;
   mutable ResponseRoom room_{kRoom};
   mutable LiveRoom live_{kMaxLiveBytes};
+  HistoryApi history_;
 };
 
 }  // namespace profd

@@ -140,7 +140,18 @@ class Protocol : public httplib::Server {
       response.set_header("WWW-Authenticate", "Bearer");
     }
     response.set_header("Content-Type", answer_.content_type);
+    SetPageHeaders(response);
     response.body = std::move(answer_.body);
+  }
+
+  // Other sites' pages get nothing, and what is no page never becomes one.
+  void SetPageHeaders(httplib::Response& response) const {
+    response.set_header("Content-Security-Policy", std::string(answer_.policy));
+    response.set_header("X-Content-Type-Options", "nosniff");
+    response.set_header("Referrer-Policy", "no-referrer");
+    response.set_header("Cross-Origin-Resource-Policy", "same-origin");
+    response.set_header("Cross-Origin-Opener-Policy", "same-origin");
+    response.set_header("Cache-Control", "no-store");
   }
 
   HttpResponse AnswerTo(const httplib::Request& parsed) const {
@@ -148,12 +159,14 @@ class Protocol : public httplib::Server {
       return {.status = 405, .body = "only GET and HEAD\n"};
     }
     if (!terms_.token.empty()) {
-      if (!IsToken(parsed.get_header_value("Authorization"),
+      // Pages without data: who opens one has no way to send the token yet.
+      if (!terms_.is_public(parsed.path) &&
+          !IsToken(parsed.get_header_value("Authorization"),
                    "Bearer " + terms_.token)) {
         return {.status = 401, .body = "wants Authorization: Bearer TOKEN\n"};
       }
     } else if (request_.client.way == HttpWay::kNetwork && !LeadsHere(parsed)) {
-      return {.status = 403,
+      return {.status = 421,
               .body =
                   "Host must be this machine's address or name, unless "
                   "http.token_file is configured\n"};

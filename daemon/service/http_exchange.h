@@ -4,9 +4,10 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 
-#include "daemon/service/http_api.h"
 #include "daemon/service/http_client.h"
+#include "daemon/service/http_message.h"
 
 namespace profd {
 
@@ -21,6 +22,8 @@ struct HttpRequestBytes {
 // How the server was asked to answer it.
 struct HttpTerms {
   std::string token;  // that the request must have; empty: none
+  // Says which paths anybody may have without it.
+  const std::function<bool(std::string_view path)>& is_public;
   const std::function<HttpResponse(const HttpRequest&)>& answer;
 };
 

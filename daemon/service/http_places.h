@@ -16,9 +16,11 @@ namespace profd {
 // What a request costs: each kind has places of its own, so that those who
 // wait for ten minutes keep nobody from a quick answer.
 enum class HttpKind : uint8_t {
-  kQuick,   // is answered at once
-  kLive,    // waits for what will be sampled
-  kRecent,  // merges and formats what is in memory
+  kQuick,    // is answered at once
+  kLive,     // waits for what will be sampled
+  kRecent,   // merges and formats what is in memory
+  kHistory,  // reads files
+  kPage,     // a file of the service's page: browsers ask for many at once
 };
 
 // How many requests are answered at once, by kind, way and client. A place is
@@ -37,6 +39,10 @@ class HttpPlaces {
         return {.all = 12, .of_client = 6};
       case HttpKind::kRecent:
         return {.all = 8, .of_client = 4};
+      case HttpKind::kHistory:
+        return {.all = 8, .of_client = 6};
+      case HttpKind::kPage:
+        return {.all = 16, .of_client = 8};
     }
     return {};
   }

@@ -46,8 +46,10 @@ class HttpServer::Impl {
  public:
   using Listeners = std::vector<std::shared_ptr<const HttpListener>>;
 
-  Impl(Answer answer, ServiceCounters& counters)
-      : answer_(std::move(answer)), counters_(counters) {}
+  Impl(Answer answer, ServiceCounters& counters, IsPublic is_public)
+      : answer_(std::move(answer)),
+        is_public_(std::move(is_public)),
+        counters_(counters) {}
 
   ksym::Status Start() {
     auto wake = MakeEventFd();
@@ -180,11 +182,13 @@ class HttpServer::Impl {
   void Serve(HttpArrivals::Arrived arrived) {
     const int fd = arrived.fd.get();
     const bool is_local = arrived.client.way == HttpWay::kUnixSocket;
-    const HttpOutcome outcome = Exchange(
-        {.fd = fd,
-         .client = std::move(arrived.client),
-         .head = std::move(arrived.head)},
-        {.token = is_local ? std::string() : token(), .answer = answer_});
+    const HttpOutcome outcome =
+        Exchange({.fd = fd,
+                  .client = std::move(arrived.client),
+                  .head = std::move(arrived.head)},
+                 {.token = is_local ? std::string() : token(),
+                  .is_public = is_public_,
+                  .answer = answer_});
     ++(outcome == HttpOutcome::kRefused ? counters_.http_refused
                                         : counters_.http_requests);
     EndAnswer(fd);
@@ -202,6 +206,7 @@ class HttpServer::Impl {
   }
 
   const Answer answer_;
+  const IsPublic is_public_;
   ServiceCounters& counters_;
   HttpArrivals arrivals_;  // of the accepting thread
   ksym::UniqueFd wake_;
@@ -219,8 +224,9 @@ HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 HttpServer::~HttpServer() = default;
 
 ksym::Result<std::unique_ptr<HttpServer>> HttpServer::Start(
-    Answer answer, ServiceCounters& counters) {
-  auto impl = std::make_unique<Impl>(std::move(answer), counters);
+    Answer answer, ServiceCounters& counters, IsPublic is_public) {
+  auto impl =
+      std::make_unique<Impl>(std::move(answer), counters, std::move(is_public));
   auto started = impl->Start();
   if (!started) return ksym::Fail(std::move(started.error()));
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));

@@ -4,11 +4,12 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "daemon/service/counters.h"
-#include "daemon/service/http_api.h"
+#include "daemon/service/http_message.h"
 #include "daemon/service/listen_address.h"
 #include "ksym/base/result.h"
 #include "ksym/base/unique_fd.h"
@@ -29,13 +30,16 @@ class HttpServer {
     std::string token;
   };
   using Answer = std::function<HttpResponse(const HttpRequest&)>;
+  // Whether anybody may have what is at a path, without a token.
+  using IsPublic = std::function<bool(std::string_view path)>;
   // Settings that are about to come into force, with all that could fail done.
   class Change;
 
   // Listens nowhere; Apply() says where. `answer` is called by several threads
   // at once; what it uses and the counters must live longer.
   static ksym::Result<std::unique_ptr<HttpServer>> Start(
-      Answer answer, ServiceCounters& counters);
+      Answer answer, ServiceCounters& counters,
+      IsPublic is_public = [](std::string_view) { return false; });
   // Cuts all connections and waits for their threads; whatever `answer` waits
   // for must have ended.
   ~HttpServer();

@@ -73,13 +73,14 @@ ksym::Result<std::unique_ptr<ServiceOutputs>> ServiceOutputs::Start(
       [api = &outputs->api_](const HttpRequest& request) {
         return api->Respond(request);
       },
-      counters);
+      counters, &HttpApi::IsPublic);
   if (!server) return Fail(std::move(server.error()));
   outputs->http_ = std::move(*server);
   auto change = outputs->Prepare(config);
   if (!change) return Fail(std::move(change.error()));
   outputs->StartNaming(config);
   outputs->api_.SetLabels(Labels::Of(config.labels));
+  outputs->api_.SetHistory(HistorySettings(config).directory);
   outputs->push_.SetLabels(Labels::Of(config.labels));
   outputs->Apply(config, std::move(*change));
   return outputs;
@@ -134,6 +135,7 @@ void ServiceOutputs::Configure(const ServiceConfig& config) {
   }
   if (config.history != config_.history) {
     history_.Configure(HistorySettings(config));
+    api_.SetHistory(HistorySettings(config).directory);
   }
   hub_.SetLimits(HubLimits(config));
   config_ = config;

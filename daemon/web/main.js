@@ -91,11 +91,9 @@ class Page {
     if (rebuilt && !('zoom' in changes)) next.zoom = 0;
     const shown = {...next};
     if (shown.group === this.data.groupings()[0]) shown.group = '';
-    const address = formatState(shown);
-    if (replace) {
-      history.replaceState(null, '', address);
-    } else if (address !== formatState(parseState(location.hash))) {
-      history.pushState(null, '', address);
+    const text = formatState(shown);
+    if (replace || text !== formatState(parseState(location.hash))) {
+      address.write(text, {replace});
     }
     this.go(next);
   }
@@ -438,5 +436,3 @@ class Page {
     byId('save-menu').open = false;
   }
 }
-
-new Page(JSON.parse(byId('data').textContent));

@@ -39,3 +39,14 @@ function formatState(state) {
   }
   return `#${text}`;
 }
+
+// Where the state is kept.
+const address = {
+  write(text, {replace}) {
+    if (replace) {
+      history.replaceState(null, '', text);
+    } else {
+      history.pushState(null, '', text);
+    }
+  },
+};

@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The service keeps a history, and `ksym-profile history` shows times of it."""
 
+import concurrent.futures
+import contextlib
+import http.client
 import json
 import os
 import shutil
@@ -123,6 +126,145 @@ class HistoryTest(ServiceCase):
         table, said = self.history(copy, "--from", "-5m", "--by", "comm",
                                    user=NOBODY, group=NOBODY)
         self.assertIn("spin", table, said)
+
+    def test_shows_when_it_was(self):
+        # Curves, tables and the list of files say the same as profiles.
+        begin = int(time.time())
+        service = self.keep()
+        pid = self.workload("spin").pid
+        self.wait_samples(pid, 100)
+        service.end()
+        span = ["--from", begin, "--to", int(time.time()) + 1]
+        listing = json.loads(self.history(self.folder, "--list", "--format",
+                                          "json")[0])
+        samples = sum(file["samples"] for file in listing["files"])
+        self.assertIn(f"{samples} samples, ",
+                      self.history(self.folder, "--list")[0])
+        line = json.loads(self.history(
+            self.folder, *span, "--series", "--by", "comm", "--step", 1,
+            "--format", "json")[0])
+        self.assertEqual(sum(line["samples"]), samples)
+        rows = {row["name"]: row for row in line["rows"]}
+        self.assertGreater(rows["spin"]["sum"], 0.9e9)
+        self.assertEqual(sum(rows["spin"]["values"]), rows["spin"]["sum"])
+        functions = json.loads(self.history(
+            self.folder, *span, "--functions", "--command", "spin", "--top", 0,
+            "--format", "json")[0])
+        self.assertEqual(functions["sum"], rows["spin"]["sum"])
+        self.assertEqual(functions["sum"],
+                         sum(row["self"] for row in functions["rows"]))
+        output = self.path("series.json")
+        self.history(self.folder, *span, "--series", "-o", output)
+        self.assertEqual(json.loads(harness.read_text(output))["known"],
+                         line["known"])
+        for arguments in (["--series"], ["--series", "--by", "comm"],
+                          ["--functions"]):
+            text = self.history(self.folder, *span, *arguments)[0]
+            self.assertIn("CPUs", text)
+        for arguments, wanted in (
+                (["--series", "--by", "module"], "none of unit"),
+                (["--functions", "--step", "1"], "--step is of --series"),
+                (["--list", "--format", "pprof"], "text and json"),
+                (["--list", "--functions"], "excludes")):
+            said = self.history(self.folder, *arguments, status=2)[1]
+            self.assertIn(wanted, said)
+
+    def ask(self, path):
+        """Status, body and headers of an answer."""
+        with contextlib.closing(self.connect()) as client:
+            client.sendall(f"GET {path} HTTP/1.1\r\nHost: l\r\n\r\n".encode())
+            answer = http.client.HTTPResponse(client)
+            answer.begin()
+            return answer.status, answer.read(), dict(answer.getheaders())
+
+    def run_profiler(self, *arguments, status=0):
+        done = subprocess.run(
+            [harness.PROFILER, *map(str, arguments)], stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done.stdout, done.stderr
+
+    def test_is_read_as_a_file(self):
+        # A time, all of it, and two times compared.
+        begin = int(time.time())
+        service = self.keep()
+        pid = self.workload("spin").pid
+        self.wait_samples(pid, 200)
+        service.end()
+        end = int(time.time()) + 1
+        span = f"{self.folder}@{begin}..{end}"
+        for source in (span, self.folder, f"{self.folder}@{begin}.."):
+            table = self.run_profiler("report", source, "--by", "comm")[0]
+            self.assertIn("spin", table)
+        self.run_profiler("diff", self.folder, span)
+        output = self.path("x.json")
+        self.run_profiler("convert", span, "-o", output)
+        document = harness.Document(harness.read_bytes(output))
+        self.assertIn(pid, document.pids())
+        for source, wanted in ((f"{self.folder}@noon..", "no time"),
+                               (f"{self.folder}@1..2", "nothing is known"),
+                               (f"{self.folder}@2..1", "is not before")):
+            said = self.run_profiler("report", source, status=1)[1]
+            self.assertIn(wanted, said)
+
+    def test_answers_http(self):
+        # The page and its data; nothing of it where there is no history.
+        self.keep()
+        pid = self.workload("spin").pid
+        self.wait_samples(pid, 100)
+        for path in ("/", "/history.js", "/history.css", "/flame", "/flame.js",
+                     "/flame.css"):
+            status, body, headers = self.ask(path)
+            self.assertEqual(status, 200, path)
+            self.assertTrue(body)
+            self.assertIn("default-src 'none'",
+                          headers["Content-Security-Policy"])
+        api = "/api/history/"
+        line = json.loads(self.ask(
+            api + "timeline?seconds=60&step=1&by=comm")[1])
+        self.assertIn("spin", [row["name"] for row in line["rows"]])
+        table = json.loads(self.ask(
+            f"{api}functions?seconds=60&pid={pid}")[1])
+        self.assertGreater(table["sum"], 0.9e9)
+        flame = json.loads(self.ask(
+            api + "flame?seconds=60&command=spin")[1])
+        self.assertIn("spin", json.dumps(flame["frames"]))
+        now = int(time.time())
+        change = json.loads(self.ask(
+            f"{api}difference?from={now - 2}&until={now + 1}"
+            f"&before={now - 60}&before_until={now - 2}")[1])
+        self.assertIn("before", change)
+        folded = self.ask(f"{api}profile?seconds=60&pid={pid}")[1].decode()
+        self.assertGreaterEqual(
+            sum(int(line.rsplit(" ", 1)[1]) for line in folded.splitlines()),
+            100)
+        page = self.ask(api + "profile?seconds=60&format=flamegraph")
+        self.assertIn("text/html", page[2]["Content-Type"])
+        self.assertIn("frame-ancestors 'none'",
+                      page[2]["Content-Security-Policy"])
+        self.assertEqual(self.ask(api + "timeline?step=0")[0], 400)
+        self.assertEqual(self.ask(api + "flame?from=1&until=2")[0], 404)
+
+    def test_many_queries_keep_nobody_out(self):
+        # Those that find no turn in time get 503; metrics come at once.
+        self.keep()
+        self.wait_samples(self.workload("spin").pid, 100)
+        paths = ["/api/history/flame?seconds=600"] * 24
+        with concurrent.futures.ThreadPoolExecutor(len(paths)) as pool:
+            answers = [pool.submit(self.ask, path) for path in paths]
+            began = time.monotonic()
+            self.assertEqual(self.ask("/healthz")[0], 200)
+            self.assertEqual(self.ask("/metrics")[0], 200)
+            self.assertLess(time.monotonic() - began, 10)
+            statuses = {answer.result()[0] for answer in answers}
+        self.assertIn(200, statuses)
+        self.assertLessEqual(statuses, {200, 429, 503})
+
+    def test_has_no_page_without_a_history(self):
+        self.start_service("--history-enabled", "false")
+        harness.wait_for(lambda: os.path.exists(self.socket_path), "a socket")
+        self.assertEqual(self.ask("/")[0], 404)
+        self.assertEqual(self.ask("/api/history/files")[0], 404)
 
     def test_has_one_service(self):
         # The second goes on and says that it keeps none.

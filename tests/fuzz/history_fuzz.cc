@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as a file of a history, and what is read of it as a profile.
+// Any bytes as a file of a history, and what is read of it as a profile,
+// a table of functions and a time line.
 // Fuzzers guess neither checksums nor what zstd packs, so bytes that are no
 // such file are taken as the columns of a record, each behind its size. The
 // corpus has a journal, a segment, and columns as tests/daemon/history writes
@@ -12,8 +13,10 @@
 #include <string_view>
 
 #include "daemon/history/columns.h"
+#include "daemon/history/function_table.h"
 #include "daemon/history/layout.h"
 #include "daemon/history/range_profile.h"
+#include "daemon/history/timeline.h"
 #include "ksym/base/byte_reader.h"
 
 namespace {
@@ -21,8 +24,26 @@ namespace {
 using namespace profd::history;
 
 constexpr size_t kMaxProfileBytes = size_t{64} << 20;
+constexpr uint64_t kLastTime = uint64_t{1} << 62;
+
+// Both add up to the same.
+void CheckSums(const Tables& tables) {
+  FunctionAdder functions({.until_unix_ns = kLastTime}, kMaxProfileBytes);
+  auto line = TimelineAdder::Begin({.selection = {.until_unix_ns = kLastTime},
+                                    .step_ns = kLastTime / 1000,
+                                    .by = TimelineBy::kCommand,
+                                    .rows = 2});
+  if (!line || !functions.Add(tables) || !line->Add(tables)) return;
+  const uint64_t sum = std::move(functions).Finish().sum;
+  uint64_t of_rows = 0;
+  for (const auto& row : std::move(*line).Finish().rows) of_rows += row.sum;
+  // Sums stop at the largest number.
+  constexpr uint64_t kLarge = uint64_t{1} << 60;
+  if (sum < kLarge && of_rows < kLarge && sum != of_rows) std::abort();
+}
 
 void Check(Tables& tables) {
+  CheckSums(tables);
   RangeProfile range({.unit = "nginx", .function = "a"}, kMaxProfileBytes);
   if (!range.Add(tables)) return;
   const profd::Profile profile = std::move(range).Finish();

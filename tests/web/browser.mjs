@@ -15,9 +15,12 @@ export async function openBrowser() {
   });
 }
 
-// `complaints` gets errors on the console and requests for anything but files.
-export async function openPage(browser, complaints) {
-  const page = await browser.newPage({viewport: {width: 1200, height: 800}});
+// `complaints` gets errors on the console and requests for anything but files,
+// or but what is `allowed`. `options` are those of Playwright's new page.
+export async function openPage(
+    browser, complaints, {allowed = /^(file|data|blob):/, ...options} = {}) {
+  const page = await browser.newPage(
+      {viewport: {width: 1200, height: 800}, ...options});
   // A busy machine is no failure.
   page.setDefaultTimeout(120000);
   page.on('console', (message) => {
@@ -29,7 +32,7 @@ export async function openPage(browser, complaints) {
   });
   page.on('pageerror', (error) => complaints.push(`error: ${error}`));
   page.on('request', (request) => {
-    if (!/^(file|data|blob):/.test(request.url())) {
+    if (!allowed.test(request.url())) {
       complaints.push(`request: ${request.url()}`);
     }
   });

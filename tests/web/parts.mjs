@@ -7,12 +7,14 @@ import {readFileSync} from 'node:fs';
 import vm from 'node:vm';
 
 const FILES = ['tree', 'data', 'functions', 'names', 'layout', 'colours',
-               'state', 'export', 'details'];
+               'state', 'export', 'details', 'times', 'range_state'];
 const EXPORTS = ['Tree', 'FlameData', 'functionTotals', 'callersOf', 'calleesOf',
                  'BottomUp', 'shortName', 'fitName', 'fitFrame', 'cutEnd',
                  'Layout', 'Change', 'parseState', 'formatState', 'foldedName',
                  'foldedText', 'svgBox', 'svgText', 'OPENING_STATE',
-                 'Details'];
+                 'Details', 'stepOf', 'snapped', 'rangeText', 'lengthText',
+                 'ticksOf', 'averageOf', 'averageUnit', 'OPENING', 'windowOf',
+                 'parseAddress', 'formatAddress', 'queryOf'];
 const sources = FILES.map(
     (name) => readFileSync(`${process.argv[2]}/${name}.js`, 'utf8'));
 const parts = vm.runInNewContext(
@@ -433,6 +435,51 @@ test('A picture is text alone, whatever names are.', () => {
                                     namespace: 'ns'});
   equal([...svg.matchAll(/<(\w+)/g)].map(([, name]) => name),
         ['svg', 'rect', 'text', 'g', 'title', 'rect', 'text']);
+});
+
+test('a time has steps that people reckon with, and not too many', () => {
+  equal([900, 3600, 86400, 604800].map(parts.stepOf), [1, 10, 120, 900]);
+  for (const seconds of [1, 901, 12345, 9e6, 3e7]) {
+    assert.ok(seconds / parts.stepOf(seconds) <= 900);
+  }
+  equal(parts.snapped({from: 12, until: 29}, 10), {from: 10, until: 30});
+  equal(parts.snapped({from: 10, until: 10}, 10), {from: 10, until: 20});
+});
+
+test('marks of an axis are full units, and as many as there is room for', () => {
+  const ticks = parts.ticksOf({from: 1795572785, until: 1795573685}, 10);
+  assert.ok(ticks.length > 3 && ticks.length <= 11);
+  for (const {at} of ticks) assert.equal(at % 60, 0);
+  assert.ok(parts.ticksOf({from: 0, until: 604800}, 8).length <= 9);
+});
+
+test('values are averages over what is known', () => {
+  equal(parts.averageOf(5e8, 1000, 'nanoseconds'), 0.5);
+  equal(parts.averageOf(50, 500, 'count'), 100);
+  equal(parts.averageOf(50, 0, 'count'), 0);
+  equal(parts.averageUnit({kind: 'cpu', unit: 'nanoseconds'}), 'CPUs');
+  equal(parts.averageUnit({kind: 'blocked', unit: 'nanoseconds'}), 'threads');
+});
+
+test('an address of the history has what differs, and comes back', () => {
+  const state = {...parts.OPENING, last: 3600, a: {from: 10, until: 20},
+                 by: 'comm', unit: '<b>&#', name: 'f=1', module: '/x y'};
+  equal(parts.parseAddress(parts.formatAddress(state)), state);
+  equal(parts.formatAddress(parts.OPENING), '#');
+  equal(parts.parseAddress('#last=0&a=20-10&b=x&by=colour&window=1-2e9&z=1'),
+        plain(parts.OPENING));
+  equal(parts.parseAddress('#__proto__=x&constructor=y'),
+        plain(parts.OPENING));
+});
+
+test('a window that is not fixed ends now', () => {
+  equal(parts.windowOf({...parts.OPENING, last: 60}, 1000),
+        {from: 940, until: 1000});
+  equal(parts.windowOf({...parts.OPENING, window: {from: 1, until: 2}}, 1000),
+        {from: 1, until: 2});
+  const query = parts.queryOf({...parts.OPENING, unit: 'a&b', kind: 'blocked'},
+                              {from: 1, until: 2});
+  equal(String(query), 'from=1&until=2&unit=a%26b&kind=blocked');
 });
 
 console.log(`${count} properties hold`);

@@ -6,7 +6,6 @@
 #include <numeric>
 #include <string>
 
-#include "daemon/history/part_adder.h"
 #include "daemon/history/range_profile.h"
 #include "tests/daemon/history/sample_parts.h"
 
@@ -14,15 +13,6 @@ namespace profd::history {
 namespace {
 
 constexpr size_t kRoom = size_t{64} << 20;
-
-Tables TablesOf(const std::vector<Profile>& parts,
-                const std::string& run = "r") {
-  PartAdder adder;
-  for (const Profile& part : parts) {
-    EXPECT_TRUE(adder.Add(part, {.boot = "b", .name = run}));
-  }
-  return std::move(adder.tables());
-}
 
 Profile Select(const Tables& tables, Selection selection) {
   RangeProfile range(std::move(selection), kRoom);
@@ -108,6 +98,27 @@ TEST(RangeProfile, Filters) {
   EXPECT_EQ(count({.function = "vfs_read"}), 20u);
   EXPECT_EQ(count({.function = "main"}), 30u);
   EXPECT_EQ(count({.function = "rare_1"}), 2u);
+  EXPECT_EQ(count({.function = "=rare_1"}), 2u);
+  EXPECT_EQ(count({.function = "=rare_"}), 0u);
+}
+
+TEST(RangeProfile, FindsNamesAsTheyArePrinted) {
+  ProfileBuilder builder;
+  builder.AddSample({.comm = builder.Intern("a\x1b"
+                                            "b"),
+                     .count = 3});
+  builder.AddSample({.comm = builder.Intern("ab"), .count = 4});
+  builder.Add({.taken = 7, .emitted = 7});
+  CaptureMetadata metadata;
+  metadata.kinds = {EventKind("cpu-clock", 10, 0)};
+  metadata.duration_ns = kSecond;
+  const Tables tables =
+      TablesOf({std::move(builder).Finish(std::move(metadata))});
+  EXPECT_EQ(CountOf(Select(tables, {.command = "a\x1b"
+                                               "b"})),
+            3u);
+  EXPECT_EQ(CountOf(Select(tables, {.command = "a?b"})), 3u);
+  EXPECT_EQ(CountOf(Select(tables, {.command = "a??b"})), 0u);
 }
 
 TEST(RangeProfile, AddsSamplesOfSeveralRatesUpAsTime) {

@@ -13,8 +13,8 @@
 #include <thread>
 #include <vector>
 
-#include "daemon/history/folder.h"
 #include "daemon/history/history_writer.h"
+#include "daemon/history/queries.h"
 #include "ksym/base/unique_fd.h"
 #include "tests/daemon/history/sample_parts.h"
 
@@ -53,7 +53,7 @@ std::vector<std::string> KindsIn(const std::string& folder) {
 }
 
 HistoryAnswer ReadAllOf(const std::string& folder) {
-  auto answer = ReadRange(folder, {}, kRoom);
+  auto answer = ReadRange(folder, {}, {.max_bytes = kRoom});
   EXPECT_TRUE(answer) << answer.error().message();
   return answer ? std::move(*answer) : HistoryAnswer();
 }
@@ -73,7 +73,7 @@ TEST(HistoryWriter, IsReadWhileItWrites) {
   const HistoryAnswer answer = ReadAllOf(folder.path());
   EXPECT_EQ(answer.coverage.parts, 3u);
   EXPECT_EQ(answer.profile.accounting.emitted, 45u);
-  EXPECT_EQ(answer.torn_bytes, 0u);
+  EXPECT_EQ(answer.read.torn_bytes, 0u);
   EXPECT_TRUE(answer.profile.metadata.warnings.empty());
   EXPECT_EQ(writer->counts().records, 3u);
 }
@@ -194,7 +194,7 @@ TEST(HistoryFolder, LeavesADamagedFileOutAndSaysSo) {
   fs::resize_file(second, fs::file_size(second) / 2);
   const HistoryAnswer answer = ReadAllOf(folder.path());
   EXPECT_EQ(answer.coverage.parts, 4u);
-  EXPECT_EQ(answer.bad_files, 1u);
+  EXPECT_EQ(answer.read.bad_files, 1u);
   EXPECT_THAT(answer.profile.metadata.warnings.back(),
               HasSubstr(TextOf(files[1])));
 }
@@ -203,16 +203,16 @@ TEST(HistoryFolder, ReadsNoLinksAndNoPipes) {
   const TemporaryFolder folder;
   const std::string name = folder.path() + "/000000000001.journal";
   ASSERT_EQ(::mkfifo(name.c_str(), 0600), 0);
-  EXPECT_EQ(ReadAllOf(folder.path()).bad_files, 1u);
+  EXPECT_EQ(ReadAllOf(folder.path()).read.bad_files, 1u);
   fs::remove(name);
   fs::create_symlink("/etc/passwd", name);
-  EXPECT_EQ(ReadAllOf(folder.path()).bad_files, 1u);
+  EXPECT_EQ(ReadAllOf(folder.path()).read.bad_files, 1u);
 }
 
 TEST(HistoryFolder, SaysThatThereIsNone) {
   const TemporaryFolder folder;
-  EXPECT_FALSE(ReadRange(folder.path(), {}, kRoom));
-  EXPECT_FALSE(ReadRange(folder.path() + "/nothing", {}, kRoom));
+  EXPECT_FALSE(ReadRange(folder.path(), {}, {.max_bytes = kRoom}));
+  EXPECT_FALSE(ReadRange(folder.path() + "/nothing", {}, {.max_bytes = kRoom}));
 }
 
 // A process may not make files larger than this while it lives. The signal that
@@ -246,7 +246,7 @@ TEST(HistoryWriter, TriesAgainAfterAFailure) {
   }
   const HistoryAnswer before = ReadAllOf(folder.path());
   EXPECT_EQ(before.coverage.parts, 2u);
-  EXPECT_EQ(before.torn_bytes, 0u);
+  EXPECT_EQ(before.read.torn_bytes, 0u);
   Write(*writer, 3, 4);
   const HistoryAnswer answer = ReadAllOf(folder.path());
   EXPECT_EQ(answer.coverage.parts, 4u);
@@ -308,7 +308,7 @@ TEST(HistoryWriter, LosesNothingWrittenWhenItIsKilled) {
     EXPECT_GE(answer.coverage.parts, written);
     EXPECT_LE(answer.coverage.parts, written + 1);
     EXPECT_EQ(answer.profile.accounting.emitted, 15 * answer.coverage.parts);
-    EXPECT_EQ(answer.bad_files, 0u);
+    EXPECT_EQ(answer.read.bad_files, 0u);
   }
 }
 

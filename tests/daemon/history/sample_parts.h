@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/history/part_adder.h"
 #include "daemon/profile/profile.h"
 
 namespace profd::history {
@@ -71,6 +72,15 @@ inline Profile PartNumber(unsigned number, uint64_t rate = 19) {
   metadata.start_unix_ns = kFirstPart + number * kSecond;
   metadata.duration_ns = kSecond;
   return std::move(builder).Finish(std::move(metadata));
+}
+
+inline Tables TablesOf(const std::vector<Profile>& parts,
+                       const std::string& run = "r") {
+  PartAdder adder;
+  for (const Profile& part : parts) {
+    EXPECT_TRUE(adder.Add(part, {.boot = "b", .name = run}));
+  }
+  return std::move(adder.tables());
 }
 
 // A directory that is gone with it.

@@ -335,7 +335,7 @@ TEST_F(HttpServerTest, RefusesNamesOfOthers) {
         std::string("127.0.0.1.evil.example"), std::string("[::1].example"),
         std::string("1:2:3"), std::string("127.0.0.1\r\nHost: evil.example")}) {
     EXPECT_THAT(Ask(Way::kTcp, "/healthz", "Host: " + host + "\r\n"),
-                StartsWith("HTTP/1.1 403 "))
+                StartsWith("HTTP/1.1 421 "))
         << host;
   }
   EXPECT_THAT(Ask(Way::kUnix, "/healthz", "Host: evil.example\r\n"),

@@ -318,7 +318,13 @@ TEST_F(HttpApiTest, RefusesWhatItDoesNotUnderstand) {
   EXPECT_EQ(Get("/").status, 404);
   EXPECT_EQ(Get("/").body,
             "there are /debug/pprof/profile?seconds=N&kind=KIND, "
-            "/profile?format=F&seconds=N&kind=KIND&value=KIND, /metrics, "
+            "/profile?format=F&seconds=N&kind=KIND&value=KIND, "
+            "/api/history/files?from=A&until=B, "
+            "/api/history/timeline?from=A&until=B&step=N&by=LABEL, "
+            "/api/history/functions?from=A&until=B&top=N, "
+            "/api/history/flame?from=A&until=B&nodes=N, "
+            "/api/history/difference?from=A&until=B&before=C&before_until=D, "
+            "/api/history/profile?from=A&until=B&format=F, /metrics, "
             "/healthz and /version\n");
   EXPECT_EQ(Get("/debug/pprof/heap").status, 404);
   EXPECT_EQ(Get("/healthz").body, "ok\n");

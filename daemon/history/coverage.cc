@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/history/coverage.h"
+
+#include <fmt/format.h>
+
+#include <ctime>
+#include <string_view>
+
+namespace profd::history {
+namespace {
+
+constexpr uint64_t kNsOfASecond = 1'000'000'000;
+// Parts follow each other within milliseconds; a timer that is late by more is
+// a hole.
+constexpr uint64_t kLongestGapNs = 2 * kNsOfASecond;
+
+std::string UtcTime(uint64_t unix_ns) {
+  const auto seconds = static_cast<time_t>(unix_ns / kNsOfASecond);
+  tm parts = {};
+  if (::gmtime_r(&seconds, &parts) == nullptr) return "?";
+  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}",
+                     parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday,
+                     parts.tm_hour, parts.tm_min, parts.tm_sec);
+}
+
+}  // namespace
+
+CoverageAdder::Step CoverageAdder::Add(const Tables& tables, const Part& part) {
+  const std::string_view run =
+      tables.strings.Get(tables.settings[part.setting].run);
+  Step step = Step::kFollows;
+  if (coverage_.parts++ == 0) {
+    step = Step::kFirst;
+  } else {
+    const bool is_restart = run != last_run_;
+    if (is_restart) {
+      ++coverage_.restarts;
+      step = Step::kRestart;
+    }
+    if (part.start_unix_ns + kLongestGapNs < last_end_unix_ns_) {
+      ++coverage_.set_back;
+      if (!is_restart) step = Step::kSetBack;
+    } else if (part.start_unix_ns > last_end_unix_ns_ + kLongestGapNs) {
+      ++coverage_.holes;
+      coverage_.hole_ns += part.start_unix_ns - last_end_unix_ns_;
+      if (!is_restart) step = Step::kHole;
+      if (coverage_.first_holes.size() < RangeCoverage::kMaxHolesListed) {
+        coverage_.first_holes.push_back({.from_unix_ns = last_end_unix_ns_,
+                                         .until_unix_ns = part.start_unix_ns,
+                                         .is_restart = is_restart});
+      }
+    }
+  }
+  last_run_ = run;
+  last_end_unix_ns_ = part.start_unix_ns + part.duration_ns;
+  coverage_.known_ns += part.duration_ns;
+  return step;
+}
+
+std::vector<std::string> TextsOf(const RangeCoverage& coverage) {
+  std::vector<std::string> texts;
+  for (const RangeCoverage::Hole& hole : coverage.first_holes) {
+    texts.push_back(
+        fmt::format("nothing is known of {} to {} UTC{}",
+                    UtcTime(hole.from_unix_ns), UtcTime(hole.until_unix_ns),
+                    hole.is_restart ? ": the service was not running" : ""));
+  }
+  if (coverage.holes > coverage.first_holes.size()) {
+    texts.push_back(
+        fmt::format("there are {} such holes, {} seconds all together",
+                    coverage.holes, coverage.hole_ns / kNsOfASecond));
+  }
+  if (coverage.set_back > 0) {
+    texts.push_back(fmt::format(
+        "the clock was set back {} times: times overlap", coverage.set_back));
+  }
+  return texts;
+}
+
+}  // namespace profd::history

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/history/function_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <string_view>
+#include <tuple>
+
+#include "daemon/history/table_check.h"
+#include "daemon/output/hot_spots.h"
+
+namespace profd::history {
+namespace {
+
+using ksym::ErrorCode;
+using ksym::Fail;
+using ksym::Status;
+
+constexpr std::string_view kNamelessFunction = "[unknown]";
+
+void AddBounded(uint64_t& sum, uint64_t value) {
+  constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
+  sum = value > kMost - sum ? kMost : sum + value;
+}
+
+// The children of each node: node numbers, 0 behind the last.
+struct Children {
+  explicit Children(const std::vector<Node>& nodes)
+      : first(nodes.size()), next(nodes.size()) {
+    for (auto i = static_cast<uint32_t>(nodes.size()); --i > 0;) {
+      next[i] = first[nodes[i].parent];
+      first[nodes[i].parent] = i;
+    }
+  }
+
+  std::vector<uint32_t> first;
+  std::vector<uint32_t> next;
+};
+
+}  // namespace
+
+// The share of one file in the table.
+class FunctionAdder::File {
+ public:
+  File(const Tables& tables, FunctionAdder& adder)
+      : tables_(tables), adder_(adder), filter_(tables, adder.selection_) {}
+
+  Status Add() {
+    if (auto right = CheckTables(tables_); !right) return right;
+    adder_.kind_.Enter(tables_, filter_);
+    AddRows();
+    if (auto added = AddLines(); !added) return added;
+    for (uint32_t i = 0; i < tables_.parts.size(); ++i) {
+      if (filter_.HasPart(i)) adder_.coverage_.Add(tables_, tables_.parts[i]);
+    }
+    return {};
+  }
+
+ private:
+  // Adds samples up by the node in which they end.
+  void AddRows() {
+    self_.resize(tables_.nodes.size());
+    user_.resize(tables_.nodes.size());
+    kernel_.resize(tables_.nodes.size());
+    for (const Row& row : tables_.rows) {
+      const Series& series = tables_.series[row.series];
+      if (!filter_.HasPart(row.part) || !filter_.HasRow(row) ||
+          !adder_.kind_.Has(series)) {
+        continue;
+      }
+      const uint64_t value = adder_.kind_.ValueOfRow(series, row);
+      AddBounded(adder_.table_.sum, value);
+      AddBounded(self_[row.kernel != 0 ? row.kernel : row.user], value);
+      if (row.user != 0) AddBounded(user_[row.user], value);
+      if (row.kernel != 0) AddBounded(kernel_[row.kernel], value);
+    }
+  }
+
+  Status AddLines() {
+    lines_.resize(tables_.functions.size());
+    std::vector<bool> is_used(tables_.functions.size());
+    for (size_t i = tables_.nodes.size(); --i > 0;) {
+      const Node& node = tables_.nodes[i];
+      if (user_[i] == 0 && kernel_[i] == 0) continue;
+      AddBounded(user_[node.parent], user_[i]);
+      AddBounded(kernel_[node.parent], kernel_[i]);
+      is_used[node.function] = true;
+    }
+    for (size_t i = 0; i < is_used.size(); ++i) {
+      if (is_used[i]) {
+        lines_[i] = adder_.LineOf(tables_, tables_.functions[i]);
+      }
+    }
+    if (const size_t bytes =
+            adder_.table_.strings.memory_bytes() +
+            adder_.table_.lines.capacity() * sizeof(FunctionTable::Line);
+        bytes > adder_.max_bytes_) {
+      return Fail(ErrorCode::kLimit,
+                  fmt::format("the functions would take more than {} MiB: ask "
+                              "for a shorter time, or for one unit or command",
+                              adder_.max_bytes_ >> 20));
+    }
+    AddSelf();
+    AddTotals(user_);
+    AddTotals(kernel_);
+    return {};
+  }
+
+  void AddSelf() {
+    if (self_[0] != 0) {
+      StringTable& strings = adder_.table_.strings;
+      const uint32_t line = adder_.LineOf(
+          {.name = strings.Intern(kNoStackName), .kind = &kUserFrame});
+      AddBounded(adder_.table_.lines[line].self, self_[0]);
+      AddBounded(adder_.table_.lines[line].total, self_[0]);
+    }
+    for (size_t i = 1; i < self_.size(); ++i) {
+      if (self_[i] == 0) continue;
+      const uint32_t line = lines_[tables_.nodes[i].function];
+      AddBounded(adder_.table_.lines[line].self, self_[i]);
+    }
+  }
+
+  // Goes down the tree with what each node has all together; a function counts
+  // where it is outermost, and so once for each stack.
+  void AddTotals(const std::vector<uint64_t>& sums) {
+    const Children children(tables_.nodes);
+    std::vector<uint32_t> times_above(adder_.table_.lines.size());
+    std::vector<uint32_t> path;
+    const auto enter = [&](uint32_t node) {
+      const uint32_t line = lines_[tables_.nodes[node].function];
+      if (times_above[line]++ == 0) {
+        AddBounded(adder_.table_.lines[line].total, sums[node]);
+      }
+      path.push_back(node);
+    };
+    const auto first_with_any = [&](uint32_t node) {
+      while (node != 0 && sums[node] == 0) node = children.next[node];
+      return node;
+    };
+    uint32_t next = first_with_any(children.first[0]);
+    while (next != 0 || !path.empty()) {
+      if (next != 0) {
+        enter(next);
+        next = first_with_any(children.first[next]);
+        continue;
+      }
+      const uint32_t left = path.back();
+      path.pop_back();
+      --times_above[lines_[tables_.nodes[left].function]];
+      next = first_with_any(children.next[left]);
+    }
+  }
+
+  const Tables& tables_;
+  FunctionAdder& adder_;
+  const FileFilter filter_;
+  std::vector<uint64_t> self_;    // by node
+  std::vector<uint64_t> user_;    // by node of user stacks
+  std::vector<uint64_t> kernel_;  // by node of kernel stacks
+  std::vector<uint32_t> lines_;   // by function, of those that are used
+};
+
+Status FunctionAdder::Add(const Tables& tables) {
+  return File(tables, *this).Add();
+}
+
+uint32_t FunctionAdder::LineOf(const Tables& tables, const Function& function) {
+  std::string_view name = tables.strings.Get(function.name);
+  if (name.empty()) name = kNamelessFunction;
+  return LineOf(
+      {.name = table_.strings.Intern(name),
+       .object = table_.strings.Intern(tables.strings.Get(function.object)),
+       .kind = KindOfFunction(tables, function)});
+}
+
+uint32_t FunctionAdder::LineOf(FunctionTable::Line line) {
+  const uint64_t hash = MixHash(MixHash(MixHash(0, line.name), line.object),
+                                reinterpret_cast<uintptr_t>(line.kind));
+  const auto [id, is_new] = line_ids_.FindOrInsert(
+      hash, static_cast<uint32_t>(table_.lines.size()), [&](uint32_t other) {
+        const FunctionTable::Line& found = table_.lines[other];
+        return found.name == line.name && found.object == line.object &&
+               found.kind == line.kind;
+      });
+  if (is_new) table_.lines.push_back(line);
+  return id;
+}
+
+FunctionTable FunctionAdder::Finish() && {
+  std::ranges::sort(table_.lines, [this](const auto& a, const auto& b) {
+    return std::tuple(b.self, b.total, table_.strings.Get(a.name),
+                      table_.strings.Get(a.object), a.kind->name) <
+           std::tuple(a.self, a.total, table_.strings.Get(b.name),
+                      table_.strings.Get(b.object), b.kind->name);
+  });
+  table_.kind = kind_.name();
+  table_.unit = kind_.unit();
+  table_.coverage = coverage_.coverage();
+  return std::move(table_);
+}
+
+}  // namespace profd::history

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/history/table_check.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "daemon/history/limits.h"
+#include "daemon/history/words.h"
+
+namespace profd::history {
+namespace {
+
+using ksym::ErrorCode;
+using ksym::Fail;
+using ksym::Status;
+
+// False: one has a name that is not known.
+bool ReadCounters(const Tables& tables, const Part& part,
+                  Accounting& accounting) {
+  for (uint32_t at = 0; at < part.counters; ++at) {
+    const Counter& counter = tables.counters[part.first_counter + at];
+    if (!SetCounter(tables.strings.Get(counter.name), counter.value,
+                    accounting)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+Status CheckNodes(const Tables& tables) {
+  std::vector<uint32_t> depths = {0};
+  for (size_t i = 1; i < tables.nodes.size(); ++i) {
+    depths.push_back(depths[tables.nodes[i].parent] + 1);
+    if (depths.back() > kMaxStackDepth) {
+      return Fail(ErrorCode::kCorrupt, "has a stack that is too deep");
+    }
+  }
+  return {};
+}
+
+Status CheckPartsAndRows(const Tables& tables) {
+  std::vector<uint64_t> emitted;
+  for (const Part& part : tables.parts) {
+    Accounting accounting;
+    if (!ReadCounters(tables, part, accounting)) {
+      return Fail(ErrorCode::kUnsupported, "has a counter that is not known");
+    }
+    emitted.push_back(std::min(accounting.emitted, accounting.taken));
+  }
+  for (const Row& row : tables.rows) {
+    const Setting& setting = tables.settings[tables.parts[row.part].setting];
+    const uint32_t kind = tables.series[row.series].kind;
+    if (kind < setting.first_kind ||
+        kind - setting.first_kind >= setting.kinds) {
+      return Fail(ErrorCode::kCorrupt, "has a sample of no kind of its part");
+    }
+    if (row.count > emitted[row.part]) {
+      return Fail(ErrorCode::kCorrupt, "has more samples than were taken");
+    }
+    emitted[row.part] -= row.count;
+  }
+  return {};
+}
+
+}  // namespace
+
+Status CheckTables(const Tables& tables) {
+  for (const Function& function : tables.functions) {
+    if (KindOfFunction(tables, function) == nullptr ||
+        !FindReason(tables.strings.Get(function.reason))) {
+      return Fail(ErrorCode::kUnsupported,
+                  "has a kind of frame, or a reason for a missing name, "
+                  "that is not known");
+    }
+  }
+  if (auto right = CheckNodes(tables); !right) return right;
+  return CheckPartsAndRows(tables);
+}
+
+Accounting CountersOfPart(const Tables& tables, const Part& part) {
+  Accounting accounting;
+  (void)ReadCounters(tables, part, accounting);
+  return accounting;
+}
+
+const FrameKind* KindOfFunction(const Tables& tables,
+                                const Function& function) {
+  return FindKindOfFunction(tables.strings.Get(function.kind), function.flags,
+                            tables.strings.Get(function.object));
+}
+
+SampleKind SampleKindOf(const Tables& tables, const Kind& kind) {
+  return {.name = std::string(tables.strings.Get(kind.name)),
+          .unit = std::string(tables.strings.Get(kind.unit)),
+          .event = std::string(tables.strings.Get(kind.event)),
+          .frequency_hz = kind.frequency_hz,
+          .count_period = kind.count_period,
+          .has_values = kind.has_values != 0};
+}
+
+}  // namespace profd::history

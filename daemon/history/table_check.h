@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "daemon/history/tables.h"
+#include "daemon/profile/accounting.h"
+#include "daemon/profile/frame_kinds.h"
+#include "daemon/profile/sample_kind.h"
+#include "ksym/base/result.h"
+
+namespace profd::history {
+
+// Whether a decoded file is one that a query may use: its words are known, its
+// stacks not too deep, and its parts have the samples that their counters say.
+// kCorrupt, kUnsupported: not. O(the file).
+ksym::Status CheckTables(const Tables& tables);
+
+// A part's counters. The tables were checked.
+Accounting CountersOfPart(const Tables& tables, const Part& part);
+
+// The kind of a function's code; null: the word is not known.
+const FrameKind* KindOfFunction(const Tables& tables, const Function& function);
+
+SampleKind SampleKindOf(const Tables& tables, const Kind& kind);
+
+}  // namespace profd::history

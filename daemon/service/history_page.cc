@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/service/history_page.h"
+
+#include <algorithm>
+#include <array>
+
+#include "daemon/output/flame_page.h"
+#include "history_page_files.h"
+
+namespace profd {
+namespace {
+
+constexpr std::string_view kHtmlType = "text/html; charset=utf-8";
+constexpr std::string_view kCssType = "text/css; charset=utf-8";
+constexpr std::string_view kScriptType = "text/javascript; charset=utf-8";
+
+std::string HistoryScript() {
+  std::string script;
+  for (const std::string_view part :
+       {web::kTimesJs, web::kRangeStateJs, web::kServiceJs, web::kHeatMapJs,
+        web::kFunctionGridJs, web::kFlameFrameJs, web::kHistoryJs}) {
+    script += part;
+  }
+  return script;
+}
+
+const std::array<HistoryPage::File, 6> kFiles = {{
+    {"/", kHtmlType, [] { return std::string(web::kHistoryHtml); }},
+    {"/history.css", kCssType, [] { return std::string(web::kHistoryCss); }},
+    {"/history.js", kScriptType, HistoryScript},
+    {"/flame", kHtmlType, EmptyFlamePage},
+    {"/flame.css", kCssType, FlamePageStyle},
+    {"/flame.js", kScriptType, FlamePageScript},
+}};
+
+}  // namespace
+
+const HistoryPage::File* HistoryPage::Find(std::string_view path) {
+  const auto found = std::ranges::find(kFiles, path, &File::path);
+  return found == kFiles.end() ? nullptr : &*found;
+}
+
+HttpResponse HistoryPage::Respond(const File& file) {
+  return {.content_type = std::string(file.content_type),
+          .body = file.make(),
+          .policy = kServicePage};
+}
+
+}  // namespace profd

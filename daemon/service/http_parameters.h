@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace profd {
+
+// A parameter that a request may have, with the value that it has.
+struct NumberParameter {
+  std::string_view name;
+  uint64_t most;
+  std::optional<uint64_t> value = {};
+};
+struct TextParameter {
+  std::string_view name;
+  std::string value = {};
+};
+
+// Fills the values in; returns what is wrong, or nothing.
+std::optional<std::string> ReadParameters(
+    const std::multimap<std::string, std::string>& given,
+    std::span<NumberParameter> numbers, std::span<TextParameter> texts);
+
+}  // namespace profd

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "daemon/history/timeline.h"
+#include "tests/daemon/history/sample_parts.h"
+
+namespace profd::history {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr uint64_t kTenthOfSecond = kSecond / 10;
+
+TimelineRequest RequestOf(unsigned seconds, TimelineBy by, size_t rows = 20) {
+  return {.selection = {.from_unix_ns = kFirstPart,
+                        .until_unix_ns = kFirstPart + seconds * kSecond},
+          .step_ns = 2 * kSecond,
+          .by = by,
+          .rows = rows};
+}
+
+Timeline LineOf(const std::vector<Tables>& files, TimelineRequest request) {
+  auto adder = TimelineAdder::Begin(std::move(request));
+  EXPECT_TRUE(adder) << adder.error().message();
+  for (const Tables& file : files) {
+    const auto added = adder->Add(file);
+    EXPECT_TRUE(added) << added.error().message();
+  }
+  return std::move(*adder).Finish();
+}
+
+TEST(Timeline, AddsUpByStep) {
+  const Timeline line =
+      LineOf({TablesOf({PartNumber(0, 10), PartNumber(1, 10)}),
+              TablesOf({PartNumber(5, 10)})},
+             RequestOf(7, TimelineBy::kAll));
+  ASSERT_EQ(line.steps.size(), 4u);
+  EXPECT_EQ(line.steps[0].known_ns, 2 * kSecond);
+  EXPECT_EQ(line.steps[0].samples, 30u);
+  EXPECT_EQ(line.steps[0].lost, 2u);
+  EXPECT_EQ(line.steps[1].known_ns, 0u);
+  ASSERT_EQ(line.rows.size(), 1u);
+  EXPECT_THAT(line.rows[0].values,
+              ElementsAre(30 * kTenthOfSecond, 0u, 15 * kTenthOfSecond, 0u));
+  EXPECT_EQ(line.rows[0].sum, 45 * kTenthOfSecond);
+  EXPECT_EQ(line.kind, "cpu");
+  EXPECT_EQ(line.coverage.holes, 1u);
+}
+
+TEST(Timeline, SplitsPartsThatGoOnInTheNextStep) {
+  TimelineRequest request = RequestOf(4, TimelineBy::kAll);
+  request.selection.from_unix_ns -= kSecond / 4;
+  request.selection.until_unix_ns -= kSecond / 4;
+  request.step_ns = kSecond;
+  // Each part has three quarters in its step and the rest in the next one.
+  const Timeline line =
+      LineOf({TablesOf({PartNumber(0, 10), PartNumber(1, 10)})}, request);
+  const uint64_t quarter = kSecond / 4;
+  EXPECT_EQ(line.steps[0].known_ns, 3 * quarter);
+  EXPECT_EQ(line.steps[1].known_ns, 4 * quarter);
+  EXPECT_EQ(line.steps[2].known_ns, quarter);
+  EXPECT_EQ(line.steps[3].known_ns, 0u);
+  ASSERT_EQ(line.rows.size(), 1u);
+  EXPECT_EQ(line.rows[0].sum, 30 * kTenthOfSecond);
+  EXPECT_THAT(line.rows[0].values,
+              ElementsAre(15 * 3 * kTenthOfSecond / 4, 15 * kTenthOfSecond,
+                          15 * kTenthOfSecond / 4, 0u));
+}
+
+TEST(Timeline, HasARowForEachNameAndTheRest) {
+  const std::vector<Tables> files = {
+      TablesOf({PartNumber(0, 10), PartNumber(2, 10)})};
+  const Timeline units = LineOf(files, RequestOf(4, TimelineBy::kUnit));
+  ASSERT_EQ(units.rows.size(), 2u);
+  EXPECT_EQ(units.rows[0].name, "nginx.service");
+  EXPECT_EQ(units.rows[0].sum, 24 * kTenthOfSecond);
+  EXPECT_EQ(units.rows[1].name, "");
+  EXPECT_FALSE(units.rows[1].is_rest);
+  const Timeline commands =
+      LineOf(files, RequestOf(4, TimelineBy::kCommand, 1));
+  ASSERT_EQ(commands.rows.size(), 2u);
+  EXPECT_EQ(commands.rows[0].name, "nginx");
+  EXPECT_TRUE(commands.rows[1].is_rest);
+  EXPECT_THAT(commands.rows[1].values,
+              ElementsAre(3 * kTenthOfSecond, 3 * kTenthOfSecond));
+  EXPECT_EQ(commands.names, 2u);
+  EXPECT_FALSE(commands.is_coarse);
+}
+
+TEST(Timeline, IsOfAFunction) {
+  TimelineRequest request = RequestOf(4, TimelineBy::kAll);
+  request.selection.function = "=rare_2";
+  const Timeline line =
+      LineOf({TablesOf({PartNumber(0, 10), PartNumber(2, 10)})}, request);
+  ASSERT_EQ(line.rows.size(), 1u);
+  EXPECT_THAT(line.rows[0].values, ElementsAre(0u, 2 * kTenthOfSecond));
+  // Also where it did not run something is known.
+  EXPECT_EQ(line.steps[0].known_ns, kSecond);
+}
+
+TEST(Timeline, MarksRestartsRatesAndTheClock) {
+  const Timeline line = LineOf({TablesOf({PartNumber(0), PartNumber(2, 99)}),
+                                TablesOf({PartNumber(4, 99)}, "second"),
+                                TablesOf({PartNumber(0, 99)}, "second")},
+                               RequestOf(6, TimelineBy::kAll));
+  EXPECT_FALSE(line.steps[0].has_new_rate);
+  EXPECT_TRUE(line.steps[1].has_new_rate);
+  EXPECT_TRUE(line.steps[2].has_restart);
+  EXPECT_FALSE(line.steps[2].has_new_rate);
+  EXPECT_TRUE(line.steps[0].has_set_back);
+  EXPECT_EQ(line.steps[0].known_ns, 2 * kSecond);
+}
+
+// A part of one second with a sample of each of many commands.
+Profile ManyCommands(unsigned number, unsigned commands) {
+  ProfileBuilder builder;
+  for (unsigned i = 0; i < commands; ++i) {
+    builder.AddSample({.comm = builder.Intern(std::to_string(i)),
+                       .count = i == 7 ? 100u : 1u});
+  }
+  builder.Add({.taken = commands + 99, .emitted = commands + 99});
+  CaptureMetadata metadata;
+  metadata.kinds = {EventKind("cpu-clock", 10, 0)};
+  metadata.start_unix_ns = kFirstPart + number * kSecond;
+  metadata.duration_ns = kSecond;
+  return std::move(builder).Finish(std::move(metadata));
+}
+
+TEST(Timeline, IsBoundedWhateverTheNames) {
+  // 22 steps of 100,000 names are more values than are kept.
+  constexpr unsigned kCommands = 100'000, kParts = 22;
+  TimelineRequest request = RequestOf(kParts, TimelineBy::kCommand, 3);
+  request.step_ns = kSecond;
+  auto adder = TimelineAdder::Begin(request);
+  ASSERT_TRUE(adder);
+  for (unsigned i = 0; i < kParts; ++i) {
+    ASSERT_TRUE(adder->Add(TablesOf({ManyCommands(i, kCommands)})));
+  }
+  const Timeline line = std::move(*adder).Finish();
+  EXPECT_TRUE(line.is_coarse);
+  EXPECT_LE(line.names, TimelineAdder::kMaxNames);
+  ASSERT_EQ(line.rows.size(), 4u);
+  EXPECT_EQ(line.rows[0].name, "7");
+  EXPECT_EQ(line.rows[0].sum, kParts * 100 * kTenthOfSecond);
+  // Nothing is lost.
+  uint64_t sum = 0;
+  for (const Timeline::Row& row : line.rows) sum += row.sum;
+  EXPECT_EQ(sum, kParts * (kCommands + 99) * kTenthOfSecond);
+}
+
+TEST(Timeline, RefusesTooManyStepsAndRows) {
+  TimelineRequest request = RequestOf(10, TimelineBy::kAll);
+  request.step_ns = 1;
+  EXPECT_FALSE(TimelineAdder::Begin(request));
+  request.step_ns = 0;
+  EXPECT_FALSE(TimelineAdder::Begin(request));
+  EXPECT_FALSE(TimelineAdder::Begin(RequestOf(0, TimelineBy::kAll)));
+  EXPECT_FALSE(TimelineAdder::Begin(RequestOf(10, TimelineBy::kAll, 0)));
+  EXPECT_FALSE(TimelineAdder::Begin(
+      RequestOf(10, TimelineBy::kAll, TimelineAdder::kMaxTimelineRows + 1)));
+  request = RequestOf(10, TimelineBy::kAll);
+  request.step_ns = kSecond;
+  request.selection.until_unix_ns =
+      kFirstPart + TimelineAdder::kMaxSteps * kSecond;
+  EXPECT_TRUE(TimelineAdder::Begin(request));
+  ++request.selection.until_unix_ns;
+  EXPECT_FALSE(TimelineAdder::Begin(request));
+}
+
+}  // namespace
+}  // namespace profd::history

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// history.mjs URL TOKEN DIRECTORY PICTURES: uses the page of a history that a
+// service at URL serves as a person would. Saves downloads in DIRECTORY and
+// pictures of the page in PICTURES.
+
+import {check, openBrowser, openPage} from './browser.mjs';
+
+const [, , url, token, directory, pictures] = process.argv;
+const complaints = [];
+const browser = await openBrowser();
+const allowed = new RegExp(`^(${url}/|data:|blob:)`);
+const HOSTILE = '<img src=x onerror="document.title=1">';
+
+const picture = (page, name) =>
+    page.screenshot({path: `${pictures}/history-${name}.png`, fullPage: true});
+const state = async (page) =>
+    new URLSearchParams(new URL(page.url()).hash.replace(/^#/, ''));
+const frame = (page) => page.frameLocator('#frame-place iframe');
+const shown = async (page) => {
+  await frame(page).locator('.f').first().waitFor();
+  await page.locator('#functions .rows .row').first().waitFor();
+  await page.waitForFunction(() => !document.body.classList.contains('busy'));
+};
+const rows = (page) => page.locator('#row-names > *').allTextContents();
+
+// A place in the heat map's first row: a share of its width.
+async function placeOf(page, share) {
+  await page.locator('#heat').scrollIntoViewIfNeeded();
+  const box = await page.locator('#heat').boundingBox();
+  return {x: box.x + box.width * share, y: box.y + 14 + 9};
+}
+
+async function drag(page, from, to, {shift = false} = {}) {
+  const [a, b] = [await placeOf(page, from), await placeOf(page, to)];
+  if (shift) await page.keyboard.down('Shift');
+  await page.mouse.move(a.x, a.y);
+  await page.mouse.down();
+  await page.mouse.move((a.x + b.x) / 2, a.y, {steps: 3});
+  await page.mouse.move(b.x, b.y, {steps: 3});
+  await page.mouse.up();
+  if (shift) await page.keyboard.up('Shift');
+}
+
+async function withoutToken() {
+  const mine = [];
+  const page = await openPage(browser, mine, {allowed});
+  await page.goto(`${url}/#last=120`);
+  await page.locator('#token-form').waitFor();
+  check((await page.locator('#trouble').textContent()).includes('token'),
+        'the page asks for the token');
+  await page.locator('#token').fill(token);
+  await page.locator('#token-form button').click();
+  await shown(page);
+  check(await page.locator('#trouble').isHidden(), 'and shows data then');
+  check(mine.every((text) => text.includes('401')), mine.join('\n'));
+  await page.close();
+}
+
+async function opening() {
+  const page = await openPage(browser, complaints, {allowed});
+  await page.goto(`${url}/#last=120&by=comm&token=` +
+                  encodeURIComponent(token));
+  await shown(page);
+  check(!page.url().includes('sesame'), 'the token left the address');
+  check((await rows(page)).some((name) => name.startsWith('<img src=x>')),
+        'rows are texts');
+  check(await page.locator('#history img').count() === 0, 'and never markup');
+  check(await page.title() === 'History', 'no name runs');
+  check((await page.locator('#said').textContent()).includes('not running'),
+        'the hole is said');
+  await picture(page, 'light');
+  return page;
+}
+
+async function functions(page) {
+  // Only the command with such functions.
+  await page.locator('#row-names button').filter({hasText: '<img'}).click();
+  await page.locator('#chips button').waitFor();
+  await shown(page);
+  await page.getByRole('button', {name: 'Total'}).click();
+  check((await state(page)).get('sort') === 'total', 'another order');
+  const names = await page.locator('#functions .name').allTextContents();
+  check(names.some((name) => name.includes(HOSTILE)),
+        `functions are texts: ${names.slice(0, 20)}`);
+  check(await page.locator('#functions img').count() === 0, 'not markup');
+  const row = page.locator('#functions .rows .row')
+      .filter({hasText: HOSTILE}).first();
+  await row.click();
+  await page.locator('#series:not([hidden])').waitFor();
+  check((await state(page)).get('name').includes('<img'), 'in the address');
+  check(await page.locator('#series-name').textContent() ===
+            (await state(page)).get('name'), 'the curve has the name');
+  await page.waitForFunction(() => {
+    const canvas = document.getElementById('curve');
+    const {data} = canvas.getContext('2d').getImageData(
+        0, 0, canvas.width, canvas.height);
+    return data.some((byte) => byte !== 0);
+  });
+  // Callers and callees, in the frame.
+  await row.dblclick();
+  await frame(page).locator('#above .f').first().waitFor();
+  check((await state(page)).get('flame').includes('callers'),
+        'the frame keeps its view in the address');
+  await page.locator('#functions').focus();
+  await page.keyboard.press('ArrowDown');
+  check(!(await state(page)).get('name')?.includes('<img'),
+        'the keyboard goes on');
+  await frame(page).locator('[data-view="flame"]').click();
+  await page.locator('#chips button').click();
+  await shown(page);
+}
+
+async function ranges(page) {
+  // Both runs are in some part of it: drag where something is known.
+  const known = await page.evaluate(async (token) => {
+    const {from, until} = windowOf(parseAddress(location.hash),
+                                   Math.floor(Date.now() / 1000));
+    const answer = await fetch(
+        `/api/history/timeline?from=${from}&until=${until}&step=1`,
+        {headers: {Authorization: `Bearer ${token}`}});
+    const {known_ms: list} = await answer.json();
+    return [list.findIndex((ms) => ms > 0) / list.length,
+            (list.findLastIndex((ms) => ms > 0) + 1) / list.length];
+  }, token);
+  const at = (share) => known[0] + (known[1] - known[0]) * share;
+  await drag(page, at(0.75), at(0.95));
+  await page.waitForFunction(() => location.hash.includes('a='));
+  await shown(page);
+  check(await page.locator('#mark-a').isVisible(), 'the range is marked');
+  const text = await page.locator('#range-a').textContent();
+  check(/CPUs$/.test(text), `it is said: ${text}`);
+  await drag(page, at(0.05), at(0.25), {shift: true});
+  await page.waitForFunction(() => location.hash.includes('b='));
+  await shown(page);
+  check((await page.locator('#functions .head').textContent())
+            .startsWith('Change'), 'the table has changes');
+  check((await frame(page).locator('#title').textContent())
+            .includes('compared with'), 'and so has the frame');
+  await picture(page, 'difference');
+  const copy = await openPage(browser, complaints, {allowed});
+  await copy.goto(page.url() + `&token=${encodeURIComponent(token)}`);
+  await shown(copy);
+  check(await copy.locator('#range-b').textContent() ===
+            await page.locator('#range-b').textContent(),
+        'the address has all of it');
+  await copy.close();
+  await page.goBack();
+  await page.waitForFunction(() => !location.hash.includes('b='));
+  await shown(page);
+  check(await page.locator('#range-b').textContent() === '', 'back goes back');
+}
+
+async function keyboard(page) {
+  await page.locator('#heat').focus();
+  await page.keyboard.press('End');
+  const said = await page.locator('#said').textContent();
+  check(/to \d\d:\d\d:\d\d; /.test(said), `the place is said: ${said}`);
+  for (let i = 0; i < 12; ++i) await page.keyboard.press('ArrowLeft');
+  for (let i = 0; i < 4; ++i) await page.keyboard.press('Shift+ArrowLeft');
+  const before = (await state(page)).get('a');
+  await page.keyboard.press('Enter');
+  await page.waitForFunction(
+      (before) => !location.hash.includes(`a=${before}`), before);
+  const [from, until] = (await state(page)).get('a').split('-').map(Number);
+  check(until - from === 5, `five steps: ${until - from}`);
+  await shown(page);
+  await page.keyboard.press('z');
+  check((await state(page)).get('window') === `${from}-${until}`, 'zoomed');
+  await page.goBack();
+}
+
+async function filters(page) {
+  await page.locator('#row-names button').first().click();
+  await page.locator('#chips button').waitFor();
+  await shown(page);
+  check((await rows(page)).length === 1, 'one row is left');
+  const name = (await state(page)).get('command');
+  check((await page.locator('#chips button').textContent()).includes(name),
+        'the filter is said');
+  await page.locator('#chips button').click();
+  await shown(page);
+  check((await rows(page)).length > 1, 'and goes away');
+  await page.locator('#filter-menu summary').click();
+  await page.locator('#filter-function').fill('no such function');
+  await page.locator('#filter-apply').click();
+  await page.waitForFunction(
+      () => document.querySelectorAll('#row-names > *').length === 0);
+  await page.locator('#chips button').click();
+  await shown(page);
+}
+
+async function downloads(page) {
+  for (const format of ['folded', 'json']) {
+    await page.locator('#save-menu summary').click();
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', {name: `As ${format}`}).click(),
+    ]);
+    await download.saveAs(`${directory}/saved.${format}`);
+  }
+}
+
+async function phone() {
+  const page = await openPage(
+      browser, complaints,
+      {allowed, viewport: {width: 390, height: 800}, colorScheme: 'dark'});
+  await page.goto(`${url}/#last=120&by=comm&token=` +
+                  encodeURIComponent(token));
+  await frame(page).locator('.f').first().waitFor();
+  const width = await page.evaluate(
+      () => document.documentElement.scrollWidth);
+  check(width <= 390, `nothing is wider than the phone: ${width}`);
+  check(await page.locator('#functions').isHidden(), 'one view at a time');
+  await picture(page, 'phone');
+  await page.locator('#which [data-view="functions"]').click();
+  await page.locator('#functions .rows .row').first().waitFor();
+  check(await page.locator('#frame-place').isHidden(), 'the other one');
+  await picture(page, 'phone-functions');
+  await page.close();
+}
+
+async function themes(page) {
+  const colour = (of) => of.locator('body').evaluate(
+      (body) => getComputedStyle(body).backgroundColor);
+  const before = await colour(page);
+  await page.locator('#theme').click();
+  check(await colour(page) !== before, 'the theme changes');
+  await page.waitForTimeout(300);
+  check(await colour(frame(page)) === await colour(page), 'the frame\'s too');
+  await picture(page, 'dark');
+}
+
+async function withoutScript() {
+  const page = await openPage(browser, complaints,
+                              {allowed, javaScriptEnabled: false});
+  await page.goto(`${url}/`);
+  check(await page.locator('noscript a').count() >= 5 ||
+            (await page.content()).includes('/api/history/functions'),
+        'there is something without scripts');
+  await page.close();
+}
+
+await withoutToken();
+const page = await opening();
+await functions(page);
+await ranges(page);
+await keyboard(page);
+await filters(page);
+await downloads(page);
+await themes(page);
+await phone();
+await withoutScript();
+await browser.close();
+check(complaints.length === 0, complaints.join('\n'));
+console.log('the page of a history is right');
