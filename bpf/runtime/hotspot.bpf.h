@@ -191,6 +191,28 @@ static __always_inline int hotspot_leave(struct unwind_state *native, __u64 cfa,
 #define HOTSPOT_CODE(st, at) ((st)->code[HOTSPOT_CODE_BEFORE + (at)])
 
 /*
+ * In the poll between "pop %rbp" and "ret" of before JDK 16: "test n(%rip)", or
+ * "mov n(%r15),%r10; test (%r10)". Loops poll in the same way, and have
+ * something else in front.
+ */
+static __always_inline bool
+hotspot_polls_with_test(const struct hotspot_state *st)
+{
+	if (HOTSPOT_CODE(st, -1) == 0x5d)
+		return (HOTSPOT_CODE(st, 0) == 0x85 &&
+			HOTSPOT_CODE(st, 1) == 0x05) ||
+		       (HOTSPOT_CODE(st, 0) == 0x4d &&
+			HOTSPOT_CODE(st, 1) == 0x8b);
+	if (HOTSPOT_CODE(st, 0) != 0x41 || HOTSPOT_CODE(st, 1) != 0x85 ||
+	    HOTSPOT_CODE(st, 2) != 0x02)
+		return false;
+	return (HOTSPOT_CODE(st, -8) == 0x5d && HOTSPOT_CODE(st, -7) == 0x4d &&
+		HOTSPOT_CODE(st, -6) == 0x8b) ||
+	       (HOTSPOT_CODE(st, -5) == 0x5d && HOTSPOT_CODE(st, -4) == 0x4d &&
+		HOTSPOT_CODE(st, -3) == 0x8b);
+}
+
+/*
  * How many bytes of the frame are left where the CPU is in compiled code; its
  * frame pointer is saved while there are 16 or more. As the compilers make
  * frames and leave them: "push %rbp; sub", "sub; mov %rbp,n(%rsp)", and
@@ -211,7 +233,7 @@ static __always_inline __u32 hotspot_frame_at(const struct hotspot_state *st)
 	    HOTSPOT_CODE(st, -7) == 0x49 && HOTSPOT_CODE(st, -6) == 0x3b &&
 	    HOTSPOT_CODE(st, -5) == 0xa7)
 		return 8;
-	if (HOTSPOT_CODE(st, -1) == 0x5d) /* behind pop %rbp: the poll */
+	if (hotspot_polls_with_test(st))
 		return 8;
 	if (st->pc - st->code_begin >= st->frame_complete)
 		return st->frame_bytes;
