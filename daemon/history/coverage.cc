@@ -59,6 +59,7 @@ CoverageAdder::Step CoverageAdder::Add(const Tables& tables, const Part& part) {
 
 std::vector<std::string> TextsOf(const RangeCoverage& coverage) {
   std::vector<std::string> texts;
+  texts.reserve(coverage.first_holes.size() + 2);
   for (const RangeCoverage::Hole& hole : coverage.first_holes) {
     texts.push_back(
         fmt::format("nothing is known of {} to {} UTC{}",

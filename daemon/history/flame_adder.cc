@@ -130,7 +130,8 @@ class FlameAdder::File {
         {.name = String(function.name),
          .object = String(function.object),
          .kind = KindOfFunction(tables_, function),
-         .reason = *FindReason(tables_.strings.Get(function.reason))});
+         .reason = FindReason(tables_.strings.Get(function.reason))
+                       .value_or(ksym::Unresolved::kNone)});
     return *known;
   }
 
@@ -270,6 +271,7 @@ void FlameAdder::Prune(size_t nodes) {
 }
 
 void FlameAdder::AddSamples() {
+  const bool has_values = shown_kind_ && shown_kind_->has_values;
   std::vector<FrameId> user, kernel;
   for (size_t i = 1; i < nodes_.size(); ++i) {
     if (nodes_[i].count == 0) continue;
@@ -280,15 +282,14 @@ void FlameAdder::AddSamples() {
       (nodes_[at].is_kernel != 0 ? kernel : user).push_back(nodes_[at].frame);
     }
     const Root& root = roots_[nodes_[at].frame];
-    builder_.AddSample(
-        {.comm = root.comm,
-         .user_state = root.user_state,
-         .kernel_state = root.kernel_state,
-         .parked = root.parked,
-         .user = builder_.AddStack(user),
-         .kernel = builder_.AddStack(kernel),
-         .count = nodes_[i].count,
-         .value = shown_kind_->has_values ? nodes_[i].value : 0});
+    builder_.AddSample({.comm = root.comm,
+                        .user_state = root.user_state,
+                        .kernel_state = root.kernel_state,
+                        .parked = root.parked,
+                        .user = builder_.AddStack(user),
+                        .kernel = builder_.AddStack(kernel),
+                        .count = nodes_[i].count,
+                        .value = has_values ? nodes_[i].value : 0});
   }
 }
 

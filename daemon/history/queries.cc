@@ -2,7 +2,8 @@
 #include "daemon/history/queries.h"
 
 #include <algorithm>
-#include <optional>
+#include <memory>
+#include <type_traits>
 #include <utility>
 
 #include "daemon/history/flame_adder.h"
@@ -15,19 +16,29 @@ namespace {
 using ksym::Fail;
 using ksym::Result;
 
-// `adder` is made anew at each beginning.
-template <typename Adder, typename Make>
-Result<FilesRead> AddFiles(const std::string& folder,
-                           const Selection& selection, const Make& make,
-                           std::optional<Adder>& adder,
-                           const QueryBounds& bounds) {
-  return ReadFiles(
+// An adder with all files of a time.
+template <typename Adder>
+struct Added {
+  std::unique_ptr<Adder> adder;
+  FilesRead read;
+};
+
+// `make` gives the adder, anew at each beginning.
+template <typename Make>
+auto AddFiles(const std::string& folder, const Selection& selection,
+              const QueryBounds& bounds, const Make& make)
+    -> Result<Added<std::invoke_result_t<Make>>> {
+  using Adder = std::invoke_result_t<Make>;
+  std::unique_ptr<Adder> adder;
+  auto read = ReadFiles(
       folder, selection,
       [&] {
-        adder.emplace(make());
+        adder = std::make_unique<Adder>(make());
         return [&](const FileContent& file) { return adder->Add(file.tables); };
       },
       bounds.is_over);
+  if (!read) return Fail(std::move(read.error()));
+  return Added<Adder>{.adder = std::move(adder), .read = std::move(*read)};
 }
 
 HistoryAnswer AnswerOf(Profile profile, const RangeCoverage& coverage,
@@ -66,38 +77,36 @@ FileSummary SummaryOf(const FileContent& file) {
 Result<HistoryAnswer> ReadRange(const std::string& folder,
                                 const Selection& selection,
                                 const QueryBounds& bounds) {
-  std::optional<RangeProfile> range;
-  auto read = AddFiles(
-      folder, selection,
-      [&] { return RangeProfile(selection, bounds.max_bytes); }, range, bounds);
-  if (!read) return Fail(std::move(read.error()));
-  const RangeCoverage coverage = range->coverage();
-  return AnswerOf(std::move(*range).Finish(), coverage, std::move(*read));
+  auto added = AddFiles(folder, selection, bounds, [&] {
+    return RangeProfile(selection, bounds.max_bytes);
+  });
+  if (!added) return Fail(std::move(added.error()));
+  const RangeCoverage coverage = added->adder->coverage();
+  return AnswerOf(std::move(*added->adder).Finish(), coverage,
+                  std::move(added->read));
 }
 
 Result<HistoryAnswer> ReadFlame(const std::string& folder,
                                 const Selection& selection, size_t nodes,
                                 const QueryBounds& bounds) {
-  std::optional<FlameAdder> tree;
-  auto read = AddFiles(
-      folder, selection,
-      [&] { return FlameAdder(selection, bounds.max_bytes); }, tree, bounds);
-  if (!read) return Fail(std::move(read.error()));
-  const RangeCoverage coverage = tree->coverage();
-  return AnswerOf(std::move(*tree).Finish(nodes), coverage, std::move(*read));
+  auto added = AddFiles(folder, selection, bounds, [&] {
+    return FlameAdder(selection, bounds.max_bytes);
+  });
+  if (!added) return Fail(std::move(added.error()));
+  const RangeCoverage coverage = added->adder->coverage();
+  return AnswerOf(std::move(*added->adder).Finish(nodes), coverage,
+                  std::move(added->read));
 }
 
 Result<FunctionAnswer> ReadFunctions(const std::string& folder,
                                      const Selection& selection,
                                      const QueryBounds& bounds) {
-  std::optional<FunctionAdder> functions;
-  auto read = AddFiles(
-      folder, selection,
-      [&] { return FunctionAdder(selection, bounds.max_bytes); }, functions,
-      bounds);
-  if (!read) return Fail(std::move(read.error()));
-  return FunctionAnswer{.table = std::move(*functions).Finish(),
-                        .read = std::move(*read)};
+  auto added = AddFiles(folder, selection, bounds, [&] {
+    return FunctionAdder(selection, bounds.max_bytes);
+  });
+  if (!added) return Fail(std::move(added.error()));
+  return FunctionAnswer{.table = std::move(*added->adder).Finish(),
+                        .read = std::move(added->read)};
 }
 
 Result<TimelineAnswer> ReadTimeline(const std::string& folder,
@@ -105,12 +114,11 @@ Result<TimelineAnswer> ReadTimeline(const std::string& folder,
                                     const QueryBounds& bounds) {
   const auto first = TimelineAdder::Begin(request);
   if (!first) return Fail(first.error());
-  std::optional<TimelineAdder> line;
-  auto read =
-      AddFiles(folder, request.selection, [&] { return *first; }, line, bounds);
-  if (!read) return Fail(std::move(read.error()));
-  return TimelineAnswer{.line = std::move(*line).Finish(),
-                        .read = std::move(*read)};
+  auto added =
+      AddFiles(folder, request.selection, bounds, [&] { return *first; });
+  if (!added) return Fail(std::move(added.error()));
+  return TimelineAnswer{.line = std::move(*added->adder).Finish(),
+                        .read = std::move(added->read)};
 }
 
 Result<ListingAnswer> ReadListing(const std::string& folder,

@@ -125,7 +125,8 @@ class RangeProfile::File {
          .object = String(function.object),
          .build_id = String(function.build_id),
          .kind = KindOfFunction(tables_, function),
-         .reason = *FindReason(tables_.strings.Get(function.reason)),
+         .reason = FindReason(tables_.strings.Get(function.reason))
+                       .value_or(ksym::Unresolved::kNone),
          .file = String(function.file),
          .function = String(function.function),
          .first_line = function.first_line});

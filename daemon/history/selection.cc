@@ -68,6 +68,7 @@ void FileFilter::FindSeries(const Selection& wanted) {
 // wanted function.
 void FileFilter::FindNodes(const Selection& selection) {
   std::vector<bool> functions;
+  functions.reserve(tables_.functions.size());
   for (const Function& function : tables_.functions) {
     functions.push_back(
         IsNamed(tables_.strings.Get(function.name), selection.function));

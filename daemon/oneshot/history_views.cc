@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <ctime>
 #include <string_view>
 #include <vector>
@@ -82,7 +83,7 @@ void WriteCurve(const history::Timeline& line, OutputBuffer& out) {
   for (size_t i = 0; i < values.size(); ++i) {
     const history::Timeline::Step& step = line.steps[i];
     const auto bar =
-        static_cast<size_t>(values[i] / largest * kBarColumns + 0.5);
+        static_cast<size_t>(std::lround(values[i] / largest * kBarColumns));
     out.text().append(
         fmt::format("{}  {:>9} {}  {}{}\n",
                     LocalTimeText(line.from_unix_ns + i * line.step_ns),
@@ -116,7 +117,7 @@ void WriteHeat(const history::Timeline& line, history::TimelineBy by,
     for (size_t i = 0; i < row.values.size(); ++i) {
       const uint64_t known = line.steps[i].known_ns;
       const double share = AverageOf(row.values[i], known) / largest;
-      const auto heat = static_cast<size_t>(share * 8 + 0.5);
+      const auto heat = static_cast<size_t>(std::lround(share * 8));
       text += known == 0 ? "\u00b7"
                          : kHeat[heat == 0 && row.values[i] > 0 ? 1 : heat];
     }
