@@ -150,13 +150,16 @@ bool HotspotProcesses::Start(const ksym::ProcessId& id, Process& process) {
     }
     return false;
   }
-  process.layout = reading->layout;
+  const std::optional<ksym::HotspotLayout>& layout = reading->layout;
+  // One that could not be read has said why.
+  if (!layout) return false;
+  process.layout = layout;
   const auto& heaps = reading->heaps;
   if (!heaps) {
     if (process.tries > kMaxTries) Refuse(id, process, heaps.error().message());
     return false;
   }
-  const hotspot_process value = DescribeJvm(*process.layout, *heaps);
+  const hotspot_process value = DescribeJvm(*layout, *heaps);
   const unwind_process key = SamplerKeyOf(id);
   if (bpf_map_update_elem(map_, &key, &value, BPF_ANY) != 0) {
     Refuse(id, process, "there is no room in the sampler's map");
@@ -164,8 +167,8 @@ bool HotspotProcesses::Start(const ksym::ProcessId& id, Process& process) {
   }
   process.is_published = true;
   ++published_;
-  names_.Add(id, *process.layout);
-  if (process.layout->scopes == ksym::HotspotLayout::Scopes::kNone) {
+  names_.Add(id, *layout);
+  if (layout->scopes == ksym::HotspotLayout::Scopes::kNone) {
     warnings_.push_back(
         "no inlined methods and lines of compiled Java code "
         "of process " +

@@ -73,6 +73,7 @@ class RangeProfile::File {
 
   Status AddRow(const Row& row) {
     const Series& series = tables_.series[row.series];
+    // The filter takes rows of kinds that were found, and no others.
     range_.builder_.AddSample(
         {.comm = String(series.comm),
          .pid = series.pid,
@@ -80,7 +81,7 @@ class RangeProfile::File {
          .cgroup = String(series.cgroup),
          .user_state = static_cast<StackState>(series.user_state),
          .kernel_state = static_cast<StackState>(series.kernel_state),
-         .kind = *kinds_[series.kind],
+         .kind = kinds_[series.kind].value_or(0),
          .parked = series.parked != 0,
          .user = StackOf(row.user),
          .kernel = StackOf(row.kernel),

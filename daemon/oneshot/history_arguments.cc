@@ -124,22 +124,27 @@ CLI::App& AddHistory(CLI::App& app, HistoryArguments& arguments) {
 
 namespace {
 
+// An option that says when, and its text.
+struct TimeOption {
+  std::string_view option;
+  std::string_view text;
+};
+
 // Sets the times of the selection. Throws UsageError.
-void DecideTimes(std::string_view from_option, std::string_view from,
-                 std::string_view to_option, std::string_view to,
-                 uint64_t now_ns, history::Selection& selection) {
-  const auto begin = ParseMoment(from, now_ns, std::nullopt);
+void DecideTimes(const TimeOption& from, const TimeOption& to, uint64_t now_ns,
+                 history::Selection& selection) {
+  const auto begin = ParseMoment(from.text, now_ns, std::nullopt);
   if (!begin) {
     throw UsageError{
-        fmt::format("{}: {}", from_option, begin.error().message())};
+        fmt::format("{}: {}", from.option, begin.error().message())};
   }
-  const auto end = ParseMoment(to, now_ns, *begin);
+  const auto end = ParseMoment(to.text, now_ns, *begin);
   if (!end) {
-    throw UsageError{fmt::format("{}: {}", to_option, end.error().message())};
+    throw UsageError{fmt::format("{}: {}", to.option, end.error().message())};
   }
   if (*end <= *begin) {
     throw UsageError{
-        fmt::format("{} is not before {}", from_option, to_option)};
+        fmt::format("{} is not before {}", from.option, to.option)};
   }
   selection.from_unix_ns = *begin;
   selection.until_unix_ns = *end;
@@ -214,15 +219,15 @@ void DecideHistory(const CLI::App& command, HistoryArguments& arguments) {
                         "--before-to", "--unit", "--container", "--command",
                         "--function", "--kind", "--output"});
   const auto now = static_cast<uint64_t>(::time(nullptr)) * kNsOfClock;
-  DecideTimes("--from", arguments.from, "--to", arguments.to, now,
+  DecideTimes({"--from", arguments.from}, {"--to", arguments.to}, now,
               arguments.selection);
   if (arguments.before_from.empty() != arguments.before_to.empty()) {
     throw UsageError{"--before-from and --before-to go together"};
   }
   if (!arguments.before_from.empty()) {
     arguments.before = arguments.selection;
-    DecideTimes("--before-from", arguments.before_from, "--before-to",
-                arguments.before_to, now, *arguments.before);
+    DecideTimes({"--before-from", arguments.before_from},
+                {"--before-to", arguments.before_to}, now, *arguments.before);
   }
   if (arguments.is_view()) {
     DecideView(command, arguments);

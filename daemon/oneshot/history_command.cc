@@ -127,15 +127,16 @@ Status ShowTime(const HistoryArguments& arguments) {
   });
 }
 
-Status ShowChange(const HistoryArguments& arguments) {
-  auto before = LoadTime(arguments, *arguments.before, OutputFormat::kFolded);
+Status ShowChange(const HistoryArguments& arguments,
+                  const history::Selection& earlier) {
+  auto before = LoadTime(arguments, earlier, OutputFormat::kFolded);
   if (!before) return Fail(std::move(before.error()));
   auto after = LoadTime(arguments, arguments.selection, OutputFormat::kFolded);
   if (!after) return Fail(std::move(after.error()));
   KeepFirstKind(*before);
   KeepFirstKind(*after);
   if (arguments.target) {
-    const std::string before_name = RangeText(*arguments.before);
+    const std::string before_name = RangeText(earlier);
     const std::string after_name = RangeText(arguments.selection);
     return WriteOut(arguments.output, [&](ReportFile& file) {
       return file.Append(
@@ -244,7 +245,8 @@ Status ShowWhatIsAsked(const HistoryArguments& arguments) {
   if (arguments.list) return ShowListing(arguments, bounds);
   if (arguments.functions) return ShowFunctions(arguments, bounds);
   if (arguments.series) return ShowSeries(arguments, bounds);
-  return arguments.before ? ShowChange(arguments) : ShowTime(arguments);
+  return arguments.before ? ShowChange(arguments, *arguments.before)
+                          : ShowTime(arguments);
 }
 
 }  // namespace

@@ -57,8 +57,8 @@ const JavaCode::Method* JavaCode::MethodAt(const ksym::Memory& memory,
 }
 
 bool JavaCode::AddScope(const ksym::Memory& memory,
-                        const ksym::HotspotScope& scope, RawFrameKind kind,
-                        bool is_near, JavaFrames& all) {
+                        const ksym::HotspotScope& scope, ScopeUse use,
+                        JavaFrames& all) {
   const Method* method = MethodAt(memory, scope.method);
   if (method == nullptr ||
       (scope.bytecode && *scope.bytecode >= method->identity.bytecodes)) {
@@ -71,8 +71,8 @@ bool JavaCode::AddScope(const ksym::Memory& memory,
                                      *scope.bytecode)
                      .value_or(0);
   }
-  frame.line_is_near = is_near && frame.line != 0;
-  all.frames.push_back({.kind = kind, .frame = std::move(frame)});
+  frame.line_is_near = use.is_near && frame.line != 0;
+  all.frames.push_back({.kind = use.kind, .frame = std::move(frame)});
   return true;
 }
 
@@ -109,8 +109,10 @@ JavaFrames JavaCode::CompiledFrames(const ksym::Memory& memory,
     const bool is_near = code.native == 0 || !scopes->is_exact;
     for (const auto& scope : scopes->scopes) {
       const bool is_last = &scope == &scopes->scopes.back();
-      if (AddScope(memory, scope, is_last ? kJavaCompiled : kJavaInlined,
-                   is_near, all)) {
+      if (AddScope(memory, scope,
+                   {.kind = is_last ? kJavaCompiled : kJavaInlined,
+                    .is_near = is_near},
+                   all)) {
         continue;
       }
       all.inlining = JavaInlining::kCorrupt;
@@ -119,8 +121,8 @@ JavaFrames JavaCode::CompiledFrames(const ksym::Memory& memory,
   }
   if (all.inlining != JavaInlining::kKnown) {
     all.frames.clear();
-    (void)AddScope(memory, {.method = *method, .bytecode = {}}, kJavaCompiled,
-                   false, all);
+    (void)AddScope(memory, {.method = *method, .bytecode = {}},
+                   {.kind = kJavaCompiled}, all);
     // Nothing can be inlined into what calls a native method.
     const Method* itself = MethodAt(memory, *method);
     if (itself != nullptr && itself->identity.bytecodes == 0) {
@@ -148,7 +150,7 @@ JavaFrames JavaCode::InterpretedFrames(const ksym::Memory& memory,
   ksym::HotspotScope scope = {.method = address, .bytecode = {}};
   // Native methods have no bytecodes.
   if (code.index < method->identity.bytecodes) scope.bytecode = code.index;
-  (void)AddScope(memory, scope, kJavaInterpreted, false, all);
+  (void)AddScope(memory, scope, {.kind = kJavaInterpreted}, all);
   return all;
 }
 

@@ -74,8 +74,13 @@ class JavaCode {
                              const RuntimeCode& code);
   // Null: there is none. Valid until the next call.
   const Method* MethodAt(const ksym::Memory& memory, ksym::Address address);
+  // What a frame of a scope becomes.
+  struct ScopeUse {
+    RawFrameKind kind = kJavaCompiled;
+    bool is_near = false;  // its line is one near it
+  };
   bool AddScope(const ksym::Memory& memory, const ksym::HotspotScope& scope,
-                RawFrameKind kind, bool is_near, JavaFrames& all);
+                ScopeUse use, JavaFrames& all);
 
   ksym::HotspotLayout layout_;
   std::unordered_map<uint64_t, Compiled> compiled_;
