@@ -181,6 +181,13 @@ class OtlpWriter {
 
   std::string EncodeResource(const Owner& owner, const Amounts& amounts) {
     std::string bytes;
+    // A message has its length when its builder goes.
+    AddResource(owner, amounts, bytes);
+    return bytes;
+  }
+
+  void AddResource(const Owner& owner, const Amounts& amounts,
+                   std::string& bytes) {
     pbf_builder<ResourceProfilesField> out(bytes);
     {
       pbf_builder<ResourceField> resource(out,
@@ -202,7 +209,6 @@ class OtlpWriter {
         AddProfileSample(profile, at->first, at->second);
       }
     } while (at != amounts.end());
-    return bytes;
   }
 
   std::vector<OtlpAttribute> ResourceAttributes(const Owner& owner) const {

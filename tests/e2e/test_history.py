@@ -232,7 +232,7 @@ class HistoryTest(ServiceCase):
         now = int(time.time())
         change = json.loads(self.ask(
             f"{api}difference?from={now - 2}&until={now + 1}"
-            f"&before={now - 60}&before_until={now - 2}")[1])
+            f"&before={now - 60}&before_until={now + 1}")[1])
         self.assertIn("before", change)
         folded = self.ask(f"{api}profile?seconds=60&pid={pid}")[1].decode()
         self.assertGreaterEqual(
