@@ -145,15 +145,18 @@ class Decoded {
   void AddResource(pbf_reader from) {
     DecodedResource resource;
     while (from.next()) {
+      // A tag is known until its field was read.
+      const bool is_resource = from.tag() == 1;
       pbf_reader part = from.get_message();
       while (part.next()) {
+        const bool is_profile = !is_resource && part.tag() == 2;
         pbf_reader message = part.get_message();
-        if (from.tag() == 1) {
+        if (is_resource) {
           EXPECT_TRUE(message.next(1));
           const std::string key = message.get_string();
           EXPECT_TRUE(message.next(2));
           resource.attributes[key] = Value(message.get_message());
-        } else if (part.tag() == 2) {
+        } else if (is_profile) {
           resource.profiles.push_back(ReadProfile(message));
         }
       }
