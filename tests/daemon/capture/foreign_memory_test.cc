@@ -60,10 +60,9 @@ class SilentPage {
     is_silent_ = fd_.valid() && ::ioctl(fd_.get(), UFFDIO_API, &api) == 0 &&
                  ::ioctl(fd_.get(), UFFDIO_REGISTER, &range) == 0;
   }
-  ~SilentPage() {
-    fd_.Reset();  // whoever waits for the page gets it
-    ::munmap(memory_, kPage);
-  }
+  // Whoever waits for the page gets it, a moment later: it is not unmapped, as
+  // the next page would come there, and would be brought by them.
+  ~SilentPage() { fd_.Reset(); }
   SilentPage(const SilentPage&) = delete;
   SilentPage& operator=(const SilentPage&) = delete;
 
