@@ -22,9 +22,7 @@ using Action = gen::GsymOptions::Action;
 
 // Not by fmt::print(), which throws where nothing can be written.
 void PrintError(std::string_view line) {
-  std::string printable;
-  ksym::AppendPrintable(line, printable);
-  std::fputs((printable + "\n").c_str(), stderr);
+  std::fputs((ksym::Printable(line) + "\n").c_str(), stderr);
 }
 
 void Print(std::string_view text) {

@@ -23,9 +23,8 @@ int Main(int argc, char** argv) {
   const auto options = gen::ParseKsymOptions(arguments);
   if (!options) {
     // Not by fmt::print(), which throws where nothing can be written.
-    std::string line;
-    ksym::AppendPrintable(options.error().message(), line);
-    std::fputs(("gen_ksym: " + line + " (--help shows all)\n").c_str(), stderr);
+    const std::string why = ksym::Printable(options.error().message());
+    std::fputs(("gen_ksym: " + why + " (--help shows all)\n").c_str(), stderr);
     return 2;
   }
   using Action = gen::KsymOptions::Action;

@@ -18,19 +18,13 @@ namespace {
 
 using Writer = std::function<void(std::string_view)>;
 
-std::string Printable(std::string_view text) {
-  std::string out;
-  ksym::AppendPrintable(text, out);
-  return out;
-}
-
 std::string Path(const ksym::GsymFile& file, uint32_t index) {
   const auto path = file.FindFile(index);
   if (!path || (path->directory.empty() && path->base.empty())) return "?";
   const std::string slash =
       path->directory.empty() || path->directory.ends_with('/') ? "" : "/";
-  return Printable(std::string(path->directory) + slash +
-                   std::string(path->base));
+  return ksym::Printable(std::string(path->directory) + slash +
+                         std::string(path->base));
 }
 
 void DumpHeader(const ksym::GsymFile& file, const Writer& write) {
@@ -48,15 +42,15 @@ void DumpFunction(const ksym::GsymFile& file,
                   const ksym::GsymFunction& function, const Writer& write) {
   const uint64_t start = function.start.value;
   write(fmt::format("\n{:#x}-{:#x} {}\n", start, start + function.size,
-                    Printable(function.name)));
+                    ksym::Printable(function.name)));
   for (const ksym::LineRow& row : function.lines) {
     write(fmt::format("  {:#x} {}:{}\n", row.address, Path(file, row.file),
                       row.line));
   }
   for (const ksym::InlinedCall& call : function.inlines) {
-    std::string line = fmt::format("  {:{}}inlined {} at {}:{}", "",
-                                   2 * (call.depth - 1), Printable(call.name),
-                                   Path(file, call.call_file), call.call_line);
+    std::string line = fmt::format(
+        "  {:{}}inlined {} at {}:{}", "", 2 * (call.depth - 1),
+        ksym::Printable(call.name), Path(file, call.call_file), call.call_line);
     for (uint32_t i = 0; i < call.range_count; ++i) {
       const auto& range = function.ranges[call.first_range + i];
       line += fmt::format(" {:#x}-{:#x}", range.start, range.end);
@@ -66,11 +60,12 @@ void DumpFunction(const ksym::GsymFile& file,
   for (const ksym::GsymCallSite& site : function.call_sites) {
     std::string line =
         fmt::format("  call returning to {:#x}:", start + site.return_offset);
-    for (const auto pattern : site.patterns) line += " " + Printable(pattern);
+    for (const auto pattern : site.patterns)
+      line += " " + ksym::Printable(pattern);
     write(line + "\n");
   }
   for (const ksym::GsymFunction& merged : function.merged) {
-    write(fmt::format("  same code: {}\n", Printable(merged.name)));
+    write(fmt::format("  same code: {}\n", ksym::Printable(merged.name)));
   }
 }
 

@@ -50,9 +50,7 @@ std::string_view Text(const Json& object, const char* key,
 // As outputs show it: what differs here differs there.
 std::string PrintableText(const Json& object, const char* key,
                           std::string_view where) {
-  std::string text;
-  ksym::AppendPrintable(Text(object, key, where), text);
-  return text;
+  return ksym::Printable(Text(object, key, where));
 }
 
 // 0 where it is absent.

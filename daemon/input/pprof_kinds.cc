@@ -28,17 +28,10 @@ size_t FirstType(const PprofTypes& types) {
                     last_named(types.default_name, types.all.size() - 1));
 }
 
-// As outputs show it, so that kinds that differ differ there.
-std::string Printable(std::string_view text) {
-  std::string out;
-  ksym::AppendPrintable(text, out);
-  return out;
-}
-
 SampleKind KindOf(const Type& type) {
   SampleKind kind;
-  kind.name = Printable(type.name);
-  kind.unit = Printable(type.unit);
+  kind.name = ksym::Printable(type.name);
+  kind.unit = ksym::Printable(type.unit);
   kind.event = kind.name;
   return kind;
 }
@@ -49,8 +42,8 @@ std::optional<SampleKind> ToldKind(const PprofTypes& types, const Type& type) {
   for (const std::string_view comment : types.comments) {
     auto kind = ParsePprofKindComment(comment, type.name);
     if (!kind) continue;
-    kind->unit = Printable(type.unit);
-    kind->name = Printable(type.name);
+    kind->unit = ksym::Printable(type.unit);
+    kind->name = ksym::Printable(type.name);
     if (kind->has_values || UnitsPerSample(*kind) != 0) return kind;
   }
   return std::nullopt;
@@ -99,7 +92,7 @@ PprofKinds FindPprofKinds(const PprofTypes& types) {
     add_other(first);
   }
   for (size_t i = 0; i < types.all.size(); ++i) {
-    const std::string name = Printable(types.all[i].name);
+    const std::string name = ksym::Printable(types.all[i].name);
     // Numbers of a kind that is there tell nothing more: the time of so many
     // samples.
     if (i == first || FindKind(found.kinds, name) != nullptr) continue;

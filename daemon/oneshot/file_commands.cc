@@ -339,9 +339,7 @@ int Run(const Arguments& arguments) {
                                          : Diff(arguments, *table);
   }
   if (done) return kExitOk;
-  std::string printable;
-  ksym::AppendPrintable(done.error().message(), printable);
-  PrintMessage(printable);
+  PrintMessage(ksym::Printable(done.error().message()));
   return kExitFailure;
 }
 

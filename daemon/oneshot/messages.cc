@@ -21,9 +21,7 @@ void PrintMessage(std::string_view text) {
 }
 
 std::string UsageLine(std::string_view why) {
-  std::string line;
-  ksym::AppendPrintable(why, line);
-  return line + " (see --help)";
+  return ksym::Printable(why) + " (see --help)";
 }
 
 int ReportUsage(std::string_view why) {

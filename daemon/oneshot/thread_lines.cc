@@ -103,12 +103,11 @@ std::vector<std::string> ThreadTimeLines(const ThreadTimes& times,
   AppendWakers(times, text);
   if (lines == ThreadLines::kSum) return text;
   for (const ThreadSums::Thread& thread : times.sums().threads) {
-    std::string comm;
-    ksym::AppendPrintable(thread.comm, comm);
     text.push_back(fmt::format(
         "thread {}/{}: {} ns running, {} ns runnable, {} ns blocked ({})",
         thread.pid, thread.tid, thread.times.running_ns,
-        thread.times.runnable_ns, thread.times.blocked_ns, comm));
+        thread.times.runnable_ns, thread.times.blocked_ns,
+        ksym::Printable(thread.comm)));
   }
   return text;
 }

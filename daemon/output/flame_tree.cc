@@ -14,12 +14,6 @@
 namespace profd {
 namespace {
 
-std::string Printable(std::string_view text) {
-  std::string out;
-  ksym::AppendPrintable(text, out);
-  return out;
-}
-
 // Folded stacks of other programs have names only.
 enum class Modules : uint8_t { kNone, kKnown };
 Modules ModulesOf(const Profile& profile) {
@@ -37,8 +31,8 @@ FlameKind ColourOf(const Frame& frame, Modules modules) {
 }
 
 FlameFrame Shown(const Profile& profile, const Frame& frame, Modules modules) {
-  FlameFrame shown = {.name = Printable(profile.String(frame.name)),
-                      .object = Printable(profile.String(frame.object)),
+  FlameFrame shown = {.name = ksym::Printable(profile.String(frame.name)),
+                      .object = ksym::Printable(profile.String(frame.object)),
                       .kind = ColourOf(frame, modules)};
   if (shown.name.empty()) shown.name = "[unknown]";
   return shown;
@@ -107,7 +101,7 @@ class FlameTree::PlaceCounts {
 
   static std::string PlaceText(const Profile& profile, const Frame& frame) {
     if (frame.file == 0) return {};
-    return Printable(profile.String(frame.file)) + ":" +
+    return ksym::Printable(profile.String(frame.file)) + ":" +
            std::to_string(frame.line);
   }
 
@@ -199,7 +193,7 @@ class FlameTree::Builder {
   }
 
   FlameFrame Process(const ProfileSample& sample) const {
-    FlameFrame process = {.name = Printable(profile_.String(sample.comm)),
+    FlameFrame process = {.name = ksym::Printable(profile_.String(sample.comm)),
                           .object = {},
                           .kind = FlameKind::kProcess};
     if (process.name.empty()) process.name = "[unknown]";

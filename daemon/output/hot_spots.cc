@@ -22,12 +22,6 @@ namespace {
 // Shares from which a line of a table is bold, and coloured.
 constexpr double kHotShare = 0.05;
 
-std::string Printable(std::string_view text) {
-  std::string out;
-  ksym::AppendPrintable(text, out);
-  return out;
-}
-
 std::string_view BaseName(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
 }
@@ -44,8 +38,9 @@ enum class Modules : uint8_t { kShown, kHidden };
 std::string FunctionName(const Profile& profile, const Frame& frame,
                          Modules modules) {
   const std::string_view name = profile.String(frame.name);
-  std::string text = Printable(name.empty() ? "[unknown]" : name);
-  const std::string module = Printable(BaseName(profile.String(frame.object)));
+  std::string text = ksym::Printable(name.empty() ? "[unknown]" : name);
+  const std::string module =
+      ksym::Printable(BaseName(profile.String(frame.object)));
   // A word in brackets says the module, or that there is none.
   if (modules == Modules::kHidden || module.empty() ||
       frame.reason != ksym::Unresolved::kNone)
@@ -57,12 +52,12 @@ std::string NameOf(const Profile& profile, const Frame& frame, SpotKind kind,
                    Modules modules) {
   const std::string_view file = profile.String(frame.file);
   if (kind == SpotKind::kLine && !file.empty()) {
-    return fmt::format("{}:{}", Printable(file), frame.line);
+    return fmt::format("{}:{}", ksym::Printable(file), frame.line);
   }
   if (kind == SpotKind::kModule) {
     const std::string_view module = profile.String(frame.object);
-    if (!module.empty()) return Printable(module);
-    return Printable(profile.String(frame.name));
+    if (!module.empty()) return ksym::Printable(module);
+    return ksym::Printable(profile.String(frame.name));
   }
   return FunctionName(profile, frame, modules);
 }
@@ -75,7 +70,7 @@ class Counter {
   std::vector<HotSpot> Run(SpotKind kind, Modules modules) {
     if (kind == SpotKind::kProcess || kind == SpotKind::kComm) {
       for (const ProfileSample& sample : profile_.samples) {
-        std::string name = Printable(profile_.String(sample.comm));
+        std::string name = ksym::Printable(profile_.String(sample.comm));
         // Folded stacks do not tell it.
         if (kind == SpotKind::kProcess && sample.pid != 0) {
           name += fmt::format(" ({})", sample.pid);

@@ -44,12 +44,6 @@ struct Command {
   uint64_t samples = 0;
 };
 
-std::string Printable(std::string_view text) {
-  std::string out;
-  ksym::AppendPrintable(text, out);
-  return out;
-}
-
 // Adds up samples by function and by command.
 class Counter {
  public:
@@ -86,8 +80,8 @@ class Counter {
   size_t RowOf(const Frame& frame) {
     const std::string_view path = profile_.String(frame.object);
     const std::string_view name = profile_.String(frame.name);
-    auto key = std::pair(Printable(name.empty() ? "[unknown]" : name),
-                         Printable(path.substr(path.rfind('/') + 1)));
+    auto key = std::pair(ksym::Printable(name.empty() ? "[unknown]" : name),
+                         ksym::Printable(path.substr(path.rfind('/') + 1)));
     const auto [at, is_new] = by_name_.try_emplace(key, rows_.size());
     if (is_new) {
       rows_.push_back(
@@ -98,7 +92,7 @@ class Counter {
   }
 
   size_t CommandOf(const ProfileSample& sample) {
-    std::string name = Printable(profile_.String(sample.comm));
+    std::string name = ksym::Printable(profile_.String(sample.comm));
     if (by_ == OutputOptions::By::kPid)
       name += fmt::format(" ({})", sample.pid);
     if (by_ == OutputOptions::By::kTid)

@@ -95,8 +95,7 @@ class Writer {
 
   void Run(OutputBuffer& out) const {
     const CaptureMetadata& metadata = profile_.metadata;
-    std::string event;
-    ksym::AppendPrintable(metadata.kinds.front().event, event);
+    std::string event = ksym::Printable(metadata.kinds.front().event);
     std::ranges::replace(event, ' ', '_');
     if (event.empty()) event = "samples";
     const uint64_t step_us =

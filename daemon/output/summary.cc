@@ -105,12 +105,6 @@ void AppendLateNames(const Profile& profile, std::string& out) {
                  frames, files.size());
 }
 
-std::string Printable(std::string_view text) {
-  std::string out;
-  ksym::AppendPrintable(text, out);
-  return out;
-}
-
 }  // namespace
 
 uint64_t SamplesOf(const Profile& profile) {
@@ -122,10 +116,10 @@ uint64_t SamplesOf(const Profile& profile) {
 std::string CaptureLine(const Profile& profile) {
   const CaptureMetadata& metadata = profile.metadata;
   const SampleKind& kind = metadata.kinds.front();
-  const std::string what = Printable(UnitName(kind));
+  const std::string what = ksym::Printable(UnitName(kind));
   std::string text =
       fmt::format("{} {}, {} lost; {}", SamplesOf(profile), what,
-                  profile.accounting.lost(), Printable(kind.event));
+                  profile.accounting.lost(), ksym::Printable(kind.event));
   if (kind.frequency_hz != 0) {
     text += fmt::format(" at {} Hz", kind.frequency_hz);
   }
@@ -134,7 +128,7 @@ std::string CaptureLine(const Profile& profile) {
                         static_cast<double>(metadata.duration_ns) / 1e9);
   }
   if (!metadata.hostname.empty()) {
-    text += " on " + Printable(metadata.hostname);
+    text += " on " + ksym::Printable(metadata.hostname);
   }
   return text;
 }

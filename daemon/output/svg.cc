@@ -33,9 +33,7 @@ constexpr std::array<std::string_view, kFlameKinds> kColours = {
     "#b0b3b9", "#f2e46b", "#f09e75", "#87cb9d", "#80c6c6"};
 
 void AppendXml(std::string_view text, std::string& out) {
-  std::string printable;
-  ksym::AppendPrintable(text, printable);
-  for (const char c : printable) {
+  for (const char c : ksym::Printable(text)) {
     switch (c) {
       case '<':
         out += "&lt;";

@@ -35,9 +35,9 @@ using Demangling = ksym::SymbolizerOptions::Demangle;
 constexpr size_t kMaxRawBytes = size_t{1} << 31;
 
 void Warn(std::string_view text) {
-  std::string line;
-  ksym::AppendPrintable(text, line);
-  std::fputs(("ksym-symbolize: warning: " + line + "\n").c_str(), stderr);
+  std::fputs(
+      ("ksym-symbolize: warning: " + ksym::Printable(text) + "\n").c_str(),
+      stderr);
 }
 
 Result<RawCapture> Load(const std::string& path) {

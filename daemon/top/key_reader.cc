@@ -101,14 +101,12 @@ bool KeyReader::TakeOne(std::string_view& text, std::vector<Key>& keys) {
   const size_t size = std::max<size_t>(CharacterSize(text.front()), 1);
   if (text.size() < size) return false;
   const std::string_view character = text.substr(0, size);
-  std::string printable;
-  ksym::AppendPrintable(character, printable);
-  if (printable != character) {
+  if (ksym::Printable(character) != character) {
     // Only the first byte is known to be none: a key may be behind it.
     text.remove_prefix(1);
     return true;
   }
-  keys.push_back({.kind = Kind::kText, .text = std::move(printable)});
+  keys.push_back({.kind = Kind::kText, .text = std::string(character)});
   text.remove_prefix(size);
   return true;
 }

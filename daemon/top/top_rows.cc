@@ -29,12 +29,6 @@ ThreadState StateOfKind(const SampleKind& kind) {
                                     : ThreadState::kRunning;
 }
 
-std::string PrintableText(std::string_view text) {
-  std::string out;
-  ksym::AppendPrintable(text, out);
-  return out;
-}
-
 // Rows of one table by what they are told apart by.
 template <typename Key>
 class RowsOf {
@@ -139,7 +133,7 @@ class TopCounter {
   void AddToThread(const ProfileSample& sample, const TimesByState& time,
                    size_t function) {
     const auto comm = [&] {
-      return PrintableText(profile_.String(sample.comm));
+      return ksym::Printable(profile_.String(sample.comm));
     };
     const auto command = commands_.Find(sample.comm, comm);
     commands_[command].self += time;

@@ -76,6 +76,12 @@ size_t CountPlain(std::string_view text) {
 
 }  // namespace
 
+std::string Printable(std::string_view name) {
+  std::string out;
+  AppendPrintable(name, out);
+  return out;
+}
+
 bool IsPrintableAscii(std::string_view text) {
   return CountPlain(text) == text.size();
 }

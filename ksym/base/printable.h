@@ -12,6 +12,9 @@ namespace ksym {
 // valid UTF-8 (RFC 3629) become one '?' per byte.
 void AppendPrintable(std::string_view name, std::string& out);
 
+// The same as a text of its own.
+std::string Printable(std::string_view name);
+
 // Whether a text is of printable ASCII alone, which AppendPrintable appends as
 // it is.
 bool IsPrintableAscii(std::string_view text);

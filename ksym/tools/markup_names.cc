@@ -32,12 +32,6 @@ ElfAddress InFile(const ModuleFile& file, const MarkupMmap& mmap,
   return mmap.ToModule(address);
 }
 
-std::string Printable(std::string_view text) {
-  std::string printable;
-  AppendPrintable(text, printable);
-  return printable;
-}
-
 }  // namespace
 
 MarkupNames::MarkupNames(MarkupNamesOptions options)

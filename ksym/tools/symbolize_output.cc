@@ -13,10 +13,8 @@ namespace {
 
 // A JSON string; printable text needs no escapes but these.
 std::string Quoted(std::string_view text) {
-  std::string printable;
-  AppendPrintable(text, printable);
   std::string quoted = "\"";
-  for (const char c : printable) {
+  for (const char c : Printable(text)) {
     if (c == '"' || c == '\\') quoted += '\\';
     quoted += c;
   }

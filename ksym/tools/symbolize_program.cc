@@ -57,9 +57,7 @@ Status AnswerInput(const SymbolizeOptions& options, AddressSource& source) {
 
 // Not by fmt::print(), which throws where nothing can be written.
 void PrintError(std::string_view text) {
-  std::string line;
-  AppendPrintable(text, line);
-  std::fputs(("ksym-symbolize: " + line + "\n").c_str(), stderr);
+  std::fputs(("ksym-symbolize: " + Printable(text) + "\n").c_str(), stderr);
 }
 
 Result<std::unique_ptr<DebuginfodClient>> StartClient(
