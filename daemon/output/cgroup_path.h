@@ -18,8 +18,8 @@ struct CgroupParts {
   // As container runtimes write it into the path: 64 hexadecimal digits, of
   // Amazon's ECS a task's id, of LXC a name. The innermost one; empty if none.
   std::string_view container_id;
-  // Of the Kubernetes pod, as kubelet writes it into the path, with hyphens or
-  // with underscores; empty if none.
+  // The uid of the Kubernetes pod, as kubelet writes it into the path, with
+  // hyphens or with underscores; empty if none.
   std::string_view pod_uid;
 };
 CgroupParts ParseCgroupPath(std::string_view path);

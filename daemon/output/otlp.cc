@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <compare>
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <protozero/pbf_builder.hpp>
 #include <string_view>
@@ -13,10 +12,11 @@
 
 #include "daemon/output/cgroup_path.h"
 #include "daemon/output/otlp_dictionary.h"
-#include "daemon/output/pprof_places.h"
-#include "daemon/output/stack_state.h"
+#include "daemon/output/places.h"
+#include "daemon/output/signed_number.h"
 #include "daemon/profile/otlp_fields.h"
 #include "daemon/profile/profile_terms.h"
+#include "ksym/base/printable.h"
 
 namespace profd {
 namespace {
@@ -37,11 +37,6 @@ constexpr std::string_view kScopeName = "ksym";
 constexpr std::string_view kUnknownService = "unknown_service";
 // As container runtimes shorten ids.
 constexpr size_t kShortIdDigits = 12;
-
-int64_t ToSigned(uint64_t value) {
-  constexpr uint64_t kMax = std::numeric_limits<int64_t>::max();
-  return static_cast<int64_t>(std::min(value, kMax));
-}
 
 // OpenTelemetry's words for what uname(2) says.
 std::string_view ArchitectureWord(std::string_view machine) {
@@ -87,7 +82,8 @@ KindTerms TermsOf(const SampleKind& kind) {
   if (!kind.has_values && AddsUpToCpus(kind)) {
     return {.type = "samples", .unit = "count", .counts_samples = true};
   }
-  return {.type = PprofText(kind.name), .unit = PprofText(kind.unit)};
+  return {.type = ksym::Printable(kind.name),
+          .unit = ksym::Printable(kind.unit)};
 }
 
 class OtlpWriter {
@@ -116,13 +112,13 @@ class OtlpWriter {
     const SampleLabels& labels = options_.labels;
     const CgroupParts parts = ParseCgroupPath(profile_.String(sample.cgroup));
     if (labels.container_id) {
-      owner.container_id = PprofText(parts.container_id);
-      owner.pod_uid = PprofText(parts.pod_uid);
+      owner.container_id = ksym::Printable(parts.container_id);
+      owner.pod_uid = ksym::Printable(parts.pod_uid);
       // systemd's form of the name has no hyphens.
       std::ranges::replace(owner.pod_uid, '_', '-');
     }
     if (labels.unit && owner.container_id.empty()) {
-      owner.unit = PprofText(parts.unit);
+      owner.unit = ksym::Printable(parts.unit);
     }
     return owner;
   }
@@ -131,22 +127,10 @@ class OtlpWriter {
     SampleKey key = {.kind = sample.kind,
                      .locations = {},
                      .attributes = AttributesOf(sample)};
-    AppendStack(sample.kernel_state, sample.kernel, StackOf::kKernel,
-                key.locations);
-    AppendStack(sample.user_state, sample.user, StackOf::kUser, key.locations);
+    places_.AppendLocations(sample, key.locations);
     const bool has_value = profile_.metadata.kinds[sample.kind].has_values;
     owners_[OwnerOf(sample)][std::move(key)] +=
         has_value ? sample.value : sample.count;
-  }
-
-  void AppendStack(StackState state, CallStackId stack, StackOf of,
-                   std::vector<uint64_t>& locations) const {
-    if (!IsMissed(state)) {
-      places_.AppendLocations(profile_.Stack(stack), locations);
-    }
-    if (const auto mark = MarkOf(state, of)) {
-      locations.push_back(places_.LocationOf(kStackMarks[*mark]));
-    }
   }
 
   std::vector<OtlpAttribute> AttributesOf(const ProfileSample& sample) const {
@@ -160,14 +144,14 @@ class OtlpWriter {
     };
     const SampleLabels& labels = options_.labels;
     if (labels.comm) {
-      add("thread.name", PprofText(profile_.String(sample.comm)));
+      add("thread.name", ksym::Printable(profile_.String(sample.comm)));
     }
     if (labels.pid) add_number("process.pid", sample.pid);
     if (options_.by == OutputOptions::By::kTid) {
       add_number("thread.id", sample.tid);
     }
     if (labels.cgroup) {
-      add("ksym.cgroup", PprofText(profile_.String(sample.cgroup)));
+      add("ksym.cgroup", ksym::Printable(profile_.String(sample.cgroup)));
     }
     if (sample.parked) add("ksym.parked", "yes");
     for (const auto& [key, state] :
@@ -216,10 +200,11 @@ class OtlpWriter {
     std::vector<OtlpAttribute> attributes;
     for (auto& [key, text] : std::vector<std::pair<std::string, std::string>>{
              {"service.name", ServiceName(owner)},
-             {"host.name", PprofText(metadata.hostname)},
-             {"host.arch", PprofText(ArchitectureWord(metadata.architecture))},
+             {"host.name", ksym::Printable(metadata.hostname)},
+             {"host.arch",
+              ksym::Printable(ArchitectureWord(metadata.architecture))},
              {"os.type", "linux"},
-             {"os.version", PprofText(metadata.kernel_release)},
+             {"os.version", ksym::Printable(metadata.kernel_release)},
              {"container.id", owner.container_id},
              {"k8s.pod.uid", owner.pod_uid},
              {"systemd.unit", owner.unit}}) {
@@ -230,7 +215,7 @@ class OtlpWriter {
     return attributes;
   }
 
-  // What is known of the whole capture, not of the resource alone.
+  // Tells of the whole capture, and not of the resource alone.
   void AddScope(pbf_builder<ScopeProfilesField>& scopes) const {
     pbf_builder<ScopeField> scope(scopes, ScopeProfilesField::kScope);
     scope.add_string(ScopeField::kName, kScopeName.data(), kScopeName.size());
@@ -250,7 +235,7 @@ class OtlpWriter {
     std::string warnings;
     for (const std::string& warning : profile_.metadata.warnings) {
       if (!warnings.empty()) warnings += '\n';
-      warnings += PprofText(warning);
+      warnings += ksym::Printable(warning);
     }
     if (warnings.empty()) return;
     AddKeyValue(scope, ScopeField::kAttributes,
@@ -274,8 +259,8 @@ class OtlpWriter {
     profile.add_uint64(ProfileField::kDurationNano,
                        profile_.metadata.duration_ns);
     if (const uint64_t period = UnitsPerSample(kind); period != 0) {
-      AddValueType(profile, ProfileField::kPeriodType, PprofText(kind.name),
-                   PprofText(kind.unit));
+      AddValueType(profile, ProfileField::kPeriodType,
+                   ksym::Printable(kind.name), ksym::Printable(kind.unit));
       profile.add_int64(ProfileField::kPeriod, ToSigned(period));
     }
   }
@@ -308,7 +293,7 @@ class OtlpWriter {
 
   const Profile& profile_;
   const OutputOptions& options_;
-  PprofPlaces places_;
+  Places places_;
   OtlpDictionary dictionary_{places_};
   std::map<Owner, Amounts> owners_;
 };

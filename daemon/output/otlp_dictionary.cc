@@ -81,8 +81,8 @@ std::string OtlpDictionary::Encode() {
 // begin to behind the last of them.
 void OtlpDictionary::AddMappings(std::string& out) {
   AddZero(out, DictionaryField::kMappings);
-  std::map<PprofObject, uint64_t> limits;
-  for (const PprofPlace& place : places_.all()) {
+  std::map<PlaceObject, uint64_t> limits;
+  for (const Place& place : places_.all()) {
     if (place.object.filename.empty()) continue;
     uint64_t& limit = limits[place.object];
     limit = std::max(limit, place.address + 1);
@@ -102,8 +102,8 @@ void OtlpDictionary::AddMappings(std::string& out) {
 
 void OtlpDictionary::AddFunctions(std::string& out) {
   AddZero(out, DictionaryField::kFunctions);
-  for (const PprofPlace& place : places_.all()) {
-    for (const PprofLine& line : place.lines) {
+  for (const Place& place : places_.all()) {
+    for (const PlaceLine& line : place.lines) {
       function_ids_.emplace(line.function, 0);
     }
   }
@@ -125,7 +125,7 @@ void OtlpDictionary::AddFunctions(std::string& out) {
 void OtlpDictionary::AddLocations(std::string& out) {
   AddZero(out, DictionaryField::kLocations);
   pbf_builder<DictionaryField> builder(out);
-  for (const PprofPlace& place : places_.all()) {
+  for (const Place& place : places_.all()) {
     pbf_builder<LocationField> at(builder, DictionaryField::kLocations);
     if (!place.object.filename.empty()) {
       at.add_int32(LocationField::kMapping, mapping_ids_.at(place.object));
@@ -133,7 +133,7 @@ void OtlpDictionary::AddLocations(std::string& out) {
     if (place.address != 0) {
       at.add_uint64(LocationField::kAddress, place.address);
     }
-    for (const PprofLine& line : place.lines) {
+    for (const PlaceLine& line : place.lines) {
       pbf_builder<LineField> to(at, LocationField::kLines);
       to.add_int32(LineField::kFunction, function_ids_.at(line.function));
       if (line.line != 0) to.add_int64(LineField::kLine, line.line);

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "daemon/output/numbered_texts.h"
-#include "daemon/output/pprof_places.h"
+#include "daemon/output/places.h"
 
 namespace profd {
 
@@ -29,14 +29,14 @@ std::string OtlpValue(const OtlpAttribute& attribute);
 // thread-safe.
 class OtlpDictionary {
  public:
-  explicit OtlpDictionary(const PprofPlaces& places) : places_(places) {}
+  explicit OtlpDictionary(const Places& places) : places_(places) {}
 
   // Numbers in the order of first use.
   int32_t TextId(std::string_view text) {
     return static_cast<int32_t>(texts_.Id(text));
   }
   int32_t AttributeId(const OtlpAttribute& attribute);
-  // The locations as PprofPlaces counts them, leaf first; none: 0.
+  // The locations as Places counts them, leaf first; none: 0.
   int32_t StackId(const std::vector<uint64_t>& locations);
 
   // The whole message. Uses all places, also of stacks that nobody named.
@@ -49,14 +49,14 @@ class OtlpDictionary {
   void AddStacks(std::string& out) const;
   void AddAttributes(std::string& out);
 
-  const PprofPlaces& places_;
+  const Places& places_;
   NumberedTexts texts_;
   std::map<OtlpAttribute, int32_t> attribute_ids_;
   std::vector<OtlpAttribute> attributes_;  // that of id 1 is the first
   std::map<std::vector<uint64_t>, int32_t> stack_ids_;
   std::vector<const std::vector<uint64_t>*> stacks_;  // as above
-  std::map<PprofObject, int32_t> mapping_ids_;
-  std::map<PprofFunction, int32_t> function_ids_;
+  std::map<PlaceObject, int32_t> mapping_ids_;
+  std::map<PlaceFunction, int32_t> function_ids_;
 };
 
 }  // namespace profd

@@ -7,7 +7,6 @@
 #include <array>
 #include <cstddef>
 #include <iterator>
-#include <limits>
 #include <map>
 #include <protozero/pbf_builder.hpp>
 #include <set>
@@ -20,11 +19,12 @@
 #include "daemon/output/counted_texts.h"
 #include "daemon/output/gzip.h"
 #include "daemon/output/numbered_texts.h"
-#include "daemon/output/pprof_places.h"
-#include "daemon/output/stack_state.h"
+#include "daemon/output/places.h"
+#include "daemon/output/signed_number.h"
 #include "daemon/profile/pprof_fields.h"
 #include "daemon/profile/pprof_kind.h"
 #include "daemon/profile/profile_terms.h"
+#include "ksym/base/printable.h"
 
 namespace profd {
 namespace {
@@ -38,11 +38,6 @@ using pprof::ProfileField;
 using pprof::SampleField;
 using pprof::ValueTypeField;
 using protozero::pbf_builder;
-
-int64_t Signed(uint64_t value) {
-  constexpr uint64_t kMax = std::numeric_limits<int64_t>::max();
-  return static_cast<int64_t>(std::min(value, kMax));
-}
 
 // Empty, so no label, where nothing is amiss.
 std::string_view StateLabel(StackState state) {
@@ -82,8 +77,8 @@ class Writer {
       const bool is_count =
           &kind == kinds.data() && kind.name == "samples" && !kind.has_values;
       if (!is_count) {
-        AddValueType(ProfileField::kSampleType, PprofText(kind.name),
-                     PprofText(kind.unit));
+        AddValueType(ProfileField::kSampleType, ksym::Printable(kind.name),
+                     ksym::Printable(kind.unit));
         ++value_types_;
       }
     }
@@ -96,8 +91,8 @@ class Writer {
     std::vector<int64_t> values(value_types_);
     const SampleKind& kind = kinds[id];
     const uint64_t value = ValueOf(kind, amount, amount);
-    values[first + id] = Signed(value);
-    if (id == 0 && !kind.has_values) values[0] = Signed(amount);
+    values[first + id] = ToSigned(value);
+    if (id == 0 && !kind.has_values) values[0] = ToSigned(amount);
     return values;
   }
 
@@ -113,7 +108,7 @@ class Writer {
     std::vector<std::string> comms;
     comms.reserve(profile_.samples.size());
     for (const ProfileSample& sample : profile_.samples) {
-      comms.push_back(PprofText(profile_.String(sample.comm)));
+      comms.push_back(ksym::Printable(profile_.String(sample.comm)));
     }
     std::ranges::sort(comms);
     for (const std::string_view text :
@@ -154,7 +149,7 @@ class Writer {
     for (const std::string_view path : paths) {
       for (const auto& [key, value] : CgroupLabels(path, options_.labels)) {
         strings_.Id(key);
-        strings_.Id(PprofText(value));
+        strings_.Id(ksym::Printable(value));
       }
     }
   }
@@ -162,17 +157,16 @@ class Writer {
   // Everything but the values.
   void AppendSample(const ProfileSample& sample, std::string& buffer) {
     location_ids_.clear();
-    AppendStack(sample.kernel_state, sample.kernel, StackOf::kKernel);
-    AppendStack(sample.user_state, sample.user, StackOf::kUser);
+    places_.AppendLocations(sample, location_ids_);
     pbf_builder<SampleField> out(buffer);
     out.add_packed_uint64(SampleField::kLocationId, location_ids_.begin(),
                           location_ids_.end());
     const SampleLabels& labels = options_.labels;
     if (labels.host) {
-      AddLabel(out, "host", PprofText(profile_.metadata.hostname));
+      AddLabel(out, "host", ksym::Printable(profile_.metadata.hostname));
     }
     if (labels.comm) {
-      AddLabel(out, "comm", PprofText(profile_.String(sample.comm)));
+      AddLabel(out, "comm", ksym::Printable(profile_.String(sample.comm)));
     }
     if (labels.pid) AddLabel(out, "pid", sample.pid);
     if (sample.pid != 0 && sample.pid == labels.self_pid) {
@@ -184,19 +178,10 @@ class Writer {
     if (sample.parked) AddLabel(out, "parked", "yes");
     for (const auto& [key, value] :
          CgroupLabels(profile_.String(sample.cgroup), labels)) {
-      AddLabel(out, key, PprofText(value));
+      AddLabel(out, key, ksym::Printable(value));
     }
     AddLabel(out, "user_stack", StateLabel(sample.user_state));
     AddLabel(out, "kernel_stack", StateLabel(sample.kernel_state));
-  }
-
-  void AppendStack(StackState state, CallStackId stack, StackOf of) {
-    if (!IsMissed(state)) {
-      places_.AppendLocations(profile_.Stack(stack), location_ids_);
-    }
-    if (const auto mark = MarkOf(state, of)) {
-      location_ids_.push_back(places_.LocationOf(kStackMarks[*mark]));
-    }
   }
 
   void AddLabel(pbf_builder<SampleField>& sample, std::string_view key,
@@ -214,8 +199,8 @@ class Writer {
   }
 
   void AddMappings() {
-    std::map<PprofObject, uint64_t> limits;
-    for (const PprofPlace& place : places_.all()) {
+    std::map<PlaceObject, uint64_t> limits;
+    for (const Place& place : places_.all()) {
       if (place.object.filename.empty()) continue;
       uint64_t& limit = limits[place.object];
       limit = std::max(limit, place.address + 1);
@@ -229,7 +214,7 @@ class Writer {
 
   // Addresses of locations are offsets in the file, which pprof computes as
   // address - memory_start + file_offset.
-  void AddMapping(const PprofObject& module, uint64_t limit) {
+  void AddMapping(const PlaceObject& module, uint64_t limit) {
     const uint64_t id = mapping_ids_.size() + 1;
     mapping_ids_.emplace(module, id);
     pbf_builder<MappingField> mapping(out_, ProfileField::kMapping);
@@ -242,9 +227,9 @@ class Writer {
   }
 
   void AddLocations() {
-    const std::map<PprofFunction, uint64_t> functions = AddFunctions();
+    const std::map<PlaceFunction, uint64_t> functions = AddFunctions();
     for (size_t i = 0; i < places_.all().size(); ++i) {
-      const PprofPlace& place = places_.all()[i];
+      const Place& place = places_.all()[i];
       pbf_builder<LocationField> location(out_, ProfileField::kLocation);
       location.add_uint64(LocationField::kId, i + 1);
       if (!place.object.filename.empty()) {
@@ -252,7 +237,7 @@ class Writer {
                             mapping_ids_.at(place.object));
       }
       location.add_uint64(LocationField::kAddress, place.address);
-      for (const PprofLine& at : place.lines) {
+      for (const PlaceLine& at : place.lines) {
         pbf_builder<LineField> line(location, LocationField::kLine);
         line.add_uint64(LineField::kFunctionId, functions.at(at.function));
         if (at.line != 0) line.add_int64(LineField::kLine, at.line);
@@ -261,10 +246,10 @@ class Writer {
   }
 
   // Their ids.
-  std::map<PprofFunction, uint64_t> AddFunctions() {
-    std::map<PprofFunction, uint64_t> functions;
-    for (const PprofPlace& place : places_.all()) {
-      for (const PprofLine& line : place.lines) {
+  std::map<PlaceFunction, uint64_t> AddFunctions() {
+    std::map<PlaceFunction, uint64_t> functions;
+    for (const Place& place : places_.all()) {
+      for (const PlaceLine& line : place.lines) {
         functions.emplace(line.function, 0);
       }
     }
@@ -288,12 +273,13 @@ class Writer {
 
   void AddMetadata() {
     const CaptureMetadata& metadata = profile_.metadata;
-    out_.add_int64(ProfileField::kTimeNanos, Signed(metadata.start_unix_ns));
-    out_.add_int64(ProfileField::kDurationNanos, Signed(metadata.duration_ns));
+    out_.add_int64(ProfileField::kTimeNanos, ToSigned(metadata.start_unix_ns));
+    out_.add_int64(ProfileField::kDurationNanos,
+                   ToSigned(metadata.duration_ns));
     const SampleKind& kind = metadata.kinds.front();
-    const std::string name = PprofText(kind.name);
-    AddValueType(ProfileField::kPeriodType, name, PprofText(kind.unit));
-    out_.add_int64(ProfileField::kPeriod, Signed(UnitsPerSample(kind)));
+    const std::string name = ksym::Printable(kind.name);
+    AddValueType(ProfileField::kPeriodType, name, ksym::Printable(kind.unit));
+    out_.add_int64(ProfileField::kPeriod, ToSigned(UnitsPerSample(kind)));
     AddComments();
     out_.add_int64(ProfileField::kDefaultSampleType, strings_.Id(name));
   }
@@ -338,7 +324,7 @@ class Writer {
   }
 
   void AddComment(std::string_view text) {
-    out_.add_int64(ProfileField::kComment, strings_.Id(PprofText(text)));
+    out_.add_int64(ProfileField::kComment, strings_.Id(ksym::Printable(text)));
   }
 
   const Profile& profile_;
@@ -346,8 +332,8 @@ class Writer {
   std::string bytes_;
   pbf_builder<ProfileField> out_{bytes_};
   NumberedTexts strings_;
-  PprofPlaces places_;
-  std::map<PprofObject, uint64_t> mapping_ids_;
+  Places places_;
+  std::map<PlaceObject, uint64_t> mapping_ids_;
   std::vector<uint64_t> location_ids_;  // room for one stack
   size_t value_types_ = 0;
 };

@@ -14,56 +14,56 @@
 
 namespace profd {
 
-// As ksym::AppendPrintable: names of profiled programs may be made to deceive.
-std::string PprofText(std::string_view text);
+// What pprof and OpenTelemetry's profiles have of frames, which is nearly the
+// same. Texts are printable, as names of profiled programs may be made to
+// deceive.
 
 // What becomes a Mapping.
-struct PprofObject {
+struct PlaceObject {
   std::string filename;  // empty: no mapping
   std::string build_id;  // lower-case hex, or empty
-  auto operator<=>(const PprofObject&) const = default;
+  auto operator<=>(const PlaceObject&) const = default;
 };
 
 // What becomes a Function.
-struct PprofFunction {
+struct PlaceFunction {
   std::string name;
   std::string file;         // empty: not known
   uint32_t first_line = 0;  // 0: not known
-  auto operator<=>(const PprofFunction&) const = default;
+  auto operator<=>(const PlaceFunction&) const = default;
 };
 
 // What becomes a Line.
-struct PprofLine {
-  PprofFunction function;
+struct PlaceLine {
+  PlaceFunction function;
   uint32_t line = 0;
-  auto operator<=>(const PprofLine&) const = default;
+  auto operator<=>(const PlaceLine&) const = default;
 };
 
 // What becomes a Location: a function with what is inlined there.
-struct PprofPlace {
-  PprofObject object;
-  std::vector<PprofLine> lines;  // innermost first, at least one
+struct Place {
+  PlaceObject object;
+  std::vector<PlaceLine> lines;  // innermost first, at least one
   uint64_t address = 0;
   std::string_view frame_type = {};  // FrameKind::otel_type
-  auto operator<=>(const PprofPlace&) const = default;
+  auto operator<=>(const Place&) const = default;
 };
 
 // The places of a profile's frames, and of the marks for what is missing of a
 // stack, each once and sorted, so that their numbers do not depend on the order
 // in which frames came. Inlined frames are at the place of the function that
 // they are in.
-class PprofPlaces {
+class Places {
  public:
   // Cost: goes over all stacks and sorts the frames by their texts.
-  explicit PprofPlaces(const Profile& profile);
+  explicit Places(const Profile& profile);
 
   // The place at index i has the location id i + 1.
-  const std::vector<PprofPlace>& all() const { return places_; }
-  // Appends the places of a stack, leaf first.
-  void AppendLocations(std::span<const FrameId> leaf_first,
+  const std::vector<Place>& all() const { return places_; }
+  // Appends the places of both of a sample's stacks, leaf first, with the marks
+  // for what is missing of them.
+  void AppendLocations(const ProfileSample& sample,
                        std::vector<uint64_t>& out) const;
-  // The location of a mark that the profile needs, one of kStackMarks.
-  uint64_t LocationOf(std::string_view mark) const;
 
  private:
   // Inlined frames and the function that they are in, innermost first. Most
@@ -74,17 +74,19 @@ class PprofPlaces {
       std::span<const FrameId>& leaf_first) const;
   void CollectChains();
   void AddMarks(const ProfileSample& sample);
-  PprofPlace PlaceOf(std::span<const FrameId> chain) const;
-  uint64_t LocationOf(const PprofPlace& place) const;
+  Place PlaceOf(std::span<const FrameId> chain) const;
+  uint64_t LocationOf(const Place& place) const;
+  void AppendStack(std::span<const FrameId> leaf_first,
+                   std::vector<uint64_t>& out) const;
 
   const Profile& profile_;
-  std::vector<PprofPlace> places_;
+  std::vector<Place> places_;
   std::vector<uint64_t> of_frame_;      // of chains of one frame
   std::map<Chain, uint64_t> of_chain_;  // of longer ones
 };
 
 // pprof takes a profile's first mapping for the program. That is the file in
 // which most user stacks begin; nothing where there are none.
-std::optional<PprofObject> MainModule(const Profile& profile);
+std::optional<PlaceObject> MainModule(const Profile& profile);
 
 }  // namespace profd

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/output/pprof_places.h"
+#include "daemon/output/places.h"
 
 #include <algorithm>
 #include <map>
@@ -10,22 +10,22 @@
 namespace profd {
 namespace {
 
-PprofLine LineOf(const Profile& profile, const Frame& frame) {
-  PprofLine line;
-  line.function.name = PprofText(
+PlaceLine LineOf(const Profile& profile, const Frame& frame) {
+  PlaceLine line;
+  line.function.name = ksym::Printable(
       profile.String(frame.function != 0 ? frame.function : frame.name));
   if (line.function.name.empty()) line.function.name = "[unknown]";
-  line.function.file = PprofText(profile.String(frame.file));
+  line.function.file = ksym::Printable(profile.String(frame.file));
   line.function.first_line = frame.first_line;
   line.line = frame.line;
   return line;
 }
 
-PprofPlace PlaceOf(const Profile& profile, const Frame& frame) {
-  PprofPlace place;
+Place PlaceOf(const Profile& profile, const Frame& frame) {
+  Place place;
   place.lines = {LineOf(profile, frame)};
   place.frame_type = frame.kind->otel_type;
-  place.object.filename = PprofText(profile.String(frame.object));
+  place.object.filename = ksym::Printable(profile.String(frame.object));
   if (place.object.filename.empty()) return place;
   if (!frame.kind->is_in_file) {
     if (place.object.filename == "[kernel]" && !frame.kind->image.empty()) {
@@ -34,26 +34,20 @@ PprofPlace PlaceOf(const Profile& profile, const Frame& frame) {
     place.address = frame.address;
     return place;
   }
-  place.object.build_id = PprofText(profile.String(frame.build_id));
+  place.object.build_id = ksym::Printable(profile.String(frame.build_id));
   place.address = frame.file_offset;
   return place;
 }
 
-PprofPlace PlaceOf(std::string_view mark) {
-  PprofLine line;
+Place PlaceOf(std::string_view mark) {
+  PlaceLine line;
   line.function.name = mark;
   return {.object = {}, .lines = {std::move(line)}};
 }
 
 }  // namespace
 
-std::string PprofText(std::string_view text) {
-  std::string out;
-  ksym::AppendPrintable(text, out);
-  return out;
-}
-
-std::span<const FrameId> PprofPlaces::TakeChain(
+std::span<const FrameId> Places::TakeChain(
     std::span<const FrameId>& leaf_first) const {
   size_t size = 1;
   while (size < leaf_first.size() &&
@@ -65,9 +59,9 @@ std::span<const FrameId> PprofPlaces::TakeChain(
   return chain;
 }
 
-PprofPlace PprofPlaces::PlaceOf(std::span<const FrameId> chain) const {
-  PprofPlace place = profd::PlaceOf(profile_, profile_.frames[chain.back()]);
-  std::vector<PprofLine> inlined;
+Place Places::PlaceOf(std::span<const FrameId> chain) const {
+  Place place = profd::PlaceOf(profile_, profile_.frames[chain.back()]);
+  std::vector<PlaceLine> inlined;
   for (const FrameId frame : chain.first(chain.size() - 1)) {
     inlined.push_back(LineOf(profile_, profile_.frames[frame]));
   }
@@ -75,7 +69,7 @@ PprofPlace PprofPlaces::PlaceOf(std::span<const FrameId> chain) const {
   return place;
 }
 
-void PprofPlaces::CollectChains() {
+void Places::CollectChains() {
   for (CallStackId id = 0; id < profile_.stacks.size(); ++id) {
     auto stack = profile_.Stack(id);
     while (!stack.empty()) {
@@ -86,8 +80,8 @@ void PprofPlaces::CollectChains() {
   }
 }
 
-PprofPlaces::PprofPlaces(const Profile& profile) : profile_(profile) {
-  std::vector<PprofPlace> of_frame;
+Places::Places(const Profile& profile) : profile_(profile) {
+  std::vector<Place> of_frame;
   of_frame.reserve(profile.frames.size());
   for (const Frame& frame : profile.frames) {
     of_frame.push_back(profd::PlaceOf(profile, frame));
@@ -107,7 +101,7 @@ PprofPlaces::PprofPlaces(const Profile& profile) : profile_(profile) {
   const auto repeated = std::ranges::unique(places_);
   places_.erase(repeated.begin(), repeated.end());
   of_frame_.reserve(of_frame.size());
-  for (const PprofPlace& place : of_frame) {
+  for (const Place& place : of_frame) {
     of_frame_.push_back(LocationOf(place));
   }
   for (auto& [chain, location] : of_chain_) {
@@ -115,8 +109,20 @@ PprofPlaces::PprofPlaces(const Profile& profile) : profile_(profile) {
   }
 }
 
-void PprofPlaces::AppendLocations(std::span<const FrameId> leaf_first,
-                                  std::vector<uint64_t>& out) const {
+void Places::AppendLocations(const ProfileSample& sample,
+                             std::vector<uint64_t>& out) const {
+  const auto append = [&](StackState state, CallStackId stack, StackOf of) {
+    if (!IsMissed(state)) AppendStack(profile_.Stack(stack), out);
+    if (const auto mark = MarkOf(state, of)) {
+      out.push_back(LocationOf(profd::PlaceOf(kStackMarks[*mark])));
+    }
+  };
+  append(sample.kernel_state, sample.kernel, StackOf::kKernel);
+  append(sample.user_state, sample.user, StackOf::kUser);
+}
+
+void Places::AppendStack(std::span<const FrameId> leaf_first,
+                         std::vector<uint64_t>& out) const {
   while (!leaf_first.empty()) {
     const auto chain = TakeChain(leaf_first);
     out.push_back(chain.size() == 1
@@ -125,28 +131,24 @@ void PprofPlaces::AppendLocations(std::span<const FrameId> leaf_first,
   }
 }
 
-void PprofPlaces::AddMarks(const ProfileSample& sample) {
+void Places::AddMarks(const ProfileSample& sample) {
   for (const auto mark : {MarkOf(sample.user_state, StackOf::kUser),
                           MarkOf(sample.kernel_state, StackOf::kKernel)}) {
     if (mark) places_.push_back(profd::PlaceOf(kStackMarks[*mark]));
   }
 }
 
-uint64_t PprofPlaces::LocationOf(const PprofPlace& place) const {
+uint64_t Places::LocationOf(const Place& place) const {
   const auto at = std::ranges::lower_bound(places_, place);
   return static_cast<uint64_t>(at - places_.begin()) + 1;
 }
 
-uint64_t PprofPlaces::LocationOf(std::string_view mark) const {
-  return LocationOf(profd::PlaceOf(mark));
-}
-
-std::optional<PprofObject> MainModule(const Profile& profile) {
-  std::map<PprofObject, uint64_t> counts;
+std::optional<PlaceObject> MainModule(const Profile& profile) {
+  std::map<PlaceObject, uint64_t> counts;
   for (const ProfileSample& sample : profile.samples) {
     const auto stack = profile.Stack(sample.user);
     if (stack.empty()) continue;
-    PprofObject object = PlaceOf(profile, profile.frames[stack.back()]).object;
+    PlaceObject object = PlaceOf(profile, profile.frames[stack.back()]).object;
     if (!object.filename.empty()) counts[std::move(object)] += sample.count;
   }
   const auto most = std::ranges::max_element(
