@@ -24,9 +24,11 @@ constexpr std::string_view kExtension = "push";
 // Only its size bounds the spool.
 constexpr std::chrono::seconds kAnyAge(std::chrono::years(100));
 
-bool IsOtlp(const std::string& url) {
+OutputFormat FormatFor(const std::string& url) {
   const auto parsed = ParsePushUrl(url);
-  return parsed && parsed->protocol == PushProtocol::kOtlp;
+  return parsed && parsed->protocol == PushProtocol::kOtlp
+             ? OutputFormat::kOtlp
+             : OutputFormat::kPprof;
 }
 
 }  // namespace
@@ -54,7 +56,7 @@ PushSender::PushSender(std::string url, std::string spool_directory,
                        ProfileFiles files, ServiceCounters& counters)
     : url_(std::move(url)),
       spool_directory_(std::move(spool_directory)),
-      takes_otlp_(IsOtlp(url_)),
+      format_(FormatFor(url_)),
       counters_(counters),
       files_(std::move(files)),
       deleted_before_(files_.deleted_files()),

@@ -12,6 +12,7 @@
 #include <string>
 #include <thread>
 
+#include "daemon/output/format_table.h"
 #include "daemon/service/counters.h"
 #include "daemon/service/profile_files.h"
 #include "daemon/service/push_client.h"
@@ -62,8 +63,8 @@ class PushSender {
     return url_ == target.url && spool_directory_ == spool.directory;
   }
 
-  // Whether its profiles are OpenTelemetry's, and not pprof.
-  bool takes_otlp() const { return takes_otlp_; }
+  // What its entries have as their bodies.
+  OutputFormat format() const { return format_; }
 
   // On the disk, or if that fails in memory, when it returns.
   void Add(const PushEntry& entry);
@@ -89,7 +90,7 @@ class PushSender {
 
   const std::string url_;
   const std::string spool_directory_;
-  const bool takes_otlp_;
+  const OutputFormat format_;
   ServiceCounters& counters_;
 
   std::mutex mutex_;  // of what follows

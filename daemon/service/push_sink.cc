@@ -153,13 +153,8 @@ void PushSink::Run() {
     // Each form is made once, if somebody takes it.
     std::map<OutputFormat, PushEntry> entries;
     for (const auto& sender : senders()) {
-      const OutputFormat format =
-          sender->takes_otlp() ? OutputFormat::kOtlp : OutputFormat::kPprof;
-      auto entry = entries.find(format);
-      if (entry == entries.end()) {
-        entry =
-            entries.emplace(format, EntryOf(**profile, labels, format)).first;
-      }
+      auto [entry, is_new] = entries.try_emplace(sender->format());
+      if (is_new) entry->second = EntryOf(**profile, labels, entry->first);
       sender->Add(entry->second);
     }
     Reap();
