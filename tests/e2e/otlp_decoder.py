@@ -81,8 +81,8 @@ class Decoded:
                     "profile.frame.type"))
 
     def build_ids(self):
-        return {self.text(one.filename_strindex): self.attributes(
-            one.attribute_indices).get("process.executable.build_id.gnu")
+        return {(self.text(one.filename_strindex), self.attributes(
+            one.attribute_indices).get("process.executable.build_id.gnu"))
                 for one in self.tables.mapping_table[1:]}
 
     def sample(self, sample):
