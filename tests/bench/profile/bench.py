@@ -23,6 +23,7 @@ sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(
 
 import cost
 import gsym
+import history
 import kernel
 import loads
 import markup
@@ -40,7 +41,7 @@ import wall
 SECTIONS = {"wall": wall, "cost": cost, "stacks": stacks, "rate": rate,
             "kernel": kernel, "symbols": symbols, "unwind": unwind,
             "gsym": gsym, "markup": markup, "waiting": waiting,
-            "waits": waits, "trouble": trouble}
+            "waits": waits, "history": history, "trouble": trouble}
 NOTHING_TO_MEASURE = 77
 
 

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The history of a service on a varied load: bytes a sample, and queries."""
+
+import contextlib
+import glob
+import gzip
+import json
+import os
+import sqlite3
+import subprocess
+import time
+
+import loads
+import programs
+import tables
+
+RATES_HZ = (19, 99)
+# Of each part of the load.
+SECONDS = 40
+QUICK_SECONDS = 4
+INTERVAL_SECONDS = 5
+STOP_LIMIT = 20
+RUNS = 3
+
+PYTHON = """
+import json, re, time
+rows = [{"id": i, "text": "word %d " % i * 5} for i in range(2000)]
+end = time.monotonic() + float(__import__("sys").argv[1])
+while time.monotonic() < end:
+    text = json.dumps(rows)
+    json.loads(text)
+    re.findall(r"w\\w+ (\\d+)", text)
+"""
+DATABASE = """
+import random, sqlite3, time
+base = sqlite3.connect(":memory:")
+base.execute("create table t(a integer primary key, b text)")
+end = time.monotonic() + float(__import__("sys").argv[1])
+while time.monotonic() < end:
+    base.executemany("insert or replace into t values(?, ?)",
+                     [(random.randrange(1 << 20), "x" * random.randrange(99))
+                      for _ in range(2000)])
+    base.execute("select count(*), max(length(b)) from t where b like '%xyz%'"
+                 ).fetchone()
+"""
+
+
+class Service:
+    """A service with a history, and pprof files of the same profiles."""
+
+    def __init__(self, context, rate_hz):
+        self.context = context
+        self.directory = context.scratch_file(f"history-{rate_hz}")
+        os.mkdir(self.directory)
+        with open(self.path("config.json"), "w", encoding="ascii") as file:
+            json.dump({
+                "frequency_hz": rate_hz, "interval_seconds": INTERVAL_SECONDS,
+                "history": {"enabled": True,
+                            "directory": self.path("history")},
+                "stacks": {"cache_directory": self.path("cache")},
+                "files": {"directory": self.path("pprof"), "format": "pprof"},
+                "push_spool": {"directory": self.path("spool")},
+                "http": {"listen": []}}, file)
+        self.process = None
+
+    def path(self, *names):
+        return os.path.join(self.directory, *names)
+
+    def start(self):
+        with open(self.path("log"), "ab") as log:
+            self.process = subprocess.Popen(
+                [self.context.built("daemon", "ksym-profiled"), "--config",
+                 self.path("config.json")], stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL, stderr=log,
+                env=self.context.environment())
+
+    def stop(self):
+        """Ends it in order; CPU seconds that it took."""
+        if self.process is None:
+            return 0
+        process, self.process = self.process, None
+        process.terminate()
+        try:
+            _, status, used = os.wait4(process.pid, 0)
+        except ChildProcessError:
+            raise programs.Failed("ksym-profiled is gone") from None
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode != 0:
+            with open(self.path("log"), encoding="utf-8") as log:
+                raise programs.Failed("ksym-profiled: " + log.read()[-300:])
+        return used.ru_utime + used.ru_stime
+
+    def bytes_of(self, pattern):
+        return sum(os.path.getsize(path) for path in
+                   glob.glob(self.path(pattern), recursive=True)
+                   if os.path.isfile(path))
+
+    def query(self, *arguments):
+        """What ksym-profile history says of all of it, and its CPU seconds."""
+        output = self.path("answer")
+        run = programs.run_measured(self.context, [
+            self.context.profiler, "history", self.path("history"), "--from",
+            "-1d", *arguments, "-o", output])
+        with open(output, "rb") as file:
+            return file.read(), run.cpu_seconds
+
+
+def run_load(context, seconds):
+    """Builds, an interpreter, a database, compression, then nearly nothing."""
+    with loads.running("build", context.built("tests", "e2e", "loads")):
+        time.sleep(seconds)
+    for command in [
+            ["python3", "-c", PYTHON, str(seconds)],
+            ["python3", "-c", DATABASE, str(seconds)],
+            ["sh", "-c", f"timeout {seconds} xz -9 -c </dev/urandom; true"]]:
+        subprocess.run(command, stdout=subprocess.DEVNULL, check=True,
+                       env=context.environment())
+    time.sleep(seconds)
+
+
+def sql_bytes(context, profile, name):
+    """A row per stack and process of all the time, in the database's favour:
+    without times."""
+    path = context.scratch_file(name)
+    with contextlib.closing(sqlite3.connect(path)) as base:
+        base.execute("create table frames(id integer primary key, name text)")
+        base.execute("create table stacks(comm text, pid integer, kind text,"
+                     " stack blob, count integer)")
+        base.executemany("insert into frames values(?, ?)",
+                         enumerate(frame["name"]
+                                   for frame in profile["frames"]))
+        base.executemany(
+            "insert into stacks values(?, ?, ?, ?, ?)",
+            [(stack["comm"], stack["pid"], stack.get("sample_kind", ""),
+              ",".join(map(str, stack["user"] + stack["kernel"])),
+              stack["count"]) for stack in profile["stacks"]])
+        base.commit()
+    size = os.path.getsize(path)
+    os.unlink(path)
+    return size
+
+
+def seal(service):
+    """Has the journal made a segment, as the next start does."""
+    service.start()
+    deadline = time.monotonic() + STOP_LIMIT
+    while not glob.glob(service.path("history", "**", "*.segment"),
+                        recursive=True):
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.1)
+    service.stop()
+
+
+def size_row(context, service, rate_hz):
+    journal = service.bytes_of("history/**")
+    profile = json.loads(service.query("--format", "json")[0])
+    samples = profile["metadata"]["samples"]["emitted"]
+    pprof = service.bytes_of("pprof/**")
+    folded = len(gzip.compress(service.query("--format", "folded")[0]))
+    rows = sql_bytes(context, profile, f"rows-{rate_hz}")
+    seal(service)
+    sealed = service.bytes_of("history/**")
+    each = [tables.number(size / samples, 2)
+            for size in (journal, sealed, pprof, rows, folded)]
+    return [f"{rate_hz} Hz", samples, *each,
+            tables.number(tables.ratio(sealed, pprof), 3)]
+
+
+def query_row(context, service, rate_hz):
+    cells = [f"{rate_hz} Hz"]
+    for arguments in (["--format", "json"], ["--format", "flamegraph"],
+                      ["--functions", "--format", "json"],
+                      ["--series", "--by", "comm", "--format", "json"],
+                      ["--command", "python3", "--format", "folded"]):
+        taken = [service.query(*arguments)[1]
+                 for _ in range(context.runs(RUNS))]
+        cells.append(tables.number(tables.median(taken), 3))
+    return cells
+
+
+def run(context):
+    seconds = QUICK_SECONDS if context.quick else SECONDS
+    sizes, queries, cpu = [], [], []
+    with contextlib.ExitStack() as stack:
+        services = {rate: Service(context, rate) for rate in RATES_HZ}
+        for service in services.values():
+            stack.callback(service.stop)
+            service.start()
+        begin = time.monotonic()
+        run_load(context, seconds)
+        time.sleep(INTERVAL_SECONDS)
+        wall = time.monotonic() - begin
+        for rate, service in services.items():
+            cpu.append(f"{rate} Hz {100 * service.stop() / wall:.2f} %")
+        for rate, service in services.items():
+            sizes.append(size_row(context, service, rate))
+            queries.append(query_row(context, service, rate))
+    print(f"Bytes a sample after {wall:.0f} s of builds, Python, a database, "
+          "compression and nearly\nnothing: the history as a journal and "
+          "sealed, pprof files of each interval, rows\nof SQLite and gzipped "
+          "folded stacks without times, sealed / pprof")
+    tables.print_table(["rate", "samples", "journal", "sealed", "pprof.gz",
+                        "SQLite", "folded.gz", "ratio"], sizes)
+    print("CPU seconds of ksym-profile history for all of it: a profile as "
+          "JSON, a flame\ngraph, functions, a curve of each command, one "
+          "command's folded stacks")
+    tables.print_table(["rate", "profile", "page", "functions", "series",
+                        "one command"], queries)
+    print("CPU of the services, in all: " + ", ".join(cpu) + "\n")
