@@ -47,15 +47,6 @@ static_assert(kWaker == WAKER_FRAME_KIND);
 
 }  // namespace
 
-std::optional<Runtimes> ParseRuntimes(std::string_view word) {
-  if (word == "auto") return Runtimes::kAuto;
-  if (word == "none") return Runtimes::kNone;
-  if (word == "python") return Runtimes::kPython;
-  if (word == "java") return Runtimes::kJava;
-  if (word == "node") return Runtimes::kNode;
-  return std::nullopt;
-}
-
 class Capture::Impl {
  public:
   // The parts from which samples and reports come.

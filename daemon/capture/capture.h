@@ -14,6 +14,7 @@
 #include "daemon/base/steady_clock.h"
 #include "daemon/capture/bpf_object.h"
 #include "daemon/capture/capture_steps.h"
+#include "daemon/capture/runtimes.h"
 #include "daemon/capture/sampler.h"
 #include "daemon/capture/thread_times.h"
 #include "daemon/files/guarded_opener.h"
@@ -26,18 +27,6 @@
 #include "ksym/process/process_image.h"
 
 namespace profd {
-
-// The runtimes whose own frames are taken.
-enum class Runtimes : uint8_t {
-  kAuto,  // all that are known; needs unwind tables
-  kNone,
-  kPython,
-  kNode,
-  kJava,
-};
-// By the word that options and the service's settings have for them; nothing:
-// it is none.
-std::optional<Runtimes> ParseRuntimes(std::string_view word);
 
 struct CaptureOptions {
   std::string event;  // empty: the best that there is
