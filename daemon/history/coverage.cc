@@ -3,25 +3,17 @@
 
 #include <fmt/format.h>
 
-#include <ctime>
 #include <string_view>
+
+#include "daemon/base/now_ns.h"
+#include "daemon/base/utc_time.h"
 
 namespace profd::history {
 namespace {
 
-constexpr uint64_t kNsOfASecond = 1'000'000'000;
 // Parts follow each other within milliseconds; a timer that is late by more is
 // a hole.
-constexpr uint64_t kLongestGapNs = 2 * kNsOfASecond;
-
-std::string UtcTime(uint64_t unix_ns) {
-  const auto seconds = static_cast<time_t>(unix_ns / kNsOfASecond);
-  tm parts = {};
-  if (::gmtime_r(&seconds, &parts) == nullptr) return "?";
-  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}",
-                     parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday,
-                     parts.tm_hour, parts.tm_min, parts.tm_sec);
-}
+constexpr uint64_t kLongestGapNs = 2 * kNsPerSecond;
 
 }  // namespace
 
@@ -61,15 +53,15 @@ std::vector<std::string> TextsOf(const RangeCoverage& coverage) {
   std::vector<std::string> texts;
   texts.reserve(coverage.first_holes.size() + 2);
   for (const RangeCoverage::Hole& hole : coverage.first_holes) {
-    texts.push_back(
-        fmt::format("nothing is known of {} to {} UTC{}",
-                    UtcTime(hole.from_unix_ns), UtcTime(hole.until_unix_ns),
-                    hole.is_restart ? ": the service was not running" : ""));
+    texts.push_back(fmt::format(
+        "nothing is known of {} to {} UTC{}", UtcTimeText(hole.from_unix_ns),
+        UtcTimeText(hole.until_unix_ns),
+        hole.is_restart ? ": the service was not running" : ""));
   }
   if (coverage.holes > coverage.first_holes.size()) {
     texts.push_back(
         fmt::format("there are {} such holes, {} seconds all together",
-                    coverage.holes, coverage.hole_ns / kNsOfASecond));
+                    coverage.holes, coverage.hole_ns / kNsPerSecond));
   }
   if (coverage.set_back > 0) {
     texts.push_back(fmt::format(

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "daemon/base/now_ns.h"
 #include "daemon/history/limits.h"
 #include "ksym/base/file.h"
 
@@ -22,7 +23,6 @@ using ksym::Fail;
 using ksym::Result;
 using ksym::Status;
 
-constexpr uint64_t kNsPerSecond = 1'000'000'000;
 // Files that are read once more where one vanishes: a journal became a segment,
 // or the oldest was removed.
 constexpr int kMaxListings = 3;

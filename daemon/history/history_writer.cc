@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/base/now_ns.h"
 #include "daemon/history/folder.h"
 #include "daemon/history/limits.h"
 #include "ksym/base/file.h"
@@ -25,7 +26,6 @@ using ksym::Fail;
 using ksym::Result;
 using ksym::Status;
 
-constexpr uint64_t kNsInSecond = 1'000'000'000;
 constexpr mode_t kFileMode = 0666;
 // A journal is sealed long before a reader refuses it.
 constexpr uint64_t kMaxJournalBytes = kMaxStoredBytes / 2;
@@ -227,7 +227,7 @@ bool HistoryWriter::IsSealDue(uint64_t now_unix_ns) const {
   if (written_.parts == 0) return false;
   const uint64_t began = journal_began_unix_ns_;
   const auto journal_ns =
-      static_cast<uint64_t>(limits_.journal.count()) * kNsInSecond;
+      static_cast<uint64_t>(limits_.journal.count()) * kNsPerSecond;
   // A clock that was set back must not keep a journal open.
   return now_unix_ns < began || now_unix_ns - began >= journal_ns ||
          adder_->memory_bytes() >= limits_.journal_memory_bytes ||
@@ -320,7 +320,7 @@ void HistoryWriter::Enforce(uint64_t now_unix_ns) {
           files_.size() > kMaxHistoryFiles - kFewFiles) &&
          DeleteOldest()) {
   }
-  const uint64_t now_s = now_unix_ns / kNsInSecond;
+  const uint64_t now_s = now_unix_ns / kNsPerSecond;
   const auto max_age_s = static_cast<uint64_t>(limits_.max_age.count());
   // A journal that was left behind tells no time, and goes with what is newer.
   for (;;) {

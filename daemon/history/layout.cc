@@ -11,6 +11,7 @@
 #include <span>
 #include <utility>
 
+#include "daemon/base/now_ns.h"
 #include "daemon/history/columns.h"
 #include "daemon/history/limits.h"
 #include "ksym/base/byte_reader.h"
@@ -168,8 +169,6 @@ bool SkipPrefix(std::string_view& text, std::string_view prefix) {
   return true;
 }
 
-constexpr uint64_t kNsPerS = 1'000'000'000;
-
 }  // namespace
 
 std::string JournalHeader(uint64_t sequence) {
@@ -311,10 +310,10 @@ FileName SegmentNameOf(const Tables& tables, uint64_t sequence) {
   uint64_t begin = std::numeric_limits<uint64_t>::max();
   uint64_t end = 0;
   for (const Part& part : tables.parts) {
-    begin = std::min(begin, part.start_unix_ns / kNsPerS);
+    begin = std::min(begin, part.start_unix_ns / kNsPerSecond);
     const uint64_t ends = ksym::CheckedAdd(part.start_unix_ns, part.duration_ns)
                               .value_or(std::numeric_limits<uint64_t>::max());
-    end = std::max(end, ends / kNsPerS + 1);
+    end = std::max(end, ends / kNsPerSecond + 1);
   }
   return {
       .sequence = sequence, .is_segment = true, .begin_s = begin, .end_s = end};

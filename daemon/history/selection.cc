@@ -18,9 +18,7 @@ bool IsOfContainer(std::string_view cgroup, std::string_view container) {
 bool IsText(std::string_view stored, std::string_view wanted) {
   if (stored == wanted) return true;
   if (ksym::IsPrintableAscii(stored)) return false;
-  std::string printed;
-  ksym::AppendPrintable(stored, printed);
-  return printed == wanted;
+  return ksym::Printable(stored) == wanted;
 }
 
 bool IsOfUnit(std::string_view cgroup, std::string_view unit) {

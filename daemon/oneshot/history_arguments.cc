@@ -5,6 +5,7 @@
 
 #include <ctime>
 
+#include "daemon/base/now_ns.h"
 #include "daemon/oneshot/common_options.h"
 #include "daemon/oneshot/one_shot.h"
 #include "daemon/oneshot/report_target.h"
@@ -12,8 +13,6 @@
 
 namespace profd {
 namespace {
-
-constexpr uint64_t kNsOfClock = 1'000'000'000;
 
 constexpr std::string_view kHistoryExamples = R"(Examples:
   ksym-profile history --from 02:10 --to 02:15          a table of functions
@@ -218,7 +217,7 @@ void DecideHistory(const CLI::App& command, HistoryArguments& arguments) {
   RefuseEmpty(command, {"DIRECTORY", "--from", "--to", "--before-from",
                         "--before-to", "--unit", "--container", "--command",
                         "--function", "--kind", "--output"});
-  const auto now = static_cast<uint64_t>(::time(nullptr)) * kNsOfClock;
+  const auto now = static_cast<uint64_t>(::time(nullptr)) * kNsPerSecond;
   DecideTimes({"--from", arguments.from}, {"--to", arguments.to}, now,
               arguments.selection);
   if (arguments.before_from.empty() != arguments.before_to.empty()) {

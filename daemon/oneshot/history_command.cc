@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "daemon/base/now_ns.h"
 #include "daemon/history/queries.h"
 #include "daemon/history/query_json.h"
 #include "daemon/oneshot/common_options.h"
@@ -19,6 +20,7 @@
 #include "daemon/oneshot/one_shot.h"
 #include "daemon/oneshot/report_file.h"
 #include "daemon/oneshot/terminal.h"
+#include "daemon/oneshot/time_text.h"
 #include "daemon/output/difference_page.h"
 #include "daemon/output/format.h"
 #include "daemon/output/hot_spots.h"
@@ -37,35 +39,29 @@ using ksym::Status;
 
 // Of the profile that is made of a time.
 constexpr size_t kMaxRangeBytes = size_t{1} << 30;
-constexpr uint64_t kNsOfSecond = 1'000'000'000;
 
 std::string RangeText(const history::Selection& selection) {
   return fmt::format("{} to {}", LocalTimeText(selection.from_unix_ns),
                      LocalTimeText(selection.until_unix_ns));
 }
 
-void PrintPrintable(const std::string& text) {
-  std::string printable;
-  ksym::AppendPrintable(text, printable);
-  PrintMessage(printable);
-}
-
-// What is known of the time, on stderr: the profile itself may go to stdout.
+// Says what is known of the time, on stderr: the profile itself may go to
+// stdout.
 void SayCoverage(const history::Selection& selection,
                  const history::HistoryAnswer& answer) {
   const Profile& profile = answer.profile;
   for (const std::string& warning : profile.metadata.warnings) {
-    PrintPrintable("warning: " + warning);
+    PrintMessage(ksym::Printable("warning: " + warning));
   }
   const Accounting& accounting = profile.accounting;
-  PrintPrintable(fmt::format(
+  PrintMessage(ksym::Printable(fmt::format(
       "{}: {} samples of {} seconds{}{}", RangeText(selection),
-      accounting.emitted, profile.metadata.duration_ns / kNsOfSecond,
+      accounting.emitted, profile.metadata.duration_ns / kNsPerSecond,
       accounting.lost() == 0 ? ""
                              : fmt::format(", {} were lost", accounting.lost()),
       answer.coverage.restarts == 0
           ? ""
-          : fmt::format(", over {} restarts", answer.coverage.restarts)));
+          : fmt::format(", over {} restarts", answer.coverage.restarts))));
 }
 
 // As a capture would write it in this format.
@@ -77,7 +73,7 @@ Result<Profile> LoadTime(const HistoryArguments& arguments,
   if (!answer) return Fail(std::move(answer.error()));
   if (answer->coverage.parts == 0) {
     for (const std::string& warning : answer->profile.metadata.warnings) {
-      PrintPrintable("warning: " + warning);
+      PrintMessage(ksym::Printable("warning: " + warning));
     }
     return Fail(ErrorCode::kNotFound,
                 fmt::format("{}: nothing is known of {}", arguments.folder,
@@ -153,10 +149,10 @@ Status ShowChange(const HistoryArguments& arguments,
 void SayWarnings(const history::RangeCoverage& coverage,
                  const history::FilesRead& read) {
   for (const std::string& text : TextsOf(coverage)) {
-    PrintPrintable("warning: " + text);
+    PrintMessage(ksym::Printable("warning: " + text));
   }
   for (const std::string& text : read.warnings) {
-    PrintPrintable("warning: " + text);
+    PrintMessage(ksym::Printable("warning: " + text));
   }
 }
 
@@ -180,12 +176,12 @@ history::TimelineRequest SeriesRequest(const HistoryArguments& arguments) {
   constexpr uint64_t kStepsOfScreen = 60;
   const history::Selection& selection = arguments.selection;
   const uint64_t seconds =
-      (selection.until_unix_ns - selection.from_unix_ns) / kNsOfSecond;
+      (selection.until_unix_ns - selection.from_unix_ns) / kNsPerSecond;
   const uint64_t step = arguments.step_s != 0
                             ? arguments.step_s
                             : NiceStep(seconds, kStepsOfScreen);
   return {.selection = selection,
-          .step_ns = step * kNsOfSecond,
+          .step_ns = step * kNsPerSecond,
           .by = arguments.series_by,
           .rows = std::clamp<size_t>(arguments.top, 1,
                                      history::TimelineAdder::kMaxTimelineRows)};
@@ -272,7 +268,7 @@ std::optional<int> RunHistoryCommand(int argc, const char* const* argv) {
   }
   const Status done = ShowWhatIsAsked(arguments);
   if (done) return kExitOk;
-  PrintPrintable(done.error().message());
+  PrintMessage(ksym::Printable(done.error().message()));
   return kExitFailure;
 }
 

@@ -6,26 +6,20 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <ctime>
 #include <string_view>
 #include <vector>
 
+#include "daemon/base/now_ns.h"
+#include "daemon/oneshot/time_text.h"
 #include "daemon/output/text_columns.h"
 #include "ksym/base/printable.h"
 
 namespace profd {
 namespace {
 
-constexpr uint64_t kNsOfOneSecond = 1'000'000'000;
 constexpr size_t kBarColumns = 40;
 constexpr size_t kNameColumns = 28;
 constexpr size_t kNumberColumns = 10;
-
-std::string PrintableText(std::string_view text) {
-  std::string printable;
-  ksym::AppendPrintable(text, printable);
-  return printable;
-}
 
 // The unit of a time line's numbers once they are divided by the time.
 std::string_view RateUnit(std::string_view unit) {
@@ -44,7 +38,7 @@ double ShownAverage(const history::Timeline& line, uint64_t value,
   const double average = AverageOf(value, known_ns);
   return line.unit == "nanoseconds"
              ? average
-             : average * static_cast<double>(kNsOfOneSecond);
+             : average * static_cast<double>(kNsPerSecond);
 }
 
 std::string MarksOf(const history::Timeline::Step& step) {
@@ -59,7 +53,7 @@ std::string MarksOf(const history::Timeline::Step& step) {
 
 std::string RowName(const history::Timeline::Row& row, history::TimelineBy by) {
   if (row.is_rest) return "[others]";
-  if (!row.name.empty()) return PrintableText(row.name);
+  if (!row.name.empty()) return ksym::Printable(row.name);
   switch (by) {
     case history::TimelineBy::kUnit:
       return "[no unit]";
@@ -126,21 +120,11 @@ void WriteHeat(const history::Timeline& line, history::TimelineBy by,
   const std::string range = fmt::format(
       "{} to {}, {} s each; {}", LocalTimeText(line.from_unix_ns),
       LocalTimeText(line.from_unix_ns + line.steps.size() * line.step_ns),
-      line.step_ns / kNsOfOneSecond, RateUnit(line.unit));
+      line.step_ns / kNsPerSecond, RateUnit(line.unit));
   out.text().append(range + "\n");
 }
 
 }  // namespace
-
-std::string LocalTimeText(uint64_t unix_ns) {
-  const auto seconds = static_cast<time_t>(unix_ns / kNsOfOneSecond);
-  tm parts = {};
-  char text[64] = "?";
-  if (::localtime_r(&seconds, &parts) != nullptr) {
-    (void)std::strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &parts);
-  }
-  return text;
-}
 
 void WriteListing(const history::ListingAnswer& answer, OutputBuffer& out) {
   out.text().append(fmt::format(
@@ -192,7 +176,7 @@ void WriteFunctions(const history::FunctionTable& table, size_t top,
       name += object.starts_with('[') ? fmt::format(" {}", file)
                                       : fmt::format(" [{}]", file);
     }
-    name = PrintableText(name);
+    name = ksym::Printable(name);
     if (columns > kNumbersWidth) name = FitName(name, columns - kNumbersWidth);
     out.text().append(fmt::format("{:>7.2f} % {:>10}  {:>7.2f} % {:>10}  {}\n",
                                   100 * static_cast<double>(line.self) / whole,

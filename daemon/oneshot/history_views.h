@@ -24,8 +24,4 @@ void WriteFunctions(const history::FunctionTable& table, size_t top,
 // row, with a character for each step.
 void WriteTimeline(const history::Timeline& line, history::TimelineBy by,
                    size_t columns, OutputBuffer& out);
-
-// "2026-11-24 02:10:00".
-std::string LocalTimeText(uint64_t unix_ns);
-
 }  // namespace profd

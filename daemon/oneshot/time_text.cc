@@ -7,19 +7,19 @@
 #include <limits>
 #include <string>
 
+#include "daemon/base/now_ns.h"
 #include "ksym/base/text.h"
 
 namespace profd {
 namespace {
 
-constexpr uint64_t kMomentNsPerS = 1'000'000'000;
 // Up to the year 2554, so that nanoseconds fit.
 constexpr uint64_t kMaxSeconds =
-    std::numeric_limits<uint64_t>::max() / kMomentNsPerS;
+    std::numeric_limits<uint64_t>::max() / kNsPerSecond;
 
 std::optional<uint64_t> NsOfSeconds(std::optional<uint64_t> seconds) {
   if (!seconds || *seconds > kMaxSeconds) return std::nullopt;
-  return *seconds * kMomentNsPerS;
+  return *seconds * kNsPerSecond;
 }
 
 // Local time; -1 for "look up whether it is summer time".
@@ -51,7 +51,7 @@ std::optional<uint64_t> ParseAgo(std::string_view text, uint64_t now) {
   }
   const auto number = ksym::ParseUnsigned(text.substr(1, text.size() - 2), 10);
   if (!number || *number > kMaxSeconds / unit) return std::nullopt;
-  const uint64_t ago = *number * unit * kMomentNsPerS;
+  const uint64_t ago = *number * unit * kNsPerSecond;
   return ago < now ? now - ago : 0;
 }
 
@@ -80,7 +80,7 @@ std::optional<uint64_t> ParseDate(const std::string& text) {
 std::optional<uint64_t> ParseTimeOfDay(const std::string& text, uint64_t now,
                                        std::optional<uint64_t> after) {
   const uint64_t base = after.value_or(now);
-  const auto seconds = static_cast<time_t>(base / kMomentNsPerS);
+  const auto seconds = static_cast<time_t>(base / kNsPerSecond);
   tm day = {};
   if (::localtime_r(&seconds, &day) == nullptr) return std::nullopt;
   tm parts = day;
@@ -116,6 +116,16 @@ ksym::Result<uint64_t> ParseMoment(std::string_view text, uint64_t now_unix_ns,
       fmt::format("'{}' is no time such as 02:10, '2026-11-24 02:10', -15m, "
                   "now, or seconds since 1970",
                   copy));
+}
+
+std::string LocalTimeText(uint64_t unix_ns) {
+  const auto seconds = static_cast<time_t>(unix_ns / kNsPerSecond);
+  tm parts = {};
+  char text[64] = "?";
+  if (::localtime_r(&seconds, &parts) != nullptr) {
+    (void)std::strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &parts);
+  }
+  return text;
 }
 
 }  // namespace profd

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "ksym/base/result.h"
@@ -23,5 +24,8 @@ namespace profd {
 // kInvalid, with these, for anything else.
 ksym::Result<uint64_t> ParseMoment(std::string_view text, uint64_t now_unix_ns,
                                    std::optional<uint64_t> after_unix_ns);
+
+// A moment as "2026-11-24 02:10:00", in the local time zone.
+std::string LocalTimeText(uint64_t unix_ns);
 
 }  // namespace profd

@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <ctime>
 #include <limits>
 #include <optional>
 #include <utility>
 
 #include "daemon/base/now_ns.h"
+#include "daemon/base/utc_time.h"
 #include "daemon/history/query_json.h"
 #include "daemon/output/difference_page.h"
 #include "daemon/output/flamegraph.h"
@@ -31,18 +31,9 @@ constexpr uint64_t kDefaultFunctionRows = 1000;
 constexpr uint64_t kDefaultTimelineRows = 20;
 constexpr std::string_view kJsonType = "application/json";
 
-std::string UtcName(uint64_t unix_ns) {
-  const auto seconds = static_cast<time_t>(unix_ns / kNsPerSecond);
-  tm parts = {};
-  if (::gmtime_r(&seconds, &parts) == nullptr) return "?";
-  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02} UTC",
-                     parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday,
-                     parts.tm_hour, parts.tm_min, parts.tm_sec);
-}
-
 std::string NameOfTime(const history::Selection& selection) {
-  return fmt::format("{} to {}", UtcName(selection.from_unix_ns),
-                     UtcName(selection.until_unix_ns));
+  return fmt::format("{} UTC to {} UTC", UtcTimeText(selection.from_unix_ns),
+                     UtcTimeText(selection.until_unix_ns));
 }
 
 ksym::Error NothingKnownOf(const history::Selection& selection) {
