@@ -128,8 +128,8 @@ void SampledStacks::WalkRest(uint32_t set, std::chrono::milliseconds patience) {
                         ? StackCopies::Patience::kWait
                         : StackCopies::Patience::kAtOnce);
   }
-  // What is not read by now has no name in this set. On a busy machine that may
-  // be most of it: this thread did not run when it was due.
+  // Names that are not read by now are missing in this set. On a busy machine
+  // these may be most: this thread did not run when it was due.
   runtimes_.ReadNames(kNamesBudget);
   while (runtimes_.HasWaitingNames() && SteadyClock::now() < until) {
     parts_.make_room();

@@ -198,7 +198,7 @@ class ColumnReader {
   const Status& status() const { return status_; }
 
  private:
-  // What a column adds to: so many others are there, of that many at the most.
+  // The table that a column adds to has so many others, and room for so many.
   struct Room {
     size_t there = 0;
     size_t most = 0;

@@ -16,7 +16,7 @@
 
 namespace profd::history {
 
-// Whose samples a row of a time line has.
+// A row of a time line has the samples of all, or of one of these.
 enum class TimelineBy : uint8_t { kAll, kUnit, kContainer, kCommand };
 
 struct TimelineRequest {

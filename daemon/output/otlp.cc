@@ -45,7 +45,7 @@ std::string_view ArchitectureWord(std::string_view machine) {
   return machine;
 }
 
-// What a resource is: all that runs in one container, or in one unit.
+// A resource is all that runs in one container, or in one unit.
 struct Owner {
   std::string container_id;
   std::string pod_uid;

@@ -24,8 +24,8 @@ struct OtlpAttribute {
 // An attribute's AnyValue, without tag and length.
 std::string OtlpValue(const OtlpAttribute& attribute);
 
-// What the profiles of one message refer to by number: OpenTelemetry's
-// ProfilesDictionary. The zero value is the first of each table. Not
+// OpenTelemetry's ProfilesDictionary: profiles of one message refer to what is
+// in it by number. The zero value is the first of each table. Not
 // thread-safe.
 class OtlpDictionary {
  public:

@@ -14,18 +14,18 @@
 
 namespace profd {
 
-// What pprof and OpenTelemetry's profiles have of frames, which is nearly the
+// Frames as pprof and OpenTelemetry's profiles have them, which is nearly the
 // same. Texts are printable, as names of profiled programs may be made to
 // deceive.
 
-// What becomes a Mapping.
+// It becomes a Mapping.
 struct PlaceObject {
   std::string filename;  // empty: no mapping
   std::string build_id;  // lower-case hex, or empty
   auto operator<=>(const PlaceObject&) const = default;
 };
 
-// What becomes a Function.
+// It becomes a Function.
 struct PlaceFunction {
   std::string name;
   std::string file;         // empty: not known
@@ -33,14 +33,14 @@ struct PlaceFunction {
   auto operator<=>(const PlaceFunction&) const = default;
 };
 
-// What becomes a Line.
+// It becomes a Line.
 struct PlaceLine {
   PlaceFunction function;
   uint32_t line = 0;
   auto operator<=>(const PlaceLine&) const = default;
 };
 
-// What becomes a Location: a function with what is inlined there.
+// It becomes a Location: a function with what is inlined there.
 struct Place {
   PlaceObject object;
   std::vector<PlaceLine> lines;  // innermost first, at least one

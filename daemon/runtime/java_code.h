@@ -24,7 +24,7 @@ namespace profd {
 // bits of an nmethod's compile id, or of a ConstMethod's address / 8.
 inline constexpr int kJavaTagShift = 48;
 
-// What is known of the methods that are inlined at a place.
+// Whether the methods that are inlined at a place are known, or why not.
 enum class JavaInlining : uint8_t {
   kKnown,
   kNotDescribed,  // the JVM says nothing of that place
@@ -53,7 +53,7 @@ class JavaCode {
 
   // Some 20 reads of a method at first sight, then seven.
   JavaFrames FramesOf(const ksym::Memory& memory, const RuntimeCode& code);
-  // What is kept, about.
+  // The memory of all that is kept, about.
   size_t bytes() const { return bytes_; }
 
  private:
@@ -74,7 +74,7 @@ class JavaCode {
                              const RuntimeCode& code);
   // Null: there is none. Valid until the next call.
   const Method* MethodAt(const ksym::Memory& memory, ksym::Address address);
-  // What a frame of a scope becomes.
+  // How a scope becomes a frame.
   struct ScopeUse {
     RawFrameKind kind = kJavaCompiled;
     bool is_near = false;  // its line is one near it

@@ -37,7 +37,7 @@ struct HttpResponse {
   std::string content_type = "text/plain; charset=utf-8";
   std::string body;
   bool is_refusal = false;  // there was no room for the request
-  // What is free again when the response has been taken.
+  // They are free again when the response has been taken.
   std::vector<std::shared_ptr<const void>> holds = {};
   std::string_view policy = kNoPage;
 };

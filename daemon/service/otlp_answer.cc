@@ -30,11 +30,8 @@ OtlpAnswer ReadPartialSuccess(pbf_message<PartialSuccessField> partial) {
     } else if (field == PartialSuccessField::kErrorMessage &&
                type == pbf_wire_type::length_delimited) {
       const protozero::data_view text = partial.get_view();
-      answer.message.clear();
-      ksym::AppendPrintable(
-          std::string_view(text.data(),
-                           std::min(text.size(), kMaxMessageBytes)),
-          answer.message);
+      answer.message = ksym::Printable(std::string_view(
+          text.data(), std::min(text.size(), kMaxMessageBytes)));
     } else {
       partial.skip();
     }

@@ -7,7 +7,8 @@
 
 namespace profd {
 
-// What a receiver of OpenTelemetry's profiles says of a request that it took.
+// The answer of a receiver of OpenTelemetry's profiles to a request that it
+// took.
 struct OtlpAnswer {
   uint64_t rejected_profiles = 0;  // of the request, that it did not take
   std::string message = {};        // why, printable; 200 bytes at the most

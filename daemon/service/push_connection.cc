@@ -139,7 +139,7 @@ class PushConnection::Impl {
     if (IsTaken(status)) {
       answer.body = std::move(text);
     } else {
-      ksym::AppendPrintable(text, answer.text);
+      answer.text = ksym::Printable(text);
     }
     return answer;
   }

@@ -63,7 +63,7 @@ class PushSender {
     return url_ == target.url && spool_directory_ == spool.directory;
   }
 
-  // What its entries have as their bodies.
+  // The format of its entries' bodies.
   OutputFormat format() const { return format_; }
 
   // On the disk, or if that fails in memory, when it returns.

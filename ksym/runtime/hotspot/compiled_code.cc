@@ -10,7 +10,7 @@
 namespace ksym {
 namespace {
 
-// Of a PcDesc: where its place in the code, and its scope, are.
+// A PcDesc's size, and where it has its scope.
 constexpr size_t kPcDescBytes = 16;
 constexpr size_t kPcDescScope = 4;
 

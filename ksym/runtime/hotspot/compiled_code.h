@@ -36,7 +36,7 @@ struct HotspotScopes {
   bool is_exact = false;
 };
 
-// What an nmethod says of its code, copied.
+// A copy of all that an nmethod says of its code.
 class HotspotCompiledCode {
  public:
   // kNotFound: another one is there by now, by the low 16 bits of its compile
@@ -48,10 +48,11 @@ class HotspotCompiledCode {
 
   Address method() const { return method_; }
   size_t bytes() const;
-  // What is at work at so many bytes from the code's begin; of a caller's frame
-  // the byte before the address that it is returned to. kNotFound: nothing is
-  // described there or behind it, as in what follows the code proper. kCorrupt:
-  // the scopes cannot be. kLimit: there are more than kMaxHotspotInlined.
+  // The methods that are at work at so many bytes from the code's begin; for a
+  // caller's frame it is the byte before the address that it is returned to.
+  // kNotFound: nothing is described there or behind it, as in what follows the
+  // code proper. kCorrupt: the scopes cannot be. kLimit: there are more than
+  // kMaxHotspotInlined.
   Result<HotspotScopes> ScopesAt(uint32_t place) const;
 
  private:

@@ -342,7 +342,7 @@ Result<HotspotLayout> ReadHotspotLayout(const Memory& memory,
   }
   if (!done) return Fail(std::move(done.error()));
   layout.code_is_offset = tables.Find("CodeBlob::_code_begin") == nullptr;
-  // Of those that have offsets, JDK 8 alone has one heap.
+  // JDK 8 alone has offsets and one heap.
   layout.frame_complete_is_short =
       layout.code_is_offset && !layout.has_one_heap;
   SetDeopt(tables, layout);
