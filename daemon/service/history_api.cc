@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <atomic>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -56,13 +57,36 @@ std::optional<history::TimelineBy> TimelineByOf(std::string_view text) {
   return std::nullopt;
 }
 
+// Counts the CPU time of the thread that has it, from then on.
+class QueryCpu {
+ public:
+  explicit QueryCpu(std::atomic<uint64_t>& sum) : sum_(sum) {}
+  ~QueryCpu() { Count(); }
+  QueryCpu(const QueryCpu&) = delete;
+  QueryCpu& operator=(const QueryCpu&) = delete;
+
+  // The service looks at its use every few seconds: often.
+  void Count() {
+    const uint64_t now = NowNs(CLOCK_THREAD_CPUTIME_ID);
+    sum_ += now - std::exchange(counted_, now);
+  }
+
+ private:
+  std::atomic<uint64_t>& sum_;
+  uint64_t counted_ = NowNs(CLOCK_THREAD_CPUTIME_ID);
+};
+
 }  // namespace
 
 // One request: what it asks for, and the answer.
 class HistoryApi::Query {
  public:
-  Query(std::string folder, const HttpRequest& request, const Labels& labels)
-      : folder_(std::move(folder)), request_(request), labels_(labels) {}
+  Query(std::string folder, const HttpRequest& request, const Labels& labels,
+        ServiceCounters& counters)
+      : folder_(std::move(folder)),
+        request_(request),
+        labels_(labels),
+        cpu_(counters.history_query_cpu_ns) {}
 
   // The reason why the request is not understood, or nothing.
   std::optional<std::string> Read() {
@@ -110,6 +134,7 @@ class HistoryApi::Query {
  private:
   history::QueryBounds bounds() const {
     return {.max_bytes = kMaxAnswerBytes, .is_over = [this] {
+              cpu_.Count();
               return request_.is_gone() || QueryClock::now() > deadline_;
             }};
   }
@@ -215,6 +240,7 @@ class HistoryApi::Query {
   const std::string folder_;
   const HttpRequest& request_;
   const Labels& labels_;
+  mutable QueryCpu cpu_;
   std::array<NumberParameter, 10> numbers_ = {{{"seconds", kMaxNumber},
                                                {"from", kMaxNumber},
                                                {"until", kMaxNumber},
@@ -254,7 +280,7 @@ HttpResponse HistoryApi::Respond(const HttpRequest& request,
   if (folder.empty()) {
     return {.status = 404, .body = "no history is kept: see history.enabled\n"};
   }
-  Query query(std::move(folder), request, labels);
+  Query query(std::move(folder), request, labels, counters_);
   if (const auto wrong = query.Read()) return BadRequest(*wrong);
   std::optional<ksym::Error> failure;
   auto made = room_.Make(

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "daemon/history/queries.h"
+#include "daemon/service/counters.h"
 #include "daemon/service/http_message.h"
 #include "daemon/service/labels.h"
 #include "daemon/service/response_room.h"
@@ -34,6 +35,9 @@ class HistoryApi {
   static constexpr size_t kMaxFlameNodes = 65'536;
   static constexpr size_t kMaxFunctionRows = 10'000;
 
+  // The counters live longer.
+  explicit HistoryApi(ServiceCounters& counters) : counters_(counters) {}
+
   // Nothing is kept there from now on, if empty.
   void SetFolder(std::string folder);
   bool is_on() const { return !folder().empty(); }
@@ -48,6 +52,7 @@ class HistoryApi {
 
   std::string folder() const;
 
+  ServiceCounters& counters_;
   mutable std::mutex mutex_;  // of folder_
   std::string folder_;
   mutable ResponseRoom room_{kHistoryRoom};

@@ -24,8 +24,8 @@ namespace profd {
 // at once; the counters and the hub must live longer.
 class HttpApi {
  public:
-  HttpApi(const ServiceCounters& counters, ProfileHub& hub)
-      : counters_(counters), hub_(hub) {}
+  HttpApi(ServiceCounters& counters, ProfileHub& hub)
+      : counters_(counters), hub_(hub), history_(counters) {}
 
   // Answers that are made at once, and bytes of those that wait to be taken.
   static constexpr ResponseRoom::Bounds kRoom = {.makers = 2,

@@ -44,7 +44,8 @@ class HistoryApiTest : public testing::Test {
   }
 
   const history::TemporaryFolder folder_;
-  HistoryApi api_;
+  ServiceCounters counters_;
+  HistoryApi api_{counters_};
 };
 
 TEST_F(HistoryApiTest, AnswersEachQuery) {
@@ -66,6 +67,8 @@ TEST_F(HistoryApiTest, AnswersEachQuery) {
   EXPECT_THAT(answer.body, HasSubstr("\"before\":["));
   answer = Ask("files");
   EXPECT_THAT(answer.body, HasSubstr("000000000001.journal"));
+  // The service does not take it for its own use.
+  EXPECT_GT(counters_.history_query_cpu_ns, 0u);
 }
 
 TEST_F(HistoryApiTest, GivesProfilesInEachFormat) {
