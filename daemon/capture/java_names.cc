@@ -163,7 +163,10 @@ std::vector<CodeFrames> JavaNames::FramesOf(
     const ksym::ProcessId& id, std::span<const RuntimeCode> codes) {
   const auto found = processes_.find(id);
   Process* process = found == processes_.end() ? nullptr : &found->second;
-  if (process != nullptr) {
+  if (process == nullptr) {
+    // It ended before its last stacks came.
+    statistics_.gone += codes.size();
+  } else {
     DropStale(*process);
     // Recursive methods are often at one place.
     std::map<Key, RuntimeCode> wanted;

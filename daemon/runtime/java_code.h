@@ -70,7 +70,9 @@ class JavaCode {
                                const RuntimeCode& code);
   JavaFrames StubFrames(const ksym::Memory& memory,
                         const RuntimeCode& code) const;
-  const Compiled& CompiledAt(const ksym::Memory& memory,
+  // Null: it went meanwhile, or there was no more to be read, so that it is
+  // tried again. Valid until the next call.
+  const Compiled* CompiledAt(const ksym::Memory& memory,
                              const RuntimeCode& code);
   // Null: there is none. Valid until the next call.
   const Method* MethodAt(const ksym::Memory& memory, ksym::Address address);
