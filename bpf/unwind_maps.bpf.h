@@ -116,8 +116,8 @@ struct unwind_state {
 	__u64 window_at;
 	__u64 window_bytes; /* 0: nothing was read */
 	__u64 window[UNWIND_WINDOW_BYTES / 8];
-	/* Of a frame that a signal interrupted; not on the stack, which is
-	 * short. Behind all that each sample uses. */
+	/* A frame that a signal interrupted had these. They are not on the
+	 * stack, which is short, and behind all that each sample uses. */
 	struct arch_signal_regs signal_regs;
 };
 

@@ -20,10 +20,11 @@ struct hotspot_heap {
 	__u64 segments; /* a byte for each segment */
 };
 
-/* What is an offset from the blob: code_begin and code_end, else addresses; and
- * nmethod_deopt and nmethod_deopt_mh. frame_complete is of 16 bits, else 32. */
-#define HOTSPOT_CODE_IS_OFFSET	  1
-#define HOTSPOT_DEOPT_IS_OFFSET	  2
+/* code_begin and code_end are offsets from the blob and no addresses. */
+#define HOTSPOT_CODE_IS_OFFSET 1
+/* The same of nmethod_deopt and nmethod_deopt_mh. */
+#define HOTSPOT_DEOPT_IS_OFFSET 2
+/* frame_complete has 16 bits and not 32. */
 #define HOTSPOT_COMPLETE_IS_SHORT 4
 
 /* Offsets are in bytes, within a blob below HOTSPOT_BLOB_BYTES. */

@@ -14,8 +14,8 @@ static_assert(kJavaInterpreted == HOTSPOT_FRAME_INTERPRETED);
 static_assert(kJavaStub == HOTSPOT_FRAME_STUB);
 static_assert(kJavaTagShift == HOTSPOT_TAG_SHIFT);
 
-// What the thread that reads needs and finds. It has nothing else, as it may be
-// at it when nobody waits any more.
+// All that the thread that reads needs and finds: it may be at it when nobody
+// waits any more.
 struct JavaNames::Reading {
   uint32_t pid = 0;
   std::shared_ptr<JavaCode> code;
@@ -74,7 +74,8 @@ void JavaNames::DropStale(Process& process) {
   });
 }
 
-// Before there are more places than may be, or code was read that is too much.
+// Forgets the places, or the code, of the process that has most of it, when all
+// together have as much as may be.
 void JavaNames::MakeRoom() {
   const auto largest = [this](auto size) -> Process& {
     return std::ranges::max_element(

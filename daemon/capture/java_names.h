@@ -27,8 +27,8 @@ namespace profd {
 // may be given up. A stack's frames are read together. Not thread-safe.
 class JavaNames final : public CodeNamer {
  public:
-  // Of one process, and of all: the time that reading takes, at once, and as a
-  // share of what passes.
+  // Reading for one process, and for all, takes so much time at once, and that
+  // share of the time that passes.
   static constexpr std::chrono::milliseconds kAtOnceOfOne{500};
   static constexpr std::chrono::milliseconds kAtOnce{1000};
   static constexpr double kShareOfOne = 0.1;

@@ -41,7 +41,7 @@ class CpythonProcesses {
   void Forget(const ksym::ProcessId& process);
 
   void AddCode(const profile_code_record& record, size_t bytes);
-  // Of a thread whose stack a walk over all threads copied; see
+  // The frames of a thread whose stack a walk over all threads copied; see
   // SleepingFrames::Read().
   std::optional<RuntimeRuns> ReadSleeper(const profile_copy_record& copy);
   // After each drain.

@@ -104,8 +104,8 @@ void HotspotProcesses::Refuse(const ksym::ProcessId& id, Process& process,
                       ": " + why);
 }
 
-// What the thread that reads needs and finds. It has nothing else, as it may be
-// at it when nobody waits any more.
+// All that the thread that reads needs and finds: it may be at it when nobody
+// waits any more.
 struct HotspotProcesses::Reading {
   uint32_t pid = 0;
   uint64_t load_bias = 0;

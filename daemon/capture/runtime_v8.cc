@@ -79,7 +79,7 @@ void V8Processes::AddCode(const profile_v8_record& record, size_t bytes) {
 }
 
 const ksym::Memory& V8Processes::PagesOf(uint32_t pid) {
-  // What was read some time ago may be something else by now.
+  // Pages that were read some time ago may hold something else by now.
   constexpr std::chrono::milliseconds kFresh(2);
   const auto now = SteadyClock::now();
   if (pages_of_ == pid && now < pages_since_ + kFresh) return pages_;

@@ -23,7 +23,7 @@ constexpr uint64_t kCopiesAtOnce = 16 << 20;
 constexpr uint64_t kMaxWaitingBytes = kCopiesAtOnce / 2;
 // So much below that the stack of one thread more fits.
 constexpr uint64_t kNearlyAll = kMaxWaitingBytes - (uint64_t{64} << 10);
-// Of reading functions' names, at each poll.
+// Reading functions' names takes no more of each poll.
 constexpr std::chrono::milliseconds kNamesBudget(20);
 // How often what waits for tables empties the ring.
 constexpr std::chrono::milliseconds kRingPeriod(20);
@@ -128,8 +128,8 @@ void SampledStacks::WalkRest(uint32_t set, std::chrono::milliseconds patience) {
                         ? StackCopies::Patience::kWait
                         : StackCopies::Patience::kAtOnce);
   }
-  // What is not read by now has no name in this set. On a busy machine that may
-  // be most of it: this thread did not run when it was due.
+  // Functions that are not read by now have no name in this set. On a busy
+  // machine that may be most of them: this thread did not run when it was due.
   runtimes_.ReadNames(kNamesBudget);
   while (runtimes_.HasWaitingNames() && SteadyClock::now() < until) {
     parts_.make_room();

@@ -72,8 +72,8 @@ std::optional<uint32_t> RunsOf(uint32_t tid) {
 
 }  // namespace
 
-// What the thread that reads needs and finds. It has nothing else, as it may be
-// at it when nobody waits any more.
+// All that the thread that reads needs and finds: it may be at it when nobody
+// waits any more.
 struct SleepingFrames::Reading {
   struct Code {
     uint64_t id = 0;

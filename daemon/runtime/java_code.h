@@ -24,7 +24,7 @@ namespace profd {
 // bits of an nmethod's compile id, or of a ConstMethod's address / 8.
 inline constexpr int kJavaTagShift = 48;
 
-// What is known of the methods that are inlined at a place.
+// Whether the methods that are inlined at a place are known, or why not.
 enum class JavaInlining : uint8_t {
   kKnown,
   kNotDescribed,  // the JVM says nothing of that place
@@ -33,8 +33,8 @@ enum class JavaInlining : uint8_t {
 };
 
 // The frames of a piece of code, leaf first: inlined methods, then the one that
-// was compiled. Without what is inlined that one alone. Empty: it is not there
-// any more.
+// was compiled; that one alone where the others are not known. Empty: the code
+// is not there any more.
 struct JavaFrames {
   struct Frame {
     RawFrameKind kind = kJavaStub;
@@ -44,16 +44,16 @@ struct JavaFrames {
   JavaInlining inlining = JavaInlining::kKnown;
 };
 
-// The code that the JVM of one process made, as far as it was read. It may go
-// at any time; so before something is read, and after, it is looked whether it
-// is still what the sampler saw. Not thread-safe.
+// The code that the JVM of one process made, as far as it was read. Code may go
+// at any time: before and after reading, it is checked to be still what the
+// sampler saw. Not thread-safe.
 class JavaCode {
  public:
   explicit JavaCode(const ksym::HotspotLayout& layout) : layout_(layout) {}
 
   // Some 20 reads of a method at first sight, then seven.
   JavaFrames FramesOf(const ksym::Memory& memory, const RuntimeCode& code);
-  // What is kept, about.
+  // All that is kept, about.
   size_t bytes() const { return bytes_; }
 
  private:
@@ -76,7 +76,7 @@ class JavaCode {
                              const RuntimeCode& code);
   // Null: there is none. Valid until the next call.
   const Method* MethodAt(const ksym::Memory& memory, ksym::Address address);
-  // What a frame of a scope becomes.
+  // The kind of frame that a scope becomes.
   struct ScopeUse {
     RawFrameKind kind = kJavaCompiled;
     bool is_near = false;  // its line is one near it

@@ -212,8 +212,8 @@ bool JavaScriptNames::ReadCode(const ksym::V8Heap& heap, Code& code,
     return AddPlace(heap, {sampled.shared, {}}, code, process);
   }
   const auto data = heap.ReadWord(sampled.shared.object() + layout.shared_data);
-  // What leads from JavaScript into WebAssembly is code for that one function,
-  // and nothing else can be. Its name is its number in the module.
+  // Code that leads from JavaScript into WebAssembly is for that one function,
+  // which has no other code. Its name is its number in the module.
   if (data && heap.IsA(*data, layout.wasm_exported_function)) {
     // But nothing says of one that was found later that it is the frame's.
     if (sampled.is_late ||

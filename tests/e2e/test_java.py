@@ -12,7 +12,7 @@ WORKLOAD = os.path.join(os.path.dirname(os.path.abspath(__file__)),
 JAVA = shutil.which("java")
 JAVAC = shutil.which("javac")
 PROGRAM = "KnownJava."
-# Who calls whom, of the program's own methods, whatever is inlined.
+# The program's own methods and which they call, whatever is inlined.
 EDGES = {
     "main": {"work"},
     "work": {"recurse", "privileged", "viaReflection"},

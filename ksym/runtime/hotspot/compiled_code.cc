@@ -10,7 +10,7 @@
 namespace ksym {
 namespace {
 
-// Of a PcDesc: where its place in the code, and its scope, are.
+// A PcDesc begins with its place in the code; its scope follows.
 constexpr size_t kPcDescBytes = 16;
 constexpr size_t kPcDescScope = 4;
 
@@ -134,7 +134,7 @@ Result<HotspotCompiledCode> HotspotCompiledCode::Read(
   const auto head = ReadHead(memory, layout, nmethod, compile_id);
   if (!head) return Fail(GoneCode());
   const Parts parts = PartsOf(*head, layout, nmethod);
-  // An offset cannot add up to more than this, so the sum does not wrap.
+  // The sizes are the process's: nothing is allocated before they are bounded.
   if (std::max({parts.places.bytes, parts.scopes.bytes, parts.methods.bytes}) >
       kMaxHotspotScopeBytes) {
     return Fail(ErrorCode::kLimit, "an nmethod with too much of scopes");

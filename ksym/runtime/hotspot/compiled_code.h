@@ -31,12 +31,14 @@ struct HotspotScope {
 // Innermost first; the last one is the method that was compiled.
 struct HotspotScopes {
   std::vector<HotspotScope> scopes;
-  // The JVM describes that very place, as it does those behind calls; else it
-  // is the next one that is described, and what is at work may be another call.
+  // The JVM describes that very place, as it does those behind calls; else
+  // these are the calls of the next place that it describes, and others may be
+  // at work.
   bool is_exact = false;
 };
 
-// What an nmethod says of its code, copied.
+// A copy of the places, scopes and methods by which an nmethod describes its
+// code.
 class HotspotCompiledCode {
  public:
   // kNotFound: another one is there by now, by the low 16 bits of its compile
@@ -48,8 +50,8 @@ class HotspotCompiledCode {
 
   Address method() const { return method_; }
   size_t bytes() const;
-  // What is at work at so many bytes from the code's begin; of a caller's frame
-  // the byte before the address that it is returned to. kNotFound: nothing is
+  // The calls that are at work so many bytes from the code's begin. A caller's
+  // frame is at the byte before its return address. kNotFound: nothing is
   // described there or behind it, as in what follows the code proper. kCorrupt:
   // the scopes cannot be. kLimit: there are more than kMaxHotspotInlined.
   Result<HotspotScopes> ScopesAt(uint32_t place) const;

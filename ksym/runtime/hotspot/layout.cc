@@ -288,9 +288,10 @@ void SetScopes(const Memory& memory, const Tables& tables, HotspotLayout& l) {
   constexpr int32_t kNoZeroSince = 20;
   const auto version = VersionOf(memory, tables);
   if (!version) return;
-  // That of JDK 8's is 25.
-  if (*version >= kNoZeroSince && !l.has_one_heap)
+  // JDK 8 says that it is 25.
+  if (*version >= kNoZeroSince && !l.has_one_heap) {
     l.numbers = HotspotNumbers::kNoZero;
+  }
   if (SetOptional(
           tables,
           {{{"nmethod::_scopes_pcs_offset"}, &l.nmethod_pcs, kInBlob},
@@ -342,7 +343,7 @@ Result<HotspotLayout> ReadHotspotLayout(const Memory& memory,
   }
   if (!done) return Fail(std::move(done.error()));
   layout.code_is_offset = tables.Find("CodeBlob::_code_begin") == nullptr;
-  // Of those that have offsets, JDK 8 alone has one heap.
+  // Both JDK 8, which alone has one heap, and JDKs from 23 on have offsets.
   layout.frame_complete_is_short =
       layout.code_is_offset && !layout.has_one_heap;
   SetDeopt(tables, layout);

@@ -77,8 +77,8 @@ struct HotspotLayout {
   uint16_t constants_source_file = 0;
   uint16_t klass_source_file = 0;
 
-  // What an nmethod says of its code, for debuggers: PcDescs, scopes and the
-  // methods that these name. kNone: the tables do not say where.
+  // Where an nmethod describes its code for debuggers, by PcDescs, scopes and
+  // the methods that these name. kNone: the tables do not say it.
   enum class Scopes : uint8_t {
     kNone,
     kInBlob,     // JDK 8: at offsets from the nmethod
@@ -94,9 +94,9 @@ struct HotspotLayout {
   uint16_t nmethod_immutable_size = 0;  // kOutOfBlob: int
   uint16_t blob_mutable = 0;            // kOutOfBlob: an address
   uint16_t blob_mutable_size = 0;       // kOutOfBlob: int
-  uint16_t blob_relocation_size =
-      0;  // kOutOfBlob: int, in front of the methods
-  // Of scopes and tables of lines.
+  // kOutOfBlob: int, the bytes in front of the methods.
+  uint16_t blob_relocation_size = 0;
+  // The form of numbers in scopes and tables of lines.
   HotspotNumbers numbers = HotspotNumbers::kAnyByte;
 
   static constexpr uint16_t kBlobBytes = 352;

@@ -20,8 +20,8 @@ inline constexpr size_t kMaxHotspotSymbolBytes = 1024;
 // Bytes of a table of lines; a method with more has no lines.
 inline constexpr size_t kMaxHotspotLineBytes = 16384;
 
-// What tells a method from one that takes its place when its class is unloaded:
-// addresses of what it is made of. All of them are in the process's memory.
+// The addresses, in the process's memory, of the parts of a method. They tell
+// it from one that takes its place when its class is unloaded.
 struct HotspotMethodIdentity {
   uint64_t code = 0;  // ConstMethod
   uint64_t constants = 0;

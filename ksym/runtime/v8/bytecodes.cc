@@ -6,9 +6,9 @@
 namespace ksym {
 namespace {
 
-// Of Bytecodes::kBytecodeSizes, a table that programs have with the name
-// v8::internal::interpreter::Bytecodes::kBytecodeSizes: for each length of
-// operands the sizes of all byte codes.
+// From the table v8::internal::interpreter::Bytecodes::kBytecodeSizes, which
+// programs have under that name: for each length of operands the sizes of all
+// byte codes.
 
 // 10.2.
 constexpr std::string_view kFixedNode18 =

@@ -28,8 +28,8 @@ struct V8Layout {
   uint16_t byte_array = 0;
   uint16_t trusted_byte_array = 0;  // 0: there are none
   uint16_t map = 0;
-  // What a SharedFunctionInfo has in place of byte code, of a function of
-  // WebAssembly that JavaScript can call.
+  // A function of WebAssembly that JavaScript can call has this in its
+  // SharedFunctionInfo, in place of byte code.
   uint16_t wasm_exported_function = 0;
 
   uint8_t function_shared = 0;  // JSFunction

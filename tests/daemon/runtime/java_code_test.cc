@@ -90,7 +90,7 @@ TEST_F(JavaCodeTest, SaysWhyInlinedMethodsAreMissing) {
   EXPECT_EQ(TextsOf(found), (Texts{"a.Outer.outer a/Outer.java:0"}));
 }
 
-// Of what was read before, too.
+// The same holds of code that was read before.
 TEST_F(JavaCodeTest, NamesNothingThatIsGone) {
   EXPECT_EQ(FramesOf(Compiled(15)).frames.size(), 2u);
   jvm_.Set(nmethod_.value + 304, uint32_t{8});

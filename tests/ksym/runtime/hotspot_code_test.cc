@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a JVM says of its compiled code, and lines.
+// A JVM's descriptions of its compiled code, and lines.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

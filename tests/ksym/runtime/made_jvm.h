@@ -73,7 +73,7 @@ class MadeJvm {
     SetBytes(at + 6, text);
     return at;
   }
-  // Of so many bytes of bytecodes, in "CLASS.java". `lines`: its table.
+  // Has so many bytes of bytecodes, and is in "CLASS.java". `lines`: its table.
   Address NewMethod(std::string_view class_name, std::string_view name,
                     uint16_t bytecodes, std::string_view lines = "") {
     const uint64_t holder = New(64);
