@@ -13,6 +13,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "bpf/dump_abi.h"
+#include "bpf/unwind_begin.bpf.h"
 #include "bpf/waiting_threads.bpf.h"
 
 /*

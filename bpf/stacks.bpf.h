@@ -17,6 +17,7 @@
 #include "bpf/runtime/cpython.bpf.h"
 #include "bpf/runtime/runtime.bpf.h"
 #include "bpf/unwind.bpf.h"
+#include "bpf/unwind_begin.bpf.h"
 
 struct sample {
 	struct task_struct *task;

@@ -12,7 +12,6 @@
 #include <linux/bpf.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
 #include "bpf/profile_abi.h"

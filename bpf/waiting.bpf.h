@@ -15,6 +15,7 @@
 #include "bpf/profile_maps.bpf.h"
 #include "bpf/sample.bpf.h"
 #include "bpf/stacks.bpf.h"
+#include "bpf/unwind_begin.bpf.h"
 #include "bpf/waiting_abi.h"
 #include "bpf/waiting_account.bpf.h"
 #include "bpf/waiting_maps.bpf.h"

@@ -16,6 +16,7 @@
 
 #include "bpf/profile_abi.h"
 #include "bpf/thread_memory.bpf.h"
+#include "bpf/unwind_begin.bpf.h"
 #include "bpf/waiting.bpf.h"
 
 static __always_inline void wait_set_first(const struct task_struct___wait *t)

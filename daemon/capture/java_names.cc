@@ -74,7 +74,8 @@ void JavaNames::DropStale(Process& process) {
   });
 }
 
-// Before there are more places than may be, or code was read that is too much.
+// Forgets the places, or the code, of the process that has most of it, when all
+// together have as much as may be.
 void JavaNames::MakeRoom() {
   const auto largest = [this](auto size) -> Process& {
     return std::ranges::max_element(
@@ -163,7 +164,10 @@ std::vector<CodeFrames> JavaNames::FramesOf(
     const ksym::ProcessId& id, std::span<const RuntimeCode> codes) {
   const auto found = processes_.find(id);
   Process* process = found == processes_.end() ? nullptr : &found->second;
-  if (process != nullptr) {
+  if (process == nullptr) {
+    // It ended before its last stacks came.
+    statistics_.gone += codes.size();
+  } else {
     DropStale(*process);
     // Recursive methods are often at one place.
     std::map<Key, RuntimeCode> wanted;

@@ -23,7 +23,7 @@ constexpr uint64_t kCopiesAtOnce = 16 << 20;
 constexpr uint64_t kMaxWaitingBytes = kCopiesAtOnce / 2;
 // So much below that the stack of one thread more fits.
 constexpr uint64_t kNearlyAll = kMaxWaitingBytes - (uint64_t{64} << 10);
-// Of reading functions' names, at each poll.
+// Reading functions' names takes no more of each poll.
 constexpr std::chrono::milliseconds kNamesBudget(20);
 // How often what waits for tables empties the ring.
 constexpr std::chrono::milliseconds kRingPeriod(20);

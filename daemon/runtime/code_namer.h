@@ -12,8 +12,8 @@
 
 namespace profd {
 
-// What a native frame stands for, in code that a runtime made, as the sampler
-// noted it; see runtime_item in bpf/runtime/runtime_abi.h.
+// A native frame in code that a runtime made, as the sampler noted it; see
+// runtime_item in bpf/runtime/runtime_abi.h.
 struct RuntimeCode {
   size_t native = 0;  // the frame, from the leaf on
   RawFrameKind kind = kNativeCode;
@@ -27,9 +27,9 @@ struct RuntimeCode {
 class CodeNamer {
  public:
   virtual ~CodeNamer() = default;
-  // The functions at these places of a stack, of kinds that are its: for each
-  // native frame those that are inlined first. One that is left out stays as it
-  // is. It may read the process's memory, in bounded time.
+  // The functions at these places of a stack, which have this namer's kinds:
+  // for each native frame leaf first, inlined ones in front. A frame that is
+  // left out stays as it is. It may read the process's memory, in bounded time.
   virtual std::vector<CodeFrames> FramesOf(
       const ksym::ProcessId& process, std::span<const RuntimeCode> codes) = 0;
 };

@@ -76,14 +76,17 @@ bool JavaCode::AddScope(const ksym::Memory& memory,
   return true;
 }
 
-const JavaCode::Compiled& JavaCode::CompiledAt(const ksym::Memory& memory,
+const JavaCode::Compiled* JavaCode::CompiledAt(const ksym::Memory& memory,
                                                const RuntimeCode& code) {
   const auto known = compiled_.find(code.code);
-  if (known != compiled_.end()) return known->second;
+  if (known != compiled_.end()) return &known->second;
   auto compiled = ksym::HotspotCompiledCode::Read(memory, layout_,
                                                   AddressOf(code), TagOf(code));
+  if (!compiled && compiled.error().code() == ksym::ErrorCode::kNotFound) {
+    return nullptr;
+  }
   bytes_ += kEntryOverhead + (compiled ? compiled->bytes() : 0);
-  return compiled_.emplace(code.code, std::move(compiled)).first->second;
+  return &compiled_.emplace(code.code, std::move(compiled)).first->second;
 }
 
 JavaFrames JavaCode::CompiledFrames(const ksym::Memory& memory,
@@ -92,16 +95,12 @@ JavaFrames JavaCode::CompiledFrames(const ksym::Memory& memory,
       ksym::ReadHotspotMethodOf(memory, layout_, AddressOf(code), TagOf(code));
   if (!method) return {};
   JavaFrames all;
-  const Compiled& compiled = CompiledAt(memory, code);
-  if (!compiled && compiled.error().code() == ksym::ErrorCode::kNotFound) {
-    // It went meanwhile, or there was no more to be read.
-    compiled_.erase(code.code);
-    return {};
-  }
+  const Compiled* compiled = CompiledAt(memory, code);
+  if (compiled == nullptr) return {};
   auto scopes =
-      compiled
-          ? compiled->ScopesAt(code.index)
-          : ksym::Result<ksym::HotspotScopes>(ksym::Fail(compiled.error()));
+      *compiled
+          ? (*compiled)->ScopesAt(code.index)
+          : ksym::Result<ksym::HotspotScopes>(ksym::Fail(compiled->error()));
   if (!scopes) {
     all.inlining = CauseOf(scopes.error());
   } else {

@@ -33,8 +33,8 @@ enum class JavaInlining : uint8_t {
 };
 
 // The frames of a piece of code, leaf first: inlined methods, then the one that
-// was compiled. Without what is inlined that one alone. Empty: it is not there
-// any more.
+// was compiled; that one alone where the others are not known. Empty: the code
+// is not there any more.
 struct JavaFrames {
   struct Frame {
     RawFrameKind kind = kJavaStub;
@@ -44,9 +44,9 @@ struct JavaFrames {
   JavaInlining inlining = JavaInlining::kKnown;
 };
 
-// The code that the JVM of one process made, as far as it was read. It may go
-// at any time; so before something is read, and after, it is looked whether it
-// is still what the sampler saw. Not thread-safe.
+// The code that the JVM of one process made, as far as it was read. Code may go
+// at any time: before and after reading, it is checked to be still what the
+// sampler saw. Not thread-safe.
 class JavaCode {
  public:
   explicit JavaCode(const ksym::HotspotLayout& layout) : layout_(layout) {}
@@ -70,7 +70,9 @@ class JavaCode {
                                const RuntimeCode& code);
   JavaFrames StubFrames(const ksym::Memory& memory,
                         const RuntimeCode& code) const;
-  const Compiled& CompiledAt(const ksym::Memory& memory,
+  // Null: it went meanwhile, or there was no more to be read, so that it is
+  // tried again. Valid until the next call.
+  const Compiled* CompiledAt(const ksym::Memory& memory,
                              const RuntimeCode& code);
   // Null: there is none. Valid until the next call.
   const Method* MethodAt(const ksym::Memory& memory, ksym::Address address);

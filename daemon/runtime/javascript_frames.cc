@@ -132,8 +132,9 @@ std::vector<JavaScriptFrame> FindJavaScriptFrames(
     frame->code.process = process.id;
     frame->code.pc = {frames[i] - (i > 0 ? 1 : 0)};
     // Other frames are left by calls, or by a signal where nothing tells.
-    if (!frame->code.bytecode && i == 0)
+    if (!frame->code.bytecode && i == 0) {
       frame->index = JavaScriptNames::kNoCall;
+    }
     frame->code.id = NumberOf(frame->code);
     found.push_back(*frame);
   }

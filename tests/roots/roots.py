@@ -53,7 +53,7 @@ class Suite:
                 *("python" + version for version in self.versions)]
 
     def check(self, version):
-        """What has to run there."""
+        """The command that has to run there."""
         return ["/usr/bin/python" + version, "-c", "import ctypes, re, zlib"]
 
 

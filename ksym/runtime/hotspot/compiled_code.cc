@@ -134,7 +134,7 @@ Result<HotspotCompiledCode> HotspotCompiledCode::Read(
   const auto head = ReadHead(memory, layout, nmethod, compile_id);
   if (!head) return Fail(GoneCode());
   const Parts parts = PartsOf(*head, layout, nmethod);
-  // An offset cannot add up to more than this, so the sum does not wrap.
+  // The sizes are the process's: nothing is allocated before they are bounded.
   if (std::max({parts.places.bytes, parts.scopes.bytes, parts.methods.bytes}) >
       kMaxHotspotScopeBytes) {
     return Fail(ErrorCode::kLimit, "an nmethod with too much of scopes");

@@ -31,8 +31,9 @@ struct HotspotScope {
 // Innermost first; the last one is the method that was compiled.
 struct HotspotScopes {
   std::vector<HotspotScope> scopes;
-  // The JVM describes that very place, as it does those behind calls; else it
-  // is the next one that is described, and what is at work may be another call.
+  // The JVM describes that very place, as it does those behind calls; else
+  // these are the calls of the next place that it describes, and others may be
+  // at work.
   bool is_exact = false;
 };
 

@@ -288,9 +288,10 @@ void SetScopes(const Memory& memory, const Tables& tables, HotspotLayout& l) {
   constexpr int32_t kNoZeroSince = 20;
   const auto version = VersionOf(memory, tables);
   if (!version) return;
-  // That of JDK 8's is 25.
-  if (*version >= kNoZeroSince && !l.has_one_heap)
+  // JDK 8 says that it is 25.
+  if (*version >= kNoZeroSince && !l.has_one_heap) {
     l.numbers = HotspotNumbers::kNoZero;
+  }
   if (SetOptional(
           tables,
           {{{"nmethod::_scopes_pcs_offset"}, &l.nmethod_pcs, kInBlob},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ksym/runtime/v8/bytecodes.h"
 
-#include "ksym/runtime/v8/number_reader.h"
+#include "ksym/base/byte_cursor.h"
 
 namespace ksym {
 namespace {
@@ -123,14 +123,13 @@ V8Bytecodes V8BytecodesOf(std::string_view version) {
 std::optional<uint32_t> FindV8BaselineOffset(
     std::span<const std::byte> table, std::span<const std::byte> bytecode,
     const V8Bytecodes& bytecodes, uint64_t offset) {
-  V8NumberReader reader(table);
+  ByteCursor in(table);
   uint64_t end = 0;   // of what the instruction became
   size_t at = 0;      // where that is in the byte code
   size_t behind = 0;  // the first number is of what is in front
-  while (!reader.is_at_end()) {
-    const auto bytes = reader.Number();
-    if (!bytes) return std::nullopt;
-    end += *bytes;
+  while (!in.AtEnd()) {
+    end += in.ReadUleb128();
+    if (!in.ok()) return std::nullopt;
     if (offset < end) return static_cast<uint32_t>(at);
     const auto size = bytecodes.SizeAt(bytecode, behind);
     if (!size) return std::nullopt;

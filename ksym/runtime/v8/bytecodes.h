@@ -29,8 +29,8 @@ V8Bytecodes V8BytecodesOf(std::string_view version);
 // The instruction that baseline code is of, `offset` bytes from the code's
 // begin, as an offset in the byte code: it is compiled one instruction after
 // the other, and `table` says how much code each one became
-// (src/baseline/bytecode-offset-iterator.h). What is in front of the first one
-// counts as of that. Nothing: it does not hold up. Cost: reads both up to
+// (src/baseline/bytecode-offset-iterator.h). Code in front of the first one
+// counts as its own. Nothing: it does not hold up. Cost: reads both up to
 // there.
 std::optional<uint32_t> FindV8BaselineOffset(
     std::span<const std::byte> table, std::span<const std::byte> bytecode,

@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ksym/runtime/v8/source_positions.h"
 
-#include "ksym/runtime/v8/number_reader.h"
+#include "ksym/base/byte_cursor.h"
 
 namespace ksym {
 namespace {
 
+// Numbers are LEB128 (src/base/vlq.h); those with a sign have it in the lowest
+// bit.
+uint64_t ReadDifference(ByteCursor& in) {
+  const uint64_t number = in.ReadUleb128();
+  return number >> 1 ^ (0 - (number & 1));
+}
+
 // How far code goes on, of an entry. `form`: see V8PositionForm.
-std::optional<uint64_t> TakeCode(V8NumberReader& reader, V8PositionForm form) {
+uint64_t ReadCodeStep(ByteCursor& in, V8PositionForm form) {
   if (form == V8PositionForm::kUnsigned) {
-    const auto number = reader.Number();
     // Whether it is a statement, and whether it may be a breakpoint.
-    return number ? std::optional(*number >> 2) : std::nullopt;
+    return in.ReadUleb128() >> 2;
   }
-  const auto difference = reader.Difference();
-  if (!difference) return std::nullopt;
-  const auto number = static_cast<int64_t>(*difference);
-  return number >= 0 ? *difference : ~*difference;
+  const uint64_t difference = ReadDifference(in);
+  return static_cast<int64_t>(difference) >= 0 ? difference : ~difference;
 }
 
 }  // namespace
@@ -37,16 +41,14 @@ std::optional<V8SourcePosition> DecodeV8Position(uint64_t raw) {
 std::optional<V8SourcePosition> FindV8Position(std::span<const std::byte> table,
                                                V8PositionForm form,
                                                uint32_t offset) {
-  V8NumberReader reader(table);
+  ByteCursor in(table);
   uint64_t code = 0;
   uint64_t position = 0;
   std::optional<uint64_t> found;
-  while (!reader.is_at_end()) {
-    const auto further = TakeCode(reader, form);
-    const auto moved = reader.Difference();
-    if (!further || !moved) return std::nullopt;
-    code += *further;
-    position += *moved;
+  while (!in.AtEnd()) {
+    code += ReadCodeStep(in, form);
+    position += ReadDifference(in);
+    if (!in.ok()) return std::nullopt;
     if (code > offset) break;
     found = position;
   }

@@ -37,6 +37,7 @@ void ExpectEqual(const RawCapture& a, const RawCapture& b) {
   EXPECT_EQ(a.profile.samples, b.profile.samples);
   EXPECT_EQ(a.profile.stacks, b.profile.stacks);
   EXPECT_EQ(a.profile.wakers, b.profile.wakers);
+  EXPECT_EQ(a.profile.runtime_frames, b.profile.runtime_frames);
   EXPECT_EQ(a.profile.kernel_changes, b.profile.kernel_changes);
   ASSERT_EQ(a.profile.images.size(), b.profile.images.size());
   for (const auto& [id, image] : a.profile.images) {
@@ -99,6 +100,7 @@ class Generator {
     for (size_t i = Below(50); i > 0; --i) AddSample(profile);
     Sort(profile.samples);
     for (size_t i = Below(3); i > 0; --i) AddWaker(profile);
+    for (size_t i = Below(5); i > 0; --i) AddRuntimeFrame(profile);
     for (size_t i = Below(4); i > 0; --i) {
       profile.kernel_changes.push_back(
           {.kind = static_cast<ksym::KernelSymbolChange::Kind>(Below(2)),
@@ -239,6 +241,17 @@ class Generator {
         .comm = Bytes(15),
         .user_stack = Below(2) == 0 ? Below(3) : StackIdValue(),
         .kernel_stack = StackIdValue()};
+  }
+
+  void AddRuntimeFrame(RawProfile& profile) {
+    profile.runtime_frames[Number()] = {
+        .name = Bytes(20),
+        .file = Bytes(20),
+        .first_line = static_cast<uint32_t>(Number()),
+        .line = static_cast<uint32_t>(Number()),
+        .line_is_near = Below(2) == 0,
+        .is_interpreted = Below(2) == 0,
+        .caller = Number()};
   }
 
   std::mt19937 random_;
