@@ -16,40 +16,7 @@
 #include "bpf/runtime/runtime_maps.bpf.h"
 #include "bpf/unwind_abi.h"
 #include "bpf/unwind_maps.bpf.h"
-
-/* Before bpf_task_pt_regs() was there no kernel padded this stack's top. */
-static __always_inline bool regs_by_stack(struct task_struct *task,
-					  struct arch_regs *regs)
-{
-	struct task_struct___stack *with_stack = (void *)task;
-	void *stack = NULL;
-
-	if (bpf_core_read(&stack, sizeof(stack), &with_stack->stack))
-		return false;
-	return bpf_probe_read_kernel(regs, sizeof(*regs),
-				     stack + ARCH_KERNEL_STACK_BYTES -
-					 sizeof(*regs)) == 0;
-}
-
-/* `task` is one that the verifier knows as such. */
-static __always_inline bool regs_of(struct task_struct *task,
-				    struct arch_regs *regs)
-{
-	long at;
-
-	if (!has_task_pt_regs)
-		return regs_by_stack(task, regs);
-	at = bpf_task_pt_regs(task);
-	return bpf_probe_read_kernel(regs, sizeof(*regs), (void *)at) == 0;
-}
-
-static __always_inline bool user_regs(struct task_struct *task,
-				      struct arch_regs *regs)
-{
-	if (!has_task_pt_regs)
-		return regs_by_stack(task, regs);
-	return regs_of((void *)bpf_get_current_task_btf(), regs);
-}
+#include "bpf/user_registers.bpf.h"
 
 static __always_inline void unwind_use_regs(struct unwind_state *st)
 {
