@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "daemon/history/limits.h"
+#include "ksym/base/bounded_name.h"
 #include "ksym/base/byte_cursor.h"
 #include "ksym/base/byte_writer.h"
 
@@ -27,7 +28,7 @@ enum class Code : uint8_t {
 
 template <typename Element, typename Value>
 struct Field {
-  Value Element::* member;
+  Value Element::*member;
   Code code = Code::kPlain;
 };
 
@@ -181,6 +182,8 @@ class ColumnReader {
       const uint64_t size = lengths.ReadUleb128();
       if (!lengths.ok() || size > texts.size()) {
         SetCorrupt("a text ends early");
+      } else if (size > ksym::kMaxShownBytes) {
+        SetCorrupt("a text is too long");
       } else if (there + strings.size() >= kMaxStrings) {
         SetTooLarge();
       } else {
@@ -268,8 +271,8 @@ struct Listed {
 
 // Sets first and checks that the lists of all `elements` are the listed ones.
 template <typename Element>
-bool PlaceLists(std::vector<Element>& elements, uint32_t Element::* first,
-                uint32_t Element::* count, Listed listed) {
+bool PlaceLists(std::vector<Element>& elements, uint32_t Element::*first,
+                uint32_t Element::*count, Listed listed) {
   const size_t end = listed.there + listed.added;
   uint64_t next = listed.there;
   for (Element& element : elements) {
@@ -311,18 +314,19 @@ void CheckNames(const NewElements& elements, size_t strings,
       kWhat);
 }
 
-// Whether the sums of all counts and values stay below 2^64.
-bool SumsFit(const Tables& tables, const std::vector<Row>& rows) {
+// The counts and values of rows.
+struct RowSums {
   uint64_t count = 0;
   uint64_t value = 0;
-  const auto add = [&](const std::vector<Row>& all) {
-    return std::ranges::all_of(all, [&](const Row& row) {
+
+  // False: one of them does not stay below 2^64.
+  bool Add(const std::vector<Row>& rows) {
+    return std::ranges::all_of(rows, [this](const Row& row) {
       return !__builtin_add_overflow(count, row.count, &count) &&
              !__builtin_add_overflow(value, row.value, &value);
     });
-  };
-  return add(tables.rows) && add(rows);
-}
+  }
+};
 
 void CheckPlaces(const Tables& tables, NewElements& elements,
                  ColumnReader& reader) {
@@ -371,7 +375,6 @@ void CheckPlaces(const Tables& tables, NewElements& elements,
           AllBelow(elements.rows, tables.parts.size() + elements.parts.size(),
                    &Row::part),
       "a row's series, stack or part is not there");
-  reader.Check(SumsFit(tables, elements.rows), "counts are too large");
 }
 
 template <typename Element>
@@ -421,6 +424,8 @@ Status AppendColumns(const ColumnViews& columns, Tables& tables) {
   ColumnReader reader(columns);
   NewElements read = ReadElements(tables, reader);
   CheckPlaces(tables, read, reader);
+  RowSums sums = {.count = tables.count_sum, .value = tables.value_sum};
+  reader.Check(sums.Add(read.rows), "counts are too large");
   if (!reader.status()) return reader.status();
   // Texts last of all that can fail.
   for (const std::string_view text : read.strings) {
@@ -438,6 +443,8 @@ Status AppendColumns(const ColumnViews& columns, Tables& tables) {
   AppendTo(tables.counters, read.counters);
   AppendTo(tables.series, read.series);
   AppendTo(tables.rows, read.rows);
+  tables.count_sum = sums.count;
+  tables.value_sum = sums.value;
   return {};
 }
 

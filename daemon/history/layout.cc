@@ -112,7 +112,10 @@ bool TakeRecord(ksym::ByteReader& reader, Tables& tables) {
   const auto payload = Unpack(packed, size);
   if (!payload) return false;
   const auto views = Split(*payload);
-  return views && AppendColumns(*views, tables);
+  if (!views) return false;
+  // A record without a part says nothing, and there could be millions.
+  const size_t parts = tables.parts.size();
+  return AppendColumns(*views, tables) && tables.parts.size() > parts;
 }
 
 // Checks what both kinds of files begin with, and reads the sequence number.

@@ -9,6 +9,7 @@ namespace profd::history {
 // What one file of a history may hold. A reader refuses a file that has more,
 // so these bound what a damaged or hostile one costs; a writer begins a new
 // file long before (kSeal...). docs/security.md has them as well.
+// Each string has ksym::kMaxShownBytes at the most.
 inline constexpr size_t kMaxStrings = size_t{1} << 19;
 inline constexpr size_t kMaxTextBytes = size_t{32} << 20;
 inline constexpr size_t kMaxFunctions = size_t{1} << 19;
@@ -16,6 +17,9 @@ inline constexpr size_t kMaxNodes = size_t{1} << 20;
 inline constexpr size_t kMaxSeries = size_t{1} << 18;
 inline constexpr size_t kMaxRows = size_t{1} << 20;
 inline constexpr size_t kMaxParts = size_t{1} << 16;
+// Functions of the stacks of all rows that differ from the row before: what
+// there is to walk through.
+inline constexpr uint64_t kMaxStackSteps = uint64_t{1} << 28;
 // Functions of one stack; more than any that is sampled.
 inline constexpr size_t kMaxStackDepth = 4096;
 // Settings, and kinds of samples in all of them.

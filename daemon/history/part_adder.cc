@@ -51,6 +51,15 @@ std::string LinesOf(const std::vector<std::string>& texts) {
   return lines;
 }
 
+uint64_t StackStepsOf(const Profile& profile) {
+  uint64_t steps = 0;
+  for (const ProfileSample& sample : profile.samples) {
+    steps += profile.Stack(sample.user).size();
+    steps += profile.Stack(sample.kernel).size();
+  }
+  return steps;
+}
+
 }  // namespace
 
 // Gives what one profile's samples need to the tables, each once.
@@ -142,6 +151,7 @@ bool PartAdder::Add(const Profile& part, const Run& run) {
                             .count = sample.count,
                             .value = sample.value});
   }
+  stack_steps_ += StackStepsOf(part);
   return true;
 }
 
@@ -166,7 +176,8 @@ bool PartAdder::HasRoomFor(const Profile& part) const {
          sizes.functions + part.frames.size() <= kMaxFunctions &&
          sizes.nodes + frames <= kMaxNodes &&
          sizes.series + part.samples.size() <= kMaxSeries &&
-         sizes.rows + part.samples.size() <= kMaxRows;
+         sizes.rows + part.samples.size() <= kMaxRows &&
+         stack_steps_ + StackStepsOf(part) <= kMaxStackSteps;
 }
 
 uint32_t PartAdder::InternText(std::string_view text) {

@@ -46,6 +46,7 @@ class PartAdder {
   bool HasRoomFor(const Profile& part) const;
 
   Tables tables_;
+  uint64_t stack_steps_ = 0;  // see kMaxStackSteps
   IdIndex function_ids_;
   IdIndex node_ids_;
   IdIndex series_ids_;

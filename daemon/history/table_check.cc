@@ -13,6 +13,7 @@ namespace {
 
 using ksym::ErrorCode;
 using ksym::Fail;
+using ksym::Result;
 using ksym::Status;
 
 // False: one has a name that is not known.
@@ -28,13 +29,30 @@ bool ReadCounters(const Tables& tables, const Part& part,
   return true;
 }
 
-Status CheckNodes(const Tables& tables) {
+// Gives the number of functions of each stack.
+Result<std::vector<uint32_t>> CheckNodes(const Tables& tables) {
   std::vector<uint32_t> depths = {0};
   for (size_t i = 1; i < tables.nodes.size(); ++i) {
     depths.push_back(depths[tables.nodes[i].parent] + 1);
     if (depths.back() > kMaxStackDepth) {
       return Fail(ErrorCode::kCorrupt, "has a stack that is too deep");
     }
+  }
+  return depths;
+}
+
+Status CheckSteps(const Tables& tables, const std::vector<uint32_t>& depths) {
+  uint64_t steps = 0;
+  const Row* last = nullptr;
+  for (const Row& row : tables.rows) {
+    if (last == nullptr || last->series != row.series ||
+        last->user != row.user || last->kernel != row.kernel) {
+      steps += uint64_t{depths[row.user]} + depths[row.kernel];
+    }
+    last = &row;
+  }
+  if (steps > kMaxStackSteps) {
+    return Fail(ErrorCode::kCorrupt, "has too many deep stacks");
   }
   return {};
 }
@@ -74,7 +92,9 @@ Status CheckTables(const Tables& tables) {
                   "that is not known");
     }
   }
-  if (auto right = CheckNodes(tables); !right) return right;
+  const auto depths = CheckNodes(tables);
+  if (!depths) return Fail(depths.error());
+  if (auto right = CheckSteps(tables, *depths); !right) return right;
   return CheckPartsAndRows(tables);
 }
 

@@ -141,6 +141,9 @@ struct Tables {
   std::vector<Series> series;
   std::vector<Row> rows;
   size_t text_bytes = 0;  // of all strings
+  // Sums of the rows that AppendColumns() appended.
+  uint64_t count_sum = 0;
+  uint64_t value_sum = 0;
 
   Sizes sizes() const;
   // About what it takes.

@@ -217,7 +217,7 @@ class FoldedWriter {
       before = text;
       const fmt::format_int count(entry.count);
       out.text().append(line).append(count.data(), count.size()) += '\n';
-      out.PassOn();
+      if (!out.PassOn()) return;
     }
   }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/output/format.h"
 
+#include <fmt/format.h>
+
 #include <cassert>
 #include <utility>
 
@@ -48,6 +50,27 @@ ksym::Status Write(const Profile& profile, const FormatRow& format,
     format.write(first, options, out);
   }
   return out.Finish();
+}
+
+ksym::Result<std::string> RenderWithin(size_t max_bytes, const Profile& profile,
+                                       OutputFormat format,
+                                       const OutputOptions& options) {
+  std::string text;
+  const auto take = [&](std::string_view piece) {
+    if (piece.size() > max_bytes - text.size()) {
+      return ksym::Status(
+          ksym::Fail(ksym::ErrorCode::kLimit,
+                     fmt::format("as {} it would have more than {} MiB: ask "
+                                 "for a shorter time, or for pprof",
+                                 RowOf(format).name, max_bytes >> 20)));
+    }
+    text += piece;
+    return ksym::Status();
+  };
+  if (auto written = Write(profile, format, options, take); !written) {
+    return ksym::Fail(std::move(written.error()));
+  }
+  return text;
 }
 
 std::string Render(const Profile& profile, const FormatRow& format,

@@ -46,7 +46,17 @@ std::optional<OutputFormat> FormatOfExtension(std::string_view path);
   return Write(profile, RowOf(format), options, std::move(sink));
 }
 
-// The same as one text.
+// What a program that goes on makes of one profile at the most: names that
+// anyone chooses stand in some formats once for each frame that has them.
+inline constexpr size_t kMaxRenderedBytes = size_t{64} << 20;
+
+// The same as one text. Fails with kLimit where it would have more than
+// `max_bytes`, soon after it has.
+ksym::Result<std::string> RenderWithin(size_t max_bytes, const Profile& profile,
+                                       OutputFormat format,
+                                       const OutputOptions& options);
+
+// The same without a bound.
 std::string Render(const Profile& profile, const FormatRow& format,
                    const OutputOptions& options);
 inline std::string Render(const Profile& profile, OutputFormat format,

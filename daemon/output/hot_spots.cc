@@ -248,7 +248,7 @@ void WriteHotSpots(const Profile& profile, const HotSpotTable& table,
                               Percent(static_cast<double>(spot.total), all),
                               spot.self, spot.total, Fitted(spot.name, table),
                               EndColour(share, table.colours));
-    out.PassOn();
+    if (!out.PassOn()) return;
   }
   WriteRest(spots.size(), rows, Name(table.kind), out);
 }

@@ -123,7 +123,7 @@ void WriteThreads(const ThreadSums& sums, OutputBuffer& out) {
     AppendText("comm", thread.comm, text);
     AppendTimes(thread.times, text);
     text += '}';
-    out.PassOn();
+    if (!out.PassOn()) return;
   }
   out.text() += "\n]";
 }
@@ -243,7 +243,7 @@ class StackLines {
         AppendNumber("value", values_.entries()[i].count, text);
       }
       text += '}';
-      out.PassOn();
+      if (!out.PassOn()) return;
     }
   }
 
@@ -393,7 +393,7 @@ void WriteJson(const Profile& profile, const OutputOptions& options,
   for (const std::string& object : table.objects) {
     text += &object == table.objects.data() ? "\n" : ",\n";
     text += object;
-    out.PassOn();
+    if (!out.PassOn()) return;
   }
   text += "\n],\n\"stacks\":[";
   stacks.Write(out);

@@ -18,10 +18,12 @@ class OutputBuffer {
   using Sink = std::function<ksym::Status(std::string_view)>;
   explicit OutputBuffer(Sink sink);
 
-  // Writers append to it and call PassOn() now and then.
+  // Writers append to it and call PassOn() now and then. False: the sink failed
+  // and nothing more is taken, so that they may stop.
   std::string& text() { return text_; }
-  void PassOn() {
+  bool PassOn() {
     if (text_.size() >= kPieceBytes) Flush();
+    return status_.has_value();
   }
   // For large outputs that are in memory anyway: without a copy.
   void Write(std::string_view bytes);

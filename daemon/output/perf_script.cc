@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 
 #include "daemon/output/counted_texts.h"
 #include "daemon/output/stack_state.h"
+#include "daemon/output/text_pieces.h"
 #include "daemon/profile/profile_terms.h"
 #include "ksym/base/printable.h"
 
@@ -82,14 +84,24 @@ std::string MarkLine(std::string_view mark) {
   return fmt::format("\t{:16x} {} ([unknown])\n", 0, mark);
 }
 
+// The first line of a sample up to the time.
+std::string HeadLine(const Profile& profile, const ProfileSample& sample) {
+  std::string line;
+  AppendCommand(profile.String(sample.comm), line);
+  fmt::format_to(std::back_inserter(line), " {}/{}\n", sample.pid,
+                 sample.tid != 0 ? sample.tid : sample.pid);
+  return line;
+}
+
+// Samples become lists of lines, whose keys sort as they do: no line begins
+// with another one.
 class Writer {
  public:
   explicit Writer(const Profile& profile) : profile_(profile) {
-    frames_.reserve(profile.frames.size());
-    for (const Frame& frame : profile.frames) {
-      frames_.push_back(FrameLine(profile, frame));
+    MakeLines();
+    for (size_t i = 0; i < profile.samples.size(); ++i) {
+      AddSample(profile.samples[i], head_of_sample_[i]);
     }
-    for (const ProfileSample& sample : profile.samples) AddSample(sample);
     samples_.SortAndMerge();
   }
 
@@ -102,41 +114,61 @@ class Writer {
         metadata.duration_ns / kNsPerUs / std::max(CountWritten(), uint64_t{1});
     uint64_t time_us = metadata.start_unix_ns / kNsPerUs;
     for (const CountedTexts::Entry& entry : samples_.entries()) {
-      const std::string_view text = samples_.Text(entry);
-      const size_t end = text.find('\n');
+      KeyReader key(lines_.rank_bits(), samples_.Text(entry));
+      std::string_view head = lines_.Text(key.Next());
+      head.remove_suffix(1);
+      std::string frames;
+      while (const uint32_t rank = key.Next()) frames += lines_.Text(rank);
       const uint64_t lines = is_amount_ ? 1 : entry.count;
       const uint64_t period = is_amount_ ? entry.count : Period();
       for (uint64_t i = 0; i < lines; ++i) {
         fmt::format_to(std::back_inserter(out.text()),
-                       "{} {}.{:06}: {:10} {}: \n{}\n", text.substr(0, end),
+                       "{} {}.{:06}: {:10} {}: \n{}\n", head,
                        time_us / kUsPerSecond, time_us % kUsPerSecond, period,
-                       event, text.substr(end + 1));
-        out.PassOn();
+                       event, frames);
+        if (!out.PassOn()) return;
         time_us += std::max(step_us, uint64_t{1});
       }
     }
   }
 
  private:
-  // Up to the time, a newline, and the frames.
-  void AddSample(const ProfileSample& sample) {
-    std::string& text = samples_.buffer();
-    AppendCommand(profile_.String(sample.comm), text);
-    fmt::format_to(std::back_inserter(text), " {}/{}\n", sample.pid,
-                   sample.tid != 0 ? sample.tid : sample.pid);
-    AppendStack(sample.kernel_state, sample.kernel, StackOf::kKernel, text);
-    AppendStack(sample.user_state, sample.user, StackOf::kUser, text);
+  void MakeLines() {
+    frames_.reserve(profile_.frames.size());
+    for (const Frame& frame : profile_.frames) {
+      frames_.push_back(lines_.Add(FrameLine(profile_, frame)));
+    }
+    SampleHeads heads;
+    head_of_sample_.reserve(profile_.samples.size());
+    for (const ProfileSample& sample : profile_.samples) {
+      head_of_sample_.push_back(heads.Find(
+          sample, [&] { return lines_.Add(HeadLine(profile_, sample)); }));
+    }
+    for (size_t i = 0; i < marks_.size(); ++i) {
+      marks_[i] = lines_.Add(MarkLine(kStackMarks[i]));
+    }
+    lines_.Rank();
+    for (uint32_t& number : frames_) number = lines_.RankOf(number);
+    for (uint32_t& number : head_of_sample_) number = lines_.RankOf(number);
+    for (uint32_t& number : marks_) number = lines_.RankOf(number);
+  }
+
+  // Up to the time, and then the frames.
+  void AddSample(const ProfileSample& sample, uint32_t head) {
+    KeyWriter key(lines_.rank_bits(), samples_.buffer());
+    key.Add(head);
+    AddStack(sample.kernel_state, sample.kernel, StackOf::kKernel, key);
+    AddStack(sample.user_state, sample.user, StackOf::kUser, key);
+    key.Finish();
     samples_.Commit(sample.count);
   }
 
-  void AppendStack(StackState state, CallStackId stack, StackOf of,
-                   std::string& text) const {
+  void AddStack(StackState state, CallStackId stack, StackOf of,
+                KeyWriter& key) const {
     if (!IsMissed(state)) {
-      for (const FrameId frame : profile_.Stack(stack)) text += frames_[frame];
+      for (const FrameId frame : profile_.Stack(stack)) key.Add(frames_[frame]);
     }
-    if (const auto mark = MarkOf(state, of)) {
-      text += MarkLine(kStackMarks[*mark]);
-    }
+    if (const auto mark = MarkOf(state, of)) key.Add(marks_[*mark]);
   }
 
   // Samples that are written, among which the time is shared out.
@@ -155,7 +187,11 @@ class Writer {
   // Then a stack is one sample with the amount as its period: one for each byte
   // or nanosecond would be billions.
   const bool is_amount_ = profile_.metadata.kinds.front().has_values;
-  std::vector<std::string> frames_;  // by FrameId: their lines
+  // Numbers in lines_, and ranks when these are there.
+  std::vector<uint32_t> frames_;          // by FrameId
+  std::vector<uint32_t> head_of_sample_;  // by index of the sample
+  std::array<uint32_t, kStackMarks.size()> marks_ = {};
+  TextPieces lines_;
   CountedTexts samples_;
 };
 

@@ -132,7 +132,7 @@ class Writer {
     for (const auto& [frame, number] : frames_.all()) {
       text += std::exchange(before, ",\n");
       text += frame;
-      out.PassOn();
+      if (!out.PassOn()) return;
     }
     text += "\n]},\n\"profiles\":[";
     WriteProfile("all", Range(0, owners_.size()), out);
@@ -230,7 +230,7 @@ class Writer {
         text += std::exchange(before, ",\n[");
         text += owner.stacks.Text(entry).substr(1);
         text += ']';
-        out.PassOn();
+        if (!out.PassOn()) return;
       }
     }
     text += "\n],\"weights\":[";
@@ -239,7 +239,7 @@ class Writer {
       for (const CountedTexts::Entry& entry : owner.stacks.entries()) {
         text += std::exchange(before, ",");
         text += fmt::format_int(Weigh(entry.count)).c_str();
-        out.PassOn();
+        if (!out.PassOn()) return;
       }
     }
     text += "]}";

@@ -79,7 +79,7 @@ class TextWriter {
       while (const uint32_t rank = key.Next()) out.text() += lines_.Text(rank);
       fmt::format_to(std::back_inserter(out.text()), "        {}\n\n",
                      entry.count);
-      out.PassOn();
+      if (!out.PassOn()) return;
     }
   }
 

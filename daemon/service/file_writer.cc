@@ -97,19 +97,20 @@ ksym::Status FileWriter::TryWrite(const Profile& profile) {
   }
   const auto format =
       ParseOutputFormat(settings_.format).value_or(OutputFormat::kPprof);
-  const std::string bytes =
-      Render(profile, format, OptionsFor(format, settings_.labels));
-  auto path =
-      files_->Write(profile.metadata.start_unix_ns, ExtensionOf(format), bytes);
+  const auto bytes = RenderWithin(kMaxRenderedBytes, profile, format,
+                                  OptionsFor(format, settings_.labels));
+  if (!bytes) return ksym::Fail(bytes.error());
+  auto path = files_->Write(profile.metadata.start_unix_ns, ExtensionOf(format),
+                            *bytes);
   if (!path) {
     // A file system that was full is looked at anew.
     files_.reset();
     return ksym::Fail(std::move(path.error()));
   }
   ++counters_.files_written;
-  counters_.file_bytes_written += bytes.size();
+  counters_.file_bytes_written += bytes->size();
   Log(LogLevel::kDebug, fmt::format("{}: {} samples, {} bytes", *path,
-                                    profile.accounting.emitted, bytes.size()));
+                                    profile.accounting.emitted, bytes->size()));
   return {};
 }
 

@@ -41,14 +41,6 @@ ksym::Error NothingKnownOf(const history::Selection& selection) {
   return {ErrorCode::kNotFound, "nothing is known of " + NameOfTime(selection)};
 }
 
-HttpResponse ResponseFor(const ksym::Error& error) {
-  const int status = error.code() == ErrorCode::kNotFound  ? 404
-                     : error.code() == ErrorCode::kLimit   ? 413
-                     : error.code() == ErrorCode::kInvalid ? 400
-                                                           : 500;
-  return {.status = status, .body = error.message() + "\n"};
-}
-
 std::optional<history::TimelineBy> TimelineByOf(std::string_view text) {
   if (text == "all") return history::TimelineBy::kAll;
   if (text == "unit") return history::TimelineBy::kUnit;
@@ -223,7 +215,8 @@ class HistoryApi::Query {
     if (!row.marks_parked()) FoldParked(profile);
     content_type_ = row.content_type;
     policy_ = kOwnPolicyPage;
-    return Render(profile, *format, OptionsFor(*format, labels_));
+    return RenderWithin(kMaxRenderedBytes, profile, *format,
+                        OptionsFor(*format, labels_));
   }
 
   uint64_t Number(std::string_view name, uint64_t otherwise) const {

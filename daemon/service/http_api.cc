@@ -231,8 +231,9 @@ HttpResponse HttpApi::Profile(const HttpRequest& request) const {
   const auto known = KnowsKinds(wanted.kinds, merger->kinds());
   if (!known) return BadRequest(known.error().message());
   return Make(request, OutputFormat::kPprof, [&] {
-    return Render(std::move(*merger).Finish(), OutputFormat::kPprof,
-                  OptionsFor(OutputFormat::kPprof, labels()));
+    return RenderWithin(kMaxRenderedBytes, std::move(*merger).Finish(),
+                        OutputFormat::kPprof,
+                        OptionsFor(OutputFormat::kPprof, labels()));
   });
 }
 
@@ -266,27 +267,37 @@ HttpResponse HttpApi::RecentProfile(const HttpRequest& request) const {
   const WantedKinds wanted = {.kind = kind.value, .value = value.value};
   const auto known = KnowsKinds(wanted, KindsOf(profiles));
   if (!known) return BadRequest(known.error().message());
-  return Make(request, *format, [&] {
+  return Make(request, *format, [&]() -> ksym::Result<std::string> {
     ProfileMerger merger = wanted.merger();
     for (const auto& profile : profiles) merger.Add(*profile);
     profd::Profile merged = std::move(merger).Finish();
-    // It was asked for above.
-    const auto shown = value.value.empty()
-                           ? ksym::Status()
-                           : ChooseKind(value.value, RowOf(*format), merged);
-    if (!shown) return shown.error().message();
-    return Render(merged, *format, OptionsFor(*format, labels()));
+    if (!value.value.empty()) {
+      auto shown = ChooseKind(value.value, RowOf(*format), merged);
+      if (!shown) return ksym::Fail(std::move(shown.error()));
+    }
+    return RenderWithin(kMaxRenderedBytes, merged, *format,
+                        OptionsFor(*format, labels()));
   });
 }
 
-HttpResponse HttpApi::Make(const HttpRequest& request, OutputFormat format,
-                           const std::function<std::string()>& make) const {
-  auto made = room_.Make(make, request.is_gone, Clock::now() + kRoomWithin);
+HttpResponse HttpApi::Make(
+    const HttpRequest& request, OutputFormat format,
+    const std::function<ksym::Result<std::string>()>& make) const {
+  std::optional<ksym::Error> failure;
+  auto made = room_.Make(
+      [&] {
+        auto body = make();
+        if (body) return std::move(*body);
+        failure = std::move(body.error());
+        return std::string();
+      },
+      request.is_gone, Clock::now() + kRoomWithin);
   if (!made) {
     return {.status = 503,
             .body = "too many answers wait to be taken\n",
             .is_refusal = true};
   }
+  if (failure) return ResponseFor(*failure);
   return {.content_type = std::string(RowOf(format).content_type),
           .body = std::move(made->body),
           .holds = {std::move(made->held)},

@@ -62,8 +62,9 @@ class HttpApi {
   HttpResponse Profile(const HttpRequest& request) const;
   HttpResponse RecentProfile(const HttpRequest& request) const;
   HttpResponse History(const HttpRequest& request) const;
-  HttpResponse Make(const HttpRequest& request, OutputFormat format,
-                    const std::function<std::string()>& make) const;
+  HttpResponse Make(
+      const HttpRequest& request, OutputFormat format,
+      const std::function<ksym::Result<std::string>()>& make) const;
   Labels labels() const;
 
   const ServiceCounters& counters_;

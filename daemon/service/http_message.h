@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "daemon/service/http_client.h"
+#include "ksym/base/result.h"
 
 namespace profd {
 
@@ -43,6 +44,16 @@ struct HttpResponse {
 };
 
 // The answer to a wrong request: go tool pprof shows the body to its user.
+// Where no answer can be made, for one of these reasons.
+inline HttpResponse ResponseFor(const ksym::Error& error) {
+  using enum ksym::ErrorCode;
+  const int status = error.code() == kNotFound  ? 404
+                     : error.code() == kLimit   ? 413
+                     : error.code() == kInvalid ? 400
+                                                : 500;
+  return {.status = status, .body = error.message() + "\n"};
+}
+
 inline HttpResponse BadRequest(std::string why) {
   return {.status = 400, .body = std::move(why) + "\n"};
 }

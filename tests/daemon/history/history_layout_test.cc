@@ -8,6 +8,7 @@
 #include "daemon/history/layout.h"
 #include "daemon/history/part_adder.h"
 #include "daemon/history/words.h"
+#include "ksym/base/bounded_name.h"
 #include "tests/daemon/history/sample_parts.h"
 
 namespace profd::history {
@@ -99,6 +100,45 @@ TEST(HistoryJournal, FlippedBitEndsItThere) {
     EXPECT_EQ(read->records, journal.WholeWithin(bit / 8)) << bit;
     EXPECT_GT(read->bytes_after, 0u) << bit;
     EXPECT_TRUE(IsBeginning(read->tables, journal.adder.tables())) << bit;
+  }
+}
+
+// A forged journal has millions of them in little room.
+TEST(HistoryJournal, EndsAtARecordWithoutAPart) {
+  const Journal journal;
+  PartAdder none;
+  const std::string bytes = journal.bytes.substr(0, journal.ends[1]) +
+                            EncodeRecord(none.tables(), Sizes()).value() +
+                            journal.bytes.substr(journal.ends[1]);
+  const auto read = DecodeJournal(bytes);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->records, 1u);
+  EXPECT_EQ(read->bytes_after, bytes.size() - journal.ends[1]);
+}
+
+TEST(HistoryJournal, EndsWhereCountsAreTooLarge) {
+  constexpr uint64_t kHalf = uint64_t{1} << 63;
+  std::string bytes = JournalHeader(7);
+  PartAdder adder;
+  Sizes written;
+  for (unsigned i = 0; i < kRecords; ++i) {
+    ASSERT_TRUE(adder.Add(PartNumber(i), {}));
+    adder.tables().rows.back().count = kHalf;
+    bytes += EncodeRecord(adder.tables(), written).value();
+    written = adder.tables().sizes();
+  }
+  const auto read = DecodeJournal(bytes);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->records, 1u);
+  EXPECT_EQ(read->tables.parts.size(), 1u);
+}
+
+TEST(HistorySegment, RefusesLongTexts) {
+  for (const size_t more : {0, 1}) {
+    Tables tables = TablesOf({PartNumber(0)});
+    tables.strings.Intern(std::string(ksym::kMaxShownBytes + more, 'x'));
+    const auto read = DecodeSegment(EncodeSegment(tables, 9).value());
+    EXPECT_EQ(read.has_value(), more == 0);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "daemon/history/range_profile.h"
+#include "daemon/history/table_check.h"
 #include "tests/daemon/history/sample_parts.h"
 
 namespace profd::history {
@@ -161,6 +162,27 @@ TEST(RangeProfile, RefusesWhatContradictsItself) {
     ASSERT_TRUE(range.Add(TablesOf({PartNumber(1)})));
     EXPECT_EQ(CountOf(std::move(range).Finish()), 15u);
   }
+}
+
+// A few hundred kilobytes would be hours of walking.
+TEST(RangeProfile, RefusesTooManyDeepStacks) {
+  Tables tables = TablesOf({PartNumber(0)});
+  const auto trunk = static_cast<uint32_t>(tables.nodes.size());
+  for (uint32_t i = 0; i < 4000; ++i) {
+    tables.nodes.push_back({.parent = i == 0 ? 0 : trunk + i - 1});
+  }
+  const Row row = {.series = 0, .user = trunk, .count = 0};
+  const auto leaf = [&](uint32_t number) {
+    tables.nodes.push_back({.parent = trunk + 3999, .function = number});
+    tables.rows.push_back(row);
+    tables.rows.back().user = static_cast<uint32_t>(tables.nodes.size() - 1);
+  };
+  for (uint32_t i = 0; i < 67'000; ++i) leaf(0);
+  EXPECT_TRUE(CheckTables(tables));
+  for (uint32_t i = 0; i < 200; ++i) leaf(0);
+  const auto checked = CheckTables(tables);
+  ASSERT_FALSE(checked);
+  EXPECT_EQ(checked.error().message(), "has too many deep stacks");
 }
 
 TEST(RangeProfile, IsBoundedInMemory) {

@@ -375,6 +375,26 @@ TEST(OutputTest, MarksBrokenStacks) {
   }
 }
 
+// Names that anyone chooses stand there once for each frame.
+TEST(FormatTest, IsBounded) {
+  TestProfile p;
+  const std::string name(1000, 'n');
+  for (unsigned i = 0; i < 100; ++i) {
+    const FrameId f = p.User(name + std::to_string(i));
+    p.Add({.user = std::vector<FrameId>(100, f), .count = 1});
+  }
+  const Profile profile = std::move(p).Finish();
+  for (const FormatRow& row : FormatRows()) {
+    SCOPED_TRACE(row.name);
+    const std::string whole = Render(profile, row.format, {});
+    EXPECT_EQ(RenderWithin(whole.size(), profile, row.format, {}), whole);
+    const auto bounded =
+        RenderWithin(whole.size() - 1, profile, row.format, {});
+    ASSERT_FALSE(bounded);
+    EXPECT_EQ(bounded.error().code(), ksym::ErrorCode::kLimit);
+  }
+}
+
 // Names and extensions of formats; anything else is refused.
 TEST(FormatTest, Parses) {
   EXPECT_EQ(*ParseOutputFormat("folded"), OutputFormat::kFolded);
