@@ -7,6 +7,7 @@
 
 #include "daemon/base/now_ns.h"
 #include "daemon/base/utc_time.h"
+#include "daemon/history/table_check.h"
 
 namespace profd::history {
 namespace {
@@ -46,7 +47,18 @@ CoverageAdder::Step CoverageAdder::Add(const Tables& tables, const Part& part) {
   last_run_ = run;
   last_end_unix_ns_ = part.start_unix_ns + part.duration_ns;
   coverage_.known_ns += part.duration_ns;
+  AddKinds(tables, tables.settings[part.setting]);
   return step;
+}
+
+void CoverageAdder::AddKinds(const Tables& tables, const Setting& setting) {
+  for (uint32_t i = 0; i < setting.kinds; ++i) {
+    const Kind& kind = tables.kinds[setting.first_kind + i];
+    if (coverage_.kinds.size() == kMaxSampleKinds) return;
+    if (!FindKind(coverage_.kinds, tables.strings.Get(kind.name))) {
+      coverage_.kinds.push_back(SampleKindOf(tables, kind));
+    }
+  }
 }
 
 std::vector<std::string> TextsOf(const RangeCoverage& coverage) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "daemon/history/tables.h"
+#include "daemon/profile/sample_kind.h"
 
 namespace profd::history {
 
@@ -26,6 +27,8 @@ struct RangeCoverage {
   uint64_t holes = 0;
   uint64_t hole_ns = 0;           // of all of them
   std::vector<Hole> first_holes;  // at most kMaxHolesListed
+  // Of the parts' samples, each name once.
+  std::vector<SampleKind> kinds;  // at most kMaxSampleKinds
 
   static constexpr size_t kMaxHolesListed = 10;
 };
@@ -41,6 +44,8 @@ class CoverageAdder {
   const RangeCoverage& coverage() const { return coverage_; }
 
  private:
+  void AddKinds(const Tables& tables, const Setting& setting);
+
   RangeCoverage coverage_;
   uint64_t last_end_unix_ns_ = 0;
   std::string last_run_;

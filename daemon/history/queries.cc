@@ -9,6 +9,7 @@
 #include "daemon/history/flame_adder.h"
 #include "daemon/history/range_profile.h"
 #include "daemon/history/table_check.h"
+#include "daemon/profile/kind_select.h"
 
 namespace profd::history {
 namespace {
@@ -72,6 +73,13 @@ FileSummary SummaryOf(const FileContent& file) {
   return summary;
 }
 
+// A name that no samples have would give an empty answer.
+ksym::Status KnowsKindOf(const Selection& selection,
+                         const RangeCoverage& coverage) {
+  if (coverage.parts == 0) return {};
+  return KnowsKind(selection.kind, coverage.kinds);
+}
+
 }  // namespace
 
 Result<HistoryAnswer> ReadRange(const std::string& folder,
@@ -82,6 +90,9 @@ Result<HistoryAnswer> ReadRange(const std::string& folder,
   });
   if (!added) return Fail(std::move(added.error()));
   const RangeCoverage coverage = added->adder->coverage();
+  if (auto known = KnowsKindOf(selection, coverage); !known) {
+    return Fail(std::move(known.error()));
+  }
   return AnswerOf(std::move(*added->adder).Finish(), coverage,
                   std::move(added->read));
 }
@@ -94,6 +105,9 @@ Result<HistoryAnswer> ReadFlame(const std::string& folder,
   });
   if (!added) return Fail(std::move(added.error()));
   const RangeCoverage coverage = added->adder->coverage();
+  if (auto known = KnowsKindOf(selection, coverage); !known) {
+    return Fail(std::move(known.error()));
+  }
   return AnswerOf(std::move(*added->adder).Finish(nodes), coverage,
                   std::move(added->read));
 }
@@ -105,8 +119,12 @@ Result<FunctionAnswer> ReadFunctions(const std::string& folder,
     return FunctionAdder(selection, bounds.max_bytes);
   });
   if (!added) return Fail(std::move(added.error()));
-  return FunctionAnswer{.table = std::move(*added->adder).Finish(),
-                        .read = std::move(added->read)};
+  FunctionAnswer answer = {.table = std::move(*added->adder).Finish(),
+                           .read = std::move(added->read)};
+  if (auto known = KnowsKindOf(selection, answer.table.coverage); !known) {
+    return Fail(std::move(known.error()));
+  }
+  return answer;
 }
 
 Result<TimelineAnswer> ReadTimeline(const std::string& folder,
@@ -117,8 +135,13 @@ Result<TimelineAnswer> ReadTimeline(const std::string& folder,
   auto added =
       AddFiles(folder, request.selection, bounds, [&] { return *first; });
   if (!added) return Fail(std::move(added.error()));
-  return TimelineAnswer{.line = std::move(*added->adder).Finish(),
-                        .read = std::move(added->read)};
+  TimelineAnswer answer = {.line = std::move(*added->adder).Finish(),
+                           .read = std::move(added->read)};
+  if (auto known = KnowsKindOf(request.selection, answer.line.coverage);
+      !known) {
+    return Fail(std::move(known.error()));
+  }
+  return answer;
 }
 
 Result<ListingAnswer> ReadListing(const std::string& folder,

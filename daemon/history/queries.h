@@ -35,8 +35,8 @@ struct HistoryAnswer {
   FilesRead read;
 };
 
-// All queries fail where ReadFiles() does, and with kLimit where the answer
-// would be too large.
+// All queries fail where ReadFiles() does, with kLimit where the answer would
+// be too large, and with kInvalid where no samples are of the selection's kind.
 ksym::Result<HistoryAnswer> ReadRange(const std::string& folder,
                                       const Selection& selection,
                                       const QueryBounds& bounds);

@@ -73,7 +73,11 @@ Result<Profile> LoadHistoryInput(const HistoryInput& input) {
                                    {.max_bytes = kMaxInputProfileBytes});
   if (!answer) return Fail(std::move(answer.error()));
   if (answer->coverage.parts == 0) {
-    return Fail(ErrorCode::kNotFound, "nothing is known of that time");
+    std::string why = "nothing is known of that time";
+    for (const std::string& warning : answer->read.warnings) {
+      why += "; " + warning;
+    }
+    return Fail(ErrorCode::kNotFound, std::move(why));
   }
   return std::move(answer->profile);
 }

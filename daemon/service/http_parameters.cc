@@ -13,6 +13,7 @@ std::optional<std::string> ReadParameters(
     const std::multimap<std::string, std::string>& given,
     std::span<NumberParameter> numbers, std::span<TextParameter> texts) {
   for (const auto& [name, text] : given) {
+    if (given.count(name) > 1) return fmt::format("{} is there twice", name);
     const auto text_parameter =
         std::ranges::find(texts, name, &TextParameter::name);
     if (text_parameter != texts.end()) {

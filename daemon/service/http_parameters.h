@@ -21,7 +21,8 @@ struct TextParameter {
   std::string value = {};
 };
 
-// Fills the values in; returns what is wrong, or nothing.
+// Fills the values in; returns what is wrong, or nothing. Each may be there
+// once.
 std::optional<std::string> ReadParameters(
     const std::multimap<std::string, std::string>& given,
     std::span<NumberParameter> numbers, std::span<TextParameter> texts);

@@ -90,6 +90,14 @@ TEST_F(HistoryApiTest, RefusesWhatItDoesNotUnderstand) {
   EXPECT_EQ(Ask("functions", {{"seconds", "10"}}).status, 400);
   EXPECT_EQ(Ask("difference").status, 400);
   EXPECT_EQ(Ask("profile", {{"format", "paper"}}).status, 400);
+  EXPECT_EQ(Ask("functions", {{"top", "1"}, {"top", "2"}}).body,
+            "top is there twice\n");
+  for (const char* view : {"timeline", "functions", "flame", "profile"}) {
+    const HttpResponse unknown = Ask(view, {{"kind", "bogus"}});
+    EXPECT_EQ(unknown.status, 400) << view;
+    EXPECT_EQ(unknown.body,
+              "there are no samples of kind \"bogus\", only of cpu\n");
+  }
   const HttpResponse backwards =
       api_.Respond({.path = "/api/history/functions",
                     .parameters = {{"from", "20"}, {"until", "10"}}},
