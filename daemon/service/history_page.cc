@@ -18,7 +18,8 @@ std::string HistoryScript() {
   std::string script;
   for (const std::string_view part :
        {web::kTimesJs, web::kRangeStateJs, web::kServiceJs, web::kHeatMapJs,
-        web::kFunctionGridJs, web::kFlameFrameJs, web::kHistoryJs}) {
+        web::kFunctionGridJs, web::kFlameFrameJs, web::kLiveJs,
+        web::kDownloadsJs, web::kHistoryJs}) {
     script += part;
   }
   return script;

@@ -53,12 +53,22 @@ class HeatMap {
     canvas.addEventListener('blur', () => this.point(null));
   }
 
+  // Where the cursor is it stays, if there is such a place.
   show(line) {
+    const {at} = this;
     this.line = line;
     this.at = null;
     this.anchor = null;
     this.pressed = undefined;
     this.draw();
+    const isThere = at && line && at.step < this.steps &&
+        at.row < line.rows.length;
+    this.point(isThere ? at : null);
+  }
+
+  // A time is being marked, which another line would disturb.
+  get isMarking() {
+    return this.pressed !== undefined || this.anchor !== null;
   }
 
   get steps() {

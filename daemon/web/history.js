@@ -4,11 +4,6 @@
 const NO_NAMES = {unit: '[no unit]', container: '[no container]',
                   comm: '[no command]'};
 const FILTER_OF_ROWS = {unit: 'unit', container: 'container', comm: 'command'};
-const FORMATS = [['folded', 'folded'], ['pprof', 'pb.gz'], ['json', 'json'],
-                 ['flamegraph', 'html'], ['svg', 'svg'], ['text', 'txt'],
-                 ['speedscope', 'speedscope.json'],
-                 ['perf-script', 'perf'], ['otlp', 'otlp']];
-
 // The page: its address, what it asks the service for, and where that is shown.
 class HistoryPage {
   constructor() {
@@ -26,9 +21,18 @@ class HistoryPage {
     });
     this.flame = new FlameFrame(
         (flame) => this.update({flame}, {replace: true}));
+    this.live = new LiveMode({
+      isBusy: () => this.isLoadingMap || this.map.isMarking,
+      advance: ({range}) => this.advance(range),
+    });
     this.requests = {};
     this.listen();
-    this.fillDownloads();
+    new Downloads(this.service, {
+      range: () => this.range() ?? this.window(),
+      query: (range) => queryOf(this.state, range),
+      begin: () => this.begin('download'),
+      fail: (error) => this.sayTrouble(error),
+    });
     this.go(parseAddress(location.hash));
   }
 
@@ -49,6 +53,7 @@ class HistoryPage {
     const clicks = {
       earlier: () => this.shift(-1), later: () => this.shift(1),
       closer: () => this.zoom(), refresh: () => this.refresh(),
+      live: () => this.switchLive(),
       theme: () => this.switchTheme(),
       'no-b': () => this.update({b: null}),
       'compare': () => this.markSecond(),
@@ -95,15 +100,6 @@ class HistoryPage {
     }
   }
 
-  fillDownloads() {
-    for (const [format, ending] of FORMATS) {
-      const button = element('button', `As ${format}`);
-      button.type = 'button';
-      button.addEventListener('click', () => this.download(format, ending));
-      byName('downloads').append(button);
-    }
-  }
-
   update(changes, {replace = false} = {}) {
     const next = {...this.state, ...changes};
     const text = formatAddress(next);
@@ -132,7 +128,26 @@ class HistoryPage {
     }
     if (isNewMap || differs('name', 'module')) this.loadSeries();
     this.map.mark(state.a, state.b);
+    this.live.set(state.live > 0 && !state.window);
     this.showControls();
+  }
+
+  // The window goes on; a time that was chosen stays.
+  advance(range) {
+    this.now = this.present();
+    this.loadMap({isAdvance: true});
+    this.loadSeries();
+    if (range && !this.state.a) this.loadRange();
+    this.showControls();
+  }
+  // From a window in the past to the present.
+  switchLive() {
+    if (this.live.isOn) {
+      this.update({live: 0});
+    } else {
+      this.state = {...this.state, live: 1};
+      this.refresh();
+    }
   }
 
   present() {
@@ -163,8 +178,10 @@ class HistoryPage {
     return this.requests[kind].signal;
   }
 
-  async loadMap() {
+  // isAdvance: nobody asked for it, so that it disturbs nothing.
+  async loadMap({isAdvance = false} = {}) {
     const signal = this.begin('map');
+    this.isLoadingMap = true;
     const step = this.step();
     const range = snapped(this.window(), step);
     const query = queryOf(this.state, range);
@@ -173,10 +190,13 @@ class HistoryPage {
     try {
       const line = await this.service.json('timeline', query, signal);
       if (signal.aborted) return;
+      this.isLoadingMap = false;
+      if (isAdvance && this.map.isMarking) return;
       this.line = line;
       this.say('');
     } catch (error) {
       if (error.name === 'AbortError') return;
+      this.isLoadingMap = false;
       this.line = null;
       this.sayTrouble(error);
     }
@@ -202,7 +222,9 @@ class HistoryPage {
                   'what they used while they were small.');
       }
       said.push(...line.warnings.map((text) => shortened(text)));
-      byName('said').textContent = said.slice(0, 4).join(' · ');
+      if (!this.map.at) {
+        byName('said').textContent = said.slice(0, 4).join(' · ');
+      }
     }
   }
 
@@ -375,25 +397,6 @@ class HistoryPage {
     this.go(shown);
   }
 
-  async download(format, ending) {
-    byName('save-menu').open = false;
-    const range = this.range() ?? this.window();
-    const query = queryOf(this.state, range);
-    query.set('format', format);
-    try {
-      const response =
-          await this.service.ask('profile', query, this.begin('download'));
-      const link = document.createElement('a');
-      const url = URL.createObjectURL(await response.blob());
-      link.href = url;
-      link.download = `history-${range.from}-${range.until}.${ending}`;
-      link.click();
-      setTimeout(() => URL.revokeObjectURL(url), 1000);
-    } catch (error) {
-      if (error.name !== 'AbortError') this.sayTrouble(error);
-    }
-  }
-
   say(trouble) {
     byName('trouble').hidden = trouble === '';
     byName('trouble').textContent = shortened(trouble, 500);
@@ -422,6 +425,7 @@ class HistoryPage {
     byName('kind').value = state.kind;
     byName('step').value = state.step;
     byName('closer').disabled = !state.a;
+    byName('live').setAttribute('aria-pressed', this.live.isOn);
     byName('no-b').hidden = !state.b;
     byName('window-text').textContent = rangeText(this.window());
     byName('theme').textContent = darkPage() ? 'Light' : 'Dark';
@@ -462,7 +466,7 @@ class HistoryPage {
     const actions = {
       '[': () => this.shift(-1), ']': () => this.shift(1),
       'z': () => this.zoom(), 'r': () => this.refresh(),
-      'd': () => this.switchTheme(),
+      'd': () => this.switchTheme(), 'l': () => this.switchLive(),
     };
     if (!Object.hasOwn(actions, event.key)) return;
     actions[event.key]();

@@ -8,6 +8,7 @@ const OPENING = {
   window: null,   // ... {from, until}
   a: null,        // the chosen range, and the one it is compared with
   b: null,
+  live: 0,        // 1: it goes on with time, unless there is a window
   by: 'unit', step: 0, kind: '',
   unit: '', container: '', command: '', function: '',  // filters
   name: '', module: '',  // the chosen function

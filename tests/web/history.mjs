@@ -230,6 +230,65 @@ async function themes(page) {
   await picture(page, 'dark');
 }
 
+// The page goes on with time, keeps what was chosen, and does not grow.
+async function live() {
+  const page = await openPage(browser, complaints, {allowed});
+  // Five seconds are a tenth of one.
+  await page.addInitScript(() => {
+    const begin = window.setInterval;
+    window.setInterval = (action, ms) => begin(action, ms / 50);
+  });
+  await page.goto(`${url}/#last=120&by=comm&token=` +
+                  encodeURIComponent(token));
+  await shown(page);
+  const window = () => page.locator('#window-text').textContent();
+  const passes = async (count) => {
+    for (let i = 0; i < count; ++i) {
+      await page.waitForResponse(
+          (response) => response.url().includes('/timeline'));
+    }
+  };
+  await page.locator('#live').click();
+  await shown(page);
+  check((await state(page)).get('live') === '1', 'live is in the address');
+  const before = await window();
+  await page.waitForTimeout(1500);
+  await passes(1);
+  check(await window() !== before, 'the window goes on');
+  await page.locator('#heat').focus();
+  await page.keyboard.press('End');
+  await page.keyboard.press('Shift+ArrowLeft');
+  await page.waitForTimeout(500);
+  check(await page.locator('#mark-a').isVisible(), 'nothing disturbs a mark');
+  await page.keyboard.press('Enter');
+  await shown(page);
+  const a = (await state(page)).get('a');
+  const session = await page.context().newCDPSession(page);
+  await session.send('Performance.enable');
+  const sizes = async () => {
+    await session.send('HeapProfiler.collectGarbage');
+    const {metrics} = await session.send('Performance.getMetrics');
+    const of = (name) => metrics.find((metric) => metric.name === name).value;
+    return {heap: of('JSHeapUsedSize'), nodes: of('Nodes'),
+            listeners: of('JSEventListeners')};
+  };
+  await passes(10);
+  const first = await sizes();
+  await passes(110);
+  const last = await sizes();
+  check(last.heap < first.heap + 1e6 && last.nodes < first.nodes + 100 &&
+            last.listeners < first.listeners + 20,
+        `ten minutes: ${JSON.stringify(first)}, ${JSON.stringify(last)}`);
+  check((await state(page)).get('a') === a, 'the chosen time stays');
+  await page.locator('#live').click();
+  await page.waitForTimeout(300);
+  let requests = 0;
+  page.on('request', () => ++requests);
+  await page.waitForTimeout(1000);
+  check(requests === 0, `nothing is asked for: ${requests}`);
+  await page.close();
+}
+
 async function withoutScript() {
   const page = await openPage(browser, complaints,
                               {allowed, javaScriptEnabled: false});
@@ -249,6 +308,7 @@ await filters(page);
 await downloads(page);
 await themes(page);
 await phone();
+await live();
 await withoutScript();
 await browser.close();
 check(complaints.length === 0, complaints.join('\n'));
