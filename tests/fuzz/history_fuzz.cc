@@ -54,7 +54,7 @@ void Check(Tables& tables) {
   }
   if (count > profile.accounting.emitted) std::abort();
   // What was read can be written, and is the same then.
-  const auto segment = EncodeSegment(tables, 1);
+  const auto segment = EncodeSegment(tables, {.first = 1, .last = 1});
   if (!segment) return;
   const auto again = DecodeSegment(*segment);
   if (!again || again->tables.rows != tables.rows ||
