@@ -140,13 +140,16 @@ Result<Compacted> Compact(const std::string& folder,
   if (compacted.files < 2) return compacted;
   const Sequences sequences = {.first = run[0].sequences.first,
                                .last = run[compacted.files - 1].sequences.last};
-  compacted.name = SegmentNameOf(merger->tables(), sequences);
-  const Sums sums(merger->tables());
   if (is_over()) return GaveWay();
-  auto bytes = EncodeSegment(merger->tables(), sequences);
+  Tables tables = std::move(*merger).Finish();
+  merger.reset();
+  compacted.name = SegmentNameOf(tables, sequences);
+  const Sums sums(tables);
+  if (is_over()) return GaveWay();
+  auto bytes = EncodeSegment(tables, sequences);
   if (!bytes) return Fail(std::move(bytes.error()));
   // There is not room for both.
-  merger.reset();
+  tables = Tables();
   if (auto right = CheckBytes(compacted.name, *bytes, sums); !right) {
     return Fail(std::move(right.error()));
   }

@@ -28,9 +28,11 @@ using ksym::Status;
 // They end in a newline, so that a transfer in text mode shows.
 constexpr std::string_view kJournalMagic = "KSYMHJN\n";
 constexpr std::string_view kSegmentMagic = "KSYMHSG\n";
-// A journal is written in each interval, a segment once and read often.
+// A journal is written in each interval and read for minutes, the segment of
+// one for an hour, and that of an hour for a month.
 constexpr int kRecordLevel = 3;
 constexpr int kSegmentLevel = 9;
+constexpr int kHourLevel = 17;
 // The checksum is of what is before it, and of the list of columns behind it.
 constexpr size_t kSegmentChecksumAt = 32;
 constexpr size_t kColumnEntryBytes = 12;
@@ -258,11 +260,13 @@ Result<JournalContent> DecodeJournal(std::string_view bytes) {
 
 Result<std::string> EncodeSegment(Tables& tables, Sequences sequences) {
   const Columns columns = EncodeColumns(tables, {});
+  const int level =
+      sequences.first == sequences.last ? kSegmentLevel : kHourLevel;
   ksym::ByteWriter entries;
   std::string data;
   for (const std::string& column : columns) {
     if (column.size() > kMaxColumnBytes) return Fail(TooLarge().error());
-    const auto packed = Pack(column, kSegmentLevel);
+    const auto packed = Pack(column, level);
     if (!packed) return Fail(packed.error());
     entries.Write(static_cast<uint32_t>(packed->size()));
     entries.Write(static_cast<uint32_t>(column.size()));

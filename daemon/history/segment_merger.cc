@@ -2,9 +2,11 @@
 #include "daemon/history/segment_merger.h"
 
 #include <span>
+#include <utility>
 
 #include "daemon/history/limits.h"
 #include "daemon/history/table_check.h"
+#include "daemon/history/table_order.h"
 
 namespace profd::history {
 namespace {
@@ -182,6 +184,14 @@ bool SegmentMerger::Add(const Tables& file) {
   stack_steps_ = steps;
   File(file, builder_).Add();
   return true;
+}
+
+Tables SegmentMerger::Finish() && {
+  Tables tables = std::move(builder_).Finish();
+  // What finds elements by what they are is not needed, nor right, any more.
+  builder_ = TableBuilder();
+  OrderTables(tables);
+  return tables;
 }
 
 }  // namespace profd::history

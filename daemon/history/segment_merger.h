@@ -34,7 +34,8 @@ class SegmentMerger {
   // MergeRoom took it. False, and nothing was added: the sums of its counts, or
   // its deep stacks, are too much for one file. O(the file).
   bool Add(const Tables& file);
-  Tables& tables() { return builder_.tables(); }
+  // All of it in the order in which a file is smallest.
+  Tables Finish() &&;
 
  private:
   class File;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "daemon/history/tables.h"
 #include "daemon/profile/id_index.h"
@@ -27,6 +28,8 @@ class TableBuilder {
 
   Tables& tables() { return tables_; }
   const Tables& tables() const { return tables_; }
+  // Nothing may be interned any more.
+  Tables Finish() && { return std::move(tables_); }
   // About what it takes.
   size_t memory_bytes() const;
 

@@ -204,7 +204,8 @@ TEST(HistoryCompaction, HasEachThingOnce) {
   SegmentMerger merger;
   ASSERT_TRUE(merger.Add(one));
   ASSERT_TRUE(merger.Add(other));
-  const Sizes sizes = merger.tables().sizes();
+  const Tables tables = std::move(merger).Finish();
+  const Sizes sizes = tables.sizes();
   const Sizes wanted =
       TablesOf({PartNumber(0), PartNumber(1), PartNumber(2)}).sizes();
   EXPECT_EQ(sizes.strings, wanted.strings);
@@ -214,7 +215,7 @@ TEST(HistoryCompaction, HasEachThingOnce) {
   EXPECT_EQ(sizes.kinds, 1u);
   EXPECT_EQ(sizes.settings, 1u);
   EXPECT_EQ(sizes.parts, 4u);
-  EXPECT_TRUE(CheckTables(merger.tables()));
+  EXPECT_TRUE(CheckTables(tables));
 }
 
 TEST(HistoryCompaction, WaitsForTheEndOfTheHour) {
