@@ -44,18 +44,18 @@ bool IsOpen(uint64_t hour, const CompactionTime& time) {
          *time.journal_began_unix_ns / kNsPerSecond / kSecondsOfHour == hour;
 }
 
-// How many of the first files one file takes, by their beginnings.
-size_t CountThatFit(const std::string& folder, std::span<const FileName> run) {
-  MergeRoom room;
-  size_t files = 0;
-  for (const FileName& name : run) {
-    const auto beginning = ReadBeginning(folder, name, kSegmentHeaderBytes);
-    if (!beginning) break;
-    const auto outline = ReadSegmentOutline(*beginning);
-    if (!outline || !room.Take(*outline)) break;
-    ++files;
-  }
-  return files;
+Result<SegmentOutline> ReadOutline(const std::string& folder,
+                                   const FileName& name) {
+  const auto beginning = ReadBeginning(folder, name, kSegmentHeaderBytes);
+  if (!beginning) return Fail(beginning.error());
+  return ReadSegmentOutline(*beginning);
+}
+
+// Whether `more` fits as well; one that cannot be read does not.
+bool HasRoomFor(const std::string& folder, const FileName& more,
+                const SegmentOutline& there) {
+  const auto outline = ReadOutline(folder, more);
+  return outline && FitTogether(there, *outline);
 }
 
 Result<Tables> ReadWhole(const std::string& folder, const FileName& name) {
@@ -127,15 +127,20 @@ std::optional<FileRun> NextRun(const std::deque<StoredFile>& files,
 Result<Compacted> Compact(const std::string& folder,
                           std::span<const FileName> run,
                           const std::function<bool()>& is_over) {
-  const size_t most = CountThatFit(folder, run);
   auto merger = std::make_unique<SegmentMerger>();
   Compacted compacted;
-  for (; compacted.files < most; ++compacted.files) {
+  // The first one is not read for nothing.
+  const auto first = ReadOutline(folder, run[0]);
+  if (!first) return Fail(first.error());
+  if (!HasRoomFor(folder, run[1], *first)) return compacted;
+  for (const FileName& name : run) {
     if (is_over()) return GaveWay();
-    const auto file = ReadWhole(folder, run[compacted.files]);
-    if (!file && compacted.files == 0) return Fail(file.error());
     // The next run begins with what does not go with these.
+    if (!HasRoomFor(folder, name, merger->Outline())) break;
+    const auto file = ReadWhole(folder, name);
+    if (!file && compacted.files == 0) return Fail(file.error());
     if (!file || !merger->Add(*file)) break;
+    ++compacted.files;
   }
   if (compacted.files < 2) return compacted;
   const Sequences sequences = {.first = run[0].sequences.first,

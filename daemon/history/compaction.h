@@ -49,11 +49,11 @@ struct Compacted {
   std::string bytes;
   size_t files = 0;  // it has the first so many of the run
 };
-// One segment of the first files of a run; of as many as one file takes, which
-// may be fewer than two: then it has no bytes. Memory: kMaxMergeBytes, a
-// file and what becomes of both. The error is that of the run's first file, of
-// what was made, or kLimit where `is_over`, which is asked before each file,
-// says so.
+// One segment of the first files of a run, of two or more; of as many as one
+// file takes. It has no bytes where these are fewer than two. Memory:
+// kMaxMergeBytes, a file and what becomes of both. The error is that of the
+// run's first file, of what was made, or kLimit where `is_over`, which is asked
+// before each file, says so.
 ksym::Result<Compacted> Compact(const std::string& folder,
                                 std::span<const FileName> run,
                                 const std::function<bool()>& is_over);

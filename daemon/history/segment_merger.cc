@@ -37,25 +37,20 @@ bool IsWithinLimits(const Sizes& sizes, size_t text_bytes) {
 
 }  // namespace
 
-bool MergeRoom::Take(const SegmentOutline& outline) {
-  Sizes sizes = sizes_;
-  sizes.strings += outline.most.strings;
-  sizes.functions += outline.most.functions;
-  sizes.nodes += outline.most.nodes;
-  sizes.kinds += outline.most.kinds;
-  sizes.settings += outline.most.settings;
-  sizes.parts += outline.most.parts;
-  sizes.counters += outline.most.counters;
-  sizes.series += outline.most.series;
-  sizes.rows += outline.most.rows;
-  const size_t text_bytes = text_bytes_ + outline.text_bytes;
-  if (!IsWithinLimits(sizes, text_bytes) ||
-      BytesOf(sizes, text_bytes) > kMaxMergeBytes) {
-    return false;
-  }
-  sizes_ = sizes;
-  text_bytes_ = text_bytes;
-  return true;
+bool FitTogether(const SegmentOutline& there, const SegmentOutline& more) {
+  Sizes sizes = there.most;
+  sizes.strings += more.most.strings;
+  sizes.functions += more.most.functions;
+  sizes.nodes += more.most.nodes;
+  sizes.kinds += more.most.kinds;
+  sizes.settings += more.most.settings;
+  sizes.parts += more.most.parts;
+  sizes.counters += more.most.counters;
+  sizes.series += more.most.series;
+  sizes.rows += more.most.rows;
+  const size_t text_bytes = there.text_bytes + more.text_bytes;
+  return IsWithinLimits(sizes, text_bytes) &&
+         BytesOf(sizes, text_bytes) <= kMaxMergeBytes;
 }
 
 // Gives the elements of one file their places among those of all.
@@ -184,6 +179,12 @@ bool SegmentMerger::Add(const Tables& file) {
   stack_steps_ = steps;
   File(file, builder_).Add();
   return true;
+}
+
+SegmentOutline SegmentMerger::Outline() const {
+  const Tables& tables = builder_.tables();
+  return {
+      .sequences = {}, .most = tables.sizes(), .text_bytes = tables.text_bytes};
 }
 
 Tables SegmentMerger::Finish() && {

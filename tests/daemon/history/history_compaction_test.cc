@@ -475,28 +475,62 @@ TEST(HistoryCompaction, IsDeletedForRoomAndForItsAge) {
 }
 
 TEST(HistoryCompaction, HoldsToWhatAFileMayHave) {
-  const auto outline = [](size_t nodes, size_t rows) {
-    SegmentOutline some;
-    some.most = {.strings = 0, .nodes = nodes, .rows = rows};
-    return some;
+  const auto outline = [](Sizes most, size_t text_bytes = 0) {
+    return SegmentOutline{
+        .sequences = {}, .most = most, .text_bytes = text_bytes};
   };
-  MergeRoom rows;
-  EXPECT_TRUE(rows.Take(outline(1, kMaxRows - 10)));
-  EXPECT_FALSE(rows.Take(outline(1, 11)));
-  EXPECT_TRUE(rows.Take(outline(1, 10)));
-  // Limits alone would let this be.
-  MergeRoom memory;
-  EXPECT_TRUE(memory.Take(outline(kMaxNodes, kMaxRows)));
-  SegmentOutline series;
-  series.most = {.strings = 0, .nodes = 0, .series = kMaxSeries};
-  EXPECT_FALSE(memory.Take(series));
-  EXPECT_TRUE(MergeRoom().Take(series));
-  SegmentOutline texts;
-  texts.text_bytes = kMaxTextBytes;
-  MergeRoom text;
-  EXPECT_TRUE(text.Take(texts));
-  texts.text_bytes = 1;
-  EXPECT_FALSE(text.Take(texts));
+  const auto rows = [&](size_t count) {
+    return outline({.strings = 0, .nodes = 0, .rows = count});
+  };
+  EXPECT_TRUE(FitTogether(rows(kMaxRows - 10), rows(10)));
+  EXPECT_FALSE(FitTogether(rows(kMaxRows - 10), rows(11)));
+  EXPECT_TRUE(FitTogether(outline({}, kMaxTextBytes), outline({})));
+  EXPECT_FALSE(FitTogether(outline({}, kMaxTextBytes), outline({}, 1)));
+  // The bounds of a file alone would let this be.
+  const auto large =
+      outline({.strings = 0, .nodes = kMaxNodes, .rows = kMaxRows});
+  const auto series = outline({.strings = 0, .nodes = 0, .series = kMaxSeries});
+  EXPECT_TRUE(FitTogether(large, outline({.strings = 0, .nodes = 0})));
+  EXPECT_TRUE(FitTogether(series, outline({})));
+  EXPECT_FALSE(FitTogether(large, series));
+}
+
+// What does not fit is the beginning of the next file.
+TEST(HistoryCompaction, MakesSeveralFilesOfALargeHour) {
+  const TemporaryFolder folder;
+  {
+    // Names of 13 MiB each; one file takes two of them.
+    constexpr size_t kNames = 13 << 10;
+    auto writer = OpenForParts(folder.path());
+    ASSERT_TRUE(writer);
+    for (unsigned part = 0; part < 5; ++part) {
+      ProfileBuilder builder;
+      for (size_t i = 0; i < kNames; ++i) {
+        const std::string name = fmt::format("{:>1020}", part * kNames + i);
+        const FrameId frame = builder.AddFrame({.name = builder.Intern(name)});
+        builder.AddSample({.user_state = StackState::kWhole,
+                           .user = builder.AddStack(std::vector{frame}),
+                           .count = 1});
+      }
+      builder.Add({.taken = kNames, .emitted = kNames});
+      CaptureMetadata metadata;
+      metadata.kinds = {EventKind("cpu-clock", 19, 0)};
+      metadata.start_unix_ns = kFirstPart + part * kSecond;
+      metadata.duration_ns = kSecond;
+      writer->Add(std::move(builder).Finish(std::move(metadata)));
+      ASSERT_TRUE(writer->Commit(kFirstPart + (part + 1) * kSecond));
+    }
+    ASSERT_EQ(writer->counts().parts_dropped, 0u);
+    for (int i = 0; i < 4; ++i) ASSERT_TRUE(writer->Compact(kDue, kNever));
+    EXPECT_EQ(writer->counts().compactions, 2u);
+  }
+  EXPECT_THAT(FilesIn(folder.path()), ElementsAre("1-2", "3-4", "5-5"));
+  const auto listing = ReadListing(folder.path(), {}, {.max_bytes = 1 << 26});
+  ASSERT_TRUE(listing);
+  EXPECT_EQ(listing->read.bad_files, 0u);
+  uint64_t samples = 0;
+  for (const FileSummary& file : listing->files) samples += file.samples;
+  EXPECT_EQ(samples, 5u * (13 << 10));
 }
 
 TEST(HistoryCompaction, AnOutlineIsAtLeastWhatIsThere) {
