@@ -357,8 +357,8 @@ hotspot_note_interpreted(struct hotspot_state *st, struct unwind_state *native)
 	if (!native->back && native->leaf[X86_R13] - bytecodes < size)
 		bcp = native->leaf[X86_R13];
 	index = bcp - bytecodes;
-	/* A native method has none: 0 stands there. */
-	if (bcp && index >= size)
+	/* A native method has none: 0 stands there, or where they would be. */
+	if (bcp && index >= size && (index | size))
 		return false;
 	runtime_note_code(HOTSPOT_FRAME_INTERPRETED,
 			  (method & ((1ull << HOTSPOT_TAG_SHIFT) - 1)) |

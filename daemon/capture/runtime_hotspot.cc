@@ -81,6 +81,7 @@ void HotspotProcesses::Forget(const ksym::ProcessId& process) {
   if (gone.empty()) return;
   if (!gone.mapped().is_published) return;
   names_.Forget(process);
+  code_.Forget(process);
   const unwind_process key = SamplerKeyOf(process);
   bpf_map_delete_elem(map_, &key);
   --published_;
@@ -168,6 +169,7 @@ bool HotspotProcesses::Start(const ksym::ProcessId& id, Process& process) {
   process.is_published = true;
   ++published_;
   names_.Add(id, *layout);
+  code_.Add(id, *layout, *heaps);
   if (layout->scopes == ksym::HotspotLayout::Scopes::kNone) {
     warnings_.push_back(
         "no inlined methods and lines of compiled Java code "

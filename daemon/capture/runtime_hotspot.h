@@ -10,6 +10,7 @@
 
 #include "daemon/capture/foreign_memory.h"
 #include "daemon/capture/java_names.h"
+#include "daemon/capture/sleeping_code.h"
 #include "ksym/process/process_image.h"
 #include "ksym/runtime/hotspot/layout.h"
 #include "ksym/runtime/hotspot/library.h"
@@ -24,9 +25,10 @@ inline constexpr uint32_t kHotspotProcesses = 1024;
 // another. Not thread-safe.
 class HotspotProcesses {
  public:
-  // The sampler's map hotspot_processes, or -1: it is not loaded. `names`
-  // outlives this.
-  HotspotProcesses(int map, JavaNames& names) : map_(map), names_(names) {}
+  // The sampler's map hotspot_processes, or -1: it is not loaded. `names` and
+  // `code` learn of the JVMs as well, and outlive this.
+  HotspotProcesses(int map, JavaNames& names, SleepingCode& code)
+      : map_(map), names_(names), code_(code) {}
 
   // The process maps the library, with that load bias.
   void Add(const ksym::ProcessId& process, uint64_t load_bias,
@@ -60,6 +62,7 @@ class HotspotProcesses {
 
   int map_;
   JavaNames& names_;
+  SleepingCode& code_;
   ForeignMemory memory_;
   std::map<ksym::ProcessId, Process> processes_;
   bool is_full_ = false;  // there were more processes than are known

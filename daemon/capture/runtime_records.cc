@@ -23,6 +23,20 @@ NativeEnd EndOf(const RawStack& stack) {
              : NativeEnd::kCut;
 }
 
+// The items of code that runtimes made.
+std::vector<RuntimeCode> CodesOf(std::span<const runtime_item> items) {
+  std::vector<RuntimeCode> codes;
+  for (const runtime_item& item : items) {
+    if ((item.kind & RUNTIME_ITEM_CODE) == 0) continue;
+    codes.push_back({.native = item.native,
+                     .kind = static_cast<RawFrameKind>(item.kind >>
+                                                       RUNTIME_ITEM_KIND_SHIFT),
+                     .code = item.word,
+                     .index = item.index});
+  }
+  return codes;
+}
+
 }  // namespace
 
 void RuntimeRecords::Follow(UnwindTables& tables, Wanted wanted) {
@@ -87,6 +101,7 @@ void RuntimeRecords::EndInterval() {
   names_.ForgetOldFrames();
   ForgetCodes(names_.TakeDropped());
   v8_.EndInterval();
+  sleeping_code_.EndInterval();
 }
 
 void RuntimeRecords::ReadNames(SteadyClock::duration time) {
@@ -105,19 +120,13 @@ void RuntimeRecords::AddFrame(RuntimeFrameId id, RuntimeFrameTable& frames) {
 }
 
 void RuntimeRecords::AddCodeFrames(const ksym::ProcessId& process,
-                                   std::span<const runtime_item> items,
+                                   std::span<const RuntimeCode> code,
                                    RuntimeRuns& runs) {
   std::map<CodeNamer*, std::vector<RuntimeCode>> codes;
-  for (const runtime_item& item : items) {
-    if ((item.kind & RUNTIME_ITEM_CODE) == 0) continue;
-    const auto kind =
-        static_cast<RawFrameKind>(item.kind >> RUNTIME_ITEM_KIND_SHIFT);
-    const auto namer = code_namers_.find(kind);
+  for (const RuntimeCode& one : code) {
+    const auto namer = code_namers_.find(one.kind);
     if (namer == code_namers_.end()) continue;
-    codes[namer->second].push_back({.native = item.native,
-                                    .kind = kind,
-                                    .code = item.word,
-                                    .index = item.index});
+    codes[namer->second].push_back(one);
   }
   for (const auto& [namer, wanted] : codes) {
     for (CodeFrames& frames : namer->FramesOf(process, wanted)) {
@@ -143,7 +152,7 @@ std::optional<RuntimeRuns> RuntimeRecords::Decode(
   const auto items = std::span(record.item).first(record.items);
   // The walk of a copy begins anew, and may find other native frames.
   if (record.header.type == PROFILE_RECORD_RUNTIME) {
-    AddCodeFrames(process, items, runs);
+    AddCodeFrames(process, CodesOf(items), runs);
   }
   RuntimeRun run;
   for (const runtime_item& item : items) {
@@ -203,6 +212,10 @@ RuntimeStatistics RuntimeRecords::statistics() const {
   statistics.processes = cpython_.size() + v8_.size() + hotspot_.published();
   statistics.runs = runs_;
   statistics.sleepers = cpython_.sleepers();
+  const RuntimeStatistics::Sleepers& in_code = sleeping_code_.statistics();
+  statistics.sleepers.read += in_code.read;
+  statistics.sleepers.went_on += in_code.went_on;
+  statistics.sleepers.out_of_time += in_code.out_of_time;
   return statistics;
 }
 
@@ -224,9 +237,9 @@ std::vector<RawFrame> RuntimeRecords::MergeStack(uint64_t id,
   return Merge(stack, runs.mapped());
 }
 
-std::vector<RawFrame> RuntimeRecords::MergeCopy(const profile_copy_record& copy,
-                                                const NativeStack& native,
-                                                const RawStack& stack) {
+std::vector<RawFrame> RuntimeRecords::MergeCopy(
+    const profile_copy_record& copy, const NativeStack& native,
+    std::span<const RuntimeCode> code, const RawStack& stack) {
   RuntimeRuns runs;
   if (auto sent = of_copies_.extract(copy.copy); !sent.empty()) {
     runs = std::move(sent.mapped());
@@ -239,6 +252,7 @@ std::vector<RawFrame> RuntimeRecords::MergeCopy(const profile_copy_record& copy,
              .memory = native.memory},
             runs);
   v8_.FindFrames(ProcessOf(copy.key), native, stack, runs);
+  AddCodeFrames(ProcessOf(copy.key), code, runs);
   if (runs.runs.empty() && runs.code.empty() && !runs.waits) return {};
   return Merge(stack, runs);
 }

@@ -16,6 +16,7 @@
 #include "daemon/capture/runtime_cpython.h"
 #include "daemon/capture/runtime_hotspot.h"
 #include "daemon/capture/runtime_v8.h"
+#include "daemon/capture/sleeping_code.h"
 #include "daemon/profile/raw_stack_table.h"
 #include "daemon/profile/runtime_frame.h"
 #include "daemon/runtime/code_namer.h"
@@ -50,7 +51,7 @@ class RuntimeRecords {
         known_(known),
         cpython_({.processes = fds.processes, .files = fds.files}, names_),
         v8_(fds.v8, names_),
-        hotspot_(fds.hotspot, java_) {
+        hotspot_(fds.hotspot, java_, sleeping_code_) {
     SetCodeNamer(kJavaScriptCode, v8_.namer());
     SetCodeNamer(kJavaCompiled, java_);
     SetCodeNamer(kJavaInterpreted, java_);
@@ -82,10 +83,14 @@ class RuntimeRecords {
   // The sampler's stack with the frames that came for it, leaf first; empty if
   // none came.
   std::vector<RawFrame> MergeStack(uint64_t id, const RawStack& stack);
-  // The same of a copied stack, by what is known of its native frames.
-  // Where a walk over all threads found it asleep, its frames are read now.
+  // Leads walks of copied stacks through code that runtimes made.
+  SleepingCode& sleeping_code() { return sleeping_code_; }
+  // The same of a copied stack, by what is known of its native frames, and the
+  // code that its walk found. Where a walk over all threads found it asleep,
+  // its frames are read now.
   std::vector<RawFrame> MergeCopy(const profile_copy_record& copy,
                                   const NativeStack& native,
+                                  std::span<const RuntimeCode> code,
                                   const RawStack& stack);
   // See V8Processes::ReadNames().
   void ReadNames(SteadyClock::duration time);
@@ -112,7 +117,7 @@ class RuntimeRecords {
   std::optional<RuntimeRuns> Decode(const profile_runtime_record& record,
                                     size_t bytes);
   void AddCodeFrames(const ksym::ProcessId& process,
-                     std::span<const runtime_item> items, RuntimeRuns& runs);
+                     std::span<const RuntimeCode> code, RuntimeRuns& runs);
   std::vector<RawFrame> Merge(const RawStack& stack, RuntimeRuns& all);
   void CountRuns(const RuntimeRuns& runs, NativeEnd end);
 
@@ -122,6 +127,7 @@ class RuntimeRecords {
   CpythonProcesses cpython_;
   V8Processes v8_;
   JavaNames java_ = JavaNames(names_);
+  SleepingCode sleeping_code_;
   HotspotProcesses hotspot_;
   std::map<RawFrameKind, CodeNamer*> code_namers_;
   RuntimeStatistics::Runs runs_;

@@ -1,22 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/capture/sleeping_frames.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <functional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <utility>
 
 #include "daemon/base/steady_clock.h"
 #include "daemon/capture/sampled_count.h"
-#include "ksym/base/file.h"
-#include "ksym/base/text.h"
+#include "daemon/capture/thread_runs.h"
 #include "ksym/runtime/cpython/code_object.h"
 #include "ksym/runtime/cpython/thread_frames.h"
 
@@ -55,19 +51,6 @@ std::optional<uint64_t> HashOfCode(const ksym::Memory& memory,
   hash = MixCode(hash, word(layout.code_first_line, 4));
   return MixCode(hash,
                  layout.code_version == 0 ? 0 : word(layout.code_version, 4));
-}
-
-// How often the thread was chosen to run, which grows before it does; nothing:
-// it is gone.
-std::optional<uint32_t> RunsOf(uint32_t tid) {
-  const auto text = ksym::ReadFile(fmt::format("/proc/{}/schedstat", tid), 128);
-  if (!text) return std::nullopt;
-  std::string_view rest = *text;
-  ksym::TakeField(rest, ' ');
-  ksym::TakeField(rest, ' ');
-  const auto runs = ksym::ParseUnsigned(ksym::TakeField(rest, '\n'), 10);
-  if (!runs) return std::nullopt;
-  return static_cast<uint32_t>(*runs);
 }
 
 }  // namespace
@@ -109,7 +92,7 @@ struct SleepingFrames::Reading {
     }
     // Last: what was read before is of the time of the stack only if the thread
     // did not run meanwhile.
-    went_on = RunsOf(tid) != runs;
+    went_on = ReadThreadRuns(tid) != runs;
   }
 
   void ReadCode(const ksym::Memory& memory, const CpythonLayout& layout,

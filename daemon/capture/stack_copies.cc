@@ -46,6 +46,44 @@ std::vector<NativeStack::Rowless> RowlessOf(
   return rowless;
 }
 
+// What a walk saw of code.
+struct CodeOnTheWay {
+  // Code of frames whose callers only the frame pointer can tell.
+  std::vector<ksym::Address> without_row;
+  std::vector<ksym::Address> in_file;  // of these, what files have
+  bool is_waiting = false;             // for a table
+
+  ksym::CodeAt Note(ksym::Address address,
+                    const std::optional<ksym::CodeAt>& code) {
+    if (!code) {
+      is_waiting = true;
+      return {};
+    }
+    const ksym::UnwindRow* row = nullptr;
+    if (code->kind == ksym::CodeAt::Kind::kTable) {
+      row = ksym::FindUnwindRow(*code->table, address.value - code->load_bias -
+                                                  code->table->base.value);
+    }
+    if (row == nullptr || ksym::GetCfaKind(*row) == ksym::CfaKind::kNoInfo) {
+      without_row.push_back(address);
+      if (row != nullptr) in_file.push_back(address);
+    }
+    return *code;
+  }
+
+  // Frames whose runtime told their callers.
+  void LeaveOut(std::span<const RuntimeCode> codes,
+                std::span<const uint64_t> frames) {
+    for (const RuntimeCode& code : codes) {
+      if (code.native >= frames.size()) continue;
+      const ksym::Address at = {frames[code.native] -
+                                (code.native > 0 ? 1 : 0)};
+      std::erase(without_row, at);
+      std::erase(in_file, at);
+    }
+  }
+};
+
 // The address is in what the sampler tried to read.
 bool WasTried(const profile_copy_record& head, uint64_t address) {
   return (address >= head.address && address < head.end) ||
@@ -242,28 +280,11 @@ std::optional<StackCopies::Walked> StackCopies::WalkOne(
   const profile_copy_record& head = copy.head;
   const auto mappings = sources.watch.MappingsAt(head.key.tgid, head.time_ns,
                                                  ksym::Address{head.ip});
-  // Code of frames whose callers only the frame pointer can tell.
-  std::vector<ksym::Address> without_row;
-  std::vector<ksym::Address> in_file;  // of these, what files have
-  bool is_waiting = false;
+  CodeOnTheWay seen;
   const auto find = [&](ksym::Address address) -> ksym::CodeAt {
     const ksym::Mapping* mapping = FindMapping(mappings, address);
     if (mapping == nullptr) return {};
-    const auto code = sources.tables.CodeOf(head.key.tgid, *mapping);
-    if (!code) {
-      is_waiting = true;
-      return {};
-    }
-    const ksym::UnwindRow* row = nullptr;
-    if (code->kind == ksym::CodeAt::Kind::kTable) {
-      row = ksym::FindUnwindRow(*code->table, address.value - code->load_bias -
-                                                  code->table->base.value);
-    }
-    if (row == nullptr || ksym::GetCfaKind(*row) == ksym::CfaKind::kNoInfo) {
-      without_row.push_back(address);
-      if (row != nullptr) in_file.push_back(address);
-    }
-    return *code;
+    return seen.Note(address, sources.tables.CodeOf(head.key.tgid, *mapping));
   };
   ksym::StackCopy input;
   input.ip = ksym::Address{head.ip};
@@ -271,13 +292,21 @@ std::optional<StackCopies::Walked> StackCopies::WalkOne(
   const auto parts = PartsOf(copy.pieces);
   input.parts = parts;
   ksym::WalkedStack walked;
-  ksym::WalkStack(input, max_stack_depth_, find, walked);
-  if (is_waiting && patience == Patience::kWait) return std::nullopt;
+  const auto walk = [&](ksym::CodeSteps* steps) {
+    seen = {};
+    ksym::WalkStack(input, max_stack_depth_, find, walked, steps);
+  };
+  SleepingCode& sleeping = sources.runtimes.sleeping_code();
+  walk(sleeping.Begin(head));
+  auto code = sleeping.End(head);
+  // What its steps said may be of other code.
+  if (!code) walk(sleeping.EndInCode());
+  if (seen.is_waiting && patience == Patience::kWait) return std::nullopt;
   // Walked without a table that is still being built: the stack ends there.
 
   RawStack stack;
   stack.end = static_cast<StackEnd>(walked.end);
-  if (is_waiting) stack.end = StackEnd::kNoTable;
+  if (seen.is_waiting) stack.end = StackEnd::kNoTable;
   const uint64_t unread = walked.unread.value;
   if (stack.end == StackEnd::kBadRead && !WasTried(head, unread)) {
     stack.end = StackEnd::kBeyondCopy;
@@ -287,11 +316,14 @@ std::optional<StackCopies::Walked> StackCopies::WalkOne(
   for (const ksym::Address frame : walked.frames) {
     stack.frames.push_back(frame.value);
   }
-  UseFramePointers(FindFirst(without_row, stack.frames), stack);
+  const std::vector<RuntimeCode> codes =
+      std::move(code).value_or(std::vector<RuntimeCode>());
+  seen.LeaveOut(codes, stack.frames);
+  UseFramePointers(FindFirst(seen.without_row, stack.frames), stack);
   Walked result = {.stack = std::move(stack),
                    .merged = {},
                    .needs_more = needs_more,
-                   .lacks_table = is_waiting};
+                   .lacks_table = seen.is_waiting};
   ksym::PieceMemory memory;
   for (const ksym::StackPart& part : parts)
     memory.Add(part.address, part.bytes);
@@ -299,8 +331,9 @@ std::optional<StackCopies::Walked> StackCopies::WalkOne(
       head,
       {.stack_pointers = walked.stack_pointers,
        .memory = memory,
-       .rowless = RowlessOf(without_row, in_file, result.stack.frames)},
-      result.stack);
+       .rowless =
+           RowlessOf(seen.without_row, seen.in_file, result.stack.frames)},
+      codes, result.stack);
   return result;
 }
 

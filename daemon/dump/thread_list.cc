@@ -16,8 +16,17 @@ namespace {
 
 struct Samples {
   std::unordered_map<uint32_t, const ProfileSample*> of_threads;  // by tid
-  std::unordered_map<uint32_t, const ProfileSample*> of_cpu;      // most of it
+  std::unordered_map<uint32_t, const ProfileSample*> of_cpu;
 };
+
+// Whether the sample shows better what its thread does: a stack that was not
+// cut, and then what it did most.
+bool IsBetter(const ProfileSample& sample, const ProfileSample& other) {
+  const auto rank = [](const ProfileSample& of) {
+    return std::pair(of.user_state == StackState::kWhole, of.count);
+  };
+  return rank(sample) > rank(other);
+}
 
 Samples SamplesByThread(const Profile& profile) {
   Samples samples;
@@ -27,8 +36,8 @@ Samples SamplesByThread(const Profile& profile) {
       samples.of_threads.emplace(sample.tid, &sample);
       continue;
     }
-    const ProfileSample*& most = samples.of_cpu[sample.tid];
-    if (most == nullptr || most->count < sample.count) most = &sample;
+    const ProfileSample*& best = samples.of_cpu[sample.tid];
+    if (best == nullptr || IsBetter(sample, *best)) best = &sample;
   }
   return samples;
 }

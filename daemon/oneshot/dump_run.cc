@@ -36,6 +36,9 @@ using std::chrono::milliseconds;
 // Threads that run are sampled for so long, and so often that one which runs
 // all the while is caught some dozens of times.
 constexpr milliseconds kSampling(60);
+// While tables are built for what runs, as without them stacks are cut: up to
+// this.
+constexpr milliseconds kMaxSampling(300);
 constexpr uint64_t kSamplingHz = 499;
 constexpr milliseconds kDumpPollPeriod(10);
 constexpr milliseconds kDumpTablesPatience(2000);
@@ -82,11 +85,13 @@ class DumpRun {
   }
 
   void Sample() {
-    const auto end = begin_ + kSampling;
+    auto end = begin_ + kSampling;
+    const auto latest = begin_ + kMaxSampling;
     for (;;) {
       capture_->Poll();
       capture_->BuildTables(kDumpTablesBudget, end);
       const auto now = Clock::now();
+      if (capture_->IsBuildingTables()) end = std::min(now + kSampling, latest);
       if (now >= end) return;
       std::this_thread::sleep_for(
           std::min<Clock::duration>(kDumpPollPeriod, end - now));

@@ -38,8 +38,8 @@ struct Step {
 class StackWalker {
  public:
   StackWalker(const StackCopy& copy, const std::function<CodeAt(Address)>& find,
-              WalkedStack& stack)
-      : copy_(copy), find_(find), stack_(stack) {
+              CodeSteps* steps, WalkedStack& stack)
+      : copy_(copy), find_(find), code_steps_(steps), stack_(stack) {
     ip_ = copy.ip.value;
     sp_ = Register(kStackPointerRegister);
     fp_ = {SavedRegister::Kind::kValue, Register(kFramePointerRegister)};
@@ -131,6 +131,7 @@ class StackWalker {
   bool FollowException();
   std::optional<uint64_t> FindCatcher(const Step& step);
   bool StepByRow(const UnwindRow& row);
+  bool StepUndescribed();
   bool StepByFramePointer();
   bool StepOverSignal();
   std::optional<uint64_t> FindCfa(const UnwindRow& row);
@@ -142,6 +143,7 @@ class StackWalker {
 
   const StackCopy& copy_;
   const std::function<CodeAt(Address)>& find_;
+  CodeSteps* code_steps_;  // null: none
   WalkedStack& stack_;
   StackPart part_;  // that the last word was in
   uint64_t ip_ = 0;
@@ -172,7 +174,7 @@ bool StackWalker::StepFrame() {
     row = FindUnwindRow(*code.table, at - base);
   }
   const uint64_t sp = sp_;
-  if (!(row == nullptr ? StepByFramePointer() : StepByRow(*row))) return false;
+  if (!(row == nullptr ? StepUndescribed() : StepByRow(*row))) return false;
   RememberStep(sp);
   return true;
 }
@@ -231,7 +233,7 @@ std::optional<uint64_t> StackWalker::FindCatcher(const Step& step) {
 bool StackWalker::StepByRow(const UnwindRow& row) {
   switch (GetCfaKind(row)) {
     case CfaKind::kNoInfo:
-      return StepByFramePointer();
+      return StepUndescribed();
     case CfaKind::kEnd:
       return End(StackEnd::kOutermost);
     case CfaKind::kSignal:
@@ -364,6 +366,32 @@ bool StackWalker::RestoreRegisters(const UnwindRow& row, uint64_t cfa) {
   return true;
 }
 
+// By the runtime that made the code, if it is of one.
+bool StackWalker::StepUndescribed() {
+  if (code_steps_ == nullptr) return StepByFramePointer();
+  CodeFrame frame = {.number = stack_.frames.size() - 1,
+                     .at = {is_exact_ ? ip_ : ip_ - 1},
+                     .sp = sp_,
+                     .fp = {},
+                     .is_interrupted = is_exact_,
+                     .registers = {}};
+  if (fp_.kind != SavedRegister::Kind::kLost) frame.fp = Get(fp_);
+  // Behind a signal's frame others than the registers of now hold.
+  if (is_innermost()) frame.registers = copy_.registers;
+  const auto step = code_steps_->Step(
+      frame, [this](uint64_t address) { return Read(address); });
+  if (!step) return StepByFramePointer();
+  if (!*step) return End((*step).error());
+  const CodeCaller& caller = **step;
+  if (caller.sp <= sp_) return End(StackEnd::kNoProgress);
+  ip_ = caller.ip.value;
+  sp_ = caller.sp;
+  if (caller.fp) fp_ = {SavedRegister::Kind::kValue, *caller.fp};
+  extra_ = {};
+  is_exact_ = false;
+  return true;
+}
+
 bool StackWalker::StepByFramePointer() {
   if (fp_.kind == SavedRegister::Kind::kLost) return End(StackEnd::kNoTable);
   const auto fp = Get(fp_);
@@ -399,8 +427,9 @@ bool StackWalker::StepOverSignal() {
 }  // namespace
 
 void WalkStack(const StackCopy& copy, size_t max_frames,
-               const std::function<CodeAt(Address)>& find, WalkedStack& stack) {
-  StackWalker(copy, find, stack).Walk(max_frames);
+               const std::function<CodeAt(Address)>& find, WalkedStack& stack,
+               CodeSteps* steps) {
+  StackWalker(copy, find, steps, stack).Walk(max_frames);
 }
 
 }  // namespace ksym

@@ -4,7 +4,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <expected>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -67,6 +69,41 @@ struct StackCopy {
   std::span<const StackPart> parts;
 };
 
+// A frame in code that no table describes.
+struct CodeFrame {
+  size_t number = 0;  // leaf first
+  // Where in the code it is: for a caller, the byte before the one that is
+  // returned to.
+  Address at;
+  uint64_t sp = 0;
+  std::optional<uint64_t> fp;  // nothing: it is not known
+  // The CPU was at that very place, and had these registers, by
+  // MachineRegister.
+  bool is_interrupted = false;
+  std::span<const uint64_t> registers;
+};
+// Where it returns to.
+struct CodeCaller {
+  Address ip;
+  uint64_t sp = 0;
+  std::optional<uint64_t> fp;  // nothing: as in the frame
+};
+using CodeStep = std::expected<CodeCaller, StackEnd>;
+
+// The steps through code that a runtime makes, by what it says of it.
+class CodeSteps {
+ public:
+  // A word of the stack. Nothing: it is not there, and the step ends with
+  // kBadRead.
+  using ReadWord = std::function<std::optional<uint64_t>(uint64_t)>;
+
+  virtual ~CodeSteps() = default;
+  // Nothing: it is not code of that runtime. Frames come in order, but for
+  // those that are taken back, which come again.
+  virtual std::optional<CodeStep> Step(const CodeFrame& frame,
+                                       const ReadWord& stack) = 0;
+};
+
 // A frame pointer further above the stack pointer is none.
 inline constexpr uint64_t kMaxFrameBytes = UNWIND_MAX_FRAME_BYTES;
 
@@ -84,8 +121,11 @@ struct WalkedStack {
 // Follows the stack by the rules of docs/unwinding.md, which the
 // sampler follows as well. At most max_frames frames, at least one. Reuses
 // `stack`'s memory. Pure, but for `find`: it is called once per frame, and for
-// frames that are taken back because an exception was being caught there.
+// frames that are taken back because an exception was being caught there. Code
+// without rows is left by `steps`, if it is not null and knows the code, and
+// else by the frame pointer.
 void WalkStack(const StackCopy& copy, size_t max_frames,
-               const std::function<CodeAt(Address)>& find, WalkedStack& stack);
+               const std::function<CodeAt(Address)>& find, WalkedStack& stack,
+               CodeSteps* steps = nullptr);
 
 }  // namespace ksym

@@ -2,6 +2,7 @@
 """Java's frames in the JDKs that there are, against what the program itself says
 of its stacks: names, files and lines of all frames, inlined ones among them."""
 
+import json
 import subprocess
 import sys
 import unittest
@@ -10,7 +11,8 @@ import harness
 import jdks
 
 # Frames that getStackTrace() leaves out.
-HIDDEN = ("$$Lambda", "LambdaForm$", "$Holder.", "StubRoutines")
+HIDDEN = ("$$Lambda", "LambdaForm$", "$Holder.", "StubRoutines",
+          "java.lang.Thread.runWith")
 OF_COMPILERS = {"both": [], "none": ["-Xint"],
                 "first": ["-XX:TieredStopAtLevel=1"],
                 "second": ["-XX:-TieredCompilation"]}
@@ -34,7 +36,8 @@ class JavaVersionsTest(harness.E2eTest):
 
     def setUp(self):
         super().setUp()
-        for workload in ("JavaScenes", "JavaVirtual", "JavaDeoptimized"):
+        for workload in ("JavaScenes", "JavaVirtual", "JavaDeoptimized",
+                         "SleepingJava"):
             jdks.compile_workload(workload + ".java", self.dir)
 
     def popen(self, command):
@@ -149,6 +152,66 @@ class JavaVersionsTest(harness.E2eTest):
                                       "JavaDeoptimized.outer"], names)
                     total += count
                 self.assertGreater(total, 30)
+
+    def start_sleeping(self, jdk, *options):
+        """The process, and the calls of each thread, outermost first."""
+        process = self.popen(jdk.command(self.dir, *options, "SleepingJava"))
+        calls = {}
+        for line in process.stdout:
+            if line == "ready\n":
+                return process, calls
+            name, *stack = line.split()[1:]
+            calls[name] = [call for call in stack
+                           if not any(hidden in call for hidden in HIDDEN)]
+        raise AssertionError("the program ended")
+
+    @staticmethod
+    def java_calls(frames):
+        """All of Java, outermost first, as the program says them."""
+        return ["%s:%d" % (name, frame.get("line", 0)) for frame in frames
+                if frame["kind"].startswith("java")
+                and not any(hidden in (name := frame.get("function",
+                                                         frame["name"]))
+                            for hidden in HIDDEN)]
+
+    def dumped(self, pid):
+        run = self.profile("dump", "--format", "json", "-p", pid)
+        dump = json.loads(run.stdout)
+        return {thread["comm"]: self.java_calls(
+            [dump["frames"][i] for i in thread.get("user", [])])
+            for thread in dump["threads"]}
+
+    def waited(self, pid):
+        document = self.document("--off-cpu", "--parked", "-p", pid, 1)
+        calls = {}
+        for stack in document.stacks:
+            if stack.get("user_state") == "whole":
+                calls[stack["comm"]] = self.java_calls(document.user(stack))
+        return calls
+
+    def check_sleeping(self, jdk, *options):
+        process, expected = self.start_sleeping(jdk, *options)
+        self.assertEqual(len(expected), 9)
+        for seen in (self.dumped, self.waited):
+            missing = dict(expected)
+            # Who waits for a monitor looks at it now and then, and has no
+            # certain calls where that comes between.
+            for _ in range(4):
+                calls = seen(process.pid)
+                for name in list(missing):
+                    if calls.get(name):
+                        self.assertEqual(calls[name], missing.pop(name), name)
+                if not missing:
+                    break
+            self.assertEqual(missing, {})
+        process.kill()
+
+    def test_sleeping(self):
+        # Threads that do not run have the calls that they say themselves.
+        for jdk in self.jdks:
+            for options in ((), ("-Xint",), ("-XX:-TieredCompilation",)):
+                with self.subTest("%s %s" % (jdk, options)):
+                    self.check_sleeping(jdk, *options)
 
     def check(self, compilers):
         for jdk in self.jdks:

@@ -3,12 +3,14 @@
 // on, with the library's variables at its begin, and objects as JDK 17 has
 // them.
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <span>
 
+#include "ksym/runtime/hotspot/code_walk.h"
 #include "ksym/runtime/hotspot/compiled_code.h"
 #include "ksym/runtime/hotspot/layout.h"
 #include "ksym/runtime/hotspot/line_table.h"
@@ -115,6 +117,52 @@ void ReadCompiled(const ksym::Memory& memory, ksym::HotspotLayout layout,
   }
 }
 
+// A stack that is in the same bytes as the code that it leads through: the
+// first of them is the map of segments, and says where in it the CPU was.
+void WalkCode(const ksym::Memory& memory, std::span<const std::byte> bytes) {
+  if (bytes.size() < 256) return;
+  const auto choice = std::to_integer<uint8_t>(bytes[0]);
+  ksym::HotspotLayout layout = Jdk17();
+  layout.blob_name = 8;
+  layout.blob_frame_size = 16;
+  layout.blob_frame_complete = 20;
+  layout.blob_code_begin = 24;
+  layout.blob_code_end = 32;
+  layout.nmethod_compile_id = 40;
+  layout.nmethod_deopt = 48;
+  layout.nmethod_deopt_mh = 56;
+  layout.nmethod_original_pc = 44;
+  layout.code_is_offset = (choice & 1) != 0;
+  layout.deopt_is_offset = (choice & 2) != 0;
+  layout.frame_complete_is_short = (choice & 4) != 0;
+  ksym::HotspotCode code(layout, {{.begin = {kBegin},
+                                   .end = {kBegin + bytes.size()},
+                                   .segments = {kBegin},
+                                   .segment_shift = 5}});
+  ksym::HotspotSteps steps(code, memory);
+  const ksym::StackPart part = {{kBegin}, bytes};
+  ksym::StackCopy copy;
+  copy.ip = {kBegin + 64 + choice % 128};
+  copy.registers[static_cast<size_t>(ksym::kStackPointerRegister)] =
+      kBegin + 64;
+  copy.registers[static_cast<size_t>(ksym::kFramePointerRegister)] =
+      kBegin + 96;
+  copy.parts = {&part, 1};
+  ksym::WalkedStack stack;
+  ksym::WalkStack(
+      copy, 64,
+      [&](ksym::Address at) -> ksym::CodeAt {
+        if (at.value - kBegin >= bytes.size()) return {};
+        return {ksym::CodeAt::Kind::kNoTable, nullptr, 0};
+      },
+      stack, &steps);
+  // A step leads up the stack.
+  if (!std::ranges::is_sorted(stack.stack_pointers) ||
+      stack.frames.size() > 64 || steps.frames().size() > 64) {
+    std::abort();
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -129,6 +177,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   ReadMethod(memory, layout);
   ReadCompiled(memory, layout, std::as_bytes(std::span(data, size)));
+  WalkCode(memory, std::as_bytes(std::span(data, size)));
   const auto stub = ksym::ReadHotspotBlobName(memory, layout, {kBegin}, 64);
   if (stub && (stub->empty() || stub->size() > 64)) std::abort();
   return 0;

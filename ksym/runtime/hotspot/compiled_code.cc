@@ -7,6 +7,8 @@
 #include <span>
 #include <utility>
 
+#include "ksym/runtime/hotspot/blob_head.h"
+
 namespace ksym {
 namespace {
 
@@ -19,34 +21,11 @@ Error CorruptCode() {
 }
 Error GoneCode() { return {ErrorCode::kNotFound, "an nmethod that is gone"}; }
 
-// The begin of an nmethod, as it is at one time.
-class Head {
- public:
-  static std::optional<Head> Read(const Memory& memory, Address nmethod) {
-    Head head;
-    // It may be at the end of what is mapped.
-    head.size_ = memory.ReadSome(nmethod, head.bytes_);
-    if (head.size_ == 0) return std::nullopt;
-    return head;
-  }
-  template <typename T>
-  T At(uint16_t offset) const {
-    T value = {};
-    if (size_t{offset} + sizeof(value) <= size_) {
-      std::memcpy(&value, &bytes_[offset], sizeof(value));
-    }
-    return value;
-  }
-
- private:
-  std::array<std::byte, HotspotLayout::kBlobBytes> bytes_ = {};
-  size_t size_ = 0;
-};
-
 // Nothing: it is not that one, or is freed. One whose class is gone has no
 // method.
-std::optional<Head> ReadHead(const Memory& memory, const HotspotLayout& layout,
-                             Address nmethod, uint16_t compile_id) {
+std::optional<HotspotBlobHead> ReadHead(const Memory& memory,
+                                        const HotspotLayout& layout,
+                                        Address nmethod, uint16_t compile_id) {
   if (layout.block_used != 0) {
     std::array<std::byte, 1> used = {};
     if (!memory.Read(nmethod - layout.block_bytes + layout.block_used, used) ||
@@ -54,7 +33,7 @@ std::optional<Head> ReadHead(const Memory& memory, const HotspotLayout& layout,
       return std::nullopt;
     }
   }
-  auto head = Head::Read(memory, nmethod);
+  auto head = HotspotBlobHead::Read(memory, nmethod);
   if (!head ||
       (head->At<uint32_t>(layout.nmethod_compile_id) & 0xffff) != compile_id ||
       head->At<uint64_t>(layout.nmethod_method) == 0) {
@@ -85,7 +64,8 @@ Part Between(uint64_t base, int64_t begin, int64_t end) {
           static_cast<uint64_t>(end - begin)};
 }
 
-Parts PartsOf(const Head& head, const HotspotLayout& layout, Address nmethod) {
+Parts PartsOf(const HotspotBlobHead& head, const HotspotLayout& layout,
+              Address nmethod) {
   const int64_t places = head.At<int32_t>(layout.nmethod_pcs);
   if (layout.scopes == HotspotLayout::Scopes::kOutOfBlob) {
     const auto immutable = head.At<uint64_t>(layout.nmethod_immutable);

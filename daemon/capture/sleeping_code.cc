@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/capture/sleeping_code.h"
+
+#include <cstddef>
+#include <expected>
+#include <span>
+#include <utility>
+
+#include "daemon/base/now_ns.h"
+#include "daemon/base/steady_clock.h"
+#include "daemon/capture/sampled_count.h"
+#include "daemon/capture/thread_runs.h"
+#include "daemon/profile/runtime_frame.h"
+#include "daemon/runtime/java_code.h"
+#include "ksym/runtime/memory.h"
+
+namespace profd {
+namespace {
+
+RawFrameKind RawKindOf(ksym::HotspotFrame::Kind kind) {
+  using Kind = ksym::HotspotFrame::Kind;
+  if (kind == Kind::kCompiled) return kJavaCompiled;
+  return kind == Kind::kInterpreted ? kJavaInterpreted : kJavaStub;
+}
+
+// As the sampler notes them; see bpf/runtime/hotspot_abi.h.
+RuntimeCode CodeOf(const ksym::HotspotFrame& frame) {
+  constexpr uint64_t kAddressBits = (uint64_t{1} << kJavaTagShift) - 1;
+  return {.native = frame.number,
+          .kind = RawKindOf(frame.kind),
+          .code = (frame.code.value & kAddressBits) | uint64_t{frame.tag}
+                                                          << kJavaTagShift,
+          .index = frame.place};
+}
+
+}  // namespace
+
+struct SleepingCode::Process {
+  ksym::HotspotLayout layout;
+  std::vector<ksym::HotspotHeap> heaps;
+  // What was read of its code from that time on, by CLOCK_MONOTONIC.
+  std::optional<ksym::HotspotCode> code = {};
+  uint64_t since_ns = 0;
+  std::chrono::nanoseconds spent{};  // in this interval
+};
+
+// Memory of the process that is read while there is time. Once something did
+// not come in time nothing is read any more: it may be meant not to.
+struct SleepingCode::Walk final : ksym::Memory {
+  Walk(SleepingCode& all, Process& process, uint32_t tid)
+      : all_(all), process_(process), tid_(tid), steps_(*process.code, *this) {}
+
+  size_t ReadSome(ksym::Address address,
+                  std::span<std::byte> out) const override {
+    if (!HasTime()) {
+      is_out_of_time_ = true;
+      return 0;
+    }
+    const auto begin = SteadyClock::now();
+    const size_t bytes = all_.memory_.Read(tid_, address.value, out);
+    const auto time = SteadyClock::now() - begin;
+    all_.spent_ += time;
+    process_.spent += time;
+    if (bytes == 0 && time >= ForeignMemory::kPatience) {
+      process_.spent = kMaxCodeTimeOfOne;
+    }
+    return bytes;
+  }
+
+  bool HasTime() const {
+    return all_.spent_ < kMaxCodeTime && process_.spent < kMaxCodeTimeOfOne;
+  }
+  bool is_out_of_time() const { return is_out_of_time_; }
+  ksym::HotspotSteps& steps() { return steps_; }
+
+ private:
+  SleepingCode& all_;
+  Process& process_;
+  uint32_t tid_;
+  ksym::HotspotSteps steps_;
+  mutable bool is_out_of_time_ = false;
+};
+
+// The frame pointer leads nowhere in such code: it is used for other things.
+class SleepingCode::Ends final : public ksym::CodeSteps {
+ public:
+  explicit Ends(const std::vector<ksym::HotspotHeap>& heaps) : heaps_(heaps) {}
+
+  std::optional<ksym::CodeStep> Step(const ksym::CodeFrame& frame,
+                                     const ReadWord& /*stack*/) override {
+    if (ksym::FindHotspotHeap(heaps_, frame.at) == nullptr) return std::nullopt;
+    return std::unexpected(ksym::StackEnd::kNoTable);
+  }
+
+ private:
+  const std::vector<ksym::HotspotHeap>& heaps_;
+};
+
+SleepingCode::SleepingCode() = default;
+SleepingCode::~SleepingCode() = default;
+
+void SleepingCode::Add(const ksym::ProcessId& process,
+                       const ksym::HotspotLayout& layout,
+                       std::vector<ksym::HotspotHeap> heaps) {
+  processes_.insert_or_assign(
+      process, Process{.layout = layout, .heaps = std::move(heaps)});
+}
+
+void SleepingCode::Forget(const ksym::ProcessId& process) {
+  processes_.erase(process);
+}
+
+ksym::CodeSteps* SleepingCode::Begin(const profile_copy_record& copy) {
+  walk_.reset();
+  ends_.reset();
+  const auto found = processes_.find(ProcessOf(copy.key));
+  if (found == processes_.end()) return nullptr;
+  Process& process = found->second;
+  ends_ = std::make_unique<Ends>(process.heaps);
+  // Only a walk over all threads tells how often the thread had run.
+  if (copy.thread == 0) return ends_.get();
+  // Code that was read before the stack was copied may be gone by then.
+  if (!process.code || process.since_ns <= copy.time_ns) {
+    process.since_ns = NowNs();
+    process.code.emplace(process.layout, process.heaps);
+  }
+  walk_ = std::make_unique<Walk>(*this, process, copy.tid);
+  return &walk_->steps();
+}
+
+std::optional<std::vector<RuntimeCode>> SleepingCode::End(
+    const profile_copy_record& copy) {
+  std::vector<RuntimeCode> codes;
+  const auto walk = std::exchange(walk_, nullptr);
+  if (!walk) return codes;
+  if (walk->is_out_of_time()) ++statistics_.out_of_time;
+  if (walk->steps().frames().empty()) return codes;
+  // Last: all that was read is of the time of the stack only if the thread did
+  // not run meanwhile.
+  if (ReadThreadRuns(copy.tid) != copy.runs) {
+    ++statistics_.went_on;
+    return std::nullopt;
+  }
+  ++statistics_.read;
+  for (const ksym::HotspotFrame& frame : walk->steps().frames()) {
+    codes.push_back(CodeOf(frame));
+  }
+  return codes;
+}
+
+ksym::CodeSteps* SleepingCode::EndInCode() { return ends_.get(); }
+
+void SleepingCode::EndInterval() {
+  spent_ = {};
+  for (auto& [id, process] : processes_) process.spent = {};
+}
+
+}  // namespace profd

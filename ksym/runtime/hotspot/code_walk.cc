@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ksym/runtime/hotspot/code_walk.h"
+
+#include <array>
+#include <cstring>
+#include <iterator>
+#include <span>
+#include <utility>
+
+namespace ksym {
+namespace {
+
+constexpr uint64_t kWord = 8;
+// Where the interpreter's frame has what, below its frame pointer.
+constexpr uint64_t kSenderStackPointer = 8;
+constexpr uint64_t kInterpretedMethod = 24;
+// The register with the bytecode's address while it is at work.
+constexpr size_t kBytecodeRegister = 13;
+// Arguments that a caller's frame was made larger by: 255 words, and room.
+constexpr uint64_t kMaxArgumentBytes = 4096;
+
+// The bytes of the code around the one that the CPU was at.
+class CodeBytes {
+ public:
+  static constexpr int kBefore = 8;
+
+  bool Read(const Memory& memory, Address at) {
+    return memory.Read({at.value - kBefore}, bytes_);
+  }
+  bool Has(int offset, std::initializer_list<uint8_t> wanted) const {
+    for (const uint8_t byte : wanted) {
+      if (std::to_integer<uint8_t>(
+              bytes_[static_cast<size_t>(kBefore + offset++)]) != byte) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+ private:
+  std::array<std::byte, 24> bytes_ = {};
+};
+
+// In the poll between "pop %rbp" and "ret" of before JDK 16: "test n(%rip)", or
+// "mov n(%r15),%r10; test (%r10)". Loops poll in the same way, and have
+// something else in front.
+bool PollsWithTest(const CodeBytes& code) {
+  if (code.Has(-1, {0x5d})) {
+    return code.Has(0, {0x85, 0x05}) || code.Has(0, {0x4d, 0x8b});
+  }
+  return code.Has(0, {0x41, 0x85, 0x02}) &&
+         (code.Has(-8, {0x5d, 0x4d, 0x8b}) || code.Has(-5, {0x5d, 0x4d, 0x8b}));
+}
+
+// mov %rbp,n(%rsp)
+bool SavesFramePointer(const CodeBytes& code) {
+  return code.Has(0, {0x48, 0x89, 0x6c, 0x24}) ||
+         code.Has(0, {0x48, 0x89, 0xac, 0x24});
+}
+
+// How many bytes of the frame are left where the CPU is in compiled code; its
+// frame pointer is saved while there are 16 or more. As the compilers make
+// frames and leave them: "push %rbp; sub", "sub; mov %rbp,n(%rsp)", and
+// "add; pop %rbp; cmp n(%r15),%rsp; ja; ret", with a test instead of cmp and ja
+// before JDK 16.
+uint32_t FrameBytesAt(const CodeBytes& code, const HotspotBlob& blob,
+                      uint64_t place) {
+  constexpr uint32_t kAddress = 8;
+  constexpr uint32_t kAddressAndFramePointer = 16;
+  if (code.Has(0, {0x5d})) return kAddressAndFramePointer;  // pop %rbp
+  const bool is_behind_pop =
+      code.Has(0, {0xc3}) ||  // ret
+      code.Has(0, {0x49, 0x3b, 0xa7}) || code.Has(0, {0x49, 0x3b, 0x67}) ||
+      (code.Has(0, {0x0f, 0x87}) && code.Has(-7, {0x49, 0x3b, 0xa7})) ||
+      PollsWithTest(code);
+  if (is_behind_pop) return kAddress;
+  if (place >= blob.frame_complete) return blob.frame_bytes;
+  // push %rbp
+  return code.Has(-1, {0x55}) ? kAddressAndFramePointer : kAddress;
+}
+
+}  // namespace
+
+const HotspotBlob* HotspotCode::BlobAt(const Memory& memory, Address code) {
+  const HotspotHeap* heap = FindHotspotHeap(heaps_, code);
+  if (heap == nullptr) return nullptr;
+  const auto behind = blobs_.upper_bound(code.value);
+  if (behind != blobs_.begin()) {
+    const HotspotBlob& before = std::prev(behind)->second;
+    if (code.value < before.code_end.value) return &before;
+  }
+  const auto blob = ReadHotspotBlob(memory, layout_, *heap, code);
+  if (!blob) return nullptr;
+  if (blobs_.size() >= kMaxBlobs) blobs_.clear();
+  return &blobs_.insert_or_assign(blob->code_begin.value, *blob).first->second;
+}
+
+// One step, from one frame.
+class HotspotSteps::OneStep {
+ public:
+  OneStep(HotspotSteps& steps, const CodeFrame& frame, const ReadWord& stack)
+      : layout_(steps.code_.layout()),
+        memory_(steps.memory_),
+        frame_(frame),
+        stack_(stack) {
+    noted_.number = frame.number;
+  }
+
+  CodeStep Leave(const HotspotBlob& blob) {
+    // What the CPU was in the middle of is in its code.
+    if (frame_.is_interrupted && !code_.Read(memory_, frame_.at)) {
+      return std::unexpected(StackEnd::kNoTable);
+    }
+    noted_.code = blob.address;
+    switch (blob.kind) {
+      case HotspotBlob::Kind::kCompiled:
+        return LeaveCompiled(blob);
+      case HotspotBlob::Kind::kInterpreter:
+        return LeaveInterpreter();
+      case HotspotBlob::Kind::kVtable:
+        return To(frame_.sp + kWord, std::nullopt);
+      default:
+        break;
+    }
+    const bool has_size =
+        blob.frame_bytes >= 2 * kWord && blob.frame_bytes < kMaxFrameBytes;
+    return has_size ? LeaveSizedFrame(blob, frame_.at) : LeaveStub();
+  }
+
+  const HotspotFrame& noted() const { return noted_; }
+
+ private:
+  // To the caller, whose address is in the word below `cfa`, with the frame
+  // pointer that is at `fp_at`; nothing: it is as it was.
+  CodeStep To(uint64_t cfa, std::optional<uint64_t> fp_at) const {
+    CodeCaller caller = {.ip = {}, .sp = cfa, .fp = {}};
+    const auto ip = stack_(cfa - kWord);
+    if (!ip) return std::unexpected(StackEnd::kBadRead);
+    caller.ip = {*ip};
+    if (fp_at) {
+      caller.fp = stack_(*fp_at);
+      if (!caller.fp) return std::unexpected(StackEnd::kBadRead);
+    }
+    return caller;
+  }
+
+  CodeStep LeaveSizedFrame(const HotspotBlob& blob, Address at) const {
+    uint32_t bytes = blob.frame_bytes;
+    const uint64_t place = at.value - blob.code_begin.value;
+    if (frame_.is_interrupted) {
+      // The frame is there, and its pointer not yet.
+      if (place < blob.frame_complete && SavesFramePointer(code_)) {
+        return To(frame_.sp + bytes, std::nullopt);
+      }
+      bytes = FrameBytesAt(code_, blob, place);
+    }
+    if (bytes < kWord || bytes > kMaxFrameBytes) {
+      return std::unexpected(StackEnd::kUnsupported);
+    }
+    const uint64_t cfa = frame_.sp + bytes;
+    return To(cfa, bytes >= 2 * kWord ? std::optional(cfa - 2 * kWord)
+                                      : std::nullopt);
+  }
+
+  // A frame that was deoptimized returns elsewhere: where it would have
+  // returned to is in it.
+  Address UndoDeopt(const HotspotBlob& blob) const {
+    const uint64_t returns_to = frame_.at.value + 1;
+    const bool is_deoptimized =
+        !frame_.is_interrupted && blob.original_pc < kMaxFrameBytes &&
+        ((blob.deopt != 0 && blob.deopt == returns_to) ||
+         (blob.deopt_mh != 0 && blob.deopt_mh == returns_to));
+    if (!is_deoptimized) return frame_.at;
+    const auto original = stack_(frame_.sp + blob.original_pc);
+    // Within the code, which the frame's place is.
+    if (!original || *original - blob.code_begin.value >
+                         frame_.at.value - blob.code_begin.value) {
+      return frame_.at;
+    }
+    return {*original - 1};
+  }
+
+  CodeStep LeaveCompiled(const HotspotBlob& blob) {
+    const Address at = UndoDeopt(blob);
+    noted_.kind = HotspotFrame::Kind::kCompiled;
+    noted_.tag = blob.compile_id;
+    noted_.place = static_cast<uint32_t>(at.value - blob.code_begin.value);
+    return LeaveSizedFrame(blob, at);
+  }
+
+  // That leads through the frame; nothing: it cannot be one.
+  std::optional<uint64_t> FramePointer() const {
+    const auto fp = frame_.fp;
+    const bool is_one = fp && *fp >= frame_.sp && *fp % kWord == 0 &&
+                        *fp - frame_.sp <= kMaxFrameBytes;
+    return is_one ? fp : std::nullopt;
+  }
+
+  // False: the frame has no method.
+  bool NoteInterpreted(uint64_t fp) {
+    const auto method = stack_(fp - kInterpretedMethod);
+    auto bytecode = stack_(fp - layout_.interpreter_bcp);
+    if (!method || !bytecode) return false;
+    uint64_t code = 0;
+    uint16_t size = 0;
+    if (!ReadNumber({*method + layout_.method_const_method}, code) ||
+        !ReadNumber({code + layout_.const_method_code_size}, size)) {
+      return false;
+    }
+    const uint64_t bytecodes = code + layout_.const_method_bytes;
+    if (frame_.is_interrupted && frame_.registers.size() > kBytecodeRegister &&
+        frame_.registers[kBytecodeRegister] - bytecodes < size) {
+      bytecode = frame_.registers[kBytecodeRegister];
+    }
+    const uint64_t index = *bytecode - bytecodes;
+    // A native method has none: 0 stands there, or where they would be.
+    if (*bytecode != 0 && index >= size && (index | size) != 0) return false;
+    noted_.kind = HotspotFrame::Kind::kInterpreted;
+    noted_.code = {*method};
+    noted_.tag = static_cast<uint16_t>(code >> 3);
+    noted_.place = *bytecode != 0 ? static_cast<uint32_t>(index) : 0;
+    return true;
+  }
+
+  CodeStep LeaveInterpreter() {
+    const auto fp = FramePointer();
+    if (!fp || !NoteInterpreted(*fp)) {
+      return std::unexpected(StackEnd::kNoTable);
+    }
+    const auto sender = stack_(*fp - kSenderStackPointer);
+    if (!sender) return std::unexpected(StackEnd::kBadRead);
+    CodeStep caller = To(*fp + 2 * kWord, *fp);
+    // A compiled caller's frame ends where it was before the arguments.
+    if (caller && *sender - caller->sp <= kMaxArgumentBytes &&
+        *sender % kWord == 0) {
+      caller->sp = *sender;
+    }
+    return caller;
+  }
+
+  // Without a size of its frame.
+  CodeStep LeaveStub() const {
+    if (frame_.is_interrupted) {
+      // push %rbp, ret: nothing is in front of the address.
+      if (code_.Has(0, {0x55}) || code_.Has(0, {0xc3})) {
+        return To(frame_.sp + kWord, std::nullopt);
+      }
+      // mov %rsp,%rbp behind it
+      if (code_.Has(-1, {0x55, 0x48, 0x8b, 0xec})) {
+        return To(frame_.sp + 2 * kWord, frame_.sp);
+      }
+    }
+    const auto fp = FramePointer();
+    if (!fp) return std::unexpected(StackEnd::kNoTable);
+    return To(*fp + 2 * kWord, *fp);
+  }
+
+  template <typename Number>
+  bool ReadNumber(Address address, Number& number) const {
+    return memory_.Read(address, std::as_writable_bytes(std::span(&number, 1)));
+  }
+
+  const HotspotLayout& layout_;
+  const Memory& memory_;
+  const CodeFrame& frame_;
+  const ReadWord& stack_;
+  CodeBytes code_;
+  HotspotFrame noted_;
+};
+
+std::optional<CodeStep> HotspotSteps::Step(const CodeFrame& frame,
+                                           const ReadWord& stack) {
+  // Frames that were taken back come again.
+  std::erase_if(frames_, [&](const HotspotFrame& other) {
+    return other.number >= frame.number;
+  });
+  if (!code_.Has(frame.at)) return std::nullopt;
+  const HotspotBlob* blob = code_.BlobAt(memory_, frame.at);
+  if (blob == nullptr) return std::unexpected(StackEnd::kNoTable);
+  OneStep step(*this, frame, stack);
+  CodeStep caller = step.Leave(*blob);
+  // An interpreter's frame without a method is not one.
+  const bool is_known = blob->kind != HotspotBlob::Kind::kInterpreter ||
+                        step.noted().kind != HotspotFrame::Kind::kStub;
+  if (is_known) frames_.push_back(step.noted());
+  return caller;
+}
+
+}  // namespace ksym
