@@ -118,7 +118,8 @@ Status HistoryWriter::ReadFolder() {
 }
 
 // Those that a reader leaves out may be all that there is of their time, where
-// what covers them is damaged. Then they stay.
+// what covers them is damaged, or where somebody put files of another history
+// there. Then they stay.
 void HistoryWriter::RemoveCovered(const FolderListing& listing) {
   const FileName* last_cover = nullptr;
   bool is_right = false;
@@ -133,7 +134,11 @@ void HistoryWriter::RemoveCovered(const FolderListing& listing) {
       is_right = bytes && DecodeFile(*cover, *bytes);
       if (!is_right) ++counts_.files_bad;
     }
-    if (is_right && cover->sequences.last >= name.sequences.last) Remove(name);
+    const bool is_within =
+        cover->sequences.last >= name.sequences.last &&
+        (!name.is_segment ||
+         (name.begin_s >= cover->begin_s && name.end_s <= cover->end_s));
+    if (is_right && is_within) Remove(name);
   }
 }
 
@@ -320,8 +325,9 @@ void HistoryWriter::LeaveJournal() {
 void HistoryWriter::Forget() {
   const Tables& tables = adder_->tables();
   counts_.parts_dropped += tables.parts.size() - written_.parts;
-  for (size_t i = written_.rows; i < tables.rows.size(); ++i) {
-    counts_.samples_dropped += tables.rows[i].count;
+  // By their parts: rows are in the order of a segment where one was tried.
+  for (const Row& row : tables.rows) {
+    if (row.part >= written_.parts) counts_.samples_dropped += row.count;
   }
   LeaveJournal();
   adder_ = std::make_unique<PartAdder>();

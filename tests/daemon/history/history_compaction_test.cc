@@ -427,6 +427,24 @@ TEST(HistoryCompaction, NothingIsRemovedForADamagedFile) {
   EXPECT_THAT(FilesIn(folder.path()), ElementsAre("1-1", "2-2", "3-3"));
 }
 
+// Somebody put a file of another history there.
+TEST(HistoryCompaction, NothingIsRemovedOfAnotherTime) {
+  const TemporaryFolder folder;
+  {
+    auto writer = OpenForParts(folder.path());
+    ASSERT_TRUE(writer);
+    WriteParts(*writer, 0, 4);
+    ASSERT_TRUE(writer->Compact(kDue, kNever));
+  }
+  Tables tables = TablesOf({PartNumber(100)});
+  const FileName name = SegmentNameOf(tables, {2, 2});
+  const std::string other = folder.path() + "/" + TextOf(name);
+  std::ofstream(other) << EncodeSegment(tables, {2, 2}).value();
+  ASSERT_TRUE(OpenForParts(folder.path()));
+  EXPECT_TRUE(fs::exists(other));
+  EXPECT_THAT(FilesIn(folder.path()), ElementsAre("1-4"));
+}
+
 TEST(HistoryCompaction, TriesAgainWhatCouldNotBeWritten) {
   const TemporaryFolder folder;
   auto writer = OpenForParts(folder.path());
