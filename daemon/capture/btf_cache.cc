@@ -23,7 +23,7 @@ namespace {
 using ksym::Result;
 
 // Part of each key: grows when what is taken out of a BTF changes.
-constexpr std::string_view kVersion = "ksym minimal BTF 2";
+constexpr std::string_view kVersion = "ksym minimal BTF 3";
 constexpr std::string_view kSuffix = ".btf";
 // A file has some 1.5 KB, and there is one for each kernel and each object.
 constexpr uint64_t kMaxBytes = 64 << 10;

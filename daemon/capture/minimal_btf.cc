@@ -224,7 +224,8 @@ class Extractor {
       const auto element = ElementOf(id);
       if (!element) return Fail(element.error());
       const auto of = reader_.Type(*element);
-      return of && BTF_INFO_KIND(of->info) == BTF_KIND_INT;
+      return of && (BTF_INFO_KIND(of->info) == BTF_KIND_INT ||
+                    IsComposite(BTF_INFO_KIND(of->info)));
     }
     return kind == BTF_KIND_INT || kind == BTF_KIND_PTR ||
            kind == BTF_KIND_ENUM || IsComposite(kind);
@@ -266,7 +267,7 @@ class Extractor {
       if (!array || !element) return Fail(ErrorCode::kCorrupt, "BTF array");
       writer_.TypeHeader(0, Info(BTF_KIND_ARRAY, 0, false), 0);
       writer_.Word(NewId(*element));
-      writer_.Word(NewId(*element));  // an integer as any other
+      writer_.Word(0);  // what it is indexed by does not matter
       writer_.Word(array->nelems);
     } else {
       writer_.TypeHeader(0, Info(kind, 0, false), type->size);

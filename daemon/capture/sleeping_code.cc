@@ -39,16 +39,17 @@ struct SleepingCode::Process {
   ksym::HotspotLayout layout;
   std::vector<ksym::HotspotHeap> heaps;
   // What was read of its code from that time on, by CLOCK_MONOTONIC.
-  std::optional<ksym::HotspotCode> code = {};
-  uint64_t since_ns = 0;
+  std::unique_ptr<ksym::HotspotCode> code = {};
+  uint64_t since_ns = 0;             // 0: nothing was
   std::chrono::nanoseconds spent{};  // in this interval
 };
 
 // Memory of the process that is read while there is time. Once something did
 // not come in time nothing is read any more: it may be meant not to.
 struct SleepingCode::Walk final : ksym::Memory {
-  Walk(SleepingCode& all, Process& process, uint32_t tid)
-      : all_(all), process_(process), tid_(tid), steps_(*process.code, *this) {}
+  Walk(SleepingCode& all, Process& process, ksym::HotspotCode& code,
+       uint32_t tid)
+      : all_(all), process_(process), tid_(tid), steps_(code, *this) {}
 
   size_t ReadSome(ksym::Address address,
                   std::span<std::byte> out) const override {
@@ -120,11 +121,12 @@ ksym::CodeSteps* SleepingCode::Begin(const profile_copy_record& copy) {
   // Only a walk over all threads tells how often the thread had run.
   if (copy.thread == 0) return ends_.get();
   // Code that was read before the stack was copied may be gone by then.
-  if (!process.code || process.since_ns <= copy.time_ns) {
+  if (process.since_ns <= copy.time_ns) {
     process.since_ns = NowNs();
-    process.code.emplace(process.layout, process.heaps);
+    process.code =
+        std::make_unique<ksym::HotspotCode>(process.layout, process.heaps);
   }
-  walk_ = std::make_unique<Walk>(*this, process, copy.tid);
+  walk_ = std::make_unique<Walk>(*this, process, *process.code, copy.tid);
   return &walk_->steps();
 }
 

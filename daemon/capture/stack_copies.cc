@@ -294,7 +294,8 @@ std::optional<StackCopies::Walked> StackCopies::WalkOne(
   ksym::WalkedStack walked;
   const auto walk = [&](ksym::CodeSteps* steps) {
     seen = {};
-    ksym::WalkStack(input, max_stack_depth_, find, walked, steps);
+    ksym::WalkStack(input, max_stack_depth_, {.find = find, .steps = steps},
+                    walked);
   };
   SleepingCode& sleeping = sources.runtimes.sleeping_code();
   walk(sleeping.Begin(head));

@@ -37,9 +37,8 @@ struct Step {
 // nothing.
 class StackWalker {
  public:
-  StackWalker(const StackCopy& copy, const std::function<CodeAt(Address)>& find,
-              CodeSteps* steps, WalkedStack& stack)
-      : copy_(copy), find_(find), code_steps_(steps), stack_(stack) {
+  StackWalker(const StackCopy& copy, const WalkedCode& code, WalkedStack& stack)
+      : copy_(copy), code_(code), stack_(stack) {
     ip_ = copy.ip.value;
     sp_ = Register(kStackPointerRegister);
     fp_ = {SavedRegister::Kind::kValue, Register(kFramePointerRegister)};
@@ -142,8 +141,7 @@ class StackWalker {
   bool RestoreRegisters(const UnwindRow& row, uint64_t cfa);
 
   const StackCopy& copy_;
-  const std::function<CodeAt(Address)>& find_;
-  CodeSteps* code_steps_;  // null: none
+  const WalkedCode& code_;
   WalkedStack& stack_;
   StackPart part_;  // that the last word was in
   uint64_t ip_ = 0;
@@ -160,7 +158,7 @@ class StackWalker {
 // Adds the frame at ip_ and goes to its caller.
 bool StackWalker::StepFrame() {
   const uint64_t at = is_exact_ ? ip_ : ip_ - 1;
-  const CodeAt code = find_({at});
+  const CodeAt code = code_.find({at});
   const bool is_first = stack_.frames.empty();
   if (code.kind == CodeAt::Kind::kNoMapping && !is_first) {
     return End(ip_ == 0 ? StackEnd::kOutermost : StackEnd::kNoMapping);
@@ -368,7 +366,7 @@ bool StackWalker::RestoreRegisters(const UnwindRow& row, uint64_t cfa) {
 
 // By the runtime that made the code, if it is of one.
 bool StackWalker::StepUndescribed() {
-  if (code_steps_ == nullptr) return StepByFramePointer();
+  if (code_.steps == nullptr) return StepByFramePointer();
   CodeFrame frame = {.number = stack_.frames.size() - 1,
                      .at = {is_exact_ ? ip_ : ip_ - 1},
                      .sp = sp_,
@@ -378,7 +376,7 @@ bool StackWalker::StepUndescribed() {
   if (fp_.kind != SavedRegister::Kind::kLost) frame.fp = Get(fp_);
   // Behind a signal's frame others than the registers of now hold.
   if (is_innermost()) frame.registers = copy_.registers;
-  const auto step = code_steps_->Step(
+  const auto step = code_.steps->Step(
       frame, [this](uint64_t address) { return Read(address); });
   if (!step) return StepByFramePointer();
   if (!*step) return End((*step).error());
@@ -426,10 +424,9 @@ bool StackWalker::StepOverSignal() {
 
 }  // namespace
 
-void WalkStack(const StackCopy& copy, size_t max_frames,
-               const std::function<CodeAt(Address)>& find, WalkedStack& stack,
-               CodeSteps* steps) {
-  StackWalker(copy, find, steps, stack).Walk(max_frames);
+void WalkStack(const StackCopy& copy, size_t max_frames, const WalkedCode& code,
+               WalkedStack& stack) {
+  StackWalker(copy, code, stack).Walk(max_frames);
 }
 
 }  // namespace ksym

@@ -107,6 +107,16 @@ class CodeSteps {
 // A frame pointer further above the stack pointer is none.
 inline constexpr uint64_t kMaxFrameBytes = UNWIND_MAX_FRAME_BYTES;
 
+// What a walk asks of code.
+struct WalkedCode {
+  // Called once per frame, and for frames that are taken back because an
+  // exception was being caught there.
+  std::function<CodeAt(Address)> find;
+  // Leaves code without rows that it knows; other such code is left by the
+  // frame pointer. Null: there is none that it knows.
+  CodeSteps* steps = nullptr;
+};
+
 struct WalkedStack {
   // Leaf first. The first is where the CPU was; each other one's code is at the
   // address less 1, so an interrupted function's is one more than that.
@@ -120,12 +130,8 @@ struct WalkedStack {
 
 // Follows the stack by the rules of docs/unwinding.md, which the
 // sampler follows as well. At most max_frames frames, at least one. Reuses
-// `stack`'s memory. Pure, but for `find`: it is called once per frame, and for
-// frames that are taken back because an exception was being caught there. Code
-// without rows is left by `steps`, if it is not null and knows the code, and
-// else by the frame pointer.
-void WalkStack(const StackCopy& copy, size_t max_frames,
-               const std::function<CodeAt(Address)>& find, WalkedStack& stack,
-               CodeSteps* steps = nullptr);
+// `stack`'s memory. Pure, but for what `code` does.
+void WalkStack(const StackCopy& copy, size_t max_frames, const WalkedCode& code,
+               WalkedStack& stack);
 
 }  // namespace ksym

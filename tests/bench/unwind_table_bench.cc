@@ -166,7 +166,7 @@ void Walk(benchmark::State& state) {
   };
   WalkedStack stack;
   for (auto unused : state) {
-    WalkStack(captured.copy, 512, find, stack);
+    WalkStack(captured.copy, 512, {.find = find}, stack);
     benchmark::DoNotOptimize(stack.frames.data());
   }
   if (stack.end != StackEnd::kOutermost) state.SkipWithError("cut off");

@@ -75,6 +75,12 @@ class DumpTest(harness.E2eTest):
         run = self.profile("dump", "--format", "json", *arguments)
         return Dump(run.stdout)
 
+    def test_loads_at_once(self):
+        # What the programs need of the kernel's types is in the small BTF.
+        for _ in range(2):
+            run = self.profile("dump", "-v", "-p", os.getpid())
+            self.assertNotIn("load failed", run.stderr)
+
     def test_known_threads(self):
         workload, pids = self.hang()
         time.sleep(0.5)

@@ -149,13 +149,13 @@ void WalkCode(const ksym::Memory& memory, std::span<const std::byte> bytes) {
       kBegin + 96;
   copy.parts = {&part, 1};
   ksym::WalkedStack stack;
-  ksym::WalkStack(
-      copy, 64,
-      [&](ksym::Address at) -> ksym::CodeAt {
-        if (at.value - kBegin >= bytes.size()) return {};
-        return {ksym::CodeAt::Kind::kNoTable, nullptr, 0};
-      },
-      stack, &steps);
+  ksym::WalkStack(copy, 64,
+                  {.find = [&](ksym::Address at) -> ksym::CodeAt {
+                     if (at.value - kBegin >= bytes.size()) return {};
+                     return {ksym::CodeAt::Kind::kNoTable, nullptr, 0};
+                   },
+                   .steps = &steps},
+                  stack);
   // A step leads up the stack.
   if (!std::ranges::is_sorted(stack.stack_pointers) ||
       stack.frames.size() > 64 || steps.frames().size() > 64) {

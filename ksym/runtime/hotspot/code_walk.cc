@@ -29,8 +29,8 @@ class CodeBytes {
   }
   bool Has(int offset, std::initializer_list<uint8_t> wanted) const {
     for (const uint8_t byte : wanted) {
-      if (std::to_integer<uint8_t>(
-              bytes_[static_cast<size_t>(kBefore + offset++)]) != byte) {
+      const int at = kBefore + offset++;
+      if (std::to_integer<uint8_t>(bytes_[static_cast<size_t>(at)]) != byte) {
         return false;
       }
     }
@@ -229,7 +229,7 @@ class HotspotSteps::OneStep {
     }
     const auto sender = stack_(*fp - kSenderStackPointer);
     if (!sender) return std::unexpected(StackEnd::kBadRead);
-    CodeStep caller = To(*fp + 2 * kWord, *fp);
+    CodeStep caller = To(*fp + 2 * kWord, fp);
     // A compiled caller's frame ends where it was before the arguments.
     if (caller && *sender - caller->sp <= kMaxArgumentBytes &&
         *sender % kWord == 0) {
@@ -252,7 +252,7 @@ class HotspotSteps::OneStep {
     }
     const auto fp = FramePointer();
     if (!fp) return std::unexpected(StackEnd::kNoTable);
-    return To(*fp + 2 * kWord, *fp);
+    return To(*fp + 2 * kWord, fp);
   }
 
   template <typename Number>

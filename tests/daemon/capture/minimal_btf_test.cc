@@ -51,6 +51,8 @@ class MinimalBtfTest : public testing::Test {
         {"nsproxy", {"mnt_ns"}},
         {"mnt_namespace", {"ns"}},
         {"ns_common", {"inum"}},
+        {"pid", {"level", "numbers"}},  // an array of structs
+        {"upid", {"nr"}},
         {"page", {"_refcount", "mapping"}},  // in anonymous unions
         {"there_is_no_such_struct", {"x"}}};
     auto bytes = MinimalKernelBtf(wanted);
@@ -79,6 +81,7 @@ TEST_F(MinimalBtfTest, KeepsOffsetsAndSizes) {
         std::pair("task_struct", "self_exec_id"),
         std::pair("task_struct", "comm"), std::pair("nsproxy", "mnt_ns"),
         std::pair("mnt_namespace", "ns"), std::pair("ns_common", "inum"),
+        std::pair("pid", "numbers"), std::pair("upid", "nr"),
         std::pair("page", "_refcount"), std::pair("page", "mapping")}) {
     const int small =
         btf__find_by_name_kind(minimal_.get(), name, BTF_KIND_STRUCT);

@@ -154,7 +154,9 @@ class HotspotWalkTest : public testing::Test {
                                      .segment_shift = kShift}});
     HotspotSteps steps(code, memory_);
     WalkStack(
-        copy, 100, [this](Address at) { return Find(at); }, stack_, &steps);
+        copy, 100,
+        {.find = [this](Address at) { return Find(at); }, .steps = &steps},
+        stack_);
     frames_ = steps.frames();
     return stack_.end;
   }

@@ -141,7 +141,7 @@ class StackStepTest : public ::testing::Test {
     const StackPart part = {{address}, copy_};
     const StackCopy stack = {
         {registers.rip}, ByDwarfNumber(registers), {&part, 1}};
-    WalkStack(stack, 512, find_, walked_);
+    WalkStack(stack, 512, {.find = find_}, walked_);
   }
 
   std::vector<uint64_t> Callers() const {

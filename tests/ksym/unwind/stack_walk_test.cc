@@ -70,8 +70,8 @@ class Program {
 
   StackEnd Walk(uint64_t ip, size_t max_frames = 100) {
     const StackCopy copy = {{ip}, registers_, parts_};
-    WalkStack(
-        copy, max_frames, [this](Address at) { return Find(at); }, stack_);
+    WalkStack(copy, max_frames,
+              {.find = [this](Address at) { return Find(at); }}, stack_);
     return stack_.end;
   }
   uint64_t unread() const { return stack_.unread.value; }
@@ -421,8 +421,8 @@ Seen Look() {
   const StackPart part = {
       {start}, std::span(bytes).first(got < 0 ? 0 : static_cast<size_t>(got))};
   copy.parts = {&part, 1};
-  WalkStack(
-      copy, 100, [](Address at) { return kLoaded->Find(at); }, seen.walked);
+  WalkStack(copy, 100, {.find = [](Address at) { return kLoaded->Find(at); }},
+            seen.walked);
   seen.backtrace.resize(100);
   seen.backtrace.resize(
       static_cast<size_t>(::backtrace(seen.backtrace.data(), 100)));
