@@ -28,7 +28,7 @@ enum class Code : uint8_t {
 
 template <typename Element, typename Value>
 struct Field {
-  Value Element::*member;
+  Value Element::* member;
   Code code = Code::kPlain;
 };
 
@@ -271,8 +271,8 @@ struct Listed {
 
 // Sets first and checks that the lists of all `elements` are the listed ones.
 template <typename Element>
-bool PlaceLists(std::vector<Element>& elements, uint32_t Element::*first,
-                uint32_t Element::*count, Listed listed) {
+bool PlaceLists(std::vector<Element>& elements, uint32_t Element::* first,
+                uint32_t Element::* count, Listed listed) {
   const size_t end = listed.there + listed.added;
   uint64_t next = listed.there;
   for (Element& element : elements) {
@@ -418,6 +418,28 @@ Columns EncodeColumns(Tables& tables, const Sizes& from) {
   writer.Add(tables.series, from.series, kSeriesFields);
   writer.Add(tables.rows, from.rows, kRowFields);
   return columns;
+}
+
+Sizes MostElements(const std::array<size_t, kColumns>& column_bytes) {
+  size_t next = kTextColumn + 1;
+  const auto least = [&](const auto& fields) {
+    size_t bytes = column_bytes[next];
+    next = ForEachField(fields, next, [&](const auto&, size_t column) {
+      bytes = std::min(bytes, column_bytes[column]);
+    });
+    return bytes;
+  };
+  // String 0 and node 0 are in no column. In braces calls go from left to
+  // right.
+  return {.strings = column_bytes[0] + 1,
+          .functions = least(kFunctionFields),
+          .nodes = least(kNodeFields) + 1,
+          .kinds = least(kKindFields),
+          .settings = least(kSettingFields),
+          .parts = least(kPartFields),
+          .counters = least(kCounterFields),
+          .series = least(kSeriesFields),
+          .rows = least(kRowFields)};
 }
 
 Status AppendColumns(const ColumnViews& columns, Tables& tables) {

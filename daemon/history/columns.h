@@ -23,6 +23,12 @@ using ColumnViews = std::array<std::string_view, kColumns>;
 // first.
 Columns EncodeColumns(Tables& tables, const Sizes& from);
 
+// How many elements there are at the most in columns of so many bytes: a number
+// takes one or more.
+Sizes MostElements(const std::array<size_t, kColumns>& column_bytes);
+// The bytes of the texts.
+inline constexpr size_t kTextColumn = 1;
+
 // Appends what EncodeColumns() gave, where `tables` is what it was encoded
 // from. The bytes may come from anyone: kCorrupt where anything points to what
 // is not there, columns of one table differ in length, or a text is there

@@ -8,7 +8,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <optional>
+#include <span>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 #include "daemon/base/now_ns.h"
@@ -23,9 +26,11 @@ using ksym::Fail;
 using ksym::Result;
 using ksym::Status;
 
-// Files that are read once more where one vanishes: a journal became a segment,
-// or the oldest was removed.
-constexpr int kMaxListings = 3;
+// Files are read once more where one vanishes: a journal became a segment,
+// segments became one, or the oldest was removed.
+constexpr int kMaxPasses = 5;
+// A service changes its folder a few times in ten minutes.
+constexpr int kMaxListings = 20;
 constexpr size_t kMaxFilesSaid = 5;
 constexpr size_t kMaxHeaderBytes = 4096;
 
@@ -34,21 +39,6 @@ bool MayHave(const FileName& name, const Selection& selection) {
   return !name.is_segment ||
          (name.end_s >= selection.from_unix_ns / kNsPerSecond &&
           name.begin_s <= selection.until_unix_ns / kNsPerSecond);
-}
-
-Result<FileContent> Decode(const FileName& name, std::string_view bytes) {
-  FileContent file = {.name = name, .bytes = bytes.size(), .tables = {}};
-  if (name.is_segment) {
-    auto segment = DecodeSegment(bytes);
-    if (!segment) return Fail(std::move(segment.error()));
-    file.tables = std::move(segment->tables);
-    return file;
-  }
-  auto journal = DecodeJournal(bytes);
-  if (!journal) return Fail(std::move(journal.error()));
-  file.tables = std::move(journal->tables);
-  file.torn_bytes = journal->bytes_after;
-  return file;
 }
 
 // One pass over a folder's files.
@@ -93,7 +83,7 @@ class FolderPass {
  private:
   Status Add(const FileName& name, std::string_view bytes) {
     ++read_.files;
-    const auto file = Decode(name, bytes);
+    const auto file = DecodeFile(name, bytes);
     if (!file) {
       NoteBad(name, file.error());
       return {};
@@ -120,9 +110,8 @@ class FolderPass {
   FilesRead read_;
 };
 
-}  // namespace
-
-Result<std::vector<FileName>> ListFiles(const std::string& folder) {
+// One listing of the folder.
+Result<FolderListing> ListOnce(const std::string& folder) {
   std::vector<FileName> files;
   std::error_code error;
   for (std::filesystem::directory_iterator at(folder, error), end;
@@ -135,20 +124,26 @@ Result<std::vector<FileName>> ListFiles(const std::string& folder) {
     files.push_back(*name);
   }
   if (error) return ksym::FailErrno(error.value(), folder);
-  // The segment first where a journal has its number.
+  // What covers others comes before them, so one pass finds all that are
+  // covered: the numbers of each before it begin nowhere behind its own.
   std::ranges::sort(files, [](const FileName& a, const FileName& b) {
-    return std::pair(a.sequence, !a.is_segment) <
-           std::pair(b.sequence, !b.is_segment);
+    return std::tuple(a.sequences.first, b.sequences.last, b.is_segment,
+                      a.begin_s,
+                      a.end_s) < std::tuple(b.sequences.first, a.sequences.last,
+                                            a.is_segment, b.begin_s, b.end_s);
   });
-  const auto repeated = std::ranges::unique(files, {}, &FileName::sequence);
-  files.erase(repeated.begin(), repeated.end());
-  return files;
+  FolderListing listing;
+  std::optional<uint64_t> covered_to;
+  for (const FileName& name : files) {
+    const bool is_covered = covered_to && name.sequences.last <= *covered_to;
+    (is_covered ? listing.covered : listing.files).push_back(name);
+    if (name.is_segment && !is_covered) covered_to = name.sequences.last;
+  }
+  return listing;
 }
 
-Result<std::string> ReadHistoryFile(const std::string& folder,
-                                    const FileName& name) {
-  const std::string path = folder + "/" + TextOf(name);
-  const ksym::UniqueFd fd(
+Result<ksym::UniqueFd> OpenHistoryFile(const std::string& path) {
+  ksym::UniqueFd fd(
       ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
   if (!fd.valid()) return ksym::FailErrno(errno, path);
   struct stat status = {};
@@ -156,16 +151,74 @@ Result<std::string> ReadHistoryFile(const std::string& folder,
   if (!S_ISREG(status.st_mode)) {
     return Fail(ErrorCode::kUnsupported, path + ": not a regular file");
   }
-  auto bytes = ksym::ReadAll(fd.get(), kMaxStoredBytes + kMaxHeaderBytes);
+  return fd;
+}
+
+}  // namespace
+
+Result<FolderListing> ListFolder(const std::string& folder) {
+  auto last = ListOnce(folder);
+  for (int i = 1; last && i < kMaxListings; ++i) {
+    auto again = ListOnce(folder);
+    if (!again) return again;
+    if (*again == *last) return again;
+    last = std::move(again);
+  }
+  if (!last) return last;
+  return Fail(ErrorCode::kIo, folder + ": its files change too fast to list");
+}
+
+Result<std::vector<FileName>> ListFiles(const std::string& folder) {
+  auto listing = ListFolder(folder);
+  if (!listing) return Fail(std::move(listing.error()));
+  return std::move(listing->files);
+}
+
+Result<std::string> ReadHistoryFile(const std::string& folder,
+                                    const FileName& name) {
+  const std::string path = folder + "/" + TextOf(name);
+  const auto fd = OpenHistoryFile(path);
+  if (!fd) return Fail(fd.error());
+  auto bytes = ksym::ReadAll(fd->get(), kMaxStoredBytes + kMaxHeaderBytes);
   if (!bytes) return Fail(std::move(bytes.error()).WithContext(path));
   return bytes;
+}
+
+Result<std::string> ReadBeginning(const std::string& folder,
+                                  const FileName& name, size_t size) {
+  const std::string path = folder + "/" + TextOf(name);
+  const auto fd = OpenHistoryFile(path);
+  if (!fd) return Fail(fd.error());
+  std::string bytes(size, '\0');
+  auto read = ksym::ReadExactlyAt(fd->get(), 0,
+                                  std::as_writable_bytes(std::span(bytes)));
+  if (!read) return Fail(std::move(read.error()).WithContext(path));
+  return bytes;
+}
+
+Result<FileContent> DecodeFile(const FileName& name, std::string_view bytes) {
+  FileContent file = {.name = name, .bytes = bytes.size(), .tables = {}};
+  if (name.is_segment) {
+    auto segment = DecodeSegment(bytes);
+    if (!segment) return Fail(std::move(segment.error()));
+    if (segment->sequences != name.sequences) {
+      return Fail(ErrorCode::kCorrupt, "its name is that of another file");
+    }
+    file.tables = std::move(segment->tables);
+    return file;
+  }
+  auto journal = DecodeJournal(bytes);
+  if (!journal) return Fail(std::move(journal.error()));
+  file.tables = std::move(journal->tables);
+  file.torn_bytes = journal->bytes_after;
+  return file;
 }
 
 Result<FilesRead> ReadFiles(const std::string& folder,
                             const Selection& selection,
                             const std::function<TakeFile()>& begin,
                             const std::function<bool()>& is_over) {
-  for (int i = 0; i < kMaxListings; ++i) {
+  for (int i = 0; i < kMaxPasses; ++i) {
     FolderPass pass(folder, begin());
     const auto done = pass.Read(selection, is_over);
     if (!done) return Fail(done.error());

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "daemon/history/layout.h"
@@ -14,14 +15,28 @@
 
 namespace profd::history {
 
-// The files of a history in that folder by sequence number. A journal whose
-// segment is there as well is left out: its writer was about to remove it.
-// kNotFound: there is no such folder. kLimit: there are too many.
+// What is in the folder of a history, both by sequence number. A file all of
+// whose numbers are within those of a segment is covered: what it has is there
+// as well, and its writer was about to remove it.
+struct FolderListing {
+  std::vector<FileName> files;
+  std::vector<FileName> covered;
+
+  friend bool operator==(const FolderListing&, const FolderListing&) = default;
+};
+// Lists it until two listings are the same: one alone may miss a file that was
+// removed meanwhile and the one that came in its place. kNotFound: there is no
+// such folder. kLimit: there are too many files. kIo: they change too fast.
+ksym::Result<FolderListing> ListFolder(const std::string& folder);
+// Those that are not covered.
 ksym::Result<std::vector<FileName>> ListFiles(const std::string& folder);
 
 // The bytes of one of them: of a regular file, not through a link.
 ksym::Result<std::string> ReadHistoryFile(const std::string& folder,
                                           const FileName& name);
+// The first so many of them; kCorrupt where there are fewer.
+ksym::Result<std::string> ReadBeginning(const std::string& folder,
+                                        const FileName& name, size_t size);
 
 // How the files of a folder were read.
 struct FilesRead {
@@ -40,6 +55,10 @@ struct FileContent {
   size_t torn_bytes = 0;  // of a journal, behind its last good record
 };
 
+// kCorrupt also where a name has other sequence numbers than the header.
+ksym::Result<FileContent> DecodeFile(const FileName& name,
+                                     std::string_view bytes);
+
 // Takes a file, the oldest first. kLimit ends the reading; after another
 // failure the file counts as one that was not used.
 using TakeFile = std::function<ksym::Status(const FileContent& file)>;
@@ -47,7 +66,8 @@ using TakeFile = std::function<ksym::Status(const FileContent& file)>;
 // Reads the files of a history that may have parts of a time, also while it is
 // written or on another machine: each whole, one at a time. `begin` gives what
 // takes them. It is called anew where a file vanished meanwhile, as a journal
-// became a segment: what was taken before does not count. Asks `is_over` before
+// became a segment, or segments became one: what was taken before does not
+// count. Asks `is_over` before
 // each file; where that says so, and where `take` does, the error is kLimit.
 // Fails where the folder cannot be read or holds no history.
 ksym::Result<FilesRead> ReadFiles(const std::string& folder,

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <iterator>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "daemon/base/now_ns.h"
 #include "daemon/history/folder.h"
 #include "daemon/history/limits.h"
+#include "daemon/history/table_order.h"
 #include "ksym/base/file.h"
 
 namespace profd::history {
@@ -29,6 +31,8 @@ using ksym::Status;
 constexpr mode_t kFileMode = 0666;
 // A journal is sealed long before a reader refuses it.
 constexpr uint64_t kMaxJournalBytes = kMaxStoredBytes / 2;
+// After a failure.
+constexpr uint64_t kCompactAgainNs = 600 * kNsPerSecond;
 
 bool IsDiskFull(const ksym::Error& error) {
   return error.sys_errno() == ENOSPC || error.sys_errno() == EDQUOT;
@@ -92,24 +96,50 @@ Status HistoryWriter::Lock() {
 
 Status HistoryWriter::ReadFolder() {
   RemoveAbandonedFiles(folder_);
-  const auto files = ListFiles(folder_);
-  if (!files) return Fail(files.error());
+  const auto listing = ListFolder(folder_);
+  if (!listing) return Fail(listing.error());
   std::vector<FileName> journals;
-  for (const FileName& name : *files) {
-    next_sequence_ = std::max(next_sequence_, name.sequence + 1);
+  for (const FileName& name : listing->files) {
+    next_sequence_ = std::max(next_sequence_, name.sequences.last + 1);
     if (!name.is_segment) {
       journals.push_back(name);
       continue;
     }
-    // Its journal, where the writer ended before it was removed.
-    ::unlink(PathOf({.sequence = name.sequence}).c_str());
     files_.push_back({.name = name, .bytes = SizeOfFile(PathOf(name))});
     segment_bytes_ += files_.back().bytes;
   }
+  // Their writer ended before it could remove them.
+  RemoveCovered(*listing);
   for (const FileName& name : journals) Recover(name);
-  std::ranges::sort(files_, {},
-                    [](const StoredFile& file) { return file.name.sequence; });
+  std::ranges::sort(files_, {}, [](const StoredFile& file) {
+    return file.name.sequences.first;
+  });
   return {};
+}
+
+// Those that a reader leaves out may be all that there is of their time, where
+// what covers them is damaged, or where somebody put files of another history
+// there. Then they stay.
+void HistoryWriter::RemoveCovered(const FolderListing& listing) {
+  const FileName* last_cover = nullptr;
+  bool is_right = false;
+  for (const FileName& name : listing.covered) {
+    // Each covers what begins with it, up to where the next one begins.
+    const auto next = std::ranges::upper_bound(
+        listing.files, name.sequences.first, {},
+        [](const FileName& file) { return file.sequences.first; });
+    const FileName* const cover = &*std::prev(next);
+    if (std::exchange(last_cover, cover) != cover) {
+      const auto bytes = ReadHistoryFile(folder_, *cover);
+      is_right = bytes && DecodeFile(*cover, *bytes);
+      if (!is_right) ++counts_.files_bad;
+    }
+    const bool is_within =
+        cover->sequences.last >= name.sequences.last &&
+        (!name.is_segment ||
+         (name.begin_s >= cover->begin_s && name.end_s <= cover->end_s));
+    if (is_right && is_within) Remove(name);
+  }
 }
 
 // A journal that another writer left becomes a segment. One that cannot be
@@ -130,7 +160,7 @@ void HistoryWriter::Recover(const FileName& journal) {
   }
   counts_.bytes_torn += content->bytes_after;
   if (!content->tables.parts.empty() &&
-      !WriteSegment(content->tables, journal.sequence)) {
+      !WriteSegment(content->tables, journal.sequences.first)) {
     return keep();
   }
   ::unlink(path.c_str());
@@ -163,12 +193,12 @@ Status HistoryWriter::Commit(uint64_t now_unix_ns) {
 }
 
 Status HistoryWriter::BeginJournal() {
-  const FileName name = {.sequence = next_sequence_};
+  const FileName name = JournalName(next_sequence_);
   const std::string path = PathOf(name);
   ksym::UniqueFd fd(
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kFileMode));
   if (!fd.valid()) return ksym::FailErrno(errno, path);
-  const std::string header = JournalHeader(name.sequence);
+  const std::string header = JournalHeader(next_sequence_);
   auto written = ksym::WriteAll(fd.get(), header);
   // The name must be on the disk before a record in it can count as written.
   if (written) written = SyncFolder();
@@ -237,7 +267,7 @@ bool HistoryWriter::IsSealDue(uint64_t now_unix_ns) const {
 // The tables have what is not written as well, where writing failed. It goes
 // into the segment with the rest.
 void HistoryWriter::Seal() {
-  if (WriteSegment(adder_->tables(), journal_name_.sequence)) {
+  if (WriteSegment(adder_->tables(), journal_name_.sequences.first)) {
     ::unlink(PathOf(journal_name_).c_str());
     journal_.Reset();
   } else {
@@ -254,9 +284,11 @@ void HistoryWriter::Seal() {
 }
 
 Status HistoryWriter::WriteSegment(Tables& tables, uint64_t sequence) {
-  const auto bytes = EncodeSegment(tables, sequence);
+  const Sequences sequences = {.first = sequence, .last = sequence};
+  OrderTables(tables);
+  const auto bytes = EncodeSegment(tables, sequences);
   if (!bytes) return Fail(bytes.error());
-  const FileName name = SegmentNameOf(tables, sequence);
+  const FileName name = SegmentNameOf(tables, sequences);
   Status done;
   do {
     done = WriteSegmentOnce(name, *bytes);
@@ -293,8 +325,9 @@ void HistoryWriter::LeaveJournal() {
 void HistoryWriter::Forget() {
   const Tables& tables = adder_->tables();
   counts_.parts_dropped += tables.parts.size() - written_.parts;
-  for (size_t i = written_.rows; i < tables.rows.size(); ++i) {
-    counts_.samples_dropped += tables.rows[i].count;
+  // By their parts: rows are in the order of a segment where one was tried.
+  for (const Row& row : tables.rows) {
+    if (row.part >= written_.parts) counts_.samples_dropped += row.count;
   }
   LeaveJournal();
   adder_ = std::make_unique<PartAdder>();
@@ -302,9 +335,91 @@ void HistoryWriter::Forget() {
   journal_began_unix_ns_ = 0;
 }
 
+Status HistoryWriter::Compact(uint64_t now_unix_ns,
+                              const std::function<bool()>& is_over) {
+  RemoveLeftovers();
+  if (now_unix_ns >= compaction_failed_unix_ns_ &&
+      now_unix_ns - compaction_failed_unix_ns_ < kCompactAgainNs) {
+    return {};
+  }
+  CompactionTime time = {.now_unix_ns = now_unix_ns, .done_to = compacted_to_};
+  if (!adder_->empty()) {
+    time.journal_began_unix_ns = adder_->tables().parts.front().start_unix_ns;
+  }
+  while (const auto run = NextRun(files_, time)) {
+    const auto done = CompactRun(*run, is_over);
+    if (!done) {
+      ++counts_.compaction_failures;
+      compaction_failed_unix_ns_ = now_unix_ns;
+      return Fail(done.error());
+    }
+    if (*done) {
+      ++counts_.compactions;
+      break;
+    }
+    time.done_to = compacted_to_;
+  }
+  return {};
+}
+
+// False: the run's first file cannot go with others. It is not looked at again.
+Result<bool> HistoryWriter::CompactRun(const FileRun& run,
+                                       const std::function<bool()>& is_over) {
+  std::vector<FileName> names;
+  for (size_t i = 0; i < run.count; ++i) {
+    names.push_back(files_[run.begin + i].name);
+  }
+  const auto compacted = history::Compact(folder_, names, is_over);
+  if (!compacted && is_over()) return Fail(compacted.error());
+  if (!compacted || compacted->files < 2) {
+    compacted_to_ = names.front().sequences.last;
+  }
+  if (!compacted) return Fail(compacted.error());
+  if (compacted->files < 2) return false;
+  if (auto replaced = Replace(run, *compacted); !replaced) {
+    return Fail(std::move(replaced.error()));
+  }
+  compacted_to_ = compacted->name.sequences.last;
+  return true;
+}
+
+// The new file first, and on the disk; then those that it covers go, and
+// readers take it instead from its name on. Where the disk is full nothing is
+// deleted for it.
+Status HistoryWriter::Replace(const FileRun& run, const Compacted& compacted) {
+  auto written = WriteSegmentOnce(compacted.name, compacted.bytes);
+  if (!written) {
+    // It may be there without being on the disk.
+    ::unlink(PathOf(compacted.name).c_str());
+    return written;
+  }
+  const auto begin = files_.begin() + static_cast<ptrdiff_t>(run.begin);
+  const auto end = begin + static_cast<ptrdiff_t>(compacted.files);
+  for (auto file = begin; file != end; ++file) {
+    segment_bytes_ -= file->bytes;
+    Remove(file->name);
+  }
+  *begin = {.name = compacted.name, .bytes = compacted.bytes.size()};
+  segment_bytes_ += begin->bytes;
+  files_.erase(begin + 1, end);
+  return {};
+}
+
+void HistoryWriter::Remove(const FileName& covered) {
+  if (::unlink(PathOf(covered).c_str()) != 0 && errno != ENOENT) {
+    leftovers_.push_back(covered);
+  }
+}
+
+void HistoryWriter::RemoveLeftovers() {
+  for (const FileName& name : std::exchange(leftovers_, {})) Remove(name);
+}
+
 // False: there is none. Readers keep what they have opened.
 bool HistoryWriter::DeleteOldest() {
   if (files_.empty()) return false;
+  // Without the one that covers them they would count again.
+  RemoveLeftovers();
   ::unlink(PathOf(files_.front().name).c_str());
   segment_bytes_ -= files_.front().bytes;
   files_.pop_front();

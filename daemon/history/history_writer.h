@@ -5,9 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "daemon/history/compaction.h"
+#include "daemon/history/folder.h"
 #include "daemon/history/layout.h"
 #include "daemon/history/part_adder.h"
 #include "daemon/profile/profile.h"
@@ -26,14 +31,16 @@ struct WriterCounts {
   uint64_t parts_dropped = 0;    // that were not written
   uint64_t samples_dropped = 0;  // in these parts
   uint64_t write_failures = 0;   // of records and segments
+  uint64_t compactions = 0;      // segments made of several
+  uint64_t compaction_failures = 0;
 };
 
 // Writes one folder's history. A record is appended to the journal at each
 // Commit(), and is on the disk when that returns. After some minutes, or when
-// the tables have become large, the journal becomes a segment, which never
-// changes. What a journal has is read by others at any time. A writer that is
-// killed loses what was not committed; the next one makes a segment of the
-// journal. Not thread-safe.
+// the tables have become large, the journal becomes a segment, and the segments
+// of an hour become one when it is over. What a journal has is read by others
+// at any time. A writer that is killed loses what was not committed; the next
+// one makes a segment of the journal. Not thread-safe.
 class HistoryWriter {
  public:
   struct Limits {
@@ -58,6 +65,13 @@ class HistoryWriter {
   // failure it is tried again with the next one. Deletes what is too old or too
   // much.
   ksym::Status Commit(uint64_t now_unix_ns);
+  // Makes one segment of those of an hour that is over, if there is one. What
+  // was made is on the disk before they are removed: whoever ends in between,
+  // or reads meanwhile, finds all of it once. A failure is counted, and it is
+  // tried again in ten minutes. A second or so; `is_over` is asked before each
+  // file, and ends it with kLimit.
+  ksym::Status Compact(uint64_t now_unix_ns,
+                       const std::function<bool()>& is_over);
   void SetLimits(Limits limits) { limits_ = limits; }
 
   const WriterCounts& counts() const { return counts_; }
@@ -65,17 +79,13 @@ class HistoryWriter {
   uint64_t bytes() const { return segment_bytes_ + journal_bytes_; }
 
  private:
-  struct StoredFile {
-    FileName name;
-    uint64_t bytes = 0;
-  };
-
   HistoryWriter(std::string folder, Limits limits, Run run)
       : folder_(std::move(folder)), limits_(limits), run_(std::move(run)) {}
 
   std::string PathOf(const FileName& name) const;
   ksym::Status Lock();
   ksym::Status ReadFolder();
+  void RemoveCovered(const FolderListing& listing);
   void Recover(const FileName& journal);
   ksym::Status BeginJournal();
   ksym::Status Append();
@@ -83,6 +93,11 @@ class HistoryWriter {
   bool IsSealDue(uint64_t now_unix_ns) const;
   void Seal();
   ksym::Status WriteSegment(Tables& tables, uint64_t sequence);
+  ksym::Result<bool> CompactRun(const FileRun& run,
+                                const std::function<bool()>& is_over);
+  ksym::Status Replace(const FileRun& run, const Compacted& compacted);
+  void Remove(const FileName& covered);
+  void RemoveLeftovers();
   ksym::Status WriteSegmentOnce(const FileName& name, const std::string& bytes);
   void LeaveJournal();
   void Forget();
@@ -98,6 +113,10 @@ class HistoryWriter {
   std::deque<StoredFile> files_;  // oldest first, without the open journal
   uint64_t segment_bytes_ = 0;    // of these
   uint64_t next_sequence_ = 1;
+  // Covered by others, and could not be removed.
+  std::vector<FileName> leftovers_;
+  uint64_t compacted_to_ = 0;  // files up to this number were looked at
+  uint64_t compaction_failed_unix_ns_ = 0;
 
   // The open journal. Its tables hold what it has, and what was added since.
   std::unique_ptr<PartAdder> adder_ = std::make_unique<PartAdder>();

@@ -28,12 +28,16 @@ using ksym::Status;
 // They end in a newline, so that a transfer in text mode shows.
 constexpr std::string_view kJournalMagic = "KSYMHJN\n";
 constexpr std::string_view kSegmentMagic = "KSYMHSG\n";
-// A journal is written in each interval, a segment once and read often.
+// A journal is written in each interval and read for minutes, the segment of
+// one for an hour, and that of an hour for a month.
 constexpr int kRecordLevel = 3;
 constexpr int kSegmentLevel = 9;
+constexpr int kHourLevel = 17;
 // The checksum is of what is before it, and of the list of columns behind it.
-constexpr size_t kSegmentChecksumAt = 24;
+constexpr size_t kSegmentChecksumAt = 32;
 constexpr size_t kColumnEntryBytes = 12;
+static_assert(kSegmentHeaderBytes ==
+              kSegmentChecksumAt + 4 + kColumns * kColumnEntryBytes);
 
 std::span<const std::byte> BytesOf(std::string_view text) {
   return std::as_bytes(std::span(text));
@@ -137,9 +141,15 @@ struct ColumnEntry {
   uint32_t size = 0;
   uint32_t checksum = 0;
 };
+using ColumnEntries = std::array<ColumnEntry, kColumns>;
 
-Result<std::array<ColumnEntry, kColumns>> ReadEntries(std::string_view bytes) {
-  std::array<ColumnEntry, kColumns> entries;
+struct SegmentHeader {
+  Sequences sequences;
+  ColumnEntries entries = {};
+};
+
+Result<ColumnEntries> ReadEntries(std::string_view bytes) {
+  ColumnEntries entries;
   ksym::ByteReader reader(BytesOf(bytes));
   uint64_t packed = 0;
   uint64_t unpacked = 0;
@@ -155,6 +165,30 @@ Result<std::array<ColumnEntry, kColumns>> ReadEntries(std::string_view bytes) {
     return Fail(TooLarge().error());
   }
   return entries;
+}
+
+// The columns follow.
+Result<SegmentHeader> ReadSegmentHeader(std::string_view bytes) {
+  ksym::ByteReader reader(BytesOf(bytes));
+  const auto first = ReadStart(reader, kSegmentMagic);
+  if (!first) return Fail(first.error());
+  SegmentHeader header = {
+      .sequences = {.first = *first, .last = reader.Read<uint64_t>()}};
+  const auto columns = reader.Read<uint32_t>();
+  const auto checksum = reader.Read<uint32_t>();
+  const std::string_view list = reader.ReadString(kColumns * kColumnEntryBytes);
+  if (!reader.ok() || columns != kColumns ||
+      Checksum(list, Checksum(bytes.substr(0, kSegmentChecksumAt))) !=
+          checksum) {
+    return Fail(ErrorCode::kCorrupt, "its header is damaged");
+  }
+  if (header.sequences.last < header.sequences.first) {
+    return Fail(ErrorCode::kCorrupt, "its sequence numbers are none");
+  }
+  const auto entries = ReadEntries(list);
+  if (!entries) return Fail(entries.error());
+  header.entries = *entries;
+  return header;
 }
 
 template <typename Number>
@@ -224,13 +258,15 @@ Result<JournalContent> DecodeJournal(std::string_view bytes) {
   return content;
 }
 
-Result<std::string> EncodeSegment(Tables& tables, uint64_t sequence) {
+Result<std::string> EncodeSegment(Tables& tables, Sequences sequences) {
   const Columns columns = EncodeColumns(tables, {});
+  const int level =
+      sequences.first == sequences.last ? kSegmentLevel : kHourLevel;
   ksym::ByteWriter entries;
   std::string data;
   for (const std::string& column : columns) {
     if (column.size() > kMaxColumnBytes) return Fail(TooLarge().error());
-    const auto packed = Pack(column, kSegmentLevel);
+    const auto packed = Pack(column, level);
     if (!packed) return Fail(packed.error());
     entries.Write(static_cast<uint32_t>(packed->size()));
     entries.Write(static_cast<uint32_t>(column.size()));
@@ -241,7 +277,8 @@ Result<std::string> EncodeSegment(Tables& tables, uint64_t sequence) {
   ksym::ByteWriter writer;
   writer.WriteText(kSegmentMagic);
   writer.Write(kFormatVersion);
-  writer.Write(sequence);
+  writer.Write(sequences.first);
+  writer.Write(sequences.last);
   writer.Write(static_cast<uint32_t>(kColumns));
   writer.Write(Checksum(TextOfBytes(entries.bytes()),
                         Checksum(TextOfBytes(writer.bytes()))));
@@ -251,25 +288,14 @@ Result<std::string> EncodeSegment(Tables& tables, uint64_t sequence) {
 }
 
 Result<SegmentContent> DecodeSegment(std::string_view bytes) {
-  ksym::ByteReader reader(BytesOf(bytes));
-  SegmentContent content;
-  const auto sequence = ReadStart(reader, kSegmentMagic);
-  if (!sequence) return Fail(sequence.error());
-  content.sequence = *sequence;
-  const auto columns = reader.Read<uint32_t>();
-  const auto checksum = reader.Read<uint32_t>();
-  const std::string_view list = reader.ReadString(kColumns * kColumnEntryBytes);
-  if (!reader.ok() || columns != kColumns ||
-      Checksum(list, Checksum(bytes.substr(0, kSegmentChecksumAt))) !=
-          checksum) {
-    return Fail(ErrorCode::kCorrupt, "its header is damaged");
-  }
-  const auto entries = ReadEntries(list);
-  if (!entries) return Fail(entries.error());
+  const auto header = ReadSegmentHeader(bytes);
+  if (!header) return Fail(header.error());
+  SegmentContent content = {.tables = {}, .sequences = header->sequences};
+  ksym::ByteReader reader(BytesOf(bytes.substr(kSegmentHeaderBytes)));
   Columns unpacked;
   ColumnViews views;
   for (size_t i = 0; i < kColumns; ++i) {
-    const ColumnEntry& entry = (*entries)[i];
+    const ColumnEntry& entry = header->entries[i];
     const std::string_view packed = reader.ReadString(entry.packed_size);
     if (!reader.ok() || Checksum(packed) != entry.checksum) {
       return Fail(ErrorCode::kCorrupt, "a column is damaged");
@@ -288,19 +314,33 @@ Result<SegmentContent> DecodeSegment(std::string_view bytes) {
   return content;
 }
 
+Result<SegmentOutline> ReadSegmentOutline(std::string_view beginning) {
+  const auto header = ReadSegmentHeader(beginning);
+  if (!header) return Fail(header.error());
+  std::array<size_t, kColumns> sizes;
+  std::ranges::transform(header->entries, sizes.begin(), &ColumnEntry::size);
+  return SegmentOutline{.sequences = header->sequences,
+                        .most = MostElements(sizes),
+                        .text_bytes = sizes[kTextColumn]};
+}
+
 std::string TextOf(const FileName& name) {
-  if (!name.is_segment) return fmt::format("{:012}.journal", name.sequence);
-  return fmt::format("{:012}-{}-{}.segment", name.sequence, name.begin_s,
+  const auto& [first, last] = name.sequences;
+  if (!name.is_segment) return fmt::format("{:012}.journal", first);
+  return fmt::format("{:012}-{:012}-{}-{}.segment", first, last, name.begin_s,
                      name.end_s);
 }
 
 std::optional<FileName> ParseFileName(std::string_view text) {
   FileName name;
+  auto& [first, last] = name.sequences;
   std::string_view rest = text;
-  if (!ParseNumber(rest, name.sequence)) return std::nullopt;
+  if (!ParseNumber(rest, first)) return std::nullopt;
+  last = first;
   name.is_segment = rest != ".journal";
   if (name.is_segment &&
-      !(SkipPrefix(rest, "-") && ParseNumber(rest, name.begin_s) &&
+      !(SkipPrefix(rest, "-") && ParseNumber(rest, last) && first <= last &&
+        SkipPrefix(rest, "-") && ParseNumber(rest, name.begin_s) &&
         SkipPrefix(rest, "-") && ParseNumber(rest, name.end_s))) {
     return std::nullopt;
   }
@@ -309,7 +349,7 @@ std::optional<FileName> ParseFileName(std::string_view text) {
   return name;
 }
 
-FileName SegmentNameOf(const Tables& tables, uint64_t sequence) {
+FileName SegmentNameOf(const Tables& tables, Sequences sequences) {
   uint64_t begin = std::numeric_limits<uint64_t>::max();
   uint64_t end = 0;
   for (const Part& part : tables.parts) {
@@ -318,8 +358,14 @@ FileName SegmentNameOf(const Tables& tables, uint64_t sequence) {
                               .value_or(std::numeric_limits<uint64_t>::max());
     end = std::max(end, ends / kNsPerSecond + 1);
   }
-  return {
-      .sequence = sequence, .is_segment = true, .begin_s = begin, .end_s = end};
+  return {.sequences = sequences,
+          .is_segment = true,
+          .begin_s = begin,
+          .end_s = end};
+}
+
+FileName JournalName(uint64_t sequence) {
+  return {.sequences = {.first = sequence, .last = sequence}};
 }
 
 }  // namespace profd::history

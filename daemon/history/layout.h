@@ -38,31 +38,53 @@ struct JournalContent {
 // A journal without its whole header is one without records.
 ksym::Result<JournalContent> DecodeJournal(std::string_view bytes);
 
+// The sequence numbers that a segment stands for: that of the journal which it
+// was made of, or those of all segments that were put together in it.
+struct Sequences {
+  uint64_t first = 0;
+  uint64_t last = 0;
+
+  friend bool operator==(const Sequences&, const Sequences&) = default;
+};
+
 // All of `tables` as one file; sorts its rows. kLimit: it would be larger than
 // a reader takes.
-ksym::Result<std::string> EncodeSegment(Tables& tables, uint64_t sequence);
+ksym::Result<std::string> EncodeSegment(Tables& tables, Sequences sequences);
 struct SegmentContent {
   Tables tables;
-  uint64_t sequence = 0;
+  Sequences sequences;
 };
 // Whole or not at all.
 ksym::Result<SegmentContent> DecodeSegment(std::string_view bytes);
 
+// What the beginning of a segment says of it.
+inline constexpr size_t kSegmentHeaderBytes = 648;
+struct SegmentOutline {
+  Sequences sequences;
+  Sizes most;  // so many of each there are at the most
+  size_t text_bytes = 0;
+};
+ksym::Result<SegmentOutline> ReadSegmentOutline(std::string_view beginning);
+
 // Which file of a folder it is. Sequence numbers order files as they were
 // written, whatever the clock did.
 struct FileName {
-  uint64_t sequence = 0;
+  Sequences sequences;  // of a journal twice its own
   bool is_segment = false;
   // Of a segment: when its first part begins and the last one ends, in seconds
   // since 1970, rounded outwards.
   uint64_t begin_s = 0;
   uint64_t end_s = 0;
+
+  friend bool operator==(const FileName&, const FileName&) = default;
 };
-// "000000000012.journal", "000000000012-1795572780-1795573380.segment".
+// "000000000012.journal",
+// "000000000006-000000000011-1795568400-1795572000.segment".
 std::string TextOf(const FileName& name);
 // Nothing: it is no file of a history.
 std::optional<FileName> ParseFileName(std::string_view text);
 // The name of the segment that holds these. There is a part.
-FileName SegmentNameOf(const Tables& tables, uint64_t sequence);
+FileName SegmentNameOf(const Tables& tables, Sequences sequences);
+FileName JournalName(uint64_t sequence);
 
 }  // namespace profd::history

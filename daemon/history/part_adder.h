@@ -3,13 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
-#include <string_view>
-#include <vector>
 
+#include "daemon/history/table_builder.h"
 #include "daemon/history/tables.h"
-#include "daemon/profile/id_index.h"
 #include "daemon/profile/profile.h"
 
 namespace profd::history {
@@ -28,28 +25,21 @@ class PartAdder {
   // False, and nothing was added: one file does not take it beside what is
   // there. O(strings, frames, stacks and samples of the part).
   bool Add(const Profile& part, const Run& run);
-  bool empty() const { return tables_.parts.empty(); }
-  Tables& tables() { return tables_; }
-  const Tables& tables() const { return tables_; }
+  bool empty() const { return builder_.tables().parts.empty(); }
+  Tables& tables() { return builder_.tables(); }
+  const Tables& tables() const { return builder_.tables(); }
   // About what it takes.
-  size_t memory_bytes() const;
+  size_t memory_bytes() const { return builder_.memory_bytes(); }
 
  private:
   class Part;
 
-  uint32_t InternText(std::string_view text);
-  uint32_t InternFunction(const Function& function);
-  uint32_t InternNode(const Node& node);
-  uint32_t InternSeries(const Series& series);
   uint32_t AddSetting(const CaptureMetadata& metadata, const Run& run);
   void AddCounters(const Accounting& accounting);
   bool HasRoomFor(const Profile& part) const;
 
-  Tables tables_;
+  TableBuilder builder_;
   uint64_t stack_steps_ = 0;  // see kMaxStackSteps
-  IdIndex function_ids_;
-  IdIndex node_ids_;
-  IdIndex series_ids_;
 };
 
 }  // namespace profd::history

@@ -41,7 +41,7 @@ Result<std::vector<uint32_t>> CheckNodes(const Tables& tables) {
   return depths;
 }
 
-Status CheckSteps(const Tables& tables, const std::vector<uint32_t>& depths) {
+uint64_t CountSteps(const Tables& tables, const std::vector<uint32_t>& depths) {
   uint64_t steps = 0;
   const Row* last = nullptr;
   for (const Row& row : tables.rows) {
@@ -51,10 +51,7 @@ Status CheckSteps(const Tables& tables, const std::vector<uint32_t>& depths) {
     }
     last = &row;
   }
-  if (steps > kMaxStackSteps) {
-    return Fail(ErrorCode::kCorrupt, "has too many deep stacks");
-  }
-  return {};
+  return steps;
 }
 
 Status CheckPartsAndRows(const Tables& tables) {
@@ -94,8 +91,15 @@ Status CheckTables(const Tables& tables) {
   }
   const auto depths = CheckNodes(tables);
   if (!depths) return Fail(depths.error());
-  if (auto right = CheckSteps(tables, *depths); !right) return right;
+  if (CountSteps(tables, *depths) > kMaxStackSteps) {
+    return Fail(ErrorCode::kCorrupt, "has too many deep stacks");
+  }
   return CheckPartsAndRows(tables);
+}
+
+uint64_t StackSteps(const Tables& tables) {
+  const auto depths = CheckNodes(tables);
+  return depths ? CountSteps(tables, *depths) : 0;
 }
 
 Accounting CountersOfPart(const Tables& tables, const Part& part) {

@@ -14,6 +14,10 @@ namespace profd::history {
 // kCorrupt, kUnsupported: not. O(the file).
 ksym::Status CheckTables(const Tables& tables);
 
+// The functions of all different stacks of its rows, as kMaxStackSteps bounds
+// them. The tables were checked. O(rows and nodes).
+uint64_t StackSteps(const Tables& tables);
+
 // A part's counters. The tables were checked.
 Accounting CountersOfPart(const Tables& tables, const Part& part);
 

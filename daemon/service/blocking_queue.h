@@ -37,6 +37,15 @@ class BlockingQueue {
     values_.pop_front();
     return value;
   }
+  // How many wait.
+  size_t size() const {
+    const std::lock_guard lock(mutex_);
+    return values_.size();
+  }
+  bool is_closed() const {
+    const std::lock_guard lock(mutex_);
+    return closed_;
+  }
   // No more values come; those that are there can still be taken.
   void Close() {
     {
@@ -48,7 +57,7 @@ class BlockingQueue {
 
  private:
   const size_t bound_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable filled_;
   std::deque<T> values_;
   bool closed_ = false;

@@ -43,7 +43,10 @@ struct ServiceCounters {
   Number history_failed = 0;           // attempts; they are made again
   Number history_files_deleted = 0;    // for their age, or for room
   Number history_files_bad = 0;        // of an earlier run
-  Number history_query_cpu_ns = 0;     // that answers to clients took
+  Number history_compactions = 0;      // files made of those of an hour
+  Number history_compactions_failed = 0;
+  Number history_compaction_cpu_ns = 0;
+  Number history_query_cpu_ns = 0;  // that answers to clients took
   // Profiles by target: three targets, three profiles.
   Number push_sent = 0;
   Number push_failed = 0;           // attempts; they are tried again

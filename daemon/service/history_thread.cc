@@ -6,6 +6,7 @@
 
 #include <utility>
 
+#include "daemon/base/freed_memory.h"
 #include "daemon/base/now_ns.h"
 #include "daemon/service/log.h"
 #include "ksym/base/file.h"
@@ -15,6 +16,10 @@ namespace {
 
 // Parts of about half a minute, a second each, and the ends of intervals.
 constexpr size_t kMaxHistoryWaiting = 64;
+// Files are not put together while so many wait, and what was begun ends: it
+// takes a second, and the others have room for half a minute.
+constexpr size_t kCompactWhileWaiting = 8;
+constexpr size_t kCompactUpToWaiting = 32;
 // What a crash may cost, whatever the intervals are.
 constexpr std::chrono::seconds kLongestUnwritten(10);
 
@@ -81,6 +86,7 @@ void HistoryThread::Run() {
       if (writer_) writer_->SetLimits(settings_.limits);
     } else if (std::holds_alternative<IntervalEnd>(*task)) {
       Commit();
+      Compact();
     } else {
       Take(*std::get<std::shared_ptr<const Profile>>(*task));
     }
@@ -106,6 +112,24 @@ void HistoryThread::Commit() {
   if (!writer_) return;
   committed_ = std::chrono::steady_clock::now();
   Note(writer_->Commit(NowNs(CLOCK_REALTIME)));
+  ShowCounts();
+}
+
+void HistoryThread::Compact() {
+  if (!writer_ || tasks_.size() >= kCompactWhileWaiting) return;
+  const uint64_t cpu_ns = NowNs(CLOCK_THREAD_CPUTIME_ID);
+  const auto compacted = writer_->Compact(NowNs(CLOCK_REALTIME), [this] {
+    return tasks_.is_closed() || tasks_.size() >= kCompactUpToWaiting;
+  });
+  counters_.history_compaction_cpu_ns +=
+      NowNs(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
+  if (!compacted && !tasks_.is_closed()) {
+    LogSome(LogLevel::kError, "history-compaction",
+            "files of the history were not put together: " +
+                compacted.error().message());
+  }
+  // What it took is scattered over the heap, and not needed for an hour.
+  if (writer_->counts().compactions != shown_.compactions) ReturnUnusedMemory();
   ShowCounts();
 }
 
@@ -159,6 +183,9 @@ void HistoryThread::ShowCounts() {
   counters_.history_records += now.records - shown_.records;
   counters_.history_files_deleted += now.files_deleted - shown_.files_deleted;
   counters_.history_files_bad += now.files_bad - shown_.files_bad;
+  counters_.history_compactions += now.compactions - shown_.compactions;
+  counters_.history_compactions_failed +=
+      now.compaction_failures - shown_.compaction_failures;
   const uint64_t dropped = now.samples_dropped - shown_.samples_dropped;
   counters_.history_samples_dropped += dropped;
   if (dropped > 0) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as a file of a history, and what is read of it as a profile,
-// a table of functions and a time line.
+// Any bytes as a file of a history, what is read of it as a profile, a table of
+// functions and a time line, and two of them as one file.
 // Fuzzers guess neither checksums nor what zstd packs, so bytes that are no
 // such file are taken as the columns of a record, each behind its size. The
 // corpus has a journal, a segment, and columns as tests/daemon/history writes
@@ -16,6 +16,8 @@
 #include "daemon/history/function_table.h"
 #include "daemon/history/layout.h"
 #include "daemon/history/range_profile.h"
+#include "daemon/history/segment_merger.h"
+#include "daemon/history/table_check.h"
 #include "daemon/history/timeline.h"
 #include "ksym/base/byte_reader.h"
 
@@ -42,8 +44,33 @@ void CheckSums(const Tables& tables) {
   if (sum < kLarge && of_rows < kLarge && sum != of_rows) std::abort();
 }
 
+// A file that is put together with itself has all twice, and one profile of it
+// each.
+void CheckMerge(const Tables& tables) {
+  const SegmentOutline outline = {
+      .sequences = {}, .most = tables.sizes(), .text_bytes = tables.text_bytes};
+  if (!CheckTables(tables) || !FitTogether(outline, outline)) return;
+  SegmentMerger merger;
+  if (!merger.Add(tables) || !merger.Add(tables)) return;
+  Tables twice = std::move(merger).Finish();
+  if (twice.nodes.size() > tables.nodes.size() ||
+      twice.strings.size() > tables.strings.size() ||
+      twice.parts.size() != 2 * tables.parts.size() ||
+      twice.count_sum != 2 * tables.count_sum || !CheckTables(twice)) {
+    std::abort();
+  }
+  const auto segment = EncodeSegment(twice, {.first = 1, .last = 2});
+  if (!segment) return;
+  const auto again = DecodeSegment(*segment);
+  if (!again || again->tables.rows != twice.rows ||
+      again->tables.nodes != twice.nodes) {
+    std::abort();
+  }
+}
+
 void Check(Tables& tables) {
   CheckSums(tables);
+  CheckMerge(tables);
   RangeProfile range({.unit = "nginx", .function = "a"}, kMaxProfileBytes);
   if (!range.Add(tables)) return;
   const profd::Profile profile = std::move(range).Finish();
@@ -54,7 +81,7 @@ void Check(Tables& tables) {
   }
   if (count > profile.accounting.emitted) std::abort();
   // What was read can be written, and is the same then.
-  const auto segment = EncodeSegment(tables, 1);
+  const auto segment = EncodeSegment(tables, {.first = 1, .last = 1});
   if (!segment) return;
   const auto again = DecodeSegment(*segment);
   if (!again || again->tables.rows != tables.rows ||

@@ -6,6 +6,7 @@ import glob
 import gzip
 import json
 import os
+import signal
 import sqlite3
 import subprocess
 import time
@@ -20,6 +21,8 @@ SECONDS = 40
 QUICK_SECONDS = 4
 INTERVAL_SECONDS = 5
 STOP_LIMIT = 20
+# Until a new configuration is in force.
+RELOAD_SECONDS = 0.5
 RUNS = 3
 
 PYTHON = """
@@ -50,18 +53,34 @@ class Service:
 
     def __init__(self, context, rate_hz):
         self.context = context
+        self.rate_hz = rate_hz
         self.directory = context.scratch_file(f"history-{rate_hz}")
         os.mkdir(self.directory)
+        self.configure(True)
+        self.process = None
+        self.journal_bytes = 0
+
+    def configure(self, has_history):
         with open(self.path("config.json"), "w", encoding="ascii") as file:
             json.dump({
-                "frequency_hz": rate_hz, "interval_seconds": INTERVAL_SECONDS,
-                "history": {"enabled": True,
+                "frequency_hz": self.rate_hz,
+                "interval_seconds": INTERVAL_SECONDS,
+                "history": {"enabled": has_history,
                             "directory": self.path("history")},
                 "stacks": {"cache_directory": self.path("cache")},
                 "files": {"directory": self.path("pprof"), "format": "pprof"},
                 "push_spool": {"directory": self.path("spool")},
                 "http": {"listen": []}}, file)
-        self.process = None
+
+    def begin_file(self):
+        """Ends a file of the history, as ten minutes do. Some samples are in
+        none."""
+        for has_history in (False, True):
+            self.configure(has_history)
+            self.process.send_signal(signal.SIGHUP)
+            time.sleep(RELOAD_SECONDS)
+            if not has_history:
+                self.journal_bytes += self.bytes_of("history/*.journal")
 
     def path(self, *names):
         return os.path.join(self.directory, *names)
@@ -105,16 +124,18 @@ class Service:
             return file.read(), run.cpu_seconds
 
 
-def run_load(context, seconds):
+def run_load(context, seconds, end_part):
     """Builds, an interpreter, a database, compression, then nearly nothing."""
     with loads.running("build", context.built("tests", "e2e", "loads")):
         time.sleep(seconds)
+    end_part()
     for command in [
             ["python3", "-c", PYTHON, str(seconds)],
             ["python3", "-c", DATABASE, str(seconds)],
             ["sh", "-c", f"timeout {seconds} xz -9 -c </dev/urandom; true"]]:
         subprocess.run(command, stdout=subprocess.DEVNULL, check=True,
                        env=context.environment())
+        end_part()
     time.sleep(seconds)
 
 
@@ -141,30 +162,41 @@ def sql_bytes(context, profile, name):
 
 
 def seal(service):
-    """Has the journal made a segment, as the next start does."""
+    """Has the last journal made a segment, as the next start does."""
+    left = glob.glob(service.path("history/*.journal"))
+    service.journal_bytes += service.bytes_of("history/*.journal")
     service.start()
     deadline = time.monotonic() + STOP_LIMIT
-    while not glob.glob(service.path("history", "**", "*.segment"),
-                        recursive=True):
-        if time.monotonic() > deadline:
-            break
+    while any(map(os.path.exists, left)) and time.monotonic() < deadline:
         time.sleep(0.1)
     service.stop()
 
 
+def compact(context, service):
+    """Has the segments made one, as in the next hour."""
+    done = subprocess.run(
+        [context.built("tests", "bench", "profile", "bench_compact"),
+         service.path("history")], stdout=subprocess.PIPE, text=True,
+        check=True, env=context.environment())
+    return done.stdout.split()
+
+
 def size_row(context, service, rate_hz):
-    journal = service.bytes_of("history/**")
     profile = json.loads(service.query("--format", "json")[0])
     samples = profile["metadata"]["samples"]["emitted"]
     pprof = service.bytes_of("pprof/**")
     folded = len(gzip.compress(service.query("--format", "folded")[0]))
     rows = sql_bytes(context, profile, f"rows-{rate_hz}")
     seal(service)
-    sealed = service.bytes_of("history/**")
+    sealed = service.bytes_of("history/*.segment")
+    cpu_ms, peak_kib = compact(context, service)
+    compacted = service.bytes_of("history/*.segment")
     each = [tables.number(size / samples, 2)
-            for size in (journal, sealed, pprof, rows, folded)]
+            for size in (service.journal_bytes, sealed, compacted, pprof, rows,
+                         folded)]
     return [f"{rate_hz} Hz", samples, *each,
-            tables.number(tables.ratio(sealed, pprof), 3)]
+            tables.number(tables.ratio(compacted, pprof), 3), cpu_ms,
+            int(peak_kib) >> 10]
 
 
 def query_row(context, service, rate_hz):
@@ -188,7 +220,11 @@ def run(context):
             stack.callback(service.stop)
             service.start()
         begin = time.monotonic()
-        run_load(context, seconds)
+
+        def end_part():
+            for service in services.values():
+                service.begin_file()
+        run_load(context, seconds, end_part)
         time.sleep(INTERVAL_SECONDS)
         wall = time.monotonic() - begin
         for rate, service in services.items():
@@ -197,11 +233,13 @@ def run(context):
             sizes.append(size_row(context, service, rate))
             queries.append(query_row(context, service, rate))
     print(f"Bytes a sample after {wall:.0f} s of builds, Python, a database, "
-          "compression and nearly\nnothing: the history as a journal and "
-          "sealed, pprof files of each interval, rows\nof SQLite and gzipped "
-          "folded stacks without times, sealed / pprof")
-    tables.print_table(["rate", "samples", "journal", "sealed", "pprof.gz",
-                        "SQLite", "folded.gz", "ratio"], sizes)
+          "compression and nearly\nnothing, a file of each: as journals, sealed "
+          "and in one file (compact), pprof files\nof each interval, rows of "
+          "SQLite and gzipped folded stacks without times, compact /\npprof; "
+          "what making one file took, in ms of CPU and MiB")
+    tables.print_table(["rate", "samples", "journal", "sealed", "compact",
+                        "pprof.gz", "SQLite", "folded.gz", "ratio", "CPU",
+                        "peak"], sizes)
     print("CPU seconds of ksym-profile history for all of it: a profile as "
           "JSON, a flame\ngraph, functions, a curve of each command, one "
           "command's folded stacks")

@@ -137,24 +137,26 @@ TEST(HistorySegment, RefusesLongTexts) {
   for (const size_t more : {0, 1}) {
     Tables tables = TablesOf({PartNumber(0)});
     tables.strings.Intern(std::string(ksym::kMaxShownBytes + more, 'x'));
-    const auto read = DecodeSegment(EncodeSegment(tables, 9).value());
+    const auto read = DecodeSegment(EncodeSegment(tables, {9, 12}).value());
     EXPECT_EQ(read.has_value(), more == 0);
   }
 }
 
 TEST(HistorySegment, HasWhatWasAdded) {
   Journal journal;
-  const std::string bytes = EncodeSegment(journal.adder.tables(), 9).value();
+  const std::string bytes =
+      EncodeSegment(journal.adder.tables(), {9, 12}).value();
   const auto read = DecodeSegment(bytes);
   ASSERT_TRUE(read) << read.error().message();
-  EXPECT_EQ(read->sequence, 9u);
+  EXPECT_EQ(read->sequences, (Sequences{9, 12}));
   EXPECT_TRUE(IsBeginning(read->tables, journal.adder.tables()));
   EXPECT_EQ(read->tables.rows.size(), journal.adder.tables().rows.size());
 }
 
 TEST(HistorySegment, CutOrFlippedAnywhereIsRefused) {
   Journal journal;
-  const std::string bytes = EncodeSegment(journal.adder.tables(), 9).value();
+  const std::string bytes =
+      EncodeSegment(journal.adder.tables(), {9, 12}).value();
   for (size_t size = 0; size < bytes.size(); ++size) {
     EXPECT_FALSE(DecodeSegment(bytes.substr(0, size))) << size;
   }
@@ -197,16 +199,21 @@ TEST(HistoryWords, HaveAllNumbers) {
 
 TEST(HistoryFileName, IsReadAsItIsWritten) {
   for (const std::string text :
-       {"000000000012.journal", "000000000012-17-99.segment"}) {
+       {"000000000012.journal", "000000000012-000000000012-17-99.segment",
+        "000000000012-000000000019-17-99.segment"}) {
     const auto name = ParseFileName(text);
     ASSERT_TRUE(name) << text;
-    EXPECT_EQ(name->sequence, 12u);
+    EXPECT_EQ(name->sequences.first, 12u);
+    EXPECT_EQ(name->sequences.last, text.contains("19-") ? 19u : 12u);
     EXPECT_EQ(TextOf(*name), text);
   }
   for (const char* text :
        {"", "12.journal", "lock", "000000000012.segment",
-        "000000000012-1-2.segment.bad", "000000000012-+1-2.segment",
-        "000000000012-01-2.segment", "99999999999999999999999.journal"}) {
+        "000000000012-1-2.segment", "000000000012-000000000011-1-2.segment",
+        "000000000012-000000000012-1-2.segment.bad",
+        "000000000012-000000000012-+1-2.segment",
+        "000000000012-000000000012-01-2.segment",
+        "99999999999999999999999.journal"}) {
     EXPECT_FALSE(ParseFileName(text)) << text;
   }
 }

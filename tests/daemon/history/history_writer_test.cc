@@ -270,6 +270,23 @@ TEST(HistoryWriter, DropsAndCountsWhatItCannotWriteForLong) {
   EXPECT_EQ(ReadAllOf(folder.path()).coverage.parts, 1u);
 }
 
+TEST(HistoryWriter, CountsWhatNeitherJournalNorSegmentTakes) {
+  const TemporaryFolder folder;
+  auto writer =
+      OpenAt(folder.path(), TimeOf(0), {.journal = std::chrono::seconds(3)});
+  ASSERT_TRUE(writer);
+  Write(*writer, 0, 2);
+  {
+    const FileSizeLimit limit(10);
+    writer->Add(PartNumber(2));
+    EXPECT_FALSE(writer->Commit(TimeOf(9)));
+  }
+  EXPECT_EQ(writer->counts().parts_dropped, 1u);
+  EXPECT_EQ(writer->counts().samples_dropped, 15u);
+  Write(*writer, 10, 11);
+  EXPECT_EQ(ReadAllOf(folder.path()).coverage.parts, 3u);
+}
+
 // Tells the number of each part that is on the disk, until it is killed.
 [[noreturn]] void WriteUntilKilled(const std::string& folder, int pipe) {
   auto writer = OpenAt(folder, TimeOf(0), {.journal = std::chrono::seconds(4)});

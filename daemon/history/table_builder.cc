@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/history/table_builder.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "ksym/base/bounded_name.h"
+
+namespace profd::history {
+namespace {
+
+uint64_t HashOf(const Function& function) {
+  uint64_t hash = MixHash(function.name, function.object);
+  hash = MixHash(hash, uint64_t{function.build_id} << 32 | function.function);
+  hash = MixHash(hash, uint64_t{function.file} << 32 | function.first_line);
+  hash = MixHash(hash, uint64_t{function.kind} << 32 | function.reason);
+  return MixHash(hash, function.flags);
+}
+
+uint64_t HashOf(const Node& node) {
+  return MixHash(node.parent, node.function);
+}
+
+uint64_t HashOf(const Series& series) {
+  uint64_t hash = MixHash(series.comm, series.cgroup);
+  hash = MixHash(hash, uint64_t{series.pid} << 32 | series.tid);
+  return MixHash(hash,
+                 uint64_t{series.kind} << 32 | uint64_t{series.parked} << 16 |
+                     uint64_t{series.user_state} << 8 | series.kernel_state);
+}
+
+template <typename Element>
+uint32_t InternIn(std::vector<Element>& table, IdIndex& ids,
+                  const Element& element) {
+  const auto [id, is_new] =
+      ids.FindOrInsert(HashOf(element), static_cast<uint32_t>(table.size()),
+                       [&](uint32_t other) { return table[other] == element; });
+  if (is_new) table.push_back(element);
+  return id;
+}
+
+}  // namespace
+
+uint32_t TableBuilder::InternText(std::string_view text) {
+  std::string room;
+  const std::string_view bounded = ksym::BoundName(text, room);
+  const size_t before = tables_.strings.size();
+  const StringId id = tables_.strings.Intern(bounded);
+  if (tables_.strings.size() != before) tables_.text_bytes += bounded.size();
+  return id;
+}
+
+uint32_t TableBuilder::InternFunction(const Function& function) {
+  return InternIn(tables_.functions, function_ids_, function);
+}
+
+uint32_t TableBuilder::InternNode(const Node& node) {
+  return InternIn(tables_.nodes, node_ids_, node);
+}
+
+uint32_t TableBuilder::InternSeries(const Series& series) {
+  return InternIn(tables_.series, series_ids_, series);
+}
+
+// Settings stay for hours, so the newest is asked first.
+uint32_t TableBuilder::InternSetting(Setting setting,
+                                     std::span<const Kind> kinds) {
+  setting.kinds = static_cast<uint32_t>(kinds.size());
+  for (size_t i = tables_.settings.size(); i-- > 0;) {
+    const Setting& known = tables_.settings[i];
+    setting.first_kind = known.first_kind;
+    if (setting == known &&
+        std::ranges::equal(
+            kinds,
+            std::span(tables_.kinds).subspan(known.first_kind, known.kinds))) {
+      return static_cast<uint32_t>(i);
+    }
+  }
+  setting.first_kind = static_cast<uint32_t>(tables_.kinds.size());
+  tables_.kinds.insert(tables_.kinds.end(), kinds.begin(), kinds.end());
+  tables_.settings.push_back(setting);
+  return static_cast<uint32_t>(tables_.settings.size() - 1);
+}
+
+size_t TableBuilder::memory_bytes() const {
+  return tables_.memory_bytes() + function_ids_.memory_bytes() +
+         node_ids_.memory_bytes() + series_ids_.memory_bytes();
+}
+
+}  // namespace profd::history
