@@ -366,6 +366,7 @@ Status HistoryWriter::Compact(uint64_t now_unix_ns,
 Result<bool> HistoryWriter::CompactRun(const FileRun& run,
                                        const std::function<bool()>& is_over) {
   std::vector<FileName> names;
+  names.reserve(run.count);
   for (size_t i = 0; i < run.count; ++i) {
     names.push_back(files_[run.begin + i].name);
   }
