@@ -4,13 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "daemon/output/counted_texts.h"
+#include "daemon/output/sample_lines.h"
 #include "daemon/output/stack_state.h"
 #include "daemon/output/text_pieces.h"
 #include "daemon/profile/profile_terms.h"
@@ -93,15 +92,21 @@ std::string HeadLine(const Profile& profile, const ProfileSample& sample) {
   return line;
 }
 
-// Samples become lists of lines, whose keys sort as they do: no line begins
-// with another one.
+// Samples become lists of lines, so their keys sort as they do.
 class Writer {
  public:
-  explicit Writer(const Profile& profile) : profile_(profile) {
-    MakeLines();
-    for (size_t i = 0; i < profile.samples.size(); ++i) {
-      AddSample(profile.samples[i], head_of_sample_[i]);
-    }
+  explicit Writer(const Profile& profile)
+      : profile_(profile),
+        lines_(profile, {.frame =
+                             [&](const Frame& frame) {
+                               return FrameLine(profile, frame);
+                             },
+                         .head =
+                             [&](const ProfileSample& sample) {
+                               return HeadLine(profile, sample);
+                             },
+                         .mark = MarkLine}) {
+    for (size_t i = 0; i < profile.samples.size(); ++i) AddSample(i);
     samples_.SortAndMerge();
   }
 
@@ -133,42 +138,15 @@ class Writer {
   }
 
  private:
-  void MakeLines() {
-    frames_.reserve(profile_.frames.size());
-    for (const Frame& frame : profile_.frames) {
-      frames_.push_back(lines_.Add(FrameLine(profile_, frame)));
-    }
-    SampleHeads heads;
-    head_of_sample_.reserve(profile_.samples.size());
-    for (const ProfileSample& sample : profile_.samples) {
-      head_of_sample_.push_back(heads.Find(
-          sample, [&] { return lines_.Add(HeadLine(profile_, sample)); }));
-    }
-    for (size_t i = 0; i < marks_.size(); ++i) {
-      marks_[i] = lines_.Add(MarkLine(kStackMarks[i]));
-    }
-    lines_.Rank();
-    for (uint32_t& number : frames_) number = lines_.RankOf(number);
-    for (uint32_t& number : head_of_sample_) number = lines_.RankOf(number);
-    for (uint32_t& number : marks_) number = lines_.RankOf(number);
-  }
-
   // Up to the time, and then the frames.
-  void AddSample(const ProfileSample& sample, uint32_t head) {
+  void AddSample(size_t index) {
+    const ProfileSample& sample = profile_.samples[index];
     KeyWriter key(lines_.rank_bits(), samples_.buffer());
-    key.Add(head);
-    AddStack(sample.kernel_state, sample.kernel, StackOf::kKernel, key);
-    AddStack(sample.user_state, sample.user, StackOf::kUser, key);
+    key.Add(lines_.HeadOf(index));
+    lines_.AddStack(sample, StackOf::kKernel, key);
+    lines_.AddStack(sample, StackOf::kUser, key);
     key.Finish();
     samples_.Commit(sample.count);
-  }
-
-  void AddStack(StackState state, CallStackId stack, StackOf of,
-                KeyWriter& key) const {
-    if (!IsMissed(state)) {
-      for (const FrameId frame : profile_.Stack(stack)) key.Add(frames_[frame]);
-    }
-    if (const auto mark = MarkOf(state, of)) key.Add(marks_[*mark]);
   }
 
   // Samples that are written, among which the time is shared out.
@@ -187,11 +165,7 @@ class Writer {
   // Then a stack is one sample with the amount as its period: one for each byte
   // or nanosecond would be billions.
   const bool is_amount_ = profile_.metadata.kinds.front().has_values;
-  // Numbers in lines_, and ranks when these are there.
-  std::vector<uint32_t> frames_;          // by FrameId
-  std::vector<uint32_t> head_of_sample_;  // by index of the sample
-  std::array<uint32_t, kStackMarks.size()> marks_ = {};
-  TextPieces lines_;
+  SampleLines lines_;
   CountedTexts samples_;
 };
 

@@ -5,13 +5,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <string_view>
-#include <vector>
 
 #include "daemon/output/counted_texts.h"
 #include "daemon/output/frame_text.h"
+#include "daemon/output/sample_lines.h"
 #include "daemon/output/stack_state.h"
 #include "daemon/output/text_pieces.h"
 #include "ksym/base/printable.h"
@@ -59,18 +58,24 @@ std::string MarkLine(std::string_view mark) {
   return fmt::format("{}{}\n", kIndent, mark);
 }
 
-// Blocks are lists of lines, so their keys sort as they do: no line begins with
-// another one.
+// Blocks are lists of lines, so their keys sort as they do.
 class TextWriter {
  public:
   TextWriter(const Profile& profile, const OutputOptions& options)
-      : profile_(profile), options_(options) {}
+      : profile_(profile),
+        options_(options),
+        lines_(profile, {.frame =
+                             [&](const Frame& frame) {
+                               return FrameLine(profile, frame, options);
+                             },
+                         .head =
+                             [&](const ProfileSample& sample) {
+                               return OwnerLine(profile, sample, options.by);
+                             },
+                         .mark = MarkLine}) {}
 
   void Run(OutputBuffer& out) {
-    MakeLines();
-    for (size_t i = 0; i < profile_.samples.size(); ++i) {
-      AddBlock(profile_.samples[i], owner_of_sample_[i]);
-    }
+    for (size_t i = 0; i < profile_.samples.size(); ++i) AddBlock(i);
     blocks_.SortAndMerge();
     std::ranges::stable_sort(blocks_.entries(), {},
                              &CountedTexts::Entry::count);
@@ -84,54 +89,22 @@ class TextWriter {
   }
 
  private:
-  void MakeLines() {
-    frames_.reserve(profile_.frames.size());
-    for (const Frame& frame : profile_.frames) {
-      frames_.push_back(lines_.Add(FrameLine(profile_, frame, options_)));
-    }
-    SampleHeads heads;
-    owner_of_sample_.reserve(profile_.samples.size());
-    for (const ProfileSample& sample : profile_.samples) {
-      owner_of_sample_.push_back(heads.Find(sample, [&] {
-        return lines_.Add(OwnerLine(profile_, sample, options_.by));
-      }));
-    }
-    for (size_t i = 0; i < marks_.size(); ++i) {
-      marks_[i] = lines_.Add(MarkLine(kStackMarks[i]));
-    }
-    delimiter_ = lines_.Add(MarkLine("--"));
-    lines_.Rank();
-    for (uint32_t& number : frames_) number = lines_.RankOf(number);
-    for (uint32_t& number : owner_of_sample_) number = lines_.RankOf(number);
-    for (uint32_t& number : marks_) number = lines_.RankOf(number);
-    delimiter_ = lines_.RankOf(delimiter_);
-  }
-
-  void AddBlock(const ProfileSample& sample, uint32_t owner) {
+  void AddBlock(size_t index) {
+    const ProfileSample& sample = profile_.samples[index];
     KeyWriter key(lines_.rank_bits(), blocks_.buffer());
-    const auto add_stack = [&](StackState state, CallStackId stack,
-                               StackOf of) {
-      if (!IsMissed(state)) {
-        for (const FrameId id : profile_.Stack(stack)) key.Add(frames_[id]);
-      }
-      if (const auto mark = MarkOf(state, of)) key.Add(marks_[*mark]);
-    };
-    add_stack(sample.kernel_state, sample.kernel, StackOf::kKernel);
-    if (options_.delimiter && HasBothStacks(sample)) key.Add(delimiter_);
-    add_stack(sample.user_state, sample.user, StackOf::kUser);
-    key.Add(owner);
+    lines_.AddStack(sample, StackOf::kKernel, key);
+    if (options_.delimiter && HasBothStacks(sample)) {
+      key.Add(lines_.delimiter());
+    }
+    lines_.AddStack(sample, StackOf::kUser, key);
+    key.Add(lines_.HeadOf(index));
     key.Finish();
     blocks_.Commit(sample.count);
   }
 
   const Profile& profile_;
   const OutputOptions& options_;
-  // Numbers in lines_, and ranks when these are there.
-  std::vector<uint32_t> frames_;           // by FrameId
-  std::vector<uint32_t> owner_of_sample_;  // by index of the sample
-  std::array<uint32_t, kStackMarks.size()> marks_ = {};
-  uint32_t delimiter_ = 0;
-  TextPieces lines_;
+  SampleLines lines_;
   CountedTexts blocks_;
 };
 
