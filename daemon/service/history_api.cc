@@ -275,24 +275,17 @@ HttpResponse HistoryApi::Respond(const HttpRequest& request,
   }
   Query query(std::move(folder), request, labels, counters_);
   if (const auto wrong = query.Read()) return BadRequest(*wrong);
-  std::optional<ksym::Error> failure;
-  auto made = room_.Make(
-      [&] {
-        auto body = query.Make();
-        if (body) return std::move(*body);
-        failure = std::move(body.error());
-        return std::string();
-      },
-      request.is_gone, QueryClock::now() + kTurnWithin);
+  auto made = room_.Make([&] { return query.Make(); }, request.is_gone,
+                         QueryClock::now() + kTurnWithin);
   if (!made) {
     return {.status = 503,
             .body = "others ask the history: try again\n",
             .is_refusal = true};
   }
-  if (failure) return ResponseFor(*failure);
+  if (!*made) return ResponseFor(made->error());
   return {.content_type = std::string(query.content_type()),
-          .body = std::move(made->body),
-          .holds = {std::move(made->held)},
+          .body = std::move((*made)->body),
+          .holds = {std::move((*made)->held)},
           .policy = query.policy()};
 }
 

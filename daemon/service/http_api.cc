@@ -283,24 +283,16 @@ HttpResponse HttpApi::RecentProfile(const HttpRequest& request) const {
 HttpResponse HttpApi::Make(
     const HttpRequest& request, OutputFormat format,
     const std::function<ksym::Result<std::string>()>& make) const {
-  std::optional<ksym::Error> failure;
-  auto made = room_.Make(
-      [&] {
-        auto body = make();
-        if (body) return std::move(*body);
-        failure = std::move(body.error());
-        return std::string();
-      },
-      request.is_gone, Clock::now() + kRoomWithin);
+  auto made = room_.Make(make, request.is_gone, Clock::now() + kRoomWithin);
   if (!made) {
     return {.status = 503,
             .body = "too many answers wait to be taken\n",
             .is_refusal = true};
   }
-  if (failure) return ResponseFor(*failure);
+  if (!*made) return ResponseFor(made->error());
   return {.content_type = std::string(RowOf(format).content_type),
-          .body = std::move(made->body),
-          .holds = {std::move(made->held)},
+          .body = std::move((*made)->body),
+          .holds = {std::move((*made)->held)},
           .policy = kOwnPolicyPage};
 }
 

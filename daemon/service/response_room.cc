@@ -27,24 +27,28 @@ bool ResponseRoom::Enter(const std::function<bool()>& is_gone,
   return true;
 }
 
-std::optional<ResponseRoom::Made> ResponseRoom::Make(
-    const std::function<std::string()>& make,
+std::optional<ksym::Result<ResponseRoom::Made>> ResponseRoom::Make(
+    const std::function<ksym::Result<std::string>()>& make,
     const std::function<bool()>& is_gone, Clock::time_point deadline) {
   if (!Enter(is_gone, deadline)) return std::nullopt;
-  std::string body;
+  ksym::Result<std::string> body;
   try {
     body = make();
   } catch (...) {
     Leave(0);
     throw;
   }
-  Leave(body.capacity());
-  Held held(nullptr, [state = state_, size = body.capacity()](const void*) {
+  if (!body) {
+    Leave(0);
+    return ksym::Fail(std::move(body.error()));
+  }
+  Leave(body->capacity());
+  Held held(nullptr, [state = state_, size = body->capacity()](const void*) {
     const std::lock_guard lock(state->mutex);
     state->bytes -= size;
     state->changed.notify_all();
   });
-  return Made{.body = std::move(body), .held = std::move(held)};
+  return Made{.body = *std::move(body), .held = std::move(held)};
 }
 
 void ResponseRoom::Leave(size_t made_bytes) {

@@ -11,6 +11,8 @@
 #include <string>
 #include <utility>
 
+#include "ksym/base/result.h"
+
 namespace profd {
 
 // Bounds the memory of answers: so many are made at once, and none is begun
@@ -32,12 +34,14 @@ class ResponseRoom {
     std::string body;
     Held held;
   };
-  // Makes an answer in this thread once there is room. Nothing: there was none
-  // before the deadline, or `is_gone` said, which is asked a few times per
-  // second, that the client is there no more. `make` may throw.
-  std::optional<Made> Make(const std::function<std::string()>& make,
-                           const std::function<bool()>& is_gone,
-                           std::chrono::steady_clock::time_point deadline);
+  // Makes an answer in this thread once there is room, or fails as `make` does,
+  // which may throw as well. Nothing: there was none before the deadline, or
+  // `is_gone` said, which is asked a few times per second, that the client is
+  // there no more.
+  std::optional<ksym::Result<Made>> Make(
+      const std::function<ksym::Result<std::string>()>& make,
+      const std::function<bool()>& is_gone,
+      std::chrono::steady_clock::time_point deadline);
 
  private:
   struct State {

@@ -102,11 +102,28 @@ TEST(AnswerRoomTest, BoundsBytes) {
 TEST(AnswerRoomTest, ExceptionsGiveRoomBack) {
   ResponseRoom room({.makers = 1, .bytes = 1000});
   const auto here = [] { return false; };
-  const auto fails = []() -> std::string { throw std::runtime_error("x"); };
+  const auto fails = []() -> ksym::Result<std::string> {
+    throw std::runtime_error("x");
+  };
   EXPECT_THROW(room.Make(fails, here, Clock::now() + seconds(1)),
                std::runtime_error);
   const auto works = [] { return std::string("x"); };
   EXPECT_TRUE(room.Make(works, here, Clock::now() + seconds(1)));
+}
+
+// So does an answer that cannot be made, which says why.
+TEST(AnswerRoomTest, FailuresGiveRoomBack) {
+  ResponseRoom room({.makers = 1, .bytes = 1000});
+  const auto here = [] { return false; };
+  const auto fails = []() -> ksym::Result<std::string> {
+    return ksym::Fail(ksym::ErrorCode::kLimit, "too much");
+  };
+  for (int i = 0; i < 2; ++i) {
+    const auto made = room.Make(fails, here, Clock::now() + seconds(1));
+    ASSERT_TRUE(made);
+    ASSERT_FALSE(*made);
+    EXPECT_EQ(made->error().message(), "too much");
+  }
 }
 
 class HttpArrivalsTest : public testing::Test {
