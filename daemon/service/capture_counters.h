@@ -11,5 +11,7 @@ namespace profd {
 void CountWaits(const RawProfile& raw, ServiceCounters& counters);
 // Shows what became of waits in the capture that runs.
 void ShowWaits(const WaitStatistics& now, ServiceCounters& counters);
+// The same of the frames of language runtimes.
+void ShowRuntimes(const RuntimeStatistics& runtimes, ServiceCounters& counters);
 
 }  // namespace profd

@@ -17,6 +17,7 @@
 #include "daemon/capture/capture.h"
 #include "daemon/capture/capture_loop.h"
 #include "daemon/files/guarded_opener.h"
+#include "daemon/service/capture_counters.h"
 #include "daemon/service/cgroup_names.h"
 #include "daemon/service/counters.h"
 #include "daemon/service/guardrail.h"
@@ -27,7 +28,6 @@
 #include "daemon/service/service_outputs.h"
 #include "daemon/service/service_signals.h"
 #include "daemon/service/systemd_notify.h"
-#include "daemon/service/waiting_counters.h"
 
 namespace profd {
 namespace {
@@ -254,28 +254,9 @@ class Service {
     Give(std::move(*raw), edge, end_unix_ns);
     ++counters_.drains;
     counters_.unwind_table_bytes = capture_->unwind_statistics().rows_bytes;
-    CountRuntimes(capture_->runtime_statistics());
+    ShowRuntimes(capture_->runtime_statistics(), counters_);
     counters_.drain_ns += static_cast<uint64_t>((Clock::now() - begin).count());
     return {};
-  }
-
-  void CountRuntimes(const RuntimeStatistics& runtimes) {
-    counters_.runtime_processes = runtimes.processes;
-    counters_.runtime_bytes = runtimes.code_bytes;
-    counters_.runtime_functions = runtimes.codes;
-    counters_.runtime_functions_unread = runtimes.codes_unread;
-    counters_.runtime_functions_refused = runtimes.codes_refused;
-    counters_.runtime_runs = runtimes.runs.all;
-    counters_.runtime_runs_torn = runtimes.runs.torn;
-    counters_.runtime_runs_cut = runtimes.runs.cut;
-    counters_.runtime_runs_not_placed = runtimes.runs.not_placed;
-    counters_.runtime_sleepers_read = runtimes.sleepers.read;
-    counters_.runtime_sleepers_went_on = runtimes.sleepers.went_on;
-    counters_.runtime_sleepers_out_of_time = runtimes.sleepers.out_of_time;
-    counters_.runtime_frames_unnamed = runtimes.frames_unnamed;
-    counters_.runtime_inlined_not_described = runtimes.inlined.not_described;
-    counters_.runtime_inlined_too_much = runtimes.inlined.too_much;
-    counters_.runtime_inlined_corrupt = runtimes.inlined.corrupt;
   }
 
   // The capture counts on from its start; over months the host's clock and that
