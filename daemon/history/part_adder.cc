@@ -93,7 +93,9 @@ class PartAdder::Part {
 };
 
 bool PartAdder::Add(const Profile& part, const Run& run) {
-  if (!HasRoomFor(part)) return false;
+  const uint64_t steps = stack_steps_ + StackStepsOf(part);
+  if (steps > kMaxStackSteps || !HasRoomFor(part)) return false;
+  stack_steps_ = steps;
   const uint32_t setting = AddSetting(part.metadata, run);
   Tables& tables = builder_.tables();
   const auto place = static_cast<uint32_t>(tables.parts.size());
@@ -124,7 +126,6 @@ bool PartAdder::Add(const Profile& part, const Run& run) {
                            .count = sample.count,
                            .value = sample.value});
   }
-  stack_steps_ += StackStepsOf(part);
   return true;
 }
 
@@ -149,8 +150,7 @@ bool PartAdder::HasRoomFor(const Profile& part) const {
          sizes.functions + part.frames.size() <= kMaxFunctions &&
          sizes.nodes + frames <= kMaxNodes &&
          sizes.series + part.samples.size() <= kMaxSeries &&
-         sizes.rows + part.samples.size() <= kMaxRows &&
-         stack_steps_ + StackStepsOf(part) <= kMaxStackSteps;
+         sizes.rows + part.samples.size() <= kMaxRows;
 }
 
 uint32_t PartAdder::AddSetting(const CaptureMetadata& metadata,
