@@ -42,10 +42,12 @@ struct SleepingCode::Process {
   std::unique_ptr<ksym::HotspotCode> code = {};
   uint64_t since_ns = 0;             // 0: nothing was
   std::chrono::nanoseconds spent{};  // in this interval
+  // Its memory did not answer once, which may be meant: nothing is read of it
+  // any more.
+  bool is_silent = false;
 };
 
-// Memory of the process that is read while there is time. Once something did
-// not come in time nothing is read any more: it may be meant not to.
+// Memory of the process that is read while there is time.
 struct SleepingCode::Walk final : ksym::Memory {
   Walk(SleepingCode& all, Process& process, ksym::HotspotCode& code,
        uint32_t tid)
@@ -63,13 +65,14 @@ struct SleepingCode::Walk final : ksym::Memory {
     all_.spent_ += time;
     process_.spent += time;
     if (bytes == 0 && time >= ForeignMemory::kPatience) {
-      process_.spent = kMaxCodeTimeOfOne;
+      process_.is_silent = true;
     }
     return bytes;
   }
 
   bool HasTime() const {
-    return all_.spent_ < kMaxCodeTime && process_.spent < kMaxCodeTimeOfOne;
+    return !process_.is_silent && all_.spent_ < kMaxCodeTime &&
+           process_.spent < kMaxCodeTimeOfOne;
   }
   bool is_out_of_time() const { return is_out_of_time_; }
   ksym::HotspotSteps& steps() { return steps_; }
@@ -154,7 +157,12 @@ ksym::CodeSteps* SleepingCode::EndInCode() { return ends_.get(); }
 
 void SleepingCode::EndInterval() {
   spent_ = {};
-  for (auto& [id, process] : processes_) process.spent = {};
+  for (auto& [id, process] : processes_) {
+    process.spent = {};
+    // Later copies would not use it.
+    process.code = nullptr;
+    process.since_ns = 0;
+  }
 }
 
 }  // namespace profd

@@ -21,8 +21,8 @@ namespace profd {
 
 // Leads walks of copied stacks through the code of JVMs, where a walk over all
 // threads found the thread asleep: the code that it is in stays until it runs.
-// What is needed of the code is read from the process, by a thread that may be
-// given up. Needs CAP_SYS_PTRACE. Not thread-safe.
+// A thread that may be given up reads about the code from the process. Needs
+// CAP_SYS_PTRACE. Not thread-safe.
 class SleepingCode {
  public:
   // Time that reading takes in an interval, of all and of one process, about.
