@@ -27,8 +27,8 @@ struct RangeCoverage {
   uint64_t holes = 0;
   uint64_t hole_ns = 0;           // of all of them
   std::vector<Hole> first_holes;  // at most kMaxHolesListed
-  // Of the parts' samples, each name once.
-  std::vector<SampleKind> kinds;  // at most kMaxSampleKinds
+  // The parts have samples of these, each name once; at most kMaxSampleKinds.
+  std::vector<SampleKind> kinds;
 
   static constexpr size_t kMaxHolesListed = 10;
 };

@@ -15,9 +15,9 @@
 
 namespace profd::history {
 
-// What is in the folder of a history, both by sequence number. A file all of
-// whose numbers are within those of a segment is covered: what it has is there
-// as well, and its writer was about to remove it.
+// The files in the folder of a history, by sequence number. A file is covered
+// if a segment has all of its numbers: the segment has the same samples, and
+// the file's writer was about to remove it.
 struct FolderListing {
   std::vector<FileName> files;
   std::vector<FileName> covered;

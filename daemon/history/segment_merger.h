@@ -26,7 +26,7 @@ class SegmentMerger {
   // fits what is there. False, and nothing was added: the sums of its counts,
   // or its deep stacks, are too much for one file. O(the file).
   bool Add(const Tables& file);
-  // Of what was added; it has no numbers.
+  // Outlines all that was added, without sequence numbers.
   SegmentOutline Outline() const;
   // All of it in the order in which a file is smallest.
   Tables Finish() &&;

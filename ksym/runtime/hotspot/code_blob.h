@@ -25,8 +25,8 @@ struct HotspotBlob {
   Address code_end;
   uint32_t frame_bytes = 0;     // 0: not known
   uint32_t frame_complete = 0;  // from so many bytes of the code on it is there
-  // Of compiled code: the low bits of its number, and how its frames look when
-  // they were deoptimized; see HotspotLayout. 0: not known.
+  // Compiled code has a number, whose low bits these are, and says how its
+  // frames look when they were deoptimized; see HotspotLayout. 0: not known.
   uint16_t compile_id = 0;
   uint64_t deopt = 0;
   uint64_t deopt_mh = 0;

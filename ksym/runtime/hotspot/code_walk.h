@@ -61,7 +61,7 @@ class HotspotSteps final : public CodeSteps {
 
   std::optional<CodeStep> Step(const CodeFrame& frame,
                                const ReadWord& stack) override;
-  // Of the walk, but for frames that were taken back.
+  // Those that the walk found and did not take back.
   const std::vector<HotspotFrame>& frames() const { return frames_; }
 
  private:
