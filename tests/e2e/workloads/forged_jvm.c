@@ -6,13 +6,21 @@
  *   hops      its map of code leads back for ever
  *   frames    its code has frames of 0 bytes, below each other
  *   names     its methods' names are anywhere
+ *   silent    its map of code is memory that never answers
  *
- * It works in code that it made, until it is killed.
+ * It works in code that it made, until it is killed; with "sleep" as well, 50
+ * threads sleep below that code instead.
  */
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default"), used))
 
@@ -89,11 +97,42 @@ static void put(char* at, uint64_t value, size_t bytes) {
   memcpy(at, &value, bytes);
 }
 
+/* 0: there is no such memory here. */
+static char* silent_memory(size_t bytes) {
+  int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+  char* memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  struct uffdio_api api = {.api = UFFD_API};
+  struct uffdio_register range = {
+      .range = {.start = (uint64_t)(uintptr_t)memory, .len = bytes},
+      .mode = UFFDIO_REGISTER_MODE_MISSING};
+
+  if (fd < 0 || memory == MAP_FAILED || ioctl(fd, UFFDIO_API, &api) ||
+      ioctl(fd, UFFDIO_REGISTER, &range))
+    return NULL;
+  return memory;
+}
+
+static void sleep_for_ever(void) {
+  for (;;) pause();
+}
+
+static void* begin_sleep(void* code) {
+  void (*calls)(void (*)(void)) = (void (*)(void (*)(void)))(uintptr_t)code;
+
+  calls(sleep_for_ever);
+  return NULL;
+}
+
 int main(int count, char** arguments) {
   const char* mode = count > 1 ? arguments[1] : "endless";
   /* mov %rdi,%rcx; 1: loop 1b; ret */
   static const unsigned char code[] = {0x48, 0x89, 0xf9, 0xe2, 0xfe, 0xc3};
-  static char segments[HEAP_BYTES / 128];
+  /* push %rbp; call *%rdi; pop %rbp; ret */
+  static const unsigned char calling[] = {0x55, 0xff, 0xd7, 0x5d, 0xc3};
+  static char answering[HEAP_BYTES / 128];
+  char* segments = answering;
+  int is_silent = strcmp(mode, "silent") == 0;
   char* memory = mmap(NULL, HEAP_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC,
                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   char* blob = memory + 16;
@@ -101,7 +140,13 @@ int main(int count, char** arguments) {
   int leads_back = strcmp(mode, "hops") == 0;
 
   if (memory == MAP_FAILED) return 1;
+  if (is_silent) segments = silent_memory(4096);
+  if (!segments) {
+    puts("none\nready");
+    return 0;
+  }
   memcpy(begin, code, sizeof(code));
+  memcpy(begin + 64, calling, sizeof(calling));
   if (strcmp(mode, "endless") == 0) {
     for (int i = 0; i < 8192; i++) endless[i] = fields[0];
     gHotSpotVMStructs = endless;
@@ -114,15 +159,21 @@ int main(int count, char** arguments) {
   put(object + 16, (uint64_t)(uintptr_t)memory + HEAP_BYTES, 8);
   put(object + 136, (uint64_t)(uintptr_t)segments, 8);
   put(object + 256, 7, 4);
-  for (int i = 0; i < HEAP_BYTES / 128; i++)
+  for (int i = 0; !is_silent && i < HEAP_BYTES / 128; i++)
     segments[i] = (char)(leads_back ? i > 0 : i < 250 ? i : 249);
   put(blob + 96, (uint64_t)(uintptr_t)"nmethod", 8);
   put(blob + 28, strcmp(mode, "frames") == 0 ? 0 : 1, 4);
   put(blob + 32, (uint64_t)(uintptr_t)memory, 8);
   put(blob + 40, (uint64_t)(uintptr_t)memory + HEAP_BYTES, 8);
   put(blob + 112, 0x1122334455667788, 8);
+  for (int i = 0; count > 2 && i < 50; i++) {
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, begin_sleep, begin + 64)) return 1;
+  }
   puts("ready");
   fflush(stdout);
+  if (count > 2) sleep_for_ever();
   for (;;) {
     void (*work)(uint64_t) = (void (*)(uint64_t))(uintptr_t)begin;
 
