@@ -46,7 +46,8 @@ struct ThreadList {
 };
 
 // Puts threads and their samples together: of the kind of ThreadKind() one per
-// thread, and of one that runs the one of the CPU's that was counted most.
+// thread, and of one that runs the one of the CPU's that was counted most, of
+// whole stacks if there are any.
 // `profile` has both kinds, by tid.
 ThreadList MakeThreadList(std::vector<DumpedThread> threads,
                           const Profile& profile,

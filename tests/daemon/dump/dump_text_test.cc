@@ -35,14 +35,15 @@ class Maker {
   }
 
   void AddSample(const DumpedThread& thread, const char* function,
-                 SampleKindId kind, uint64_t count) {
+                 SampleKindId kind, uint64_t count,
+                 StackState state = StackState::kWhole) {
     const FrameId frame =
         builder_.AddFrame({.name = builder_.Intern(function),
                            .object = builder_.Intern("/lib/libc.so.6")});
     builder_.AddSample({.comm = builder_.Intern(thread.comm),
                         .pid = thread.pid,
                         .tid = thread.tid,
-                        .user_state = StackState::kWhole,
+                        .user_state = state,
                         .kind = kind,
                         .user = builder_.AddStack({{frame}}),
                         .count = count});
@@ -117,6 +118,20 @@ TEST(DumpText, GroupsThreads) {
             "1 thread, blocked: nanosleep, for 1.0 s\n"
             "  c (20)\n"
             "    Other [libc.so.6]\n");
+}
+
+// What its first samples lacked came while it was sampled.
+TEST(DumpText, PrefersWholeStacksOfWhatRuns) {
+  Maker maker;
+  DumpedThread& running = maker.Add(30, 30, "r", "Gone");
+  running.is_running = true;
+  maker.AddSample(running, "Cut", 0, 9, StackState::kNoTable);
+  maker.AddSample(running, "Whole", 0, 2);
+  maker.AddSample(running, "More", 0, 3, StackState::kNoTable);
+  const Profile profile = maker.MakeProfile();
+  const std::string text = TextOf(ListOf(maker, profile), profile);
+  EXPECT_NE(text.find("    Whole [libc.so.6]\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find("Cut"), std::string::npos) << text;
 }
 
 // Threads that were not caught and stacks that were lost are counted and said.
