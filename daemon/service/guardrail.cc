@@ -30,7 +30,7 @@ std::optional<Guardrail::Change> Guardrail::Check(Clock::time_point now,
   const Use before = std::exchange(at_begin_, use);
   // A percent of a CPU is 10,000 ns per ms; in tenths, as limits are small.
   const uint64_t cpu_permille =
-      (use.cpu_ns - before.cpu_ns) / elapsed_ms / 1000;
+      (use.cpu_ns - std::min(use.cpu_ns, before.cpu_ns)) / elapsed_ms / 1000;
   const uint64_t max_permille = limits.cpu_percent * 10;
   const bool cpu_over = max_permille != 0 && cpu_permille > max_permille;
   const bool memory_over =

@@ -25,6 +25,7 @@ class Guardrail {
 
   // What this process used, since its start and now.
   struct Use {
+    // Up to now; where it went back nothing was used.
     uint64_t cpu_ns = 0;
     uint64_t resident_bytes = 0;
   };

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/service/history_api.h"
+#include "daemon/service/counted_cpu.h"
 
 #include <fmt/format.h>
 
 #include <array>
-#include <atomic>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -48,25 +48,6 @@ std::optional<history::TimelineBy> TimelineByOf(std::string_view text) {
   if (text == "comm") return history::TimelineBy::kCommand;
   return std::nullopt;
 }
-
-// Counts the CPU time of the thread that has it, from then on.
-class QueryCpu {
- public:
-  explicit QueryCpu(std::atomic<uint64_t>& sum) : sum_(sum) {}
-  ~QueryCpu() { Count(); }
-  QueryCpu(const QueryCpu&) = delete;
-  QueryCpu& operator=(const QueryCpu&) = delete;
-
-  // The service looks at its use every few seconds: often.
-  void Count() {
-    const uint64_t now = NowNs(CLOCK_THREAD_CPUTIME_ID);
-    sum_ += now - std::exchange(counted_, now);
-  }
-
- private:
-  std::atomic<uint64_t>& sum_;
-  uint64_t counted_ = NowNs(CLOCK_THREAD_CPUTIME_ID);
-};
 
 }  // namespace
 
@@ -233,7 +214,7 @@ class HistoryApi::Query {
   const std::string folder_;
   const HttpRequest& request_;
   const Labels& labels_;
-  mutable QueryCpu cpu_;
+  mutable CountedCpu cpu_;
   std::array<NumberParameter, 10> numbers_ = {{{"seconds", kMaxNumber},
                                                {"from", kMaxNumber},
                                                {"until", kMaxNumber},

@@ -8,6 +8,7 @@
 
 #include "daemon/base/freed_memory.h"
 #include "daemon/base/now_ns.h"
+#include "daemon/service/counted_cpu.h"
 #include "daemon/service/log.h"
 #include "ksym/base/file.h"
 
@@ -117,12 +118,11 @@ void HistoryThread::Commit() {
 
 void HistoryThread::Compact() {
   if (!writer_ || tasks_.size() >= kCompactWhileWaiting) return;
-  const uint64_t cpu_ns = NowNs(CLOCK_THREAD_CPUTIME_ID);
-  const auto compacted = writer_->Compact(NowNs(CLOCK_REALTIME), [this] {
+  CountedCpu cpu(counters_.history_compaction_cpu_ns);
+  const auto compacted = writer_->Compact(NowNs(CLOCK_REALTIME), [&] {
+    cpu.Count();
     return tasks_.is_closed() || tasks_.size() >= kCompactUpToWaiting;
   });
-  counters_.history_compaction_cpu_ns +=
-      NowNs(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
   if (!compacted && !tasks_.is_closed()) {
     LogSome(LogLevel::kError, "history-compaction",
             "files of the history were not put together: " +

@@ -55,6 +55,17 @@ TEST_F(GuardrailTest, TwiceOverCostsALevel) {
   EXPECT_THAT(memory->why, HasSubstr("over limits.memory_bytes"));
 }
 
+// Time that is found to be others' is taken back.
+TEST_F(GuardrailTest, LessThanBeforeIsNothing) {
+  EXPECT_FALSE(Window(600, 1));
+  cpu_ns_ -= 2'000'000'000;
+  EXPECT_FALSE(Window(0, 1));
+  cpu_ns_ -= 1'000'000'000;
+  EXPECT_FALSE(Window(0, 1));
+  EXPECT_FALSE(Window(600, 1));
+  EXPECT_TRUE(Window(600, 1));
+}
+
 // There is a last level, and it is given back in steps, not by use that would
 // be over again at once.
 TEST_F(GuardrailTest, GivesBackSlowly) {
