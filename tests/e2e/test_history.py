@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The service keeps a history, and `ksym-profile history` shows times of it."""
 
+import collections
 import concurrent.futures
 import contextlib
 import http.client
@@ -12,6 +13,7 @@ import subprocess
 import time
 
 import harness
+import history_reader
 from service_harness import ServiceCase
 
 NOBODY = 65534
@@ -52,6 +54,40 @@ class HistoryTest(ServiceCase):
         return harness.wait_for(
             lambda: self.samples_of(pid, status=None)[0] >= count,
             "samples in the history")
+
+    def read_twice(self):
+        """The same from a reader of the format's description, and from the
+        program."""
+        said = history_reader.samples_of(
+            history_reader.read_folder(self.folder))
+        output = self.path("all.json")
+        end = int(time.time()) + 1
+        self.history(self.folder, "--from", end - 3600, "--to", end, "-o",
+                     output)
+        document = harness.Document(harness.read_bytes(output))
+        shown = collections.Counter()
+        for stack in document.stacks:
+            names = [tuple(frame["name"] or "" for frame in frames)
+                     for frames in (document.user(stack),
+                                    document.kernel(stack))]
+            shown[stack["comm"], stack["pid"], *names] += stack["count"]
+        self.assertEqual((said - shown, shown - said),
+                         (collections.Counter(),) * 2)
+        return said
+
+    def test_has_the_format_that_is_described(self):
+        service = self.keep()
+        spin = self.workload("spin")
+        self.wait_samples(spin.pid, 100)
+        service.end()
+        journal = self.read_twice()
+        self.assertGreater(journal.total(), 100)
+        # The next one makes a segment of it.
+        service = self.keep()
+        service.end()
+        self.assertTrue(any(name.endswith(".segment")
+                            for name in os.listdir(self.folder)))
+        self.read_twice()
 
     def test_shows_a_time(self):
         # While it is written, and what became of it when the service ended.

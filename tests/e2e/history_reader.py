@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the folder of a history by what docs/formats.md says, and by nothing
+else: a second reader, which finds what the first one and its writer both have
+wrong."""
+
+import collections
+import ctypes
+import os
+import re
+import struct
+import zlib
+
+ZSTD = ctypes.CDLL("libzstd.so.1")
+ZSTD.ZSTD_decompress.restype = ctypes.c_size_t
+ZSTD.ZSTD_decompress.argtypes = [ctypes.c_char_p, ctypes.c_size_t,
+                                 ctypes.c_char_p, ctypes.c_size_t]
+NAME = re.compile(r"(\d{12})(?:\.journal|-(\d{12})-(\d+)-(\d+)\.segment)$")
+# Each table's columns: u, ULEB128; s, a step; d, a distance.
+TABLES = {"functions": "suuuuuuuu", "nodes": "du", "kinds": "uuuuuu",
+          "settings": "uuuuuuuuuuuu", "parts": "suuu", "counters": "uu",
+          "series": "uusuuuuu", "rows": "ssssuu"}
+
+
+def unpack(packed, size):
+    out = ctypes.create_string_buffer(max(size, 1))
+    done = ZSTD.ZSTD_decompress(out, size, packed, len(packed))
+    assert done == size, "packed bytes are damaged"
+    return out.raw[:size]
+
+
+def number(data, at, is_signed=False):
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            break
+    if is_signed and byte & 64:
+        value -= 1 << shift
+    return value, at
+
+
+class File:
+    """The tables of one file, each a list of tuples."""
+
+    def __init__(self):
+        self.strings = [""]
+        self.tables = {name: [] for name in TABLES}
+        self.tables["nodes"].append((0, 0))
+
+    def append(self, columns):
+        assert len(columns) == 2 + sum(map(len, TABLES.values()))
+        sizes, texts = columns[:2]
+        at = begin = 0
+        while at < len(sizes):
+            size, at = number(sizes, at)
+            self.strings.append(texts[begin:begin + size].decode("utf-8",
+                                                                 "replace"))
+            begin += size
+        assert begin == len(texts)
+        next_column = 2
+        for name, codes in TABLES.items():
+            table = self.tables[name]
+            there, read = len(table), []
+            for code in codes:
+                data, values, at, before = columns[next_column], [], 0, 0
+                next_column += 1
+                while at < len(data):
+                    value, at = number(data, at, code == "s")
+                    if code == "s":
+                        value = before = before + value
+                    elif code == "d":
+                        value = there + len(values) - value
+                    values.append(value)
+                read.append(values)
+            assert len({len(values) for values in read}) == 1, name
+            table.extend(zip(*read))
+
+    def stack(self, node):
+        """Names, outermost first."""
+        names = []
+        while node:
+            node, function = self.tables["nodes"][node]
+            names.append(self.strings[self.tables["functions"][function][0]])
+        return names[::-1]
+
+
+def read_journal(data):
+    assert data[:8] == b"KSYMHJN\n" and data[8:12] == b"\1\0\0\0"
+    assert zlib.crc32(data[:20]) == struct.unpack("<I", data[20:24])[0]
+    file, at = File(), 24
+    while at + 12 <= len(data):
+        packed_size, size, checksum = struct.unpack("<III", data[at:at + 12])
+        packed = data[at + 12:at + 12 + packed_size]
+        if zlib.crc32(packed, zlib.crc32(data[at:at + 8])) != checksum:
+            break
+        payload, place, columns = unpack(packed, size), 0, []
+        while place < len(payload):
+            length, place = number(payload, place)
+            columns.append(payload[place:place + length])
+            place += length
+        file.append(columns)
+        at += 12 + packed_size
+    return file
+
+
+def read_segment(data):
+    assert data[:8] == b"KSYMHSG\n" and data[8:12] == b"\1\0\0\0"
+    count, checksum = struct.unpack("<II", data[28:36])
+    entries = data[36:36 + 12 * count]
+    assert zlib.crc32(entries, zlib.crc32(data[:32])) == checksum
+    columns, at = [], 36 + 12 * count
+    for packed_size, size, checksum in struct.iter_unpack("<III", entries):
+        packed = data[at:at + packed_size]
+        assert zlib.crc32(packed) == checksum
+        columns.append(unpack(packed, size))
+        at += packed_size
+    assert at == len(data)
+    file = File()
+    file.append(columns)
+    return file
+
+
+def read_folder(folder):
+    """The files that count, oldest first, of a folder that nobody writes."""
+    found = []
+    for name in os.listdir(folder):
+        match = NAME.match(name)
+        if match:
+            first = int(match[1])
+            found.append((first, -int(match[2] or first), match[2] is None,
+                          name))
+    files, covered_to = [], 0
+    for first, last, is_journal, name in sorted(found):
+        if -last <= covered_to:
+            continue
+        with open(os.path.join(folder, name), "rb") as file:
+            data = file.read()
+        files.append(read_journal(data) if is_journal else read_segment(data))
+        covered_to = covered_to if is_journal else -last
+    return files
+
+
+def samples_of(files):
+    """How many there are by (command, pid, user stack, kernel stack)."""
+    samples = collections.Counter()
+    for file in files:
+        for series, user, kernel, _, count, _ in file.tables["rows"]:
+            comm, _, pid, *_ = file.tables["series"][series]
+            samples[file.strings[comm], pid, tuple(file.stack(user)),
+                    tuple(file.stack(kernel))] += count
+    return samples
