@@ -23,6 +23,9 @@ THREAD = re.compile(r"thread (\d+)/(\d+): (\d+) ns running, (\d+) ns runnable,"
                     r" (\d+) ns blocked \((.*)\)")
 SUM = re.compile(r"(\d+) threads: ([\d.]+) s running, ([\d.]+) s runnable, "
                  r"([\d.]+) s blocked; samples come to ([\d.]+) %")
+# How much larger the variance of thinned stacks may be than that of stacks
+# that all stand for as many points.
+THINNED_SPREAD = 2
 # From a thread's reading of its own sums, on average, until its end: a nap and
 # what others take of the CPU.
 READ_NS = 50e6
@@ -176,13 +179,17 @@ class WaitingTest(harness.E2eTest):
                  THREAD.findall(run.stderr)}
         sampled = collections.Counter()
         # Each period has a point that is waited at or not. Where stacks are
-        # thinned out one that is taken stands for several, by chance.
+        # thinned out one that is taken stands for several, by chance. A row
+        # tells the mean of what its stacks stand for only: they differ, which
+        # makes the variance larger (60 % where half stand for one and half
+        # for four).
         variance = collections.defaultdict(lambda: LIFE_SECONDS * HZ / 4)
         for stack in document.stacks:
             name = names.get(stack["tid"])
             points = stack.get("value", 0) / PERIOD_NS
             sampled[name] += stack.get("value", 0)
-            variance[name] += points * max(points / stack["count"] - 1, 0)
+            variance[name] += (THINNED_SPREAD * points
+                               * max(points / stack["count"] - 1, 0))
         for name in said:
             with self.subTest(name):
                 waited = times[name].runnable + times[name].blocked
