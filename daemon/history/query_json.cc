@@ -124,6 +124,36 @@ std::string RenderFunctionsJson(const FunctionAnswer& answer, size_t top) {
   return out += "}\n";
 }
 
+namespace {
+
+void AppendNumbers(const std::vector<uint64_t>& values, std::string& out) {
+  fmt::format_to(std::back_inserter(out), "[{}]", fmt::join(values, ","));
+}
+
+void AppendLanes(const Timeline& line, std::string& out) {
+  out += ",\n\"lanes\":";
+  AppendList(
+      line.lanes,
+      [&](const Timeline::Lane& lane) {
+        out += "\n{\"kind\":";
+        AppendText(lane.kind, out);
+        out += ",\"unit\":";
+        AppendText(lane.unit, out);
+        out += ",\"known_ms\":";
+        AppendList(
+            lane.known_ns,
+            [&](uint64_t ns) {
+              fmt::format_to(std::back_inserter(out), "{}",
+                             ns / kNsOfMillisecond);
+            },
+            out);
+        out += '}';
+      },
+      out);
+}
+
+}  // namespace
+
 std::string RenderTimelineJson(const TimelineAnswer& answer) {
   const Timeline& line = answer.line;
   std::string out = fmt::format(
@@ -142,6 +172,7 @@ std::string RenderTimelineJson(const TimelineAnswer& answer) {
       "samples", line, [](const auto& step) { return step.samples; }, out);
   AppendSteps("lost", line, [](const auto& step) { return step.lost; }, out);
   AppendSteps("marks", line, MarksOf, out);
+  if (line.lanes.size() > 1) AppendLanes(line, out);
   out += ",\n\"rows\":";
   AppendList(
       line.rows,
@@ -149,8 +180,16 @@ std::string RenderTimelineJson(const TimelineAnswer& answer) {
         out += "\n{\"name\":";
         AppendText(row.name, out);
         fmt::format_to(std::back_inserter(out),
-                       ",\"rest\":{},\"sum\":{},\"values\":[{}]}}", row.is_rest,
-                       row.sum, fmt::join(row.values, ","));
+                       ",\"rest\":{},\"sum\":{},\"values\":", row.is_rest,
+                       row.sum);
+        AppendNumbers(row.values, out);
+        if (!row.others.empty()) {
+          out += ",\"others\":";
+          AppendList(
+              row.others,
+              [&](const auto& values) { AppendNumbers(values, out); }, out);
+        }
+        out += '}';
       },
       out);
   AppendWarnings(line.coverage, answer.read, out);

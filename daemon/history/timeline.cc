@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <string_view>
 #include <tuple>
 
@@ -58,22 +59,30 @@ Result<TimelineAdder> TimelineAdder::Begin(TimelineRequest request) {
     return Fail(ErrorCode::kInvalid,
                 fmt::format("a time line has 1 to {} steps", kMaxSteps));
   }
-  if (request.rows == 0 || request.rows > kMaxTimelineRows) {
+  const size_t most = request.has_lanes ? kMaxLaneRows : kMaxTimelineRows;
+  if (request.rows == 0 || request.rows > most) {
     return Fail(ErrorCode::kInvalid,
-                fmt::format("a time line has 1 to {} rows", kMaxTimelineRows));
+                fmt::format("a time line{} has 1 to {} rows",
+                            request.has_lanes ? " with lanes" : "", most));
   }
   return TimelineAdder(std::move(request));
 }
 
 TimelineAdder::TimelineAdder(TimelineRequest request)
-    : request_(std::move(request)), kind_(request_.selection.kind) {
+    : request_(std::move(request)),
+      selection_(request_.selection),
+      kinds_(selection_.kind, request_.has_lanes ? KindLanes::kMaxLanes : 1) {
+  if (request_.has_lanes) selection_.kind.clear();
   const Selection& selection = request_.selection;
   line_.from_unix_ns = selection.from_unix_ns;
   line_.step_ns = request_.step_ns;
   line_.steps.resize((selection.until_unix_ns - selection.from_unix_ns - 1) /
                          request_.step_ns +
                      1);
-  rest_.resize(line_.steps.size());
+  const size_t slots =
+      line_.steps.size() * (request_.has_lanes ? KindLanes::kMaxLanes : 1);
+  rest_.resize(slots);
+  known_ns_.resize(slots);
 }
 
 uint32_t TimelineAdder::StepOf(const Part& part) const {
@@ -96,20 +105,23 @@ std::pair<uint64_t, uint64_t> TimelineAdder::Split(const Part& part,
   return {std::min(here, value), value - std::min(here, value)};
 }
 
-void TimelineAdder::AddCells(uint32_t name, const Part& part, uint64_t value,
+TimelineAdder::Slot TimelineAdder::SlotOf(size_t lane, uint32_t step) const {
+  return static_cast<Slot>(lane * line_.steps.size()) + step;
+}
+
+void TimelineAdder::AddCells(Cell place, const Part& part,
                              std::vector<Cell>& cells) {
-  const uint32_t step = StepOf(part);
-  const auto [here, next] = Split(part, value);
-  const auto add = [&](uint32_t at, uint64_t some) {
+  const auto [here, next] = Split(part, place.value);
+  const auto add = [&](Slot slot, uint64_t some) {
     if (some == 0) return;
-    if (name == kRestName) {
-      AddValue(rest_[at], some);
+    if (place.name == kRestName) {
+      AddValue(rest_[slot], some);
     } else {
-      cells.push_back({.name = name, .step = at, .value = some});
+      cells.push_back({.name = place.name, .slot = slot, .value = some});
     }
   };
-  add(step, here);
-  add(step + 1, next);
+  add(place.slot, here);
+  add(place.slot + 1, next);
 }
 
 uint32_t TimelineAdder::NameOf(const Tables& tables, const Series& series) {
@@ -131,24 +143,26 @@ uint32_t TimelineAdder::NameOf(const Tables& tables, const Series& series) {
 
 Status TimelineAdder::Add(const Tables& tables) {
   if (auto right = CheckTables(tables); !right) return right;
-  const FileFilter filter(tables, request_.selection);
-  kind_.Enter(tables, filter);
+  const FileFilter filter(tables, selection_);
+  kinds_.Enter(tables, filter);
   // By series; found when they are needed.
   std::vector<uint32_t> names(tables.series.size());
   std::vector<bool> is_named(tables.series.size());
   std::vector<Cell> cells;
   for (const Row& row : tables.rows) {
     const Series& series = tables.series[row.series];
-    if (!filter.HasPart(row.part) || !filter.HasRow(row) ||
-        !kind_.Has(series)) {
-      continue;
-    }
+    if (!filter.HasPart(row.part) || !filter.HasRow(row)) continue;
+    const std::optional<size_t> lane = kinds_.LaneOf(series);
+    if (!lane) continue;
     if (!is_named[row.series]) {
       is_named[row.series] = true;
       names[row.series] = NameOf(tables, series);
     }
-    AddCells(names[row.series], tables.parts[row.part],
-             kind_.ValueOfRow(series, row), cells);
+    const Part& part = tables.parts[row.part];
+    AddCells({.name = names[row.series],
+              .slot = SlotOf(*lane, StepOf(part)),
+              .value = kinds_.lanes()[*lane].ValueOfRow(series, row)},
+             part, cells);
   }
   Merge(std::move(cells));
   AddParts(tables, filter);
@@ -164,6 +178,7 @@ void TimelineAdder::AddParts(const Tables& tables, const FileFilter& filter) {
     const auto [here, next] = Split(part, part.duration_ns);
     step.known_ns += here;
     if (next > 0) line_.steps[StepOf(part) + 1].known_ns += next;
+    AddKnown(tables, part);
     step.samples += accounting.emitted;
     step.lost += accounting.lost();
     const CoverageAdder::Step place = coverage_.Add(tables, part);
@@ -177,10 +192,22 @@ void TimelineAdder::AddParts(const Tables& tables, const FileFilter& filter) {
   }
 }
 
+// A kind that was not sampled in a part is not known there.
+void TimelineAdder::AddKnown(const Tables& tables, const Part& part) {
+  const Setting& setting = tables.settings[part.setting];
+  const auto [here, next] = Split(part, part.duration_ns);
+  for (size_t lane = 0; lane < kinds_.lanes().size(); ++lane) {
+    if (!kinds_.IsSampled(tables, setting, lane)) continue;
+    const Slot slot = SlotOf(lane, StepOf(part));
+    known_ns_[slot] += here;
+    if (next > 0) known_ns_[slot + 1] += next;
+  }
+}
+
 // Adds equal names and steps of one file up, so that few values remain.
 void TimelineAdder::Merge(std::vector<Cell> cells) {
   const auto place = [](const Cell& cell) {
-    return std::pair(cell.name, cell.step);
+    return std::pair(cell.name, cell.slot);
   };
   std::ranges::sort(cells, {}, place);
   for (const Cell& cell : cells) {
@@ -190,39 +217,43 @@ void TimelineAdder::Merge(std::vector<Cell> cells) {
     }
     if (cells_.size() == kMaxCells) Shrink();
     if (is_rest_[cell.name]) {
-      AddValue(rest_[cell.step], cell.value);
+      AddValue(rest_[cell.slot], cell.value);
     } else {
       cells_.push_back(cell);
     }
   }
 }
 
-std::vector<uint64_t> TimelineAdder::Sums() const {
-  std::vector<uint64_t> sums(names_.size());
-  for (const Cell& cell : cells_) AddValue(sums[cell.name], cell.value);
-  return sums;
+std::vector<TimelineAdder::Weight> TimelineAdder::Weights() const {
+  std::vector<Weight> weights(names_.size());
+  for (const Cell& cell : cells_) {
+    Weight& weight = weights[cell.name];
+    AddValue(cell.slot < line_.steps.size() ? weight.first_lane : weight.others,
+             cell.value);
+  }
+  return weights;
 }
 
 // Leaves the values of the largest names, each step once.
 void TimelineAdder::Shrink() {
   line_.is_coarse = true;
   is_closed_ = true;
-  const std::vector<uint64_t> sums = Sums();
+  const std::vector<Weight> weights = Weights();
   std::vector<uint32_t> order(names_.size());
   std::iota(order.begin(), order.end(), 0u);
   std::ranges::sort(order, [&](uint32_t a, uint32_t b) {
-    return std::pair(sums[b], a) < std::pair(sums[a], b);
+    return std::pair(weights[b], a) < std::pair(weights[a], b);
   });
   for (size_t i = kNamesKept; i < order.size(); ++i) is_rest_[order[i]] = true;
   std::vector<Cell> kept;
   std::ranges::sort(cells_, {}, [](const Cell& cell) {
-    return std::pair(cell.name, cell.step);
+    return std::pair(cell.name, cell.slot);
   });
   for (const Cell& cell : cells_) {
     if (is_rest_[cell.name]) {
-      AddValue(rest_[cell.step], cell.value);
+      AddValue(rest_[cell.slot], cell.value);
     } else if (!kept.empty() && kept.back().name == cell.name &&
-               kept.back().step == cell.step) {
+               kept.back().slot == cell.slot) {
       AddValue(kept.back().value, cell.value);
     } else {
       kept.push_back(cell);
@@ -231,38 +262,61 @@ void TimelineAdder::Shrink() {
   cells_ = std::move(kept);
 }
 
-Timeline TimelineAdder::Finish() && {
-  const std::vector<uint64_t> sums = Sums();
+// The largest names, and the rest.
+void TimelineAdder::AddRows() {
+  const std::vector<Weight> weights = Weights();
   std::vector<uint32_t> order;
-  for (uint32_t i = 0; i < sums.size(); ++i) {
+  for (uint32_t i = 0; i < weights.size(); ++i) {
     if (!is_rest_[i]) order.push_back(i);
   }
   std::ranges::sort(order, [&](uint32_t a, uint32_t b) {
-    return std::tie(sums[b], names_[a]) < std::tie(sums[a], names_[b]);
+    return std::tie(weights[b], names_[a]) < std::tie(weights[a], names_[b]);
   });
-  line_.names = names_.size();
   constexpr size_t kNone = std::numeric_limits<size_t>::max();
   std::vector<size_t> row_of_name(names_.size(), kNone);
   for (const uint32_t name : order) {
     if (line_.rows.size() == request_.rows) break;
     row_of_name[name] = line_.rows.size();
     line_.rows.push_back({.name = names_[name], .values = {}});
-    line_.rows.back().values.resize(line_.steps.size());
+    line_.rows.back().values.resize(rest_.size());
   }
   for (const Cell& cell : cells_) {
     const size_t row = row_of_name[cell.name];
     AddValue(
-        row == kNone ? rest_[cell.step] : line_.rows[row].values[cell.step],
+        row == kNone ? rest_[cell.slot] : line_.rows[row].values[cell.slot],
         cell.value);
   }
   if (std::ranges::any_of(rest_, [](uint64_t value) { return value != 0; })) {
     line_.rows.push_back({.is_rest = true, .values = std::move(rest_)});
   }
+}
+
+void TimelineAdder::SplitLanes(Timeline::Row& row) const {
+  const size_t steps = line_.steps.size();
+  for (size_t lane = 1; lane < kinds_.lanes().size(); ++lane) {
+    const auto begin = row.values.begin() + SlotOf(lane, 0);
+    row.others.emplace_back(begin, begin + steps);
+  }
+  row.values.resize(steps);
+  row.values.shrink_to_fit();
+}
+
+Timeline TimelineAdder::Finish() && {
+  line_.names = names_.size();
+  AddRows();
   for (Timeline::Row& row : line_.rows) {
+    SplitLanes(row);
     for (const uint64_t value : row.values) AddValue(row.sum, value);
   }
-  line_.kind = kind_.name();
-  line_.unit = kind_.unit();
+  for (size_t lane = 0; lane < kinds_.lanes().size(); ++lane) {
+    const OneKind& kind = kinds_.lanes()[lane];
+    const auto begin = known_ns_.begin() + SlotOf(lane, 0);
+    line_.lanes.push_back({.kind = kind.name(),
+                           .unit = kind.unit(),
+                           .known_ns = {begin, begin + line_.steps.size()}});
+  }
+  line_.kind = kinds_.lanes().front().name();
+  line_.unit = kinds_.lanes().front().unit();
   line_.coverage = coverage_.coverage();
   return std::move(line_);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -9,7 +10,7 @@
 #include <vector>
 
 #include "daemon/history/coverage.h"
-#include "daemon/history/one_kind.h"
+#include "daemon/history/kind_lanes.h"
 #include "daemon/history/selection.h"
 #include "daemon/history/tables.h"
 #include "ksym/base/result.h"
@@ -25,6 +26,8 @@ struct TimelineRequest {
   uint64_t step_ns = 0;
   TimelineBy by = TimelineBy::kAll;
   size_t rows = 20;  // the largest; the others are one row behind them
+  // Rows have the values of the other kinds of samples as well.
+  bool has_lanes = false;
 };
 
 // The use over a time in steps of equal length: a heat map, or with one row a
@@ -42,15 +45,26 @@ struct Timeline {
   struct Row {
     std::string name = {};  // empty: of samples that have no such name
     bool is_rest = false;
-    uint64_t sum = 0;
-    std::vector<uint64_t> values;  // by step
+    uint64_t sum = 0;              // of the first lane
+    std::vector<uint64_t> values;  // by step, of the first lane
+    // The same of the other lanes, in their order.
+    std::vector<std::vector<uint64_t>> others = {};
+  };
+  // A kind of samples.
+  struct Lane {
+    std::string kind;
+    std::string unit;
+    std::vector<uint64_t> known_ns = {};  // by step: of sampling that kind
   };
 
   uint64_t from_unix_ns = 0;
   uint64_t step_ns = 0;
   std::vector<Step> steps;
-  std::vector<Row> rows;  // the largest first, the rest behind them
-  size_t names = 0;       // of all rows
+  // The largest by the first lane first, then by the others; the rest behind
+  // them.
+  std::vector<Row> rows;
+  std::vector<Lane> lanes;  // the first is of `kind`
+  size_t names = 0;         // of all rows
   // There were too many names to keep all apart to the end: a row's values may
   // be in the rest for as long as it was small.
   bool is_coarse = false;
@@ -65,6 +79,9 @@ class TimelineAdder {
  public:
   static constexpr size_t kMaxSteps = 11'000;  // a week of minutes
   static constexpr size_t kMaxTimelineRows = 100;
+  // With lanes; so the answer is not larger.
+  static constexpr size_t kMaxLaneRows = 25;
+  static_assert(kMaxLaneRows * KindLanes::kMaxLanes <= kMaxTimelineRows);
   // Values that are remembered, of which each has a step and a name.
   static constexpr size_t kMaxCells = size_t{1} << 21;
   static constexpr size_t kMaxNames = size_t{1} << 16;
@@ -77,10 +94,20 @@ class TimelineAdder {
   Timeline Finish() &&;
 
  private:
+  // A step of a lane: those of the first lane come before the second's.
+  using Slot = uint32_t;
   struct Cell {
     uint32_t name = 0;
-    uint32_t step = 0;
+    Slot slot = 0;
     uint64_t value = 0;
+  };
+
+  // What rows are ordered by.
+  struct Weight {
+    uint64_t first_lane = 0;
+    uint64_t others = 0;
+
+    friend auto operator<=>(const Weight&, const Weight&) = default;
   };
 
   explicit TimelineAdder(TimelineRequest request);
@@ -88,15 +115,20 @@ class TimelineAdder {
   uint32_t StepOf(const Part& part) const;
   // A part's value in its step and in the next one.
   std::pair<uint64_t, uint64_t> Split(const Part& part, uint64_t value) const;
-  void AddCells(uint32_t name, const Part& part, uint64_t value,
-                std::vector<Cell>& cells);
+  Slot SlotOf(size_t lane, uint32_t step) const;
+  void AddCells(Cell place, const Part& part, std::vector<Cell>& cells);
   void AddParts(const Tables& tables, const FileFilter& filter);
+  void AddKnown(const Tables& tables, const Part& part);
   void Merge(std::vector<Cell> cells);
   void Shrink();
-  std::vector<uint64_t> Sums() const;
+  std::vector<Weight> Weights() const;
+  void AddRows();
+  // Takes the values of all lanes apart.
+  void SplitLanes(Timeline::Row& row) const;
 
   TimelineRequest request_;
-  OneKind kind_;
+  Selection selection_;  // of all lanes
+  KindLanes kinds_;
   CoverageAdder coverage_;
   Timeline line_;
   std::map<std::string, uint32_t, std::less<>> numbers_;  // of names
@@ -104,7 +136,8 @@ class TimelineAdder {
   std::vector<bool> is_rest_;                             // by number
   bool is_closed_ = false;      // new names are of the rest
   std::vector<Cell> cells_;     // each name and step once, but for the last few
-  std::vector<uint64_t> rest_;  // by step
+  std::vector<uint64_t> rest_;  // by slot
+  std::vector<uint64_t> known_ns_;  // by slot
   uint64_t last_rate_ = 0;
 };
 

@@ -67,7 +67,7 @@ class HistoryApi::Query {
       return wrong;
     }
     auto& [seconds, from, until, before, before_until, step, rows, top, nodes,
-           pid] = numbers_;
+           pid, lanes] = numbers_;
     auto& [unit, container, command, function, kind, by, format] = texts_;
     if (seconds.value && (from.value || until.value)) {
       return "seconds and from or until contradict each other";
@@ -131,7 +131,8 @@ class HistoryApi::Query {
                               {.selection = selection_,
                                .step_ns = Number("step", 10) * kNsPerSecond,
                                .by = *by,
-                               .rows = Number("rows", kDefaultTimelineRows)},
+                               .rows = Number("rows", kDefaultTimelineRows),
+                               .has_lanes = Number("lanes", 0) == 1},
                               bounds());
     if (!answer) return Fail(answer.error());
     return RenderTimelineJson(*answer);
@@ -215,7 +216,7 @@ class HistoryApi::Query {
   const HttpRequest& request_;
   const Labels& labels_;
   mutable CountedCpu cpu_;
-  std::array<NumberParameter, 10> numbers_ = {{{"seconds", kMaxNumber},
+  std::array<NumberParameter, 11> numbers_ = {{{"seconds", kMaxNumber},
                                                {"from", kMaxNumber},
                                                {"until", kMaxNumber},
                                                {"before", kMaxNumber},
@@ -224,7 +225,8 @@ class HistoryApi::Query {
                                                {"rows", kMaxNumber},
                                                {"top", kMaxNumber},
                                                {"nodes", kMaxNumber},
-                                               {"pid", kMaxNumber}}};
+                                               {"pid", kMaxNumber},
+                                               {"lanes", 1}}};
   std::array<TextParameter, 7> texts_ = {{{"unit"},
                                           {"container"},
                                           {"command"},

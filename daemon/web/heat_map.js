@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 'use strict';
 
-const HEAT_ROW_PIXELS = 18;
 const HEAT_TOP_PIXELS = 14;  // for marks of losses, restarts and rates
 const HEAT_AXIS_PIXELS = 16;
 const TICK_PIXELS = 90;
@@ -20,16 +19,8 @@ function darkPage() {
       matchMedia('(prefers-color-scheme: dark)').matches;
 }
 
-// From the page's own colour to a strong one.
-function heatColour(share, isDark) {
-  if (share <= 0) return isDark ? '#1f2228' : '#f4f5f7';
-  const strength = Math.sqrt(Math.min(1, share));
-  return isDark ?
-      `hsl(${40 - 26 * strength} 85% ${18 + 47 * strength}%)` :
-      `hsl(${42 - 34 * strength} 88% ${92 - 48 * strength}%)`;
-}
-
-// The canvas of a time line: rows of names, columns of time. A time is marked
+// The canvas of a time line: rows of names, columns of time, a lane for each kind
+// of samples. A time is marked
 // by dragging or by keys; who uses it draws the names beside it.
 class HeatMap {
   // actions: choose({from, until}, {isSecond}): a time was marked; say(text):
@@ -38,6 +29,7 @@ class HeatMap {
     this.actions = actions;
     this.canvas = byName('heat');
     this.line = null;
+    this.lanes = [];
     this.at = null;  // {step, row}, where the keyboard or the pointer is
     this.anchor = null;  // the step where a marked time begins
     this.isSecond = false;  // the next marked time is what is compared with
@@ -57,6 +49,7 @@ class HeatMap {
   show(line) {
     const {at} = this;
     this.line = line;
+    this.lanes = line ? lanesOf(line) : [];
     this.at = null;
     this.anchor = null;
     this.pressed = undefined;
@@ -74,6 +67,9 @@ class HeatMap {
   get steps() {
     return this.line?.known_ms.length ?? 0;
   }
+  get rowPixels() {
+    return this.lanes.length > 0 ? rowPixels(this.lanes) : LANE_PIXELS + 1;
+  }
   timeOf(step) {
     return this.line.from + step * this.line.step;
   }
@@ -82,7 +78,7 @@ class HeatMap {
     const {canvas, line} = this;
     const width = canvas.parentElement.clientWidth;
     const rows = Math.max(1, line?.rows.length ?? 0);
-    const height = HEAT_TOP_PIXELS + rows * HEAT_ROW_PIXELS + HEAT_AXIS_PIXELS;
+    const height = HEAT_TOP_PIXELS + rows * this.rowPixels + HEAT_AXIS_PIXELS;
     const scale = Math.min(devicePixelRatio || 1, 3);
     this.width = width;
     canvas.style.height = `${height}px`;
@@ -103,62 +99,64 @@ class HeatMap {
     return step / this.steps * this.width;
   }
 
-  largest() {
-    let most = 0;
-    for (const {values} of this.line.rows) {
-      values.forEach((value, i) => {
-        const known = this.line.known_ms[i];
-        if (known > 0) most = Math.max(most, value / known);
-      });
-    }
-    return most;
-  }
-
   drawCells(context) {
     const {line, isDark} = this;
-    const most = this.largest();
-    line.rows.forEach(({values}, row) => {
-      const top = HEAT_TOP_PIXELS + row * HEAT_ROW_PIXELS;
-      values.forEach((value, i) => {
-        const known = line.known_ms[i];
-        if (known === 0) return;
-        context.fillStyle = heatColour(value / known / most, isDark);
-        const left = this.left(i);
-        // Without a seam between columns that are no whole pixels.
-        context.fillRect(left, top, this.left(i + 1) - left + 0.3,
-                         HEAT_ROW_PIXELS - 1);
+    for (const lane of this.lanes) {
+      line.rows.forEach((row, at) => {
+        const top = HEAT_TOP_PIXELS + at * this.rowPixels + lane.top;
+        lane.values(row).forEach((value, i) => {
+          const known = lane.known[i];
+          if (known === 0) return;
+          context.fillStyle =
+              laneColour(lane.kind, value / known / lane.most, isDark);
+          const left = this.left(i);
+          // Without a seam between columns that are no whole pixels.
+          context.fillRect(left, top, this.left(i + 1) - left + 0.3,
+                           lane.height);
+        });
       });
-    });
+    }
   }
 
-  // Time of which nothing is known: hatched, as it is not zero.
+  // Time of which nothing is known: hatched, as it is not zero. So is a lane
+  // whose kind was not sampled while others were.
   drawHoles(context, rows) {
-    const {line, isDark} = this;
-    const bottom = HEAT_TOP_PIXELS + rows * HEAT_ROW_PIXELS;
-    for (let i = 0; i < this.steps;) {
-      if (line.known_ms[i] > 0) {
-        ++i;
-        continue;
+    const {line} = this;
+    this.hatchHoles(context, line.known_ms, HEAT_TOP_PIXELS,
+                    rows * this.rowPixels);
+    for (const lane of this.lanes) {
+      const isOff = (known, i) => Number(known > 0 || line.known_ms[i] === 0);
+      for (let row = 0; row < line.rows.length; ++row) {
+        this.hatchHoles(context, lane.known.map(isOff),
+                        HEAT_TOP_PIXELS + row * this.rowPixels + lane.top,
+                        lane.height);
       }
-      let end = i;
-      while (end < this.steps && line.known_ms[end] === 0) ++end;
-      context.save();
-      context.beginPath();
-      context.rect(this.left(i), HEAT_TOP_PIXELS, this.left(end) - this.left(i),
-                   bottom - HEAT_TOP_PIXELS);
-      context.clip();
-      context.strokeStyle = isDark ? '#4a505b' : '#c3c7ce';
-      context.lineWidth = 1;
-      context.beginPath();
-      const reach = bottom - HEAT_TOP_PIXELS;
-      for (let x = this.left(i) - reach; x < this.left(end); x += 7) {
-        context.moveTo(x, bottom);
-        context.lineTo(x + reach, HEAT_TOP_PIXELS);
-      }
-      context.stroke();
-      context.restore();
-      i = end;
     }
+  }
+  // Hatches the steps whose number is 0.
+  hatchHoles(context, known, top, height) {
+    for (let i = known.indexOf(0); i >= 0;) {
+      let end = i;
+      while (end < known.length && known[end] === 0) ++end;
+      this.hatch(context, this.left(i), top, this.left(end) - this.left(i),
+                 height);
+      i = known.indexOf(0, end);
+    }
+  }
+  hatch(context, left, top, width, height) {
+    context.save();
+    context.beginPath();
+    context.rect(left, top, width, height);
+    context.clip();
+    context.strokeStyle = this.isDark ? '#4a505b' : '#c3c7ce';
+    context.lineWidth = 1;
+    context.beginPath();
+    for (let x = left - height; x < left + width; x += 7) {
+      context.moveTo(x, top + height);
+      context.lineTo(x + height, top);
+    }
+    context.stroke();
+    context.restore();
   }
 
   drawSigns(context) {
@@ -230,7 +228,7 @@ class HeatMap {
     const box = this.canvas.getBoundingClientRect();
     const step = Math.floor((clientX - box.left) / box.width * this.steps);
     const row = Math.floor((clientY - box.top - HEAT_TOP_PIXELS) /
-                           HEAT_ROW_PIXELS);
+                           this.rowPixels);
     return {step: Math.max(0, Math.min(this.steps - 1, step)),
             row: Math.max(0, Math.min(this.line.rows.length - 1, row))};
   }
@@ -318,8 +316,8 @@ class HeatMap {
     cursor.style.left = `${this.left(at.step)}px`;
     cursor.style.width =
         `${Math.max(2, this.left(at.step + 1) - this.left(at.step))}px`;
-    cursor.style.top = `${HEAT_TOP_PIXELS + at.row * HEAT_ROW_PIXELS}px`;
-    cursor.style.height = `${HEAT_ROW_PIXELS - 1}px`;
+    cursor.style.top = `${HEAT_TOP_PIXELS + at.row * this.rowPixels}px`;
+    cursor.style.height = `${this.rowPixels - 1}px`;
     this.actions.say(this.textOf(at));
   }
 
@@ -327,13 +325,12 @@ class HeatMap {
     const {line} = this;
     const from = this.timeOf(step);
     const parts = [rangeText({from, until: from + line.step})];
-    const known = line.known_ms[step];
-    if (known === 0) {
+    if (line.known_ms[step] === 0) {
       parts.push('nothing is known');
     } else if (line.rows[row]) {
-      const value = averageOf(line.rows[row].values[step], known, line.unit);
-      parts.push(`${this.actions.nameOf(row)}: ${averageText(value)} ` +
-                 averageUnit(line));
+      const values = this.lanes.map(
+          (lane) => laneText(lane, line.rows[row], step));
+      parts.push(`${this.actions.nameOf(row)}: ${values.join(', ')}`);
     }
     if (line.lost[step] > 0) parts.push(`${line.lost[step]} samples lost`);
     const marks = line.marks[step];
@@ -358,7 +355,7 @@ function drawCurve(canvas, line) {
   const most = averages.reduce((a, b) => Math.max(a, b), 0);
   const context = canvas.getContext('2d');
   context.scale(scale, scale);
-  context.fillStyle = darkPage() ? '#e0a93f' : '#d07c00';
+  context.fillStyle = laneColour(line.kind, 0.6, darkPage());
   averages.forEach((average, i) => {
     if (average <= 0 || most === 0) return;
     const tall = Math.max(1, average / most * (height - 2));

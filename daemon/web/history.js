@@ -64,10 +64,8 @@ class HistoryPage {
     for (const [id, action] of Object.entries(clicks)) {
       byName(id).addEventListener('click', action);
     }
-    for (const key of ['by', 'kind']) {
-      byName(key).addEventListener(
-          'change', (event) => this.update({[key]: event.target.value}));
-    }
+    byName('by').addEventListener(
+        'change', (event) => this.update({by: event.target.value}));
     byName('step').addEventListener('change', (event) =>
         this.update({step: Number(event.target.value)}));
     for (const filter of FILTERS) {
@@ -187,6 +185,7 @@ class HistoryPage {
     const query = queryOf(this.state, range);
     query.set('step', step);
     query.set('by', this.state.by);
+    query.set('lanes', 1);
     try {
       const line = await this.service.json('timeline', query, signal);
       if (signal.aborted) return;
@@ -209,7 +208,10 @@ class HistoryPage {
     names.replaceChildren(...(line?.rows ?? []).map(
         (row, i) => this.makeRowName(row, i)));
     this.map.show(line);
+    names.style.setProperty('--row', `${this.map.rowPixels}px`);
     this.map.mark(this.state.a, this.state.b);
+    this.showKinds();
+    this.showRange();
     const lost = line?.lost.reduce((sum, count) => sum + count, 0) ?? 0;
     const samples = line?.samples.reduce((sum, count) => sum + count, 0) ?? 0;
     byName('loss').textContent = lost === 0 ? '' :
@@ -226,6 +228,40 @@ class HistoryPage {
         byName('said').textContent = said.slice(0, 4).join(' · ');
       }
     }
+  }
+
+  // The kinds of samples, which choose what is shown below; none where there is
+  // one.
+  showKinds() {
+    const {kind} = this.state;
+    const kinds = this.line ? kindsOf(this.line) :
+        kind === '' ? [] : ['cpu', kind];
+    if (kind !== '' && !kinds.includes(kind)) kinds.push(kind);
+    const place = byName('kinds');
+    place.hidden = kinds.length < 2 && kind === '';
+    const chosen = kind || this.line?.kind;
+    const hadFocus = place.contains(document.activeElement);
+    place.replaceChildren(...kinds.map((each) => {
+      const button = element('button', kindText(each));
+      button.type = 'button';
+      button.dataset.kind = each;
+      button.title = 'Show this kind of samples (k: the next one)';
+      button.setAttribute('aria-pressed', each === chosen);
+      button.style.setProperty('--lane', laneColour(each, 0.5, darkPage()));
+      button.addEventListener('click', () => this.chooseKind(each));
+      return button;
+    }));
+    if (hadFocus) place.querySelector('[aria-pressed="true"]')?.focus();
+  }
+  // The first kind is what is shown if the address says nothing.
+  chooseKind(kind) {
+    this.update({kind: WAIT_KINDS.includes(kind) ? kind : ''});
+  }
+  nextKind() {
+    const kinds = kindsOf(this.line);
+    if (kinds.length < 2) return;
+    const at = kinds.indexOf(this.state.kind || this.line.kind);
+    this.chooseKind(kinds[(at + 1) % kinds.length]);
   }
 
   nameOfRow(i) {
@@ -316,6 +352,7 @@ class HistoryPage {
   }
 
   showRange() {
+    if (!this.range()) return;
     const text = (name, range, table) => {
       const used = table ?
           `: ${averageText(averageOf(table.sum, table.known * 1000,
@@ -325,9 +362,17 @@ class HistoryPage {
     };
     const {b} = this.state;
     byName('range-a').textContent =
-        text('', this.range(), this.tables?.after);
+        text('', this.range(), this.tables?.after) + this.otherKindsText();
     byName('range-b').textContent =
         b ? text('compared with ', b, this.tables?.before) : '';
+  }
+
+  // Where there is nothing of the kind that is shown: which kinds there are.
+  otherKindsText() {
+    if (this.tables?.after.sum !== 0) return '';
+    const kinds = otherKindsIn(this.line, this.range());
+    return kinds.length === 0 ? '' :
+        `; there is ${kinds.map(kindText).join(' and ')} time`;
   }
 
   async loadSeries() {
@@ -422,7 +467,7 @@ class HistoryPage {
     document.body.classList.toggle('show-functions',
                                    state.view === 'functions');
     byName('by').value = state.by;
-    byName('kind').value = state.kind;
+    this.showKinds();
     byName('step').value = state.step;
     byName('closer').disabled = !state.a;
     byName('live').setAttribute('aria-pressed', this.live.isOn);
@@ -467,6 +512,7 @@ class HistoryPage {
       '[': () => this.shift(-1), ']': () => this.shift(1),
       'z': () => this.zoom(), 'r': () => this.refresh(),
       'd': () => this.switchTheme(), 'l': () => this.switchLive(),
+      'k': () => this.nextKind(),
     };
     if (!Object.hasOwn(actions, event.key)) return;
     actions[event.key]();
@@ -474,4 +520,4 @@ class HistoryPage {
   }
 }
 
-new HistoryPage();
+const page = new HistoryPage();

@@ -80,7 +80,7 @@ function averageOf(value, knownMs, unit) {
 
 function averageUnit({kind, unit}) {
   if (unit !== 'nanoseconds') return `${unit} per second`;
-  return kind === 'runnable' || kind === 'blocked' ? 'threads' : 'CPUs';
+  return WAIT_KINDS.includes(kind) ? 'threads' : 'CPUs';
 }
 
 function averageText(value) {

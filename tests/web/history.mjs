@@ -200,6 +200,77 @@ async function downloads(page) {
   }
 }
 
+// Threads that wait, beside those that run.
+async function kinds(page) {
+  const buttons = page.locator('#kinds button');
+  check((await buttons.allTextContents()).join() === 'CPU,runnable,blocked',
+        'there are three kinds');
+  await page.locator('#heat').focus();
+  await page.keyboard.press('End');
+  let said = '';
+  for (let i = 0; i < 120 && !said.includes('threads blocked'); ++i) {
+    await page.keyboard.press('ArrowLeft');
+    said = await page.locator('#said').textContent();
+  }
+  check(/CPUs, [\d.]+ threads runnable, [\d.]+ threads blocked/.test(said),
+        `lanes are said: ${said}`);
+  // A second may have the end of a part alone.
+  for (let i = 0; i < 3; ++i) await page.keyboard.press('Shift+ArrowLeft');
+  await page.keyboard.press('Enter');
+  await shown(page);
+  const {a: chosen} = Object.fromEntries(await state(page));
+  await page.keyboard.press('Home');
+  const before = await page.locator('#said').textContent();
+  check(/nothing is known|blocked not sampled/.test(before),
+        `so is what was not sampled: ${before}`);
+  // Each of three lanes has something drawn in its colour.
+  const drawn = await page.evaluate(() => {
+    const canvas = document.getElementById('heat');
+    const scale = canvas.height / canvas.clientHeight;
+    const lanes = lanesOf(page.line);
+    const {data} = canvas.getContext('2d').getImageData(
+        0, 0, canvas.width, canvas.height);
+    return lanes.map((lane) => {
+      const row = page.line.rows.findIndex(
+          (each) => lane.values(each).some((value) => value > 0));
+      const top = (14 + row * rowPixels(lanes) + lane.top + 1) * scale;
+      const begin = Math.round(top) * canvas.width * 4;
+      const seen = new Set();
+      for (let i = begin; i < begin + canvas.width * 4; i += 4) {
+        seen.add(`${data[i]},${data[i + 1]},${data[i + 2]}`);
+      }
+      return seen.size;
+    });
+  });
+  check(drawn.length === 3 && drawn.every((colours) => colours > 1),
+        `lanes are drawn: ${drawn}`);
+  await page.keyboard.press('k');
+  await page.keyboard.press('k');
+  await page.waitForFunction(() => location.hash.includes('kind=blocked'));
+  await shown(page);
+  check(await buttons.nth(2).getAttribute('aria-pressed') === 'true',
+        'the kind is pressed');
+  check((await state(page)).get('a') === chosen, 'the range stays');
+  check(/threads/.test(await page.locator('#range-a').textContent()),
+        'sums are of threads');
+  await page.waitForFunction(
+      () => page.line?.kind === 'blocked');
+  await picture(page, 'blocked');
+  await buttons.first().click();
+  await shown(page);
+  check(!page.url().includes('kind='), 'CPU is what there is else');
+  // A command that only waits.
+  await page.locator('#filter-menu summary').click();
+  await page.locator('#filter-command').fill('only-waits');
+  await page.locator('#filter-apply').click();
+  await page.waitForFunction(() => /there is .*blocked time/.test(
+      document.getElementById('range-a').textContent));
+  check((await rows(page)).includes('only-waits'), 'it has a row');
+  await picture(page, 'only-waits');
+  await page.locator('#chips button').click();
+  await shown(page);
+}
+
 async function phone() {
   const page = await openPage(
       browser, complaints,
@@ -305,6 +376,7 @@ await functions(page);
 await ranges(page);
 await keyboard(page);
 await filters(page);
+await kinds(page);
 await downloads(page);
 await themes(page);
 await phone();

@@ -4,6 +4,7 @@
 Chromium, as the service serves it: two runs of a real one, of programs whose
 names are made to deceive. Needs root."""
 
+import gzip
 import http.client
 import json
 import os
@@ -42,6 +43,14 @@ while time.monotonic() < end:
 """
 
 
+# One that uses the CPU for a moment, and waits from then on.
+WAITING = r"""
+import ctypes, time
+ctypes.CDLL(None).prctl(15, b'only-waits', 0, 0, 0)
+time.sleep(600)
+"""
+
+
 def free_port():
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
@@ -64,11 +73,12 @@ class HistoryPage(unittest.TestCase):
         self.addCleanup(process.kill)
         return process
 
-    def begin_service(self, frequency_hz):
+    def begin_service(self, frequency_hz, waiting=False):
         config = os.path.join(self.dir, "config.json")
         with open(config, "w", encoding="utf-8") as file:
             json.dump({
                 "frequency_hz": frequency_hz, "interval_seconds": 1,
+                "waiting": {"enabled": waiting},
                 "stacks": {"cache_directory": ""}, "files": {"directory": ""},
                 "push_spool": {"directory": os.path.join(self.dir, "push")},
                 "history": {"enabled": True,
@@ -108,15 +118,16 @@ class HistoryPage(unittest.TestCase):
 
     def test_page(self):
         """What a person does with the page: times, ranges, two of them,
-        filters, functions over time, downloads, keys, a token, phone, dark:
+        filters, functions over time, kinds of samples, downloads, keys, a token, phone, dark:
         nothing on the console, and no request but to the service."""
         self.begin([sys.executable, "-c", HOSTILE])
+        self.begin([sys.executable, "-c", WAITING])
         first = self.begin_service(49)
         self.wait_seconds(6)
         first.terminate()
         first.wait()
         time.sleep(3)
-        self.begin_service(99)
+        self.begin_service(99, waiting=True)
         self.wait_seconds(12)
         # Pages have no data; data want the token.
         status, page, headers = self.ask("/", token=None)
@@ -128,6 +139,11 @@ class HistoryPage(unittest.TestCase):
             self.assertIn(name, headers)
         for path in ("/api/history/flame", "/api/history/files", "/metrics"):
             self.assertEqual(self.ask(path, token=None)[0], 401)
+        scripts = [self.ask(path, token=None)[1]
+                   for path in ("/history.js", "/flame.js")]
+        size = sum(len(gzip.compress(script)) for script in scripts)
+        print(f"\nscripts: {size} bytes, gzipped")
+        self.assertLessEqual(size, 40_000)
         pictures = os.path.join(web_test.DIRECTORY, "pictures")
         os.makedirs(pictures, exist_ok=True)
         print("\n" + web_test.node(

@@ -7,14 +7,16 @@ import {readFileSync} from 'node:fs';
 import vm from 'node:vm';
 
 const FILES = ['tree', 'data', 'functions', 'names', 'layout', 'colours',
-               'state', 'export', 'details', 'times', 'range_state'];
+               'state', 'export', 'details', 'times', 'range_state',
+               'lanes'];
 const EXPORTS = ['Tree', 'FlameData', 'functionTotals', 'callersOf', 'calleesOf',
                  'BottomUp', 'shortName', 'fitName', 'fitFrame', 'cutEnd',
                  'Layout', 'Change', 'parseState', 'formatState', 'foldedName',
                  'foldedText', 'svgBox', 'svgText', 'OPENING_STATE',
                  'Details', 'stepOf', 'snapped', 'rangeText', 'lengthText',
                  'ticksOf', 'averageOf', 'averageUnit', 'OPENING', 'windowOf',
-                 'parseAddress', 'formatAddress', 'queryOf'];
+                 'parseAddress', 'formatAddress', 'queryOf', 'kindsOf', 'lanesOf',
+                 'rowPixels', 'laneText', 'laneColour', 'otherKindsIn'];
 const sources = FILES.map(
     (name) => readFileSync(`${process.argv[2]}/${name}.js`, 'utf8'));
 const parts = vm.runInNewContext(
@@ -459,6 +461,65 @@ test('values are averages over what is known', () => {
   equal(parts.averageOf(50, 0, 'count'), 0);
   equal(parts.averageUnit({kind: 'cpu', unit: 'nanoseconds'}), 'CPUs');
   equal(parts.averageUnit({kind: 'blocked', unit: 'nanoseconds'}), 'threads');
+});
+
+// Two steps of a second; waits were sampled in the second one only.
+const lanedLine = {
+  from: 100, step: 1, kind: 'cpu', unit: 'nanoseconds', known_ms: [1000, 1000],
+  lanes: [
+    {kind: 'cpu', unit: 'nanoseconds', known_ms: [1000, 1000]},
+    {kind: 'runnable', unit: 'nanoseconds', known_ms: [0, 1000]},
+    {kind: 'blocked', unit: 'nanoseconds', known_ms: [0, 1000]},
+  ],
+  rows: [
+    {values: [5e8, 1e9], others: [[0, 0], [0, 2e9]]},
+    {values: [0, 0], others: [[0, 0], [0, 4e9]]},
+  ],
+};
+
+test('a row has a lane for each kind, each on its own scale', () => {
+  const lanes = parts.lanesOf(lanedLine);
+  equal(lanes.map(({kind}) => kind), ['cpu', 'runnable', 'blocked']);
+  equal(lanes.map(({most}) => most), [1e6, 0, 4e6]);
+  for (let i = 1; i < lanes.length; ++i) {
+    assert.ok(lanes[i].top > lanes[i - 1].top + lanes[i - 1].height - 1);
+    assert.ok(lanes[i].height < lanes[0].height);
+  }
+  const {top, height} = lanes[2];
+  assert.ok(parts.rowPixels(lanes) > top + height);
+  const {lanes: none, ...alone} = lanedLine;
+  equal(parts.lanesOf(alone).map(({kind}) => kind), ['cpu']);
+  equal(parts.rowPixels(parts.lanesOf(alone)), 18);
+  const colours = ['cpu', 'runnable', 'blocked'].map(
+      (kind) => parts.laneColour(kind, 1, false));
+  equal(new Set(colours).size, 3);
+  // Nothing of nothing, where a lane is empty.
+  equal(parts.laneColour('cpu', 0 / 0, false),
+        parts.laneColour('blocked', 0, false));
+});
+
+test('lanes say what they have, and what was not sampled', () => {
+  const lanes = parts.lanesOf(lanedLine);
+  const texts = (row, step) => lanes.map(
+      (lane) => parts.laneText(lane, lanedLine.rows[row], step));
+  equal(texts(0, 1),
+        ['1.000 CPUs', '0.000 threads runnable', '2.000 threads blocked']);
+  equal(texts(0, 0),
+        ['0.500 CPUs', 'runnable not sampled', 'blocked not sampled']);
+});
+
+test('kinds have one order, and those of a range are known', () => {
+  const [cpu, runnable, blocked] = lanedLine.lanes;
+  equal(parts.kindsOf({lanes: [blocked, cpu, runnable]}),
+        ['cpu', 'runnable', 'blocked']);
+  equal(parts.kindsOf({}), []);
+  const kinds = (from, until) =>
+      parts.otherKindsIn(lanedLine, {from, until});
+  equal(kinds(100, 101), []);
+  equal(kinds(100, 102), ['blocked']);
+  equal(kinds(50, 90), []);
+  equal(kinds(200, 300), []);
+  equal(parts.otherKindsIn({rows: []}, {from: 0, until: 1}), []);
 });
 
 test('an address of the history has what differs, and comes back', () => {

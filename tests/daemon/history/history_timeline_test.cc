@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "daemon/history/timeline.h"
@@ -115,6 +116,78 @@ TEST(Timeline, MarksRestartsRatesAndTheClock) {
   EXPECT_EQ(line.steps[0].known_ns, 2 * kSecond);
 }
 
+// A part of one second: `cpu` seconds of one command and, if they are sampled,
+// `blocked` seconds of another one.
+Profile PartWithWaits(unsigned number, uint64_t blocked, bool has_waits) {
+  ProfileBuilder builder;
+  builder.AddSample({.comm = builder.Intern("runs"), .count = 10});
+  CaptureMetadata metadata;
+  metadata.kinds = {EventKind("cpu-clock", 10, 0)};
+  if (has_waits) {
+    for (SampleKind& kind : WaitKinds("switch", 10)) {
+      metadata.kinds.push_back(std::move(kind));
+    }
+    builder.AddSample({.comm = builder.Intern("waits"),
+                       .kind = 2,
+                       .count = 1,
+                       .value = blocked * kSecond});
+  }
+  builder.Add({.taken = 11, .emitted = 11});
+  metadata.start_unix_ns = kFirstPart + number * kSecond;
+  metadata.duration_ns = kSecond;
+  return std::move(builder).Finish(std::move(metadata));
+}
+
+TEST(Timeline, HasLanesForOtherKinds) {
+  const std::vector<Tables> files = {
+      TablesOf({PartWithWaits(0, 0, false)}),
+      TablesOf({PartWithWaits(2, 3, true), PartWithWaits(3, 4, true)})};
+  TimelineRequest request = RequestOf(4, TimelineBy::kCommand);
+  request.has_lanes = true;
+  const Timeline line = LineOf(files, request);
+  ASSERT_EQ(line.lanes.size(), 3u);
+  EXPECT_EQ(line.lanes[0].kind, "cpu");
+  EXPECT_EQ(line.lanes[1].kind, "runnable");
+  EXPECT_EQ(line.lanes[2].kind, "blocked");
+  EXPECT_EQ(line.lanes[2].unit, "nanoseconds");
+  // Where a kind was not sampled it is not known.
+  EXPECT_THAT(line.lanes[0].known_ns, ElementsAre(kSecond, 2 * kSecond));
+  EXPECT_THAT(line.lanes[2].known_ns, ElementsAre(0u, 2 * kSecond));
+  // Also who only waits has a row.
+  ASSERT_EQ(line.rows.size(), 2u);
+  EXPECT_EQ(line.rows[0].name, "runs");
+  EXPECT_THAT(line.rows[0].others,
+              ElementsAre(ElementsAre(0u, 0u), ElementsAre(0u, 0u)));
+  EXPECT_EQ(line.rows[1].name, "waits");
+  EXPECT_EQ(line.rows[1].sum, 0u);
+  EXPECT_THAT(line.rows[1].values, ElementsAre(0u, 0u));
+  EXPECT_THAT(line.rows[1].others[1], ElementsAre(0u, 7 * kSecond));
+  // The kind that is asked for is the first lane, and orders the rows.
+  request.selection.kind = "blocked";
+  const Timeline blocked = LineOf(files, request);
+  EXPECT_EQ(blocked.lanes[0].kind, "blocked");
+  EXPECT_EQ(blocked.lanes[1].kind, "cpu");
+  EXPECT_EQ(blocked.rows[0].name, "waits");
+  EXPECT_EQ(blocked.rows[0].sum, 7 * kSecond);
+  // Without lanes there are only its samples.
+  request.has_lanes = false;
+  const Timeline alone = LineOf(files, request);
+  EXPECT_EQ(alone.lanes.size(), 1u);
+  EXPECT_EQ(alone.rows.size(), 1u);
+}
+
+TEST(Timeline, HasTheOtherLanesOfTheRest) {
+  TimelineRequest request = RequestOf(2, TimelineBy::kCommand, 1);
+  request.has_lanes = true;
+  const Timeline line =
+      LineOf({TablesOf({PartWithWaits(0, 3, true)})}, request);
+  ASSERT_EQ(line.rows.size(), 2u);
+  EXPECT_TRUE(line.rows[1].is_rest);
+  EXPECT_EQ(line.rows[1].sum, 0u);
+  EXPECT_THAT(line.rows[1].others,
+              ElementsAre(ElementsAre(0u), ElementsAre(3 * kSecond)));
+}
+
 // A part of one second with a sample of each of many commands.
 Profile ManyCommands(unsigned number, unsigned commands) {
   ProfileBuilder builder;
@@ -162,6 +235,11 @@ TEST(Timeline, RefusesTooManyStepsAndRows) {
   EXPECT_FALSE(TimelineAdder::Begin(RequestOf(10, TimelineBy::kAll, 0)));
   EXPECT_FALSE(TimelineAdder::Begin(
       RequestOf(10, TimelineBy::kAll, TimelineAdder::kMaxTimelineRows + 1)));
+  request = RequestOf(10, TimelineBy::kAll, TimelineAdder::kMaxLaneRows);
+  request.has_lanes = true;
+  EXPECT_TRUE(TimelineAdder::Begin(request));
+  ++request.rows;
+  EXPECT_FALSE(TimelineAdder::Begin(request));
   request = RequestOf(10, TimelineBy::kAll);
   request.step_ns = kSecond;
   request.selection.until_unix_ns =
