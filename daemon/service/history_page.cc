@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "daemon/http/page_files.h"
 #include "daemon/output/flame_page.h"
 #include "history_page_files.h"
 
@@ -25,13 +26,13 @@ std::string HistoryScript() {
   return script;
 }
 
-const std::array<HistoryPage::File, 6> kFiles = {{
-    {"/", kHtmlType, [] { return std::string(web::kHistoryHtml); }},
-    {"/history.css", kCssType, [] { return std::string(web::kHistoryCss); }},
-    {"/history.js", kScriptType, HistoryScript},
-    {"/flame", kHtmlType, EmptyFlamePage},
-    {"/flame.css", kCssType, FlamePageStyle},
-    {"/flame.js", kScriptType, FlamePageScript},
+const std::array<HistoryPage::File, kPageFiles.size()> kFiles = {{
+    {kPageFiles[0], kHtmlType, [] { return std::string(web::kHistoryHtml); }},
+    {kPageFiles[1], kCssType, [] { return std::string(web::kHistoryCss); }},
+    {kPageFiles[2], kScriptType, HistoryScript},
+    {kPageFiles[3], kHtmlType, EmptyFlamePage},
+    {kPageFiles[4], kCssType, FlamePageStyle},
+    {kPageFiles[5], kScriptType, FlamePageScript},
 }};
 
 }  // namespace

@@ -3,96 +3,18 @@
 
 #include <httplib.h>
 #include <poll.h>
-#include <strings.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
-#include <cerrno>
-#include <chrono>
 #include <string_view>
 #include <utility>
 
-#include "daemon/service/http_host.h"
-#include "daemon/service/socket_io.h"
-#include "ksym/base/text.h"
+#include "daemon/http/http_host.h"
+#include "daemon/http/http_request_stream.h"
+#include "daemon/http/http_token.h"
 
 namespace profd {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-constexpr std::chrono::seconds kAnswerWithin(30);
-
-bool IsRead(std::string_view line) {
-  const std::string name(line.substr(0, line.find(':')));
-  return ::strcasecmp(name.c_str(), "Host") == 0 ||
-         ::strcasecmp(name.c_str(), "Authorization") == 0;
-}
-
-// httplib would make ranges of an answer, each a copy, compress it as slowly
-// as it can, and match lines with a stack as deep as they are long.
-std::string OnlyWhatIsRead(std::string_view head) {
-  std::string kept(ksym::TakeField(head, '\n'));
-  kept += '\n';
-  while (!head.empty()) {
-    const std::string_view line = ksym::TakeField(head, '\n');
-    if (IsRead(line)) kept.append(line) += '\n';
-  }
-  return kept + "\r\n";
-}
-
-// What httplib reads its request from and writes its answer to.
-class ExchangeStream : public httplib::Stream {
- public:
-  ExchangeStream(int fd, std::string head) : fd_(fd), head_(std::move(head)) {}
-  using httplib::Stream::write;
-
-  // What httplib calls for connections that go on; ours do not.
-  bool is_readable() const override { return true; }
-  bool is_writable() const override { return true; }
-  ssize_t read(char* to, size_t size) override {
-    const size_t taken = head_.copy(to, size, read_);
-    read_ += taken;
-    return static_cast<ssize_t>(taken);
-  }
-  ssize_t write(const char* from, size_t size) override {
-    if (deadline_ == Clock::time_point()) {
-      deadline_ = Clock::now() + kAnswerWithin;
-    }
-    for (;;) {
-      const ssize_t sent = ::send(fd_, from, size, MSG_NOSIGNAL | MSG_DONTWAIT);
-      if (sent >= 0) return sent;
-      if ((errno != EAGAIN && errno != EINTR) ||
-          !WaitForSocket(fd_, POLLOUT, deadline_)) {
-        return -1;
-      }
-    }
-  }
-  void get_remote_ip_and_port(std::string& /*ip*/,
-                              int& /*port*/) const override {}
-  void get_local_ip_and_port(std::string& /*ip*/,
-                             int& /*port*/) const override {}
-  // Not ours: httplib refuses numbers that select(2) cannot have, and a
-  // symbolizer holds thousands of files open.
-  socket_t socket() const override { return INVALID_SOCKET; }
-
- private:
-  const int fd_;
-  const std::string head_;
-  size_t read_ = 0;
-  Clock::time_point deadline_;  // from the answer's first byte on
-};
-
-// Without telling by the time it takes where the first wrong byte is.
-bool IsToken(std::string_view given, std::string_view wanted) {
-  unsigned difference = given.size() == wanted.size() ? 0 : 1;
-  for (size_t i = 0; i < given.size(); ++i) {
-    difference |= static_cast<unsigned>(given[i] ^ wanted[i % wanted.size()]);
-  }
-  return difference == 0;
-}
 
 std::string NameOfMachine() {
   std::array<char, 256> name = {};
@@ -120,7 +42,7 @@ class Protocol : public httplib::Server {
   }
 
   HttpOutcome Serve() {
-    ExchangeStream stream(request_.fd, OnlyWhatIsRead(request_.head));
+    HttpRequestStream stream(request_.fd, request_.head);
     bool closed = false;
     process_request(stream, /*close_connection=*/true, closed, nullptr);
     return answer_.is_refusal ? HttpOutcome::kRefused : HttpOutcome::kAnswered;

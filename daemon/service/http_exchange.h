@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "daemon/service/http_client.h"
+#include "daemon/http/http_client.h"
 #include "daemon/service/http_message.h"
 
 namespace profd {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/service/http_client.h"
+#include "daemon/http/http_client.h"
 #include "ksym/base/result.h"
 
 namespace profd {

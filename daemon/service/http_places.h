@@ -9,7 +9,7 @@
 #include <mutex>
 #include <utility>
 
-#include "daemon/service/http_client.h"
+#include "daemon/http/http_client.h"
 
 namespace profd {
 

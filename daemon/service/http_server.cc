@@ -18,12 +18,12 @@
 #include <utility>
 
 #include "daemon/base/event_fds.h"
-#include "daemon/service/http_arrivals.h"
-#include "daemon/service/http_client.h"
+#include "daemon/http/http_arrivals.h"
+#include "daemon/http/http_client.h"
+#include "daemon/http/socket_io.h"
 #include "daemon/service/http_exchange.h"
 #include "daemon/service/listen_address.h"
 #include "daemon/service/log.h"
-#include "daemon/service/socket_io.h"
 #include "ksym/base/file.h"
 #include "ksym/base/text.h"
 

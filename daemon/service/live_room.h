@@ -5,7 +5,7 @@
 #include <list>
 #include <mutex>
 
-#include "daemon/service/http_client.h"
+#include "daemon/http/http_client.h"
 
 namespace profd {
 

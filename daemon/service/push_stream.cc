@@ -12,7 +12,7 @@
 #include <limits>
 #include <string_view>
 
-#include "daemon/service/socket_io.h"
+#include "daemon/http/socket_io.h"
 
 namespace profd {
 

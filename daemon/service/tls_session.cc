@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "daemon/service/socket_io.h"
+#include "daemon/http/socket_io.h"
 #include "ksym/base/linked_in.h"
 
 namespace profd {

@@ -69,6 +69,8 @@ MODULES = {
     "daemon/dump": KSYM + ["daemon/naming", "daemon/output", "daemon/profile"],
     # A table on a terminal: values, their lines, keys.
     "daemon/top": KSYM + ["daemon/output", "daemon/profile"],
+    # Requests of HTTP as they arrive.
+    "daemon/http": ["ksym/base"],
     # What a program does from start to end: these put the stages together.
     "daemon/oneshot": KSYM + ["ksym/cli", "daemon/base", "daemon/capture",
                               "daemon/dump", "daemon/files",
@@ -77,7 +79,7 @@ MODULES = {
                               "daemon/profile", "daemon/raw", "daemon/runtime",
                               "daemon/top", "daemon/unwind"],
     "daemon/service": KSYM + ["ksym/cli", "daemon/base", "daemon/capture",
-                              "daemon/files", "daemon/history",
+                              "daemon/files", "daemon/history", "daemon/http",
                               "daemon/naming", "daemon/output",
                               "daemon/profile", "daemon/raw",
                               "daemon/runtime", "daemon/unwind"],

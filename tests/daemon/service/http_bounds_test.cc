@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/service/http_arrivals.h"
-#include "daemon/service/http_client.h"
+#include "daemon/http/http_arrivals.h"
+#include "daemon/http/http_client.h"
 #include "daemon/service/http_places.h"
 #include "daemon/service/response_room.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/service/http_host.h"
+#include "daemon/http/http_host.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

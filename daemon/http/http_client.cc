@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/service/http_client.h"
+#include "daemon/http/http_client.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/service/http_client.h"
+#include "daemon/http/http_client.h"
 #include "ksym/base/unique_fd.h"
 
 namespace profd {

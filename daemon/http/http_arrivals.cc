@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/service/http_arrivals.h"
+#include "daemon/http/http_arrivals.h"
 
 #include <sys/socket.h>
 
@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "daemon/service/socket_io.h"
+#include "daemon/http/socket_io.h"
 
 namespace profd {
 namespace {

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+namespace profd {
+
+// Whether a request's Authorization is the wanted one, "Bearer TOKEN", without
+// telling by the time it takes where the first wrong byte is.
+bool IsToken(std::string_view given, std::string_view wanted);
+
+}  // namespace profd
