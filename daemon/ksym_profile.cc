@@ -9,6 +9,7 @@
 #include "daemon/oneshot/one_shot.h"
 #include "daemon/oneshot/options.h"
 #include "daemon/oneshot/top_command.h"
+#include "daemon/oneshot/ui_command.h"
 #include "ksym/cli/known_stack.h"
 #include "ksym/cli/program_signals.h"
 #include "ksym/cli/standard_streams.h"
@@ -24,6 +25,7 @@ int Main(int argc, char** argv) {
   if (const auto status = profd::RunDumpCommand(argc, argv)) return *status;
   if (const auto status = profd::RunHistoryCommand(argc, argv)) return *status;
   if (const auto status = profd::RunTopCommand(argc, argv)) return *status;
+  if (const auto status = profd::RunUiCommand(argc, argv)) return *status;
   profd::ParsedCommandLine parsed = profd::ParseCommandLine(argc, argv);
   if (parsed.options) return profd::RunOneShot(std::move(*parsed.options));
   if (parsed.exit_status == 0) return profd::PrintToStdout(parsed.output_text);

@@ -11,6 +11,10 @@ namespace profd {
 // linux/capability.h. One system call.
 ksym::Result<uint64_t> EffectiveCapabilities();
 
+// Gives all of this thread's capabilities up, for those that it begins later
+// and for good. Where there are none it does nothing.
+ksym::Status DropCapabilities();
+
 inline bool HasCapability(uint64_t capabilities, unsigned capability) {
   return (capabilities >> capability & 1) != 0;
 }

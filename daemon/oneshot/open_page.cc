@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "ksym/base/text.h"
+#include "ksym/base/unique_fd.h"
 
 namespace profd {
 namespace {
@@ -112,6 +113,37 @@ ksym::Status OpenPage(const std::string& path) {
     std::this_thread::sleep_for(kLookPeriod);
   }
   return {};
+}
+
+ksym::Result<std::string> WritePageLeadingTo(const std::string& address) {
+  // A user's own directory of the session, which no other user can list.
+  const char* session = std::getenv("XDG_RUNTIME_DIR");
+  const auto caller = CallerOfSudo();
+  const bool is_own =
+      !caller && session != nullptr && ::access(session, W_OK | X_OK) == 0;
+  std::error_code error;
+  const auto directory = is_own ? std::filesystem::path(session)
+                                : std::filesystem::temp_directory_path(error);
+  if (error) return ksym::FailErrno(error.value(), "TMPDIR");
+  constexpr std::string_view kEnding = ".html";
+  std::string path = (directory / "ksym-XXXXXX").string().append(kEnding);
+  const ksym::UniqueFd file(
+      ::mkostemps(path.data(), static_cast<int>(kEnding.size()), O_CLOEXEC));
+  if (!file.valid()) return ksym::FailErrno(errno, path);
+  const std::string text = fmt::format(
+      "<!doctype html><meta charset=\"utf-8\"><title>ksym</title>"
+      "<meta name=\"referrer\" content=\"no-referrer\">"
+      "<meta http-equiv=\"refresh\" content=\"0;url={0}\">"
+      "<a href=\"{0}\">The history</a>\n",
+      address);
+  if (::write(file.get(), text.data(), text.size()) !=
+          static_cast<ssize_t>(text.size()) ||
+      (caller && ::fchown(file.get(), caller->user, caller->group) != 0)) {
+    const int why = errno;
+    ::unlink(path.c_str());
+    return ksym::FailErrno(why, path);
+  }
+  return path;
 }
 
 }  // namespace profd

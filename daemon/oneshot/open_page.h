@@ -13,4 +13,9 @@ namespace profd {
 // no other thread is needed any more. kNotFound: there is no xdg-open.
 ksym::Status OpenPage(const std::string& path);
 
+// Makes a page that leads a browser on to an address, and gives its path: where
+// the address has a secret it must be in no list of processes. Only the user
+// that OpenPage() would open it as may read it. The caller removes it.
+ksym::Result<std::string> WritePageLeadingTo(const std::string& address);
+
 }  // namespace profd

@@ -17,6 +17,7 @@
 #include "daemon/oneshot/messages.h"
 #include "daemon/oneshot/raw_options.h"
 #include "daemon/oneshot/top_command.h"
+#include "daemon/oneshot/ui_command.h"
 #include "ksym/cli/completion.h"
 
 namespace profd {
@@ -177,6 +178,7 @@ class UsageOfBothForms : public CLI::Formatter {
            "       ksym-profile top [OPTIONS] (a table that goes on)\n"
            "       ksym-profile dump [OPTIONS] (what all threads do now)\n"
            "       ksym-profile history [OPTIONS] (what the service kept)\n"
+           "       ksym-profile ui [OPTIONS] (the same in a browser)\n"
            "       ksym-profile report|diff|convert ... (these have a --help "
            "of their own)\n\n";
   }
@@ -206,6 +208,7 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv) {
   AddDumpCommandTo(*commands);
   AddTopCommandTo(*commands);
   AddHistoryCommandTo(*commands);
+  AddUiCommandTo(*commands);
   ksym::AddCompletionOption(app, commands.get());
 
   ParsedCommandLine parsed;
