@@ -179,6 +179,10 @@ std::string RenderTimelineJson(const TimelineAnswer& answer) {
       [&](const Timeline::Row& row) {
         out += "\n{\"name\":";
         AppendText(row.name, out);
+        if (!row.comm.empty()) {
+          out += ",\"comm\":";
+          AppendText(row.comm, out);
+        }
         fmt::format_to(std::back_inserter(out),
                        ",\"rest\":{},\"sum\":{},\"values\":", row.is_rest,
                        row.sum);

@@ -25,17 +25,20 @@ constexpr uint32_t kRestName = std::numeric_limits<uint32_t>::max();
 // Names that stay apart when there are too many values.
 constexpr size_t kNamesKept = 128;
 
-std::string_view NameIn(const Tables& tables, const Series& series,
-                        TimelineBy by) {
+std::string NameIn(const Tables& tables, const Series& series, TimelineBy by) {
   switch (by) {
     case TimelineBy::kAll:
       return {};
     case TimelineBy::kUnit:
-      return ParseCgroupPath(tables.strings.Get(series.cgroup)).unit;
+      return std::string(
+          ParseCgroupPath(tables.strings.Get(series.cgroup)).unit);
     case TimelineBy::kContainer:
-      return ParseCgroupPath(tables.strings.Get(series.cgroup)).container_id;
+      return std::string(
+          ParseCgroupPath(tables.strings.Get(series.cgroup)).container_id);
     case TimelineBy::kCommand:
-      return tables.strings.Get(series.comm);
+      return std::string(tables.strings.Get(series.comm));
+    case TimelineBy::kProcess:
+      return std::to_string(series.pid);
   }
   return {};
 }
@@ -125,7 +128,7 @@ void TimelineAdder::AddCells(Cell place, const Part& part,
 }
 
 uint32_t TimelineAdder::NameOf(const Tables& tables, const Series& series) {
-  const std::string_view name = NameIn(tables, series, request_.by);
+  const std::string name = NameIn(tables, series, request_.by);
   const auto found = numbers_.find(name);
   if (found != numbers_.end()) {
     return is_rest_[found->second] ? kRestName : found->second;
@@ -136,7 +139,10 @@ uint32_t TimelineAdder::NameOf(const Tables& tables, const Series& series) {
   }
   const auto number = static_cast<uint32_t>(names_.size());
   numbers_.emplace(name, number);
-  names_.emplace_back(name);
+  names_.push_back(name);
+  comms_.emplace_back(request_.by == TimelineBy::kProcess
+                          ? tables.strings.Get(series.comm)
+                          : std::string_view());
   is_rest_.push_back(false);
   return number;
 }
@@ -277,7 +283,8 @@ void TimelineAdder::AddRows() {
   for (const uint32_t name : order) {
     if (line_.rows.size() == request_.rows) break;
     row_of_name[name] = line_.rows.size();
-    line_.rows.push_back({.name = names_[name], .values = {}});
+    line_.rows.push_back(
+        {.name = names_[name], .comm = comms_[name], .values = {}});
     line_.rows.back().values.resize(rest_.size());
   }
   for (const Cell& cell : cells_) {

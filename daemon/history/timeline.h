@@ -18,7 +18,7 @@
 namespace profd::history {
 
 // A row of a time line has the samples of all, or of one of these.
-enum class TimelineBy : uint8_t { kAll, kUnit, kContainer, kCommand };
+enum class TimelineBy : uint8_t { kAll, kUnit, kContainer, kCommand, kProcess };
 
 struct TimelineRequest {
   // Its times bound the line: both are given.
@@ -43,7 +43,11 @@ struct Timeline {
     bool has_new_rate = false;
   };
   struct Row {
-    std::string name = {};  // empty: of samples that have no such name
+    // Empty: of samples that have no such name. A process's is its number,
+    // which after it ended may be that of another one.
+    std::string name = {};
+    // Of a process: the name of the first of its threads that was met.
+    std::string comm = {};
     bool is_rest = false;
     uint64_t sum = 0;              // of the first lane
     std::vector<uint64_t> values;  // by step, of the first lane
@@ -133,8 +137,9 @@ class TimelineAdder {
   Timeline line_;
   std::map<std::string, uint32_t, std::less<>> numbers_;  // of names
   std::vector<std::string> names_;                        // by number
-  std::vector<bool> is_rest_;                             // by number
-  bool is_closed_ = false;      // new names are of the rest
+  std::vector<std::string> comms_;  // the same; empty but for processes
+  std::vector<bool> is_rest_;       // by number
+  bool is_closed_ = false;          // new names are of the rest
   std::vector<Cell> cells_;     // each name and step once, but for the last few
   std::vector<uint64_t> rest_;  // by slot
   std::vector<uint64_t> known_ns_;  // by slot

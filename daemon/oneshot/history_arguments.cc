@@ -107,7 +107,7 @@ CLI::App& AddHistory(CLI::App& app, HistoryArguments& arguments) {
       .add_option("--by", arguments.by,
                   "What the table adds samples up by (default function): "
                   "function, module, comm or process; of --series unit, "
-                  "container or comm")
+                  "container, comm or process")
       ->type_name("KIND");
   command
       .add_option("--top", arguments.top,
@@ -181,8 +181,11 @@ history::TimelineBy ParseTimelineBy(std::string_view text) {
   if (text == "unit") return history::TimelineBy::kUnit;
   if (text == "container") return history::TimelineBy::kContainer;
   if (text == "comm") return history::TimelineBy::kCommand;
-  throw UsageError{fmt::format(
-      "--by: '{}' is none of unit, container, comm, which --series has", text)};
+  if (text == "process") return history::TimelineBy::kProcess;
+  throw UsageError{
+      fmt::format("--by: '{}' is none of unit, container, comm, process, which "
+                  "--series has",
+                  text)};
 }
 
 // For --list, --functions and --series. Throws UsageError.

@@ -53,6 +53,7 @@ std::string MarksOf(const history::Timeline::Step& step) {
 
 std::string RowName(const history::Timeline::Row& row, history::TimelineBy by) {
   if (row.is_rest) return "[others]";
+  if (!row.comm.empty()) return ksym::Printable(row.name + ' ' + row.comm);
   if (!row.name.empty()) return ksym::Printable(row.name);
   switch (by) {
     case history::TimelineBy::kUnit:
@@ -61,6 +62,7 @@ std::string RowName(const history::Timeline::Row& row, history::TimelineBy by) {
       return "[no container]";
     case history::TimelineBy::kCommand:
       return "[no command]";
+    case history::TimelineBy::kProcess:
     case history::TimelineBy::kAll:
       break;
   }

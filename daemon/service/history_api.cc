@@ -46,6 +46,7 @@ std::optional<history::TimelineBy> TimelineByOf(std::string_view text) {
   if (text == "unit") return history::TimelineBy::kUnit;
   if (text == "container") return history::TimelineBy::kContainer;
   if (text == "comm") return history::TimelineBy::kCommand;
+  if (text == "pid") return history::TimelineBy::kProcess;
   return std::nullopt;
 }
 
@@ -124,7 +125,7 @@ class HistoryApi::Query {
     const auto by = TimelineByOf(Text("by", "all"));
     if (!by) {
       return Fail(ErrorCode::kInvalid,
-                  "by is one of all, unit, container, comm");
+                  "by is one of all, unit, container, comm, pid");
     }
     const auto answer =
         history::ReadTimeline(folder_,

@@ -2,8 +2,9 @@
 'use strict';
 
 const NO_NAMES = {unit: '[no unit]', container: '[no container]',
-                  comm: '[no command]'};
-const FILTER_OF_ROWS = {unit: 'unit', container: 'container', comm: 'command'};
+                  comm: '[no command]', pid: '[no process]'};
+const FILTER_OF_ROWS = {unit: 'unit', container: 'container', comm: 'command',
+                        pid: 'pid'};
 // The page: its address, what it asks the service for, and where that is shown.
 class HistoryPage {
   constructor() {
@@ -268,7 +269,8 @@ class HistoryPage {
     const row = this.line?.rows[i];
     if (!row) return '';
     if (row.rest) return `${this.line.names - (this.line.rows.length - 1)} others`;
-    return row.name === '' ? NO_NAMES[this.state.by] : shortened(row.name, 120);
+    if (row.name === '') return NO_NAMES[this.state.by];
+    return shortened(row.comm ? `${row.name} ${row.comm}` : row.name, 120);
   }
 
   // A click keeps to it.

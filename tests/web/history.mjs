@@ -180,6 +180,17 @@ async function filters(page) {
   await page.locator('#chips button').click();
   await shown(page);
   check((await rows(page)).length > 1, 'and goes away');
+  await page.locator('#by').selectOption('pid');
+  await page.waitForFunction(
+      () => /^\d+ ./.test(page.line?.rows[0] && page.nameOfRow(0)));
+  await page.locator('#row-names button').first().click();
+  await page.locator('#chips button').waitFor();
+  await shown(page);
+  check(/^\d+$/.test((await state(page)).get('pid')), 'a process by its number');
+  check((await rows(page)).length === 1, 'one process is left');
+  await page.locator('#chips button').click();
+  await page.locator('#by').selectOption('comm');
+  await shown(page);
   await page.locator('#filter-menu summary').click();
   await page.locator('#filter-function').fill('no such function');
   await page.locator('#filter-apply').click();

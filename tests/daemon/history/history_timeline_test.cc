@@ -92,6 +92,20 @@ TEST(Timeline, HasARowForEachNameAndTheRest) {
   EXPECT_FALSE(commands.is_coarse);
 }
 
+TEST(Timeline, HasARowForEachProcess) {
+  const Timeline line =
+      LineOf({TablesOf({PartNumber(0, 10), PartNumber(2, 10)})},
+             RequestOf(4, TimelineBy::kProcess));
+  ASSERT_EQ(line.rows.size(), 3u);
+  EXPECT_EQ(line.rows[0].name, "100");
+  EXPECT_EQ(line.rows[0].comm, "nginx");
+  EXPECT_EQ(line.rows[0].sum, 24 * kTenthOfSecond);
+  EXPECT_EQ(line.rows[1].name, "200");
+  EXPECT_EQ(line.rows[1].comm, "python3");
+  EXPECT_EQ(line.rows[2].name, "202");
+  EXPECT_THAT(line.rows[2].values, ElementsAre(0u, 3 * kTenthOfSecond));
+}
+
 TEST(Timeline, IsOfAFunction) {
   TimelineRequest request = RequestOf(4, TimelineBy::kAll);
   request.selection.function = "=rare_2";
