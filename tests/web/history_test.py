@@ -62,13 +62,14 @@ class HistoryPage(unittest.TestCase):
         self.dir = tempfile.mkdtemp(prefix="ksym-web-history-")
         self.addCleanup(shutil.rmtree, self.dir)
         self.port = free_port()
+        self.socket = os.path.join(self.dir, "http.sock")
         self.token_file = os.path.join(self.dir, "token")
         with open(self.token_file, "w", encoding="utf-8") as file:
             file.write(TOKEN + "\n")
 
-    def begin(self, command, **options):
+    def begin(self, command, stdout=subprocess.DEVNULL, **options):
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.DEVNULL, **options)
+                                   stdout=stdout, **options)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         return process
@@ -83,7 +84,8 @@ class HistoryPage(unittest.TestCase):
                 "push_spool": {"directory": os.path.join(self.dir, "push")},
                 "history": {"enabled": True,
                             "directory": os.path.join(self.dir, "history")},
-                "http": {"listen": [f"127.0.0.1:{self.port}"],
+                "http": {"listen": [f"127.0.0.1:{self.port}",
+                                    f"unix:{self.socket}"],
                          "token_file": self.token_file}}, file)
         log = os.path.join(self.dir, f"log-{frequency_hz}")
         with open(log, "w", encoding="utf-8") as stderr:
@@ -118,8 +120,9 @@ class HistoryPage(unittest.TestCase):
 
     def test_page(self):
         """What a person does with the page: times, ranges, two of them,
-        filters, functions over time, kinds of samples, downloads, keys, a token, phone, dark:
-        nothing on the console, and no request but to the service."""
+        filters, functions over time, kinds of samples, downloads, keys, a
+        token, phone, dark: nothing on the console, and no request but to the
+        service."""
         self.begin([sys.executable, "-c", HOSTILE])
         self.begin([sys.executable, "-c", WAITING])
         first = self.begin_service(49)
@@ -127,7 +130,7 @@ class HistoryPage(unittest.TestCase):
         first.terminate()
         first.wait()
         time.sleep(3)
-        self.begin_service(99, waiting=True)
+        service = self.begin_service(99, waiting=True)
         self.wait_seconds(12)
         # Pages have no data; data want the token.
         status, page, headers = self.ask("/", token=None)
@@ -153,6 +156,23 @@ class HistoryPage(unittest.TestCase):
         for name, wanted in (("folded", b";"), ("json", b'"stacks"')):
             with open(os.path.join(self.dir, "saved." + name), "rb") as file:
                 self.assertIn(wanted, file.read())
+        self.look_through_ui(service, pictures)
+
+    def look_through_ui(self, service, pictures):
+        """The same page by way of `ksym-profile ui`, until the service ends."""
+        ui = self.begin([web_test.PROFILER, "ui", "--no-browser", "--socket",
+                         self.socket], stdout=subprocess.PIPE, text=True)
+        address = ui.stdout.readline().strip()
+        self.addCleanup(ui.stdout.close)
+        with web_test.begin_node("ui.mjs", address, pictures) as browser:
+            self.assertEqual(browser.stdout.readline(), "ready\n",
+                             browser.poll())
+            service.terminate()
+            service.wait()
+            print(browser.communicate("gone\n", timeout=120)[0].strip())
+            self.assertEqual(browser.returncode, 0)
+        ui.terminate()
+        self.assertEqual(ui.wait(10), 0)
 
 
 if __name__ == "__main__":

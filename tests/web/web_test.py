@@ -57,12 +57,23 @@ def install_packages():
     return "npm install failed: " + done.stderr.strip().splitlines()[0]
 
 
+def node_options():
+    return {"text": True, "env": {**os.environ, "KSYM_CHROMIUM": CHROMIUM,
+                                  "KSYM_NODE_MODULES":
+                                      DIRECTORY + "/node_modules"}}
+
+
+def begin_node(script, *arguments):
+    """A script that runs, whose standard input and output are pipes."""
+    return subprocess.Popen(
+        ["node", os.path.join(HERE, script), *arguments],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, **node_options())
+
+
 def node(script, *arguments):
     done = subprocess.run(
-        ["node", os.path.join(HERE, script), *arguments], text=True,
-        capture_output=True, timeout=900, check=False,
-        env={**os.environ, "KSYM_CHROMIUM": CHROMIUM,
-             "KSYM_NODE_MODULES": DIRECTORY + "/node_modules"})
+        ["node", os.path.join(HERE, script), *arguments],
+        capture_output=True, timeout=900, check=False, **node_options())
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
