@@ -51,6 +51,28 @@ ksym::Result<ksym::KernelSymbolSource> ReadKallsyms(
                                  }});
 }
 
+KernelSymbolsState StateOf(const ksym::Error& error, bool given_up) {
+  if (error.code() == ksym::ErrorCode::kPermission) {
+    return KernelSymbolsState::kNoPermission;
+  }
+  return given_up ? KernelSymbolsState::kNotInTime
+                  : KernelSymbolsState::kUnreadable;
+}
+
+ksym::Unresolved ReasonOf(KernelSymbolsState state) {
+  switch (state) {
+    case KernelSymbolsState::kUnreadable:
+      return ksym::Unresolved::kMalformed;
+    case KernelSymbolsState::kNotInTime:
+      return ksym::Unresolved::kNotInTime;
+    case KernelSymbolsState::kPresent:
+    case KernelSymbolsState::kNotWanted:
+    case KernelSymbolsState::kNoPermission:
+      break;
+  }
+  return ksym::Unresolved::kNoPermission;
+}
+
 }  // namespace
 
 KernelNames KernelNames::OfRunningKernel(KernelReading reading) {
@@ -60,9 +82,8 @@ KernelNames KernelNames::OfRunningKernel(KernelReading reading) {
   std::vector<ksym::KernelModule> modules = ReadModules();
   auto symbols = ReadKallsyms(names.reading_, names.reading_.give_up_first);
   if (!symbols) {
-    names.state_ = symbols.error().code() == ksym::ErrorCode::kPermission
-                       ? KernelSymbolsState::kNoPermission
-                       : KernelSymbolsState::kUnreadable;
+    names.state_ =
+        StateOf(symbols.error(), names.reading_.give_up_first.stop_requested());
     names.warning_ =
         "kernel frames have no names: " + symbols.error().message();
     return names;
@@ -203,10 +224,7 @@ void UseKernelNames(const KernelNames& kernel, Resolver& resolver) {
   if (kernel.timeline() != nullptr) {
     resolver.SetKernelSymbols(*kernel.timeline());
   } else {
-    resolver.SetNoKernelSymbols(kernel.state() ==
-                                        KernelSymbolsState::kUnreadable
-                                    ? ksym::Unresolved::kMalformed
-                                    : ksym::Unresolved::kNoPermission);
+    resolver.SetNoKernelSymbols(ReasonOf(kernel.state()));
   }
 }
 

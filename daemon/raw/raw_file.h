@@ -20,6 +20,7 @@ enum class KernelSymbolsState : uint8_t {
   kNotWanted,     // user stacks only, no kernel address to name
   kNoPermission,  // the kernel hides its addresses from this user
   kUnreadable,    // the table could not be read or understood
+  kNotInTime,     // reading it was given up, as the capture was to end
 };
 
 // A capture with all that is needed to name its addresses later, on this

@@ -148,7 +148,7 @@ class Reader {
   }
 
   void ReadKernelSymbolsState(uint64_t value) {
-    if (value > static_cast<uint64_t>(KernelSymbolsState::kUnreadable)) {
+    if (value > static_cast<uint64_t>(KernelSymbolsState::kNotInTime)) {
       throw Malformed("unknown state of the kernel symbols");
     }
     capture_.kernel_symbols_state = static_cast<KernelSymbolsState>(value);

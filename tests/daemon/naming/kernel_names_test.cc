@@ -83,5 +83,27 @@ TEST(KernelNamesTest, PutsOffWhatTheTableLacks) {
   EXPECT_EQ(names.PutOff(Stale()), std::nullopt);
 }
 
+// A kernel that takes too long to list its symbols did not give wrong ones.
+TEST(KernelNamesTest, SaysThatTheTableWasNotReadInTime) {
+  std::stop_source end;
+  end.request_stop();
+  const auto names =
+      KernelNames::OfRunningKernel({.make_stream = ReadAhead::Start,
+                                    .give_up_first = end.get_token(),
+                                    .give_up_later = {}});
+  if (names.state() == KernelSymbolsState::kNoPermission) {
+    GTEST_SKIP() << names.warning();
+  }
+  EXPECT_EQ(names.timeline(), nullptr);
+  EXPECT_EQ(names.state(), KernelSymbolsState::kNotInTime);
+  EXPECT_NE(names.warning(), "");
+
+  // A capture of it says the same elsewhere.
+  RawCapture capture;
+  capture.kernel_symbols_state = names.state();
+  EXPECT_EQ(KernelNames::OfCapture(capture).state(),
+            KernelSymbolsState::kNotInTime);
+}
+
 }  // namespace
 }  // namespace profd

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "daemon/naming/kernel_names.h"
 #include "tests/daemon/naming/resolve_fixture.h"
 
 namespace profd {
@@ -204,6 +206,25 @@ TEST_F(ResolveKernelTest, FoldsAHiddenKernel) {
   EXPECT_THAT(Names(profile, profile.samples[0].kernel),
               ElementsAre("[kernel]", "[kernel]"));
   EXPECT_EQ(profile.frames[0].reason, ksym::Unresolved::kNoPermission);
+}
+
+// A capture says why it has none, and its frames say the same.
+TEST_F(ResolveKernelTest, SaysWhyThereAreNoSymbols) {
+  for (const auto& [state, reason] :
+       {std::pair{KernelSymbolsState::kNoPermission,
+                  ksym::Unresolved::kNoPermission},
+        std::pair{KernelSymbolsState::kUnreadable,
+                  ksym::Unresolved::kMalformed},
+        std::pair{KernelSymbolsState::kNotInTime,
+                  ksym::Unresolved::kNotInTime}}) {
+    RawCapture capture;
+    capture.kernel_symbols_state = state;
+    const auto names = KernelNames::OfCapture(capture);
+    UseKernelNames(names, resolver_);
+    raw_ = {};
+    Sample({}, {0xffffffff81001000});
+    EXPECT_EQ(Resolve().frames[0].reason, reason);
+  }
 }
 
 }  // namespace

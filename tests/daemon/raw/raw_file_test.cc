@@ -110,7 +110,7 @@ class Generator {
            .module = Below(2) == 0 ? "bpf" : ""});
     }
     capture.kernel_symbols.resize(Below(100), std::byte{0x5a});
-    capture.kernel_symbols_state = static_cast<KernelSymbolsState>(Below(4));
+    capture.kernel_symbols_state = static_cast<KernelSymbolsState>(Below(5));
     capture.vdso_image = Bytes(100);
     for (size_t i = Below(4); i > 0; --i) {
       capture.modules.push_back(

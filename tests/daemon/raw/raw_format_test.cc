@@ -213,7 +213,7 @@ TEST(RawFormatTest, RefusesBrokenRules) {
          w.add_message(5, Process(1, ""));
          w.add_message(6, Samples({0, 0, 0, 0, 0, 1}, 5));
        }},
-      {"kernel symbols", [](Writer& w) { w.add_uint32(8, 4); }},
+      {"kernel symbols", [](Writer& w) { w.add_uint32(8, 5); }},
       {"end of a stack",
        [](Writer& w) {
          std::string stack;

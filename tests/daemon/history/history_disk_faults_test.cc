@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// A writer of a history at each of whose calls to the disk something goes
+// wrong: an error, a full disk, one that is read-only from then on, or its own
+// end.
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <map>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "tests/daemon/history/faulty_disk.h"
+#include "tests/daemon/history/history_answers.h"
+
+namespace profd::history {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr std::array<DiskFault, 5> kFaults = {{
+    {.error = EIO, .lasts = false},
+    {.error = ENOSPC, .lasts = false},
+    {.error = ENOSPC, .lasts = true},
+    {.error = EROFS, .lasts = true},
+    {.error = 0, .lasts = false},
+}};
+
+std::string TextOf(const DiskFault& fault) {
+  return fmt::format("error {}, {}, at call {}", fault.error,
+                     fault.lasts ? "for good" : "once", fault.at);
+}
+
+constexpr unsigned kParts = 6;
+
+TEST(HistoryDiskFaults, CompactionLosesNothing) {
+  const TemporaryFolder work;
+  const std::string before = work.path() + "/before";
+  {
+    auto writer = OpenForParts(before);
+    ASSERT_TRUE(writer);
+    WriteParts(*writer, 0, kParts);
+  }
+  const Answers wanted = AnswersOf(before);
+  size_t runs = 0;
+  for (DiskFault fault : kFaults) {
+    for (bool is_reached = true; is_reached; ++fault.at, ++runs) {
+      const std::string folder = fmt::format("{}/{}", work.path(), runs);
+      fs::copy(before, folder);
+      const auto run = RunWithFault(fault, [&] {
+        auto writer = OpenForParts(folder);
+        // A folder that cannot be locked is left as it is.
+        if (writer) (void)writer->Compact(kDue, kNever);
+        return 0;
+      });
+      if (!run) GTEST_SKIP() << "processes may not be traced here";
+      EXPECT_EQ(run->was_killed, fault.error == 0 && run->calls > fault.at);
+      EXPECT_EQ(run->exit_status, 0) << TextOf(fault);
+      EXPECT_EQ(AnswersOf(folder), wanted) << TextOf(fault);
+      // The next writer brings it to its end, and tidies up.
+      auto writer = OpenForParts(folder);
+      ASSERT_TRUE(writer) << TextOf(fault);
+      ASSERT_TRUE(writer->Compact(kDue, kNever)) << TextOf(fault);
+      EXPECT_EQ(writer->counts().files_bad, 0u) << TextOf(fault);
+      EXPECT_THAT(FilesIn(folder), ElementsAre("1-6")) << TextOf(fault);
+      EXPECT_EQ(CountNames(folder), 2u) << TextOf(fault);
+      EXPECT_EQ(AnswersOf(folder), wanted) << TextOf(fault);
+      is_reached = run->calls > fault.at;
+      fs::remove_all(folder);
+    }
+  }
+  // Each of the faults at each call, and one beyond the last.
+  EXPECT_GT(runs, kFaults.size() * (kParts + 5));
+}
+
+// What a writer says of itself to the process that looks after it.
+struct Said {
+  std::array<bool, kParts> is_committed = {};
+  WriterCounts counts;
+};
+
+// Memory that a child of the process writes to.
+class SharedSaid {
+ public:
+  SharedSaid()
+      : memory_(::mmap(nullptr, sizeof(Said), PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
+    if (memory_ != MAP_FAILED) said_ = new (memory_) Said;
+  }
+  SharedSaid(const SharedSaid&) = delete;
+  SharedSaid& operator=(const SharedSaid&) = delete;
+  ~SharedSaid() {
+    if (memory_ != MAP_FAILED) ::munmap(memory_, sizeof(Said));
+  }
+  Said* get() const { return said_; }
+
+ private:
+  void* memory_;
+  Said* said_ = nullptr;
+};
+
+// A writer whose journals have three parts at most.
+ksym::Result<HistoryWriter> OpenForFewParts(const std::string& folder) {
+  return HistoryWriter::Open(folder, {.journal = std::chrono::seconds(2)},
+                             {.boot = "b", .name = "r"}, kFirstPart);
+}
+
+int WriteAndTell(const std::string& folder, Said& said) {
+  auto writer = OpenForFewParts(folder);
+  for (unsigned i = 0; writer && i < kParts; ++i) {
+    writer->Add(PartNumber(i));
+    said.is_committed[i] =
+        writer->Commit(kFirstPart + (i + 1) * kSecond).has_value();
+    said.counts = writer->counts();
+  }
+  return 0;
+}
+
+// The samples of one part's second.
+std::map<std::string, std::pair<uint64_t, uint64_t>> SecondOf(
+    const std::string& folder, unsigned part) {
+  const auto answer =
+      ReadRange(folder,
+                {.from_unix_ns = kFirstPart + part * kSecond,
+                 .until_unix_ns = kFirstPart + (part + 1) * kSecond},
+                {.max_bytes = size_t{64} << 20});
+  EXPECT_TRUE(answer) << answer.error().message();
+  if (!answer) return {};
+  EXPECT_EQ(answer->read.bad_files, 0u);
+  return SamplesOf(answer->profile);
+}
+
+// Each part is as it was taken or not there at all, and that is counted.
+void ExpectRightOrCounted(const std::string& folder, const std::string& right,
+                          const Said& said, bool was_killed,
+                          const std::string& what) {
+  uint64_t lost = 0;
+  uint64_t not_yet_written = 0;
+  for (unsigned i = kParts; i-- > 0;) {
+    const auto samples = SecondOf(folder, i);
+    if (!samples.empty()) {
+      EXPECT_EQ(samples, SecondOf(right, i)) << what << ", part " << i;
+      continue;
+    }
+    // Those after the last Commit() that was done are tried again by the next.
+    const bool is_last =
+        std::none_of(said.is_committed.begin() + i, said.is_committed.end(),
+                     [](bool is_committed) { return is_committed; });
+    ++(is_last ? not_yet_written : lost);
+  }
+  // On a full disk the oldest files, of three parts at most, make room.
+  EXPECT_LE(lost, said.counts.parts_dropped + 3 * said.counts.files_deleted)
+      << what;
+  // One that is killed has not come to them.
+  if (not_yet_written != 0 && !was_killed) {
+    EXPECT_GT(said.counts.write_failures, 0u) << what;
+  }
+}
+
+TEST(HistoryDiskFaults, WrittenPartsAreWholeAndMissingOnesAreCounted) {
+  const TemporaryFolder work;
+  const std::string right = work.path() + "/right";
+  SharedSaid shared;
+  ASSERT_NE(shared.get(), nullptr);
+  ASSERT_EQ(WriteAndTell(right, *shared.get()), 0);
+  size_t runs = 0;
+  for (DiskFault fault : kFaults) {
+    for (bool is_reached = true; is_reached; ++fault.at, ++runs) {
+      const std::string folder = fmt::format("{}/{}", work.path(), runs);
+      Said& said = *shared.get();
+      said = {};
+      const auto run =
+          RunWithFault(fault, [&] { return WriteAndTell(folder, said); });
+      if (!run) GTEST_SKIP() << "processes may not be traced here";
+      is_reached = run->calls > fault.at;
+      if (!fs::exists(folder)) continue;
+      // For readers at once, and when the next writer was there.
+      for (const bool has_next : {false, true}) {
+        if (has_next) {
+          const auto writer = OpenForFewParts(folder);
+          ASSERT_TRUE(writer) << TextOf(fault);
+          EXPECT_EQ(writer->counts().files_bad, 0u) << TextOf(fault);
+        }
+        if (ListFiles(folder).value().empty()) continue;
+        ExpectRightOrCounted(folder, right, said, run->was_killed,
+                             TextOf(fault));
+      }
+      fs::remove_all(folder);
+    }
+  }
+  EXPECT_GT(runs, kFaults.size() * kParts * 2);
+}
+
+}  // namespace
+}  // namespace profd::history
