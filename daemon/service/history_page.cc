@@ -19,8 +19,8 @@ std::string HistoryScript() {
   std::string script;
   for (const std::string_view part :
        {web::kTimesJs, web::kRangeStateJs, web::kServiceJs, web::kLanesJs,
-        web::kHeatMapJs, web::kFunctionGridJs, web::kFlameFrameJs, web::kLiveJs,
-        web::kDownloadsJs, web::kHistoryJs}) {
+        web::kHeatMapJs, web::kKindSwitchJs, web::kFunctionGridJs,
+        web::kFlameFrameJs, web::kLiveJs, web::kDownloadsJs, web::kHistoryJs}) {
     script += part;
   }
   return script;

@@ -26,6 +26,7 @@ class HistoryPage {
       isBusy: () => this.isLoadingMap || this.map.isMarking,
       advance: ({range}) => this.advance(range),
     });
+    this.kinds = new KindSwitch((kind) => this.update({kind}));
     this.requests = {};
     this.listen();
     new Downloads(this.service, {
@@ -211,7 +212,7 @@ class HistoryPage {
     this.map.show(line);
     names.style.setProperty('--row', `${this.map.rowPixels}px`);
     this.map.mark(this.state.a, this.state.b);
-    this.showKinds();
+    this.kinds.show(this.line, this.state.kind);
     this.showRange();
     const lost = line?.lost.reduce((sum, count) => sum + count, 0) ?? 0;
     const samples = line?.samples.reduce((sum, count) => sum + count, 0) ?? 0;
@@ -229,40 +230,6 @@ class HistoryPage {
         byName('said').textContent = said.slice(0, 4).join(' · ');
       }
     }
-  }
-
-  // The kinds of samples, which choose what is shown below; none where there is
-  // one.
-  showKinds() {
-    const {kind} = this.state;
-    const kinds = this.line ? kindsOf(this.line) :
-        kind === '' ? [] : ['cpu', kind];
-    if (kind !== '' && !kinds.includes(kind)) kinds.push(kind);
-    const place = byName('kinds');
-    place.hidden = kinds.length < 2 && kind === '';
-    const chosen = kind || this.line?.kind;
-    const hadFocus = place.contains(document.activeElement);
-    place.replaceChildren(...kinds.map((each) => {
-      const button = element('button', kindText(each));
-      button.type = 'button';
-      button.dataset.kind = each;
-      button.title = 'Show this kind of samples (k: the next one)';
-      button.setAttribute('aria-pressed', each === chosen);
-      button.style.setProperty('--lane', laneColour(each, 0.5, darkPage()));
-      button.addEventListener('click', () => this.chooseKind(each));
-      return button;
-    }));
-    if (hadFocus) place.querySelector('[aria-pressed="true"]')?.focus();
-  }
-  // The first kind is what is shown if the address says nothing.
-  chooseKind(kind) {
-    this.update({kind: WAIT_KINDS.includes(kind) ? kind : ''});
-  }
-  nextKind() {
-    const kinds = kindsOf(this.line);
-    if (kinds.length < 2) return;
-    const at = kinds.indexOf(this.state.kind || this.line.kind);
-    this.chooseKind(kinds[(at + 1) % kinds.length]);
   }
 
   nameOfRow(i) {
@@ -469,7 +436,7 @@ class HistoryPage {
     document.body.classList.toggle('show-functions',
                                    state.view === 'functions');
     byName('by').value = state.by;
-    this.showKinds();
+    this.kinds.show(this.line, this.state.kind);
     byName('step').value = state.step;
     byName('closer').disabled = !state.a;
     byName('live').setAttribute('aria-pressed', this.live.isOn);
@@ -514,7 +481,7 @@ class HistoryPage {
       '[': () => this.shift(-1), ']': () => this.shift(1),
       'z': () => this.zoom(), 'r': () => this.refresh(),
       'd': () => this.switchTheme(), 'l': () => this.switchLive(),
-      'k': () => this.nextKind(),
+      'k': () => this.kinds.next(),
     };
     if (!Object.hasOwn(actions, event.key)) return;
     actions[event.key]();
