@@ -14,6 +14,12 @@ find_program(BPF_BPFTOOL NAMES bpftool PATHS /usr/sbin /sbin REQUIRED
 find_program(BPF_STRIP NAMES llvm-strip llvm-strip-14 llvm-strip-19
              DOC "llvm-strip, optional: makes the object smaller")
 
+# A program of the build: the object keeps no lines of source code.
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(LIBELF REQUIRED IMPORTED_TARGET libelf)
+add_executable(drop_line_info "${CMAKE_CURRENT_LIST_DIR}/drop_line_info.cc")
+target_link_libraries(drop_line_info PRIVATE PkgConfig::LIBELF)
+
 function(bpf_skeleton target)
   cmake_parse_arguments(ARG "" "SOURCE" "" ${ARGN})
   cmake_path(GET ARG_SOURCE STEM stem)
@@ -43,7 +49,8 @@ function(bpf_skeleton target)
             -MD -MF ${object}.d -MT ${object}
             -c ${source} -o ${object}
     ${strip_command}
-    DEPENDS ${source}
+    COMMAND drop_line_info ${object}
+    DEPENDS ${source} drop_line_info
     DEPFILE ${object}.d
     COMMENT "BPF object ${stem}.bpf.o"
     VERBATIM)

@@ -35,7 +35,7 @@ class ReadAhead final : public ksym::ByteStream {
   ksym::Result<size_t> Read(std::span<char> out) override;
 
  private:
-  static constexpr size_t kBytes = size_t{512} * 1024;
+  static constexpr size_t kBytes = size_t{128} * 1024;
   // The thread goes on only where it has so much room, so that it does not
   // wait after every read.
   static constexpr size_t kMinRoom = kBytes / 4;

@@ -89,6 +89,29 @@ class HistoryTest(ServiceCase):
                             for name in os.listdir(self.folder)))
         self.read_twice()
 
+    def compact(self):
+        """As the service does when an hour is over; the numbers of the files
+        that came out."""
+        subprocess.run(
+            [os.path.join(os.environ["KSYM_BUILD_DIR"], "tests", "bench",
+                          "profile", "bench_compact"), self.folder],
+            stdout=subprocess.DEVNULL, check=True, timeout=60)
+        return [name.split("-")[:2] for name in os.listdir(self.folder)
+                if name.endswith(".segment")]
+
+    def test_has_the_format_when_files_become_one(self):
+        spin = self.workload("spin")
+        # Three files: an hour that ends meanwhile leaves two of them in one.
+        for count in (100, 200, 300):
+            service = self.keep()
+            self.wait_samples(spin.pid, count)
+            service.end()
+        before = self.read_twice()
+        files = self.compact()
+        self.assertLess(len(files), 3)
+        self.assertTrue(any(first != last for first, last in files), files)
+        self.assertEqual(self.read_twice(), before)
+
     def test_shows_a_time(self):
         # While it is written, and what became of it when the service ended.
         begin = int(time.time())
