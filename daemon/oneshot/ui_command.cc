@@ -2,41 +2,23 @@
 #include "daemon/oneshot/ui_command.h"
 
 #include <fmt/format.h>
-#include <grp.h>
-#include <signal.h>
-#include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <string_view>
-#include <utility>
+#include <system_error>
 
-#include "daemon/base/own_capabilities.h"
 #include "daemon/oneshot/common_options.h"
 #include "daemon/oneshot/messages.h"
-#include "daemon/oneshot/one_shot.h"
-#include "daemon/oneshot/open_page.h"
-#include "daemon/oneshot/stop_signals.h"
-#include "daemon/ui/loopback.h"
-#include "daemon/ui/page_gate.h"
-#include "daemon/ui/relay.h"
+#include "ksym/base/result.h"
 
 namespace profd {
 namespace {
-
-using ksym::Result;
-using ksym::Status;
-
-constexpr std::string_view kDefaultSocket = "/run/ksym-profiled/http.sock";
-constexpr size_t kTokenBytes = 32;
 
 constexpr std::string_view kUiExamples = R"(Examples:
   ksym-profile ui                  opens the page in the browser
@@ -44,19 +26,13 @@ constexpr std::string_view kUiExamples = R"(Examples:
   ssh -L 4040:127.0.0.1:4040 HOST ksym-profile ui --port 4040 --no-browser
 )";
 
-struct UiArguments {
-  std::string socket = std::string(kDefaultSocket);
-  uint16_t port = 0;
-  bool no_browser = false;
-};
-
 CLI::App& AddUi(CLI::App& app, UiArguments& arguments) {
   CLI::App& ui = *app.add_subcommand(
       "ui",
       "Opens the page of the history that ksym-profiled keeps, until Ctrl-C");
   ui.add_option(
         "--socket", arguments.socket,
-        fmt::format("The service's Unix socket (default {})", kDefaultSocket))
+        fmt::format("The service's Unix socket (default {})", arguments.socket))
       ->type_name("FILE");
   ui.add_option("--port", arguments.port,
                 "The port at this machine's loopback (default: a free one)")
@@ -68,113 +44,30 @@ CLI::App& AddUi(CLI::App& app, UiArguments& arguments) {
   return ui;
 }
 
-Result<std::string> MakeToken() {
-  std::array<unsigned char, kTokenBytes> bytes = {};
-  if (::getrandom(bytes.data(), bytes.size(), 0) !=
-      static_cast<ssize_t>(bytes.size())) {
-    return ksym::FailErrno(errno, "getrandom");
+// Where the program that shows the page is, from the directory of this one:
+// beside it in a build, else where it is installed.
+constexpr std::array<std::string_view, 2> kUiProgramPlaces = {
+    "ksym-profile-ui", "../lib/ksym/ksym-profile-ui"};
+
+// Becomes that program. Returns only if that failed.
+ksym::Error BecomeUiProgram(const char* const* argv) {
+  std::error_code failed;
+  const std::filesystem::path own =
+      std::filesystem::read_symlink("/proc/self/exe", failed);
+  if (failed) return ksym::Fail(ksym::ErrorCode::kIo, "/proc/self/exe").error();
+  for (const std::string_view place : kUiProgramPlaces) {
+    // Capabilities of this file do not go on to a program without any.
+    ::execv((own.parent_path() / place).c_str(),
+            const_cast<char* const*>(argv));
+    if (errno != ENOENT) break;
   }
-  std::string token;
-  for (const unsigned char byte : bytes) token += fmt::format("{:02x}", byte);
-  return token;
-}
-
-// Root opens the socket as its group may, as it will have no capability. Does
-// nothing where the socket is not there: asking it will say so.
-Status TakeGroupOf(const std::string& socket) {
-  struct stat status = {};
-  if (::geteuid() != 0 || ::stat(socket.c_str(), &status) != 0) return {};
-  if (::setgroups(0, nullptr) != 0 || ::setgid(status.st_gid) != 0) {
-    return ksym::FailErrno(errno, "setgid");
-  }
-  return {};
-}
-
-bool HasDisplay() {
-  const auto is_set = [](const char* name) {
-    const char* value = std::getenv(name);
-    return value != nullptr && *value != '\0';
-  };
-  return is_set("DISPLAY") || is_set("WAYLAND_DISPLAY");
-}
-
-// A file is removed with this.
-class PageFile {
- public:
-  explicit PageFile(std::string path) : path_(std::move(path)) {}
-  PageFile(const PageFile&) = delete;
-  PageFile& operator=(const PageFile&) = delete;
-  ~PageFile() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove(path_, ignored);
-  }
-
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-// The file that leads a browser to the address, or none.
-std::string StartBrowser(const std::string& address) {
-  auto page = WritePageLeadingTo(address);
-  if (!page) {
-    PrintMessage(
-        fmt::format("open the address yourself: {}\n", page.error().message()));
-    return {};
-  }
-  if (auto opened = OpenPage(*page); !opened) {
-    PrintMessage(fmt::format("open the address yourself: {}\n",
-                             opened.error().message()));
-  }
-  return *page;
-}
-
-// The service is there and keeps a history, or the reason why there is nothing
-// to open.
-Status CheckService(const std::string& socket) {
-  const auto status = AskStatus(socket, "/");
-  if (!status) return ksym::Fail(status.error());
-  if (*status == 404) {
+  if (errno == ENOENT) {
     return ksym::Fail(ksym::ErrorCode::kNotFound,
-                      "the service keeps no history: see history.enabled in "
-                      "ksym-profiled.json(5)");
+                      "ksym-profile-ui, which opens the page, is not installed "
+                      "beside ksym-profile or in ../lib/ksym")
+        .error();
   }
-  return {};
-}
-
-Status ShowPage(const UiArguments& arguments) {
-  auto listeners = ListenOnLoopback(arguments.port);
-  if (!listeners) return ksym::Fail(std::move(listeners.error()));
-  auto token = MakeToken();
-  if (!token) return ksym::Fail(std::move(token.error()));
-  const std::string address =
-      fmt::format("http://{}/#token={}", listeners->host, *token);
-  // From here on a signal waits until it is looked for, so that the file that
-  // the browser gets is removed.
-  sigset_t ends;
-  sigemptyset(&ends);
-  sigaddset(&ends, SIGINT);
-  sigaddset(&ends, SIGTERM);
-  ::sigprocmask(SIG_BLOCK, &ends, nullptr);
-  const bool opens = !arguments.no_browser && HasDisplay();
-  if (auto taken = TakeGroupOf(arguments.socket); !taken) return taken;
-  if (auto there = CheckService(arguments.socket); !there) return there;
-  // Before the capabilities go: behind sudo the browser is the caller's. Its
-  // request waits in the queue of the listener.
-  const PageFile page(opens ? StartBrowser(address) : std::string());
-  if (auto dropped = DropCapabilities(); !dropped) return dropped;
-  auto signals = StopSignals::Install();
-  if (!signals) return ksym::Fail(std::move(signals.error()));
-  auto gate =
-      PageGate::Open(std::move(*listeners),
-                     {.socket = arguments.socket, .token = std::move(*token)});
-  if (!gate) return ksym::Fail(std::move(gate.error()));
-  PrintToStdout(address + "\n");
-  PrintMessage("Ctrl-C ends it\n");
-  while (signals->Wait(std::chrono::hours(1)) != StopSignals::Event::kStop) {
-  }
-  return {};
+  return ksym::FailErrno(errno, "ksym-profile-ui").error();
 }
 
 }  // namespace
@@ -184,18 +77,24 @@ void AddUiCommandTo(CLI::App& app) {
   AddUi(app, not_parsed);
 }
 
-std::optional<int> RunUiCommand(int argc, const char* const* argv) {
-  if (argc < 2 || std::string_view(argv[1]) != "ui") return std::nullopt;
+std::expected<UiArguments, int> ParseUiCommand(int argc,
+                                               const char* const* argv) {
   UiArguments arguments;
   CLI::App app("Opens the page of a history.", "ksym-profile");
   const CLI::App& ui = AddUi(app, arguments);
   const auto status = ParseCommand(app, {argv, static_cast<size_t>(argc)},
                                    [&] { RefuseEmpty(ui, {"--socket"}); });
-  if (status) return status;
-  if (const auto shown = ShowPage(arguments); !shown) {
-    return ReportFailure(shown.error());
+  if (status) return std::unexpected(*status);
+  return arguments;
+}
+
+std::optional<int> RunUiCommand(int argc, const char* const* argv) {
+  if (argc < 2 || std::string_view(argv[1]) != "ui") return std::nullopt;
+  // What is wrong with the arguments is said, and help given, without it.
+  if (const auto parsed = ParseUiCommand(argc, argv); !parsed) {
+    return parsed.error();
   }
-  return 0;
+  return ReportFailure(BecomeUiProgram(argv));
 }
 
 }  // namespace profd

@@ -240,6 +240,7 @@ class TarballTest(harness.E2eTest):
             "lib/systemd/system/ksym-profiled.service",
             "lib/sysusers.d/ksym-profiled.conf",
             "lib/tmpfiles.d/ksym-profiled.conf", "lib/ksym/perf-event-paranoid",
+            "lib/ksym/ksym-profile-ui",
             "share/man/man8/ksym-profile.8", "share/man/man8/ksym-profiled.8",
             "share/man/man1/ksym-symbolize.1", "share/man/man1/gen_ksym.1",
             "share/man/man1/gen_gsym.1",
@@ -247,9 +248,10 @@ class TarballTest(harness.E2eTest):
             "share/zsh/site-functions/_ksym-profile",
             "share/fish/vendor_completions.d/ksym-profile.fish"}
         self.assertEqual(wanted - there, set())
-        for program in PROGRAMS:
+        for program in ["lib/ksym/ksym-profile-ui",
+                        *("bin/" + program for program in PROGRAMS)]:
             headers = subprocess.run(
-                ["readelf", "-lW", f"{self.tree}/bin/{program}"], text=True,
+                ["readelf", "-lW", f"{self.tree}/{program}"], text=True,
                 check=True, stdout=subprocess.PIPE).stdout
             self.assertNotIn("INTERP", headers)
 

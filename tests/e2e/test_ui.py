@@ -272,6 +272,7 @@ class UiTest(harness.E2eTest):
             return
         os.chmod(self.socket, 0o600)
         program = self.copy(harness.PROFILER, "ksym-profile")
+        self.copy(harness.PROFILER + "-ui", "ksym-profile-ui")
         done = subprocess.run(
             [program, "ui", "--socket", self.socket, "--no-browser"],
             text=True, capture_output=True, timeout=30, check=False,

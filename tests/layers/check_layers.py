@@ -69,16 +69,17 @@ MODULES = {
     "daemon/dump": KSYM + ["daemon/naming", "daemon/output", "daemon/profile"],
     # A table on a terminal: values, their lines, keys.
     "daemon/top": KSYM + ["daemon/output", "daemon/profile"],
-    # Requests of HTTP as they arrive, and the page's way to the service.
+    # Requests of HTTP as they arrive.
     "daemon/http": ["ksym/base"],
-    "daemon/ui": ["ksym/base", "daemon/base", "daemon/http"],
     # What a program does from start to end: these put the stages together.
     "daemon/oneshot": KSYM + ["ksym/cli", "daemon/base", "daemon/capture",
                               "daemon/dump", "daemon/files",
                               "daemon/history", "daemon/input",
                               "daemon/naming", "daemon/output",
                               "daemon/profile", "daemon/raw", "daemon/runtime",
-                              "daemon/top", "daemon/ui", "daemon/unwind"],
+                              "daemon/top", "daemon/unwind"],
+    "daemon/ui": ["ksym/base", "daemon/base", "daemon/http",
+                  "daemon/oneshot"],
     "daemon/service": KSYM + ["ksym/cli", "daemon/base", "daemon/capture",
                               "daemon/files", "daemon/history", "daemon/http",
                               "daemon/naming", "daemon/output",
@@ -88,7 +89,8 @@ MODULES = {
                                 "daemon/profile", "daemon/raw"],
     # The main functions.
     "daemon": ["ksym/cli", "ksym/tools", "daemon/base", "daemon/output",
-               "daemon/oneshot", "daemon/service", "daemon/symbolize"],
+               "daemon/oneshot", "daemon/service", "daemon/symbolize",
+               "daemon/ui"],
 }
 
 # Header pattern -> modules that may use it; a module stands for the directories

@@ -65,6 +65,7 @@ class Package(unittest.TestCase):
             "/etc/ksym/ksym-profiled.json",
             "/usr/lib/systemd/system/ksym-profiled.service",
             "/usr/lib/ksym/perf-event-paranoid",
+            "/usr/lib/ksym/ksym-profile-ui",
             "/usr/lib/sysusers.d/ksym-profiled.conf",
             "/usr/lib/tmpfiles.d/ksym-profiled.conf",
             "/usr/share/doc/ksym/copyright",
@@ -83,6 +84,13 @@ class Package(unittest.TestCase):
                             for path in there), there)
         for program in programs:
             run(self.root + program, "--version")
+        # From where it is found by ksym-profile.
+        run(self.root + "/usr/sbin/ksym-profile", "ui", "--help")
+        answer = subprocess.run(
+            [self.root + "/usr/sbin/ksym-profile", "ui", "--socket", "/none"],
+            stderr=subprocess.PIPE, text=True)
+        self.assertEqual(answer.returncode, 1)
+        self.assertIn("/none", answer.stderr)
 
     def test_library(self):
         # What a program needs to be built, and nothing that the other package
