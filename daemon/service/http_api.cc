@@ -136,7 +136,7 @@ const std::array<HttpApi::Route, 11> HttpApi::kRoutes = {{
      .kind = HttpKind::kHistory,
      .respond = &HttpApi::History},
     {.path = "/api/history/timeline",
-     .usage = "/api/history/timeline?from=A&until=B&step=N&by=LABEL",
+     .usage = "/api/history/timeline?from=A&until=B&step=N&by=LABEL&lanes=1",
      .kind = HttpKind::kHistory,
      .respond = &HttpApi::History},
     {.path = "/api/history/functions",

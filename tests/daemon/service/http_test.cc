@@ -320,7 +320,7 @@ TEST_F(HttpApiTest, RefusesWhatItDoesNotUnderstand) {
             "there are /debug/pprof/profile?seconds=N&kind=KIND, "
             "/profile?format=F&seconds=N&kind=KIND&value=KIND, "
             "/api/history/files?from=A&until=B, "
-            "/api/history/timeline?from=A&until=B&step=N&by=LABEL, "
+            "/api/history/timeline?from=A&until=B&step=N&by=LABEL&lanes=1, "
             "/api/history/functions?from=A&until=B&top=N, "
             "/api/history/flame?from=A&until=B&nodes=N, "
             "/api/history/difference?from=A&until=B&before=C&before_until=D, "
