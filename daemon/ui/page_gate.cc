@@ -24,6 +24,7 @@
 #include "daemon/http/http_token.h"
 #include "daemon/http/page_files.h"
 #include "daemon/http/socket_io.h"
+#include "daemon/oneshot/messages.h"
 #include "daemon/ui/relay.h"
 
 namespace profd {
@@ -225,8 +226,9 @@ class PageGate::Impl {
   void Serve(HttpArrivals::Arrived request) {
     try {
       GateExchange(terms_, request.fd.get(), stop_.get()).Serve(request.head);
-    } catch (const std::exception&) {
-      // Of httplib, as there is no memory: the connection ends.
+    } catch (const std::exception& error) {
+      // httplib throws where there is no memory: the connection ends.
+      PrintMessage(error.what());
     }
     EndAnswer(request.fd.get());
   }
