@@ -4,15 +4,10 @@
 #include <sys/uio.h>
 
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
-#include <system_error>
-#include <thread>
-#include <utility>
+#include <memory>
 #include <vector>
 
 #include "daemon/base/own_priority.h"
-#include "daemon/base/signals_blocked.h"
 
 namespace profd {
 namespace {
@@ -56,85 +51,10 @@ size_t ThreadMemory::ReadSome(ksym::Address address,
   return ReadNow(tid_, address.value, out);
 }
 
-// Shared by the thread that reads and the one that asks. The former keeps it
-// when it is left behind.
-class ForeignMemory::Reader {
- public:
-  // Null: there can be no more threads.
-  static std::shared_ptr<Reader> Start() {
-    auto reader = std::make_shared<Reader>();
-    const SignalsBlocked blocked;
-    try {
-      std::thread([reader] { reader->Run(); }).detach();
-    } catch (const std::system_error&) {
-      return nullptr;
-    }
-    return reader;
-  }
-
-  // False: it is not done in time, and this is of no use any more; it counts in
-  // `left_behind` for as long as it is at it.
-  bool Do(std::function<void()> work,
-          const std::shared_ptr<LeftBehind>& left_behind) {
-    std::unique_lock lock(mutex_);
-    work_ = std::move(work);
-    changed_.notify_all();
-    if (changed_.wait_for(lock, kPatience, [this] { return !work_; })) {
-      return true;
-    }
-    ++*left_behind;
-    left_behind_ = left_behind;
-    stops_ = true;
-    return false;
-  }
-
-  void Stop() {
-    const std::scoped_lock lock(mutex_);
-    stops_ = true;
-    changed_.notify_all();
-  }
-
- private:
-  void Run() {
-    PriorityShare share(kReaderAllowance);
-    std::unique_lock lock(mutex_);
-    for (;;) {
-      changed_.wait(lock, [this] { return stops_ || work_; });
-      if (!work_) return;
-      // Nobody else touches the work meanwhile: the thread that asks waits
-      // until there is none, or stops this.
-      lock.unlock();
-      share.Renew();
-      work_();
-      lock.lock();
-      work_ = nullptr;
-      changed_.notify_all();
-      if (left_behind_) --*left_behind_;
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  // Guarded by mutex_, but for the call.
-  bool stops_ = false;
-  std::function<void()> work_;
-  std::shared_ptr<LeftBehind> left_behind_;  // null: it is in time
-};
-
-ForeignMemory::ForeignMemory() : left_behind_(std::make_shared<LeftBehind>()) {}
-
-ForeignMemory::~ForeignMemory() {
-  if (reader_) reader_->Stop();
-}
-
-bool ForeignMemory::Run(std::function<void()> work) {
-  if (*left_behind_ >= kMaxLeftBehind) return false;
-  if (!reader_) reader_ = Reader::Start();
-  if (!reader_) return false;
-  if (reader_->Do(std::move(work), left_behind_)) return true;
-  reader_ = nullptr;
-  return false;
-}
+ForeignMemory::ForeignMemory()
+    : thread_({.patience = kPatience,
+               .max_left_behind = kMaxLeftBehind,
+               .allowance = kReaderAllowance}) {}
 
 size_t ForeignMemory::Read(uint32_t tid, uint64_t address,
                            std::span<std::byte> out) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <span>
+#include <utility>
 
+#include "daemon/base/patient_thread.h"
 #include "ksym/base/address.h"
 #include "ksym/runtime/memory.h"
 
@@ -35,8 +35,7 @@ class ThreadMemory final : public ksym::Memory {
 };
 
 // Reads memory of other threads in a thread of its own, which is left behind
-// where that takes too long. Such a thread waits until the page is there or
-// this process ends, as a fatal signal ends its wait. Not thread-safe.
+// where that takes too long (PatientThread). Not thread-safe.
 class ForeignMemory {
  public:
   static constexpr std::chrono::milliseconds kPatience{250};
@@ -44,9 +43,6 @@ class ForeignMemory {
   static constexpr int kMaxLeftBehind = 4;
 
   ForeignMemory();
-  ~ForeignMemory();
-  ForeignMemory(const ForeignMemory&) = delete;
-  ForeignMemory& operator=(const ForeignMemory&) = delete;
 
   // Reads from that address on, until there is no more or `out` is full;
   // returns how many bytes. 0: nothing there may be read, or it did not come in
@@ -55,15 +51,10 @@ class ForeignMemory {
 
   // Has the thread do that, which reads memory; false: it was not begun, or is
   // not done in time and may be at it for ever. So all that it uses is its own.
-  bool Run(std::function<void()> work);
+  bool Run(std::function<void()> work) { return thread_.Run(std::move(work)); }
 
  private:
-  class Reader;
-  // How many they are. Each of them has a part of it, as it may outlive this.
-  using LeftBehind = std::atomic<int>;
-
-  std::shared_ptr<Reader> reader_;  // null: none was needed, or it was left
-  std::shared_ptr<LeftBehind> left_behind_;
+  PatientThread thread_;
 };
 
 }  // namespace profd
