@@ -82,6 +82,23 @@ FrameId InputBuilder::AddFrame(const InputFrame& frame) {
                             .line_is_near = frame.line_is_near});
 }
 
+bool InputBuilder::IsOurLabel(std::string_view key) {
+  return key == kNamespaceLabel || key == kPodLabel ||
+         key == kPodContainerLabel || key == kContainerLabel ||
+         key == kServiceLabel;
+}
+
+LabelSetId InputBuilder::AddLabels(LabelSet labels) {
+  if (labels.empty()) return 0;
+  if (labels.size() > kMaxLabels) labels.resize(kMaxLabels);
+  for (Label& label : labels) {
+    label.key = ksym::BoundName(std::string(label.key), room_);
+    label.value = ksym::BoundName(std::string(label.value), room_);
+  }
+  Normalize(labels);
+  return builder_.AddLabels(labels);
+}
+
 void InputBuilder::Add(const InputSample& sample) {
   if (sample.count == 0 && sample.value == 0) return;
   uint64_t& values = values_[sample.kind];
@@ -98,6 +115,7 @@ void InputBuilder::Add(const InputSample& sample) {
                       .pid = sample.pid,
                       .tid = sample.tid,
                       .cgroup = InternPath(sample.cgroup),
+                      .labels = sample.labels,
                       .user_state = sample.user_state,
                       .kernel_state = sample.kernel_state,
                       .kind = sample.kind,

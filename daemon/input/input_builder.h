@@ -35,6 +35,7 @@ struct InputSample {
   uint32_t pid = 0;
   uint32_t tid = 0;
   std::string_view cgroup = {};        // its path; empty: not known
+  LabelSetId labels = 0;               // of AddLabels()
   std::span<const FrameId> user = {};  // leaf first
   std::span<const FrameId> kernel = {};
   StackState user_state = StackState::kNone;
@@ -65,6 +66,11 @@ class InputBuilder {
 
   // Names and paths are cut as those of a capture are; see BoundName().
   FrameId AddFrame(const InputFrame& frame);
+  // Whether a format whose labels are anybody's has this one of us.
+  static bool IsOurLabel(std::string_view key);
+  // In any order; those beyond kMaxLabels are left out, and keys and values are
+  // cut as names are.
+  LabelSetId AddLabels(LabelSet labels);
   // The state of a stack that no format tells more of.
   static StackState StateOf(std::span<const FrameId> stack) {
     return stack.empty() ? StackState::kNone : StackState::kWhole;
@@ -73,6 +79,8 @@ class InputBuilder {
   void Add(const InputSample& sample);
   // A part that could not be understood; `where` as in "line 12".
   void LeaveOut(std::string_view where, std::string_view why);
+
+  static constexpr size_t kMaxLabels = 64;
 
   bool empty() const { return builder_.distinct_samples() == 0; }
   // The sum of the counts, until 2^63: beyond it Finish() fails, as it does

@@ -380,6 +380,22 @@ class Reader {
     return ids;
   }
 
+  LabelSetId ReadLabels(const Json& stack, std::string_view where) {
+    const Json* labels = Member(stack, "labels");
+    if (labels == nullptr) return 0;
+    if (!labels->is_object()) {
+      Refuse(fmt::format("{}.labels", where), "is no object");
+    }
+    LabelSet set;
+    for (const auto& [key, value] : labels->items()) {
+      if (!value.is_string()) {
+        Refuse(fmt::format("{}.labels", where), "has a value that is no text");
+      }
+      set.push_back({.key = key, .value = value.get<std::string>()});
+    }
+    return builder_.AddLabels(std::move(set));
+  }
+
   void ReadStacks(const Json& stacks) {
     size_t number = 0;
     for (const Json& stack : stacks) {
@@ -391,6 +407,7 @@ class Reader {
                     .pid = Number32(stack, "pid", where),
                     .tid = Number32(stack, "tid", where),
                     .cgroup = Text(stack, "cgroup", where),
+                    .labels = ReadLabels(stack, where),
                     .user = user,
                     .kernel = kernel,
                     .user_state = UserState(stack, where),

@@ -321,6 +321,7 @@ class Reader {
   struct Owner {
     std::string_view comm;
     std::string_view cgroup;
+    LabelSet labels = {};
     uint32_t pid = 0;
     uint32_t tid = 0;
     bool parked = false;
@@ -345,6 +346,10 @@ class Reader {
         std::clamp<int64_t>(number, 0, std::numeric_limits<uint32_t>::max()));
     if (key == "comm") owner.comm = text;
     if (key == "cgroup") owner.cgroup = text;
+    if (InputBuilder::IsOurLabel(key) && !text.empty()) {
+      owner.labels.push_back(
+          {.key = std::string(key), .value = std::string(text)});
+    }
     if (key == "pid") owner.pid = id;
     if (key == "tid") owner.tid = id;
     if (key == "parked") owner.parked = text == "yes";
@@ -385,6 +390,7 @@ class Reader {
                           .pid = owner.pid,
                           .tid = owner.tid,
                           .cgroup = owner.cgroup,
+                          .labels = builder_.AddLabels(std::move(owner.labels)),
                           .user = user_,
                           .kernel = kernel_,
                           .user_state = InputBuilder::StateOf(user_),

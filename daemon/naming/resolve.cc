@@ -73,6 +73,7 @@ class Resolver::Interval {
                           .pid = raw.process.pid,
                           .tid = raw.tid,
                           .cgroup = Cgroup(raw.process),
+                          .labels = Labels(raw.process),
                           .user_state = user.state,
                           .kernel_state = kernel.state,
                           .kind = raw.kind,
@@ -105,6 +106,15 @@ class Resolver::Interval {
     return found == raw_.cgroups.end()
                ? 0
                : builder_.Intern(ksym::BoundPath(found->second, room_));
+  }
+
+  LabelSetId Labels(const ksym::ProcessId& process) {
+    if (raw_.labels.empty()) return 0;
+    const auto found = raw_.labels.find(process);
+    if (found == raw_.labels.end()) return 0;
+    const auto [known, is_new] = label_sets_.try_emplace(found->second.get());
+    if (is_new) known->second = builder_.AddLabels(*found->second);
+    return known->second;
   }
 
   NamedStack UserStack(const ksym::ProcessId& process, StackId id) {
@@ -312,6 +322,7 @@ class Resolver::Interval {
   const ksym::ProcessImage* image_ = nullptr;
   Space* space_ = nullptr;
   std::string room_;  // for one path
+  std::unordered_map<const LabelSet*, LabelSetId> label_sets_;
 };
 
 void Resolver::SetKernelSymbols(const ksym::KernelTimeline& kernel) {

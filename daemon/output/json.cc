@@ -293,6 +293,7 @@ class StackLines {
          CgroupLabels(profile_.String(sample.cgroup), options_.labels)) {
       AppendText(key, value, text);
     }
+    AppendLabels(sample, text);
     AppendText("user_state", Name(sample.user_state), text);
     if (const auto cause = CauseOf(sample.user_state)) {
       AppendText("user_end", Name(*cause), text);
@@ -305,6 +306,19 @@ class StackLines {
     if (sample.parked) text += ",\"parked\":true";
     text += ",\"user\":[";
     return text;
+  }
+
+  void AppendLabels(const ProfileSample& sample, std::string& text) const {
+    if (sample.labels == 0) return;
+    std::string_view before = ",\"labels\":{\"";
+    for (const auto& [key, value] : profile_.LabelsOf(sample)) {
+      text += std::exchange(before, ",\"");
+      AppendJsonText(profile_.String(key), text);
+      text += "\":\"";
+      AppendJsonText(profile_.String(value), text);
+      text += '"';
+    }
+    text += '}';
   }
 
   void AddLine(const ProfileSample& sample, uint32_t head) {

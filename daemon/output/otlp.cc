@@ -45,15 +45,23 @@ std::string_view ArchitectureWord(std::string_view machine) {
   return machine;
 }
 
-// A resource is all that runs in one container, or in one unit.
+// A resource is all that runs in one container, or in one unit, with the same
+// labels.
 struct Owner {
   std::string container_id;
   std::string pod_uid;
   std::string unit;  // outside of containers only
+  LabelSet labels;   // printable
   auto operator<=>(const Owner&) const = default;
 };
 
+// What the process says of itself, else what its container is called.
 std::string ServiceName(const Owner& owner) {
+  for (const std::string_view key :
+       {kServiceLabel, kPodContainerLabel, kContainerLabel}) {
+    const std::string_view name = FindLabel(owner.labels, key);
+    if (!name.empty()) return std::string(name);
+  }
   if (!owner.container_id.empty()) {
     return owner.container_id.substr(0, kShortIdDigits);
   }
@@ -119,6 +127,11 @@ class OtlpWriter {
     }
     if (labels.unit && owner.container_id.empty()) {
       owner.unit = ksym::Printable(parts.unit);
+    }
+    for (const auto& [key, value] : profile_.LabelsOf(sample)) {
+      owner.labels.push_back(
+          {.key = ksym::Printable(profile_.String(key)),
+           .value = ksym::Printable(profile_.String(value))});
     }
     return owner;
   }
@@ -211,6 +224,11 @@ class OtlpWriter {
       if (!text.empty()) {
         attributes.push_back({.key = key, .value = std::move(text)});
       }
+    }
+    for (const auto& [key, text] : owner.labels) {
+      // It is among the above.
+      if (key == kServiceLabel) continue;
+      attributes.push_back({.key = key, .value = text});
     }
     return attributes;
   }

@@ -118,6 +118,7 @@ class Writer {
     }
     for (const std::string& comm : comms) strings_.Id(comm);
     NumberCgroups();
+    NumberLabels();
 
     CountedTexts texts;
     for (const ProfileSample& sample : profile_.samples) {
@@ -154,6 +155,18 @@ class Writer {
     }
   }
 
+  // In the order of their texts, as label sets are numbered by first use.
+  void NumberLabels() {
+    std::set<std::string> texts;
+    for (LabelSetId id = 0; id < profile_.label_sets.size(); ++id) {
+      for (const auto& [key, value] : profile_.label_sets.Get(id)) {
+        texts.insert(ksym::Printable(profile_.String(key)));
+        texts.insert(ksym::Printable(profile_.String(value)));
+      }
+    }
+    for (const std::string& text : texts) strings_.Id(text);
+  }
+
   // Everything but the values.
   void AppendSample(const ProfileSample& sample, std::string& buffer) {
     location_ids_.clear();
@@ -179,6 +192,10 @@ class Writer {
     for (const auto& [key, value] :
          CgroupLabels(profile_.String(sample.cgroup), labels)) {
       AddLabel(out, key, ksym::Printable(value));
+    }
+    for (const auto& [key, value] : profile_.LabelsOf(sample)) {
+      AddLabel(out, ksym::Printable(profile_.String(key)),
+               ksym::Printable(profile_.String(value)));
     }
     AddLabel(out, "user_stack", StateLabel(sample.user_state));
     AddLabel(out, "kernel_stack", StateLabel(sample.kernel_state));

@@ -52,7 +52,7 @@ size_t CountSharedRanks(unsigned rank_bits, std::string_view a,
 
 uint64_t SampleHeads::HashOf(const ProfileSample& sample) {
   uint64_t hash = MixHash(sample.comm, uint64_t{sample.pid} << 32 | sample.tid);
-  hash = MixHash(hash, sample.cgroup);
+  hash = MixHash(hash, uint64_t{sample.cgroup} << 32 | sample.labels);
   return MixHash(hash, uint64_t{sample.parked} << 24 |
                            uint64_t{sample.kind} << 16 |
                            static_cast<uint64_t>(sample.user_state) << 8 |
@@ -61,8 +61,9 @@ uint64_t SampleHeads::HashOf(const ProfileSample& sample) {
 
 bool SampleHeads::IsSame(const ProfileSample& a, const ProfileSample& b) {
   return a.comm == b.comm && a.pid == b.pid && a.tid == b.tid &&
-         a.cgroup == b.cgroup && a.kind == b.kind && a.parked == b.parked &&
-         a.user_state == b.user_state && a.kernel_state == b.kernel_state;
+         a.cgroup == b.cgroup && a.labels == b.labels && a.kind == b.kind &&
+         a.parked == b.parked && a.user_state == b.user_state &&
+         a.kernel_state == b.kernel_state;
 }
 
 }  // namespace profd

@@ -141,7 +141,7 @@ size_t CountSharedRanks(unsigned rank_bits, std::string_view a,
                         std::string_view b);
 
 // Numbers of what a writer makes of a sample without its stacks: made once for
-// all samples that agree in command name, ids, cgroup and states.
+// all samples that agree in command name, ids, cgroup, labels and states.
 class SampleHeads {
  public:
   // What `make()` gave for the first such sample.

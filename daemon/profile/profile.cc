@@ -27,16 +27,16 @@ uint64_t HashOf(const ProfileSample& sample) {
                            uint64_t{sample.kind} << 16 |
                            static_cast<uint64_t>(sample.user_state) << 8 |
                            static_cast<uint64_t>(sample.kernel_state));
-  hash = MixHash(hash, sample.cgroup);
+  hash = MixHash(hash, uint64_t{sample.cgroup} << 32 | sample.labels);
   return MixHash(hash, uint64_t{sample.user} << 32 | sample.kernel);
 }
 
 bool SameIdentity(const ProfileSample& a, const ProfileSample& b) {
   return a.comm == b.comm && a.pid == b.pid && a.tid == b.tid &&
-         a.cgroup == b.cgroup && a.user_state == b.user_state &&
-         a.kind == b.kind && a.parked == b.parked &&
-         a.kernel_state == b.kernel_state && a.user == b.user &&
-         a.kernel == b.kernel;
+         a.cgroup == b.cgroup && a.labels == b.labels &&
+         a.user_state == b.user_state && a.kind == b.kind &&
+         a.parked == b.parked && a.kernel_state == b.kernel_state &&
+         a.user == b.user && a.kernel == b.kernel;
 }
 
 uint32_t NextId(size_t size) { return static_cast<uint32_t>(size); }
@@ -84,9 +84,28 @@ CallStackId CallStackTable::Intern(std::span<const FrameId> leaf_first) {
   return id;
 }
 
+LabelSetTable::LabelSetTable() { Intern({}); }
+
+LabelSetId LabelSetTable::Intern(std::span<const InternedLabel> labels) {
+  uint64_t hash = labels.size();
+  for (const InternedLabel& label : labels) {
+    hash = MixHash(hash, uint64_t{label.key} << 32 | label.value);
+  }
+  const auto [id, is_new] =
+      ids_.FindOrInsert(hash, NextId(sets_.size()), [&](LabelSetId other) {
+        return std::ranges::equal(sets_[other], labels);
+      });
+  if (is_new) {
+    sets_.emplace_back(labels.begin(), labels.end());
+    labels_ += labels.size();
+  }
+  return id;
+}
+
 size_t Profile::memory_bytes() const {
   return strings.memory_bytes() + frames.capacity() * sizeof(Frame) +
-         stacks.memory_bytes() + samples.capacity() * sizeof(ProfileSample) +
+         stacks.memory_bytes() + label_sets.memory_bytes() +
+         samples.capacity() * sizeof(ProfileSample) +
          thread_sums.threads.capacity() * sizeof(ThreadSums::Thread);
 }
 
@@ -96,6 +115,16 @@ FrameId ProfileBuilder::AddFrame(const Frame& frame) {
       [&](FrameId other) { return profile_.frames[other] == frame; });
   if (is_new) profile_.frames.push_back(frame);
   return id;
+}
+
+LabelSetId ProfileBuilder::AddLabels(const LabelSet& labels) {
+  std::vector<InternedLabel> interned;
+  interned.reserve(labels.size());
+  for (const Label& label : labels) {
+    interned.push_back(
+        {.key = Intern(label.key), .value = Intern(label.value)});
+  }
+  return AddLabels(interned);
 }
 
 void ProfileBuilder::Reserve(const Sizes& sizes) {

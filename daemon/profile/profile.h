@@ -11,6 +11,7 @@
 
 #include "daemon/profile/frame_kinds.h"
 #include "daemon/profile/id_index.h"
+#include "daemon/profile/label_set.h"
 #include "daemon/profile/raw_profile.h"
 #include "daemon/profile/thread_sums.h"
 #include "ksym/symbolizer.h"
@@ -74,6 +75,36 @@ class CallStackTable {
   IdIndex ids_;
 };
 
+// Index into a Profile's label sets; 0 is the empty one.
+using LabelSetId = uint32_t;
+
+// A label whose texts are in a Profile.
+struct InternedLabel {
+  StringId key = 0;
+  StringId value = 0;
+
+  friend bool operator==(const InternedLabel&, const InternedLabel&) = default;
+};
+
+// Sets of labels, each once: a few for each container. Each is in the order of
+// its keys' texts, with each key once.
+class LabelSetTable {
+ public:
+  LabelSetTable();
+  LabelSetId Intern(std::span<const InternedLabel> labels);
+  std::span<const InternedLabel> Get(LabelSetId id) const { return sets_[id]; }
+  size_t size() const { return sets_.size(); }
+  size_t memory_bytes() const {
+    return sets_.size() * sizeof(std::vector<InternedLabel>) +
+           labels_ * sizeof(InternedLabel) + ids_.memory_bytes();
+  }
+
+ private:
+  std::vector<std::vector<InternedLabel>> sets_;
+  size_t labels_ = 0;  // of all sets
+  IdIndex ids_;
+};
+
 // One named (or explained) place in a program. Equal frames are one FrameId.
 struct Frame {
   // As it is printed, before any escaping: the symbol's name, or "[libfoo.so]"
@@ -126,6 +157,7 @@ struct ProfileSample {
   uint32_t tid = 0;  // 0 unless threads were asked for
   // Its path, "/system.slice/x.service"; 0: not known, or not asked for.
   StringId cgroup = 0;
+  LabelSetId labels = 0;  // what else is known of the process
   StackState user_state = StackState::kNone;
   StackState kernel_state = StackState::kNone;
   SampleKindId kind = 0;  // place in CaptureMetadata::kinds
@@ -145,6 +177,7 @@ struct Profile {
   StringTable strings;
   std::vector<Frame> frames;
   CallStackTable stacks;
+  LabelSetTable label_sets;
   std::vector<ProfileSample> samples;
   // Tables that did not fit --symbol-cache and were read again when needed.
   uint64_t symbol_tables_evicted = 0;
@@ -157,6 +190,9 @@ struct Profile {
   // Leaf first.
   std::span<const FrameId> Stack(CallStackId id) const {
     return stacks.Get(id);
+  }
+  std::span<const InternedLabel> LabelsOf(const ProfileSample& sample) const {
+    return label_sets.Get(sample.labels);
   }
 };
 
@@ -179,6 +215,10 @@ class ProfileBuilder {
   CallStackId AddStack(std::span<const FrameId> leaf_first) {
     return parts_ == Parts::kMany ? profile_.stacks.Intern(leaf_first)
                                   : profile_.stacks.Append(leaf_first);
+  }
+  LabelSetId AddLabels(const LabelSet& labels);
+  LabelSetId AddLabels(std::span<const InternedLabel> labels) {
+    return profile_.label_sets.Intern(labels);
   }
   // Leaf first; valid until a stack is added.
   std::span<const FrameId> Stack(CallStackId id) const {

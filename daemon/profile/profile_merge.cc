@@ -18,7 +18,8 @@ class PartAdder {
         builder_(builder),
         strings_(part.strings.size()),
         frames_(part.frames.size()),
-        stacks_(part.stacks.size()) {}
+        stacks_(part.stacks.size()),
+        label_sets_(part.label_sets.size()) {}
 
   StringId String(StringId id) {
     auto& known = strings_[id];
@@ -33,6 +34,18 @@ class PartAdder {
         stack_.push_back(AddFrame(frame));
       }
       known = builder_.AddStack(stack_);
+    }
+    return *known;
+  }
+  LabelSetId Labels(LabelSetId id) {
+    auto& known = label_sets_[id];
+    if (!known) {
+      std::vector<InternedLabel> labels;
+      for (const InternedLabel& label : part_.label_sets.Get(id)) {
+        labels.push_back(
+            {.key = String(label.key), .value = String(label.value)});
+      }
+      known = builder_.AddLabels(labels);
     }
     return *known;
   }
@@ -57,6 +70,7 @@ class PartAdder {
   std::vector<std::optional<StringId>> strings_;
   std::vector<std::optional<FrameId>> frames_;
   std::vector<std::optional<CallStackId>> stacks_;
+  std::vector<std::optional<LabelSetId>> label_sets_;
   std::vector<FrameId> stack_;
 };
 
@@ -78,6 +92,7 @@ void ProfileMerger::Add(const Profile& part) {
     sample.kind = only_kind_ ? SampleKindId{0} : places[sample.kind];
     sample.comm = adder.String(sample.comm);
     sample.cgroup = adder.String(sample.cgroup);
+    sample.labels = adder.Labels(sample.labels);
     sample.user = adder.Stack(sample.user);
     sample.kernel = adder.Stack(sample.kernel);
     builder_.AddSample(sample);

@@ -4,11 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "daemon/profile/accounting.h"
+#include "daemon/profile/label_set.h"
 #include "daemon/profile/raw_stack_table.h"
 #include "daemon/profile/raw_waker.h"
 #include "daemon/profile/runtime_frame.h"
@@ -99,6 +101,9 @@ struct RawProfile {
   // The cgroups of sampled processes as paths, "/system.slice/x.service", where
   // they were asked for and are known. Not in files.
   std::map<ksym::ProcessId, std::string> cgroups;
+  // What else is known of sampled processes; a set is shared by those that have
+  // it, and is never null. Not in files.
+  std::map<ksym::ProcessId, std::shared_ptr<const LabelSet>> labels;
   // The frames of kPythonCode in these stacks.
   RuntimeFrameTable runtime_frames;
   // The wakers that frames of kWaker in these stacks name; one that is missing

@@ -210,9 +210,16 @@ void Merge(RawProfile& into, RawProfile&& interval) {
     if (it != others.end()) waker.process = it->second;
   }
   MergeWakers(into.wakers, std::move(interval.wakers));
-  for (auto& [process, cgroup] : interval.cgroups) {
+  // As the images of others are, for those that have one.
+  const auto renamed_process = [&](const ksym::ProcessId& process) {
     const auto it = others.find(process);
-    into.cgroups[it == others.end() ? process : it->second] = std::move(cgroup);
+    return it == others.end() ? process : it->second;
+  };
+  for (auto& [process, cgroup] : interval.cgroups) {
+    into.cgroups[renamed_process(process)] = std::move(cgroup);
+  }
+  for (auto& [process, labels] : interval.labels) {
+    into.labels[renamed_process(process)] = std::move(labels);
   }
   MergeSamples(into.samples, std::move(interval.samples));
   std::ranges::move(interval.kernel_changes,

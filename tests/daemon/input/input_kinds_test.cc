@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "daemon/input/input_builder.h"
 #include "daemon/output/format.h"
 #include "daemon/profile/kind_select.h"
 #include "tests/daemon/input/input_profiles.h"
@@ -144,6 +145,64 @@ TEST(InputKindsTest, KeepsMarksOfParkedThreads) {
     EXPECT_NE(one.parked, other.parked);
     EXPECT_EQ(one.count, 7u);
     EXPECT_EQ(other.count, 7u);
+  }
+}
+
+const LabelSet kOfPod = {{.key = "k8s.container.name", .value = "nginx"},
+                         {.key = "k8s.namespace.name", .value = "shop"},
+                         {.key = "k8s.pod.name", .value = "web-0"},
+                         {.key = "service.name", .value = "a\"b"}};
+
+LabelSet LabelsOf(const Profile& profile, const ProfileSample& sample) {
+  LabelSet labels;
+  for (const auto& [key, value] : profile.LabelsOf(sample)) {
+    labels.push_back({.key = std::string(profile.String(key)),
+                      .value = std::string(profile.String(value))});
+  }
+  return labels;
+}
+
+// Samples that differ by labels alone stay apart in JSON and in pprof, and what
+// is read of these has the labels; those that only a process claims are kept in
+// JSON.
+TEST(InputKindsTest, KeepsLabels) {
+  for (const auto format : {OutputFormat::kJson, OutputFormat::kPprof}) {
+    TestProfile p;
+    const auto main = p.User("main");
+    LabelSet more = kOfPod;
+    more.push_back({.key = "team", .value = "a"});
+    p.Add({.user = {main}, .count = 5, .labels = more});
+    p.Add({.user = {main}, .count = 3});
+    p.Add({.user = {main}, .count = 2, .labels = more});
+    const Profile read = Read(Render(std::move(p).Finish(), format, {}));
+    ASSERT_EQ(read.samples.size(), 2u);
+    for (const ProfileSample& sample : read.samples) {
+      const LabelSet& all = format == OutputFormat::kJson ? more : kOfPod;
+      EXPECT_EQ(LabelsOf(read, sample), sample.count == 7 ? all : LabelSet());
+      EXPECT_TRUE(sample.count == 7 || sample.count == 3) << sample.count;
+    }
+  }
+}
+
+// A file may have so many labels of a sample, of which those beyond are left
+// out, and texts only.
+TEST(InputKindsTest, BoundsLabels) {
+  const auto document = [](const std::string& labels) {
+    TestProfile p;
+    p.Add({.user = {p.User("main")}});
+    std::string text = Render(std::move(p).Finish(), OutputFormat::kJson, {});
+    const std::string place = R"("user_state")";
+    return text.insert(text.find(place), R"("labels":)" + labels + ",");
+  };
+  std::string many = "{";
+  for (size_t i = 0; i <= InputBuilder::kMaxLabels; ++i) {
+    many += (i == 0 ? "\"a" : ",\"a") + std::to_string(i) + "\":\"b\"";
+  }
+  const Profile read = Read(document(many + "}"));
+  EXPECT_EQ(read.LabelsOf(read.samples.front()).size(),
+            InputBuilder::kMaxLabels);
+  for (const char* labels : {"[]", "7", R"({"a":7})", R"({"a":null})"}) {
+    EXPECT_THAT(ErrorOf(document(labels)), HasSubstr("labels: ")) << labels;
   }
 }
 

@@ -61,6 +61,7 @@ void TestProfile::Add(const Sample& sample) {
                       .pid = sample.pid,
                       .tid = sample.tid,
                       .cgroup = builder_.Intern(sample.cgroup),
+                      .labels = builder_.AddLabels(sample.labels),
                       .user_state = state(sample.user_state, sample.user),
                       .kernel_state = state(sample.kernel_state, sample.kernel),
                       .kind = sample.kind,

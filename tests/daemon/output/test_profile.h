@@ -33,6 +33,7 @@ class TestProfile {
     SampleKindId kind = 0;
     uint64_t count = 1;
     uint64_t value = 0;
+    LabelSet labels = {};
   };
   void Add(const Sample& sample);
 

@@ -76,7 +76,7 @@ TEST(ProfileBuilderTest, MergesEqualSamplesOnly) {
                               .user_state = StackState::kWhole,
                               .user = builder.AddStack({{frame}}),
                               .count = 2};
-  std::vector<ProfileSample> others(7, base);
+  std::vector<ProfileSample> others(9, base);
   others[0].comm = builder.Intern("b");
   others[1].pid = 2;
   others[2].tid = 1;
@@ -84,16 +84,47 @@ TEST(ProfileBuilderTest, MergesEqualSamplesOnly) {
   others[4].kernel_state = StackState::kFaulted;
   others[5].user = 0;
   others[6].kernel = base.user;
+  others[7].cgroup = builder.Intern("/a");
+  others[8].labels = builder.AddLabels({{.key = "k", .value = "v"}});
   builder.AddSample(base);
   for (const ProfileSample& other : others) builder.AddSample(other);
   builder.AddSample(base);
-  EXPECT_EQ(builder.distinct_samples(), 8u);
+  EXPECT_EQ(builder.distinct_samples(), 10u);
   CaptureMetadata metadata;
   metadata.version = "1";
   const Profile profile = std::move(builder).Finish(metadata);
   EXPECT_EQ(profile.samples[0].count, 4u);
-  for (size_t i = 1; i < 8; ++i) EXPECT_EQ(profile.samples[i].count, 2u);
+  for (size_t i = 1; i < 10; ++i) EXPECT_EQ(profile.samples[i].count, 2u);
   EXPECT_EQ(profile.metadata.version, "1");
+}
+
+// Sets of labels are in the order of their keys; of equal keys the first value
+// counts, within a set and of two that are merged.
+TEST(LabelSetTest, IsInOrder) {
+  LabelSet labels = {{.key = "b", .value = "1"},
+                     {.key = "a", .value = "2"},
+                     {.key = "b", .value = "3"}};
+  Normalize(labels);
+  EXPECT_EQ(labels,
+            (LabelSet{{.key = "a", .value = "2"}, {.key = "b", .value = "1"}}));
+  const LabelSet merged = MergeLabels(
+      labels, {{.key = "a", .value = "4"}, {.key = "c", .value = "5"}});
+  EXPECT_EQ(merged, (LabelSet{{.key = "a", .value = "2"},
+                              {.key = "b", .value = "1"},
+                              {.key = "c", .value = "5"}}));
+  EXPECT_EQ(FindLabel(merged, "c"), "5");
+  EXPECT_EQ(FindLabel(merged, "d"), "");
+  EXPECT_EQ(FindLabel({}, "d"), "");
+}
+
+// Equal sets are one, and the empty one is number 0.
+TEST(ProfileBuilderTest, InternsLabelSets) {
+  ProfileBuilder builder;
+  EXPECT_EQ(builder.AddLabels(LabelSet()), 0u);
+  const LabelSetId one = builder.AddLabels({{.key = "k", .value = "v"}});
+  const LabelSetId other = builder.AddLabels({{.key = "k", .value = "w"}});
+  EXPECT_NE(one, other);
+  EXPECT_EQ(builder.AddLabels({{.key = "k", .value = "v"}}), one);
 }
 
 // A difference in any field of a frame makes it another frame.
