@@ -82,6 +82,32 @@ CgroupParts ParseCgroupPath(std::string_view path) {
   return parts;
 }
 
+std::string PodUidOf(std::string_view path) {
+  std::string uid(ParseCgroupPath(path).pod_uid);
+  // systemd's form of the name has no hyphens.
+  std::ranges::replace(uid, '_', '-');
+  return uid;
+}
+
+CgroupOwner OwnerInCgroupPath(std::string_view path) {
+  CgroupOwner owner;
+  for (std::string_view rest = path; !rest.empty();) {
+    const std::string_view name = ksym::TakeField(rest, '/');
+    if (owner.pod_uid.empty()) owner.pod_uid = PodUidIn(name);
+    const std::string_view container = ContainerIdIn(name);
+    if (container.size() == kContainerIdDigits) {
+      owner.container_id = container;
+      break;
+    }
+    // What is below may be anybody's.
+    if (IsUnit(name) || name == "user.slice") break;
+  }
+  const bool is_in_another =
+      owner.pod_uid.empty() &&
+      owner.container_id != ParseCgroupPath(path).container_id;
+  return is_in_another ? CgroupOwner{} : owner;
+}
+
 std::vector<std::pair<std::string_view, std::string_view>> CgroupLabels(
     std::string_view path, const SampleLabels& wanted) {
   std::vector<std::pair<std::string_view, std::string_view>> labels;

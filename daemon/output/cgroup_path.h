@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -23,6 +24,21 @@ struct CgroupParts {
   std::string_view pod_uid;
 };
 CgroupParts ParseCgroupPath(std::string_view path);
+
+// The uid of the pod as Kubernetes writes it, with hyphens; empty if none.
+std::string PodUidOf(std::string_view path);
+
+// The pod and the container that root alone can have put a process into. A user
+// to whom a part of the tree was given, as systemd gives one to each user's
+// manager, and what runs in a container can make cgroups with any name below:
+// the outermost pod and container count, and none below a service or a user's
+// slice. Containers' ids have 64 digits here. A container in a container that
+// is of no pod is neither.
+struct CgroupOwner {
+  std::string_view pod_uid;  // as in CgroupParts
+  std::string_view container_id;
+};
+CgroupOwner OwnerInCgroupPath(std::string_view path);
 
 // The labels of those wanted that the path gives, by key: views into it. Empty
 // for an empty path.

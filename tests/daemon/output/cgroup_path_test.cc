@@ -92,5 +92,66 @@ TEST(CgroupPathTest, Labels) {
   EXPECT_THAT(CgroupLabels("", {}), IsEmpty());
 }
 
+const std::string kUid = "01234567-89ab-cdef-0123-456789abcdef";
+const std::string kUidOfSlice = "01234567_89ab_cdef_0123_456789abcdef";
+
+// The drivers of kubelet, of both versions of cgroups, and the engines' own
+// containers.
+TEST(CgroupOwnerTest, OfRoot) {
+  const std::string slices = "/kubepods.slice/kubepods-burstable.slice/";
+  for (const std::string& path :
+       {slices + "kubepods-burstable-pod" + kUidOfSlice +
+            ".slice/cri-containerd-" + kId + ".scope",
+        slices + "kubepods-burstable-pod" + kUidOfSlice + ".slice/crio-" + kId +
+            ".scope/container",
+        "/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod" +
+            kUidOfSlice + ".slice/cri-containerd-" + kId + ".scope",
+        "/kubepods/besteffort/pod" + kUid + "/" + kId,
+        "/kubepods/pod" + kUid + "/" + kId + "/docker/" + std::string(64, 'b'),
+        "/kubepods/pod" + kUid + "/" + kId + "/kubepods/pod" +
+            std::string(32, 'd')}) {
+    const CgroupOwner owner = OwnerInCgroupPath(path);
+    EXPECT_TRUE(owner.pod_uid == kUid || owner.pod_uid == kUidOfSlice) << path;
+    EXPECT_EQ(owner.container_id, kId) << path;
+  }
+  const std::string of_mirror = "/kubepods/pod" + std::string(32, 'c');
+  const CgroupOwner mirror = OwnerInCgroupPath(of_mirror);
+  EXPECT_EQ(mirror.pod_uid, std::string(32, 'c'));
+  EXPECT_EQ(mirror.container_id, "");
+  for (const std::string& path :
+       {"/docker/" + kId, "/system.slice/docker-" + kId + ".scope/init.scope",
+        "/machine.slice/libpod-" + kId + ".scope/container",
+        "/libpod_parent/libpod-" + kId}) {
+    EXPECT_EQ(OwnerInCgroupPath(path).container_id, kId) << path;
+    EXPECT_EQ(OwnerInCgroupPath(path).pod_uid, "") << path;
+  }
+}
+
+// A uid has hyphens, whichever driver wrote the path.
+TEST(CgroupPathTest, PodUid) {
+  EXPECT_EQ(PodUidOf("/kubepods/kubepods-pod" + kUidOfSlice + ".slice/x"),
+            kUid);
+  EXPECT_EQ(PodUidOf("/kubepods/pod" + kUid), kUid);
+  EXPECT_EQ(PodUidOf("/system.slice/x.service"), "");
+}
+
+// What is below a service, a scope or a user's slice can have any name, and
+// what is in another container is not that.
+TEST(CgroupOwnerTest, OfOthers) {
+  const std::string pod = "/kubepods/pod" + kUid + "/" + kId;
+  for (const std::string& path :
+       {std::string(), std::string("/"),
+        "/user.slice/user-1000.slice/user@1000.service" + pod,
+        "/user.slice" + pod, "/system.slice/x.service" + pod,
+        "/init.scope" + pod, "/system.slice/x.service/docker/" + kId,
+        "/docker/" + std::string(64, 'b') + "/docker/" + kId,
+        std::string("/lxc.payload.web"),
+        "/machine.slice/libpod-conmon-" + kId + ".scope",
+        std::string("/ecs/00112233445566778899aabbccddeeff-1234567890")}) {
+    EXPECT_EQ(OwnerInCgroupPath(path).pod_uid, "") << path;
+    EXPECT_EQ(OwnerInCgroupPath(path).container_id, "") << path;
+  }
+}
+
 }  // namespace
 }  // namespace profd
