@@ -226,9 +226,11 @@ class OtlpWriter {
       }
     }
     for (const auto& [key, text] : owner.labels) {
-      // It is among the above.
-      if (key == kServiceLabel) continue;
-      attributes.push_back({.key = key, .value = text});
+      // service.name is there; a file that was read may have any other.
+      if (std::ranges::find(attributes, key, &OtlpAttribute::key) ==
+          attributes.end()) {
+        attributes.push_back({.key = key, .value = text});
+      }
     }
     return attributes;
   }

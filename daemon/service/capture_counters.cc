@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/service/capture_counters.h"
 
+#include <array>
+
 #include <vector>
 
 namespace profd {
@@ -51,6 +53,35 @@ void ShowRuntimes(const RuntimeStatistics& runtimes,
   counters.runtime_inlined_not_described = runtimes.inlined.not_described;
   counters.runtime_inlined_too_much = runtimes.inlined.too_much;
   counters.runtime_inlined_corrupt = runtimes.inlined.corrupt;
+}
+
+void ShowLabels(const LabelStatistics& labels, ServiceCounters& counters) {
+  using Number = ServiceCounters::Number ServiceCounters::*;
+  constexpr std::array<Number, kNameResults> kByName = {
+      &ServiceCounters::container_names_found,
+      &ServiceCounters::container_names_pod_only,
+      &ServiceCounters::container_names_not_found,
+      &ServiceCounters::container_names_contradictory,
+      &ServiceCounters::container_names_not_trusted,
+      &ServiceCounters::container_names_unreadable,
+      &ServiceCounters::container_names_too_large,
+      &ServiceCounters::container_names_not_in_time};
+  constexpr std::array<Number, kEnvironmentResults> kByEnvironment = {
+      &ServiceCounters::environments_read,
+      &ServiceCounters::environments_gone,
+      &ServiceCounters::environments_too_large,
+      &ServiceCounters::environments_malformed,
+      &ServiceCounters::environments_unreadable,
+      &ServiceCounters::environments_not_in_time,
+      &ServiceCounters::environments_no_room};
+  for (size_t i = 0; i < kByName.size(); ++i) {
+    counters.*kByName[i] = labels.containers[i];
+  }
+  for (size_t i = 0; i < kByEnvironment.size(); ++i) {
+    counters.*kByEnvironment[i] = labels.environments[i];
+  }
+  counters.container_names_no_room = labels.containers_without_room;
+  counters.environment_attributes_refused = labels.attributes_refused;
 }
 
 }  // namespace profd

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "daemon/capture/capture.h"
+#include "daemon/labels/label_thread.h"
 #include "daemon/profile/raw_profile.h"
 #include "daemon/service/counters.h"
 
@@ -13,5 +14,7 @@ void CountWaits(const RawProfile& raw, ServiceCounters& counters);
 void ShowWaits(const WaitStatistics& now, ServiceCounters& counters);
 // The same of the frames of language runtimes.
 void ShowRuntimes(const RuntimeStatistics& runtimes, ServiceCounters& counters);
+// What is known of containers and processes by other means than samples.
+void ShowLabels(const LabelStatistics& labels, ServiceCounters& counters);
 
 }  // namespace profd

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <array>
 #include <cstring>
@@ -11,7 +10,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "daemon/base/now_ns.h"
+#include "daemon/base/process_start.h"
 #include "ksym/base/file.h"
 #include "ksym/base/text.h"
 
@@ -37,32 +36,13 @@ std::string FindMount() {
   return {};
 }
 
-// The process's start in clock ticks since boot, field 22 of its stat; empty
-// when it is gone. The command, in field 2, may have anything in it.
-std::string StartTicks(uint32_t pid) {
-  constexpr int kFieldsBetween = 19;
-  const auto text = ksym::ReadFile(fmt::format("/proc/{}/stat", pid), kMaxText);
-  if (!text) return {};
-  std::string_view rest = *text;
-  const size_t command_end = rest.rfind(") ");
-  if (command_end == std::string_view::npos) return {};
-  rest.remove_prefix(command_end + 2);
-  for (int i = 0; i < kFieldsBetween; ++i) ksym::TakeField(rest, ' ');
-  return std::string(ksym::TakeField(rest, ' '));
-}
-
 // Nothing if the pid is another process's by now.
 std::string ReadProcCgroup(const ksym::ProcessId& process) {
   const auto text =
       ksym::ReadFile(fmt::format("/proc/{}/cgroup", process.pid), kMaxText);
   if (!text) return {};
   // After the reading: the pid was this process's until then.
-  const uint64_t ns_per_tick =
-      kNsPerSecond / static_cast<uint64_t>(::sysconf(_SC_CLK_TCK));
-  if (StartTicks(process.pid) !=
-      std::to_string(process.start_ns / ns_per_tick)) {
-    return {};
-  }
+  if (!IsSameProcess(process.pid, process.start_ns)) return {};
   return ChooseCgroup(*text);
 }
 
@@ -117,6 +97,12 @@ const CgroupNames::Path& CgroupNames::Find(const ksym::ProcessId& process) {
   if (known != processes_.end()) return known->second.path;
   NoteSample(process, 0);
   return processes_[key].path;
+}
+
+std::string_view CgroupNames::PathOfProcess(const ksym::ProcessId& process) {
+  if (process.pid == 0) return {};  // idle
+  const Path& path = Find(process);
+  return path ? std::string_view(*path) : std::string_view();
 }
 
 void CgroupNames::Label(RawProfile& profile) {

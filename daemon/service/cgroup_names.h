@@ -29,6 +29,9 @@ class CgroupNames {
 
   // A process was sampled in the cgroup of that id; 0: not known.
   void NoteSample(const ksym::ProcessId& process, uint64_t cgroup);
+  // The path of a process that was sampled; empty: not known. Valid until the
+  // next drain.
+  std::string_view PathOfProcess(const ksym::ProcessId& process);
   // Fills in the cgroups of the profile's processes. Samples of those that are
   // not known are counted.
   void Label(RawProfile& profile);

@@ -21,8 +21,20 @@ struct ServiceConfig {
   uint64_t frequency_hz = 19;
   uint64_t interval_seconds = 10;
   // What profiles say of each sample; see kLabelWords in config.cc.
-  std::vector<std::string> labels = {"comm", "pid", "cgroup", "unit",
-                                     "container_id"};
+  std::vector<std::string> labels = {
+      "comm", "pid", "cgroup", "unit", "container_id", "pod", "container_name"};
+  // Variables of processes whose values become labels as well.
+  std::vector<std::string> environment_labels;
+
+  // Where what is known of containers on this machine is; empty: nowhere.
+  struct Containers {
+    std::string logs_directory = "/var/log";  // of kubelet
+    std::string docker_directory = "/var/lib/docker/containers";
+    std::string podman_directory =
+        "/var/lib/containers/storage/overlay-containers";
+
+    friend bool operator==(const Containers&, const Containers&) = default;
+  } containers;
 
   struct Stacks {
     uint64_t max_depth = 127;

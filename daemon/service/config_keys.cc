@@ -18,7 +18,10 @@ constexpr auto kLevelWords =
     std::to_array<std::string_view>({"error", "warning", "info", "debug"});
 
 constexpr auto kLabelWords = std::to_array<std::string_view>(
-    {"host", "comm", "pid", "tid", "cgroup", "unit", "container_id"});
+    {"host", "comm", "pid", "tid", "cgroup", "unit", "container_id", "pod",
+     "container_name"});
+constexpr auto kVariableWords = std::to_array<std::string_view>(
+    {"OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES"});
 
 template <const auto& kWords>
 std::span<const std::string_view> All() {
@@ -40,11 +43,35 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
                                },
                                1, 3600}},
     {.path = "labels",
-     .help = "of samples: host, comm, pid, tid, cgroup, unit, container_id",
+     .help = "of samples: host, comm, pid, tid, cgroup, unit, container_id, "
+             "pod, container_name",
      .kind = ConfigKey::Words{[](Config& c) -> std::vector<std::string>& {
                                 return c.labels;
                               },
                               kLabelWords}},
+    {.path = "environment_labels",
+     .help = "variables of processes that become labels: OTEL_SERVICE_NAME, "
+             "OTEL_RESOURCE_ATTRIBUTES (default none)",
+     .kind = ConfigKey::Words{[](Config& c) -> std::vector<std::string>& {
+                                return c.environment_labels;
+                              },
+                              kVariableWords}},
+    {.path = "containers.logs_directory",
+     .help =
+         "kubelet's pods and containers, for pods' names (default /var/log)",
+     .kind = ConfigKey::Path{[](Config& c) -> std::string& {
+       return c.containers.logs_directory;
+     }}},
+    {.path = "containers.docker_directory",
+     .help = "where Docker keeps its containers, for their names",
+     .kind = ConfigKey::Path{[](Config& c) -> std::string& {
+       return c.containers.docker_directory;
+     }}},
+    {.path = "containers.podman_directory",
+     .help = "where Podman keeps its containers, for their names",
+     .kind = ConfigKey::Path{[](Config& c) -> std::string& {
+       return c.containers.podman_directory;
+     }}},
     {.path = "stacks.max_depth",
      .help = "frames of a stack, at the most (default 127)",
      .kind = ConfigKey::Number{[](Config& c) -> uint64_t& {

@@ -66,6 +66,26 @@ struct ServiceCounters {
   Number waiting_blocked = 0;
   Number waiting_blocked_ns = 0;
 
+  // Containers and processes by what is known of their names: the former go up
+  // and down.
+  Number container_names_found = 0;
+  Number container_names_pod_only = 0;
+  Number container_names_not_found = 0;
+  Number container_names_contradictory = 0;
+  Number container_names_not_trusted = 0;
+  Number container_names_unreadable = 0;
+  Number container_names_too_large = 0;
+  Number container_names_not_in_time = 0;
+  Number container_names_no_room = 0;
+  Number environments_read = 0;
+  Number environments_gone = 0;
+  Number environments_too_large = 0;
+  Number environments_malformed = 0;
+  Number environments_unreadable = 0;
+  Number environments_not_in_time = 0;
+  Number environments_no_room = 0;
+  Number environment_attributes_refused = 0;
+
   // These go up and down.
   Number frequency_hz = 0;
   Number waiting_frequency_hz = 0;  // 0: waits are not sampled

@@ -4,8 +4,10 @@
 #include <span>
 #include <string>
 
+#include "daemon/labels/label_thread.h"
 #include "daemon/output/format.h"
 #include "daemon/output/options.h"
+#include "daemon/service/config.h"
 
 namespace profd {
 
@@ -17,6 +19,9 @@ struct Labels {
   // `words`: as in the configuration.
   static Labels Of(std::span<const std::string> words);
 };
+
+// What else is to be found of processes.
+LabelThread::Settings LabelSettings(const ServiceConfig& config);
 
 // How a profile is written with these labels. Folded stacks and pictures have
 // none: their samples are grouped by command.

@@ -25,6 +25,7 @@
 #include "daemon/service/labels.h"
 #include "daemon/service/log.h"
 #include "daemon/service/metrics.h"
+#include "daemon/service/process_labels.h"
 #include "daemon/service/service_outputs.h"
 #include "daemon/service/service_signals.h"
 #include "daemon/service/systemd_notify.h"
@@ -174,6 +175,7 @@ class Service {
     options.on_sampled = [this](const ksym::ProcessId& process,
                                 uint64_t cgroup) {
       cgroups_.NoteSample(process, cgroup);
+      labels_.NoteSample(process, cgroups_.PathOfProcess(process));
     };
     return Capture::Start(std::move(options));
   }
@@ -255,6 +257,7 @@ class Service {
     ++counters_.drains;
     counters_.unwind_table_bytes = capture_->unwind_statistics().rows_bytes;
     ShowRuntimes(capture_->runtime_statistics(), counters_);
+    ShowLabels(labels_.statistics(), counters_);
     counters_.drain_ns += static_cast<uint64_t>((Clock::now() - begin).count());
     return {};
   }
@@ -266,6 +269,7 @@ class Service {
         end_unix_ns - std::min(end_unix_ns, raw.metadata.duration_ns);
     CountWaits(raw, counters_);
     cgroups_.Label(raw);
+    labels_.Label(raw);
     outputs_->naming().Add(std::move(raw), edge);
   }
 
@@ -384,6 +388,7 @@ class Service {
       BeginLoop();
     }
     outputs_->Configure(config);
+    labels_.Configure(LabelSettings(config));
     if (config.interval_seconds != config_.interval_seconds) {
       intervals_ = IntervalClock(std::chrono::seconds(config.interval_seconds),
                                  NowNs(CLOCK_REALTIME));
@@ -443,6 +448,7 @@ class Service {
   Guardrail guardrail_;  // behind what it is told of
   Clock::time_point next_sign_of_life_;
   CgroupNames cgroups_{counters_};
+  ProcessLabels labels_{LabelSettings(config_)};
   std::unique_ptr<ServiceOutputs> outputs_;
   std::unique_ptr<Capture> capture_;   // gives to outputs_
   std::unique_ptr<CaptureLoop> loop_;  // of capture_; null before Start()

@@ -121,6 +121,7 @@ class ServiceCase(harness.E2eTest):
         self.labels = None  # the default
         self.waiting = None
         self.push = []
+        self.more_keys = {}  # of the configuration
 
     def configure(self, frequency_hz=99, interval_seconds=1, **files):
         files = {"directory": self.directory, "format": "folded", **files}
@@ -133,7 +134,8 @@ class ServiceCase(harness.E2eTest):
                 "push": self.push,
                 "push_spool": {"directory": self.path("spool")},
                 **({"waiting": self.waiting} if self.waiting else {}),
-                **({"labels": self.labels} if self.labels else {})},
+                **({"labels": self.labels} if self.labels else {}),
+                **self.more_keys},
                 indent=1))
 
     def start_service(self, *arguments, prefix=(), **options):

@@ -224,6 +224,31 @@ TEST(OtlpTest, GroupsByOwnerAndKind) {
   EXPECT_EQ(pod.profiles[1].samples.at(0).value, 77);
 }
 
+// Names of a container and of a service are the resource's, which is called as
+// the process calls itself, or else as its container.
+TEST(OtlpTest, ResourcesHaveLabels) {
+  const std::string cgroup = "/docker/" + std::string(64, 'a');
+  TestProfile p;
+  const LabelSet web = {{.key = "container.name", .value = "web\n"}};
+  const LabelSet shop = {{.key = "container.name", .value = "web\n"},
+                         {.key = "service.name", .value = "shop"},
+                         {.key = "team", .value = "a"}};
+  const auto spin = p.User("spin");
+  p.Add({.cgroup = cgroup, .user = {spin}, .labels = web});
+  p.Add({.cgroup = cgroup, .user = {spin}, .labels = shop});
+  const Profile profile = std::move(p).Finish();
+  const Decoded decoded(RenderOtlp(profile, {}));
+  ASSERT_THAT(decoded.resources, SizeIs(2));
+  const auto& by_container = decoded.resources[0].attributes;
+  EXPECT_EQ(by_container.at("service.name"), "web?");
+  EXPECT_EQ(by_container.at("container.name"), "web?");
+  EXPECT_EQ(by_container.at("container.id"), std::string(64, 'a'));
+  const auto& by_process = decoded.resources[1].attributes;
+  EXPECT_EQ(by_process.at("service.name"), "shop");
+  EXPECT_EQ(by_process.at("container.name"), "web?");
+  EXPECT_EQ(by_process.at("team"), "a");
+}
+
 // Labels that are not wanted are in no place.
 TEST(OtlpTest, LeavesOutLabels) {
   TestProfile p;

@@ -71,7 +71,8 @@ TEST(ConfigTest, Waiting) {
 TEST(ConfigTest, NamesFileLineAndKey) {
   EXPECT_EQ(ErrorOf("{\n  \"frequency\": 99\n}"),
             "f.json:2: frequency: unknown key (there are frequency_hz, "
-            "interval_seconds, labels, stacks, waiting, symbols, files, "
+            "interval_seconds, labels, environment_labels, containers, "
+            "stacks, waiting, symbols, files, "
             "history, http, push, push_spool, limits, log)");
   EXPECT_EQ(ErrorOf("{\"files\": {\n\n\"size\": 1}}"),
             "f.json:3: files.size: unknown key (there are directory, format, "
@@ -106,7 +107,8 @@ TEST(ConfigTest, RefusesOtherTypes) {
 TEST(ConfigTest, SaysAllProblems) {
   EXPECT_EQ(ErrorOf("{\"a\": 1,\n\"frequency_hz\": 5000,\n\"log\": []}"),
             "f.json:1: a: unknown key (there are frequency_hz, "
-            "interval_seconds, labels, stacks, waiting, symbols, files, "
+            "interval_seconds, labels, environment_labels, containers, "
+            "stacks, waiting, symbols, files, "
             "history, http, push, push_spool, limits, log)\n"
             "f.json:2: frequency_hz: 5000 is not from 1 to 1000\n"
             "f.json:3: log: wants an object and not a list");
@@ -252,9 +254,9 @@ TEST(ConfigTest, ReadsWords) {
   ASSERT_TRUE(config) << config.error().message();
   EXPECT_EQ(config->labels, (std::vector<std::string>{"tid", "unit"}));
   EXPECT_TRUE(ParseConfig(R"({"labels": []})", "f.json")->labels.empty());
-  EXPECT_EQ(ErrorOf(R"({"labels": ["pod"]})"),
-            "f.json:1: labels: \"pod\" is none of host, comm, pid, tid, "
-            "cgroup, unit, container_id");
+  EXPECT_EQ(ErrorOf(R"({"labels": ["name"]})"),
+            "f.json:1: labels: \"name\" is none of host, comm, pid, tid, "
+            "cgroup, unit, container_id, pod, container_name");
   EXPECT_EQ(ErrorOf(R"({"labels": ["pid", "pid"]})"),
             "f.json:1: labels: \"pid\" is there twice");
 }

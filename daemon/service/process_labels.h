@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "daemon/labels/label_thread.h"
+#include "daemon/profile/raw_profile.h"
+
+namespace profd {
+
+// What is known of sampled processes beside their cgroups: names of pods and
+// containers, and what their environments say. It is found in another thread:
+// the first samples of a container may have none. Not thread-safe.
+// Memory: 200 bytes and its labels per container and, if environments are
+// wanted, per process sampled within a minute.
+// Cost: 0.3 us per process and drain, and more in the other thread.
+class ProcessLabels {
+ public:
+  // Processes whose environments are known; those of others are not read.
+  static constexpr size_t kMaxProcesses = 16384;
+
+  // Paths of cgroups that are remembered, and their bytes; others are parsed
+  // each time.
+  static constexpr size_t kMaxPaths = 16384;
+  static constexpr size_t kMaxPathBytes = 512;
+
+  explicit ProcessLabels(LabelThread::Settings settings);
+
+  // A process was sampled in the cgroup with that path; empty: not known.
+  void NoteSample(const ksym::ProcessId& process, std::string_view cgroup);
+  // Fills in what is known of the profile's processes, whose cgroups are there.
+  void Label(RawProfile& profile);
+  // Of what is asked for from now on; nothing is asked for where it has
+  // neither.
+  void Configure(const LabelThread::Settings& settings);
+  LabelStatistics statistics() const { return thread_.statistics(); }
+
+ private:
+  using Labels = std::shared_ptr<const LabelSet>;  // null: none are known
+  struct Container {
+    Labels labels = {};
+    uint64_t last_seen = 0;  // in which drain
+  };
+  // A cgroup's path that is of a container.
+  struct Path {
+    Container* container = nullptr;
+    uint64_t last_seen = 0;  // not later than the container
+  };
+  struct PathHash {
+    using is_transparent = void;  // NOLINT(readability-identifier-naming)
+    size_t operator()(std::string_view path) const {
+      return std::hash<std::string_view>()(path);
+    }
+  };
+  struct Process {
+    Labels labels = {};      // of its environment
+    uint64_t last_seen = 0;  // in which drain
+    // The sum of these two is made once.
+    Labels of_container = {};
+    Labels all = {};
+  };
+
+  Container* FindContainer(std::string_view cgroup);
+  Container* AskForContainer(std::string_view cgroup);
+  Process* FindProcess(const ksym::ProcessId& process);
+  Labels LabelsOf(const ksym::ProcessId& process, std::string_view cgroup);
+  void TakeAnswers();
+  void Forget();
+
+  LabelThread::Settings settings_;
+  std::map<ContainerKey, Container> containers_;
+  // Parts of the above, so that a path is parsed once. What runs in a container
+  // can make cgroups there: so there are bounds.
+  std::unordered_map<std::string, Path, PathHash, std::equal_to<>> paths_;
+  std::map<ksym::ProcessId, Process> processes_;
+  uint64_t drains_ = 0;
+  LabelThread thread_;
+};
+
+}  // namespace profd
