@@ -14,6 +14,10 @@ bool IsOfContainer(std::string_view cgroup, std::string_view container) {
   return ParseCgroupPath(cgroup).container_id.starts_with(container);
 }
 
+bool IsOfPod(std::string_view cgroup, std::string_view pod) {
+  return PodUidOf(cgroup).starts_with(pod);
+}
+
 // As it is stored or as it is printed: who asks has seen it printed.
 bool IsText(std::string_view stored, std::string_view wanted) {
   if (stored == wanted) return true;
@@ -58,7 +62,8 @@ void FileFilter::FindSeries(const Selection& wanted) {
         (wanted.kind.empty() ||
          tables_.strings.Get(tables_.kinds[series.kind].name) == wanted.kind) &&
         (wanted.unit.empty() || IsOfUnit(cgroup, wanted.unit)) &&
-        (wanted.container.empty() || IsOfContainer(cgroup, wanted.container)));
+        (wanted.container.empty() || IsOfContainer(cgroup, wanted.container)) &&
+        (wanted.pod.empty() || IsOfPod(cgroup, wanted.pod)));
   }
 }
 

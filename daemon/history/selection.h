@@ -19,6 +19,7 @@ struct Selection {
   uint64_t until_unix_ns = std::numeric_limits<uint64_t>::max();
   std::string unit = {};       // "nginx.service", or "nginx" for that
   std::string container = {};  // the beginning of its id
+  std::string pod = {};        // the beginning of its uid, with hyphens
   std::string command = {};    // the whole name of a thread
   std::string kind = {};       // SampleKind::name
   // Stacks with a function whose name has this in it, or is what follows "=".

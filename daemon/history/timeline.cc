@@ -35,6 +35,8 @@ std::string NameIn(const Tables& tables, const Series& series, TimelineBy by) {
     case TimelineBy::kContainer:
       return std::string(
           ParseCgroupPath(tables.strings.Get(series.cgroup)).container_id);
+    case TimelineBy::kPod:
+      return PodUidOf(tables.strings.Get(series.cgroup));
     case TimelineBy::kCommand:
       return std::string(tables.strings.Get(series.comm));
     case TimelineBy::kProcess:

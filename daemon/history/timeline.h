@@ -18,7 +18,14 @@
 namespace profd::history {
 
 // A row of a time line has the samples of all, or of one of these.
-enum class TimelineBy : uint8_t { kAll, kUnit, kContainer, kCommand, kProcess };
+enum class TimelineBy : uint8_t {
+  kAll,
+  kUnit,
+  kContainer,
+  kPod,
+  kCommand,
+  kProcess
+};
 
 struct TimelineRequest {
   // Its times bound the line: both are given.

@@ -74,6 +74,10 @@ void AddFilters(CLI::App& command, HistoryArguments& arguments) {
                   "Only containers whose id begins so")
       ->type_name("ID");
   command
+      .add_option("--pod", selection.pod,
+                  "Only Kubernetes pods whose uid begins so")
+      ->type_name("UID");
+  command
       .add_option("--command", selection.command, "Only threads of this name")
       ->type_name("NAME");
   command.add_option("--pid", selection.pid, "Only this process")
@@ -107,7 +111,7 @@ CLI::App& AddHistory(CLI::App& app, HistoryArguments& arguments) {
       .add_option("--by", arguments.by,
                   "What the table adds samples up by (default function): "
                   "function, module, comm or process; of --series unit, "
-                  "container, comm or process")
+                  "container, pod, comm or process")
       ->type_name("KIND");
   command
       .add_option("--top", arguments.top,
@@ -180,11 +184,12 @@ history::TimelineBy ParseTimelineBy(std::string_view text) {
   if (text.empty()) return history::TimelineBy::kAll;
   if (text == "unit") return history::TimelineBy::kUnit;
   if (text == "container") return history::TimelineBy::kContainer;
+  if (text == "pod") return history::TimelineBy::kPod;
   if (text == "comm") return history::TimelineBy::kCommand;
   if (text == "process") return history::TimelineBy::kProcess;
   throw UsageError{
-      fmt::format("--by: '{}' is none of unit, container, comm, process, which "
-                  "--series has",
+      fmt::format("--by: '{}' is none of unit, container, pod, comm, process, "
+                  "which --series has",
                   text)};
 }
 
@@ -218,8 +223,8 @@ void DecideView(const CLI::App& command, HistoryArguments& arguments) {
 
 void DecideHistory(const CLI::App& command, HistoryArguments& arguments) {
   RefuseEmpty(command, {"DIRECTORY", "--from", "--to", "--before-from",
-                        "--before-to", "--unit", "--container", "--command",
-                        "--function", "--kind", "--output"});
+                        "--before-to", "--unit", "--container", "--pod",
+                        "--command", "--function", "--kind", "--output"});
   const auto now = static_cast<uint64_t>(::time(nullptr)) * kNsPerSecond;
   DecideTimes({"--from", arguments.from}, {"--to", arguments.to}, now,
               arguments.selection);

@@ -60,6 +60,8 @@ std::string RowName(const history::Timeline::Row& row, history::TimelineBy by) {
       return "[no unit]";
     case history::TimelineBy::kContainer:
       return "[no container]";
+    case history::TimelineBy::kPod:
+      return "[no pod]";
     case history::TimelineBy::kCommand:
       return "[no command]";
     case history::TimelineBy::kProcess:

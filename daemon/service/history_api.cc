@@ -45,6 +45,7 @@ std::optional<history::TimelineBy> TimelineByOf(std::string_view text) {
   if (text == "all") return history::TimelineBy::kAll;
   if (text == "unit") return history::TimelineBy::kUnit;
   if (text == "container") return history::TimelineBy::kContainer;
+  if (text == "pod") return history::TimelineBy::kPod;
   if (text == "comm") return history::TimelineBy::kCommand;
   if (text == "pid") return history::TimelineBy::kProcess;
   return std::nullopt;
@@ -69,7 +70,7 @@ class HistoryApi::Query {
     }
     auto& [seconds, from, until, before, before_until, step, rows, top, nodes,
            pid, lanes] = numbers_;
-    auto& [unit, container, command, function, kind, by, format] = texts_;
+    auto& [unit, container, pod, command, function, kind, by, format] = texts_;
     if (seconds.value && (from.value || until.value)) {
       return "seconds and from or until contradict each other";
     }
@@ -82,6 +83,7 @@ class HistoryApi::Query {
                   .until_unix_ns = end * kNsPerSecond,
                   .unit = unit.value,
                   .container = container.value,
+                  .pod = pod.value,
                   .command = command.value,
                   .kind = kind.value,
                   .function = function.value,
@@ -125,7 +127,7 @@ class HistoryApi::Query {
     const auto by = TimelineByOf(Text("by", "all"));
     if (!by) {
       return Fail(ErrorCode::kInvalid,
-                  "by is one of all, unit, container, comm, pid");
+                  "by is one of all, unit, container, pod, comm, pid");
     }
     const auto answer =
         history::ReadTimeline(folder_,
@@ -228,8 +230,9 @@ class HistoryApi::Query {
                                                {"nodes", kMaxNumber},
                                                {"pid", kMaxNumber},
                                                {"lanes", 1}}};
-  std::array<TextParameter, 7> texts_ = {{{"unit"},
+  std::array<TextParameter, 8> texts_ = {{{"unit"},
                                           {"container"},
+                                          {"pod"},
                                           {"command"},
                                           {"function"},
                                           {"kind"},

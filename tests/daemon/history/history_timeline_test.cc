@@ -92,6 +92,33 @@ TEST(Timeline, HasARowForEachNameAndTheRest) {
   EXPECT_FALSE(commands.is_coarse);
 }
 
+// A pod is its uid, whichever driver of kubelet wrote the path, and can be
+// chosen by how that begins.
+TEST(Timeline, HasARowForEachPod) {
+  const std::string uid = "01234567-89ab-cdef-0123-456789abcdef";
+  const auto in_cgroup = [](unsigned number, std::string_view cgroup) {
+    Profile part = PartNumber(number, 10);
+    const StringId id = part.strings.Intern(cgroup);
+    for (ProfileSample& sample : part.samples) sample.cgroup = id;
+    return part;
+  };
+  const std::vector<Tables> files = {TablesOf(
+      {in_cgroup(0,
+                 "/kubepods.slice/kubepods-pod"
+                 "01234567_89ab_cdef_0123_456789abcdef.slice/x.scope"),
+       in_cgroup(1, "/kubepods/besteffort/pod" + uid), PartNumber(2, 10)})};
+  const Timeline pods = LineOf(files, RequestOf(4, TimelineBy::kPod));
+  ASSERT_EQ(pods.rows.size(), 2u);
+  EXPECT_EQ(pods.rows[0].name, uid);
+  EXPECT_EQ(pods.rows[0].sum, 30 * kTenthOfSecond);
+  EXPECT_EQ(pods.rows[1].name, "");
+  TimelineRequest request = RequestOf(4, TimelineBy::kAll);
+  request.selection.pod = "01234567-89";
+  EXPECT_EQ(LineOf(files, request).rows.at(0).sum, 30 * kTenthOfSecond);
+  request.selection.pod = "1234567-89";
+  EXPECT_TRUE(LineOf(files, request).rows.empty());
+}
+
 TEST(Timeline, HasARowForEachProcess) {
   const Timeline line =
       LineOf({TablesOf({PartNumber(0, 10), PartNumber(2, 10)})},
