@@ -270,7 +270,15 @@ async function kinds(page) {
   await buttons.first().click();
   await shown(page);
   check(!page.url().includes('kind='), 'CPU is what there is else');
-  // A command that only waits.
+  // A command that only waits. On a busy machine the service learns of waits
+  // that go on some seconds late, so the range is a longer one.
+  await page.evaluate(() => {
+    const wanted = new URLSearchParams(location.hash.slice(1));
+    const [, until] = wanted.get('a').split('-').map(Number);
+    wanted.set('a', `${until - 12}-${until}`);
+    location.hash = wanted;
+  });
+  await shown(page);
   await page.locator('#filter-menu summary').click();
   await page.locator('#filter-command').fill('only-waits');
   await page.locator('#filter-apply').click();
