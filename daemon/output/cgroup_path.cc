@@ -82,11 +82,14 @@ CgroupParts ParseCgroupPath(std::string_view path) {
   return parts;
 }
 
+std::string HyphenatedUid(std::string_view uid) {
+  std::string text(uid);
+  std::ranges::replace(text, '_', '-');
+  return text;
+}
+
 std::string PodUidOf(std::string_view path) {
-  std::string uid(ParseCgroupPath(path).pod_uid);
-  // systemd's form of the name has no hyphens.
-  std::ranges::replace(uid, '_', '-');
-  return uid;
+  return HyphenatedUid(ParseCgroupPath(path).pod_uid);
 }
 
 CgroupOwner OwnerInCgroupPath(std::string_view path) {

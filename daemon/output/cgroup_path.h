@@ -25,7 +25,11 @@ struct CgroupParts {
 };
 CgroupParts ParseCgroupPath(std::string_view path);
 
-// The uid of the pod as Kubernetes writes it, with hyphens; empty if none.
+// A pod's uid as Kubernetes writes it, with hyphens: systemd's form of the name
+// has underscores.
+std::string HyphenatedUid(std::string_view uid);
+
+// The uid of the pod in a cgroup's path, with hyphens; empty if none.
 std::string PodUidOf(std::string_view path);
 
 // The pod and the container that root alone can have put a process into. A user

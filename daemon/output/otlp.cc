@@ -121,9 +121,7 @@ class OtlpWriter {
     const CgroupParts parts = ParseCgroupPath(profile_.String(sample.cgroup));
     if (labels.container_id) {
       owner.container_id = ksym::Printable(parts.container_id);
-      owner.pod_uid = ksym::Printable(parts.pod_uid);
-      // systemd's form of the name has no hyphens.
-      std::ranges::replace(owner.pod_uid, '_', '-');
+      owner.pod_uid = HyphenatedUid(ksym::Printable(parts.pod_uid));
     }
     if (labels.unit && owner.container_id.empty()) {
       owner.unit = ksym::Printable(parts.unit);
