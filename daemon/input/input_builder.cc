@@ -90,7 +90,10 @@ bool InputBuilder::IsOurLabel(std::string_view key) {
 
 LabelSetId InputBuilder::AddLabels(LabelSet labels) {
   if (labels.empty()) return 0;
-  if (labels.size() > kMaxLabels) labels.resize(kMaxLabels);
+  if (labels.size() > kMaxLabels) {
+    labels_left_out_ += labels.size() - kMaxLabels;
+    labels.resize(kMaxLabels);
+  }
   for (Label& label : labels) {
     label.key = ksym::BoundName(std::string(label.key), room_);
     label.value = ksym::BoundName(std::string(label.value), room_);
@@ -150,6 +153,11 @@ ksym::Result<Profile> InputBuilder::Finish(CaptureMetadata metadata,
         fmt::format("{} part{} could not be understood and {} left out; {}",
                     left_out_, left_out_ == 1 ? "" : "s",
                     left_out_ == 1 ? "is" : "are", first_left_out_));
+  }
+  if (labels_left_out_ != 0) {
+    metadata.warnings.push_back(fmt::format(
+        "{} label{} left out: a sample has {} at the most", labels_left_out_,
+        labels_left_out_ == 1 ? " is" : "s are", kMaxLabels));
   }
   if (accounting != nullptr) {
     builder_.Add(*accounting);

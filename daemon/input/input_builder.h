@@ -68,8 +68,8 @@ class InputBuilder {
   FrameId AddFrame(const InputFrame& frame);
   // Whether a format whose labels are anybody's has this one of us.
   static bool IsOurLabel(std::string_view key);
-  // In any order; those beyond kMaxLabels are left out, and keys and values are
-  // cut as names are.
+  // In any order; those beyond kMaxLabels are left out, with a warning, and
+  // keys and values are cut as names are.
   LabelSetId AddLabels(LabelSet labels);
   // The state of a stack that no format tells more of.
   static StackState StateOf(std::span<const FrameId> stack) {
@@ -102,6 +102,7 @@ class InputBuilder {
   uint64_t total_ = 0;
   std::array<uint64_t, kMaxSampleKinds> values_ = {};  // their sums, by kind
   uint64_t frames_ = 0;
+  uint64_t labels_left_out_ = 0;
   bool too_many_ = false;
   uint64_t left_out_ = 0;
   std::string first_left_out_;

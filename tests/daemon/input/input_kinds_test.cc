@@ -201,6 +201,9 @@ TEST(InputKindsTest, BoundsLabels) {
   const Profile read = Read(document(many + "}"));
   EXPECT_EQ(read.LabelsOf(read.samples.front()).size(),
             InputBuilder::kMaxLabels);
+  EXPECT_THAT(
+      read.metadata.warnings,
+      testing::Contains("1 label is left out: a sample has 64 at the most"));
   for (const char* labels : {"[]", "7", R"({"a":7})", R"({"a":null})"}) {
     EXPECT_THAT(ErrorOf(document(labels)), HasSubstr("labels: ")) << labels;
   }
