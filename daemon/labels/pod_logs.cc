@@ -145,7 +145,12 @@ void FindLinks(const std::string& directory, const TrustedFolder& folders,
   if (by_id.empty()) return;
   const auto links = TrustedFolder::Open(directory + "/containers");
   // Without it there are pods' names alone.
-  if (!links) return;
+  if (!links) {
+    const NameResult result = NameResultOf(links.error());
+    if (result == NameResult::kNotFound) return;
+    for (const auto& [id, container] : by_id) container->result = result;
+    return;
+  }
   const auto listed = links->ForEachName([&](const std::string& name) {
     const auto found = by_id.find(IdInLinkName(name));
     if (found == by_id.end()) return;

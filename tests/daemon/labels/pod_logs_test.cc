@@ -234,6 +234,18 @@ TEST(PodLogsTest, DoesNotBelieveOthers) {
   EXPECT_EQ(FindOne(state, kUid, kId).result, NameResult::kNotTrusted);
 }
 
+// Links to logs that cannot be looked at leave the pod its name, and say why
+// the container has none.
+TEST(PodLogsTest, LinksThatCannotBeLookedAt) {
+  const StateFolder state;
+  state.MakeContainer("shop", "web-0", kUid, "nginx", kId);
+  state.LetAllWrite("containers");
+  const ContainerNames names = FindOne(state, kUid, kId);
+  EXPECT_EQ(names.result, NameResult::kNotTrusted);
+  EXPECT_EQ(FindLabel(names.labels, kPodLabel), "web-0");
+  EXPECT_EQ(FindLabel(names.labels, kPodContainerLabel), "");
+}
+
 // Among 10,000 entries the right one is found.
 TEST(PodLogsTest, ManyEntries) {
   const StateFolder state;
