@@ -67,7 +67,7 @@ void LabelThread::Ask(const ContainerKey& container) {
   }
   ++asked_containers_;
   tasks_.containers.push_back({.key = container, .is_wanted = true});
-  changed_.notify_all();
+  if (tasks_.containers.size() == 1) changed_.notify_all();
 }
 
 void LabelThread::Ask(const ksym::ProcessId& process) {
@@ -77,7 +77,7 @@ void LabelThread::Ask(const ksym::ProcessId& process) {
     return;
   }
   processes_.push_back(process);
-  changed_.notify_all();
+  if (processes_.size() == 1) changed_.notify_all();
 }
 
 void LabelThread::CountProcessWithoutRoom() {
@@ -89,17 +89,24 @@ void LabelThread::Forget(const ContainerKey& container) {
   const std::scoped_lock lock(mutex_);
   --asked_containers_;
   tasks_.containers.push_back({.key = container, .is_wanted = false});
-  changed_.notify_all();
+  if (tasks_.containers.size() == 1) changed_.notify_all();
 }
 
 LabelThread::Answers LabelThread::Take() {
   const std::scoped_lock lock(mutex_);
+  environment_bytes_ = 0;
   return std::exchange(answers_, {});
 }
 
 void LabelThread::Configure(Settings settings) {
   const std::scoped_lock lock(mutex_);
   tasks_.settings = std::move(settings);
+  // What the thread finds until it has the new settings is of the old ones, and
+  // carries their number.
+  ++configuration_;
+  answers_ = {};
+  environment_bytes_ = 0;
+  processes_.clear();
   changed_.notify_all();
 }
 
@@ -112,7 +119,6 @@ void LabelThread::Run() {
   while (const auto tasks = Next()) {
     Accept(*tasks);
     ReadEnvironments(tasks->processes);
-    // What comes in between is looked for together.
     const auto now = Clock::now();
     if (now < std::max(next_due_, next_look_)) continue;
     LookForContainers(now);
@@ -122,10 +128,12 @@ void LabelThread::Run() {
 
 std::optional<LabelThread::Tasks> LabelThread::Next() {
   std::unique_lock lock(mutex_);
-  changed_.wait_until(lock, std::max(next_due_, next_look_),
-                      [this] { return ends_ || HasTask(); });
+  while (!ends_ && Clock::now() < NextTime()) {
+    changed_.wait_until(lock, NextTime());
+  }
   if (ends_) return std::nullopt;
   Tasks tasks = std::exchange(tasks_, {});
+  tasks.configuration = configuration_;
   while (!processes_.empty() && tasks.processes.size() < kEnvironmentsAtOnce) {
     tasks.processes.push_back(processes_.front());
     processes_.pop_front();
@@ -133,8 +141,11 @@ std::optional<LabelThread::Tasks> LabelThread::Next() {
   return tasks;
 }
 
-bool LabelThread::HasTask() const {
-  return tasks_.settings || !tasks_.containers.empty() || !processes_.empty();
+LabelThread::Clock::time_point LabelThread::NextTime() const {
+  if (tasks_.settings || !processes_.empty()) return Clock::time_point::min();
+  // What comes in between is looked for together.
+  if (!tasks_.containers.empty()) return next_look_;
+  return std::max(next_due_, next_look_);
 }
 
 void LabelThread::Accept(const Tasks& tasks) {
@@ -142,9 +153,9 @@ void LabelThread::Accept(const Tasks& tasks) {
   if (tasks.settings || !tasks.containers.empty()) next_due_ = now;
   if (tasks.settings) {
     settings_ = *tasks.settings;
+    configured_ = tasks.configuration;
     files_ = std::make_shared<ContainerFiles>(settings_.directories);
-    for (auto& [key, tracked] : tracked_)
-      tracked = {.due = now, .labels = tracked.labels};
+    for (auto& [key, tracked] : tracked_) tracked = {.due = now};
   }
   for (const auto& [key, is_wanted] : tasks.containers) {
     if (is_wanted) {
@@ -171,14 +182,22 @@ void LabelThread::ReadEnvironments(std::span<const ksym::ProcessId> processes) {
       environment.result = EnvironmentResult::kNotInTime;
     }
     const std::scoped_lock lock(mutex_);
-    ++statistics_.environments[static_cast<size_t>(environment.result)];
-    statistics_.attributes_refused += environment.refused;
-    if (!environment.labels.empty()) {
-      answers_.environments.emplace_back(process,
-                                         std::move(environment.labels));
-    }
-    if (ends_) return;
+    // The others are of the old settings as well.
+    if (ends_ || configuration_ != configured_) return;
+    Answer(process, std::move(environment));
   }
+}
+
+void LabelThread::Answer(const ksym::ProcessId& process,
+                         ProcessEnvironment environment) {
+  const size_t bytes = BytesOf(environment.labels);
+  const bool has_room = bytes <= kMaxLabelBytes - environment_bytes_;
+  if (!has_room) environment.result = EnvironmentResult::kNoRoom;
+  ++statistics_.environments[static_cast<size_t>(environment.result)];
+  statistics_.attributes_refused += environment.refused;
+  if (environment.labels.empty() || !has_room) return;
+  environment_bytes_ += bytes;
+  answers_.environments.emplace_back(process, std::move(environment.labels));
 }
 
 void LabelThread::LookForContainers(Clock::time_point now) {
@@ -226,6 +245,7 @@ void LabelThread::Settle(const ContainerKey& key, ContainerNames names,
   }
   tracked.labels = std::move(names.labels);
   const std::scoped_lock lock(mutex_);
+  if (configuration_ != configured_) return;
   answers_.containers.emplace_back(key, tracked.labels);
 }
 

@@ -61,6 +61,9 @@ class LabelThread {
   static constexpr size_t kMaxContainers = 4096;
   // Processes whose environment is still to be read.
   static constexpr size_t kMaxProcessesWaiting = 4096;
+  // The labels of environments that were not taken yet, and of those that one
+  // who takes them keeps.
+  static constexpr size_t kMaxLabelBytes = size_t{16} << 20;
   // For the directories; for one environment.
   static constexpr std::chrono::seconds kDiskPatience{2};
   static constexpr std::chrono::milliseconds kMemoryPatience{250};
@@ -73,14 +76,17 @@ class LabelThread {
   // Takes kDiskPatience at the most.
   ~LabelThread();
 
-  // These wait for nothing but a lock that nobody holds for long.
+  // These wait for nothing but a lock that nobody holds for long. The thread
+  // wakes for the first that it has not taken, not for each.
   void Ask(const ContainerKey& container);
   void Ask(const ksym::ProcessId& process);
   void Forget(const ContainerKey& container);
-  // Counts a process for which the caller has no room.
+  // Counts a process for which, or for whose labels, the caller has no room.
   void CountProcessWithoutRoom();
   Answers Take();
-  // Everything that is asked for is looked at again.
+  // Containers that are asked for are looked at again, and answered again.
+  // Nothing that was found with other settings is answered any more. Processes
+  // that were asked for are forgotten.
   void Configure(Settings settings);
   LabelStatistics statistics() const;
 
@@ -90,7 +96,7 @@ class LabelThread {
     Clock::time_point due;
     unsigned tries = 0;
     NameResult result = NameResult::kNotFound;
-    LabelSet labels = {};  // as answered last
+    LabelSet labels = {};  // as answered last, with these settings
   };
   // That a container is asked for, or is not any more.
   struct ContainerTask {
@@ -99,6 +105,7 @@ class LabelThread {
   };
   struct Tasks {
     std::optional<Settings> settings;
+    uint64_t configuration = 0;  // its number, since which the others came
     std::vector<ContainerTask> containers;  // in the order of the calls
     std::vector<ksym::ProcessId> processes;
   };
@@ -106,9 +113,12 @@ class LabelThread {
   void Run();
   // Empty: the time has come, or a container is due; none: it ends.
   std::optional<Tasks> Next();
-  bool HasTask() const;
+  // Until when it may wait: a container that is new can wait for the next look.
+  Clock::time_point NextTime() const;
   void Accept(const Tasks& tasks);
   void ReadEnvironments(std::span<const ksym::ProcessId> processes);
+  // Under the lock.
+  void Answer(const ksym::ProcessId& process, ProcessEnvironment environment);
   void LookForContainers(Clock::time_point now);
   std::vector<ContainerNames> Find(const std::vector<ContainerKey>& due,
                                    Clock::time_point now);
@@ -122,11 +132,14 @@ class LabelThread {
   size_t asked_containers_ = 0;  // less those that were forgotten
   Tasks tasks_;
   std::deque<ksym::ProcessId> processes_;
-  Answers answers_;
+  uint64_t configuration_ = 0;    // how often it was configured
+  Answers answers_;               // all with these settings
+  size_t environment_bytes_ = 0;  // of the labels in it
   LabelStatistics statistics_;
 
   // Used by the thread only.
   Settings settings_;
+  uint64_t configured_ = 0;  // the number of these settings
   std::map<ContainerKey, Tracked> tracked_;
   Clock::time_point next_due_;   // not later than of any of these
   Clock::time_point next_look_;  // not before

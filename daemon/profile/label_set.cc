@@ -26,6 +26,14 @@ LabelSet MergeLabels(const LabelSet& labels, const LabelSet& others) {
   return all;
 }
 
+size_t BytesOf(const LabelSet& labels) {
+  size_t bytes = 0;
+  for (const auto& [key, value] : labels) {
+    bytes += sizeof(Label) + key.size() + value.size();
+  }
+  return bytes;
+}
+
 std::string_view FindLabel(const LabelSet& labels, std::string_view key) {
   const auto found = std::ranges::lower_bound(labels, key, {}, &Label::key);
   return found == labels.end() || found->key != key ? std::string_view()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -26,6 +27,9 @@ void Normalize(LabelSet& labels);
 
 // `labels`, and of `others` those whose keys these lack. Both are in order.
 LabelSet MergeLabels(const LabelSet& labels, const LabelSet& others);
+
+// Memory of the labels, in bytes.
+size_t BytesOf(const LabelSet& labels);
 
 // The value of a key; empty: it is not there.
 std::string_view FindLabel(const LabelSet& labels, std::string_view key);

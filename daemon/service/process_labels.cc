@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/service/process_labels.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -50,10 +49,8 @@ ProcessLabels::Container* ProcessLabels::AskForContainer(
     std::string_view cgroup) {
   const CgroupOwner owner = OwnerInCgroupPath(cgroup);
   if (owner.pod_uid.empty() && owner.container_id.empty()) return nullptr;
-  ContainerKey key = {.pod_uid = std::string(owner.pod_uid),
+  ContainerKey key = {.pod_uid = HyphenatedUid(owner.pod_uid),
                       .container_id = std::string(owner.container_id)};
-  // systemd's form of the name has no hyphens.
-  std::ranges::replace(key.pod_uid, '_', '-');
   const auto found = containers_.find(key);
   if (found != containers_.end()) {
     found->second.last_seen = drains_;
@@ -131,9 +128,21 @@ void ProcessLabels::TakeAnswers() {
   for (auto& [process, labels] : answers.environments) {
     const auto found = processes_.find(process);
     if (found == processes_.end()) continue;
-    found->second.labels = std::make_shared<const LabelSet>(std::move(labels));
-    found->second.of_container = nullptr;
+    Keep(found->second, std::move(labels));
   }
+}
+
+void ProcessLabels::Keep(Process& process, LabelSet labels) {
+  const size_t bytes = BytesOf(labels);
+  label_bytes_ -= process.bytes;
+  process = {.last_seen = process.last_seen};
+  if (bytes > LabelThread::kMaxLabelBytes - label_bytes_) {
+    thread_.CountProcessWithoutRoom();
+    return;
+  }
+  label_bytes_ += bytes;
+  process.bytes = bytes;
+  process.labels = std::make_shared<const LabelSet>(std::move(labels));
 }
 
 void ProcessLabels::Configure(const LabelThread::Settings& settings) {
@@ -143,6 +152,7 @@ void ProcessLabels::Configure(const LabelThread::Settings& settings) {
   paths_.clear();
   containers_.clear();
   processes_.clear();
+  label_bytes_ = 0;
   thread_.Configure(settings);
 }
 
@@ -157,7 +167,9 @@ void ProcessLabels::Forget() {
     return true;
   });
   std::erase_if(processes_, [&](const auto& entry) {
-    return entry.second.last_seen + kForgetLabelsAfter < drains_;
+    if (entry.second.last_seen + kForgetLabelsAfter >= drains_) return false;
+    label_bytes_ -= entry.second.bytes;
+    return true;
   });
 }
 

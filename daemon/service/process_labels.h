@@ -22,7 +22,8 @@ namespace profd {
 // Cost: 0.3 us per process and drain, and more in the other thread.
 class ProcessLabels {
  public:
-  // Processes whose environments are known; those of others are not read.
+  // Processes whose environments are known; those of others are not read. Their
+  // labels have LabelThread::kMaxLabelBytes in all.
   static constexpr size_t kMaxProcesses = 16384;
 
   // Paths of cgroups that are remembered, and their bytes; others are parsed
@@ -60,6 +61,7 @@ class ProcessLabels {
   };
   struct Process {
     Labels labels = {};      // of its environment
+    size_t bytes = 0;        // of these
     uint64_t last_seen = 0;  // in which drain
     // The sum of these two is made once.
     Labels of_container = {};
@@ -71,6 +73,7 @@ class ProcessLabels {
   Process* FindProcess(const ksym::ProcessId& process);
   Labels LabelsOf(const ksym::ProcessId& process, std::string_view cgroup);
   void TakeAnswers();
+  void Keep(Process& process, LabelSet labels);
   void Forget();
 
   LabelThread::Settings settings_;
@@ -79,6 +82,7 @@ class ProcessLabels {
   // can make cgroups there: so there are bounds.
   std::unordered_map<std::string, Path, PathHash, std::equal_to<>> paths_;
   std::map<ksym::ProcessId, Process> processes_;
+  size_t label_bytes_ = 0;  // of all their environments
   uint64_t drains_ = 0;
   LabelThread thread_;
 };

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <array>
 #include <string>
 
 #include "daemon/base/now_ns.h"
 #include "daemon/labels/environment_reader.h"
 #include "daemon/labels/environment_text.h"
-#include "ksym/base/file.h"
-#include "ksym/base/text.h"
+#include "tests/daemon/labels/running_cat.h"
 
 namespace profd {
 namespace {
@@ -106,49 +102,21 @@ TEST(EnvironmentTextTest, Bounds) {
   EXPECT_EQ(found.refused, 1u);
 }
 
-uint64_t StartNsOf(pid_t pid) {
-  const auto stat =
-      ksym::ReadFile("/proc/" + std::to_string(pid) + "/stat", 1 << 16);
-  std::string_view rest = *stat;
-  rest.remove_prefix(rest.rfind(") ") + 2);
-  for (int i = 0; i < 19; ++i) ksym::TakeField(rest, ' ');
-  const auto ticks = ksym::ParseUnsigned(ksym::TakeField(rest, ' '), 10);
-  return ticks.value_or(0) *
-         (kNsPerSecond / static_cast<uint64_t>(::sysconf(_SC_CLK_TCK)));
-}
-
 // A process that lives is read; one that had its pid before it is gone.
 TEST(EnvironmentReaderTest, ReadsAProcess) {
-  std::array<int, 2> ends = {};
-  ASSERT_EQ(::pipe(ends.data()), 0);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::dup2(ends[0], 0);
-    ::close(ends[1]);
-    ::execle(
-        "/bin/cat", "cat", nullptr,
-        (std::array<const char*, 2>{"OTEL_SERVICE_NAME=shop", nullptr}).data());
-    ::_exit(1);
-  }
-  ::close(ends[0]);
-  ksym::ProcessId process = {.pid = static_cast<uint32_t>(child),
-                             .start_ns = StartNsOf(child)};
-  ProcessEnvironment found;
-  for (int i = 0; i < 500 && found.labels.empty(); ++i) {
-    ::usleep(10'000);
-    found = ReadEnvironment(process, kBoth);
-  }
+  RunningCat cat({"OTEL_SERVICE_NAME=shop"});
+  ProcessEnvironment found = ReadEnvironment(cat.process(), kBoth);
   EXPECT_EQ(found.result, EnvironmentResult::kRead);
   EXPECT_THAT(found.labels,
               ElementsAre(Label{.key = "service.name", .value = "shop"}));
-  process.start_ns += kNsPerSecond;
-  found = ReadEnvironment(process, kBoth);
+  ksym::ProcessId other = cat.process();
+  other.start_ns += kNsPerSecond;
+  found = ReadEnvironment(other, kBoth);
   EXPECT_EQ(found.result, EnvironmentResult::kGone);
   EXPECT_THAT(found.labels, IsEmpty());
-  process.start_ns -= kNsPerSecond;
-  ::close(ends[1]);
-  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
-  EXPECT_EQ(ReadEnvironment(process, kBoth).result, EnvironmentResult::kGone);
+  cat.End();
+  EXPECT_EQ(ReadEnvironment(cat.process(), kBoth).result,
+            EnvironmentResult::kGone);
 }
 
 }  // namespace

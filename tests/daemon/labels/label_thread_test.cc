@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 
+#include "tests/daemon/labels/running_cat.h"
 #include "tests/daemon/labels/state_folder.h"
 
 namespace profd {
@@ -90,6 +91,51 @@ TEST(LabelThreadTest, ForgetsAndIsConfiguredAnew) {
   thread.Configure(SettingsFor(other));
   ASSERT_TRUE(Becomes(is_answered));
   EXPECT_EQ(ValueOf(answers, "k8s.pod.name"), "vault");
+}
+
+// What was found with other settings, and not taken yet, is not answered: a
+// name from a directory that is not looked at any more, the environment's that
+// is not to be read any more.
+TEST(LabelThreadTest, AnswersNothingOfOtherSettings) {
+  const StateFolder state;
+  const RunningCat cat({"OTEL_SERVICE_NAME=shop"});
+  state.MakeContainer("shop", "web-0", kUid, "nginx", kId);
+  LabelThread::Settings settings = SettingsFor(state);
+  settings.environment.service_name = true;
+  LabelThread thread(settings);
+  thread.Ask(kKey);
+  thread.Ask(cat.process());
+  ASSERT_TRUE(Becomes([&] {
+    const LabelStatistics found = thread.statistics();
+    return found.containers[static_cast<size_t>(NameResult::kFound)] == 1 &&
+           found.environments[static_cast<size_t>(EnvironmentResult::kRead)] ==
+               1;
+  }));
+  thread.Configure({});
+  ASSERT_TRUE(Becomes([&] {
+    return thread.statistics()
+               .containers[static_cast<size_t>(NameResult::kNotFound)] == 1;
+  }));
+  const LabelThread::Answers answers = thread.Take();
+  EXPECT_THAT(answers.containers, IsEmpty());
+  EXPECT_THAT(answers.environments, IsEmpty());
+}
+
+// The same names are answered again after settings that find the same.
+TEST(LabelThreadTest, AnswersAgainWithNewSettings) {
+  const StateFolder state;
+  state.MakeContainer("shop", "web-0", kUid, "nginx", kId);
+  LabelThread thread(SettingsFor(state));
+  LabelThread::Answers answers;
+  const auto is_answered = [&] {
+    answers = thread.Take();
+    return !answers.containers.empty();
+  };
+  thread.Ask(kKey);
+  ASSERT_TRUE(Becomes(is_answered));
+  thread.Configure(SettingsFor(state));
+  ASSERT_TRUE(Becomes(is_answered));
+  EXPECT_EQ(ValueOf(answers, "k8s.pod.name"), "web-0");
 }
 
 // There is room for so many containers, and what is beyond them is counted.

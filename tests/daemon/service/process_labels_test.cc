@@ -7,8 +7,10 @@
 #include <chrono>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "daemon/service/labels.h"
+#include "tests/daemon/labels/running_cat.h"
 #include "tests/daemon/labels/state_folder.h"
 
 namespace profd {
@@ -105,6 +107,51 @@ TEST(ProcessLabelsTest, IsConfiguredAnew) {
   RawProfile profile = ProfileOf(kProcess, pod);
   labels.Label(profile);
   EXPECT_TRUE(profile.labels.empty());
+}
+
+// A process that says as much of itself as it may.
+std::string MuchOf(char mark) {
+  std::string list;
+  for (size_t i = 0; i < kMaxEnvironmentLabels; ++i) {
+    std::string key = std::to_string(i);
+    key.resize(kMaxEnvironmentKeyBytes, mark);
+    list += key + "=" + std::string(kMaxEnvironmentValueBytes, mark) + ",";
+  }
+  return "OTEL_RESOURCE_ATTRIBUTES=" + list;
+}
+
+// Labels that all processes together say of themselves are bounded; processes
+// without room for theirs are counted.
+TEST(ProcessLabelsTest, BoundsTheLabelsOfAll) {
+  const RunningCat cat({MuchOf('a')});
+  ProcessLabels labels(
+      {.directories = {}, .environment = {.resource_attributes = true}});
+  const LabelSet set = LabelsOnce(labels, cat.process(), {});
+  ASSERT_EQ(set.size(), kMaxEnvironmentLabels);
+  const size_t room = LabelThread::kMaxLabelBytes / BytesOf(set);
+  ASSERT_LT(room, LabelThread::kMaxProcessesWaiting);
+  // The clock's ticks tell processes with one pid from each other: those that
+  // differ by less are all this one.
+  const auto process = [&](size_t i) {
+    return ksym::ProcessId{.pid = cat.process().pid,
+                           .start_ns = cat.process().start_ns + i};
+  };
+  RawProfile profile;
+  for (size_t i = 0; i <= room; ++i) {
+    labels.NoteSample(process(i), {});
+    profile.samples.push_back({.process = process(i), .comm = {}, .count = 1});
+  }
+  const auto no_room = [&] {
+    return labels.statistics()
+        .environments[static_cast<size_t>(EnvironmentResult::kNoRoom)];
+  };
+  for (int i = 0; i < 2000 && profile.labels.size() + no_room() <= room; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    profile.labels.clear();
+    labels.Label(profile);
+  }
+  EXPECT_EQ(profile.labels.size(), room);
+  EXPECT_EQ(no_room(), 1u);
 }
 
 // The configuration's words say what is looked for and where.
