@@ -27,7 +27,6 @@
 #include "daemon/output/hot_spots.h"
 #include "daemon/output/profile_select.h"
 #include "daemon/profile/kind_select.h"
-#include "daemon/profile/parked.h"
 #include "ksym/base/caller_rights.h"
 #include "ksym/base/printable.h"
 
@@ -209,7 +208,8 @@ Result<Profile> LoadShowing(const std::vector<std::string>& paths,
   if (!shown) {
     return Fail(std::move(shown.error()).WithContext(paths.front()));
   }
-  if (!arguments.parked && !format.marks_parked()) FoldParked(*profile);
+  ArrangeParked(arguments.parked ? ParkedStacks::kOpen : ParkedStacks::kFolded,
+                format, *profile);
   return profile;
 }
 

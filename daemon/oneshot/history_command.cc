@@ -25,7 +25,6 @@
 #include "daemon/output/format.h"
 #include "daemon/output/hot_spots.h"
 #include "daemon/profile/kind_select.h"
-#include "daemon/profile/parked.h"
 #include "ksym/base/caller_rights.h"
 #include "ksym/base/printable.h"
 
@@ -85,7 +84,8 @@ Result<Profile> LoadTime(const HistoryArguments& arguments,
   if (auto chosen = ChooseKind(arguments.kind, row, profile); !chosen) {
     return Fail(std::move(chosen.error()).WithContext("--kind"));
   }
-  if (!arguments.parked && !row.marks_parked()) FoldParked(profile);
+  ArrangeParked(arguments.parked ? ParkedStacks::kOpen : ParkedStacks::kFolded,
+                row, profile);
   return std::move(profile);
 }
 

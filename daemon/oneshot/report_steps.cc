@@ -46,6 +46,21 @@ Status WriteTable(const Profile& profile, const ProfileOptions& options,
   return file.Finish(out.Finish());
 }
 
+// How to see where threads are parked, if the report does not show it.
+std::string_view WhereParked(const ProfileOptions& options,
+                             const FormatRow& format) {
+  if (options.parked || options.markup) return {};
+  switch (format.parked) {
+    case FormatParked::kOneFrame:
+      return "; --parked shows where";
+    case FormatParked::kBelow:
+      return "; a click on [parked] shows where, and so does --parked";
+    case FormatParked::kMarked:
+      break;
+  }
+  return {};
+}
+
 }  // namespace
 
 ksym::SymbolizerOptions MakeSymbolizerOptions(
@@ -88,9 +103,11 @@ std::string ShowParked(std::span<const ThreadLife> lives,
                        const ProfileOptions& options, Profile& profile) {
   if (!AreThreadStates(profile.metadata.kinds)) return {};
   const ParkedTime parked = MarkParked(lives, profile);
-  const bool folds = !options.parked && !options.markup &&
-                     !RowOf(options.format).marks_parked();
-  if (folds) FoldParked(profile);
+  const FormatRow& format = RowOf(options.format);
+  if (!options.markup) {
+    ArrangeParked(options.parked ? ParkedStacks::kOpen : ParkedStacks::kFolded,
+                  format, profile);
+  }
   if (options.output.by != OutputOptions::By::kTid) {
     for (ProfileSample& sample : profile.samples) sample.tid = 0;
   }
@@ -99,8 +116,7 @@ std::string ShowParked(std::span<const ThreadLife> lives,
       "parked: {} {} waited {:.3f} s, each at one place for more than 90 % of "
       "its life{}",
       parked.threads, parked.threads == 1 ? "thread" : "threads",
-      static_cast<double>(parked.ns) / 1e9,
-      folds ? "; --parked shows where" : "");
+      static_cast<double>(parked.ns) / 1e9, WhereParked(options, format));
 }
 
 Status WriteReport(const Profile& profile, const ProfileOptions& options,

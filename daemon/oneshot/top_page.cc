@@ -12,7 +12,6 @@
 
 #include "daemon/output/format.h"
 #include "daemon/profile/kind_select.h"
-#include "daemon/profile/parked.h"
 #include "ksym/base/file.h"
 #include "ksym/base/unique_fd.h"
 
@@ -36,7 +35,6 @@ ksym::Result<std::string> MakeTopPage(
     std::erase_if(profile.samples,
                   [](const ProfileSample& sample) { return sample.parked; });
   }
-  FoldParked(profile);
   auto shown = ShowKind(KindOf(page.state, profile), profile);
   if (!shown) return ksym::Fail(std::move(shown.error()));
   return Render(profile, RowOf(OutputFormat::kFlamegraph),

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "daemon/output/stack_state.h"
+#include "daemon/profile/frame_kinds.h"
+#include "daemon/profile/parked.h"
 #include "ksym/base/printable.h"
 
 namespace profd {
@@ -172,12 +174,21 @@ class FlameTree::Builder {
       all.push_back(Process(sample));
     }
     for (const std::string_view mark : kStackMarks) all.push_back(Mark(mark));
+    const FlameFrame parked = {.name = std::string(kParkedName),
+                               .object = {},
+                               .kind = kWaitFrame.colour};
+    const bool has_parked =
+        std::ranges::any_of(profile_.samples, [&](const ProfileSample& sample) {
+          return IsFolded(profile_, sample);
+        });
+    if (has_parked) all.push_back(parked);
     std::ranges::sort(all);
     const auto repeated = std::ranges::unique(all);
     all.erase(repeated.begin(), repeated.end());
     tree_.frames_ = std::move(all);
     numbers_.reserve(shown.size());
     for (const FlameFrame& frame : shown) numbers_.push_back(Number(frame));
+    if (has_parked) tree_.parked_frame_ = Number(parked);
   }
 
   // Their numbers are in the order of the paths, not of the samples.
@@ -211,6 +222,9 @@ class FlameTree::Builder {
   void AddPath(const ProfileSample& sample) {
     const size_t begin = path_frames_.size();
     Append(Number(Process(sample)), 0);
+    if (tree_.parked_frame_ && IsFolded(profile_, sample)) {
+      Append(*tree_.parked_frame_, 0);
+    }
     AddStack(sample.user_state, sample.user, StackOf::kUser);
     AddStack(sample.kernel_state, sample.kernel, StackOf::kKernel);
     paths_.push_back({begin, path_frames_.size()});

@@ -3,6 +3,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,8 +21,9 @@ struct FlameFrame {
 };
 
 // The stacks of a profile as one tree, root first: command name, user frames,
-// kernel frames. Frames that print the same are one. The order of nodes does
-// not depend on the order of samples.
+// kernel frames. Those of parked threads are below a frame "[parked]" behind
+// the command, as IsFolded() says. Frames that print the same are one. The
+// order of nodes does not depend on the order of samples.
 class FlameTree {
  public:
   // Index 0 is the root of all, whose parent and frame mean nothing. A node's
@@ -50,6 +52,8 @@ class FlameTree {
   const std::vector<Leaf>& leaves() const { return leaves_; }
   // Paths of cgroups, each once, in order; [0] is empty.
   const std::vector<std::string>& cgroups() const { return cgroups_; }
+  // That of "[parked]", an index into frames(); nothing: none is below one.
+  std::optional<uint32_t> parked_frame() const { return parked_frame_; }
   // Lines of source, "FILE:LINE", each once; [0] is empty. None without lines.
   const std::vector<std::string>& places() const { return places_; }
   // By node: where most of its samples are, as an index into places().
@@ -64,6 +68,7 @@ class FlameTree {
   std::vector<std::string> cgroups_;
   std::vector<std::string> places_;
   std::vector<uint32_t> node_places_;
+  std::optional<uint32_t> parked_frame_;
 };
 
 }  // namespace profd

@@ -237,6 +237,9 @@ std::string RenderFlamegraphData(const Profile& profile,
                  HasThreads(tree, options));
   AppendFlameUnit(first.kind, out);
   AppendFlameNodes(tree, out);
+  if (const auto parked = tree.parked_frame()) {
+    fmt::format_to(std::back_inserter(out), ",\n\"parked\":{}", *parked);
+  }
   AppendPlaces(tree, out);
   AppendLeaves(profile, tree, options, out);
   return out;

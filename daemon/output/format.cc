@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "daemon/profile/kind_select.h"
+#include "daemon/profile/parked.h"
 
 namespace profd {
 
@@ -33,6 +34,16 @@ ksym::Status ChooseKind(std::string_view name, const FormatRow& format,
     KeepFirstKind(profile);
   }
   return {};
+}
+
+void ArrangeParked(ParkedStacks stacks, const FormatRow& format,
+                   Profile& profile) {
+  if (format.parked == FormatParked::kMarked) return;
+  if (stacks == ParkedStacks::kOpen) {
+    UnmarkParked(profile);
+  } else if (format.parked == FormatParked::kOneFrame) {
+    FoldParked(profile);
+  }
 }
 
 ksym::Status Write(const Profile& profile, const FormatRow& format,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,6 +30,15 @@ std::optional<OutputFormat> FormatOfExtension(std::string_view path);
 [[nodiscard]] ksym::Status ChooseKind(std::string_view name,
                                       const FormatRow& format,
                                       Profile& profile);
+
+// Whether the stacks of parked threads are shown as others are (--parked).
+enum class ParkedStacks : uint8_t { kFolded, kOpen };
+
+// Makes ready what a format shows of samples that are marked as parked (see
+// MarkParked()), by its FormatRow::parked. Marks stay where the format writes
+// them or has the stacks below a frame that opens. O(samples).
+void ArrangeParked(ParkedStacks stacks, const FormatRow& format,
+                   Profile& profile);
 
 // Writes the profile in a format, be it one of FormatRows() or not; see the
 // function of each. Formats without kinds show the first one, of a copy where

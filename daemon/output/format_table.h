@@ -33,6 +33,13 @@ enum class FormatKinds : uint8_t {
   kAll,
 };
 
+// What a format has of the stacks of threads that are parked.
+enum class FormatParked : uint8_t {
+  kOneFrame,  // one frame stands for them
+  kBelow,     // they are below that frame, which its reader opens
+  kMarked,    // they stand among the others and have a mark
+};
+
 // All that others ask about an output format. Messages, help, file names, HTTP
 // and completion read the rows; nothing else lists formats.
 struct FormatRow {
@@ -48,8 +55,7 @@ struct FormatRow {
   bool has_threads = false;
   bool is_for_files = false;  // the service may write files of it
   FormatKinds kinds = FormatKinds::kFirst;
-  // Has a mark for stacks of parked threads; else one frame stands for them.
-  bool marks_parked() const { return kinds == FormatKinds::kAll; }
+  FormatParked parked = FormatParked::kOneFrame;
   std::string_view sentence;  // what it is, without its full stop
   // Writes the profile; the same samples give the same bytes, whatever order
   // they come in.

@@ -104,10 +104,14 @@ ParkedTime MarkParked(std::span<const ThreadLife> lives, Profile& profile) {
   return parked;
 }
 
+bool IsFolded(const Profile& profile, const ProfileSample& sample) {
+  return sample.parked && !HasWaker(profile, sample);
+}
+
 void FoldParked(Profile& profile) {
   std::optional<CallStackId> folded;
   for (ProfileSample& sample : profile.samples) {
-    if (!sample.parked || HasWaker(profile, sample)) continue;
+    if (!IsFolded(profile, sample)) continue;
     if (!folded) {
       profile.frames.push_back(
           {.name = profile.strings.Intern(kParkedName), .kind = &kWaitFrame});
@@ -120,6 +124,11 @@ void FoldParked(Profile& profile) {
     sample.kernel_state = StackState::kWhole;
     sample.kernel = *folded;
   }
+  UnmarkParked(profile);
+}
+
+void UnmarkParked(Profile& profile) {
+  for (ProfileSample& sample : profile.samples) sample.parked = false;
 }
 
 }  // namespace profd

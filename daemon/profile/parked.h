@@ -42,10 +42,17 @@ ParkedTime MarkParked(std::span<const ThreadLife> lives, Profile& profile);
 // The name of a frame that stands for all places where threads are parked.
 inline constexpr std::string_view kParkedName = "[parked]";
 
-// Puts the frame "[parked]" in the place of the stacks of marked samples, so
-// that all below one root are one. Those that have wakers stay: somebody asked
-// who they are. It has no number of threads: it is the same
-// however samples are grouped, and in two captures. O(samples).
+// Whether that frame stands for the stack of this sample: it is marked, and has
+// no waker. Those that have one stay: somebody asked who it is.
+bool IsFolded(const Profile& profile, const ProfileSample& sample);
+
+// Puts the frame "[parked]" in the place of the stacks of samples that are
+// folded, so that all below one root are one, and takes the marks away. It has
+// no number of threads: it is the same however samples are grouped, and in two
+// captures. O(samples).
 void FoldParked(Profile& profile);
+
+// Takes the marks away: all stacks are shown as those of other threads.
+void UnmarkParked(Profile& profile);
 
 }  // namespace profd

@@ -157,7 +157,6 @@ class HistoryApi::Query {
         bounds());
     if (!answer) return Fail(std::move(answer.error()));
     if (answer->coverage.parts == 0) return Fail(NothingKnownOf(selection));
-    FoldParked(answer->profile);
     KeepFirstKind(answer->profile);
     return std::move(answer->profile);
   }
@@ -176,10 +175,12 @@ class HistoryApi::Query {
     if (before.from_unix_ns >= before.until_unix_ns) {
       return Fail(ErrorCode::kInvalid, "before is not before before_until");
     }
-    const auto earlier = ReadTree(before);
+    auto earlier = ReadTree(before);
     if (!earlier) return Fail(earlier.error());
-    const auto later = ReadTree(selection_);
+    auto later = ReadTree(selection_);
     if (!later) return Fail(later.error());
+    FoldParked(*earlier);
+    FoldParked(*later);
     const std::string before_name = NameOfTime(before);
     const std::string after_name = NameOfTime(selection_);
     return RenderDifferenceData(*earlier, *later, {before_name, after_name});
@@ -197,7 +198,7 @@ class HistoryApi::Query {
     if (auto chosen = ChooseKind("", row, profile); !chosen) {
       return Fail(std::move(chosen.error()));
     }
-    if (!row.marks_parked()) FoldParked(profile);
+    ArrangeParked(ParkedStacks::kFolded, row, profile);
     content_type_ = row.content_type;
     policy_ = kOwnPolicyPage;
     return RenderWithin(kMaxRenderedBytes, profile, *format,

@@ -20,6 +20,7 @@ class Controls {
     }
     const kinds = this.data.kinds();
     byId('kinds').hidden = byId('kind-key').hidden = kinds.length === 0;
+    byId('parked-field').hidden = this.data.parkedFrame < 0;
     for (const kind of kinds) {
       const option = make('option', cutEnd(kind, 40));
       option.value = kind;
@@ -45,7 +46,7 @@ class Controls {
     byId('search').addEventListener('input', (event) =>
         update({search: event.target.value}, {replace: true}));
     const toggles = {'hide-kernel': 'hideKernel', 'hide-idle': 'hideIdle',
-                     'table': 'table'};
+                     'parked': 'parked', 'table': 'table'};
     for (const [id, key] of Object.entries(toggles)) {
       byId(id).addEventListener(
           'change', (event) => update({[key]: event.target.checked}));
@@ -131,9 +132,11 @@ class Controls {
     byId('only').value = state.only;
     byId('hide-kernel').checked = state.hideKernel;
     byId('hide-idle').checked = state.hideIdle;
+    byId('parked').checked = state.parked;
     byId('table').checked = state.table;
     byId('show-menu').classList.toggle('active',
-        state.hideKernel || state.hideIdle || state.only !== '');
+        state.hideKernel || state.hideIdle || state.parked ||
+            state.only !== '');
     document.body.classList.toggle('no-table', !state.table);
     const onlyTable = document.body.classList.contains('only-table');
     for (const button of byId('views').children) {

@@ -36,6 +36,7 @@ class FlameData {
     this.isDifference = Boolean(json.before);
     this.frames = json.frames.map(
         ([name, module, kind]) => ({name, module: json.modules[module], kind}));
+    this.parkedFrame = json.parked ?? -1;  // what parked threads are below
     this.numberFunctions();
     this.readNodes(json.nodes);
     this.leaves = json.kinds ? this.readKinds(json.kinds) :
@@ -158,7 +159,8 @@ class FlameData {
   }
 
   // The tree of a grouping with the samples of the chosen kind that the filter
-  // leaves: {kernel, idle: whether hidden, only: the name of a command or ''}.
+  // leaves: {kernel, idle: whether hidden, only: the name of a command or '',
+  // parked: whether it is shown where parked threads wait}.
   // One grouping has one tree; the next call weighs it anew.
   tree(grouping, filter) {
     const group = this.group(grouping);
@@ -191,23 +193,50 @@ class FlameData {
     const self = new Float64Array(tree.parent.length);
     const idle = filter.idle ? this.idleNodes() : null;
     const outer = filter.kernel ? this.userNodes(tree) : null;
+    const folded = filter.parked ? null : this.parkedNodes(tree);
     for (let i = from; i < to; ++i) {
       if (idle?.[node[i]]) continue;
       if (filter.only && filter.only !==
           this.frames[this.frame[this.command[node[i]]]].name) {
         continue;
       }
-      const place = places ? places[i] : node[i];
-      self[outer ? outer[place] : place] += samples[i];
+      let place = places ? places[i] : node[i];
+      if (folded?.[place]) {
+        place = folded[place];
+      } else if (outer) {
+        place = outer[place];
+      }
+      self[place] += samples[i];
     }
     return self;
+  }
+
+  // By node: the one that all of parked threads is folded into, or 0. Null: no
+  // thread is parked.
+  parkedNodes(tree) {
+    if (this.parkedFrame < 0) return null;
+    if (tree.parkedNodes) return tree.parkedNodes;
+    const folded = new Uint32Array(tree.parent.length);
+    for (let i = 1; i < folded.length; ++i) {
+      folded[i] = folded[tree.parent[i]] ||
+          (tree.frame[i] === this.parkedFrame ? i : 0);
+    }
+    return tree.parkedNodes = folded;
+  }
+
+  // Whether a node of a grouping's tree, be it there or not, is of parked
+  // threads.
+  isParked(grouping, node) {
+    const folded = this.parkedNodes(this.group(grouping).tree);
+    return Boolean(folded?.[node]);
   }
 
   // By node: whether it or a caller waits.
   idleNodes() {
     if (this.idle) return this.idle;
-    const isIdle = this.frames.map(({name, kind}) =>
-        kind !== KIND_COMMAND && IDLE_NAMES.test(name));
+    const isIdle = this.frames.map(({name, kind}, frame) =>
+        frame === this.parkedFrame ||
+        (kind !== KIND_COMMAND && IDLE_NAMES.test(name)));
     this.idle = new Uint8Array(this.parent.length);
     for (let i = 1; i < this.idle.length; ++i) {
       this.idle[i] = this.idle[this.parent[i]] || isIdle[this.frame[i]];
@@ -222,7 +251,8 @@ class FlameData {
     for (let i = 1; i < outer.length; ++i) {
       const parent = tree.parent[i];
       const isHidden = outer[parent] !== parent ||
-          isKernel(this.frames[tree.frame[i]]);
+          (tree.frame[i] !== this.parkedFrame &&
+           isKernel(this.frames[tree.frame[i]]));
       outer[i] = isHidden ? outer[parent] : i;
     }
     return tree.userNodes = outer;

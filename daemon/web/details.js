@@ -44,6 +44,9 @@ class Details {
   origin(tree, node) {
     const frame = tree.frameOf(node);
     if (frame < 0) return '';
+    if (frame === this.data.parkedFrame) {
+      return 'threads that wait at one place; a click shows where';
+    }
     const {kind, module} = this.data.frames[frame];
     return [KINDS[kind].name, module, this.data.place(tree, node)]
         .filter((text) => text !== '').join(', ');

@@ -87,7 +87,8 @@ class Page {
     if (next.kind === this.data.kinds()[0]) next.kind = '';
     const rebuilt = ['group', 'view'].some((key) => key in changes) ||
         (next.view !== 'flame' &&
-         ['kind', 'hideKernel', 'hideIdle', 'only'].some((key) => key in changes));
+         ['kind', 'hideKernel', 'hideIdle', 'parked', 'only'].some(
+             (key) => key in changes));
     if (rebuilt && !('zoom' in changes)) next.zoom = 0;
     const shown = {...next};
     if (shown.group === this.data.groupings()[0]) shown.group = '';
@@ -108,7 +109,9 @@ class Page {
       describeKind(this.data);
       this.controls.listCommands();
     }
-    const reweighed =
+    const wasOpen = this.isOpen;
+    this.isOpen = this.opensParked();
+    const reweighed = wasOpen !== this.isOpen ||
         differs('kind', 'group', 'hideKernel', 'hideIdle', 'only');
     if (reweighed) this.weigh();
     const searched = differs('search', 'matchCase') && this.setPattern();
@@ -128,10 +131,18 @@ class Page {
     this.showMatched();
   }
 
+  // Whether it is shown where parked threads wait: it was asked for, or the
+  // zoom is there.
+  opensParked() {
+    const {parked, view, group, zoom} = this.state;
+    return parked || (view === 'flame' && this.data.isParked(group, zoom));
+  }
+
   weigh() {
     const {group, hideKernel, hideIdle, only} = this.state;
     this.tree = this.data.tree(
-        group, {kernel: hideKernel, idle: hideIdle, only});
+        group,
+        {kernel: hideKernel, idle: hideIdle, only, parked: this.isOpen});
     this.palette.use(this.tree, group);
     this.bottomUp = new BottomUp(this.tree);
     this.prepare(this.bottomUp);
@@ -323,7 +334,7 @@ class Page {
   showCallers(frame) {
     const {name, module} = this.data.frames[frame];
     document.body.classList.remove('only-table');
-    this.update({view: 'callers', name, module});
+    this.update({view: 'callers', name, module, parked: this.isOpen});
     this.list.table.reveal(this.chosen);
   }
 

@@ -7,7 +7,7 @@ const VIEWS = ['flame', 'bottom-up', 'callers'];
 const OPENING_STATE = {
   view: 'flame', kind: '', group: '', order: 'weight', roots: 'below', search: '',
   matchCase: false, zoom: 0, name: '', module: '', hideKernel: false,
-  hideIdle: false, only: '', sort: 'self', table: true,
+  hideIdle: false, parked: false, only: '', sort: 'self', table: true,
 };
 const CHOICES = {
   view: VIEWS, order: ['weight', 'name'], roots: ['below', 'top'],

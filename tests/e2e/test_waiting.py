@@ -374,10 +374,20 @@ class WaitingTest(harness.E2eTest):
         if has_names:
             self.assertAlmostEqual(self.parked_ns(document) / 1e9,
                                    float(said[2]), delta=0.001)
-        for picture in ("a.html", "a.svg"):
-            self.profile("--replay", raw, "-o", self.path(picture))
-            self.assertIn(b"[parked]",
-                          harness.read_bytes(self.path(picture)))
+        # Both pictures have it closed; that of the page opens.
+        for picture, opens in (("a.html", True), ("a.svg", False)):
+            run = self.profile("--replay", raw, "-o", self.path(picture))
+            self.assertEqual("a click on [parked] shows where" in run.stderr,
+                             opens)
+            page = harness.read_bytes(self.path(picture))
+            self.assertIn(b"[parked]", page)
+            if has_names:
+                self.assertEqual(b"Sleeper" in page, opens)
+            self.profile("--replay", raw, "--parked", "-o", self.path(picture))
+            page = harness.read_bytes(self.path(picture))
+            self.assertNotIn(b'"[parked]"' if opens else b"[parked]", page)
+            if has_names:
+                self.assertIn(b"Sleeper", page)
         converted = self.check_document(self.profile(
             "convert", raw, "--format", "json"))
         self.assertEqual(self.parked_ns(converted), self.parked_ns(document))

@@ -195,9 +195,65 @@ async function kinds({open, picture}) {
   await other.close();
 }
 
+// Parked threads are one frame until a click opens it; the whole, the table and
+// what is saved have it closed.
+async function parked({open, picture}) {
+  const page = await open('parked');
+  const functions = async () =>
+      (await page.locator('.rows .name').allTextContents()).sort().join();
+  const tip = async (name) => {
+    await box(page, name).hover();
+    return text(page, 'tip');
+  };
+  const closed = 'Pool,Work,[blocked: poll],[parked]';
+  const isClosed = async (when) => {
+    const shown = await boxes(page);
+    check(shown.filter((name) => name === 'Pool').length === 1,
+          `${when}: ${shown}`);
+    check(await functions() === closed, `${when}, table: ${await functions()}`);
+  };
+  await isClosed('as it opens');
+  check((await tip('\\[parked\\]')).includes('2000000000 nanoseconds') &&
+            (await text(page, 'tip')).includes('a click shows where'),
+        'all of their time is there: ' + await text(page, 'tip'));
+  check((await downloaded(page, '#save-folded')).text.includes(
+            'server;[parked] 2000000000\n'), 'folded stacks have it closed');
+  await picture(page, 'parked');
+  await box(page, '\\[parked\\]').click();
+  check((await boxes(page)).sort().join() ===
+            'Pool,[blocked: poll],[parked],server',
+        'a click opens it: ' + await boxes(page));
+  check((await tip('Pool')).includes('2000000000 nanoseconds'),
+        'its frames have their time');
+  await picture(page, 'parked-open');
+  await box(page, 'Pool').click();
+  await box(page, 'Pool').hover();
+  await page.keyboard.press('c');
+  check((await boxes(page, 'above')).includes('[parked]'),
+        'callers are known of what is in it: ' + await boxes(page, 'above'));
+  await page.goBack();
+  await box(page, 'Pool').waitFor();
+  await page.reload();
+  await box(page, 'Pool').waitFor();
+  check((await boxes(page)).includes('Pool'), 'a reload keeps it open');
+  await page.keyboard.press('Escape');
+  await isClosed('Escape closes it');
+  await page.locator('#show-menu summary').click();
+  await page.locator('#parked').check();
+  check((await boxes(page)).filter((name) => name === 'Pool').length === 2,
+        'the menu opens all: ' + await boxes(page));
+  check(await hash(page) === '#parked=1', 'the address has it');
+  await page.close();
+  const other = await open('open');
+  check(!(await boxes(other)).includes('[parked]'), '--parked has none');
+  await other.locator('#show-menu summary').click();
+  check(!await other.locator('#parked').isVisible(), 'nor what would open it');
+  await other.close();
+}
+
 // tools: {open(name): a page, picture(page, name), directory: where pages are}.
 export function otherPages(tools) {
-  return [phone, downloads, hostile, deep, difference, kinds].map((step) => {
+  return [phone, downloads, hostile, deep, difference, kinds, parked].map((step) => {
     const named = () => step(tools);
     Object.defineProperty(named, 'name', {value: step.name});
     return named;

@@ -217,6 +217,57 @@ test('What waits is hidden with its samples; one command can be left.', () => {
   equal(data.tree('command', NOTHING_HIDDEN).total[0], 100);
 });
 
+const PARKED = [
+  [['c:web', 'u:main', 'u:work'], 10, [1, 1, 0]],
+  [['c:web', 'k:[parked]', 'u:main', 'u:pool', 'k:sys_futex'], 60, [1, 1, 0]],
+  [['c:web', 'k:[parked]', 'u:main', 'u:timer', 'k:sys_futex'], 30, [1, 2, 0]],
+  [['c:db', 'u:main', 'k:[blocked: read]'], 5, [2, 2, 0]],
+];
+function makeParked() {
+  const json = makeJson(PARKED);
+  json.parked = json.frames.findIndex(([name]) => name === '[parked]');
+  return new parts.FlameData(json);
+}
+
+test('Parked threads are one frame until it is opened, whatever is grouped.', () => {
+  const data = makeParked();
+  const folded = data.tree('command', NOTHING_HIDDEN);
+  equal(lines(folded, data), ['db;main;[blocked: read] 5', 'web;[parked] 90',
+                              'web;main;work 10']);
+  equal(lines(data.tree('thread', NOTHING_HIDDEN), data),
+        ['db-2/2;main;[blocked: read] 5', 'web-1/1;[parked] 60',
+         'web-1/1;main;work 10', 'web-1/2;[parked] 30']);
+  const open = data.tree('command', {...NOTHING_HIDDEN, parked: true});
+  equal(lines(open, data), [
+    'db;main;[blocked: read] 5', 'web;[parked];main;pool;sys_futex 60',
+    'web;[parked];main;timer;sys_futex 30', 'web;main;work 10',
+  ]);
+  equal(open.total[0], 105);
+});
+
+test('All below the frame of parked threads is told, and nothing else is.', () => {
+  const data = makeParked();
+  const {tree} = data.group('command');
+  const inside = [...tree.parent.keys()].filter(
+      (node) => data.isParked('command', node));
+  equal(inside.map((node) => data.frames[tree.frame[node]].name),
+        ['[parked]', 'main', 'pool', 'sys_futex', 'timer', 'sys_futex']);
+  assert.ok(!data.isParked('command', 0));
+  assert.ok(!data.isParked('command', 12345));
+  assert.ok(!sample().isParked('command', 1));
+});
+
+test('A hidden kernel leaves parked threads; hidden waiting takes them.', () => {
+  const data = makeParked();
+  const kernel = {...NOTHING_HIDDEN, kernel: true};
+  equal(lines(data.tree('command', kernel), data),
+        ['db;main 5', 'web;[parked] 90', 'web;main;work 10']);
+  equal(lines(data.tree('command', {...kernel, parked: true}), data),
+        ['db;main 5', 'web;[parked];main;pool 60',
+         'web;[parked];main;timer 30', 'web;main;work 10']);
+  equal(data.tree('command', {...NOTHING_HIDDEN, idle: true}).total[0], 15);
+});
+
 test('Names of waiting and idle runtimes are known, others are not.', () => {
   const isIdle = (name) => new parts.FlameData(makeJson(
       [[['c:a', `u:${name}`], 1]])).idleNodes()[2] === 1;

@@ -176,6 +176,28 @@ class Pages(unittest.TestCase):
         return cls.write("kinds.json", json.dumps(profile))
 
     @classmethod
+    def parked_json(cls, kinds):
+        """The same with three more threads that wait in Pool of server, of which
+        two are parked."""
+        with open(kinds, encoding="utf-8") as file:
+            profile = json.load(file)
+        frames = profile["frames"]
+        frames.append({"name": "Pool", "kind": "user",
+                       "module": "/usr/bin/server"})
+        reason = next(i for i, frame in enumerate(frames)
+                      if frame["name"] == "[blocked: poll]")
+        for tid, is_parked in ((81, True), (82, True), (83, False)):
+            stack = {
+                "comm": "server", "pid": 77, "tid": tid, "user_state": "whole",
+                "kernel_state": "whole", "user": [len(frames) - 1],
+                "kernel": [reason], "count": 1, "sample_kind": "blocked",
+                "value": 10**9 if is_parked else 5 * 10**8}
+            if is_parked:
+                stack["parked"] = True
+            profile["stacks"].append(stack)
+        return cls.write("parked.json", json.dumps(profile))
+
+    @classmethod
     def large_folded(cls):
         """100,000 stacks."""
         return cls.write("large.folded", "".join(
@@ -199,6 +221,9 @@ class Pages(unittest.TestCase):
         kinds = self.kinds_json(small)
         self.convert(kinds, "kinds.html")
         self.convert(kinds, "blocked.html", "--value", "blocked")
+        parked = self.parked_json(kinds)
+        self.convert(parked, "parked.html", "--value", "blocked")
+        self.convert(parked, "open.html", "--value", "blocked", "--parked")
         names = ["<img src=x onerror=alert(1)>", "</script><b>", "a b 7",
                  "\u202egnp", "\u2066x", "\x1b[31mred", "\u05d0\u05d1 \u05d2",
                  "&quot;\"'", "_[k", "x" * 60000, "a::" * 400 + "end"]

@@ -70,6 +70,47 @@ TEST(FlameTreeTest, Paths) {
   }
 }
 
+// Stacks of parked threads are below one frame for each command, whether they
+// are whole or not; those of the same place that are not parked stand beside
+// it.
+TEST(FlameTreeTest, ParkedStacksAreBelowOneFrame) {
+  TestProfile p;
+  const auto wait = p.User("wait");
+  p.Add(
+      {.user = {wait, p.User("main")}, .kernel = {p.Kernel("k")}, .count = 2});
+  p.Add({.user = {wait}, .user_state = StackState::kTruncated, .count = 3});
+  p.Add({.comm = "other", .kernel = {p.Kernel("kthread")}, .count = 4});
+  p.Add({.comm = "z", .user = {wait}, .count = 5});
+  Profile profile = std::move(p).Finish();
+  EXPECT_FALSE(FlameTree(profile).parked_frame());
+  for (ProfileSample& sample : profile.samples) {
+    sample.parked = profile.String(sample.comm) != "z";
+  }
+  const FlameTree tree(profile);
+  EXPECT_THAT(Paths(tree), ElementsAre(Pair("app;[parked];[truncated];wait", 3),
+                                       Pair("app;[parked];main;wait;k", 2),
+                                       Pair("other;[parked];kthread", 4),
+                                       Pair("z;wait", 5)));
+  ASSERT_TRUE(tree.parked_frame());
+  EXPECT_EQ(tree.frames()[*tree.parked_frame()].name, "[parked]");
+  EXPECT_EQ(tree.frames()[*tree.parked_frame()].kind, FlameKind::kKernel);
+}
+
+// The page's script is told which frame it is that opens.
+TEST(FlamegraphTest, SaysWhichFrameIsParked) {
+  TestProfile p;
+  p.Add({.user = {p.User("wait"), p.User("main")}});
+  Profile profile = std::move(p).Finish();
+  const auto data = [&] {
+    return DataOf(Render(profile, OutputFormat::kFlamegraph, {}));
+  };
+  EXPECT_FALSE(data().contains("parked"));
+  profile.samples[0].parked = true;
+  const auto marked = data();
+  EXPECT_EQ(marked.at("frames").at(marked.at("parked").get<size_t>()).at(0),
+            "[parked]");
+}
+
 // What is missing of a stack is a frame of the kind "unknown", and so is a
 // frame without a name; generated code and BPF programs have their own kinds.
 TEST(FlameTreeTest, Kinds) {

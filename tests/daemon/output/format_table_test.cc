@@ -80,6 +80,43 @@ TEST(FormatTableTest, TakesAFormatOfItsOwn) {
   EXPECT_EQ(Render(profile, *row, {}), "900");
 }
 
+// The stack of a parked thread is one frame, is below that frame, or has a
+// mark, as the format's row says; --parked leaves what a mark says to formats
+// that write it.
+TEST(FormatTableTest, ArrangesParkedThreads) {
+  for (const FormatRow& row : FormatRows()) {
+    for (const ParkedStacks stacks :
+         {ParkedStacks::kFolded, ParkedStacks::kOpen}) {
+      ProfileBuilder builder;
+      const FrameId frame = builder.AddFrame({.name = builder.Intern("Wait")});
+      builder.AddSample({.comm = builder.Intern("app"),
+                         .user_state = StackState::kWhole,
+                         .parked = true,
+                         .user = builder.AddStack({&frame, 1}),
+                         .count = 1});
+      Profile profile = std::move(builder).Finish({});
+      ArrangeParked(stacks, row, profile);
+      const std::string text = Render(profile, row, {});
+      const bool is_open = stacks == ParkedStacks::kOpen;
+      const bool is_marked = profile.samples[0].parked;
+      switch (row.parked) {
+        case FormatParked::kOneFrame:
+          EXPECT_EQ(text.contains("[parked]"), !is_open) << row.name;
+          EXPECT_FALSE(is_marked) << row.name;
+          break;
+        case FormatParked::kBelow:
+          EXPECT_TRUE(text.contains("\"Wait\"")) << row.name;
+          EXPECT_EQ(text.contains("\"[parked]\""), !is_open) << row.name;
+          break;
+        case FormatParked::kMarked:
+          EXPECT_TRUE(is_marked) << row.name;
+          EXPECT_FALSE(text.contains("[parked]")) << row.name;
+          break;
+      }
+    }
+  }
+}
+
 std::string ReadDocument(const std::string& path) {
   std::ifstream in(KSYM_TEST_DATA_DIR "/../../" + path);
   std::string text((std::istreambuf_iterator<char>(in)), {});

@@ -137,6 +137,7 @@ void AddFormats(const std::string& name, const Profile& profile,
     if (!kind.empty()) {
       EXPECT_TRUE(ChooseKind(kind, row, chosen));
     }
+    ArrangeParked(ParkedStacks::kFolded, row, chosen);
     outputs.emplace_back(fmt::format("{}.{}", name, row.name),
                          Reviewed(Render(chosen, row.format, options)));
   }

@@ -168,6 +168,7 @@ TEST(FoldParkedTest, IsOneFrame) {
   FoldParked(profile);
   std::vector<std::string> texts;
   for (const ProfileSample& sample : profile.samples) {
+    EXPECT_FALSE(sample.parked);
     const bool has_user = sample.user_state != StackState::kNone;
     const auto frames = profile.Stack(has_user ? sample.user : sample.kernel);
     ASSERT_EQ(frames.size(), 1u);
@@ -194,6 +195,7 @@ TEST(FoldParkedTest, KeepsWakers) {
                      .count = 1,
                      .value = 1});
   Profile profile = std::move(builder).Finish({});
+  EXPECT_FALSE(IsFolded(profile, profile.samples[0]));
   FoldParked(profile);
   ASSERT_EQ(profile.samples.size(), 1u);
   EXPECT_EQ(profile.samples[0].kernel, kernel);
