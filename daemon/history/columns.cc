@@ -81,6 +81,10 @@ constexpr std::tuple kRowFields = {Field{&Row::series, Code::kStep},
                                    Field{&Row::count},
                                    Field{&Row::value}};
 
+constexpr std::tuple kCgroupNameFields = {
+    Field{&CgroupName::cgroup, Code::kStep}, Field{&CgroupName::pod_namespace},
+    Field{&CgroupName::pod}, Field{&CgroupName::container}};
+
 // Of all tables; the two more are the texts' sizes and their bytes.
 constexpr size_t kFields = std::tuple_size_v<decltype(kFunctionFields)> +
                            std::tuple_size_v<decltype(kNodeFields)> +
@@ -89,7 +93,8 @@ constexpr size_t kFields = std::tuple_size_v<decltype(kFunctionFields)> +
                            std::tuple_size_v<decltype(kPartFields)> +
                            std::tuple_size_v<decltype(kCounterFields)> +
                            std::tuple_size_v<decltype(kSeriesFields)> +
-                           std::tuple_size_v<decltype(kRowFields)>;
+                           std::tuple_size_v<decltype(kRowFields)> +
+                           std::tuple_size_v<decltype(kCgroupNameFields)>;
 static_assert(kFields + 2 == kColumns);
 
 // Calls `call` with each field and the number of its column, from `first` on;
@@ -261,6 +266,7 @@ struct NewElements {
   std::vector<Counter> counters;
   std::vector<Series> series;
   std::vector<Row> rows;
+  std::vector<CgroupName> cgroup_names;
 };
 
 // The new elements of a table of lists: so many behind `there` others.
@@ -312,6 +318,10 @@ void CheckNames(const NewElements& elements, size_t strings,
   reader.Check(
       AllBelow(elements.series, strings, &Series::comm, &Series::cgroup),
       kWhat);
+  reader.Check(AllBelow(elements.cgroup_names, strings, &CgroupName::cgroup,
+                        &CgroupName::pod_namespace, &CgroupName::pod,
+                        &CgroupName::container),
+               kWhat);
 }
 
 // The counts and values of rows.
@@ -398,6 +408,8 @@ NewElements ReadElements(const Tables& tables, ColumnReader& reader) {
   read.series =
       reader.Read<Series>(tables.series.size(), kMaxSeries, kSeriesFields);
   read.rows = reader.Read<Row>(tables.rows.size(), kMaxRows, kRowFields);
+  read.cgroup_names = reader.Read<CgroupName>(
+      tables.cgroup_names.size(), kMaxCgroupNames, kCgroupNameFields);
   return read;
 }
 
@@ -417,6 +429,7 @@ Columns EncodeColumns(Tables& tables, const Sizes& from) {
   writer.Add(tables.counters, from.counters, kCounterFields);
   writer.Add(tables.series, from.series, kSeriesFields);
   writer.Add(tables.rows, from.rows, kRowFields);
+  writer.Add(tables.cgroup_names, from.cgroup_names, kCgroupNameFields);
   return columns;
 }
 
@@ -439,7 +452,8 @@ Sizes MostElements(const std::array<size_t, kColumns>& column_bytes) {
           .parts = least(kPartFields),
           .counters = least(kCounterFields),
           .series = least(kSeriesFields),
-          .rows = least(kRowFields)};
+          .rows = least(kRowFields),
+          .cgroup_names = least(kCgroupNameFields)};
 }
 
 Status AppendColumns(const ColumnViews& columns, Tables& tables) {
@@ -465,6 +479,7 @@ Status AppendColumns(const ColumnViews& columns, Tables& tables) {
   AppendTo(tables.counters, read.counters);
   AppendTo(tables.series, read.series);
   AppendTo(tables.rows, read.rows);
+  AppendTo(tables.cgroup_names, read.cgroup_names);
   tables.count_sum = sums.count;
   tables.value_sum = sums.value;
   return {};

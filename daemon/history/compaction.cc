@@ -75,6 +75,7 @@ struct Sums {
       : parts(tables.parts.size()),
         counters(tables.counters.size()),
         rows(tables.rows.size()),
+        cgroup_names(tables.cgroup_names.size()),
         count(tables.count_sum),
         value(tables.value_sum) {}
   bool operator==(const Sums&) const = default;
@@ -82,6 +83,7 @@ struct Sums {
   size_t parts;
   size_t counters;
   size_t rows;
+  size_t cgroup_names;
   uint64_t count;
   uint64_t value;
 };

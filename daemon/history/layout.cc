@@ -88,10 +88,11 @@ std::string Join(const Columns& columns) {
   return std::string(TextOfBytes(writer.bytes()));
 }
 
-Result<ColumnViews> Split(std::string_view payload) {
+// Those that the version lacks are empty.
+Result<ColumnViews> Split(std::string_view payload, size_t columns) {
   ksym::ByteReader reader(BytesOf(payload));
   ColumnViews views;
-  for (std::string_view& view : views) {
+  for (std::string_view& view : std::span(views).first(columns)) {
     const uint64_t size = reader.ReadUleb128();
     view = reader.ReadString(size);
   }
@@ -103,7 +104,7 @@ Result<ColumnViews> Split(std::string_view payload) {
 
 // Reads the next record and appends it. False: there is none that is whole and
 // right, and nothing was appended to the parts and rows.
-bool TakeRecord(ksym::ByteReader& reader, Tables& tables) {
+bool TakeRecord(ksym::ByteReader& reader, size_t columns, Tables& tables) {
   const std::string_view header = reader.ReadString(kRecordHeaderBytes);
   if (!reader.ok()) return false;
   ksym::ByteReader numbers(BytesOf(header));
@@ -115,25 +116,31 @@ bool TakeRecord(ksym::ByteReader& reader, Tables& tables) {
   if (Checksum(packed, Checksum(header.substr(0, 8))) != checksum) return false;
   const auto payload = Unpack(packed, size);
   if (!payload) return false;
-  const auto views = Split(*payload);
+  const auto views = Split(*payload, columns);
   if (!views) return false;
   // A record without a part says nothing, and there could be millions.
   const size_t parts = tables.parts.size();
   return AppendColumns(*views, tables) && tables.parts.size() > parts;
 }
 
-// Checks what both kinds of files begin with, and reads the sequence number.
-Result<uint64_t> ReadStart(ksym::ByteReader& reader, std::string_view magic) {
+// What both kinds of files begin with.
+struct FileStart {
+  size_t columns = 0;  // that files of its version have
+  uint64_t sequence = 0;
+};
+
+Result<FileStart> ReadStart(ksym::ByteReader& reader, std::string_view magic) {
   if (reader.ReadString(magic.size()) != magic) {
     return Fail(ErrorCode::kCorrupt, "is no file of a history");
   }
   const auto version = reader.Read<uint32_t>();
-  if (reader.ok() && version != kFormatVersion) {
+  if (reader.ok() && version != 1 && version != kFormatVersion) {
     return Fail(ErrorCode::kUnsupported,
-                fmt::format("is of version {} of the format; known is {}",
+                fmt::format("is of version {} of the format; known are 1 to {}",
                             version, kFormatVersion));
   }
-  return reader.Read<uint64_t>();
+  return FileStart{.columns = version == 1 ? kColumnsOfVersion1 : kColumns,
+                   .sequence = reader.Read<uint64_t>()};
 }
 
 struct ColumnEntry {
@@ -145,15 +152,20 @@ using ColumnEntries = std::array<ColumnEntry, kColumns>;
 
 struct SegmentHeader {
   Sequences sequences;
-  ColumnEntries entries = {};
+  size_t columns = 0;
+  ColumnEntries entries = {};  // of columns that it lacks: nothing
+
+  size_t bytes() const {
+    return kSegmentChecksumAt + 4 + columns * kColumnEntryBytes;
+  }
 };
 
-Result<ColumnEntries> ReadEntries(std::string_view bytes) {
+Result<ColumnEntries> ReadEntries(std::string_view bytes, size_t columns) {
   ColumnEntries entries;
   ksym::ByteReader reader(BytesOf(bytes));
   uint64_t packed = 0;
   uint64_t unpacked = 0;
-  for (ColumnEntry& entry : entries) {
+  for (ColumnEntry& entry : std::span(entries).first(columns)) {
     entry.packed_size = reader.Read<uint32_t>();
     entry.size = reader.Read<uint32_t>();
     entry.checksum = reader.Read<uint32_t>();
@@ -170,14 +182,16 @@ Result<ColumnEntries> ReadEntries(std::string_view bytes) {
 // The columns follow.
 Result<SegmentHeader> ReadSegmentHeader(std::string_view bytes) {
   ksym::ByteReader reader(BytesOf(bytes));
-  const auto first = ReadStart(reader, kSegmentMagic);
-  if (!first) return Fail(first.error());
+  const auto start = ReadStart(reader, kSegmentMagic);
+  if (!start) return Fail(start.error());
   SegmentHeader header = {
-      .sequences = {.first = *first, .last = reader.Read<uint64_t>()}};
+      .sequences = {.first = start->sequence, .last = reader.Read<uint64_t>()},
+      .columns = start->columns};
   const auto columns = reader.Read<uint32_t>();
   const auto checksum = reader.Read<uint32_t>();
-  const std::string_view list = reader.ReadString(kColumns * kColumnEntryBytes);
-  if (!reader.ok() || columns != kColumns ||
+  const std::string_view list =
+      reader.ReadString(header.columns * kColumnEntryBytes);
+  if (!reader.ok() || columns != header.columns ||
       Checksum(list, Checksum(bytes.substr(0, kSegmentChecksumAt))) !=
           checksum) {
     return Fail(ErrorCode::kCorrupt, "its header is damaged");
@@ -185,7 +199,7 @@ Result<SegmentHeader> ReadSegmentHeader(std::string_view bytes) {
   if (header.sequences.last < header.sequences.first) {
     return Fail(ErrorCode::kCorrupt, "its sequence numbers are none");
   }
-  const auto entries = ReadEntries(list);
+  const auto entries = ReadEntries(list, header.columns);
   if (!entries) return Fail(entries.error());
   header.entries = *entries;
   return header;
@@ -241,16 +255,17 @@ Result<JournalContent> DecodeJournal(std::string_view bytes) {
     return content;
   }
   ksym::ByteReader reader(BytesOf(bytes));
-  const auto sequence = ReadStart(reader, kJournalMagic);
-  if (!sequence) return Fail(sequence.error());
-  content.sequence = *sequence;
+  const auto start = ReadStart(reader, kJournalMagic);
+  if (!start) return Fail(start.error());
+  content.sequence = start->sequence;
   const std::string_view covered =
       bytes.substr(0, std::min(bytes.size(), reader.offset()));
   if (reader.Read<uint32_t>() != Checksum(covered) || !reader.ok()) {
     return Fail(ErrorCode::kCorrupt, "its header is damaged");
   }
   content.good_bytes = reader.offset();
-  while (!reader.AtEnd() && TakeRecord(reader, content.tables)) {
+  while (!reader.AtEnd() &&
+         TakeRecord(reader, start->columns, content.tables)) {
     ++content.records;
     content.good_bytes = reader.offset();
   }
@@ -291,10 +306,10 @@ Result<SegmentContent> DecodeSegment(std::string_view bytes) {
   const auto header = ReadSegmentHeader(bytes);
   if (!header) return Fail(header.error());
   SegmentContent content = {.tables = {}, .sequences = header->sequences};
-  ksym::ByteReader reader(BytesOf(bytes.substr(kSegmentHeaderBytes)));
+  ksym::ByteReader reader(BytesOf(bytes.substr(header->bytes())));
   Columns unpacked;
   ColumnViews views;
-  for (size_t i = 0; i < kColumns; ++i) {
+  for (size_t i = 0; i < header->columns; ++i) {
     const ColumnEntry& entry = header->entries[i];
     const std::string_view packed = reader.ReadString(entry.packed_size);
     if (!reader.ok() || Checksum(packed) != entry.checksum) {

@@ -14,7 +14,8 @@ namespace profd::history {
 
 // The two kinds of files, as bytes; docs/formats.md gives the layout. All
 // decoders take bytes of anyone and hold to daemon/history/limits.h.
-inline constexpr uint32_t kFormatVersion = 1;
+// What is written. Version 1, which is read as well, has no names of cgroups.
+inline constexpr uint32_t kFormatVersion = 2;
 inline constexpr size_t kJournalHeaderBytes = 24;
 inline constexpr size_t kRecordHeaderBytes = 12;
 
@@ -57,8 +58,9 @@ struct SegmentContent {
 // Whole or not at all.
 ksym::Result<SegmentContent> DecodeSegment(std::string_view bytes);
 
-// What the beginning of a segment says of it.
-inline constexpr size_t kSegmentHeaderBytes = 648;
+// What the beginning of a segment says of it. Each is larger, also one of
+// version 1, whose header is smaller.
+inline constexpr size_t kSegmentHeaderBytes = 696;
 struct SegmentOutline {
   Sequences sequences;
   Sizes most;  // so many of each there are at the most

@@ -16,6 +16,8 @@ inline constexpr size_t kMaxFunctions = size_t{1} << 19;
 inline constexpr size_t kMaxNodes = size_t{1} << 20;
 inline constexpr size_t kMaxSeries = size_t{1} << 18;
 inline constexpr size_t kMaxRows = size_t{1} << 20;
+// Names of pods and containers, of cgroups.
+inline constexpr size_t kMaxCgroupNames = size_t{1} << 16;
 inline constexpr size_t kMaxParts = size_t{1} << 16;
 // Functions of the stacks of all rows that differ from the row before: what
 // there is to walk through.

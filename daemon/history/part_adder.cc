@@ -9,6 +9,7 @@
 
 #include "daemon/history/limits.h"
 #include "daemon/history/words.h"
+#include "daemon/profile/label_set.h"
 #include "ksym/base/bounded_name.h"
 
 namespace profd::history {
@@ -42,7 +43,8 @@ class PartAdder::Part {
         builder_(builder),
         strings_(profile.strings.size()),
         functions_(profile.frames.size()),
-        nodes_(profile.stacks.size()) {}
+        nodes_(profile.stacks.size()),
+        named_by_(profile.strings.size()) {}
 
   uint32_t String(StringId id) {
     auto& known = strings_[id];
@@ -62,6 +64,27 @@ class PartAdder::Part {
     }
     known = node;
     return node;
+  }
+
+  // Keeps what the sample's labels call the pod and the container.
+  void NameCgroup(const ProfileSample& sample) {
+    if (sample.labels == 0 || sample.cgroup == 0) return;
+    if (named_by_[sample.cgroup] == sample.labels) return;
+    named_by_[sample.cgroup] = sample.labels;
+    const auto find = [&](std::string_view wanted) -> uint32_t {
+      for (const auto& [key, value] : profile_.LabelsOf(sample)) {
+        if (profile_.String(key) == wanted) return String(value);
+      }
+      return 0;
+    };
+    const uint32_t pod = find(kPodLabel);
+    const CgroupName name = {
+        .cgroup = String(sample.cgroup),
+        .pod_namespace = pod == 0 ? 0 : find(kNamespaceLabel),
+        .pod = pod,
+        .container = find(pod == 0 ? kContainerLabel : kPodContainerLabel)};
+    // Other labels are of processes.
+    if (name.pod != 0 || name.container != 0) builder_.NameCgroup(name);
   }
 
  private:
@@ -90,6 +113,7 @@ class PartAdder::Part {
   std::vector<std::optional<uint32_t>> strings_;
   std::vector<std::optional<uint32_t>> functions_;
   std::vector<std::optional<uint32_t>> nodes_;
+  std::vector<LabelSetId> named_by_;  // by cgroup; 0: by none yet
 };
 
 bool PartAdder::Add(const Profile& part, const Run& run) {
@@ -110,6 +134,7 @@ bool PartAdder::Add(const Profile& part, const Run& run) {
            static_cast<uint32_t>(tables.counters.size()) - first_counter});
   Part names(part, builder_);
   for (const ProfileSample& sample : part.samples) {
+    names.NameCgroup(sample);
     const uint32_t series = builder_.InternSeries(
         {.comm = names.String(sample.comm),
          .cgroup = names.String(sample.cgroup),

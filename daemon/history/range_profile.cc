@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "daemon/history/capture_facts.h"
+#include "daemon/history/pod_names.h"
 #include "daemon/history/table_check.h"
 #include "daemon/history/words.h"
 
@@ -30,9 +31,11 @@ class RangeProfile::File {
       : tables_(tables),
         range_(range),
         filter_(tables, range.selection_),
+        names_(tables),
         left_out_(tables.parts.size()),
         kinds_(tables.kinds.size()),
         strings_(tables.strings.size()),
+        labels_(tables.strings.size()),
         frames_(tables.functions.size()),
         stacks_(tables.nodes.size()) {}
 
@@ -79,6 +82,7 @@ class RangeProfile::File {
          .pid = series.pid,
          .tid = series.tid,
          .cgroup = String(series.cgroup),
+         .labels = LabelsOf(series.cgroup),
          .user_state = static_cast<StackState>(series.user_state),
          .kernel_state = static_cast<StackState>(series.kernel_state),
          .kind = kinds_[series.kind].value_or(0),
@@ -101,6 +105,12 @@ class RangeProfile::File {
   StringId String(uint32_t id) {
     auto& known = strings_[id];
     if (!known) known = range_.builder_.Intern(tables_.strings.Get(id));
+    return *known;
+  }
+
+  LabelSetId LabelsOf(uint32_t cgroup) {
+    auto& known = labels_[cgroup];
+    if (!known) known = range_.builder_.AddLabels(names_.LabelsOf(cgroup));
     return *known;
   }
 
@@ -149,9 +159,11 @@ class RangeProfile::File {
   const Tables& tables_;
   RangeProfile& range_;
   const FileFilter filter_;
+  const PodNames names_;
   std::vector<uint64_t> left_out_;  // of each part's samples
   std::vector<std::optional<SampleKindId>> kinds_;
   std::vector<std::optional<StringId>> strings_;
+  std::vector<std::optional<LabelSetId>> labels_;  // by cgroup
   std::vector<std::optional<FrameId>> frames_;
   std::vector<std::optional<CallStackId>> stacks_;
   std::vector<FrameId> frames_of_stack_;

@@ -15,6 +15,7 @@ namespace {
 // full and doubles; a vector doubles as well.
 constexpr size_t kIndexBytes = 16;
 constexpr size_t kStringBytes = 40;
+constexpr size_t kNameIndexBytes = 40;
 
 size_t BytesOf(const Sizes& sizes, size_t text_bytes) {
   return text_bytes + sizes.strings * (kStringBytes + kIndexBytes) +
@@ -23,7 +24,8 @@ size_t BytesOf(const Sizes& sizes, size_t text_bytes) {
          sizes.series * (sizeof(Series) + kIndexBytes) +
          sizes.kinds * sizeof(Kind) + sizes.settings * sizeof(Setting) +
          sizes.parts * sizeof(Part) + sizes.counters * sizeof(Counter) +
-         sizes.rows * sizeof(Row);
+         sizes.rows * sizeof(Row) +
+         sizes.cgroup_names * (sizeof(CgroupName) + kNameIndexBytes);
 }
 
 bool IsWithinLimits(const Sizes& sizes, size_t text_bytes) {
@@ -32,7 +34,8 @@ bool IsWithinLimits(const Sizes& sizes, size_t text_bytes) {
          sizes.kinds <= kMaxSettings && sizes.settings <= kMaxSettings &&
          sizes.parts <= kMaxParts &&
          sizes.counters <= kMaxParts * kMaxCountersOfPart &&
-         sizes.series <= kMaxSeries && sizes.rows <= kMaxRows;
+         sizes.series <= kMaxSeries && sizes.rows <= kMaxRows &&
+         sizes.cgroup_names <= kMaxCgroupNames;
 }
 
 }  // namespace
@@ -48,6 +51,7 @@ bool FitTogether(const SegmentOutline& there, const SegmentOutline& more) {
   sizes.counters += more.most.counters;
   sizes.series += more.most.series;
   sizes.rows += more.most.rows;
+  sizes.cgroup_names += more.most.cgroup_names;
   const size_t text_bytes = there.text_bytes + more.text_bytes;
   return IsWithinLimits(sizes, text_bytes) &&
          BytesOf(sizes, text_bytes) <= kMaxMergeBytes;
@@ -64,6 +68,7 @@ class SegmentMerger::File {
     AddSettings();
     AddStacks();
     AddSeries();
+    AddCgroupNames();
     AddPartsAndRows();
   }
 
@@ -129,6 +134,16 @@ class SegmentMerger::File {
       series.cgroup = strings_[series.cgroup];
       series.kind = kinds_[series.kind];
       series_.push_back(builder_.InternSeries(series));
+    }
+  }
+
+  // Later files have later names.
+  void AddCgroupNames() {
+    for (const CgroupName& name : file_.cgroup_names) {
+      builder_.NameCgroup({.cgroup = strings_[name.cgroup],
+                           .pod_namespace = strings_[name.pod_namespace],
+                           .pod = strings_[name.pod],
+                           .container = strings_[name.container]});
     }
   }
 

@@ -4,26 +4,11 @@
 #include <string>
 #include <string_view>
 
+#include "daemon/history/pod_names.h"
 #include "daemon/output/cgroup_path.h"
-#include "ksym/base/printable.h"
 
 namespace profd::history {
 namespace {
-
-bool IsOfContainer(std::string_view cgroup, std::string_view container) {
-  return ParseCgroupPath(cgroup).container_id.starts_with(container);
-}
-
-bool IsOfPod(std::string_view cgroup, std::string_view pod) {
-  return PodUidOf(cgroup).starts_with(pod);
-}
-
-// As it is stored or as it is printed: who asks has seen it printed.
-bool IsText(std::string_view stored, std::string_view wanted) {
-  if (stored == wanted) return true;
-  if (ksym::IsPrintableAscii(stored)) return false;
-  return ksym::Printable(stored) == wanted;
-}
 
 bool IsOfUnit(std::string_view cgroup, std::string_view unit) {
   const std::string_view of_path = ParseCgroupPath(cgroup).unit;
@@ -53,6 +38,7 @@ void FileFilter::FindParts(const Selection& selection) {
 }
 
 void FileFilter::FindSeries(const Selection& wanted) {
+  const PodNames names(tables_);
   for (const Series& series : tables_.series) {
     const std::string_view cgroup = tables_.strings.Get(series.cgroup);
     series_.push_back(
@@ -62,8 +48,9 @@ void FileFilter::FindSeries(const Selection& wanted) {
         (wanted.kind.empty() ||
          tables_.strings.Get(tables_.kinds[series.kind].name) == wanted.kind) &&
         (wanted.unit.empty() || IsOfUnit(cgroup, wanted.unit)) &&
-        (wanted.container.empty() || IsOfContainer(cgroup, wanted.container)) &&
-        (wanted.pod.empty() || IsOfPod(cgroup, wanted.pod)));
+        (wanted.container.empty() ||
+         names.IsOfContainer(series.cgroup, wanted.container)) &&
+        (wanted.pod.empty() || names.IsOfPod(series.cgroup, wanted.pod)));
   }
 }
 

@@ -17,11 +17,12 @@ struct Selection {
   // Parts that begin in [from, until), in nanoseconds since 1970.
   uint64_t from_unix_ns = 0;
   uint64_t until_unix_ns = std::numeric_limits<uint64_t>::max();
-  std::string unit = {};       // "nginx.service", or "nginx" for that
-  std::string container = {};  // the beginning of its id
-  std::string pod = {};        // the beginning of its uid, with hyphens
-  std::string command = {};    // the whole name of a thread
-  std::string kind = {};       // SampleKind::name
+  std::string unit = {};  // "nginx.service", or "nginx" for that
+  // As PodNames says: a name, or the beginning of an id.
+  std::string container = {};
+  std::string pod = {};
+  std::string command = {};  // the whole name of a thread
+  std::string kind = {};     // SampleKind::name
   // Stacks with a function whose name has this in it, or is what follows "=".
   std::string function = {};
   std::optional<uint32_t> pid = {};

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/history/limits.h"
 #include "ksym/base/bounded_name.h"
 
 namespace profd::history {
@@ -83,9 +84,20 @@ uint32_t TableBuilder::InternSetting(Setting setting,
   return static_cast<uint32_t>(tables_.settings.size() - 1);
 }
 
+void TableBuilder::NameCgroup(const CgroupName& name) {
+  std::vector<CgroupName>& names = tables_.cgroup_names;
+  const auto known = names_.find(name.cgroup);
+  if (known != names_.end() && names[known->second] == name) return;
+  if (names.size() == kMaxCgroupNames) return;
+  names_[name.cgroup] = static_cast<uint32_t>(names.size());
+  names.push_back(name);
+}
+
 size_t TableBuilder::memory_bytes() const {
+  constexpr size_t kEntryBytes = 40;  // of names_, with what it is found by
   return tables_.memory_bytes() + function_ids_.memory_bytes() +
-         node_ids_.memory_bytes() + series_ids_.memory_bytes();
+         node_ids_.memory_bytes() + series_ids_.memory_bytes() +
+         names_.size() * kEntryBytes;
 }
 
 }  // namespace profd::history

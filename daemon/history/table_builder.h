@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "daemon/history/tables.h"
@@ -25,6 +26,9 @@ class TableBuilder {
   // The one that is there where all is equal. The kinds are the setting's;
   // first_kind and kinds are set here. O(settings).
   uint32_t InternSetting(Setting setting, std::span<const Kind> kinds);
+  // Adds the names if they are not those that the cgroup has already. Beyond
+  // kMaxCgroupNames it keeps what it has.
+  void NameCgroup(const CgroupName& name);
 
   Tables& tables() { return tables_; }
   const Tables& tables() const { return tables_; }
@@ -38,6 +42,7 @@ class TableBuilder {
   IdIndex function_ids_;
   IdIndex node_ids_;
   IdIndex series_ids_;
+  std::unordered_map<uint32_t, uint32_t> names_;  // places, by cgroup
 };
 
 }  // namespace profd::history

@@ -56,6 +56,19 @@ void OrderSeries(Tables& tables) {
   for (Row& row : tables.rows) row.series = places[row.series];
 }
 
+// Each cgroup's last names, which count. They may be of cgroups that no series
+// has.
+void OrderCgroupNames(Tables& tables) {
+  const StringTable& strings = tables.strings;
+  std::vector<CgroupName>& names = tables.cgroup_names;
+  std::ranges::reverse(names);
+  std::ranges::stable_sort(names, {}, [&](const CgroupName& name) {
+    return strings.Get(name.cgroup);
+  });
+  const auto others = std::ranges::unique(names, {}, &CgroupName::cgroup);
+  names.erase(others.begin(), others.end());
+}
+
 // A stack follows its caller, or its caller's callee before it with all that
 // this calls: most distances to the caller are 1 then.
 void OrderNodes(Tables& tables) {
@@ -133,6 +146,9 @@ void OrderStrings(Tables& tables) {
              &Function::object, &Function::build_id, &Function::name,
              &Function::file, &Function::function);
   order.Take(tables.series, &Series::cgroup, &Series::comm);
+  order.Take(tables.cgroup_names, &CgroupName::cgroup,
+             &CgroupName::pod_namespace, &CgroupName::pod,
+             &CgroupName::container);
   order.Take(tables.kinds, &Kind::name, &Kind::unit, &Kind::event);
   order.Take(tables.settings, &Setting::version, &Setting::hostname,
              &Setting::kernel_release, &Setting::architecture, &Setting::cpus,
@@ -149,6 +165,7 @@ void OrderTables(Tables& tables) {
   OrderFunctions(tables);
   OrderNodes(tables);
   OrderSeries(tables);
+  OrderCgroupNames(tables);
   OrderStrings(tables);
 }
 

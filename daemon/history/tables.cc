@@ -14,7 +14,8 @@ Sizes Tables::sizes() const {
           .parts = parts.size(),
           .counters = counters.size(),
           .series = series.size(),
-          .rows = rows.size()};
+          .rows = rows.size(),
+          .cgroup_names = cgroup_names.size()};
 }
 
 size_t Tables::memory_bytes() const {
@@ -23,7 +24,8 @@ size_t Tables::memory_bytes() const {
          settings.capacity() * sizeof(Setting) +
          parts.capacity() * sizeof(Part) +
          counters.capacity() * sizeof(Counter) +
-         series.capacity() * sizeof(Series) + rows.capacity() * sizeof(Row);
+         series.capacity() * sizeof(Series) + rows.capacity() * sizeof(Row) +
+         cgroup_names.capacity() * sizeof(CgroupName);
 }
 
 bool RowOrder(const Row& a, const Row& b) {

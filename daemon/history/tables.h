@@ -116,6 +116,17 @@ struct Row {
   friend bool operator==(const Row&, const Row&) = default;
 };
 
+// How people call the pod and the container that a cgroup is of. There may be
+// several of a cgroup, of which the last one counts.
+struct CgroupName {
+  uint32_t cgroup = 0;         // a string, as the next three
+  uint32_t pod_namespace = 0;  // empty of a container that is of no pod
+  uint32_t pod = 0;            // the same
+  uint32_t container = 0;      // empty: only the pod is known
+
+  friend bool operator==(const CgroupName&, const CgroupName&) = default;
+};
+
 // How much there is of each.
 struct Sizes {
   size_t strings = 1;
@@ -127,6 +138,7 @@ struct Sizes {
   size_t counters = 0;
   size_t series = 0;
   size_t rows = 0;
+  size_t cgroup_names = 0;
 };
 
 // Value. String 0 is the empty one, node 0 the empty stack.
@@ -140,6 +152,7 @@ struct Tables {
   std::vector<Counter> counters;
   std::vector<Series> series;
   std::vector<Row> rows;
+  std::vector<CgroupName> cgroup_names;
   size_t text_bytes = 0;  // of all strings
   // Sums of the rows that AppendColumns() appended.
   uint64_t count_sum = 0;

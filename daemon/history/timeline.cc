@@ -10,6 +10,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "daemon/history/pod_names.h"
 #include "daemon/history/table_check.h"
 #include "daemon/output/cgroup_path.h"
 
@@ -25,7 +26,8 @@ constexpr uint32_t kRestName = std::numeric_limits<uint32_t>::max();
 // Names that stay apart when there are too many values.
 constexpr size_t kNamesKept = 128;
 
-std::string NameIn(const Tables& tables, const Series& series, TimelineBy by) {
+std::string NameIn(const Tables& tables, const PodNames& pods,
+                   const Series& series, TimelineBy by) {
   switch (by) {
     case TimelineBy::kAll:
       return {};
@@ -33,10 +35,9 @@ std::string NameIn(const Tables& tables, const Series& series, TimelineBy by) {
       return std::string(
           ParseCgroupPath(tables.strings.Get(series.cgroup)).unit);
     case TimelineBy::kContainer:
-      return std::string(
-          ParseCgroupPath(tables.strings.Get(series.cgroup)).container_id);
+      return pods.ContainerOf(series.cgroup);
     case TimelineBy::kPod:
-      return PodUidOf(tables.strings.Get(series.cgroup));
+      return pods.PodOf(series.cgroup);
     case TimelineBy::kCommand:
       return std::string(tables.strings.Get(series.comm));
     case TimelineBy::kProcess:
@@ -129,8 +130,8 @@ void TimelineAdder::AddCells(Cell place, const Part& part,
   add(place.slot + 1, next);
 }
 
-uint32_t TimelineAdder::NameOf(const Tables& tables, const Series& series) {
-  const std::string name = NameIn(tables, series, request_.by);
+uint32_t TimelineAdder::NumberOf(const std::string& name,
+                                 std::string_view comm) {
   const auto found = numbers_.find(name);
   if (found != numbers_.end()) {
     return is_rest_[found->second] ? kRestName : found->second;
@@ -142,9 +143,8 @@ uint32_t TimelineAdder::NameOf(const Tables& tables, const Series& series) {
   const auto number = static_cast<uint32_t>(names_.size());
   numbers_.emplace(name, number);
   names_.push_back(name);
-  comms_.emplace_back(request_.by == TimelineBy::kProcess
-                          ? tables.strings.Get(series.comm)
-                          : std::string_view());
+  comms_.emplace_back(request_.by == TimelineBy::kProcess ? comm
+                                                          : std::string_view());
   is_rest_.push_back(false);
   return number;
 }
@@ -152,6 +152,7 @@ uint32_t TimelineAdder::NameOf(const Tables& tables, const Series& series) {
 Status TimelineAdder::Add(const Tables& tables) {
   if (auto right = CheckTables(tables); !right) return right;
   const FileFilter filter(tables, selection_);
+  const PodNames pods(tables);
   kinds_.Enter(tables, filter);
   // By series; found when they are needed.
   std::vector<uint32_t> names(tables.series.size());
@@ -164,7 +165,8 @@ Status TimelineAdder::Add(const Tables& tables) {
     if (!lane) continue;
     if (!is_named[row.series]) {
       is_named[row.series] = true;
-      names[row.series] = NameOf(tables, series);
+      names[row.series] = NumberOf(NameIn(tables, pods, series, request_.by),
+                                   tables.strings.Get(series.comm));
     }
     const Part& part = tables.parts[row.part];
     AddCells({.name = names[row.series],

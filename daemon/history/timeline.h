@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -50,8 +51,9 @@ struct Timeline {
     bool has_new_rate = false;
   };
   struct Row {
-    // Empty: of samples that have no such name. A process's is its number,
-    // which after it ended may be that of another one.
+    // Empty: of samples that have no such name. Pods and containers are called
+    // as PodNames says. A process's is its number, which after it ended may be
+    // that of another one.
     std::string name = {};
     // Of a process: the name of the first of its threads that was met.
     std::string comm = {};
@@ -122,7 +124,7 @@ class TimelineAdder {
   };
 
   explicit TimelineAdder(TimelineRequest request);
-  uint32_t NameOf(const Tables& tables, const Series& series);
+  uint32_t NumberOf(const std::string& name, std::string_view comm);
   uint32_t StepOf(const Part& part) const;
   // A part's value in its step and in the next one.
   std::pair<uint64_t, uint64_t> Split(const Part& part, uint64_t value) const;

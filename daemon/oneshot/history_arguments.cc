@@ -71,12 +71,13 @@ void AddFilters(CLI::App& command, HistoryArguments& arguments) {
       ->type_name("UNIT");
   command
       .add_option("--container", selection.container,
-                  "Only containers whose id begins so")
-      ->type_name("ID");
+                  "Only containers of this name, or whose id begins so")
+      ->type_name("NAME");
   command
       .add_option("--pod", selection.pod,
-                  "Only Kubernetes pods whose uid begins so")
-      ->type_name("UID");
+                  "Only Kubernetes pods of this name, namespace/name, or "
+                  "whose uid begins so")
+      ->type_name("NAME");
   command
       .add_option("--command", selection.command, "Only threads of this name")
       ->type_name("NAME");

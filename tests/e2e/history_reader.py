@@ -18,7 +18,7 @@ NAME = re.compile(r"(\d{12})(?:\.journal|-(\d{12})-(\d+)-(\d+)\.segment)$")
 # Each table's columns: u, ULEB128; s, a step; d, a distance.
 TABLES = {"functions": "suuuuuuuu", "nodes": "du", "kinds": "uuuuuu",
           "settings": "uuuuuuuuuuuu", "parts": "suuu", "counters": "uu",
-          "series": "uusuuuuu", "rows": "ssssuu"}
+          "series": "uusuuuuu", "rows": "ssssuu", "names": "suuu"}
 
 
 def unpack(packed, size):
@@ -51,7 +51,10 @@ class File:
         self.tables["nodes"].append((0, 0))
 
     def append(self, columns):
-        assert len(columns) == 2 + sum(map(len, TABLES.values()))
+        wanted = 2 + sum(map(len, TABLES.values()))
+        # Version 1 lacks the last table.
+        assert len(columns) in (wanted, wanted - len(TABLES["names"]))
+        columns = columns + [b""] * (wanted - len(columns))
         sizes, texts = columns[:2]
         at = begin = 0
         while at < len(sizes):
@@ -88,7 +91,8 @@ class File:
 
 
 def read_journal(data):
-    assert data[:8] == b"KSYMHJN\n" and data[8:12] == b"\1\0\0\0"
+    assert data[:8] == b"KSYMHJN\n"
+    assert struct.unpack("<I", data[8:12])[0] in (1, 2)
     assert zlib.crc32(data[:20]) == struct.unpack("<I", data[20:24])[0]
     file, at = File(), 24
     while at + 12 <= len(data):
@@ -107,7 +111,8 @@ def read_journal(data):
 
 
 def read_segment(data):
-    assert data[:8] == b"KSYMHSG\n" and data[8:12] == b"\1\0\0\0"
+    assert data[:8] == b"KSYMHSG\n"
+    assert struct.unpack("<I", data[8:12])[0] in (1, 2)
     count, checksum = struct.unpack("<II", data[28:36])
     entries = data[36:36 + 12 * count]
     assert zlib.crc32(entries, zlib.crc32(data[:32])) == checksum
@@ -141,6 +146,16 @@ def read_folder(folder):
         files.append(read_journal(data) if is_journal else read_segment(data))
         covered_to = covered_to if is_journal else -last
     return files
+
+
+def names_of(files):
+    """(namespace, pod, container) by cgroup, of the last file that has any."""
+    names = {}
+    for file in files:
+        for cgroup, *texts in file.tables["names"]:
+            names[file.strings[cgroup]] = tuple(file.strings[text]
+                                                for text in texts)
+    return names
 
 
 def samples_of(files):

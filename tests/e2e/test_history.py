@@ -89,6 +89,28 @@ class HistoryTest(ServiceCase):
                             for name in os.listdir(self.folder)))
         self.read_twice()
 
+    def test_reads_the_version_before(self):
+        # What an older service left: a journal, and then its segment.
+        os.mkdir(self.folder)
+        data = os.path.join(os.path.dirname(__file__), "..", "data", "history")
+        end = 1795572783
+        for kind, name in (
+                ("journal", "000000000007.journal"),
+                ("segment", f"000000000007-000000000007-{end - 3}-{end}"
+                            ".segment")):
+            shutil.copy(os.path.join(data, "version-1." + kind),
+                        os.path.join(self.folder, name))
+            files = history_reader.read_folder(self.folder)
+            self.assertEqual(history_reader.samples_of(files).total(), 45)
+            listed = json.loads(self.history(self.folder, "--list", "--format",
+                                             "json")[0])
+            self.assertEqual(listed["warnings"], [])
+            self.assertEqual([file["samples"] for file in listed["files"]],
+                             [45])
+            table = self.history(self.folder, "--from", end - 60, "--to", end,
+                                 "--functions")[0]
+            self.assertIn("rare_2", table)
+
     def compact(self):
         """As the service does when an hour is over; the numbers of the files
         that came out."""

@@ -5,8 +5,10 @@ kubelet and the engines make them, and files of a node that is made up."""
 import contextlib
 import json
 import os
+import subprocess
 
 import harness
+import history_reader
 import otlp_decoder
 import service_harness
 
@@ -169,6 +171,77 @@ class LabelsTest(service_harness.ServiceCase):
         self.start_service()
         self.wait_labels(docker.pid, {"container.name": "web"})
         self.wait_labels(podman.pid, {"container.name": "db"})
+
+    def history(self, *arguments):
+        done = subprocess.run(
+            [harness.PROFILER, "history", self.path("history"), "--from",
+             "-5m", *arguments], stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+        return done.stdout
+
+    def rows_of(self, *arguments):
+        """The names of a time line's rows."""
+        text = self.history(*arguments, "--series", "--format", "json")
+        return {row["name"] for row in json.loads(text)["rows"]} if text else \
+            set()
+
+    def pids_of(self, *arguments):
+        text = self.history(*arguments, "--format", "json")
+        return harness.Document(text).pids() if text else set()
+
+    def test_history(self):
+        # The history has the names, by which it chooses, in rows and labels;
+        # of a pod that nobody describes its uid.
+        self.make_pod("shop", "web-0", UID, "nginx", POD_ID)
+        os.mkdir("%s/%s" % (self.docker, DOCKER_ID))
+        harness.write_text(
+            "%s/%s/config.v2.json" % (self.docker, DOCKER_ID), json.dumps(
+                {"State": {"Running": True}, "ID": DOCKER_ID,
+                 "Name": "/proxy"}))
+        pod = self.spin_in(self.slice_of(UID, POD_ID))
+        unknown = self.spin_in("/kubepods/besteffort/pod%s/%s" % (
+            OTHER_UID, OTHER_ID))
+        docker = self.spin_in("/system.slice/docker-%s.scope" % DOCKER_ID)
+        self.more_keys["history"] = {"enabled": True,
+                                     "directory": self.path("history")}
+        self.configure(format="json")
+        service = self.start_service()
+        pods, containers = {"shop/web-0", OTHER_UID}, {
+            "shop/web-0/nginx", "proxy", OTHER_ID}
+        harness.wait_for(
+            lambda: self.rows_of("--by", "pod") >= pods and
+            self.rows_of("--by", "container") >= containers, "rows by name")
+        # After a restart the names are those of a segment and of a journal.
+        self.assertLess(service.end(), 3)
+        service = self.start_service()
+        harness.wait_for(lambda: len(os.listdir(self.path("history"))) > 2,
+                         "a journal beside a segment")
+        for arguments, pid in (
+                (("--pod", "web-0"), pod.pid),
+                (("--pod", "shop/web-0"), pod.pid), (("--pod", UID), pod.pid),
+                (("--container", "nginx"), pod.pid),
+                (("--pod", OTHER_UID), unknown.pid),
+                (("--container", "proxy"), docker.pid),
+                (("--container", DOCKER_ID[:12]), docker.pid)):
+            self.assertEqual(self.pids_of(*arguments), {pid}, arguments)
+        self.assertEqual(self.pids_of("--pod", "web"), set())
+        document = harness.Document(
+            self.history("--pod", "web-0", "--format", "json"))
+        self.assertEqual(document.stacks[0]["labels"], {
+            "k8s.namespace.name": "shop", "k8s.pod.name": "web-0",
+            "k8s.container.name": "nginx"})
+        status, body = self.get(
+            "/api/history/timeline?seconds=60&by=pod&pod=shop%2Fweb-0")
+        self.assertEqual(status, 200, body)
+        self.assertEqual([row["name"] for row in json.loads(body)["rows"]],
+                         ["shop/web-0"])
+        service.end()
+        names = history_reader.names_of(
+            history_reader.read_folder(self.path("history")))
+        self.assertEqual(
+            {cgroup.rsplit("/", 1)[1]: name for cgroup, name in names.items()},
+            {"cri-containerd-%s.scope" % POD_ID: ("shop", "web-0", "nginx"),
+             "docker-%s.scope" % DOCKER_ID: ("", "", "proxy")})
 
     def test_environment(self):
         # What a process's environment says is there if it is asked for, and

@@ -63,7 +63,8 @@ void CheckMerge(const Tables& tables) {
   if (!segment) return;
   const auto again = DecodeSegment(*segment);
   if (!again || again->tables.rows != twice.rows ||
-      again->tables.nodes != twice.nodes) {
+      again->tables.nodes != twice.nodes ||
+      again->tables.cgroup_names != twice.cgroup_names) {
     std::abort();
   }
 }
@@ -71,6 +72,7 @@ void CheckMerge(const Tables& tables) {
 void Check(Tables& tables) {
   CheckSums(tables);
   CheckMerge(tables);
+  (void)FileFilter(tables, {.container = "nginx", .pod = "web-0"});
   RangeProfile range({.unit = "nginx", .function = "a"}, kMaxProfileBytes);
   if (!range.Add(tables)) return;
   const profd::Profile profile = std::move(range).Finish();
@@ -85,7 +87,8 @@ void Check(Tables& tables) {
   if (!segment) return;
   const auto again = DecodeSegment(*segment);
   if (!again || again->tables.rows != tables.rows ||
-      again->tables.nodes != tables.nodes) {
+      again->tables.nodes != tables.nodes ||
+      again->tables.cgroup_names != tables.cgroup_names) {
     std::abort();
   }
 }
