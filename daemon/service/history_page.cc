@@ -18,9 +18,10 @@ constexpr std::string_view kScriptType = "text/javascript; charset=utf-8";
 std::string HistoryScript() {
   std::string script;
   for (const std::string_view part :
-       {web::kTimesJs, web::kRangeStateJs, web::kServiceJs, web::kLanesJs,
-        web::kHeatMapJs, web::kKindSwitchJs, web::kFunctionGridJs,
-        web::kFlameFrameJs, web::kLiveJs, web::kDownloadsJs, web::kHistoryJs}) {
+       {web::kTimesJs, web::kRangeStateJs, web::kRowNamesJs, web::kServiceJs,
+        web::kLanesJs, web::kHeatMapJs, web::kKindSwitchJs,
+        web::kFunctionGridJs, web::kFlameFrameJs, web::kLiveJs,
+        web::kDownloadsJs, web::kHistoryJs}) {
     script += part;
   }
   return script;

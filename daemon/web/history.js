@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 'use strict';
 
-const NO_NAMES = {unit: '[no unit]', container: '[no container]',
-                  comm: '[no command]', pid: '[no process]'};
-const FILTER_OF_ROWS = {unit: 'unit', container: 'container', comm: 'command',
-                        pid: 'pid'};
 // The page: its address, what it asks the service for, and where that is shown.
 class HistoryPage {
   constructor() {
@@ -207,6 +203,8 @@ class HistoryPage {
   showMap() {
     const {line} = this;
     const names = byName('row-names');
+    byName('history').classList.toggle('long-names',
+                                       hasLongNames(this.state.by));
     names.replaceChildren(...(line?.rows ?? []).map(
         (row, i) => this.makeRowName(row, i)));
     this.map.show(line);
@@ -236,17 +234,14 @@ class HistoryPage {
     const row = this.line?.rows[i];
     if (!row) return '';
     if (row.rest) return `${this.line.names - (this.line.rows.length - 1)} others`;
-    if (row.name === '') return NO_NAMES[this.state.by];
-    return shortened(row.comm ? `${row.name} ${row.comm}` : row.name, 120);
+    return rowName(row, this.state.by);
   }
 
   // A click keeps to it.
   makeRowName(row, i) {
     const name = this.nameOfRow(i);
-    const shown = this.state.by === 'container' && /^[0-9a-f]{64}$/.test(name) ?
-        name.slice(0, 12) : name;
-    if (row.rest || row.name === '') return element('i', shown);
-    const button = element('button', shown);
+    if (row.rest || row.name === '') return element('i', name);
+    const button = element('button', rowLabel(name, this.state.by));
     button.type = 'button';
     button.title = name;
     button.addEventListener('click', () => this.update(

@@ -10,16 +10,17 @@ const OPENING = {
   b: null,
   live: 0,        // 1: it goes on with time, unless there is a window
   by: 'unit', step: 0, kind: '',
-  unit: '', container: '', command: '', pid: '', function: '',  // filters
+  unit: '', pod: '', container: '', command: '', pid: '', function: '',  // filters
   name: '', module: '',  // the chosen function
   view: 'flame', sort: 'self', flame: '',
 };
 const RANGE_KEYS = ['window', 'a', 'b'];
 const RANGE_CHOICES = {
-  by: ['unit', 'container', 'comm', 'pid'], view: ['flame', 'functions'],
+  by: ['unit', 'pod', 'container', 'comm', 'pid'],
+  view: ['flame', 'functions'],
   sort: ['self', 'total', 'name', 'change'],
 };
-const FILTERS = ['unit', 'container', 'command', 'pid', 'function'];
+const FILTERS = ['unit', 'pod', 'container', 'command', 'pid', 'function'];
 const LONGEST_WINDOW = 400 * 86400;
 
 function parseRange(text) {

@@ -200,6 +200,54 @@ async function filters(page) {
   await shown(page);
 }
 
+// Pods' names are long, and could be anything if a store was tampered with; no
+// service here has any, so its answers get some.
+async function pods(page) {
+  const names = ['shop/web-0', `${HOSTILE}\u202e/x`,
+                 `production/checkout-7d9fd6b5c-${'x'.repeat(80)}2xq`];
+  let asked = '';
+  await page.route('**/api/history/timeline*', async (route) => {
+    const query = new URL(route.request().url()).searchParams;
+    if (query.get('by') !== 'pod') return await route.continue();
+    asked = query.get('pod') ?? '';
+    query.delete('pod');
+    query.set('by', 'comm');
+    const answer = await route.fetch(
+        {url: `${url}/api/history/timeline?${query}`});
+    const line = await answer.json();
+    line.rows = line.rows.slice(0, 4);
+    line.rows.forEach((row, i) => {
+      row.name = names[i] ?? '';
+      row.rest = false;
+    });
+    await route.fulfill({response: answer, json: line});
+  });
+  await page.locator('#by').selectOption('pod');
+  await page.waitForFunction(() => page.line?.rows[0]?.name === 'shop/web-0');
+  const texts = await rows(page);
+  check(texts[0] === 'shop/web-0', `the name: ${texts}`);
+  check(texts[1].startsWith('<img'), 'names are texts');
+  check(texts[2].startsWith('production/c') && texts[2].endsWith('x2xq') &&
+            texts[2].length < 50, `cut in the middle: ${texts[2]}`);
+  check(texts[3] === '[no pod]', 'those without one');
+  check(await page.locator('#history img').count() === 0, 'no markup');
+  await picture(page, 'pods');
+  await page.locator('#row-names button').nth(1).click();
+  await page.locator('#chips button').waitFor();
+  check((await state(page)).get('pod') === names[1], 'the whole name chooses');
+  await page.waitForFunction(() => !page.isLoadingMap);
+  check(asked === names[1], 'and is asked for');
+  check(await page.title() === 'History', 'no name runs');
+  await page.locator('#chips button').click();
+  await shown(page);
+  await page.waitForFunction(() => !page.isLoadingMap);
+  await page.unrouteAll({behavior: 'ignoreErrors'});
+  await page.locator('#by').selectOption('container');
+  await page.waitForFunction(() => page.line?.rows[0]?.name !== 'shop/web-0');
+  await page.locator('#by').selectOption('comm');
+  await shown(page);
+}
+
 async function downloads(page) {
   for (const format of ['folded', 'json']) {
     await page.locator('#save-menu summary').click();
@@ -395,6 +443,7 @@ await functions(page);
 await ranges(page);
 await keyboard(page);
 await filters(page);
+await pods(page);
 await kinds(page);
 await downloads(page);
 await themes(page);

@@ -8,7 +8,7 @@ import vm from 'node:vm';
 
 const FILES = ['tree', 'data', 'functions', 'names', 'layout', 'colours',
                'state', 'export', 'details', 'times', 'range_state',
-               'lanes'];
+               'lanes', 'row_names'];
 const EXPORTS = ['Tree', 'FlameData', 'functionTotals', 'callersOf', 'calleesOf',
                  'BottomUp', 'shortName', 'fitName', 'fitFrame', 'cutEnd',
                  'Layout', 'Change', 'parseState', 'formatState', 'foldedName',
@@ -16,7 +16,7 @@ const EXPORTS = ['Tree', 'FlameData', 'functionTotals', 'callersOf', 'calleesOf'
                  'Details', 'stepOf', 'snapped', 'rangeText', 'lengthText',
                  'ticksOf', 'averageOf', 'averageUnit', 'OPENING', 'windowOf',
                  'parseAddress', 'formatAddress', 'queryOf', 'kindsOf', 'lanesOf',
-                 'rowPixels', 'laneText', 'laneColour', 'otherKindsIn'];
+                 'rowPixels', 'laneText', 'laneColour', 'otherKindsIn', 'rowLabel'];
 const sources = FILES.map(
     (name) => readFileSync(`${process.argv[2]}/${name}.js`, 'utf8'));
 const parts = vm.runInNewContext(
@@ -582,6 +582,19 @@ test('an address of the history has what differs, and comes back', () => {
         plain(parts.OPENING));
   equal(parts.parseAddress('#__proto__=x&constructor=y'),
         plain(parts.OPENING));
+});
+
+test('names of pods are cut in the middle, ids at the end', () => {
+  const pod = 'production/checkout-service-7d9fd6b5c-x2xqz';
+  const label = parts.rowLabel(pod, 'pod');
+  equal([...label].length, 38);
+  equal([label.slice(0, 11), label.slice(-8)], ['production/', '5c-x2xqz']);
+  equal(parts.rowLabel(pod.slice(-38), 'pod'), pod.slice(-38));
+  equal(parts.rowLabel('f'.repeat(64), 'container'), 'f'.repeat(12));
+  equal(parts.rowLabel('f'.repeat(64), 'comm'), 'f'.repeat(64));
+  // No character is cut in two.
+  equal([...parts.rowLabel('\u{1f600}'.repeat(50), 'container')].length, 38);
+  equal(parts.parseAddress('#by=pod&pod=a%2Fb').pod, 'a/b');
 });
 
 test('a window that is not fixed ends now', () => {
