@@ -2,6 +2,7 @@
 #include "daemon/labels/label_thread.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "daemon/base/signals_blocked.h"
 
@@ -121,8 +122,7 @@ void LabelThread::Run() {
     ReadEnvironments(tasks->processes);
     const auto now = Clock::now();
     if (now < std::max(next_due_, next_look_)) continue;
-    LookForContainers(now);
-    ShowContainers();
+    Publish(LookForContainers(now));
   }
 }
 
@@ -200,7 +200,9 @@ void LabelThread::Answer(const ksym::ProcessId& process,
   answers_.environments.emplace_back(process, std::move(environment.labels));
 }
 
-void LabelThread::LookForContainers(Clock::time_point now) {
+LabelThread::ContainerAnswers LabelThread::LookForContainers(
+    Clock::time_point now) {
+  ContainerAnswers changed;
   std::vector<ContainerKey> due;
   for (const auto& [key, tracked] : tracked_) {
     if (tracked.due <= now) due.push_back(key);
@@ -209,13 +211,16 @@ void LabelThread::LookForContainers(Clock::time_point now) {
     next_look_ = now + kLookPeriod;
     std::vector<ContainerNames> names = Find(due, now);
     for (size_t i = 0; i < due.size(); ++i) {
-      Settle(due[i], std::move(names[i]), now);
+      if (Settle(due[i], std::move(names[i]), now)) {
+        changed.emplace_back(due[i], tracked_.at(due[i]).labels);
+      }
     }
   }
   next_due_ = now + kRefreshPeriod;
   for (const auto& [key, tracked] : tracked_) {
     next_due_ = std::min(next_due_, tracked.due);
   }
+  return changed;
 }
 
 std::vector<ContainerNames> LabelThread::Find(
@@ -232,7 +237,7 @@ std::vector<ContainerNames> LabelThread::Find(
                                      {.result = NameResult::kNotInTime});
 }
 
-void LabelThread::Settle(const ContainerKey& key, ContainerNames names,
+bool LabelThread::Settle(const ContainerKey& key, ContainerNames names,
                          Clock::time_point now) {
   Tracked& tracked = tracked_.at(key);
   tracked.result = names.result;
@@ -241,21 +246,22 @@ void LabelThread::Settle(const ContainerKey& key, ContainerNames names,
   // What was true of it stays so while nobody says otherwise.
   if (names.result == NameResult::kNotInTime ||
       names.labels == tracked.labels) {
-    return;
+    return false;
   }
   tracked.labels = std::move(names.labels);
-  const std::scoped_lock lock(mutex_);
-  if (configuration_ != configured_) return;
-  answers_.containers.emplace_back(key, tracked.labels);
+  return true;
 }
 
-void LabelThread::ShowContainers() {
+void LabelThread::Publish(ContainerAnswers changed) {
   std::array<uint64_t, kNameResults> containers = {};
   for (const auto& [key, tracked] : tracked_) {
     ++containers[static_cast<size_t>(tracked.result)];
   }
+  // Together: whoever has the names of a container finds it counted.
   const std::scoped_lock lock(mutex_);
   statistics_.containers = containers;
+  if (configuration_ != configured_) return;
+  std::ranges::move(changed, std::back_inserter(answers_.containers));
 }
 
 }  // namespace profd

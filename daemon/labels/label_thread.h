@@ -51,9 +51,10 @@ class LabelThread {
 
     friend bool operator==(const Settings&, const Settings&) = default;
   };
+  // Those whose labels changed, in the order in which this was seen.
+  using ContainerAnswers = std::vector<std::pair<ContainerKey, LabelSet>>;
   struct Answers {
-    // Those whose labels changed, in the order in which this was seen.
-    std::vector<std::pair<ContainerKey, LabelSet>> containers;
+    ContainerAnswers containers;
     std::vector<std::pair<ksym::ProcessId, LabelSet>> environments;
   };
 
@@ -119,12 +120,14 @@ class LabelThread {
   void ReadEnvironments(std::span<const ksym::ProcessId> processes);
   // Under the lock.
   void Answer(const ksym::ProcessId& process, ProcessEnvironment environment);
-  void LookForContainers(Clock::time_point now);
+  // Those that are due; what is answered of them.
+  ContainerAnswers LookForContainers(Clock::time_point now);
   std::vector<ContainerNames> Find(const std::vector<ContainerKey>& due,
                                    Clock::time_point now);
-  void Settle(const ContainerKey& key, ContainerNames names,
+  // Whether its labels changed.
+  bool Settle(const ContainerKey& key, ContainerNames names,
               Clock::time_point now);
-  void ShowContainers();
+  void Publish(ContainerAnswers changed);
 
   mutable std::mutex mutex_;  // of what follows
   std::condition_variable changed_;

@@ -257,7 +257,6 @@ class Service {
     ++counters_.drains;
     counters_.unwind_table_bytes = capture_->unwind_statistics().rows_bytes;
     ShowRuntimes(capture_->runtime_statistics(), counters_);
-    ShowLabels(labels_.statistics(), counters_);
     counters_.drain_ns += static_cast<uint64_t>((Clock::now() - begin).count());
     return {};
   }
@@ -270,6 +269,8 @@ class Service {
     CountWaits(raw, counters_);
     cgroups_.Label(raw);
     labels_.Label(raw);
+    // Before a profile with them can be written.
+    ShowLabels(labels_.statistics(), counters_);
     outputs_->naming().Add(std::move(raw), edge);
   }
 
