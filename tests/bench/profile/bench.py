@@ -4,7 +4,8 @@
 
     bench.py [--quick] [--program FILE] [--loads KINDS] [--parts PARTS]
              [--signals COUNT] [--waits PARTS] [--seconds SECONDS]
-             [--alternations COUNT] --build DIRECTORY [SECTION...]
+             [--alternations COUNT] [--against DIRECTORY] --build DIRECTORY
+             [SECTION...]
 
 Exit status: 0, 1 when a section failed, 77 when nothing can be measured here.
 """
@@ -27,6 +28,7 @@ import history
 import kernel
 import loads
 import markup
+import paired
 import programs
 import rate
 import stacks
@@ -41,7 +43,8 @@ import wall
 SECTIONS = {"wall": wall, "cost": cost, "stacks": stacks, "rate": rate,
             "kernel": kernel, "symbols": symbols, "unwind": unwind,
             "gsym": gsym, "markup": markup, "waiting": waiting,
-            "waits": waits, "history": history, "trouble": trouble}
+            "waits": waits, "history": history, "trouble": trouble,
+            "paired": paired}
 NOTHING_TO_MEASURE = 77
 
 
@@ -114,8 +117,10 @@ def main():
                         "(default: 2)")
     parser.add_argument("--alternations", type=int, default=0,
                         metavar="COUNT",
-                        help="of the section waits: how often in turns "
-                        "(default: 9)")
+                        help="of the sections waits and paired: how often in "
+                        f"turns (default: 9; {paired.RUNS})")
+    parser.add_argument("--against", metavar="DIRECTORY",
+                        help="of the section paired: another build directory")
     parser.add_argument("sections", nargs="*", metavar="SECTION",
                         help="of " + ", ".join(SECTIONS) + " (default: all)")
     arguments = parser.parse_args()
@@ -135,7 +140,9 @@ def main():
                                    trouble.Wanted(kinds, parts,
                                                   arguments.signals),
                                    waits.Wanted(waits_parts, arguments.seconds,
-                                                arguments.alternations))
+                                                arguments.alternations),
+                                   arguments.against and
+                                   os.path.abspath(arguments.against))
         print_host(context)
         fine = [run_section(context, name)
                 for name in sections or SECTIONS]

@@ -27,7 +27,8 @@ class Context:
     quick: bool  # one short run of everything: proves that it works
     program: str = None  # with debug data, for the section gsym
     trouble: object = None  # trouble.Wanted, for the section trouble
-    waits: object = None  # waits.Wanted, for the section waits
+    waits: object = None  # waits.Wanted, for the sections waits and paired
+    against: str = None  # another build directory, for the section paired
 
     def scratch_file(self, name):
         return os.path.join(self.scratch, name)

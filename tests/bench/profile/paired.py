@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""This build beside another one of ksym, in turns: what a change costs."""
+
+import contextlib
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import time
+
+import cost
+import programs
+import tables
+
+RUNS = 11
+RATE_HZ = 999
+SECONDS = 1
+DEPTHS = (7, 26, 105)
+PATHS = 100_000
+RECORD_RATE_HZ = 9999
+RECORD_SECONDS = 12
+SERVICE_SECONDS = 20
+QUICK_SECONDS = 0.5
+SERVICE_RATE_HZ = 19
+INTERVAL_SECONDS = 5
+STOP_LIMIT = 20
+
+
+@dataclasses.dataclass
+class Build:
+    """One of the two builds, with what was measured of it."""
+    profiler: str
+    service: str
+    figures: dict = dataclasses.field(default_factory=dict)
+
+    def add(self, name, value):
+        self.figures.setdefault(name, []).append(value)
+
+
+def measure_samples(context, builds, runs):
+    """BPF nanoseconds of a sample, of a stack of each depth."""
+    seconds = QUICK_SECONDS if context.quick else SECONDS
+    cpu = programs.online_cpus()[-1]
+    for depth in DEPTHS:
+        with programs.load(context, [cpu], "depth", depth,
+                           programs.LOAD_PRIORITY):
+            for _ in range(runs):
+                for build in builds:
+                    command = [build.profiler, "-q", "-F", str(RATE_HZ), "-C",
+                               str(cpu), "-o", context.scratch_file("folded")]
+                    build.add(f"ns a sample, {depth + 2} frames",
+                              cost.ns_per_sample(context, command, seconds))
+
+
+def measure_captures(context, builds, runs):
+    """What -F 99 1 takes, of the machine and of one process."""
+    output = context.scratch_file("out.folded")
+    cpus = programs.online_cpus()
+    with programs.load(context, cpus, "depth", 26), \
+            programs.running(context, ["sleep", "600"]) as sleeper:
+        for name, choice in (("", []), (", -p", ["-p", str(sleeper.pid)])):
+            for _ in range(runs):
+                for build in builds:
+                    run = programs.run_measured(context, [
+                        build.profiler, "-q", "-F", "99", *choice, "-o",
+                        output, "1"])
+                    build.add(f"-F 99 1{name}: wall, s", run.wall)
+                    build.add(f"-F 99 1{name}: peak, MiB", run.peak_rss_mib)
+
+
+def measure_report(context, builds, runs):
+    """Naming and folding a raw capture with many stacks, which the other
+    build recorded, so that both can read it."""
+    raw = context.scratch_file("many.raw")
+    paths, seconds = (1000, 1) if context.quick else (PATHS, RECORD_SECONDS)
+    with programs.load(context, programs.online_cpus(), "paths", paths):
+        programs.run_measured(context, [
+            builds[0].profiler, "-q", "-F", str(RECORD_RATE_HZ), "--raw", raw,
+            "-o", os.devnull, str(seconds)],
+            priority=programs.PROFILER_PRIORITY)
+    for _ in range(runs):
+        for build in builds:
+            folded = context.scratch_file("out.folded")
+            run = programs.run_measured(
+                context, [build.profiler, "report", "-q", raw, "-o", folded])
+            build.add("raw capture to folded: CPU, s", run.cpu_seconds)
+            build.add("raw capture to folded: peak, MiB", run.peak_rss_mib)
+    with open(folded, "rb") as file:
+        return sum(1 for _ in file)
+
+
+def cpu_seconds(pid):
+    """Of a process, of its threads that ended as well, and of its children,
+    to the nanosecond: the clock of clock_getcpuclockid(3)."""
+    children = []
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with contextlib.suppress(OSError), \
+                open(f"/proc/{pid}/task/{thread}/children",
+                     encoding="ascii") as file:
+            children += map(int, file.read().split())
+    return sum(time.clock_gettime(~one << 3 | 2) for one in [pid, *children])
+
+
+def peak_mib(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        line = next(line for line in file if line.startswith("VmHWM:"))
+    return int(line.split()[1]) / 1024
+
+
+def knows_history(build):
+    return b"--history-enabled" in subprocess.run(
+        [build.service, "--help"], stdout=subprocess.PIPE, check=True).stdout
+
+
+def run_service(context, build):
+    """A service from its start on that writes files, as each build can, and
+    nothing else."""
+    directory = context.scratch_file("service")
+    os.makedirs(directory, exist_ok=True)
+    path = os.path.join(directory, "config.json")
+    with open(path, "w", encoding="ascii") as file:
+        json.dump({
+            **({"history": {"enabled": False}} if knows_history(build)
+               else {}),
+            "frequency_hz": SERVICE_RATE_HZ,
+            "interval_seconds": 1 if context.quick else INTERVAL_SECONDS,
+            "stacks": {"cache_directory": directory + "/cache"},
+            "files": {"directory": directory + "/files", "format": "pprof"},
+            "push_spool": {"directory": directory + "/spool"},
+            "http": {"listen": []}}, file)
+    process = subprocess.Popen(
+        [build.service, "--config", path], stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        env=context.environment())
+    try:
+        # Starting is no part of what a service costs for days.
+        cost.wait_for_samples(process)
+        before = cpu_seconds(process.pid)
+        seconds = 3 if context.quick else SERVICE_SECONDS
+        time.sleep(seconds)
+        build.add(f"service at {SERVICE_RATE_HZ} Hz: CPU, ms a second",
+                  (cpu_seconds(process.pid) - before) * 1000 / seconds)
+        build.add(f"service at {SERVICE_RATE_HZ} Hz: peak, MiB",
+                  peak_mib(process.pid))
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(STOP_LIMIT)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def measure_service(context, builds, runs):
+    with programs.load(context, programs.online_cpus(), "paths", 100):
+        for _ in range(runs):
+            for build in builds:
+                run_service(context, build)
+
+
+def run(context):
+    if context.against is None:
+        raise programs.Skipped("no other build was named (--against)")
+    builds = [Build(*(os.path.join(context.against, "daemon", name)
+                      for name in ("ksym-profile", "ksym-profiled"))),
+              Build(context.profiler, context.built("daemon", "ksym-profiled"))]
+    for path in (builds[0].profiler, builds[0].service):
+        if not os.access(path, os.X_OK):
+            raise programs.Failed(f"{path} is not built")
+    runs = context.waits.alternations or context.runs(RUNS)
+    with cost.bpf_statistics():
+        measure_samples(context, builds, runs)
+    measure_captures(context, builds, runs)
+    stacks = measure_report(context, builds, runs)
+    measure_service(context, builds, runs)
+    before, now = (build.figures for build in builds)
+    print(f"Medians of {runs} runs of each in turns; the raw capture has "
+          f"{stacks} stacks")
+    tables.print_table(
+        ["figure", "that build", "this one", "ratio"],
+        [[name, *(tables.number(value, 3) for value in (
+            tables.median(before[name]), tables.median(now[name]),
+            tables.ratio(tables.median(now[name]),
+                         tables.median(before[name]))))]
+         for name in now])
