@@ -15,6 +15,9 @@ namespace profd {
 
 inline constexpr std::string_view kDefaultConfigPath =
     "/etc/ksym/ksym-profiled.json";
+// Where files of profiles are where somebody asks for them and not for a place.
+inline constexpr std::string_view kDefaultFilesDirectory =
+    "/var/lib/ksym-profiled";
 
 // What ksym-profiled was asked for. docs/service.md says what each key means.
 struct ServiceConfig {
@@ -65,7 +68,7 @@ struct ServiceConfig {
   } symbols;
 
   struct Files {
-    std::string directory = "/var/lib/ksym-profiled";  // empty: no files
+    std::string directory;  // empty: no files
     std::string format = "pprof";
     uint64_t max_bytes = uint64_t{1} << 30;
     uint64_t max_age_seconds = uint64_t{7} * 24 * 3600;
@@ -75,7 +78,7 @@ struct ServiceConfig {
 
   // What is kept of all parts; see daemon/history.
   struct History {
-    bool enabled = false;
+    bool enabled = true;
     std::string directory = "/var/lib/ksym-profiled/history";
     uint64_t max_bytes = uint64_t{256} << 20;
     uint64_t max_age_seconds = uint64_t{30} * 24 * 3600;

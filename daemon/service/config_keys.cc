@@ -138,7 +138,9 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
                                },
                                uint64_t{1} << 20, uint64_t{1} << 50}},
     {.path = "files.directory",
-     .help = "where profiles are written; empty: nowhere",
+     .help =
+         "where profiles are written; empty: nowhere (/var/lib/ksym-profiled "
+         "with another key of files, else nowhere)",
      .kind = ConfigKey::Path{[](Config& c) -> std::string& {
        return c.files.directory;
      }}},
@@ -162,7 +164,7 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
                                60, uint64_t{10} * 366 * 24 * 3600}},
     {.path = "history.enabled",
      .help = "keep samples by the second, for ksym-profile history "
-             "(default false)",
+             "(default true)",
      .kind =
          ConfigKey::Flag{[](Config& c) -> bool& { return c.history.enabled; }}},
     {.path = "history.directory",

@@ -253,6 +253,7 @@ class Bench:
              "--frequency-hz", "49", "--interval-seconds", "1",
              "--files-directory", directory + "/profiles",
              "--files-format", "json",
+             "--history-directory", directory + "/history",
              "--stacks-cache-directory", directory + "/cache",
              "--push", "http://127.0.0.1:%d/" % self.receiver_port,
              "--push-spool-directory", directory + "/spool",

@@ -133,6 +133,7 @@ class ServiceCase(harness.E2eTest):
                 "files": files, "http": self.http,
                 "push": self.push,
                 "push_spool": {"directory": self.path("spool")},
+                "history": {"enabled": False},
                 **({"waiting": self.waiting} if self.waiting else {}),
                 **({"labels": self.labels} if self.labels else {}),
                 **self.more_keys},

@@ -45,6 +45,7 @@ class Soak:
              "--frequency-hz", options.frequency_hz,
              "--files-directory", directory + "/profiles",
              "--files-format", "folded",
+             "--history-directory", directory + "/history",
              "--stacks-cache-directory", directory + "/cache",
              "--http-listen", "unix:" + self.socket])
         self.service.wait_log("a profile every")

@@ -162,6 +162,7 @@ class TarballTest(harness.E2eTest):
         root.put("/tmp/config.json", """{
           "frequency_hz": 99, "interval_seconds": 1,
           "files": {"directory": "/tmp/files", "format": "folded"},
+          "history": {"directory": "/tmp/history"},
           "http": {"listen": ["unix:/tmp/http.sock"]},
           "push": ["http://receiver.test:%d/take"],
           "push_spool": {"directory": "/tmp/spool"}}""" % port)

@@ -47,6 +47,7 @@ class Bench:
              "--frequency-hz", "199", "--interval-seconds", "1",
              "--files-directory", self.directory + "/profiles",
              "--files-format", "folded",
+             "--history-directory", self.directory + "/history",
              "--stacks-cache-directory", self.directory + "/cache",
              "--http-listen", "unix:" + self.socket])
         self.services.append(service)

@@ -35,6 +35,7 @@ class Service:
                 "stacks": {"cache_directory": self.path("cache")},
                 "files": {"directory": self.path("profiles"),
                           "format": "json"},
+                "history": {"directory": self.path("history")},
                 "push_spool": {"directory": self.path("spool")},
                 "http": {"listen": ["unix:" + self.path("http.sock")]}}, file)
         self.log = open(self.path("log"), "w+b")

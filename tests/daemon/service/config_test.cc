@@ -51,6 +51,25 @@ TEST(ConfigTest, ReadsEachTypeAndComments) {
   EXPECT_EQ(config->files.max_bytes, ServiceConfig().files.max_bytes);
 }
 
+// A history is kept, and files are written where any key of them is there: what
+// was configured before there was a history writes its files as ever.
+TEST(ConfigTest, FilesAreWrittenWhereAsked) {
+  const auto directory = [](std::string_view text) {
+    const auto config = ParseConfig(text, "f.json");
+    EXPECT_TRUE(config) << text;
+    EXPECT_TRUE(config->history.enabled);
+    return config ? config->files.directory : "none";
+  };
+  EXPECT_EQ(directory("{}"), "");
+  EXPECT_EQ(directory(R"({"frequency_hz": 49})"), "");
+  EXPECT_EQ(directory(R"({"files": {}})"), kDefaultFilesDirectory);
+  EXPECT_EQ(directory(R"({"files": {"format": "json"}})"),
+            kDefaultFilesDirectory);
+  EXPECT_EQ(directory(R"({"files": {"format": "json", "directory": ""}})"), "");
+  EXPECT_EQ(directory(R"({"files": {"directory": "/srv", "format": "json"}})"),
+            "/srv");
+}
+
 // Waits are sampled only where that is asked for, at a rate within bounds.
 TEST(ConfigTest, Waiting) {
   EXPECT_FALSE(ServiceConfig().waiting.enabled);
@@ -211,7 +230,8 @@ size_t CountKeys(const json& schema) {
 }
 
 void ExpectSame(const ConfigKey& key, const json& property) {
-  ServiceConfig defaults;
+  // A section's defaults hold where the section is there.
+  ServiceConfig defaults = ParseConfig(R"({"files": {}})", "f").value();
   if (const auto* number = std::get_if<ConfigKey::Number>(&key.kind)) {
     EXPECT_EQ(property["type"], "integer");
     EXPECT_EQ(property["minimum"], number->least);

@@ -100,6 +100,9 @@ def start():
     expect(all("reason" not in frame for frame in kernel),
            "kernel frames without names: %s" % [
                f for f in kernel if "reason" in f][:3])
+    # It keeps a history without being asked to.
+    expect("Hot" in run("ksym-profile", "history", "--from", "-10m", "--unit",
+                        "load"), "no function of the unit in the history")
     expect(metrics()["ksym_frequency_hz"] == 99, "not 99 Hz")
     expect(int(read(PARANOID)) <= 2, "perf_event_paranoid is " + read(PARANOID))
     return "%s, %s" % (newest.metadata["event"], newest.metadata["unwind"])
