@@ -16,4 +16,11 @@ void ReturnFreedMemory();
 // 100 MB.
 void ReturnUnusedMemory();
 
+// Gives back the pages of this program's and its libraries' files that are
+// resident: code and constants, which nobody writes. What is used again comes
+// back from the page cache, some microseconds for 16 pages, or from the disk.
+// Call it where much was used that is not needed again, from any thread. A
+// debugger's breakpoints in them go as well.
+void ReturnFilePages();
+
 }  // namespace profd

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/base/freed_memory.h"
 #include "daemon/base/own_priority.h"
 #include "daemon/capture/capture_loop.h"
 #include "daemon/naming/naming.h"
@@ -129,6 +130,9 @@ class CaptureRun {
     }
     progress_.Say(StartLine(options_, metadata));
     SayStartWarnings(metadata, *missing, names_, progress_);
+    // Options were parsed and the sampler was loaded, once and for all. Reading
+    // the kernel's names is what takes the most memory.
+    ReturnFilePages();
     names_.BeginKernelNames();
     return {};
   }
