@@ -83,7 +83,7 @@ def measure_report(context, builds, runs):
         for build in builds:
             folded = context.scratch_file("out.folded")
             run = programs.run_measured(
-                context, [build.profiler, "report", "-q", raw, "-o", folded])
+                context, [build.profiler, "-q", "--replay", raw, "-o", folded])
             build.add("raw capture to folded: CPU, s", run.cpu_seconds)
             build.add("raw capture to folded: peak, MiB", run.peak_rss_mib)
     with open(folded, "rb") as file:
