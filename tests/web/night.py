@@ -79,7 +79,7 @@ class Night(unittest.TestCase):
         with open(os.path.join(self.dir, "log"), "w",
                   encoding="utf-8") as stderr:
             self.begin([PROFILED, "--config", config], stderr=stderr)
-        self.wait_for(self.is_serving, "the service")
+        self.wait_for(self.is_serving, "service")
 
     def is_serving(self):
         with socket.socket(socket.AF_UNIX) as client:
@@ -166,15 +166,13 @@ class Night(unittest.TestCase):
     def look_at_pictures(self, text):
         self.assertEqual(re.findall(r"!\[[^]]+\]\(pictures/(.+?)\)", text),
                          PICTURES)
+        kept = os.path.join(DOCS, "pictures")
         for name in PICTURES:
-            made = os.path.join(self.pictures, name)
-            kept = os.path.join(DOCS, "pictures", name)
             if "--docs" in sys.argv:
-                os.makedirs(os.path.dirname(kept), exist_ok=True)
-                shutil.copy(made, kept)
-            for path in (made, kept):
-                self.assertLessEqual(os.path.getsize(path), MOST_PICTURE_BYTES,
-                                     path)
+                os.makedirs(kept, exist_ok=True)
+                shutil.copy(os.path.join(self.pictures, name), kept)
+            self.assertLessEqual(os.path.getsize(os.path.join(kept, name)),
+                                 MOST_PICTURE_BYTES, name)
 
     def run_commands(self, all_arguments, begin, end):
         """Each but the page's names the culprit or its unit, or draws its bar,
