@@ -23,7 +23,8 @@ function shareText(share) {
 // The use of functions, of whole stacks: a table of which the rows in sight are
 // elements.
 class FunctionGrid {
-  // actions: choose(row), open(row), sort(key).
+  // actions: choose(row, {stays}), where a row that is chosen already is chosen
+  // no more unless it stays; open(row); sort(key).
   constructor(actions) {
     this.actions = actions;
     this.element = byName('functions');
@@ -35,16 +36,27 @@ class FunctionGrid {
     this.element.append(this.head, this.body);
     this.element.addEventListener('scroll', () => this.paint());
     this.element.addEventListener('keydown', (event) => this.key(event));
-    const rowOf = ({target}) =>
-        this.rows[Number(target.closest('.rows .row')?.dataset.place ?? -1)];
-    this.body.addEventListener('click', (event) => {
-      const row = rowOf(event);
-      if (row) this.actions.choose(row);
+    // A choice shows or hides the function's curve above the table, which moves
+    // the rows away from the pointer. Both clicks of a double one are therefore
+    // of the first one's row, whatever the second one hits.
+    document.addEventListener(
+        'click', (event) => this.click(event), {capture: true});
+    document.addEventListener('dblclick', () => {
+      if (!this.clicked) return;
+      this.actions.choose(this.clicked, {stays: true});
+      this.actions.open(this.clicked);
     });
-    this.body.addEventListener('dblclick', (event) => {
-      const row = rowOf(event);
-      if (row) this.actions.open(row);
-    });
+  }
+
+  click(event) {
+    if (event.detail <= 1) {
+      const row = event.target.closest('#functions .rows .row');
+      this.clicked = row && this.rows[Number(row.dataset.place)];
+      if (this.clicked) this.actions.choose(this.clicked);
+    } else if (this.clicked) {
+      event.stopPropagation();
+      event.preventDefault();
+    }
   }
 
   // table: what the service gave; before: the same of what it is compared with,
@@ -145,7 +157,6 @@ class FunctionGrid {
   mark(name, module) {
     this.chosen = this.rows.findIndex(
         (row) => name !== '' && row.name === name && row.module === module);
-    // Rows stay the same elements, so that a second click is a double one.
     for (const row of this.body.children) {
       row.setAttribute('aria-selected',
                        Number(row.dataset.place) === this.chosen);
@@ -200,7 +211,7 @@ class FunctionGrid {
     } else if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
       const next = Math.max(0, Math.min(
           this.rows.length - 1, at + (event.key === 'ArrowDown' ? 1 : -1)));
-      this.actions.choose(this.rows[next], {isKey: true});
+      this.actions.choose(this.rows[next], {stays: true});
       const top = next * FUNCTION_ROW_PIXELS;
       const room = this.element.clientHeight - this.head.offsetHeight;
       if (top < this.element.scrollTop) this.element.scrollTop = top;

@@ -370,8 +370,8 @@ class HistoryPage {
     byName('compare').setAttribute('aria-pressed', isSecond);
   }
 
-  chooseFunction({name, module}, {isKey = false} = {}) {
-    const again = !isKey && name === this.state.name &&
+  chooseFunction({name, module}, {stays = false} = {}) {
+    const again = !stays && name === this.state.name &&
         module === this.state.module;
     this.update(again ? {name: '', module: ''} : {name, module},
                 {replace: true});

@@ -44,8 +44,12 @@ class Picture {
     this.fromRoots = 0;  // pixels that the root's edge is out of sight
     element.addEventListener('scroll', () => {
       const {scrollTop} = element;
-      this.fromRoots =
-          this.options?.rootsBelow ? this.mostScroll() - scrollTop : scrollTop;
+      // Where the size has changed since, the next drawing keeps what was in
+      // sight when it was drawn last.
+      if (this.mostScroll() === this.drawnScroll) {
+        this.fromRoots = this.options?.rootsBelow ?
+            this.drawnScroll - scrollTop : scrollTop;
+      }
       this.paint();
     });
   }
@@ -71,8 +75,9 @@ class Picture {
     this.layout = new Layout(this.tree, {...this.options, pixels: this.width});
     this.sheet.style.height = `${this.layout.rows.length * ROW_PIXELS}px`;
     this.letter ??= this.letterWidth();
+    this.drawnScroll = this.mostScroll();
     this.element.scrollTop = this.options.rootsBelow ?
-        this.mostScroll() - this.fromRoots : this.fromRoots;
+        this.drawnScroll - this.fromRoots : this.fromRoots;
     this.paint(true);
   }
 

@@ -24,8 +24,9 @@ export async function openPage(
   // A busy machine is no failure.
   page.setDefaultTimeout(120000);
   page.on('console', (message) => {
-    // Chromium's own about drawing in software.
-    if (message.text().includes('GL Driver Message')) return;
+    // Chromium's own about drawing in software, and about tests that read what
+    // was drawn.
+    if (/GL Driver Message|willReadFrequently/.test(message.text())) return;
     if (['error', 'warning'].includes(message.type())) {
       complaints.push(`console: ${message.text()}`);
     }

@@ -72,6 +72,42 @@ async function opening() {
   return page;
 }
 
+// Callers and callees, in the frame, are those of the function that was clicked
+// first: the curve of a chosen one comes and goes above the table, so that the
+// second click hits something else.
+async function doubleClicks(page, last) {
+  const rows = page.locator('#functions .rows .row');
+  const selected = page.locator('#functions .row[aria-selected="true"]');
+  const others = {sort: (await state(page)).get('sort'), b: null};
+  for (const row of [rows.first(), rows.nth(2),
+                     rows.filter({hasText: last}).first()]) {
+    // Long names are cut at their end.
+    const name = (await row.locator('.name').textContent()).replace(/…$/, '');
+    const isName = (text) => text?.startsWith(name);
+    for (const isChosen of [false, true]) {
+      const where = `${name}, ${isChosen ? 'chosen' : 'not chosen'} before`;
+      await frame(page).locator('[data-view="flame"]').click();
+      await page.waitForFunction(() => !location.hash.includes('callers'));
+      if (await selected.count() > 0) await selected.click();
+      if (isChosen) await row.click();
+      const {x, y, width, height} = await row.boundingBox();
+      await page.mouse.dblclick(x + width / 2, y + height / 2);
+      await page.waitForFunction(() => location.hash.includes('callers'));
+      await frame(page).locator('#above .f').first().waitFor();
+      const after = await state(page);
+      const opened = new URLSearchParams(after.get('flame').slice(1));
+      check(isName(opened.get('name')),
+            `${where}: it opened ${opened.get('name')}`);
+      check(isName(after.get('name')) &&
+                await page.locator('#series').isVisible(),
+            `${where}: the curve is of ${after.get('name')}`);
+      for (const [key, value] of Object.entries(others)) {
+        check(after.get(key) === value, `${where}: the click changed ${key}`);
+      }
+    }
+  }
+}
+
 async function functions(page) {
   // Only the command with such functions.
   await page.locator('#row-names button').filter({hasText: '<img'}).click();
@@ -96,11 +132,7 @@ async function functions(page) {
         0, 0, canvas.width, canvas.height);
     return data.some((byte) => byte !== 0);
   });
-  // Callers and callees, in the frame.
-  await row.dblclick();
-  await frame(page).locator('#above .f').first().waitFor();
-  check((await state(page)).get('flame').includes('callers'),
-        'the frame keeps its view in the address');
+  await doubleClicks(page, HOSTILE);
   await page.locator('#functions').focus();
   await page.keyboard.press('ArrowDown');
   check(!(await state(page)).get('name')?.includes('<img'),
@@ -403,12 +435,21 @@ async function live() {
   const a = (await state(page)).get('a');
   const session = await page.context().newCDPSession(page);
   await session.send('Performance.enable');
+  // The least of three moments: between them answers come and go.
   const sizes = async () => {
-    await session.send('HeapProfiler.collectGarbage');
-    const {metrics} = await session.send('Performance.getMetrics');
-    const of = (name) => metrics.find((metric) => metric.name === name).value;
-    return {heap: of('JSHeapUsedSize'), nodes: of('Nodes'),
-            listeners: of('JSEventListeners')};
+    const least = {heap: Infinity, nodes: Infinity, listeners: Infinity};
+    const names = {heap: 'JSHeapUsedSize', nodes: 'Nodes',
+                   listeners: 'JSEventListeners'};
+    for (let i = 0; i < 3; ++i) {
+      await passes(1);
+      await session.send('HeapProfiler.collectGarbage');
+      const {metrics} = await session.send('Performance.getMetrics');
+      for (const [key, wanted] of Object.entries(names)) {
+        const {value} = metrics.find(({name}) => name === wanted);
+        least[key] = Math.min(least[key], value);
+      }
+    }
+    return least;
   };
   await passes(10);
   const first = await sizes();

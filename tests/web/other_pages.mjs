@@ -115,7 +115,26 @@ async function deep({open}) {
   check((await boxes(page)).length === 6, 'what was left is hidden: ' +
         await boxes(page));
   check(await box(page, 'f299').isVisible(), 'the zoom is in sight');
+  await nearestCaller(page);
   await page.close();
+}
+
+// The nearest caller is in sight, also where what is said of the function takes
+// more lines, and so room from the callers, while they are scrolled to it.
+async function nearestCaller(page) {
+  await row(page, 'f299').locator('.name').evaluate(async (name) => {
+    name.dispatchEvent(new MouseEvent('dblclick', {bubbles: true}));
+    document.getElementById('detail').style.height = '100px';
+    for (let i = 0; i < 3; ++i) await new Promise(requestAnimationFrame);
+  });
+  const ends = await page.evaluate(() => {
+    const above = document.getElementById('above');
+    const nearest = [...above.querySelectorAll('.f')].find(
+        (frame) => frame.textContent === 'f298');
+    return [nearest, above].map(
+        (element) => element.getBoundingClientRect().bottom);
+  });
+  check(ends[0] <= ends[1], `the nearest caller is in sight: ${ends}`);
 }
 
 async function difference({open, picture}) {
