@@ -24,6 +24,7 @@ SERVICE_SECONDS = 20
 QUICK_SECONDS = 0.5
 SERVICE_RATE_HZ = 19
 INTERVAL_SECONDS = 5
+START_LIMIT = 20
 STOP_LIMIT = 20
 
 
@@ -129,27 +130,42 @@ def run_service(context, build):
             "files": {"directory": directory + "/files", "format": "pprof"},
             "push_spool": {"directory": directory + "/spool"},
             "http": {"listen": []}}, file)
-    process = subprocess.Popen(
-        [build.service, "--config", path], stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        env=context.environment())
-    try:
-        # Starting is no part of what a service costs for days.
-        cost.wait_for_samples(process)
-        before = cpu_seconds(process.pid)
-        seconds = 3 if context.quick else SERVICE_SECONDS
-        time.sleep(seconds)
-        build.add(f"service at {SERVICE_RATE_HZ} Hz: CPU, ms a second",
-                  (cpu_seconds(process.pid) - before) * 1000 / seconds)
-        build.add(f"service at {SERVICE_RATE_HZ} Hz: peak, MiB",
-                  peak_mib(process.pid))
-    finally:
-        process.send_signal(signal.SIGTERM)
+    with open(directory + "/log", "w+b") as log:
+        process = subprocess.Popen(
+            [build.service, "--config", path], stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=log, env=context.environment())
         try:
-            process.wait(STOP_LIMIT)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+            # Starting is no part of what a service costs for days.
+            wait_started(process, log)
+            measure_running(context, build, process.pid)
+        finally:
+            end(process)
+
+
+def wait_started(process, log):
+    deadline = time.monotonic() + START_LIMIT
+    while b"a profile every" not in os.pread(log.fileno(), 1 << 16, 0):
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise programs.Failed("ksym-profiled did not start")
+        time.sleep(0.02)
+
+
+def measure_running(context, build, pid):
+    before = cpu_seconds(pid)
+    seconds = 3 if context.quick else SERVICE_SECONDS
+    time.sleep(seconds)
+    build.add(f"service at {SERVICE_RATE_HZ} Hz: CPU, ms a second",
+              (cpu_seconds(pid) - before) * 1000 / seconds)
+    build.add(f"service at {SERVICE_RATE_HZ} Hz: peak, MiB", peak_mib(pid))
+
+
+def end(process):
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(STOP_LIMIT)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def measure_service(context, builds, runs):
