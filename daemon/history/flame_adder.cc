@@ -10,6 +10,7 @@
 
 #include "daemon/history/capture_facts.h"
 #include "daemon/history/limits.h"
+#include "daemon/history/part_counts.h"
 #include "daemon/history/table_check.h"
 #include "daemon/history/words.h"
 
@@ -39,7 +40,7 @@ class FlameAdder::File {
       : tables_(tables),
         adder_(adder),
         filter_(tables, adder.selection_),
-        left_out_(tables.parts.size()),
+        counts_(tables),
         strings_(tables.strings.size()),
         frames_(tables.functions.size()) {}
 
@@ -63,9 +64,10 @@ class FlameAdder::File {
       if (!filter_.HasPart(row.part)) continue;
       const Series& series = tables_.series[row.series];
       if (!filter_.HasRow(row) || !adder_.kind_.Has(series)) {
-        left_out_[row.part] += row.count;
+        counts_.LeaveOut(row);
         continue;
       }
+      counts_.Take(row);
       const bool is_same = last != nullptr && last->series == row.series &&
                            last->user == row.user && last->kernel == row.kernel;
       if (!is_same || node == kNoNode) {
@@ -137,10 +139,7 @@ class FlameAdder::File {
 
   void AddPart(uint32_t number) {
     const Part& part = tables_.parts[number];
-    Accounting accounting = CountersOfPart(tables_, part);
-    accounting.emitted -= left_out_[number];
-    accounting.taken -= left_out_[number];
-    adder_.builder_.Add(accounting);
+    adder_.builder_.Add(counts_.Of(number));
     if (adder_.coverage_.Add(tables_, part) == CoverageAdder::Step::kFirst) {
       adder_.metadata_.start_unix_ns = part.start_unix_ns;
     }
@@ -170,7 +169,7 @@ class FlameAdder::File {
   const Tables& tables_;
   FlameAdder& adder_;
   const FileFilter filter_;
-  std::vector<uint64_t> left_out_;  // of each part's samples
+  PartCounts counts_;
   std::vector<std::optional<StringId>> strings_;
   std::vector<std::optional<FrameId>> frames_;
   std::vector<FrameId> path_;

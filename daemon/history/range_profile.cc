@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "daemon/history/capture_facts.h"
+#include "daemon/history/part_counts.h"
 #include "daemon/history/pod_names.h"
 #include "daemon/history/table_check.h"
 #include "daemon/history/words.h"
@@ -32,7 +33,7 @@ class RangeProfile::File {
         range_(range),
         filter_(tables, range.selection_),
         names_(tables),
-        left_out_(tables.parts.size()),
+        counts_(tables),
         kinds_(tables.kinds.size()),
         strings_(tables.strings.size()),
         labels_(tables.strings.size()),
@@ -46,9 +47,10 @@ class RangeProfile::File {
     for (const Row& row : tables_.rows) {
       if (!filter_.HasPart(row.part)) continue;
       if (!filter_.HasRow(row)) {
-        left_out_[row.part] += row.count;
+        counts_.LeaveOut(row);
         continue;
       }
+      counts_.Take(row);
       if (auto added = AddRow(row); !added) return added;
     }
     AddParts();
@@ -147,11 +149,7 @@ class RangeProfile::File {
   void AddParts() {
     for (uint32_t i = 0; i < tables_.parts.size(); ++i) {
       if (!filter_.HasPart(i)) continue;
-      Accounting accounting = CountersOfPart(tables_, tables_.parts[i]);
-      // As many as were checked to be there.
-      accounting.emitted -= left_out_[i];
-      accounting.taken -= left_out_[i];
-      range_.builder_.Add(accounting);
+      range_.builder_.Add(counts_.Of(i));
       range_.NotePlace(tables_, tables_.parts[i]);
     }
   }
@@ -160,7 +158,7 @@ class RangeProfile::File {
   RangeProfile& range_;
   const FileFilter filter_;
   const PodNames names_;
-  std::vector<uint64_t> left_out_;  // of each part's samples
+  PartCounts counts_;
   std::vector<std::optional<SampleKindId>> kinds_;
   std::vector<std::optional<StringId>> strings_;
   std::vector<std::optional<LabelSetId>> labels_;  // by cgroup

@@ -70,6 +70,10 @@ TEST(FlameAdder, Filters) {
                                 1000, {.unit = "nginx"});
   EXPECT_EQ(SumOf(StacksOf(flame)), 24u);
   EXPECT_EQ(flame.accounting.emitted, 24u);
+  EXPECT_EQ(flame.accounting.damaged_by_cause[2], 4u);
+  const Profile python = FlameOf({TablesOf({PartNumber(0), PartNumber(1)})},
+                                 1000, {.command = "python3"});
+  EXPECT_EQ(python.accounting.damaged_by_cause[2], 0u);
 }
 
 TEST(FlameAdder, AddsRatesUpAsTime) {

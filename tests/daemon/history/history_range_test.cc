@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <string>
 
+#include "daemon/history/part_counts.h"
 #include "daemon/history/range_profile.h"
 #include "daemon/history/table_check.h"
 #include "tests/daemon/history/sample_parts.h"
@@ -101,6 +103,58 @@ TEST(RangeProfile, Filters) {
   EXPECT_EQ(count({.function = "rare_1"}), 2u);
   EXPECT_EQ(count({.function = "=rare_1"}), 2u);
   EXPECT_EQ(count({.function = "=rare_"}), 0u);
+}
+
+// What is said of stacks is said of those that were chosen.
+TEST(RangeProfile, CountsIncompleteStacksOfWhatWasChosen) {
+  const Tables tables = TablesOf({PartNumber(0), PartNumber(1)});
+  const auto truncated = [&](Selection selection) {
+    const Accounting accounting =
+        Select(tables, std::move(selection)).accounting;
+    EXPECT_EQ(accounting.damaged_by_cause[0], 0u);
+    EXPECT_EQ(accounting.damaged_by_cause[3], 0u);
+    return accounting.damaged_by_cause[2];
+  };
+  EXPECT_EQ(truncated({}), 4u);
+  EXPECT_EQ(truncated({.unit = "nginx"}), 4u);
+  EXPECT_EQ(truncated({.command = "python3"}), 0u);
+  EXPECT_EQ(truncated({.function = "rare_1"}), 2u);
+}
+
+// Each state of a stack is one of the causes, once a sample.
+TEST(PartCounts, CountsStatesAsCauses) {
+  const auto damage = [](StackState user, StackState kernel) {
+    Tables tables = TablesOf({PartNumber(0)});
+    tables.series[0].user_state = static_cast<uint8_t>(user);
+    tables.series[0].kernel_state = static_cast<uint8_t>(kernel);
+    PartCounts counts(tables);
+    for (const Row& row : tables.rows) {
+      if (row.series == 0) {
+        counts.Take(row);
+      } else {
+        counts.LeaveOut(row);
+      }
+    }
+    const Accounting accounting = counts.Of(0);
+    EXPECT_GT(accounting.emitted, 0u);
+    std::array<bool, kDamageCauses> causes = {};
+    for (size_t i = 0; i < kDamageCauses; ++i) {
+      const uint64_t count = accounting.damaged_by_cause[i];
+      EXPECT_TRUE(count == 0 || count == accounting.emitted);
+      causes[i] = count != 0;
+    }
+    return causes;
+  };
+  using Causes = std::array<bool, kDamageCauses>;
+  using enum StackState;
+  EXPECT_EQ(damage(kWhole, kNone), Causes());
+  EXPECT_EQ(damage(kFaulted, kFaulted), (Causes{true, false, false, false}));
+  EXPECT_EQ(damage(kWhole, kCollided), (Causes{false, true, false, false}));
+  EXPECT_EQ(damage(kTruncated, kTruncated),
+            (Causes{false, false, true, false}));
+  EXPECT_EQ(damage(kBroken, kWhole), (Causes{false, false, false, true}));
+  EXPECT_EQ(damage(kBeyondCopy, kTruncated),
+            (Causes{false, false, true, true}));
 }
 
 TEST(RangeProfile, FindsNamesAsTheyArePrinted) {
