@@ -57,6 +57,7 @@ int Finish(const ksym::Status& status) {
     PrintError(status.error().message());
     return 1;
   }
+  // A full disk may show only now, when the buffer is written.
   if (std::fflush(stdout) != 0) {
     std::perror("gen_gsym: standard output");
     return 1;

@@ -66,6 +66,7 @@ ksym::Result<std::vector<std::byte>> GenerateKsym(int fd,
   ksym::KallsymsReport report;
   bool add_failed = false;
   const auto add = [&](const ksym::KallsymsLine& line) -> ksym::Status {
+    // After a malformed line nothing is made, so nothing more is added.
     if (report.malformed > 0 || !Wanted(line, options)) return {};
     ksym::Status added;
     if (options.names == KsymOptions::Names::kDemangled) {
@@ -83,6 +84,7 @@ ksym::Result<std::vector<std::byte>> GenerateKsym(int fd,
         fmt::format("{}:{}: {}", input, report.first_malformed_line,
                     report.first_malformed_reason));
   }
+  // The error is about a line then, which the reader's own errors are not.
   if (add_failed) {
     return ksym::Fail(
         std::move(read.error())

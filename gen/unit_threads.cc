@@ -24,6 +24,8 @@ class UnitQueue {
       std::unique_lock lock(mutex_);
       const size_t index = next_read_++;
       if (index >= work_.unit_count) return;
+      // The unit that is to be added next never waits here, so AddAll() goes
+      // on.
       changed_.wait(lock, [&] { return index < added_ + slots_.size(); });
       lock.unlock();
       Slot& slot = slots_[index % slots_.size()];
@@ -41,6 +43,8 @@ class UnitQueue {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [&] { return slot.is_read; });
       lock.unlock();
+      // Without the lock: the workers read on meanwhile. Nobody else touches
+      // the slot before `added_` says that it is free.
       work_.add(slot.unit);
       lock.lock();
       slot.is_read = false;

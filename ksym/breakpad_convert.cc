@@ -25,6 +25,7 @@ Result<GsymConversion> ConvertBreakpadToGsym(
   GsymWriter writer(options.file);
   symbols->ForEachBatch(BreakpadOptionsOf(options.dwarf),
                         [&](const FunctionBatch& batch) { writer.Add(batch); });
+  // Only now: lines are read, and lost, as the batches are made.
   conversion.breakpad_losses = symbols->losses();
   if (writer.function_count() == 0) {
     return Fail(ErrorCode::kNotFound, "no FUNC and no PUBLIC line");

@@ -44,6 +44,8 @@ DebugFileFinder WatchRefusals(DebugFileFinder finder, std::string& refusal) {
   finder.open = [&refusal,
                  open = std::move(finder.open)](const std::string& path) {
     auto source = open(path);
+    // OnlyTrusted() has no errno, which tells it from a file that may not be
+    // read.
     const bool is_untrusted = !source &&
                               source.error().code() == ErrorCode::kPermission &&
                               source.error().sys_errno() == 0;

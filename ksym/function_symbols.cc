@@ -104,6 +104,7 @@ std::string_view FunctionSymbols::NameAt(uint64_t start,
   auto symbol = std::ranges::lower_bound(symbols_, start, {}, &Symbol::start);
   const Symbol* best = nullptr;
   for (; symbol != symbols_.end() && symbol->start == start; ++symbol) {
+    // Equal ones too: the last one in the table is the answer.
     if (best == nullptr || SizeOf(*symbol) >= SizeOf(*best)) best = &*symbol;
   }
   return best == nullptr ? otherwise : best->name;

@@ -30,6 +30,7 @@ Result<GsymImage> GsymCache::Load(std::string_view build_id) const {
   auto image = GsymImage::OfFile(std::move(*mapped));
   if (!image) return fail(std::move(image.error()));
   const std::string uuid = ToHex(image->file().uuid());
+  // A GSYM file holds at most 20 bytes of a build-id.
   if (uuid.empty() || !build_id.starts_with(uuid)) {
     return fail(Error(ErrorCode::kCorrupt, "of another program"));
   }

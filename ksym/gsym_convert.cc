@@ -49,6 +49,7 @@ Result<ElfFunctions> ElfFunctions::Open(const ByteSource& source,
   if (functions.has_dwarf() || !functions.symbols_.empty()) {
     functions.symbols_.AddStubs(source, *image);
   }
+  // Last, when all symbols are there: functions are cut where these begin.
   functions.edges_ = functions.symbols_.Edges();
   return functions;
 }
@@ -91,6 +92,7 @@ void ElfFunctions::KeepOtherCode(const UnitFunctions& unit) {
     const auto rows =
         std::span(unit.batch.lines).subspan(code.first_line, code.line_count);
     OtherCode& kept = other_code_.emplace_back();
+    // A copy, as the unit's memory is used for the next one.
     kept.range = code.range;
     kept.files.resize(1);
     kept.lines.assign(rows.begin(), rows.end());
@@ -193,6 +195,7 @@ void ElfFunctions::RunUnits(
                     [](const OtherCode& code) { return code.range.start; });
   constexpr AddressRange kEverywhere = {0,
                                         std::numeric_limits<uint64_t>::max()};
+  // After all units: only now is it known what has no function.
   const FunctionBatch rest = SymbolsOutside(
       std::move(covered),
       options.windows.empty() ? std::span(&kEverywhere, 1) : options.windows);
@@ -250,6 +253,7 @@ Result<GsymConversion> ConvertFunctionsToGsym(
                 dwarf ? "no function in its DWARF or symbols"
                       : dwarf.error().message() + ", and no symbol");
   }
+  // Frees the debug data before the file takes as much again.
   functions.reset();
   auto status = conversion.Finish(std::move(writer), uuid);
   if (!status) return Fail(std::move(status.error()));

@@ -42,6 +42,8 @@ Result<OpenedFile> SymbolFile::Copy() const {
                 std::string(path) + ": not open any more, or changed");
   }
   OpenedFile copy;
+  // The file may be closed, or its descriptor given back, while the copy is
+  // read.
   copy.fd = UniqueFd(::fcntl(fd(), F_DUPFD_CLOEXEC, 0));
   if (!copy.fd.valid()) return FailErrno(errno, std::string(path));
   copy.is_held = opened.is_held;

@@ -138,6 +138,7 @@ class Symbolizer::Impl {
         pool_.Intern(BoundPath(mapping->path, name_room_)).value_or("");
     symbol.file_offset = mapping->file_offset + (address - mapping->start);
     if (mapping->path == "[vdso]") {
+      // No offset in a file: the image begins where the mapping does.
       symbol.file_offset = {address - mapping->start};
       files_.Resolve(Vdso(), symbol.file_offset, symbol);
     } else if (mapping->path == "[vsyscall]") {
@@ -303,6 +304,7 @@ class Symbolizer::Impl {
     PerfMapState& state = StateOf(process);
     if (state.used >= state.due) {
       OpenIfMissing(process, state);
+      // Also where there is none: most processes never write one.
       state.due = state.used + kPerfMapPeriod;
       Refresh(state);
     }

@@ -207,6 +207,7 @@ void SymbolFiles::Read(const ProcessId& process, const std::string& path,
                        SymbolFile& file) {
   file.read_for = process;
   if (file.path != path) file.path = pool_.Intern(path).value_or("");
+  // Whatever comes of it: LoadAgain() reads a file again for a source once.
   file.fetch_asked = static_cast<bool>(fetch_);
   const auto opened = options_.opener->Open(file.opened);
   if (!opened) {
@@ -215,6 +216,7 @@ void SymbolFiles::Read(const ProcessId& process, const std::string& path,
     return FailToOpen(process, opened.error(), file);
   }
   const std::string shown = DescribeFile(path, file.owner);
+  // Compared below: this file's debug file was refused if the count rises.
   const uint64_t refused = checksums_->refused();
   std::string untrusted;
   auto symbols = ElfSymbols::Load(
@@ -233,6 +235,8 @@ void SymbolFiles::Read(const ProcessId& process, const std::string& path,
   }
   const std::string& mapped = file.opened.mapped_build_id;
   const bool is_other =
+      // An overlay numbers the files of its layers alike, so the inode alone
+      // may be another file's.
       symbols && !mapped.empty() && symbols->build_id() != ToHex(mapped);
   if (!symbols || is_other) {
     file.state = SymbolFile::State::kFailed;
@@ -250,6 +254,7 @@ void SymbolFiles::Read(const ProcessId& process, const std::string& path,
   file.build_id = pool_.Intern(file.symbols->build_id()).value_or("");
   statistics_.symbols += file.symbols->symbol_count();
   ++statistics_.files_loaded;
+  // Last, as it may drop other files to make room.
   Charge(file, file.symbols->memory_bytes());
 }
 
@@ -387,6 +392,7 @@ SymbolFile SymbolFiles::LoadImage(std::string image) {
 
 std::optional<std::string_view> SymbolFiles::NameOf(
     SymbolFile& file, const SymbolTable::Match& match, Unresolved& reason) {
+  // Before the file is looked at: what was named once keeps its name.
   const auto found = file.names.find(match.index);
   if (found != file.names.end()) return found->second;
   if (!file.symbols || !file.IsUnchanged()) {
@@ -463,6 +469,7 @@ void SymbolFiles::Drop(SymbolFile& file) {
   statistics_.symbols -= file.symbols->symbol_count();
   file.charged_bytes = 0;
   open_files_ -= file.symbols->holds_debug_file() ? 1 : 0;
+  // The descriptor stays: the file can be read again without its process.
   file.opened.fd = std::move(*file.symbols).TakeFd();
   file.symbols.reset();
   file.names = {};

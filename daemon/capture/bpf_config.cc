@@ -21,6 +21,7 @@ using ksym::Fail;
 // The frames that the kernel walks at the most, whatever a program asks for.
 uint32_t KernelStackDepthLimit() {
   const auto text = ksym::ReadFile("/proc/sys/kernel/perf_event_max_stack", 64);
+  // PERF_MAX_STACK_DEPTH, which the kernel begins with.
   if (!text) return 127;
   std::string_view line = *text;
   return ksym::ParseUnsigned<uint32_t>(ksym::TakeField(line, '\n'), 10)
@@ -104,6 +105,8 @@ constexpr bool kHasTables =
 void DecideUnwind(CaptureOptions& options, CaptureMetadata& metadata) {
   BpfConfig& config = options.bpf;
   config.unwind = options.unwind;
+  // With stack ids it is the kernel that walks (bpf_get_stackid()), and that
+  // knows frame pointers only.
   if (WalksByTables(config.unwind) && config.user_stacks &&
       (config.store != StackStore::kExact || !kHasTables)) {
     if (config.unwind == Unwind::kTables) {
@@ -122,6 +125,8 @@ void DecideUnwind(CaptureOptions& options, CaptureMetadata& metadata) {
         KernelHasBpfLoop() ? TableWalk::kLoop : TableWalk::kSteps);
   }
   if (tables || config.waits) {
+    // A kernel with bpf_loop(), which is of 5.17, has bpf_task_pt_regs(), of
+    // 5.15, as well.
     config.has_task_pt_regs =
         (tables && config.table_walk == TableWalk::kLoop) ||
         (!options.table_walk && KernelHasTaskPtRegs());

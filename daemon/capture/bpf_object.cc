@@ -140,6 +140,8 @@ class BpfObject::Impl {
     const ksym::UniqueFd copy(::memfd_create("minimal.btf", MFD_CLOEXEC));
     if (!copy.valid()) return FailErrno(errno, "memfd_create");
     const std::string path = fmt::format("/proc/self/fd/{}", copy.get());
+    // The object says which types it asks for, so it is opened before the file
+    // has any: libbpf reads that when it loads.
     auto opened = Open(config, path.c_str());
     if (!opened) return opened;
     uint32_t size = 0;
@@ -389,6 +391,7 @@ ksym::Status BpfObject::ClearStacks(uint32_t set) {
   // Stack trace maps have no batches.
   const int fd = impl_->TracesFd(set);
   uint32_t bucket = 0;
+  // Always the first one that is left, as one that was deleted has no next.
   while (bpf_map_get_next_key(fd, nullptr, &bucket) == 0) {
     if (bpf_map_delete_elem(fd, &bucket) != 0) {
       return FailErrno(errno, "clearing the stack trace map");
@@ -403,6 +406,8 @@ std::vector<uint64_t> BpfObject::ReadStackTrace(uint32_t set,
   if (bpf_map_lookup_elem(impl_->TracesFd(set), &bucket, frames.data()) != 0) {
     return {};
   }
+  // The kernel fills up with zeros (bpf_stackmap_copy() in
+  // kernel/bpf/stackmap.c).
   frames.erase(std::ranges::find(frames, uint64_t{0}), frames.end());
   return frames;
 }
@@ -410,6 +415,8 @@ std::vector<uint64_t> BpfObject::ReadStackTrace(uint32_t set,
 ksym::Result<profile_stats> BpfObject::ReadStats(uint32_t set) const {
   const int cpus = libbpf_num_possible_cpus();
   if (cpus < 0) return FailErrno(-cpus, "counting the possible CPUs");
+  // A look-up writes the values of all possible CPUs, also of those that are
+  // offline.
   std::vector<profile_stats> per_cpu(static_cast<size_t>(cpus));
   if (bpf_map_lookup_elem(bpf_map__fd(impl_->skeleton->maps.stats), &set,
                           per_cpu.data()) != 0) {

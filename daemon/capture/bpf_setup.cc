@@ -51,6 +51,7 @@ ksym::Status UsePinned(bpf_map* map, const std::string& path) {
     return Fail(ErrorCode::kInvalid,
                 path + ": not a BPF hash map with keys of 8 bytes");
   }
+  // libbpf keeps a descriptor of its own.
   const int error = bpf_map__reuse_fd(map, fd.get());
   if (error != 0) return FailErrno(-error, path);
   return {};
@@ -144,6 +145,7 @@ void ConfigureWaitMaps(profile_bpf& skeleton, const BpfConfig& config) {
       config.waits && config.waits->walks == WaitWalks::kIntervals;
   const auto cpus =
       static_cast<uint32_t>(std::max(libbpf_num_possible_cpus(), 1));
+  // One entry where nothing uses a map: the kernel refuses maps without any.
   for (const auto& [map, entries] :
        {std::pair(maps.wait_slots, kWaitSlots),
         std::pair(maps.wait_cpus, uint32_t{1}),

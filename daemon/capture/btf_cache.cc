@@ -63,6 +63,8 @@ std::optional<std::vector<std::byte>> Load(const ksym::DiskCache& cache,
   Digest digest = {};
   std::memcpy(digest.data(), bytes.data(), digest.size());
   bytes.erase(bytes.begin(), bytes.begin() + sizeof(Digest));
+  // Wrong offsets would load as well as right ones: nothing later on would
+  // notice.
   if (digest != DigestOf({BytesOf(key), bytes})) return std::nullopt;
   return bytes;
 }

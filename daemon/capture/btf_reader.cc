@@ -114,6 +114,8 @@ Result<std::vector<BtfMember>> BtfReader::Members(uint32_t id) const {
   auto read = source_.Read(types_begin_ + type_offsets_[id] + sizeof(btf_type),
                            std::as_writable_bytes(std::span(raw)));
   if (!read) return Fail(std::move(read.error()));
+  // With the flag an offset has the bitfield's size in its highest byte
+  // (btf_member in linux/btf.h).
   const bool has_bitfields = BTF_INFO_KFLAG(type->info) != 0;
   std::vector<BtfMember> members;
   members.reserve(raw.size());

@@ -357,6 +357,7 @@ class Capture::Impl {
   ksym::Status Account(uint32_t set, RawProfile& profile) {
     auto stats = samplers_.ReadStats(set);
     if (!stats) return Fail(std::move(stats.error()));
+    // Sleepers whose stacks are known are counted here, and not by the sampler.
     stats->taken += stacks_.slept(set);
     const uint64_t before = accounts_.copies_refused();
     std::ranges::move(
@@ -447,6 +448,7 @@ ksym::Result<Capture> Capture::Start(CaptureOptions options) {
 
   metadata.kinds = sources.samplers.kinds();
   metadata.cpus = FormatCpuList(cpus);
+  // Events are opened here, and silent: Enable() has only to switch them on.
   auto followed = sources.samplers.Follow(*online);
   if (followed) followed = sources.side_band.Follow(*online);
   if (!followed) return Fail(std::move(followed.error()));

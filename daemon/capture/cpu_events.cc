@@ -49,6 +49,7 @@ ksym::Status CpuEvents::Follow(const CpuList& online) {
 }
 
 ksym::Status CpuEvents::Enable() {
+  // First, so that events of CPUs that come later begin at once.
   enabled_ = true;
   for (auto& [cpu, event] : events_) {
     auto enabled = event.Enable();

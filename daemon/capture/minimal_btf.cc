@@ -63,6 +63,7 @@ class BtfWriter {
   }
 
  private:
+  // What has no name has the offset 0, where the empty string must be.
   std::string strings_ = std::string(1, '\0');
   std::vector<uint32_t> types_;
 };

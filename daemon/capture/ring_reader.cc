@@ -36,6 +36,8 @@ ksym::Result<void*> Map(int map, uint64_t offset, size_t bytes, int access) {
 ksym::Result<RingReader> RingReader::Open(int map, size_t bytes) {
   RingReader reader(map, bytes);
   const size_t page = PageBytes();
+  // The kernel lets nobody write to any page but this one
+  // (kernel/bpf/ringbuf.c).
   auto consumed = Map(map, 0, page, PROT_READ | PROT_WRITE);
   if (!consumed) return Fail(std::move(consumed.error()));
   reader.consumed_ = static_cast<uint64_t*>(*consumed);
@@ -108,6 +110,8 @@ void RingReader::Consume(const Handler& handler) {
     // Pairs with the exchange in bpf_ringbuf_commit().
     const uint32_t header = __atomic_load_n(
         reinterpret_cast<const uint32_t*>(record), __ATOMIC_ACQUIRE);
+    // It holds up those behind it, which are to be given in order: all come
+    // with the next call.
     if ((header & BPF_RINGBUF_BUSY_BIT) != 0) break;
     const uint64_t size = header & ~kFlags;
     record = At(position, BPF_RINGBUF_HDR_SZ + size);
@@ -116,6 +120,8 @@ void RingReader::Consume(const Handler& handler) {
       handler({record + BPF_RINGBUF_HDR_SZ, size});
     }
     position += BPF_RINGBUF_HDR_SZ + (size + 7) / 8 * 8;
+    // For each record, so that the kernel has its room while the next is read.
+    // Pairs with the acquire in __bpf_ringbuf_reserve().
     __atomic_store_n(consumed_, position, __ATOMIC_RELEASE);
   }
   if (window_.size > kWindowBytes) CloseWindow();

@@ -93,6 +93,8 @@ void RuntimeRecords::Withdraw(const ksym::ProcessId& id) {
 }
 
 void RuntimeRecords::ForgetCodes(const std::vector<uint64_t>& codes) {
+  // The sampler sends code that is not in the map: so it comes again, with its
+  // names.
   for (const uint64_t code : codes) bpf_map_delete_elem(codes_, &code);
 }
 

@@ -114,6 +114,7 @@ void SampledStacks::Walk(std::span<const SampleHint> hints) {
   copies_.Shed(SourcesWith(*tables_), kMaxWaitingBytes);
   runtimes_.ReadNames(kNamesBudget);
   parts_.make_room_if_due();
+  // Last: what was walked is room for new copies.
   AllowCopies();
 }
 

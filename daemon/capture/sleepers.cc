@@ -32,6 +32,8 @@ void Sleepers::Add(const wait_asleep_record& record, size_t bytes) {
 
 void Sleepers::EndWalk() {
   for (auto at = threads_.begin(); at != threads_.end();) {
+    // One that the walk did not meet has ended or gone on: its stack is another
+    // one now.
     at = std::exchange(at->second.is_found, false) ? std::next(at) : Forget(at);
   }
 }
@@ -74,6 +76,7 @@ void Sleepers::Remember(const SleptCopy& copy, const StackRecords& records) {
       records.Find({copy.set, key.user_stack});
   if (!Keep(key.user_stack, user)) return;
   if (!Keep(key.kernel_stack, records.Find({copy.set, key.kernel_stack}))) {
+    // Both or none: a count without one of its stacks would be lost.
     Drop(key.user_stack);
     return;
   }

@@ -194,6 +194,8 @@ void StackCopies::WalkIf(const Sources& sources, Patience patience,
 void StackCopies::Shed(const Sources& sources, uint64_t max_bytes) {
   if (waiting_bytes_ <= max_bytes) return;
   const std::vector<bool> beyond = BeyondTheirShare(max_bytes);
+  // Walked with the tables that there are, not dropped: a stack that ends early
+  // is better than none.
   WalkIf(sources, Patience::kAtOnce, [&](size_t i) { return beyond[i]; });
 }
 

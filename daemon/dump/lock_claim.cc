@@ -28,6 +28,8 @@ constexpr uint32_t kContended = 2;
 // The lock's word is its holder's tid.
 std::optional<uint32_t> HolderInWord(const LockWords& words) {
   const uint32_t tid = words[kLock] & FUTEX_TID_MASK;
+  // Whoever waits has set FUTEX_WAITERS before (futex(2)): else this is another
+  // lock by now.
   if (tid == 0 || (words[kLock] & FUTEX_OWNER_DIED) != 0 ||
       (words[kLock] & FUTEX_WAITERS) == 0 || words[kOwner] != tid) {
     return std::nullopt;
@@ -39,6 +41,8 @@ std::optional<uint32_t> HolderBesideWord(const LockWords& words,
                                          const FutexWait& wait) {
   const uint32_t owner = words[kOwner];
   const bool is_recursive = (words[kKind] & kTypeBits) == kRecursive;
+  // glibc waits while the word is 2 (lowlevellock.c), and counts how often one
+  // has it for recursive ones only.
   if (words[kLock] != kContended || wait.value != kContended ||
       words[kUsers] == 0 || (words[kCount] != 0) != is_recursive ||
       owner == 0 || (owner & ~FUTEX_TID_MASK) != 0) {

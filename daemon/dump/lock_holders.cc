@@ -34,6 +34,8 @@ class HolderFinder {
       if (asked_ == kMaxSharedQuestions) return std::nullopt;
       ++asked_;
       if (!shares_memory_(other_pid, pid, lock.address)) continue;
+      // Two threads have that number in their namespaces: no holder is better
+      // than a wrong one.
       if (found) return std::nullopt;
       found = other;
     }
@@ -72,6 +74,7 @@ std::vector<std::vector<size_t>> FindCycles(
   // By which walk a thread was seen first, counted from 1; 0: by none.
   std::vector<size_t> walk_of(holders.size());
   for (size_t start = 0; start < holders.size(); ++start) {
+    // Each waits for one at the most, so the way from it ends or comes back.
     std::optional<size_t> at = start;
     while (at && walk_of[*at] == 0) {
       walk_of[*at] = start + 1;
@@ -85,6 +88,7 @@ std::vector<std::vector<size_t>> FindCycles(
       cycle.push_back(next);
       next = holders[next].value_or(first);
     } while (next != first);
+    // The first by number is in front, wherever the walk met the cycle.
     std::ranges::rotate(cycle, std::ranges::min_element(cycle));
     cycles.push_back(std::move(cycle));
   }

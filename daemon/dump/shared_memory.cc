@@ -26,6 +26,7 @@ std::optional<SharedMapping> ParseLine(std::string_view line) {
   const std::string_view device = ksym::TakeField(line, ' ');
   const auto inode =
       ksym::ParseUnsigned<uint64_t>(ksym::TakeField(line, ' '), 10);
+  // Only what is marked s is shared (proc_pid_maps(5)).
   if (!start || !end || !offset || !inode || *start >= *end ||
       *offset > UINT64_MAX - (*end - *start) || rights.size() != 4 ||
       rights[3] != 's') {

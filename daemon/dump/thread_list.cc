@@ -54,6 +54,7 @@ ListedThread List(const DumpedThread& thread, const Samples& samples) {
     if (thread.reason.runnable) listed.activity = ThreadActivity::kRunnable;
   }
   const auto found = of_its_kind.find(thread.tid);
+  // A tid may have gone from one process to another between the two.
   if (found != of_its_kind.end() && found->second->pid == thread.pid) {
     const ProfileSample& sample = *found->second;
     listed.has_sample = true;
@@ -85,6 +86,8 @@ void AddLocks(std::span<const DumpedThread> threads, const Profile& profile,
     if (!wait) continue;
     listed.lock_address = wait->address;
     const auto claim = LockClaimOf(threads[i], *wait);
+    // The lock's words and the stack must both say so: either alone may be
+    // chance.
     if (!claim || !WaitsForMutex(listed, profile)) continue;
     claims.push_back({.waiter = i, .address = wait->address, .claim = *claim});
   }

@@ -72,6 +72,8 @@ Result<std::unique_ptr<FileChild>> FileChild::Start(
     return FailErrno(errno, "socketpair");
   }
   UniqueFd ours(sockets[0]);
+  // Closed here when this returns: else the socket would not tell that the
+  // child is gone.
   const UniqueFd theirs(sockets[1]);
   const pid_t pid = ::fork();
   if (pid < 0) return FailErrno(errno, "fork");
@@ -126,6 +128,7 @@ std::optional<Error> FileChild::Refusal(const Asked& asked) {
 
 uint64_t FileChild::Ask(FileRequest request, Clock::duration patience) {
   const std::scoped_lock lock(mutex_);
+  // What has come may end a pause, and makes turns free.
   Receive();
   const uint64_t id = ++last_id_;
   Asked asked;
@@ -140,6 +143,7 @@ uint64_t FileChild::Ask(FileRequest request, Clock::duration patience) {
   } else if (asked.request.kind == Kind::kRead) {
     asked.room = TakeRoom(asked.request.held.size);
   } else if (asked.request.kind == Kind::kOpenPath) {
+    // Until it is open nobody knows its size, so all that it may have is taken.
     asked.room = TakeRoom(asked.request.max_bytes);
   }
   asked_.emplace(id, std::move(asked));
@@ -154,6 +158,7 @@ void FileChild::Send() {
     if (asked.is_sent || asked.answer) continue;
     asked.is_sent = true;
     const auto sent = SendRequest(socket_.get(), asked.request);
+    // The message has a descriptor of its own (SCM_RIGHTS in unix(7)).
     asked.request.held.fd.Reset();
     if (sent) {
       ++at_work_;
@@ -182,6 +187,8 @@ void FileChild::Receive() {
 void FileChild::Answer(FileAnswer answer) {
   const auto given_up = given_up_.find(answer.id);
   if (given_up != given_up_.end()) {
+    // Too late for anybody: the file is closed. The file system may be asked
+    // again once the worker has ended.
     given_up->second.has_ended |= answer.has_ended;
     return;
   }
@@ -190,6 +197,7 @@ void FileChild::Answer(FileAnswer answer) {
   Asked& asked = found->second;
   --at_work_;
   if (answer.has_ended) {
+    // The worker died without an answer, as at one of its limits.
     asked.answer = FailErrno(EIO, asked.request.mapping.path.str());
     asked.room.reset();
     return;
@@ -199,6 +207,7 @@ void FileChild::Answer(FileAnswer answer) {
         std::move(answer.file.error()).WithContext(asked.request.mapping.path));
   } else {
     OpenedFile& file = *answer.file;
+    // What it really has takes the place of what it might have had.
     if (asked.room) file.room = TakeRoom(file.size);
     file.remote = std::make_shared<const ksym::RemoteFile>(ksym::RemoteFile{
         .pid = asked.request.pid, .mapping = asked.request.mapping});
@@ -219,6 +228,8 @@ void FileChild::Fail(const Error& error) {
 
 // Locked. It has been sent.
 void FileChild::GiveUp(uint64_t id, const Asked& asked) {
+  // The worker counts among those that hang from here on, and another one may
+  // begin.
   --at_work_;
   ++given_up_count_;
   given_up_[id] = {.of = asked.of, .until = Clock::now() + kPause};
@@ -228,6 +239,8 @@ void FileChild::GiveUp(uint64_t id, const Asked& asked) {
   end.id = id;
   end.kind = Kind::kGiveUp;
   const auto sent = SendRequest(socket_.get(), end);
+  // A socket that is full leaves the worker alive; it counts as one that hangs
+  // all the same.
   if (!sent && sent.error().sys_errno() != EAGAIN) Fail(sent.error());
 }
 
@@ -239,6 +252,7 @@ std::optional<Result<OpenedFile>> FileChild::Take(uint64_t id) {
   Asked& asked = found->second;
   if (!asked.answer) {
     if (Clock::now() < asked.deadline) return std::nullopt;
+    // One that is still waiting for its turn has no worker that could hang.
     if (asked.is_sent) GiveUp(id, asked);
     asked.answer = FailSilent(asked.request.mapping.path);
   }

@@ -79,6 +79,7 @@ Status Send(int socket, const Head& head, std::string_view text, int fd) {
     header->cmsg_len = CMSG_LEN(sizeof(int));
     std::memcpy(CMSG_DATA(header), &fd, sizeof(fd));
   }
+  // A message is sent whole or not at all, as the socket keeps its boundaries.
   if (::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
     return FailErrno(errno, "child for files");
   }
@@ -114,6 +115,8 @@ Result<std::optional<Message<Head>>> Receive(int socket) {
       ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (size < 0) return FailErrno(errno, "child for files");
   if (size == 0) return Fail(ErrorCode::kNotFound, "child for files: gone");
+  // Before anything is refused: the descriptor is ours by now, and must be
+  // closed.
   received.fd = TakeFd(message);
   const auto bytes = static_cast<size_t>(size);
   if (bytes < sizeof(Head) || (message.msg_flags & MSG_TRUNC) != 0) {

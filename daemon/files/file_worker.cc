@@ -48,9 +48,13 @@ constexpr auto kNeeded =
 // A process that is left behind must keep nothing of this one's: a pipe whose
 // reader waits for its end, a terminal, a directory.
 int Detach(int socket) {
+  // The kernel sends it when the thread that forked ends (prctl(2)):
+  // FileChild::Start() is called by the first one.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::prctl(PR_SET_NAME, "ksym-files");
   ::setsid();
+  // Signals to the group of the program are not for this one. Without SIGXFSZ a
+  // copy over its limit is an error of write(2).
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGUSR1,
                            SIGUSR2, SIGALRM, SIGXFSZ}) {
     ::signal(signal, SIG_IGN);
@@ -63,6 +67,8 @@ int Detach(int socket) {
       ::dup2(nothing, fd);
     }
   }
+  // Also the other end of the socket: while it is open here, the program's end
+  // would not be seen.
   ::close_range(kPlace + 1, ~0U, 0);
   if (::chdir("/") != 0) ::_exit(1);
   return kPlace;
@@ -142,6 +148,8 @@ Result<OpenedFile> Read(FileRequest& request, ksym::FileOpener& opener) {
   if (!opened) return Fail(std::move(opened.error()));
   struct stat status = {};
   if (::fstat(file.fd.get(), &status) != 0) return FailErrno(errno, "fstat");
+  // The holding was of the file that is mapped: one that was changed since has
+  // other code.
   if (static_cast<uint64_t>(status.st_size) != file.size ||
       ksym::MtimeNs(status) != file.mtime_ns) {
     return Fail(ksym::ErrorCode::kInvalid, "changed since it was mapped");
@@ -180,7 +188,10 @@ class Supervisor {
     sigset_t ended;
     ::sigemptyset(&ended);
     ::sigaddset(&ended, SIGCHLD);
+    // What the program has blocked does not count here.
     ::sigprocmask(SIG_SETMASK, &ended, nullptr);
+    // A program that ignores it would have its children's ends go unseen
+    // (wait(2)).
     ::signal(SIGCHLD, SIG_DFL);
     const UniqueFd signals(::signalfd(-1, &ended, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!signals.valid()) ::_exit(1);
@@ -190,6 +201,7 @@ class Supervisor {
       if (::poll(events.data(), events.size(), -1) < 0 && errno != EINTR) {
         ::_exit(1);
       }
+      // First: workers that have ended make room for the request.
       if (events[1].revents != 0) Reap(signals.get());
       if (events[0].revents != 0) TakeRequest();
     }
@@ -217,6 +229,7 @@ class Supervisor {
       workers_[pid] = request.id;
       return;
     }
+    // Both messages of a worker, as the program counts answers and ends.
     Tell({.id = request.id, .file = FailErrno(EAGAIN, "too many at once")});
     Tell({.id = request.id, .has_ended = true});
   }
@@ -233,6 +246,8 @@ class Supervisor {
 
   void Reap(int signals) {
     signalfd_siginfo info = {};
+    // One signal may stand for several workers (signal(7)), so it says only
+    // that some have ended.
     while (::read(signals, &info, sizeof(info)) > 0) {
     }
     for (;;) {

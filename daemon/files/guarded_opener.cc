@@ -56,6 +56,7 @@ ksym::Status GuardedOpener::Open(OpenedFile& file) {
   if (!file.remote || !file.is_held) return ksym::OpenHeld(file);
   auto copy = child_->Wait(AskToRead(file, kReadPatience));
   if (!copy) return ksym::Fail(std::move(copy.error()));
+  // What was mapped was learned when it was held; the copy does not tell.
   std::string build_id = std::move(file.mapped_build_id);
   file = std::move(*copy);
   file.mapped_build_id = std::move(build_id);
@@ -128,6 +129,8 @@ std::optional<Result<OpenedFile>> GuardedOpener::TakeOpened(uint64_t id) {
   Opening& opening = found->second;
   auto file = child_->Take(opening.request);
   if (!file) return std::nullopt;
+  // Two requests, one to hold it and one to read it, so that each step has its
+  // own patience.
   if (*file && !opening.is_held) {
     opening.is_held = true;
     opening.mapped_build_id = std::move((*file)->mapped_build_id);

@@ -73,6 +73,7 @@ class FlameAdder::File {
       if (!is_same || node == kNoNode) {
         // Numbers of nodes are others afterwards.
         if (adder_.nodes_.size() + kMostNodesOfStack > kMaxTreeNodes) {
+          // To a quarter, so that it is not done for each of the next stacks.
           adder_.Prune(kMaxTreeNodes / 4);
         }
         node = NodeOfStack(row, series);
@@ -257,6 +258,7 @@ void FlameAdder::Prune(size_t nodes) {
     const TreeNode& node = before[i];
     const uint32_t parent = places[node.parent];
     const bool is_kernel = node.is_kernel != 0;
+    // Roots stay however small: they say whose stacks these are.
     if (node.parent == 0 || totals[i] > most_rare) {
       places[i] = ChildOf(parent, node.frame, is_kernel);
     } else if (IsRare(parent)) {

@@ -123,6 +123,7 @@ Result<FolderListing> ListOnce(const std::string& folder) {
     }
     files.push_back(*name);
   }
+  // A part of a listing would look like files that were removed.
   if (error) return ksym::FailErrno(error.value(), folder);
   // What covers others comes before them, so one pass finds all that are
   // covered: the numbers of each before it begin nowhere behind its own.
@@ -144,6 +145,8 @@ Result<FolderListing> ListOnce(const std::string& folder) {
 
 Result<ksym::UniqueFd> OpenHistoryFile(const std::string& path) {
   ksym::UniqueFd fd(
+      // A folder may be anyone's: a FIFO in it would block, and a link could
+      // lead anywhere.
       ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
   if (!fd.valid()) return ksym::FailErrno(errno, path);
   struct stat status = {};

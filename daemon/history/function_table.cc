@@ -72,6 +72,7 @@ class FunctionAdder::File {
       }
       const uint64_t value = adder_.kind_.ValueOfRow(series, row);
       AddBounded(adder_.table_.sum, value);
+      // The kernel's stack is the inner one where there are both.
       AddBounded(self_[row.kernel != 0 ? row.kernel : row.user], value);
       if (row.user != 0) AddBounded(user_[row.user], value);
       if (row.kernel != 0) AddBounded(kernel_[row.kernel], value);
@@ -81,6 +82,8 @@ class FunctionAdder::File {
   Status AddLines() {
     lines_.resize(tables_.functions.size());
     std::vector<bool> is_used(tables_.functions.size());
+    // From the end: callers come before their callees, so a node's sum is
+    // complete when its caller gets it.
     for (size_t i = tables_.nodes.size(); --i > 0;) {
       const Node& node = tables_.nodes[i];
       if (user_[i] == 0 && kernel_[i] == 0) continue;

@@ -88,6 +88,7 @@ Status HistoryWriter::Lock() {
   lock_ = ksym::UniqueFd(::open(
       path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kFileMode));
   if (!lock_.valid()) return ksym::FailErrno(errno, path);
+  // It goes with the descriptor, however this process ends (flock(2)).
   if (::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0) return {};
   if (errno != EWOULDBLOCK) return ksym::FailErrno(errno, path);
   return Fail(ErrorCode::kInvalid,
@@ -163,6 +164,7 @@ void HistoryWriter::Recover(const FileName& journal) {
       !WriteSegment(content->tables, journal.sequences.first)) {
     return keep();
   }
+  // The segment is on the disk by now, or there was nothing to keep.
   ::unlink(path.c_str());
 }
 
@@ -188,6 +190,7 @@ Status HistoryWriter::Commit(uint64_t now_unix_ns) {
     }
   }
   if (IsSealDue(now_unix_ns)) Seal();
+  // Last: what was just written counts.
   Enforce(now_unix_ns);
   return done;
 }
@@ -196,6 +199,7 @@ Status HistoryWriter::BeginJournal() {
   const FileName name = JournalName(next_sequence_);
   const std::string path = PathOf(name);
   ksym::UniqueFd fd(
+      // No number is used twice: readers would take one file for the other.
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kFileMode));
   if (!fd.valid()) return ksym::FailErrno(errno, path);
   const std::string header = JournalHeader(next_sequence_);
@@ -239,6 +243,8 @@ Status HistoryWriter::AppendOnce(const std::string& record) {
     if (auto begun = BeginJournal(); !begun) return begun;
   }
   auto written = ksym::WriteAll(journal_.get(), record);
+  // The size goes with the data where it has changed (fdatasync(2)); times are
+  // not needed.
   if (written && ::fdatasync(journal_.get()) != 0) {
     written = ksym::FailErrno(errno, "fdatasync");
   }
@@ -268,6 +274,8 @@ bool HistoryWriter::IsSealDue(uint64_t now_unix_ns) const {
 // into the segment with the rest.
 void HistoryWriter::Seal() {
   if (WriteSegment(adder_->tables(), journal_name_.sequences.first)) {
+    // Needs no waiting: a journal that a crash brings back is covered by its
+    // segment.
     ::unlink(PathOf(journal_name_).c_str());
     journal_.Reset();
   } else {
@@ -338,6 +346,7 @@ void HistoryWriter::Forget() {
 Status HistoryWriter::Compact(uint64_t now_unix_ns,
                               const std::function<bool()>& is_over) {
   RemoveLeftovers();
+  // A clock that was set back must not put it off for long.
   if (now_unix_ns >= compaction_failed_unix_ns_ &&
       now_unix_ns - compaction_failed_unix_ns_ < kCompactAgainNs) {
     return {};
@@ -371,6 +380,7 @@ Result<bool> HistoryWriter::CompactRun(const FileRun& run,
     names.push_back(files_[run.begin + i].name);
   }
   const auto compacted = history::Compact(folder_, names, is_over);
+  // What ended for want of time says nothing of the files, and is tried again.
   if (!compacted && is_over()) return Fail(compacted.error());
   if (!compacted || compacted->files < 2) {
     compacted_to_ = names.front().sequences.last;
@@ -449,6 +459,7 @@ void HistoryWriter::Enforce(uint64_t now_unix_ns) {
 
 Status HistoryWriter::SyncFolder() const {
   const ksym::UniqueFd fd(
+      // Names of files are data of the folder (fsync(2)).
       ::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.valid() || ::fsync(fd.get()) != 0) {
     return ksym::FailErrno(errno, folder_);

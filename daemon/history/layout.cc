@@ -112,6 +112,8 @@ bool TakeRecord(ksym::ByteReader& reader, size_t columns, Tables& tables) {
   const auto size = numbers.Read<uint32_t>();
   const auto checksum = numbers.Read<uint32_t>();
   const std::string_view packed = reader.ReadString(packed_size);
+  // The size decides how much memory the unpacking takes, so it is looked at
+  // first.
   if (!reader.ok() || size > kMaxColumnBytes) return false;
   if (Checksum(packed, Checksum(header.substr(0, 8))) != checksum) return false;
   const auto payload = Unpack(packed, size);
@@ -173,6 +175,7 @@ Result<ColumnEntries> ReadEntries(std::string_view bytes, size_t columns) {
     unpacked += entry.size;
     if (entry.size > kMaxColumnBytes) return Fail(TooLarge().error());
   }
+  // Each column is within its bound by now; that says little of 55.
   if (packed > kMaxStoredBytes || unpacked > kMaxStoredBytes) {
     return Fail(TooLarge().error());
   }
@@ -264,6 +267,8 @@ Result<JournalContent> DecodeJournal(std::string_view bytes) {
     return Fail(ErrorCode::kCorrupt, "its header is damaged");
   }
   content.good_bytes = reader.offset();
+  // Up to the first that is damaged: nothing tells where another one begins,
+  // and later ones name what it has.
   while (!reader.AtEnd() &&
          TakeRecord(reader, start->columns, content.tables)) {
     ++content.records;
@@ -275,6 +280,8 @@ Result<JournalContent> DecodeJournal(std::string_view bytes) {
 
 Result<std::string> EncodeSegment(Tables& tables, Sequences sequences) {
   const Columns columns = EncodeColumns(tables, {});
+  // Several numbers are those of an hour, which is packed once and kept for
+  // long.
   const int level =
       sequences.first == sequences.last ? kSegmentLevel : kHourLevel;
   ksym::ByteWriter entries;

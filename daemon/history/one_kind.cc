@@ -19,6 +19,7 @@ void OneKind::Enter(const Tables& tables, const FileFilter& filter) {
   for (const SampleKind& kind : kinds_) {
     is_it_.push_back(!name_.empty() && kind.name == name_);
     if (is_it_.back() && unit_.empty()) unit_ = kind.unit;
+    // Numbers of another unit cannot be added to these.
     if (kind.unit != unit_) is_it_.back() = false;
   }
 }

@@ -118,6 +118,7 @@ class PartAdder::Part {
 
 bool PartAdder::Add(const Profile& part, const Run& run) {
   const uint64_t steps = stack_steps_ + StackStepsOf(part);
+  // Before anything is added, as nothing can be taken out again.
   if (steps > kMaxStackSteps || !HasRoomFor(part)) return false;
   stack_steps_ = steps;
   const uint32_t setting = AddSetting(part.metadata, run);

@@ -61,6 +61,7 @@ const CgroupName* PodNames::FindContainer(uint32_t cgroup) const {
 
 const CgroupName* PodNames::FindPod(uint32_t cgroup) const {
   if (const CgroupName* own = FindContainer(cgroup)) {
+    // Its own names count, also where they say that it is of no pod.
     return own->pod == 0 ? nullptr : own;
   }
   if (pods_.empty()) return nullptr;

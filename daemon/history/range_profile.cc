@@ -177,6 +177,7 @@ Result<SampleKindId> RangeProfile::PlaceOf(const SampleKind& kind) {
   if (!has_kinds_) metadata_.kinds.clear();
   has_kinds_ = true;
   std::vector<SampleKind>& kinds = metadata_.kinds;
+  // Rates are told apart until the end: they say what a sample stands for.
   const auto found = std::ranges::find(kinds, kind);
   if (found == kinds.end()) {
     if (kinds.size() == kMaxSampleKinds) {

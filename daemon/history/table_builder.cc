@@ -70,6 +70,7 @@ uint32_t TableBuilder::InternSetting(Setting setting,
   setting.kinds = static_cast<uint32_t>(kinds.size());
   for (size_t i = tables_.settings.size(); i-- > 0;) {
     const Setting& known = tables_.settings[i];
+    // Where the kinds lie makes no setting another one.
     setting.first_kind = known.first_kind;
     if (setting == known &&
         std::ranges::equal(

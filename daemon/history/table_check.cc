@@ -33,6 +33,7 @@ bool ReadCounters(const Tables& tables, const Part& part,
 Result<std::vector<uint32_t>> CheckNodes(const Tables& tables) {
   std::vector<uint32_t> depths = {0};
   for (size_t i = 1; i < tables.nodes.size(); ++i) {
+    // AppendColumns() has checked that a parent comes before its children.
     depths.push_back(depths[tables.nodes[i].parent] + 1);
     if (depths.back() > kMaxStackDepth) {
       return Fail(ErrorCode::kCorrupt, "has a stack that is too deep");
@@ -45,6 +46,8 @@ uint64_t CountSteps(const Tables& tables, const std::vector<uint32_t>& depths) {
   uint64_t steps = 0;
   const Row* last = nullptr;
   for (const Row& row : tables.rows) {
+    // Rows are sorted as we write them: a stack that is there again follows
+    // itself.
     if (last == nullptr || last->series != row.series ||
         last->user != row.user || last->kernel != row.kernel) {
       steps += uint64_t{depths[row.user]} + depths[row.kernel];
@@ -61,6 +64,8 @@ Status CheckPartsAndRows(const Tables& tables) {
     if (!ReadCounters(tables, part, accounting)) {
       return Fail(ErrorCode::kUnsupported, "has a counter that is not known");
     }
+    // A query takes samples that it leaves out off both, and neither may become
+    // negative.
     emitted.push_back(std::min(accounting.emitted, accounting.taken));
   }
   for (const Row& row : tables.rows) {

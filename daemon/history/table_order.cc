@@ -61,6 +61,8 @@ void OrderSeries(Tables& tables) {
 void OrderCgroupNames(Tables& tables) {
   const StringTable& strings = tables.strings;
   std::vector<CgroupName>& names = tables.cgroup_names;
+  // The last names of a cgroup become its first, which are those that unique()
+  // keeps.
   std::ranges::reverse(names);
   std::ranges::stable_sort(names, {}, [&](const CgroupName& name) {
     return strings.Get(name.cgroup);
@@ -162,6 +164,8 @@ void OrderStrings(Tables& tables) {
 }  // namespace
 
 void OrderTables(Tables& tables) {
+  // Functions before nodes, which are sorted by their functions' places.
+  // Strings last, as all others are sorted by texts.
   OrderFunctions(tables);
   OrderNodes(tables);
   OrderSeries(tables);

@@ -78,6 +78,7 @@ TimelineAdder::TimelineAdder(TimelineRequest request)
     : request_(std::move(request)),
       selection_(request_.selection),
       kinds_(selection_.kind, request_.has_lanes ? KindLanes::kMaxLanes : 1) {
+  // All kinds are read then: the one that was asked for is the first lane's.
   if (request_.has_lanes) selection_.kind.clear();
   const Selection& selection = request_.selection;
   line_.from_unix_ns = selection.from_unix_ns;
@@ -108,6 +109,7 @@ std::pair<uint64_t, uint64_t> TimelineAdder::Split(const Part& part,
   const double share =
       static_cast<double>(left) / static_cast<double>(part.duration_ns);
   const auto here = static_cast<uint64_t>(static_cast<double>(value) * share);
+  // The second is what the first leaves, so that rounding loses nothing.
   return {std::min(here, value), value - std::min(here, value)};
 }
 

@@ -60,6 +60,8 @@ std::vector<HttpArrivals::Arrived> HttpArrivals::Take(const pollfd* entries,
                                                       Clock::time_point now) {
   std::vector<Arrived> arrived;
   for (auto it = arriving_.begin(); it != arriving_.end(); ++entries) {
+    // The deadline goes first: a client that sends a byte now and then would
+    // keep its place for ever.
     State state = now < it->deadline ? State::kGoesOn : State::kOver;
     if (state == State::kGoesOn && entries->revents != 0) {
       state = Read(it->request);
@@ -77,6 +79,7 @@ HttpArrivals::State HttpArrivals::Read(Arrived& request) {
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) return State::kGoesOn;
   if (size <= 0) return State::kOver;
   std::string& head = request.head;
+  // The end may have come in two parts.
   const size_t before = head.size() - std::min(head.size(), kEnd.size() - 1);
   head.append(buffer.data(), static_cast<size_t>(size));
   const size_t end = head.find(kEnd, before);
@@ -85,6 +88,7 @@ HttpArrivals::State HttpArrivals::Read(Arrived& request) {
     return State::kArrived;
   }
   if (head.size() < kMaxRequestBytes) return State::kGoesOn;
+  // A client that does not take the answer goes without: nothing waits here.
   (void)::send(request.fd.get(), kTooLarge.data(), kTooLarge.size(),
                MSG_NOSIGNAL | MSG_DONTWAIT);
   EndAnswer(request.fd.get());
@@ -92,6 +96,7 @@ HttpArrivals::State HttpArrivals::Read(Arrived& request) {
 }
 
 HttpArrivals::Clock::time_point HttpArrivals::NextDeadline() const {
+  // All have the same time, so the one that came first is the first to be late.
   return arriving_.empty() ? Clock::time_point::max()
                            : arriving_.front().deadline;
 }

@@ -43,11 +43,13 @@ ssize_t HttpRequestStream::read(char* to, size_t size) {
 }
 
 ssize_t HttpRequestStream::write(const char* from, size_t size) {
+  // httplib is to believe that all was sent, and to end as it always does.
   if (is_muted_) return static_cast<ssize_t>(size);
   if (deadline_ == Clock::time_point()) {
     deadline_ = Clock::now() + kAnswerWithin;
   }
   for (;;) {
+    // Never blocking: the wait below has the deadline, which send(2) has not.
     const ssize_t sent = ::send(fd_, from, size, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent >= 0) return sent;
     if ((errno != EAGAIN && errno != EINTR) ||

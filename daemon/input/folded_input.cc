@@ -23,6 +23,7 @@ struct Line {
 };
 
 std::optional<Line> ParseLine(std::string_view line) {
+  // The last one: commands and names may have spaces.
   const size_t space = line.rfind(' ');
   if (space == std::string_view::npos || space == 0) return std::nullopt;
   const auto count = ksym::ParseUnsigned(line.substr(space + 1), 10);

@@ -30,6 +30,7 @@ ksym::Result<std::string> Gunzip(std::string_view bytes, size_t max_bytes) {
           ksym::ErrorCode::kLimit,
           fmt::format("unpacks to more than {} bytes", max_bytes));
     }
+    // The size that the end of the data tells is not believed.
     out.resize(std::min(max_bytes, std::max(written * 2, kStepBytes)));
     constexpr size_t kMax = std::numeric_limits<uInt>::max();
     const size_t given = std::min(bytes.size(), kMax);

@@ -111,6 +111,7 @@ void InputBuilder::Add(const InputSample& sample) {
     return;
   }
   frames_ += sample.user.size() + sample.kernel.size();
+  // Finish() refuses all of it; until then no more is kept.
   if (frames_ > kMaxFrames) return;
   total_ += sample.count;
   values += sample.value;

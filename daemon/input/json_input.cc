@@ -171,6 +171,7 @@ class Reader {
     ReadFrames(Array(document_, "frames", "the document"));
     ReadStacks(Array(document_, "stacks", "the document"));
     const Accounting accounting = ReadAccounting(*metadata);
+    // A document that somebody has cut tells of samples that are not in it.
     const bool is_whole = accounting.emitted == builder_.total();
     CaptureMetadata described = ReadMetadata(*metadata);
     described.kinds = std::move(kinds_);

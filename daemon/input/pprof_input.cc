@@ -102,6 +102,8 @@ class Reader {
 
   ksym::Result<Profile> Run() {
     ReadStrings();
+    // Fields come in any order, so each table is read before those that name
+    // it.
     ReadTables();
     ChooseKinds();
     ReadLocations();
@@ -454,6 +456,7 @@ class Reader {
   }
 
   std::string_view MainProgram() const {
+    // It is the main program's (profile.proto of pprof).
     const auto first = mappings_.find(1);
     if (first == mappings_.end()) return "pprof";
     const std::string_view path = first->second.path;

@@ -24,6 +24,7 @@ size_t FirstType(const PprofTypes& types) {
     }
     return otherwise;
   };
+  // pprof shows the last type where nothing else is said (profile.proto).
   return last_named(kSamples,
                     last_named(types.default_name, types.all.size() - 1));
 }

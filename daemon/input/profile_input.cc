@@ -38,6 +38,7 @@ ksym::Result<Profile> ReadProfile(std::string_view bytes) {
   if (bytes[text] == '{') return ReadJson(bytes);
   if (bytes.starts_with("\x1f\x8b") || IsBinary(bytes)) return ReadPprof(bytes);
   if (LooksLikePerfScript(bytes)) return ReadPerfScript(bytes);
+  // Last: nearly any text could be that.
   return ReadFolded(bytes);
 }
 

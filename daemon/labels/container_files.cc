@@ -61,6 +61,8 @@ ContainerNames ContainerFiles::FindDocker(const std::string& id) {
   }
   DockerFile& file = docker_[id];
   if (file.stamp == *stamp) return file.names;
+  // After its stamp: a file that changes while it is read has another one the
+  // next time, and is read again.
   const auto text = folder->ReadFile(path, kMaxDockerBytes);
   if (!text) {
     docker_.erase(id);
@@ -111,6 +113,8 @@ void ContainerFiles::ReadPodman(Clock::time_point now) {
       file.result = NameResultOf(stamp.error());
       continue;
     }
+    // Before it is read, and kept if that fails: the same bytes would fail
+    // again.
     file.stamp = *stamp;
     const auto text = folder->ReadFile(path, kMaxPodmanBytes);
     auto names =

@@ -68,6 +68,8 @@ class StateReader : public nlohmann::json_sax<Json> {
 
 // Takes a value that may be there once.
 bool SetOnce(const std::string& text, std::string& value) {
+  // RFC 8259 leaves open which of two equal keys counts, so that readers could
+  // take different ones.
   if (!value.empty() || text.empty()) return false;
   value = text;
   return true;

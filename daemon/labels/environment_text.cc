@@ -99,6 +99,7 @@ EnvironmentLabels ParseEnvironment(std::string_view block,
     std::string_view value = ksym::TakeField(block, '\0');
     if (!value.starts_with("OTEL_")) continue;
     const std::string_view name = ksym::TakeField(value, '=');
+    // The first one counts, as it does for getenv(3).
     if (name == "OTEL_SERVICE_NAME" && !service) service = value;
     if (name == "OTEL_RESOURCE_ATTRIBUTES" && !attributes) attributes = value;
   }
@@ -108,6 +109,8 @@ EnvironmentLabels ParseEnvironment(std::string_view block,
     AddAttribute(std::string(kServiceLabel), std::string(*service), found);
   }
   if (choice.resource_attributes && attributes) {
+    // A list with a fault is dropped whole, as OpenTelemetry's resource SDK
+    // wants it.
     EnvironmentLabels listed = found;
     if (AddAttributes(*attributes, listed)) {
       found = std::move(listed);

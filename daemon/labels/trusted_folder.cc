@@ -43,6 +43,7 @@ Result<TrustedFolder> TrustedFolder::Open(const std::string& path) {
   ksym::UniqueFd fd(
       ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.valid()) return FailErrno(errno, path);
+  // The owner of what was opened: the path may lead elsewhere by now.
   if (auto owned = CheckOwner(fd.get(), path); !owned) {
     return Fail(owned.error());
   }
@@ -63,6 +64,7 @@ Status TrustedFolder::ForEachName(
   }
   size_t entries = 0;
   for (;;) {
+    // readdir(3) tells its end from a failure by errno alone.
     errno = 0;
     const dirent* const entry = ::readdir(directory.get());
     if (entry == nullptr) break;
@@ -126,6 +128,7 @@ Result<std::string> TrustedFolder::ReadFile(const std::string& path,
     return Fail(owned.error());
   }
   const ksym::UniqueFd fd(
+      // Through its descriptor, so that it is the file that was looked at.
       ::open(("/proc/self/fd/" + std::to_string(held->get())).c_str(),
              O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.valid()) return FailErrno(errno, path);

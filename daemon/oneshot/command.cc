@@ -42,6 +42,7 @@ void RestoreSignals() {
   do {
     n = ::read(go, &byte, 1);
   } while (n < 0 && errno == EINTR);
+  // The pipe was closed without a byte: the capture did not come about.
   if (n != 1) ::_exit(125);
   if (output == Command::Stdout::kToStderr)
     ::dup2(STDERR_FILENO, STDOUT_FILENO);

@@ -329,6 +329,8 @@ void DecideInputs(Arguments& arguments) {
 int Run(const Arguments& arguments) {
   Status done;
   if (arguments.command == "convert") {
+    // Before any file is read, which may take long: wrong arguments are told at
+    // once.
     const auto target = TargetOf(arguments);
     if (!target) return ReportUsage(target.error().message());
     done = Convert(arguments, *target);
@@ -356,6 +358,7 @@ std::optional<int> RunFileCommand(int argc, const char* const* argv) {
   if (argc < 2 || std::ranges::find(kCommands, argv[1]) == kCommands.end()) {
     return std::nullopt;
   }
+  // It reads what its caller may read, and no more.
   ksym::GiveUpFileCapabilities();
   Arguments arguments;
   arguments.command = argv[1];

@@ -38,6 +38,7 @@ Result<Profile> NameCapture(std::string bytes) {
   if (!capture) return Fail(std::move(capture.error()));
   const KernelNames kernel = KernelNames::OfCapture(*capture);
   ksym::SymbolizerOptions options;
+  // Its processes are gone by now, or are another machine's.
   options.files = ksym::SymbolizerOptions::Files::kOfHost;
   options.vdso_image = capture->vdso_image;
   ksym::Symbolizer symbolizer(std::move(options));
@@ -90,6 +91,7 @@ Result<std::vector<std::string>> FilesOfDirectory(
     return Fail(ksym::ErrorCode::kInvalid,
                 fmt::format("{}: no profile is in it", directory));
   }
+  // A directory has no order: the sum must not hang on how it is listed.
   std::ranges::sort(files);
   return files;
 }
@@ -127,6 +129,7 @@ Status AddDirectory(const std::string& directory, Sum& sum) {
   for (const std::string& path : *files) {
     const auto profile = LoadProfile(path);
     if (!profile) {
+      // One file that is damaged, or being written, must not hide all others.
       PrintMessage("warning: " + profile.error().message());
       continue;
     }

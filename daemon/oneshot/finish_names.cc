@@ -58,6 +58,7 @@ Profile FinishNames(Profile profile, const ProfileOptions& options,
     return profile;
   }
   sources.debug_files.BeginFetching(*sources.symbolizer, profile);
+  // While servers may be asked: the files with lines are theirs in part.
   if (options.inlines || options.lines) {
     FindLines(options, sources, profile, progress);
   }

@@ -51,6 +51,7 @@ Result<history::Selection> SelectionOf(const HistoryInput& input) {
 
 std::optional<HistoryInput> ParseHistoryInput(const std::string& path) {
   std::error_code error;
+  // A path that is there is meant as it is, also with an @ in it.
   if (std::filesystem::exists(path, error)) {
     if (!IsHistory(path)) return std::nullopt;
     return HistoryInput{.directory = path, .from = {}, .to = {}};

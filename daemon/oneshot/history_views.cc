@@ -116,6 +116,7 @@ void WriteHeat(const history::Timeline& line, history::TimelineBy by,
       const uint64_t known = line.steps[i].known_ns;
       const double share = AverageOf(row.values[i], known) / largest;
       const auto heat = static_cast<size_t>(std::lround(share * 8));
+      // Little must not look like nothing, nor like what is not known.
       text += known == 0 ? "\u00b7"
                          : kHeat[heat == 0 && row.values[i] > 0 ? 1 : heat];
     }

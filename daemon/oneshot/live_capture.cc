@@ -45,6 +45,7 @@ void SayStartWarnings(const CaptureMetadata& metadata,
 void ExitIfBusy(int status, PartNames& names, const Capture* capture) {
   if (names.naming().symbols().is_given_up() ||
       (capture != nullptr && capture->IsBuildingTables())) {
+    // _Exit() leaves what is buffered unwritten.
     std::fflush(nullptr);
     std::_Exit(status);
   }

@@ -17,6 +17,8 @@ void PrintMessage(std::string_view text) {
     ksym::AppendPrintable(ksym::TakeField(text, '\n'), lines);
     lines += '\n';
   }
+  // In one call, so that other programs' lines at the terminal come between
+  // messages only.
   std::fputs(lines.c_str(), stderr);
 }
 

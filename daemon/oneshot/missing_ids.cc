@@ -12,6 +12,7 @@ ksym::Result<std::vector<uint32_t>> MissingIds(const BpfConfig& bpf) {
   const auto& ids = bpf.tids.empty() ? bpf.pids : bpf.tids;
   std::vector<uint32_t> missing;
   for (const uint32_t id : ids) {
+    // EPERM says that it is there, and another user's (kill(2)).
     if (::kill(static_cast<pid_t>(id), 0) != 0 && errno == ESRCH) {
       missing.push_back(id);
     }

@@ -19,6 +19,7 @@ constexpr size_t kMaxBytes = size_t{64} << 10;
 char StateOf(uint32_t id) {
   const auto stat = ksym::ReadFile(fmt::format("/proc/{}/stat", id), kMaxBytes);
   if (!stat) return 0;
+  // The last one: the command may have parentheses of its own.
   const size_t end = stat->rfind(')');
   return end == std::string::npos || end + 2 >= stat->size() ? 0
                                                              : (*stat)[end + 2];

@@ -105,6 +105,8 @@ class CaptureRun {
     auto signals = StopSignals::Install();
     if (!signals) return Fail(std::move(signals.error()));
     signals_ = std::make_unique<StopSignals>(std::move(*signals));
+    // Before the capture, which selects the command by its pid. It waits until
+    // it is sampled.
     auto prepared = PrepareCommand();
     if (!prepared) return prepared;
 
@@ -125,6 +127,8 @@ class CaptureRun {
     if (command_) metadata.command = options_.command.front();
     names_.Begin(metadata);
     if (command_) {
+      // Sampling is on and all is ready for its names, so that nothing of it is
+      // missed.
       auto gone = command_->Go();
       if (!gone) return gone;
     }

@@ -57,6 +57,7 @@ void SetIfMissing(const char* name, const std::string& value) {
 
 // What sudo(8) took out of the environment and a desktop needs.
 void BecomeCaller(const Caller& caller) {
+  // The user last: without root's rights groups could not be set any more.
   if (::initgroups(caller.name.c_str(), caller.group) != 0 ||
       ::setgid(caller.group) != 0 || ::setuid(caller.user) != 0) {
     ::_exit(126);
@@ -107,6 +108,7 @@ ksym::Status OpenPage(const std::string& path) {
   const pid_t child = ::fork();
   if (child < 0) return ksym::FailErrno(errno, "fork");
   if (child == 0) RunOpener(error ? path : absolute, caller);
+  // xdg-open may go on as long as the browser does, which would keep us.
   for (milliseconds waited(0); waited < kPatience; waited += kLookPeriod) {
     int status = 0;
     if (::waitpid(child, &status, WNOHANG) == child) return StatusOf(status);

@@ -183,6 +183,7 @@ bool PartNames::Finish(Clock::time_point deadline,
   }
   AwaitKernelNames();
   while (!held_.empty()) {
+    // Nothing comes any more that one reading could serve as well.
     if (IsPutOff()) naming_.ReadKernelWithoutPause();
     Ask();
   }

@@ -60,9 +60,12 @@ KernelBuildIds KernelBuildIdsOf(const RawCapture& capture) {
 }  // namespace
 
 Result<int> Replay(const ProfileOptions& options) {
+  // The capture says which files are read, and anyone may have made it: no more
+  // than its caller's are.
   ksym::GiveUpFileCapabilities();
   auto debug_files = DebugFiles::Prepare(options);
   if (!debug_files) return Fail(std::move(debug_files.error()));
+  // Before the capture is read, which may take long.
   auto report = ReportFile::Open(options.output_path);
   if (!report) return Fail(std::move(report.error()));
   auto capture = LoadRawCapture(options.replay_path);

@@ -26,6 +26,7 @@ ksym::Result<ReportFile> ReportFile::Open(const std::string& path) {
   struct stat status = {};
   const bool exists = ::stat(path.c_str(), &status) == 0;
   if (exists && S_ISDIR(status.st_mode)) return ksym::FailErrno(EISDIR, path);
+  // rename(2) would put a file in its place.
   if (exists && !S_ISREG(status.st_mode)) {
     file.direct_ =
         ksym::UniqueFd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));

@@ -108,6 +108,8 @@ std::string ShowParked(std::span<const ThreadLife> lives,
     ArrangeParked(options.parked ? ParkedStacks::kOpen : ParkedStacks::kFolded,
                   format, profile);
   }
+  // Threads were told apart to find the parked ones; stacks of several are one
+  // from here on.
   if (options.output.by != OutputOptions::By::kTid) {
     for (ProfileSample& sample : profile.samples) sample.tid = 0;
   }

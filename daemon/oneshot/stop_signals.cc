@@ -106,6 +106,7 @@ StopSignals::~StopSignals() = default;
 
 ksym::Result<StopSignals> StopSignals::Install() {
   const sigset_t set = SetOf({SIGINT, SIGTERM, SIGCHLD});
+  // Descriptors of signals tell of blocked ones only (signalfd(2)).
   if (::sigprocmask(SIG_BLOCK, &set, nullptr) != 0) {
     return ksym::FailErrno(errno, "sigprocmask");
   }
@@ -135,6 +136,7 @@ StopSignals::Event StopSignals::Wait(std::chrono::nanoseconds timeout) {
   if (::ppoll(entries.data(), entries.size(), &limit, nullptr) <= 0) {
     return Event::kTimeout;
   }
+  // The stop first: a command that Ctrl-C has ended as well is no other event.
   eventfd_t stops = 0;
   if (::eventfd_read(watcher_->stop(), &stops) == 0) return Event::kStop;
   Event event = Event::kTimeout;

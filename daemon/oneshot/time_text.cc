@@ -69,6 +69,7 @@ std::optional<uint64_t> ParseDate(const std::string& text) {
     // mktime(3) takes a 31st of June for the 1st of July.
     const int day = parts.tm_mday;
     tm normal = parts;
+    // At noon, which no change to summer time moves to another day.
     normal.tm_hour = 12;
     normal.tm_isdst = -1;
     if (::mktime(&normal) < 0 || normal.tm_mday != day) return std::nullopt;

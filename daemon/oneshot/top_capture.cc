@@ -167,6 +167,7 @@ void TopCapture::GivePart() {
     names_->Warn(
         "some names were not found in time: a file takes too long to "
         "read");
+    // Given up, as the end of these names would wait for the file.
     names_->Finish(Clock::now(), [] { return true; });
   }
   Naming& naming = names_->naming();

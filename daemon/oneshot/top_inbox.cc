@@ -19,6 +19,8 @@ void TopInbox::Tell() { ::eventfd_write(fd_.get(), 1); }
 
 TopInbox::News TopInbox::Take() {
   eventfd_t count = 0;
+  // Before the news are taken: those that come in between are told of once
+  // more.
   ::eventfd_read(fd_.get(), &count);
   const std::lock_guard lock(mutex_);
   return std::exchange(news_, {});

@@ -50,6 +50,7 @@ ksym::Result<std::string> WriteTopPage(
   ::localtime_r(&now, &local);
   std::string name = fmt::format("ksym-top-{:%Y%m%d-%H%M%S}.html", local);
   const ksym::UniqueFd file(
+      // The directory may be one in which others make files, as /tmp is.
       ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
              0666));
   if (!file.valid()) return ksym::FailErrno(errno, name);

@@ -25,6 +25,7 @@ ksym::Result<TopSignals> TopSignals::Install() {
   for (const int number : kTopSignals) {
     struct sigaction action = {};
     ::sigaction(number, nullptr, &action);
+    // Shells have SIGINT ignored in what they start in the background.
     const bool always = number == SIGINT || number == SIGTERM;
     if (always || action.sa_handler != SIG_IGN) sigaddset(&set, number);
   }

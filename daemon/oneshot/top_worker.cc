@@ -79,12 +79,15 @@ void TopWorker::Run() {
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this] { return is_due_ || page_ || stops_; });
+    // First, also when it is to stop: somebody was told that it is being
+    // written.
     if (page_) {
       const PageTask task = std::move(*page_);
       page_.reset();
       writes_page_ = true;
       lock.unlock();
       auto written = WriteTopPage(task.parts, task.page);
+      // Told before another one may begin, so that each page has its message.
       sinks_.page(std::move(written));
       lock.lock();
       writes_page_ = false;

@@ -19,6 +19,7 @@ std::string CacheDirectory() {
   const char* cache = std::getenv("XDG_CACHE_HOME");
   const char* home = std::getenv("HOME");
   std::string parent;
+  // Relative ones are to be ignored (XDG Base Directory Specification).
   if (cache != nullptr && cache[0] == '/') {
     parent = cache;
   } else if (home != nullptr && home[0] == '/') {

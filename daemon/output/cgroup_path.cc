@@ -77,6 +77,8 @@ CgroupParts ParseCgroupPath(std::string_view path) {
     if (!pod.empty()) parts.pod_uid = pod;
     // systemd puts a '_' before names that the kernel's own could be.
     if (name.starts_with('_')) name.remove_prefix(1);
+    // The outermost one: below a user's manager there are units of the user's
+    // own.
     if (parts.unit.empty() && IsUnit(name)) parts.unit = name;
   }
   return parts;

@@ -115,6 +115,7 @@ std::string RenderDifferenceData(const Profile& before, const Profile& after,
   FlameOwners owners(tree, {});
   for (FlameTree::Leaf leaf : tree.leaves()) {
     const size_t side = leaf.pid == kAfter ? 1 : 0;
+    // It was the side; the owner of both is one.
     leaf.pid = 0;
     owners.AppendLeaf(leaf, last[side], lists[side]);
   }

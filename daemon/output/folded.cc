@@ -35,6 +35,7 @@ class FoldedWriter {
       AddLine(profile_.samples[i], owners_[owner_of_sample_[i]]);
     }
     lines_.SortAndMerge();
+    // After equal stacks are added up, so that each sum is rounded once.
     if (IsTime(profile_)) ToMicroseconds();
     SortWholeLines();
     WriteLines(out);

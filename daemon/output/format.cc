@@ -26,6 +26,8 @@ std::optional<OutputFormat> FormatOfExtension(std::string_view path) {
 ksym::Status ChooseKind(std::string_view name, const FormatRow& format,
                         Profile& profile) {
   if (name.empty() && format.kinds == FormatKinds::kFirst) {
+    // A format of one kind shows time as a whole then, not one state of
+    // several.
     SumThreadStates(profile);
   }
   auto shown = ShowKind(name, profile);

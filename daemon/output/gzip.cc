@@ -20,6 +20,7 @@ std::string Gzip(std::string_view bytes) {
   size_t written = 0;
   int status = Z_OK;
   while (status != Z_STREAM_END) {
+    // zlib counts in 32 bits, also where there are 4 GiB.
     constexpr size_t kMax = std::numeric_limits<uInt>::max();
     if (out.size() - written < 16384) out.resize(written + written / 2 + 65536);
     const size_t given = std::min(bytes.size(), kMax);

@@ -272,6 +272,8 @@ Measure MeasureOf(const Profile& before, const Profile& after) {
   measure.unit = are_commands ? MeasureUnit::kCpuSeconds : MeasureUnit::kCpus;
   measure.before = PerSample(before.metadata, measure.unit);
   measure.after = PerSample(after.metadata, measure.unit);
+  // One that does not say how it was taken leaves nothing but shares to
+  // compare.
   if (measure.before > 0 && measure.after > 0) return measure;
   const auto share = [](const Profile& profile) {
     return 1 / std::max(static_cast<double>(SamplesOf(profile)), 1.0);

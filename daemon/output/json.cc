@@ -334,6 +334,7 @@ class StackLines {
     }
     key.Finish();
     if (has_values_) {
+      // The same keys, so that both are in the same order when they are sorted.
       values_.buffer() += lines_.buffer().substr(lines_.committed());
       values_.Commit(sample.value);
     }

@@ -77,6 +77,7 @@ class Context {
     for (const auto& [start, mmap] : mmaps_) {
       if (mmap.module != nullptr) mmaps.push_back(&mmap);
     }
+    // A module's element stands once, in front of all of its mmaps.
     std::ranges::stable_sort(mmaps, {}, [](const ksym::MarkupMmap* mmap) {
       return mmap->module->id;
     });

@@ -121,6 +121,7 @@ void KeepCallers(std::string_view function, Profile& profile) {
   for (ProfileSample sample : profile.samples) {
     if (const auto at = OutermostOf(profile.Stack(sample.user), wanted)) {
       sample.user = Above(sample.user, *at, profile);
+      // The kernel's frames are of what the function called.
       sample.kernel = 0;
     } else if (const auto in_kernel =
                    OutermostOf(profile.Stack(sample.kernel), wanted)) {

@@ -86,6 +86,8 @@ class Picture {
     for (const FlameTree::Leaf& leaf : tree_.leaves()) {
       totals_[leaf.node] += leaf.count;
     }
+    // A subtree follows its node, so that from the end on each is complete when
+    // its parent takes it.
     for (size_t i = nodes.size(); i-- > 1;) {
       totals_[nodes[i].parent] += totals_[i];
     }
@@ -97,6 +99,7 @@ class Picture {
       next[parent] += totals_[i];
       next[i] = starts_[i];
       depths_[i] = depths_[parent] + 1;
+      // Stacks that are not drawn make the picture no higher.
       if (Width(i) >= kMinWidth) deepest_ = std::max(deepest_, depths_[i]);
     }
   }

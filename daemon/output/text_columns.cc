@@ -14,6 +14,8 @@ bool IsContinuation(char c) {
 
 size_t ColumnsOf(char lead) {
   if (IsContinuation(lead)) return 0;
+  // Wide characters begin at U+1100, whose first byte this is. Some narrow ones
+  // count as wide, which makes no line too long.
   return static_cast<unsigned char>(lead) < 0xe1 ? 1 : 2;
 }
 

@@ -69,6 +69,7 @@ std::vector<uint32_t> OrderOfTexts(std::span<const std::string_view> texts) {
   for (size_t i = 0; i < items.size(); ++i) {
     items[i].index = static_cast<uint32_t>(i);
   }
+  // A list and no recursion: texts may be equal for as long as anyone likes.
   std::vector<Range> open = {{.begin = 0, .end = items.size(), .depth = 0}};
   while (!open.empty()) {
     const Range range = open.back();
@@ -83,6 +84,7 @@ std::vector<uint32_t> OrderOfTexts(std::span<const std::string_view> texts) {
       continue;
     }
     if (LoadWords(texts, range.depth, part)) {
+      // Else they end here, all equal.
       if (part.front().filled == kWordBytes) {
         open.push_back({.begin = range.begin,
                         .end = range.end,

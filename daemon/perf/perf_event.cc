@@ -69,6 +69,7 @@ uint64_t MaxSampleRate() {
 std::unexpected<ksym::Error> OpenFailure(int error, const EventSpec& spec,
                                          SamplingRate rate, uint32_t cpu) {
   const uint64_t limit = MaxSampleRate();
+  // perf_event_open(2) has the same errno for other mistakes.
   if (error == EINVAL && limit != 0 && rate.frequency_hz > limit) {
     return ksym::Fail(
         ErrorCode::kInvalid,
@@ -153,6 +154,8 @@ void SamplingEvent::Disable() {
 
 SamplingEvent::Times SamplingEvent::ReadTimes() const {
   struct {
+    // The count comes first, wanted or not (perf_event_open(2), "Reading
+    // results").
     uint64_t value, enabled_ns, running_ns;
   } data = {};
   if (::read(fd_.get(), &data, sizeof(data)) != sizeof(data)) return {};

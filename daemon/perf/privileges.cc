@@ -20,6 +20,7 @@ namespace profd {
 ksym::Status CheckCapturePrivileges() {
   const auto capabilities = EffectiveCapabilities();
   if (!capabilities) return ksym::Fail(capabilities.error());
+  // It stands for both of those below (capabilities(7)).
   if (HasCapability(*capabilities, CAP_SYS_ADMIN)) return {};
   std::string missing;
   if (!HasCapability(*capabilities, CAP_BPF)) missing += " CAP_BPF";

@@ -92,6 +92,7 @@ ParkedTime MarkParked(std::span<const ThreadLife> lives, Profile& profile) {
     uint64_t waited = 0;
     for (const ProfileSample* sample : samples) waited += sample->value;
     const uint64_t life = life_of[where.first];
+    // Divided first: the product could overflow, as a file may claim any life.
     if (waited < places.least_ns() || waited <= life / 100 * kParkedPercent) {
       continue;
     }

@@ -106,6 +106,7 @@ void MergeMappings(std::vector<Mapping>& into, std::vector<Mapping>&& later) {
   for (Mapping& mapping : into) {
     while (next != later.end() && next->end <= mapping.start) ++next;
     const bool overlaps = next != later.end() && next->start < mapping.end;
+    // What overlaps was unmapped for what is there later.
     if (!overlaps) kept.push_back(std::move(mapping));
   }
   into.clear();
@@ -191,6 +192,8 @@ void Merge(RawProfile& into, RawProfile&& interval) {
   }
   into.accounting += interval.accounting;
   into.runtime_frames.merge(interval.runtime_frames);
+  // Stacks and images come before what refers to them by id, as some of them
+  // get another one here.
   const auto renamed = MergeStacks(into.stacks, interval.stacks);
   if (!renamed.empty()) {
     for (RawSample& sample : interval.samples) {

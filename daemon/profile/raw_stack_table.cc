@@ -114,6 +114,7 @@ bool RawStackTable::AddId(StackId id) {
         .second;
   };
   if (ascending_ && !ids_.empty() && id <= ids_.back()) {
+    // The first one out of order: from now on only the index finds any.
     if (IndexOf(id)) return false;
     ascending_ = false;
     for (uint32_t i = 0; i < ids_.size(); ++i) enter(ids_[i], i);
@@ -129,6 +130,7 @@ void RawStackTable::Append(const PackedStack& stack) {
   const char* const first = frames_.data();
   const char* const last = first + frames_.size();
   const char* const begin = stack.frames.data();
+  // std::less_equal orders pointers into different arrays, which `<=` does not.
   const bool is_within =
       std::less_equal<>()(first, begin) && std::less_equal<>()(begin, last) &&
       stack.frames.size() <= static_cast<size_t>(last - begin);

@@ -31,6 +31,7 @@ ThreadSums& ThreadSums::operator+=(const ThreadSums& other) {
     const auto known = places.find({thread.pid, thread.tid});
     if (known != places.end()) {
       threads[known->second].times += thread.times;
+      // It is in both counts.
       --count;
     } else if (threads.size() < kMaxThreads) {
       threads.push_back(thread);

@@ -27,6 +27,7 @@ std::string PlaceText(const WaitReason& reason) {
     return "32-bit call " + std::to_string(reason.call);
   }
   if (reason.call == WaitReason::kNoCall) {
+    // Outside of calls it is a page that user code waits for like this.
     return IsUninterruptible(reason) || reason.io ? "page fault"
                                                   : "no system call";
   }

@@ -22,6 +22,7 @@ template <size_t kCauses>
 void ReadCauses(data_view view, std::array<uint64_t, kCauses>& counts) {
   Column column(view);
   for (size_t i = 0; !column.AtEnd(); ++i) {
+    // Causes of a later version: without them less would be lost than was.
     if (i == kCauses) throw Malformed("unknown loss causes");
     counts[i] = column.Next();
   }
@@ -93,6 +94,7 @@ void ReadMetadata(data_view view, CaptureMetadata& metadata) {
       message.skip();
     }
   }
+  // Versions before 4 have one kind, told by its event and rate.
   if (kinds.empty()) {
     kinds.push_back(EventKind(std::move(first.event), first.frequency_hz,
                               first.count_period));

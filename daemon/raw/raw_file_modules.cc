@@ -110,6 +110,7 @@ MappedObject ReadModule(data_view view, const PathOf& path_of) {
         message.skip();
     }
   }
+  // It is what the file is known by elsewhere.
   if (module.build_id.empty()) throw Malformed("a module has no build-id");
   return module;
 }

@@ -53,6 +53,7 @@ void AddMapping(data_view view, const MappedPathOf& path_of,
     }
   }
   const auto end = ksym::CheckedAdd(mapping.start.value, size);
+  // They are looked up by halving, which needs them in order.
   if (!end || size == 0 ||
       (!mappings.empty() && mapping.start < mappings.back().end)) {
     throw Malformed("mappings are empty or overlap");

@@ -158,6 +158,7 @@ class Reader {
     const StackOfFile read = ReadStack(view);
     const StackId least =
         stack_ids_.empty() ? kFirstStackId : stack_ids_.back() + 1;
+    // Ascending, so that none is there twice.
     if (read.id < least || (!stack_ids_.empty() && least == 0)) {
       throw Malformed("stack ids do not ascend");
     }
@@ -208,6 +209,8 @@ class Reader {
           index < columns.size()) {
         const data_view numbers = message.get_view();
         columns[index] = Column(numbers);
+        // Room for as many as there are bytes for: no number in the file is
+        // believed.
         if (index == 0) samples.reserve(samples.size() + CountNumbers(numbers));
       } else {
         message.skip();

@@ -20,6 +20,8 @@ StackEnd ToStackEnd(uint64_t value) {
 
 // The bytes of a packed field, if they are varints that protozero can read.
 std::string_view WholeNumbers(data_view view) {
+  // Frames are decoded where they are used, where nothing could be refused any
+  // more.
   constexpr int kMaxVarintBytes = 10;
   int bytes = 0;  // of the number that has begun
   for (const char byte : std::string_view(view.data(), view.size())) {

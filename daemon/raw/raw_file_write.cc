@@ -108,6 +108,7 @@ class Writer {
 
  private:
   void Add(CaptureField field, std::string_view bytes) {
+    // protozero's lengths have 32 bits.
     if (bytes.size() > std::numeric_limits<uint32_t>::max()) {
       too_large_ = true;
       return;

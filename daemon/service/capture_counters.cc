@@ -9,6 +9,7 @@ namespace profd {
 
 void CountWaits(const RawProfile& raw, ServiceCounters& counters) {
   const std::vector<SampleKind>& kinds = raw.metadata.kinds;
+  // Found once, so that no names are compared for each sample.
   const SampleKind* runnable = FindKind(kinds, kRunnableKind);
   const SampleKind* blocked = FindKind(kinds, kBlockedKind);
   for (const RawSample& sample : raw.samples) {

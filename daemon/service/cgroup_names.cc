@@ -17,6 +17,7 @@
 namespace profd {
 namespace {
 
+// The inode of the root in kernfs, which is the cgroup's id.
 constexpr uint64_t kRootCgroup = 1;
 // Drains after which a process that was not sampled is forgotten: a minute.
 constexpr uint64_t kForgetAfter = 60;
@@ -30,6 +31,7 @@ std::string FindMount() {
   while (!rest.empty()) {
     std::string_view line = ksym::TakeField(rest, '\n');
     if (!line.contains(" - cgroup2 ")) continue;
+    // The fifth field is where it is mounted (proc(5)).
     for (int field = 0; field < 4; ++field) ksym::TakeField(line, ' ');
     return std::string(ksym::TakeField(line, ' '));
   }
@@ -121,6 +123,7 @@ void CgroupNames::Label(RawProfile& profile) {
 }
 
 void CgroupNames::Forget() {
+  // Before the paths, as each process holds its own.
   std::erase_if(processes_, [&](const auto& entry) {
     return entry.second.last_seen + kForgetAfter < drains_;
   });
@@ -133,6 +136,8 @@ CgroupNames::Path CgroupNames::PathOf(const ksym::ProcessId& process,
   if (cgroup > kRootCgroup) {
     const auto known = paths_.find(cgroup);
     if (known != paths_.end()) return known->second;
+    // Handles cannot be opened without CAP_DAC_READ_SEARCH, nor that of a
+    // cgroup that is gone: then the process says it, if it lives.
     if (Path path = PathOfId(cgroup)) {
       paths_.emplace(cgroup, path);
       return path;

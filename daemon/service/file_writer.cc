@@ -65,6 +65,7 @@ void FileWriter::Run() {
   while (auto task = tasks_.Pop()) {
     if (auto* settings = std::get_if<Settings>(&*task)) {
       settings_ = std::move(*settings);
+      // The sums are of the old directory and limits.
       files_.reset();
       continue;
     }

@@ -43,6 +43,8 @@ std::optional<Guardrail::Change> Guardrail::Check(Clock::time_point now,
       fmt::format("own use is {}.{} % of a CPU and {} MiB", cpu_permille / 10,
                   cpu_permille % 10, use.resident_bytes >> 20);
   if (over_ >= kPatience && TakeAway(wanted)) {
+    // What was taken away shows in the windows to come: these alone decide on
+    // the next step.
     over_ = 0;
     why +=
         cpu_over ? ", over limits.cpu_percent" : ", over limits.memory_bytes";
@@ -57,6 +59,7 @@ std::optional<Guardrail::Change> Guardrail::Check(Clock::time_point now,
 }
 
 bool Guardrail::TakeAway(const ServiceConfig& wanted) {
+  // Waits go first: without them the profiles of CPUs are as good as before.
   if (wanted.waiting.enabled && state_.has_waits) {
     state_.has_waits = false;
     return true;
@@ -71,6 +74,8 @@ bool Guardrail::GiveBack(const ServiceConfig& wanted) {
     --state_.level;
     return true;
   }
+  // Last, as they went first. A configuration without waits has nothing to get
+  // back, and the state is as at the start.
   return !std::exchange(state_.has_waits, true) && wanted.waiting.enabled;
 }
 

@@ -74,6 +74,7 @@ class HistoryApi::Query {
     if (seconds.value && (from.value || until.value)) {
       return "seconds and from or until contradict each other";
     }
+    // time() cuts the second off that is running, and its samples with it.
     const auto now = static_cast<uint64_t>(::time(nullptr)) + 1;
     const uint64_t end = until.value.value_or(now);
     const uint64_t begin = from.value.value_or(
@@ -257,11 +258,13 @@ std::string HistoryApi::folder() const {
 
 HttpResponse HistoryApi::Respond(const HttpRequest& request,
                                  const Labels& labels) const {
+  // A copy, as a reload may name another one while the query reads.
   std::string folder = this->folder();
   if (folder.empty()) {
     return {.status = 404, .body = "no history is kept: see history.enabled\n"};
   }
   Query query(std::move(folder), request, labels, counters_);
+  // Before the room is entered: what is not understood takes no turn.
   if (const auto wrong = query.Read()) return BadRequest(*wrong);
   auto made = room_.Make([&] { return query.Make(); }, request.is_gone,
                          QueryClock::now() + kTurnWithin);

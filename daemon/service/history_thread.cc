@@ -86,6 +86,8 @@ void HistoryThread::Run() {
       settings_ = std::move(*settings);
       if (writer_) writer_->SetLimits(settings_.limits);
     } else if (std::holds_alternative<IntervalEnd>(*task)) {
+      // Before files are put together, which may take a second: a crash costs
+      // what is not written.
       Commit();
       Compact();
     } else {
@@ -112,6 +114,8 @@ void HistoryThread::Take(const Profile& part) {
 void HistoryThread::Commit() {
   if (!writer_) return;
   committed_ = std::chrono::steady_clock::now();
+  // Its time counts also where it fails: a disk that refuses is asked by the
+  // clock and not with each part.
   Note(writer_->Commit(NowNs(CLOCK_REALTIME)));
   ShowCounts();
 }
@@ -140,6 +144,7 @@ void HistoryThread::Close() {
   if (!writer_) return;
   Commit();
   writer_.reset();
+  // The counts of the next writer begin at zero, while the counters go on.
   shown_ = {};
   counters_.history_bytes = 0;
   counters_.history_files = 0;

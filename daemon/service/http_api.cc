@@ -228,6 +228,7 @@ HttpResponse HttpApi::Profile(const HttpRequest& request) const {
   if (merger->duration_ns() == 0 || request.is_gone()) {
     return {.status = 503, .body = "nothing is sampled now\n"};
   }
+  // Only parts say which kinds are sampled, so this comes after them.
   const auto known = KnowsKinds(wanted.kinds, merger->kinds());
   if (!known) return BadRequest(known.error().message());
   return Make(request, OutputFormat::kPprof, [&] {
@@ -252,6 +253,7 @@ HttpResponse HttpApi::RecentProfile(const HttpRequest& request) const {
   const auto& [format_name, kind, value] = texts;
   const auto format = ParseOutputFormat(format_name.value);
   if (!format) return BadRequest(format.error().message());
+  // The second that is running counts, which time() cuts off.
   const auto now = static_cast<uint64_t>(::time(nullptr)) + 1;
   const uint64_t end = until.value.value_or(now);
   const uint64_t begin = from.value.value_or(

@@ -26,6 +26,7 @@ std::expected<HttpPlaces::Place, HttpPlaces::Refusal> HttpPlaces::Take(
   const std::pair by_way(kind, client.way);
   const std::pair by_client(kind, client);
   const std::lock_guard lock(taken_->mutex);
+  // Asked first: a client that has many hears that it is the cause.
   if (CountOf(taken_->of_client, by_client) >= bounds.of_client) {
     return std::unexpected(Refusal::kClientHasEnough);
   }

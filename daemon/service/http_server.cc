@@ -90,6 +90,8 @@ class HttpServer::Impl {
   }
 
  private:
+  // Stays readable until it is read (eventfd(2)), so a call before poll() is
+  // not lost.
   void Wake() const { ::eventfd_write(wake_.get(), 1); }
 
   void Accept() {
@@ -124,6 +126,8 @@ class HttpServer::Impl {
         if (entries[i + 1].revents != 0) AcceptOne(*listeners[i]);
       }
     }
+    // Read before the listeners are looked at again: what changes after that
+    // wakes once more.
     eventfd_t woken = 0;
     ::eventfd_read(wake_.get(), &woken);
   }
@@ -186,6 +190,7 @@ class HttpServer::Impl {
         Exchange({.fd = fd,
                   .client = std::move(arrived.client),
                   .head = std::move(arrived.head)},
+                 // The mode of the Unix socket says who may ask there.
                  {.token = is_local ? std::string() : token(),
                   .is_public = is_public_,
                   .answer = answer_});
@@ -197,6 +202,7 @@ class HttpServer::Impl {
     const std::lock_guard lock(mutex_);
     clients_.erase(fd);
     arrived.fd.Reset();
+    // Under the lock: the destructor frees changed_ as soon as it gets it.
     changed_.notify_all();
   }
 
@@ -240,6 +246,7 @@ ksym::Result<HttpServer::Change> HttpServer::Prepare(
   for (const std::string& text : settings.listen) {
     const auto known = std::ranges::find_if(
         before, [&](const auto& listener) { return listener->text == text; });
+    // Its address is taken, by us: another bind() would fail.
     if (known != before.end()) {
       change.listeners_.push_back(*known);
       continue;
@@ -266,6 +273,8 @@ void HttpServer::Apply(Change change) {
 }
 
 HttpListener::~HttpListener() {
+  // Its file stays when the descriptor is closed (unix(7)). It goes first, so
+  // that nobody finds one at which no one listens.
   if (way() == HttpWay::kUnixSocket) ::unlink(address.path.c_str());
 }
 

@@ -96,6 +96,7 @@ class TreeBuilder {
   bool string(string_t& value) {
     return Add({.type = JsonNode::Type::kText, .text = std::move(value)});
   }
+  // JSON as text has none.
   bool binary(binary_t& /*value*/) { return false; }
   bool start_object(size_t /*elements*/) {
     return Open({.type = JsonNode::Type::kObject});

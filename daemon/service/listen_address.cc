@@ -47,6 +47,8 @@ ksym::Status RemoveStale(const std::string& path) {
   const bool alive =
       ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&name),
                 sizeof(name)) == 0 ||
+      // Any other failure, such as a full queue (EAGAIN), is of one that
+      // listens.
       errno != ECONNREFUSED;
   if (alive) return ksym::FailErrno(EADDRINUSE, path);
   if (::unlink(path.c_str()) != 0) return ksym::FailErrno(errno, path);
@@ -72,6 +74,8 @@ ksym::Result<ksym::UniqueFd> ListenOnPath(const std::string& path) {
   if (const group* ksym_group = ::getgrnam("ksym"); ksym_group != nullptr) {
     (void)!::chown(path.c_str(), static_cast<uid_t>(-1), ksym_group->gr_gid);
   }
+  // The umask took from the mode at bind(). Nobody connects before listen(), so
+  // all is in place by then.
   if (::chmod(path.c_str(), 0660) != 0 || ::listen(fd.get(), kBacklog) != 0) {
     return ksym::FailErrno(errno, path);
   }
@@ -131,6 +135,8 @@ ksym::Result<ksym::UniqueFd> Listen(const ListenAddress& address) {
   if (!address.path.empty()) return ListenOnPath(address.path);
   ksym::UniqueFd fd(::socket(address.tcp.ss_family,
                              SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  // A restart need not wait for connections of before that end in TIME_WAIT
+  // (socket(7)).
   const int yes = 1;
   if (!fd.valid() ||
       ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) !=

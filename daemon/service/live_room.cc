@@ -43,6 +43,8 @@ void LiveRoom::EndLargest() {
       largest = use;
     }
   }
+  // Not counted from here on, as its own thread frees the memory only when it
+  // calls again: others would be ended for the same bytes.
   largest->has_ended_ = true;
   largest->bytes_ = 0;
 }

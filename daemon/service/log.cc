@@ -147,6 +147,8 @@ void LogSome(LogLevel level, std::string_view kind, std::string_view text) {
     const std::lock_guard lock(state.mutex);
     held_back = state.limiter.Allow(kind, LogLimiter::Clock::now());
   }
+  // Printed without the lock: writing to stderr may block, and others would
+  // wait even to be held back.
   if (!held_back) return;
   if (*held_back == 0) return Log(level, text);
   Log(level,

@@ -64,6 +64,7 @@ NamingThread::NamingThread(Settings settings, ServiceCounters& counters,
       sinks_(std::move(sinks)),
       settings_(std::move(settings)),
       kernel_(std::move(kernel)) {
+  // Before the thread, which hands kernel_ on as it begins.
   kernel_.give_up_first = give_up_first_reading_.get_token();
   kernel_.give_up_later = give_up_later_readings_.get_token();
   thread_ = std::thread([this] { Run(); });
@@ -78,6 +79,8 @@ void NamingThread::Pin(const ksym::ProcessImage& image) {
   {
     const std::lock_guard lock(mutex_);
     const size_t mappings = image.mappings.size();
+    // An image is as large as its mappings are many, so their sum is bounded,
+    // too.
     if (images_.size() < kMaxImages &&
         image_mappings_ + mappings <= kMaxImageMappings) {
       image_mappings_ += mappings;
@@ -91,6 +94,8 @@ void NamingThread::Pin(const ksym::ProcessImage& image) {
 
 void NamingThread::Add(RawProfile part, Edge edge) {
   const Accounting& accounting = part.accounting;
+  // Counted here and not when it is named, so that what is dropped below is
+  // among the samples taken.
   counters_.samples_taken += accounting.taken;
   counters_.samples_lost += accounting.lost();
   for (size_t i = 0; i < kLossCauses; ++i) {
@@ -100,6 +105,7 @@ void NamingThread::Add(RawProfile part, Edge edge) {
   const size_t bytes = BytesOf(part);
   {
     const std::lock_guard lock(mutex_);
+    // One part is taken however large it is: refused, it would come no smaller.
     if (parts_.empty() || (parts_.size() < kMaxPartsWaiting &&
                            part_bytes_ + bytes <= kMaxBytesWaiting)) {
       part_bytes_ += bytes;
@@ -149,6 +155,7 @@ std::chrono::nanoseconds NamingThread::BusyFor() const {
 // Locked.
 bool NamingThread::HasTask() const {
   if (closed_ || !images_.empty() || !parts_.empty()) return true;
+  // Held parts belong to a profile that began with the old settings.
   return new_settings_ && held_.empty();
 }
 
@@ -316,6 +323,8 @@ void NamingThread::AwaitSymbols() {
   for (;;) {
     PassImagesOn();
     if (symbols.WaitUntil(Clock::now() + kLookPeriod)) return;
+    // Without it the wait goes on: given-up threads have a bound, and one that
+    // answers late still gives names.
     if (!MayGiveUp(begin)) continue;
     symbols.GiveUp();
     ++given_up_;

@@ -40,6 +40,8 @@ ProcessLabels::Container* ProcessLabels::FindContainer(
   Container* const container = AskForContainer(cgroup);
   if (container != nullptr && cgroup.size() <= kMaxPathBytes &&
       paths_.size() < kMaxPaths) {
+    // Elements of a map stay where they are until they are erased: Forget() and
+    // Configure() drop the paths first.
     paths_.emplace(cgroup, Path{.container = container, .last_seen = drains_});
   }
   return container;
@@ -106,6 +108,7 @@ void ProcessLabels::Label(RawProfile& profile) {
     }
   };
   for (const auto& [process, cgroup] : profile.cgroups) add(process, cgroup);
+  // Processes whose cgroup is not known may still have an environment.
   if (settings_.environment.any()) {
     for (const RawSample& sample : profile.samples) {
       const ksym::ProcessId& process = sample.process;
@@ -120,6 +123,7 @@ void ProcessLabels::TakeAnswers() {
   LabelThread::Answers answers = thread_.Take();
   for (auto& [key, labels] : answers.containers) {
     const auto found = containers_.find(key);
+    // Forgotten while the thread looked.
     if (found == containers_.end()) continue;
     found->second.labels =
         labels.empty() ? nullptr
@@ -135,6 +139,8 @@ void ProcessLabels::TakeAnswers() {
 void ProcessLabels::Keep(Process& process, LabelSet labels) {
   const size_t bytes = BytesOf(labels);
   label_bytes_ -= process.bytes;
+  // With the labels goes their sum with the container's, which was made of the
+  // old ones.
   process = {.last_seen = process.last_seen};
   if (bytes > LabelThread::kMaxLabelBytes - label_bytes_) {
     thread_.CountProcessWithoutRoom();

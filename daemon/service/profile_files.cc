@@ -63,6 +63,8 @@ std::vector<std::string> NumberedDirectories(const fs::path& path,
     std::string name = it->path().filename().string();
     std::error_code ignored;
     if (name.size() == digits && AllDigits(name) &&
+        // A link is not followed: it could lead anywhere, and files are
+        // deleted.
         it->symlink_status(ignored).type() == fs::file_type::directory) {
       names.push_back(std::move(name));
     }
@@ -165,6 +167,7 @@ std::deque<ProfileFiles::File> ProfileFiles::ReadDay(
       files.push_back({std::move(name), failed ? 0 : bytes});
     }
   }
+  // Names begin with the time, so this is their order by age.
   std::ranges::sort(files, {}, &File::name);
   return files;
 }
@@ -228,6 +231,8 @@ void ProfileFiles::DeleteOldest() {
   const File file = std::move(oldest_.front());
   oldest_.pop_front();
   std::error_code error;
+  // One that cannot be deleted counts no more all the same: it would be the
+  // oldest for ever, and Enforce() would not end.
   fs::remove(fs::path(directory_) / day->first / file.name, error);
   day->second.bytes -= std::min(day->second.bytes, file.bytes);
   day->second.files -= std::min<uint64_t>(day->second.files, 1);
@@ -249,6 +254,7 @@ void ProfileFiles::Enforce(uint64_t now_unix_ns, std::string_view keep) {
   const uint64_t max_age_ns =
       static_cast<uint64_t>(limits_.max_age.count()) * kNsPerSecond;
   while (const File* file = Oldest()) {
+    // All behind it are younger.
     if (days_.begin()->first + "/" + file->name == keep) return;
     const uint64_t began = ParseProfileTimeName(file->name).value_or(0);
     const bool too_old =

@@ -34,6 +34,7 @@ std::optional<ProfileHub::Shared> ProfileHub::Subscription::Next(
   std::unique_lock lock(hub_.mutex_);
   hub_.changed_.wait_until(lock, deadline,
                            [this] { return hub_.closed_ || !parts_.empty(); });
+  // Parts that came before the hub was closed are still given.
   if (parts_.empty()) return std::nullopt;
   return TakeFront();
 }
@@ -50,6 +51,7 @@ void ProfileHub::AddPart(const Shared& part) {
   for (Subscription* subscription : subscriptions_) {
     auto& parts = subscription->parts_;
     if (parts.size() == kMaxParts) subscription->TakeFront();
+    // One part is kept however large it is: a client gets that or nothing.
     while (!parts.empty() &&
            subscription->bytes_ + part->memory_bytes() > kMaxPartBytes) {
       subscription->TakeFront();

@@ -118,6 +118,8 @@ class PushClient::Impl {
   }
 
   void Stop() {
+    // Set before the connection is stopped: a Send() that begins after that
+    // sees it.
     stopped_ = true;
     connection_.Stop();
   }
@@ -147,6 +149,7 @@ class PushClient::Impl {
          fmt::format("{}{{hostname={}}}", target_.name, entry.hostname)},
         {"from", std::to_string(entry.begin_unix_ns / kNsPerSecond)},
         {"until",
+         // Whole seconds; rounded up, so that a short profile is not empty.
          std::to_string((entry.end_unix_ns + kNsPerSecond - 1) / kNsPerSecond)},
         {"sampleRate", std::to_string(entry.frequency_hz)},
         {"format", "pprof"},

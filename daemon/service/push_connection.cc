@@ -94,6 +94,7 @@ class PushConnection::Impl {
       : client_(url, std::move(tls), settings.answer_within),
         host_header_(url.is_https ? HostHeader(url) : "") {
     client_.set_connection_timeout(settings.connect_within);
+    // A bound on the bytes that come is none on what they would inflate to.
     client_.set_decompress(false);
     if (!settings.token.empty()) {
       client_.set_bearer_token_auth(settings.token);

@@ -120,6 +120,7 @@ bool PushSender::Finish(Clock::time_point deadline) {
 void PushSender::Run() {
   while (auto next = WaitForNext()) {
     std::string why;
+    // Without the mutex: it may take 35 s, while Add() goes on.
     const Outcome outcome = next->client->Send(next->entry, why);
     Settle(*next, outcome, why);
   }
@@ -165,6 +166,8 @@ std::optional<PushSender::Next> PushSender::Oldest() {
   }
   if (held_.empty()) return std::nullopt;
   Next next = {.path = {}, .entry = std::move(held_.front()), .client = {}};
+  // Taken out, as Add() may drop the first one meanwhile; Settle() puts it
+  // back.
   held_.pop_front();
   return next;
 }

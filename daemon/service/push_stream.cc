@@ -57,6 +57,8 @@ bool PushStream::Fill() {
 
 ssize_t PushStream::ReadSome() {
   if (tls_ == nullptr) return ::recv(fd_, buffer_.data(), buffer_.size(), 0);
+  // SSL_get_error(3) reads the thread's queue of errors, which must be empty
+  // before each operation.
   ::ERR_clear_error();
   return ::SSL_read(tls_, buffer_.data(), static_cast<int>(buffer_.size()));
 }
@@ -73,6 +75,7 @@ bool PushStream::WaitToRetry(ssize_t result, short events) {
     return result < 0 && (errno == EAGAIN || errno == EINTR) &&
            WaitForSocket(fd_, events, bounds_.deadline);
   }
+  // TLS may have to write before it can read, and the other way round.
   switch (::SSL_get_error(tls_, static_cast<int>(result))) {
     case SSL_ERROR_WANT_READ:
       return WaitForSocket(fd_, POLLIN, bounds_.deadline);

@@ -42,6 +42,8 @@ std::optional<ksym::Result<ResponseRoom::Made>> ResponseRoom::Make(
     Leave(0);
     return ksym::Fail(std::move(body.error()));
   }
+  // What the string occupies counts. There is no moment between in which it is
+  // neither being made nor waiting.
   Leave(body->capacity());
   Held held(nullptr, [state = state_, size = body->capacity()](const void*) {
     const std::lock_guard lock(state->mutex);

@@ -114,10 +114,13 @@ class Service {
     if (!prepared) return prepared;
     auto capture = StartCapture(config_);
     if (!capture) return Fail(std::move(capture.error()));
+    // It calls back only once it is enabled, so outputs_, which it gives to,
+    // may be made after it.
     capture_ = std::make_unique<Capture>(std::move(*capture));
     auto outputs = ServiceOutputs::Start(config_, counters_, opener_);
     if (!outputs) return Fail(std::move(outputs.error()));
     outputs_ = std::move(*outputs);
+    // Samples come from here on, so all that takes them is there.
     auto enabled = EnableCapture(config_);
     if (!enabled) return enabled;
     BeginLoop();
@@ -218,6 +221,7 @@ class Service {
       share_.Renew();
       const auto asked = signals_.Wait(std::min<std::chrono::nanoseconds>(
           loop_->Pause(), intervals_.UntilNext(NowNs(CLOCK_REALTIME))));
+      // The rest is drained by Finish(), within its deadline.
       if (asked.stop) return {};
       KeepAlive();
       const auto due = loop_->Step();
@@ -300,6 +304,8 @@ class Service {
                     has_waits ? "" : ", without waits",
                     level < 3 ? "" : ", with less detail"));
     auto fresh = PrepareCapture(config);
+    // A failure is no reason to end: sampling goes on as it was, and the next
+    // change of the level tries again.
     if (!fresh) {
       Log(LogLevel::kError, fresh.error().message());
       return {};
@@ -316,17 +322,23 @@ class Service {
         outputs_->naming().BusyFor() > *watchdog / 2)
       return;
     notify_.Send("WATCHDOG=1");
+    // Half of the period is what sd_watchdog_enabled(3) recommends: a quarter
+    // lets one sign of life be lost.
     next_sign_of_life_ = now + *watchdog / 4;
   }
 
   // An error only when there is no capture any more.
   Status Reload() {
     notify_.Send(
+        // sd_notify(3) wants the time with RELOADING=1: the manager tells this
+        // reload from an earlier one by it.
         fmt::format("RELOADING=1\nMONOTONIC_USEC={}",
                     std::chrono::duration_cast<std::chrono::microseconds>(
                         Clock::now().time_since_epoch())
                         .count()));
     const Status status = TryReload();
+    // Also after a refusal: the manager waits for the end of the reload, and
+    // the service is as ready as before.
     notify_.Send("READY=1\nSTATUS=" + Describe());
     return status;
   }
@@ -390,6 +402,7 @@ class Service {
     }
     outputs_->Configure(config);
     labels_.Configure(LabelSettings(config));
+    // A new clock would miss an end that passed while the capture was loaded.
     if (config.interval_seconds != config_.interval_seconds) {
       intervals_ = IntervalClock(std::chrono::seconds(config.interval_seconds),
                                  NowNs(CLOCK_REALTIME));
@@ -412,6 +425,8 @@ class Service {
     } else {
       Log(LogLevel::kError, raw.error().message());
     }
+    // Files that failed earlier have been logged; the exit status is that of
+    // what is written now.
     const uint64_t failed = counters_.files_failed;
     if (!outputs_->Finish(deadline)) {
       Log(LogLevel::kError,

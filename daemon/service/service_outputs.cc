@@ -79,6 +79,8 @@ ksym::Result<std::unique_ptr<ServiceOutputs>> ServiceOutputs::Start(
   auto change = outputs->Prepare(config);
   if (!change) return Fail(std::move(change.error()));
   outputs->StartNaming(config);
+  // Configure() sees no change in the first configuration, so these are set
+  // here. Clients and senders come with Apply() only.
   outputs->api_.SetLabels(Labels::Of(config.labels));
   outputs->api_.SetHistory(HistorySettings(config).directory);
   outputs->push_.SetLabels(Labels::Of(config.labels));
@@ -125,6 +127,8 @@ void ServiceOutputs::Apply(const ServiceConfig& config, Change change) {
 }
 
 void ServiceOutputs::Configure(const ServiceConfig& config) {
+  // New settings mean a new symbolizer, which reads all symbols anew, so none
+  // are given where nothing has changed.
   if (NamingSettings(config, opener_) != NamingSettings(config_, opener_)) {
     naming_->Configure(NamingSettings(config, opener_));
   }
@@ -142,11 +146,15 @@ void ServiceOutputs::Configure(const ServiceConfig& config) {
 }
 
 void ServiceOutputs::CloseHttp() {
+  // Before the server, whose threads are waited for: those of live requests
+  // wait in the hub.
   hub_.Close();
   http_.reset();
 }
 
 bool ServiceOutputs::Finish(std::chrono::steady_clock::time_point deadline) {
+  // In the order of the flow: until naming has ended it gives to the others,
+  // and they take nothing after their own end.
   return naming_->Finish(deadline) && writer_.Finish(deadline) &&
          history_.Finish(deadline) && push_.Finish(deadline);
 }

@@ -34,8 +34,12 @@ ServiceSignals::Asked ServiceSignals::Wait(
                           .tv_nsec = timeout.count() % 1'000'000'000};
   pollfd entry = {.fd = fd_.get(), .events = POLLIN, .revents = 0};
   Asked asked;
+  // Interrupted is as good as late: the caller does what is due and waits
+  // again.
   if (::ppoll(&entry, 1, &limit, nullptr) <= 0) return asked;
   signalfd_siginfo info = {};
+  // All that came is taken at once, so that a reload and a stop together are a
+  // stop. The descriptor does not block.
   while (::read(fd_.get(), &info, sizeof(info)) == sizeof(info)) {
     if (info.ssi_signo == SIGHUP) {
       asked.reload = true;

@@ -47,10 +47,14 @@ ksym::Result<SystemdNotify> SystemdNotify::To(std::string_view address,
                           std::string(address));
   }
   std::memcpy(name.sun_path, address.data(), address.size());
+  // An abstract address begins with a zero byte (unix(7)); the variable has an
+  // @ in its place.
   if (address[0] == '@') name.sun_path[0] = '\0';
   notify.socket_ = ksym::UniqueFd(
       ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!notify.socket_.valid()) return ksym::FailErrno(errno, "socket");
+  // An abstract name ends where the length says: zero bytes behind it would be
+  // part of it.
   const auto size =
       static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + address.size());
   if (::connect(notify.socket_.get(), reinterpret_cast<sockaddr*>(&name),

@@ -73,6 +73,7 @@ ksym::Result<TlsClient> TlsClient::Make() {
     return ksym::Fail(ksym::ErrorCode::kUnsupported, "TLS does not work here");
   }
   if (linked_in) TrustAuthoritiesOfMachine(context.get());
+  // Without it a client believes any certificate (SSL_CTX_set_verify(3)).
   ::SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
   return TlsClient(std::move(context));
 }

@@ -74,6 +74,7 @@ Result<ksym::OpenedFile> OpenStandIn(const MappedObject& module) {
 // Whether it is that file, with its code where the capture says it was. A file
 // of debug data alone has other segments, or no bytes in its sections.
 bool HasCodeOf(const ksym::OpenedFile& file, const MappedObject& module) {
+  // A ByteSource owns its descriptor, and the file's is still needed.
   ksym::UniqueFd fd(::fcntl(file.fd.get(), F_DUPFD_CLOEXEC, 0));
   const auto source = ksym::ByteSource::OfFile(std::move(fd), file.size);
   const auto image = ksym::ElfImage::Parse(source);
@@ -119,6 +120,8 @@ std::string MakeStandIn(const MappedObject& module) {
                       .p_offset = segment.file_offset,
                       .p_vaddr = segment.address,
                       .p_paddr = segment.address,
+                      // The file has no such bytes: only where they would be is
+                      // asked of it.
                       .p_filesz = segment.file_size,
                       .p_memsz = segment.file_size,
                       .p_align = 0},

@@ -186,6 +186,8 @@ Status NameRawProfile(const ksym::SymbolizeOptions& options,
   ProfileBuilder builder(ProfileBuilder::Parts::kOne);
   resolver.Add(capture->profile, names, builder);
   Profile profile = std::move(builder).Finish(capture->profile.metadata);
+  // After the symbols, as it names what they did not, and before the list of
+  // what is missing.
   GsymNames(index, options).Name(profile);
   ListMissing(profile);
   return Write(profile, *format, {}, [](std::string_view piece) {

@@ -29,6 +29,7 @@ std::vector<ProfileRing::Part> ProfileRing::Last(uint64_t duration_ns) const {
   for (size_t i = entries_.size(); i > 0; --i) {
     const Part& part = entries_[i - 1].part;
     const uint64_t own = part->metadata.duration_ns;
+    // A part is in when more than half of it is.
     if (!parts.empty() && sum + own / 2 > duration_ns) break;
     sum += own;
     parts.push_back(part);

@@ -129,6 +129,7 @@ TerminalScreen::TerminalScreen(TerminalScreen&& other) noexcept
 TerminalScreen::~TerminalScreen() { Leave(); }
 
 void TerminalScreen::Enter() {
+  // Before the mode is changed: whatever ends the program then puts it back.
   static const bool kRegistered = [] {
     RestoreOnFaults();
     return std::atexit(RestoreAtEnd) == 0;
@@ -141,6 +142,7 @@ void TerminalScreen::Enter() {
   mode.c_cc[VMIN] = 1;
   mode.c_cc[VTIME] = 0;
   ::tcsetattr(STDIN_FILENO, TCSANOW, &mode);
+  // Before the flag that a signal's handler looks at.
   mode_at_end = before_;
   is_mode_ours = true;
   is_entered_ = true;
@@ -201,6 +203,8 @@ void TerminalScreen::Send() {
     const ssize_t n = ::write(output_, unsent_.data(), unsent_.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) {
+      // A slow terminal gets the rest when it can take it: keys are answered
+      // meanwhile.
       is_broken_ = errno != EAGAIN;
       return;
     }

@@ -86,6 +86,8 @@ void Shorten(std::string& text) {
   while (!text.empty()) {
     const auto byte = static_cast<unsigned char>(text.back());
     text.pop_back();
+    // Bytes like that go on with a character, so its first one is still to
+    // come.
     if ((byte & 0xc0) != 0x80) return;
   }
 }
@@ -246,6 +248,7 @@ TopCommand ApplyKey(const Key& key, const TopPlace& place, TopState& state) {
     state.shows_help = false;
     return key.text == "q" ? TopCommand::kQuit : TopCommand::kNone;
   }
+  // Also while the filter is typed.
   if (Scroll(key.kind, place, state)) return TopCommand::kNone;
   if (state.edits_filter) {
     EditFilter(key, state);

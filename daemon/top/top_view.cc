@@ -278,6 +278,7 @@ std::vector<ScreenLine> DrawTop(const TopTables& tables, const TopState& state,
   }
   const size_t page = TableRows(size);
   const size_t last = rows.size() - std::min(rows.size(), page);
+  // The table may be shorter than when a key moved it.
   const size_t first = std::min(state.first, last);
   for (size_t i = 0; i < page && first + i < rows.size(); ++i) {
     lines.push_back({.text = view.Line(*rows[first + i])});

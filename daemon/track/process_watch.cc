@@ -443,8 +443,11 @@ void ProcessWatch::EndInterval(const TakenSet& taken) {
   bound_[taken.set].clear();
   if (settled_ns_.size() > kMaxSettled) settled_ns_.clear();
   const size_t before = history_.generations();
+  // What ended before this interval began has no more samples: those of the
+  // other set are younger.
   history_.Forget(interval_begin_ns_);
   if (history_.generations() != before) ReportGone();
+  // The other set has no sample that is older.
   interval_begin_ns_ = taken.flip_ns;
 }
 

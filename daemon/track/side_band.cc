@@ -28,8 +28,10 @@ perf_event_attr Attributes(SideBand::Options options, LostReport::Of of,
                            size_t ring_bytes) {
   perf_event_attr attr = {};
   attr.size = sizeof(attr);
+  // It counts nothing: an event that is there for its reports alone.
   attr.type = PERF_TYPE_SOFTWARE;
   attr.config = PERF_COUNT_SW_DUMMY;
+  // Each record ends with these (sample_id_all).
   attr.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME;
   attr.sample_id_all = 1;
   if (of == LostReport::Of::kMappings) {
@@ -41,8 +43,10 @@ perf_event_attr Attributes(SideBand::Options options, LostReport::Of of,
     attr.comm_exec = options.processes ? 1 : 0;
     attr.task = options.processes ? 1 : 0;
   }
+  // The clock of bpf_ktime_get_ns(), so that reports and samples have an order.
   attr.use_clockid = 1;
   attr.clockid = CLOCK_MONOTONIC;
+  // Nobody sleeps until a record comes, so none has to wake anybody up.
   attr.watermark = 1;
   attr.wakeup_watermark = static_cast<uint32_t>(ring_bytes);
   return attr;
@@ -63,6 +67,8 @@ class SideBand::Ring {
     const std::string what = fmt::format("side band of CPU {}", cpu);
     if (!fd.valid()) return ksym::FailErrno(errno, what);
     const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+    // Writable, or the kernel would write over what has not been read
+    // (perf_event_open(2)).
     void* memory = ::mmap(nullptr, page + bytes, PROT_READ | PROT_WRITE,
                           MAP_SHARED, fd.get(), 0);
     if (memory == MAP_FAILED) return ksym::FailErrno(errno, what);
@@ -194,6 +200,8 @@ ksym::Result<SideBand::Rings> SideBand::Open(uint32_t cpu, size_t cpus) const {
     const size_t bytes =
         std::clamp(std::bit_floor(kAllRingBytes / cpus), least, kMaxRingBytes);
     auto ring = Ring::Open(options_, of, cpu, bytes);
+    // Locked memory has limits (kernel.perf_event_mlock_kb, RLIMIT_MEMLOCK),
+    // which may have room for a small one.
     if (!ring && bytes > least) ring = Ring::Open(options_, of, cpu, least);
     return ring;
   };
@@ -212,6 +220,7 @@ ksym::Status SideBand::Follow(const CpuList& online) {
   // The event of a CPU that left is dead, also when the CPU comes back.
   std::erase_if(rings_, [&](auto& entry) {
     if (std::ranges::binary_search(online, entry.first)) return false;
+    // What happened before it left counts.
     entry.second.processes->Read(waiting_);
     if (entry.second.mappings) entry.second.mappings->Read(waiting_);
     return true;

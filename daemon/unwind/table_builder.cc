@@ -91,6 +91,7 @@ std::vector<TableBuilder::Result> TableBuilder::Take() {
     results.swap(results_);
     result_bytes_ = 0;
   }
+  // The thread may be resting for want of room.
   changed_.notify_all();
   return results;
 }

@@ -139,6 +139,7 @@ void UnwindTables::NoteSample(const ksym::ProcessId& id,
 void UnwindTables::Forget(const ksym::ProcessId& id) {
   const auto process = processes_.find(id);
   if (process == processes_.end()) return;
+  // The list goes before the hold on the tables that it leads to.
   maps_->Withdraw(id);
   Release(process->second);
   stale_.erase(id);
@@ -429,6 +430,8 @@ void UnwindTables::RetryRefused() {
 
 void UnwindTables::Recycle() {
   maps_->Recycle();
+  // What was freed can be taken now, so all that waited for room is tried
+  // again.
   waits_for_room_ = false;
   evicted_for_lists_ = 0;
   RetryRefused();

@@ -36,6 +36,7 @@ void GiveUpFileCapabilities() {
 CallerRights::CallerRights() {
   Capabilities capabilities;
   if (!HasMoreThanCaller() || !capabilities.Get()) return;
+  // The permitted set stays, from which the destructor takes them back.
   for (auto& set : capabilities.sets) set.effective = 0;
   if (!capabilities.Set()) std::abort();
   lowered_ = true;

@@ -101,6 +101,7 @@ Result<DiskCache::CachedFile> DiskCache::OpenFile(std::string_view name) const {
   if (!fd.valid()) return FailErrno(errno, path);
   struct stat status = {};
   if (::fstat(fd.get(), &status) != 0) return FailErrno(errno, path);
+  // Although the directory is ours alone: it may not always have been.
   if (!S_ISREG(status.st_mode) || !IsOursAlone(status)) {
     return Fail(ErrorCode::kPermission,
                 path +
@@ -118,6 +119,7 @@ Status DiskCache::Store(std::string_view name, std::string_view bytes) {
                 path + ": " + std::to_string(bytes.size()) +
                     " bytes are more than the cache may have");
   }
+  // First, so that the files never have more bytes than the bound together.
   MakeRoom(bytes.size());
   auto file = AtomicFile::Create(path);
   if (!file) return Fail(file.error());

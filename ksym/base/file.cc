@@ -248,6 +248,7 @@ Status TakeOver(const std::string& path, int fd) {
       old.st_uid == fresh.st_uid && old.st_gid == fresh.st_gid;
   // Without the privilege to give it away the file stays ours alone.
   if (!same_owner && ::fchown(fd, old.st_uid, old.st_gid) != 0) return {};
+  // After the owner, as fchown(2) takes set-user-ID bits away.
   if (::fchmod(fd, old.st_mode & 07777) != 0) return FailErrno(errno, path);
   return {};
 }
@@ -338,6 +339,7 @@ Status AtomicFile::Commit(Durability durability) {
   if (::rename(temporary_path_.c_str(), path_.c_str()) != 0) {
     return FailErrno(errno, path_);
   }
+  // Only now: the lock goes with it, and by then no temporary name is there.
   fd_.Reset();
   return {};
 }

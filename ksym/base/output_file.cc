@@ -34,6 +34,7 @@ Status WriteOutputFile(const std::string& path, std::string_view bytes) {
   struct stat status = {};
   const bool exists = ::stat(path.c_str(), &status) == 0;
   if (exists && S_ISDIR(status.st_mode)) return FailErrno(EISDIR, path);
+  // A file that takes its place would be there instead of the device.
   if (exists && !S_ISREG(status.st_mode)) {
     const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
     if (!fd.valid()) return FailErrno(errno, path);

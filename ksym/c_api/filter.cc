@@ -77,6 +77,7 @@ ksym_status Open(const ksym_filter_options* given, ksym_filter** filter) {
   if (filter == nullptr) {
     return Failed(KSYM_INVALID, "there is no place for the new filter: null");
   }
+  // First, so that a caller can close what a failed call left.
   *filter = nullptr;
   ksym_filter_options taken = {};
   const ksym_status status =
@@ -141,6 +142,7 @@ ksym_status ksym_filter_finish(ksym_filter* filter) {
     if (filter == nullptr) {
       return Failed(KSYM_INVALID, "ksym_filter_finish: null");
     }
+    // A second call says nothing twice.
     if (!std::exchange(filter->finished, true)) filter->filter.Finish();
     return KSYM_OK;
   });

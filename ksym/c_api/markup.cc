@@ -78,6 +78,7 @@ class ContextWriter {
     text_ += '\n';
     std::vector<const ksym::Mapping*> order;
     for (const ksym::Mapping& mapping : mappings) {
+      // Only a file can be opened for its build-id.
       if (mapping.inode != 0) order.push_back(&mapping);
     }
     std::ranges::stable_sort(order, {}, [](const ksym::Mapping* mapping) {
@@ -94,6 +95,8 @@ class ContextWriter {
       last = mapping;
       if (elf && !elf->build_id().empty()) AddMmap(*elf, *mapping);
     }
+    // In one piece, so that lines which others write to the same log do not
+    // come between a module and its mmaps.
     write_(context_, text_.data(), text_.size());
   }
 
@@ -128,6 +131,8 @@ class ContextWriter {
   void AddMmap(const ksym::ElfImage& elf, const ksym::Mapping& mapping) {
     const ksym::ElfSegment* segment = FindSegment(elf, mapping);
     if (segment == nullptr) return;
+    // Where the segment begins before the mapping this wraps, and the
+    // difference below comes out right all the same.
     const uint64_t before =
         segment->file_offset.value - mapping.file_offset.value;
     ksym::AppendMarkupMmap({.address = mapping.start,

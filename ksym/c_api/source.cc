@@ -41,6 +41,7 @@ ksym_status TakeOptions(const ksym_options* given,
   const ksym_status status =
       TakeStruct(given, kOldestOptions, "ksym_options", taken);
   if (status != KSYM_OK) return status;
+  // Refused and not passed over: a later version may give it a meaning.
   if ((taken.flags & ~kOptionFlags) != 0 || taken.reserved != 0) {
     return Failed(KSYM_UNSUPPORTED, "ksym_options: unknown flags");
   }
@@ -59,6 +60,7 @@ ksym_status Open(ksym::SymbolizeOptions options, const ksym_options* given,
   if (source == nullptr) {
     return Failed(KSYM_INVALID, "there is no place for the new source: null");
   }
+  // First, so that a caller can close what a failed call left.
   *source = nullptr;
   const ksym_status status = TakeOptions(given, options);
   if (status != KSYM_OK) return status;
@@ -135,6 +137,8 @@ ksym_status Resolve(ksym_source& handle, uint64_t address, uint32_t flags,
   }
   handle.frames.clear();
   const bool is_return = (flags & KSYM_RETURN_ADDRESS) != 0 && address != 0;
+  // The byte in front is in the call, which may be the last instruction of its
+  // function and of its line.
   handle.source->Resolve(address - (is_return ? 1 : 0), handle.answer);
   CopyAnswer(handle, symbol);
   if (handle.answer.symbol_start) {
@@ -142,6 +146,7 @@ ksym_status Resolve(ksym_source& handle, uint64_t address, uint32_t flags,
     symbol.offset = address - symbol.start;
   }
   symbol.size = given.size;
+  // A caller that was compiled with an older header has a shorter struct.
   std::memcpy(&given, &symbol, std::min(given.size, sizeof(symbol)));
   return KSYM_OK;
 }

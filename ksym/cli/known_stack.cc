@@ -100,6 +100,8 @@ int RunOnKnownStack(ProgramBody body, int argc, char** argv) {
   // What is sent to the process is for the thread, which may wait for it.
   sigset_t all;
   ::sigfillset(&all);
+  // After the thread was made, which would have inherited it
+  // (pthread_create(3)).
   ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
   ::pthread_join(thread, nullptr);
   return call.status;

@@ -26,6 +26,7 @@ void EndWhenCut(int number, siginfo_t* info, void* /*context*/) {
   }
   Say(program_name);
   Say(": a file became shorter while it was being read\n");
+  // All that is called here is safe in a handler (signal-safety(7)).
   ::_exit(1);
 }
 
@@ -35,6 +36,8 @@ void HandleSignalsOfFiles(const char* program) {
   program_name = program;
   struct sigaction action = {};
   action.sa_flags = SA_RESTART;
+  // A handler and not SIG_IGN, which programs that are executed would keep
+  // (execve(2)).
   action.sa_handler = Ignore;
   ::sigaction(SIGXFSZ, &action, nullptr);
   action.sa_flags = SA_SIGINFO;

@@ -19,6 +19,8 @@ struct FormSize {
 FormSize SizeOf(uint16_t form) {
   using Kind = FormSize::Kind;
   switch (form) {
+    // An entry has no bytes of these: the one is true by being there, the
+    // other's value is in the abbreviation (DWARF 5, section 7.5.3).
     case DW_FORM_flag_present:
     case DW_FORM_implicit_const:
       return {Kind::kBytes, 0};
@@ -129,6 +131,8 @@ bool AbbreviationTable::ParseAttributes(ByteCursor& in,
     const uint64_t name = in.ReadUleb128();
     const uint64_t form = in.ReadUleb128();
     if (name == 0 && form == 0) return in.ok();
+    // The last attribute there can be is 0x3fff (section 7.5.4, DW_AT_hi_user);
+    // more is malformed.
     constexpr uint64_t kMax = std::numeric_limits<uint16_t>::max();
     if (name > kMax || form > kMax) return false;
     AttributeSpec spec = {static_cast<uint16_t>(name),
@@ -167,6 +171,7 @@ bool AbbreviationTable::Parse(ByteCursor& in) {
     if (code == 0) break;
     Abbreviation entry;
     const uint64_t tag = in.ReadUleb128();
+    // A tag that is too large must not wrap into one that means something.
     entry.tag = static_cast<uint16_t>(
         std::min<uint64_t>(tag, std::numeric_limits<uint16_t>::max()));
     entry.has_children = in.Read<uint8_t>() != 0;

@@ -57,6 +57,8 @@ Result<DebugSections> DebugSections::Load(const ByteSource& source,
                                           const Options& options) {
   DebugSections sections;
   std::optional<Relocations> relocations;
+  // An object file or a kernel module has zeros where the linker would have put
+  // offsets and addresses, and says them in relocations.
   if (IsRelocatable(source)) {
     auto loaded = Relocations::Load(source, image);
     if (!loaded) return Fail(std::move(loaded.error()));
@@ -64,6 +66,7 @@ Result<DebugSections> DebugSections::Load(const ByteSource& source,
   }
   // What is relocated is written to.
   const auto use = relocations ? Bytes::Use::kCopy : Bytes::Use::kAsMapped;
+  // Views of mapped sections outlive the caller's source.
   sections.mapping_ = source.mapping();
   for (size_t i = 0; i < kDebugSectionCount; ++i) {
     const Found found = FindEither(image, SectionName(i, options.kind));

@@ -38,11 +38,14 @@ Result<std::unique_ptr<DwarfFile>> DwarfFile::Load(
 void DwarfFile::IndexUnits() {
   ByteCursor in(info());
   while (index_status_ && !in.AtEnd()) index_status_ = IndexUnit(in);
+  // A once_flag cannot be moved, so this waits until no unit is added any more.
   scopes_ = std::make_unique<LazyScopes[]>(units_.size());
 }
 
 const EntryScopes& DwarfFile::ScopesOf(const DwarfUnit& unit) const {
   LazyScopes& lazy = scopes_[static_cast<size_t>(&unit - units_.data())];
+  // Several threads read units of one file, and names in one unit may have
+  // scopes in another.
   std::call_once(lazy.once, [&] { lazy.scopes = EntryScopes(info(), unit); });
   return lazy.scopes;
 }
@@ -75,6 +78,7 @@ Status DwarfFile::IndexUnit(ByteCursor& in) {
   unit.offset = in.offset();
   unit.format.offset_bytes = 4;
   uint64_t length = in.Read<uint32_t>();
+  // The mark of the 64-bit format (DWARF 5, section 7.4).
   if (length == 0xffffffff) {
     unit.format.offset_bytes = 8;
     length = in.Read<uint64_t>();
@@ -92,6 +96,8 @@ Status DwarfFile::IndexUnit(ByteCursor& in) {
   }
   uint64_t abbreviations = 0;
   unit.type = DW_UT_compile;
+  // Version 5 put the unit's type in front and turned the other two fields
+  // round (section 7.5.1).
   if (version >= 5) {
     unit.type = in.Read<uint8_t>();
     unit.format.address_bytes = in.Read<uint8_t>();
@@ -108,6 +114,7 @@ Status DwarfFile::IndexUnit(ByteCursor& in) {
     return Corrupt(unit.offset, "a unit's header is cut off");
   }
   in.Seek(unit.end);
+  // Type units describe types only, whose code is in other units.
   const bool has_entries =
       unit.type != DW_UT_type && unit.type != DW_UT_split_type;
   if (!has_entries) return {};
@@ -203,6 +210,8 @@ void DwarfFile::SetUnitAttributes(DwarfUnit& unit,
 void DwarfFile::SetSkeleton(const DwarfFile& file, const DwarfUnit& skeleton) {
   skeleton_file_ = &file;
   for (DwarfUnit& unit : units_) {
+    // A split unit has none of these itself: they would have to be relocated,
+    // and the linker never sees a .dwo file (DWARF 5, section 3.1.3).
     if (unit.dwo_id != skeleton.dwo_id) continue;
     unit.addr_base = skeleton.addr_base;
     unit.ranges_base = skeleton.ranges_base;
@@ -217,6 +226,7 @@ const DwarfUnit* DwarfFile::FindUnit(uint64_t offset) const {
       std::ranges::upper_bound(units_, offset, {}, &DwarfUnit::offset);
   if (next == units_.begin()) return nullptr;
   const DwarfUnit& unit = *(next - 1);
+  // Type units are not listed, so there are gaps between units.
   return offset < unit.end ? &unit : nullptr;
 }
 
@@ -254,6 +264,8 @@ void DwarfFile::ReadPackageIndex() {
     if (row == 0 || row > unit_count) continue;
     in.Seek(table + uint64_t{row - 1} * columns * 4);
     uint64_t offset = 0;
+    // Each row has one offset for each column, in the order of the header's
+    // kinds.
     for (const uint32_t kind : kinds) {
       const auto value = in.Read<uint32_t>();
       if (kind == kInfo) offset = value;
@@ -268,6 +280,7 @@ void DwarfFile::ReadPackageIndex() {
 std::string_view DwarfFile::IndexedString(const DwarfUnit& unit,
                                           uint64_t index) const {
   ByteCursor in(sections_.Get(DebugSection::kStrOffsets));
+  // An index that is larger could wrap when it is multiplied.
   if (index > in.remaining()) return {};
   in.Skip(unit.str_offsets_base);
   in.Skip(index * unit.format.offset_bytes);
@@ -292,6 +305,7 @@ std::string_view DwarfFile::String(const DwarfUnit& unit,
     case DW_FORM_strx4:
     case DW_FORM_GNU_str_index:
       return IndexedString(unit, value.number);
+    // Names that dwz moved out are lost without their file; the code is not.
     case DW_FORM_strp_sup:
     case DW_FORM_GNU_strp_alt:
       return alternate_ == nullptr
@@ -338,6 +352,8 @@ std::optional<DwarfFile::Reference> DwarfFile::Refer(
     case DW_FORM_ref4:
     case DW_FORM_ref8:
     case DW_FORM_ref_udata:
+      // These count from the unit's header on, DW_FORM_ref_addr from the
+      // section's start (section 7.5.5).
       return Reference{this, unit.offset + value.number};
     case DW_FORM_ref_addr:
       return Reference{this, value.number};
@@ -387,6 +403,7 @@ bool DwarfFile::ReadRangeList(const DwarfUnit& unit, uint64_t offset,
   uint64_t base = unit.low_pc;
   const auto indexed = [&] {
     const auto address = IndexedAddress(unit, in.ReadUleb128());
+    // This fails the cursor, so that the list counts as malformed.
     if (!address) in.Skip(std::numeric_limits<uint64_t>::max());
     return address.value_or(0);
   };
@@ -433,6 +450,8 @@ bool DwarfFile::ReadRangeList(const DwarfUnit& unit, uint64_t offset,
 
 std::optional<uint64_t> DwarfFile::RangeListOffset(
     const DwarfUnit& unit, const FormValue& value) const {
+  // Only an index goes by the base, which is where the unit's offsets begin and
+  // what they count from (section 7.28).
   if (value.form != DW_FORM_rnglistx) return value.number;
   ByteCursor in(sections_.Get(DebugSection::kRnglists));
   if (value.number > in.remaining()) return std::nullopt;
@@ -452,12 +471,15 @@ bool DwarfFile::ReadRanges(const DwarfUnit& unit, const FormValue& value,
 
 void DwarfFile::ReadUnitCode(const DwarfUnit& unit,
                              std::vector<AddressRange>& ranges) const {
+  // A list goes first: a low_pc beside it is the base of its entries and no
+  // code (section 3.1.1).
   if (unit.ranges.is_set()) {
     ReadRanges(unit, unit.ranges, ranges);
     return;
   }
   if (!unit.high_pc.is_set()) return;
   const auto high = AddressOf(unit, unit.high_pc);
+  // A high_pc that is a constant is a size (section 2.17.2).
   const uint64_t end = high ? *high : unit.low_pc + unit.high_pc.number;
   if (end > unit.low_pc) ranges.push_back({unit.low_pc, end});
 }

@@ -22,6 +22,8 @@ class CodeIndex {
       const AddressRange& left = functions[a].range;
       const AddressRange& right = functions[b].range;
       if (left.start != right.start) return left.start < right.start;
+      // The longer one goes first, so that Find(), which comes from behind,
+      // meets the inner one before it.
       return left.end != right.end ? left.end > right.end : a < b;
     });
     uint64_t end = 0;
@@ -36,6 +38,8 @@ class CodeIndex {
         order_, address, {},
         [this](uint32_t i) { return functions_[i].range.start; });
     auto at = static_cast<size_t>(next - order_.begin());
+    // Once the largest end up to here is no further, nothing before reaches the
+    // address.
     while (at > 0 && ends_[at - 1] > address) {
       const FunctionInfo& function = functions_[order_[--at]];
       if (function.range.Contains(address)) return &function;
@@ -134,6 +138,9 @@ class DwarfPlaces::Unit {
     uint32_t depth = 0;  // of the last one that was added; 0: none
     for (size_t i = calls.size(); i > 0 && depth != 1; --i) {
       const InlinedCall& call = calls[i - 1];
+      // Preorder has a call's callers before it, and the nearest one that is
+      // less deep is its own; that one has the address because its ranges hold
+      // the call's.
       const bool is_next =
           depth == 0 ? Contains(call, address) : call.depth < depth;
       if (!is_next) continue;
@@ -188,6 +195,8 @@ void DwarfPlaces::IndexUnits() {
        ++i) {
     ranges.clear();
     reader_.ReadUnitCode(i, ranges);
+    // What the unit does not say its functions and lines do, at the cost of
+    // reading all of it.
     if (ranges.empty() && reader_.MayHaveCode(i)) ranges = UnitAt(i).Code();
     for (const AddressRange& range : ranges) {
       ends.push_back({range.start, true, i});
@@ -195,6 +204,7 @@ void DwarfPlaces::IndexUnits() {
     }
   }
   std::ranges::stable_sort(ends, {}, &End::address);
+  // A unit may list the same code twice, and then ends twice.
   std::multiset<uint32_t> open;
   uint64_t done = 0;
   for (const End& end : ends) {

@@ -46,6 +46,7 @@ class EntryScopes::Reader {
       open_.push_back({offset, abbreviation->tag});
       if (IsType(abbreviation->tag)) Record();
     }
+    // Also after a fault: what was open there holds all that may follow.
     while (!open_.empty()) Close(unit_.end);
   }
 
@@ -90,6 +91,7 @@ class EntryScopes::Reader {
 
 EntryScopes::EntryScopes(std::span<const std::byte> info, const DwarfUnit& unit)
     : unit_offset_(unit.offset) {
+  // Distances have 32 bits.
   if (unit.end - unit.offset > std::numeric_limits<uint32_t>::max()) return;
   ByteCursor in(info.first(static_cast<size_t>(unit.end)));
   in.Seek(unit.first_entry);
@@ -106,6 +108,7 @@ std::optional<uint64_t> EntryScopes::Find(uint64_t offset, Of of) const {
     const Scope& scope = scopes_[at - 1];
     const bool is_passed = of == Of::kFunction && scope.is_function != 0;
     if (distance < scope.end && !is_passed) return unit_offset_ + scope.entry;
+    // Always a lower number than its own, so the walk ends.
     at = scope.parent;
   }
   return std::nullopt;

@@ -76,6 +76,7 @@ bool ReadForm(const AttributeSpec& spec, const UnitFormat& format,
       value.number = in.ReadSized(format.offset_bytes);
       return true;
     case DW_FORM_ref_addr:
+      // DWARF 2 has it as wide as an address (section 7.5.4 there).
       value.number = in.ReadSized(format.version <= 2 ? format.address_bytes
                                                       : format.offset_bytes);
       return true;

@@ -63,6 +63,7 @@ Result<DwarfFunctionReader> DwarfFunctionReader::Open(
                               reader.OpenAlternate(source, image));
   if (!file) return Fail(std::move(file.error()));
   reader.file_ = std::move(*file);
+  // The units before the fault are good, so this is a loss and no failure.
   if (!reader.file_->index_status()) {
     ++reader.losses_.malformed_units;
     reader.losses_.Note(reader.file_->index_status().error());
@@ -87,6 +88,8 @@ std::unique_ptr<DwarfFile> DwarfFunctionReader::OpenAlternate(
     const auto opened = finder_.open(path);
     if (!opened) continue;
     const auto other = ElfImage::Parse(*opened);
+    // Offsets into a file that dwz made for another build would give wrong
+    // names without any sign of it.
     if (!other || other->build_id() != link->build_id) continue;
     auto file = DwarfFile::Load(
         *opened, *other, {.max_section_bytes = finder_.max_section_bytes});
@@ -106,6 +109,7 @@ void DwarfFunctionReader::OpenPackage() {
   for (const DwarfUnit& unit : file_->units()) {
     has_skeletons = has_skeletons || unit.is_skeleton();
   }
+  // Nothing would be asked of it, and a package is read whole.
   if (!has_skeletons) return;
   for (const std::string& path : {finder_.file_path, finder_.program_path}) {
     if (path.empty()) continue;
@@ -124,10 +128,13 @@ void DwarfFunctionReader::OpenPackage() {
 Result<std::shared_ptr<const DwarfFile>> DwarfFunctionReader::OpenSplit(
     const DwarfUnit& skeleton) const {
   const uint64_t dwo_id = skeleton.dwo_id.value_or(0);
+  // The package first: it is made for being kept with the program, while .dwo
+  // files are where the program was built.
   if (package_ != nullptr && package_->FindSplitUnit(dwo_id) != nullptr) {
     return package_;
   }
   std::string path(skeleton.dwo_name);
+  // The name is relative to the compilation's directory (section 3.1.2).
   if (!path.starts_with('/') && !skeleton.comp_dir.empty()) {
     path = std::string(skeleton.comp_dir) + "/" + path;
   }
@@ -141,6 +148,7 @@ Result<std::shared_ptr<const DwarfFile>> DwarfFunctionReader::OpenSplit(
   if (!opened) return Fail(ErrorCode::kNotFound, path + ": not there");
   auto file = LoadSplit(*opened, finder_.max_section_bytes);
   if (!file) return Fail(std::move(file.error()).WithContext(path));
+  // A later build leaves its file at the same path; only the id tells.
   if ((*file)->FindSplitUnit(dwo_id) == nullptr) {
     return Fail(ErrorCode::kNotFound, path + ": of another build");
   }
@@ -233,6 +241,8 @@ void DwarfFunctionReader::ReadEntriesOf(const DwarfFile& file,
                                         const DwarfUnit& unit,
                                         const DwarfReadOptions& options,
                                         UnitFunctions& out) const {
+  // The lines come first, as each function takes its rows from the table when
+  // it ends.
   LineTable lines(options.columns);
   if (unit.line_offset.is_set() && unit.tag != DW_TAG_partial_unit) {
     const auto read = lines.Read(*file_, unit, unit.line_offset.number, code_);
@@ -241,6 +251,7 @@ void DwarfFunctionReader::ReadEntriesOf(const DwarfFile& file,
       out.losses.Note(read.error());
     }
   }
+  // The files stay: inlined calls name theirs by number.
   if (options.lines == DwarfReadOptions::Lines::kSkip) lines.DropRows();
   UnitReader reader({file, unit, code_, lines, options}, out.batch, out.losses);
   const auto read = reader.Run();
@@ -248,6 +259,8 @@ void DwarfFunctionReader::ReadEntriesOf(const DwarfFile& file,
     ++out.losses.malformed_units;
     out.losses.Note(read.error());
   }
+  // After all functions, since it is what they leave; also those that no window
+  // wants, or their code would come back as code without a function.
   AddOtherCode(lines, options, reader.TakeUnwanted(), out);
   out.batch.files = std::move(lines).TakeFiles();
 }

@@ -126,6 +126,8 @@ bool LineTable::ReadFiles(const DwarfFile& file, const DwarfUnit& unit,
   std::vector<std::string_view> directories;
   if (!entry.Read(in)) return false;
   const uint64_t directory_count = in.ReadUleb128();
+  // Entries without fields have no bytes, so running out of bytes would not end
+  // the loop.
   if (directory_count > in.remaining()) return false;
   for (uint64_t i = 0; i < directory_count; ++i) {
     if (!entry.ReadEntry(file, unit, header.format, in)) return false;
@@ -153,6 +155,8 @@ Status LineTable::ReadExtent(const DwarfUnit& unit, ByteCursor& in,
   header.format = {.version = 0, .address_bytes = 8, .offset_bytes = 4};
   header.format.address_bytes = unit.format.address_bytes;
   uint64_t length = in.Read<uint32_t>();
+  // The mark of the 64-bit format (DWARF 5, section 7.4), which the table may
+  // have without its unit having it.
   if (length == 0xffffffff) {
     header.format.offset_bytes = 8;
     length = in.Read<uint64_t>();
@@ -205,6 +209,7 @@ Status LineTable::ReadHeader(const DwarfFile& file, const DwarfUnit& unit,
   files_ = {SourceFile()};
   const bool ok = version_ >= 5 ? ReadFiles(file, unit, header, in)
                                 : ReadOldFiles(in, unit.comp_dir);
+  // Special opcodes divide by line_range.
   if (!ok || !in.ok() || in.offset() > header.end || header.line_range == 0) {
     return Corrupt(offset, "a header is malformed");
   }
@@ -245,6 +250,7 @@ class LineTable::Program {
   }
 
   void RunSpecial(uint8_t op) {
+    // One byte moves both the address and the line (DWARF 5, section 6.2.5.1).
     const unsigned adjusted = op - unsigned{header_.opcode_base};
     Advance(adjusted / header_.line_range);
     row_.line += static_cast<uint32_t>(
@@ -271,6 +277,8 @@ class LineTable::Program {
     if (sequence_.row_count > 0) {
       sequence_.start = rows[sequence_.first_row].address;
       sequence_.end = end;
+      // The rows of a function that the linker dropped begin at 0 or another
+      // mark; kept, they would overlap each other and real code.
       if (end > sequence_.start && code_.Find(sequence_.start) != nullptr) {
         table_.sequences_.push_back(sequence_);
       } else {
@@ -300,12 +308,17 @@ class LineTable::Program {
         break;
       }
       case DW_LNS_const_add_pc:
+        // As the special opcode 255 does, without a row (section 6.2.5.2).
         Advance((255u - header_.opcode_base) / header_.line_range);
         break;
       case DW_LNS_fixed_advance_pc:
+        // Neither LEB128 nor times an instruction's size, for assemblers that
+        // cannot write the others (section 6.2.5.2).
         row_.address += in.Read<uint16_t>();
         break;
       default:  // nothing that matters here, or unknown
+        // The header counts operands so that opcodes of later versions can be
+        // passed over.
         for (unsigned i = 0; i < header_.operand_counts[op]; ++i) {
           in.SkipLeb128();
         }
@@ -323,12 +336,14 @@ class LineTable::Program {
         Reset();
         break;
       case DW_LNE_set_address:
+        // An opcode and an address of 4 or 8 bytes.
         if (length != 5 && length != 9) return false;
         row_.address = in.ReadSized(static_cast<size_t>(length - 1));
         break;
       default:
         break;
     }
+    // The length goes, so that extended opcodes of vendors are passed over.
     in.Seek(end);
     return true;
   }
@@ -351,6 +366,7 @@ Status LineTable::Read(const DwarfFile& file, const DwarfUnit& unit,
   ByteCursor program(section.first(header.end));
   program.Seek(header.program);
   const bool ok = Program(*this, header, code).Run(program);
+  // Linkers put sequences in any order, and lookups search by address.
   std::ranges::sort(sequences_, {}, [](const Sequence& sequence) {
     return std::pair(sequence.start, sequence.first_row);
   });
@@ -390,6 +406,8 @@ void LineTable::AppendRows(const AddressRange& range,
   if (next != sequences_.begin() && (next - 1)->end > range.start) --next;
   uint64_t at = range.start;
   for (; next != sequences_.end() && next->start < range.end; ++next) {
+    // Where sequences overlap, the one that begins first has the code: rows
+    // must rise, one for each address.
     if (next->end <= at) continue;
     if (next->start > at) out.push_back({at, 0, 0});
     const uint64_t end = std::min(next->end, range.end);

@@ -14,6 +14,7 @@ UnitIndex::UnitIndex(const DwarfFunctionReader& reader) {
     const bool says_all = !ranges.empty() && reader.CanListCode(i);
     if (!says_all && !reader.HasNoCode(i)) silent_.push_back(i);
     for (const AddressRange& range : ranges) claims_.push_back({range, i});
+    // UnitsIn() then knows nothing and says so.
     if (claims_.size() > kMaxClaims) break;
   }
   Finish();
@@ -57,6 +58,8 @@ bool UnitIndex::AddUnits(const AddressRange& range,
     const Claim& claim = claims_[at - 1];
     if (claim.code.end > range.start) units.push_back(claim.unit);
   }
+  // False where the bound ended the search before all claims that could reach
+  // here were seen.
   return at == 0 || ends_[at - 1] <= range.start;
 }
 

@@ -108,6 +108,7 @@ std::vector<AddressRange> UnitReader::CodeOf(const Entry& entry) {
   const auto low = in_.file.AddressOf(in_.unit, entry.low_pc);
   if (!low || !entry.high_pc.is_set()) return ranges;
   const auto high = in_.file.AddressOf(in_.unit, entry.high_pc);
+  // A high_pc that is a constant is a size (DWARF 5, section 2.17.2).
   const uint64_t end = high ? *high : *low + entry.high_pc.number;
   if (end > *low) ranges.push_back({*low, end});
   return ranges;
@@ -139,6 +140,8 @@ void UnitReader::CutAtEdges(std::vector<AddressRange>& pieces) const {
 void UnitReader::DropUnwanted(std::vector<AddressRange>& pieces) {
   std::erase_if(pieces, [this](const AddressRange& piece) {
     if (in_.options.Wants(piece)) return false;
+    // Code of a function all the same: AddOtherCode() must not take its rows
+    // for code that has none.
     unwanted_.push_back(piece);
     return true;
   });
@@ -178,6 +181,8 @@ void UnitReader::AddInline(const Entry& entry, Scope& scope) {
   call.depth =
       scope.inlined == 0 ? 1 : function.inlines[scope.inlined - 1].depth + 1;
   call.call_file = in_.lines.FileIndex(entry.call_file.number);
+  // Number 0 is a real file in DWARF 5, so what is not said must not go through
+  // FileIndex().
   if (!entry.call_file.is_set()) call.call_file = 0;
   call.call_line = static_cast<uint32_t>(entry.call_line.number);
   call.call_column = static_cast<uint32_t>(entry.call_column.number);
@@ -191,6 +196,8 @@ void UnitReader::AddInline(const Entry& entry, Scope& scope) {
 // A compiler may move code of an inlined call out of what it says the caller
 // has; the call is there all the same, so the callers have it too.
 void UnitReader::WidenParents(Function& function) {
+  // Calls follow those that they are in, so from the last on each parent is
+  // widened before it widens its own.
   for (size_t i = function.inlines.size(); i > 0; --i) {
     const Function::Inline& call = function.inlines[i - 1];
     if (call.parent == 0) continue;
@@ -233,6 +240,8 @@ void UnitReader::Emit(const Function& function) {
     losses_.inlined_calls += function.inlines.size();
     with_inlines = false;
   }
+  // Functions of one unit share code seldom; hostile ones could each copy the
+  // whole table.
   const uint64_t row_limit = 4 * in_.lines.row_count() + kMaxRows;
   for (const AddressRange& piece : function.pieces) {
     FunctionInfo info = {
@@ -273,6 +282,8 @@ Status UnitReader::ReadEntry(uint64_t code, uint64_t offset, ByteCursor& in) {
                 ".debug_info at offset " + std::to_string(offset) +
                     ": no abbreviation " + std::to_string(code));
   }
+  // Blocks and the like have code of no function of their own: what is in them
+  // belongs to what they are in.
   Scope scope = scopes_.empty() ? Scope() : scopes_.back();
   scope.ends_function = false;
   const bool is_function = abbreviation->tag == DW_TAG_subprogram;
@@ -328,6 +339,7 @@ Status UnitReader::Run() {
   ByteCursor in(in_.file.info().first(static_cast<size_t>(in_.unit.end)));
   in.Seek(in_.unit.first_entry);
   const auto read = ReadEntries(in);
+  // Also after a fault: functions that were begun are good up to there.
   while (open_count_ > 0) EndFunction();
   return read;
 }

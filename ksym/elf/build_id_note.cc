@@ -13,6 +13,7 @@ namespace ksym {
 std::string FindBuildIdNote(std::string_view notes) {
   constexpr uint32_t kBuildIdType = 3;  // NT_GNU_BUILD_ID
   ByteReader in(std::as_bytes(std::span(notes)));
+  // Both parts of a note are padded to 4 bytes (System V ABI, "Note Section").
   const auto padded = [](uint32_t size) {
     return (uint64_t{size} + 3) & ~3ull;
   };

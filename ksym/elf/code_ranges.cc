@@ -13,6 +13,7 @@ CodeRanges::CodeRanges(const ElfImage& image) {
   for (const ElfSection& section : image.sections()) {
     if ((section.flags & SHF_EXECINSTR) == 0) continue;
     const auto end = CheckedAdd(section.address.value, section.size);
+    // A section that wraps around has no code that anything could run.
     if (end && section.size > 0) {
       ranges_.push_back({section.address.value, *end});
     }

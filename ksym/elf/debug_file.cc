@@ -48,6 +48,8 @@ bool IsDebugFileOf(const ByteSource& debug, const std::string& build_id,
                    DebugFileChecksums* checksums) {
   const auto image = ElfImage::Parse(debug);
   if (!image || !image->section_error()) return false;
+  // The build-id goes first: it is a few bytes, and for the CRC the whole file
+  // is read.
   if (!build_id.empty() && !image->build_id().empty()) {
     return image->build_id() == build_id;
   }
@@ -72,6 +74,8 @@ class XzDecoder {
     lzma_ret result = LZMA_OK;
     while (result == LZMA_OK && text.size() <= kMaxDebugDataBytes) {
       const size_t used = text.size();
+      // A byte more than is allowed tells what is too large from what just
+      // fits.
       text.resize(
           std::min(used + std::max(used, kBlockBytes), kMaxDebugDataBytes + 1));
       stream_.next_out = reinterpret_cast<uint8_t*>(text.data()) + used;
@@ -105,6 +109,8 @@ std::optional<DebugFileChecksums::File> DebugFileChecksums::FileOf(
                       .inode = status.st_ino,
                       .size = file.size(),
                       .mtime_ns = NsOf(status.st_mtim),
+                      // The modification time can be set back by the file's
+                      // owner (utimensat(2)), this one cannot.
                       .ctime_ns = NsOf(status.st_ctim)},
               .owner = owner->user};
 }
@@ -136,6 +142,8 @@ Result<uint32_t> DebugFileChecksums::Crc(const ByteSource& file) {
     const auto known =
         described ? account.known.find(described->key) : account.known.end();
     if (known != account.known.end()) return known->second;
+    // Taken before the file is read, so that threads that read at the same time
+    // cannot go beyond the bounds together.
     if (!Take(file.size(), owner, account)) {
       ++refused_;
       return Fail(ErrorCode::kLimit, "no checksum of a debug file of " +
@@ -143,6 +151,8 @@ Result<uint32_t> DebugFileChecksums::Crc(const ByteSource& file) {
                                          " bytes");
     }
   }
+  // Without the lock: it can take long, and others know their sums already. Two
+  // that read one file at once pay for it twice.
   const auto crc = ReadCrc(file);
   const std::scoped_lock lock(mutex_);
   if (crc && described && account.known.size() < kMaxRemembered) {
@@ -161,6 +171,7 @@ DebugFileOpener OnlyTrusted(const FileOwner& program, DebugFileOpener open) {
              const std::string& path) -> Result<ByteSource> {
     auto source = open(path);
     if (!source) return source;
+    // The owner of what was opened: its path may lead to another file by now.
     const auto owner = source->owner();
     if (!owner) return Fail(Error(owner.error()).WithContext(path));
     if (!MayName(*owner, program, ::geteuid())) {
@@ -186,6 +197,7 @@ std::optional<DebugLink> ReadDebugLink(const ByteSource& source,
   link.name = text.substr(0, end);
   in.Seek((end + 4) / 4 * 4);  // behind the NUL, aligned
   link.crc = in.Read<uint32_t>();
+  // A path could lead out of the directories that are searched.
   if (!in.ok() || link.name.find('/') != std::string::npos) {
     return std::nullopt;
   }
@@ -237,6 +249,7 @@ Result<ByteSource> FetchDebugFile(const ElfImage& image,
   }
   auto debug = finder.fetch(ToHex(image.build_id()));
   if (!debug) return debug;
+  // Only the build-id counts here: the server was asked for nothing else.
   if (!IsDebugFileOf(*debug, image.build_id(), std::nullopt, nullptr)) {
     return Fail(ErrorCode::kNotFound, "not the debug file that was asked for");
   }

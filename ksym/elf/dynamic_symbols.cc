@@ -34,6 +34,7 @@ std::optional<DynamicSymbols> DynamicSymbols::Open(const ByteSource& source,
   found.buckets_ = found.Word(0);
   found.first_symbol_ = found.Word(4);
   found.bloom_words_ = found.Word(8);
+  // A shift by more bits than the hash has is not defined.
   found.bloom_shift_ = found.Word(12) & 31u;
   if (found.buckets_ == 0 || found.bloom_words_ == 0) return std::nullopt;
   return found;
@@ -44,14 +45,19 @@ std::optional<DynamicSymbol> DynamicSymbols::Find(std::string_view name) const {
   const uint64_t bloom = Long(16 + 8 * uint64_t{hash / 64 % bloom_words_});
   const uint64_t mask =
       uint64_t{1} << hash % 64 | uint64_t{1} << (hash >> bloom_shift_) % 64;
+  // Two bits of a Bloom filter say of most names that are not there that they
+  // are not, before a bucket is read.
   if ((bloom & mask) != mask) return std::nullopt;
   const uint64_t table = 16 + 8 * uint64_t{bloom_words_};
   const uint64_t chains = table + 4 * uint64_t{buckets_};
   const uint32_t first = Word(table + 4 * uint64_t{hash % buckets_});
+  // An empty bucket has 0, and the symbols before that one are not hashed.
   if (first < first_symbol_) return std::nullopt;
   for (uint32_t i = 0; i < kMaxInBucket; ++i) {
     const uint64_t number = uint64_t{first} + i;
     const uint32_t other = Word(chains + 4 * (number - first_symbol_));
+    // The lowest bit of a chain's word is not the hash's: it marks the last
+    // one.
     if ((other | 1u) == (hash | 1u)) {
       const auto symbol = Get(number, name);
       if (symbol) return symbol;
@@ -103,6 +109,7 @@ std::optional<DynamicSymbol> DynamicSymbols::Get(uint64_t number,
 bool ReadInitialBytes(const ByteSource& source, const ElfImage& image,
                       ElfAddress address, std::span<std::byte> out) {
   for (const ElfSegment& segment : image.segments()) {
+    // For an address in front of the segment this wraps to more than its size.
     const uint64_t offset = address - segment.address;
     if (offset >= segment.file_size ||
         segment.file_size - offset < out.size()) {

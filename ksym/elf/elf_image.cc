@@ -96,6 +96,7 @@ Result<std::vector<std::byte>> ReadTable(const ByteSource& source,
                                          uint64_t offset, uint64_t count,
                                          size_t record_size) {
   const auto size = CheckedMul(count, record_size);
+  // Checked before there is memory for what a header merely claims.
   if (!size || *size > source.size()) {
     return Fail(ErrorCode::kCorrupt, "table at offset " +
                                          std::to_string(offset) +
@@ -172,6 +173,7 @@ Result<ElfImage::Header> ElfImage::ReadHeader(const ByteSource& source) {
   header.section_count = in.Half();
   header.section_names_index = in.Half();
   if (!in.ok()) return Fail(ErrorCode::kCorrupt, "ELF header is cut off");
+  // An object file has no segments and 0 as their size.
   if (header.segment_count > 0 &&
       segment_entry_size != ProgramHeaderSize(class_)) {
     return Fail(ErrorCode::kCorrupt, "e_phentsize " +
@@ -196,6 +198,7 @@ Status ElfImage::ReadSegments(const ByteSource& source, const Header& header) {
   for (size_t at = 0; at + entry_size <= bytes.size(); at += entry_size) {
     FieldReader in(bytes.subspan(at, entry_size), class_);
     const uint32_t type = in.Word();
+    // p_flags is second in Elf64_Phdr and last but one in Elf32_Phdr.
     uint32_t flags = class_ == ElfClass::k64 ? in.Word() : 0;
     ElfSegment segment;
     segment.file_offset = {in.Wide()};
@@ -213,6 +216,7 @@ Status ElfImage::ReadSegments(const ByteSource& source, const Header& header) {
         CheckedAdd(segment.file_offset.value, segment.file_size) &&
         CheckedAdd(segment.address.value, segment.file_size);
     if (type != PT_LOAD || segment.file_size == 0) continue;
+    // Distances in it could not be added to its address without a check each.
     if (!fits) {
       return Fail(ErrorCode::kCorrupt, "a PT_LOAD segment wraps around");
     }
@@ -222,6 +226,7 @@ Status ElfImage::ReadSegments(const ByteSource& source, const Header& header) {
 }
 
 Status ElfImage::ReadSections(const ByteSource& source, const Header& header) {
+  // Stripped of them, as a program runs without (elf(5)).
   if (header.section_offset == 0) return {};
   const size_t entry_size = SectionHeaderSize(class_);
   if (header.section_entry_size != entry_size) {
@@ -277,6 +282,8 @@ void ElfImage::IndexNames(std::string names) {
 }
 
 void ElfImage::FindBuildId(const ByteSource& source) {
+  // The segments' notes are in front already: a program may have no section
+  // headers, and an object file has no segments.
   for (const ElfSection& section : sections_) {
     if (section.type == SHT_NOTE) {
       notes_.push_back({section.file_offset, section.size});

@@ -78,6 +78,8 @@ Status ElfSymbols::ReadTables(const ElfImage& image,
     return AddDebugSymbols(std::move(*debug), candidates);
   };
   if (!has_full_table_) {
+    // A debug file has all symbols, .gnu_debugdata those of functions, a Go
+    // table Go's own. What is fetched may take long and is last.
     auto debug = FindDebugFile(source_, image, finder);
     if (!debug) debug = UnpackDebugData(source_, image);
     has_full_table_ = add(std::move(debug)) ||
@@ -112,6 +114,7 @@ Status ElfSymbols::ReadOwnSymbols(const ElfImage& image,
     strings = {Strings::Place::kBeside, 0, names->size()};
     beside_ = std::move(*names).TakeUnpacked();
   }
+  // Stubs are named for dynamic symbols.
   strings_[static_cast<size_t>(NameTable::kPlt)] =
       strings_[static_cast<size_t>(NameTable::kDynamic)];
   candidates = std::move(reader).Take();
@@ -130,6 +133,7 @@ bool ElfSymbols::AddDebugSymbols(ByteSource debug,
   if (!reader.ReadSymbols(*symtab, *names, NameTable::kDebug)) return false;
   const auto added = std::move(reader).Take();
   if (added.empty()) return false;
+  // beside_ is free: only a file without a full table of its own comes here.
   Strings& strings = strings_[static_cast<size_t>(NameTable::kDebug)];
   strings = {Strings::Place::kBeside, 0, names->size()};
   if (names->is_unpacked()) {
@@ -153,6 +157,7 @@ bool ElfSymbols::AddGoFunctions(const ElfImage& image,
                                 std::vector<SymbolCandidate>& candidates) {
   const auto functions = ReadGoFunctions(source_, image);
   if (!functions || functions->candidates.empty()) return false;
+  // No candidate is of .symtab here, so its place is free.
   strings_[static_cast<size_t>(NameTable::kSymtab)] = {
       Strings::Place::kFile, functions->names_offset, functions->names_size};
   candidates.insert(candidates.end(), functions->candidates.begin(),

@@ -136,6 +136,7 @@ Result<Layout> ReadLayout(const SectionBytes& section) {
 
 Status CheckLayout(const Layout& layout, uint64_t size) {
   if (layout.count == 0) return Corrupt("no functions");
+  // Bounded before it is multiplied.
   if (layout.count > kMaxSymbols) {
     return Fail(ErrorCode::kLimit,
                 ".gopclntab: " + std::to_string(layout.count) + " functions");
@@ -183,6 +184,8 @@ class GoReader {
  private:
   Result<Entry> ReadEntry(uint64_t index) {
     const size_t field = layout_.field_bytes;
+    // A function ends where the next begins, so that one's start is read as
+    // well; the list has one more start than functions.
     ByteReader in(list_.Read(layout_.list + index * 2 * field, 3 * field));
     Entry entry;
     entry.start = ReadWord(in, field);
@@ -205,6 +208,8 @@ class GoReader {
     const uint64_t start = ReadWord(in, layout_.field_bytes);
     const auto name = in.Read<uint32_t>();
     if (!in.ok()) return Corrupt("a record lies outside the section");
+    // A table that was misread, as one of an unknown version, does not agree
+    // here.
     if (start != entry.start) return Corrupt("a record is another function's");
     if (name >= section_.size() - layout_.names) {
       return Corrupt("a name lies outside the section");
@@ -226,6 +231,8 @@ class GoReader {
     candidate.end = {*end};
     candidate.name = name;
     candidate.table = NameTable::kSymtab;
+    // A dynamic symbol for the same bytes, as of an exported function, goes
+    // first.
     candidate.binding = SymbolBinding::kLocal;
     return candidate;
   }

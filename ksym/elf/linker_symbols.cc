@@ -128,6 +128,8 @@ Status LinkerSymbols::ReadTable(const ByteSource& source, const ElfImage& image,
     ByteReader in(bytes);
     while (in.remaining() >= entry_size) {
       auto symbol = RawSymbol::Parse(in, image.elf_class());
+      // It precedes the local symbols of its file (System V ABI, "Symbol
+      // Table").
       if (symbol.type() == STT_FILE) file = symbol.name;
       if (is_relocatable && symbol.section < image.sections().size()) {
         symbol.value += image.sections()[symbol.section].address.value;
@@ -152,6 +154,7 @@ void LinkerSymbols::Add(const RawSymbol& symbol, const ElfImage& image,
     }
   }
   const ElfSection& section = image.sections()[symbol.section];
+  // Bit 0 says that a function is Thumb code (ELF for the Arm Architecture).
   const bool thumb = image.machine() == EM_ARM && symbol.type() == STT_FUNC;
   Entry entry;
   entry.start = thumb ? symbol.value & ~uint64_t{1} : symbol.value;
@@ -164,6 +167,8 @@ void LinkerSymbols::Add(const RawSymbol& symbol, const ElfImage& image,
 
 void LinkerSymbols::Finish() {
   std::ranges::stable_sort(entries_, {}, [](const Entry& entry) {
+    // The last one of each start is kept: the largest, and of equal ones the
+    // last.
     return std::tuple(entry.start, entry.size);
   });
   auto out = entries_.begin();
@@ -171,6 +176,7 @@ void LinkerSymbols::Finish() {
     const auto next = in + 1;
     if (next != entries_.end() && next->start == in->start) continue;
     *out = *in;
+    // The next symbol ends it anyway, as Find() takes the one that starts last.
     if (out->size == 0 && out->section_end > out->start) {
       out->size = out->section_end - out->start;
     }

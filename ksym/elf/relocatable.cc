@@ -142,6 +142,7 @@ Status Relocations::ReadSymbols(const ElfSection& table) {
                          in.Read<uint16_t>();  // st_info, st_other
                          const auto section = in.Read<uint16_t>();
                          if (is64) value = in.Read<uint64_t>();
+                         // A common symbol gets its place from the linker only.
                          if (section == SHN_UNDEF || section == SHN_COMMON) {
                            value = kNowhere;
                          } else if (section == SHN_XINDEX) {
@@ -190,6 +191,7 @@ Status Relocations::ApplyOne(const Entry& entry,
     std::memcpy(&addend, place, *width);
   }
   const uint64_t address = addresses_[entry.symbol];
+  // An addend must not bring it back to where code is.
   const uint64_t value = address == kNowhere ? kNowhere : address + addend;
   std::memcpy(place, &value, *width);
   return {};

@@ -103,6 +103,7 @@ Result<std::string> SectionBytes::Packed::Unpack(const ByteSource& file) const {
   const auto unpacker = Unpacker::OfType(type);
   if (unpacker == nullptr)
     return Fail(ErrorCode::kLimit, "no memory to unpack");
+  // Read in blocks: what is compressed can have gigabytes too.
   std::vector<std::byte> block(
       static_cast<size_t>(std::min<uint64_t>(packed_size, kBlockBytes)));
   std::string text;
@@ -118,6 +119,7 @@ Result<std::string> SectionBytes::Packed::Unpack(const ByteSource& file) const {
       return Fail(ErrorCode::kCorrupt, "a compressed section is malformed");
     }
   }
+  // Offsets into the section are checked by its size, so a short one is no use.
   if (!unpacker->at_end() || text.size() != unpacked_size) {
     return Fail(ErrorCode::kCorrupt, "a compressed section cannot be unpacked");
   }

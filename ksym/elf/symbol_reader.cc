@@ -167,6 +167,7 @@ void SymbolReader::AddSymbol(const RawSymbol& symbol, NameTable table) {
       return;
     }
     const ElfSection& section = image_.sections()[symbol.section];
+    // Added up it would be in the section that was laid out behind.
     if (start >= section.size) return;
     start += section.address.value;
   }

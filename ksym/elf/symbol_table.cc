@@ -188,8 +188,11 @@ SymbolTable SymbolTable::Build(std::vector<SymbolCandidate> candidates) {
   table.base_ = candidates.front().start;
   const ElfAddress base = table.base_;
   std::erase_if(candidates, [base](const SymbolCandidate& c) {
+    // Only now, as the lowest start is known; entries count from it in 32 bits.
     return c.end - base > kMaxSpan;
   });
+  // Labels go first, as one that is dropped must not end a symbol without a
+  // size.
   DropCoveredLabels(candidates);
   BoundUnsized(candidates);
   DropDynamicCopies(candidates);

@@ -34,6 +34,7 @@ class ZlibUnpacker : public Unpacker {
       text.resize(used + room);
       stream_.next_out = reinterpret_cast<Bytef*>(text.data()) + used;
       stream_.avail_out = static_cast<uInt>(room);
+      // Also with no room left: the checksum at the end has yet to be read.
       const int result = ::inflate(&stream_, Z_NO_FLUSH);
       text.resize(text.size() - stream_.avail_out);
       at_end_ = result == Z_STREAM_END;
@@ -78,6 +79,7 @@ class ZstdUnpacker : public Unpacker {
       const size_t result = ::ZSTD_decompressStream(stream_, &out, &in);
       text.resize(used + out.pos);
       if (::ZSTD_isError(result) != 0) return false;
+      // 0 is the end of a frame, behind which another may follow.
       at_end_ = result == 0;
       if (in.pos == in.size && (at_end_ || out.pos < room)) return true;
       // Neither read nor wrote: there is no room left.

@@ -70,6 +70,8 @@ class Library {
 // that a terminal sends to both ends this one first.
 int Detach(int socket) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // The last one, so that a file that is too large is an error of write(2)
+  // (setrlimit(2)).
   for (const int signal : {SIGINT, SIGTERM, SIGPIPE, SIGXFSZ}) {
     ::signal(signal, SIG_IGN);
   }

@@ -81,6 +81,7 @@ Status Decoder::DecodeInlines(std::span<const std::byte> bytes,
   } while (reader.ok() && bases.size() > 1);
   if (!reader.ok()) return Corrupt("inlined calls are malformed");
   if (!function.inlines.empty()) {
+    // The first node stands for the function itself, which nothing called.
     function.inlines.erase(function.inlines.begin());
   }
   return {};

@@ -75,6 +75,7 @@ Status GsymFile::PlaceTables1(size_t strings_offset, size_t strings_size) {
   const auto strings = Part(bytes_, strings_offset, strings_size);
   if (!strings) return Corrupt("the string table does not fit");
   strings_ = *strings;
+  // In version 1 the places of information count from the file's start.
   functions_ = bytes_;
   return SetFiles(bytes_.subspan(at));
 }
@@ -173,6 +174,8 @@ Status GsymFile::CheckLastInfo(uint64_t offset) const {
 }
 
 Status GsymFile::CheckTables() const {
+  // Then each offset in the table has a text that ends, and none has to be
+  // checked again when it is read.
   if (strings_.empty() || strings_.front() != std::byte{0} ||
       strings_.back() != std::byte{0}) {
     return Corrupt("the string table does not begin and end with NUL");
@@ -185,11 +188,14 @@ Status GsymFile::CheckTables() const {
   for (uint32_t i = 0; i < count_; ++i) {
     const uint64_t address = addresses.ReadSized(address_bytes_);
     const uint64_t info = infos.ReadSized(info_offset_bytes_);
+    // Equal ones are good: functions that start together have different ends.
     if (address < last_address) return Corrupt("addresses do not rise");
     if (info >= functions_.size()) {
       return Corrupt("a function's information is not in the file");
     }
     last_address = address;
+    // The one that is last in the file, which need not be that of the last
+    // function.
     last_info = std::max(last_info, info);
   }
   return CheckLastInfo(last_info);
@@ -199,6 +205,8 @@ Result<GsymFile> GsymFile::Parse(std::span<const std::byte> bytes) {
   GsymFile file;
   file.bytes_ = bytes;
   const auto magic = ByteCursor(bytes).Read<uint32_t>();
+  // Files are read where they were not made, also on machines of the other byte
+  // order.
   if (magic == __builtin_bswap32(kGsymMagic)) {
     file.order_ = std::endian::big;
   } else if (magic != kGsymMagic) {
@@ -242,6 +250,8 @@ std::optional<uint32_t> GsymFile::FindLastStart(ElfAddress address) const {
   if (count == 0) return std::nullopt;
   const uint64_t start = AddressOffset(count - 1);
   if (count == 1 || AddressOffset(count - 2) != start) return count - 1;
+  // Others start there too: the first of them is the smallest, which is asked
+  // before those around it.
   return start == 0 ? 0 : CountStartsUpTo(start - 1);
 }
 

@@ -30,6 +30,8 @@ bool GsymFunctionIndex::MarkRows(ByteCursor in, uint64_t start) {
   const bool ok = RunGsymLineRows(
       in, steps, row, [&](const LineRow& next, const ByteCursor& behind) {
         const uint64_t address = next.address - start;
+        // A lookup ends at the first row behind its address, so marks say the
+        // same only where rows rise.
         rises = address >= last && address <= kMaxWord;
         last = address;
         if (++count % kRowsPerMark == 0) {
@@ -89,6 +91,8 @@ void GsymFunctionIndex::AddSegment(uint64_t start, uint32_t node) {
 // must lie within one of its caller's, and beside those of the same caller.
 bool GsymFunctionIndex::CutIntoSegments(std::vector<Range>& ranges) {
   std::ranges::sort(ranges, [](const Range& a, const Range& b) {
+    // A caller before what is inlined at its first byte, so that it is open
+    // when that comes.
     return a.start != b.start ? a.start < b.start : a.depth < b.depth;
   });
   std::vector<Range> open;
@@ -169,6 +173,7 @@ const GsymFunctionIndex* GsymIndex::Visit(
     place = bytes < min_function_bytes_ ? kUnfit : kSeen;
     return nullptr;
   }
+  // Before it is tried: what does not fit now is not tried again.
   place = kUnfit;
   GsymFunctionIndex index;
   if (bytes_ >= max_bytes_ || !index.Build(file_, source)) return nullptr;

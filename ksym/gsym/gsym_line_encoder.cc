@@ -117,10 +117,12 @@ void GsymLineEncoder::EncodeStep(const Split& split, int64_t line,
       static_cast<int64_t>(address) * split.range + from_min < kSpecialOps) {
     write_special(from_min);
   } else if (is_small) {
+    // The byte behind it still does the address, and `min` of the line.
     write_op(GsymLineOp::kAdvanceLine);
     out.WriteSleb128(from_min);
     write_special(0);
   } else {
+    // The line first: advancing the address makes the row.
     if (line != 0) {
       write_op(GsymLineOp::kAdvanceLine);
       out.WriteSleb128(line);

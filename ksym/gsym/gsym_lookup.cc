@@ -229,6 +229,7 @@ Result<bool> Lookup(const GsymFile& file, ElfAddress address, GsymIndex* index,
     ByteCursor in = file.FunctionBytes(i);
     answer.size = in.Read<uint32_t>();
     if (!in.ok()) return Corrupt("a function's information is cut off");
+    // One without a size, as other writers have them, reaches up to the next.
     if (answer.size != 0 && address - answer.start >= answer.size) continue;
     FunctionLookup lookup(file, address.value, answer);
     if (index != nullptr) lookup.UseIndex(*index, i);

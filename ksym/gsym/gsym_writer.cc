@@ -117,11 +117,13 @@ void GsymWriter::AddLines(const FunctionBatch& batch,
   uint64_t next = function.range.start;
   for (LineRow row : rows) {
     if (row.address < next || row.address >= function.range.end) {
+      // A line program only goes forward, and has one row for each address.
       ++losses_.rows;
       continue;
     }
     next = row.address + 1;
     row.file = RowFile(batch, row.file);
+    // GSYM has no columns, so such a row says nothing new.
     if (!rows_.empty() && rows_.back().file == row.file &&
         rows_.back().line == row.line) {
       continue;
@@ -248,6 +250,7 @@ void GsymWriter::AppendMerged(size_t first, size_t count) {
     }
   }
   if (others.empty()) return;
+  // They are kept after all; SortAndMerge() counts them with the rest.
   losses_.duplicates -= others.size();
   const auto copy = [&](const Encoded& from, size_t bytes) {
     // Appending may move the bytes that are appended.
@@ -256,6 +259,8 @@ void GsymWriter::AppendMerged(size_t first, size_t count) {
   };
   Encoded merged = functions_[first];
   merged.offset = encoded_.size();
+  // Without the end of its list, as the merged ones join that. The old bytes
+  // stay behind and are not written.
   copy(functions_[first], functions_[first].bytes - kListEndBytes);
   encoded_.Write(static_cast<uint32_t>(GsymInfo::kMergedFunctions));
   const size_t length_at = encoded_.size();
@@ -331,6 +336,7 @@ Result<std::vector<std::byte>> GsymWriter::Finish1(std::string_view uuid,
   const uint64_t infos = AlignUp(addresses + count * address_bytes, 4);
   const uint64_t files = infos + count * 4;
   const uint64_t strings = files + 4 + files_.size() * 8;
+  // Offsets have 32 bits in version 1.
   const auto places = PlaceFunctions(strings + strings_.bytes().size());
   if (places.back() > std::numeric_limits<uint32_t>::max()) {
     return Fail(ErrorCode::kLimit,
@@ -394,6 +400,7 @@ Result<std::vector<std::byte>> GsymWriter::Finish2(std::string_view uuid,
     at += part.size;
   }
   out.Reserve(at);
+  // The entry of type kEnd, which ends the list.
   out.WriteText(std::string(kGsymSectionEntryBytes, '\0'));
   out.Align(address_bytes);
   WriteAddresses(address_bytes, out);

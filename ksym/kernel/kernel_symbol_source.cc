@@ -102,6 +102,7 @@ Result<Head> ReadHead(int fd) {
   Head head;
   head.bytes.resize(kHeadBytes);
   ssize_t n = ::pread(fd, head.bytes.data(), kHeadBytes, 0);
+  // A pipe has no place to read at: its bytes are taken off.
   if (n < 0 && errno == ESPIPE) {
     head.taken = true;
     FdStream pipe(fd);

@@ -382,6 +382,8 @@ Status MapEncoder::MakePlans() {
     // Freed: assigning an empty one would make a table for it.
     const TokenInterner done = std::move(in_.interner);
   }
+  // What a name takes is known once its tokens have their code, and how often
+  // each length occurs once all have.
   PlanLengths();
   CodeValues();
   return {};
@@ -409,6 +411,7 @@ Result<HeapBytes> MapEncoder::Encode() {
   if (auto ok = MakePlans(); !ok) return Fail(ok.error());
   if (auto ok = WriteBlocks(); !ok) return Fail(ok.error());
   header_.entry_count = static_cast<uint32_t>(in_.records.size());
+  // Freed before the whole is put together, which takes as much again.
   in_.records = {};
   in_.tokens = {};
   plans_ = {};
@@ -427,6 +430,8 @@ Result<HeapBytes> MapEncoder::Encode() {
   header_.name_lengths = name_code_.counts();
   header_.alphabet = token_code_.alphabet();
   std::memcpy(out_.data(), &header_, sizeof header_);
+  // It is of the whole file with 0 in its own field, so the header is written
+  // twice.
   header_.checksum = MapChecksum(out_);
   std::memcpy(out_.data(), &header_, sizeof header_);
   return std::move(out_);

@@ -45,9 +45,12 @@ uint64_t PageEnd(uint64_t address) {
 
 void MapRecords::Arrange() {
   SortByAddress();
+  // Pairs are found by their distance, aliases are in order by the names of
+  // pairs, and whether a pair is safe depends on the first alias.
   PairPadding();
   SortAliases();
   SplitUnsafePairs();
+  // No name is added any more.
   spare = interner.TakeIndex();
   InsertGaps();
 }

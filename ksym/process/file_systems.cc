@@ -140,6 +140,8 @@ struct FileSystems::Table {
   void Read(const std::string& directory) {
     *this = Table();
     read = Clock::now();
+    // Opened before it is read, and kept: what is mounted meanwhile is told of
+    // by poll(2) later.
     auto file = OpenForRead(directory + "/mountinfo");
     if (!file) return;
     const auto text = ReadAll(file->get(), kMaxMountinfoBytes);

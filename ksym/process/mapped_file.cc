@@ -89,6 +89,7 @@ Result<Regular> HoldBelowRoot(int root, const std::string& path,
 }
 
 Result<UniqueFd> OpenPlace(int place) {
+  // Through the descriptor, so that it is the file that was looked at.
   return OpenAt(AT_FDCWD, "/proc/self/fd/" + std::to_string(place),
                 {.flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
                  .mode = 0,

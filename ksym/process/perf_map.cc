@@ -274,6 +274,7 @@ Status PerfMapFile::Refresh() {
                                        std::to_string(kMaxFileBytes >> 20) +
                                        " MiB");
   }
+  // A file that shrank was written anew: what was read of it is another's.
   if (size < read_bytes_) {
     map_ = PerfMap();
     read_bytes_ = 0;

@@ -126,6 +126,7 @@ std::optional<std::vector<Mapping>> QueryMaps(int maps, Query how,
   MapsQuery query(maps, how);
   uint64_t from = 0;
   while (query.Next(from)) {
+    // An answer that does not go on would keep this loop for ever.
     if (query.found().vma_end <= from) return std::nullopt;
     if (!mappings.Add(MappingOf(query.found(), query.name()))) {
       return std::move(mappings).Take();

@@ -59,6 +59,7 @@ class FileSource : public AddressSource {
  private:
   Unresolved ReasonOf(uint64_t address) const {
     const auto holds = [address](const ElfSegment& segment) {
+      // An address in front of it wraps to more than any size.
       return address - segment.address.value < segment.file_size;
     };
     if (std::ranges::none_of(symbols_.segments(), holds)) {
@@ -115,6 +116,7 @@ SourceResult OpenFileSource(const SymbolizeOptions& options,
   if (!file) return Fail(std::move(file.error()));
   // The debug file may lie beside the file itself, not beside a link to it.
   std::error_code ignored;
+  // Without the path a debug file is looked for by the build-id alone.
   const std::string path = std::filesystem::canonical(options.file, ignored);
   const auto owner = file->owner();
   if (!owner) return Fail(Error(owner.error()).WithContext(options.file));

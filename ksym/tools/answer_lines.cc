@@ -95,6 +95,7 @@ Status LineAnswerer::AnswerByAddress() {
     }
     Query& query = queries_[place.query];
     Find(query);
+    // Frames of views are kept and written later: a text would be copied twice.
     if (answer_.is_kept) {
       Keep(query);
       continue;

@@ -83,9 +83,11 @@ Status FilterStandardInput(const FilterMarkupOptions& options) {
     if (size < 0) return FailErrno(errno, "standard input");
     if (size == 0) break;
     filter.Push({block.data(), static_cast<size_t>(size)});
+    // No further log is taken from a program whose output goes nowhere.
     if (!output.status()) return output.status();
   }
   filter.Finish();
+  // After the last line: Finish() may still read files and have losses.
   output.WriteReport(LossText(filter.statistics(), options.max_line_bytes));
   for (const std::string& problem : names.NoteProblems()) {
     output.WriteReport("warning: " + problem + '\n');

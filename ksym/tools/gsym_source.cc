@@ -114,6 +114,7 @@ class ConvertedSource : public AddressSource {
 
   Status ConvertFor(std::vector<uint64_t> addresses) {
     auto excerpt = ConvertExcerptToGsym(*functions_, addresses, bytes_left_);
+    // Excerpts that read too much together cost more than one conversion.
     if (!excerpt) return ConvertAll();
     bytes_left_ -= excerpt->entry_bytes;
     prepared_ = std::move(addresses);
@@ -122,9 +123,12 @@ class ConvertedSource : public AddressSource {
 
   Status ConvertAll() {
     prepared_ = {};
+    // Freed before the conversion, which needs memory itself. It takes the
+    // functions, so that it is tried once also when it fails.
     gsym_.reset();
     auto made = ConvertFunctionsToGsym(std::move(functions_), {});
     if (made) return Take(std::move(made->bytes));
+    // The file has no function with debug data: the symbols answer alone.
     if (made.error().code() == ErrorCode::kNotFound) return {};
     return Fail(std::move(made.error()).WithContext(options_.file));
   }

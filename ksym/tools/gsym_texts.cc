@@ -40,6 +40,8 @@ void GsymTexts::Grow() {
 }
 
 std::string_view GsymTexts::Keep(std::string_view text) {
+  // A new chunk instead of a larger one, as names that were handed out must
+  // stay where they are.
   if (text.size() > free_bytes_) {
     free_bytes_ = std::max(kChunkBytes, text.size());
     chunks_.push_back(std::make_unique_for_overwrite<char[]>(free_bytes_));
@@ -64,6 +66,8 @@ GsymTexts::Name GsymTexts::MakeName(uint64_t string_offset) {
 const GsymTexts::Name& GsymTexts::NameAt(uint64_t string_offset) {
   Slot* slot = &SlotOf(string_offset);
   if (slot->string_offset != kFree) return slot->name;
+  // At half load a search is over after a step or two, and it needs a free slot
+  // to end at.
   if (2 * ++count_ > slots_.size()) {
     Grow();
     slot = &SlotOf(string_offset);

@@ -24,6 +24,7 @@ std::string ModuleName(std::string_view name) {
   }
   name = name.substr(0, name.find(".ko"));
   std::string plain(name);
+  // The kernel's build makes an identifier of the file's name (KBUILD_MODNAME).
   std::ranges::replace(plain, '-', '_');
   return plain;
 }
@@ -73,12 +74,15 @@ bool MarkupKernel::ComputeIsRunning(const MarkupMmap& mmap) const {
     return true;
   }
   const std::string name = ModuleName(module.name);
+  // A log says the name, which becomes part of a path: ".." would lead up.
   if (name.empty() || name.starts_with('.')) return false;
   const auto notes = ReadFile(
       paths_.module_directory + '/' + name + "/notes/.note.gnu.build-id",
       kMaxNotesBytes);
   if (!notes || FindBuildIdNote(*notes) != module.build_id) return false;
   const auto modules = ReadFile(paths_.modules, kMaxModulesBytes);
+  // The build-id alone is not enough: a module that was loaded again since is
+  // somewhere else.
   return modules && FindModuleStart(*modules, name) == mmap.address;
 }
 

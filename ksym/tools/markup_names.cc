@@ -78,6 +78,7 @@ Result<MarkupDatum> MarkupNames::ResolveData(const MarkupMmap& mmap,
 
 // The user's kernel symbols, then a file, then the running kernel's.
 Result<ModuleFile*> MarkupNames::FindFile(const MarkupMmap& mmap) {
+  // First of all, so that nothing is dropped that this call returns.
   if (file_bytes_ >= options_.cache_bytes) DropFiles();
   if (shown_.size() + shown_paths_.size() > kMaxShownNames) {
     shown_.clear();
@@ -184,6 +185,7 @@ std::string MarkupNames::Demangle(std::string_view linkage_name) {
 }
 
 void MarkupNames::Reset() {
+  // The keys are modules of the context, which a reset drops.
   module_files_.clear();
   kernel_.Reset();
   // A file that was missing may be there for the next process.
@@ -236,6 +238,7 @@ const std::set<std::string>& MarkupNames::NoteProblems() {
 }
 
 void MarkupNames::DropFiles() {
+  // While the files are there that know them.
   NoteProblems();
   module_files_.clear();
   shown_.clear();

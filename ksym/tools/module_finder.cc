@@ -105,7 +105,9 @@ Result<GsymImage> ModuleFinder::OpenGsym(const std::string& build_id) const {
       if (!image) return Fail(std::move(image.error()).WithContext(path));
       const std::string uuid = ToHex(image->file().uuid());
       const bool is_same =
+          // A GSYM file holds no more bytes of a longer build-id.
           uuid == build_id.substr(0, 2 * size_t{kGsymMaxUuidBytes});
+      // A file without one was put there on purpose.
       if (!is_same && !uuid.empty()) return OtherBuildId(path, uuid);
       return image;
     }
@@ -120,6 +122,7 @@ Result<ModuleFile> ModuleFinder::Load(const std::string& build_id) const {
   } else if (gsym.error().code() != ErrorCode::kNotFound) {
     return Fail(std::move(gsym.error()));
   }
+  // Also where there is a GSYM file: the linker's names go before it.
   auto elf = OpenElf(build_id);
   if (!elf && file.gsym) return file;
   if (!elf) return Fail(std::move(elf.error()));

@@ -59,6 +59,8 @@ class ProcessSource : public AddressSource {
     if (image_.id.start_ns != 0 && image_.id.start_ns != *start) {
       return Fail(ErrorCode::kNotFound, "another process has the pid now");
     }
+    // After the start time: a process that takes the pid in between is then
+    // noticed by the next Read(), and in the other order never.
     auto mappings = ReadMaps(image_.id.pid);
     if (!mappings) return Fail(std::move(mappings.error()));
     image_.id.start_ns = *start;
@@ -72,6 +74,7 @@ class ProcessSource : public AddressSource {
     const bool unknown = symbol.reason == Unresolved::kUnmapped ||
                          symbol.reason == Unresolved::kNoProcess;
     if (unknown) {
+      // The process may have mapped it since, as with dlopen(3).
       if (Read()) {
         symbol = symbolizer_.Resolve(image_, {address});
       } else {

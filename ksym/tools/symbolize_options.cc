@@ -252,6 +252,7 @@ ParsedSymbolizeOptions ParseSymbolizeOptions(
   if (!parsed.error_text.empty()) {
     parsed.exit_status = 2;
     std::string line;
+    // It repeats arguments, which may hold what a terminal obeys.
     AppendPrintable(parsed.error_text, line);
     parsed.error_text = line + " (see --help)";
   }

@@ -79,6 +79,8 @@ Status AnswerWith(const SymbolizeOptions& options, DebuginfodClient* client,
     return FilterStandardInput(markup);
   }
   SymbolizeOptions mapping = options;
+  // This program may end where a file is truncated while it is read; a library
+  // or a service may not.
   mapping.reading = SymbolizeOptions::Reading::kMap;
   const auto source = OpenAddressSource(mapping, client);
   if (!source) return Fail(source.error());

@@ -125,6 +125,8 @@ inline void CallFrameProgram::Advance(uint64_t units) {
 }
 
 inline void CallFrameProgram::SetCfaOffset(int64_t offset) {
+  // The instruction is only good where a register and an offset make the CFA
+  // (DWARF 5, section 6.4.2.2).
   if (state_.cfa.kind != CfaRule::Kind::kRegister) return;
   if (FitsInt32(offset)) {
     state_.cfa.offset = static_cast<int32_t>(offset);
@@ -160,6 +162,8 @@ inline void CallFrameProgram::SetCfaOffset(int64_t offset) {
 const char* RunInitialInstructions(const CallFrameSection& section,
                                    std::span<const std::byte> code,
                                    CommonEntry& common) {
+  // A CIE's instructions are of no place: only the state that they leave
+  // counts.
   const FrameEntry nowhere;
   CallFrameProgram program(section, common, code, nowhere);
   while (program.problem_ == nullptr && !program.in_.AtEnd()) program.RunOne();
@@ -219,6 +223,7 @@ void CallFrameProgram::RunExtended(uint8_t opcode) {
     case kRestoreState:
       Recall();
       break;
+    // How many bytes of arguments are pushed matters where an exception lands.
     case kGnuArgsSize:
       in_.ReadUleb128();
       break;
@@ -254,10 +259,12 @@ void CallFrameProgram::RunRegister(uint8_t opcode) {
       SetRule(number, ParseRegisterExpression(ReadBlock()));
       break;
     case kRegister: {
+      // Higher numbers are of no register that is known of a frame.
       const uint64_t in = std::min(in_.ReadUleb128(), kDwarfReturnAddress);
       SetRule(number, {Kind::kRegister, static_cast<int32_t>(in)});
       break;
     }
+    // It gives the value itself, and rows have places in memory only.
     case kValOffset:
     case kValOffsetSf:
       in_.ReadUleb128();

@@ -53,6 +53,7 @@ std::optional<Entry> EntryReader::Next() {
     Entry entry;
     entry.offset = in_.offset();
     uint64_t length = in_.Read<uint32_t>();
+    // The mark of the 64-bit format (DWARF 5, section 7.4).
     const bool is_64_bit = length == 0xffffffff;
     if (is_64_bit) length = in_.Read<uint64_t>();
     if (in_.ok() && length == 0) {
@@ -84,6 +85,8 @@ std::optional<Entry> EntryReader::ReadBody(Entry entry, uint64_t length,
   }
   if (is_eh) {
     entry.is_common = id == 0;
+    // Counted back from where it stands, and in .debug_frame from the section's
+    // start (Linux Standard Base Core, 10.6.1).
     entry.common_offset = entry.body - id;
   } else {
     entry.is_common =
@@ -182,6 +185,7 @@ const char* ParseFunction(const CallFrameSection& section, const Entry& entry,
   ByteReader in(BytesOf(section, entry));
   const auto start =
       common.pointers.Read(in, section.address.value + entry.fields);
+  // Only the encoding's format holds for it: a size is relative to nothing.
   const auto size = common.pointers.ReadValue(in);
   if (!start || !size) return "it is cut off";
   if (!CheckedAdd(*start, *size)) return "its range wraps around";
@@ -222,6 +226,8 @@ class CallFramesReader {
       }
       at = entries.offset();
     }
+    // Only now are all CIEs known: nothing says that one stands before its
+    // FDEs.
     for (const Entry& entry : early_) {
       if (!AddFunction(entry)) {
         AddProblem(entry.offset, "there is no CIE where it says");

@@ -47,6 +47,7 @@ FunctionRanges::FunctionRanges(const CallFrames& frames) {
   std::ranges::sort(ranges_, [](const Range& a, const Range& b) {
     return std::tie(a.start, a.size) < std::tie(b.start, b.size);
   });
+  // The smallest of those with one start is kept.
   const auto repeated = std::ranges::unique(
       ranges_,
       [](const Range& a, const Range& b) { return a.start == b.start; });

@@ -163,6 +163,8 @@ bool StackWalker::StepFrame() {
   if (code.kind == CodeAt::Kind::kNoMapping && !is_first) {
     return End(ip_ == 0 ? StackEnd::kOutermost : StackEnd::kNoMapping);
   }
+  // All but the first are taken for return addresses, from which one is taken
+  // off.
   stack_.frames.push_back({is_exact_ && !is_first ? ip_ + 1 : ip_});
   stack_.stack_pointers.push_back(sp_);
   if (code.kind == CodeAt::Kind::kNoMapping) return End(StackEnd::kNoMapping);
@@ -243,6 +245,8 @@ bool StackWalker::StepByRow(const UnwindRow& row) {
   }
   const auto cfa = FindCfa(row);
   if (!cfa) return false;
+  // Stacks grow down, so that each caller's frame is above; this ends the walk
+  // of any bytes.
   if (*cfa <= sp_) return End(StackEnd::kNoProgress);
   const auto return_address = Read(*cfa - kWord);
   if (!return_address || !RestoreRegisters(row, *cfa)) return false;
@@ -270,10 +274,12 @@ std::optional<uint64_t> StackWalker::FindCfa(const UnwindRow& row) {
     case CfaKind::kFramePointerDeref:
       return Deref(Get(fp_), row);
     case CfaKind::kPlt: {
+      // A stub has 16 bytes, and from that one on it has pushed a number.
       const bool has_pushed = static_cast<int>(ip_ & 15u) >= row.cfa_offset;
       return sp_ + kWord + (has_pushed ? kWord : 0);
     }
     case CfaKind::kClone:
+      // clone(2) returns 0 in the new thread, which nobody called.
       if (is_innermost() && Register(kResultRegister) != 0) {
         return sp_ + offset;
       }

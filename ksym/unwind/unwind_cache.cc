@@ -100,6 +100,7 @@ Result<UnwindTable> UnwindCache::LoadOrBuildSection(
   auto table = BuildSectionTable(section, code);
   if (!table) return table;
   ++counts_.built;
+  // A table that cannot be kept is good all the same.
   const bool is_kept = !table->rows.empty() && Store(key, *table);
   if (!is_kept) ++counts_.not_written;
   return table;

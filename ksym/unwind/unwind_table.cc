@@ -150,6 +150,8 @@ Status TableBuilder::AddFunction(const FrameEntry& entry, uint64_t stop) {
   }
   if (program.problem() != nullptr) {
     AddProblem(entry, program.problem());
+    // None of its rows, rather than the last one before the fault for all that
+    // is behind.
     table_.rows.resize(before);
     Push({}, entry.start);
   } else {
@@ -221,6 +223,7 @@ Result<UnwindTable> BuildUnwindTable(const ByteSource& source,
   // Go keeps frame pointers, and switches stacks in ways that its .debug_frame
   // does not tell.
   const bool is_go = image.FindSection(".gopclntab") != nullptr;
+  // .eh_frame first: exceptions need it, so that it is right and there.
   for (const auto read : {ReadEhFrame, ReadDebugFrame}) {
     if (is_go && read == ReadDebugFrame) break;
     const auto section = read(source, image);

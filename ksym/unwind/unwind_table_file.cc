@@ -147,6 +147,7 @@ Result<UnwindTable> DecodeUnwindTable(std::span<const std::byte> bytes,
   // Not with resize(), which would write zeros first.
   const auto* first = reinterpret_cast<const UnwindRow*>(rows.data());
   table.rows.assign(first, first + header.rows);
+  // Whoever can write the file can make its checksum right.
   if (!AreValidRows(table)) {
     return Fail(ErrorCode::kCorrupt, "its rows are not in order");
   }
