@@ -278,8 +278,9 @@ class Supervisor {
 void ServeFileRequests(int socket, size_t max_workers,
                        ksym::FileOpener& opener) {
   socket = Detach(socket);
-  DropCapabilities();
+  // That takes CAP_SYS_NICE, which is not among those that are kept.
   Hurry();
+  DropCapabilities();
   Supervisor(socket, max_workers, opener).Run();
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -226,6 +227,31 @@ TEST_F(FileChildTest, TakesTurns) {
 }
 
 // Its end does not wait for what hangs.
+// Who waits for a CPU must not look like who waits for a file, so the child
+// goes first where that is permitted.
+TEST_F(FileChildTest, GoesFirst) {
+  const int before = ::getpriority(PRIO_PROCESS, 0);
+  if (::setpriority(PRIO_PROCESS, 0, -20) != 0) {
+    GTEST_SKIP() << "needs CAP_SYS_NICE";
+  }
+  ::setpriority(PRIO_PROCESS, 0, before);
+  ASSERT_TRUE(Do(Request(Kind::kHold)));
+  std::vector<int> priorities;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    std::string name, parent, word;
+    const std::string pid = entry.path().filename();
+    std::ifstream(entry.path() / "comm") >> name;
+    std::ifstream status(entry.path() / "status");
+    while (status >> word && word != "PPid:") {
+    }
+    status >> parent;
+    if (name != "ksym-files" || parent != std::to_string(::getpid())) continue;
+    priorities.push_back(
+        ::getpriority(PRIO_PROCESS, static_cast<id_t>(std::stoul(pid))));
+  }
+  EXPECT_EQ(priorities, std::vector<int>{-20});
+}
+
 TEST_F(FileChildTest, EndsAtOnce) {
   child_->Ask(Request(Kind::kHold, kSilent), seconds(3600));
   const auto begin = Clock::now();
