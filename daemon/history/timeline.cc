@@ -25,6 +25,10 @@ using ksym::Status;
 constexpr uint32_t kRestName = std::numeric_limits<uint32_t>::max();
 // Names that stay apart when there are too many values.
 constexpr size_t kNamesKept = 128;
+// With all their steps and lanes; so there is room for others after it.
+constexpr size_t kCellsKept = TimelineAdder::kMaxCells / 4 * 3;
+static_assert(kCellsKept / (KindLanes::kMaxLanes * TimelineAdder::kMaxSteps) >=
+              TimelineAdder::kMaxLaneRows);
 
 std::string NameIn(const Tables& tables, const PodNames& pods,
                    const Series& series, TimelineBy by) {
@@ -227,7 +231,7 @@ void TimelineAdder::Merge(std::vector<Cell> cells) {
       AddValue(cells_.back().value, cell.value);
       continue;
     }
-    if (cells_.size() == kMaxCells) Shrink();
+    if (cells_.size() >= kMaxCells) Shrink();
     if (is_rest_[cell.name]) {
       AddValue(rest_[cell.slot], cell.value);
     } else {
@@ -256,7 +260,8 @@ void TimelineAdder::Shrink() {
   std::ranges::sort(order, [&](uint32_t a, uint32_t b) {
     return std::pair(weights[b], a) < std::pair(weights[a], b);
   });
-  for (size_t i = kNamesKept; i < order.size(); ++i) is_rest_[order[i]] = true;
+  const size_t most = std::min(kNamesKept, kCellsKept / rest_.size());
+  for (size_t i = most; i < order.size(); ++i) is_rest_[order[i]] = true;
   std::vector<Cell> kept;
   std::ranges::sort(cells_, {}, [](const Cell& cell) {
     return std::pair(cell.name, cell.slot);

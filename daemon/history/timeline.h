@@ -105,6 +105,8 @@ class TimelineAdder {
   // kCorrupt, kUnsupported: nothing was added. O(the file).
   ksym::Status Add(const Tables& tables);
   Timeline Finish() &&;
+  // Values that are remembered: kMaxCells at the most.
+  size_t cells() const { return cells_.size(); }
 
  private:
   // A step of a lane: those of the first lane come before the second's.

@@ -244,6 +244,55 @@ Profile ManyCommands(unsigned number, unsigned commands) {
   return std::move(builder).Finish(std::move(metadata));
 }
 
+// A part of one second in which each of many commands runs and waits.
+Profile ManyCommandsThatWait(unsigned number, unsigned commands) {
+  ProfileBuilder builder;
+  CaptureMetadata metadata;
+  metadata.kinds = {EventKind("cpu-clock", 10, 0)};
+  for (SampleKind& kind : WaitKinds("switch", 10)) {
+    metadata.kinds.push_back(std::move(kind));
+  }
+  for (unsigned i = 0; i < commands; ++i) {
+    const StringId comm = builder.Intern(std::to_string(i));
+    builder.AddSample({.comm = comm, .count = 1});
+    for (const SampleKindId kind : {SampleKindId{1}, SampleKindId{2}}) {
+      builder.AddSample(
+          {.comm = comm, .kind = kind, .count = 1, .value = kSecond});
+    }
+  }
+  builder.Add({.taken = 3 * commands, .emitted = 3 * commands});
+  metadata.start_unix_ns = kFirstPart + number * kSecond;
+  metadata.duration_ns = kSecond;
+  return std::move(builder).Finish(std::move(metadata));
+}
+
+// Names that stay apart have their lanes too: 128 of them would be more values
+// than there is room for.
+TEST(Timeline, IsBoundedWithLanes) {
+  constexpr unsigned kCommands = 128, kFiles = 8, kPartsOfFile = 720;
+  TimelineRequest request =
+      RequestOf(kFiles * kPartsOfFile, TimelineBy::kCommand, 3);
+  request.step_ns = kSecond;
+  request.has_lanes = true;
+  auto adder = TimelineAdder::Begin(request);
+  ASSERT_TRUE(adder) << adder.error().message();
+  for (unsigned file = 0; file < kFiles; ++file) {
+    PartAdder parts;
+    for (unsigned i = 0; i < kPartsOfFile; ++i) {
+      ASSERT_TRUE(
+          parts.Add(ManyCommandsThatWait(file * kPartsOfFile + i, kCommands),
+                    {.boot = "b", .name = "r"}));
+    }
+    ASSERT_TRUE(adder->Add(parts.tables()));
+    ASSERT_LE(adder->cells(), TimelineAdder::kMaxCells);
+  }
+  const Timeline line = std::move(*adder).Finish();
+  EXPECT_TRUE(line.is_coarse);
+  uint64_t sum = 0;
+  for (const Timeline::Row& row : line.rows) sum += row.sum;
+  EXPECT_EQ(sum, kFiles * kPartsOfFile * kCommands * kTenthOfSecond);
+}
+
 TEST(Timeline, IsBoundedWhateverTheNames) {
   // 22 steps of 100,000 names are more values than are kept.
   constexpr unsigned kCommands = 100'000, kParts = 22;
