@@ -182,6 +182,24 @@ def compact(context, service):
     return done.stdout.split()
 
 
+def thin_row(context, service, rate_hz):
+    """What a day later makes of the files."""
+    done = subprocess.run(
+        [context.built("tests", "bench", "profile", "bench_thin"),
+         service.path("history")], stdout=subprocess.PIPE, text=True,
+        check=True, env=context.environment())
+    thin = json.loads(done.stdout)
+    gone = [f"{100 * (1 - tables.ratio(after, before)):.0f} %"
+            for before, after in (thin[key] for key in (
+                "bytes", "nodes", "functions", "strings", "rows"))]
+    each = [tables.number(tables.ratio(size, thin["samples"]), 2)
+            for size in thin["bytes"]]
+    folded = tables.ratio(100 * thin["folded_samples"], thin["samples"])
+    return [f"{rate_hz} Hz", thin["samples"], *thin["bytes"], *each, *gone,
+            f"{folded:.0f} %", thin["cpu_ms"], thin["peak_kib"] >> 10,
+            "yes" if thin["same_sums"] else "NO"]
+
+
 def size_row(context, service, rate_hz):
     profile = json.loads(service.query("--format", "json")[0])
     samples = profile["metadata"]["samples"]["emitted"]
@@ -214,7 +232,7 @@ def query_row(context, service, rate_hz):
 
 def run(context):
     seconds = QUICK_SECONDS if context.quick else SECONDS
-    sizes, queries, cpu = [], [], []
+    sizes, thin, queries, cpu = [], [], [], []
     with contextlib.ExitStack() as stack:
         services = {rate: Service(context, rate) for rate in RATES_HZ}
         for service in services.values():
@@ -232,6 +250,7 @@ def run(context):
             cpu.append(f"{rate} Hz {100 * service.stop() / wall:.2f} %")
         for rate, service in services.items():
             sizes.append(size_row(context, service, rate))
+            thin.append(thin_row(context, service, rate))
             queries.append(query_row(context, service, rate))
     print(f"Bytes a sample after {wall:.0f} s of builds, Python, a database, "
           "compression and nearly\nnothing, a file of each: as journals, sealed "
@@ -241,6 +260,13 @@ def run(context):
     tables.print_table(["rate", "samples", "journal", "sealed", "compact",
                         "pprof.gz", "SQLite", "folded.gz", "ratio", "CPU",
                         "peak"], sizes)
+    print("The same files thinned out, as when they are a day old: bytes "
+          "before and after, and a\nsample; how much of the bytes, stacks, "
+          "functions, strings and rows goes, and how many\nsamples have a "
+          "folded stack; ms of CPU and MiB; whether each sum is what it was")
+    tables.print_table(["rate", "samples", "bytes", "thin", "B", "thin B",
+                        "bytes -", "stacks -", "functions -", "strings -",
+                        "rows -", "folded", "CPU", "peak", "same sums"], thin)
     print("CPU seconds of ksym-profile history for all of it: a profile as "
           "JSON, a flame\ngraph, functions, a curve of each command, one "
           "command's folded stacks")
