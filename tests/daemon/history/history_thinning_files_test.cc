@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -124,6 +125,35 @@ TEST(HistoryThinningFiles, TakesOneFileInTwoMinutes) {
   EXPECT_THAT(FoldedIn(folder.path()), ElementsAre(9, 9, 9, 9));
   EXPECT_EQ(writer->counts().thinnings, 1u);
   EXPECT_EQ(fs::last_write_time(folder.path() + "/" + first), written);
+}
+
+// A folder of many files, as of an earlier run: their beginnings are read a
+// part at a time.
+TEST(HistoryThinningFiles, LooksAtSomeFilesAtATime) {
+  for (const unsigned before : {255u, 256u}) {
+    const TemporaryFolder folder;
+    MakeHours(folder.path(), 1);
+    const FileName whole = ListFiles(folder.path()).value().front();
+    const std::string path = folder.path() + "/" + TextOf(whole);
+    ASSERT_TRUE(OpenForParts(folder.path())->Thin(kOld, kNever));
+    for (unsigned i = 0; i < before; ++i) {
+      FileName thin = whole;
+      thin.sequences = {.first = 10 + 2 * i, .last = 10 + 2 * i};
+      fs::copy(path, folder.path() + "/" + TextOf(thin));
+    }
+    FileName last = whole;
+    last.sequences = {.first = 1000, .last = 1000};
+    fs::rename(path, folder.path() + "/" + TextOf(last));
+    Tables tables = TablesOf({PartWithRare(0)});
+    std::ofstream(folder.path() + "/" + TextOf(last))
+        << EncodeSegment(tables, last.sequences).value();
+    auto writer = OpenForParts(folder.path());
+    ASSERT_TRUE(writer);
+    ASSERT_TRUE(writer->Thin(kOld, kNever));
+    EXPECT_EQ(writer->counts().thinnings, before == 255 ? 1u : 0u);
+    ASSERT_TRUE(writer->Thin(kOld + kSecond, kNever));
+    EXPECT_EQ(writer->counts().thinnings, 1u);
+  }
 }
 
 // Files that may still become one are not rewritten before.
