@@ -21,6 +21,7 @@ SECONDS = 40
 QUICK_SECONDS = 1
 INTERVAL_SECONDS = 5
 STOP_LIMIT = 20
+START_LIMIT = 60
 # Until a new configuration is in force.
 RELOAD_SECONDS = 0.5
 RUNS = 3
@@ -87,11 +88,21 @@ class Service:
 
     def start(self):
         with open(self.path("log"), "ab") as log:
+            said = self.log().count(": sampling ")
             self.process = subprocess.Popen(
                 [self.context.built("daemon", "ksym-profiled"), "--config",
                  self.path("config.json")], stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL, stderr=log,
                 env=self.context.environment())
+        # A signal would end it before.
+        deadline = time.monotonic() + START_LIMIT
+        while (self.log().count(": sampling ") == said and
+               self.process.poll() is None and time.monotonic() < deadline):
+            time.sleep(0.05)
+
+    def log(self):
+        with open(self.path("log"), encoding="utf-8") as log:
+            return log.read()
 
     def stop(self):
         """Ends it in order; CPU seconds that it took."""
@@ -105,8 +116,7 @@ class Service:
             raise programs.Failed("ksym-profiled is gone") from None
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode != 0:
-            with open(self.path("log"), encoding="utf-8") as log:
-                raise programs.Failed("ksym-profiled: " + log.read()[-300:])
+            raise programs.Failed("ksym-profiled: " + self.log()[-300:])
         return used.ru_utime + used.ru_stime
 
     def bytes_of(self, pattern):
