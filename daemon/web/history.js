@@ -224,8 +224,8 @@ class HistoryPage {
                   'what they used while they were small.');
       }
       if (line.folded_stacks > 0) {
-        said.push(`Old files are thinned out: ${line.folded_stacks} stacks that ` +
-                  'were seen once are [rare callees] of their callers.');
+        said.push(`Old files are thinned out: ${line.folded_stacks} stacks ` +
+                  'that were seen once are [rare callees] of their callers.');
       }
       said.push(...line.warnings.map((text) => shortened(text)));
       if (!this.map.at) {

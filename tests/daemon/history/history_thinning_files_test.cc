@@ -5,14 +5,18 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "daemon/history/limits.h"
 #include "tests/daemon/history/history_answers.h"
 #include "tests/daemon/history/rare_files.h"
 
@@ -59,6 +63,10 @@ std::string CurveOf(const std::string& folder) {
   return RenderTimelineJson(*answer);
 }
 
+std::string BytesIn(std::istream& in) {
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
 TEST(HistoryThinningFiles, ComesADayAfterTheHour) {
   const TemporaryFolder folder;
   MakeHours(folder.path(), 1);
@@ -67,7 +75,8 @@ TEST(HistoryThinningFiles, ComesADayAfterTheHour) {
   const FileName name = ListFiles(folder.path()).value().front();
   const uint64_t due = name.end_s * kSecond + kDay;
   const std::string path = folder.path() + "/" + TextOf(name);
-  const auto bytes_before = fs::file_size(path);
+  std::ifstream before(path, std::ios::binary);
+  const std::string bytes_before = BytesIn(before);
   const std::string curve = CurveOf(folder.path());
   ASSERT_TRUE(writer->Thin(due - 1, kNever));
   EXPECT_THAT(FoldedIn(folder.path()), ElementsAre(-1));
@@ -78,9 +87,12 @@ TEST(HistoryThinningFiles, ComesADayAfterTheHour) {
   // It has the name that it had, and nothing else is there but the lock.
   EXPECT_TRUE(fs::exists(path));
   EXPECT_EQ(CountNames(folder.path()), 2u);
-  EXPECT_LT(fs::file_size(path), bytes_before);
+  EXPECT_LT(fs::file_size(path), bytes_before.size());
   EXPECT_EQ(writer->bytes(), fs::file_size(path));
   EXPECT_EQ(CurveOf(folder.path()), curve);
+  // Who had it open has what it was.
+  before.seekg(0);
+  EXPECT_EQ(BytesIn(before), bytes_before);
 }
 
 TEST(HistoryThinningFiles, NeverComesWhereItIsOff) {
@@ -202,6 +214,43 @@ TEST(HistoryThinningFiles, LeavesADamagedFileAndTakesTheNext) {
   EXPECT_TRUE(writer->Thin(now += 600 * kSecond, kNever));
   EXPECT_EQ(ListFiles(folder.path()).value(), files);
   EXPECT_EQ(ReadListing(folder.path(), {}, kRoom)->read.bad_files, 2u);
+}
+
+// So that memory is bounded: by what the header says, before anything is read.
+TEST(HistoryThinningFiles, LeavesAFileThatIsTooLarge) {
+  const TemporaryFolder folder;
+  MakeHours(folder.path(), 1);
+  const std::string path =
+      folder.path() + "/" + TextOf(ListFiles(folder.path()).value().front());
+  std::ifstream in(path, std::ios::binary);
+  std::string bytes = BytesIn(in);
+  const auto set = [&](size_t at, uint32_t number) {
+    std::memcpy(bytes.data() + at, &number, sizeof(number));
+  };
+  // The unpacked sizes of the columns of nodes, series and rows.
+  constexpr size_t kEntries = 36;
+  constexpr size_t kEntryBytes = 12;
+  const auto set_sizes = [&](size_t begin, size_t end, uint32_t size) {
+    for (size_t column = begin; column < end; ++column) {
+      set(kEntries + column * kEntryBytes + 4, size);
+    }
+  };
+  set_sizes(11, 13, kMaxNodes - 1);
+  set_sizes(37, 45, kMaxSeries);
+  set_sizes(45, 51, kMaxRows);
+  const auto* header = reinterpret_cast<const Bytef*>(bytes.data());
+  set(32, static_cast<uint32_t>(::crc32_z(::crc32_z(0, header, 32),
+                                          header + kEntries,
+                                          kSegmentHeaderBytes - kEntries)));
+  const auto outline = ReadSegmentOutline(bytes);
+  ASSERT_TRUE(outline) << outline.error().message();
+  EXPECT_EQ(outline->most.rows, kMaxRows);
+  std::ofstream(path, std::ios::binary) << bytes;
+  auto writer = OpenForParts(folder.path());
+  ASSERT_TRUE(writer);
+  EXPECT_TRUE(writer->Thin(kOld, kNever));
+  EXPECT_EQ(writer->counts().thinnings, 0u);
+  EXPECT_EQ(writer->counts().thinning_failures, 0u);
 }
 
 // A file with the name of another one is not what its name says.
