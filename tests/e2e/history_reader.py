@@ -177,6 +177,41 @@ def sums_of(file):
     return dict(sums)
 
 
+def samples_when_thinned(file):
+    """What samples_of() is to give of it once it is thinned out, and how many
+    stacks are folded then."""
+    kinds, nodes = file.tables["kinds"], file.tables["nodes"]
+    kind_of = [series[4] for series in file.tables["series"]]
+    sums = collections.defaultdict(lambda: [0, 0])
+    for series, _, _, _, count, value in file.tables["rows"]:
+        of_kind = sums[kinds[kind_of[series]][:2]]
+        of_kind[0] += count
+        of_kind[1] += value
+    weights = [0] * len(nodes)
+    for series, user, kernel, _, count, value in file.tables["rows"]:
+        kind = kinds[kind_of[series]]
+        counts, values = sums[kind[:2]]
+        is_large = kind[5] and value * counts > values
+        for node in (user, kernel):
+            weights[node] += 2 if is_large else count
+    for node in range(len(nodes) - 1, 0, -1):
+        weights[nodes[node][0]] += weights[node]
+
+    def is_rare(node):
+        return nodes[node][0] != 0 and weights[node] == 1
+
+    def stack(node):
+        mark = ()
+        while is_rare(node):
+            node, mark = nodes[node][0], ("[rare callees]",)
+        return (*file.stack(node), *mark)
+    samples = collections.Counter()
+    for series, user, kernel, _, count, _ in file.tables["rows"]:
+        comm, _, pid, *_ = file.tables["series"][series]
+        samples[file.strings[comm], pid, stack(user), stack(kernel)] += count
+    return samples, sum(map(is_rare, range(1, len(nodes))))
+
+
 def samples_of(files):
     """How many there are by (command, pid, user stack, kernel stack)."""
     samples = collections.Counter()
