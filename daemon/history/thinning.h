@@ -11,9 +11,9 @@
 
 namespace profd::history {
 
-// Old files lose their rare stacks: two thirds of all stacks of an hour were
-// seen once and hold few of the samples. Times stay, as they cost nearly
-// nothing.
+// Old files lose their rare stacks: three quarters of all stacks of an hour were
+// seen in one sample alone, and take a third of the file. Times stay, as they
+// cost nearly nothing.
 
 // Folds each stack that one sample has into the stack of its callers, where it
 // is kRareCallees, a callee that only says so: what functions used themselves
