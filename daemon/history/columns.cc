@@ -84,6 +84,7 @@ constexpr std::tuple kRowFields = {Field{&Row::series, Code::kStep},
 constexpr std::tuple kCgroupNameFields = {
     Field{&CgroupName::cgroup, Code::kStep}, Field{&CgroupName::pod_namespace},
     Field{&CgroupName::pod}, Field{&CgroupName::container}};
+constexpr std::tuple kThinningFields = {Field{&Thinning::stacks}};
 
 // Of all tables; the two more are the texts' sizes and their bytes.
 constexpr size_t kFields = std::tuple_size_v<decltype(kFunctionFields)> +
@@ -94,7 +95,8 @@ constexpr size_t kFields = std::tuple_size_v<decltype(kFunctionFields)> +
                            std::tuple_size_v<decltype(kCounterFields)> +
                            std::tuple_size_v<decltype(kSeriesFields)> +
                            std::tuple_size_v<decltype(kRowFields)> +
-                           std::tuple_size_v<decltype(kCgroupNameFields)>;
+                           std::tuple_size_v<decltype(kCgroupNameFields)> +
+                           std::tuple_size_v<decltype(kThinningFields)>;
 static_assert(kFields + 2 == kColumns);
 
 // Calls `call` with each field and the number of its column, from `first` on;
@@ -267,6 +269,7 @@ struct NewElements {
   std::vector<Series> series;
   std::vector<Row> rows;
   std::vector<CgroupName> cgroup_names;
+  std::vector<Thinning> thinnings;
 };
 
 // The new elements of a table of lists: so many behind `there` others.
@@ -410,6 +413,8 @@ NewElements ReadElements(const Tables& tables, ColumnReader& reader) {
   read.rows = reader.Read<Row>(tables.rows.size(), kMaxRows, kRowFields);
   read.cgroup_names = reader.Read<CgroupName>(
       tables.cgroup_names.size(), kMaxCgroupNames, kCgroupNameFields);
+  read.thinnings = reader.Read<Thinning>(tables.thinnings.size(), kMaxThinnings,
+                                         kThinningFields);
   return read;
 }
 
@@ -430,6 +435,7 @@ Columns EncodeColumns(Tables& tables, const Sizes& from) {
   writer.Add(tables.series, from.series, kSeriesFields);
   writer.Add(tables.rows, from.rows, kRowFields);
   writer.Add(tables.cgroup_names, from.cgroup_names, kCgroupNameFields);
+  writer.Add(tables.thinnings, from.thinnings, kThinningFields);
   return columns;
 }
 
@@ -453,7 +459,8 @@ Sizes MostElements(const std::array<size_t, kColumns>& column_bytes) {
           .counters = least(kCounterFields),
           .series = least(kSeriesFields),
           .rows = least(kRowFields),
-          .cgroup_names = least(kCgroupNameFields)};
+          .cgroup_names = least(kCgroupNameFields),
+          .thinnings = least(kThinningFields)};
 }
 
 Status AppendColumns(const ColumnViews& columns, Tables& tables) {
@@ -480,6 +487,7 @@ Status AppendColumns(const ColumnViews& columns, Tables& tables) {
   AppendTo(tables.series, read.series);
   AppendTo(tables.rows, read.rows);
   AppendTo(tables.cgroup_names, read.cgroup_names);
+  AppendTo(tables.thinnings, read.thinnings);
   tables.count_sum = sums.count;
   tables.value_sum = sums.value;
   return {};

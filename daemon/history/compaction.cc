@@ -6,17 +6,14 @@
 #include <utility>
 
 #include "daemon/base/now_ns.h"
-#include "daemon/history/folder.h"
+#include "daemon/history/replacement.h"
 #include "daemon/history/segment_merger.h"
-#include "daemon/history/table_check.h"
 
 namespace profd::history {
 namespace {
 
-using ksym::ErrorCode;
 using ksym::Fail;
 using ksym::Result;
-using ksym::Status;
 
 constexpr uint64_t kSecondsOfHour = 3600;
 // A journal is open for ten minutes.
@@ -44,62 +41,11 @@ bool IsOpen(uint64_t hour, const CompactionTime& time) {
          *time.journal_began_unix_ns / kNsPerSecond / kSecondsOfHour == hour;
 }
 
-Result<SegmentOutline> ReadOutline(const std::string& folder,
-                                   const FileName& name) {
-  const auto beginning = ReadBeginning(folder, name, kSegmentHeaderBytes);
-  if (!beginning) return Fail(beginning.error());
-  return ReadSegmentOutline(*beginning);
-}
-
 // Whether `more` fits as well; one that cannot be read does not.
 bool HasRoomFor(const std::string& folder, const FileName& more,
                 const SegmentOutline& there) {
   const auto outline = ReadOutline(folder, more);
   return outline && FitTogether(there, *outline);
-}
-
-Result<Tables> ReadWhole(const std::string& folder, const FileName& name) {
-  const auto bytes = ReadHistoryFile(folder, name);
-  if (!bytes) return Fail(bytes.error());
-  auto file = DecodeFile(name, *bytes);
-  if (!file) return Fail(std::move(file.error()));
-  if (auto right = CheckTables(file->tables); !right) {
-    return Fail(std::move(right.error()));
-  }
-  return std::move(file->tables);
-}
-
-// What the files say must be in the one that takes their place.
-struct Sums {
-  explicit Sums(const Tables& tables)
-      : parts(tables.parts.size()),
-        counters(tables.counters.size()),
-        rows(tables.rows.size()),
-        cgroup_names(tables.cgroup_names.size()),
-        count(tables.count_sum),
-        value(tables.value_sum) {}
-  bool operator==(const Sums&) const = default;
-
-  size_t parts;
-  size_t counters;
-  size_t rows;
-  size_t cgroup_names;
-  uint64_t count;
-  uint64_t value;
-};
-
-// Nothing is removed for bytes that nobody could read.
-Status CheckBytes(const FileName& name, const std::string& bytes,
-                  const Sums& sums) {
-  const auto file = DecodeFile(name, bytes);
-  if (!file) return Fail(file.error());
-  if (auto right = CheckTables(file->tables); !right) return right;
-  if (Sums(file->tables) == sums) return {};
-  return Fail(ErrorCode::kCorrupt, "it is not what it was made of");
-}
-
-std::unexpected<ksym::Error> GaveWay() {
-  return Fail(ErrorCode::kLimit, "it gave way to what waits");
 }
 
 }  // namespace
@@ -151,15 +97,9 @@ Result<Compacted> Compact(const std::string& folder,
   Tables tables = std::move(*merger).Finish();
   merger.reset();
   compacted.name = SegmentNameOf(tables, sequences);
-  const Sums sums(tables);
   if (is_over()) return GaveWay();
-  auto bytes = EncodeSegment(tables, sequences);
+  auto bytes = EncodeReplacement(compacted.name, std::move(tables));
   if (!bytes) return Fail(std::move(bytes.error()));
-  // There is not room for both.
-  tables = Tables();
-  if (auto right = CheckBytes(compacted.name, *bytes, sums); !right) {
-    return Fail(std::move(right.error()));
-  }
   compacted.bytes = std::move(*bytes);
   return compacted;
 }

@@ -20,6 +20,7 @@ namespace profd::history {
 struct StoredFile {
   FileName name;
   uint64_t bytes = 0;
+  bool is_settled = false;  // it was thinned out, or cannot be
 };
 
 // When the files of an hour may be put together.

@@ -11,6 +11,7 @@
 #include "daemon/history/capture_facts.h"
 #include "daemon/history/limits.h"
 #include "daemon/history/part_counts.h"
+#include "daemon/history/rare_callees.h"
 #include "daemon/history/table_check.h"
 #include "daemon/history/words.h"
 
@@ -223,10 +224,9 @@ uint32_t FlameAdder::RootOf(const Root& wanted) {
 FrameId FlameAdder::RareFrame(bool is_kernel) {
   std::optional<FrameId>& known = is_kernel ? rare_kernel_ : rare_user_;
   if (!known) {
-    // The reason gives it the colour of what is missing.
     known = builder_.AddFrame({.name = builder_.Intern(kRareCallees),
-                               .kind = is_kernel ? &kKernelFrame : &kJitFrame,
-                               .reason = ksym::Unresolved::kNoSymbol});
+                               .kind = &RareKind(is_kernel),
+                               .reason = kRareReason});
   }
   return *known;
 }

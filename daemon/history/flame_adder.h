@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,9 +16,6 @@
 #include "ksym/base/result.h"
 
 namespace profd::history {
-
-// The name of the frame that stands for callees that are too small to show.
-inline constexpr std::string_view kRareCallees = "[rare callees]";
 
 // Adds files up to one tree of stacks for a flame graph, of any length of time
 // in bounded memory: where there are too many nodes the smallest become

@@ -16,6 +16,7 @@
 
 #include "daemon/base/now_ns.h"
 #include "daemon/history/limits.h"
+#include "daemon/history/rare_callees.h"
 #include "ksym/base/file.h"
 
 namespace profd::history {
@@ -93,6 +94,10 @@ class FolderPass {
     if (!added && added.error().code() != ErrorCode::kLimit) {
       NoteBad(name, added.error());
       return {};
+    }
+    for (const Thinning& thinning : file->tables.thinnings) {
+      ++read_.thinned_files;
+      read_.folded_stacks += thinning.stacks;
     }
     return added;
   }
@@ -177,6 +182,13 @@ Result<std::vector<FileName>> ListFiles(const std::string& folder) {
   return std::move(listing->files);
 }
 
+uint64_t SizeOfFile(const std::string& path) {
+  struct stat status = {};
+  return ::lstat(path.c_str(), &status) == 0
+             ? static_cast<uint64_t>(status.st_size)
+             : 0;
+}
+
 Result<std::string> ReadHistoryFile(const std::string& folder,
                                     const FileName& name) {
   const std::string path = folder + "/" + TextOf(name);
@@ -215,6 +227,14 @@ Result<FileContent> DecodeFile(const FileName& name, std::string_view bytes) {
   file.tables = std::move(journal->tables);
   file.torn_bytes = journal->bytes_after;
   return file;
+}
+
+std::string TextOfThinning(const FilesRead& read) {
+  if (read.thinned_files == 0) return {};
+  return fmt::format(
+      "for their age {} files are thinned out: {} stacks that were seen once in "
+      "one are \"{}\" of their callers; no sample is missing",
+      read.thinned_files, read.folded_stacks, kRareCallees);
 }
 
 Result<FilesRead> ReadFiles(const std::string& folder,

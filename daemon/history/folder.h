@@ -31,6 +31,8 @@ ksym::Result<FolderListing> ListFolder(const std::string& folder);
 // Those that are not covered.
 ksym::Result<std::vector<FileName>> ListFiles(const std::string& folder);
 
+// 0: it is not there.
+uint64_t SizeOfFile(const std::string& path);
 // The bytes of one of them: of a regular file, not through a link.
 ksym::Result<std::string> ReadHistoryFile(const std::string& folder,
                                           const FileName& name);
@@ -43,9 +45,14 @@ struct FilesRead {
   uint64_t files = 0;       // that were read
   uint64_t bad_files = 0;   // that were not used
   uint64_t torn_bytes = 0;  // of journals behind their last good record
+  uint64_t thinned_files = 0;
+  uint64_t folded_stacks = 0;  // in these
   // The files that were not used, in words; the first ones of many.
   std::vector<std::string> warnings;
 };
+
+// What files that were thinned out lack, in words; empty: there are none.
+std::string TextOfThinning(const FilesRead& read);
 
 // A file that was read.
 struct FileContent {

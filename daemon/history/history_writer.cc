@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,18 +30,9 @@ using ksym::Status;
 constexpr mode_t kFileMode = 0666;
 // A journal is sealed long before a reader refuses it.
 constexpr uint64_t kMaxJournalBytes = kMaxStoredBytes / 2;
-// After a failure.
-constexpr uint64_t kCompactAgainNs = 600 * kNsPerSecond;
 
 bool IsDiskFull(const ksym::Error& error) {
   return error.sys_errno() == ENOSPC || error.sys_errno() == EDQUOT;
-}
-
-uint64_t SizeOfFile(const std::string& path) {
-  struct stat status = {};
-  return ::lstat(path.c_str(), &status) == 0
-             ? static_cast<uint64_t>(status.st_size)
-             : 0;
 }
 
 // Segments that were being written when their writer ended, where the file
@@ -341,89 +331,6 @@ void HistoryWriter::Forget() {
   adder_ = std::make_unique<PartAdder>();
   written_ = {};
   journal_began_unix_ns_ = 0;
-}
-
-Status HistoryWriter::Compact(uint64_t now_unix_ns,
-                              const std::function<bool()>& is_over) {
-  RemoveLeftovers();
-  // A clock that was set back must not put it off for long.
-  if (now_unix_ns >= compaction_failed_unix_ns_ &&
-      now_unix_ns - compaction_failed_unix_ns_ < kCompactAgainNs) {
-    return {};
-  }
-  CompactionTime time = {.now_unix_ns = now_unix_ns, .done_to = compacted_to_};
-  if (!adder_->empty()) {
-    time.journal_began_unix_ns = adder_->tables().parts.front().start_unix_ns;
-  }
-  while (const auto run = NextRun(files_, time)) {
-    const auto done = CompactRun(*run, is_over);
-    if (!done) {
-      ++counts_.compaction_failures;
-      compaction_failed_unix_ns_ = now_unix_ns;
-      return Fail(done.error());
-    }
-    if (*done) {
-      ++counts_.compactions;
-      break;
-    }
-    time.done_to = compacted_to_;
-  }
-  return {};
-}
-
-// False: the run's first file cannot go with others. It is not looked at again.
-Result<bool> HistoryWriter::CompactRun(const FileRun& run,
-                                       const std::function<bool()>& is_over) {
-  std::vector<FileName> names;
-  names.reserve(run.count);
-  for (size_t i = 0; i < run.count; ++i) {
-    names.push_back(files_[run.begin + i].name);
-  }
-  const auto compacted = history::Compact(folder_, names, is_over);
-  // What ended for want of time says nothing of the files, and is tried again.
-  if (!compacted && is_over()) return Fail(compacted.error());
-  if (!compacted || compacted->files < 2) {
-    compacted_to_ = names.front().sequences.last;
-  }
-  if (!compacted) return Fail(compacted.error());
-  if (compacted->files < 2) return false;
-  if (auto replaced = Replace(run, *compacted); !replaced) {
-    return Fail(std::move(replaced.error()));
-  }
-  compacted_to_ = compacted->name.sequences.last;
-  return true;
-}
-
-// The new file first, and on the disk; then those that it covers go, and
-// readers take it instead from its name on. Where the disk is full nothing is
-// deleted for it.
-Status HistoryWriter::Replace(const FileRun& run, const Compacted& compacted) {
-  auto written = WriteSegmentOnce(compacted.name, compacted.bytes);
-  if (!written) {
-    // It may be there without being on the disk.
-    ::unlink(PathOf(compacted.name).c_str());
-    return written;
-  }
-  const auto begin = files_.begin() + static_cast<ptrdiff_t>(run.begin);
-  const auto end = begin + static_cast<ptrdiff_t>(compacted.files);
-  for (auto file = begin; file != end; ++file) {
-    segment_bytes_ -= file->bytes;
-    Remove(file->name);
-  }
-  *begin = {.name = compacted.name, .bytes = compacted.bytes.size()};
-  segment_bytes_ += begin->bytes;
-  files_.erase(begin + 1, end);
-  return {};
-}
-
-void HistoryWriter::Remove(const FileName& covered) {
-  if (::unlink(PathOf(covered).c_str()) != 0 && errno != ENOENT) {
-    leftovers_.push_back(covered);
-  }
-}
-
-void HistoryWriter::RemoveLeftovers() {
-  for (const FileName& name : std::exchange(leftovers_, {})) Remove(name);
 }
 
 // False: there is none. Readers keep what they have opened.

@@ -33,14 +33,18 @@ struct WriterCounts {
   uint64_t write_failures = 0;   // of records and segments
   uint64_t compactions = 0;      // segments made of several
   uint64_t compaction_failures = 0;
+  uint64_t thinnings = 0;  // segments that lost their rare stacks
+  uint64_t thinning_failures = 0;
+  uint64_t stacks_folded = 0;  // that these lost
 };
 
 // Writes one folder's history. A record is appended to the journal at each
 // Commit(), and is on the disk when that returns. After some minutes, or when
 // the tables have become large, the journal becomes a segment, and the segments
-// of an hour become one when it is over. What a journal has is read by others
-// at any time. A writer that is killed loses what was not committed; the next
-// one makes a segment of the journal. Not thread-safe.
+// of an hour become one when it is over, which loses its rare stacks when it is
+// old. What a journal has is read by others at any time. A writer that is
+// killed loses what was not committed; the next one makes a segment of the
+// journal. Not thread-safe.
 class HistoryWriter {
  public:
   struct Limits {
@@ -50,6 +54,8 @@ class HistoryWriter {
     std::chrono::seconds journal = std::chrono::minutes(10);
     // Of the tables in memory; reached earlier on hosts with many CPUs.
     size_t journal_memory_bytes = size_t{16} << 20;
+    // Age at which segments lose their rare stacks; 0: they never do.
+    std::chrono::seconds thin_after = std::chrono::hours(24);
   };
 
   // Makes the folder, locks it and makes segments of the journals in it.
@@ -72,6 +78,11 @@ class HistoryWriter {
   // file, and ends it with kLimit.
   ksym::Status Compact(uint64_t now_unix_ns,
                        const std::function<bool()>& is_over);
+  // Thins out the oldest segment that is old enough and was not (ThinTables()
+  // says how), if none is to be put together with others: one in two minutes.
+  // What it was is there until what it becomes is on the disk. Failures and
+  // `is_over` as for Compact().
+  ksym::Status Thin(uint64_t now_unix_ns, const std::function<bool()>& is_over);
   void SetLimits(Limits limits) { limits_ = limits; }
 
   const WriterCounts& counts() const { return counts_; }
@@ -96,6 +107,10 @@ class HistoryWriter {
   ksym::Result<bool> CompactRun(const FileRun& run,
                                 const std::function<bool()>& is_over);
   ksym::Status Replace(const FileRun& run, const Compacted& compacted);
+  CompactionTime TimeOfCompaction(uint64_t now_unix_ns) const;
+  bool IsThinningDue(uint64_t now_unix_ns) const;
+  ksym::Result<bool> ThinOne(StoredFile& file,
+                             const std::function<bool()>& is_over);
   void Remove(const FileName& covered);
   void RemoveLeftovers();
   ksym::Status WriteSegmentOnce(const FileName& name, const std::string& bytes);
@@ -116,7 +131,8 @@ class HistoryWriter {
   // Covered by others, and could not be removed.
   std::vector<FileName> leftovers_;
   uint64_t compacted_to_ = 0;  // files up to this number were looked at
-  uint64_t compaction_failed_unix_ns_ = 0;
+  uint64_t upkeep_failed_unix_ns_ = 0;  // Compact() or Thin()
+  uint64_t thinned_unix_ns_ = 0;        // the last one
 
   // The open journal. Its tables hold what it has, and what was added since.
   std::unique_ptr<PartAdder> adder_ = std::make_unique<PartAdder>();

@@ -28,8 +28,9 @@ using ksym::Status;
 // They end in a newline, so that a transfer in text mode shows.
 constexpr std::string_view kJournalMagic = "KSYMHJN\n";
 constexpr std::string_view kSegmentMagic = "KSYMHSG\n";
+static_assert(kColumnsOfVersions.size() == kFormatVersion);
 // A journal is written in each interval and read for minutes, the segment of
-// one for an hour, and that of an hour for a month.
+// one for an hour, and that of an hour, or what was thinned out, for a month.
 constexpr int kRecordLevel = 3;
 constexpr int kSegmentLevel = 9;
 constexpr int kHourLevel = 17;
@@ -136,12 +137,13 @@ Result<FileStart> ReadStart(ksym::ByteReader& reader, std::string_view magic) {
     return Fail(ErrorCode::kCorrupt, "is no file of a history");
   }
   const auto version = reader.Read<uint32_t>();
-  if (reader.ok() && version != 1 && version != kFormatVersion) {
+  if (!reader.ok()) return Fail(ErrorCode::kCorrupt, "its header is damaged");
+  if (version == 0 || version > kFormatVersion) {
     return Fail(ErrorCode::kUnsupported,
                 fmt::format("is of version {} of the format; known are 1 to {}",
                             version, kFormatVersion));
   }
-  return FileStart{.columns = version == 1 ? kColumnsOfVersion1 : kColumns,
+  return FileStart{.columns = kColumnsOfVersions[version - 1],
                    .sequence = reader.Read<uint64_t>()};
 }
 
@@ -280,10 +282,11 @@ Result<JournalContent> DecodeJournal(std::string_view bytes) {
 
 Result<std::string> EncodeSegment(Tables& tables, Sequences sequences) {
   const Columns columns = EncodeColumns(tables, {});
-  // Several numbers are those of an hour, which is packed once and kept for
-  // long.
-  const int level =
-      sequences.first == sequences.last ? kSegmentLevel : kHourLevel;
+  // Several numbers are those of an hour. Neither that nor what was thinned out
+  // is packed again, and both are kept for long.
+  const bool is_last_form =
+      sequences.first != sequences.last || !tables.thinnings.empty();
+  const int level = is_last_form ? kHourLevel : kSegmentLevel;
   ksym::ByteWriter entries;
   std::string data;
   for (const std::string& column : columns) {

@@ -14,8 +14,9 @@ namespace profd::history {
 
 // The two kinds of files, as bytes; docs/formats.md gives the layout. All
 // decoders take bytes of anyone and hold to daemon/history/limits.h.
-// What is written. Version 1, which is read as well, has no names of cgroups.
-inline constexpr uint32_t kFormatVersion = 2;
+// What is written. Versions 1 and 2 are read as well: the former has no names
+// of cgroups, and neither has thinnings.
+inline constexpr uint32_t kFormatVersion = 3;
 inline constexpr size_t kJournalHeaderBytes = 24;
 inline constexpr size_t kRecordHeaderBytes = 12;
 
@@ -58,9 +59,9 @@ struct SegmentContent {
 // Whole or not at all.
 ksym::Result<SegmentContent> DecodeSegment(std::string_view bytes);
 
-// What the beginning of a segment says of it. Each is larger, also one of
-// version 1, whose header is smaller.
-inline constexpr size_t kSegmentHeaderBytes = 696;
+// What the beginning of a segment says of it. Each is larger, also one of an
+// older version, whose header is smaller.
+inline constexpr size_t kSegmentHeaderBytes = 708;
 struct SegmentOutline {
   Sequences sequences;
   Sizes most;  // so many of each there are at the most

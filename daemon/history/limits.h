@@ -18,6 +18,8 @@ inline constexpr size_t kMaxSeries = size_t{1} << 18;
 inline constexpr size_t kMaxRows = size_t{1} << 20;
 // Names of pods and containers, of cgroups.
 inline constexpr size_t kMaxCgroupNames = size_t{1} << 16;
+// What says that it was thinned out.
+inline constexpr size_t kMaxThinnings = 1;
 inline constexpr size_t kMaxParts = size_t{1} << 16;
 // Functions of the stacks of all rows that differ from the row before: what
 // there is to walk through.

@@ -47,6 +47,9 @@ HistoryAnswer AnswerOf(Profile profile, const RangeCoverage& coverage,
   std::vector<std::string>& warnings = profile.metadata.warnings;
   std::ranges::copy(TextsOf(coverage), std::back_inserter(warnings));
   std::ranges::copy(read.warnings, std::back_inserter(warnings));
+  if (std::string text = TextOfThinning(read); !text.empty()) {
+    warnings.push_back(std::move(text));
+  }
   return {.profile = std::move(profile),
           .coverage = coverage,
           .read = std::move(read)};
@@ -57,6 +60,10 @@ FileSummary SummaryOf(const FileContent& file) {
                          .bytes = file.bytes,
                          .torn_bytes = file.torn_bytes,
                          .coverage = {}};
+  for (const Thinning& thinning : file.tables.thinnings) {
+    summary.is_thinned = true;
+    summary.folded_stacks += thinning.stacks;
+  }
   CoverageAdder coverage;
   for (const Part& part : file.tables.parts) {
     coverage.Add(file.tables, part);

@@ -69,6 +69,8 @@ struct FileSummary {
   FileName name;
   uint64_t bytes = 0;
   uint64_t torn_bytes = 0;
+  bool is_thinned = false;
+  uint64_t folded_stacks = 0;  // where it is
   uint64_t from_unix_ns = 0;   // the first part's start
   uint64_t until_unix_ns = 0;  // the last part's end
   uint64_t samples = 0;

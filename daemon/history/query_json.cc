@@ -39,8 +39,12 @@ void AppendList(const List& list, const Append& append, std::string& out) {
   out += ']';
 }
 
-void AppendWarnings(const RangeCoverage& coverage, const FilesRead& read,
-                    std::string& out) {
+// What is known of the files, and what is not.
+void AppendReading(const RangeCoverage& coverage, const FilesRead& read,
+                   std::string& out) {
+  fmt::format_to(std::back_inserter(out),
+                 ",\"thinned_files\":{},\"folded_stacks\":{}",
+                 read.thinned_files, read.folded_stacks);
   std::vector<std::string> warnings = TextsOf(coverage);
   std::ranges::copy(read.warnings, std::back_inserter(warnings));
   out += ",\"warnings\":";
@@ -85,14 +89,16 @@ std::string RenderListingJson(const ListingAnswer& answer) {
         AppendText(TextOf(file.name), out);
         fmt::format_to(std::back_inserter(out),
                        ",\"from\":{},\"until\":{},\"bytes\":{},"
-                       "\"torn_bytes\":{},\"samples\":{},\"lost\":{},",
+                       "\"torn_bytes\":{},\"samples\":{},\"lost\":{},"
+                       "\"thinned\":{},\"folded_stacks\":{},",
                        Seconds(file.from_unix_ns), Seconds(file.until_unix_ns),
-                       file.bytes, file.torn_bytes, file.samples, file.lost);
+                       file.bytes, file.torn_bytes, file.samples, file.lost,
+                       file.is_thinned, file.folded_stacks);
         AppendCoverage(file.coverage, out);
         out += '}';
       },
       out);
-  AppendWarnings({}, answer.read, out);
+  AppendReading({}, answer.read, out);
   return out += "}\n";
 }
 
@@ -120,7 +126,7 @@ std::string RenderFunctionsJson(const FunctionAnswer& answer, size_t top) {
                        line.kind->name, line.self, line.total);
       },
       out);
-  AppendWarnings(table.coverage, answer.read, out);
+  AppendReading(table.coverage, answer.read, out);
   return out += "}\n";
 }
 
@@ -196,7 +202,7 @@ std::string RenderTimelineJson(const TimelineAnswer& answer) {
         out += '}';
       },
       out);
-  AppendWarnings(line.coverage, answer.read, out);
+  AppendReading(line.coverage, answer.read, out);
   return out += "}\n";
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/history/segment_merger.h"
 
+#include <limits>
 #include <span>
 #include <utility>
 
@@ -69,6 +70,7 @@ class SegmentMerger::File {
     AddStacks();
     AddSeries();
     AddCgroupNames();
+    AddThinnings();
     AddPartsAndRows();
   }
 
@@ -144,6 +146,17 @@ class SegmentMerger::File {
                            .pod_namespace = strings_[name.pod_namespace],
                            .pod = strings_[name.pod],
                            .container = strings_[name.container]});
+    }
+  }
+
+  // What has a part that was thinned out is not thinned out once more.
+  void AddThinnings() {
+    std::vector<Thinning>& all = builder_.tables().thinnings;
+    for (const Thinning& more : file_.thinnings) {
+      if (all.empty()) all.emplace_back();
+      if (__builtin_add_overflow(all[0].stacks, more.stacks, &all[0].stacks)) {
+        all[0].stacks = std::numeric_limits<uint32_t>::max();
+      }
     }
   }
 

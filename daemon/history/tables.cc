@@ -15,7 +15,8 @@ Sizes Tables::sizes() const {
           .counters = counters.size(),
           .series = series.size(),
           .rows = rows.size(),
-          .cgroup_names = cgroup_names.size()};
+          .cgroup_names = cgroup_names.size(),
+          .thinnings = thinnings.size()};
 }
 
 size_t Tables::memory_bytes() const {

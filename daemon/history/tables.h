@@ -127,6 +127,14 @@ struct CgroupName {
   friend bool operator==(const CgroupName&, const CgroupName&) = default;
 };
 
+// That the file was thinned out (daemon/history/thinning.h). It has one or
+// none.
+struct Thinning {
+  uint32_t stacks = 0;  // that were folded into their callers
+
+  friend bool operator==(const Thinning&, const Thinning&) = default;
+};
+
 // How much there is of each.
 struct Sizes {
   size_t strings = 1;
@@ -139,6 +147,9 @@ struct Sizes {
   size_t series = 0;
   size_t rows = 0;
   size_t cgroup_names = 0;
+  size_t thinnings = 0;
+
+  friend bool operator==(const Sizes&, const Sizes&) = default;
 };
 
 // Value. String 0 is the empty one, node 0 the empty stack.
@@ -153,6 +164,7 @@ struct Tables {
   std::vector<Series> series;
   std::vector<Row> rows;
   std::vector<CgroupName> cgroup_names;
+  std::vector<Thinning> thinnings;
   size_t text_bytes = 0;  // of all strings
   // Sums of the rows that AppendColumns() appended.
   uint64_t count_sum = 0;

@@ -145,6 +145,13 @@ Status ShowChange(const HistoryArguments& arguments,
   });
 }
 
+// Where stacks matter: sums are the same.
+void SayThinning(const history::FilesRead& read) {
+  if (const std::string text = TextOfThinning(read); !text.empty()) {
+    PrintMessage("warning: " + text);
+  }
+}
+
 // The warnings of a view, on stderr.
 void SayWarnings(const history::RangeCoverage& coverage,
                  const history::FilesRead& read) {
@@ -193,6 +200,7 @@ Status ShowSeries(const HistoryArguments& arguments,
       history::ReadTimeline(arguments.folder, SeriesRequest(arguments), bounds);
   if (!answer) return Fail(answer.error());
   SayWarnings(answer->line.coverage, answer->read);
+  if (!arguments.selection.function.empty()) SayThinning(answer->read);
   if (answer->line.coverage.parts == 0) return NothingKnown(arguments);
   return WriteRows(arguments.output, [&](OutputBuffer& out) {
     if (arguments.is_json) {
@@ -210,6 +218,7 @@ Status ShowFunctions(const HistoryArguments& arguments,
       history::ReadFunctions(arguments.folder, arguments.selection, bounds);
   if (!answer) return Fail(answer.error());
   SayWarnings(answer->table.coverage, answer->read);
+  SayThinning(answer->read);
   if (answer->table.coverage.parts == 0) return NothingKnown(arguments);
   return WriteRows(arguments.output, [&](OutputBuffer& out) {
     if (arguments.is_json) {

@@ -129,6 +129,17 @@ void WriteHeat(const history::Timeline& line, history::TimelineBy by,
   out.text().append(range + "\n");
 }
 
+// Nothing, or what is special about a file.
+std::string RemarkOn(const history::FileSummary& file) {
+  if (file.torn_bytes > 0) {
+    return fmt::format(" ({} bytes behind the last whole record)",
+                       file.torn_bytes);
+  }
+  if (!file.is_thinned) return {};
+  return fmt::format(" (thinned out: {} rare stacks are folded)",
+                     file.folded_stacks);
+}
+
 }  // namespace
 
 void WriteListing(const history::ListingAnswer& answer, OutputBuffer& out) {
@@ -147,11 +158,7 @@ void WriteListing(const history::ListingAnswer& answer, OutputBuffer& out) {
         is_empty ? "-" : LocalTimeText(file.from_unix_ns),
         is_empty ? "-" : LocalTimeText(file.until_unix_ns), file.bytes,
         file.samples, file.lost, file.coverage.holes, file.coverage.restarts,
-        TextOf(file.name),
-        file.torn_bytes == 0
-            ? ""
-            : fmt::format(" ({} bytes behind the last whole record)",
-                          file.torn_bytes)));
+        TextOf(file.name), RemarkOn(file)));
   }
   out.text().append(fmt::format("{} files, {} bytes, {} samples, {} lost\n",
                                 answer.files.size(), bytes, samples, lost));

@@ -82,6 +82,7 @@ struct ServiceConfig {
     std::string directory = "/var/lib/ksym-profiled/history";
     uint64_t max_bytes = uint64_t{256} << 20;
     uint64_t max_age_seconds = uint64_t{30} * 24 * 3600;
+    uint64_t thin_after_hours = 24;  // 0: never
 
     friend bool operator==(const History&, const History&) = default;
   } history;

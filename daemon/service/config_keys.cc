@@ -184,6 +184,13 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
                                  return c.history.max_age_seconds;
                                },
                                3600, uint64_t{10} * 366 * 24 * 3600}},
+    {.path = "history.thin_after_hours",
+     .help = "age at which stacks that were seen once in an hour go, in hours "
+             "(default 24); 0: never",
+     .kind = ConfigKey::Number{[](Config& c) -> uint64_t& {
+                                 return c.history.thin_after_hours;
+                               },
+                               0, uint64_t{10} * 366 * 24}},
     {.path = "http.listen",
      .help = "unix:/PATH and ADDRESS:PORT; empty: nowhere",
      .kind = ConfigKey::Addresses{[](Config& c) -> std::vector<std::string>& {

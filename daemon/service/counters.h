@@ -45,7 +45,10 @@ struct ServiceCounters {
   Number history_files_bad = 0;        // of an earlier run
   Number history_compactions = 0;      // files made of those of an hour
   Number history_compactions_failed = 0;
-  Number history_compaction_cpu_ns = 0;
+  Number history_thinnings = 0;  // files that lost their rare stacks
+  Number history_thinnings_failed = 0;
+  Number history_stacks_folded = 0;      // that these lost
+  Number history_compaction_cpu_ns = 0;  // of both
   Number history_query_cpu_ns = 0;  // that answers to clients took
   // Profiles by target: three targets, three profiles.
   Number push_sent = 0;

@@ -89,7 +89,7 @@ void HistoryThread::Run() {
       // Before files are put together, which may take a second: a crash costs
       // what is not written.
       Commit();
-      Compact();
+      TidyUp();
     } else {
       Take(*std::get<std::shared_ptr<const Profile>>(*task));
     }
@@ -120,20 +120,30 @@ void HistoryThread::Commit() {
   ShowCounts();
 }
 
-void HistoryThread::Compact() {
+void HistoryThread::TidyUp() {
   if (!writer_ || tasks_.size() >= kCompactWhileWaiting) return;
   CountedCpu cpu(counters_.history_compaction_cpu_ns);
-  const auto compacted = writer_->Compact(NowNs(CLOCK_REALTIME), [&] {
+  const auto is_over = [&] {
     cpu.Count();
     return tasks_.is_closed() || tasks_.size() >= kCompactUpToWaiting;
-  });
-  if (!compacted && !tasks_.is_closed()) {
+  };
+  const auto note = [&](const ksym::Status& done, const std::string& what) {
+    if (done || tasks_.is_closed()) return;
     LogSome(LogLevel::kError, "history-compaction",
-            "files of the history were not put together: " +
-                compacted.error().message());
+            what + ": " + done.error().message());
+  };
+  const history::WriterCounts& counts = writer_->counts();
+  note(writer_->Compact(NowNs(CLOCK_REALTIME), is_over),
+       "files of the history were not put together");
+  if (counts.compactions == shown_.compactions) {
+    note(writer_->Thin(NowNs(CLOCK_REALTIME), is_over),
+         "a file of the history was not thinned out");
   }
   // What it took is scattered over the heap, and not needed for an hour.
-  if (writer_->counts().compactions != shown_.compactions) ReturnUnusedMemory();
+  if (counts.compactions != shown_.compactions ||
+      counts.thinnings != shown_.thinnings) {
+    ReturnUnusedMemory();
+  }
   ShowCounts();
 }
 
@@ -191,6 +201,10 @@ void HistoryThread::ShowCounts() {
   counters_.history_compactions += now.compactions - shown_.compactions;
   counters_.history_compactions_failed +=
       now.compaction_failures - shown_.compaction_failures;
+  counters_.history_thinnings += now.thinnings - shown_.thinnings;
+  counters_.history_thinnings_failed +=
+      now.thinning_failures - shown_.thinning_failures;
+  counters_.history_stacks_folded += now.stacks_folded - shown_.stacks_folded;
   const uint64_t dropped = now.samples_dropped - shown_.samples_dropped;
   counters_.history_samples_dropped += dropped;
   if (dropped > 0) {

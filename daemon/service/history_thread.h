@@ -49,7 +49,7 @@ class HistoryThread {
   void Run();
   void Take(const Profile& part);
   void Commit();
-  void Compact();
+  void TidyUp();
   void Close();
   bool HasWriter();
   void Note(const ksym::Status& written);

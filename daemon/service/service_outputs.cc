@@ -34,9 +34,11 @@ FileWriter::Settings FileSettings(const ServiceConfig& config) {
 
 HistoryThread::Settings HistorySettings(const ServiceConfig& config) {
   const ServiceConfig::History& history = config.history;
-  return {.directory = history.enabled ? history.directory : "",
-          .limits = {.max_bytes = history.max_bytes,
-                     .max_age = std::chrono::seconds(history.max_age_seconds)}};
+  return {
+      .directory = history.enabled ? history.directory : "",
+      .limits = {.max_bytes = history.max_bytes,
+                 .max_age = std::chrono::seconds(history.max_age_seconds),
+                 .thin_after = std::chrono::hours(history.thin_after_hours)}};
 }
 
 PushSink::Settings PushSettings(const ServiceConfig& config) {

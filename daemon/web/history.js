@@ -223,6 +223,10 @@ class HistoryPage {
         said.push('There are too many names to keep all apart: rows may lack ' +
                   'what they used while they were small.');
       }
+      if (line.folded_stacks > 0) {
+        said.push(`Old files are thinned out: ${line.folded_stacks} stacks ` +
+                  'that were seen once are [rare callees] of their callers.');
+      }
       said.push(...line.warnings.map((text) => shortened(text)));
       if (!this.map.at) {
         byName('said').textContent = said.slice(0, 4).join(' · ');

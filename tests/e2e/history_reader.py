@@ -18,7 +18,10 @@ NAME = re.compile(r"(\d{12})(?:\.journal|-(\d{12})-(\d+)-(\d+)\.segment)$")
 # Each table's columns: u, ULEB128; s, a step; d, a distance.
 TABLES = {"functions": "suuuuuuuu", "nodes": "du", "kinds": "uuuuuu",
           "settings": "uuuuuuuuuuuu", "parts": "suuu", "counters": "uu",
-          "series": "uusuuuuu", "rows": "ssssuu", "names": "suuu"}
+          "series": "uusuuuuu", "rows": "ssssuu", "names": "suuu",
+          "thinning": "u"}
+# The tables that each version of the format brought.
+NEW_TABLES = {1: [], 2: ["names"], 3: ["thinning"]}
 
 
 def unpack(packed, size):
@@ -50,11 +53,12 @@ class File:
         self.tables = {name: [] for name in TABLES}
         self.tables["nodes"].append((0, 0))
 
-    def append(self, columns):
+    def append(self, columns, version):
+        lacking = sum(len(TABLES[name]) for later, names in NEW_TABLES.items()
+                      for name in names if later > version)
         wanted = 2 + sum(map(len, TABLES.values()))
-        # Version 1 lacks the last table.
-        assert len(columns) in (wanted, wanted - len(TABLES["names"]))
-        columns = columns + [b""] * (wanted - len(columns))
+        assert len(columns) == wanted - lacking
+        columns = columns + [b""] * lacking
         sizes, texts = columns[:2]
         at = begin = 0
         while at < len(sizes):
@@ -90,9 +94,14 @@ class File:
         return names[::-1]
 
 
+def version_of(data):
+    version = struct.unpack("<I", data[8:12])[0]
+    assert version in NEW_TABLES
+    return version
+
+
 def read_journal(data):
     assert data[:8] == b"KSYMHJN\n"
-    assert struct.unpack("<I", data[8:12])[0] in (1, 2)
     assert zlib.crc32(data[:20]) == struct.unpack("<I", data[20:24])[0]
     file, at = File(), 24
     while at + 12 <= len(data):
@@ -105,14 +114,13 @@ def read_journal(data):
             length, place = number(payload, place)
             columns.append(payload[place:place + length])
             place += length
-        file.append(columns)
+        file.append(columns, version_of(data))
         at += 12 + packed_size
     return file
 
 
 def read_segment(data):
     assert data[:8] == b"KSYMHSG\n"
-    assert struct.unpack("<I", data[8:12])[0] in (1, 2)
     count, checksum = struct.unpack("<II", data[28:36])
     entries = data[36:36 + 12 * count]
     assert zlib.crc32(entries, zlib.crc32(data[:32])) == checksum
@@ -124,7 +132,8 @@ def read_segment(data):
         at += packed_size
     assert at == len(data)
     file = File()
-    file.append(columns)
+    file.append(columns, version_of(data))
+    assert len(file.tables["thinning"]) <= 1
     return file
 
 
@@ -156,6 +165,51 @@ def names_of(files):
             names[file.strings[cgroup]] = tuple(file.strings[text]
                                                 for text in texts)
     return names
+
+
+def sums_of(file):
+    """(count, value) by (command, cgroup, pid, tid, kind, part)."""
+    sums = collections.defaultdict(lambda: (0, 0))
+    for series, _, _, part, *more in file.tables["rows"]:
+        comm, cgroup, pid, tid, kind, *_ = file.tables["series"][series]
+        key = (file.strings[comm], file.strings[cgroup], pid, tid, kind, part)
+        sums[key] = tuple(map(sum, zip(sums[key], more)))
+    return dict(sums)
+
+
+def samples_when_thinned(file):
+    """What samples_of() is to give of it once it is thinned out, and how many
+    stacks are folded then."""
+    kinds, nodes = file.tables["kinds"], file.tables["nodes"]
+    kind_of = [series[4] for series in file.tables["series"]]
+    sums = collections.defaultdict(lambda: [0, 0])
+    for series, _, _, _, count, value in file.tables["rows"]:
+        of_kind = sums[kinds[kind_of[series]][:2]]
+        of_kind[0] += count
+        of_kind[1] += value
+    weights = [0] * len(nodes)
+    for series, user, kernel, _, count, value in file.tables["rows"]:
+        kind = kinds[kind_of[series]]
+        counts, values = sums[kind[:2]]
+        is_large = kind[5] and value * counts > values
+        for node in (user, kernel):
+            weights[node] += 2 if is_large else count
+    for node in range(len(nodes) - 1, 0, -1):
+        weights[nodes[node][0]] += weights[node]
+
+    def is_rare(node):
+        return nodes[node][0] != 0 and weights[node] == 1
+
+    def stack(node):
+        mark = ()
+        while is_rare(node):
+            node, mark = nodes[node][0], ("[rare callees]",)
+        return (*file.stack(node), *mark)
+    samples = collections.Counter()
+    for series, user, kernel, _, count, _ in file.tables["rows"]:
+        comm, _, pid, *_ = file.tables["series"][series]
+        samples[file.strings[comm], pid, stack(user), stack(kernel)] += count
+    return samples, sum(map(is_rare, range(1, len(nodes))))
 
 
 def samples_of(files):

@@ -89,27 +89,72 @@ class HistoryTest(ServiceCase):
                             for name in os.listdir(self.folder)))
         self.read_twice()
 
-    def test_reads_the_version_before(self):
+    def test_reads_the_versions_before(self):
         # What an older service left: a journal, and then its segment.
         os.mkdir(self.folder)
         data = os.path.join(os.path.dirname(__file__), "..", "data", "history")
         end = 1795572783
-        for kind, name in (
-                ("journal", "000000000007.journal"),
-                ("segment", f"000000000007-000000000007-{end - 3}-{end}"
-                            ".segment")):
-            shutil.copy(os.path.join(data, "version-1." + kind),
+        files = [(version, kind, name, samples, function)
+                 for version, samples, function in ((1, 45, "rare_2"),
+                                                    (2, 5, "[no stack]"))
+                 for kind, name in (
+                     ("journal", "000000000007.journal"),
+                     ("segment", f"000000000007-000000000007-{end - 3}-{end}"
+                                 ".segment"))]
+        for version, kind, name, samples, function in files:
+            for left in os.listdir(self.folder):
+                os.unlink(os.path.join(self.folder, left))
+            shutil.copy(os.path.join(data, f"version-{version}.{kind}"),
                         os.path.join(self.folder, name))
             files = history_reader.read_folder(self.folder)
-            self.assertEqual(history_reader.samples_of(files).total(), 45)
+            self.assertEqual(history_reader.samples_of(files).total(), samples)
             listed = json.loads(self.history(self.folder, "--list", "--format",
                                              "json")[0])
             self.assertEqual(listed["warnings"], [])
             self.assertEqual([file["samples"] for file in listed["files"]],
-                             [45])
+                             [samples])
             table = self.history(self.folder, "--from", end - 60, "--to", end,
                                  "--functions")[0]
-            self.assertIn("rare_2", table)
+            self.assertIn(function, table)
+
+    def make_old(self):
+        """Has the only segment be one of three days ago, by its name; its
+        path."""
+        name, = (name for name in os.listdir(self.folder)
+                 if name.endswith(".segment"))
+        first, last, begin, end = name.removesuffix(".segment").split("-")
+        then = [int(time) - 3 * 86400 for time in (begin, end)]
+        path = os.path.join(self.folder, "{}-{}-{}-{}.segment".format(
+            first, last, *then))
+        os.rename(os.path.join(self.folder, name), path)
+        return path
+
+    def test_loses_rare_stacks_with_age(self):
+        service = self.keep()
+        spin = self.workload("spin")
+        self.wait_samples(spin.pid, 100)
+        service.end()
+        self.keep().end()
+        path = self.make_old()
+        whole = history_reader.read_segment(harness.read_bytes(path))
+        service = self.keep()
+        metrics = harness.wait_for(
+            lambda: (now := self.metrics())["ksym_history_thinnings_total"] and
+            now, "a file that is thinned out")
+        service.end()
+        thin = history_reader.read_segment(harness.read_bytes(path))
+        self.assertEqual(whole.tables["thinning"], [])
+        (folded,), = thin.tables["thinning"]
+        self.assertEqual(metrics["ksym_history_folded_stacks_total"], folded)
+        self.assertEqual(metrics["ksym_history_thinnings_failed_total"], 0)
+        # All samples of each process, in each second; and of each stack what
+        # the description says.
+        self.assertEqual(history_reader.sums_of(thin),
+                         history_reader.sums_of(whole))
+        self.assertEqual((history_reader.samples_of([thin]), folded),
+                         history_reader.samples_when_thinned(whole))
+        text, _ = self.history(self.folder, "--list")
+        self.assertIn(f"(thinned out: {folded} rare stacks are folded)", text)
 
     def compact(self):
         """As the service does when an hour is over; the numbers of the files

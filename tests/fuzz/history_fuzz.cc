@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as a file of a history, what is read of it as a profile, a table of
-// functions and a time line, and two of them as one file.
+// functions and a time line, two of them as one file, and one thinned out.
 // Fuzzers guess neither checksums nor what zstd packs, so bytes that are no
 // such file are taken as the columns of a record, each behind its size. The
-// corpus has a journal, a segment, and columns as tests/daemon/history writes
-// them.
+// corpus has journals, segments, also one that was thinned out, and columns as
+// tests/daemon/history writes them.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,8 +16,10 @@
 #include "daemon/history/function_table.h"
 #include "daemon/history/layout.h"
 #include "daemon/history/range_profile.h"
+#include "daemon/history/replacement.h"
 #include "daemon/history/segment_merger.h"
 #include "daemon/history/table_check.h"
+#include "daemon/history/thinning.h"
 #include "daemon/history/timeline.h"
 #include "ksym/base/byte_reader.h"
 
@@ -69,9 +71,35 @@ void CheckMerge(const Tables& tables) {
   }
 }
 
+// What lost its rare stacks has all samples, is right, and loses no more.
+void CheckThinning(const Tables& tables) {
+  if (!CheckTables(tables)) return;
+  Tables thin = tables;
+  ThinTables(thin);
+  if (TableSums(thin) != TableSums(tables) || thin.thinnings.size() != 1 ||
+      thin.rows.size() > tables.rows.size() ||
+      thin.nodes.size() > tables.nodes.size() || !CheckTables(thin)) {
+    std::abort();
+  }
+  const Sizes once = thin.sizes();
+  ThinTables(thin);
+  if (thin.sizes() != once) std::abort();
+  const auto segment = EncodeSegment(thin, {.first = 1, .last = 2});
+  if (!segment) return;
+  const auto again = DecodeSegment(*segment);
+  // Two functions more than there were may be too many.
+  if (!again && again.error().code() == ksym::ErrorCode::kLimit) return;
+  if (!again || again->tables.rows != thin.rows ||
+      again->tables.nodes != thin.nodes ||
+      again->tables.thinnings != thin.thinnings) {
+    std::abort();
+  }
+}
+
 void Check(Tables& tables) {
   CheckSums(tables);
   CheckMerge(tables);
+  CheckThinning(tables);
   (void)FileFilter(tables, {.container = "nginx", .pod = "web-0"});
   RangeProfile range({.unit = "nginx", .function = "a"}, kMaxProfileBytes);
   if (!range.Add(tables)) return;

@@ -68,6 +68,15 @@ async function opening() {
   check(await page.title() === 'History', 'no name runs');
   check((await page.locator('#said').textContent()).includes('not running'),
         'the hole is said');
+  // Of a file that is a day old, which no test waits for.
+  const [fresh, old] = await page.evaluate(() => [0, 7].map((folded) => {
+    page.line.folded_stacks += folded;
+    page.showMap();
+    return document.getElementById('said').textContent;
+  }));
+  check(!fresh.includes('rare callees') && old.includes('7 stacks'),
+        `folded stacks are said: ${old}`);
+  await page.evaluate(() => page.line.folded_stacks = 0);
   await picture(page, 'light');
   return page;
 }

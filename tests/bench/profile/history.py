@@ -21,6 +21,7 @@ SECONDS = 40
 QUICK_SECONDS = 1
 INTERVAL_SECONDS = 5
 STOP_LIMIT = 20
+START_LIMIT = 60
 # Until a new configuration is in force.
 RELOAD_SECONDS = 0.5
 RUNS = 3
@@ -87,11 +88,21 @@ class Service:
 
     def start(self):
         with open(self.path("log"), "ab") as log:
+            said = self.log().count(": sampling ")
             self.process = subprocess.Popen(
                 [self.context.built("daemon", "ksym-profiled"), "--config",
                  self.path("config.json")], stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL, stderr=log,
                 env=self.context.environment())
+        # A signal would end it before.
+        deadline = time.monotonic() + START_LIMIT
+        while (self.log().count(": sampling ") == said and
+               self.process.poll() is None and time.monotonic() < deadline):
+            time.sleep(0.05)
+
+    def log(self):
+        with open(self.path("log"), encoding="utf-8") as log:
+            return log.read()
 
     def stop(self):
         """Ends it in order; CPU seconds that it took."""
@@ -105,8 +116,7 @@ class Service:
             raise programs.Failed("ksym-profiled is gone") from None
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode != 0:
-            with open(self.path("log"), encoding="utf-8") as log:
-                raise programs.Failed("ksym-profiled: " + log.read()[-300:])
+            raise programs.Failed("ksym-profiled: " + self.log()[-300:])
         return used.ru_utime + used.ru_stime
 
     def bytes_of(self, pattern):
@@ -182,6 +192,24 @@ def compact(context, service):
     return done.stdout.split()
 
 
+def thin_row(context, service, rate_hz):
+    """What a day later makes of the files."""
+    done = subprocess.run(
+        [context.built("tests", "bench", "profile", "bench_thin"),
+         service.path("history")], stdout=subprocess.PIPE, text=True,
+        check=True, env=context.environment())
+    thin = json.loads(done.stdout)
+    gone = [f"{100 * (1 - tables.ratio(after, before)):.0f} %"
+            for before, after in (thin[key] for key in (
+                "bytes", "nodes", "functions", "strings", "rows"))]
+    each = [tables.number(tables.ratio(size, thin["samples"]), 2)
+            for size in thin["bytes"]]
+    folded = tables.ratio(100 * thin["folded_samples"], thin["samples"])
+    return [f"{rate_hz} Hz", thin["samples"], *thin["bytes"], *each, *gone,
+            f"{folded:.0f} %", thin["cpu_ms"], thin["peak_kib"] >> 10,
+            "yes" if thin["same_sums"] else "NO"]
+
+
 def size_row(context, service, rate_hz):
     profile = json.loads(service.query("--format", "json")[0])
     samples = profile["metadata"]["samples"]["emitted"]
@@ -214,7 +242,7 @@ def query_row(context, service, rate_hz):
 
 def run(context):
     seconds = QUICK_SECONDS if context.quick else SECONDS
-    sizes, queries, cpu = [], [], []
+    sizes, thin, queries, cpu = [], [], [], []
     with contextlib.ExitStack() as stack:
         services = {rate: Service(context, rate) for rate in RATES_HZ}
         for service in services.values():
@@ -232,6 +260,7 @@ def run(context):
             cpu.append(f"{rate} Hz {100 * service.stop() / wall:.2f} %")
         for rate, service in services.items():
             sizes.append(size_row(context, service, rate))
+            thin.append(thin_row(context, service, rate))
             queries.append(query_row(context, service, rate))
     print(f"Bytes a sample after {wall:.0f} s of builds, Python, a database, "
           "compression and nearly\nnothing, a file of each: as journals, sealed "
@@ -241,6 +270,13 @@ def run(context):
     tables.print_table(["rate", "samples", "journal", "sealed", "compact",
                         "pprof.gz", "SQLite", "folded.gz", "ratio", "CPU",
                         "peak"], sizes)
+    print("The same files thinned out, as when they are a day old: bytes "
+          "before and after, and a\nsample; how much of the bytes, stacks, "
+          "functions, strings and rows goes, and how many\nsamples have a "
+          "folded stack; ms of CPU and MiB; whether each sum is what it was")
+    tables.print_table(["rate", "samples", "bytes", "thin", "B", "thin B",
+                        "bytes -", "stacks -", "functions -", "strings -",
+                        "rows -", "folded", "CPU", "peak", "same sums"], thin)
     print("CPU seconds of ksym-profile history for all of it: a profile as "
           "JSON, a flame\ngraph, functions, a curve of each command, one "
           "command's folded stacks")

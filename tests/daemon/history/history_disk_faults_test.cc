@@ -18,6 +18,7 @@
 
 #include "tests/daemon/history/faulty_disk.h"
 #include "tests/daemon/history/history_answers.h"
+#include "tests/daemon/history/rare_files.h"
 
 namespace profd::history {
 namespace {
@@ -38,6 +39,27 @@ std::string TextOf(const DiskFault& fault) {
 }
 
 constexpr unsigned kParts = 6;
+
+// How a child ends that thins a folder's only file out.
+constexpr int kThinned = 0;
+constexpr int kNotThinned = 1;
+constexpr int kToldWrong = 2;
+
+int ThinAndTell(const std::string& folder) {
+  auto writer = OpenForParts(folder);
+  // A folder that cannot be locked is left as it is.
+  if (!writer) return kNotThinned;
+  const bool is_done = writer->Thin(kOld, kNever).has_value();
+  const WriterCounts& counts = writer->counts();
+  const auto files = ListFiles(folder).value();
+  const bool is_counted = counts.thinnings == (is_done ? 1u : 0u) &&
+                          counts.thinning_failures == (is_done ? 0u : 1u);
+  if (!is_counted || files.size() != 1 || writer->files() != 1 ||
+      writer->bytes() != fs::file_size(folder + "/" + TextOf(files[0]))) {
+    return kToldWrong;
+  }
+  return is_done ? kThinned : kNotThinned;
+}
 
 TEST(HistoryDiskFaults, CompactionLosesNothing) {
   const TemporaryFolder work;
@@ -77,6 +99,50 @@ TEST(HistoryDiskFaults, CompactionLosesNothing) {
   }
   // Each of the faults at each call, and one beyond the last.
   EXPECT_GT(runs, kFaults.size() * (kParts + 5));
+}
+
+// The file is what it was or what it becomes, and the next writer brings it to
+// its end.
+TEST(HistoryDiskFaults, ThinningLosesNothing) {
+  const TemporaryFolder work;
+  const std::string before = work.path() + "/before";
+  const std::string after = work.path() + "/after";
+  MakeHours(before, 1);
+  fs::copy(before, after);
+  ASSERT_TRUE(OpenForParts(after)->Thin(kOld, kNever));
+  const auto samples_of = [](const std::string& folder) {
+    const auto answer = ReadRange(folder, {}, {.max_bytes = size_t{64} << 20});
+    EXPECT_TRUE(answer && answer->read.bad_files == 0);
+    return answer ? SamplesOf(answer->profile) : SamplesOf({});
+  };
+  const auto whole = samples_of(before);
+  const auto thin = samples_of(after);
+  ASSERT_NE(whole, thin);
+  size_t runs = 0;
+  for (DiskFault fault : kFaults) {
+    for (bool is_reached = true; is_reached; ++fault.at, ++runs) {
+      const std::string folder = fmt::format("{}/{}", work.path(), runs);
+      fs::copy(before, folder);
+      const auto run = RunWithFault(fault, [&] { return ThinAndTell(folder); });
+      if (!run) GTEST_SKIP() << "processes may not be traced here";
+      EXPECT_EQ(run->was_killed, fault.error == 0 && run->calls > fault.at);
+      EXPECT_NE(run->exit_status, kToldWrong) << TextOf(fault);
+      const auto samples = samples_of(folder);
+      EXPECT_TRUE(samples == whole || samples == thin) << TextOf(fault);
+      if (!run->was_killed && run->exit_status == kThinned) {
+        EXPECT_EQ(samples, thin) << TextOf(fault);
+      }
+      auto writer = OpenForParts(folder);
+      ASSERT_TRUE(writer) << TextOf(fault);
+      ASSERT_TRUE(writer->Thin(kOld, kNever)) << TextOf(fault);
+      EXPECT_EQ(writer->counts().files_bad, 0u) << TextOf(fault);
+      EXPECT_EQ(CountNames(folder), 2u) << TextOf(fault);
+      EXPECT_EQ(samples_of(folder), thin) << TextOf(fault);
+      is_reached = run->calls > fault.at;
+      fs::remove_all(folder);
+    }
+  }
+  EXPECT_GT(runs, kFaults.size() * 6);
 }
 
 // What a writer says of itself to the process that looks after it.

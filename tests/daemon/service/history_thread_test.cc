@@ -57,5 +57,34 @@ TEST(HistoryThread, PutsFilesOfAnHourTogether) {
   EXPECT_EQ(answer->profile.accounting.emitted, 60u);
 }
 
+TEST(HistoryThread, ThinsOldFilesOut) {
+  for (const bool is_on : {true, false}) {
+    const history::TemporaryFolder folder;
+    ServiceCounters counters;
+    HistoryThread thread(
+        {.directory = folder.path(),
+         .limits = {.journal_memory_bytes = 1,
+                    .thin_after = std::chrono::hours(is_on ? 1 : 0)}},
+        counters);
+    // Alone in its hour.
+    thread.AddPart(OldPart(0));
+    thread.EndInterval();
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    while (is_on && counters.history_thinnings < 1 &&
+           std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    EXPECT_TRUE(thread.Finish(deadline));
+    EXPECT_EQ(counters.history_thinnings, is_on ? 1u : 0u);
+    EXPECT_EQ(counters.history_thinnings_failed, 0u);
+    const auto listing =
+        history::ReadListing(folder.path(), {}, {.max_bytes = size_t{1} << 26});
+    ASSERT_TRUE(listing && listing->files.size() == 1);
+    EXPECT_EQ(listing->files[0].is_thinned, is_on);
+    EXPECT_EQ(listing->files[0].samples, 15u);
+    EXPECT_EQ(listing->files[0].folded_stacks, counters.history_stacks_folded);
+  }
+}
+
 }  // namespace
 }  // namespace profd

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/history/replacement.h"
+
+#include "daemon/history/folder.h"
+#include "daemon/history/table_check.h"
+
+namespace profd::history {
+
+using ksym::ErrorCode;
+using ksym::Fail;
+using ksym::Result;
+
+Result<SegmentOutline> ReadOutline(const std::string& folder,
+                                   const FileName& name) {
+  const auto beginning = ReadBeginning(folder, name, kSegmentHeaderBytes);
+  if (!beginning) return Fail(beginning.error());
+  return ReadSegmentOutline(*beginning);
+}
+
+Result<Tables> ReadWhole(const std::string& folder, const FileName& name) {
+  const auto bytes = ReadHistoryFile(folder, name);
+  if (!bytes) return Fail(bytes.error());
+  auto file = DecodeFile(name, *bytes);
+  if (!file) return Fail(std::move(file.error()));
+  if (auto right = CheckTables(file->tables); !right) {
+    return Fail(std::move(right.error()));
+  }
+  return std::move(file->tables);
+}
+
+TableSums::TableSums(const Tables& tables)
+    : counters(tables.counters.size()),
+      parts(tables.parts.size()),
+      kinds(tables.kinds.size()) {
+  // All of them together stay below 2^64.
+  const auto add = [](const Row& row, CountAndValue& sum) {
+    sum.first += row.count;
+    sum.second += row.value;
+  };
+  for (const Row& row : tables.rows) {
+    add(row, parts[row.part]);
+    add(row, kinds[tables.series[row.series].kind]);
+  }
+}
+
+Result<std::string> EncodeReplacement(const FileName& name, Tables tables) {
+  auto bytes = EncodeSegment(tables, name.sequences);
+  if (!bytes) return bytes;
+  const Sizes sizes = tables.sizes();
+  const TableSums sums(tables);
+  // There is not room for both.
+  tables = Tables();
+  const auto file = DecodeFile(name, *bytes);
+  if (!file) return Fail(file.error());
+  if (auto right = CheckTables(file->tables); !right) {
+    return Fail(std::move(right.error()));
+  }
+  if (file->tables.sizes() != sizes || TableSums(file->tables) != sums) {
+    return Fail(ErrorCode::kCorrupt, "it is not what it was made of");
+  }
+  return bytes;
+}
+
+std::unexpected<ksym::Error> GaveWay() {
+  return Fail(ErrorCode::kLimit, "it gave way to what waits");
+}
+
+}  // namespace profd::history

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon/history/layout.h"
+#include "daemon/history/tables.h"
+#include "ksym/base/result.h"
+
+namespace profd::history {
+
+// What is made of files to take their place: nothing is removed for bytes that
+// nobody could read, or that say less than they should.
+
+// What the beginning of a segment says.
+ksym::Result<SegmentOutline> ReadOutline(const std::string& folder,
+                                         const FileName& name);
+// A file that CheckTables() has found right.
+ksym::Result<Tables> ReadWhole(const std::string& folder, const FileName& name);
+
+// What stays as it is whatever becomes of the stacks.
+struct TableSums {
+  explicit TableSums(const Tables& tables);
+  bool operator==(const TableSums&) const = default;
+
+  // How many samples, and what they stand for.
+  using CountAndValue = std::pair<uint64_t, uint64_t>;
+
+  size_t counters = 0;
+  std::vector<CountAndValue> parts;
+  std::vector<CountAndValue> kinds;
+};
+
+// The tables as the segment of that name, which was read again and has all of
+// it. Memory: that of the columns, or of the tables once more.
+ksym::Result<std::string> EncodeReplacement(const FileName& name,
+                                            Tables tables);
+
+// The error of who ends early because others wait for the thread.
+std::unexpected<ksym::Error> GaveWay();
+
+}  // namespace profd::history
