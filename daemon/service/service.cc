@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "daemon/base/freed_memory.h"
 #include "daemon/base/now_ns.h"
 #include "daemon/base/own_priority.h"
 #include "daemon/capture/bpf_config.h"
@@ -127,6 +128,8 @@ class Service {
     ShowRates();
     SayStarted();
     notify_.Send("READY=1\nSTATUS=" + Describe());
+    // What loaded the sampler is not needed for months.
+    ReturnFilePages();
     return {};
   }
 
