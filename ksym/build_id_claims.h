@@ -14,7 +14,7 @@ namespace ksym {
 class BuildIdClaims {
  public:
   struct Claimed {
-    // Of several whose word counts as much the one that was added last.
+    // The one that was added last, where the word of several counts as much.
     SymbolFileList::iterator file;
     // Files of users claim it who need not believe each other.
     bool is_disputed = false;

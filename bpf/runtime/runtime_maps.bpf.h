@@ -81,7 +81,7 @@ struct {
 /* Bytes of a text that tell it from others, where it has no hash. */
 #define CPYTHON_TEXT_SAMPLE 128
 
-/* Of the walk of V8's frames. */
+/* The walk of V8's frames. */
 struct v8_state {
 	struct unwind_process who; /* whose these are */
 	struct v8_process layout;

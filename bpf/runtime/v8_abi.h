@@ -29,7 +29,7 @@ PROFILE_ABI_ASSERT(sizeof(struct v8_process) == 16, "v8_process");
 /* kJavaScriptCode of daemon/profile/runtime_frame.h. */
 #define V8_FRAME_KIND 0x13
 
-/* Of a frame's words, from its frame pointer; the same in all versions. */
+/* Places of a frame's words, from its frame pointer, in all versions. */
 #define V8_FRAME_CONTEXT  8 /* below it; or a number, of frames without one */
 #define V8_FRAME_FUNCTION 16
 #define V8_FRAME_BYTECODE 32

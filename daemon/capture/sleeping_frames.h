@@ -47,9 +47,9 @@ class SleepingFrames {
   // Memory that is read of a thread.
   static constexpr size_t kMaxBytes = size_t{4} << 20;
 
-  // Of the thread whose stack the copy has, without places. Nothing: it has no
-  // frames of these, or they could not be read in time, which is counted. Some
-  // 100 us for 30 frames.
+  // Those of the thread whose stack the copy has, without places. Nothing: it
+  // has no frames of these, or they could not be read in time, which is
+  // counted. Some 100 us for 30 frames.
   std::optional<RuntimeRuns> Read(const profile_copy_record& copy,
                                   const MappedInterpreters& interpreters);
   // After each drain.

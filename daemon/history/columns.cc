@@ -86,7 +86,7 @@ constexpr std::tuple kCgroupNameFields = {
     Field{&CgroupName::pod}, Field{&CgroupName::container}};
 constexpr std::tuple kThinningFields = {Field{&Thinning::stacks}};
 
-// Of all tables; the two more are the texts' sizes and their bytes.
+// All tables' fields; the two more are the texts' sizes and their bytes.
 constexpr size_t kFields = std::tuple_size_v<decltype(kFunctionFields)> +
                            std::tuple_size_v<decltype(kNodeFields)> +
                            std::tuple_size_v<decltype(kKindFields)> +

@@ -52,7 +52,7 @@ class HistoryWriter {
     std::chrono::seconds max_age = std::chrono::hours(24 * 30);
     // How long a journal grows.
     std::chrono::seconds journal = std::chrono::minutes(10);
-    // Of the tables in memory; reached earlier on hosts with many CPUs.
+    // The tables in memory; reached earlier on hosts with many CPUs.
     size_t journal_memory_bytes = size_t{16} << 20;
     // Age at which segments lose their rare stacks; 0: they never do.
     std::chrono::seconds thin_after = std::chrono::hours(24);

@@ -74,7 +74,7 @@ ksym::Result<SegmentOutline> ReadSegmentOutline(std::string_view beginning);
 struct FileName {
   Sequences sequences;  // of a journal twice its own
   bool is_segment = false;
-  // Of a segment: when its first part begins and the last one ends, in seconds
+  // When the first part of a segment begins and the last one ends, in seconds
   // since 1970, rounded outwards.
   uint64_t begin_s = 0;
   uint64_t end_s = 0;

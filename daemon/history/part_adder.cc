@@ -101,8 +101,8 @@ class PartAdder::Part {
         .reason = builder_.InternText(ksym::UnresolvedName(frame.reason)),
         .first_line = frame.first_line,
         .flags = FlagsOf(*frame.kind)};
-    // Of native code the file goes with the line, which is of the place within
-    // the function; of a runtime's it says which function it is.
+    // The file of native code goes with the line, which is of the place within
+    // the function; that of a runtime's code says which function it is.
     if (!frame.kind->has_debug_data) function.file = String(frame.file);
     known = builder_.InternFunction(function);
     return *known;

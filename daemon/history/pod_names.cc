@@ -11,7 +11,7 @@
 namespace profd::history {
 namespace {
 
-// Of the pod that root alone can have put it into: what runs in a container can
+// The pod that root alone can have put it into: what runs in a container can
 // make cgroups that are called like another pod's.
 std::string OwningPodUid(std::string_view cgroup) {
   std::string uid(OwnerInCgroupPath(cgroup).pod_uid);

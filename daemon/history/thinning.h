@@ -11,16 +11,16 @@
 
 namespace profd::history {
 
-// Old files lose their rare stacks: three quarters of all stacks of an hour were
-// seen in one sample alone, and take a third of the file. Times stay, as they
-// cost nearly nothing.
+// Old files lose their rare stacks: three quarters of all stacks of an hour
+// were seen in one sample alone, and take a third of the file. Times stay, as
+// they cost nearly nothing.
 
 // Folds each stack that one sample has into the stack of its callers, where it
 // is kRareCallees, a callee that only says so: what functions used themselves
 // stays as it is, and so does what each stack above, each series, each part and
 // each kind of samples has all together. Stacks of one function stay whole.
 //
-// Of a kind whose samples have values one sample may be most of the time, as a
+// Where samples of a kind have values one of them may be most of the time, as a
 // wait for a whole second is. Such a sample is rare only if it stands for no
 // more than samples of its kind in the file do on average: what is folded of
 // such a kind is small, whatever its unit.

@@ -55,7 +55,7 @@ struct Timeline {
     // as PodNames says. A process's is its number, which after it ended may be
     // that of another one.
     std::string name = {};
-    // Of a process: the name of the first of its threads that was met.
+    // The name of the first thread of a process that was met.
     std::string comm = {};
     bool is_rest = false;
     uint64_t sum = 0;              // of the first lane

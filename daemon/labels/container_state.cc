@@ -115,7 +115,7 @@ class PodmanReader final : public StateReader {
 
   ContainerNamesById names_;
   std::set<std::string> twice_;
-  // Of the container that is being read.
+  // The container that is being read.
   std::string id_;
   std::string name_;
 };

@@ -32,7 +32,7 @@ struct EnvironmentLabels {
 };
 
 // The labels in an environment as in /proc/PID/environ: "NAME=VALUE", each with
-// a NUL behind it. Of a name that is there more than once the first counts, as
+// a NUL behind it. The first counts where a name is there more than once, as
 // for getenv(3).
 //
 // OTEL_SERVICE_NAME is service.name. OTEL_RESOURCE_ATTRIBUTES is

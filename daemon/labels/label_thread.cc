@@ -169,7 +169,7 @@ void LabelThread::Accept(const Tasks& tasks) {
 
 void LabelThread::ReadEnvironments(std::span<const ksym::ProcessId> processes) {
   for (const ksym::ProcessId& process : processes) {
-    // Of its own, as the thread that reads may be left behind with it.
+    // Each has its own, as the thread that reads may be left behind with it.
     auto found = std::make_shared<ProcessEnvironment>();
     const bool is_done =
         memory_.Run([found, process, choice = settings_.environment] {

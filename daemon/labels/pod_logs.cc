@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kLogSuffix = ".log";
 constexpr size_t kIdDigits = 64;
-// Of RFC 1123, as Kubernetes checks them.
+// RFC 1123's, as Kubernetes checks them.
 constexpr size_t kMaxNamespaceBytes = 63;
 constexpr size_t kMaxPodBytes = 253;
 constexpr size_t kMaxContainerBytes = 63;

@@ -36,7 +36,7 @@ using ksym::Fail;
 using ksym::Result;
 using ksym::Status;
 
-// Of the profile that is made of a time.
+// The profile that is made of a time.
 constexpr size_t kMaxRangeBytes = size_t{1} << 30;
 
 std::string RangeText(const history::Selection& selection) {

@@ -340,7 +340,7 @@ class TopRun {
     for (const std::string& warning : window_->warnings) SayLater(warning);
   }
 
-  // Of a whole machine that is what the second line says.
+  // For a whole machine that is what the second line says.
   std::string WhyNoTime() const {
     const BpfConfig& bpf = options_.profile.capture.bpf;
     const bool is_chosen =

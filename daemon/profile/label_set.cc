@@ -20,7 +20,7 @@ void Normalize(LabelSet& labels) {
 LabelSet MergeLabels(const LabelSet& labels, const LabelSet& others) {
   LabelSet all;
   all.reserve(labels.size() + others.size());
-  // Of two with one key the first range's is taken.
+  // Where two have one key the first range's is taken.
   std::ranges::set_union(labels, others, std::back_inserter(all), {},
                          &Label::key, &Label::key);
   return all;

@@ -181,7 +181,7 @@ struct Profile {
   std::vector<ProfileSample> samples;
   // Tables that did not fit --symbol-cache and were read again when needed.
   uint64_t symbol_tables_evicted = 0;
-  // Of the threads whose waits were sampled.
+  // The threads whose waits were sampled.
   ThreadSums thread_sums;
 
   // About what it takes.

@@ -25,8 +25,8 @@ struct ThreadSums {
   struct Thread {
     uint32_t pid = 0;
     uint32_t tid = 0;
-    // Of a capture any bytes but NUL, at most 15; of JSON what BoundName()
-    // gives.
+    // A capture's may be any bytes but NUL, at most 15; JSON's is what
+    // BoundName() gives.
     std::string comm;
     StateTimes times;
 

@@ -235,7 +235,7 @@ class ConfigReader {
             fmt::format("wants {} and not {}", NameOf(JsonNode::Type::kObject),
                         NameOf(node.type)));
       } else {
-        // Who writes what files should be like wants them.
+        // A section that says what files should be like wants them.
         if (name == "files" && section.empty()) {
           config_.files.directory = kDefaultFilesDirectory;
         }

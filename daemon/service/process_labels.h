@@ -37,8 +37,7 @@ class ProcessLabels {
   void NoteSample(const ksym::ProcessId& process, std::string_view cgroup);
   // Fills in what is known of the profile's processes, whose cgroups are there.
   void Label(RawProfile& profile);
-  // Of what is asked for from now on; nothing is asked for where it has
-  // neither.
+  // What is asked for from now on; nothing is where it has neither.
   void Configure(const LabelThread::Settings& settings);
   LabelStatistics statistics() const { return thread_.statistics(); }
 

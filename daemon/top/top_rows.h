@@ -42,10 +42,11 @@ struct TopRow {
   uint32_t pid = 0;        // of a thread
   uint32_t tid = 0;
   size_t threads = 0;  // of a command
-  // Of a function: it was the innermost one. A wait's is the user's function
-  // that made the system call, or without user code the reason of the wait.
+  // A function's where it was the innermost one. A wait's is the user's
+  // function that made the system call, or without user code the reason of the
+  // wait.
   TimesByState self = {};
-  // Of a function: it was in the stack, once or more often. Else equal to self.
+  // A function's where it was in the stack at all. Else equal to self.
   TimesByState total = {};
 };
 

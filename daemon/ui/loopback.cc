@@ -63,8 +63,8 @@ ksym::Result<LoopbackListeners> ListenOnLoopback(uint16_t port) {
     listeners.host = fmt::format("127.0.0.1:{}", port);
     listeners.fds.push_back(std::move(*v4));
   }
-  // Browsers may try it first for "localhost". Who has that port already there
-  // is not reached by our address.
+  // Browsers may try it first for "localhost". A program that has that port
+  // already there is not reached by our address.
   auto v6 = ListenAtV6(port);
   if (v6) {
     if (listeners.host.empty()) {

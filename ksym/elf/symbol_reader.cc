@@ -202,8 +202,8 @@ Status SymbolReader::ReadSymbols(const ElfSection& section,
   if (count > kMaxSymbols) {
     return Fail(ErrorCode::kLimit, std::to_string(count) + " symbols");
   }
-  // Of this section alone: the offsets of an earlier one's names are in another
-  // string table.
+  // Only this section's from here on: the offsets of an earlier one's names are
+  // in another string table.
   const size_t first = symbols_.size();
   std::vector<std::byte> block(kBlockBytes / entry_size * entry_size);
   for (uint64_t at = 0; at < count * entry_size; at += block.size()) {

@@ -56,7 +56,7 @@ void RenderPacked(const MapSections& map, PlacedText text, char* out) {
   }
 }
 
-// Of a token code with so many ranks.
+// For a token code with so many ranks.
 Status CheckClasses(const MapSections& map, size_t ranks_of_code) {
   const size_t character_bytes = map.section(MapSectionId::kCharacters).size();
   if (character_bytes < kBitStreamPadding) return DamagedMap("no tokens");

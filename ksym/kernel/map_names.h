@@ -18,7 +18,7 @@ namespace ksym {
 // not keep the map: each call gets it.
 class MapNames {
  public:
-  // Of a map without entries: nothing may be rendered.
+  // For a map without entries: nothing may be rendered.
   MapNames() = default;
   // Checks the token code and all classes of tokens; kCorrupt. O(tokens).
   static Result<MapNames> Make(const MapSections& map);

@@ -69,8 +69,8 @@ struct ProcessImage {
 // Parses the text of /proc/PID/maps; keeps the executable mappings only.
 //   7f1c8e000000-7f1c8e155000 r-xp 00026000 fd:00 1234   /usr/lib/libc.so.6
 // Lines that are not of this form, or not behind the one before, are skipped
-// and counted in *malformed_lines (may be null). Of lines without "x" the rest
-// is not read. See proc_pid_maps(5). The kernel writes a newline in a path as
+// and counted in *malformed_lines (may be null). Lines without "x" are not read
+// to their end. See proc_pid_maps(5). The kernel writes a newline in a path as
 // "\012"; it is decoded.
 std::vector<Mapping> ParseMaps(std::string_view text, size_t* malformed_lines);
 

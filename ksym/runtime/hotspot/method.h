@@ -59,8 +59,8 @@ std::optional<std::string> ReadHotspotBlobName(const Memory& memory,
                                                const HotspotLayout& layout,
                                                Address blob, size_t most);
 
-// "com.example.Server" for "com/example/Server". Of a class that has no name of
-// its own, as a lambda's, what its name has of numbers and addresses goes:
+// "com.example.Server" for "com/example/Server". A class that has no name of
+// its own, as a lambda's, loses what its name has of numbers and addresses:
 // "Server$$Lambda" for "Server$$Lambda$14+0x0000000800c031f8".
 std::string HotspotClassName(std::string_view symbol);
 

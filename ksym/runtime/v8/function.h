@@ -16,7 +16,7 @@ struct V8Function {
   // has found none either.
   std::string name;
   V8Word script;
-  // Of its source, in the script, in characters; nothing: not known.
+  // Where its source begins in the script, in characters; nothing: not known.
   std::optional<uint32_t> begin;
 };
 

@@ -20,7 +20,7 @@ struct V8Word {
   bool is_smi() const { return (bits & 1) == 0; }
   bool is_pointer() const { return (bits & 1) != 0; }
   int32_t smi() const { return static_cast<int32_t>(bits >> 32); }
-  // Of a pointer: where the object begins.
+  // Where the object of a pointer begins.
   Address object() const { return {bits & ~uint64_t{3}}; }
 };
 

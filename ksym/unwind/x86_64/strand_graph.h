@@ -54,7 +54,7 @@ class StrandGraph {
 
   void Add(const Strand& strand) { strands_.push_back(strand); }
   void Link(const StrandLink& link) { links_.push_back(link); }
-  // Of two that have been judged.
+  // The same between two that have been judged.
   void LinkKnown(const StrandLink& link) { known_links_.push_back(link); }
   void MarkWrong(uint32_t strand);
 
