@@ -232,7 +232,8 @@ Result<FileContent> DecodeFile(const FileName& name, std::string_view bytes) {
 std::string TextOfThinning(const FilesRead& read) {
   if (read.thinned_files == 0) return {};
   return fmt::format(
-      "for their age {} files are thinned out: {} stacks that were seen once in "
+      "for their age {} files are thinned out: {} stacks that were seen once "
+      "in "
       "one are \"{}\" of their callers; no sample is missing",
       read.thinned_files, read.folded_stacks, kRareCallees);
 }

@@ -49,7 +49,7 @@ struct ServiceCounters {
   Number history_thinnings_failed = 0;
   Number history_stacks_folded = 0;      // that these lost
   Number history_compaction_cpu_ns = 0;  // of both
-  Number history_query_cpu_ns = 0;  // that answers to clients took
+  Number history_query_cpu_ns = 0;       // that answers to clients took
   // Profiles by target: three targets, three profiles.
   Number push_sent = 0;
   Number push_failed = 0;           // attempts; they are tried again
