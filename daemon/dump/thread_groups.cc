@@ -16,7 +16,7 @@ constexpr std::string_view kStackIndent = "    ";
 
 void AppendFrame(const Profile& profile, const Frame& frame, std::string& out) {
   // It is in the group's first line.
-  if (frame.kind == &kWaitFrame) return;
+  if (frame.kind->is_wait_reason) return;
   out += kStackIndent;
   AppendFrameName(profile, frame, out);
   AppendFrameModule(profile, frame, out);

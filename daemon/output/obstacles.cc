@@ -45,9 +45,7 @@ Runtime RuntimeOfFile(std::string_view path) {
 
 // Which runtime a process with such a frame has.
 Runtime RuntimeOfFrame(const Profile& profile, const Frame& frame) {
-  if (frame.kind == &kJavaFrame || frame.kind == &kJavaInterpretedFrame) {
-    return Runtime::kKnownJava;
-  }
+  if (frame.kind->otel_type == "jvm") return Runtime::kKnownJava;
   return RuntimeOfFile(profile.String(frame.object));
 }
 

@@ -59,6 +59,8 @@ struct FrameKind {
   std::string_view image = {};
   // OpenTelemetry's "profile.frame.type"; empty: it has no word for it.
   std::string_view otel_type = {};
+  // No code, but the reason of a wait, which dumps show elsewhere.
+  bool is_wait_reason = false;
   // The kind of a function that is inlined into such code; null: none is.
   const FrameKind* inlined = nullptr;
   // The kind that it is taken for in a profile that tells of no file which
@@ -185,7 +187,8 @@ inline constexpr FrameKind kJavaInterpretedFrame = {.name = "java-interpreted",
 inline constexpr FrameKind kWaitFrame = {.name = "wait",
                                          .is_kernel = true,
                                          .has_offsets = false,
-                                         .colour = FlameKind::kKernel};
+                                         .colour = FlameKind::kKernel,
+                                         .is_wait_reason = true};
 
 // Where the frames of a waiting thread end and those of who woke it begin: a
 // divider, then its command, or what else it was. Behind them are its own.

@@ -45,7 +45,7 @@ class Places {
     const auto kernel = profile_.Stack(sample.kernel);
     if (kernel.empty()) return std::nullopt;
     const Frame& reason = profile_.frames[kernel.back()];
-    if (reason.kind != &kWaitFrame ||
+    if (!reason.kind->is_wait_reason ||
         !MayBeParked(profile_.String(reason.name))) {
       return std::nullopt;
     }
