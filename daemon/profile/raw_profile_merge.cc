@@ -182,6 +182,15 @@ void MergeMetadata(CaptureMetadata& into, CaptureMetadata&& interval) {
   }
 }
 
+// A function whose name was still being read when an interval ended is the same
+// one in the next, where it has its name.
+void MergeRuntimeFrames(RuntimeFrameTable& into, RuntimeFrameTable&& frames) {
+  for (auto& [id, frame] : frames) {
+    const auto [known, is_new] = into.try_emplace(id, frame);
+    if (!is_new && known->second.name.empty()) known->second = std::move(frame);
+  }
+}
+
 }  // namespace
 
 void Merge(RawProfile& into, RawProfile&& interval) {
@@ -191,7 +200,7 @@ void Merge(RawProfile& into, RawProfile&& interval) {
     MergeMetadata(into.metadata, std::move(interval.metadata));
   }
   into.accounting += interval.accounting;
-  into.runtime_frames.merge(interval.runtime_frames);
+  MergeRuntimeFrames(into.runtime_frames, std::move(interval.runtime_frames));
   // Stacks and images come before what refers to them by id, as some of them
   // get another one here.
   const auto renamed = MergeStacks(into.stacks, interval.stacks);

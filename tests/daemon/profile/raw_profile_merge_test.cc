@@ -44,6 +44,27 @@ TEST(RawProfileMergeTest, IntoEmpty) {
   EXPECT_EQ(into.images.size(), 1u);
 }
 
+RuntimeFrame FrameOf(std::string name, RuntimeFrameId caller = 0) {
+  RuntimeFrame frame;
+  frame.name = std::move(name);
+  frame.caller = caller;
+  return frame;
+}
+
+// A function has its name, whether that came with the first interval or a later
+// one.
+TEST(RawProfileMergeTest, KeepsNamesOfRuntimeFrames) {
+  RawProfile into;
+  into.runtime_frames = {{1, FrameOf("")}, {2, FrameOf("known")}};
+  RawProfile interval;
+  interval.runtime_frames = {
+      {1, FrameOf("late", 3)}, {2, FrameOf("")}, {3, FrameOf("x")}};
+  Merge(into, std::move(interval));
+  const RuntimeFrameTable wanted = {
+      {1, FrameOf("late", 3)}, {2, FrameOf("known")}, {3, FrameOf("x")}};
+  EXPECT_EQ(into.runtime_frames, wanted);
+}
+
 // Equal samples add up, others stay apart, and the accounting is summed.
 TEST(RawProfileMergeTest, SumsEqualSamples) {
   RawProfile into;
