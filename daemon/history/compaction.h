@@ -10,18 +10,12 @@
 #include <string>
 
 #include "daemon/history/layout.h"
+#include "daemon/history/stored_files.h"
 #include "ksym/base/result.h"
 
 namespace profd::history {
 
 // The segments of an hour become one, which has each name and stack once.
-
-// A file that a writer keeps.
-struct StoredFile {
-  FileName name;
-  uint64_t bytes = 0;
-  bool is_settled = false;  // it was thinned out, or cannot be
-};
 
 // When the files of an hour may be put together.
 struct CompactionTime {

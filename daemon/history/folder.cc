@@ -233,8 +233,7 @@ std::string TextOfThinning(const FilesRead& read) {
   if (read.thinned_files == 0) return {};
   return fmt::format(
       "for their age {} files are thinned out: {} stacks that were seen once "
-      "in "
-      "one are \"{}\" of their callers; no sample is missing",
+      "in one are \"{}\" of their callers; no sample is missing",
       read.thinned_files, read.folded_stacks, kRareCallees);
 }
 

@@ -69,12 +69,8 @@ Result<HistoryWriter> HistoryWriter::Open(std::string folder, Limits limits,
   return writer;
 }
 
-std::string HistoryWriter::PathOf(const FileName& name) const {
-  return folder_ + "/" + TextOf(name);
-}
-
 Status HistoryWriter::Lock() {
-  const std::string path = folder_ + "/lock";
+  const std::string path = stored_.folder() + "/lock";
   lock_ = ksym::UniqueFd(::open(
       path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kFileMode));
   if (!lock_.valid()) return ksym::FailErrno(errno, path);
@@ -82,12 +78,12 @@ Status HistoryWriter::Lock() {
   if (::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0) return {};
   if (errno != EWOULDBLOCK) return ksym::FailErrno(errno, path);
   return Fail(ErrorCode::kInvalid,
-              folder_ + ": another service writes its history there");
+              stored_.folder() + ": another service writes its history there");
 }
 
 Status HistoryWriter::ReadFolder() {
-  RemoveAbandonedFiles(folder_);
-  const auto listing = ListFolder(folder_);
+  RemoveAbandonedFiles(stored_.folder());
+  const auto listing = ListFolder(stored_.folder());
   if (!listing) return Fail(listing.error());
   std::vector<FileName> journals;
   for (const FileName& name : listing->files) {
@@ -96,15 +92,12 @@ Status HistoryWriter::ReadFolder() {
       journals.push_back(name);
       continue;
     }
-    files_.push_back({.name = name, .bytes = SizeOfFile(PathOf(name))});
-    segment_bytes_ += files_.back().bytes;
+    stored_.Add(name);
   }
   // Their writer ended before it could remove them.
   RemoveCovered(*listing);
   for (const FileName& name : journals) Recover(name);
-  std::ranges::sort(files_, {}, [](const StoredFile& file) {
-    return file.name.sequences.first;
-  });
+  stored_.Sort();
   return {};
 }
 
@@ -121,7 +114,7 @@ void HistoryWriter::RemoveCovered(const FolderListing& listing) {
         [](const FileName& file) { return file.sequences.first; });
     const FileName* const cover = &*std::prev(next);
     if (std::exchange(last_cover, cover) != cover) {
-      const auto bytes = ReadHistoryFile(folder_, *cover);
+      const auto bytes = ReadHistoryFile(stored_.folder(), *cover);
       is_right = bytes && DecodeFile(*cover, *bytes);
       if (!is_right) ++counts_.files_bad;
     }
@@ -129,7 +122,7 @@ void HistoryWriter::RemoveCovered(const FolderListing& listing) {
         cover->sequences.last >= name.sequences.last &&
         (!name.is_segment ||
          (name.begin_s >= cover->begin_s && name.end_s <= cover->end_s));
-    if (is_right && is_within) Remove(name);
+    if (is_right && is_within) stored_.Remove(name);
   }
 }
 
@@ -137,25 +130,20 @@ void HistoryWriter::RemoveCovered(const FolderListing& listing) {
 // read, or for which there is no room, stays and is deleted as the oldest some
 // day.
 void HistoryWriter::Recover(const FileName& journal) {
-  const std::string path = PathOf(journal);
-  const auto keep = [&] {
-    files_.push_back({.name = journal, .bytes = SizeOfFile(path)});
-    segment_bytes_ += files_.back().bytes;
-  };
-  const auto bytes = ReadHistoryFile(folder_, journal);
+  const auto bytes = ReadHistoryFile(stored_.folder(), journal);
   auto content = bytes ? DecodeJournal(*bytes)
                        : Result<JournalContent>(Fail(bytes.error()));
   if (!content) {
     ++counts_.files_bad;
-    return keep();
+    return stored_.Add(journal);
   }
   counts_.bytes_torn += content->bytes_after;
   if (!content->tables.parts.empty() &&
       !WriteSegment(content->tables, journal.sequences.first)) {
-    return keep();
+    return stored_.Add(journal);
   }
   // The segment is on the disk by now, or there was nothing to keep.
-  ::unlink(path.c_str());
+  ::unlink(stored_.PathOf(journal).c_str());
 }
 
 void HistoryWriter::Add(const Profile& part) {
@@ -187,7 +175,7 @@ Status HistoryWriter::Commit(uint64_t now_unix_ns) {
 
 Status HistoryWriter::BeginJournal() {
   const FileName name = JournalName(next_sequence_);
-  const std::string path = PathOf(name);
+  const std::string path = stored_.PathOf(name);
   ksym::UniqueFd fd(
       // No number is used twice: readers would take one file for the other.
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kFileMode));
@@ -195,7 +183,7 @@ Status HistoryWriter::BeginJournal() {
   const std::string header = JournalHeader(next_sequence_);
   auto written = ksym::WriteAll(fd.get(), header);
   // The name must be on the disk before a record in it can count as written.
-  if (written) written = SyncFolder();
+  if (written) written = stored_.Sync();
   if (!written) {
     ::unlink(path.c_str());
     return Fail(std::move(written.error()).WithContext(path));
@@ -246,7 +234,8 @@ Status HistoryWriter::AppendOnce(const std::string& record) {
   const auto end = static_cast<off_t>(journal_bytes_);
   journal_is_torn_ = ::ftruncate(journal_.get(), end) != 0 ||
                      ::lseek(journal_.get(), end, SEEK_SET) != end;
-  return Fail(std::move(written.error()).WithContext(PathOf(journal_name_)));
+  return Fail(
+      std::move(written.error()).WithContext(stored_.PathOf(journal_name_)));
 }
 
 bool HistoryWriter::IsSealDue(uint64_t now_unix_ns) const {
@@ -266,7 +255,7 @@ void HistoryWriter::Seal() {
   if (WriteSegment(adder_->tables(), journal_name_.sequences.first)) {
     // Needs no waiting: a journal that a crash brings back is covered by its
     // segment.
-    ::unlink(PathOf(journal_name_).c_str());
+    ::unlink(stored_.PathOf(journal_name_).c_str());
     journal_.Reset();
   } else {
     ++counts_.write_failures;
@@ -289,31 +278,18 @@ Status HistoryWriter::WriteSegment(Tables& tables, uint64_t sequence) {
   const FileName name = SegmentNameOf(tables, sequences);
   Status done;
   do {
-    done = WriteSegmentOnce(name, *bytes);
+    done = stored_.Write(name, *bytes);
   } while (!done && IsDiskFull(done.error()) && DeleteOldest());
   if (!done) return done;
-  files_.push_back({.name = name, .bytes = bytes->size()});
-  segment_bytes_ += bytes->size();
+  stored_.Add(name, bytes->size());
   ++counts_.segments;
   return {};
-}
-
-// On the disk, its name as well, when it returns: its journal goes then.
-Status HistoryWriter::WriteSegmentOnce(const FileName& name,
-                                       const std::string& bytes) {
-  auto file = ksym::AtomicFile::Create(PathOf(name));
-  if (!file) return Fail(std::move(file.error()));
-  auto written = file->Write(bytes);
-  if (written) written = file->Commit(ksym::AtomicFile::Durability::kDurable);
-  if (written) written = SyncFolder();
-  return written;
 }
 
 // Nothing is written to it any more.
 void HistoryWriter::LeaveJournal() {
   if (!journal_.valid()) return;
-  files_.push_back({.name = journal_name_, .bytes = journal_bytes_});
-  segment_bytes_ += journal_bytes_;
+  stored_.Add(journal_name_, journal_bytes_);
   journal_.Reset();
   journal_bytes_ = 0;
 }
@@ -333,14 +309,42 @@ void HistoryWriter::Forget() {
   journal_began_unix_ns_ = 0;
 }
 
-// False: there is none. Readers keep what they have opened.
+Upkeep::Moment HistoryWriter::MomentOf(uint64_t now_unix_ns) const {
+  Upkeep::Moment moment = {.now_unix_ns = now_unix_ns};
+  if (!adder_->empty()) {
+    moment.journal_began_unix_ns = adder_->tables().parts.front().start_unix_ns;
+  }
+  return moment;
+}
+
+Status HistoryWriter::Compact(uint64_t now_unix_ns,
+                              const std::function<bool()>& is_over) {
+  const auto done = upkeep_.Compact(stored_, MomentOf(now_unix_ns), is_over);
+  if (!done) {
+    ++counts_.compaction_failures;
+    return Fail(done.error());
+  }
+  if (*done) ++counts_.compactions;
+  return {};
+}
+
+Status HistoryWriter::Thin(uint64_t now_unix_ns,
+                           const std::function<bool()>& is_over) {
+  if (limits_.thin_after.count() == 0) return {};
+  const auto folded =
+      upkeep_.Thin(stored_, MomentOf(now_unix_ns), limits_.thin_after, is_over);
+  if (!folded) {
+    ++counts_.thinning_failures;
+    return Fail(folded.error());
+  }
+  if (!*folded) return {};
+  ++counts_.thinnings;
+  counts_.stacks_folded += **folded;
+  return {};
+}
+
 bool HistoryWriter::DeleteOldest() {
-  if (files_.empty()) return false;
-  // Without the one that covers them they would count again.
-  RemoveLeftovers();
-  ::unlink(PathOf(files_.front().name).c_str());
-  segment_bytes_ -= files_.front().bytes;
-  files_.pop_front();
+  if (!stored_.DeleteOldest()) return false;
   ++counts_.files_deleted;
   return true;
 }
@@ -350,7 +354,7 @@ bool HistoryWriter::DeleteOldest() {
 void HistoryWriter::Enforce(uint64_t now_unix_ns) {
   constexpr size_t kFewFiles = 16;
   while ((bytes() > limits_.max_bytes ||
-          files_.size() > kMaxHistoryFiles - kFewFiles) &&
+          stored_.all().size() > kMaxHistoryFiles - kFewFiles) &&
          DeleteOldest()) {
   }
   const uint64_t now_s = now_unix_ns / kNsPerSecond;
@@ -358,20 +362,12 @@ void HistoryWriter::Enforce(uint64_t now_unix_ns) {
   // A journal that was left behind tells no time, and goes with what is newer.
   for (;;) {
     const auto first = std::ranges::find_if(
-        files_, [](const StoredFile& file) { return file.name.is_segment; });
-    if (first == files_.end() || first->name.end_s + max_age_s >= now_s) return;
+        stored_.all(),
+        [](const StoredFile& file) { return file.name.is_segment; });
+    if (first == stored_.all().end() || first->name.end_s + max_age_s >= now_s)
+      return;
     DeleteOldest();
   }
-}
-
-Status HistoryWriter::SyncFolder() const {
-  const ksym::UniqueFd fd(
-      // Names of files are data of the folder (fsync(2)).
-      ::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.valid() || ::fsync(fd.get()) != 0) {
-    return ksym::FailErrno(errno, folder_);
-  }
-  return {};
 }
 
 }  // namespace profd::history

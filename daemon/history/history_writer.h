@@ -4,17 +4,16 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
-#include "daemon/history/compaction.h"
 #include "daemon/history/folder.h"
 #include "daemon/history/layout.h"
 #include "daemon/history/part_adder.h"
+#include "daemon/history/stored_files.h"
+#include "daemon/history/upkeep.h"
 #include "daemon/profile/profile.h"
 #include "ksym/base/result.h"
 #include "ksym/base/unique_fd.h"
@@ -86,14 +85,15 @@ class HistoryWriter {
   void SetLimits(Limits limits) { limits_ = limits; }
 
   const WriterCounts& counts() const { return counts_; }
-  uint64_t files() const { return files_.size() + (journal_.valid() ? 1 : 0); }
-  uint64_t bytes() const { return segment_bytes_ + journal_bytes_; }
+  uint64_t files() const {
+    return stored_.all().size() + (journal_.valid() ? 1 : 0);
+  }
+  uint64_t bytes() const { return stored_.bytes() + journal_bytes_; }
 
  private:
   HistoryWriter(std::string folder, Limits limits, Run run)
-      : folder_(std::move(folder)), limits_(limits), run_(std::move(run)) {}
+      : stored_(std::move(folder)), limits_(limits), run_(std::move(run)) {}
 
-  std::string PathOf(const FileName& name) const;
   ksym::Status Lock();
   ksym::Status ReadFolder();
   void RemoveCovered(const FolderListing& listing);
@@ -104,35 +104,20 @@ class HistoryWriter {
   bool IsSealDue(uint64_t now_unix_ns) const;
   void Seal();
   ksym::Status WriteSegment(Tables& tables, uint64_t sequence);
-  ksym::Result<bool> CompactRun(const FileRun& run,
-                                const std::function<bool()>& is_over);
-  ksym::Status Replace(const FileRun& run, const Compacted& compacted);
-  CompactionTime TimeOfCompaction(uint64_t now_unix_ns) const;
-  bool IsThinningDue(uint64_t now_unix_ns) const;
-  ksym::Result<bool> ThinOne(StoredFile& file,
-                             const std::function<bool()>& is_over);
-  void Remove(const FileName& covered);
-  void RemoveLeftovers();
-  ksym::Status WriteSegmentOnce(const FileName& name, const std::string& bytes);
+  Upkeep::Moment MomentOf(uint64_t now_unix_ns) const;
   void LeaveJournal();
   void Forget();
+  // False: there is none.
   bool DeleteOldest();
   void Enforce(uint64_t now_unix_ns);
-  ksym::Status SyncFolder() const;
 
-  std::string folder_;
+  StoredFiles stored_;  // without the open journal
   Limits limits_;
   Run run_;
   WriterCounts counts_;
   ksym::UniqueFd lock_;
-  std::deque<StoredFile> files_;  // oldest first, without the open journal
-  uint64_t segment_bytes_ = 0;    // of these
+  Upkeep upkeep_;
   uint64_t next_sequence_ = 1;
-  // Covered by others, and could not be removed.
-  std::vector<FileName> leftovers_;
-  uint64_t compacted_to_ = 0;  // files up to this number were looked at
-  uint64_t upkeep_failed_unix_ns_ = 0;  // Compact() or Thin()
-  uint64_t thinned_unix_ns_ = 0;        // the last one
 
   // The open journal. Its tables hold what it has, and what was added since.
   std::unique_ptr<PartAdder> adder_ = std::make_unique<PartAdder>();

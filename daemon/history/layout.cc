@@ -177,7 +177,7 @@ Result<ColumnEntries> ReadEntries(std::string_view bytes, size_t columns) {
     unpacked += entry.size;
     if (entry.size > kMaxColumnBytes) return Fail(TooLarge().error());
   }
-  // Each column is within its bound by now; that says little of 55.
+  // Each column is within its bound by now; that says little of all.
   if (packed > kMaxStoredBytes || unpacked > kMaxStoredBytes) {
     return Fail(TooLarge().error());
   }

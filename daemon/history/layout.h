@@ -14,8 +14,8 @@ namespace profd::history {
 
 // The two kinds of files, as bytes; docs/formats.md gives the layout. All
 // decoders take bytes of anyone and hold to daemon/history/limits.h.
-// What is written. Versions 1 and 2 are read as well: the former has no names
-// of cgroups, and neither has thinnings.
+// Files are written in this version. Versions 1 and 2 are read as well: the
+// former has no names of cgroups, and neither has thinnings.
 inline constexpr uint32_t kFormatVersion = 3;
 inline constexpr size_t kJournalHeaderBytes = 24;
 inline constexpr size_t kRecordHeaderBytes = 12;

@@ -39,7 +39,7 @@ void AppendList(const List& list, const Append& append, std::string& out) {
   out += ']';
 }
 
-// What is known of the files, and what is not.
+// Says which files lack something, and what is not known.
 void AppendReading(const RangeCoverage& coverage, const FilesRead& read,
                    std::string& out) {
   fmt::format_to(std::back_inserter(out),

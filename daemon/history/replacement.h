@@ -14,16 +14,17 @@
 
 namespace profd::history {
 
-// What is made of files to take their place: nothing is removed for bytes that
-// nobody could read, or that say less than they should.
+// A new file takes the place of others. It is read again before that: nothing
+// is removed for bytes that nobody could read, or that say less than they
+// should.
 
-// What the beginning of a segment says.
+// The beginning of a segment.
 ksym::Result<SegmentOutline> ReadOutline(const std::string& folder,
                                          const FileName& name);
 // A file that CheckTables() has found right.
 ksym::Result<Tables> ReadWhole(const std::string& folder, const FileName& name);
 
-// What stays as it is whatever becomes of the stacks.
+// Sums that stay as they are whatever becomes of the stacks.
 struct TableSums {
   explicit TableSums(const Tables& tables);
   bool operator==(const TableSums&) const = default;
@@ -41,7 +42,7 @@ struct TableSums {
 ksym::Result<std::string> EncodeReplacement(const FileName& name,
                                             Tables tables);
 
-// The error of who ends early because others wait for the thread.
+// The error where something ends early, as others wait for the thread.
 std::unexpected<ksym::Error> GaveWay();
 
 }  // namespace profd::history
