@@ -5,13 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <string>
 #include <utility>
 
 #include "ksym/base/bounded_name.h"
 #include "ksym/demangle/demangle.h"
+#include "ksym/file_reasons.h"
 #include "ksym/program_files.h"
 
 namespace ksym {
@@ -33,37 +33,6 @@ constexpr std::chrono::seconds kLookAgainAfter(1);
 
 // A node of an unordered_map<uint32_t, std::string_view> and its bucket.
 constexpr size_t kNameEntryBytes = 48;
-
-Unresolved ReasonOfErrno(int sys_errno) {
-  switch (sys_errno) {
-    case EMFILE:
-    case ENFILE:
-    case EFBIG:
-      return Unresolved::kTooLarge;
-    case ETIMEDOUT:
-      return Unresolved::kNotInTime;
-    default:
-      return Unresolved::kGone;
-  }
-}
-
-Unresolved ReasonOfOpening(const Error& error) {
-  switch (error.code()) {
-    case ErrorCode::kPermission:
-      return Unresolved::kNoPermission;
-    case ErrorCode::kInvalid:
-      return Unresolved::kFileChanged;
-    case ErrorCode::kUnsupported:
-      return Unresolved::kMalformed;
-    default:
-      return ReasonOfErrno(error.sys_errno());
-  }
-}
-
-Unresolved ReasonOfLoading(const Error& error) {
-  return error.code() == ErrorCode::kLimit ? Unresolved::kTooLarge
-                                           : Unresolved::kMalformed;
-}
 
 // For a warning: the path and who is to be asked.
 std::string DescribeFile(const std::string& path, const FileOwner& owner) {
