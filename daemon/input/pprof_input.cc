@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/input/checked_message.h"
 #include "daemon/input/gunzip.h"
 #include "daemon/input/input_builder.h"
 #include "daemon/input/pprof_kinds.h"
@@ -20,6 +21,13 @@
 namespace profd {
 namespace {
 
+using checked_message::Bytes;
+using checked_message::Expect;
+using checked_message::Nested;
+using checked_message::Refuse;
+using checked_message::Signed;
+using checked_message::Unsigned;
+using checked_message::Wrong;
 using pprof::FunctionField;
 using pprof::LabelField;
 using pprof::LineField;
@@ -45,40 +53,6 @@ constexpr size_t kMaxLinesOfLocation = 4096;
 constexpr size_t kMaxFramesOfStack = size_t{1} << 16;
 constexpr size_t kMaxFramesPerByte = 16;  // of the file, over all stacks
 constexpr size_t kFewFrames = size_t{1} << 20;
-
-// Caught in ReadPprof and nowhere else.
-struct Wrong {
-  std::string message;
-};
-
-[[noreturn]] void Refuse(std::string message) {
-  throw Wrong{std::move(message)};
-}
-
-// protozero takes a field for what is asked for, whatever it is.
-void Expect(const protozero::pbf_reader& message,
-            protozero::pbf_wire_type type) {
-  if (message.wire_type() == type) return;
-  Refuse(fmt::format("a field {} has the wrong wire type",
-                     static_cast<uint32_t>(message.tag())));
-}
-int64_t Signed(protozero::pbf_reader& message) {
-  Expect(message, protozero::pbf_wire_type::varint);
-  return message.get_int64();
-}
-uint64_t Unsigned(protozero::pbf_reader& message) {
-  Expect(message, protozero::pbf_wire_type::varint);
-  return message.get_uint64();
-}
-std::string_view Bytes(protozero::pbf_reader& message) {
-  Expect(message, protozero::pbf_wire_type::length_delimited);
-  const protozero::data_view view = message.get_view();
-  return {view.data(), view.size()};
-}
-protozero::pbf_reader Nested(protozero::pbf_reader& message) {
-  Expect(message, protozero::pbf_wire_type::length_delimited);
-  return message.get_message();
-}
 
 struct Function {
   std::string_view name;
