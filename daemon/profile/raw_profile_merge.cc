@@ -185,9 +185,11 @@ void MergeMetadata(CaptureMetadata& into, CaptureMetadata&& interval) {
 // A function whose name was still being read when an interval ended is the same
 // one in the next, where it has its name.
 void MergeRuntimeFrames(RuntimeFrameTable& into, RuntimeFrameTable&& frames) {
+  into.merge(frames);
+  // Those that were there before are left.
   for (auto& [id, frame] : frames) {
-    const auto [known, is_new] = into.try_emplace(id, frame);
-    if (!is_new && known->second.name.empty()) known->second = std::move(frame);
+    RuntimeFrame& known = into.at(id);
+    if (known.name.empty()) known = std::move(frame);
   }
 }
 
