@@ -85,7 +85,7 @@ void ProfileMerger::Add(const Profile& part) {
   Accounting accounting = part.accounting;
   for (ProfileSample sample : part.samples) {
     if (!IsWanted(part.metadata.kinds[sample.kind])) {
-      // What is not shown must not be counted either: the parts of the
+      // A sample that is not shown is not counted either: the parts of the
       // accounting add up to what the profile has.
       accounting.taken -= sample.count;
       accounting.emitted -= sample.count;

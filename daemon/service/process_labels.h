@@ -37,7 +37,8 @@ class ProcessLabels {
   void NoteSample(const ksym::ProcessId& process, std::string_view cgroup);
   // Fills in what is known of the profile's processes, whose cgroups are there.
   void Label(RawProfile& profile);
-  // What is asked for from now on; nothing is where it has neither.
+  // Changes what is asked for from now on: nothing, where there are neither
+  // directories nor variables.
   void Configure(const LabelThread::Settings& settings);
   LabelStatistics statistics() const { return thread_.statistics(); }
 

@@ -53,7 +53,7 @@ std::optional<size_t> SequenceSize(std::string_view text) {
 size_t CharacterSize(char lead) {
   const auto byte = static_cast<unsigned char>(lead);
   if (byte < 0x80) return 1;
-  // What is left out here begins no character (RFC 3629).
+  // Other bytes begin no character (RFC 3629).
   if (byte >= 0xc2 && byte < 0xe0) return 2;
   if (byte >= 0xe0 && byte < 0xf0) return 3;
   return byte >= 0xf0 && byte < 0xf5 ? 4 : 0;
