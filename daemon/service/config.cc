@@ -172,6 +172,8 @@ JsonNode::Type TypeOf(const ConfigKey& key) {
 
 Problem SetFromNode(const ConfigKey& key, const JsonNode& node,
                     Config& config) {
+  // Wherever it is said what files should be like, they are wanted.
+  if (key.path.starts_with("files.")) config.files.are_wanted = true;
   if (node.type != TypeOf(key)) {
     return fmt::format("wants {} and not {}", NameOf(TypeOf(key)),
                        NameOf(node.type));
@@ -235,10 +237,6 @@ class ConfigReader {
             fmt::format("wants {} and not {}", NameOf(JsonNode::Type::kObject),
                         NameOf(node.type)));
       } else {
-        // A section that says what files should be like wants them.
-        if (name == "files" && section.empty()) {
-          config_.files.directory = kDefaultFilesDirectory;
-        }
         ReadSection(node, path + ".");
       }
     }

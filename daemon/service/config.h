@@ -15,9 +15,6 @@ namespace profd {
 
 inline constexpr std::string_view kDefaultConfigPath =
     "/etc/ksym/ksym-profiled.json";
-// Where files of profiles are where somebody asks for them and not for a place.
-inline constexpr std::string_view kDefaultFilesDirectory =
-    "/var/lib/ksym-profiled";
 
 // What ksym-profiled was asked for. docs/service.md says what each key means.
 struct ServiceConfig {
@@ -67,12 +64,18 @@ struct ServiceConfig {
     friend bool operator==(const Symbols&, const Symbols&) = default;
   } symbols;
 
+  // Files are written where any of these was configured.
   struct Files {
-    std::string directory;  // empty: no files
+    bool are_wanted = false;
+    std::string directory = "/var/lib/ksym-profiled";  // empty: no files
     std::string format = "pprof";
     uint64_t max_bytes = uint64_t{1} << 30;
     uint64_t max_age_seconds = uint64_t{7} * 24 * 3600;
 
+    // Empty: no files.
+    std::string_view target() const {
+      return are_wanted ? std::string_view(directory) : std::string_view();
+    }
     friend bool operator==(const Files&, const Files&) = default;
   } files;
 

@@ -138,9 +138,9 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
                                },
                                uint64_t{1} << 20, uint64_t{1} << 50}},
     {.path = "files.directory",
-     .help =
-         "where profiles are written; empty: nowhere (/var/lib/ksym-profiled "
-         "with another key of files, else nowhere)",
+     .help = "where profiles are written; empty: nowhere (default "
+             "/var/lib/ksym-profiled with any other key of files, else "
+             "nowhere)",
      .kind = ConfigKey::Path{[](Config& c) -> std::string& {
        return c.files.directory;
      }}},

@@ -14,11 +14,11 @@
 #include "daemon/base/freed_memory.h"
 #include "daemon/base/now_ns.h"
 #include "daemon/base/own_priority.h"
-#include "daemon/capture/bpf_config.h"
 #include "daemon/capture/capture.h"
 #include "daemon/capture/capture_loop.h"
 #include "daemon/files/guarded_opener.h"
 #include "daemon/service/capture_counters.h"
+#include "daemon/service/capture_settings.h"
 #include "daemon/service/cgroup_names.h"
 #include "daemon/service/counters.h"
 #include "daemon/service/guardrail.h"
@@ -54,38 +54,11 @@ constexpr CapturePace kPace = {
 // The allowance of the thread that samples.
 constexpr PriorityAllowance kAllowance = {.at_once = milliseconds(500),
                                           .per_second = milliseconds(100)};
-// Stacks of threads that wait, of a CPU in a tenth of a second: 200 in a second
-// are half a percent of it, at the most.
-constexpr uint32_t kWaitStacksAtOnce = 20;
 // From SIGTERM to the end, less what is left for the rest.
 constexpr milliseconds kFinishWithin(1700);
 // The part of it for tables that the last stacks need, of which there can be
 // many with waits.
 constexpr milliseconds kLastTables(500);
-
-Status PrepareDirectories(const ServiceConfig& config) {
-  auto prepared = PrepareDirectory(config.files.directory);
-  if (!prepared || !config.history.enabled) return prepared;
-  return PrepareDirectory(config.history.directory);
-}
-
-CaptureOptions MakeCaptureOptions(const ServiceConfig& config) {
-  CaptureOptions options;
-  options.rate.frequency_hz = config.frequency_hz;
-  options.unwind = ParseUnwind(config.stacks.unwind).value_or(Unwind::kAuto);
-  options.runtimes =
-      ParseRuntimes(config.stacks.runtimes).value_or(Runtimes::kAuto);
-  options.cache_directory = config.stacks.cache_directory;
-  options.bpf.unwind_bytes = config.stacks.memory_bytes;
-  options.bpf.per_thread = Labels::Of(config.labels).tid;
-  options.bpf.max_stack_depth = static_cast<uint32_t>(config.stacks.max_depth);
-  if (config.waiting.enabled) {
-    options.bpf.waits = WaitConfig{.frequency_hz = config.waiting.frequency_hz,
-                                   .walks = WaitWalks::kIntervals,
-                                   .stacks_at_once = kWaitStacksAtOnce};
-  }
-  return options;
-}
 
 // A running service: the capture in this thread, names and files in others.
 class Service {
@@ -111,7 +84,7 @@ class Service {
         guardrail_(Clock::now(), OwnUse()) {}
 
   Status Start() {
-    auto prepared = PrepareDirectories(config_);
+    auto prepared = PrepareDirectory(std::string(config_.files.target()));
     if (!prepared) return prepared;
     auto capture = StartCapture(config_);
     if (!capture) return Fail(std::move(capture.error()));
@@ -211,11 +184,10 @@ class Service {
   }
 
   void SayStarted() const {
+    const std::string_view directory = config_.files.target();
     Log(LogLevel::kInfo,
-        fmt::format("ksym-profiled {}: {}{}", KSYM_VERSION, Describe(),
-                    config_.files.directory.empty()
-                        ? ""
-                        : " to " + config_.files.directory) +
+        fmt::format("ksym-profiled {}: {}{}{}", KSYM_VERSION, Describe(),
+                    directory.empty() ? "" : " to ", directory) +
             fmt::format(", own priority {}", OwnPriorityName(priority_)));
   }
 
@@ -374,7 +346,7 @@ class Service {
 
   // What may fail; null: the capture can stay.
   ksym::Result<std::unique_ptr<Capture>> PrepareCapture(ServiceConfig& config) {
-    auto prepared = PrepareDirectories(config);
+    auto prepared = PrepareDirectory(std::string(config.files.target()));
     if (!prepared) return Fail(std::move(prepared.error()));
     if (!NeedsNewCapture(config)) return nullptr;
     auto capture = StartCapture(config);

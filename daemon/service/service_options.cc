@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <sstream>
 #include <utility>
 
@@ -108,14 +107,6 @@ ksym::Result<ServiceConfig> LoadConfig(const ServiceOptions& options) {
     auto parsed = ParseConfig(*text, options.config_path);
     if (!parsed) return parsed;
     config = std::move(*parsed);
-  }
-  const auto is_of_files = [](const auto& flag) {
-    return flag.first->path.starts_with("files.");
-  };
-  // As a section of the file does; a directory among the flags wins.
-  if (config.files.directory.empty() &&
-      std::ranges::any_of(options.flags, is_of_files)) {
-    config.files.directory = kDefaultFilesDirectory;
   }
   for (const auto& [key, text] : options.flags) {
     auto set = SetFromText(*key, text, config);

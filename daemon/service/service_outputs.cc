@@ -25,7 +25,7 @@ NamingThread::Settings NamingSettings(
 
 FileWriter::Settings FileSettings(const ServiceConfig& config) {
   return {
-      .directory = config.files.directory,
+      .directory = std::string(config.files.target()),
       .format = config.files.format,
       .limits = {.max_bytes = config.files.max_bytes,
                  .max_age = std::chrono::seconds(config.files.max_age_seconds)},

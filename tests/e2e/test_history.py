@@ -399,6 +399,17 @@ class HistoryTest(ServiceCase):
         second.wait_log("another service writes its history there")
         self.assertIsNone(second.process.poll())
 
+    def test_goes_on_without_a_folder(self):
+        # A history that nobody asked for must not keep a service from its
+        # work: it says what is wrong, and profiles are written.
+        harness.write_text(self.folder, "no folder")
+        service = self.keep()
+        service.wait_log("the history is not written")
+        harness.wait_for(lambda: len(self.files()) >= 2, "profiles")
+        self.assertGreater(self.metrics()["ksym_history_failures_total"], 0)
+        self.assertLess(service.end(), 3)
+        self.assertEqual(service.process.returncode, 0, service.log())
+
     def test_usage(self):
         for arguments, wanted in [
                 (["--from", "noon"], "--from: 'noon' is no time"),

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -54,20 +55,31 @@ TEST(ConfigTest, ReadsEachTypeAndComments) {
 // A history is kept, and files are written where any key of them is there: what
 // was configured before there was a history writes its files as ever.
 TEST(ConfigTest, FilesAreWrittenWhereAsked) {
-  const auto directory = [](std::string_view text) {
+  const auto target = [](std::string_view text) {
     const auto config = ParseConfig(text, "f.json");
     EXPECT_TRUE(config) << text;
     EXPECT_TRUE(config->history.enabled);
-    return config ? config->files.directory : "none";
+    return config ? std::string(config->files.target()) : "none";
   };
-  EXPECT_EQ(directory("{}"), "");
-  EXPECT_EQ(directory(R"({"frequency_hz": 49})"), "");
-  EXPECT_EQ(directory(R"({"files": {}})"), kDefaultFilesDirectory);
-  EXPECT_EQ(directory(R"({"files": {"format": "json"}})"),
-            kDefaultFilesDirectory);
-  EXPECT_EQ(directory(R"({"files": {"format": "json", "directory": ""}})"), "");
-  EXPECT_EQ(directory(R"({"files": {"directory": "/srv", "format": "json"}})"),
-            "/srv");
+  const std::string usual = "/var/lib/ksym-profiled";
+  EXPECT_EQ(target("{}"), "");
+  EXPECT_EQ(target(R"({"frequency_hz": 49, "files": {}})"), "");
+  EXPECT_EQ(target(R"({"files": {"format": "json"}})"), usual);
+  EXPECT_EQ(target(R"({"files": {"max_bytes": 65536}})"), usual);
+  EXPECT_EQ(target(R"({"files": {"format": "json", "directory": ""}})"), "");
+  EXPECT_EQ(target(R"({"files": {"directory": "", "format": "json"}})"), "");
+  EXPECT_EQ(target(R"({"files": {"directory": "/srv"}})"), "/srv");
+}
+
+// A flag asks for files as a key of the file does.
+TEST(ConfigTest, FilesAreWrittenWhereAFlagAsks) {
+  const auto key =
+      std::ranges::find(ConfigKeys(), "files.format", &ConfigKey::path);
+  ASSERT_NE(key, ConfigKeys().end());
+  ServiceConfig config;
+  EXPECT_EQ(config.files.target(), "");
+  ASSERT_TRUE(SetFromText(*key, "json", config));
+  EXPECT_EQ(config.files.target(), "/var/lib/ksym-profiled");
 }
 
 // Waits are sampled only where that is asked for, at a rate within bounds.
@@ -230,8 +242,7 @@ size_t CountKeys(const json& schema) {
 }
 
 void ExpectSame(const ConfigKey& key, const json& property) {
-  // A section's defaults hold where the section is there.
-  ServiceConfig defaults = ParseConfig(R"({"files": {}})", "f").value();
+  ServiceConfig defaults;
   if (const auto* number = std::get_if<ConfigKey::Number>(&key.kind)) {
     EXPECT_EQ(property["type"], "integer");
     EXPECT_EQ(property["minimum"], number->least);
