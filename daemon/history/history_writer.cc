@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <iterator>
+#include <optional>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -337,9 +338,10 @@ Status HistoryWriter::Thin(uint64_t now_unix_ns,
     ++counts_.thinning_failures;
     return Fail(folded.error());
   }
-  if (!*folded) return {};
-  ++counts_.thinnings;
-  counts_.stacks_folded += **folded;
+  if (const std::optional<uint32_t>& stacks = *folded; stacks) {
+    ++counts_.thinnings;
+    counts_.stacks_folded += *stacks;
+  }
   return {};
 }
 
