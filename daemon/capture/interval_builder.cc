@@ -20,8 +20,8 @@ static_assert(kFaultedStack == PROFILE_STACK_FAULT);
 static_assert(kCollidedStack == PROFILE_STACK_COLLIDED);
 static_assert(kFirstStackId == PROFILE_STACK_FIRST_ID);
 
-std::string CommOf(const profile_key& key) {
-  return {key.comm, ::strnlen(key.comm, sizeof(key.comm))};
+Comm CommOf(const profile_key& key) {
+  return Comm({key.comm, sizeof(key.comm)});
 }
 
 }  // namespace

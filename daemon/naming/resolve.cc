@@ -27,7 +27,7 @@ StackState StateWithout(StackId id) {
 
 // A thread has the name that it gives itself, which may be that of a mark.
 std::string CommandOf(const RawWaker& waker) {
-  std::string comm = waker.comm;
+  std::string comm(waker.comm.view());
   if (comm == kNoWakerMark || comm == kWakerFrame.divider) comm[0] = '_';
   return comm;
 }
@@ -69,7 +69,7 @@ class Resolver::Interval {
     for (const RawSample& raw : raw_.samples) {
       const NamedStack user = UserStack(raw.process, raw.user_stack);
       const NamedStack kernel = KernelStack(raw.kernel_stack);
-      builder_.AddSample({.comm = builder_.Intern(raw.comm),
+      builder_.AddSample({.comm = builder_.Intern(raw.comm.view()),
                           .pid = raw.process.pid,
                           .tid = raw.tid,
                           .cgroup = Cgroup(raw.process),

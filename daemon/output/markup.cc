@@ -153,7 +153,7 @@ class Writer {
              StackId>
   BlockOf(const RawSample& sample) const {
     const bool by_thread = by_ == OutputOptions::By::kTid;
-    return {sample.process, sample.comm, by_thread ? sample.tid : 0,
+    return {sample.process, sample.comm.view(), by_thread ? sample.tid : 0,
             sample.user_stack, sample.kernel_stack};
   }
 
@@ -217,7 +217,7 @@ class Writer {
     const RawSample& sample = *equal.front();
     std::string& out = out_.text();
     fmt::format_to(std::back_inserter(out), "{} {} in {}", AmountOf(equal),
-                   unit_, PlainText(sample.comm));
+                   unit_, PlainText(sample.comm.view()));
     if (by_ == OutputOptions::By::kTid && sample.tid != 0) {
       fmt::format_to(std::back_inserter(out), ", thread {}", sample.tid);
     }
@@ -258,8 +258,9 @@ class Writer {
     }
     const RawWaker& waker = found->second;
     if (waker.is_interrupt) return "[woken by interrupt]";
-    std::string text = fmt::format("[woken by {}, process {}",
-                                   PlainText(waker.comm), waker.process.pid);
+    std::string text =
+        fmt::format("[woken by {}, process {}", PlainText(waker.comm.view()),
+                    waker.process.pid);
     if (by_ == OutputOptions::By::kTid && waker.tid != 0) {
       text += fmt::format(", thread {}", waker.tid);
     }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "daemon/profile/accounting.h"
+#include "daemon/profile/comm.h"
 #include "daemon/profile/label_set.h"
 #include "daemon/profile/raw_stack_table.h"
 #include "daemon/profile/raw_waker.h"
@@ -80,7 +81,7 @@ struct RawSample {
   ksym::ProcessId process;
   uint32_t tid = 0;       // 0 unless threads are told apart
   SampleKindId kind = 0;  // place in CaptureMetadata::kinds
-  std::string comm;       // any bytes but NUL, at most 15
+  Comm comm;
   StackId user_stack = kNoStack;
   StackId kernel_stack = kNoStack;
   uint64_t count = 0;

@@ -21,7 +21,7 @@ uint64_t HashOf(const RawSample& sample) {
   uint64_t hash = MixHash(sample.process.pid, sample.process.exec_count);
   hash = MixHash(hash, sample.process.start_ns);
   hash = MixHash(hash, uint64_t{sample.kind} << 32 | sample.tid);
-  hash = MixHash(hash, std::hash<std::string_view>()(sample.comm));
+  hash = MixHash(hash, std::hash<std::string_view>()(sample.comm.view()));
   hash = MixHash(hash, sample.user_stack);
   return MixHash(hash, sample.kernel_stack);
 }

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 #include <map>
-#include <string>
 #include <string_view>
 
+#include "daemon/profile/comm.h"
 #include "daemon/profile/raw_stack_table.h"
 #include "ksym/process/process_image.h"
 
@@ -29,7 +29,7 @@ struct RawWaker {
   bool is_interrupt = false;
   ksym::ProcessId process = {};
   uint32_t tid = 0;  // 0 unless threads are told apart
-  std::string comm;  // any bytes but NUL, at most 15
+  Comm comm;
   StackId user_stack = kNoStack;
   StackId kernel_stack = kNoStack;
 

@@ -45,7 +45,8 @@ struct RawCapture {
 // Puts the capture's bytes into `out`, in the format of docs/formats.md:
 // protobuf between a header and a CRC. The same capture gives the same bytes,
 // whatever the order of its samples. Fails with kLimit when one blob is
-// 4 GiB or more, and with kInvalid when a comm is longer than 15 bytes.
+// 4 GiB or more, and with kInvalid when a stack has the id of a state or kinds
+// are more than kMaxSampleKinds.
 [[nodiscard]] ksym::Status WriteRawCapture(const RawCapture& capture,
                                            std::string& out);
 

@@ -26,7 +26,6 @@ inline constexpr uint32_t kNativeFormatVersion = 2;
 inline constexpr uint32_t kOldestFormatVersion = 1;
 // Magic, u32 version, u32 CRC-32 of the payload, u64 size of the payload.
 inline constexpr size_t kHeaderBytes = 24;
-inline constexpr size_t kMaxCommBytes = 15;
 
 // In a sample: the states as they are, then indices into the stack table.
 inline constexpr uint64_t kFirstStackReference = kFirstStackId;

@@ -80,7 +80,7 @@ class Reader {
         case BytesField(CaptureField::kThreadSums):
           capture_.thread_sums = ReadThreadSums(
               field.get_view(),
-              [this](uint64_t index) { return std::string(Comm(index)); });
+              [this](uint64_t index) { return std::string(CommText(index)); });
           return true;
         default:
           return false;
@@ -249,7 +249,7 @@ class Reader {
           waker.tid = To32Bits(message.get_uint64());
           break;
         case VarintField(WakerField::kComm):
-          waker.comm = Comm(message.get_uint64());
+          waker.comm = ToComm(message.get_uint64());
           break;
         case VarintField(WakerField::kUserStack):
           waker.user_stack = ToStackId(message.get_uint64());
@@ -269,17 +269,23 @@ class Reader {
     return processes_[index];
   }
 
-  std::string_view Comm(uint64_t index) const {
+  std::string_view CommText(uint64_t index) const {
     const std::string_view comm = String(index);
-    if (comm.size() > kMaxCommBytes) throw Malformed("a comm is too long");
+    if (comm.size() > Comm::kMaxBytes) throw Malformed("a comm is too long");
     return comm;
+  }
+
+  Comm ToComm(uint64_t index) const {
+    const std::string_view text = CommText(index);
+    if (text.contains('\0')) throw Malformed("a comm has a NUL");
+    return Comm(text);
   }
 
   void AddSample(std::array<Column, kSampleColumns>& columns) {
     RawSample sample;
     sample.process = ToProcess(columns[0].Next());
     sample.tid = To32Bits(columns[1].Next());
-    sample.comm = Comm(columns[2].Next());
+    sample.comm = ToComm(columns[2].Next());
     sample.user_stack = ToStackId(columns[3].Next());
     sample.kernel_stack = ToStackId(columns[4].Next());
     sample.count = columns[5].Next();

@@ -285,7 +285,7 @@ class Writer {
     message.add_uint64(WakerField::kProcess,
                        IndexOf(processes_, waker.process));
     message.add_uint32(WakerField::kTid, waker.tid);
-    message.add_uint32(WakerField::kComm, strings_.Intern(waker.comm));
+    message.add_uint32(WakerField::kComm, strings_.Intern(waker.comm.view()));
     message.add_uint64(WakerField::kUserStack,
                        StackReference(waker.user_stack));
     message.add_uint64(WakerField::kKernelStack,
@@ -378,7 +378,7 @@ class Writer {
     for (const RawSample* sample : samples_) {
       columns[0].push_back(IndexOf(processes_, sample->process));
       columns[1].push_back(sample->tid);
-      columns[2].push_back(strings_.Intern(sample->comm));
+      columns[2].push_back(strings_.Intern(sample->comm.view()));
       columns[3].push_back(StackReference(sample->user_stack));
       columns[4].push_back(StackReference(sample->kernel_stack));
       columns[5].push_back(sample->count);
@@ -429,13 +429,6 @@ std::string Header(std::string_view payload, uint32_t version) {
 }  // namespace raw_file
 
 ksym::Status WriteRawCapture(const RawCapture& capture, std::string& out) {
-  for (const RawSample& sample : capture.profile.samples) {
-    if (sample.comm.size() > raw_file::kMaxCommBytes) {
-      return ksym::Fail(
-          ksym::ErrorCode::kInvalid,
-          "raw capture: comm \"" + sample.comm + "\" is longer than 15 bytes");
-    }
-  }
   if (capture.profile.metadata.kinds.size() > kMaxSampleKinds) {
     return ksym::Fail(ksym::ErrorCode::kInvalid,
                       "raw capture: there are too many kinds of samples");

@@ -61,7 +61,7 @@ RawProfile MakeRawProfile() {
     profile.stacks.Add(id, stack);
     RawSample& sample = profile.samples.emplace_back();
     sample.process.pid = 1 + static_cast<uint32_t>(i % 50);
-    sample.comm = "app";
+    sample.comm = Comm("app");
     sample.user_stack = id;
     sample.count = 1;
   }

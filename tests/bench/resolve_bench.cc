@@ -51,7 +51,7 @@ ksym::Result<RawProfile> MakeRawProfile() {
     raw.stacks.Add(id, stack);
     RawSample& sample = raw.samples.emplace_back();
     sample.process = self;
-    sample.comm = "bench";
+    sample.comm = Comm("bench");
     sample.user_stack = id;
     sample.count = 1;
   }

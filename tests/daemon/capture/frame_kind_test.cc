@@ -73,7 +73,7 @@ RawCapture ToyCapture() {
   const ksym::ProcessId process = {.pid = 1, .exec_count = 0, .start_ns = 1};
   profile.images[process] = {.id = process, .mappings = {}};
   profile.samples.push_back(
-      {.process = process, .comm = "app", .user_stack = 100, .count = 3});
+      {.process = process, .comm = Comm("app"), .user_stack = 100, .count = 3});
   return capture;
 }
 

@@ -18,7 +18,7 @@ Clock::time_point At(int second) {
 HeldParts::Part PartOf(int second, bool ends_profile = false) {
   auto raw = std::make_shared<RawProfile>();
   RawSample sample;
-  sample.comm = std::to_string(second);
+  sample.comm = Comm(std::to_string(second));
   sample.count = 1;
   raw->samples.push_back(sample);
   raw->accounting.taken = 1;
@@ -33,13 +33,13 @@ TEST(HeldPartsTest, GivesPartsOneByOne) {
   EXPECT_TRUE(held.empty());
   for (const int second : {1, 2}) held.Add(PartOf(second));
   EXPECT_EQ(held.size(), 2u);
-  EXPECT_EQ(held.first().samples.front().comm, "1");
+  EXPECT_EQ(held.first().samples.front().comm.view(), "1");
   EXPECT_EQ(held.taken(), At(1));
   HeldParts::Part part = held.TakeFirst();
   EXPECT_EQ(part.raw->samples.size(), 1u);
   EXPECT_EQ(part.taken, At(1));
   part = held.TakeFirst();
-  EXPECT_EQ(part.raw->samples.front().comm, "2");
+  EXPECT_EQ(part.raw->samples.front().comm.view(), "2");
   EXPECT_TRUE(held.empty());
 }
 
@@ -80,8 +80,8 @@ TEST(HeldPartsTest, KeepsProfilesApart) {
   EXPECT_EQ(first.raw->samples.size(), 2u);
   EXPECT_TRUE(first.ends_profile);
   held.JoinToFirst();
-  EXPECT_EQ(held.TakeFirst().raw->samples.front().comm, "3");
-  EXPECT_EQ(held.TakeFirst().raw->samples.front().comm, "4");
+  EXPECT_EQ(held.TakeFirst().raw->samples.front().comm.view(), "3");
+  EXPECT_EQ(held.TakeFirst().raw->samples.front().comm.view(), "4");
   EXPECT_TRUE(held.empty());
 }
 

@@ -40,7 +40,7 @@ class ResolveFixture : public testing::Test {
   void Sample(std::vector<uint64_t> user, std::vector<uint64_t> kernel) {
     RawSample sample;
     sample.process = self_;
-    sample.comm = "test";
+    sample.comm = Comm("test");
     sample.count = 1;
     sample.user_stack = AddStack(std::move(user));
     sample.kernel_stack = AddStack(std::move(kernel));

@@ -114,12 +114,12 @@ TEST_F(ResolveKernelTest, NamesWakers) {
   raw_.images[self_] = {.id = self_, .mappings = {}};
   const StackId waking = AddStack({0xffffffff81000001, 0xffffffff81001001});
   raw_.wakers[20] = {.process = self_,
-                     .comm = "writer",
+                     .comm = Comm("writer"),
                      .user_stack = AddStack({0x3000, 0x1001}),
                      .kernel_stack = waking};
   raw_.wakers[21] = {
       .is_interrupt = true,
-      .comm = "",
+      .comm = {},
       .kernel_stack = AddStack({0xffffffff81000001, 0xffffffff81003001})};
   const RawFrame read = {.value = 0xffffffff81002001};
   const auto kernel_names = [&](WakerId id) {
@@ -148,10 +148,10 @@ TEST_F(ResolveKernelTest, NamesWakers) {
   }
   // A thread can call itself as the marks are called.
   for (const std::string mark : {"--", "[waker unknown]"}) {
-    raw_.wakers[20].comm = mark;
+    raw_.wakers[20].comm = Comm(mark);
     EXPECT_EQ(kernel_names(20).at(3), "_" + mark.substr(1));
   }
-  raw_.wakers[20].comm = "writer";
+  raw_.wakers[20].comm = Comm("writer");
   // A file can say that a waker has a waker, and that this is itself.
   raw_.wakers[20].kernel_stack = AddMixedStack(
       {read, {.kind = kWaker, .value = 20}, {.kind = kWaitReason}});

@@ -23,8 +23,10 @@ ksym::Mapping MappingAt(uint64_t start, uint64_t end, std::string path) {
 }
 
 RawSample SampleOf(StackId user, uint64_t count) {
-  return {
-      .process = {.pid = 7}, .comm = "a", .user_stack = user, .count = count};
+  return {.process = {.pid = 7},
+          .comm = Comm("a"),
+          .user_stack = user,
+          .count = count};
 }
 
 // An empty profile becomes the interval, metadata included.
@@ -91,12 +93,15 @@ TEST(RawProfileMergeTest, SumsEqualSamples) {
 TEST(RawProfileMergeTest, KeepsWakersApart) {
   RawProfile into;
   into.stacks.Add(100, RawStack{.frames = {1}});
-  into.wakers[20] = {.process = {.pid = 7}, .comm = "a", .user_stack = 100};
-  into.wakers[21] = {.process = {.pid = 7}, .comm = "b", .user_stack = 100};
+  into.wakers[20] = {
+      .process = {.pid = 7}, .comm = Comm("a"), .user_stack = 100};
+  into.wakers[21] = {
+      .process = {.pid = 7}, .comm = Comm("b"), .user_stack = 100};
   RawProfile interval;
   interval.stacks.Add(100, RawStack{.frames = {2}});
-  interval.wakers[20] = {.process = {.pid = 8}, .comm = "a"};
-  interval.wakers[22] = {.process = {.pid = 7}, .comm = "c", .user_stack = 100};
+  interval.wakers[20] = {.process = {.pid = 8}, .comm = Comm("a")};
+  interval.wakers[22] = {
+      .process = {.pid = 7}, .comm = Comm("c"), .user_stack = 100};
   Merge(into, std::move(interval));
   ASSERT_EQ(into.wakers.size(), 2u);
   EXPECT_EQ(into.wakers.at(21).user_stack, 100u);

@@ -222,7 +222,7 @@ class Generator {
     RawSample sample;
     sample.process = Process();
     sample.tid = static_cast<uint32_t>(Number());
-    sample.comm = Bytes(15);
+    sample.comm = Comm(Bytes(15));
     sample.user_stack = Below(2) == 0 ? Below(3) : StackIdValue();
     sample.kernel_stack =
         profile.stacks.empty() ? kNoStack : profile.stacks.ids().front();
@@ -238,7 +238,7 @@ class Generator {
         .is_interrupt = Below(2) == 0,
         .process = Process(),
         .tid = static_cast<uint32_t>(Number()),
-        .comm = Bytes(15),
+        .comm = Comm(Bytes(15)),
         .user_stack = Below(2) == 0 ? Below(3) : StackIdValue(),
         .kernel_stack = StackIdValue()};
   }
@@ -327,12 +327,6 @@ TEST(RawFileTest, RefusesLaterVersions) {
 TEST(RawFileTest, RefusesToWriteInvalidCaptures) {
   std::string out;
   RawCapture capture;
-  capture.profile.samples.resize(1);
-  capture.profile.samples[0].comm.assign(15, 'a');
-  EXPECT_TRUE(WriteRawCapture(capture, out).has_value());
-  capture.profile.samples[0].comm.assign(16, 'a');
-  EXPECT_FALSE(WriteRawCapture(capture, out).has_value());
-  capture.profile.samples.clear();
   capture.profile.stacks.Add(kFirstStackId, RawStack());
   EXPECT_TRUE(WriteRawCapture(capture, out).has_value());
   capture.profile.stacks.Add(kFirstStackId - 1, RawStack());

@@ -201,6 +201,11 @@ TEST(RawFormatTest, RefusesBrokenRules) {
          w.add_message(5, Process(1, ""));
          w.add_message(6, Samples({0, 0, 0, kFirstStackId, 0, 1}, 6));
        }},
+      {"comm has a NUL",
+       [](Writer& w) {
+         w.add_bytes(3, std::string("a\0b", 3));
+         w.add_message(15, Waker(5, 0));
+       }},
       {"comm is too long",
        [](Writer& w) {
          w.add_bytes(3, "sixteen bytes...");
@@ -275,7 +280,7 @@ TEST(RawFormatTest, ReadsTheDocumentedFormat) {
   EXPECT_EQ(profile.accounting.taken,
             profile.accounting.emitted + profile.accounting.lost());
   ASSERT_EQ(profile.samples.size(), 2u);
-  EXPECT_EQ(profile.samples[0].comm, "app");
+  EXPECT_EQ(profile.samples[0].comm.view(), "app");
   EXPECT_EQ(profile.samples[0].user_stack, 100u);
   EXPECT_EQ(profile.samples[1].tid, 9u);
   EXPECT_EQ(profile.samples[1].user_stack, kFaultedStack);

@@ -40,8 +40,8 @@ std::string KindText(const SampleKind& kind) {
 
 std::string WakerText(const RawProfile& profile, WakerId id,
                       const RawWaker& waker) {
-  return fmt::format("waker {}: {} {} {}{}\n  {}\n  {}\n", id, waker.comm,
-                     waker.process.pid, waker.tid,
+  return fmt::format("waker {}: {} {} {}{}\n  {}\n  {}\n", id,
+                     waker.comm.view(), waker.process.pid, waker.tid,
                      waker.is_interrupt ? ", an interrupt" : "",
                      StackText(profile, waker.user_stack),
                      StackText(profile, waker.kernel_stack));
@@ -56,7 +56,7 @@ std::string Described(const RawCapture& capture) {
   text += fmt::format("{} taken, {} emitted\n", profile.accounting.taken,
                       profile.accounting.emitted);
   for (const RawSample& sample : profile.samples) {
-    text += fmt::format("{} {} {}: {} {}, {}\n  {}\n  {}\n", sample.comm,
+    text += fmt::format("{} {} {}: {} {}, {}\n  {}\n  {}\n", sample.comm.view(),
                         sample.process.pid, sample.tid, sample.count,
                         metadata.kinds[sample.kind].name, sample.value,
                         StackText(profile, sample.user_stack),

@@ -75,7 +75,7 @@ RawProfile KernelPart(uint64_t address = kKnown) {
   RawProfile part;
   part.accounting.taken = part.accounting.emitted = 1;
   RawSample sample;
-  sample.comm = "test";
+  sample.comm = Comm("test");
   sample.count = 1;
   sample.kernel_stack = kFirstStackId;
   part.stacks.Add(kFirstStackId, RawStack{.frames = {address}});

@@ -68,7 +68,7 @@ RawCapture CaptureOf(std::vector<uint64_t> frames,
   RawCapture capture;
   capture.profile.stacks.Add(kFirstStackId, RawStack{std::move(frames)});
   capture.profile.samples.push_back({.process = {.pid = 7},
-                                     .comm = "app",
+                                     .comm = Comm("app"),
                                      .kernel_stack = kFirstStackId,
                                      .count = 3});
   capture.kernel_parts = std::move(parts);
