@@ -167,14 +167,15 @@ class FoldedWriter {
     }
   }
 
-  KeyReader KeyOf(const CountedTexts::Entry& entry) const {
-    return {pieces_.rank_bits(), lines_.Text(entry)};
-  }
-
   bool LineLess(const CountedTexts::Entry& a,
                 const CountedTexts::Entry& b) const {
-    KeyReader key_a = KeyOf(a);
-    KeyReader key_b = KeyOf(b);
+    const unsigned bits = pieces_.rank_bits();
+    const std::string_view text_a = lines_.Text(a);
+    const std::string_view text_b = lines_.Text(b);
+    // Neighbours begin with the same names for the most part.
+    const size_t same = CountSharedRanks(bits, text_a, text_b);
+    KeyReader key_a(bits, text_a, same);
+    KeyReader key_b(bits, text_b, same);
     uint32_t rank_a = 0;
     uint32_t rank_b = 0;
     do {
