@@ -4,8 +4,8 @@
 
     bench.py [--quick] [--program FILE] [--loads KINDS] [--parts PARTS]
              [--signals COUNT] [--waits PARTS] [--seconds SECONDS]
-             [--alternations COUNT] [--against DIRECTORY] --build DIRECTORY
-             [SECTION...]
+             [--alternations COUNT] [--against DIRECTORY]
+             [--history FOLDER] --build DIRECTORY [SECTION...]
 
 Exit status: 0, 1 when a section failed, 77 when nothing can be measured here.
 """
@@ -23,6 +23,7 @@ sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__)))), "e2e"))
 
 import cost
+import days
 import gsym
 import history
 import kernel
@@ -43,7 +44,8 @@ import wall
 SECTIONS = {"wall": wall, "cost": cost, "stacks": stacks, "rate": rate,
             "kernel": kernel, "symbols": symbols, "unwind": unwind,
             "gsym": gsym, "markup": markup, "waiting": waiting,
-            "waits": waits, "history": history, "trouble": trouble,
+            "waits": waits, "history": history, "days": days,
+            "trouble": trouble,
             "paired": paired}
 NOTHING_TO_MEASURE = 77
 
@@ -121,6 +123,9 @@ def main():
                         f"turns (default: 9; {paired.RUNS})")
     parser.add_argument("--against", metavar="DIRECTORY",
                         help="of the section paired: another build directory")
+    parser.add_argument("--history", metavar="FOLDER",
+                        help="of the section days: a history without an open "
+                        "journal (default: records a load of its own)")
     parser.add_argument("sections", nargs="*", metavar="SECTION",
                         help="of " + ", ".join(SECTIONS) + " (default: all)")
     arguments = parser.parse_args()
@@ -142,7 +147,9 @@ def main():
                                    waits.Wanted(waits_parts, arguments.seconds,
                                                 arguments.alternations),
                                    arguments.against and
-                                   os.path.abspath(arguments.against))
+                                   os.path.abspath(arguments.against),
+                                   arguments.history and
+                                   os.path.abspath(arguments.history))
         print_host(context)
         fine = [run_section(context, name)
                 for name in sections or SECTIONS]
