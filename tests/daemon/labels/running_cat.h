@@ -23,8 +23,10 @@ class RunningCat {
   explicit RunningCat(const std::vector<std::string>& environment) {
     std::vector<const char*> variables;
     variables.reserve(environment.size() + 1);
+    std::string bytes;
     for (const std::string& variable : environment) {
       variables.push_back(variable.c_str());
+      bytes += variable + '\0';
     }
     variables.push_back(nullptr);
     std::array<int, 2> ends = {};
@@ -39,8 +41,11 @@ class RunningCat {
     ::close(ends[0]);
     input_ = ends[1];
     process_ = {.pid = static_cast<uint32_t>(pid_), .start_ns = StartNs()};
-    // Until then it is a copy of this process.
-    for (int i = 0; i < 500 && !IsCat(); ++i) ::usleep(10'000);
+    // Until then it is a copy of this process, then one without variables
+    // (begin_new_exec() and create_elf_tables() of the kernel).
+    for (int i = 0; i < 500 && !(IsCat() && Read("environ") == bytes); ++i) {
+      ::usleep(10'000);
+    }
   }
   ~RunningCat() { End(); }
   RunningCat(const RunningCat&) = delete;
