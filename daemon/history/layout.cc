@@ -9,6 +9,7 @@
 #include <charconv>
 #include <limits>
 #include <span>
+#include <system_error>
 #include <utility>
 
 #include "daemon/base/now_ns.h"

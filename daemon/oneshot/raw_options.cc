@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "daemon/base/now_ns.h"

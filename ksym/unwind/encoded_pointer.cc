@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ksym/unwind/encoded_pointer.h"
 
+#include <type_traits>
+
 namespace ksym {
 namespace {
 
