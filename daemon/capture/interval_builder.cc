@@ -47,7 +47,7 @@ void IntervalBuilder::Add(const SampledCount& counted) {
   CountStackEnds(sample, profile_);
   sample.process = FindProcess(sample.process, key.user_stack);
   profile_.accounting.emitted += counted.count;
-  profile_.samples.push_back(std::move(sample));
+  profile_.samples.push_back(sample);
 }
 
 // Within execve a sample can have the new program's key and the old one's

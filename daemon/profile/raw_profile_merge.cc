@@ -33,23 +33,23 @@ bool SameIdentity(const RawSample& a, const RawSample& b) {
 }
 
 void MergeSamples(std::vector<RawSample>& into,
-                  std::vector<RawSample>&& interval) {
+                  const std::vector<RawSample>& interval) {
   IdIndex index;
   std::vector<RawSample> merged;
   merged.reserve(into.size() + interval.size());
-  const auto add = [&](RawSample&& sample) {
+  const auto add = [&](const RawSample& sample) {
     const auto [id, is_new] = index.FindOrInsert(
         HashOf(sample), static_cast<uint32_t>(merged.size()),
         [&](uint32_t other) { return SameIdentity(merged[other], sample); });
     if (is_new) {
-      merged.push_back(std::move(sample));
+      merged.push_back(sample);
     } else {
       merged[id].count += sample.count;
       merged[id].value += sample.value;
     }
   };
-  std::ranges::for_each(into, [&](RawSample& s) { add(std::move(s)); });
-  std::ranges::for_each(interval, [&](RawSample& s) { add(std::move(s)); });
+  std::ranges::for_each(into, add);
+  std::ranges::for_each(interval, add);
   into = std::move(merged);
 }
 
@@ -235,7 +235,7 @@ void Merge(RawProfile& into, RawProfile&& interval) {
   for (auto& [process, labels] : interval.labels) {
     into.labels[renamed_process(process)] = std::move(labels);
   }
-  MergeSamples(into.samples, std::move(interval.samples));
+  MergeSamples(into.samples, interval.samples);
   std::ranges::move(interval.kernel_changes,
                     std::back_inserter(into.kernel_changes));
   into.kernel_table_stale |= interval.kernel_table_stale;

@@ -261,7 +261,7 @@ class Reader {
           message.skip();
       }
     }
-    capture_.profile.wakers.emplace(id, std::move(waker));
+    capture_.profile.wakers.emplace(id, waker);
   }
 
   const ksym::ProcessId& ToProcess(uint64_t index) const {
@@ -291,7 +291,7 @@ class Reader {
     sample.count = columns[5].Next();
     if (!columns[6].AtEnd()) sample.kind = ToKind(columns[6].Next());
     if (!columns[7].AtEnd()) sample.value = columns[7].Next();
-    capture_.profile.samples.push_back(std::move(sample));
+    capture_.profile.samples.push_back(sample);
   }
 
   // The metadata is read before.
