@@ -287,15 +287,24 @@ class LiarTest(service_harness.ServiceCase):
             lambda: self.metrics()["ksym_push_failures_total"] >= 2, "failures")
         self.assertEqual(self.metrics()["ksym_push_sent_total"], 0)
         self.assertIn("is no answer of ClickHouse: Code: 1", service.log())
+        receiver.stop()
         receiver.answer = b""
         receiver.posts.clear()
         # Nobody may make tables; then two requests are refused for a while.
         receiver.statuses = [403, 403] + [200, 500] * 2
+        receiver.start()
         harness.wait_for(
             lambda: self.metrics()["ksym_push_sent_total"] >= 4, "intervals",
             60)
         self.assertEqual(self.metrics()["ksym_push_rejected_total"], 0)
         self.assertEqual(self.metrics()["ksym_push_dropped_total"], 0)
+        # Once with what 18.16 wants to be told and 26.7 does not know, once
+        # without.
+        base = "/?database=fleet"
+        self.assertEqual(
+            [path for path, body in receiver.posts[:2]],
+            [base + "&allow_experimental_low_cardinality_type=1", base])
+        self.assertEqual(receiver.posts[0][1], receiver.posts[1][1])
         queries = [self.query(path, body) for path, body in receiver.posts]
         sent = [query for query in queries if query != "CREATE"]
         for before, query in zip(sent, sent[1:]):
