@@ -99,6 +99,12 @@ class PushConnection::Impl {
     if (!settings.token.empty()) {
       client_.set_bearer_token_auth(settings.token);
     }
+    if (!settings.login.empty()) {
+      const size_t colon = settings.login.find(':');
+      client_.set_basic_auth(
+          settings.login.substr(0, colon),
+          colon == std::string::npos ? "" : settings.login.substr(colon + 1));
+    }
   }
 
   ksym::Result<Answer> Post(Message message) {

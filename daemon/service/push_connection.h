@@ -22,7 +22,8 @@ class PushConnection {
   static constexpr size_t kMaxTextBytes = 200;
 
   struct Settings {
-    std::string token;  // "Authorization: Bearer TOKEN"; empty: none
+    std::string token;       // "Authorization: Bearer TOKEN"; empty: none
+    std::string login = {};  // of HTTP's Basic scheme, "USER:PASSWORD"
     std::chrono::milliseconds connect_within{5'000};
     // From the connection to the last byte of the answer, with the handshake
     // of TLS.
