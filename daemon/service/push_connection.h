@@ -2,9 +2,12 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "daemon/service/push_target.h"
 #include "ksym/base/result.h"
@@ -12,9 +15,9 @@
 namespace profd {
 
 // Posts to one receiver, a connection for each, and believes nothing that it
-// answers: of that at most kMaxAnswerBytes are read, its first line within
-// the first kMaxLineBytes and a buffer, and all of it in time. Not thread-safe
-// but for Stop().
+// answers: of that at most Settings::max_answer_bytes are read, its first line
+// within the first kMaxLineBytes and a buffer, and all of it in time. Not
+// thread-safe but for Stop().
 class PushConnection {
  public:
   static constexpr size_t kMaxAnswerBytes = 64 << 10;
@@ -22,11 +25,15 @@ class PushConnection {
   static constexpr size_t kMaxTextBytes = 200;
 
   struct Settings {
-    std::string token;  // "Authorization: Bearer TOKEN"; empty: none
+    std::string token = {};  // "Authorization: Bearer TOKEN"; empty: none
     std::chrono::milliseconds connect_within{5'000};
     // From the connection to the last byte of the answer, with the handshake
     // of TLS.
     std::chrono::milliseconds answer_within{30'000};
+    size_t max_answer_bytes = kMaxAnswerBytes;
+    // Asked a few times per second while it waits, if there is one: whether to
+    // give up.
+    std::function<bool()> is_over = {};
   };
   static ksym::Result<PushConnection> Make(const PushUrl& url,
                                            const Settings& settings);
@@ -40,11 +47,13 @@ class PushConnection {
     std::string body;
     std::string content_encoding = {};  // of the body; empty: none
     bool wants_answer = false;          // also where it was taken
+    std::vector<std::pair<std::string, std::string>> headers = {};  // more
   };
   struct Answer {
     int status = 0;
     std::string text;  // the first bytes of what it says, printable; unless 2xx
     std::string body;  // of 2xx, if it is wanted: as it came, maybe a part
+    bool is_whole = false;  // nothing is missing at the body's end
   };
   // Blocks for as long as the settings say. kIo: no answer, and why.
   ksym::Result<Answer> Post(Message message);

@@ -87,6 +87,11 @@ MODULES = {
                               "daemon/labels", "daemon/naming",
                               "daemon/output", "daemon/profile", "daemon/raw",
                               "daemon/runtime", "daemon/unwind"],
+    # The samples of many hosts, in a database of theirs. Of the service it has
+    # what speaks HTTP.
+    "daemon/fleet": ["ksym/base", "daemon/base", "daemon/history",
+                     "daemon/http", "daemon/output", "daemon/profile",
+                     "daemon/service"],
     "daemon/symbolize": KSYM + ["ksym/tools", "daemon/naming", "daemon/output",
                                 "daemon/profile", "daemon/raw"],
     # The main functions.
