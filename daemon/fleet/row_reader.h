@@ -21,7 +21,7 @@ class RowReader {
       : reader_(std::as_bytes(std::span(rows))) {}
 
   // Whether another row begins.
-  bool HasRow() const { return reader_.ok() && !reader_.AtEnd(); }
+  bool HasRow() const { return reader_.ok() && !is_wrong_ && !reader_.AtEnd(); }
 
   // UInt8 to UInt64; DateTime is UInt32.
   template <std::unsigned_integral T>
