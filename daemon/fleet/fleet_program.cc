@@ -83,7 +83,7 @@ int ReportFailed(const ksym::Error& error) {
 }  // namespace
 
 int RunFleet(const FleetOptions& options) {
-  StartLog(LogLevel::kInfo);
+  StartLog(LogLevel::kInfo, "ksym-fleet");
   // Before other threads start, which are not to get them.
   sigset_t ends;
   ::sigemptyset(&ends);

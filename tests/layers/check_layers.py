@@ -87,6 +87,9 @@ MODULES = {
                               "daemon/labels", "daemon/naming",
                               "daemon/output", "daemon/profile", "daemon/raw",
                               "daemon/runtime", "daemon/unwind"],
+    # A fleet's tables, as they are written and read.
+    "daemon/clickhouse": KSYM + ["daemon/base", "daemon/output",
+                                 "daemon/profile"],
     # The samples of many hosts, in a database of theirs. Of the service it has
     # what speaks HTTP.
     "daemon/fleet": ["ksym/base", "ksym/cli", "daemon/base",
