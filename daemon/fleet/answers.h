@@ -51,7 +51,7 @@ ksym::Result<std::vector<Cell>> ReadCells(std::string_view rows);
 
 struct StackSum {
   uint64_t stack = 0;
-  std::string_view command;
+  std::string_view command = {};
   bool parked = false;
   uint64_t count = 0;
   uint64_t value = 0;

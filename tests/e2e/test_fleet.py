@@ -18,7 +18,7 @@ import time
 import unittest
 import urllib.parse
 
-import clickhouse_server
+import fleet_server
 import fleet_rows
 import harness
 from fleet_rows import JIT, KERNEL, MARK, NATIVE, FleetRows
@@ -46,7 +46,7 @@ class Program:
     """A ksym-fleet that runs, and questions to it."""
 
     def __init__(self, test, database, *arguments):
-        self.port = clickhouse_server.free_ports(1)[0]
+        self.port = fleet_server.free_ports(1)[0]
         command = [FLEET, "--clickhouse", database, "--listen",
                    f"127.0.0.1:{self.port}", *arguments]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE,
@@ -139,7 +139,7 @@ class FleetTest(unittest.TestCase):
     def setUpClass(cls):
         cls.directory = tempfile.mkdtemp(prefix="ksym-fleet-")
         cls.addClassCleanup(shutil.rmtree, cls.directory)
-        cls.server = clickhouse_server.ClickHouseServer(cls.directory)
+        cls.server = fleet_server.ClickHouseServer(cls.directory)
         cls.addClassCleanup(cls.server.end)
         fleet_rows.create_tables(cls.server, DOCS)
         rows, twice = fill()
@@ -406,7 +406,7 @@ class HostileTest(unittest.TestCase):
     def setUpClass(cls):
         cls.directory = tempfile.mkdtemp(prefix="ksym-fleet-")
         cls.addClassCleanup(shutil.rmtree, cls.directory)
-        cls.server = clickhouse_server.ClickHouseServer(cls.directory)
+        cls.server = fleet_server.ClickHouseServer(cls.directory)
         cls.addClassCleanup(cls.server.end)
         fleet_rows.create_tables(cls.server, DOCS)
 
@@ -591,7 +591,7 @@ class LiarTest(unittest.TestCase):
         self.assertLess(peak, 200_000)
 
     def test_nobody_there(self):
-        port = clickhouse_server.free_ports(1)[0]
+        port = fleet_server.free_ports(1)[0]
         program = Program(self, f"http://127.0.0.1:{port}/ksym")
         status, _, body = program.get("/api/history/functions?seconds=9")
         self.assertEqual((status, b"no connection" in body), (502, True))
@@ -632,7 +632,7 @@ class UsageTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if clickhouse_server.program() is None:
+    if fleet_server.program() is None:
         print("skipped: there is no clickhouse-server here "
               "(Debian's package of that name)")
         sys.exit(harness.SKIPPED)

@@ -24,7 +24,8 @@ CONFIG = """<yandex>
 <users_config>users.xml</users_config>
 <default_profile>default</default_profile>
 <default_database>default</default_database>
-<timezone>UTC</timezone>
+<!-- Days are UTC wherever the server is. -->
+<timezone>America/New_York</timezone>
 <mlock_executable>false</mlock_executable>
 </yandex>
 """
