@@ -21,17 +21,7 @@ constexpr milliseconds kConnectWithin(3'000);
 constexpr size_t kHeadBytes = size_t{64} << 10;
 // Chunks of an answer have lines of their own.
 constexpr size_t kFramingShare = 64;
-constexpr size_t kMaxDatabaseBytes = 64;
-
-bool IsOfDatabase(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
-         (c >= 'a' && c <= 'z') || c == '_';
-}
-
-bool IsDatabase(std::string_view name) {
-  return !name.empty() && name.size() <= kMaxDatabaseBytes &&
-         std::ranges::all_of(name, IsOfDatabase);
-}
+constexpr std::string_view kPrefix = "clickhouse+";
 
 // What the server's message begins with: "Code: 60, e.displayText() = ...".
 struct ServerError {
@@ -50,8 +40,8 @@ constexpr std::array<ServerError, 6> kServerErrors = {{
 
 ksym::Error ErrorOf(const PushConnection::Answer& answer) {
   std::string_view code = answer.text;
-  constexpr std::string_view kPrefix = "Code: ";
-  if (code.starts_with(kPrefix)) code.remove_prefix(kPrefix.size());
+  constexpr std::string_view kCode = "Code: ";
+  if (code.starts_with(kCode)) code.remove_prefix(kCode.size());
   code = code.substr(0, code.find_first_not_of("0123456789"));
   const auto* const known =
       std::ranges::find(kServerErrors, code, &ServerError::code);
@@ -65,19 +55,17 @@ ksym::Error ErrorOf(const PushConnection::Answer& answer) {
 
 }  // namespace
 
-ksym::Result<ClickHouse> ClickHouse::Make(Settings settings) {
-  auto url = ParsePushUrl(settings.url);
-  if (!url) return Fail(std::move(url.error()));
-  const std::string database = url->path.substr(1);
-  if (url->protocol != PushProtocol::kPprof || !IsDatabase(database)) {
+ksym::Result<ClickHouse> ClickHouse::Make(const Settings& settings) {
+  std::string text = settings.url;
+  if (!text.starts_with(kPrefix)) text.insert(0, kPrefix);
+  auto url = ParsePushUrl(text);
+  if (!url) {
     return Fail(ErrorCode::kInvalid,
                 fmt::format("\"{}\" is no URL of the form "
                             "http://HOST:PORT/DATABASE or https://...",
                             settings.url));
   }
-  ClickHouse made(std::move(*url), std::move(settings));
-  made.database_ = database;
-  return made;
+  return ClickHouse(std::move(*url), settings.login);
 }
 
 // Settings that 18.16 knows as later versions do. readonly=2: nothing may be
@@ -88,9 +76,9 @@ std::string ClickHouse::PathOf(milliseconds left, size_t max_bytes) const {
   const auto seconds = std::max<int64_t>(
       std::chrono::ceil<std::chrono::seconds>(left).count(), 1);
   return fmt::format(
-      "/?database={}&default_format=RowBinary&readonly=2&wait_end_of_query=1"
+      "{}&default_format=RowBinary&readonly=2&wait_end_of_query=1"
       "&max_execution_time={}&max_result_bytes={}&result_overflow_mode=throw",
-      database_, seconds, 2 * max_bytes + kHeadBytes);
+      url_.path, seconds, 2 * max_bytes + kHeadBytes);
 }
 
 ksym::Result<std::string> ClickHouse::Ask(std::string_view select,
@@ -101,7 +89,8 @@ ksym::Result<std::string> ClickHouse::Ask(std::string_view select,
     return Fail(ErrorCode::kLimit, "it takes too long: ask for less");
   }
   auto connection = PushConnection::Make(
-      url_, {.connect_within = std::min(left, kConnectWithin),
+      url_, {.login = login_,
+             .connect_within = std::min(left, kConnectWithin),
              .answer_within = left,
              .max_answer_bytes = bounds.max_bytes +
                                  bounds.max_bytes / kFramingShare + kHeadBytes,
@@ -111,10 +100,6 @@ ksym::Result<std::string> ClickHouse::Ask(std::string_view select,
                                      .content_type = "text/plain",
                                      .body = std::string(select),
                                      .wants_answer = true};
-  if (!settings_.user.empty()) {
-    message.headers = {{"X-ClickHouse-User", settings_.user},
-                       {"X-ClickHouse-Key", settings_.password}};
-  }
   auto answer = connection->Post(std::move(message));
   const bool is_late = Clock::now() >= bounds.deadline;
   if (!answer) {

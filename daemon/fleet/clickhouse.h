@@ -28,14 +28,14 @@ struct AskBounds {
 class ClickHouse {
  public:
   struct Settings {
-    // "http://HOST:PORT/DATABASE", or with https.
+    // "http://HOST:PORT/DATABASE", or with https; "clickhouse+" may be in
+    // front, as a service has it that pushes there.
     std::string url = {};
-    std::string user = {};      // empty: the server's default one
-    std::string password = {};  // only with a user
+    std::string login = {};  // "USER:PASSWORD"; empty: the default user's
   };
 
   // kInvalid: the URL is none, or its path is not the name of a database.
-  static ksym::Result<ClickHouse> Make(Settings settings);
+  static ksym::Result<ClickHouse> Make(const Settings& settings);
 
   // The rows of a SELECT, in RowBinary: all of them. The server is told to
   // change nothing for it. kLimit: they would be too many, or come too late;
@@ -45,14 +45,13 @@ class ClickHouse {
                                 const AskBounds& bounds) const;
 
  private:
-  ClickHouse(PushUrl url, Settings settings)
-      : url_(std::move(url)), settings_(std::move(settings)) {}
+  ClickHouse(PushUrl url, std::string login)
+      : url_(std::move(url)), login_(std::move(login)) {}
 
   std::string PathOf(std::chrono::milliseconds left, size_t max_bytes) const;
 
-  PushUrl url_;  // whose path is of no meaning
-  Settings settings_;
-  std::string database_;
+  PushUrl url_;  // whose path names the database
+  std::string login_;
 };
 
 }  // namespace profd::fleet

@@ -27,10 +27,8 @@ ParsedFleetCommandLine ParseFleetCommandLine(int argc,
                  "The database: http://HOST:PORT/DATABASE, or https://...")
       ->type_name("URL")
       ->required();
-  app.add_option("--user", options.user, "The database's user that asks")
-      ->type_name("NAME");
-  app.add_option("--password-file", options.password_file,
-                 "File whose first line is the user's password")
+  app.add_option("--login-file", options.login_file,
+                 "File whose first line is the database's USER:PASSWORD")
       ->type_name("FILE");
   app.add_option("--listen", options.listen, "Where the page is")
       ->type_name("ADDRESS:PORT")
@@ -54,11 +52,6 @@ ParsedFleetCommandLine ParseFleetCommandLine(int argc,
     }
     parsed.exit_status = kUsageError;
     parsed.error_text = std::string(error.what()) + " (--help shows all)";
-    return parsed;
-  }
-  if (options.user.empty() != options.password_file.empty()) {
-    parsed.exit_status = kUsageError;
-    parsed.error_text = "--user and --password-file need each other";
     return parsed;
   }
   parsed.options = std::move(options);

@@ -8,8 +8,7 @@ namespace profd::fleet {
 
 struct FleetOptions {
   std::string clickhouse;  // a URL
-  std::string user;
-  std::string password_file;
+  std::string login_file;  // empty: without a user
   std::string listen = "127.0.0.1:4041";
   std::string token_file;  // empty: a token is made
 };

@@ -28,14 +28,13 @@ using ksym::Result;
 constexpr int kFailure = 1;
 
 Result<ClickHouse> OpenDatabase(const FleetOptions& options) {
-  ClickHouse::Settings settings = {.url = options.clickhouse,
-                                   .user = options.user};
-  if (!options.password_file.empty()) {
-    auto password = ReadToken(options.password_file);
-    if (!password) return Fail(std::move(password.error()));
-    settings.password = std::move(*password);
+  ClickHouse::Settings settings = {.url = options.clickhouse};
+  if (!options.login_file.empty()) {
+    auto login = ReadToken(options.login_file);
+    if (!login) return Fail(std::move(login.error()));
+    settings.login = std::move(*login);
   }
-  return ClickHouse::Make(std::move(settings));
+  return ClickHouse::Make(settings);
 }
 
 // Where it listens, and what a browser must know.

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/output/cgroup_path.h"
 #include "daemon/output/otlp_dictionary.h"
 #include "daemon/output/places.h"
+#include "daemon/output/resource_owner.h"
 #include "daemon/output/signed_number.h"
 #include "daemon/profile/otlp_fields.h"
 #include "daemon/profile/profile_terms.h"
@@ -33,40 +33,12 @@ using otlp::ValueTypeField;
 using protozero::pbf_builder;
 
 constexpr std::string_view kScopeName = "ksym";
-// As the specification has it of services that nobody named.
-constexpr std::string_view kUnknownService = "unknown_service";
-// As container runtimes shorten ids.
-constexpr size_t kShortIdDigits = 12;
 
 // OpenTelemetry's words for what uname(2) says.
 std::string_view ArchitectureWord(std::string_view machine) {
   if (machine == "x86_64") return "amd64";
   if (machine == "aarch64") return "arm64";
   return machine;
-}
-
-// A resource is all that runs in one container, or in one unit, with the same
-// labels.
-struct Owner {
-  std::string container_id;
-  std::string pod_uid;
-  std::string unit;  // outside of containers only
-  LabelSet labels;   // printable
-  auto operator<=>(const Owner&) const = default;
-};
-
-// What the process says of itself, else what its container is called.
-std::string ServiceName(const Owner& owner) {
-  for (const std::string_view key :
-       {kServiceLabel, kPodContainerLabel, kContainerLabel}) {
-    const std::string_view name = FindLabel(owner.labels, key);
-    if (!name.empty()) return std::string(name);
-  }
-  if (!owner.container_id.empty()) {
-    return owner.container_id.substr(0, kShortIdDigits);
-  }
-  if (owner.unit.empty()) return std::string(kUnknownService);
-  return owner.unit.substr(0, owner.unit.rfind('.'));
 }
 
 // Everything about a sample that equal ones share, within a resource.
@@ -115,32 +87,13 @@ class OtlpWriter {
   }
 
  private:
-  Owner OwnerOf(const ProfileSample& sample) const {
-    Owner owner;
-    const SampleLabels& labels = options_.labels;
-    const CgroupParts parts = ParseCgroupPath(profile_.String(sample.cgroup));
-    if (labels.container_id) {
-      owner.container_id = ksym::Printable(parts.container_id);
-      owner.pod_uid = HyphenatedUid(ksym::Printable(parts.pod_uid));
-    }
-    if (labels.unit && owner.container_id.empty()) {
-      owner.unit = ksym::Printable(parts.unit);
-    }
-    for (const auto& [key, value] : profile_.LabelsOf(sample)) {
-      owner.labels.push_back(
-          {.key = ksym::Printable(profile_.String(key)),
-           .value = ksym::Printable(profile_.String(value))});
-    }
-    return owner;
-  }
-
   void AddSample(const ProfileSample& sample) {
     SampleKey key = {.kind = sample.kind,
                      .locations = {},
                      .attributes = AttributesOf(sample)};
     places_.AppendLocations(sample, key.locations);
     const bool has_value = profile_.metadata.kinds[sample.kind].has_values;
-    owners_[OwnerOf(sample)][std::move(key)] +=
+    owners_[OwnerOf(profile_, sample, options_.labels)][std::move(key)] +=
         has_value ? sample.value : sample.count;
   }
 
@@ -174,14 +127,15 @@ class OtlpWriter {
     return attributes;
   }
 
-  std::string EncodeResource(const Owner& owner, const Amounts& amounts) {
+  std::string EncodeResource(const ResourceOwner& owner,
+                             const Amounts& amounts) {
     std::string bytes;
     // A message has its length when its builder goes.
     AddResource(owner, amounts, bytes);
     return bytes;
   }
 
-  void AddResource(const Owner& owner, const Amounts& amounts,
+  void AddResource(const ResourceOwner& owner, const Amounts& amounts,
                    std::string& bytes) {
     pbf_builder<ResourceProfilesField> out(bytes);
     {
@@ -206,7 +160,8 @@ class OtlpWriter {
     } while (at != amounts.end());
   }
 
-  std::vector<OtlpAttribute> ResourceAttributes(const Owner& owner) const {
+  std::vector<OtlpAttribute> ResourceAttributes(
+      const ResourceOwner& owner) const {
     const CaptureMetadata& metadata = profile_.metadata;
     std::vector<OtlpAttribute> attributes;
     for (auto& [key, text] : std::vector<std::pair<std::string, std::string>>{
@@ -313,7 +268,7 @@ class OtlpWriter {
   const OutputOptions& options_;
   Places places_;
   OtlpDictionary dictionary_{places_};
-  std::map<Owner, Amounts> owners_;
+  std::map<ResourceOwner, Amounts> owners_;
 };
 
 }  // namespace

@@ -215,7 +215,8 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
                                0, uint64_t{7} * 24 * 3600}},
     {.path = "push",
      .help = "URLs to send profiles to; .../ingest: as Pyroscope wants it, "
-             "otlp+http://...: OpenTelemetry's",
+             "otlp+http://...: OpenTelemetry's, "
+             "clickhouse+http://.../DATABASE: rows",
      .kind = ConfigKey::Targets{[](Config& c) -> std::vector<PushTarget>& {
        return c.push;
      }}},

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "daemon/base/now_ns.h"
+#include "daemon/service/clickhouse_sender.h"
 #include "daemon/service/http_server.h"
 #include "daemon/service/otlp_answer.h"
 #include "daemon/service/push_connection.h"
@@ -64,6 +65,17 @@ PushConnection::Message MakeForm(std::span<const FormPart> parts) {
 
 }  // namespace
 
+PushForm FormOf(PushProtocol protocol) {
+  switch (protocol) {
+    case PushProtocol::kOtlp:
+      return PushForm::kOtlp;
+    case PushProtocol::kClickHouse:
+      return PushForm::kClickHouse;
+    default:
+      return PushForm::kPprof;
+  }
+}
+
 std::string EncodePushEntry(const PushEntry& entry) {
   return fmt::format("{}\n{}\n{}\n{}\n{}\n{}", kMagic, entry.begin_unix_ns,
                      entry.end_unix_ns, entry.frequency_hz, entry.hostname,
@@ -92,12 +104,21 @@ class PushClient::Impl {
   Impl(PushTarget target, PushUrl url, PushConnection connection)
       : target_(std::move(target)),
         url_(std::move(url)),
-        connection_(std::move(connection)) {}
+        connection_(std::move(connection)),
+        clickhouse_(url_.path) {}
 
   Outcome Send(const PushEntry& entry, std::string& why) {
     if (stopped_) {
       why = "the service ends";
       return Outcome::kTryAgain;
+    }
+    if (url_.protocol == PushProtocol::kClickHouse) {
+      const auto failure = clickhouse_.Send(entry.body, connection_, stopped_);
+      if (!failure) return Outcome::kSent;
+      why = failure->why;
+      return failure->is_of_batch || IsFaultOfEntry(failure->status)
+                 ? Outcome::kRejected
+                 : Outcome::kTryAgain;
     }
     const auto answer = connection_.Post(MessageOf(entry));
     if (!answer) {
@@ -125,6 +146,7 @@ class PushClient::Impl {
   }
 
  private:
+  // Of the protocols with one request for each entry.
   PushConnection::Message MessageOf(const PushEntry& entry) const {
     switch (url_.protocol) {
       case PushProtocol::kPyroscope:
@@ -135,7 +157,7 @@ class PushClient::Impl {
                 .body = entry.body,
                 .content_encoding = "gzip",
                 .wants_answer = true};
-      case PushProtocol::kPprof:
+      default:
         break;
     }
     return {.path = url_.path,
@@ -171,6 +193,7 @@ class PushClient::Impl {
   const PushTarget target_;
   const PushUrl url_;
   PushConnection connection_;
+  ClickHouseSender clickhouse_;  // of that protocol only
   std::atomic<bool> stopped_ = false;
 };
 
@@ -181,13 +204,14 @@ PushClient::~PushClient() = default;
 ksym::Result<PushClient> PushClient::Make(const PushTarget& target) {
   auto url = ParsePushUrl(target.url);
   if (!url) return ksym::Fail(std::move(url.error()));
-  std::string token;
+  PushConnection::Settings settings;
   if (!target.token_file.empty()) {
     auto read = ReadToken(target.token_file);
     if (!read) return ksym::Fail(std::move(read.error()));
-    token = std::move(*read);
+    const bool is_login = url->protocol == PushProtocol::kClickHouse;
+    (is_login ? settings.login : settings.token) = std::move(*read);
   }
-  auto connection = PushConnection::Make(*url, {.token = std::move(token)});
+  auto connection = PushConnection::Make(*url, settings);
   if (!connection) {
     return ksym::Fail(std::move(connection.error()).WithContext(target.url));
   }

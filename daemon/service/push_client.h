@@ -18,8 +18,12 @@ struct PushEntry {
   uint64_t end_unix_ns = 0;
   uint64_t frequency_hz = 0;
   std::string hostname;
-  std::string body;  // gzipped; pprof, or what the target's protocol has
+  std::string body;  // packed, in the form that the target's protocol wants
 };
+
+// What is made of a profile for receivers.
+enum class PushForm : uint8_t { kPprof, kOtlp, kClickHouse };
+PushForm FormOf(PushProtocol protocol);
 
 // An entry as a file of the spool, and back; kCorrupt: it is none.
 std::string EncodePushEntry(const PushEntry& entry);
@@ -38,7 +42,8 @@ class PushClient {
     kTryAgain,  // it, or the way there, does not work now
     kRejected,  // this profile will never be taken
   };
-  // Blocks, for 35 s at the most: 5 for the connection and 30 for what follows.
+  // Blocks, for 35 s at the most: 5 for the connection and 30 for what follows;
+  // where several requests are needed for each of them.
   // `why`: what is wrong, unless sent.
   Outcome Send(const PushEntry& entry, std::string& why);
   // From any thread: ends a Send() and those that come.

@@ -105,6 +105,12 @@ class PushConnection::Impl {
     if (!settings.token.empty()) {
       client_.set_bearer_token_auth(settings.token);
     }
+    if (!settings.login.empty()) {
+      const size_t colon = settings.login.find(':');
+      client_.set_basic_auth(
+          settings.login.substr(0, colon),
+          colon == std::string::npos ? "" : settings.login.substr(colon + 1));
+    }
   }
 
   ksym::Result<Answer> Post(Message message) {
@@ -117,9 +123,6 @@ class PushConnection::Impl {
       request.set_header("Content-Encoding", message.content_encoding);
     }
     if (!host_header_.empty()) request.set_header("Host", host_header_);
-    for (const auto& [name, value] : message.headers) {
-      request.set_header(name, value);
-    }
     int status = 0;
     std::string text;
     const bool wants_answer = message.wants_answer;

@@ -6,8 +6,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "daemon/service/push_target.h"
 #include "ksym/base/result.h"
@@ -26,6 +24,7 @@ class PushConnection {
 
   struct Settings {
     std::string token = {};  // "Authorization: Bearer TOKEN"; empty: none
+    std::string login = {};  // of HTTP's Basic scheme, "USER:PASSWORD"
     std::chrono::milliseconds connect_within{5'000};
     // From the connection to the last byte of the answer, with the handshake
     // of TLS.
@@ -47,7 +46,6 @@ class PushConnection {
     std::string body;
     std::string content_encoding = {};  // of the body; empty: none
     bool wants_answer = false;          // also where it was taken
-    std::vector<std::pair<std::string, std::string>> headers = {};  // more
   };
   struct Answer {
     int status = 0;

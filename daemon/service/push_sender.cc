@@ -24,11 +24,9 @@ constexpr std::string_view kExtension = "push";
 // Only its size bounds the spool.
 constexpr std::chrono::seconds kAnyAge(std::chrono::years(100));
 
-OutputFormat FormatFor(const std::string& url) {
+PushForm FormFor(const std::string& url) {
   const auto parsed = ParsePushUrl(url);
-  return parsed && parsed->protocol == PushProtocol::kOtlp
-             ? OutputFormat::kOtlp
-             : OutputFormat::kPprof;
+  return parsed ? FormOf(parsed->protocol) : PushForm::kPprof;
 }
 
 }  // namespace
@@ -56,7 +54,7 @@ PushSender::PushSender(std::string url, std::string spool_directory,
                        ProfileFiles files, ServiceCounters& counters)
     : url_(std::move(url)),
       spool_directory_(std::move(spool_directory)),
-      format_(FormatFor(url_)),
+      form_(FormFor(url_)),
       counters_(counters),
       files_(std::move(files)),
       deleted_before_(files_.deleted_files()),

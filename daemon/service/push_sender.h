@@ -12,7 +12,6 @@
 #include <string>
 #include <thread>
 
-#include "daemon/output/format_table.h"
 #include "daemon/service/counters.h"
 #include "daemon/service/profile_files.h"
 #include "daemon/service/push_client.h"
@@ -63,8 +62,8 @@ class PushSender {
     return url_ == target.url && spool_directory_ == spool.directory;
   }
 
-  // The format of its entries' bodies.
-  OutputFormat format() const { return format_; }
+  // Of its entries' bodies.
+  PushForm form() const { return form_; }
 
   // On the disk, or if that fails in memory, when it returns.
   void Add(const PushEntry& entry);
@@ -90,7 +89,7 @@ class PushSender {
 
   const std::string url_;
   const std::string spool_directory_;
-  const OutputFormat format_;
+  const PushForm form_;
   ServiceCounters& counters_;
 
   std::mutex mutex_;  // of what follows

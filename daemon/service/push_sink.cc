@@ -8,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include "daemon/clickhouse/batch.h"
 #include "daemon/output/format.h"
 #include "daemon/output/gzip.h"
 #include "daemon/service/log.h"
@@ -19,20 +20,36 @@ using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMaxWaiting = 8;  // for the disk
 
-PushEntry EntryOf(const Profile& profile, const Labels& labels,
-                  OutputFormat format) {
-  const CaptureMetadata& metadata = profile.metadata;
-  std::string body = Render(profile, format, OptionsFor(format, labels));
-  // pprof is gzipped by itself.
-  if (format == OutputFormat::kOtlp) body = Gzip(body);
-  return {.begin_unix_ns = metadata.start_unix_ns,
-          .end_unix_ns = metadata.start_unix_ns + metadata.duration_ns,
-          .frequency_hz = metadata.kinds.front().frequency_hz,
-          .hostname = metadata.hostname,
-          .body = std::move(body)};
+std::string RenderFor(const Profile& profile, const Labels& labels,
+                      OutputFormat format) {
+  return Render(profile, format, OptionsFor(format, labels));
 }
 
 }  // namespace
+
+PushEntry PushSink::EntryOf(const Profile& profile, const Labels& labels,
+                            PushForm form) {
+  const CaptureMetadata& metadata = profile.metadata;
+  PushEntry entry = {
+      .begin_unix_ns = metadata.start_unix_ns,
+      .end_unix_ns = metadata.start_unix_ns + metadata.duration_ns,
+      .frequency_hz = metadata.kinds.front().frequency_hz,
+      .hostname = metadata.hostname,
+      .body = {}};
+  switch (form) {
+    case PushForm::kPprof:  // is gzipped by itself
+      entry.body = RenderFor(profile, labels, OutputFormat::kPprof);
+      break;
+    case PushForm::kOtlp:
+      entry.body = Gzip(RenderFor(profile, labels, OutputFormat::kOtlp));
+      break;
+    case PushForm::kClickHouse:
+      entry.body = clickhouse::PackBatch(clickhouse::MakeBatch(
+          profile, labels.of_sample, run_name_.Next(metadata.start_unix_ns)));
+      break;
+  }
+  return entry;
+}
 
 PushSink::PushSink(ServiceCounters& counters)
     : counters_(counters), profiles_(kMaxWaiting), thread_([this] { Run(); }) {}
@@ -151,9 +168,9 @@ void PushSink::Run() {
       labels = labels_;
     }
     // Each form is made once, if somebody takes it.
-    std::map<OutputFormat, PushEntry> entries;
+    std::map<PushForm, PushEntry> entries;
     for (const auto& sender : senders()) {
-      auto [entry, is_new] = entries.try_emplace(sender->format());
+      auto [entry, is_new] = entries.try_emplace(sender->form());
       if (is_new) entry->second = EntryOf(**profile, labels, entry->first);
       sender->Add(entry->second);
     }

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "daemon/clickhouse/run_name.h"
 #include "daemon/profile/profile.h"
 #include "daemon/service/blocking_queue.h"
 #include "daemon/service/counters.h"
@@ -17,7 +18,7 @@
 
 namespace profd {
 
-// Sends each profile to every target, as pprof or as OpenTelemetry's profiles.
+// Sends each profile to every target, in the form that it takes.
 // One thread makes these of it and writes them to the targets' spools, one per
 // target sends.
 class PushSink {
@@ -56,12 +57,15 @@ class PushSink {
   using Senders = std::vector<std::shared_ptr<PushSender>>;
 
   void Run();
+  PushEntry EntryOf(const Profile& profile, const Labels& labels,
+                    PushForm form);
   Senders senders();
   ksym::Result<std::shared_ptr<PushSender>> FindOrOpen(
       const PushTarget& target, const PushSender::Spool& spool);
   void Reap();
 
   ServiceCounters& counters_;
+  clickhouse::RunName run_name_;  // used by the thread only
   BlockingQueue<std::shared_ptr<const Profile>> profiles_;
   std::mutex mutex_;  // of what follows
   std::condition_variable changed_;

@@ -20,6 +20,10 @@ constexpr size_t kMaxHostBytes = 253;  // of a name in DNS
 constexpr uint16_t kHttpPort = 80;
 constexpr uint16_t kHttpsPort = 443;
 constexpr std::string_view kOtlpPrefix = "otlp+";
+constexpr std::string_view kClickHousePrefix = "clickhouse+";
+constexpr uint16_t kClickHousePort = 8123;
+constexpr uint16_t kClickHouseTlsPort = 8443;
+constexpr size_t kMaxDatabaseBytes = 64;
 // Where collectors take profiles by default.
 constexpr std::string_view kOtlpPath = "/v1development/profiles";
 
@@ -59,10 +63,54 @@ std::optional<uint16_t> PortOf(std::string_view text, uint16_t if_none) {
   return port == 0 ? std::nullopt : port;
 }
 
+// The protocol that stands in front of a URL, which is taken off.
+PushProtocol TakeProtocol(std::string_view& url) {
+  for (const auto& [prefix, protocol] :
+       {std::pair(kOtlpPrefix, PushProtocol::kOtlp),
+        std::pair(kClickHousePrefix, PushProtocol::kClickHouse)}) {
+    if (!url.starts_with(prefix)) continue;
+    url.remove_prefix(prefix.size());
+    return protocol;
+  }
+  return PushProtocol::kPprof;
+}
+
+uint16_t DefaultPort(PushProtocol protocol, bool is_https) {
+  if (protocol == PushProtocol::kClickHouse) {
+    return is_https ? kClickHouseTlsPort : kClickHousePort;
+  }
+  return is_https ? kHttpsPort : kHttpPort;
+}
+
+// A name that needs no quotes in SQL nor in a URL.
+bool IsDatabase(std::string_view name) {
+  return !name.empty() && name.size() <= kMaxDatabaseBytes &&
+         std::ranges::all_of(
+             name, [](char c) { return IsOfHost(c) && c != '.' && c != '-'; });
+}
+
+// Makes a path what its protocol posts to. False: it cannot be.
+bool SetPath(PushUrl& url) {
+  const std::string_view path = url.path;
+  switch (url.protocol) {
+    case PushProtocol::kClickHouse:
+      if (!IsDatabase(path.substr(1))) return false;
+      url.path = "/?database=" + url.path.substr(1);
+      break;
+    case PushProtocol::kOtlp:
+      if (path == "/") url.path = kOtlpPath;
+      break;
+    default:
+      if (path.substr(0, path.find('?')).ends_with("/ingest")) {
+        url.protocol = PushProtocol::kPyroscope;
+      }
+  }
+  return true;
+}
+
 std::optional<PushUrl> Parse(std::string_view url) {
   PushUrl parsed;
-  const bool is_otlp = url.starts_with(kOtlpPrefix);
-  if (is_otlp) url.remove_prefix(kOtlpPrefix.size());
+  parsed.protocol = TakeProtocol(url);
   parsed.is_https = url.starts_with("https://");
   if (!parsed.is_https && !url.starts_with("http://")) return std::nullopt;
   const bool is_plain = url.size() <= kMaxUrlBytes && !url.contains('#') &&
@@ -72,18 +120,13 @@ std::optional<PushUrl> Parse(std::string_view url) {
   std::string_view authority = url.substr(0, url.find('/'));
   parsed.path = url.substr(authority.size());
   const auto host = TakeHost(authority);
-  const auto port = PortOf(authority, parsed.is_https ? kHttpsPort : kHttpPort);
+  const auto port =
+      PortOf(authority, DefaultPort(parsed.protocol, parsed.is_https));
   if (!host || !port) return std::nullopt;
   parsed.host = *host;
   parsed.port = *port;
   if (parsed.path.empty()) parsed.path += '/';
-  if (is_otlp) {
-    parsed.protocol = PushProtocol::kOtlp;
-    if (parsed.path == "/") parsed.path = kOtlpPath;
-  } else if (parsed.path.substr(0, parsed.path.find('?'))
-                 .ends_with("/ingest")) {
-    parsed.protocol = PushProtocol::kPyroscope;
-  }
+  if (!SetPath(parsed)) return std::nullopt;
   return parsed;
 }
 
@@ -95,7 +138,8 @@ ksym::Result<PushUrl> ParsePushUrl(std::string_view url) {
     return ksym::Fail(ksym::ErrorCode::kInvalid,
                       fmt::format("\"{}\" is no URL of the form "
                                   "http://HOST:PORT/PATH or https://..., or "
-                                  "these with otlp+ in front",
+                                  "these with otlp+ in front, or "
+                                  "clickhouse+http://HOST:PORT/DATABASE",
                                   url));
   }
   return std::move(*parsed);

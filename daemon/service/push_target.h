@@ -12,19 +12,22 @@ namespace profd {
 // Where profiles are sent; an element of "push" in the configuration.
 struct PushTarget {
   // http or https; of Pyroscope if its path ends in "/ingest", of a collector
-  // of OpenTelemetry with "otlp+" in front.
+  // of OpenTelemetry with "otlp+" in front, of a database of ClickHouse with
+  // "clickhouse+".
   std::string url = {};
   std::string name = "ksym-profiled";  // the application's, for Pyroscope
-  std::string token_file = {};  // "Authorization: Bearer TOKEN"; empty: none
+  // "Authorization: Bearer TOKEN"; of ClickHouse "USER:PASSWORD"; empty: none.
+  std::string token_file = {};
 
   friend bool operator==(const PushTarget&, const PushTarget&) = default;
 };
 
 // How a receiver takes profiles.
 enum class PushProtocol : uint8_t {
-  kPprof,      // the body of a POST
-  kPyroscope,  // a form with pprof
-  kOtlp,       // OTLP/HTTP with binary protobuf, of v1development
+  kPprof,       // the body of a POST
+  kPyroscope,   // a form with pprof
+  kOtlp,        // OTLP/HTTP with binary protobuf, of v1development
+  kClickHouse,  // rows of its tables; docs/fleet.md
 };
 
 struct PushUrl {
@@ -36,7 +39,7 @@ struct PushUrl {
 };
 
 // kInvalid: no URL, not of http or https, of no server that there can be, or
-// with a user's name in it.
+// with a user's name in it; of ClickHouse without a plain name of a database.
 ksym::Result<PushUrl> ParsePushUrl(std::string_view url);
 
 // A name for the target's directory that no other URL has, but for those made

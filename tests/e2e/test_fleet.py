@@ -367,8 +367,9 @@ class FleetTest(unittest.TestCase):
         program.token = "sesame"
         self.assertEqual(program.json("functions", **whole())["sum"],
                          SHOP + MAIL + JAVA)
-        program = Program(self, self.url, "--user", "nobody",
-                          "--password-file", path)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("nobody:sesame\n")
+        program = Program(self, self.url, "--login-file", path)
         status, _, body = program.get("/api/history/functions?seconds=9")
         self.assertEqual(status, 502)
         self.assertIn(b"the database: status", body)
@@ -607,7 +608,7 @@ class UsageTest(unittest.TestCase):
         database = ["--clickhouse", "http://127.0.0.1:1/ksym"]
         for arguments, status in (
                 ([], 2), (["--nothing"], 2), (["--clickhouse"], 2),
-                (database + ["--user", "x"], 2),
+                (database + ["--login-file", "/nowhere"], 1),
                 (["--clickhouse", "http://127.0.0.1:1"], 1),
                 (database + ["--listen", "unix:/tmp/x"], 1),
                 (database + ["--listen", "example.org:80"], 1),

@@ -54,6 +54,9 @@ MODULES = {
     "daemon/raw": KSYM + ["daemon/profile"],
     "daemon/naming": KSYM + ["daemon/base", "daemon/profile", "daemon/raw"],
     "daemon/output": KSYM + ["daemon/profile", "daemon/raw"],
+    # Rows of a fleet's tables.
+    "daemon/clickhouse": KSYM + ["daemon/base", "daemon/output",
+                                 "daemon/profile"],
     "daemon/history": KSYM + ["daemon/base", "daemon/output",
                               "daemon/profile"],
     "daemon/input": KSYM + ["daemon/profile"],
@@ -83,13 +86,11 @@ MODULES = {
     "daemon/ui": ["ksym/base", "daemon/base", "daemon/http",
                   "daemon/oneshot"],
     "daemon/service": KSYM + ["ksym/cli", "daemon/base", "daemon/capture",
-                              "daemon/files", "daemon/history", "daemon/http",
+                              "daemon/clickhouse", "daemon/files",
+                              "daemon/history", "daemon/http",
                               "daemon/labels", "daemon/naming",
                               "daemon/output", "daemon/profile", "daemon/raw",
                               "daemon/runtime", "daemon/unwind"],
-    # A fleet's tables, as they are written and read.
-    "daemon/clickhouse": KSYM + ["daemon/base", "daemon/output",
-                                 "daemon/profile"],
     # The samples of many hosts, in a database of theirs. Of the service it has
     # what speaks HTTP.
     "daemon/fleet": ["ksym/base", "ksym/cli", "daemon/base",

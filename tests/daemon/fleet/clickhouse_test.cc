@@ -41,8 +41,8 @@ ksym::Result<std::string> AnswerOf(const std::string& bytes,
 TEST(ClickHouseTest, SendsTheQueryAsTheBody) {
   const FakeServer server(
       [](const std::string&) { return FakeServer::Ok("rows"); });
-  const auto made = ClickHouse::Make(
-      {.url = server.url(), .user = "reader", .password = "secret"});
+  const auto made =
+      ClickHouse::Make({.url = server.url(), .login = "reader:secret"});
   ASSERT_TRUE(made) << made.error().message();
   const auto rows = made->Ask("SELECT 'x'", Within(seconds(10)));
   ASSERT_TRUE(rows) << rows.error().message();
@@ -53,22 +53,23 @@ TEST(ClickHouseTest, SendsTheQueryAsTheBody) {
   EXPECT_THAT(requests[0], HasSubstr("&default_format=RowBinary&"));
   EXPECT_THAT(requests[0], HasSubstr("&readonly=2&"));
   EXPECT_THAT(requests[0], HasSubstr("&max_execution_time=10&"));
-  EXPECT_THAT(requests[0], HasSubstr("X-ClickHouse-User: reader\r\n"));
-  EXPECT_THAT(requests[0], HasSubstr("X-ClickHouse-Key: secret\r\n"));
+  EXPECT_THAT(requests[0],
+              HasSubstr("Authorization: Basic cmVhZGVyOnNlY3JldA==\r\n"));
   EXPECT_THAT(requests[0], testing::EndsWith("\r\n\r\nSELECT 'x'"));
 }
 
 TEST(ClickHouseTest, WantsADatabase) {
-  for (const char* url :
-       {"", "127.0.0.1:8123/ksym", "ftp://a/ksym", "http://a:8123",
-        "http://a:8123/", "http://a:8123/k/s", "http://a:8123/k?user=x",
-        "http://a:8123/k;DROP", "otlp+http://a:8123/ksym", "http://a/ingest/",
-        "http://user@a:8123/ksym"}) {
+  for (const char* url : {"", "clickhouse+", "127.0.0.1:8123/ksym",
+                          "ftp://a/ksym", "http://a:8123", "http://a:8123/",
+                          "http://a:8123/k/s", "http://a:8123/k?user=x",
+                          "http://a:8123/k;DROP", "otlp+http://a:8123/ksym",
+                          "http://a/ingest/", "http://user@a:8123/ksym"}) {
     const auto made = ClickHouse::Make({.url = url});
     ASSERT_FALSE(made) << url;
     EXPECT_EQ(made.error().code(), ErrorCode::kInvalid) << url;
   }
   EXPECT_TRUE(ClickHouse::Make({.url = "https://[::1]:8443/ksym_2"}));
+  EXPECT_TRUE(ClickHouse::Make({.url = "clickhouse+http://a/ksym"}));
 }
 
 TEST(ClickHouseTest, TakesChunks) {

@@ -313,6 +313,15 @@ TEST(ConfigTest, ReadsPushTargets) {
   EXPECT_EQ(collector->path, "/v1development/profiles");
   EXPECT_EQ(ParsePushUrl("otlp+http://c/own?x=1")->path, "/own?x=1");
   EXPECT_EQ(ParsePushUrl("http://[::1]:2")->path, "/");
+  const auto database = ParsePushUrl("clickhouse+http://c/ksym_1");
+  ASSERT_TRUE(database);
+  EXPECT_EQ(database->protocol, PushProtocol::kClickHouse);
+  EXPECT_EQ(database->port, 8123);
+  EXPECT_EQ(database->path, "/?database=ksym_1");
+  EXPECT_EQ(ParsePushUrl("clickhouse+https://c/d")->port, 8443);
+  EXPECT_EQ(ParsePushUrl("clickhouse+https://c:1/d")->port, 1);
+  EXPECT_EQ(ParsePushUrl("clickhouse+https://c/ingest")->protocol,
+            PushProtocol::kClickHouse);
   EXPECT_NE(DirectoryOf({.url = "http://a/b_c"}),
             DirectoryOf({.url = "http://a/b/c"}));
   for (const char* bad :
@@ -332,16 +341,39 @@ TEST(ConfigTest, ReadsPushTargets) {
 // What names no server, or a port that no server can have, is refused before
 // anything is sent there.
 TEST(ConfigTest, RefusesUrlsOfNoServer) {
-  for (const char* bad :
-       {"http://h:99999999999999999999/", "http://h:65536/", "http://h:0/",
-        "http://h:/", "http://:80/", "http://h:80:80/", "http://[::1/",
-        "http://[::1]x/", "http://[h]/", "http://::1/", "http://[]/",
-        "http://h:+80/", "http://h?/", "http://h%20/", "http://h\\/",
-        "https://h:x/", "http://h_\"/"}) {
+  for (const char* bad : {"http://h:99999999999999999999/",
+                          "http://h:65536/",
+                          "http://h:0/",
+                          "http://h:/",
+                          "http://:80/",
+                          "http://h:80:80/",
+                          "http://[::1/",
+                          "http://[::1]x/",
+                          "http://[h]/",
+                          "http://::1/",
+                          "http://[]/",
+                          "http://h:+80/",
+                          "http://h?/",
+                          "http://h%20/",
+                          "http://h\\/",
+                          "https://h:x/",
+                          "http://h_\"/",
+                          "clickhouse+http://h",
+                          "clickhouse+http://h/",
+                          "clickhouse+http://h/a/",
+                          "clickhouse+http://h/a?user=b",
+                          "clickhouse+http://h/a;b",
+                          "clickhouse+http://h/a.b",
+                          "clickhouse+http://h/a-b",
+                          "clickhouse+http://h/%61",
+                          "clickhouse://h/a",
+                          "otlp+clickhouse+http://h/a"}) {
     EXPECT_FALSE(ParsePushUrl(bad)) << bad;
   }
   EXPECT_FALSE(ParsePushUrl("http://" + std::string(254, 'h') + "/"));
   EXPECT_FALSE(ParsePushUrl("http://h/" + std::string(8192, 'h')));
+  EXPECT_TRUE(ParsePushUrl("clickhouse+http://h/" + std::string(64, 'd')));
+  EXPECT_FALSE(ParsePushUrl("clickhouse+http://h/" + std::string(65, 'd')));
   const auto whole =
       ParsePushUrl("https://" + std::string(253, 'h') + ":65535");
   ASSERT_TRUE(whole);

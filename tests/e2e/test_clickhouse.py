@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A fleet's samples in ClickHouse: a real server that dies, and one that lies,
+has each of them once."""
+
+import collections
+import datetime
+import glob
+import os
+import random
+import re
+import signal
+import time
+
+import clickhouse_server
+import harness
+import service_harness
+
+DOCS = os.path.join(harness.SOURCE_DIR, "docs/fleet.md")
+TABLES = ("samples", "stacks", "intervals")
+
+
+def documented(beginning):
+    """The SQL of docs/fleet.md that begins so."""
+    for block in re.findall(r"```sql\n(.*?)```", harness.read_text(DOCS), re.S):
+        if block.startswith(beginning):
+            return block
+    raise AssertionError("docs/fleet.md has no " + beginning)
+
+
+def second(text):
+    return int(datetime.datetime.strptime(text, "%Y-%m-%d %H:%M:%S").replace(
+        tzinfo=datetime.timezone.utc).timestamp())
+
+
+class ClickHouseTest(service_harness.ServiceCase):
+
+    def setUp(self):
+        super().setUp()
+        self.need_command("clickhouse-server")
+        self.server = clickhouse_server.Server(
+            self.path("server"), self.free_port(), self.free_port())
+        self.addCleanup(
+            lambda: self.server.process and self.server.kill())
+
+    def push_to(self, port, **more):
+        self.push = [{"url": "clickhouse+http://127.0.0.1:%d/fleet" % port,
+                      **more}]
+        self.configure(format="json", max_age_seconds=86400)
+
+    def drain(self):
+        harness.wait_for(lambda: self.metrics()["ksym_push_waiting"] == 0,
+                         "all is sent", 90)
+
+    def written(self):
+        """The service's own files: by the second in which they begin, their
+        samples by kind, command and names."""
+        sums = {}
+        for path in self.files("json"):
+            document = harness.Document(harness.read_bytes(path))
+            kinds = [kind["name"] for kind in
+                     document.metadata.get("kinds", [{"name": "cpu"}])]
+            begin = document.metadata["start_unix_ns"] // 10**9
+            found = sums.setdefault(begin, collections.Counter())
+            for stack in document.stacks:
+                key = (stack.get("sample_kind", kinds[0]), stack["comm"],
+                       tuple(document.names(stack)))
+                found[key] += stack["count"]
+        return sums
+
+    def stored(self):
+        """The same of what the server has, as docs/fleet.md says it is to be
+        read; the query is the documented one, with the row's own columns."""
+        query = documented("SELECT stack, sum(count)")
+        more = "stack, time, kind, command"
+        query = query.replace("SELECT stack,", "SELECT %s," % more)
+        query = query.replace("GROUP BY stack\n", "GROUP BY %s\n" % more)
+        query = query.replace("WHERE FILTER\n", "WHERE 1\n").replace(
+            "WHERE TIMES", "WHERE 1")
+        self.assertNotIn("FILTER", query)
+        names = {}
+        for row in self.server.ask(
+                "SELECT stack, any(names) AS names, any(kinds) AS kinds "
+                "FROM stacks GROUP BY stack"):
+            names[row["stack"]] = tuple(
+                name for name, kind in zip(row["names"], row["kinds"]) if kind)
+        sums = collections.defaultdict(collections.Counter)
+        for row in self.server.ask(query):
+            key = (row["kind"], row["command"], names[row["stack"]])
+            sums[second(row["time"])][key] += int(row["count"])
+        return sums
+
+    def spooled(self):
+        """The seconds in which what still waits to be sent begins."""
+        paths = glob.glob(self.path("spool") + "/*/*/*/*/*.push")
+        return {int(harness.read_bytes(path).split(b"\n", 2)[1]) // 10**9
+                for path in paths}
+
+    def check_all_stored(self):
+        """Each interval that was written is there or waits on the disk, and
+        each sample once."""
+        written, stored, spooled = self.written(), self.stored(), self.spooled()
+        times = {second(row["time"]) for row in
+                 self.server.ask("SELECT DISTINCT time FROM intervals")}
+        self.assertLessEqual(len(spooled), 2)
+        self.assertEqual(set(written) - times - spooled, set())
+        # A killed service may have had no time for one file.
+        self.assertLessEqual(len(times - set(written)), 1)
+        self.assertGreater(len(times), 3)
+        for begin in set(written) - spooled:
+            self.assertEqual(stored[begin], written[begin], begin)
+        # taken and lost are of the whole interval.
+        totals = self.server.ask(
+            "SELECT time, any(taken) - any(lost) AS emitted FROM intervals "
+            "GROUP BY run, time")
+        for row in totals:
+            begin = second(row["time"])
+            if begin not in spooled:
+                self.assertEqual(int(row["emitted"]),
+                                 sum(stored[begin].values()))
+
+    def raw_rows(self, table):
+        return int(self.server.ask(
+            "SELECT count() AS n FROM " + table)[0]["n"])
+
+    def test_samples(self):
+        # What the service writes into files is in the tables, made by it, in
+        # the days of UTC; SQL of the documentation works as it is there.
+        self.server.start()
+        self.push_to(self.server.port)
+        self.workload("spin")
+        service = self.start_service()
+        self.wait_files(6, "json")
+        self.drain()
+        self.assertLess(service.end(signal.SIGTERM), 3)
+        self.check_all_stored()
+        self.assertEqual(self.raw_rows("samples"), int(self.server.ask(
+            "SELECT count() AS n FROM samples FINAL")[0]["n"]))
+        hot = self.server.ask(
+            "SELECT sum(count) AS c, sum(value) AS v FROM samples "
+            "WHERE command = 'spin' AND kind = 'cpu'")[0]
+        self.assertEqual(int(hot["v"]), int(hot["c"]) * (10**9 // 99))
+        self.assertGreater(int(hot["c"]), 99)
+        row, = self.server.ask(documented("SELECT host, max(time)"))
+        self.assertIn(os.uname().nodename, row.values())
+        self.assertIn(os.uname().release, row.values())
+        for table in TABLES:
+            days = {row["partition"] for row in self.server.ask(
+                "SELECT partition FROM system.parts WHERE active "
+                "AND database = 'fleet' AND table = '%s'" % table)}
+            today = datetime.datetime.now(datetime.timezone.utc)
+            self.assertIn(today.strftime("%Y-%m-%d"), days)
+            self.assertLessEqual(len(days), 2)
+
+    def test_documented_tables(self):
+        # The documentation has the tables that are made.
+        with open(os.path.join(harness.SOURCE_DIR,
+                               "daemon/clickhouse/tables.cc")) as file:
+            source = file.read()
+        created = documented("CREATE TABLE").split("\n\n")
+        self.assertEqual(len(created), len(TABLES))
+        for statement in created:
+            self.assertIn('R"(%s)"' % statement.strip(), source)
+
+    def test_killed_server(self):
+        # Killed again and again while it takes samples, and the service is
+        # killed once as well: nothing is lost and nothing counts twice.
+        self.server.start()
+        self.push_to(self.server.port)
+        self.workload("spin")
+        service = self.start_service()
+        self.wait_files(1, "json")
+        rng = random.Random(1)
+        for turn in range(6):
+            time.sleep(rng.uniform(0.2, 1.5))
+            self.server.kill()
+            if turn == 3:
+                service.end(signal.SIGKILL)
+                service = self.start_service()
+            time.sleep(rng.uniform(0, 0.7))
+            self.server.start()
+        self.wait_files(10, "json")
+        self.drain()
+        self.assertEqual(self.metrics()["ksym_push_dropped_total"], 0)
+        self.assertEqual(self.metrics()["ksym_push_rejected_total"], 0)
+        self.assertLess(service.end(signal.SIGTERM), 3)
+        self.check_all_stored()
+
+    def test_lost_answers(self):
+        # Each of the requests for an interval is taken and its answer lost, at
+        # one time or another: the tables have rows twice, the reader does not.
+        self.server.start()
+        thief = clickhouse_server.AnswerThief(
+            self.free_port(), self.server.port, every=3)
+        self.addCleanup(thief.close)
+        self.push_to(thief.listener.getsockname()[1])
+        self.workload("spin")
+        service = self.start_service()
+        harness.wait_for(
+            lambda: all(thief.lost[table] >= 2 for table in TABLES),
+            "lost answers", 90)
+        thief.every = 0
+        self.drain()
+        self.assertGreaterEqual(
+            self.metrics()["ksym_push_failures_total"], 6)
+        self.assertLess(service.end(signal.SIGTERM), 3)
+        self.check_all_stored()
+        twice = int(self.server.ask(
+            "SELECT count() AS n FROM (SELECT run, time FROM intervals "
+            "GROUP BY run, time HAVING count() > 1)")[0]["n"])
+        self.assertGreater(twice, 0)
+        # Merging makes one of them as well.
+        counted = sum(sum(c.values()) for c in self.stored().values())
+        self.server.ask("OPTIMIZE TABLE samples FINAL")
+        self.assertEqual(counted, int(self.server.ask(
+            "SELECT sum(count) AS n FROM samples")[0]["n"]))
+        self.check_all_stored()
+
+    def test_tables_that_go(self):
+        # They are made again, and have all stacks again.
+        self.server.start()
+        self.push_to(self.server.port)
+        self.workload("spin")
+        service = self.start_service()
+        self.wait_files(3, "json")
+        self.drain()
+        for table in TABLES:
+            self.server.ask("DROP TABLE " + table)
+        before = self.metrics()["ksym_push_sent_total"]
+        harness.wait_for(
+            lambda: self.metrics()["ksym_push_sent_total"] >= before + 3,
+            "intervals")
+        self.assertGreaterEqual(self.metrics()["ksym_push_failures_total"], 1)
+        service.end(signal.SIGTERM)
+        stored = self.stored()  # looks each stack up
+        self.assertGreaterEqual(len(stored), 3)
+
+    def test_login(self):
+        # The token's file has a user and a password, which may have colons.
+        harness.write_text(self.path("token"), "writer:a:b\n")
+        self.server.start()
+        self.push_to(self.server.port, token_file=self.path("token"))
+        self.workload("spin")
+        service = self.start_service()
+        harness.wait_for(
+            lambda: self.metrics()["ksym_push_sent_total"] >= 2, "intervals")
+        self.assertEqual(self.metrics()["ksym_push_failures_total"], 0)
+        harness.write_text(self.path("token"), "writer:b\n")
+        service.process.send_signal(signal.SIGHUP)
+        harness.wait_for(
+            lambda: self.metrics()["ksym_push_failures_total"] >= 1, "refusal")
+        self.assertEqual(self.metrics()["ksym_push_rejected_total"], 0)
+
+
+class LiarTest(service_harness.ServiceCase):
+    """Needs no ClickHouse: the receiver is none."""
+
+    def test_liar(self):
+        receiver = service_harness.Receiver(self.free_port())
+        self.push = ["clickhouse+http://127.0.0.1:%d/fleet" % receiver.port]
+        self.configure(format="pprof")
+        self.workload("spin")
+        receiver.start()
+        self.addCleanup(receiver.stop)
+        # Who says something behind a 200, be it without an end, is not
+        # ClickHouse.
+        receiver.answer = b"Code: 1, welcome to nginx " * 99999
+        service = self.start_service()
+        harness.wait_for(
+            lambda: self.metrics()["ksym_push_failures_total"] >= 2, "failures")
+        self.assertEqual(self.metrics()["ksym_push_sent_total"], 0)
+        self.assertIn("is no answer of ClickHouse: Code: 1", service.log())
+        receiver.answer = b""
+        receiver.posts.clear()
+        # Nobody may make tables; then two requests are refused for a while.
+        receiver.statuses = [403, 403] + [200, 500] * 2
+        harness.wait_for(
+            lambda: self.metrics()["ksym_push_sent_total"] >= 4, "intervals",
+            60)
+        self.assertEqual(self.metrics()["ksym_push_rejected_total"], 0)
+        self.assertEqual(self.metrics()["ksym_push_dropped_total"], 0)
+        queries = [self.query(path, body) for path, body in receiver.posts]
+        sent = [query for query in queries if query != "CREATE"]
+        for before, query in zip(sent, sent[1:]):
+            # Never samples without their stacks, nor these without a word of
+            # the interval.
+            self.assertIn(before, {"samples": ("stacks", "intervals"),
+                                   "stacks": ("intervals",),
+                                   "intervals": ("samples", "stacks",
+                                                 "intervals")}[query])
+        self.assertIn("samples", sent)
+        # Refused for good.
+        receiver.statuses = [400]
+        harness.wait_for(
+            lambda: self.metrics()["ksym_push_rejected_total"] >= 1, "refusal")
+        self.assertLess(service.end(signal.SIGTERM), 3)
+
+    @staticmethod
+    def query(path, body):
+        if body.startswith(b"CREATE TABLE IF NOT EXISTS"):
+            return "CREATE"
+        found = re.fullmatch(
+            r"/\?database=fleet&query=INSERT(?:%20|\+)INTO(?:%20|\+)(\w+).*",
+            path)
+        harness.expect(found, path)
+        harness.expect(body.startswith(b"\x1f\x8b"), "is no gzip")
+        return found[1]
+
+
+if __name__ == "__main__":
+    harness.main()
