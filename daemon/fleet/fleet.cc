@@ -315,10 +315,11 @@ Result<history::TimelineAnswer> Fleet::ReadTimeline(
   if (!reader.kinds().empty()) {
     Question asked = wanted.has_lanes ? question : reader.OfKind();
     if (wanted.has_lanes) asked.kind.clear();
-    const auto names =
-        reader.Ask(RowNamesSql(asked, reader.doubles(), wanted.by,
-                               reader.kind().name, wanted.rows),
-                   kMaxSmallBytes);
+    const auto names = reader.Ask(
+        RowNamesSql(
+            asked, reader.doubles(),
+            {.by = wanted.by, .kind = reader.kind().name, .rows = wanted.rows}),
+        kMaxSmallBytes);
     if (!names) return Fail(names.error());
     auto rows = ReadRowNames(*names);
     if (!rows) return Fail(std::move(rows.error()));

@@ -48,10 +48,10 @@ class Fleet {
   static constexpr uint32_t kMaxSteps = 11'000;
   static constexpr uint32_t kMaxRows = 100;
   static constexpr uint32_t kMaxLaneRows = 25;
-  // Stacks that are told apart in an answer: the largest. The others are one
-  // frame of their command, "[rare callees]", with those that could not be
-  // fetched in time.
-  static constexpr uint32_t kMaxStacks = 1u << 17;
+  // Stacks that are told apart in an answer: the largest. The others are
+  // "[other commands]"; those that could not be fetched in time are
+  // "[rare callees]" of their commands.
+  static constexpr uint32_t kMaxStacks = 131'072;
   static constexpr uint32_t kMaxNames = 1000;
   // Stacks that are asked for at once.
   static constexpr size_t kMaxAskedStacks = 4096;

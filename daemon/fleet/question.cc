@@ -151,15 +151,15 @@ std::string KindsSql(const Question& question) {
       IntervalsFilter(question));
 }
 
-std::string RowNamesSql(const Question& question, Doubles doubles, By by,
-                        std::string_view kind, uint32_t rows) {
+std::string RowNamesSql(const Question& question, Doubles doubles,
+                        const RowsWanted& wanted) {
   return fmt::format(
       "SELECT toUInt64(count()), groupArray({})(x) FROM (SELECT x, "
       "sumIf(v, k = {}) AS first, sum(v) AS whole FROM {} GROUP BY x "
       "ORDER BY first DESC, whole DESC, x)",
-      rows, SqlText(kind),
+      wanted.rows, SqlText(wanted.kind),
       Source(question, doubles,
-             fmt::format("{} AS x, toString(kind) AS k", ColumnOf(by))));
+             fmt::format("{} AS x, toString(kind) AS k", ColumnOf(wanted.by))));
 }
 
 std::string CellsSql(const Question& question, Doubles doubles,

@@ -69,8 +69,13 @@ enum class Doubles : uint8_t {
 
 // The names of rows of a time line, the largest by `kind` first; then by the
 // other kinds, where `kind` is empty in the question.
-std::string RowNamesSql(const Question& question, Doubles doubles, By by,
-                        std::string_view kind, uint32_t rows);
+struct RowsWanted {
+  By by = By::kAll;
+  std::string_view kind;
+  uint32_t rows = 0;
+};
+std::string RowNamesSql(const Question& question, Doubles doubles,
+                        const RowsWanted& wanted);
 // The values of these rows by kind and step; row 0 is all others.
 struct CellsWanted {
   By by = By::kAll;

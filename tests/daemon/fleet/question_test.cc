@@ -26,7 +26,8 @@ TEST(QuestionTest, TextsAreLiterals) {
   for (const Doubles doubles : {Doubles::kNone, Doubles::kMaybe}) {
     for (const std::string& sql :
          {CoverageSql(question, 10), KindsSql(question),
-          RowNamesSql(question, doubles, By::kPod, kEvil, 20),
+          RowNamesSql(question, doubles,
+                      {.by = By::kPod, .kind = kEvil, .rows = 20}),
           CellsSql(question, doubles,
                    {.by = By::kService, .step = 10, .rows = rows}),
           StackSumsSql(question, doubles, 10), WholeSumSql(question, doubles),
