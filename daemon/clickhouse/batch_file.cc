@@ -18,9 +18,11 @@ using ksym::Fail;
 // It ends in a newline, so that a transfer in text mode shows.
 constexpr std::string_view kBatchMagic = "KSYMCHB1\n";
 constexpr int kBatchLevel = 3;
-// Room for what is not bounded by itself: the numbers of stacks, the interval.
-constexpr size_t kMaxBatchBytes =
-    kMaxStackBytes + kMaxSampleBytes + (size_t{16} << 20);
+// With room for what is not bounded by itself: the numbers of stacks and the
+// interval's row.
+constexpr size_t kMaxBatchBytes = size_t{80} << 20;
+static_assert(kMaxBatchBytes >=
+              kMaxStackBytes + kMaxSampleBytes + (size_t{16} << 20));
 
 void AppendBlock(std::string_view bytes, std::string& out) {
   AppendNumber(static_cast<uint32_t>(bytes.size()), out);
