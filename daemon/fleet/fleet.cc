@@ -46,8 +46,7 @@ class Fleet::Reader {
  public:
   Reader(Fleet& fleet, const Question& question, const FleetBounds& bounds)
       : fleet_(fleet), question_(question), bounds_(bounds) {
-    // What is not fetched by then is left out, so that there is time to show
-    // the rest.
+    // No stacks are asked for later, so that there is time to show the others.
     const auto now = Clock::now();
     fetch_until_ = now + (bounds_.deadline - now) / 4 * 3;
   }
@@ -75,9 +74,7 @@ class Fleet::Reader {
   }
 
   Result<std::string> Ask(const std::string& sql, size_t max_bytes) const {
-    return fleet_.database_.Ask(sql, {.deadline = bounds_.deadline,
-                                      .max_bytes = max_bytes,
-                                      .is_over = bounds_.is_over});
+    return AskUntil(bounds_.deadline, sql, max_bytes);
   }
 
   // For a question whose samples are of the one kind.
@@ -101,6 +98,13 @@ class Fleet::Reader {
   }
 
  private:
+  Result<std::string> AskUntil(Clock::time_point deadline,
+                               const std::string& sql, size_t max_bytes) const {
+    return fleet_.database_.Ask(sql, {.deadline = deadline,
+                                      .max_bytes = max_bytes,
+                                      .is_over = bounds_.is_over});
+  }
+
   Status FindKinds() {
     const auto rows = Ask(KindsSql(question_), kMaxSmallBytes);
     if (!rows) return Fail(rows.error());
@@ -191,11 +195,11 @@ Status Fleet::Reader::AddMissing(std::span<const StackSum> missing,
   while (!batches.empty()) {
     const auto batch = batches.front();
     batches.pop_front();
-    const bool is_late = Clock::now() >= fetch_until_;
-    const auto fetched = is_late ? Result<bool>(false) : Fetch(batch, feeder);
+    const auto is_late = [&] { return Clock::now() >= fetch_until_; };
+    const auto fetched = is_late() ? Result<bool>(false) : Fetch(batch, feeder);
     if (!fetched) return Fail(fetched.error());
     if (*fetched) continue;
-    if (!is_late && batch.size() > 1) {
+    if (!is_late() && batch.size() > 1) {
       batches.push_back(batch.first(batch.size() / 2));
       batches.push_back(batch.subspan(batch.size() / 2));
       continue;
@@ -207,18 +211,16 @@ Status Fleet::Reader::AddMissing(std::span<const StackSum> missing,
   return {};
 }
 
-// False: the answer would be too large.
+// False: the answer would be too large, or came too late.
 Result<bool> Fleet::Reader::Fetch(std::span<const StackSum> sums,
                                   StackFeeder& feeder) {
   std::vector<uint64_t> stacks;
   for (const StackSum& sum : sums) stacks.push_back(sum.stack);
   std::ranges::sort(stacks);
   stacks.erase(std::ranges::unique(stacks).begin(), stacks.end());
-  const auto rows = Ask(StacksSql(question_, stacks), kMaxStacksBytes);
-  if (!rows && rows.error().code() == ErrorCode::kLimit &&
-      Clock::now() < bounds_.deadline) {
-    return false;
-  }
+  const auto rows =
+      AskUntil(fetch_until_, StacksSql(question_, stacks), kMaxStacksBytes);
+  if (!rows && rows.error().code() == ErrorCode::kLimit) return false;
   if (!rows) return Fail(rows.error());
   // Sums of one stack are of several commands.
   std::unordered_multimap<uint64_t, const StackSum*> wanted;

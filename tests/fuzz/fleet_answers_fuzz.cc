@@ -21,7 +21,7 @@ namespace {
 
 using namespace profd::fleet;
 
-constexpr Question kHour = {.from = 1'000'000, .until = 1'003'600};
+const Question kHour = {.from = 1'000'000, .until = 1'003'600};
 constexpr uint32_t kStep = 60;
 
 profd::SampleKind KindOf(std::string_view name) {

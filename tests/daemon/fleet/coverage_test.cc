@@ -9,7 +9,7 @@ namespace profd::fleet {
 namespace {
 
 constexpr uint64_t kSecond = 1'000'000'000;
-constexpr Question kTime = {.from = 1000, .until = 1055};
+const Question kTime = {.from = 1000, .until = 1055};
 
 // Of steps of 20 s.
 std::vector<uint64_t> KnownOf(const std::vector<CoverageRow>& rows) {
