@@ -29,9 +29,12 @@ struct ServerError {
   ErrorCode means;
   std::string_view advice;
 };
-constexpr std::array<ServerError, 6> kServerErrors = {{
+constexpr std::array<ServerError, 7> kServerErrors = {{
     {"60", ErrorCode::kNotFound, "there is no such table: "},
     {"81", ErrorCode::kNotFound, "there is no such database: "},
+    {"164", ErrorCode::kPermission,
+     "its user may not say how long a query may take, which wants readonly = "
+     "2: "},
     {"159", ErrorCode::kLimit, "it takes too long: "},
     {"158", ErrorCode::kLimit, "there are too many rows: "},
     {"241", ErrorCode::kLimit, "it needs too much memory: "},

@@ -60,8 +60,9 @@ std::string FunctionFilter(const Question& question) {
           ? fmt::format("has(names, {})", SqlText(wanted.substr(1)))
           : fmt::format("arrayExists(name -> position(name, {}) > 0, names)",
                         SqlText(wanted));
-  return fmt::format("stack IN (SELECT stack FROM stacks WHERE {} AND {})",
-                     Days(question), has);
+  return fmt::format(
+      "stack GLOBAL IN (SELECT stack FROM stacks WHERE {} AND {})",
+      Days(question), has);
 }
 
 std::string SamplesFilter(const Question& question) {
@@ -93,6 +94,8 @@ std::string SamplesFilter(const Question& question) {
   return filter;
 }
 
+// GLOBAL: tables may be those of several servers (Distributed), each of which
+// gets what another one found.
 // The samples as rows of these columns, and of c, their number, and v, their
 // value. A row that was sent twice is one: its key is all but the numbers.
 std::string Source(const Question& question, Doubles doubles,
@@ -109,9 +112,9 @@ std::string Source(const Question& question, Doubles doubles,
       Times(question));
   return fmt::format(
       "(SELECT {0}, count AS c, value AS v FROM samples "
-      "WHERE {1} AND (run, time) NOT IN {2} "
+      "WHERE {1} AND (run, time) GLOBAL NOT IN {2} "
       "UNION ALL SELECT {0}, any(count) AS c, any(value) AS v FROM samples "
-      "WHERE {1} AND (run, time) IN {2} "
+      "WHERE {1} AND (run, time) GLOBAL IN {2} "
       "GROUP BY service, hour, stack, time, host, kind, command, unit, "
       "namespace, pod, container, container_id, version, parked, run)",
       columns, filter, sent_twice);

@@ -31,8 +31,13 @@ CONFIG = """<yandex>
 """
 USERS = """<yandex>
 <profiles><default><max_memory_usage>1000000000</max_memory_usage>
-<max_threads>2</max_threads></default></profiles>
-<users><default><password></password>
+<max_threads>2</max_threads></default>
+<one><readonly>1</readonly></one><two><readonly>2</readonly></two></profiles>
+<users><one><password>se:same</password><networks><ip>127.0.0.1</ip></networks>
+<profile>one</profile><quota>default</quota></one>
+<two><password>se:same</password><networks><ip>127.0.0.1</ip></networks>
+<profile>two</profile><quota>default</quota></two>
+<default><password></password>
 <networks><ip>127.0.0.1</ip></networks>
 <profile>default</profile><quota>default</quota></default></users>
 <quotas><default><interval><duration>3600</duration><queries>0</queries>

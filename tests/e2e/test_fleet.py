@@ -367,12 +367,22 @@ class FleetTest(unittest.TestCase):
         program.token = "sesame"
         self.assertEqual(program.json("functions", **whole())["sum"],
                          SHOP + MAIL + JAVA)
-        with open(path, "w", encoding="utf-8") as file:
-            file.write("nobody:sesame\n")
-        program = Program(self, self.url, "--login-file", path)
-        status, _, body = program.get("/api/history/functions?seconds=9")
-        self.assertEqual(status, 502)
-        self.assertIn(b"the database: status", body)
+        def asked_as(login):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(login + "\n")
+            program = Program(self, self.url, "--login-file", path)
+            status, _, body = program.get(
+                f"/api/history/names?from={FROM}&until={FROM + 10}")
+            return status, body
+        # Who may only read may ask.
+        status, body = asked_as("two:se:same")
+        self.assertEqual((status, json.loads(body)["names"][0]["samples"]),
+                         (200, 27))
+        for login, why in (("nobody:sesame", b"the database: status"),
+                           ("two:wrong", b"the database: status"),
+                           ("one:se:same", b"wants readonly = 2")):
+            status, body = asked_as(login)
+            self.assertEqual((status, why in body), (502, True), body)
 
     def test_needs_no_privilege(self):
         if os.geteuid() != 0:
