@@ -3,22 +3,11 @@
 test, which knows their sums."""
 
 import hashlib
-import re
 import struct
 
 # The kinds of frames that tests use.
 MARK, NATIVE, JIT, KERNEL, PYTHON = 0, 1, 3, 4, 8
 EMPTY_STACK = 0xe3b0c44298fc1c14
-
-
-def create_tables(server, docs, database="ksym"):
-    """With the statements that docs/fleet.md has."""
-    with open(docs, encoding="utf-8") as file:
-        block = re.search(r"```sql\n(CREATE TABLE.*?)```", file.read(),
-                          re.DOTALL).group(1)
-    server.ask(f"CREATE DATABASE {database}")
-    for statement in re.split(r"\n(?=CREATE TABLE)", block):
-        server.ask(statement, database=database)
 
 
 def text(value):
@@ -78,16 +67,14 @@ class FleetRows:
                 container, container_id, version)) +
             struct.pack("<BQQQ", parked, number, count, value))
 
-    def insert(self, server, database="ksym"):
-        def send(table, rows):
-            if rows:
-                server.ask(f"INSERT INTO {table} FORMAT RowBinary",
-                           b"".join(rows), database=database)
-        send("intervals", self.intervals)
-        send("stacks", [
+    def insert(self, server):
+        stacks = [
             struct.pack("<HQ", day, number) +
             array([name for _, name, _ in frames], text) +
             array([module for _, _, module in frames], text) +
             array([kind for kind, _, _ in frames], lambda k: bytes([k]))
-            for (day, number), frames in self.stacks.items()])
-        send("samples", self.samples)
+            for (day, number), frames in self.stacks.items()]
+        for table, rows in (("intervals", self.intervals), ("stacks", stacks),
+                            ("samples", self.samples)):
+            if rows:
+                server.insert(table, b"".join(rows))

@@ -19,13 +19,11 @@ import unittest
 import urllib.parse
 
 import fleet_server
-import fleet_rows
 import harness
 from fleet_rows import JIT, KERNEL, MARK, NATIVE, FleetRows
 
 FLEET = os.environ.get("KSYM_FLEET") or os.path.join(
     harness.SOURCE_DIR, "build/release/daemon/ksym-fleet")
-DOCS = os.path.join(harness.SOURCE_DIR, "docs/fleet.md")
 ADDRESS = re.compile(r"http://(127\.0\.0\.1:\d+)/#token=([0-9a-f]{64})\n")
 
 # What nobody who asks may make SQL of, nor who is asked about a page.
@@ -139,21 +137,19 @@ class FleetTest(unittest.TestCase):
     def setUpClass(cls):
         cls.directory = tempfile.mkdtemp(prefix="ksym-fleet-")
         cls.addClassCleanup(shutil.rmtree, cls.directory)
-        cls.server = fleet_server.ClickHouseServer(cls.directory)
-        cls.addClassCleanup(cls.server.end)
-        fleet_rows.create_tables(cls.server, DOCS)
+        cls.server = fleet_server.FleetServer(cls.directory)
+        cls.addClassCleanup(cls.server.kill)
         rows, twice = fill()
         rows.insert(cls.server)
         twice.insert(cls.server)
-        cls.url = cls.server.url + "/ksym"
+        cls.url = cls.server.url + "/fleet"
 
     def setUp(self):
         self.program = Program(self, self.url)
 
     def test_rows_are_there_twice(self):
         """What the other tests prove is not that a merge came first."""
-        count = self.server.ask("SELECT count() FROM samples", database="ksym")
-        self.assertEqual(int(count), 2 * 3 * STEPS + STEPS + 2)
+        self.assertEqual(self.server.count(), 2 * 3 * STEPS + STEPS + 2)
 
     def test_functions(self):
         answer = self.program.json("functions", **whole())
@@ -305,7 +301,7 @@ class FleetTest(unittest.TestCase):
     def test_stacks_are_fetched_once(self):
         self.program.json("functions", **whole())
         # Without the table of stacks only what is in memory has names.
-        self.server.ask("RENAME TABLE stacks TO gone", database="ksym")
+        self.server.ask("RENAME TABLE stacks TO gone")
         try:
             again = self.program.json("functions", **whole())
             self.assertEqual(functions_of(again)["compare"], (SHOP, SHOP))
@@ -315,7 +311,7 @@ class FleetTest(unittest.TestCase):
             self.assertEqual(status, 404)
             self.assertIn(b"there is no such table", body)
         finally:
-            self.server.ask("RENAME TABLE gone TO stacks", database="ksym")
+            self.server.ask("RENAME TABLE gone TO stacks")
 
     def test_wrong_requests(self):
         for query in ("functions?from=5&until=5", "functions?from=x",
@@ -375,12 +371,12 @@ class FleetTest(unittest.TestCase):
                 f"/api/history/names?from={FROM}&until={FROM + 10}")
             return status, body
         # Who may only read may ask.
-        status, body = asked_as("two:se:same")
+        status, body = asked_as("two:a:b")
         self.assertEqual((status, json.loads(body)["names"][0]["samples"]),
                          (200, 27))
         for login, why in (("nobody:sesame", b"the database: status"),
                            ("two:wrong", b"the database: status"),
-                           ("one:se:same", b"wants readonly = 2")):
+                           ("one:a:b", b"wants readonly = 2")):
             status, body = asked_as(login)
             self.assertEqual((status, why in body), (502, True), body)
 
@@ -417,13 +413,8 @@ class HostileTest(unittest.TestCase):
     def setUpClass(cls):
         cls.directory = tempfile.mkdtemp(prefix="ksym-fleet-")
         cls.addClassCleanup(shutil.rmtree, cls.directory)
-        cls.server = fleet_server.ClickHouseServer(cls.directory)
-        cls.addClassCleanup(cls.server.end)
-        fleet_rows.create_tables(cls.server, DOCS)
-
-    def count(self):
-        return int(self.server.ask("SELECT count() FROM samples",
-                                   database="ksym"))
+        cls.server = fleet_server.FleetServer(cls.directory)
+        cls.addClassCleanup(cls.server.kill)
 
     def insert(self, name, at):
         rows = FleetRows()
@@ -437,8 +428,8 @@ class HostileTest(unittest.TestCase):
         rows.insert(self.server)
 
     def test_every_filter_finds_its_own_and_no_other(self):
-        program = Program(self, self.server.url + "/ksym")
-        before = self.count()
+        program = Program(self, self.server.url + "/fleet")
+        before = self.server.count()
         for number, name in enumerate(HOSTILE):
             at = FROM + 86400 + 100 * number
             self.insert(name, at)
@@ -456,7 +447,7 @@ class HostileTest(unittest.TestCase):
                 self.assertEqual(shown, re.sub(r"[\n\t]", "?", name))
             flame = program.ask("flame", **time_range)
             self.assertEqual(sum(json.loads(flame)["leaves"][2::3]), 1007)
-        self.assertEqual(self.count(), before + 2 * len(HOSTILE))
+        self.assertEqual(self.server.count(), before + 2 * len(HOSTILE))
 
     def test_bytes_that_are_no_text(self):
         at = FROM + 2 * 86400
@@ -467,7 +458,7 @@ class HostileTest(unittest.TestCase):
             rows.sample(at, [(NATIVE, name, name)], 1, 1 << number,
                         service=name, command=name, run="f" * 16, host="h")
         rows.insert(self.server)
-        program = Program(self, self.server.url + "/ksym")
+        program = Program(self, self.server.url + "/fleet")
         time_range = {"from": at, "until": at + 10}
         answer = program.json("functions", **time_range)
         self.assertEqual(answer["sum"], 31)
@@ -493,7 +484,7 @@ class HostileTest(unittest.TestCase):
                        "m" * 1000) for depth in range(500)]
             rows.sample(at, frames, 1, 100, run="f" * 16, host="h")
         rows.insert(self.server)
-        program = Program(self, self.server.url + "/ksym")
+        program = Program(self, self.server.url + "/fleet")
         answer = program.json("functions", **{"from": at, "until": at + 10})
         self.assertEqual(answer["sum"], 2400)
         self.assertEqual(answer["functions"], 24 * 500)
@@ -505,7 +496,7 @@ class HostileTest(unittest.TestCase):
         rows.sample(at, A, 5, 55, run="f" * 16, host="h", has_stack=False)
         rows.sample(at, B, 4, 44, run="f" * 16, host="h")
         rows.insert(self.server)
-        program = Program(self, self.server.url + "/ksym")
+        program = Program(self, self.server.url + "/fleet")
         answer = program.json("functions", **{"from": at, "until": at + 10})
         self.assertEqual(answer["sum"], 99)
         self.assertEqual(functions_of(answer)["[rare callees]"], (55, 55))
@@ -513,7 +504,7 @@ class HostileTest(unittest.TestCase):
                       answer["warnings"])
 
     def test_a_server_that_stops(self):
-        program = Program(self, self.server.url + "/ksym")
+        program = Program(self, self.server.url + "/fleet")
         ask = f"/api/history/functions?from={FROM}&until={FROM + 10}"
         self.server.pause()
         try:
@@ -568,7 +559,7 @@ class LiarTest(unittest.TestCase):
                     except OSError:
                         pass
         threading.Thread(target=serve, daemon=True).start()
-        return f"http://127.0.0.1:{listener.getsockname()[1]}/ksym"
+        return f"http://127.0.0.1:{listener.getsockname()[1]}/fleet"
 
     def test_answers_that_are_none(self):
         ok = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s"
@@ -603,7 +594,7 @@ class LiarTest(unittest.TestCase):
 
     def test_nobody_there(self):
         port = fleet_server.free_ports(1)[0]
-        program = Program(self, f"http://127.0.0.1:{port}/ksym")
+        program = Program(self, f"http://127.0.0.1:{port}/fleet")
         status, _, body = program.get("/api/history/functions?seconds=9")
         self.assertEqual((status, b"no connection" in body), (502, True))
 
@@ -615,7 +606,7 @@ class UsageTest(unittest.TestCase):
                               check=False)
 
     def test_usage(self):
-        database = ["--clickhouse", "http://127.0.0.1:1/ksym"]
+        database = ["--clickhouse", "http://127.0.0.1:1/fleet"]
         for arguments, status in (
                 ([], 2), (["--nothing"], 2), (["--clickhouse"], 2),
                 (database + ["--login-file", "/nowhere"], 1),
@@ -636,15 +627,15 @@ class UsageTest(unittest.TestCase):
             taken.bind(("127.0.0.1", 0))
             taken.listen(1)
             port = taken.getsockname()[1]
-            run = self.run_program("--clickhouse", "http://127.0.0.1:1/ksym",
+            run = self.run_program("--clickhouse", "http://127.0.0.1:1/fleet",
                                    "--listen", f"127.0.0.1:{port}")
         self.assertEqual(run.returncode, 1)
         self.assertIn("Address already in use", run.stderr)
 
 
 if __name__ == "__main__":
-    if fleet_server.program() is None:
-        print("skipped: there is no clickhouse-server here "
-              "(Debian's package of that name)")
+    why = fleet_server.why_missing()
+    if why:
+        print("skipped:", why)
         sys.exit(harness.SKIPPED)
     unittest.main()

@@ -58,13 +58,12 @@ class FleetPage(unittest.TestCase):
         nothing on the console, and no request but to the program."""
         directory = tempfile.mkdtemp(prefix="ksym-web-fleet-")
         self.addCleanup(shutil.rmtree, directory)
-        server = fleet_server.ClickHouseServer(directory)
-        self.addCleanup(server.end)
-        fleet_rows.create_tables(server, os.path.join(ROOT, "docs/fleet.md"))
+        server = fleet_server.FleetServer(directory)
+        self.addCleanup(server.kill)
         fill(server)
         port = fleet_server.free_ports(1)[0]
         program = subprocess.Popen(
-            [FLEET, "--clickhouse", server.url + "/ksym", "--listen",
+            [FLEET, "--clickhouse", server.url + "/fleet", "--listen",
              f"127.0.0.1:{port}"], stdout=subprocess.PIPE, text=True)
         self.addCleanup(program.stdout.close)
         self.addCleanup(program.wait)
@@ -79,8 +78,7 @@ class FleetPage(unittest.TestCase):
 
 if __name__ == "__main__":
     why = web_test.install_packages()
-    if not why and fleet_server.program() is None:
-        why = "there is no clickhouse-server (Debian's package)"
+    why = why or fleet_server.why_missing()
     if why:
         print("skipped:", why)
         sys.exit(77)
