@@ -15,30 +15,38 @@ constexpr std::string_view kHtmlType = "text/html; charset=utf-8";
 constexpr std::string_view kCssType = "text/css; charset=utf-8";
 constexpr std::string_view kScriptType = "text/javascript; charset=utf-8";
 
-std::string HistoryScript() {
+std::string HistoryScript(std::string_view rows) {
   std::string script;
   for (const std::string_view part :
-       {web::kTimesJs, web::kRangeStateJs, web::kRowNamesJs, web::kServiceJs,
-        web::kLanesJs, web::kHeatMapJs, web::kKindSwitchJs,
+       {rows, web::kTimesJs, web::kRangeStateJs, web::kRowNamesJs,
+        web::kServiceJs, web::kLanesJs, web::kHeatMapJs, web::kKindSwitchJs,
         web::kFunctionGridJs, web::kFlameFrameJs, web::kLiveJs,
-        web::kDownloadsJs, web::kHistoryJs}) {
+        web::kDownloadsJs, web::kChoicesJs, web::kHistoryJs}) {
     script += part;
   }
   return script;
 }
 
+constexpr size_t kScript = 2;  // of kFiles
+
 const std::array<HistoryPage::File, kPageFiles.size()> kFiles = {{
     {kPageFiles[0], kHtmlType, [] { return std::string(web::kHistoryHtml); }},
     {kPageFiles[1], kCssType, [] { return std::string(web::kHistoryCss); }},
-    {kPageFiles[2], kScriptType, HistoryScript},
+    {kPageFiles[kScript], kScriptType,
+     [] { return HistoryScript(web::kMachineRowsJs); }},
     {kPageFiles[3], kHtmlType, EmptyFlamePage},
     {kPageFiles[4], kCssType, FlamePageStyle},
     {kPageFiles[5], kScriptType, FlamePageScript},
 }};
 
+const HistoryPage::File kFleetScript = {
+    kPageFiles[kScript], kScriptType,
+    [] { return HistoryScript(web::kFleetRowsJs); }};
+
 }  // namespace
 
-const HistoryPage::File* HistoryPage::Find(std::string_view path) {
+const HistoryPage::File* HistoryPage::Find(std::string_view path, Of of) {
+  if (of == Of::kFleet && path == kFleetScript.path) return &kFleetScript;
   const auto found = std::ranges::find(kFiles, path, &File::path);
   return found == kFiles.end() ? nullptr : &*found;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -18,8 +19,12 @@ class HistoryPage {
     std::string (*make)() = nullptr;
   };
 
+  // What the page tells apart: units, processes and the like of one machine, or
+  // services and hosts.
+  enum class Of : uint8_t { kMachine, kFleet };
+
   // Null: there is no such file.
-  static const File* Find(std::string_view path);
+  static const File* Find(std::string_view path, Of of = Of::kMachine);
   static HttpResponse Respond(const File& file);
 };
 

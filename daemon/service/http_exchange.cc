@@ -80,6 +80,16 @@ class Protocol : public httplib::Server {
     if (parsed.method != "GET" && parsed.method != "HEAD") {
       return {.status = 405, .body = "only GET and HEAD\n"};
     }
+    const bool is_remote = request_.client.way == HttpWay::kNetwork;
+    if (is_remote && (terms_.wants_own_host || terms_.token.empty()) &&
+        !LeadsHere(parsed)) {
+      return {
+          .status = 421,
+          .body = terms_.wants_own_host
+                      ? "Host must be this machine's address or name\n"
+                      : "Host must be this machine's address or name, unless "
+                        "http.token_file is configured\n"};
+    }
     if (!terms_.token.empty()) {
       // Pages without data: who opens one has no way to send the token yet.
       if (!terms_.is_public(parsed.path) &&
@@ -87,11 +97,6 @@ class Protocol : public httplib::Server {
                    "Bearer " + terms_.token)) {
         return {.status = 401, .body = "wants Authorization: Bearer TOKEN\n"};
       }
-    } else if (request_.client.way == HttpWay::kNetwork && !LeadsHere(parsed)) {
-      return {.status = 421,
-              .body =
-                  "Host must be this machine's address or name, unless "
-                  "http.token_file is configured\n"};
     }
     return terms_.answer({.path = parsed.path,
                           .parameters = parsed.params,

@@ -21,7 +21,8 @@ struct HttpRequestBytes {
 
 // How the server was asked to answer it.
 struct HttpTerms {
-  std::string token;  // that the request must have; empty: none
+  std::string token;            // that the request must have; empty: none
+  bool wants_own_host = false;  // also with a token: see HttpServer::Settings
   // Says which paths anybody may have without it.
   const std::function<bool(std::string_view path)>& is_public;
   const std::function<HttpResponse(const HttpRequest&)>& answer;

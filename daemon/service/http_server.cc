@@ -80,10 +80,11 @@ class HttpServer::Impl {
     return listeners_;
   }
 
-  void Apply(Listeners listeners, std::string token) {
+  void Apply(Listeners listeners, std::string token, bool wants_own_host) {
     {
       const std::lock_guard lock(mutex_);
       token_ = std::move(token);
+      wants_own_host_ = wants_own_host;
       listeners_ = std::move(listeners);
     }
     Wake();
@@ -192,6 +193,7 @@ class HttpServer::Impl {
                   .head = std::move(arrived.head)},
                  // The mode of the Unix socket says who may ask there.
                  {.token = is_local ? std::string() : token(),
+                  .wants_own_host = wants_own_host(),
                   .is_public = is_public_,
                   .answer = answer_});
     ++(outcome == HttpOutcome::kRefused ? counters_.http_refused
@@ -210,6 +212,10 @@ class HttpServer::Impl {
     const std::lock_guard lock(mutex_);
     return token_;
   }
+  bool wants_own_host() const {
+    const std::lock_guard lock(mutex_);
+    return wants_own_host_;
+  }
 
   const Answer answer_;
   const IsPublic is_public_;
@@ -220,6 +226,7 @@ class HttpServer::Impl {
   std::condition_variable changed_;
   Listeners listeners_;
   std::string token_;
+  bool wants_own_host_ = false;
   std::set<int> clients_;  // descriptors that are being served
   bool stopped_ = false;
 
@@ -242,6 +249,7 @@ ksym::Result<HttpServer::Change> HttpServer::Prepare(
     const Settings& settings) const {
   Change change;
   change.token_ = settings.token;
+  change.wants_own_host_ = settings.wants_own_host;
   const auto before = impl_->listeners();
   for (const std::string& text : settings.listen) {
     const auto known = std::ranges::find_if(
@@ -269,7 +277,8 @@ void HttpServer::Apply(Change change) {
             ": everybody who reaches it can read profiles: give "
             "http.token_file");
   }
-  impl_->Apply(std::move(change.listeners_), std::move(change.token_));
+  impl_->Apply(std::move(change.listeners_), std::move(change.token_),
+               change.wants_own_host_);
 }
 
 HttpListener::~HttpListener() {

@@ -28,6 +28,9 @@ class HttpServer {
     // TCP clients' "Authorization: Bearer TOKEN". Empty: none, but then Host
     // must be this machine's.
     std::string token;
+    // Host must be this machine's also where a token is wanted: of a server
+    // that only programs on this machine reach.
+    bool wants_own_host = false;
   };
   using Answer = std::function<HttpResponse(const HttpRequest&)>;
   // Whether anybody may have what is at a path, without a token.
@@ -83,6 +86,7 @@ class HttpServer::Change {
   friend class HttpServer;
   std::vector<std::shared_ptr<const HttpListener>> listeners_;
   std::string token_;
+  bool wants_own_host_ = false;
 };
 
 // The token in a file: its first line. kInvalid: there is none.

@@ -117,12 +117,12 @@ std::optional<uint64_t> LogLimiter::Allow(std::string_view kind,
   return std::exchange(state.held_back, 0);
 }
 
-void StartLog(LogLevel level) {
+void StartLog(LogLevel level, const std::string& program) {
   auto formatter = std::make_unique<spdlog::pattern_formatter>();
   formatter->add_flag<PriorityFlag>('P').set_pattern(
-      StderrIsJournal() ? "<%P>%v" : "ksym-profiled: %v");
+      StderrIsJournal() ? "<%P>%v" : program + ": %v");
   auto logger = std::make_shared<spdlog::logger>(
-      "ksym-profiled", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+      program, std::make_shared<spdlog::sinks::stderr_sink_mt>());
   logger->set_formatter(std::move(formatter));
   // A stderr that cannot be written is no reason to stop, nor to say so there.
   logger->set_error_handler([](const std::string&) {});

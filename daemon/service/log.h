@@ -39,7 +39,7 @@ class LogLimiter {
 // Messages go to stderr. Where that is the journal each line begins with its
 // priority, "<4>", as sd-daemon(3) says; else with the program's name and the
 // level. Call once, before other threads start.
-void StartLog(LogLevel level);
+void StartLog(LogLevel level, const std::string& program = "ksym-profiled");
 void SetLogLevel(LogLevel level);
 
 // Prints a line per line of the text; what could reach a terminal as a command

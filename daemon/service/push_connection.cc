@@ -39,11 +39,13 @@ std::string DescribeError(httplib::Error error) {
 class BoundedClient final : public httplib::ClientImpl {
  public:
   BoundedClient(const PushUrl& url, std::optional<TlsClient> tls,
-                milliseconds within)
+                const PushConnection::Settings& settings)
       : ClientImpl(url.host, url.port),
         host_name_(url.host),
         tls_(std::move(tls)),
-        within_(within) {}
+        within_(settings.answer_within),
+        max_answer_bytes_(settings.max_answer_bytes),
+        is_over_(settings.is_over) {}
 
   // Why the last request got no TLS connection; empty: it had one.
   const std::string& tls_failure() const { return tls_failure_; }
@@ -63,15 +65,18 @@ class BoundedClient final : public httplib::ClientImpl {
       session = std::move(*connected);
     }
     PushStream stream(socket.sock, session.get(),
-                      {.bytes = PushConnection::kMaxAnswerBytes,
+                      {.bytes = max_answer_bytes_,
                        .line_bytes = PushConnection::kMaxLineBytes,
-                       .deadline = deadline});
+                       .deadline = deadline,
+                       .is_over = is_over_});
     return callback(stream);
   }
 
   const std::string host_name_;
   const std::optional<TlsClient> tls_;
   const milliseconds within_;
+  const size_t max_answer_bytes_;
+  const std::function<bool()> is_over_;
   std::string tls_failure_;
 };
 
@@ -91,7 +96,8 @@ class PushConnection::Impl {
  public:
   Impl(const PushUrl& url, std::optional<TlsClient> tls,
        const Settings& settings)
-      : client_(url, std::move(tls), settings.answer_within),
+      : client_(url, std::move(tls), settings),
+        max_answer_bytes_(settings.max_answer_bytes),
         host_header_(url.is_https ? HostHeader(url) : "") {
     client_.set_connection_timeout(settings.connect_within);
     // A bound on the bytes that come is none on what they would inflate to.
@@ -125,7 +131,7 @@ class PushConnection::Impl {
     request.response_handler = [&](const httplib::Response& response) {
       status = response.status;
       if (!IsTaken(status)) return true;
-      max_bytes = kMaxAnswerBytes;
+      max_bytes = max_answer_bytes_;
       return wants_answer;
     };
     request.content_receiver = [&](const char* data, size_t size,
@@ -142,7 +148,7 @@ class PushConnection::Impl {
       return ksym::Fail(ksym::ErrorCode::kIo,
                         tls.empty() ? DescribeError(error) : tls);
     }
-    Answer answer{.status = status, .text = {}, .body = {}};
+    Answer answer{.status = status, .text = {}, .body = {}, .is_whole = whole};
     if (IsTaken(status)) {
       answer.body = std::move(text);
     } else {
@@ -155,6 +161,7 @@ class PushConnection::Impl {
 
  private:
   BoundedClient client_;
+  const size_t max_answer_bytes_;
   const std::string host_header_;  // empty: httplib's
 };
 

@@ -70,17 +70,27 @@ ssize_t PushStream::WriteSome(const char* from, size_t size) {
   return ::SSL_write(tls_, from, static_cast<int>(std::min(size, kMax)));
 }
 
+bool PushStream::Wait(short events) const {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds kAskEvery(100);
+  if (!bounds_.is_over) return WaitForSocket(fd_, events, bounds_.deadline);
+  while (!bounds_.is_over() && Clock::now() < bounds_.deadline) {
+    const auto until = std::min(bounds_.deadline, Clock::now() + kAskEvery);
+    if (WaitForSocket(fd_, events, until)) return true;
+  }
+  return false;
+}
+
 bool PushStream::WaitToRetry(ssize_t result, short events) {
   if (tls_ == nullptr) {
-    return result < 0 && (errno == EAGAIN || errno == EINTR) &&
-           WaitForSocket(fd_, events, bounds_.deadline);
+    return result < 0 && (errno == EAGAIN || errno == EINTR) && Wait(events);
   }
   // TLS may have to write before it can read, and the other way round.
   switch (::SSL_get_error(tls_, static_cast<int>(result))) {
     case SSL_ERROR_WANT_READ:
-      return WaitForSocket(fd_, POLLIN, bounds_.deadline);
+      return Wait(POLLIN);
     case SSL_ERROR_WANT_WRITE:
-      return WaitForSocket(fd_, POLLOUT, bounds_.deadline);
+      return Wait(POLLOUT);
     default:
       return false;
   }

@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <string>
 
 namespace profd {
@@ -18,6 +19,9 @@ class PushStream : public httplib::Stream {
     size_t bytes = 0;       // that are read
     size_t line_bytes = 0;  // in which, and a buffer, the first line must end
     std::chrono::steady_clock::time_point deadline;
+    // Asked a few times per second while it waits: whether to give up. May be
+    // empty.
+    std::function<bool()> is_over = {};
   };
   // The socket becomes non-blocking. `tls`: null for plain text. Both are
   // borrowed.
@@ -40,6 +44,7 @@ class PushStream : public httplib::Stream {
   ssize_t WriteSome(const char* from, size_t size);
   // Until the failed operation may be tried again; false: it may not.
   bool WaitToRetry(ssize_t result, short events);
+  bool Wait(short events) const;
 
   const int fd_;
   SSL* const tls_;

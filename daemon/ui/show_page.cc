@@ -4,11 +4,9 @@
 #include <fmt/format.h>
 #include <grp.h>
 #include <signal.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -17,6 +15,7 @@
 #include <utility>
 
 #include "daemon/base/own_capabilities.h"
+#include "daemon/http/http_token.h"
 #include "daemon/oneshot/messages.h"
 #include "daemon/oneshot/open_page.h"
 #include "daemon/oneshot/stop_signals.h"
@@ -27,21 +26,7 @@
 namespace profd {
 namespace {
 
-using ksym::Result;
 using ksym::Status;
-
-constexpr size_t kTokenBytes = 32;
-
-Result<std::string> MakeToken() {
-  std::array<unsigned char, kTokenBytes> bytes = {};
-  if (::getrandom(bytes.data(), bytes.size(), 0) !=
-      static_cast<ssize_t>(bytes.size())) {
-    return ksym::FailErrno(errno, "getrandom");
-  }
-  std::string token;
-  for (const unsigned char byte : bytes) token += fmt::format("{:02x}", byte);
-  return token;
-}
 
 // Root opens the socket as its group may, as it will have no capability. Does
 // nothing where the socket is not there: asking it will say so.

@@ -24,6 +24,7 @@ class HistoryPage {
     });
     this.kinds = new KindSwitch((kind) => this.update({kind}));
     this.requests = {};
+    makeChoices();
     this.listen();
     new Downloads(this.service, {
       range: () => this.range() ?? this.window(),
@@ -157,7 +158,7 @@ class HistoryPage {
     const least = stepOf(until - from);
     // Not more steps than the service gives.
     const {step} = this.state;
-    return step > 0 && (until - from) / step <= 10000 ? step : least;
+    return step >= LEAST_STEP && (until - from) / step <= 10000 ? step : least;
   }
   // The range that is shown below; a long window is not read unasked.
   range() {
@@ -249,7 +250,7 @@ class HistoryPage {
     button.type = 'button';
     button.title = name;
     button.addEventListener('click', () => this.update(
-        {[FILTER_OF_ROWS[this.state.by]]: row.name}));
+        {[rowsBy(this.state.by).filter]: row.name}));
     return button;
   }
 

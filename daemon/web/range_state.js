@@ -3,24 +3,24 @@
 
 // The state of the history's page, as its address has it behind '#'. Keys that
 // are not known are passed over. Nothing here knows of a document.
+const FILTERS = FILTER_FIELDS.map(({filter}) => filter);
 const OPENING = {
   last: 900,      // the window's seconds, ending now; or it is ...
   window: null,   // ... {from, until}
   a: null,        // the chosen range, and the one it is compared with
   b: null,
   live: 0,        // 1: it goes on with time, unless there is a window
-  by: 'unit', step: 0, kind: '',
-  unit: '', pod: '', container: '', command: '', pid: '', function: '',  // filters
+  by: ROWS[0].by, step: 0, kind: '',
+  ...Object.fromEntries(FILTERS.map((filter) => [filter, ''])),
   name: '', module: '',  // the chosen function
   view: 'flame', sort: 'self', flame: '',
 };
 const RANGE_KEYS = ['window', 'a', 'b'];
 const RANGE_CHOICES = {
-  by: ['unit', 'pod', 'container', 'comm', 'pid'],
+  by: ROWS.map(({by}) => by),
   view: ['flame', 'functions'],
   sort: ['self', 'total', 'name', 'change'],
 };
-const FILTERS = ['unit', 'pod', 'container', 'command', 'pid', 'function'];
 const LONGEST_WINDOW = 400 * 86400;
 
 function parseRange(text) {

@@ -2,22 +2,18 @@
 'use strict';
 
 // What rows of the heat map are called. Nothing here knows of a document.
-const NO_NAMES = {unit: '[no unit]', pod: '[no pod]',
-                  container: '[no container]', comm: '[no command]',
-                  pid: '[no process]'};
-const FILTER_OF_ROWS = {unit: 'unit', pod: 'pod', container: 'container',
-                        comm: 'command', pid: 'pid'};
+const rowsBy = (by) => ROWS.find((rows) => rows.by === by);
 const ROW_NAME_LETTERS = 120;
 const LONG_LABEL_LETTERS = 38;  // as many as there is room for
 
 function rowName(row, by) {
-  if (row.name === '') return NO_NAMES[by];
+  if (row.name === '') return rowsBy(by).none;
   return shortened(row.comm ? `${row.name} ${row.comm}` : row.name,
                    ROW_NAME_LETTERS);
 }
 
 function hasLongNames(by) {
-  return by === 'pod' || by === 'container';
+  return rowsBy(by).isLong === true;
 }
 
 // A name as it stands beside the row. Pods of one namespace, and those of one

@@ -10,7 +10,8 @@ const MOST_STEPS = 900;
 
 // The shortest step with which a time has not too many of them.
 function stepOf(seconds) {
-  return STEPS.find((step) => seconds / step <= MOST_STEPS) ??
+  return STEPS.find((step) => step >= LEAST_STEP &&
+                              seconds / step <= MOST_STEPS) ??
       Math.ceil(seconds / MOST_STEPS);
 }
 

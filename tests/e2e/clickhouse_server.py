@@ -32,12 +32,17 @@ CONFIG = """<yandex>
 """
 USERS = """<yandex>
  <profiles><default><max_memory_usage>2000000000</max_memory_usage></default>
+  <one><readonly>1</readonly></one><two><readonly>2</readonly></two>
  </profiles>
  <users>
   <default><password></password><networks><ip>127.0.0.1</ip></networks>
    <profile>default</profile><quota>default</quota></default>
   <writer><password>a:b</password><networks><ip>127.0.0.1</ip></networks>
    <profile>default</profile><quota>default</quota></writer>
+  <one><password>a:b</password><networks><ip>127.0.0.1</ip></networks>
+   <profile>one</profile><quota>default</quota></one>
+  <two><password>a:b</password><networks><ip>127.0.0.1</ip></networks>
+   <profile>two</profile><quota>default</quota></two>
  </users>
  <quotas><default><interval><duration>3600</duration><queries>0</queries>
   <errors>0</errors><result_rows>0</result_rows><read_rows>0</read_rows>

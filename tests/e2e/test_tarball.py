@@ -23,7 +23,7 @@ import apt  # noqa: E402
 
 BUILD = os.environ.get("KSYM_BUILD_DIR") or os.path.join(
     harness.SOURCE_DIR, "build/release")
-PROGRAMS = ("gen_gsym", "gen_ksym", "ksym-profile", "ksym-profiled",
+PROGRAMS = ("gen_gsym", "gen_ksym", "ksym-fleet", "ksym-profile", "ksym-profiled",
             "ksym-symbolize")
 GROUP_ID = 12345
 # Names come from files, whatever else the machine would ask.
@@ -243,6 +243,7 @@ class TarballTest(harness.E2eTest):
             "lib/tmpfiles.d/ksym-profiled.conf", "lib/ksym/perf-event-paranoid",
             "lib/ksym/ksym-profile-ui",
             "share/man/man8/ksym-profile.8", "share/man/man8/ksym-profiled.8",
+            "share/man/man1/ksym-fleet.1",
             "share/man/man1/ksym-symbolize.1", "share/man/man1/gen_ksym.1",
             "share/man/man1/gen_gsym.1",
             "share/bash-completion/completions/ksym-profile",

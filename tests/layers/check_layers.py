@@ -86,14 +86,22 @@ MODULES = {
     "daemon/ui": ["ksym/base", "daemon/base", "daemon/http",
                   "daemon/oneshot"],
     "daemon/service": KSYM + ["ksym/cli", "daemon/base", "daemon/capture",
-                              "daemon/clickhouse", "daemon/files", "daemon/history", "daemon/http",
+                              "daemon/clickhouse", "daemon/files",
+                              "daemon/history", "daemon/http",
                               "daemon/labels", "daemon/naming",
                               "daemon/output", "daemon/profile", "daemon/raw",
                               "daemon/runtime", "daemon/unwind"],
+    # The samples of many hosts, in a database of theirs. Of the service it has
+    # what speaks HTTP.
+    "daemon/fleet": ["ksym/base", "ksym/cli", "daemon/base",
+                     "daemon/clickhouse", "daemon/history",
+                     "daemon/http", "daemon/output", "daemon/profile",
+                     "daemon/service"],
     "daemon/symbolize": KSYM + ["ksym/tools", "daemon/naming", "daemon/output",
                                 "daemon/profile", "daemon/raw"],
     # The main functions.
-    "daemon": ["ksym/cli", "ksym/tools", "daemon/base", "daemon/output",
+    "daemon": ["ksym/cli", "ksym/tools", "daemon/base", "daemon/fleet",
+               "daemon/output",
                "daemon/oneshot", "daemon/service", "daemon/symbolize",
                "daemon/ui"],
 }

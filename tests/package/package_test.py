@@ -58,7 +58,8 @@ class Package(unittest.TestCase):
         # program, and no file of the build's own directories.
         there = {os.path.join(directory, name).removeprefix(self.root)
                  for directory, _, names in os.walk(self.root) for name in names}
-        programs = {"/usr/bin/ksym-symbolize", "/usr/bin/gen_ksym",
+        programs = {"/usr/bin/ksym-fleet",
+                    "/usr/bin/ksym-symbolize", "/usr/bin/gen_ksym",
                     "/usr/bin/gen_gsym", "/usr/sbin/ksym-profile",
                     "/usr/sbin/ksym-profiled"}
         wanted = programs | {
@@ -73,7 +74,9 @@ class Package(unittest.TestCase):
             "/usr/share/man/man8/ksym-profiled.8.gz",
             "/usr/share/man/man5/ksym-profiled.json.5.gz",
             "/usr/share/man/man8/ksym-profile.8.gz",
+            "/usr/share/man/man1/ksym-fleet.1.gz",
             "/usr/share/man/man1/ksym-symbolize.1.gz",
+            "/usr/share/bash-completion/completions/ksym-fleet",
             "/usr/share/bash-completion/completions/ksym-profiled",
             "/usr/share/zsh/vendor-completions/_ksym-profiled",
             "/usr/share/fish/vendor_completions.d/ksym-profiled.fish"}

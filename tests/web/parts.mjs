@@ -7,7 +7,7 @@ import {readFileSync} from 'node:fs';
 import vm from 'node:vm';
 
 const FILES = ['tree', 'data', 'functions', 'names', 'layout', 'colours',
-               'state', 'export', 'details', 'times', 'range_state',
+               'state', 'export', 'details', 'machine_rows', 'times', 'range_state',
                'lanes', 'row_names'];
 const EXPORTS = ['Tree', 'FlameData', 'functionTotals', 'callersOf', 'calleesOf',
                  'BottomUp', 'shortName', 'fitName', 'fitFrame', 'cutEnd',

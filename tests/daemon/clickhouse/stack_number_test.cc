@@ -6,6 +6,7 @@
 
 #include <set>
 #include <string>
+#include <utility>
 
 #include "daemon/clickhouse/frame_numbers.h"
 

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace profd::fleet {
+
+struct FleetOptions {
+  std::string clickhouse;  // a URL
+  std::string login_file;  // empty: without a user
+  std::string listen = "127.0.0.1:4041";
+  std::string token_file;  // empty: a token is made
+};
+
+struct ParsedFleetCommandLine {
+  std::optional<FleetOptions> options;
+  // Where there are none.
+  int exit_status = 0;
+  std::string output_text;  // of --help and --version
+  std::string error_text;
+};
+
+ParsedFleetCommandLine ParseFleetCommandLine(int argc, const char* const* argv);
+
+}  // namespace profd::fleet

@@ -1,0 +1,641 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""ksym-fleet against a ClickHouse server that has rows whose sums the test
+knows; against one that is dead, slow or lies; and who gets in."""
+
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+import urllib.parse
+
+import fleet_server
+import harness
+from fleet_rows import JIT, KERNEL, MARK, NATIVE, FleetRows
+
+FLEET = os.environ.get("KSYM_FLEET") or os.path.join(
+    harness.SOURCE_DIR, "build/release/daemon/ksym-fleet")
+ADDRESS = re.compile(r"http://(127\.0\.0\.1:\d+)/#token=([0-9a-f]{64})\n")
+
+# What nobody who asks may make SQL of, nor who is asked about a page.
+HOSTILE = ["it's", "back\\slash", "' OR 1=1 --", "\\' OR 1=1 --",
+           "x'); DROP TABLE samples; --", '<img src=x onerror="alert(1)">',
+           "line\nbreak", "tab\t", "%27", "ünïcode", "`", "{x:String}",
+           "?", "'||'"]
+FROM = 1795737600  # a full hour
+STEPS = 12
+A = [(NATIVE, "main", "/bin/shop"), (NATIVE, "handle", "/bin/shop"),
+     (NATIVE, "compare", "/bin/shop")]
+B = [(NATIVE, "main", "/bin/shop"), (NATIVE, "write", "/lib/libc.so.6"),
+     (KERNEL, "vfs_write", "[kernel]")]
+C = [(MARK, "[truncated]", ""), (JIT, "Lgenerated;", "")]
+
+
+class Program:
+    """A ksym-fleet that runs, and questions to it."""
+
+    def __init__(self, test, database, *arguments):
+        self.port = fleet_server.free_ports(1)[0]
+        command = [FLEET, "--clickhouse", database, "--listen",
+                   f"127.0.0.1:{self.port}", *arguments]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True)
+        test.addCleanup(self.process.stdout.close)
+        test.addCleanup(self.process.stderr.close)
+        test.addCleanup(self.process.wait)
+        test.addCleanup(self.process.kill)
+        self.line = self.process.stdout.readline()
+        found = ADDRESS.fullmatch(self.line)
+        self.token = found.group(2) if found else None
+
+    def get(self, path, headers=None, timeout=60, method="GET"):
+        """Status, headers and body."""
+        if headers is None:
+            headers = {"Authorization": f"Bearer {self.token}"}
+        connection = http.client.HTTPConnection("127.0.0.1", self.port,
+                                                timeout=timeout)
+        try:
+            connection.request(method, path, headers=headers)
+            answer = connection.getresponse()
+            return answer.status, dict(answer.getheaders()), answer.read()
+        finally:
+            connection.close()
+
+    def ask(self, path, **parameters):
+        """The answer's body, which must be there."""
+        query = urllib.parse.urlencode(parameters)
+        status, _, body = self.get(f"/api/history/{path}?{query}")
+        if status != 200:
+            raise AssertionError(f"{path}?{query}: {status} {body!r}")
+        return body
+
+    def json(self, path, **parameters):
+        return json.loads(self.ask(path, **parameters))
+
+    def end(self, number=signal.SIGTERM):
+        """The exit status, and how long it took."""
+        begin = time.monotonic()
+        self.process.send_signal(number)
+        return self.process.wait(timeout=20), time.monotonic() - begin
+
+
+def whole(**parameters):
+    return {"from": FROM, "until": FROM + 10 * STEPS, **parameters}
+
+
+def functions_of(answer):
+    return {row["name"]: (row["self"], row["total"]) for row in answer["rows"]}
+
+
+def fill():
+    """Two hosts and three services, of versions; a host's first interval was
+    sent twice, with its samples."""
+    rows = FleetRows()
+    for step in range(STEPS):
+        at = FROM + 10 * step
+        for host in ("alpha", "beta"):
+            run = host.ljust(16, "0")
+            rows.interval(at, host, run, kinds=("cpu", "blocked"), lost=step % 2,
+                          taken=100)
+            some = {"host": host, "run": run}
+            rows.sample(at, A, 10, 1000, version="1" if step < 6 else "2",
+                        unit="shop.service", **some)
+            rows.sample(at, B, 3, 300, service="mail", command="it's",
+                        namespace="ns", pod="mail-0", **some)
+            rows.sample(at, B, 5, 70_000, kind="blocked", service="mail",
+                        **some)
+            if host == "beta":
+                rows.sample(at, C, 1, 50 + step, service="java",
+                            command="worker", parked=1, **some)
+    twice = FleetRows()
+    run = "alpha".ljust(16, "0")
+    twice.interval(FROM, "alpha", run, kinds=("cpu", "blocked"), taken=100,
+                   attempt=2)
+    twice.sample(FROM, A, 10, 1000, version="1", unit="shop.service",
+                 host="alpha", run=run)
+    twice.sample(FROM, B, 3, 300, service="mail", command="it's",
+                 namespace="ns", pod="mail-0", host="alpha", run=run)
+    return rows, twice
+
+
+SHOP = 2 * STEPS * 1000
+MAIL = 2 * STEPS * 300
+JAVA = sum(50 + step for step in range(STEPS))
+
+
+class FleetTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = tempfile.mkdtemp(prefix="ksym-fleet-")
+        cls.addClassCleanup(shutil.rmtree, cls.directory)
+        cls.server = fleet_server.FleetServer(cls.directory)
+        cls.addClassCleanup(cls.server.kill)
+        rows, twice = fill()
+        rows.insert(cls.server)
+        twice.insert(cls.server)
+        cls.url = cls.server.url + "/fleet"
+
+    def setUp(self):
+        self.program = Program(self, self.url)
+
+    def test_rows_are_there_twice(self):
+        """What the other tests prove is not that a merge came first."""
+        self.assertEqual(self.server.count(), 2 * 3 * STEPS + STEPS + 2)
+
+    def test_functions(self):
+        answer = self.program.json("functions", **whole())
+        self.assertEqual(answer["sum"], SHOP + MAIL + JAVA)
+        self.assertEqual(answer["kind"], "cpu")
+        self.assertEqual(answer["known"], 10 * STEPS)
+        self.assertEqual(functions_of(answer), {
+            "main": (0, SHOP + MAIL), "handle": (0, SHOP),
+            "compare": (SHOP, SHOP), "write": (0, MAIL),
+            "vfs_write": (MAIL, MAIL), "Lgenerated;": (JAVA, JAVA)})
+        self.assertIn(f"{STEPS} of {2 * STEPS * 100} samples were lost",
+                      answer["warnings"])
+
+    def test_filters(self):
+        for filters, total in (
+                ({"service": "shop"}, SHOP), ({"service": "mail"}, MAIL),
+                ({"host": "alpha"}, SHOP // 2 + MAIL // 2),
+                ({"host": "beta"}, SHOP // 2 + MAIL // 2 + JAVA),
+                ({"command": "it's"}, MAIL), ({"command": "worker"}, JAVA),
+                ({"unit": "shop"}, SHOP), ({"unit": "shop.service"}, SHOP),
+                ({"pod": "mail-0"}, MAIL), ({"pod": "ns/mail-0"}, MAIL),
+                ({"version": "1"}, SHOP // 2),
+                ({"version": "2", "host": "alpha"}, SHOP // 4),
+                ({"kind": "blocked"}, 2 * STEPS * 70_000),
+                ({"function": "compare"}, SHOP), ({"function": "ompar"}, SHOP),
+                ({"function": "=main"}, SHOP + MAIL),
+                ({"function": "=ain"}, 0), ({"service": "none"}, 0),
+                ({"service": "mail", "host": "alpha", "command": "it's",
+                  "function": "=vfs_write"}, MAIL // 2)):
+            with self.subTest(filters=filters):
+                answer = self.program.json("functions", **whole(**filters))
+                self.assertEqual(answer["sum"], total)
+
+    def test_times(self):
+        for begin, end, steps in ((0, 10, 1), (10, 30, 2), (5, 15, 1),
+                                  (0, 1, 1), (1, 10, 0), (110, 500, 1)):
+            with self.subTest(begin=begin, end=end):
+                answer = self.program.json(
+                    "functions", **{"from": FROM + begin, "until": FROM + end},
+                    service="shop")
+                self.assertEqual(answer["sum"], 2 * steps * 1000)
+
+    def test_timeline(self):
+        line = self.program.json("timeline", **whole(step=20, by="service"))
+        self.assertEqual(line["step"], 20)
+        self.assertEqual(line["names"], 3)
+        self.assertEqual(line["known_ms"], [20_000] * 6)
+        self.assertEqual(line["lost"], [2] * 6)
+        self.assertEqual(line["samples"], [398] * 6)
+        self.assertEqual(
+            [(row["name"], row["rest"], row["values"]) for row in line["rows"]],
+            [("shop", False, [4000] * 6), ("mail", False, [1200] * 6),
+             ("java", False, [101 + 4 * i for i in range(6)])])
+
+    def test_timeline_by(self):
+        def rows(by, **more):
+            line = self.program.json("timeline", **whole(step=60, by=by, **more))
+            return [(row["name"], row["sum"]) for row in line["rows"]]
+        self.assertEqual(rows("all"), [("", SHOP + MAIL + JAVA)])
+        self.assertEqual(rows("host"), [
+            ("beta", SHOP // 2 + MAIL // 2 + JAVA),
+            ("alpha", SHOP // 2 + MAIL // 2)])
+        self.assertEqual(rows("comm"),
+                         [("main", SHOP), ("it's", MAIL), ("worker", JAVA)])
+        self.assertEqual(rows("version"), [
+            ("1", SHOP // 2), ("2", SHOP // 2), ("", MAIL + JAVA)])
+        self.assertEqual(rows("unit"),
+                         [("shop.service", SHOP), ("", MAIL + JAVA)])
+        self.assertEqual(rows("pod"), [("", SHOP + JAVA), ("ns/mail-0", MAIL)])
+        self.assertEqual(rows("comm", host="alpha"),
+                         [("main", SHOP // 2), ("it's", MAIL // 2)])
+
+    def test_timeline_rest(self):
+        line = self.program.json("timeline",
+                                 **whole(step=120, by="service", rows=1))
+        self.assertEqual(
+            [(row["name"], row["rest"], row["sum"]) for row in line["rows"]],
+            [("shop", False, SHOP), ("", True, MAIL + JAVA)])
+        self.assertEqual(line["names"], 3)
+
+    def test_timeline_lanes(self):
+        line = self.program.json("timeline",
+                                 **whole(step=60, by="service", lanes=1))
+        self.assertEqual([lane["kind"] for lane in line["lanes"]],
+                         ["cpu", "blocked"])
+        self.assertEqual(line["rows"][1]["name"], "mail")
+        self.assertEqual(line["rows"][1]["others"],
+                         [[12 * 70_000, 12 * 70_000]])
+        line = self.program.json(
+            "timeline", **whole(step=60, by="service", lanes=1, kind="blocked"))
+        self.assertEqual(line["kind"], "blocked")
+        self.assertEqual(line["rows"][0]["name"], "mail")
+        self.assertEqual(line["rows"][0]["values"], [12 * 70_000] * 2)
+        self.assertEqual(line["rows"][0]["others"], [[3600, 3600]])
+
+    def test_nothing_known_is_not_nothing_used(self):
+        line = self.program.json("timeline", **{
+            "from": FROM - 40, "until": FROM + 160, "step": 40, "by": "host"})
+        self.assertEqual(line["known_ms"], [0, 40_000, 40_000, 40_000, 0])
+        status, _, body = self.program.get(
+            f"/api/history/flame?from={FROM - 100}&until={FROM - 50}")
+        self.assertEqual((status, b"nothing is known" in body), (404, True))
+
+    def test_flame_graph(self):
+        flame = self.program.json("flame", **whole())
+        self.assertEqual(sum(flame["leaves"][2::3]), SHOP + MAIL + JAVA)
+        names = {frame[0] for frame in flame["frames"]}
+        self.assertLessEqual({"main", "compare", "vfs_write", "it's", "worker",
+                              "Lgenerated;", "[truncated]"}, names)
+        cut = self.program.json("flame", **whole(nodes=3))
+        self.assertEqual(sum(cut["leaves"][2::3]), SHOP + MAIL + JAVA)
+        self.assertIn("[rare callees]", {frame[0] for frame in cut["frames"]})
+
+    def test_difference(self):
+        def sums(**parameters):
+            data = self.program.json("difference", **whole(**parameters))
+            return sum(data["before"][2::3]), sum(data["leaves"][2::3])
+        self.assertEqual(sums(before=FROM, before_until=FROM + 10),
+                         (2 * 1300 + 50, SHOP + MAIL + JAVA))
+        self.assertEqual(sums(host="beta", before_host="alpha"),
+                         (SHOP // 2 + MAIL // 2, SHOP // 2 + MAIL // 2 + JAVA))
+        self.assertEqual(
+            sums(version="2", before_version="1", host="beta", before=FROM,
+                 before_until=FROM + 20), (2000, SHOP // 4))
+        for wrong in ("before=5&before_until=5", "", "before=9"):
+            status, _, _ = self.program.get(
+                f"/api/history/difference?from={FROM}&until={FROM + 9}&{wrong}")
+            self.assertEqual(status, 400, wrong)
+
+    def test_formats(self):
+        folded = self.program.ask("profile", **whole()).decode().splitlines()
+        self.assertEqual(sorted(folded), [
+            # In microseconds. Who waits for work is no more than that.
+            f"it's;main;write;vfs_write {MAIL // 1000}",
+            f"main;main;handle;compare {SHOP // 1000}", "worker;[parked] 1"])
+        for form in ("pprof", "json", "flamegraph", "svg", "text", "speedscope",
+                     "perf-script", "otlp"):
+            self.assertGreater(
+                len(self.program.ask("profile", **whole(format=form))), 100,
+                form)
+
+    def test_names(self):
+        answer = self.program.json("names", **whole(by="service"))
+        self.assertEqual(answer["names"], [
+            {"name": "shop", "samples": 20 * STEPS, "sum": SHOP},
+            {"name": "mail", "samples": 6 * STEPS, "sum": MAIL},
+            {"name": "java", "samples": STEPS, "sum": JAVA}])
+
+    def test_stacks_are_fetched_once(self):
+        self.program.json("functions", **whole())
+        # Without the table of stacks only what is in memory has names.
+        self.server.ask("RENAME TABLE stacks TO gone")
+        try:
+            again = self.program.json("functions", **whole())
+            self.assertEqual(functions_of(again)["compare"], (SHOP, SHOP))
+            other = Program(self, self.url)
+            status, _, body = other.get(
+                f"/api/history/functions?from={FROM}&until={FROM + 10}")
+            self.assertEqual(status, 404)
+            self.assertIn(b"there is no such table", body)
+        finally:
+            self.server.ask("RENAME TABLE gone TO stacks")
+
+    def test_wrong_requests(self):
+        for query in ("functions?from=5&until=5", "functions?from=x",
+                      "functions?seconds=5&until=9", "timeline?by=nothing",
+                      "timeline?step=9", "timeline?rows=0", "timeline?rows=101",
+                      "timeline?rows=26&lanes=1", "functions?pid=1",
+                      "functions?kind=nothing&seconds=4000000000",
+                      "functions?service=" + "x" * 1025,
+                      "profile?format=nothing", "functions?host=a&host=b",
+                      "timeline?step=10&seconds=2000000"):
+            status, _, body = self.program.get(f"/api/history/{query}")
+            self.assertEqual(status, 400, (query, body))
+        for path in ("/api/history/", "/api/history/files", "/metrics",
+                     "/api/history/timeline/", "/etc/passwd"):
+            self.assertEqual(self.program.get(path)[0], 404, path)
+
+    def test_who_gets_in(self):
+        ask = f"/api/history/functions?from={FROM}&until={FROM + 10}"
+        for headers in ({}, {"Authorization": "Bearer "},
+                        {"Authorization": f"Bearer {self.program.token[:-1]}"},
+                        {"Authorization": self.program.token}):
+            self.assertEqual(self.program.get(ask, headers)[0], 401, headers)
+        token = {"Authorization": f"Bearer {self.program.token}"}
+        for host in ("evil.example", "evil.example:80", "[::1].evil.example"):
+            for path in (ask, "/"):
+                self.assertEqual(
+                    self.program.get(path, {**token, "Host": host})[0], 421)
+        self.assertEqual(
+            self.program.get(ask, {**token, "Host": "localhost:1"})[0], 200)
+        self.assertEqual(self.program.get(ask, token, method="POST")[0], 405)
+        for path, kind in (("/", "text/html"), ("/history.js", "text/javascript"),
+                           ("/history.css", "text/css"), ("/flame", "text/html"),
+                           ("/flame.js", "text/javascript")):
+            status, headers, body = self.program.get(path, {})
+            self.assertEqual(status, 200, path)
+            self.assertIn(kind, headers["Content-Type"])
+            self.assertIn("default-src 'none'",
+                          headers["Content-Security-Policy"])
+            self.assertEqual(headers["X-Content-Type-Options"], "nosniff")
+            self.assertGreater(len(body), 100)
+        self.assertIn(b"'services'", self.program.get("/history.js", {})[2])
+
+    def test_token_and_password_of_files(self):
+        path = os.path.join(self.directory, "token")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("sesame\n")
+        program = Program(self, self.url, "--token-file", path)
+        self.assertEqual(program.line, f"http://127.0.0.1:{program.port}/\n")
+        program.token = "sesame"
+        self.assertEqual(program.json("functions", **whole())["sum"],
+                         SHOP + MAIL + JAVA)
+        def asked_as(login):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(login + "\n")
+            program = Program(self, self.url, "--login-file", path)
+            status, _, body = program.get(
+                f"/api/history/names?from={FROM}&until={FROM + 10}")
+            return status, body
+        # Who may only read may ask.
+        status, body = asked_as("two:a:b")
+        self.assertEqual((status, json.loads(body)["names"][0]["samples"]),
+                         (200, 27))
+        for login, why in (("nobody:sesame", b"the database: status"),
+                           ("two:wrong", b"the database: status"),
+                           ("one:a:b", b"wants readonly = 2")):
+            status, body = asked_as(login)
+            self.assertEqual((status, why in body), (502, True), body)
+
+    def test_needs_no_privilege(self):
+        if os.geteuid() != 0:
+            self.skipTest("is not root already")
+        status = f"/proc/{self.program.process.pid}/status"
+        with open(status, encoding="utf-8") as file:
+            held = dict(line.split(":", 1) for line in file)
+        self.assertEqual(int(held["CapEff"], 16), 0)
+        command = ["setpriv", "--reuid", str(harness.NOBODY), "--clear-groups",
+                   FLEET, "--version"]
+        self.assertIn("ksym-fleet", subprocess.run(
+            command, stdout=subprocess.PIPE, text=True, check=True).stdout)
+
+    def test_ends_at_any_moment(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            status, seconds = Program(self, self.url).end(number)
+            self.assertEqual(status, 0)
+            self.assertLess(seconds, 5)
+
+    def test_no_database_and_no_table(self):
+        for database, why in (("none", b"no such database"),
+                              ("default", b"no such table")):
+            program = Program(self, f"{self.server.url}/{database}")
+            status, _, body = program.get("/api/history/functions?seconds=9")
+            self.assertEqual((status, why in body), (404, True), body)
+
+
+class HostileTest(unittest.TestCase):
+    """Names that are made to be taken for SQL or for a page."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = tempfile.mkdtemp(prefix="ksym-fleet-")
+        cls.addClassCleanup(shutil.rmtree, cls.directory)
+        cls.server = fleet_server.FleetServer(cls.directory)
+        cls.addClassCleanup(cls.server.kill)
+
+    def insert(self, name, at):
+        rows = FleetRows()
+        rows.interval(at, name, "f" * 16)
+        rows.sample(at, [(NATIVE, name, name)], 1, 7, service=name, host=name,
+                    run="f" * 16, command=name, unit=name, namespace=name,
+                    pod=name, version=name)
+        rows.sample(at, [(NATIVE, "other", "/bin/o")], 1, 1000, run="f" * 16,
+                    host="other")
+        rows.interval(at, "other", "0" * 16)
+        rows.insert(self.server)
+
+    def test_every_filter_finds_its_own_and_no_other(self):
+        program = Program(self, self.server.url + "/fleet")
+        before = self.server.count()
+        for number, name in enumerate(HOSTILE):
+            at = FROM + 86400 + 100 * number
+            self.insert(name, at)
+            time_range = {"from": at, "until": at + 100}
+            for key in ("service", "host", "command", "unit", "pod", "version",
+                        "function"):
+                value = f"={name}" if key == "function" else name
+                answer = program.json("functions", **time_range, **{key: value})
+                self.assertEqual(answer["sum"], 7, (key, name))
+            for by in ("service", "host", "comm", "unit", "version"):
+                line = program.json("timeline", **time_range, step=100, by=by,
+                                    **{"service": name})
+                self.assertEqual([row["sum"] for row in line["rows"]], [7])
+                shown = line["rows"][0]["name"]
+                self.assertEqual(shown, re.sub(r"[\n\t]", "?", name))
+            flame = program.ask("flame", **time_range)
+            self.assertEqual(sum(json.loads(flame)["leaves"][2::3]), 1007)
+        self.assertEqual(self.server.count(), before + 2 * len(HOSTILE))
+
+    def test_bytes_that_are_no_text(self):
+        at = FROM + 2 * 86400
+        rows = FleetRows()
+        rows.interval(at, "h", "f" * 16)
+        for number, name in enumerate((b"\xff\xfe", b"a\0b", b"\x1b[31mred",
+                                       b"\xe2\x80\xae", b"x" * 1024)):
+            rows.sample(at, [(NATIVE, name, name)], 1, 1 << number,
+                        service=name, command=name, run="f" * 16, host="h")
+        rows.insert(self.server)
+        program = Program(self, self.server.url + "/fleet")
+        time_range = {"from": at, "until": at + 10}
+        answer = program.json("functions", **time_range)
+        self.assertEqual(answer["sum"], 31)
+        line = program.json("timeline", **time_range, step=10, by="service")
+        self.assertEqual(sorted(row["sum"] for row in line["rows"]),
+                         [1, 2, 4, 8, 16])
+        for body in (program.ask("functions", **time_range),
+                     program.ask("flame", **time_range),
+                     program.ask("profile", **time_range)):
+            self.assertNotRegex(body, rb"[\0-\x08\x0b-\x1f\x7f]|\xe2\x80\xae")
+        status, _, _ = program.get(
+            f"/api/history/functions?from={at}&until={at + 9}&service=%FF%FE")
+        self.assertEqual(status, 200)
+
+    def test_names_too_long_for_one_answer(self):
+        """Stacks that have more bytes than an answer may have hide no others:
+        they are asked for in halves."""
+        at = FROM + 3 * 86400
+        rows = FleetRows()
+        rows.interval(at, "h", "f" * 16)
+        for number in range(24):
+            frames = [(NATIVE, f"{number:03}-{depth:03}-" + "n" * 1000,
+                       "m" * 1000) for depth in range(500)]
+            rows.sample(at, frames, 1, 100, run="f" * 16, host="h")
+        rows.insert(self.server)
+        program = Program(self, self.server.url + "/fleet")
+        answer = program.json("functions", **{"from": at, "until": at + 10})
+        self.assertEqual(answer["sum"], 2400)
+        self.assertEqual(answer["functions"], 24 * 500)
+
+    def test_a_stack_that_is_not_there(self):
+        at = FROM + 4 * 86400
+        rows = FleetRows()
+        rows.interval(at, "h", "f" * 16)
+        rows.sample(at, A, 5, 55, run="f" * 16, host="h", has_stack=False)
+        rows.sample(at, B, 4, 44, run="f" * 16, host="h")
+        rows.insert(self.server)
+        program = Program(self, self.server.url + "/fleet")
+        answer = program.json("functions", **{"from": at, "until": at + 10})
+        self.assertEqual(answer["sum"], 99)
+        self.assertEqual(functions_of(answer)["[rare callees]"], (55, 55))
+        self.assertIn("the database lacks the stacks of 5 samples",
+                      answer["warnings"])
+
+    def test_a_server_that_stops(self):
+        program = Program(self, self.server.url + "/fleet")
+        ask = f"/api/history/functions?from={FROM}&until={FROM + 10}"
+        self.server.pause()
+        try:
+            answers = []
+            threads = [threading.Thread(target=lambda: answers.append(
+                program.get(ask, timeout=90)[0])) for _ in range(4)]
+            begin = time.monotonic()
+            for thread in threads:
+                thread.start()
+            time.sleep(0.5)
+            # What needs no database is there meanwhile.
+            self.assertEqual(program.get("/", {}, timeout=5)[0], 200)
+            for thread in threads:
+                thread.join()
+            self.assertLess(time.monotonic() - begin, 60)
+            # Two at a time wait for the server, and the others for their turn.
+            self.assertEqual(sorted(answers), [413, 413, 503, 503])
+            waiting = threading.Thread(
+                target=lambda: self.assertRaises(
+                    (OSError, http.client.HTTPException), program.get, ask))
+            waiting.start()
+            time.sleep(0.5)
+            status, seconds = program.end()
+            waiting.join()
+            self.assertEqual(status, 0)
+            self.assertLess(seconds, 5)
+        finally:
+            self.server.go_on()
+
+
+class LiarTest(unittest.TestCase):
+    """What answers at the database's place and is none."""
+
+    def liar(self, answer, endless=b""):
+        listener = socket.socket()
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(8)
+        self.addCleanup(listener.close)
+
+        def serve():
+            while True:
+                try:
+                    client, _ = listener.accept()
+                except OSError:
+                    return
+                with client:
+                    try:
+                        client.recv(65536)
+                        client.sendall(answer)
+                        while endless:
+                            client.sendall(endless)
+                    except OSError:
+                        pass
+        threading.Thread(target=serve, daemon=True).start()
+        return f"http://127.0.0.1:{listener.getsockname()[1]}/fleet"
+
+    def test_answers_that_are_none(self):
+        ok = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s"
+        cases = {
+            b"SSH-2.0-OpenSSH_9.2\r\n": 502,
+            b"": 502,
+            ok % (5, b"short"): 502,
+            ok % (100, b"cut off"): 502,
+            ok % (300, b"\xff" * 300): 502,
+            b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n": 502,
+            b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\n"
+            b"Content-Length: 0\r\n\r\n": 502,
+            b"HTTP/1.1 500 X\r\nContent-Length: 9\r\n\r\nCode: 999": 502,
+        }
+        for answer, wanted in cases.items():
+            program = Program(self, self.liar(answer))
+            for path in ("timeline", "functions", "flame"):
+                status, _, body = program.get(f"/api/history/{path}?seconds=9")
+                self.assertEqual(status, wanted, (answer, path, body))
+            self.assertEqual(program.end()[0], 0)
+
+    def test_endless_answer(self):
+        program = Program(self, self.liar(
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+            b"10000\r\n" + b"\1" * 65536 + b"\r\n"))
+        status, _, _ = program.get("/api/history/functions?seconds=9")
+        self.assertEqual(status, 413)
+        with open(f"/proc/{program.process.pid}/status",
+                  encoding="utf-8") as file:
+            peak = int(re.search(r"VmHWM:\s+(\d+)", file.read()).group(1))
+        self.assertLess(peak, 200_000)
+
+    def test_nobody_there(self):
+        port = fleet_server.free_ports(1)[0]
+        program = Program(self, f"http://127.0.0.1:{port}/fleet")
+        status, _, body = program.get("/api/history/functions?seconds=9")
+        self.assertEqual((status, b"no connection" in body), (502, True))
+
+
+class UsageTest(unittest.TestCase):
+    def run_program(self, *arguments):
+        return subprocess.run([FLEET, *arguments], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, timeout=60,
+                              check=False)
+
+    def test_usage(self):
+        database = ["--clickhouse", "http://127.0.0.1:1/fleet"]
+        for arguments, status in (
+                ([], 2), (["--nothing"], 2), (["--clickhouse"], 2),
+                (database + ["--login-file", "/nowhere"], 1),
+                (["--clickhouse", "http://127.0.0.1:1"], 1),
+                (database + ["--listen", "unix:/tmp/x"], 1),
+                (database + ["--listen", "example.org:80"], 1),
+                (database + ["--token-file", "/nowhere"], 1)):
+            run = self.run_program(*arguments)
+            self.assertEqual(run.returncode, status, (arguments, run.stderr))
+            self.assertEqual(run.stdout, "")
+            self.assertTrue(run.stderr.startswith("ksym-fleet: "), run.stderr)
+        self.assertIn("--clickhouse", self.run_program("--help").stdout)
+        self.assertIn("--clickhouse",
+                      self.run_program("--completion", "bash").stdout)
+
+    def test_a_port_that_is_taken(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen(1)
+            port = taken.getsockname()[1]
+            run = self.run_program("--clickhouse", "http://127.0.0.1:1/fleet",
+                                   "--listen", f"127.0.0.1:{port}")
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("Address already in use", run.stderr)
+
+
+if __name__ == "__main__":
+    why = fleet_server.why_missing()
+    if why:
+        print("skipped:", why)
+        sys.exit(harness.SKIPPED)
+    unittest.main()
