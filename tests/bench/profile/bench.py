@@ -24,6 +24,7 @@ sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(
 
 import cost
 import days
+import fleet
 import gsym
 import history
 import kernel
@@ -44,9 +45,8 @@ import wall
 SECTIONS = {"wall": wall, "cost": cost, "stacks": stacks, "rate": rate,
             "kernel": kernel, "symbols": symbols, "unwind": unwind,
             "gsym": gsym, "markup": markup, "waiting": waiting,
-            "waits": waits, "history": history, "days": days,
-            "trouble": trouble,
-            "paired": paired}
+            "waits": waits, "history": history, "days": days, "fleet": fleet,
+            "trouble": trouble, "paired": paired}
 NOTHING_TO_MEASURE = 77
 
 
