@@ -20,6 +20,9 @@ CONFIG = """<yandex>
  <logger><level>warning</level><console>true</console></logger>
  <http_port>%(http)d</http_port><tcp_port>%(tcp)d</tcp_port>
  <listen_host>127.0.0.1</listen_host>
+ <compression><case><min_part_size>0</min_part_size>
+  <min_part_size_ratio>0</min_part_size_ratio><method>zstd</method>
+ </case></compression>
  <mark_cache_size>67108864</mark_cache_size>
  <path>%(data)s/</path><tmp_path>%(data)s/tmp/</tmp_path>
  <format_schema_path>%(data)s/formats/</format_schema_path>
