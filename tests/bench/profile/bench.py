@@ -23,6 +23,7 @@ sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__)))), "e2e"))
 
 import cost
+import fleet
 import gsym
 import history
 import kernel
@@ -43,8 +44,8 @@ import wall
 SECTIONS = {"wall": wall, "cost": cost, "stacks": stacks, "rate": rate,
             "kernel": kernel, "symbols": symbols, "unwind": unwind,
             "gsym": gsym, "markup": markup, "waiting": waiting,
-            "waits": waits, "history": history, "trouble": trouble,
-            "paired": paired}
+            "waits": waits, "history": history, "fleet": fleet,
+            "trouble": trouble, "paired": paired}
 NOTHING_TO_MEASURE = 77
 
 
