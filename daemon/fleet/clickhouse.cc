@@ -74,13 +74,15 @@ ksym::Result<ClickHouse> ClickHouse::Make(const Settings& settings) {
 // Settings that 18.16 knows as later versions do. readonly=2: nothing may be
 // written, and these settings may be given. wait_end_of_query: a failure has a
 // status of its own, and stands never behind rows. The server counts bytes as
-// it keeps them, which are more: its bound is for what is far too much.
+// it keeps them, which are more: its bound is for what is far too much. Names
+// of a hundred rows may have more bytes than a query by default.
 std::string ClickHouse::PathOf(milliseconds left, size_t max_bytes) const {
   const auto seconds = std::max<int64_t>(
       std::chrono::ceil<std::chrono::seconds>(left).count(), 1);
   return fmt::format(
       "{}&default_format=RowBinary&readonly=2&wait_end_of_query=1"
-      "&max_execution_time={}&max_result_bytes={}&result_overflow_mode=throw",
+      "&max_execution_time={}&max_result_bytes={}&result_overflow_mode=throw"
+      "&max_query_size=1048576",
       url_.path, seconds, 2 * max_bytes + kHeadBytes);
 }
 

@@ -84,6 +84,8 @@ class Fleet::Reader {
     return question;
   }
 
+  // Gives a time line its rows.
+  Status AddRows(const TimelineWanted& wanted, TimelineRows& line) const;
   // Gives all stacks to an adder.
   Status AddStacks(const StackFeeder::Sink& sink);
 
@@ -283,6 +285,29 @@ std::vector<std::string> Fleet::Reader::Warnings() const {
   return warnings;
 }
 
+Status Fleet::Reader::AddRows(const TimelineWanted& wanted,
+                              TimelineRows& line) const {
+  if (kinds_.empty()) return {};
+  Question question = OfKind();
+  if (wanted.has_lanes) question.kind.clear();
+  const auto names = Ask(
+      RowNamesSql(question, doubles(),
+                  {.by = wanted.by, .kind = kind_.name, .rows = wanted.rows}),
+      kMaxSmallBytes);
+  if (!names) return Fail(names.error());
+  auto rows = ReadRowNames(*names);
+  if (!rows) return Fail(std::move(rows.error()));
+  rows->largest.resize(std::min<size_t>(rows->largest.size(), wanted.rows));
+  const auto cells = Ask(
+      CellsSql(question, doubles(),
+               {.by = wanted.by, .step = wanted.step, .rows = rows->largest}),
+      kMaxSumsBytes);
+  if (!cells) return Fail(cells.error());
+  const auto values = ReadCells(*cells);
+  if (!values) return Fail(values.error());
+  return line.AddRows(std::move(*rows), *values);
+}
+
 namespace {
 
 Status NothingKnown() {
@@ -314,28 +339,8 @@ Result<history::TimelineAnswer> Fleet::ReadTimeline(
   }
   TimelineRows line(reader.coverage(), question, wanted.step);
   line.SetKinds(reader.kinds(), reader.kind(), wanted.has_lanes);
-  if (!reader.kinds().empty()) {
-    Question asked = wanted.has_lanes ? question : reader.OfKind();
-    if (wanted.has_lanes) asked.kind.clear();
-    const auto names = reader.Ask(
-        RowNamesSql(
-            asked, reader.doubles(),
-            {.by = wanted.by, .kind = reader.kind().name, .rows = wanted.rows}),
-        kMaxSmallBytes);
-    if (!names) return Fail(names.error());
-    auto rows = ReadRowNames(*names);
-    if (!rows) return Fail(std::move(rows.error()));
-    rows->largest.resize(std::min<size_t>(rows->largest.size(), wanted.rows));
-    const auto cells = reader.Ask(
-        CellsSql(asked, reader.doubles(),
-                 {.by = wanted.by, .step = wanted.step, .rows = rows->largest}),
-        kMaxSumsBytes);
-    if (!cells) return Fail(cells.error());
-    const auto values = ReadCells(*cells);
-    if (!values) return Fail(values.error());
-    if (auto added = line.AddRows(std::move(*rows), *values); !added) {
-      return Fail(std::move(added.error()));
-    }
+  if (auto added = reader.AddRows(wanted, line); !added) {
+    return Fail(std::move(added.error()));
   }
   history::TimelineAnswer answer = {.line = std::move(line).Finish(),
                                     .read = {}};

@@ -473,6 +473,22 @@ class HostileTest(unittest.TestCase):
             f"/api/history/functions?from={at}&until={at + 9}&service=%FF%FE")
         self.assertEqual(status, 200)
 
+    def test_many_long_names(self):
+        """As many rows as there may be, each of which is long as a literal."""
+        at = FROM + 5 * 86400
+        rows = FleetRows()
+        rows.interval(at, "h", "f" * 16)
+        for number in range(120):
+            rows.sample(at, A, 1, 1000 - number, run="f" * 16, host="h",
+                        service=f"{number:03}" + "?" * 1021)
+        rows.insert(self.server)
+        line = Program(self, self.server.url + "/fleet").json(
+            "timeline", **{"from": at, "until": at + 10}, step=10, by="service",
+            rows=100)
+        self.assertEqual([row["sum"] for row in line["rows"]],
+                         [1000 - number for number in range(100)] +
+                         [sum(1000 - number for number in range(100, 120))])
+
     def test_names_too_long_for_one_answer(self):
         """Stacks that have more bytes than an answer may have hide no others:
         they are asked for in halves."""
