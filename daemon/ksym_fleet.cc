@@ -4,6 +4,7 @@
 #include "daemon/base/freed_memory.h"
 #include "daemon/fleet/fleet_options.h"
 #include "daemon/fleet/fleet_program.h"
+#include "ksym/cli/command_line.h"
 #include "ksym/cli/known_stack.h"
 #include "ksym/cli/program_signals.h"
 #include "ksym/cli/standard_streams.h"
@@ -17,13 +18,12 @@ int Main(int argc, char** argv) {
   if (!reserved) return 1;
   const auto parsed = profd::fleet::ParseFleetCommandLine(argc, argv);
   if (parsed.options) return profd::fleet::RunFleet(*parsed.options);
-  if (parsed.exit_status != 0) {
-    (void)std::fprintf(stderr, "ksym-fleet: %s\n", parsed.error_text.c_str());
-    return parsed.exit_status;
+  const ksym::CommandLineEnd& end = parsed.end;
+  if (end.exit_status != 0) {
+    (void)std::fprintf(stderr, "ksym-fleet: %s\n", end.error_text.c_str());
+    return end.exit_status;
   }
-  const bool printed = std::fputs(parsed.output_text.c_str(), stdout) >= 0 &&
-                       std::fflush(stdout) == 0;
-  return printed ? 0 : 1;
+  return ksym::PrintOutput(end.output_text) ? 0 : 1;
 }
 
 }  // namespace

@@ -2,15 +2,12 @@
 #include "daemon/fleet/fleet_options.h"
 
 #include <CLI/CLI.hpp>
-#include <sstream>
 #include <utility>
 
 #include "ksym/cli/completion.h"
 
 namespace profd::fleet {
 namespace {
-
-constexpr int kUsageError = 2;
 
 constexpr const char* kFooter =
     "Prints the page's address, and answers until SIGINT or SIGTERM.\n"
@@ -42,19 +39,7 @@ ParsedFleetCommandLine ParseFleetCommandLine(int argc,
   app.footer(kFooter);
   ksym::AddCompletionOption(app);
   ParsedFleetCommandLine parsed;
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) {
-      std::ostringstream out;
-      app.exit(error, out, out);
-      parsed.output_text = out.str();
-      return parsed;
-    }
-    parsed.exit_status = kUsageError;
-    parsed.error_text = std::string(error.what()) + " (--help shows all)";
-    return parsed;
-  }
+  if (!ksym::ParseCommandLine(app, argc, argv, parsed.end)) return parsed;
   parsed.options = std::move(options);
   return parsed;
 }

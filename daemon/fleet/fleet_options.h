@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "ksym/cli/command_line.h"
+
 namespace profd::fleet {
 
 struct FleetOptions {
@@ -15,10 +17,7 @@ struct FleetOptions {
 
 struct ParsedFleetCommandLine {
   std::optional<FleetOptions> options;
-  // Where there are none.
-  int exit_status = 0;
-  std::string output_text;  // of --help and --version
-  std::string error_text;
+  ksym::CommandLineEnd end;  // where there are none
 };
 
 ParsedFleetCommandLine ParseFleetCommandLine(int argc, const char* const* argv);

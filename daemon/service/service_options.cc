@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <sstream>
 #include <utility>
 
 #include "ksym/base/file.h"
@@ -65,25 +64,13 @@ ParsedServiceCommandLine ParseServiceCommandLine(int argc,
   }
   ksym::AddCompletionOption(app);
   ParsedServiceCommandLine parsed;
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) {
-      std::ostringstream out;
-      app.exit(error, out, out);
-      parsed.output_text = out.str();
-      return parsed;
-    }
-    parsed.exit_status = kUsageError;
-    parsed.error_text = std::string(error.what()) + " (--help shows all)";
-    return parsed;
-  }
+  if (!ksym::ParseCommandLine(app, argc, argv, parsed.end)) return parsed;
   ServiceConfig scratch;
   for (const auto& [key, text] : options.flags) {
     const auto set = SetFromText(*key, text, scratch);
     if (set) continue;
-    parsed.exit_status = kUsageError;
-    parsed.error_text = set.error().message();
+    parsed.end.exit_status = kUsageError;
+    parsed.end.error_text = set.error().message();
     return parsed;
   }
   options.config_given = app.count("--config") > 0;

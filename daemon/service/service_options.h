@@ -8,6 +8,7 @@
 
 #include "daemon/service/config.h"
 #include "ksym/base/result.h"
+#include "ksym/cli/command_line.h"
 
 namespace profd {
 
@@ -23,9 +24,7 @@ struct ServiceOptions {
 // Options, or a text to print and a status to exit with.
 struct ParsedServiceCommandLine {
   std::optional<ServiceOptions> options;
-  int exit_status = 0;
-  std::string output_text;  // for stdout: --help, --version
-  std::string error_text;   // for stderr
+  ksym::CommandLineEnd end;
 };
 
 ParsedServiceCommandLine ParseServiceCommandLine(int argc,
