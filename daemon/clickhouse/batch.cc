@@ -122,15 +122,15 @@ class StackRows {
     const auto [place, is_new] = places_.try_emplace(number, rows_.size());
     if (!is_new) return number;
     std::string row;
-    AppendNumber(day_, row);
-    AppendNumber(number, row);
+    AppendLittleEndian(day_, row);
+    AppendLittleEndian(number, row);
     for (std::string CodedFrame::* text :
          {&CodedFrame::name, &CodedFrame::module}) {
-      AppendLength(listed_.size(), row);
+      AppendUleb128(listed_.size(), row);
       for (const CodedFrame* frame : listed_) row += frame->*text;
     }
-    AppendLength(listed_.size(), row);
-    for (const CodedFrame* frame : listed_) AppendNumber(frame->kind, row);
+    AppendUleb128(listed_.size(), row);
+    for (const CodedFrame* frame : listed_) AppendLittleEndian(frame->kind, row);
     bytes_ += row.size();
     rows_.push_back({.number = number, .row = std::move(row)});
     return number;
@@ -255,8 +255,8 @@ class BatchMaker {
   void AppendRow(const RowKey& key, const Sums& sums, std::string& out) const {
     const OwnerTexts& owner = *key.owner;
     const SampleKind& kind = profile_.metadata.kinds[key.kind];
-    AppendNumber(static_cast<uint32_t>(second_), out);
-    AppendNumber(static_cast<uint32_t>(second_ - second_ % kSecondsPerHour),
+    AppendLittleEndian(static_cast<uint32_t>(second_), out);
+    AppendLittleEndian(static_cast<uint32_t>(second_ - second_ % kSecondsPerHour),
                  out);
     AppendText(owner.service, out);
     AppendText(host_, out);
@@ -268,10 +268,10 @@ class BatchMaker {
           &owner.container_id, &owner.version}) {
       AppendText(*text, out);
     }
-    AppendNumber(static_cast<uint8_t>(key.parked ? 1 : 0), out);
-    AppendNumber(key.stack, out);
-    AppendNumber(sums.count, out);
-    AppendNumber(ValueOf(kind, sums.count, sums.value), out);
+    AppendLittleEndian(static_cast<uint8_t>(key.parked ? 1 : 0), out);
+    AppendLittleEndian(key.stack, out);
+    AppendLittleEndian(sums.count, out);
+    AppendLittleEndian(ValueOf(kind, sums.count, sums.value), out);
   }
 
   size_t BytesOfRow(const RowKey& key) const {
@@ -290,28 +290,28 @@ class BatchMaker {
   std::string IntervalRow() const {
     const CaptureMetadata& metadata = profile_.metadata;
     std::string row;
-    AppendNumber(static_cast<uint32_t>(second_), row);
+    AppendLittleEndian(static_cast<uint32_t>(second_), row);
     AppendText(host_, row);
     AppendText(run_, row);
-    AppendNumber(metadata.duration_ns, row);
-    AppendNumber(static_cast<uint32_t>(CountCpus(metadata)), row);
+    AppendLittleEndian(metadata.duration_ns, row);
+    AppendLittleEndian(static_cast<uint32_t>(CountCpus(metadata)), row);
     AppendText(StoredText(metadata.kernel_release), row);
     AppendText(StoredText(metadata.architecture), row);
     AppendText(StoredText(metadata.version), row);
     for (std::string SampleKind::* text :
          {&SampleKind::name, &SampleKind::unit}) {
-      AppendLength(metadata.kinds.size(), row);
+      AppendUleb128(metadata.kinds.size(), row);
       for (const SampleKind& kind : metadata.kinds) {
         AppendText(StoredText(kind.*text), row);
       }
     }
-    AppendLength(metadata.kinds.size(), row);
+    AppendUleb128(metadata.kinds.size(), row);
     for (const SampleKind& kind : metadata.kinds) {
-      AppendNumber(kind.frequency_hz, row);
+      AppendLittleEndian(kind.frequency_hz, row);
     }
-    AppendNumber(profile_.accounting.taken, row);
-    AppendNumber(profile_.accounting.lost(), row);
-    AppendNumber(static_cast<uint32_t>(rows_.size()), row);
+    AppendLittleEndian(profile_.accounting.taken, row);
+    AppendLittleEndian(profile_.accounting.lost(), row);
+    AppendLittleEndian(static_cast<uint32_t>(rows_.size()), row);
     return row;
   }
 

@@ -25,18 +25,18 @@ static_assert(kMaxBatchBytes >=
               kMaxStackBytes + kMaxSampleBytes + (size_t{16} << 20));
 
 void AppendBlock(std::string_view bytes, std::string& out) {
-  AppendNumber(static_cast<uint32_t>(bytes.size()), out);
+  AppendLittleEndian(static_cast<uint32_t>(bytes.size()), out);
   out += bytes;
 }
 
 std::string JoinBatch(const Batch& batch) {
   std::string bytes;
-  AppendNumber(batch.day, bytes);
+  AppendLittleEndian(batch.day, bytes);
   AppendBlock(batch.interval, bytes);
   AppendBlock(batch.samples, bytes);
-  AppendNumber(static_cast<uint32_t>(batch.stacks.size()), bytes);
+  AppendLittleEndian(static_cast<uint32_t>(batch.stacks.size()), bytes);
   for (const Batch::Stack& stack : batch.stacks) {
-    AppendNumber(stack.number, bytes);
+    AppendLittleEndian(stack.number, bytes);
     AppendBlock(stack.row, bytes);
   }
   return bytes;

@@ -13,7 +13,7 @@ namespace profd::clickhouse {
 void AppendIdentity(const StackFrame& frame, std::string& bytes) {
   bytes += static_cast<char>(frame.kind);
   for (const std::string_view text : {frame.name, frame.module}) {
-    AppendNumber(static_cast<uint32_t>(text.size()), bytes);
+    AppendLittleEndian(static_cast<uint32_t>(text.size()), bytes);
     bytes += text;
   }
 }

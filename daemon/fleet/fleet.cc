@@ -260,7 +260,7 @@ Status Fleet::Reader::AddRest(const WholeSum& shown, StackFeeder& feeder) {
   // More may have come meanwhile, but not less.
   if (whole->count <= shown.count || whole->value < shown.value) return {};
   return LeaveOut({.stack = 0,
-                   .command = "[other commands]",
+                   .command = history::kOtherCommands,
                    .count = whole->count - shown.count,
                    .value = whole->value - shown.value},
                   feeder);

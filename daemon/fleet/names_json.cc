@@ -4,31 +4,30 @@
 #include <fmt/format.h>
 
 #include <iterator>
-#include <string_view>
 
-#include "daemon/output/safe_name.h"
+#include "daemon/history/json_pieces.h"
 
 namespace profd::fleet {
 
+using history::AppendText;
+
 std::string RenderNamesJson(const NamesAnswer& answer) {
-  std::string out = "{\"kind\":\"";
-  AppendJsonText(answer.kind, out);
-  out += "\",\"unit\":\"";
-  AppendJsonText(answer.unit, out);
-  constexpr uint64_t kNsOfMillisecond = 1'000'000;
-  fmt::format_to(std::back_inserter(out), "\",\"known\":{}.{:03},\n\"names\":[",
-                 answer.known_ns / (1000 * kNsOfMillisecond),
-                 answer.known_ns / kNsOfMillisecond % 1000);
-  std::string_view separator = "\n";
-  for (const NameSum& sum : answer.names) {
-    out += separator;
-    out += "{\"name\":\"";
-    AppendJsonText(sum.name, out);
-    fmt::format_to(std::back_inserter(out), "\",\"samples\":{},\"sum\":{}}}",
-                   sum.count, sum.value);
-    separator = ",\n";
-  }
-  return out += "]}\n";
+  std::string out = "{\"kind\":";
+  AppendText(answer.kind, out);
+  out += ",\"unit\":";
+  AppendText(answer.unit, out);
+  out += ",\"known\":" + history::SecondsText(answer.known_ns);
+  out += ",\n\"names\":";
+  history::AppendList(
+      answer.names,
+      [&](const NameSum& sum) {
+        out += "\n{\"name\":";
+        AppendText(sum.name, out);
+        fmt::format_to(std::back_inserter(out), ",\"samples\":{},\"sum\":{}}}",
+                       sum.count, sum.value);
+      },
+      out);
+  return out += "}\n";
 }
 
 }  // namespace profd::fleet

@@ -39,8 +39,6 @@ class StackFeeder {
   ksym::Status Finish();
 
  private:
-  void AddMark(const StackFrame& mark, StackState& user, StackState& kernel,
-               std::vector<FrameId>& side);
   FrameId FrameOf(const StackFrame& frame);
   ksym::Status Flush();
 

@@ -2,21 +2,12 @@
 #include "daemon/fleet/timeline_rows.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
+#include "daemon/base/bounded_sum.h"
 #include "daemon/base/now_ns.h"
 
 namespace profd::fleet {
-namespace {
-
-void AddUpTo64Bits(uint64_t& sum, uint64_t value) {
-  constexpr uint64_t kTop = std::numeric_limits<uint64_t>::max();
-  sum = value > kTop - sum ? kTop : sum + value;
-}
-
-}  // namespace
-
 TimelineRows::TimelineRows(const Coverage& coverage, const Question& question,
                            uint32_t step) {
   line_.from_unix_ns = question.from * kNsPerSecond;

@@ -8,6 +8,7 @@
 #include <limits>
 #include <ranges>
 
+#include "daemon/base/bounded_sum.h"
 #include "daemon/history/capture_facts.h"
 #include "daemon/history/limits.h"
 #include "daemon/history/part_counts.h"
@@ -22,15 +23,9 @@ using ksym::ErrorCode;
 using ksym::Fail;
 using ksym::Status;
 
-constexpr std::string_view kOtherCommands = "[other commands]";
 // A node has the number of a frame in 31 bits; there are never so many.
 constexpr uint32_t kAllFrames = (uint32_t{1} << 31) - 1;
 constexpr uint32_t kNoNode = std::numeric_limits<uint32_t>::max();
-
-void AddUpTo64Bits(uint64_t& sum, uint64_t value) {
-  constexpr uint64_t kTop = std::numeric_limits<uint64_t>::max();
-  sum = value > kTop - sum ? kTop : sum + value;
-}
 
 }  // namespace
 

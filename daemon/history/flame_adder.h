@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,9 @@
 
 namespace profd::history {
 
+// The command of samples whose own one is not told apart.
+inline constexpr std::string_view kOtherCommands = "[other commands]";
+
 // Adds files up to one tree of stacks for a flame graph, of any length of time
 // in bounded memory: where there are too many nodes the smallest become
 // "[rare callees]" of their callers, so that sums and what functions use
@@ -26,7 +30,7 @@ class FlameAdder {
  public:
   // The tree's nodes while files are added: some 30 bytes each.
   static constexpr size_t kMaxTreeNodes = size_t{1} << 19;
-  // Commands with stacks of one state; others are "[other commands]".
+  // Commands with stacks of one state; others are kOtherCommands.
   static constexpr size_t kMaxRoots = 4096;
 
   // `max_bytes` bounds the texts and frames beside the tree.

@@ -9,35 +9,12 @@
 #include <string_view>
 #include <utility>
 
-#include "daemon/output/safe_name.h"
+#include "daemon/history/json_pieces.h"
 
 namespace profd::history {
 namespace {
 
 constexpr uint64_t kNsOfMillisecond = 1'000'000;
-
-std::string Seconds(uint64_t ns) {
-  return fmt::format("{}.{:03}", ns / (1000 * kNsOfMillisecond),
-                     ns / kNsOfMillisecond % 1000);
-}
-
-void AppendText(std::string_view text, std::string& out) {
-  out += '"';
-  AppendJsonText(text, out);
-  out += '"';
-}
-
-// A list, each element as `append` writes it.
-template <typename List, typename Append>
-void AppendList(const List& list, const Append& append, std::string& out) {
-  out += '[';
-  bool is_first = true;
-  for (const auto& element : list) {
-    if (!std::exchange(is_first, false)) out += ',';
-    append(element);
-  }
-  out += ']';
-}
 
 // Says which files lack something, and what is not known.
 void AppendReading(const RangeCoverage& coverage, const FilesRead& read,
@@ -55,8 +32,8 @@ void AppendCoverage(const RangeCoverage& coverage, std::string& out) {
   fmt::format_to(std::back_inserter(out),
                  "\"known\":{},\"parts\":{},\"restarts\":{},\"set_back\":{},"
                  "\"holes\":{},\"hole_seconds\":{}",
-                 Seconds(coverage.known_ns), coverage.parts, coverage.restarts,
-                 coverage.set_back, coverage.holes, Seconds(coverage.hole_ns));
+                 SecondsText(coverage.known_ns), coverage.parts, coverage.restarts,
+                 coverage.set_back, coverage.holes, SecondsText(coverage.hole_ns));
 }
 
 template <typename Member>
@@ -91,7 +68,7 @@ std::string RenderListingJson(const ListingAnswer& answer) {
                        ",\"from\":{},\"until\":{},\"bytes\":{},"
                        "\"torn_bytes\":{},\"samples\":{},\"lost\":{},"
                        "\"thinned\":{},\"folded_stacks\":{},",
-                       Seconds(file.from_unix_ns), Seconds(file.until_unix_ns),
+                       SecondsText(file.from_unix_ns), SecondsText(file.until_unix_ns),
                        file.bytes, file.torn_bytes, file.samples, file.lost,
                        file.is_thinned, file.folded_stacks);
         AppendCoverage(file.coverage, out);
@@ -163,8 +140,8 @@ void AppendLanes(const Timeline& line, std::string& out) {
 std::string RenderTimelineJson(const TimelineAnswer& answer) {
   const Timeline& line = answer.line;
   std::string out = fmt::format(
-      "{{\"from\":{},\"step\":{},\"kind\":", Seconds(line.from_unix_ns),
-      Seconds(line.step_ns));
+      "{{\"from\":{},\"step\":{},\"kind\":", SecondsText(line.from_unix_ns),
+      SecondsText(line.step_ns));
   AppendText(line.kind, out);
   out += ",\"unit\":";
   AppendText(line.unit, out);

@@ -13,6 +13,7 @@
 #include "daemon/profile/profile.h"
 #include "daemon/raw/raw_file.h"
 #include "daemon/raw/raw_file_layout.h"
+#include "ksym/base/append_bytes.h"
 
 namespace profd {
 namespace raw_file {
@@ -408,21 +409,15 @@ class Writer {
   bool has_kinds_ = false;  // more than an event and a rate tell
 };
 
-void AppendLittleEndian(uint64_t value, size_t bytes, std::string& out) {
-  for (size_t i = 0; i < bytes; ++i, value >>= 8) {
-    out += static_cast<char>(value & 0xff);
-  }
-}
-
 }  // namespace
 
 std::string Header(std::string_view payload, uint32_t version) {
-  const auto crc = crc32_z(0, reinterpret_cast<const Bytef*>(payload.data()),
-                           payload.size());
+  const auto crc = static_cast<uint32_t>(crc32_z(
+      0, reinterpret_cast<const Bytef*>(payload.data()), payload.size()));
   std::string header(kMagic);
-  AppendLittleEndian(version, 4, header);
-  AppendLittleEndian(crc, 4, header);
-  AppendLittleEndian(payload.size(), 8, header);
+  ksym::AppendLittleEndian(version, header);
+  ksym::AppendLittleEndian(crc, header);
+  ksym::AppendLittleEndian(uint64_t{payload.size()}, header);
   return header;
 }
 

@@ -49,7 +49,7 @@ std::optional<ClickHouseSender::Failure> ClickHouseSender::SendBatch(
   if (no_tables && no_tables->status == 0) return no_tables;
   std::string interval = batch.interval;
   const uint64_t high = random_();
-  clickhouse::AppendNumber(high << 32 | random_(), interval);
+  ksym::AppendLittleEndian(high << 32 | random_(), interval);
   auto failure = Insert(clickhouse::kInsertIntervals, interval, way);
   if (!failure) failure = SendStacks(batch, way);
   if (!failure && !batch.samples.empty()) {
