@@ -130,7 +130,8 @@ class StackRows {
       for (const CodedFrame* frame : listed_) row += frame->*text;
     }
     AppendUleb128(listed_.size(), row);
-    for (const CodedFrame* frame : listed_) AppendLittleEndian(frame->kind, row);
+    for (const CodedFrame* frame : listed_)
+      AppendLittleEndian(frame->kind, row);
     bytes_ += row.size();
     rows_.push_back({.number = number, .row = std::move(row)});
     return number;
@@ -211,10 +212,12 @@ class BatchMaker {
 
     auto operator<=>(const RowKey&) const = default;
   };
-  struct Sums {
+  struct Row {
+    std::string texts;  // all columns but the sums
     uint64_t count = 0;
     uint64_t value = 0;
   };
+  static constexpr size_t kSumBytes = 2 * sizeof(uint64_t);
 
   const OwnerTexts* OwnerTextsOf(const ProfileSample& sample) {
     const auto [known, is_new] =
@@ -226,38 +229,46 @@ class BatchMaker {
     return known->second;
   }
 
+  StringId CommandOf(StringId comm) {
+    const auto [known, is_new] = command_of_.try_emplace(comm);
+    if (is_new) {
+      known->second = commands_.Intern(StoredText(profile_.String(comm)));
+    }
+    return known->second;
+  }
+
   void AddSample(const ProfileSample& sample) {
     RowKey key = {.owner = OwnerTextsOf(sample),
                   .command = 0,
                   .kind = sample.kind,
                   .parked = sample.parked,
                   .stack = stacks_.NumberOf(sample)};
-    if (labels_.comm) {
-      key.command = commands_.Intern(StoredText(profile_.String(sample.comm)));
+    if (labels_.comm) key.command = CommandOf(sample.comm);
+    // Sums stay whole where there is no room for one more row.
+    if (row_bytes_ > kMaxSampleBytes && !rows_.contains(key)) {
+      key = {.owner = &*owners_.emplace().first,
+             .command = 0,
+             .kind = sample.kind,
+             .parked = sample.parked,
+             .stack = stacks_.NotKept()};
     }
-    auto row = rows_.find(key);
-    if (row == rows_.end()) {
-      // Sums stay whole where there is no room for one more row.
-      if (row_bytes_ > kMaxSampleBytes) {
-        key = {.owner = &*owners_.emplace().first,
-               .command = 0,
-               .kind = sample.kind,
-               .parked = sample.parked,
-               .stack = stacks_.NotKept()};
-      }
-      row = rows_.try_emplace(key).first;
-      row_bytes_ += BytesOfRow(key);
+    const auto [place, is_new] = rows_.try_emplace(key);
+    Row& row = place->second;
+    if (is_new) {
+      row.texts = TextsOfRow(key);
+      row_bytes_ += row.texts.size() + kSumBytes;
     }
-    row->second.count += sample.count;
-    row->second.value += sample.value;
+    row.count += sample.count;
+    row.value += sample.value;
   }
 
-  void AppendRow(const RowKey& key, const Sums& sums, std::string& out) const {
+  std::string TextsOfRow(const RowKey& key) const {
+    std::string out;
     const OwnerTexts& owner = *key.owner;
     const SampleKind& kind = profile_.metadata.kinds[key.kind];
     AppendLittleEndian(static_cast<uint32_t>(second_), out);
-    AppendLittleEndian(static_cast<uint32_t>(second_ - second_ % kSecondsPerHour),
-                 out);
+    AppendLittleEndian(
+        static_cast<uint32_t>(second_ - second_ % kSecondsPerHour), out);
     AppendText(owner.service, out);
     AppendText(host_, out);
     AppendText(run_, out);
@@ -270,20 +281,18 @@ class BatchMaker {
     }
     AppendLittleEndian(static_cast<uint8_t>(key.parked ? 1 : 0), out);
     AppendLittleEndian(key.stack, out);
-    AppendLittleEndian(sums.count, out);
-    AppendLittleEndian(ValueOf(kind, sums.count, sums.value), out);
-  }
-
-  size_t BytesOfRow(const RowKey& key) const {
-    std::string row;
-    AppendRow(key, {}, row);
-    return row.size();
+    return out;
   }
 
   std::string SampleRows() const {
     std::string rows;
     rows.reserve(row_bytes_);
-    for (const auto& [key, sums] : rows_) AppendRow(key, sums, rows);
+    for (const auto& [key, row] : rows_) {
+      const SampleKind& kind = profile_.metadata.kinds[key.kind];
+      rows += row.texts;
+      AppendLittleEndian(row.count, rows);
+      AppendLittleEndian(ValueOf(kind, row.count, row.value), rows);
+    }
     return rows;
   }
 
@@ -322,9 +331,10 @@ class BatchMaker {
   const uint64_t second_;
   StackRows stacks_;
   StringTable commands_;
+  std::map<StringId, StringId> command_of_;
   std::set<OwnerTexts> owners_;
   std::map<std::pair<StringId, LabelSetId>, const OwnerTexts*> owner_of_;
-  std::map<RowKey, Sums> rows_;
+  std::map<RowKey, Row> rows_;
   size_t row_bytes_ = 0;
 };
 

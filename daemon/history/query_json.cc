@@ -32,8 +32,9 @@ void AppendCoverage(const RangeCoverage& coverage, std::string& out) {
   fmt::format_to(std::back_inserter(out),
                  "\"known\":{},\"parts\":{},\"restarts\":{},\"set_back\":{},"
                  "\"holes\":{},\"hole_seconds\":{}",
-                 SecondsText(coverage.known_ns), coverage.parts, coverage.restarts,
-                 coverage.set_back, coverage.holes, SecondsText(coverage.hole_ns));
+                 SecondsText(coverage.known_ns), coverage.parts,
+                 coverage.restarts, coverage.set_back, coverage.holes,
+                 SecondsText(coverage.hole_ns));
 }
 
 template <typename Member>
@@ -68,8 +69,9 @@ std::string RenderListingJson(const ListingAnswer& answer) {
                        ",\"from\":{},\"until\":{},\"bytes\":{},"
                        "\"torn_bytes\":{},\"samples\":{},\"lost\":{},"
                        "\"thinned\":{},\"folded_stacks\":{},",
-                       SecondsText(file.from_unix_ns), SecondsText(file.until_unix_ns),
-                       file.bytes, file.torn_bytes, file.samples, file.lost,
+                       SecondsText(file.from_unix_ns),
+                       SecondsText(file.until_unix_ns), file.bytes,
+                       file.torn_bytes, file.samples, file.lost,
                        file.is_thinned, file.folded_stacks);
         AppendCoverage(file.coverage, out);
         out += '}';
