@@ -150,7 +150,7 @@ class StackRows {
   size_t bytes_ = 0;
 };
 
-// What a sample's row says of whose it is, as it is stored.
+// The columns of a sample's row that say whose it is, as they are stored.
 struct OwnerTexts {
   std::string service;
   std::string unit;

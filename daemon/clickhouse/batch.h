@@ -16,11 +16,11 @@ namespace profd::clickhouse {
 // Rows of stacks, and of samples, have so many bytes at the most in a batch.
 inline constexpr size_t kMaxStackBytes = size_t{32} << 20;
 inline constexpr size_t kMaxSampleBytes = size_t{32} << 20;
-// What stands for stacks, and for all but the kind of samples, beyond them.
+// The stack, and all but the kind, of samples beyond them.
 inline constexpr std::string_view kNotKept = "[not kept]";
 
-// What one interval adds to the tables: rows in RowBinary, with the columns in
-// the order of the INSERT queries in tables.h.
+// The rows that one interval adds to the tables: in RowBinary, with the columns
+// in the order of the INSERT queries in tables.h.
 struct Batch {
   struct Stack {
     uint64_t number = 0;

@@ -9,8 +9,8 @@
 
 namespace profd::clickhouse {
 
-// What `kinds` of a stack's row says of each frame (docs/fleet.md). Tables keep
-// the numbers for years, so none is ever given to another kind.
+// The numbers of frames in `kinds` of a stack's row (docs/fleet.md). Tables
+// keep them for years, so none is ever given to another kind.
 struct FrameNumber {
   const FrameKind* kind = nullptr;
   uint8_t number = 0;

@@ -11,8 +11,8 @@ namespace profd::clickhouse {
 // and clocks go back. Not thread-safe.
 class RunName {
  public:
-  // Of the next interval, which began then: 16 hexadecimal digits that stay the
-  // same while each begins in a later second than the one before.
+  // The run of the next interval, which began then: 16 hexadecimal digits that
+  // stay the same while each begins in a later second than the one before.
   const std::string& Next(uint64_t start_unix_ns);
 
  private:

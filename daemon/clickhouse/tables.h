@@ -11,7 +11,7 @@ namespace profd::clickhouse {
 
 // Each makes a table that is missing.
 extern const std::array<std::string_view, 3> kCreateTables;
-// What 18.16 wants to be told for them, in the query of the URL.
+// A setting that 18.16 needs for them, in the query of the URL.
 inline constexpr std::string_view kCreateSetting =
     "allow_experimental_low_cardinality_type";
 

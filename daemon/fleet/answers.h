@@ -16,7 +16,7 @@ namespace profd::fleet {
 // The rows that the queries of question.h ask for. Whatever the bytes are, the
 // result takes a few times their memory; kCorrupt: they are no such rows.
 
-// What is known of a step, of all hosts.
+// A step of a time: how much of it all hosts together know.
 struct CoverageRow {
   uint32_t step = 0;
   uint32_t first_unix_s = 0;  // the first interval's begin

@@ -23,7 +23,7 @@ constexpr size_t kHeadBytes = size_t{64} << 10;
 constexpr size_t kFramingShare = 64;
 constexpr std::string_view kPrefix = "clickhouse+";
 
-// What the server's message begins with: "Code: 60, e.displayText() = ...".
+// The server's message begins with its code: "Code: 60, e.displayText() = ...".
 struct ServerError {
   std::string_view code;
   ErrorCode means;

@@ -13,7 +13,7 @@
 
 namespace profd::fleet {
 
-// What a question may take.
+// How long a question may take, and how much its answer.
 struct AskBounds {
   std::chrono::steady_clock::time_point deadline = {};
   // Bytes of the answer.

@@ -11,8 +11,8 @@
 
 namespace profd::fleet {
 
-// What is known of a time: whether any of the hosts sampled, and what became of
-// their samples.
+// How much of a time is known, as any of the hosts sampled in it, and how many
+// of their samples were lost.
 struct Coverage {
   struct Step {
     uint64_t known_ns = 0;  // of which some host sent something

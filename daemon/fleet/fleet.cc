@@ -51,7 +51,7 @@ class Fleet::Reader {
     fetch_until_ = now + (bounds_.deadline - now) / 4 * 3;
   }
 
-  // What is known of the time, and the kind of samples.
+  // Asks how much of the time is known, and which kinds of samples there are.
   Status Begin(uint32_t step) {
     if (question_.from >= question_.until) {
       return Fail(ErrorCode::kInvalid, "the time ends before it begins");
@@ -89,7 +89,7 @@ class Fleet::Reader {
   // Gives all stacks to an adder.
   Status AddStacks(const StackFeeder::Sink& sink);
 
-  // What an answer says of what it lacks.
+  // Says what an answer lacks.
   std::vector<std::string> Warnings() const;
   history::RangeCoverage RangeOf() const {
     history::RangeCoverage range;
@@ -251,7 +251,7 @@ Status Fleet::Reader::LeaveOut(const StackSum& sum, StackFeeder& feeder) {
   return feeder.AddUnshown(sum);
 }
 
-// Of the stacks that are too many nothing is known but their sum.
+// The stacks that are too many are known as one sum.
 Status Fleet::Reader::AddRest(const WholeSum& shown, StackFeeder& feeder) {
   const auto rows = Ask(WholeSumSql(OfKind(), doubles()), kMaxSmallBytes);
   if (!rows) return Fail(rows.error());
@@ -370,7 +370,7 @@ Result<history::FunctionAnswer> Fleet::ReadFunctions(
 
 namespace {
 
-// What is said of a profile, whichever adder made it.
+// An answer with a profile, whichever adder made it.
 history::HistoryAnswer AnswerOf(Profile profile,
                                 history::RangeCoverage coverage,
                                 std::vector<std::string> warnings) {

@@ -18,7 +18,7 @@
 
 namespace profd::fleet {
 
-// What an answer of a fleet may take.
+// How long an answer of a fleet may take, and how much memory.
 struct FleetBounds {
   std::chrono::steady_clock::time_point deadline = {};
   size_t max_bytes = 0;  // of what is put together

@@ -57,7 +57,7 @@ Result<Door> MakeDoor(const FleetOptions& options) {
                             .token = *token,
                             .wants_own_host = listen->is_loopback()},
                .address = "http://" + options.listen + "/"};
-  // Who made the file knows what is in it.
+  // The one who made the file knows what is in it.
   if (!has_file) door.address += "#token=" + *token;
   return door;
 }

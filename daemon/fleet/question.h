@@ -40,7 +40,7 @@ inline constexpr std::array<NameFilter, 6> kNameFilters = {{
     {"version", &Question::version},
 }};
 
-// What samples are told apart by.
+// The columns that samples are told apart by.
 enum class By : uint8_t {
   kAll,
   kService,
@@ -57,7 +57,7 @@ std::optional<By> ParseBy(std::string_view text);
 // docs/fleet.md. Texts of questions are literals in them (sql_literal.h). The
 // columns of each answer are beside what reads them, in answers.h.
 
-// What is known of the time, in steps of so many seconds from `from` on.
+// How much of the time is known, in steps of so many seconds from `from` on.
 std::string CoverageSql(const Question& question, uint32_t step);
 std::string KindsSql(const Question& question);
 

@@ -16,8 +16,8 @@ namespace profd::fleet {
 
 // The stacks that were asked for lately, so that they are not fetched again: a
 // stack's number is made of its frames, so what it stands for never changes.
-// What was not asked for while half of the room was filled is forgotten.
-// Thread-safe.
+// A stack that was not asked for while half of the room was filled is
+// forgotten. Thread-safe.
 class StackCache {
  public:
   explicit StackCache(size_t max_bytes) : max_bytes_(max_bytes) {}

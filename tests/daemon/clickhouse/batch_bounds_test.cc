@@ -13,7 +13,7 @@
 namespace profd::clickhouse {
 namespace {
 
-// What waits on the disk is read back; what a disk makes of it is refused.
+// A batch that waits on the disk is read back, and one that is damaged refused.
 TEST(BatchFileTest, RoundTrip) {
   const Batch batch = MakeBatch(ExampleProfile(1), {}, "r");
   const std::string packed = PackBatch(batch);

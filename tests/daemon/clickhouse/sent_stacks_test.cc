@@ -22,11 +22,11 @@ TEST(SentStacksTest, KnowsADay) {
   sent.Add(1, 7);
   EXPECT_FALSE(sent.Has(2, 7));
   EXPECT_FALSE(sent.Has(1, 7)) << "of a day that another one followed";
-  // What an empty place has is no stack.
+  // The 0 of an empty place is no stack.
   EXPECT_FALSE(sent.Has(1, 0));
 }
 
-// Of those that share places the ones used last stay.
+// The ones used last stay where many share a place.
 TEST(SentStacksTest, KeepsWhatIsUsed) {
   SentStacks sent;
   const auto number = [](uint64_t i) { return 5 + i * SentStacks::kSets; };

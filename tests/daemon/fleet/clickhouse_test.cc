@@ -80,7 +80,7 @@ TEST(ClickHouseTest, TakesChunks) {
   EXPECT_EQ(*rows, "abcde");
 }
 
-// What is cut off is no answer, however whole its rows are.
+// An answer that is cut off is none, however whole its rows are.
 TEST(ClickHouseTest, RefusesAPartOfAnAnswer) {
   for (const char* bytes :
        {"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nrows",

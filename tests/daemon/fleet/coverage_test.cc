@@ -11,7 +11,7 @@ namespace {
 constexpr uint64_t kSecond = 1'000'000'000;
 const Question kTime = {.from = 1000, .until = 1055};
 
-// Of steps of 20 s.
+// The coverage in steps of 20 s.
 std::vector<uint64_t> KnownOf(const std::vector<CoverageRow>& rows) {
   const auto coverage = Coverage::Of(rows, kTime, 20);
   if (!coverage) return {};

@@ -114,7 +114,7 @@ TEST(FleetTest, RefusesStacksThatAreDamaged) {
   EXPECT_EQ(answer.error().code(), ksym::ErrorCode::kCorrupt);
 }
 
-// What was not asked for is of nobody, and what was is not there.
+// A stack that nobody asked for is no one's, and the one asked for is missing.
 TEST(FleetTest, TakesNoOtherStack) {
   const FakeServer server(DatabaseWith([] {
     return FakeServer::Ok(

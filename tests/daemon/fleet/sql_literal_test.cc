@@ -25,7 +25,7 @@ TEST(SqlLiteralTest, WhatCouldEndTheTextIsANumber) {
   EXPECT_EQ(SqlText("\xff\xc3(\xe2\x82"), R"('\xFF\xC3\x28\xE2\x82')");
 }
 
-// Of no byte comes one that could mean something, but for the encoder's own.
+// No byte becomes one that could mean something, but for the encoder's own.
 TEST(SqlLiteralTest, AnyByteIsHarmless) {
   for (int byte = 0; byte < 256; ++byte) {
     const std::string text(1, static_cast<char>(byte));

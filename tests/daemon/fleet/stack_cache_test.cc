@@ -36,7 +36,7 @@ TEST(StackCacheTest, KeepsFrames) {
   EXPECT_EQ(kinds, (std::vector<const FrameKind*>{&kUserFrame, &kKernelFrame}));
 }
 
-// What is asked for again and again stays, however many others come.
+// A stack that is asked for again and again stays, however many others come.
 TEST(StackCacheTest, ForgetsWhatNobodyAsksFor) {
   constexpr size_t kMaxBytes = size_t{1} << 18;
   StackCache cache(kMaxBytes);

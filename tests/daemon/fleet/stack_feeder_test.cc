@@ -16,7 +16,7 @@ namespace {
 const SampleKind kCpu = {
     .name = "cpu", .unit = "nanoseconds", .event = {}, .has_values = true};
 
-// What comes out of a feeder, as one profile, and in how many parts.
+// The profile that comes out of a feeder, and in how many parts.
 struct Fed {
   Profile profile;
   uint64_t parts = 0;
