@@ -2,27 +2,21 @@
 #pragma once
 
 #include <chrono>
-#include <cstddef>
 
 #include "daemon/fleet/fleet.h"
+#include "daemon/service/history_answers.h"
 #include "daemon/service/http_message.h"
 #include "daemon/service/http_places.h"
 #include "daemon/service/response_room.h"
 
 namespace profd::fleet {
 
-// What is answered at which path: the history's page, and /api/history/... for
-// it as a service answers that of one machine; docs/fleet.md has the table. Any
+// Answers the history's page, and the paths /api/history/... that it asks, as a
+// service answers those of one machine; docs/fleet.md has the table. Any
 // thread, several at once.
 class FleetApi {
  public:
-  // So many questions are put at once, and none is begun while answers of so
-  // many bytes wait to be taken.
-  static constexpr ResponseRoom::Bounds kRoom = {.makers = 2,
-                                                 .bytes = size_t{32} << 20};
-  static constexpr size_t kMaxAnswerBytes = size_t{48} << 20;
-  // How long a question waits for its turn, and may take then.
-  static constexpr std::chrono::seconds kTurnWithin{10};
+  // How long a question may take when it has its turn.
   static constexpr std::chrono::seconds kAnswerWithin{25};
 
   // The fleet lives longer.
@@ -40,7 +34,7 @@ class FleetApi {
 
   Fleet& fleet_;
   HttpPlaces places_;
-  ResponseRoom room_{kRoom};
+  ResponseRoom room_{kHistoryRoom};
 };
 
 }  // namespace profd::fleet

@@ -2,14 +2,11 @@
 #pragma once
 
 #include <chrono>
-#include <cstddef>
-#include <functional>
 #include <mutex>
 #include <string>
-#include <string_view>
 
-#include "daemon/history/queries.h"
 #include "daemon/service/counters.h"
+#include "daemon/service/history_answers.h"
 #include "daemon/service/http_message.h"
 #include "daemon/service/labels.h"
 #include "daemon/service/response_room.h"
@@ -21,19 +18,8 @@ namespace profd {
 // files as they are, and asks nothing of who writes them.
 class HistoryApi {
  public:
-  // So many queries run at once, and none begins while answers of so many
-  // bytes wait to be taken.
-  static constexpr ResponseRoom::Bounds kHistoryRoom = {
-      .makers = 2, .bytes = size_t{32} << 20};
-  // An answer while it is put together; a query has a file beside it.
-  static constexpr size_t kMaxAnswerBytes = size_t{48} << 20;
-  // How long a query waits for its turn, and may take then.
-  static constexpr std::chrono::seconds kTurnWithin{10};
+  // How long a query may take when it has its turn.
   static constexpr std::chrono::seconds kQueryWithin{20};
-  // A flame graph's nodes, if the request does not say; and at the most.
-  static constexpr size_t kFlameNodes = 32'768;
-  static constexpr size_t kMaxFlameNodes = 65'536;
-  static constexpr size_t kMaxFunctionRows = 10'000;
 
   // The counters live longer.
   explicit HistoryApi(ServiceCounters& counters) : counters_(counters) {}
