@@ -132,13 +132,21 @@ MAIL = 2 * STEPS * 300
 JAVA = sum(50 + step for step in range(STEPS))
 
 
-class FleetTest(unittest.TestCase):
+class WithDatabase(unittest.TestCase):
+    """One server for all tests of a class."""
+
     @classmethod
     def setUpClass(cls):
         cls.directory = tempfile.mkdtemp(prefix="ksym-fleet-")
         cls.addClassCleanup(shutil.rmtree, cls.directory)
         cls.server = fleet_server.FleetServer(cls.directory)
         cls.addClassCleanup(cls.server.kill)
+
+
+class FleetTest(WithDatabase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
         rows, twice = fill()
         rows.insert(cls.server)
         twice.insert(cls.server)
@@ -406,15 +414,8 @@ class FleetTest(unittest.TestCase):
             self.assertEqual((status, why in body), (404, True), body)
 
 
-class HostileTest(unittest.TestCase):
+class HostileTest(WithDatabase):
     """Names that are made to be taken for SQL or for a page."""
-
-    @classmethod
-    def setUpClass(cls):
-        cls.directory = tempfile.mkdtemp(prefix="ksym-fleet-")
-        cls.addClassCleanup(shutil.rmtree, cls.directory)
-        cls.server = fleet_server.FleetServer(cls.directory)
-        cls.addClassCleanup(cls.server.kill)
 
     def insert(self, name, at):
         rows = FleetRows()

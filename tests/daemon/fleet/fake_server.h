@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <poll.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -18,6 +15,7 @@
 #include <vector>
 
 #include "ksym/base/unique_fd.h"
+#include "tests/daemon/service/loopback_listener.h"
 
 namespace profd::fleet {
 
@@ -28,31 +26,18 @@ class FakeServer {
  public:
   using Answer = std::function<std::string(const std::string& request)>;
 
-  explicit FakeServer(Answer answer)
-      : answer_(std::move(answer)),
-        listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in name = {};
-    name.sin_family = AF_INET;
-    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(name);
-    EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&name), size),
-              0);
-    ::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&name), &size);
-    port_ = ntohs(name.sin_port);
-    EXPECT_EQ(::listen(listener_.get(), 8), 0);
+  explicit FakeServer(Answer answer) : answer_(std::move(answer)) {
     thread_ = std::thread([this] { Serve(); });
   }
   ~FakeServer() {
     is_over_ = true;
-    ::shutdown(listener_.get(), SHUT_RDWR);
+    listener_.Stop();
     thread_.join();
   }
   FakeServer(const FakeServer&) = delete;
   FakeServer& operator=(const FakeServer&) = delete;
 
-  std::string url() const {
-    return "http://127.0.0.1:" + std::to_string(port_) + "/ksym";
-  }
+  std::string url() const { return "http://" + listener_.address() + "/ksym"; }
   std::vector<std::string> requests() const {
     const std::lock_guard lock(mutex_);
     return requests_;
@@ -72,7 +57,7 @@ class FakeServer {
  private:
   void Serve() {
     for (;;) {
-      const ksym::UniqueFd fd(::accept(listener_.get(), nullptr, nullptr));
+      const ksym::UniqueFd fd = listener_.Accept();
       if (!fd.valid()) return;
       const std::string request = Read(fd.get());
       {
@@ -104,8 +89,7 @@ class FakeServer {
   }
 
   const Answer answer_;
-  const ksym::UniqueFd listener_;
-  uint16_t port_ = 0;
+  const LoopbackListener listener_{8};
   std::atomic<bool> is_over_ = false;
   mutable std::mutex mutex_;  // of requests_
   std::vector<std::string> requests_;

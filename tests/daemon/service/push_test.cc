@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -19,6 +18,7 @@
 #include "daemon/service/push_sender.h"
 #include "ksym/base/file.h"
 #include "ksym/base/unique_fd.h"
+#include "tests/daemon/service/loopback_listener.h"
 
 namespace profd {
 namespace {
@@ -75,21 +75,11 @@ class FakeReceiver {
                         milliseconds pause = {})
       : answer_(std::move(answer)),
         endless_(std::move(endless)),
-        pause_(pause),
-        listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in name = {};
-    name.sin_family = AF_INET;
-    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(name);
-    EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&name), size),
-              0);
-    ::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&name), &size);
-    port_ = ntohs(name.sin_port);
-    EXPECT_EQ(::listen(listener_.get(), 1), 0);
+        pause_(pause) {
     thread_ = std::thread([this] { Serve(); });
   }
   ~FakeReceiver() {
-    ::shutdown(listener_.get(), SHUT_RDWR);
+    listener_.Stop();
     thread_.join();
   }
   FakeReceiver(const FakeReceiver&) = delete;
@@ -97,12 +87,12 @@ class FakeReceiver {
 
   std::string url(std::string_view path,
                   std::string_view scheme = "http") const {
-    return std::string(scheme) + "://127.0.0.1:" + std::to_string(port_) +
+    return std::string(scheme) + "://" + listener_.address() +
            std::string(path);
   }
   // After the client's end.
   std::string request() {
-    ::shutdown(listener_.get(), SHUT_RDWR);
+    listener_.Stop();
     if (thread_.joinable()) thread_.join();
     thread_ = std::thread([] {});
     return request_;
@@ -111,7 +101,7 @@ class FakeReceiver {
 
  private:
   void Serve() {
-    const ksym::UniqueFd fd(::accept(listener_.get(), nullptr, nullptr));
+    const ksym::UniqueFd fd = listener_.Accept();
     if (!fd.valid()) return;
     ReadRequest(fd.get());
     if (!Send(fd.get(), answer_)) return;
@@ -140,8 +130,7 @@ class FakeReceiver {
   const std::string answer_;
   const std::string endless_;
   const milliseconds pause_;
-  const ksym::UniqueFd listener_;
-  uint16_t port_ = 0;
+  const LoopbackListener listener_{1};
   std::string request_;
   std::atomic<size_t> sent_bytes_ = 0;
   std::thread thread_;
