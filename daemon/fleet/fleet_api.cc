@@ -49,22 +49,13 @@ HttpResponse ResponseOf(const ksym::Error& error) {
   return response;
 }
 
-// The names of filters for what is compared: "before_host".
-const std::array<std::string, kNameFilters.size()>& NamesBefore() {
-  static const auto names = [] {
-    std::array<std::string, kNameFilters.size()> made;
-    for (size_t i = 0; i < made.size(); ++i) {
-      made[i] = "before_" + std::string(kNameFilters[i].name);
-    }
-    return made;
-  }();
-  return names;
-}
-
 std::vector<TextParameter> TextParameters() {
   std::vector<TextParameter> texts;
-  for (const NameFilter& filter : kNameFilters) texts.push_back({filter.name});
-  for (const std::string& name : NamesBefore()) texts.push_back({name});
+  texts.reserve(2 * kNameFilters.size());
+  for (const NameFilter& filter : kNameFilters) {
+    texts.push_back({filter.name});
+    texts.push_back({filter.name_before});
+  }
   return texts;
 }
 
@@ -181,16 +172,17 @@ class FleetApi::Query {
   Result<std::string> MakeDifference() {
     Question before = question_;
     bool differs = false;
-    for (size_t i = 0; i < kNameFilters.size(); ++i) {
-      std::string text = parameters_.Text(NamesBefore()[i], "");
+    for (const NameFilter& filter : kNameFilters) {
+      std::string text = parameters_.Text(filter.name_before, "");
       if (text.empty()) continue;
-      before.*kNameFilters[i].member = std::move(text);
+      before.*filter.member = std::move(text);
       differs = true;
     }
-    const auto time = parameters_.TimeBefore();
-    if (!time) return Fail(time.error());
-    if (*time) SetTime(**time, before);
-    if (!*time && !differs) {
+    const auto asked = parameters_.TimeBefore();
+    if (!asked) return Fail(asked.error());
+    if (const std::optional<AskedTime>& time = *asked; time) {
+      SetTime(*time, before);
+    } else if (!differs) {
       return Fail(ErrorCode::kInvalid, "before is not before before_until");
     }
     auto earlier = ReadTree(before);

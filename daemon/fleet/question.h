@@ -26,18 +26,20 @@ struct Question {
   std::string function = {};
 };
 
-// The members that are whole names, by their names in requests.
+// The members that are whole names, by their names in requests; the second one
+// is that of the question that is compared with.
 struct NameFilter {
   std::string_view name;
+  std::string_view name_before;
   std::string Question::* member;
 };
 inline constexpr std::array<NameFilter, 6> kNameFilters = {{
-    {"service", &Question::service},
-    {"host", &Question::host},
-    {"command", &Question::command},
-    {"unit", &Question::unit},
-    {"pod", &Question::pod},
-    {"version", &Question::version},
+    {"service", "before_service", &Question::service},
+    {"host", "before_host", &Question::host},
+    {"command", "before_command", &Question::command},
+    {"unit", "before_unit", &Question::unit},
+    {"pod", "before_pod", &Question::pod},
+    {"version", "before_version", &Question::version},
 }};
 
 // The columns that samples are told apart by.

@@ -148,17 +148,18 @@ class HistoryApi::Query {
 
   Result<std::string> MakeDifference() {
     const AskedTime& after = parameters_.time();
-    const auto before = parameters_.TimeBefore();
-    if (!before) return Fail(before.error());
-    if (!*before) {
+    const auto asked = parameters_.TimeBefore();
+    if (!asked) return Fail(asked.error());
+    const std::optional<AskedTime>& before = *asked;
+    if (!before) {
       return Fail(ErrorCode::kInvalid, "before is not before before_until");
     }
-    auto earlier = ReadTree(**before);
+    auto earlier = ReadTree(*before);
     if (!earlier) return Fail(std::move(earlier.error()));
     auto later = ReadTree(after);
     if (!later) return Fail(std::move(later.error()));
     return RenderHistoryDifference(std::move(*earlier), std::move(*later),
-                                   {TextOf(**before), TextOf(after)});
+                                   {TextOf(*before), TextOf(after)});
   }
 
   // In a format for other programs: all kinds of samples, processes and labels.
