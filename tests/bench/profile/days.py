@@ -76,7 +76,8 @@ class Service:
         return trouble_captures.status_field(self.process.pid, which)
 
     def ask(self, path, **query):
-        """The answer, its seconds of CPU and of wall."""
+        """The answer, its seconds of CPU and of wall; no answer where it would
+        take too long."""
         connection = Connection(self.socket)
         with contextlib.closing(connection):
             cpu, begin = self.cpu_seconds(), time.monotonic()
@@ -86,6 +87,8 @@ class Service:
             body = answer.read()
             used = self.cpu_seconds() - cpu
             wall = time.monotonic() - begin
+        if answer.status == http.client.REQUEST_ENTITY_TOO_LARGE:
+            return None, used, wall
         if answer.status != http.client.OK:
             raise programs.Failed(f"{path}: {answer.status} {body[:200]}")
         return json.loads(body), used, wall
@@ -100,7 +103,7 @@ def recorded(context, stack):
     """A folder with a history that was recorded now, or was brought."""
     if context.history:
         return context.history
-    service = history.Service(context, RATE_HZ)
+    service = history.Service(context, RATE_HZ, "recorded")
     stack.callback(service.stop)
     service.start()
     seconds = history.QUICK_SECONDS if context.quick else history.SECONDS
@@ -160,10 +163,11 @@ def run(context):
         service = Service(context, folder)
         with contextlib.closing(service):
             for name, path, query in questions(service):
-                taken = [service.ask(path, **query)[1:]
-                         for _ in range(context.runs(RUNS))]
+                answers, *taken = zip(*(service.ask(path, **query)
+                                        for _ in range(context.runs(RUNS))))
                 rows.append([name] + [tables.number(tables.median(column), 3)
-                                      for column in zip(*taken)])
+                                      for column in taken] +
+                            ["refused" if None in answers else ""])
             peak_mib = service.rss_mib("VmHWM")
     old_hours = made["old_hours"]
     a_day = (made["old_bytes"] / old_hours * 24 / 1e6) if old_hours else 0
@@ -177,4 +181,4 @@ def run(context):
           "of a service that\nis asked nothing).\n")
     print("Seconds of CPU of the whole service, and of wall, until there is "
           "an answer")
-    tables.print_table(["question", "CPU", "wall"], rows)
+    tables.print_table(["question", "CPU", "wall", ""], rows)

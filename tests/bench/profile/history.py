@@ -52,10 +52,10 @@ while time.monotonic() < end:
 class Service:
     """A service with a history, and pprof files of the same profiles."""
 
-    def __init__(self, context, rate_hz):
+    def __init__(self, context, rate_hz, name="history"):
         self.context = context
         self.rate_hz = rate_hz
-        self.directory = context.scratch_file(f"history-{rate_hz}")
+        self.directory = context.scratch_file(f"{name}-{rate_hz}")
         os.mkdir(self.directory)
         self.configure(True)
         self.process = None
