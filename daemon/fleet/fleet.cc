@@ -393,11 +393,12 @@ Result<history::HistoryAnswer> Fleet::ReadFlame(const Question& question,
     return Fail(std::move(begun.error()));
   }
   if (reader.kinds().empty()) return Fail(NothingKnown().error());
-  history::FlameAdder adder(AllOf(reader.kind()), bounds.max_bytes);
+  history::FlameAdder adder(AllOf(reader.kind()),
+                            {.nodes = nodes, .max_bytes = bounds.max_bytes});
   auto added = reader.AddStacks(
       [&](const history::Tables& tables) { return adder.Add(tables); });
   if (!added) return Fail(std::move(added.error()));
-  return AnswerOf(std::move(adder).Finish(nodes), reader.RangeOf(),
+  return AnswerOf(std::move(adder).Finish(), reader.RangeOf(),
                   reader.Warnings());
 }
 

@@ -4,9 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
-#include <limits>
-#include <ranges>
 
 #include "daemon/base/bounded_sum.h"
 #include "daemon/history/capture_facts.h"
@@ -23,9 +20,10 @@ using ksym::ErrorCode;
 using ksym::Fail;
 using ksym::Status;
 
-// A node has the number of a frame in 31 bits; there are never so many.
-constexpr uint32_t kAllFrames = (uint32_t{1} << 31) - 1;
-constexpr uint32_t kNoNode = std::numeric_limits<uint32_t>::max();
+// Nodes of one file that a tree takes for each of those that it is to have in
+// the end. So many that what is left out of all files stays below what the end
+// leaves out, and few enough that adding a file costs less than reading it.
+constexpr size_t kFileNodesOfEach = 2;
 
 }  // namespace
 
@@ -38,12 +36,18 @@ class FlameAdder::File {
         filter_(tables, adder.selection_),
         counts_(tables),
         strings_(tables.strings.size()),
-        frames_(tables.functions.size()) {}
+        frames_(tables.functions.size()),
+        flame_(tables, kFileNodesOfEach * adder.bounds_.nodes) {}
 
   Status Add() {
     if (auto right = CheckTables(tables_); !right) return right;
     adder_.kind_.Enter(tables_, filter_);
-    if (auto added = AddRows(); !added) return added;
+    AddRows();
+    auto added = flame_.Finish(
+        [this](std::span<const FlameNode> nodes) { return AddTree(nodes); });
+    if (!added) return added;
+    AddUpTo64Bits(adder_.rare_up_to_,
+                  std::max(rare_up_to_, flame_.rare_up_to()));
     for (uint32_t i = 0; i < tables_.parts.size(); ++i) {
       if (filter_.HasPart(i)) AddPart(i);
     }
@@ -51,11 +55,7 @@ class FlameAdder::File {
   }
 
  private:
-  Status AddRows() {
-    // Rows of a file follow each other by series and stack.
-    const Row* last = nullptr;
-    uint32_t node = kNoNode;
-    size_t stacks = 0;
+  void AddRows() {
     for (const Row& row : tables_.rows) {
       if (!filter_.HasPart(row.part)) continue;
       const Series& series = tables_.series[row.series];
@@ -64,54 +64,40 @@ class FlameAdder::File {
         continue;
       }
       counts_.Take(row);
-      const bool is_same = last != nullptr && last->series == row.series &&
-                           last->user == row.user && last->kernel == row.kernel;
-      if (!is_same || node == kNoNode) {
-        // Numbers of nodes are others afterwards.
-        if (adder_.nodes_.size() + kMostNodesOfStack > kMaxTreeNodes) {
-          // To a quarter, so that it is not done for each of the next stacks.
-          adder_.Prune(kMaxTreeNodes / 4);
-        }
-        node = NodeOfStack(row, series);
-        if (++stacks % 256 == 0 &&
-            adder_.builder_.memory_bytes() > adder_.max_bytes_) {
-          return TooLarge();
-        }
-      }
-      last = &row;
-      TreeNode& end = adder_.nodes_[node];
-      AddUpTo64Bits(end.count, row.count);
-      AddUpTo64Bits(end.value, adder_.kind_.ValueOfRow(series, row));
+      flame_.Add(row, adder_.kind_.ValueOfRow(series, row));
     }
-    return {};
   }
 
-  Status TooLarge() const {
+  Status AddTree(std::span<const FlameNode> nodes) {
+    const uint64_t rare = adder_.AddTree(
+        nodes, kFileNodesOfEach * adder_.bounds_.nodes,
+        {.frame_of = [this](const FlameNode& node) { return FrameOf(node); },
+         .is_mark = [this](const FlameNode& node) { return IsMark(node); }});
+    AddUpTo64Bits(rare_up_to_, rare);
+    if (adder_.builder_.memory_bytes() <= adder_.bounds_.max_bytes) return {};
     return Fail(ErrorCode::kLimit,
                 fmt::format("the functions would take more than {} MiB: ask "
                             "for a shorter time, or for one unit or command",
-                            adder_.max_bytes_ >> 20));
+                            adder_.bounds_.max_bytes >> 20));
   }
 
-  uint32_t NodeOfStack(const Row& row, const Series& series) {
-    const uint32_t root = adder_.RootOf(
-        {.comm = String(series.comm),
-         .user_state = static_cast<StackState>(series.user_state),
-         .kernel_state = static_cast<StackState>(series.kernel_state),
-         .parked = series.parked != 0});
-    return Walk(Walk(root, row.user, false), row.kernel, true);
+  // Of a file that was thinned out as well.
+  bool IsMark(const FlameNode& node) const {
+    return node.frame == FileFlame::kRareFrame ||
+           tables_.strings.Get(tables_.functions[node.frame].name) ==
+               kRareCallees;
   }
 
-  // Goes from a node of the tree along a stack of the file.
-  uint32_t Walk(uint32_t from, uint32_t stack, bool is_kernel) {
-    path_.clear();
-    for (uint32_t at = stack; at != 0; at = tables_.nodes[at].parent) {
-      path_.push_back(FrameOf(tables_.nodes[at].function));
-    }
-    for (const FrameId frame : path_ | std::views::reverse) {
-      from = adder_.ChildOf(from, frame, is_kernel);
-    }
-    return from;
+  uint32_t FrameOf(const FlameNode& node) {
+    if (node.parent == 0) return RootOf(node.frame);
+    if (node.frame == FileFlame::kRareFrame) return adder_.RareFrame(false);
+    return FrameOf(node.frame);
+  }
+
+  uint32_t RootOf(uint32_t number) {
+    FlameRoot root = flame_.roots().all()[number];
+    root.comm = String(root.comm);
+    return adder_.RootOf(root);
   }
 
   StringId String(uint32_t id) {
@@ -160,17 +146,21 @@ class FlameAdder::File {
     shown->has_values = true;
   }
 
-  // CheckTables() bounds both sides.
-  static constexpr size_t kMostNodesOfStack = 2 * kMaxStackDepth + 1;
-
   const Tables& tables_;
   FlameAdder& adder_;
   const FileFilter filter_;
   PartCounts counts_;
   std::vector<std::optional<StringId>> strings_;
   std::vector<std::optional<FrameId>> frames_;
-  std::vector<FrameId> path_;
+  FileFlame flame_;
+  uint64_t rare_up_to_ = 0;
 };
+
+FlameAdder::FlameAdder(Selection selection, const Bounds& bounds)
+    : selection_(std::move(selection)),
+      bounds_({.nodes = std::min(bounds.nodes, kMaxNodes),
+               .max_bytes = bounds.max_bytes}),
+      kind_(selection_.kind) {}
 
 Status FlameAdder::Add(const Tables& tables) {
   return File(tables, *this).Add();
@@ -181,7 +171,7 @@ uint32_t FlameAdder::ChildOf(uint32_t parent, uint32_t frame, bool is_kernel) {
       MixHash(MixHash(0, parent), (uint64_t{frame} << 1) | (is_kernel ? 1 : 0));
   const auto [id, is_new] = node_ids_.FindOrInsert(
       hash, static_cast<uint32_t>(nodes_.size()), [&](uint32_t other) {
-        const TreeNode& found = nodes_[other];
+        const FlameNode& found = nodes_[other];
         return found.parent == parent && found.frame == frame &&
                (found.is_kernel != 0) == is_kernel;
       });
@@ -193,27 +183,12 @@ uint32_t FlameAdder::ChildOf(uint32_t parent, uint32_t frame, bool is_kernel) {
   return id;
 }
 
-uint32_t FlameAdder::RootOf(const Root& wanted) {
-  const auto find = [&](const Root& root) {
-    const uint64_t hash =
-        MixHash(MixHash(0, root.comm),
-                (static_cast<uint64_t>(root.user_state) << 16) |
-                    (static_cast<uint64_t>(root.kernel_state) << 8) |
-                    (root.parked ? 1 : 0));
-    return root_ids_.FindOrInsert(
-        hash, static_cast<uint32_t>(roots_.size()),
-        [&](uint32_t other) { return roots_[other] == root; });
-  };
+uint32_t FlameAdder::RootOf(const FlameRoot& root) {
   // One more for the others.
-  Root root = wanted;
-  if (roots_.size() >= kMaxRoots) {
-    root = {.comm = builder_.Intern(kOtherCommands),
-            .user_state = StackState::kWhole,
-            .kernel_state = StackState::kWhole};
-  }
-  const auto [number, is_new] = find(root);
-  if (is_new) roots_.push_back(root);
-  return ChildOf(0, number, /*is_kernel=*/false);
+  if (roots_.all().size() < kMaxRoots) return roots_.NumberOf(root);
+  return roots_.NumberOf({.comm = builder_.Intern(kOtherCommands),
+                          .user_state = StackState::kWhole,
+                          .kernel_state = StackState::kWhole});
 }
 
 FrameId FlameAdder::RareFrame(bool is_kernel) {
@@ -227,35 +202,37 @@ FrameId FlameAdder::RareFrame(bool is_kernel) {
 }
 
 bool FlameAdder::IsRare(uint32_t node) {
-  const TreeNode& found = nodes_[node];
+  const FlameNode& found = nodes_[node];
   return found.parent != 0 && found.frame == RareFrame(found.is_kernel != 0);
 }
 
-// Makes the tree anew. A node's total is never more than its caller's, so the
-// callers of a node that stays stay as well.
-void FlameAdder::Prune(size_t nodes) {
-  if (nodes_.size() <= nodes + 1) return;
-  std::vector<uint64_t> totals(nodes_.size());
-  for (size_t i = nodes_.size(); --i > 0;) {
-    AddUpTo64Bits(totals[i], nodes_[i].value);
-    AddUpTo64Bits(totals[nodes_[i].parent], totals[i]);
+// A node's total is never more than its caller's, so the callers of a node that
+// stays stay as well.
+uint64_t FlameAdder::AddTree(std::span<const FlameNode> nodes, size_t most,
+                             const Reading& reading) {
+  // Those that stay, and as many marks of those that do not.
+  if (nodes_.size() + 2 * std::min(most, nodes.size()) > kMaxTreeNodes) {
+    // To a quarter, so that it is not done for each of the next files.
+    Prune(kMaxTreeNodes / 4);
   }
-  std::vector<uint64_t> order(totals.begin() + 1, totals.end());
-  std::ranges::nth_element(order, order.begin() + static_cast<int64_t>(nodes),
-                           std::greater());
-  const uint64_t most_rare = order[nodes];
-  rare_below_ = std::max(rare_below_, most_rare + 1);
-
-  const std::vector<TreeNode> before = std::exchange(nodes_, {TreeNode{}});
-  node_ids_ = {};
-  std::vector<uint32_t> places(before.size());
-  for (size_t i = 1; i < before.size(); ++i) {
-    const TreeNode& node = before[i];
+  const std::vector<uint64_t> totals = TotalsOf(nodes);
+  // Marks are made where they are needed, and take no other node's place.
+  std::vector<uint64_t> order;
+  order.reserve(nodes.size());
+  for (size_t i = 1; i < nodes.size(); ++i) {
+    if (nodes[i].parent == 0 || !reading.is_mark(nodes[i])) {
+      order.push_back(totals[i]);
+    }
+  }
+  const uint64_t rare = RareTotal(std::move(order), most);
+  std::vector<uint32_t> places(nodes.size());
+  for (size_t i = 1; i < nodes.size(); ++i) {
+    const FlameNode& node = nodes[i];
     const uint32_t parent = places[node.parent];
     const bool is_kernel = node.is_kernel != 0;
     // Roots stay however small: they say whose stacks these are.
-    if (node.parent == 0 || totals[i] > most_rare) {
-      places[i] = ChildOf(parent, node.frame, is_kernel);
+    if (node.parent == 0 || totals[i] > rare) {
+      places[i] = ChildOf(parent, reading.frame_of(node), is_kernel);
     } else if (IsRare(parent)) {
       places[i] = parent;
     } else {
@@ -264,6 +241,21 @@ void FlameAdder::Prune(size_t nodes) {
     AddUpTo64Bits(nodes_[places[i]].count, node.count);
     AddUpTo64Bits(nodes_[places[i]].value, node.value);
   }
+  return rare;
+}
+
+void FlameAdder::Prune(size_t nodes) {
+  if (nodes_.size() <= nodes + 1) return;
+  const std::vector<FlameNode> before = std::exchange(nodes_, {FlameNode{}});
+  node_ids_ = {};
+  const uint64_t rare =
+      AddTree(before, nodes,
+              {.frame_of = [](const FlameNode& node) { return node.frame; },
+               .is_mark =
+                   [this](const FlameNode& node) {
+                     return node.frame == RareFrame(node.is_kernel != 0);
+                   }});
+  AddUpTo64Bits(rare_up_to_, rare);
 }
 
 void FlameAdder::AddSamples() {
@@ -277,7 +269,7 @@ void FlameAdder::AddSamples() {
     for (; nodes_[at].parent != 0; at = nodes_[at].parent) {
       (nodes_[at].is_kernel != 0 ? kernel : user).push_back(nodes_[at].frame);
     }
-    const Root& root = roots_[nodes_[at].frame];
+    const FlameRoot& root = roots_.all()[nodes_[at].frame];
     builder_.AddSample({.comm = root.comm,
                         .user_state = root.user_state,
                         .kernel_state = root.kernel_state,
@@ -289,17 +281,17 @@ void FlameAdder::AddSamples() {
   }
 }
 
-Profile FlameAdder::Finish(size_t nodes) && {
-  Prune(nodes);
+Profile FlameAdder::Finish() && {
+  Prune(bounds_.nodes);
   if (shown_kind_) {
     metadata_.kinds = {*shown_kind_};
     AddSamples();
   }
-  if (rare_below_ > 0) {
+  if (rare_up_to_ > 0) {
     metadata_.warnings.push_back(fmt::format(
-        "too many stacks to show: functions that ran for less than {:.3f} ms "
-        "are one frame of their caller, {}; tables of functions have them",
-        static_cast<double>(rare_below_) / 1e6, kRareCallees));
+        "too many stacks to show: what ran for {:.3f} ms or less may be in one "
+        "frame of its caller, {}; tables of functions have all",
+        static_cast<double>(rare_up_to_) / 1e6, kRareCallees));
   }
   return std::move(builder_).Finish(std::move(metadata_));
 }

@@ -3,12 +3,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "daemon/history/coverage.h"
+#include "daemon/history/file_flame.h"
+#include "daemon/history/flame_nodes.h"
 #include "daemon/history/one_kind.h"
 #include "daemon/history/selection.h"
 #include "daemon/history/tables.h"
@@ -23,76 +27,72 @@ inline constexpr std::string_view kOtherCommands = "[other commands]";
 
 // Adds files up to one tree of stacks for a flame graph, of any length of time
 // in bounded memory: where there are too many nodes the smallest become
-// "[rare callees]" of their callers, so that sums and what functions use
-// themselves stay exact. Samples are told apart by command only. Not
-// thread-safe.
+// "[rare callees]" of their callers, so that all sums stay exact, and what a
+// function uses is never more than it was. Samples are told apart by command
+// only. Not thread-safe.
 class FlameAdder {
  public:
   // The tree's nodes while files are added: some 30 bytes each.
   static constexpr size_t kMaxTreeNodes = size_t{1} << 19;
+  static constexpr size_t kMaxNodes = kMaxTreeNodes / 8;
   // Commands with stacks of one state; others are kOtherCommands.
   static constexpr size_t kMaxRoots = 4096;
 
-  // `max_bytes` bounds the texts and frames beside the tree.
-  FlameAdder(Selection selection, size_t max_bytes)
-      : selection_(std::move(selection)),
-        max_bytes_(max_bytes),
-        kind_(selection_.kind) {}
+  struct Bounds {
+    // Of the tree in the end: so many nodes, and "[rare callees]" beside each,
+    // at the most; kMaxNodes where this is more.
+    size_t nodes = 0;
+    size_t max_bytes = 0;  // of the texts and frames beside the tree
+  };
+  FlameAdder(Selection selection, const Bounds& bounds);
 
   // kCorrupt, kUnsupported: nothing was added. kLimit: there are too many
-  // functions, and nothing may be added any more. O(the file, and the depth of
-  // each of its different stacks).
+  // functions, and nothing may be added any more. O(n log n) of the file and
+  // the nodes of its tree.
   ksym::Status Add(const Tables& tables);
   const RangeCoverage& coverage() const { return coverage_.coverage(); }
-  // A profile of one kind whose stacks are a tree of so many nodes, and of
-  // "[rare callees]" beside each at the most. Its warnings say whether small
-  // ones were put together.
-  Profile Finish(size_t nodes) &&;
+  // A profile of one kind. Its warnings say below which use stacks were put
+  // together.
+  Profile Finish() &&;
 
  private:
   class File;
 
-  // The beginning of stacks: a command and how its stacks ended.
-  struct Root {
-    StringId comm = 0;
-    StackState user_state = StackState::kNone;
-    StackState kernel_state = StackState::kNone;
-    bool parked = false;
-
-    friend bool operator==(const Root&, const Root&) = default;
+  uint32_t RootOf(const FlameRoot& root);
+  // How a tree's nodes are read.
+  struct Reading {
+    // The number here of the frame, or of the root.
+    std::function<uint32_t(const FlameNode&)> frame_of;
+    // Whether it is "[rare callees]"; not asked of a root.
+    std::function<bool(const FlameNode&)> is_mark;
   };
-  // Node 0 is the whole; its children are the roots.
-  struct TreeNode {
-    uint32_t parent = 0;
-    uint32_t is_kernel : 1 = 0;  // on the kernel's side of the stack
-    uint32_t frame : 31 = 0;     // of a root its number
-    uint64_t count = 0;          // of samples that end here
-    uint64_t value = 0;          // what they stand for
-  };
-
-  uint32_t RootOf(const Root& root);
+  // Puts a tree into this one: of it no more than so many nodes, and so many
+  // "[rare callees]". The most that a node is of that became one of these.
+  uint64_t AddTree(std::span<const FlameNode> nodes, size_t most,
+                   const Reading& reading);
   // The child of that frame, or, of the whole, of that root.
   uint32_t ChildOf(uint32_t parent, uint32_t frame, bool is_kernel);
   FrameId RareFrame(bool is_kernel);
   bool IsRare(uint32_t node);
+  // Makes the tree anew with so many of its nodes.
   void Prune(size_t nodes);
   void AddSamples();
 
   const Selection selection_;
-  const size_t max_bytes_;
+  const Bounds bounds_;
   OneKind kind_;
   CoverageAdder coverage_;
   ProfileBuilder builder_;
   CaptureMetadata metadata_;
   std::optional<SampleKind> shown_kind_;  // united where the rate changed
-  std::vector<Root> roots_;
-  IdIndex root_ids_;
-  std::vector<TreeNode> nodes_ = {TreeNode{}};  // parents in front
+  FlameRoots roots_;
+  std::vector<FlameNode> nodes_ = {FlameNode{}};
   IdIndex node_ids_;
   std::optional<FrameId> rare_user_;
   std::optional<FrameId> rare_kernel_;
-  // Nodes of less than this were put together; 0: none.
-  uint64_t rare_below_ = 0;
+  // What was of no more than this may be among rare callees, as all that was
+  // put there at a time was; 0: nothing was.
+  uint64_t rare_up_to_ = 0;
 };
 
 }  // namespace profd::history

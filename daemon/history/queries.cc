@@ -108,14 +108,15 @@ Result<HistoryAnswer> ReadFlame(const std::string& folder,
                                 const Selection& selection, size_t nodes,
                                 const QueryBounds& bounds) {
   auto added = AddFiles(folder, selection, bounds, [&] {
-    return FlameAdder(selection, bounds.max_bytes);
+    return FlameAdder(selection,
+                      {.nodes = nodes, .max_bytes = bounds.max_bytes});
   });
   if (!added) return Fail(std::move(added.error()));
   const RangeCoverage coverage = added->adder->coverage();
   if (auto known = KnowsKindOf(selection, coverage); !known) {
     return Fail(std::move(known.error()));
   }
-  return AnswerOf(std::move(*added->adder).Finish(nodes), coverage,
+  return AnswerOf(std::move(*added->adder).Finish(), coverage,
                   std::move(added->read));
 }
 

@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <random>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "daemon/history/file_flame.h"
 #include "daemon/history/flame_adder.h"
 #include "daemon/history/range_profile.h"
 #include "daemon/output/flame_tree.h"
@@ -22,12 +25,13 @@ constexpr size_t kRoomOfFlame = size_t{64} << 20;
 
 Profile FlameOf(const std::vector<Tables>& files, size_t nodes,
                 Selection selection = {}) {
-  FlameAdder adder(std::move(selection), kRoomOfFlame);
+  FlameAdder adder(std::move(selection),
+                   {.nodes = nodes, .max_bytes = kRoomOfFlame});
   for (const Tables& file : files) {
     const auto added = adder.Add(file);
     EXPECT_TRUE(added) << added.error().message();
   }
-  return std::move(adder).Finish(nodes);
+  return std::move(adder).Finish();
 }
 
 // The stacks that a flame graph shows, as texts, with their samples.
@@ -102,7 +106,7 @@ TEST(FlameAdder, PutsRareCalleesTogether) {
 
 TEST(FlameAdder, HoldsItsBoundWhileFilesCome) {
   // Each file has other functions; together they are more than is kept.
-  FlameAdder adder({}, 4 * kRoomOfFlame);
+  FlameAdder adder({}, {.nodes = 100, .max_bytes = 4 * kRoomOfFlame});
   uint64_t samples = 0;
   for (unsigned file = 0; file < 4; ++file) {
     ProfileBuilder builder;
@@ -128,14 +132,148 @@ TEST(FlameAdder, HoldsItsBoundWhileFilesCome) {
         adder.Add(TablesOf({std::move(builder).Finish(std::move(metadata))}));
     ASSERT_TRUE(added) << added.error().message();
   }
-  const Profile flame = std::move(adder).Finish(100);
+  const Profile flame = std::move(adder).Finish();
   const auto stacks = StacksOf(flame);
   EXPECT_EQ(SumOf(stacks), samples);
   EXPECT_THAT(stacks, Contains(Pair("app;main;[rare callees];", samples)));
 }
 
+// A part of stacks of two or three functions, whose names others have as well
+// in files with other build ids.
+Profile RandomPart(unsigned number, std::mt19937& random) {
+  const auto below = [&](unsigned end) {
+    return static_cast<unsigned>(random() % end);
+  };
+  ProfileBuilder builder;
+  const auto stack = [&](const FrameKind& kind) {
+    std::vector<FrameId> frames;
+    for (unsigned depth = below(4); depth > 0; --depth) {
+      const std::string name =
+          (kind.is_kernel ? "k" : "f") + std::to_string(below(3) * below(4));
+      const std::string build_id = below(2) == 0 ? "aa" : "bb";
+      frames.push_back(
+          builder.AddFrame({.name = builder.Intern(name),
+                            .object = builder.Intern("/usr/bin/app"),
+                            .build_id = builder.Intern(build_id),
+                            .kind = &kind}));
+    }
+    return builder.AddStack(frames);
+  };
+  uint64_t samples = 0;
+  for (unsigned i = 0; i < 40; ++i) {
+    const uint64_t count = 1 + below(3) * below(5);
+    builder.AddSample({.comm = builder.Intern(below(3) == 0 ? "a" : "b"),
+                       .pid = 1 + below(3),
+                       .user_state = StackState::kWhole,
+                       .kernel_state = StackState::kWhole,
+                       .user = stack(kUserFrame),
+                       .kernel = stack(kKernelFrame),
+                       .count = count});
+    samples += count;
+  }
+  builder.Add({.taken = samples, .emitted = samples});
+  CaptureMetadata metadata;
+  metadata.kinds = {EventKind("cpu-clock", 1, 0)};
+  metadata.start_unix_ns = kFirstPart + number * kSecond;
+  metadata.duration_ns = kSecond;
+  return std::move(builder).Finish(std::move(metadata));
+}
+
+// What each beginning of a stack is of: "b;f0;f1;" with all that it calls.
+std::map<std::string, uint64_t> TotalsOfStacks(
+    const std::map<std::string, uint64_t>& stacks) {
+  std::map<std::string, uint64_t> totals;
+  for (const auto& [text, count] : stacks) {
+    for (size_t end = text.find(';'); end != std::string::npos;
+         end = text.find(';', end + 1)) {
+      totals[text.substr(0, end + 1)] += count;
+    }
+  }
+  return totals;
+}
+
+// The samples that the warning says, of a second each; 0: there is none.
+uint64_t RareUpTo(const Profile& flame) {
+  if (flame.metadata.warnings.empty()) return 0;
+  const std::string& text = flame.metadata.warnings.front();
+  constexpr std::string_view kBefore = "what ran for ";
+  const size_t at = text.find(kBefore);
+  EXPECT_NE(at, std::string::npos) << text;
+  return std::stoull(text.substr(at + kBefore.size())) / 1000;
+}
+
+TEST(FlameAdder, LeavesOutNoMoreThanItSays) {
+  std::mt19937 random(20);
+  for (unsigned round = 0; round < 60; ++round) {
+    std::vector<Tables> files;
+    RangeProfile range({}, kRoomOfFlame);
+    for (unsigned i = 0; i <= round % 5; ++i) {
+      files.push_back(TablesOf({RandomPart(i, random)}));
+      ASSERT_TRUE(range.Add(files.back()));
+    }
+    const auto whole = StacksOf(std::move(range).Finish());
+    const auto wholes = TotalsOfStacks(whole);
+    const size_t nodes = round % 3 == 0 ? 10'000 : 5 + round;
+    const Profile flame = FlameOf(files, nodes);
+    const auto stacks = StacksOf(flame);
+    const uint64_t rare = RareUpTo(flame);
+    if (round % 3 == 0) {
+      EXPECT_EQ(rare, 0u);
+      EXPECT_EQ(stacks, whole);
+    }
+    EXPECT_EQ(SumOf(stacks), SumOf(whole));
+    const auto shown = TotalsOfStacks(stacks);
+    for (const auto& [text, total] : wholes) {
+      const auto found = shown.find(text);
+      const uint64_t is = found == shown.end() ? 0 : found->second;
+      EXPECT_LE(is, total) << text;
+      EXPECT_GE(is + rare, total) << text;
+    }
+    for (const auto& [text, total] : shown) {
+      if (text.find("[rare callees]") != std::string::npos) continue;
+      EXPECT_TRUE(wholes.contains(text)) << text;
+    }
+    // Beside each node, and each root, a mark.
+    EXPECT_LE(FlameTree(flame).nodes().size(), 2 * (nodes + 2) + 1);
+  }
+}
+
+// One file, of which each of several trees is as large as there may be.
+TEST(FlameAdder, TakesAFileOfManyTrees) {
+  constexpr unsigned kCommands = 5;
+  constexpr unsigned kStacks = 110'000;
+  static_assert(kCommands * kStacks > FileFlame::kMaxNodes);
+  std::vector<Profile> parts;
+  for (unsigned command = 0; command < kCommands; ++command) {
+    ProfileBuilder builder;
+    for (unsigned i = 0; i < kStacks; ++i) {
+      const FrameId frame =
+          builder.AddFrame({.name = builder.Intern("f" + std::to_string(i)),
+                            .kind = &kUserFrame});
+      builder.AddSample({.comm = builder.Intern("c" + std::to_string(command)),
+                         .user_state = StackState::kWhole,
+                         .user = builder.AddStack(std::vector{frame}),
+                         .count = i == 7 ? 100u : 1u});
+    }
+    builder.Add({.taken = kStacks + 99, .emitted = kStacks + 99});
+    CaptureMetadata metadata;
+    metadata.kinds = {EventKind("cpu-clock", 10, 0)};
+    metadata.start_unix_ns = kFirstPart + command * kSecond;
+    metadata.duration_ns = kSecond;
+    parts.push_back(std::move(builder).Finish(std::move(metadata)));
+  }
+  const Tables tables = TablesOf(parts);
+  const auto stacks = StacksOf(FlameOf({tables}, 65'536));
+  EXPECT_EQ(SumOf(stacks), kCommands * (kStacks + 99));
+  for (unsigned command = 0; command < kCommands; ++command) {
+    const std::string name = "c" + std::to_string(command);
+    EXPECT_THAT(stacks, Contains(Pair(name + ";f7;", 100u)));
+    EXPECT_EQ(TotalsOfStacks(stacks)[name + ";"], kStacks + 99);
+  }
+}
+
 TEST(FlameAdder, IsBoundedInTexts) {
-  FlameAdder adder({}, 1000);
+  FlameAdder adder({}, {.nodes = 1000, .max_bytes = 1000});
   std::vector<Profile> parts;
   for (unsigned i = 0; i < 1000; ++i) parts.push_back(PartNumber(i));
   const auto added = adder.Add(TablesOf(parts));

@@ -217,9 +217,9 @@ TEST(HistoryThinning, IsOneFrameWithWhatIsTooSmallToShow) {
   const Tables tables = Thinned({PartOf(0, {{.user = "main;often", .count = 50},
                                             {.user = "main;seldom", .count = 2},
                                             {.user = "main;once"}})});
-  FlameAdder adder({}, size_t{64} << 20);
+  FlameAdder adder({}, {.nodes = 3, .max_bytes = size_t{64} << 20});
   ASSERT_TRUE(adder.Add(tables));
-  const Profile flame = std::move(adder).Finish(3);
+  const Profile flame = std::move(adder).Finish();
   std::map<std::string, uint64_t> stacks;
   for (const ProfileSample& sample : flame.samples) {
     const Frame& leaf = flame.frames[flame.Stack(sample.user)[0]];

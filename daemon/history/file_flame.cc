@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/history/file_flame.h"
+
+#include <algorithm>
+#include <ranges>
+#include <tuple>
+#include <utility>
+
+#include "daemon/base/bounded_sum.h"
+#include "daemon/history/limits.h"
+
+namespace profd::history {
+
+uint32_t FlameRoots::NumberOf(const FlameRoot& root) {
+  const uint64_t hash =
+      MixHash(MixHash(0, root.comm),
+              (static_cast<uint64_t>(root.user_state) << 16) |
+                  (static_cast<uint64_t>(root.kernel_state) << 8) |
+                  (root.parked ? 1 : 0));
+  const auto [number, is_new] =
+      ids_.FindOrInsert(hash, static_cast<uint32_t>(roots_.size()),
+                        [&](uint32_t other) { return roots_[other] == root; });
+  if (is_new) roots_.push_back(root);
+  return number;
+}
+
+FlameStacks::FlameStacks(const Tables& tables)
+    : tables_(tables),
+      functions_(tables.functions.size()),
+      has_like_(tables.functions.size()),
+      nodes_(tables.nodes.size()) {
+  UniteFunctions();
+  UniteNodes();
+}
+
+// By what FlameAdder takes of a function. A file has each text once.
+void FlameStacks::UniteFunctions() {
+  const auto key = [](const Function& function) {
+    return std::tie(function.name, function.object, function.kind,
+                    function.reason, function.flags);
+  };
+  IdIndex ids;
+  for (uint32_t i = 0; i < functions_.size(); ++i) {
+    const Function& function = tables_.functions[i];
+    const uint64_t hash = MixHash(
+        MixHash(MixHash(0, function.name), function.object),
+        (uint64_t{function.kind} << 32) | (function.reason ^ function.flags));
+    const auto [first, is_new] = ids.FindOrInsert(hash, i, [&](uint32_t other) {
+      return key(tables_.functions[other]) == key(function);
+    });
+    functions_[i] = first;
+    if (!is_new) has_like_[first] = has_like_[i] = true;
+  }
+}
+
+// A stack can be like another one only where its function has one like it, or
+// its caller does: only these are looked up.
+void FlameStacks::UniteNodes() {
+  std::vector<bool> may_have_like(nodes_.size());
+  IdIndex ids;
+  for (uint32_t i = 1; i < nodes_.size(); ++i) {
+    const Node& node = tables_.nodes[i];
+    const uint32_t parent = nodes_[node.parent];
+    nodes_[i] = i;
+    if (!may_have_like[parent] && !has_like_[node.function]) continue;
+    const uint32_t function = functions_[node.function];
+    nodes_[i] =
+        ids.FindOrInsert(MixHash(MixHash(0, parent), function), i,
+                         [&](uint32_t other) {
+                           const Node& found = tables_.nodes[other];
+                           return nodes_[found.parent] == parent &&
+                                  functions_[found.function] == function;
+                         })
+            .first;
+    may_have_like[nodes_[i]] = true;
+  }
+}
+
+FileFlame::FileFlame(const Tables& tables, size_t most)
+    : tables_(tables),
+      same_(tables),
+      most_(most),
+      root_of_series_(tables.series.size()),
+      totals_(tables.nodes.size()),
+      user_places_(tables.nodes.size()),
+      kernel_places_(tables.nodes.size()) {}
+
+uint32_t FileFlame::RootOf(uint32_t number) {
+  uint32_t& known = root_of_series_[number];
+  if (known == 0) {
+    const Series& series = tables_.series[number];
+    known = roots_.NumberOf(
+                {.comm = series.comm,
+                 .user_state = static_cast<StackState>(series.user_state),
+                 .kernel_state = static_cast<StackState>(series.kernel_state),
+                 .parked = series.parked != 0}) +
+            1;
+  }
+  return known - 1;
+}
+
+void FileFlame::Add(const Row& row, uint64_t value) {
+  // Rows of a file follow each other by series and stack.
+  if (last_row_ == nullptr || last_row_->series != row.series ||
+      last_row_->user != row.user || last_row_->kernel != row.kernel) {
+    stacks_.push_back({.root = RootOf(row.series),
+                       .user = same_.NodeOf(row.user),
+                       .kernel = same_.NodeOf(row.kernel)});
+  }
+  last_row_ = &row;
+  AddUpTo64Bits(stacks_.back().count, row.count);
+  AddUpTo64Bits(stacks_.back().value, value);
+  AddUpTo64Bits(totals_[stacks_.back().user], value);
+}
+
+// Most stacks of a file were seen once. A stack of a command, and one that the
+// kernel's side goes on from, is no more than the user's stack is of all
+// commands, so what is too small of these need not be walked.
+void FileFlame::FoldRare() {
+  std::vector<uint64_t> order;
+  order.reserve(totals_.size());
+  for (auto i = static_cast<uint32_t>(totals_.size()); --i > 0;) {
+    if (totals_[i] == 0) continue;
+    AddUpTo64Bits(totals_[same_.NodeOf(tables_.nodes[i].parent)], totals_[i]);
+    order.push_back(totals_[i]);
+  }
+  rare_up_to_ = RareTotal(std::move(order), most_);
+  if (rare_up_to_ == 0) return;
+  // By node: it, or its last caller that stays.
+  std::vector<uint32_t> kept(totals_.size());
+  for (uint32_t i = 1; i < kept.size(); ++i) {
+    const bool stays = totals_[i] > rare_up_to_;
+    kept[i] = stays ? i : kept[same_.NodeOf(tables_.nodes[i].parent)];
+  }
+  for (Stack& stack : stacks_) {
+    const uint32_t user = kept[stack.user];
+    if (user == stack.user) continue;
+    stack.user = user;
+    stack.kernel = 0;
+    stack.is_rare = true;
+  }
+}
+
+ksym::Status FileFlame::Finish(const TakeTree& take) {
+  FoldRare();
+  // So that a walk finds what it shares with the ones before it by nothing but
+  // the places of these.
+  std::ranges::sort(stacks_, [](const Stack& a, const Stack& b) {
+    return std::tie(a.root, a.user, a.is_rare, a.kernel) <
+           std::tie(b.root, b.user, b.is_rare, b.kernel);
+  });
+  Clear();
+  for (const Stack& stack : stacks_) {
+    // CheckTables() bounds both sides of a stack.
+    if (nodes_.size() + 2 * kMaxStackDepth + 1 > kMaxNodes) {
+      if (auto taken = take(nodes_); !taken) return taken;
+      Clear();
+    }
+    AddStack(stack);
+  }
+  return take(nodes_);
+}
+
+void FileFlame::Clear() {
+  nodes_.assign(1, FlameNode{});
+  root_nodes_.assign(roots_.all().size(), 0);
+  std::ranges::fill(user_places_, Place{});
+  std::ranges::fill(kernel_places_, Place{});
+}
+
+void FileFlame::AddStack(const Stack& stack) {
+  const uint32_t root = RootNode(stack.root);
+  const uint32_t user = Walk(root, stack.user, /*is_kernel=*/false);
+  const uint32_t end = stack.is_rare
+                           ? MarkOf(user)
+                           : Walk(user, stack.kernel, /*is_kernel=*/true);
+  AddUpTo64Bits(nodes_[end].count, stack.count);
+  AddUpTo64Bits(nodes_[end].value, stack.value);
+}
+
+uint32_t FileFlame::RootNode(uint32_t root) {
+  if (root_nodes_[root] == 0) {
+    root_nodes_[root] = static_cast<uint32_t>(nodes_.size());
+    nodes_.push_back({.parent = 0, .frame = root & kAllFrames});
+  }
+  return root_nodes_[root];
+}
+
+// The stack that ended in a mark before is of the same caller, or none is.
+uint32_t FileFlame::MarkOf(uint32_t caller) {
+  if (nodes_.back().parent != caller || nodes_.back().frame != kRareFrame) {
+    nodes_.push_back({.parent = caller, .frame = kRareFrame});
+  }
+  return static_cast<uint32_t>(nodes_.size() - 1);
+}
+
+// Goes from a node of the tree along a stack of the file: up to the last caller
+// that is there, and down again.
+uint32_t FileFlame::Walk(uint32_t from, uint32_t stack, bool is_kernel) {
+  std::vector<Place>& places = is_kernel ? kernel_places_ : user_places_;
+  path_.clear();
+  uint32_t at = stack;
+  while (at != 0 && places[at].below != from) {
+    path_.push_back(at);
+    at = same_.NodeOf(tables_.nodes[at].parent);
+  }
+  uint32_t end = at == 0 ? from : places[at].node;
+  for (const uint32_t node : path_ | std::views::reverse) {
+    const uint32_t function = same_.FunctionOf(tables_.nodes[node].function);
+    places[node] = {.below = from,
+                    .node = static_cast<uint32_t>(nodes_.size())};
+    nodes_.push_back({.parent = end,
+                      .is_kernel = is_kernel,
+                      .frame = function & kAllFrames});
+    end = places[node].node;
+  }
+  return end;
+}
+
+}  // namespace profd::history

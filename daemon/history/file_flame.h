@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "daemon/history/flame_nodes.h"
+#include "daemon/history/tables.h"
+#include "daemon/profile/id_index.h"
+#include "daemon/profile/profile.h"
+#include "ksym/base/result.h"
+
+namespace profd::history {
+
+// The beginning of stacks: a command and how its stacks ended.
+struct FlameRoot {
+  StringId comm = 0;
+  StackState user_state = StackState::kNone;
+  StackState kernel_state = StackState::kNone;
+  bool parked = false;
+
+  friend bool operator==(const FlameRoot&, const FlameRoot&) = default;
+};
+
+// Numbers roots in the order in which they come.
+class FlameRoots {
+ public:
+  uint32_t NumberOf(const FlameRoot& root);
+  const std::vector<FlameRoot>& all() const { return roots_; }
+
+ private:
+  std::vector<FlameRoot> roots_;
+  IdIndex ids_;
+};
+
+// The functions and stacks of one file as a flame graph shows them: those that
+// it does not tell apart have one number, that of the first. The tables were
+// checked, and must live longer. Cost: once over functions and nodes.
+class FlameStacks {
+ public:
+  explicit FlameStacks(const Tables& tables);
+
+  uint32_t FunctionOf(uint32_t function) const { return functions_[function]; }
+  uint32_t NodeOf(uint32_t node) const { return nodes_[node]; }
+
+ private:
+  void UniteFunctions();
+  void UniteNodes();
+
+  const Tables& tables_;
+  std::vector<uint32_t> functions_;  // by function: the first like it
+  std::vector<bool> has_like_;       // by function: there are others like it
+  std::vector<uint32_t> nodes_;      // by node: the first like it
+};
+
+// Makes trees of the stacks of one file. Roots and frames have the file's
+// numbers: of strings in a root, and of functions that are the first ones like
+// them. Memory: of the stacks, a tree, and some 30 bytes for each node of the
+// file.
+class FileFlame {
+ public:
+  // A tree's nodes; what the file has beyond them makes another tree.
+  static constexpr size_t kMaxNodes = size_t{1} << 19;
+  // The frame that stands for callees on the user's side that are too small.
+  static constexpr uint32_t kRareFrame = kAllFrames;
+
+  // `most` is how many of the user's stacks, with those of their callers, need
+  // to stay apart.
+  FileFlame(const Tables& tables, size_t most);
+
+  // Samples of a row's stack.
+  void Add(const Row& row, uint64_t value);
+  // Called with each tree; after a failure no more.
+  using TakeTree = std::function<ksym::Status(std::span<const FlameNode>)>;
+  ksym::Status Finish(const TakeTree& take);
+  const FlameRoots& roots() const { return roots_; }
+  // The most that a stack with all that it calls was of in the file, of those
+  // that are kRareFrame. Finish() was called.
+  uint64_t rare_up_to() const { return rare_up_to_; }
+
+ private:
+  struct Stack {
+    uint32_t root = 0;
+    uint32_t user = 0;  // nodes that are the first like them
+    uint32_t kernel = 0;
+    bool is_rare = false;  // callees of `user` that are too small
+    uint64_t count = 0;
+    uint64_t value = 0;
+  };
+  // Where a node of the file is in the tree, below the node that walks ended at
+  // last.
+  struct Place {
+    uint32_t below = 0;  // 0: nowhere
+    uint32_t node = 0;
+  };
+
+  uint32_t RootOf(uint32_t series);
+  void FoldRare();
+  void AddStack(const Stack& stack);
+  uint32_t RootNode(uint32_t root);
+  uint32_t MarkOf(uint32_t caller);
+  uint32_t Walk(uint32_t from, uint32_t stack, bool is_kernel);
+  void Clear();
+
+  const Tables& tables_;
+  const FlameStacks same_;
+  const size_t most_;
+  FlameRoots roots_;
+  std::vector<uint32_t> root_of_series_;  // and one more; 0: not known yet
+  std::vector<uint64_t> totals_;          // by node, of the user's stacks
+  uint64_t rare_up_to_ = 0;
+  std::vector<Stack> stacks_;
+  const Row* last_row_ = nullptr;
+  std::vector<FlameNode> nodes_;
+  std::vector<uint32_t> root_nodes_;  // by root; 0: not in the tree
+  std::vector<Place> user_places_;    // by node of the file
+  std::vector<Place> kernel_places_;
+  std::vector<uint32_t> path_;
+};
+
+}  // namespace profd::history
