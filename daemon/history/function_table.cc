@@ -25,18 +25,62 @@ void AddBounded(uint64_t& sum, uint64_t value) {
   sum = value > kMost - sum ? kMost : sum + value;
 }
 
-// The children of each node: node numbers, 0 behind the last.
-struct Children {
-  explicit Children(const std::vector<Node>& nodes)
-      : first(nodes.size()), next(nodes.size()) {
-    for (auto i = static_cast<uint32_t>(nodes.size()); --i > 0;) {
-      next[i] = first[nodes[i].parent];
-      first[nodes[i].parent] = i;
+// Goes through a tree of nodes branch by branch.
+class Branches {
+ public:
+  explicit Branches(const std::vector<Node>& nodes) : nodes_(nodes) {}
+
+  // Calls `enter` with each node, and `leave` with it after all that is below
+  // it. Not below a node for which `has` says no.
+  template <typename Has, typename Enter, typename Leave>
+  void ForEach(const Has& has, const Enter& enter, const Leave& leave) {
+    const std::vector<uint32_t> order = Order();
+    for (size_t i = 1; i < nodes_.size(); ++i) {
+      const uint32_t node = order.empty() ? static_cast<uint32_t>(i) : order[i];
+      if (!has(node)) continue;
+      while (!path_.empty() && path_.back() != nodes_[node].parent) {
+        leave(path_.back());
+        path_.pop_back();
+      }
+      enter(node);
+      path_.push_back(node);
     }
+    for (; !path_.empty(); path_.pop_back()) leave(path_.back());
   }
 
-  std::vector<uint32_t> first;
-  std::vector<uint32_t> next;
+ private:
+  // Empty: they are in the order of branches, as those of a segment are.
+  std::vector<uint32_t> Order() const {
+    std::vector<uint32_t> path = {0};
+    bool is_in_order = true;
+    for (uint32_t i = 1; i < nodes_.size() && is_in_order; ++i) {
+      while (!path.empty() && path.back() != nodes_[i].parent) path.pop_back();
+      is_in_order = !path.empty();
+      path.push_back(i);
+    }
+    return is_in_order ? std::vector<uint32_t>() : Sort();
+  }
+
+  // A node comes behind its caller, which its number is above.
+  std::vector<uint32_t> Sort() const {
+    std::vector<uint32_t> below(nodes_.size(), 1);  // with the node itself
+    for (size_t i = nodes_.size(); --i > 0;) {
+      below[nodes_[i].parent] += below[i];
+    }
+    std::vector<uint32_t> next(nodes_.size());  // place of the next callee
+    std::vector<uint32_t> order(nodes_.size());
+    next[0] = 1;
+    for (uint32_t i = 1; i < nodes_.size(); ++i) {
+      const uint32_t place = next[nodes_[i].parent];
+      next[nodes_[i].parent] += below[i];
+      next[i] = place + 1;
+      order[place] = i;
+    }
+    return order;
+  }
+
+  const std::vector<Node>& nodes_;
+  std::vector<uint32_t> path_;
 };
 
 }  // namespace
@@ -62,8 +106,7 @@ class FunctionAdder::File {
   // Adds samples up by the node in which they end.
   void AddRows() {
     self_.resize(tables_.nodes.size());
-    user_.resize(tables_.nodes.size());
-    kernel_.resize(tables_.nodes.size());
+    sums_.resize(tables_.nodes.size());
     for (const Row& row : tables_.rows) {
       const Series& series = tables_.series[row.series];
       if (!filter_.HasPart(row.part) || !filter_.HasRow(row) ||
@@ -74,8 +117,8 @@ class FunctionAdder::File {
       AddBounded(adder_.table_.sum, value);
       // The kernel's stack is the inner one where there are both.
       AddBounded(self_[row.kernel != 0 ? row.kernel : row.user], value);
-      if (row.user != 0) AddBounded(user_[row.user], value);
-      if (row.kernel != 0) AddBounded(kernel_[row.kernel], value);
+      if (row.user != 0) AddBounded(sums_[row.user], value);
+      if (row.kernel != 0) AddBounded(sums_[row.kernel], value);
     }
   }
 
@@ -86,9 +129,8 @@ class FunctionAdder::File {
     // complete when its caller gets it.
     for (size_t i = tables_.nodes.size(); --i > 0;) {
       const Node& node = tables_.nodes[i];
-      if (user_[i] == 0 && kernel_[i] == 0) continue;
-      AddBounded(user_[node.parent], user_[i]);
-      AddBounded(kernel_[node.parent], kernel_[i]);
+      if (sums_[i] == 0) continue;
+      AddBounded(sums_[node.parent], sums_[i]);
       is_used[node.function] = true;
     }
     for (size_t i = 0; i < is_used.size(); ++i) {
@@ -106,8 +148,7 @@ class FunctionAdder::File {
                               adder_.max_bytes_ >> 20));
     }
     AddSelf();
-    AddTotals(user_);
-    AddTotals(kernel_);
+    AddTotals();
     return {};
   }
 
@@ -126,44 +167,28 @@ class FunctionAdder::File {
     }
   }
 
-  // Goes down the tree with what each node has all together; a function counts
-  // where it is outermost, and so once for each stack.
-  void AddTotals(const std::vector<uint64_t>& sums) {
-    const Children children(tables_.nodes);
+  // A function counts where it is outermost, and so once for each side of a
+  // stack.
+  void AddTotals() {
     std::vector<uint32_t> times_above(adder_.table_.lines.size());
-    std::vector<uint32_t> path;
-    const auto enter = [&](uint32_t node) {
-      const uint32_t line = lines_[tables_.nodes[node].function];
-      if (times_above[line]++ == 0) {
-        AddBounded(adder_.table_.lines[line].total, sums[node]);
-      }
-      path.push_back(node);
-    };
-    const auto first_with_any = [&](uint32_t node) {
-      while (node != 0 && sums[node] == 0) node = children.next[node];
-      return node;
-    };
-    uint32_t next = first_with_any(children.first[0]);
-    while (next != 0 || !path.empty()) {
-      if (next != 0) {
-        enter(next);
-        next = first_with_any(children.first[next]);
-        continue;
-      }
-      const uint32_t left = path.back();
-      path.pop_back();
-      --times_above[lines_[tables_.nodes[left].function]];
-      next = first_with_any(children.next[left]);
-    }
+    Branches(tables_.nodes)
+        .ForEach([&](uint32_t node) { return sums_[node] != 0; },
+                 [&](uint32_t node) {
+                   const uint32_t line = lines_[tables_.nodes[node].function];
+                   if (times_above[line]++ != 0) return;
+                   AddBounded(adder_.table_.lines[line].total, sums_[node]);
+                 },
+                 [&](uint32_t node) {
+                   --times_above[lines_[tables_.nodes[node].function]];
+                 });
   }
 
   const Tables& tables_;
   FunctionAdder& adder_;
   const FileFilter filter_;
-  std::vector<uint64_t> self_;    // by node
-  std::vector<uint64_t> user_;    // by node of user stacks
-  std::vector<uint64_t> kernel_;  // by node of kernel stacks
-  std::vector<uint32_t> lines_;   // by function, of those that are used
+  std::vector<uint64_t> self_;   // by node
+  std::vector<uint64_t> sums_;   // by node, of either side, with all below it
+  std::vector<uint32_t> lines_;  // by function, of those that are used
 };
 
 Status FunctionAdder::Add(const Tables& tables) {

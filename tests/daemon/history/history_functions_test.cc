@@ -9,8 +9,10 @@
 
 #include "daemon/history/function_table.h"
 #include "daemon/history/range_profile.h"
+#include "daemon/history/table_order.h"
 #include "daemon/output/hot_spots.h"
 #include "tests/daemon/history/sample_parts.h"
+#include "tests/daemon/history/stack_parts.h"
 
 namespace profd::history {
 namespace {
@@ -63,6 +65,29 @@ TEST(FunctionTable, AddsFilesAndRatesUpAsTime) {
       TableOf({TablesOf({PartNumber(0, 10)}), TablesOf({PartNumber(1, 100)})});
   EXPECT_EQ(table.sum, 15 * kSecond / 10 + 15 * kSecond / 100);
   EXPECT_EQ(LineNamed(table, "main").total, table.sum);
+}
+
+// The stacks of a segment lie branch by branch, those of a journal as they
+// came.
+TEST(FunctionTable, TakesStacksInAnyOrder) {
+  Tables tables = TablesOf({PartOf(0, {{.user = "main;a;b;a"},
+                                       {.user = "main;c"},
+                                       {.user = "main;a;c", .count = 3},
+                                       {.user = "start;main;c"},
+                                       {.user = "main;c;a"},
+                                       {.user = "main;a;b;d"}})});
+  const FunctionTable as_they_came = TableOf({tables});
+  EXPECT_EQ(LineNamed(as_they_came, "a").total,
+            6 * LineNamed(as_they_came, "d").total);
+  EXPECT_EQ(LineNamed(as_they_came, "main").total, as_they_came.sum);
+  OrderTables(tables);
+  const FunctionTable in_order = TableOf({tables});
+  ASSERT_EQ(in_order.lines.size(), as_they_came.lines.size());
+  for (const FunctionTable::Line& line : in_order.lines) {
+    const std::string_view name = in_order.strings.Get(line.name);
+    EXPECT_EQ(line.self, LineNamed(as_they_came, name).self) << name;
+    EXPECT_EQ(line.total, LineNamed(as_they_came, name).total) << name;
+  }
 }
 
 TEST(FunctionTable, Filters) {
