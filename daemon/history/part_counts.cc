@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/history/part_counts.h"
 
-#include "daemon/history/table_check.h"
 #include "daemon/profile/profile.h"
 
 namespace profd::history {
@@ -26,7 +25,7 @@ void PartCounts::Take(const Row& row) {
 }
 
 Accounting PartCounts::Of(uint32_t part) const {
-  Accounting accounting = CountersOfPart(tables_, tables_.parts[part]);
+  Accounting accounting = accountings_.Of(tables_.parts[part]);
   const Count& count = parts_[part];
   if (count.left_out == 0) return accounting;
   // As many as were checked to be there.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "daemon/history/table_check.h"
 #include "daemon/history/tables.h"
 #include "daemon/profile/accounting.h"
 
@@ -14,7 +15,7 @@ namespace profd::history {
 class PartCounts {
  public:
   explicit PartCounts(const Tables& tables)
-      : tables_(tables), parts_(tables.parts.size()) {}
+      : tables_(tables), accountings_(tables), parts_(tables.parts.size()) {}
 
   // Each row of a wanted part is either of these.
   void Take(const Row& row);
@@ -33,6 +34,7 @@ class PartCounts {
   };
 
   const Tables& tables_;
+  const PartAccountings accountings_;
   std::vector<Count> parts_;
 };
 

@@ -65,9 +65,10 @@ FileSummary SummaryOf(const FileContent& file) {
     summary.folded_stacks += thinning.stacks;
   }
   CoverageAdder coverage;
+  const PartAccountings accountings(file.tables);
   for (const Part& part : file.tables.parts) {
     coverage.Add(file.tables, part);
-    const Accounting accounting = CountersOfPart(file.tables, part);
+    const Accounting accounting = accountings.Of(part);
     summary.samples += accounting.emitted;
     summary.lost += accounting.lost();
   }

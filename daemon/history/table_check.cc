@@ -16,19 +16,6 @@ using ksym::Fail;
 using ksym::Result;
 using ksym::Status;
 
-// False: one has a name that is not known.
-bool ReadCounters(const Tables& tables, const Part& part,
-                  Accounting& accounting) {
-  for (uint32_t at = 0; at < part.counters; ++at) {
-    const Counter& counter = tables.counters[part.first_counter + at];
-    if (!SetCounter(tables.strings.Get(counter.name), counter.value,
-                    accounting)) {
-      return false;
-    }
-  }
-  return true;
-}
-
 // Gives the number of functions of each stack.
 Result<std::vector<uint32_t>> CheckNodes(const Tables& tables) {
   std::vector<uint32_t> depths = {0};
@@ -58,12 +45,14 @@ uint64_t CountSteps(const Tables& tables, const std::vector<uint32_t>& depths) {
 }
 
 Status CheckPartsAndRows(const Tables& tables) {
+  const PartAccountings accountings(tables);
+  if (!accountings.knows_all()) {
+    return Fail(ErrorCode::kUnsupported, "has a counter that is not known");
+  }
   std::vector<uint64_t> emitted;
+  emitted.reserve(tables.parts.size());
   for (const Part& part : tables.parts) {
-    Accounting accounting;
-    if (!ReadCounters(tables, part, accounting)) {
-      return Fail(ErrorCode::kUnsupported, "has a counter that is not known");
-    }
+    const Accounting accounting = accountings.Of(part);
     // A query takes samples that it leaves out off both, and neither may become
     // negative.
     emitted.push_back(std::min(accounting.emitted, accounting.taken));
@@ -107,9 +96,29 @@ uint64_t StackSteps(const Tables& tables) {
   return depths ? CountSteps(tables, *depths) : 0;
 }
 
-Accounting CountersOfPart(const Tables& tables, const Part& part) {
+PartAccountings::PartAccountings(const Tables& tables)
+    : tables_(tables), numbers_(tables.strings.size()) {
+  for (const Counter& counter : tables.counters) {
+    size_t& number = numbers_[counter.name];
+    if (number != 0) continue;
+    const auto found = FindCounter(tables.strings.Get(counter.name));
+    if (!found) {
+      knows_all_ = false;
+      return;
+    }
+    number = *found + 1;
+  }
+}
+
+Accounting PartAccountings::Of(const Part& part) const {
   Accounting accounting;
-  (void)ReadCounters(tables, part, accounting);
+  const std::vector<uint64_t*> counters = CountersIn(accounting);
+  for (uint32_t at = 0; at < part.counters; ++at) {
+    const Counter& counter = tables_.counters[part.first_counter + at];
+    if (const size_t number = numbers_[counter.name]; number != 0) {
+      *counters[number - 1] = counter.value;
+    }
+  }
   return accounting;
 }
 

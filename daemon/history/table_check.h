@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
 #include "daemon/history/tables.h"
 #include "daemon/profile/accounting.h"
 #include "daemon/profile/frame_kinds.h"
@@ -18,8 +22,21 @@ ksym::Status CheckTables(const Tables& tables);
 // them. The tables were checked. O(rows and nodes).
 uint64_t StackSteps(const Tables& tables);
 
-// A part's counters. The tables were checked.
-Accounting CountersOfPart(const Tables& tables, const Part& part);
+// The counters of parts, whose names are looked up once for a file. The tables
+// must live longer.
+class PartAccountings {
+ public:
+  explicit PartAccountings(const Tables& tables);
+
+  // False: there is one that is not known.
+  bool knows_all() const { return knows_all_; }
+  Accounting Of(const Part& part) const;
+
+ private:
+  const Tables& tables_;
+  std::vector<size_t> numbers_;  // by string: one more than FindCounter()
+  bool knows_all_ = true;
+};
 
 // The kind of a function's code; null: the word is not known.
 const FrameKind* KindOfFunction(const Tables& tables, const Function& function);

@@ -87,7 +87,7 @@ struct Part {
 
 // A number of Accounting that is not 0.
 struct Counter {
-  uint32_t name = 0;  // a string: see CounterNames()
+  uint32_t name = 0;  // a string: see FindCounter()
   uint64_t value = 0;
 };
 
@@ -171,6 +171,8 @@ struct Tables {
   uint64_t value_sum = 0;
 
   Sizes sizes() const;
+  // Leaves nothing but room: most of the memory.
+  void Clear();
   // About what it takes.
   size_t memory_bytes() const;
 };

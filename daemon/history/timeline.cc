@@ -186,10 +186,11 @@ Status TimelineAdder::Add(const Tables& tables) {
 }
 
 void TimelineAdder::AddParts(const Tables& tables, const FileFilter& filter) {
+  const PartAccountings accountings(tables);
   for (uint32_t i = 0; i < tables.parts.size(); ++i) {
     if (!filter.HasPart(i)) continue;
     const Part& part = tables.parts[i];
-    const Accounting accounting = CountersOfPart(tables, part);
+    const Accounting accounting = accountings.Of(part);
     Timeline::Step& step = line_.steps[StepOf(part)];
     const auto [here, next] = Split(part, part.duration_ns);
     step.known_ns += here;

@@ -17,36 +17,31 @@ struct CounterName {
   }
 };
 
-// Calls `call` with each number's name and place, until it returns true.
-// Whether it did.
+// Calls `call` with each number's name and place.
 template <typename AccountingType, typename Call>
-bool FindCounter(AccountingType& accounting, const Call& call) {
-  if (call(CounterName("", "taken"), accounting.taken) ||
-      call(CounterName("", "emitted"), accounting.emitted) ||
-      call(CounterName("", "helped-by-frame-pointers"),
-           accounting.helped_by_frame_pointers) ||
-      call(CounterName("", "hints-dropped"),
-           accounting.processes.hints_dropped) ||
-      call(CounterName("", "reports-lost"),
-           accounting.processes.reports_lost) ||
-      call(CounterName("", "histories-dropped"),
-           accounting.processes.histories_dropped) ||
-      call(CounterName("", "time-enabled-ns"), accounting.time_enabled_ns) ||
-      call(CounterName("", "time-running-ns"), accounting.time_running_ns)) {
-    return true;
-  }
-  const auto find = [&](std::string_view group, auto& numbers, auto name_of) {
+void ForEachCounter(AccountingType& accounting, const Call& call) {
+  call(CounterName("", "taken"), accounting.taken);
+  call(CounterName("", "emitted"), accounting.emitted);
+  call(CounterName("", "helped-by-frame-pointers"),
+       accounting.helped_by_frame_pointers);
+  call(CounterName("", "hints-dropped"), accounting.processes.hints_dropped);
+  call(CounterName("", "reports-lost"), accounting.processes.reports_lost);
+  call(CounterName("", "histories-dropped"),
+       accounting.processes.histories_dropped);
+  call(CounterName("", "time-enabled-ns"), accounting.time_enabled_ns);
+  call(CounterName("", "time-running-ns"), accounting.time_running_ns);
+  const auto call_all = [&](std::string_view group, auto& numbers,
+                            auto name_of) {
     for (size_t i = 0; i < numbers.size(); ++i) {
-      if (call(CounterName(group, name_of(i)), numbers[i])) return true;
+      call(CounterName(group, name_of(i)), numbers[i]);
     }
-    return false;
   };
-  return find("lost ", accounting.lost_by_cause,
-              [](size_t i) { return Name(static_cast<LossCause>(i)); }) ||
-         find("damaged ", accounting.damaged_by_cause,
-              [](size_t i) { return Name(static_cast<DamageCause>(i)); }) ||
-         find("end ", accounting.user_stack_ends,
-              [](size_t i) { return Name(static_cast<StackEnd>(i)); });
+  call_all("lost ", accounting.lost_by_cause,
+           [](size_t i) { return Name(static_cast<LossCause>(i)); });
+  call_all("damaged ", accounting.damaged_by_cause,
+           [](size_t i) { return Name(static_cast<DamageCause>(i)); });
+  call_all("end ", accounting.user_stack_ends,
+           [](size_t i) { return Name(static_cast<StackEnd>(i)); });
 }
 
 }  // namespace
@@ -78,21 +73,31 @@ std::optional<ksym::Unresolved> FindReason(std::string_view name) {
 std::vector<std::pair<std::string, uint64_t>> CountersOf(
     const Accounting& accounting) {
   std::vector<std::pair<std::string, uint64_t>> counters;
-  FindCounter(accounting, [&](const CounterName& name, uint64_t value) {
-    if (value != 0) {
-      counters.emplace_back(std::string(name.group).append(name.name), value);
-    }
-    return false;
+  ForEachCounter(accounting, [&](const CounterName& name, uint64_t value) {
+    if (value == 0) return;
+    counters.emplace_back(std::string(name.group).append(name.name), value);
   });
   return counters;
 }
 
-bool SetCounter(std::string_view name, uint64_t value, Accounting& accounting) {
-  return FindCounter(accounting, [&](const CounterName& other, uint64_t& to) {
-    if (!other.Is(name)) return false;
-    to = value;
-    return true;
+std::optional<size_t> FindCounter(std::string_view name) {
+  std::optional<size_t> found;
+  size_t number = 0;
+  const Accounting accounting;
+  ForEachCounter(accounting, [&](const CounterName& other, uint64_t) {
+    if (other.Is(name)) found = number;
+    ++number;
   });
+  return found;
+}
+
+std::vector<uint64_t*> CountersIn(Accounting& accounting) {
+  std::vector<uint64_t*> counters;
+  counters.reserve(sizeof(Accounting) / sizeof(uint64_t));
+  ForEachCounter(accounting, [&](const CounterName&, uint64_t& counter) {
+    counters.push_back(&counter);
+  });
+  return counters;
 }
 
 }  // namespace profd::history

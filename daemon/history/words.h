@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -29,7 +30,9 @@ std::optional<ksym::Unresolved> FindReason(std::string_view name);
 // The numbers that are not 0, by name: "taken", "lost ring-full".
 std::vector<std::pair<std::string, uint64_t>> CountersOf(
     const Accounting& accounting);
-// Sets the number of that name. False: there is none.
-bool SetCounter(std::string_view name, uint64_t value, Accounting& accounting);
+// Which of an accounting's numbers has that name; nothing: none has.
+std::optional<size_t> FindCounter(std::string_view name);
+// The numbers, as FindCounter() counts them.
+std::vector<uint64_t*> CountersIn(Accounting& accounting);
 
 }  // namespace profd::history
